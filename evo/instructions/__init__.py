@@ -1,0 +1,206 @@
+"""Instruction sets: what the words of a program can mean, read from JSON.
+
+Owns the JSON format and its checks. Knows nothing of programs, tasks or search; the native modules read the attributes
+of `InstructionSet` and build their own tables from them.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources import files
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from evo.errors import UserError
+
+ABI_VERSION = 1
+
+
+@dataclass(frozen=True)
+class StackType:
+    """One stack of the machine; `literal_prefix` is its PTX register type, `constant_type` None where it has no constants."""
+
+    name: str
+    literal_prefix: str
+    constant_type: str | None
+
+
+@dataclass(frozen=True)
+class ArgType:
+    """What an operand or result is: a scalar of a stack (`num_vec_elems` 0) or a vector of that many of its values."""
+
+    name: str
+    stack_idx: int
+    num_vec_elems: int
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """A PTX instruction: `args` and `rets` are indices of argument types; the first `num_commutative` operands may be swapped."""
+
+    ptx: str
+    name: str
+    args: tuple[int, ...]
+    rets: tuple[int, ...]
+    aligned: bool
+    num_commutative: int
+    volatile: bool
+
+
+@dataclass(frozen=True)
+class SpecialRegister:
+    """A PTX special register, named without its percent sign; a volatile one may read differently each time."""
+
+    ptx: str
+    arg_idx: int
+    volatile: bool
+
+
+@dataclass(frozen=True)
+class InstructionSet:
+    """Stacks, argument types, instructions and special registers; words refer to each by its index here."""
+
+    stacks: tuple[StackType, ...]
+    arg_types: tuple[ArgType, ...]
+    instructions: tuple[Instruction, ...]
+    special_registers: tuple[SpecialRegister, ...]
+
+    def instruction_index(self, name: str) -> int:
+        """The index of the instruction with this unique name. Raises KeyError."""
+        return self._instruction_indices[name]
+
+    def stack_index(self, name: str) -> int:
+        """The index of the stack with this name, in either case: `f32` and `F32` are one. Raises KeyError."""
+        return self._stack_indices[name.lower()]
+
+    @cached_property
+    def _instruction_indices(self) -> dict[str, int]:
+        return {instruction.name: index for index, instruction in enumerate(self.instructions)}
+
+    @cached_property
+    def _stack_indices(self) -> dict[str, int]:
+        return {stack.name.lower(): index for index, stack in enumerate(self.stacks)}
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class _StackTypeJson(_Strict):
+    name: str
+    literal_prefix: str
+    constant_type: str | None = None
+    encoder_type: str | None = None
+
+
+class _ArgTypeJson(_Strict):
+    name: str
+    stack_type: str
+    num_vec_elems: int = Field(default=0, ge=0, le=8)
+
+
+class _InstructionJson(_Strict):
+    ptx: str
+    args: list[str] = Field(max_length=4)
+    rets: list[str] = Field(min_length=1, max_length=2)
+    aligned: bool = False
+    display: str | None = None
+    name: str | None = None
+    num_commutative: int = Field(default=0, ge=0, le=2)
+    volatile: bool = False
+
+
+class _SpecialRegisterJson(_Strict):
+    ptx: str
+    arg_type: str
+    volatile: bool = False
+
+
+class _InstructionSetJson(_Strict):
+    abi_version: int
+    stack_types: list[_StackTypeJson] = Field(min_length=1)
+    arg_types: list[_ArgTypeJson]
+    instructions: list[_InstructionJson]
+    special_registers: list[_SpecialRegisterJson] = []
+
+
+def load_instruction_set(path: str | Path) -> InstructionSet:
+    """Reads and checks the JSON description of an instruction set.
+
+    Raises:
+        UserError: the file cannot be read, is no JSON, or a key or name in it is wrong.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot read the instruction set: {error}") from error
+    return _parse(text, str(path))
+
+
+@cache
+def default_instruction_set() -> InstructionSet:
+    """The shipped instruction set; its index order is part of the meaning of every stored program."""
+    return _parse(files(__package__).joinpath("default.json").read_text(encoding="utf-8"), "default.json")
+
+
+def _parse(text: str, source: str) -> InstructionSet:
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{source}:{error.lineno}: not JSON: {error.msg}") from error
+    try:
+        parsed = _InstructionSetJson.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise UserError(f"{source}: key '{key}': {first['msg']}") from error
+    if parsed.abi_version != ABI_VERSION:
+        raise UserError(f"{source}: key 'abi_version': {parsed.abi_version} is not supported, this evo reads {ABI_VERSION}")
+
+    stacks = tuple(StackType(s.name, s.literal_prefix, s.constant_type) for s in parsed.stack_types)
+    stack_indices = _index_names([s.name for s in stacks], "stack_types", source)
+    arg_types = tuple(
+        ArgType(a.name, _look_up(stack_indices, a.stack_type, f"arg_types.{i}.stack_type", source), a.num_vec_elems)
+        for i, a in enumerate(parsed.arg_types)
+    )
+    arg_indices = _index_names([a.name for a in arg_types], "arg_types", source)
+    instructions = tuple(
+        Instruction(
+            ptx=entry.ptx,
+            name=entry.name or entry.ptx.replace(".", "_"),
+            args=tuple(_look_up(arg_indices, name, f"instructions.{i}.args", source) for name in entry.args),
+            rets=tuple(_look_up(arg_indices, name, f"instructions.{i}.rets", source) for name in entry.rets),
+            aligned=entry.aligned,
+            num_commutative=entry.num_commutative,
+            volatile=entry.volatile,
+        )
+        for i, entry in enumerate(parsed.instructions)
+    )
+    _index_names([instruction.name for instruction in instructions], "instructions", source)
+    for i, instruction in enumerate(instructions):
+        if instruction.num_commutative == 1 or instruction.num_commutative > len(instruction.args):
+            raise UserError(f"{source}: key 'instructions.{i}.num_commutative': 0 or 2, and no more than there are operands")
+    special_registers = tuple(
+        SpecialRegister(s.ptx, _look_up(arg_indices, s.arg_type, f"special_registers.{i}.arg_type", source), s.volatile)
+        for i, s in enumerate(parsed.special_registers)
+    )
+    _index_names([s.ptx for s in special_registers], "special_registers", source)
+    return InstructionSet(stacks, arg_types, instructions, special_registers)
+
+
+def _index_names(names: list[str], key: str, source: str) -> dict[str, int]:
+    indices: dict[str, int] = {}
+    for index, name in enumerate(names):
+        if indices.setdefault(name, index) != index:
+            raise UserError(f"{source}: key '{key}.{index}': the name '{name}' is used twice; give one entry a 'name' of its own")
+    return indices
+
+
+def _look_up(indices: dict[str, int], name: str, key: str, source: str) -> int:
+    try:
+        return indices[name]
+    except KeyError:
+        raise UserError(f"{source}: key '{key}': unknown type '{name}', one of: {', '.join(indices)}") from None

@@ -1,0 +1,276 @@
+"""What a task is, and how one is loaded from its folder.
+
+Owns the interface between a problem and the search: names and types of a program's inputs and outputs, the points that
+programs are evaluated on, the measures, and the score. Knows nothing of how programs are evaluated or bred.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import sys
+import types
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from evo.errors import UserError
+
+REDUCTIONS = ("regression",)
+_TYPES = {"f32": np.float32, "u32": np.uint32, "s32": np.int32}
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What `Task.score` returns.
+
+    objective: `(batch_size,)` float64, higher is better; NaN rejects the program: it never enters the archive.
+    measures: `(batch_size, num_measures)` float64, in the order of `Task.measures`.
+    """
+
+    objective: np.ndarray
+    measures: np.ndarray
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Facts about the programs of a batch, beside what they computed.
+
+    num_instructions: `(batch_size,)` int32, PTX instructions left after dead code is gone and equal values are merged.
+    """
+
+    num_instructions: np.ndarray
+
+
+@dataclass(frozen=True)
+class Regression:
+    """The built-in reduction `regression`: each output y against its target t, over the points where y is finite.
+
+    Each array is `(batch_size, num_outputs)` float64; `num_nonfinite` counts the points that were left out.
+    """
+
+    num_points: np.ndarray
+    num_nonfinite: np.ndarray
+    sum_y: np.ndarray
+    sum_t: np.ndarray
+    sum_yy: np.ndarray
+    sum_tt: np.ndarray
+    sum_yt: np.ndarray
+    sum_squared_error: np.ndarray
+    max_abs_error: np.ndarray
+
+    @property
+    def mse(self) -> np.ndarray:
+        """Mean squared error; NaN where no point is finite."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.sum_squared_error / (self.num_points - self.num_nonfinite)
+
+    @property
+    def r2(self) -> np.ndarray:
+        """Coefficient of determination, 1 - SSE / SST; -inf or NaN where the target does not vary."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return 1.0 - self.sum_squared_error / self._centred(self.sum_tt, self.sum_t, self.sum_t)
+
+    @property
+    def correlation(self) -> np.ndarray:
+        """Pearson's correlation of y and t; NaN where either does not vary."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self._centred(self.sum_yt, self.sum_y, self.sum_t) / np.sqrt(
+                self._centred(self.sum_yy, self.sum_y, self.sum_y) * self._centred(self.sum_tt, self.sum_t, self.sum_t)
+            )
+
+    @property
+    def linear_scaling(self) -> tuple[np.ndarray, np.ndarray]:
+        """Slope b and intercept a that minimise the squared error of a + b y (Keijzer 2003); NaN where y does not vary."""
+        count = self.num_points - self.num_nonfinite
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = self._centred(self.sum_yt, self.sum_y, self.sum_t) / self._centred(self.sum_yy, self.sum_y, self.sum_y)
+            return slope, (self.sum_t - slope * self.sum_y) / count
+
+    def _centred(self, sum_ab: np.ndarray, sum_a: np.ndarray, sum_b: np.ndarray) -> np.ndarray:
+        return sum_ab - sum_a * sum_b / (self.num_points - self.num_nonfinite)
+
+
+class Task:
+    """A problem to search programs for. A task is a class that derives from this one, in `task.py` in a folder of its own.
+
+    Class attributes:
+        inputs: name -> type (`"f32"`, `"u32"`, `"s32"`) of each value that a program reads.
+        outputs: name -> type of each value that a program must leave on its stacks; the first is popped first.
+        measures: name -> `(low, high)`, the range that the archive's cells divide.
+        reduction: None, and `score` gets the outputs; or `"regression"`, and `score` gets a `Regression` of them against
+            `targets()`, summed inside the evaluator, which never stores the outputs.
+    """
+
+    inputs: ClassVar[dict[str, str]] = {}
+    outputs: ClassVar[dict[str, str]] = {}
+    measures: ClassVar[dict[str, tuple[float, float]]] = {}
+    reduction: ClassVar[str | None] = None
+
+    def points(self) -> dict[str, np.ndarray]:
+        """The value of each input at each point: `(num_points,)`, or a scalar where it is the same at all points."""
+        raise UserError(f"{_place(type(self))}: class {type(self).__name__} must define points()")
+
+    def targets(self) -> dict[str, np.ndarray]:
+        """With a reduction: for each output its target, `(num_points,)` float32."""
+        raise UserError(f"{_place(type(self))}: class {type(self).__name__} has a reduction, so it must define targets()")
+
+    def score(self, outputs, programs: Programs) -> Scores:
+        """Objective and measures of a batch of programs.
+
+        Must depend on nothing but its arguments, row by row, and may be called from several threads at once.
+
+        Args:
+            outputs: name -> `(batch_size, num_points)` of the output's type, where NaN and infinities may occur; with
+                a reduction, its result instead (`Regression`).
+            programs: facts about the programs themselves.
+        """
+        raise UserError(f"{_place(type(self))}: class {type(self).__name__} must define score(outputs, programs)")
+
+    # A task whose results can be looked at defines these two as well.
+
+    def picture_points(self, size: int, t: float) -> dict[str, np.ndarray]:
+        """As `points`, for a picture of `size` x `size` pixels at time `t` in [0, 1)."""
+        raise UserError(f"{_place(type(self))}: class {type(self).__name__} draws no pictures (it has no picture_points)")
+
+    def picture(self, outputs: dict[str, np.ndarray], size: int) -> np.ndarray:
+        """`(batch_size, size, size, 3)` uint8 RGB of the outputs at `picture_points(size, t)`."""
+        raise UserError(f"{_place(type(self))}: class {type(self).__name__} draws no pictures (it has no picture)")
+
+    @classmethod
+    def has_pictures(cls) -> bool:
+        """True where the task defines both `picture_points` and `picture`."""
+        return cls.picture_points is not Task.picture_points and cls.picture is not Task.picture
+
+
+def load_task(folder: Path, options: dict) -> Task:
+    """The task in `folder`/task.py, made with `options` as keyword arguments.
+
+    The folder is imported as a package of its own: `task.py` may say `from .other import name`.
+
+    Raises:
+        UserError: no such folder or file, it does not import, it holds not exactly one task, or the options do not fit.
+    """
+    path = folder / "task.py"
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; a task is a folder with a task.py")
+    package = "evo_task_" + hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
+    if package not in sys.modules:
+        module = types.ModuleType(package)
+        module.__path__ = [str(folder)]
+        sys.modules[package] = module
+    try:
+        module = importlib.import_module(f"{package}.task")
+    except Exception as error:  # whatever the user's file raises is the user's to mend
+        raise UserError(f"{error_place(error, folder) or path}: does not import: {type(error).__name__}: {error}") from error
+    classes = [
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value) and issubclass(value, Task) and value.__module__ == module.__name__
+    ]
+    if len(classes) != 1:
+        found = ", ".join(sorted(c.__name__ for c in classes)) or "none"
+        raise UserError(f"{path}: must define exactly one class that derives from evo.Task, found: {found}")
+    task_class = classes[0]
+    _check_declarations(task_class, path)
+    try:
+        inspect.signature(task_class).bind(**options)
+    except TypeError as error:
+        accepted = ", ".join(inspect.signature(task_class).parameters) or "none"
+        raise UserError(f"task_options: {error}; {task_class.__name__} takes: {accepted}") from error
+    try:
+        task = task_class(**options)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"task_options: {task_class.__name__}: {error}") from error
+    return task
+
+
+def task_digest(folder: Path) -> str:
+    """SHA-256 over the sources of a task (all its .py and .cu files): a run may only be resumed with the same."""
+    digest = hashlib.sha256()
+    for path in sorted(p for p in folder.rglob("*") if p.suffix in (".py", ".cu", ".cuh") and p.is_file()):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def point_arrays(task: Task, points: dict[str, np.ndarray], method: str) -> tuple[list[np.ndarray], int]:
+    """The arrays of `points` in the order of `task.inputs`, each of its type, and the number of points.
+
+    Raises:
+        UserError: an input is missing or unknown, or the lengths differ.
+    """
+    place = f"{_place(type(task))}: {method}"
+    if not isinstance(points, dict) or set(points) != set(task.inputs):
+        given = ", ".join(points) if isinstance(points, dict) else type(points).__name__
+        raise UserError(f"{place}: must return a dict of exactly {', '.join(task.inputs)}; got {given}")
+    arrays = []
+    for name, type_name in task.inputs.items():
+        array = np.ascontiguousarray(points[name], dtype=_TYPES[type_name])
+        arrays.append(array if np.ndim(points[name]) else array.reshape(()))
+    lengths = {a.shape[0] for a in arrays if a.ndim == 1}
+    if any(a.ndim > 1 for a in arrays) or len(lengths) != 1:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in zip(task.inputs, arrays, strict=True))
+        raise UserError(f"{place}: inputs are scalars or of one shape (num_points,), at least one of them an array; got {shapes}")
+    return arrays, lengths.pop()
+
+
+def target_array(task: Task, num_points: int) -> np.ndarray:
+    """The targets of a task with a reduction, `(num_outputs, num_points)` float32.
+
+    Raises:
+        UserError: an output is missing or unknown, or a length is not that of the points.
+    """
+    place = f"{_place(type(task))}: targets()"
+    targets = task.targets()
+    if not isinstance(targets, dict) or set(targets) != set(task.outputs):
+        raise UserError(f"{place}: must return a dict of exactly {', '.join(task.outputs)}")
+    arrays = [np.asarray(targets[name], dtype=np.float32) for name in task.outputs]
+    for name, array in zip(task.outputs, arrays, strict=True):
+        if array.shape != (num_points,):
+            raise UserError(f"{place}: '{name}' has shape {array.shape}, the points have ({num_points},)")
+    return np.ascontiguousarray(np.stack(arrays))
+
+
+def error_place(error: BaseException, folder: Path) -> str | None:
+    """`file:line` of the deepest frame of the error's traceback that lies in `folder`, or None."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{error.filename}:{error.lineno}"
+    place, traceback = None, error.__traceback__
+    while traceback is not None:
+        filename = traceback.tb_frame.f_code.co_filename
+        if Path(filename).is_relative_to(folder):
+            place = f"{filename}:{traceback.tb_lineno}"
+        traceback = traceback.tb_next
+    return place
+
+
+def _check_declarations(task_class: type[Task], path: Path) -> None:
+    for attribute in ("inputs", "outputs"):
+        declared = getattr(task_class, attribute)
+        if not isinstance(declared, dict) or not declared:
+            raise UserError(f"{path}: {task_class.__name__}.{attribute} must be a dict of name -> type, and not empty")
+        for name, type_name in declared.items():
+            if type_name not in _TYPES:
+                raise UserError(
+                    f"{path}: {task_class.__name__}.{attribute}['{name}'] is {type_name!r}, must be one of: {', '.join(_TYPES)}"
+                )
+    if not isinstance(task_class.measures, dict) or not task_class.measures:
+        raise UserError(f"{path}: {task_class.__name__}.measures must be a dict of name -> (low, high), and not empty")
+    for name, bounds in task_class.measures.items():
+        if not (isinstance(bounds, tuple) and len(bounds) == 2 and np.all(np.isfinite(bounds)) and bounds[0] < bounds[1]):
+            raise UserError(f"{path}: {task_class.__name__}.measures['{name}'] is {bounds!r}, must be (low, high) with low < high")
+    if task_class.reduction is not None and task_class.reduction not in REDUCTIONS:
+        raise UserError(
+            f"{path}: {task_class.__name__}.reduction is {task_class.reduction!r}, must be None or one of: {', '.join(REDUCTIONS)}"
+        )
+    if task_class.reduction is not None and set(task_class.outputs.values()) != {"f32"}:
+        raise UserError(f"{path}: {task_class.__name__}.reduction needs outputs of type f32")
+
+
+def _place(task_class: type) -> str:
+    return getattr(sys.modules.get(task_class.__module__), "__file__", None) or task_class.__module__
