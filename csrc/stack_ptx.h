@@ -1,0 +1,419 @@
+/*
+ * stack_ptx.h - Stack PTX: programs for a typed stack machine, lowered to PTX.
+ *
+ * A program is a list of 8-byte words. Running it on stacks of *values* (not numbers) yields an expression graph; what
+ * the requested registers need of that graph is the lowered program, which is printed as a PTX stub, hashed, or run.
+ *
+ *     words -> stack_ptx_lower -> StackPtxLowered -> stack_ptx_emit   the stub's text
+ *                                                 -> stack_ptx_hash   128 bits that equal programs share
+ *                                                 -> ptx_vm.h         what it computes, on a CPU
+ *
+ * Usage
+ *
+ *     #define STACK_PTX_IMPLEMENTATION      in exactly one C or C++ file
+ *     #include "stack_ptx.h"
+ *
+ *     StackPtxLanguageInfo info = {0};      what programs are written in: instruction set, registers, limits
+ *     info.stack_info = &stack_info;
+ *     info.registers = registers;           info.num_registers = 3;        x, y and z, all of them f32
+ *     info.requests = requests;             info.num_requests = 1;         { 2 }: z
+ *     info.limits = limits;
+ *     stack_ptx_language_size(&info, &bytes);
+ *     stack_ptx_language_init(&info, malloc(bytes), bytes, &language);
+ *
+ *     stack_ptx_workspace_size(language, &workspace_bytes);                once; then for each program:
+ *     stack_ptx_lower(language, STACK_PTX_MODE_LENIENT, 0, words, num_words, workspace, workspace_bytes, &lowered, NULL);
+ *     stack_ptx_emit(language, &lowered, workspace, workspace_bytes, buffer, buffer_size, &length);
+ *
+ * The words { input x, input y, mul.ftz.f32, constant 1.0, add.ftz.f32, return } give
+ *
+ *     {
+ *     .reg .f32 %_s0_<2>;
+ *     mul.ftz.f32 %_s0_0, %y, %x;
+ *     add.ftz.f32 %_s0_1, 0f3F800000, %_s0_0;
+ *     mov.f32 %z, %_s0_1;
+ *     }
+ *
+ * or use stack_ptx_compile, which does all of it in one call.
+ *
+ * Options, defined before the implementation
+ *
+ *     STACK_PTX_DEBUG     an error becomes a failed assert at the place where it was found
+ *
+ * Memory and threads
+ *
+ * Nothing is allocated; the caller owns all memory, which may have any alignment and any contents. There is no global
+ * state. A language is immutable once initialised and may be used by any number of threads; a workspace by one at a time.
+ * No pointer may be NULL unless its comment says so; where one is, the answer is STACK_PTX_ERROR_INVALID_VALUE.
+ *
+ * Meaning of a program
+ *
+ * There is one stack per stack type and one meta stack; a push onto a full one is dropped. Words run until a RETURN of the
+ * main program, its last word, or the execution limit. A word that cannot apply is a no-op.
+ *
+ *   INPUT, CONSTANT   push a register, or 32 bits onto the stack `aux`. Only stacks with a constant type have constants.
+ *   SPECIAL           pushes a special register; of a vector one .x .y .z .w in this order, so that w ends on top.
+ *   PTX               pops its operands, the top being the first; pushes its results so that the first is on top. With too
+ *                     few values on any stack it does nothing. A vector has its elements in this order too.
+ *   META_CONSTANT     pushes onto the meta stack.
+ *   META              on the stack `aux`; depths and counts are popped off the meta stack even if nothing else happens:
+ *                     DUP        copies the top
+ *                     YANK_DUP   copies the value at a depth (0 is the top)
+ *                     SWAP       exchanges the top two
+ *                     SWAP_WITH  exchanges the top and the value at a depth, unless the stack is full
+ *                     REPLACE    pops the top and writes it over the value at a depth (counted before the pop), unless full
+ *                     DROP       removes n values where there are more than n
+ *                     CLEAR      removes all
+ *                     ROTATE     moves the top to the bottom
+ *                     REVERSE    reverses the stack
+ *   STORE, LOAD       pop the top of the stack `aux` into a slot; push a slot's value, if it has one, onto its own stack.
+ *   ROUTINE           runs another word list on the same stacks.
+ *   RETURN            ends a word list.
+ *
+ * Only what the requests need is kept. In order, each request pops a value off its register's stack.
+ *
+ * Modes: see StackPtxMode.
+ */
+
+#ifndef STACK_PTX_H
+#define STACK_PTX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define STACK_PTX_VERSION_MAJOR 1
+#define STACK_PTX_VERSION_MINOR 1
+#define STACK_PTX_VERSION_PATCH 0
+
+/* Changes whenever a program's hash changes; part of every hash. */
+#define STACK_PTX_HASH_VERSION 1
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- words ------------------------------------------------------------------------------------------------------- */
+
+typedef enum {
+    STACK_PTX_INSTRUCTION_TYPE_NONE = 0,
+    STACK_PTX_INSTRUCTION_TYPE_PTX = 1,
+    STACK_PTX_INSTRUCTION_TYPE_CONSTANT = 2,
+    STACK_PTX_INSTRUCTION_TYPE_INPUT = 3,
+    STACK_PTX_INSTRUCTION_TYPE_SPECIAL = 4,
+    STACK_PTX_INSTRUCTION_TYPE_META = 5,
+    STACK_PTX_INSTRUCTION_TYPE_META_CONSTANT = 6,
+    STACK_PTX_INSTRUCTION_TYPE_ROUTINE = 7,
+    STACK_PTX_INSTRUCTION_TYPE_REGISTER = 8, /* internal to compilers; in a program an unknown type */
+    STACK_PTX_INSTRUCTION_TYPE_AST_IDX = 9,  /* internal to compilers; in a program an unknown type */
+    STACK_PTX_INSTRUCTION_TYPE_RETURN = 10,
+    STACK_PTX_INSTRUCTION_TYPE_STORE = 11,
+    STACK_PTX_INSTRUCTION_TYPE_LOAD = 12,
+    STACK_PTX_INSTRUCTION_TYPE_NUM_ENUMS
+} StackPtxInstructionType;
+
+typedef enum {
+    STACK_PTX_META_INSTRUCTION_DUP = 0,
+    STACK_PTX_META_INSTRUCTION_YANK_DUP = 1,
+    STACK_PTX_META_INSTRUCTION_SWAP = 2,
+    STACK_PTX_META_INSTRUCTION_SWAP_WITH = 3,
+    STACK_PTX_META_INSTRUCTION_REPLACE = 4,
+    STACK_PTX_META_INSTRUCTION_DROP = 5,
+    STACK_PTX_META_INSTRUCTION_CLEAR = 6,
+    STACK_PTX_META_INSTRUCTION_ROTATE = 7,
+    STACK_PTX_META_INSTRUCTION_REVERSE = 8,
+    STACK_PTX_META_INSTRUCTION_NUM_ENUMS
+} StackPtxMetaInstruction;
+
+typedef union {
+    uint32_t u;
+    int32_t s;
+    float f;
+    uint32_t meta_constant;
+    uint32_t reg;
+    uint32_t ast_idx;
+} StackPtxPayload;
+
+#pragma pack(push, 1)
+
+/* One word. As a little-endian uint64: type in bits 0-15, aux in 16-31, payload in 32-63. `aux` is a stack index for
+   CONSTANT, META and STORE and is not read otherwise. `payload.u` is the index of a PTX instruction, input register, special
+   register, meta operation, routine or slot. */
+typedef struct {
+    uint16_t instruction_type;
+    uint16_t aux;
+    StackPtxPayload payload;
+} StackPtxInstruction;
+
+/* ---- instruction sets -------------------------------------------------------------------------------------------- */
+
+#define STACK_PTX_MAX_NUM_ARGS 4
+#define STACK_PTX_MAX_NUM_RETS 2
+#define STACK_PTX_MAX_NUM_VEC_ELEMS 8
+
+/* An operand or result: a scalar of a stack (num_vec_elems 0), or a vector {a, b, ..} of that many of its values. */
+typedef struct {
+    uint16_t stack_idx;
+    uint16_t num_vec_elems;
+} StackPtxArgTypeInfo;
+
+typedef struct {
+    uint16_t stack_idx;
+    uint16_t num_values;
+} StackPtxPtxInstructionStackRequirement;
+
+/* A PTX instruction. An unused slot of arg_types or ret_types holds num_arg_types, and so do all after it. The stack
+   requirements follow from arg_types and are not read: they are part of the layout. */
+typedef struct {
+    uint16_t arg_types[STACK_PTX_MAX_NUM_ARGS];
+    uint16_t ret_types[STACK_PTX_MAX_NUM_RETS];
+    uint16_t num_unique_stacks;
+    bool is_aligned; /* all threads of a warp run it together; changes neither lowering nor text */
+    StackPtxPtxInstructionStackRequirement unique_stacks[STACK_PTX_MAX_NUM_ARGS];
+} StackPtxPtxInstructionDescriptor;
+
+typedef struct {
+    uint16_t arg_type_idx;
+} StackPtxSpecialRegisterDescriptor;
+
+#pragma pack(pop)
+
+/* An instruction set. Arrays run parallel to their counts; special registers are named without the percent sign. */
+typedef struct {
+    const char* const* ptx_instruction_strings;
+    const StackPtxPtxInstructionDescriptor* ptx_instruction_descriptors;
+    size_t num_ptx_instructions;
+    const char* const* special_register_strings;
+    const StackPtxSpecialRegisterDescriptor* special_register_descriptors;
+    size_t num_special_registers;
+    const char* const* stack_literal_prefixes; /* PTX register type of each stack: "f32", "pred" */
+    size_t num_stacks;
+    const StackPtxArgTypeInfo* arg_type_info;
+    size_t num_arg_types;
+} StackPtxStackInfo;
+
+/* A register around the stub: `x` is written as %x. */
+typedef struct {
+    const char* name;
+    uint16_t stack_idx;
+} StackPtxRegister;
+
+/* What a stack's constants are, given as 32 bits. The 64-bit types are widened: F64 from a float, U64 with zeros, S64 with the
+   sign. Printed 0f3F800000, 0x00000001U, 0x00000001, 0d3FF0000000000000, 0x0000000000000001U, 0x0000000000000001. */
+typedef enum {
+    STACK_PTX_CONSTANT_TYPE_NONE = 0,
+    STACK_PTX_CONSTANT_TYPE_F32 = 1,
+    STACK_PTX_CONSTANT_TYPE_U32 = 2,
+    STACK_PTX_CONSTANT_TYPE_S32 = 3,
+    STACK_PTX_CONSTANT_TYPE_F64 = 4,
+    STACK_PTX_CONSTANT_TYPE_U64 = 5,
+    STACK_PTX_CONSTANT_TYPE_S64 = 6,
+    STACK_PTX_CONSTANT_TYPE_NUM_ENUMS
+} StackPtxConstantType;
+
+typedef struct StackPtxInstructionTraits {
+    uint8_t num_commutative; /* leading operands that may be swapped: 0 or 2; both scalars of one stack */
+    uint8_t is_volatile;     /* may give another result each time: never merged by value numbering */
+} StackPtxInstructionTraits;
+
+/* What StackPtxStackInfo does not say about an instruction set. Each array runs parallel to one of its own. */
+typedef struct StackPtxTraits {
+    const StackPtxInstructionTraits* instructions; /* NULL: none commutes, none is volatile */
+    const uint8_t* volatile_special_registers;     /* 0 or 1 each. NULL: none is volatile */
+    const uint8_t* constant_types;                 /* StackPtxConstantType of each stack. NULL: the one named like its prefix */
+} StackPtxTraits;
+
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+/* "strict" marks what only the modes other than lenient report, at a word. */
+typedef enum {
+    STACK_PTX_SUCCESS = 0,
+    STACK_PTX_ERROR_INTERNAL = 1,            /* never given: nothing here can fail halfway */
+    STACK_PTX_ERROR_WRONG_TYPE_DISPATCH = 2, /* strict: a constant of a stack that has no constants */
+    STACK_PTX_ERROR_INSUFFICIENT_BUFFER = 3, /* the text does not fit */
+    STACK_PTX_ERROR_INVALID_VALUE = 4,       /* NULL, a bad name, limits out of range; strict: a depth out of range */
+    STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE = 5,       /* strict: more values than max_nodes */
+    STACK_PTX_ERROR_INSUFFICIENT_AST_VISIT_SIZE = 6, /* never given: graphs are walked without a stack */
+    STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN = 7, /* strict: NONE, an internal or an unknown type */
+    STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE = 8,
+    STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS = 9,   /* strict */
+    STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS = 10, /* strict */
+    STACK_PTX_ERROR_INPUT_IDX_OUT_OF_BOUNDS = 11,            /* never given: inputs are registers */
+    STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS = 12,         /* strict: an INPUT; a request */
+    STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS = 13, /* strict */
+    STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS = 14,            /* strict: `aux`; the stack of a register or argument type */
+    STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS = 15,              /* an argument type of an instruction or special register */
+    STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS = 16,         /* strict */
+    STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS = 17,            /* strict */
+    STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS = 18,             /* strict */
+    STACK_PTX_RESULT_NUM_ENUMS
+} StackPtxResult;
+
+/* The enumerator's name, or "STACK_PTX_RESULT_UNKNOWN". The text is static. */
+const char* stack_ptx_result_to_string(StackPtxResult result);
+
+/* ---- languages --------------------------------------------------------------------------------------------------- */
+
+/* Part of a program's meaning. All may be 0; max_nodes and stack_size stay below 2^28. */
+typedef struct StackPtxLimits {
+    uint32_t stack_size;      /* values a stack holds; a push onto a full one is dropped */
+    uint32_t max_nodes;       /* values a program may create, dropped and equal ones included; it ends at a word that would
+                                 create more */
+    uint32_t max_frame_depth; /* word lists open at once, the main program included; deeper calls are no-ops */
+    uint32_t store_size;      /* slots of STORE and LOAD */
+    uint32_t execution_limit; /* words run, RETURNs included */
+} StackPtxLimits;
+
+/* What programs are written in and connected to. The arrays and strings must stay as they are while the language is used. */
+typedef struct StackPtxLanguageInfo {
+    const StackPtxStackInfo* stack_info;        /* itself needed only by stack_ptx_language_init */
+    const StackPtxTraits* traits;               /* NULL: the defaults of its fields. Needed only by stack_ptx_language_init */
+    StackPtxLimits limits;
+    const StackPtxRegister* registers;          /* NULL if there are none. A name may occur twice and is then one register */
+    size_t num_registers;
+    const size_t* requests;                     /* registers to write, in order. NULL if there are none */
+    size_t num_requests;
+    const StackPtxInstruction* const* routines; /* NULL if there are none */
+    const size_t* routine_lengths;              /* words of each. NULL: each ends with a RETURN */
+    size_t num_routines;
+} StackPtxLanguageInfo;
+
+/* The prepared form: strings measured and padded, operands resolved to stacks. It lies in the caller's memory. */
+typedef struct StackPtxLanguage StackPtxLanguage;
+
+/* SUCCESS if `name` may name a register: letters, digits, _ and $ (a percent sign comes before it), and neither a name
+   that CUDA compilers give (f1, r2, rd3, p1, fd4, rs5, h6, hh7, b8, rc9, rq1, SP, SPL), nor a special register of PTX, nor
+   one of this library's own (_s0_1). Else, or for NULL, INVALID_VALUE. */
+StackPtxResult stack_ptx_check_name(const char* name);
+
+/* Bytes that stack_ptx_language_init needs. Checks nothing but what it reads. */
+StackPtxResult stack_ptx_language_size(const StackPtxLanguageInfo* info, size_t* bytes_out);
+
+/* Prepares a language in `memory`, which the caller owns and keeps while it is used.
+   Errors: INVALID_VALUE, INSUFFICIENT_WORKSPACE, and STACK, ARG or REGISTER _IDX_OUT_OF_BOUNDS. */
+StackPtxResult stack_ptx_language_init(
+    const StackPtxLanguageInfo* info,
+    void* memory,
+    size_t memory_bytes,
+    const StackPtxLanguage** language_out
+);
+
+/* The instruction set of a language: a copy of the struct that it was made from. Valid as long as the language. */
+const StackPtxStackInfo* stack_ptx_language_stack_info(const StackPtxLanguage* language);
+
+/* ---- lowering ---------------------------------------------------------------------------------------------------- */
+
+typedef enum {
+    /* Every sequence of words is a program: what cannot apply is a no-op. At the node limit a program ends. A request that
+       finds its stack empty is zero of its type, and requests are written as one parallel move, so that registers may be
+       both inputs and requests. */
+    STACK_PTX_MODE_LENIENT = 0,
+    /* An error for unknown types, an index, depth or frame out of range, and for reaching the node limit. The rest is as in
+       STACK_PTX_MODE_COMPATIBLE. */
+    STACK_PTX_MODE_STRICT = 1,
+    /* Strict, but a depth or frame out of range is a no-op: what stack_ptx_compile does. A request that finds its stack empty
+       is not written, and requests are written one after the other. */
+    STACK_PTX_MODE_COMPATIBLE = 2
+} StackPtxMode;
+
+/* Flags of stack_ptx_lower. */
+#define STACK_PTX_FLAG_NO_VALUE_NUMBERING 1u /* keep equal values apart */
+
+typedef enum {
+    STACK_PTX_NODE_INPUT,    /* payload: register index */
+    STACK_PTX_NODE_CONSTANT, /* payload: 32 bits */
+    STACK_PTX_NODE_SPECIAL,  /* payload: special register index, and in bits 16-31 the element of a vector one */
+    STACK_PTX_NODE_PTX       /* payload: instruction index */
+} StackPtxNodeKind;
+
+typedef struct StackPtxNode {
+    uint16_t kind;          /* StackPtxNodeKind */
+    uint16_t stack_idx;     /* stack of its first value */
+    uint16_t num_operands;  /* vector elements counted one by one */
+    uint16_t num_values;    /* results; 1 for all but multi-result and vector instructions */
+    uint32_t payload;
+    uint32_t first_operand; /* into operands[] */
+    uint32_t first_value;   /* id of its first result; the others follow */
+} StackPtxNode;
+
+#define STACK_PTX_NO_VALUE UINT32_MAX
+
+/* The lowered program: nodes in evaluation order, those alone that requests need, each operand defined before its use. The
+   arrays lie in the workspace and last until its next use by stack_ptx_lower. */
+typedef struct StackPtxLowered {
+    const StackPtxNode* nodes;
+    const uint32_t* operands;       /* value ids in PTX operand order, vector elements one by one */
+    const uint32_t* value_nodes;    /* node that defines each value */
+    const uint16_t* value_stacks;   /* stack of each value */
+    const uint32_t* request_values; /* value of each request; STACK_PTX_NO_VALUE where the stack was empty */
+    uint32_t num_nodes;
+    uint32_t num_operands;
+    uint32_t num_values;
+    uint32_t num_requests;
+    uint32_t num_instructions;      /* nodes that are PTX instructions */
+    StackPtxMode mode;
+} StackPtxLowered;
+
+#define STACK_PTX_MAIN_PROGRAM SIZE_MAX
+
+/* Where a program is wrong. */
+typedef struct StackPtxPlace {
+    size_t routine_idx; /* STACK_PTX_MAIN_PROGRAM, or a routine */
+    size_t word_idx;    /* within that word list */
+} StackPtxPlace;
+
+/* Bytes of workspace that programs of this language need. */
+StackPtxResult stack_ptx_workspace_size(const StackPtxLanguage* language, size_t* bytes_out);
+
+/* Lowers one program: num_words words, or fewer if a RETURN comes first. In lenient mode the only errors are
+   INVALID_VALUE and INSUFFICIENT_WORKSPACE, which are the caller's. `words` may be NULL if num_words is 0. `place_out` may be
+   NULL and is written only when a word is wrong. */
+StackPtxResult stack_ptx_lower(
+    const StackPtxLanguage* language,
+    StackPtxMode mode,
+    uint32_t flags,
+    const StackPtxInstruction* words,
+    size_t num_words,
+    void* workspace,
+    size_t workspace_bytes,
+    StackPtxLowered* lowered_out,
+    StackPtxPlace* place_out
+);
+
+/* Writes the PTX stub and a NUL, which bytes_written_out does not count. The workspace is the one that `lowered` lies in,
+   or any other of the same language. With buffer NULL the length is only measured: a buffer needs one byte more. On
+   INSUFFICIENT_BUFFER bytes_written_out is what a measurement gives, and the buffer's contents are of no use. A language
+   whose max_frame_depth is 0 runs nothing: outside lenient mode its stub is empty. */
+StackPtxResult stack_ptx_emit(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    void* workspace,
+    size_t workspace_bytes,
+    char* buffer,
+    size_t buffer_size,
+    size_t* bytes_written_out
+);
+
+/* ---- canonical hash ---------------------------------------------------------------------------------------------- */
+
+typedef struct StackPtxHash {
+    uint64_t words[2];
+} StackPtxHash;
+
+/* The hash of what a lowered program computes: instructions by their text and the types of operands and results, constants
+   by bits, inputs by register index and type, requests by type, and the limits. Operands that commute are ordered. Names of
+   registers, dead code, the order of independent instructions and value numbering do not matter; volatile reads count by
+   their order. The same on every machine. The workspace as for stack_ptx_emit. */
+StackPtxResult stack_ptx_hash(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    void* workspace,
+    size_t workspace_bytes,
+    StackPtxHash* hash_out
+);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* STACK_PTX_H */
