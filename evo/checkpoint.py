@@ -1,0 +1,82 @@
+"""The checkpoint format: one file of plain arrays with a JSON header and a checksum, and no pickle.
+
+Owns the bytes; knows nothing of folders or of what the arrays mean.
+
+    8 bytes   magic "EVOCKPT\\n"
+    4 bytes   format version, uint32 little-endian
+    4 bytes   length of the header, uint32 little-endian
+    header    JSON, UTF-8: {"meta": ..., "arrays": [{"name", "dtype", "shape"}, ...]}
+    arrays    one after the other, C order, little-endian
+    32 bytes  SHA-256 of all that comes before
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+
+MAGIC = b"EVOCKPT\n"
+FORMAT_VERSION = 1
+_DIGEST_BYTES = 32
+_PREFIX_BYTES = len(MAGIC) + 8
+
+
+class CheckpointError(ValueError):
+    """The bytes are no intact checkpoint of this format; the message says in what way."""
+
+
+def encode_checkpoint(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+    """The checkpoint that holds `meta` (plain JSON values) and `arrays`."""
+    plain = {name: _little_endian(array) for name, array in arrays.items()}
+    header = json.dumps(
+        {
+            "meta": meta,
+            "arrays": [{"name": n, "dtype": a.dtype.str, "shape": list(a.shape)} for n, a in plain.items()],
+        },
+        sort_keys=True,
+    ).encode()
+    body = b"".join(
+        [
+            MAGIC,
+            FORMAT_VERSION.to_bytes(4, "little"),
+            len(header).to_bytes(4, "little"),
+            header,
+            *(array.tobytes() for array in plain.values()),
+        ]
+    )
+    return body + hashlib.sha256(body).digest()
+
+
+def decode_checkpoint(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What `encode_checkpoint` was given.
+
+    Raises:
+        CheckpointError: another kind of file, another version, or damaged.
+    """
+    if len(data) < _PREFIX_BYTES + _DIGEST_BYTES:
+        raise CheckpointError(f"cut short at {len(data)} bytes")
+    if data[: len(MAGIC)] != MAGIC:
+        raise CheckpointError("no evo checkpoint: the file begins otherwise")
+    version = int.from_bytes(data[len(MAGIC) : len(MAGIC) + 4], "little")
+    if version != FORMAT_VERSION:
+        raise CheckpointError(f"format version {version}; this evo reads version {FORMAT_VERSION}")
+    if hashlib.sha256(data[:-_DIGEST_BYTES]).digest() != data[-_DIGEST_BYTES:]:
+        raise CheckpointError("damaged: the checksum does not fit the content")
+    header_end = _PREFIX_BYTES + int.from_bytes(data[_PREFIX_BYTES - 4 : _PREFIX_BYTES], "little")
+    header = json.loads(data[_PREFIX_BYTES:header_end])
+    arrays, offset = {}, header_end
+    for entry in header["arrays"]:
+        dtype, shape = np.dtype(entry["dtype"]), tuple(entry["shape"])
+        count = int(np.prod(shape, dtype=np.int64))
+        arrays[entry["name"]] = np.frombuffer(data, dtype, count, offset).reshape(shape)
+        offset += count * dtype.itemsize
+    return header["meta"], arrays
+
+
+def _little_endian(array: np.ndarray) -> np.ndarray:
+    if array.dtype.hasobject:
+        raise TypeError(f"a checkpoint holds plain arrays, not {array.dtype}")
+    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))

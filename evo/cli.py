@@ -1,0 +1,270 @@
+"""The command line: verbs, progress, messages, exit codes.
+
+Owns what a person sees. A user's mistake is one line on standard error and exit code 2, never a traceback; an
+interrupted run that was saved ends with 130. Everything heavy is imported by the verb that needs it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+from evo import __version__
+from evo.errors import UserError
+
+EXIT_USER_ERROR = 2
+EXIT_INTERRUPTED = 130
+PLAIN_SECONDS = 5.0  # between two lines of progress where there is no terminal
+
+_SET_HELP = "Override a key of the config: --set search.batch_size=256. May be given many times."
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="evo")
+def main() -> None:
+    """Evolutionary search for GPU programs: MAP-Elites over Stack PTX."""
+
+
+def _verb(function):
+    """Turns a UserError into its line and exit code 2."""
+
+    @functools.wraps(function)
+    def wrapped(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except UserError as error:
+            click.echo(f"evo: {error}", err=True)
+            if os.environ.get("EVO_TRACEBACK"):
+                raise
+            sys.exit(EXIT_USER_ERROR)
+
+    return wrapped
+
+
+@main.command()
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help=_SET_HELP)
+@_verb
+def run(config: Path, overrides: tuple[str, ...]) -> None:
+    """Run the experiment that CONFIG describes, in a new folder under runs/."""
+    from evo.config import load_config
+    from evo.run import Run
+
+    _search(Run.start(load_config(config, overrides), config.stem))
+
+
+@main.command()
+@click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a stop, such as stop.evaluations=200000.")
+@_verb
+def resume(run_folder: Path, overrides: tuple[str, ...]) -> None:
+    """Go on with the run in folder RUN from its last checkpoint."""
+    from evo.run import Run
+
+    run, damaged = Run.resume(run_folder, overrides)
+    for line in damaged:
+        click.echo(f"evo: {line}; going back to the checkpoint before", err=True)
+    _search(run)
+
+
+@main.command()
+@click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--plot", "names", multiple=True, help="Draw only this plot; may be given many times.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key that changes no result.")
+@_verb
+def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -> None:
+    """Draw the plots of the run in folder RUN into RUN/plots."""
+    from evo.plot import PLOTS, draw_plots
+    from evo.run import Run
+
+    for name in names:
+        if name not in PLOTS:
+            raise UserError(f"--plot {name}: unknown plot, one of: {', '.join(PLOTS)}")
+    run = Run.view(run_folder, overrides)
+    for path in draw_plots(run, list(names) or run.problem.config.output.plots):
+        click.echo(path)
+
+
+@main.command()
+@click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--cell", metavar="I,J", help="The elite in this cell of the grid (or with this cell number). Default: the best.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key that changes no result.")
+@_verb
+def show(run_folder: Path, cell: str | None, overrides: tuple[str, ...]) -> None:
+    """Print an elite of the run in folder RUN: its program, its PTX stub, its origin and its scores."""
+    from evo.run import Run
+    from evo.show import describe_elite
+
+    click.echo(describe_elite(Run.view(run_folder, overrides), cell), nl=False)
+
+
+@main.command(name="eval")
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--program", "program", required=True, type=click.Path(path_type=Path), help="A program in text form.")
+@click.option("--output", default=Path(), type=click.Path(path_type=Path), help="Folder for its pictures.  [default: .]")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help=_SET_HELP)
+@_verb
+def evaluate(config: Path, program: Path, output: Path, overrides: tuple[str, ...]) -> None:
+    """Score, and picture, a program written by hand for the task of CONFIG."""
+    from evo.config import load_config
+    from evo.run import load_problem
+    from evo.show import describe_program, read_program
+
+    problem = load_problem(load_config(config, overrides))
+    words = read_program(problem, program)
+    click.echo(describe_program(problem, words), nl=False)
+    if problem.task.has_pictures():
+        from evo.plot.pictures import picture_program
+
+        try:
+            output.mkdir(parents=True, exist_ok=True)
+            for path in picture_program(problem, words, output / program.stem):
+                click.echo(path)
+        except OSError as error:
+            raise UserError(f"{output}: cannot write the pictures: {error.strerror}") from error
+
+
+@main.command()
+@_verb
+def doctor() -> None:
+    """Say what this machine offers, and what each missing piece means."""
+    from evo.doctor import report
+
+    click.echo(report(), nl=False)
+
+
+def _search(run) -> None:
+    """Runs a search to its end with progress; draws its plots."""
+    interrupted = _Interrupt()
+    click.echo(f"run folder: {run.run_dir.path}")
+    with interrupted, _progress(run) as show_generation:
+        reason = run.execute(show_generation, interrupted)
+    click.echo(f"stopped by {reason}")
+    if reason == "interrupted":
+        run.close()
+        click.echo(f"saved; go on with: evo resume {run.run_dir.path}")
+        sys.exit(EXIT_INTERRUPTED)
+    from evo.plot import draw_plots
+
+    for path in draw_plots(run, run.problem.config.output.plots):
+        click.echo(path)
+    if run.counters.out_of_range:
+        click.echo(
+            f"warning: {run.counters.out_of_range:,} of {run.counters.evaluations:,} evaluations had a measure out of its "
+            "range; they count to the cells at the edge",
+            err=True,
+        )
+    run.close()
+
+
+class _Interrupt:
+    """The first Ctrl-C asks the run to finish its generation and save; the second one aborts."""
+
+    def __init__(self):
+        self._asked = False
+
+    def __call__(self) -> bool:
+        return self._asked
+
+    def __enter__(self):
+        self._previous = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def __exit__(self, *_) -> None:
+        signal.signal(signal.SIGINT, self._previous)
+
+    def _handle(self, *_) -> None:
+        if self._asked:
+            click.echo("evo: aborted; the last checkpoint stands", err=True)
+            os._exit(EXIT_INTERRUPTED)
+        self._asked = True
+        click.echo("evo: finishing this generation and saving; Ctrl-C again aborts", err=True)
+
+
+def _progress(run):
+    return _TerminalProgress(run) if sys.stdout.isatty() else _PlainProgress(run)
+
+
+class _Progress:
+    """Formats the state of a run; subclasses show it."""
+
+    def __init__(self, run):
+        self._run = run
+        self._first = (run.counters.evaluations, run.elapsed_s)
+
+    def __exit__(self, *_) -> None:
+        pass
+
+    def _line(self, generation, elapsed_s: float) -> str:
+        counters = generation.counters
+        rate = (counters.evaluations - self._first[0]) / max(elapsed_s - self._first[1], 1e-9)
+        return (
+            f"generation {counters.generations:,}  evaluations {counters.evaluations:,} ({rate:,.0f}/s)  "
+            f"coverage {generation.coverage:.1%}  QD score {generation.qd_score:,.2f}  best {generation.best_objective:.4f}  "
+            f"duplicates {counters.duplicates / counters.offspring:.0%}  neutral {counters.neutral / counters.offspring:.0%}"
+        )
+
+
+class _PlainProgress(_Progress):
+    """A line every few seconds and one at the end, for logs."""
+
+    def __enter__(self):
+        self._shown_s = float("-inf")
+        self._last = None
+        return self._show
+
+    def __exit__(self, *_) -> None:
+        if self._last:
+            click.echo(self._last)
+
+    def _show(self, generation, elapsed_s: float) -> None:
+        self._last = self._line(generation, elapsed_s)
+        if elapsed_s - self._shown_s >= PLAIN_SECONDS:
+            click.echo(self._last)
+            self._last = None
+            self._shown_s = elapsed_s
+
+
+class _TerminalProgress(_Progress):
+    """A bar towards the nearest stop, with the same numbers below it."""
+
+    def __enter__(self):
+        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+        self._bar = Progress(
+            BarColumn(bar_width=None),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        self._text = Progress(TextColumn("{task.description}"))
+        from rich.console import Group
+        from rich.live import Live
+
+        self._bar_task = self._bar.add_task("", total=1.0)
+        self._text_task = self._text.add_task("starting")
+        self._live = Live(Group(self._bar, self._text), refresh_per_second=8)
+        self._live.__enter__()
+        return self._show
+
+    def __exit__(self, *error) -> None:
+        self._live.__exit__(*error)
+
+    def _show(self, generation, elapsed_s: float) -> None:
+        stop, counters = self._run.problem.config.stop, generation.counters
+        parts = [
+            done / total
+            for done, total in (
+                (counters.generations, stop.generations),
+                (counters.evaluations, stop.evaluations),
+                (elapsed_s, stop.seconds),
+            )
+            if total
+        ]
+        self._bar.update(self._bar_task, completed=min(1.0, max(parts, default=0.0)))
+        self._text.update(self._text_task, description=self._line(generation, elapsed_s))

@@ -1,0 +1,335 @@
+"""The config of a run: strict models, defaults, overrides, and one clear line for whatever is wrong.
+
+The only reader of YAML. Knows nothing of how the values are used; `evo.run` builds the parts of a run from them.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import types
+import typing
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from evo.errors import UserError
+
+Probability = Annotated[float, Field(ge=0.0, le=1.0)]
+Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+Positive = Annotated[int, Field(ge=1)]
+
+
+def _names_to_weights(value: Any) -> Any:
+    """A plain list of names means that each has weight 1."""
+    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        return dict.fromkeys(value, 1.0)
+    return value
+
+
+Weights = Annotated[dict[str, Weight], BeforeValidator(_names_to_weights)]
+
+
+class Model(BaseModel):
+    """Refuses unknown keys and loose types (an int is a float, nothing else is converted)."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, validate_default=True)
+
+
+class LimitsConfig(Model):
+    """Bounds on a program's run, part of its meaning (`evo.program.Limits`)."""
+
+    stack_size: Annotated[int, Field(ge=1, le=65536)] = 128
+    max_nodes: Annotated[int, Field(ge=1, le=65536)] = 4096
+    max_frame_depth: Annotated[int, Field(ge=1, le=64)] = 4
+    store_size: Annotated[int, Field(ge=0, le=4096)] = 16
+    execution_limit: Annotated[int, Field(ge=1, le=1 << 20)] = 4096
+
+
+class ConstantsConfig(Model):
+    """Constants in new words: f32 ones are drawn from a normal distribution, u32 ones uniformly from 0 to `u32_max`."""
+
+    f32_sigma: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 1.0
+    u32_max: Annotated[int, Field(ge=0, le=2**32 - 1)] = 255
+    meta_max: Annotated[int, Field(ge=0, le=2**16)] = 4
+
+
+class VocabularyConfig(Model):
+    """What new words are drawn from. Weights are relative within a group; `groups` weighs the groups."""
+
+    instructions: Weights = Field(min_length=1)
+    meta: Weights = {"dup": 1.0, "swap": 1.0, "yank_dup": 0.5, "rotate": 0.5, "drop": 0.25}
+    groups: dict[Literal["instructions", "inputs", "constants", "meta", "slots"], Weight] = {
+        "instructions": 0.5,
+        "inputs": 0.25,
+        "constants": 0.15,
+        "meta": 0.1,
+    }
+    constants: ConstantsConfig = ConstantsConfig()
+
+
+class ProgramConfig(Model):
+    """Programs: their greatest length in words, their instruction set, and the words that variation may draw."""
+
+    max_length: Annotated[int, Field(ge=1, le=4096)] = 64
+    instruction_set: str = "default"
+    limits: LimitsConfig = LimitsConfig()
+    vocabulary: VocabularyConfig
+
+
+class ArchiveConfig(Model):
+    """A pyribs archive by class name; a grid needs `dims`, a CVT `centroids`."""
+
+    type: Literal["GridArchive", "CVTArchive"] = "GridArchive"
+    dims: list[Positive] | None = None
+    centroids: Positive | None = None
+
+    @model_validator(mode="after")
+    def _fits_class(self):
+        needed, other = ("dims", "centroids") if self.type == "GridArchive" else ("centroids", "dims")
+        if getattr(self, needed) is None:
+            raise ValueError(f"{self.type} needs '{needed}'")
+        if getattr(self, other) is not None:
+            raise ValueError(f"{self.type} has no '{other}'")
+        return self
+
+
+class InitialConfig(Model):
+    """Random programs of generation 0, of uniformly drawn length."""
+
+    num_programs: Positive = 4096
+    min_length: Positive = 8
+    max_length: Positive = 48
+
+    @model_validator(mode="after")
+    def _ordered(self):
+        if self.min_length > self.max_length:
+            raise ValueError(f"min_length {self.min_length} is greater than max_length {self.max_length}")
+        return self
+
+
+class UmadConfig(Model):
+    """Uniform mutation by addition and deletion (Helmuth, McPhee & Spector 2018); the defaults keep the size."""
+
+    addition_rate: Probability = 0.09
+    deletion_rate: Probability = 0.0826
+
+
+class AlternationConfig(Model):
+    """Alternation between two parents (Spector & Helmuth 2013)."""
+
+    rate: Probability = 0.01
+    deviation: Annotated[float, Field(ge=0.0, le=1000.0)] = 10.0
+
+
+class ConstantPerturbationConfig(Model):
+    """Gaussian steps on a program's constants: each is perturbed with `rate`, by a part of itself and an absolute step."""
+
+    rate: Probability = 0.3
+    relative_sigma: Annotated[float, Field(ge=0.0, le=100.0)] = 0.1
+    absolute_sigma: Annotated[float, Field(ge=0.0, le=1e6)] = 0.01
+
+
+class ReplacementConfig(Model):
+    """Each word is replaced by a new one with `rate`, at least one a program."""
+
+    rate: Probability = 0.05
+
+
+class VariationConfig(Model):
+    """Operators: one is drawn for each offspring by weight."""
+
+    operators: dict[
+        Literal["umad", "alternation", "uniform_crossover", "constant_perturbation", "replacement"], Weight
+    ] = {"umad": 0.5, "alternation": 0.1, "uniform_crossover": 0.1, "constant_perturbation": 0.2, "replacement": 0.1}
+    umad: UmadConfig = UmadConfig()
+    alternation: AlternationConfig = AlternationConfig()
+    constant_perturbation: ConstantPerturbationConfig = ConstantPerturbationConfig()
+    replacement: ReplacementConfig = ReplacementConfig()
+
+    @model_validator(mode="after")
+    def _some_operator(self):
+        if not sum(self.operators.values()) > 0:
+            raise ValueError("at least one of the operators needs a weight above 0")
+        return self
+
+
+class SearchConfig(Model):
+    """MAP-Elites: archive, sizes and operators; `memory_size` results are remembered by hash."""
+
+    archive: ArchiveConfig
+    batch_size: Positive = 512
+    initial: InitialConfig = InitialConfig()
+    variation: VariationConfig = VariationConfig()
+    memory_size: Annotated[int, Field(ge=1, le=1 << 26)] = 1 << 18
+
+
+class EvaluationConfig(Model):
+    """Where programs run. None of these changes a result; `threads` null: one for each core."""
+
+    backend: Literal["auto", "cpu"] = "auto"
+    threads: Positive | None = None
+    simd: Literal["auto", "portable", "baseline", "avx2", "avx512"] = "auto"
+
+
+class StopConfig(Model):
+    """The run ends after the generation in which the first of these is reached; at least one is needed."""
+
+    generations: Positive | None = None
+    evaluations: Positive | None = None
+    seconds: Annotated[float, Field(gt=0)] | None = None
+    objective: float | None = None
+
+    @model_validator(mode="after")
+    def _some_stop(self):
+        if all(getattr(self, name) is None for name in type(self).model_fields):
+            raise ValueError(f"needs at least one of: {', '.join(type(self).model_fields)}")
+        return self
+
+
+class OutputConfig(Model):
+    """Where runs are written, how often their state is saved, and the plots drawn at the end.
+
+    Plots: `heatmap` of the archive, `contact_sheet` of each elite's picture in its cell, `curves` over generations, the
+    `best` elite large, an `animation` over t of some elites, and a `gallery`: the first 64 random programs, animated.
+    """
+
+    runs: str = "runs"
+    checkpoint_seconds: Annotated[float, Field(ge=0.0)] = 10.0
+    plots: list[Literal["heatmap", "contact_sheet", "curves", "best", "animation", "gallery"]] = [
+        "heatmap",
+        "contact_sheet",
+        "curves",
+        "best",
+        "animation",
+    ]
+
+
+class RunConfig(Model):
+    """One experiment. `task` is a folder, relative to the config file."""
+
+    task: str
+    task_options: dict[str, Any] = {}
+    seed: Annotated[int, Field(ge=0, lt=2**64)] = 1
+    program: ProgramConfig
+    search: SearchConfig
+    evaluation: EvaluationConfig = EvaluationConfig()
+    stop: StopConfig
+    output: OutputConfig = OutputConfig()
+
+    def identity(self) -> dict[str, Any]:
+        """The part that decides the archive, as plain values: a run may only be resumed with the same.
+
+        Left out are where and how fast the work is done, when it ends, and the task's folder, whose content counts.
+        """
+        return self.model_dump(mode="json", exclude={"task", "evaluation", "stop", "output"})
+
+
+def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
+    """Reads a config and applies `a.b=value` overrides (values are YAML); the task's folder comes back absolute.
+
+    Raises:
+        UserError: no such file, not YAML, an unknown key, a value out of range.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"{path}: cannot read the config: {reason}") from error
+    data = _parse_yaml(text, str(path))
+    if not isinstance(data, dict):
+        raise UserError(f"{path}: must be a mapping with the keys {', '.join(RunConfig.model_fields)}")
+    task_given = any(override.startswith("task=") for override in overrides)
+    for override in overrides:
+        _override(data, override)
+    try:
+        config = RunConfig.model_validate(data)
+    except ValidationError as error:
+        raise UserError(f"{path}: {_describe(error)}") from error
+    task = Path(config.task) if task_given else path.parent / config.task
+    return config.model_copy(update={"task": str(task.resolve())})
+
+
+def dump_config(config: RunConfig) -> str:
+    """The config with all defaults filled in, as YAML that `load_config` reads."""
+    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def first_difference(old: Any, new: Any, key: str = "") -> str | None:
+    """The first key, dotted, at which two identities differ, with both values; None where they are equal."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in [*old, *(name for name in new if name not in old)]:
+            found = first_difference(old.get(name), new.get(name), f"{key}.{name}" if key else name)
+            if found:
+                return found
+        return None
+    return None if old == new else f"{key} is {json.dumps(new)} now, was {json.dumps(old)}"
+
+
+def _parse_yaml(text: str, source: str) -> Any:
+    try:
+        return yaml.load(text, _UniqueKeyLoader)  # noqa: S506 - a SafeLoader
+    except yaml.MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise UserError(f"{source}{line}: not YAML: {error.problem}") from error
+    except yaml.YAMLError as error:
+        raise UserError(f"{source}: not YAML: {' '.join(str(error).split())}") from error
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """Refuses a key that is given twice, and reads 1e-3 as the number it is."""
+
+    def construct_mapping(self, node, deep=False):
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.MarkedYAMLError(problem=f"key '{key}' is given twice", problem_mark=key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+_UniqueKeyLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(\d+\.\d*|\.\d+|\d+)[eE][-+]?\d+$"),
+    list("-+0123456789."),
+)
+
+
+def _override(data: dict, override: str) -> None:
+    key, equals, text = override.partition("=")
+    parts = key.split(".")
+    if not equals or not all(parts):
+        raise UserError(f"--set {override}: write it as key=value, for instance search.batch_size=256")
+    value = _parse_yaml(text, f"--set {override}")
+    for part in parts[:-1]:
+        data = data.setdefault(part, {})
+        if not isinstance(data, dict):
+            raise UserError(f"--set {override}: '{part}' is no section")
+    data[parts[-1]] = value
+
+
+def _describe(error: ValidationError) -> str:
+    first = error.errors()[0]
+    path = [part for part in first["loc"] if part != "[key]"]
+    key = ".".join(str(part) for part in path)
+    if first["type"] == "extra_forbidden":
+        valid = _keys_of(path[:-1])
+        return f"unknown key '{key}'; valid here: {', '.join(valid)}"
+    if first["type"] == "missing":
+        return f"key '{key}' is missing"
+    message = first["msg"].removeprefix("Value error, ")
+    if key == "":
+        return message
+    return f"key '{key}': {message[0].lower() + message[1:]}, got {json.dumps(first['input'], default=str)}"
+
+
+def _keys_of(path: list[str]) -> list[str]:
+    model: Any = RunConfig
+    for part in path:
+        model = model.model_fields[part].annotation
+        if typing.get_origin(model) in (typing.Union, types.UnionType):
+            model = next(arg for arg in typing.get_args(model) if isinstance(arg, type) and issubclass(arg, BaseModel))
+    return list(model.model_fields)

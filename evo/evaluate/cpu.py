@@ -1,0 +1,98 @@
+"""The CPU evaluator: programs run by the virtual machine of ptx_vm.h, in threads over programs.
+
+Owns the threads. A batch is cut into chunks of a fixed size, so that neither the number of threads nor the order of
+completion can show in a result.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from evo.errors import UserError
+from evo.evaluate import Evaluation, score_batch
+from evo.native.ptx_vm import VirtualMachine
+from evo.program import Language
+from evo.task import Regression, Task, point_arrays, target_array
+
+# Programs a chunk: outputs of 32 programs at 4,096 points and two outputs are 1 MiB, which stays in the L2 cache
+# between evaluation and scoring.
+CHUNK_SIZE = 32
+
+
+class CpuEvaluator:
+    """Runs and scores programs on this machine's cores.
+
+    Args:
+        language: what the programs are written in.
+        task: gives points and score.
+        num_threads: threads, each working on one chunk at a time; None: one for each core this process may use.
+        level: SIMD level of the virtual machine, or None for the best that this CPU has; results are the same.
+
+    Raises:
+        UserError: the task's points or targets are malformed.
+    """
+
+    def __init__(self, language: Language, task: Task, num_threads: int | None = None, level: str | None = None):
+        self._language = language
+        self._task = task
+        self._machine = VirtualMachine(language.lowering, level)
+        self._inputs, self._num_points = self._point_arrays(task.points(), "points()")
+        self._targets = target_array(task, self._num_points) if task.reduction else None
+        self.num_threads = num_threads or len(os.sched_getaffinity(0))
+        self._pool = ThreadPoolExecutor(self.num_threads, thread_name_prefix="evaluate") if self.num_threads > 1 else None
+
+    def evaluate(self, words: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
+        chunks = [slice(start, start + CHUNK_SIZE) for start in range(0, len(words), CHUNK_SIZE)]
+        run = self._pool.map if self._pool else map
+        parts = list(run(lambda chunk: self._evaluate_chunk(words[chunk], num_instructions[chunk]), chunks))
+        num_measures = len(self._task.measures)
+        return Evaluation(
+            status=np.concatenate([np.empty(0, np.uint8), *(part.status for part in parts)]),
+            objective=np.concatenate([np.empty(0), *(part.objective for part in parts)]),
+            measures=np.concatenate([np.empty((0, num_measures)), *(part.measures for part in parts)]),
+            evaluate_s=sum(part.evaluate_s for part in parts),
+            score_s=sum(part.score_s for part in parts),
+        )
+
+    def outputs(self, words: np.ndarray, points: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        inputs, _ = self._point_arrays(points, "picture_points()")
+        return self._by_name(self._machine.store(words, inputs))
+
+    def close(self) -> None:
+        if self._pool:
+            self._pool.shutdown()
+
+    def _evaluate_chunk(self, words: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
+        start = time.perf_counter()
+        if self._targets is None:
+            results = self._by_name(self._machine.store(words, self._inputs))
+        else:
+            sums = self._machine.reduce(words, self._inputs, self._targets)
+            results = Regression(**{name: sums[name].astype(np.float64) for name in sums.dtype.names})
+        evaluated = time.perf_counter()
+        part = score_batch(self._task, results, num_instructions)
+        scored = time.perf_counter()
+        return Evaluation(part.status, part.objective, part.measures, evaluated - start, scored - evaluated)
+
+    def _by_name(self, stored: np.ndarray) -> dict[str, np.ndarray]:
+        types = {"f32": np.float32, "u32": np.uint32, "s32": np.int32}
+        return {name: stored[:, i].view(types[type_name]) for i, (name, type_name) in enumerate(self._language.outputs)}
+
+    def _point_arrays(self, points: dict[str, np.ndarray], method: str) -> tuple[list[np.ndarray | None], int]:
+        arrays, num_points = point_arrays(self._task, points, method)
+        return [*arrays, *[None] * (len(self._language.registers) - len(arrays))], num_points
+
+
+def check_cpu_meaning(language: Language, names: list[str], key: str) -> None:
+    """Refuses instructions that the CPU evaluator cannot run.
+
+    Raises:
+        UserError: one of the names has no CPU meaning.
+    """
+    unsupported = [name for name in names if name in VirtualMachine(language.lowering).unsupported]
+    if unsupported:
+        raise UserError(f"{key}: no CPU meaning for {', '.join(unsupported)}: take them out, or use a GPU backend")

@@ -1,0 +1,244 @@
+"""Programs: their words, their text form, and the language that a task's programs are written in.
+
+Owns encoding, decoding, printing and parsing of instruction words. Knows nothing of evaluation or search.
+
+The text form is a list of tokens, one a word, separated by white space; `#` starts a comment that runs to the end of the line:
+
+    %x                    input x                       dup.f32           meta operation on a stack
+    1.5                   f32 constant                  2:meta            constant on the meta stack
+    7:u32                 constant of another stack     store.f32:0       pop into slot 0
+    mul_ftz_f32           PTX instruction               load:0            push slot 0
+    special:tid.x         special register              routine:0         run routine 0
+    return                end of the program            word:0x...        a word that has no other form
+
+Constants that have no shorter exact form are printed as bits (`0x7f800000:f32`), so that any word is printed and parsed
+back to itself.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from evo.errors import UserError
+from evo.instructions import InstructionSet
+from evo.native.stack_ptx import META_OPERATIONS, Lowering, WordType
+
+_UNSIGNED = re.compile(r"\d+|0[xX][0-9a-fA-F]+")
+_SIGNED = re.compile(r"-?\d+|0[xX][0-9a-fA-F]+")
+_FLOAT = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on a program's run. They are part of its meaning: a program that reaches one goes on as documented in stack_ptx.h.
+
+    stack_size: values a stack holds; max_nodes: values a program may create; max_frame_depth: word lists open at once,
+    the main program included; store_size: slots of store and load; execution_limit: words run.
+    """
+
+    stack_size: int = 128
+    max_nodes: int = 4096
+    max_frame_depth: int = 4
+    store_size: int = 16
+    execution_limit: int = 4096
+
+
+@dataclass(frozen=True)
+class Language:
+    """What a task's programs are written in: instruction set, input and output registers, limits.
+
+    inputs and outputs: `(name, type)` pairs such as `("x", "f32")`; a name in both is one register, read and written.
+    """
+
+    instruction_set: InstructionSet
+    inputs: tuple[tuple[str, str], ...]
+    outputs: tuple[tuple[str, str], ...]
+    limits: Limits = Limits()
+
+    @cached_property
+    def registers(self) -> tuple[tuple[str, int], ...]:
+        """(name, stack index) of each register: the inputs, then the outputs that are no input."""
+        named = {name: self.instruction_set.stack_index(type_name) for name, type_name in self.inputs}
+        for name, type_name in self.outputs:
+            if named.setdefault(name, self.instruction_set.stack_index(type_name)) != self.instruction_set.stack_index(type_name):
+                raise UserError(f"'{name}' is an input and an output of different types")
+        return tuple(named.items())
+
+    @cached_property
+    def requests(self) -> tuple[int, ...]:
+        """Register index of each output, in order."""
+        names = [name for name, _ in self.registers]
+        return tuple(names.index(name) for name, _ in self.outputs)
+
+    @cached_property
+    def lowering(self) -> Lowering:
+        """The native lowering of this language; safe to use from many threads at once."""
+        return Lowering(self.instruction_set, self.registers, self.requests, self.limits)
+
+    def encode(self, token: str) -> int:
+        """The word that a token of the text form stands for. Raises ValueError with what is wrong."""
+        if token == "return":
+            return word(WordType.RETURN)
+        if token.startswith("%"):
+            names = [name for name, _ in self.inputs]
+            return word(WordType.INPUT, payload=_index(names, token[1:], "input"))
+        if token in self._instruction_indices:
+            return word(WordType.PTX, payload=self._instruction_indices[token])
+        head, colon, tail = token.partition(":")
+        if colon:
+            return self._encode_pair(head, tail)
+        operation, dot, stack = token.partition(".")
+        if dot and operation in META_OPERATIONS:
+            return word(WordType.META, self._stack(stack), META_OPERATIONS.index(operation))
+        if _FLOAT.fullmatch(token):
+            return self._constant(token, "f32")
+        raise ValueError(f"'{token}' is no instruction, constant, input (%name) or meta operation (name.stack)")
+
+    def _encode_pair(self, head: str, tail: str) -> int:
+        if head == "load":
+            return word(WordType.LOAD, payload=_unsigned(tail, "a slot"))
+        if head == "routine":
+            return word(WordType.ROUTINE, payload=_unsigned(tail, "a routine's index"))
+        if head == "special":
+            names = [special.ptx for special in self.instruction_set.special_registers]
+            return word(WordType.SPECIAL, payload=_index(names, tail, "special register"))
+        if head == "word":
+            return _unsigned(tail, "a word", 64)
+        if head.startswith("store."):
+            return word(WordType.STORE, self._stack(head.removeprefix("store.")), _unsigned(tail, "a slot"))
+        if tail == "meta":
+            return word(WordType.META_CONSTANT, payload=_unsigned(head, "a meta constant"))
+        return self._constant(head, tail)
+
+    def _constant(self, literal: str, stack_name: str) -> int:
+        stack = self._stack(stack_name)
+        constant_type = self.instruction_set.stacks[stack].constant_type
+        if constant_type == "f32" and not literal.lower().startswith("0x"):
+            if not _FLOAT.fullmatch(literal):
+                raise ValueError(f"'{literal}' is no f32 constant; write 1.5, or its bits as 0x3fc00000:{stack_name}")
+            with np.errstate(over="ignore"):
+                value = np.float32(literal)
+            if not np.isfinite(value):
+                raise ValueError(f"'{literal}' is out of the range of f32; infinity is 0x7f800000:{stack_name}")
+            return word(WordType.CONSTANT, stack, int(value.view(np.uint32)))
+        if not _SIGNED.fullmatch(literal):
+            raise ValueError(f"'{literal}' is no integer constant")
+        value = int(literal, 0)
+        if not -(2**31) <= value < 2**32:
+            raise ValueError(f"'{literal}' does not fit into 32 bits")
+        return word(WordType.CONSTANT, stack, value & 0xFFFFFFFF)
+
+    def decode(self, value: int) -> str:
+        """The token of a word; `encode` gives the word back."""
+        type_code, aux, payload = value & 0xFFFF, value >> 16 & 0xFFFF, value >> 32
+        token = self._token(type_code, aux, payload)
+        return token if token is not None else f"word:0x{value:016x}"
+
+    def _token(self, type_code: int, aux: int, payload: int) -> str | None:
+        stacks = self.instruction_set.stacks
+        if type_code in (WordType.CONSTANT, WordType.META, WordType.STORE):
+            if aux >= len(stacks):
+                return None
+            stack_name = stacks[aux].name.lower()
+            if type_code == WordType.CONSTANT:
+                return _constant_token(stacks[aux].constant_type, stack_name, payload)
+            if type_code == WordType.STORE:
+                return f"store.{stack_name}:{payload}"
+            return f"{META_OPERATIONS[payload]}.{stack_name}" if payload < len(META_OPERATIONS) else None
+        if aux:
+            return None
+        if type_code == WordType.PTX and payload < len(self.instruction_set.instructions):
+            return self.instruction_set.instructions[payload].name
+        if type_code == WordType.INPUT and payload < len(self.inputs):
+            return f"%{self.inputs[payload][0]}"
+        if type_code == WordType.SPECIAL and payload < len(self.instruction_set.special_registers):
+            return f"special:{self.instruction_set.special_registers[payload].ptx}"
+        if type_code == WordType.RETURN and payload == 0:
+            return "return"
+        prefixes = {WordType.META_CONSTANT: "{}:meta", WordType.ROUTINE: "routine:{}", WordType.LOAD: "load:{}"}
+        return prefixes[type_code].format(payload) if type_code in prefixes else None
+
+    def _stack(self, name: str) -> int:
+        try:
+            return self.instruction_set.stack_index(name)
+        except KeyError:
+            names = ", ".join(stack.name.lower() for stack in self.instruction_set.stacks)
+            raise ValueError(f"unknown stack '{name}', one of: {names}") from None
+
+    @cached_property
+    def _instruction_indices(self) -> dict[str, int]:
+        return {instruction.name: index for index, instruction in enumerate(self.instruction_set.instructions)}
+
+
+def word(word_type: int, aux: int = 0, payload: int = 0) -> int:
+    """The 64-bit word with this type (bits 0-15), aux (16-31) and payload (32-63)."""
+    return int(word_type) | aux << 16 | payload << 32
+
+
+def program_length(words: np.ndarray) -> int:
+    """Number of words before the first RETURN, or all of them."""
+    returns = np.flatnonzero((words & np.uint64(0xFFFF)) == WordType.RETURN)
+    return int(returns[0]) if returns.size else len(words)
+
+
+def format_program(language: Language, words: np.ndarray) -> str:
+    """The text form of a program, up to its RETURN, with lines of at most 100 characters."""
+    lines, line = [], ""
+    for value in words[: program_length(words)]:
+        token = language.decode(int(value))
+        if line and len(line) + 1 + len(token) > 100:
+            lines.append(line)
+            line = ""
+        line += (" " if line else "") + token
+    return "\n".join([*lines, line]) + "\n"
+
+
+def parse_program(language: Language, text: str, source: str, max_length: int | None = None) -> np.ndarray:
+    """The words of a program in text form, `(max_length,)` uint64 (or as many as there are, plus a RETURN).
+
+    Raises:
+        UserError: a token is wrong (source and line are named), there is none, or they are more than `max_length`.
+    """
+    words = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        for token in line.partition("#")[0].split():
+            try:
+                words.append(language.encode(token))
+            except ValueError as error:
+                raise UserError(f"{source}:{number}: {error}") from None
+    if not words:
+        raise UserError(f"{source}: holds no program; write tokens such as: %x %x mul_ftz_f32")
+    if max_length is not None and len(words) > max_length:
+        raise UserError(f"{source}: {len(words)} words, but program.max_length is {max_length}")
+    row = np.zeros(max_length if max_length is not None else len(words) + 1, dtype=np.uint64)
+    row[: len(words)] = words
+    if len(words) < len(row):
+        row[len(words)] = word(WordType.RETURN)
+    return row
+
+
+def _constant_token(constant_type: str | None, stack_name: str, bits: int) -> str:
+    if constant_type == "f32":
+        value = np.uint32(bits).view(np.float32)
+        literal = str(value)
+        if _FLOAT.fullmatch(literal) and np.float32(literal).view(np.uint32) == bits:
+            return literal if stack_name == "f32" else f"{literal}:{stack_name}"
+        return f"0x{bits:08x}:{stack_name}"
+    return f"{bits}:{stack_name}" if constant_type == "u32" else f"0x{bits:08x}:{stack_name}"
+
+
+def _index(names: list[str], name: str, what: str) -> int:
+    try:
+        return names.index(name)
+    except ValueError:
+        raise ValueError(f"unknown {what} '{name}', one of: {', '.join(names)}") from None
+
+
+def _unsigned(literal: str, what: str, num_bits: int = 32) -> int:
+    if not _UNSIGNED.fullmatch(literal) or int(literal, 0) >> num_bits:
+        raise ValueError(f"'{literal}' is not {what}: an unsigned integer of at most {num_bits} bits")
+    return int(literal, 0)

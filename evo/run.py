@@ -1,0 +1,292 @@
+"""A run: its parts built from a config, and the loop that consumes generations and writes them.
+
+Owns the wiring between task, search, evaluator and run folder, the stops, and what a checkpoint holds. Knows nothing of
+how progress is shown (`evo.cli`) or of formats (`evo.checkpoint`).
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evo.config import RunConfig, dump_config, first_difference, load_config
+from evo.errors import UserError
+from evo.evaluate import Evaluator
+from evo.evaluate.cpu import CpuEvaluator, check_cpu_meaning
+from evo.instructions import default_instruction_set, load_instruction_set
+from evo.native import ptx_vm
+from evo.native.stack_ptx import HASH_VERSION
+from evo.program import Language, Limits
+from evo.run_dir import RunDir
+from evo.search.archive import Elites, elites_by_cell, make_archive, restore_elites
+from evo.search.emitter import ProgramEmitter
+from evo.search.map_elites import Counters, Generation, map_elites
+from evo.search.memory import ResultMemory
+from evo.search.vocabulary import make_variation
+from evo.task import Task, load_task, task_digest
+
+PACKAGES = ("numpy", "ribs", "pydantic", "matplotlib")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A config with its task, its language and the evaluator that runs it."""
+
+    config: RunConfig
+    task: Task
+    language: Language
+    evaluator: Evaluator
+
+    @property
+    def ranges(self) -> np.ndarray:
+        """`(num_measures, 2)` bounds of the measures."""
+        return np.array(list(self.task.measures.values()), dtype=np.float64)
+
+
+def load_problem(config: RunConfig) -> Problem:
+    """Loads the task and instruction set of a config and starts its evaluator.
+
+    Raises:
+        UserError: any of them is wrong.
+    """
+    task = load_task(Path(config.task), config.task_options)
+    instruction_set = (
+        default_instruction_set()
+        if config.program.instruction_set == "default"
+        else load_instruction_set(config.program.instruction_set)
+    )
+    try:
+        language = Language(
+            instruction_set,
+            tuple(task.inputs.items()),
+            tuple(task.outputs.items()),
+            Limits(**config.program.limits.model_dump()),
+        )
+        language.lowering  # noqa: B018 - built here, so that a bad name is reported as the task's
+    except (KeyError, ValueError) as error:
+        raise UserError(f"{config.task}/task.py: inputs and outputs: {error}") from error
+    known = [instruction.name for instruction in instruction_set.instructions]
+    names = list(config.program.vocabulary.instructions)
+    for name in names:
+        if name not in known:
+            raise UserError(f"program.vocabulary.instructions: unknown instruction '{name}', one of: {', '.join(known)}")
+    check_cpu_meaning(language, names, "program.vocabulary.instructions")
+    simd = config.evaluation.simd
+    if simd != "auto" and simd not in ptx_vm.levels():
+        raise UserError(f"evaluation.simd: this CPU has no '{simd}', one of: auto, {', '.join(ptx_vm.levels())}")
+    evaluator = CpuEvaluator(language, task, config.evaluation.threads, None if simd == "auto" else simd)
+    return Problem(config, task, language, evaluator)
+
+
+class Run:
+    """A search in progress and the folder that it is written to."""
+
+    def __init__(self, problem: Problem, centroids: np.ndarray | None = None):
+        """An empty search; `centroids` `(cells, num_measures)` are those of a CVT that was made before.
+
+        Raises:
+            UserError: the archive or the vocabulary cannot be made from the config.
+        """
+        config = problem.config
+        self.problem = problem
+        self.run_dir: RunDir | None = None
+        self.counters = Counters()
+        self.elapsed_s = 0.0
+        options = config.search.archive.model_dump(exclude={"type"}, exclude_none=True)
+        if centroids is not None:
+            options["centroids"] = centroids
+        self.archive = make_archive(
+            config.search.archive.type,
+            config.program.max_length,
+            list(problem.task.measures.values()),
+            options,
+            config.seed,
+        )
+        self.memory = ResultMemory(config.search.memory_size, len(problem.task.measures))
+        self.emitter = ProgramEmitter(
+            self.archive,
+            make_variation(problem.language, config.program, config.search),
+            seed=config.seed,
+            max_length=config.program.max_length,
+            num_initial=config.search.initial.num_programs,
+            batch_size=config.search.batch_size,
+        )
+
+    @classmethod
+    def start(cls, config: RunConfig, name: str) -> Run:
+        """A new run in a folder of its own, with the checkpoint of its empty state.
+
+        Raises:
+            UserError: the config's task, or the folder, is wrong.
+        """
+        run = cls(load_problem(config))
+        run.run_dir = RunDir.create(
+            Path(config.output.runs), name, config.seed, dump_config(config), environment(run.problem)
+        )
+        run.save()
+        return run
+
+    @classmethod
+    def resume(cls, path: Path, overrides: tuple[str, ...] = ()) -> tuple[Run, list[str]]:
+        """The run in a folder, as its newest intact checkpoint left it, and a line for each damaged one.
+
+        Raises:
+            UserError: no run, no intact checkpoint, or its config or task has changed.
+        """
+        run_dir = RunDir(path, writable=True)
+        run, meta, damaged = cls._load(run_dir, overrides)
+        run_dir.cut_metrics(meta["metrics_num_bytes"])
+        return run, damaged
+
+    @classmethod
+    def view(cls, path: Path, overrides: tuple[str, ...] = ()) -> Run:
+        """As `resume`, only to look at: nothing is locked or written, also while the run goes on.
+
+        Raises:
+            UserError: as `resume`.
+        """
+        return cls._load(RunDir(path, writable=False), overrides)[0]
+
+    @classmethod
+    def _load(cls, run_dir: RunDir, overrides: tuple[str, ...]) -> tuple[Run, dict[str, Any], list[str]]:
+        config = load_config(run_dir.path / "config.yaml", overrides)
+        meta, arrays, damaged = run_dir.load_checkpoint()
+        _check_same(run_dir.path, config, meta)
+        run = cls(load_problem(config), arrays.get("centroids"))
+        run.run_dir = run_dir
+        restore_elites(run.archive, Elites(**_part(arrays, "elites.")))
+        run.memory.restore(_part(arrays, "memory."))
+        run.counters = Counters(**meta["counters"])
+        run.emitter.generation = run.counters.generations
+        run.elapsed_s = meta["elapsed_s"]
+        return run, meta, damaged
+
+    def execute(self, on_generation: Callable[[Generation, float], None], interrupted: Callable[[], bool]) -> str:
+        """Runs until a stop is reached or `interrupted()`; returns which. All is saved when it returns.
+
+        Args:
+            on_generation: called after each generation with it and the seconds that the run has taken.
+            interrupted: asked after each generation.
+        """
+        reason = self._stop_reached(float("-inf"))
+        if reason:
+            return reason
+        start_s = time.monotonic() - self.elapsed_s
+        saved_s = time.monotonic()
+        save_s = 0.0
+        generations = map_elites(
+            self.archive,
+            self.emitter,
+            self.problem.evaluator,
+            self.problem.language.lowering,
+            self.memory,
+            self.problem.ranges,
+            self.counters,
+        )
+        for generation in generations:
+            self.elapsed_s = time.monotonic() - start_s
+            self.run_dir.append_metrics(_metrics_row(generation, self.elapsed_s, save_s))
+            on_generation(generation, self.elapsed_s)
+            reason = self._stop_reached(generation.best_objective) or ("interrupted" if interrupted() else None)
+            save_s = 0.0
+            if reason or time.monotonic() - saved_s >= self.problem.config.output.checkpoint_seconds:
+                saved_s = time.monotonic()
+                self.save()
+                save_s = time.monotonic() - saved_s
+            if reason:
+                break
+        self.run_dir.save_archive(_elite_arrays(elites_by_cell(self.archive)))
+        return reason
+
+    def save(self) -> None:
+        """Writes a checkpoint of the whole state."""
+        config = self.problem.config
+        meta = {
+            "evo_version": version("evo"),
+            "hash_version": HASH_VERSION,
+            "identity": config.identity(),
+            "task_digest": task_digest(Path(config.task)),
+            "counters": asdict(self.counters),
+            "elapsed_s": self.elapsed_s,
+        }
+        arrays = {f"elites.{name}": array for name, array in _elite_arrays(elites_by_cell(self.archive)).items()}
+        arrays |= {f"memory.{name}": array for name, array in self.memory.state().items()}
+        if config.search.archive.type == "CVTArchive":
+            arrays["centroids"] = self.archive.centroids
+        self.run_dir.save_checkpoint(self.counters.generations, meta, arrays)
+
+    def close(self) -> None:
+        """Ends the evaluator and gives the folder back."""
+        self.problem.evaluator.close()
+        self.run_dir.close()
+
+    def _stop_reached(self, best_objective: float) -> str | None:
+        stop = self.problem.config.stop
+        if stop.generations is not None and self.counters.generations >= stop.generations:
+            return f"stop.generations: {stop.generations}"
+        if stop.evaluations is not None and self.counters.evaluations >= stop.evaluations:
+            return f"stop.evaluations: {stop.evaluations}"
+        if stop.seconds is not None and self.elapsed_s >= stop.seconds:
+            return f"stop.seconds: {stop.seconds}"
+        if stop.objective is not None and best_objective >= stop.objective:
+            return f"stop.objective: {stop.objective}"
+        return None
+
+
+def _elite_arrays(elites: Elites) -> dict[str, np.ndarray]:
+    return {field.name: getattr(elites, field.name) for field in fields(elites)}
+
+
+def _part(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def environment(problem: Problem) -> dict[str, Any]:
+    """What a run was made with: versions and machine."""
+    return {
+        "evo": version("evo"),
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in PACKAGES},
+        "machine": platform.machine(),
+        "system": platform.platform(),
+        "cores": len(os.sched_getaffinity(0)),
+        "backend": "cpu",
+        "simd": ptx_vm.levels()[-1],
+        "task_digest": task_digest(Path(problem.config.task)),
+    }
+
+
+def _check_same(path: Path, config: RunConfig, meta: dict[str, Any]) -> None:
+    change = first_difference(meta["identity"], config.identity())
+    if change:
+        raise UserError(f"{path}/config.yaml: the config has changed since the checkpoint: {change}")
+    if not (Path(config.task) / "task.py").is_file():
+        raise UserError(f"{config.task}: the run's task is not there any more; say where it is with --set task=FOLDER")
+    if task_digest(Path(config.task)) != meta["task_digest"]:
+        raise UserError(f"{config.task}: the task's sources have changed since the checkpoint; a run goes on with the same only")
+    if meta["hash_version"] != HASH_VERSION:
+        raise UserError(
+            f"{path}: written by evo {meta['evo_version']} with hash version {meta['hash_version']}, this one has {HASH_VERSION}"
+        )
+
+
+def _metrics_row(generation: Generation, elapsed_s: float, save_s: float) -> dict[str, Any]:
+    best = generation.best_objective
+    return {
+        **asdict(generation.counters),
+        "elites": generation.num_elites,
+        "inserted": generation.num_inserted,
+        "coverage": generation.coverage,
+        "qd_score": generation.qd_score,
+        "best_objective": best if np.isfinite(best) else None,
+        "elapsed_s": round(elapsed_s, 6),
+        "times_s": {name: round(value, 6) for name, value in {**generation.times_s, "previous_save": save_s}.items()},
+    }
