@@ -57,10 +57,14 @@ class ConstantsConfig(Model):
 
 
 class VocabularyConfig(Model):
-    """What new words are drawn from. Weights are relative within a group; `groups` weighs the groups."""
+    """What new words are drawn from. Weights are relative within a group; `groups` weighs the groups.
+
+    Words are drawn for the stacks that inputs, outputs and instructions use. In `meta`, `constant` is a push onto the meta
+    stack; in `groups`, `slots` are store and load words.
+    """
 
     instructions: Weights = Field(min_length=1)
-    meta: Weights = {"dup": 1.0, "swap": 1.0, "yank_dup": 0.5, "rotate": 0.5, "drop": 0.25}
+    meta: Weights = {"dup": 1.0, "swap": 1.0, "yank_dup": 0.5, "rotate": 0.5, "constant": 0.5}
     groups: dict[Literal["instructions", "inputs", "constants", "meta", "slots"], Weight] = {
         "instructions": 0.5,
         "inputs": 0.25,
@@ -124,12 +128,12 @@ class AlternationConfig(Model):
     deviation: Annotated[float, Field(ge=0.0, le=1000.0)] = 10.0
 
 
-class ConstantPerturbationConfig(Model):
-    """Gaussian steps on a program's constants: each is perturbed with `rate`, by a part of itself and an absolute step."""
+class PerturbationConfig(Model):
+    """Gaussian steps on constants, each with `rate`, of deviation `relative` times the constant plus `absolute`."""
 
     rate: Probability = 0.3
-    relative_sigma: Annotated[float, Field(ge=0.0, le=100.0)] = 0.1
-    absolute_sigma: Annotated[float, Field(ge=0.0, le=1e6)] = 0.01
+    relative: Annotated[float, Field(ge=0.0, le=100.0)] = 0.1
+    absolute: Annotated[float, Field(ge=0.0, le=1e6)] = 0.01
 
 
 class ReplacementConfig(Model):
@@ -142,11 +146,11 @@ class VariationConfig(Model):
     """Operators: one is drawn for each offspring by weight."""
 
     operators: dict[
-        Literal["umad", "alternation", "uniform_crossover", "constant_perturbation", "replacement"], Weight
-    ] = {"umad": 0.5, "alternation": 0.1, "uniform_crossover": 0.1, "constant_perturbation": 0.2, "replacement": 0.1}
+        Literal["umad", "alternation", "crossover", "perturbation", "replacement"], Weight
+    ] = {"umad": 0.5, "alternation": 0.1, "crossover": 0.1, "perturbation": 0.2, "replacement": 0.1}
     umad: UmadConfig = UmadConfig()
     alternation: AlternationConfig = AlternationConfig()
-    constant_perturbation: ConstantPerturbationConfig = ConstantPerturbationConfig()
+    perturbation: PerturbationConfig = PerturbationConfig()
     replacement: ReplacementConfig = ReplacementConfig()
 
     @model_validator(mode="after")
