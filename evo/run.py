@@ -30,7 +30,7 @@ from evo.search.archive import Elites, elites_by_cell, make_archive, restore_eli
 from evo.search.emitter import ProgramEmitter
 from evo.search.map_elites import Counters, Generation, map_elites
 from evo.search.memory import ResultMemory
-from evo.search.vocabulary import make_variation
+from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 from evo.task import Task, load_task, task_digest
 
 PACKAGES = ("numpy", "ribs", "pydantic", "matplotlib")
@@ -113,7 +113,7 @@ class Run:
         self.memory = ResultMemory(config.search.memory_size, len(problem.task.measures))
         self.emitter = ProgramEmitter(
             self.archive,
-            make_variation(problem.language, config.program, config.search),
+            make_variation(problem.language, *_variation_options(config)),
             seed=config.seed,
             max_length=config.program.max_length,
             num_initial=config.search.initial.num_programs,
@@ -247,6 +247,32 @@ def _elite_arrays(elites: Elites) -> dict[str, np.ndarray]:
 
 def _part(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _variation_options(config: RunConfig) -> tuple[VocabularyOptions, VariationOptions]:
+    vocabulary, variation, initial = config.program.vocabulary, config.search.variation, config.search.initial
+    if initial.max_length > config.program.max_length:
+        raise UserError(
+            f"search.initial.max_length: {initial.max_length} is more than program.max_length {config.program.max_length}"
+        )
+    return (
+        VocabularyOptions(
+            vocabulary.instructions, vocabulary.meta, vocabulary.groups, **vocabulary.constants.model_dump()
+        ),
+        VariationOptions(
+            operator_weights=variation.operators,
+            umad_addition_rate=variation.umad.addition_rate,
+            umad_deletion_rate=variation.umad.deletion_rate,
+            alternation_rate=variation.alternation.rate,
+            alignment_deviation=variation.alternation.deviation,
+            perturbation_rate=variation.perturbation.rate,
+            perturbation_relative=variation.perturbation.relative,
+            perturbation_absolute=variation.perturbation.absolute,
+            replacement_rate=variation.replacement.rate,
+            initial_min_length=initial.min_length,
+            initial_max_length=initial.max_length,
+        ),
+    )
 
 
 def environment(problem: Problem) -> dict[str, Any]:

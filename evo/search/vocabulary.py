@@ -1,15 +1,15 @@
 """The vocabulary: which words variation draws, and how often.
 
-Owns the way from a config's names and weights to the table that vary.h draws from. Knows nothing of the archive.
+Owns the way from names and weights to the table that vary.h draws from. Knows nothing of the archive or of configs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from types import SimpleNamespace
 
 import numpy as np
 
-from evo.config import ProgramConfig, SearchConfig
 from evo.errors import UserError
 from evo.native.stack_ptx import META_OPERATIONS, WordType
 from evo.native.vary import OPERATORS, Draw, Variation
@@ -26,10 +26,24 @@ class _Entry:
 
 
 @dataclass(frozen=True)
-class _Options:
-    """What vary.h calls VaryOptions."""
+class VocabularyOptions:
+    """Weights of new words: `instructions` and `meta` by name within their group, `groups` (instructions, inputs,
+    constants, meta, slots) against each other. f32 constants are normal with deviation `f32_sigma`, u32 ones uniform up to
+    `u32_max`, meta constants up to `meta_max`."""
 
-    operator_weights: tuple[float, ...]
+    instructions: dict[str, float]
+    meta: dict[str, float]
+    groups: dict[str, float]
+    f32_sigma: float
+    u32_max: int
+    meta_max: int
+
+
+@dataclass(frozen=True)
+class VariationOptions:
+    """Operators by weight, their rates, and the length of initial programs in words; the fields are those of vary.h."""
+
+    operator_weights: dict[str, float]
     umad_addition_rate: float
     umad_deletion_rate: float
     alternation_rate: float
@@ -40,32 +54,29 @@ class _Options:
     replacement_rate: float
     initial_min_length: int
     initial_max_length: int
-    float_stacks: int
-    unsigned_stacks: int
-    signed_stacks: int
 
 
-def make_variation(language: Language, program: ProgramConfig, search: SearchConfig) -> Variation:
-    """The native operators for programs of `language`, with the config's vocabulary, rates and weights.
+def make_variation(language: Language, vocabulary: VocabularyOptions, options: VariationOptions) -> Variation:
+    """The native operators for programs of `language`.
 
     Raises:
         UserError: a name in the vocabulary is unknown, nothing has a weight, or a rate is refused.
     """
-    entries = _weigh_groups(_entries(language, program), program)
+    entries = _weigh_groups(_entries(language, vocabulary), vocabulary.groups)
     try:
         return Variation(
             np.array([entry.word for entry in entries], np.uint64),
             np.array([entry.weight for entry in entries], np.float64),
             np.array([entry.draw for entry in entries], np.uint32),
             np.array([entry.params for entry in entries], np.float64),
-            _options(language, program, search),
+            _native_options(language, options),
         )
     except ValueError as error:
         raise UserError(f"search.variation: {error}") from error
 
 
-def _entries(language: Language, program: ProgramConfig) -> list[_Entry]:
-    vocabulary, instruction_set = program.vocabulary, language.instruction_set
+def _entries(language: Language, vocabulary: VocabularyOptions) -> list[_Entry]:
+    instruction_set = language.instruction_set
     indices = {name: instruction_set.instruction_index(name) for name in vocabulary.instructions}
     entries = [
         _Entry("instructions", word(WordType.PTX, payload=indices[name]), weight)
@@ -73,10 +84,10 @@ def _entries(language: Language, program: ProgramConfig) -> list[_Entry]:
     ]
     entries += [_Entry("inputs", word(WordType.INPUT, payload=i), 1.0) for i in range(len(language.inputs))]
     stacks = _used_stacks(language, list(indices.values()))
-    entries += _constants(language, stacks, program)
+    entries += _constants(language, stacks, vocabulary)
     for name, weight in vocabulary.meta.items():
         if name == "constant":
-            meta_max = float(vocabulary.constants.meta_max)
+            meta_max = float(vocabulary.meta_max)
             entries.append(_Entry("meta", word(WordType.META_CONSTANT), weight, Draw.INTEGER, (0.0, meta_max + 1)))
         elif name in META_OPERATIONS:
             operation = META_OPERATIONS.index(name)
@@ -100,21 +111,20 @@ def _used_stacks(language: Language, instructions: list[int]) -> list[int]:
     return sorted(used)
 
 
-def _constants(language: Language, stacks: list[int], program: ProgramConfig) -> list[_Entry]:
-    constants, entries = program.vocabulary.constants, []
+def _constants(language: Language, stacks: list[int], vocabulary: VocabularyOptions) -> list[_Entry]:
+    entries = []
     for stack in stacks:
         constant_type = language.instruction_set.stacks[stack].constant_type
         literal = word(WordType.CONSTANT, stack)
         if constant_type == "f32":
-            entries.append(_Entry("constants", literal, 1.0, Draw.GAUSSIAN, (0.0, constants.f32_sigma)))
+            entries.append(_Entry("constants", literal, 1.0, Draw.GAUSSIAN, (0.0, vocabulary.f32_sigma)))
         elif constant_type is not None:
-            entries.append(_Entry("constants", literal, 1.0, Draw.INTEGER, (0.0, float(constants.u32_max) + 1)))
+            entries.append(_Entry("constants", literal, 1.0, Draw.INTEGER, (0.0, float(vocabulary.u32_max) + 1)))
     return entries
 
 
-def _weigh_groups(entries: list[_Entry], program: ProgramConfig) -> list[_Entry]:
+def _weigh_groups(entries: list[_Entry], groups: dict[str, float]) -> list[_Entry]:
     """Scales the weights of each group to the group's own; groups without entries or weight fall out."""
-    groups = program.vocabulary.groups
     totals: dict[str, float] = {}
     for entry in entries:
         totals[entry.group] = totals.get(entry.group, 0.0) + entry.weight
@@ -126,26 +136,12 @@ def _weigh_groups(entries: list[_Entry], program: ProgramConfig) -> list[_Entry]
     return kept
 
 
-def _options(language: Language, program: ProgramConfig, search: SearchConfig) -> _Options:
-    variation = search.variation
-    if search.initial.max_length > program.max_length:
-        raise UserError(
-            f"search.initial.max_length: {search.initial.max_length} is more than program.max_length {program.max_length}"
-        )
+def _native_options(language: Language, options: VariationOptions) -> SimpleNamespace:
     stacks = language.instruction_set.stacks
     masks = {kind: sum(1 << i for i, s in enumerate(stacks) if s.constant_type == kind) for kind in ("f32", "u32", "s32")}
-    return _Options(
-        operator_weights=tuple(variation.operators.get(name, 0.0) for name in OPERATORS),
-        umad_addition_rate=variation.umad.addition_rate,
-        umad_deletion_rate=variation.umad.deletion_rate,
-        alternation_rate=variation.alternation.rate,
-        alignment_deviation=variation.alternation.deviation,
-        perturbation_rate=variation.perturbation.rate,
-        perturbation_relative=variation.perturbation.relative,
-        perturbation_absolute=variation.perturbation.absolute,
-        replacement_rate=variation.replacement.rate,
-        initial_min_length=search.initial.min_length,
-        initial_max_length=search.initial.max_length,
+    return SimpleNamespace(
+        **{field.name: getattr(options, field.name) for field in fields(options) if field.name != "operator_weights"},
+        operator_weights=tuple(options.operator_weights.get(name, 0.0) for name in OPERATORS),
         float_stacks=masks["f32"],
         unsigned_stacks=masks["u32"],
         signed_stacks=masks["s32"],
