@@ -254,7 +254,7 @@ const char* stack_ptx_result_to_string(StackPtxResult result);
 
 /* ---- languages --------------------------------------------------------------------------------------------------- */
 
-/* Part of a program's meaning. All may be 0; max_nodes and stack_size stay below 2^28. */
+/* Part of a program's meaning. Any may be 0; all but execution_limit stay below 2^28. */
 typedef struct StackPtxLimits {
     uint32_t stack_size;      /* values a stack holds; a push onto a full one is dropped */
     uint32_t max_nodes;       /* values a program may create, dropped and equal ones included; it ends at a word that would

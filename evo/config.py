@@ -324,10 +324,13 @@ def _describe(error: ValidationError) -> str:
         return f"unknown key '{key}'; valid here: {', '.join(valid)}"
     if first["type"] == "missing":
         return f"key '{key}' is missing"
-    message = first["msg"].removeprefix("Value error, ")
-    if key == "":
-        return message
-    return f"key '{key}': {message[0].lower() + message[1:]}, got {json.dumps(first['input'], default=str)}"
+    if first["type"] == "value_error":
+        message = str(first["ctx"]["error"])
+        return f"key '{key}': {message}" if key else message
+    if first["type"] == "model_type":
+        return f"key '{key}': must be a section with the keys {', '.join(_keys_of(path))}, got {json.dumps(first['input'])}"
+    message = first["msg"].replace("Input should be", "must be")
+    return f"key '{key}': {message}, got {json.dumps(first['input'], default=str)}"
 
 
 def _keys_of(path: list[str]) -> list[str]:
