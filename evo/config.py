@@ -183,8 +183,8 @@ class StopConfig(Model):
 
     generations: Positive | None = None
     evaluations: Positive | None = None
-    seconds: Annotated[float, Field(gt=0)] | None = None
-    objective: float | None = None
+    seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    objective: Annotated[float, Field(allow_inf_nan=False)] | None = None
 
     @model_validator(mode="after")
     def _some_stop(self):
@@ -283,11 +283,21 @@ def _parse_yaml(text: str, source: str) -> Any:
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
-    """Refuses a key that is given twice, and reads 1e-3 as the number it is."""
+    """Refuses a key that is given twice, reads 1e-3 as the number it is, and knows the line of whatever is no value."""
+
+    def construct_object(self, node, deep=False):
+        try:
+            return super().construct_object(node, deep)
+        except ValueError as error:  # such as a date in month 13
+            raise yaml.MarkedYAMLError(problem=str(error), problem_mark=node.start_mark) from error
 
     def construct_mapping(self, node, deep=False):
         seen = set()
         for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue  # `<<: *anchor`: given keys win over merged ones
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(problem="a key must be a plain value", problem_mark=key_node.start_mark)
             key = self.construct_object(key_node, deep=True)
             if key in seen:
                 raise yaml.MarkedYAMLError(problem=f"key '{key}' is given twice", problem_mark=key_node.start_mark)

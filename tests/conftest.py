@@ -1,0 +1,114 @@
+"""What tests of all folders share: languages, task folders, small configs and the `evo` command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+REPOSITORY = Path(__file__).parent.parent
+PLANE = Path(__file__).parent / "data" / "plane"
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The source folder: tasks/ and configs/ lie there."""
+    return REPOSITORY
+
+
+@pytest.fixture(scope="session")
+def plane_folder() -> Path:
+    """The folder of the tests' own small task with pictures."""
+    return PLANE
+
+
+@pytest.fixture(scope="session")
+def language():
+    """Programs with inputs t, x, y and outputs f, g, all f32."""
+    from evo.instructions import default_instruction_set
+    from evo.program import Language
+
+    inputs = (("t", "f32"), ("x", "f32"), ("y", "f32"))
+    return Language(default_instruction_set(), inputs, (("f", "f32"), ("g", "f32")))
+
+
+@pytest.fixture
+def make_task(tmp_path):
+    """Writes a task folder with this task.py and gives its path."""
+
+    def make(source: str, name: str = "a_task") -> Path:
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        (folder / "task.py").write_text(source)
+        return folder
+
+    return make
+
+
+def merge(base: dict, changes: dict) -> dict:
+    """`base` with `changes` written over it, section by section; neither is changed."""
+    merged = dict(base)
+    for key, value in changes.items():
+        both = isinstance(value, dict) and isinstance(merged.get(key), dict)
+        merged[key] = merge(merged[key], value) if both else value
+    return merged
+
+
+SMALL_CONFIG = {
+    "task": str(PLANE),
+    "seed": 7,
+    "program": {
+        "max_length": 24,
+        "vocabulary": {"instructions": ["add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "rcp_approx_ftz_f32", "sin_approx_ftz_f32"]},
+    },
+    "search": {
+        "archive": {"type": "GridArchive", "dims": [6, 5]},
+        "batch_size": 64,
+        "initial": {"num_programs": 96, "min_length": 4, "max_length": 16},
+    },
+    "stop": {"generations": 6},
+    "output": {"checkpoint_seconds": 0.0},
+}
+
+
+@pytest.fixture
+def small_config(tmp_path):
+    """Writes a small config of the plane task, with changes merged in, and gives its path; runs go to tmp_path/runs."""
+
+    def make(changes: dict | None = None, name: str = "small") -> Path:
+        config = merge(merge(SMALL_CONFIG, {"output": {"runs": str(tmp_path / "runs")}}), changes or {})
+        path = tmp_path / f"{name}.yaml"
+        path.write_text(yaml.safe_dump(config))
+        return path
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def evo_command() -> Path:
+    """The installed `evo` command of this Python."""
+    command = Path(sys.executable).with_name("evo")
+    assert command.is_file(), f"evo is not installed in this Python ({sys.executable}): pip install '.[test]'"
+    return command
+
+
+@pytest.fixture
+def run_evo(evo_command, tmp_path):
+    """Runs the `evo` command in tmp_path to its end and gives the completed process, output as text."""
+
+    def run(*args, timeout_s: float = 120.0, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [evo_command, *map(str, args)],
+            cwd=tmp_path,
+            env={**os.environ, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+        )
+
+    return run

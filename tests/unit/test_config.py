@@ -1,0 +1,315 @@
+"""evo.config: what is refused is refused in one line that names key and remedy; what is accepted comes back unchanged."""
+
+import copy
+from pathlib import Path
+
+import pytest
+import yaml
+
+from evo.config import RunConfig, dump_config, first_difference, load_config
+from evo.errors import UserError
+
+MINIMAL = """\
+task: a_task
+program:
+  vocabulary:
+    instructions: [add_ftz_f32]
+search:
+  archive: {type: GridArchive, dims: [4, 4]}
+stop:
+  generations: 3
+"""
+
+SECTIONS = {
+    "": "task, task_options, seed, program, search, evaluation, stop, output",
+    "program.": "max_length, instruction_set, limits, vocabulary",
+    "program.limits.": "stack_size, max_nodes, max_frame_depth, store_size, execution_limit",
+    "program.vocabulary.": "instructions, meta, groups, constants",
+    "program.vocabulary.constants.": "f32_sigma, u32_max, meta_max",
+    "search.": "archive, batch_size, initial, variation, memory_size",
+    "search.archive.": "type, dims, centroids",
+    "search.initial.": "num_programs, min_length, max_length",
+    "search.variation.": "operators, umad, alternation, perturbation, replacement",
+    "search.variation.umad.": "addition_rate, deletion_rate",
+    "search.variation.alternation.": "rate, deviation",
+    "search.variation.perturbation.": "rate, relative, absolute",
+    "search.variation.replacement.": "rate",
+    "evaluation.": "backend, threads, simd",
+    "stop.": "generations, evaluations, seconds, objective",
+    "output.": "runs, checkpoint_seconds, plots",
+}
+
+
+@pytest.fixture
+def minimal(tmp_path) -> Path:
+    path = tmp_path / "experiment.yaml"
+    path.write_text(MINIMAL)
+    return path
+
+
+def refusal(path: Path, *overrides: str) -> str:
+    with pytest.raises(UserError) as caught:
+        load_config(path, overrides)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def sections_of(model: dict, prefix: str = "") -> set[str]:
+    return {prefix}.union(*(sections_of(value, f"{prefix}{key}.") for key, value in model.items() if isinstance(value, dict)))
+
+
+def test_a_minimal_config_loads_with_defaults(minimal):
+    config = load_config(minimal)
+    assert config.seed == 1
+    assert config.program.max_length == 64
+    assert config.search.batch_size == 512
+    assert config.program.vocabulary.instructions == {"add_ftz_f32": 1.0}
+    assert config.evaluation.threads is None
+
+
+def test_the_task_is_found_beside_the_config_file(minimal):
+    assert load_config(minimal).task == str(minimal.parent / "a_task")
+
+
+def test_a_task_given_on_the_command_line_is_found_from_the_working_folder(minimal, tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert load_config(minimal, ("task=other",)).task == str(tmp_path / "elsewhere" / "other")
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_an_unknown_key_is_refused_with_the_valid_ones_at_every_depth(minimal, section):
+    assert refusal(minimal, f"{section}bogus=1") == f"{minimal}: unknown key '{section}bogus'; valid here: {SECTIONS[section]}"
+
+
+def test_the_sections_tried_above_are_all_that_there_are(minimal):
+    dumped = load_config(minimal).model_dump()
+    free = {"program.vocabulary.instructions.", "program.vocabulary.meta.", "program.vocabulary.groups."}
+    free |= {"task_options.", "search.variation.operators."}
+    assert sections_of(dumped) - free == set(SECTIONS)
+
+
+def test_an_unknown_operator_is_refused_with_the_valid_ones(minimal):
+    message = refusal(minimal, "search.variation.operators={bogus: 1.0}")
+    assert "bogus" in message
+    for name in ("umad", "alternation", "crossover", "perturbation", "replacement"):
+        assert name in message
+
+
+def test_a_missing_key_is_named(minimal):
+    data = yaml.safe_load(MINIMAL)
+    del data["program"]["vocabulary"]
+    minimal.write_text(yaml.safe_dump(data))
+    assert refusal(minimal) == f"{minimal}: key 'program.vocabulary' is missing"
+
+
+@pytest.mark.parametrize(
+    "key, value",
+    [
+        ("seed", "-1"),
+        ("seed", str(2**64)),
+        ("seed", "1.5"),
+        ("seed", "abc"),
+        ("program.max_length", "0"),
+        ("program.limits.stack_size", "0"),
+        ("program.limits.store_size", "-1"),
+        ("program.vocabulary.instructions", "[]"),
+        ("program.vocabulary.instructions", "add_ftz_f32"),
+        ("program.vocabulary.instructions", "{add_ftz_f32: -1.0}"),
+        ("program.vocabulary.instructions", "{add_ftz_f32: .nan}"),
+        ("program.vocabulary.instructions", "{add_ftz_f32: .inf}"),
+        ("program.vocabulary.constants.f32_sigma", "0"),
+        ("program.vocabulary.constants.f32_sigma", ".nan"),
+        ("program.vocabulary.groups.meta", "-0.5"),
+        ("search.batch_size", "0"),
+        ("search.batch_size", "true"),
+        ("search.batch_size", "'512'"),
+        ("search.archive.type", "SlidingBoundariesArchive"),
+        ("search.archive.dims", "[4, 0]"),
+        ("search.memory_size", "0"),
+        ("search.initial.num_programs", "0"),
+        ("search.variation.umad.addition_rate", "1.5"),
+        ("search.variation.umad.addition_rate", "-0.1"),
+        ("search.variation.alternation.deviation", ".nan"),
+        ("search.variation.perturbation.relative", "-1"),
+        ("evaluation.backend", "quantum"),
+        ("evaluation.threads", "0"),
+        ("evaluation.simd", "mmx"),
+        ("stop.generations", "0"),
+        ("stop.seconds", "0"),
+        ("stop.seconds", ".nan"),
+        ("stop.objective", ".nan"),
+        ("output.checkpoint_seconds", "-1"),
+        ("output.plots", "[heatmap, portrait]"),
+    ],
+)
+def test_a_value_out_of_range_or_of_another_type_is_refused_by_key(minimal, key, value):
+    message = refusal(minimal, f"{key}={value}")
+    assert message.startswith(f"{minimal}: key '{key}")
+    assert "must be" in message or "should" in message
+
+
+@pytest.mark.parametrize(
+    "section, message",
+    [
+        ("search.archive={type: GridArchive}", "key 'search.archive': GridArchive needs 'dims'"),
+        ("search.archive={type: CVTArchive}", "key 'search.archive': CVTArchive needs 'centroids'"),
+        ("search.archive={type: GridArchive, dims: [3], centroids: 9}", "key 'search.archive': GridArchive has no 'centroids'"),
+        ("search.initial={min_length: 9, max_length: 8}", "key 'search.initial': min_length 9 is greater than max_length 8"),
+        ("stop={}", "key 'stop': needs at least one of: generations, evaluations, seconds, objective"),
+    ],
+)
+def test_keys_that_do_not_fit_together_are_refused(minimal, section, message):
+    assert refusal(minimal, section) == f"{minimal}: {message}"
+
+
+def test_a_value_where_a_section_belongs_is_refused_with_its_keys(minimal):
+    message = refusal(minimal, "evaluation=fast")
+    assert message.startswith(f"{minimal}: key 'evaluation'")
+    assert "backend, threads, simd" in message
+
+
+def test_operators_without_weight_are_refused(minimal):
+    assert "operator" in refusal(minimal, "search.variation.operators={umad: 0.0}")
+
+
+@pytest.mark.parametrize(
+    "text, line",
+    [
+        ("task: a\nseed: [1\nstop: 2\n", 3),
+        ("task: a\n  seed: 1\n", 2),
+        ("task: a\nseed: 1\nseed: 2\n", 3),
+        ("task: a\nstop:\n  generations: 1\n  seconds: 1\n  generations: 2\n", 5),
+        ("task: a\nseed: !!python/object:os.system 1\n", 2),
+        ("task: a\n? [1, 2]\n: 3\n", 2),
+        ("task: a\nseed: 2024-13-45\n", 2),
+    ],
+)
+def test_what_is_no_yaml_is_refused_with_its_line(minimal, text, line):
+    minimal.write_text(text)
+    assert refusal(minimal).startswith(f"{minimal}:{line}: not YAML: ")
+
+
+@pytest.mark.parametrize("text", ["", "just words\n", "- task: a\n", "3\n"])
+def test_a_config_that_is_no_mapping_is_refused_with_the_keys(minimal, text):
+    minimal.write_text(text)
+    assert refusal(minimal) == f"{minimal}: must be a mapping with the keys {SECTIONS['']}"
+
+
+def test_control_characters_and_broken_utf8_are_refused(minimal):
+    minimal.write_bytes(b"task: \x00\n")
+    assert refusal(minimal).startswith(f"{minimal}: not YAML: ")
+    minimal.write_bytes(b"task: \xff\xfe\n")
+    assert refusal(minimal).startswith(f"{minimal}: cannot read the config: ")
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    assert refusal(tmp_path / "none.yaml") == f"{tmp_path}/none.yaml: cannot read the config: No such file or directory"
+    assert refusal(tmp_path).startswith(f"{tmp_path}: cannot read the config: ")
+
+
+def test_overrides_are_yaml_values_applied_in_order(minimal):
+    config = load_config(
+        minimal,
+        ("seed=5", "seed=0x10", "search.archive.dims=[7, 9]", "stop.evaluations=1000", "stop.generations=null", "task_options.a.b=x=y"),
+    )
+    assert config.seed == 16
+    assert config.search.archive.dims == [7, 9]
+    assert (config.stop.generations, config.stop.evaluations) == (None, 1000)
+    assert config.task_options == {"a": {"b": "x=y"}}
+
+
+@pytest.mark.parametrize("override", ["seed", "=1", "a..b=1", ".seed=1", "seed.=1"])
+def test_an_override_that_is_no_assignment_is_refused_with_an_example(minimal, override):
+    assert refusal(minimal, override) == f"--set {override}: write it as key=value, for instance search.batch_size=256"
+
+
+def test_an_override_below_a_value_or_with_broken_yaml_is_refused(minimal):
+    assert refusal(minimal, "stop.generations.low=1") == "--set stop.generations.low=1: 'generations' is no section"
+    assert refusal(minimal, "seed=[1").startswith("--set seed=[1")
+
+
+@pytest.mark.parametrize("text, value", [("1e-3", 1e-3), ("2E2", 200.0), ("1.5e+1", 15.0), (".5e0", 0.5), ("3", 3.0)])
+def test_numbers_with_an_exponent_are_numbers(minimal, text, value):
+    assert load_config(minimal, (f"program.vocabulary.constants.f32_sigma={text}",)).program.vocabulary.constants.f32_sigma == value
+
+
+def test_merged_sections_give_way_to_given_keys(minimal):
+    minimal.write_text(MINIMAL + "task_options:\n  a: &shared {depth: 1, width: 2}\n  b: {<<: *shared, width: 3}\n")
+    assert load_config(minimal).task_options["b"] == {"depth": 1, "width": 3}
+
+
+def test_names_in_a_list_weigh_one_and_in_a_mapping_what_it_says(minimal):
+    config = load_config(minimal, ("program.vocabulary.instructions={add_ftz_f32: 2, sin_approx_ftz_f32: 0.5}",))
+    assert config.program.vocabulary.instructions == {"add_ftz_f32": 2.0, "sin_approx_ftz_f32": 0.5}
+
+
+def test_a_dumped_config_loads_to_the_same(minimal, tmp_path):
+    config = load_config(minimal, ("seed=18446744073709551615", "stop.objective=-0.1", "task_options.name=ü: 1", "output.plots=[best]"))
+    again = tmp_path / "again.yaml"
+    again.write_text(dump_config(config), encoding="utf-8")
+    assert load_config(again) == config
+    assert dump_config(load_config(again)) == dump_config(config)
+
+
+def test_a_dumped_config_holds_every_default(minimal):
+    def leaves(value: dict, prefix: str = "") -> set[str]:
+        parts = (leaves(v, f"{prefix}{k}.") if isinstance(v, dict) and v else {f"{prefix}{k}"} for k, v in value.items())
+        return set().union(*parts)
+
+    config = load_config(minimal)
+    assert leaves(yaml.safe_load(dump_config(config))) == leaves(config.model_dump())
+
+
+@pytest.mark.parametrize(
+    "override",
+    [
+        "task=other",
+        "evaluation.threads=1",
+        "evaluation.simd=avx2",
+        "stop.generations=99",
+        "stop.evaluations=7",
+        "output.runs=elsewhere",
+        "output.checkpoint_seconds=1",
+        "output.plots=[]",
+    ],
+)
+def test_what_decides_no_result_is_not_part_of_the_identity(minimal, override):
+    assert load_config(minimal, (override,)).identity() == load_config(minimal).identity()
+
+
+@pytest.mark.parametrize(
+    "override, difference",
+    [
+        ("seed=2", "seed is 2 now, was 1"),
+        ("task_options.scale=2", "task_options.scale is 2 now, was null"),
+        ("program.max_length=63", "program.max_length is 63 now, was 64"),
+        ("program.limits.stack_size=4", "program.limits.stack_size is 4 now, was 128"),
+        ("program.vocabulary.instructions.neg_ftz_f32=1", "program.vocabulary.instructions.neg_ftz_f32 is 1.0 now, was null"),
+        ("search.archive.dims=[4, 5]", "search.archive.dims is [4, 5] now, was [4, 4]"),
+        ("search.memory_size=8", "search.memory_size is 8 now, was 262144"),
+        ("search.variation.umad.addition_rate=0.1", "search.variation.umad.addition_rate is 0.1 now, was 0.09"),
+    ],
+)
+def test_what_decides_a_result_is_part_of_the_identity_and_the_difference_is_named(minimal, override, difference):
+    data = yaml.safe_load(MINIMAL)
+    data["program"]["vocabulary"]["instructions"] = {"add_ftz_f32": 1.0}
+    minimal.write_text(yaml.safe_dump(data))
+    old, new = load_config(minimal).identity(), load_config(minimal, (override,)).identity()
+    assert first_difference(old, new) == difference
+
+
+def test_equal_identities_have_no_difference(minimal):
+    identity = load_config(minimal).identity()
+    assert first_difference(identity, copy.deepcopy(identity)) is None
+    assert first_difference({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}) == "a.c is 2 now, was null"
+    assert first_difference({"a": {"b": 1}}, {"a": 1}) == 'a is 1 now, was {"b": 1}'
+    assert first_difference({"a": None}, {}) is None
+
+
+def test_a_config_cannot_be_changed_after_loading(minimal):
+    config = load_config(minimal)
+    with pytest.raises(ValueError, match="frozen"):
+        config.seed = 3
+    assert isinstance(config, RunConfig)
