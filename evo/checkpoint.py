@@ -79,4 +79,4 @@ def decode_checkpoint(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray
 def _little_endian(array: np.ndarray) -> np.ndarray:
     if array.dtype.hasobject:
         raise TypeError(f"a checkpoint holds plain arrays, not {array.dtype}")
-    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    return np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")
