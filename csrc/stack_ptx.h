@@ -417,3 +417,2342 @@ StackPtxResult stack_ptx_hash(
 #endif
 
 #endif /* STACK_PTX_H */
+
+/* ---- implementation ---------------------------------------------------------------------------------------------- */
+
+#ifdef STACK_PTX_IMPLEMENTATION
+#ifndef STACK_PTX_IMPLEMENTATION_ONCE
+#define STACK_PTX_IMPLEMENTATION_ONCE
+
+#include <string.h>
+
+#ifdef STACK_PTX_DEBUG
+#include <assert.h>
+#define STACK_PTX__ERROR(code) (assert(0 && #code), (code))
+#else
+#define STACK_PTX__ERROR(code) (code)
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define STACK_PTX__ALIGNMENT 64u
+#define STACK_PTX__MAX_COUNT ((size_t)1 << 28)
+#define STACK_PTX__NUM_TYPES 16u /* word types, rounded up to a power of two */
+#define STACK_PTX__MAX_OPERANDS (STACK_PTX_MAX_NUM_ARGS * STACK_PTX_MAX_NUM_VEC_ELEMS)
+#define STACK_PTX__MAX_VALUES (STACK_PTX_MAX_NUM_RETS * STACK_PTX_MAX_NUM_VEC_ELEMS)
+
+/* An op is what a word that makes values does: one for each PTX instruction, one for each special register, and one for the
+   inputs and one for the constants of each stack. A plain op has scalar operands from at most two stacks, A and B, and one
+   result, on A; it runs without a branch that depends on which op it is. */
+typedef struct StackPtx__Op {
+    uint32_t stack_a;
+    uint32_t stack_b; /* num_stacks, an always empty one, where there is no other */
+    uint32_t base_a;  /* where they start in the array of all stacks */
+    uint32_t base_b;
+    uint8_t pops_a;
+    uint8_t pops_b;
+    uint8_t is_plain;
+    uint8_t is_commutative;
+    uint8_t back[4];          /* how far below the height an operand lies */
+    uint32_t operand_mask[4]; /* all ones where there is an operand */
+    uint32_t on_b[4];         /* all ones where it comes from B */
+} StackPtx__Op;
+
+/* What becomes of an op in the lowered program. */
+typedef struct StackPtx__OpNode {
+    StackPtxNode node; /* all but payload bits of the word, first_operand and first_value */
+    uint8_t is_volatile;
+    uint8_t is_simple_text; /* one scalar result, scalar operands, a short name */
+    uint8_t is_general;     /* operands lie in the overflow array, or there is not exactly one value */
+    uint8_t is_ptx;
+} StackPtx__OpNode;
+
+/* Short texts are padded so that they can be copied by fixed sizes. */
+typedef struct StackPtx__Text64 {
+    char text[60];
+    uint32_t length;
+} StackPtx__Text64;
+
+typedef struct StackPtx__Text32 {
+    char text[28];
+    uint32_t length;
+} StackPtx__Text32;
+
+/* How a word of a value-making type finds its op: first + index, the index being its payload, its aux, or the stack of the
+   register that its payload names. The masks say which; other types have a limit of 0. */
+typedef struct StackPtx__WordType {
+    uint32_t first;
+    uint32_t payload_last;
+    uint32_t index_limit;
+    uint32_t payload_mask;
+    uint32_t aux_mask;
+    uint32_t register_mask;
+    uint32_t bits_mask;
+} StackPtx__WordType;
+
+typedef struct StackPtx__Stack {
+    StackPtx__Text32 first_name; /* ", %_s0_0" */
+    StackPtx__Text32 zero;       /* ", 0f00000000" */
+    StackPtxHash type_hash;
+    uint32_t constant_type;
+} StackPtx__Stack;
+
+typedef struct StackPtx__Register {
+    StackPtx__Text32 text;   /* ", %x" */
+    uint32_t canonical;      /* first register of the same name */
+    uint32_t first_request;  /* first request that writes it; set on canonical registers */
+} StackPtx__Register;
+
+/* Byte offsets of the arrays in a workspace. */
+typedef struct StackPtx__Layout {
+    size_t heights, stacks, meta, store, frames;
+    size_t rows, overflow, table, live, value_ids;
+    size_t nodes, operands, value_nodes, value_stacks, request_values;
+    size_t moves, pending, scratch, counters;
+    size_t bytes;
+    uint32_t table_size; /* a power of two */
+    uint32_t max_moves;
+} StackPtx__Layout;
+
+struct StackPtxLanguage {
+    StackPtxStackInfo stack_info;
+    StackPtxLimits limits;
+    const StackPtxRegister* registers;
+    const size_t* requests;
+    const StackPtxInstruction* const* routines;
+    const size_t* routine_lengths;
+    size_t num_registers;
+    size_t num_requests;
+    size_t num_routines;
+
+    StackPtx__WordType word_types[STACK_PTX__NUM_TYPES];
+    StackPtx__Op* ops;
+    StackPtx__OpNode* op_nodes;
+    StackPtx__Text64* op_texts;
+    StackPtx__Stack* stacks;
+    uint32_t first_special;
+    uint32_t first_input;
+    uint32_t first_constant;
+    uint32_t follower; /* the op of second and further values of a node */
+    uint32_t num_ops;
+    uint32_t max_operands;
+
+    /* NULL in the bare form that stack_ptx_compile uses; it neither hashes nor moves in parallel. */
+    StackPtxHash* op_hashes;
+    StackPtx__Register* register_infos;
+    StackPtx__Text64* request_texts; /* "mov.f32 %z" */
+    StackPtxHash salt;
+    int has_long_names; /* then the padded texts of registers and requests are not used */
+
+    StackPtx__Layout layout;
+};
+
+/* A value while the program runs; row 0 is no value. Followers have their node's row as their operand. */
+typedef struct StackPtx__Row {
+    uint32_t op;
+    uint32_t bits;        /* of a constant, an input's register, a special register's element << 16 */
+    uint32_t operands[4]; /* rows, or 0 */
+    uint32_t first_overflow;
+    uint32_t num_overflow;
+} StackPtx__Row;
+
+typedef struct StackPtx__Frame {
+    const StackPtxInstruction* words;
+    size_t next;
+    size_t length;
+    size_t routine_idx;
+} StackPtx__Frame;
+
+typedef struct StackPtx__Slot {
+    uint32_t row; /* 0: nothing stored */
+    uint32_t stack_idx;
+} StackPtx__Slot;
+
+typedef enum StackPtx__MoveKind {
+    STACK_PTX__MOVE_VALUE,  /* value to register; STACK_PTX_NO_VALUE is zero */
+    STACK_PTX__MOVE_SAVED,  /* temporary to register */
+    STACK_PTX__MOVE_TO_SAVE /* register to temporary */
+} StackPtx__MoveKind;
+
+/* A line at the end of a stub. */
+typedef struct StackPtx__Move {
+    uint32_t kind;
+    uint32_t request;
+    uint32_t value;
+    StackPtx__Text32 temporary;
+} StackPtx__Move;
+
+/* A request while a parallel move is put in order. Registers by their canonical index; UINT32_MAX is none. */
+typedef struct StackPtx__Pending {
+    uint32_t is_pending;
+    uint32_t target;
+    uint32_t source;
+    StackPtx__Text32 temporary; /* where the source has been saved; empty: nowhere */
+} StackPtx__Pending;
+
+typedef struct StackPtx__Work {
+    uint32_t* heights;
+    uint32_t* stacks;
+    uint32_t* meta;
+    StackPtx__Slot* store;
+    StackPtx__Frame* frames;
+    StackPtx__Row* rows;
+    uint32_t* overflow;
+    uint32_t* table;
+    uint8_t* live;
+    uint32_t* value_ids;
+    StackPtxNode* nodes;
+    uint32_t* operands;
+    uint32_t* value_nodes;
+    uint16_t* value_stacks;
+    uint32_t* request_values;
+    StackPtx__Move* moves;
+    StackPtx__Pending* pending;
+    void* scratch; /* one StackPtx__Text32 or StackPtxHash for each value */
+    StackPtx__Text32* counters;
+
+    /* State of the running program, where the plain path has no need of it in registers. */
+    uint32_t num_rows;
+    uint32_t num_created;
+    uint32_t num_overflow;
+    uint32_t num_meta;
+    uint32_t table_shift; /* 64 - log2 of the part of the table in use */
+    uint32_t grow_at;     /* rows at which that part is enlarged */
+    uint32_t entry_mask;  /* 0 switches value numbering off */
+} StackPtx__Work;
+
+/* ---- small things ---- */
+
+const char* stack_ptx_result_to_string(StackPtxResult result) {
+    switch (result) {
+#define STACK_PTX__CASE(name) case name: return #name
+        STACK_PTX__CASE(STACK_PTX_SUCCESS);
+        STACK_PTX__CASE(STACK_PTX_ERROR_INTERNAL);
+        STACK_PTX__CASE(STACK_PTX_ERROR_WRONG_TYPE_DISPATCH);
+        STACK_PTX__CASE(STACK_PTX_ERROR_INSUFFICIENT_BUFFER);
+        STACK_PTX__CASE(STACK_PTX_ERROR_INVALID_VALUE);
+        STACK_PTX__CASE(STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE);
+        STACK_PTX__CASE(STACK_PTX_ERROR_INSUFFICIENT_AST_VISIT_SIZE);
+        STACK_PTX__CASE(STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN);
+        STACK_PTX__CASE(STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE);
+        STACK_PTX__CASE(STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS);
+        STACK_PTX__CASE(STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS);
+        STACK_PTX__CASE(STACK_PTX_ERROR_INPUT_IDX_OUT_OF_BOUNDS);
+        STACK_PTX__CASE(STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS);
+        STACK_PTX__CASE(STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS);
+        STACK_PTX__CASE(STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS);
+        STACK_PTX__CASE(STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS);
+        STACK_PTX__CASE(STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS);
+        STACK_PTX__CASE(STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS);
+        STACK_PTX__CASE(STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS);
+#undef STACK_PTX__CASE
+        case STACK_PTX_RESULT_NUM_ENUMS: break;
+    }
+    return "STACK_PTX_RESULT_UNKNOWN";
+}
+
+/* Length of the run of digits that starts at `text`. */
+static size_t stack_ptx__num_digits(const char* text) {
+    return strspn(text, "0123456789");
+}
+
+/* True for a prefix, one digit or more, and the end. */
+static bool stack_ptx__is_numbered(const char* name, const char* prefix) {
+    const size_t length = strlen(prefix);
+    size_t num_digits;
+    if (strncmp(name, prefix, length) != 0) {
+        return false;
+    }
+    num_digits = stack_ptx__num_digits(name + length);
+    return num_digits > 0 && name[length + num_digits] == '\0';
+}
+
+StackPtxResult stack_ptx_check_name(const char* name) {
+    static const char* const identifier =
+        "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_$";
+    /* Names of NVVM's virtual registers, by class, and of its stack pointers. */
+    static const char* const numbered[] = {"p", "rs", "r", "rd", "rq", "rc", "f", "fd", "h", "hh", "b", "envreg", "pm"};
+    static const char* const whole[] = {
+        "SP", "SPL", "tid", "ntid", "ctaid", "nctaid", "laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid",
+        "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid", "cluster_ctarank", "cluster_nctarank",
+        "is_explicit_cluster", "clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi",
+        "total_smem_size", "aggr_smem_size", "dynamic_smem_size", "current_graph_exec",
+    };
+    static const char* const families[] = {"lanemask_", "reserved_smem_"};
+    size_t i;
+
+    if (name == NULL || name[0] == '\0' || name[strspn(name, identifier)] != '\0') {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    for (i = 0; i < sizeof numbered / sizeof numbered[0]; ++i) {
+        if (stack_ptx__is_numbered(name, numbered[i])) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    for (i = 0; i < sizeof whole / sizeof whole[0]; ++i) {
+        if (strcmp(name, whole[i]) == 0) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    for (i = 0; i < sizeof families / sizeof families[0]; ++i) {
+        if (strncmp(name, families[i], strlen(families[i])) == 0) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    if (name[0] == '_' && name[1] == 's') { /* _s<digits>_<digits> */
+        const char* rest = name + 2;
+        const size_t num_digits = stack_ptx__num_digits(rest);
+        if (num_digits > 0 && stack_ptx__is_numbered(rest + num_digits, "_")) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    return STACK_PTX_SUCCESS;
+}
+
+static char* stack_ptx__align(void* memory) {
+    const uintptr_t address = (uintptr_t)memory;
+    return (char*)memory + ((0u - address) & (STACK_PTX__ALIGNMENT - 1u));
+}
+
+/* Reserves an array and returns its offset. Counts are below 2^28 times a small factor, so that 64 bits do not overflow. */
+static size_t stack_ptx__reserve(uint64_t* total, uint64_t count, uint64_t item_bytes) {
+    const uint64_t offset = *total;
+    *total = (offset + count * item_bytes + STACK_PTX__ALIGNMENT - 1u) & ~(uint64_t)(STACK_PTX__ALIGNMENT - 1u);
+    return (size_t)offset;
+}
+
+/* ---- 128-bit mixing ----
+   A state of two lanes absorbs blocks of two words. For a fixed state a step is a bijection of the block, and for a fixed
+   block one of the state. */
+
+#define STACK_PTX__MIX_1 UINT64_C(0x9E3779B97F4A7C15) /* 2^64 / golden ratio, odd */
+#define STACK_PTX__MIX_2 UINT64_C(0xBF58476D1CE4E5B9) /* these two: the multipliers of SplitMix64 (Stafford's variant 13) */
+#define STACK_PTX__MIX_3 UINT64_C(0x94D049BB133111EB)
+#define STACK_PTX__MIX_4 UINT64_C(0xD6E8FEB86659FD93) /* multiplier of rrmxmx-like mixers, odd */
+
+/* What a state is begun or ended with, so that different things of the same bits have different hashes. */
+enum {
+    STACK_PTX__TAG_INSTRUCTION = 1,
+    STACK_PTX__TAG_SPECIAL,
+    STACK_PTX__TAG_INPUT,
+    STACK_PTX__TAG_CONSTANT,
+    STACK_PTX__TAG_TYPE,
+    STACK_PTX__TAG_PROGRAM,
+    STACK_PTX__TAG_NODE,
+    STACK_PTX__TAG_VOLATILE,
+    STACK_PTX__TAG_RESULT,
+    STACK_PTX__TAG_MISSING
+};
+
+static uint64_t stack_ptx__rotate(uint64_t x, unsigned count) {
+    return (x << count) | (x >> (64u - count));
+}
+
+static void stack_ptx__absorb(StackPtxHash* state, uint64_t x, uint64_t y) {
+    uint64_t a = (state->words[0] ^ x) * STACK_PTX__MIX_1;
+    uint64_t b = (state->words[1] ^ y) * STACK_PTX__MIX_2;
+    a ^= a >> 32;
+    b ^= b >> 29;
+    a += b;
+    b = stack_ptx__rotate(b, 31) ^ a;
+    a *= STACK_PTX__MIX_3;
+    b *= STACK_PTX__MIX_4;
+    state->words[0] = a ^ (a >> 31);
+    state->words[1] = b ^ (b >> 33);
+}
+
+static StackPtxHash stack_ptx__hash_begin(uint64_t tag) {
+    StackPtxHash state;
+    state.words[0] = STACK_PTX__MIX_3 + tag;
+    state.words[1] = STACK_PTX__MIX_1;
+    stack_ptx__absorb(&state, tag, STACK_PTX_HASH_VERSION);
+    return state;
+}
+
+/* Absorbs the characters of `text` and then those of `suffix`, as if they were one string. */
+static void stack_ptx__absorb_text(StackPtxHash* state, const char* text, const char* suffix) {
+    const size_t text_length = strlen(text);
+    const size_t length = text_length + strlen(suffix);
+    size_t i, k;
+    for (i = 0; i < length; i += 8) {
+        uint64_t word = 0;
+        for (k = i; k < i + 8 && k < length; ++k) {
+            const char character = k < text_length ? text[k] : suffix[k - text_length];
+            word |= (uint64_t)(unsigned char)character << (8 * (k - i));
+        }
+        stack_ptx__absorb(state, word, i);
+    }
+    stack_ptx__absorb(state, length, STACK_PTX__TAG_TYPE);
+}
+
+/* ---- languages: description of an instruction ---- */
+
+/* Elements of an operand or result: 1 for a scalar. */
+static uint32_t stack_ptx__num_elems(const StackPtxStackInfo* info, uint32_t arg_type) {
+    const uint32_t num_vec_elems = info->arg_type_info[arg_type].num_vec_elems;
+    return num_vec_elems == 0 ? 1 : num_vec_elems;
+}
+
+static bool stack_ptx__is_vector(const StackPtxStackInfo* info, uint32_t arg_type) {
+    return info->arg_type_info[arg_type].num_vec_elems != 0;
+}
+
+static uint32_t stack_ptx__num_args(const StackPtxStackInfo* info, const StackPtxPtxInstructionDescriptor* descriptor) {
+    uint32_t n = 0;
+    while (n < STACK_PTX_MAX_NUM_ARGS && descriptor->arg_types[n] < info->num_arg_types) {
+        ++n;
+    }
+    return n;
+}
+
+static uint32_t stack_ptx__num_rets(const StackPtxStackInfo* info, const StackPtxPtxInstructionDescriptor* descriptor) {
+    uint32_t n = 0;
+    while (n < STACK_PTX_MAX_NUM_RETS && descriptor->ret_types[n] < info->num_arg_types) {
+        ++n;
+    }
+    return n;
+}
+
+static StackPtxResult stack_ptx__check_arg_types(const uint16_t* arg_types, size_t count, size_t num_arg_types) {
+    size_t i;
+    for (i = 0; i < count; ++i) {
+        if (arg_types[i] > num_arg_types) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS);
+        }
+        if (i > 0 && arg_types[i - 1] == num_arg_types && arg_types[i] != num_arg_types) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    return STACK_PTX_SUCCESS;
+}
+
+static StackPtxResult stack_ptx__check_descriptor(
+    const StackPtxStackInfo* info,
+    const StackPtxPtxInstructionDescriptor* descriptor,
+    const StackPtxInstructionTraits* traits
+) {
+    /* Copies, because the members of a packed struct have no alignment. */
+    uint16_t arg_types[STACK_PTX_MAX_NUM_ARGS];
+    uint16_t ret_types[STACK_PTX_MAX_NUM_RETS];
+    StackPtxResult result;
+
+    memcpy(arg_types, descriptor->arg_types, sizeof arg_types);
+    memcpy(ret_types, descriptor->ret_types, sizeof ret_types);
+    result = stack_ptx__check_arg_types(arg_types, STACK_PTX_MAX_NUM_ARGS, info->num_arg_types);
+    if (result == STACK_PTX_SUCCESS) {
+        result = stack_ptx__check_arg_types(ret_types, STACK_PTX_MAX_NUM_RETS, info->num_arg_types);
+    }
+    if (result == STACK_PTX_SUCCESS && traits != NULL && traits->num_commutative != 0) {
+        if (traits->num_commutative != 2 || stack_ptx__num_args(info, descriptor) < 2 || arg_types[0] != arg_types[1] ||
+            stack_ptx__is_vector(info, arg_types[0])) {
+            result = STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    return result;
+}
+
+static StackPtxResult stack_ptx__check_stack_info(const StackPtxStackInfo* info, const StackPtxTraits* traits) {
+    size_t i;
+    if ((info->num_ptx_instructions > 0 &&
+         (info->ptx_instruction_strings == NULL || info->ptx_instruction_descriptors == NULL)) ||
+        (info->num_special_registers > 0 &&
+         (info->special_register_strings == NULL || info->special_register_descriptors == NULL)) ||
+        (info->num_stacks > 0 && info->stack_literal_prefixes == NULL) ||
+        (info->num_arg_types > 0 && info->arg_type_info == NULL) ||
+        info->num_ptx_instructions >= STACK_PTX__MAX_COUNT || info->num_special_registers > UINT16_MAX ||
+        info->num_stacks > UINT16_MAX || info->num_arg_types > UINT16_MAX) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    for (i = 0; i < info->num_stacks; ++i) {
+        if (info->stack_literal_prefixes[i] == NULL ||
+            (traits != NULL && traits->constant_types != NULL &&
+             traits->constant_types[i] >= STACK_PTX_CONSTANT_TYPE_NUM_ENUMS)) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    for (i = 0; i < info->num_arg_types; ++i) {
+        if (info->arg_type_info[i].stack_idx >= info->num_stacks) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS);
+        }
+        if (info->arg_type_info[i].num_vec_elems > STACK_PTX_MAX_NUM_VEC_ELEMS) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    for (i = 0; i < info->num_ptx_instructions; ++i) {
+        const StackPtxInstructionTraits* of_one =
+            traits == NULL || traits->instructions == NULL ? NULL : &traits->instructions[i];
+        StackPtxResult result;
+        if (info->ptx_instruction_strings[i] == NULL) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+        result = stack_ptx__check_descriptor(info, &info->ptx_instruction_descriptors[i], of_one);
+        if (result != STACK_PTX_SUCCESS) {
+            return result;
+        }
+    }
+    for (i = 0; i < info->num_special_registers; ++i) {
+        const size_t arg_type = info->special_register_descriptors[i].arg_type_idx;
+        if (arg_type >= info->num_arg_types) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS);
+        }
+        /* .x .y .z .w are all the elements that there are. */
+        if (info->special_register_strings[i] == NULL || info->arg_type_info[arg_type].num_vec_elems > 4) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    return STACK_PTX_SUCCESS;
+}
+
+static StackPtxResult stack_ptx__check_connections(const StackPtxLanguageInfo* info) {
+    const StackPtxStackInfo* stack_info = info->stack_info;
+    size_t i, k;
+    for (i = 0; i < info->num_registers; ++i) {
+        const StackPtxRegister* one = &info->registers[i];
+        if (one->name == NULL) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+        if (one->stack_idx >= stack_info->num_stacks) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS);
+        }
+        if (stack_ptx_check_name(one->name) != STACK_PTX_SUCCESS) {
+            return STACK_PTX_ERROR_INVALID_VALUE;
+        }
+        for (k = 0; k < i; ++k) {
+            const StackPtxRegister* other = &info->registers[k];
+            if (strcmp(one->name, other->name) == 0 &&
+                strcmp(
+                    stack_info->stack_literal_prefixes[one->stack_idx], stack_info->stack_literal_prefixes[other->stack_idx]
+                ) != 0) {
+                return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+            }
+        }
+    }
+    for (i = 0; i < info->num_requests; ++i) {
+        if (info->requests[i] >= info->num_registers) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS);
+        }
+    }
+    for (i = 0; i < info->num_routines; ++i) {
+        if (info->routines[i] == NULL && (info->routine_lengths == NULL || info->routine_lengths[i] > 0)) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    return STACK_PTX_SUCCESS;
+}
+
+/* What stack_ptx_language_size relies on. */
+static StackPtxResult stack_ptx__check_counts(const StackPtxLanguageInfo* info) {
+    if (info == NULL || info->stack_info == NULL || (info->num_registers > 0 && info->registers == NULL) ||
+        (info->num_requests > 0 && info->requests == NULL) || (info->num_routines > 0 && info->routines == NULL) ||
+        info->num_registers >= STACK_PTX__MAX_COUNT || info->num_requests >= STACK_PTX__MAX_COUNT ||
+        info->limits.stack_size >= STACK_PTX__MAX_COUNT || info->limits.max_nodes >= STACK_PTX__MAX_COUNT ||
+        info->limits.max_frame_depth >= STACK_PTX__MAX_COUNT || info->limits.store_size >= STACK_PTX__MAX_COUNT ||
+        info->stack_info->num_ptx_instructions >= STACK_PTX__MAX_COUNT ||
+        info->stack_info->num_special_registers > UINT16_MAX || info->stack_info->num_stacks > UINT16_MAX ||
+        (uint64_t)(info->stack_info->num_stacks + 1) * (info->limits.stack_size + 1u) > UINT32_MAX) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    return STACK_PTX_SUCCESS;
+}
+
+/* ---- languages: memory ---- */
+
+/* Reserves the arrays of a language; with a base, sets its pointers to them. Returns the bytes, alignment included. */
+static size_t stack_ptx__place_language(StackPtxLanguage* language, const StackPtxLanguageInfo* info, int is_bare, char* base) {
+    const StackPtxStackInfo* stack_info = info->stack_info;
+    const uint64_t num_ops =
+        (uint64_t)stack_info->num_ptx_instructions + stack_info->num_special_registers + 2 * stack_info->num_stacks + 1;
+    uint64_t total = 0;
+    size_t ops, op_nodes, op_texts, stacks, op_hashes, register_infos, request_texts;
+
+    (void)stack_ptx__reserve(&total, 1, sizeof(StackPtxLanguage));
+    ops = stack_ptx__reserve(&total, num_ops, sizeof(StackPtx__Op));
+    op_nodes = stack_ptx__reserve(&total, num_ops, sizeof(StackPtx__OpNode));
+    op_texts = stack_ptx__reserve(&total, num_ops, sizeof(StackPtx__Text64));
+    stacks = stack_ptx__reserve(&total, stack_info->num_stacks, sizeof(StackPtx__Stack));
+    op_hashes = stack_ptx__reserve(&total, is_bare ? 0 : num_ops, sizeof(StackPtxHash));
+    register_infos = stack_ptx__reserve(&total, is_bare ? 0 : info->num_registers, sizeof(StackPtx__Register));
+    request_texts = stack_ptx__reserve(&total, is_bare ? 0 : info->num_requests, sizeof(StackPtx__Text64));
+    if (base != NULL) {
+        language->ops = (StackPtx__Op*)(void*)(base + ops);
+        language->op_nodes = (StackPtx__OpNode*)(void*)(base + op_nodes);
+        language->op_texts = (StackPtx__Text64*)(void*)(base + op_texts);
+        language->stacks = (StackPtx__Stack*)(void*)(base + stacks);
+        language->op_hashes = is_bare ? NULL : (StackPtxHash*)(void*)(base + op_hashes);
+        language->register_infos = is_bare ? NULL : (StackPtx__Register*)(void*)(base + register_infos);
+        language->request_texts = is_bare ? NULL : (StackPtx__Text64*)(void*)(base + request_texts);
+    }
+    total += STACK_PTX__ALIGNMENT;
+    return total > SIZE_MAX / 2 ? SIZE_MAX : (size_t)total;
+}
+
+/* The arrays of a workspace. `max_requests` bounds the requests that find a value, plus the missing ones in lenient mode. */
+static void stack_ptx__place_work(
+    StackPtx__Layout* layout,
+    const StackPtxLimits* limits,
+    size_t num_stacks,
+    size_t max_operands,
+    size_t num_requests,
+    size_t max_moves
+) {
+    const uint64_t max_rows = (uint64_t)limits->max_nodes + STACK_PTX__MAX_VALUES + 1;
+    const uint64_t per_node = max_operands > 4 ? max_operands : 4;
+    uint64_t table_size = 16;
+    uint64_t total = 0;
+
+    while (table_size < 2 * max_rows) {
+        table_size *= 2;
+    }
+    layout->table_size = (uint32_t)table_size;
+    layout->max_moves = (uint32_t)max_moves;
+    layout->heights = stack_ptx__reserve(&total, num_stacks + 1, sizeof(uint32_t));
+    layout->stacks = stack_ptx__reserve(&total, (num_stacks + 1) * ((uint64_t)limits->stack_size + 1), sizeof(uint32_t));
+    layout->meta = stack_ptx__reserve(&total, limits->stack_size, sizeof(uint32_t));
+    layout->store = stack_ptx__reserve(&total, limits->store_size, sizeof(StackPtx__Slot));
+    layout->frames = stack_ptx__reserve(&total, limits->max_frame_depth, sizeof(StackPtx__Frame));
+    layout->rows = stack_ptx__reserve(&total, max_rows, sizeof(StackPtx__Row));
+    layout->overflow = stack_ptx__reserve(&total, (limits->max_nodes + (uint64_t)1) * max_operands, sizeof(uint32_t));
+    layout->table = stack_ptx__reserve(&total, table_size, sizeof(uint32_t));
+    layout->live = stack_ptx__reserve(&total, max_rows, sizeof(uint8_t));
+    layout->value_ids = stack_ptx__reserve(&total, max_rows, sizeof(uint32_t));
+    layout->nodes = stack_ptx__reserve(&total, max_rows, sizeof(StackPtxNode));
+    layout->operands = stack_ptx__reserve(&total, max_rows * per_node + 4, sizeof(uint32_t));
+    layout->value_nodes = stack_ptx__reserve(&total, max_rows, sizeof(uint32_t));
+    layout->value_stacks = stack_ptx__reserve(&total, max_rows, sizeof(uint16_t));
+    layout->request_values = stack_ptx__reserve(&total, num_requests, sizeof(uint32_t));
+    layout->moves = stack_ptx__reserve(&total, max_moves, sizeof(StackPtx__Move));
+    layout->pending = stack_ptx__reserve(&total, num_requests, sizeof(StackPtx__Pending));
+    layout->scratch = stack_ptx__reserve(&total, max_rows, sizeof(StackPtx__Text32));
+    layout->counters = stack_ptx__reserve(&total, num_stacks, sizeof(StackPtx__Text32));
+    total += STACK_PTX__ALIGNMENT;
+    layout->bytes = total > SIZE_MAX / 2 ? SIZE_MAX : (size_t)total;
+}
+
+static void stack_ptx__open_work(const StackPtxLanguage* language, void* workspace, StackPtx__Work* work) {
+    const StackPtx__Layout* layout = &language->layout;
+    char* base = stack_ptx__align(workspace);
+    work->heights = (uint32_t*)(void*)(base + layout->heights);
+    work->stacks = (uint32_t*)(void*)(base + layout->stacks);
+    work->meta = (uint32_t*)(void*)(base + layout->meta);
+    work->store = (StackPtx__Slot*)(void*)(base + layout->store);
+    work->frames = (StackPtx__Frame*)(void*)(base + layout->frames);
+    work->rows = (StackPtx__Row*)(void*)(base + layout->rows);
+    work->overflow = (uint32_t*)(void*)(base + layout->overflow);
+    work->table = (uint32_t*)(void*)(base + layout->table);
+    work->live = (uint8_t*)(void*)(base + layout->live);
+    work->value_ids = (uint32_t*)(void*)(base + layout->value_ids);
+    work->nodes = (StackPtxNode*)(void*)(base + layout->nodes);
+    work->operands = (uint32_t*)(void*)(base + layout->operands);
+    work->value_nodes = (uint32_t*)(void*)(base + layout->value_nodes);
+    work->value_stacks = (uint16_t*)(void*)(base + layout->value_stacks);
+    work->request_values = (uint32_t*)(void*)(base + layout->request_values);
+    work->moves = (StackPtx__Move*)(void*)(base + layout->moves);
+    work->pending = (StackPtx__Pending*)(void*)(base + layout->pending);
+    work->scratch = (void*)(base + layout->scratch);
+    work->counters = (StackPtx__Text32*)(void*)(base + layout->counters);
+}
+
+/* ---- languages: contents ---- */
+
+/* Appends to a text that has room for all but the longest; a text that did not fit is marked by its length. */
+static void stack_ptx__append(char* text, size_t room, uint32_t* length, const char* more) {
+    const size_t num_bytes = strlen(more);
+    if (*length + num_bytes <= room) {
+        memcpy(text + *length, more, num_bytes);
+    }
+    *length = *length + num_bytes <= room ? (uint32_t)(*length + num_bytes) : UINT32_MAX / 2;
+}
+
+/* Decimal digits of a number; returns how many. */
+static uint32_t stack_ptx__format_decimal(uint32_t number, char* digits_out) {
+    char reversed[10];
+    uint32_t n = 0, i;
+    do {
+        reversed[n++] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number != 0);
+    for (i = 0; i < n; ++i) {
+        digits_out[i] = reversed[n - 1 - i];
+    }
+    return n;
+}
+
+/* ", %_s<stack>_<number>"; it always fits. */
+static void stack_ptx__format_temporary(StackPtx__Text32* text, uint32_t stack_idx, uint32_t number) {
+    memcpy(text->text, ", %_s", 5);
+    text->length = 5;
+    text->length += stack_ptx__format_decimal(stack_idx, text->text + text->length);
+    text->text[text->length++] = '_';
+    text->length += stack_ptx__format_decimal(number, text->text + text->length);
+}
+
+/* Eight or sixteen upper-case hexadecimal digits. */
+static void stack_ptx__format_hex(uint64_t bits, uint32_t num_digits, char* digits_out) {
+    uint32_t i;
+    for (i = 0; i < num_digits; ++i) {
+        digits_out[i] = "0123456789ABCDEF"[(bits >> (4 * (num_digits - 1 - i))) & 15u];
+    }
+}
+
+/* The bits of the double that equals a float, without a floating-point unit's say in NaN payloads or subnormals. */
+static uint64_t stack_ptx__widen_float(uint32_t bits) {
+    const uint64_t sign = (uint64_t)(bits >> 31) << 63;
+    uint32_t exponent = (bits >> 23) & 255u;
+    uint64_t fraction = bits & 0x7FFFFFu;
+    if (exponent == 255u) {
+        return sign | UINT64_C(0x7FF) << 52 | fraction << 29;
+    }
+    if (exponent == 0) {
+        if (fraction == 0) {
+            return sign;
+        }
+        for (exponent = 1; (fraction & 0x800000u) == 0; --exponent) {
+            fraction <<= 1;
+        }
+        fraction &= 0x7FFFFFu;
+    }
+    return sign | (uint64_t)(uint32_t)(exponent + 896u) << 52 | fraction << 29; /* 896 = 1023 - 127 */
+}
+
+/* ", " and a literal. Every type but the one that has no constants. */
+static void stack_ptx__format_constant(StackPtx__Text32* text, uint32_t constant_type, uint32_t bits) {
+    const bool is_wide = constant_type >= STACK_PTX_CONSTANT_TYPE_F64;
+    const bool is_unsigned =
+        constant_type == STACK_PTX_CONSTANT_TYPE_U32 || constant_type == STACK_PTX_CONSTANT_TYPE_U64;
+    uint64_t wide = bits;
+    if (constant_type == STACK_PTX_CONSTANT_TYPE_F64) {
+        wide = stack_ptx__widen_float(bits);
+    } else if (constant_type == STACK_PTX_CONSTANT_TYPE_S64) {
+        wide = bits | ((bits >> 31) != 0 ? UINT64_C(0xFFFFFFFF00000000) : 0);
+    }
+    memcpy(text->text, ", 0x", 4);
+    text->text[3] = constant_type == STACK_PTX_CONSTANT_TYPE_F32   ? 'f'
+                    : constant_type == STACK_PTX_CONSTANT_TYPE_F64 ? 'd'
+                                                                   : 'x';
+    stack_ptx__format_hex(wide, is_wide ? 16 : 8, text->text + 4);
+    text->length = is_wide ? 20 : 12;
+    if (is_unsigned) {
+        text->text[text->length++] = 'U';
+    }
+}
+
+static uint32_t stack_ptx__constant_type_of_prefix(const char* prefix) {
+    static const char* const prefixes[STACK_PTX_CONSTANT_TYPE_NUM_ENUMS] = {"", "f32", "u32", "s32", "f64", "u64", "s64"};
+    uint32_t type;
+    for (type = STACK_PTX_CONSTANT_TYPE_NUM_ENUMS - 1; type > 0; --type) {
+        if (strcmp(prefix, prefixes[type]) == 0) {
+            break;
+        }
+    }
+    return type;
+}
+
+static void stack_ptx__prepare_stacks(StackPtxLanguage* language, const StackPtxTraits* traits) {
+    size_t i;
+    for (i = 0; i < language->stack_info.num_stacks; ++i) {
+        StackPtx__Stack* stack = &language->stacks[i];
+        const char* prefix = language->stack_info.stack_literal_prefixes[i];
+        const uint32_t type_of_prefix = stack_ptx__constant_type_of_prefix(prefix);
+        memset(stack, 0, sizeof *stack);
+        stack->constant_type =
+            traits != NULL && traits->constant_types != NULL ? traits->constant_types[i] : type_of_prefix;
+        stack_ptx__format_temporary(&stack->first_name, (uint32_t)i, 0);
+        if (type_of_prefix != STACK_PTX_CONSTANT_TYPE_NONE) {
+            stack_ptx__format_constant(&stack->zero, type_of_prefix, 0);
+        } else {
+            memcpy(stack->zero.text, ", 0", 3);
+            stack->zero.length = 3;
+        }
+        stack->type_hash = stack_ptx__hash_begin(STACK_PTX__TAG_TYPE);
+        stack_ptx__absorb_text(&stack->type_hash, prefix, "");
+    }
+}
+
+/* Fills in an op with scalar operands and one scalar result; leaves it general where it needs more than two stacks. */
+static void stack_ptx__prepare_scalar_op(
+    const StackPtxLanguage* language,
+    StackPtx__Op* op,
+    uint32_t ret_stack,
+    const uint16_t* arg_stacks,
+    uint32_t num_args
+) {
+    const uint32_t no_stack = (uint32_t)language->stack_info.num_stacks;
+    const uint32_t stride = language->limits.stack_size + 1;
+    uint32_t i;
+
+    op->stack_a = ret_stack;
+    op->stack_b = no_stack;
+    for (i = 0; i < num_args; ++i) {
+        op->operand_mask[i] = UINT32_MAX;
+        if (arg_stacks[i] == ret_stack) {
+            op->back[i] = ++op->pops_a;
+        } else if (op->stack_b == no_stack || op->stack_b == arg_stacks[i]) {
+            op->stack_b = arg_stacks[i];
+            op->on_b[i] = UINT32_MAX;
+            op->back[i] = ++op->pops_b;
+        } else {
+            return;
+        }
+    }
+    op->base_a = op->stack_a * stride;
+    op->base_b = op->stack_b * stride;
+    op->is_plain = 1;
+}
+
+static void stack_ptx__prepare_ptx_op(StackPtxLanguage* language, uint32_t idx, const StackPtxInstructionTraits* traits) {
+    const StackPtxStackInfo* info = &language->stack_info;
+    const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[idx];
+    const uint32_t num_args = stack_ptx__num_args(info, descriptor);
+    const uint32_t num_rets = stack_ptx__num_rets(info, descriptor);
+    const char* name = info->ptx_instruction_strings[idx];
+    StackPtx__Op* op = &language->ops[idx];
+    StackPtx__OpNode* op_node = &language->op_nodes[idx];
+    StackPtx__Text64* text = &language->op_texts[idx];
+    uint16_t arg_stacks[STACK_PTX_MAX_NUM_ARGS] = {0, 0, 0, 0};
+    uint32_t num_operands = 0, num_values = 0, i;
+    bool is_scalar = num_rets == 1;
+
+    for (i = 0; i < num_args; ++i) {
+        arg_stacks[i] = info->arg_type_info[descriptor->arg_types[i]].stack_idx;
+        num_operands += stack_ptx__num_elems(info, descriptor->arg_types[i]);
+        is_scalar = is_scalar && !stack_ptx__is_vector(info, descriptor->arg_types[i]);
+    }
+    for (i = 0; i < num_rets; ++i) {
+        num_values += stack_ptx__num_elems(info, descriptor->ret_types[i]);
+        is_scalar = is_scalar && !stack_ptx__is_vector(info, descriptor->ret_types[i]);
+    }
+    op_node->node.kind = STACK_PTX_NODE_PTX;
+    op_node->node.stack_idx = num_rets > 0 ? info->arg_type_info[descriptor->ret_types[0]].stack_idx : 0;
+    op_node->node.num_operands = (uint16_t)num_operands;
+    op_node->node.num_values = (uint16_t)num_values;
+    op_node->node.payload = idx;
+    op_node->is_ptx = 1;
+    op_node->is_volatile = traits != NULL && traits->is_volatile != 0;
+    op->is_commutative = traits != NULL && traits->num_commutative == 2;
+    if (is_scalar && !op_node->is_volatile) {
+        stack_ptx__prepare_scalar_op(language, op, op_node->node.stack_idx, arg_stacks, num_args);
+    }
+    op_node->is_general = !op->is_plain;
+    stack_ptx__append(text->text, sizeof text->text, &text->length, name);
+    stack_ptx__append(text->text, sizeof text->text, &text->length, " ");
+    op_node->is_simple_text = is_scalar && text->length <= sizeof text->text;
+    if (num_operands > language->max_operands) {
+        language->max_operands = num_operands;
+    }
+}
+
+static void stack_ptx__prepare_leaf_op(StackPtxLanguage* language, uint32_t op_idx, uint16_t kind, uint32_t stack_idx) {
+    StackPtx__OpNode* op_node = &language->op_nodes[op_idx];
+    op_node->node.kind = kind;
+    op_node->node.stack_idx = (uint16_t)stack_idx;
+    op_node->node.num_values = 1;
+    stack_ptx__prepare_scalar_op(language, &language->ops[op_idx], stack_idx, NULL, 0);
+}
+
+static void stack_ptx__prepare_ops(StackPtxLanguage* language, const StackPtxTraits* traits) {
+    const StackPtxStackInfo* info = &language->stack_info;
+    uint32_t i;
+
+    for (i = 0; i < (uint32_t)info->num_ptx_instructions; ++i) {
+        stack_ptx__prepare_ptx_op(
+            language, i, traits == NULL || traits->instructions == NULL ? NULL : &traits->instructions[i]
+        );
+    }
+    for (i = 0; i < (uint32_t)info->num_special_registers; ++i) {
+        const uint32_t arg_type = info->special_register_descriptors[i].arg_type_idx;
+        const uint32_t op_idx = language->first_special + i;
+        stack_ptx__prepare_leaf_op(
+            language, op_idx, STACK_PTX_NODE_SPECIAL, info->arg_type_info[arg_type].stack_idx
+        );
+        language->op_nodes[op_idx].node.payload = i;
+        if (traits != NULL && traits->volatile_special_registers != NULL && traits->volatile_special_registers[i] != 0) {
+            language->op_nodes[op_idx].is_volatile = 1;
+            language->ops[op_idx].is_plain = 0;
+        }
+        if (stack_ptx__is_vector(info, arg_type)) {
+            language->ops[op_idx].is_plain = 0;
+        }
+    }
+    for (i = 0; i < (uint32_t)info->num_stacks; ++i) {
+        stack_ptx__prepare_leaf_op(language, language->first_input + i, STACK_PTX_NODE_INPUT, i);
+        stack_ptx__prepare_leaf_op(language, language->first_constant + i, STACK_PTX_NODE_CONSTANT, i);
+        if (language->stacks[i].constant_type == STACK_PTX_CONSTANT_TYPE_NONE) {
+            language->ops[language->first_constant + i].is_plain = 0;
+        }
+    }
+}
+
+static void stack_ptx__prepare_word_types(StackPtxLanguage* language) {
+    const StackPtxStackInfo* info = &language->stack_info;
+    StackPtx__WordType* types = language->word_types;
+
+    types[STACK_PTX_INSTRUCTION_TYPE_PTX].index_limit = (uint32_t)info->num_ptx_instructions;
+    types[STACK_PTX_INSTRUCTION_TYPE_PTX].payload_last = UINT32_MAX;
+    types[STACK_PTX_INSTRUCTION_TYPE_PTX].payload_mask = UINT32_MAX;
+
+    types[STACK_PTX_INSTRUCTION_TYPE_SPECIAL].first = language->first_special;
+    types[STACK_PTX_INSTRUCTION_TYPE_SPECIAL].index_limit = (uint32_t)info->num_special_registers;
+    types[STACK_PTX_INSTRUCTION_TYPE_SPECIAL].payload_last = UINT32_MAX;
+    types[STACK_PTX_INSTRUCTION_TYPE_SPECIAL].payload_mask = UINT32_MAX;
+
+    types[STACK_PTX_INSTRUCTION_TYPE_CONSTANT].first = language->first_constant;
+    types[STACK_PTX_INSTRUCTION_TYPE_CONSTANT].index_limit = (uint32_t)info->num_stacks;
+    types[STACK_PTX_INSTRUCTION_TYPE_CONSTANT].payload_last = UINT32_MAX;
+    types[STACK_PTX_INSTRUCTION_TYPE_CONSTANT].aux_mask = UINT32_MAX;
+    types[STACK_PTX_INSTRUCTION_TYPE_CONSTANT].bits_mask = UINT32_MAX;
+
+    types[STACK_PTX_INSTRUCTION_TYPE_INPUT].first = language->first_input;
+    types[STACK_PTX_INSTRUCTION_TYPE_INPUT].index_limit = language->num_registers == 0 ? 0 : (uint32_t)info->num_stacks;
+    types[STACK_PTX_INSTRUCTION_TYPE_INPUT].payload_last = (uint32_t)language->num_registers - 1;
+    types[STACK_PTX_INSTRUCTION_TYPE_INPUT].register_mask = UINT32_MAX;
+    types[STACK_PTX_INSTRUCTION_TYPE_INPUT].bits_mask = UINT32_MAX;
+}
+
+static void stack_ptx__absorb_type(StackPtxHash* state, const StackPtxLanguage* language, uint32_t arg_type) {
+    const StackPtxArgTypeInfo* info = &language->stack_info.arg_type_info[arg_type];
+    const StackPtxHash* type_hash = &language->stacks[info->stack_idx].type_hash;
+    stack_ptx__absorb(state, type_hash->words[0], type_hash->words[1]);
+    stack_ptx__absorb(state, info->num_vec_elems, STACK_PTX__TAG_TYPE);
+}
+
+/* Element x of %tid and %tid.x are the same: the suffix is part of the name. */
+static StackPtxHash stack_ptx__hash_special(const StackPtxLanguage* language, uint32_t idx, const char* suffix) {
+    const uint32_t arg_type = language->stack_info.special_register_descriptors[idx].arg_type_idx;
+    const StackPtxHash* type_hash = &language->stacks[language->stack_info.arg_type_info[arg_type].stack_idx].type_hash;
+    StackPtxHash hash = stack_ptx__hash_begin(STACK_PTX__TAG_SPECIAL);
+    stack_ptx__absorb_text(&hash, language->stack_info.special_register_strings[idx], suffix);
+    stack_ptx__absorb(&hash, type_hash->words[0], type_hash->words[1]);
+    return hash;
+}
+
+static void stack_ptx__prepare_hashes(StackPtxLanguage* language) {
+    const StackPtxStackInfo* info = &language->stack_info;
+    const StackPtxLimits* limits = &language->limits;
+    uint32_t i, k;
+
+    for (i = 0; i < (uint32_t)info->num_ptx_instructions; ++i) {
+        const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[i];
+        const uint32_t num_args = stack_ptx__num_args(info, descriptor);
+        const uint32_t num_rets = stack_ptx__num_rets(info, descriptor);
+        StackPtxHash* hash = &language->op_hashes[i];
+        *hash = stack_ptx__hash_begin(STACK_PTX__TAG_INSTRUCTION);
+        stack_ptx__absorb_text(hash, info->ptx_instruction_strings[i], "");
+        stack_ptx__absorb(hash, num_args, num_rets);
+        for (k = 0; k < num_args; ++k) {
+            stack_ptx__absorb_type(hash, language, descriptor->arg_types[k]);
+        }
+        for (k = 0; k < num_rets; ++k) {
+            stack_ptx__absorb_type(hash, language, descriptor->ret_types[k]);
+        }
+    }
+    for (i = 0; i < (uint32_t)info->num_special_registers; ++i) {
+        language->op_hashes[language->first_special + i] = stack_ptx__hash_special(language, i, "");
+    }
+    for (i = 0; i < (uint32_t)info->num_stacks; ++i) {
+        const StackPtxHash* type_hash = &language->stacks[i].type_hash;
+        StackPtxHash* input = &language->op_hashes[language->first_input + i];
+        StackPtxHash* constant = &language->op_hashes[language->first_constant + i];
+        *input = stack_ptx__hash_begin(STACK_PTX__TAG_INPUT);
+        stack_ptx__absorb(input, type_hash->words[0], type_hash->words[1]);
+        *constant = stack_ptx__hash_begin(STACK_PTX__TAG_CONSTANT);
+        stack_ptx__absorb(constant, type_hash->words[0], type_hash->words[1]);
+    }
+    language->salt = stack_ptx__hash_begin(STACK_PTX__TAG_PROGRAM);
+    stack_ptx__absorb(&language->salt, limits->stack_size, limits->max_nodes);
+    stack_ptx__absorb(&language->salt, limits->max_frame_depth, limits->store_size);
+    stack_ptx__absorb(&language->salt, limits->execution_limit, STACK_PTX__TAG_PROGRAM);
+}
+
+static void stack_ptx__prepare_connections(StackPtxLanguage* language) {
+    size_t i;
+    for (i = 0; i < language->num_registers; ++i) {
+        StackPtx__Register* info = &language->register_infos[i];
+        uint32_t canonical = 0;
+        memset(info, 0, sizeof *info);
+        while (strcmp(language->registers[canonical].name, language->registers[i].name) != 0) {
+            ++canonical;
+        }
+        info->canonical = canonical;
+        info->first_request = UINT32_MAX;
+        stack_ptx__append(info->text.text, sizeof info->text.text, &info->text.length, ", %");
+        stack_ptx__append(info->text.text, sizeof info->text.text, &info->text.length, language->registers[i].name);
+        language->has_long_names |= info->text.length > sizeof info->text.text;
+    }
+    for (i = 0; i < language->num_requests; ++i) {
+        StackPtx__Text64* text = &language->request_texts[i];
+        const StackPtxRegister* requested = &language->registers[language->requests[i]];
+        StackPtx__Register* canonical = &language->register_infos[language->register_infos[language->requests[i]].canonical];
+        if (canonical->first_request == UINT32_MAX) {
+            canonical->first_request = (uint32_t)i;
+        }
+        memset(text, 0, sizeof *text);
+        stack_ptx__append(text->text, sizeof text->text, &text->length, "mov.");
+        stack_ptx__append(
+            text->text, sizeof text->text, &text->length, language->stack_info.stack_literal_prefixes[requested->stack_idx]
+        );
+        stack_ptx__append(text->text, sizeof text->text, &text->length, " %");
+        stack_ptx__append(text->text, sizeof text->text, &text->length, requested->name);
+        language->has_long_names |= text->length > sizeof text->text;
+    }
+}
+
+static StackPtxResult stack_ptx__init_language(
+    const StackPtxLanguageInfo* info,
+    int is_bare,
+    void* memory,
+    size_t memory_bytes,
+    StackPtxLanguage** language_out
+) {
+    const StackPtxStackInfo* stack_info;
+    StackPtxLanguage* language;
+    StackPtxResult result = stack_ptx__check_counts(info);
+    if (result == STACK_PTX_SUCCESS) {
+        result = stack_ptx__check_stack_info(info->stack_info, info->traits);
+    }
+    if (result == STACK_PTX_SUCCESS) {
+        result = stack_ptx__check_connections(info);
+    }
+    if (result != STACK_PTX_SUCCESS) {
+        return result;
+    }
+    stack_info = info->stack_info;
+    if (memory_bytes < stack_ptx__place_language(NULL, info, is_bare, NULL)) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE);
+    }
+    language = (StackPtxLanguage*)(void*)stack_ptx__align(memory);
+    memset(language, 0, sizeof *language);
+    (void)stack_ptx__place_language(language, info, is_bare, (char*)language);
+    language->stack_info = *stack_info;
+    language->limits = info->limits;
+    language->registers = info->registers;
+    language->requests = info->requests;
+    language->routines = info->routines;
+    language->routine_lengths = info->routine_lengths;
+    language->num_registers = info->num_registers;
+    language->num_requests = info->num_requests;
+    language->num_routines = info->num_routines;
+    language->first_special = (uint32_t)stack_info->num_ptx_instructions;
+    language->first_input = language->first_special + (uint32_t)stack_info->num_special_registers;
+    language->first_constant = language->first_input + (uint32_t)stack_info->num_stacks;
+    language->follower = language->first_constant + (uint32_t)stack_info->num_stacks;
+    language->num_ops = language->follower + 1;
+    memset(language->ops, 0, language->num_ops * sizeof *language->ops);
+    memset(language->op_nodes, 0, language->num_ops * sizeof *language->op_nodes);
+    memset(language->op_texts, 0, language->num_ops * sizeof *language->op_texts);
+
+    stack_ptx__prepare_stacks(language, info->traits);
+    stack_ptx__prepare_ops(language, info->traits);
+    stack_ptx__prepare_word_types(language);
+    language->has_long_names = is_bare;
+    if (!is_bare) {
+        stack_ptx__prepare_hashes(language);
+        stack_ptx__prepare_connections(language);
+        stack_ptx__place_work(
+            &language->layout, &language->limits, stack_info->num_stacks, language->max_operands, info->num_requests,
+            2 * info->num_requests
+        );
+    }
+    *language_out = language;
+    return STACK_PTX_SUCCESS;
+}
+
+StackPtxResult stack_ptx_language_size(const StackPtxLanguageInfo* info, size_t* bytes_out) {
+    StackPtxResult result;
+    if (bytes_out == NULL) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    result = stack_ptx__check_counts(info);
+    if (result != STACK_PTX_SUCCESS) {
+        return result;
+    }
+    *bytes_out = stack_ptx__place_language(NULL, info, 0, NULL);
+    return STACK_PTX_SUCCESS;
+}
+
+StackPtxResult stack_ptx_language_init(
+    const StackPtxLanguageInfo* info,
+    void* memory,
+    size_t memory_bytes,
+    const StackPtxLanguage** language_out
+) {
+    StackPtxLanguage* language = NULL;
+    StackPtxResult result;
+    if (memory == NULL || language_out == NULL) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    result = stack_ptx__init_language(info, 0, memory, memory_bytes, &language);
+    if (result == STACK_PTX_SUCCESS) {
+        *language_out = language;
+    }
+    return result;
+}
+
+const StackPtxStackInfo* stack_ptx_language_stack_info(const StackPtxLanguage* language) {
+    return language == NULL ? NULL : &language->stack_info;
+}
+
+StackPtxResult stack_ptx_workspace_size(const StackPtxLanguage* language, size_t* bytes_out) {
+    if (language == NULL || bytes_out == NULL) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    *bytes_out = language->layout.bytes;
+    return STACK_PTX_SUCCESS;
+}
+
+/* ---- lowering: values ---- */
+
+/* Where in the table to look for a value. Operands that commute are given in order. */
+static uint32_t stack_ptx__table_slot(
+    uint32_t table_shift,
+    uint32_t op,
+    uint32_t bits,
+    uint32_t operand_0,
+    uint32_t operand_1,
+    uint32_t operand_2,
+    uint32_t operand_3
+) {
+    const uint64_t key_0 = op | (uint64_t)bits << 32;
+    const uint64_t key_1 = operand_0 | (uint64_t)operand_1 << 32;
+    const uint64_t key_2 = operand_2 | (uint64_t)operand_3 << 32;
+    return (uint32_t)((key_0 * STACK_PTX__MIX_1 + key_1 * STACK_PTX__MIX_2 + key_2 * STACK_PTX__MIX_3) >> table_shift);
+}
+
+/* The same for a value that is in the table already. */
+static uint32_t stack_ptx__slot_of_row(const StackPtxLanguage* language, const StackPtx__Work* work, const StackPtx__Row* row) {
+    const int is_exchanged = language->ops[row->op].is_commutative && row->operands[1] < row->operands[0];
+    return stack_ptx__table_slot(
+        work->table_shift, row->op, row->bits, row->operands[is_exchanged], row->operands[!is_exchanged],
+        row->operands[2], row->operands[3]
+    );
+}
+
+/* What the slot of a general row depends on besides its op; exchanging the first two operands does not change it. */
+static uint32_t stack_ptx__mix_operands(const uint32_t* operands, uint32_t count, int is_commutative) {
+    uint64_t mix = count;
+    uint32_t i;
+    for (i = 0; i < count; ++i) {
+        uint32_t operand = operands[i];
+        if (is_commutative && i < 2 && (operands[0] < operands[1]) == (i == 0)) {
+            operand = operands[1 - i];
+        }
+        mix = (mix ^ operand) * STACK_PTX__MIX_1;
+        mix ^= mix >> 32;
+    }
+    return (uint32_t)mix;
+}
+
+static bool stack_ptx__is_same_general(
+    const StackPtx__Work* work,
+    const StackPtx__Row* row,
+    const StackPtx__Row* other,
+    int is_commutative
+) {
+    const uint32_t* operands = work->overflow + row->first_overflow;
+    const uint32_t* others = work->overflow + other->first_overflow;
+    const uint32_t count = row->num_overflow;
+    if (row->op != other->op || row->bits != other->bits) {
+        return false;
+    }
+    if (is_commutative && operands[0] == others[1] && operands[1] == others[0]) {
+        return memcmp(operands + 2, others + 2, (count - 2) * sizeof *operands) == 0;
+    }
+    return count == 0 || memcmp(operands, others, count * sizeof *operands) == 0;
+}
+
+/* Begins with a part of the table that is small enough to be cleared for each program. */
+static void stack_ptx__open_table(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t size) {
+    uint32_t shift = 64;
+    uint32_t part = 1;
+    while (part < 16 || (part < size && part < language->layout.table_size)) {
+        part *= 2;
+    }
+    work->grow_at = part == language->layout.table_size ? UINT32_MAX : part / 2;
+    memset(work->table, 0, part * sizeof *work->table);
+    for (; part > 1; part /= 2) {
+        --shift;
+    }
+    work->table_shift = shift;
+}
+
+/* Four times the part, with the rows that value numbering may find put in again. */
+static void stack_ptx__grow_table(const StackPtxLanguage* language, StackPtx__Work* work) {
+    const uint32_t mask = (uint32_t)((UINT64_C(1) << (64 - work->table_shift)) - 1) * 4 + 3;
+    uint32_t i, slot, part_mask;
+    stack_ptx__open_table(language, work, mask + 1);
+    part_mask = (uint32_t)((UINT64_C(1) << (64 - work->table_shift)) - 1);
+    for (i = 1; i < work->num_rows; ++i) {
+        const StackPtx__Row* row = &work->rows[i];
+        if (row->op == language->follower || language->op_nodes[row->op].is_volatile) {
+            continue;
+        }
+        slot = stack_ptx__slot_of_row(language, work, row);
+        while (work->table[slot] != 0) {
+            slot = (slot + 1) & part_mask;
+        }
+        work->table[slot] = i;
+    }
+}
+
+/* The row of an equal value, or that at num_rows, which is then taken. The candidate stands at rows[num_rows]. */
+static uint32_t stack_ptx__find_general(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t num_values) {
+    const uint32_t part_mask = (uint32_t)((UINT64_C(1) << (64 - work->table_shift)) - 1);
+    const uint32_t found = work->num_rows;
+    const StackPtx__Row* row = &work->rows[found];
+    const int is_merged = work->entry_mask != 0 && !language->op_nodes[row->op].is_volatile;
+    const int is_commutative = language->ops[row->op].is_commutative;
+    uint32_t i;
+
+    if (is_merged) {
+        uint32_t slot = stack_ptx__slot_of_row(language, work, row);
+        for (; work->table[slot] != 0; slot = (slot + 1) & part_mask) {
+            if (stack_ptx__is_same_general(work, &work->rows[work->table[slot]], row, is_commutative)) {
+                return work->table[slot];
+            }
+        }
+        work->table[slot] = found;
+    }
+    for (i = 1; i < num_values; ++i) {
+        StackPtx__Row* follower = &work->rows[found + i];
+        memset(follower, 0, sizeof *follower);
+        follower->op = language->follower;
+        follower->operands[0] = found;
+    }
+    work->num_overflow += row->num_overflow;
+    work->num_rows += num_values;
+    if (work->entry_mask != 0 && work->num_rows >= work->grow_at) {
+        stack_ptx__grow_table(language, work);
+    }
+    return found;
+}
+
+static void stack_ptx__push(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t stack_idx, uint32_t row) {
+    const uint32_t stack_size = language->limits.stack_size;
+    const uint32_t height = work->heights[stack_idx];
+    if (height < stack_size) {
+        work->stacks[(size_t)stack_idx * (stack_size + 1) + height] = row;
+        work->heights[stack_idx] = height + 1;
+    }
+}
+
+/* 0 if the stack is empty. */
+static uint32_t stack_ptx__pop(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t stack_idx) {
+    if (work->heights[stack_idx] == 0) {
+        return 0;
+    }
+    return work->stacks[(size_t)stack_idx * (language->limits.stack_size + 1) + --work->heights[stack_idx]];
+}
+
+/* False where the node limit ends the program. */
+static bool stack_ptx__count_values(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t count) {
+    if (count > language->limits.max_nodes - work->num_created) {
+        return false;
+    }
+    work->num_created += count;
+    return true;
+}
+
+/* A PTX instruction with vectors, several results or operands from three stacks, or a volatile one. */
+static bool stack_ptx__run_general_ptx(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t op_idx) {
+    const StackPtxStackInfo* info = &language->stack_info;
+    const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[op_idx];
+    const StackPtxNode* node = &language->op_nodes[op_idx].node;
+    const uint32_t num_args = stack_ptx__num_args(info, descriptor);
+    uint32_t* operands = work->overflow + work->num_overflow;
+    StackPtx__Row* row = &work->rows[work->num_rows];
+    uint32_t i, k, value, num_operands = 0;
+
+    for (i = 0; i < num_args; ++i) {
+        const uint32_t stack_idx = info->arg_type_info[descriptor->arg_types[i]].stack_idx;
+        uint32_t num_needed = 0;
+        for (k = 0; k <= i; ++k) {
+            if (info->arg_type_info[descriptor->arg_types[k]].stack_idx == stack_idx) {
+                num_needed += stack_ptx__num_elems(info, descriptor->arg_types[k]);
+            }
+        }
+        if (work->heights[stack_idx] < num_needed) {
+            return true;
+        }
+    }
+    if (!stack_ptx__count_values(language, work, node->num_values)) {
+        return false;
+    }
+    for (i = 0; i < num_args; ++i) {
+        const uint32_t stack_idx = info->arg_type_info[descriptor->arg_types[i]].stack_idx;
+        for (k = stack_ptx__num_elems(info, descriptor->arg_types[i]); k > 0; --k) {
+            operands[num_operands++] = stack_ptx__pop(language, work, stack_idx);
+        }
+    }
+    if (node->num_values == 0) {
+        return true;
+    }
+    memset(row, 0, sizeof *row);
+    row->op = op_idx;
+    row->first_overflow = work->num_overflow;
+    row->num_overflow = num_operands;
+    row->bits = stack_ptx__mix_operands(operands, num_operands, language->ops[op_idx].is_commutative);
+    value = stack_ptx__find_general(language, work, node->num_values) + node->num_values;
+    for (i = stack_ptx__num_rets(info, descriptor); i > 0; --i) {
+        const uint32_t ret_type = descriptor->ret_types[i - 1];
+        for (k = stack_ptx__num_elems(info, ret_type); k > 0; --k) {
+            stack_ptx__push(language, work, info->arg_type_info[ret_type].stack_idx, --value);
+        }
+    }
+    return true;
+}
+
+/* A special register that is a vector or volatile. */
+static bool stack_ptx__run_general_special(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t op_idx) {
+    const StackPtxStackInfo* info = &language->stack_info;
+    const uint32_t idx = op_idx - language->first_special;
+    const uint32_t arg_type = info->special_register_descriptors[idx].arg_type_idx;
+    const uint32_t num_elems = stack_ptx__num_elems(info, arg_type);
+    uint32_t i;
+    if (!stack_ptx__count_values(language, work, num_elems)) {
+        return false;
+    }
+    for (i = 0; i < num_elems; ++i) {
+        StackPtx__Row* row = &work->rows[work->num_rows];
+        memset(row, 0, sizeof *row);
+        row->op = op_idx;
+        row->bits = i << 16;
+        stack_ptx__push(language, work, info->arg_type_info[arg_type].stack_idx, stack_ptx__find_general(language, work, 1));
+    }
+    return true;
+}
+
+static void stack_ptx__reverse(uint32_t* values, uint32_t count) {
+    uint32_t low = 0, high = count;
+    while (low + 1 < high) {
+        const uint32_t value = values[low];
+        values[low++] = values[--high];
+        values[high] = value;
+    }
+}
+
+/* False where a depth is out of range. */
+static bool stack_ptx__run_meta(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t stack_idx, uint32_t operation) {
+    const uint32_t stack_size = language->limits.stack_size;
+    const uint32_t height = work->heights[stack_idx];
+    uint32_t* values = work->stacks + (size_t)stack_idx * (stack_size + 1);
+    uint32_t number = 0, value;
+
+    if (operation == STACK_PTX_META_INSTRUCTION_YANK_DUP || operation == STACK_PTX_META_INSTRUCTION_SWAP_WITH ||
+        operation == STACK_PTX_META_INSTRUCTION_REPLACE || operation == STACK_PTX_META_INSTRUCTION_DROP) {
+        if (work->num_meta == 0) {
+            return true;
+        }
+        number = work->meta[--work->num_meta];
+        if (operation == STACK_PTX_META_INSTRUCTION_DROP) {
+            if (height > number) {
+                work->heights[stack_idx] = height - number;
+            }
+            return true;
+        }
+        if (number >= height) {
+            return false;
+        }
+        if (operation != STACK_PTX_META_INSTRUCTION_YANK_DUP && height == stack_size) {
+            return true;
+        }
+    }
+    if (height == 0) {
+        return true;
+    }
+    value = values[height - 1];
+    switch (operation) {
+        case STACK_PTX_META_INSTRUCTION_DUP:
+            stack_ptx__push(language, work, stack_idx, value);
+            break;
+        case STACK_PTX_META_INSTRUCTION_YANK_DUP:
+            stack_ptx__push(language, work, stack_idx, values[height - 1 - number]);
+            break;
+        case STACK_PTX_META_INSTRUCTION_SWAP:
+            if (height > 1) {
+                values[height - 1] = values[height - 2];
+                values[height - 2] = value;
+            }
+            break;
+        case STACK_PTX_META_INSTRUCTION_SWAP_WITH:
+            values[height - 1] = values[height - 1 - number];
+            values[height - 1 - number] = value;
+            break;
+        case STACK_PTX_META_INSTRUCTION_REPLACE:
+            values[height - 1 - number] = value;
+            work->heights[stack_idx] = height - 1;
+            break;
+        case STACK_PTX_META_INSTRUCTION_CLEAR:
+            work->heights[stack_idx] = 0;
+            break;
+        case STACK_PTX_META_INSTRUCTION_ROTATE:
+            memmove(values + 1, values, (height - 1) * sizeof *values);
+            values[0] = value;
+            break;
+        default: /* REVERSE: the caller lets no other operation through */
+            stack_ptx__reverse(values, height);
+            break;
+    }
+    return true;
+}
+
+/* ---- lowering: the run ---- */
+
+/* Runs the words that are not plain. What is wrong with the word, if anything, is the result: STACK_PTX_SUCCESS also for a
+   no-op of every mode; a depth out of range is INVALID_VALUE and the node limit INSUFFICIENT_AST_SIZE. ROUTINE and RETURN
+   are the caller's. */
+static StackPtxResult stack_ptx__run_other(const StackPtxLanguage* language, StackPtx__Work* work, StackPtxInstruction word) {
+    const StackPtxStackInfo* info = &language->stack_info;
+    const uint32_t payload = word.payload.u;
+    switch (word.instruction_type) {
+        case STACK_PTX_INSTRUCTION_TYPE_PTX:
+            if (payload >= info->num_ptx_instructions) {
+                return STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS;
+            }
+            return stack_ptx__run_general_ptx(language, work, payload) ? STACK_PTX_SUCCESS
+                                                                       : STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE;
+        case STACK_PTX_INSTRUCTION_TYPE_SPECIAL:
+            if (payload >= info->num_special_registers) {
+                return STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS;
+            }
+            return stack_ptx__run_general_special(language, work, language->first_special + payload)
+                       ? STACK_PTX_SUCCESS
+                       : STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE;
+        case STACK_PTX_INSTRUCTION_TYPE_CONSTANT:
+            return word.aux >= info->num_stacks ? STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS
+                                                : STACK_PTX_ERROR_WRONG_TYPE_DISPATCH;
+        case STACK_PTX_INSTRUCTION_TYPE_INPUT:
+            return STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS;
+        case STACK_PTX_INSTRUCTION_TYPE_META:
+            if (word.aux >= info->num_stacks) {
+                return STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS;
+            }
+            if (payload >= STACK_PTX_META_INSTRUCTION_NUM_ENUMS) {
+                return STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS;
+            }
+            return stack_ptx__run_meta(language, work, word.aux, payload) ? STACK_PTX_SUCCESS : STACK_PTX_ERROR_INVALID_VALUE;
+        case STACK_PTX_INSTRUCTION_TYPE_META_CONSTANT:
+            if (work->num_meta < language->limits.stack_size) {
+                work->meta[work->num_meta++] = payload;
+            }
+            return STACK_PTX_SUCCESS;
+        case STACK_PTX_INSTRUCTION_TYPE_STORE:
+            if (word.aux >= info->num_stacks) {
+                return STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS;
+            }
+            if (payload >= language->limits.store_size) {
+                return STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS;
+            }
+            if (work->heights[word.aux] > 0) {
+                work->store[payload].row = stack_ptx__pop(language, work, word.aux);
+                work->store[payload].stack_idx = word.aux;
+            }
+            return STACK_PTX_SUCCESS;
+        case STACK_PTX_INSTRUCTION_TYPE_LOAD:
+            if (payload >= language->limits.store_size) {
+                return STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS;
+            }
+            if (work->store[payload].row != 0) {
+                stack_ptx__push(language, work, work->store[payload].stack_idx, work->store[payload].row);
+            }
+            return STACK_PTX_SUCCESS;
+        default:
+            return STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN;
+    }
+}
+
+static void stack_ptx__open_run(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t flags, size_t num_words) {
+    const size_t num_stacks = language->stack_info.num_stacks;
+    memset(work->heights, 0, (num_stacks + 1) * sizeof *work->heights);
+    memset(work->store, 0, language->limits.store_size * sizeof *work->store);
+    memset(&work->rows[0], 0, sizeof work->rows[0]);
+    work->rows[0].op = language->follower; /* equal to no value */
+    work->num_rows = 1;
+    work->num_created = 0;
+    work->num_overflow = 0;
+    work->num_meta = 0;
+    work->entry_mask = (flags & STACK_PTX_FLAG_NO_VALUE_NUMBERING) != 0 ? 0 : UINT32_MAX;
+    /* A table that is a quarter full at most finds most values at once. */
+    stack_ptx__open_table(language, work, work->entry_mask == 0 ? 1 : 4 * (uint32_t)(num_words < 1024 ? num_words : 1024));
+    if (work->entry_mask == 0) {
+        work->grow_at = UINT32_MAX;
+    }
+}
+
+/* What a mode makes of a word's result: SUCCESS to go on. */
+static StackPtxResult stack_ptx__judge(StackPtxMode mode, StackPtxResult result) {
+    if (mode == STACK_PTX_MODE_STRICT || (mode == STACK_PTX_MODE_COMPATIBLE && result != STACK_PTX_ERROR_INVALID_VALUE)) {
+        return STACK_PTX__ERROR(result);
+    }
+    return STACK_PTX_SUCCESS;
+}
+
+static StackPtxResult stack_ptx__run(
+    const StackPtxLanguage* language,
+    StackPtxMode mode,
+    uint32_t flags,
+    const StackPtxInstruction* words,
+    size_t num_words,
+    StackPtx__Work* work,
+    StackPtxPlace* place_out
+) {
+    static const StackPtxRegister no_register = {NULL, 0};
+    const StackPtxRegister* registers = language->num_registers > 0 ? language->registers : &no_register;
+    const uint32_t num_registers = (uint32_t)language->num_registers;
+    const uint32_t stack_size = language->limits.stack_size;
+    const uint32_t max_nodes = language->limits.max_nodes;
+    uint32_t* heights = work->heights;
+    uint32_t* stacks = work->stacks;
+    StackPtx__Row* rows = work->rows;
+    uint32_t* table = work->table;
+    uint32_t num_rows, num_created, part_mask;
+    size_t budget = language->limits.execution_limit;
+    size_t num_open = 1; /* word lists */
+    size_t next = 0, length = num_words, routine_idx = STACK_PTX_MAIN_PROGRAM;
+    StackPtxResult result = STACK_PTX_SUCCESS;
+
+    stack_ptx__open_run(language, work, flags, num_words);
+    num_rows = work->num_rows;
+    num_created = work->num_created;
+    part_mask = (uint32_t)((UINT64_C(1) << (64 - work->table_shift)) - 1);
+    if (language->limits.max_frame_depth == 0) {
+        return STACK_PTX_SUCCESS;
+    }
+
+    for (;;) { /* once for each stretch of words that follow one another */
+        const size_t stop = length - next < budget ? length : next + budget;
+        const size_t begin = next;
+        int is_returned = 0;
+
+        while (next < stop) {
+            const StackPtxInstruction word = words[next++];
+            const StackPtx__WordType* type =
+                &language->word_types[word.instruction_type < STACK_PTX__NUM_TYPES ? word.instruction_type : 0];
+            const uint32_t payload = word.payload.u;
+            const uint32_t register_idx = payload & type->register_mask;
+            const uint32_t register_stack = registers[register_idx < num_registers ? register_idx : 0].stack_idx;
+            const uint32_t index = (payload & type->payload_mask) | ((uint32_t)word.aux & type->aux_mask) |
+                                   (register_stack & type->register_mask);
+            const int is_valid = (index < type->index_limit) & (payload <= type->payload_last);
+            const uint32_t op_idx = is_valid ? type->first + index : language->follower;
+            const StackPtx__Op* op = &language->ops[op_idx];
+
+            if (op->is_plain) {
+                const uint32_t height_a = heights[op->stack_a], height_b = heights[op->stack_b];
+                const uint32_t top_a = op->base_a + height_a;
+                const uint32_t cross = top_a ^ (op->base_b + height_b);
+                const uint32_t bits = payload & type->bits_mask;
+                const uint32_t left = height_a - op->pops_a;
+                uint32_t operand_0, operand_1, operand_2, operand_3, low, high, slot, entry, is_new;
+                StackPtx__Row* row = &rows[num_rows];
+
+                if ((height_a < op->pops_a) | (height_b < op->pops_b)) {
+                    continue;
+                }
+                if (num_created == max_nodes) {
+                    result = stack_ptx__judge(mode, STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE);
+                    goto ended;
+                }
+                ++num_created;
+                operand_0 = stacks[(top_a ^ (cross & op->on_b[0])) - op->back[0]] & op->operand_mask[0];
+                operand_1 = stacks[(top_a ^ (cross & op->on_b[1])) - op->back[1]] & op->operand_mask[1];
+                operand_2 = stacks[(top_a ^ (cross & op->on_b[2])) - op->back[2]] & op->operand_mask[2];
+                operand_3 = stacks[(top_a ^ (cross & op->on_b[3])) - op->back[3]] & op->operand_mask[3];
+                row->op = op_idx;
+                row->bits = bits;
+                row->operands[0] = operand_0;
+                row->operands[1] = operand_1;
+                row->operands[2] = operand_2;
+                row->operands[3] = operand_3;
+                row->first_overflow = 0;
+                row->num_overflow = 0;
+
+                /* Find an equal value. The candidate is written before it is known whether it is new, and the table in any
+                   case: there is nothing to guess for the branch predictor but the end of the search. */
+                low = operand_0 < operand_1 ? operand_0 : operand_1;
+                high = operand_0 < operand_1 ? operand_1 : operand_0;
+                low = op->is_commutative ? low : operand_0;
+                high = op->is_commutative ? high : operand_1;
+                slot = stack_ptx__table_slot(work->table_shift, op_idx, bits, low, high, operand_2, operand_3);
+                for (;;) {
+                    const StackPtx__Row* other;
+                    entry = table[slot] & work->entry_mask;
+                    other = &rows[entry];
+                    if ((entry == 0) | ((other->op == op_idx) & (other->bits == bits) &
+                                        (other->operands[2] == operand_2) & (other->operands[3] == operand_3) &
+                                        (((other->operands[0] == operand_0) & (other->operands[1] == operand_1)) |
+                                         ((other->operands[0] == operand_1) & (other->operands[1] == operand_0) &
+                                          op->is_commutative)))) {
+                        break;
+                    }
+                    slot = (slot + 1) & part_mask;
+                }
+                is_new = entry == 0;
+                entry = is_new ? num_rows : entry;
+                table[slot] = entry;
+                num_rows += is_new;
+
+                heights[op->stack_b] = height_b - op->pops_b;
+                stacks[op->base_a + left] = entry;
+                heights[op->stack_a] = left + (left < stack_size);
+                if (num_rows >= work->grow_at) {
+                    work->num_rows = num_rows;
+                    stack_ptx__grow_table(language, work);
+                    part_mask = (uint32_t)((UINT64_C(1) << (64 - work->table_shift)) - 1);
+                }
+            } else if (word.instruction_type == STACK_PTX_INSTRUCTION_TYPE_RETURN) {
+                is_returned = 1;
+                break;
+            } else if (word.instruction_type == STACK_PTX_INSTRUCTION_TYPE_ROUTINE) {
+                if (payload >= language->num_routines) {
+                    result = stack_ptx__judge(mode, STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS);
+                } else if (num_open == language->limits.max_frame_depth) {
+                    result = stack_ptx__judge(mode, STACK_PTX_ERROR_INVALID_VALUE);
+                } else {
+                    StackPtx__Frame* frame = &work->frames[num_open++ - 1];
+                    frame->words = words;
+                    frame->next = next;
+                    frame->length = length;
+                    frame->routine_idx = routine_idx;
+                    budget -= next - begin;
+                    words = language->routines[payload];
+                    length = language->routine_lengths == NULL ? SIZE_MAX : language->routine_lengths[payload];
+                    routine_idx = payload;
+                    next = 0;
+                    goto next_stretch;
+                }
+                if (result != STACK_PTX_SUCCESS) {
+                    goto ended;
+                }
+            } else {
+                StackPtxResult of_word;
+                work->num_rows = num_rows;
+                work->num_created = num_created;
+                of_word = stack_ptx__run_other(language, work, word);
+                num_rows = work->num_rows;
+                num_created = work->num_created;
+                part_mask = (uint32_t)((UINT64_C(1) << (64 - work->table_shift)) - 1);
+                if (of_word != STACK_PTX_SUCCESS) {
+                    result = stack_ptx__judge(mode, of_word);
+                    if (result != STACK_PTX_SUCCESS || of_word == STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE) {
+                        goto ended;
+                    }
+                }
+            }
+        }
+
+        budget -= next - begin;
+        if ((!is_returned && next < length) || num_open == 1) { /* the execution limit, or the main program's end */
+            goto ended;
+        }
+        --num_open;
+        words = work->frames[num_open - 1].words;
+        next = work->frames[num_open - 1].next;
+        length = work->frames[num_open - 1].length;
+        routine_idx = work->frames[num_open - 1].routine_idx;
+    next_stretch:;
+    }
+
+ended:
+    work->num_rows = num_rows;
+    work->num_created = num_created;
+    if (result != STACK_PTX_SUCCESS && place_out != NULL) {
+        place_out->routine_idx = routine_idx;
+        place_out->word_idx = next - 1;
+    }
+    return result;
+}
+
+/* ---- lowering: the result ---- */
+
+/* Marks what the requests' rows need, and what that needs. */
+static void stack_ptx__mark_live(StackPtx__Work* work, const uint32_t* request_rows, size_t num_requests) {
+    uint8_t* live = work->live;
+    size_t i;
+    uint32_t r, k;
+    memset(live, 0, work->num_rows);
+    for (i = 0; i < num_requests; ++i) {
+        live[request_rows[i]] = 1;
+    }
+    for (r = work->num_rows - 1; r > 0; --r) {
+        const StackPtx__Row* row = &work->rows[r];
+        const uint8_t is_live = live[r];
+        live[row->operands[0]] |= is_live;
+        live[row->operands[1]] |= is_live;
+        live[row->operands[2]] |= is_live;
+        live[row->operands[3]] |= is_live;
+        if (row->num_overflow > 0 && is_live) {
+            for (k = 0; k < row->num_overflow; ++k) {
+                live[work->overflow[row->first_overflow + k]] = 1;
+            }
+        }
+    }
+}
+
+/* The values of a general node, which may lie on several stacks. */
+static void stack_ptx__number_results(
+    const StackPtxLanguage* language,
+    StackPtx__Work* work,
+    uint32_t op_idx,
+    uint32_t row,
+    uint32_t node_idx,
+    uint32_t value
+) {
+    const StackPtxStackInfo* info = &language->stack_info;
+    const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[op_idx];
+    const uint32_t num_rets = stack_ptx__num_rets(info, descriptor);
+    uint32_t i, k;
+    for (i = 0; i < num_rets; ++i) {
+        for (k = stack_ptx__num_elems(info, descriptor->ret_types[i]); k > 0; --k) {
+            work->value_ids[row++] = value;
+            work->value_nodes[value] = node_idx;
+            work->value_stacks[value++] = info->arg_type_info[descriptor->ret_types[i]].stack_idx;
+        }
+    }
+}
+
+/* Numbers the live rows anew. Dead ones are written too and then overwritten, which is cheaper than a branch on them. */
+static void stack_ptx__collect(const StackPtxLanguage* language, StackPtx__Work* work, StackPtxLowered* lowered) {
+    uint32_t num_nodes = 0, num_operands = 0, num_values = 0, num_instructions = 0;
+    uint32_t r, k;
+
+    work->value_ids[0] = 0;
+    for (r = 1; r < work->num_rows; ++r) {
+        const StackPtx__Row* row = &work->rows[r];
+        const StackPtx__OpNode* op_node = &language->op_nodes[row->op];
+        const uint32_t is_live = work->live[r];
+        StackPtxNode* node = &work->nodes[num_nodes];
+        uint32_t* operands = work->operands + num_operands;
+
+        *node = op_node->node;
+        node->payload |= row->bits;
+        node->first_operand = num_operands;
+        node->first_value = num_values;
+        operands[0] = work->value_ids[row->operands[0]];
+        operands[1] = work->value_ids[row->operands[1]];
+        operands[2] = work->value_ids[row->operands[2]];
+        operands[3] = work->value_ids[row->operands[3]];
+        work->value_ids[r] = num_values;
+        work->value_nodes[num_values] = num_nodes;
+        work->value_stacks[num_values] = op_node->node.stack_idx;
+        if (op_node->is_general && is_live) {
+            node->payload = op_node->node.payload;
+            for (k = 0; k < row->num_overflow; ++k) {
+                operands[k] = work->value_ids[work->overflow[row->first_overflow + k]];
+            }
+            stack_ptx__number_results(language, work, row->op, r, num_nodes, num_values);
+            r += op_node->node.num_values - 1u;
+        }
+        num_nodes += is_live;
+        num_operands += is_live * op_node->node.num_operands;
+        num_values += is_live * op_node->node.num_values;
+        num_instructions += is_live & op_node->is_ptx;
+    }
+    lowered->nodes = work->nodes;
+    lowered->operands = work->operands;
+    lowered->value_nodes = work->value_nodes;
+    lowered->value_stacks = work->value_stacks;
+    lowered->num_nodes = num_nodes;
+    lowered->num_operands = num_operands;
+    lowered->num_values = num_values;
+    lowered->num_instructions = num_instructions;
+}
+
+static StackPtxResult stack_ptx__check_work(
+    const StackPtxLanguage* language,
+    const void* workspace,
+    size_t workspace_bytes
+) {
+    if (language == NULL || workspace == NULL) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    if (workspace_bytes < language->layout.bytes) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE);
+    }
+    return STACK_PTX_SUCCESS;
+}
+
+StackPtxResult stack_ptx_lower(
+    const StackPtxLanguage* language,
+    StackPtxMode mode,
+    uint32_t flags,
+    const StackPtxInstruction* words,
+    size_t num_words,
+    void* workspace,
+    size_t workspace_bytes,
+    StackPtxLowered* lowered_out,
+    StackPtxPlace* place_out
+) {
+    StackPtx__Work work;
+    StackPtxResult result = stack_ptx__check_work(language, workspace, workspace_bytes);
+    size_t i;
+    if (result != STACK_PTX_SUCCESS) {
+        return result;
+    }
+    if (lowered_out == NULL || (words == NULL && num_words > 0) || (unsigned)mode > STACK_PTX_MODE_COMPATIBLE ||
+        (flags & ~STACK_PTX_FLAG_NO_VALUE_NUMBERING) != 0) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    stack_ptx__open_work(language, workspace, &work);
+    result = stack_ptx__run(language, mode, flags, words, num_words, &work, place_out);
+    if (result != STACK_PTX_SUCCESS) {
+        return result;
+    }
+    for (i = 0; i < language->num_requests; ++i) {
+        work.request_values[i] = stack_ptx__pop(language, &work, language->registers[language->requests[i]].stack_idx);
+    }
+    stack_ptx__mark_live(&work, work.request_values, language->num_requests);
+    stack_ptx__collect(language, &work, lowered_out);
+    for (i = 0; i < language->num_requests; ++i) {
+        const uint32_t row = work.request_values[i];
+        work.request_values[i] = row == 0 ? STACK_PTX_NO_VALUE : work.value_ids[row];
+    }
+    lowered_out->request_values = work.request_values;
+    lowered_out->num_requests = (uint32_t)language->num_requests;
+    lowered_out->mode = mode;
+    return STACK_PTX_SUCCESS;
+}
+
+/* ---- emission ---- */
+
+/* Text under construction. `length` also counts what did not fit or was only measured. */
+typedef struct StackPtx__Writer {
+    char* buffer;
+    size_t capacity; /* without the NUL */
+    size_t length;
+} StackPtx__Writer;
+
+static void stack_ptx__write(StackPtx__Writer* writer, const char* text, size_t num_bytes) {
+    if (writer->length + num_bytes <= writer->capacity) {
+        memcpy(writer->buffer + writer->length, text, num_bytes);
+    }
+    writer->length += num_bytes;
+}
+
+static void stack_ptx__write_string(StackPtx__Writer* writer, const char* text) {
+    stack_ptx__write(writer, text, strlen(text));
+}
+
+/* The number in ", %_s0_<number>" becomes the next one. */
+static void stack_ptx__count_up(StackPtx__Text32* text) {
+    uint32_t i = text->length;
+    while (text->text[--i] == '9') {
+        text->text[i] = '0';
+    }
+    if (text->text[i] != '_') {
+        ++text->text[i];
+        return;
+    }
+    text->text[i + 1] = '1'; /* 9, 99, .. and now one digit more */
+    text->text[text->length++] = '0';
+}
+
+/* Gives each value its text, in scratch, and each temporary its name; counters then name the temporaries that come next. */
+static void stack_ptx__name_values(const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work) {
+    StackPtx__Text32* texts = (StackPtx__Text32*)work->scratch;
+    const size_t num_stacks = language->stack_info.num_stacks;
+    uint32_t i, k;
+    for (i = 0; i < num_stacks; ++i) {
+        work->counters[i] = language->stacks[i].first_name;
+    }
+    for (i = 0; i < lowered->num_nodes; ++i) {
+        const StackPtxNode* node = &lowered->nodes[i];
+        if (node->kind >= STACK_PTX_NODE_SPECIAL) {
+            for (k = 0; k < node->num_values; ++k) {
+                StackPtx__Text32* counter = &work->counters[lowered->value_stacks[node->first_value + k]];
+                texts[node->first_value + k] = *counter;
+                stack_ptx__count_up(counter);
+            }
+        } else if (node->kind == STACK_PTX_NODE_CONSTANT) {
+            stack_ptx__format_constant(
+                &texts[node->first_value], language->stacks[node->stack_idx].constant_type, node->payload
+            );
+        } else if (!language->has_long_names) {
+            texts[node->first_value] = language->register_infos[node->payload].text;
+        }
+    }
+}
+
+/* What follows the name of a special register whose node has this payload: the element of a vector one. */
+static const char* stack_ptx__element_suffix(const StackPtxLanguage* language, uint32_t payload) {
+    static const char* const suffixes[4] = {".x", ".y", ".z", ".w"};
+    const StackPtxStackInfo* info = &language->stack_info;
+    const bool is_vector =
+        stack_ptx__is_vector(info, info->special_register_descriptors[payload & UINT16_MAX].arg_type_idx);
+    return is_vector ? suffixes[payload >> 16] : "";
+}
+
+/* A value without the comma before it. */
+static void stack_ptx__write_value(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    const StackPtx__Work* work,
+    StackPtx__Writer* writer,
+    uint32_t value
+) {
+    const StackPtxNode* node = &lowered->nodes[lowered->value_nodes[value]];
+    if (node->kind == STACK_PTX_NODE_INPUT) {
+        stack_ptx__write(writer, "%", 1);
+        stack_ptx__write_string(writer, language->registers[node->payload].name);
+    } else {
+        const StackPtx__Text32* text = (const StackPtx__Text32*)work->scratch + value;
+        stack_ptx__write(writer, text->text + 2, text->length - 2);
+    }
+}
+
+/* The values of an operand or result: one, or a vector in braces. */
+static void stack_ptx__write_group(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    const StackPtx__Work* work,
+    StackPtx__Writer* writer,
+    uint32_t arg_type,
+    const uint32_t* values, /* NULL: those from first_value on */
+    uint32_t first_value
+) {
+    const uint32_t count = stack_ptx__num_elems(&language->stack_info, arg_type);
+    const bool is_vector = stack_ptx__is_vector(&language->stack_info, arg_type);
+    uint32_t i;
+    if (is_vector) {
+        stack_ptx__write(writer, "{", 1);
+    }
+    for (i = 0; i < count; ++i) {
+        if (i > 0) {
+            stack_ptx__write(writer, ", ", 2);
+        }
+        stack_ptx__write_value(language, lowered, work, writer, values != NULL ? values[i] : first_value + i);
+    }
+    if (is_vector) {
+        stack_ptx__write(writer, "}", 1);
+    }
+}
+
+/* The line of an instruction or special register, of any form. */
+static void stack_ptx__write_node(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    const StackPtx__Work* work,
+    StackPtx__Writer* writer,
+    const StackPtxNode* node
+) {
+    const StackPtxStackInfo* info = &language->stack_info;
+    const uint32_t idx = node->payload & (node->kind == STACK_PTX_NODE_SPECIAL ? UINT16_MAX : UINT32_MAX);
+    if (node->kind == STACK_PTX_NODE_SPECIAL) {
+        stack_ptx__write(writer, "mov.", 4);
+        stack_ptx__write_string(writer, info->stack_literal_prefixes[node->stack_idx]);
+        stack_ptx__write(writer, " ", 1);
+        stack_ptx__write_value(language, lowered, work, writer, node->first_value);
+        stack_ptx__write(writer, ", %", 3);
+        stack_ptx__write_string(writer, info->special_register_strings[idx]);
+        stack_ptx__write_string(writer, stack_ptx__element_suffix(language, node->payload));
+    } else {
+        const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[idx];
+        const uint32_t num_args = stack_ptx__num_args(info, descriptor);
+        const uint32_t num_rets = stack_ptx__num_rets(info, descriptor);
+        const uint32_t* operands = lowered->operands + node->first_operand;
+        uint32_t value = node->first_value;
+        uint32_t i;
+        stack_ptx__write_string(writer, info->ptx_instruction_strings[idx]);
+        for (i = 0; i < num_rets; ++i) {
+            /* Two results are written p|q. */
+            stack_ptx__write(writer, i == 0 ? " " : "|", 1);
+            stack_ptx__write_group(language, lowered, work, writer, descriptor->ret_types[i], NULL, value);
+            value += stack_ptx__num_elems(info, descriptor->ret_types[i]);
+        }
+        for (i = 0; i < num_args; ++i) {
+            stack_ptx__write(writer, ", ", 2);
+            stack_ptx__write_group(language, lowered, work, writer, descriptor->arg_types[i], operands, 0);
+            operands += stack_ptx__num_elems(info, descriptor->arg_types[i]);
+        }
+    }
+    stack_ptx__write(writer, ";\n", 2);
+}
+
+/* Bytes that the fast line may touch: the instruction's slot, a result and four operands of a slot each, and an end. */
+#define STACK_PTX__LINE_BYTES (64u + 5u * 32u + 2u)
+
+/* The line of a simple instruction where there is room for all that is copied. Fixed sizes; lengths alone differ. */
+static char* stack_ptx__write_simple(
+    const StackPtx__Text64* instruction,
+    const StackPtx__Text32* texts,
+    const uint32_t* operands,
+    const StackPtxNode* node,
+    char* cursor
+) {
+    const uint32_t num_operands = node->num_operands;
+    const StackPtx__Text32* result = &texts[node->first_value];
+    uint32_t k;
+    memcpy(cursor, instruction->text, 32);
+    if (instruction->length > 32) {
+        memcpy(cursor + 32, instruction->text + 32, 28);
+    }
+    cursor += instruction->length;
+    memcpy(cursor, result->text + 2, 26);
+    cursor += result->length - 2;
+    for (k = 0; k < 3; ++k) {
+        /* An operand that is not there is text 0 with length 0. */
+        const uint32_t is_there = 0u - (uint32_t)(k < num_operands);
+        const StackPtx__Text32* text = &texts[operands[k] & is_there];
+        memcpy(cursor, text->text, 28);
+        cursor += text->length & is_there;
+    }
+    if (num_operands > 3) {
+        memcpy(cursor, texts[operands[3]].text, 28);
+        cursor += texts[operands[3]].length;
+    }
+    memcpy(cursor, ";\n", 2);
+    return cursor + 2;
+}
+
+static void stack_ptx__write_nodes(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    const StackPtx__Work* work,
+    StackPtx__Writer* writer
+) {
+    const StackPtx__Text32* texts = (const StackPtx__Text32*)work->scratch;
+    uint32_t i;
+    for (i = 0; i < lowered->num_nodes; ++i) {
+        const StackPtxNode* node = &lowered->nodes[i];
+        if (node->kind < STACK_PTX_NODE_SPECIAL) {
+            continue;
+        }
+        if (node->kind == STACK_PTX_NODE_PTX && language->op_nodes[node->payload].is_simple_text &&
+            !language->has_long_names && writer->length + STACK_PTX__LINE_BYTES <= writer->capacity) {
+            char* cursor = writer->buffer + writer->length;
+            writer->length += (size_t)(stack_ptx__write_simple(
+                                           &language->op_texts[node->payload], texts,
+                                           lowered->operands + node->first_operand, node, cursor
+                                       ) -
+                                       cursor);
+        } else {
+            stack_ptx__write_node(language, lowered, work, writer, node);
+        }
+    }
+}
+
+static void stack_ptx__write_declarations(const StackPtxLanguage* language, const StackPtx__Work* work, StackPtx__Writer* writer) {
+    const size_t num_stacks = language->stack_info.num_stacks;
+    size_t i;
+    for (i = 0; i < num_stacks; ++i) {
+        const StackPtx__Text32* first = &language->stacks[i].first_name;
+        const StackPtx__Text32* next = &work->counters[i];
+        const uint32_t stem = first->length - 1;
+        if (next->length == first->length && next->text[stem] == '0') {
+            continue;
+        }
+        stack_ptx__write(writer, ".reg .", 6);
+        stack_ptx__write_string(writer, language->stack_info.stack_literal_prefixes[i]);
+        stack_ptx__write(writer, " ", 1);
+        stack_ptx__write(writer, first->text + 2, stem - 2);
+        stack_ptx__write(writer, "<", 1);
+        stack_ptx__write(writer, next->text + stem, next->length - stem);
+        stack_ptx__write(writer, ">;\n", 3);
+    }
+}
+
+/* ---- emission: requests ---- */
+
+/* Register that a request's value is read from, by its canonical index; UINT32_MAX where it is no register. */
+static uint32_t stack_ptx__source_of(const StackPtxLanguage* language, const StackPtxLowered* lowered, uint32_t request) {
+    const uint32_t value = lowered->request_values[request];
+    const StackPtxNode* node;
+    if (value == STACK_PTX_NO_VALUE) {
+        return UINT32_MAX;
+    }
+    node = &lowered->nodes[lowered->value_nodes[value]];
+    return node->kind == STACK_PTX_NODE_INPUT ? language->register_infos[node->payload].canonical : UINT32_MAX;
+}
+
+static uint32_t stack_ptx__target_of(const StackPtxLanguage* language, uint32_t request) {
+    return language->register_infos[language->requests[request]].canonical;
+}
+
+static void stack_ptx__add_move(
+    StackPtx__Work* work,
+    uint32_t* num_moves,
+    StackPtx__MoveKind kind,
+    uint32_t request,
+    uint32_t value,
+    const StackPtx__Text32* temporary /* NULL: none */
+) {
+    StackPtx__Move* move = &work->moves[(*num_moves)++];
+    move->kind = kind;
+    move->request = request;
+    move->value = value;
+    if (temporary != NULL) {
+        move->temporary = *temporary;
+    }
+}
+
+/* One after the other. */
+static uint32_t stack_ptx__plan_in_order(const StackPtxLowered* lowered, StackPtx__Work* work) {
+    uint32_t num_moves = 0, i;
+    for (i = 0; i < lowered->num_requests; ++i) {
+        if (lowered->request_values[i] != STACK_PTX_NO_VALUE || lowered->mode == STACK_PTX_MODE_LENIENT) {
+            stack_ptx__add_move(work, &num_moves, STACK_PTX__MOVE_VALUE, i, lowered->request_values[i], NULL);
+        }
+    }
+    return num_moves;
+}
+
+/* True if a register that another pending request reads would be written too early. */
+static bool stack_ptx__is_blocked(const StackPtx__Work* work, uint32_t num_requests, uint32_t request) {
+    const uint32_t target = work->pending[request].target;
+    uint32_t i;
+    if (work->pending[request].source == target) {
+        return false;
+    }
+    for (i = 0; i < num_requests; ++i) {
+        if (i != request && work->pending[i].is_pending && work->pending[i].source == target) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* All at once: a register is written when nothing is to be read from it any more, and one on each cycle is saved first.
+   Of requests for the same register the last counts. */
+static uint32_t stack_ptx__plan_in_parallel(const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work) {
+    StackPtx__Pending* pending = work->pending;
+    const uint32_t num_requests = lowered->num_requests;
+    uint32_t num_moves = 0, num_pending = 0, i, k;
+
+    for (i = 0; i < num_requests; ++i) {
+        memset(&pending[i], 0, sizeof pending[i]);
+        pending[i].target = stack_ptx__target_of(language, i);
+        pending[i].source = stack_ptx__source_of(language, lowered, i);
+        pending[i].is_pending = 1;
+        for (k = i + 1; k < num_requests; ++k) {
+            pending[i].is_pending &= stack_ptx__target_of(language, k) != pending[i].target;
+        }
+        num_pending += pending[i].is_pending;
+    }
+    while (num_pending > 0) {
+        const uint32_t num_before = num_pending;
+        for (i = 0; i < num_requests; ++i) {
+            if (pending[i].is_pending && !stack_ptx__is_blocked(work, num_requests, i)) {
+                const bool is_saved = pending[i].temporary.length > 0;
+                stack_ptx__add_move(
+                    work, &num_moves, is_saved ? STACK_PTX__MOVE_SAVED : STACK_PTX__MOVE_VALUE, i,
+                    lowered->request_values[i], &pending[i].temporary
+                );
+                pending[i].is_pending = 0;
+                --num_pending;
+            }
+        }
+        if (num_pending == num_before) {
+            StackPtx__Text32* counter;
+            for (i = 0; !pending[i].is_pending; ++i) {
+            }
+            counter = &work->counters[language->registers[language->requests[i]].stack_idx];
+            stack_ptx__add_move(work, &num_moves, STACK_PTX__MOVE_TO_SAVE, i, STACK_PTX_NO_VALUE, counter);
+            for (k = 0; k < num_requests; ++k) {
+                if (pending[k].source == pending[i].target) {
+                    pending[k].source = UINT32_MAX;
+                    pending[k].temporary = *counter;
+                }
+            }
+            stack_ptx__count_up(counter);
+        }
+    }
+    return num_moves;
+}
+
+static uint32_t stack_ptx__plan_moves(const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work) {
+    uint32_t i;
+    if (lowered->mode == STACK_PTX_MODE_LENIENT) {
+        for (i = 0; i < lowered->num_requests; ++i) {
+            const uint32_t source = stack_ptx__source_of(language, lowered, i);
+            if (source != UINT32_MAX && language->register_infos[source].first_request < i) {
+                return stack_ptx__plan_in_parallel(language, lowered, work);
+            }
+        }
+    }
+    return stack_ptx__plan_in_order(lowered, work);
+}
+
+static void stack_ptx__write_moves(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    const StackPtx__Work* work,
+    uint32_t num_moves,
+    StackPtx__Writer* writer
+) {
+    uint32_t i;
+    for (i = 0; i < num_moves; ++i) {
+        const StackPtx__Move* move = &work->moves[i];
+        const StackPtxRegister* target = &language->registers[language->requests[move->request]];
+        if (move->kind != STACK_PTX__MOVE_TO_SAVE && !language->has_long_names) {
+            const StackPtx__Text64* text = &language->request_texts[move->request];
+            stack_ptx__write(writer, text->text, text->length);
+        } else {
+            stack_ptx__write(writer, "mov.", 4);
+            stack_ptx__write_string(writer, language->stack_info.stack_literal_prefixes[target->stack_idx]);
+            if (move->kind == STACK_PTX__MOVE_TO_SAVE) {
+                stack_ptx__write(writer, move->temporary.text + 1, move->temporary.length - 1);
+                stack_ptx__write(writer, ",", 1);
+            }
+            stack_ptx__write(writer, " %", 2);
+            stack_ptx__write_string(writer, target->name);
+        }
+        if (move->kind == STACK_PTX__MOVE_SAVED) {
+            stack_ptx__write(writer, move->temporary.text, move->temporary.length);
+        } else if (move->kind == STACK_PTX__MOVE_VALUE && move->value == STACK_PTX_NO_VALUE) {
+            const StackPtx__Text32* zero = &language->stacks[target->stack_idx].zero;
+            stack_ptx__write(writer, zero->text, zero->length);
+        } else if (move->kind == STACK_PTX__MOVE_VALUE) {
+            stack_ptx__write(writer, ", ", 2);
+            stack_ptx__write_value(language, lowered, work, writer, move->value);
+        }
+        stack_ptx__write(writer, ";\n", 2);
+    }
+}
+
+static StackPtxResult stack_ptx__emit(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    StackPtx__Work* work,
+    uint32_t num_moves,
+    char* buffer,
+    size_t buffer_size,
+    size_t* bytes_written_out
+) {
+    StackPtx__Writer writer;
+    writer.buffer = buffer;
+    writer.capacity = buffer == NULL || buffer_size == 0 ? 0 : buffer_size - 1;
+    writer.length = 0;
+    if (language->limits.max_frame_depth > 0 || lowered->mode == STACK_PTX_MODE_LENIENT) {
+        stack_ptx__write(&writer, "{\n", 2);
+        stack_ptx__write_declarations(language, work, &writer);
+        stack_ptx__write_nodes(language, lowered, work, &writer);
+        stack_ptx__write_moves(language, lowered, work, num_moves, &writer);
+        stack_ptx__write(&writer, "}", 1);
+    }
+    *bytes_written_out = writer.length;
+    if (buffer != NULL) {
+        if (buffer_size == 0 || writer.length > writer.capacity) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_BUFFER);
+        }
+        buffer[writer.length] = '\0';
+    }
+    return STACK_PTX_SUCCESS;
+}
+
+StackPtxResult stack_ptx_emit(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    void* workspace,
+    size_t workspace_bytes,
+    char* buffer,
+    size_t buffer_size,
+    size_t* bytes_written_out
+) {
+    StackPtx__Work work;
+    const StackPtxResult result = stack_ptx__check_work(language, workspace, workspace_bytes);
+    if (result != STACK_PTX_SUCCESS) {
+        return result;
+    }
+    if (lowered == NULL || bytes_written_out == NULL) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    stack_ptx__open_work(language, workspace, &work);
+    stack_ptx__name_values(language, lowered, &work);
+    return stack_ptx__emit(
+        language, lowered, &work, stack_ptx__plan_moves(language, lowered, &work), buffer, buffer_size, bytes_written_out
+    );
+}
+
+/* ---- canonical hash ---- */
+
+static int stack_ptx__is_less(const StackPtxHash* a, const StackPtxHash* b) {
+    return a->words[0] != b->words[0] ? a->words[0] < b->words[0] : a->words[1] < b->words[1];
+}
+
+static uint32_t stack_ptx__op_of_node(const StackPtxLanguage* language, const StackPtxNode* node) {
+    switch (node->kind) {
+        case STACK_PTX_NODE_INPUT: return language->first_input + node->stack_idx;
+        case STACK_PTX_NODE_CONSTANT: return language->first_constant + node->stack_idx;
+        case STACK_PTX_NODE_SPECIAL: return language->first_special + (node->payload & UINT16_MAX);
+        default: return node->payload;
+    }
+}
+
+StackPtxResult stack_ptx_hash(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    void* workspace,
+    size_t workspace_bytes,
+    StackPtxHash* hash_out
+) {
+    StackPtx__Work work;
+    StackPtxHash* hashes;
+    StackPtxHash total;
+    uint64_t num_volatile = 0;
+    uint32_t i, k;
+    const StackPtxResult result = stack_ptx__check_work(language, workspace, workspace_bytes);
+    if (result != STACK_PTX_SUCCESS) {
+        return result;
+    }
+    if (lowered == NULL || hash_out == NULL) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    stack_ptx__open_work(language, workspace, &work);
+    hashes = (StackPtxHash*)work.scratch;
+
+    for (i = 0; i < lowered->num_nodes; ++i) {
+        const StackPtxNode* node = &lowered->nodes[i];
+        const uint32_t op_idx = stack_ptx__op_of_node(language, node);
+        const uint32_t* operands = lowered->operands + node->first_operand;
+        StackPtxHash hash = language->op_hashes[op_idx];
+
+        if (node->kind == STACK_PTX_NODE_PTX) {
+            uint32_t is_exchanged = 0;
+            if (language->ops[op_idx].is_commutative) {
+                is_exchanged = (uint32_t)stack_ptx__is_less(&hashes[operands[1]], &hashes[operands[0]]);
+            }
+            for (k = 0; k < node->num_operands; ++k) {
+                const StackPtxHash* operand = &hashes[operands[k < 2 ? k ^ is_exchanged : k]];
+                stack_ptx__absorb(&hash, operand->words[0], operand->words[1]);
+            }
+        } else if (node->kind == STACK_PTX_NODE_SPECIAL) {
+            const char* suffix = stack_ptx__element_suffix(language, node->payload);
+            if (suffix[0] != '\0') {
+                hash = stack_ptx__hash_special(language, node->payload & UINT16_MAX, suffix);
+            }
+        } else {
+            stack_ptx__absorb(&hash, node->payload, STACK_PTX__TAG_NODE);
+        }
+        if (language->op_nodes[op_idx].is_volatile) {
+            stack_ptx__absorb(&hash, ++num_volatile, STACK_PTX__TAG_VOLATILE);
+        }
+        hashes[node->first_value] = hash;
+        for (k = 1; k < node->num_values; ++k) {
+            hashes[node->first_value + k] = hash;
+            stack_ptx__absorb(&hashes[node->first_value + k], k, STACK_PTX__TAG_RESULT);
+        }
+    }
+
+    total = language->salt;
+    for (i = 0; i < lowered->num_requests; ++i) {
+        const uint32_t value = lowered->request_values[i];
+        const StackPtxHash* type_hash =
+            &language->stacks[language->registers[language->requests[i]].stack_idx].type_hash;
+        stack_ptx__absorb(&total, type_hash->words[0], type_hash->words[1]);
+        if (value == STACK_PTX_NO_VALUE) {
+            stack_ptx__absorb(&total, i, STACK_PTX__TAG_MISSING);
+        } else {
+            stack_ptx__absorb(&total, hashes[value].words[0], hashes[value].words[1]);
+        }
+    }
+    stack_ptx__absorb(&total, lowered->num_requests, STACK_PTX__TAG_PROGRAM);
+    *hash_out = total;
+    return STACK_PTX_SUCCESS;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* STACK_PTX_IMPLEMENTATION_ONCE */
+#endif /* STACK_PTX_IMPLEMENTATION */
