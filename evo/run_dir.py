@@ -11,6 +11,8 @@ import io
 import json
 import os
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ class RunDir:
         """Opens the folder of a run.
 
         Raises:
-            UserError: it is no run folder, or another process is writing to it.
+            UserError: it is no run folder, it cannot be written to, or another process is writing to it.
         """
         self.path = path
         if not (path / "config.yaml").is_file():
@@ -37,7 +39,8 @@ class RunDir:
         self._lock = None
         self._metrics = None
         if writable:
-            self._lock = open(path / "lock", "w")  # noqa: SIM115 - held as long as the object
+            with _writing(path / "lock"):
+                self._lock = open(path / "lock", "w")  # noqa: SIM115 - held as long as the object
             try:
                 fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
@@ -62,9 +65,9 @@ class RunDir:
                     break
                 except FileExistsError:
                     number += 1
+            (path / "checkpoints").mkdir()
         except OSError as error:
             raise UserError(f"{runs / name}: cannot create the run folder: {error.strerror}") from error
-        (path / "checkpoints").mkdir()
         _write_atomically(path / "environment.json", (json.dumps(environment, indent=2) + "\n").encode())
         # config.yaml last: a folder without it is no run.
         _write_atomically(path / "config.yaml", config_yaml.encode())
@@ -72,9 +75,12 @@ class RunDir:
 
     def append_metrics(self, row: dict[str, Any]) -> None:
         """Appends one line to metrics.jsonl."""
-        if self._metrics is None:
-            self._metrics = open(self.path / "metrics.jsonl", "ab")  # noqa: SIM115 - closed by close()
-        self._metrics.write(json.dumps(row).encode() + b"\n")
+        path = self.path / "metrics.jsonl"
+        with _writing(path):
+            if self._metrics is None:
+                self._metrics = open(path, "ab")  # noqa: SIM115 - closed by close()
+            self._metrics.write(json.dumps(row).encode() + b"\n")
+            self._metrics.flush()  # seen at once by whoever looks at a run in progress
 
     def cut_metrics(self, num_bytes: int) -> None:
         """Cuts metrics.jsonl back to what a checkpoint knew of."""
@@ -83,10 +89,16 @@ class RunDir:
             os.truncate(path, num_bytes)
 
     def save_checkpoint(self, generation: int, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        """Writes the checkpoint of a generation durably and drops all but the last two."""
+        """Writes the checkpoint of a generation durably and drops all but the last two.
+
+        One of a later generation goes as well: it was damaged, else the run would not have gone back before it.
+        """
         meta = {**meta, "metrics_num_bytes": self._sync_metrics()}
-        _write_atomically(self.path / "checkpoints" / f"{generation:08d}.ckpt", encode_checkpoint(meta, arrays))
-        for path in self._checkpoints()[:-CHECKPOINTS_KEPT]:
+        newest = self.path / "checkpoints" / f"{generation:08d}.ckpt"
+        _write_atomically(newest, encode_checkpoint(meta, arrays))
+        paths = self._checkpoints()
+        num_valid = paths.index(newest) + 1
+        for path in paths[: max(0, num_valid - CHECKPOINTS_KEPT)] + paths[num_valid:]:
             path.unlink()
 
     def load_checkpoint(self) -> tuple[dict[str, Any], dict[str, np.ndarray], list[str]]:
@@ -147,21 +159,31 @@ class RunDir:
         if self._metrics is None:
             path = self.path / "metrics.jsonl"
             return path.stat().st_size if path.exists() else 0
-        self._metrics.flush()
-        os.fsync(self._metrics.fileno())
+        with _writing(self.path / "metrics.jsonl"):
+            os.fsync(self._metrics.fileno())
         return self._metrics.tell()
 
 
 def _write_atomically(path: Path, data: bytes) -> None:
     """Either the whole file is there afterwards, on disk, or it is as before."""
     aside = path.with_name(f".{path.name}.tmp")
-    with open(aside, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(aside, path)
-    folder = os.open(path.parent, os.O_RDONLY)
+    with _writing(path):
+        with open(aside, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """A full disk or a folder without permission is the user's to mend, and is reported as such."""
     try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        yield
+    except OSError as error:
+        raise UserError(f"{path}: cannot write: {error.strerror}") from error
