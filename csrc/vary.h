@@ -1,0 +1,1219 @@
+/* vary.h - variation on blocks of Stack PTX instruction words, in C99 and C++11.
+ *
+ * Makes random programs and offspring of programs: batches of fixed-width rows of 8-byte words in, rows out. Knows of a
+ * word only its type, its stack and its payload; what a program means is the business of stack_ptx.h.
+ *
+ * Usage. In exactly one C or C++ file:
+ *
+ *     #define VARY_IMPLEMENTATION
+ *     #include "vary.h"
+ *
+ *     VaryEntry vocabulary[] = {
+ *         {0x0000000000000003u, 1.0, {0.0, 0.0}, VARY_DRAW_LITERAL},   // the word INPUT 0, as it stands
+ *         {0x0000000000000002u, 0.5, {0.0, 1.0}, VARY_DRAW_GAUSSIAN},  // a CONSTANT of stack 0, payload N(0, 1)
+ *     };
+ *     VaryOptions options;
+ *     size_t num_bytes;
+ *     const VaryTables* tables;
+ *     vary_default_options(&options);
+ *     options.float_stacks = 1;                                        // constants of stack 0 are f32
+ *     vary_tables_size(2, &num_bytes);
+ *     void* memory = malloc(num_bytes);
+ *     vary_init(vocabulary, 2, &options, memory, num_bytes, &tables);
+ *     vary_random_programs(tables, seed, 0, 0, 1000, max_length, pool);
+ *     vary_offspring(tables, seed, 1, 0, 1000, pool, 1000, max_length, words, parents, operators);
+ *
+ * Options, before the include:
+ *     VARY_IMPLEMENTATION   compile the functions in this file, else declare them only
+ *     VARY_DEBUG            an error asserts at its place instead of being returned
+ *     VARY_NO_SIMD          portable C where SSE2 would be used; the results are the same bits
+ *
+ * Rows. A program is a row of `max_length` words. Its length is the index of its first RETURN word, or max_length where
+ * there is none. Rows written here hold the program, a RETURN if the program is shorter than the row, then zeros. Words
+ * of a pool row after its first RETURN are not looked at. No operator makes a RETURN inside a program; what does not fit
+ * into max_length is cut off. Drawn and perturbed f32 constants are finite and never subnormal; a constant that is only
+ * copied keeps its bits.
+ *
+ * Randomness. All of it is Philox 4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3",
+ * SC 2011): key = the 64-bit seed, low half first; counter = (generation, slot, draw, stream). A stream serves one purpose,
+ * so more draws in one never shift another. An offspring is a function of (tables, seed, generation, slot, pool) alone: not
+ * of the batch that it was made in, of threads or of the platform. The k-th number of a stream is word k / 4 % 4 of the
+ * block with draw 4 (k / 16) + k % 4: four blocks at a time, transposed. Arithmetic is on integers, or on doubles whose products
+ * are exact (so that fusing a multiplication with an addition cannot change a bit); no libm. Default rounding is assumed.
+ *
+ * Errors. Functions return VARY_SUCCESS or say what is wrong, and then have written nothing. Pointers must not be NULL unless
+ * said. No function allocates or keeps a pointer except as said at vary_init. Tables are never changed after vary_init: any
+ * number of threads may use them at once.
+ */
+#ifndef VARY_H
+#define VARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define VARY_VERSION_MAJOR 1
+#define VARY_VERSION_MINOR 0
+#define VARY_VERSION_PATCH 0
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum {
+    VARY_SUCCESS = 0,
+    VARY_ERROR_EMPTY_VOCABULARY = 1,     /* no entry, or all weights are zero */
+    VARY_ERROR_TOO_MANY_ENTRIES = 2,     /* more than VARY_MAX_ENTRIES */
+    VARY_ERROR_INVALID_WEIGHT = 3,       /* negative or not finite; or no operator has any */
+    VARY_ERROR_INVALID_ENTRY = 4,        /* a RETURN word, an unknown draw, a draw that the word cannot take, bad params */
+    VARY_ERROR_INVALID_RATE = 5,         /* outside of [0, 1], or zero where that would leave an operator nothing to do */
+    VARY_ERROR_INVALID_SCALE = 6,        /* a deviation negative or not finite, or both of perturbation zero */
+    VARY_ERROR_INVALID_STACKS = 7,       /* a stack in more than one of the masks */
+    VARY_ERROR_INVALID_LENGTH = 8,       /* initial lengths out of order or above max_length, which is 1 to VARY_MAX_LENGTH */
+    VARY_ERROR_EMPTY_POOL = 9,
+    VARY_ERROR_INVALID_RANGE = 10,       /* slots past 2^32; a bound, or a number of rows, past VARY_MAX_ROWS */
+    VARY_ERROR_INSUFFICIENT_MEMORY = 11, /* fewer bytes than vary_tables_size says, or not aligned to 8 */
+    VARY_RESULT_NUM_ENUMS
+} VaryResult;
+
+#define VARY_MAX_ENTRIES 65535u
+#define VARY_MAX_ROWS 0x7fffffffu
+#define VARY_MAX_LENGTH 0xffffffu
+
+/* Operators. Each makes one program from one or two parents; "first" and "second" are the two parents drawn. */
+typedef enum {
+    /* Uniform mutation by addition and deletion (Helmuth, McPhee and Spector, "Program synthesis using uniform mutation by
+     * addition and deletion", GECCO 2018): with the addition rate each word gets a new one before or after it, evenly; then
+     * each word, new ones included, is deleted with the deletion rate. Size-neutral for deletion = a / (1 + a). Where chance
+     * would leave the program as it is, one word, drawn evenly, is hit once, by the odds of addition and deletion. An
+     * empty program gets one new word. */
+    VARY_OPERATOR_UMAD = 0,
+    /* Alternation (Spector and Helmuth, "Uniform linear transformation with repair and alternation in genetic programming",
+     * GPTP XI, 2013): words are read from the first parent; before each, with the alternation rate, reading goes over to the
+     * other parent at a position shifted by a rounded Gaussian of the alignment deviation (not below zero); ends where the
+     * parent being read ends. Where the first parent would be read to its end, one switch is made at an even place. */
+    VARY_OPERATOR_ALTERNATION = 1,
+    /* Uniform crossover (Syswerda, "Uniform crossover in genetic algorithms", ICGA 1989): the offspring has the first parent's
+     * length; where the second has a word at that position too, either is taken evenly. */
+    VARY_OPERATOR_CROSSOVER = 2,
+    /* Each f32 constant c is, with the perturbation rate, replaced by a Gaussian of mean c and deviation relative * |c| +
+     * absolute, kept within the finite range; integers alike, by whole steps away from zero and at least one. At least one
+     * constant is perturbed. Constants on stacks in neither mask are left alone. */
+    VARY_OPERATOR_PERTURBATION = 3,
+    /* Each word is, with the replacement rate, replaced by one drawn from the vocabulary; at least one is. */
+    VARY_OPERATOR_REPLACEMENT = 4,
+    VARY_NUM_OPERATORS = 5
+    /* Alternation and crossover in a pool of one row, perturbation without a constant, and every operator on an empty first
+     * parent give way to UMAD, which is what is reported then. */
+} VaryOperator;
+
+/* How the payload of a word that was drawn from the vocabulary is made. */
+typedef enum {
+    VARY_DRAW_LITERAL = 0,  /* the word as it stands */
+    VARY_DRAW_GAUSSIAN = 1, /* CONSTANT words: f32 of mean params[0] and deviation params[1] */
+    VARY_DRAW_UNIFORM = 2,  /* CONSTANT words: f32, even in [params[0], params[1]] */
+    VARY_DRAW_INTEGER = 3,  /* any word: integer, even in params[0] <= x < params[1], from -2^31 (two's complement) to 2^32 */
+    VARY_NUM_DRAWS = 4
+} VaryDraw;
+
+/* Purposes of random numbers: the last word of the Philox counter. Values are for ever. */
+typedef enum {
+    VARY_STREAM_PARENTS = 0,
+    VARY_STREAM_OPERATOR = 1,
+    VARY_STREAM_UMAD = 2,
+    VARY_STREAM_ALTERNATION = 3,
+    VARY_STREAM_CROSSOVER = 4,
+    VARY_STREAM_PERTURBATION = 5,
+    VARY_STREAM_REPLACEMENT = 6,
+    VARY_STREAM_INITIAL_PROGRAMS = 7,
+    VARY_STREAM_UMAD_WORDS = 8,
+    VARY_NUM_STREAMS = 9
+} VaryStream;
+
+/* One thing that a new word can be. Weights need not sum to one; probabilities are kept to 2^-32. */
+typedef struct VaryEntry {
+    uint64_t word;
+    double weight;
+    double params[2];
+    uint32_t draw; /* VaryDraw */
+} VaryEntry;
+
+typedef struct VaryOptions {
+    double operator_weights[VARY_NUM_OPERATORS]; /* by VaryOperator; need not sum to one */
+    double umad_addition_rate;                   /* in (0, 1] */
+    double umad_deletion_rate;                   /* in [0, 1] */
+    double alternation_rate;                     /* in (0, 1] */
+    double alignment_deviation;                  /* words */
+    double perturbation_rate;                    /* in (0, 1], of constants */
+    double perturbation_relative;                /* deviation as a part of the constant */
+    double perturbation_absolute;                /* deviation besides, in the constant's own unit */
+    double replacement_rate;                     /* in (0, 1], of words */
+    uint32_t initial_min_length;                 /* of random programs, in words, RETURN not counted */
+    uint32_t initial_max_length;
+    uint64_t float_stacks;                       /* bit k: constants of stack k are f32 */
+    uint64_t unsigned_stacks;                    /* bit k: constants of stack k are u32 */
+    uint64_t signed_stacks;                      /* bit k: constants of stack k are s32 */
+} VaryOptions;
+
+/* What vary_init prepares: alias tables of vocabulary and events. Lives in the caller's memory. */
+typedef struct VaryTables VaryTables;
+
+/* A static text that names the result. Never NULL. */
+const char* vary_result_to_string(VaryResult result);
+
+/* A static name, such as "umad"; NULL for a number that is no operator. */
+const char* vary_operator_to_string(uint32_t operator_code);
+
+/* The published rates, UMAD alone, no stack with constants, lengths 1 to 64. */
+void vary_default_options(VaryOptions* options_out);
+
+/* Bytes that vary_init needs for a vocabulary of this many entries. */
+VaryResult vary_tables_size(size_t num_entries, size_t* num_bytes_out);
+
+/* Checks everything and builds the tables in `memory`, aligned to 8, which stays the caller's and must outlive them; entries
+ * and options are copied. Nothing needs to be released. */
+VaryResult vary_init(const VaryEntry* entries, size_t num_entries, const VaryOptions* options, void* memory,
+                     size_t memory_bytes, const VaryTables** tables_out);
+
+/* Random programs for the slots first_slot, first_slot + 1, ...: length even in the initial lengths, words from the
+ * vocabulary. words_out: num_programs rows of max_length words. */
+VaryResult vary_random_programs(const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot,
+                                size_t num_programs, uint32_t max_length, uint64_t* words_out);
+
+/* Offspring for the slots first_slot, first_slot + 1, ... . The first parent is drawn evenly from the rows of the pool, the
+ * second evenly from the others; then the operator, by weight. pool: num_rows rows of max_length words, must not overlap the
+ * output. words_out: num_offspring rows. parents_out: two row indices each, the second -1 where the operator read only one parent.
+ * operators_out: VaryOperator, the one that was applied. parents_out and operators_out may be NULL. */
+VaryResult vary_offspring(const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot,
+                          size_t num_offspring, const uint64_t* pool, size_t num_rows, uint32_t max_length,
+                          uint64_t* words_out, int64_t* parents_out, uint8_t* operators_out);
+
+/* The index of the first RETURN word, or max_length. */
+uint32_t vary_program_length(const uint64_t* words, uint32_t max_length);
+
+/* One Philox 4x32-10 block. counter and block_out may be the same. */
+void vary_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t block_out[4]);
+
+/* Per slot the index, even in [0, bound), that the first two words of block 0 of a stream give: how a first parent is drawn
+ * (off by less than bound / 2^64). bound from 1 to VARY_MAX_ROWS. indices_out: num_slots values. */
+VaryResult vary_draw_indices(uint64_t seed, uint32_t generation, uint32_t stream, uint32_t first_slot, size_t num_slots,
+                             uint32_t bound, int64_t* indices_out);
+
+/* The standard Gaussian that 32 random bits give, by inversion of the distribution: bit 0 is the sign, the others u = 0 ..
+ * 2^31 - 1 the tail probability (2 u + 1) / 2^33. Within 1e-6 of the quantile; at most 6.34. */
+float vary_gaussian(uint32_t bits);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* VARY_H */
+
+/* ------------------------------------------------------------------------------------------------------------------ */
+#if defined(VARY_IMPLEMENTATION) && !defined(VARY_IMPLEMENTATION_DONE)
+#define VARY_IMPLEMENTATION_DONE
+
+#include <string.h>
+
+#ifdef VARY_DEBUG
+#include <assert.h>
+#define VARY__FAIL(result) do { assert(!"vary: " #result); return (result); } while (0)
+#else
+#define VARY__FAIL(result) return (result)
+#endif
+
+#if defined(__SSE2__) && !defined(VARY_NO_SIMD)
+#define VARY__SSE2
+#include <emmintrin.h>
+#endif
+
+#if defined(__GNUC__)
+#define VARY__PREFETCH(address) __builtin_prefetch(address)
+#else
+#define VARY__PREFETCH(address) ((void)(address))
+#endif
+
+/* The word format (bits 0-15 type, 16-31 stack, 32-63 payload), as far as this file needs it. */
+enum { VARY__TYPE_CONSTANT = 2, VARY__TYPE_RETURN = 10, VARY__NUM_MASKED_STACKS = 64 };
+
+/* ---- Philox ---- */
+
+#define VARY__PHILOX_MULTIPLIER_0 0xD2511F53u
+#define VARY__PHILOX_MULTIPLIER_1 0xCD9E8D57u
+#define VARY__PHILOX_WEYL_0 0x9E3779B9u
+#define VARY__PHILOX_WEYL_1 0xBB67AE85u
+enum { VARY__PHILOX_ROUNDS = 10, VARY__LANES = 4, VARY__GROUP = 16 /* numbers of four blocks */ };
+
+void vary_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t block_out[4]) {
+    uint32_t k0 = key[0], k1 = key[1];
+    uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
+    int round;
+    for (round = 0; round < VARY__PHILOX_ROUNDS; round++) {
+        uint64_t p0 = (uint64_t)VARY__PHILOX_MULTIPLIER_0 * c0;
+        uint64_t p1 = (uint64_t)VARY__PHILOX_MULTIPLIER_1 * c2;
+        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
+        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
+        c1 = (uint32_t)p1;
+        c3 = (uint32_t)p0;
+        k0 += VARY__PHILOX_WEYL_0;
+        k1 += VARY__PHILOX_WEYL_1;
+    }
+    block_out[0] = c0;
+    block_out[1] = c1;
+    block_out[2] = c2;
+    block_out[3] = c3;
+}
+
+/* Four blocks whose counters are (generation, slot + lane * slot_step, draw + lane * draw_step, stream); word w of lane l
+ * goes to numbers_out[4 w + l]. */
+static void vary__philox_group(const uint32_t key[2], uint32_t generation, uint32_t slot, uint32_t slot_step, uint32_t draw,
+                               uint32_t draw_step, uint32_t stream, uint32_t numbers_out[VARY__GROUP]) {
+#ifdef VARY__SSE2
+    /* Two blocks to a register, a word in the low half of each 64 bits: the multiplier reads only those, so that what is
+     * left in the high halves needs no clearing. [0] holds lanes 0 and 2, [1] lanes 1 and 3. */
+    const __m128i multiplier_0 = _mm_set1_epi32((int)VARY__PHILOX_MULTIPLIER_0);
+    const __m128i multiplier_1 = _mm_set1_epi32((int)VARY__PHILOX_MULTIPLIER_1);
+    const __m128i low = _mm_set_epi32(0, -1, 0, -1);
+    __m128i c0[2], c1[2], c2[2], c3[2];
+    uint32_t k0 = key[0], k1 = key[1];
+    int round, half;
+    for (half = 0; half < 2; half++) {
+        uint32_t a = (uint32_t)half, b = (uint32_t)half + 2u;
+        c0[half] = _mm_set1_epi32((int)generation);
+        c1[half] = _mm_set_epi32(0, (int)(slot + b * slot_step), 0, (int)(slot + a * slot_step));
+        c2[half] = _mm_set_epi32(0, (int)(draw + b * draw_step), 0, (int)(draw + a * draw_step));
+        c3[half] = _mm_set1_epi32((int)stream);
+    }
+    for (round = 0; round < VARY__PHILOX_ROUNDS; round++) {
+        const __m128i key_0 = _mm_set1_epi32((int)k0);
+        const __m128i key_1 = _mm_set1_epi32((int)k1);
+        for (half = 0; half < 2; half++) {
+            __m128i p0 = _mm_mul_epu32(c0[half], multiplier_0);
+            __m128i p1 = _mm_mul_epu32(c2[half], multiplier_1);
+            c0[half] = _mm_xor_si128(_mm_srli_epi64(p1, 32), _mm_xor_si128(c1[half], key_0));
+            c2[half] = _mm_xor_si128(_mm_srli_epi64(p0, 32), _mm_xor_si128(c3[half], key_1));
+            c1[half] = p1;
+            c3[half] = p0;
+        }
+        k0 += VARY__PHILOX_WEYL_0;
+        k1 += VARY__PHILOX_WEYL_1;
+    }
+#define VARY__STORE(word, c) \
+    _mm_storeu_si128((__m128i*)(void*)(numbers_out + 4 * (word)), \
+                     _mm_or_si128(_mm_and_si128((c)[0], low), _mm_slli_epi64((c)[1], 32)))
+    VARY__STORE(0, c0);
+    VARY__STORE(1, c1);
+    VARY__STORE(2, c2);
+    VARY__STORE(3, c3);
+#undef VARY__STORE
+#else
+    uint32_t lane;
+    for (lane = 0; lane < VARY__LANES; lane++) {
+        uint32_t counter[4], word;
+        counter[0] = generation;
+        counter[1] = slot + lane * slot_step;
+        counter[2] = draw + lane * draw_step;
+        counter[3] = stream;
+        vary_philox(key, counter, counter);
+        for (word = 0; word < 4; word++) numbers_out[4 * word + lane] = counter[word];
+    }
+#endif
+}
+
+/* The numbers of one stream of one slot, in order. A ring of two groups: a group is made when fewer than a group is left. */
+typedef struct Vary__Numbers {
+    uint32_t ring[2 * VARY__GROUP];
+    uint32_t key[2];
+    uint32_t generation, slot, stream;
+    uint32_t num_made, num_used;
+} Vary__Numbers;
+
+static void vary__numbers_fill(Vary__Numbers* numbers) {
+    vary__philox_group(numbers->key, numbers->generation, numbers->slot, 0, numbers->num_made / 4, 1, numbers->stream,
+                       numbers->ring + (numbers->num_made & VARY__GROUP));
+    numbers->num_made += VARY__GROUP;
+}
+
+static void vary__numbers_start(Vary__Numbers* numbers, uint64_t seed, uint32_t generation, uint32_t slot, uint32_t stream) {
+    numbers->key[0] = (uint32_t)seed;
+    numbers->key[1] = (uint32_t)(seed >> 32);
+    numbers->generation = generation;
+    numbers->slot = slot;
+    numbers->stream = stream;
+    numbers->num_made = 0;
+    numbers->num_used = 0;
+    vary__numbers_fill(numbers);
+}
+
+/* Makes sure that `count` <= 16 numbers can be taken with vary__take. */
+static inline void vary__need(Vary__Numbers* numbers, uint32_t count) {
+    if (numbers->num_made - numbers->num_used < count) vary__numbers_fill(numbers);
+}
+
+static inline uint32_t vary__take(Vary__Numbers* numbers) {
+    return numbers->ring[numbers->num_used++ & (2 * VARY__GROUP - 1)];
+}
+
+static inline uint32_t vary__next(Vary__Numbers* numbers) {
+    vary__need(numbers, 1);
+    return vary__take(numbers);
+}
+
+/* Even in [0, bound), off by at most bound / 2^32. */
+static inline uint32_t vary__scale(uint32_t number, uint32_t bound) {
+    return (uint32_t)(((uint64_t)number * bound) >> 32);
+}
+
+/* Even in [0, bound), off by at most bound / 2^64: the high word of a 64 x 32 bit product. */
+static inline uint32_t vary__scale_64(uint32_t high, uint32_t low, uint32_t bound) {
+    return (uint32_t)(((uint64_t)high * bound + (((uint64_t)low * bound) >> 32)) >> 32);
+}
+
+/* ---- Alias tables (Walker 1977; Vose 1991), on integers: every outcome has exactly its weight in 2^-32 ---- */
+
+typedef struct Vary__Column {
+    uint32_t threshold;   /* below it outcome 0, which is the column's own, else 1 */
+    uint16_t outcomes[2];
+} Vary__Column;
+
+#define VARY__ONE_Q32 ((uint64_t)1 << 32)
+
+/* weights: 2^log2_columns integers that sum to 2^32; overwritten. */
+static void vary__alias_build(uint64_t* weights, uint32_t log2_columns, Vary__Column* columns_out) {
+    const uint32_t num_columns = 1u << log2_columns;
+    const uint64_t capacity = VARY__ONE_Q32 >> log2_columns;
+    uint32_t scan, small, large, i;
+    for (i = 0; i < num_columns; i++) {
+        columns_out[i].threshold = 0;
+        columns_out[i].outcomes[0] = (uint16_t)i;
+        columns_out[i].outcomes[1] = (uint16_t)i;
+    }
+    /* Each small outcome fills its column up from the current large one; when that has become small itself and the scan
+     * is already past it, it is the next to be filled up. Weights sum to the capacity, so a large one is found as
+     * long as a small one is left. */
+    large = 0;
+    while (large < num_columns && weights[large] <= capacity) large++;
+    for (scan = 0; scan < num_columns && large < num_columns; scan++) {
+        if (weights[scan] >= capacity) continue;
+        small = scan;
+        do {
+            columns_out[small].threshold = (uint32_t)(weights[small] << log2_columns);
+            columns_out[small].outcomes[1] = (uint16_t)large;
+            weights[large] -= capacity - weights[small];
+            weights[small] = capacity;
+            small = large;
+            while (large < num_columns && weights[large] <= capacity) large++;
+        } while (small < scan && weights[small] < capacity && large < num_columns);
+    }
+}
+
+static inline uint32_t vary__alias_draw(const Vary__Column* columns, uint32_t log2_columns, uint32_t number) {
+    const Vary__Column* column = columns + (number >> (32 - log2_columns));
+    /* An index, not a choice: the branch that a compiler may make of a choice could not be predicted. */
+    return column->outcomes[(uint32_t)(number << log2_columns) >= column->threshold];
+}
+
+/* ---- Events: where along a program an operator acts ---- */
+
+/* Words are hit independently with one probability, so gaps between hits are geometric. One number draws how many words are
+ * left as they are and what then happens to the next one. A gap that the table does not reach is the outcome "as many words as it
+ * reaches are left", after which one draws again: the geometric law has no memory, so nothing is cut off. */
+enum { VARY__LOG2_EVENT_COLUMNS = 8, VARY__EVENT_COLUMNS = 256, VARY__MAX_KINDS = 4 };
+
+/* What happens to the word after the gap, as bits; no bit set: it is deleted, or, where there is one kind only, hit. */
+enum { VARY__NEW_BEFORE = 1, VARY__KEEP = 2, VARY__NEW_AFTER = 4, VARY__KIND_BITS = 3, VARY__KIND_MASK = 7 };
+
+typedef struct Vary__Events {
+    Vary__Column columns[VARY__EVENT_COLUMNS]; /* outcomes are gap << VARY__KIND_BITS | kind */
+    uint32_t kind_bounds[VARY__MAX_KINDS];     /* cumulative Q31 probabilities of the kinds of a hit */
+    uint32_t num_kinds;
+    uint8_t kinds[VARY__MAX_KINDS];
+} Vary__Events;
+
+#define VARY__ONE_Q31 ((uint64_t)1 << 31)
+
+static uint64_t vary__rate_q31(double rate) {
+    uint64_t rate_q31 = (uint64_t)(rate * 2147483648.0 + 0.5);
+    return rate > 0.0 && rate_q31 == 0 ? 1 : rate_q31;
+}
+
+static uint64_t vary__multiply_q31(uint64_t a, uint64_t b_q31) {
+    return (a >> 31) * b_q31 + (((a & (VARY__ONE_Q31 - 1)) * b_q31) >> 31);
+}
+
+/* kind_rates_q31: the probability of each kind, per word; their sum is above zero and at most one. */
+static void vary__events_build(const uint64_t* kind_rates_q31, const uint8_t* kinds, uint32_t num_kinds, Vary__Events* events_out) {
+    const uint32_t num_gaps = (VARY__EVENT_COLUMNS - 1) / num_kinds;
+    uint64_t weights[VARY__EVENT_COLUMNS];
+    uint64_t hit_q31 = 0, below_q31 = 0, survival_q63 = (uint64_t)1 << 63;
+    uint32_t gap, kind, column;
+    memset(weights, 0, sizeof weights);
+    for (kind = 0; kind < num_kinds; kind++) hit_q31 += kind_rates_q31[kind];
+    for (kind = 0; kind < num_kinds; kind++) {
+        below_q31 += kind_rates_q31[kind];
+        events_out->kind_bounds[kind] = (uint32_t)((below_q31 << 31) / hit_q31);
+        events_out->kinds[kind] = kinds[kind];
+    }
+    events_out->num_kinds = num_kinds;
+    /* Each weight is the difference of two rounded cumulative ones: no error adds up, and the sum is 2^32 exactly. */
+    for (gap = 0; gap < num_gaps; gap++) {
+        uint64_t next_q63 = vary__multiply_q31(survival_q63, VARY__ONE_Q31 - hit_q31);
+        uint64_t gap_weight = ((survival_q63 + (VARY__ONE_Q31 >> 1)) >> 31) - ((next_q63 + (VARY__ONE_Q31 >> 1)) >> 31);
+        uint64_t below = 0;
+        for (kind = 0; kind < num_kinds; kind++) {
+            uint64_t up_to = (gap_weight * events_out->kind_bounds[kind]) >> 31;
+            weights[gap * num_kinds + kind] = up_to - below;
+            below = up_to;
+        }
+        survival_q63 = next_q63;
+    }
+    weights[num_gaps * num_kinds] = (survival_q63 + (VARY__ONE_Q31 >> 1)) >> 31;
+    vary__alias_build(weights, VARY__LOG2_EVENT_COLUMNS, events_out->columns);
+    for (column = 0; column < VARY__EVENT_COLUMNS; column++) {
+        uint16_t* outcomes = events_out->columns[column].outcomes;
+        int i;
+        for (i = 0; i < 2; i++) {
+            uint32_t outcome = outcomes[i];
+            uint32_t code = outcome < num_gaps * num_kinds
+                                ? (outcome / num_kinds) << VARY__KIND_BITS | kinds[outcome % num_kinds]
+                                : (num_gaps - 1) << VARY__KIND_BITS | VARY__KEEP;
+            outcomes[i] = (uint16_t)code;
+        }
+    }
+}
+
+static inline uint32_t vary__event(const Vary__Events* events, uint32_t number) {
+    return vary__alias_draw(events->columns, VARY__LOG2_EVENT_COLUMNS, number);
+}
+
+/* The kind of a hit, without its gap. */
+static uint32_t vary__event_kind(const Vary__Events* events, uint32_t number) {
+    uint32_t kind = 0;
+    while (kind + 1 < events->num_kinds && number >> 1 >= events->kind_bounds[kind]) kind++;
+    return events->kinds[kind];
+}
+
+/* With one kind of events: the index of the first hit at or after `index`, or a number >= end. */
+static uint64_t vary__next_hit(const Vary__Events* events, Vary__Numbers* numbers, uint64_t index, uint64_t end) {
+    while (index < end) {
+        uint32_t event = vary__event(events, vary__next(numbers));
+        index += event >> VARY__KIND_BITS;
+        if (!(event & VARY__KEEP)) break;
+        index++;
+    }
+    return index;
+}
+
+/* ---- Gaussian ---- */
+
+/* Row k: the quantile where the odd number v = 2 u + 1 has its highest bit at k, that is for tail probabilities (1 + t) 2^(k - 33),
+ * as a polynomial in x = t - 1/2, coefficients rounded to 2^-28: interpolation at the seven Chebyshev nodes. */
+enum { VARY__GAUSSIAN_DEGREE = 6 };
+static const int32_t vary__gaussian_table[32][VARY__GAUSSIAN_DEGREE + 1] = {
+    {1684478900, -27843882, 9061775, -3960998, 1964113, -1209993, 674235},
+    {1655288320, -28312104, 9206744, -4022935, 1994372, -1228385, 684398},
+    {1625598586, -28804402, 9358779, -4087821, 2026048, -1247627, 695026},
+    {1595383590, -29322893, 9518466, -4155894, 2059256, -1267786, 706157},
+    {1564614880, -29869964, 9686460, -4227419, 2094121, -1288937, 717830},
+    {1533261369, -30448315, 9863498, -4302696, 2130784, -1311162, 730091},
+    {1501288974, -31061016, 10050412, -4382059, 2169403, -1334555, 742989},
+    {1468660201, -31711570, 10248141, -4465887, 2210156, -1359219, 756582},
+    {1435333651, -32404000, 10457754, -4554607, 2253243, -1385273, 770933},
+    {1401263430, -33142951, 10680473, -4648709, 2298893, -1412850, 786113},
+    {1366398438, -33933815, 10917699, -4748747, 2347365, -1442103, 802205},
+    {1330681513, -34782894, 11171049, -4855364, 2398958, -1473203, 819303},
+    {1294048377, -35697608, 11442402, -4969299, 2454016, -1506352, 837513},
+    {1256426348, -36686758, 11733950, -5091411, 2512935, -1541780, 856959},
+    {1217732725, -37760880, 12048271, -5222705, 2576180, -1579754, 877785},
+    {1177872762, -38932696, 12388421, -5364364, 2644294, -1620588, 900157},
+    {1136737086, -40217743, 12758043, -5517791, 2717918, -1664650, 924273},
+    {1094198355, -41635209, 13161527, -5684661, 2797817, -1712378, 950365},
+    {1050106886, -43209117, 13604203, -5866996, 2884908, -1764293, 978711},
+    {1004284811, -44969990, 14092608, -6067251, 2980298, -1821026, 1009644},
+    {956518138, -46957285, 14634846, -6288445, 3085343, -1883341, 1043567},
+    {906545701, -49223024, 15241068, -6534325, 3201714, -1952179, 1080976},
+    {854043404, -51837400, 15924127, -6809590, 3331498, -2028706, 1122483},
+    {798601046, -54897735, 16700450, -7120206, 3477324, -2114386, 1168853},
+    {739687018, -58543465, 17591161, -7473828, 3642548, -2211076, 1221055},
+    {676592162, -62982508, 18623306, -7880370, 3831496, -2321159, 1280326},
+    {608335627, -68540843, 19830443, -8352765, 4049797, -2447725, 1348266},
+    {533496111, -75763677, 21249275, -8907956, 4304797, -2594804, 1426962},
+    {449881644, -85645549, 22898094, -9568692, 4606016, -2767663, 1519140},
+    {353800856, -100238500, 24667243, -10372882, 4964941, -2973136, 1628343},
+    {238141591, -124665680, 25681716, -11481153, 5379565, -3221829, 1758784},
+    {85534103, -176978965, 18590366, -15364461, 5090576, -3785413, 1829471},
+};
+
+float vary_gaussian(uint32_t bits) {
+    uint32_t v = bits | 1u, octave = 31;
+    const int32_t* coefficients;
+    int64_t x_q31, z_q28;
+    int i;
+#if defined(__GNUC__)
+    octave -= (uint32_t)__builtin_clz(v);
+    v <<= 31 - octave;
+#else
+    for (; !(v >> 31); v <<= 1) octave--;
+#endif
+    x_q31 = (int64_t)(v & 0x7fffffffu) - 0x40000000;
+    coefficients = vary__gaussian_table[octave];
+    z_q28 = coefficients[VARY__GAUSSIAN_DEGREE];
+    /* A division, since the shift of a negative number is not defined in C. */
+    for (i = VARY__GAUSSIAN_DEGREE - 1; i >= 0; i--) z_q28 = coefficients[i] + z_q28 * x_q31 / INT64_C(0x80000000);
+    return (float)(bits & 1u ? z_q28 : -z_q28) * (1.0f / 268435456.0f);
+}
+
+/* ---- Constants ---- */
+
+#define VARY__FLOAT_MAX 3.4028234663852886e38
+#define VARY__FLOAT_MIN_NORMAL 1.1754943508222875e-38
+
+static float vary__float_of_bits(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static int vary__is_finite_f32(uint32_t bits) { return (bits & 0x7f800000u) != 0x7f800000u; }
+
+static int vary__is_normal_f32(uint32_t bits) { return vary__is_finite_f32(bits) && (bits & 0x7f800000u) != 0; }
+
+/* The nearest f32; finite, and zero in place of a subnormal, whatever flush mode the processor is in. */
+static uint32_t vary__constant_of_double(double value) {
+    float rounded;
+    uint32_t bits;
+    if (value > VARY__FLOAT_MAX) value = VARY__FLOAT_MAX;
+    if (value < -VARY__FLOAT_MAX) value = -VARY__FLOAT_MAX;
+    if (value < VARY__FLOAT_MIN_NORMAL && value > -VARY__FLOAT_MIN_NORMAL) return 0;
+    rounded = (float)value;
+    memcpy(&bits, &rounded, sizeof bits);
+    return bits;
+}
+
+/* The nearest integer, halves up. |value| < 2^52. */
+static int64_t vary__round(double value) {
+    const double shifted = value + 0.5;
+    const int64_t truncated = (int64_t)shifted;
+    return truncated - ((double)truncated > shifted);
+}
+
+/* ---- Tables ---- */
+
+#define VARY__MAX_DEVIATION 1e9
+
+typedef struct Vary__Word {
+    uint64_t word;       /* payload zero unless literal */
+    double first;        /* Gaussian: mean; uniform: low end */
+    uint64_t num_values; /* integer */
+    float factor;        /* Gaussian: deviation; uniform: width. Kept in f32: its product with a drawn f32 is exact in double. */
+    uint32_t lowest;     /* integer */
+    uint32_t draw;
+} Vary__Word;
+
+struct VaryTables {
+    Vary__Events umad;
+    Vary__Events alternation;
+    Vary__Events perturbation;
+    Vary__Events replacement;
+    uint64_t operator_bounds[VARY_NUM_OPERATORS - 1]; /* Q32: operator k or below for a number below bound k */
+    float alignment_deviation;
+    float perturbation_relative;
+    float perturbation_absolute;
+    uint32_t initial_min_length;
+    uint32_t initial_max_length;
+    uint32_t log2_columns;
+    uint64_t float_stacks;
+    uint64_t unsigned_stacks;
+    uint64_t signed_stacks;
+    const Vary__Word* vocabulary;
+    const Vary__Column* columns;
+};
+
+/* ---- New words ---- */
+
+static inline const Vary__Word* vary__draw_entry(const VaryTables* tables, uint32_t number) {
+    return tables->vocabulary + vary__alias_draw(tables->columns, tables->log2_columns, number);
+}
+
+static uint64_t vary__draw_payload(const Vary__Word* entry, uint32_t number) {
+    uint32_t payload;
+    if (entry->draw == VARY_DRAW_INTEGER) {
+        payload = entry->lowest + (uint32_t)((entry->num_values * number) >> 32);
+    } else {
+        float factor = entry->draw == VARY_DRAW_GAUSSIAN ? vary_gaussian(number) : (float)(number >> 8) * (1.0f / 16777216.0f);
+        payload = vary__constant_of_double(entry->first + (double)entry->factor * (double)factor);
+    }
+    return entry->word | (uint64_t)payload << 32;
+}
+
+/* Takes one number for a literal, two for others. */
+static uint64_t vary__draw_word(const VaryTables* tables, Vary__Numbers* numbers) {
+    const Vary__Word* entry = vary__draw_entry(tables, vary__next(numbers));
+    return entry->draw == VARY_DRAW_LITERAL ? entry->word : vary__draw_payload(entry, vary__next(numbers));
+}
+
+/* ---- Rows ---- */
+
+uint32_t vary_program_length(const uint64_t* words, uint32_t max_length) {
+    uint32_t index = 0;
+#ifdef VARY__SSE2
+    enum { CHUNK = 8 };
+    const __m128i pattern = _mm_set1_epi16(VARY__TYPE_RETURN);
+    const __m128i type_bits = _mm_set_epi32(0, 0xffff, 0, 0xffff);
+    for (; max_length - index >= CHUNK; index += CHUNK) {
+        const __m128i* chunk = (const __m128i*)(const void*)(words + index);
+        __m128i found = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi16(_mm_loadu_si128(chunk), pattern),
+                                                  _mm_cmpeq_epi16(_mm_loadu_si128(chunk + 1), pattern)),
+                                     _mm_or_si128(_mm_cmpeq_epi16(_mm_loadu_si128(chunk + 2), pattern),
+                                                  _mm_cmpeq_epi16(_mm_loadu_si128(chunk + 3), pattern)));
+        if (_mm_movemask_epi8(_mm_and_si128(found, type_bits))) break;
+    }
+#endif
+    while (index < max_length && (words[index] & 0xffffu) != VARY__TYPE_RETURN) index++;
+    return index;
+}
+
+static void vary__finish_row(uint64_t* row, uint32_t length, uint32_t max_length) {
+    if (length == max_length) return;
+    row[length] = VARY__TYPE_RETURN;
+    memset(row + length + 1, 0, (size_t)(max_length - length - 1) * sizeof *row);
+}
+
+static inline uint32_t vary__min(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+static inline void vary__copy(uint64_t* to, const uint64_t* from, uint32_t count) {
+    memcpy(to, from, (size_t)count * sizeof *to);
+}
+
+/* ---- Operators: each writes a program of at most max_length words to `out` and returns its length. Parents and `out` are rows of
+ * max_length words; lengths of parents are above zero. ---- */
+
+typedef struct Vary__Parent {
+    const uint64_t* words;
+    uint32_t length;
+} Vary__Parent;
+
+/* The word `old` and its new neighbour, as the kind of event says and as far as there is room. Returns the new length. */
+static uint32_t vary__write_hit(uint32_t kind, uint64_t old, uint64_t word, uint64_t* out, uint32_t written, uint32_t max_length) {
+    if (kind & VARY__NEW_BEFORE && written < max_length) out[written++] = word;
+    if (kind & VARY__KEEP && written < max_length) out[written++] = old;
+    if (kind & VARY__NEW_AFTER && written < max_length) out[written++] = word;
+    return written;
+}
+
+/* One hit at an even place. */
+static uint32_t vary__umad_once(const VaryTables* tables, Vary__Numbers* events, Vary__Numbers* words, Vary__Parent parent,
+                                uint32_t max_length, uint64_t* out) {
+    const uint32_t place = vary__scale(vary__next(events), parent.length);
+    const uint32_t kind = vary__event_kind(&tables->umad, vary__next(events));
+    const uint64_t word = kind & (VARY__NEW_BEFORE | VARY__NEW_AFTER) ? vary__draw_word(tables, words) : 0;
+    uint32_t written, count;
+    vary__copy(out, parent.words, place);
+    written = vary__write_hit(kind, parent.words[place], word, out, place, max_length);
+    count = vary__min(parent.length - place - 1, max_length - written);
+    vary__copy(out + written, parent.words + place + 1, count);
+    return written + count;
+}
+
+static uint32_t vary__umad(const VaryTables* tables, Vary__Numbers* events, Vary__Numbers* words, Vary__Parent parent,
+                           uint32_t max_length, uint64_t* out) {
+    enum { CHUNK = 8, MAX_WRITTEN = 2 };
+    uint32_t read = 0, written = 0, changes = 0, num_events = 0, num_words = 0, count;
+    if (parent.length == 0) {
+        out[0] = vary__draw_word(tables, words);
+        return 1;
+    }
+    for (;;) {
+        const Vary__Word* entry;
+        uint64_t word;
+        uint32_t event, kind, gap, num_new;
+        if (num_events == events->num_made) vary__numbers_fill(events);
+        event = vary__event(&tables->umad, events->ring[num_events++ & (2 * VARY__GROUP - 1)]);
+        kind = event & VARY__KIND_MASK;
+        gap = event >> VARY__KIND_BITS;
+        num_new = (kind | kind >> 2) & 1u;
+        if (gap >= parent.length - read) break;
+        changes |= kind ^ VARY__KEEP;
+        /* Which kind it is cannot be predicted, so the common case has no branch on it: a new word is looked up always and
+         * its number taken only when it is used. */
+        if (words->num_made - num_words < 2) vary__numbers_fill(words);
+        entry = vary__draw_entry(tables, words->ring[num_words & (2 * VARY__GROUP - 1)]);
+        num_words += num_new;
+        word = entry->word;
+        if (entry->draw != VARY_DRAW_LITERAL && num_new) {
+            word = vary__draw_payload(entry, words->ring[num_words++ & (2 * VARY__GROUP - 1)]);
+        }
+        if (read + gap + CHUNK <= max_length && written + gap + CHUNK + MAX_WRITTEN <= max_length) {
+            /* Both rows have room for whole chunks: what is written too much is overwritten later. */
+            for (count = 0;; count += CHUNK) {
+                vary__copy(out + written + count, parent.words + read + count, CHUNK);
+                if (count + CHUNK >= gap) break;
+            }
+            written += gap;
+            read += gap;
+            out[written] = word;
+            written += kind & 1u;
+            out[written] = parent.words[read];
+            written += kind >> 1 & 1u;
+            out[written] = word;
+            written += kind >> 2;
+        } else {
+            count = vary__min(gap, max_length - written);
+            vary__copy(out + written, parent.words + read, count);
+            read += gap;
+            written = vary__write_hit(kind, parent.words[read], word, out, written + count, max_length);
+        }
+        read++;
+    }
+    events->num_used = num_events;
+    if (!changes) return vary__umad_once(tables, events, words, parent, max_length, out);
+    count = vary__min(parent.length - read, max_length - written);
+    vary__copy(out + written, parent.words + read, count);
+    return written + count;
+}
+
+static uint32_t vary__alternation(const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent first, Vary__Parent second,
+                                  uint32_t max_length, uint64_t* out) {
+    Vary__Parent reading = first, other = second, swapped;
+    uint64_t gap = vary__next_hit(&tables->alternation, numbers, 0, first.length);
+    uint32_t read = 0, written = 0, num_switches, count;
+    if (gap >= first.length) gap = vary__scale(vary__next(numbers), first.length);
+    for (num_switches = 0;; num_switches++) {
+        int64_t shifted;
+        count = vary__min(reading.length - read, max_length - written);
+        /* The limit: at a rate near one it could switch without end and write nothing. */
+        if (gap >= count || num_switches == max_length) break;
+        vary__copy(out + written, reading.words + read, (uint32_t)gap);
+        written += (uint32_t)gap;
+        shifted = (int64_t)read + (int64_t)gap + vary__round((double)tables->alignment_deviation * (double)vary_gaussian(vary__next(numbers)));
+        swapped = reading;
+        reading = other;
+        other = swapped;
+        if (shifted >= (int64_t)reading.length) return written;
+        read = shifted > 0 ? (uint32_t)shifted : 0;
+        gap = vary__next_hit(&tables->alternation, numbers, 0, max_length);
+    }
+    vary__copy(out + written, reading.words + read, count);
+    return written + count;
+}
+
+static uint32_t vary__crossover(Vary__Numbers* numbers, Vary__Parent first, Vary__Parent second, uint64_t* out) {
+    const uint32_t num_common = vary__min(first.length, second.length);
+    uint32_t start, i;
+    for (start = 0; start < num_common; start += 32) {
+        const uint32_t choices = vary__next(numbers);
+        const uint32_t count = vary__min(num_common - start, 32);
+        for (i = 0; i < count; i++) {
+            const uint64_t from_second = 0u - (uint64_t)(choices >> i & 1u);
+            out[start + i] = first.words[start + i] ^ ((first.words[start + i] ^ second.words[start + i]) & from_second);
+        }
+    }
+    vary__copy(out + num_common, first.words + num_common, first.length - num_common);
+    return first.length;
+}
+
+/* Bit i: word i of `count` <= 64 is a constant that perturbation knows how to read. */
+static uint64_t vary__constants(const VaryTables* tables, const uint64_t* words, uint32_t count) {
+    const uint64_t stacks = tables->float_stacks | tables->unsigned_stacks | tables->signed_stacks;
+    uint64_t constants = 0;
+    uint32_t i;
+    for (i = 0; i < count; i++) {
+        const uint64_t type = words[i] & 0xffffu, stack = words[i] >> 16 & 0xffffu;
+        constants |= ((uint64_t)(type == VARY__TYPE_CONSTANT) & (uint64_t)(stack < VARY__NUM_MASKED_STACKS) &
+                      stacks >> (stack & (VARY__NUM_MASKED_STACKS - 1))) << i;
+    }
+    return constants;
+}
+
+static uint64_t vary__perturb(const VaryTables* tables, uint64_t word, uint32_t number) {
+    const uint64_t stack = (uint64_t)1 << (word >> 16 & 0xffffu);
+    const uint32_t bits = (uint32_t)(word >> 32);
+    const double z = (double)vary_gaussian(number);
+    const double relative = (double)tables->perturbation_relative, absolute = (double)tables->perturbation_absolute;
+    uint32_t payload;
+    if (stack & tables->float_stacks) {
+        /* What is no normal number counts as zero. */
+        const double value = vary__is_normal_f32(bits) ? (double)vary__float_of_bits(bits) : 0.0;
+        const double deviation = relative * (value < 0.0 ? -value : value) + absolute;
+        payload = vary__constant_of_double(value + z * (double)vary__float_of_bits(vary__constant_of_double(deviation)));
+    } else {
+        const int is_signed = (stack & tables->signed_stacks) != 0;
+        const int64_t lowest = is_signed ? INT32_MIN : 0, highest = is_signed ? INT32_MAX : UINT32_MAX;
+        const int64_t value = is_signed && bits >> 31 ? (int64_t)bits - ((int64_t)1 << 32) : (int64_t)bits;
+        const double deviation = relative * (double)(float)(value < 0 ? -value : value) + absolute;
+        const double distance = (z < 0.0 ? -z : z) * (double)vary__float_of_bits(vary__constant_of_double(deviation));
+        const int64_t step = 1 + (distance < 4294967296.0 ? (int64_t)distance : highest - lowest);
+        int64_t moved = z < 0.0 ? value - step : value + step;
+        if (moved < lowest) moved = value == lowest ? lowest + 1 : lowest;
+        if (moved > highest) moved = value == highest ? highest - 1 : highest;
+        payload = (uint32_t)moved;
+    }
+    return (word & 0xffffffffu) | (uint64_t)payload << 32;
+}
+
+/* Returns UINT32_MAX where there is no constant to perturb. */
+static uint32_t vary__perturbation(const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent parent, uint64_t* out) {
+    enum { CHUNK = 64 };
+    uint64_t hit, constants;
+    uint32_t num_constants = 0, index = 0, start, i;
+    for (start = 0; start < parent.length; start += CHUNK) {
+        constants = vary__constants(tables, parent.words + start, vary__min(parent.length - start, CHUNK));
+        for (; constants; constants &= constants - 1) num_constants++;
+    }
+    if (num_constants == 0) return UINT32_MAX;
+    vary__copy(out, parent.words, parent.length);
+    hit = vary__next_hit(&tables->perturbation, numbers, 0, num_constants);
+    if (hit >= num_constants) hit = vary__scale(vary__next(numbers), num_constants);
+    for (start = 0; start < parent.length && hit < num_constants; start += CHUNK) {
+        constants = vary__constants(tables, parent.words + start, vary__min(parent.length - start, CHUNK));
+        for (i = start; constants; i++, constants >>= 1) {
+            if (!(constants & 1u) || index++ != hit) continue;
+            out[i] = vary__perturb(tables, out[i], vary__next(numbers));
+            hit = vary__next_hit(&tables->perturbation, numbers, hit + 1, num_constants);
+        }
+    }
+    return parent.length;
+}
+
+static uint32_t vary__replacement(const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent parent, uint64_t* out) {
+    uint64_t hit = vary__next_hit(&tables->replacement, numbers, 0, parent.length);
+    if (hit >= parent.length) hit = vary__scale(vary__next(numbers), parent.length);
+    vary__copy(out, parent.words, parent.length);
+    for (; hit < parent.length; hit = vary__next_hit(&tables->replacement, numbers, hit + 1, parent.length)) {
+        out[hit] = vary__draw_word(tables, numbers);
+    }
+    return parent.length;
+}
+
+/* ---- Public functions ---- */
+
+const char* vary_result_to_string(VaryResult result) {
+    switch (result) {
+        case VARY_SUCCESS: return "VARY_SUCCESS";
+        case VARY_ERROR_EMPTY_VOCABULARY: return "VARY_ERROR_EMPTY_VOCABULARY";
+        case VARY_ERROR_TOO_MANY_ENTRIES: return "VARY_ERROR_TOO_MANY_ENTRIES";
+        case VARY_ERROR_INVALID_WEIGHT: return "VARY_ERROR_INVALID_WEIGHT";
+        case VARY_ERROR_INVALID_ENTRY: return "VARY_ERROR_INVALID_ENTRY";
+        case VARY_ERROR_INVALID_RATE: return "VARY_ERROR_INVALID_RATE";
+        case VARY_ERROR_INVALID_SCALE: return "VARY_ERROR_INVALID_SCALE";
+        case VARY_ERROR_INVALID_STACKS: return "VARY_ERROR_INVALID_STACKS";
+        case VARY_ERROR_INVALID_LENGTH: return "VARY_ERROR_INVALID_LENGTH";
+        case VARY_ERROR_EMPTY_POOL: return "VARY_ERROR_EMPTY_POOL";
+        case VARY_ERROR_INVALID_RANGE: return "VARY_ERROR_INVALID_RANGE";
+        case VARY_ERROR_INSUFFICIENT_MEMORY: return "VARY_ERROR_INSUFFICIENT_MEMORY";
+        case VARY_RESULT_NUM_ENUMS: break;
+    }
+    return "unknown VaryResult";
+}
+
+const char* vary_operator_to_string(uint32_t operator_code) {
+    switch (operator_code) {
+        case VARY_OPERATOR_UMAD: return "umad";
+        case VARY_OPERATOR_ALTERNATION: return "alternation";
+        case VARY_OPERATOR_CROSSOVER: return "crossover";
+        case VARY_OPERATOR_PERTURBATION: return "perturbation";
+        case VARY_OPERATOR_REPLACEMENT: return "replacement";
+        default: return NULL;
+    }
+}
+
+void vary_default_options(VaryOptions* options_out) {
+    memset(options_out, 0, sizeof *options_out);
+    options_out->operator_weights[VARY_OPERATOR_UMAD] = 1.0;
+    options_out->umad_addition_rate = 0.09;
+    options_out->umad_deletion_rate = 0.09 / 1.09;
+    options_out->alternation_rate = 0.01;
+    options_out->alignment_deviation = 10.0;
+    options_out->perturbation_rate = 0.1;
+    options_out->perturbation_relative = 0.1;
+    options_out->perturbation_absolute = 0.1;
+    options_out->replacement_rate = 0.05;
+    options_out->initial_min_length = 1;
+    options_out->initial_max_length = 64;
+}
+
+static uint32_t vary__log2_columns(size_t num_entries) {
+    uint32_t log2_columns = 1;
+    while ((size_t)1 << log2_columns < num_entries) log2_columns++;
+    return log2_columns;
+}
+
+VaryResult vary_tables_size(size_t num_entries, size_t* num_bytes_out) {
+    size_t num_columns;
+    if (num_entries == 0) VARY__FAIL(VARY_ERROR_EMPTY_VOCABULARY);
+    if (num_entries > VARY_MAX_ENTRIES) VARY__FAIL(VARY_ERROR_TOO_MANY_ENTRIES);
+    num_columns = (size_t)1 << vary__log2_columns(num_entries);
+    /* The last part, weights, is of use during vary_init only. */
+    *num_bytes_out = sizeof(VaryTables) + num_entries * sizeof(Vary__Word) + num_columns * (sizeof(Vary__Column) + sizeof(uint64_t));
+    return VARY_SUCCESS;
+}
+
+/* False for NaN. */
+static int vary__is_within(double value, double lowest, double highest) { return value >= lowest && value <= highest; }
+
+static VaryResult vary__init_entry(const VaryEntry* entry, const VaryOptions* options, Vary__Word* word_out) {
+    const uint32_t type = (uint32_t)entry->word & 0xffffu, stack = (uint32_t)entry->word >> 16;
+    const int is_float_constant = type == VARY__TYPE_CONSTANT && stack < VARY__NUM_MASKED_STACKS && options->float_stacks >> stack & 1u;
+    const double first = entry->params[0], second = entry->params[1];
+    memset(word_out, 0, sizeof *word_out);
+    if (type == VARY__TYPE_RETURN) VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
+    word_out->draw = entry->draw;
+    word_out->word = entry->draw == VARY_DRAW_LITERAL ? entry->word : entry->word & 0xffffffffu;
+    switch (entry->draw) {
+        case VARY_DRAW_LITERAL:
+            if (is_float_constant && !vary__is_finite_f32((uint32_t)(entry->word >> 32))) VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
+            return VARY_SUCCESS;
+        case VARY_DRAW_GAUSSIAN:
+            if (!is_float_constant || !vary__is_within(first, -VARY__FLOAT_MAX, VARY__FLOAT_MAX) ||
+                !vary__is_within(second, 0.0, VARY__FLOAT_MAX)) {
+                VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
+            }
+            word_out->first = first;
+            word_out->factor = (float)second;
+            return VARY_SUCCESS;
+        case VARY_DRAW_UNIFORM:
+            if (!is_float_constant || !vary__is_within(first, -VARY__FLOAT_MAX, VARY__FLOAT_MAX) ||
+                !vary__is_within(second, first, VARY__FLOAT_MAX) || !vary__is_within(second - first, 0.0, VARY__FLOAT_MAX)) {
+                VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
+            }
+            word_out->first = first;
+            word_out->factor = (float)(second - first);
+            return VARY_SUCCESS;
+        case VARY_DRAW_INTEGER:
+            if (is_float_constant || !vary__is_within(first, -2147483648.0, 4294967295.0) || !vary__is_within(second, first + 1.0, 4294967296.0) ||
+                second - first > 4294967296.0 || (double)(int64_t)first != first || (double)(int64_t)second != second) {
+                VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
+            }
+            word_out->lowest = (uint32_t)(int64_t)first;
+            word_out->num_values = (uint64_t)(second - first);
+            return VARY_SUCCESS;
+        default: VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
+    }
+}
+
+/* The share of `below` in `total`, in Q32. */
+static uint64_t vary__share_q32(double below, double total) { return (uint64_t)(below / total * 4294967296.0 + 0.5); }
+
+static VaryResult vary__init_options(const VaryOptions* options, VaryTables* tables) {
+    static const uint8_t umad_kinds[4] = {VARY__NEW_BEFORE | VARY__KEEP, VARY__KEEP | VARY__NEW_AFTER, 0, VARY__NEW_BEFORE};
+    static const uint8_t hit_kind[1] = {0};
+    uint64_t addition, deletion, both, rates[4];
+    double total = 0.0, below = 0.0;
+    int i;
+    for (i = 0; i < VARY_NUM_OPERATORS; i++) {
+        if (!vary__is_within(options->operator_weights[i], 0.0, VARY__FLOAT_MAX)) VARY__FAIL(VARY_ERROR_INVALID_WEIGHT);
+        total += options->operator_weights[i];
+    }
+    if (total <= 0.0) VARY__FAIL(VARY_ERROR_INVALID_WEIGHT);
+    if (!(options->umad_addition_rate > 0.0 && options->umad_addition_rate <= 1.0) ||
+        !vary__is_within(options->umad_deletion_rate, 0.0, 1.0) ||
+        !(options->alternation_rate > 0.0 && options->alternation_rate <= 1.0) ||
+        !(options->perturbation_rate > 0.0 && options->perturbation_rate <= 1.0) ||
+        !(options->replacement_rate > 0.0 && options->replacement_rate <= 1.0)) {
+        VARY__FAIL(VARY_ERROR_INVALID_RATE);
+    }
+    if (!vary__is_within(options->alignment_deviation, 0.0, VARY__MAX_DEVIATION) ||
+        !vary__is_within(options->perturbation_relative, 0.0, VARY__MAX_DEVIATION) ||
+        !vary__is_within(options->perturbation_absolute, 0.0, VARY__FLOAT_MAX) ||
+        !(options->perturbation_relative > 0.0 || options->perturbation_absolute > 0.0)) {
+        VARY__FAIL(VARY_ERROR_INVALID_SCALE);
+    }
+    if ((options->float_stacks & options->unsigned_stacks) || (options->float_stacks & options->signed_stacks) ||
+        (options->unsigned_stacks & options->signed_stacks)) {
+        VARY__FAIL(VARY_ERROR_INVALID_STACKS);
+    }
+    if (options->initial_min_length > options->initial_max_length || options->initial_max_length > VARY_MAX_LENGTH) VARY__FAIL(VARY_ERROR_INVALID_LENGTH);
+
+    for (i = 0; i < VARY_NUM_OPERATORS - 1; i++) {
+        below += options->operator_weights[i];
+        tables->operator_bounds[i] = vary__share_q32(below, total);
+    }
+    deletion = vary__rate_q31(options->umad_deletion_rate);
+    addition = vary__multiply_q31(vary__rate_q31(options->umad_addition_rate), VARY__ONE_Q31 - deletion);
+    both = vary__multiply_q31(addition, deletion);
+    rates[0] = (addition - both) / 2;
+    rates[1] = addition - both - rates[0];
+    rates[2] = deletion - both;
+    rates[3] = both;
+    vary__events_build(rates, umad_kinds, 4, &tables->umad);
+    rates[0] = vary__rate_q31(options->alternation_rate);
+    vary__events_build(rates, hit_kind, 1, &tables->alternation);
+    rates[0] = vary__rate_q31(options->perturbation_rate);
+    vary__events_build(rates, hit_kind, 1, &tables->perturbation);
+    rates[0] = vary__rate_q31(options->replacement_rate);
+    vary__events_build(rates, hit_kind, 1, &tables->replacement);
+    tables->alignment_deviation = (float)options->alignment_deviation;
+    tables->perturbation_relative = (float)options->perturbation_relative;
+    tables->perturbation_absolute = (float)options->perturbation_absolute;
+    tables->initial_min_length = options->initial_min_length;
+    tables->initial_max_length = options->initial_max_length;
+    tables->float_stacks = options->float_stacks;
+    tables->unsigned_stacks = options->unsigned_stacks;
+    tables->signed_stacks = options->signed_stacks;
+    return VARY_SUCCESS;
+}
+
+VaryResult vary_init(const VaryEntry* entries, size_t num_entries, const VaryOptions* options, void* memory,
+                     size_t memory_bytes, const VaryTables** tables_out) {
+    VaryTables* tables = (VaryTables*)memory;
+    Vary__Word* words;
+    Vary__Column* columns;
+    uint64_t* weights;
+    uint64_t below_q32 = 0;
+    double total = 0.0, below = 0.0;
+    size_t num_bytes, num_columns, i;
+    VaryResult result = vary_tables_size(num_entries, &num_bytes);
+    if (result != VARY_SUCCESS) return result;
+    if (memory_bytes < num_bytes || (uintptr_t)memory % sizeof(uint64_t) != 0) VARY__FAIL(VARY_ERROR_INSUFFICIENT_MEMORY);
+    memset(tables, 0, sizeof *tables);
+    result = vary__init_options(options, tables);
+    if (result != VARY_SUCCESS) return result;
+
+    tables->log2_columns = vary__log2_columns(num_entries);
+    num_columns = (size_t)1 << tables->log2_columns;
+    words = (Vary__Word*)(void*)(tables + 1);
+    columns = (Vary__Column*)(void*)(words + num_entries);
+    weights = (uint64_t*)(void*)(columns + num_columns);
+    for (i = 0; i < num_entries; i++) {
+        if (!vary__is_within(entries[i].weight, 0.0, VARY__FLOAT_MAX)) VARY__FAIL(VARY_ERROR_INVALID_WEIGHT);
+        result = vary__init_entry(entries + i, options, words + i);
+        if (result != VARY_SUCCESS) return result;
+        total += entries[i].weight;
+    }
+    if (total <= 0.0) VARY__FAIL(VARY_ERROR_EMPTY_VOCABULARY);
+    memset(weights, 0, num_columns * sizeof *weights);
+    for (i = 0; i < num_entries; i++) {
+        uint64_t up_to_q32;
+        below += entries[i].weight;
+        up_to_q32 = vary__share_q32(below, total);
+        weights[i] = up_to_q32 - below_q32;
+        below_q32 = up_to_q32;
+    }
+    vary__alias_build(weights, tables->log2_columns, columns);
+    tables->vocabulary = words;
+    tables->columns = columns;
+    *tables_out = tables;
+    return VARY_SUCCESS;
+}
+
+static int vary__are_slots(uint32_t first_slot, size_t num_slots) { return (uint64_t)num_slots <= VARY__ONE_Q32 - first_slot; }
+
+VaryResult vary_random_programs(const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot,
+                                size_t num_programs, uint32_t max_length, uint64_t* words_out) {
+    const uint32_t num_lengths = tables->initial_max_length - tables->initial_min_length + 1;
+    size_t program;
+    if (max_length == 0 || max_length > VARY_MAX_LENGTH || tables->initial_max_length > max_length) VARY__FAIL(VARY_ERROR_INVALID_LENGTH);
+    if (!vary__are_slots(first_slot, num_programs)) VARY__FAIL(VARY_ERROR_INVALID_RANGE);
+    for (program = 0; program < num_programs; program++) {
+        uint64_t* row = words_out + program * max_length;
+        Vary__Numbers numbers;
+        uint32_t length, i;
+        vary__numbers_start(&numbers, seed, generation, first_slot + (uint32_t)program, VARY_STREAM_INITIAL_PROGRAMS);
+        length = tables->initial_min_length + vary__scale(vary__next(&numbers), num_lengths);
+        for (i = 0; i < length; i++) row[i] = vary__draw_word(tables, &numbers);
+        vary__finish_row(row, length, max_length);
+    }
+    return VARY_SUCCESS;
+}
+
+/* One offspring. Returns the operator applied. */
+static uint32_t vary__apply(const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t slot, uint32_t operator_code,
+                            const uint64_t* first_row, const uint64_t* second_row, uint32_t max_length, uint64_t* out) {
+    Vary__Numbers numbers;
+    Vary__Parent first, second;
+    uint32_t length;
+    first.words = first_row;
+    first.length = vary_program_length(first_row, max_length);
+    if (first.length == 0 || (first_row == second_row && (operator_code == VARY_OPERATOR_ALTERNATION || operator_code == VARY_OPERATOR_CROSSOVER))) {
+        operator_code = VARY_OPERATOR_UMAD;
+    }
+    if (operator_code != VARY_OPERATOR_UMAD) {
+        vary__numbers_start(&numbers, seed, generation, slot, VARY_STREAM_UMAD + operator_code);
+        if (operator_code == VARY_OPERATOR_PERTURBATION) {
+            length = vary__perturbation(tables, &numbers, first, out);
+        } else if (operator_code == VARY_OPERATOR_REPLACEMENT) {
+            length = vary__replacement(tables, &numbers, first, out);
+        } else {
+            second.words = second_row;
+            second.length = vary_program_length(second_row, max_length);
+            length = operator_code == VARY_OPERATOR_ALTERNATION
+                         ? vary__alternation(tables, &numbers, first, second, max_length, out)
+                         : vary__crossover(&numbers, first, second, out);
+        }
+        if (length == UINT32_MAX) operator_code = VARY_OPERATOR_UMAD;
+    }
+    if (operator_code == VARY_OPERATOR_UMAD) {
+        Vary__Numbers words;
+        vary__numbers_start(&numbers, seed, generation, slot, VARY_STREAM_UMAD);
+        vary__numbers_start(&words, seed, generation, slot, VARY_STREAM_UMAD_WORDS);
+        length = vary__umad(tables, &numbers, &words, first, max_length, out);
+    }
+    vary__finish_row(out, length, max_length);
+    return operator_code;
+}
+
+VaryResult vary_offspring(const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot,
+                          size_t num_offspring, const uint64_t* pool, size_t num_rows, uint32_t max_length,
+                          uint64_t* words_out, int64_t* parents_out, uint8_t* operators_out) {
+    /* Parents and operators of 16 slots at a time: blocks of four slots at once, and rows are on their way to the cache before
+     * they are read. */
+    enum { SLOTS = 16, WORDS_PER_LINE = 8, MAX_LINES = 8 };
+    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    const uint32_t num_others = num_rows > 1 ? (uint32_t)(num_rows - 1) : 1;
+    const uint32_t num_lines = vary__min((max_length + WORDS_PER_LINE - 1) / WORDS_PER_LINE, MAX_LINES);
+    size_t start;
+    if (max_length == 0 || max_length > VARY_MAX_LENGTH) VARY__FAIL(VARY_ERROR_INVALID_LENGTH);
+    if (num_rows == 0) VARY__FAIL(VARY_ERROR_EMPTY_POOL);
+    if (num_rows > VARY_MAX_ROWS || !vary__are_slots(first_slot, num_offspring)) VARY__FAIL(VARY_ERROR_INVALID_RANGE);
+    for (start = 0; start < num_offspring; start += SLOTS) {
+        const uint32_t slot = first_slot + (uint32_t)start;
+        const uint32_t count = num_offspring - start < SLOTS ? (uint32_t)(num_offspring - start) : (uint32_t)SLOTS;
+        uint32_t rows[SLOTS][2], operators[SLOTS], i, line;
+        for (i = 0; i < count; i += VARY__LANES) {
+            uint32_t parents[VARY__GROUP], choices[VARY__GROUP], lane, bound;
+            vary__philox_group(key, generation, slot + i, 1, 0, 0, VARY_STREAM_PARENTS, parents);
+            vary__philox_group(key, generation, slot + i, 1, 0, 0, VARY_STREAM_OPERATOR, choices);
+            for (lane = 0; lane < VARY__LANES; lane++) {
+                const uint32_t first = vary__scale_64(parents[lane], parents[4 + lane], (uint32_t)num_rows);
+                const uint32_t second = vary__scale_64(parents[8 + lane], parents[12 + lane], num_others);
+                rows[i + lane][0] = first;
+                rows[i + lane][1] = second + (num_rows > 1 && second >= first);
+                operators[i + lane] = 0;
+                for (bound = 0; bound < VARY_NUM_OPERATORS - 1; bound++) {
+                    operators[i + lane] += choices[lane] >= tables->operator_bounds[bound];
+                }
+                for (line = 0; line < num_lines; line++) VARY__PREFETCH(pool + (size_t)first * max_length + line * WORDS_PER_LINE);
+            }
+        }
+        for (i = 0; i < count; i++) {
+            const uint32_t operator_code = vary__apply(tables, seed, generation, slot + i, operators[i],
+                                                       pool + (size_t)rows[i][0] * max_length, pool + (size_t)rows[i][1] * max_length,
+                                                       max_length, words_out + (start + i) * max_length);
+            if (operators_out) operators_out[start + i] = (uint8_t)operator_code;
+            if (parents_out) {
+                const int has_second = operator_code == VARY_OPERATOR_ALTERNATION || operator_code == VARY_OPERATOR_CROSSOVER;
+                parents_out[2 * (start + i)] = rows[i][0];
+                parents_out[2 * (start + i) + 1] = has_second ? (int64_t)rows[i][1] : -1;
+            }
+        }
+    }
+    return VARY_SUCCESS;
+}
+
+VaryResult vary_draw_indices(uint64_t seed, uint32_t generation, uint32_t stream, uint32_t first_slot, size_t num_slots,
+                             uint32_t bound, int64_t* indices_out) {
+    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    size_t i;
+    if (bound == 0 || bound > VARY_MAX_ROWS || !vary__are_slots(first_slot, num_slots)) VARY__FAIL(VARY_ERROR_INVALID_RANGE);
+    for (i = 0; i < num_slots; i++) {
+        uint32_t block[4];
+        block[0] = generation;
+        block[1] = first_slot + (uint32_t)i;
+        block[2] = 0;
+        block[3] = stream;
+        vary_philox(key, block, block);
+        indices_out[i] = vary__scale_64(block[0], block[1], bound);
+    }
+    return VARY_SUCCESS;
+}
+
+#endif /* VARY_IMPLEMENTATION */

@@ -1,0 +1,70 @@
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+
+cdef extern from "vary.h" nogil:
+    ctypedef enum VaryResult:
+        VARY_SUCCESS
+        VARY_ERROR_INVALID_WEIGHT
+        VARY_ERROR_INVALID_ENTRY
+        VARY_ERROR_EMPTY_VOCABULARY
+        VARY_ERROR_INVALID_STACKS
+
+    enum:
+        VARY_NUM_OPERATORS
+        VARY_NUM_STREAMS
+        VARY_MAX_ENTRIES
+        VARY_MAX_ROWS
+        VARY_MAX_LENGTH
+        VARY_DRAW_LITERAL
+        VARY_DRAW_GAUSSIAN
+        VARY_DRAW_UNIFORM
+        VARY_DRAW_INTEGER
+
+    ctypedef struct VaryEntry:
+        uint64_t word
+        double weight
+        double params[2]
+        uint32_t draw
+
+    ctypedef struct VaryOptions:
+        double operator_weights[5]
+        double umad_addition_rate
+        double umad_deletion_rate
+        double alternation_rate
+        double alignment_deviation
+        double perturbation_rate
+        double perturbation_relative
+        double perturbation_absolute
+        double replacement_rate
+        uint32_t initial_min_length
+        uint32_t initial_max_length
+        uint64_t float_stacks
+        uint64_t unsigned_stacks
+        uint64_t signed_stacks
+
+    ctypedef struct VaryTables:
+        pass
+
+    const char* vary_result_to_string(VaryResult result)
+    const char* vary_operator_to_string(uint32_t operator_code)
+    VaryResult vary_tables_size(size_t num_entries, size_t* num_bytes_out)
+    VaryResult vary_init(
+        const VaryEntry* entries, size_t num_entries, const VaryOptions* options, void* memory, size_t memory_bytes,
+        const VaryTables** tables_out,
+    )
+    VaryResult vary_random_programs(
+        const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot, size_t num_programs,
+        uint32_t max_length, uint64_t* words_out,
+    )
+    VaryResult vary_offspring(
+        const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot, size_t num_offspring,
+        const uint64_t* pool, size_t num_rows, uint32_t max_length, uint64_t* words_out, int64_t* parents_out,
+        uint8_t* operators_out,
+    )
+    uint32_t vary_program_length(const uint64_t* words, uint32_t max_length)
+    void vary_philox(const uint32_t* key, const uint32_t* counter, uint32_t* block_out)
+    VaryResult vary_draw_indices(
+        uint64_t seed, uint32_t generation, uint32_t stream, uint32_t first_slot, size_t num_slots, uint32_t bound,
+        int64_t* indices_out,
+    )
+    float vary_gaussian(uint32_t bits)

@@ -1,0 +1,315 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=True
+"""Variation of programs: random programs and offspring, batches of rows of instruction words at a time.
+
+Owns the passage between NumPy arrays and csrc/vary.h, whose opening comment defines rows, operators and randomness. Knows
+nothing of what a word means, of archives or of configs. Batch calls release the GIL; a `Variation` never changes, so any number
+of threads may share one.
+"""
+
+from enum import IntEnum
+from operator import index
+
+import numpy as np
+
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+
+cdef extern from *:
+    """
+    #define VARY_IMPLEMENTATION
+    #include "vary.h"
+    """
+
+
+class Draw(IntEnum):
+    """How the payload of a drawn word is made; `params` are two numbers of its vocabulary entry."""
+
+    LITERAL = VARY_DRAW_LITERAL
+    """The word as it stands; `params` are not used."""
+    GAUSSIAN = VARY_DRAW_GAUSSIAN
+    """f32 constant of mean `params[0]` and standard deviation `params[1]`."""
+    UNIFORM = VARY_DRAW_UNIFORM
+    """f32 constant, even between `params[0]` and `params[1]`."""
+    INTEGER = VARY_DRAW_INTEGER
+    """Integer, even in `params[0] <= x < params[1]`."""
+
+
+OPERATORS = tuple(vary_operator_to_string(code).decode() for code in range(VARY_NUM_OPERATORS))
+"""Names of the operators by their code."""
+
+_RATES = {  # option: (lowest, highest, lowest is allowed)
+    "umad_addition_rate": (0.0, 1.0, False),
+    "umad_deletion_rate": (0.0, 1.0, True),
+    "alternation_rate": (0.0, 1.0, False),
+    "alignment_deviation": (0.0, 1e9, True),
+    "perturbation_rate": (0.0, 1.0, False),
+    "perturbation_relative": (0.0, 1e9, True),
+    "perturbation_absolute": (0.0, 3e38, True),
+    "replacement_rate": (0.0, 1.0, False),
+}
+
+
+cdef class Variation:
+    """Operators over one vocabulary.
+
+    Args:
+        words: `(num_entries,)` uint64, what a new word can be; never a RETURN.
+        weights: `(num_entries,)` float64, how often each is drawn; they need not sum to one.
+        draws: `(num_entries,)` uint32, a `Draw` for each.
+        params: `(num_entries, 2)` float64, parameters of the draws.
+        options: any object with these attributes, which the opening comments of vary.h explain:
+            `operator_weights` (one number for each of `OPERATORS`), `umad_addition_rate`, `umad_deletion_rate`,
+            `alternation_rate`, `alignment_deviation`, `perturbation_rate`, `perturbation_relative`,
+            `perturbation_absolute`, `replacement_rate`, `initial_min_length`, `initial_max_length`, and the bit masks
+            `float_stacks`, `unsigned_stacks`, `signed_stacks` of stacks by the type of their constants.
+
+    Raises:
+        ValueError: an array has another shape, or an entry or option is out of its range; the message names it.
+    """
+
+    cdef void* _memory
+    cdef const VaryTables* _tables
+    cdef readonly int initial_max_length
+
+    def __cinit__(self, words, weights, draws, params, options):
+        cdef VaryOptions native
+        cdef size_t num_bytes, num_entries
+        cdef const VaryEntry[::1] view
+        entries = _entries(words, weights, draws, params)
+        _fill_options(options, &native)
+        if len(entries) == 0:
+            raise ValueError("vocabulary: has no entry, expected at least one")
+        if len(entries) > VARY_MAX_ENTRIES:
+            raise ValueError(f"vocabulary: {len(entries)} entries, expected at most {VARY_MAX_ENTRIES}")
+        view = entries
+        num_entries = len(entries)
+        _check(vary_tables_size(num_entries, &num_bytes), "vocabulary")
+        self._memory = PyMem_Malloc(num_bytes)
+        if self._memory == NULL:
+            raise MemoryError
+        self.initial_max_length = native.initial_max_length
+        cdef VaryResult result = vary_init(&view[0], num_entries, &native, self._memory, num_bytes, &self._tables)
+        if result in (VARY_ERROR_INVALID_ENTRY, VARY_ERROR_INVALID_WEIGHT):
+            _check_entries(view, &native, self._memory, num_bytes)
+        _check(result, "vocabulary" if result == VARY_ERROR_EMPTY_VOCABULARY else "options")
+
+    def __dealloc__(self):
+        PyMem_Free(self._memory)
+
+    def random_programs(self, seed, generation, first_slot, num_programs, max_length):
+        """Random programs for the slots `first_slot` and following, `(num_programs, max_length)` uint64.
+
+        Raises:
+            ValueError: a number is out of its range, or initial programs do not fit into `max_length`.
+        """
+        cdef uint64_t key = _integer("seed", seed, 0, 2**64 - 1)
+        cdef uint32_t native_generation = _integer("generation", generation, 0, 2**32 - 1)
+        cdef uint32_t slot = _integer("first_slot", first_slot, 0, 2**32 - 1)
+        cdef size_t count = _integer("num_programs", num_programs, 0, 2**32 - first_slot)
+        cdef uint32_t length = _integer("max_length", max_length, 1, VARY_MAX_LENGTH)
+        cdef VaryResult result
+        if self.initial_max_length > length:
+            raise ValueError(
+                f"initial_max_length: initial programs of up to {self.initial_max_length} words do not fit into a max_length of {length}"
+            )
+        words = np.empty((count, length), np.uint64)
+        cdef uint64_t[:, ::1] words_view = words
+        if count:
+            with nogil:
+                result = vary_random_programs(self._tables, key, native_generation, slot, count, length, &words_view[0, 0])
+            _check(result, "random_programs")
+        return words
+
+    def offspring(self, seed, generation, first_slot, num_offspring, pool):
+        """Offspring of a pool of programs for the slots `first_slot` and following.
+
+        Args:
+            pool: `(num_rows, max_length)` uint64, programs; offspring are rows of the same width.
+
+        Returns:
+            words: `(num_offspring, max_length)` uint64.
+            parents: `(num_offspring, 2)` int64, rows of the pool; the second is -1 where the operator has one parent.
+            operators: `(num_offspring,)` uint8, codes of `OPERATORS`: the one that was applied.
+
+        Raises:
+            ValueError: the pool is empty or no such array, or a number is out of its range.
+        """
+        cdef uint64_t key = _integer("seed", seed, 0, 2**64 - 1)
+        cdef uint32_t native_generation = _integer("generation", generation, 0, 2**32 - 1)
+        cdef uint32_t slot = _integer("first_slot", first_slot, 0, 2**32 - 1)
+        cdef size_t count = _integer("num_offspring", num_offspring, 0, 2**32 - first_slot)
+        cdef const uint64_t[:, ::1] pool_view = _rows("pool", pool)
+        cdef size_t num_rows = pool_view.shape[0]
+        cdef uint32_t length
+        cdef VaryResult result
+        if num_rows == 0:
+            raise ValueError("pool: is empty, expected at least one program to breed from")
+        if num_rows > VARY_MAX_ROWS:
+            raise ValueError(f"pool: {num_rows} programs, expected at most {VARY_MAX_ROWS}")
+        length = pool_view.shape[1]
+        words = np.empty((count, length), np.uint64)
+        parents = np.empty((count, 2), np.int64)
+        operators = np.empty(count, np.uint8)
+        cdef uint64_t[:, ::1] words_view = words
+        cdef int64_t[:, ::1] parents_view = parents
+        cdef uint8_t[::1] operators_view = operators
+        if count:
+            with nogil:
+                result = vary_offspring(
+                    self._tables, key, native_generation, slot, count, &pool_view[0, 0], num_rows, length,
+                    &words_view[0, 0], &parents_view[0, 0], &operators_view[0],
+                )
+            _check(result, "offspring")
+        return words, parents, operators
+
+
+def program_lengths(words):
+    """Words before the first RETURN of each row (all, where there is none): `(num_rows, max_length)` uint64 to `(num_rows,)` int64."""
+    cdef const uint64_t[:, ::1] rows = _rows("words", words)
+    cdef Py_ssize_t row
+    lengths = np.empty(rows.shape[0], np.int64)
+    cdef int64_t[::1] lengths_view = lengths
+    with nogil:
+        for row in range(rows.shape[0]):
+            lengths_view[row] = vary_program_length(&rows[row, 0], <uint32_t>rows.shape[1])
+    return lengths
+
+
+def philox(key, counter):
+    """One block of Philox 4x32-10: a 64-bit key and four 32-bit numbers to four 32-bit numbers."""
+    cdef uint64_t native_key = _integer("key", key, 0, 2**64 - 1)
+    cdef uint32_t keys[2]
+    cdef uint32_t block[4]
+    keys[0] = <uint32_t>native_key
+    keys[1] = <uint32_t>(native_key >> 32)
+    block[0], block[1], block[2], block[3] = [_integer("counter", number, 0, 2**32 - 1) for number in counter]
+    vary_philox(keys, block, block)
+    return block[0], block[1], block[2], block[3]
+
+
+def draw_indices(seed, generation, stream, first_slot, num_slots, bound):
+    """Per slot an index, even in [0, bound), from one stream of random numbers; stream 0 draws the first parents.
+
+    Returns:
+        `(num_slots,)` int64.
+    """
+    cdef uint64_t key = _integer("seed", seed, 0, 2**64 - 1)
+    cdef uint32_t native_generation = _integer("generation", generation, 0, 2**32 - 1)
+    cdef uint32_t native_stream = _integer("stream", stream, 0, VARY_NUM_STREAMS - 1)
+    cdef uint32_t slot = _integer("first_slot", first_slot, 0, 2**32 - 1)
+    cdef size_t count = _integer("num_slots", num_slots, 0, 2**32 - first_slot)
+    cdef uint32_t native_bound = _integer("bound", bound, 1, VARY_MAX_ROWS)
+    cdef VaryResult result
+    indices = np.empty(count, np.int64)
+    cdef int64_t[::1] indices_view = indices
+    if count:
+        with nogil:
+            result = vary_draw_indices(key, native_generation, native_stream, slot, count, native_bound, &indices_view[0])
+        _check(result, "draw_indices")
+    return indices
+
+
+def gaussian(bits):
+    """The standard Gaussian that each 32 random bits give: `(n,)` uint32 to `(n,)` float32."""
+    cdef const uint32_t[::1] bits_view = np.ascontiguousarray(bits, np.uint32)
+    cdef Py_ssize_t i
+    values = np.empty(bits_view.shape[0], np.float32)
+    cdef float[::1] values_view = values
+    with nogil:
+        for i in range(bits_view.shape[0]):
+            values_view[i] = vary_gaussian(bits_view[i])
+    return values
+
+
+# The layout of VaryEntry.
+_ENTRY = np.dtype([("word", "u8"), ("weight", "f8"), ("params", "f8", (2,)), ("draw", "u4")], align=True)
+
+
+cdef _entries(words, weights, draws, params):
+    words = np.asarray(words)
+    entries = np.zeros(len(words), _ENTRY)
+    for name, values, dtype, shape in (
+        ("word", words, np.uint64, (len(words),)),
+        ("weight", weights, np.float64, (len(words),)),
+        ("draw", draws, np.uint32, (len(words),)),
+        ("params", params, np.float64, (len(words), 2)),
+    ):
+        values = np.asarray(values)
+        if values.shape != shape or not np.can_cast(values.dtype, dtype, "same_kind"):
+            raise ValueError(f"vocabulary {name}: expected {np.dtype(dtype)} of shape {shape}, got {values.dtype} of shape {values.shape}")
+        entries[name] = values
+    return entries
+
+
+cdef _fill_options(options, VaryOptions* native):
+    weights = tuple(options.operator_weights)
+    if len(weights) != VARY_NUM_OPERATORS or not all(0 <= weight < 1e300 for weight in weights) or not any(weights):
+        raise ValueError(
+            f"operator_weights: {weights}, expected a number of at least 0 for each of {', '.join(OPERATORS)}, one of them above 0"
+        )
+    for code in range(VARY_NUM_OPERATORS):
+        native.operator_weights[code] = weights[code]
+    rates = {name: _rate(name, getattr(options, name)) for name in _RATES}
+    if rates["perturbation_relative"] == 0 and rates["perturbation_absolute"] == 0:
+        raise ValueError("perturbation_relative, perturbation_absolute: both are 0, expected at least one above 0")
+    native.umad_addition_rate = rates["umad_addition_rate"]
+    native.umad_deletion_rate = rates["umad_deletion_rate"]
+    native.alternation_rate = rates["alternation_rate"]
+    native.alignment_deviation = rates["alignment_deviation"]
+    native.perturbation_rate = rates["perturbation_rate"]
+    native.perturbation_relative = rates["perturbation_relative"]
+    native.perturbation_absolute = rates["perturbation_absolute"]
+    native.replacement_rate = rates["replacement_rate"]
+    native.initial_max_length = _integer("initial_max_length", options.initial_max_length, 0, VARY_MAX_LENGTH)
+    native.initial_min_length = _integer("initial_min_length", options.initial_min_length, 0, native.initial_max_length)
+    native.float_stacks = _integer("float_stacks", options.float_stacks, 0, 2**64 - 1)
+    native.unsigned_stacks = _integer("unsigned_stacks", options.unsigned_stacks, 0, 2**64 - 1)
+    native.signed_stacks = _integer("signed_stacks", options.signed_stacks, 0, 2**64 - 1)
+
+
+cdef _check_entries(const VaryEntry[::1] entries, const VaryOptions* options, void* memory, size_t memory_bytes):
+    """Raises for the first entry that is not accepted by itself."""
+    cdef const VaryTables* tables
+    cdef VaryEntry entry
+    cdef VaryResult result
+    for i in range(entries.shape[0]):
+        entry = entries[i]
+        result = vary_init(&entry, 1, options, memory, memory_bytes, &tables)
+        if result == VARY_ERROR_INVALID_WEIGHT:
+            raise ValueError(f"vocabulary entry {i}: weight {entry.weight}, expected a finite number of at least 0")
+        if result == VARY_ERROR_INVALID_ENTRY:
+            draw = Draw(entry.draw).name if entry.draw in tuple(Draw) else entry.draw
+            raise ValueError(
+                f"vocabulary entry {i}: word {entry.word:#018x} with draw {draw} and params ({entry.params[0]}, {entry.params[1]}); "
+                "expected a word other than RETURN, GAUSSIAN (mean, deviation) or UNIFORM (low, high) for f32 constants only, "
+                "INTEGER (low, high) for others, finite throughout"
+            )
+
+
+cdef _rate(name, value):
+    lowest, highest, lowest_allowed = _RATES[name]
+    if not (lowest < value <= highest or (lowest_allowed and value == lowest)):
+        raise ValueError(f"{name}: {value}, expected a number {'from' if lowest_allowed else 'above'} {lowest:g} to {highest:g}")
+    return value
+
+
+cdef _integer(name, value, lowest, highest):
+    value = index(value)
+    if not lowest <= value <= highest:
+        raise ValueError(f"{name}: {value}, expected an integer from {lowest} to {highest}")
+    return value
+
+
+cdef _rows(name, rows):
+    rows = np.asarray(rows)
+    if rows.dtype != np.uint64 or rows.ndim != 2 or not 1 <= rows.shape[1] <= VARY_MAX_LENGTH:
+        raise ValueError(f"{name}: expected uint64 of shape (rows, max_length), got {rows.dtype} of shape {rows.shape}")
+    return np.ascontiguousarray(rows)
+
+
+cdef _check(VaryResult result, what):
+    if result == VARY_ERROR_EMPTY_VOCABULARY:
+        raise ValueError("vocabulary: no word has a weight above 0")
+    if result == VARY_ERROR_INVALID_STACKS:
+        raise ValueError("float_stacks, unsigned_stacks, signed_stacks: a stack is in more than one of them")
+    if result != VARY_SUCCESS:
+        raise ValueError(f"{what}: {vary_result_to_string(result).decode()}")
