@@ -11,6 +11,8 @@ import importlib.util
 import inspect
 import sys
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -164,8 +166,8 @@ def load_task(folder: Path, options: dict) -> Task:
         sys.modules[package] = module
     try:
         module = importlib.import_module(f"{package}.task")
-    except Exception as error:  # whatever the user's file raises is the user's to mend
-        raise UserError(f"{error_place(error, folder) or path}: does not import: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:  # whatever the user's file raises is the user's to mend
+        raise UserError(f"{_error_place(error, folder) or path}: does not import: {type(error).__name__}: {error}") from error
     classes = [
         value
         for value in vars(module).values()
@@ -182,10 +184,12 @@ def load_task(folder: Path, options: dict) -> Task:
         accepted = ", ".join(inspect.signature(task_class).parameters) or "none"
         raise UserError(f"task_options: {error}; {task_class.__name__} takes: {accepted}") from error
     try:
-        task = task_class(**options)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"task_options: {task_class.__name__}: {error}") from error
-    return task
+        return task_class(**options)
+    except UserError:
+        raise
+    except Exception as error:
+        call = f"{task_class.__name__}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
+        raise UserError(f"{_error_place(error, folder) or path}: {call} raised {type(error).__name__}: {error}") from error
 
 
 def task_digest(folder: Path) -> str:
@@ -198,11 +202,24 @@ def task_digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
+@contextmanager
+def task_errors(task_class: type[Task], method: str) -> Iterator[None]:
+    """Reports whatever a task's own code raises at its place in the task's file, as the user's error that it is."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        code = getattr(task_class, method).__code__
+        place = _error_place(error, Path(_place(task_class)).parent) or f"{code.co_filename}:{code.co_firstlineno}"
+        raise UserError(f"{place}: {method}() raised {type(error).__name__}: {error}") from error
+
+
 def point_arrays(task: Task, points: dict[str, np.ndarray], method: str) -> tuple[list[np.ndarray], int]:
     """The arrays of `points` in the order of `task.inputs`, each of its type, and the number of points.
 
     Raises:
-        UserError: an input is missing or unknown, or the lengths differ.
+        UserError: an input is missing or unknown or no number, the lengths differ, or there is no point.
     """
     place = f"{_place(type(task))}: {method}"
     if not isinstance(points, dict) or set(points) != set(task.inputs):
@@ -210,12 +227,17 @@ def point_arrays(task: Task, points: dict[str, np.ndarray], method: str) -> tupl
         raise UserError(f"{place}: must return a dict of exactly {', '.join(task.inputs)}; got {given}")
     arrays = []
     for name, type_name in task.inputs.items():
-        array = np.ascontiguousarray(points[name], dtype=_TYPES[type_name])
+        try:
+            array = np.ascontiguousarray(points[name], dtype=_TYPES[type_name])
+        except (TypeError, ValueError) as error:
+            raise UserError(f"{place}: '{name}' is no array of {type_name}: {error}") from error
         arrays.append(array if np.ndim(points[name]) else array.reshape(()))
     lengths = {a.shape[0] for a in arrays if a.ndim == 1}
     if any(a.ndim > 1 for a in arrays) or len(lengths) != 1:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in zip(task.inputs, arrays, strict=True))
         raise UserError(f"{place}: inputs are scalars or of one shape (num_points,), at least one of them an array; got {shapes}")
+    if lengths == {0}:
+        raise UserError(f"{place}: gives no points")
     return arrays, lengths.pop()
 
 
@@ -223,20 +245,24 @@ def target_array(task: Task, num_points: int) -> np.ndarray:
     """The targets of a task with a reduction, `(num_outputs, num_points)` float32.
 
     Raises:
-        UserError: an output is missing or unknown, or a length is not that of the points.
+        UserError: an output is missing or unknown or no number, or a length is not that of the points.
     """
     place = f"{_place(type(task))}: targets()"
-    targets = task.targets()
+    with task_errors(type(task), "targets"):
+        targets = task.targets()
     if not isinstance(targets, dict) or set(targets) != set(task.outputs):
         raise UserError(f"{place}: must return a dict of exactly {', '.join(task.outputs)}")
-    arrays = [np.asarray(targets[name], dtype=np.float32) for name in task.outputs]
+    try:
+        arrays = [np.asarray(targets[name], dtype=np.float32) for name in task.outputs]
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{place}: a target is no array of f32: {error}") from error
     for name, array in zip(task.outputs, arrays, strict=True):
         if array.shape != (num_points,):
             raise UserError(f"{place}: '{name}' has shape {array.shape}, the points have ({num_points},)")
     return np.ascontiguousarray(np.stack(arrays))
 
 
-def error_place(error: BaseException, folder: Path) -> str | None:
+def _error_place(error: BaseException, folder: Path) -> str | None:
     """`file:line` of the deepest frame of the error's traceback that lies in `folder`, or None."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
@@ -255,14 +281,14 @@ def _check_declarations(task_class: type[Task], path: Path) -> None:
         if not isinstance(declared, dict) or not declared:
             raise UserError(f"{path}: {task_class.__name__}.{attribute} must be a dict of name -> type, and not empty")
         for name, type_name in declared.items():
-            if type_name not in _TYPES:
+            if not isinstance(name, str) or type_name not in tuple(_TYPES):
                 raise UserError(
-                    f"{path}: {task_class.__name__}.{attribute}['{name}'] is {type_name!r}, must be one of: {', '.join(_TYPES)}"
+                    f"{path}: {task_class.__name__}.{attribute}[{name!r}] is {type_name!r}, must be one of: {', '.join(_TYPES)}"
                 )
     if not isinstance(task_class.measures, dict) or not task_class.measures:
         raise UserError(f"{path}: {task_class.__name__}.measures must be a dict of name -> (low, high), and not empty")
     for name, bounds in task_class.measures.items():
-        if not (isinstance(bounds, tuple) and len(bounds) == 2 and np.all(np.isfinite(bounds)) and bounds[0] < bounds[1]):
+        if not _is_range(bounds):
             raise UserError(f"{path}: {task_class.__name__}.measures['{name}'] is {bounds!r}, must be (low, high) with low < high")
     if task_class.reduction is not None and task_class.reduction not in REDUCTIONS:
         raise UserError(
@@ -270,6 +296,12 @@ def _check_declarations(task_class: type[Task], path: Path) -> None:
         )
     if task_class.reduction is not None and set(task_class.outputs.values()) != {"f32"}:
         raise UserError(f"{path}: {task_class.__name__}.reduction needs outputs of type f32")
+
+
+def _is_range(bounds: object) -> bool:
+    if not (isinstance(bounds, tuple) and len(bounds) == 2 and all(isinstance(bound, (int, float)) for bound in bounds)):
+        return False
+    return bool(np.isfinite(bounds).all()) and bounds[0] < bounds[1]
 
 
 def _place(task_class: type) -> str:

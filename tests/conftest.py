@@ -7,10 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
 import yaml
 
 REPOSITORY = Path(__file__).parent.parent
+# The same examples in every run, and none fails for being slow on a busy machine.
+hypothesis.settings.register_profile("evo", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("evo")
+
 PLANE = Path(__file__).parent / "data" / "plane"
 
 

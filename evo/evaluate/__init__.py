@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
 from evo.errors import UserError
-from evo.task import Programs, Scores, Task, error_place
+from evo.task import Programs, Scores, Task, task_errors
 
 
 class Status(IntEnum):
@@ -58,21 +57,15 @@ def score_batch(task: Task, outputs, num_instructions: np.ndarray) -> Evaluation
     Raises:
         UserError: `score` raises, or returns other shapes than documented.
     """
-    folder, place = _task_place(task)
-    try:
-        with np.errstate(all="ignore"):
-            scores = task.score(outputs, Programs(num_instructions))
-    except UserError:
-        raise
-    except Exception as error:  # the task is the user's code: its failure is reported at its place, not as ours
-        raise UserError(
-            f"{error_place(error, folder) or place}: score() raised {type(error).__name__}: {error}"
-        ) from error
+    code = type(task).score.__code__
+    place = f"{code.co_filename}:{code.co_firstlineno}"
     batch_size = len(num_instructions)
-    if not isinstance(scores, Scores):
-        raise UserError(f"{place}: score() must return evo.Scores, got {type(scores).__name__}")
-    objective = np.asarray(scores.objective, dtype=np.float64)
-    measures = np.asarray(scores.measures, dtype=np.float64)
+    with np.errstate(all="ignore"), task_errors(type(task), "score"):
+        scores = task.score(outputs, Programs(num_instructions))
+        if not isinstance(scores, Scores):
+            raise UserError(f"{place}: score() must return evo.Scores, got {type(scores).__name__}")
+        objective = np.asarray(scores.objective, dtype=np.float64)
+        measures = np.asarray(scores.measures, dtype=np.float64)
     if objective.shape != (batch_size,) or measures.shape != (batch_size, len(task.measures)):
         raise UserError(
             f"{place}: score() must return objective of shape ({batch_size},) and measures of shape "
@@ -84,8 +77,3 @@ def score_batch(task: Task, outputs, num_instructions: np.ndarray) -> Evaluation
         objective=np.where(finite, objective, np.nan),
         measures=np.where(finite[:, None], measures, np.nan),
     )
-
-
-def _task_place(task: Task) -> tuple[Path, str]:
-    code = type(task).score.__code__
-    return Path(code.co_filename).parent, f"{code.co_filename}:{code.co_firstlineno}"

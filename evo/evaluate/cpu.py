@@ -16,7 +16,7 @@ from evo.errors import UserError
 from evo.evaluate import Evaluation, score_batch
 from evo.native.ptx_vm import VirtualMachine
 from evo.program import Language
-from evo.task import Regression, Task, point_arrays, target_array
+from evo.task import Regression, Task, point_arrays, target_array, task_errors
 
 # Programs a chunk: outputs of 32 programs at 4,096 points and two outputs are 1 MiB, which stays in the L2 cache
 # between evaluation and scoring.
@@ -33,14 +33,16 @@ class CpuEvaluator:
         level: SIMD level of the virtual machine, or None for the best that this CPU has; results are the same.
 
     Raises:
-        UserError: the task's points or targets are malformed.
+        UserError: the task's points or targets are malformed, or raise.
     """
 
     def __init__(self, language: Language, task: Task, num_threads: int | None = None, level: str | None = None):
         self._language = language
         self._task = task
         self._machine = VirtualMachine(language.lowering, level)
-        self._inputs, self._num_points = self._point_arrays(task.points(), "points()")
+        with task_errors(type(task), "points"):
+            points = task.points()
+        self._inputs, self._num_points = self._point_arrays(points, "points()")
         self._targets = target_array(task, self._num_points) if task.reduction else None
         self.num_threads = num_threads or len(os.sched_getaffinity(0))
         self._pool = ThreadPoolExecutor(self.num_threads, thread_name_prefix="evaluate") if self.num_threads > 1 else None

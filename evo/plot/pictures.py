@@ -12,6 +12,7 @@ from PIL import Image
 
 from evo.run import Problem, Run
 from evo.search.archive import elites_by_cell
+from evo.task import task_errors
 
 THUMBNAIL_SIZE = 56  # pixels a cell of the contact sheet
 BEST_SIZE = 768  # pixels
@@ -28,12 +29,18 @@ _BACKGROUND = (24, 24, 28)
 
 def render(problem: Problem, words: np.ndarray, size: int, t: float) -> np.ndarray:
     """`(batch_size, size, size, 3)` uint8 pictures of `(batch_size, max_length)` programs at time t."""
-    points = problem.task.picture_points(size, t)
+    with task_errors(type(problem.task), "picture_points"):
+        points = problem.task.picture_points(size, t)
     parts = []
     for start in range(0, len(words), _BATCH_SIZE):
-        outputs = problem.evaluator.outputs(words[start : start + _BATCH_SIZE], points)
-        with np.errstate(all="ignore"):
-            parts.append(problem.task.picture(outputs, size))
+        batch = words[start : start + _BATCH_SIZE]
+        outputs = problem.evaluator.outputs(batch, points)
+        with np.errstate(all="ignore"), task_errors(type(problem.task), "picture"):
+            drawn = np.asarray(problem.task.picture(outputs, size))
+            shape = (len(batch), size, size, 3)
+            if drawn.shape != shape or drawn.dtype != np.uint8:
+                raise TypeError(f"must return {shape} uint8, got {drawn.shape} {drawn.dtype}")
+            parts.append(drawn)
     return np.concatenate(parts)
 
 

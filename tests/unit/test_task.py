@@ -1,0 +1,313 @@
+"""evo.task: whatever is wrong with a task's folder is one line with file and place; statistics agree with scipy."""
+
+import re
+
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from evo.errors import UserError
+from evo.task import Regression, Task, load_task, point_arrays, target_array, task_digest, task_errors
+
+GOOD = """\
+import numpy as np
+import evo
+
+class Line(evo.Task):
+    inputs = {"x": "f32"}
+    outputs = {"y": "f32"}
+    measures = {"size": (0.0, 1.0)}
+
+    def __init__(self, slope: float = 1.0):
+        self.slope = slope
+"""
+
+
+def refusal(folder, options=None) -> str:
+    with pytest.raises(UserError) as caught:
+        load_task(folder, options or {})
+    return str(caught.value)
+
+
+def with_line(old: str, new: str) -> str:
+    assert old in GOOD
+    return GOOD.replace(old, new)
+
+
+def test_a_task_is_made_with_its_options(make_task):
+    task = load_task(make_task(GOOD), {"slope": 2.5})
+    assert isinstance(task, Task)
+    assert (type(task).__name__, task.slope) == ("Line", 2.5)
+    assert not task.has_pictures()
+
+
+def test_a_task_may_import_its_neighbours_and_other_tasks_do_not_see_them(make_task):
+    first, second = (make_task("from .shared import SLOPE\n" + GOOD.replace("1.0):", "SLOPE):"), name) for name in ("one", "two"))
+    (first / "shared.py").write_text("SLOPE = 3.0\n")
+    (second / "shared.py").write_text("SLOPE = 4.0\n")
+    assert (load_task(first, {}).slope, load_task(second, {}).slope) == (3.0, 4.0)
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    assert refusal(tmp_path / "none") == f"{tmp_path}/none/task.py: no such file; a task is a folder with a task.py"
+
+
+@pytest.mark.parametrize(
+    "source, line, message",
+    [
+        ("import evo\n\ny = 2 3\n", 3, "does not import: SyntaxError: "),
+        ("import evo\n\nimport no_such_module\n", 3, "does not import: ModuleNotFoundError: No module named 'no_such_module'"),
+        ("from .neighbour import x\n", 1, "does not import: ModuleNotFoundError: "),
+        ("import evo\nprint(undefined)\n", 2, "does not import: NameError: name 'undefined' is not defined"),
+        ("import evo\ndef f():\n    return 1 / 0\nf()\n", 3, "does not import: ZeroDivisionError: division by zero"),
+        ("import sys\nsys.exit(7)\n", 2, "does not import: SystemExit: 7"),
+    ],
+)
+def test_a_file_that_does_not_import_is_named_with_its_line(make_task, source, line, message):
+    folder = make_task(source)
+    assert refusal(folder).startswith(f"{folder}/task.py:{line}: {message}")
+
+
+def test_an_error_in_a_neighbour_is_placed_there(make_task):
+    folder = make_task("from .shared import x\n")
+    (folder / "shared.py").write_text("a = 1\nx = a + 'b'\n")
+    assert refusal(folder).startswith(f"{folder}/shared.py:2: does not import: TypeError: ")
+
+
+@pytest.mark.parametrize(
+    "source, found",
+    [
+        ("import evo\n", "none"),
+        ("from evo import Task\n", "none"),
+        ("import evo\nclass B(evo.Task): pass\nclass A(evo.Task): pass\n", "A, B"),
+    ],
+)
+def test_a_file_without_exactly_one_task_is_refused_with_what_it_holds(make_task, source, found):
+    folder = make_task(source)
+    assert refusal(folder) == f"{folder}/task.py: must define exactly one class that derives from evo.Task, found: {found}"
+
+
+@pytest.mark.parametrize("attribute", ["inputs", "outputs"])
+@pytest.mark.parametrize(
+    "declared, message",
+    [
+        ("{}", "must be a dict of name -> type, and not empty"),
+        ("['x']", "must be a dict of name -> type, and not empty"),
+        ("{'x': 'f64'}", "['x'] is 'f64', must be one of: f32, u32, s32"),
+        ("{'x': ['f32']}", "['x'] is ['f32'], must be one of: f32, u32, s32"),
+        ("{1: 'f32'}", "[1]"),
+    ],
+)
+def test_bad_inputs_and_outputs_are_named(make_task, attribute, declared, message):
+    folder = make_task(with_line(f"{attribute} = {{", f"{attribute} = {declared}  # {{"))
+    assert refusal(folder).startswith(f"{folder}/task.py: Line.{attribute}")
+    assert message in refusal(folder)
+
+
+@pytest.mark.parametrize("declared", ["{}", "[('size', 0, 1)]", "None"])
+def test_measures_must_be_a_dict_of_ranges(make_task, declared):
+    folder = make_task(with_line("measures = {", f"measures = {declared}  # {{"))
+    assert refusal(folder) == f"{folder}/task.py: Line.measures must be a dict of name -> (low, high), and not empty"
+
+
+@pytest.mark.parametrize(
+    "bounds",
+    ["(1.0, 1.0)", "(2, 1)", "(0.0, float('inf'))", "(float('nan'), 1.0)", "(0, 1, 2)", "[0, 1]", "1.0", "('a', 'b')", "(None, 1)"],
+)
+def test_a_range_that_is_none_is_named(make_task, bounds):
+    folder = make_task(with_line("(0.0, 1.0)", bounds))
+    message = refusal(folder)
+    assert message.startswith(f"{folder}/task.py: Line.measures['size'] is ")
+    assert message.endswith("must be (low, high) with low < high")
+
+
+def test_an_unknown_reduction_is_refused_with_the_known_one(make_task):
+    folder = make_task(GOOD + "    reduction = 'mean'\n")
+    assert refusal(folder) == f"{folder}/task.py: Line.reduction is 'mean', must be None or one of: regression"
+
+
+def test_a_reduction_needs_f32_outputs(make_task):
+    folder = make_task(with_line('outputs = {"y": "f32"}', 'outputs = {"y": "u32"}\n    reduction = "regression"'))
+    assert refusal(folder) == f"{folder}/task.py: Line.reduction needs outputs of type f32"
+
+
+def test_options_that_the_task_does_not_take_are_refused_with_those_that_it_takes(make_task):
+    message = refusal(make_task(GOOD), {"speed": 1})
+    assert message.startswith("task_options: ")
+    assert "'speed'" in message and message.endswith("Line takes: slope")
+    message = refusal(make_task("import evo\nclass Bare(evo.Task):\n" + "\n".join(GOOD.splitlines()[4:7]), "bare"), {"speed": 1})
+    assert message.endswith("Bare takes: none")
+
+
+def test_an_option_that_the_task_refuses_is_reported_at_its_place(make_task):
+    folder = make_task(GOOD + "        if slope < 0:\n            raise ValueError('slope must not be negative')\n")
+    message = refusal(folder, {"slope": -1.0})
+    assert message == f"{folder}/task.py:12: Line(slope=-1.0) raised ValueError: slope must not be negative"
+
+
+def test_the_digest_changes_with_every_source_and_with_nothing_else(make_task):
+    folder = make_task(GOOD)
+    digest = task_digest(folder)
+    (folder / "README.md").write_text("words")
+    (folder / "__pycache__").mkdir(exist_ok=True)
+    (folder / "__pycache__" / "task.cpython-311.pyc").write_bytes(b"x")
+    assert task_digest(folder) == digest
+    seen = {digest}
+    for name, content in (("kernel.cu", "a"), ("kernel.cu", "b"), ("sub/deep.py", ""), ("sub/deep.py", "x"), ("task.py", GOOD + "\n")):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(content)
+        seen.add(task_digest(folder))
+    assert len(seen) == 6
+    (folder / "sub" / "deep.py").rename(folder / "sub" / "moved.py")
+    assert task_digest(folder) not in seen
+
+
+def test_the_digest_does_not_depend_on_where_the_folder_is(make_task):
+    assert task_digest(make_task(GOOD, "here")) == task_digest(make_task(GOOD, "there"))
+
+
+class Points(Task):
+    inputs = {"t": "f32", "n": "u32", "k": "s32"}
+    outputs = {"y": "f32", "z": "f32"}
+    measures = {"m": (0.0, 1.0)}
+    given = None
+
+    def targets(self):
+        if isinstance(self.given, Exception):
+            raise self.given
+        return self.given
+
+
+def test_points_come_in_the_order_and_types_of_the_inputs():
+    arrays, num_points = point_arrays(Points(), {"k": [-1, 2], "n": np.array([1, 2]), "t": 0.5}, "points()")
+    assert num_points == 2
+    assert [a.dtype for a in arrays] == [np.float32, np.uint32, np.int32]
+    assert [a.shape for a in arrays] == [(), (2,), (2,)]
+    assert arrays[2].tolist() == [-1, 2]
+
+
+@pytest.mark.parametrize(
+    "points, message",
+    [
+        (None, "must return a dict of exactly t, n, k; got NoneType"),
+        ([1, 2, 3], "must return a dict of exactly t, n, k; got list"),
+        ({"t": [0.0], "n": [1]}, "must return a dict of exactly t, n, k; got t, n"),
+        ({"t": [0.0], "n": [1], "k": [1], "x": [1]}, "must return a dict of exactly t, n, k; got t, n, k, x"),
+        ({"t": [0.0, 1.0], "n": [1], "k": 1}, "got t (2,), n (1,), k ()"),
+        ({"t": 0.0, "n": 1, "k": 1}, "got t (), n (), k ()"),
+        ({"t": [[0.0]], "n": [1], "k": [1]}, "got t (1, 1), n (1,), k (1,)"),
+        ({"t": ["a"], "n": [1], "k": [1]}, "'t' is no array of f32"),
+        ({"t": [[0.0], [1.0, 2.0]], "n": [1], "k": [1]}, "'t' is no array of f32"),
+        ({"t": [], "n": [], "k": []}, "gives no points"),
+    ],
+)
+def test_malformed_points_are_refused(points, message):
+    with pytest.raises(UserError) as caught:
+        point_arrays(Points(), points, "points()")
+    assert str(caught.value).startswith(f"{__file__}: points(): ")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "targets, message",
+    [
+        (None, "must return a dict of exactly y, z"),
+        ({"y": [1.0, 2.0]}, "must return a dict of exactly y, z"),
+        ({"y": [1.0, 2.0], "z": [1.0]}, "'z' has shape (1,), the points have (2,)"),
+        ({"y": [1.0, 2.0], "z": 1.0}, "'z' has shape (), the points have (2,)"),
+        ({"y": ["a", "b"], "z": [1.0, 2.0]}, "a target is no array of f32"),
+        (KeyError("gone"), "targets() raised KeyError: 'gone'"),
+    ],
+)
+def test_malformed_targets_are_refused(targets, message):
+    task = Points()
+    task.given = targets
+    with pytest.raises(UserError, match=re.escape(message)) as caught:
+        target_array(task, 2)
+    assert str(caught.value).startswith(__file__)
+
+
+def test_targets_come_in_the_order_of_the_outputs():
+    task = Points()
+    task.given = {"z": [3.0, 4.0], "y": [1.0, 2.0]}
+    array = target_array(task, 2)
+    assert array.dtype == np.float32 and array.flags.c_contiguous
+    assert array.tolist() == [[1.0, 2.0], [3.0, 4.0]]
+
+
+@pytest.mark.parametrize("method", ["points", "targets", "picture_points", "picture", "score"])
+def test_a_method_that_is_not_defined_is_named_with_the_file(method):
+    arguments = {"points": (), "targets": (), "picture_points": (8, 0.0), "picture": ({}, 8), "score": (None, None)}[method]
+
+    class Empty(Task):
+        pass
+
+    with pytest.raises(UserError, match=rf"{re.escape(__file__)}: class Empty .*{method}"):
+        getattr(Empty(), method)(*arguments)
+
+
+def test_an_error_of_a_task_keeps_the_line_at_which_it_was_raised():
+    class Raising(Task):
+        def points(self):
+            raise RuntimeError("here")
+
+    line = Raising.points.__code__.co_firstlineno + 1
+    with pytest.raises(UserError) as caught, task_errors(Raising, "points"):
+        Raising().points()
+    assert str(caught.value) == f"{__file__}:{line}: points() raised RuntimeError: here"
+
+
+def regression(y: np.ndarray, t: np.ndarray) -> Regression:
+    """The sums, taken point by point in Python: what an evaluator gives for outputs (batch_size, num_outputs, num_points)."""
+    finite = np.isfinite(y)
+    y, t = np.where(finite, y, 0.0), np.where(finite, np.broadcast_to(t, y.shape), 0.0)
+    return Regression(
+        num_points=np.full(y.shape[:2], float(y.shape[2])),
+        num_nonfinite=(~finite).sum(axis=2).astype(float),
+        sum_y=y.sum(axis=2),
+        sum_t=t.sum(axis=2),
+        sum_yy=(y * y).sum(axis=2),
+        sum_tt=(t * t).sum(axis=2),
+        sum_yt=(y * t).sum(axis=2),
+        sum_squared_error=((y - t) ** 2).sum(axis=2),
+        max_abs_error=abs(y - t).max(axis=2),
+    )
+
+
+values = st.floats(-100.0, 100.0).map(lambda value: round(value, 2))
+
+
+@given(hnp.arrays(np.float64, (2, 12), elements=values, unique=True))
+def test_regression_statistics_agree_with_scipy(data):
+    y, t = data
+    found = regression(y[None, None], t)
+    line = scipy.stats.linregress(y, t)
+    slope, intercept = found.linear_scaling
+    tolerance = {"rtol": 1e-6, "atol": 1e-6}
+    np.testing.assert_allclose(found.mse[0, 0], np.mean((y - t) ** 2), **tolerance)
+    np.testing.assert_allclose(found.r2[0, 0], 1 - np.sum((t - y) ** 2) / np.sum((t - t.mean()) ** 2), **tolerance)
+    np.testing.assert_allclose(found.correlation[0, 0], line.rvalue, **tolerance)
+    np.testing.assert_allclose(slope[0, 0], line.slope, **tolerance)
+    np.testing.assert_allclose(intercept[0, 0], line.intercept, **tolerance)
+
+
+def test_points_that_are_not_finite_are_left_out_of_the_statistics():
+    y, t = np.array([1.0, np.nan, 2.0, np.inf, 4.0]), np.array([1.5, 7.0, 1.0, 7.0, 5.0])
+    found, whole = regression(y[None, None], t), regression(y[[0, 2, 4]][None, None], t[[0, 2, 4]])
+    assert found.num_nonfinite[0, 0] == 2
+    for name in ("mse", "r2", "correlation"):
+        np.testing.assert_allclose(getattr(found, name), getattr(whole, name))
+    np.testing.assert_allclose(found.linear_scaling, whole.linear_scaling)
+
+
+def test_statistics_that_do_not_exist_are_nan_or_infinite_without_a_warning(recwarn):
+    constant = regression(np.ones((1, 1, 3)), np.array([1.0, 2.0, 3.0]))
+    assert np.isnan(constant.correlation[0, 0])
+    nothing = regression(np.full((1, 1, 3), np.nan), np.array([1.0, 2.0, 3.0]))
+    assert np.isnan(nothing.mse[0, 0])
+    flat_target = regression(np.array([[[1.0, 2.0]]]), np.array([2.0, 2.0]))
+    assert not np.isfinite(flat_target.r2[0, 0])
+    assert not recwarn.list
