@@ -1,0 +1,166 @@
+"""Declarations of csrc/stack_ptx.h, and the class that other native modules lower programs with.
+
+The C implementation is compiled into evo.native.stack_ptx alone; other modules reach it through the class.
+"""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+
+
+cdef extern from "stack_ptx.h":
+    ctypedef struct StackPtxInstruction:
+        pass
+
+    ctypedef enum StackPtxResult:
+        STACK_PTX_SUCCESS
+        STACK_PTX_ERROR_WRONG_TYPE_DISPATCH
+        STACK_PTX_ERROR_INSUFFICIENT_BUFFER
+        STACK_PTX_ERROR_INVALID_VALUE
+        STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE
+        STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN
+        STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS
+        STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS
+        STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS
+        STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS
+        STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS
+        STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS
+        STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS
+        STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS
+
+    ctypedef enum StackPtxMode:
+        STACK_PTX_MODE_LENIENT
+        STACK_PTX_MODE_STRICT
+
+    ctypedef enum StackPtxNodeKind:
+        STACK_PTX_NODE_INPUT
+        STACK_PTX_NODE_CONSTANT
+        STACK_PTX_NODE_SPECIAL
+        STACK_PTX_NODE_PTX
+
+    ctypedef struct StackPtxNode:
+        uint16_t kind
+        uint16_t stack_idx
+        uint16_t num_operands
+        uint16_t num_values
+        uint32_t payload
+        uint32_t first_operand
+        uint32_t first_value
+
+    const uint32_t STACK_PTX_NO_VALUE
+
+    ctypedef struct StackPtxLowered:
+        const StackPtxNode* nodes
+        const uint32_t* operands
+        const uint32_t* value_nodes
+        const uint16_t* value_stacks
+        const uint32_t* request_values
+        uint32_t num_nodes
+        uint32_t num_operands
+        uint32_t num_values
+        uint32_t num_requests
+        uint32_t num_instructions
+        StackPtxMode mode
+
+    ctypedef struct StackPtxLanguage:
+        pass
+
+    const int STACK_PTX_HASH_VERSION
+    const size_t STACK_PTX_MAIN_PROGRAM
+    const uint32_t STACK_PTX_FLAG_NO_VALUE_NUMBERING
+
+    ctypedef struct StackPtxArgTypeInfo:
+        pass
+
+    ctypedef struct StackPtxPtxInstructionDescriptor:
+        pass
+
+    ctypedef struct StackPtxSpecialRegisterDescriptor:
+        pass
+
+    ctypedef struct StackPtxStackInfo:
+        const char** ptx_instruction_strings
+        const StackPtxPtxInstructionDescriptor* ptx_instruction_descriptors
+        size_t num_ptx_instructions
+        const char** special_register_strings
+        const StackPtxSpecialRegisterDescriptor* special_register_descriptors
+        size_t num_special_registers
+        const char** stack_literal_prefixes
+        size_t num_stacks
+        const StackPtxArgTypeInfo* arg_type_info
+        size_t num_arg_types
+
+    ctypedef struct StackPtxRegister:
+        const char* name
+        uint16_t stack_idx
+
+    ctypedef struct StackPtxInstructionTraits:
+        pass
+
+    ctypedef struct StackPtxTraits:
+        const StackPtxInstructionTraits* instructions
+        const uint8_t* volatile_special_registers
+        const uint8_t* constant_types
+
+    ctypedef struct StackPtxLimits:
+        uint32_t stack_size
+        uint32_t max_nodes
+        uint32_t max_frame_depth
+        uint32_t store_size
+        uint32_t execution_limit
+
+    ctypedef struct StackPtxLanguageInfo:
+        const StackPtxStackInfo* stack_info
+        const StackPtxTraits* traits
+        StackPtxLimits limits
+        const StackPtxRegister* registers
+        size_t num_registers
+        const size_t* requests
+        size_t num_requests
+        const StackPtxInstruction** routines
+        const size_t* routine_lengths
+        size_t num_routines
+
+    ctypedef struct StackPtxPlace:
+        size_t routine_idx
+        size_t word_idx
+
+    ctypedef struct StackPtxHash:
+        uint64_t words[2]
+
+    const char* stack_ptx_result_to_string(StackPtxResult result) nogil
+    StackPtxResult stack_ptx_check_name(const char* name) nogil
+    StackPtxResult stack_ptx_language_size(const StackPtxLanguageInfo* info, size_t* bytes_out) nogil
+    StackPtxResult stack_ptx_language_init(
+        const StackPtxLanguageInfo* info, void* memory, size_t memory_bytes, const StackPtxLanguage** language_out
+    ) nogil
+    StackPtxResult stack_ptx_workspace_size(const StackPtxLanguage* language, size_t* bytes_out) nogil
+    StackPtxResult stack_ptx_lower(
+        const StackPtxLanguage* language, StackPtxMode mode, uint32_t flags, const StackPtxInstruction* words,
+        size_t num_words, void* workspace, size_t workspace_bytes, StackPtxLowered* lowered_out, StackPtxPlace* place_out
+    ) nogil
+    StackPtxResult stack_ptx_emit(
+        const StackPtxLanguage* language, const StackPtxLowered* lowered, void* workspace, size_t workspace_bytes,
+        char* buffer, size_t buffer_size, size_t* bytes_written_out
+    ) nogil
+    StackPtxResult stack_ptx_hash(
+        const StackPtxLanguage* language, const StackPtxLowered* lowered, void* workspace, size_t workspace_bytes,
+        StackPtxHash* hash_out
+    ) nogil
+
+
+cdef class Lowering:
+    cdef readonly object instruction_set
+    cdef readonly tuple registers      # (name, stack index) pairs
+    cdef readonly tuple requests       # register indices
+    cdef readonly object limits
+    cdef readonly tuple routines       # read-only uint64 arrays
+    cdef const StackPtxLanguage* language
+    cdef readonly size_t workspace_bytes
+    cdef list owned                    # keeps alive what `language` points to
+    cdef list idle_workspaces
+
+    # Lowers one program in lenient mode, with value numbering, into a workspace of workspace_bytes that one thread uses at a
+    # time; it may have any contents. The arrays of `lowered_out` lie in it. It cannot fail.
+    cdef void lower_program(
+        self, const uint64_t* words, size_t num_words, void* workspace, StackPtxLowered* lowered_out
+    ) noexcept nogil

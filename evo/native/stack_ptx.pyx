@@ -1,0 +1,419 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False
+"""Stack PTX: programs as blocks of words in, PTX stubs, hashes and lowered programs out.
+
+Owns the workspaces and the one place where a C error becomes an exception. Knows nothing of tasks, evaluation or files; what words mean is documented in csrc/stack_ptx.h.
+"""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+
+from evo.native.stack_ptx_tables import connection_tables, instruction_set_tables
+
+from libc.stdint cimport int32_t, uint8_t, uintptr_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy
+
+
+cdef extern from *:
+    """
+    #define STACK_PTX_IMPLEMENTATION
+    #include "stack_ptx.h"
+    """
+
+
+cdef extern from "Python.h":
+    object PyUnicode_DecodeASCII(const char* text, Py_ssize_t size, const char* errors)
+
+
+class WordType(IntEnum):
+    """What a word is: its bits 0-15."""
+
+    NONE = 0
+    PTX = 1
+    CONSTANT = 2
+    INPUT = 3
+    SPECIAL = 4
+    META = 5
+    META_CONSTANT = 6
+    ROUTINE = 7
+    REGISTER = 8
+    AST_IDX = 9
+    RETURN = 10
+    STORE = 11
+    LOAD = 12
+
+
+class NodeKind(IntEnum):
+    """What a node of a lowered program is."""
+
+    INPUT = STACK_PTX_NODE_INPUT
+    CONSTANT = STACK_PTX_NODE_CONSTANT
+    SPECIAL = STACK_PTX_NODE_SPECIAL
+    PTX = STACK_PTX_NODE_PTX
+
+
+# Names of the meta operations; a META word's payload is the index.
+META_OPERATIONS = ("dup", "yank_dup", "swap", "swap_with", "replace", "drop", "clear", "rotate", "reverse")
+
+# Part of every hash; another version means other hashes.
+HASH_VERSION = STACK_PTX_HASH_VERSION
+
+# In request_values: the request found its stack empty.
+NO_VALUE = STACK_PTX_NO_VALUE
+
+NODE_DTYPE = np.dtype(
+    [
+        ("kind", np.uint16),
+        ("stack_idx", np.uint16),
+        ("num_operands", np.uint16),
+        ("num_values", np.uint16),
+        ("payload", np.uint32),
+        ("first_operand", np.uint32),
+        ("first_value", np.uint32),
+    ]
+)
+_LIMIT_BITS = {"stack_size": 28, "max_nodes": 28, "max_frame_depth": 28, "store_size": 28, "execution_limit": 32}
+
+
+class Lowered(NamedTuple):
+    """A lowered program: nodes in evaluation order, only those that requests need. All arrays are read-only copies.
+
+    nodes: `(num_nodes,)` of NODE_DTYPE; operands: value ids, those of a node from its first_operand on; value_nodes: the
+    node that defines each value; value_stacks: the stack of each value; request_values: value of each request, or NO_VALUE;
+    num_instructions: nodes that are PTX instructions; stub: its text; hash: `(2,)` uint64.
+    """
+
+    nodes: np.ndarray
+    operands: np.ndarray
+    value_nodes: np.ndarray
+    value_stacks: np.ndarray
+    request_values: np.ndarray
+    num_instructions: int
+    stub: str
+    hash: np.ndarray
+
+
+class ProgramError(ValueError):
+    """A word that strict lowering refuses.
+
+    result: name of the C error code; word_idx: which word; routine_idx: of which routine, or None for the main program.
+    """
+
+    def __init__(self, message: str, result: str, word_idx: int, routine_idx: int | None):
+        super().__init__(message)
+        self.result = result
+        self.word_idx = word_idx
+        self.routine_idx = routine_idx
+
+
+def check_name(name: str) -> None:
+    """Raises ValueError with the reason if a register cannot have this name."""
+    encoded = name.encode("utf-8")
+    if b"\0" not in encoded and stack_ptx_check_name(encoded) == STACK_PTX_SUCCESS:
+        return
+    if not name or not all(character.isascii() and (character.isalnum() or character in "_$") for character in name):
+        raise ValueError(f"register name '{name}': use letters, digits, _ and $, without a percent sign")
+    raise ValueError(
+        f"register name '{name}': %{name} belongs to the CUDA compiler, to PTX or to the stub itself; "
+        f"choose another, such as '{name}_in'"
+    )
+
+
+cdef class _Workspace:
+    """Memory that one thread lowers in at a time."""
+
+    cdef void* memory
+    cdef char* text
+    cdef size_t text_bytes
+
+    def __cinit__(self, size_t num_bytes):
+        self.text = NULL
+        self.text_bytes = 0
+        self.memory = malloc(num_bytes)
+        if self.memory == NULL:
+            raise MemoryError(f"no {num_bytes} bytes for lowering; smaller limits need less")
+
+    def __dealloc__(self):
+        free(self.memory)
+        free(self.text)
+
+
+cdef const void* _address(array):
+    """Where the data of an array begins; NULL if it has none."""
+    return <const void*><uintptr_t>array.ctypes.data if array.size else NULL
+
+
+cdef int _check(StackPtxResult result) except -1:
+    """Every C result that is not about a word of a program comes through here."""
+    if result != STACK_PTX_SUCCESS:
+        raise ValueError(f"Stack PTX refused its input: {stack_ptx_result_to_string(result).decode()}")
+    return 0
+
+
+cdef class Lowering:
+    """Lowers, emits and hashes programs of one language. Immutable, and usable from many threads at once.
+
+    Args:
+        instruction_set: what words mean; an `evo.instructions.InstructionSet` or the like.
+        registers: `(name, stack index)` pairs; INPUT words refer to them by index.
+        requests: indices of the registers that a program writes, in order.
+        limits: an object with `stack_size`, `max_nodes`, `max_frame_depth`, `store_size` and `execution_limit`.
+        routines: word lists that ROUTINE words run, uint64 each.
+
+    Raises:
+        ValueError: a name, index or limit is out of range.
+    """
+
+    def __cinit__(self, instruction_set, registers, requests, limits, routines=()):
+        self.instruction_set = instruction_set
+        self.registers = tuple((str(name), int(stack_idx)) for name, stack_idx in registers)
+        self.requests = tuple(int(request) for request in requests)
+        self.limits = limits
+        self.routines = tuple(np.array(routine, np.uint64, ndmin=1) for routine in routines)
+        self.idle_workspaces = []
+        _check_connections(self)
+
+        cdef StackPtxStackInfo stack_info
+        cdef StackPtxTraits traits
+        cdef StackPtxLanguageInfo info
+        cdef size_t num_bytes = 0
+        tables = instruction_set_tables(instruction_set)
+        connections = connection_tables(self.registers, self.requests, self.routines)
+        _fill_stack_info(tables, &stack_info, &traits)
+        info.stack_info = &stack_info
+        info.traits = &traits
+        _fill_connections(connections, limits, &info)
+        _check(stack_ptx_language_size(&info, &num_bytes))
+        memory = np.empty(num_bytes, np.uint8)
+        self.owned = [tables, connections, memory]
+        _check(stack_ptx_language_init(&info, <void*>_address(memory), num_bytes, &self.language))
+        _check(stack_ptx_workspace_size(self.language, &self.workspace_bytes))
+
+    cdef void lower_program(
+        self, const uint64_t* words, size_t num_words, void* workspace, StackPtxLowered* lowered_out
+    ) noexcept nogil:
+        stack_ptx_lower(
+            self.language, STACK_PTX_MODE_LENIENT, 0, <const StackPtxInstruction*>words, num_words,
+            workspace, self.workspace_bytes, lowered_out, NULL
+        )
+
+    def analyze(self, words):
+        """Hashes and sizes of programs, in lenient mode.
+
+        Args:
+            words: `(num_programs, max_length)` uint64; each row ends at its first RETURN or at max_length.
+
+        Returns:
+            hashes `(num_programs, 2)` uint64, equal for programs that compute the same by the rules of stack_ptx_hash, and
+            the number of live PTX instructions `(num_programs,)` int32.
+        """
+        cdef const uint64_t[:, ::1] rows = _as_rows(words)
+        cdef Py_ssize_t num_programs = rows.shape[0], length = rows.shape[1], i
+        hashes = np.empty((num_programs, 2), np.uint64)
+        num_instructions = np.empty(num_programs, np.int32)
+        cdef uint64_t[:, ::1] hashes_view = hashes
+        cdef int32_t[::1] num_view = num_instructions
+        cdef const uint64_t* first = &rows[0, 0] if num_programs and length else NULL
+        cdef _Workspace workspace = _take_workspace(self)
+        cdef StackPtxLowered lowered
+        with nogil:
+            for i in range(num_programs):
+                self.lower_program(first + i * length, length, workspace.memory, &lowered)
+                stack_ptx_hash(
+                    self.language, &lowered, workspace.memory, self.workspace_bytes, <StackPtxHash*>&hashes_view[i, 0]
+                )
+                num_view[i] = <int32_t>lowered.num_instructions
+        self.idle_workspaces.append(workspace)
+        return hashes, num_instructions
+
+    def emit(self, words):
+        """The PTX stubs of programs, in lenient mode, as a list of str. `words` as for `analyze`."""
+        cdef const uint64_t[:, ::1] rows = _as_rows(words)
+        cdef Py_ssize_t num_programs = rows.shape[0], length = rows.shape[1], i
+        ends = np.empty(num_programs, np.uintp)
+        cdef size_t[::1] ends_view = ends
+        cdef const uint64_t* first = &rows[0, 0] if num_programs and length else NULL
+        cdef _Workspace workspace = _take_workspace(self)
+        cdef StackPtxLowered lowered
+        cdef size_t used = 0, begin = 0
+        cdef bint has_memory = True
+        with nogil:
+            for i in range(num_programs):
+                self.lower_program(first + i * length, length, workspace.memory, &lowered)
+                has_memory = _append_stub(self.language, &lowered, workspace, self.workspace_bytes, &used)
+                if not has_memory:
+                    break
+                ends_view[i] = used
+        if not has_memory:
+            raise MemoryError(f"no memory for the text of {num_programs} stubs; emit fewer at once")
+        stubs = []
+        for i in range(num_programs):
+            stubs.append(PyUnicode_DecodeASCII(workspace.text + begin, ends_view[i] - begin, NULL))
+            begin = ends_view[i]
+        self.idle_workspaces.append(workspace)
+        return stubs
+
+    def lower(self, words, *, bint strict=False, bint value_numbering=True):
+        """One program as a `Lowered`.
+
+        Args:
+            words: `(length,)` uint64.
+            strict: refuse what lenient mode takes as a no-op.
+            value_numbering: merge equal values.
+
+        Raises:
+            ProgramError: a word is wrong, in strict mode.
+        """
+        cdef const uint64_t[:, ::1] rows = _as_rows(np.asarray(words)[None])
+        cdef size_t length = rows.shape[1], used = 0
+        cdef _Workspace workspace = _take_workspace(self)
+        cdef StackPtxLowered lowered
+        cdef StackPtxPlace place
+        cdef StackPtxHash hash
+        cdef StackPtxResult result = stack_ptx_lower(
+            self.language,
+            STACK_PTX_MODE_STRICT if strict else STACK_PTX_MODE_LENIENT,
+            0 if value_numbering else STACK_PTX_FLAG_NO_VALUE_NUMBERING,
+            <const StackPtxInstruction*>&rows[0, 0] if length else NULL,
+            length, workspace.memory, self.workspace_bytes, &lowered, &place,
+        )
+        if result != STACK_PTX_SUCCESS:
+            routine_idx = None if place.routine_idx == STACK_PTX_MAIN_PROGRAM else place.routine_idx
+            raise _program_error(self, result, rows[0], place.word_idx, routine_idx)
+        _check(stack_ptx_hash(self.language, &lowered, workspace.memory, self.workspace_bytes, &hash))
+        if not _append_stub(self.language, &lowered, workspace, self.workspace_bytes, &used):
+            raise MemoryError("no memory for the text of a stub")
+        arrays = (
+            _copy(lowered.nodes, lowered.num_nodes, NODE_DTYPE),
+            _copy(lowered.operands, lowered.num_operands, np.uint32),
+            _copy(lowered.value_nodes, lowered.num_values, np.uint32),
+            _copy(lowered.value_stacks, lowered.num_values, np.uint16),
+            _copy(lowered.request_values, lowered.num_requests, np.uint32),
+        )
+        stub = PyUnicode_DecodeASCII(workspace.text, used, NULL)
+        hash_words = _copy(&hash, 2, np.uint64)
+        self.idle_workspaces.append(workspace)
+        return Lowered(*arrays, lowered.num_instructions, stub, hash_words)
+
+
+cdef _Workspace _take_workspace(Lowering lowering):
+    # One list operation: atomic while the GIL is held.
+    try:
+        return lowering.idle_workspaces.pop()
+    except IndexError:
+        return _Workspace(lowering.workspace_bytes)
+
+
+cdef int _fill_stack_info(tables, StackPtxStackInfo* info, StackPtxTraits* traits) except -1:
+    info.ptx_instruction_strings = <const char**>_address(tables.instruction_strings.addresses)
+    info.ptx_instruction_descriptors = <const StackPtxPtxInstructionDescriptor*>_address(tables.descriptors)
+    info.num_ptx_instructions = len(tables.descriptors)
+    info.special_register_strings = <const char**>_address(tables.special_strings.addresses)
+    info.special_register_descriptors = <const StackPtxSpecialRegisterDescriptor*>_address(tables.special_arg_types)
+    info.num_special_registers = len(tables.special_arg_types)
+    info.stack_literal_prefixes = <const char**>_address(tables.literal_prefixes.addresses)
+    info.num_stacks = len(tables.constant_types)
+    info.arg_type_info = <const StackPtxArgTypeInfo*>_address(tables.arg_types)
+    info.num_arg_types = len(tables.arg_types)
+    traits.instructions = <const StackPtxInstructionTraits*>_address(tables.instruction_traits)
+    traits.volatile_special_registers = <const uint8_t*>_address(tables.volatile_specials)
+    traits.constant_types = <const uint8_t*>_address(tables.constant_types)
+    return 0
+
+
+cdef int _fill_connections(tables, limits, StackPtxLanguageInfo* info) except -1:
+    info.limits.stack_size = limits.stack_size
+    info.limits.max_nodes = limits.max_nodes
+    info.limits.max_frame_depth = limits.max_frame_depth
+    info.limits.store_size = limits.store_size
+    info.limits.execution_limit = limits.execution_limit
+    info.registers = <const StackPtxRegister*>_address(tables.registers)
+    info.num_registers = len(tables.registers)
+    info.requests = <const size_t*>_address(tables.requests)
+    info.num_requests = len(tables.requests)
+    info.routines = <const StackPtxInstruction**>_address(tables.routines)
+    info.routine_lengths = <const size_t*>_address(tables.routine_lengths)
+    info.num_routines = len(tables.routines)
+    return 0
+
+
+def _check_connections(lowering) -> None:
+    num_stacks, num_registers = len(lowering.instruction_set.stacks), len(lowering.registers)
+    prefixes: dict[str, str] = {}
+    for name, stack_idx in lowering.registers:
+        check_name(name)
+        if not 0 <= stack_idx < num_stacks:
+            raise ValueError(f"register '{name}': stack {stack_idx}, but there are stacks 0 to {num_stacks - 1}")
+        prefix = lowering.instruction_set.stacks[stack_idx].literal_prefix
+        if prefixes.setdefault(name, prefix) != prefix:
+            raise ValueError(f"register '{name}' is given twice, as .{prefixes[name]} and as .{prefix}; give one a name of its own")
+    for request in lowering.requests:
+        if not 0 <= request < num_registers:
+            raise ValueError(f"request {request}: there are registers 0 to {num_registers - 1}")
+    for field, num_bits in _LIMIT_BITS.items():
+        value = getattr(lowering.limits, field)
+        if not 0 <= value < 2**num_bits:
+            raise ValueError(f"limits.{field}: {value}, but it must be from 0 to {2**num_bits - 1}")
+
+
+def _program_error(lowering, code: int, words, word_idx: int, routine_idx: int | None) -> ProgramError:
+    word = int(words[word_idx] if routine_idx is None else lowering.routines[routine_idx][word_idx])
+    word_type, aux, payload = word & 0xFFFF, word >> 16 & 0xFFFF, word >> 32
+    description, limits = lowering.instruction_set, lowering.limits
+    reasons = {
+        STACK_PTX_ERROR_WRONG_TYPE_DISPATCH: f"stack {aux} has no constants",
+        STACK_PTX_ERROR_INVALID_VALUE: "the depth on the meta stack must be below the height of the stack"
+        if word_type == WordType.META else f"more than {limits.max_frame_depth} word lists would be open",
+        STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE: f"the program makes more than {limits.max_nodes} values",
+        STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN: f"no word has type {word_type}; was RETURN forgotten?",
+        STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS: f"instruction {payload} of {len(description.instructions)}",
+        STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS: f"meta operation {payload} of {len(META_OPERATIONS)}",
+        STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS: f"input {payload} of {len(lowering.registers)}",
+        STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS: f"special register {payload} of {len(description.special_registers)}",
+        STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS: f"stack {aux} of {len(description.stacks)}",
+        STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS: f"routine {payload} of {len(lowering.routines)}",
+        STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS: f"slot {payload} of {limits.store_size}",
+        STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS: f"slot {payload} of {limits.store_size}",
+    }
+    where = f"word {word_idx}" if routine_idx is None else f"word {word_idx} of routine {routine_idx}"
+    name = stack_ptx_result_to_string(<StackPtxResult>code).decode()
+    return ProgramError(f"{where} (0x{word:016x}): {reasons[code]} [{name}]", name, word_idx, routine_idx)
+
+
+def _as_rows(words):
+    words = np.ascontiguousarray(words)
+    if words.dtype != np.uint64 or words.ndim != 2:
+        raise ValueError(f"words: expected a 2-D array of uint64, got {words.ndim}-D of {words.dtype}")
+    return words
+
+
+cdef object _copy(const void* source, size_t count, dtype):
+    copy = np.empty(count, dtype)
+    if count:
+        memcpy(<void*><uintptr_t>copy.ctypes.data, source, copy.nbytes)
+    copy.flags.writeable = False
+    return copy
+
+
+cdef bint _append_stub(
+    const StackPtxLanguage* language, const StackPtxLowered* lowered, _Workspace workspace, size_t workspace_bytes,
+    size_t* used
+) noexcept nogil:
+    """Writes a stub behind those that are in the workspace's text, which grows as needed. False: no memory."""
+    cdef size_t room, length = 0, wanted
+    cdef char* grown
+    while True:
+        room = workspace.text_bytes - used[0]
+        if room > 0 and stack_ptx_emit(
+            language, lowered, workspace.memory, workspace_bytes, workspace.text + used[0], room, &length
+        ) == STACK_PTX_SUCCESS:
+            used[0] += length
+            return True
+        wanted = 2 * (workspace.text_bytes + length) + 65536
+        grown = <char*>realloc(workspace.text, wanted)
+        if grown == NULL:
+            return False
+        workspace.text = grown
+        workspace.text_bytes = wanted

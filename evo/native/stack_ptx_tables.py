@@ -1,0 +1,122 @@
+"""Instruction sets, registers and routines as arrays that are laid out like the C structs of csrc/stack_ptx.h.
+
+Owns those layouts. Knows nothing of lowering; the arrays own the memory that C is given the addresses of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+MAX_NUM_ARGS = 4
+MAX_NUM_RETS = 2
+
+# Index: StackPtxConstantType.
+CONSTANT_TYPES = (None, "f32", "u32", "s32", "f64", "u64", "s64")
+
+_DESCRIPTOR = np.dtype(
+    [
+        ("arg_types", np.uint16, MAX_NUM_ARGS),
+        ("ret_types", np.uint16, MAX_NUM_RETS),
+        ("num_unique_stacks", np.uint16),
+        ("is_aligned", np.bool_),
+        ("unique_stacks", np.uint16, (MAX_NUM_ARGS, 2)),
+    ]
+)
+_REGISTER = np.dtype([("name", np.uintp), ("stack_idx", np.uint16)], align=True)
+
+
+class Strings(NamedTuple):
+    """C strings: their addresses, and the bytes where they lie."""
+
+    addresses: np.ndarray
+    characters: np.ndarray
+
+
+class InstructionSetTables(NamedTuple):
+    """The arrays of StackPtxStackInfo and StackPtxTraits."""
+
+    instruction_strings: Strings
+    descriptors: np.ndarray
+    instruction_traits: np.ndarray
+    special_strings: Strings
+    special_arg_types: np.ndarray
+    volatile_specials: np.ndarray
+    literal_prefixes: Strings
+    constant_types: np.ndarray
+    arg_types: np.ndarray
+
+
+class ConnectionTables(NamedTuple):
+    """The arrays of StackPtxLanguageInfo; `names` and `words` are what they point to."""
+
+    registers: np.ndarray
+    requests: np.ndarray
+    routines: np.ndarray
+    routine_lengths: np.ndarray
+    names: Strings
+    words: tuple[np.ndarray, ...]
+
+
+def instruction_set_tables(instruction_set) -> InstructionSetTables:
+    """The tables of an `evo.instructions.InstructionSet` or the like. Raises ValueError for what C has no place for."""
+    instructions, specials = instruction_set.instructions, instruction_set.special_registers
+    descriptors = np.zeros(len(instructions), _DESCRIPTOR)
+    # An unused slot holds the number of argument types.
+    descriptors["arg_types"] = descriptors["ret_types"] = len(instruction_set.arg_types)
+    for descriptor, instruction in zip(descriptors, instructions, strict=True):
+        if len(instruction.args) > MAX_NUM_ARGS or len(instruction.rets) > MAX_NUM_RETS:
+            raise ValueError(f"instruction {instruction.ptx}: at most {MAX_NUM_ARGS} operands and {MAX_NUM_RETS} results")
+        descriptor["arg_types"][: len(instruction.args)] = instruction.args
+        descriptor["ret_types"][: len(instruction.rets)] = instruction.rets
+        descriptor["is_aligned"] = instruction.aligned
+    for stack in instruction_set.stacks:
+        if stack.constant_type not in CONSTANT_TYPES:
+            allowed = ", ".join(CONSTANT_TYPES[1:])
+            raise ValueError(f"stack {stack.name}: unknown constant type '{stack.constant_type}', one of: {allowed}")
+    return InstructionSetTables(
+        instruction_strings=_strings([instruction.ptx for instruction in instructions], "instruction"),
+        descriptors=descriptors,
+        instruction_traits=_table([(i.num_commutative, i.volatile) for i in instructions], np.uint8, 2),
+        special_strings=_strings([special.ptx for special in specials], "special register"),
+        special_arg_types=np.array([special.arg_idx for special in specials], np.uint16),
+        volatile_specials=np.array([special.volatile for special in specials], np.uint8),
+        literal_prefixes=_strings([stack.literal_prefix for stack in instruction_set.stacks], "literal prefix"),
+        constant_types=np.array([CONSTANT_TYPES.index(s.constant_type) for s in instruction_set.stacks], np.uint8),
+        arg_types=_table([(a.stack_idx, a.num_vec_elems) for a in instruction_set.arg_types], np.uint16, 2),
+    )
+
+
+def connection_tables(
+    registers: Sequence[tuple[str, int]], requests: Sequence[int], routines: Sequence[np.ndarray]
+) -> ConnectionTables:
+    """The tables of (name, stack index) pairs, register indices, and uint64 word lists."""
+    names = _strings([name for name, _ in registers], "register")
+    register_table = np.zeros(len(registers), _REGISTER)
+    register_table["name"] = names.addresses
+    register_table["stack_idx"] = [stack_idx for _, stack_idx in registers]
+    return ConnectionTables(
+        registers=register_table,
+        requests=np.array(requests, np.uintp),
+        routines=np.array([routine.ctypes.data for routine in routines], np.uintp),
+        routine_lengths=np.array([routine.size for routine in routines], np.uintp),
+        names=names,
+        words=tuple(routines),
+    )
+
+
+def _strings(texts: list[str], what: str) -> Strings:
+    for text in texts:
+        if not (text and text.isascii() and text.isprintable()):
+            raise ValueError(f"{what} {text!r}: use printable ASCII characters")
+    encoded = [text.encode("ascii") + b"\0" for text in texts]
+    characters = np.frombuffer(b"".join(encoded), np.uint8)
+    offsets = np.cumsum([0, *map(len, encoded)], dtype=np.uintp)[:-1]
+    return Strings(offsets + np.uintp(characters.ctypes.data), characters)
+
+
+def _table(rows: list[tuple[int, ...]], dtype: type, width: int) -> np.ndarray:
+    """`(len(rows), width)` also where there are no rows."""
+    return np.array(rows, dtype).reshape(len(rows), width)
