@@ -1,0 +1,257 @@
+"""evo.instructions: the shipped order is the documented one; each mistake in a description is named by its key."""
+
+import copy
+import json
+
+import pytest
+
+from evo.errors import UserError
+from evo.instructions import default_instruction_set, load_instruction_set
+
+# Words carry these indices, so the order is part of every stored program. Written out from the documentation by hand.
+STACKS = [
+    ("F32", "f32", "f32"),
+    ("U32", "u32", "u32"),
+    ("S32", "s32", None),
+    ("PRED", "pred", None),
+    ("TF32", "b32", None),
+    ("F16", "b16", None),
+    ("F16X2", "b32", None),
+    ("U8", "u8", None),
+    ("PHILOX", "u32", "u32"),
+]
+ARG_TYPES = [
+    ("F32", "F32", 0),
+    ("TF32", "TF32", 0),
+    ("V1_TF32", "TF32", 1),
+    ("V2_TF32", "TF32", 2),
+    ("V4_F32", "F32", 4),
+    ("S32", "S32", 0),
+    ("U32", "U32", 0),
+    ("V4_U32", "U32", 4),
+    ("PRED", "PRED", 0),
+    ("F16", "F16", 0),
+    ("F16X2", "F16X2", 0),
+    ("V2_F16", "F16", 2),
+    ("U8", "U8", 0),
+    ("V4_U8", "U8", 4),
+    ("PHILOX", "PHILOX", 0),
+]
+INSTRUCTIONS = [
+    (0, "add_u32", "add.u32", "U32 U32 -> U32"),
+    (1, "sub_u32", "sub.u32", "U32 U32 -> U32"),
+    (2, "mul_lo_u32", "mul.lo.u32", "U32 U32 -> U32"),
+    (3, "mad_lo_u32", "mad.lo.u32", "U32 U32 U32 -> U32"),
+    (4, "copysign_f32", "copysign.f32", "F32 F32 -> F32"),
+    (5, "add_ftz_f32", "add.ftz.f32", "F32 F32 -> F32"),
+    (6, "sub_ftz_f32", "sub.ftz.f32", "F32 F32 -> F32"),
+    (7, "mul_ftz_f32", "mul.ftz.f32", "F32 F32 -> F32"),
+    (8, "fma_rn_ftz_f32", "fma.rn.ftz.f32", "F32 F32 F32 -> F32"),
+    (9, "div_approx_ftz_f32", "div.approx.ftz.f32", "F32 F32 -> F32"),
+    (10, "abs_ftz_f32", "abs.ftz.f32", "F32 -> F32"),
+    (11, "neg_ftz_f32", "neg.ftz.f32", "F32 -> F32"),
+    (12, "min_ftz_f32", "min.ftz.f32", "F32 F32 -> F32"),
+    (13, "max_ftz_f32", "max.ftz.f32", "F32 F32 -> F32"),
+    (14, "rcp_approx_ftz_f32", "rcp.approx.ftz.f32", "F32 -> F32"),
+    (15, "sqrt_approx_ftz_f32", "sqrt.approx.ftz.f32", "F32 -> F32"),
+    (16, "rsqrt_approx_ftz_f32", "rsqrt.approx.ftz.f32", "F32 -> F32"),
+    (17, "sin_approx_ftz_f32", "sin.approx.ftz.f32", "F32 -> F32"),
+    (18, "cos_approx_ftz_f32", "cos.approx.ftz.f32", "F32 -> F32"),
+    (19, "lg2_approx_ftz_f32", "lg2.approx.ftz.f32", "F32 -> F32"),
+    (20, "ex2_approx_ftz_f32", "ex2.approx.ftz.f32", "F32 -> F32"),
+    (21, "tanh_approx_f32", "tanh.approx.f32", "F32 -> F32"),
+    (22, "setp_lt_ftz_f32", "setp.lt.ftz.f32", "F32 F32 -> PRED"),
+    (23, "setp_eq_u32", "setp.eq.u32", "U32 U32 -> PRED"),
+    (24, "setp_ne_u32", "setp.ne.u32", "U32 U32 -> PRED"),
+    (25, "selp_f32", "selp.f32", "F32 F32 PRED -> F32"),
+    (26, "cvt_rna_tf32_f32", "cvt.rna.tf32.f32", "F32 -> TF32"),
+    (27, "cvt_rn_f32_u32", "cvt.rn.f32.u32", "U32 -> F32"),
+    (
+        28,
+        "mma_sync_aligned_m16n8k4_row_col_f32_tf32_tf32_f32",
+        "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32",
+        "V2_TF32 V1_TF32 V4_F32 -> V4_F32",
+    ),
+    (29, "f16x2_to_v2_f16", "mov.b32", "F16X2 -> V2_F16"),
+    (30, "f16_to_f32", "cvt.f32.f16", "F16 -> F32"),
+    (31, "u32_to_v4_u8", "mov.b32", "U32 -> V4_U8"),
+    (32, "cvt_u32_u8", "cvt.u32.u8", "U8 -> U32"),
+    (33, "add_philox", "add.u32", "PHILOX PHILOX -> PHILOX"),
+    (34, "xor_philox", "xor.b32", "PHILOX PHILOX -> PHILOX"),
+    (35, "philox_to_u32", "mov.b32", "PHILOX -> U32"),
+    (36, "mul_lo_philox", "mul.lo.u32", "PHILOX PHILOX -> PHILOX"),
+    (37, "mul_hi_philox", "mul.hi.u32", "PHILOX PHILOX -> PHILOX"),
+]
+SPECIAL_REGISTERS = [
+    *("tid", "tid.x", "tid.y", "tid.z", "ntid", "ntid.x", "ntid.y", "ntid.z", "laneid", "warpid", "nwarpid"),
+    *("ctaid", "ctaid.x", "ctaid.y", "ctaid.z", "nctaid", "nctaid.x", "nctaid.y", "nctaid.z", "smid", "nsmid", "gridid"),
+    *("lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt", "clock", "clock_hi"),
+    *("total_smem_size", "aggr_smem_size", "dynamic_smem_size"),
+]
+COMMUTATIVE = "add_u32 mul_lo_u32 mad_lo_u32 add_ftz_f32 mul_ftz_f32 fma_rn_ftz_f32 min_ftz_f32 max_ftz_f32 setp_eq_u32 setp_ne_u32"
+COMMUTATIVE_PHILOX = "add_philox xor_philox mul_lo_philox mul_hi_philox"
+
+
+@pytest.fixture(scope="module")
+def default():
+    return default_instruction_set()
+
+
+def test_the_stacks_are_the_documented_ones_in_order(default):
+    assert [(s.name, s.literal_prefix, s.constant_type) for s in default.stacks] == STACKS
+
+
+def test_the_argument_types_are_the_documented_ones_in_order(default):
+    assert [(a.name, default.stacks[a.stack_idx].name, a.num_vec_elems) for a in default.arg_types] == ARG_TYPES
+
+
+def test_the_instructions_are_the_documented_ones_in_order(default):
+    def signature(instruction) -> str:
+        args, rets = (" ".join(default.arg_types[i].name for i in indices) for indices in (instruction.args, instruction.rets))
+        return f"{args} -> {rets}"
+
+    assert [(i, e.name, e.ptx, signature(e)) for i, e in enumerate(default.instructions)] == INSTRUCTIONS
+
+
+def test_the_special_registers_are_the_documented_ones_in_order(default):
+    assert [s.ptx for s in default.special_registers] == SPECIAL_REGISTERS
+    vectors = [s.ptx for s in default.special_registers if default.arg_types[s.arg_idx].name == "V4_U32"]
+    assert vectors == ["tid", "ntid", "ctaid", "nctaid"]
+    assert {default.arg_types[s.arg_idx].name for s in default.special_registers} == {"V4_U32", "U32"}
+
+
+def test_only_the_mma_is_aligned(default):
+    assert [e.name for e in default.instructions if e.aligned] == ["mma_sync_aligned_m16n8k4_row_col_f32_tf32_tf32_f32"]
+
+
+def test_operands_may_be_swapped_exactly_where_the_operation_is_commutative(default):
+    commutative = {e.name: e.num_commutative for e in default.instructions if e.num_commutative}
+    assert commutative == dict.fromkeys(f"{COMMUTATIVE} {COMMUTATIVE_PHILOX}".split(), 2)
+
+
+def test_what_reads_differently_each_time_is_volatile(default):
+    volatile = {s.ptx for s in default.special_registers if s.volatile}
+    # The PTX ISA calls warpid, nwarpid, smid and nsmid volatile; the clocks run.
+    assert volatile == {"warpid", "nwarpid", "smid", "nsmid", "clock", "clock_hi"}
+    assert not any(e.volatile for e in default.instructions)
+
+
+def test_names_are_found(default):
+    assert default.instruction_index("tanh_approx_f32") == 21
+    assert default.stack_index("f32") == default.stack_index("F32") == 0
+    assert default.stack_index("philox") == 8
+    with pytest.raises(KeyError):
+        default.instruction_index("tanh")
+    with pytest.raises(KeyError):
+        default.stack_index("f64")
+
+
+MINIMAL = {
+    "abi_version": 1,
+    "stack_types": [{"name": "F32", "literal_prefix": "f32", "constant_type": "f32"}],
+    "arg_types": [{"name": "F32", "stack_type": "F32"}, {"name": "V2", "stack_type": "F32", "num_vec_elems": 2}],
+    "instructions": [
+        {"ptx": "add.f32", "args": ["F32", "F32"], "rets": ["F32"], "num_commutative": 2},
+        {"ptx": "mov.b64", "args": ["V2"], "rets": ["F32"], "display": "mov", "aligned": True, "volatile": True},
+    ],
+    "special_registers": [{"ptx": "clock", "arg_type": "F32", "volatile": True}],
+}
+
+
+def write(tmp_path, description) -> str:
+    path = tmp_path / "set.json"
+    path.write_text(description if isinstance(description, str) else json.dumps(description))
+    return str(path)
+
+
+def test_a_description_is_read(tmp_path):
+    found = load_instruction_set(write(tmp_path, MINIMAL))
+    assert [(e.name, e.args, e.rets, e.aligned, e.num_commutative, e.volatile) for e in found.instructions] == [
+        ("add_f32", (0, 0), (0,), False, 2, False),
+        ("mov_b64", (1,), (0,), True, 0, True),
+    ]
+    assert [(s.ptx, s.arg_idx, s.volatile) for s in found.special_registers] == [("clock", 0, True)]
+
+
+def test_special_registers_may_be_left_out(tmp_path):
+    assert load_instruction_set(write(tmp_path, {k: v for k, v in MINIMAL.items() if k != "special_registers"})).special_registers == ()
+
+
+REMOVED = object()
+
+
+@pytest.mark.parametrize(
+    "key, value",
+    [
+        ("abi_version", 2),
+        ("abi_version", "1"),
+        ("abi_version", REMOVED),
+        ("stack_types", []),
+        ("stack_types", {}),
+        ("stack_types.0.name", REMOVED),
+        ("stack_types.0.literal_prefix", 3),
+        ("stack_types.0.constant_typ", "f32"),
+        ("arg_types.0.stack_type", "F64"),
+        ("arg_types.1.name", "F32"),
+        ("arg_types.1.num_vec_elems", -1),
+        ("arg_types.1.num_vec_elems", 9),
+        ("instructions", REMOVED),
+        ("instructions.0.ptx", REMOVED),
+        ("instructions.0.args", ["F32", "F33"]),
+        ("instructions.0.args", ["F32"] * 5),
+        ("instructions.0.rets", []),
+        ("instructions.0.rets", ["F32"] * 3),
+        ("instructions.1.rets", ["f32"]),
+        ("instructions.0.num_commutative", 1),
+        ("instructions.0.num_commutative", 3),
+        ("instructions.1.num_commutative", 2),
+        ("instructions.1.aligned", 1),
+        ("instructions.1.comutative", 2),
+        ("special_registers.0.arg_type", "U32"),
+        ("special_registers.0.bogus", 1),
+    ],
+)
+def test_every_mistake_is_named_by_its_key(tmp_path, key, value):
+    description = copy.deepcopy(MINIMAL)
+    *path, last = [int(part) if part.isdigit() else part for part in key.split(".")]
+    entry = description
+    for part in path:
+        entry = entry[part]
+    if value is REMOVED:
+        del entry[last]
+    else:
+        entry[last] = value
+    source = write(tmp_path, description)
+    with pytest.raises(UserError) as caught:
+        load_instruction_set(source)
+    owner = key if key != "arg_types.1.name" else "arg_types.1"
+    assert str(caught.value).startswith(f"{source}: key '{owner}")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_unknown_type_is_refused_with_the_known_ones(tmp_path):
+    description = copy.deepcopy(MINIMAL)
+    description["instructions"][0]["args"][1] = "F33"
+    with pytest.raises(UserError, match=r"key 'instructions\.0\.args': unknown type 'F33', one of: F32, V2$"):
+        load_instruction_set(write(tmp_path, description))
+
+
+def test_two_instructions_of_one_name_are_refused_with_the_remedy(tmp_path):
+    description = copy.deepcopy(MINIMAL)
+    description["instructions"].append({"ptx": "add.f32", "args": ["F32"], "rets": ["F32"]})
+    with pytest.raises(UserError, match=r"key 'instructions\.2': the name 'add_f32' is used twice; give one entry a 'name' of its own"):
+        load_instruction_set(write(tmp_path, description))
+
+
+def test_what_is_no_json_is_refused_with_its_line(tmp_path):
+    source = write(tmp_path, '{\n"abi_version": 1,\n"stack_types": [,]}')
+    with pytest.raises(UserError, match=r"set\.json:3: not JSON: "):
+        load_instruction_set(source)
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"none\.json: cannot read the instruction set: "):
+        load_instruction_set(tmp_path / "none.json")
+    (tmp_path / "latin.json").write_bytes(b'{"\xff": 1}')
+    with pytest.raises(UserError, match=r"latin\.json: cannot read the instruction set: "):
+        load_instruction_set(tmp_path / "latin.json")
