@@ -1,0 +1,110 @@
+"""Pictures by domain colouring: programs map a point (x, y) and a time t to a complex number f + ig, which gives the colour.
+
+Owns the points, what is done with numbers that are not finite, and what is drawn. Colours are coloring.py's, what makes a
+picture good is objective.py's.
+"""
+
+import math
+
+import numpy as np
+
+import evo
+
+from .coloring import Coloring
+from .objective import PictureStatistics
+
+BATCH_SIZE = 8  # pictures scored at once: their arrays stay in a core's L2 cache
+SUPERSAMPLING = 2  # drawn pictures: points a pixel, along each side
+
+
+class DomainColoring(evo.Task):
+    """See README.md.
+
+    Args:
+        size: pixels along a side of the scored picture, a power of two.
+        low, high: the pictures show the square from `low` to `high` in x and in y.
+        t: the time at which pictures are scored.
+        t_swing: an animation lets t swing by so much around that time.
+        saturation, pure_magnitude: see `Coloring`.
+    """
+
+    inputs = {"t": "f32", "x": "f32", "y": "f32"}
+    outputs = {"f": "f32", "g": "f32"}
+    measures = {"colourfulness": (0.0, 0.65), "detail": (0.0, 0.5)}
+
+    def __init__(
+        self,
+        size: int = 64,
+        low: float = -1.5,
+        high: float = 2.5,
+        t: float = 0.5,
+        t_swing: float = 0.5,
+        saturation: float = 0.65,
+        pure_magnitude: float = 2.0,
+    ):
+        if not (math.isfinite(low) and math.isfinite(high) and low < high):
+            raise evo.UserError(f"task_options: low is {low} and high is {high}, low must be the smaller")
+        self._low, self._width = low, high - low
+        self._t, self._t_swing = t, t_swing
+        try:
+            self._statistics = PictureStatistics(size)
+            self._coloring = Coloring(saturation, pure_magnitude)
+        except ValueError as error:
+            raise evo.UserError(f"task_options: {error}") from error
+        self._points = self._grid(size, _jitter(size)) | {"t": np.float32(t)}
+
+    def points(self):
+        return self._points
+
+    def score(self, outputs, programs):
+        f, g = outputs["f"], outputs["g"]
+        parts = [self._score(f[i : i + BATCH_SIZE], g[i : i + BATCH_SIZE]) for i in range(0, len(f), BATCH_SIZE)]
+        objective, measures = zip(*parts, strict=True)
+        return evo.Scores(np.concatenate(objective), np.concatenate(measures))
+
+    def _score(self, f: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        f, g = np.ascontiguousarray(f), np.ascontiguousarray(g)
+        statistics = self._statistics(self._coloring.rgb(f, g))
+        finite = np.count_nonzero(np.isfinite(f) & np.isfinite(g), axis=1) / f.shape[1]
+        # A few poles and holes are part of the genre; a quarter of the picture is worthless, half is a failure.
+        objective = statistics.objective() * np.clip(1.0 - 4.0 * (1.0 - finite), 0.0, 1.0)
+        objective[finite < 0.5] = np.nan
+        return objective, np.stack([statistics.colourfulness, statistics.detail], axis=1)
+
+    def picture_points(self, size, t):
+        # t swings there and back, so that every animation is a loop; at 0 it shows what was scored.
+        swung = self._t + self._t_swing * math.sin(2.0 * math.pi * t)
+        return self._grid(size * SUPERSAMPLING) | {"t": np.float32(swung)}
+
+    def picture(self, outputs, size):
+        pictures = np.empty((len(outputs["f"]), size, size, 3), np.uint8)
+        for picture, f, g in zip(pictures, outputs["f"], outputs["g"], strict=True):
+            samples = self._coloring.rgb(f, g).reshape(3, size, SUPERSAMPLING, size, SUPERSAMPLING)
+            pixels = samples.mean(axis=(2, 4), dtype=np.float32)
+            picture[:] = np.moveaxis(pixels, 0, -1) * np.float32(255.0) + np.float32(0.5)
+        return pictures
+
+    def _grid(self, side: int, jitter: tuple[np.ndarray, np.ndarray] | tuple[float, float] = (0.0, 0.0)) -> dict:
+        """The centres of `side` x `side` cells, moved by `jitter` cells; rows from the top, where y is highest."""
+        centre = np.arange(side) + 0.5
+        x = self._low + self._width / side * (centre[None, :] + jitter[0])
+        y = self._low + self._width / side * (centre[::-1, None] + jitter[1])
+        shape = (side, side)
+        return {
+            "x": np.broadcast_to(x, shape).astype(np.float32).ravel(),
+            "y": np.broadcast_to(y, shape).astype(np.float32).ravel(),
+        }
+
+
+def _jitter(side: int) -> tuple[np.ndarray, np.ndarray]:
+    """Fixed pseudo-random offsets in [-0.5, 0.5), `(side, side)` each.
+
+    Structure too fine for the pixels would show as a moire pattern, which may look good but exists at one resolution only.
+    At jittered points it shows as noise instead (Cook 1986), and noise scores low.
+    """
+    bits = np.arange(1, 2 * side * side + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # SplitMix64
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    bits ^= bits >> np.uint64(31)
+    offsets = (bits >> np.uint64(11)) * 2.0**-53 - 0.5
+    return tuple(offsets.reshape(2, side, side))

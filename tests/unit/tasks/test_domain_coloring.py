@@ -1,0 +1,365 @@
+"""The domain colouring task: colours, statistics, objective, points and pictures."""
+
+import colorsys
+import importlib
+import math
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evo.errors import UserError
+from evo.task import Programs, load_task, point_arrays
+
+FOLDER = Path(__file__).parents[3] / "tasks" / "domain_coloring"
+SIZE = 64
+PROGRAMS = Programs(num_instructions=np.zeros(0, np.int32))
+
+
+@pytest.fixture(scope="module")
+def task():
+    return load_task(FOLDER, {})
+
+
+def module(name):
+    task_module = type(load_task(FOLDER, {})).__module__
+    return importlib.import_module(f"{task_module.rpartition('.')[0]}.{name}")
+
+
+def score(task, f, g):
+    return task.score({"f": np.atleast_2d(np.float32(f)), "g": np.atleast_2d(np.float32(g))}, PROGRAMS)
+
+
+def statistics(*pictures):
+    """Statistics of `(size, size, 3)` pictures with values in [0, 1]."""
+    size = pictures[0].shape[0]
+    planes = np.stack([picture.reshape(-1, 3).T for picture in pictures], axis=1)
+    return module("objective").PictureStatistics(size)(np.ascontiguousarray(planes, dtype=np.float32))
+
+
+def grey(luminance):
+    return np.repeat(np.asarray(luminance, float)[..., None], 3, axis=-1)
+
+
+def coordinates():
+    """Columns and rows of the pixels' centres, in pictures."""
+    centre = (np.arange(SIZE) + 0.5) / SIZE
+    return np.meshgrid(centre, centre)
+
+
+def dead_leaves(seed, oversampling=4):
+    """A picture with the statistics of natural scenes: opaque discs whose radii follow a power law (Lee, Mumford & Huang 2001)."""
+    rng = np.random.default_rng(seed)
+    side = SIZE * oversampling
+    smallest, largest = side / 20, side / 2
+    rows, columns = np.mgrid[:side, :side]
+    canvas = np.full((side, side, 3), np.nan)
+    while np.isnan(canvas).any():
+        radius = (smallest**-2 + (largest**-2 - smallest**-2) * rng.random()) ** -0.5
+        x, y = rng.uniform(-radius, side + radius, 2)
+        behind = ((columns - x) ** 2 + (rows - y) ** 2 < radius**2) & np.isnan(canvas[..., 0])
+        canvas[behind] = rng.random(3)
+    return canvas.reshape(SIZE, oversampling, SIZE, oversampling, 3).mean(axis=(1, 3))
+
+
+def power_law_noise(exponent, seed, shape=(SIZE, SIZE)):
+    """Grey noise of power density 1 / f^exponent, with random phases, around 1/2."""
+    rng = np.random.default_rng(seed)
+    frequency = np.hypot(*np.meshgrid(np.fft.fftfreq(shape[1]), np.fft.fftfreq(shape[0])))
+    frequency.flat[0] = np.inf
+    noise = np.fft.ifft2(np.fft.fft2(rng.normal(size=shape)) * frequency ** (-exponent / 2)).real
+    return np.clip(0.5 + 0.2 * noise / noise.std(), 0, 1)
+
+
+# Colours
+
+
+def reference_rgb(f, g, saturation=0.65, pure_magnitude=2.0):
+    lightness = min(0.5 * math.log(1 + 2 * math.hypot(f, g)) / math.log(1 + 2 * pure_magnitude), 1.0)
+    return colorsys.hls_to_rgb(math.atan2(g, f) / (2 * math.pi) % 1.0, lightness, saturation)
+
+
+def test_colours_are_hsl_with_the_angle_as_hue_and_log_magnitude_as_lightness():
+    rng = np.random.default_rng(1)
+    angle, magnitude = rng.uniform(-np.pi, np.pi, 2000), 10.0 ** rng.uniform(-3, 3, 2000)
+    f, g = np.float32(magnitude * np.cos(angle)), np.float32(magnitude * np.sin(angle))
+    expected = np.array([reference_rgb(*pair) for pair in zip(f.tolist(), g.tolist(), strict=True)])
+    np.testing.assert_allclose(module("coloring").Coloring().rgb(f, g).T, expected, atol=3e-5)
+
+
+@pytest.mark.parametrize(
+    ("f", "g", "hue"), [(1, 0, 0), (1, 1, 45), (0, 1, 90), (-1, 1, 135), (-1, 0, 180), (-1, -1, 225), (0, -1, 270), (1, -1, 315)]
+)
+def test_hue_at_known_angles(f, g, hue):
+    red, green, blue = module("coloring").Coloring().rgb(np.float32([f]), np.float32([g]))[:, 0].tolist()
+    assert colorsys.rgb_to_hls(red, green, blue)[0] * 360 == pytest.approx(hue, abs=0.02)
+
+
+@pytest.mark.parametrize(("magnitude", "lightness"), [(0, 0), (2, 0.5), (12, 1), (1e6, 1), (3e38, 1)])
+def test_lightness_at_known_magnitudes(magnitude, lightness):
+    rgb = module("coloring").Coloring(pure_magnitude=2.0).rgb(np.float32([magnitude]), np.float32([0]))[:, 0]
+    assert (rgb.max() + rgb.min()) / 2 == pytest.approx(lightness, abs=1e-6)
+
+
+@pytest.mark.parametrize("f", [1.0, np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("g", [np.inf, -np.inf, np.nan])
+def test_what_is_not_finite_is_white(f, g):
+    coloring = module("coloring").Coloring()
+    for pair in ((f, g), (g, f)):
+        np.testing.assert_array_equal(coloring.rgb(np.float32([pair[0]]), np.float32([pair[1]])), 1.0)
+
+
+# Statistics
+
+
+def test_colourfulness_is_that_of_hasler_and_suesstrunk():
+    rng = np.random.default_rng(2)
+    pictures = [rng.random((SIZE, SIZE, 3)) * rng.random(3) for _ in range(5)]
+    expected = []
+    for picture in pictures:
+        red, green, blue = np.float32(picture).astype(np.float64).reshape(-1, 3).T
+        red_green, yellow_blue = red - green, 0.5 * (red + green) - blue
+        deviation = math.sqrt(np.var(red_green) + np.var(yellow_blue))
+        mean = math.sqrt(np.mean(red_green) ** 2 + np.mean(yellow_blue) ** 2)
+        expected.append(deviation + 0.3 * mean)
+    np.testing.assert_allclose(statistics(*pictures).colourfulness, expected, rtol=1e-5)
+
+
+def test_spectral_deviation_is_the_rms_distance_of_half_octave_bands_from_the_1_over_f_squared_line():
+    picture = dead_leaves(3)
+    luminance = np.float32(picture).astype(np.float64) @ [0.299, 0.587, 0.114]
+    taper = [0.5 - 0.5 * math.cos(2 * math.pi * (i + 0.5) / SIZE) for i in range(SIZE)]
+    power = np.abs(np.fft.fft2((luminance - luminance.mean()) * np.outer(taper, taper))) ** 2
+    cycles = np.fft.fftfreq(SIZE) * SIZE
+    frequency = np.array([[math.hypot(u, v) for u in cycles] for v in cycles])
+    octaves = []
+    for band in range(1, 10):
+        inside = (frequency >= 2 ** (band / 2)) & (frequency < 2 ** ((band + 1) / 2))
+        octaves.append(math.log2(power[inside].mean() * frequency[inside].mean() ** 2))
+    assert statistics(picture).spectral_deviation == pytest.approx([np.std(octaves)], rel=1e-3)
+
+
+def test_spectral_deviation_is_least_for_an_exponent_of_two():
+    deviations = [statistics(grey(power_law_noise(exponent, seed=4))).spectral_deviation[0] for exponent in (0, 1, 2, 3, 4)]
+    assert deviations[2] < 0.6
+    assert min(deviations[1], deviations[3]) > 1.5 * deviations[2]
+    assert min(deviations[0], deviations[4]) > 1.5 * max(deviations[1], deviations[3])
+
+
+def test_detail_is_the_part_of_pixels_on_an_edge():
+    picture = np.full((SIZE, SIZE), 0.4)
+    picture[:, 20:] = 0.6
+    picture[40:, :] += np.linspace(0, 0.01, SIZE)  # too gentle to be an edge
+    assert statistics(grey(picture)).detail == pytest.approx([1 / (SIZE - 1)])
+
+
+@pytest.mark.parametrize("degrees", [0, 30, 45, 90, 117])
+def test_stripes_are_anisotropic_in_any_direction(degrees):
+    x, y = coordinates()
+    stripes = 0.5 + 0.4 * np.sin(40 * (x * math.cos(math.radians(degrees)) + y * math.sin(math.radians(degrees))))
+    measured = statistics(grey(stripes))
+    assert measured.anisotropy[0] > 0.97
+    assert measured.coherence[0] > 0.97
+
+
+def test_crossed_stripes_are_square_but_not_anisotropic():
+    x, y = coordinates()
+    measured = statistics(grey(0.5 + 0.4 * np.sin(40 * np.where(x < 0.5, y, x))))
+    assert measured.anisotropy[0] < 0.1
+    assert measured.squareness[0] > 0.9
+
+
+def test_white_noise_has_no_orientation_within_a_block():
+    assert statistics(grey(power_law_noise(0, seed=5))).coherence == pytest.approx([1 / 3], abs=0.03)
+
+
+def test_spread_is_the_part_of_the_picture_with_structure():
+    x, y = coordinates()
+    texture = 0.3 * np.sin(2 * np.pi * 16 * x) * np.sin(2 * np.pi * 16 * y)
+    everywhere, quarter = (statistics(grey(0.5 + np.where(x < part, texture, 0))).spread[0] for part in (1.0, 0.25))
+    assert everywhere > 0.9
+    assert quarter == pytest.approx(everywhere / 4, rel=0.1)
+
+
+def test_hue_variety_tells_many_hues_from_two():
+    x, y = coordinates()
+    wheel = np.stack([0.5 + 0.3 * np.cos(2 * np.pi * (x + y) + phase) for phase in (0, 2.1, 4.2)], axis=-1)
+    two_tone = np.where(x[..., None] < 0.5, [0.8, 0.2, 0.2], [0.2, 0.8, 0.8])
+    measured = statistics(wheel, two_tone).hue_variety
+    assert measured[0] > 0.8
+    assert measured[1] < 0.01
+
+
+# Objective
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_natural_picture_scores_high(seed):
+    assert statistics(dead_leaves(seed)).objective()[0] > 0.3
+
+
+def test_stripes_with_a_natural_spectrum_score_far_below_a_natural_picture():
+    # All power lies on one line of the plane of frequencies, so 1/f along it is 1/f^2 in the mean over all directions.
+    stripes = np.stack([np.tile(power_law_noise(1, seed, (1, SIZE)), (SIZE, 1)) for seed in (6, 7, 8)], axis=-1)
+    for picture in (stripes, stripes.transpose(1, 0, 2)):
+        measured = statistics(picture)
+        assert measured.spectral_deviation[0] < 1.5
+        assert measured.objective()[0] < 0.01
+
+
+@pytest.mark.parametrize("exponent", [0.0, 1.0])
+def test_noise_scores_low(exponent):
+    colours = np.stack([power_law_noise(exponent, seed) for seed in (9, 10, 11)], axis=-1)
+    assert statistics(colours).objective()[0] < 0.02
+
+
+@pytest.mark.parametrize("cells", [2, 8, 32])
+def test_checkerboard_scores_low(cells):
+    x, y = coordinates()
+    assert statistics(grey((np.floor(x * cells) + np.floor(y * cells)) % 2)).objective()[0] < 0.02
+
+
+@pytest.mark.parametrize(("f", "g"), [(0, 0), (1, 0.5), (-3, 1), (1e9, -1e9)])
+def test_flat_picture_is_worthless(task, f, g):
+    flat = np.ones(SIZE * SIZE)
+    assert score(task, f * flat, g * flat).objective.tolist() == [0.0]
+
+
+def test_gradient_is_worthless(task):
+    points = task.points()
+    assert score(task, points["x"], 0 * points["x"] + 1).objective[0] < 1e-3
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_mostly_non_finite_picture_is_rejected(task, value):
+    points = task.points()
+    f, g = 3 * np.sin(points["x"] * 3), 3 * np.cos(points["y"] * 4 + points["x"])
+    objective = [score(task, np.where(np.arange(f.size) < part * f.size, value, f), g).objective[0] for part in (0.01, 0.3, 0.6, 1)]
+    assert objective[0] > 0.01
+    assert objective[1] == 0.0
+    assert np.isnan(objective[2:]).all()
+
+
+def random_outputs(seed, batch_size):
+    """Outputs of all kinds: smooth, rough, huge, tiny, with holes."""
+    rng = np.random.default_rng(seed)
+    x, y = (axis.ravel() * 4 for axis in coordinates())
+    f = np.sin(x * rng.normal(size=(batch_size, 1)) * 3 + y**2) * 10.0 ** rng.uniform(-2, 3, (batch_size, 1))
+    g = np.cos(y * rng.normal(size=(batch_size, 1)) * 5 + x) * 10.0 ** rng.uniform(-2, 3, (batch_size, 1))
+    f[::5] += rng.normal(size=f[::5].shape)
+    f[3::11, ::100] = np.nan
+    f, g = np.float32(f), np.float32(g)
+    g[::7] = rng.integers(0, 2**32, g[::7].shape, dtype=np.uint32).view(np.float32)
+    return f, g
+
+
+def test_objective_and_measures_are_finite_and_in_range_on_any_outputs(task):
+    scores = score(task, *random_outputs(12, 200))
+    assert scores.objective.shape == (200,) and scores.measures.shape == (200, 2)
+    assert scores.objective.dtype == scores.measures.dtype == np.float64
+    objective = scores.objective[~np.isnan(scores.objective)]
+    assert len(objective) > 100
+    assert ((objective >= 0) & (objective <= 1)).all()
+    assert ((scores.measures >= 0) & (scores.measures <= 1)).all()
+
+
+def test_scores_of_a_row_do_not_depend_on_the_other_rows(task):
+    f, g = random_outputs(13, 45)
+    whole = score(task, f, g)
+    order = np.random.default_rng(14).permutation(45)
+    interleaved = np.stack([f, g], axis=1)  # as evaluators store them
+    for rows, scores in (
+        (order, score(task, f[order], g[order])),
+        (np.arange(45), task.score({"f": interleaved[:, 0], "g": interleaved[:, 1]}, PROGRAMS)),
+        (np.arange(3, 20), score(task, f[3:20], g[3:20])),
+        *((np.array([row]), score(task, f[row], g[row])) for row in range(45)),
+    ):
+        assert scores.objective.tobytes() == whole.objective[rows].tobytes()
+        assert scores.measures.tobytes() == whole.measures[rows].tobytes()
+
+
+def test_threads_may_score_at_once(task):
+    batches = [random_outputs(seed, 20) for seed in range(8)]
+    expected = [score(task, *batch).objective.tobytes() for batch in batches]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda batch: score(task, *batch).objective.tobytes(), batches)) == expected
+
+
+def test_scoring_and_drawing_warn_of_nothing(task):
+    f, g = random_outputs(15, 20)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        score(task, f, g)
+        task.picture({"f": f, "g": g}, SIZE // 2)
+
+
+# Points and pictures
+
+
+def test_points_are_one_a_pixel_and_t_is_the_same_for_all(task):
+    points = task.points()
+    assert point_arrays(task, points, "points()")[1] == SIZE * SIZE
+    assert np.ndim(points["t"]) == 0 and points["t"] == 0.5
+    pixel = 4 / SIZE
+    column = np.floor((points["x"] + 1.5) / pixel).reshape(SIZE, SIZE)
+    row = np.floor((2.5 - points["y"]) / pixel).reshape(SIZE, SIZE)
+    np.testing.assert_array_equal(column, np.tile(np.arange(SIZE), (SIZE, 1)))
+    np.testing.assert_array_equal(row, np.tile(np.arange(SIZE)[:, None], (1, SIZE)))
+
+
+def test_structure_finer_than_the_pixels_is_scored_as_noise(task):
+    def coherence(x, y):
+        f, g = 2 + np.sin(sampling * (1.04 * x + 0.97 * y)), np.ones_like(x)
+        rgb = module("coloring").Coloring().rgb(np.float32(f).reshape(1, -1), np.float32(g).reshape(1, -1))
+        return module("objective").PictureStatistics(SIZE)(rgb).coherence[0]
+
+    sampling = 2 * np.pi * SIZE / 4  # one period a pixel
+    points = task.points()
+    regular_x, regular_y = (4 * axis - 1.5 for axis in coordinates())
+    assert coherence(regular_x, regular_y) > 0.9  # a moire pattern
+    assert coherence(points["x"], points["y"]) < 0.4
+
+
+def test_animation_is_a_loop_that_begins_with_the_scored_time(task):
+    times = [task.picture_points(8, t)["t"] for t in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    np.testing.assert_allclose(times, [0.5, 1.0, 0.5, 0.0, 0.5], atol=1e-6)
+
+
+def test_pictures_are_square_and_have_y_upwards():
+    task = load_task(FOLDER, {"low": -1.0, "high": 1.0})
+    size = 32
+    points = task.picture_points(size, 0.0)
+    outputs = {"f": 5 * np.stack([points["x"], points["y"]]), "g": 5 * np.stack([points["y"], points["x"]])}
+    pictures = task.picture(outputs, size)
+    assert pictures.shape == (2, size, size, 3) and pictures.dtype == np.uint8
+    middle = size // 2
+    for place, hue in (((middle, -1), 0), ((0, middle), 90), ((middle, 0), 180), ((-1, middle), 270)):
+        assert abs((colorsys.rgb_to_hls(*(pictures[0][place] / 255.0))[0] * 360 - hue + 180) % 360 - 180) < 6
+    assert (pictures[0, middle - 1 : middle + 1, middle - 1 : middle + 1] < 50).all()
+    mirrored = pictures[0, ::-1, ::-1].transpose(1, 0, 2)  # in the line x = y
+    np.testing.assert_allclose(np.int32(pictures[1]), np.int32(mirrored), atol=1)
+
+
+def test_flat_picture_has_the_colour_of_its_number(task):
+    num_points = len(task.picture_points(16, 0.0)["x"])
+    outputs = {name: np.full((1, num_points), value, np.float32) for name, value in (("f", -0.5), ("g", 1.5))}
+    expected = np.round(255 * np.array(reference_rgb(-0.5, 1.5)))
+    assert (task.picture(outputs, 16) == expected).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"size": 60}, "size is 60, must be a power of two from 32 to 1024"),
+        ({"low": 1.0, "high": 1.0}, "low is 1.0 and high is 1.0"),
+        ({"saturation": 2.0}, "saturation is 2.0, must be from 0 to 1"),
+        ({"pure_magnitude": 0.0}, "pure_magnitude is 0.0, must be above 0"),
+        ({"colour": 1}, "colour"),
+    ],
+)
+def test_bad_options_are_named(options, message):
+    with pytest.raises(UserError, match="task_options") as error:
+        load_task(FOLDER, options)
+    assert message in str(error.value)
