@@ -27,9 +27,9 @@ from evo.errors import UserError
 from evo.instructions import InstructionSet
 from evo.native.stack_ptx import META_OPERATIONS, Lowering, WordType
 
-_UNSIGNED = re.compile(r"\d+|0[xX][0-9a-fA-F]+")
-_SIGNED = re.compile(r"-?\d+|0[xX][0-9a-fA-F]+")
-_FLOAT = re.compile(r"[+-]?(\d+\.\d*|\.\d+|\d+)([eE][+-]?\d+)?")
+_UNSIGNED = re.compile(r"0|[1-9][0-9]*|0[xX][0-9a-fA-F]+")
+_SIGNED = re.compile(r"0|-?[1-9][0-9]*|0[xX][0-9a-fA-F]+")
+_FLOAT = re.compile(r"[+-]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,167 @@
+"""The architecture's rules of who may import whom, held by walking every import of the package."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import evo
+
+PACKAGE = Path(evo.__file__).parent
+REPOSITORY = Path(__file__).parents[2]
+
+# csrc <- native <- instructions, program <- task, kernel <- compile <- evaluate <- search <- run (run_dir, config)
+# <- export, plot <- cli: a module may import its own layer and the ones before it. `evo` itself (its version and public
+# names) and `evo.errors` are everybody's.
+LAYERS = [
+    ("native",),
+    ("instructions", "program"),
+    ("task", "kernel"),
+    ("compile",),
+    ("evaluate",),
+    ("search",),
+    ("run", "run_dir", "config", "checkpoint", "doctor"),
+    ("export", "plot", "show"),
+    ("cli",),
+]
+LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
+EVERYBODYS = ("errors",)
+
+
+def modules() -> dict[str, Path]:
+    """Dotted name -> file of every module, Cython ones included."""
+    found = {}
+    for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyx")]):
+        parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return found
+
+
+def imports(path: Path, *, only_at_load: bool = False) -> set[str]:
+    """Dotted names that a Python module imports; of `from evo.x import y` both `evo.x` and `evo.x.y` if that is a module."""
+    found = set()
+    tree = ast.parse(path.read_text())
+    inside_functions = {
+        inner for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if only_at_load and node in inside_functions:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: write absolute imports"
+            found.add(node.module)
+            found |= {f"{node.module}.{alias.name}" for alias in node.names if f"{node.module}.{alias.name}" in modules()}
+    return found
+
+
+def part_of(module: str) -> str | None:
+    """`evo.search.archive` -> `search`; None for `evo` itself and for what is not ours."""
+    parts = module.split(".")
+    return parts[1] if parts[0] == "evo" and len(parts) > 1 else None
+
+
+PYTHON_MODULES = {name: path for name, path in modules().items() if path.suffix == ".py"}
+
+
+def test_every_part_of_the_package_has_its_layer():
+    parts = {part_of(name) for name in modules()} - {None}
+    assert parts - set(EVERYBODYS) <= set(LAYER), "give the new part its place in LAYERS, and in the architecture"
+
+
+@pytest.mark.parametrize("module", PYTHON_MODULES)
+def test_a_module_imports_only_its_own_layer_and_those_before(module):
+    if module == "evo":
+        assert {part_of(name) for name in imports(PYTHON_MODULES[module])} - {None} <= {"errors", "task"}
+        return
+    own = LAYER.get(part_of(module), -1)
+    for imported in imports(PYTHON_MODULES[module]):
+        part = part_of(imported)
+        if part is not None and part not in EVERYBODYS:
+            assert LAYER[part] <= own, f"{module} imports {imported}"
+
+
+FORBIDDEN = {
+    "search": ("yaml", "pathlib", "os", "io", "shutil", "tempfile", "cuda", "evo.native.ptx_vm", "evo.native.nvptxcompiler"),
+    "evaluate": ("ribs", "yaml"),
+    "native": ("ribs", "yaml", "matplotlib"),
+    "instructions": ("ribs", "yaml", "matplotlib", "numpy"),
+    "program": ("ribs", "yaml", "matplotlib"),
+    "task": ("ribs", "yaml", "matplotlib", "pydantic"),
+    "compile": ("cuda.core", "cuda.bindings.driver"),
+    "run_dir": ("yaml", "ribs"),
+    "checkpoint": ("pathlib", "os", "yaml", "pickle"),
+    "run": ("click", "rich", "matplotlib"),
+}
+
+
+@pytest.mark.parametrize("module", PYTHON_MODULES)
+def test_a_module_does_not_know_what_it_must_not_know(module):
+    for imported in imports(PYTHON_MODULES[module]):
+        for forbidden in FORBIDDEN.get(part_of(module), ()):
+            assert imported != forbidden and not imported.startswith(f"{forbidden}."), f"{module} imports {imported}"
+
+
+def test_only_the_config_reads_yaml_and_only_the_cuda_evaluator_opens_devices():
+    users = {name for name, path in PYTHON_MODULES.items() if "yaml" in imports(path)}
+    assert users == {"evo.config"}
+    users = {name for name, path in PYTHON_MODULES.items() if any(i.split(".")[0] == "cuda" for i in imports(path))}
+    assert users <= {"evo.evaluate.cuda"}
+
+
+def test_nothing_draws_random_numbers_of_its_own():
+    for name, path in PYTHON_MODULES.items():
+        assert "random" not in imports(path), name
+        assert "numpy.random" not in imports(path), name
+        tree = ast.parse(path.read_text())
+        assert not [n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr in ("random", "default_rng")], name
+
+
+def test_no_module_of_the_package_names_a_task():
+    names = {path.parent.name for path in (REPOSITORY / "tasks").glob("*/task.py")}
+    assert names, "no tasks found"
+    for name, path in PYTHON_MODULES.items():
+        strings = {n.value for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+        assert not names & strings, name
+        assert not [i for i in imports(path) if i.split(".")[0] == "tasks"], name
+
+
+@pytest.mark.parametrize("task", sorted((REPOSITORY / "tasks").glob("*/task.py")), ids=lambda path: path.parent.name)
+def test_tasks_use_the_public_names_only(task):
+    for path in task.parent.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                assert not [a.name for a in node.names if a.name.startswith("evo.")], f"{path}:{node.lineno}"
+            if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module.split(".")[0] == "evo":
+                assert node.module == "evo", f"{path}:{node.lineno}"
+                assert {alias.name for alias in node.names} <= set(evo.__all__), f"{path}:{node.lineno}"
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "evo":
+                assert node.attr in evo.__all__, f"{path}:{node.lineno}"
+
+
+HEAVY = ("cuda", "matplotlib", "ribs", "numba", "pydantic", "yaml", "rich", "PIL", "scipy")
+
+
+def loaded_after(statement: str) -> set[str]:
+    script = f"import sys\n{statement}\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))"
+    return set(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_importing_evo_loads_nothing_heavy():
+    loaded = loaded_after("import evo; evo.__version__; evo.Task")
+    assert "evo" in loaded
+    assert not loaded & set(HEAVY)
+
+
+def test_the_command_line_answers_for_help_without_loading_anything_heavy():
+    loaded = loaded_after("from evo.cli import main\nmain(['run', '--help'], standalone_mode=False)")
+    assert "click" in loaded
+    assert not loaded & set(HEAVY)
+
+
+def test_no_plot_library_loads_for_a_run_before_it_draws():
+    assert not loaded_after("import evo.run") & {"matplotlib", "PIL", "cuda", "rich"}
