@@ -1,0 +1,172 @@
+"""evo.search.archive: failed programs never enter, ties keep the incumbent, and a restored archive is the same."""
+
+import numpy as np
+import pytest
+
+from evo.search.archive import elites_by_cell, make_archive, restore_elites
+
+LENGTH = 3
+RANGES = [(0.0, 1.0), (-1.0, 1.0)]
+CENTROIDS = np.array([[0.1, -0.9], [0.9, -0.9], [0.1, 0.9], [0.9, 0.9], [0.5, 0.0]])
+
+
+@pytest.fixture(params=["GridArchive", "CVTArchive"])
+def new_archive(request):
+    """Makes an empty archive of each class; all of one class alike."""
+    options = {"GridArchive": {"dims": [4, 5]}, "CVTArchive": {"centroids": CENTROIDS}}[request.param]
+    return lambda: make_archive(request.param, LENGTH, RANGES, options, seed=1)
+
+
+def batch(objective, measures, first: int = 0) -> dict:
+    """A batch whose words, origins and hashes tell each row from each other."""
+    numbers = np.arange(first, first + len(objective))
+    return {
+        "solution": np.stack([numbers] * LENGTH, axis=1).astype(np.uint64) + np.uint64(2**63),
+        "objective": np.array(objective, float),
+        "measures": np.array(measures, float).reshape(-1, 2),
+        "parents": np.stack([numbers, numbers - 1], axis=1).astype(np.int32),
+        "operator": (numbers % 5).astype(np.int32),
+        "generation": numbers // 3,
+        "slot": numbers.astype(np.int32),
+        "hash": np.stack([numbers, numbers], axis=1).astype(np.uint64) + np.array([2**63, 0], np.uint64),
+        "num_instructions": numbers.astype(np.int32),
+    }
+
+
+def random_batch(num_programs: int, seed: int) -> dict:
+    rng = np.random.default_rng(seed)
+    objective = np.round(rng.random(num_programs), 1)  # many ties
+    objective[rng.random(num_programs) < 0.2] = np.nan
+    return batch(objective, rng.uniform((-0.2, -1.2), (1.2, 1.2), (num_programs, 2)), first=1000 * seed)
+
+
+def assert_same(first, second) -> None:
+    one, two = elites_by_cell(first), elites_by_cell(second)
+    for name in vars(one):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
+        assert getattr(one, name).dtype == getattr(two, name).dtype
+
+
+def test_an_empty_archive_has_no_elites(new_archive):
+    elites = elites_by_cell(new_archive())
+    assert len(elites) == 0
+    assert elites.qd_score == 0.0
+    assert elites.solution.shape == (0, LENGTH)
+
+
+def test_failed_programs_never_enter(new_archive):
+    archive = new_archive()
+    info = archive.add(**batch([np.nan, 0.5, np.nan, np.inf], [[0.1, -0.9], [0.9, -0.9], [0.9, 0.9], [0.5, 0.0]]))
+    assert elites_by_cell(archive).slot.tolist() == [1]
+    assert (np.asarray(info["status"]) > 0).tolist() == [False, True, False, False]
+
+
+def test_a_batch_of_failed_programs_changes_nothing(new_archive):
+    archive = new_archive()
+    info = archive.add(**batch([np.nan, np.nan], np.full((2, 2), np.nan)))
+    assert archive.empty
+    assert np.asarray(info["status"]).tolist() == [0, 0]
+
+
+def test_measures_that_are_not_finite_do_not_matter_for_failed_programs(new_archive):
+    archive = new_archive()
+    archive.add(**batch([np.nan, 0.25], [[np.nan, np.inf], [0.5, 0.0]]))
+    assert elites_by_cell(archive).objective.tolist() == [0.25]
+
+
+def test_a_better_program_replaces_its_elite_with_all_that_belongs_to_it(new_archive):
+    archive = new_archive()
+    archive.add(**batch([0.25], [[0.5, 0.0]]))
+    better = batch([0.5], [[0.51, 0.01]], first=7)
+    archive.add(**better)
+    elites = elites_by_cell(archive)
+    assert len(elites) == 1
+    for name, column in better.items():
+        np.testing.assert_array_equal(getattr(elites, name), column, err_msg=name)
+
+
+def test_a_tie_keeps_the_incumbent(new_archive):
+    archive = new_archive()
+    archive.add(**batch([0.5], [[0.5, 0.0]]))
+    archive.add(**batch([0.5], [[0.5, 0.0]], first=7))
+    assert elites_by_cell(archive).slot.tolist() == [0]
+
+
+def test_among_equals_of_one_batch_the_first_enters(new_archive):
+    archive = new_archive()
+    archive.add(**batch([0.25, 0.5, 0.5, 0.5], [[0.5, 0.0]] * 4))
+    assert elites_by_cell(archive).slot.tolist() == [1]
+
+
+def test_a_worse_program_changes_nothing(new_archive):
+    archive = new_archive()
+    archive.add(**batch([0.5], [[0.5, 0.0]]))
+    archive.add(**batch([0.25], [[0.5, 0.0]], first=7))
+    assert elites_by_cell(archive).slot.tolist() == [0]
+
+
+def test_elites_are_sorted_by_cell_whatever_order_they_came_in(new_archive):
+    forwards, backwards = new_archive(), new_archive()
+    rows = batch(np.linspace(0.1, 0.9, len(CENTROIDS)), CENTROIDS)
+    forwards.add(**rows)
+    backwards.add(**{name: column[::-1] for name, column in rows.items()})
+    assert np.all(np.diff(elites_by_cell(forwards).cell) > 0)
+    assert len(elites_by_cell(forwards)) == len(CENTROIDS)
+    assert_same(forwards, backwards)
+
+
+def test_the_qd_score_is_the_sum_of_the_objectives(new_archive):
+    archive = new_archive()
+    archive.add(**batch([0.5, 0.25, -0.125], CENTROIDS[:3]))
+    assert elites_by_cell(archive).qd_score == 0.625
+
+
+def test_words_keep_all_their_64_bits(new_archive):
+    archive = new_archive()
+    rows = batch([0.5], [[0.5, 0.0]])
+    rows["solution"] = np.array([[2**64 - 1, 2**53 + 1, 0]], np.uint64)
+    archive.add(**rows)
+    assert elites_by_cell(archive).solution.tolist() == [[2**64 - 1, 2**53 + 1, 0]]
+    assert elites_by_cell(archive).solution.dtype == np.uint64
+
+
+def test_a_restored_archive_is_the_same_and_goes_on_the_same(new_archive):
+    archive = new_archive()
+    for seed in range(5):
+        archive.add(**random_batch(40, seed))
+    restored = new_archive()
+    restore_elites(restored, elites_by_cell(archive))
+    assert_same(archive, restored)
+    for seed in range(5, 10):
+        rows = random_batch(40, seed)
+        archive.add(**rows)
+        restored.add(**rows)
+        assert_same(archive, restored)
+
+
+def test_nothing_is_restored_from_an_empty_archive(new_archive):
+    archive = new_archive()
+    restore_elites(archive, elites_by_cell(new_archive()))
+    assert archive.empty
+
+
+def test_elites_of_an_archive_of_another_shape_are_refused():
+    archive = make_archive("GridArchive", LENGTH, RANGES, {"dims": [4, 5]}, 1)
+    archive.add(**random_batch(40, 1))
+    with pytest.raises(ValueError, match="do not fall into their cells"):
+        restore_elites(make_archive("GridArchive", LENGTH, RANGES, {"dims": [5, 4]}, 1), elites_by_cell(archive))
+
+
+def test_the_centroids_of_a_cvt_depend_on_the_seed_alone():
+    def centroids(seed: int) -> np.ndarray:
+        return make_archive("CVTArchive", LENGTH, RANGES, {"centroids": 6}, seed).centroids
+
+    np.testing.assert_array_equal(centroids(3), centroids(3))
+    assert not np.array_equal(centroids(3), centroids(4))
+
+
+def test_options_that_the_class_does_not_take_raise():
+    with pytest.raises(TypeError):
+        make_archive("GridArchive", LENGTH, RANGES, {"centroids": 6}, 1)
+    with pytest.raises(ValueError):
+        make_archive("GridArchive", LENGTH, RANGES, {"dims": [4, 5, 6]}, 1)
