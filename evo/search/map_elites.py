@@ -6,6 +6,7 @@ Owns the loop: ask, hash, remember or evaluate, tell. Knows nothing of files, co
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -91,16 +92,19 @@ def map_elites(
         measures = np.full((len(programs), len(ranges)), np.nan)
         objective[new] = evaluation.objective
         measures[new] = evaluation.measures
-        scheduler.tell(
-            objective,
-            measures,
-            parents=emitter.origin.parents,
-            operator=emitter.origin.operator,
-            generation=np.full(len(programs), generation),
-            slot=np.arange(len(programs)),
-            hash=hashes,
-            num_instructions=num_instructions,
-        )
+        with warnings.catch_warnings():
+            # pyribs blames a threshold where every program failed; the generation says that there are no elites.
+            warnings.filterwarnings("ignore", message="`archive` was empty before adding")
+            scheduler.tell(
+                objective,
+                measures,
+                parents=emitter.origin.parents,
+                operator=emitter.origin.operator,
+                generation=np.full(len(programs), generation),
+                slot=np.arange(len(programs)),
+                hash=hashes,
+                num_instructions=num_instructions,
+            )
         clock.lap("archive")
 
         ok = evaluation.status == Status.OK

@@ -1,0 +1,87 @@
+"""A small search without config, files or virtual machine: what the tests of emitter and loop share."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from evo.evaluate import Evaluation, Status
+from evo.search.archive import make_archive
+from evo.search.emitter import ProgramEmitter
+from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
+
+MAX_LENGTH = 12
+RANGES = np.array([(0.0, 12.0), (0.0, 1.0)])
+
+
+class WordEvaluator:
+    """Scores a program by its words alone and remembers all that it was asked for.
+
+    About one in eight is rejected, and some measures lie outside their range.
+    """
+
+    def __init__(self):
+        self.evaluated: list[np.ndarray] = []
+
+    def evaluate(self, words: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
+        self.evaluated += [row.copy() for row in words]
+        results = [self.score(row) for row in words]
+        status = np.array([Status.NONFINITE if result is None else Status.OK for result in results], np.uint8)
+        objective = np.array([np.nan if result is None else result[0] for result in results])
+        measures = np.array([(np.nan, np.nan) if result is None else result[1] for result in results]).reshape(-1, 2)
+        return Evaluation(status, objective, measures)
+
+    @staticmethod
+    def score(row: np.ndarray) -> tuple[float, tuple[float, float]] | None:
+        """Objective and measures of one program, or None."""
+        number = sum(int(value) * (i + 1) for i, value in enumerate(row)) % 8191
+        if number % 8 == 0:
+            return None
+        return (number % 101) / 101, (float(number % 13), (number % 97) / 90)
+
+
+@pytest.fixture(scope="session")
+def variation(language):
+    """All operators over a small vocabulary."""
+    vocabulary = VocabularyOptions(
+        instructions={"add_ftz_f32": 1.0, "mul_ftz_f32": 1.0, "sin_approx_ftz_f32": 1.0},
+        meta={"dup": 1.0, "swap": 1.0},
+        groups={"instructions": 0.5, "inputs": 0.4, "constants": 0.05, "meta": 0.05},
+        f32_sigma=1.0,
+        u32_max=4,
+        meta_max=2,
+    )
+    options = VariationOptions(
+        operator_weights=dict.fromkeys(("umad", "alternation", "crossover", "perturbation", "replacement"), 1.0),
+        umad_addition_rate=0.09,
+        umad_deletion_rate=0.0826,
+        alternation_rate=0.1,
+        alignment_deviation=1.0,
+        perturbation_rate=0.5,
+        perturbation_relative=0.1,
+        perturbation_absolute=0.1,
+        replacement_rate=0.1,
+        initial_min_length=2,
+        initial_max_length=8,
+    )
+    return make_variation(language, vocabulary, options)
+
+
+@pytest.fixture
+def new_search(variation):
+    """Makes a fresh archive with its emitter."""
+
+    def make(*, seed: int = 5, generation: int = 0, num_initial: int = 40, batch_size: int = 30) -> SimpleNamespace:
+        archive = make_archive("GridArchive", MAX_LENGTH, [tuple(r) for r in RANGES], {"dims": [6, 5]}, seed)
+        emitter = ProgramEmitter(
+            archive,
+            variation,
+            seed=seed,
+            max_length=MAX_LENGTH,
+            num_initial=num_initial,
+            batch_size=batch_size,
+            generation=generation,
+        )
+        return SimpleNamespace(archive=archive, emitter=emitter, evaluator=WordEvaluator())
+
+    return make

@@ -1,0 +1,114 @@
+"""evo.search.emitter: what it emits depends on seed, generation and the archive's elites, and on nothing else."""
+
+import numpy as np
+import pytest
+
+from evo.native.vary import OPERATORS
+from evo.search.archive import elites_by_cell, restore_elites
+from evo.search.emitter import INITIAL
+
+
+def fill(search, num_programs: int = 60) -> None:
+    """Puts random programs, scored by their words, into the archive."""
+    words = search.emitter.random_programs(num_programs)
+    evaluation = search.evaluator.evaluate(words, np.zeros(num_programs, np.int32))
+    add(search.archive, words, evaluation, range(num_programs))
+
+
+def add(archive, words, evaluation, order) -> None:
+    order = np.array(order)
+    archive.add(
+        words[order],
+        evaluation.objective[order],
+        evaluation.measures[order],
+        parents=np.full((len(order), 2), -1),
+        operator=np.full(len(order), INITIAL),
+        generation=np.zeros(len(order), int),
+        slot=order,
+        hash=np.stack([order + 1, order * 7], axis=1).astype(np.uint64),
+        num_instructions=np.zeros(len(order), int),
+    )
+
+
+def assert_same_origin(one, two) -> None:
+    for name in vars(one):
+        np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
+
+
+def test_generation_0_is_random_and_without_parents(new_search, variation):
+    search = new_search()
+    words = search.emitter.ask()
+    np.testing.assert_array_equal(words, variation.random_programs(5, 0, 0, 40, 12))
+    assert words.dtype == np.uint64
+    assert search.emitter.generation == 1
+    assert (search.emitter.origin.parents == -1).all() and search.emitter.origin.parents.shape == (40, 2)
+    assert (search.emitter.origin.operator == INITIAL).all()
+    assert not search.emitter.origin.parent_hashes.any()
+
+
+def test_while_the_archive_is_empty_programs_stay_random_but_new(new_search):
+    search = new_search()
+    first, second, third = (search.emitter.ask() for _ in range(3))
+    assert (len(first), len(second)) == (40, 30)
+    assert (search.emitter.origin.operator == INITIAL).all()
+    assert not np.array_equal(first[:30], second)
+    assert not np.array_equal(second, third)
+
+
+def test_offspring_know_the_cells_and_hashes_of_their_parents(new_search, variation):
+    search = new_search(generation=1)
+    fill(search)
+    elites = elites_by_cell(search.archive)
+    words = search.emitter.ask()
+    expected, rows, operators = variation.offspring(5, 1, 0, 30, elites.solution)
+    np.testing.assert_array_equal(words, expected)
+    origin = search.emitter.origin
+    np.testing.assert_array_equal(origin.operator, operators)
+    two_parents = [OPERATORS[code] in ("alternation", "crossover") for code in origin.operator]
+    assert any(two_parents) and not all(two_parents)
+    assert (origin.parents[:, 0] >= 0).all()
+    assert ((origin.parents[:, 1] >= 0) == two_parents).all()
+    hash_of = dict(zip(elites.cell.tolist(), elites.hash.tolist(), strict=True))
+    for cells, hashes in zip(origin.parents.tolist(), origin.parent_hashes.tolist(), strict=True):
+        assert hashes == [hash_of[cell] if cell >= 0 else [0, 0] for cell in cells]
+    assert len(set(origin.parents[:, 0].tolist())) > 5
+
+
+def test_the_same_seed_generation_and_elites_give_the_same_offspring_whatever_came_before(new_search):
+    search, fresh = new_search(), new_search(generation=3)
+    fill(search)
+    for _ in range(3):
+        search.emitter.ask()
+    restore_elites(fresh.archive, elites_by_cell(search.archive))
+    np.testing.assert_array_equal(search.emitter.ask(), fresh.emitter.ask())
+    assert_same_origin(search.emitter.origin, fresh.emitter.origin)
+
+
+def test_the_order_in_which_elites_came_does_not_matter(new_search):
+    forwards, backwards = new_search(generation=1), new_search(generation=1)
+    words = forwards.emitter.random_programs(30)
+    evaluation = forwards.evaluator.evaluate(words, np.zeros(30, np.int32))
+    best = {}  # one program a cell, so that no tie depends on the order
+    for row, cell in enumerate(forwards.archive.index_of(np.nan_to_num(evaluation.measures)).tolist()):
+        if np.isfinite(evaluation.objective[row]):
+            best.setdefault(cell, row)
+    add(forwards.archive, words, evaluation, list(best.values()))
+    for row in reversed(best.values()):
+        add(backwards.archive, words, evaluation, [row])
+    np.testing.assert_array_equal(forwards.emitter.ask(), backwards.emitter.ask())
+
+
+@pytest.mark.parametrize("changed", [{"seed": 6}, {"generation": 2}])
+def test_another_seed_or_generation_gives_other_offspring(new_search, changed):
+    search, other = new_search(generation=1), new_search(**{"generation": 1, **changed})
+    fill(search)
+    restore_elites(other.archive, elites_by_cell(search.archive))
+    assert not np.array_equal(search.emitter.ask(), other.emitter.ask())
+
+
+def test_looking_at_random_programs_changes_nothing(new_search):
+    search, undisturbed = new_search(), new_search()
+    first = search.emitter.random_programs(7)
+    np.testing.assert_array_equal(first, search.emitter.random_programs(9)[:7])
+    np.testing.assert_array_equal(search.emitter.ask(), undisturbed.emitter.ask())
+    np.testing.assert_array_equal(first, undisturbed.emitter.random_programs(40)[:7])

@@ -1,0 +1,184 @@
+"""evo.search.map_elites: against a plain Python archive, and with every program evaluated at most once."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from evo.search.archive import elites_by_cell, restore_elites
+from evo.search.map_elites import Counters, map_elites
+from evo.search.memory import ResultMemory
+
+from .conftest import RANGES, WordEvaluator
+
+
+class RecordedSearch:
+    """A search whose programs, hashes and origins are kept for each generation."""
+
+    def __init__(self, search, language, *, capacity: int = 10_000, counters: Counters | None = None):
+        self.archive, self.emitter, self.evaluator = search.archive, search.emitter, search.evaluator
+        self.memory = ResultMemory(capacity, len(RANGES))
+        self.counters = counters or Counters()
+        self.lowering = language.lowering
+        self.asked: list[dict] = []
+        self.generations = map_elites(
+            self.archive, self.emitter, self.evaluator, self.lowering, self.memory, RANGES, self.counters
+        )
+        ask = self.emitter.ask
+
+        def recorded_ask():
+            elites = elites_by_cell(self.archive)
+            words = ask()
+            hashes = [tuple(h) for h in self.lowering.analyze(words)[0].tolist()]
+            parents = self.emitter.origin.parents.tolist()
+            elite_hashes = {cell: tuple(h) for cell, h in zip(elites.cell.tolist(), elites.hash.tolist(), strict=True)}
+            self.asked.append({"words": words.copy(), "hashes": hashes, "parents": parents, "elite_hashes": elite_hashes})
+            return words
+
+        self.emitter.ask = recorded_ask
+
+    def run(self, num_generations: int) -> list:
+        return list(itertools.islice(self.generations, num_generations))
+
+
+@pytest.fixture
+def search(new_search, language):
+    return RecordedSearch(new_search(), language)
+
+
+def hashes_of(search: RecordedSearch, rows: list[np.ndarray]) -> list[tuple]:
+    return [tuple(h) for h in search.lowering.analyze(np.array(rows))[0].tolist()] if rows else []
+
+
+def plain_map_elites(search: RecordedSearch) -> dict[int, tuple]:
+    """What the archive must hold: cell -> (objective, generation, slot, hash), by the rules alone."""
+    archive, first_result = {}, {}
+    for generation, asked in enumerate(search.asked):
+        for slot, (row, key) in enumerate(zip(asked["words"], asked["hashes"], strict=True)):
+            # Programs of one hash compute the same; the first one seen speaks for all of them.
+            result = first_result.setdefault(key, WordEvaluator.score(row))
+            if result is None:
+                continue
+            objective, measures = result
+            i = min(int(max(measures[0], 0.0) / 12.0 * 6), 5)
+            j = min(int(max(measures[1], 0.0) / 1.0 * 5), 4)
+            if i * 5 + j not in archive or objective > archive[i * 5 + j][0]:
+                archive[i * 5 + j] = (objective, generation, slot, key)
+    return archive
+
+
+def found_elites(search: RecordedSearch) -> dict[int, tuple]:
+    e = elites_by_cell(search.archive)
+    rows = zip(e.cell.tolist(), e.objective.tolist(), e.generation.tolist(), e.slot.tolist(), e.hash.tolist(), strict=True)
+    return {cell: (objective, generation, slot, tuple(key)) for cell, objective, generation, slot, key in rows}
+
+
+def test_the_archive_is_that_of_plain_map_elites(search):
+    search.run(12)
+    expected = plain_map_elites(search)
+    assert found_elites(search) == expected
+    assert len(expected) > 10
+    assert len({generation for _, generation, _, _ in expected.values()}) > 3
+
+
+def test_no_hash_is_evaluated_twice_and_none_is_left_out(search):
+    search.run(12)
+    evaluated = hashes_of(search, search.evaluator.evaluated)
+    assert len(evaluated) == len(set(evaluated))
+    assert set(evaluated) == {key for asked in search.asked for key in asked["hashes"]}
+
+
+def test_a_small_memory_costs_evaluations_but_changes_no_elite(new_search, language):
+    large, small = RecordedSearch(new_search(), language), RecordedSearch(new_search(), language, capacity=8)
+
+    class ByHash(WordEvaluator):
+        """Programs of one hash score the same, as real ones do."""
+
+        def evaluate(self, words, num_instructions):
+            return super().evaluate(language.lowering.analyze(words)[0], num_instructions)
+
+    for each in (large, small):
+        each.generations = map_elites(
+            each.archive, each.emitter, ByHash(), language.lowering, each.memory, RANGES, each.counters
+        )
+        each.run(10)
+    assert small.counters.evaluations > large.counters.evaluations
+    assert found_elites(small) == found_elites(large)
+
+
+def test_the_counters_count_what_happened(search):
+    search.run(12)
+    counters, asked = search.counters, search.asked
+    evaluated = [WordEvaluator.score(row) for row in search.evaluator.evaluated]
+    scored = [result for result in evaluated if result is not None]
+    assert counters.generations == 12
+    assert counters.offspring == 40 + 11 * 30
+    assert counters.evaluations == len(evaluated)
+    assert counters.duplicates == counters.offspring - counters.evaluations > 0
+    assert counters.rejected == len(evaluated) - len(scored) > 0
+    assert counters.out_of_range == sum(not (0 <= a <= 12 and 0 <= b <= 1) for _, (a, b) in scored) > 0
+    neutral = sum(
+        key in [a["elite_hashes"].get(cell) for cell in cells]
+        for a in asked
+        for key, cells in zip(a["hashes"], a["parents"], strict=True)
+    )
+    assert counters.neutral == neutral > 0
+
+
+def test_each_generation_reports_the_archive_as_it_is_then(search):
+    before: dict[int, tuple] = {}
+    for number in range(8):
+        (generation,) = search.run(1)
+        elites = found_elites(search)
+        assert generation.num_elites == len(elites)
+        assert generation.coverage == len(elites) / 30
+        assert generation.qd_score == pytest.approx(sum(e[0] for e in elites.values()))
+        assert generation.best_objective == max(e[0] for e in elites.values())
+        assert generation.num_inserted == sum(before.get(cell) != elite for cell, elite in elites.items())
+        assert generation.num_inserted == sum(elite[1] == number for elite in elites.values())
+        assert all(seconds >= 0 for seconds in generation.times_s.values())
+        before = elites
+
+
+@pytest.mark.parametrize("pause", [1, 5])
+def test_a_search_rebuilt_from_its_state_goes_on_as_if_nothing_had_happened(new_search, language, pause):
+    whole = RecordedSearch(new_search(), language, capacity=100)
+    first = RecordedSearch(new_search(), language, capacity=100)
+    whole.run(10)
+    first.run(pause)
+    second = RecordedSearch(new_search(generation=pause), language, capacity=100, counters=Counters(**vars(first.counters)))
+    restore_elites(second.archive, elites_by_cell(first.archive))
+    second.memory.restore(first.memory.state())
+    second.run(10 - pause)
+    assert found_elites(second) == found_elites(whole)
+    assert second.counters == whole.counters
+    for name, array in whole.memory.state().items():
+        np.testing.assert_array_equal(second.memory.state()[name], array)
+
+
+def test_a_generation_in_which_every_program_fails_leaves_an_empty_archive(new_search, language, recwarn):
+    class Failing(WordEvaluator):
+        @staticmethod
+        def score(row):
+            return None
+
+    made = new_search()
+    made.evaluator = Failing()
+    search = RecordedSearch(made, language)
+    generations = search.run(3)
+    assert [g.num_elites for g in generations] == [0, 0, 0]
+    assert generations[-1].qd_score == 0.0 and np.isnan(generations[-1].best_objective)
+    assert search.counters.rejected == search.counters.evaluations
+    assert not recwarn.list
+
+
+def test_a_generation_without_a_new_program_evaluates_nothing(new_search, language):
+    search = RecordedSearch(new_search(num_initial=30), language)
+    search.run(1)
+    num_evaluated, before = len(search.evaluator.evaluated), found_elites(search)
+    search.emitter.ask = lambda: search.asked[0]["words"]
+    (generation,) = search.run(1)
+    assert len(search.evaluator.evaluated) == num_evaluated
+    assert found_elites(search) == before
+    assert generation.num_inserted == 0
+    assert search.counters.duplicates >= 30
