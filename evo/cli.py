@@ -38,7 +38,7 @@ def _verb(function):
         try:
             return function(*args, **kwargs)
         except UserError as error:
-            click.echo(f"evo: {error}", err=True)
+            click.echo(f"evo: {' '.join(str(error).splitlines())}", err=True)
             if os.environ.get("EVO_TRACEBACK"):
                 raise
             sys.exit(EXIT_USER_ERROR)
@@ -53,9 +53,11 @@ def _verb(function):
 def run(config: Path, overrides: tuple[str, ...]) -> None:
     """Run the experiment that CONFIG describes, in a new folder under runs/."""
     from evo.config import load_config
+
+    loaded = load_config(config, overrides)
     from evo.run import Run
 
-    _search(Run.start(load_config(config, overrides), config.stem))
+    _search(Run.start(loaded, config.stem))
 
 
 @main.command()
@@ -112,10 +114,12 @@ def show(run_folder: Path, cell: str | None, overrides: tuple[str, ...]) -> None
 def evaluate(config: Path, program: Path, output: Path, overrides: tuple[str, ...]) -> None:
     """Score, and picture, a program written by hand for the task of CONFIG."""
     from evo.config import load_config
+
+    loaded = load_config(config, overrides)
     from evo.run import load_problem
     from evo.show import describe_program, read_program
 
-    problem = load_problem(load_config(config, overrides))
+    problem = load_problem(loaded)
     words = read_program(problem, program)
     click.echo(describe_program(problem, words), nl=False)
     if problem.task.has_pictures():
@@ -153,6 +157,8 @@ def _search(run) -> None:
 
     for path in draw_plots(run, run.problem.config.output.plots):
         click.echo(path)
+    if run.archive.empty:
+        click.echo(f"warning: none of {run.counters.evaluations:,} programs got a finite score; the archive is empty", err=True)
     if run.counters.out_of_range:
         click.echo(
             f"warning: {run.counters.out_of_range:,} of {run.counters.evaluations:,} evaluations had a measure out of its "

@@ -269,7 +269,8 @@ def first_difference(old: Any, new: Any, key: str = "") -> str | None:
             if found:
                 return found
         return None
-    return None if old == new else f"{key} is {json.dumps(new)} now, was {json.dumps(old)}"
+    both_nan = old != old and new != new
+    return None if old == new or both_nan else f"{key} is {json.dumps(new)} now, was {json.dumps(old)}"
 
 
 def _parse_yaml(text: str, source: str) -> Any:

@@ -33,6 +33,7 @@ from evo.search.memory import ResultMemory
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 from evo.task import Task, load_task, task_digest
 
+NUM_TRIED = 4  # programs scored before a run begins
 PACKAGES = ("numpy", "ribs", "pydantic", "matplotlib")
 
 
@@ -128,6 +129,7 @@ class Run:
             UserError: the config's task, or the folder, is wrong.
         """
         run = cls(load_problem(config))
+        run._try_task()
         run.run_dir = RunDir.create(
             Path(config.output.runs), name, config.seed, dump_config(config), environment(run.problem)
         )
@@ -176,8 +178,11 @@ class Run:
             on_generation: called after each generation with it and the seconds that the run has taken.
             interrupted: asked after each generation.
         """
-        reason = self._stop_reached(float("-inf"))
+        elites = elites_by_cell(self.archive)
+        reason = self._stop_reached(float(elites.objective.max()) if len(elites) else float("-inf"))
         if reason:
+            # Resumed at its end: whatever was still to be written after the last checkpoint is written now.
+            self.run_dir.save_archive(_elite_arrays(elites))
             return reason
         start_s = time.monotonic() - self.elapsed_s
         saved_s = time.monotonic()
@@ -222,6 +227,11 @@ class Run:
         if config.search.archive.type == "CVTArchive":
             arrays["centroids"] = self.archive.centroids
         self.run_dir.save_checkpoint(self.counters.generations, meta, arrays)
+
+    def _try_task(self) -> None:
+        """Scores a few programs, so that a task that cannot do it is refused before there is a folder."""
+        words = self.emitter.random_programs(NUM_TRIED)
+        self.problem.evaluator.evaluate(words, self.problem.language.lowering.analyze(words)[1])
 
     def close(self) -> None:
         """Ends the evaluator and gives the folder back."""

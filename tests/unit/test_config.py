@@ -306,6 +306,8 @@ def test_equal_identities_have_no_difference(minimal):
     assert first_difference({"a": {"b": 1}}, {"a": {"b": 1, "c": 2}}) == "a.c is 2 now, was null"
     assert first_difference({"a": {"b": 1}}, {"a": 1}) == 'a is 1 now, was {"b": 1}'
     assert first_difference({"a": None}, {}) is None
+    assert first_difference({"a": float("nan")}, {"a": float("nan")}) is None
+    assert first_difference({"a": float("nan")}, {"a": 1.0}) == "a is 1.0 now, was NaN"
 
 
 def test_a_config_cannot_be_changed_after_loading(minimal):
