@@ -35,8 +35,8 @@ class DomainColoring(evo.Task):
     def __init__(
         self,
         size: int = 64,
-        low: float = -1.5,
-        high: float = 2.5,
+        low: float = -0.75,
+        high: float = 2.25,
         t: float = 0.5,
         t_swing: float = 0.5,
         saturation: float = 0.65,
@@ -63,7 +63,6 @@ class DomainColoring(evo.Task):
         return evo.Scores(np.concatenate(objective), np.concatenate(measures))
 
     def _score(self, f: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        f, g = np.ascontiguousarray(f), np.ascontiguousarray(g)
         statistics = self._statistics(self._coloring.rgb(f, g))
         finite = np.count_nonzero(np.isfinite(f) & np.isfinite(g), axis=1) / f.shape[1]
         # A few poles and holes are part of the genre; a quarter of the picture is worthless, half is a failure.

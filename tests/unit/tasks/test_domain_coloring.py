@@ -15,6 +15,7 @@ from evo.task import Programs, load_task, point_arrays
 
 FOLDER = Path(__file__).parents[3] / "tasks" / "domain_coloring"
 SIZE = 64
+LOW, HIGH = -0.75, 2.25
 PROGRAMS = Programs(num_instructions=np.zeros(0, np.int32))
 
 
@@ -192,8 +193,63 @@ def test_hue_variety_tells_many_hues_from_two():
     assert measured[1] < 0.01
 
 
+def test_brightness_contrast_and_entropy_of_known_histograms():
+    levels = [np.array([0.5]), np.array([0.1, 0.9]), np.linspace(0, 1, 8), (np.arange(64) + 0.5) / 64]
+    measured = statistics(*(grey(np.resize(values, (SIZE, SIZE))) for values in levels))
+    np.testing.assert_allclose(measured.brightness, 0.5, rtol=1e-5)
+    np.testing.assert_allclose(measured.contrast, [np.std(values) for values in levels], atol=1e-5)
+    np.testing.assert_allclose(measured.entropy, [0.0, 1 / 5, 3 / 5, 1.0], atol=1e-9)
+
+
 # Objective
 
+IDEAL = {
+    "brightness": 0.5,
+    "contrast": 0.2,
+    "entropy": 0.9,
+    "spectral_deviation": 0.0,
+    "coherence": 0.9,
+    "anisotropy": 0.1,
+    "squareness": 0.1,
+    "spread": 0.8,
+    "hue_variety": 0.8,
+    "colourfulness": 0.4,
+    "detail": 0.3,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "factor"),
+    [
+        ("spectral_deviation", 1.2, math.exp(-0.5)),
+        ("spectral_deviation", 2.4, math.exp(-2.0)),
+        ("coherence", 1 / 3, 0.0),
+        ("coherence", 17 / 30, 0.5),
+        ("anisotropy", 0.65, 0.5),
+        ("anisotropy", 1.0, 0.0),
+        ("squareness", 0.65, 0.5),
+        ("squareness", 1.0, 0.0),
+        ("spread", 0.2, 0.0),
+        ("spread", 0.425, 0.5),
+        ("contrast", 0.0, 0.0),
+        ("contrast", 0.09, 0.5),
+        ("brightness", 0.1, 0.0),
+        ("brightness", 0.225, 0.5),
+        ("brightness", 0.875, 0.5),
+        ("brightness", 1.0, 0.0),
+        ("entropy", 0.3, 0.0),
+        ("entropy", 0.575, 0.5),
+        ("hue_variety", 0.0, 0.3),
+        ("hue_variety", 0.25, 0.65),
+        ("colourfulness", 0.0, 1.0),
+        ("detail", 0.0, 1.0),
+    ],
+)
+def test_objective_is_the_product_of_the_factors_in_the_readme(name, value, factor):
+    values = {key: np.array([ideal]) for key, ideal in IDEAL.items()}
+    assert module("objective").Statistics(**values).objective() == pytest.approx([1.0])
+    values[name] = np.array([value])
+    assert module("objective").Statistics(**values).objective() == pytest.approx([factor])
 
 @pytest.mark.parametrize("seed", range(3))
 def test_natural_picture_scores_high(seed):
@@ -302,9 +358,9 @@ def test_points_are_one_a_pixel_and_t_is_the_same_for_all(task):
     points = task.points()
     assert point_arrays(task, points, "points()")[1] == SIZE * SIZE
     assert np.ndim(points["t"]) == 0 and points["t"] == 0.5
-    pixel = 4 / SIZE
-    column = np.floor((points["x"] + 1.5) / pixel).reshape(SIZE, SIZE)
-    row = np.floor((2.5 - points["y"]) / pixel).reshape(SIZE, SIZE)
+    pixel = (HIGH - LOW) / SIZE
+    column = np.floor((points["x"] - LOW) / pixel).reshape(SIZE, SIZE)
+    row = np.floor((HIGH - points["y"]) / pixel).reshape(SIZE, SIZE)
     np.testing.assert_array_equal(column, np.tile(np.arange(SIZE), (SIZE, 1)))
     np.testing.assert_array_equal(row, np.tile(np.arange(SIZE)[:, None], (1, SIZE)))
 
@@ -315,9 +371,9 @@ def test_structure_finer_than_the_pixels_is_scored_as_noise(task):
         rgb = module("coloring").Coloring().rgb(np.float32(f).reshape(1, -1), np.float32(g).reshape(1, -1))
         return module("objective").PictureStatistics(SIZE)(rgb).coherence[0]
 
-    sampling = 2 * np.pi * SIZE / 4  # one period a pixel
+    sampling = 2 * np.pi * SIZE / (HIGH - LOW)  # one period a pixel
     points = task.points()
-    regular_x, regular_y = (4 * axis - 1.5 for axis in coordinates())
+    regular_x, regular_y = (LOW + (HIGH - LOW) * axis for axis in coordinates())
     assert coherence(regular_x, regular_y) > 0.9  # a moire pattern
     assert coherence(points["x"], points["y"]) < 0.4
 
