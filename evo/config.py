@@ -66,10 +66,10 @@ class VocabularyConfig(Model):
     instructions: Weights = Field(min_length=1)
     meta: Weights = {"dup": 1.0, "swap": 1.0, "yank_dup": 0.5, "rotate": 0.5, "constant": 0.5}
     groups: dict[Literal["instructions", "inputs", "constants", "meta", "slots"], Weight] = {
-        "instructions": 0.5,
-        "inputs": 0.25,
-        "constants": 0.15,
-        "meta": 0.1,
+        "instructions": 0.6,
+        "inputs": 0.28,
+        "constants": 0.07,
+        "meta": 0.05,
     }
     constants: ConstantsConfig = ConstantsConfig()
 

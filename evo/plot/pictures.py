@@ -18,7 +18,7 @@ THUMBNAIL_SIZE = 56  # pixels a cell of the contact sheet
 BEST_SIZE = 768  # pixels
 TILE_SIZE = 176  # pixels a picture of the animation
 GALLERY_SIDE = 8  # the gallery shows 8 x 8 programs
-GALLERY_TILE_SIZE = 96
+GALLERY_TILE_SIZE = 80
 GAP = 2  # pixels between pictures
 NUM_FRAMES = 40
 FRAME_MS = 60
@@ -111,7 +111,10 @@ def _animate(problem: Problem, words: np.ndarray, columns: int, size: int, path:
         Image.fromarray(_mosaic(render(problem, words, size, frame / NUM_FRAMES), places, rows, columns))
         for frame in range(NUM_FRAMES)
     ]
-    frames = [frame.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.FLOYDSTEINBERG) for frame in frames]
+    # One palette for all frames, taken from a few of them side by side, and dithering: no banding, no flicker of colours.
+    sample = Image.fromarray(np.concatenate([np.asarray(frame) for frame in frames[:: NUM_FRAMES // 4]], axis=1))
+    palette = sample.quantize(256, Image.Quantize.MEDIANCUT)
+    frames = [frame.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG) for frame in frames]
     frames[0].save(path, save_all=True, append_images=frames[1:], duration=FRAME_MS, loop=0)
     return path
 
