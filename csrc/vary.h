@@ -224,11 +224,17 @@ float vary_gaussian(uint32_t bits);
 #if defined(__SSE2__) && !defined(VARY_NO_SIMD)
 #define VARY__SSE2
 #include <emmintrin.h>
+#if defined(__GNUC__) && defined(__x86_64__)
+#define VARY__AVX2 __attribute__((target("avx2,bmi,bmi2"))) /* compiled besides, used where the processor has it */
+#include <immintrin.h>
+#endif
 #endif
 
 #if defined(__GNUC__)
+#define VARY__INLINE static inline __attribute__((always_inline))
 #define VARY__PREFETCH(address) __builtin_prefetch(address)
 #else
+#define VARY__INLINE static inline
 #define VARY__PREFETCH(address) ((void)(address))
 #endif
 
@@ -263,99 +269,169 @@ void vary_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t bloc
     block_out[3] = c3;
 }
 
-/* Four blocks whose counters are (generation, slot + lane * slot_step, draw + lane * draw_step, stream); word w of lane l
- * goes to numbers_out[4 w + l]. */
-static void vary__philox_group(const uint32_t key[2], uint32_t generation, uint32_t slot, uint32_t slot_step, uint32_t draw,
-                               uint32_t draw_step, uint32_t stream, uint32_t numbers_out[VARY__GROUP]) {
+/* The two keys of each round, each repeated for vector loads. */
+typedef struct Vary__Keys {
+    uint32_t rounds[VARY__PHILOX_ROUNDS][2][2 * VARY__LANES];
+} Vary__Keys;
+
+static void vary__keys_init(Vary__Keys* keys, uint64_t seed) {
+    uint32_t round, lane;
+    for (round = 0; round < VARY__PHILOX_ROUNDS; round++) {
+        /* Not by adding to the keys of the round before: gcc 12 -O3 miscompiles that when it vectorises it. */
+        const uint32_t key_0 = (uint32_t)seed + round * VARY__PHILOX_WEYL_0;
+        const uint32_t key_1 = (uint32_t)(seed >> 32) + round * VARY__PHILOX_WEYL_1;
+        for (lane = 0; lane < 2 * VARY__LANES; lane++) keys->rounds[round][0][lane] = key_0;
+        for (lane = 0; lane < 2 * VARY__LANES; lane++) keys->rounds[round][1][lane] = key_1;
+    }
+}
+
+/* A group is four blocks: of four draws of one slot, or of draw 0 of four slots. Word w of block b is number 4 w + b. */
+enum { VARY__OF_DRAWS = 0, VARY__OF_SLOTS = 1 };
+
+static void vary__philox_group(const Vary__Keys* keys, uint32_t generation, uint32_t slot, uint32_t draw, uint32_t stream, int of_slots,
+                               uint32_t* numbers_out) {
 #ifdef VARY__SSE2
-    /* Two blocks to a register, a word in the low half of each 64 bits: the multiplier reads only those, so that what is
-     * left in the high halves needs no clearing. [0] holds lanes 0 and 2, [1] lanes 1 and 3. */
+    /* A block to each 64 bits, a word in the low half: the multiplier reads only those, so what is left in the high halves
+     * needs no clearing. [0] holds blocks 0 and 1, [1] blocks 2 and 3. */
     const __m128i multiplier_0 = _mm_set1_epi32((int)VARY__PHILOX_MULTIPLIER_0);
     const __m128i multiplier_1 = _mm_set1_epi32((int)VARY__PHILOX_MULTIPLIER_1);
-    const __m128i low = _mm_set_epi32(0, -1, 0, -1);
     __m128i c0[2], c1[2], c2[2], c3[2];
-    uint32_t k0 = key[0], k1 = key[1];
     int round, half;
     for (half = 0; half < 2; half++) {
-        uint32_t a = (uint32_t)half, b = (uint32_t)half + 2u;
+        const __m128i blocks = half ? _mm_set_epi32(0, 3, 0, 2) : _mm_set_epi32(0, 1, 0, 0);
         c0[half] = _mm_set1_epi32((int)generation);
-        c1[half] = _mm_set_epi32(0, (int)(slot + b * slot_step), 0, (int)(slot + a * slot_step));
-        c2[half] = _mm_set_epi32(0, (int)(draw + b * draw_step), 0, (int)(draw + a * draw_step));
+        c1[half] = _mm_add_epi32(_mm_set1_epi32((int)slot), of_slots ? blocks : _mm_setzero_si128());
+        c2[half] = _mm_add_epi32(_mm_set1_epi32((int)draw), of_slots ? _mm_setzero_si128() : blocks);
         c3[half] = _mm_set1_epi32((int)stream);
     }
     for (round = 0; round < VARY__PHILOX_ROUNDS; round++) {
-        const __m128i key_0 = _mm_set1_epi32((int)k0);
-        const __m128i key_1 = _mm_set1_epi32((int)k1);
+        const __m128i key_0 = _mm_loadu_si128((const __m128i*)(const void*)keys->rounds[round][0]);
+        const __m128i key_1 = _mm_loadu_si128((const __m128i*)(const void*)keys->rounds[round][1]);
         for (half = 0; half < 2; half++) {
-            __m128i p0 = _mm_mul_epu32(c0[half], multiplier_0);
-            __m128i p1 = _mm_mul_epu32(c2[half], multiplier_1);
+            const __m128i p0 = _mm_mul_epu32(c0[half], multiplier_0);
+            const __m128i p1 = _mm_mul_epu32(c2[half], multiplier_1);
             c0[half] = _mm_xor_si128(_mm_srli_epi64(p1, 32), _mm_xor_si128(c1[half], key_0));
             c2[half] = _mm_xor_si128(_mm_srli_epi64(p0, 32), _mm_xor_si128(c3[half], key_1));
             c1[half] = p1;
             c3[half] = p0;
         }
-        k0 += VARY__PHILOX_WEYL_0;
-        k1 += VARY__PHILOX_WEYL_1;
     }
 #define VARY__STORE(word, c) \
-    _mm_storeu_si128((__m128i*)(void*)(numbers_out + 4 * (word)), \
-                     _mm_or_si128(_mm_and_si128((c)[0], low), _mm_slli_epi64((c)[1], 32)))
+    _mm_storeu_ps((float*)(void*)(numbers_out + 4 * (word)), _mm_shuffle_ps(_mm_castsi128_ps((c)[0]), _mm_castsi128_ps((c)[1]), 0x88))
     VARY__STORE(0, c0);
     VARY__STORE(1, c1);
     VARY__STORE(2, c2);
     VARY__STORE(3, c3);
 #undef VARY__STORE
 #else
-    uint32_t lane;
-    for (lane = 0; lane < VARY__LANES; lane++) {
-        uint32_t counter[4], word;
+    const uint32_t key[2] = {keys->rounds[0][0][0], keys->rounds[0][1][0]};
+    uint32_t block, word;
+    for (block = 0; block < VARY__LANES; block++) {
+        uint32_t counter[4];
         counter[0] = generation;
-        counter[1] = slot + lane * slot_step;
-        counter[2] = draw + lane * draw_step;
+        counter[1] = of_slots ? slot + block : slot;
+        counter[2] = of_slots ? draw : draw + block;
         counter[3] = stream;
         vary_philox(key, counter, counter);
-        for (word = 0; word < 4; word++) numbers_out[4 * word + lane] = counter[word];
+        for (word = 0; word < 4; word++) numbers_out[4 * word + block] = counter[word];
     }
 #endif
 }
 
-/* The numbers of one stream of one slot, in order. A ring of two groups: a group is made when fewer than a group is left. */
+#ifdef VARY__AVX2
+/* As above for two streams, the first in the low and the second in the high half of each register. */
+VARY__AVX2 static inline void vary__philox_two_groups_avx2(const Vary__Keys* keys, uint32_t generation, uint32_t slot,
+                                                           uint32_t first_stream, uint32_t second_stream, int of_slots,
+                                                           uint32_t* first_out, uint32_t* second_out) {
+    const __m256i multiplier_0 = _mm256_set1_epi32((int)VARY__PHILOX_MULTIPLIER_0);
+    const __m256i multiplier_1 = _mm256_set1_epi32((int)VARY__PHILOX_MULTIPLIER_1);
+    __m256i c0[2], c1[2], c2[2], c3[2];
+    int round, half;
+    for (half = 0; half < 2; half++) {
+        const __m256i blocks = half ? _mm256_set_epi32(0, 3, 0, 2, 0, 3, 0, 2) : _mm256_set_epi32(0, 1, 0, 0, 0, 1, 0, 0);
+        c0[half] = _mm256_set1_epi32((int)generation);
+        c1[half] = _mm256_add_epi32(_mm256_set1_epi32((int)slot), of_slots ? blocks : _mm256_setzero_si256());
+        c2[half] = of_slots ? _mm256_setzero_si256() : blocks;
+        c3[half] = _mm256_set_m128i(_mm_set1_epi32((int)second_stream), _mm_set1_epi32((int)first_stream));
+    }
+    for (round = 0; round < VARY__PHILOX_ROUNDS; round++) {
+        const __m256i key_0 = _mm256_loadu_si256((const __m256i*)(const void*)keys->rounds[round][0]);
+        const __m256i key_1 = _mm256_loadu_si256((const __m256i*)(const void*)keys->rounds[round][1]);
+        for (half = 0; half < 2; half++) {
+            const __m256i p0 = _mm256_mul_epu32(c0[half], multiplier_0);
+            const __m256i p1 = _mm256_mul_epu32(c2[half], multiplier_1);
+            c0[half] = _mm256_xor_si256(_mm256_srli_epi64(p1, 32), _mm256_xor_si256(c1[half], key_0));
+            c2[half] = _mm256_xor_si256(_mm256_srli_epi64(p0, 32), _mm256_xor_si256(c3[half], key_1));
+            c1[half] = p1;
+            c3[half] = p0;
+        }
+    }
+#define VARY__STORE(word, c)                                                                                     \
+    do {                                                                                                         \
+        const __m256 packed = _mm256_shuffle_ps(_mm256_castsi256_ps((c)[0]), _mm256_castsi256_ps((c)[1]), 0x88); \
+        _mm_storeu_ps((float*)(void*)(first_out + 4 * (word)), _mm256_castps256_ps128(packed));                  \
+        _mm_storeu_ps((float*)(void*)(second_out + 4 * (word)), _mm256_extractf128_ps(packed, 1));               \
+    } while (0)
+    VARY__STORE(0, c0);
+    VARY__STORE(1, c1);
+    VARY__STORE(2, c2);
+    VARY__STORE(3, c3);
+#undef VARY__STORE
+}
+#endif
+
+/* The first group of two streams. */
+VARY__INLINE void vary__philox_two_groups(int has_avx2, const Vary__Keys* keys, uint32_t generation, uint32_t slot, uint32_t first_stream,
+                                          uint32_t second_stream, int of_slots, uint32_t* first_out, uint32_t* second_out) {
+#ifdef VARY__AVX2
+    if (has_avx2) {
+        vary__philox_two_groups_avx2(keys, generation, slot, first_stream, second_stream, of_slots, first_out, second_out);
+        return;
+    }
+#endif
+    (void)has_avx2;
+    vary__philox_group(keys, generation, slot, 0, first_stream, of_slots, first_out);
+    vary__philox_group(keys, generation, slot, 0, second_stream, of_slots, second_out);
+}
+
+static int vary__has_avx2(void) {
+#ifdef VARY__AVX2
+    __builtin_cpu_init();
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+#else
+    return 0;
+#endif
+}
+
+/* The numbers of one stream of one slot, in order: a ring of two groups. */
+enum { VARY__RING = 2 * VARY__GROUP, VARY__RING_MASK = VARY__RING - 1 };
 typedef struct Vary__Numbers {
-    uint32_t ring[2 * VARY__GROUP];
-    uint32_t key[2];
+    uint32_t ring[VARY__RING];
+    const Vary__Keys* keys;
     uint32_t generation, slot, stream;
     uint32_t num_made, num_used;
 } Vary__Numbers;
 
+/* One more group; no more than a group may be left unused. */
 static void vary__numbers_fill(Vary__Numbers* numbers) {
-    vary__philox_group(numbers->key, numbers->generation, numbers->slot, 0, numbers->num_made / 4, 1, numbers->stream,
-                       numbers->ring + (numbers->num_made & VARY__GROUP));
+    vary__philox_group(numbers->keys, numbers->generation, numbers->slot, numbers->num_made / 4, numbers->stream, VARY__OF_DRAWS,
+                       numbers->ring + (numbers->num_made & VARY__RING_MASK));
     numbers->num_made += VARY__GROUP;
 }
 
-static void vary__numbers_start(Vary__Numbers* numbers, uint64_t seed, uint32_t generation, uint32_t slot, uint32_t stream) {
-    numbers->key[0] = (uint32_t)seed;
-    numbers->key[1] = (uint32_t)(seed >> 32);
+static inline void vary__numbers_start(Vary__Numbers* numbers, const Vary__Keys* keys, uint32_t generation, uint32_t slot,
+                                       uint32_t stream) {
+    numbers->keys = keys;
     numbers->generation = generation;
     numbers->slot = slot;
     numbers->stream = stream;
     numbers->num_made = 0;
     numbers->num_used = 0;
-    vary__numbers_fill(numbers);
-}
-
-/* Makes sure that `count` <= 16 numbers can be taken with vary__take. */
-static inline void vary__need(Vary__Numbers* numbers, uint32_t count) {
-    if (numbers->num_made - numbers->num_used < count) vary__numbers_fill(numbers);
-}
-
-static inline uint32_t vary__take(Vary__Numbers* numbers) {
-    return numbers->ring[numbers->num_used++ & (2 * VARY__GROUP - 1)];
 }
 
 static inline uint32_t vary__next(Vary__Numbers* numbers) {
-    vary__need(numbers, 1);
-    return vary__take(numbers);
+    if (numbers->num_used == numbers->num_made) vary__numbers_fill(numbers);
+    return numbers->ring[numbers->num_used++ & VARY__RING_MASK];
 }
 
 /* Even in [0, bound), off by at most bound / 2^32. */
@@ -419,8 +495,20 @@ static inline uint32_t vary__alias_draw(const Vary__Column* columns, uint32_t lo
  * reaches are left", after which one draws again: the geometric law has no memory, so nothing is cut off. */
 enum { VARY__LOG2_EVENT_COLUMNS = 8, VARY__EVENT_COLUMNS = 256, VARY__MAX_KINDS = 4 };
 
-/* What happens to the word after the gap, as bits; no bit set: it is deleted, or, where there is one kind only, hit. */
-enum { VARY__NEW_BEFORE = 1, VARY__KEEP = 2, VARY__NEW_AFTER = 4, VARY__KIND_BITS = 3, VARY__KIND_MASK = 7 };
+/* What happens to the word after the gap: how many words there are then (0 to 2), of the old one and a new one, and whether the new one
+ * comes first. DELETE is also the one kind of the operators that have one; NONE says that the gap is longer than the table reaches. */
+enum {
+    VARY__NEW_FIRST = 1,
+    VARY__NEW = 2,
+    VARY__COUNT_SHIFT = 2,
+    VARY__KIND_BITS = 4,
+    VARY__KIND_MASK = 15,
+    VARY__DELETE = 0 << VARY__COUNT_SHIFT,
+    VARY__NONE = 1 << VARY__COUNT_SHIFT,
+    VARY__REPLACE = 1 << VARY__COUNT_SHIFT | VARY__NEW | VARY__NEW_FIRST,
+    VARY__ADD_BEFORE = 2 << VARY__COUNT_SHIFT | VARY__NEW | VARY__NEW_FIRST,
+    VARY__ADD_AFTER = 2 << VARY__COUNT_SHIFT | VARY__NEW
+};
 
 typedef struct Vary__Events {
     Vary__Column columns[VARY__EVENT_COLUMNS]; /* outcomes are gap << VARY__KIND_BITS | kind */
@@ -475,7 +563,7 @@ static void vary__events_build(const uint64_t* kind_rates_q31, const uint8_t* ki
             uint32_t outcome = outcomes[i];
             uint32_t code = outcome < num_gaps * num_kinds
                                 ? (outcome / num_kinds) << VARY__KIND_BITS | kinds[outcome % num_kinds]
-                                : (num_gaps - 1) << VARY__KIND_BITS | VARY__KEEP;
+                                : (num_gaps - 1) << VARY__KIND_BITS | VARY__NONE;
             outcomes[i] = (uint16_t)code;
         }
     }
@@ -497,7 +585,7 @@ static uint64_t vary__next_hit(const Vary__Events* events, Vary__Numbers* number
     while (index < end) {
         uint32_t event = vary__event(events, vary__next(numbers));
         index += event >> VARY__KIND_BITS;
-        if (!(event & VARY__KEEP)) break;
+        if ((event & VARY__KIND_MASK) != VARY__NONE) break;
         index++;
     }
     return index;
@@ -557,8 +645,11 @@ float vary_gaussian(uint32_t bits) {
     x_q31 = (int64_t)(v & 0x7fffffffu) - 0x40000000;
     coefficients = vary__gaussian_table[octave];
     z_q28 = coefficients[VARY__GAUSSIAN_DEGREE];
-    /* A division, since the shift of a negative number is not defined in C. */
-    for (i = VARY__GAUSSIAN_DEGREE - 1; i >= 0; i--) z_q28 = coefficients[i] + z_q28 * x_q31 / INT64_C(0x80000000);
+    for (i = VARY__GAUSSIAN_DEGREE - 1; i >= 0; i--) {
+        /* The product, below 2^62, is made positive for its shift, which C does not define for negative numbers. */
+        const uint64_t product_q59 = (uint64_t)(z_q28 * x_q31) + ((uint64_t)1 << 62);
+        z_q28 = coefficients[i] + (int64_t)(product_q59 >> 31) - ((int64_t)1 << 31);
+    }
     return (float)(bits & 1u ? z_q28 : -z_q28) * (1.0f / 268435456.0f);
 }
 
@@ -600,14 +691,13 @@ static int64_t vary__round(double value) {
 
 #define VARY__MAX_DEVIATION 1e9
 
-typedef struct Vary__Word {
-    uint64_t word;       /* payload zero unless literal */
+typedef struct Vary__Payload {
     double first;        /* Gaussian: mean; uniform: low end */
     uint64_t num_values; /* integer */
     float factor;        /* Gaussian: deviation; uniform: width. Kept in f32: its product with a drawn f32 is exact in double. */
     uint32_t lowest;     /* integer */
     uint32_t draw;
-} Vary__Word;
+} Vary__Payload;
 
 struct VaryTables {
     Vary__Events umad;
@@ -620,155 +710,244 @@ struct VaryTables {
     float perturbation_absolute;
     uint32_t initial_min_length;
     uint32_t initial_max_length;
-    uint32_t log2_columns;
     uint64_t float_stacks;
     uint64_t unsigned_stacks;
     uint64_t signed_stacks;
-    const Vary__Word* vocabulary;
+    int has_avx2;
+    uint32_t log2_columns;
     const Vary__Column* columns;
+    const uint64_t* words;          /* payload zero unless literal */
+    const Vary__Payload* payloads;
+    const uint8_t* is_drawn;        /* whether the payload is */
 };
 
 /* ---- New words ---- */
 
-static inline const Vary__Word* vary__draw_entry(const VaryTables* tables, uint32_t number) {
-    return tables->vocabulary + vary__alias_draw(tables->columns, tables->log2_columns, number);
-}
-
-static uint64_t vary__draw_payload(const Vary__Word* entry, uint32_t number) {
-    uint32_t payload;
-    if (entry->draw == VARY_DRAW_INTEGER) {
-        payload = entry->lowest + (uint32_t)((entry->num_values * number) >> 32);
+static uint64_t vary__draw_payload(const VaryTables* tables, uint32_t entry, uint32_t number) {
+    const Vary__Payload* payload = tables->payloads + entry;
+    uint32_t bits;
+    if (payload->draw == VARY_DRAW_INTEGER) {
+        bits = payload->lowest + (uint32_t)((payload->num_values * number) >> 32);
     } else {
-        float factor = entry->draw == VARY_DRAW_GAUSSIAN ? vary_gaussian(number) : (float)(number >> 8) * (1.0f / 16777216.0f);
-        payload = vary__constant_of_double(entry->first + (double)entry->factor * (double)factor);
+        const float factor = payload->draw == VARY_DRAW_GAUSSIAN ? vary_gaussian(number) : (float)(number >> 8) * (1.0f / 16777216.0f);
+        bits = vary__constant_of_double(payload->first + (double)payload->factor * (double)factor);
     }
-    return entry->word | (uint64_t)payload << 32;
+    return tables->words[entry] | (uint64_t)bits << 32;
 }
 
 /* Takes one number for a literal, two for others. */
 static uint64_t vary__draw_word(const VaryTables* tables, Vary__Numbers* numbers) {
-    const Vary__Word* entry = vary__draw_entry(tables, vary__next(numbers));
-    return entry->draw == VARY_DRAW_LITERAL ? entry->word : vary__draw_payload(entry, vary__next(numbers));
+    const uint32_t entry = vary__alias_draw(tables->columns, tables->log2_columns, vary__next(numbers));
+    return tables->is_drawn[entry] ? vary__draw_payload(tables, entry, vary__next(numbers)) : tables->words[entry];
 }
 
 /* ---- Rows ---- */
 
-uint32_t vary_program_length(const uint64_t* words, uint32_t max_length) {
-    uint32_t index = 0;
+static inline uint32_t vary__min(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+static inline uint32_t vary__trailing_zeros(uint64_t bits) {
+#if defined(__GNUC__)
+    return (uint32_t)__builtin_ctzll(bits);
+#else
+    uint32_t count = 0;
+    for (; !(bits & 1u); bits >>= 1) count++;
+    return count;
+#endif
+}
+
+static inline uint32_t vary__count_bits(uint64_t bits) {
+    bits -= bits >> 1 & UINT64_C(0x5555555555555555);
+    bits = (bits & UINT64_C(0x3333333333333333)) + (bits >> 2 & UINT64_C(0x3333333333333333));
+    return (uint32_t)(((bits + (bits >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f)) * UINT64_C(0x0101010101010101) >> 56);
+}
+
+#ifdef VARY__AVX2
+VARY__AVX2 static inline uint64_t vary__match_64_avx2(const uint64_t* words, uint32_t mask, uint32_t value) {
+    const __m256i masks = _mm256_set1_epi32((int)mask), values = _mm256_set1_epi32((int)value);
+    uint64_t matches = 0;
+    int i, eight;
+    for (i = 0; i < 64; i += 32) {
+        __m256i eights[4], bytes;
+        __m128i low, high;
+        for (eight = 0; eight < 4; eight++) {
+            const float* at = (const float*)(const void*)(words + i + 8 * eight);
+            const __m256i low_halves = _mm256_castps_si256(_mm256_shuffle_ps(_mm256_loadu_ps(at), _mm256_loadu_ps(at + 8), 0x88));
+            eights[eight] = _mm256_cmpeq_epi32(_mm256_and_si256(low_halves, masks), values);
+        }
+        bytes = _mm256_packs_epi16(_mm256_packs_epi32(eights[0], eights[1]), _mm256_packs_epi32(eights[2], eights[3]));
+        /* Each step worked on the halves of registers: even pairs of words are in the low half, odd ones in the high half. */
+        low = _mm256_castsi256_si128(bytes);
+        high = _mm256_extracti128_si256(bytes, 1);
+        matches |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_unpacklo_epi16(low, high)) << i;
+        matches |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_unpackhi_epi16(low, high)) << (i + 16);
+    }
+    return matches;
+}
+#endif
+
+/* Bit i: the low half of word i of `count` <= 64, seen through `mask`, is `value`. */
+VARY__INLINE uint64_t vary__match(int has_avx2, const uint64_t* words, uint32_t count, uint32_t mask, uint32_t value) {
+    uint64_t matches = 0;
+    uint32_t i = 0;
+#ifdef VARY__AVX2
+    if (has_avx2 && count == 64) return vary__match_64_avx2(words, mask, value);
+#endif
+    (void)has_avx2;
 #ifdef VARY__SSE2
-    enum { CHUNK = 8 };
-    const __m128i pattern = _mm_set1_epi16(VARY__TYPE_RETURN);
-    const __m128i type_bits = _mm_set_epi32(0, 0xffff, 0, 0xffff);
-    for (; max_length - index >= CHUNK; index += CHUNK) {
-        const __m128i* chunk = (const __m128i*)(const void*)(words + index);
-        __m128i found = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi16(_mm_loadu_si128(chunk), pattern),
-                                                  _mm_cmpeq_epi16(_mm_loadu_si128(chunk + 1), pattern)),
-                                     _mm_or_si128(_mm_cmpeq_epi16(_mm_loadu_si128(chunk + 2), pattern),
-                                                  _mm_cmpeq_epi16(_mm_loadu_si128(chunk + 3), pattern)));
-        if (_mm_movemask_epi8(_mm_and_si128(found, type_bits))) break;
+    for (; i + 16 <= count; i += 16) {
+        const __m128i masks = _mm_set1_epi32((int)mask), values = _mm_set1_epi32((int)value);
+        __m128i fours[4];
+        int four;
+        for (four = 0; four < 4; four++) {
+            const float* at = (const float*)(const void*)(words + i + 4 * four);
+            const __m128i low_halves = _mm_castps_si128(_mm_shuffle_ps(_mm_loadu_ps(at), _mm_loadu_ps(at + 4), 0x88));
+            fours[four] = _mm_cmpeq_epi32(_mm_and_si128(low_halves, masks), values);
+        }
+        matches |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_packs_epi16(_mm_packs_epi32(fours[0], fours[1]),
+                                                                         _mm_packs_epi32(fours[2], fours[3]))) << i;
     }
 #endif
-    while (index < max_length && (words[index] & 0xffffu) != VARY__TYPE_RETURN) index++;
-    return index;
+    for (; i < count; i++) matches |= (uint64_t)(((uint32_t)words[i] & mask) == value) << i;
+    return matches;
 }
 
-static void vary__finish_row(uint64_t* row, uint32_t length, uint32_t max_length) {
-    if (length == max_length) return;
-    row[length] = VARY__TYPE_RETURN;
-    memset(row + length + 1, 0, (size_t)(max_length - length - 1) * sizeof *row);
+VARY__INLINE uint32_t vary__length(int has_avx2, const uint64_t* words, uint32_t max_length) {
+    uint32_t start;
+    for (start = 0; start < max_length; start += 64) {
+        const uint64_t returns = vary__match(has_avx2, words + start, vary__min(max_length - start, 64), 0xffffu, VARY__TYPE_RETURN);
+        if (returns) return start + vary__trailing_zeros(returns);
+    }
+    return max_length;
 }
 
-static inline uint32_t vary__min(uint32_t a, uint32_t b) { return a < b ? a : b; }
+uint32_t vary_program_length(const uint64_t* words, uint32_t max_length) { return vary__length(0, words, max_length); }
 
 static inline void vary__copy(uint64_t* to, const uint64_t* from, uint32_t count) {
     memcpy(to, from, (size_t)count * sizeof *to);
 }
 
-/* ---- Operators: each writes a program of at most max_length words to `out` and returns its length. Parents and `out` are rows of
- * max_length words; lengths of parents are above zero. ---- */
+enum { VARY__CHUNK = 8 };
+
+#ifdef VARY__AVX2
+VARY__AVX2 static inline void vary__copy_chunk_avx2(uint64_t* to, const uint64_t* from) {
+    const __m256i low = _mm256_loadu_si256((const __m256i*)(const void*)from);
+    const __m256i high = _mm256_loadu_si256((const __m256i*)(const void*)(from + 4));
+    _mm256_storeu_si256((__m256i*)(void*)to, low);
+    _mm256_storeu_si256((__m256i*)(void*)(to + 4), high);
+}
+#endif
+
+/* Copies at least `count` words, in whole chunks and at least one: short copies of unpredictable length cost a mispredicted
+ * branch each else. Up to VARY__CHUNK words too many are read and written. */
+VARY__INLINE void vary__copy_chunks(int has_avx2, uint64_t* to, const uint64_t* from, uint32_t count) {
+    uint32_t copied = 0;
+    (void)has_avx2;
+    do {
+#ifdef VARY__AVX2
+        if (has_avx2) {
+            vary__copy_chunk_avx2(to + copied, from + copied);
+        } else
+#endif
+        {
+            memcpy(to + copied, from + copied, VARY__CHUNK * sizeof *to);
+        }
+        copied += VARY__CHUNK;
+    } while (copied < count);
+}
+
+/* ---- Operators: each writes a program of at most max_length words to `out`, a row of that many, and returns its length. Lengths
+ * of parents are above zero. ---- */
 
 typedef struct Vary__Parent {
     const uint64_t* words;
     uint32_t length;
 } Vary__Parent;
 
-/* The word `old` and its new neighbour, as the kind of event says and as far as there is room. Returns the new length. */
-static uint32_t vary__write_hit(uint32_t kind, uint64_t old, uint64_t word, uint64_t* out, uint32_t written, uint32_t max_length) {
-    if (kind & VARY__NEW_BEFORE && written < max_length) out[written++] = word;
-    if (kind & VARY__KEEP && written < max_length) out[written++] = old;
-    if (kind & VARY__NEW_AFTER && written < max_length) out[written++] = word;
-    return written;
-}
-
-/* One hit at an even place. */
-static uint32_t vary__umad_once(const VaryTables* tables, Vary__Numbers* events, Vary__Numbers* words, Vary__Parent parent,
-                                uint32_t max_length, uint64_t* out) {
-    const uint32_t place = vary__scale(vary__next(events), parent.length);
-    const uint32_t kind = vary__event_kind(&tables->umad, vary__next(events));
-    const uint64_t word = kind & (VARY__NEW_BEFORE | VARY__NEW_AFTER) ? vary__draw_word(tables, words) : 0;
-    uint32_t written, count;
-    vary__copy(out, parent.words, place);
-    written = vary__write_hit(kind, parent.words[place], word, out, place, max_length);
-    count = vary__min(parent.length - place - 1, max_length - written);
-    vary__copy(out + written, parent.words + place + 1, count);
+/* What a hit leaves of `old` and a new word, as far as there is room. Returns the new length. */
+static inline uint32_t vary__write_hit(uint32_t kind, uint64_t old, uint64_t word, uint64_t* out, uint32_t written, uint32_t max_length) {
+    const uint32_t count = vary__min((kind & VARY__KIND_MASK) >> VARY__COUNT_SHIFT, max_length - written);
+    if (count > 0) out[written] = kind & VARY__NEW_FIRST ? word : old;
+    if (count > 1) out[written + 1] = kind & VARY__NEW_FIRST ? old : word;
     return written + count;
 }
 
-static uint32_t vary__umad(const VaryTables* tables, Vary__Numbers* events, Vary__Numbers* words, Vary__Parent parent,
-                           uint32_t max_length, uint64_t* out) {
-    enum { CHUNK = 8, MAX_WRITTEN = 2 };
-    uint32_t read = 0, written = 0, changes = 0, num_events = 0, num_words = 0, count;
+/* One hit at an even place. */
+static uint32_t vary__umad_once(const VaryTables* tables, Vary__Numbers* words, Vary__Parent parent, uint32_t max_length, uint64_t* out) {
+    const uint32_t place = vary__scale(vary__next(words), parent.length);
+    const uint32_t kind = vary__event_kind(&tables->umad, vary__next(words));
+    const uint64_t word = kind & VARY__NEW ? vary__draw_word(tables, words) : 0;
+    uint32_t written, rest;
+    vary__copy(out, parent.words, place);
+    written = vary__write_hit(kind, parent.words[place], word, out, place, max_length);
+    rest = vary__min(parent.length - place - 1, max_length - written);
+    vary__copy(out + written, parent.words + place + 1, rest);
+    return written + rest;
+}
+
+/* A group of numbers becomes the events that they draw. */
+VARY__INLINE void vary__umad_events(const VaryTables* tables, uint32_t* numbers) {
+    uint32_t i;
+    for (i = 0; i < VARY__GROUP; i++) numbers[i] = vary__event(&tables->umad, numbers[i]);
+}
+
+/* Adding and deleting are drawn together: a word keeps a new neighbour with a (1 - d) and is itself deleted with d. Numbers of
+ * events and of new words are two streams, so that no event waits for the one before it to be looked up.
+ *
+ * has_room: `out` has room for twice the row and a chunk besides, the parent's words for a chunk besides. Then nothing is
+ * checked or cut while copying, and what is written past the row is garbage. */
+VARY__INLINE uint32_t vary__umad(int has_avx2, int has_room, const VaryTables* tables, Vary__Numbers* events, Vary__Numbers* words,
+                                 Vary__Parent parent, uint32_t max_length, uint64_t* out) {
+    const Vary__Column* const columns = tables->columns;
+    const uint32_t log2_columns = tables->log2_columns;
+    uint32_t num_events = 0, num_words = 0, read = 0, written = 0, rest;
     if (parent.length == 0) {
         out[0] = vary__draw_word(tables, words);
         return 1;
     }
     for (;;) {
-        const Vary__Word* entry;
-        uint64_t word;
-        uint32_t event, kind, gap, num_new;
-        if (num_events == events->num_made) vary__numbers_fill(events);
-        event = vary__event(&tables->umad, events->ring[num_events++ & (2 * VARY__GROUP - 1)]);
-        kind = event & VARY__KIND_MASK;
-        gap = event >> VARY__KIND_BITS;
-        num_new = (kind | kind >> 2) & 1u;
-        if (gap >= parent.length - read) break;
-        changes |= kind ^ VARY__KEEP;
-        /* Which kind it is cannot be predicted, so the common case has no branch on it: a new word is looked up always and
-         * its number taken only when it is used. */
-        if (words->num_made - num_words < 2) vary__numbers_fill(words);
-        entry = vary__draw_entry(tables, words->ring[num_words & (2 * VARY__GROUP - 1)]);
-        num_words += num_new;
-        word = entry->word;
-        if (entry->draw != VARY_DRAW_LITERAL && num_new) {
-            word = vary__draw_payload(entry, words->ring[num_words++ & (2 * VARY__GROUP - 1)]);
+        uint32_t event, gap, entry;
+        uint64_t word, old;
+        if (num_events == events->num_made) {
+            vary__numbers_fill(events);
+            vary__umad_events(tables, events->ring + (num_events & VARY__RING_MASK));
         }
-        if (read + gap + CHUNK <= max_length && written + gap + CHUNK + MAX_WRITTEN <= max_length) {
-            /* Both rows have room for whole chunks: what is written too much is overwritten later. */
-            for (count = 0;; count += CHUNK) {
-                vary__copy(out + written + count, parent.words + read + count, CHUNK);
-                if (count + CHUNK >= gap) break;
-            }
-            written += gap;
+        event = events->ring[num_events++ & VARY__RING_MASK];
+        gap = event >> VARY__KIND_BITS;
+        if (gap >= parent.length - read) break;
+        /* Which kind it is cannot be predicted, so that there is no branch on it: a new word is looked up always, its number
+         * taken when it is used. */
+        if (num_words + 2 > words->num_made) vary__numbers_fill(words);
+        entry = vary__alias_draw(columns, log2_columns, words->ring[num_words & VARY__RING_MASK]);
+        num_words += event / VARY__NEW & 1u;
+        word = tables->words[entry];
+        if (tables->is_drawn[entry] & (event / VARY__NEW)) {
+            word = vary__draw_payload(tables, entry, words->ring[num_words++ & VARY__RING_MASK]);
+        }
+        if (has_room) {
+            vary__copy_chunks(has_avx2, out + written, parent.words + read, gap);
             read += gap;
-            out[written] = word;
-            written += kind & 1u;
-            out[written] = parent.words[read];
-            written += kind >> 1 & 1u;
-            out[written] = word;
-            written += kind >> 2;
+            written += gap;
+            old = parent.words[read++];
+            out[written] = event & VARY__NEW_FIRST ? word : old;
+            out[written + 1] = event & VARY__NEW_FIRST ? old : word;
+            written += event >> VARY__COUNT_SHIFT & 3u;
         } else {
-            count = vary__min(gap, max_length - written);
+            const uint32_t count = vary__min(gap, max_length - written);
             vary__copy(out + written, parent.words + read, count);
             read += gap;
-            written = vary__write_hit(kind, parent.words[read], word, out, written + count, max_length);
+            written = vary__write_hit(event, parent.words[read], word, out, written + count, max_length);
+            read++;
         }
-        read++;
     }
-    events->num_used = num_events;
-    if (!changes) return vary__umad_once(tables, events, words, parent, max_length, out);
-    count = vary__min(parent.length - read, max_length - written);
-    vary__copy(out + written, parent.words + read, count);
-    return written + count;
+    if (num_words == 0 && written == read) return vary__umad_once(tables, words, parent, max_length, out);
+    rest = parent.length - read;
+    if (has_room) {
+        vary__copy_chunks(has_avx2, out + written, parent.words + read, rest);
+    } else {
+        rest = vary__min(rest, max_length - written);
+        vary__copy(out + written, parent.words + read, rest);
+    }
+    return vary__min(written + rest, max_length);
 }
 
 static uint32_t vary__alternation(const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent first, Vary__Parent second,
@@ -812,14 +991,10 @@ static uint32_t vary__crossover(Vary__Numbers* numbers, Vary__Parent first, Vary
 }
 
 /* Bit i: word i of `count` <= 64 is a constant that perturbation knows how to read. */
-static uint64_t vary__constants(const VaryTables* tables, const uint64_t* words, uint32_t count) {
-    const uint64_t stacks = tables->float_stacks | tables->unsigned_stacks | tables->signed_stacks;
-    uint64_t constants = 0;
-    uint32_t i;
-    for (i = 0; i < count; i++) {
-        const uint64_t type = words[i] & 0xffffu, stack = words[i] >> 16 & 0xffffu;
-        constants |= ((uint64_t)(type == VARY__TYPE_CONSTANT) & (uint64_t)(stack < VARY__NUM_MASKED_STACKS) &
-                      stacks >> (stack & (VARY__NUM_MASKED_STACKS - 1))) << i;
+VARY__INLINE uint64_t vary__constants(int has_avx2, const VaryTables* tables, const uint64_t* words, uint32_t count) {
+    uint64_t stacks = tables->float_stacks | tables->unsigned_stacks | tables->signed_stacks, constants = 0;
+    for (; stacks; stacks &= stacks - 1) {
+        constants |= vary__match(has_avx2, words, count, 0xffffffffu, VARY__TYPE_CONSTANT | vary__trailing_zeros(stacks) << 16);
     }
     return constants;
 }
@@ -851,23 +1026,23 @@ static uint64_t vary__perturb(const VaryTables* tables, uint64_t word, uint32_t 
 }
 
 /* Returns UINT32_MAX where there is no constant to perturb. */
-static uint32_t vary__perturbation(const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent parent, uint64_t* out) {
-    enum { CHUNK = 64 };
-    uint64_t hit, constants;
-    uint32_t num_constants = 0, index = 0, start, i;
-    for (start = 0; start < parent.length; start += CHUNK) {
-        constants = vary__constants(tables, parent.words + start, vary__min(parent.length - start, CHUNK));
-        for (; constants; constants &= constants - 1) num_constants++;
+VARY__INLINE uint32_t vary__perturbation(int has_avx2, const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent parent,
+                                         uint64_t* out) {
+    uint64_t hit;
+    uint32_t num_constants = 0, index = 0, start;
+    for (start = 0; start < parent.length; start += 64) {
+        num_constants += vary__count_bits(vary__constants(has_avx2, tables, parent.words + start, vary__min(parent.length - start, 64)));
     }
     if (num_constants == 0) return UINT32_MAX;
     vary__copy(out, parent.words, parent.length);
     hit = vary__next_hit(&tables->perturbation, numbers, 0, num_constants);
     if (hit >= num_constants) hit = vary__scale(vary__next(numbers), num_constants);
-    for (start = 0; start < parent.length && hit < num_constants; start += CHUNK) {
-        constants = vary__constants(tables, parent.words + start, vary__min(parent.length - start, CHUNK));
-        for (i = start; constants; i++, constants >>= 1) {
-            if (!(constants & 1u) || index++ != hit) continue;
-            out[i] = vary__perturb(tables, out[i], vary__next(numbers));
+    for (start = 0; hit < num_constants; start += 64) {
+        uint64_t constants = vary__constants(has_avx2, tables, parent.words + start, vary__min(parent.length - start, 64));
+        for (; constants; constants &= constants - 1) {
+            const uint32_t place = start + vary__trailing_zeros(constants);
+            if (index++ != hit) continue;
+            out[place] = vary__perturb(tables, out[place], vary__next(numbers));
             hit = vary__next_hit(&tables->perturbation, numbers, hit + 1, num_constants);
         }
     }
@@ -942,22 +1117,23 @@ VaryResult vary_tables_size(size_t num_entries, size_t* num_bytes_out) {
     if (num_entries == 0) VARY__FAIL(VARY_ERROR_EMPTY_VOCABULARY);
     if (num_entries > VARY_MAX_ENTRIES) VARY__FAIL(VARY_ERROR_TOO_MANY_ENTRIES);
     num_columns = (size_t)1 << vary__log2_columns(num_entries);
-    /* The last part, weights, is of use during vary_init only. */
-    *num_bytes_out = sizeof(VaryTables) + num_entries * sizeof(Vary__Word) + num_columns * (sizeof(Vary__Column) + sizeof(uint64_t));
+    /* Weights are of use during vary_init only. */
+    *num_bytes_out = sizeof(VaryTables) + num_entries * (sizeof(uint64_t) + sizeof(Vary__Payload) + sizeof(uint8_t)) +
+                     num_columns * (sizeof(Vary__Column) + sizeof(uint64_t));
     return VARY_SUCCESS;
 }
 
 /* False for NaN. */
 static int vary__is_within(double value, double lowest, double highest) { return value >= lowest && value <= highest; }
 
-static VaryResult vary__init_entry(const VaryEntry* entry, const VaryOptions* options, Vary__Word* word_out) {
+static VaryResult vary__init_entry(const VaryEntry* entry, const VaryOptions* options, uint64_t* word_out, Vary__Payload* payload_out) {
     const uint32_t type = (uint32_t)entry->word & 0xffffu, stack = (uint32_t)entry->word >> 16;
     const int is_float_constant = type == VARY__TYPE_CONSTANT && stack < VARY__NUM_MASKED_STACKS && options->float_stacks >> stack & 1u;
     const double first = entry->params[0], second = entry->params[1];
-    memset(word_out, 0, sizeof *word_out);
+    memset(payload_out, 0, sizeof *payload_out);
     if (type == VARY__TYPE_RETURN) VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
-    word_out->draw = entry->draw;
-    word_out->word = entry->draw == VARY_DRAW_LITERAL ? entry->word : entry->word & 0xffffffffu;
+    payload_out->draw = entry->draw;
+    *word_out = entry->draw == VARY_DRAW_LITERAL ? entry->word : entry->word & 0xffffffffu;
     switch (entry->draw) {
         case VARY_DRAW_LITERAL:
             if (is_float_constant && !vary__is_finite_f32((uint32_t)(entry->word >> 32))) VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
@@ -967,24 +1143,24 @@ static VaryResult vary__init_entry(const VaryEntry* entry, const VaryOptions* op
                 !vary__is_within(second, 0.0, VARY__FLOAT_MAX)) {
                 VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
             }
-            word_out->first = first;
-            word_out->factor = (float)second;
+            payload_out->first = first;
+            payload_out->factor = (float)second;
             return VARY_SUCCESS;
         case VARY_DRAW_UNIFORM:
             if (!is_float_constant || !vary__is_within(first, -VARY__FLOAT_MAX, VARY__FLOAT_MAX) ||
                 !vary__is_within(second, first, VARY__FLOAT_MAX) || !vary__is_within(second - first, 0.0, VARY__FLOAT_MAX)) {
                 VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
             }
-            word_out->first = first;
-            word_out->factor = (float)(second - first);
+            payload_out->first = first;
+            payload_out->factor = (float)(second - first);
             return VARY_SUCCESS;
         case VARY_DRAW_INTEGER:
             if (is_float_constant || !vary__is_within(first, -2147483648.0, 4294967295.0) || !vary__is_within(second, first + 1.0, 4294967296.0) ||
                 second - first > 4294967296.0 || (double)(int64_t)first != first || (double)(int64_t)second != second) {
                 VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
             }
-            word_out->lowest = (uint32_t)(int64_t)first;
-            word_out->num_values = (uint64_t)(second - first);
+            payload_out->lowest = (uint32_t)(int64_t)first;
+            payload_out->num_values = (uint64_t)(second - first);
             return VARY_SUCCESS;
         default: VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
     }
@@ -994,8 +1170,8 @@ static VaryResult vary__init_entry(const VaryEntry* entry, const VaryOptions* op
 static uint64_t vary__share_q32(double below, double total) { return (uint64_t)(below / total * 4294967296.0 + 0.5); }
 
 static VaryResult vary__init_options(const VaryOptions* options, VaryTables* tables) {
-    static const uint8_t umad_kinds[4] = {VARY__NEW_BEFORE | VARY__KEEP, VARY__KEEP | VARY__NEW_AFTER, 0, VARY__NEW_BEFORE};
-    static const uint8_t hit_kind[1] = {0};
+    static const uint8_t umad_kinds[4] = {VARY__ADD_BEFORE, VARY__ADD_AFTER, VARY__DELETE, VARY__REPLACE};
+    static const uint8_t hit_kind[1] = {VARY__DELETE};
     uint64_t addition, deletion, both, rates[4];
     double total = 0.0, below = 0.0;
     int i;
@@ -1055,9 +1231,11 @@ static VaryResult vary__init_options(const VaryOptions* options, VaryTables* tab
 VaryResult vary_init(const VaryEntry* entries, size_t num_entries, const VaryOptions* options, void* memory,
                      size_t memory_bytes, const VaryTables** tables_out) {
     VaryTables* tables = (VaryTables*)memory;
-    Vary__Word* words;
-    Vary__Column* columns;
+    uint64_t* words;
     uint64_t* weights;
+    Vary__Payload* payloads;
+    Vary__Column* columns;
+    uint8_t* is_drawn;
     uint64_t below_q32 = 0;
     double total = 0.0, below = 0.0;
     size_t num_bytes, num_columns, i;
@@ -1070,13 +1248,16 @@ VaryResult vary_init(const VaryEntry* entries, size_t num_entries, const VaryOpt
 
     tables->log2_columns = vary__log2_columns(num_entries);
     num_columns = (size_t)1 << tables->log2_columns;
-    words = (Vary__Word*)(void*)(tables + 1);
-    columns = (Vary__Column*)(void*)(words + num_entries);
-    weights = (uint64_t*)(void*)(columns + num_columns);
+    words = (uint64_t*)(void*)(tables + 1);
+    weights = words + num_entries;
+    payloads = (Vary__Payload*)(void*)(weights + num_columns);
+    columns = (Vary__Column*)(void*)(payloads + num_entries);
+    is_drawn = (uint8_t*)(columns + num_columns);
     for (i = 0; i < num_entries; i++) {
         if (!vary__is_within(entries[i].weight, 0.0, VARY__FLOAT_MAX)) VARY__FAIL(VARY_ERROR_INVALID_WEIGHT);
-        result = vary__init_entry(entries + i, options, words + i);
+        result = vary__init_entry(entries + i, options, words + i, payloads + i);
         if (result != VARY_SUCCESS) return result;
+        is_drawn[i] = entries[i].draw != VARY_DRAW_LITERAL;
         total += entries[i].weight;
     }
     if (total <= 0.0) VARY__FAIL(VARY_ERROR_EMPTY_VOCABULARY);
@@ -1089,25 +1270,36 @@ VaryResult vary_init(const VaryEntry* entries, size_t num_entries, const VaryOpt
         below_q32 = up_to_q32;
     }
     vary__alias_build(weights, tables->log2_columns, columns);
-    tables->vocabulary = words;
+    tables->words = words;
+    tables->payloads = payloads;
     tables->columns = columns;
+    tables->is_drawn = is_drawn;
+    tables->has_avx2 = vary__has_avx2();
     *tables_out = tables;
     return VARY_SUCCESS;
 }
 
 static int vary__are_slots(uint32_t first_slot, size_t num_slots) { return (uint64_t)num_slots <= VARY__ONE_Q32 - first_slot; }
 
+static void vary__finish_row(uint64_t* row, uint32_t length, uint32_t max_length) {
+    if (length == max_length) return;
+    row[length] = VARY__TYPE_RETURN;
+    memset(row + length + 1, 0, (size_t)(max_length - length - 1) * sizeof *row);
+}
+
 VaryResult vary_random_programs(const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot,
                                 size_t num_programs, uint32_t max_length, uint64_t* words_out) {
     const uint32_t num_lengths = tables->initial_max_length - tables->initial_min_length + 1;
+    Vary__Keys keys;
+    Vary__Numbers numbers;
     size_t program;
     if (max_length == 0 || max_length > VARY_MAX_LENGTH || tables->initial_max_length > max_length) VARY__FAIL(VARY_ERROR_INVALID_LENGTH);
     if (!vary__are_slots(first_slot, num_programs)) VARY__FAIL(VARY_ERROR_INVALID_RANGE);
+    vary__keys_init(&keys, seed);
     for (program = 0; program < num_programs; program++) {
         uint64_t* row = words_out + program * max_length;
-        Vary__Numbers numbers;
         uint32_t length, i;
-        vary__numbers_start(&numbers, seed, generation, first_slot + (uint32_t)program, VARY_STREAM_INITIAL_PROGRAMS);
+        vary__numbers_start(&numbers, &keys, generation, first_slot + (uint32_t)program, VARY_STREAM_INITIAL_PROGRAMS);
         length = tables->initial_min_length + vary__scale(vary__next(&numbers), num_lengths);
         for (i = 0; i < length; i++) row[i] = vary__draw_word(tables, &numbers);
         vary__finish_row(row, length, max_length);
@@ -1115,87 +1307,144 @@ VaryResult vary_random_programs(const VaryTables* tables, uint64_t seed, uint32_
     return VARY_SUCCESS;
 }
 
-/* One offspring. Returns the operator applied. */
-static uint32_t vary__apply(const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t slot, uint32_t operator_code,
-                            const uint64_t* first_row, const uint64_t* second_row, uint32_t max_length, uint64_t* out) {
-    Vary__Numbers numbers;
-    Vary__Parent first, second;
-    uint32_t length;
-    first.words = first_row;
-    first.length = vary_program_length(first_row, max_length);
-    if (first.length == 0 || (first_row == second_row && (operator_code == VARY_OPERATOR_ALTERNATION || operator_code == VARY_OPERATOR_CROSSOVER))) {
-        operator_code = VARY_OPERATOR_UMAD;
-    }
-    if (operator_code != VARY_OPERATOR_UMAD) {
-        vary__numbers_start(&numbers, seed, generation, slot, VARY_STREAM_UMAD + operator_code);
-        if (operator_code == VARY_OPERATOR_PERTURBATION) {
-            length = vary__perturbation(tables, &numbers, first, out);
-        } else if (operator_code == VARY_OPERATOR_REPLACEMENT) {
-            length = vary__replacement(tables, &numbers, first, out);
-        } else {
-            second.words = second_row;
-            second.length = vary_program_length(second_row, max_length);
-            length = operator_code == VARY_OPERATOR_ALTERNATION
-                         ? vary__alternation(tables, &numbers, first, second, max_length, out)
-                         : vary__crossover(&numbers, first, second, out);
-        }
-        if (length == UINT32_MAX) operator_code = VARY_OPERATOR_UMAD;
-    }
-    if (operator_code == VARY_OPERATOR_UMAD) {
-        Vary__Numbers words;
-        vary__numbers_start(&numbers, seed, generation, slot, VARY_STREAM_UMAD);
-        vary__numbers_start(&words, seed, generation, slot, VARY_STREAM_UMAD_WORDS);
-        length = vary__umad(tables, &numbers, &words, first, max_length, out);
-    }
-    vary__finish_row(out, length, max_length);
-    return operator_code;
+/* What one offspring is made of. */
+typedef struct Vary__Job {
+    Vary__Numbers numbers; /* of the operator's stream */
+    Vary__Numbers words;   /* of VARY_STREAM_UMAD_WORDS */
+    uint32_t rows[2];
+    uint32_t operator_code;
+} Vary__Job;
+
+static int vary__has_two_parents(uint32_t operator_code) {
+    return operator_code == VARY_OPERATOR_ALTERNATION || operator_code == VARY_OPERATOR_CROSSOVER;
 }
+
+/* Draws parents and operators of up to four jobs, and the first numbers of each. */
+VARY__INLINE void vary__jobs_draw(int has_avx2, const VaryTables* tables, const Vary__Keys* keys, uint32_t generation,
+                                  uint32_t first_slot, uint32_t num_rows, uint32_t count, Vary__Job* jobs) {
+    const uint32_t num_others = num_rows > 1 ? num_rows - 1 : 1;
+    uint32_t parents[VARY__GROUP], choices[VARY__GROUP], lane, bound;
+    vary__philox_two_groups(has_avx2, keys, generation, first_slot, VARY_STREAM_PARENTS, VARY_STREAM_OPERATOR, VARY__OF_SLOTS, parents,
+                            choices);
+    for (lane = 0; lane < count; lane++) {
+        Vary__Job* job = jobs + lane;
+        const uint32_t slot = first_slot + lane;
+        const uint32_t first = vary__scale_64(parents[lane], parents[4 + lane], num_rows);
+        const uint32_t second = vary__scale_64(parents[8 + lane], parents[12 + lane], num_others);
+        uint32_t operator_code = 0;
+        for (bound = 0; bound < VARY_NUM_OPERATORS - 1; bound++) operator_code += choices[lane] >= tables->operator_bounds[bound];
+        if (num_rows == 1 && vary__has_two_parents(operator_code)) operator_code = VARY_OPERATOR_UMAD;
+        job->rows[0] = first;
+        job->rows[1] = second + (num_rows > 1 && second >= first);
+        job->operator_code = operator_code;
+        vary__numbers_start(&job->numbers, keys, generation, slot, VARY_STREAM_UMAD + operator_code);
+        vary__numbers_start(&job->words, keys, generation, slot, VARY_STREAM_UMAD_WORDS);
+        vary__philox_two_groups(has_avx2, keys, generation, slot, VARY_STREAM_UMAD + operator_code, VARY_STREAM_UMAD_WORDS, VARY__OF_DRAWS,
+                                job->numbers.ring, job->words.ring);
+        job->numbers.num_made = VARY__GROUP;
+        job->words.num_made = VARY__GROUP;
+        if (operator_code == VARY_OPERATOR_UMAD) vary__umad_events(tables, job->numbers.ring);
+    }
+}
+
+/* Makes one offspring; sets the job's operator to the one applied. has_room as at vary__umad. */
+VARY__INLINE void vary__job_run(int has_avx2, int has_room, const VaryTables* tables, Vary__Job* job, const uint64_t* pool,
+                                uint32_t max_length, uint64_t* out) {
+    Vary__Parent first, second;
+    uint32_t length = UINT32_MAX;
+    first.words = pool + (size_t)job->rows[0] * max_length;
+    first.length = vary__length(has_avx2, first.words, max_length);
+    if (job->operator_code != VARY_OPERATOR_UMAD && first.length != 0) {
+        if (job->operator_code == VARY_OPERATOR_PERTURBATION) {
+            length = vary__perturbation(has_avx2, tables, &job->numbers, first, out);
+        } else if (job->operator_code == VARY_OPERATOR_REPLACEMENT) {
+            length = vary__replacement(tables, &job->numbers, first, out);
+        } else {
+            second.words = pool + (size_t)job->rows[1] * max_length;
+            second.length = vary__length(has_avx2, second.words, max_length);
+            length = job->operator_code == VARY_OPERATOR_ALTERNATION
+                         ? vary__alternation(tables, &job->numbers, first, second, max_length, out)
+                         : vary__crossover(&job->numbers, first, second, out);
+        }
+    }
+    if (length == UINT32_MAX) {
+        if (job->operator_code != VARY_OPERATOR_UMAD) {
+            job->operator_code = VARY_OPERATOR_UMAD;
+            vary__numbers_start(&job->numbers, job->numbers.keys, job->numbers.generation, job->numbers.slot, VARY_STREAM_UMAD);
+        }
+        length = vary__umad(has_avx2, has_room, tables, &job->numbers, &job->words, first, max_length, out);
+    }
+    if (has_room) {
+        uint32_t zeroed = length + 1;
+        out[length] = VARY__TYPE_RETURN;
+        for (; zeroed < max_length; zeroed += VARY__CHUNK) memset(out + zeroed, 0, VARY__CHUNK * sizeof *out);
+    } else {
+        vary__finish_row(out, length, max_length);
+    }
+}
+
+VARY__INLINE void vary__offspring(int has_avx2, const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot,
+                                  size_t num_offspring, const uint64_t* pool, size_t num_rows, uint32_t max_length,
+                                  uint64_t* words_out, int64_t* parents_out, uint8_t* operators_out) {
+    /* So many jobs are drawn before they are run: blocks of Philox fill the processor side by side, and the parents' words are on
+     * their way to the cache before they are read. */
+    enum { JOBS = 16, WORDS_PER_LINE = 8, MAX_LINES = 8 };
+    const uint32_t num_lines = vary__min((max_length + WORDS_PER_LINE - 1) / WORDS_PER_LINE, MAX_LINES);
+    Vary__Keys keys;
+    Vary__Job jobs[JOBS];
+    size_t start;
+    vary__keys_init(&keys, seed);
+    for (start = 0; start < num_offspring; start += JOBS) {
+        const uint32_t count = num_offspring - start < JOBS ? (uint32_t)(num_offspring - start) : (uint32_t)JOBS;
+        uint32_t i, line;
+        for (i = 0; i < count; i += VARY__LANES) {
+            vary__jobs_draw(has_avx2, tables, &keys, generation, first_slot + (uint32_t)start + i, (uint32_t)num_rows,
+                            vary__min(count - i, VARY__LANES), jobs + i);
+        }
+        for (i = 0; i < count; i++) {
+            for (line = 0; line < num_lines; line++) {
+                VARY__PREFETCH(pool + (size_t)jobs[i].rows[0] * max_length + line * WORDS_PER_LINE);
+            }
+        }
+        for (i = 0; i < count; i++) {
+            const size_t index = start + i;
+            uint64_t* out = words_out + index * max_length;
+            if ((num_offspring - index) * max_length >= 2 * (size_t)max_length + VARY__CHUNK + 2 &&
+                (num_rows - jobs[i].rows[0]) * max_length >= (size_t)max_length + VARY__CHUNK) {
+                vary__job_run(has_avx2, 1, tables, jobs + i, pool, max_length, out);
+            } else {
+                vary__job_run(has_avx2, 0, tables, jobs + i, pool, max_length, out);
+            }
+            if (operators_out) operators_out[index] = (uint8_t)jobs[i].operator_code;
+            if (parents_out) {
+                parents_out[2 * index] = jobs[i].rows[0];
+                parents_out[2 * index + 1] = vary__has_two_parents(jobs[i].operator_code) ? (int64_t)jobs[i].rows[1] : -1;
+            }
+        }
+    }
+}
+
+#ifdef VARY__AVX2
+VARY__AVX2 static void vary__offspring_avx2(const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot,
+                                            size_t num_offspring, const uint64_t* pool, size_t num_rows, uint32_t max_length,
+                                            uint64_t* words_out, int64_t* parents_out, uint8_t* operators_out) {
+    vary__offspring(1, tables, seed, generation, first_slot, num_offspring, pool, num_rows, max_length, words_out, parents_out, operators_out);
+}
+#endif
 
 VaryResult vary_offspring(const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot,
                           size_t num_offspring, const uint64_t* pool, size_t num_rows, uint32_t max_length,
                           uint64_t* words_out, int64_t* parents_out, uint8_t* operators_out) {
-    /* Parents and operators of 16 slots at a time: blocks of four slots at once, and rows are on their way to the cache before
-     * they are read. */
-    enum { SLOTS = 16, WORDS_PER_LINE = 8, MAX_LINES = 8 };
-    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-    const uint32_t num_others = num_rows > 1 ? (uint32_t)(num_rows - 1) : 1;
-    const uint32_t num_lines = vary__min((max_length + WORDS_PER_LINE - 1) / WORDS_PER_LINE, MAX_LINES);
-    size_t start;
     if (max_length == 0 || max_length > VARY_MAX_LENGTH) VARY__FAIL(VARY_ERROR_INVALID_LENGTH);
     if (num_rows == 0) VARY__FAIL(VARY_ERROR_EMPTY_POOL);
     if (num_rows > VARY_MAX_ROWS || !vary__are_slots(first_slot, num_offspring)) VARY__FAIL(VARY_ERROR_INVALID_RANGE);
-    for (start = 0; start < num_offspring; start += SLOTS) {
-        const uint32_t slot = first_slot + (uint32_t)start;
-        const uint32_t count = num_offspring - start < SLOTS ? (uint32_t)(num_offspring - start) : (uint32_t)SLOTS;
-        uint32_t rows[SLOTS][2], operators[SLOTS], i, line;
-        for (i = 0; i < count; i += VARY__LANES) {
-            uint32_t parents[VARY__GROUP], choices[VARY__GROUP], lane, bound;
-            vary__philox_group(key, generation, slot + i, 1, 0, 0, VARY_STREAM_PARENTS, parents);
-            vary__philox_group(key, generation, slot + i, 1, 0, 0, VARY_STREAM_OPERATOR, choices);
-            for (lane = 0; lane < VARY__LANES; lane++) {
-                const uint32_t first = vary__scale_64(parents[lane], parents[4 + lane], (uint32_t)num_rows);
-                const uint32_t second = vary__scale_64(parents[8 + lane], parents[12 + lane], num_others);
-                rows[i + lane][0] = first;
-                rows[i + lane][1] = second + (num_rows > 1 && second >= first);
-                operators[i + lane] = 0;
-                for (bound = 0; bound < VARY_NUM_OPERATORS - 1; bound++) {
-                    operators[i + lane] += choices[lane] >= tables->operator_bounds[bound];
-                }
-                for (line = 0; line < num_lines; line++) VARY__PREFETCH(pool + (size_t)first * max_length + line * WORDS_PER_LINE);
-            }
-        }
-        for (i = 0; i < count; i++) {
-            const uint32_t operator_code = vary__apply(tables, seed, generation, slot + i, operators[i],
-                                                       pool + (size_t)rows[i][0] * max_length, pool + (size_t)rows[i][1] * max_length,
-                                                       max_length, words_out + (start + i) * max_length);
-            if (operators_out) operators_out[start + i] = (uint8_t)operator_code;
-            if (parents_out) {
-                const int has_second = operator_code == VARY_OPERATOR_ALTERNATION || operator_code == VARY_OPERATOR_CROSSOVER;
-                parents_out[2 * (start + i)] = rows[i][0];
-                parents_out[2 * (start + i) + 1] = has_second ? (int64_t)rows[i][1] : -1;
-            }
-        }
+#ifdef VARY__AVX2
+    if (tables->has_avx2) {
+        vary__offspring_avx2(tables, seed, generation, first_slot, num_offspring, pool, num_rows, max_length, words_out, parents_out, operators_out);
+        return VARY_SUCCESS;
     }
+#endif
+    vary__offspring(0, tables, seed, generation, first_slot, num_offspring, pool, num_rows, max_length, words_out, parents_out, operators_out);
     return VARY_SUCCESS;
 }
 
