@@ -439,13 +439,11 @@ extern "C" {
 
 #define STACK_PTX__ALIGNMENT 64u
 #define STACK_PTX__MAX_COUNT ((size_t)1 << 28)
-#define STACK_PTX__NUM_TYPES 16u /* word types, rounded up to a power of two */
 #define STACK_PTX__MAX_OPERANDS (STACK_PTX_MAX_NUM_ARGS * STACK_PTX_MAX_NUM_VEC_ELEMS)
 #define STACK_PTX__MAX_VALUES (STACK_PTX_MAX_NUM_RETS * STACK_PTX_MAX_NUM_VEC_ELEMS)
 
-/* An op is what a word that makes values does: one for each PTX instruction, one for each special register, and one for the
-   inputs and one for the constants of each stack. A plain op has scalar operands from at most two stacks, A and B, and one
-   result, on A; it runs without a branch that depends on which op it is. */
+/* How a PTX instruction takes its operands. A plain one has scalar operands from at most two stacks, A and B, and one result,
+   on A; its operands are taken without a branch. */
 typedef struct StackPtx__Op {
     uint32_t stack_a;
     uint32_t stack_b; /* num_stacks, an always empty one, where there is no other */
@@ -454,18 +452,18 @@ typedef struct StackPtx__Op {
     uint8_t pops_a;
     uint8_t pops_b;
     uint8_t is_plain;
-    uint8_t is_commutative;
+    uint8_t rotation;         /* 32 where the first two operands commute, else 0: see StackPtx__Row */
     uint8_t back[4];          /* how far below the height an operand lies */
     uint32_t operand_mask[4]; /* all ones where there is an operand */
     uint32_t on_b[4];         /* all ones where it comes from B */
 } StackPtx__Op;
 
-/* What becomes of an op in the lowered program. */
+/* What becomes of a value in the lowered program, by op: there is an op for each PTX instruction and each special register, and
+   one for the inputs and one for the constants of each stack. */
 typedef struct StackPtx__OpNode {
     StackPtxNode node; /* all but payload bits of the word, first_operand and first_value */
     uint8_t is_volatile;
     uint8_t is_simple_text; /* one scalar result, scalar operands, a short name */
-    uint8_t is_general;     /* operands lie in the overflow array, or there is not exactly one value */
     uint8_t is_ptx;
 } StackPtx__OpNode;
 
@@ -479,18 +477,6 @@ typedef struct StackPtx__Text32 {
     char text[28];
     uint32_t length;
 } StackPtx__Text32;
-
-/* How a word of a value-making type finds its op: first + index, the index being its payload, its aux, or the stack of the
-   register that its payload names. The masks say which; other types have a limit of 0. */
-typedef struct StackPtx__WordType {
-    uint32_t first;
-    uint32_t payload_last;
-    uint32_t index_limit;
-    uint32_t payload_mask;
-    uint32_t aux_mask;
-    uint32_t register_mask;
-    uint32_t bits_mask;
-} StackPtx__WordType;
 
 typedef struct StackPtx__Stack {
     StackPtx__Text32 first_name; /* ", %_s0_0" */
@@ -508,7 +494,7 @@ typedef struct StackPtx__Register {
 /* Byte offsets of the arrays in a workspace. */
 typedef struct StackPtx__Layout {
     size_t heights, stacks, meta, store, frames;
-    size_t rows, overflow, table, live, value_ids;
+    size_t rows, table, input_rows, live, value_ids;
     size_t nodes, operands, value_nodes, value_stacks, request_values;
     size_t moves, pending, scratch, counters;
     size_t bytes;
@@ -527,7 +513,6 @@ struct StackPtxLanguage {
     size_t num_requests;
     size_t num_routines;
 
-    StackPtx__WordType word_types[STACK_PTX__NUM_TYPES];
     StackPtx__Op* ops;
     StackPtx__OpNode* op_nodes;
     StackPtx__Text64* op_texts;
@@ -535,7 +520,8 @@ struct StackPtxLanguage {
     uint32_t first_special;
     uint32_t first_input;
     uint32_t first_constant;
-    uint32_t follower; /* the op of second and further values of a node */
+    uint32_t follower;     /* op of the second and further values of a node */
+    uint32_t continuation; /* op of the rows of operands beyond the fourth */
     uint32_t num_ops;
     uint32_t max_operands;
 
@@ -549,13 +535,14 @@ struct StackPtxLanguage {
     StackPtx__Layout layout;
 };
 
-/* A value while the program runs; row 0 is no value. Followers have their node's row as their operand. */
+/* A value while the program runs; row 0 is no value. Equal values have equal rows up to their rotation: operands that commute
+   stand in the order of their rows, and the rotation puts them back. More than four operands continue in a row of their own,
+   which stands for the last of the four. Second and further values of a node follow it, with it as their operand. */
 typedef struct StackPtx__Row {
-    uint32_t op;
-    uint32_t bits;        /* of a constant, an input's register, a special register's element << 16 */
-    uint32_t operands[4]; /* rows, or 0 */
-    uint32_t first_overflow;
-    uint32_t num_overflow;
+    uint64_t head;        /* op, and in the upper half the bits of a constant, an input's register, or a special register's
+                             element << 16 */
+    uint64_t operands[2]; /* two rows each, the first in the lower half; or 0 */
+    uint64_t rotation;    /* of operands[0]: 32 where exchanged, else 0 */
 } StackPtx__Row;
 
 typedef struct StackPtx__Frame {
@@ -599,8 +586,8 @@ typedef struct StackPtx__Work {
     StackPtx__Slot* store;
     StackPtx__Frame* frames;
     StackPtx__Row* rows;
-    uint32_t* overflow;
     uint32_t* table;
+    uint32_t* input_rows; /* row of each input that has been pushed, else 0 */
     uint8_t* live;
     uint32_t* value_ids;
     StackPtxNode* nodes;
@@ -613,14 +600,14 @@ typedef struct StackPtx__Work {
     void* scratch; /* one StackPtx__Text32 or StackPtxHash for each value */
     StackPtx__Text32* counters;
 
-    /* State of the running program, where the plain path has no need of it in registers. */
+    /* State of the running program. */
     uint32_t num_rows;
     uint32_t num_created;
-    uint32_t num_overflow;
     uint32_t num_meta;
     uint32_t table_shift; /* 64 - log2 of the part of the table in use */
+    uint32_t part_mask;   /* size of that part - 1 */
     uint32_t grow_at;     /* rows at which that part is enlarged */
-    uint32_t entry_mask;  /* 0 switches value numbering off */
+    int is_numbering;     /* equal values are merged */
 } StackPtx__Work;
 
 /* ---- small things ---- */
@@ -747,7 +734,7 @@ enum {
 };
 
 static uint64_t stack_ptx__rotate(uint64_t x, unsigned count) {
-    return (x << count) | (x >> (64u - count));
+    return (x << (count & 63u)) | (x >> ((0u - count) & 63u));
 }
 
 static void stack_ptx__absorb(StackPtxHash* state, uint64_t x, uint64_t y) {
@@ -963,14 +950,14 @@ static StackPtxResult stack_ptx__check_counts(const StackPtxLanguageInfo* info) 
 static size_t stack_ptx__place_language(StackPtxLanguage* language, const StackPtxLanguageInfo* info, int is_bare, char* base) {
     const StackPtxStackInfo* stack_info = info->stack_info;
     const uint64_t num_ops =
-        (uint64_t)stack_info->num_ptx_instructions + stack_info->num_special_registers + 2 * stack_info->num_stacks + 1;
+        (uint64_t)stack_info->num_ptx_instructions + stack_info->num_special_registers + 2 * stack_info->num_stacks + 2;
     uint64_t total = 0;
     size_t ops, op_nodes, op_texts, stacks, op_hashes, register_infos, request_texts;
 
     (void)stack_ptx__reserve(&total, 1, sizeof(StackPtxLanguage));
-    ops = stack_ptx__reserve(&total, num_ops, sizeof(StackPtx__Op));
+    ops = stack_ptx__reserve(&total, stack_info->num_ptx_instructions, sizeof(StackPtx__Op));
     op_nodes = stack_ptx__reserve(&total, num_ops, sizeof(StackPtx__OpNode));
-    op_texts = stack_ptx__reserve(&total, num_ops, sizeof(StackPtx__Text64));
+    op_texts = stack_ptx__reserve(&total, stack_info->num_ptx_instructions, sizeof(StackPtx__Text64));
     stacks = stack_ptx__reserve(&total, stack_info->num_stacks, sizeof(StackPtx__Stack));
     op_hashes = stack_ptx__reserve(&total, is_bare ? 0 : num_ops, sizeof(StackPtxHash));
     register_infos = stack_ptx__reserve(&total, is_bare ? 0 : info->num_registers, sizeof(StackPtx__Register));
@@ -994,11 +981,14 @@ static void stack_ptx__place_work(
     const StackPtxLimits* limits,
     size_t num_stacks,
     size_t max_operands,
+    size_t num_registers,
     size_t num_requests,
     size_t max_moves
 ) {
-    const uint64_t max_rows = (uint64_t)limits->max_nodes + STACK_PTX__MAX_VALUES + 1;
-    const uint64_t per_node = max_operands > 4 ? max_operands : 4;
+    const uint64_t rows_per_node = 1 + (max_operands > 4 ? (max_operands - 2) / 3 : 0);
+    const uint64_t max_rows = limits->max_nodes * rows_per_node + 1;
+    const uint64_t max_values = (uint64_t)limits->max_nodes + 1;
+    const uint64_t operands_per_node = max_operands > 4 ? max_operands : 4;
     uint64_t table_size = 16;
     uint64_t total = 0;
 
@@ -1013,18 +1003,18 @@ static void stack_ptx__place_work(
     layout->store = stack_ptx__reserve(&total, limits->store_size, sizeof(StackPtx__Slot));
     layout->frames = stack_ptx__reserve(&total, limits->max_frame_depth, sizeof(StackPtx__Frame));
     layout->rows = stack_ptx__reserve(&total, max_rows, sizeof(StackPtx__Row));
-    layout->overflow = stack_ptx__reserve(&total, (limits->max_nodes + (uint64_t)1) * max_operands, sizeof(uint32_t));
     layout->table = stack_ptx__reserve(&total, table_size, sizeof(uint32_t));
+    layout->input_rows = stack_ptx__reserve(&total, num_registers, sizeof(uint32_t));
     layout->live = stack_ptx__reserve(&total, max_rows, sizeof(uint8_t));
     layout->value_ids = stack_ptx__reserve(&total, max_rows, sizeof(uint32_t));
-    layout->nodes = stack_ptx__reserve(&total, max_rows, sizeof(StackPtxNode));
-    layout->operands = stack_ptx__reserve(&total, max_rows * per_node + 4, sizeof(uint32_t));
-    layout->value_nodes = stack_ptx__reserve(&total, max_rows, sizeof(uint32_t));
-    layout->value_stacks = stack_ptx__reserve(&total, max_rows, sizeof(uint16_t));
+    layout->nodes = stack_ptx__reserve(&total, max_values, sizeof(StackPtxNode));
+    layout->operands = stack_ptx__reserve(&total, max_values * operands_per_node, sizeof(uint32_t));
+    layout->value_nodes = stack_ptx__reserve(&total, max_values, sizeof(uint32_t));
+    layout->value_stacks = stack_ptx__reserve(&total, max_values, sizeof(uint16_t));
     layout->request_values = stack_ptx__reserve(&total, num_requests, sizeof(uint32_t));
     layout->moves = stack_ptx__reserve(&total, max_moves, sizeof(StackPtx__Move));
     layout->pending = stack_ptx__reserve(&total, num_requests, sizeof(StackPtx__Pending));
-    layout->scratch = stack_ptx__reserve(&total, max_rows, sizeof(StackPtx__Text32));
+    layout->scratch = stack_ptx__reserve(&total, max_values, sizeof(StackPtx__Text32));
     layout->counters = stack_ptx__reserve(&total, num_stacks, sizeof(StackPtx__Text32));
     total += STACK_PTX__ALIGNMENT;
     layout->bytes = total > SIZE_MAX / 2 ? SIZE_MAX : (size_t)total;
@@ -1039,8 +1029,8 @@ static void stack_ptx__open_work(const StackPtxLanguage* language, void* workspa
     work->store = (StackPtx__Slot*)(void*)(base + layout->store);
     work->frames = (StackPtx__Frame*)(void*)(base + layout->frames);
     work->rows = (StackPtx__Row*)(void*)(base + layout->rows);
-    work->overflow = (uint32_t*)(void*)(base + layout->overflow);
     work->table = (uint32_t*)(void*)(base + layout->table);
+    work->input_rows = (uint32_t*)(void*)(base + layout->input_rows);
     work->live = (uint8_t*)(void*)(base + layout->live);
     work->value_ids = (uint32_t*)(void*)(base + layout->value_ids);
     work->nodes = (StackPtxNode*)(void*)(base + layout->nodes);
@@ -1230,11 +1220,10 @@ static void stack_ptx__prepare_ptx_op(StackPtxLanguage* language, uint32_t idx, 
     op_node->node.payload = idx;
     op_node->is_ptx = 1;
     op_node->is_volatile = traits != NULL && traits->is_volatile != 0;
-    op->is_commutative = traits != NULL && traits->num_commutative == 2;
+    op->rotation = traits != NULL && traits->num_commutative == 2 ? 32 : 0;
     if (is_scalar && !op_node->is_volatile) {
         stack_ptx__prepare_scalar_op(language, op, op_node->node.stack_idx, arg_stacks, num_args);
     }
-    op_node->is_general = !op->is_plain;
     stack_ptx__append(text->text, sizeof text->text, &text->length, name);
     stack_ptx__append(text->text, sizeof text->text, &text->length, " ");
     op_node->is_simple_text = is_scalar && text->length <= sizeof text->text;
@@ -1243,71 +1232,33 @@ static void stack_ptx__prepare_ptx_op(StackPtxLanguage* language, uint32_t idx, 
     }
 }
 
-static void stack_ptx__prepare_leaf_op(StackPtxLanguage* language, uint32_t op_idx, uint16_t kind, uint32_t stack_idx) {
-    StackPtx__OpNode* op_node = &language->op_nodes[op_idx];
-    op_node->node.kind = kind;
-    op_node->node.stack_idx = (uint16_t)stack_idx;
-    op_node->node.num_values = 1;
-    stack_ptx__prepare_scalar_op(language, &language->ops[op_idx], stack_idx, NULL, 0);
+static void stack_ptx__prepare_leaf(StackPtxLanguage* language, uint32_t op_idx, uint16_t kind, uint32_t stack_idx) {
+    StackPtxNode* node = &language->op_nodes[op_idx].node;
+    node->kind = kind;
+    node->stack_idx = (uint16_t)stack_idx;
+    node->num_values = 1;
 }
 
 static void stack_ptx__prepare_ops(StackPtxLanguage* language, const StackPtxTraits* traits) {
     const StackPtxStackInfo* info = &language->stack_info;
     uint32_t i;
-
     for (i = 0; i < (uint32_t)info->num_ptx_instructions; ++i) {
         stack_ptx__prepare_ptx_op(
             language, i, traits == NULL || traits->instructions == NULL ? NULL : &traits->instructions[i]
         );
     }
     for (i = 0; i < (uint32_t)info->num_special_registers; ++i) {
-        const uint32_t arg_type = info->special_register_descriptors[i].arg_type_idx;
         const uint32_t op_idx = language->first_special + i;
-        stack_ptx__prepare_leaf_op(
-            language, op_idx, STACK_PTX_NODE_SPECIAL, info->arg_type_info[arg_type].stack_idx
-        );
+        const uint32_t arg_type = info->special_register_descriptors[i].arg_type_idx;
+        stack_ptx__prepare_leaf(language, op_idx, STACK_PTX_NODE_SPECIAL, info->arg_type_info[arg_type].stack_idx);
         language->op_nodes[op_idx].node.payload = i;
-        if (traits != NULL && traits->volatile_special_registers != NULL && traits->volatile_special_registers[i] != 0) {
-            language->op_nodes[op_idx].is_volatile = 1;
-            language->ops[op_idx].is_plain = 0;
-        }
-        if (stack_ptx__is_vector(info, arg_type)) {
-            language->ops[op_idx].is_plain = 0;
-        }
+        language->op_nodes[op_idx].is_volatile =
+            traits != NULL && traits->volatile_special_registers != NULL && traits->volatile_special_registers[i] != 0;
     }
     for (i = 0; i < (uint32_t)info->num_stacks; ++i) {
-        stack_ptx__prepare_leaf_op(language, language->first_input + i, STACK_PTX_NODE_INPUT, i);
-        stack_ptx__prepare_leaf_op(language, language->first_constant + i, STACK_PTX_NODE_CONSTANT, i);
-        if (language->stacks[i].constant_type == STACK_PTX_CONSTANT_TYPE_NONE) {
-            language->ops[language->first_constant + i].is_plain = 0;
-        }
+        stack_ptx__prepare_leaf(language, language->first_input + i, STACK_PTX_NODE_INPUT, i);
+        stack_ptx__prepare_leaf(language, language->first_constant + i, STACK_PTX_NODE_CONSTANT, i);
     }
-}
-
-static void stack_ptx__prepare_word_types(StackPtxLanguage* language) {
-    const StackPtxStackInfo* info = &language->stack_info;
-    StackPtx__WordType* types = language->word_types;
-
-    types[STACK_PTX_INSTRUCTION_TYPE_PTX].index_limit = (uint32_t)info->num_ptx_instructions;
-    types[STACK_PTX_INSTRUCTION_TYPE_PTX].payload_last = UINT32_MAX;
-    types[STACK_PTX_INSTRUCTION_TYPE_PTX].payload_mask = UINT32_MAX;
-
-    types[STACK_PTX_INSTRUCTION_TYPE_SPECIAL].first = language->first_special;
-    types[STACK_PTX_INSTRUCTION_TYPE_SPECIAL].index_limit = (uint32_t)info->num_special_registers;
-    types[STACK_PTX_INSTRUCTION_TYPE_SPECIAL].payload_last = UINT32_MAX;
-    types[STACK_PTX_INSTRUCTION_TYPE_SPECIAL].payload_mask = UINT32_MAX;
-
-    types[STACK_PTX_INSTRUCTION_TYPE_CONSTANT].first = language->first_constant;
-    types[STACK_PTX_INSTRUCTION_TYPE_CONSTANT].index_limit = (uint32_t)info->num_stacks;
-    types[STACK_PTX_INSTRUCTION_TYPE_CONSTANT].payload_last = UINT32_MAX;
-    types[STACK_PTX_INSTRUCTION_TYPE_CONSTANT].aux_mask = UINT32_MAX;
-    types[STACK_PTX_INSTRUCTION_TYPE_CONSTANT].bits_mask = UINT32_MAX;
-
-    types[STACK_PTX_INSTRUCTION_TYPE_INPUT].first = language->first_input;
-    types[STACK_PTX_INSTRUCTION_TYPE_INPUT].index_limit = language->num_registers == 0 ? 0 : (uint32_t)info->num_stacks;
-    types[STACK_PTX_INSTRUCTION_TYPE_INPUT].payload_last = (uint32_t)language->num_registers - 1;
-    types[STACK_PTX_INSTRUCTION_TYPE_INPUT].register_mask = UINT32_MAX;
-    types[STACK_PTX_INSTRUCTION_TYPE_INPUT].bits_mask = UINT32_MAX;
 }
 
 static void stack_ptx__absorb_type(StackPtxHash* state, const StackPtxLanguage* language, uint32_t arg_type) {
@@ -1437,21 +1388,21 @@ static StackPtxResult stack_ptx__init_language(
     language->first_input = language->first_special + (uint32_t)stack_info->num_special_registers;
     language->first_constant = language->first_input + (uint32_t)stack_info->num_stacks;
     language->follower = language->first_constant + (uint32_t)stack_info->num_stacks;
-    language->num_ops = language->follower + 1;
-    memset(language->ops, 0, language->num_ops * sizeof *language->ops);
+    language->continuation = language->follower + 1;
+    language->num_ops = language->continuation + 1;
+    memset(language->ops, 0, stack_info->num_ptx_instructions * sizeof *language->ops);
     memset(language->op_nodes, 0, language->num_ops * sizeof *language->op_nodes);
-    memset(language->op_texts, 0, language->num_ops * sizeof *language->op_texts);
+    memset(language->op_texts, 0, stack_info->num_ptx_instructions * sizeof *language->op_texts);
 
     stack_ptx__prepare_stacks(language, info->traits);
     stack_ptx__prepare_ops(language, info->traits);
-    stack_ptx__prepare_word_types(language);
     language->has_long_names = is_bare;
     if (!is_bare) {
         stack_ptx__prepare_hashes(language);
         stack_ptx__prepare_connections(language);
         stack_ptx__place_work(
-            &language->layout, &language->limits, stack_info->num_stacks, language->max_operands, info->num_requests,
-            2 * info->num_requests
+            &language->layout, &language->limits, stack_info->num_stacks, language->max_operands, info->num_registers,
+            info->num_requests, 2 * info->num_requests
         );
     }
     *language_out = language;
@@ -1503,128 +1454,89 @@ StackPtxResult stack_ptx_workspace_size(const StackPtxLanguage* language, size_t
 
 /* ---- lowering: values ---- */
 
-/* Where in the table to look for a value. Operands that commute are given in order. */
-static uint32_t stack_ptx__table_slot(
-    uint32_t table_shift,
-    uint32_t op,
-    uint32_t bits,
-    uint32_t operand_0,
-    uint32_t operand_1,
-    uint32_t operand_2,
-    uint32_t operand_3
-) {
-    const uint64_t key_0 = op | (uint64_t)bits << 32;
-    const uint64_t key_1 = operand_0 | (uint64_t)operand_1 << 32;
-    const uint64_t key_2 = operand_2 | (uint64_t)operand_3 << 32;
-    return (uint32_t)((key_0 * STACK_PTX__MIX_1 + key_1 * STACK_PTX__MIX_2 + key_2 * STACK_PTX__MIX_3) >> table_shift);
+static uint32_t stack_ptx__slot_of(const StackPtx__Work* work, uint64_t head, uint64_t operands_0, uint64_t operands_1) {
+    const uint64_t mix = head * STACK_PTX__MIX_1 + operands_0 * STACK_PTX__MIX_2 + operands_1 * STACK_PTX__MIX_3;
+    return (uint32_t)(mix >> work->table_shift);
 }
 
-/* The same for a value that is in the table already. */
-static uint32_t stack_ptx__slot_of_row(const StackPtxLanguage* language, const StackPtx__Work* work, const StackPtx__Row* row) {
-    const int is_exchanged = language->ops[row->op].is_commutative && row->operands[1] < row->operands[0];
-    return stack_ptx__table_slot(
-        work->table_shift, row->op, row->bits, row->operands[is_exchanged], row->operands[!is_exchanged],
-        row->operands[2], row->operands[3]
-    );
-}
-
-/* What the slot of a general row depends on besides its op; exchanging the first two operands does not change it. */
-static uint32_t stack_ptx__mix_operands(const uint32_t* operands, uint32_t count, int is_commutative) {
-    uint64_t mix = count;
-    uint32_t i;
-    for (i = 0; i < count; ++i) {
-        uint32_t operand = operands[i];
-        if (is_commutative && i < 2 && (operands[0] < operands[1]) == (i == 0)) {
-            operand = operands[1 - i];
-        }
-        mix = (mix ^ operand) * STACK_PTX__MIX_1;
-        mix ^= mix >> 32;
-    }
-    return (uint32_t)mix;
-}
-
-static bool stack_ptx__is_same_general(
-    const StackPtx__Work* work,
-    const StackPtx__Row* row,
-    const StackPtx__Row* other,
-    int is_commutative
-) {
-    const uint32_t* operands = work->overflow + row->first_overflow;
-    const uint32_t* others = work->overflow + other->first_overflow;
-    const uint32_t count = row->num_overflow;
-    if (row->op != other->op || row->bits != other->bits) {
-        return false;
-    }
-    if (is_commutative && operands[0] == others[1] && operands[1] == others[0]) {
-        return memcmp(operands + 2, others + 2, (count - 2) * sizeof *operands) == 0;
-    }
-    return count == 0 || memcmp(operands, others, count * sizeof *operands) == 0;
-}
-
-/* Begins with a part of the table that is small enough to be cleared for each program. */
-static void stack_ptx__open_table(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t size) {
-    uint32_t shift = 64;
-    uint32_t part = 1;
-    while (part < 16 || (part < size && part < language->layout.table_size)) {
+/* Takes a part of the table that is small enough to be cleared for each program. */
+static void stack_ptx__open_table(const StackPtxLanguage* language, StackPtx__Work* work, uint64_t size) {
+    uint64_t part = 16;
+    work->table_shift = 60;
+    while (part < size && part < language->layout.table_size) {
         part *= 2;
+        --work->table_shift;
     }
-    work->grow_at = part == language->layout.table_size ? UINT32_MAX : part / 2;
+    work->part_mask = (uint32_t)(part - 1);
+    work->grow_at = part == language->layout.table_size ? UINT32_MAX : (uint32_t)(part / 2);
     memset(work->table, 0, part * sizeof *work->table);
-    for (; part > 1; part /= 2) {
-        --shift;
-    }
-    work->table_shift = shift;
 }
 
 /* Four times the part, with the rows that value numbering may find put in again. */
 static void stack_ptx__grow_table(const StackPtxLanguage* language, StackPtx__Work* work) {
-    const uint32_t mask = (uint32_t)((UINT64_C(1) << (64 - work->table_shift)) - 1) * 4 + 3;
-    uint32_t i, slot, part_mask;
-    stack_ptx__open_table(language, work, mask + 1);
-    part_mask = (uint32_t)((UINT64_C(1) << (64 - work->table_shift)) - 1);
+    uint32_t i;
+    stack_ptx__open_table(language, work, 4 * ((uint64_t)work->part_mask + 1));
     for (i = 1; i < work->num_rows; ++i) {
         const StackPtx__Row* row = &work->rows[i];
-        if (row->op == language->follower || language->op_nodes[row->op].is_volatile) {
-            continue;
+        const uint32_t op_idx = (uint32_t)row->head;
+        if (op_idx != language->follower && !language->op_nodes[op_idx].is_volatile) {
+            uint32_t slot = stack_ptx__slot_of(work, row->head, row->operands[0], row->operands[1]);
+            while (work->table[slot] != 0) {
+                slot = (slot + 1) & work->part_mask;
+            }
+            work->table[slot] = i;
         }
-        slot = stack_ptx__slot_of_row(language, work, row);
-        while (work->table[slot] != 0) {
-            slot = (slot + 1) & part_mask;
-        }
-        work->table[slot] = i;
     }
 }
 
-/* The row of an equal value, or that at num_rows, which is then taken. The candidate stands at rows[num_rows]. */
-static uint32_t stack_ptx__find_general(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t num_values) {
-    const uint32_t part_mask = (uint32_t)((UINT64_C(1) << (64 - work->table_shift)) - 1);
-    const uint32_t found = work->num_rows;
-    const StackPtx__Row* row = &work->rows[found];
-    const int is_merged = work->entry_mask != 0 && !language->op_nodes[row->op].is_volatile;
-    const int is_commutative = language->ops[row->op].is_commutative;
-    uint32_t i;
+static uint32_t stack_ptx__add_row(
+    StackPtx__Work* work,
+    uint64_t head,
+    uint64_t operands_0,
+    uint64_t operands_1,
+    uint64_t rotation
+) {
+    StackPtx__Row* row = &work->rows[work->num_rows];
+    row->head = head;
+    row->operands[0] = operands_0;
+    row->operands[1] = operands_1;
+    row->rotation = rotation;
+    return work->num_rows++;
+}
 
-    if (is_merged) {
-        uint32_t slot = stack_ptx__slot_of_row(language, work, row);
-        for (; work->table[slot] != 0; slot = (slot + 1) & part_mask) {
-            if (stack_ptx__is_same_general(work, &work->rows[work->table[slot]], row, is_commutative)) {
-                return work->table[slot];
+/* The row of an equal value, or a new one. `operands_0` is as it was popped; a rotation of 32 lets its halves be exchanged.
+   The search rarely takes more than one step, and its outcome is a branch and not a choice between values: a processor that
+   guesses it need not wait. */
+static uint32_t stack_ptx__find_row(
+    const StackPtxLanguage* language,
+    StackPtx__Work* work,
+    uint64_t head,
+    uint64_t operands_0,
+    uint64_t operands_1,
+    unsigned rotation
+) {
+    const uint64_t exchanged = stack_ptx__rotate(operands_0, rotation);
+    const uint64_t ordered = exchanged < operands_0 ? exchanged : operands_0;
+    if (work->is_numbering) {
+        uint32_t slot;
+        if (work->num_rows >= work->grow_at) {
+            stack_ptx__grow_table(language, work);
+        }
+        slot = stack_ptx__slot_of(work, head, ordered, operands_1);
+        for (; work->table[slot] != 0; slot = (slot + 1) & work->part_mask) {
+            const uint32_t found = work->table[slot];
+            const StackPtx__Row* row = &work->rows[found];
+            if (row->head == head && row->operands[0] == ordered && row->operands[1] == operands_1) {
+                return found;
             }
         }
-        work->table[slot] = found;
+        work->table[slot] = work->num_rows;
     }
-    for (i = 1; i < num_values; ++i) {
-        StackPtx__Row* follower = &work->rows[found + i];
-        memset(follower, 0, sizeof *follower);
-        follower->op = language->follower;
-        follower->operands[0] = found;
-    }
-    work->num_overflow += row->num_overflow;
-    work->num_rows += num_values;
-    if (work->entry_mask != 0 && work->num_rows >= work->grow_at) {
-        stack_ptx__grow_table(language, work);
-    }
-    return found;
+    return stack_ptx__add_row(work, head, ordered, operands_1, ordered == operands_0 ? 0 : rotation);
+}
+
+static uint64_t stack_ptx__pair(uint32_t low, uint32_t high) {
+    return low | (uint64_t)high << 32;
 }
 
 static void stack_ptx__push(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t stack_idx, uint32_t row) {
@@ -1657,11 +1569,12 @@ static bool stack_ptx__count_values(const StackPtxLanguage* language, StackPtx__
 static bool stack_ptx__run_general_ptx(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t op_idx) {
     const StackPtxStackInfo* info = &language->stack_info;
     const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[op_idx];
-    const StackPtxNode* node = &language->op_nodes[op_idx].node;
+    const StackPtx__OpNode* op_node = &language->op_nodes[op_idx];
     const uint32_t num_args = stack_ptx__num_args(info, descriptor);
-    uint32_t* operands = work->overflow + work->num_overflow;
-    StackPtx__Row* row = &work->rows[work->num_rows];
-    uint32_t i, k, value, num_operands = 0;
+    const uint32_t num_values = op_node->node.num_values;
+    uint32_t operands[STACK_PTX__MAX_OPERANDS + 4] = {0};
+    uint32_t i, k, row, num_operands = 0, first = 0;
+    uint64_t pair_0, pair_1;
 
     for (i = 0; i < num_args; ++i) {
         const uint32_t stack_idx = info->arg_type_info[descriptor->arg_types[i]].stack_idx;
@@ -1675,7 +1588,7 @@ static bool stack_ptx__run_general_ptx(const StackPtxLanguage* language, StackPt
             return true;
         }
     }
-    if (!stack_ptx__count_values(language, work, node->num_values)) {
+    if (!stack_ptx__count_values(language, work, num_values)) {
         return false;
     }
     for (i = 0; i < num_args; ++i) {
@@ -1684,41 +1597,113 @@ static bool stack_ptx__run_general_ptx(const StackPtxLanguage* language, StackPt
             operands[num_operands++] = stack_ptx__pop(language, work, stack_idx);
         }
     }
-    if (node->num_values == 0) {
+    if (num_values == 0) {
         return true;
     }
-    memset(row, 0, sizeof *row);
-    row->op = op_idx;
-    row->first_overflow = work->num_overflow;
-    row->num_overflow = num_operands;
-    row->bits = stack_ptx__mix_operands(operands, num_operands, language->ops[op_idx].is_commutative);
-    value = stack_ptx__find_general(language, work, node->num_values) + node->num_values;
+    /* Operands 3, 4, 5 and a fourth, then 6, 7, 8 and a fourth, ..: the last of these rows is made first. */
+    if (num_operands > 4) {
+        first = (num_operands - 2) / 3 * 3;
+    }
+    pair_0 = stack_ptx__pair(operands[first], operands[first + 1]);
+    pair_1 = stack_ptx__pair(operands[first + 2], operands[first + 3]);
+    for (; first > 0; first -= 3) {
+        row = stack_ptx__find_row(language, work, language->continuation, pair_0, pair_1, 0);
+        pair_0 = stack_ptx__pair(operands[first - 3], operands[first - 2]);
+        pair_1 = stack_ptx__pair(operands[first - 1], row);
+    }
+    if (op_node->is_volatile) {
+        row = stack_ptx__add_row(work, op_idx, pair_0, pair_1, 0);
+    } else {
+        row = stack_ptx__find_row(language, work, op_idx, pair_0, pair_1, language->ops[op_idx].rotation);
+    }
+    if (row + 1 == work->num_rows) {
+        for (i = 1; i < num_values; ++i) {
+            (void)stack_ptx__add_row(work, language->follower, row, 0, 0);
+        }
+    }
+    row += num_values;
     for (i = stack_ptx__num_rets(info, descriptor); i > 0; --i) {
         const uint32_t ret_type = descriptor->ret_types[i - 1];
         for (k = stack_ptx__num_elems(info, ret_type); k > 0; --k) {
-            stack_ptx__push(language, work, info->arg_type_info[ret_type].stack_idx, --value);
+            stack_ptx__push(language, work, info->arg_type_info[ret_type].stack_idx, --row);
         }
     }
     return true;
 }
 
-/* A special register that is a vector or volatile. */
-static bool stack_ptx__run_general_special(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t op_idx) {
+static bool stack_ptx__run_special(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t idx) {
     const StackPtxStackInfo* info = &language->stack_info;
-    const uint32_t idx = op_idx - language->first_special;
     const uint32_t arg_type = info->special_register_descriptors[idx].arg_type_idx;
     const uint32_t num_elems = stack_ptx__num_elems(info, arg_type);
+    const uint32_t op_idx = language->first_special + idx;
     uint32_t i;
     if (!stack_ptx__count_values(language, work, num_elems)) {
         return false;
     }
     for (i = 0; i < num_elems; ++i) {
-        StackPtx__Row* row = &work->rows[work->num_rows];
-        memset(row, 0, sizeof *row);
-        row->op = op_idx;
-        row->bits = i << 16;
-        stack_ptx__push(language, work, info->arg_type_info[arg_type].stack_idx, stack_ptx__find_general(language, work, 1));
+        const uint64_t head = stack_ptx__pair(op_idx, i << 16);
+        const uint32_t row = language->op_nodes[op_idx].is_volatile ? stack_ptx__add_row(work, head, 0, 0, 0)
+                                                                    : stack_ptx__find_row(language, work, head, 0, 0, 0);
+        stack_ptx__push(language, work, info->arg_type_info[arg_type].stack_idx, row);
     }
+    return true;
+}
+
+static bool stack_ptx__run_input(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t register_idx) {
+    const uint32_t stack_idx = language->registers[register_idx].stack_idx;
+    uint32_t row;
+    if (!stack_ptx__count_values(language, work, 1)) {
+        return false;
+    }
+    row = work->is_numbering ? work->input_rows[register_idx] : 0;
+    if (row == 0) {
+        row = stack_ptx__add_row(work, stack_ptx__pair(language->first_input + stack_idx, register_idx), 0, 0, 0);
+        if (work->is_numbering) {
+            work->input_rows[register_idx] = row;
+        }
+    }
+    stack_ptx__push(language, work, stack_idx, row);
+    return true;
+}
+
+static bool stack_ptx__run_constant(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t stack_idx, uint32_t bits) {
+    if (!stack_ptx__count_values(language, work, 1)) {
+        return false;
+    }
+    stack_ptx__push(
+        language, work, stack_idx,
+        stack_ptx__find_row(language, work, stack_ptx__pair(language->first_constant + stack_idx, bits), 0, 0, 0)
+    );
+    return true;
+}
+
+/* A PTX instruction with scalar operands from at most two stacks and one result. */
+static bool stack_ptx__run_plain_ptx(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t op_idx) {
+    const StackPtx__Op* op = &language->ops[op_idx];
+    const uint32_t* stacks = work->stacks;
+    const uint32_t height_a = work->heights[op->stack_a], height_b = work->heights[op->stack_b];
+    const uint32_t top_a = op->base_a + height_a;
+    const uint32_t cross = top_a ^ (op->base_b + height_b);
+    uint32_t left = height_a - op->pops_a;
+    uint32_t operands[4], row;
+
+    if (height_a < op->pops_a || height_b < op->pops_b) {
+        return true;
+    }
+    if (!stack_ptx__count_values(language, work, 1)) {
+        return false;
+    }
+    operands[0] = stacks[(top_a ^ (cross & op->on_b[0])) - op->back[0]] & op->operand_mask[0];
+    operands[1] = stacks[(top_a ^ (cross & op->on_b[1])) - op->back[1]] & op->operand_mask[1];
+    operands[2] = stacks[(top_a ^ (cross & op->on_b[2])) - op->back[2]] & op->operand_mask[2];
+    operands[3] = stacks[(top_a ^ (cross & op->on_b[3])) - op->back[3]] & op->operand_mask[3];
+    row = stack_ptx__find_row(
+        language, work, op_idx, stack_ptx__pair(operands[0], operands[1]), stack_ptx__pair(operands[2], operands[3]),
+        op->rotation
+    );
+    work->heights[op->stack_b] = height_b - op->pops_b;
+    work->stacks[op->base_a + left] = row;
+    work->heights[op->stack_a] = left + (left < language->limits.stack_size);
     return true;
 }
 
@@ -1798,31 +1783,41 @@ static bool stack_ptx__run_meta(const StackPtxLanguage* language, StackPtx__Work
 
 /* ---- lowering: the run ---- */
 
-/* Runs the words that are not plain. What is wrong with the word, if anything, is the result: STACK_PTX_SUCCESS also for a
-   no-op of every mode; a depth out of range is INVALID_VALUE and the node limit INSUFFICIENT_AST_SIZE. ROUTINE and RETURN
-   are the caller's. */
-static StackPtxResult stack_ptx__run_other(const StackPtxLanguage* language, StackPtx__Work* work, StackPtxInstruction word) {
+/* Runs a word that stays in its word list. What is wrong with it, if anything, is the result: SUCCESS also for a no-op of
+   every mode. A depth out of range is INVALID_VALUE, the node limit INSUFFICIENT_AST_SIZE. */
+static StackPtxResult stack_ptx__run_word(const StackPtxLanguage* language, StackPtx__Work* work, StackPtxInstruction word) {
     const StackPtxStackInfo* info = &language->stack_info;
     const uint32_t payload = word.payload.u;
+    bool is_within_limit;
     switch (word.instruction_type) {
         case STACK_PTX_INSTRUCTION_TYPE_PTX:
             if (payload >= info->num_ptx_instructions) {
                 return STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS;
             }
-            return stack_ptx__run_general_ptx(language, work, payload) ? STACK_PTX_SUCCESS
-                                                                       : STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE;
+            is_within_limit = language->ops[payload].is_plain ? stack_ptx__run_plain_ptx(language, work, payload)
+                                                              : stack_ptx__run_general_ptx(language, work, payload);
+            break;
+        case STACK_PTX_INSTRUCTION_TYPE_INPUT:
+            if (payload >= language->num_registers) {
+                return STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS;
+            }
+            is_within_limit = stack_ptx__run_input(language, work, payload);
+            break;
+        case STACK_PTX_INSTRUCTION_TYPE_CONSTANT:
+            if (word.aux >= info->num_stacks) {
+                return STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS;
+            }
+            if (language->stacks[word.aux].constant_type == STACK_PTX_CONSTANT_TYPE_NONE) {
+                return STACK_PTX_ERROR_WRONG_TYPE_DISPATCH;
+            }
+            is_within_limit = stack_ptx__run_constant(language, work, word.aux, payload);
+            break;
         case STACK_PTX_INSTRUCTION_TYPE_SPECIAL:
             if (payload >= info->num_special_registers) {
                 return STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS;
             }
-            return stack_ptx__run_general_special(language, work, language->first_special + payload)
-                       ? STACK_PTX_SUCCESS
-                       : STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE;
-        case STACK_PTX_INSTRUCTION_TYPE_CONSTANT:
-            return word.aux >= info->num_stacks ? STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS
-                                                : STACK_PTX_ERROR_WRONG_TYPE_DISPATCH;
-        case STACK_PTX_INSTRUCTION_TYPE_INPUT:
-            return STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS;
+            is_within_limit = stack_ptx__run_special(language, work, payload);
+            break;
         case STACK_PTX_INSTRUCTION_TYPE_META:
             if (word.aux >= info->num_stacks) {
                 return STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS;
@@ -1859,23 +1854,21 @@ static StackPtxResult stack_ptx__run_other(const StackPtxLanguage* language, Sta
         default:
             return STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN;
     }
+    return is_within_limit ? STACK_PTX_SUCCESS : STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE;
 }
 
 static void stack_ptx__open_run(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t flags, size_t num_words) {
-    const size_t num_stacks = language->stack_info.num_stacks;
-    memset(work->heights, 0, (num_stacks + 1) * sizeof *work->heights);
+    memset(work->heights, 0, (language->stack_info.num_stacks + 1) * sizeof *work->heights);
     memset(work->store, 0, language->limits.store_size * sizeof *work->store);
     memset(&work->rows[0], 0, sizeof work->rows[0]);
-    work->rows[0].op = language->follower; /* equal to no value */
     work->num_rows = 1;
     work->num_created = 0;
-    work->num_overflow = 0;
     work->num_meta = 0;
-    work->entry_mask = (flags & STACK_PTX_FLAG_NO_VALUE_NUMBERING) != 0 ? 0 : UINT32_MAX;
-    /* A table that is a quarter full at most finds most values at once. */
-    stack_ptx__open_table(language, work, work->entry_mask == 0 ? 1 : 4 * (uint32_t)(num_words < 1024 ? num_words : 1024));
-    if (work->entry_mask == 0) {
-        work->grow_at = UINT32_MAX;
+    work->is_numbering = (flags & STACK_PTX_FLAG_NO_VALUE_NUMBERING) == 0;
+    if (work->is_numbering) {
+        memset(work->input_rows, 0, language->num_registers * sizeof *work->input_rows);
+        /* At most half full for most programs, so that most searches take one step. */
+        stack_ptx__open_table(language, work, 2 * (uint64_t)(num_words < 1024 ? num_words : 1024));
     }
 }
 
@@ -1896,171 +1889,61 @@ static StackPtxResult stack_ptx__run(
     StackPtx__Work* work,
     StackPtxPlace* place_out
 ) {
-    static const StackPtxRegister no_register = {NULL, 0};
-    const StackPtxRegister* registers = language->num_registers > 0 ? language->registers : &no_register;
-    const uint32_t num_registers = (uint32_t)language->num_registers;
-    const uint32_t stack_size = language->limits.stack_size;
-    const uint32_t max_nodes = language->limits.max_nodes;
-    uint32_t* heights = work->heights;
-    uint32_t* stacks = work->stacks;
-    StackPtx__Row* rows = work->rows;
-    uint32_t* table = work->table;
-    uint32_t num_rows, num_created, part_mask;
+    StackPtx__Frame now;
     size_t budget = language->limits.execution_limit;
     size_t num_open = 1; /* word lists */
-    size_t next = 0, length = num_words, routine_idx = STACK_PTX_MAIN_PROGRAM;
-    StackPtxResult result = STACK_PTX_SUCCESS;
 
+    now.words = words;
+    now.next = 0;
+    now.length = num_words;
+    now.routine_idx = STACK_PTX_MAIN_PROGRAM;
     stack_ptx__open_run(language, work, flags, num_words);
-    num_rows = work->num_rows;
-    num_created = work->num_created;
-    part_mask = (uint32_t)((UINT64_C(1) << (64 - work->table_shift)) - 1);
     if (language->limits.max_frame_depth == 0) {
         return STACK_PTX_SUCCESS;
     }
-
-    for (;;) { /* once for each stretch of words that follow one another */
-        const size_t stop = length - next < budget ? length : next + budget;
-        const size_t begin = next;
-        int is_returned = 0;
-
-        while (next < stop) {
-            const StackPtxInstruction word = words[next++];
-            const StackPtx__WordType* type =
-                &language->word_types[word.instruction_type < STACK_PTX__NUM_TYPES ? word.instruction_type : 0];
-            const uint32_t payload = word.payload.u;
-            const uint32_t register_idx = payload & type->register_mask;
-            const uint32_t register_stack = registers[register_idx < num_registers ? register_idx : 0].stack_idx;
-            const uint32_t index = (payload & type->payload_mask) | ((uint32_t)word.aux & type->aux_mask) |
-                                   (register_stack & type->register_mask);
-            const int is_valid = (index < type->index_limit) & (payload <= type->payload_last);
-            const uint32_t op_idx = is_valid ? type->first + index : language->follower;
-            const StackPtx__Op* op = &language->ops[op_idx];
-
-            if (op->is_plain) {
-                const uint32_t height_a = heights[op->stack_a], height_b = heights[op->stack_b];
-                const uint32_t top_a = op->base_a + height_a;
-                const uint32_t cross = top_a ^ (op->base_b + height_b);
-                const uint32_t bits = payload & type->bits_mask;
-                const uint32_t left = height_a - op->pops_a;
-                uint32_t operand_0, operand_1, operand_2, operand_3, low, high, slot, entry, is_new;
-                StackPtx__Row* row = &rows[num_rows];
-
-                if ((height_a < op->pops_a) | (height_b < op->pops_b)) {
-                    continue;
-                }
-                if (num_created == max_nodes) {
-                    result = stack_ptx__judge(mode, STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE);
-                    goto ended;
-                }
-                ++num_created;
-                operand_0 = stacks[(top_a ^ (cross & op->on_b[0])) - op->back[0]] & op->operand_mask[0];
-                operand_1 = stacks[(top_a ^ (cross & op->on_b[1])) - op->back[1]] & op->operand_mask[1];
-                operand_2 = stacks[(top_a ^ (cross & op->on_b[2])) - op->back[2]] & op->operand_mask[2];
-                operand_3 = stacks[(top_a ^ (cross & op->on_b[3])) - op->back[3]] & op->operand_mask[3];
-                row->op = op_idx;
-                row->bits = bits;
-                row->operands[0] = operand_0;
-                row->operands[1] = operand_1;
-                row->operands[2] = operand_2;
-                row->operands[3] = operand_3;
-                row->first_overflow = 0;
-                row->num_overflow = 0;
-
-                /* Find an equal value. The candidate is written before it is known whether it is new, and the table in any
-                   case: there is nothing to guess for the branch predictor but the end of the search. */
-                low = operand_0 < operand_1 ? operand_0 : operand_1;
-                high = operand_0 < operand_1 ? operand_1 : operand_0;
-                low = op->is_commutative ? low : operand_0;
-                high = op->is_commutative ? high : operand_1;
-                slot = stack_ptx__table_slot(work->table_shift, op_idx, bits, low, high, operand_2, operand_3);
-                for (;;) {
-                    const StackPtx__Row* other;
-                    entry = table[slot] & work->entry_mask;
-                    other = &rows[entry];
-                    if ((entry == 0) | ((other->op == op_idx) & (other->bits == bits) &
-                                        (other->operands[2] == operand_2) & (other->operands[3] == operand_3) &
-                                        (((other->operands[0] == operand_0) & (other->operands[1] == operand_1)) |
-                                         ((other->operands[0] == operand_1) & (other->operands[1] == operand_0) &
-                                          op->is_commutative)))) {
-                        break;
-                    }
-                    slot = (slot + 1) & part_mask;
-                }
-                is_new = entry == 0;
-                entry = is_new ? num_rows : entry;
-                table[slot] = entry;
-                num_rows += is_new;
-
-                heights[op->stack_b] = height_b - op->pops_b;
-                stacks[op->base_a + left] = entry;
-                heights[op->stack_a] = left + (left < stack_size);
-                if (num_rows >= work->grow_at) {
-                    work->num_rows = num_rows;
-                    stack_ptx__grow_table(language, work);
-                    part_mask = (uint32_t)((UINT64_C(1) << (64 - work->table_shift)) - 1);
-                }
-            } else if (word.instruction_type == STACK_PTX_INSTRUCTION_TYPE_RETURN) {
-                is_returned = 1;
-                break;
-            } else if (word.instruction_type == STACK_PTX_INSTRUCTION_TYPE_ROUTINE) {
-                if (payload >= language->num_routines) {
-                    result = stack_ptx__judge(mode, STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS);
-                } else if (num_open == language->limits.max_frame_depth) {
-                    result = stack_ptx__judge(mode, STACK_PTX_ERROR_INVALID_VALUE);
-                } else {
-                    StackPtx__Frame* frame = &work->frames[num_open++ - 1];
-                    frame->words = words;
-                    frame->next = next;
-                    frame->length = length;
-                    frame->routine_idx = routine_idx;
-                    budget -= next - begin;
-                    words = language->routines[payload];
-                    length = language->routine_lengths == NULL ? SIZE_MAX : language->routine_lengths[payload];
-                    routine_idx = payload;
-                    next = 0;
-                    goto next_stretch;
-                }
-                if (result != STACK_PTX_SUCCESS) {
-                    goto ended;
-                }
-            } else {
-                StackPtxResult of_word;
-                work->num_rows = num_rows;
-                work->num_created = num_created;
-                of_word = stack_ptx__run_other(language, work, word);
-                num_rows = work->num_rows;
-                num_created = work->num_created;
-                part_mask = (uint32_t)((UINT64_C(1) << (64 - work->table_shift)) - 1);
-                if (of_word != STACK_PTX_SUCCESS) {
-                    result = stack_ptx__judge(mode, of_word);
-                    if (result != STACK_PTX_SUCCESS || of_word == STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE) {
-                        goto ended;
-                    }
-                }
+    for (;;) {
+        StackPtxInstruction word;
+        StackPtxResult of_word;
+        bool is_return = now.next == now.length;
+        if (!is_return) {
+            if (budget-- == 0) {
+                return STACK_PTX_SUCCESS;
+            }
+            word = now.words[now.next++];
+            is_return = word.instruction_type == STACK_PTX_INSTRUCTION_TYPE_RETURN;
+        }
+        if (is_return) {
+            if (--num_open == 0) {
+                return STACK_PTX_SUCCESS;
+            }
+            now = work->frames[num_open - 1];
+            continue;
+        }
+        if (word.instruction_type != STACK_PTX_INSTRUCTION_TYPE_ROUTINE) {
+            of_word = stack_ptx__run_word(language, work, word);
+        } else if (word.payload.u >= language->num_routines) {
+            of_word = STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS;
+        } else if (num_open == language->limits.max_frame_depth) {
+            of_word = STACK_PTX_ERROR_INVALID_VALUE;
+        } else {
+            work->frames[num_open++ - 1] = now;
+            now.words = language->routines[word.payload.u];
+            now.next = 0;
+            now.length = language->routine_lengths == NULL ? SIZE_MAX : language->routine_lengths[word.payload.u];
+            now.routine_idx = word.payload.u;
+            continue;
+        }
+        if (of_word != STACK_PTX_SUCCESS) {
+            const StackPtxResult result = stack_ptx__judge(mode, of_word);
+            if (result != STACK_PTX_SUCCESS && place_out != NULL) {
+                place_out->routine_idx = now.routine_idx;
+                place_out->word_idx = now.next - 1;
+            }
+            if (result != STACK_PTX_SUCCESS || of_word == STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE) {
+                return result;
             }
         }
-
-        budget -= next - begin;
-        if ((!is_returned && next < length) || num_open == 1) { /* the execution limit, or the main program's end */
-            goto ended;
-        }
-        --num_open;
-        words = work->frames[num_open - 1].words;
-        next = work->frames[num_open - 1].next;
-        length = work->frames[num_open - 1].length;
-        routine_idx = work->frames[num_open - 1].routine_idx;
-    next_stretch:;
     }
-
-ended:
-    work->num_rows = num_rows;
-    work->num_created = num_created;
-    if (result != STACK_PTX_SUCCESS && place_out != NULL) {
-        place_out->routine_idx = routine_idx;
-        place_out->word_idx = next - 1;
-    }
-    return result;
 }
 
 /* ---- lowering: the result ---- */
@@ -2069,84 +1952,79 @@ ended:
 static void stack_ptx__mark_live(StackPtx__Work* work, const uint32_t* request_rows, size_t num_requests) {
     uint8_t* live = work->live;
     size_t i;
-    uint32_t r, k;
+    uint32_t r;
     memset(live, 0, work->num_rows);
     for (i = 0; i < num_requests; ++i) {
         live[request_rows[i]] = 1;
     }
     for (r = work->num_rows - 1; r > 0; --r) {
-        const StackPtx__Row* row = &work->rows[r];
-        const uint8_t is_live = live[r];
-        live[row->operands[0]] |= is_live;
-        live[row->operands[1]] |= is_live;
-        live[row->operands[2]] |= is_live;
-        live[row->operands[3]] |= is_live;
-        if (row->num_overflow > 0 && is_live) {
-            for (k = 0; k < row->num_overflow; ++k) {
-                live[work->overflow[row->first_overflow + k]] = 1;
-            }
+        if (live[r]) {
+            const StackPtx__Row* row = &work->rows[r];
+            live[(uint32_t)row->operands[0]] = 1;
+            live[row->operands[0] >> 32] = 1;
+            live[(uint32_t)row->operands[1]] = 1;
+            live[row->operands[1] >> 32] = 1;
         }
     }
 }
 
-/* The values of a general node, which may lie on several stacks. */
-static void stack_ptx__number_results(
-    const StackPtxLanguage* language,
-    StackPtx__Work* work,
-    uint32_t op_idx,
-    uint32_t row,
-    uint32_t node_idx,
-    uint32_t value
-) {
+/* The operands of a node, taken from its row and those in which it continues. */
+static void stack_ptx__collect_operands(const StackPtx__Work* work, uint32_t r, uint32_t num_operands, uint32_t* operands) {
+    const StackPtx__Row* row = &work->rows[r];
+    const uint64_t first_two = stack_ptx__rotate(row->operands[0], (unsigned)row->rotation);
+    /* A node of fewer operands has what lies behind overwritten by the next one. */
+    operands[0] = work->value_ids[(uint32_t)first_two];
+    operands[1] = work->value_ids[first_two >> 32];
+    operands[2] = work->value_ids[(uint32_t)row->operands[1]];
+    operands[3] = work->value_ids[row->operands[1] >> 32];
+    if (num_operands > 4) {
+        stack_ptx__collect_operands(work, (uint32_t)(row->operands[1] >> 32), num_operands - 3, operands + 3);
+    }
+}
+
+/* The results of a node with more than one, which may lie on several stacks. */
+static void stack_ptx__number_results(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t r, uint32_t node_idx) {
     const StackPtxStackInfo* info = &language->stack_info;
-    const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[op_idx];
+    const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[work->nodes[node_idx].payload];
     const uint32_t num_rets = stack_ptx__num_rets(info, descriptor);
+    uint32_t value = work->nodes[node_idx].first_value;
     uint32_t i, k;
     for (i = 0; i < num_rets; ++i) {
         for (k = stack_ptx__num_elems(info, descriptor->ret_types[i]); k > 0; --k) {
-            work->value_ids[row++] = value;
+            work->value_ids[r++] = value;
             work->value_nodes[value] = node_idx;
             work->value_stacks[value++] = info->arg_type_info[descriptor->ret_types[i]].stack_idx;
         }
     }
 }
 
-/* Numbers the live rows anew. Dead ones are written too and then overwritten, which is cheaper than a branch on them. */
+/* Numbers nodes and values anew, without the dead ones. */
 static void stack_ptx__collect(const StackPtxLanguage* language, StackPtx__Work* work, StackPtxLowered* lowered) {
-    uint32_t num_nodes = 0, num_operands = 0, num_values = 0, num_instructions = 0;
-    uint32_t r, k;
+    uint32_t num_nodes = 0, num_operands = 0, num_values = 0, num_instructions = 0, r;
 
     work->value_ids[0] = 0;
     for (r = 1; r < work->num_rows; ++r) {
         const StackPtx__Row* row = &work->rows[r];
-        const StackPtx__OpNode* op_node = &language->op_nodes[row->op];
-        const uint32_t is_live = work->live[r];
+        const StackPtx__OpNode* op_node = &language->op_nodes[(uint32_t)row->head];
         StackPtxNode* node = &work->nodes[num_nodes];
-        uint32_t* operands = work->operands + num_operands;
-
+        if (!work->live[r] || op_node->node.num_values == 0) {
+            continue;
+        }
         *node = op_node->node;
-        node->payload |= row->bits;
+        node->payload |= (uint32_t)(row->head >> 32);
         node->first_operand = num_operands;
         node->first_value = num_values;
-        operands[0] = work->value_ids[row->operands[0]];
-        operands[1] = work->value_ids[row->operands[1]];
-        operands[2] = work->value_ids[row->operands[2]];
-        operands[3] = work->value_ids[row->operands[3]];
+        stack_ptx__collect_operands(work, r, node->num_operands, work->operands + num_operands);
         work->value_ids[r] = num_values;
         work->value_nodes[num_values] = num_nodes;
-        work->value_stacks[num_values] = op_node->node.stack_idx;
-        if (op_node->is_general && is_live) {
-            node->payload = op_node->node.payload;
-            for (k = 0; k < row->num_overflow; ++k) {
-                operands[k] = work->value_ids[work->overflow[row->first_overflow + k]];
-            }
-            stack_ptx__number_results(language, work, row->op, r, num_nodes, num_values);
-            r += op_node->node.num_values - 1u;
+        work->value_stacks[num_values] = node->stack_idx;
+        if (node->num_values > 1) {
+            stack_ptx__number_results(language, work, r, num_nodes);
         }
-        num_nodes += is_live;
-        num_operands += is_live * op_node->node.num_operands;
-        num_values += is_live * op_node->node.num_values;
-        num_instructions += is_live & op_node->is_ptx;
+        num_operands += node->num_operands;
+        num_values += node->num_values;
+        num_instructions += op_node->is_ptx;
+        ++num_nodes;
     }
     lowered->nodes = work->nodes;
     lowered->operands = work->operands;
@@ -2708,7 +2586,7 @@ StackPtxResult stack_ptx_hash(
 
         if (node->kind == STACK_PTX_NODE_PTX) {
             uint32_t is_exchanged = 0;
-            if (language->ops[op_idx].is_commutative) {
+            if (language->ops[op_idx].rotation != 0) {
                 is_exchanged = (uint32_t)stack_ptx__is_less(&hashes[operands[1]], &hashes[operands[0]]);
             }
             for (k = 0; k < node->num_operands; ++k) {

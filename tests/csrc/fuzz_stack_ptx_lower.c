@@ -1,0 +1,286 @@
+/*
+ * Fuzz target: any words lower, in every mode, to a lowered form that keeps its promises, and its stub fits its measure.
+ *
+ * With libFuzzer:  clang -DUSE_LIBFUZZER -fsanitize=fuzzer,address,undefined -I csrc tests/csrc/fuzz_stack_ptx_lower.c
+ * Without:         the program takes a number of runs, and makes as many inputs from a fixed seed.
+ */
+
+#define STACK_PTX_IMPLEMENTATION
+#include "stack_ptx.h"
+
+#include "stack_ptx_set.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_WORDS 300u
+#define MAX_ROUTINES 3u
+
+/* Holds also where NDEBUG is defined. */
+#define REQUIRE(condition)                                                            \
+    do {                                                                              \
+        if (!(condition)) {                                                           \
+            (void)fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #condition); \
+            abort();                                                                  \
+        }                                                                             \
+    } while (0)
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+
+static const StackPtxRegister fuzz_registers[] = {
+    {"a", F32}, {"b", F32}, {"z", F32}, {"u", U32}, {"p", PRED}, {"t", TF32}, {"s", S32}, {"a", F32},
+};
+enum { NUM_FUZZ_REGISTERS = sizeof fuzz_registers / sizeof fuzz_registers[0] };
+
+static uint8_t next_byte(const uint8_t** data, size_t* size) {
+    if (*size == 0) {
+        return 0;
+    }
+    --*size;
+    return *(*data)++;
+}
+
+/* Nine bytes: eight of a word, and one that says whether they are taken as they are or brought near what exists. */
+static StackPtxInstruction next_word(const uint8_t** data, size_t* size) {
+    StackPtxInstruction word;
+    uint8_t bytes[8];
+    uint8_t kind = next_byte(data, size);
+    size_t i;
+    for (i = 0; i < 8; ++i) {
+        bytes[i] = next_byte(data, size);
+    }
+    memcpy(&word, bytes, sizeof word);
+    if (kind % 16 != 0) {
+        word.instruction_type = (uint16_t)(word.instruction_type % STACK_PTX_INSTRUCTION_TYPE_NUM_ENUMS);
+        word.aux = (uint16_t)(word.aux % (NUM_STACKS + 1));
+        word.payload.u %= (uint32_t)NUM_INSTRUCTIONS + 2;
+    }
+    if (kind % 4 == 1) {
+        word.instruction_type = kind % 8 == 1 ? STACK_PTX_INSTRUCTION_TYPE_PTX : STACK_PTX_INSTRUCTION_TYPE_INPUT;
+    }
+    return word;
+}
+
+static uint32_t num_elements(uint32_t arg_type) {
+    return arg_types[arg_type].num_vec_elems == 0 ? 1 : arg_types[arg_type].num_vec_elems;
+}
+
+static void check_operands(const StackPtxLowered* lowered, const StackPtxNode* node) {
+    const StackPtxPtxInstructionDescriptor* descriptor = &descriptors[node->payload];
+    uint32_t i, k, operand = node->first_operand, value = node->first_value;
+    for (i = 0; i < STACK_PTX_MAX_NUM_ARGS && descriptor->arg_types[i] < NUM_ARGS; ++i) {
+        for (k = 0; k < num_elements(descriptor->arg_types[i]); ++k, ++operand) {
+            REQUIRE(lowered->operands[operand] < node->first_value);
+            REQUIRE(lowered->value_stacks[lowered->operands[operand]] == arg_types[descriptor->arg_types[i]].stack_idx);
+        }
+    }
+    REQUIRE(operand == node->first_operand + node->num_operands);
+    for (i = 0; i < STACK_PTX_MAX_NUM_RETS && descriptor->ret_types[i] < NUM_ARGS; ++i) {
+        for (k = 0; k < num_elements(descriptor->ret_types[i]); ++k, ++value) {
+            REQUIRE(lowered->value_stacks[value] == arg_types[descriptor->ret_types[i]].stack_idx);
+        }
+    }
+    REQUIRE(value == node->first_value + node->num_values);
+}
+
+static void check_lowered(const StackPtxLanguageInfo* info, const StackPtxLowered* lowered) {
+    static uint8_t is_used[1u << 16];
+    uint32_t i, k, num_values = 0, num_operands = 0, num_instructions = 0;
+    REQUIRE(lowered->num_values <= info->limits.max_nodes && lowered->num_values <= sizeof is_used);
+    REQUIRE(lowered->num_requests == info->num_requests);
+    memset(is_used, 0, lowered->num_values);
+    for (i = 0; i < lowered->num_requests; ++i) {
+        const uint32_t value = lowered->request_values[i];
+        if (value != STACK_PTX_NO_VALUE) {
+            REQUIRE(value < lowered->num_values);
+            REQUIRE(lowered->value_stacks[value] == info->registers[info->requests[i]].stack_idx);
+            is_used[value] = 1;
+        }
+    }
+    for (i = 0; i < lowered->num_nodes; ++i) {
+        const StackPtxNode* node = &lowered->nodes[i];
+        REQUIRE(node->first_value == num_values && node->num_values > 0);
+        REQUIRE(node->first_operand == num_operands);
+        for (k = 0; k < node->num_values; ++k) {
+            REQUIRE(lowered->value_nodes[num_values + k] == i);
+        }
+        REQUIRE(lowered->value_stacks[num_values] == node->stack_idx);
+        num_values += node->num_values;
+        num_operands += node->num_operands;
+        num_instructions += node->kind == STACK_PTX_NODE_PTX;
+        for (k = node->first_operand; k < num_operands; ++k) {
+            is_used[lowered->operands[k]] = 1;
+        }
+        if (node->kind == STACK_PTX_NODE_PTX) {
+            check_operands(lowered, node);
+        } else {
+            REQUIRE(node->num_operands == 0 && node->num_values == 1);
+        }
+    }
+    REQUIRE(num_values == lowered->num_values);
+    REQUIRE(num_operands == lowered->num_operands);
+    REQUIRE(num_instructions == lowered->num_instructions);
+    /* Nothing is there that no request needs. */
+    for (i = 0; i < lowered->num_nodes; ++i) {
+        uint32_t is_needed = 0;
+        for (k = 0; k < lowered->nodes[i].num_values; ++k) {
+            is_needed |= is_used[lowered->nodes[i].first_value + k];
+        }
+        REQUIRE(is_needed);
+    }
+}
+
+static void check_stub(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    void* workspace,
+    size_t workspace_bytes,
+    size_t shortage
+) {
+    size_t length = 0, written = 0;
+    char* buffer;
+    REQUIRE(stack_ptx_emit(language, lowered, workspace, workspace_bytes, NULL, 0, &length) == STACK_PTX_SUCCESS);
+    /* Of exactly the size, so that a sanitizer sees what is written too far. */
+    buffer = (char*)malloc(length + 1);
+    REQUIRE(buffer != NULL);
+    REQUIRE(stack_ptx_emit(language, lowered, workspace, workspace_bytes, buffer, length + 1, &written) == STACK_PTX_SUCCESS);
+    REQUIRE(written == length && strlen(buffer) == length);
+    if (shortage <= length) {
+        REQUIRE(
+            stack_ptx_emit(language, lowered, workspace, workspace_bytes, buffer, length - shortage, &written) ==
+            STACK_PTX_ERROR_INSUFFICIENT_BUFFER
+        );
+        REQUIRE(written == length);
+    }
+    free(buffer);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+    StackPtxInstruction* words;
+    StackPtxInstruction* routine_words[MAX_ROUTINES];
+    size_t routine_lengths[MAX_ROUTINES];
+    size_t requests[4];
+    StackPtxLanguageInfo info;
+    const StackPtxLanguage* language = NULL;
+    StackPtxLowered lowered, apart;
+    StackPtxHash hash, hash_apart;
+    StackPtxPlace place;
+    size_t i, k, num_words, language_bytes = 0, workspace_bytes = 0, shortage;
+    uint32_t num_numbered;
+    void* memory;
+    void* workspace;
+
+    memset(&info, 0, sizeof info);
+    info.stack_info = &stack_info;
+    info.traits = &traits;
+    info.limits.stack_size = next_byte(&data, &size) % 24;
+    info.limits.max_nodes = next_byte(&data, &size) * 4u;
+    info.limits.max_frame_depth = next_byte(&data, &size) % 5;
+    info.limits.store_size = next_byte(&data, &size) % 6;
+    info.limits.execution_limit = next_byte(&data, &size) * 8u;
+    shortage = next_byte(&data, &size);
+    info.registers = fuzz_registers;
+    info.num_registers = NUM_FUZZ_REGISTERS;
+    info.num_requests = next_byte(&data, &size) % 5;
+    for (i = 0; i < info.num_requests; ++i) {
+        requests[i] = next_byte(&data, &size) % NUM_FUZZ_REGISTERS;
+    }
+    info.requests = requests;
+    info.num_routines = next_byte(&data, &size) % (MAX_ROUTINES + 1);
+    for (i = 0; i < info.num_routines; ++i) {
+        routine_lengths[i] = next_byte(&data, &size) % 32;
+        routine_words[i] = (StackPtxInstruction*)malloc((routine_lengths[i] + 1) * sizeof *routine_words[i]);
+        REQUIRE(routine_words[i] != NULL);
+        for (k = 0; k < routine_lengths[i]; ++k) {
+            routine_words[i][k] = next_word(&data, &size);
+        }
+    }
+    info.routines = (const StackPtxInstruction* const*)routine_words;
+    info.routine_lengths = routine_lengths;
+
+    num_words = size / 9 < MAX_WORDS ? size / 9 : MAX_WORDS;
+    /* Again of exactly the size. */
+    words = (StackPtxInstruction*)malloc(num_words * sizeof *words + (num_words == 0));
+    REQUIRE(words != NULL);
+    for (i = 0; i < num_words; ++i) {
+        words[i] = next_word(&data, &size);
+    }
+
+    REQUIRE(stack_ptx_language_size(&info, &language_bytes) == STACK_PTX_SUCCESS);
+    memory = malloc(language_bytes);
+    REQUIRE(memory != NULL);
+    REQUIRE(stack_ptx_language_init(&info, memory, language_bytes, &language) == STACK_PTX_SUCCESS);
+    REQUIRE(stack_ptx_workspace_size(language, &workspace_bytes) == STACK_PTX_SUCCESS);
+    workspace = malloc(workspace_bytes);
+    REQUIRE(workspace != NULL);
+
+    REQUIRE(
+        stack_ptx_lower(
+            language, STACK_PTX_MODE_LENIENT, STACK_PTX_FLAG_NO_VALUE_NUMBERING, words, num_words, workspace, workspace_bytes,
+            &apart, NULL
+        ) == STACK_PTX_SUCCESS
+    );
+    check_lowered(&info, &apart);
+    check_stub(language, &apart, workspace, workspace_bytes, shortage);
+    REQUIRE(stack_ptx_hash(language, &apart, workspace, workspace_bytes, &hash_apart) == STACK_PTX_SUCCESS);
+
+    REQUIRE(
+        stack_ptx_lower(language, STACK_PTX_MODE_LENIENT, 0, words, num_words, workspace, workspace_bytes, &lowered, NULL) ==
+        STACK_PTX_SUCCESS
+    );
+    check_lowered(&info, &lowered);
+    check_stub(language, &lowered, workspace, workspace_bytes, shortage);
+    REQUIRE(stack_ptx_hash(language, &lowered, workspace, workspace_bytes, &hash) == STACK_PTX_SUCCESS);
+    REQUIRE(memcmp(&hash, &hash_apart, sizeof hash) == 0);
+    REQUIRE(lowered.num_nodes <= apart.num_nodes);
+    num_numbered = lowered.num_nodes;
+
+    for (i = STACK_PTX_MODE_STRICT; i <= STACK_PTX_MODE_COMPATIBLE; ++i) {
+        const StackPtxResult result = stack_ptx_lower(
+            language, (StackPtxMode)i, 0, words, num_words, workspace, workspace_bytes, &lowered, &place
+        );
+        if (result == STACK_PTX_SUCCESS) {
+            check_lowered(&info, &lowered);
+            check_stub(language, &lowered, workspace, workspace_bytes, shortage);
+            REQUIRE(lowered.num_nodes == num_numbered);
+        } else {
+            const size_t length = place.routine_idx == STACK_PTX_MAIN_PROGRAM ? num_words : routine_lengths[place.routine_idx];
+            REQUIRE(place.word_idx < length);
+        }
+    }
+
+    free(workspace);
+    free(memory);
+    free(words);
+    for (i = 0; i < info.num_routines; ++i) {
+        free(routine_words[i]);
+    }
+    return 0;
+}
+
+#ifndef USE_LIBFUZZER
+/* SplitMix64. */
+static uint64_t next_random(uint64_t* state) {
+    uint64_t x = *state += UINT64_C(0x9E3779B97F4A7C15);
+    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return x ^ (x >> 31);
+}
+
+int main(int num_arguments, char** arguments) {
+    static uint8_t data[32 + 9 * (MAX_WORDS + 32 * MAX_ROUTINES)];
+    const unsigned long num_runs = num_arguments > 1 ? strtoul(arguments[1], NULL, 10) : 10000;
+    unsigned long run;
+    uint64_t state = 1;
+    for (run = 0; run < num_runs; ++run) {
+        const size_t size = (size_t)(next_random(&state) % (sizeof data + 1));
+        size_t i;
+        for (i = 0; i < size; ++i) {
+            data[i] = (uint8_t)next_random(&state);
+        }
+        (void)LLVMFuzzerTestOneInput(data, size);
+    }
+    return 0;
+}
+#endif
