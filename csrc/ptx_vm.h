@@ -1,0 +1,1199 @@
+/*
+ * ptx_vm.h - what a lowered program computes, over blocks of points on a CPU.
+ *
+ * A lowered program (StackPtxLowered of stack_ptx.h) is prepared once and then run over any number of points: every input
+ * register is an array with a value for each point, or one value for all; every request becomes an output array, or sums
+ * of its comparison with a target. Arithmetic is PTX's, see "Meaning" below.
+ *
+ * Usage
+ *
+ *     #define PTX_VM_IMPLEMENTATION         in exactly one C or C++ file
+ *     #include "ptx_vm.h"
+ *
+ *     ptx_vm_set_size(&stack_info, &bytes);                                once for an instruction set
+ *     ptx_vm_set_init(&stack_info, malloc(bytes), bytes, &set);
+ *
+ *     ptx_vm_program_size(&lowered, &bytes);                               for each program
+ *     ptx_vm_program_init(set, ptx_vm_best_level(), PTX_VM_TASK_STORE, &lowered, memory, bytes, &program, NULL);
+ *     ptx_vm_workspace_size(program, &bytes);
+ *
+ *     PtxVmInput inputs[3] = {{x, false}, {&half, true}, {NULL, false}};   parallel to the registers
+ *     void* outputs[1] = {z};                                              parallel to the requests
+ *     ptx_vm_store(program, inputs, 3, num_points, outputs, workspace, bytes);
+ *
+ * Build. The kernels of each SIMD level are files of their own, since each wants its own flags; all of them want
+ * -ffp-contract=off and gain from -O3:
+ *
+ *     ptx_vm_baseline.c   any machine; also holds the implementation
+ *     ptx_vm_avx2.c       x86-64: -mavx2 -mfma
+ *     ptx_vm_avx512.c     x86-64: -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma -mprefer-vector-width=512
+ *
+ * Options, defined before the implementation
+ *
+ *     PTX_VM_X86_LEVELS   the AVX2 and AVX-512 files are linked too; which level runs is asked of the CPU at run time
+ *     PTX_VM_DEBUG        an error becomes a failed assert at the place where it was found
+ *
+ * Memory and threads. Nothing is allocated; the caller owns all memory, which may have any alignment and any contents.
+ * There is no global state. Sets and programs are immutable once initialised and may be used by any number of threads; a
+ * workspace by one at a time. Pointers may be NULL only where it is said.
+ *
+ * Meaning
+ *
+ * As the PTX ISA has it, instruction by instruction, with the freedom that it leaves used so:
+ *
+ *   ftz           Subnormal operands and results are zeros of their sign. A result is subnormal when it is so after rounding.
+ *                 copysign, selp and tanh are not ftz and keep subnormals.
+ *   NaN           Arithmetic that gives NaN gives 0x7fffffff. Registers that are only moved keep their bits.
+ *   fma           is rounded once, on every CPU.
+ *   min, max      -0 is less than +0; a number beats a NaN.
+ *   div.approx    a times the rounded 1/b: 0 or NaN where |b| > 2^126, as on the GPU.
+ *   sin, cos      x times 1/2pi in f32, rounded toward zero; the fraction of that is exact. So large arguments give what they
+ *                 give on the GPU: 0 and 1 past 2^23 turns. Infinity gives NaN.
+ *   approximate   functions have the ISA's special values and stay well within its errors (ptx_vm_kernels.h).
+ *   pred          as an input, true where the 32 bits are not zero; as an output 0 or 1.
+ *   requests      that found an empty stack are zero.
+ *
+ * All x86-64 levels compute the same bits, outputs and sums alike. Rounding mode and flags of the calling thread are set for
+ * the duration of a call and restored. On other machines (aarch64) bits may differ from those of x86-64.
+ */
+
+#ifndef PTX_VM_H
+#define PTX_VM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "stack_ptx.h"
+
+#define PTX_VM_VERSION_MAJOR 1
+#define PTX_VM_VERSION_MINOR 0
+#define PTX_VM_VERSION_PATCH 0
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+typedef enum {
+    PTX_VM_SUCCESS = 0,
+    PTX_VM_ERROR_INVALID_VALUE = 1,       /* NULL, an index out of range, an input that the program reads but has no values */
+    PTX_VM_ERROR_INSUFFICIENT_MEMORY = 2, /* less memory than the query told */
+    PTX_VM_ERROR_NO_LEVEL = 3,            /* a SIMD level that this build or this CPU has not */
+    PTX_VM_ERROR_NO_CPU_MEANING = 4,      /* a node of the program has none: an instruction, special register or stack type */
+    PTX_VM_RESULT_NUM_ENUMS
+} PtxVmResult;
+
+/* The enumerator's name, or "PTX_VM_RESULT_UNKNOWN". The text is static. */
+const char* ptx_vm_result_to_string(PtxVmResult result);
+
+/* ---- SIMD levels ------------------------------------------------------------------------------------------------- */
+
+typedef enum {
+    PTX_VM_LEVEL_BASELINE = 0, /* x86-64 with SSE2; elsewhere the portable kernels */
+    PTX_VM_LEVEL_AVX2 = 1,     /* with FMA */
+    PTX_VM_LEVEL_AVX512 = 2,   /* F, DQ, BW and VL */
+    PTX_VM_LEVEL_NUM_ENUMS
+} PtxVmLevel;
+
+/* "baseline" ("portable" where it is not x86-64), "avx2", "avx512"; else "unknown". The text is static. */
+const char* ptx_vm_level_to_string(PtxVmLevel level);
+
+/* Whether this build holds the level and this CPU and system can run it. */
+bool ptx_vm_level_is_available(PtxVmLevel level);
+
+/* The fastest level that is available. */
+PtxVmLevel ptx_vm_best_level(void);
+
+/* ---- instruction sets -------------------------------------------------------------------------------------------- */
+
+/* What the instructions of a set mean here, found by their PTX names. It lies in the caller's memory and needs nothing of
+   stack_info once made. */
+typedef struct PtxVmSet PtxVmSet;
+
+PtxVmResult ptx_vm_set_size(const StackPtxStackInfo* stack_info, size_t* bytes_out);
+
+PtxVmResult ptx_vm_set_init(const StackPtxStackInfo* stack_info, void* memory, size_t memory_bytes, const PtxVmSet** set_out);
+
+/* Whether the instruction has a CPU meaning; false for an index out of range. */
+bool ptx_vm_set_has_instruction(const PtxVmSet* set, size_t instruction_idx);
+
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
+
+typedef enum {
+    PTX_VM_TASK_STORE = 0, /* for ptx_vm_store */
+    PTX_VM_TASK_REDUCE = 1 /* for ptx_vm_reduce; every request must be an f32 */
+} PtxVmTask;
+
+/* The prepared form, in the caller's memory; it needs nothing of the lowered program once made. */
+typedef struct PtxVmProgram PtxVmProgram;
+
+PtxVmResult ptx_vm_program_size(const StackPtxLowered* lowered, size_t* bytes_out);
+
+/* node_out may be NULL; with NO_CPU_MEANING it is the index of the node that has none.
+   Errors: INVALID_VALUE (also REDUCE with a request that is not an f32), INSUFFICIENT_MEMORY, NO_LEVEL, NO_CPU_MEANING. */
+PtxVmResult ptx_vm_program_init(
+    const PtxVmSet* set,
+    PtxVmLevel level,
+    PtxVmTask task,
+    const StackPtxLowered* lowered,
+    void* memory,
+    size_t memory_bytes,
+    const PtxVmProgram** program_out,
+    uint32_t* node_out
+);
+
+/* Bytes of workspace that a run of this program needs. */
+PtxVmResult ptx_vm_workspace_size(const PtxVmProgram* program, size_t* bytes_out);
+
+/* ---- runs -------------------------------------------------------------------------------------------------------- */
+
+/* The values of a register: 4 bytes for each point, or the same 4 bytes for all. NULL: the program may not read it. */
+typedef struct PtxVmInput {
+    const void* values;
+    bool is_uniform;
+} PtxVmInput;
+
+/* Runs a program made for STORE. `inputs` runs parallel to the registers that the program was lowered with; `outputs` to
+   its requests, num_points values of 4 bytes each. Outputs may not overlap inputs or each other. */
+PtxVmResult ptx_vm_store(
+    const PtxVmProgram* program,
+    const PtxVmInput* inputs,
+    size_t num_inputs,
+    size_t num_points,
+    void* const* outputs,
+    void* workspace,
+    size_t workspace_bytes
+);
+
+/* Sums over the points at which both output y and target t are finite; a subnormal output counts as zero. Each is summed in
+   double, in an order that depends on num_points alone: point j goes to lane j % 8 of block j / 1024, the lanes of a block
+   are added pairwise, and so are the blocks. */
+typedef struct PtxVmSums {
+    uint64_t num_points;    /* all of them */
+    uint64_t num_nonfinite; /* those left out */
+    double sum_y;
+    double sum_t;
+    double sum_yy;
+    double sum_tt;
+    double sum_yt;
+    double sum_squared_error; /* of y - t */
+    double max_abs_error;     /* of y - t */
+} PtxVmSums;
+
+/* Runs a program made for REDUCE. `targets` and `sums_out` run parallel to the requests. */
+PtxVmResult ptx_vm_reduce(
+    const PtxVmProgram* program,
+    const PtxVmInput* inputs,
+    size_t num_inputs,
+    size_t num_points,
+    const float* const* targets,
+    PtxVmSums* sums_out,
+    void* workspace,
+    size_t workspace_bytes
+);
+
+/* ---- between this header and the kernels: private ---------------------------------------------------------------- */
+
+/* Operations: enumerator, name of the kernels, kind, function of one vector. The kind tells how many operands there are and
+   which of them a kernel can take from the accumulator. */
+#define PTX_VM__OPERATIONS(X)                                              \
+    X(ADD_F32, add_f32, COMMUTATIVE, ptx_vm__add)                          \
+    X(SUB_F32, sub_f32, BINARY, ptx_vm__sub)                               \
+    X(MUL_F32, mul_f32, COMMUTATIVE, ptx_vm__mul)                          \
+    X(FMA_F32, fma_f32, MULTIPLY_ADD, ptx_vm__fma)                         \
+    X(DIV_F32, div_f32, BINARY, ptx_vm__div_f32)                           \
+    X(ABS_F32, abs_f32, UNARY, ptx_vm__abs_f32)                            \
+    X(NEG_F32, neg_f32, UNARY, ptx_vm__neg_f32)                            \
+    X(MIN_F32, min_f32, COMMUTATIVE, ptx_vm__min_ptx)                      \
+    X(MAX_F32, max_f32, COMMUTATIVE, ptx_vm__max_ptx)                      \
+    X(MIN_RAW_F32, min_raw_f32, BINARY, ptx_vm__min_raw)                   \
+    X(MAX_RAW_F32, max_raw_f32, BINARY, ptx_vm__max_raw)                   \
+    X(RCP_F32, rcp_f32, UNARY, ptx_vm__rcp_f32)                            \
+    X(SQRT_F32, sqrt_f32, UNARY, ptx_vm__sqrt)                             \
+    X(RSQRT_F32, rsqrt_f32, UNARY, ptx_vm__rsqrt_f32)                      \
+    X(SIN_F32, sin_f32, UNARY, ptx_vm__sin_f32)                            \
+    X(COS_F32, cos_f32, UNARY, ptx_vm__cos_f32)                            \
+    X(LG2_F32, lg2_f32, UNARY, ptx_vm__lg2_f32)                            \
+    X(EX2_F32, ex2_f32, UNARY, ptx_vm__ex2_f32)                            \
+    X(TANH_F32, tanh_f32, UNARY, ptx_vm__tanh_f32)                         \
+    X(COPYSIGN_F32, copysign_f32, BINARY, ptx_vm__copysign_f32)            \
+    X(SETP_LT_F32, setp_lt_f32, BINARY, ptx_vm__setp_lt_f32)               \
+    X(SETP_EQ_U32, setp_eq_u32, COMMUTATIVE, ptx_vm__setp_eq_u32)          \
+    X(SETP_NE_U32, setp_ne_u32, COMMUTATIVE, ptx_vm__setp_ne_u32)          \
+    X(SELP_B32, selp_b32, SELECT, ptx_vm__selp_b32)                        \
+    X(ADD_U32, add_u32, COMMUTATIVE, ptx_vm__add_u32)                      \
+    X(SUB_U32, sub_u32, BINARY, ptx_vm__sub_u32)                           \
+    X(MUL_LO_U32, mul_lo_u32, COMMUTATIVE, ptx_vm__mul_lo_u32)             \
+    X(MUL_HI_U32, mul_hi_u32, COMMUTATIVE, ptx_vm__mul_hi_u32)             \
+    X(MAD_LO_U32, mad_lo_u32, MULTIPLY_ADD, ptx_vm__mad_lo_u32)            \
+    X(XOR_B32, xor_b32, COMMUTATIVE, ptx_vm__xor)                          \
+    X(F32_FROM_U32, f32_from_u32, UNARY, ptx_vm__f32_from_u32)             \
+    /* Not PTX. Quiet: subnormals flushed, NaNs quiet. Fix: NaN has PTX's bits. Truth: pred from 32 bits. */ \
+    X(QUIET_F32, quiet_f32, UNARY, ptx_vm__quiet_f32)                      \
+    X(FIX_NAN_F32, fix_nan_f32, UNARY, ptx_vm__fix_nan_f32)                \
+    X(TRUTH, truth, UNARY, ptx_vm__truth)                                  \
+    X(OUTPUT_BITS, output_bits, OUTPUT, ptx_vm__same)                      \
+    X(OUTPUT_F32, output_f32, OUTPUT, ptx_vm__fix_nan_f32)                 \
+    X(OUTPUT_TRUTH, output_truth, OUTPUT, ptx_vm__zero_or_one)             \
+    X(SUM_F32, sum_f32, SUM, unused)
+
+#define PTX_VM__ENUMERATOR(enumerator, name, kind, F) PTX_VM__##enumerator,
+enum { PTX_VM__OPERATIONS(PTX_VM__ENUMERATOR) PTX_VM__NUM_OPERATIONS };
+
+/* Operands that a kernel takes from the accumulator. */
+enum {
+    PTX_VM__FORM_NONE,
+    PTX_VM__FORM_FIRST,
+    PTX_VM__FORM_SECOND,
+    PTX_VM__FORM_THIRD,
+    PTX_VM__FORM_BOTH, /* the first two, which are one value */
+    PTX_VM__NUM_FORMS
+};
+
+typedef void (*PtxVmKernel)(void); /* each level calls it as what it is */
+
+typedef struct PtxVmStep {
+    PtxVmKernel kernel;
+    uint32_t operands[3]; /* indices of the run's table of memory */
+    uint32_t result;
+} PtxVmStep;
+
+typedef struct PtxVmKernels {
+    uint32_t num_points; /* of a block */
+    void (*enter)(const PtxVmStep* first, char* const* memory);
+    PtxVmKernel end;
+    PtxVmKernel operations[PTX_VM__NUM_OPERATIONS][PTX_VM__NUM_FORMS][2];
+} PtxVmKernels;
+
+const PtxVmKernels* ptx_vm__kernels_baseline(void);
+const PtxVmKernels* ptx_vm__kernels_avx2(void);
+const PtxVmKernels* ptx_vm__kernels_avx512(void);
+
+#define PTX_VM__SUM_LANES 8u
+#define PTX_VM__SUM_BLOCK 1024u /* a multiple of every level's block */
+
+enum { PTX_VM__SUM_Y, PTX_VM__SUM_T, PTX_VM__SUM_YY, PTX_VM__SUM_TT, PTX_VM__SUM_YT, PTX_VM__SUM_EE, PTX_VM__NUM_SUMS };
+
+/* The running sums of one request. */
+typedef struct PtxVmLaneSums {
+    double sums[PTX_VM__NUM_SUMS][PTX_VM__SUM_LANES];
+    double max_abs_error[PTX_VM__SUM_LANES];
+    double num_finite[PTX_VM__SUM_LANES];
+    uint32_t num_valid; /* points of the current block that are there */
+} PtxVmLaneSums;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PTX_VM_H */
+
+/* ================================================================================================================== */
+
+#ifdef PTX_VM_IMPLEMENTATION
+#ifndef PTX_VM_IMPLEMENTATION_INCLUDED
+#define PTX_VM_IMPLEMENTATION_INCLUDED
+
+#include <string.h>
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+#ifdef PTX_VM_DEBUG
+#include <assert.h>
+#define PTX_VM__ERROR(code) (assert(!#code), PTX_VM_ERROR_##code)
+#else
+#define PTX_VM__ERROR(code) PTX_VM_ERROR_##code
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PTX_VM__NO_INDEX UINT32_MAX
+#define PTX_VM__ALIGNMENT 64u /* of everything that is laid into the caller's memory: a cache line, a vector */
+
+/* ---- results and levels ------------------------------------------------------------------------------------------ */
+
+const char* ptx_vm_result_to_string(PtxVmResult result) {
+    switch (result) {
+        case PTX_VM_SUCCESS: return "PTX_VM_SUCCESS";
+        case PTX_VM_ERROR_INVALID_VALUE: return "PTX_VM_ERROR_INVALID_VALUE";
+        case PTX_VM_ERROR_INSUFFICIENT_MEMORY: return "PTX_VM_ERROR_INSUFFICIENT_MEMORY";
+        case PTX_VM_ERROR_NO_LEVEL: return "PTX_VM_ERROR_NO_LEVEL";
+        case PTX_VM_ERROR_NO_CPU_MEANING: return "PTX_VM_ERROR_NO_CPU_MEANING";
+        case PTX_VM_RESULT_NUM_ENUMS: break;
+    }
+    return "PTX_VM_RESULT_UNKNOWN";
+}
+
+const char* ptx_vm_level_to_string(PtxVmLevel level) {
+    switch (level) {
+#if defined(__x86_64__)
+        case PTX_VM_LEVEL_BASELINE: return "baseline";
+#else
+        case PTX_VM_LEVEL_BASELINE: return "portable";
+#endif
+        case PTX_VM_LEVEL_AVX2: return "avx2";
+        case PTX_VM_LEVEL_AVX512: return "avx512";
+        case PTX_VM_LEVEL_NUM_ENUMS: break;
+    }
+    return "unknown";
+}
+
+/* NULL where the level is not available. */
+static const PtxVmKernels* ptx_vm__kernels(PtxVmLevel level) {
+    if (level == PTX_VM_LEVEL_BASELINE) return ptx_vm__kernels_baseline();
+#if defined(PTX_VM_X86_LEVELS) && defined(__x86_64__)
+    if (level == PTX_VM_LEVEL_AVX2 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+        return ptx_vm__kernels_avx2();
+    }
+    if (level == PTX_VM_LEVEL_AVX512 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma")) {
+        return ptx_vm__kernels_avx512();
+    }
+#endif
+    return NULL;
+}
+
+bool ptx_vm_level_is_available(PtxVmLevel level) { return ptx_vm__kernels(level) != NULL; }
+
+PtxVmLevel ptx_vm_best_level(void) {
+    if (ptx_vm_level_is_available(PTX_VM_LEVEL_AVX512)) return PTX_VM_LEVEL_AVX512;
+    if (ptx_vm_level_is_available(PTX_VM_LEVEL_AVX2)) return PTX_VM_LEVEL_AVX2;
+    return PTX_VM_LEVEL_BASELINE;
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+/* Lays arrays one after the other; with a NULL base it only counts. */
+typedef struct PtxVmLayout {
+    char* base;
+    size_t num_bytes;
+} PtxVmLayout;
+
+static PtxVmLayout ptx_vm__layout(void* memory) {
+    PtxVmLayout layout = {NULL, PTX_VM__ALIGNMENT}; /* room to align the base */
+    if (memory != NULL) {
+        size_t misalignment = (size_t)((uintptr_t)memory % PTX_VM__ALIGNMENT);
+        layout.base = (char*)memory + (misalignment ? PTX_VM__ALIGNMENT - misalignment : 0) - PTX_VM__ALIGNMENT;
+    }
+    return layout;
+}
+
+static void* ptx_vm__lay(PtxVmLayout* layout, size_t count, size_t item_bytes) {
+    void* array = layout->base == NULL ? NULL : layout->base + layout->num_bytes;
+    size_t num_bytes = count * item_bytes;
+    layout->num_bytes += (num_bytes + PTX_VM__ALIGNMENT - 1) / PTX_VM__ALIGNMENT * PTX_VM__ALIGNMENT;
+    return array;
+}
+
+/* ---- instruction sets -------------------------------------------------------------------------------------------- */
+
+enum { PTX_VM__TYPE_NONE, PTX_VM__TYPE_F32 = 'f', PTX_VM__TYPE_INTEGER = 'i', PTX_VM__TYPE_PRED = 'p' };
+enum { PTX_VM__MOV = PTX_VM__NUM_OPERATIONS, PTX_VM__NO_OPERATION };
+
+/* PTX names, and the types of result and operands. */
+static const struct {
+    const char* ptx;
+    const char* signature;
+    uint8_t operation;
+} ptx_vm__meanings[] = {
+    {"add.u32", "iii", PTX_VM__ADD_U32},
+    {"sub.u32", "iii", PTX_VM__SUB_U32},
+    {"mul.lo.u32", "iii", PTX_VM__MUL_LO_U32},
+    {"mul.hi.u32", "iii", PTX_VM__MUL_HI_U32},
+    {"mad.lo.u32", "iiii", PTX_VM__MAD_LO_U32},
+    {"xor.b32", "iii", PTX_VM__XOR_B32},
+    {"mov.b32", "ii", PTX_VM__MOV},
+    {"copysign.f32", "fff", PTX_VM__COPYSIGN_F32},
+    {"add.ftz.f32", "fff", PTX_VM__ADD_F32},
+    {"sub.ftz.f32", "fff", PTX_VM__SUB_F32},
+    {"mul.ftz.f32", "fff", PTX_VM__MUL_F32},
+    {"fma.rn.ftz.f32", "ffff", PTX_VM__FMA_F32},
+    {"div.approx.ftz.f32", "fff", PTX_VM__DIV_F32},
+    {"abs.ftz.f32", "ff", PTX_VM__ABS_F32},
+    {"neg.ftz.f32", "ff", PTX_VM__NEG_F32},
+    {"min.ftz.f32", "fff", PTX_VM__MIN_F32},
+    {"max.ftz.f32", "fff", PTX_VM__MAX_F32},
+    {"rcp.approx.ftz.f32", "ff", PTX_VM__RCP_F32},
+    {"sqrt.approx.ftz.f32", "ff", PTX_VM__SQRT_F32},
+    {"rsqrt.approx.ftz.f32", "ff", PTX_VM__RSQRT_F32},
+    {"sin.approx.ftz.f32", "ff", PTX_VM__SIN_F32},
+    {"cos.approx.ftz.f32", "ff", PTX_VM__COS_F32},
+    {"lg2.approx.ftz.f32", "ff", PTX_VM__LG2_F32},
+    {"ex2.approx.ftz.f32", "ff", PTX_VM__EX2_F32},
+    {"tanh.approx.f32", "ff", PTX_VM__TANH_F32},
+    {"setp.lt.ftz.f32", "pff", PTX_VM__SETP_LT_F32},
+    {"setp.eq.u32", "pii", PTX_VM__SETP_EQ_U32},
+    {"setp.ne.u32", "pii", PTX_VM__SETP_NE_U32},
+    {"selp.f32", "fffp", PTX_VM__SELP_B32},
+    {"cvt.rn.f32.u32", "fi", PTX_VM__F32_FROM_U32},
+};
+
+struct PtxVmSet {
+    size_t num_instructions;
+    size_t num_stacks;
+    uint8_t* operations; /* of each instruction */
+    uint8_t* types;      /* of each stack */
+};
+
+static uint8_t ptx_vm__type(const char* literal_prefix) {
+    if (strcmp(literal_prefix, "f32") == 0) return PTX_VM__TYPE_F32;
+    if (strcmp(literal_prefix, "u32") == 0 || strcmp(literal_prefix, "s32") == 0) return PTX_VM__TYPE_INTEGER;
+    if (strcmp(literal_prefix, "pred") == 0) return PTX_VM__TYPE_PRED;
+    return PTX_VM__TYPE_NONE;
+}
+
+/* Whether an argument type is a scalar of the type that a letter of a signature names; 0 stands for no argument. */
+static bool ptx_vm__matches(const StackPtxStackInfo* stack_info, const uint8_t* types, uint16_t arg_type, char letter) {
+    if (arg_type >= stack_info->num_arg_types) return letter == '\0';
+    const StackPtxArgTypeInfo info = stack_info->arg_type_info[arg_type];
+    return info.num_vec_elems == 0 && info.stack_idx < stack_info->num_stacks && types[info.stack_idx] == (uint8_t)letter;
+}
+
+static uint8_t ptx_vm__operation(const StackPtxStackInfo* stack_info, const uint8_t* types, size_t instruction_idx) {
+    const StackPtxPtxInstructionDescriptor* descriptor = &stack_info->ptx_instruction_descriptors[instruction_idx];
+    for (size_t i = 0; i < sizeof ptx_vm__meanings / sizeof ptx_vm__meanings[0]; i++) {
+        if (strcmp(stack_info->ptx_instruction_strings[instruction_idx], ptx_vm__meanings[i].ptx) != 0) continue;
+        const char* signature = ptx_vm__meanings[i].signature;
+        size_t num_args = strlen(signature) - 1;
+        bool matches = ptx_vm__matches(stack_info, types, descriptor->ret_types[0], signature[0]) &&
+                       ptx_vm__matches(stack_info, types, descriptor->ret_types[1], '\0');
+        for (size_t k = 0; k < STACK_PTX_MAX_NUM_ARGS; k++) {
+            matches = matches &&
+                      ptx_vm__matches(stack_info, types, descriptor->arg_types[k], k < num_args ? signature[k + 1] : '\0');
+        }
+        return matches ? ptx_vm__meanings[i].operation : (uint8_t)PTX_VM__NO_OPERATION;
+    }
+    return PTX_VM__NO_OPERATION;
+}
+
+static PtxVmSet* ptx_vm__set_lay(PtxVmLayout* layout, const StackPtxStackInfo* stack_info, uint8_t** arrays) {
+    PtxVmSet* set = (PtxVmSet*)ptx_vm__lay(layout, 1, sizeof(PtxVmSet));
+    arrays[0] = (uint8_t*)ptx_vm__lay(layout, stack_info->num_ptx_instructions, 1);
+    arrays[1] = (uint8_t*)ptx_vm__lay(layout, stack_info->num_stacks, 1);
+    return set;
+}
+
+PtxVmResult ptx_vm_set_size(const StackPtxStackInfo* stack_info, size_t* bytes_out) {
+    if (stack_info == NULL || bytes_out == NULL) return PTX_VM__ERROR(INVALID_VALUE);
+    PtxVmLayout layout = ptx_vm__layout(NULL);
+    uint8_t* arrays[2];
+    ptx_vm__set_lay(&layout, stack_info, arrays);
+    *bytes_out = layout.num_bytes;
+    return PTX_VM_SUCCESS;
+}
+
+PtxVmResult ptx_vm_set_init(const StackPtxStackInfo* stack_info, void* memory, size_t memory_bytes, const PtxVmSet** set_out) {
+    size_t num_bytes;
+    if (stack_info == NULL || memory == NULL || set_out == NULL) return PTX_VM__ERROR(INVALID_VALUE);
+    ptx_vm_set_size(stack_info, &num_bytes);
+    if (memory_bytes < num_bytes) return PTX_VM__ERROR(INSUFFICIENT_MEMORY);
+    PtxVmLayout layout = ptx_vm__layout(memory);
+    uint8_t* arrays[2];
+    PtxVmSet* set = ptx_vm__set_lay(&layout, stack_info, arrays);
+    set->num_instructions = stack_info->num_ptx_instructions;
+    set->num_stacks = stack_info->num_stacks;
+    set->operations = arrays[0];
+    set->types = arrays[1];
+    for (size_t i = 0; i < set->num_stacks; i++) set->types[i] = ptx_vm__type(stack_info->stack_literal_prefixes[i]);
+    for (size_t i = 0; i < set->num_instructions; i++) set->operations[i] = ptx_vm__operation(stack_info, set->types, i);
+    *set_out = set;
+    return PTX_VM_SUCCESS;
+}
+
+bool ptx_vm_set_has_instruction(const PtxVmSet* set, size_t instruction_idx) {
+    return set != NULL && instruction_idx < set->num_instructions && set->operations[instruction_idx] != PTX_VM__NO_OPERATION;
+}
+
+/* ---- programs: from a lowered program to operations -------------------------------------------------------------- */
+
+struct PtxVmProgram {
+    const PtxVmKernels* kernels;
+    PtxVmTask task;
+    uint32_t num_registers; /* registers that must be given: 1 + the largest index read */
+    uint32_t num_inputs;
+    uint32_t num_requests;
+    uint32_t num_constants;
+    uint32_t num_slots;
+    uint32_t* input_registers;
+    uint32_t* constants; /* bits */
+    PtxVmStep* steps;
+};
+
+/* The run's table of memory: inputs, outputs or sums, targets, constants, slots. */
+static uint32_t ptx_vm__first_output(const PtxVmProgram* program) { return program->num_inputs; }
+static uint32_t ptx_vm__first_target(const PtxVmProgram* program) { return program->num_inputs + program->num_requests; }
+static uint32_t ptx_vm__first_constant(const PtxVmProgram* program) { return program->num_inputs + 2 * program->num_requests; }
+static uint32_t ptx_vm__first_slot(const PtxVmProgram* program) {
+    return ptx_vm__first_constant(program) + program->num_constants;
+}
+
+enum {
+    PTX_VM__RAW = 1,      /* an f32 that may be subnormal or a signalling NaN: minimum and maximum want it quiet */
+    PTX_VM__LOOSE_NAN = 2 /* an f32 whose NaN may have other bits than PTX's: they must be fixed before anybody sees them */
+};
+
+enum { PTX_VM__INPUT = PTX_VM__NUM_OPERATIONS, PTX_VM__CONSTANT };
+
+/* A value and the operation that gives it. */
+typedef struct PtxVmValue {
+    uint8_t operation; /* or INPUT, CONSTANT */
+    uint8_t flags;
+    uint8_t is_expanded; /* while ordering: its operands are on the stack or ordered */
+    uint8_t is_ordered;
+    uint32_t operands[3];
+    uint32_t num_uses;      /* as operands that are still to come */
+    uint32_t memory;        /* index of the run's table, or NO_INDEX where it is in the accumulator alone; INPUT and CONSTANT:
+                               first their own index */
+    uint32_t height;        /* operations on the longest way from it down to an input */
+    uint32_t quiet;         /* the value made quiet, fixed, or NO_INDEX */
+    uint32_t fixed;
+    uint32_t first_request; /* of those for it, or NO_INDEX */
+} PtxVmValue;
+
+typedef struct PtxVmBuilder {
+    PtxVmProgram* program;
+    uint32_t num_values;
+    uint32_t num_steps;
+    PtxVmValue* values;
+    uint32_t* numbers;      /* of the lowered program's values */
+    uint32_t* next_request; /* for the same value, or NO_INDEX */
+    uint8_t* outputs;       /* operation of each request */
+    uint32_t* order;        /* values in order of evaluation */
+    uint32_t* stack;        /* values to order; then free slots */
+} PtxVmBuilder;
+
+static PtxVmProgram* ptx_vm__program_lay(PtxVmLayout* layout, const StackPtxLowered* lowered, PtxVmBuilder* builder) {
+    /* Each value may be there as it is, quiet, and fixed; and zero for missing requests. */
+    size_t num_values = 3 * (size_t)lowered->num_values + 1;
+    PtxVmProgram* program = (PtxVmProgram*)ptx_vm__lay(layout, 1, sizeof(PtxVmProgram));
+    void* input_registers = ptx_vm__lay(layout, lowered->num_values, sizeof(uint32_t));
+    void* constants = ptx_vm__lay(layout, num_values, sizeof(uint32_t));
+    void* steps = ptx_vm__lay(layout, num_values + lowered->num_requests + 1, sizeof(PtxVmStep));
+    builder->values = (PtxVmValue*)ptx_vm__lay(layout, num_values, sizeof(PtxVmValue));
+    builder->numbers = (uint32_t*)ptx_vm__lay(layout, lowered->num_values, sizeof(uint32_t));
+    builder->next_request = (uint32_t*)ptx_vm__lay(layout, lowered->num_requests, sizeof(uint32_t));
+    builder->outputs = (uint8_t*)ptx_vm__lay(layout, lowered->num_requests, sizeof(uint8_t));
+    builder->order = (uint32_t*)ptx_vm__lay(layout, num_values, sizeof(uint32_t));
+    builder->stack = (uint32_t*)ptx_vm__lay(layout, 3 * num_values + 1, sizeof(uint32_t));
+    if (program != NULL) {
+        memset(program, 0, sizeof *program);
+        program->input_registers = (uint32_t*)input_registers;
+        program->constants = (uint32_t*)constants;
+        program->steps = (PtxVmStep*)steps;
+    }
+    builder->program = program;
+    return program;
+}
+
+PtxVmResult ptx_vm_program_size(const StackPtxLowered* lowered, size_t* bytes_out) {
+    if (lowered == NULL || bytes_out == NULL) return PTX_VM__ERROR(INVALID_VALUE);
+    PtxVmLayout layout = ptx_vm__layout(NULL);
+    PtxVmBuilder builder;
+    ptx_vm__program_lay(&layout, lowered, &builder);
+    *bytes_out = layout.num_bytes;
+    return PTX_VM_SUCCESS;
+}
+
+static uint32_t ptx_vm__add_value(PtxVmBuilder* builder, uint8_t operation, uint8_t flags) {
+    PtxVmValue* value = &builder->values[builder->num_values];
+    memset(value, 0, sizeof *value);
+    value->operation = operation;
+    value->flags = flags;
+    value->memory = value->quiet = value->fixed = value->first_request = PTX_VM__NO_INDEX;
+    return builder->num_values++;
+}
+
+static void ptx_vm__use(PtxVmBuilder* builder, uint32_t number, uint32_t operand_idx, uint32_t operand) {
+    PtxVmValue* value = &builder->values[number];
+    PtxVmValue* used = &builder->values[operand];
+    value->operands[operand_idx] = operand;
+    used->num_uses++;
+    if (value->height <= used->height) value->height = used->height + 1;
+}
+
+static uint32_t ptx_vm__add_unary(PtxVmBuilder* builder, uint8_t operation, uint8_t flags, uint32_t operand) {
+    uint32_t number = ptx_vm__add_value(builder, operation, flags);
+    ptx_vm__use(builder, number, 0, operand);
+    return number;
+}
+
+static uint32_t ptx_vm__add_input(PtxVmBuilder* builder, uint32_t register_idx, uint8_t type) {
+    PtxVmProgram* program = builder->program;
+    uint32_t number = ptx_vm__add_value(builder, PTX_VM__INPUT, type == PTX_VM__TYPE_F32 ? PTX_VM__RAW : 0);
+    uint32_t i = 0;
+    while (i < program->num_inputs && program->input_registers[i] != register_idx) i++;
+    if (i == program->num_inputs) program->input_registers[program->num_inputs++] = register_idx;
+    if (program->num_registers <= register_idx) program->num_registers = register_idx + 1;
+    builder->values[number].memory = i;
+    return type == PTX_VM__TYPE_PRED ? ptx_vm__add_unary(builder, PTX_VM__TRUTH, 0, number) : number;
+}
+
+static bool ptx_vm__is_nan_bits(uint32_t bits) { return (bits & 0x7fffffffu) > 0x7f800000u; }
+static bool ptx_vm__is_subnormal_bits(uint32_t bits) { return (bits & 0x7f800000u) == 0 && (bits & 0x007fffffu) != 0; }
+
+static uint32_t ptx_vm__add_constant(PtxVmBuilder* builder, uint32_t bits, uint8_t type) {
+    PtxVmProgram* program = builder->program;
+    bool is_raw = type == PTX_VM__TYPE_F32 && (ptx_vm__is_nan_bits(bits) || ptx_vm__is_subnormal_bits(bits));
+    uint32_t number = ptx_vm__add_value(builder, PTX_VM__CONSTANT, is_raw ? PTX_VM__RAW : 0);
+    builder->values[number].memory = program->num_constants;
+    program->constants[program->num_constants++] = type == PTX_VM__TYPE_PRED && bits != 0 ? UINT32_MAX : bits;
+    return number;
+}
+
+/* The value with subnormals flushed and NaNs quiet. */
+static uint32_t ptx_vm__quiet(PtxVmBuilder* builder, uint32_t number) {
+    const PtxVmValue* value = &builder->values[number];
+    if (!(value->flags & PTX_VM__RAW)) return number;
+    if (value->quiet == PTX_VM__NO_INDEX) {
+        uint32_t quiet;
+        if (value->operation == PTX_VM__CONSTANT) {
+            uint32_t bits = builder->program->constants[value->memory];
+            quiet = ptx_vm__add_constant(builder, ptx_vm__is_nan_bits(bits) ? 0x7fffffffu : bits & 0x80000000u, PTX_VM__TYPE_F32);
+            builder->values[quiet].flags = 0;
+        } else {
+            quiet = ptx_vm__add_unary(builder, PTX_VM__QUIET_F32, PTX_VM__LOOSE_NAN, number);
+        }
+        builder->values[number].quiet = quiet;
+    }
+    return builder->values[number].quiet;
+}
+
+/* The value with the bits that PTX gives a NaN. */
+static uint32_t ptx_vm__fix(PtxVmBuilder* builder, uint32_t number) {
+    const PtxVmValue* value = &builder->values[number];
+    if (!(value->flags & PTX_VM__LOOSE_NAN)) return number;
+    if (value->fixed == PTX_VM__NO_INDEX) {
+        uint8_t flags = value->flags & PTX_VM__RAW;
+        uint32_t fixed = ptx_vm__add_unary(builder, PTX_VM__FIX_NAN_F32, flags, number);
+        builder->values[number].fixed = fixed;
+    }
+    return builder->values[number].fixed;
+}
+
+/* Whether x86's minimum or maximum with this constant as second operand is PTX's: it is returned for a NaN, as it should be,
+   and for two zeros, where it has to be the one that wins. */
+static bool ptx_vm__is_plain_bound(const PtxVmBuilder* builder, uint32_t number, uint8_t operation) {
+    const PtxVmValue* value = &builder->values[number];
+    if (value->operation != PTX_VM__CONSTANT) return false;
+    uint32_t bits = builder->program->constants[value->memory];
+    return !ptx_vm__is_nan_bits(bits) && bits != (operation == PTX_VM__MIN_F32 ? 0u : 0x80000000u);
+}
+
+static uint32_t ptx_vm__add_minimum(PtxVmBuilder* builder, uint8_t operation, uint32_t a, uint32_t b) {
+    a = ptx_vm__quiet(builder, a);
+    b = ptx_vm__quiet(builder, b);
+    if (ptx_vm__is_plain_bound(builder, a, operation)) {
+        uint32_t constant = a;
+        a = b;
+        b = constant;
+    }
+    if (ptx_vm__is_plain_bound(builder, b, operation)) {
+        operation = operation == PTX_VM__MIN_F32 ? PTX_VM__MIN_RAW_F32 : PTX_VM__MAX_RAW_F32;
+    }
+    uint32_t number = ptx_vm__add_value(builder, operation, PTX_VM__LOOSE_NAN);
+    ptx_vm__use(builder, number, 0, a);
+    ptx_vm__use(builder, number, 1, b);
+    return number;
+}
+
+static uint32_t ptx_vm__add_operation(PtxVmBuilder* builder, uint8_t operation, const uint32_t* operands, uint32_t num_operands) {
+    uint32_t used[3] = {operands[0], num_operands > 1 ? operands[1] : 0, num_operands > 2 ? operands[2] : 0};
+    uint8_t flags = 0;
+    if (operation == PTX_VM__MIN_F32 || operation == PTX_VM__MAX_F32) {
+        return ptx_vm__add_minimum(builder, operation, used[0], used[1]);
+    } else if (operation == PTX_VM__COPYSIGN_F32) {
+        used[0] = ptx_vm__fix(builder, used[0]);
+        used[1] = ptx_vm__fix(builder, used[1]);
+        flags = builder->values[used[1]].flags & PTX_VM__RAW;
+    } else if (operation == PTX_VM__SELP_B32) {
+        /* Bits are moved: those of NaN may stay loose only if both are, or nobody could tell later which to fix. */
+        uint8_t loose = builder->values[used[0]].flags & builder->values[used[1]].flags & PTX_VM__LOOSE_NAN;
+        if (!loose) {
+            used[0] = ptx_vm__fix(builder, used[0]);
+            used[1] = ptx_vm__fix(builder, used[1]);
+        }
+        flags = loose | ((builder->values[used[0]].flags | builder->values[used[1]].flags) & PTX_VM__RAW);
+    } else if (operation == PTX_VM__TANH_F32) {
+        flags = PTX_VM__LOOSE_NAN | (builder->values[used[0]].flags & PTX_VM__RAW);
+    } else if (operation <= PTX_VM__TANH_F32) {
+        flags = PTX_VM__LOOSE_NAN;
+    }
+    uint32_t number = ptx_vm__add_value(builder, operation, flags);
+    for (uint32_t i = 0; i < num_operands; i++) ptx_vm__use(builder, number, i, used[i]);
+    return number;
+}
+
+/* ---- programs: from operations to steps -------------------------------------------------------------------------- */
+
+enum { PTX_VM__UNARY, PTX_VM__BINARY, PTX_VM__COMMUTATIVE, PTX_VM__SELECT, PTX_VM__MULTIPLY_ADD, PTX_VM__OUTPUT, PTX_VM__SUM };
+
+#define PTX_VM__KIND(enumerator, name, kind, F) PTX_VM__##kind,
+static const uint8_t ptx_vm__kinds[] = {PTX_VM__OPERATIONS(PTX_VM__KIND)};
+
+static uint32_t ptx_vm__num_operands(uint8_t operation) {
+    switch (ptx_vm__kinds[operation]) {
+        case PTX_VM__BINARY:
+        case PTX_VM__COMMUTATIVE: return 2;
+        case PTX_VM__SELECT:
+        case PTX_VM__MULTIPLY_ADD: return 3;
+        default: return 1;
+    }
+}
+
+/* How an operation can use the value in the accumulator; operands that commute are exchanged to make it possible. */
+static uint32_t ptx_vm__choose_form(const PtxVmValue* value, uint32_t accumulator, uint32_t* operands) {
+    const uint8_t kind = ptx_vm__kinds[value->operation];
+    const bool commutes = kind == PTX_VM__COMMUTATIVE || kind == PTX_VM__MULTIPLY_ADD;
+    const uint32_t num_operands = ptx_vm__num_operands(value->operation);
+    for (uint32_t i = 0; i < 3; i++) operands[i] = value->operands[i];
+    if (accumulator == PTX_VM__NO_INDEX) return PTX_VM__FORM_NONE;
+    if (operands[0] == accumulator) {
+        return commutes && operands[1] == accumulator ? PTX_VM__FORM_BOTH : PTX_VM__FORM_FIRST;
+    }
+    if (num_operands > 1 && operands[1] == accumulator) {
+        if (!commutes) return PTX_VM__FORM_SECOND;
+        operands[1] = operands[0];
+        operands[0] = accumulator;
+        return PTX_VM__FORM_FIRST;
+    }
+    return num_operands > 2 && operands[2] == accumulator ? PTX_VM__FORM_THIRD : PTX_VM__FORM_NONE;
+}
+
+/* Orders a value after its operands. An operand that nobody else uses comes last, to be taken from the accumulator and
+   never stored; of several, the lowest, so that few slots are in use meanwhile. */
+static uint32_t ptx_vm__order(PtxVmBuilder* builder, uint32_t root, uint32_t num_ordered) {
+    uint32_t depth = 0;
+    builder->stack[depth++] = root;
+    while (depth > 0) {
+        uint32_t number = builder->stack[depth - 1];
+        PtxVmValue* value = &builder->values[number];
+        if (value->is_ordered || value->operation >= PTX_VM__NUM_OPERATIONS) {
+            depth--;
+        } else if (value->is_expanded) {
+            value->is_ordered = 1;
+            builder->order[num_ordered++] = number;
+            depth--;
+        } else {
+            uint32_t num_operands = ptx_vm__num_operands(value->operation), num_pushed = 0;
+            value->is_expanded = 1;
+            for (uint32_t i = 0; i < num_operands; i++) {
+                const PtxVmValue* operand = &builder->values[value->operands[i]];
+                if (operand->is_ordered || operand->operation >= PTX_VM__NUM_OPERATIONS) continue;
+                /* Insertion sort: what is pushed first comes last. */
+                uint32_t at = num_pushed++;
+                for (; at > 0; at--) {
+                    const PtxVmValue* before = &builder->values[builder->stack[depth + at - 1]];
+                    bool single = operand->num_uses == 1, before_single = before->num_uses == 1;
+                    if (single != before_single ? before_single : before->height <= operand->height) break;
+                    builder->stack[depth + at] = builder->stack[depth + at - 1];
+                }
+                builder->stack[depth + at] = value->operands[i];
+            }
+            depth += num_pushed;
+        }
+    }
+    return num_ordered;
+}
+
+static PtxVmStep* ptx_vm__add_step(PtxVmBuilder* builder, uint8_t operation, uint32_t form, bool is_stored) {
+    PtxVmStep* step = &builder->program->steps[builder->num_steps++];
+    memset(step, 0, sizeof *step);
+    step->kernel = builder->program->kernels->operations[operation][form][is_stored];
+    return step;
+}
+
+/* The steps for the requests of a value, which is in the accumulator, or in memory with FORM_NONE. */
+static void ptx_vm__add_outputs(PtxVmBuilder* builder, const PtxVmValue* value, uint32_t form) {
+    for (uint32_t i = value->first_request; i != PTX_VM__NO_INDEX; i = builder->next_request[i]) {
+        PtxVmStep* step = ptx_vm__add_step(builder, builder->outputs[i], form, true);
+        step->operands[0] = form == PTX_VM__FORM_NONE ? value->memory : 0;
+        step->operands[1] = ptx_vm__first_target(builder->program) + i;
+        step->result = ptx_vm__first_output(builder->program) + i;
+    }
+}
+
+static void ptx_vm__add_steps(PtxVmBuilder* builder, uint32_t num_ordered) {
+    PtxVmProgram* program = builder->program;
+    const uint32_t first_slot = ptx_vm__first_slot(program);
+    uint32_t* free_slots = builder->stack;
+    uint32_t num_free = 0, accumulator = PTX_VM__NO_INDEX;
+    for (uint32_t i = 0; i < num_ordered; i++) {
+        uint32_t number = builder->order[i], operands[3], next_operands[3];
+        PtxVmValue* value = &builder->values[number];
+        uint32_t num_operands = ptx_vm__num_operands(value->operation);
+        uint32_t form = ptx_vm__choose_form(value, accumulator, operands);
+        uint32_t memory[3] = {0, 0, 0};
+        for (uint32_t k = 0; k < num_operands; k++) {
+            PtxVmValue* operand = &builder->values[operands[k]];
+            memory[k] = operand->memory == PTX_VM__NO_INDEX ? 0 : operand->memory;
+            if (--operand->num_uses == 0 && operand->memory != PTX_VM__NO_INDEX && operand->memory >= first_slot) {
+                free_slots[num_free++] = operand->memory; /* kernels read all operands before they store */
+            }
+        }
+        /* It is stored unless the next operation takes it from the accumulator and nobody else wants it. */
+        uint32_t num_taken = 0;
+        if (i + 1 < num_ordered) {
+            uint32_t next_form = ptx_vm__choose_form(&builder->values[builder->order[i + 1]], number, next_operands);
+            num_taken = next_form == PTX_VM__FORM_NONE ? 0 : next_form == PTX_VM__FORM_BOTH ? 2 : 1;
+        }
+        bool is_stored = value->num_uses > num_taken;
+        if (is_stored) value->memory = num_free > 0 ? free_slots[--num_free] : first_slot + program->num_slots++;
+        PtxVmStep* step = ptx_vm__add_step(builder, value->operation, form, is_stored);
+        for (uint32_t k = 0; k < 3; k++) step->operands[k] = memory[k];
+        step->result = is_stored ? value->memory : 0;
+        accumulator = number;
+        ptx_vm__add_outputs(builder, value, PTX_VM__FORM_FIRST);
+    }
+    PtxVmStep* end = &program->steps[builder->num_steps];
+    memset(end, 0, sizeof *end);
+    end->kernel = program->kernels->end;
+}
+
+/* The lowered program's nodes as values. Stops at the first that has no meaning and gives its index. */
+static uint32_t ptx_vm__add_nodes(PtxVmBuilder* builder, const PtxVmSet* set, const StackPtxLowered* lowered) {
+    for (uint32_t i = 0; i < lowered->num_nodes; i++) {
+        const StackPtxNode* node = &lowered->nodes[i];
+        uint8_t type = node->stack_idx < set->num_stacks ? set->types[node->stack_idx] : (uint8_t)PTX_VM__TYPE_NONE;
+        uint32_t* number = &builder->numbers[node->first_value];
+        if (node->kind == STACK_PTX_NODE_INPUT && type != PTX_VM__TYPE_NONE) {
+            *number = ptx_vm__add_input(builder, node->payload, type);
+        } else if (node->kind == STACK_PTX_NODE_CONSTANT && type != PTX_VM__TYPE_NONE) {
+            *number = ptx_vm__add_constant(builder, node->payload, type);
+        } else if (node->kind == STACK_PTX_NODE_PTX && ptx_vm_set_has_instruction(set, node->payload)) {
+            uint8_t operation = set->operations[node->payload];
+            uint32_t operands[3] = {0, 0, 0};
+            for (uint32_t k = 0; k < node->num_operands; k++) {
+                operands[k] = builder->numbers[lowered->operands[node->first_operand + k]];
+            }
+            *number = operation == PTX_VM__MOV ? operands[0] : ptx_vm__add_operation(builder, operation, operands, node->num_operands);
+        } else {
+            return i;
+        }
+    }
+    return lowered->num_nodes;
+}
+
+/* Which operation writes each request. False if one cannot be reduced. */
+static bool ptx_vm__add_requests(PtxVmBuilder* builder, const PtxVmSet* set, const StackPtxLowered* lowered) {
+    uint32_t zero = PTX_VM__NO_INDEX;
+    for (uint32_t i = lowered->num_requests; i-- > 0;) {
+        uint32_t number, id = lowered->request_values[i];
+        uint8_t type = PTX_VM__TYPE_F32;
+        if (id == STACK_PTX_NO_VALUE) {
+            if (zero == PTX_VM__NO_INDEX) zero = ptx_vm__add_constant(builder, 0, PTX_VM__TYPE_F32);
+            number = zero;
+        } else {
+            number = builder->numbers[id];
+            type = set->types[lowered->value_stacks[id]];
+        }
+        PtxVmValue* value = &builder->values[number];
+        if (builder->program->task == PTX_VM_TASK_REDUCE) {
+            if (type != PTX_VM__TYPE_F32) return false;
+            builder->outputs[i] = PTX_VM__SUM_F32;
+        } else if (type == PTX_VM__TYPE_PRED) {
+            builder->outputs[i] = PTX_VM__OUTPUT_TRUTH;
+        } else {
+            builder->outputs[i] = value->flags & PTX_VM__LOOSE_NAN ? PTX_VM__OUTPUT_F32 : PTX_VM__OUTPUT_BITS;
+        }
+        builder->next_request[i] = value->first_request;
+        value->first_request = i;
+    }
+    return true;
+}
+
+PtxVmResult ptx_vm_program_init(
+    const PtxVmSet* set,
+    PtxVmLevel level,
+    PtxVmTask task,
+    const StackPtxLowered* lowered,
+    void* memory,
+    size_t memory_bytes,
+    const PtxVmProgram** program_out,
+    uint32_t* node_out
+) {
+    size_t num_bytes;
+    if (set == NULL || lowered == NULL || memory == NULL || program_out == NULL) return PTX_VM__ERROR(INVALID_VALUE);
+    ptx_vm_program_size(lowered, &num_bytes);
+    if (memory_bytes < num_bytes) return PTX_VM__ERROR(INSUFFICIENT_MEMORY);
+    PtxVmLayout layout = ptx_vm__layout(memory);
+    PtxVmBuilder builder;
+    memset(&builder, 0, sizeof builder);
+    PtxVmProgram* program = ptx_vm__program_lay(&layout, lowered, &builder);
+    program->kernels = ptx_vm__kernels(level);
+    program->task = task;
+    program->num_requests = lowered->num_requests;
+    if (program->kernels == NULL) return PTX_VM__ERROR(NO_LEVEL);
+
+    uint32_t num_nodes = ptx_vm__add_nodes(&builder, set, lowered);
+    if (num_nodes < lowered->num_nodes) {
+        if (node_out != NULL) *node_out = num_nodes;
+        return PTX_VM__ERROR(NO_CPU_MEANING);
+    }
+    if (!ptx_vm__add_requests(&builder, set, lowered)) return PTX_VM__ERROR(INVALID_VALUE);
+    uint32_t num_ordered = 0;
+    for (uint32_t i = 0; i < builder.num_values; i++) {
+        PtxVmValue* value = &builder.values[i];
+        if (value->operation == PTX_VM__CONSTANT) value->memory += ptx_vm__first_constant(program);
+        if (value->first_request == PTX_VM__NO_INDEX) continue;
+        if (value->operation >= PTX_VM__NUM_OPERATIONS) {
+            ptx_vm__add_outputs(&builder, value, PTX_VM__FORM_NONE);
+        } else {
+            num_ordered = ptx_vm__order(&builder, i, num_ordered);
+        }
+    }
+    ptx_vm__add_steps(&builder, num_ordered);
+    *program_out = program;
+    return PTX_VM_SUCCESS;
+}
+
+/* ---- runs -------------------------------------------------------------------------------------------------------- */
+
+/* Flushes subnormals, rounds to nearest, masks exceptions; gives what to restore. */
+#if defined(__x86_64__)
+typedef unsigned int PtxVmMode;
+static PtxVmMode ptx_vm__set_mode(void) {
+    PtxVmMode mode = _mm_getcsr();
+    _mm_setcsr(0x9fc0u); /* FTZ, DAZ, all exceptions masked */
+    return mode;
+}
+static void ptx_vm__restore_mode(PtxVmMode mode) { _mm_setcsr(mode); }
+#elif defined(__aarch64__)
+typedef uint64_t PtxVmMode;
+static void ptx_vm__restore_mode(PtxVmMode mode) { __asm__ volatile("msr fpcr, %0" : : "r"(mode) : "memory"); }
+static PtxVmMode ptx_vm__set_mode(void) {
+    PtxVmMode mode;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(mode));
+    ptx_vm__restore_mode((PtxVmMode)1 << 24); /* FZ */
+    return mode;
+}
+#else
+#error "ptx_vm.h flushes subnormals by a mode of the CPU, which it knows how to set on x86-64 and aarch64 only"
+#endif
+
+#define PTX_VM__MAX_TREE_DEPTH 64u
+
+/* The sums of 2^k blocks at index k, where bit k of the number of blocks is set. */
+typedef struct PtxVmTree {
+    double sums[PTX_VM__MAX_TREE_DEPTH][PTX_VM__NUM_SUMS];
+} PtxVmTree;
+
+typedef struct PtxVmRun {
+    char** memory;
+    char* vectors;  /* blocks for inputs, outputs and targets, then constants and slots */
+    PtxVmLaneSums* sums;
+    PtxVmTree* trees;
+} PtxVmRun;
+
+static size_t ptx_vm__block_bytes(const PtxVmProgram* program) { return program->kernels->num_points * sizeof(float); }
+
+static void ptx_vm__run_lay(PtxVmLayout* layout, const PtxVmProgram* program, PtxVmRun* run) {
+    const size_t num_vectors = (size_t)ptx_vm__first_slot(program) + program->num_slots;
+    const size_t num_reduced = program->task == PTX_VM_TASK_REDUCE ? program->num_requests : 0;
+    run->memory = (char**)ptx_vm__lay(layout, num_vectors, sizeof(char*));
+    run->vectors = (char*)ptx_vm__lay(layout, num_vectors, ptx_vm__block_bytes(program));
+    run->sums = (PtxVmLaneSums*)ptx_vm__lay(layout, num_reduced, sizeof(PtxVmLaneSums));
+    run->trees = (PtxVmTree*)ptx_vm__lay(layout, num_reduced, sizeof(PtxVmTree));
+}
+
+PtxVmResult ptx_vm_workspace_size(const PtxVmProgram* program, size_t* bytes_out) {
+    if (program == NULL || bytes_out == NULL) return PTX_VM__ERROR(INVALID_VALUE);
+    PtxVmLayout layout = ptx_vm__layout(NULL);
+    PtxVmRun run;
+    ptx_vm__run_lay(&layout, program, &run);
+    *bytes_out = layout.num_bytes;
+    return PTX_VM_SUCCESS;
+}
+
+static void ptx_vm__fill(char* vector, const void* word, size_t num_bytes) {
+    uint32_t bits;
+    memcpy(&bits, word, sizeof bits);
+    for (size_t i = 0; i < num_bytes; i += sizeof bits) memcpy(vector + i, &bits, sizeof bits);
+}
+
+/* Constants, uniform inputs and slots stay where they are through all blocks. */
+static void ptx_vm__run_start(const PtxVmProgram* program, const PtxVmInput* inputs, PtxVmRun* run) {
+    const size_t block_bytes = ptx_vm__block_bytes(program);
+    const uint32_t first_constant = ptx_vm__first_constant(program);
+    const uint32_t num_vectors = ptx_vm__first_slot(program) + program->num_slots;
+    for (uint32_t i = 0; i < num_vectors; i++) run->memory[i] = run->vectors + i * block_bytes;
+    for (uint32_t i = 0; i < program->num_constants; i++) {
+        ptx_vm__fill(run->memory[first_constant + i], &program->constants[i], block_bytes);
+    }
+    for (uint32_t i = 0; i < program->num_inputs; i++) {
+        const PtxVmInput* input = &inputs[program->input_registers[i]];
+        if (input->is_uniform) ptx_vm__fill(run->memory[i], input->values, block_bytes);
+    }
+}
+
+/* Adds up the lanes of each request's sums and adds the block to its tree; `num_blocks` went before. */
+static void ptx_vm__end_sum_block(const PtxVmProgram* program, PtxVmRun* run, size_t num_blocks) {
+    for (uint32_t i = 0; i < program->num_requests; i++) {
+        PtxVmTree* tree = &run->trees[i];
+        for (uint32_t k = 0; k < PTX_VM__NUM_SUMS; k++) {
+            double* lanes = run->sums[i].sums[k];
+            double sum = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+            uint32_t level = 0;
+            for (; num_blocks >> level & 1; level++) sum = tree->sums[level][k] + sum;
+            tree->sums[level][k] = sum;
+            memset(lanes, 0, sizeof run->sums[i].sums[k]);
+        }
+    }
+}
+
+static PtxVmSums ptx_vm__end_sums(const PtxVmProgram* program, const PtxVmLaneSums* lanes, const PtxVmTree* tree, size_t num_points) {
+    const size_t num_sum_blocks = num_points / PTX_VM__SUM_BLOCK + (num_points % PTX_VM__SUM_BLOCK != 0);
+    const size_t block = program->kernels->num_points, num_blocks = num_points / block + (num_points % block != 0);
+    double totals[PTX_VM__NUM_SUMS] = {0.0}, num_finite = 0.0;
+    PtxVmSums sums;
+    for (uint32_t level = 0; level < PTX_VM__MAX_TREE_DEPTH && (uint64_t)num_sum_blocks >> level != 0; level++) {
+        if (!((uint64_t)num_sum_blocks >> level & 1)) continue;
+        for (uint32_t k = 0; k < PTX_VM__NUM_SUMS; k++) totals[k] = tree->sums[level][k] + totals[k];
+    }
+    sums.max_abs_error = 0.0;
+    for (uint32_t lane = 0; lane < PTX_VM__SUM_LANES; lane++) {
+        num_finite += lanes->num_finite[lane];
+        if (lanes->max_abs_error[lane] > sums.max_abs_error) sums.max_abs_error = lanes->max_abs_error[lane];
+    }
+    sums.num_points = num_points;
+    sums.num_nonfinite = (uint64_t)(num_blocks * block) - (uint64_t)num_finite; /* the last block's padding is finite */
+    sums.sum_y = totals[PTX_VM__SUM_Y];
+    sums.sum_t = totals[PTX_VM__SUM_T];
+    sums.sum_yy = totals[PTX_VM__SUM_YY];
+    sums.sum_tt = totals[PTX_VM__SUM_TT];
+    sums.sum_yt = totals[PTX_VM__SUM_YT];
+    sums.sum_squared_error = totals[PTX_VM__SUM_EE];
+    return sums;
+}
+
+/* Gives an array's block at a point in place, or, where the array ends before the block, its own copy padded with zeros. */
+static char* ptx_vm__block(const void* array, size_t point, size_t num_valid, size_t block, char* copy) {
+    char* values = (char*)(uintptr_t)array + point * sizeof(float); /* kernels do not write to inputs */
+    if (num_valid == block) return values;
+    memcpy(copy, values, num_valid * sizeof(float));
+    memset(copy + num_valid * sizeof(float), 0, (block - num_valid) * sizeof(float));
+    return copy;
+}
+
+/* `arrays` are the outputs or the targets. */
+static void ptx_vm__run_blocks(
+    const PtxVmProgram* program,
+    const PtxVmInput* inputs,
+    size_t num_points,
+    const void* const* arrays,
+    PtxVmRun* run
+) {
+    const size_t block = program->kernels->num_points, block_bytes = ptx_vm__block_bytes(program);
+    const bool reduces = program->task == PTX_VM_TASK_REDUCE;
+    const uint32_t first_output = ptx_vm__first_output(program), first_target = ptx_vm__first_target(program);
+    for (size_t point = 0; point < num_points; point += block) {
+        const size_t num_valid = num_points - point < block ? num_points - point : block;
+        for (uint32_t i = 0; i < program->num_inputs; i++) {
+            const PtxVmInput* input = &inputs[program->input_registers[i]];
+            if (input->is_uniform) continue;
+            run->memory[i] = ptx_vm__block(input->values, point, num_valid, block, run->vectors + i * block_bytes);
+        }
+        for (uint32_t i = 0; i < program->num_requests; i++) {
+            char* copy = run->vectors + (first_output + i) * block_bytes;
+            if (reduces) {
+                run->memory[first_target + i] = ptx_vm__block(arrays[i], point, num_valid, block, copy);
+                run->memory[first_output + i] = (char*)&run->sums[i];
+                run->sums[i].num_valid = (uint32_t)num_valid;
+            } else {
+                run->memory[first_output + i] = num_valid < block ? copy : (char*)(uintptr_t)arrays[i] + point * sizeof(float);
+            }
+        }
+        program->kernels->enter(program->steps, run->memory);
+        if (!reduces && num_valid < block) {
+            for (uint32_t i = 0; i < program->num_requests; i++) {
+                memcpy((char*)(uintptr_t)arrays[i] + point * sizeof(float), run->memory[first_output + i], num_valid * sizeof(float));
+            }
+        }
+        const size_t end = point + num_valid;
+        if (reduces && (end % PTX_VM__SUM_BLOCK == 0 || end == num_points)) {
+            ptx_vm__end_sum_block(program, run, (end - 1) / PTX_VM__SUM_BLOCK);
+        }
+    }
+}
+
+static PtxVmResult ptx_vm__run(
+    const PtxVmProgram* program,
+    PtxVmTask task,
+    const PtxVmInput* inputs,
+    size_t num_inputs,
+    size_t num_points,
+    const void* const* arrays,
+    PtxVmSums* sums_out,
+    void* workspace,
+    size_t workspace_bytes
+) {
+    size_t num_bytes;
+    if (program == NULL || program->task != task || workspace == NULL) return PTX_VM__ERROR(INVALID_VALUE);
+    if (program->num_requests > 0 && (arrays == NULL || (sums_out == NULL && task == PTX_VM_TASK_REDUCE))) {
+        return PTX_VM__ERROR(INVALID_VALUE);
+    }
+    if (program->num_registers > num_inputs || (inputs == NULL && program->num_inputs > 0)) return PTX_VM__ERROR(INVALID_VALUE);
+    for (uint32_t i = 0; i < program->num_inputs; i++) {
+        if (inputs[program->input_registers[i]].values == NULL) return PTX_VM__ERROR(INVALID_VALUE);
+    }
+    for (uint32_t i = 0; i < program->num_requests; i++) {
+        if (arrays[i] == NULL) return PTX_VM__ERROR(INVALID_VALUE);
+    }
+    ptx_vm_workspace_size(program, &num_bytes);
+    if (workspace_bytes < num_bytes) return PTX_VM__ERROR(INSUFFICIENT_MEMORY);
+
+    PtxVmLayout layout = ptx_vm__layout(workspace);
+    PtxVmRun run;
+    ptx_vm__run_lay(&layout, program, &run);
+    ptx_vm__run_start(program, inputs, &run);
+    if (task == PTX_VM_TASK_REDUCE) memset(run.sums, 0, program->num_requests * sizeof(PtxVmLaneSums));
+    const PtxVmMode mode = ptx_vm__set_mode();
+    ptx_vm__run_blocks(program, inputs, num_points, arrays, &run);
+    ptx_vm__restore_mode(mode);
+    if (task == PTX_VM_TASK_REDUCE) {
+        for (uint32_t i = 0; i < program->num_requests; i++) {
+            sums_out[i] = ptx_vm__end_sums(program, &run.sums[i], &run.trees[i], num_points);
+        }
+    }
+    return PTX_VM_SUCCESS;
+}
+
+PtxVmResult ptx_vm_store(
+    const PtxVmProgram* program,
+    const PtxVmInput* inputs,
+    size_t num_inputs,
+    size_t num_points,
+    void* const* outputs,
+    void* workspace,
+    size_t workspace_bytes
+) {
+    return ptx_vm__run(
+        program, PTX_VM_TASK_STORE, inputs, num_inputs, num_points, (const void* const*)outputs, NULL, workspace, workspace_bytes
+    );
+}
+
+PtxVmResult ptx_vm_reduce(
+    const PtxVmProgram* program,
+    const PtxVmInput* inputs,
+    size_t num_inputs,
+    size_t num_points,
+    const float* const* targets,
+    PtxVmSums* sums_out,
+    void* workspace,
+    size_t workspace_bytes
+) {
+    return ptx_vm__run(
+        program, PTX_VM_TASK_REDUCE, inputs, num_inputs, num_points, (const void* const*)targets, sums_out, workspace, workspace_bytes
+    );
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PTX_VM_IMPLEMENTATION_INCLUDED */
+#endif /* PTX_VM_IMPLEMENTATION */

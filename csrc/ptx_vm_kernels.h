@@ -1,0 +1,349 @@
+/*
+ * ptx_vm_kernels.h - what each operation of ptx_vm.h does to a block of points, at the SIMD level of the compiler's flags.
+ *
+ * Private to ptx_vm.h. A file that includes it defines one function, whose name it gives in PTX_VM_KERNELS:
+ *
+ *     #define PTX_VM_KERNELS ptx_vm__kernels_avx2
+ *     #include "ptx_vm_kernels.h"
+ *
+ * Shape of the machine. A kernel works on a block of 8 vectors, which arrive in 8 vector registers: the accumulator. A kernel
+ * takes its operands from the accumulator or from memory, leaves its result in the accumulator, stores it as well if
+ * somebody else wants it later, and calls the next kernel as its last act. Compilers turn that call into a jump and keep
+ * the 8 arguments where they are, so that a chain of operations touches memory only for its other operands. Without that
+ * optimisation the code is as correct, its stack as deep as the program is long.
+ *
+ * For each operation there is a kernel for each choice of operands that lie in the accumulator (PtxVmForm), with and
+ * without the store.
+ *
+ * Bits. All levels compute the same bits, so everything here is a sequence of correctly rounded operations: no estimates, no
+ * contraction (compile with -ffp-contract=off), fma where fma is written. The polynomials are minimax fits of our own by
+ * Remez' algorithm (linear programming on a dense grid), each coefficient rounded to f32 in turn and the rest fitted
+ * again. Errors are stated at each function, measured over all arguments, and checked by tests/unit/native/test_ptx_vm.py.
+ */
+#ifndef PTX_VM_KERNELS_H_INCLUDED
+#define PTX_VM_KERNELS_H_INCLUDED
+
+#include "ptx_vm.h"
+#include "ptx_vm_simd.h"
+
+/* ---- functions of one vector ------------------------------------------------------------------------------------- */
+
+#define PTX_VM__NAN_BITS 0x7fffffffu
+
+PTX_VM__INLINE PtxVmV ptx_vm__abs_f32(PtxVmV x) {
+    /* Adding -0 changes nothing but flushes a subnormal; the sign of zero stays. */
+    return ptx_vm__add(ptx_vm__and(x, ptx_vm__set_bits(0x7fffffffu)), ptx_vm__set(-0.0f));
+}
+
+PTX_VM__INLINE PtxVmV ptx_vm__neg_f32(PtxVmV x) { return ptx_vm__sub(ptx_vm__set(-0.0f), x); }
+
+PTX_VM__INLINE PtxVmV ptx_vm__quiet_f32(PtxVmV x) { return ptx_vm__mul(x, ptx_vm__set(1.0f)); }
+
+PTX_VM__INLINE PtxVmV ptx_vm__fix_nan_f32(PtxVmV x) {
+    return ptx_vm__select(ptx_vm__is_nan(x), ptx_vm__set_bits(PTX_VM__NAN_BITS), x);
+}
+
+PTX_VM__INLINE PtxVmV ptx_vm__rcp_f32(PtxVmV x) { return ptx_vm__div(ptx_vm__set(1.0f), x); }
+
+PTX_VM__INLINE PtxVmV ptx_vm__div_f32(PtxVmV x, PtxVmV y) { return ptx_vm__mul(x, ptx_vm__rcp_f32(y)); }
+
+PTX_VM__INLINE PtxVmV ptx_vm__rsqrt_f32(PtxVmV x) { return ptx_vm__rcp_f32(ptx_vm__sqrt(x)); }
+
+/* sin(2 pi r) for r in [-1/4, 1/4]: relative error below 2^-25 before rounding; 1 at 1/4, exactly. */
+PTX_VM__INLINE PtxVmV ptx_vm__sin_turns(PtxVmV r) {
+    PtxVmV r2 = ptx_vm__mul(r, r);
+    PtxVmV p = ptx_vm__fma(r2, ptx_vm__set(40.87591f), ptx_vm__set(-76.727905f));
+    p = ptx_vm__fma(r2, p, ptx_vm__set(81.60862f));
+    p = ptx_vm__fma(r2, p, ptx_vm__set(-41.341766f));
+    p = ptx_vm__fma(r2, p, ptx_vm__set(6.2831855f));
+    return ptx_vm__mul(r, p);
+}
+
+/* A magnitude in turns as the GPU reduces it: times 1/2pi in f32, rounded toward zero, less the nearest integer. The result,
+ * in [-1/2, 1/2], is exact except for that one product. Infinity may give any number. */
+PTX_VM__INLINE PtxVmV ptx_vm__turns(PtxVmV magnitude) {
+    const PtxVmV turns_per_radian = ptx_vm__set(0.15915494f);
+    PtxVmV product = ptx_vm__mul(magnitude, turns_per_radian);
+    product = ptx_vm__toward_zero(product, magnitude, turns_per_radian);
+    return ptx_vm__sub(product, ptx_vm__round(product));
+}
+
+/* A constant, but NaN where the magnitude is infinite. */
+PTX_VM__INLINE PtxVmV ptx_vm__if_finite(PtxVmV magnitude, PtxVmV constant) {
+    return ptx_vm__fma(magnitude, ptx_vm__set(0.0f), constant);
+}
+
+PTX_VM__INLINE PtxVmV ptx_vm__sin_f32(PtxVmV x) {
+    /* 6291456 = 1.5 * 2^22: its last bit stands for 1/2, so adding it rounds to half turns and shows their parity there. */
+    const PtxVmV magic = ptx_vm__set(6291456.0f);
+    PtxVmV magnitude = ptx_vm__and(x, ptx_vm__set_bits(0x7fffffffu));
+    PtxVmV turns = ptx_vm__turns(magnitude);
+    PtxVmV halves = ptx_vm__add(turns, ptx_vm__if_finite(magnitude, magic));
+    PtxVmV r = ptx_vm__sub(turns, ptx_vm__sub(halves, magic));
+    PtxVmV sign = ptx_vm__xor(ptx_vm__shift_left(halves, 31), ptx_vm__and(x, ptx_vm__set(-0.0f)));
+    return ptx_vm__xor(ptx_vm__sin_turns(r), sign);
+}
+
+PTX_VM__INLINE PtxVmV ptx_vm__cos_f32(PtxVmV x) {
+    /* cos(2 pi t) = sin(2 pi (1/4 - |t|)) */
+    const PtxVmV magnitude_bits = ptx_vm__set_bits(0x7fffffffu);
+    PtxVmV magnitude = ptx_vm__and(x, magnitude_bits);
+    PtxVmV turns = ptx_vm__and(ptx_vm__turns(magnitude), magnitude_bits);
+    return ptx_vm__sin_turns(ptx_vm__sub(ptx_vm__if_finite(magnitude, ptx_vm__set(0.25f)), turns));
+}
+
+/* x = 2^e m with m in [sqrt(1/2), sqrt(2)); log2(1 + f) = f P(f), absolute error 2^-27 before rounding. */
+PTX_VM__INLINE PtxVmV ptx_vm__lg2_f32(PtxVmV x) {
+    PtxVmV exponent = ptx_vm__shift_right_signed(ptx_vm__sub_u32(x, ptx_vm__set_bits(0x3f3504f3u)), 23);
+    PtxVmV f = ptx_vm__sub(ptx_vm__sub_u32(x, ptx_vm__shift_left(exponent, 23)), ptx_vm__set(1.0f));
+    PtxVmV p = ptx_vm__fma(f, ptx_vm__set(0.12585415f), ptx_vm__set(-0.21009192f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(0.2170651f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(-0.2385357f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(0.2877022f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(-0.3607217f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(0.48092026f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(-0.7213471f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(1.4426949f));
+    p = ptx_vm__fma(f, p, ptx_vm__f32_from_s32(exponent));
+    /* What is not a normal positive number: zeros, flushed ones among them, -infinity; negative ones NaN; infinity and NaN
+     * themselves. */
+    p = ptx_vm__or(p, ptx_vm__from_mask(ptx_vm__less(x, ptx_vm__set(0.0f))));
+    p = ptx_vm__select(ptx_vm__equal(x, ptx_vm__set(0.0f)), ptx_vm__set_bits(0xff800000u), p);
+    return ptx_vm__select(ptx_vm__less(x, ptx_vm__set_bits(0x7f800000u)), p, x);
+}
+
+/* x = n + f with f in [-1/2, 1/2]; 2^f = 1 + f P(f), relative error 2^-28 before rounding. */
+PTX_VM__INLINE PtxVmV ptx_vm__ex2_f32(PtxVmV x) {
+    /* 12582912 = 1.5 * 2^23: adding it rounds to an integer, which is then in the low bits. From 128 on the result is
+     * infinity, which is 2^128 in the arithmetic on bits below. */
+    const PtxVmV magic = ptx_vm__set(12582912.0f);
+    PtxVmV clamped = ptx_vm__min_raw(x, ptx_vm__set(128.0f));
+    PtxVmV integer = ptx_vm__add(clamped, magic);
+    PtxVmV f = ptx_vm__sub(clamped, ptx_vm__sub(integer, magic));
+    PtxVmV p = ptx_vm__fma(f, ptx_vm__set(0.00015326471f), ptx_vm__set(0.0013390806f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(0.009618506f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(0.0555036f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(0.24022648f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(0.6931472f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(1.0f));
+    p = ptx_vm__add_u32(p, ptx_vm__shift_left(integer, 23));
+    /* Below -126 the result is zero, which is what the maximum gives; where x is NaN, it gives x. */
+    PtxVmM is_normal = ptx_vm__less(ptx_vm__set(-126.00001f), x);
+    return ptx_vm__select(is_normal, p, ptx_vm__max_raw(ptx_vm__set(0.0f), x));
+}
+
+/* x P(x^2) / Q(x^2) on |x| < 5.194, where it reaches 1 and stays there: relative error 2^-13.9. Small x are their own result, subnormals
+ * included. */
+PTX_VM__INLINE PtxVmV ptx_vm__tanh_f32(PtxVmV x) {
+    const PtxVmV limit = ptx_vm__set(5.1939778f), minus_limit = ptx_vm__set(-5.1939778f), one = ptx_vm__set(1.0f);
+    PtxVmV clamped = ptx_vm__max_raw(minus_limit, ptx_vm__min_raw(limit, x)); /* in this order NaN stays NaN */
+    PtxVmV x2 = ptx_vm__mul(clamped, clamped);
+    PtxVmV p = ptx_vm__fma(x2, ptx_vm__set(0.00065158348f), ptx_vm__set(0.10179524f));
+    PtxVmV q = ptx_vm__fma(x2, ptx_vm__set(0.012630122f), ptx_vm__set(0.4347445f));
+    p = ptx_vm__fma(x2, p, ptx_vm__set(0.9999354f));
+    q = ptx_vm__fma(x2, q, one);
+    PtxVmV r = ptx_vm__div(ptx_vm__mul(clamped, p), q);
+    PtxVmM small = ptx_vm__less(ptx_vm__and(x, ptx_vm__set_bits(0x7fffffffu)), ptx_vm__set(0.0078125f));
+    return ptx_vm__select(small, x, r);
+}
+
+PTX_VM__INLINE PtxVmV ptx_vm__copysign_f32(PtxVmV x, PtxVmV y) {
+    return ptx_vm__or(ptx_vm__and(x, ptx_vm__set(-0.0f)), ptx_vm__and(y, ptx_vm__set_bits(0x7fffffffu)));
+}
+
+PTX_VM__INLINE PtxVmV ptx_vm__setp_lt_f32(PtxVmV x, PtxVmV y) { return ptx_vm__from_mask(ptx_vm__less(x, y)); }
+PTX_VM__INLINE PtxVmV ptx_vm__setp_eq_u32(PtxVmV x, PtxVmV y) { return ptx_vm__from_mask(ptx_vm__equal_u32(x, y)); }
+PTX_VM__INLINE PtxVmV ptx_vm__setp_ne_u32(PtxVmV x, PtxVmV y) {
+    return ptx_vm__xor(ptx_vm__from_mask(ptx_vm__equal_u32(x, y)), ptx_vm__set_bits(0xffffffffu));
+}
+PTX_VM__INLINE PtxVmV ptx_vm__truth(PtxVmV x) { return ptx_vm__setp_ne_u32(x, ptx_vm__set(0.0f)); }
+PTX_VM__INLINE PtxVmV ptx_vm__selp_b32(PtxVmV x, PtxVmV y, PtxVmV p) { return ptx_vm__select(ptx_vm__to_mask(p), x, y); }
+PTX_VM__INLINE PtxVmV ptx_vm__mad_lo_u32(PtxVmV x, PtxVmV y, PtxVmV z) { return ptx_vm__add_u32(ptx_vm__mul_lo_u32(x, y), z); }
+
+/* ---- kernels ----------------------------------------------------------------------------------------------------- */
+
+#define PTX_VM__BLOCK (8 * PTX_VM__LANES)
+
+#define PTX_VM__ARGS                                                                                                    \
+    const PtxVmStep *step, char *const *memory, PtxVmV a0, PtxVmV a1, PtxVmV a2, PtxVmV a3, PtxVmV a4, PtxVmV a5,        \
+        PtxVmV a6, PtxVmV a7
+
+typedef void (*PtxVmBody)(PTX_VM__ARGS);
+
+#define PTX_VM__NEXT ((PtxVmBody)step[1].kernel)(step + 1, memory, a0, a1, a2, a3, a4, a5, a6, a7)
+
+/* Where operand `o` of vector `i` is: in the accumulator, or in memory. */
+#define PTX_VM__A(o, i) a##i
+#define PTX_VM__M(o, i) ptx_vm__load((const float*)(const void*)memory[step->operands[o]] + (i) * PTX_VM__LANES)
+
+#define PTX_VM__EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
+#define PTX_VM__STORE_ONE(i) ptx_vm__store(result + (i) * PTX_VM__LANES, a##i);
+#define PTX_VM__STORE                                                                                                   \
+    float* result = (float*)(void*)memory[step->result];                                                                \
+    PTX_VM__EACH(PTX_VM__STORE_ONE)
+
+#define PTX_VM__KERNEL(name, ...)                                                                                       \
+    static void ptx_vm__##name(PTX_VM__ARGS) {                                                                          \
+        __VA_ARGS__                                                                                                     \
+        PTX_VM__NEXT;                                                                                                   \
+    }                                                                                                                   \
+    static void ptx_vm__##name##_store(PTX_VM__ARGS) {                                                                  \
+        __VA_ARGS__                                                                                                     \
+        PTX_VM__STORE                                                                                                   \
+        PTX_VM__NEXT;                                                                                                   \
+    }
+
+#define PTX_VM__ALL1(F, X)                                                                                              \
+    a0 = F(X(0, 0)); a1 = F(X(0, 1)); a2 = F(X(0, 2)); a3 = F(X(0, 3));                                                 \
+    a4 = F(X(0, 4)); a5 = F(X(0, 5)); a6 = F(X(0, 6)); a7 = F(X(0, 7));
+#define PTX_VM__ALL2(F, X, Y)                                                                                           \
+    a0 = F(X(0, 0), Y(1, 0)); a1 = F(X(0, 1), Y(1, 1)); a2 = F(X(0, 2), Y(1, 2)); a3 = F(X(0, 3), Y(1, 3));             \
+    a4 = F(X(0, 4), Y(1, 4)); a5 = F(X(0, 5), Y(1, 5)); a6 = F(X(0, 6), Y(1, 6)); a7 = F(X(0, 7), Y(1, 7));
+#define PTX_VM__ALL3(F, X, Y, Z)                                                                                        \
+    a0 = F(X(0, 0), Y(1, 0), Z(2, 0)); a1 = F(X(0, 1), Y(1, 1), Z(2, 1));                                               \
+    a2 = F(X(0, 2), Y(1, 2), Z(2, 2)); a3 = F(X(0, 3), Y(1, 3), Z(2, 3));                                               \
+    a4 = F(X(0, 4), Y(1, 4), Z(2, 4)); a5 = F(X(0, 5), Y(1, 5), Z(2, 5));                                               \
+    a6 = F(X(0, 6), Y(1, 6), Z(2, 6)); a7 = F(X(0, 7), Y(1, 7), Z(2, 7));
+
+#define PTX_VM__DEFINE_UNARY(name, F)                                                                                   \
+    PTX_VM__KERNEL(name##_none, PTX_VM__ALL1(F, PTX_VM__M))                                                             \
+    PTX_VM__KERNEL(name##_first, PTX_VM__ALL1(F, PTX_VM__A))
+#define PTX_VM__DEFINE_COMMUTATIVE(name, F)                                                                             \
+    PTX_VM__KERNEL(name##_none, PTX_VM__ALL2(F, PTX_VM__M, PTX_VM__M))                                                  \
+    PTX_VM__KERNEL(name##_first, PTX_VM__ALL2(F, PTX_VM__A, PTX_VM__M))                                                 \
+    PTX_VM__KERNEL(name##_both, PTX_VM__ALL2(F, PTX_VM__A, PTX_VM__A))
+#define PTX_VM__DEFINE_BINARY(name, F)                                                                                  \
+    PTX_VM__KERNEL(name##_none, PTX_VM__ALL2(F, PTX_VM__M, PTX_VM__M))                                                  \
+    PTX_VM__KERNEL(name##_first, PTX_VM__ALL2(F, PTX_VM__A, PTX_VM__M))                                                 \
+    PTX_VM__KERNEL(name##_second, PTX_VM__ALL2(F, PTX_VM__M, PTX_VM__A))
+#define PTX_VM__DEFINE_MULTIPLY_ADD(name, F)                                                                            \
+    PTX_VM__KERNEL(name##_none, PTX_VM__ALL3(F, PTX_VM__M, PTX_VM__M, PTX_VM__M))                                       \
+    PTX_VM__KERNEL(name##_first, PTX_VM__ALL3(F, PTX_VM__A, PTX_VM__M, PTX_VM__M))                                      \
+    PTX_VM__KERNEL(name##_third, PTX_VM__ALL3(F, PTX_VM__M, PTX_VM__M, PTX_VM__A))                                      \
+    PTX_VM__KERNEL(name##_both, PTX_VM__ALL3(F, PTX_VM__A, PTX_VM__A, PTX_VM__M))
+#define PTX_VM__DEFINE_SELECT(name, F)                                                                                  \
+    PTX_VM__KERNEL(name##_none, PTX_VM__ALL3(F, PTX_VM__M, PTX_VM__M, PTX_VM__M))                                       \
+    PTX_VM__KERNEL(name##_first, PTX_VM__ALL3(F, PTX_VM__A, PTX_VM__M, PTX_VM__M))                                      \
+    PTX_VM__KERNEL(name##_second, PTX_VM__ALL3(F, PTX_VM__M, PTX_VM__A, PTX_VM__M))                                     \
+    PTX_VM__KERNEL(name##_third, PTX_VM__ALL3(F, PTX_VM__M, PTX_VM__M, PTX_VM__A))
+
+/* A request: the value goes to memory, changed by F on the way; the accumulator stays as it is. */
+#define PTX_VM__DEFINE_OUTPUT(name, F)                                                                                  \
+    static void ptx_vm__##name##_none_store(PTX_VM__ARGS) {                                                             \
+        float* result = (float*)(void*)memory[step->result];                                                            \
+        const float* x = (const float*)(const void*)memory[step->operands[0]];                                          \
+        for (int i = 0; i < PTX_VM__BLOCK; i += PTX_VM__LANES) ptx_vm__store(result + i, F(ptx_vm__load(x + i)));       \
+        PTX_VM__NEXT;                                                                                                   \
+    }                                                                                                                   \
+    static void ptx_vm__##name##_first_store(PTX_VM__ARGS) {                                                            \
+        float* result = (float*)(void*)memory[step->result];                                                            \
+        PTX_VM__EACH(PTX_VM__OUTPUT_##name)                                                                             \
+        PTX_VM__NEXT;                                                                                                   \
+    }
+#define PTX_VM__OUTPUT_ONE(F, i) ptx_vm__store(result + (i) * PTX_VM__LANES, F(a##i));
+#define PTX_VM__OUTPUT_output_bits(i) PTX_VM__OUTPUT_ONE(ptx_vm__same, i)
+#define PTX_VM__OUTPUT_output_f32(i) PTX_VM__OUTPUT_ONE(ptx_vm__fix_nan_f32, i)
+#define PTX_VM__OUTPUT_output_truth(i) PTX_VM__OUTPUT_ONE(ptx_vm__zero_or_one, i)
+
+PTX_VM__INLINE PtxVmV ptx_vm__same(PtxVmV x) { return x; }
+PTX_VM__INLINE PtxVmV ptx_vm__zero_or_one(PtxVmV x) { return ptx_vm__and(x, ptx_vm__set_bits(1)); }
+
+/* ---- sums ---------------------------------------------------------------------------------------------------------*/
+
+/* Adds one block. Point j of a block goes to lane j % 8, whatever the level; lanes meet only in ptx_vm.h. Products of
+ * two floats are exact in double, so that they may be fused with the addition or not. */
+static void ptx_vm__add_block(PtxVmLaneSums* lanes, const float* y, const float* t) {
+    const PtxVmD largest = ptx_vm__d_set(1.7976931348623157e308);
+    for (uint32_t lane = 0; lane < PTX_VM__SUM_LANES; lane += PTX_VM__LANES_F64) {
+        PtxVmD sums[PTX_VM__NUM_SUMS];
+        PtxVmD max_error = ptx_vm__d_load(lanes->max_abs_error + lane), num_finite = ptx_vm__d_load(lanes->num_finite + lane);
+        for (uint32_t k = 0; k < PTX_VM__NUM_SUMS; k++) sums[k] = ptx_vm__d_load(lanes->sums[k] + lane);
+        for (uint32_t i = lane; i < PTX_VM__BLOCK; i += PTX_VM__SUM_LANES) {
+            PtxVmD yi = ptx_vm__d_from_f32(y + i), ti = ptx_vm__d_from_f32(t + i);
+            /* The difference of two finite floats is finite in double; any other is infinite or NaN. */
+            PtxVmD finite = ptx_vm__d_at_most(ptx_vm__d_abs(ptx_vm__d_sub(yi, ti)), largest);
+            yi = ptx_vm__d_and(yi, finite);
+            ti = ptx_vm__d_and(ti, finite);
+            PtxVmD error = ptx_vm__d_sub(yi, ti);
+            sums[PTX_VM__SUM_Y] = ptx_vm__d_add(sums[PTX_VM__SUM_Y], yi);
+            sums[PTX_VM__SUM_T] = ptx_vm__d_add(sums[PTX_VM__SUM_T], ti);
+            sums[PTX_VM__SUM_YY] = ptx_vm__d_add_product(sums[PTX_VM__SUM_YY], yi, yi);
+            sums[PTX_VM__SUM_TT] = ptx_vm__d_add_product(sums[PTX_VM__SUM_TT], ti, ti);
+            sums[PTX_VM__SUM_YT] = ptx_vm__d_add_product(sums[PTX_VM__SUM_YT], yi, ti);
+            sums[PTX_VM__SUM_EE] = ptx_vm__d_add(sums[PTX_VM__SUM_EE], ptx_vm__d_mul(error, error));
+            max_error = ptx_vm__d_max(max_error, ptx_vm__d_abs(error));
+            num_finite = ptx_vm__d_add(num_finite, ptx_vm__d_and(ptx_vm__d_set(1.0), finite));
+        }
+        ptx_vm__d_store(lanes->max_abs_error + lane, max_error);
+        ptx_vm__d_store(lanes->num_finite + lane, num_finite);
+        for (uint32_t k = 0; k < PTX_VM__NUM_SUMS; k++) ptx_vm__d_store(lanes->sums[k] + lane, sums[k]);
+    }
+}
+
+/* operands: the value, its target. result: the sums. In the last block both are padded, and zeros change no sum. */
+static void ptx_vm__sum_f32(const PtxVmStep* step, char* const* memory, const float* y) {
+    PtxVmLaneSums* sums = (PtxVmLaneSums*)(void*)memory[step->result];
+    const float* t = (const float*)(const void*)memory[step->operands[1]];
+    if (sums->num_valid < PTX_VM__BLOCK) {
+        float padded[PTX_VM__BLOCK];
+        for (uint32_t i = 0; i < PTX_VM__BLOCK; i++) padded[i] = i < sums->num_valid ? y[i] : 0.0f;
+        ptx_vm__add_block(sums, padded, t);
+    } else {
+        ptx_vm__add_block(sums, y, t);
+    }
+}
+static void ptx_vm__sum_f32_none_store(PTX_VM__ARGS) {
+    ptx_vm__sum_f32(step, memory, (const float*)(const void*)memory[step->operands[0]]);
+    PTX_VM__NEXT;
+}
+static void ptx_vm__sum_f32_first_store(PTX_VM__ARGS) {
+    float result[PTX_VM__BLOCK];
+    PTX_VM__EACH(PTX_VM__STORE_ONE)
+    ptx_vm__sum_f32(step, memory, result);
+    PTX_VM__NEXT;
+}
+
+/* ---- tables ------------------------------------------------------------------------------------------------------ */
+
+#define PTX_VM__DEFINE_SUM(name, F)
+#define PTX_VM__DEFINE(enumerator, name, kind, F) PTX_VM__DEFINE_##kind(name, F)
+PTX_VM__OPERATIONS(PTX_VM__DEFINE)
+
+static void ptx_vm__end(PTX_VM__ARGS) {
+    (void)step; (void)memory; (void)a0; (void)a1; (void)a2; (void)a3; (void)a4; (void)a5; (void)a6; (void)a7;
+}
+
+static void ptx_vm__enter(const PtxVmStep* first, char* const* memory) {
+    const PtxVmV zero = ptx_vm__set(0.0f);
+    ((PtxVmBody)first->kernel)(first, memory, zero, zero, zero, zero, zero, zero, zero, zero);
+}
+
+/* The forms of PtxVmForm in order, each without and with the store. */
+#define PTX_VM__PAIR(name) {(PtxVmKernel)ptx_vm__##name, (PtxVmKernel)ptx_vm__##name##_store}
+#define PTX_VM__STORE_ONLY(name) {NULL, (PtxVmKernel)ptx_vm__##name##_store}
+#define PTX_VM__ABSENT {NULL, NULL}
+#define PTX_VM__ROW_UNARY(name) {PTX_VM__PAIR(name##_none), PTX_VM__PAIR(name##_first), PTX_VM__ABSENT, PTX_VM__ABSENT, PTX_VM__ABSENT}
+#define PTX_VM__ROW_COMMUTATIVE(name) \
+    {PTX_VM__PAIR(name##_none), PTX_VM__PAIR(name##_first), PTX_VM__ABSENT, PTX_VM__ABSENT, PTX_VM__PAIR(name##_both)}
+#define PTX_VM__ROW_BINARY(name) \
+    {PTX_VM__PAIR(name##_none), PTX_VM__PAIR(name##_first), PTX_VM__PAIR(name##_second), PTX_VM__ABSENT, PTX_VM__ABSENT}
+#define PTX_VM__ROW_MULTIPLY_ADD(name) \
+    {PTX_VM__PAIR(name##_none), PTX_VM__PAIR(name##_first), PTX_VM__ABSENT, PTX_VM__PAIR(name##_third), PTX_VM__PAIR(name##_both)}
+#define PTX_VM__ROW_SELECT(name) \
+    {PTX_VM__PAIR(name##_none), PTX_VM__PAIR(name##_first), PTX_VM__PAIR(name##_second), PTX_VM__PAIR(name##_third), PTX_VM__ABSENT}
+#define PTX_VM__ROW_OUTPUT(name) \
+    {PTX_VM__STORE_ONLY(name##_none), PTX_VM__STORE_ONLY(name##_first), PTX_VM__ABSENT, PTX_VM__ABSENT, PTX_VM__ABSENT}
+#define PTX_VM__ROW_SUM(name) PTX_VM__ROW_OUTPUT(name)
+#define PTX_VM__ROW(enumerator, name, kind, F) PTX_VM__ROW_##kind(name),
+
+const PtxVmKernels* PTX_VM_KERNELS(void) {
+    static const PtxVmKernels kernels = {
+        PTX_VM__BLOCK,
+        ptx_vm__enter,
+        (PtxVmKernel)ptx_vm__end,
+        {PTX_VM__OPERATIONS(PTX_VM__ROW)},
+    };
+    return &kernels;
+}
+
+#endif /* PTX_VM_KERNELS_H_INCLUDED */

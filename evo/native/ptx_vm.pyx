@@ -1,0 +1,382 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False
+"""What programs compute, on the CPU: blocks of words and arrays of points in, outputs or sums out.
+
+Owns the memory of runs and the one place where a C error becomes an exception. Knows nothing of tasks or scores; arithmetic,
+and what a level is, are documented in csrc/ptx_vm.h.
+"""
+
+import numpy as np
+
+from evo.native.stack_ptx import NO_VALUE, NodeKind
+from evo.native.stack_ptx_tables import instruction_set_tables
+
+from libc.stdint cimport uint8_t, uint16_t, uintptr_t
+from libc.stdlib cimport free, malloc
+
+from evo.native.stack_ptx cimport (
+    Lowering,
+    STACK_PTX_MODE_LENIENT,
+    StackPtxArgTypeInfo,
+    StackPtxNode,
+    StackPtxPtxInstructionDescriptor,
+)
+
+# One row of `reduce`, laid out like PtxVmSums: sums over the points where output y and target t are both finite.
+SUMS_DTYPE = np.dtype(
+    [
+        ("num_points", np.uint64),
+        ("num_nonfinite", np.uint64),
+        ("sum_y", np.float64),
+        ("sum_t", np.float64),
+        ("sum_yy", np.float64),
+        ("sum_tt", np.float64),
+        ("sum_yt", np.float64),
+        ("sum_squared_error", np.float64),
+        ("max_abs_error", np.float64),
+    ]
+)
+
+# Like PtxVmInput.
+_INPUT_DTYPE = np.dtype([("values", np.uintp), ("is_uniform", np.bool_)], align=True)
+
+# What an input array of a register may hold; f32 and s32 also as bits.
+_INPUT_TYPES = {"f32": ("float32", "uint32"), "s32": ("int32", "uint32"), "u32": ("uint32",), "pred": ("uint32",)}
+
+
+def levels() -> list[str]:
+    """Names of the SIMD levels that this build holds and this CPU can run, slowest first."""
+    cdef int code
+    names = []
+    for code in range(PTX_VM_LEVEL_NUM_ENUMS):
+        if ptx_vm_level_is_available(<PtxVmLevel>code):
+            names.append(_level_name(<PtxVmLevel>code))
+    return names
+
+
+cdef str _level_name(PtxVmLevel level):
+    return ptx_vm_level_to_string(level).decode()
+
+
+cdef PtxVmLevel _level_code(level) except *:
+    cdef int code
+    if level not in levels():
+        raise ValueError(f"SIMD level '{level}' is not available here, one of: {', '.join(levels())}")
+    for code in range(PTX_VM_LEVEL_NUM_ENUMS):
+        if _level_name(<PtxVmLevel>code) == level:
+            break
+    return <PtxVmLevel>code
+
+
+cdef struct _Memory:
+    # What one thread needs to run one program after another; it grows as programs ask.
+    void* lowering
+    void* program
+    size_t program_bytes
+    void* run
+    size_t run_bytes
+
+
+cdef struct _Batch:
+    # One call: what every program of it is run on, and where results go.
+    PtxVmTask task
+    const PtxVmInput* inputs
+    size_t num_inputs
+    size_t num_points
+    size_t num_requests
+    char* outputs            # STORE: (num_programs, num_requests, num_points) of 4 bytes
+    const float* targets     # REDUCE: (num_requests, num_points)
+    PtxVmSums* sums          # REDUCE: (num_programs, num_requests)
+
+
+cdef enum:
+    _OUT_OF_MEMORY = -1
+
+
+cdef int _grow(void** memory, size_t* num_bytes, size_t needed) noexcept nogil:
+    if needed <= num_bytes[0]:
+        return PTX_VM_SUCCESS
+    free(memory[0])
+    num_bytes[0] = 0
+    memory[0] = malloc(2 * needed)
+    if memory[0] == NULL:
+        return _OUT_OF_MEMORY
+    num_bytes[0] = 2 * needed
+    return PTX_VM_SUCCESS
+
+
+cdef int _run_lowered(
+    VirtualMachine self, const StackPtxLowered* lowered, const _Batch* batch, size_t program_idx, void** pointers, _Memory* memory
+) noexcept nogil:
+    """A PtxVmResult or _OUT_OF_MEMORY. `pointers` has room for num_requests."""
+    cdef size_t needed = 0
+    cdef size_t i
+    cdef const PtxVmProgram* program = NULL
+    ptx_vm_program_size(lowered, &needed)
+    cdef int result = _grow(&memory.program, &memory.program_bytes, needed)
+    if result == PTX_VM_SUCCESS:
+        result = ptx_vm_program_init(
+            self.vm_set, self.level_code, batch.task, lowered, memory.program, memory.program_bytes, &program, NULL
+        )
+    if result == PTX_VM_SUCCESS:
+        ptx_vm_workspace_size(program, &needed)
+        result = _grow(&memory.run, &memory.run_bytes, needed)
+    if result != PTX_VM_SUCCESS:
+        return result
+    if batch.task == PTX_VM_TASK_STORE:
+        for i in range(batch.num_requests):
+            pointers[i] = batch.outputs + (program_idx * batch.num_requests + i) * batch.num_points * 4
+        return ptx_vm_store(
+            program, batch.inputs, batch.num_inputs, batch.num_points, pointers, memory.run, memory.run_bytes
+        )
+    for i in range(batch.num_requests):
+        pointers[i] = <void*>(batch.targets + i * batch.num_points)
+    return ptx_vm_reduce(
+        program, batch.inputs, batch.num_inputs, batch.num_points, <const float**>pointers,
+        batch.sums + program_idx * batch.num_requests, memory.run, memory.run_bytes
+    )
+
+
+cdef class VirtualMachine:
+    """Runs programs of one language. Immutable, and usable from many threads at once; the GIL is released.
+
+    Args:
+        lowering: what programs are lowered by.
+        level: name of a SIMD level of `levels()`, or None for the fastest. Results do not depend on it.
+
+    Raises:
+        ValueError: this CPU or build has no such level.
+    """
+
+    cdef readonly Lowering lowering
+    cdef readonly frozenset unsupported  # names of the set's instructions that have no CPU meaning
+    cdef PtxVmLevel level_code
+    cdef const PtxVmSet* vm_set
+    cdef object set_memory
+    cdef tuple register_types            # PTX type of each register
+
+    def __cinit__(self, Lowering lowering, level=None):
+        cdef StackPtxStackInfo stack_info
+        cdef size_t num_bytes = 0
+        self.lowering = lowering
+        self.level_code = ptx_vm_best_level() if level is None else _level_code(level)
+        instruction_set = lowering.instruction_set
+        tables = instruction_set_tables(instruction_set)
+        stack_info.ptx_instruction_strings = <const char**>_address(tables.instruction_strings.addresses)
+        stack_info.ptx_instruction_descriptors = <const StackPtxPtxInstructionDescriptor*>_address(tables.descriptors)
+        stack_info.num_ptx_instructions = len(tables.descriptors)
+        stack_info.special_register_strings = NULL
+        stack_info.special_register_descriptors = NULL
+        stack_info.num_special_registers = 0
+        stack_info.stack_literal_prefixes = <const char**>_address(tables.literal_prefixes.addresses)
+        stack_info.num_stacks = len(tables.constant_types)
+        stack_info.arg_type_info = <const StackPtxArgTypeInfo*>_address(tables.arg_types)
+        stack_info.num_arg_types = len(tables.arg_types)
+        _check(ptx_vm_set_size(&stack_info, &num_bytes))
+        self.set_memory = np.empty(num_bytes, np.uint8)
+        _check(ptx_vm_set_init(&stack_info, _address(self.set_memory), num_bytes, &self.vm_set))
+        self.unsupported = frozenset(
+            instruction.name
+            for index, instruction in enumerate(instruction_set.instructions)
+            if not ptx_vm_set_has_instruction(self.vm_set, index)
+        )
+        self.register_types = tuple(instruction_set.stacks[stack].literal_prefix for _, stack in lowering.registers)
+
+    @property
+    def level(self) -> str:
+        """Name of the SIMD level."""
+        return _level_name(self.level_code)
+
+    def store(self, words, inputs, out=None) -> np.ndarray:
+        """What each program writes to each request, `(num_programs, num_requests, num_points)`.
+
+        Args:
+            words: `(num_programs, max_length)` uint64.
+            inputs: an array for each register, or None for one that no program reads; of the register's type (f32, s32 also as
+                uint32 bits; pred as uint32, not zero where true), `(num_points,)`, or `()` for one value at all points.
+            out: where to write; made if None.
+
+        Returns:
+            float32 where every request is an f32, else uint32 bits.
+
+        Raises:
+            ValueError: an array has the wrong type or shape, a program reads a register that has no values, or holds an
+                instruction that has no CPU meaning.
+        """
+        cdef _Batch batch
+        words = _words(words)
+        table, owned, num_points = self._input_table(inputs, None if out is None else out.shape[out.ndim - 1])
+        out = self._output_array(out, (len(words), len(self.lowering.requests), num_points))
+        self._fill_batch(&batch, PTX_VM_TASK_STORE, table, num_points)
+        batch.outputs = <char*>_address(out)
+        self._run(words, &batch, inputs)
+        return out
+
+    def reduce(self, words, inputs, targets) -> np.ndarray:
+        """Each program's comparison of each request y with its target t, `(num_programs, num_requests)` of SUMS_DTYPE.
+
+        The sums skip points where y or t is not finite; num_nonfinite counts those.
+
+        Args:
+            words, inputs: as for `store`. Every request must be an f32.
+            targets: `(num_requests, num_points)` float32.
+
+        Raises:
+            ValueError: as for `store`.
+        """
+        cdef _Batch batch
+        words = _words(words)
+        targets = np.ascontiguousarray(targets)
+        num_requests = len(self.lowering.requests)
+        if targets.dtype != np.float32 or targets.ndim != 2 or len(targets) != num_requests:
+            raise ValueError(f"targets: expected float32 of shape ({num_requests}, num_points), got {targets.dtype} of {targets.shape}")
+        if any(self.register_types[request] != "f32" for request in self.lowering.requests):
+            raise ValueError("reduce: every request must be an f32; use store for others")
+        table, owned, num_points = self._input_table(inputs, targets.shape[1])
+        sums = np.empty((len(words), num_requests), SUMS_DTYPE)
+        self._fill_batch(&batch, PTX_VM_TASK_REDUCE, table, num_points)
+        batch.targets = <const float*>_address(targets)
+        batch.sums = <PtxVmSums*>_address(sums)
+        self._run(words, &batch, inputs)
+        return sums
+
+    def store_lowered(self, lowered, inputs) -> np.ndarray:
+        """As `store`, for one program lowered before (`Lowering.lower`): `(num_requests, num_points)`."""
+        cdef _Batch batch
+        cdef _Memory memory
+        cdef StackPtxLowered c_lowered
+        arrays = [np.ascontiguousarray(array) for array in lowered[:5]]
+        nodes, operands, value_nodes, value_stacks, request_values = arrays
+        c_lowered.nodes = <const StackPtxNode*>_address(nodes)
+        c_lowered.operands = <const uint32_t*>_address(operands)
+        c_lowered.value_nodes = <const uint32_t*>_address(value_nodes)
+        c_lowered.value_stacks = <const uint16_t*>_address(value_stacks)
+        c_lowered.request_values = <const uint32_t*>_address(request_values)
+        c_lowered.num_nodes = len(nodes)
+        c_lowered.num_operands = len(operands)
+        c_lowered.num_values = len(value_nodes)
+        c_lowered.num_requests = len(request_values)
+        c_lowered.num_instructions = lowered.num_instructions
+        c_lowered.mode = STACK_PTX_MODE_LENIENT
+        table, owned, num_points = self._input_table(inputs, None)
+        out = self._output_array(None, (1, len(request_values), num_points))
+        pointers = np.empty(len(request_values), np.uintp)
+        self._fill_batch(&batch, PTX_VM_TASK_STORE, table, num_points)
+        batch.outputs = <char*>_address(out)
+        memory.program = memory.run = NULL
+        memory.program_bytes = memory.run_bytes = 0
+        result = _run_lowered(self, &c_lowered, &batch, 0, <void**>_address(pointers), &memory)
+        free(memory.program)
+        free(memory.run)
+        if result != PTX_VM_SUCCESS:
+            self._raise(result, lowered, inputs, "")
+        return out[0]
+
+    cdef int _fill_batch(self, _Batch* batch, PtxVmTask task, table, size_t num_points) except -1:
+        batch.task = task
+        batch.inputs = <const PtxVmInput*>_address(table)
+        batch.num_inputs = len(table)
+        batch.num_points = num_points
+        batch.num_requests = len(self.lowering.requests)
+        batch.outputs = NULL
+        batch.targets = NULL
+        batch.sums = NULL
+        return 0
+
+    cdef int _run(self, words, const _Batch* batch, inputs) except -1:
+        cdef const uint64_t* word_rows = <const uint64_t*>_address(words)
+        cdef size_t num_programs = words.shape[0]
+        cdef size_t num_words = words.shape[1]
+        cdef size_t i = 0
+        cdef int result = PTX_VM_SUCCESS
+        cdef _Memory memory
+        cdef StackPtxLowered lowered
+        pointers = np.empty(batch.num_requests, np.uintp)
+        cdef void** pointer_table = <void**>_address(pointers)
+        memory.program = memory.run = NULL
+        memory.program_bytes = memory.run_bytes = 0
+        with nogil:
+            memory.lowering = malloc(self.lowering.workspace_bytes)
+            if memory.lowering == NULL:
+                result = _OUT_OF_MEMORY
+            while result == PTX_VM_SUCCESS and i < num_programs:
+                self.lowering.lower_program(word_rows + i * num_words, num_words, memory.lowering, &lowered)
+                result = _run_lowered(self, &lowered, batch, i, pointer_table, &memory)
+                i += 1
+            free(memory.lowering)
+            free(memory.program)
+            free(memory.run)
+        if result != PTX_VM_SUCCESS:
+            self._raise(result, self.lowering.lower(words[i - 1]) if i else None, inputs, f"program {i - 1}: ")
+        return 0
+
+    def _input_table(self, inputs, num_points):
+        """The inputs as C has them, the arrays they point to, and the number of points."""
+        registers = self.lowering.registers
+        if len(inputs) != len(registers):
+            raise ValueError(f"inputs: expected one for each of the {len(registers)} registers, got {len(inputs)}")
+        table = np.zeros(len(registers), _INPUT_DTYPE)
+        owned = []
+        for i, ((name, _), type_name, values) in enumerate(zip(registers, self.register_types, inputs, strict=True)):
+            if values is None:
+                continue
+            values = np.ascontiguousarray(values) if np.ndim(values) else np.asarray(values)
+            allowed = _INPUT_TYPES.get(type_name, ())
+            if values.dtype.name not in allowed:
+                wanted = " or ".join(allowed) if allowed else f"none, as {type_name} has no CPU meaning"
+                raise ValueError(f"input '{name}': expected an array of type {wanted}, got {values.dtype}")
+            if values.ndim > 1 or (values.ndim and num_points is not None and len(values) != num_points):
+                wanted = "(num_points,)" if num_points is None else f"({num_points},)"
+                raise ValueError(f"input '{name}': expected shape {wanted} or (), got {values.shape}")
+            if values.ndim:
+                num_points = len(values)
+            table[i] = (values.ctypes.data, values.ndim == 0)
+            owned.append(values)
+        if num_points is None:
+            raise ValueError("inputs: at least one must be an array of shape (num_points,)")
+        return table, owned, num_points
+
+    def _output_array(self, out, shape):
+        is_float = all(self.register_types[request] == "f32" for request in self.lowering.requests)
+        dtype = np.dtype(np.float32 if is_float else np.uint32)
+        if out is None:
+            return np.empty(shape, dtype)
+        if out.shape != shape or out.dtype != dtype or not out.flags.c_contiguous or not out.flags.writeable:
+            raise ValueError(f"out: expected writable contiguous {dtype} of shape {shape}, got {out.dtype} of {out.shape}")
+        return out
+
+    def _raise(self, int result, lowered, inputs, place):
+        """Every C result of a run that is not success ends here."""
+        if result == _OUT_OF_MEMORY:
+            raise MemoryError(f"{place}no memory to run it")
+        instruction_set, registers = self.lowering.instruction_set, self.lowering.registers
+        for node in lowered.nodes:
+            kind, payload = NodeKind(node["kind"]), int(node["payload"])
+            type_name = instruction_set.stacks[node["stack_idx"]].literal_prefix
+            if kind == NodeKind.PTX and not ptx_vm_set_has_instruction(self.vm_set, payload):
+                raise ValueError(f"{place}instruction {instruction_set.instructions[payload].name} has no CPU meaning")
+            if kind == NodeKind.SPECIAL:
+                name = instruction_set.special_registers[payload & 0xFFFF].ptx
+                raise ValueError(f"{place}special register %{name} has no CPU meaning")
+            if kind == NodeKind.INPUT and inputs[payload] is None:
+                raise ValueError(f"{place}reads register '{registers[payload][0]}', which has no values")
+            if kind != NodeKind.PTX and type_name not in _INPUT_TYPES:
+                raise ValueError(f"{place}type {type_name} has no CPU meaning")
+        raise RuntimeError(f"{place}{ptx_vm_result_to_string(<PtxVmResult>result).decode()}")
+
+
+cdef void* _address(array):
+    """Where the data of an array begins."""
+    return <void*><uintptr_t>array.ctypes.data
+
+
+def _words(words):
+    words = np.ascontiguousarray(words)
+    if words.dtype != np.uint64 or words.ndim != 2:
+        raise ValueError(f"words: expected uint64 of shape (num_programs, max_length), got {words.dtype} of {words.shape}")
+    return words
+
+
+cdef int _check(PtxVmResult result) except -1:
+    if result != PTX_VM_SUCCESS:
+        raise ValueError(f"PTX VM refused its input: {ptx_vm_result_to_string(result).decode()}")
+    return 0
