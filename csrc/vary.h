@@ -514,7 +514,7 @@ typedef struct Vary__Events {
     Vary__Column columns[VARY__EVENT_COLUMNS]; /* outcomes are gap << VARY__KIND_BITS | kind */
     uint32_t kind_bounds[VARY__MAX_KINDS];     /* cumulative Q31 probabilities of the kinds of a hit */
     uint32_t num_kinds;
-    uint8_t kinds[VARY__MAX_KINDS];
+    const uint8_t* kinds;                      /* of static storage */
 } Vary__Events;
 
 #define VARY__ONE_Q31 ((uint64_t)1 << 31)
@@ -539,9 +539,9 @@ static void vary__events_build(const uint64_t* kind_rates_q31, const uint8_t* ki
     for (kind = 0; kind < num_kinds; kind++) {
         below_q31 += kind_rates_q31[kind];
         events_out->kind_bounds[kind] = (uint32_t)((below_q31 << 31) / hit_q31);
-        events_out->kinds[kind] = kinds[kind];
     }
     events_out->num_kinds = num_kinds;
+    events_out->kinds = kinds;
     /* Each weight is the difference of two rounded cumulative ones: no error adds up, and the sum is 2^32 exactly. */
     for (gap = 0; gap < num_gaps; gap++) {
         uint64_t next_q63 = vary__multiply_q31(survival_q63, VARY__ONE_Q31 - hit_q31);

@@ -1,0 +1,790 @@
+/*
+ * Tests of vary.h: exact tables, ranges and errors, sizes of memory, agreement of its code paths. The laws of the operators are
+ * tested by their statistics in tests/unit/native/test_vary.py.
+ *
+ * Memory is allocated to the byte, so that a sanitizer sees any access beyond rows, tables and outputs.
+ */
+
+#define VARY_IMPLEMENTATION
+#include "vary.h"
+
+#include "check.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TYPE_PTX = 1, TYPE_CONSTANT = 2, TYPE_INPUT = 3, TYPE_META_CONSTANT = 6, TYPE_RETURN = 10 };
+enum { F32 = 0, U32 = 1, S32 = 2 };
+
+static uint64_t make_word(uint64_t type, uint64_t stack, uint64_t payload) { return type | stack << 16 | payload << 32; }
+
+static void* allocate(size_t num_bytes) {
+    void* memory = malloc(num_bytes);
+    if (memory == NULL) {
+        (void)fprintf(stderr, "no memory\n");
+        exit(EXIT_FAILURE);
+    }
+    return memory;
+}
+
+static VaryEntry make_entry(uint64_t word, double weight, uint32_t draw, double first, double second) {
+    VaryEntry entry;
+    memset(&entry, 0, sizeof entry);
+    entry.word = word;
+    entry.weight = weight;
+    entry.draw = draw;
+    entry.params[0] = first;
+    entry.params[1] = second;
+    return entry;
+}
+
+/* Literals of all kinds, and each way to draw. */
+enum { NUM_ENTRIES = 8 };
+static void fill_vocabulary(VaryEntry* entries) {
+    entries[0] = make_entry(make_word(TYPE_PTX, 0, 5), 3.0, VARY_DRAW_LITERAL, 0.0, 0.0);
+    entries[1] = make_entry(make_word(TYPE_PTX, 0, 7), 1.0, VARY_DRAW_LITERAL, 0.0, 0.0);
+    entries[2] = make_entry(make_word(TYPE_INPUT, 0, 0), 2.0, VARY_DRAW_LITERAL, 0.0, 0.0);
+    entries[3] = make_entry(make_word(TYPE_CONSTANT, F32, 0), 1.0, VARY_DRAW_GAUSSIAN, 0.5, 2.0);
+    entries[4] = make_entry(make_word(TYPE_CONSTANT, F32, 0), 0.5, VARY_DRAW_UNIFORM, -1.0, 1.0);
+    entries[5] = make_entry(make_word(TYPE_CONSTANT, U32, 0), 0.5, VARY_DRAW_INTEGER, 0.0, 10.0);
+    entries[6] = make_entry(make_word(TYPE_CONSTANT, S32, 0), 0.25, VARY_DRAW_INTEGER, -3.0, 4.0);
+    entries[7] = make_entry(make_word(TYPE_META_CONSTANT, 0, 0), 0.25, VARY_DRAW_INTEGER, 0.0, 4.0);
+}
+
+static VaryOptions make_options(void) {
+    VaryOptions options;
+    int i;
+    vary_default_options(&options);
+    for (i = 0; i < VARY_NUM_OPERATORS; i++) options.operator_weights[i] = 1.0;
+    options.float_stacks = 1u << F32;
+    options.unsigned_stacks = 1u << U32;
+    options.signed_stacks = 1u << S32;
+    options.initial_min_length = 0;
+    options.initial_max_length = 40;
+    options.alternation_rate = 0.1;
+    return options;
+}
+
+/* Tables in memory of exactly their size; to be freed. */
+static const VaryTables* make_tables(const VaryEntry* entries, size_t num_entries, const VaryOptions* options) {
+    const VaryTables* tables = NULL;
+    size_t num_bytes = 0;
+    void* memory;
+    CHECK_UINT(vary_tables_size(num_entries, &num_bytes), VARY_SUCCESS);
+    memory = allocate(num_bytes);
+    memset(memory, 0xa5, num_bytes);
+    CHECK_UINT(vary_init(entries, num_entries, options, memory, num_bytes, &tables), VARY_SUCCESS);
+    CHECK((const void*)tables == memory);
+    return tables;
+}
+
+static const VaryTables* make_default_tables(const VaryOptions* options) {
+    VaryEntry entries[NUM_ENTRIES];
+    fill_vocabulary(entries);
+    return make_tables(entries, NUM_ENTRIES, options);
+}
+
+static void free_tables(const VaryTables* tables) { free((void*)(uintptr_t)(const void*)tables); }
+
+static uint64_t* make_rows(size_t num_rows, uint32_t max_length) {
+    uint64_t* rows = (uint64_t*)allocate(num_rows * max_length * sizeof(uint64_t));
+    memset(rows, 0x5a, num_rows * max_length * sizeof(uint64_t));
+    return rows;
+}
+
+/* FNV-1a over words, low byte first. */
+static uint64_t hash_words(const uint64_t* words, size_t count) {
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    size_t i;
+    int byte;
+    for (i = 0; i < count; i++) {
+        for (byte = 0; byte < 8; byte++) hash = (hash ^ (words[i] >> 8 * byte & 0xffu)) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
+static int is_valid_row(const uint64_t* row, uint32_t max_length) {
+    uint32_t length = 0, i;
+    while (length < max_length && (row[length] & 0xffffu) != TYPE_RETURN) length++;
+    for (i = 0; i < length; i++) {
+        const int is_f32_constant = (row[i] & 0xffffffffu) == make_word(TYPE_CONSTANT, F32, 0);
+        if (is_f32_constant && (row[i] >> 32 & 0x7f800000u) == 0x7f800000u) return 0;
+    }
+    if (length < max_length && row[length] != TYPE_RETURN) return 0;
+    for (i = length + 1; i < max_length; i++) {
+        if (row[i] != 0) return 0;
+    }
+    return 1;
+}
+
+/* ---- random numbers ---- */
+
+/* The known-answer vectors for philox4x32 with 10 rounds that come with Random123. */
+static void test_philox_gives_the_published_answers(void) {
+    static const uint32_t vectors[3][10] = {
+        {0, 0, 0, 0, 0, 0, 0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u},
+        {0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu, 0x408f276du, 0x41c83b0eu, 0xa20bc7c6u,
+         0x6d5451fdu},
+        {0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u, 0xa4093822u, 0x299f31d0u, 0xd16cfe09u, 0x94fdccebu, 0x5001e420u,
+         0x24126ea1u},
+    };
+    int i, word;
+    for (i = 0; i < 3; i++) {
+        uint32_t block[4];
+        vary_philox(vectors[i] + 4, vectors[i], block);
+        for (word = 0; word < 4; word++) CHECK_UINT(block[word], vectors[i][6 + word]);
+    }
+}
+
+static void test_numbers_of_a_stream_are_blocks_taken_four_at_a_time_and_transposed(void) {
+    const uint64_t seed = UINT64_C(0x0123456789abcdef);
+    const uint32_t key[2] = {0x89abcdefu, 0x01234567u};
+    Vary__Keys keys;
+    Vary__Numbers numbers;
+    uint32_t k;
+    vary__keys_init(&keys, seed);
+    vary__numbers_start(&numbers, &keys, 7, 11, VARY_STREAM_REPLACEMENT);
+    for (k = 0; k < 100; k++) {
+        uint32_t block[4];
+        block[0] = 7;
+        block[1] = 11;
+        block[2] = 4 * (k / 16) + k % 4;
+        block[3] = VARY_STREAM_REPLACEMENT;
+        vary_philox(key, block, block);
+        CHECK_UINT(vary__next(&numbers), block[k / 4 % 4]);
+    }
+}
+
+static void test_two_groups_at_once_are_the_blocks_of_each(void) {
+    const uint64_t seed = UINT64_C(0xfedcba9876543210);
+    const uint32_t key[2] = {0x76543210u, 0xfedcba98u};
+    Vary__Keys keys;
+    int of_slots, has_avx2;
+    vary__keys_init(&keys, seed);
+    for (of_slots = 0; of_slots < 2; of_slots++) {
+        for (has_avx2 = 0; has_avx2 <= vary__has_avx2(); has_avx2++) {
+            uint32_t groups[2][16], stream, b, word;
+            vary__philox_two_groups(has_avx2, &keys, 3, 0xfffffffeu, 5, 8, of_slots, groups[0], groups[1]);
+            for (stream = 0; stream < 2; stream++) {
+                for (b = 0; b < 4; b++) {
+                    uint32_t block[4];
+                    block[0] = 3;
+                    block[1] = of_slots ? 0xfffffffeu + b : 0xfffffffeu;
+                    block[2] = of_slots ? 0 : b;
+                    block[3] = stream ? 8 : 5;
+                    vary_philox(key, block, block);
+                    for (word = 0; word < 4; word++) CHECK_UINT(groups[stream][4 * word + b], block[word]);
+                }
+            }
+        }
+    }
+}
+
+static void test_gaussian_is_odd_decreasing_in_the_tail_probability_and_bounded(void) {
+    uint32_t u;
+    float previous = FLT_MAX;
+    for (u = 0; u < 0x7fff0000u; u += 1 + u / 97) {
+        const float value = vary_gaussian(2 * u + 1);
+        CHECK(value == -vary_gaussian(2 * u));
+        CHECK(value < previous + 1e-6f);
+        previous = value;
+    }
+    CHECK(vary_gaussian(1) > 6.33f && vary_gaussian(1) < 6.34f);
+    CHECK(fabsf(vary_gaussian(0xffffffffu)) < 1e-5f);
+}
+
+static void test_indices_stay_below_their_bound(void) {
+    int64_t indices[500];
+    uint32_t bound;
+    size_t i;
+    for (bound = 1; bound < 20; bound++) {
+        int64_t greatest = 0;
+        CHECK_UINT(vary_draw_indices(1, 2, 0, 3, 500, bound, indices), VARY_SUCCESS);
+        for (i = 0; i < 500; i++) greatest = indices[i] > greatest ? indices[i] : greatest;
+        CHECK_UINT(greatest, bound - 1);
+    }
+}
+
+/* ---- tables ---- */
+
+static void test_alias_table_gives_each_outcome_exactly_its_weight(void) {
+    uint32_t log2_columns, round, i;
+    for (log2_columns = 1; log2_columns <= 10; log2_columns++) {
+        const uint32_t num_columns = 1u << log2_columns;
+        const uint64_t capacity = ((uint64_t)1 << 32) >> log2_columns;
+        uint64_t* weights = (uint64_t*)allocate(num_columns * sizeof *weights);
+        uint64_t* wanted = (uint64_t*)allocate(num_columns * sizeof *wanted);
+        uint64_t* given = (uint64_t*)allocate(num_columns * sizeof *given);
+        Vary__Column* columns = (Vary__Column*)allocate(num_columns * sizeof *columns);
+        for (round = 0; round < 20; round++) {
+            uint64_t left = (uint64_t)1 << 32;
+            for (i = 0; i < num_columns; i++) {
+                /* Round 0: all on the last; round 1: even; then parts of what is left, some of them zero. */
+                const uint64_t part = round == 0 ? 0 : round == 1 ? capacity : (left >> (i * 7 + round) % 11) * ((i + round) % 3 != 0);
+                weights[i] = i + 1 == num_columns ? left : part < left ? part : left;
+                left -= weights[i];
+                wanted[i] = weights[i];
+                given[i] = 0;
+            }
+            vary__alias_build(weights, log2_columns, columns);
+            for (i = 0; i < num_columns; i++) {
+                const uint64_t own = columns[i].threshold >> log2_columns;
+                given[columns[i].outcomes[0]] += own;
+                given[columns[i].outcomes[1]] += capacity - own;
+            }
+            for (i = 0; i < num_columns; i++) CHECK_UINT(given[i], wanted[i]);
+        }
+        free(weights);
+        free(wanted);
+        free(given);
+        free(columns);
+    }
+}
+
+/* P(gap g, kind k) = (1 - p)^g p_k, and P(no hit among the n words that the table reaches) = (1 - p)^n. */
+static void test_events_have_the_geometric_law(void) {
+    static const double rates[] = {1.0, 0.9, 0.5, 0.15, 0.01, 1e-4, 1e-7};
+    static const uint8_t kinds[4] = {VARY__ADD_BEFORE, VARY__ADD_AFTER, VARY__DELETE, VARY__REPLACE};
+    static const double shares[4] = {0.25, 0.25, 0.375, 0.125};
+    Vary__Events* events = (Vary__Events*)allocate(sizeof *events);
+    size_t r;
+    uint32_t num_kinds, k, gap, i;
+    for (r = 0; r < sizeof rates / sizeof *rates; r++) {
+        for (num_kinds = 1; num_kinds <= 4; num_kinds += 3) {
+            const uint32_t num_gaps = 255 / num_kinds;
+            const double hit = (double)vary__rate_q31(rates[r]) / 2147483648.0;
+            uint64_t rates_q31[4], given[256 << VARY__KIND_BITS], total = 0;
+            memset(given, 0, sizeof given);
+            for (k = 0; k < num_kinds; k++) rates_q31[k] = num_kinds == 1 ? vary__rate_q31(rates[r]) : (uint64_t)(hit * shares[k] * 2147483648.0);
+            vary__events_build(rates_q31, kinds, num_kinds, events);
+            for (i = 0; i < 256; i++) {
+                const uint64_t own = events->columns[i].threshold >> 8;
+                given[events->columns[i].outcomes[0]] += own;
+                given[events->columns[i].outcomes[1]] += ((uint64_t)1 << 24) - own;
+            }
+            for (i = 0; i < 256u << VARY__KIND_BITS; i++) total += given[i];
+            CHECK_UINT(total, (uint64_t)1 << 32);
+            for (gap = 0; gap < num_gaps; gap++) {
+                for (k = 0; k < num_kinds; k++) {
+                    const double wanted = pow(1.0 - hit, gap) * hit * (num_kinds == 1 ? 1.0 : shares[k]);
+                    CHECK(fabs((double)given[gap << VARY__KIND_BITS | kinds[k]] / 4294967296.0 - wanted) < 2e-9);
+                }
+            }
+            CHECK(fabs((double)given[(num_gaps - 1) << VARY__KIND_BITS | VARY__NONE] / 4294967296.0 - pow(1.0 - hit, num_gaps)) < 3e-7);
+        }
+    }
+    free(events);
+}
+
+/* ---- rows ---- */
+
+static void test_length_is_the_first_return_or_the_row(void) {
+    uint32_t max_length, place;
+    for (max_length = 1; max_length < 150; max_length += 1 + max_length / 40) {
+        uint64_t* row = make_rows(1, max_length);
+        for (place = 0; place < max_length; place++) row[place] = make_word(TYPE_PTX, TYPE_RETURN, TYPE_RETURN);
+        CHECK_UINT(vary_program_length(row, max_length), max_length);
+        for (place = max_length; place-- > 0;) {
+            row[place] = make_word(TYPE_RETURN, 3, 99);
+            CHECK_UINT(vary_program_length(row, max_length), place);
+            if (vary__has_avx2()) CHECK_UINT(vary__length(1, row, max_length), place);
+        }
+        free(row);
+    }
+}
+
+static void test_matches_are_bits_by_word_in_every_path(void) {
+    uint64_t words[64], pattern;
+    uint32_t count, i;
+    for (pattern = 1; pattern; pattern = pattern * 3 + 7, pattern = pattern % 5 == 4 ? 0 : pattern) {
+        const uint64_t constant = make_word(TYPE_CONSTANT, 5, 0);
+        for (i = 0; i < 64; i++) words[i] = pattern >> i & 1u ? constant | (uint64_t)i << 32 : make_word(TYPE_CONSTANT, 4, i);
+        for (count = 0; count <= 64; count++) {
+            const uint64_t wanted = count == 64 ? pattern : pattern & (((uint64_t)1 << count) - 1);
+            CHECK_UINT(vary__match(0, words, count, 0xffffffffu, (uint32_t)constant), wanted);
+            if (vary__has_avx2()) CHECK_UINT(vary__match(1, words, count, 0xffffffffu, (uint32_t)constant), wanted);
+        }
+    }
+}
+
+static void test_every_row_made_is_valid_for_every_length_of_row(void) {
+    const VaryOptions defaults = make_options();
+    uint32_t max_length;
+    int only;
+    for (max_length = 1; max_length <= 140; max_length += 1 + max_length / 8) {
+        for (only = -1; only < VARY_NUM_OPERATORS; only++) {
+            enum { NUM_PROGRAMS = 37, NUM_OFFSPRING = 83 };
+            VaryOptions options = defaults;
+            uint64_t *pool = make_rows(NUM_PROGRAMS, max_length), *words = make_rows(NUM_OFFSPRING, max_length);
+            int64_t parents[2 * NUM_OFFSPRING];
+            uint8_t operators[NUM_OFFSPRING];
+            const VaryTables* tables;
+            int i;
+            if (only >= 0) {
+                for (i = 0; i < VARY_NUM_OPERATORS; i++) options.operator_weights[i] = i == only;
+            }
+            options.initial_max_length = max_length;
+            tables = make_default_tables(&options);
+            CHECK_UINT(vary_random_programs(tables, 5, 0, 0, NUM_PROGRAMS, max_length, pool), VARY_SUCCESS);
+            for (i = 0; i < NUM_PROGRAMS; i++) CHECK(is_valid_row(pool + (size_t)i * max_length, max_length));
+            CHECK_UINT(vary_offspring(tables, 5, 1, 0, NUM_OFFSPRING, pool, NUM_PROGRAMS, max_length, words, parents, operators), VARY_SUCCESS);
+            for (i = 0; i < NUM_OFFSPRING; i++) {
+                CHECK(is_valid_row(words + (size_t)i * max_length, max_length));
+                CHECK(parents[2 * i] >= 0 && parents[2 * i] < NUM_PROGRAMS);
+                CHECK(parents[2 * i + 1] >= -1 && parents[2 * i + 1] < NUM_PROGRAMS && parents[2 * i + 1] != parents[2 * i]);
+                CHECK((parents[2 * i + 1] == -1) != (operators[i] == VARY_OPERATOR_ALTERNATION || operators[i] == VARY_OPERATOR_CROSSOVER));
+                CHECK(only < 0 || operators[i] == only || operators[i] == VARY_OPERATOR_UMAD);
+            }
+            free_tables(tables);
+            free(pool);
+            free(words);
+        }
+    }
+}
+
+/* A batch of one takes the paths that check every write, a large one the unchecked ones; without AVX2 there is another set. */
+static void test_offspring_do_not_depend_on_batches_or_instruction_sets(void) {
+    enum { NUM_PROGRAMS = 29, NUM_OFFSPRING = 150 };
+    static const uint32_t lengths[] = {1, 2, 7, 33, 64, 65, 128, 200};
+    static const double addition_rates[] = {0.09, 0.9};
+    size_t l, r;
+    for (l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+        for (r = 0; r < 2; r++) {
+            const uint32_t max_length = lengths[l];
+            VaryOptions options = make_options();
+            uint64_t *pool = make_rows(NUM_PROGRAMS, max_length), *words = make_rows(NUM_OFFSPRING, max_length), *row = make_rows(1, max_length);
+            int64_t parents[2 * NUM_OFFSPRING], row_parents[2];
+            uint8_t operators[NUM_OFFSPRING], row_operator;
+            VaryTables* tables;
+            int i, pass;
+            options.umad_addition_rate = addition_rates[r];
+            options.initial_min_length = max_length / 2;
+            options.initial_max_length = max_length;
+            tables = (VaryTables*)(uintptr_t)(const void*)make_default_tables(&options);
+            CHECK_UINT(vary_random_programs(tables, 6, 0, 0, NUM_PROGRAMS, max_length, pool), VARY_SUCCESS);
+            CHECK_UINT(vary_offspring(tables, 6, 1, 1000, NUM_OFFSPRING, pool, NUM_PROGRAMS, max_length, words, parents, operators), VARY_SUCCESS);
+            for (pass = 0; pass < 2; pass++) {
+                for (i = 0; i < NUM_OFFSPRING; i++) {
+                    CHECK_UINT(vary_offspring(tables, 6, 1, 1000 + (uint32_t)i, 1, pool, NUM_PROGRAMS, max_length, row, row_parents, &row_operator),
+                               VARY_SUCCESS);
+                    CHECK(memcmp(row, words + (size_t)i * max_length, max_length * sizeof *row) == 0);
+                    CHECK(memcmp(row_parents, parents + 2 * i, sizeof row_parents) == 0);
+                    CHECK_UINT(row_operator, operators[i]);
+                }
+                tables->has_avx2 = 0;
+                memset(words, 0, NUM_OFFSPRING * max_length * sizeof *words);
+                CHECK_UINT(vary_offspring(tables, 6, 1, 1000, NUM_OFFSPRING, pool, NUM_PROGRAMS, max_length, words, parents, operators), VARY_SUCCESS);
+            }
+            free_tables(tables);
+            free(pool);
+            free(words);
+            free(row);
+        }
+    }
+}
+
+static void test_first_parents_are_the_drawn_indices(void) {
+    enum { NUM_PROGRAMS = 23, NUM_OFFSPRING = 100 };
+    const VaryOptions options = make_options();
+    const VaryTables* tables = make_default_tables(&options);
+    uint64_t *pool = make_rows(NUM_PROGRAMS, 40), *words = make_rows(NUM_OFFSPRING, 40);
+    int64_t parents[2 * NUM_OFFSPRING], indices[NUM_OFFSPRING];
+    int i;
+    CHECK_UINT(vary_random_programs(tables, 1, 0, 0, NUM_PROGRAMS, 40, pool), VARY_SUCCESS);
+    CHECK_UINT(vary_offspring(tables, 1, 9, 50, NUM_OFFSPRING, pool, NUM_PROGRAMS, 40, words, parents, NULL), VARY_SUCCESS);
+    CHECK_UINT(vary_draw_indices(1, 9, VARY_STREAM_PARENTS, 50, NUM_OFFSPRING, NUM_PROGRAMS, indices), VARY_SUCCESS);
+    for (i = 0; i < NUM_OFFSPRING; i++) CHECK_UINT(parents[2 * i], indices[i]);
+    free_tables(tables);
+    free(pool);
+    free(words);
+}
+
+static void test_parents_and_operators_need_not_be_asked_for(void) {
+    const VaryOptions options = make_options();
+    const VaryTables* tables = make_default_tables(&options);
+    uint64_t *pool = make_rows(5, 40), *words = make_rows(9, 40), *again = make_rows(9, 40);
+    int64_t parents[18];
+    uint8_t operators[9];
+    CHECK_UINT(vary_random_programs(tables, 1, 0, 0, 5, 40, pool), VARY_SUCCESS);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 9, pool, 5, 40, words, parents, operators), VARY_SUCCESS);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 9, pool, 5, 40, again, NULL, NULL), VARY_SUCCESS);
+    CHECK(memcmp(words, again, 9 * 40 * sizeof *words) == 0);
+    free_tables(tables);
+    free(pool);
+    free(words);
+    free(again);
+}
+
+/* ---- operators at the ends of their ranges ---- */
+
+/* Offspring of one program by one operator. */
+static void breed(const VaryOptions* options, int operator_code, const uint64_t* program, uint32_t max_length, size_t num_offspring,
+                  uint64_t* words, uint8_t* operators) {
+    VaryOptions only = *options;
+    const VaryTables* tables;
+    int i;
+    for (i = 0; i < VARY_NUM_OPERATORS; i++) only.operator_weights[i] = i == operator_code;
+    tables = make_default_tables(&only);
+    CHECK_UINT(vary_offspring(tables, 3, 1, 0, num_offspring, program, 1, max_length, words, NULL, operators), VARY_SUCCESS);
+    free_tables(tables);
+}
+
+static void test_umad_at_rate_one_adds_to_or_deletes_every_word(void) {
+    enum { LENGTH = 10, ROW = 24, NUM_OFFSPRING = 20 };
+    VaryOptions options = make_options();
+    uint64_t *program = make_rows(1, ROW), *words = make_rows(NUM_OFFSPRING, ROW);
+    int i;
+    for (i = 0; i < LENGTH; i++) program[i] = make_word(TYPE_PTX, 0, 1000u + (unsigned)i);
+    program[LENGTH] = TYPE_RETURN;
+    options.umad_addition_rate = 1.0;
+    options.umad_deletion_rate = 0.0;
+    breed(&options, VARY_OPERATOR_UMAD, program, ROW, NUM_OFFSPRING, words, NULL);
+    for (i = 0; i < NUM_OFFSPRING; i++) {
+        const uint64_t* row = words + (size_t)i * ROW;
+        int j;
+        CHECK_UINT(vary_program_length(row, ROW), 2 * LENGTH);
+        /* Each old word keeps its place in its pair. */
+        for (j = 0; j < LENGTH; j++) CHECK((row[2 * j] == program[j]) != (row[2 * j + 1] == program[j]));
+    }
+    options.umad_deletion_rate = 1.0;
+    breed(&options, VARY_OPERATOR_UMAD, program, ROW, NUM_OFFSPRING, words, NULL);
+    for (i = 0; i < NUM_OFFSPRING; i++) CHECK_UINT(vary_program_length(words + (size_t)i * ROW, ROW), 0);
+    free(program);
+    free(words);
+}
+
+static void test_offspring_are_cut_at_the_end_of_the_row(void) {
+    enum { ROW = 10, NUM_OFFSPRING = 20 };
+    VaryOptions options = make_options();
+    uint64_t *program = make_rows(1, ROW), *words = make_rows(NUM_OFFSPRING, ROW);
+    int i;
+    for (i = 0; i < ROW; i++) program[i] = make_word(TYPE_PTX, 0, 1000u + (unsigned)i);
+    options.umad_addition_rate = 1.0;
+    options.umad_deletion_rate = 0.0;
+    breed(&options, VARY_OPERATOR_UMAD, program, ROW, NUM_OFFSPRING, words, NULL);
+    for (i = 0; i < NUM_OFFSPRING; i++) {
+        int j;
+        CHECK_UINT(vary_program_length(words + (size_t)i * ROW, ROW), ROW);
+        for (j = 0; j < ROW / 2; j++) CHECK((words[i * ROW + 2 * j] == program[j]) != (words[i * ROW + 2 * j + 1] == program[j]));
+    }
+    free(program);
+    free(words);
+}
+
+static void test_an_operator_with_nothing_to_act_on_gives_way_to_umad(void) {
+    enum { ROW = 8, NUM_OFFSPRING = 10 };
+    const VaryOptions options = make_options();
+    uint64_t *program = make_rows(1, ROW), *words = make_rows(NUM_OFFSPRING, ROW);
+    uint8_t operators[NUM_OFFSPRING];
+    int operator_code, i;
+    /* No program at all: one word. */
+    program[0] = TYPE_RETURN;
+    for (operator_code = 0; operator_code < VARY_NUM_OPERATORS; operator_code++) {
+        breed(&options, operator_code, program, ROW, NUM_OFFSPRING, words, operators);
+        for (i = 0; i < NUM_OFFSPRING; i++) {
+            CHECK_UINT(operators[i], VARY_OPERATOR_UMAD);
+            CHECK_UINT(vary_program_length(words + (size_t)i * ROW, ROW), 1);
+        }
+    }
+    /* Neither a constant nor a second parent. */
+    program[0] = make_word(TYPE_PTX, 0, 1);
+    program[1] = make_word(TYPE_CONSTANT, 60, 1);
+    program[2] = TYPE_RETURN;
+    for (operator_code = 0; operator_code < VARY_NUM_OPERATORS; operator_code++) {
+        breed(&options, operator_code, program, ROW, NUM_OFFSPRING, words, operators);
+        for (i = 0; i < NUM_OFFSPRING; i++) {
+            CHECK_UINT(operators[i], operator_code == VARY_OPERATOR_REPLACEMENT ? VARY_OPERATOR_REPLACEMENT : VARY_OPERATOR_UMAD);
+        }
+    }
+    free(program);
+    free(words);
+}
+
+static void test_alternation_at_rate_one_ends(void) {
+    enum { ROW = 30, NUM_OFFSPRING = 50 };
+    VaryOptions options = make_options();
+    const VaryTables* tables;
+    uint64_t *pool = make_rows(3, ROW), *words = make_rows(NUM_OFFSPRING, ROW);
+    int i;
+    for (i = 0; i < VARY_NUM_OPERATORS; i++) options.operator_weights[i] = i == VARY_OPERATOR_ALTERNATION;
+    options.alternation_rate = 1.0;
+    options.alignment_deviation = 0.0;
+    options.initial_max_length = ROW;
+    tables = make_default_tables(&options);
+    CHECK_UINT(vary_random_programs(tables, 1, 0, 0, 3, ROW, pool), VARY_SUCCESS);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, NUM_OFFSPRING, pool, 3, ROW, words, NULL, NULL), VARY_SUCCESS);
+    for (i = 0; i < NUM_OFFSPRING; i++) CHECK(is_valid_row(words + (size_t)i * ROW, ROW));
+    free_tables(tables);
+    free(pool);
+    free(words);
+}
+
+static float payload_f32(uint64_t word) {
+    const uint32_t bits = (uint32_t)(word >> 32);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static void test_perturbed_constants_stay_in_range_and_change(void) {
+    enum { ROW = 8, NUM_OFFSPRING = 200 };
+    /* Greatest f32, its negative, subnormal, infinity and NaN (as no operator makes them), u32 and s32 at their ends. */
+    static const uint64_t payloads[ROW] = {0x7f7fffffu, 0xff7fffffu, 0x00000001u, 0x7f800000u, 0x7fc00000u, 0xffffffffu, 0x00000000u, 0x80000000u};
+    static const uint64_t stacks[ROW] = {F32, F32, F32, F32, F32, U32, U32, S32};
+    VaryOptions options = make_options();
+    uint64_t *program = make_rows(1, ROW), *words = make_rows(NUM_OFFSPRING, ROW);
+    int i, j;
+    for (j = 0; j < ROW; j++) program[j] = make_word(TYPE_CONSTANT, stacks[j], payloads[j]);
+    options.perturbation_rate = 1.0;
+    options.perturbation_relative = 0.5;
+    options.perturbation_absolute = 0.25;
+    breed(&options, VARY_OPERATOR_PERTURBATION, program, ROW, NUM_OFFSPRING, words, NULL);
+    for (i = 0; i < NUM_OFFSPRING; i++) {
+        const uint64_t* row = words + (size_t)i * ROW;
+        CHECK(is_valid_row(row, ROW));
+        for (j = 0; j < ROW; j++) {
+            CHECK_UINT(row[j] & 0xffffffffu, program[j] & 0xffffffffu);
+            if (j < 5) CHECK(isfinite(payload_f32(row[j])));
+            if (j >= 2) CHECK(row[j] != program[j]);
+        }
+        for (j = 2; j < 5; j++) CHECK(fabsf(payload_f32(row[j])) <= 0.25f * 6.34f);
+        CHECK(payload_f32(row[0]) > 0.0f || payload_f32(row[0]) < FLT_MAX * 6.0f);
+    }
+    /* A step so large that it leaves the range ends at its edge. */
+    options.perturbation_relative = 0.0;
+    options.perturbation_absolute = 3e38;
+    breed(&options, VARY_OPERATOR_PERTURBATION, program, ROW, NUM_OFFSPRING, words, NULL);
+    for (i = 0; i < NUM_OFFSPRING; i++) {
+        CHECK(is_valid_row(words + (size_t)i * ROW, ROW));
+        CHECK(words[i * ROW + 7] >> 32 == 0x7fffffffu || words[i * ROW + 7] >> 32 == 0x80000001u);
+    }
+    free(program);
+    free(words);
+}
+
+static void test_a_single_constant_is_always_perturbed_and_nothing_else(void) {
+    enum { ROW = 70, NUM_OFFSPRING = 100 };
+    VaryOptions options = make_options();
+    uint64_t *program = make_rows(1, ROW), *words = make_rows(NUM_OFFSPRING, ROW);
+    int place, i, j;
+    options.perturbation_rate = 1e-6;
+    for (place = 0; place < ROW; place += 23) {
+        for (j = 0; j < ROW; j++) program[j] = make_word(TYPE_PTX, 0, 1000u + (unsigned)j);
+        program[place] = make_word(TYPE_CONSTANT, F32, 0x3f800000u);
+        breed(&options, VARY_OPERATOR_PERTURBATION, program, ROW, NUM_OFFSPRING, words, NULL);
+        for (i = 0; i < NUM_OFFSPRING; i++) {
+            for (j = 0; j < ROW; j++) CHECK((words[i * ROW + j] == program[j]) == (j != place));
+        }
+    }
+    free(program);
+    free(words);
+}
+
+/* ---- errors ---- */
+
+static VaryResult init_result(const VaryEntry* entries, size_t num_entries, const VaryOptions* options) {
+    const VaryTables* tables = NULL;
+    size_t num_bytes = 0;
+    VaryResult result = vary_tables_size(num_entries, &num_bytes);
+    void* memory;
+    if (result != VARY_SUCCESS) return result;
+    memory = allocate(num_bytes);
+    result = vary_init(entries, num_entries, options, memory, num_bytes, &tables);
+    CHECK((tables != NULL) == (result == VARY_SUCCESS));
+    free(memory);
+    return result;
+}
+
+static void test_wrong_entries_are_refused_by_their_code(void) {
+    static const struct {
+        uint64_t word;
+        double weight;
+        uint32_t draw;
+        double first, second;
+        VaryResult result;
+    } cases[] = {
+        {TYPE_RETURN, 1.0, VARY_DRAW_LITERAL, 0, 0, VARY_ERROR_INVALID_ENTRY},
+        {TYPE_RETURN, 1.0, VARY_DRAW_INTEGER, 0, 4, VARY_ERROR_INVALID_ENTRY},
+        {TYPE_PTX, -1.0, VARY_DRAW_LITERAL, 0, 0, VARY_ERROR_INVALID_WEIGHT},
+        {TYPE_PTX, HUGE_VAL, VARY_DRAW_LITERAL, 0, 0, VARY_ERROR_INVALID_WEIGHT},
+        {TYPE_PTX, 0.0, VARY_DRAW_LITERAL, 0, 0, VARY_ERROR_EMPTY_VOCABULARY},
+        {TYPE_PTX, 1.0, VARY_NUM_DRAWS, 0, 0, VARY_ERROR_INVALID_ENTRY},
+        {TYPE_PTX, 1.0, VARY_DRAW_GAUSSIAN, 0, 1, VARY_ERROR_INVALID_ENTRY},
+        {TYPE_CONSTANT | U32 << 16, 1.0, VARY_DRAW_GAUSSIAN, 0, 1, VARY_ERROR_INVALID_ENTRY},
+        {TYPE_CONSTANT | 70 << 16, 1.0, VARY_DRAW_GAUSSIAN, 0, 1, VARY_ERROR_INVALID_ENTRY},
+        {TYPE_CONSTANT, 1.0, VARY_DRAW_GAUSSIAN, 0, -1, VARY_ERROR_INVALID_ENTRY},
+        {TYPE_CONSTANT, 1.0, VARY_DRAW_GAUSSIAN, HUGE_VAL, 1, VARY_ERROR_INVALID_ENTRY},
+        {TYPE_CONSTANT, 1.0, VARY_DRAW_UNIFORM, 1, 0, VARY_ERROR_INVALID_ENTRY},
+        {TYPE_CONSTANT, 1.0, VARY_DRAW_UNIFORM, -3e38, 3e38, VARY_ERROR_INVALID_ENTRY},
+        {TYPE_CONSTANT, 1.0, VARY_DRAW_INTEGER, 0, 4, VARY_ERROR_INVALID_ENTRY},
+        {TYPE_META_CONSTANT, 1.0, VARY_DRAW_INTEGER, 0, 0, VARY_ERROR_INVALID_ENTRY},
+        {TYPE_META_CONSTANT, 1.0, VARY_DRAW_INTEGER, 0.5, 4, VARY_ERROR_INVALID_ENTRY},
+        {TYPE_META_CONSTANT, 1.0, VARY_DRAW_INTEGER, -0.5, 4, VARY_ERROR_INVALID_ENTRY},
+        {TYPE_META_CONSTANT, 1.0, VARY_DRAW_INTEGER, 0, 4294967297.0, VARY_ERROR_INVALID_ENTRY},
+        {TYPE_META_CONSTANT, 1.0, VARY_DRAW_INTEGER, -2147483648.0, 2147483649.0, VARY_ERROR_INVALID_ENTRY},
+        {TYPE_META_CONSTANT, 1.0, VARY_DRAW_INTEGER, 0, 4294967296.0, VARY_SUCCESS},
+        {TYPE_CONSTANT | S32 << 16, 1.0, VARY_DRAW_INTEGER, -2147483648.0, 2147483648.0, VARY_SUCCESS},
+        {TYPE_CONSTANT | (uint64_t)0x7f800000u << 32, 1.0, VARY_DRAW_LITERAL, 0, 0, VARY_ERROR_INVALID_ENTRY},
+        {TYPE_CONSTANT | U32 << 16 | (uint64_t)0x7f800000u << 32, 1.0, VARY_DRAW_LITERAL, 0, 0, VARY_SUCCESS},
+    };
+    const VaryOptions options = make_options();
+    size_t i;
+    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+        VaryEntry entry = make_entry(cases[i].word, cases[i].weight, cases[i].draw, cases[i].first, cases[i].second);
+        const VaryResult result = init_result(&entry, 1, &options);
+        if (result != cases[i].result) (void)fprintf(stderr, "case %u: ", (unsigned)i);
+        CHECK_UINT(result, cases[i].result);
+    }
+    CHECK_UINT(init_result(NULL, 0, &options), VARY_ERROR_EMPTY_VOCABULARY);
+    CHECK_UINT(init_result(NULL, VARY_MAX_ENTRIES + 1u, &options), VARY_ERROR_TOO_MANY_ENTRIES);
+}
+
+static void test_wrong_options_are_refused_by_their_code(void) {
+    const VaryOptions good = make_options();
+    VaryEntry entries[NUM_ENTRIES];
+    VaryOptions bad;
+    int i;
+    fill_vocabulary(entries);
+    CHECK_UINT(init_result(entries, NUM_ENTRIES, &good), VARY_SUCCESS);
+#define CHECK_BAD(field, value, code)                                        \
+    do {                                                                     \
+        bad = good;                                                          \
+        bad.field = (value);                                                 \
+        CHECK_UINT(init_result(entries, NUM_ENTRIES, &bad), code);           \
+    } while (0)
+    CHECK_BAD(operator_weights[2], -1.0, VARY_ERROR_INVALID_WEIGHT);
+    CHECK_BAD(operator_weights[2], HUGE_VAL - HUGE_VAL, VARY_ERROR_INVALID_WEIGHT);
+    bad = good;
+    for (i = 0; i < VARY_NUM_OPERATORS; i++) bad.operator_weights[i] = 0.0;
+    CHECK_UINT(init_result(entries, NUM_ENTRIES, &bad), VARY_ERROR_INVALID_WEIGHT);
+    CHECK_BAD(umad_addition_rate, 0.0, VARY_ERROR_INVALID_RATE);
+    CHECK_BAD(umad_addition_rate, 1.5, VARY_ERROR_INVALID_RATE);
+    CHECK_BAD(umad_deletion_rate, -0.1, VARY_ERROR_INVALID_RATE);
+    CHECK_BAD(umad_deletion_rate, 0.0, VARY_SUCCESS);
+    CHECK_BAD(alternation_rate, 0.0, VARY_ERROR_INVALID_RATE);
+    CHECK_BAD(perturbation_rate, 0.0, VARY_ERROR_INVALID_RATE);
+    CHECK_BAD(replacement_rate, HUGE_VAL - HUGE_VAL, VARY_ERROR_INVALID_RATE);
+    CHECK_BAD(replacement_rate, 1e-300, VARY_SUCCESS);
+    CHECK_BAD(alignment_deviation, -1.0, VARY_ERROR_INVALID_SCALE);
+    CHECK_BAD(alignment_deviation, HUGE_VAL, VARY_ERROR_INVALID_SCALE);
+    CHECK_BAD(alignment_deviation, 0.0, VARY_SUCCESS);
+    CHECK_BAD(perturbation_relative, -1.0, VARY_ERROR_INVALID_SCALE);
+    CHECK_BAD(perturbation_absolute, HUGE_VAL, VARY_ERROR_INVALID_SCALE);
+    bad = good;
+    bad.perturbation_relative = bad.perturbation_absolute = 0.0;
+    CHECK_UINT(init_result(entries, NUM_ENTRIES, &bad), VARY_ERROR_INVALID_SCALE);
+    CHECK_BAD(unsigned_stacks, 3u, VARY_ERROR_INVALID_STACKS);
+    CHECK_BAD(signed_stacks, 3u << 1, VARY_ERROR_INVALID_STACKS);
+    CHECK_BAD(initial_min_length, 41, VARY_ERROR_INVALID_LENGTH);
+    CHECK_BAD(initial_max_length, VARY_MAX_LENGTH + 1u, VARY_ERROR_INVALID_LENGTH);
+#undef CHECK_BAD
+}
+
+static void test_wrong_calls_are_refused_by_their_code_and_write_nothing(void) {
+    const VaryOptions options = make_options();
+    const VaryTables *tables = make_default_tables(&options), *unset = NULL;
+    VaryEntry entries[NUM_ENTRIES];
+    uint64_t *pool = make_rows(2, 40), *words = make_rows(2, 40);
+    int64_t index;
+    size_t num_bytes = 0;
+    char* memory;
+    fill_vocabulary(entries);
+    CHECK_UINT(vary_tables_size(NUM_ENTRIES, &num_bytes), VARY_SUCCESS);
+    memory = (char*)allocate(num_bytes + 8);
+    CHECK_UINT(vary_init(entries, NUM_ENTRIES, &options, memory, num_bytes - 1, &unset), VARY_ERROR_INSUFFICIENT_MEMORY);
+    CHECK_UINT(vary_init(entries, NUM_ENTRIES, &options, memory + 4, num_bytes, &unset), VARY_ERROR_INSUFFICIENT_MEMORY);
+    CHECK(unset == NULL);
+    free(memory);
+
+    CHECK_UINT(vary_random_programs(tables, 1, 0, 0, 2, 39, words), VARY_ERROR_INVALID_LENGTH);
+    CHECK_UINT(vary_random_programs(tables, 1, 0, 0, 2, VARY_MAX_LENGTH + 1u, words), VARY_ERROR_INVALID_LENGTH);
+    CHECK_UINT(vary_random_programs(tables, 1, 0, 0xffffffffu, 2, 40, words), VARY_ERROR_INVALID_RANGE);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 2, pool, 0, 40, words, NULL, NULL), VARY_ERROR_EMPTY_POOL);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 2, pool, 2, 0, words, NULL, NULL), VARY_ERROR_INVALID_LENGTH);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0xffffffffu, 2, pool, 2, 40, words, NULL, NULL), VARY_ERROR_INVALID_RANGE);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 2, pool, (size_t)VARY_MAX_ROWS + 1, 40, words, NULL, NULL), VARY_ERROR_INVALID_RANGE);
+    CHECK_UINT(vary_draw_indices(1, 1, 0, 0, 1, 0, &index), VARY_ERROR_INVALID_RANGE);
+    CHECK_UINT(vary_draw_indices(1, 1, 0, 0, 1, VARY_MAX_ROWS + 1u, &index), VARY_ERROR_INVALID_RANGE);
+    CHECK_UINT(words[0], UINT64_C(0x5a5a5a5a5a5a5a5a));
+
+    CHECK_UINT(vary_random_programs(tables, 1, 0, 0xfffffffeu, 2, 40, words), VARY_SUCCESS);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 0, words, 2, 40, pool, NULL, NULL), VARY_SUCCESS);
+    CHECK_UINT(pool[0], UINT64_C(0x5a5a5a5a5a5a5a5a));
+    free_tables(tables);
+    free(pool);
+    free(words);
+}
+
+static void test_results_and_operators_have_names(void) {
+    int result, other;
+    CHECK_TEXT(vary_result_to_string(VARY_SUCCESS), "VARY_SUCCESS");
+    for (result = 0; result <= VARY_RESULT_NUM_ENUMS; result++) {
+        for (other = 0; other < result; other++) {
+            CHECK(strcmp(vary_result_to_string((VaryResult)result), vary_result_to_string((VaryResult)other)) != 0);
+        }
+    }
+    CHECK_TEXT(vary_operator_to_string(VARY_OPERATOR_UMAD), "umad");
+    CHECK_TEXT(vary_operator_to_string(VARY_OPERATOR_REPLACEMENT), "replacement");
+    CHECK(vary_operator_to_string(VARY_NUM_OPERATORS) == NULL);
+}
+
+/* ---- for ever ---- */
+
+/* What version 1 made when it was written; every compiler, flag and platform makes the same. */
+static void test_offspring_are_those_of_version_1(void) {
+    static const uint64_t wanted[1 + VARY_NUM_OPERATORS] = {
+        UINT64_C(0x60621346c0c9d036), /* random programs */
+        UINT64_C(0xde17e3d9052f43c8), /* umad */
+        UINT64_C(0xa068fcc8fb3b3513), /* alternation */
+        UINT64_C(0x48649cd90ca05997), /* crossover */
+        UINT64_C(0xea3d069a0c54ef4a), /* perturbation */
+        UINT64_C(0x4a4d8a8f0b741823), /* replacement */
+    };
+    enum { NUM_PROGRAMS = 50, NUM_OFFSPRING = 200, ROW = 48 };
+    uint64_t *pool = make_rows(NUM_PROGRAMS, ROW), *words = make_rows(NUM_OFFSPRING, ROW);
+    int only, i;
+    for (only = 0; only < VARY_NUM_OPERATORS; only++) {
+        VaryOptions options = make_options();
+        const VaryTables* tables;
+        for (i = 0; i < VARY_NUM_OPERATORS; i++) options.operator_weights[i] = i == only;
+        tables = make_default_tables(&options);
+        CHECK_UINT(vary_random_programs(tables, UINT64_C(0x1234567890abcdef), 0, 0, NUM_PROGRAMS, ROW, pool), VARY_SUCCESS);
+        CHECK_UINT(hash_words(pool, NUM_PROGRAMS * ROW), wanted[0]);
+        CHECK_UINT(vary_offspring(tables, UINT64_C(0x1234567890abcdef), 1, 0, NUM_OFFSPRING, pool, NUM_PROGRAMS, ROW, words, NULL, NULL), VARY_SUCCESS);
+        CHECK_UINT(hash_words(words, NUM_OFFSPRING * ROW), wanted[1 + only]);
+        free_tables(tables);
+    }
+    free(pool);
+    free(words);
+}
+
+int main(void) {
+    test_philox_gives_the_published_answers();
+    test_numbers_of_a_stream_are_blocks_taken_four_at_a_time_and_transposed();
+    test_two_groups_at_once_are_the_blocks_of_each();
+    test_gaussian_is_odd_decreasing_in_the_tail_probability_and_bounded();
+    test_indices_stay_below_their_bound();
+    test_alias_table_gives_each_outcome_exactly_its_weight();
+    test_events_have_the_geometric_law();
+    test_length_is_the_first_return_or_the_row();
+    test_matches_are_bits_by_word_in_every_path();
+    test_every_row_made_is_valid_for_every_length_of_row();
+    test_offspring_do_not_depend_on_batches_or_instruction_sets();
+    test_first_parents_are_the_drawn_indices();
+    test_parents_and_operators_need_not_be_asked_for();
+    test_umad_at_rate_one_adds_to_or_deletes_every_word();
+    test_offspring_are_cut_at_the_end_of_the_row();
+    test_an_operator_with_nothing_to_act_on_gives_way_to_umad();
+    test_alternation_at_rate_one_ends();
+    test_perturbed_constants_stay_in_range_and_change();
+    test_a_single_constant_is_always_perturbed_and_nothing_else();
+    test_wrong_entries_are_refused_by_their_code();
+    test_wrong_options_are_refused_by_their_code();
+    test_wrong_calls_are_refused_by_their_code_and_write_nothing();
+    test_results_and_operators_have_names();
+    test_offspring_are_those_of_version_1();
+    return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
