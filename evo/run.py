@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from ribs.archives import ArchiveBase
 
 from evo.config import RunConfig, dump_config, first_difference, load_config
 from evo.errors import UserError
@@ -101,16 +102,7 @@ class Run:
         self.run_dir: RunDir | None = None
         self.counters = Counters()
         self.elapsed_s = 0.0
-        options = config.search.archive.model_dump(exclude={"type"}, exclude_none=True)
-        if centroids is not None:
-            options["centroids"] = centroids
-        self.archive = make_archive(
-            config.search.archive.type,
-            config.program.max_length,
-            list(problem.task.measures.values()),
-            options,
-            config.seed,
-        )
+        self.archive = _make_archive(problem, centroids)
         self.memory = ResultMemory(config.search.memory_size, len(problem.task.measures))
         self.emitter = ProgramEmitter(
             self.archive,
@@ -249,6 +241,24 @@ class Run:
         if stop.objective is not None and best_objective >= stop.objective:
             return f"stop.objective: {stop.objective}"
         return None
+
+
+def _make_archive(problem: Problem, centroids: np.ndarray | None) -> ArchiveBase:
+    config, measures = problem.config, problem.task.measures
+    dims = config.search.archive.dims
+    if dims is not None and len(dims) != len(measures):
+        raise UserError(
+            f"search.archive.dims: {dims} has {len(dims)} numbers, but the task has {len(measures)} measures: {', '.join(measures)}"
+        )
+    options = config.search.archive.model_dump(exclude={"type"}, exclude_none=True)
+    if centroids is not None:
+        options["centroids"] = centroids
+    try:
+        return make_archive(
+            config.search.archive.type, config.program.max_length, list(measures.values()), options, config.seed
+        )
+    except (TypeError, ValueError, MemoryError) as error:
+        raise UserError(f"search.archive: {type(error).__name__}: {error}") from error
 
 
 def _elite_arrays(elites: Elites) -> dict[str, np.ndarray]:

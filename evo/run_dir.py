@@ -111,6 +111,8 @@ class RunDir:
         for path in reversed(self._checkpoints()):
             try:
                 return *decode_checkpoint(path.read_bytes()), damaged
+            except FileNotFoundError:
+                return self.load_checkpoint()  # a run in progress has just replaced it
             except (CheckpointError, OSError) as error:
                 damaged.append(f"{path}: {error}")
         if damaged:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 import hypothesis
@@ -115,5 +116,43 @@ def run_evo(evo_command, tmp_path):
             text=True,
             timeout=timeout_s,
         )
+
+    return run
+
+
+@pytest.fixture
+def fork_evo(tmp_path):
+    """As `run_evo`, but in a fork of this process, which has imported everything: a hundredth of the time, else the same."""
+
+    def run(*args, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+        import evo.cli
+        import evo.plot
+        import evo.run
+        import evo.show  # noqa: F401 - imported here once, for all children
+
+        command = ["evo", *map(str, args)]
+        outputs = [tmp_path.parent / f"{tmp_path.name}.{name}" for name in ("stdout", "stderr")]
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                for number, output in enumerate(outputs, start=1):
+                    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+                    os.dup2(descriptor, number)
+                sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))
+                os.chdir(tmp_path)
+                os.environ.update(env or {})
+                sys.argv = command
+                evo.cli.main()
+            except SystemExit as end:
+                code = end.code if isinstance(end.code, int) else int(end.code is not None)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        return subprocess.CompletedProcess(command, code, *(output.read_text() for output in outputs))
 
     return run

@@ -1,0 +1,136 @@
+"""What the end-to-end tests share: finished runs to look at, and all of a run's state that must not depend on time."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from evo.checkpoint import decode_checkpoint
+
+WAIT_S = 120.0  # far beyond what any of these waits takes; it only ends a test that hangs
+
+
+def run_folders(runs: Path) -> list[Path]:
+    """All run folders under `runs`, oldest first."""
+    return sorted(runs.glob("*/*"), key=lambda path: path.stat().st_ctime_ns)
+
+
+@dataclass
+class State:
+    """What a run has computed, without times."""
+
+    archive: dict[str, np.ndarray]
+    checkpoint: dict[str, np.ndarray]
+    counters: dict[str, int]
+    metrics: list[dict]
+
+
+def state_of(run: Path) -> State:
+    """The archive, the newest checkpoint and the metrics of a run folder."""
+    with np.load(run / "archive.npz", allow_pickle=False) as file:
+        archive = {name: file[name] for name in file.files}
+    meta, arrays = decode_checkpoint(max((run / "checkpoints").glob("*.ckpt")).read_bytes())
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    metrics = [{k: v for k, v in row.items() if k not in ("elapsed_s", "times_s")} for row in rows]
+    return State(archive, arrays, meta["counters"], metrics)
+
+
+def assert_same_state(one: State, two: State) -> None:
+    """Array for array and bit for bit."""
+    assert one.counters == two.counters
+    assert one.metrics == two.metrics
+    for first, second in ((one.archive, two.archive), (one.checkpoint, two.checkpoint)):
+        assert list(first) == list(second)
+        for name in first:
+            assert first[name].dtype == second[name].dtype, name
+            assert first[name].shape == second[name].shape, name
+            assert first[name].tobytes() == second[name].tobytes(), name
+
+
+class Process:
+    """An `evo` command in the background, with its output in files."""
+
+    def __init__(self, command: list, folder: Path):
+        self._stdout, self._stderr = (open(folder / name, "w+") for name in ("stdout.txt", "stderr.txt"))
+        self.popen = subprocess.Popen(
+            [str(part) for part in command],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=self._stdout,
+            stderr=self._stderr,
+            start_new_session=True,  # a signal to pytest must not reach it twice
+        )
+
+    @property
+    def stderr(self) -> str:
+        return Path(self._stderr.name).read_text()
+
+    @property
+    def stdout(self) -> str:
+        return Path(self._stdout.name).read_text()
+
+    def wait_until(self, condition) -> None:
+        """Returns as soon as the condition holds; fails if the process ends before, or after a very long time."""
+        end_s = time.monotonic() + WAIT_S
+        while not condition():
+            assert self.popen.poll() is None, f"ended with {self.popen.returncode} before its time: {self.stdout}{self.stderr}"
+            assert time.monotonic() < end_s, "waited in vain"
+            time.sleep(0.002)
+
+    def signal(self, number: int) -> None:
+        os.kill(self.popen.pid, number)
+
+    def wait(self) -> int:
+        return self.popen.wait(WAIT_S)
+
+    def close(self) -> None:
+        if self.popen.poll() is None:
+            self.signal(signal.SIGKILL)
+            self.popen.wait()
+        self._stdout.close()
+        self._stderr.close()
+
+
+@pytest.fixture
+def start_evo(evo_command, tmp_path):
+    """Starts the `evo` command in the background; it ends with the test at the latest."""
+    started = []
+
+    def start(*args) -> Process:
+        started.append(Process([evo_command, *args], tmp_path))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.close()
+
+
+@pytest.fixture(scope="session")
+def finished_run(evo_command, plane_folder, tmp_path_factory) -> Path:
+    """A small finished run of the plane task with all its plots. Tests look at it, none may change it."""
+    folder = tmp_path_factory.mktemp("finished")
+    instructions = ["add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "rcp_approx_ftz_f32", "sin_approx_ftz_f32"]
+    config = {
+        "task": str(plane_folder),
+        "seed": 7,
+        "program": {"max_length": 24, "vocabulary": {"instructions": instructions}},
+        "search": {"archive": {"dims": [6, 5]}, "batch_size": 64, "initial": {"num_programs": 96, "min_length": 4, "max_length": 16}},
+        "stop": {"generations": 6},
+        "output": {"plots": ["heatmap", "contact_sheet", "curves", "best", "animation", "gallery"]},
+    }
+    (folder / "small.yaml").write_text(yaml.safe_dump(config))
+    completed = subprocess.run([evo_command, "run", "small.yaml"], cwd=folder, capture_output=True, text=True)
+    (folder / "stdout.txt").write_text(completed.stdout)
+    (folder / "stderr.txt").write_text(completed.stderr)
+    assert completed.returncode == 0, completed.stderr
+    (run,) = run_folders(folder / "runs")
+    return run

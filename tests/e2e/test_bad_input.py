@@ -1,0 +1,213 @@
+"""Whatever a user gets wrong: one line that begins with 'evo: ', exit code 2, no traceback, no run folder left behind."""
+
+from pathlib import Path
+
+import pytest
+
+TASK = """\
+import numpy as np
+import evo
+
+class Line(evo.Task):
+    inputs = {"x": "f32"}
+    outputs = {"y": "f32"}
+    measures = {"mean": (-1.0, 1.0)}
+
+    def points(self):
+        return {"x": np.linspace(0, 1, 8)}
+
+    def score(self, outputs, programs):
+        y = outputs["y"].astype(float)
+        return evo.Scores(-abs(y).mean(axis=1), y.mean(axis=1)[:, None])
+"""
+LINE = {"search": {"archive": {"dims": [8]}}}
+
+
+@pytest.fixture
+def refusal(fork_evo, tmp_path):
+    """Runs a command that must be refused, and gives the line after 'evo: '."""
+
+    def run(*args) -> str:
+        before = sorted(tmp_path.rglob("*"))
+        completed = fork_evo(*args)
+        assert completed.returncode == 2, completed.stdout + completed.stderr
+        assert completed.stderr.startswith("evo: ")
+        assert completed.stderr.endswith("\n") and completed.stderr.count("\n") == 1, completed.stderr
+        assert completed.stdout == ""
+        left = [path for path in sorted(tmp_path.rglob("*")) if path not in before and "__pycache__" not in path.parts]
+        assert not left
+        return completed.stderr.removeprefix("evo: ").rstrip("\n")
+
+    return run
+
+
+def test_a_missing_config(refusal, run_evo):
+    line = "none.yaml: cannot read the config: No such file or directory"
+    assert refusal("run", "none.yaml") == line
+    installed = run_evo("run", "none.yaml")
+    assert (installed.returncode, installed.stdout, installed.stderr) == (2, "", f"evo: {line}\n")
+
+
+def test_a_config_that_is_no_yaml(refusal, tmp_path):
+    (tmp_path / "bad.yaml").write_text("task: a\nstop: [1\nseed: 1\n")
+    assert refusal("run", "bad.yaml").startswith("bad.yaml:3: not YAML: ")
+
+
+@pytest.mark.parametrize(
+    "override, message",
+    [
+        ("search.batchsize=3", "unknown key 'search.batchsize'; valid here: archive, batch_size, initial, variation, memory_size"),
+        ("search.batch_size=0", "key 'search.batch_size': must be greater than or equal to 1, got 0"),
+        ("search.archive.dims=[0, 3]", "key 'search.archive.dims.0'"),
+        ("seed", "--set seed: write it as key=value, for instance search.batch_size=256"),
+        ("seed=[", "--set seed=["),
+        ("seed.low=1", "--set seed.low=1: 'seed' is no section"),
+    ],
+)
+def test_a_wrong_key_value_or_override(refusal, small_config, override, message):
+    assert message in refusal("run", small_config(), "--set", override)
+
+
+@pytest.mark.parametrize(
+    "override, message",
+    [
+        ("task=nowhere", "nowhere/task.py: no such file; a task is a folder with a task.py"),
+        ("task_options={speed: 3}", "task_options: got an unexpected keyword argument 'speed'; Plane takes: scale"),
+        ("program.vocabulary.instructions=[sine]", "program.vocabulary.instructions: unknown instruction 'sine', one of: add_u32, "),
+        ("program.vocabulary.instructions=[f16_to_f32]", "program.vocabulary.instructions: no CPU meaning for f16_to_f32: "),
+        ("program.vocabulary.meta=[dupe]", "program.vocabulary.meta: unknown operation 'dupe', one of: dup, "),
+        ("program.vocabulary.groups={meta: 0.0}", "program.vocabulary: no word has a weight above 0"),
+        ("program.instruction_set=none.json", "none.json: cannot read the instruction set: "),
+        ("search.initial.max_length=25", "search.initial.max_length: 25 is more than program.max_length 24"),
+        ("search.variation.umad.addition_rate=0", "umad_addition_rate: 0.0, expected a number above 0"),
+        ("search.archive.dims=[4]", "search.archive.dims: [4] has 1 numbers, but the task has 2 measures: mean, deviation"),
+        ("search.archive.dims=[4, 4, 4]", "search.archive.dims: [4, 4, 4] has 3 numbers, but the task has 2 measures"),
+        ("search.archive.dims=[1000000, 1000000]", "search.archive: "),
+    ],
+)
+def test_what_does_not_fit_the_task_or_the_machine(refusal, small_config, override, message):
+    assert message in refusal("run", small_config(), "--set", override)
+
+
+def test_a_simd_level_that_this_machine_does_not_have(refusal, small_config):
+    from evo.native import ptx_vm
+
+    absent = next(level for level in ("portable", "avx512", "avx2") if level not in ptx_vm.levels())
+    assert refusal("run", small_config(), "--set", f"evaluation.simd={absent}") == (
+        f"evaluation.simd: this CPU has no '{absent}', one of: auto, {', '.join(ptx_vm.levels())}"
+    )
+
+
+@pytest.mark.parametrize(
+    "old, new, place, message",
+    [
+        ("import numpy as np", "import nunpy as np", ":1", "does not import: ModuleNotFoundError: No module named 'nunpy'"),
+        ("    def points", "   def points", ":9", "does not import: IndentationError: "),
+        ("(-1.0, 1.0)", "(1.0, -1.0)", "", "Line.measures['mean'] is (1.0, -1.0), must be (low, high) with low < high"),
+        ('{"x": "f32"}', '{"f1": "f32"}', "", "inputs and outputs: "),
+        ("np.linspace(0, 1, 8)", "np.linspace(0, 1, n)", ":10", "points() raised NameError: name 'n' is not defined"),
+        ('{"x": np', '{"z": np', "", "points(): must return a dict of exactly x; got z"),
+        ("y.mean(axis=1)[:, None]", "y.mean(axis=1)", ":12", "score() must return objective of shape (4,) and measures of shape (4, 1)"),
+        ("abs(y)", "abs(z)", ":14", "score() raised NameError: name 'z' is not defined"),
+        ("abs(y)", "np.reshape(y, (7, 7))", ":14", "score() raised ValueError: cannot reshape array"),
+        ("return evo.Scores(", "return (", ":12", "score() must return evo.Scores, got tuple"),
+        ("        y = ", "        raise ValueError('two\\nlines')\n        y = ", ":13", "score() raised ValueError: two lines"),
+        ('measures = {"mean": (-1.0, 1.0)}', 'measures = {"mean": (-1.0, 1.0)}\n    reduction = "regression"', "", "targets()"),
+    ],
+)
+def test_a_task_that_is_wrong_is_named_with_its_line(refusal, small_config, make_task, old, new, place, message):
+    assert old in TASK
+    folder = make_task(TASK.replace(old, new))
+    line = refusal("run", small_config({"task": str(folder), **LINE}))
+    assert line.startswith(f"{folder}/task.py{place}: ")
+    assert message in line
+
+
+def test_the_task_above_is_right_where_nothing_is_changed(fork_evo, small_config, make_task):
+    assert fork_evo("run", small_config({"task": str(make_task(TASK)), "stop": {"generations": 1}, **LINE})).returncode == 0
+
+
+def test_a_folder_for_runs_that_cannot_be_made(refusal, small_config, tmp_path):
+    (tmp_path / "file").write_text("")
+    line = refusal("run", small_config(), "--set", f"output.runs={tmp_path}/file/runs")
+    assert line == f"{tmp_path}/file/runs/small: cannot create the run folder: Not a directory"
+
+
+@pytest.mark.parametrize("verb", ["resume", "plot", "show"])
+def test_what_is_no_run_folder(refusal, tmp_path, verb):
+    (tmp_path / "empty").mkdir()
+    for name in ("none", "empty"):
+        assert refusal(verb, tmp_path / name).startswith(f"{tmp_path}/{name}: no run folder")
+
+
+@pytest.mark.parametrize(
+    "cell, message",
+    [
+        ("x", "--cell x: write grid indices such as 3,4, or a cell number"),
+        ("1,x", "--cell 1,x: write grid indices"),
+        ("6,0", "--cell 6,0: out of range, the grid is 6 x 5, counted from 0"),
+        ("0,-1", "--cell 0,-1: out of range"),
+        ("30", "--cell 30: no such cell; the archive has 30 cells"),
+        ("1,2,3", "--cell 1,2,3: no such cell"),
+    ],
+)
+def test_a_cell_that_does_not_exist(refusal, finished_run, cell, message):
+    assert refusal("show", finished_run, f"--cell={cell}").startswith(message)
+
+
+def test_an_archive_without_elites_has_none_to_show(fork_evo, refusal, small_config, tmp_path):
+    config = small_config({"task_options": {"scale": float("nan")}, "stop": {"generations": 1}, "output": {"plots": []}})
+    assert fork_evo("run", config).returncode == 0
+    (run,) = Path(tmp_path / "runs").glob("*/*")
+    assert refusal("show", run) == f"{run}: the archive is empty"
+
+
+def test_a_plot_that_does_not_exist(refusal, finished_run):
+    names = "heatmap, contact_sheet, curves, best, animation, gallery"
+    assert refusal("plot", finished_run, "--plot", "portrait") == f"--plot portrait: unknown plot, one of: {names}"
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("%x\n%q mul_ftz_f32\n", ":2: unknown input 'q', one of: t, x, y"),
+        ("%x mull_ftz_f32", ":1: 'mull_ftz_f32' is no instruction"),
+        ("# nothing\n", ": holds no program"),
+        ("%x " * 25, ": 25 words, but program.max_length is 24"),
+    ],
+)
+def test_a_program_that_is_wrong_is_named_with_its_line(refusal, small_config, tmp_path, text, message):
+    (tmp_path / "hand.txt").write_text(text)
+    assert refusal("eval", small_config(), "--program", "hand.txt").startswith(f"hand.txt{message}")
+
+
+def test_a_program_that_cannot_be_read(refusal, small_config, tmp_path):
+    config = small_config()
+    assert refusal("eval", config, "--program", "none.txt") == "none.txt: cannot read the program: No such file or directory"
+    (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
+    assert refusal("eval", config, "--program", "binary.txt").startswith("binary.txt: cannot read the program: ")
+
+
+def test_a_folder_for_pictures_that_cannot_be_written(fork_evo, small_config, tmp_path):
+    (tmp_path / "hand.txt").write_text("%x")
+    completed = fork_evo("eval", small_config(), "--program", "hand.txt", "--output", "hand.txt/pictures")
+    assert completed.returncode == 2
+    assert completed.stderr == "evo: hand.txt/pictures: cannot write the pictures: Not a directory\n"
+
+
+def test_a_task_whose_pictures_fail_is_named_with_its_line(fork_evo, small_config, make_task, plane_folder, tmp_path):
+    source = (plane_folder / "task.py").read_text()
+    broken = source.replace("rgb = np.stack(", "rgb = no_such_name(")
+    assert broken != source
+    folder = make_task(broken)
+    line = next(n for n, text in enumerate(broken.splitlines(), start=1) if "no_such_name" in text)
+    (tmp_path / "hand.txt").write_text("%x")
+    completed = fork_evo("eval", small_config({"task": str(folder)}), "--program", "hand.txt")
+    assert completed.returncode == 2
+    assert completed.stderr == f"evo: {folder}/task.py:{line}: picture() raised NameError: name 'no_such_name' is not defined\n"
+
+
+def test_a_traceback_is_to_be_had_for_the_asking(fork_evo):
+    completed = fork_evo("run", "none.yaml", env={"EVO_TRACEBACK": "1"})
+    assert completed.returncode == 1
+    assert "Traceback" in completed.stderr and "evo: none.yaml: cannot read the config" in completed.stderr

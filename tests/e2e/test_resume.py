@@ -1,0 +1,253 @@
+"""evo resume: a run that was killed, interrupted or damaged ends equal to one that was not, or is refused with the reason."""
+
+import os
+import random
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from .conftest import assert_same_state, run_folders, state_of
+
+LONG = {
+    "search": {"archive": {"dims": [12, 10]}, "batch_size": 48},
+    "stop": {"generations": 80},
+    "output": {"plots": []},
+}
+NUM_KILLS = 4
+
+
+def num_rows(run: Path) -> int:
+    path = run / "metrics.jsonl"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+def damage(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def checkpoints(run: Path) -> list[Path]:
+    return sorted((run / "checkpoints").glob("*.ckpt"))
+
+
+@pytest.fixture
+def copied_run(finished_run, tmp_path) -> Path:
+    """A copy of the finished run that a test may change."""
+    return Path(shutil.copytree(finished_run, tmp_path / "copied"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_run_killed_at_random_moments_and_resumed_ends_equal_to_one_that_was_not(
+    start_evo, run_evo, small_config, tmp_path, seed
+):
+    rng = random.Random(seed)
+    # Every generation is saved with seed 1; with seed 2 those of a twentieth of a second are lost at each kill.
+    changes = {**LONG, "output": {"plots": [], "checkpoint_seconds": [0.0, 0.05][seed - 1]}}
+    whole = small_config({**changes, "output": {**changes["output"], "runs": str(tmp_path / "whole")}}, "whole")
+    assert run_evo("run", whole).returncode == 0
+    (uninterrupted,) = run_folders(tmp_path / "whole")
+
+    process = start_evo("run", small_config(changes, "killed"))
+    process.wait_until(lambda: run_folders(tmp_path / "runs"))
+    (killed,) = run_folders(tmp_path / "runs")
+    for kill in range(NUM_KILLS):
+        if kill:
+            process = start_evo("resume", killed)
+            process.wait_until(lambda: "run folder" in process.stdout)
+        wanted = num_rows(killed) + rng.randint(1, 12)
+        process.wait_until(lambda: num_rows(killed) >= wanted)  # noqa: B023 - used at once
+        moment = rng.randint(0, 2000)
+        for _ in range(moment):  # somewhere within a generation
+            os.sched_yield()
+        process.signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        assert not (killed / "archive.npz").exists()
+    completed = run_evo("resume", killed)
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stderr.count("damaged") == 0
+    assert_same_state(state_of(killed), state_of(uninterrupted))
+
+
+def test_a_run_interrupted_once_saves_ends_with_130_and_goes_on_to_the_same_end(start_evo, run_evo, small_config, tmp_path):
+    assert run_evo("run", small_config({**LONG, "output": {"plots": [], "runs": str(tmp_path / "whole")}}, "whole")).returncode == 0
+    (uninterrupted,) = run_folders(tmp_path / "whole")
+
+    # Saved by nothing but the interrupt.
+    process = start_evo("run", small_config({**LONG, "output": {"plots": [], "checkpoint_seconds": 1e6}}, "stopped"))
+    process.wait_until(lambda: run_folders(tmp_path / "runs"))
+    (stopped,) = run_folders(tmp_path / "runs")
+    process.wait_until(lambda: num_rows(stopped) >= 3)
+    process.signal(signal.SIGINT)
+    assert process.wait() == 130
+    assert process.stderr == "evo: finishing this generation and saving; Ctrl-C again aborts\n"
+    assert process.stdout.splitlines()[-2:] == ["stopped by interrupted", f"saved; go on with: evo resume {stopped}"]
+    assert not (stopped / "plots").exists()
+    done = state_of(stopped).counters["generations"]
+    assert 3 <= done < 80 and len(state_of(stopped).metrics) == done
+
+    completed = run_evo("resume", stopped)
+    assert completed.returncode == 0, completed.stderr
+    assert_same_state(state_of(stopped), state_of(uninterrupted))
+
+
+BLOCKING_TASK = """\
+import time
+from pathlib import Path
+
+
+import evo
+
+
+class Blocking(evo.Task):
+    inputs = {"x": "f32"}
+    outputs = {"y": "f32"}
+    measures = {"mean": (-2.0, 2.0)}
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def points(self):
+        return {"x": np.linspace(-1, 1, 16, dtype=np.float32)}
+
+    def score(self, outputs, programs):
+        while (self.folder / "block").exists():  # until the test lets go
+            (self.folder / "blocked").touch()
+            time.sleep(0.001)
+        y = outputs["y"].astype(np.float64)
+        return evo.Scores(-np.abs(y - 1).mean(axis=1), y.mean(axis=1)[:, None])
+"""
+
+
+def test_a_second_interrupt_aborts_at_once_and_the_last_checkpoint_stands(
+    start_evo, fork_evo, small_config, make_task, tmp_path
+):
+    changes = {
+        "task": str(make_task(BLOCKING_TASK)),
+        "task_options": {"folder": str(tmp_path)},
+        "search": {"archive": {"dims": [10]}},
+        "stop": {"generations": 40},
+        "output": {"plots": []},
+    }
+    assert fork_evo("run", small_config({**changes, "output": {"plots": [], "runs": str(tmp_path / "whole")}}, "whole")).returncode == 0
+    (uninterrupted,) = run_folders(tmp_path / "whole")
+
+    process = start_evo("run", small_config(changes, "aborted"))
+    process.wait_until(lambda: run_folders(tmp_path / "runs"))
+    (aborted,) = run_folders(tmp_path / "runs")
+    process.wait_until(lambda: num_rows(aborted) >= 2)
+    (tmp_path / "block").touch()
+    process.wait_until(lambda: (tmp_path / "blocked").exists())
+    process.signal(signal.SIGINT)
+    process.wait_until(lambda: "finishing this generation" in process.stderr)
+    process.signal(signal.SIGINT)
+    assert process.wait() == 130
+    assert process.stderr.splitlines()[1:] == ["evo: aborted; the last checkpoint stands"]
+
+    (tmp_path / "block").unlink()
+    completed = fork_evo("resume", aborted)
+    assert completed.returncode == 0, completed.stderr
+    assert_same_state(state_of(aborted), state_of(uninterrupted))
+
+
+def test_a_finished_run_goes_on_with_a_later_stop_and_equals_a_longer_run(fork_evo, small_config, copied_run, tmp_path):
+    completed = fork_evo("resume", copied_run, "--set", "stop.generations=9", "--set", "output.plots=[]")
+    assert completed.returncode == 0, completed.stderr
+    longer = small_config({"stop": {"generations": 9}, "output": {"plots": []}})
+    assert fork_evo("run", longer).returncode == 0
+    (run,) = run_folders(tmp_path / "runs")
+    assert_same_state(state_of(copied_run), state_of(run))
+
+
+def test_a_finished_run_resumed_at_its_stop_does_no_more_but_writes_what_is_missing(fork_evo, copied_run):
+    before = state_of(copied_run)
+    (copied_run / "archive.npz").unlink()
+    completed = fork_evo("resume", copied_run, "--set", "output.plots=[curves]")
+    assert completed.returncode == 0, completed.stderr
+    assert_same_state(state_of(copied_run), before)
+
+
+def test_a_run_that_reached_its_objective_does_no_more(fork_evo, copied_run):
+    before = state_of(copied_run)
+    best = before.metrics[-1]["best_objective"]
+    overrides = ("--set", "stop.generations=null", "--set", f"stop.objective={best!r}", "--set", "output.plots=[]")
+    completed = fork_evo("resume", copied_run, *overrides)
+    assert completed.returncode == 0, completed.stderr
+    assert "stopped by stop.objective" in completed.stdout
+    assert_same_state(state_of(copied_run), before)
+
+
+def test_a_damaged_checkpoint_is_named_and_the_run_goes_on_from_the_one_before_it(fork_evo, small_config, tmp_path):
+    assert fork_evo("run", small_config({"output": {"plots": []}})).returncode == 0
+    (run,) = run_folders(tmp_path / "runs")
+    before = state_of(run)
+    assert [path.name for path in checkpoints(run)] == ["00000005.ckpt", "00000006.ckpt"]
+    damage(checkpoints(run)[-1])
+    completed = fork_evo("resume", run)
+    assert completed.returncode == 0
+    assert completed.stderr.splitlines()[0] == (
+        f"evo: {run}/checkpoints/00000006.ckpt: damaged: the checksum does not fit the content; going back to the checkpoint before"
+    )
+    assert_same_state(state_of(run), before)
+    assert [path.name for path in checkpoints(run)] == ["00000005.ckpt", "00000006.ckpt"]
+
+
+def refused(completed, *parts: str) -> None:
+    """Exit code 2, one line that says this much, and nothing on standard output."""
+    assert completed.returncode == 2, completed.stdout + completed.stderr
+    assert completed.stderr.startswith("evo: ") and completed.stderr.count("\n") == 1, completed.stderr
+    assert completed.stdout == ""
+    for part in parts:
+        assert part in completed.stderr
+
+
+def test_without_an_intact_checkpoint_a_run_is_not_resumed(fork_evo, copied_run):
+    for path in checkpoints(copied_run):
+        damage(path)
+    names = [f"{path}: damaged" for path in checkpoints(copied_run)]
+    refused(fork_evo("resume", copied_run), *names, "no intact checkpoint is left")
+    refused(fork_evo("show", copied_run), *names)
+
+
+@pytest.mark.parametrize(
+    "override, difference",
+    [
+        ("seed=8", "seed is 8 now, was 7"),
+        ("search.batch_size=65", "search.batch_size is 65 now, was 64"),
+        ("task_options.scale=2.0", "task_options.scale is 2.0 now, was null"),
+    ],
+)
+def test_a_changed_config_is_refused_by_key(fork_evo, copied_run, override, difference):
+    refused(fork_evo("resume", copied_run, "--set", override), f"{copied_run}/config.yaml", difference)
+
+
+def test_a_config_edited_in_the_run_folder_is_refused_by_key(fork_evo, copied_run):
+    config = copied_run / "config.yaml"
+    config.write_text(config.read_text().replace("batch_size: 64", "batch_size: 32"))
+    refused(fork_evo("resume", copied_run), f"{copied_run}/config.yaml", "search.batch_size is 32 now, was 64")
+
+
+def test_a_changed_or_missing_task_is_refused_and_the_same_one_elsewhere_is_not(fork_evo, copied_run, plane_folder, tmp_path):
+    moved = tmp_path / "moved"
+    shutil.copytree(plane_folder, moved, ignore=shutil.ignore_patterns("__pycache__"))
+    more = ("--set", "stop.generations=7", "--set", "output.plots=[]")
+    assert fork_evo("resume", copied_run, "--set", f"task={moved}", *more).returncode == 0
+    with open(moved / "task.py", "a") as file:
+        file.write("\n# changed\n")
+    refused(fork_evo("resume", copied_run, "--set", f"task={moved}"), str(moved), "the task's sources have changed")
+    refused(fork_evo("resume", copied_run, "--set", f"task={tmp_path}/none"), f"{tmp_path}/none", "is not there any more")
+
+
+def test_a_run_in_progress_is_not_resumed_by_a_second_process(start_evo, fork_evo, small_config, tmp_path):
+    process = start_evo("run", small_config({"stop": {"generations": 10**6}, "output": {"plots": [], "checkpoint_seconds": 0.2}}))
+    process.wait_until(lambda: run_folders(tmp_path / "runs"))
+    (run,) = run_folders(tmp_path / "runs")
+    process.wait_until(lambda: num_rows(run) >= 1)
+    refused(fork_evo("resume", run), str(run), "another process is running this run")
+    shown = fork_evo("show", run)
+    assert shown.returncode == 0 or "the archive is empty" in shown.stderr
+    process.signal(signal.SIGINT)
+    assert process.wait() == 130

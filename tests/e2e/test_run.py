@@ -1,0 +1,171 @@
+"""evo run: what a finished run leaves behind, and when it stops."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from PIL import Image
+
+from .conftest import run_folders, state_of
+
+ANIMATED = ("animation", "gallery")
+
+
+def assert_a_whole_run(run: Path, plots: dict[str, str]) -> None:
+    """All files of runs/README.md are there and fit each other; `plots`: name -> picture format."""
+    assert {path.name for path in run.iterdir()} == {
+        "config.yaml",
+        "environment.json",
+        "metrics.jsonl",
+        "checkpoints",
+        "archive.npz",
+        "plots",
+        "lock",
+    }
+    environment = json.loads((run / "environment.json").read_text())
+    assert {"evo", "python", "packages", "machine", "cores", "backend", "simd", "task_digest"} <= set(environment)
+    state = state_of(run)
+    assert len(state.metrics) == state.counters["generations"]
+    assert state.metrics[-1]["elites"] == len(state.archive["cell"]) > 0
+    assert state.metrics[-1]["evaluations"] == state.counters["evaluations"]
+    assert state.metrics[-1]["best_objective"] == state.archive["objective"].max()
+    assert state.metrics[-1]["qd_score"] == pytest.approx(state.archive["objective"].sum())
+    assert {name: state.archive[name].tobytes() for name in state.archive} == {
+        name: state.checkpoint[f"elites.{name}"].tobytes() for name in state.archive
+    }
+    assert {path.name for path in (run / "plots").iterdir()} == set(plots)
+    for name, image_format in plots.items():
+        with Image.open(run / "plots" / name) as image:
+            assert image.format == image_format
+            pixels = np.asarray(image.convert("RGB"))
+        assert pixels.std() > 1, f"{name} is empty"
+
+
+def test_a_finished_run_has_all_its_files_and_pictures(finished_run):
+    assert re.fullmatch(r"\d{8}-\d{6}-seed7", finished_run.name)
+    assert finished_run.parent.name == "small"
+    png, gif = ("heatmap.png", "contact_sheet.png", "curves.png", "best.png"), ("animation.gif", "gallery.gif")
+    assert_a_whole_run(finished_run, dict.fromkeys(png, "PNG") | dict.fromkeys(gif, "GIF"))
+    assert len(list((finished_run / "checkpoints").iterdir())) <= 2
+
+
+def test_without_a_terminal_progress_is_plain_lines(finished_run):
+    output = (finished_run.parents[2] / "stdout.txt").read_text()
+    lines = output.splitlines()
+    assert lines[0] == f"run folder: runs/small/{finished_run.name}"
+    assert "stopped by stop.generations: 6" in lines
+    number = r"[0-9][0-9,]*(\.[0-9]+)?%?"
+    progress = re.compile(
+        rf"generation {number}  evaluations {number} \({number}/s\)  coverage {number}  QD score {number}  best {number}  "
+        rf"duplicates {number}  neutral {number}"
+    )
+    assert any(progress.fullmatch(line) for line in lines)
+    assert lines[-1].endswith("gallery.gif")
+    assert not re.search(r"[\x1b\r]", output)
+
+
+@pytest.mark.parametrize("name", ["domain_coloring_smoke", "domain_coloring_random"])
+def test_a_shipped_config_that_is_small_runs_to_its_end(run_evo, repository, tmp_path, name):
+    config = repository / "configs" / f"{name}.yaml"
+    completed = run_evo("run", config, "--set", f"output.runs={tmp_path}/runs")
+    assert completed.returncode == 0, completed.stderr
+    (run,) = run_folders(tmp_path / "runs")
+    plots = yaml.safe_load((run / "config.yaml").read_text())["output"]["plots"]
+    assert_a_whole_run(run, {f"{name}.gif" if name in ANIMATED else f"{name}.png": "GIF" if name in ANIMATED else "PNG" for name in plots})
+
+
+def test_a_task_with_a_reduction_runs(fork_evo, repository, tmp_path):
+    config = repository / "configs" / "erf.yaml"
+    completed = fork_evo(
+        *("run", config, "--set", f"output.runs={tmp_path}/runs", "--set", "stop.evaluations=3000"),
+        *("--set", "search.initial.num_programs=1000", "--set", "search.batch_size=500"),
+    )
+    assert completed.returncode == 0, completed.stderr
+    (run,) = run_folders(tmp_path / "runs")
+    assert_a_whole_run(run, {"heatmap.png": "PNG", "curves.png": "PNG"})
+
+
+def test_a_cvt_archive_is_searched_and_drawn(fork_evo, small_config, tmp_path):
+    archive = {"type": "CVTArchive", "centroids": 20, "dims": None}
+    completed = fork_evo("run", small_config({"search": {"archive": archive}, "stop": {"generations": 2}}))
+    assert completed.returncode == 0, completed.stderr
+    (run,) = run_folders(tmp_path / "runs")
+    assert state_of(run).checkpoint["centroids"].shape == (20, 2)
+    assert (run / "plots" / "contact_sheet.png").stat().st_size > 1000
+    shown = fork_evo("show", run)
+    assert shown.returncode == 0 and re.search(r"^cell       \d+$", shown.stdout, re.M)
+
+
+@pytest.mark.parametrize(
+    "stop, reached",
+    [
+        ({"generations": 3}, lambda state: state.counters["generations"] == 3),
+        (
+            {"generations": None, "evaluations": 200},
+            lambda state: state.counters["evaluations"] >= 200 > state.metrics[-2]["evaluations"],
+        ),
+        (
+            {"generations": None, "objective": 0.85},
+            lambda state: [row["best_objective"] >= 0.85 for row in state.metrics] == [False] * (len(state.metrics) - 1) + [True],
+        ),
+        ({"generations": None, "seconds": 1e-6}, lambda state: state.counters["generations"] == 1),
+        ({"generations": 2, "evaluations": 10**9, "seconds": 1e6}, lambda state: state.counters["generations"] == 2),
+    ],
+    ids=["generations", "evaluations", "objective", "seconds", "first of several"],
+)
+def test_a_run_ends_after_the_generation_in_which_a_stop_is_reached(fork_evo, small_config, tmp_path, stop, reached):
+    completed = fork_evo("run", small_config({"stop": stop, "output": {"plots": []}}))
+    assert completed.returncode == 0, completed.stderr
+    (run,) = run_folders(tmp_path / "runs")
+    assert reached(state_of(run))
+    assert re.search(r"^stopped by stop\.[a-z]+: ", completed.stdout, re.M)
+
+
+def test_two_runs_never_share_a_folder(fork_evo, small_config, tmp_path):
+    config = small_config({"stop": {"generations": 1}, "output": {"plots": []}})
+    assert fork_evo("run", config).returncode == fork_evo("run", config).returncode == 0
+    assert len(run_folders(tmp_path / "runs")) == 2
+
+
+def test_a_run_without_a_single_elite_ends_with_a_warning(fork_evo, small_config, tmp_path):
+    completed = fork_evo("run", small_config({"task_options": {"scale": float("nan")}, "stop": {"generations": 2}}))
+    assert completed.returncode == 0, completed.stderr
+    assert re.fullmatch(r"warning: none of [\d,]+ programs got a finite score; the archive is empty\n", completed.stderr)
+    (run,) = run_folders(tmp_path / "runs")
+    assert state_of(run).metrics[-1]["best_objective"] is None
+    assert {path.name for path in (run / "plots").iterdir()} == {"curves.png"}
+
+
+def test_measures_out_of_range_are_counted_and_warned_about(finished_run):
+    out_of_range = state_of(finished_run).counters["out_of_range"]
+    assert out_of_range > 0
+    warning = (finished_run.parents[2] / "stderr.txt").read_text()
+    assert warning.startswith(f"warning: {out_of_range:,} of ") and warning.count("\n") == 1
+
+
+def test_on_a_terminal_there_is_a_progress_bar(evo_command, small_config, tmp_path):
+    config = small_config({"output": {"plots": []}})
+    reader, writer = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "200"}
+    process = subprocess.Popen([evo_command, "run", config], cwd=tmp_path, stdin=writer, stdout=writer, stderr=writer, env=environment)
+    os.close(writer)
+    parts = []
+    while True:
+        try:
+            part = os.read(reader, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        parts.append(part)
+    os.close(reader)
+    output = b"".join(parts).decode()
+    assert process.wait() == 0, output
+    assert "\x1b[" in output and "100%" in output
+    assert "coverage" in output and "stopped by stop.generations: 6" in output
