@@ -223,6 +223,15 @@ typedef struct StackPtxTraits {
     const uint8_t* constant_types;                 /* StackPtxConstantType of each stack. NULL: the one named like its prefix */
 } StackPtxTraits;
 
+/* What stack_ptx_compile may use. */
+typedef struct {
+    size_t max_ast_size;                 /* values that a program may create */
+    size_t max_ast_to_visit_stack_depth; /* not read: graphs are walked without a stack */
+    size_t stack_size;                   /* values that a stack holds */
+    size_t max_frame_depth;              /* word lists open at once, the main program included; 0 gives an empty stub */
+    size_t store_size;                   /* slots of STORE and LOAD */
+} StackPtxCompilerInfo;
+
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
 /* "strict" marks what only the modes other than lenient report, at a word. */
@@ -412,6 +421,37 @@ StackPtxResult stack_ptx_hash(
     StackPtxHash* hash_out
 );
 
+/* ---- all in one call --------------------------------------------------------------------------------------------- */
+
+/* Bytes of workspace that stack_ptx_compile needs, however many registers, routines and requests there are. */
+StackPtxResult stack_ptx_compile_workspace_size(
+    const StackPtxCompilerInfo* compiler_info,
+    const StackPtxStackInfo* stack_info,
+    size_t* bytes_out
+);
+
+/* Compiles one program, in STACK_PTX_MODE_COMPATIBLE and without value numbering, to a stub and a NUL that
+   bytes_written_out does not count. `instructions` and each routine end with a RETURN, or with the execution limit.
+   `registers`, `routines` and `requests` may be NULL if there are none. Buffer and errors as for stack_ptx_emit and
+   stack_ptx_lower. For many programs of one language, prepare it once and use those. */
+StackPtxResult stack_ptx_compile(
+    const StackPtxCompilerInfo* compiler_info,
+    const StackPtxStackInfo* stack_info,
+    const StackPtxInstruction* instructions,
+    const StackPtxRegister* registers,
+    size_t num_registers,
+    const StackPtxInstruction** routines,
+    size_t num_routines,
+    const size_t* requests,
+    size_t num_requests,
+    size_t execution_limit,
+    void* workspace,
+    size_t workspace_bytes,
+    char* buffer,
+    size_t buffer_size,
+    size_t* bytes_written_out
+);
+
 #ifdef __cplusplus
 }
 #endif
@@ -499,7 +539,6 @@ typedef struct StackPtx__Layout {
     size_t moves, pending, scratch, counters;
     size_t bytes;
     uint32_t table_size; /* a power of two */
-    uint32_t max_moves;
 } StackPtx__Layout;
 
 struct StackPtxLanguage {
@@ -523,14 +562,13 @@ struct StackPtxLanguage {
     uint32_t follower;     /* op of the second and further values of a node */
     uint32_t continuation; /* op of the rows of operands beyond the fourth */
     uint32_t num_ops;
-    uint32_t max_operands;
 
     /* NULL in the bare form that stack_ptx_compile uses; it neither hashes nor moves in parallel. */
     StackPtxHash* op_hashes;
     StackPtx__Register* register_infos;
     StackPtx__Text64* request_texts; /* "mov.f32 %z" */
     StackPtxHash salt;
-    int has_long_names; /* then the padded texts of registers and requests are not used */
+    int has_long_names; /* then the padded texts of registers and requests are not used. Of the bare form it says nothing */
 
     StackPtx__Layout layout;
 };
@@ -608,6 +646,7 @@ typedef struct StackPtx__Work {
     uint32_t part_mask;   /* size of that part - 1 */
     uint32_t grow_at;     /* rows at which that part is enlarged */
     int is_numbering;     /* equal values are merged */
+    int has_long_names;   /* some texts in scratch are not there */
 } StackPtx__Work;
 
 /* ---- small things ---- */
@@ -975,16 +1014,33 @@ static size_t stack_ptx__place_language(StackPtxLanguage* language, const StackP
     return total > SIZE_MAX / 2 ? SIZE_MAX : (size_t)total;
 }
 
-/* The arrays of a workspace. `max_requests` bounds the requests that find a value, plus the missing ones in lenient mode. */
+/* The most operands that an instruction has, vectors counted by elements. */
+static uint32_t stack_ptx__max_operands(const StackPtxStackInfo* info) {
+    uint32_t most = 0;
+    size_t i;
+    uint32_t k;
+    for (i = 0; i < info->num_ptx_instructions; ++i) {
+        const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[i];
+        uint32_t count = 0;
+        for (k = stack_ptx__num_args(info, descriptor); k > 0; --k) {
+            count += stack_ptx__num_elems(info, descriptor->arg_types[k - 1]);
+        }
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+/* The arrays of a workspace for so many registers, requests and lines that write requests. */
 static void stack_ptx__place_work(
     StackPtx__Layout* layout,
     const StackPtxLimits* limits,
-    size_t num_stacks,
-    size_t max_operands,
+    const StackPtxStackInfo* stack_info,
     size_t num_registers,
     size_t num_requests,
     size_t max_moves
 ) {
+    const uint64_t num_stacks = stack_info->num_stacks;
+    const uint64_t max_operands = stack_ptx__max_operands(stack_info);
     const uint64_t rows_per_node = 1 + (max_operands > 4 ? (max_operands - 2) / 3 : 0);
     const uint64_t max_rows = limits->max_nodes * rows_per_node + 1;
     const uint64_t max_values = (uint64_t)limits->max_nodes + 1;
@@ -996,7 +1052,6 @@ static void stack_ptx__place_work(
         table_size *= 2;
     }
     layout->table_size = (uint32_t)table_size;
-    layout->max_moves = (uint32_t)max_moves;
     layout->heights = stack_ptx__reserve(&total, num_stacks + 1, sizeof(uint32_t));
     layout->stacks = stack_ptx__reserve(&total, (num_stacks + 1) * ((uint64_t)limits->stack_size + 1), sizeof(uint32_t));
     layout->meta = stack_ptx__reserve(&total, limits->stack_size, sizeof(uint32_t));
@@ -1227,9 +1282,6 @@ static void stack_ptx__prepare_ptx_op(StackPtxLanguage* language, uint32_t idx, 
     stack_ptx__append(text->text, sizeof text->text, &text->length, name);
     stack_ptx__append(text->text, sizeof text->text, &text->length, " ");
     op_node->is_simple_text = is_scalar && text->length <= sizeof text->text;
-    if (num_operands > language->max_operands) {
-        language->max_operands = num_operands;
-    }
 }
 
 static void stack_ptx__prepare_leaf(StackPtxLanguage* language, uint32_t op_idx, uint16_t kind, uint32_t stack_idx) {
@@ -1316,6 +1368,13 @@ static void stack_ptx__prepare_hashes(StackPtxLanguage* language) {
     stack_ptx__absorb(&language->salt, limits->execution_limit, STACK_PTX__TAG_PROGRAM);
 }
 
+/* ", %x", or no more than a length if that does not fit. */
+static void stack_ptx__format_register(StackPtx__Text32* text, const char* name) {
+    text->length = 0;
+    stack_ptx__append(text->text, sizeof text->text, &text->length, ", %");
+    stack_ptx__append(text->text, sizeof text->text, &text->length, name);
+}
+
 static void stack_ptx__prepare_connections(StackPtxLanguage* language) {
     size_t i;
     for (i = 0; i < language->num_registers; ++i) {
@@ -1327,8 +1386,7 @@ static void stack_ptx__prepare_connections(StackPtxLanguage* language) {
         }
         info->canonical = canonical;
         info->first_request = UINT32_MAX;
-        stack_ptx__append(info->text.text, sizeof info->text.text, &info->text.length, ", %");
-        stack_ptx__append(info->text.text, sizeof info->text.text, &info->text.length, language->registers[i].name);
+        stack_ptx__format_register(&info->text, language->registers[i].name);
         language->has_long_names |= info->text.length > sizeof info->text.text;
     }
     for (i = 0; i < language->num_requests; ++i) {
@@ -1396,13 +1454,11 @@ static StackPtxResult stack_ptx__init_language(
 
     stack_ptx__prepare_stacks(language, info->traits);
     stack_ptx__prepare_ops(language, info->traits);
-    language->has_long_names = is_bare;
     if (!is_bare) {
         stack_ptx__prepare_hashes(language);
         stack_ptx__prepare_connections(language);
         stack_ptx__place_work(
-            &language->layout, &language->limits, stack_info->num_stacks, language->max_operands, info->num_registers,
-            info->num_requests, 2 * info->num_requests
+            &language->layout, &language->limits, stack_info, info->num_registers, info->num_requests, 2 * info->num_requests
         );
     }
     *language_out = language;
@@ -2133,20 +2189,23 @@ static void stack_ptx__name_values(const StackPtxLanguage* language, const Stack
     for (i = 0; i < num_stacks; ++i) {
         work->counters[i] = language->stacks[i].first_name;
     }
+    work->has_long_names = language->has_long_names;
     for (i = 0; i < lowered->num_nodes; ++i) {
         const StackPtxNode* node = &lowered->nodes[i];
+        StackPtx__Text32* text = &texts[node->first_value];
         if (node->kind >= STACK_PTX_NODE_SPECIAL) {
             for (k = 0; k < node->num_values; ++k) {
                 StackPtx__Text32* counter = &work->counters[lowered->value_stacks[node->first_value + k]];
-                texts[node->first_value + k] = *counter;
+                text[k] = *counter;
                 stack_ptx__count_up(counter);
             }
         } else if (node->kind == STACK_PTX_NODE_CONSTANT) {
-            stack_ptx__format_constant(
-                &texts[node->first_value], language->stacks[node->stack_idx].constant_type, node->payload
-            );
-        } else if (!language->has_long_names) {
-            texts[node->first_value] = language->register_infos[node->payload].text;
+            stack_ptx__format_constant(text, language->stacks[node->stack_idx].constant_type, node->payload);
+        } else if (language->register_infos != NULL) {
+            *text = language->register_infos[node->payload].text;
+        } else {
+            stack_ptx__format_register(text, language->registers[node->payload].name);
+            work->has_long_names |= text->length > sizeof text->text;
         }
     }
 }
@@ -2296,7 +2355,7 @@ static void stack_ptx__write_nodes(
             continue;
         }
         if (node->kind == STACK_PTX_NODE_PTX && language->op_nodes[node->payload].is_simple_text &&
-            !language->has_long_names && writer->length + STACK_PTX__LINE_BYTES <= writer->capacity) {
+            !work->has_long_names && writer->length + STACK_PTX__LINE_BYTES <= writer->capacity) {
             char* cursor = writer->buffer + writer->length;
             writer->length += (size_t)(stack_ptx__write_simple(
                                            &language->op_texts[node->payload], texts,
@@ -2461,7 +2520,7 @@ static void stack_ptx__write_moves(
     for (i = 0; i < num_moves; ++i) {
         const StackPtx__Move* move = &work->moves[i];
         const StackPtxRegister* target = &language->registers[language->requests[move->request]];
-        if (move->kind != STACK_PTX__MOVE_TO_SAVE && !language->has_long_names) {
+        if (move->kind != STACK_PTX__MOVE_TO_SAVE && language->request_texts != NULL && !language->has_long_names) {
             const StackPtx__Text64* text = &language->request_texts[move->request];
             stack_ptx__write(writer, text->text, text->length);
         } else {
@@ -2626,6 +2685,142 @@ StackPtxResult stack_ptx_hash(
     stack_ptx__absorb(&total, lowered->num_requests, STACK_PTX__TAG_PROGRAM);
     *hash_out = total;
     return STACK_PTX_SUCCESS;
+}
+
+/* ---- all in one call ---- */
+
+static uint32_t stack_ptx__clamp(size_t value) {
+    return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+}
+
+/* A bare language takes no memory for registers, routines and requests, since their numbers are not known when the size is
+   asked for. Requests that find a value are no more than stacks can hold. */
+static StackPtxResult stack_ptx__place_compile(
+    const StackPtxCompilerInfo* compiler_info,
+    const StackPtxLanguageInfo* info,
+    StackPtx__Layout* layout,
+    size_t* language_bytes_out
+) {
+    StackPtxResult result = stack_ptx__check_counts(info);
+    if (result == STACK_PTX_SUCCESS) {
+        result = stack_ptx__check_stack_info(info->stack_info, NULL);
+    }
+    if (result == STACK_PTX_SUCCESS) {
+        const size_t max_values = info->stack_info->num_stacks * compiler_info->stack_size;
+        stack_ptx__place_work(layout, &info->limits, info->stack_info, 0, max_values, max_values);
+        *language_bytes_out = stack_ptx__place_language(NULL, info, 1, NULL);
+        if (*language_bytes_out > SIZE_MAX / 2 || layout->bytes > SIZE_MAX / 2) {
+            result = STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    return result;
+}
+
+static void stack_ptx__describe_compile(
+    const StackPtxCompilerInfo* compiler_info,
+    const StackPtxStackInfo* stack_info,
+    size_t execution_limit,
+    StackPtxLanguageInfo* info_out
+) {
+    memset(info_out, 0, sizeof *info_out);
+    info_out->stack_info = stack_info;
+    info_out->limits.stack_size = stack_ptx__clamp(compiler_info->stack_size);
+    info_out->limits.max_nodes = stack_ptx__clamp(compiler_info->max_ast_size);
+    info_out->limits.max_frame_depth = stack_ptx__clamp(compiler_info->max_frame_depth);
+    info_out->limits.store_size = stack_ptx__clamp(compiler_info->store_size);
+    info_out->limits.execution_limit = stack_ptx__clamp(execution_limit);
+}
+
+StackPtxResult stack_ptx_compile_workspace_size(
+    const StackPtxCompilerInfo* compiler_info,
+    const StackPtxStackInfo* stack_info,
+    size_t* bytes_out
+) {
+    StackPtxLanguageInfo info;
+    StackPtx__Layout layout;
+    size_t language_bytes = 0;
+    StackPtxResult result;
+    if (compiler_info == NULL || stack_info == NULL || bytes_out == NULL) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    stack_ptx__describe_compile(compiler_info, stack_info, 0, &info);
+    result = stack_ptx__place_compile(compiler_info, &info, &layout, &language_bytes);
+    if (result == STACK_PTX_SUCCESS) {
+        *bytes_out = language_bytes + layout.bytes;
+    }
+    return result;
+}
+
+StackPtxResult stack_ptx_compile(
+    const StackPtxCompilerInfo* compiler_info,
+    const StackPtxStackInfo* stack_info,
+    const StackPtxInstruction* instructions,
+    const StackPtxRegister* registers,
+    size_t num_registers,
+    const StackPtxInstruction** routines,
+    size_t num_routines,
+    const size_t* requests,
+    size_t num_requests,
+    size_t execution_limit,
+    void* workspace,
+    size_t workspace_bytes,
+    char* buffer,
+    size_t buffer_size,
+    size_t* bytes_written_out
+) {
+    StackPtxLanguageInfo info;
+    StackPtx__Layout layout;
+    StackPtxLanguage* language = NULL;
+    StackPtx__Work work;
+    StackPtxLowered lowered;
+    StackPtxResult result;
+    size_t language_bytes = 0, i;
+    uint32_t num_moves = 0;
+
+    if (compiler_info == NULL || stack_info == NULL || instructions == NULL || workspace == NULL || bytes_written_out == NULL) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    stack_ptx__describe_compile(compiler_info, stack_info, execution_limit, &info);
+    info.registers = registers;
+    info.num_registers = num_registers;
+    info.routines = (const StackPtxInstruction* const*)routines;
+    info.num_routines = num_routines;
+    info.requests = requests;
+    info.num_requests = num_requests;
+    result = stack_ptx__place_compile(compiler_info, &info, &layout, &language_bytes);
+    if (result != STACK_PTX_SUCCESS) {
+        return result;
+    }
+    if (workspace_bytes < language_bytes + layout.bytes) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE);
+    }
+    result = stack_ptx__init_language(&info, 1, workspace, language_bytes, &language);
+    if (result != STACK_PTX_SUCCESS) {
+        return result;
+    }
+    language->layout = layout;
+    stack_ptx__open_work(language, (char*)workspace + language_bytes, &work);
+    result = stack_ptx__run(
+        language, STACK_PTX_MODE_COMPATIBLE, STACK_PTX_FLAG_NO_VALUE_NUMBERING, instructions, SIZE_MAX, &work, NULL
+    );
+    if (result != STACK_PTX_SUCCESS) {
+        return result;
+    }
+    for (i = 0; i < num_requests; ++i) {
+        const uint32_t row = stack_ptx__pop(language, &work, registers[requests[i]].stack_idx);
+        if (row != 0) {
+            work.request_values[num_moves] = row;
+            stack_ptx__add_move(&work, &num_moves, STACK_PTX__MOVE_VALUE, (uint32_t)i, STACK_PTX_NO_VALUE, NULL);
+        }
+    }
+    stack_ptx__mark_live(&work, work.request_values, num_moves);
+    stack_ptx__collect(language, &work, &lowered);
+    lowered.mode = STACK_PTX_MODE_COMPATIBLE;
+    for (i = 0; i < num_moves; ++i) {
+        work.moves[i].value = work.value_ids[work.request_values[i]];
+    }
+    stack_ptx__name_values(language, &lowered, &work);
+    return stack_ptx__emit(language, &lowered, &work, num_moves, buffer, buffer_size, bytes_written_out);
 }
 
 #ifdef __cplusplus

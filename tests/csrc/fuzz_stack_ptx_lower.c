@@ -156,6 +156,41 @@ static void check_stub(
     free(buffer);
 }
 
+/* stack_ptx_compile and the steps that it is made of give the same result and the same stub. */
+static void check_compile(
+    const StackPtxLanguageInfo* info,
+    const StackPtxInstruction* words,
+    StackPtxResult expected_result,
+    const char* expected_text
+) {
+    StackPtxCompilerInfo compiler_info;
+    const StackPtxInstruction* routines[MAX_ROUTINES];
+    size_t num_bytes = 0, length = 0, i;
+    StackPtxResult result;
+    void* workspace;
+    char* buffer;
+    compiler_info.max_ast_size = info->limits.max_nodes;
+    compiler_info.max_ast_to_visit_stack_depth = 0;
+    compiler_info.stack_size = info->limits.stack_size;
+    compiler_info.max_frame_depth = info->limits.max_frame_depth;
+    compiler_info.store_size = info->limits.store_size;
+    for (i = 0; i < info->num_routines; ++i) {
+        routines[i] = info->routines[i];
+    }
+    REQUIRE(stack_ptx_compile_workspace_size(&compiler_info, &stack_info, &num_bytes) == STACK_PTX_SUCCESS);
+    workspace = malloc(num_bytes);
+    buffer = (char*)malloc(strlen(expected_text) + 1);
+    REQUIRE(workspace != NULL && buffer != NULL);
+    result = stack_ptx_compile(
+        &compiler_info, &stack_info, words, info->registers, info->num_registers, routines, info->num_routines, info->requests,
+        info->num_requests, info->limits.execution_limit, workspace, num_bytes, buffer, strlen(expected_text) + 1, &length
+    );
+    REQUIRE(result == expected_result);
+    REQUIRE(result != STACK_PTX_SUCCESS || strcmp(buffer, expected_text) == 0);
+    free(buffer);
+    free(workspace);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     StackPtxInstruction* words;
     StackPtxInstruction* routine_words[MAX_ROUTINES];
@@ -195,17 +230,23 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         for (k = 0; k < routine_lengths[i]; ++k) {
             routine_words[i][k] = next_word(&data, &size);
         }
+        /* For stack_ptx_compile, which knows no lengths. */
+        memset(&routine_words[i][k], 0, sizeof routine_words[i][k]);
+        routine_words[i][k].instruction_type = STACK_PTX_INSTRUCTION_TYPE_RETURN;
+        ++routine_lengths[i];
     }
     info.routines = (const StackPtxInstruction* const*)routine_words;
     info.routine_lengths = routine_lengths;
 
     num_words = size / 9 < MAX_WORDS ? size / 9 : MAX_WORDS;
-    /* Again of exactly the size. */
-    words = (StackPtxInstruction*)malloc(num_words * sizeof *words + (num_words == 0));
+    /* Of exactly the size, and a RETURN for stack_ptx_compile. */
+    words = (StackPtxInstruction*)malloc((num_words + 1) * sizeof *words);
     REQUIRE(words != NULL);
     for (i = 0; i < num_words; ++i) {
         words[i] = next_word(&data, &size);
     }
+    memset(&words[num_words], 0, sizeof words[num_words]);
+    words[num_words].instruction_type = STACK_PTX_INSTRUCTION_TYPE_RETURN;
 
     REQUIRE(stack_ptx_language_size(&info, &language_bytes) == STACK_PTX_SUCCESS);
     memory = malloc(language_bytes);
@@ -248,6 +289,27 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             const size_t length = place.routine_idx == STACK_PTX_MAIN_PROGRAM ? num_words : routine_lengths[place.routine_idx];
             REQUIRE(place.word_idx < length);
         }
+    }
+
+    {
+        const StackPtxResult result = stack_ptx_lower(
+            language, STACK_PTX_MODE_COMPATIBLE, STACK_PTX_FLAG_NO_VALUE_NUMBERING, words, num_words + 1, workspace,
+            workspace_bytes, &lowered, NULL
+        );
+        size_t length = 0;
+        char* text;
+        if (result == STACK_PTX_SUCCESS) {
+            REQUIRE(stack_ptx_emit(language, &lowered, workspace, workspace_bytes, NULL, 0, &length) == STACK_PTX_SUCCESS);
+        }
+        text = (char*)calloc(length + 1, 1);
+        REQUIRE(text != NULL);
+        if (result == STACK_PTX_SUCCESS) {
+            REQUIRE(
+                stack_ptx_emit(language, &lowered, workspace, workspace_bytes, text, length + 1, &length) == STACK_PTX_SUCCESS
+            );
+        }
+        check_compile(&info, words, result, text);
+        free(text);
     }
 
     free(workspace);
