@@ -30,14 +30,21 @@
 
 #define PTX_VM__NAN_BITS 0x7fffffffu
 
-PTX_VM__INLINE PtxVmV ptx_vm__abs_f32(PtxVmV x) {
-    /* Adding -0 changes nothing but flushes a subnormal; the sign of zero stays. */
-    return ptx_vm__add(ptx_vm__and(x, ptx_vm__set_bits(0x7fffffffu)), ptx_vm__set(-0.0f));
+/* A constant that the compiler cannot see: it knows nothing of flushing, so that to it x * 1, x + -0 and -0 - x do nothing
+ * that moving bits would not do. */
+PTX_VM__INLINE PtxVmV ptx_vm__opaque(float f) {
+    PtxVmV v = ptx_vm__set(f);
+    __asm__("" : PTX_VM__REGISTER(v));
+    return v;
 }
 
-PTX_VM__INLINE PtxVmV ptx_vm__neg_f32(PtxVmV x) { return ptx_vm__sub(ptx_vm__set(-0.0f), x); }
+PTX_VM__INLINE PtxVmV ptx_vm__abs_f32(PtxVmV x) {
+    return ptx_vm__add(ptx_vm__and(x, ptx_vm__set_bits(0x7fffffffu)), ptx_vm__opaque(-0.0f));
+}
 
-PTX_VM__INLINE PtxVmV ptx_vm__quiet_f32(PtxVmV x) { return ptx_vm__mul(x, ptx_vm__set(1.0f)); }
+PTX_VM__INLINE PtxVmV ptx_vm__neg_f32(PtxVmV x) { return ptx_vm__sub(ptx_vm__opaque(-0.0f), x); }
+
+PTX_VM__INLINE PtxVmV ptx_vm__quiet_f32(PtxVmV x) { return ptx_vm__mul(x, ptx_vm__opaque(1.0f)); }
 
 PTX_VM__INLINE PtxVmV ptx_vm__fix_nan_f32(PtxVmV x) {
     return ptx_vm__select(ptx_vm__is_nan(x), ptx_vm__set_bits(PTX_VM__NAN_BITS), x);

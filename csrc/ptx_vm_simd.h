@@ -21,6 +21,13 @@
 
 #define PTX_VM__INLINE static inline __attribute__((always_inline, unused))
 
+/* Operand of an asm statement: a vector that it may change. */
+#if defined(__x86_64__)
+#define PTX_VM__REGISTER(v) "+x"(v)
+#else
+#define PTX_VM__REGISTER(v) "+w"(v)
+#endif
+
 #if !defined(PTX_VM_PORTABLE) && defined(__AVX512F__) && defined(__AVX512DQ__) && defined(__AVX512BW__) && defined(__AVX512VL__)
 #define PTX_VM__AVX512 1
 #include <immintrin.h>

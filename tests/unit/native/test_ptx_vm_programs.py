@@ -1,0 +1,322 @@
+"""Whole programs on the virtual machine: scheduling, memory, blocks, inputs, sums and errors.
+
+Programs are checked against single instructions, each applied to whole arrays; those have their own references in
+test_ptx_vm.py. Every run compares all SIMD levels bit by bit (`Machines.store`).
+"""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from evo.native.ptx_vm import SUMS_DTYPE, VirtualMachine, levels
+from evo.native.stack_ptx import NO_VALUE, Lowering, NodeKind, WordType
+from evo.program import word
+
+NUM_POINTS = 300
+REQUESTS = ("F32", "F32", "U32", "PRED")
+RETURN = word(WordType.RETURN)
+
+
+@pytest.fixture(scope="module")
+def machines(make_machines):
+    return make_machines(REQUESTS)
+
+
+@pytest.fixture(scope="module")
+def real_machines(make_machines):
+    """One f32 request."""
+    return make_machines(("F32",))
+
+
+def input_values(seed: int, num_points: int = NUM_POINTS) -> dict[int, np.ndarray]:
+    """Bits for every input register: uniform patterns, small numbers, zeros and NaNs."""
+    rng = np.random.default_rng(seed)
+    values = {}
+    for register in range(7):
+        bits = rng.integers(0, 1 << 32, num_points, np.uint32)
+        small = rng.normal(size=num_points).astype(np.float32).view(np.uint32)
+        special = rng.choice(np.array([0, 0x80000000, 1, 0x80000001, 0x7F800000, 0xFF800000, 0x7F800001, 0xFFC01234], np.uint32), num_points)
+        kind = rng.integers(0, 4, num_points)
+        values[register] = np.where(kind == 0, bits, np.where(kind == 1, special, small))
+    values[6] = values[6] & 3
+    return values
+
+
+def random_words(machines, seed: int, num_programs: int, length: int) -> np.ndarray:
+    """Programs of inputs, constants, instructions with CPU meaning and meta operations."""
+    rng = np.random.default_rng(seed)
+    instruction_set = machines.instruction_set
+    unsupported = next(iter(machines.machines.values())).unsupported
+    usable = [i for i, instruction in enumerate(instruction_set.instructions) if instruction.name not in unsupported]
+    constants = [0x00000000, 0x80000000, 0x3F800000, 0xBF000000, 0x00000001, 0x7F800001, 0x7F800000, 0x40490FDB]
+    words = np.empty((num_programs, length), np.uint64)
+    for cell in np.nditer(words, op_flags=["writeonly"]):
+        draw = rng.random()
+        if draw < 0.3:
+            cell[...] = word(WordType.INPUT, payload=int(rng.integers(7)))
+        elif draw < 0.4:
+            cell[...] = word(WordType.CONSTANT, int(rng.choice([0, 0, 0, 1, 8])), int(rng.choice(constants)))
+        elif draw < 0.9:
+            cell[...] = word(WordType.PTX, payload=int(rng.choice(usable)))
+        else:
+            cell[...] = word(WordType.META, int(rng.choice([0, 0, 1, 3])), int(rng.choice([0, 2, 7])))
+    return words
+
+
+def by_single_instructions(machines, lowered, values: dict[int, np.ndarray], run_instruction) -> np.ndarray:
+    """What a lowered program computes, one instruction at a time over whole arrays."""
+    arrays: dict[int, np.ndarray] = {}
+    for node in lowered.nodes:
+        first, payload = int(node["first_value"]), int(node["payload"])
+        if node["kind"] == NodeKind.INPUT:
+            arrays[first] = values[payload]
+        elif node["kind"] == NodeKind.CONSTANT:
+            arrays[first] = np.full(NUM_POINTS, payload, np.uint32)
+        else:
+            instruction = machines.instruction_set.instructions[payload]
+            start = int(node["first_operand"])
+            operands = [arrays[int(value)] for value in lowered.operands[start : start + int(node["num_operands"])]]
+            philox = {"add_philox": "add_u32", "mul_lo_philox": "mul_lo_u32"}
+            if instruction.name == "philox_to_u32":
+                arrays[first] = operands[0]
+            elif instruction.name == "xor_philox":
+                arrays[first] = operands[0] ^ operands[1]
+            elif instruction.name == "mul_hi_philox":
+                arrays[first] = ((operands[0].astype(np.uint64) * operands[1]) >> np.uint64(32)).astype(np.uint32)
+            else:
+                arrays[first] = run_instruction(philox.get(instruction.name, instruction.name), *operands)
+    rows = [np.zeros(NUM_POINTS, np.uint32) if v == NO_VALUE else arrays[int(v)] for v in lowered.request_values]
+    rows[3] = (rows[3] != 0).astype(np.uint32)
+    return np.stack(rows)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_program_computes_what_its_instructions_compute_one_by_one(machines, run_instruction, seed):
+    words, values = random_words(machines, seed, num_programs=25, length=80), input_values(seed)
+    results = machines.store(words, values)
+    num_instructions = 0
+    for row, result in zip(words, results, strict=True):
+        lowered = machines.lowering.lower(row)
+        num_instructions += lowered.num_instructions
+        np.testing.assert_array_equal(result, by_single_instructions(machines, lowered, values, run_instruction))
+    assert num_instructions > 100
+
+
+def test_all_levels_agree_on_long_random_programs(machines):
+    words = random_words(machines, seed=50, num_programs=60, length=400)
+    results = machines.store(words, input_values(50))
+    assert len({row.tobytes() for row in results}) > 30
+
+
+def test_value_numbering_changes_no_bit(machines):
+    words, values = random_words(machines, seed=51, num_programs=40, length=120), input_values(51)
+    num_merged = 0
+    for machine in machines.machines.values():
+        for row in words:
+            merged, separate = (machines.lowering.lower(row, value_numbering=on) for on in (True, False))
+            num_merged += separate.num_instructions - merged.num_instructions
+            inputs = machines.inputs(values)
+            np.testing.assert_array_equal(
+                machine.store_lowered(merged, inputs), machine.store_lowered(separate, inputs)
+            )
+    assert num_merged > 0
+
+
+@pytest.mark.parametrize("num_points", [1, 7, 31, 32, 33, 63, 64, 65, 127, 128, 129, 1000, 1024, 1025])
+def test_number_of_points_does_not_matter(machines, num_points):
+    words, values = random_words(machines, seed=52, num_programs=10, length=60), input_values(52, 1025)
+    whole = machines.store(words, values)
+    part = machines.store(words, {register: array[:num_points] for register, array in values.items()})
+    np.testing.assert_array_equal(part, whole[:, :, :num_points])
+
+
+def test_no_points_give_no_outputs(machines):
+    assert machines.store(random_words(machines, 53, 2, 20), input_values(53, 0)).shape == (2, 4, 0)
+
+
+def test_uniform_input_equals_the_array_filled_with_it(machines):
+    words, values = random_words(machines, seed=54, num_programs=30, length=60), input_values(54)
+    uniform = {register: array[register] if register % 2 else array for register, array in values.items()}
+    filled = {register: np.full(NUM_POINTS, array) if np.ndim(array) == 0 else array for register, array in uniform.items()}
+    np.testing.assert_array_equal(machines.store(words, uniform), machines.store(words, filled))
+
+
+def test_arrays_may_have_any_alignment(machines):
+    words, values = random_words(machines, seed=55, num_programs=5, length=60), input_values(55)
+    shifted = {}
+    for register, array in values.items():
+        shifted[register] = np.empty(NUM_POINTS + 8, np.uint32)[register + 1 : register + 1 + NUM_POINTS]
+        shifted[register][:] = array
+    np.testing.assert_array_equal(machines.store(words, shifted), machines.store(words, values))
+
+
+def test_missing_requests_are_zero(machines):
+    words = np.array([[word(WordType.INPUT, payload=2), RETURN, word(WordType.INPUT, payload=0)]], np.uint64)
+    values = input_values(56)
+    result = machines.store(words, values)[0]
+    np.testing.assert_array_equal(result[0], values[2])
+    assert not result[1:].any()
+
+
+def test_moved_bits_are_kept_and_computed_nans_are_canonical(real_machines):
+    """A register that is only moved keeps a NaN's payload; inf - inf is PTX's NaN, also under copysign."""
+    ptx = real_machines.instruction_set.instruction_index
+    x, nan_bits = word(WordType.INPUT, payload=0), 0xFFC01234
+    words = np.full((3, 8), RETURN, np.uint64)
+    words[0, :1] = [x]
+    words[1, :3] = [x, x, word(WordType.PTX, payload=ptx("sub_ftz_f32"))]
+    words[2, :5] = [*words[1, :3], word(WordType.CONSTANT, 0, 0xBF800000), word(WordType.PTX, payload=ptx("copysign_f32"))]
+    result = real_machines.store(words, {0: np.array([nan_bits, 0x7F800000], np.uint32)})[:, 0]
+    np.testing.assert_array_equal(result, [[nan_bits, 0x7F800000], [0x7FFFFFFF] * 2, [0xFFFFFFFF] * 2])
+
+
+def test_outputs_go_into_the_given_array(machines):
+    words, values = random_words(machines, 57, 4, 40), machines.inputs(input_values(57))
+    machine = machines.machines["baseline" if "baseline" in machines.machines else "portable"]
+    out = np.empty((4, 4, NUM_POINTS), np.uint32)
+    assert machine.store(words, values, out) is out
+    np.testing.assert_array_equal(out, machine.store(words, values))
+
+
+def test_batches_in_many_threads_equal_one_thread(machines):
+    words, values = random_words(machines, 58, 64, 100), machines.inputs(input_values(58))
+    machine = list(machines.machines.values())[-1]
+    with ThreadPoolExecutor(8) as pool:
+        parts = list(pool.map(lambda i: machine.store(words[i : i + 4], values), range(0, 64, 4)))
+    np.testing.assert_array_equal(np.concatenate(parts), machine.store(words, values))
+
+
+def test_floating_point_mode_of_the_thread_is_restored(machines):
+    machines.store(random_words(machines, 59, 4, 40), input_values(59))
+    assert np.array([1e-42], np.float32)[0] * np.float32(0.5) != 0
+
+
+# ---- sums ----
+
+
+def regression_case(real_machines, num_points: int):
+    """x - x / y for each x, y: some infinite or NaN where y is 0; targets with a few infinities."""
+    ptx = real_machines.instruction_set.instruction_index
+    x, y = word(WordType.INPUT, payload=0), word(WordType.INPUT, payload=1)
+    div, sub = (word(WordType.PTX, payload=ptx(name)) for name in ("div_approx_ftz_f32", "sub_ftz_f32"))
+    words = np.array([[y, x, div, x, sub, RETURN], [x, RETURN, 0, 0, 0, 0], [RETURN, 0, 0, 0, 0, 0]], np.uint64)
+    rng = np.random.default_rng(60)
+    values = {0: rng.normal(size=num_points).astype(np.float32), 1: rng.integers(-20, 20, num_points).astype(np.float32)}
+    targets = (values[0] * 1.5 + rng.normal(size=num_points)).astype(np.float32)[None]
+    targets[0, ::101] = np.inf
+    return words, values, targets
+
+
+@pytest.mark.parametrize("num_points", [1, 100, 1024, 5000])
+def test_sums_equal_exactly_rounded_ones_over_finite_points(real_machines, num_points):
+    words, values, targets = regression_case(real_machines, num_points)
+    outputs = real_machines.store(words, values).view(np.float32)[:, 0]
+    for machine in real_machines.machines.values():
+        sums = machine.reduce(words, real_machines.inputs(values), targets)
+        assert sums.shape == (3, 1)
+        assert sums.dtype == SUMS_DTYPE
+        for row, output in zip(sums[:, 0], outputs, strict=True):
+            keep = np.isfinite(output) & np.isfinite(targets[0])
+            y, t = output[keep].astype(np.float64), targets[0][keep].astype(np.float64)
+            assert row["num_points"] == num_points
+            assert row["num_nonfinite"] == num_points - keep.sum()
+            assert row["max_abs_error"] == np.abs(y - t).max(initial=0)
+            terms = {"sum_y": y, "sum_t": t, "sum_yy": y * y, "sum_tt": t * t, "sum_yt": y * t, "sum_squared_error": (y - t) ** 2}
+            for name, values_of in terms.items():
+                assert row[name] == pytest.approx(math.fsum(values_of), rel=1e-13, abs=1e-13 * np.abs(values_of).sum())
+
+
+def test_sums_have_the_same_bits_at_every_level(real_machines):
+    words, values, targets = regression_case(real_machines, 12_345)
+    words = np.concatenate([np.pad(words, ((0, 0), (0, 54))), random_words(real_machines, 61, 40, 60)])
+    values |= {register: array for register, array in input_values(61, 12_345).items() if register >= 2}
+    results = [machine.reduce(words, real_machines.inputs(values), targets) for machine in real_machines.machines.values()]
+    assert len(np.unique(results[0]["sum_yy"])) > 10
+    for result in results:
+        assert result.tobytes() == results[0].tobytes()
+
+
+def test_sums_of_constants_are_exact(real_machines):
+    """y = 3 and t = 1 at every point: integers below 2^53 add up exactly in any order."""
+    words = np.array([[word(WordType.CONSTANT, 0, 0x40400000), RETURN]], np.uint64)
+    for machine in real_machines.machines.values():
+        sums = machine.reduce(words, real_machines.inputs({}), np.ones((1, 10_001), np.float32))[0, 0]
+        expected = (10_001, 0, 30_003, 10_001, 90_009, 10_001, 30_003, 40_004, 2)
+        assert tuple(sums) == expected
+
+
+# ---- errors ----
+
+
+def test_levels_are_named_slowest_first():
+    assert levels() in (["baseline"], ["baseline", "avx2"], ["baseline", "avx2", "avx512"], ["portable"])
+
+
+def test_unknown_level_is_refused_with_those_there_are(machines):
+    with pytest.raises(ValueError, match=f"SIMD level 'sse9' is not available here, one of: {levels()[0]}"):
+        VirtualMachine(machines.lowering, "sse9")
+
+
+def test_instruction_without_cpu_meaning_is_refused_by_name(machines):
+    machine = list(machines.machines.values())[-1]
+    assert "u32_to_v4_u8" in machine.unsupported
+    assert "add_ftz_f32" not in machine.unsupported
+    ptx = machines.instruction_set.instruction_index
+    for name in machine.unsupported:
+        assert "f32" not in name or "tf32" in name or "f16" in name
+    # u32 -> four u8 -> u32 is live, and its first instruction has no meaning.
+    names = ("u32_to_v4_u8", "cvt_u32_u8")
+    words = np.array([[word(WordType.INPUT, payload=3), *(word(WordType.PTX, payload=ptx(name)) for name in names)]], np.uint64)
+    with pytest.raises(ValueError, match="program 0: instruction u32_to_v4_u8 has no CPU meaning"):
+        machine.store(words, machines.inputs(input_values(62)))
+
+
+def test_special_register_is_refused_by_name(machines):
+    names = [special.ptx for special in machines.instruction_set.special_registers]
+    words = np.array([[RETURN, RETURN], [word(WordType.SPECIAL, payload=names.index("laneid")), RETURN]], np.uint64)
+    with pytest.raises(ValueError, match="program 1: special register %laneid has no CPU meaning"):
+        list(machines.machines.values())[-1].store(words, machines.inputs(input_values(63)))
+
+
+def test_input_of_a_type_without_cpu_meaning_is_refused(machines):
+    lowering = Lowering(machines.instruction_set, [("a", machines.instruction_set.stack_index("F16"))], [0], machines.lowering.limits)
+    with pytest.raises(ValueError, match="input 'a': expected an array of type none, as b16 has no CPU meaning, got uint32"):
+        VirtualMachine(lowering).store(np.array([[RETURN]], np.uint64), [np.zeros(3, np.uint32)])
+
+
+def test_register_without_values_is_refused_by_name(machines):
+    words = np.array([[word(WordType.INPUT, payload=1), RETURN]], np.uint64)
+    values = input_values(64)
+    del values[1]
+    for machine in machines.machines.values():
+        with pytest.raises(ValueError, match="program 0: reads register 'reg_1', which has no values"):
+            machine.store(words, machines.inputs(values))
+
+
+def test_malformed_arrays_are_refused_by_name(machines):
+    machine, words = list(machines.machines.values())[-1], np.array([[RETURN]], np.uint64)
+    good = machines.inputs(input_values(65))
+
+    def with_input(register: int, values) -> list:
+        return [values if i == register else array for i, array in enumerate(good)]
+
+    with pytest.raises(ValueError, match="input 'reg_0': expected an array of type float32 or uint32, got float64"):
+        machine.store(words, with_input(0, np.zeros(NUM_POINTS)))
+    with pytest.raises(ValueError, match=r"input 'reg_2': expected shape \(300,\) or \(\), got \(299,\)"):
+        machine.store(words, with_input(2, np.zeros(299, np.float32)))
+    with pytest.raises(ValueError, match="inputs: expected one for each of the 11 registers, got 10"):
+        machine.store(words, good[:10])
+    with pytest.raises(ValueError, match=r"inputs: at least one must be an array of shape \(num_points,\)"):
+        machine.store(words, [None] * 11)
+    with pytest.raises(ValueError, match="words: expected uint64"):
+        machine.store(words.astype(np.int64), good)
+    with pytest.raises(ValueError, match=r"out: expected writable contiguous uint32 of shape \(1, 4, 300\)"):
+        machine.store(words, good, np.empty((1, 4, 300), np.float32))
+    with pytest.raises(ValueError, match="every request must be an f32"):
+        machine.reduce(words, good, np.zeros((4, 300), np.float32))
+    with pytest.raises(ValueError, match=r"targets: expected float32 of shape \(4, num_points\)"):
+        machine.reduce(words, good, np.zeros((3, 300), np.float32))
