@@ -1,4 +1,4 @@
-"""The command line: verbs, progress, messages, exit codes.
+"""The command line: verbs, messages, exit codes.
 
 Owns what a person sees. A user's mistake is one line on standard error and exit code 2, never a traceback; an
 interrupted run that was saved ends with 130. Everything heavy is imported by the verb that needs it.
@@ -19,7 +19,6 @@ from evo.errors import UserError
 
 EXIT_USER_ERROR = 2
 EXIT_INTERRUPTED = 130
-PLAIN_SECONDS = 5.0  # between two lines of progress where there is no terminal
 
 _SET_HELP = "Override a key of the config: --set search.batch_size=256. May be given many times."
 
@@ -144,9 +143,11 @@ def doctor() -> None:
 
 def _search(run) -> None:
     """Runs a search to its end with progress; draws its plots."""
+    from evo.progress import progress_of
+
     interrupted = _Interrupt()
     click.echo(f"run folder: {run.run_dir.path}")
-    with interrupted, _progress(run) as show_generation:
+    with interrupted, progress_of(run) as show_generation:
         reason = run.execute(show_generation, interrupted)
     click.echo(f"stopped by {reason}")
     if reason == "interrupted":
@@ -190,87 +191,3 @@ class _Interrupt:
             os._exit(EXIT_INTERRUPTED)
         self._asked = True
         click.echo("evo: finishing this generation and saving; Ctrl-C again aborts", err=True)
-
-
-def _progress(run):
-    return _TerminalProgress(run) if sys.stdout.isatty() else _PlainProgress(run)
-
-
-class _Progress:
-    """Formats the state of a run; subclasses show it."""
-
-    def __init__(self, run):
-        self._run = run
-        self._first = (run.counters.evaluations, run.elapsed_s)
-
-    def __exit__(self, *_) -> None:
-        pass
-
-    def _line(self, generation, elapsed_s: float) -> str:
-        counters = generation.counters
-        rate = (counters.evaluations - self._first[0]) / max(elapsed_s - self._first[1], 1e-9)
-        return (
-            f"generation {counters.generations:,}  evaluations {counters.evaluations:,} ({rate:,.0f}/s)  "
-            f"coverage {generation.coverage:.1%}  QD score {generation.qd_score:,.2f}  best {generation.best_objective:.4f}  "
-            f"duplicates {counters.duplicates / counters.offspring:.0%}  neutral {counters.neutral / counters.offspring:.0%}"
-        )
-
-
-class _PlainProgress(_Progress):
-    """A line every few seconds and one at the end, for logs."""
-
-    def __enter__(self):
-        self._shown_s = float("-inf")
-        self._last = None
-        return self._show
-
-    def __exit__(self, *_) -> None:
-        if self._last:
-            click.echo(self._last)
-
-    def _show(self, generation, elapsed_s: float) -> None:
-        self._last = self._line(generation, elapsed_s)
-        if elapsed_s - self._shown_s >= PLAIN_SECONDS:
-            click.echo(self._last)
-            self._last = None
-            self._shown_s = elapsed_s
-
-
-class _TerminalProgress(_Progress):
-    """A bar towards the nearest stop, with the same numbers below it."""
-
-    def __enter__(self):
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-        self._bar = Progress(
-            BarColumn(bar_width=None),
-            TaskProgressColumn(),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-        )
-        self._text = Progress(TextColumn("{task.description}"))
-        from rich.console import Group
-        from rich.live import Live
-
-        self._bar_task = self._bar.add_task("", total=1.0)
-        self._text_task = self._text.add_task("starting")
-        self._live = Live(Group(self._bar, self._text), refresh_per_second=8)
-        self._live.__enter__()
-        return self._show
-
-    def __exit__(self, *error) -> None:
-        self._live.__exit__(*error)
-
-    def _show(self, generation, elapsed_s: float) -> None:
-        stop, counters = self._run.problem.config.stop, generation.counters
-        parts = [
-            done / total
-            for done, total in (
-                (counters.generations, stop.generations),
-                (counters.evaluations, stop.evaluations),
-                (elapsed_s, stop.seconds),
-            )
-            if total
-        ]
-        self._bar.update(self._bar_task, completed=min(1.0, max(parts, default=0.0)))
-        self._text.update(self._text_task, description=self._line(generation, elapsed_s))

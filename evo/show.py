@@ -37,7 +37,7 @@ def describe_program(problem: Problem, words: np.ndarray) -> str:
     _, num_instructions = problem.language.lowering.analyze(words[None])
     evaluation = problem.evaluator.evaluate(words[None], num_instructions)
     status = Status(int(evaluation.status[0]))
-    scores = [f"status     {status.name.lower()}"]
+    scores = [f"status: {status.name.lower()}"]
     if status is Status.OK:
         scores += _scores(problem, evaluation.objective[0], evaluation.measures[0])
     return _sections(problem, words, int(num_instructions[0]), [("scores", scores)])
@@ -77,9 +77,10 @@ def _sections(problem: Problem, words: np.ndarray, num_instructions: int, more: 
 
 
 def _scores(problem: Problem, objective: float, measures: np.ndarray) -> list[str]:
-    lines = [f"objective  {objective:.6g}"]
+    width = max(map(len, ("objective", *problem.task.measures)))
+    lines = [f"{'objective':<{width}}  {objective:.6g}"]
     for (name, (low, high)), value in zip(problem.task.measures.items(), measures, strict=True):
-        lines.append(f"{name:<10} {value:.6g}  (range {low:g} to {high:g})")
+        lines.append(f"{name:<{width}}  {value:.6g}  (range {low:g} to {high:g})")
     return lines
 
 
