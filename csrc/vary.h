@@ -90,16 +90,18 @@ typedef enum {
     /* Alternation (Spector and Helmuth, "Uniform linear transformation with repair and alternation in genetic programming",
      * GPTP XI, 2013): words are read from the first parent; before each, with the alternation rate, reading goes over to the
      * other parent at a position shifted by a rounded Gaussian of the alignment deviation (not below zero); ends where the
-     * parent being read ends. Where the first parent would be read to its end, one switch is made at an even place. */
+     * parent being read ends. Where the first parent would be read to its end, the first switch is made at an
+     * even place. */
     VARY_OPERATOR_ALTERNATION = 1,
     /* Uniform crossover (Syswerda, "Uniform crossover in genetic algorithms", ICGA 1989): the offspring has the first parent's
      * length; where the second has a word at that position too, either is taken evenly. */
     VARY_OPERATOR_CROSSOVER = 2,
     /* Each f32 constant c is, with the perturbation rate, replaced by a Gaussian of mean c and deviation relative * |c| +
-     * absolute, kept within the finite range; integers alike, by whole steps away from zero and at least one. At least one
-     * constant is perturbed. Constants on stacks in neither mask are left alone. */
+     * absolute, kept within the finite range; integers alike, by whole steps away from zero and at least one. Where
+     * chance would leave all as they are, one, drawn evenly, is perturbed. Constants on stacks in neither mask are left alone. */
     VARY_OPERATOR_PERTURBATION = 3,
-    /* Each word is, with the replacement rate, replaced by one drawn from the vocabulary; at least one is. */
+    /* Each word is, with the replacement rate, replaced by one drawn from the vocabulary; where chance would
+     * leave all as they are, one, drawn evenly, is. */
     VARY_OPERATOR_REPLACEMENT = 4,
     VARY_NUM_OPERATORS = 5
     /* Alternation and crossover in a pool of one row, perturbation without a constant, and every operator on an empty first
@@ -1030,20 +1032,22 @@ VARY__INLINE uint32_t vary__perturbation(int has_avx2, const VaryTables* tables,
                                          uint64_t* out) {
     uint64_t hit;
     uint32_t num_constants = 0, index = 0, start;
+    int is_only_hit;
     for (start = 0; start < parent.length; start += 64) {
         num_constants += vary__count_bits(vary__constants(has_avx2, tables, parent.words + start, vary__min(parent.length - start, 64)));
     }
     if (num_constants == 0) return UINT32_MAX;
     vary__copy(out, parent.words, parent.length);
     hit = vary__next_hit(&tables->perturbation, numbers, 0, num_constants);
-    if (hit >= num_constants) hit = vary__scale(vary__next(numbers), num_constants);
+    is_only_hit = hit >= num_constants;
+    if (is_only_hit) hit = vary__scale(vary__next(numbers), num_constants);
     for (start = 0; hit < num_constants; start += 64) {
         uint64_t constants = vary__constants(has_avx2, tables, parent.words + start, vary__min(parent.length - start, 64));
         for (; constants; constants &= constants - 1) {
             const uint32_t place = start + vary__trailing_zeros(constants);
             if (index++ != hit) continue;
             out[place] = vary__perturb(tables, out[place], vary__next(numbers));
-            hit = vary__next_hit(&tables->perturbation, numbers, hit + 1, num_constants);
+            hit = is_only_hit ? num_constants : vary__next_hit(&tables->perturbation, numbers, hit + 1, num_constants);
         }
     }
     return parent.length;
@@ -1051,8 +1055,12 @@ VARY__INLINE uint32_t vary__perturbation(int has_avx2, const VaryTables* tables,
 
 static uint32_t vary__replacement(const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent parent, uint64_t* out) {
     uint64_t hit = vary__next_hit(&tables->replacement, numbers, 0, parent.length);
-    if (hit >= parent.length) hit = vary__scale(vary__next(numbers), parent.length);
     vary__copy(out, parent.words, parent.length);
+    if (hit >= parent.length) {
+        hit = vary__scale(vary__next(numbers), parent.length);
+        out[hit] = vary__draw_word(tables, numbers);
+        return parent.length;
+    }
     for (; hit < parent.length; hit = vary__next_hit(&tables->replacement, numbers, hit + 1, parent.length)) {
         out[hit] = vary__draw_word(tables, numbers);
     }

@@ -740,8 +740,8 @@ static void test_offspring_are_those_of_version_1(void) {
         UINT64_C(0xde17e3d9052f43c8), /* umad */
         UINT64_C(0xa068fcc8fb3b3513), /* alternation */
         UINT64_C(0x48649cd90ca05997), /* crossover */
-        UINT64_C(0xea3d069a0c54ef4a), /* perturbation */
-        UINT64_C(0x4a4d8a8f0b741823), /* replacement */
+        UINT64_C(0x8b4a508b464ee6a8), /* perturbation */
+        UINT64_C(0xbfc7a11ec74eb7ba), /* replacement */
     };
     enum { NUM_PROGRAMS = 50, NUM_OFFSPRING = 200, ROW = 48 };
     uint64_t *pool = make_rows(NUM_PROGRAMS, ROW), *words = make_rows(NUM_OFFSPRING, ROW);
