@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 
 import numpy as np
 
@@ -21,6 +23,8 @@ from evo.task import Regression, Task, point_arrays, target_array, task_errors
 # Programs a chunk: outputs of 32 programs at 4,096 points and two outputs are 1 MiB, which stays in the L2 cache
 # between evaluation and scoring.
 CHUNK_SIZE = 32
+
+WAKE_S = 0.1  # the longest time for which the calling thread waits without looking up
 
 
 class CpuEvaluator:
@@ -49,8 +53,7 @@ class CpuEvaluator:
 
     def evaluate(self, words: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
         chunks = [slice(start, start + CHUNK_SIZE) for start in range(0, len(words), CHUNK_SIZE)]
-        run = self._pool.map if self._pool else map
-        parts = list(run(lambda chunk: self._evaluate_chunk(words[chunk], num_instructions[chunk]), chunks))
+        parts = self._run([partial(self._evaluate_chunk, words[chunk], num_instructions[chunk]) for chunk in chunks])
         num_measures = len(self._task.measures)
         return Evaluation(
             status=np.concatenate([np.empty(0, np.uint8), *(part.status for part in parts)]),
@@ -67,6 +70,17 @@ class CpuEvaluator:
     def close(self) -> None:
         if self._pool:
             self._pool.shutdown()
+
+    def _run(self, calls: list[Callable[[], Evaluation]]) -> list[Evaluation]:
+        """The results of all calls, in order."""
+        if not self._pool:
+            return [call() for call in calls]
+        futures = [self._pool.submit(call) for call in calls]
+        # Python handles signals in the main thread, but the system may hand one to any thread, which wakes nobody: a main
+        # thread that waited without end would not see Ctrl-C before the batch is done.
+        while wait(futures, WAKE_S).not_done:
+            pass
+        return [future.result() for future in futures]
 
     def _evaluate_chunk(self, words: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
         start = time.perf_counter()

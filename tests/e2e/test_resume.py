@@ -98,6 +98,7 @@ BLOCKING_TASK = """\
 import time
 from pathlib import Path
 
+import numpy as np
 
 import evo
 

@@ -1,0 +1,153 @@
+"""evo show, plot, eval, doctor: what they print and draw."""
+
+import re
+import shutil
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from evo.program import parse_program
+
+from .conftest import state_of
+
+SECTIONS = ["# PTX stub", "# origin", "# scores"]
+
+
+def sections(text: str) -> dict[str, str]:
+    """Heading -> what stands below it."""
+    parts = re.split(r"^(# .*)$", text, flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+@pytest.fixture(scope="session")
+def plane_language():
+    from evo.instructions import default_instruction_set
+    from evo.program import Language
+
+    return Language(default_instruction_set(), (("t", "f32"), ("x", "f32"), ("y", "f32")), (("v", "f32"),))
+
+
+def test_show_prints_the_best_elite_with_program_stub_origin_and_scores(run_evo, finished_run, plane_language):
+    completed = run_evo("show", finished_run)
+    assert (completed.returncode, completed.stderr) == (0, "")
+    archive = state_of(finished_run).archive
+    best = int(np.argmax(archive["objective"]))
+    found = sections(completed.stdout)
+    heading, *others = found
+    assert others == SECTIONS
+    num_words, num_instructions = map(int, re.fullmatch(r"# program: (\d+) words, (\d+) PTX instructions live", heading).groups())
+    assert num_instructions == archive["num_instructions"][best]
+    words = parse_program(plane_language, found[heading], "shown", 24)
+    assert words[:num_words].tolist() == archive["solution"][best][:num_words].tolist()
+    assert found["# PTX stub"].strip() == plane_language.lowering.emit(words[None])[0].strip()
+    assert found["# PTX stub"].count(";") >= num_instructions
+    i, j = divmod(int(archive["cell"][best]), 5)
+    assert f"cell       {i},{j}\n" in found["# origin"]
+    assert f"born       generation {archive['generation'][best]}, slot {archive['slot'][best]}\n" in found["# origin"]
+    assert f"objective  {archive['objective'][best]:.6g}\n" in found["# scores"]
+    assert re.search(r"^mean       \S+  \(range -1 to 1\)\ndeviation  \S+  \(range 0 to 2\)$", found["# scores"], re.M)
+
+
+def test_every_elite_can_be_shown_by_its_cell(fork_evo, finished_run):
+    archive = state_of(finished_run).archive
+    operators = set()
+    for row in (0, len(archive["cell"]) // 2, len(archive["cell"]) - 1):
+        cell = int(archive["cell"][row])
+        by_number = fork_evo("show", finished_run, f"--cell={cell}")
+        by_indices = fork_evo("show", finished_run, f"--cell={cell // 5},{cell % 5}")
+        assert by_number.returncode == 0
+        assert by_number.stdout == by_indices.stdout
+        assert f"objective  {archive['objective'][row]:.6g}\n" in by_number.stdout
+        parents = [f"{c // 5},{c % 5}" for c in archive["parents"][row].tolist() if c >= 0]
+        assert f"parents    {', '.join(parents) or 'none'}\n" in by_number.stdout
+        operators.add(re.search(r"^operator   (.+)$", by_number.stdout, re.M).group(1))
+    assert operators <= {"random initial program", "umad", "alternation", "crossover", "perturbation", "replacement"}
+
+
+def test_an_empty_cell_is_refused_with_a_neighbour_that_is_not(fork_evo, finished_run):
+    taken = state_of(finished_run).archive["cell"].tolist()
+    empty = next(cell for cell in range(30) if cell not in taken)
+    completed = fork_evo("show", finished_run, f"--cell={empty}")
+    assert completed.returncode == 2
+    i, j = map(int, re.search(r"this cell is empty; the nearest elite is in (\d+),(\d+)$", completed.stderr).groups())
+    assert i * 5 + j in taken
+
+
+def test_looking_at_a_run_changes_nothing_in_it(fork_evo, finished_run):
+    def stamps() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in finished_run.rglob("*")}
+
+    before = stamps()
+    assert fork_evo("show", finished_run).returncode == 0
+    assert stamps() == before
+
+
+def test_plot_draws_what_it_is_asked_for_and_says_where(run_evo, finished_run, tmp_path):
+    run = Path(shutil.copytree(finished_run, tmp_path / "run"))
+    shutil.rmtree(run / "plots")
+    completed = run_evo("plot", run, "--plot", "best", "--plot", "curves")
+    assert (completed.returncode, completed.stderr) == (0, "")
+    assert completed.stdout.split() == [f"{run}/plots/best.png", f"{run}/plots/curves.png"]
+    assert {path.name for path in (run / "plots").iterdir()} == {"best.png", "curves.png"}
+
+
+def test_plot_draws_the_same_again(fork_evo, finished_run, tmp_path):
+    run = Path(shutil.copytree(finished_run, tmp_path / "run"))
+    assert fork_evo("plot", run, "--plot", "best", "--plot", "contact_sheet").returncode == 0
+    for name in ("best.png", "contact_sheet.png"):
+        with Image.open(run / "plots" / name) as again, Image.open(finished_run / "plots" / name) as first:
+            assert again.tobytes() == first.tobytes()
+
+
+def test_eval_scores_and_pictures_a_program_written_by_hand(run_evo, small_config, tmp_path):
+    (tmp_path / "saddle.txt").write_text("# t + x y, which is the target itself\n%t %x %y mul_ftz_f32 add_ftz_f32\n")
+    completed = run_evo("eval", small_config(), "--program", "saddle.txt", "--output", "pictures")
+    assert (completed.returncode, completed.stderr) == (0, "")
+    found = sections(completed.stdout.removesuffix("pictures/saddle.png\npictures/saddle.gif\n"))
+    assert list(found) == ["# program: 5 words, 2 PTX instructions live", "# PTX stub", "# scores"]
+    assert "mul.ftz.f32" in found["# PTX stub"] and "add.ftz.f32" in found["# PTX stub"]
+    lines = found["# scores"].split("\n")
+    assert lines[1:3] == ["status     ok", "objective  1"]
+    assert completed.stdout.endswith("pictures/saddle.png\npictures/saddle.gif\n")
+    with Image.open(tmp_path / "pictures" / "saddle.png") as picture:
+        pixels = np.asarray(picture)
+    # At t = 0 it is x y: positive (red) where the signs agree, negative (green) where they do not, about zero on the axes.
+    size = pixels.shape[0]
+    near, far, middle = size // 8, size - 1 - size // 8, size // 2
+    assert pixels[near, near].tolist() == pixels[far, far].tolist() == [255, 0, 0]
+    assert pixels[near, far].tolist() == pixels[far, near].tolist() == [0, 255, 0]
+    assert pixels[middle, near].tolist() == [0, 0, 255]
+    with Image.open(tmp_path / "pictures" / "saddle.gif") as animation:
+        assert animation.n_frames > 10
+
+
+def test_eval_says_that_a_program_is_worthless_without_failing(fork_evo, small_config, tmp_path):
+    (tmp_path / "nan.txt").write_text("0x7fffffff:f32\n")
+    completed = fork_evo("eval", small_config(), "--program", "nan.txt")
+    assert completed.returncode == 0
+    assert "status     nonfinite\n" in completed.stdout and "objective" not in completed.stdout
+
+
+def test_doctor_says_what_there_is_and_what_each_missing_piece_means(run_evo):
+    completed = run_evo("doctor")
+    assert (completed.returncode, completed.stderr) == (0, "")
+    rows = {line.split()[0]: line for line in completed.stdout.splitlines()}
+    assert list(rows) == ["evo", "python", "machine", "cores", "SIMD", "nvPTXCompiler", "NVRTC", "GPU"]
+    for name in ("nvPTXCompiler", "NVRTC", "GPU"):
+        assert len(rows[name].split()) > 4, "says what it means"
+    assert version("evo") in rows["evo"]
+
+
+def test_the_version_is_that_of_the_package(run_evo):
+    completed = run_evo("--version")
+    assert (completed.returncode, completed.stdout) == (0, f"evo, version {version('evo')}\n")
+
+
+@pytest.mark.parametrize("verb", ["run", "resume", "plot", "show", "eval", "doctor"])
+def test_every_verb_explains_itself(fork_evo, verb):
+    completed = fork_evo(verb, "--help")
+    assert completed.returncode == 0
+    assert completed.stdout.startswith(f"Usage: evo {verb} ")
