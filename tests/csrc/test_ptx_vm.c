@@ -1,0 +1,399 @@
+/*
+ * Tests of ptx_vm.h as a C library: memory of exactly the size that the queries tell and of any alignment, one test for each
+ * error code, and programs whose results are worked out by hand. What instructions compute is tested from Python
+ * (tests/unit/native/test_ptx_vm.py), at every SIMD level; here there are only the baseline's kernels.
+ *
+ * PTX_VM_DEBUG is not tested here: it makes errors asserts.
+ */
+
+#define STACK_PTX_IMPLEMENTATION
+#define PTX_VM_IMPLEMENTATION
+#define PTX_VM_KERNELS ptx_vm__kernels_baseline
+#include "ptx_vm_kernels.h"
+
+#include "check.h"
+#include "stack_ptx_set.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WORD(type, aux, payload) {STACK_PTX_INSTRUCTION_TYPE_##type, (aux), {(payload)}}
+#define INPUT(idx) WORD(INPUT, 0, (idx))
+#define PTX(idx) WORD(PTX, 0, (idx))
+#define CONSTANT(stack, bits) WORD(CONSTANT, (stack), (bits))
+#define SPECIAL(idx) WORD(SPECIAL, 0, (idx))
+#define RETURN WORD(RETURN, 0, 0)
+
+#define TWO_F32 0x40000000u
+
+enum { X, Y, U, P, OUT, OUT_2, OUT_U, OUT_P, NUM_REGISTERS };
+static const StackPtxRegister registers[NUM_REGISTERS] = {
+    {"x", F32}, {"y", F32}, {"u", U32}, {"p", PRED}, {"out", F32}, {"out_2", F32}, {"out_u", U32}, {"out_p", PRED},
+};
+
+enum { MAX_POINTS = 1000, MAX_REQUESTS = 4 };
+
+/* Memory that ends where it was promised to, for the sanitizers to see, and begins at an odd address. */
+typedef struct Block {
+    char* base;
+    char* memory;
+    size_t num_bytes;
+} Block;
+
+static Block block_of(size_t num_bytes) {
+    Block block;
+    block.base = (char*)malloc(num_bytes + 1);
+    block.memory = block.base + 1;
+    block.num_bytes = num_bytes;
+    memset(block.base, 0xA5, num_bytes + 1);
+    return block;
+}
+
+/* A program from words to a workspace. */
+typedef struct Bench {
+    Block language_memory, lowering, set_memory, program_memory, workspace;
+    const StackPtxLanguage* language;
+    StackPtxLowered lowered;
+    const PtxVmSet* set;
+    const PtxVmProgram* program;
+    PtxVmResult result; /* of ptx_vm_program_init */
+    uint32_t node;
+} Bench;
+
+static Bench bench_of(const StackPtxInstruction* words, size_t num_words, const size_t* requests, size_t num_requests, PtxVmTask task) {
+    Bench bench;
+    StackPtxLanguageInfo info;
+    size_t num_bytes = 0;
+    memset(&bench, 0, sizeof bench);
+    memset(&info, 0, sizeof info);
+    info.stack_info = &stack_info;
+    info.traits = &traits;
+    info.limits.stack_size = 64;
+    info.limits.max_nodes = 4096;
+    info.limits.max_frame_depth = 1;
+    info.limits.execution_limit = 8192;
+    info.registers = registers;
+    info.num_registers = NUM_REGISTERS;
+    info.requests = requests;
+    info.num_requests = num_requests;
+    CHECK_UINT(stack_ptx_language_size(&info, &num_bytes), STACK_PTX_SUCCESS);
+    bench.language_memory = block_of(num_bytes);
+    CHECK_UINT(stack_ptx_language_init(&info, bench.language_memory.memory, num_bytes, &bench.language), STACK_PTX_SUCCESS);
+    CHECK_UINT(stack_ptx_workspace_size(bench.language, &num_bytes), STACK_PTX_SUCCESS);
+    bench.lowering = block_of(num_bytes);
+    CHECK_UINT(
+        stack_ptx_lower(
+            bench.language, STACK_PTX_MODE_LENIENT, 0, words, num_words, bench.lowering.memory, num_bytes, &bench.lowered, NULL
+        ),
+        STACK_PTX_SUCCESS
+    );
+    CHECK_UINT(ptx_vm_set_size(&stack_info, &num_bytes), PTX_VM_SUCCESS);
+    bench.set_memory = block_of(num_bytes);
+    CHECK_UINT(ptx_vm_set_init(&stack_info, bench.set_memory.memory, num_bytes, &bench.set), PTX_VM_SUCCESS);
+    CHECK_UINT(ptx_vm_program_size(&bench.lowered, &num_bytes), PTX_VM_SUCCESS);
+    bench.program_memory = block_of(num_bytes);
+    bench.result = ptx_vm_program_init(
+        bench.set, PTX_VM_LEVEL_BASELINE, task, &bench.lowered, bench.program_memory.memory, num_bytes, &bench.program, &bench.node
+    );
+    num_bytes = 0;
+    if (bench.result == PTX_VM_SUCCESS) CHECK_UINT(ptx_vm_workspace_size(bench.program, &num_bytes), PTX_VM_SUCCESS);
+    bench.workspace = block_of(num_bytes);
+    return bench;
+}
+
+static void bench_free(Bench* bench) {
+    free(bench->language_memory.base);
+    free(bench->lowering.base);
+    free(bench->set_memory.base);
+    free(bench->program_memory.base);
+    free(bench->workspace.base);
+}
+
+#define BENCH(words, requests, task) bench_of(words, sizeof words / sizeof words[0], requests, sizeof requests / sizeof requests[0], task)
+
+static float x[MAX_POINTS], y[MAX_POINTS];
+static uint32_t u[MAX_POINTS], p[MAX_POINTS];
+
+static void fill_inputs(void) {
+    for (int i = 0; i < MAX_POINTS; i++) {
+        x[i] = (float)i;
+        y[i] = (float)(i % 7) - 3.0f;
+        u[i] = 0xFFFFFFF0u + (uint32_t)i;
+        p[i] = (uint32_t)(i % 3);
+    }
+}
+
+static const PtxVmInput* all_inputs(PtxVmInput* inputs) {
+    const void* const values[NUM_REGISTERS] = {x, y, u, p, NULL, NULL, NULL, NULL};
+    for (int i = 0; i < NUM_REGISTERS; i++) {
+        inputs[i].values = values[i];
+        inputs[i].is_uniform = false;
+    }
+    return inputs;
+}
+
+static void test_outputs_of_every_type_and_any_number_of_points(void) {
+    /* On the f32 stack x, y; sub pops y first: y - x, and x is left for the second request. */
+    static const StackPtxInstruction words[] = {INPUT(X), INPUT(X), INPUT(Y), PTX(SUB), INPUT(U),    CONSTANT(U32, 32),
+                                                PTX(ADD_U32), INPUT(P), RETURN};
+    static const size_t requests[] = {OUT, OUT_2, OUT_U, OUT_P};
+    static const size_t counts[] = {0, 1, 31, 32, 33, 999, 1000};
+    Bench bench = BENCH(words, requests, PTX_VM_TASK_STORE);
+    CHECK_UINT(bench.result, PTX_VM_SUCCESS);
+    for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
+        const size_t num_points = counts[k];
+        PtxVmInput inputs[NUM_REGISTERS];
+        void* outputs[MAX_REQUESTS];
+        Block blocks[MAX_REQUESTS];
+        for (int i = 0; i < MAX_REQUESTS; i++) {
+            blocks[i] = block_of(num_points * 4);
+            outputs[i] = blocks[i].memory;
+        }
+        CHECK_UINT(
+            ptx_vm_store(
+                bench.program, all_inputs(inputs), NUM_REGISTERS, num_points, outputs, bench.workspace.memory, bench.workspace.num_bytes
+            ),
+            PTX_VM_SUCCESS
+        );
+        for (size_t i = 0; i < num_points; i++) {
+            float difference, left;
+            uint32_t sum, truth;
+            memcpy(&difference, blocks[0].memory + 4 * i, 4);
+            memcpy(&left, blocks[1].memory + 4 * i, 4);
+            memcpy(&sum, blocks[2].memory + 4 * i, 4);
+            memcpy(&truth, blocks[3].memory + 4 * i, 4);
+            CHECK(difference == y[i] - x[i]);
+            CHECK(left == x[i]);
+            CHECK_UINT(sum, u[i] + 32u);
+            CHECK_UINT(truth, p[i] != 0);
+        }
+        for (int i = 0; i < MAX_REQUESTS; i++) free(blocks[i].base);
+    }
+    bench_free(&bench);
+}
+
+static void test_uniform_inputs_and_missing_requests(void) {
+    static const StackPtxInstruction words[] = {INPUT(Y), INPUT(X), PTX(ADD)};
+    static const size_t requests[] = {OUT, OUT_2, OUT_U, OUT_P};
+    Bench bench = BENCH(words, requests, PTX_VM_TASK_STORE);
+    PtxVmInput inputs[NUM_REGISTERS];
+    const float half = 0.5f;
+    static float sum[100], missing[100];
+    static uint32_t missing_u[100], missing_p[100];
+    void* const outputs[] = {sum, missing, missing_u, missing_p};
+    all_inputs(inputs);
+    inputs[Y].values = &half;
+    inputs[Y].is_uniform = true;
+    memset(missing, 1, sizeof missing);
+    memset(missing_u, 1, sizeof missing_u);
+    memset(missing_p, 1, sizeof missing_p);
+    CHECK_UINT(
+        ptx_vm_store(bench.program, inputs, NUM_REGISTERS, 100, outputs, bench.workspace.memory, bench.workspace.num_bytes), PTX_VM_SUCCESS
+    );
+    for (int i = 0; i < 100; i++) {
+        CHECK(sum[i] == x[i] + 0.5f);
+        CHECK(missing[i] == 0.0f);
+        CHECK_UINT(missing_u[i], 0);
+        CHECK_UINT(missing_p[i], 0);
+    }
+    bench_free(&bench);
+}
+
+static void test_long_chain_with_all_intermediate_values_in_use(void) {
+    /* v0 = x, v(k) = v(k-1) + 2 stays on the stack; then all are added up: every value is alive at once. */
+    enum { DEPTH = 60 };
+    static const StackPtxInstruction duplicate = WORD(META, F32, STACK_PTX_META_INSTRUCTION_DUP);
+    static const StackPtxInstruction input_x = INPUT(X), two = CONSTANT(F32, TWO_F32), sum_up = PTX(ADD);
+    static const size_t requests[] = {OUT};
+    static StackPtxInstruction words[4 * DEPTH + 1];
+    size_t num_words = 0;
+    words[num_words++] = input_x;
+    for (int k = 0; k < DEPTH; k++) {
+        words[num_words++] = duplicate;
+        words[num_words++] = two;
+        words[num_words++] = sum_up;
+    }
+    for (int k = 0; k < DEPTH; k++) words[num_words++] = sum_up;
+    Bench bench = bench_of(words, num_words, requests, 1, PTX_VM_TASK_STORE);
+    PtxVmInput inputs[NUM_REGISTERS];
+    static float out[MAX_POINTS];
+    void* const outputs[] = {out};
+    CHECK_UINT(
+        ptx_vm_store(
+            bench.program, all_inputs(inputs), NUM_REGISTERS, MAX_POINTS, outputs, bench.workspace.memory, bench.workspace.num_bytes
+        ),
+        PTX_VM_SUCCESS
+    );
+    for (int i = 0; i < MAX_POINTS; i++) CHECK(out[i] == (float)((DEPTH + 1) * i + DEPTH * (DEPTH + 1)));
+    bench_free(&bench);
+}
+
+static void test_sums_worked_out_by_hand(void) {
+    /* y = 2 + x over x = 0 .. 9 against t = x, at x = 4 infinite: sums over the other nine. */
+    static const StackPtxInstruction words[] = {CONSTANT(F32, TWO_F32), INPUT(X), PTX(ADD)};
+    static const size_t requests[] = {OUT, OUT_2};
+    Bench bench = BENCH(words, requests, PTX_VM_TASK_REDUCE);
+    PtxVmInput inputs[NUM_REGISTERS];
+    PtxVmSums sums[2];
+    float t[10];
+    const float* const targets[] = {t, t};
+    for (int i = 0; i < 10; i++) t[i] = i == 4 ? INFINITY : (float)i;
+    CHECK_UINT(
+        ptx_vm_reduce(
+            bench.program, all_inputs(inputs), NUM_REGISTERS, 10, targets, sums, bench.workspace.memory, bench.workspace.num_bytes
+        ),
+        PTX_VM_SUCCESS
+    );
+    CHECK_UINT(sums[0].num_points, 10);
+    CHECK_UINT(sums[0].num_nonfinite, 1);
+    CHECK(sums[0].sum_t == 41.0);
+    CHECK(sums[0].sum_y == 59.0);
+    CHECK(sums[0].sum_tt == 269.0);
+    CHECK(sums[0].sum_yy == 269.0 + 4.0 * 41.0 + 36.0);
+    CHECK(sums[0].sum_yt == 269.0 + 2.0 * 41.0);
+    CHECK(sums[0].sum_squared_error == 36.0);
+    CHECK(sums[0].max_abs_error == 2.0);
+    CHECK_UINT(sums[1].num_nonfinite, 1); /* a missing request is zero everywhere */
+    CHECK(sums[1].sum_y == 0.0);
+    CHECK(sums[1].sum_squared_error == 269.0);
+    CHECK(sums[1].max_abs_error == 9.0);
+    bench_free(&bench);
+}
+
+static void test_what_has_no_cpu_meaning_is_refused_with_its_node(void) {
+    static const StackPtxInstruction volatile_words[] = {INPUT(U), PTX(ACTIVEMASK), PTX(ADD_U32)};
+    static const StackPtxInstruction special_words[] = {SPECIAL(TID_X)};
+    static const size_t requests[] = {OUT_U};
+    Bench bench = BENCH(volatile_words, requests, PTX_VM_TASK_STORE);
+    CHECK_UINT(bench.result, PTX_VM_ERROR_NO_CPU_MEANING);
+    CHECK_UINT(bench.lowered.nodes[bench.node].kind, STACK_PTX_NODE_PTX);
+    CHECK_UINT(bench.lowered.nodes[bench.node].payload, ACTIVEMASK);
+    CHECK(!ptx_vm_set_has_instruction(bench.set, ACTIVEMASK));
+    CHECK(!ptx_vm_set_has_instruction(bench.set, MMA));
+    CHECK(!ptx_vm_set_has_instruction(bench.set, SETP_2)); /* the name has a meaning, two results have none */
+    CHECK(!ptx_vm_set_has_instruction(bench.set, NUM_INSTRUCTIONS));
+    CHECK(!ptx_vm_set_has_instruction(NULL, ADD));
+    CHECK(ptx_vm_set_has_instruction(bench.set, ADD));
+    CHECK(ptx_vm_set_has_instruction(bench.set, SELP));
+    bench_free(&bench);
+    bench = BENCH(special_words, requests, PTX_VM_TASK_STORE);
+    CHECK_UINT(bench.result, PTX_VM_ERROR_NO_CPU_MEANING);
+    CHECK_UINT(bench.lowered.nodes[bench.node].kind, STACK_PTX_NODE_SPECIAL);
+    bench_free(&bench);
+}
+
+static void test_wrong_arguments_are_invalid_values(void) {
+    static const StackPtxInstruction words[] = {INPUT(Y), INPUT(X), PTX(ADD)};
+    static const StackPtxInstruction integer_words[] = {INPUT(U)};
+    static const size_t requests[] = {OUT}, integer_requests[] = {OUT_U};
+    Bench bench = BENCH(words, requests, PTX_VM_TASK_STORE);
+    PtxVmInput inputs[NUM_REGISTERS];
+    float out[4];
+    void* const outputs[] = {out};
+    void* const no_output[] = {NULL};
+    const float* const targets[] = {out};
+    const PtxVmSet* set;
+    PtxVmSums sums[1];
+    char* memory = bench.workspace.memory;
+    const size_t num_bytes = bench.workspace.num_bytes;
+    size_t size;
+    all_inputs(inputs);
+    CHECK_UINT(ptx_vm_store(NULL, inputs, NUM_REGISTERS, 4, outputs, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
+    CHECK_UINT(ptx_vm_store(bench.program, NULL, NUM_REGISTERS, 4, outputs, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
+    CHECK_UINT(ptx_vm_store(bench.program, inputs, Y, 4, outputs, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
+    CHECK_UINT(ptx_vm_store(bench.program, inputs, NUM_REGISTERS, 4, NULL, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
+    CHECK_UINT(ptx_vm_store(bench.program, inputs, NUM_REGISTERS, 4, no_output, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
+    CHECK_UINT(ptx_vm_store(bench.program, inputs, NUM_REGISTERS, 4, outputs, NULL, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
+    CHECK_UINT(ptx_vm_reduce(bench.program, inputs, NUM_REGISTERS, 4, targets, sums, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
+    inputs[Y].values = NULL;
+    CHECK_UINT(ptx_vm_store(bench.program, inputs, NUM_REGISTERS, 4, outputs, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
+    CHECK_UINT(ptx_vm_workspace_size(NULL, &size), PTX_VM_ERROR_INVALID_VALUE);
+    CHECK_UINT(ptx_vm_workspace_size(bench.program, NULL), PTX_VM_ERROR_INVALID_VALUE);
+    CHECK_UINT(ptx_vm_program_size(NULL, &size), PTX_VM_ERROR_INVALID_VALUE);
+    CHECK_UINT(ptx_vm_set_size(NULL, &size), PTX_VM_ERROR_INVALID_VALUE);
+    CHECK_UINT(ptx_vm_set_init(&stack_info, NULL, 1000, &set), PTX_VM_ERROR_INVALID_VALUE);
+    bench_free(&bench);
+    bench = BENCH(words, requests, PTX_VM_TASK_REDUCE);
+    all_inputs(inputs);
+    CHECK_UINT(
+        ptx_vm_reduce(bench.program, inputs, NUM_REGISTERS, 4, targets, NULL, bench.workspace.memory, bench.workspace.num_bytes),
+        PTX_VM_ERROR_INVALID_VALUE
+    );
+    bench_free(&bench);
+    bench = BENCH(integer_words, integer_requests, PTX_VM_TASK_REDUCE); /* only f32 is reduced */
+    CHECK_UINT(bench.result, PTX_VM_ERROR_INVALID_VALUE);
+    bench_free(&bench);
+}
+
+static void test_one_byte_too_few_is_insufficient_memory(void) {
+    static const StackPtxInstruction words[] = {INPUT(Y), INPUT(X), PTX(ADD)};
+    static const size_t requests[] = {OUT};
+    Bench bench = BENCH(words, requests, PTX_VM_TASK_STORE);
+    PtxVmInput inputs[NUM_REGISTERS];
+    float out[4];
+    void* const outputs[] = {out};
+    const PtxVmSet* set;
+    const PtxVmProgram* program;
+    CHECK_UINT(
+        ptx_vm_set_init(&stack_info, bench.set_memory.memory, bench.set_memory.num_bytes - 1, &set), PTX_VM_ERROR_INSUFFICIENT_MEMORY
+    );
+    CHECK_UINT(
+        ptx_vm_store(
+            bench.program, all_inputs(inputs), NUM_REGISTERS, 4, outputs, bench.workspace.memory, bench.workspace.num_bytes - 1
+        ),
+        PTX_VM_ERROR_INSUFFICIENT_MEMORY
+    );
+    CHECK_UINT(
+        ptx_vm_program_init(
+            bench.set, PTX_VM_LEVEL_BASELINE, PTX_VM_TASK_STORE, &bench.lowered, bench.program_memory.memory,
+            bench.program_memory.num_bytes - 1, &program, NULL
+        ),
+        PTX_VM_ERROR_INSUFFICIENT_MEMORY
+    );
+    bench_free(&bench);
+}
+
+static void test_level_that_is_not_linked_is_no_level(void) {
+    static const StackPtxInstruction words[] = {INPUT(X)};
+    static const size_t requests[] = {OUT};
+    Bench bench = BENCH(words, requests, PTX_VM_TASK_STORE);
+    const PtxVmProgram* program;
+    CHECK(ptx_vm_level_is_available(PTX_VM_LEVEL_BASELINE));
+    CHECK(!ptx_vm_level_is_available(PTX_VM_LEVEL_AVX512));
+    CHECK_UINT(ptx_vm_best_level(), PTX_VM_LEVEL_BASELINE);
+    CHECK_UINT(
+        ptx_vm_program_init(
+            bench.set, PTX_VM_LEVEL_AVX2, PTX_VM_TASK_STORE, &bench.lowered, bench.program_memory.memory, bench.program_memory.num_bytes,
+            &program, NULL
+        ),
+        PTX_VM_ERROR_NO_LEVEL
+    );
+    bench_free(&bench);
+}
+
+static void test_names_of_results_and_levels(void) {
+    CHECK_TEXT(ptx_vm_result_to_string(PTX_VM_SUCCESS), "PTX_VM_SUCCESS");
+    CHECK_TEXT(ptx_vm_result_to_string(PTX_VM_ERROR_INVALID_VALUE), "PTX_VM_ERROR_INVALID_VALUE");
+    CHECK_TEXT(ptx_vm_result_to_string(PTX_VM_ERROR_INSUFFICIENT_MEMORY), "PTX_VM_ERROR_INSUFFICIENT_MEMORY");
+    CHECK_TEXT(ptx_vm_result_to_string(PTX_VM_ERROR_NO_LEVEL), "PTX_VM_ERROR_NO_LEVEL");
+    CHECK_TEXT(ptx_vm_result_to_string(PTX_VM_ERROR_NO_CPU_MEANING), "PTX_VM_ERROR_NO_CPU_MEANING");
+    CHECK_TEXT(ptx_vm_result_to_string((PtxVmResult)99), "PTX_VM_RESULT_UNKNOWN");
+    CHECK_TEXT(ptx_vm_level_to_string(PTX_VM_LEVEL_AVX2), "avx2");
+    CHECK_TEXT(ptx_vm_level_to_string(PTX_VM_LEVEL_AVX512), "avx512");
+    CHECK_TEXT(ptx_vm_level_to_string((PtxVmLevel)99), "unknown");
+}
+
+int main(void) {
+    fill_inputs();
+    test_outputs_of_every_type_and_any_number_of_points();
+    test_uniform_inputs_and_missing_requests();
+    test_long_chain_with_all_intermediate_values_in_use();
+    test_sums_worked_out_by_hand();
+    test_what_has_no_cpu_meaning_is_refused_with_its_node();
+    test_wrong_arguments_are_invalid_values();
+    test_one_byte_too_few_is_insufficient_memory();
+    test_level_that_is_not_linked_is_no_level();
+    test_names_of_results_and_levels();
+    return check_num_failures != 0;
+}
