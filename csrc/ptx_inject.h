@@ -1,0 +1,2364 @@
+/*
+ * ptx_inject.h - PTX Inject: named places in a CUDA kernel where other PTX can be put after compilation.
+ *
+ * A *site* is marked in CUDA. The compiled PTX is read once into a handle, which tells for each name what registers the
+ * site's variables are in; then a *stub*, PTX text over these registers, is put into every site, as often as wanted.
+ *
+ *     CUDA with sites -> nvcc or NVRTC -> PTX with markers -> ptx_inject_create -> handle
+ *     handle + one stub for each name  -> ptx_inject_render_ptx -> PTX
+ *
+ * Marking a site
+ *
+ * The macro, wherever this header is included in device code:
+ *
+ *     float x = 5, y = 3, z;
+ *     PTX_INJECT("func",
+ *         PTX_IN (F32, x),           reads x
+ *         PTX_MOD(F32, y),           reads and writes y
+ *         PTX_OUT(F32, z)            writes z
+ *     );
+ *
+ * or a comment, which ptx_inject_process_cuda turns into inline assembly before compilation; it is shown there. Either
+ * makes an asm statement that is not volatile: the compiler may drop a site whose results are not used, move it out of a
+ * loop, and make many of it by inlining and unrolling. One name may stand at many places; its sites must agree in their
+ * variables and share one stub.
+ *
+ * Usage on the host
+ *
+ *     #define PTX_INJECT_IMPLEMENTATION      in exactly one C or C++ file
+ *     #include "ptx_inject.h"
+ *
+ *     PtxInjectHandle handle;
+ *     ptx_inject_create(&handle, ptx);
+ *     ptx_inject_inject_info_by_name(handle, "func", &inject_idx, NULL, NULL);
+ *     ptx_inject_variable_info_by_name(handle, inject_idx, "x", NULL, &x, NULL, NULL, NULL);      "_x2": the register %_x2
+ *     ...
+ *     stubs[inject_idx] = "add.ftz.f32 %_x1, %_x2, %_x0;";
+ *     ptx_inject_render_ptx(handle, stubs, num_injects, NULL, 0, &size);
+ *     ptx_inject_render_ptx(handle, stubs, num_injects, malloc(size), size, &size);
+ *     ptx_inject_destroy(handle);
+ *
+ * A stub may declare registers of its own inside braces, under other names than the site's.
+ *
+ * Options, defined before this header is included
+ *
+ *     PTX_INJECT_DEBUG                 an error becomes a failed assert at the place where it was found
+ *     PTX_INJECT_MALLOC(size), PTX_INJECT_REALLOC(pointer, size), PTX_INJECT_FREE(pointer)
+ *                                      in place of those of stdlib.h; all three or none
+ *     PTX_INJECT_MAX_UNIQUE_INJECTS    most names that create takes; not defined: as many as fit into memory
+ *     PTX_INJECT_NO_DEFAULT_TYPES      the macro knows only types that you define (see PTX_TYPES_DESC)
+ *     PTX_INJECT_ASM                   opens the macro's statement; `asm` if not defined. `asm volatile` where stubs have
+ *                                      effects besides their outputs, or read clocks
+ *
+ * Memory and threads
+ *
+ * ptx_inject_create allocates, and what it allocates ptx_inject_destroy frees. All else allocates nothing. There is no
+ * global state. A handle never changes: any number of threads may query and render one at once. Text goes in as C strings,
+ * which are only read, and not needed after the call. What a query returns lives as long as the handle. No pointer may be
+ * NULL unless its comment says so; where one is, the answer is PTX_INJECT_ERROR_INVALID_INPUT. Time is linear in the text.
+ *
+ * Markers, for programs that write inline assembly themselves
+ *
+ * The macro makes the following of the example, operands in the order mod, out, in. The registers are declared here, so that
+ * they are the same at all places; they may have other names, but none that compilers give (f1, r2, rd3, p1, SP, ...):
+ *
+ *     {
+ *     .reg .f32 %_x0;
+ *     mov.f32 %_x0, <y>;
+ *     .reg .f32 %_x1;
+ *     .reg .f32 %_x2;
+ *     mov.f32 %_x2, <x>;
+ *     // PTX_INJECT_START func
+ *     // _x0 m f32 F32 y             register, m, o or i, its PTX type, data type, variable
+ *     // _x1 o f32 F32 z
+ *     // _x2 i f32 F32 x
+ *     // PTX_INJECT_END
+ *     mov.f32 <y>, %_x0;
+ *     mov.f32 <z>, %_x1;
+ *     }
+ *
+ * The comment makes markers alone, and create puts the same registers and movs around the stub:
+ *
+ *     // PTX_INJECT_START func
+ *     // <y> mod f32 y               operand, in, mod or out, data type, variable
+ *     // <z> out f32 z
+ *     // <x> in f32 x
+ *     // PTX_INJECT_END
+ *
+ * A marker is the only thing on its line. A stub takes the place of all from the START to the END.
+ *
+ * The header has its length from the checks of two languages, each of which tells the place and the reason of an error.
+ */
+
+#ifndef PTX_INJECT_H
+#define PTX_INJECT_H
+
+#define PTX_INJECT_VERSION_MAJOR 1
+#define PTX_INJECT_VERSION_MINOR 1
+#define PTX_INJECT_VERSION_PATCH 0
+
+/* ---- device side: the macro -------------------------------------------------------------------------------------- */
+
+#if defined(__CUDACC__) || defined(__CUDA__)
+
+/* PTX_INJECT(name, operands...);  a site. `name` is a string literal without blanks; at most 32 operands.
+   PTX_INJECT_TOK(name, operands...);  the same with a bare word as the name. */
+#define PTX_INJECT(name, ...) PTX_INJECT__SORT(PTX_INJECT__COUNT(name, ##__VA_ARGS__), name, ##__VA_ARGS__)
+#define PTX_INJECT_TOK(name, ...) PTX_INJECT(#name, ##__VA_ARGS__)
+
+/* PTX_IN(TYPE, name[, expression])  the stub reads it
+   PTX_OUT(TYPE, name[, expression]) the stub writes it; it must write it
+   PTX_MOD(TYPE, name[, expression]) both
+   `name` is what queries call it, and is itself the expression where there is none. The expression is what inline assembly
+   takes, an lvalue unless it is only read; one with a comma outside of brackets needs parentheses. */
+#define PTX_IN(type, name, ...) \
+    (2, #type, PTX_TYPE_INFO_##type, #name, PTX_INJECT__SECOND(0, ##__VA_ARGS__, name, ))
+#define PTX_OUT(type, name, ...) \
+    (1, #type, PTX_TYPE_INFO_##type, #name, PTX_INJECT__SECOND(0, ##__VA_ARGS__, name, ))
+#define PTX_MOD(type, name, ...) \
+    (0, #type, PTX_TYPE_INFO_##type, #name, PTX_INJECT__SECOND(0, ##__VA_ARGS__, name, ))
+
+/* #define PTX_TYPE_INFO_MASK PTX_TYPES_DESC(u32, u32, r, ID)   makes the type MASK.
+   In order: the PTX type of its register, the type of mov, the constraint letter of inline assembly, and how the
+   expression is bound: ID as it is; U16 and U32 by its bytes, which needs an lvalue (for __half, __half2). */
+#define PTX_TYPES_DESC(reg_suffix, mov_postfix, constraint, bind_kind) \
+    #reg_suffix, #mov_postfix, #constraint, PTX_INJECT__BIND_##bind_kind
+
+#ifndef PTX_INJECT_NO_DEFAULT_TYPES
+#define PTX_TYPE_INFO_F16 PTX_TYPES_DESC(b16, b16, h, U16)
+#define PTX_TYPE_INFO_F16X2 PTX_TYPES_DESC(b32, b32, r, U32)
+#define PTX_TYPE_INFO_S32 PTX_TYPES_DESC(s32, s32, r, ID)
+#define PTX_TYPE_INFO_U32 PTX_TYPES_DESC(u32, u32, r, ID)
+#define PTX_TYPE_INFO_F32 PTX_TYPES_DESC(f32, f32, f, ID)
+#define PTX_TYPE_INFO_B32 PTX_TYPES_DESC(b32, b32, r, ID)
+#define PTX_TYPE_INFO_PHILOX PTX_TYPES_DESC(u32, u32, r, ID)
+/* The state of a random number generator, one word, that the stub reads and advances: PTX_MOD(PHILOX, state). */
+#define PTX_PHILOX(state, ...) PTX_MOD(PHILOX, state, ##__VA_ARGS__)
+#endif
+
+#ifndef PTX_INJECT_ASM
+#define PTX_INJECT_ASM asm
+#endif
+
+#define PTX_INJECT__BIND_ID(expression) (expression)
+#define PTX_INJECT__BIND_U16(expression) (*(unsigned short*)&(expression))
+#define PTX_INJECT__BIND_U32(expression) (*(unsigned int*)&(expression))
+
+/* An operand is a tuple (kind, data type, register type, mov type, constraint, bind macro, name, expression), where the kind
+   is 0 for mod, 1 for out and 2 for in. The operands are counted, put in order by kind, given their numbers as first fields,
+   and then each part of the statement is written from all of them. Macros are expanded as seldom as can be: compilers
+   take about a microsecond for each time. */
+#define PTX_INJECT__SORT(n, ...) PTX_INJECT__SORT_(n, __VA_ARGS__)
+#define PTX_INJECT__SORT_(n, name, ...)                                \
+    PTX_INJECT__NUMBER(                                                \
+        n, name PTX_INJECT__EACH_##n(PTX_INJECT__MODS, ##__VA_ARGS__)  \
+               PTX_INJECT__EACH_##n(PTX_INJECT__OUTS, ##__VA_ARGS__)   \
+                   PTX_INJECT__EACH_##n(PTX_INJECT__INS, ##__VA_ARGS__) \
+    )
+#define PTX_INJECT__NUMBER(n, ...) PTX_INJECT__NUMBER_(n, __VA_ARGS__)
+#define PTX_INJECT__NUMBER_(n, name, ...) PTX_INJECT__SITE(n, name PTX_INJECT__INDEX_##n(__VA_ARGS__))
+#define PTX_INJECT__SITE(n, ...) PTX_INJECT__SITE_(n, __VA_ARGS__)
+#define PTX_INJECT__SITE_(n, name, ...)                                                \
+    PTX_INJECT_ASM(                                                                    \
+        "{\n\t"                                                                        \
+        PTX_INJECT__EACH_##n(PTX_INJECT__ENTER, ##__VA_ARGS__)                         \
+        "// PTX_INJECT_START " name "\n\t"                                             \
+        PTX_INJECT__EACH_##n(PTX_INJECT__MARK, ##__VA_ARGS__)                          \
+        "// PTX_INJECT_END\n\t"                                                        \
+        PTX_INJECT__EACH_##n(PTX_INJECT__LEAVE, ##__VA_ARGS__)                         \
+        "}"                                                                            \
+        : PTX_INJECT__REST(PTX_INJECT__EACH_##n(PTX_INJECT__OUTPUT, ##__VA_ARGS__))    \
+        : PTX_INJECT__REST(PTX_INJECT__EACH_##n(PTX_INJECT__INPUT, ##__VA_ARGS__))     \
+    )
+
+#define PTX_INJECT__MODS(kind, ...) PTX_INJECT__IF_MOD_##kind(, (kind, __VA_ARGS__))
+#define PTX_INJECT__OUTS(kind, ...) PTX_INJECT__IF_OUT_##kind(, (kind, __VA_ARGS__))
+#define PTX_INJECT__INS(kind, ...) PTX_INJECT__IF_IN_##kind(, (kind, __VA_ARGS__))
+#define PTX_INJECT__ENTER(i, kind, type, reg, mov, constraint, bind, name, expression) \
+    ".reg ." reg " %%_x" #i ";\n\t" PTX_INJECT__IF_READ_##kind("mov." mov " %%_x" #i ", %" #i ";\n\t")
+#define PTX_INJECT__MARK(i, kind, type, reg, mov, constraint, bind, name, expression) \
+    "// _x" #i PTX_INJECT__LETTER_##kind reg " " type " " name "\n\t"
+#define PTX_INJECT__LEAVE(i, kind, type, reg, mov, constraint, bind, name, expression) \
+    PTX_INJECT__IF_WRITTEN_##kind("mov." mov " %" #i ", %%_x" #i ";\n\t")
+#define PTX_INJECT__OUTPUT(i, kind, type, reg, mov, constraint, bind, name, expression) \
+    PTX_INJECT__IF_WRITTEN_##kind(, PTX_INJECT__SIGN_##kind constraint bind(expression))
+#define PTX_INJECT__INPUT(i, kind, type, reg, mov, constraint, bind, name, expression) \
+    PTX_INJECT__IF_IN_##kind(, constraint bind(expression))
+
+#define PTX_INJECT__IF_MOD_0(...) __VA_ARGS__
+#define PTX_INJECT__IF_MOD_1(...)
+#define PTX_INJECT__IF_MOD_2(...)
+#define PTX_INJECT__IF_OUT_0(...)
+#define PTX_INJECT__IF_OUT_1(...) __VA_ARGS__
+#define PTX_INJECT__IF_OUT_2(...)
+#define PTX_INJECT__IF_IN_0(...)
+#define PTX_INJECT__IF_IN_1(...)
+#define PTX_INJECT__IF_IN_2(...) __VA_ARGS__
+#define PTX_INJECT__IF_READ_0(text) text
+#define PTX_INJECT__IF_READ_1(text)
+#define PTX_INJECT__IF_READ_2(text) text
+#define PTX_INJECT__IF_WRITTEN_0(...) __VA_ARGS__
+#define PTX_INJECT__IF_WRITTEN_1(...) __VA_ARGS__
+#define PTX_INJECT__IF_WRITTEN_2(...)
+#define PTX_INJECT__LETTER_0 " m "
+#define PTX_INJECT__LETTER_1 " o "
+#define PTX_INJECT__LETTER_2 " i "
+#define PTX_INJECT__SIGN_0 "+"
+#define PTX_INJECT__SIGN_1 "="
+
+#define PTX_INJECT__UNPACK(...) __VA_ARGS__
+#define PTX_INJECT__SECOND(first, second, ...) second
+#define PTX_INJECT__REST(...) PTX_INJECT__REST_(__VA_ARGS__)
+#define PTX_INJECT__REST_(first, ...) __VA_ARGS__
+#define PTX_INJECT__COUNT(name, ...)                                                                        \
+    PTX_INJECT__COUNT_(                                                                                     \
+        name, ##__VA_ARGS__, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, \
+        12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0,                                                           \
+    )
+#define PTX_INJECT__COUNT_(                                                                              \
+    name, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2, e2, f2, \
+    count, ...                                                                                           \
+)                                                                                                        \
+    count
+
+/* f first f second ... of n operands, where f is called with an operand's fields */
+#define PTX_INJECT__EACH_0(f)
+#define PTX_INJECT__EACH_1(f, a) f a
+#define PTX_INJECT__EACH_2(f, a, b) f a f b
+#define PTX_INJECT__EACH_3(f, a, b, c) f a f b f c
+#define PTX_INJECT__EACH_4(f, a, b, c, d) f a f b f c f d
+#define PTX_INJECT__EACH_5(f, a, b, c, d, e) f a f b f c f d f e
+#define PTX_INJECT__EACH_6(f, a, b, c, d, e, g) f a f b f c f d f e f g
+#define PTX_INJECT__EACH_7(f, a, b, c, d, e, g, h) f a f b f c f d f e f g f h
+#define PTX_INJECT__EACH_8(f, a, b, c, d, e, g, h, i) f a f b f c f d f e f g f h f i
+#define PTX_INJECT__EACH_9(f, ...) PTX_INJECT__EACH_MORE(1, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_10(f, ...) PTX_INJECT__EACH_MORE(2, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_11(f, ...) PTX_INJECT__EACH_MORE(3, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_12(f, ...) PTX_INJECT__EACH_MORE(4, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_13(f, ...) PTX_INJECT__EACH_MORE(5, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_14(f, ...) PTX_INJECT__EACH_MORE(6, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_15(f, ...) PTX_INJECT__EACH_MORE(7, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_16(f, ...) PTX_INJECT__EACH_MORE(8, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_17(f, ...) PTX_INJECT__EACH_MORE(9, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_18(f, ...) PTX_INJECT__EACH_MORE(10, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_19(f, ...) PTX_INJECT__EACH_MORE(11, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_20(f, ...) PTX_INJECT__EACH_MORE(12, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_21(f, ...) PTX_INJECT__EACH_MORE(13, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_22(f, ...) PTX_INJECT__EACH_MORE(14, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_23(f, ...) PTX_INJECT__EACH_MORE(15, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_24(f, ...) PTX_INJECT__EACH_MORE(16, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_25(f, ...) PTX_INJECT__EACH_MORE(17, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_26(f, ...) PTX_INJECT__EACH_MORE(18, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_27(f, ...) PTX_INJECT__EACH_MORE(19, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_28(f, ...) PTX_INJECT__EACH_MORE(20, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_29(f, ...) PTX_INJECT__EACH_MORE(21, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_30(f, ...) PTX_INJECT__EACH_MORE(22, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_31(f, ...) PTX_INJECT__EACH_MORE(23, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_32(f, ...) PTX_INJECT__EACH_MORE(24, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_MORE(n, f, a, b, c, d, e, g, h, i, ...) \
+    PTX_INJECT__EACH_8(f, a, b, c, d, e, g, h, i) PTX_INJECT__EACH_##n(f, __VA_ARGS__)
+
+/* , (0, fields of the first) , (1, fields of the second) ...  INDEX8 begins with 8, and so on */
+#define PTX_INJECT__INDEX_0()
+#define PTX_INJECT__INDEX_1(a) , (0, PTX_INJECT__UNPACK a)
+#define PTX_INJECT__INDEX_2(a, b) , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b)
+#define PTX_INJECT__INDEX_3(a, b, c) \
+    , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c)
+#define PTX_INJECT__INDEX_4(a, b, c, d) \
+    , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c), (3, PTX_INJECT__UNPACK d)
+#define PTX_INJECT__INDEX_5(a, b, c, d, e) \
+    , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c), (3, PTX_INJECT__UNPACK d) \
+    , (4, PTX_INJECT__UNPACK e)
+#define PTX_INJECT__INDEX_6(a, b, c, d, e, g) \
+    , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c), (3, PTX_INJECT__UNPACK d) \
+    , (4, PTX_INJECT__UNPACK e), (5, PTX_INJECT__UNPACK g)
+#define PTX_INJECT__INDEX_7(a, b, c, d, e, g, h) \
+    , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c), (3, PTX_INJECT__UNPACK d) \
+    , (4, PTX_INJECT__UNPACK e), (5, PTX_INJECT__UNPACK g), (6, PTX_INJECT__UNPACK h)
+#define PTX_INJECT__INDEX_8(a, b, c, d, e, g, h, i) \
+    , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c), (3, PTX_INJECT__UNPACK d) \
+    , (4, PTX_INJECT__UNPACK e), (5, PTX_INJECT__UNPACK g), (6, PTX_INJECT__UNPACK h), (7, PTX_INJECT__UNPACK i)
+#define PTX_INJECT__INDEX_9(...) PTX_INJECT__INDEX_MORE(1, __VA_ARGS__)
+#define PTX_INJECT__INDEX_10(...) PTX_INJECT__INDEX_MORE(2, __VA_ARGS__)
+#define PTX_INJECT__INDEX_11(...) PTX_INJECT__INDEX_MORE(3, __VA_ARGS__)
+#define PTX_INJECT__INDEX_12(...) PTX_INJECT__INDEX_MORE(4, __VA_ARGS__)
+#define PTX_INJECT__INDEX_13(...) PTX_INJECT__INDEX_MORE(5, __VA_ARGS__)
+#define PTX_INJECT__INDEX_14(...) PTX_INJECT__INDEX_MORE(6, __VA_ARGS__)
+#define PTX_INJECT__INDEX_15(...) PTX_INJECT__INDEX_MORE(7, __VA_ARGS__)
+#define PTX_INJECT__INDEX_16(...) PTX_INJECT__INDEX_MORE(8, __VA_ARGS__)
+#define PTX_INJECT__INDEX_17(...) PTX_INJECT__INDEX_MORE(9, __VA_ARGS__)
+#define PTX_INJECT__INDEX_18(...) PTX_INJECT__INDEX_MORE(10, __VA_ARGS__)
+#define PTX_INJECT__INDEX_19(...) PTX_INJECT__INDEX_MORE(11, __VA_ARGS__)
+#define PTX_INJECT__INDEX_20(...) PTX_INJECT__INDEX_MORE(12, __VA_ARGS__)
+#define PTX_INJECT__INDEX_21(...) PTX_INJECT__INDEX_MORE(13, __VA_ARGS__)
+#define PTX_INJECT__INDEX_22(...) PTX_INJECT__INDEX_MORE(14, __VA_ARGS__)
+#define PTX_INJECT__INDEX_23(...) PTX_INJECT__INDEX_MORE(15, __VA_ARGS__)
+#define PTX_INJECT__INDEX_24(...) PTX_INJECT__INDEX_MORE(16, __VA_ARGS__)
+#define PTX_INJECT__INDEX_25(...) PTX_INJECT__INDEX_MORE(17, __VA_ARGS__)
+#define PTX_INJECT__INDEX_26(...) PTX_INJECT__INDEX_MORE(18, __VA_ARGS__)
+#define PTX_INJECT__INDEX_27(...) PTX_INJECT__INDEX_MORE(19, __VA_ARGS__)
+#define PTX_INJECT__INDEX_28(...) PTX_INJECT__INDEX_MORE(20, __VA_ARGS__)
+#define PTX_INJECT__INDEX_29(...) PTX_INJECT__INDEX_MORE(21, __VA_ARGS__)
+#define PTX_INJECT__INDEX_30(...) PTX_INJECT__INDEX_MORE(22, __VA_ARGS__)
+#define PTX_INJECT__INDEX_31(...) PTX_INJECT__INDEX_MORE(23, __VA_ARGS__)
+#define PTX_INJECT__INDEX_32(...) PTX_INJECT__INDEX_MORE(24, __VA_ARGS__)
+#define PTX_INJECT__INDEX_MORE(n, a, b, c, d, e, g, h, i, ...) \
+    PTX_INJECT__INDEX_8(a, b, c, d, e, g, h, i) PTX_INJECT__INDEX8_##n(__VA_ARGS__)
+#define PTX_INJECT__INDEX8_1(a) , (8, PTX_INJECT__UNPACK a)
+#define PTX_INJECT__INDEX8_2(a, b) , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b)
+#define PTX_INJECT__INDEX8_3(a, b, c) \
+    , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c)
+#define PTX_INJECT__INDEX8_4(a, b, c, d) \
+    , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c), (11, PTX_INJECT__UNPACK d)
+#define PTX_INJECT__INDEX8_5(a, b, c, d, e) \
+    , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c), (11, PTX_INJECT__UNPACK d) \
+    , (12, PTX_INJECT__UNPACK e)
+#define PTX_INJECT__INDEX8_6(a, b, c, d, e, g) \
+    , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c), (11, PTX_INJECT__UNPACK d) \
+    , (12, PTX_INJECT__UNPACK e), (13, PTX_INJECT__UNPACK g)
+#define PTX_INJECT__INDEX8_7(a, b, c, d, e, g, h) \
+    , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c), (11, PTX_INJECT__UNPACK d) \
+    , (12, PTX_INJECT__UNPACK e), (13, PTX_INJECT__UNPACK g), (14, PTX_INJECT__UNPACK h)
+#define PTX_INJECT__INDEX8_8(a, b, c, d, e, g, h, i) \
+    , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c), (11, PTX_INJECT__UNPACK d) \
+    , (12, PTX_INJECT__UNPACK e), (13, PTX_INJECT__UNPACK g), (14, PTX_INJECT__UNPACK h), (15, PTX_INJECT__UNPACK i)
+#define PTX_INJECT__INDEX8_9(...) PTX_INJECT__INDEX8_MORE(1, __VA_ARGS__)
+#define PTX_INJECT__INDEX8_10(...) PTX_INJECT__INDEX8_MORE(2, __VA_ARGS__)
+#define PTX_INJECT__INDEX8_11(...) PTX_INJECT__INDEX8_MORE(3, __VA_ARGS__)
+#define PTX_INJECT__INDEX8_12(...) PTX_INJECT__INDEX8_MORE(4, __VA_ARGS__)
+#define PTX_INJECT__INDEX8_13(...) PTX_INJECT__INDEX8_MORE(5, __VA_ARGS__)
+#define PTX_INJECT__INDEX8_14(...) PTX_INJECT__INDEX8_MORE(6, __VA_ARGS__)
+#define PTX_INJECT__INDEX8_15(...) PTX_INJECT__INDEX8_MORE(7, __VA_ARGS__)
+#define PTX_INJECT__INDEX8_16(...) PTX_INJECT__INDEX8_MORE(8, __VA_ARGS__)
+#define PTX_INJECT__INDEX8_17(...) PTX_INJECT__INDEX8_MORE(9, __VA_ARGS__)
+#define PTX_INJECT__INDEX8_18(...) PTX_INJECT__INDEX8_MORE(10, __VA_ARGS__)
+#define PTX_INJECT__INDEX8_19(...) PTX_INJECT__INDEX8_MORE(11, __VA_ARGS__)
+#define PTX_INJECT__INDEX8_20(...) PTX_INJECT__INDEX8_MORE(12, __VA_ARGS__)
+#define PTX_INJECT__INDEX8_21(...) PTX_INJECT__INDEX8_MORE(13, __VA_ARGS__)
+#define PTX_INJECT__INDEX8_22(...) PTX_INJECT__INDEX8_MORE(14, __VA_ARGS__)
+#define PTX_INJECT__INDEX8_23(...) PTX_INJECT__INDEX8_MORE(15, __VA_ARGS__)
+#define PTX_INJECT__INDEX8_24(...) PTX_INJECT__INDEX8_MORE(16, __VA_ARGS__)
+#define PTX_INJECT__INDEX8_MORE(n, a, b, c, d, e, g, h, i, ...) \
+    PTX_INJECT__INDEX8_8(a, b, c, d, e, g, h, i) PTX_INJECT__INDEX16_##n(__VA_ARGS__)
+#define PTX_INJECT__INDEX16_1(a) , (16, PTX_INJECT__UNPACK a)
+#define PTX_INJECT__INDEX16_2(a, b) , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b)
+#define PTX_INJECT__INDEX16_3(a, b, c) \
+    , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c)
+#define PTX_INJECT__INDEX16_4(a, b, c, d) \
+    , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c), (19, PTX_INJECT__UNPACK d)
+#define PTX_INJECT__INDEX16_5(a, b, c, d, e) \
+    , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c), (19, PTX_INJECT__UNPACK d) \
+    , (20, PTX_INJECT__UNPACK e)
+#define PTX_INJECT__INDEX16_6(a, b, c, d, e, g) \
+    , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c), (19, PTX_INJECT__UNPACK d) \
+    , (20, PTX_INJECT__UNPACK e), (21, PTX_INJECT__UNPACK g)
+#define PTX_INJECT__INDEX16_7(a, b, c, d, e, g, h) \
+    , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c), (19, PTX_INJECT__UNPACK d) \
+    , (20, PTX_INJECT__UNPACK e), (21, PTX_INJECT__UNPACK g), (22, PTX_INJECT__UNPACK h)
+#define PTX_INJECT__INDEX16_8(a, b, c, d, e, g, h, i) \
+    , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c), (19, PTX_INJECT__UNPACK d) \
+    , (20, PTX_INJECT__UNPACK e), (21, PTX_INJECT__UNPACK g), (22, PTX_INJECT__UNPACK h), (23, PTX_INJECT__UNPACK i)
+#define PTX_INJECT__INDEX16_9(...) PTX_INJECT__INDEX16_MORE(1, __VA_ARGS__)
+#define PTX_INJECT__INDEX16_10(...) PTX_INJECT__INDEX16_MORE(2, __VA_ARGS__)
+#define PTX_INJECT__INDEX16_11(...) PTX_INJECT__INDEX16_MORE(3, __VA_ARGS__)
+#define PTX_INJECT__INDEX16_12(...) PTX_INJECT__INDEX16_MORE(4, __VA_ARGS__)
+#define PTX_INJECT__INDEX16_13(...) PTX_INJECT__INDEX16_MORE(5, __VA_ARGS__)
+#define PTX_INJECT__INDEX16_14(...) PTX_INJECT__INDEX16_MORE(6, __VA_ARGS__)
+#define PTX_INJECT__INDEX16_15(...) PTX_INJECT__INDEX16_MORE(7, __VA_ARGS__)
+#define PTX_INJECT__INDEX16_16(...) PTX_INJECT__INDEX16_MORE(8, __VA_ARGS__)
+#define PTX_INJECT__INDEX16_MORE(n, a, b, c, d, e, g, h, i, ...) \
+    PTX_INJECT__INDEX16_8(a, b, c, d, e, g, h, i) PTX_INJECT__INDEX24_##n(__VA_ARGS__)
+#define PTX_INJECT__INDEX24_1(a) , (24, PTX_INJECT__UNPACK a)
+#define PTX_INJECT__INDEX24_2(a, b) , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b)
+#define PTX_INJECT__INDEX24_3(a, b, c) \
+    , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c)
+#define PTX_INJECT__INDEX24_4(a, b, c, d) \
+    , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c), (27, PTX_INJECT__UNPACK d)
+#define PTX_INJECT__INDEX24_5(a, b, c, d, e) \
+    , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c), (27, PTX_INJECT__UNPACK d) \
+    , (28, PTX_INJECT__UNPACK e)
+#define PTX_INJECT__INDEX24_6(a, b, c, d, e, g) \
+    , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c), (27, PTX_INJECT__UNPACK d) \
+    , (28, PTX_INJECT__UNPACK e), (29, PTX_INJECT__UNPACK g)
+#define PTX_INJECT__INDEX24_7(a, b, c, d, e, g, h) \
+    , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c), (27, PTX_INJECT__UNPACK d) \
+    , (28, PTX_INJECT__UNPACK e), (29, PTX_INJECT__UNPACK g), (30, PTX_INJECT__UNPACK h)
+#define PTX_INJECT__INDEX24_8(a, b, c, d, e, g, h, i) \
+    , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c), (27, PTX_INJECT__UNPACK d) \
+    , (28, PTX_INJECT__UNPACK e), (29, PTX_INJECT__UNPACK g), (30, PTX_INJECT__UNPACK h), (31, PTX_INJECT__UNPACK i)
+
+#endif /* __CUDACC__ */
+
+/* Variables that a site may have; the macro takes 32. */
+#define PTX_INJECT_MAX_ARGS 1024u
+
+/* ---- host side --------------------------------------------------------------------------------------------------- */
+
+#ifndef __CUDACC_RTC__
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum {
+    PTX_INJECT_SUCCESS = 0,
+    PTX_INJECT_ERROR_FORMATTING = 1,                 /* a marker or an annotation is not as it must be */
+    PTX_INJECT_ERROR_INSUFFICIENT_BUFFER = 2,        /* the text does not fit */
+    PTX_INJECT_ERROR_INTERNAL = 3,                   /* never given: nothing here can fail halfway */
+    PTX_INJECT_ERROR_INVALID_INPUT = 4,              /* NULL, a bad type; see the queries */
+    PTX_INJECT_ERROR_MAX_UNIQUE_INJECTS_EXCEEDED = 5, /* only if PTX_INJECT_MAX_UNIQUE_INJECTS is defined */
+    PTX_INJECT_ERROR_WRONG_NUM_STUBS = 6,
+    PTX_INJECT_ERROR_OUT_OF_BOUNDS_IDX = 7,
+    PTX_INJECT_ERROR_INCONSISTENT_INJECTION = 8,     /* sites of one name with different variables */
+    PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND = 9,
+    PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND = 10,
+    PTX_INJECT_ERROR_OUT_OF_MEMORY = 11,
+    PTX_INJECT_RESULT_NUM_ENUMS
+} PtxInjectResult;
+
+/* What a stub does with a variable. */
+typedef enum {
+    PTX_INJECT_MUT_TYPE_OUT = 0, /* writes it, on every way through */
+    PTX_INJECT_MUT_TYPE_MOD = 1, /* reads and writes it */
+    PTX_INJECT_MUT_TYPE_IN = 2,  /* reads it */
+    PTX_INJECT_MUT_TYPE_NUM_ENUMS
+} PtxInjectMutType;
+
+/* A type of the comment form. */
+typedef struct PtxInjectDataTypeInfo {
+    const char* name;              /* a word: what annotations say */
+    const char* register_type;     /* PTX type of the register */
+    const char* mov_postfix;       /* type of the mov instructions to and from it */
+    char register_char;            /* constraint letter of inline assembly */
+    const char* register_cast_str; /* put before the CUDA operand: "*(unsigned short*)&". NULL or "": nothing */
+} PtxInjectDataTypeInfo;
+
+typedef struct PtxInjectHandleImpl* PtxInjectHandle;
+
+/* Where a text is wrong, and how. */
+typedef struct PtxInjectPlace {
+    size_t line;        /* from 1; 0 where no place in the text is at fault */
+    size_t column;      /* in bytes, from 1; 0 likewise */
+    const char* reason; /* one line, static text; "" on success */
+} PtxInjectPlace;
+
+/* The enumerator's name, or "PTX_INJECT_RESULT_UNKNOWN". The text is static. */
+const char* ptx_inject_result_to_string(PtxInjectResult result);
+
+/* The types that stand in for types NULL: f16, f16X2, s32, u32, f32, b32. Static. num_types_out may be NULL. */
+const PtxInjectDataTypeInfo* ptx_inject_default_types(size_t* num_types_out);
+
+/* ---- annotated CUDA ---- */
+
+// Turns annotations into asm statements that carry markers:
+//
+//     /* PTX_INJECT func                           asm(
+//         in  f32 x                                    "// PTX_INJECT_START func\n\t"
+//         mod f32 y                                    "// %0 mod f32 y\n\t"
+//         // in f32 w                                  "// %1 in f32 x\n\t"
+//     */                                               "// PTX_INJECT_END"
+//                                                      : "+f"(y)
+//                                                      : "f"(x)
+//                                                  );
+//
+// The header is exactly "/* PTX_INJECT" and a blank, then the name, a word. Each line after it has one variable: in, mod or
+// out, a type, and an operand as inline assembly takes it (x, v.w, a[i + 1]), which is also the variable's name. What follows
+// // is a comment, so that a line can be skipped. Headers in // comments, other comments and strings are left alone.
+//
+// Writes the processed text and a NUL. bytes_written_out counts the NUL; with buffer NULL it is only measured, and
+// on INSUFFICIENT_BUFFER it is what a measurement gives. The buffer's contents are of use only on success.
+// types NULL, with num_types 0, are the default types.
+// Errors: FORMATTING, INSUFFICIENT_BUFFER, INVALID_INPUT.
+PtxInjectResult ptx_inject_process_cuda(
+    const char* cuda,
+    const PtxInjectDataTypeInfo* types,
+    size_t num_types,
+    char* buffer,
+    size_t buffer_size,
+    size_t* bytes_written_out
+);
+
+/* What ptx_inject_process_cuda says of this text, and where and why it refuses it. */
+PtxInjectResult ptx_inject_diagnose_cuda(
+    const char* cuda,
+    const PtxInjectDataTypeInfo* types,
+    size_t num_types,
+    PtxInjectPlace* place_out
+);
+
+/* ---- annotated PTX ---- */
+
+/* Reads PTX with markers of either form, of the comment form with the default types. A text without markers is one with 0
+   injects. The handle is freed with ptx_inject_destroy; on an error it is NULL.
+   Errors: FORMATTING, INVALID_INPUT, MAX_UNIQUE_INJECTS_EXCEEDED, INCONSISTENT_INJECTION, OUT_OF_MEMORY. */
+PtxInjectResult ptx_inject_create(PtxInjectHandle* handle_out, const char* ptx);
+
+/* The same with types of your own, which are copied. NULL, with num_types 0: the default types. */
+PtxInjectResult ptx_inject_create_with_types(
+    PtxInjectHandle* handle_out,
+    const char* ptx,
+    const PtxInjectDataTypeInfo* types,
+    size_t num_types
+);
+
+/* What ptx_inject_create_with_types says of this text, and where and why it refuses it. */
+PtxInjectResult ptx_inject_diagnose_ptx(
+    const char* ptx,
+    const PtxInjectDataTypeInfo* types,
+    size_t num_types,
+    PtxInjectPlace* place_out
+);
+
+/* NULL is freed already. */
+PtxInjectResult ptx_inject_destroy(PtxInjectHandle handle);
+
+/* ---- queries ----
+   Injects, that is names, are numbered by first appearance in the PTX, and the variables of one in marker order. Register
+   names come without the percent sign. Any out pointer may be NULL. */
+
+PtxInjectResult ptx_inject_num_injects(PtxInjectHandle handle, size_t* num_injects_out);
+
+/* Errors: INVALID_INPUT, INJECTION_NAME_NOT_FOUND. */
+PtxInjectResult ptx_inject_inject_info_by_name(
+    PtxInjectHandle handle,
+    const char* inject_name,
+    size_t* inject_idx_out,
+    size_t* num_args_out,
+    size_t* num_sites_out
+);
+
+/* Errors: INVALID_INPUT, OUT_OF_BOUNDS_IDX. */
+PtxInjectResult ptx_inject_inject_info_by_index(
+    PtxInjectHandle handle,
+    size_t inject_idx,
+    const char** inject_name_out,
+    size_t* num_args_out,
+    size_t* num_sites_out
+);
+
+/* Errors: INVALID_INPUT, also for inject_idx out of range; INJECTION_ARG_NAME_NOT_FOUND. */
+PtxInjectResult ptx_inject_variable_info_by_name(
+    PtxInjectHandle handle,
+    size_t inject_idx,
+    const char* variable_name,
+    size_t* arg_idx_out,
+    const char** register_name_out,
+    PtxInjectMutType* mut_type_out,
+    const char** register_type_name_out,
+    const char** data_type_name_out
+);
+
+/* Errors: INVALID_INPUT, also for arg_idx out of range; OUT_OF_BOUNDS_IDX for inject_idx. */
+PtxInjectResult ptx_inject_variable_info_by_index(
+    PtxInjectHandle handle,
+    size_t inject_idx,
+    size_t arg_idx,
+    const char** variable_name_out,
+    const char** register_name_out,
+    PtxInjectMutType* mut_type_out,
+    const char** register_type_name_out,
+    const char** data_type_name_out
+);
+
+/* ---- rendering ---- */
+
+/* Writes the PTX, with stubs[i] in each site of inject i, and a NUL. bytes_written_out counts the NUL; with buffer NULL it is
+   only measured, and on INSUFFICIENT_BUFFER it is what a measurement gives. A stub is put in as it is, between line breaks;
+   none may be NULL. `stubs` may be NULL if num_stubs, which must be the number of injects, is 0. Allocates nothing.
+   Errors: INVALID_INPUT, WRONG_NUM_STUBS, INSUFFICIENT_BUFFER. */
+PtxInjectResult ptx_inject_render_ptx(
+    PtxInjectHandle handle,
+    const char* const* stubs,
+    size_t num_stubs,
+    char* buffer,
+    size_t buffer_size,
+    size_t* bytes_written_out
+);
+
+/* The same with the stubs' lengths in bytes known, and no NUL needed at their ends. */
+PtxInjectResult ptx_inject_render_ptx_sized(
+    PtxInjectHandle handle,
+    const char* const* stubs,
+    const size_t* stub_lengths,
+    size_t num_stubs,
+    char* buffer,
+    size_t buffer_size,
+    size_t* bytes_written_out
+);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* __CUDACC_RTC__ */
+
+#endif /* PTX_INJECT_H */
+
+/* ---- implementation ---------------------------------------------------------------------------------------------- */
+
+#if defined(PTX_INJECT_IMPLEMENTATION) && !defined(__CUDACC_RTC__)
+#ifndef PTX_INJECT_IMPLEMENTATION_ONCE
+#define PTX_INJECT_IMPLEMENTATION_ONCE
+
+#include <stdint.h>
+#include <string.h>
+
+#ifdef PTX_INJECT_DEBUG
+#include <assert.h>
+#define PTX_INJECT__ERROR(code) (assert(0 && #code), (code))
+#else
+#define PTX_INJECT__ERROR(code) (code)
+#endif
+
+#if !defined(PTX_INJECT_MALLOC) && !defined(PTX_INJECT_REALLOC) && !defined(PTX_INJECT_FREE)
+#include <stdlib.h>
+#define PTX_INJECT_MALLOC(size) malloc(size)
+#define PTX_INJECT_REALLOC(pointer, size) realloc(pointer, size)
+#define PTX_INJECT_FREE(pointer) free(pointer)
+#elif !defined(PTX_INJECT_MALLOC) || !defined(PTX_INJECT_REALLOC) || !defined(PTX_INJECT_FREE)
+#error "define all of PTX_INJECT_MALLOC, PTX_INJECT_REALLOC and PTX_INJECT_FREE, or none"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PTX_INJECT__HEADER "/* PTX_INJECT"
+#define PTX_INJECT__MARKER "PTX_INJECT_"
+#define PTX_INJECT__START "PTX_INJECT_START"
+#define PTX_INJECT__END "PTX_INJECT_END"
+
+/* Part of a text. */
+typedef struct PtxInject__Slice {
+    const char* begin;
+    size_t length;
+} PtxInject__Slice;
+
+/* A text that is being read, and what was found wrong in it. */
+typedef struct PtxInject__Source {
+    const char* text;
+    const char* end;
+    const PtxInjectDataTypeInfo* types;
+    size_t num_types;
+    const char* fault; /* NULL where no place in the text is at fault */
+    const char* reason;
+} PtxInject__Source;
+
+/* Returns an error of the text, or another one, from the function that it stands in. */
+#define PTX_INJECT__REFUSE(source, place, why) PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_FORMATTING, source, place, why)
+#define PTX_INJECT__REFUSE_AS(code, source, place, why) \
+    do {                                                \
+        (source)->fault = (place);                      \
+        (source)->reason = (why);                       \
+        return PTX_INJECT__ERROR(code);                 \
+    } while (0)
+
+#define PTX_INJECT__TRY(call)                          \
+    do {                                               \
+        const PtxInjectResult try_result = (call);     \
+        if (try_result != PTX_INJECT_SUCCESS) {        \
+            return try_result;                         \
+        }                                              \
+    } while (0)
+
+const char* ptx_inject_result_to_string(PtxInjectResult result) {
+    switch (result) {
+        case PTX_INJECT_SUCCESS: return "PTX_INJECT_SUCCESS";
+        case PTX_INJECT_ERROR_FORMATTING: return "PTX_INJECT_ERROR_FORMATTING";
+        case PTX_INJECT_ERROR_INSUFFICIENT_BUFFER: return "PTX_INJECT_ERROR_INSUFFICIENT_BUFFER";
+        case PTX_INJECT_ERROR_INTERNAL: return "PTX_INJECT_ERROR_INTERNAL";
+        case PTX_INJECT_ERROR_INVALID_INPUT: return "PTX_INJECT_ERROR_INVALID_INPUT";
+        case PTX_INJECT_ERROR_MAX_UNIQUE_INJECTS_EXCEEDED: return "PTX_INJECT_ERROR_MAX_UNIQUE_INJECTS_EXCEEDED";
+        case PTX_INJECT_ERROR_WRONG_NUM_STUBS: return "PTX_INJECT_ERROR_WRONG_NUM_STUBS";
+        case PTX_INJECT_ERROR_OUT_OF_BOUNDS_IDX: return "PTX_INJECT_ERROR_OUT_OF_BOUNDS_IDX";
+        case PTX_INJECT_ERROR_INCONSISTENT_INJECTION: return "PTX_INJECT_ERROR_INCONSISTENT_INJECTION";
+        case PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND: return "PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND";
+        case PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND: return "PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND";
+        case PTX_INJECT_ERROR_OUT_OF_MEMORY: return "PTX_INJECT_ERROR_OUT_OF_MEMORY";
+        case PTX_INJECT_RESULT_NUM_ENUMS: break;
+    }
+    return "PTX_INJECT_RESULT_UNKNOWN";
+}
+
+/* ---- characters and words ---- */
+
+static int ptx_inject__is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+static int ptx_inject__is_letter(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static int ptx_inject__is_word(char c) {
+    return ptx_inject__is_letter(c) || ptx_inject__is_digit(c) || c == '_';
+}
+
+/* White space within a line; the CR of a CRLF is one. */
+static int ptx_inject__is_blank(char c) {
+    return c == ' ' || ((unsigned char)c - (unsigned)'\t' <= (unsigned)('\r' - '\t') && c != '\n');
+}
+
+static const char* ptx_inject__skip_blanks(const char* at, const char* end) {
+    while (at < end && ptx_inject__is_blank(*at)) {
+        ++at;
+    }
+    return at;
+}
+
+static const char* ptx_inject__line_end(const char* at, const char* end) {
+    const char* newline = (const char*)memchr(at, '\n', (size_t)(end - at));
+    return newline != NULL ? newline : end;
+}
+
+/* The next run of non-blanks, empty at the end of the line. */
+static PtxInject__Slice ptx_inject__next_token(const char** at, const char* line_end) {
+    PtxInject__Slice token;
+    token.begin = ptx_inject__skip_blanks(*at, line_end);
+    *at = token.begin;
+    while (*at < line_end && !ptx_inject__is_blank(**at)) {
+        ++*at;
+    }
+    token.length = (size_t)(*at - token.begin);
+    return token;
+}
+
+/* What is left of the line, without blanks around it. */
+static PtxInject__Slice ptx_inject__rest(const char* at, const char* line_end) {
+    PtxInject__Slice rest;
+    rest.begin = ptx_inject__skip_blanks(at, line_end);
+    while (line_end > rest.begin && ptx_inject__is_blank(line_end[-1])) {
+        --line_end;
+    }
+    rest.length = (size_t)(line_end - rest.begin);
+    return rest;
+}
+
+static PtxInject__Slice ptx_inject__slice(const char* string) {
+    PtxInject__Slice slice;
+    slice.begin = string;
+    slice.length = strlen(string);
+    return slice;
+}
+
+static int ptx_inject__equal(PtxInject__Slice slice, const char* string) {
+    size_t i;
+    for (i = 0; i < slice.length; ++i) {
+        if (slice.begin[i] != string[i]) { /* also at the string's end: there is no NUL in a slice */
+            return 0;
+        }
+    }
+    return string[slice.length] == '\0';
+}
+
+static int ptx_inject__begins(const char* at, const char* end, const char* string, size_t length) {
+    return (size_t)(end - at) >= length && memcmp(at, string, length) == 0;
+}
+
+/* ---- types ---- */
+
+const PtxInjectDataTypeInfo* ptx_inject_default_types(size_t* num_types_out) {
+    static const PtxInjectDataTypeInfo types[] = {
+        {"f16", "b16", "b16", 'h', "*(unsigned short*)&"},
+        {"f16X2", "b32", "b32", 'r', "*(unsigned int*)&"},
+        {"s32", "s32", "s32", 'r', ""},
+        {"u32", "u32", "u32", 'r', ""},
+        {"f32", "f32", "f32", 'f', ""},
+        {"b32", "b32", "b32", 'r', ""},
+    };
+    if (num_types_out != NULL) {
+        *num_types_out = sizeof types / sizeof types[0];
+    }
+    return types;
+}
+
+/* A name of PTX's own after a dot: u32, f16x2. */
+static int ptx_inject__is_ptx_type(PtxInject__Slice text) {
+    size_t i;
+    for (i = 0; i < text.length; ++i) {
+        if (!ptx_inject__is_word(text.begin[i]) && text.begin[i] != '.') {
+            return 0;
+        }
+    }
+    return text.length > 0;
+}
+
+static PtxInjectResult ptx_inject__check_type(PtxInject__Source* source, const PtxInjectDataTypeInfo* type) {
+    const char* reason = NULL;
+    const PtxInjectDataTypeInfo* other;
+
+    if (type->name == NULL || type->name[0] == '\0' || strpbrk(type->name, " \t\r\v\f\n\"\\%") != NULL) {
+        reason = "a type's name must be a word without quotes, backslashes and percent signs";
+    } else if (
+        type->register_type == NULL || !ptx_inject__is_ptx_type(ptx_inject__slice(type->register_type)) ||
+        type->mov_postfix == NULL || !ptx_inject__is_ptx_type(ptx_inject__slice(type->mov_postfix))
+    ) {
+        reason = "a type's register_type and mov_postfix must be PTX types, as in u32";
+    } else if (!ptx_inject__is_letter(type->register_char)) {
+        reason = "a type's register_char must be a constraint letter of inline assembly";
+    } else if (type->register_cast_str != NULL && strchr(type->register_cast_str, '\n') != NULL) {
+        reason = "a type's register_cast_str must be one line";
+    } else {
+        for (other = source->types; other < type && reason == NULL; ++other) {
+            reason = strcmp(type->name, other->name) == 0 ? "two types have one name" : NULL;
+        }
+    }
+    if (reason != NULL) {
+        PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_INVALID_INPUT, source, NULL, reason);
+    }
+    return PTX_INJECT_SUCCESS;
+}
+
+/* Begins to read a text with some types or, for NULL, the default ones. */
+static PtxInjectResult ptx_inject__open(
+    PtxInject__Source* source,
+    const char* text,
+    const PtxInjectDataTypeInfo* types,
+    size_t num_types
+) {
+    size_t i;
+
+    source->text = text;
+    source->fault = NULL;
+    source->reason = "";
+    if (text == NULL || (types == NULL && num_types > 0)) {
+        PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_INVALID_INPUT, source, NULL, "the text or the types are NULL");
+    }
+    source->end = text + strlen(text);
+    source->types = types;
+    source->num_types = num_types;
+    if (types == NULL) {
+        source->types = ptx_inject_default_types(&source->num_types);
+    }
+    for (i = 0; i < num_types; ++i) {
+        PTX_INJECT__TRY(ptx_inject__check_type(source, &types[i]));
+    }
+    return PTX_INJECT_SUCCESS;
+}
+
+/* Finds the type that a text names. */
+static PtxInjectResult ptx_inject__read_type(
+    PtxInject__Source* source,
+    PtxInject__Slice name,
+    const PtxInjectDataTypeInfo** type_out
+) {
+    size_t i;
+    for (i = 0; i < source->num_types; ++i) {
+        if (ptx_inject__equal(name, source->types[i].name)) {
+            *type_out = &source->types[i];
+            return PTX_INJECT_SUCCESS;
+        }
+    }
+    PTX_INJECT__REFUSE(source, name.begin, "not a type known here; the default ones are f16 f16X2 s32 u32 f32 b32");
+}
+
+/* Reads in, mod or out. */
+static PtxInjectResult ptx_inject__read_mut_type(
+    PtxInject__Source* source,
+    PtxInject__Slice word,
+    PtxInjectMutType* mut_type_out
+) {
+    if (ptx_inject__equal(word, "in")) {
+        *mut_type_out = PTX_INJECT_MUT_TYPE_IN;
+    } else if (ptx_inject__equal(word, "mod")) {
+        *mut_type_out = PTX_INJECT_MUT_TYPE_MOD;
+    } else if (ptx_inject__equal(word, "out")) {
+        *mut_type_out = PTX_INJECT_MUT_TYPE_OUT;
+    } else {
+        PTX_INJECT__REFUSE(source, word.begin, "in, mod or out was expected");
+    }
+    return PTX_INJECT_SUCCESS;
+}
+
+/* Tells what was found wrong, by line and column. */
+static void ptx_inject__tell(const PtxInject__Source* source, PtxInjectPlace* place_out) {
+    const char* line = source->text;
+    const char* at;
+
+    place_out->line = 0;
+    place_out->column = 0;
+    place_out->reason = source->reason;
+    if (source->fault != NULL) {
+        place_out->line = 1;
+        for (at = source->text; at < source->fault; ++at) {
+            if (*at == '\n') {
+                ++place_out->line;
+                line = at + 1;
+            }
+        }
+        place_out->column = (size_t)(source->fault - line) + 1;
+    }
+}
+
+/* ---- output that is measured where it does not fit ---- */
+
+typedef struct PtxInject__Writer {
+    char* buffer; /* NULL: measure */
+    size_t size;
+    size_t length;
+} PtxInject__Writer;
+
+static void ptx_inject__write(PtxInject__Writer* writer, const char* bytes, size_t length) {
+    if (writer->buffer != NULL && writer->length <= writer->size && length <= writer->size - writer->length) {
+        memcpy(writer->buffer + writer->length, bytes, length);
+    } else {
+        writer->size = 0; /* nothing is written after a gap */
+    }
+    writer->length += length;
+}
+
+static void ptx_inject__write_slice(PtxInject__Writer* writer, PtxInject__Slice slice) {
+    ptx_inject__write(writer, slice.begin, slice.length);
+}
+
+static void ptx_inject__write_string(PtxInject__Writer* writer, const char* string) {
+    ptx_inject__write(writer, string, strlen(string));
+}
+
+#define PTX_INJECT__MAX_DIGITS (3 * sizeof(size_t))
+
+/* Writes the decimal digits that end at `end` and returns their beginning. */
+static char* ptx_inject__digits(char* end, size_t number) {
+    do {
+        *--end = (char)('0' + (int)(number % 10));
+        number /= 10;
+    } while (number > 0);
+    return end;
+}
+
+static void ptx_inject__write_number(PtxInject__Writer* writer, size_t number) {
+    char digits[PTX_INJECT__MAX_DIGITS];
+    char* end = digits + sizeof digits;
+    char* begin = ptx_inject__digits(end, number);
+    ptx_inject__write(writer, begin, (size_t)(end - begin));
+}
+
+/* Text as it must stand in a string literal of an asm statement. */
+static void ptx_inject__write_escaped(PtxInject__Writer* writer, PtxInject__Slice text) {
+    size_t i;
+    for (i = 0; i < text.length; ++i) {
+        const char c = text.begin[i];
+        if (c == '"' || c == '\\') {
+            ptx_inject__write(writer, "\\", 1);
+        } else if (c == '%') {
+            ptx_inject__write(writer, "%", 1);
+        }
+        ptx_inject__write(writer, &c, 1);
+    }
+}
+
+/* ---- annotated CUDA: finding annotations ---- */
+
+/* From a quote to behind the literal: its end, or that of the line where it is not closed. */
+static const char* ptx_inject__skip_literal(const char* at, const char* end) {
+    const char quote = *at++;
+    while (at < end && *at != '\n') {
+        if (*at == quote) {
+            return at + 1;
+        }
+        if (*at == '\\' && end - at >= 2) {
+            at += (end - at >= 3 && at[1] == '\r' && at[2] == '\n') ? 2 : 1;
+        }
+        ++at;
+    }
+    return at;
+}
+
+/* From the quote of a raw string to behind it: R"name( ... )name". */
+static const char* ptx_inject__skip_raw_string(const char* at, const char* end) {
+    const char* name = at + 1;
+    size_t length = 0;
+
+    while (length <= 16 && (size_t)(end - name) > length && strchr("() \\\t\v\f\r\n\"", name[length]) == NULL) {
+        ++length;
+    }
+    if (length > 16 || (size_t)(end - name) <= length || name[length] != '(') {
+        return ptx_inject__skip_literal(at, end);
+    }
+    for (at = name + length + 1; (at = (const char*)memchr(at, ')', (size_t)(end - at))) != NULL; ++at) {
+        if ((size_t)(end - at) >= length + 2 && memcmp(at + 1, name, length) == 0 && at[length + 1] == '"') {
+            return at + length + 2;
+        }
+    }
+    return end;
+}
+
+/* From // to the end of the comment, which a backslash at the end of a line carries on. */
+static const char* ptx_inject__skip_line_comment(const char* at, const char* end) {
+    for (;;) {
+        const char* newline = ptx_inject__line_end(at, end);
+        const char* last = newline;
+        if (newline == end) {
+            return end;
+        }
+        if (last > at && last[-1] == '\r') {
+            --last;
+        }
+        if (last == at || last[-1] != '\\') {
+            return newline;
+        }
+        at = newline + 1;
+    }
+}
+
+/* Behind the end of a comment, or NULL where it has none. */
+static const char* ptx_inject__skip_comment(const char* at, const char* end) {
+    for (at += 2; (at = (const char*)memchr(at, '*', (size_t)(end - at))) != NULL; ++at) {
+        if (end - at >= 2 && at[1] == '/') {
+            return at + 2;
+        }
+    }
+    return NULL;
+}
+
+/* From a word or number to behind it. A number has quotes between digits, which begin no literal; a word may introduce a
+   raw string, which is skipped too. */
+static const char* ptx_inject__skip_word(const char* at, const char* end) {
+    const char* begin = at;
+    const int is_number = ptx_inject__is_digit(*at);
+    PtxInject__Slice word;
+
+    while (at < end &&
+           (ptx_inject__is_word(*at) || (is_number && *at == '\'' && end - at >= 2 && ptx_inject__is_word(at[1])))) {
+        ++at;
+    }
+    word.begin = begin;
+    word.length = (size_t)(at - begin);
+    if (at < end && *at == '"' &&
+        (ptx_inject__equal(word, "R") || ptx_inject__equal(word, "LR") || ptx_inject__equal(word, "uR") ||
+         ptx_inject__equal(word, "UR") || ptx_inject__equal(word, "u8R"))) {
+        return ptx_inject__skip_raw_string(at, end);
+    }
+    return at;
+}
+
+static int ptx_inject__is_header(const char* at, const char* end) {
+    const size_t length = sizeof PTX_INJECT__HEADER - 1;
+    return ptx_inject__begins(at, end, PTX_INJECT__HEADER, length) && (size_t)(end - at) > length &&
+           (ptx_inject__is_blank(at[length]) || at[length] == '\n' || at[length] == '*');
+}
+
+/* The next annotation, from a place outside of comments and literals; NULL if there is none. */
+static const char* ptx_inject__find_annotation(const char* at, const char* end) {
+    while (at != NULL && at < end) {
+        if (*at == '"' || *at == '\'') {
+            at = ptx_inject__skip_literal(at, end);
+        } else if (ptx_inject__is_word(*at)) {
+            at = ptx_inject__skip_word(at, end);
+        } else if (*at == '/' && end - at >= 2 && at[1] == '/') {
+            at = ptx_inject__skip_line_comment(at, end);
+        } else if (*at == '/' && end - at >= 2 && at[1] == '*') {
+            if (ptx_inject__is_header(at, end)) {
+                return at;
+            }
+            at = ptx_inject__skip_comment(at, end);
+        } else {
+            ++at;
+        }
+    }
+    return NULL;
+}
+
+/* ---- annotated CUDA: reading and rewriting one ---- */
+
+typedef struct PtxInject__Annotation {
+    PtxInject__Slice name;
+    const char* variables; /* the line after the header's */
+    const char* end;       /* its closing mark */
+    PtxInject__Slice indent; /* of its line, where it is first there */
+    const char* newline;
+} PtxInject__Annotation;
+
+/* Indentation beyond this is not repeated, so that the output stays linear in the input. */
+#define PTX_INJECT__MAX_INDENT 256u
+
+typedef struct PtxInject__Variable {
+    PtxInjectMutType mut_type;
+    const PtxInjectDataTypeInfo* type;
+    PtxInject__Slice operand; /* empty: there was no further variable */
+} PtxInject__Variable;
+
+/* An operand goes to the end of the line or to a comment. It must be one expression, so that it cannot be taken for more. */
+static PtxInjectResult ptx_inject__read_operand(
+    PtxInject__Source* source,
+    const char* at,
+    const char* line_end,
+    PtxInject__Slice* operand_out
+) {
+    const char* begin = at;
+    size_t depth = 0;
+
+    while (at < line_end && !ptx_inject__begins(at, line_end, "//", 2)) {
+        if (*at == '"' || *at == '\'') {
+            at = ptx_inject__skip_literal(at, line_end);
+            continue;
+        }
+        if (*at == '(' || *at == '[' || *at == '{') {
+            ++depth;
+        } else if (*at == ')' || *at == ']' || *at == '}') {
+            if (depth == 0) {
+                PTX_INJECT__REFUSE(source, at, "a bracket is closed that was not opened");
+            }
+            --depth;
+        } else if (depth == 0 && (*at == ',' || *at == ';')) {
+            PTX_INJECT__REFUSE(source, at, "one variable a line, without a comma or semicolon after it");
+        }
+        ++at;
+    }
+    *operand_out = ptx_inject__rest(begin, at);
+    if (operand_out->length == 0) {
+        PTX_INJECT__REFUSE(source, begin, "the operand is missing: in|mod|out TYPE operand");
+    }
+    if (operand_out->begin[operand_out->length - 1] == '\\') {
+        PTX_INJECT__REFUSE(
+            source, operand_out->begin + operand_out->length - 1,
+            "an annotation cannot go on over a backslash: in a macro, use PTX_INJECT"
+        );
+    }
+    if (depth > 0) {
+        PTX_INJECT__REFUSE(source, operand_out->begin, "a bracket is not closed on its line");
+    }
+    return PTX_INJECT_SUCCESS;
+}
+
+/* Reads the next variable of a kind and moves *at behind its line. */
+static PtxInjectResult ptx_inject__next_variable(
+    PtxInject__Source* source,
+    const PtxInject__Annotation* annotation,
+    PtxInjectMutType mut_type,
+    const char** at,
+    PtxInject__Variable* variable_out
+) {
+    while (*at < annotation->end) {
+        const char* line_end = ptx_inject__line_end(*at, annotation->end);
+        const char* rest = *at;
+        const PtxInject__Slice first = ptx_inject__next_token(&rest, line_end);
+
+        *at = line_end < annotation->end ? line_end + 1 : line_end;
+        if (first.length == 0 || ptx_inject__begins(first.begin, line_end, "//", 2)) {
+            continue;
+        }
+        PTX_INJECT__TRY(ptx_inject__read_mut_type(source, first, &variable_out->mut_type));
+        PTX_INJECT__TRY(ptx_inject__read_type(source, ptx_inject__next_token(&rest, line_end), &variable_out->type));
+        PTX_INJECT__TRY(ptx_inject__read_operand(source, rest, line_end, &variable_out->operand));
+        if (variable_out->mut_type == mut_type) {
+            return PTX_INJECT_SUCCESS;
+        }
+    }
+    variable_out->operand.length = 0;
+    return PTX_INJECT_SUCCESS;
+}
+
+static PtxInjectResult ptx_inject__read_annotation(
+    PtxInject__Source* source,
+    const char* header,
+    PtxInject__Annotation* annotation_out
+) {
+    const char* end = ptx_inject__skip_comment(header, source->end);
+    const char* at = header + sizeof PTX_INJECT__HEADER - 1;
+    const char* line = header;
+    const char* line_end;
+    PtxInject__Slice rest;
+
+    if (end == NULL) {
+        PTX_INJECT__REFUSE(source, header, "the annotation is not closed by */");
+    }
+    annotation_out->end = end - 2;
+    line_end = ptx_inject__line_end(at, annotation_out->end);
+    annotation_out->name = ptx_inject__next_token(&at, line_end);
+    if (annotation_out->name.length == 0) {
+        PTX_INJECT__REFUSE(source, header, "the name is missing: /* PTX_INJECT name");
+    }
+    for (rest = annotation_out->name; rest.length > 0; ++rest.begin, --rest.length) {
+        if (*rest.begin == '"' || *rest.begin == '\\' || *rest.begin == '%') {
+            PTX_INJECT__REFUSE(source, rest.begin, "a name has no quotes, backslashes and percent signs");
+        }
+    }
+    rest = ptx_inject__rest(at, line_end);
+    if (rest.length > 0 && !ptx_inject__begins(rest.begin, line_end, "//", 2)) {
+        PTX_INJECT__REFUSE(source, rest.begin, "only the name stands on the first line; each variable has one of its own");
+    }
+    annotation_out->variables = line_end < annotation_out->end ? line_end + 1 : line_end;
+    annotation_out->newline = line_end < annotation_out->end && line_end[-1] == '\r' ? "\r\n" : "\n";
+    while (line > source->text && ptx_inject__is_blank(line[-1])) {
+        --line;
+    }
+    annotation_out->indent.begin = line;
+    annotation_out->indent.length = 0;
+    if ((line == source->text || line[-1] == '\n') && (size_t)(header - line) <= PTX_INJECT__MAX_INDENT) {
+        annotation_out->indent.length = (size_t)(header - line);
+    }
+    return PTX_INJECT_SUCCESS;
+}
+
+/* Begins a new line with some text. */
+static void ptx_inject__write_line(PtxInject__Writer* writer, const PtxInject__Annotation* annotation, const char* text) {
+    ptx_inject__write_string(writer, annotation->newline);
+    ptx_inject__write_slice(writer, annotation->indent);
+    ptx_inject__write_string(writer, text);
+}
+
+/* Is it more than a name with members, so that a cast before it needs parentheses? */
+static int ptx_inject__is_compound(PtxInject__Slice operand) {
+    size_t i;
+    for (i = 0; i < operand.length; ++i) {
+        if (!ptx_inject__is_word(operand.begin[i]) && operand.begin[i] != '.') {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Writes `, "=f"(z)` or, for the first of its list, `: "=f"(z)`. */
+static void ptx_inject__write_constraint(PtxInject__Writer* writer, const PtxInject__Variable* variable, int is_first) {
+    const char* cast = variable->type->register_cast_str != NULL ? variable->type->register_cast_str : "";
+    const int has_parentheses = cast[0] != '\0' && ptx_inject__is_compound(variable->operand);
+
+    ptx_inject__write_string(writer, is_first ? ": \"" : ", \"");
+    if (variable->mut_type != PTX_INJECT_MUT_TYPE_IN) {
+        ptx_inject__write_string(writer, variable->mut_type == PTX_INJECT_MUT_TYPE_MOD ? "+" : "=");
+    }
+    ptx_inject__write(writer, &variable->type->register_char, 1);
+    ptx_inject__write_string(writer, "\"(");
+    ptx_inject__write_string(writer, cast);
+    ptx_inject__write_string(writer, has_parentheses ? "(" : "");
+    ptx_inject__write_slice(writer, variable->operand);
+    ptx_inject__write_string(writer, has_parentheses ? "))" : ")");
+}
+
+/* Writes the asm statement that takes an annotation's place. Variables are read once for each kind, so that nothing need be
+   remembered of them. */
+static PtxInjectResult ptx_inject__write_asm(
+    PtxInject__Source* source,
+    const PtxInject__Annotation* annotation,
+    PtxInject__Writer* writer
+) {
+    static const PtxInjectMutType order[] = {PTX_INJECT_MUT_TYPE_MOD, PTX_INJECT_MUT_TYPE_OUT, PTX_INJECT_MUT_TYPE_IN};
+    static const char* const words[] = {"mod ", "out ", "in "};
+    PtxInject__Variable variable;
+    size_t num_written = 0;
+    size_t i;
+
+    ptx_inject__write_string(writer, "asm(");
+    ptx_inject__write_line(writer, annotation, "    \"// " PTX_INJECT__START " ");
+    ptx_inject__write_slice(writer, annotation->name);
+    ptx_inject__write_string(writer, "\\n\\t\"");
+    for (i = 0; i < 3; ++i) {
+        const char* at = annotation->variables;
+        for (;; ++num_written) {
+            PTX_INJECT__TRY(ptx_inject__next_variable(source, annotation, order[i], &at, &variable));
+            if (variable.operand.length == 0) {
+                break;
+            }
+            ptx_inject__write_line(writer, annotation, "    \"// %");
+            ptx_inject__write_number(writer, num_written);
+            ptx_inject__write_string(writer, " ");
+            ptx_inject__write_string(writer, words[i]);
+            ptx_inject__write_string(writer, variable.type->name);
+            ptx_inject__write_string(writer, " ");
+            ptx_inject__write_escaped(writer, variable.operand);
+            ptx_inject__write_string(writer, "\\n\\t\"");
+        }
+    }
+    ptx_inject__write_line(writer, annotation, "    \"// " PTX_INJECT__END "\"");
+
+    num_written = 0;
+    for (i = 0; i < 3; ++i) {
+        const char* at = annotation->variables;
+        int is_first = order[i] == PTX_INJECT_MUT_TYPE_IN || num_written == 0;
+        for (;; ++num_written, is_first = 0) {
+            PTX_INJECT__TRY(ptx_inject__next_variable(source, annotation, order[i], &at, &variable));
+            if (variable.operand.length == 0) {
+                break;
+            }
+            if (order[i] == PTX_INJECT_MUT_TYPE_IN && num_written == 0) {
+                ptx_inject__write_line(writer, annotation, "    :"); /* no outputs */
+            }
+            ptx_inject__write_line(writer, annotation, "    ");
+            ptx_inject__write_constraint(writer, &variable, is_first);
+        }
+    }
+    ptx_inject__write_line(writer, annotation, ");");
+    return PTX_INJECT_SUCCESS;
+}
+
+static PtxInjectResult ptx_inject__process(PtxInject__Source* source, PtxInject__Writer* writer) {
+    const char* copied = source->text;
+    const char* header;
+
+    while ((header = ptx_inject__find_annotation(copied, source->end)) != NULL) {
+        PtxInject__Annotation annotation;
+        PTX_INJECT__TRY(ptx_inject__read_annotation(source, header, &annotation));
+        ptx_inject__write(writer, copied, (size_t)(header - copied));
+        PTX_INJECT__TRY(ptx_inject__write_asm(source, &annotation, writer));
+        copied = annotation.end + 2;
+    }
+    ptx_inject__write(writer, copied, (size_t)(source->end - copied) + 1);
+    return PTX_INJECT_SUCCESS;
+}
+
+PtxInjectResult ptx_inject_process_cuda(
+    const char* cuda,
+    const PtxInjectDataTypeInfo* types,
+    size_t num_types,
+    char* buffer,
+    size_t buffer_size,
+    size_t* bytes_written_out
+) {
+    PtxInject__Source source;
+    PtxInject__Writer writer;
+
+    if (bytes_written_out == NULL) {
+        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
+    }
+    writer.buffer = buffer;
+    writer.size = buffer_size;
+    writer.length = 0;
+    PTX_INJECT__TRY(ptx_inject__open(&source, cuda, types, num_types));
+    PTX_INJECT__TRY(ptx_inject__process(&source, &writer));
+    *bytes_written_out = writer.length;
+    if (buffer != NULL && writer.length > buffer_size) {
+        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INSUFFICIENT_BUFFER);
+    }
+    return PTX_INJECT_SUCCESS;
+}
+
+PtxInjectResult ptx_inject_diagnose_cuda(
+    const char* cuda,
+    const PtxInjectDataTypeInfo* types,
+    size_t num_types,
+    PtxInjectPlace* place_out
+) {
+    PtxInject__Source source;
+    PtxInject__Writer writer = {NULL, 0, 0};
+    PtxInjectResult result;
+
+    if (place_out == NULL) {
+        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
+    }
+    result = ptx_inject__open(&source, cuda, types, num_types);
+    if (result == PTX_INJECT_SUCCESS) {
+        result = ptx_inject__process(&source, &writer);
+    }
+    ptx_inject__tell(&source, place_out);
+    return result;
+}
+
+/* ---- handles ---- */
+
+/* Strings are offsets into the handle's strings. */
+typedef struct PtxInject__Inject {
+    size_t name;
+    size_t first_arg;
+    size_t num_args;
+    size_t num_sites;
+    size_t body_offset; /* first site's, from its name to its END, in the text that create reads; 0 in the comment form */
+    size_t body_length;
+} PtxInject__Inject;
+
+typedef struct PtxInject__Arg {
+    size_t name;
+    size_t register_name;
+    size_t register_type;
+    size_t data_type;
+    PtxInjectMutType mut_type;
+} PtxInject__Arg;
+
+typedef struct PtxInject__Site {
+    size_t inject_idx;
+    size_t text_offset; /* the stub stands before this byte of the handle's text */
+} PtxInject__Site;
+
+/* Where the name of an inject is looked up. */
+typedef struct PtxInject__Slot {
+    uint64_t hash;
+    size_t index_plus_one; /* 0: free */
+} PtxInject__Slot;
+
+struct PtxInjectHandleImpl {
+    char* text; /* all but the stubs */
+    size_t text_length;
+    size_t text_capacity;
+    char* strings;
+    size_t strings_length;
+    size_t strings_capacity;
+    PtxInject__Inject* injects;
+    size_t num_injects;
+    size_t injects_capacity;
+    PtxInject__Arg* args;
+    size_t num_args;
+    size_t args_capacity;
+    PtxInject__Site* sites;
+    size_t num_sites;
+    size_t sites_capacity;
+    PtxInject__Slot* slots; /* hash table, at most half full */
+    size_t num_slots;       /* a power of two, or 0 */
+};
+
+PtxInjectResult ptx_inject_destroy(PtxInjectHandle handle) {
+    if (handle != NULL) {
+        PTX_INJECT_FREE(handle->text);
+        PTX_INJECT_FREE(handle->strings);
+        PTX_INJECT_FREE(handle->injects);
+        PTX_INJECT_FREE(handle->args);
+        PTX_INJECT_FREE(handle->sites);
+        PTX_INJECT_FREE(handle->slots);
+        PTX_INJECT_FREE(handle);
+    }
+    return PTX_INJECT_SUCCESS;
+}
+
+/* ---- handles: looking up names ---- */
+
+#define PTX_INJECT__MIX UINT64_C(0x9E3779B97F4A7C15) /* 2^64 / golden ratio, odd */
+
+static uint64_t ptx_inject__hash(PtxInject__Slice name) {
+    uint64_t hash = (uint64_t)name.length * PTX_INJECT__MIX;
+    while (name.length > 0) {
+        const size_t length = name.length < sizeof hash ? name.length : sizeof hash;
+        uint64_t word = 0;
+        memcpy(&word, name.begin, length);
+        hash = ((hash ^ (hash >> 29)) + word) * PTX_INJECT__MIX;
+        name.begin += length;
+        name.length -= length;
+    }
+    return hash ^ (hash >> 32);
+}
+
+/* The slot that holds a name, or the free one where it would go. There is a table. */
+static PtxInject__Slot* ptx_inject__find_slot(
+    const struct PtxInjectHandleImpl* handle,
+    uint64_t hash,
+    PtxInject__Slice name
+) {
+    size_t i = (size_t)hash & (handle->num_slots - 1);
+    for (;; i = (i + 1) & (handle->num_slots - 1)) {
+        PtxInject__Slot* slot = &handle->slots[i];
+        if (slot->index_plus_one == 0 ||
+            (slot->hash == hash &&
+             ptx_inject__equal(name, handle->strings + handle->injects[slot->index_plus_one - 1].name))) {
+            return slot;
+        }
+    }
+}
+
+/* ---- handles: making them ---- */
+
+/* One line between START and END. */
+typedef struct PtxInject__Marker {
+    PtxInject__Slice register_name; /* in the comment form the compiler's, with its percent sign, or a literal */
+    PtxInjectMutType mut_type;
+    PtxInject__Slice register_type;
+    PtxInject__Slice data_type;
+    PtxInject__Slice name;
+    const PtxInjectDataTypeInfo* type; /* NULL in the macro form */
+} PtxInject__Marker;
+
+typedef struct PtxInject__Reader {
+    struct PtxInjectHandleImpl* handle;
+    PtxInject__Source* source;
+    PtxInject__Marker* markers; /* of the site that is being read */
+    size_t num_markers;
+    size_t markers_capacity;
+    const PtxInjectDataTypeInfo* type; /* one whose register type is among the strings, or NULL */
+    size_t type_register;
+    size_t stable_names[PTX_INJECT_MAX_ARGS]; /* _x0, _x1, ... among the strings; 0: not there */
+} PtxInject__Reader;
+
+/* Makes room for `num_items` and returns the array, or NULL, when the old one is still there. */
+static void* ptx_inject__grow(void* items, size_t* capacity, size_t num_items, size_t item_size) {
+    size_t larger = *capacity < 32 ? 32 : *capacity;
+    if (num_items <= *capacity) {
+        return items;
+    }
+    while (larger < num_items && larger <= SIZE_MAX / 2) {
+        larger *= 2;
+    }
+    if (larger < num_items || larger > SIZE_MAX / item_size) {
+        return NULL;
+    }
+    items = PTX_INJECT_REALLOC(items, larger * item_size);
+    if (items != NULL) {
+        *capacity = larger;
+    }
+    return items;
+}
+
+/* Makes room for some more items in an array of the handle or reader. */
+#define PTX_INJECT__GROW(reader, type, items, count, capacity, num_more)                                      \
+    do {                                                                                                      \
+        type* grown = (size_t)(num_more) > SIZE_MAX - (count)                                                 \
+            ? NULL                                                                                            \
+            : (type*)ptx_inject__grow((items), &(capacity), (count) + (size_t)(num_more), sizeof(type));      \
+        if (grown == NULL) {                                                                                  \
+            PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_OUT_OF_MEMORY, (reader)->source, NULL, "out of memory");   \
+        }                                                                                                     \
+        (items) = grown;                                                                                      \
+    } while (0)
+
+static char* ptx_inject__put(char* out, const char* bytes, size_t length) {
+    memcpy(out, bytes, length);
+    return out + length;
+}
+
+static char* ptx_inject__put_slice(char* out, PtxInject__Slice slice) {
+    return ptx_inject__put(out, slice.begin, slice.length);
+}
+
+static PtxInjectResult ptx_inject__add_text(PtxInject__Reader* reader, const char* bytes, size_t length) {
+    struct PtxInjectHandleImpl* handle = reader->handle;
+    PTX_INJECT__GROW(reader, char, handle->text, handle->text_length, handle->text_capacity, length);
+    memcpy(handle->text + handle->text_length, bytes, length);
+    handle->text_length += length;
+    return PTX_INJECT_SUCCESS;
+}
+
+/* Adds some bytes and a NUL to the strings. */
+static PtxInjectResult ptx_inject__add_string(PtxInject__Reader* reader, PtxInject__Slice string, size_t* offset_out) {
+    struct PtxInjectHandleImpl* handle = reader->handle;
+    PTX_INJECT__GROW(reader, char, handle->strings, handle->strings_length, handle->strings_capacity, string.length + 1);
+    *offset_out = handle->strings_length;
+    *ptx_inject__put_slice(handle->strings + handle->strings_length, string) = '\0';
+    handle->strings_length += string.length + 1;
+    return PTX_INJECT_SUCCESS;
+}
+
+/* Makes the table larger, if it would be more than half full with one more name. */
+static PtxInjectResult ptx_inject__grow_table(PtxInject__Reader* reader) {
+    struct PtxInjectHandleImpl* handle = reader->handle;
+    const size_t num_slots = handle->num_slots == 0 ? 256 : 4 * handle->num_slots;
+    PtxInject__Slot* old = handle->slots;
+    PtxInject__Slot* slots = NULL;
+    size_t i, k;
+
+    if (2 * (handle->num_injects + 1) <= handle->num_slots) {
+        return PTX_INJECT_SUCCESS;
+    }
+    if (num_slots <= SIZE_MAX / 4 / sizeof(PtxInject__Slot)) {
+        slots = (PtxInject__Slot*)PTX_INJECT_MALLOC(num_slots * sizeof(PtxInject__Slot));
+    }
+    if (slots == NULL) {
+        PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_OUT_OF_MEMORY, reader->source, NULL, "out of memory");
+    }
+    memset(slots, 0, num_slots * sizeof(PtxInject__Slot));
+    for (i = 0; i < handle->num_slots; ++i) {
+        if (old[i].index_plus_one != 0) {
+            for (k = (size_t)old[i].hash & (num_slots - 1); slots[k].index_plus_one != 0; k = (k + 1) & (num_slots - 1)) {
+            }
+            slots[k] = old[i];
+        }
+    }
+    PTX_INJECT_FREE(old);
+    handle->slots = slots;
+    handle->num_slots = num_slots;
+    return PTX_INJECT_SUCCESS;
+}
+
+/* ---- reading markers ---- */
+
+/* A letter class of NVVM's virtual registers and digits, or one of its stack pointers. */
+static int ptx_inject__is_compilers(PtxInject__Slice name) {
+    static const char* const classes[] = {"p", "rs", "r", "rd", "rq", "rc", "f", "fd", "h", "hh", "b"};
+    size_t num_letters = 0;
+    size_t i;
+
+    while (num_letters < name.length && ptx_inject__is_letter(name.begin[num_letters])) {
+        ++num_letters;
+    }
+    for (i = num_letters; i < name.length; ++i) {
+        if (!ptx_inject__is_digit(name.begin[i])) {
+            return 0;
+        }
+    }
+    if (num_letters == name.length) {
+        return ptx_inject__equal(name, "SP") || ptx_inject__equal(name, "SPL");
+    }
+    name.length = num_letters;
+    for (i = 0; i < sizeof classes / sizeof classes[0]; ++i) {
+        if (ptx_inject__equal(name, classes[i])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* What may stand after the percent sign of a register. */
+static int ptx_inject__is_identifier(PtxInject__Slice text) {
+    size_t i;
+    for (i = 0; i < text.length; ++i) {
+        if (!ptx_inject__is_word(text.begin[i]) && text.begin[i] != '$') {
+            return 0;
+        }
+    }
+    return text.length > 0;
+}
+
+/* Would it be hidden by a register that is declared around a stub: _x0, _x1, ...? */
+static int ptx_inject__is_stable_name(PtxInject__Slice name) {
+    size_t i;
+    for (i = 2; i < name.length && ptx_inject__is_digit(name.begin[i]); ++i) {
+    }
+    return name.length > 2 && i == name.length && memcmp(name.begin, "_x", 2) == 0;
+}
+
+/* A register of the compiler's with its percent sign, or, where it is only read, a literal. */
+static int ptx_inject__is_operand(PtxInject__Slice text, PtxInjectMutType mut_type) {
+    size_t i;
+    if (text.begin[0] == '%') {
+        ++text.begin;
+        --text.length;
+        return ptx_inject__is_identifier(text) && !ptx_inject__is_stable_name(text);
+    }
+    if (text.begin[0] == '-') {
+        ++text.begin;
+        --text.length;
+    }
+    for (i = 0; i < text.length; ++i) {
+        if (!ptx_inject__is_word(text.begin[i]) && text.begin[i] != '.') {
+            return 0;
+        }
+    }
+    return mut_type == PTX_INJECT_MUT_TYPE_IN && text.length > 0 && ptx_inject__is_digit(text.begin[0]);
+}
+
+/* Reads a line from behind its //. */
+static PtxInjectResult ptx_inject__read_marker(
+    PtxInject__Reader* reader,
+    const char* at,
+    const char* line_end,
+    PtxInject__Marker* marker_out
+) {
+    PtxInject__Slice mut_type;
+
+    marker_out->register_name = ptx_inject__next_token(&at, line_end);
+    mut_type = ptx_inject__next_token(&at, line_end);
+    if (mut_type.length == 1) {
+        marker_out->type = NULL;
+        switch (mut_type.begin[0]) {
+            case 'o': marker_out->mut_type = PTX_INJECT_MUT_TYPE_OUT; break;
+            case 'm': marker_out->mut_type = PTX_INJECT_MUT_TYPE_MOD; break;
+            case 'i': marker_out->mut_type = PTX_INJECT_MUT_TYPE_IN; break;
+            default:
+                PTX_INJECT__REFUSE(reader->source, mut_type.begin, "not one of m, o, i, mod, out, in");
+        }
+        if (!ptx_inject__is_identifier(marker_out->register_name) ||
+            ptx_inject__is_compilers(marker_out->register_name)) {
+            PTX_INJECT__REFUSE(
+                reader->source, marker_out->register_name.begin,
+                "a register is named with letters, digits, _ and $, and not as compilers do (f1, r2, rd3, p1, SP)"
+            );
+        }
+        marker_out->register_type = ptx_inject__next_token(&at, line_end);
+        if (!ptx_inject__is_ptx_type(marker_out->register_type)) {
+            PTX_INJECT__REFUSE(reader->source, marker_out->register_type.begin, "not a PTX type, as in f32");
+        }
+        marker_out->data_type = ptx_inject__next_token(&at, line_end);
+    } else {
+        PTX_INJECT__TRY(ptx_inject__read_mut_type(reader->source, mut_type, &marker_out->mut_type));
+        if (!ptx_inject__is_operand(marker_out->register_name, marker_out->mut_type)) {
+            PTX_INJECT__REFUSE(
+                reader->source, marker_out->register_name.begin,
+                "not a register (or, to be read, a literal), or one with the name of a site's (%_x0)"
+            );
+        }
+        marker_out->data_type = ptx_inject__next_token(&at, line_end);
+        PTX_INJECT__TRY(ptx_inject__read_type(reader->source, marker_out->data_type, &marker_out->type));
+        marker_out->register_type = ptx_inject__slice(marker_out->type->register_type);
+    }
+    marker_out->name = ptx_inject__rest(at, line_end);
+    if (marker_out->name.length == 0) {
+        PTX_INJECT__REFUSE(reader->source, at, "the variable's name is missing");
+    }
+    return PTX_INJECT_SUCCESS;
+}
+
+/* Is `word`, in the text at `at`, a whole word? */
+static int ptx_inject__is_marker(const char* at, const char* end, const char* word, size_t length) {
+    return ptx_inject__begins(at, end, word, length) &&
+           (at + length == end || at[length] == '\n' || ptx_inject__is_blank(at[length]));
+}
+
+#define PTX_INJECT__IS_START(at, end) ptx_inject__is_marker(at, end, PTX_INJECT__START, sizeof PTX_INJECT__START - 1)
+#define PTX_INJECT__IS_END(at, end) ptx_inject__is_marker(at, end, PTX_INJECT__END, sizeof PTX_INJECT__END - 1)
+
+/* Reads the lines from behind the name to the END into reader->markers. */
+static PtxInjectResult ptx_inject__read_body(
+    PtxInject__Reader* reader,
+    const char* start,
+    const char* at,
+    const char** body_end_out
+) {
+    reader->num_markers = 0;
+    for (;;) {
+        const char* line_end;
+        PtxInject__Marker* marker;
+        size_t i;
+
+        at = ptx_inject__line_end(at, reader->source->end);
+        if (at == reader->source->end) {
+            PTX_INJECT__REFUSE(reader->source, start, "no // PTX_INJECT_END follows this PTX_INJECT_START");
+        }
+        line_end = ptx_inject__line_end(at + 1, reader->source->end);
+        at = ptx_inject__skip_blanks(at + 1, line_end);
+        if (at == line_end) {
+            continue;
+        }
+        if (!ptx_inject__begins(at, line_end, "//", 2)) {
+            PTX_INJECT__REFUSE(reader->source, at, "only // lines stand between PTX_INJECT_START and PTX_INJECT_END");
+        }
+        at = ptx_inject__skip_blanks(at + 2, line_end);
+        if (PTX_INJECT__IS_END(at, line_end)) {
+            *body_end_out = at + sizeof PTX_INJECT__END - 1;
+            return PTX_INJECT_SUCCESS;
+        }
+        if (PTX_INJECT__IS_START(at, line_end)) {
+            PTX_INJECT__REFUSE(reader->source, at, "a PTX_INJECT_START before the PTX_INJECT_END of the one before");
+        }
+        if (reader->num_markers == PTX_INJECT_MAX_ARGS) {
+            PTX_INJECT__REFUSE(reader->source, at, "a site has at most PTX_INJECT_MAX_ARGS variables");
+        }
+        PTX_INJECT__GROW(reader, PtxInject__Marker, reader->markers, reader->num_markers, reader->markers_capacity, 1);
+        marker = &reader->markers[reader->num_markers];
+        PTX_INJECT__TRY(ptx_inject__read_marker(reader, at, line_end, marker));
+        for (i = 0; i < reader->num_markers; ++i) {
+            if (reader->markers[i].name.length == marker->name.length &&
+                memcmp(reader->markers[i].name.begin, marker->name.begin, marker->name.length) == 0) {
+                PTX_INJECT__REFUSE(reader->source, marker->name.begin, "two variables of one name at one site");
+            }
+        }
+        if ((marker->type == NULL) != (reader->markers[0].type == NULL)) {
+            PTX_INJECT__REFUSE(reader->source, at, "markers of both forms at one site");
+        }
+        ++reader->num_markers;
+    }
+}
+
+/* The register of a stub for a marker of the comment form: _x and its number, written to the end of `buffer`. */
+#define PTX_INJECT__STABLE_NAME_BYTES (2 + PTX_INJECT__MAX_DIGITS)
+
+static PtxInject__Slice ptx_inject__stable_name(size_t marker_idx, char buffer[PTX_INJECT__STABLE_NAME_BYTES]) {
+    char* end = buffer + PTX_INJECT__STABLE_NAME_BYTES;
+    char* begin = ptx_inject__digits(end, marker_idx);
+    PtxInject__Slice name;
+    *--begin = 'x';
+    *--begin = '_';
+    name.begin = begin;
+    name.length = (size_t)(end - begin);
+    return name;
+}
+
+/* Adds the arguments of reader->markers. Their words, which lie in [begin, end), are copied at once. */
+static PtxInjectResult ptx_inject__add_args(PtxInject__Reader* reader, const char* begin, const char* end) {
+    struct PtxInjectHandleImpl* handle = reader->handle;
+    PtxInject__Slice words;
+    size_t offset, i;
+
+    if (reader->num_markers == 0) {
+        return PTX_INJECT_SUCCESS;
+    }
+    words.begin = begin;
+    words.length = (size_t)(end - begin);
+    PTX_INJECT__TRY(ptx_inject__add_string(reader, words, &offset));
+    PTX_INJECT__GROW(reader, PtxInject__Arg, handle->args, handle->num_args, handle->args_capacity, reader->num_markers);
+    for (i = 0; i < reader->num_markers; ++i) {
+        const PtxInject__Marker* marker = &reader->markers[i];
+        PtxInject__Arg* arg = &handle->args[handle->num_args];
+
+/* A word's place in the copy, where the blank or line break after it becomes a NUL. */
+#define PTX_INJECT__PLACE(word)                                                                 \
+    (handle->strings[offset + (size_t)((word).begin - begin) + (word).length] = '\0',           \
+     offset + (size_t)((word).begin - begin))
+
+        arg->mut_type = marker->mut_type;
+        arg->name = PTX_INJECT__PLACE(marker->name);
+        arg->data_type = PTX_INJECT__PLACE(marker->data_type);
+        if (marker->type == NULL) {
+            arg->register_name = PTX_INJECT__PLACE(marker->register_name);
+            arg->register_type = PTX_INJECT__PLACE(marker->register_type);
+        } else {
+            if (reader->stable_names[i] == 0) {
+                char buffer[PTX_INJECT__STABLE_NAME_BYTES];
+                PTX_INJECT__TRY(ptx_inject__add_string(reader, ptx_inject__stable_name(i, buffer), &reader->stable_names[i]));
+            }
+            if (reader->type != marker->type) {
+                PTX_INJECT__TRY(ptx_inject__add_string(reader, marker->register_type, &reader->type_register));
+                reader->type = marker->type;
+            }
+            arg->register_name = reader->stable_names[i];
+            arg->register_type = reader->type_register;
+        }
+        ++handle->num_args;
+#undef PTX_INJECT__PLACE
+    }
+    return PTX_INJECT_SUCCESS;
+}
+
+/* Adds an inject, but for its name, in the free slot that was found for it. */
+static PtxInjectResult ptx_inject__add_inject(
+    PtxInject__Reader* reader,
+    PtxInject__Slice name,
+    PtxInject__Slot* slot,
+    uint64_t hash,
+    const PtxInject__Inject* inject
+) {
+    struct PtxInjectHandleImpl* handle = reader->handle;
+    size_t offset;
+
+#ifdef PTX_INJECT_MAX_UNIQUE_INJECTS
+    if (handle->num_injects >= (size_t)(PTX_INJECT_MAX_UNIQUE_INJECTS)) {
+        PTX_INJECT__REFUSE_AS(
+            PTX_INJECT_ERROR_MAX_UNIQUE_INJECTS_EXCEEDED, reader->source, name.begin,
+            "more names than PTX_INJECT_MAX_UNIQUE_INJECTS"
+        );
+    }
+#endif
+    PTX_INJECT__GROW(reader, PtxInject__Inject, handle->injects, handle->num_injects, handle->injects_capacity, 1);
+    PTX_INJECT__TRY(ptx_inject__add_string(reader, name, &offset));
+    handle->injects[handle->num_injects] = *inject;
+    handle->injects[handle->num_injects].name = offset;
+    slot->hash = hash;
+    slot->index_plus_one = ++handle->num_injects;
+    return PTX_INJECT_SUCCESS;
+}
+
+/* The first of reader->markers that is not as in the inject; their number, where none differs as far as both go. */
+static size_t ptx_inject__first_difference(const PtxInject__Reader* reader, const PtxInject__Inject* inject) {
+    const struct PtxInjectHandleImpl* handle = reader->handle;
+    size_t i;
+
+    for (i = 0; i < reader->num_markers && i < inject->num_args; ++i) {
+        const PtxInject__Marker* marker = &reader->markers[i];
+        const PtxInject__Arg* arg = &handle->args[inject->first_arg + i];
+        char buffer[PTX_INJECT__STABLE_NAME_BYTES];
+        const PtxInject__Slice register_name =
+            marker->type != NULL ? ptx_inject__stable_name(i, buffer) : marker->register_name;
+        if (marker->mut_type != arg->mut_type || !ptx_inject__equal(marker->name, handle->strings + arg->name) ||
+            !ptx_inject__equal(register_name, handle->strings + arg->register_name) ||
+            !ptx_inject__equal(marker->register_type, handle->strings + arg->register_type) ||
+            !ptx_inject__equal(marker->data_type, handle->strings + arg->data_type)) {
+            break;
+        }
+    }
+    return i;
+}
+
+static PtxInjectResult ptx_inject__add_site(PtxInject__Reader* reader, size_t inject_idx) {
+    struct PtxInjectHandleImpl* handle = reader->handle;
+    PTX_INJECT__GROW(reader, PtxInject__Site, handle->sites, handle->num_sites, handle->sites_capacity, 1);
+    handle->sites[handle->num_sites].inject_idx = inject_idx;
+    handle->sites[handle->num_sites].text_offset = handle->text_length;
+    ++handle->num_sites;
+    ++handle->injects[inject_idx].num_sites;
+    return PTX_INJECT_SUCCESS;
+}
+
+#define PTX_INJECT__PUT(out, literal) ptx_inject__put(out, literal, sizeof(literal) - 1)
+
+/* Writes `mov.f32 %_x0, source;` or `mov.f32 destination, %_x0;` on a line of its own. */
+static char* ptx_inject__put_mov(
+    char* out,
+    PtxInject__Slice indent,
+    const PtxInject__Marker* marker,
+    PtxInject__Slice stable_name,
+    int is_into_stub
+) {
+    out = ptx_inject__put_slice(out, indent);
+    out = PTX_INJECT__PUT(out, "mov.");
+    out = ptx_inject__put(out, marker->type->mov_postfix, strlen(marker->type->mov_postfix));
+    if (is_into_stub) {
+        out = PTX_INJECT__PUT(out, " %");
+        out = ptx_inject__put_slice(out, stable_name);
+        out = PTX_INJECT__PUT(out, ", ");
+        out = ptx_inject__put_slice(out, marker->register_name);
+    } else {
+        out = PTX_INJECT__PUT(out, " ");
+        out = ptx_inject__put_slice(out, marker->register_name);
+        out = PTX_INJECT__PUT(out, ", %");
+        out = ptx_inject__put_slice(out, stable_name);
+    }
+    return PTX_INJECT__PUT(out, ";\n");
+}
+
+/* Adds a site of the comment form: stable registers and movs around the stub. */
+static PtxInjectResult ptx_inject__add_wrapped_site(PtxInject__Reader* reader, PtxInject__Slice indent, size_t inject_idx) {
+    struct PtxInjectHandleImpl* handle = reader->handle;
+    char buffer[PTX_INJECT__STABLE_NAME_BYTES];
+    size_t num_bytes = indent.length + 4; /* the braces */
+    char* out;
+    size_t i;
+
+    /* A declaration and at most two movs each, with less than 16 characters of their own. */
+    for (i = 0; i < reader->num_markers; ++i) {
+        const PtxInject__Marker* marker = &reader->markers[i];
+        num_bytes += 3 * (indent.length + 16 + sizeof buffer) + marker->register_type.length;
+        num_bytes += 2 * (marker->register_name.length + strlen(marker->type->mov_postfix));
+    }
+    PTX_INJECT__GROW(reader, char, handle->text, handle->text_length, handle->text_capacity, num_bytes);
+    out = PTX_INJECT__PUT(handle->text + handle->text_length, "{\n");
+    for (i = 0; i < reader->num_markers; ++i) {
+        const PtxInject__Slice stable_name = ptx_inject__stable_name(i, buffer);
+        out = ptx_inject__put_slice(out, indent);
+        out = PTX_INJECT__PUT(out, ".reg .");
+        out = ptx_inject__put_slice(out, reader->markers[i].register_type);
+        out = PTX_INJECT__PUT(out, " %");
+        out = ptx_inject__put_slice(out, stable_name);
+        out = PTX_INJECT__PUT(out, ";\n");
+        if (reader->markers[i].mut_type != PTX_INJECT_MUT_TYPE_OUT) {
+            out = ptx_inject__put_mov(out, indent, &reader->markers[i], stable_name, 1);
+        }
+    }
+    handle->text_length = (size_t)(out - handle->text);
+    PTX_INJECT__TRY(ptx_inject__add_site(reader, inject_idx));
+    out = PTX_INJECT__PUT(out, "\n");
+    for (i = 0; i < reader->num_markers; ++i) {
+        if (reader->markers[i].mut_type != PTX_INJECT_MUT_TYPE_IN) {
+            out = ptx_inject__put_mov(out, indent, &reader->markers[i], ptx_inject__stable_name(i, buffer), 0);
+        }
+    }
+    out = ptx_inject__put_slice(out, indent);
+    out = PTX_INJECT__PUT(out, "}");
+    handle->text_length = (size_t)(out - handle->text);
+    return PTX_INJECT_SUCCESS;
+}
+
+/* Reads one site. `start` is its PTX_INJECT_START, `indent` what stands before that line's //; *body_end_out is behind its
+   PTX_INJECT_END. */
+static PtxInjectResult ptx_inject__read_site(
+    PtxInject__Reader* reader,
+    PtxInject__Slice indent,
+    const char* start,
+    const char** body_end_out
+) {
+    struct PtxInjectHandleImpl* handle = reader->handle;
+    PtxInject__Source* source = reader->source;
+    const char* body = start + sizeof PTX_INJECT__START - 1;
+    const char* body_end;
+    const char* line_end = ptx_inject__line_end(body, source->end);
+    const PtxInject__Slice name = ptx_inject__next_token(&body, line_end);
+    const PtxInject__Slice rest = ptx_inject__rest(body, line_end);
+    const uint64_t hash = ptx_inject__hash(name);
+    PtxInject__Slot* slot;
+    PtxInject__Inject model; /* of this name or, where it is new, the one before, which most often has the same variables */
+    size_t inject_idx, num_same;
+    int is_new, is_copy, is_wrapped;
+
+    if (name.length == 0) {
+        PTX_INJECT__REFUSE(source, start, "the name is missing: // PTX_INJECT_START name");
+    }
+    if (rest.length > 0) {
+        PTX_INJECT__REFUSE(source, rest.begin, "a name is one word");
+    }
+    PTX_INJECT__TRY(ptx_inject__grow_table(reader));
+    slot = ptx_inject__find_slot(handle, hash, name);
+    is_new = slot->index_plus_one == 0;
+    inject_idx = is_new ? handle->num_injects : slot->index_plus_one - 1;
+    memset(&model, 0, sizeof model);
+    if (handle->num_injects > 0) {
+        model = handle->injects[is_new ? inject_idx - 1 : inject_idx];
+    }
+
+    is_copy = model.body_length > 0 &&
+              ptx_inject__begins(body, source->end, source->text + model.body_offset, model.body_length);
+    if (is_copy) {
+        body_end = body + model.body_length; /* letter by letter the same */
+        is_wrapped = 0;
+        num_same = model.num_args;
+    } else {
+        PTX_INJECT__TRY(ptx_inject__read_body(reader, start, body, &body_end));
+        is_wrapped = reader->num_markers > 0 && reader->markers[0].type != NULL;
+        num_same = ptx_inject__first_difference(reader, &model);
+    }
+    if (ptx_inject__rest(body_end, ptx_inject__line_end(body_end, source->end)).length > 0) {
+        PTX_INJECT__REFUSE(source, body_end, "nothing follows PTX_INJECT_END on its line");
+    }
+    *body_end_out = body_end;
+
+    if (is_new) {
+        if (!is_copy && (num_same < reader->num_markers || num_same < model.num_args)) {
+            model.first_arg = handle->num_args;
+            model.num_args = reader->num_markers;
+            PTX_INJECT__TRY(ptx_inject__add_args(reader, body, body_end));
+        }
+        model.num_sites = 0;
+        model.body_offset = (size_t)(body - source->text);
+        model.body_length = is_wrapped ? 0 : (size_t)(body_end - body);
+        PTX_INJECT__TRY(ptx_inject__add_inject(reader, name, slot, hash, &model));
+    } else if (!is_copy && num_same < reader->num_markers) {
+        PTX_INJECT__REFUSE_AS(
+            PTX_INJECT_ERROR_INCONSISTENT_INJECTION, source, reader->markers[num_same].register_name.begin,
+            "another variable than at the first site of this name"
+        );
+    } else if (num_same < model.num_args) {
+        PTX_INJECT__REFUSE_AS(
+            PTX_INJECT_ERROR_INCONSISTENT_INJECTION, source, start, "fewer variables than at the first site of this name"
+        );
+    }
+    return is_wrapped ? ptx_inject__add_wrapped_site(reader, indent, inject_idx)
+                      : ptx_inject__add_site(reader, inject_idx);
+}
+
+/* Where the // of a marker stands, given its word; NULL if the word is not the first thing in a line's comment. */
+static const char* ptx_inject__comment_begin(const char* text, const char* word) {
+    const char* comment;
+    const char* line;
+
+    while (word > text && ptx_inject__is_blank(word[-1])) {
+        --word;
+    }
+    if (word - text < 2 || word[-1] != '/' || word[-2] != '/') {
+        return NULL;
+    }
+    comment = word - 2;
+    for (line = comment; line > text && ptx_inject__is_blank(line[-1]); --line) {
+    }
+    return line == text || line[-1] == '\n' ? comment : NULL;
+}
+
+static PtxInjectResult ptx_inject__read(PtxInject__Reader* reader) {
+    const char* copied = reader->source->text;
+    const char* at = reader->source->text;
+
+    while ((at = strstr(at, PTX_INJECT__MARKER)) != NULL) {
+        const int is_start = PTX_INJECT__IS_START(at, reader->source->end);
+        const char* comment = NULL;
+        PtxInject__Slice indent;
+
+        if (is_start || PTX_INJECT__IS_END(at, reader->source->end)) {
+            comment = ptx_inject__comment_begin(reader->source->text, at);
+        }
+        if (comment == NULL) {
+            at += sizeof PTX_INJECT__MARKER - 1;
+            continue;
+        }
+        if (!is_start) {
+            PTX_INJECT__REFUSE(reader->source, at, "no // PTX_INJECT_START precedes this PTX_INJECT_END");
+        }
+        for (indent.begin = comment; indent.begin > copied && ptx_inject__is_blank(indent.begin[-1]); --indent.begin) {
+        }
+        indent.length = (size_t)(comment - indent.begin);
+        if (indent.length > PTX_INJECT__MAX_INDENT) {
+            indent.length = 0;
+        }
+        PTX_INJECT__TRY(ptx_inject__add_text(reader, copied, (size_t)(comment - copied)));
+        PTX_INJECT__TRY(ptx_inject__read_site(reader, indent, at, &at));
+        copied = at;
+    }
+    return ptx_inject__add_text(reader, copied, (size_t)(reader->source->end - copied));
+}
+
+static PtxInjectResult ptx_inject__create(PtxInject__Source* source, PtxInjectHandle* handle_out) {
+    PtxInject__Reader reader;
+    PtxInjectResult result;
+
+    memset(&reader, 0, sizeof reader);
+    reader.source = source;
+    reader.handle = (struct PtxInjectHandleImpl*)PTX_INJECT_MALLOC(sizeof(struct PtxInjectHandleImpl));
+    if (reader.handle == NULL) {
+        PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_OUT_OF_MEMORY, source, NULL, "out of memory");
+    }
+    memset(reader.handle, 0, sizeof *reader.handle);
+    reader.handle->text = (char*)PTX_INJECT_MALLOC((size_t)(source->end - source->text) + 1);
+    if (reader.handle->text != NULL) {
+        reader.handle->text_capacity = (size_t)(source->end - source->text) + 1; /* the macro form needs no more */
+    }
+    result = ptx_inject__read(&reader);
+    PTX_INJECT_FREE(reader.markers);
+    if (result != PTX_INJECT_SUCCESS) {
+        (void)ptx_inject_destroy(reader.handle);
+        return result;
+    }
+    *handle_out = reader.handle;
+    return PTX_INJECT_SUCCESS;
+}
+
+PtxInjectResult ptx_inject_create_with_types(
+    PtxInjectHandle* handle_out,
+    const char* ptx,
+    const PtxInjectDataTypeInfo* types,
+    size_t num_types
+) {
+    PtxInject__Source source;
+
+    if (handle_out == NULL) {
+        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
+    }
+    *handle_out = NULL;
+    PTX_INJECT__TRY(ptx_inject__open(&source, ptx, types, num_types));
+    return ptx_inject__create(&source, handle_out);
+}
+
+PtxInjectResult ptx_inject_create(PtxInjectHandle* handle_out, const char* ptx) {
+    return ptx_inject_create_with_types(handle_out, ptx, NULL, 0);
+}
+
+PtxInjectResult ptx_inject_diagnose_ptx(
+    const char* ptx,
+    const PtxInjectDataTypeInfo* types,
+    size_t num_types,
+    PtxInjectPlace* place_out
+) {
+    PtxInject__Source source;
+    PtxInjectHandle handle = NULL;
+    PtxInjectResult result;
+
+    if (place_out == NULL) {
+        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
+    }
+    result = ptx_inject__open(&source, ptx, types, num_types);
+    if (result == PTX_INJECT_SUCCESS) {
+        result = ptx_inject__create(&source, &handle);
+    }
+    ptx_inject__tell(&source, place_out);
+    (void)ptx_inject_destroy(handle);
+    return result;
+}
+
+/* ---- queries ---- */
+
+PtxInjectResult ptx_inject_num_injects(PtxInjectHandle handle, size_t* num_injects_out) {
+    if (handle == NULL) {
+        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
+    }
+    if (num_injects_out != NULL) {
+        *num_injects_out = handle->num_injects;
+    }
+    return PTX_INJECT_SUCCESS;
+}
+
+PtxInjectResult ptx_inject_inject_info_by_index(
+    PtxInjectHandle handle,
+    size_t inject_idx,
+    const char** inject_name_out,
+    size_t* num_args_out,
+    size_t* num_sites_out
+) {
+    if (handle == NULL) {
+        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
+    }
+    if (inject_idx >= handle->num_injects) {
+        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_OUT_OF_BOUNDS_IDX);
+    }
+    if (inject_name_out != NULL) {
+        *inject_name_out = handle->strings + handle->injects[inject_idx].name;
+    }
+    if (num_args_out != NULL) {
+        *num_args_out = handle->injects[inject_idx].num_args;
+    }
+    if (num_sites_out != NULL) {
+        *num_sites_out = handle->injects[inject_idx].num_sites;
+    }
+    return PTX_INJECT_SUCCESS;
+}
+
+PtxInjectResult ptx_inject_inject_info_by_name(
+    PtxInjectHandle handle,
+    const char* inject_name,
+    size_t* inject_idx_out,
+    size_t* num_args_out,
+    size_t* num_sites_out
+) {
+    PtxInject__Slice name;
+    const PtxInject__Slot* slot = NULL;
+    size_t inject_idx;
+
+    if (handle == NULL || inject_name == NULL) {
+        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
+    }
+    name = ptx_inject__slice(inject_name);
+    if (handle->num_slots > 0) {
+        slot = ptx_inject__find_slot(handle, ptx_inject__hash(name), name);
+    }
+    if (slot == NULL || slot->index_plus_one == 0) {
+        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND);
+    }
+    inject_idx = slot->index_plus_one - 1;
+    if (inject_idx_out != NULL) {
+        *inject_idx_out = inject_idx;
+    }
+    return ptx_inject_inject_info_by_index(handle, inject_idx, NULL, num_args_out, num_sites_out);
+}
+
+PtxInjectResult ptx_inject_variable_info_by_index(
+    PtxInjectHandle handle,
+    size_t inject_idx,
+    size_t arg_idx,
+    const char** variable_name_out,
+    const char** register_name_out,
+    PtxInjectMutType* mut_type_out,
+    const char** register_type_name_out,
+    const char** data_type_name_out
+) {
+    const PtxInject__Arg* arg;
+
+    if (handle == NULL) {
+        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
+    }
+    if (inject_idx >= handle->num_injects) {
+        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_OUT_OF_BOUNDS_IDX);
+    }
+    if (arg_idx >= handle->injects[inject_idx].num_args) {
+        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
+    }
+    arg = &handle->args[handle->injects[inject_idx].first_arg + arg_idx];
+    if (variable_name_out != NULL) {
+        *variable_name_out = handle->strings + arg->name;
+    }
+    if (register_name_out != NULL) {
+        *register_name_out = handle->strings + arg->register_name;
+    }
+    if (mut_type_out != NULL) {
+        *mut_type_out = arg->mut_type;
+    }
+    if (register_type_name_out != NULL) {
+        *register_type_name_out = handle->strings + arg->register_type;
+    }
+    if (data_type_name_out != NULL) {
+        *data_type_name_out = handle->strings + arg->data_type;
+    }
+    return PTX_INJECT_SUCCESS;
+}
+
+PtxInjectResult ptx_inject_variable_info_by_name(
+    PtxInjectHandle handle,
+    size_t inject_idx,
+    const char* variable_name,
+    size_t* arg_idx_out,
+    const char** register_name_out,
+    PtxInjectMutType* mut_type_out,
+    const char** register_type_name_out,
+    const char** data_type_name_out
+) {
+    const PtxInject__Arg* args;
+    size_t arg_idx = 0;
+
+    if (handle == NULL || variable_name == NULL || inject_idx >= handle->num_injects) {
+        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
+    }
+    args = handle->args + handle->injects[inject_idx].first_arg;
+    while (arg_idx < handle->injects[inject_idx].num_args &&
+           strcmp(handle->strings + args[arg_idx].name, variable_name) != 0) {
+        ++arg_idx;
+    }
+    if (arg_idx == handle->injects[inject_idx].num_args) {
+        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND);
+    }
+    if (arg_idx_out != NULL) {
+        *arg_idx_out = arg_idx;
+    }
+    return ptx_inject_variable_info_by_index(
+        handle, inject_idx, arg_idx, NULL, register_name_out, mut_type_out, register_type_name_out, data_type_name_out
+    );
+}
+
+/* ---- rendering ---- */
+
+/* Bytes of the text with its stubs and a NUL; SIZE_MAX if they are more. `lengths` may be NULL. */
+static size_t ptx_inject__rendered_size(PtxInjectHandle handle, const char* const* stubs, const size_t* lengths) {
+    size_t total = handle->text_length + 1;
+    size_t i;
+    for (i = 0; i < handle->num_injects; ++i) {
+        const size_t length = lengths != NULL ? lengths[i] : strlen(stubs[i]);
+        if (length > (SIZE_MAX - total) / handle->injects[i].num_sites) {
+            return SIZE_MAX;
+        }
+        total += length * handle->injects[i].num_sites;
+    }
+    return total;
+}
+
+static PtxInjectResult ptx_inject__render(
+    PtxInjectHandle handle,
+    const char* const* stubs,
+    const size_t* lengths,
+    size_t num_stubs,
+    char* buffer,
+    size_t buffer_size,
+    size_t* bytes_written_out
+) {
+    const char* text;
+    char* out = buffer;
+    size_t remaining = buffer_size;
+    size_t i, length;
+
+    if (handle == NULL || bytes_written_out == NULL || (stubs == NULL && num_stubs > 0)) {
+        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
+    }
+    if (num_stubs != handle->num_injects) {
+        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_WRONG_NUM_STUBS);
+    }
+    for (i = 0; i < num_stubs; ++i) {
+        if (stubs[i] == NULL) {
+            return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
+        }
+    }
+    if (buffer == NULL) {
+        *bytes_written_out = ptx_inject__rendered_size(handle, stubs, lengths);
+        return PTX_INJECT_SUCCESS;
+    }
+    text = handle->text;
+    for (i = 0; i < handle->num_sites; ++i) {
+        const PtxInject__Site* site = &handle->sites[i];
+        const char* stub = stubs[site->inject_idx];
+
+        length = (size_t)(handle->text + site->text_offset - text);
+        if (length > remaining) {
+            break;
+        }
+        memcpy(out, text, length);
+        out += length;
+        remaining -= length;
+        text += length;
+
+        length = lengths != NULL ? lengths[site->inject_idx] : strlen(stub);
+        if (length > remaining) {
+            break;
+        }
+        memcpy(out, stub, length);
+        out += length;
+        remaining -= length;
+    }
+    length = (size_t)(handle->text + handle->text_length - text);
+    if (i < handle->num_sites || length >= remaining) {
+        *bytes_written_out = ptx_inject__rendered_size(handle, stubs, lengths);
+        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INSUFFICIENT_BUFFER);
+    }
+    memcpy(out, text, length);
+    out[length] = '\0';
+    *bytes_written_out = (size_t)(out - buffer) + length + 1;
+    return PTX_INJECT_SUCCESS;
+}
+
+PtxInjectResult ptx_inject_render_ptx(
+    PtxInjectHandle handle,
+    const char* const* stubs,
+    size_t num_stubs,
+    char* buffer,
+    size_t buffer_size,
+    size_t* bytes_written_out
+) {
+    return ptx_inject__render(handle, stubs, NULL, num_stubs, buffer, buffer_size, bytes_written_out);
+}
+
+PtxInjectResult ptx_inject_render_ptx_sized(
+    PtxInjectHandle handle,
+    const char* const* stubs,
+    const size_t* stub_lengths,
+    size_t num_stubs,
+    char* buffer,
+    size_t buffer_size,
+    size_t* bytes_written_out
+) {
+    if (stub_lengths == NULL && num_stubs > 0) {
+        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
+    }
+    return ptx_inject__render(handle, stubs, stub_lengths, num_stubs, buffer, buffer_size, bytes_written_out);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* PTX_INJECT_IMPLEMENTATION_ONCE */
+#endif /* PTX_INJECT_IMPLEMENTATION */
