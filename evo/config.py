@@ -75,7 +75,10 @@ class VocabularyConfig(Model):
 
 
 class ProgramConfig(Model):
-    """Programs: their greatest length in words, their instruction set, and the words that variation may draw."""
+    """Programs: their greatest length in words, their instruction set, and the words that variation may draw.
+
+    `instruction_set` is `default`, or a JSON file relative to the config file.
+    """
 
     max_length: Annotated[int, Field(ge=1, le=4096)] = 64
     instruction_set: str = "default"
@@ -226,13 +229,16 @@ class RunConfig(Model):
     def identity(self) -> dict[str, Any]:
         """The part that decides the archive, as plain values: a run may only be resumed with the same.
 
-        Left out are where and how fast the work is done, when it ends, and the task's folder, whose content counts.
+        Left out are where and how fast the work is done, when it ends, and the places of the task and of the instruction
+        set, whose content counts.
         """
-        return self.model_dump(mode="json", exclude={"task", "evaluation", "stop", "output"})
+        places = {"task": True, "program": {"instruction_set"}}
+        return self.model_dump(mode="json", exclude={**places, "evaluation": True, "stop": True, "output": True})
 
 
 def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
-    """Reads a config and applies `a.b=value` overrides (values are YAML); the task's folder comes back absolute.
+    """Reads a config and applies `a.b=value` overrides (values are YAML). Paths of the task and of the instruction set
+    come back absolute: those in the file are relative to it, those of overrides to the working folder.
 
     Raises:
         UserError: no such file, not YAML, an unknown key, a value out of range.
@@ -245,15 +251,22 @@ def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
     data = _parse_yaml(text, str(path))
     if not isinstance(data, dict):
         raise UserError(f"{path}: must be a mapping with the keys {', '.join(RunConfig.model_fields)}")
-    task_given = any(override.startswith("task=") for override in overrides)
     for override in overrides:
         _override(data, override)
     try:
         config = RunConfig.model_validate(data)
     except ValidationError as error:
         raise UserError(f"{path}: {_describe(error)}") from error
-    task = Path(config.task) if task_given else path.parent / config.task
-    return config.model_copy(update={"task": str(task.resolve())})
+
+    def absolute(key: str, value: str) -> str:
+        given = any(override.startswith(f"{key}=") for override in overrides)
+        return str((Path() if given else path.parent).joinpath(value).resolve())
+
+    changes: dict[str, Any] = {"task": absolute("task", config.task)}
+    if config.program.instruction_set != "default":
+        instruction_set = absolute("program.instruction_set", config.program.instruction_set)
+        changes["program"] = config.program.model_copy(update={"instruction_set": instruction_set})
+    return config.model_copy(update=changes)
 
 
 def dump_config(config: RunConfig) -> str:

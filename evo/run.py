@@ -6,6 +6,7 @@ how progress is shown (`evo.cli`) or of formats (`evo.checkpoint`).
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
 import time
@@ -40,11 +41,17 @@ PACKAGES = ("numpy", "ribs", "pydantic", "matplotlib")
 
 @dataclass(frozen=True)
 class Problem:
-    """A config with its task, its language and the evaluator that runs it."""
+    """A config with its task, its language and the evaluator that runs it.
+
+    task_digest and instruction_set_digest: of the sources as they were when they were loaded; the latter is None for the
+    shipped set.
+    """
 
     config: RunConfig
     task: Task
+    task_digest: str
     language: Language
+    instruction_set_digest: str | None
     evaluator: Evaluator
 
     @property
@@ -60,11 +67,10 @@ def load_problem(config: RunConfig) -> Problem:
         UserError: any of them is wrong.
     """
     task = load_task(Path(config.task), config.task_options)
-    instruction_set = (
-        default_instruction_set()
-        if config.program.instruction_set == "default"
-        else load_instruction_set(config.program.instruction_set)
-    )
+    digest = task_digest(Path(config.task))
+    shipped = config.program.instruction_set == "default"
+    instruction_set = default_instruction_set() if shipped else load_instruction_set(config.program.instruction_set)
+    instruction_set_digest = None if shipped else hashlib.sha256(repr(instruction_set).encode()).hexdigest()
     try:
         language = Language(
             instruction_set,
@@ -85,7 +91,7 @@ def load_problem(config: RunConfig) -> Problem:
     if simd != "auto" and simd not in ptx_vm.levels():
         raise UserError(f"evaluation.simd: this CPU has no '{simd}', one of: auto, {', '.join(ptx_vm.levels())}")
     evaluator = CpuEvaluator(language, task, config.evaluation.threads, None if simd == "auto" else simd)
-    return Problem(config, task, language, evaluator)
+    return Problem(config, task, digest, language, instruction_set_digest, evaluator)
 
 
 class Run:
@@ -153,8 +159,8 @@ class Run:
     def _load(cls, run_dir: RunDir, overrides: tuple[str, ...]) -> tuple[Run, dict[str, Any], list[str]]:
         config = load_config(run_dir.path / "config.yaml", overrides)
         meta, arrays, damaged = run_dir.load_checkpoint()
-        _check_same(run_dir.path, config, meta)
-        run = cls(load_problem(config), arrays.get("centroids"))
+        problem = _load_same(run_dir.path, config, meta)
+        run = cls(problem, arrays.get("centroids"))
         run.run_dir = run_dir
         restore_elites(run.archive, Elites(**_part(arrays, "elites.")))
         run.memory.restore(_part(arrays, "memory."))
@@ -210,7 +216,8 @@ class Run:
             "evo_version": version("evo"),
             "hash_version": HASH_VERSION,
             "identity": config.identity(),
-            "task_digest": task_digest(Path(config.task)),
+            "task_digest": self.problem.task_digest,
+            "instruction_set_digest": self.problem.instruction_set_digest,
             "counters": asdict(self.counters),
             "elapsed_s": self.elapsed_s,
         }
@@ -304,13 +311,17 @@ def environment(problem: Problem) -> dict[str, Any]:
         "machine": platform.machine(),
         "system": platform.platform(),
         "cores": len(os.sched_getaffinity(0)),
-        "backend": "cpu",
-        "simd": ptx_vm.levels()[-1],
-        "task_digest": task_digest(Path(problem.config.task)),
+        **problem.evaluator.environment(),
+        "task_digest": problem.task_digest,
     }
 
 
-def _check_same(path: Path, config: RunConfig, meta: dict[str, Any]) -> None:
+def _load_same(path: Path, config: RunConfig, meta: dict[str, Any]) -> Problem:
+    """The problem of a run that goes on. Raises UserError where anything that decides the archive has changed."""
+    if meta["hash_version"] != HASH_VERSION:
+        raise UserError(
+            f"{path}: written by evo {meta['evo_version']} with hash version {meta['hash_version']}, this one has {HASH_VERSION}"
+        )
     change = first_difference(meta["identity"], config.identity())
     if change:
         raise UserError(f"{path}/config.yaml: the config has changed since the checkpoint: {change}")
@@ -318,10 +329,10 @@ def _check_same(path: Path, config: RunConfig, meta: dict[str, Any]) -> None:
         raise UserError(f"{config.task}: the run's task is not there any more; say where it is with --set task=FOLDER")
     if task_digest(Path(config.task)) != meta["task_digest"]:
         raise UserError(f"{config.task}: the task's sources have changed since the checkpoint; a run goes on with the same only")
-    if meta["hash_version"] != HASH_VERSION:
-        raise UserError(
-            f"{path}: written by evo {meta['evo_version']} with hash version {meta['hash_version']}, this one has {HASH_VERSION}"
-        )
+    problem = load_problem(config)
+    if problem.instruction_set_digest != meta["instruction_set_digest"]:
+        raise UserError(f"{config.program.instruction_set}: the instruction set has changed since the checkpoint")
+    return problem
 
 
 def _metrics_row(generation: Generation, elapsed_s: float, save_s: float) -> dict[str, Any]:

@@ -47,6 +47,9 @@ class Evaluator(Protocol):
     def outputs(self, words: np.ndarray, points: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Each output `(batch_size, num_points)` of programs at other points than the task's own, such as a picture's."""
 
+    def environment(self) -> dict[str, str | int]:
+        """What programs are run by, for the record: `backend` and what there is to say about it."""
+
     def close(self) -> None:
         """Ends threads, processes and device state."""
 

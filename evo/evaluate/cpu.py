@@ -67,6 +67,9 @@ class CpuEvaluator:
         inputs, _ = self._point_arrays(points, "picture_points()")
         return self._by_name(self._machine.store(words, inputs))
 
+    def environment(self) -> dict[str, str | int]:
+        return {"backend": "cpu", "simd": self._machine.level, "threads": self.num_threads}
+
     def close(self) -> None:
         if self._pool:
             self._pool.shutdown()

@@ -78,6 +78,16 @@ def test_a_task_given_on_the_command_line_is_found_from_the_working_folder(minim
     assert load_config(minimal, ("task=other",)).task == str(tmp_path / "elsewhere" / "other")
 
 
+def test_an_instruction_set_is_found_as_the_task_is(minimal, tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    override = "program.instruction_set=sets/a.json"
+    assert load_config(minimal, (override,)).program.instruction_set == str(tmp_path / "elsewhere" / "sets" / "a.json")
+    minimal.write_text(MINIMAL.replace("program:", "program:\n  instruction_set: sets/a.json"))
+    assert load_config(minimal).program.instruction_set == str(tmp_path / "sets" / "a.json")
+    assert load_config(minimal, ("program.instruction_set=default",)).program.instruction_set == "default"
+
+
 @pytest.mark.parametrize("section", SECTIONS)
 def test_an_unknown_key_is_refused_with_the_valid_ones_at_every_depth(minimal, section):
     assert refusal(minimal, f"{section}bogus=1") == f"{minimal}: unknown key '{section}bogus'; valid here: {SECTIONS[section]}"
@@ -266,6 +276,7 @@ def test_a_dumped_config_holds_every_default(minimal):
     "override",
     [
         "task=other",
+        "program.instruction_set=other.json",
         "evaluation.threads=1",
         "evaluation.simd=avx2",
         "stop.generations=99",
