@@ -206,8 +206,8 @@ PtxVmResult ptx_vm_reduce(
     X(DIV_F32, div_f32, BINARY, ptx_vm__div_f32)                           \
     X(ABS_F32, abs_f32, UNARY, ptx_vm__abs_f32)                            \
     X(NEG_F32, neg_f32, UNARY, ptx_vm__neg_f32)                            \
-    X(MIN_F32, min_f32, COMMUTATIVE, ptx_vm__min_ptx)                      \
-    X(MAX_F32, max_f32, COMMUTATIVE, ptx_vm__max_ptx)                      \
+    X(MIN_F32, min_f32, EXTREME, ptx_vm__min_raw)                          \
+    X(MAX_F32, max_f32, EXTREME, ptx_vm__max_raw)                          \
     X(MIN_RAW_F32, min_raw_f32, BINARY, ptx_vm__min_raw)                   \
     X(MAX_RAW_F32, max_raw_f32, BINARY, ptx_vm__max_raw)                   \
     X(RCP_F32, rcp_f32, UNARY, ptx_vm__rcp_f32)                            \
@@ -730,7 +730,17 @@ static uint32_t ptx_vm__add_operation(PtxVmBuilder* builder, uint8_t operation, 
 
 /* ---- programs: from operations to steps -------------------------------------------------------------------------- */
 
-enum { PTX_VM__UNARY, PTX_VM__BINARY, PTX_VM__COMMUTATIVE, PTX_VM__SELECT, PTX_VM__MULTIPLY_ADD, PTX_VM__OUTPUT, PTX_VM__SUM };
+/* EXTREME and COMMUTATIVE may exchange two operands, MULTIPLY_ADD the first two of three. */
+enum {
+    PTX_VM__UNARY,
+    PTX_VM__BINARY,
+    PTX_VM__EXTREME,
+    PTX_VM__COMMUTATIVE,
+    PTX_VM__SELECT,
+    PTX_VM__MULTIPLY_ADD,
+    PTX_VM__OUTPUT,
+    PTX_VM__SUM
+};
 
 #define PTX_VM__KIND(enumerator, name, kind, F) PTX_VM__##kind,
 static const uint8_t ptx_vm__kinds[] = {PTX_VM__OPERATIONS(PTX_VM__KIND)};
@@ -738,6 +748,7 @@ static const uint8_t ptx_vm__kinds[] = {PTX_VM__OPERATIONS(PTX_VM__KIND)};
 static uint32_t ptx_vm__num_operands(uint8_t operation) {
     switch (ptx_vm__kinds[operation]) {
         case PTX_VM__BINARY:
+        case PTX_VM__EXTREME:
         case PTX_VM__COMMUTATIVE: return 2;
         case PTX_VM__SELECT:
         case PTX_VM__MULTIPLY_ADD: return 3;
@@ -748,15 +759,15 @@ static uint32_t ptx_vm__num_operands(uint8_t operation) {
 /* How an operation can use the value in the accumulator; operands that commute are exchanged to make it possible. */
 static uint32_t ptx_vm__choose_form(const PtxVmValue* value, uint32_t accumulator, uint32_t* operands) {
     const uint8_t kind = ptx_vm__kinds[value->operation];
-    const bool commutes = kind == PTX_VM__COMMUTATIVE || kind == PTX_VM__MULTIPLY_ADD;
+    const bool takes_both = kind == PTX_VM__COMMUTATIVE || kind == PTX_VM__MULTIPLY_ADD;
     const uint32_t num_operands = ptx_vm__num_operands(value->operation);
     for (uint32_t i = 0; i < 3; i++) operands[i] = value->operands[i];
     if (accumulator == PTX_VM__NO_INDEX) return PTX_VM__FORM_NONE;
     if (operands[0] == accumulator) {
-        return commutes && operands[1] == accumulator ? PTX_VM__FORM_BOTH : PTX_VM__FORM_FIRST;
+        return takes_both && operands[1] == accumulator ? PTX_VM__FORM_BOTH : PTX_VM__FORM_FIRST;
     }
     if (num_operands > 1 && operands[1] == accumulator) {
-        if (!commutes) return PTX_VM__FORM_SECOND;
+        if (!takes_both && kind != PTX_VM__EXTREME) return PTX_VM__FORM_SECOND;
         operands[1] = operands[0];
         operands[0] = accumulator;
         return PTX_VM__FORM_FIRST;

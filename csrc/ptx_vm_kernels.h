@@ -212,6 +212,27 @@ typedef void (*PtxVmBody)(PTX_VM__ARGS);
     a4 = F(X(0, 4), Y(1, 4), Z(2, 4)); a5 = F(X(0, 5), Y(1, 5), Z(2, 5));                                               \
     a6 = F(X(0, 6), Y(1, 6), Z(2, 6)); a7 = F(X(0, 7), Y(1, 7), Z(2, 7));
 
+/* Minimum and maximum. x86's instruction returns its second operand for a NaN and for two zeros: where that matters, the two
+ * orders of the operands give different bits, which is rare, and is looked for in two vectors at once. */
+#ifdef PTX_VM__AVX512
+#define PTX_VM__ALL_EXTREME(RAW, F, X, Y) PTX_VM__ALL2(F, X, Y)
+#else
+#define PTX_VM__ALL_EXTREME(RAW, F, X, Y)                                                                               \
+    PTX_VM__TWO_EXTREME(RAW, F, X, Y, 0, 1) PTX_VM__TWO_EXTREME(RAW, F, X, Y, 2, 3)                                      \
+    PTX_VM__TWO_EXTREME(RAW, F, X, Y, 4, 5) PTX_VM__TWO_EXTREME(RAW, F, X, Y, 6, 7)
+#define PTX_VM__TWO_EXTREME(RAW, F, X, Y, i, j)                                                                         \
+    {                                                                                                                   \
+        PtxVmV ri = RAW(X(0, i), Y(1, i)), rj = RAW(X(0, j), Y(1, j));                                                  \
+        PtxVmV doubt_i = ptx_vm__xor(ri, RAW(Y(1, i), X(0, i))), doubt_j = ptx_vm__xor(rj, RAW(Y(1, j), X(0, j)));       \
+        if (__builtin_expect(ptx_vm__any_bit(ptx_vm__or(doubt_i, doubt_j)), 0)) {                                       \
+            ri = F(X(0, i), Y(1, i));                                                                                   \
+            rj = F(X(0, j), Y(1, j));                                                                                   \
+        }                                                                                                               \
+        a##i = ri;                                                                                                      \
+        a##j = rj;                                                                                                      \
+    }
+#endif
+
 #define PTX_VM__DEFINE_UNARY(name, F)                                                                                   \
     PTX_VM__KERNEL(name##_none, PTX_VM__ALL1(F, PTX_VM__M))                                                             \
     PTX_VM__KERNEL(name##_first, PTX_VM__ALL1(F, PTX_VM__A))
@@ -219,6 +240,9 @@ typedef void (*PtxVmBody)(PTX_VM__ARGS);
     PTX_VM__KERNEL(name##_none, PTX_VM__ALL2(F, PTX_VM__M, PTX_VM__M))                                                  \
     PTX_VM__KERNEL(name##_first, PTX_VM__ALL2(F, PTX_VM__A, PTX_VM__M))                                                 \
     PTX_VM__KERNEL(name##_both, PTX_VM__ALL2(F, PTX_VM__A, PTX_VM__A))
+#define PTX_VM__DEFINE_EXTREME(name, RAW)                                                                               \
+    PTX_VM__KERNEL(name##_none, PTX_VM__ALL_EXTREME(RAW, ptx_vm__##name, PTX_VM__M, PTX_VM__M))                          \
+    PTX_VM__KERNEL(name##_first, PTX_VM__ALL_EXTREME(RAW, ptx_vm__##name, PTX_VM__A, PTX_VM__M))
 #define PTX_VM__DEFINE_BINARY(name, F)                                                                                  \
     PTX_VM__KERNEL(name##_none, PTX_VM__ALL2(F, PTX_VM__M, PTX_VM__M))                                                  \
     PTX_VM__KERNEL(name##_first, PTX_VM__ALL2(F, PTX_VM__A, PTX_VM__M))                                                 \
@@ -332,6 +356,7 @@ static void ptx_vm__enter(const PtxVmStep* first, char* const* memory) {
 #define PTX_VM__ROW_UNARY(name) {PTX_VM__PAIR(name##_none), PTX_VM__PAIR(name##_first), PTX_VM__ABSENT, PTX_VM__ABSENT, PTX_VM__ABSENT}
 #define PTX_VM__ROW_COMMUTATIVE(name) \
     {PTX_VM__PAIR(name##_none), PTX_VM__PAIR(name##_first), PTX_VM__ABSENT, PTX_VM__ABSENT, PTX_VM__PAIR(name##_both)}
+#define PTX_VM__ROW_EXTREME(name) PTX_VM__ROW_UNARY(name)
 #define PTX_VM__ROW_BINARY(name) \
     {PTX_VM__PAIR(name##_none), PTX_VM__PAIR(name##_first), PTX_VM__PAIR(name##_second), PTX_VM__ABSENT, PTX_VM__ABSENT}
 #define PTX_VM__ROW_MULTIPLY_ADD(name) \

@@ -85,8 +85,8 @@ PTX_VM__INLINE PtxVmV ptx_vm__from_mask(PtxVmM m) { return PTX_VM__F(_mm512_movm
 PTX_VM__INLINE PtxVmM ptx_vm__to_mask(PtxVmV v) { return _mm512_movepi32_mask(PTX_VM__I(v)); }
 
 /* PTX's minimum and maximum of quiet values: a number beats a NaN, -0 is less than +0. */
-PTX_VM__INLINE PtxVmV ptx_vm__min_ptx(PtxVmV a, PtxVmV b) { return _mm512_range_ps(a, b, 4); }
-PTX_VM__INLINE PtxVmV ptx_vm__max_ptx(PtxVmV a, PtxVmV b) { return _mm512_range_ps(a, b, 5); }
+PTX_VM__INLINE PtxVmV ptx_vm__min_f32(PtxVmV a, PtxVmV b) { return _mm512_range_ps(a, b, 4); }
+PTX_VM__INLINE PtxVmV ptx_vm__max_f32(PtxVmV a, PtxVmV b) { return _mm512_range_ps(a, b, 5); }
 
 #define PTX_VM__LANES_F64 8
 typedef __m512d PtxVmD;
@@ -393,12 +393,12 @@ PTX_VM__INLINE PtxVmD ptx_vm__d_abs(PtxVmD a) { return (PtxVmD)((PtxVmQ)a & (UIN
 #ifndef PTX_VM__AVX512
 /* PTX's minimum and maximum of quiet values: a number beats a NaN, -0 is less than +0. The x86 instruction returns its
  * second operand for a NaN and for two zeros, so the two orders differ exactly where it needs care. */
-PTX_VM__INLINE PtxVmV ptx_vm__min_ptx(PtxVmV a, PtxVmV b) {
+PTX_VM__INLINE PtxVmV ptx_vm__min_f32(PtxVmV a, PtxVmV b) {
     PtxVmV r = ptx_vm__or(ptx_vm__min_raw(a, b), ptx_vm__min_raw(b, a));
     r = ptx_vm__select(ptx_vm__is_nan(a), b, r);
     return ptx_vm__select(ptx_vm__is_nan(b), a, r);
 }
-PTX_VM__INLINE PtxVmV ptx_vm__max_ptx(PtxVmV a, PtxVmV b) {
+PTX_VM__INLINE PtxVmV ptx_vm__max_f32(PtxVmV a, PtxVmV b) {
     PtxVmV r = ptx_vm__and(ptx_vm__max_raw(a, b), ptx_vm__max_raw(b, a));
     r = ptx_vm__select(ptx_vm__is_nan(a), b, r);
     return ptx_vm__select(ptx_vm__is_nan(b), a, r);
