@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .scratch import Scratch
+
 NUM_LUMINANCE_LEVELS = 32
 BLOCK = 4  # pixels: side of the blocks in which a gradient's orientation is taken
 REGION = 2  # blocks: side of the regions over which structure is spread
@@ -94,41 +96,49 @@ class PictureStatistics:
         mean_frequency = np.add.reduceat(copies[order] * frequency[order], self._band_starts) / num_samples
         self._band_whitening = mean_frequency**2 / num_samples  # the power sum of a band -> power density x f^2
 
-    def __call__(self, rgb: np.ndarray) -> Statistics:
+    def __call__(self, rgb: np.ndarray, scratch: Scratch | None = None) -> Statistics:
         """Statistics of `(3, batch_size, size * size)` float32 pictures with values in [0, 1], rows from the top."""
+        scratch = scratch or Scratch()
         red, green, blue = rgb
-        luminance = red * np.float32(_LUMA[0])
-        luminance += green * np.float32(_LUMA[1])
-        luminance += blue * np.float32(_LUMA[2])
-        entropy = _entropy(luminance)
+        luminance = np.multiply(red, np.float32(_LUMA[0]), out=scratch("luminance", red.shape))
+        term = scratch("term", red.shape)
+        luminance += np.multiply(green, np.float32(_LUMA[1]), out=term)
+        luminance += np.multiply(blue, np.float32(_LUMA[2]), out=term)
+        entropy = _entropy(luminance, scratch)
         mean = np.add.reduce(luminance, axis=1, keepdims=True) * np.float32(1.0 / luminance.shape[1])
         luminance -= mean
         variance = np.einsum("ij,ij->i", luminance, luminance).astype(np.float64) / luminance.shape[1]
-        hue_variety, colourfulness = _color(red, green, blue)
+        hue_variety, colourfulness = _color(red, green, blue, scratch)
         return Statistics(
             brightness=mean[:, 0].astype(np.float64),
             contrast=np.sqrt(variance),
             entropy=entropy,
-            spectral_deviation=self._spectral_deviation(luminance),
-            **self._structure(luminance),
+            spectral_deviation=self._spectral_deviation(luminance, scratch),
+            **self._structure(luminance, scratch),
             hue_variety=hue_variety,
             colourfulness=colourfulness,
         )
 
-    def _spectral_deviation(self, luminance: np.ndarray) -> np.ndarray:
-        size = self._size
-        spectrum = np.fft.rfft2(luminance.reshape(-1, size, size) * self._window).reshape(len(luminance), -1)
-        spectrum = spectrum.take(self._band_order, axis=1).view(np.float32).reshape(len(luminance), -1, 2)
-        power = spectrum[:, :, 0] ** 2
-        power += spectrum[:, :, 1] ** 2
+    def _spectral_deviation(self, luminance: np.ndarray, scratch: Scratch) -> np.ndarray:
+        size, batch_size = self._size, len(luminance)
+        windowed = scratch("windowed", (batch_size, size, size))
+        np.multiply(luminance.reshape(windowed.shape), self._window, out=windowed)
+        # With its default norm NumPy transforms in float64; a constant factor makes no difference here.
+        spectrum = scratch("spectrum", (batch_size, size, size // 2 + 1), np.complex64)
+        np.fft.rfft2(windowed, norm="ortho", out=spectrum)
+        # Squares of real and imaginary parts, side by side, then their sum.
+        squares = spectrum.view(np.float32).reshape(batch_size, -1, 2)
+        squares *= squares
+        power = np.add(squares[:, :, 0], squares[:, :, 1], out=scratch("power", squares.shape[:2]))
+        power = power.take(self._band_order, axis=1)
         power *= self._band_copies
         bands = np.add.reduceat(power, self._band_starts, axis=1).astype(np.float64)
         octaves = np.log2(bands * self._band_whitening + _TINY)
         return octaves.std(axis=1)
 
-    def _structure(self, luminance: np.ndarray) -> dict[str, np.ndarray]:
+    def _structure(self, luminance: np.ndarray, scratch: Scratch) -> dict[str, np.ndarray]:
         """What the gradients of luminance say."""
-        energy, real, imaginary = tensor = self._structure_tensor(luminance)
+        energy, real, imaginary = tensor = self._structure_tensor(luminance, scratch)
         num_gradients = (self._size - 1) ** 2
         detail = np.count_nonzero(energy > np.float32((EDGE_SLOPE / self._size) ** 2), axis=1) / num_gradients
         energy, real, imaginary = _block_sums(tensor, self._size, BLOCK).astype(np.float64)
@@ -151,18 +161,22 @@ class PictureStatistics:
             "spread": regions.sum(axis=1) ** 2 / (regions.shape[1] * (regions**2).sum(axis=1) + _TINY),
         }
 
-    def _structure_tensor(self, luminance: np.ndarray) -> np.ndarray:
+    def _structure_tensor(self, luminance: np.ndarray, scratch: Scratch) -> np.ndarray:
         """`(3, batch_size, size * size)`: energy, real and imaginary part of the squared gradient, per pixel step.
 
         Gradients are taken across 2 x 2 pixels, so the last row and column have none: zero there.
         """
         size, num_pixels = self._size, self._size**2
         # Differences run over the flat picture, which is fastest; where they cross from one line to the next is zeroed.
-        step, pair = luminance[:, 1:] - luminance[:, :-1], luminance[:, 1:] + luminance[:, :-1]
-        across, down = step[:, size:] + step[:, :-size], pair[:, :-size] - pair[:, size:]
+        step = scratch("step", (len(luminance), num_pixels - 1))
+        across, down = scratch("gradient", (2, len(luminance), num_pixels - size - 1))
+        np.subtract(luminance[:, 1:], luminance[:, :-1], out=step)
+        np.add(step[:, size:], step[:, :-size], out=across)
+        np.add(luminance[:, 1:], luminance[:, :-1], out=step)
+        np.subtract(step[:, :-size], step[:, size:], out=down)
         across *= np.float32(0.5)
         down *= np.float32(0.5)
-        tensor = np.empty((3, len(luminance), num_pixels), np.float32)
+        tensor = scratch("tensor", (3, len(luminance), num_pixels))
         tensor[:, :, num_pixels - size :] = 0.0
         energy, real, imaginary = tensor[:, :, : num_pixels - size - 1]
         np.multiply(across, down, out=imaginary)
@@ -175,18 +189,13 @@ class PictureStatistics:
         return tensor
 
 
-def opponent_colors(red: np.ndarray, green: np.ndarray, blue: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Red against green and yellow against blue, the axes of Hasler & Suesstrunk (2003)."""
-    red_green = red - green
-    yellow_blue = red + green
-    yellow_blue *= np.float32(0.5)
-    yellow_blue -= blue
-    return red_green, yellow_blue
-
-
-def _color(red: np.ndarray, green: np.ndarray, blue: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _color(red: np.ndarray, green: np.ndarray, blue: np.ndarray, scratch: Scratch) -> tuple[np.ndarray, np.ndarray]:
     """Hue variety and colourfulness."""
-    a, b = opponent_colors(red, green, blue)
+    a, b = scratch("opponents", (2, *red.shape))  # red against green, and yellow against blue
+    np.subtract(red, green, out=a)
+    np.add(red, green, out=b)
+    b *= np.float32(0.5)
+    b -= blue
     num_pixels = a.shape[1]
     mean_a, mean_b = (np.add.reduce(x, axis=1, keepdims=True) * np.float32(1.0 / num_pixels) for x in (a, b))
     a -= mean_a
@@ -197,11 +206,12 @@ def _color(red: np.ndarray, green: np.ndarray, blue: np.ndarray) -> tuple[np.nda
     return hue_variety, np.sqrt(aa + bb) + 0.3 * means
 
 
-def _entropy(luminance: np.ndarray) -> np.ndarray:
+def _entropy(luminance: np.ndarray, scratch: Scratch) -> np.ndarray:
     """Entropy of the histogram of luminance, 1 where all levels are equally frequent."""
     levels = NUM_LUMINANCE_LEVELS
     # A hair less than `levels`: 1.0, and a rounding error beyond it, belongs to the top level.
-    index = (luminance * np.float32(levels * (1.0 - 1e-6))).astype(np.intp)
+    index = scratch("index", luminance.shape, np.intp)
+    np.multiply(luminance, np.float32(levels * (1.0 - 1e-6)), out=index, casting="unsafe")
     index += np.arange(len(luminance))[:, None] * levels
     counts = np.bincount(index.ravel(), minlength=len(luminance) * levels).reshape(-1, levels)
     share = counts / luminance.shape[1]

@@ -12,8 +12,9 @@ import evo
 
 from .coloring import Coloring
 from .objective import PictureStatistics
+from .scratch import Scratch
 
-BATCH_SIZE = 8  # pictures scored at once: their arrays stay in a core's L2 cache
+NUM_PIXELS = 1 << 15  # scored at once: eight pictures of 64x64, whose arrays stay in a core's L2 cache
 SUPERSAMPLING = 2  # drawn pictures: points a pixel, along each side
 
 
@@ -37,8 +38,8 @@ class DomainColoring(evo.Task):
         size: int = 64,
         low: float = -0.75,
         high: float = 2.25,
-        t: float = 0.5,
-        t_swing: float = 0.5,
+        t: float = 1.0,
+        t_swing: float = 0.4,
         saturation: float = 0.65,
         pure_magnitude: float = 2.0,
     ):
@@ -51,6 +52,7 @@ class DomainColoring(evo.Task):
             self._coloring = Coloring(saturation, pure_magnitude)
         except ValueError as error:
             raise evo.UserError(f"task_options: {error}") from error
+        self._scratch = Scratch()
         self._points = self._grid(size, _jitter(size)) | {"t": np.float32(t)}
 
     def points(self):
@@ -58,12 +60,13 @@ class DomainColoring(evo.Task):
 
     def score(self, outputs, programs):
         f, g = outputs["f"], outputs["g"]
-        parts = [self._score(f[i : i + BATCH_SIZE], g[i : i + BATCH_SIZE]) for i in range(0, len(f), BATCH_SIZE)]
+        step = max(1, NUM_PIXELS // f.shape[1])
+        parts = [self._score(f[i : i + step], g[i : i + step]) for i in range(0, len(f), step)]
         objective, measures = zip(*parts, strict=True)
         return evo.Scores(np.concatenate(objective), np.concatenate(measures))
 
     def _score(self, f: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        statistics = self._statistics(self._coloring.rgb(f, g))
+        statistics = self._statistics(self._coloring.rgb(f, g, self._scratch), self._scratch)
         finite = np.count_nonzero(np.isfinite(f) & np.isfinite(g), axis=1) / f.shape[1]
         # A few poles and holes are part of the genre; a quarter of the picture is worthless, half is a failure.
         objective = statistics.objective() * np.clip(1.0 - 4.0 * (1.0 - finite), 0.0, 1.0)
@@ -71,14 +74,15 @@ class DomainColoring(evo.Task):
         return objective, np.stack([statistics.colourfulness, statistics.detail], axis=1)
 
     def picture_points(self, size, t):
-        # t swings there and back, so that every animation is a loop; at 0 it shows what was scored.
+        # There and back, so that every animation is a loop; it begins with what was scored.
         swung = self._t + self._t_swing * math.sin(2.0 * math.pi * t)
         return self._grid(size * SUPERSAMPLING) | {"t": np.float32(swung)}
 
     def picture(self, outputs, size):
+        scratch = Scratch()  # of its own: pictures may be large
         pictures = np.empty((len(outputs["f"]), size, size, 3), np.uint8)
         for picture, f, g in zip(pictures, outputs["f"], outputs["g"], strict=True):
-            samples = self._coloring.rgb(f, g).reshape(3, size, SUPERSAMPLING, size, SUPERSAMPLING)
+            samples = self._coloring.rgb(f, g, scratch).reshape(3, size, SUPERSAMPLING, size, SUPERSAMPLING)
             pixels = samples.mean(axis=(2, 4), dtype=np.float32)
             picture[:] = np.moveaxis(pixels, 0, -1) * np.float32(255.0) + np.float32(0.5)
         return pictures

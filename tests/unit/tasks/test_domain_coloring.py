@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from evo.errors import UserError
+from evo.native.ptx_vm import VirtualMachine
+from evo.program import parse_program
 from evo.task import Programs, load_task, point_arrays
 
 FOLDER = Path(__file__).parents[3] / "tasks" / "domain_coloring"
@@ -357,7 +359,7 @@ def test_scoring_and_drawing_warn_of_nothing(task):
 def test_points_are_one_a_pixel_and_t_is_the_same_for_all(task):
     points = task.points()
     assert point_arrays(task, points, "points()")[1] == SIZE * SIZE
-    assert np.ndim(points["t"]) == 0 and points["t"] == 0.5
+    assert np.ndim(points["t"]) == 0 and points["t"] == 1.0
     pixel = (HIGH - LOW) / SIZE
     column = np.floor((points["x"] - LOW) / pixel).reshape(SIZE, SIZE)
     row = np.floor((HIGH - points["y"]) / pixel).reshape(SIZE, SIZE)
@@ -380,7 +382,7 @@ def test_structure_finer_than_the_pixels_is_scored_as_noise(task):
 
 def test_animation_is_a_loop_that_begins_with_the_scored_time(task):
     times = [task.picture_points(8, t)["t"] for t in (0.0, 0.25, 0.5, 0.75, 1.0)]
-    np.testing.assert_allclose(times, [0.5, 1.0, 0.5, 0.0, 0.5], atol=1e-6)
+    np.testing.assert_allclose(times, [1.0, 1.4, 1.0, 0.6, 1.0], atol=1e-6)
 
 
 def test_pictures_are_square_and_have_y_upwards():
@@ -403,6 +405,36 @@ def test_flat_picture_has_the_colour_of_its_number(task):
     outputs = {name: np.full((1, num_points), value, np.float32) for name, value in (("f", -0.5), ("g", 1.5))}
     expected = np.round(255 * np.array(reference_rgb(-0.5, 1.5)))
     assert (task.picture(outputs, 16) == expected).all()
+
+
+# Programs that come with the task
+
+
+def run_program(language, name, points):
+    words = parse_program(language, (FOLDER / "programs" / name).read_text(), name)
+    inputs = [np.asarray(points[key], np.float32) for key, _ in language.inputs]
+    f, g = VirtualMachine(language.lowering).store(words[None], [*inputs, None, None])[0]
+    return f, g
+
+
+def test_zeros_and_poles_computes_its_formula(task, language):
+    points = task.points()
+    z = points["x"].astype(complex) + 1j * points["y"]
+    f, g = run_program(language, "zeros_and_poles.txt", points)
+    np.testing.assert_allclose(f + 1j * g, (z**2 - 1) / (z**2 + 1), rtol=1e-4, atol=1e-5)
+
+
+def test_waves_computes_its_formula(task, language):
+    points = task.points()
+    x, y, sin_t = points["x"].astype(float), points["y"].astype(float), math.sin(points["t"])
+    f, g = run_program(language, "waves.txt", points)
+    np.testing.assert_allclose(f, np.cos(0.395 * y * sin_t) + np.cos(0.44 * x * y), atol=1e-5)
+    np.testing.assert_allclose(g, np.sin(1.295 * x * sin_t) + np.sin(0.56 * x * y + 0.25 * sin_t), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["agate.txt", "dunes.txt", "glass.txt", "moon.txt"])
+def test_evolved_programs_score_as_when_they_were_found(task, language, name):
+    assert score(task, *run_program(language, name, task.points())).objective[0] > 0.7
 
 
 @pytest.mark.parametrize(
