@@ -6,7 +6,7 @@
  *   AVX-512  -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma   16 lanes
  *   AVX2     -mavx2 -mfma                                        8 lanes
  *   SSE2     x86-64 without more                                 4 lanes
- *   portable everything else, or PTX_VM_PORTABLE defined         4 lanes, vectors of the GNU C dialect
+ *   portable everything else, or PTX_VM_PORTABLE defined         4 lanes, vectors of the GNU C dialect, NEON where there is no word for it
  *
  * PtxVmV is a vector of 32-bit lanes, called float for the compiler's sake: whether the lanes are floats, integers or truth
  * values (all bits set or none) depends on who looks. PtxVmM is what a comparison gives.
@@ -306,6 +306,9 @@ PTX_VM__INLINE PtxVmD ptx_vm__d_abs(PtxVmD a) { return _mm_andnot_pd(_mm_set1_pd
 #else
 #define PTX_VM__PORTABLE 1
 #include <string.h>
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 
 #define PTX_VM__LANES 4
 typedef float PtxVmV __attribute__((vector_size(16)));
@@ -322,6 +325,12 @@ PTX_VM__INLINE PtxVmV ptx_vm__add(PtxVmV a, PtxVmV b) { return a + b; }
 PTX_VM__INLINE PtxVmV ptx_vm__sub(PtxVmV a, PtxVmV b) { return a - b; }
 PTX_VM__INLINE PtxVmV ptx_vm__mul(PtxVmV a, PtxVmV b) { return a * b; }
 PTX_VM__INLINE PtxVmV ptx_vm__div(PtxVmV a, PtxVmV b) { return a / b; }
+#if defined(__aarch64__)
+PTX_VM__INLINE PtxVmV ptx_vm__sqrt(PtxVmV a) { return (PtxVmV)vsqrtq_f32((float32x4_t)a); }
+PTX_VM__INLINE PtxVmV ptx_vm__fma(PtxVmV a, PtxVmV b, PtxVmV c) {
+    return (PtxVmV)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+}
+#else
 PTX_VM__INLINE PtxVmV ptx_vm__sqrt(PtxVmV a) {
     PtxVmV v = {__builtin_sqrtf(a[0]), __builtin_sqrtf(a[1]), __builtin_sqrtf(a[2]), __builtin_sqrtf(a[3])};
     return v;
@@ -332,6 +341,7 @@ PTX_VM__INLINE PtxVmV ptx_vm__fma(PtxVmV a, PtxVmV b, PtxVmV c) {
     return v;
 }
 
+#endif
 PTX_VM__INLINE PtxVmV ptx_vm__multiply_subtract(PtxVmV a, PtxVmV b, PtxVmV c) { return ptx_vm__fma(a, b, -c); }
 
 PTX_VM__INLINE PtxVmV ptx_vm__and(PtxVmV a, PtxVmV b) { return (PtxVmV)((PtxVmU)a & (PtxVmU)b); }
