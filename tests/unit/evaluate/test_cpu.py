@@ -1,0 +1,191 @@
+"""evo.evaluate.cpu: programs are run on the task's points and scored by it, whatever the number of threads."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from evo.errors import UserError
+from evo.evaluate import Status
+from evo.evaluate.cpu import CHUNK_SIZE, CpuEvaluator, check_cpu_meaning
+from evo.instructions import default_instruction_set
+from evo.program import Language, parse_program
+from evo.task import Scores, Task
+
+X = np.linspace(-2.0, 2.0, 33, dtype=np.float32)
+
+
+class Mixed(Task):
+    """Inputs and outputs of every type, one input that is the same at all points, one register that is both."""
+
+    inputs = {"t": "f32", "x": "f32", "n": "u32", "k": "s32"}
+    outputs = {"y": "f32", "m": "u32", "k": "s32", "x": "f32"}
+    measures = {"a": (0.0, 1.0)}
+
+    def __init__(self):
+        self.threads: set[int] = set()
+        self.batches: list[int] = []
+        self.received = None
+
+    def points(self):
+        return {"t": np.float32(0.5), "x": X, "n": np.arange(33), "k": -np.arange(33)}
+
+    def score(self, outputs, programs):
+        self.threads.add(threading.get_ident())
+        self.batches.append(len(outputs["y"]))
+        self.received = outputs
+        return Scores(outputs["y"].astype(np.float64).mean(axis=1), programs.num_instructions[:, None] / 8)
+
+
+class Fitted(Task):
+    """Two outputs, reduced against targets."""
+
+    inputs = {"x": "f32"}
+    outputs = {"y": "f32", "z": "f32"}
+    measures = {"a": (0.0, 1.0)}
+    reduction = "regression"
+
+    def points(self):
+        return {"x": X}
+
+    def targets(self):
+        return {"z": -X, "y": X * X}
+
+    def score(self, outputs, programs):
+        self.received = outputs
+        return Scores(-outputs.mse.sum(axis=1), np.zeros((len(outputs.mse), 1)))
+
+
+def language_of(task: Task) -> Language:
+    return Language(default_instruction_set(), tuple(task.inputs.items()), tuple(task.outputs.items()))
+
+
+@pytest.fixture
+def evaluator():
+    """Makes evaluators, which end with the test."""
+    made = []
+
+    def make(task: Task, num_threads: int | None = 1) -> CpuEvaluator:
+        made.append(CpuEvaluator(language_of(task), task, num_threads))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def rows(task: Task, *texts: str) -> np.ndarray:
+    return np.stack([parse_program(language_of(task), text, "text", 16) for text in texts])
+
+
+def counts(num_programs: int) -> np.ndarray:
+    return np.arange(num_programs, dtype=np.int32)
+
+
+def test_outputs_come_by_name_with_their_types_and_values(evaluator):
+    task = Mixed()
+    words = rows(task, "%k %n %n add_u32 %x %t add_ftz_f32", "%x %x mul_ftz_f32 1.5")
+    evaluation = evaluator(task).evaluate(words, counts(2))
+    y, m, k, x = (task.received[name] for name in ("y", "m", "k", "x"))
+    assert (y.dtype, m.dtype, k.dtype, x.dtype) == (np.float32, np.uint32, np.int32, np.float32)
+    np.testing.assert_array_equal(y, [X + np.float32(0.5), np.full(33, 1.5)])
+    np.testing.assert_array_equal(m, [2 * np.arange(33), np.zeros(33)])
+    np.testing.assert_array_equal(k, [-np.arange(33), np.zeros(33)])
+    np.testing.assert_array_equal(x, [np.zeros(33), X * X])
+    assert evaluation.status.tolist() == [Status.OK, Status.OK]
+    np.testing.assert_array_equal(evaluation.objective, y.astype(np.float64).mean(axis=1))
+    np.testing.assert_array_equal(evaluation.measures, [[0.0], [0.125]])
+
+
+def test_a_program_that_computes_nan_somewhere_is_rejected_by_its_score(evaluator):
+    evaluation = evaluator(Mixed()).evaluate(rows(Mixed(), "%x sqrt_approx_ftz_f32", "%x"), counts(2))
+    assert evaluation.status.tolist() == [Status.NONFINITE, Status.OK]
+
+
+def test_a_reduction_gives_the_sums_of_its_outputs_against_their_targets(evaluator):
+    task = Fitted()
+    evaluation = evaluator(task).evaluate(rows(task, "%x %x %x mul_ftz_f32", "1.0 %x rcp_approx_ftz_f32"), counts(2))
+    y = np.stack([X.astype(float) ** 2, 1 / np.where(X == 0, np.nan, X.astype(float))])
+    z = np.stack([X.astype(float), np.ones(33)])
+    found = task.received
+    for output, (values, target) in enumerate(((y, X.astype(float) ** 2), (z, -X.astype(float)))):
+        good = np.isfinite(values)
+        assert found.num_points[:, output].tolist() == [33, 33]
+        assert found.num_nonfinite[:, output].tolist() == (~good).sum(axis=1).tolist()
+        values, targets = np.where(good, values, 0), np.where(good, target, 0)
+        tolerance = {"rtol": 1e-5, "atol": 1e-5}
+        np.testing.assert_allclose(found.sum_y[:, output], values.sum(axis=1), **tolerance)
+        np.testing.assert_allclose(found.sum_t[:, output], targets.sum(axis=1), **tolerance)
+        np.testing.assert_allclose(found.sum_yy[:, output], (values**2).sum(axis=1), **tolerance)
+        np.testing.assert_allclose(found.sum_tt[:, output], (targets**2).sum(axis=1), **tolerance)
+        np.testing.assert_allclose(found.sum_yt[:, output], (values * targets).sum(axis=1), **tolerance)
+        np.testing.assert_allclose(found.sum_squared_error[:, output], ((values - targets) ** 2).sum(axis=1), **tolerance)
+        np.testing.assert_allclose(found.max_abs_error[:, output], abs(values - targets).max(axis=1), **tolerance)
+    assert evaluation.objective[0] == pytest.approx(-np.mean((2 * X.astype(float)) ** 2))
+    assert all(getattr(found, name).dtype == np.float64 for name in vars(found))
+
+
+def test_a_batch_of_any_size_comes_back_in_its_order(evaluator):
+    task = Mixed()
+    for num_threads in (1, 3):
+        one = evaluator(task, num_threads)
+        for batch_size in (0, 1, CHUNK_SIZE - 1, CHUNK_SIZE, CHUNK_SIZE + 1, 5 * CHUNK_SIZE + 3):
+            words = rows(task, *[f"{number}.0" for number in range(max(batch_size, 1))])[:batch_size]
+            evaluation = one.evaluate(words, counts(batch_size))
+            assert evaluation.objective.tolist() == [float(number) for number in range(batch_size)]
+            assert evaluation.measures.shape == (batch_size, 1)
+            assert evaluation.status.shape == (batch_size,)
+
+
+def test_a_task_is_given_chunks_of_one_size_whatever_the_number_of_threads(evaluator):
+    for num_threads in (1, 2, 3):
+        task = Mixed()
+        words = rows(task, *["%x"] * (2 * CHUNK_SIZE + 5))
+        evaluator(task, num_threads).evaluate(words, counts(len(words)))
+        assert sorted(task.batches) == [5, CHUNK_SIZE, CHUNK_SIZE]
+
+
+def test_one_thread_is_the_callers_own_and_more_are_not(evaluator):
+    task = Mixed()
+    words = rows(task, *["%x"] * (4 * CHUNK_SIZE))
+    evaluator(task, 1).evaluate(words, counts(len(words)))
+    assert task.threads == {threading.get_ident()}
+    task.threads.clear()
+    evaluator(task, 2).evaluate(words, counts(len(words)))
+    assert task.threads and threading.get_ident() not in task.threads
+
+
+def test_outputs_at_other_points_are_those_of_these_points(evaluator):
+    task = Mixed()
+    points = {"t": np.float32(2.0), "x": np.array([1.0, 2.0]), "n": np.array([1, 2]), "k": np.array([0, 0])}
+    found = evaluator(task).outputs(rows(task, "%x %t mul_ftz_f32"), points)
+    assert found["y"].tolist() == [[2.0, 4.0]]
+    with pytest.raises(UserError, match=r"picture_points\(\): must return a dict of exactly t, x, n, k; got x"):
+        evaluator(task).outputs(rows(task, "%x"), {"x": X})
+
+
+def test_an_error_in_a_thread_reaches_the_caller(evaluator):
+    class Broken(Mixed):
+        def score(self, outputs, programs):
+            raise KeyError("gone")
+
+    with pytest.raises(UserError, match=r"score\(\) raised KeyError: 'gone'"):
+        evaluator(Broken(), 2).evaluate(rows(Mixed(), *["%x"] * 100), counts(100))
+
+
+def test_times_are_summed_over_threads(evaluator):
+    evaluation = evaluator(Mixed(), 2).evaluate(rows(Mixed(), *["%x"] * 100), counts(100))
+    assert evaluation.evaluate_s > 0 and evaluation.score_s > 0
+
+
+def test_by_default_there_is_a_thread_for_each_core(evaluator, monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 3, 5})
+    assert evaluator(Mixed(), None).num_threads == 3
+
+
+def test_instructions_that_mean_nothing_on_a_cpu_are_refused_by_name():
+    language = language_of(Mixed())
+    names = ["add_ftz_f32", "f16_to_f32", "mma_sync_aligned_m16n8k4_row_col_f32_tf32_tf32_f32"]
+    with pytest.raises(UserError, match=rf"^program: no CPU meaning for {names[1]}, {names[2]}: take them out"):
+        check_cpu_meaning(language, names, "program")
+    check_cpu_meaning(language, names[:1], "program")

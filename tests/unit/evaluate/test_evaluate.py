@@ -1,0 +1,93 @@
+"""evo.evaluate: what a task's score may return, and what becomes of what it may not."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evo.errors import UserError
+from evo.evaluate import Status, score_batch
+from evo.task import Scores, Task
+
+
+class Given(Task):
+    """Returns, or raises, what it was given."""
+
+    measures = {"a": (0.0, 1.0), "b": (0.0, 1.0)}
+
+    def __init__(self, result):
+        self.result = result
+
+    def score(self, outputs, programs):
+        if isinstance(self.result, BaseException):
+            raise self.result
+        return self.result(outputs, programs) if callable(self.result) else self.result
+
+
+def score(result, batch_size: int = 3):
+    return score_batch(Given(result), None, np.zeros(batch_size, np.int32))
+
+
+def test_finite_scores_are_ok():
+    evaluation = score(Scores(np.array([1.0, -2.0, 0.0]), np.ones((3, 2))))
+    assert evaluation.status.tolist() == [Status.OK] * 3
+    assert evaluation.objective.tolist() == [1.0, -2.0, 0.0]
+    assert (evaluation.status.dtype, evaluation.objective.dtype, evaluation.measures.dtype) == (np.uint8, np.float64, np.float64)
+
+
+def test_whatever_is_not_finite_rejects_its_own_program_only():
+    objective = np.array([1.0, np.nan, np.inf, -np.inf, 1.0, 1.0])
+    measures = np.zeros((6, 2))
+    measures[4, 1] = np.nan
+    evaluation = score(Scores(objective, measures), 6)
+    assert evaluation.status.tolist() == [Status.OK] + [Status.NONFINITE] * 4 + [Status.OK]
+    assert np.isnan(evaluation.objective[1:5]).all() and np.isnan(evaluation.measures[1:5]).all()
+    assert evaluation.objective[[0, 5]].tolist() == [1.0, 1.0] and not evaluation.measures[[0, 5]].any()
+
+
+def test_other_types_of_numbers_are_taken():
+    evaluation = score(Scores([1, 2, 3], np.zeros((3, 2), np.float32)))
+    assert evaluation.objective.tolist() == [1.0, 2.0, 3.0]
+
+
+def test_the_task_is_told_the_number_of_instructions():
+    num_instructions = np.array([3, 1, 4], np.int32)
+    task = Given(lambda outputs, programs: Scores(programs.num_instructions, np.zeros((3, 2))))
+    assert score_batch(task, None, num_instructions).objective.tolist() == [3.0, 1.0, 4.0]
+
+
+def test_arithmetic_in_a_score_does_not_warn(recwarn):
+    score(lambda outputs, programs: Scores(np.log(np.array([0.0, -1.0, 1.0])), np.ones((3, 2)) / 0))
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    "result, message",
+    [
+        (Scores(np.zeros(2), np.zeros((3, 2))), "objective of shape (3,) and measures of shape (3, 2), got (2,) and (3, 2)"),
+        (Scores(np.zeros(3), np.zeros((3, 3))), "got (3,) and (3, 3)"),
+        (Scores(np.zeros((3, 1)), np.zeros((3, 2))), "got (3, 1) and (3, 2)"),
+        (Scores(0.5, np.zeros((3, 2))), "got () and (3, 2)"),
+        (np.zeros(3), "score() must return evo.Scores, got ndarray"),
+        (None, "score() must return evo.Scores, got NoneType"),
+        (Scores(["a", "b", "c"], np.zeros((3, 2))), "score() raised ValueError: could not convert string to float"),
+        (Scores([1, [2], 3], np.zeros((3, 2))), "score() raised ValueError: "),
+        (ZeroDivisionError("division by zero"), "score() raised ZeroDivisionError: division by zero"),
+        (MemoryError(), "score() raised MemoryError"),
+    ],
+)
+def test_anything_else_is_the_users_error_at_its_place(result, message):
+    with pytest.raises(UserError, match=re.escape(message)) as caught:
+        score(result)
+    assert re.match(rf"{re.escape(str(Path(__file__)))}:\d+: ", str(caught.value))
+
+
+def test_a_users_error_passes_as_it_is():
+    with pytest.raises(UserError, match=r"^mine$"):
+        score(UserError("mine"))
+
+
+def test_an_interrupt_is_not_taken_for_the_tasks_failure():
+    with pytest.raises(KeyboardInterrupt):
+        score(KeyboardInterrupt())
