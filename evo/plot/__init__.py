@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from evo.errors import UserError
 from evo.plot import charts, pictures
 from evo.run import Run
 
@@ -27,10 +28,17 @@ def draw_plots(run: Run, names: list[str]) -> list[Path]:
 
     Returns:
         The files written.
+
+    Raises:
+        UserError: the task cannot draw, or the folder cannot be written to.
     """
-    return [
-        PLOTS[name](run)
+    wanted = [
+        name
         for name in names
         if not (name in _NEED_PICTURES and not run.problem.task.has_pictures())
         and not (name in _NEED_ELITES and run.archive.empty)
     ]
+    try:
+        return [PLOTS[name](run) for name in wanted]
+    except OSError as error:
+        raise UserError(f"{run.run_dir.path}/plots: cannot write: {error.strerror or error}") from error
