@@ -26,7 +26,7 @@ class Coloring:
 
     Args:
         saturation: of all colours, from 0 (grey) to 1.
-        pure_magnitude: the magnitude whose colour is purest: lightness 1/2. White comes at about 2 `pure_magnitude`^2.
+        pure_magnitude: the magnitude m whose colour is purest: lightness 1/2. From 2 m (m + 1) on all is white.
     """
 
     def __init__(self, saturation: float = 0.65, pure_magnitude: float = 2.0):
