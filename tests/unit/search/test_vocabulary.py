@@ -1,0 +1,156 @@
+"""evo.search.vocabulary: which words are drawn, and how often, is what the weights say."""
+
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evo.errors import UserError
+from evo.instructions import default_instruction_set
+from evo.program import Language, Limits
+from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
+
+VOCABULARY = VocabularyOptions(
+    instructions={"add_ftz_f32": 3.0, "sin_approx_ftz_f32": 1.0},
+    meta={"dup": 1.0, "constant": 1.0},
+    groups={"instructions": 0.5, "inputs": 0.25, "constants": 0.15, "meta": 0.1},
+    f32_sigma=2.0,
+    u32_max=9,
+    meta_max=3,
+)
+OPTIONS = VariationOptions(
+    operator_weights={"umad": 1.0},
+    umad_addition_rate=0.1,
+    umad_deletion_rate=0.1,
+    alternation_rate=0.1,
+    alignment_deviation=1.0,
+    perturbation_rate=0.5,
+    perturbation_relative=0.1,
+    perturbation_absolute=0.1,
+    replacement_rate=0.1,
+    initial_min_length=5,
+    initial_max_length=9,
+)
+NUM_WORDS = 20_000
+
+
+def language(*outputs: str, limits: Limits | None = None) -> Language:
+    """Two f32 inputs; outputs of the given types."""
+    named = tuple((f"out{i}", type_name) for i, type_name in enumerate(outputs))
+    return Language(default_instruction_set(), (("x", "f32"), ("y", "f32")), named, limits or Limits())
+
+
+def draw(vocabulary: VocabularyOptions, of: Language | None = None) -> np.ndarray:
+    """Many new words, one a program."""
+    of = of or language("f32")
+    options = replace(OPTIONS, initial_min_length=1, initial_max_length=1)
+    return make_variation(of, vocabulary, options).random_programs(7, 0, 0, NUM_WORDS, 2)[:, 0]
+
+
+def shares(words: np.ndarray, of: Language | None = None) -> dict[str, float]:
+    """Share of each kind of word among all: instructions and inputs by name, constants and meta operations by stack."""
+    names = Counter()
+    for value in words.tolist():
+        token = (of or language("f32")).decode(value)
+        if value & 0xFFFF == 2:
+            token = f"constant {value >> 16 & 0xFFFF}"
+        names[token.split(":")[-1] if token.endswith(":meta") else token] += 1
+    return {name: count / len(words) for name, count in names.items()}
+
+
+def test_words_are_drawn_by_weight_within_their_group_and_groups_by_theirs():
+    found = shares(draw(VOCABULARY))
+    expected = {
+        "add_ftz_f32": 0.5 * 0.75,
+        "sin_approx_ftz_f32": 0.5 * 0.25,
+        "%x": 0.125,
+        "%y": 0.125,
+        "constant 0": 0.15,
+        "dup.f32": 0.05,
+        "meta": 0.05,
+    }
+    assert set(found) == set(expected)
+    for name, share in expected.items():
+        # Five standard deviations of a share of 20,000 draws.
+        assert abs(found[name] - share) < 5 * np.sqrt(share * (1 - share) / NUM_WORDS), name
+
+
+def test_constants_are_gaussian_and_integers_even_up_to_their_greatest():
+    of = language("f32", "u32")
+    words = draw(replace(VOCABULARY, groups={"constants": 0.5, "meta": 0.5}, meta={"constant": 1.0}), of)
+    kind, stack, payload = words & np.uint64(0xFFFF), words >> np.uint64(16) & np.uint64(0xFFFF), words >> np.uint64(32)
+    floats = payload[(kind == 2) & (stack == 0)].astype(np.uint32).view(np.float32)
+    assert np.isfinite(floats).all()
+    assert abs(floats.mean()) < 0.15 and abs(floats.std() - 2.0) < 0.15
+    assert abs(np.mean(abs(floats) < 2.0) - 0.6827) < 0.03
+    integers = Counter(payload[(kind == 2) & (stack == 1)].tolist())
+    assert sorted(integers) == list(range(10))
+    assert max(integers.values()) < 1.3 * min(integers.values())
+    assert sorted(set(payload[kind == 6].tolist())) == [0, 1, 2, 3]
+
+
+def test_words_are_drawn_for_the_stacks_that_registers_and_instructions_use():
+    vocabulary = replace(VOCABULARY, groups={"meta": 1.0, "constants": 1.0}, meta={"dup": 1.0})
+    assert set(shares(draw(vocabulary))) == {"dup.f32", "constant 0"}
+    of = language("f32", "u32")
+    assert set(shares(draw(vocabulary, of), of)) == {"dup.f32", "dup.u32", "constant 0", "constant 1"}
+    vocabulary = replace(vocabulary, instructions={"setp_lt_ftz_f32": 1.0})  # gives a predicate, which has no constants
+    assert set(shares(draw(vocabulary))) == {"dup.f32", "dup.pred", "constant 0"}
+
+
+def test_slots_are_within_the_store():
+    vocabulary = replace(VOCABULARY, groups={"slots": 1.0})
+    found = shares(draw(vocabulary, language("f32", limits=Limits(store_size=3))))
+    assert set(found) == {f"{word}:{slot}" for word in ("store.f32", "load") for slot in range(3)}
+    with pytest.raises(UserError, match="no word has a weight above 0"):
+        draw(vocabulary, language("f32", limits=Limits(store_size=0)))
+
+
+def test_what_has_no_weight_is_never_drawn():
+    vocabulary = replace(VOCABULARY, instructions={"add_ftz_f32": 1.0, "sin_approx_ftz_f32": 0.0}, groups={"instructions": 1.0, "meta": 0.0})
+    assert set(shares(draw(vocabulary))) == {"add_ftz_f32"}
+
+
+def test_initial_programs_have_the_lengths_of_the_options():
+    words = make_variation(language("f32"), VOCABULARY, OPTIONS).random_programs(7, 0, 0, 500, 12)
+    lengths = Counter(int((row != 0).sum()) - int((row & np.uint64(0xFFFF) == 10).any()) for row in words)
+    assert sorted(lengths) == [5, 6, 7, 8, 9]
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"meta": {"dupe": 1.0}}, r"program\.vocabulary\.meta: unknown operation 'dupe', one of: dup, yank_dup, .*, reverse, constant$"),
+        ({"groups": {}}, r"program\.vocabulary: no word has a weight above 0$"),
+        ({"groups": {"meta": 1.0}, "meta": {}}, r"program\.vocabulary: no word has a weight above 0$"),
+    ],
+)
+def test_a_vocabulary_that_is_wrong_is_refused(changes, message):
+    with pytest.raises(UserError, match=message):
+        make_variation(language("f32"), replace(VOCABULARY, **changes), OPTIONS)
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"umad_addition_rate": 0.0}, "search.variation: umad_addition_rate: 0.0"),
+        ({"alternation_rate": 1.5}, "search.variation: alternation_rate: 1.5"),
+        ({"perturbation_relative": 0.0, "perturbation_absolute": 0.0}, "search.variation: perturbation_relative, perturbation_absolute"),
+        ({"operator_weights": {"umad": 0.0}}, "search.variation: operator_weights"),
+    ],
+)
+def test_options_that_are_wrong_are_refused(changes, message):
+    with pytest.raises(UserError, match=message):
+        make_variation(language("f32"), VOCABULARY, replace(OPTIONS, **changes))
+
+
+def test_only_operators_with_a_weight_are_used():
+    from evo.native.vary import OPERATORS
+
+    for name in OPERATORS:
+        variation = make_variation(language("f32"), VOCABULARY, replace(OPTIONS, operator_weights={name: 1.0}))
+        pool = variation.random_programs(7, 0, 0, 50, 12)
+        _, _, operators = variation.offspring(7, 1, 0, 200, pool)
+        # An operator that cannot apply (no constant to perturb, say) may fall back on another one.
+        assert Counter(operators.tolist()).most_common(1)[0][0] == OPERATORS.index(name)
