@@ -1,0 +1,40 @@
+cdef extern from "ptx_inject.h" nogil:
+    ctypedef enum PtxInjectResult:
+        PTX_INJECT_SUCCESS
+        PTX_INJECT_ERROR_OUT_OF_MEMORY
+
+    ctypedef enum PtxInjectMutType:
+        PTX_INJECT_MUT_TYPE_OUT
+        PTX_INJECT_MUT_TYPE_MOD
+        PTX_INJECT_MUT_TYPE_IN
+
+    ctypedef struct PtxInjectPlace:
+        size_t line
+        size_t column
+        const char* reason
+
+    ctypedef struct PtxInjectHandleImpl:
+        pass
+    ctypedef PtxInjectHandleImpl* PtxInjectHandle
+    ctypedef struct PtxInjectDataTypeInfo:
+        pass
+
+    const char* ptx_inject_result_to_string(PtxInjectResult result)
+    PtxInjectResult ptx_inject_create(PtxInjectHandle* handle_out, const char* ptx)
+    PtxInjectResult ptx_inject_diagnose_ptx(
+        const char* ptx, const PtxInjectDataTypeInfo* types, size_t num_types, PtxInjectPlace* place_out
+    )
+    PtxInjectResult ptx_inject_destroy(PtxInjectHandle handle)
+    PtxInjectResult ptx_inject_num_injects(PtxInjectHandle handle, size_t* num_injects_out)
+    PtxInjectResult ptx_inject_inject_info_by_index(
+        PtxInjectHandle handle, size_t inject_idx, const char** name_out, size_t* num_args_out, size_t* num_sites_out
+    )
+    PtxInjectResult ptx_inject_variable_info_by_index(
+        PtxInjectHandle handle, size_t inject_idx, size_t arg_idx, const char** variable_name_out,
+        const char** register_name_out, PtxInjectMutType* mut_type_out, const char** register_type_name_out,
+        const char** data_type_name_out
+    )
+    PtxInjectResult ptx_inject_render_ptx_sized(
+        PtxInjectHandle handle, const char* const* stubs, const size_t* stub_lengths, size_t num_stubs, char* buffer,
+        size_t buffer_size, size_t* bytes_written_out
+    )
