@@ -104,6 +104,18 @@ def test_what_was_written_last_holds_all_of_the_state(start):
     assert meta["metrics_num_bytes"] == (run.run_dir.path / "metrics.jsonl").stat().st_size
 
 
+def test_elites_evaluated_again_score_what_the_archive_says(start):
+    run = start()
+    execute(run)
+    elites = elites_by_cell(run.archive)
+    hashes, num_instructions = run.problem.language.lowering.analyze(elites.solution)
+    np.testing.assert_array_equal(hashes, elites.hash)
+    np.testing.assert_array_equal(num_instructions, elites.num_instructions)
+    again = run.problem.evaluator.evaluate(elites.solution, num_instructions)
+    np.testing.assert_array_equal(again.objective, elites.objective)
+    np.testing.assert_array_equal(again.measures, elites.measures)
+
+
 def test_each_generation_is_a_row_of_metrics(start):
     run = start()
     seen = []

@@ -1,0 +1,198 @@
+"""Laws that every shipped task keeps, and the tests' own with them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evo.evaluate import Status, score_batch
+from evo.evaluate.cpu import CpuEvaluator
+from evo.instructions import default_instruction_set
+from evo.program import Language, parse_program
+from evo.task import Programs, Regression, load_task, point_arrays, target_array
+
+TESTS = Path(__file__).parents[1]
+SHIPPED = [path.parent for path in sorted(TESTS.parent.glob("tasks/*/task.py"))]
+TASKS = [TESTS / "data" / "plane", *SHIPPED]
+PROGRAMS = sorted(TESTS.parent.glob("tasks/*/programs/*.txt"))
+NUM_ROWS = 40
+TYPES = {"f32": np.float32, "u32": np.uint32, "s32": np.int32}
+
+
+@pytest.fixture(scope="module", params=TASKS, ids=lambda folder: folder.name)
+def task(request):
+    return load_task(request.param, {})
+
+
+def num_points_of(task) -> int:
+    return point_arrays(task, task.points(), "points()")[1]
+
+
+def outputs_of(task, values: np.ndarray):
+    """What an evaluator hands to `score` for f32 values `(batch_size, num_outputs, num_points)`."""
+    if task.reduction is None:
+        types = task.outputs.items()
+        with np.errstate(all="ignore"):
+            return {name: values[:, i].astype(TYPES[type_name]) for i, (name, type_name) in enumerate(types)}
+    targets = target_array(task, values.shape[2]).astype(np.float64)
+    finite = np.isfinite(values)
+    y, t = np.where(finite, values, 0).astype(np.float64), np.where(finite, targets, 0)
+    return Regression(
+        num_points=np.full(values.shape[:2], float(values.shape[2])),
+        num_nonfinite=(~finite).sum(axis=2).astype(np.float64),
+        sum_y=y.sum(axis=2),
+        sum_t=t.sum(axis=2),
+        sum_yy=(y * y).sum(axis=2),
+        sum_tt=(t * t).sum(axis=2),
+        sum_yt=(y * t).sum(axis=2),
+        sum_squared_error=((y - t) ** 2).sum(axis=2),
+        max_abs_error=abs(y - t).max(axis=2),
+    )
+
+
+def rows_of(outputs, rows):
+    if isinstance(outputs, dict):
+        return {name: array[rows] for name, array in outputs.items()}
+    return Regression(**{name: array[rows] for name, array in vars(outputs).items()})
+
+
+@pytest.fixture(scope="module")
+def values(task) -> np.ndarray:
+    """Outputs of all kinds: smooth, noisy, huge, tiny, constant, partly and wholly not finite."""
+    rng = np.random.default_rng(4)
+    shape = (NUM_ROWS, len(task.outputs), num_points_of(task))
+    ramp = np.linspace(-1, 1, shape[2])
+    found = np.sin(rng.normal(0, 8, (*shape[:2], 1)) * ramp + rng.uniform(0, 6, (*shape[:2], 1)))
+    found[10:20] = rng.normal(size=found[10:20].shape)
+    found[20:25] *= 1e30
+    found[25:30] *= 1e-30
+    found[30] = 0.0
+    found[31] = 1.5
+    found[32:35] = np.where(rng.random(found[32:35].shape) < 0.3, np.nan, found[32:35])
+    found[35] = np.nan
+    found[36] = np.inf
+    found[37] = -np.inf
+    found[38] = np.where(rng.random(shape[1:]) < 0.5, np.inf, -np.inf)
+    found[39, :, 0] = np.nan
+    return found.astype(np.float32)
+
+
+NUM_INSTRUCTIONS = np.arange(NUM_ROWS, dtype=np.int32)
+
+
+def score(task, values, rows=slice(None)):
+    with np.errstate(all="ignore"):
+        return task.score(rows_of(outputs_of(task, values), rows), Programs(NUM_INSTRUCTIONS[rows]))
+
+
+def assert_same(one, two, rows=slice(None)) -> None:
+    for name in ("objective", "measures"):
+        first, second = np.asarray(getattr(one, name)), np.asarray(getattr(two, name))[rows]
+        np.testing.assert_array_equal(first, second, err_msg=name)
+        assert first.tobytes() == second.tobytes(), name
+
+
+def test_points_are_the_same_each_time(task):
+    first, num_points = point_arrays(task, task.points(), "points()")
+    second, _ = point_arrays(task, task.points(), "points()")
+    assert num_points >= 1
+    for one, two in zip(first, second, strict=True):
+        assert np.isfinite(one).all()
+        assert one.tobytes() == two.tobytes()
+
+
+def test_scores_have_the_documented_shapes(task, values):
+    evaluation = score_batch(task, outputs_of(task, values), NUM_INSTRUCTIONS)
+    assert evaluation.objective.shape == (NUM_ROWS,)
+    assert evaluation.measures.shape == (NUM_ROWS, len(task.measures))
+    assert (evaluation.status == Status.OK).any()
+
+
+def test_a_score_depends_on_its_own_row_alone(task, values):
+    whole = score(task, values)
+    order = np.random.default_rng(2).permutation(NUM_ROWS)
+    assert_same(score(task, values, order), whole, order)
+    for row in range(NUM_ROWS):
+        assert_same(score(task, values, [row]), whole, [row])
+    assert_same(score(task, values, slice(3, 20)), whole, slice(3, 20))
+
+
+def test_a_score_depends_on_nothing_that_came_before(task, values):
+    whole = score(task, values)
+    score(task, values[::-1] * np.float32(3))
+    assert_same(score(task, values), whole)
+
+
+def test_a_score_changes_nothing_that_it_is_given(task, values):
+    outputs = outputs_of(task, values)
+    before = {name: array.copy() for name, array in (outputs if isinstance(outputs, dict) else vars(outputs)).items()}
+    with np.errstate(all="ignore"):
+        task.score(outputs, Programs(NUM_INSTRUCTIONS.copy()))
+    for name, array in (outputs if isinstance(outputs, dict) else vars(outputs)).items():
+        np.testing.assert_array_equal(array, before[name], err_msg=name)
+
+
+def test_outputs_that_are_never_finite_are_rejected_or_worthless(task, values):
+    """No such program may rank with the good ones: it has no score, or the worst of all."""
+    evaluation = score_batch(task, outputs_of(task, values), NUM_INSTRUCTIONS)
+    if any(type_name == "f32" for type_name in task.outputs.values()):
+        for row in (35, 36, 37, 38):
+            rejected = evaluation.status[row] != Status.OK
+            assert rejected or evaluation.objective[row] <= np.nanmin(evaluation.objective)
+
+
+def test_scoring_does_not_warn(task, values, recwarn):
+    score_batch(task, outputs_of(task, values), NUM_INSTRUCTIONS)
+    assert not recwarn.list
+
+
+def test_two_threads_may_score_at_once(task, values):
+    from concurrent.futures import ThreadPoolExecutor
+
+    whole = score(task, values)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: score(task, values), range(12)):
+            assert_same(found, whole)
+
+
+def test_pictures_have_the_documented_shape_at_any_size_and_time(task):
+    if not task.has_pictures():
+        pytest.skip("draws no pictures")
+    rng = np.random.default_rng(5)
+    for size, t in ((8, 0.0), (33, 0.5), (64, 0.999)):
+        arrays, num_points = point_arrays(task, task.picture_points(size, t), "picture_points()")
+        assert num_points >= size * size  # a task may draw finer than it shows
+        values = rng.normal(size=(3, len(task.outputs), num_points)).astype(np.float32)
+        values[2, :, ::2] = np.nan
+        values[1, :, ::3] = np.inf
+        outputs = {name: values[:, i] for i, name in enumerate(task.outputs)}
+        with np.errstate(all="ignore"):
+            pictures = task.picture(outputs, size)
+            alone = task.picture({name: array[:1] for name, array in outputs.items()}, size)
+        assert pictures.shape == (3, size, size, 3) and pictures.dtype == np.uint8
+        np.testing.assert_array_equal(pictures[:1], alone)
+
+
+@pytest.mark.parametrize("folder", SHIPPED, ids=lambda folder: folder.name)
+def test_a_shipped_task_explains_itself(folder):
+    assert (folder / "README.md").read_text().startswith("# ")
+    assert type(load_task(folder, {})).__module__
+    assert '"""' in (folder / "task.py").read_text().split("\n", 1)[0]
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: f"{path.parent.parent.name}/{path.stem}")
+def test_a_program_written_by_hand_is_worth_something(path):
+    task = load_task(path.parent.parent, {})
+    language = Language(default_instruction_set(), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    words = parse_program(language, path.read_text(), str(path), 128)[None]
+    _, num_instructions = language.lowering.analyze(words)
+    evaluator = CpuEvaluator(language, task, 1)
+    evaluation = evaluator.evaluate(words, num_instructions)
+    assert num_instructions[0] > 0
+    assert evaluation.status[0] == Status.OK
+    low, high = np.array(list(task.measures.values())).T
+    assert ((low <= evaluation.measures[0]) & (evaluation.measures[0] <= high)).all()
+
+
+def test_the_hand_written_programs_are_found():
+    assert PROGRAMS
