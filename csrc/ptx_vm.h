@@ -543,6 +543,7 @@ enum { PTX_VM__INPUT = PTX_VM__NUM_OPERATIONS, PTX_VM__CONSTANT };
 typedef struct PtxVmValue {
     uint8_t operation; /* or INPUT, CONSTANT */
     uint8_t flags;
+    uint8_t num_operands;
     uint8_t is_expanded; /* while ordering: its operands are on the stack or ordered */
     uint8_t is_ordered;
     uint32_t operands[3];
@@ -604,21 +605,22 @@ static uint32_t ptx_vm__add_value(PtxVmBuilder* builder, uint8_t operation, uint
     memset(value, 0, sizeof *value);
     value->operation = operation;
     value->flags = flags;
+    for (uint32_t i = 0; i < 3; i++) value->operands[i] = PTX_VM__NO_INDEX;
     value->memory = value->quiet = value->fixed = value->first_request = PTX_VM__NO_INDEX;
     return builder->num_values++;
 }
 
-static void ptx_vm__use(PtxVmBuilder* builder, uint32_t number, uint32_t operand_idx, uint32_t operand) {
+static void ptx_vm__add_operand(PtxVmBuilder* builder, uint32_t number, uint32_t operand) {
     PtxVmValue* value = &builder->values[number];
     PtxVmValue* used = &builder->values[operand];
-    value->operands[operand_idx] = operand;
+    value->operands[value->num_operands++] = operand;
     used->num_uses++;
     if (value->height <= used->height) value->height = used->height + 1;
 }
 
 static uint32_t ptx_vm__add_unary(PtxVmBuilder* builder, uint8_t operation, uint8_t flags, uint32_t operand) {
     uint32_t number = ptx_vm__add_value(builder, operation, flags);
-    ptx_vm__use(builder, number, 0, operand);
+    ptx_vm__add_operand(builder, number, operand);
     return number;
 }
 
@@ -696,8 +698,8 @@ static uint32_t ptx_vm__add_minimum(PtxVmBuilder* builder, uint8_t operation, ui
         operation = operation == PTX_VM__MIN_F32 ? PTX_VM__MIN_RAW_F32 : PTX_VM__MAX_RAW_F32;
     }
     uint32_t number = ptx_vm__add_value(builder, operation, PTX_VM__LOOSE_NAN);
-    ptx_vm__use(builder, number, 0, a);
-    ptx_vm__use(builder, number, 1, b);
+    ptx_vm__add_operand(builder, number, a);
+    ptx_vm__add_operand(builder, number, b);
     return number;
 }
 
@@ -724,7 +726,7 @@ static uint32_t ptx_vm__add_operation(PtxVmBuilder* builder, uint8_t operation, 
         flags = PTX_VM__LOOSE_NAN;
     }
     uint32_t number = ptx_vm__add_value(builder, operation, flags);
-    for (uint32_t i = 0; i < num_operands; i++) ptx_vm__use(builder, number, i, used[i]);
+    for (uint32_t i = 0; i < num_operands; i++) ptx_vm__add_operand(builder, number, used[i]);
     return number;
 }
 
@@ -745,34 +747,31 @@ enum {
 #define PTX_VM__KIND(enumerator, name, kind, F) PTX_VM__##kind,
 static const uint8_t ptx_vm__kinds[] = {PTX_VM__OPERATIONS(PTX_VM__KIND)};
 
-static uint32_t ptx_vm__num_operands(uint8_t operation) {
-    switch (ptx_vm__kinds[operation]) {
-        case PTX_VM__BINARY:
-        case PTX_VM__EXTREME:
-        case PTX_VM__COMMUTATIVE: return 2;
-        case PTX_VM__SELECT:
-        case PTX_VM__MULTIPLY_ADD: return 3;
-        default: return 1;
-    }
-}
+/* The form for each kind and each set of operands (bit k: operand k) that are the value in the accumulator. */
+#define PTX_VM__SWAP 0x80u /* the first two operands are to be exchanged first */
+static const uint8_t ptx_vm__forms[][8] = {
+    /* UNARY */ {PTX_VM__FORM_NONE, PTX_VM__FORM_FIRST},
+    /* BINARY */ {PTX_VM__FORM_NONE, PTX_VM__FORM_FIRST, PTX_VM__FORM_SECOND, PTX_VM__FORM_FIRST},
+    /* EXTREME */ {PTX_VM__FORM_NONE, PTX_VM__FORM_FIRST, PTX_VM__FORM_FIRST | PTX_VM__SWAP, PTX_VM__FORM_FIRST},
+    /* COMMUTATIVE */ {PTX_VM__FORM_NONE, PTX_VM__FORM_FIRST, PTX_VM__FORM_FIRST | PTX_VM__SWAP, PTX_VM__FORM_BOTH},
+    /* SELECT */
+    {PTX_VM__FORM_NONE, PTX_VM__FORM_FIRST, PTX_VM__FORM_SECOND, PTX_VM__FORM_FIRST, PTX_VM__FORM_THIRD, PTX_VM__FORM_FIRST,
+     PTX_VM__FORM_SECOND, PTX_VM__FORM_FIRST},
+    /* MULTIPLY_ADD */
+    {PTX_VM__FORM_NONE, PTX_VM__FORM_FIRST, PTX_VM__FORM_FIRST | PTX_VM__SWAP, PTX_VM__FORM_BOTH, PTX_VM__FORM_THIRD,
+     PTX_VM__FORM_FIRST, PTX_VM__FORM_FIRST | PTX_VM__SWAP, PTX_VM__FORM_BOTH},
+};
 
-/* How an operation can use the value in the accumulator; operands that commute are exchanged to make it possible. */
+/* How an operation can use the value in the accumulator, and its operands in the order that this wants. Programs are too
+   irregular for branches to be predicted: there are none here. */
 static uint32_t ptx_vm__choose_form(const PtxVmValue* value, uint32_t accumulator, uint32_t* operands) {
-    const uint8_t kind = ptx_vm__kinds[value->operation];
-    const bool takes_both = kind == PTX_VM__COMMUTATIVE || kind == PTX_VM__MULTIPLY_ADD;
-    const uint32_t num_operands = ptx_vm__num_operands(value->operation);
-    for (uint32_t i = 0; i < 3; i++) operands[i] = value->operands[i];
-    if (accumulator == PTX_VM__NO_INDEX) return PTX_VM__FORM_NONE;
-    if (operands[0] == accumulator) {
-        return takes_both && operands[1] == accumulator ? PTX_VM__FORM_BOTH : PTX_VM__FORM_FIRST;
-    }
-    if (num_operands > 1 && operands[1] == accumulator) {
-        if (!takes_both && kind != PTX_VM__EXTREME) return PTX_VM__FORM_SECOND;
-        operands[1] = operands[0];
-        operands[0] = accumulator;
-        return PTX_VM__FORM_FIRST;
-    }
-    return num_operands > 2 && operands[2] == accumulator ? PTX_VM__FORM_THIRD : PTX_VM__FORM_NONE;
+    const uint32_t first = value->operands[0], second = value->operands[1], third = value->operands[2];
+    const uint32_t set = (uint32_t)(first == accumulator) | (uint32_t)(second == accumulator) << 1 | (uint32_t)(third == accumulator) << 2;
+    const uint32_t form = ptx_vm__forms[ptx_vm__kinds[value->operation]][set];
+    operands[0] = form & PTX_VM__SWAP ? second : first;
+    operands[1] = form & PTX_VM__SWAP ? first : second;
+    operands[2] = third;
+    return form & ~PTX_VM__SWAP;
 }
 
 /* Orders a value after its operands. An operand that nobody else uses comes last, to be taken from the accumulator and
@@ -790,9 +789,9 @@ static uint32_t ptx_vm__order(PtxVmBuilder* builder, uint32_t root, uint32_t num
             builder->order[num_ordered++] = number;
             depth--;
         } else {
-            uint32_t num_operands = ptx_vm__num_operands(value->operation), num_pushed = 0;
+            uint32_t num_pushed = 0;
             value->is_expanded = 1;
-            for (uint32_t i = 0; i < num_operands; i++) {
+            for (uint32_t i = 0; i < value->num_operands; i++) {
                 const PtxVmValue* operand = &builder->values[value->operands[i]];
                 if (operand->is_ordered || operand->operation >= PTX_VM__NUM_OPERATIONS) continue;
                 /* Insertion sort: what is pushed first comes last. */
@@ -832,33 +831,31 @@ static void ptx_vm__add_steps(PtxVmBuilder* builder, uint32_t num_ordered) {
     PtxVmProgram* program = builder->program;
     const uint32_t first_slot = ptx_vm__first_slot(program);
     uint32_t* free_slots = builder->stack;
-    uint32_t num_free = 0, accumulator = PTX_VM__NO_INDEX;
+    uint32_t num_free = 0, operands[3] = {0, 0, 0}, form = PTX_VM__FORM_NONE;
+    if (num_ordered > 0) memcpy(operands, builder->values[builder->order[0]].operands, sizeof operands);
     for (uint32_t i = 0; i < num_ordered; i++) {
-        uint32_t number = builder->order[i], operands[3], next_operands[3];
+        const uint32_t number = builder->order[i];
         PtxVmValue* value = &builder->values[number];
-        uint32_t num_operands = ptx_vm__num_operands(value->operation);
-        uint32_t form = ptx_vm__choose_form(value, accumulator, operands);
         uint32_t memory[3] = {0, 0, 0};
-        for (uint32_t k = 0; k < num_operands; k++) {
+        for (uint32_t k = 0; k < value->num_operands; k++) {
             PtxVmValue* operand = &builder->values[operands[k]];
-            memory[k] = operand->memory == PTX_VM__NO_INDEX ? 0 : operand->memory;
-            if (--operand->num_uses == 0 && operand->memory != PTX_VM__NO_INDEX && operand->memory >= first_slot) {
-                free_slots[num_free++] = operand->memory; /* kernels read all operands before they store */
-            }
+            const bool is_stored = operand->memory != PTX_VM__NO_INDEX;
+            memory[k] = is_stored ? operand->memory : 0;
+            /* A slot is free after its last use, and at once: kernels read all operands before they store. */
+            free_slots[num_free] = operand->memory;
+            num_free += (uint32_t)(--operand->num_uses == 0) & (uint32_t)is_stored & (uint32_t)(operand->memory >= first_slot);
         }
         /* It is stored unless the next operation takes it from the accumulator and nobody else wants it. */
-        uint32_t num_taken = 0;
-        if (i + 1 < num_ordered) {
-            uint32_t next_form = ptx_vm__choose_form(&builder->values[builder->order[i + 1]], number, next_operands);
-            num_taken = next_form == PTX_VM__FORM_NONE ? 0 : next_form == PTX_VM__FORM_BOTH ? 2 : 1;
-        }
-        bool is_stored = value->num_uses > num_taken;
+        uint32_t next_form = PTX_VM__FORM_NONE;
+        if (i + 1 < num_ordered) next_form = ptx_vm__choose_form(&builder->values[builder->order[i + 1]], number, operands);
+        const uint32_t num_taken = (uint32_t)(next_form != PTX_VM__FORM_NONE) + (uint32_t)(next_form == PTX_VM__FORM_BOTH);
+        const bool is_stored = value->num_uses > num_taken;
         if (is_stored) value->memory = num_free > 0 ? free_slots[--num_free] : first_slot + program->num_slots++;
         PtxVmStep* step = ptx_vm__add_step(builder, value->operation, form, is_stored);
         for (uint32_t k = 0; k < 3; k++) step->operands[k] = memory[k];
         step->result = is_stored ? value->memory : 0;
-        accumulator = number;
         ptx_vm__add_outputs(builder, value, PTX_VM__FORM_FIRST);
+        form = next_form;
     }
     PtxVmStep* end = &program->steps[builder->num_steps];
     memset(end, 0, sizeof *end);
