@@ -326,7 +326,7 @@ typedef enum {
 } StackPtxMode;
 
 /* Flags of stack_ptx_lower. */
-#define STACK_PTX_FLAG_NO_VALUE_NUMBERING 1u /* keep equal values apart */
+#define STACK_PTX_FLAG_NO_VALUE_NUMBERING 1u /* keep equal values apart; an input is one node all the same */
 
 typedef enum {
     STACK_PTX_NODE_INPUT,    /* payload: register index */
@@ -477,25 +477,32 @@ StackPtxResult stack_ptx_compile(
 extern "C" {
 #endif
 
+/* What runs for every word is inlined whole, what runs rarely is kept out of it: worth a third of the time. */
+#if defined(__GNUC__)
+#define STACK_PTX__HOT static inline __attribute__((always_inline))
+#define STACK_PTX__COLD static __attribute__((noinline, cold))
+#else
+#define STACK_PTX__HOT static inline
+#define STACK_PTX__COLD static
+#endif
+
 #define STACK_PTX__ALIGNMENT 64u
 #define STACK_PTX__MAX_COUNT ((size_t)1 << 28)
+/* Unused values before the first stack: a plain op reads four values down from the top, be they there or not. */
+#define STACK_PTX__STACKS_MARGIN 4u
 #define STACK_PTX__MAX_OPERANDS (STACK_PTX_MAX_NUM_ARGS * STACK_PTX_MAX_NUM_VEC_ELEMS)
 #define STACK_PTX__MAX_VALUES (STACK_PTX_MAX_NUM_RETS * STACK_PTX_MAX_NUM_VEC_ELEMS)
 
-/* How a PTX instruction takes its operands. A plain one has scalar operands from at most two stacks, A and B, and one result,
-   on A; its operands are taken without a branch. */
+/* How a PTX instruction takes its operands. A plain one has up to four scalar operands, all from one stack, and one result; it
+   takes them without a branch. */
 typedef struct StackPtx__Op {
-    uint32_t stack_a;
-    uint32_t stack_b; /* num_stacks, an always empty one, where there is no other */
-    uint32_t base_a;  /* where they start in the array of all stacks */
-    uint32_t base_b;
-    uint8_t pops_a;
-    uint8_t pops_b;
-    uint8_t is_plain;
-    uint8_t rotation;         /* 32 where the first two operands commute, else 0: see StackPtx__Row */
-    uint8_t back[4];          /* how far below the height an operand lies */
-    uint32_t operand_mask[4]; /* all ones where there is an operand */
-    uint32_t on_b[4];         /* all ones where it comes from B */
+    uint32_t in_stack;
+    uint32_t out_stack;
+    uint32_t num_operands;
+    uint32_t is_plain;
+    uint64_t operand_masks[2]; /* of two operands each, all ones where there is one */
+    uint64_t commutes;         /* all ones where the first two operands do */
+    uint64_t padding[3];       /* to 64 bytes */
 } StackPtx__Op;
 
 /* What becomes of a value in the lowered program, by op: there is an op for each PTX instruction and each special register, and
@@ -505,6 +512,8 @@ typedef struct StackPtx__OpNode {
     uint8_t is_volatile;
     uint8_t is_simple_text; /* one scalar result, scalar operands, a short name */
     uint8_t is_ptx;
+    uint8_t is_large;       /* more than four operands or one value */
+    uint8_t padding[7];     /* to 32 bytes */
 } StackPtx__OpNode;
 
 /* Short texts are padded so that they can be copied by fixed sizes. */
@@ -513,30 +522,33 @@ typedef struct StackPtx__Text64 {
     uint32_t length;
 } StackPtx__Text64;
 
-typedef struct StackPtx__Text32 {
-    char text[28];
-    uint32_t length;
-} StackPtx__Text32;
+/* A value with the comma before it: ", %x", ", %_s0_12", ", 0f3F800000". A length of STACK_PTX__LONG says that it does not fit;
+   of a temporary the text then holds the number. */
+typedef struct StackPtx__Text16 {
+    char text[15];
+    uint8_t length;
+} StackPtx__Text16;
+
+#define STACK_PTX__LONG 255u
 
 typedef struct StackPtx__Stack {
-    StackPtx__Text32 first_name; /* ", %_s0_0" */
-    StackPtx__Text32 zero;       /* ", 0f00000000" */
     StackPtxHash type_hash;
     uint32_t constant_type;
 } StackPtx__Stack;
 
 typedef struct StackPtx__Register {
-    StackPtx__Text32 text;   /* ", %x" */
-    uint32_t canonical;      /* first register of the same name */
-    uint32_t first_request;  /* first request that writes it; set on canonical registers */
+    uint64_t head;          /* of its row */
+    StackPtx__Text16 text;  /* ", %x" */
+    uint32_t canonical;     /* first register of the same name */
+    uint32_t first_request; /* first request that writes it; set on canonical registers */
 } StackPtx__Register;
 
 /* Byte offsets of the arrays in a workspace. */
 typedef struct StackPtx__Layout {
-    size_t heights, stacks, meta, store, frames;
-    size_t rows, table, input_rows, live, value_ids;
+    size_t stacks, stack_rows, meta, store, frames;
+    size_t rows, table, live, value_ids;
     size_t nodes, operands, value_nodes, value_stacks, request_values;
-    size_t moves, pending, scratch, counters;
+    size_t moves, pending, scratch, sorted_nodes, num_temporaries, num_named;
     size_t bytes;
     uint32_t table_size; /* a power of two */
 } StackPtx__Layout;
@@ -556,6 +568,7 @@ struct StackPtxLanguage {
     StackPtx__OpNode* op_nodes;
     StackPtx__Text64* op_texts;
     StackPtx__Stack* stacks;
+    StackPtx__Text16* stems; /* ", %_s0_" of each stack */
     uint32_t first_special;
     uint32_t first_input;
     uint32_t first_constant;
@@ -566,21 +579,18 @@ struct StackPtxLanguage {
     /* NULL in the bare form that stack_ptx_compile uses; it neither hashes nor moves in parallel. */
     StackPtxHash* op_hashes;
     StackPtx__Register* register_infos;
-    StackPtx__Text64* request_texts; /* "mov.f32 %z" */
     StackPtxHash salt;
-    int has_long_names; /* then the padded texts of registers and requests are not used. Of the bare form it says nothing */
+
 
     StackPtx__Layout layout;
 };
 
-/* A value while the program runs; row 0 is no value. Equal values have equal rows up to their rotation: operands that commute
-   stand in the order of their rows, and the rotation puts them back. More than four operands continue in a row of their own,
-   which stands for the last of the four. Second and further values of a node follow it, with it as their operand. */
+/* A value while the program runs; row 0 is no value. More than four operands continue in a row of their own, which stands for
+   the last of the four. Second and further values of a node follow it, with it as their operand. */
 typedef struct StackPtx__Row {
     uint64_t head;        /* op, and in the upper half the bits of a constant, an input's register, or a special register's
                              element << 16 */
     uint64_t operands[2]; /* two rows each, the first in the lower half; or 0 */
-    uint64_t rotation;    /* of operands[0]: 32 where exchanged, else 0 */
 } StackPtx__Row;
 
 typedef struct StackPtx__Frame {
@@ -595,6 +605,19 @@ typedef struct StackPtx__Slot {
     uint32_t stack_idx;
 } StackPtx__Slot;
 
+/* The stack of a type: rows from base up to but not at top. There is room for one more than fits, and for a plain op to read
+   four down from any top. */
+typedef struct StackPtx__Values {
+    uint32_t* base;
+    uint32_t* top;
+    uint32_t* full; /* where top stops */
+} StackPtx__Values;
+
+typedef struct StackPtx__Temporary {
+    uint32_t stack_idx;
+    uint32_t number;
+} StackPtx__Temporary;
+
 typedef enum StackPtx__MoveKind {
     STACK_PTX__MOVE_VALUE,  /* value to register; STACK_PTX_NO_VALUE is zero */
     STACK_PTX__MOVE_SAVED,  /* temporary to register */
@@ -606,7 +629,7 @@ typedef struct StackPtx__Move {
     uint32_t kind;
     uint32_t request;
     uint32_t value;
-    StackPtx__Text32 temporary;
+    StackPtx__Temporary temporary;
 } StackPtx__Move;
 
 /* A request while a parallel move is put in order. Registers by their canonical index; UINT32_MAX is none. */
@@ -614,18 +637,18 @@ typedef struct StackPtx__Pending {
     uint32_t is_pending;
     uint32_t target;
     uint32_t source;
-    StackPtx__Text32 temporary; /* where the source has been saved; empty: nowhere */
+    uint32_t is_saved; /* the source, in a temporary */
+    StackPtx__Temporary temporary;
 } StackPtx__Pending;
 
 typedef struct StackPtx__Work {
-    uint32_t* heights;
-    uint32_t* stacks;
+    StackPtx__Values* stacks;
+    uint32_t* stack_rows;
     uint32_t* meta;
     StackPtx__Slot* store;
     StackPtx__Frame* frames;
     StackPtx__Row* rows;
     uint32_t* table;
-    uint32_t* input_rows; /* row of each input that has been pushed, else 0 */
     uint8_t* live;
     uint32_t* value_ids;
     StackPtxNode* nodes;
@@ -635,8 +658,10 @@ typedef struct StackPtx__Work {
     uint32_t* request_values;
     StackPtx__Move* moves;
     StackPtx__Pending* pending;
-    void* scratch; /* one StackPtx__Text32 or StackPtxHash for each value */
-    StackPtx__Text32* counters;
+    void* scratch; /* one StackPtx__Text16 or StackPtxHash for each value */
+    uint32_t* sorted_nodes;    /* those with temporaries, then the others backwards */
+    uint32_t* num_temporaries; /* of each stack, in all */
+    uint32_t* num_named;       /* of each stack, so far */
 
     /* State of the running program. */
     uint32_t num_rows;
@@ -646,7 +671,7 @@ typedef struct StackPtx__Work {
     uint32_t part_mask;   /* size of that part - 1 */
     uint32_t grow_at;     /* rows at which that part is enlarged */
     int is_numbering;     /* equal values are merged */
-    int has_long_names;   /* some texts in scratch are not there */
+    int has_long_texts;   /* some value's text does not fit into its slot */
 } StackPtx__Work;
 
 /* ---- small things ---- */
@@ -677,6 +702,10 @@ const char* stack_ptx_result_to_string(StackPtxResult result) {
         case STACK_PTX_RESULT_NUM_ENUMS: break;
     }
     return "STACK_PTX_RESULT_UNKNOWN";
+}
+
+STACK_PTX__HOT uint64_t stack_ptx__pair(uint32_t low, uint32_t high) {
+    return low | (uint64_t)high << 32;
 }
 
 /* Length of the run of digits that starts at `text`. */
@@ -772,11 +801,11 @@ enum {
     STACK_PTX__TAG_MISSING
 };
 
-static uint64_t stack_ptx__rotate(uint64_t x, unsigned count) {
+STACK_PTX__HOT uint64_t stack_ptx__rotate(uint64_t x, unsigned count) {
     return (x << (count & 63u)) | (x >> ((0u - count) & 63u));
 }
 
-static void stack_ptx__absorb(StackPtxHash* state, uint64_t x, uint64_t y) {
+STACK_PTX__HOT void stack_ptx__absorb(StackPtxHash* state, uint64_t x, uint64_t y) {
     uint64_t a = (state->words[0] ^ x) * STACK_PTX__MIX_1;
     uint64_t b = (state->words[1] ^ y) * STACK_PTX__MIX_2;
     a ^= a >> 32;
@@ -977,7 +1006,7 @@ static StackPtxResult stack_ptx__check_counts(const StackPtxLanguageInfo* info) 
         info->limits.max_frame_depth >= STACK_PTX__MAX_COUNT || info->limits.store_size >= STACK_PTX__MAX_COUNT ||
         info->stack_info->num_ptx_instructions >= STACK_PTX__MAX_COUNT ||
         info->stack_info->num_special_registers > UINT16_MAX || info->stack_info->num_stacks > UINT16_MAX ||
-        (uint64_t)(info->stack_info->num_stacks + 1) * (info->limits.stack_size + 1u) > UINT32_MAX) {
+        STACK_PTX__STACKS_MARGIN + (uint64_t)info->stack_info->num_stacks * (info->limits.stack_size + 1u) > UINT32_MAX) {
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     }
     return STACK_PTX_SUCCESS;
@@ -991,24 +1020,24 @@ static size_t stack_ptx__place_language(StackPtxLanguage* language, const StackP
     const uint64_t num_ops =
         (uint64_t)stack_info->num_ptx_instructions + stack_info->num_special_registers + 2 * stack_info->num_stacks + 2;
     uint64_t total = 0;
-    size_t ops, op_nodes, op_texts, stacks, op_hashes, register_infos, request_texts;
+    size_t ops, op_nodes, op_texts, stacks, stems, op_hashes, register_infos;
 
     (void)stack_ptx__reserve(&total, 1, sizeof(StackPtxLanguage));
     ops = stack_ptx__reserve(&total, stack_info->num_ptx_instructions, sizeof(StackPtx__Op));
     op_nodes = stack_ptx__reserve(&total, num_ops, sizeof(StackPtx__OpNode));
     op_texts = stack_ptx__reserve(&total, stack_info->num_ptx_instructions, sizeof(StackPtx__Text64));
     stacks = stack_ptx__reserve(&total, stack_info->num_stacks, sizeof(StackPtx__Stack));
+    stems = stack_ptx__reserve(&total, stack_info->num_stacks, sizeof(StackPtx__Text16));
     op_hashes = stack_ptx__reserve(&total, is_bare ? 0 : num_ops, sizeof(StackPtxHash));
     register_infos = stack_ptx__reserve(&total, is_bare ? 0 : info->num_registers, sizeof(StackPtx__Register));
-    request_texts = stack_ptx__reserve(&total, is_bare ? 0 : info->num_requests, sizeof(StackPtx__Text64));
     if (base != NULL) {
         language->ops = (StackPtx__Op*)(void*)(base + ops);
         language->op_nodes = (StackPtx__OpNode*)(void*)(base + op_nodes);
         language->op_texts = (StackPtx__Text64*)(void*)(base + op_texts);
         language->stacks = (StackPtx__Stack*)(void*)(base + stacks);
+        language->stems = (StackPtx__Text16*)(void*)(base + stems);
         language->op_hashes = is_bare ? NULL : (StackPtxHash*)(void*)(base + op_hashes);
         language->register_infos = is_bare ? NULL : (StackPtx__Register*)(void*)(base + register_infos);
-        language->request_texts = is_bare ? NULL : (StackPtx__Text64*)(void*)(base + request_texts);
     }
     total += STACK_PTX__ALIGNMENT;
     return total > SIZE_MAX / 2 ? SIZE_MAX : (size_t)total;
@@ -1042,8 +1071,8 @@ static void stack_ptx__place_work(
     const uint64_t num_stacks = stack_info->num_stacks;
     const uint64_t max_operands = stack_ptx__max_operands(stack_info);
     const uint64_t rows_per_node = 1 + (max_operands > 4 ? (max_operands - 2) / 3 : 0);
-    const uint64_t max_rows = limits->max_nodes * rows_per_node + 1;
-    const uint64_t max_values = (uint64_t)limits->max_nodes + 1;
+    const uint64_t max_rows = num_registers + limits->max_nodes * rows_per_node + 1;
+    const uint64_t max_values = (uint64_t)num_registers + limits->max_nodes + 1;
     const uint64_t operands_per_node = max_operands > 4 ? max_operands : 4;
     uint64_t table_size = 16;
     uint64_t total = 0;
@@ -1052,14 +1081,15 @@ static void stack_ptx__place_work(
         table_size *= 2;
     }
     layout->table_size = (uint32_t)table_size;
-    layout->heights = stack_ptx__reserve(&total, num_stacks + 1, sizeof(uint32_t));
-    layout->stacks = stack_ptx__reserve(&total, (num_stacks + 1) * ((uint64_t)limits->stack_size + 1), sizeof(uint32_t));
+    layout->stacks = stack_ptx__reserve(&total, num_stacks, sizeof(StackPtx__Values));
+    layout->stack_rows = stack_ptx__reserve(
+        &total, STACK_PTX__STACKS_MARGIN + num_stacks * ((uint64_t)limits->stack_size + 1), sizeof(uint32_t)
+    );
     layout->meta = stack_ptx__reserve(&total, limits->stack_size, sizeof(uint32_t));
     layout->store = stack_ptx__reserve(&total, limits->store_size, sizeof(StackPtx__Slot));
     layout->frames = stack_ptx__reserve(&total, limits->max_frame_depth, sizeof(StackPtx__Frame));
     layout->rows = stack_ptx__reserve(&total, max_rows, sizeof(StackPtx__Row));
     layout->table = stack_ptx__reserve(&total, table_size, sizeof(uint32_t));
-    layout->input_rows = stack_ptx__reserve(&total, num_registers, sizeof(uint32_t));
     layout->live = stack_ptx__reserve(&total, max_rows, sizeof(uint8_t));
     layout->value_ids = stack_ptx__reserve(&total, max_rows, sizeof(uint32_t));
     layout->nodes = stack_ptx__reserve(&total, max_values, sizeof(StackPtxNode));
@@ -1069,8 +1099,10 @@ static void stack_ptx__place_work(
     layout->request_values = stack_ptx__reserve(&total, num_requests, sizeof(uint32_t));
     layout->moves = stack_ptx__reserve(&total, max_moves, sizeof(StackPtx__Move));
     layout->pending = stack_ptx__reserve(&total, num_requests, sizeof(StackPtx__Pending));
-    layout->scratch = stack_ptx__reserve(&total, max_values, sizeof(StackPtx__Text32));
-    layout->counters = stack_ptx__reserve(&total, num_stacks, sizeof(StackPtx__Text32));
+    layout->scratch = stack_ptx__reserve(&total, max_values, sizeof(StackPtxHash));
+    layout->sorted_nodes = stack_ptx__reserve(&total, max_values, sizeof(uint32_t));
+    layout->num_temporaries = stack_ptx__reserve(&total, num_stacks, sizeof(uint32_t));
+    layout->num_named = stack_ptx__reserve(&total, num_stacks, sizeof(uint32_t));
     total += STACK_PTX__ALIGNMENT;
     layout->bytes = total > SIZE_MAX / 2 ? SIZE_MAX : (size_t)total;
 }
@@ -1078,14 +1110,13 @@ static void stack_ptx__place_work(
 static void stack_ptx__open_work(const StackPtxLanguage* language, void* workspace, StackPtx__Work* work) {
     const StackPtx__Layout* layout = &language->layout;
     char* base = stack_ptx__align(workspace);
-    work->heights = (uint32_t*)(void*)(base + layout->heights);
-    work->stacks = (uint32_t*)(void*)(base + layout->stacks);
+    work->stacks = (StackPtx__Values*)(void*)(base + layout->stacks);
+    work->stack_rows = (uint32_t*)(void*)(base + layout->stack_rows);
     work->meta = (uint32_t*)(void*)(base + layout->meta);
     work->store = (StackPtx__Slot*)(void*)(base + layout->store);
     work->frames = (StackPtx__Frame*)(void*)(base + layout->frames);
     work->rows = (StackPtx__Row*)(void*)(base + layout->rows);
     work->table = (uint32_t*)(void*)(base + layout->table);
-    work->input_rows = (uint32_t*)(void*)(base + layout->input_rows);
     work->live = (uint8_t*)(void*)(base + layout->live);
     work->value_ids = (uint32_t*)(void*)(base + layout->value_ids);
     work->nodes = (StackPtxNode*)(void*)(base + layout->nodes);
@@ -1096,49 +1127,60 @@ static void stack_ptx__open_work(const StackPtxLanguage* language, void* workspa
     work->moves = (StackPtx__Move*)(void*)(base + layout->moves);
     work->pending = (StackPtx__Pending*)(void*)(base + layout->pending);
     work->scratch = (void*)(base + layout->scratch);
-    work->counters = (StackPtx__Text32*)(void*)(base + layout->counters);
+    work->sorted_nodes = (uint32_t*)(void*)(base + layout->sorted_nodes);
+    work->num_temporaries = (uint32_t*)(void*)(base + layout->num_temporaries);
+    work->num_named = (uint32_t*)(void*)(base + layout->num_named);
 }
 
 /* ---- languages: contents ---- */
 
-/* Appends to a text that has room for all but the longest; a text that did not fit is marked by its length. */
-static void stack_ptx__append(char* text, size_t room, uint32_t* length, const char* more) {
-    const size_t num_bytes = strlen(more);
-    if (*length + num_bytes <= room) {
-        memcpy(text + *length, more, num_bytes);
-    }
-    *length = *length + num_bytes <= room ? (uint32_t)(*length + num_bytes) : UINT32_MAX / 2;
-}
+static const char stack_ptx__decimal_pairs[] =
+    "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
+    "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
 
-/* Decimal digits of a number; returns how many. */
-static uint32_t stack_ptx__format_decimal(uint32_t number, char* digits_out) {
-    char reversed[10];
-    uint32_t n = 0, i;
-    do {
-        reversed[n++] = (char)('0' + number % 10);
+static const char stack_ptx__hex_pairs[] =
+    "000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F"
+    "202122232425262728292A2B2C2D2E2F303132333435363738393A3B3C3D3E3F"
+    "404142434445464748494A4B4C4D4E4F505152535455565758595A5B5C5D5E5F"
+    "606162636465666768696A6B6C6D6E6F707172737475767778797A7B7C7D7E7F"
+    "808182838485868788898A8B8C8D8E8F909192939495969798999A9B9C9D9E9F"
+    "A0A1A2A3A4A5A6A7A8A9AAABACADAEAFB0B1B2B3B4B5B6B7B8B9BABBBCBDBEBF"
+    "C0C1C2C3C4C5C6C7C8C9CACBCCCDCECFD0D1D2D3D4D5D6D7D8D9DADBDCDDDEDF"
+    "E0E1E2E3E4E5E6E7E8E9EAEBECEDEEEFF0F1F2F3F4F5F6F7F8F9FAFBFCFDFEFF";
+
+/* Decimal digits of a number, ten at most; returns how many. */
+STACK_PTX__HOT uint32_t stack_ptx__format_decimal(uint32_t number, char* digits_out) {
+    uint32_t num_digits = 1, rest = number;
+    if (number < 10) {
+        digits_out[0] = (char)('0' + number);
+        return 1;
+    }
+    if (number < 100) {
+        memcpy(digits_out, stack_ptx__decimal_pairs + 2 * number, 2);
+        return 2;
+    }
+    if (number < 1000) {
+        digits_out[0] = (char)('0' + number / 100);
+        memcpy(digits_out + 1, stack_ptx__decimal_pairs + 2 * (number % 100), 2);
+        return 3;
+    }
+    while (rest >= 10) {
+        rest /= 10;
+        ++num_digits;
+    }
+    for (rest = num_digits; rest > 0; --rest) {
+        digits_out[rest - 1] = (char)('0' + number % 10);
         number /= 10;
-    } while (number != 0);
-    for (i = 0; i < n; ++i) {
-        digits_out[i] = reversed[n - 1 - i];
     }
-    return n;
+    return num_digits;
 }
 
-/* ", %_s<stack>_<number>"; it always fits. */
-static void stack_ptx__format_temporary(StackPtx__Text32* text, uint32_t stack_idx, uint32_t number) {
-    memcpy(text->text, ", %_s", 5);
-    text->length = 5;
-    text->length += stack_ptx__format_decimal(stack_idx, text->text + text->length);
-    text->text[text->length++] = '_';
-    text->length += stack_ptx__format_decimal(number, text->text + text->length);
-}
-
-/* Eight or sixteen upper-case hexadecimal digits. */
-static void stack_ptx__format_hex(uint64_t bits, uint32_t num_digits, char* digits_out) {
-    uint32_t i;
-    for (i = 0; i < num_digits; ++i) {
-        digits_out[i] = "0123456789ABCDEF"[(bits >> (4 * (num_digits - 1 - i))) & 15u];
-    }
+/* Eight upper-case hexadecimal digits. */
+STACK_PTX__HOT void stack_ptx__format_hex(uint32_t bits, char* digits_out) {
+    memcpy(digits_out, stack_ptx__hex_pairs + 2 * (bits >> 24), 2);
+    memcpy(digits_out + 2, stack_ptx__hex_pairs + 2 * (bits >> 16 & 255u), 2);
+    memcpy(digits_out + 4, stack_ptx__hex_pairs + 2 * (bits >> 8 & 255u), 2);
+    memcpy(digits_out + 6, stack_ptx__hex_pairs + 2 * (bits & 255u), 2);
 }
 
 /* The bits of the double that equals a float, without a floating-point unit's say in NaN payloads or subnormals. */
@@ -1161,26 +1203,40 @@ static uint64_t stack_ptx__widen_float(uint32_t bits) {
     return sign | (uint64_t)(uint32_t)(exponent + 896u) << 52 | fraction << 29; /* 896 = 1023 - 127 */
 }
 
-/* ", " and a literal. Every type but the one that has no constants. */
-static void stack_ptx__format_constant(StackPtx__Text32* text, uint32_t constant_type, uint32_t bits) {
-    const bool is_wide = constant_type >= STACK_PTX_CONSTANT_TYPE_F64;
-    const bool is_unsigned =
-        constant_type == STACK_PTX_CONSTANT_TYPE_U32 || constant_type == STACK_PTX_CONSTANT_TYPE_U64;
-    uint64_t wide = bits;
-    if (constant_type == STACK_PTX_CONSTANT_TYPE_F64) {
-        wide = stack_ptx__widen_float(bits);
-    } else if (constant_type == STACK_PTX_CONSTANT_TYPE_S64) {
-        wide = bits | ((bits >> 31) != 0 ? UINT64_C(0xFFFFFFFF00000000) : 0);
+#define STACK_PTX__MAX_LITERAL 19u
+
+/* A literal; returns its length. A type without constants has 0 alone. */
+STACK_PTX__HOT uint32_t stack_ptx__format_literal(uint32_t constant_type, uint32_t bits, char* literal_out) {
+    uint32_t high = 0, low = bits;
+    char letter = 'x';
+    switch (constant_type) {
+        case STACK_PTX_CONSTANT_TYPE_NONE:
+            literal_out[0] = '0';
+            return 1;
+        case STACK_PTX_CONSTANT_TYPE_F32:
+            letter = 'f';
+            break;
+        case STACK_PTX_CONSTANT_TYPE_F64:
+            letter = 'd';
+            high = (uint32_t)(stack_ptx__widen_float(bits) >> 32);
+            low = (uint32_t)stack_ptx__widen_float(bits);
+            break;
+        case STACK_PTX_CONSTANT_TYPE_S64:
+            high = (bits >> 31) != 0 ? UINT32_MAX : 0;
+            break;
+        default:
+            break;
     }
-    memcpy(text->text, ", 0x", 4);
-    text->text[3] = constant_type == STACK_PTX_CONSTANT_TYPE_F32   ? 'f'
-                    : constant_type == STACK_PTX_CONSTANT_TYPE_F64 ? 'd'
-                                                                   : 'x';
-    stack_ptx__format_hex(wide, is_wide ? 16 : 8, text->text + 4);
-    text->length = is_wide ? 20 : 12;
-    if (is_unsigned) {
-        text->text[text->length++] = 'U';
+    literal_out[0] = '0';
+    literal_out[1] = letter;
+    stack_ptx__format_hex(constant_type >= STACK_PTX_CONSTANT_TYPE_F64 ? high : low, literal_out + 2);
+    if (constant_type < STACK_PTX_CONSTANT_TYPE_F64) {
+        literal_out[10] = 'U';
+        return constant_type == STACK_PTX_CONSTANT_TYPE_U32 ? 11 : 10;
     }
+    stack_ptx__format_hex(low, literal_out + 10);
+    literal_out[18] = 'U';
+    return constant_type == STACK_PTX_CONSTANT_TYPE_U64 ? 19 : 18;
 }
 
 static uint32_t stack_ptx__constant_type_of_prefix(const char* prefix) {
@@ -1198,52 +1254,36 @@ static void stack_ptx__prepare_stacks(StackPtxLanguage* language, const StackPtx
     size_t i;
     for (i = 0; i < language->stack_info.num_stacks; ++i) {
         StackPtx__Stack* stack = &language->stacks[i];
+        StackPtx__Text16* stem = &language->stems[i];
         const char* prefix = language->stack_info.stack_literal_prefixes[i];
-        const uint32_t type_of_prefix = stack_ptx__constant_type_of_prefix(prefix);
         memset(stack, 0, sizeof *stack);
-        stack->constant_type =
-            traits != NULL && traits->constant_types != NULL ? traits->constant_types[i] : type_of_prefix;
-        stack_ptx__format_temporary(&stack->first_name, (uint32_t)i, 0);
-        if (type_of_prefix != STACK_PTX_CONSTANT_TYPE_NONE) {
-            stack_ptx__format_constant(&stack->zero, type_of_prefix, 0);
-        } else {
-            memcpy(stack->zero.text, ", 0", 3);
-            stack->zero.length = 3;
-        }
+        memset(stem, 0, sizeof *stem);
+        stack->constant_type = traits != NULL && traits->constant_types != NULL ? traits->constant_types[i]
+                                                                                : stack_ptx__constant_type_of_prefix(prefix);
+        memcpy(stem->text, ", %_s", 5);
+        stem->length = (uint8_t)(5 + stack_ptx__format_decimal((uint32_t)i, stem->text + 5));
+        stem->text[stem->length++] = '_';
         stack->type_hash = stack_ptx__hash_begin(STACK_PTX__TAG_TYPE);
         stack_ptx__absorb_text(&stack->type_hash, prefix, "");
     }
 }
 
-/* Fills in an op with scalar operands and one scalar result; leaves it general where it needs more than two stacks. */
-static void stack_ptx__prepare_scalar_op(
-    const StackPtxLanguage* language,
+/* An instruction with scalar operands and one scalar result: plain if the operands come from one stack. */
+static void stack_ptx__prepare_plain_op(
     StackPtx__Op* op,
-    uint32_t ret_stack,
+    uint32_t out_stack,
     const uint16_t* arg_stacks,
     uint32_t num_args
 ) {
-    const uint32_t no_stack = (uint32_t)language->stack_info.num_stacks;
-    const uint32_t stride = language->limits.stack_size + 1;
     uint32_t i;
-
-    op->stack_a = ret_stack;
-    op->stack_b = no_stack;
-    for (i = 0; i < num_args; ++i) {
-        op->operand_mask[i] = UINT32_MAX;
-        if (arg_stacks[i] == ret_stack) {
-            op->back[i] = ++op->pops_a;
-        } else if (op->stack_b == no_stack || op->stack_b == arg_stacks[i]) {
-            op->stack_b = arg_stacks[i];
-            op->on_b[i] = UINT32_MAX;
-            op->back[i] = ++op->pops_b;
-        } else {
-            return;
-        }
-    }
-    op->base_a = op->stack_a * stride;
-    op->base_b = op->stack_b * stride;
     op->is_plain = 1;
+    op->out_stack = out_stack;
+    op->in_stack = num_args > 0 ? arg_stacks[0] : out_stack;
+    op->num_operands = num_args;
+    for (i = 0; i < num_args; ++i) {
+        op->operand_masks[i / 2] |= UINT64_C(0xFFFFFFFF) << (32 * (i % 2));
+        op->is_plain &= arg_stacks[i] == op->in_stack;
+    }
 }
 
 static void stack_ptx__prepare_ptx_op(StackPtxLanguage* language, uint32_t idx, const StackPtxInstructionTraits* traits) {
@@ -1257,6 +1297,7 @@ static void stack_ptx__prepare_ptx_op(StackPtxLanguage* language, uint32_t idx, 
     StackPtx__Text64* text = &language->op_texts[idx];
     uint16_t arg_stacks[STACK_PTX_MAX_NUM_ARGS] = {0, 0, 0, 0};
     uint32_t num_operands = 0, num_values = 0, i;
+    size_t name_length;
     bool is_scalar = num_rets == 1;
 
     for (i = 0; i < num_args; ++i) {
@@ -1274,14 +1315,19 @@ static void stack_ptx__prepare_ptx_op(StackPtxLanguage* language, uint32_t idx, 
     op_node->node.num_values = (uint16_t)num_values;
     op_node->node.payload = idx;
     op_node->is_ptx = 1;
+    op_node->is_large = num_operands > 4 || num_values > 1;
     op_node->is_volatile = traits != NULL && traits->is_volatile != 0;
-    op->rotation = traits != NULL && traits->num_commutative == 2 ? 32 : 0;
+    op->commutes = traits != NULL && traits->num_commutative == 2 ? UINT64_MAX : 0;
     if (is_scalar && !op_node->is_volatile) {
-        stack_ptx__prepare_scalar_op(language, op, op_node->node.stack_idx, arg_stacks, num_args);
+        stack_ptx__prepare_plain_op(op, op_node->node.stack_idx, arg_stacks, num_args);
     }
-    stack_ptx__append(text->text, sizeof text->text, &text->length, name);
-    stack_ptx__append(text->text, sizeof text->text, &text->length, " ");
-    op_node->is_simple_text = is_scalar && text->length <= sizeof text->text;
+    name_length = strlen(name);
+    if (name_length < sizeof text->text) {
+        memcpy(text->text, name, name_length);
+        text->text[name_length] = ' ';
+        text->length = (uint32_t)name_length + 1;
+    }
+    op_node->is_simple_text = is_scalar && text->length > 0;
 }
 
 static void stack_ptx__prepare_leaf(StackPtxLanguage* language, uint32_t op_idx, uint16_t kind, uint32_t stack_idx) {
@@ -1368,42 +1414,30 @@ static void stack_ptx__prepare_hashes(StackPtxLanguage* language) {
     stack_ptx__absorb(&language->salt, limits->execution_limit, STACK_PTX__TAG_PROGRAM);
 }
 
-/* ", %x", or no more than a length if that does not fit. */
-static void stack_ptx__format_register(StackPtx__Text32* text, const char* name) {
-    text->length = 0;
-    stack_ptx__append(text->text, sizeof text->text, &text->length, ", %");
-    stack_ptx__append(text->text, sizeof text->text, &text->length, name);
+static void stack_ptx__format_register(StackPtx__Text16* text, const char* name) {
+    const size_t length = strlen(name);
+    text->length = STACK_PTX__LONG;
+    if (length + 3 <= sizeof text->text) {
+        memcpy(text->text, ", %", 3);
+        memcpy(text->text + 3, name, length);
+        text->length = (uint8_t)(length + 3);
+    }
 }
 
 static void stack_ptx__prepare_connections(StackPtxLanguage* language) {
     size_t i;
     for (i = 0; i < language->num_registers; ++i) {
         StackPtx__Register* info = &language->register_infos[i];
-        uint32_t canonical = 0;
         memset(info, 0, sizeof *info);
-        while (strcmp(language->registers[canonical].name, language->registers[i].name) != 0) {
-            ++canonical;
+        while (strcmp(language->registers[info->canonical].name, language->registers[i].name) != 0) {
+            ++info->canonical;
         }
-        info->canonical = canonical;
+        info->head = stack_ptx__pair(language->first_input + language->registers[i].stack_idx, (uint32_t)i);
         info->first_request = UINT32_MAX;
         stack_ptx__format_register(&info->text, language->registers[i].name);
-        language->has_long_names |= info->text.length > sizeof info->text.text;
     }
-    for (i = 0; i < language->num_requests; ++i) {
-        StackPtx__Text64* text = &language->request_texts[i];
-        const StackPtxRegister* requested = &language->registers[language->requests[i]];
-        StackPtx__Register* canonical = &language->register_infos[language->register_infos[language->requests[i]].canonical];
-        if (canonical->first_request == UINT32_MAX) {
-            canonical->first_request = (uint32_t)i;
-        }
-        memset(text, 0, sizeof *text);
-        stack_ptx__append(text->text, sizeof text->text, &text->length, "mov.");
-        stack_ptx__append(
-            text->text, sizeof text->text, &text->length, language->stack_info.stack_literal_prefixes[requested->stack_idx]
-        );
-        stack_ptx__append(text->text, sizeof text->text, &text->length, " %");
-        stack_ptx__append(text->text, sizeof text->text, &text->length, requested->name);
-        language->has_long_names |= text->length > sizeof text->text;
+    for (i = language->num_requests; i > 0; --i) {
+        language->register_infos[language->register_infos[language->requests[i - 1]].canonical].first_request = (uint32_t)i - 1;
     }
 }
 
@@ -1510,9 +1544,18 @@ StackPtxResult stack_ptx_workspace_size(const StackPtxLanguage* language, size_t
 
 /* ---- lowering: values ---- */
 
-static uint32_t stack_ptx__slot_of(const StackPtx__Work* work, uint64_t head, uint64_t operands_0, uint64_t operands_1) {
-    const uint64_t mix = head * STACK_PTX__MIX_1 + operands_0 * STACK_PTX__MIX_2 + operands_1 * STACK_PTX__MIX_3;
-    return (uint32_t)(mix >> work->table_shift);
+/* Where the search for a value begins; the same for both orders of operands that commute. Small indices, as most are, do not
+   meet in the mix before it is multiplied. */
+STACK_PTX__HOT uint32_t stack_ptx__slot_of(
+    const StackPtx__Work* work,
+    uint64_t head,
+    uint64_t operands_0,
+    uint64_t operands_1,
+    uint64_t commutes
+) {
+    const uint64_t both_orders = operands_0 + (stack_ptx__rotate(operands_0, 32) & commutes);
+    const uint64_t mix = head ^ stack_ptx__rotate(both_orders, 10) ^ stack_ptx__rotate(operands_1, 21);
+    return (uint32_t)((mix * STACK_PTX__MIX_1) >> work->table_shift);
 }
 
 /* Takes a part of the table that is small enough to be cleared for each program. */
@@ -1528,15 +1571,28 @@ static void stack_ptx__open_table(const StackPtxLanguage* language, StackPtx__Wo
     memset(work->table, 0, part * sizeof *work->table);
 }
 
+STACK_PTX__HOT uint32_t stack_ptx__add_row(StackPtx__Work* work, uint64_t head, uint64_t operands_0, uint64_t operands_1) {
+    StackPtx__Row* row = &work->rows[work->num_rows];
+    row->head = head;
+    row->operands[0] = operands_0;
+    row->operands[1] = operands_1;
+    return work->num_rows++;
+}
+
+static uint64_t stack_ptx__commutes(const StackPtxLanguage* language, uint32_t op_idx) {
+    return op_idx < language->first_special ? language->ops[op_idx].commutes : 0;
+}
+
 /* Four times the part, with the rows that value numbering may find put in again. */
-static void stack_ptx__grow_table(const StackPtxLanguage* language, StackPtx__Work* work) {
+STACK_PTX__COLD void stack_ptx__grow_table(const StackPtxLanguage* language, StackPtx__Work* work) {
     uint32_t i;
     stack_ptx__open_table(language, work, 4 * ((uint64_t)work->part_mask + 1));
     for (i = 1; i < work->num_rows; ++i) {
         const StackPtx__Row* row = &work->rows[i];
         const uint32_t op_idx = (uint32_t)row->head;
         if (op_idx != language->follower && !language->op_nodes[op_idx].is_volatile) {
-            uint32_t slot = stack_ptx__slot_of(work, row->head, row->operands[0], row->operands[1]);
+            const uint64_t commutes = stack_ptx__commutes(language, op_idx);
+            uint32_t slot = stack_ptx__slot_of(work, row->head, row->operands[0], row->operands[1], commutes);
             while (work->table[slot] != 0) {
                 slot = (slot + 1) & work->part_mask;
             }
@@ -1545,75 +1601,52 @@ static void stack_ptx__grow_table(const StackPtxLanguage* language, StackPtx__Wo
     }
 }
 
-static uint32_t stack_ptx__add_row(
-    StackPtx__Work* work,
-    uint64_t head,
-    uint64_t operands_0,
-    uint64_t operands_1,
-    uint64_t rotation
-) {
-    StackPtx__Row* row = &work->rows[work->num_rows];
-    row->head = head;
-    row->operands[0] = operands_0;
-    row->operands[1] = operands_1;
-    row->rotation = rotation;
-    return work->num_rows++;
-}
-
-/* The row of an equal value, or a new one. `operands_0` is as it was popped; a rotation of 32 lets its halves be exchanged.
-   The search rarely takes more than one step, and its outcome is a branch and not a choice between values: a processor that
-   guesses it need not wait. */
-static uint32_t stack_ptx__find_row(
+/* The row of an equal value, or a new one. The search rarely takes more than one step, and its outcome is a branch and not a
+   choice between values: a processor that guesses it need not wait. */
+STACK_PTX__HOT uint32_t stack_ptx__find_row(
     const StackPtxLanguage* language,
     StackPtx__Work* work,
     uint64_t head,
     uint64_t operands_0,
     uint64_t operands_1,
-    unsigned rotation
+    uint64_t commutes
 ) {
-    const uint64_t exchanged = stack_ptx__rotate(operands_0, rotation);
-    const uint64_t ordered = exchanged < operands_0 ? exchanged : operands_0;
-    if (work->is_numbering) {
-        uint32_t slot;
-        if (work->num_rows >= work->grow_at) {
-            stack_ptx__grow_table(language, work);
+    uint32_t slot, found;
+    if (work->num_rows >= work->grow_at) {
+        if (!work->is_numbering) {
+            return stack_ptx__add_row(work, head, operands_0, operands_1);
         }
-        slot = stack_ptx__slot_of(work, head, ordered, operands_1);
-        for (; work->table[slot] != 0; slot = (slot + 1) & work->part_mask) {
-            const uint32_t found = work->table[slot];
-            const StackPtx__Row* row = &work->rows[found];
-            if (row->head == head && row->operands[0] == ordered && row->operands[1] == operands_1) {
-                return found;
-            }
-        }
-        work->table[slot] = work->num_rows;
+        stack_ptx__grow_table(language, work);
     }
-    return stack_ptx__add_row(work, head, ordered, operands_1, ordered == operands_0 ? 0 : rotation);
+    slot = stack_ptx__slot_of(work, head, operands_0, operands_1, commutes);
+    while ((found = work->table[slot]) != 0) {
+        const StackPtx__Row* row = &work->rows[found];
+        if (row->head == head && row->operands[1] == operands_1 &&
+            (row->operands[0] == operands_0 || (stack_ptx__rotate(row->operands[0], 32) & commutes) == operands_0)) {
+            return found;
+        }
+        slot = (slot + 1) & work->part_mask;
+    }
+    work->table[slot] = work->num_rows;
+    return stack_ptx__add_row(work, head, operands_0, operands_1);
 }
 
-static uint64_t stack_ptx__pair(uint32_t low, uint32_t high) {
-    return low | (uint64_t)high << 32;
-}
-
-static void stack_ptx__push(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t stack_idx, uint32_t row) {
-    const uint32_t stack_size = language->limits.stack_size;
-    const uint32_t height = work->heights[stack_idx];
-    if (height < stack_size) {
-        work->stacks[(size_t)stack_idx * (stack_size + 1) + height] = row;
-        work->heights[stack_idx] = height + 1;
-    }
+STACK_PTX__HOT void stack_ptx__push(StackPtx__Values* stack, uint32_t row) {
+    *stack->top = row;
+    stack->top += stack->top < stack->full;
 }
 
 /* 0 if the stack is empty. */
-static uint32_t stack_ptx__pop(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t stack_idx) {
-    if (work->heights[stack_idx] == 0) {
-        return 0;
-    }
-    return work->stacks[(size_t)stack_idx * (language->limits.stack_size + 1) + --work->heights[stack_idx]];
+STACK_PTX__HOT uint32_t stack_ptx__pop(StackPtx__Values* stack) {
+    return stack->top == stack->base ? 0 : *--stack->top;
+}
+
+STACK_PTX__HOT size_t stack_ptx__height(const StackPtx__Values* stack) {
+    return (size_t)(stack->top - stack->base);
 }
 
 /* False where the node limit ends the program. */
-static bool stack_ptx__count_values(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t count) {
+STACK_PTX__HOT bool stack_ptx__count_values(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t count) {
     if (count > language->limits.max_nodes - work->num_created) {
         return false;
     }
@@ -1622,7 +1655,7 @@ static bool stack_ptx__count_values(const StackPtxLanguage* language, StackPtx__
 }
 
 /* A PTX instruction with vectors, several results or operands from three stacks, or a volatile one. */
-static bool stack_ptx__run_general_ptx(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t op_idx) {
+STACK_PTX__COLD bool stack_ptx__run_general_ptx(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t op_idx) {
     const StackPtxStackInfo* info = &language->stack_info;
     const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[op_idx];
     const StackPtx__OpNode* op_node = &language->op_nodes[op_idx];
@@ -1640,7 +1673,7 @@ static bool stack_ptx__run_general_ptx(const StackPtxLanguage* language, StackPt
                 num_needed += stack_ptx__num_elems(info, descriptor->arg_types[k]);
             }
         }
-        if (work->heights[stack_idx] < num_needed) {
+        if (stack_ptx__height(&work->stacks[stack_idx]) < num_needed) {
             return true;
         }
     }
@@ -1650,7 +1683,7 @@ static bool stack_ptx__run_general_ptx(const StackPtxLanguage* language, StackPt
     for (i = 0; i < num_args; ++i) {
         const uint32_t stack_idx = info->arg_type_info[descriptor->arg_types[i]].stack_idx;
         for (k = stack_ptx__num_elems(info, descriptor->arg_types[i]); k > 0; --k) {
-            operands[num_operands++] = stack_ptx__pop(language, work, stack_idx);
+            operands[num_operands++] = stack_ptx__pop(&work->stacks[stack_idx]);
         }
     }
     if (num_values == 0) {
@@ -1668,26 +1701,26 @@ static bool stack_ptx__run_general_ptx(const StackPtxLanguage* language, StackPt
         pair_1 = stack_ptx__pair(operands[first - 1], row);
     }
     if (op_node->is_volatile) {
-        row = stack_ptx__add_row(work, op_idx, pair_0, pair_1, 0);
+        row = stack_ptx__add_row(work, op_idx, pair_0, pair_1);
     } else {
-        row = stack_ptx__find_row(language, work, op_idx, pair_0, pair_1, language->ops[op_idx].rotation);
+        row = stack_ptx__find_row(language, work, op_idx, pair_0, pair_1, language->ops[op_idx].commutes);
     }
     if (row + 1 == work->num_rows) {
         for (i = 1; i < num_values; ++i) {
-            (void)stack_ptx__add_row(work, language->follower, row, 0, 0);
+            (void)stack_ptx__add_row(work, language->follower, row, 0);
         }
     }
     row += num_values;
     for (i = stack_ptx__num_rets(info, descriptor); i > 0; --i) {
         const uint32_t ret_type = descriptor->ret_types[i - 1];
         for (k = stack_ptx__num_elems(info, ret_type); k > 0; --k) {
-            stack_ptx__push(language, work, info->arg_type_info[ret_type].stack_idx, --row);
+            stack_ptx__push(&work->stacks[info->arg_type_info[ret_type].stack_idx], --row);
         }
     }
     return true;
 }
 
-static bool stack_ptx__run_special(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t idx) {
+STACK_PTX__COLD bool stack_ptx__run_special(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t idx) {
     const StackPtxStackInfo* info = &language->stack_info;
     const uint32_t arg_type = info->special_register_descriptors[idx].arg_type_idx;
     const uint32_t num_elems = stack_ptx__num_elems(info, arg_type);
@@ -1698,85 +1731,62 @@ static bool stack_ptx__run_special(const StackPtxLanguage* language, StackPtx__W
     }
     for (i = 0; i < num_elems; ++i) {
         const uint64_t head = stack_ptx__pair(op_idx, i << 16);
-        const uint32_t row = language->op_nodes[op_idx].is_volatile ? stack_ptx__add_row(work, head, 0, 0, 0)
+        const uint32_t row = language->op_nodes[op_idx].is_volatile ? stack_ptx__add_row(work, head, 0, 0)
                                                                     : stack_ptx__find_row(language, work, head, 0, 0, 0);
-        stack_ptx__push(language, work, info->arg_type_info[arg_type].stack_idx, row);
+        stack_ptx__push(&work->stacks[info->arg_type_info[arg_type].stack_idx], row);
     }
     return true;
 }
 
-static bool stack_ptx__run_input(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t register_idx) {
+STACK_PTX__HOT bool stack_ptx__run_input(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t register_idx) {
     const uint32_t stack_idx = language->registers[register_idx].stack_idx;
     uint32_t row;
     if (!stack_ptx__count_values(language, work, 1)) {
         return false;
     }
-    row = work->is_numbering ? work->input_rows[register_idx] : 0;
-    if (row == 0) {
-        row = stack_ptx__add_row(work, stack_ptx__pair(language->first_input + stack_idx, register_idx), 0, 0, 0);
-        if (work->is_numbering) {
-            work->input_rows[register_idx] = row;
-        }
+    row = register_idx + 1;
+    if (language->register_infos == NULL) {
+        row = stack_ptx__add_row(work, stack_ptx__pair(language->first_input + stack_idx, register_idx), 0, 0);
     }
-    stack_ptx__push(language, work, stack_idx, row);
+    stack_ptx__push(&work->stacks[stack_idx], row);
     return true;
 }
 
-static bool stack_ptx__run_constant(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t stack_idx, uint32_t bits) {
+STACK_PTX__HOT bool stack_ptx__run_constant(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t stack_idx, uint32_t bits) {
     if (!stack_ptx__count_values(language, work, 1)) {
         return false;
     }
     stack_ptx__push(
-        language, work, stack_idx,
+        &work->stacks[stack_idx],
         stack_ptx__find_row(language, work, stack_ptx__pair(language->first_constant + stack_idx, bits), 0, 0, 0)
     );
     return true;
 }
 
-/* A PTX instruction with scalar operands from at most two stacks and one result. */
-static bool stack_ptx__run_plain_ptx(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t op_idx) {
+/* A PTX instruction with scalar operands from one stack and one result. */
+STACK_PTX__HOT bool stack_ptx__run_plain_ptx(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t op_idx) {
     const StackPtx__Op* op = &language->ops[op_idx];
-    const uint32_t* stacks = work->stacks;
-    const uint32_t height_a = work->heights[op->stack_a], height_b = work->heights[op->stack_b];
-    const uint32_t top_a = op->base_a + height_a;
-    const uint32_t cross = top_a ^ (op->base_b + height_b);
-    uint32_t left = height_a - op->pops_a;
-    uint32_t operands[4], row;
+    StackPtx__Values* in = &work->stacks[op->in_stack];
+    const uint32_t* top = in->top;
+    uint64_t pair_0, pair_1;
 
-    if (height_a < op->pops_a || height_b < op->pops_b) {
+    if (stack_ptx__height(in) < op->num_operands) {
         return true;
     }
     if (!stack_ptx__count_values(language, work, 1)) {
         return false;
     }
-    operands[0] = stacks[(top_a ^ (cross & op->on_b[0])) - op->back[0]] & op->operand_mask[0];
-    operands[1] = stacks[(top_a ^ (cross & op->on_b[1])) - op->back[1]] & op->operand_mask[1];
-    operands[2] = stacks[(top_a ^ (cross & op->on_b[2])) - op->back[2]] & op->operand_mask[2];
-    operands[3] = stacks[(top_a ^ (cross & op->on_b[3])) - op->back[3]] & op->operand_mask[3];
-    row = stack_ptx__find_row(
-        language, work, op_idx, stack_ptx__pair(operands[0], operands[1]), stack_ptx__pair(operands[2], operands[3]),
-        op->rotation
-    );
-    work->heights[op->stack_b] = height_b - op->pops_b;
-    work->stacks[op->base_a + left] = row;
-    work->heights[op->stack_a] = left + (left < language->limits.stack_size);
+    pair_0 = stack_ptx__pair(top[-1], top[-2]) & op->operand_masks[0];
+    pair_1 = stack_ptx__pair(top[-3], top[-4]) & op->operand_masks[1];
+    in->top -= op->num_operands;
+    stack_ptx__push(&work->stacks[op->out_stack], stack_ptx__find_row(language, work, op_idx, pair_0, pair_1, op->commutes));
     return true;
 }
 
-static void stack_ptx__reverse(uint32_t* values, uint32_t count) {
-    uint32_t low = 0, high = count;
-    while (low + 1 < high) {
-        const uint32_t value = values[low];
-        values[low++] = values[--high];
-        values[high] = value;
-    }
-}
-
 /* False where a depth is out of range. */
-static bool stack_ptx__run_meta(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t stack_idx, uint32_t operation) {
-    const uint32_t stack_size = language->limits.stack_size;
-    const uint32_t height = work->heights[stack_idx];
-    uint32_t* values = work->stacks + (size_t)stack_idx * (stack_size + 1);
+static bool stack_ptx__run_meta(StackPtx__Work* work, StackPtx__Values* stack, uint32_t operation) {
+    const size_t height = stack_ptx__height(stack);
+    uint32_t* top = stack->top;
     uint32_t number = 0, value;
 
     if (operation == STACK_PTX_META_INSTRUCTION_YANK_DUP || operation == STACK_PTX_META_INSTRUCTION_SWAP_WITH ||
@@ -1786,62 +1796,69 @@ static bool stack_ptx__run_meta(const StackPtxLanguage* language, StackPtx__Work
         }
         number = work->meta[--work->num_meta];
         if (operation == STACK_PTX_META_INSTRUCTION_DROP) {
-            if (height > number) {
-                work->heights[stack_idx] = height - number;
-            }
+            stack->top -= height > number ? number : 0;
             return true;
         }
         if (number >= height) {
             return false;
         }
-        if (operation != STACK_PTX_META_INSTRUCTION_YANK_DUP && height == stack_size) {
+        if (operation != STACK_PTX_META_INSTRUCTION_YANK_DUP && top == stack->full) {
             return true;
         }
     }
     if (height == 0) {
         return true;
     }
-    value = values[height - 1];
+    value = top[-1];
     switch (operation) {
         case STACK_PTX_META_INSTRUCTION_DUP:
-            stack_ptx__push(language, work, stack_idx, value);
+            stack_ptx__push(stack, value);
             break;
         case STACK_PTX_META_INSTRUCTION_YANK_DUP:
-            stack_ptx__push(language, work, stack_idx, values[height - 1 - number]);
+            stack_ptx__push(stack, *(top - 1 - number));
             break;
         case STACK_PTX_META_INSTRUCTION_SWAP:
             if (height > 1) {
-                values[height - 1] = values[height - 2];
-                values[height - 2] = value;
+                top[-1] = top[-2];
+                top[-2] = value;
             }
             break;
         case STACK_PTX_META_INSTRUCTION_SWAP_WITH:
-            values[height - 1] = values[height - 1 - number];
-            values[height - 1 - number] = value;
+            top[-1] = *(top - 1 - number);
+            *(top - 1 - number) = value;
             break;
         case STACK_PTX_META_INSTRUCTION_REPLACE:
-            values[height - 1 - number] = value;
-            work->heights[stack_idx] = height - 1;
+            *(top - 1 - number) = value;
+            --stack->top;
             break;
         case STACK_PTX_META_INSTRUCTION_CLEAR:
-            work->heights[stack_idx] = 0;
+            stack->top = stack->base;
             break;
         case STACK_PTX_META_INSTRUCTION_ROTATE:
-            memmove(values + 1, values, (height - 1) * sizeof *values);
-            values[0] = value;
+            memmove(stack->base + 1, stack->base, (height - 1) * sizeof value);
+            *stack->base = value;
             break;
-        default: /* REVERSE: the caller lets no other operation through */
-            stack_ptx__reverse(values, height);
+        default: { /* REVERSE: the caller lets no other operation through */
+            uint32_t* low = stack->base;
+            while (low + 1 < top) {
+                value = *low;
+                *low++ = *--top;
+                *top = value;
+            }
             break;
+        }
     }
     return true;
 }
 
 /* ---- lowering: the run ---- */
 
-/* Runs a word that stays in its word list. What is wrong with it, if anything, is the result: SUCCESS also for a no-op of
+/* A ROUTINE or a RETURN: the caller's. */
+#define STACK_PTX__LEAVE STACK_PTX_RESULT_NUM_ENUMS
+
+/* Runs a word that stays in its word list, or answers STACK_PTX__LEAVE. What is wrong with it, if anything, is the result: SUCCESS also for a no-op of
    every mode. A depth out of range is INVALID_VALUE, the node limit INSUFFICIENT_AST_SIZE. */
-static StackPtxResult stack_ptx__run_word(const StackPtxLanguage* language, StackPtx__Work* work, StackPtxInstruction word) {
+STACK_PTX__HOT StackPtxResult stack_ptx__run_word(const StackPtxLanguage* language, StackPtx__Work* work, StackPtxInstruction word) {
     const StackPtxStackInfo* info = &language->stack_info;
     const uint32_t payload = word.payload.u;
     bool is_within_limit;
@@ -1881,7 +1898,7 @@ static StackPtxResult stack_ptx__run_word(const StackPtxLanguage* language, Stac
             if (payload >= STACK_PTX_META_INSTRUCTION_NUM_ENUMS) {
                 return STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS;
             }
-            return stack_ptx__run_meta(language, work, word.aux, payload) ? STACK_PTX_SUCCESS : STACK_PTX_ERROR_INVALID_VALUE;
+            return stack_ptx__run_meta(work, &work->stacks[word.aux], payload) ? STACK_PTX_SUCCESS : STACK_PTX_ERROR_INVALID_VALUE;
         case STACK_PTX_INSTRUCTION_TYPE_META_CONSTANT:
             if (work->num_meta < language->limits.stack_size) {
                 work->meta[work->num_meta++] = payload;
@@ -1894,8 +1911,8 @@ static StackPtxResult stack_ptx__run_word(const StackPtxLanguage* language, Stac
             if (payload >= language->limits.store_size) {
                 return STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS;
             }
-            if (work->heights[word.aux] > 0) {
-                work->store[payload].row = stack_ptx__pop(language, work, word.aux);
+            if (stack_ptx__height(&work->stacks[word.aux]) > 0) {
+                work->store[payload].row = stack_ptx__pop(&work->stacks[word.aux]);
                 work->store[payload].stack_idx = word.aux;
             }
             return STACK_PTX_SUCCESS;
@@ -1904,9 +1921,12 @@ static StackPtxResult stack_ptx__run_word(const StackPtxLanguage* language, Stac
                 return STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS;
             }
             if (work->store[payload].row != 0) {
-                stack_ptx__push(language, work, work->store[payload].stack_idx, work->store[payload].row);
+                stack_ptx__push(&work->stacks[work->store[payload].stack_idx], work->store[payload].row);
             }
             return STACK_PTX_SUCCESS;
+        case STACK_PTX_INSTRUCTION_TYPE_ROUTINE:
+        case STACK_PTX_INSTRUCTION_TYPE_RETURN:
+            return STACK_PTX__LEAVE;
         default:
             return STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN;
     }
@@ -1914,26 +1934,48 @@ static StackPtxResult stack_ptx__run_word(const StackPtxLanguage* language, Stac
 }
 
 static void stack_ptx__open_run(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t flags, size_t num_words) {
-    memset(work->heights, 0, (language->stack_info.num_stacks + 1) * sizeof *work->heights);
+    size_t i;
+    for (i = 0; i < language->stack_info.num_stacks; ++i) {
+        StackPtx__Values* stack = &work->stacks[i];
+        stack->base = work->stack_rows + STACK_PTX__STACKS_MARGIN + i * ((size_t)language->limits.stack_size + 1);
+        stack->top = stack->base;
+        stack->full = stack->base + language->limits.stack_size;
+    }
     memset(work->store, 0, language->limits.store_size * sizeof *work->store);
     memset(&work->rows[0], 0, sizeof work->rows[0]);
     work->num_rows = 1;
+    /* Inputs have rows of their own from the start, so that there is nothing to find; the unused ones are dead code. */
+    if (language->register_infos != NULL) {
+        for (i = 0; i < language->num_registers; ++i) {
+            (void)stack_ptx__add_row(work, language->register_infos[i].head, 0, 0);
+        }
+    }
     work->num_created = 0;
     work->num_meta = 0;
     work->is_numbering = (flags & STACK_PTX_FLAG_NO_VALUE_NUMBERING) == 0;
+    work->grow_at = 0;
     if (work->is_numbering) {
-        memset(work->input_rows, 0, language->num_registers * sizeof *work->input_rows);
-        /* At most half full for most programs, so that most searches take one step. */
-        stack_ptx__open_table(language, work, 2 * (uint64_t)(num_words < 1024 ? num_words : 1024));
+        /* At most a quarter full for most programs, so that most searches take one step. */
+        stack_ptx__open_table(language, work, 4 * (uint64_t)(num_words < 1024 ? num_words : 1024));
     }
 }
 
-/* What a mode makes of a word's result: SUCCESS to go on. */
-static StackPtxResult stack_ptx__judge(StackPtxMode mode, StackPtxResult result) {
-    if (mode == STACK_PTX_MODE_STRICT || (mode == STACK_PTX_MODE_COMPATIBLE && result != STACK_PTX_ERROR_INVALID_VALUE)) {
-        return STACK_PTX__ERROR(result);
+/* What a mode makes of what is wrong with a word: SUCCESS to go on, or an error, whose place is written. */
+STACK_PTX__COLD StackPtxResult stack_ptx__judge(
+    StackPtxMode mode,
+    StackPtxResult of_word,
+    size_t routine_idx,
+    size_t word_idx,
+    StackPtxPlace* place_out
+) {
+    if (mode == STACK_PTX_MODE_LENIENT || (mode == STACK_PTX_MODE_COMPATIBLE && of_word == STACK_PTX_ERROR_INVALID_VALUE)) {
+        return STACK_PTX_SUCCESS;
     }
-    return STACK_PTX_SUCCESS;
+    if (place_out != NULL) {
+        place_out->routine_idx = routine_idx;
+        place_out->word_idx = word_idx;
+    }
+    return STACK_PTX__ERROR(of_word);
 }
 
 static StackPtxResult stack_ptx__run(
@@ -1945,59 +1987,68 @@ static StackPtxResult stack_ptx__run(
     StackPtx__Work* work,
     StackPtxPlace* place_out
 ) {
-    StackPtx__Frame now;
     size_t budget = language->limits.execution_limit;
     size_t num_open = 1; /* word lists */
+    size_t next = 0, length = num_words, routine_idx = STACK_PTX_MAIN_PROGRAM;
 
-    now.words = words;
-    now.next = 0;
-    now.length = num_words;
-    now.routine_idx = STACK_PTX_MAIN_PROGRAM;
     stack_ptx__open_run(language, work, flags, num_words);
     if (language->limits.max_frame_depth == 0) {
         return STACK_PTX_SUCCESS;
     }
-    for (;;) {
-        StackPtxInstruction word;
-        StackPtxResult of_word;
-        bool is_return = now.next == now.length;
-        if (!is_return) {
-            if (budget-- == 0) {
-                return STACK_PTX_SUCCESS;
+    for (;;) { /* once for each stretch of words between calls and returns */
+        const size_t begin = next;
+        const size_t stop = length - begin < budget ? length : begin + budget;
+        StackPtxInstruction word = {STACK_PTX_INSTRUCTION_TYPE_NONE, 0, {0}};
+        StackPtxResult of_word = STACK_PTX_SUCCESS;
+
+        while (next < stop) {
+            word = words[next++];
+            of_word = stack_ptx__run_word(language, work, word);
+            if (of_word != STACK_PTX_SUCCESS) {
+                StackPtxResult result;
+                if (of_word == STACK_PTX__LEAVE) {
+                    break;
+                }
+                result = stack_ptx__judge(mode, of_word, routine_idx, next - 1, place_out);
+                if (result != STACK_PTX_SUCCESS || of_word == STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE) {
+                    return result;
+                }
             }
-            word = now.words[now.next++];
-            is_return = word.instruction_type == STACK_PTX_INSTRUCTION_TYPE_RETURN;
         }
-        if (is_return) {
+        budget -= next - begin;
+        if (word.instruction_type == STACK_PTX_INSTRUCTION_TYPE_ROUTINE) {
+            if (word.payload.u >= language->num_routines) {
+                of_word = STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS;
+            } else if (num_open == language->limits.max_frame_depth) {
+                of_word = STACK_PTX_ERROR_INVALID_VALUE;
+            } else {
+                StackPtx__Frame* frame = &work->frames[num_open++ - 1];
+                frame->words = words;
+                frame->next = next;
+                frame->length = length;
+                frame->routine_idx = routine_idx;
+                words = language->routines[word.payload.u];
+                next = 0;
+                length = language->routine_lengths == NULL ? SIZE_MAX : language->routine_lengths[word.payload.u];
+                routine_idx = word.payload.u;
+                continue;
+            }
+            of_word = stack_ptx__judge(mode, of_word, routine_idx, next - 1, place_out);
+            if (of_word != STACK_PTX_SUCCESS) {
+                return of_word;
+            }
+        } else if (word.instruction_type == STACK_PTX_INSTRUCTION_TYPE_RETURN || next == length) {
+            const StackPtx__Frame* frame;
             if (--num_open == 0) {
                 return STACK_PTX_SUCCESS;
             }
-            now = work->frames[num_open - 1];
-            continue;
-        }
-        if (word.instruction_type != STACK_PTX_INSTRUCTION_TYPE_ROUTINE) {
-            of_word = stack_ptx__run_word(language, work, word);
-        } else if (word.payload.u >= language->num_routines) {
-            of_word = STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS;
-        } else if (num_open == language->limits.max_frame_depth) {
-            of_word = STACK_PTX_ERROR_INVALID_VALUE;
+            frame = &work->frames[num_open - 1];
+            words = frame->words;
+            next = frame->next;
+            length = frame->length;
+            routine_idx = frame->routine_idx;
         } else {
-            work->frames[num_open++ - 1] = now;
-            now.words = language->routines[word.payload.u];
-            now.next = 0;
-            now.length = language->routine_lengths == NULL ? SIZE_MAX : language->routine_lengths[word.payload.u];
-            now.routine_idx = word.payload.u;
-            continue;
-        }
-        if (of_word != STACK_PTX_SUCCESS) {
-            const StackPtxResult result = stack_ptx__judge(mode, of_word);
-            if (result != STACK_PTX_SUCCESS && place_out != NULL) {
-                place_out->routine_idx = now.routine_idx;
-                place_out->word_idx = now.next - 1;
-            }
-            if (result != STACK_PTX_SUCCESS || of_word == STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE) {
-                return result;
-            }
+            return STACK_PTX_SUCCESS; /* the execution limit */
         }
     }
 }
@@ -2006,6 +2057,7 @@ static StackPtxResult stack_ptx__run(
 
 /* Marks what the requests' rows need, and what that needs. */
 static void stack_ptx__mark_live(StackPtx__Work* work, const uint32_t* request_rows, size_t num_requests) {
+    const StackPtx__Row* rows = work->rows;
     uint8_t* live = work->live;
     size_t i;
     uint32_t r;
@@ -2015,7 +2067,7 @@ static void stack_ptx__mark_live(StackPtx__Work* work, const uint32_t* request_r
     }
     for (r = work->num_rows - 1; r > 0; --r) {
         if (live[r]) {
-            const StackPtx__Row* row = &work->rows[r];
+            const StackPtx__Row* row = &rows[r];
             live[(uint32_t)row->operands[0]] = 1;
             live[row->operands[0] >> 32] = 1;
             live[(uint32_t)row->operands[1]] = 1;
@@ -2024,22 +2076,21 @@ static void stack_ptx__mark_live(StackPtx__Work* work, const uint32_t* request_r
     }
 }
 
-/* The operands of a node, taken from its row and those in which it continues. */
-static void stack_ptx__collect_operands(const StackPtx__Work* work, uint32_t r, uint32_t num_operands, uint32_t* operands) {
-    const StackPtx__Row* row = &work->rows[r];
-    const uint64_t first_two = stack_ptx__rotate(row->operands[0], (unsigned)row->rotation);
-    /* A node of fewer operands has what lies behind overwritten by the next one. */
-    operands[0] = work->value_ids[(uint32_t)first_two];
-    operands[1] = work->value_ids[first_two >> 32];
-    operands[2] = work->value_ids[(uint32_t)row->operands[1]];
-    operands[3] = work->value_ids[row->operands[1] >> 32];
-    if (num_operands > 4) {
-        stack_ptx__collect_operands(work, (uint32_t)(row->operands[1] >> 32), num_operands - 3, operands + 3);
+/* Operands of a node beyond the third, taken from the rows in which it continues. */
+STACK_PTX__COLD void stack_ptx__collect_continued(const StackPtx__Work* work, const StackPtx__Row* row, uint32_t num_operands, uint32_t* operands) {
+    while (num_operands > 4) {
+        row = &work->rows[row->operands[1] >> 32];
+        num_operands -= 3;
+        operands += 3;
+        operands[0] = work->value_ids[(uint32_t)row->operands[0]];
+        operands[1] = work->value_ids[row->operands[0] >> 32];
+        operands[2] = work->value_ids[(uint32_t)row->operands[1]];
+        operands[3] = work->value_ids[row->operands[1] >> 32];
     }
 }
 
 /* The results of a node with more than one, which may lie on several stacks. */
-static void stack_ptx__number_results(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t r, uint32_t node_idx) {
+STACK_PTX__COLD void stack_ptx__number_results(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t r, uint32_t node_idx) {
     const StackPtxStackInfo* info = &language->stack_info;
     const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[work->nodes[node_idx].payload];
     const uint32_t num_rets = stack_ptx__num_rets(info, descriptor);
@@ -2056,31 +2107,45 @@ static void stack_ptx__number_results(const StackPtxLanguage* language, StackPtx
 
 /* Numbers nodes and values anew, without the dead ones. */
 static void stack_ptx__collect(const StackPtxLanguage* language, StackPtx__Work* work, StackPtxLowered* lowered) {
+    const uint8_t* live = work->live;
+    const StackPtx__Row* rows = work->rows;
+    const StackPtx__OpNode* op_nodes = language->op_nodes;
+    const uint32_t num_rows = work->num_rows;
+    uint32_t* value_ids = work->value_ids;
+    uint32_t* value_nodes = work->value_nodes;
+    uint16_t* value_stacks = work->value_stacks;
+    StackPtxNode* node = work->nodes;
     uint32_t num_nodes = 0, num_operands = 0, num_values = 0, num_instructions = 0, r;
 
-    work->value_ids[0] = 0;
-    for (r = 1; r < work->num_rows; ++r) {
-        const StackPtx__Row* row = &work->rows[r];
-        const StackPtx__OpNode* op_node = &language->op_nodes[(uint32_t)row->head];
-        StackPtxNode* node = &work->nodes[num_nodes];
-        if (!work->live[r] || op_node->node.num_values == 0) {
+    value_ids[0] = 0;
+    for (r = 1; r < num_rows; ++r) {
+        const StackPtx__Row* row = &rows[r];
+        const StackPtx__OpNode* op_node = &op_nodes[(uint32_t)row->head];
+        uint32_t* operands = work->operands + num_operands;
+        if (!live[r] || op_node->node.num_values == 0) {
             continue;
         }
-        *node = op_node->node;
-        node->payload |= (uint32_t)(row->head >> 32);
+        memcpy(node, &op_node->node, offsetof(StackPtxNode, payload));
+        node->payload = op_node->node.payload | (uint32_t)(row->head >> 32);
         node->first_operand = num_operands;
         node->first_value = num_values;
-        stack_ptx__collect_operands(work, r, node->num_operands, work->operands + num_operands);
-        work->value_ids[r] = num_values;
-        work->value_nodes[num_values] = num_nodes;
-        work->value_stacks[num_values] = node->stack_idx;
-        if (node->num_values > 1) {
+        /* Where there are fewer the next node writes over them. */
+        operands[0] = value_ids[(uint32_t)row->operands[0]];
+        operands[1] = value_ids[row->operands[0] >> 32];
+        operands[2] = value_ids[(uint32_t)row->operands[1]];
+        operands[3] = value_ids[row->operands[1] >> 32];
+        value_ids[r] = num_values;
+        value_nodes[num_values] = num_nodes;
+        value_stacks[num_values] = op_node->node.stack_idx;
+        if (op_node->is_large) {
+            stack_ptx__collect_continued(work, row, op_node->node.num_operands, operands);
             stack_ptx__number_results(language, work, r, num_nodes);
         }
-        num_operands += node->num_operands;
-        num_values += node->num_values;
+        num_operands += op_node->node.num_operands;
+        num_values += op_node->node.num_values;
         num_instructions += op_node->is_ptx;
         ++num_nodes;
+        ++node;
     }
     lowered->nodes = work->nodes;
     lowered->operands = work->operands;
@@ -2133,7 +2198,7 @@ StackPtxResult stack_ptx_lower(
         return result;
     }
     for (i = 0; i < language->num_requests; ++i) {
-        work.request_values[i] = stack_ptx__pop(language, &work, language->registers[language->requests[i]].stack_idx);
+        work.request_values[i] = stack_ptx__pop(&work.stacks[language->registers[language->requests[i]].stack_idx]);
     }
     stack_ptx__mark_live(&work, work.request_values, language->num_requests);
     stack_ptx__collect(language, &work, lowered_out);
@@ -2167,47 +2232,93 @@ static void stack_ptx__write_string(StackPtx__Writer* writer, const char* text) 
     stack_ptx__write(writer, text, strlen(text));
 }
 
-/* The number in ", %_s0_<number>" becomes the next one. */
-static void stack_ptx__count_up(StackPtx__Text32* text) {
-    uint32_t i = text->length;
-    while (text->text[--i] == '9') {
-        text->text[i] = '0';
-    }
-    if (text->text[i] != '_') {
-        ++text->text[i];
-        return;
-    }
-    text->text[i + 1] = '1'; /* 9, 99, .. and now one digit more */
-    text->text[text->length++] = '0';
-}
-
-/* Gives each value its text, in scratch, and each temporary its name; counters then name the temporaries that come next. */
-static void stack_ptx__name_values(const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work) {
-    StackPtx__Text32* texts = (StackPtx__Text32*)work->scratch;
-    const size_t num_stacks = language->stack_info.num_stacks;
-    uint32_t i, k;
-    for (i = 0; i < num_stacks; ++i) {
-        work->counters[i] = language->stacks[i].first_name;
-    }
-    work->has_long_names = language->has_long_names;
-    for (i = 0; i < lowered->num_nodes; ++i) {
-        const StackPtxNode* node = &lowered->nodes[i];
-        StackPtx__Text32* text = &texts[node->first_value];
-        if (node->kind >= STACK_PTX_NODE_SPECIAL) {
-            for (k = 0; k < node->num_values; ++k) {
-                StackPtx__Text32* counter = &work->counters[lowered->value_stacks[node->first_value + k]];
-                text[k] = *counter;
-                stack_ptx__count_up(counter);
+/* Inputs and constants are written as they are, instructions and special registers have temporaries for results. Lists the
+   nodes of either kind, the latter from the front of the array and the former from its back, and counts temporaries: loops
+   over one kind have nothing to guess. Returns how many have temporaries. */
+static uint32_t stack_ptx__sort_nodes(const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work) {
+    const StackPtxNode* nodes = lowered->nodes;
+    const uint32_t num_nodes = lowered->num_nodes;
+    uint32_t* front = work->sorted_nodes;
+    uint32_t* back = work->sorted_nodes + num_nodes;
+    uint32_t num_others = 0, i, k;
+    memset(work->num_temporaries, 0, language->stack_info.num_stacks * sizeof *work->num_temporaries);
+    for (i = 0; i < num_nodes; ++i) {
+        const uint32_t is_front = nodes[i].kind >= STACK_PTX_NODE_SPECIAL;
+        *front = i;
+        back[-1] = i;
+        front += is_front;
+        back -= !is_front;
+        /* One value on the first stack is the usual: those are counted by counting the others. */
+        if (nodes[i].stack_idx != 0 || nodes[i].num_values > 1) {
+            num_others += is_front;
+            for (k = 0; k < nodes[i].num_values; ++k) {
+                work->num_temporaries[lowered->value_stacks[nodes[i].first_value + k]] += is_front;
             }
-        } else if (node->kind == STACK_PTX_NODE_CONSTANT) {
-            stack_ptx__format_constant(text, language->stacks[node->stack_idx].constant_type, node->payload);
-        } else if (language->register_infos != NULL) {
-            *text = language->register_infos[node->payload].text;
-        } else {
-            stack_ptx__format_register(text, language->registers[node->payload].name);
-            work->has_long_names |= text->length > sizeof text->text;
         }
     }
+    if (front != work->sorted_nodes) {
+        work->num_temporaries[0] += (uint32_t)(front - work->sorted_nodes) - num_others;
+    }
+    return (uint32_t)(front - work->sorted_nodes);
+}
+
+STACK_PTX__HOT void stack_ptx__name_temporary(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t stack_idx, StackPtx__Text16* text) {
+    const StackPtx__Text16* stem = &language->stems[stack_idx];
+    const uint32_t number = work->num_named[stack_idx]++;
+    *text = *stem;
+    if (number < 1000) { /* ", %_s65535_999" fits */
+        text->length = (uint8_t)(stem->length + stack_ptx__format_decimal(number, text->text + stem->length));
+    } else {
+        char digits[10];
+        const uint32_t num_digits = stack_ptx__format_decimal(number, digits);
+        if (stem->length + num_digits <= sizeof text->text) {
+            memcpy(text->text + stem->length, digits, num_digits);
+            text->length = (uint8_t)(stem->length + num_digits);
+        } else {
+            memcpy(text->text, &number, sizeof number);
+            text->length = STACK_PTX__LONG;
+            work->has_long_texts = 1;
+        }
+    }
+}
+
+/* Names the inputs and constants among the sorted nodes. */
+static void stack_ptx__name_leaves(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    StackPtx__Work* work,
+    const uint32_t* leaves,
+    uint32_t num_leaves
+) {
+    uint32_t i;
+    for (i = 0; i < num_leaves; ++i) {
+        const StackPtxNode* node = &lowered->nodes[leaves[i]];
+        StackPtx__Text16* text = (StackPtx__Text16*)work->scratch + node->first_value;
+        const uint32_t constant_type = language->stacks[node->stack_idx].constant_type;
+        text->length = STACK_PTX__LONG;
+        if (node->kind == STACK_PTX_NODE_INPUT) {
+            if (language->register_infos != NULL) {
+                *text = language->register_infos[node->payload].text;
+            } else {
+                stack_ptx__format_register(text, language->registers[node->payload].name);
+            }
+        } else if (constant_type < STACK_PTX_CONSTANT_TYPE_F64) {
+            memcpy(text->text, ", ", 2);
+            text->length = (uint8_t)(2 + stack_ptx__format_literal(constant_type, node->payload, text->text + 2));
+        }
+        work->has_long_texts |= text->length == STACK_PTX__LONG;
+    }
+}
+
+static void stack_ptx__write_temporary(
+    const StackPtxLanguage* language,
+    StackPtx__Writer* writer,
+    StackPtx__Temporary temporary
+) {
+    const StackPtx__Text16* stem = &language->stems[temporary.stack_idx];
+    char digits[10];
+    stack_ptx__write(writer, stem->text + 2, stem->length - 2u);
+    stack_ptx__write(writer, digits, stack_ptx__format_decimal(temporary.number, digits));
 }
 
 /* What follows the name of a special register whose node has this payload: the element of a vector one. */
@@ -2219,7 +2330,7 @@ static const char* stack_ptx__element_suffix(const StackPtxLanguage* language, u
     return is_vector ? suffixes[payload >> 16] : "";
 }
 
-/* A value without the comma before it. */
+/* A value of any length, without the comma before it. */
 static void stack_ptx__write_value(
     const StackPtxLanguage* language,
     const StackPtxLowered* lowered,
@@ -2228,12 +2339,21 @@ static void stack_ptx__write_value(
     uint32_t value
 ) {
     const StackPtxNode* node = &lowered->nodes[lowered->value_nodes[value]];
-    if (node->kind == STACK_PTX_NODE_INPUT) {
+    const StackPtx__Text16* text = (const StackPtx__Text16*)work->scratch + value;
+    if (text->length != STACK_PTX__LONG) {
+        stack_ptx__write(writer, text->text + 2, text->length - 2u);
+    } else if (node->kind == STACK_PTX_NODE_INPUT) {
         stack_ptx__write(writer, "%", 1);
         stack_ptx__write_string(writer, language->registers[node->payload].name);
+    } else if (node->kind == STACK_PTX_NODE_CONSTANT) {
+        char literal[STACK_PTX__MAX_LITERAL];
+        const uint32_t constant_type = language->stacks[node->stack_idx].constant_type;
+        stack_ptx__write(writer, literal, stack_ptx__format_literal(constant_type, node->payload, literal));
     } else {
-        const StackPtx__Text32* text = (const StackPtx__Text32*)work->scratch + value;
-        stack_ptx__write(writer, text->text + 2, text->length - 2);
+        StackPtx__Temporary temporary;
+        temporary.stack_idx = lowered->value_stacks[value];
+        memcpy(&temporary.number, text->text, sizeof temporary.number);
+        stack_ptx__write_temporary(language, writer, temporary);
     }
 }
 
@@ -2265,7 +2385,7 @@ static void stack_ptx__write_group(
 }
 
 /* The line of an instruction or special register, of any form. */
-static void stack_ptx__write_node(
+STACK_PTX__COLD void stack_ptx__write_node(
     const StackPtxLanguage* language,
     const StackPtxLowered* lowered,
     const StackPtx__Work* work,
@@ -2305,63 +2425,69 @@ static void stack_ptx__write_node(
     stack_ptx__write(writer, ";\n", 2);
 }
 
-/* Bytes that the fast line may touch: the instruction's slot, a result and four operands of a slot each, and an end. */
-#define STACK_PTX__LINE_BYTES (64u + 5u * 32u + 2u)
+/* Bytes that the fast line may touch: the instruction's slot, a result, four operands, and an end. */
+#define STACK_PTX__LINE_BYTES (64u + 5u * 16u + 2u)
 
 /* The line of a simple instruction where there is room for all that is copied. Fixed sizes; lengths alone differ. */
-static char* stack_ptx__write_simple(
+STACK_PTX__HOT char* stack_ptx__write_simple(
     const StackPtx__Text64* instruction,
-    const StackPtx__Text32* texts,
+    const StackPtx__Text16* texts,
     const uint32_t* operands,
     const StackPtxNode* node,
     char* cursor
 ) {
     const uint32_t num_operands = node->num_operands;
-    const StackPtx__Text32* result = &texts[node->first_value];
-    uint32_t k;
+    const StackPtx__Text16* text = &texts[node->first_value];
+    uint32_t i;
     memcpy(cursor, instruction->text, 32);
     if (instruction->length > 32) {
-        memcpy(cursor + 32, instruction->text + 32, 28);
+        memcpy(cursor + 32, instruction->text + 32, sizeof instruction->text - 32);
     }
     cursor += instruction->length;
-    memcpy(cursor, result->text + 2, 26);
-    cursor += result->length - 2;
-    for (k = 0; k < 3; ++k) {
-        /* An operand that is not there is text 0 with length 0. */
-        const uint32_t is_there = 0u - (uint32_t)(k < num_operands);
-        const StackPtx__Text32* text = &texts[operands[k] & is_there];
-        memcpy(cursor, text->text, 28);
+    memcpy(cursor, text->text + 2, 14);
+    cursor += text->length - 2;
+    for (i = 0; i < 3; ++i) {
+        /* An operand that is not there is text 0 with length 0: cheaper than to guess how many there are. */
+        const uint32_t is_there = 0u - (uint32_t)(i < num_operands);
+        text = &texts[operands[i] & is_there];
+        memcpy(cursor, text, 16);
         cursor += text->length & is_there;
     }
     if (num_operands > 3) {
-        memcpy(cursor, texts[operands[3]].text, 28);
-        cursor += texts[operands[3]].length;
+        text = &texts[operands[3]];
+        memcpy(cursor, text, 16);
+        cursor += text->length;
     }
     memcpy(cursor, ";\n", 2);
     return cursor + 2;
 }
 
+/* Names the temporaries of the first sorted nodes, and writes these nodes. */
 static void stack_ptx__write_nodes(
     const StackPtxLanguage* language,
     const StackPtxLowered* lowered,
-    const StackPtx__Work* work,
+    StackPtx__Work* work,
+    uint32_t num_with_temporaries,
     StackPtx__Writer* writer
 ) {
-    const StackPtx__Text32* texts = (const StackPtx__Text32*)work->scratch;
-    uint32_t i;
-    for (i = 0; i < lowered->num_nodes; ++i) {
-        const StackPtxNode* node = &lowered->nodes[i];
-        if (node->kind < STACK_PTX_NODE_SPECIAL) {
-            continue;
+    StackPtx__Text16* texts = (StackPtx__Text16*)work->scratch;
+    uint32_t i, k;
+    memset(work->num_named, 0, language->stack_info.num_stacks * sizeof *work->num_named);
+    for (i = 0; i < num_with_temporaries; ++i) {
+        const StackPtxNode* node = &lowered->nodes[work->sorted_nodes[i]];
+        stack_ptx__name_temporary(language, work, node->stack_idx, texts + node->first_value);
+        for (k = 1; k < node->num_values; ++k) {
+            stack_ptx__name_temporary(
+                language, work, lowered->value_stacks[node->first_value + k], texts + node->first_value + k
+            );
         }
-        if (node->kind == STACK_PTX_NODE_PTX && language->op_nodes[node->payload].is_simple_text &&
-            !work->has_long_names && writer->length + STACK_PTX__LINE_BYTES <= writer->capacity) {
-            char* cursor = writer->buffer + writer->length;
-            writer->length += (size_t)(stack_ptx__write_simple(
-                                           &language->op_texts[node->payload], texts,
-                                           lowered->operands + node->first_operand, node, cursor
-                                       ) -
-                                       cursor);
+        if (node->kind == STACK_PTX_NODE_PTX && language->op_nodes[node->payload].is_simple_text && !work->has_long_texts &&
+            writer->length + STACK_PTX__LINE_BYTES <= writer->capacity) {
+            char* line = writer->buffer + writer->length;
+            const char* line_end = stack_ptx__write_simple(
+                &language->op_texts[node->payload], texts, lowered->operands + node->first_operand, node, line
+            );
+            writer->length += (size_t)(line_end - line);
         } else {
             stack_ptx__write_node(language, lowered, work, writer, node);
         }
@@ -2372,18 +2498,16 @@ static void stack_ptx__write_declarations(const StackPtxLanguage* language, cons
     const size_t num_stacks = language->stack_info.num_stacks;
     size_t i;
     for (i = 0; i < num_stacks; ++i) {
-        const StackPtx__Text32* first = &language->stacks[i].first_name;
-        const StackPtx__Text32* next = &work->counters[i];
-        const uint32_t stem = first->length - 1;
-        if (next->length == first->length && next->text[stem] == '0') {
+        const StackPtx__Text16* stem = &language->stems[i];
+        char digits[10];
+        if (work->num_temporaries[i] == 0) {
             continue;
         }
         stack_ptx__write(writer, ".reg .", 6);
         stack_ptx__write_string(writer, language->stack_info.stack_literal_prefixes[i]);
-        stack_ptx__write(writer, " ", 1);
-        stack_ptx__write(writer, first->text + 2, stem - 2);
+        stack_ptx__write(writer, stem->text + 1, stem->length - 1u);
         stack_ptx__write(writer, "<", 1);
-        stack_ptx__write(writer, next->text + stem, next->length - stem);
+        stack_ptx__write(writer, digits, stack_ptx__format_decimal(work->num_temporaries[i], digits));
         stack_ptx__write(writer, ">;\n", 3);
     }
 }
@@ -2411,7 +2535,7 @@ static void stack_ptx__add_move(
     StackPtx__MoveKind kind,
     uint32_t request,
     uint32_t value,
-    const StackPtx__Text32* temporary /* NULL: none */
+    const StackPtx__Temporary* temporary /* NULL: none */
 ) {
     StackPtx__Move* move = &work->moves[(*num_moves)++];
     move->kind = kind;
@@ -2469,9 +2593,8 @@ static uint32_t stack_ptx__plan_in_parallel(const StackPtxLanguage* language, co
         const uint32_t num_before = num_pending;
         for (i = 0; i < num_requests; ++i) {
             if (pending[i].is_pending && !stack_ptx__is_blocked(work, num_requests, i)) {
-                const bool is_saved = pending[i].temporary.length > 0;
                 stack_ptx__add_move(
-                    work, &num_moves, is_saved ? STACK_PTX__MOVE_SAVED : STACK_PTX__MOVE_VALUE, i,
+                    work, &num_moves, pending[i].is_saved ? STACK_PTX__MOVE_SAVED : STACK_PTX__MOVE_VALUE, i,
                     lowered->request_values[i], &pending[i].temporary
                 );
                 pending[i].is_pending = 0;
@@ -2479,18 +2602,19 @@ static uint32_t stack_ptx__plan_in_parallel(const StackPtxLanguage* language, co
             }
         }
         if (num_pending == num_before) {
-            StackPtx__Text32* counter;
+            StackPtx__Temporary temporary;
             for (i = 0; !pending[i].is_pending; ++i) {
             }
-            counter = &work->counters[language->registers[language->requests[i]].stack_idx];
-            stack_ptx__add_move(work, &num_moves, STACK_PTX__MOVE_TO_SAVE, i, STACK_PTX_NO_VALUE, counter);
+            temporary.stack_idx = language->registers[language->requests[i]].stack_idx;
+            temporary.number = work->num_temporaries[temporary.stack_idx]++;
+            stack_ptx__add_move(work, &num_moves, STACK_PTX__MOVE_TO_SAVE, i, STACK_PTX_NO_VALUE, &temporary);
             for (k = 0; k < num_requests; ++k) {
                 if (pending[k].source == pending[i].target) {
                     pending[k].source = UINT32_MAX;
-                    pending[k].temporary = *counter;
+                    pending[k].is_saved = 1;
+                    pending[k].temporary = temporary;
                 }
             }
-            stack_ptx__count_up(counter);
         }
     }
     return num_moves;
@@ -2520,26 +2644,26 @@ static void stack_ptx__write_moves(
     for (i = 0; i < num_moves; ++i) {
         const StackPtx__Move* move = &work->moves[i];
         const StackPtxRegister* target = &language->registers[language->requests[move->request]];
-        if (move->kind != STACK_PTX__MOVE_TO_SAVE && language->request_texts != NULL && !language->has_long_names) {
-            const StackPtx__Text64* text = &language->request_texts[move->request];
-            stack_ptx__write(writer, text->text, text->length);
-        } else {
-            stack_ptx__write(writer, "mov.", 4);
-            stack_ptx__write_string(writer, language->stack_info.stack_literal_prefixes[target->stack_idx]);
-            if (move->kind == STACK_PTX__MOVE_TO_SAVE) {
-                stack_ptx__write(writer, move->temporary.text + 1, move->temporary.length - 1);
-                stack_ptx__write(writer, ",", 1);
-            }
-            stack_ptx__write(writer, " %", 2);
-            stack_ptx__write_string(writer, target->name);
+        const char* prefix = language->stack_info.stack_literal_prefixes[target->stack_idx];
+        stack_ptx__write(writer, "mov.", 4);
+        stack_ptx__write_string(writer, prefix);
+        stack_ptx__write(writer, " ", 1);
+        if (move->kind == STACK_PTX__MOVE_TO_SAVE) {
+            stack_ptx__write_temporary(language, writer, move->temporary);
+            stack_ptx__write(writer, ", ", 2);
+        }
+        stack_ptx__write(writer, "%", 1);
+        stack_ptx__write_string(writer, target->name);
+        if (move->kind != STACK_PTX__MOVE_TO_SAVE) {
+            stack_ptx__write(writer, ", ", 2);
         }
         if (move->kind == STACK_PTX__MOVE_SAVED) {
-            stack_ptx__write(writer, move->temporary.text, move->temporary.length);
+            stack_ptx__write_temporary(language, writer, move->temporary);
         } else if (move->kind == STACK_PTX__MOVE_VALUE && move->value == STACK_PTX_NO_VALUE) {
-            const StackPtx__Text32* zero = &language->stacks[target->stack_idx].zero;
-            stack_ptx__write(writer, zero->text, zero->length);
+            char literal[STACK_PTX__MAX_LITERAL];
+            const uint32_t constant_type = stack_ptx__constant_type_of_prefix(prefix);
+            stack_ptx__write(writer, literal, stack_ptx__format_literal(constant_type, 0, literal));
         } else if (move->kind == STACK_PTX__MOVE_VALUE) {
-            stack_ptx__write(writer, ", ", 2);
             stack_ptx__write_value(language, lowered, work, writer, move->value);
         }
         stack_ptx__write(writer, ";\n", 2);
@@ -2550,6 +2674,7 @@ static StackPtxResult stack_ptx__emit(
     const StackPtxLanguage* language,
     const StackPtxLowered* lowered,
     StackPtx__Work* work,
+    uint32_t num_with_temporaries,
     uint32_t num_moves,
     char* buffer,
     size_t buffer_size,
@@ -2562,7 +2687,11 @@ static StackPtxResult stack_ptx__emit(
     if (language->limits.max_frame_depth > 0 || lowered->mode == STACK_PTX_MODE_LENIENT) {
         stack_ptx__write(&writer, "{\n", 2);
         stack_ptx__write_declarations(language, work, &writer);
-        stack_ptx__write_nodes(language, lowered, work, &writer);
+        work->has_long_texts = 0;
+        stack_ptx__name_leaves(
+            language, lowered, work, work->sorted_nodes + num_with_temporaries, lowered->num_nodes - num_with_temporaries
+        );
+        stack_ptx__write_nodes(language, lowered, work, num_with_temporaries, &writer);
         stack_ptx__write_moves(language, lowered, work, num_moves, &writer);
         stack_ptx__write(&writer, "}", 1);
     }
@@ -2586,6 +2715,7 @@ StackPtxResult stack_ptx_emit(
     size_t* bytes_written_out
 ) {
     StackPtx__Work work;
+    uint32_t num_with_temporaries, num_moves;
     const StackPtxResult result = stack_ptx__check_work(language, workspace, workspace_bytes);
     if (result != STACK_PTX_SUCCESS) {
         return result;
@@ -2594,9 +2724,10 @@ StackPtxResult stack_ptx_emit(
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     }
     stack_ptx__open_work(language, workspace, &work);
-    stack_ptx__name_values(language, lowered, &work);
+    num_with_temporaries = stack_ptx__sort_nodes(language, lowered, &work);
+    num_moves = stack_ptx__plan_moves(language, lowered, &work);
     return stack_ptx__emit(
-        language, lowered, &work, stack_ptx__plan_moves(language, lowered, &work), buffer, buffer_size, bytes_written_out
+        language, lowered, &work, num_with_temporaries, num_moves, buffer, buffer_size, bytes_written_out
     );
 }
 
@@ -2645,7 +2776,7 @@ StackPtxResult stack_ptx_hash(
 
         if (node->kind == STACK_PTX_NODE_PTX) {
             uint32_t is_exchanged = 0;
-            if (language->ops[op_idx].rotation != 0) {
+            if (language->ops[op_idx].commutes != 0) {
                 is_exchanged = (uint32_t)stack_ptx__is_less(&hashes[operands[1]], &hashes[operands[0]]);
             }
             for (k = 0; k < node->num_operands; ++k) {
@@ -2807,7 +2938,7 @@ StackPtxResult stack_ptx_compile(
         return result;
     }
     for (i = 0; i < num_requests; ++i) {
-        const uint32_t row = stack_ptx__pop(language, &work, registers[requests[i]].stack_idx);
+        const uint32_t row = stack_ptx__pop(&work.stacks[registers[requests[i]].stack_idx]);
         if (row != 0) {
             work.request_values[num_moves] = row;
             stack_ptx__add_move(&work, &num_moves, STACK_PTX__MOVE_VALUE, (uint32_t)i, STACK_PTX_NO_VALUE, NULL);
@@ -2819,8 +2950,10 @@ StackPtxResult stack_ptx_compile(
     for (i = 0; i < num_moves; ++i) {
         work.moves[i].value = work.value_ids[work.request_values[i]];
     }
-    stack_ptx__name_values(language, &lowered, &work);
-    return stack_ptx__emit(language, &lowered, &work, num_moves, buffer, buffer_size, bytes_written_out);
+    return stack_ptx__emit(
+        language, &lowered, &work, stack_ptx__sort_nodes(language, &lowered, &work), num_moves, buffer, buffer_size,
+        bytes_written_out
+    );
 }
 
 #ifdef __cplusplus

@@ -24,7 +24,13 @@ cdef extern from *:
 
 
 cdef extern from "Python.h":
-    object PyUnicode_DecodeASCII(const char* text, Py_ssize_t size, const char* errors)
+    object PyUnicode_New(Py_ssize_t size, Py_UCS4 max_character)
+    void* PyUnicode_1BYTE_DATA(object text)
+
+
+# Programs whose stubs are emitted before the GIL is taken to make str of them.
+cdef enum:
+    CHUNK = 32
 
 
 class WordType(IntEnum):
@@ -231,27 +237,30 @@ cdef class Lowering:
     def emit(self, words):
         """The PTX stubs of programs, in lenient mode, as a list of str. `words` as for `analyze`."""
         cdef const uint64_t[:, ::1] rows = _as_rows(words)
-        cdef Py_ssize_t num_programs = rows.shape[0], length = rows.shape[1], i
-        ends = np.empty(num_programs, np.uintp)
-        cdef size_t[::1] ends_view = ends
+        cdef Py_ssize_t num_programs = rows.shape[0], length = rows.shape[1], start, stop, i
         cdef const uint64_t* first = &rows[0, 0] if num_programs and length else NULL
         cdef _Workspace workspace = _take_workspace(self)
         cdef StackPtxLowered lowered
-        cdef size_t used = 0, begin = 0
+        cdef size_t[CHUNK + 1] ends
         cdef bint has_memory = True
-        with nogil:
-            for i in range(num_programs):
-                self.lower_program(first + i * length, length, workspace.memory, &lowered)
-                has_memory = _append_stub(self.language, &lowered, workspace, self.workspace_bytes, &used)
-                if not has_memory:
-                    break
-                ends_view[i] = used
-        if not has_memory:
-            raise MemoryError(f"no memory for the text of {num_programs} stubs; emit fewer at once")
         stubs = []
-        for i in range(num_programs):
-            stubs.append(PyUnicode_DecodeASCII(workspace.text + begin, ends_view[i] - begin, NULL))
-            begin = ends_view[i]
+        # Texts are copied into str while they are still in the cache.
+        for start in range(0, num_programs, CHUNK):
+            stop = min(start + CHUNK, num_programs)
+            ends[0] = 0
+            with nogil:
+                for i in range(start, stop):
+                    self.lower_program(first + i * length, length, workspace.memory, &lowered)
+                    ends[i - start + 1] = ends[i - start]
+                    has_memory = _append_stub(
+                        self.language, &lowered, workspace, self.workspace_bytes, &ends[i - start + 1]
+                    )
+                    if not has_memory:
+                        break
+            if not has_memory:
+                raise MemoryError("no memory for the text of a stub")
+            for i in range(stop - start):
+                stubs.append(_ascii_text(workspace.text + ends[i], ends[i + 1] - ends[i]))
         self.idle_workspaces.append(workspace)
         return stubs
 
@@ -292,7 +301,7 @@ cdef class Lowering:
             _copy(lowered.value_stacks, lowered.num_values, np.uint16),
             _copy(lowered.request_values, lowered.num_requests, np.uint32),
         )
-        stub = PyUnicode_DecodeASCII(workspace.text, used, NULL)
+        stub = _ascii_text(workspace.text, used)
         hash_words = _copy(&hash, 2, np.uint64)
         self.idle_workspaces.append(workspace)
         return Lowered(*arrays, lowered.num_instructions, stub, hash_words)
@@ -395,6 +404,13 @@ cdef object _copy(const void* source, size_t count, dtype):
         memcpy(<void*><uintptr_t>copy.ctypes.data, source, copy.nbytes)
     copy.flags.writeable = False
     return copy
+
+
+cdef object _ascii_text(const char* text, size_t length):
+    """A str of characters that are known to be ASCII: names are checked, and the rest is the emitter's."""
+    result = PyUnicode_New(length, 127)
+    memcpy(PyUnicode_1BYTE_DATA(result), text, length)
+    return result
 
 
 cdef bint _append_stub(
