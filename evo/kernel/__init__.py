@@ -1,0 +1,4 @@
+"""Kernel templates: PTX with sites that programs' stubs go into.
+
+Owns the kernels' text, the registers of their sites and the launch contract. Knows nothing of how PTX is compiled or run.
+"""
