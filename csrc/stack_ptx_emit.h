@@ -1,0 +1,773 @@
+/*
+ * stack_ptx_emit.h - what becomes of a lowered program: its stub and its hash; and stack_ptx_compile, which does it all.
+ *
+ * Private: included by stack_ptx.h alone, after stack_ptx_lower.h. Each value has a text, padded so that it is copied by fixed
+ * sizes wherever the buffer has room for that; near its end, and for what is long or a vector, text is put together piece by
+ * piece.
+ */
+
+#ifndef STACK_PTX_EMIT_H
+#define STACK_PTX_EMIT_H
+
+#include "stack_ptx_language.h"
+#include "stack_ptx_lower.h"
+
+/* ---- emission ---- */
+
+/* Text under construction. `length` also counts what did not fit or was only measured. */
+typedef struct StackPtx__Writer {
+    char* buffer;
+    size_t capacity; /* without the NUL */
+    size_t length;
+} StackPtx__Writer;
+
+static void stack_ptx__write(StackPtx__Writer* writer, const char* text, size_t num_bytes) {
+    if (writer->length + num_bytes <= writer->capacity) {
+        memcpy(writer->buffer + writer->length, text, num_bytes);
+    }
+    writer->length += num_bytes;
+}
+
+static void stack_ptx__write_string(StackPtx__Writer* writer, const char* text) {
+    stack_ptx__write(writer, text, strlen(text));
+}
+
+/* Inputs and constants are written as they are, instructions and special registers have temporaries for results. Lists the
+   nodes of either kind, the latter from the front of the array and the former from its back, and counts temporaries: loops
+   over one kind have nothing to guess. Returns how many have temporaries. */
+static uint32_t stack_ptx__sort_nodes(const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work) {
+    const StackPtxNode* nodes = lowered->nodes;
+    const uint32_t num_nodes = lowered->num_nodes;
+    uint32_t* front = work->sorted_nodes;
+    uint32_t* back = work->sorted_nodes + num_nodes;
+    uint32_t num_others = 0, i, k;
+    memset(work->num_temporaries, 0, language->stack_info.num_stacks * sizeof *work->num_temporaries);
+    for (i = 0; i < num_nodes; ++i) {
+        const uint32_t is_front = nodes[i].kind >= STACK_PTX_NODE_SPECIAL;
+        *front = i;
+        back[-1] = i;
+        front += is_front;
+        back -= !is_front;
+        /* One value on the first stack is the usual: those are counted by counting the others. */
+        if (nodes[i].stack_idx != 0 || nodes[i].num_values > 1) {
+            num_others += is_front;
+            for (k = 0; k < nodes[i].num_values; ++k) {
+                work->num_temporaries[lowered->value_stacks[nodes[i].first_value + k]] += is_front;
+            }
+        }
+    }
+    if (front != work->sorted_nodes) {
+        work->num_temporaries[0] += (uint32_t)(front - work->sorted_nodes) - num_others;
+    }
+    return (uint32_t)(front - work->sorted_nodes);
+}
+
+/* The next temporary of a stack. */
+STACK_PTX__HOT void stack_ptx__name_temporary(
+    const StackPtxLanguage* language,
+    StackPtx__Work* work,
+    uint32_t stack_idx,
+    StackPtx__Text16* text
+) {
+    const StackPtx__Text16* stem = &language->stems[stack_idx];
+    const uint32_t number = work->num_named[stack_idx]++;
+    *text = *stem;
+    if (number < 1000) { /* ", %_s65535_999" fits */
+        text->length = (uint8_t)(stem->length + stack_ptx__format_decimal(number, text->text + stem->length));
+    } else {
+        char digits[10];
+        const uint32_t num_digits = stack_ptx__format_decimal(number, digits);
+        if (stem->length + num_digits <= sizeof text->text) {
+            memcpy(text->text + stem->length, digits, num_digits);
+            text->length = (uint8_t)(stem->length + num_digits);
+        } else {
+            memcpy(text->text, &number, sizeof number);
+            text->length = STACK_PTX__LONG;
+            work->has_long_texts = 1;
+        }
+    }
+}
+
+/* Names the inputs and constants among the sorted nodes. */
+static void stack_ptx__name_leaves(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    StackPtx__Work* work,
+    const uint32_t* leaves,
+    uint32_t num_leaves
+) {
+    uint32_t i;
+    for (i = 0; i < num_leaves; ++i) {
+        const StackPtxNode* node = &lowered->nodes[leaves[i]];
+        StackPtx__Text16* text = &work->texts[node->first_value];
+        const uint32_t constant_type = language->stacks[node->stack_idx].constant_type;
+        text->length = STACK_PTX__LONG;
+        if (node->kind == STACK_PTX_NODE_INPUT) {
+            if (language->register_infos != NULL) {
+                *text = language->register_infos[node->payload].text;
+            } else {
+                stack_ptx__format_register(text, language->registers[node->payload].name);
+            }
+        } else if (constant_type < STACK_PTX_CONSTANT_TYPE_F64) {
+            memcpy(text->text, ", ", 2);
+            text->length = (uint8_t)(2 + stack_ptx__format_literal(constant_type, node->payload, text->text + 2));
+        }
+        work->has_long_texts |= text->length == STACK_PTX__LONG;
+    }
+}
+
+static void stack_ptx__write_temporary(
+    const StackPtxLanguage* language,
+    StackPtx__Writer* writer,
+    StackPtx__Temporary temporary
+) {
+    const StackPtx__Text16* stem = &language->stems[temporary.stack_idx];
+    char digits[10];
+    stack_ptx__write(writer, stem->text + 2, stem->length - 2u);
+    stack_ptx__write(writer, digits, stack_ptx__format_decimal(temporary.number, digits));
+}
+
+/* What follows the name of a special register whose node has this payload: the element of a vector one. */
+static const char* stack_ptx__element_suffix(const StackPtxLanguage* language, uint32_t payload) {
+    static const char* const suffixes[4] = {".x", ".y", ".z", ".w"};
+    const StackPtxStackInfo* info = &language->stack_info;
+    const bool is_vector =
+        stack_ptx__is_vector(info, info->special_register_descriptors[payload & UINT16_MAX].arg_type_idx);
+    return is_vector ? suffixes[payload >> 16] : "";
+}
+
+/* A value of any length, without the comma before it. */
+static void stack_ptx__write_value(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    const StackPtx__Work* work,
+    StackPtx__Writer* writer,
+    uint32_t value
+) {
+    const StackPtxNode* node = &lowered->nodes[lowered->value_nodes[value]];
+    const StackPtx__Text16* text = &work->texts[value];
+    if (text->length != STACK_PTX__LONG) {
+        stack_ptx__write(writer, text->text + 2, text->length - 2u);
+    } else if (node->kind == STACK_PTX_NODE_INPUT) {
+        stack_ptx__write(writer, "%", 1);
+        stack_ptx__write_string(writer, language->registers[node->payload].name);
+    } else if (node->kind == STACK_PTX_NODE_CONSTANT) {
+        char literal[STACK_PTX__MAX_LITERAL];
+        const uint32_t constant_type = language->stacks[node->stack_idx].constant_type;
+        stack_ptx__write(writer, literal, stack_ptx__format_literal(constant_type, node->payload, literal));
+    } else {
+        StackPtx__Temporary temporary;
+        temporary.stack_idx = lowered->value_stacks[value];
+        memcpy(&temporary.number, text->text, sizeof temporary.number);
+        stack_ptx__write_temporary(language, writer, temporary);
+    }
+}
+
+/* The values of an operand or result: one, or a vector in braces. */
+static void stack_ptx__write_group(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    const StackPtx__Work* work,
+    StackPtx__Writer* writer,
+    uint32_t arg_type,
+    const uint32_t* values, /* NULL: those from first_value on */
+    uint32_t first_value
+) {
+    const uint32_t count = stack_ptx__num_elems(&language->stack_info, arg_type);
+    const bool is_vector = stack_ptx__is_vector(&language->stack_info, arg_type);
+    uint32_t i;
+    if (is_vector) {
+        stack_ptx__write(writer, "{", 1);
+    }
+    for (i = 0; i < count; ++i) {
+        if (i > 0) {
+            stack_ptx__write(writer, ", ", 2);
+        }
+        stack_ptx__write_value(language, lowered, work, writer, values != NULL ? values[i] : first_value + i);
+    }
+    if (is_vector) {
+        stack_ptx__write(writer, "}", 1);
+    }
+}
+
+/* The line of an instruction or special register, of any form. */
+STACK_PTX__COLD void stack_ptx__write_node(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    const StackPtx__Work* work,
+    StackPtx__Writer* writer,
+    const StackPtxNode* node
+) {
+    const StackPtxStackInfo* info = &language->stack_info;
+    const uint32_t idx = node->payload & (node->kind == STACK_PTX_NODE_SPECIAL ? UINT16_MAX : UINT32_MAX);
+    if (node->kind == STACK_PTX_NODE_SPECIAL) {
+        stack_ptx__write(writer, "mov.", 4);
+        stack_ptx__write_string(writer, info->stack_literal_prefixes[node->stack_idx]);
+        stack_ptx__write(writer, " ", 1);
+        stack_ptx__write_value(language, lowered, work, writer, node->first_value);
+        stack_ptx__write(writer, ", %", 3);
+        stack_ptx__write_string(writer, info->special_register_strings[idx]);
+        stack_ptx__write_string(writer, stack_ptx__element_suffix(language, node->payload));
+    } else {
+        const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[idx];
+        const uint32_t num_args = stack_ptx__num_args(info, descriptor);
+        const uint32_t num_rets = stack_ptx__num_rets(info, descriptor);
+        const uint32_t* operands = lowered->operands + node->first_operand;
+        uint32_t value = node->first_value;
+        uint32_t i;
+        stack_ptx__write_string(writer, info->ptx_instruction_strings[idx]);
+        for (i = 0; i < num_rets; ++i) {
+            /* Two results are written p|q. */
+            stack_ptx__write(writer, i == 0 ? " " : "|", 1);
+            stack_ptx__write_group(language, lowered, work, writer, descriptor->ret_types[i], NULL, value);
+            value += stack_ptx__num_elems(info, descriptor->ret_types[i]);
+        }
+        for (i = 0; i < num_args; ++i) {
+            stack_ptx__write(writer, ", ", 2);
+            stack_ptx__write_group(language, lowered, work, writer, descriptor->arg_types[i], operands, 0);
+            operands += stack_ptx__num_elems(info, descriptor->arg_types[i]);
+        }
+    }
+    stack_ptx__write(writer, ";\n", 2);
+}
+
+/* Bytes that the fast line may touch: the instruction's slot, a result, four operands, and an end. */
+#define STACK_PTX__LINE_BYTES (64u + 5u * 16u + 2u)
+
+/* The line of a simple instruction where there is room for all that is copied. Fixed sizes; lengths alone differ. */
+STACK_PTX__HOT char* stack_ptx__write_simple(
+    const StackPtx__Text64* instruction,
+    const StackPtx__Text16* texts,
+    const uint32_t* operands,
+    const StackPtxNode* node,
+    char* cursor
+) {
+    const uint32_t num_operands = node->num_operands;
+    const StackPtx__Text16* text = &texts[node->first_value];
+    uint32_t i;
+    memcpy(cursor, instruction->text, 32);
+    if (instruction->length > 32) {
+        memcpy(cursor + 32, instruction->text + 32, sizeof instruction->text - 32);
+    }
+    cursor += instruction->length;
+    memcpy(cursor, text->text + 2, 14);
+    cursor += text->length - 2;
+    for (i = 0; i < 3; ++i) {
+        /* An operand that is not there is text 0 with length 0: cheaper than to guess how many there are. */
+        const uint32_t is_there = 0u - (uint32_t)(i < num_operands);
+        text = &texts[operands[i] & is_there];
+        memcpy(cursor, text, 16);
+        cursor += text->length & is_there;
+    }
+    if (num_operands > 3) {
+        text = &texts[operands[3]];
+        memcpy(cursor, text, 16);
+        cursor += text->length;
+    }
+    memcpy(cursor, ";\n", 2);
+    return cursor + 2;
+}
+
+/* Names the temporaries of the first sorted nodes, and writes these nodes. */
+static void stack_ptx__write_nodes(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    StackPtx__Work* work,
+    uint32_t num_with_temporaries,
+    StackPtx__Writer* writer
+) {
+    StackPtx__Text16* texts = work->texts;
+    uint32_t i, k;
+    memset(work->num_named, 0, language->stack_info.num_stacks * sizeof *work->num_named);
+    for (i = 0; i < num_with_temporaries; ++i) {
+        const StackPtxNode* node = &lowered->nodes[work->sorted_nodes[i]];
+        stack_ptx__name_temporary(language, work, node->stack_idx, texts + node->first_value);
+        for (k = 1; k < node->num_values; ++k) {
+            stack_ptx__name_temporary(
+                language, work, lowered->value_stacks[node->first_value + k], texts + node->first_value + k
+            );
+        }
+        if (node->kind == STACK_PTX_NODE_PTX && language->op_nodes[node->payload].is_simple_text && !work->has_long_texts &&
+            writer->length + STACK_PTX__LINE_BYTES <= writer->capacity) {
+            char* line = writer->buffer + writer->length;
+            const char* line_end = stack_ptx__write_simple(
+                &language->op_texts[node->payload], texts, lowered->operands + node->first_operand, node, line
+            );
+            writer->length += (size_t)(line_end - line);
+        } else {
+            stack_ptx__write_node(language, lowered, work, writer, node);
+        }
+    }
+}
+
+static void stack_ptx__write_declarations(
+    const StackPtxLanguage* language,
+    const StackPtx__Work* work,
+    StackPtx__Writer* writer
+) {
+    const size_t num_stacks = language->stack_info.num_stacks;
+    size_t i;
+    for (i = 0; i < num_stacks; ++i) {
+        const StackPtx__Text16* stem = &language->stems[i];
+        char digits[10];
+        if (work->num_temporaries[i] == 0) {
+            continue;
+        }
+        stack_ptx__write(writer, ".reg .", 6);
+        stack_ptx__write_string(writer, language->stack_info.stack_literal_prefixes[i]);
+        stack_ptx__write(writer, stem->text + 1, stem->length - 1u);
+        stack_ptx__write(writer, "<", 1);
+        stack_ptx__write(writer, digits, stack_ptx__format_decimal(work->num_temporaries[i], digits));
+        stack_ptx__write(writer, ">;\n", 3);
+    }
+}
+
+/* ---- emission: requests ---- */
+
+/* Register that a request's value is read from, by its canonical index; UINT32_MAX where it is no register. */
+static uint32_t stack_ptx__source_of(const StackPtxLanguage* language, const StackPtxLowered* lowered, uint32_t request) {
+    const uint32_t value = lowered->request_values[request];
+    const StackPtxNode* node;
+    if (value == STACK_PTX_NO_VALUE) {
+        return UINT32_MAX;
+    }
+    node = &lowered->nodes[lowered->value_nodes[value]];
+    return node->kind == STACK_PTX_NODE_INPUT ? language->register_infos[node->payload].canonical : UINT32_MAX;
+}
+
+static uint32_t stack_ptx__target_of(const StackPtxLanguage* language, uint32_t request) {
+    return language->register_infos[language->requests[request]].canonical;
+}
+
+static void stack_ptx__add_move(
+    StackPtx__Work* work,
+    uint32_t* num_moves,
+    StackPtx__MoveKind kind,
+    uint32_t request,
+    uint32_t value,
+    const StackPtx__Temporary* temporary /* NULL: none */
+) {
+    StackPtx__Move* move = &work->moves[(*num_moves)++];
+    move->kind = kind;
+    move->request = request;
+    move->value = value;
+    if (temporary != NULL) {
+        move->temporary = *temporary;
+    }
+}
+
+/* One after the other. */
+static uint32_t stack_ptx__plan_in_order(const StackPtxLowered* lowered, StackPtx__Work* work) {
+    uint32_t num_moves = 0, i;
+    for (i = 0; i < lowered->num_requests; ++i) {
+        if (lowered->request_values[i] != STACK_PTX_NO_VALUE || lowered->mode == STACK_PTX_MODE_LENIENT) {
+            stack_ptx__add_move(work, &num_moves, STACK_PTX__MOVE_VALUE, i, lowered->request_values[i], NULL);
+        }
+    }
+    return num_moves;
+}
+
+/* True if a register that another pending request reads would be written too early. */
+static bool stack_ptx__is_blocked(const StackPtx__Work* work, uint32_t num_requests, uint32_t request) {
+    const uint32_t target = work->pending[request].target;
+    uint32_t i;
+    if (work->pending[request].source == target) {
+        return false;
+    }
+    for (i = 0; i < num_requests; ++i) {
+        if (i != request && work->pending[i].is_pending && work->pending[i].source == target) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* All at once: a register is written when nothing is to be read from it any more, and one on each cycle is saved first.
+   Of requests for the same register the last counts. */
+static uint32_t stack_ptx__plan_in_parallel(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    StackPtx__Work* work
+) {
+    StackPtx__Pending* pending = work->pending;
+    const uint32_t num_requests = lowered->num_requests;
+    uint32_t num_moves = 0, num_pending = 0, i, k;
+
+    for (i = 0; i < num_requests; ++i) {
+        memset(&pending[i], 0, sizeof pending[i]);
+        pending[i].target = stack_ptx__target_of(language, i);
+        pending[i].source = stack_ptx__source_of(language, lowered, i);
+        pending[i].is_pending = 1;
+        for (k = i + 1; k < num_requests; ++k) {
+            pending[i].is_pending &= stack_ptx__target_of(language, k) != pending[i].target;
+        }
+        num_pending += pending[i].is_pending;
+    }
+    while (num_pending > 0) {
+        const uint32_t num_before = num_pending;
+        for (i = 0; i < num_requests; ++i) {
+            if (pending[i].is_pending && !stack_ptx__is_blocked(work, num_requests, i)) {
+                stack_ptx__add_move(
+                    work, &num_moves, pending[i].is_saved ? STACK_PTX__MOVE_SAVED : STACK_PTX__MOVE_VALUE, i,
+                    lowered->request_values[i], &pending[i].temporary
+                );
+                pending[i].is_pending = 0;
+                --num_pending;
+            }
+        }
+        if (num_pending == num_before) {
+            StackPtx__Temporary temporary;
+            for (i = 0; !pending[i].is_pending; ++i) {
+            }
+            temporary.stack_idx = language->registers[language->requests[i]].stack_idx;
+            temporary.number = work->num_temporaries[temporary.stack_idx]++;
+            stack_ptx__add_move(work, &num_moves, STACK_PTX__MOVE_TO_SAVE, i, STACK_PTX_NO_VALUE, &temporary);
+            for (k = 0; k < num_requests; ++k) {
+                if (pending[k].source == pending[i].target) {
+                    pending[k].source = UINT32_MAX;
+                    pending[k].is_saved = 1;
+                    pending[k].temporary = temporary;
+                }
+            }
+        }
+    }
+    return num_moves;
+}
+
+static uint32_t stack_ptx__plan_moves(const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work) {
+    uint32_t i;
+    if (lowered->mode == STACK_PTX_MODE_LENIENT) {
+        for (i = 0; i < lowered->num_requests; ++i) {
+            const uint32_t source = stack_ptx__source_of(language, lowered, i);
+            if (source != UINT32_MAX && language->register_infos[source].first_request < i) {
+                return stack_ptx__plan_in_parallel(language, lowered, work);
+            }
+        }
+    }
+    return stack_ptx__plan_in_order(lowered, work);
+}
+
+static void stack_ptx__write_moves(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    const StackPtx__Work* work,
+    uint32_t num_moves,
+    StackPtx__Writer* writer
+) {
+    uint32_t i;
+    for (i = 0; i < num_moves; ++i) {
+        const StackPtx__Move* move = &work->moves[i];
+        const StackPtxRegister* target = &language->registers[language->requests[move->request]];
+        const char* prefix = language->stack_info.stack_literal_prefixes[target->stack_idx];
+        stack_ptx__write(writer, "mov.", 4);
+        stack_ptx__write_string(writer, prefix);
+        stack_ptx__write(writer, " ", 1);
+        if (move->kind == STACK_PTX__MOVE_TO_SAVE) {
+            stack_ptx__write_temporary(language, writer, move->temporary);
+            stack_ptx__write(writer, ", ", 2);
+        }
+        stack_ptx__write(writer, "%", 1);
+        stack_ptx__write_string(writer, target->name);
+        if (move->kind != STACK_PTX__MOVE_TO_SAVE) {
+            stack_ptx__write(writer, ", ", 2);
+        }
+        if (move->kind == STACK_PTX__MOVE_SAVED) {
+            stack_ptx__write_temporary(language, writer, move->temporary);
+        } else if (move->kind == STACK_PTX__MOVE_VALUE && move->value == STACK_PTX_NO_VALUE) {
+            char literal[STACK_PTX__MAX_LITERAL];
+            const uint32_t constant_type = stack_ptx__constant_type_of_prefix(prefix);
+            stack_ptx__write(writer, literal, stack_ptx__format_literal(constant_type, 0, literal));
+        } else if (move->kind == STACK_PTX__MOVE_VALUE) {
+            stack_ptx__write_value(language, lowered, work, writer, move->value);
+        }
+        stack_ptx__write(writer, ";\n", 2);
+    }
+}
+
+static StackPtxResult stack_ptx__emit(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    StackPtx__Work* work,
+    uint32_t num_with_temporaries,
+    uint32_t num_moves,
+    char* buffer,
+    size_t buffer_size,
+    size_t* bytes_written_out
+) {
+    StackPtx__Writer writer;
+    writer.buffer = buffer;
+    writer.capacity = buffer == NULL || buffer_size == 0 ? 0 : buffer_size - 1;
+    writer.length = 0;
+    if (language->limits.max_frame_depth > 0 || lowered->mode == STACK_PTX_MODE_LENIENT) {
+        stack_ptx__write(&writer, "{\n", 2);
+        stack_ptx__write_declarations(language, work, &writer);
+        work->has_long_texts = 0;
+        stack_ptx__name_leaves(
+            language, lowered, work, work->sorted_nodes + num_with_temporaries, lowered->num_nodes - num_with_temporaries
+        );
+        stack_ptx__write_nodes(language, lowered, work, num_with_temporaries, &writer);
+        stack_ptx__write_moves(language, lowered, work, num_moves, &writer);
+        stack_ptx__write(&writer, "}", 1);
+    }
+    *bytes_written_out = writer.length;
+    if (buffer != NULL) {
+        if (buffer_size == 0 || writer.length > writer.capacity) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_BUFFER);
+        }
+        buffer[writer.length] = '\0';
+    }
+    return STACK_PTX_SUCCESS;
+}
+
+StackPtxResult stack_ptx_emit(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    void* workspace,
+    size_t workspace_bytes,
+    char* buffer,
+    size_t buffer_size,
+    size_t* bytes_written_out
+) {
+    StackPtx__Work work;
+    uint32_t num_with_temporaries, num_moves;
+    const StackPtxResult result = stack_ptx__check_work(language, workspace, workspace_bytes);
+    if (result != STACK_PTX_SUCCESS) {
+        return result;
+    }
+    if (lowered == NULL || bytes_written_out == NULL) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    stack_ptx__open_work(language, workspace, &work);
+    num_with_temporaries = stack_ptx__sort_nodes(language, lowered, &work);
+    num_moves = stack_ptx__plan_moves(language, lowered, &work);
+    return stack_ptx__emit(
+        language, lowered, &work, num_with_temporaries, num_moves, buffer, buffer_size, bytes_written_out
+    );
+}
+
+/* ---- canonical hash ---- */
+
+static int stack_ptx__is_less(const StackPtxHash* a, const StackPtxHash* b) {
+    return a->words[0] != b->words[0] ? a->words[0] < b->words[0] : a->words[1] < b->words[1];
+}
+
+static uint32_t stack_ptx__op_of_node(const StackPtxLanguage* language, const StackPtxNode* node) {
+    switch (node->kind) {
+        case STACK_PTX_NODE_INPUT: return language->first_input + node->stack_idx;
+        case STACK_PTX_NODE_CONSTANT: return language->first_constant + node->stack_idx;
+        case STACK_PTX_NODE_SPECIAL: return language->first_special + (node->payload & UINT16_MAX);
+        default: return node->payload;
+    }
+}
+
+StackPtxResult stack_ptx_hash(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    void* workspace,
+    size_t workspace_bytes,
+    StackPtxHash* hash_out
+) {
+    StackPtx__Work work;
+    StackPtxHash* hashes;
+    StackPtxHash total;
+    uint64_t num_volatile = 0;
+    uint32_t i, k;
+    const StackPtxResult result = stack_ptx__check_work(language, workspace, workspace_bytes);
+    if (result != STACK_PTX_SUCCESS) {
+        return result;
+    }
+    if (lowered == NULL || hash_out == NULL) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    stack_ptx__open_work(language, workspace, &work);
+    hashes = work.hashes;
+
+    for (i = 0; i < lowered->num_nodes; ++i) {
+        const StackPtxNode* node = &lowered->nodes[i];
+        const uint32_t op_idx = stack_ptx__op_of_node(language, node);
+        const uint32_t* operands = lowered->operands + node->first_operand;
+        StackPtxHash hash = language->op_hashes[op_idx];
+
+        if (node->kind == STACK_PTX_NODE_PTX) {
+            uint32_t is_exchanged = 0;
+            if (language->ops[op_idx].commutes != 0) {
+                is_exchanged = (uint32_t)stack_ptx__is_less(&hashes[operands[1]], &hashes[operands[0]]);
+            }
+            for (k = 0; k < node->num_operands; ++k) {
+                const StackPtxHash* operand = &hashes[operands[k < 2 ? k ^ is_exchanged : k]];
+                stack_ptx__absorb(&hash, operand->words[0], operand->words[1]);
+            }
+        } else if (node->kind == STACK_PTX_NODE_SPECIAL) {
+            const char* suffix = stack_ptx__element_suffix(language, node->payload);
+            if (suffix[0] != '\0') {
+                hash = stack_ptx__hash_special(language, node->payload & UINT16_MAX, suffix);
+            }
+        } else {
+            stack_ptx__absorb(&hash, node->payload, STACK_PTX__TAG_NODE);
+        }
+        if (language->op_nodes[op_idx].is_volatile) {
+            stack_ptx__absorb(&hash, ++num_volatile, STACK_PTX__TAG_VOLATILE);
+        }
+        hashes[node->first_value] = hash;
+        for (k = 1; k < node->num_values; ++k) {
+            hashes[node->first_value + k] = hash;
+            stack_ptx__absorb(&hashes[node->first_value + k], k, STACK_PTX__TAG_RESULT);
+        }
+    }
+
+    total = language->salt;
+    for (i = 0; i < lowered->num_requests; ++i) {
+        const uint32_t value = lowered->request_values[i];
+        const StackPtxHash* type_hash =
+            &language->stacks[language->registers[language->requests[i]].stack_idx].type_hash;
+        stack_ptx__absorb(&total, type_hash->words[0], type_hash->words[1]);
+        if (value == STACK_PTX_NO_VALUE) {
+            stack_ptx__absorb(&total, i, STACK_PTX__TAG_MISSING);
+        } else {
+            stack_ptx__absorb(&total, hashes[value].words[0], hashes[value].words[1]);
+        }
+    }
+    stack_ptx__absorb(&total, lowered->num_requests, STACK_PTX__TAG_PROGRAM);
+    *hash_out = total;
+    return STACK_PTX_SUCCESS;
+}
+
+/* ---- all in one call ---- */
+
+static uint32_t stack_ptx__clamp(size_t value) {
+    return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+}
+
+/* A bare language takes no memory for registers, routines and requests, since their numbers are not known when the size is
+   asked for. Requests that find a value are no more than stacks can hold. */
+static StackPtxResult stack_ptx__place_compile(
+    const StackPtxCompilerInfo* compiler_info,
+    const StackPtxLanguageInfo* info,
+    StackPtx__Layout* layout,
+    size_t* language_bytes_out
+) {
+    StackPtxResult result = stack_ptx__check_counts(info);
+    if (result == STACK_PTX_SUCCESS) {
+        result = stack_ptx__check_stack_info(info->stack_info, NULL);
+    }
+    if (result == STACK_PTX_SUCCESS) {
+        const size_t max_values = info->stack_info->num_stacks * compiler_info->stack_size;
+        stack_ptx__place_work(layout, &info->limits, info->stack_info, 0, max_values, max_values);
+        *language_bytes_out = stack_ptx__place_language(NULL, info, 1, NULL);
+        if (*language_bytes_out > SIZE_MAX / 2 || layout->bytes > SIZE_MAX / 2) {
+            result = STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    return result;
+}
+
+static void stack_ptx__describe_compile(
+    const StackPtxCompilerInfo* compiler_info,
+    const StackPtxStackInfo* stack_info,
+    size_t execution_limit,
+    StackPtxLanguageInfo* info_out
+) {
+    memset(info_out, 0, sizeof *info_out);
+    info_out->stack_info = stack_info;
+    info_out->limits.stack_size = stack_ptx__clamp(compiler_info->stack_size);
+    info_out->limits.max_nodes = stack_ptx__clamp(compiler_info->max_ast_size);
+    info_out->limits.max_frame_depth = stack_ptx__clamp(compiler_info->max_frame_depth);
+    info_out->limits.store_size = stack_ptx__clamp(compiler_info->store_size);
+    info_out->limits.execution_limit = stack_ptx__clamp(execution_limit);
+}
+
+StackPtxResult stack_ptx_compile_workspace_size(
+    const StackPtxCompilerInfo* compiler_info,
+    const StackPtxStackInfo* stack_info,
+    size_t* bytes_out
+) {
+    StackPtxLanguageInfo info;
+    StackPtx__Layout layout;
+    size_t language_bytes = 0;
+    StackPtxResult result;
+    if (compiler_info == NULL || stack_info == NULL || bytes_out == NULL) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    stack_ptx__describe_compile(compiler_info, stack_info, 0, &info);
+    result = stack_ptx__place_compile(compiler_info, &info, &layout, &language_bytes);
+    if (result == STACK_PTX_SUCCESS) {
+        *bytes_out = language_bytes + layout.bytes;
+    }
+    return result;
+}
+
+StackPtxResult stack_ptx_compile(
+    const StackPtxCompilerInfo* compiler_info,
+    const StackPtxStackInfo* stack_info,
+    const StackPtxInstruction* instructions,
+    const StackPtxRegister* registers,
+    size_t num_registers,
+    const StackPtxInstruction** routines,
+    size_t num_routines,
+    const size_t* requests,
+    size_t num_requests,
+    size_t execution_limit,
+    void* workspace,
+    size_t workspace_bytes,
+    char* buffer,
+    size_t buffer_size,
+    size_t* bytes_written_out
+) {
+    StackPtxLanguageInfo info;
+    StackPtx__Layout layout;
+    StackPtxLanguage* language = NULL;
+    StackPtx__Work work;
+    StackPtxLowered lowered;
+    StackPtxResult result;
+    size_t language_bytes = 0, i;
+    uint32_t num_moves = 0;
+
+    if (compiler_info == NULL || stack_info == NULL || instructions == NULL || workspace == NULL || bytes_written_out == NULL) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    stack_ptx__describe_compile(compiler_info, stack_info, execution_limit, &info);
+    info.registers = registers;
+    info.num_registers = num_registers;
+    info.routines = (const StackPtxInstruction* const*)routines;
+    info.num_routines = num_routines;
+    info.requests = requests;
+    info.num_requests = num_requests;
+    result = stack_ptx__place_compile(compiler_info, &info, &layout, &language_bytes);
+    if (result != STACK_PTX_SUCCESS) {
+        return result;
+    }
+    if (workspace_bytes < language_bytes + layout.bytes) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE);
+    }
+    result = stack_ptx__init_language(&info, 1, workspace, language_bytes, &language);
+    if (result != STACK_PTX_SUCCESS) {
+        return result;
+    }
+    language->layout = layout;
+    stack_ptx__open_work(language, (char*)workspace + language_bytes, &work);
+    result = stack_ptx__run(
+        language, STACK_PTX_MODE_COMPATIBLE, STACK_PTX_FLAG_NO_VALUE_NUMBERING, instructions, SIZE_MAX, &work, NULL
+    );
+    if (result != STACK_PTX_SUCCESS) {
+        return result;
+    }
+    for (i = 0; i < num_requests; ++i) {
+        const uint32_t row = stack_ptx__pop(&work.stacks[registers[requests[i]].stack_idx]);
+        if (row != 0) {
+            work.request_values[num_moves] = row;
+            stack_ptx__add_move(&work, &num_moves, STACK_PTX__MOVE_VALUE, (uint32_t)i, STACK_PTX_NO_VALUE, NULL);
+        }
+    }
+    stack_ptx__mark_live(&work, work.request_values, num_moves);
+    stack_ptx__collect(language, &work, &lowered);
+    lowered.mode = STACK_PTX_MODE_COMPATIBLE;
+    for (i = 0; i < num_moves; ++i) {
+        work.moves[i].value = work.value_ids[work.request_values[i]];
+    }
+    return stack_ptx__emit(
+        language, &lowered, &work, stack_ptx__sort_nodes(language, &lowered, &work), num_moves, buffer, buffer_size,
+        bytes_written_out
+    );
+}
+
+#endif /* STACK_PTX_EMIT_H */

@@ -1,0 +1,1049 @@
+/*
+ * stack_ptx_language.h - the parts that the implementation of stack_ptx.h is made of, and the preparation of languages.
+ *
+ * Private: included by stack_ptx.h alone, where STACK_PTX_IMPLEMENTATION is defined. It owns the structs of a prepared language
+ * and of a workspace, and everything that is done once for a language: checks, texts, hashes of names.
+ */
+
+#ifndef STACK_PTX_LANGUAGE_H
+#define STACK_PTX_LANGUAGE_H
+
+#include <string.h>
+
+#ifdef STACK_PTX_DEBUG
+#include <assert.h>
+#define STACK_PTX__ERROR(code) (assert(0 && #code), (code))
+#else
+#define STACK_PTX__ERROR(code) (code)
+#endif
+
+/* What runs for every word is inlined whole, what runs rarely is kept out of it: worth a third of the time. */
+#if defined(__GNUC__)
+#define STACK_PTX__HOT static inline __attribute__((always_inline))
+#define STACK_PTX__COLD static __attribute__((noinline, cold))
+#else
+#define STACK_PTX__HOT static inline
+#define STACK_PTX__COLD static
+#endif
+
+#define STACK_PTX__ALIGNMENT 64u
+#define STACK_PTX__MAX_COUNT ((size_t)1 << 28)
+/* Unused values before the first stack: a plain op reads four values down from the top, be they there or not. */
+#define STACK_PTX__STACKS_MARGIN 4u
+#define STACK_PTX__MAX_OPERANDS (STACK_PTX_MAX_NUM_ARGS * STACK_PTX_MAX_NUM_VEC_ELEMS)
+
+/* How a PTX instruction takes its operands. A plain one has up to four scalar operands, all from one stack, and one result; it
+   takes them without a branch. */
+typedef struct StackPtx__Op {
+    uint32_t in_stack;
+    uint32_t out_stack;
+    uint32_t num_operands;
+    uint32_t is_plain;
+    uint64_t operand_masks[2]; /* of two operands each, all ones where there is one */
+    uint64_t commutes;         /* all ones where the first two operands do */
+    uint64_t padding[3];       /* to 64 bytes */
+} StackPtx__Op;
+
+/* What becomes of a value in the lowered program, by op: there is an op for each PTX instruction and each special register, and
+   one for the inputs and one for the constants of each stack. */
+typedef struct StackPtx__OpNode {
+    StackPtxNode node; /* all but payload bits of the word, first_operand and first_value */
+    uint8_t is_volatile;
+    uint8_t is_simple_text; /* one scalar result, scalar operands, a short name */
+    uint8_t is_ptx;
+    uint8_t is_large;       /* more than four operands or one value */
+    uint8_t padding[7];     /* to 32 bytes */
+} StackPtx__OpNode;
+
+/* Short texts are padded so that they can be copied by fixed sizes. */
+typedef struct StackPtx__Text64 {
+    char text[60];
+    uint32_t length;
+} StackPtx__Text64;
+
+/* A value with the comma before it: ", %x", ", %_s0_12", ", 0f3F800000". A length of STACK_PTX__LONG says that it does not fit;
+   of a temporary the text then holds the number. */
+typedef struct StackPtx__Text16 {
+    char text[15];
+    uint8_t length;
+} StackPtx__Text16;
+
+#define STACK_PTX__LONG 255u
+
+typedef struct StackPtx__Stack {
+    StackPtxHash type_hash;
+    uint32_t constant_type;
+} StackPtx__Stack;
+
+typedef struct StackPtx__Register {
+    uint64_t head;          /* of its row */
+    StackPtx__Text16 text;  /* ", %x" */
+    uint32_t canonical;     /* first register of the same name */
+    uint32_t first_request; /* first request that writes it; set on canonical registers */
+} StackPtx__Register;
+
+/* A value while the program runs; row 0 is no value. More than four operands continue in a row of their own, which stands for
+   the last of the four. Second and further values of a node follow it, with it as their operand. */
+typedef struct StackPtx__Row {
+    uint64_t head;        /* op, and in the upper half the bits of a constant, an input's register, or a special register's
+                             element << 16 */
+    uint64_t operands[2]; /* two rows each, the first in the lower half; or 0 */
+} StackPtx__Row;
+
+typedef struct StackPtx__Frame {
+    const StackPtxInstruction* words;
+    size_t next;
+    size_t length;
+    size_t routine_idx;
+} StackPtx__Frame;
+
+typedef struct StackPtx__Slot {
+    uint32_t row; /* 0: nothing stored */
+    uint32_t stack_idx;
+} StackPtx__Slot;
+
+/* The stack of a type: rows from base up to but not at top. There is room for one more than fits, and for a plain op to read
+   four down from any top. */
+typedef struct StackPtx__Values {
+    uint32_t* base;
+    uint32_t* top;
+    uint32_t* full; /* where top stops */
+} StackPtx__Values;
+
+typedef struct StackPtx__Temporary {
+    uint32_t stack_idx;
+    uint32_t number;
+} StackPtx__Temporary;
+
+typedef enum StackPtx__MoveKind {
+    STACK_PTX__MOVE_VALUE,  /* value to register; STACK_PTX_NO_VALUE is zero */
+    STACK_PTX__MOVE_SAVED,  /* temporary to register */
+    STACK_PTX__MOVE_TO_SAVE /* register to temporary */
+} StackPtx__MoveKind;
+
+/* A line at the end of a stub. */
+typedef struct StackPtx__Move {
+    uint32_t kind;
+    uint32_t request;
+    uint32_t value;
+    StackPtx__Temporary temporary;
+} StackPtx__Move;
+
+/* A request while a parallel move is put in order. Registers by their canonical index; UINT32_MAX is none. */
+typedef struct StackPtx__Pending {
+    uint32_t is_pending;
+    uint32_t target;
+    uint32_t source;
+    uint32_t is_saved; /* the source, in a temporary */
+    StackPtx__Temporary temporary;
+} StackPtx__Pending;
+
+/* The arrays of a workspace: X(type, name, number of items). */
+#define STACK_PTX__WORK_ARRAYS(X)                                                                      \
+    X(StackPtx__Values, stacks, num_stacks)                                                            \
+    X(uint32_t, stack_rows, STACK_PTX__STACKS_MARGIN + num_stacks * (limits->stack_size + UINT64_C(1))) \
+    X(uint32_t, meta, limits->stack_size)                                                              \
+    X(StackPtx__Slot, store, limits->store_size)                                                       \
+    X(StackPtx__Frame, frames, limits->max_frame_depth)                                                \
+    X(StackPtx__Row, rows, max_rows)                                                                   \
+    X(uint32_t, table, table_size)       /* rows by the hash of their contents; 0 is free */           \
+    X(uint8_t, live, max_rows)           /* 1 for rows that requests need */                           \
+    X(uint32_t, value_ids, max_rows)     /* of live rows in the lowered form */                        \
+    X(StackPtxNode, nodes, max_values)                                                                 \
+    X(uint32_t, operands, max_values * operands_per_node)                                              \
+    X(uint32_t, value_nodes, max_values)                                                               \
+    X(uint16_t, value_stacks, max_values)                                                              \
+    X(uint32_t, request_values, num_requests)                                                          \
+    X(StackPtx__Move, moves, max_moves)                                                                \
+    X(StackPtx__Pending, pending, num_requests)                                                        \
+    X(StackPtx__Text16, texts, max_values)   /* of each value, for stack_ptx_emit */                   \
+    X(uint32_t, sorted_nodes, max_values)    /* those with temporaries, then the others backwards */   \
+    X(uint32_t, num_temporaries, num_stacks) /* of each stack, in all */                               \
+    X(uint32_t, num_named, num_stacks)       /* of each stack, so far */                               \
+    X(StackPtxHash, hashes, max_values)      /* of each value, for stack_ptx_hash */
+
+/* Where they lie: offsets in bytes. */
+typedef struct StackPtx__Layout {
+#define STACK_PTX__FIELD(type, name, count) size_t name;
+    STACK_PTX__WORK_ARRAYS(STACK_PTX__FIELD)
+#undef STACK_PTX__FIELD
+    size_t bytes;
+    uint32_t table_size; /* a power of two */
+} StackPtx__Layout;
+
+/* A workspace in use. */
+typedef struct StackPtx__Work {
+#define STACK_PTX__FIELD(type, name, count) type* name;
+    STACK_PTX__WORK_ARRAYS(STACK_PTX__FIELD)
+#undef STACK_PTX__FIELD
+
+    /* State of the running program. */
+    uint32_t num_rows;
+    uint32_t num_created;
+    uint32_t num_meta;
+    uint32_t table_shift; /* 64 - log2 of the part of the table in use */
+    uint32_t part_mask;   /* size of that part - 1 */
+    uint32_t grow_at;     /* rows at which that part is enlarged; 0 without value numbering */
+    int is_numbering;     /* equal values are merged */
+    int has_long_texts;   /* some value's text does not fit into its slot */
+} StackPtx__Work;
+
+struct StackPtxLanguage {
+    StackPtxStackInfo stack_info;
+    StackPtxLimits limits;
+    const StackPtxRegister* registers;
+    const size_t* requests;
+    const StackPtxInstruction* const* routines;
+    const size_t* routine_lengths;
+    size_t num_registers;
+    size_t num_requests;
+    size_t num_routines;
+
+    StackPtx__Op* ops;
+    StackPtx__OpNode* op_nodes;
+    StackPtx__Text64* op_texts;
+    StackPtx__Stack* stacks;
+    StackPtx__Text16* stems; /* ", %_s0_" of each stack */
+    uint32_t first_special;
+    uint32_t first_input;
+    uint32_t first_constant;
+    uint32_t follower;     /* op of the second and further values of a node */
+    uint32_t continuation; /* op of the rows of operands beyond the fourth */
+    uint32_t num_ops;
+
+    /* NULL in the bare form that stack_ptx_compile uses; it neither hashes nor moves in parallel. */
+    StackPtxHash* op_hashes;
+    StackPtx__Register* register_infos;
+    StackPtxHash salt;
+
+    StackPtx__Layout layout;
+};
+
+/* ---- small things ---- */
+
+const char* stack_ptx_result_to_string(StackPtxResult result) {
+    switch (result) {
+#define STACK_PTX__CASE(name) case name: return #name
+        STACK_PTX__CASE(STACK_PTX_SUCCESS);
+        STACK_PTX__CASE(STACK_PTX_ERROR_INTERNAL);
+        STACK_PTX__CASE(STACK_PTX_ERROR_WRONG_TYPE_DISPATCH);
+        STACK_PTX__CASE(STACK_PTX_ERROR_INSUFFICIENT_BUFFER);
+        STACK_PTX__CASE(STACK_PTX_ERROR_INVALID_VALUE);
+        STACK_PTX__CASE(STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE);
+        STACK_PTX__CASE(STACK_PTX_ERROR_INSUFFICIENT_AST_VISIT_SIZE);
+        STACK_PTX__CASE(STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN);
+        STACK_PTX__CASE(STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE);
+        STACK_PTX__CASE(STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS);
+        STACK_PTX__CASE(STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS);
+        STACK_PTX__CASE(STACK_PTX_ERROR_INPUT_IDX_OUT_OF_BOUNDS);
+        STACK_PTX__CASE(STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS);
+        STACK_PTX__CASE(STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS);
+        STACK_PTX__CASE(STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS);
+        STACK_PTX__CASE(STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS);
+        STACK_PTX__CASE(STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS);
+        STACK_PTX__CASE(STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS);
+        STACK_PTX__CASE(STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS);
+#undef STACK_PTX__CASE
+        case STACK_PTX_RESULT_NUM_ENUMS: break;
+    }
+    return "STACK_PTX_RESULT_UNKNOWN";
+}
+
+STACK_PTX__HOT uint64_t stack_ptx__pair(uint32_t low, uint32_t high) {
+    return low | (uint64_t)high << 32;
+}
+
+/* Length of the run of digits that starts at `text`. */
+static size_t stack_ptx__num_digits(const char* text) {
+    return strspn(text, "0123456789");
+}
+
+/* True for a prefix, one digit or more, and the end. */
+static bool stack_ptx__is_numbered(const char* name, const char* prefix) {
+    const size_t length = strlen(prefix);
+    size_t num_digits;
+    if (strncmp(name, prefix, length) != 0) {
+        return false;
+    }
+    num_digits = stack_ptx__num_digits(name + length);
+    return num_digits > 0 && name[length + num_digits] == '\0';
+}
+
+StackPtxResult stack_ptx_check_name(const char* name) {
+    static const char* const identifier =
+        "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_$";
+    /* Names of NVVM's virtual registers, by class, and of its stack pointers. */
+    static const char* const numbered[] = {"p", "rs", "r", "rd", "rq", "rc", "f", "fd", "h", "hh", "b", "envreg", "pm"};
+    static const char* const whole[] = {
+        "SP", "SPL", "tid", "ntid", "ctaid", "nctaid", "laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid",
+        "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid", "cluster_ctarank", "cluster_nctarank",
+        "is_explicit_cluster", "clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi",
+        "total_smem_size", "aggr_smem_size", "dynamic_smem_size", "current_graph_exec",
+    };
+    static const char* const families[] = {"lanemask_", "reserved_smem_"};
+    size_t i;
+
+    if (name == NULL || name[0] == '\0' || name[strspn(name, identifier)] != '\0') {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    for (i = 0; i < sizeof numbered / sizeof numbered[0]; ++i) {
+        if (stack_ptx__is_numbered(name, numbered[i])) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    for (i = 0; i < sizeof whole / sizeof whole[0]; ++i) {
+        if (strcmp(name, whole[i]) == 0) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    for (i = 0; i < sizeof families / sizeof families[0]; ++i) {
+        if (strncmp(name, families[i], strlen(families[i])) == 0) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    if (name[0] == '_' && name[1] == 's') { /* _s<digits>_<digits> */
+        const char* rest = name + 2;
+        const size_t num_digits = stack_ptx__num_digits(rest);
+        if (num_digits > 0 && stack_ptx__is_numbered(rest + num_digits, "_")) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    return STACK_PTX_SUCCESS;
+}
+
+static char* stack_ptx__align(void* memory) {
+    const uintptr_t address = (uintptr_t)memory;
+    return (char*)memory + ((0u - address) & (STACK_PTX__ALIGNMENT - 1u));
+}
+
+/* Reserves an array and returns its offset. Counts are below 2^28 times a small factor, so that 64 bits do not overflow. */
+static size_t stack_ptx__reserve(uint64_t* total, uint64_t count, uint64_t item_bytes) {
+    const uint64_t offset = *total;
+    *total = (offset + count * item_bytes + STACK_PTX__ALIGNMENT - 1u) & ~(uint64_t)(STACK_PTX__ALIGNMENT - 1u);
+    return (size_t)offset;
+}
+
+/* ---- 128-bit mixing ----
+   A state of two lanes absorbs blocks of two words. For a fixed state a step is a bijection of the block, and for a fixed
+   block one of the state. */
+
+#define STACK_PTX__MIX_1 UINT64_C(0x9E3779B97F4A7C15) /* 2^64 / golden ratio, odd */
+#define STACK_PTX__MIX_2 UINT64_C(0xBF58476D1CE4E5B9) /* these two: the multipliers of SplitMix64 (Stafford's variant 13) */
+#define STACK_PTX__MIX_3 UINT64_C(0x94D049BB133111EB)
+#define STACK_PTX__MIX_4 UINT64_C(0xD6E8FEB86659FD93) /* another odd one whose bits are well spread */
+
+/* What a state is begun or ended with, so that different things of the same bits have different hashes. */
+enum {
+    STACK_PTX__TAG_INSTRUCTION = 1,
+    STACK_PTX__TAG_SPECIAL,
+    STACK_PTX__TAG_INPUT,
+    STACK_PTX__TAG_CONSTANT,
+    STACK_PTX__TAG_TYPE,
+    STACK_PTX__TAG_PROGRAM,
+    STACK_PTX__TAG_NODE,
+    STACK_PTX__TAG_VOLATILE,
+    STACK_PTX__TAG_RESULT,
+    STACK_PTX__TAG_MISSING
+};
+
+STACK_PTX__HOT uint64_t stack_ptx__rotate(uint64_t x, unsigned count) {
+    return (x << (count & 63u)) | (x >> ((0u - count) & 63u));
+}
+
+STACK_PTX__HOT void stack_ptx__absorb(StackPtxHash* state, uint64_t x, uint64_t y) {
+    uint64_t a = (state->words[0] ^ x) * STACK_PTX__MIX_1;
+    uint64_t b = (state->words[1] ^ y) * STACK_PTX__MIX_2;
+    a ^= a >> 32;
+    b ^= b >> 29;
+    a += b;
+    b = stack_ptx__rotate(b, 31) ^ a;
+    a *= STACK_PTX__MIX_3;
+    b *= STACK_PTX__MIX_4;
+    state->words[0] = a ^ (a >> 31);
+    state->words[1] = b ^ (b >> 33);
+}
+
+static StackPtxHash stack_ptx__hash_begin(uint64_t tag) {
+    StackPtxHash state;
+    state.words[0] = STACK_PTX__MIX_3 + tag;
+    state.words[1] = STACK_PTX__MIX_1;
+    stack_ptx__absorb(&state, tag, STACK_PTX_HASH_VERSION);
+    return state;
+}
+
+/* Absorbs the characters of `text` and then those of `suffix`, as if they were one string. */
+static void stack_ptx__absorb_text(StackPtxHash* state, const char* text, const char* suffix) {
+    const size_t text_length = strlen(text);
+    const size_t length = text_length + strlen(suffix);
+    size_t i, k;
+    for (i = 0; i < length; i += 8) {
+        uint64_t word = 0;
+        for (k = i; k < i + 8 && k < length; ++k) {
+            const char character = k < text_length ? text[k] : suffix[k - text_length];
+            word |= (uint64_t)(unsigned char)character << (8 * (k - i));
+        }
+        stack_ptx__absorb(state, word, i);
+    }
+    stack_ptx__absorb(state, length, STACK_PTX__TAG_TYPE);
+}
+
+/* ---- languages: description of an instruction ---- */
+
+/* Elements of an operand or result: 1 for a scalar. */
+static uint32_t stack_ptx__num_elems(const StackPtxStackInfo* info, uint32_t arg_type) {
+    const uint32_t num_vec_elems = info->arg_type_info[arg_type].num_vec_elems;
+    return num_vec_elems == 0 ? 1 : num_vec_elems;
+}
+
+static bool stack_ptx__is_vector(const StackPtxStackInfo* info, uint32_t arg_type) {
+    return info->arg_type_info[arg_type].num_vec_elems != 0;
+}
+
+static uint32_t stack_ptx__num_args(const StackPtxStackInfo* info, const StackPtxPtxInstructionDescriptor* descriptor) {
+    uint32_t n = 0;
+    while (n < STACK_PTX_MAX_NUM_ARGS && descriptor->arg_types[n] < info->num_arg_types) {
+        ++n;
+    }
+    return n;
+}
+
+static uint32_t stack_ptx__num_rets(const StackPtxStackInfo* info, const StackPtxPtxInstructionDescriptor* descriptor) {
+    uint32_t n = 0;
+    while (n < STACK_PTX_MAX_NUM_RETS && descriptor->ret_types[n] < info->num_arg_types) {
+        ++n;
+    }
+    return n;
+}
+
+static StackPtxResult stack_ptx__check_arg_types(const uint16_t* arg_types, size_t count, size_t num_arg_types) {
+    size_t i;
+    for (i = 0; i < count; ++i) {
+        if (arg_types[i] > num_arg_types) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS);
+        }
+        if (i > 0 && arg_types[i - 1] == num_arg_types && arg_types[i] != num_arg_types) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    return STACK_PTX_SUCCESS;
+}
+
+static StackPtxResult stack_ptx__check_descriptor(
+    const StackPtxStackInfo* info,
+    const StackPtxPtxInstructionDescriptor* descriptor,
+    const StackPtxInstructionTraits* traits
+) {
+    /* Copies, because the members of a packed struct have no alignment. */
+    uint16_t arg_types[STACK_PTX_MAX_NUM_ARGS];
+    uint16_t ret_types[STACK_PTX_MAX_NUM_RETS];
+    StackPtxResult result;
+
+    memcpy(arg_types, descriptor->arg_types, sizeof arg_types);
+    memcpy(ret_types, descriptor->ret_types, sizeof ret_types);
+    result = stack_ptx__check_arg_types(arg_types, STACK_PTX_MAX_NUM_ARGS, info->num_arg_types);
+    if (result == STACK_PTX_SUCCESS) {
+        result = stack_ptx__check_arg_types(ret_types, STACK_PTX_MAX_NUM_RETS, info->num_arg_types);
+    }
+    if (result == STACK_PTX_SUCCESS && traits != NULL && traits->num_commutative != 0) {
+        if (traits->num_commutative != 2 || stack_ptx__num_args(info, descriptor) < 2 || arg_types[0] != arg_types[1] ||
+            stack_ptx__is_vector(info, arg_types[0])) {
+            result = STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    return result;
+}
+
+static StackPtxResult stack_ptx__check_stack_info(const StackPtxStackInfo* info, const StackPtxTraits* traits) {
+    size_t i;
+    if ((info->num_ptx_instructions > 0 &&
+         (info->ptx_instruction_strings == NULL || info->ptx_instruction_descriptors == NULL)) ||
+        (info->num_special_registers > 0 &&
+         (info->special_register_strings == NULL || info->special_register_descriptors == NULL)) ||
+        (info->num_stacks > 0 && info->stack_literal_prefixes == NULL) ||
+        (info->num_arg_types > 0 && info->arg_type_info == NULL) ||
+        info->num_ptx_instructions >= STACK_PTX__MAX_COUNT || info->num_special_registers > UINT16_MAX ||
+        info->num_stacks > UINT16_MAX || info->num_arg_types > UINT16_MAX) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    for (i = 0; i < info->num_stacks; ++i) {
+        if (info->stack_literal_prefixes[i] == NULL ||
+            (traits != NULL && traits->constant_types != NULL &&
+             traits->constant_types[i] >= STACK_PTX_CONSTANT_TYPE_NUM_ENUMS)) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    for (i = 0; i < info->num_arg_types; ++i) {
+        if (info->arg_type_info[i].stack_idx >= info->num_stacks) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS);
+        }
+        if (info->arg_type_info[i].num_vec_elems > STACK_PTX_MAX_NUM_VEC_ELEMS) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    for (i = 0; i < info->num_ptx_instructions; ++i) {
+        const StackPtxInstructionTraits* of_one =
+            traits == NULL || traits->instructions == NULL ? NULL : &traits->instructions[i];
+        StackPtxResult result;
+        if (info->ptx_instruction_strings[i] == NULL) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+        result = stack_ptx__check_descriptor(info, &info->ptx_instruction_descriptors[i], of_one);
+        if (result != STACK_PTX_SUCCESS) {
+            return result;
+        }
+    }
+    for (i = 0; i < info->num_special_registers; ++i) {
+        const size_t arg_type = info->special_register_descriptors[i].arg_type_idx;
+        if (arg_type >= info->num_arg_types) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS);
+        }
+        /* .x .y .z .w are all the elements that there are. */
+        if (info->special_register_strings[i] == NULL || info->arg_type_info[arg_type].num_vec_elems > 4) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    return STACK_PTX_SUCCESS;
+}
+
+static StackPtxResult stack_ptx__check_connections(const StackPtxLanguageInfo* info) {
+    const StackPtxStackInfo* stack_info = info->stack_info;
+    size_t i, k;
+    for (i = 0; i < info->num_registers; ++i) {
+        const StackPtxRegister* one = &info->registers[i];
+        if (one->name == NULL) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+        if (one->stack_idx >= stack_info->num_stacks) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS);
+        }
+        if (stack_ptx_check_name(one->name) != STACK_PTX_SUCCESS) {
+            return STACK_PTX_ERROR_INVALID_VALUE;
+        }
+        for (k = 0; k < i; ++k) {
+            const StackPtxRegister* other = &info->registers[k];
+            if (strcmp(one->name, other->name) == 0 &&
+                strcmp(
+                    stack_info->stack_literal_prefixes[one->stack_idx], stack_info->stack_literal_prefixes[other->stack_idx]
+                ) != 0) {
+                return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+            }
+        }
+    }
+    for (i = 0; i < info->num_requests; ++i) {
+        if (info->requests[i] >= info->num_registers) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS);
+        }
+    }
+    for (i = 0; i < info->num_routines; ++i) {
+        if (info->routines[i] == NULL && (info->routine_lengths == NULL || info->routine_lengths[i] > 0)) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    return STACK_PTX_SUCCESS;
+}
+
+/* What stack_ptx_language_size relies on. */
+static StackPtxResult stack_ptx__check_counts(const StackPtxLanguageInfo* info) {
+    if (info == NULL || info->stack_info == NULL || (info->num_registers > 0 && info->registers == NULL) ||
+        (info->num_requests > 0 && info->requests == NULL) || (info->num_routines > 0 && info->routines == NULL) ||
+        info->num_registers >= STACK_PTX__MAX_COUNT || info->num_requests >= STACK_PTX__MAX_COUNT ||
+        info->limits.stack_size >= STACK_PTX__MAX_COUNT || info->limits.max_nodes >= STACK_PTX__MAX_COUNT ||
+        info->limits.max_frame_depth >= STACK_PTX__MAX_COUNT || info->limits.store_size >= STACK_PTX__MAX_COUNT ||
+        info->stack_info->num_ptx_instructions >= STACK_PTX__MAX_COUNT ||
+        info->stack_info->num_special_registers > UINT16_MAX || info->stack_info->num_stacks > UINT16_MAX ||
+        STACK_PTX__STACKS_MARGIN + (uint64_t)info->stack_info->num_stacks * (info->limits.stack_size + 1u) > UINT32_MAX) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    return STACK_PTX_SUCCESS;
+}
+
+/* ---- languages: memory ---- */
+
+/* Reserves the arrays of a language; with a base, sets its pointers to them. Returns the bytes, alignment included. */
+static size_t stack_ptx__place_language(StackPtxLanguage* language, const StackPtxLanguageInfo* info, int is_bare, char* base) {
+    const StackPtxStackInfo* stack_info = info->stack_info;
+    const uint64_t num_ops =
+        (uint64_t)stack_info->num_ptx_instructions + stack_info->num_special_registers + 2 * stack_info->num_stacks + 2;
+    uint64_t total = 0;
+    size_t ops, op_nodes, op_texts, stacks, stems, op_hashes, register_infos;
+
+    (void)stack_ptx__reserve(&total, 1, sizeof(StackPtxLanguage));
+    ops = stack_ptx__reserve(&total, stack_info->num_ptx_instructions, sizeof(StackPtx__Op));
+    op_nodes = stack_ptx__reserve(&total, num_ops, sizeof(StackPtx__OpNode));
+    op_texts = stack_ptx__reserve(&total, stack_info->num_ptx_instructions, sizeof(StackPtx__Text64));
+    stacks = stack_ptx__reserve(&total, stack_info->num_stacks, sizeof(StackPtx__Stack));
+    stems = stack_ptx__reserve(&total, stack_info->num_stacks, sizeof(StackPtx__Text16));
+    op_hashes = stack_ptx__reserve(&total, is_bare ? 0 : num_ops, sizeof(StackPtxHash));
+    register_infos = stack_ptx__reserve(&total, is_bare ? 0 : info->num_registers, sizeof(StackPtx__Register));
+    if (base != NULL) {
+        language->ops = (StackPtx__Op*)(void*)(base + ops);
+        language->op_nodes = (StackPtx__OpNode*)(void*)(base + op_nodes);
+        language->op_texts = (StackPtx__Text64*)(void*)(base + op_texts);
+        language->stacks = (StackPtx__Stack*)(void*)(base + stacks);
+        language->stems = (StackPtx__Text16*)(void*)(base + stems);
+        language->op_hashes = is_bare ? NULL : (StackPtxHash*)(void*)(base + op_hashes);
+        language->register_infos = is_bare ? NULL : (StackPtx__Register*)(void*)(base + register_infos);
+    }
+    total += STACK_PTX__ALIGNMENT;
+    return total > SIZE_MAX / 2 ? SIZE_MAX : (size_t)total;
+}
+
+/* The most operands that an instruction has, vectors counted by elements. */
+static uint32_t stack_ptx__max_operands(const StackPtxStackInfo* info) {
+    uint32_t most = 0;
+    size_t i;
+    uint32_t k;
+    for (i = 0; i < info->num_ptx_instructions; ++i) {
+        const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[i];
+        uint32_t count = 0;
+        for (k = stack_ptx__num_args(info, descriptor); k > 0; --k) {
+            count += stack_ptx__num_elems(info, descriptor->arg_types[k - 1]);
+        }
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+/* The arrays of a workspace for so many registers, requests and lines that write requests. */
+static void stack_ptx__place_work(
+    StackPtx__Layout* layout,
+    const StackPtxLimits* limits,
+    const StackPtxStackInfo* stack_info,
+    size_t num_registers,
+    size_t num_requests,
+    size_t max_moves
+) {
+    const uint64_t num_stacks = stack_info->num_stacks;
+    const uint64_t max_operands = stack_ptx__max_operands(stack_info);
+    const uint64_t rows_per_node = 1 + (max_operands > 4 ? (max_operands - 2) / 3 : 0);
+    const uint64_t max_rows = num_registers + limits->max_nodes * rows_per_node + 1;
+    const uint64_t max_values = (uint64_t)num_registers + limits->max_nodes + 1;
+    const uint64_t operands_per_node = max_operands > 4 ? max_operands : 4;
+    uint64_t table_size = 16;
+    uint64_t total = 0;
+
+    while (table_size < 2 * max_rows) {
+        table_size *= 2;
+    }
+    layout->table_size = (uint32_t)table_size;
+#define STACK_PTX__PLACE(type, name, count) layout->name = stack_ptx__reserve(&total, (count), sizeof(type));
+    STACK_PTX__WORK_ARRAYS(STACK_PTX__PLACE)
+#undef STACK_PTX__PLACE
+    total += STACK_PTX__ALIGNMENT;
+    layout->bytes = total > SIZE_MAX / 2 ? SIZE_MAX : (size_t)total;
+}
+
+static void stack_ptx__open_work(const StackPtxLanguage* language, void* workspace, StackPtx__Work* work) {
+    const StackPtx__Layout* layout = &language->layout;
+    char* base = stack_ptx__align(workspace);
+#define STACK_PTX__OPEN(type, name, count) work->name = (type*)(void*)(base + layout->name);
+    STACK_PTX__WORK_ARRAYS(STACK_PTX__OPEN)
+#undef STACK_PTX__OPEN
+}
+
+/* ---- languages: contents ---- */
+
+static const char stack_ptx__decimal_pairs[] =
+    "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
+    "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
+
+static const char stack_ptx__hex_pairs[] =
+    "000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F"
+    "202122232425262728292A2B2C2D2E2F303132333435363738393A3B3C3D3E3F"
+    "404142434445464748494A4B4C4D4E4F505152535455565758595A5B5C5D5E5F"
+    "606162636465666768696A6B6C6D6E6F707172737475767778797A7B7C7D7E7F"
+    "808182838485868788898A8B8C8D8E8F909192939495969798999A9B9C9D9E9F"
+    "A0A1A2A3A4A5A6A7A8A9AAABACADAEAFB0B1B2B3B4B5B6B7B8B9BABBBCBDBEBF"
+    "C0C1C2C3C4C5C6C7C8C9CACBCCCDCECFD0D1D2D3D4D5D6D7D8D9DADBDCDDDEDF"
+    "E0E1E2E3E4E5E6E7E8E9EAEBECEDEEEFF0F1F2F3F4F5F6F7F8F9FAFBFCFDFEFF";
+
+/* Decimal digits of a number, ten at most; returns how many. */
+STACK_PTX__HOT uint32_t stack_ptx__format_decimal(uint32_t number, char* digits_out) {
+    uint32_t num_digits = 1, rest = number;
+    if (number < 10) {
+        digits_out[0] = (char)('0' + number);
+        return 1;
+    }
+    if (number < 100) {
+        memcpy(digits_out, stack_ptx__decimal_pairs + 2 * number, 2);
+        return 2;
+    }
+    if (number < 1000) {
+        digits_out[0] = (char)('0' + number / 100);
+        memcpy(digits_out + 1, stack_ptx__decimal_pairs + 2 * (number % 100), 2);
+        return 3;
+    }
+    while (rest >= 10) {
+        rest /= 10;
+        ++num_digits;
+    }
+    for (rest = num_digits; rest > 0; --rest) {
+        digits_out[rest - 1] = (char)('0' + number % 10);
+        number /= 10;
+    }
+    return num_digits;
+}
+
+/* Eight upper-case hexadecimal digits. */
+STACK_PTX__HOT void stack_ptx__format_hex(uint32_t bits, char* digits_out) {
+    memcpy(digits_out, stack_ptx__hex_pairs + 2 * (bits >> 24), 2);
+    memcpy(digits_out + 2, stack_ptx__hex_pairs + 2 * (bits >> 16 & 255u), 2);
+    memcpy(digits_out + 4, stack_ptx__hex_pairs + 2 * (bits >> 8 & 255u), 2);
+    memcpy(digits_out + 6, stack_ptx__hex_pairs + 2 * (bits & 255u), 2);
+}
+
+/* The bits of the double that equals a float, without a floating-point unit's say in NaN payloads or subnormals. */
+static uint64_t stack_ptx__widen_float(uint32_t bits) {
+    const uint64_t sign = (uint64_t)(bits >> 31) << 63;
+    uint32_t exponent = (bits >> 23) & 255u;
+    uint64_t fraction = bits & 0x7FFFFFu;
+    if (exponent == 255u) {
+        return sign | UINT64_C(0x7FF) << 52 | fraction << 29;
+    }
+    if (exponent == 0) {
+        if (fraction == 0) {
+            return sign;
+        }
+        for (exponent = 1; (fraction & 0x800000u) == 0; --exponent) {
+            fraction <<= 1;
+        }
+        fraction &= 0x7FFFFFu;
+    }
+    return sign | (uint64_t)(uint32_t)(exponent + 896u) << 52 | fraction << 29; /* 896 = 1023 - 127 */
+}
+
+#define STACK_PTX__MAX_LITERAL 19u
+
+/* A literal; returns its length. A type without constants has 0 alone. */
+STACK_PTX__HOT uint32_t stack_ptx__format_literal(uint32_t constant_type, uint32_t bits, char* literal_out) {
+    uint32_t high = 0, low = bits;
+    char letter = 'x';
+    switch (constant_type) {
+        case STACK_PTX_CONSTANT_TYPE_NONE:
+            literal_out[0] = '0';
+            return 1;
+        case STACK_PTX_CONSTANT_TYPE_F32:
+            letter = 'f';
+            break;
+        case STACK_PTX_CONSTANT_TYPE_F64:
+            letter = 'd';
+            high = (uint32_t)(stack_ptx__widen_float(bits) >> 32);
+            low = (uint32_t)stack_ptx__widen_float(bits);
+            break;
+        case STACK_PTX_CONSTANT_TYPE_S64:
+            high = (bits >> 31) != 0 ? UINT32_MAX : 0;
+            break;
+        default:
+            break;
+    }
+    literal_out[0] = '0';
+    literal_out[1] = letter;
+    stack_ptx__format_hex(constant_type >= STACK_PTX_CONSTANT_TYPE_F64 ? high : low, literal_out + 2);
+    if (constant_type < STACK_PTX_CONSTANT_TYPE_F64) {
+        literal_out[10] = 'U';
+        return constant_type == STACK_PTX_CONSTANT_TYPE_U32 ? 11 : 10;
+    }
+    stack_ptx__format_hex(low, literal_out + 10);
+    literal_out[18] = 'U';
+    return constant_type == STACK_PTX_CONSTANT_TYPE_U64 ? 19 : 18;
+}
+
+static uint32_t stack_ptx__constant_type_of_prefix(const char* prefix) {
+    static const char* const prefixes[STACK_PTX_CONSTANT_TYPE_NUM_ENUMS] = {"", "f32", "u32", "s32", "f64", "u64", "s64"};
+    uint32_t type;
+    for (type = STACK_PTX_CONSTANT_TYPE_NUM_ENUMS - 1; type > 0; --type) {
+        if (strcmp(prefix, prefixes[type]) == 0) {
+            break;
+        }
+    }
+    return type;
+}
+
+static void stack_ptx__prepare_stacks(StackPtxLanguage* language, const StackPtxTraits* traits) {
+    size_t i;
+    for (i = 0; i < language->stack_info.num_stacks; ++i) {
+        StackPtx__Stack* stack = &language->stacks[i];
+        StackPtx__Text16* stem = &language->stems[i];
+        const char* prefix = language->stack_info.stack_literal_prefixes[i];
+        memset(stack, 0, sizeof *stack);
+        memset(stem, 0, sizeof *stem);
+        stack->constant_type = traits != NULL && traits->constant_types != NULL ? traits->constant_types[i]
+                                                                                : stack_ptx__constant_type_of_prefix(prefix);
+        memcpy(stem->text, ", %_s", 5);
+        stem->length = (uint8_t)(5 + stack_ptx__format_decimal((uint32_t)i, stem->text + 5));
+        stem->text[stem->length++] = '_';
+        stack->type_hash = stack_ptx__hash_begin(STACK_PTX__TAG_TYPE);
+        stack_ptx__absorb_text(&stack->type_hash, prefix, "");
+    }
+}
+
+/* An instruction with scalar operands and one scalar result: plain if the operands come from one stack. */
+static void stack_ptx__prepare_plain_op(StackPtx__Op* op, uint32_t out_stack, const uint16_t* arg_stacks, uint32_t num_args) {
+    uint32_t i;
+    op->is_plain = 1;
+    op->out_stack = out_stack;
+    op->in_stack = num_args > 0 ? arg_stacks[0] : out_stack;
+    op->num_operands = num_args;
+    for (i = 0; i < num_args; ++i) {
+        op->operand_masks[i / 2] |= UINT64_C(0xFFFFFFFF) << (32 * (i % 2));
+        op->is_plain &= arg_stacks[i] == op->in_stack;
+    }
+}
+
+static void stack_ptx__prepare_ptx_op(StackPtxLanguage* language, uint32_t idx, const StackPtxInstructionTraits* traits) {
+    const StackPtxStackInfo* info = &language->stack_info;
+    const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[idx];
+    const uint32_t num_args = stack_ptx__num_args(info, descriptor);
+    const uint32_t num_rets = stack_ptx__num_rets(info, descriptor);
+    const char* name = info->ptx_instruction_strings[idx];
+    StackPtx__Op* op = &language->ops[idx];
+    StackPtx__OpNode* op_node = &language->op_nodes[idx];
+    StackPtx__Text64* text = &language->op_texts[idx];
+    uint16_t arg_stacks[STACK_PTX_MAX_NUM_ARGS] = {0, 0, 0, 0};
+    uint32_t num_operands = 0, num_values = 0, i;
+    size_t name_length;
+    bool is_scalar = num_rets == 1;
+
+    for (i = 0; i < num_args; ++i) {
+        arg_stacks[i] = info->arg_type_info[descriptor->arg_types[i]].stack_idx;
+        num_operands += stack_ptx__num_elems(info, descriptor->arg_types[i]);
+        is_scalar = is_scalar && !stack_ptx__is_vector(info, descriptor->arg_types[i]);
+    }
+    for (i = 0; i < num_rets; ++i) {
+        num_values += stack_ptx__num_elems(info, descriptor->ret_types[i]);
+        is_scalar = is_scalar && !stack_ptx__is_vector(info, descriptor->ret_types[i]);
+    }
+    op_node->node.kind = STACK_PTX_NODE_PTX;
+    op_node->node.stack_idx = num_rets > 0 ? info->arg_type_info[descriptor->ret_types[0]].stack_idx : 0;
+    op_node->node.num_operands = (uint16_t)num_operands;
+    op_node->node.num_values = (uint16_t)num_values;
+    op_node->node.payload = idx;
+    op_node->is_ptx = 1;
+    op_node->is_large = num_operands > 4 || num_values > 1;
+    op_node->is_volatile = traits != NULL && traits->is_volatile != 0;
+    op->commutes = traits != NULL && traits->num_commutative == 2 ? UINT64_MAX : 0;
+    if (is_scalar && !op_node->is_volatile) {
+        stack_ptx__prepare_plain_op(op, op_node->node.stack_idx, arg_stacks, num_args);
+    }
+    name_length = strlen(name);
+    if (name_length < sizeof text->text) {
+        memcpy(text->text, name, name_length);
+        text->text[name_length] = ' ';
+        text->length = (uint32_t)name_length + 1;
+    }
+    op_node->is_simple_text = is_scalar && text->length > 0;
+}
+
+static void stack_ptx__prepare_leaf(StackPtxLanguage* language, uint32_t op_idx, uint16_t kind, uint32_t stack_idx) {
+    StackPtxNode* node = &language->op_nodes[op_idx].node;
+    node->kind = kind;
+    node->stack_idx = (uint16_t)stack_idx;
+    node->num_values = 1;
+}
+
+static void stack_ptx__prepare_ops(StackPtxLanguage* language, const StackPtxTraits* traits) {
+    const StackPtxStackInfo* info = &language->stack_info;
+    uint32_t i;
+    for (i = 0; i < (uint32_t)info->num_ptx_instructions; ++i) {
+        stack_ptx__prepare_ptx_op(
+            language, i, traits == NULL || traits->instructions == NULL ? NULL : &traits->instructions[i]
+        );
+    }
+    for (i = 0; i < (uint32_t)info->num_special_registers; ++i) {
+        const uint32_t op_idx = language->first_special + i;
+        const uint32_t arg_type = info->special_register_descriptors[i].arg_type_idx;
+        stack_ptx__prepare_leaf(language, op_idx, STACK_PTX_NODE_SPECIAL, info->arg_type_info[arg_type].stack_idx);
+        language->op_nodes[op_idx].node.payload = i;
+        language->op_nodes[op_idx].is_volatile =
+            traits != NULL && traits->volatile_special_registers != NULL && traits->volatile_special_registers[i] != 0;
+    }
+    for (i = 0; i < (uint32_t)info->num_stacks; ++i) {
+        stack_ptx__prepare_leaf(language, language->first_input + i, STACK_PTX_NODE_INPUT, i);
+        stack_ptx__prepare_leaf(language, language->first_constant + i, STACK_PTX_NODE_CONSTANT, i);
+    }
+}
+
+static void stack_ptx__absorb_type(StackPtxHash* state, const StackPtxLanguage* language, uint32_t arg_type) {
+    const StackPtxArgTypeInfo* info = &language->stack_info.arg_type_info[arg_type];
+    const StackPtxHash* type_hash = &language->stacks[info->stack_idx].type_hash;
+    stack_ptx__absorb(state, type_hash->words[0], type_hash->words[1]);
+    stack_ptx__absorb(state, info->num_vec_elems, STACK_PTX__TAG_TYPE);
+}
+
+/* Element x of %tid and %tid.x are the same: the suffix is part of the name. */
+static StackPtxHash stack_ptx__hash_special(const StackPtxLanguage* language, uint32_t idx, const char* suffix) {
+    const uint32_t arg_type = language->stack_info.special_register_descriptors[idx].arg_type_idx;
+    const StackPtxHash* type_hash = &language->stacks[language->stack_info.arg_type_info[arg_type].stack_idx].type_hash;
+    StackPtxHash hash = stack_ptx__hash_begin(STACK_PTX__TAG_SPECIAL);
+    stack_ptx__absorb_text(&hash, language->stack_info.special_register_strings[idx], suffix);
+    stack_ptx__absorb(&hash, type_hash->words[0], type_hash->words[1]);
+    return hash;
+}
+
+static void stack_ptx__prepare_hashes(StackPtxLanguage* language) {
+    const StackPtxStackInfo* info = &language->stack_info;
+    const StackPtxLimits* limits = &language->limits;
+    uint32_t i, k;
+
+    for (i = 0; i < (uint32_t)info->num_ptx_instructions; ++i) {
+        const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[i];
+        const uint32_t num_args = stack_ptx__num_args(info, descriptor);
+        const uint32_t num_rets = stack_ptx__num_rets(info, descriptor);
+        StackPtxHash* hash = &language->op_hashes[i];
+        *hash = stack_ptx__hash_begin(STACK_PTX__TAG_INSTRUCTION);
+        stack_ptx__absorb_text(hash, info->ptx_instruction_strings[i], "");
+        stack_ptx__absorb(hash, num_args, num_rets);
+        for (k = 0; k < num_args; ++k) {
+            stack_ptx__absorb_type(hash, language, descriptor->arg_types[k]);
+        }
+        for (k = 0; k < num_rets; ++k) {
+            stack_ptx__absorb_type(hash, language, descriptor->ret_types[k]);
+        }
+    }
+    for (i = 0; i < (uint32_t)info->num_special_registers; ++i) {
+        language->op_hashes[language->first_special + i] = stack_ptx__hash_special(language, i, "");
+    }
+    for (i = 0; i < (uint32_t)info->num_stacks; ++i) {
+        const StackPtxHash* type_hash = &language->stacks[i].type_hash;
+        StackPtxHash* input = &language->op_hashes[language->first_input + i];
+        StackPtxHash* constant = &language->op_hashes[language->first_constant + i];
+        *input = stack_ptx__hash_begin(STACK_PTX__TAG_INPUT);
+        stack_ptx__absorb(input, type_hash->words[0], type_hash->words[1]);
+        *constant = stack_ptx__hash_begin(STACK_PTX__TAG_CONSTANT);
+        stack_ptx__absorb(constant, type_hash->words[0], type_hash->words[1]);
+    }
+    language->salt = stack_ptx__hash_begin(STACK_PTX__TAG_PROGRAM);
+    stack_ptx__absorb(&language->salt, limits->stack_size, limits->max_nodes);
+    stack_ptx__absorb(&language->salt, limits->max_frame_depth, limits->store_size);
+    stack_ptx__absorb(&language->salt, limits->execution_limit, STACK_PTX__TAG_PROGRAM);
+}
+
+static void stack_ptx__format_register(StackPtx__Text16* text, const char* name) {
+    const size_t length = strlen(name);
+    text->length = STACK_PTX__LONG;
+    if (length + 3 <= sizeof text->text) {
+        memcpy(text->text, ", %", 3);
+        memcpy(text->text + 3, name, length);
+        text->length = (uint8_t)(length + 3);
+    }
+}
+
+static void stack_ptx__prepare_connections(StackPtxLanguage* language) {
+    size_t i;
+    for (i = 0; i < language->num_registers; ++i) {
+        StackPtx__Register* info = &language->register_infos[i];
+        memset(info, 0, sizeof *info);
+        while (strcmp(language->registers[info->canonical].name, language->registers[i].name) != 0) {
+            ++info->canonical;
+        }
+        info->head = stack_ptx__pair(language->first_input + language->registers[i].stack_idx, (uint32_t)i);
+        info->first_request = UINT32_MAX;
+        stack_ptx__format_register(&info->text, language->registers[i].name);
+    }
+    for (i = language->num_requests; i > 0; --i) {
+        language->register_infos[language->register_infos[language->requests[i - 1]].canonical].first_request = (uint32_t)i - 1;
+    }
+}
+
+static StackPtxResult stack_ptx__init_language(
+    const StackPtxLanguageInfo* info,
+    int is_bare,
+    void* memory,
+    size_t memory_bytes,
+    StackPtxLanguage** language_out
+) {
+    const StackPtxStackInfo* stack_info;
+    StackPtxLanguage* language;
+    StackPtxResult result = stack_ptx__check_counts(info);
+    if (result == STACK_PTX_SUCCESS) {
+        result = stack_ptx__check_stack_info(info->stack_info, info->traits);
+    }
+    if (result == STACK_PTX_SUCCESS) {
+        result = stack_ptx__check_connections(info);
+    }
+    if (result != STACK_PTX_SUCCESS) {
+        return result;
+    }
+    stack_info = info->stack_info;
+    if (memory_bytes < stack_ptx__place_language(NULL, info, is_bare, NULL)) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE);
+    }
+    language = (StackPtxLanguage*)(void*)stack_ptx__align(memory);
+    memset(language, 0, sizeof *language);
+    (void)stack_ptx__place_language(language, info, is_bare, (char*)language);
+    language->stack_info = *stack_info;
+    language->limits = info->limits;
+    language->registers = info->registers;
+    language->requests = info->requests;
+    language->routines = info->routines;
+    language->routine_lengths = info->routine_lengths;
+    language->num_registers = info->num_registers;
+    language->num_requests = info->num_requests;
+    language->num_routines = info->num_routines;
+    language->first_special = (uint32_t)stack_info->num_ptx_instructions;
+    language->first_input = language->first_special + (uint32_t)stack_info->num_special_registers;
+    language->first_constant = language->first_input + (uint32_t)stack_info->num_stacks;
+    language->follower = language->first_constant + (uint32_t)stack_info->num_stacks;
+    language->continuation = language->follower + 1;
+    language->num_ops = language->continuation + 1;
+    memset(language->ops, 0, stack_info->num_ptx_instructions * sizeof *language->ops);
+    memset(language->op_nodes, 0, language->num_ops * sizeof *language->op_nodes);
+    memset(language->op_texts, 0, stack_info->num_ptx_instructions * sizeof *language->op_texts);
+
+    stack_ptx__prepare_stacks(language, info->traits);
+    stack_ptx__prepare_ops(language, info->traits);
+    if (!is_bare) {
+        stack_ptx__prepare_hashes(language);
+        stack_ptx__prepare_connections(language);
+        stack_ptx__place_work(
+            &language->layout, &language->limits, stack_info, info->num_registers, info->num_requests, 2 * info->num_requests
+        );
+    }
+    *language_out = language;
+    return STACK_PTX_SUCCESS;
+}
+
+StackPtxResult stack_ptx_language_size(const StackPtxLanguageInfo* info, size_t* bytes_out) {
+    StackPtxResult result;
+    if (bytes_out == NULL) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    result = stack_ptx__check_counts(info);
+    if (result != STACK_PTX_SUCCESS) {
+        return result;
+    }
+    *bytes_out = stack_ptx__place_language(NULL, info, 0, NULL);
+    return STACK_PTX_SUCCESS;
+}
+
+StackPtxResult stack_ptx_language_init(
+    const StackPtxLanguageInfo* info,
+    void* memory,
+    size_t memory_bytes,
+    const StackPtxLanguage** language_out
+) {
+    StackPtxLanguage* language = NULL;
+    StackPtxResult result;
+    if (memory == NULL || language_out == NULL) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    result = stack_ptx__init_language(info, 0, memory, memory_bytes, &language);
+    if (result == STACK_PTX_SUCCESS) {
+        *language_out = language;
+    }
+    return result;
+}
+
+const StackPtxStackInfo* stack_ptx_language_stack_info(const StackPtxLanguage* language) {
+    return language == NULL ? NULL : &language->stack_info;
+}
+
+StackPtxResult stack_ptx_workspace_size(const StackPtxLanguage* language, size_t* bytes_out) {
+    if (language == NULL || bytes_out == NULL) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    *bytes_out = language->layout.bytes;
+    return STACK_PTX_SUCCESS;
+}
+
+#endif /* STACK_PTX_LANGUAGE_H */
