@@ -164,10 +164,14 @@ class VariationConfig(Model):
 
 
 class SearchConfig(Model):
-    """MAP-Elites: archive, sizes and operators; `memory_size` results are remembered by hash."""
+    """MAP-Elites: archive, sizes and operators; `memory_size` results are remembered by hash.
+
+    `immigrants` is the part of each batch that are random programs instead of offspring.
+    """
 
     archive: ArchiveConfig
     batch_size: Positive = 512
+    immigrants: Probability = 0.0
     initial: InitialConfig = InitialConfig()
     variation: VariationConfig = VariationConfig()
     memory_size: Annotated[int, Field(ge=1, le=1 << 26)] = 1 << 18

@@ -117,6 +117,7 @@ class Run:
             max_length=config.program.max_length,
             num_initial=config.search.initial.num_programs,
             batch_size=config.search.batch_size,
+            num_immigrants=round(config.search.immigrants * config.search.batch_size),
         )
 
     @classmethod

@@ -15,7 +15,7 @@ from evo.native.vary import OPERATORS
 from evo.program import format_program, parse_program, program_length
 from evo.run import Problem, Run
 from evo.search.archive import Elites, elites_by_cell
-from evo.search.emitter import INITIAL
+from evo.search.emitter import RANDOM
 
 
 def read_program(problem: Problem, path: Path) -> np.ndarray:
@@ -112,4 +112,4 @@ def _cell_name(run: Run, cell: int) -> str:
 
 
 def _operator_name(code: int) -> str:
-    return "random initial program" if code == INITIAL else OPERATORS[code]
+    return "none: a random program" if code == RANDOM else OPERATORS[code]

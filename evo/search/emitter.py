@@ -14,13 +14,13 @@ from ribs.emitters import EmitterBase
 from evo.native.vary import Variation
 from evo.search.archive import elites_by_cell
 
-INITIAL = -1  # operator code of a program that has no parents
+RANDOM = -1  # operator code of a program that has no parents
 
 
 @dataclass(frozen=True)
 class Origin:
     """Where the programs of one `ask` came from: parents `(n, 2)` int32 cells and `(n, 2, 2)` uint64 hashes (-1 and zero
-    for none), operator `(n,)` int32 (a code of `evo.native.vary.OPERATORS`, or `INITIAL`)."""
+    for none), operator `(n,)` int32 (a code of `evo.native.vary.OPERATORS`, or `RANDOM`)."""
 
     parents: np.ndarray
     parent_hashes: np.ndarray
@@ -28,7 +28,8 @@ class Origin:
 
 
 class ProgramEmitter(EmitterBase):
-    """Emits random programs in generation 0 (and while the archive is empty), then offspring of elites drawn uniformly.
+    """Emits random programs in generation 0 (and while the archive is empty), then offspring of elites drawn uniformly,
+    followed by immigrants: random programs that keep new lines of descent coming.
 
     Args:
         archive: the archive that parents are drawn from.
@@ -37,6 +38,7 @@ class ProgramEmitter(EmitterBase):
         max_length: words a program.
         num_initial: programs of generation 0.
         batch_size: programs of each generation after that.
+        num_immigrants: how many of them are immigrants.
         generation: the generation to go on with.
     """
 
@@ -49,6 +51,7 @@ class ProgramEmitter(EmitterBase):
         max_length: int,
         num_initial: int,
         batch_size: int,
+        num_immigrants: int = 0,
         generation: int = 0,
     ):
         bounds = np.iinfo(np.uint64)
@@ -63,6 +66,7 @@ class ProgramEmitter(EmitterBase):
         self._seed = seed
         self._num_initial = num_initial
         self._batch_size = batch_size
+        self._num_immigrants = num_immigrants
         self.generation = generation
         self.origin: Origin | None = None
 
@@ -71,25 +75,31 @@ class ProgramEmitter(EmitterBase):
         generation, self.generation = self.generation, self.generation + 1
         if generation == 0 or self.archive.empty:
             num_programs = self._num_initial if generation == 0 else self._batch_size
-            words = self.random_programs(num_programs, generation)
-            self.origin = Origin(
-                np.full((num_programs, 2), -1, np.int32),
-                np.zeros((num_programs, 2, 2), np.uint64),
-                np.full(num_programs, INITIAL, np.int32),
-            )
-            return words
+            self.origin = _no_origin(num_programs)
+            return self.random_programs(num_programs, generation)
         elites = elites_by_cell(self.archive)
+        num_offspring = self._batch_size - self._num_immigrants
         words, rows, operator = self._variation.offspring(
-            self._seed, generation, 0, self._batch_size, np.ascontiguousarray(elites.solution)
+            self._seed, generation, 0, num_offspring, np.ascontiguousarray(elites.solution)
         )
         exists = rows >= 0
+        immigrants = _no_origin(self._num_immigrants)
         self.origin = Origin(
-            np.where(exists, elites.cell[rows], -1).astype(np.int32),
-            np.where(exists[:, :, None], elites.hash[rows], np.uint64(0)),
-            operator.astype(np.int32),
+            np.concatenate([np.where(exists, elites.cell[rows], -1).astype(np.int32), immigrants.parents]),
+            np.concatenate([np.where(exists[:, :, None], elites.hash[rows], np.uint64(0)), immigrants.parent_hashes]),
+            np.concatenate([operator.astype(np.int32), immigrants.operator]),
         )
-        return words
+        return np.concatenate([words, self.random_programs(self._num_immigrants, generation, num_offspring)])
 
-    def random_programs(self, num_programs: int, generation: int = 0) -> np.ndarray:
-        """The first random programs of a generation, `(num_programs, max_length)` uint64; no state changes."""
-        return self._variation.random_programs(self._seed, generation, 0, num_programs, self.solution_dim)
+    def random_programs(self, num_programs: int, generation: int = 0, first_slot: int = 0) -> np.ndarray:
+        """The random programs of a generation from a slot on, `(num_programs, max_length)` uint64; no state changes."""
+        return self._variation.random_programs(self._seed, generation, first_slot, num_programs, self.solution_dim)
+
+
+def _no_origin(num_programs: int) -> Origin:
+    """The origin of random programs."""
+    return Origin(
+        np.full((num_programs, 2), -1, np.int32),
+        np.zeros((num_programs, 2, 2), np.uint64),
+        np.full(num_programs, RANDOM, np.int32),
+    )

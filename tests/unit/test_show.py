@@ -55,7 +55,7 @@ def test_cells_of_a_grid_are_named_by_indices_or_number(run):
     made = run(GRID, PLACES)
     assert "operator   umad\nparents    0,3\n" in describe_elite(made, "0,0")
     assert describe_elite(made, "0,0") == describe_elite(made, "0") == describe_elite(made, " 0 , 0 ")
-    assert "operator   random initial program\nparents    none\n" in describe_elite(made, "5,0")
+    assert "operator   none: a random program\nparents    none\n" in describe_elite(made, "5,0")
     assert describe_elite(made, "25") == describe_elite(made, "5,0")
 
 

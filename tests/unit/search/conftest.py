@@ -71,7 +71,7 @@ def variation(language):
 def new_search(variation):
     """Makes a fresh archive with its emitter."""
 
-    def make(*, seed: int = 5, generation: int = 0, num_initial: int = 40, batch_size: int = 30) -> SimpleNamespace:
+    def make(*, seed: int = 5, generation: int = 0, num_initial: int = 40, batch_size: int = 30, num_immigrants: int = 0):
         archive = make_archive("GridArchive", MAX_LENGTH, [tuple(r) for r in RANGES], {"dims": [6, 5]}, seed)
         emitter = ProgramEmitter(
             archive,
@@ -80,6 +80,7 @@ def new_search(variation):
             max_length=MAX_LENGTH,
             num_initial=num_initial,
             batch_size=batch_size,
+            num_immigrants=num_immigrants,
             generation=generation,
         )
         return SimpleNamespace(archive=archive, emitter=emitter, evaluator=WordEvaluator())

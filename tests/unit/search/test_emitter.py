@@ -5,7 +5,7 @@ import pytest
 
 from evo.native.vary import OPERATORS
 from evo.search.archive import elites_by_cell, restore_elites
-from evo.search.emitter import INITIAL
+from evo.search.emitter import RANDOM
 
 
 def fill(search, num_programs: int = 60) -> None:
@@ -22,7 +22,7 @@ def add(archive, words, evaluation, order) -> None:
         evaluation.objective[order],
         evaluation.measures[order],
         parents=np.full((len(order), 2), -1),
-        operator=np.full(len(order), INITIAL),
+        operator=np.full(len(order), RANDOM),
         generation=np.zeros(len(order), int),
         slot=order,
         hash=np.stack([order + 1, order * 7], axis=1).astype(np.uint64),
@@ -42,7 +42,7 @@ def test_generation_0_is_random_and_without_parents(new_search, variation):
     assert words.dtype == np.uint64
     assert search.emitter.generation == 1
     assert (search.emitter.origin.parents == -1).all() and search.emitter.origin.parents.shape == (40, 2)
-    assert (search.emitter.origin.operator == INITIAL).all()
+    assert (search.emitter.origin.operator == RANDOM).all()
     assert not search.emitter.origin.parent_hashes.any()
 
 
@@ -50,7 +50,7 @@ def test_while_the_archive_is_empty_programs_stay_random_but_new(new_search):
     search = new_search()
     first, second, third = (search.emitter.ask() for _ in range(3))
     assert (len(first), len(second)) == (40, 30)
-    assert (search.emitter.origin.operator == INITIAL).all()
+    assert (search.emitter.origin.operator == RANDOM).all()
     assert not np.array_equal(first[:30], second)
     assert not np.array_equal(second, third)
 
@@ -112,3 +112,13 @@ def test_looking_at_random_programs_changes_nothing(new_search):
     np.testing.assert_array_equal(first, search.emitter.random_programs(9)[:7])
     np.testing.assert_array_equal(search.emitter.ask(), undisturbed.emitter.ask())
     np.testing.assert_array_equal(first, undisturbed.emitter.random_programs(40)[:7])
+
+
+def test_immigrants_are_the_random_programs_of_their_slots(new_search):
+    search = new_search(generation=1, num_immigrants=3)
+    fill(search)
+    words = search.emitter.ask()
+    np.testing.assert_array_equal(words[-3:], search.emitter.random_programs(3, generation=1, first_slot=len(words) - 3))
+    assert (search.emitter.origin.operator[-3:] == RANDOM).all()
+    assert (search.emitter.origin.parents[-3:] == -1).all()
+    assert (search.emitter.origin.operator[:-3] != RANDOM).all()
