@@ -64,7 +64,7 @@ def test_every_elite_can_be_shown_by_its_cell(fork_evo, finished_run):
         parents = [f"{c // 5},{c % 5}" for c in archive["parents"][row].tolist() if c >= 0]
         assert f"parents    {', '.join(parents) or 'none'}\n" in by_number.stdout
         operators.add(re.search(r"^operator   (.+)$", by_number.stdout, re.M).group(1))
-    assert operators <= {"random initial program", "umad", "alternation", "crossover", "perturbation", "replacement"}
+    assert operators <= {"none: a random program", "umad", "alternation", "crossover", "perturbation", "replacement"}
 
 
 def test_an_empty_cell_is_refused_with_a_neighbour_that_is_not(fork_evo, finished_run):

@@ -26,7 +26,7 @@ SECTIONS = {
     "program.limits.": "stack_size, max_nodes, max_frame_depth, store_size, execution_limit",
     "program.vocabulary.": "instructions, meta, groups, constants",
     "program.vocabulary.constants.": "f32_sigma, u32_max, meta_max",
-    "search.": "archive, batch_size, initial, variation, memory_size",
+    "search.": "archive, batch_size, immigrants, initial, variation, memory_size",
     "search.archive.": "type, dims, centroids",
     "search.initial.": "num_programs, min_length, max_length",
     "search.variation.": "operators, umad, alternation, perturbation, replacement",
