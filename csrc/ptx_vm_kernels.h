@@ -282,8 +282,9 @@ PTX_VM__INLINE PtxVmV ptx_vm__zero_or_one(PtxVmV x) { return ptx_vm__and(x, ptx_
 /* ---- sums ---------------------------------------------------------------------------------------------------------*/
 
 /* Adds one block. Point j of a block goes to lane j % 8, whatever the level; lanes meet only in ptx_vm.h. Products of
- * two floats are exact in double, so that they may be fused with the addition or not. */
-static void ptx_vm__add_block(PtxVmLaneSums* lanes, const float* y, const float* t) {
+ * two floats are exact in double, so that they may be fused with the addition or not. Points that are left out add zeros,
+ * which change no sum: `is_finite` is only a shorter way to the same bits. */
+PTX_VM__INLINE void ptx_vm__add_points(PtxVmLaneSums* lanes, const float* y, const float* t, int is_finite) {
     const PtxVmD largest = ptx_vm__d_set(1.7976931348623157e308);
     for (uint32_t lane = 0; lane < PTX_VM__SUM_LANES; lane += PTX_VM__LANES_F64) {
         PtxVmD sums[PTX_VM__NUM_SUMS];
@@ -291,11 +292,15 @@ static void ptx_vm__add_block(PtxVmLaneSums* lanes, const float* y, const float*
         for (uint32_t k = 0; k < PTX_VM__NUM_SUMS; k++) sums[k] = ptx_vm__d_load(lanes->sums[k] + lane);
         for (uint32_t i = lane; i < PTX_VM__BLOCK; i += PTX_VM__SUM_LANES) {
             PtxVmD yi = ptx_vm__d_from_f32(y + i), ti = ptx_vm__d_from_f32(t + i);
-            /* The difference of two finite floats is finite in double; any other is infinite or NaN. */
-            PtxVmD finite = ptx_vm__d_at_most(ptx_vm__d_abs(ptx_vm__d_sub(yi, ti)), largest);
-            yi = ptx_vm__d_and(yi, finite);
-            ti = ptx_vm__d_and(ti, finite);
             PtxVmD error = ptx_vm__d_sub(yi, ti);
+            if (!is_finite) {
+                /* The difference of two finite floats is finite in double; any other is infinite or NaN. */
+                PtxVmD keep = ptx_vm__d_at_most(ptx_vm__d_abs(error), largest);
+                yi = ptx_vm__d_and(yi, keep);
+                ti = ptx_vm__d_and(ti, keep);
+                error = ptx_vm__d_and(error, keep);
+                num_finite = ptx_vm__d_add(num_finite, ptx_vm__d_and(ptx_vm__d_set(1.0), keep));
+            }
             sums[PTX_VM__SUM_Y] = ptx_vm__d_add(sums[PTX_VM__SUM_Y], yi);
             sums[PTX_VM__SUM_T] = ptx_vm__d_add(sums[PTX_VM__SUM_T], ti);
             sums[PTX_VM__SUM_YY] = ptx_vm__d_add_product(sums[PTX_VM__SUM_YY], yi, yi);
@@ -303,11 +308,25 @@ static void ptx_vm__add_block(PtxVmLaneSums* lanes, const float* y, const float*
             sums[PTX_VM__SUM_YT] = ptx_vm__d_add_product(sums[PTX_VM__SUM_YT], yi, ti);
             sums[PTX_VM__SUM_EE] = ptx_vm__d_add(sums[PTX_VM__SUM_EE], ptx_vm__d_mul(error, error));
             max_error = ptx_vm__d_max(max_error, ptx_vm__d_abs(error));
-            num_finite = ptx_vm__d_add(num_finite, ptx_vm__d_and(ptx_vm__d_set(1.0), finite));
         }
+        if (is_finite) num_finite = ptx_vm__d_add(num_finite, ptx_vm__d_set((double)(PTX_VM__BLOCK / PTX_VM__SUM_LANES)));
         ptx_vm__d_store(lanes->max_abs_error + lane, max_error);
         ptx_vm__d_store(lanes->num_finite + lane, num_finite);
         for (uint32_t k = 0; k < PTX_VM__NUM_SUMS; k++) ptx_vm__d_store(lanes->sums[k] + lane, sums[k]);
+    }
+}
+
+static void ptx_vm__add_block(PtxVmLaneSums* lanes, const float* y, const float* t) {
+    /* Zero times what is not finite is NaN, else zero. A difference that is finite only in double takes the long way. */
+    const PtxVmV zero = ptx_vm__set(0.0f);
+    PtxVmV bits = zero;
+    for (uint32_t i = 0; i < PTX_VM__BLOCK; i += PTX_VM__LANES) {
+        bits = ptx_vm__or(bits, ptx_vm__mul(ptx_vm__sub(ptx_vm__load(y + i), ptx_vm__load(t + i)), zero));
+    }
+    if (ptx_vm__any_bit(ptx_vm__and(bits, ptx_vm__set_bits(0x7fffffffu)))) {
+        ptx_vm__add_points(lanes, y, t, 0);
+    } else {
+        ptx_vm__add_points(lanes, y, t, 1);
     }
 }
 

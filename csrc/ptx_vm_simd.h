@@ -84,6 +84,8 @@ PTX_VM__INLINE PtxVmV ptx_vm__select(PtxVmM m, PtxVmV yes, PtxVmV no) { return _
 PTX_VM__INLINE PtxVmV ptx_vm__from_mask(PtxVmM m) { return PTX_VM__F(_mm512_movm_epi32(m)); }
 PTX_VM__INLINE PtxVmM ptx_vm__to_mask(PtxVmV v) { return _mm512_movepi32_mask(PTX_VM__I(v)); }
 
+PTX_VM__INLINE int ptx_vm__any_bit(PtxVmV v) { return _mm512_test_epi32_mask(PTX_VM__I(v), PTX_VM__I(v)) != 0; }
+
 /* PTX's minimum and maximum of quiet values: a number beats a NaN, -0 is less than +0. */
 PTX_VM__INLINE PtxVmV ptx_vm__min_f32(PtxVmV a, PtxVmV b) { return _mm512_range_ps(a, b, 4); }
 PTX_VM__INLINE PtxVmV ptx_vm__max_f32(PtxVmV a, PtxVmV b) { return _mm512_range_ps(a, b, 5); }
