@@ -1,0 +1,157 @@
+"""One compile request: programs, language, kernel template and target in, a cubin or a failure out.
+
+Owns the request and the function that fulfils it, which is pure: it reads no file and no environment, so that any executor
+of concurrent.futures can run it anywhere. Knows nothing of pools, caches or retries.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+import numpy as np
+
+from evo.compile.language import decode_language
+from evo.kernel import pointwise
+from evo.native import nvptxcompiler
+from evo.native.ptx_inject import PtxInject
+from evo.native.stack_ptx import Lowering, WordType
+
+# Without --fmad=false the assembler fuses what a program multiplies and then adds: other bits than on the CPU.
+DEFAULT_OPTIONS = ("--fmad=false", "--opt-level=3")
+
+_HASH_BYTES = 16
+
+
+@dataclass(frozen=True)
+class CompileRequest:
+    """Programs to be made one module.
+
+    words: the programs one after the other, each up to its RETURN, 8 bytes a word, little-endian.
+    lengths: words of each program, 4 bytes each; hashes: their canonical hashes, 16 bytes each, all as in `pack_programs`.
+    language: of `encode_language`. template: which kernel; target: a GPU architecture; options: further ones of ptxas.
+    """
+
+    words: bytes
+    lengths: bytes
+    hashes: bytes
+    language: bytes
+    target: str
+    sites_per_kernel: int
+    options: tuple[str, ...] = DEFAULT_OPTIONS
+    template: str = pointwise.TEMPLATE
+
+    @property
+    def num_programs(self) -> int:
+        """How many programs these are; at least one."""
+        return len(self.hashes) // _HASH_BYTES
+
+    @property
+    def kernel_sizes(self) -> tuple[int, ...]:
+        """Sites of each kernel of the module; the programs are in them in order."""
+        return kernel_sizes(self.num_programs, self.sites_per_kernel)
+
+    def subset(self, start: int, stop: int) -> CompileRequest:
+        """The request for the programs from `start` on and before `stop`."""
+        lengths = np.frombuffer(self.lengths, "<u4")
+        ends = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]) * 8
+        return replace(
+            self,
+            words=self.words[ends[start] : ends[stop]],
+            lengths=lengths[start:stop].tobytes(),
+            hashes=self.hashes[start * _HASH_BYTES : stop * _HASH_BYTES],
+        )
+
+    def cache_key(self) -> str:
+        """Equal for requests whose cubins mean the same: hex digits of a hash of all but the words, which have hashes already.
+
+        The limits of the language are part of the programs' hashes and of its bytes.
+        """
+        digest = hashlib.sha256()
+        version = "nvPTXCompiler " + ".".join(map(str, nvptxcompiler.version()))
+        texts = [version, self.template, self.target, str(self.sites_per_kernel), *self.options]
+        for part in [*(text.encode() for text in texts), self.language, self.hashes]:
+            digest.update(len(part).to_bytes(8, "little"))
+            digest.update(part)
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A module. compiler_s: seconds inside nvPTXCompiler."""
+
+    cubin: bytes
+    compiler_s: float = field(default=0.0, compare=False)
+
+
+@dataclass(frozen=True)
+class CompileFailure:
+    """Why there is no module.
+
+    kind: `rejected` by the compiler, `timed out`, or `died`, with its process; log: the compiler's messages, where there are any.
+    """
+
+    kind: str
+    log: str
+
+
+def compile_request(request: CompileRequest) -> Compiled | CompileFailure:
+    """Emits, injects and assembles."""
+    ptx = render(request)
+    start = time.perf_counter()
+    try:
+        cubin = nvptxcompiler.compile(ptx, compiler_options(request.target, request.options))
+    except nvptxcompiler.CompileError as error:
+        return CompileFailure("rejected", str(error))
+    return Compiled(cubin, time.perf_counter() - start)
+
+
+def render(request: CompileRequest) -> bytes:
+    """The PTX that a request's module is assembled from."""
+    if request.template != pointwise.TEMPLATE:
+        raise ValueError(f"template '{request.template}' is not known here, only '{pointwise.TEMPLATE}'")
+    stubs = _lowering(request.language).emit(_rows(request))
+    return _template(request.language, request.kernel_sizes, request.target).render(stubs)
+
+
+def pack_programs(words: np.ndarray, hashes: np.ndarray) -> tuple[bytes, bytes, bytes]:
+    """The `words`, `lengths` and `hashes` of a request.
+
+    Args:
+        words: `(num_programs, max_length)` uint64; hashes: `(num_programs, 2)` uint64, of `Lowering.analyze`.
+    """
+    returns = (words & np.uint64(0xFFFF)) == WordType.RETURN
+    lengths = np.where(returns.any(1), returns.argmax(1), words.shape[1])
+    used = words[np.arange(words.shape[1]) < lengths[:, None]]
+    return used.astype("<u8").tobytes(), lengths.astype("<u4").tobytes(), hashes.astype("<u8").tobytes()
+
+
+def kernel_sizes(num_programs: int, sites_per_kernel: int) -> tuple[int, ...]:
+    """As few kernels as can be, as even as can be."""
+    num_kernels = -(-num_programs // sites_per_kernel)
+    return tuple(num_programs // num_kernels + (i < num_programs % num_kernels) for i in range(num_kernels))
+
+
+def compiler_options(target: str, options: tuple[str, ...]) -> tuple[str, ...]:
+    """What nvPTXCompiler is given."""
+    return (f"--gpu-name={target}", *options)
+
+
+def _rows(request: CompileRequest) -> np.ndarray:
+    lengths = np.frombuffer(request.lengths, "<u4")
+    rows = np.full((len(lengths), int(lengths.max()) + 1), WordType.RETURN, np.uint64)
+    rows[np.arange(rows.shape[1]) < lengths[:, None]] = np.frombuffer(request.words, "<u8")
+    return rows
+
+
+@lru_cache(maxsize=16)
+def _lowering(language: bytes) -> Lowering:
+    return pointwise.site_lowering(decode_language(language))
+
+
+# A search asks for few sizes over and over; a template of 1,024 sites is about 400 KB.
+@lru_cache(maxsize=16)
+def _template(language: bytes, sizes: tuple[int, ...], target: str) -> PtxInject:
+    return PtxInject(pointwise.annotated_ptx(decode_language(language), sizes, target))

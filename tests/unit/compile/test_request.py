@@ -1,0 +1,102 @@
+"""Compile requests: what they hold, what their keys tell apart, and that nothing else decides."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from compile_cases import program_text, programs
+
+from evo.compile.language import decode_language, encode_language
+from evo.compile.request import Compiled, CompileFailure, CompileRequest, compile_request, pack_programs, render
+from evo.instructions import default_instruction_set
+from evo.program import Language, Limits
+
+
+def request_for(language, texts, **changes) -> CompileRequest:
+    words = programs(language, texts)
+    packed = pack_programs(words, language.lowering.analyze(words)[0])
+    return replace(CompileRequest(*packed, encode_language(language), "sm_90", 64), **changes)
+
+
+def test_a_language_is_equal_after_the_way_through_bytes(language):
+    other = Language(default_instruction_set(), (("n", "u32"),), (("n", "u32"),), Limits(stack_size=7, execution_limit=9))
+    for original in (language, other):
+        assert decode_language(encode_language(original)) == original
+        assert encode_language(decode_language(encode_language(original))) == encode_language(original)
+    assert encode_language(language) != encode_language(other)
+    assert decode_language(encode_language(language)) is decode_language(encode_language(language))
+
+
+def test_a_request_is_a_few_bytes_an_instruction(language):
+    request = request_for(language, [program_text(i, 28) for i in range(64)])
+    num_words = 64 * len(program_text(0, 28).split())
+    assert len(request.words) == 8 * num_words
+    assert len(pickle.dumps(request)) < 8 * num_words + 64 * 20 + 2000
+
+
+def test_what_is_behind_a_return_is_not_sent_and_changes_nothing(language):
+    words = programs(language, ["%x %y mul_ftz_f32", "%x %x %x %x %x"])
+    words[0, 3] = 10  # RETURN
+    words[0, 4:] = 12345
+    packed = pack_programs(words, np.zeros((2, 2), np.uint64))
+    assert np.frombuffer(packed[1], "<u4").tolist() == [3, 5]
+    assert np.frombuffer(packed[0], "<u8").tolist() == words[0, :3].tolist() + words[1, :5].tolist()
+
+
+@pytest.mark.parametrize(("start", "stop"), [(0, 1), (0, 5), (2, 4), (4, 5)])
+def test_a_subset_is_the_request_for_those_programs(language, start, stop):
+    texts = [program_text(i, i * 3 % 4) for i in range(5)]
+    assert request_for(language, texts).subset(start, stop) == request_for(language, texts[start:stop])
+
+
+def test_stubs_stand_at_the_sites_in_the_order_of_the_programs(language):
+    text = render(request_for(language, ["%x 0.5 mul_ftz_f32", "%x 0.25 mul_ftz_f32", "%x 0.125 mul_ftz_f32"], sites_per_kernel=2)).decode()
+    places = [text.index(part) for part in ("pack_0", "0f3F000000", "0f3E800000", "pack_1", "0f3E000000")]
+    assert places == sorted(places)
+    assert "PTX_INJECT" not in text
+
+
+def test_the_same_request_gives_the_same_cubin(language):
+    request = request_for(language, [program_text(i) for i in range(3)])
+    outcomes = [compile_request(pickle.loads(pickle.dumps(request))) for _ in range(2)]
+    assert isinstance(outcomes[0], Compiled)
+    assert outcomes[0] == outcomes[1]
+    assert outcomes[0].compiler_s > 0
+
+
+def test_a_rejection_is_a_value(language):
+    outcome = compile_request(request_for(language, ["%x"], target="sm_1"))
+    assert isinstance(outcome, CompileFailure)
+    assert outcome.kind == "rejected"
+    assert "sm_1" in outcome.log
+
+
+def test_an_unknown_template_is_a_defect_and_raises(language):
+    with pytest.raises(ValueError, match="template 'other' is not known here"):
+        compile_request(request_for(language, ["%x"], template="other"))
+
+
+def test_the_cache_key_tells_apart_all_that_decides_a_cubin(language):
+    texts = ["%x %y mul_ftz_f32", "%x"]
+    request = request_for(language, texts)
+    smaller = replace(language, limits=Limits(stack_size=5))
+    others = [
+        request_for(language, texts[:1]),
+        request_for(language, texts[::-1]),
+        request_for(smaller, texts),
+        replace(request, target="sm_80"),
+        replace(request, sites_per_kernel=1),
+        replace(request, options=("--fmad=false",)),
+        replace(request, options=("--fmad=false", "--opt-level=", "3")),
+        replace(request, template="other"),
+    ]
+    keys = [one.cache_key() for one in [request, *others]]
+    assert len(set(keys)) == len(keys)
+
+
+def test_the_cache_key_is_the_same_for_programs_that_mean_the_same(language):
+    texts = ["%x %y mul_ftz_f32", "%t"]
+    one, other = request_for(language, texts), request_for(language, ["%y %x mul_ftz_f32", "%t"])
+    assert one.words != other.words
+    assert one.cache_key() == other.cache_key()
