@@ -1,0 +1,51 @@
+"""Packing: which programs share a module.
+
+Owns this choice. It has no say in results: a program computes the same in every pack.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How many programs go together.
+
+    sites_per_kernel: programs in a kernel; kernels_per_module: kernels that are compiled, loaded and timed as one.
+    """
+
+    sites_per_kernel: int = 64
+    kernels_per_module: int = 2
+
+    def __post_init__(self):
+        if self.sites_per_kernel < 1 or self.kernels_per_module < 1:
+            raise ValueError(f"sites_per_kernel and kernels_per_module must be at least 1: {self}")
+
+    @property
+    def programs_per_module(self) -> int:
+        """Most programs of a module."""
+        return self.sites_per_kernel * self.kernels_per_module
+
+
+def plan_packs(hashes: np.ndarray, num_instructions: np.ndarray, packing: Packing) -> list[list[np.ndarray]]:
+    """Packs of programs, those with the most instructions first, so that no long pack is left for the end.
+
+    Args:
+        hashes: `(num_programs, 2)` uint64, equal for programs that mean the same.
+        num_instructions: `(num_programs,)`.
+
+    Returns:
+        for each pack, for each of its sites, the rows of all programs that mean the same, ascending: the site serves them all.
+        Packs hold programs of like length, and are as even in number as can be.
+    """
+    if len(hashes) == 0:
+        return []
+    _, first_rows, groups = np.unique(hashes, axis=0, return_index=True, return_inverse=True)
+    rows_by_group = np.argsort(groups.ravel(), kind="stable")
+    rows_of = np.split(rows_by_group, np.cumsum(np.bincount(groups.ravel()))[:-1])
+    order = np.lexsort((first_rows, -num_instructions[first_rows].astype(np.int64)))
+    num_packs = -(-len(order) // packing.programs_per_module)
+    return [[rows_of[group] for group in pack] for pack in np.array_split(order, num_packs)]

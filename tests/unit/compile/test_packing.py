@@ -1,0 +1,62 @@
+"""Packing: every program once, like lengths together, even packs."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evo.compile.packing import Packing, plan_packs
+from evo.compile.request import kernel_sizes
+
+
+@st.composite
+def batches(draw):
+    """Hashes from a small range, so that some are equal, and numbers of instructions that follow from them."""
+    keys = draw(st.lists(st.integers(0, 40), max_size=60))
+    hashes = np.array([[key, key * 7 % 5] for key in keys], np.uint64).reshape(-1, 2)
+    return hashes, np.array([key * 13 % 11 for key in keys], np.int32)
+
+
+@given(batch=batches(), packing=st.builds(Packing, st.integers(1, 5), st.integers(1, 3)))
+def test_every_row_is_at_one_site_with_all_rows_that_mean_the_same(batch, packing):
+    hashes, num_instructions = batch
+    packs = plan_packs(hashes, num_instructions, packing)
+    sites = [rows for pack in packs for rows in pack]
+    assert sorted(row for rows in sites for row in rows.tolist()) == list(range(len(hashes)))
+    assert len(sites) == len(set(map(tuple, hashes.tolist())))
+    for rows in sites:
+        assert len(set(map(tuple, hashes[rows].tolist()))) == 1
+        assert rows.tolist() == sorted(rows.tolist())
+
+
+@given(batch=batches(), packing=st.builds(Packing, st.integers(1, 5), st.integers(1, 3)))
+def test_packs_are_as_few_as_can_be_even_and_longest_first(batch, packing):
+    hashes, num_instructions = batch
+    packs = plan_packs(hashes, num_instructions, packing)
+    sizes = [len(pack) for pack in packs]
+    assert len(packs) == -(-sum(sizes) // packing.programs_per_module)
+    assert not sizes or max(sizes) <= packing.programs_per_module and max(sizes) - min(sizes) <= 1
+    lengths = [num_instructions[rows[0]] for pack in packs for rows in pack]
+    assert lengths == sorted(lengths, reverse=True)
+
+
+def test_the_plan_depends_on_nothing_but_the_batch():
+    hashes = np.arange(40, dtype=np.uint64).reshape(-1, 2)
+    lengths = np.zeros(20, np.int32)
+    plans = [[rows.tolist() for pack in plan_packs(hashes[::step], lengths, Packing(3, 2)) for rows in pack] for step in (1, 1, -1)]
+    assert plans[0] == plans[1] == plans[2] == [[i] for i in range(20)]
+
+
+@given(num_programs=st.integers(1, 300), sites_per_kernel=st.integers(1, 130))
+def test_kernels_are_as_few_as_can_be_and_even(num_programs, sites_per_kernel):
+    sizes = kernel_sizes(num_programs, sites_per_kernel)
+    assert sum(sizes) == num_programs
+    assert max(sizes) <= sites_per_kernel
+    assert max(sizes) - min(sizes) <= 1
+    assert len(sizes) == -(-num_programs // sites_per_kernel)
+
+
+@pytest.mark.parametrize("sizes", [(0, 1), (1, 0), (-1, 1)])
+def test_a_pack_without_room_is_refused(sizes):
+    with pytest.raises(ValueError, match="at least 1"):
+        Packing(*sizes)
