@@ -1,0 +1,94 @@
+"""The pool: results, exceptions, time limits that end the work, and workers that are replaced."""
+
+import os
+import signal
+import time
+
+import pytest
+from compile_cases import append_and_sleep, break_down
+
+from evo.compile.pool import CompilePool, WorkerDied
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with CompilePool(2, time_limit_s=2.0) as pool:
+        yield pool
+
+
+def wait_for(condition) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end, "waited for too long"
+        time.sleep(0.01)
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_results_and_exceptions_are_those_of_the_function(pool):
+    assert [pool.submit(divmod, i, 3).result() for i in range(5)] == [divmod(i, 3) for i in range(5)]
+    with pytest.raises(ZeroDivisionError, match="a defect of ours"):
+        pool.submit(break_down, None).result()
+
+
+def test_work_is_done_by_as_many_other_processes_as_were_asked_for(pool):
+    futures = [pool.submit(append_and_sleep, os.devnull, 0.05) for _ in range(20)]
+    pids = {future.result() for future in futures}
+    assert len(pids) == 2
+    assert os.getpid() not in pids
+
+
+def test_the_time_limit_ends_the_work_and_its_process(tmp_path):
+    marks = tmp_path / "marks"
+    with CompilePool(1, time_limit_s=1.0) as pool:
+        pool.submit(os.getpid).result()
+        with pytest.raises(TimeoutError):
+            pool.submit(append_and_sleep, str(marks), 600.0).result()
+        (pid,) = map(int, marks.read_text().split())
+        assert pool.submit(os.getpid).result() != pid
+        assert is_gone(pid)
+
+
+def test_the_time_limit_counts_from_the_start_of_a_call_not_from_its_submission():
+    with CompilePool(1, time_limit_s=1.0) as pool:
+        futures = [pool.submit(append_and_sleep, os.devnull, 0.4) for _ in range(5)]
+        assert len({future.result() for future in futures}) == 1
+
+
+@pytest.mark.parametrize(("function", "argument", "how"), [(signal.raise_signal, signal.SIGKILL, "killed by SIGKILL"), (os._exit, 3, "exit code 3")])
+def test_a_worker_that_dies_is_told_and_replaced(pool, function, argument, how):
+    futures = [pool.submit(abs, -i) for i in range(3)]
+    dead = pool.submit(function, argument)
+    futures += [pool.submit(abs, -i) for i in range(3)]
+    with pytest.raises(WorkerDied, match=how):
+        dead.result()
+    assert [future.result() for future in futures] == [0, 1, 2, 0, 1, 2]
+
+
+def test_cancelling_ends_work_that_has_begun(pool, tmp_path):
+    marks = tmp_path / "marks"
+    future = pool.submit(append_and_sleep, str(marks), 1.8)
+    wait_for(lambda: marks.exists() and marks.read_text().endswith("\n"))
+    assert future.cancel()
+    wait_for(lambda: is_gone(int(marks.read_text())))
+
+
+def test_an_exception_that_leaves_the_pool_ends_all_work_at_once(tmp_path):
+    marks = tmp_path / "marks"
+    with pytest.raises(KeyboardInterrupt), CompilePool(1, time_limit_s=600.0) as pool:
+        futures = [pool.submit(append_and_sleep, str(marks), 500.0) for _ in range(3)]
+        wait_for(lambda: marks.exists() and marks.read_text().endswith("\n"))
+        raise KeyboardInterrupt
+    assert all(future.cancelled() for future in futures)
+    assert is_gone(int(marks.read_text()))
+
+
+def test_workers_do_not_see_an_interrupt_from_the_terminal(pool):
+    with_signal = [pool.submit(signal.raise_signal, signal.SIGINT) for _ in range(2)]
+    assert [future.result() for future in with_signal] == [None, None]
