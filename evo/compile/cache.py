@@ -1,0 +1,95 @@
+"""The cubin cache: a folder of files, one a module, that any number of processes read and write at once.
+
+Owns the files' format and the folder's size. Knows nothing of what keys stand for.
+
+A file is a magic line, the SHA-256 of the rest, and the cubin. It appears whole, by renaming, or not at all. One that is
+damaged all the same is dropped when it is read, and is then as one that never was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import time
+from pathlib import Path
+
+_MAGIC = b"evo cubin 1\n"
+_HEADER_BYTES = len(_MAGIC) + hashlib.sha256().digest_size
+_SUFFIX = ".cubin"
+_PARTIAL_SUFFIX = ".partial"
+# A file that a killed process left half-written is removed when it is this old; no write takes as long.
+_PARTIAL_SECONDS = 3600.0
+
+
+class CubinCache:
+    """A cache that drops the cubins that were not used for longest when the folder exceeds its bound.
+
+    Args:
+        folder: made if it is not there.
+        max_bytes: bound on the folder's size. Each process looks whenever it has written a sixteenth of it, so that the folder
+            may exceed the bound by that much for each process that writes.
+    """
+
+    def __init__(self, folder: str | Path, max_bytes: int = 2 * 1024**3):
+        self._folder = Path(folder)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._max_bytes = max_bytes
+        self._written_bytes = max_bytes  # the folder's size is not known yet: look at the first write
+
+    def get(self, key: str) -> bytes | None:
+        """The cubin that was put under this key, or None."""
+        path = self._path(key)
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            return None
+        cubin = content[_HEADER_BYTES:]
+        if content[:_HEADER_BYTES] != _header(cubin):
+            path.unlink(missing_ok=True)
+            return None
+        try:
+            os.utime(path)  # used now
+        except FileNotFoundError:
+            pass  # another process evicted it, which does not harm what was read
+        return cubin
+
+    def put(self, key: str, cubin: bytes) -> None:
+        """Stores a cubin; of several writers of one key any may win."""
+        handle, partial = tempfile.mkstemp(_PARTIAL_SUFFIX, dir=self._folder)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(_header(cubin) + cubin)
+            os.replace(partial, self._path(key))
+        except BaseException:
+            Path(partial).unlink(missing_ok=True)
+            raise
+        self._written_bytes += _HEADER_BYTES + len(cubin)
+        if self._written_bytes * 16 >= self._max_bytes:
+            self._evict()
+            self._written_bytes = 0
+
+    def _path(self, key: str) -> Path:
+        return self._folder / f"{key}{_SUFFIX}"
+
+    def _evict(self) -> None:
+        files, total_bytes = [], 0
+        for entry in os.scandir(self._folder):
+            try:
+                status = entry.stat()
+            except FileNotFoundError:
+                continue  # another process evicted it
+            if entry.name.endswith(_SUFFIX):
+                files.append((status.st_mtime_ns, entry.name, status.st_size))
+                total_bytes += status.st_size
+            elif entry.name.endswith(_PARTIAL_SUFFIX) and time.time() - status.st_mtime > _PARTIAL_SECONDS:
+                Path(entry.path).unlink(missing_ok=True)
+        for _, name, num_bytes in sorted(files):
+            if total_bytes <= self._max_bytes:
+                break
+            (self._folder / name).unlink(missing_ok=True)
+            total_bytes -= num_bytes
+
+
+def _header(cubin: bytes) -> bytes:
+    return _MAGIC + hashlib.sha256(cubin).digest()
