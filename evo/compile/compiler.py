@@ -1,0 +1,178 @@
+"""Programs to modules: packs them, has the packs compiled, and names the program at fault where that fails.
+
+Owns the cache's use, the one retry after a worker's death, and bisection. Knows nothing of where requests are fulfilled:
+any executor of concurrent.futures will do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from evo.compile.cache import CubinCache
+from evo.compile.language import encode_language
+from evo.compile.packing import Packing, plan_packs
+from evo.compile.request import (
+    DEFAULT_OPTIONS,
+    Compiled,
+    CompileFailure,
+    CompileRequest,
+    compile_request,
+    compiler_options,
+    pack_programs,
+)
+from evo.errors import UserError
+from evo.kernel.pointwise import annotated_ptx
+from evo.native import nvptxcompiler
+from evo.program import Language
+
+WAKE_S = 0.1  # the longest time for which the calling thread waits without looking up, so that it sees Ctrl-C
+
+
+@dataclass(frozen=True)
+class Module:
+    """A compiled pack. rows: for each site, in order through all kernels, the rows of the batch that it serves.
+
+    kernel_sizes: sites of each kernel; the launch contract is that of the kernel template. compiler_s: seconds inside
+    nvPTXCompiler, 0 where the cubin came from the cache.
+    """
+
+    rows: list[np.ndarray]
+    kernel_sizes: tuple[int, ...]
+    cubin: bytes
+    compiler_s: float
+
+
+@dataclass(frozen=True)
+class FailedProgram:
+    """A program that cannot be compiled, alone or with others. rows: all rows of the batch that mean this program."""
+
+    rows: np.ndarray
+    failure: CompileFailure
+
+
+@dataclass(frozen=True)
+class _Job:
+    rows: list[np.ndarray]
+    request: CompileRequest
+    is_retry: bool = False
+
+
+class Compiler:
+    """Compiles batches of programs of one language for one target.
+
+    Args:
+        language: what the programs are written in.
+        target: a GPU architecture such as `sm_90`.
+        executor: where requests are fulfilled. Its futures raise TimeoutError where a time limit passed and BrokenExecutor
+            where the process died, as those of `CompilePool` do.
+        packing: how many programs go together.
+        options: of the assembler, beside the target.
+        cache: asked first, and filled; None: nothing is kept.
+        compile_function: what fulfils a request.
+
+    Attributes:
+        failures: canonical hash (16 bytes) -> failure of each program that was found at fault; these are never compiled again.
+
+    Raises:
+        UserError: target or options are refused by the assembler.
+    """
+
+    def __init__(
+        self,
+        language: Language,
+        target: str,
+        executor: Executor,
+        *,
+        packing: Packing = Packing(),
+        options: tuple[str, ...] = DEFAULT_OPTIONS,
+        cache: CubinCache | None = None,
+        compile_function: Callable[[CompileRequest], Compiled | CompileFailure] = compile_request,
+    ):
+        _check_options(language, target, options)
+        self._lowering = language.lowering
+        self._blank = CompileRequest(b"", b"", b"", encode_language(language), target, packing.sites_per_kernel, options)
+        self._executor = executor
+        self._packing = packing
+        self._cache = cache
+        self._compile_function = compile_function
+        self.failures: dict[bytes, CompileFailure] = {}
+
+    def compile(self, words: np.ndarray) -> Iterator[Module | FailedProgram]:
+        """Modules as they are ready, in any order, and the programs that failed; together they hold every row once.
+
+        Args:
+            words: `(num_programs, max_length)` uint64.
+        """
+        hashes, num_instructions = self._lowering.analyze(words)
+        known = np.array([row.tobytes() in self.failures for row in hashes], bool)
+        for row in np.flatnonzero(known):
+            yield FailedProgram(np.array([row]), self.failures[hashes[row].tobytes()])
+        candidates = np.flatnonzero(~known)
+        packs = plan_packs(hashes[candidates], num_instructions[candidates], self._packing)
+        pending: dict[Future, _Job] = {}
+        cached: list[Module] = []
+        for pack in packs:
+            rows = [candidates[site] for site in pack]
+            firsts = [site[0] for site in rows]
+            packed = dict(zip(("words", "lengths", "hashes"), pack_programs(words[firsts], hashes[firsts]), strict=True))
+            self._start(_Job(rows, replace(self._blank, **packed)), pending, cached)
+        try:
+            while pending or cached:
+                yield from cached
+                cached.clear()
+                done, _ = wait(pending, WAKE_S, FIRST_COMPLETED)
+                for future in done:
+                    yield from self._finish(future, pending.pop(future), pending, cached)
+        finally:
+            for future in pending:
+                future.cancel()
+
+    def _start(self, job: _Job, pending: dict[Future, _Job], cached: list[Module]) -> None:
+        cubin = self._cache.get(job.request.cache_key()) if self._cache else None
+        if cubin is not None:
+            cached.append(Module(job.rows, job.request.kernel_sizes, cubin, 0.0))
+        else:
+            pending[self._executor.submit(self._compile_function, job.request)] = job
+
+    def _finish(
+        self, future: Future, job: _Job, pending: dict[Future, _Job], cached: list[Module]
+    ) -> Iterator[Module | FailedProgram]:
+        """What one request led to; where it failed, what is left of it goes to `pending`."""
+        outcome = _outcome(future)
+        if isinstance(outcome, Compiled):
+            if self._cache:
+                self._cache.put(job.request.cache_key(), outcome.cubin)
+            yield Module(job.rows, job.request.kernel_sizes, outcome.cubin, outcome.compiler_s)
+        elif outcome.kind == "died" and not job.is_retry:
+            # The system may have killed the worker for reasons that have nothing to do with its request.
+            self._start(replace(job, is_retry=True), pending, cached)
+        elif len(job.rows) == 1:
+            self.failures[job.request.hashes] = outcome
+            yield FailedProgram(job.rows[0], outcome)
+        else:
+            middle, end = len(job.rows) // 2, len(job.rows)
+            for start, stop in ((0, middle), (middle, end)):
+                self._start(_Job(job.rows[start:stop], job.request.subset(start, stop)), pending, cached)
+
+
+def _outcome(future: Future) -> Compiled | CompileFailure:
+    try:
+        return future.result()
+    except FutureTimeoutError:
+        return CompileFailure("timed out", "the time limit of one compile request passed")
+    except BrokenExecutor as error:
+        return CompileFailure("died", str(error))
+
+
+def _check_options(language: Language, target: str, options: tuple[str, ...]) -> None:
+    """A kernel without a program shows what would else look like a fault of every program."""
+    try:
+        nvptxcompiler.compile(annotated_ptx(language, (1,), target), compiler_options(target, options))
+    except nvptxcompiler.CompileError as error:
+        reason = error.log.splitlines()[-1] if error.log else error.reason
+        raise UserError(f"cannot compile for target '{target}' with options {' '.join(options)}: {reason}") from error

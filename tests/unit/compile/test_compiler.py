@@ -1,0 +1,188 @@
+"""Batches of programs: what is compiled together, and how the program at fault is found, whatever goes wrong."""
+
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from evo.compile.cache import CubinCache
+from evo.compile.compiler import Compiler, FailedProgram, Module
+from evo.compile.packing import Packing
+from evo.compile.pool import CompilePool, WorkerDied
+from evo.compile.request import Compiled, CompileFailure, compile_request
+from evo.errors import UserError
+from compile_cases import BAD, break_down, die, dispute, hang, program_text, programs, reject
+
+NUM_PROGRAMS = 21
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with CompilePool(2, time_limit_s=1.0) as pool:
+        for future in [pool.submit(os.getpid) for _ in range(4)]:
+            future.result()
+        yield pool
+
+
+@pytest.fixture
+def batch(language):
+    """NUM_PROGRAMS programs; rows 5 and 17 are the same bad program."""
+    texts = [program_text(i) for i in range(NUM_PROGRAMS)]
+    texts[5] = texts[17] = BAD
+    return programs(language, texts)
+
+
+def split(results) -> tuple[list[Module], list[FailedProgram]]:
+    results = list(results)
+    modules = [result for result in results if isinstance(result, Module)]
+    failed = [result for result in results if isinstance(result, FailedProgram)]
+    rows = np.concatenate([row for module in modules for row in module.rows] + [failure.rows for failure in failed])
+    assert sorted(rows.tolist()) == list(range(NUM_PROGRAMS)), "every row once"
+    return modules, failed
+
+
+@pytest.mark.parametrize(("function", "kind"), [(reject, "rejected"), (hang, "timed out"), (die, "died")])
+def test_the_program_at_fault_is_named_and_all_others_survive(language, pool, batch, function, kind):
+    compiler = Compiler(language, "sm_90", pool, packing=Packing(4, 2), compile_function=function)
+    modules, failed = split(compiler.compile(batch))
+    assert [failure.rows.tolist() for failure in failed] == [[5, 17]]
+    assert failed[0].failure.kind == kind
+    assert {"rejected": "line 1: bad", "timed out": "time limit", "died": "SIGSEGV"}[kind] in failed[0].failure.log
+    assert sum(len(module.rows) for module in modules) == NUM_PROGRAMS - 2
+
+
+def test_a_program_at_fault_is_never_compiled_again(language, in_process, batch):
+    seen = []
+
+    def count(request):
+        seen.append(request.num_programs)
+        return reject(request)
+
+    compiler = Compiler(language, "sm_90", in_process, compile_function=count)
+    split(compiler.compile(batch))
+    assert len(compiler.failures) == 1
+    assert len(seen) > 1
+    seen.clear()
+    modules, failed = split(compiler.compile(batch))
+    assert seen == [NUM_PROGRAMS - 2]
+    assert sorted(row for failure in failed for row in failure.rows.tolist()) == [5, 17]
+    assert len(modules) == 1
+
+
+def test_programs_that_fail_only_together_are_compiled_apart(language, in_process, batch):
+    modules, failed = split(Compiler(language, "sm_90", in_process, compile_function=dispute).compile(batch))
+    assert not failed
+    assert max(len(module.rows) for module in modules) == 2
+
+
+class DiesOnce(ThreadPoolExecutor):
+    """An executor whose first future ends as if the worker had died."""
+
+    def __init__(self):
+        super().__init__(1)
+        self.num_submitted = 0
+
+    def submit(self, fn, /, *args):
+        self.num_submitted += 1
+        if self.num_submitted > 1:
+            return super().submit(fn, *args)
+        future = Future()
+        future.set_exception(WorkerDied("gone"))
+        return future
+
+
+def test_a_request_whose_worker_died_is_tried_once_more_as_it_was(language, batch):
+    with DiesOnce() as executor:
+        modules, failed = split(Compiler(language, "sm_90", executor, compile_function=lambda request: Compiled(b"")).compile(batch))
+        assert executor.num_submitted == 2
+    assert (len(modules), len(failed)) == (1, 0)
+
+
+def test_what_is_no_failure_of_a_program_is_raised(language, in_process, batch):
+    with pytest.raises(ZeroDivisionError, match="a defect of ours"):
+        list(Compiler(language, "sm_90", in_process, compile_function=break_down).compile(batch))
+
+
+def test_the_compilers_own_rejection_is_a_value_with_its_log(language, in_process, batch):
+    request = next(iter(requests_of(language, batch)))
+    broken = request.subset(0, 2)
+    assert isinstance(compile_request(broken), Compiled)
+    outcome = compile_request(type(broken)(**{**vars(broken), "options": ("--no-such-option",)}))
+    assert isinstance(outcome, CompileFailure)
+    assert outcome.kind == "rejected"
+    assert "no-such-option" in outcome.log
+
+
+def requests_of(language, batch):
+    """The requests that a batch leads to."""
+    seen = []
+
+    def keep(request):
+        seen.append(request)
+        return Compiled(b"")
+
+    with ThreadPoolExecutor(1) as executor:
+        list(Compiler(language, "sm_90", executor, compile_function=keep).compile(batch))
+    return seen
+
+
+def test_a_pool_of_processes_makes_the_cubins_that_this_process_makes(language, in_process, batch):
+    packing = Packing(4, 2)
+    with CompilePool(2) as pool:
+        there = list(Compiler(language, "sm_90", pool, packing=packing).compile(batch))
+    here = list(Compiler(language, "sm_90", in_process, packing=packing).compile(batch))
+
+    def by_first_row(module):
+        return module.rows[0][0]
+
+    for one, other in zip(sorted(there, key=by_first_row), sorted(here, key=by_first_row), strict=True):
+        assert one.cubin == other.cubin
+        assert one.kernel_sizes == other.kernel_sizes
+        assert [row.tolist() for row in one.rows] == [row.tolist() for row in other.rows]
+        assert one.compiler_s > 0
+
+
+def test_programs_that_mean_the_same_are_one_site(language, in_process):
+    texts = ["%x %y mul_ftz_f32", "%x %y add_ftz_f32", "%y %x mul_ftz_f32", "%t %x %y mul_ftz_f32", "%x %x %y mul_ftz_f32"]
+    (module,) = Compiler(language, "sm_90", in_process).compile(programs(language, texts))
+    # The third is the first with its operands swapped; the fourth and fifth leave something else for the second output.
+    assert sorted(rows.tolist() for rows in module.rows) == [[0, 2], [1], [3], [4]]
+
+
+def test_a_batch_is_compiled_once_where_there_is_a_cache(language, in_process, batch, tmp_path):
+    seen = []
+
+    def count(request):
+        seen.append(request)
+        return Compiled(b"cubin %d" % request.num_programs, 1.0)
+
+    def compile_all():
+        compiler = Compiler(language, "sm_90", in_process, packing=Packing(4, 2), cache=CubinCache(tmp_path), compile_function=count)
+        return split(compiler.compile(batch))[0]
+
+    first = compile_all()
+    assert len(seen) == 3
+    second = compile_all()
+    assert len(seen) == 3
+    assert sorted(module.cubin for module in first) == sorted(module.cubin for module in second)
+    assert {module.compiler_s for module in second} == {0.0}
+
+
+def test_an_abandoned_batch_leaves_no_work_behind(language, pool, batch):
+    compiler = Compiler(language, "sm_90", pool, packing=Packing(1, 1), compile_function=hang)
+    results = compiler.compile(batch)
+    next(results)
+    results.close()
+    assert pool.submit(os.getpid).result(timeout=60) > 0
+
+
+@pytest.mark.parametrize(("target", "options", "reason"), [("sm_1", (), "sm_1"), ("sm_90", ("--no-such-option",), "no-such-option")])
+def test_wrong_targets_and_options_are_the_users_mistake(language, in_process, target, options, reason):
+    with pytest.raises(UserError, match=f"cannot compile for target '{target}' .*{reason}") as error:
+        Compiler(language, target, in_process, options=options)
+    assert "\n" not in str(error.value)
+
+
+def test_an_empty_batch_gives_nothing(language, in_process):
+    assert list(Compiler(language, "sm_90", in_process).compile(np.zeros((0, 4), np.uint64))) == []

@@ -1,0 +1,91 @@
+"""What is in a cubin, by disassembly: every program at its site, live, and no operation that no program asked for."""
+
+import re
+
+import numpy as np
+import pytest
+
+from evo.compile.compiler import Compiler, Module
+from evo.compile.packing import Packing
+from evo.kernel.pointwise import kernel_name
+from compile_cases import constant_of, program_text, programs
+
+MULTIPLY = re.compile(r"FMUL\.FTZ R\d+, R\d+(?:\.reuse)?, ([\d.]+)")
+
+
+def operations(sass: list[str]) -> list[str]:
+    """The operations, without predicates and operands."""
+    return [re.sub(r"^@!?U?P\d+\s+", "", line).split()[0] for line in sass if not line.startswith(".L")]
+
+
+def site_constants(sass: list[str], num_sites: int) -> list[float]:
+    """The constant that the code of each site multiplies by: where the switch goes for it, up to the branch that ends it."""
+    starts = [0]
+    if num_sites > 1:
+        (targets,) = [line for line in sass if "BRANCH_TARGETS" in line]
+        labels = re.findall(r"\.L_x_\d+", targets)
+        assert len(labels) == num_sites
+        starts = [sass.index(label) for label in labels]
+    constants = []
+    for start in starts:
+        found = next(match for match in map(MULTIPLY.match, sass[start:]) if match)
+        constants.append(float(found[1]))
+    return constants
+
+
+@pytest.mark.parametrize(("num_programs", "packing"), [(1, Packing()), (3, Packing(2, 2)), (1024, Packing(64, 16)), (1024, Packing(1024, 1))])
+def test_a_module_holds_each_program_at_its_site_and_nothing_else(language, in_process, disassemble, num_programs, packing):
+    words = programs(language, [program_text(i) for i in range(num_programs)])
+    (module,) = Compiler(language, "sm_90", in_process, packing=packing).compile(words)
+    kernels = disassemble(module.cubin)
+    assert sorted(kernels) == sorted(kernel_name(k) for k in range(len(module.kernel_sizes)))
+    assert sum(module.kernel_sizes) == len(module.rows) == num_programs
+    expected = [constant_of(row) for (row,) in module.rows]
+    found = []
+    for k, num_sites in enumerate(module.kernel_sizes):
+        sass = kernels[kernel_name(k)]
+        found += site_constants(sass, num_sites)
+        count = operations(sass).count
+        assert count("FMUL.FTZ") == count("FADD.FTZ") == num_sites
+        assert not [operation for operation in operations(sass) if operation.startswith("FFMA")]
+    assert found == expected
+    np.testing.assert_array_equal(np.sort(np.concatenate(module.rows)), np.arange(num_programs))
+
+
+def test_fma_is_in_the_cubin_where_a_program_asks_for_it_and_only_there(language, in_process, disassemble):
+    words = programs(language, ["%x 3.5 mul_ftz_f32 %y add_ftz_f32", "%y 3.5 %x fma_rn_ftz_f32", "%y %x 3.5 mul_ftz_f32 sub_ftz_f32"])
+    (module,) = Compiler(language, "sm_90", in_process).compile(words)
+    count = operations(disassemble(module.cubin)["pack_0"]).count
+    assert (count("FFMA.FTZ"), count("FMUL.FTZ"), count("FADD.FTZ")) == (1, 2, 2)
+
+
+def test_without_the_default_options_the_assembler_would_fuse(language, in_process, disassemble):
+    """The control of the tests above: they would see a fused operation."""
+    words = programs(language, [program_text(i) for i in range(4)])
+    (module,) = Compiler(language, "sm_90", in_process, options=("--fmad=true",)).compile(words)
+    assert operations(disassemble(module.cubin)["pack_0"]).count("FFMA.FTZ") == 4
+
+
+def test_every_output_of_every_site_is_stored(language, in_process, disassemble):
+    words = programs(language, [f"%x {constant_of(i)!r} mul_ftz_f32 %y {constant_of(i + 4)!r} mul_ftz_f32" for i in range(4)])
+    (module,) = Compiler(language, "sm_90", in_process).compile(words)
+    (sass,) = disassemble(module.cubin).values()
+    assert sorted(float(match[1]) for match in map(MULTIPLY.match, sass) if match) == [constant_of(i) for i in range(8)]
+    assert [operation for operation in operations(sass) if operation.startswith("STG")] == ["STG.E"] * 2
+
+
+@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"])
+def test_every_target_gets_its_own_code(language, in_process, target):
+    (module,) = Compiler(language, target, in_process).compile(programs(language, ["%x %y mul_ftz_f32"]))
+    assert isinstance(module, Module)
+    assert module.cubin[:4] == b"\x7fELF"
+
+
+def test_programs_without_words_compile_to_zeros(language, in_process, disassemble):
+    words = np.zeros((2, 8), np.uint64)
+    words[:, 0] = 10  # RETURN
+    (module,) = Compiler(language, "sm_90", in_process).compile(words)
+    assert len(module.rows) == 1
+    stores = [line for line in disassemble(module.cubin)["pack_0"] if "STG" in line]
+    assert len(stores) == 2
+    assert all(line.endswith("RZ") for line in stores)
