@@ -1,14 +1,16 @@
 """Worker processes that fulfil compile requests, each within a time limit that truly ends the work.
 
-Owns the processes. A worker that hangs is killed and a worker that dies is replaced; the futures tell which happened. Knows
-nothing of what a request holds, and retries nothing.
+Owns the processes. A worker that hangs is killed and a worker that dies is replaced; the futures tell which happened. No
+worker outlives this process, however it ends. Knows nothing of what a request holds, and retries nothing.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.connection
 import os
 import signal
+import threading
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
 
@@ -36,7 +38,7 @@ class CompilePool(Executor):
         self.time_limit_s = time_limit_s
         # A fork of a process that holds a CUDA context or threads is not safe: workers start afresh.
         context = multiprocessing.get_context("spawn")
-        self._pool = pebble.ProcessPool(self.num_workers, initializer=_ignore_interrupts, context=context)
+        self._pool = pebble.ProcessPool(self.num_workers, initializer=_start_worker, context=context)
         self._unfinished: set[Future] = set()
 
     def submit(self, fn: Callable, /, *args, **kwargs) -> Future:
@@ -86,6 +88,13 @@ def _how_it_died(exit_code: int | None) -> str:
         return f"the compile process was killed by signal {-exit_code}"
 
 
-def _ignore_interrupts() -> None:
+def _start_worker() -> None:
     # Ctrl-C goes to all processes of a terminal; the parent decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A worker that waits for work sees the parent's end by itself; one that is at work would not.
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
+    os._exit(1)

@@ -2,7 +2,10 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 from compile_cases import append_and_sleep, break_down
@@ -24,11 +27,12 @@ def wait_for(condition) -> None:
 
 
 def is_gone(pid: int) -> bool:
+    """Also where it is a zombie, because nobody collects the processes that have lost their parent."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
         return True
-    return False
+    return status.rpartition(")")[2].split()[0] == "Z"
 
 
 def test_results_and_exceptions_are_those_of_the_function(pool):
@@ -92,3 +96,26 @@ def test_an_exception_that_leaves_the_pool_ends_all_work_at_once(tmp_path):
 def test_workers_do_not_see_an_interrupt_from_the_terminal(pool):
     with_signal = [pool.submit(signal.raise_signal, signal.SIGINT) for _ in range(2)]
     assert [future.result() for future in with_signal] == [None, None]
+
+
+def test_no_worker_outlives_a_parent_that_was_killed(tmp_path):
+    marks = tmp_path / "marks"
+    script = tmp_path / "parent.py"
+    script.write_text(
+        f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from compile_cases import append_and_sleep
+from evo.compile.pool import CompilePool
+if __name__ == "__main__":
+    pool = CompilePool(2, time_limit_s=600.0)
+    futures = [pool.submit(append_and_sleep, {str(marks)!r}, 500.0) for _ in range(2)]
+    futures[0].result()
+"""
+    )
+    parent = subprocess.Popen([sys.executable, script], stderr=subprocess.DEVNULL)
+    wait_for(lambda: marks.exists() and marks.read_text().count("\n") == 2)
+    parent.kill()
+    parent.wait()
+    for pid in map(int, marks.read_text().split()):
+        wait_for(lambda pid=pid: is_gone(pid))
