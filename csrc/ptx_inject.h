@@ -951,19 +951,22 @@ static void ptx_inject__write_escaped(PtxInject__Writer* writer, PtxInject__Slic
 
 /* ---- annotated CUDA: finding annotations ---- */
 
-/* From a quote to behind the literal: its end, or that of the line where it is not closed. */
-static const char* ptx_inject__skip_literal(const char* at, const char* end) {
+/* From a quote to the one that closes the literal, or to the end of the line where none does. */
+static const char* ptx_inject__literal_end(const char* at, const char* end) {
     const char quote = *at++;
-    while (at < end && *at != '\n') {
-        if (*at == quote) {
-            return at + 1;
-        }
+    while (at < end && *at != '\n' && *at != quote) {
         if (*at == '\\' && end - at >= 2) {
             at += (end - at >= 3 && at[1] == '\r' && at[2] == '\n') ? 2 : 1;
         }
         ++at;
     }
     return at;
+}
+
+/* From a quote to behind the literal. */
+static const char* ptx_inject__skip_literal(const char* at, const char* end) {
+    const char* literal_end = ptx_inject__literal_end(at, end);
+    return literal_end < end && *literal_end == *at ? literal_end + 1 : literal_end;
 }
 
 /* From the quote of a raw string to behind it: R"name( ... )name". */
@@ -1013,31 +1016,30 @@ static const char* ptx_inject__skip_comment(const char* at, const char* end) {
     return NULL;
 }
 
-/* From a word or number to behind it. A number has quotes between digits, which begin no literal; a word may introduce a
-   raw string, which is skipped too. */
+/* From a word or number to behind it. A number has quotes between digits, which begin no literal. */
 static const char* ptx_inject__skip_word(const char* at, const char* end) {
-    const char* begin = at;
     const int is_number = ptx_inject__is_digit(*at);
-    PtxInject__Slice word;
-
     while (at < end &&
            (ptx_inject__is_word(*at) || (is_number && *at == '\'' && end - at >= 2 && ptx_inject__is_word(at[1])))) {
         ++at;
     }
-    word.begin = begin;
-    word.length = (size_t)(at - begin);
-    if (at < end && *at == '"' &&
-        (ptx_inject__equal(word, "R") || ptx_inject__equal(word, "LR") || ptx_inject__equal(word, "uR") ||
-         ptx_inject__equal(word, "UR") || ptx_inject__equal(word, "u8R"))) {
-        return ptx_inject__skip_raw_string(at, end);
-    }
     return at;
+}
+
+/* Does a raw string follow a word? */
+static int ptx_inject__introduces_raw_string(const char* word, const char* word_end, const char* end) {
+    PtxInject__Slice slice;
+    slice.begin = word;
+    slice.length = (size_t)(word_end - word);
+    return word_end < end && *word_end == '"' &&
+           (ptx_inject__equal(slice, "R") || ptx_inject__equal(slice, "LR") || ptx_inject__equal(slice, "uR") ||
+            ptx_inject__equal(slice, "UR") || ptx_inject__equal(slice, "u8R"));
 }
 
 static int ptx_inject__is_header(const char* at, const char* end) {
     const size_t length = sizeof PTX_INJECT__HEADER - 1;
-    return ptx_inject__begins(at, end, PTX_INJECT__HEADER, length) && (size_t)(end - at) > length &&
-           (ptx_inject__is_blank(at[length]) || at[length] == '\n' || at[length] == '*');
+    return ptx_inject__begins(at, end, PTX_INJECT__HEADER, length) &&
+           (at + length == end || ptx_inject__is_blank(at[length]) || at[length] == '\n' || at[length] == '*');
 }
 
 /* The next annotation, from a place outside of comments and literals; NULL if there is none. */
@@ -1046,7 +1048,11 @@ static const char* ptx_inject__find_annotation(const char* at, const char* end) 
         if (*at == '"' || *at == '\'') {
             at = ptx_inject__skip_literal(at, end);
         } else if (ptx_inject__is_word(*at)) {
-            at = ptx_inject__skip_word(at, end);
+            const char* word = at;
+            at = ptx_inject__skip_word(word, end);
+            if (ptx_inject__introduces_raw_string(word, at, end)) {
+                at = ptx_inject__skip_raw_string(at, end);
+            }
         } else if (*at == '/' && end - at >= 2 && at[1] == '/') {
             at = ptx_inject__skip_line_comment(at, end);
         } else if (*at == '/' && end - at >= 2 && at[1] == '*') {
@@ -1069,6 +1075,7 @@ typedef struct PtxInject__Annotation {
     const char* end;       /* its closing mark */
     PtxInject__Slice indent; /* of its line, where it is first there */
     const char* newline;
+    int is_apart; /* there is white space before it, or nothing */
 } PtxInject__Annotation;
 
 /* Indentation beyond this is not repeated, so that the output stays linear in the input. */
@@ -1080,22 +1087,27 @@ typedef struct PtxInject__Variable {
     PtxInject__Slice operand; /* empty: there was no further variable */
 } PtxInject__Variable;
 
-/* An operand goes to the end of the line or to a comment. It must be one expression, so that it cannot be taken for more. */
-static PtxInjectResult ptx_inject__read_operand(
-    PtxInject__Source* source,
-    const char* at,
-    const char* line_end,
-    PtxInject__Slice* operand_out
-) {
-    const char* begin = at;
+/* Is it in a piece that can be put between parentheses? If not, tells why. */
+static PtxInjectResult ptx_inject__check_operand(PtxInject__Source* source, PtxInject__Slice operand) {
+    const char* end = operand.begin + operand.length;
+    const char* at = operand.begin;
     size_t depth = 0;
 
-    while (at < line_end && !ptx_inject__begins(at, line_end, "//", 2)) {
-        if (*at == '"' || *at == '\'') {
-            at = ptx_inject__skip_literal(at, line_end);
+    while (at < end) {
+        const char* begin = at;
+        if (ptx_inject__is_word(*at)) {
+            at = ptx_inject__skip_word(begin, end);
+            if (ptx_inject__introduces_raw_string(begin, at, end)) {
+                PTX_INJECT__REFUSE(source, begin, "an operand has no raw strings");
+            }
             continue;
         }
-        if (*at == '(' || *at == '[' || *at == '{') {
+        if (*at == '"' || *at == '\'') {
+            at = ptx_inject__literal_end(begin, end);
+            if (at >= end) {
+                PTX_INJECT__REFUSE(source, begin, "a quote is not closed on its line");
+            }
+        } else if (*at == '(' || *at == '[' || *at == '{') {
             ++depth;
         } else if (*at == ')' || *at == ']' || *at == '}') {
             if (depth == 0) {
@@ -1104,23 +1116,39 @@ static PtxInjectResult ptx_inject__read_operand(
             --depth;
         } else if (depth == 0 && (*at == ',' || *at == ';')) {
             PTX_INJECT__REFUSE(source, at, "one variable a line, without a comma or semicolon after it");
+        } else if (ptx_inject__begins(at, end, "/*", 2)) {
+            PTX_INJECT__REFUSE(source, at, "a remark after an operand begins with //");
+        } else if (*at == '\\') {
+            PTX_INJECT__REFUSE(source, at, "no backslash stands in an operand: in a macro, use PTX_INJECT");
         }
         ++at;
+    }
+    if (depth > 0) {
+        PTX_INJECT__REFUSE(source, operand.begin, "a bracket is not closed on its line");
+    }
+    return PTX_INJECT_SUCCESS;
+}
+
+/* An operand goes to the end of its line or to a // outside of literals. */
+static PtxInjectResult ptx_inject__read_operand(
+    PtxInject__Source* source,
+    const char* begin,
+    const char* line_end,
+    PtxInject__Slice* operand_out
+) {
+    const char* at = begin;
+    while (at < line_end && !ptx_inject__begins(at, line_end, "//", 2)) {
+        if (*at == '"' || *at == '\'') {
+            at = ptx_inject__skip_literal(at, line_end);
+        } else {
+            at = ptx_inject__is_word(*at) ? ptx_inject__skip_word(at, line_end) : at + 1;
+        }
     }
     *operand_out = ptx_inject__rest(begin, at);
     if (operand_out->length == 0) {
         PTX_INJECT__REFUSE(source, begin, "the operand is missing: in|mod|out TYPE operand");
     }
-    if (operand_out->begin[operand_out->length - 1] == '\\') {
-        PTX_INJECT__REFUSE(
-            source, operand_out->begin + operand_out->length - 1,
-            "an annotation cannot go on over a backslash: in a macro, use PTX_INJECT"
-        );
-    }
-    if (depth > 0) {
-        PTX_INJECT__REFUSE(source, operand_out->begin, "a bracket is not closed on its line");
-    }
-    return PTX_INJECT_SUCCESS;
+    return ptx_inject__check_operand(source, *operand_out);
 }
 
 /* Reads the next variable of a kind and moves *at behind its line. */
@@ -1185,6 +1213,7 @@ static PtxInjectResult ptx_inject__read_annotation(
     while (line > source->text && ptx_inject__is_blank(line[-1])) {
         --line;
     }
+    annotation_out->is_apart = line < header || line == source->text || line[-1] == '\n';
     annotation_out->indent.begin = line;
     annotation_out->indent.length = 0;
     if ((line == source->text || line[-1] == '\n') && (size_t)(header - line) <= PTX_INJECT__MAX_INDENT) {
@@ -1241,7 +1270,7 @@ static PtxInjectResult ptx_inject__write_asm(
     size_t num_written = 0;
     size_t i;
 
-    ptx_inject__write_string(writer, "asm(");
+    ptx_inject__write_string(writer, annotation->is_apart ? "asm(" : " asm(");
     ptx_inject__write_line(writer, annotation, "    \"// " PTX_INJECT__START " ");
     ptx_inject__write_slice(writer, annotation->name);
     ptx_inject__write_string(writer, "\\n\\t\"");
@@ -1674,14 +1703,15 @@ static PtxInjectResult ptx_inject__read_marker(
     return PTX_INJECT_SUCCESS;
 }
 
-/* Is `word`, in the text at `at`, a whole word? */
-static int ptx_inject__is_marker(const char* at, const char* end, const char* word, size_t length) {
+/* Does `word`, and there its line or a blank after it, stand at a place? */
+static int ptx_inject__begins_with_word(const char* at, const char* end, const char* word, size_t length) {
     return ptx_inject__begins(at, end, word, length) &&
            (at + length == end || at[length] == '\n' || ptx_inject__is_blank(at[length]));
 }
 
-#define PTX_INJECT__IS_START(at, end) ptx_inject__is_marker(at, end, PTX_INJECT__START, sizeof PTX_INJECT__START - 1)
-#define PTX_INJECT__IS_END(at, end) ptx_inject__is_marker(at, end, PTX_INJECT__END, sizeof PTX_INJECT__END - 1)
+#define PTX_INJECT__IS_START(at, end) \
+    ptx_inject__begins_with_word(at, end, PTX_INJECT__START, sizeof PTX_INJECT__START - 1)
+#define PTX_INJECT__IS_END(at, end) ptx_inject__begins_with_word(at, end, PTX_INJECT__END, sizeof PTX_INJECT__END - 1)
 
 /* Reads the lines from behind the name to the END into reader->markers. */
 static PtxInjectResult ptx_inject__read_body(
@@ -1960,7 +1990,7 @@ static PtxInjectResult ptx_inject__read_site(
     }
 
     is_copy = model.body_length > 0 &&
-              ptx_inject__begins(body, source->end, source->text + model.body_offset, model.body_length);
+              ptx_inject__begins_with_word(body, source->end, source->text + model.body_offset, model.body_length);
     if (is_copy) {
         body_end = body + model.body_length; /* letter by letter the same */
         is_wrapped = 0;

@@ -1,0 +1,1186 @@
+/*
+ * Tests of ptx_inject.h: both languages, every query, every error. Expected texts are the guide's listings of PTX Inject or
+ * worked out by hand from the contract. What compilers make of the macros is tested from Python.
+ *
+ * A code that no test provokes, because nothing can: PTX_INJECT_ERROR_INTERNAL. Those of memory and of
+ * PTX_INJECT_MAX_UNIQUE_INJECTS are in test_ptx_inject_limits.c.
+ */
+
+#define PTX_INJECT_IMPLEMENTATION
+#include "ptx_inject.h"
+
+#include "check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK_RESULT(call, result) CHECK_TEXT(ptx_inject_result_to_string(call), #result)
+#define CHECK_SUCCESS(call) CHECK_RESULT(call, PTX_INJECT_SUCCESS)
+
+/* ---- both languages in lines ---- */
+
+/* Lines with \n after each, or \r\n. To be freed. */
+static char* join(const char* const* lines, size_t num_lines, const char* newline) {
+    size_t length = 0, i;
+    char* text;
+    for (i = 0; i < num_lines; ++i) {
+        length += strlen(lines[i]) + strlen(newline);
+    }
+    text = (char*)malloc(length + 1);
+    if (text == NULL) {
+        abort();
+    }
+    text[0] = '\0';
+    for (i = 0, length = 0; i < num_lines; ++i) {
+        length += (size_t)sprintf(text + length, "%s%s", lines[i], newline);
+    }
+    return text;
+}
+
+#define LINES(array) join(array, sizeof(array) / sizeof(array)[0], "\n")
+#define CRLF_LINES(array) join(array, sizeof(array) / sizeof(array)[0], "\r\n")
+
+/* The processed text in a buffer of exactly its size. To be freed. */
+static char* process_with(const char* cuda, const PtxInjectDataTypeInfo* types, size_t num_types) {
+    size_t size = 0, written = 0;
+    char* buffer;
+    CHECK_SUCCESS(ptx_inject_process_cuda(cuda, types, num_types, NULL, 0, &size));
+    buffer = (char*)calloc(size + 1, 1);
+    if (buffer == NULL) {
+        abort();
+    }
+    CHECK_SUCCESS(ptx_inject_process_cuda(cuda, types, num_types, buffer, size, &written));
+    CHECK_UINT(written, size);
+    CHECK_UINT(strlen(buffer) + 1, size);
+    return buffer;
+}
+
+static void check_processed(const char* cuda, const char* expected) {
+    char* processed = process_with(cuda, NULL, 0);
+    CHECK_TEXT(processed, expected);
+    free(processed);
+}
+
+static void check_same_after_processing(const char* cuda) {
+    check_processed(cuda, cuda);
+}
+
+/* Rendered in a buffer of exactly the size. To be freed. */
+static char* render(PtxInjectHandle handle, const char* const* stubs, size_t num_stubs) {
+    size_t size = 0, written = 0;
+    char* buffer;
+    CHECK_SUCCESS(ptx_inject_render_ptx(handle, stubs, num_stubs, NULL, 0, &size));
+    buffer = (char*)calloc(size + 1, 1);
+    if (buffer == NULL) {
+        abort();
+    }
+    CHECK_SUCCESS(ptx_inject_render_ptx(handle, stubs, num_stubs, buffer, size, &written));
+    CHECK_UINT(written, size);
+    CHECK_UINT(strlen(buffer) + 1, size);
+    return buffer;
+}
+
+static void check_rendered(const char* ptx, const char* const* stubs, size_t num_stubs, const char* expected) {
+    PtxInjectHandle handle = NULL;
+    CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
+    if (handle != NULL) {
+        char* rendered = render(handle, stubs, num_stubs);
+        CHECK_TEXT(rendered, expected);
+        free(rendered);
+    }
+    CHECK_SUCCESS(ptx_inject_destroy(handle));
+}
+
+/* ---- the guide's listings ---- */
+
+static const char* const guide_cuda[] = {
+    "__global__ void kernel() {",
+    "    float x = 5;",
+    "    float y = 3;",
+    "    float z;",
+    "    /* PTX_INJECT func",
+    "        in  f32 x",
+    "        mod f32 y",
+    "        out f32 z",
+    "    */",
+    "    printf(\"in: %f, mod: %f, out: %f\", x, y, z);",
+    "}",
+};
+
+static const char* const guide_processed[] = {
+    "__global__ void kernel() {",
+    "    float x = 5;",
+    "    float y = 3;",
+    "    float z;",
+    "    asm(",
+    "        \"// PTX_INJECT_START func\\n\\t\"",
+    "        \"// %0 mod f32 y\\n\\t\"",
+    "        \"// %1 out f32 z\\n\\t\"",
+    "        \"// %2 in f32 x\\n\\t\"",
+    "        \"// PTX_INJECT_END\"",
+    "        : \"+f\"(y)",
+    "        , \"=f\"(z)",
+    "        : \"f\"(x)",
+    "    );",
+    "    printf(\"in: %f, mod: %f, out: %f\", x, y, z);",
+    "}",
+};
+
+/* The unrolled loop of the guide: z is in %f2 at one site and in %f6 at the other. */
+static const char* const guide_ptx[] = {
+    "\tmov.f32 \t%f7, 0f40A00000;",
+    "\tmov.f32 \t%f5, 0f40400000;",
+    "\t// begin inline asm",
+    "\t// PTX_INJECT_START func",
+    "\t// %f5 mod f32 y",
+    "\t// %f2 out f32 z",
+    "\t// %f7 in f32 x",
+    "\t// PTX_INJECT_END",
+    "\t// end inline asm",
+    "\t// begin inline asm",
+    "\t// PTX_INJECT_START func",
+    "\t// %f5 mod f32 y",
+    "\t// %f6 out f32 z",
+    "\t// %f7 in f32 x",
+    "\t// PTX_INJECT_END",
+    "\t// end inline asm",
+    "\tcvt.f64.f32 \t%fd1, %f6;",
+};
+
+static const char* const guide_rendered[] = {
+    "\tmov.f32 \t%f7, 0f40A00000;",
+    "\tmov.f32 \t%f5, 0f40400000;",
+    "\t// begin inline asm",
+    "\t{",
+    "\t.reg .f32 %_x0;",
+    "\tmov.f32 %_x0, %f5;",
+    "\t.reg .f32 %_x1;",
+    "\t.reg .f32 %_x2;",
+    "\tmov.f32 %_x2, %f7;",
+    "STUB",
+    "\tmov.f32 %f5, %_x0;",
+    "\tmov.f32 %f2, %_x1;",
+    "\t}",
+    "\t// end inline asm",
+    "\t// begin inline asm",
+    "\t{",
+    "\t.reg .f32 %_x0;",
+    "\tmov.f32 %_x0, %f5;",
+    "\t.reg .f32 %_x1;",
+    "\t.reg .f32 %_x2;",
+    "\tmov.f32 %_x2, %f7;",
+    "STUB",
+    "\tmov.f32 %f5, %_x0;",
+    "\tmov.f32 %f6, %_x1;",
+    "\t}",
+    "\t// end inline asm",
+    "\tcvt.f64.f32 \t%fd1, %f6;",
+};
+
+/* The same, as the macro makes it. */
+static const char* const macro_ptx[] = {
+    "\tmov.f32 \t%f7, 0f40A00000;",
+    "\t// begin inline asm",
+    "\t{",
+    "\t.reg .f32 %_x0;",
+    "\tmov.f32 %_x0, %f5;",
+    "\t.reg .f32 %_x1;",
+    "\t.reg .f32 %_x2;",
+    "\tmov.f32 %_x2, %f7;",
+    "\t// PTX_INJECT_START func",
+    "\t// _x0 m f32 F32 y",
+    "\t// _x1 o f32 F32 z",
+    "\t// _x2 i f32 F32 x",
+    "\t// PTX_INJECT_END",
+    "\tmov.f32 %f5, %_x0;",
+    "\tmov.f32 %f2, %_x1;",
+    "\t}",
+    "\t// end inline asm",
+    "\tst.global.f32 \t[%rd2], %f5;",
+};
+
+static const char* const macro_rendered[] = {
+    "\tmov.f32 \t%f7, 0f40A00000;",
+    "\t// begin inline asm",
+    "\t{",
+    "\t.reg .f32 %_x0;",
+    "\tmov.f32 %_x0, %f5;",
+    "\t.reg .f32 %_x1;",
+    "\t.reg .f32 %_x2;",
+    "\tmov.f32 %_x2, %f7;",
+    "\tSTUB",
+    "\tmov.f32 %f5, %_x0;",
+    "\tmov.f32 %f2, %_x1;",
+    "\t}",
+    "\t// end inline asm",
+    "\tst.global.f32 \t[%rd2], %f5;",
+};
+
+static void test_the_guides_annotation_is_processed_to_the_guides_text(void) {
+    char* cuda = LINES(guide_cuda);
+    char* expected = LINES(guide_processed);
+    check_processed(cuda, expected);
+    free(cuda);
+    free(expected);
+}
+
+static void test_lines_that_end_in_crlf_are_processed_to_such_lines(void) {
+    char* cuda = CRLF_LINES(guide_cuda);
+    char* expected = CRLF_LINES(guide_processed);
+    check_processed(cuda, expected);
+    free(cuda);
+    free(expected);
+}
+
+static void test_sites_of_the_comment_form_get_the_same_registers_and_their_own_movs(void) {
+    const char* stub = "STUB";
+    char* ptx = LINES(guide_ptx);
+    char* expected = LINES(guide_rendered);
+    check_rendered(ptx, &stub, 1, expected);
+    free(ptx);
+    free(expected);
+}
+
+static void test_a_site_of_the_macro_form_is_replaced_by_the_stub_alone(void) {
+    const char* stub = "STUB";
+    char* ptx = LINES(macro_ptx);
+    char* expected = LINES(macro_rendered);
+    check_rendered(ptx, &stub, 1, expected);
+    free(ptx);
+    free(expected);
+}
+
+static void test_ptx_in_crlf_lines_has_the_same_sites(void) {
+    const char* stub = "STUB";
+    char* comment = CRLF_LINES(guide_ptx);
+    char* macro = CRLF_LINES(macro_ptx);
+    char* expected = CRLF_LINES(macro_rendered);
+    PtxInjectHandle handle = NULL;
+    size_t num_args = 0, num_sites = 0;
+    const char* name = NULL;
+    check_rendered(macro, &stub, 1, expected);
+    CHECK_SUCCESS(ptx_inject_create(&handle, comment));
+    CHECK_SUCCESS(ptx_inject_inject_info_by_name(handle, "func", NULL, &num_args, &num_sites));
+    CHECK_UINT(num_args, 3);
+    CHECK_UINT(num_sites, 2);
+    CHECK_SUCCESS(ptx_inject_variable_info_by_index(handle, 0, 2, &name, NULL, NULL, NULL, NULL));
+    CHECK_TEXT(name, "x");
+    CHECK_SUCCESS(ptx_inject_destroy(handle));
+    free(comment);
+    free(macro);
+    free(expected);
+}
+
+/* ---- queries ---- */
+
+static void check_variable(
+    PtxInjectHandle handle,
+    size_t inject_idx,
+    size_t arg_idx,
+    const char* name,
+    const char* register_name,
+    PtxInjectMutType mut_type,
+    const char* register_type,
+    const char* data_type
+) {
+    const char* texts[4] = {"", "", "", ""};
+    PtxInjectMutType found_mut_type = PTX_INJECT_MUT_TYPE_NUM_ENUMS;
+    size_t found_idx = 99;
+
+    CHECK_SUCCESS(ptx_inject_variable_info_by_index(
+        handle, inject_idx, arg_idx, &texts[0], &texts[1], &found_mut_type, &texts[2], &texts[3]
+    ));
+    CHECK_TEXT(texts[0], name);
+    CHECK_TEXT(texts[1], register_name);
+    CHECK_UINT(found_mut_type, mut_type);
+    CHECK_TEXT(texts[2], register_type);
+    CHECK_TEXT(texts[3], data_type);
+
+    texts[1] = texts[2] = texts[3] = "";
+    found_mut_type = PTX_INJECT_MUT_TYPE_NUM_ENUMS;
+    CHECK_SUCCESS(ptx_inject_variable_info_by_name(
+        handle, inject_idx, name, &found_idx, &texts[1], &found_mut_type, &texts[2], &texts[3]
+    ));
+    CHECK_UINT(found_idx, arg_idx);
+    CHECK_TEXT(texts[1], register_name);
+    CHECK_UINT(found_mut_type, mut_type);
+    CHECK_TEXT(texts[2], register_type);
+    CHECK_TEXT(texts[3], data_type);
+}
+
+static const char* const two_names_ptx[] = {
+    "// PTX_INJECT_START first",
+    "// _x0 o u32 MASK z",
+    "// acc$1 m b16 F16 a[i + 1]",
+    "// _x2 i f32 F32 v.w",
+    "// PTX_INJECT_END",
+    "  //\tPTX_INJECT_START  second  ",
+    "  //\t%r4  out  f16X2\tpair ",
+    "",
+    "  //%rd9 in u32 p->q",
+    "  // 0f3F800000 in f32 one",
+    "  // PTX_INJECT_END\t",
+    "// PTX_INJECT_START first",
+    "// _x0 o u32 MASK z",
+    "// acc$1 m b16 F16 a[i + 1]",
+    "// _x2 i f32 F32 v.w",
+    "// PTX_INJECT_END",
+};
+
+static void test_queries_tell_all_of_every_variable(void) {
+    char* ptx = LINES(two_names_ptx);
+    PtxInjectHandle handle = NULL;
+    size_t num_injects = 0, inject_idx = 99, num_args = 0, num_sites = 0;
+    const char* name = "";
+
+    CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
+    memset(ptx, 'x', strlen(ptx)); /* not needed any more */
+    CHECK_SUCCESS(ptx_inject_num_injects(handle, &num_injects));
+    CHECK_UINT(num_injects, 2);
+
+    CHECK_SUCCESS(ptx_inject_inject_info_by_name(handle, "first", &inject_idx, &num_args, &num_sites));
+    CHECK_UINT(inject_idx, 0);
+    CHECK_UINT(num_args, 3);
+    CHECK_UINT(num_sites, 2);
+    CHECK_SUCCESS(ptx_inject_inject_info_by_index(handle, 1, &name, &num_args, &num_sites));
+    CHECK_TEXT(name, "second");
+    CHECK_UINT(num_args, 3);
+    CHECK_UINT(num_sites, 1);
+
+    check_variable(handle, 0, 0, "z", "_x0", PTX_INJECT_MUT_TYPE_OUT, "u32", "MASK");
+    check_variable(handle, 0, 1, "a[i + 1]", "acc$1", PTX_INJECT_MUT_TYPE_MOD, "b16", "F16");
+    check_variable(handle, 0, 2, "v.w", "_x2", PTX_INJECT_MUT_TYPE_IN, "f32", "F32");
+    check_variable(handle, 1, 0, "pair", "_x0", PTX_INJECT_MUT_TYPE_OUT, "b32", "f16X2");
+    check_variable(handle, 1, 1, "p->q", "_x1", PTX_INJECT_MUT_TYPE_IN, "u32", "u32");
+    check_variable(handle, 1, 2, "one", "_x2", PTX_INJECT_MUT_TYPE_IN, "f32", "f32");
+    CHECK_SUCCESS(ptx_inject_destroy(handle));
+    free(ptx);
+}
+
+static void test_any_out_pointer_of_a_query_may_be_null(void) {
+    char* ptx = LINES(two_names_ptx);
+    PtxInjectHandle handle = NULL;
+    CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
+    CHECK_SUCCESS(ptx_inject_num_injects(handle, NULL));
+    CHECK_SUCCESS(ptx_inject_inject_info_by_name(handle, "first", NULL, NULL, NULL));
+    CHECK_SUCCESS(ptx_inject_inject_info_by_index(handle, 0, NULL, NULL, NULL));
+    CHECK_SUCCESS(ptx_inject_variable_info_by_name(handle, 0, "z", NULL, NULL, NULL, NULL, NULL));
+    CHECK_SUCCESS(ptx_inject_variable_info_by_index(handle, 0, 0, NULL, NULL, NULL, NULL, NULL));
+    CHECK_SUCCESS(ptx_inject_destroy(handle));
+    free(ptx);
+}
+
+static void test_queries_for_what_is_not_there_give_their_codes(void) {
+    char* ptx = LINES(two_names_ptx);
+    PtxInjectHandle handle = NULL;
+    CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
+    CHECK_RESULT(
+        ptx_inject_inject_info_by_name(handle, "third", NULL, NULL, NULL), PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND
+    );
+    CHECK_RESULT(ptx_inject_inject_info_by_name(handle, "firs", NULL, NULL, NULL), PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND);
+    CHECK_RESULT(ptx_inject_inject_info_by_name(handle, "", NULL, NULL, NULL), PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND);
+    CHECK_RESULT(ptx_inject_inject_info_by_index(handle, 2, NULL, NULL, NULL), PTX_INJECT_ERROR_OUT_OF_BOUNDS_IDX);
+    CHECK_RESULT(
+        ptx_inject_variable_info_by_name(handle, 0, "pair", NULL, NULL, NULL, NULL, NULL),
+        PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND
+    );
+    CHECK_RESULT(
+        ptx_inject_variable_info_by_name(handle, 2, "z", NULL, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT
+    );
+    CHECK_RESULT(
+        ptx_inject_variable_info_by_index(handle, 2, 0, NULL, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_OUT_OF_BOUNDS_IDX
+    );
+    CHECK_RESULT(
+        ptx_inject_variable_info_by_index(handle, 0, 3, NULL, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT
+    );
+    CHECK_SUCCESS(ptx_inject_destroy(handle));
+    free(ptx);
+}
+
+static void test_results_have_the_contracts_numbers_and_names(void) {
+    static const char* const names[] = {
+        "PTX_INJECT_SUCCESS",
+        "PTX_INJECT_ERROR_FORMATTING",
+        "PTX_INJECT_ERROR_INSUFFICIENT_BUFFER",
+        "PTX_INJECT_ERROR_INTERNAL",
+        "PTX_INJECT_ERROR_INVALID_INPUT",
+        "PTX_INJECT_ERROR_MAX_UNIQUE_INJECTS_EXCEEDED",
+        "PTX_INJECT_ERROR_WRONG_NUM_STUBS",
+        "PTX_INJECT_ERROR_OUT_OF_BOUNDS_IDX",
+        "PTX_INJECT_ERROR_INCONSISTENT_INJECTION",
+        "PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND",
+        "PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND",
+        "PTX_INJECT_ERROR_OUT_OF_MEMORY",
+        "PTX_INJECT_RESULT_UNKNOWN",
+    };
+    size_t i;
+    for (i = 0; i < sizeof names / sizeof names[0]; ++i) {
+        CHECK_TEXT(ptx_inject_result_to_string((PtxInjectResult)i), names[i]);
+    }
+    CHECK_UINT(PTX_INJECT_RESULT_NUM_ENUMS, 12);
+    CHECK_UINT(PTX_INJECT_MUT_TYPE_OUT, 0);
+    CHECK_UINT(PTX_INJECT_MUT_TYPE_MOD, 1);
+    CHECK_UINT(PTX_INJECT_MUT_TYPE_IN, 2);
+}
+
+/* ---- rendering ---- */
+
+static void test_a_text_without_sites_has_no_injects_and_renders_to_itself(void) {
+    static const char* const texts[] = {
+        "",
+        "\n",
+        ".version 9.0\n.target sm_90\n",
+        "// a PTX_INJECT_START b\n",
+        "mov.u32 %r1, 0; // PTX_INJECT_START not the first thing on its line\n",
+        "// PTX_INJECT_STARTED x\n// XPTX_INJECT_START x\n// PTX_INJECT_ENDING\n/ / PTX_INJECT_END\n",
+        "PTX_INJECT_START x",
+        "/PTX_INJECT_END",
+        "//kernel.cu:5     \"// PTX_INJECT_START func\\n\\t\"\n",
+    };
+    size_t i;
+    for (i = 0; i < sizeof texts / sizeof texts[0]; ++i) {
+        PtxInjectHandle handle = NULL;
+        size_t num_injects = 99;
+        CHECK_SUCCESS(ptx_inject_create(&handle, texts[i]));
+        CHECK_SUCCESS(ptx_inject_num_injects(handle, &num_injects));
+        CHECK_UINT(num_injects, 0);
+        CHECK_RESULT(
+            ptx_inject_inject_info_by_name(handle, "x", NULL, NULL, NULL), PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND
+        );
+        CHECK_SUCCESS(ptx_inject_destroy(handle));
+        check_rendered(texts[i], NULL, 0, texts[i]);
+    }
+}
+
+static void test_each_site_gets_the_stub_of_its_name(void) {
+    static const char* const lines[] = {
+        "// PTX_INJECT_START b", "// PTX_INJECT_END", "one;", "// PTX_INJECT_START a", "// PTX_INJECT_END", "two;",
+        "// PTX_INJECT_START b", "// PTX_INJECT_END",
+    };
+    const char* stubs[] = {"B", "long stub of a\n"};
+    char* ptx = LINES(lines);
+    check_rendered(ptx, stubs, 2, "B\none;\nlong stub of a\n\ntwo;\nB\n");
+    ptx[strlen(ptx) - 1] = '\0'; /* a last line without an end */
+    check_rendered(ptx, stubs, 2, "B\none;\nlong stub of a\n\ntwo;\nB");
+    free(ptx);
+}
+
+static void test_every_smaller_buffer_is_refused_with_the_size_that_is_needed(void) {
+    const char* stub = "add.f32 %_x1, %_x0, %_x2;";
+    char* ptx = LINES(guide_ptx);
+    PtxInjectHandle handle = NULL;
+    size_t size = 0, written = 0, i;
+
+    CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
+    CHECK_SUCCESS(ptx_inject_render_ptx(handle, &stub, 1, NULL, 0, &size));
+    for (i = 0; i < size; ++i) {
+        char* buffer = (char*)malloc(i + 1); /* a sanitizer sees what is written too far */
+        CHECK_RESULT(ptx_inject_render_ptx(handle, &stub, 1, buffer, i, &written), PTX_INJECT_ERROR_INSUFFICIENT_BUFFER);
+        CHECK_UINT(written, size);
+        free(buffer);
+    }
+    CHECK_SUCCESS(ptx_inject_destroy(handle));
+    free(ptx);
+}
+
+static void test_stubs_of_known_lengths_need_no_end(void) {
+    const char stub[4] = {'S', 'T', 'U', 'B'};
+    const char* stubs[] = {stub};
+    const size_t length = sizeof stub;
+    char* ptx = LINES(macro_ptx);
+    char* expected = LINES(macro_rendered);
+    PtxInjectHandle handle = NULL;
+    size_t size = 0, written = 0;
+    char* buffer;
+
+    CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
+    CHECK_SUCCESS(ptx_inject_render_ptx_sized(handle, stubs, &length, 1, NULL, 0, &size));
+    buffer = (char*)malloc(size);
+    CHECK_SUCCESS(ptx_inject_render_ptx_sized(handle, stubs, &length, 1, buffer, size, &written));
+    CHECK_UINT(written, size);
+    CHECK_TEXT(buffer, expected);
+    CHECK_RESULT(
+        ptx_inject_render_ptx_sized(handle, stubs, &length, 1, buffer, size - 1, &written), PTX_INJECT_ERROR_INSUFFICIENT_BUFFER
+    );
+    free(buffer);
+    CHECK_SUCCESS(ptx_inject_destroy(handle));
+    free(ptx);
+    free(expected);
+}
+
+static void test_a_size_beyond_all_memory_is_never_taken_for_a_small_one(void) {
+    static const char* const lines[] = {
+        "// PTX_INJECT_START a", "// PTX_INJECT_END", "// PTX_INJECT_START a", "// PTX_INJECT_END",
+    };
+    const char* stub = "";
+    const size_t length = (size_t)-1 / 2 + 2;
+    char buffer[64];
+    char* ptx = LINES(lines);
+    PtxInjectHandle handle = NULL;
+    size_t size = 0;
+
+    CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
+    CHECK_SUCCESS(ptx_inject_render_ptx_sized(handle, &stub, &length, 1, NULL, 0, &size));
+    CHECK_UINT(size, (size_t)-1);
+    CHECK_RESULT(
+        ptx_inject_render_ptx_sized(handle, &stub, &length, 1, buffer, sizeof buffer, &size),
+        PTX_INJECT_ERROR_INSUFFICIENT_BUFFER
+    );
+    CHECK_SUCCESS(ptx_inject_destroy(handle));
+    free(ptx);
+}
+
+static void test_as_many_stubs_as_names_are_wanted_and_none_may_be_null(void) {
+    const char* stubs[] = {"a", NULL, "c"};
+    char* ptx = LINES(two_names_ptx);
+    PtxInjectHandle handle = NULL;
+    size_t size = 0;
+
+    CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
+    CHECK_RESULT(ptx_inject_render_ptx(handle, stubs, 1, NULL, 0, &size), PTX_INJECT_ERROR_WRONG_NUM_STUBS);
+    CHECK_RESULT(ptx_inject_render_ptx(handle, stubs, 3, NULL, 0, &size), PTX_INJECT_ERROR_WRONG_NUM_STUBS);
+    CHECK_RESULT(ptx_inject_render_ptx(handle, NULL, 0, NULL, 0, &size), PTX_INJECT_ERROR_WRONG_NUM_STUBS);
+    CHECK_RESULT(ptx_inject_render_ptx(handle, stubs, 2, NULL, 0, &size), PTX_INJECT_ERROR_INVALID_INPUT);
+    stubs[1] = "b";
+    CHECK_SUCCESS(ptx_inject_render_ptx(handle, stubs, 2, NULL, 0, &size));
+    CHECK_SUCCESS(ptx_inject_destroy(handle));
+    free(ptx);
+}
+
+static void test_null_where_nothing_says_so_is_an_invalid_input(void) {
+    const char* stub = "";
+    const size_t length = 0;
+    PtxInjectHandle handle = NULL;
+    PtxInjectPlace place;
+    size_t size = 0, num_types = 0;
+    char buffer[8];
+
+    CHECK_RESULT(ptx_inject_create(NULL, ""), PTX_INJECT_ERROR_INVALID_INPUT);
+    CHECK_RESULT(ptx_inject_create(&handle, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
+    CHECK_RESULT(ptx_inject_create_with_types(NULL, "", NULL, 0), PTX_INJECT_ERROR_INVALID_INPUT);
+    CHECK_RESULT(ptx_inject_create_with_types(&handle, "", NULL, 1), PTX_INJECT_ERROR_INVALID_INPUT);
+    CHECK(handle == NULL);
+    CHECK_RESULT(ptx_inject_diagnose_ptx(NULL, NULL, 0, &place), PTX_INJECT_ERROR_INVALID_INPUT);
+    CHECK_UINT(place.line, 0);
+    CHECK_RESULT(ptx_inject_diagnose_ptx("", NULL, 0, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
+    CHECK_RESULT(ptx_inject_process_cuda(NULL, NULL, 0, buffer, sizeof buffer, &size), PTX_INJECT_ERROR_INVALID_INPUT);
+    CHECK_RESULT(ptx_inject_process_cuda("", NULL, 1, buffer, sizeof buffer, &size), PTX_INJECT_ERROR_INVALID_INPUT);
+    CHECK_RESULT(ptx_inject_process_cuda("", NULL, 0, buffer, sizeof buffer, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
+    CHECK_RESULT(ptx_inject_diagnose_cuda(NULL, NULL, 0, &place), PTX_INJECT_ERROR_INVALID_INPUT);
+    CHECK_RESULT(ptx_inject_diagnose_cuda("", NULL, 0, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
+    CHECK_RESULT(ptx_inject_num_injects(NULL, &size), PTX_INJECT_ERROR_INVALID_INPUT);
+    CHECK_RESULT(ptx_inject_inject_info_by_name(NULL, "a", NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
+    CHECK_RESULT(ptx_inject_inject_info_by_index(NULL, 0, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
+    CHECK_RESULT(
+        ptx_inject_variable_info_by_name(NULL, 0, "a", NULL, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT
+    );
+    CHECK_RESULT(
+        ptx_inject_variable_info_by_index(NULL, 0, 0, NULL, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT
+    );
+    CHECK_RESULT(ptx_inject_render_ptx(NULL, &stub, 1, NULL, 0, &size), PTX_INJECT_ERROR_INVALID_INPUT);
+
+    CHECK_SUCCESS(ptx_inject_create(&handle, "// PTX_INJECT_START a\n// PTX_INJECT_END\n"));
+    CHECK_RESULT(ptx_inject_inject_info_by_name(handle, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
+    CHECK_RESULT(
+        ptx_inject_variable_info_by_name(handle, 0, NULL, NULL, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT
+    );
+    CHECK_RESULT(ptx_inject_render_ptx(handle, NULL, 1, NULL, 0, &size), PTX_INJECT_ERROR_INVALID_INPUT);
+    CHECK_RESULT(ptx_inject_render_ptx(handle, &stub, 1, buffer, sizeof buffer, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
+    CHECK_RESULT(ptx_inject_render_ptx_sized(handle, &stub, NULL, 1, NULL, 0, &size), PTX_INJECT_ERROR_INVALID_INPUT);
+    CHECK_RESULT(ptx_inject_render_ptx_sized(handle, NULL, &length, 1, NULL, 0, &size), PTX_INJECT_ERROR_INVALID_INPUT);
+    CHECK_SUCCESS(ptx_inject_destroy(handle));
+    CHECK_SUCCESS(ptx_inject_destroy(NULL));
+
+    CHECK(ptx_inject_default_types(NULL) == ptx_inject_default_types(&num_types));
+    CHECK_UINT(num_types, 6);
+}
+
+/* ---- sites of one name ---- */
+
+#define MACRO_SITE(first, second) "// PTX_INJECT_START s\n" first second "// PTX_INJECT_END\n"
+#define A_IN "// _x0 i f32 F32 a\n"
+#define B_OUT "// _x1 o u32 U32 b\n"
+
+static void test_sites_of_one_name_must_agree_in_everything(void) {
+    static const char* const others[] = {
+        MACRO_SITE(A_IN, ""),
+        MACRO_SITE(A_IN, B_OUT "// _x2 i f32 F32 c\n"),
+        MACRO_SITE("", ""),
+        MACRO_SITE(A_IN, "// _x1 m u32 U32 b\n"),
+        MACRO_SITE(A_IN, "// _x2 o u32 U32 b\n"),
+        MACRO_SITE(A_IN, "// _x1 o b32 U32 b\n"),
+        MACRO_SITE(A_IN, "// _x1 o u32 MASK b\n"),
+        MACRO_SITE(A_IN, "// _x1 o u32 U32 c\n"),
+        MACRO_SITE(B_OUT, A_IN),
+        MACRO_SITE("// %f1 in f32 a\n", "// %r1 out u32 b\n"),
+    };
+    size_t i;
+    for (i = 0; i < sizeof others / sizeof others[0]; ++i) {
+        PtxInjectHandle handle = NULL;
+        char ptx[512];
+        (void)sprintf(ptx, "%s%s%s", MACRO_SITE(A_IN, B_OUT), MACRO_SITE(A_IN, B_OUT), others[i]);
+        CHECK_RESULT(ptx_inject_create(&handle, ptx), PTX_INJECT_ERROR_INCONSISTENT_INJECTION);
+        CHECK(handle == NULL);
+    }
+}
+
+static void test_sites_that_agree_may_differ_in_blanks_and_form(void) {
+    static const char* const others[] = {
+        MACRO_SITE(A_IN, B_OUT),
+        "\t//  PTX_INJECT_START s \r\n\n //_x0\ti  f32 F32   a \n" B_OUT "// PTX_INJECT_END  \n",
+        "// PTX_INJECT_START s\n// %f3 in F32 a\n// %r3 out U32 b\n// PTX_INJECT_END",
+    };
+    static const PtxInjectDataTypeInfo types[] = {{"U32", "u32", "u32", 'r', NULL}, {"F32", "f32", "f32", 'f', NULL}};
+    size_t i;
+    for (i = 0; i < sizeof others / sizeof others[0]; ++i) {
+        PtxInjectHandle handle = NULL;
+        size_t num_sites = 0;
+        char ptx[512];
+        (void)sprintf(ptx, "%s%s", MACRO_SITE(A_IN, B_OUT), others[i]);
+        CHECK_SUCCESS(ptx_inject_create_with_types(&handle, ptx, types, 2));
+        CHECK_SUCCESS(ptx_inject_inject_info_by_name(handle, "s", NULL, NULL, &num_sites));
+        CHECK_UINT(num_sites, 2);
+        CHECK_SUCCESS(ptx_inject_destroy(handle));
+    }
+}
+
+static void test_names_have_their_own_variables_also_where_those_before_are_alike(void) {
+    PtxInjectHandle handle = NULL;
+    CHECK_SUCCESS(ptx_inject_create(
+        &handle,
+        "// PTX_INJECT_START one\n" A_IN "// PTX_INJECT_END\n"
+        "// PTX_INJECT_START two\n" A_IN "// PTX_INJECT_END\n"
+        "// PTX_INJECT_START three\n" A_IN B_OUT "// PTX_INJECT_END\n"
+        "// PTX_INJECT_START four\n// PTX_INJECT_END\n"
+        "// PTX_INJECT_START five\n// %f1 in f32 a\n// PTX_INJECT_END\n"
+        "// PTX_INJECT_START six\n// %f2 in f32 a\n// PTX_INJECT_END\n"
+        "// PTX_INJECT_START seven\n// %f2 in f32 a\n// %f1 in f32 b\n// PTX_INJECT_END\n"
+    ));
+    check_variable(handle, 0, 0, "a", "_x0", PTX_INJECT_MUT_TYPE_IN, "f32", "F32");
+    check_variable(handle, 1, 0, "a", "_x0", PTX_INJECT_MUT_TYPE_IN, "f32", "F32");
+    check_variable(handle, 2, 0, "a", "_x0", PTX_INJECT_MUT_TYPE_IN, "f32", "F32");
+    check_variable(handle, 2, 1, "b", "_x1", PTX_INJECT_MUT_TYPE_OUT, "u32", "U32");
+    check_variable(handle, 4, 0, "a", "_x0", PTX_INJECT_MUT_TYPE_IN, "f32", "f32");
+    check_variable(handle, 5, 0, "a", "_x0", PTX_INJECT_MUT_TYPE_IN, "f32", "f32");
+    check_variable(handle, 6, 1, "b", "_x1", PTX_INJECT_MUT_TYPE_IN, "f32", "f32");
+    CHECK_RESULT(
+        ptx_inject_variable_info_by_name(handle, 0, "b", NULL, NULL, NULL, NULL, NULL),
+        PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND
+    );
+    CHECK_RESULT(
+        ptx_inject_variable_info_by_index(handle, 3, 0, NULL, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT
+    );
+    CHECK_SUCCESS(ptx_inject_destroy(handle));
+}
+
+static void test_sites_of_the_comment_form_that_are_alike_to_the_letter_all_get_their_movs(void) {
+    const char* stubs[] = {"A", "B"};
+    check_rendered(
+        "// PTX_INJECT_START a\n// %f1 mod f32 v\n// PTX_INJECT_END\n"
+        "// PTX_INJECT_START a\n// %f1 mod f32 v\n// PTX_INJECT_END\n"
+        "// PTX_INJECT_START b\n// %f1 mod f32 v\n// PTX_INJECT_END\n",
+        stubs, 2,
+        "{\n.reg .f32 %_x0;\nmov.f32 %_x0, %f1;\nA\nmov.f32 %f1, %_x0;\n}\n"
+        "{\n.reg .f32 %_x0;\nmov.f32 %_x0, %f1;\nA\nmov.f32 %f1, %_x0;\n}\n"
+        "{\n.reg .f32 %_x0;\nmov.f32 %_x0, %f1;\nB\nmov.f32 %f1, %_x0;\n}\n"
+    );
+}
+
+/* 20,000 names, each at two sites, with variables of their own; more than any fixed table holds. */
+static void test_any_number_of_names_is_kept_apart(void) {
+    const size_t num_names = 20000;
+    char* ptx = (char*)malloc(num_names * 2 * 100 + 1);
+    const char** stubs = (const char**)malloc(num_names * sizeof *stubs);
+    char* all_stubs = (char*)malloc(num_names * 8);
+    char* rendered;
+    const char* at;
+    PtxInjectHandle handle = NULL;
+    size_t length = 0, num_injects = 0, num_wrong = 0, i;
+
+    for (i = 0; i < 2 * num_names; ++i) {
+        length += (size_t)sprintf(
+            ptx + length, "// PTX_INJECT_START site_%u\n// %%f%u out f32 v%u\n// PTX_INJECT_END\n", (unsigned)(i % num_names),
+            (unsigned)i, (unsigned)(i % num_names)
+        );
+    }
+    CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
+    CHECK_SUCCESS(ptx_inject_num_injects(handle, &num_injects));
+    CHECK_UINT(num_injects, num_names);
+    for (i = 0; i < num_names; ++i) {
+        char name[32];
+        size_t inject_idx = 0, num_args = 0, num_sites = 0, arg_idx = 9;
+        (void)sprintf(name, "site_%u", (unsigned)i);
+        CHECK_SUCCESS(ptx_inject_inject_info_by_name(handle, name, &inject_idx, &num_args, &num_sites));
+        num_wrong += inject_idx != i || num_args != 1 || num_sites != 2;
+        (void)sprintf(name, "v%u", (unsigned)i);
+        CHECK_SUCCESS(ptx_inject_variable_info_by_name(handle, i, name, &arg_idx, NULL, NULL, NULL, NULL));
+        num_wrong += arg_idx != 0;
+        (void)sprintf(all_stubs + 8 * i, "<%u>", (unsigned)i);
+        stubs[i] = all_stubs + 8 * i;
+    }
+    rendered = render(handle, stubs, num_names);
+    for (i = 0, at = rendered; i < 2 * num_names && at != NULL; ++i) {
+        char expected[64];
+        at = strchr(at, '<');
+        (void)sprintf(expected, "<%u>\nmov.f32 %%f%u, %%_x0;\n}", (unsigned)(i % num_names), (unsigned)i);
+        num_wrong += at == NULL || strncmp(at++, expected, strlen(expected)) != 0;
+    }
+    CHECK_UINT(num_wrong, 0);
+    CHECK_SUCCESS(ptx_inject_destroy(handle));
+    free(rendered);
+    free(all_stubs);
+    free((void*)stubs);
+    free(ptx);
+}
+
+static void test_a_site_has_as_many_variables_as_documented(void) {
+    char* ptx = (char*)malloc((PTX_INJECT_MAX_ARGS + 1) * 40 + 100);
+    PtxInjectHandle handle = NULL;
+    size_t num_vars, i;
+    for (num_vars = PTX_INJECT_MAX_ARGS; num_vars <= PTX_INJECT_MAX_ARGS + 1; ++num_vars) {
+        size_t length = (size_t)sprintf(ptx, "// PTX_INJECT_START s\n");
+        for (i = 0; i < num_vars; ++i) {
+            length += (size_t)sprintf(ptx + length, "// %%f%u in f32 v%u\n", (unsigned)i, (unsigned)i);
+        }
+        (void)sprintf(ptx + length, "// PTX_INJECT_END\n");
+        if (num_vars == PTX_INJECT_MAX_ARGS) {
+            CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
+            check_variable(handle, 0, 1023, "v1023", "_x1023", PTX_INJECT_MUT_TYPE_IN, "f32", "f32");
+            CHECK_SUCCESS(ptx_inject_destroy(handle));
+        } else {
+            CHECK_RESULT(ptx_inject_create(&handle, ptx), PTX_INJECT_ERROR_FORMATTING);
+        }
+    }
+    free(ptx);
+}
+
+/* ---- PTX that is refused ---- */
+
+typedef struct Refused {
+    const char* text;
+    size_t line;
+    size_t column;
+} Refused;
+
+static void check_refused_ptx(const Refused* refused) {
+    PtxInjectHandle handle = (PtxInjectHandle)&handle;
+    PtxInjectPlace place = {99, 99, NULL};
+    const PtxInjectResult result = ptx_inject_create(&handle, refused->text);
+    if (result != PTX_INJECT_ERROR_FORMATTING) {
+        CHECK_TEXT(refused->text, "refused");
+    }
+    CHECK(handle == NULL);
+    CHECK_RESULT(ptx_inject_diagnose_ptx(refused->text, NULL, 0, &place), PTX_INJECT_ERROR_FORMATTING);
+    if (place.line != refused->line || place.column != refused->column) {
+        CHECK_TEXT(refused->text, place.reason);
+    }
+    CHECK_UINT(place.line, refused->line);
+    CHECK_UINT(place.column, refused->column);
+    CHECK(place.reason != NULL && place.reason[0] != '\0');
+}
+
+static void test_wrong_markers_are_refused_by_line_and_column(void) {
+    static const Refused all[] = {
+        {"// PTX_INJECT_START", 1, 4},
+        {"\n\t// PTX_INJECT_START \n", 2, 5},
+        {"// PTX_INJECT_START two words\n// PTX_INJECT_END", 1, 25},
+        {"// PTX_INJECT_END", 1, 4},
+        {"// PTX_INJECT_START a\n// PTX_INJECT_END\n// PTX_INJECT_END", 3, 4},
+        {"// PTX_INJECT_START a", 1, 4},
+        {"// PTX_INJECT_START a\n// _x0 i f32 F32 x", 1, 4},
+        {"// PTX_INJECT_START a\n// PTX_INJECT_START b\n// PTX_INJECT_END", 2, 4},
+        {"// PTX_INJECT_START a\nret;\n// PTX_INJECT_END", 2, 1},
+        {"// PTX_INJECT_START a\n// PTX_INJECT_END ret;", 2, 18},
+        {"// PTX_INJECT_START a\n//\n// PTX_INJECT_END", 2, 3},
+        {"// PTX_INJECT_START a\n// _x0\n// PTX_INJECT_END", 2, 7},
+        {"// PTX_INJECT_START a\n// _x0 x f32 F32 v\n// PTX_INJECT_END", 2, 8},
+        {"// PTX_INJECT_START a\n// _x0 inout f32 v\n// PTX_INJECT_END", 2, 8},
+        {"// PTX_INJECT_START a\n// _x0 i\n// PTX_INJECT_END", 2, 9},
+        {"// PTX_INJECT_START a\n// _x0 i f-32 F32 v\n// PTX_INJECT_END", 2, 10},
+        {"// PTX_INJECT_START a\n// _x0 i f32\n// PTX_INJECT_END", 2, 13},
+        {"// PTX_INJECT_START a\n// _x0 i f32 F32\n// PTX_INJECT_END", 2, 17},
+        {"// PTX_INJECT_START a\n// %f1 in\n// PTX_INJECT_END", 2, 10},
+        {"// PTX_INJECT_START a\n// %f1 in f64 v\n// PTX_INJECT_END", 2, 11},
+        {"// PTX_INJECT_START a\n// %f1 in f3 v\n// PTX_INJECT_END", 2, 11},
+        {"// PTX_INJECT_START a\n// %f1 in f321 v\n// PTX_INJECT_END", 2, 11},
+        {"// PTX_INJECT_START a\n// %f1 in f32\n// PTX_INJECT_END", 2, 14},
+        {"// PTX_INJECT_START a\n// _x0 i f32 F32 v\n// %f1 in f32 w\n// PTX_INJECT_END", 3, 4},
+        {"// PTX_INJECT_START a\n// _x0 i f32 F32 v\n// _x1 i f32 F32 v\n// PTX_INJECT_END", 3, 18},
+        {"// PTX_INJECT_START a\n// %f1 in f32 v\n// %f2 out f32 v\n// PTX_INJECT_END", 3, 16},
+        {"// PTX_INJECT_START a\n" A_IN "// PTX_INJECT_END\n// PTX_INJECT_START a\n" A_IN "// PTX_INJECT_END1\n", 6, 19},
+    };
+    size_t i;
+    for (i = 0; i < sizeof all / sizeof all[0]; ++i) {
+        check_refused_ptx(&all[i]);
+    }
+}
+
+static void test_registers_that_compilers_use_and_what_is_no_identifier_are_refused(void) {
+    static const char* const refused[] = {
+        "f1", "r2", "rd3", "p1", "rs5", "fd4", "h6", "hh7", "b8", "rc9", "rq1", "r0123", "SP", "SPL",
+        "%_x0", "x.y", "x-1", "x[0]", "\xc3\xa9", "x;", "{x}", "\"x\"",
+    };
+    static const char* const accepted[] = {"x", "_x0", "f", "r", "f1x", "fx1", "F1", "acc$1", "SPLIT", "x0", "0", "rdx", "s12"};
+    char ptx[128];
+    size_t i;
+    for (i = 0; i < sizeof refused / sizeof refused[0]; ++i) {
+        const Refused one = {ptx, 2, 4};
+        (void)sprintf(ptx, "// PTX_INJECT_START a\n// %s i f32 F32 v\n// PTX_INJECT_END\n", refused[i]);
+        check_refused_ptx(&one);
+    }
+    for (i = 0; i < sizeof accepted / sizeof accepted[0]; ++i) {
+        PtxInjectHandle handle = NULL;
+        (void)sprintf(ptx, "// PTX_INJECT_START a\n// %s i f32 F32 v\n// PTX_INJECT_END\n", accepted[i]);
+        CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
+        check_variable(handle, 0, 0, "v", accepted[i], PTX_INJECT_MUT_TYPE_IN, "f32", "F32");
+        CHECK_SUCCESS(ptx_inject_destroy(handle));
+    }
+}
+
+static void test_operands_of_the_comment_form_are_registers_or_to_be_read_literals(void) {
+    static const char* const refused[] = {
+        "% in", "f1 in", "%f1; in", "%f-1 in", "{%f1} in", "-f1 in", "- in", "1;2 in", "[%rd1] in",
+        "%_x0 in", "%_x12 out", "1 out", "0f3F800000 mod",
+    };
+    static const char* const accepted[] = {"%f1 in", "%_x in", "%_xa mod", "%SP in", "12 in", "-3 in", "0f3F800000 in", "%r1 out"};
+    char ptx[128];
+    size_t i;
+    for (i = 0; i < sizeof refused / sizeof refused[0]; ++i) {
+        const Refused one = {ptx, 2, 4};
+        (void)sprintf(ptx, "// PTX_INJECT_START a\n// %s f32 v\n// PTX_INJECT_END\n", refused[i]);
+        check_refused_ptx(&one);
+    }
+    for (i = 0; i < sizeof accepted / sizeof accepted[0]; ++i) {
+        PtxInjectHandle handle = NULL;
+        (void)sprintf(ptx, "// PTX_INJECT_START a\n// %s f32 v\n// PTX_INJECT_END\n", accepted[i]);
+        CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
+        CHECK_SUCCESS(ptx_inject_destroy(handle));
+    }
+}
+
+static void test_an_accepted_text_has_no_fault(void) {
+    PtxInjectPlace place = {99, 99, NULL};
+    CHECK_SUCCESS(ptx_inject_diagnose_ptx("// PTX_INJECT_START a\n// PTX_INJECT_END\n", NULL, 0, &place));
+    CHECK_UINT(place.line, 0);
+    CHECK_UINT(place.column, 0);
+    CHECK_TEXT(place.reason, "");
+    CHECK_SUCCESS(ptx_inject_diagnose_cuda("/* PTX_INJECT a */", NULL, 0, &place));
+    CHECK_UINT(place.line, 0);
+    CHECK_TEXT(place.reason, "");
+}
+
+/* ---- annotated CUDA ---- */
+
+#define ASM_A "asm(\n    \"// PTX_INJECT_START a\\n\\t\"\n    \"// PTX_INJECT_END\"\n);"
+
+static void test_only_what_is_an_annotation_to_a_compiler_is_processed(void) {
+    static const char* const others[] = {
+        "",
+        "int x;",
+        "// /* PTX_INJECT a */",
+        "// /* PTX_INJECT a\n// in f32 x\n// */\n",
+        "// goes on \\\n/* PTX_INJECT a */",
+        "// goes on \\\r\n/* PTX_INJECT a */",
+        "/* /* PTX_INJECT a */",
+        "/*/* PTX_INJECT a */",
+        "/*PTX_INJECT a */",
+        "/*  PTX_INJECT a */",
+        "/* PTX_INJECT_START a */",
+        "/* PTX_INJECTa */",
+        "\"/* PTX_INJECT a */\"",
+        "\"\\\"/* PTX_INJECT a */\"",
+        "\"goes on \\\n/* PTX_INJECT a */\"",
+        "\"goes on \\\r\n/* PTX_INJECT a */\"",
+        "R\"(\"/* PTX_INJECT a */)\"",
+        "u8R\"x(\n)\"/* PTX_INJECT a */)x\"",
+        "R\"x(/* PTX_INJECT a */",
+        "'\"' '/* PTX_INJECT a */'",
+        "/* not closed /* PTX_INJECT a",
+    };
+    static const char* const annotated[][2] = {
+        {"/* PTX_INJECT a */", ASM_A},
+        {" /* PTX_INJECT a*/x", " asm(\n     \"// PTX_INJECT_START a\\n\\t\"\n     \"// PTX_INJECT_END\"\n );x"},
+        {"/* PTX_INJECT a // why */", ASM_A},
+        {"/**//* PTX_INJECT a */", "/**/ " ASM_A},
+        {"else/* PTX_INJECT a */", "else " ASM_A},
+        {"// x\n/* PTX_INJECT a */", "// x\n" ASM_A},
+        {"// x \\ \n/* PTX_INJECT a */", "// x \\ \n" ASM_A},
+        {"\"\\\\\" /* PTX_INJECT a */", "\"\\\\\" " ASM_A},
+        {"'\\'' /* PTX_INJECT a */", "'\\'' " ASM_A},
+        {"1'000'000 /* PTX_INJECT a */", "1'000'000 " ASM_A},
+        {"0x1'f /* PTX_INJECT a */", "0x1'f " ASM_A},
+        {"#error don't\n/* PTX_INJECT a */", "#error don't\n" ASM_A},
+        {"R\"(\\\")\" /* PTX_INJECT a */", "R\"(\\\")\" " ASM_A},
+        {"LR\"xy()x\")xy\" /* PTX_INJECT a */", "LR\"xy()x\")xy\" " ASM_A},
+        {"BAR\"(\" /* PTX_INJECT a */", "BAR\"(\" " ASM_A},
+        {"R\"01234567890123456(\" /* PTX_INJECT a */", "R\"01234567890123456(\" " ASM_A},
+        {"a / b /* PTX_INJECT a */", "a / b " ASM_A},
+        {"/* PTX_INJECT a *//* PTX_INJECT a */", ASM_A " " ASM_A},
+    };
+    size_t i;
+    for (i = 0; i < sizeof others / sizeof others[0]; ++i) {
+        check_same_after_processing(others[i]);
+    }
+    for (i = 0; i < sizeof annotated / sizeof annotated[0]; ++i) {
+        check_processed(annotated[i][0], annotated[i][1]);
+    }
+}
+
+static void test_variables_are_ordered_by_kind_and_keep_their_order_within_one(void) {
+    check_processed(
+        "if (b) /* PTX_INJECT s\n"
+        "\tin s32 i1\n"
+        "\n"
+        "  // in s32 skipped\n"
+        "\tout u32 o1 // a remark, with ) and ;\n"
+        "\tmod b32   v.w  \n"
+        "\tin f32 a[f(i, '(')] // it's\n"
+        "\tmod s32 m2[1'000]\n"
+        "\tout f32 *(&o2)*/ }\n",
+        "if (b) asm(\n"
+        "    \"// PTX_INJECT_START s\\n\\t\"\n"
+        "    \"// %0 mod b32 v.w\\n\\t\"\n"
+        "    \"// %1 mod s32 m2[1'000]\\n\\t\"\n"
+        "    \"// %2 out u32 o1\\n\\t\"\n"
+        "    \"// %3 out f32 *(&o2)\\n\\t\"\n"
+        "    \"// %4 in s32 i1\\n\\t\"\n"
+        "    \"// %5 in f32 a[f(i, '(')]\\n\\t\"\n"
+        "    \"// PTX_INJECT_END\"\n"
+        "    : \"+r\"(v.w)\n"
+        "    , \"+r\"(m2[1'000])\n"
+        "    , \"=r\"(o1)\n"
+        "    , \"=f\"(*(&o2))\n"
+        "    : \"r\"(i1)\n"
+        "    , \"f\"(a[f(i, '(')])\n"
+        "); }\n"
+    );
+}
+
+static void test_sites_without_outputs_or_inputs_have_the_colons_that_they_need(void) {
+    check_processed(
+        "/* PTX_INJECT s\n in f32 x\n*/",
+        "asm(\n    \"// PTX_INJECT_START s\\n\\t\"\n    \"// %0 in f32 x\\n\\t\"\n    \"// PTX_INJECT_END\"\n"
+        "    :\n    : \"f\"(x)\n);"
+    );
+    check_processed(
+        "/* PTX_INJECT s\n out f32 x\n*/",
+        "asm(\n    \"// PTX_INJECT_START s\\n\\t\"\n    \"// %0 out f32 x\\n\\t\"\n    \"// PTX_INJECT_END\"\n"
+        "    : \"=f\"(x)\n);"
+    );
+}
+
+static void test_what_a_string_literal_cannot_hold_is_escaped(void) {
+    check_processed(
+        "/* PTX_INJECT s\n in s32 a % b[\"\\n\"]\n*/",
+        "asm(\n    \"// PTX_INJECT_START s\\n\\t\"\n    \"// %0 in s32 a %% b[\\\"\\\\n\\\"]\\n\\t\"\n    \"// PTX_INJECT_END\"\n"
+        "    :\n    : \"r\"(a % b[\"\\n\"])\n);"
+    );
+}
+
+static void test_types_of_the_caller_replace_the_default_ones(void) {
+    static const PtxInjectDataTypeInfo types[] = {
+        {"mask", "u32", "b32", 'r', NULL},
+        {"half", "b16", "b16", 'h', "*(unsigned short*)&"},
+    };
+    char* processed = process_with("/* PTX_INJECT s\n in half h\n in half p->h\n out mask m\n*/", types, 2);
+    PtxInjectHandle handle = NULL;
+    PtxInjectPlace place;
+    const char* stub = "STUB";
+    char* rendered;
+
+    CHECK_TEXT(
+        processed,
+        "asm(\n    \"// PTX_INJECT_START s\\n\\t\"\n    \"// %0 out mask m\\n\\t\"\n    \"// %1 in half h\\n\\t\"\n"
+        "    \"// %2 in half p->h\\n\\t\"\n    \"// PTX_INJECT_END\"\n    : \"=r\"(m)\n"
+        "    : \"h\"(*(unsigned short*)&h)\n    , \"h\"(*(unsigned short*)&(p->h))\n);"
+    );
+    free(processed);
+    CHECK_RESULT(
+        ptx_inject_diagnose_cuda("/* PTX_INJECT s\n in f32 h\n*/", types, 2, &place), PTX_INJECT_ERROR_FORMATTING
+    );
+
+    CHECK_SUCCESS(ptx_inject_create_with_types(
+        &handle, "// PTX_INJECT_START s\n// %r1 out mask m\n// %rs1 in half h\n// PTX_INJECT_END\n", types, 2
+    ));
+    check_variable(handle, 0, 0, "m", "_x0", PTX_INJECT_MUT_TYPE_OUT, "u32", "mask");
+    check_variable(handle, 0, 1, "h", "_x1", PTX_INJECT_MUT_TYPE_IN, "b16", "half");
+    rendered = render(handle, &stub, 1);
+    CHECK_TEXT(
+        rendered, "{\n.reg .u32 %_x0;\n.reg .b16 %_x1;\nmov.b16 %_x1, %rs1;\nSTUB\nmov.b32 %r1, %_x0;\n}\n"
+    );
+    free(rendered);
+    CHECK_SUCCESS(ptx_inject_destroy(handle));
+    CHECK_RESULT(
+        ptx_inject_create_with_types(&handle, "// PTX_INJECT_START s\n// %f1 in f32 x\n// PTX_INJECT_END\n", types, 2),
+        PTX_INJECT_ERROR_FORMATTING
+    );
+}
+
+static void test_the_default_types_are_those_of_the_guide(void) {
+    check_processed(
+        "/* PTX_INJECT s\nin f16 a\nin f16X2 b\nin s32 c\nin u32 d\nin f32 e\nin b32 f\n*/",
+        "asm(\n    \"// PTX_INJECT_START s\\n\\t\"\n    \"// %0 in f16 a\\n\\t\"\n    \"// %1 in f16X2 b\\n\\t\"\n"
+        "    \"// %2 in s32 c\\n\\t\"\n    \"// %3 in u32 d\\n\\t\"\n    \"// %4 in f32 e\\n\\t\"\n"
+        "    \"// %5 in b32 f\\n\\t\"\n    \"// PTX_INJECT_END\"\n    :\n    : \"h\"(*(unsigned short*)&a)\n"
+        "    , \"r\"(*(unsigned int*)&b)\n    , \"r\"(c)\n    , \"r\"(d)\n    , \"f\"(e)\n    , \"r\"(f)\n);"
+    );
+}
+
+static void test_types_that_cannot_be_written_are_refused(void) {
+    static const PtxInjectDataTypeInfo good = {"t", "u32", "u32", 'r', ""};
+    PtxInjectDataTypeInfo types[2];
+    PtxInjectHandle handle = NULL;
+    PtxInjectPlace place;
+    size_t size = 0, i;
+    for (i = 0; i < 12; ++i) {
+        types[0] = good;
+        types[1] = good;
+        types[1].name = "u";
+        switch (i) {
+            case 0: types[0].name = NULL; break;
+            case 1: types[0].name = ""; break;
+            case 2: types[0].name = "a b"; break;
+            case 3: types[0].name = "a\"b"; break;
+            case 4: types[0].register_type = NULL; break;
+            case 5: types[0].register_type = ""; break;
+            case 6: types[0].register_type = "u32;"; break;
+            case 7: types[0].mov_postfix = NULL; break;
+            case 8: types[0].mov_postfix = "u 32"; break;
+            case 9: types[0].register_char = '"'; break;
+            case 10: types[0].register_cast_str = "(x)\n"; break;
+            default: types[1].name = "t"; break;
+        }
+        CHECK_RESULT(ptx_inject_process_cuda("", types, 2, NULL, 0, &size), PTX_INJECT_ERROR_INVALID_INPUT);
+        CHECK_RESULT(ptx_inject_create_with_types(&handle, "", types, 2), PTX_INJECT_ERROR_INVALID_INPUT);
+        CHECK_RESULT(ptx_inject_diagnose_ptx("\n", types, 2, &place), PTX_INJECT_ERROR_INVALID_INPUT);
+        CHECK_UINT(place.line, 0);
+        CHECK(place.reason[0] != '\0');
+    }
+}
+
+static void test_wrong_annotations_are_refused_by_line_and_column(void) {
+    static const Refused all[] = {
+        {"x /* PTX_INJECT", 1, 3},
+        {"/* PTX_INJECT\nout f32 y\n*/", 1, 1},
+        {"/* PTX_INJECT*/", 1, 1},
+        {"\n  /* PTX_INJECT a\nin f32 x", 2, 3},
+        {"/* PTX_INJECT a in f32 x */", 1, 17},
+        {"/* PTX_INJECT a \\\n in f32 x \\\n*/", 1, 17},
+        {"/* PTX_INJECT \"a\" */", 1, 15},
+        {"/* PTX_INJECT a%b */", 1, 16},
+        {"/* PTX_INJECT a\n inn f32 x\n*/", 2, 2},
+        {"/* PTX_INJECT a\n x\n*/", 2, 2},
+        {"/* PTX_INJECT a\n in\n*/", 2, 4},
+        {"/* PTX_INJECT a\n in float x\n*/", 2, 5},
+        {"/* PTX_INJECT a\n in f32\n*/", 2, 8},
+        {"/* PTX_INJECT a\n in f32 // x\n*/", 2, 8},
+        {"/* PTX_INJECT a\n in f32 x, y\n*/", 2, 10},
+        {"/* PTX_INJECT a\n in f32 x;\n*/", 2, 10},
+        {"/* PTX_INJECT a\n in f32 x)\n*/", 2, 10},
+        {"/* PTX_INJECT a\n in f32 x[0\n*/", 2, 9},
+        {"/* PTX_INJECT a\n in f32 x \\\n*/", 2, 11},
+        {"/* PTX_INJECT a\n in f32 x /* y\n*/", 2, 11},
+        {"/* PTX_INJECT a\n in f32 x['\n*/", 2, 11},
+        {"/* PTX_INJECT a\n in f32 x[\"\\\"]\n*/", 2, 11},
+        {"/* PTX_INJECT a\n in f32 x[R\"(\"]\n*/", 2, 11},
+        {"/* PTX_INJECT a\r\n\r\n out f32 z \r\n in f33 x\r\n*/", 4, 5},
+    };
+    size_t i;
+    for (i = 0; i < sizeof all / sizeof all[0]; ++i) {
+        PtxInjectPlace place = {99, 99, NULL};
+        size_t size = 0;
+        if (ptx_inject_process_cuda(all[i].text, NULL, 0, NULL, 0, &size) != PTX_INJECT_ERROR_FORMATTING) {
+            CHECK_TEXT(all[i].text, "refused");
+        }
+        CHECK_RESULT(ptx_inject_diagnose_cuda(all[i].text, NULL, 0, &place), PTX_INJECT_ERROR_FORMATTING);
+        if (place.line != all[i].line || place.column != all[i].column) {
+            CHECK_TEXT(all[i].text, place.reason);
+        }
+        CHECK_UINT(place.line, all[i].line);
+        CHECK_UINT(place.column, all[i].column);
+        CHECK(place.reason != NULL && place.reason[0] != '\0');
+    }
+}
+
+static void test_every_smaller_buffer_for_cuda_is_refused_with_the_size_that_is_needed(void) {
+    char* cuda = LINES(guide_cuda);
+    size_t size = 0, written = 0, i;
+    CHECK_SUCCESS(ptx_inject_process_cuda(cuda, NULL, 0, NULL, 0, &size));
+    for (i = 0; i < size; ++i) {
+        char* buffer = (char*)malloc(i + 1);
+        CHECK_RESULT(ptx_inject_process_cuda(cuda, NULL, 0, buffer, i, &written), PTX_INJECT_ERROR_INSUFFICIENT_BUFFER);
+        CHECK_UINT(written, size);
+        free(buffer);
+    }
+    free(cuda);
+}
+
+/* Blanks before a site are repeated before each line that is written for it; endless ones would make endless text. */
+static void test_output_stays_in_proportion_however_a_site_is_indented(void) {
+    const size_t num_blanks = 100000;
+    char* text = (char*)malloc(num_blanks + 4096);
+    const char* stub = "";
+    PtxInjectHandle handle = NULL;
+    size_t length, size = 0, i;
+
+    memset(text, ' ', num_blanks);
+    length = num_blanks + (size_t)sprintf(text + num_blanks, "/* PTX_INJECT s\n");
+    for (i = 0; i < 50; ++i) {
+        length += (size_t)sprintf(text + length, "in f32 x%u\n", (unsigned)i);
+    }
+    (void)sprintf(text + length, "*/");
+    CHECK_SUCCESS(ptx_inject_process_cuda(text, NULL, 0, NULL, 0, &size));
+    CHECK(size < num_blanks + 20000);
+
+    length = num_blanks + (size_t)sprintf(text + num_blanks, "// PTX_INJECT_START s\n");
+    for (i = 0; i < 50; ++i) {
+        length += (size_t)sprintf(text + length, "// %%f%u mod f32 x%u\n", (unsigned)i, (unsigned)i);
+    }
+    (void)sprintf(text + length, "// PTX_INJECT_END\n");
+    CHECK_SUCCESS(ptx_inject_create(&handle, text));
+    CHECK_SUCCESS(ptx_inject_render_ptx(handle, &stub, 1, NULL, 0, &size));
+    CHECK(size < num_blanks + 20000);
+    CHECK_SUCCESS(ptx_inject_destroy(handle));
+    free(text);
+}
+
+int main(void) {
+    test_the_guides_annotation_is_processed_to_the_guides_text();
+    test_lines_that_end_in_crlf_are_processed_to_such_lines();
+    test_sites_of_the_comment_form_get_the_same_registers_and_their_own_movs();
+    test_a_site_of_the_macro_form_is_replaced_by_the_stub_alone();
+    test_ptx_in_crlf_lines_has_the_same_sites();
+    test_queries_tell_all_of_every_variable();
+    test_any_out_pointer_of_a_query_may_be_null();
+    test_queries_for_what_is_not_there_give_their_codes();
+    test_results_have_the_contracts_numbers_and_names();
+    test_a_text_without_sites_has_no_injects_and_renders_to_itself();
+    test_each_site_gets_the_stub_of_its_name();
+    test_every_smaller_buffer_is_refused_with_the_size_that_is_needed();
+    test_stubs_of_known_lengths_need_no_end();
+    test_a_size_beyond_all_memory_is_never_taken_for_a_small_one();
+    test_as_many_stubs_as_names_are_wanted_and_none_may_be_null();
+    test_null_where_nothing_says_so_is_an_invalid_input();
+    test_sites_of_one_name_must_agree_in_everything();
+    test_sites_that_agree_may_differ_in_blanks_and_form();
+    test_names_have_their_own_variables_also_where_those_before_are_alike();
+    test_sites_of_the_comment_form_that_are_alike_to_the_letter_all_get_their_movs();
+    test_any_number_of_names_is_kept_apart();
+    test_a_site_has_as_many_variables_as_documented();
+    test_wrong_markers_are_refused_by_line_and_column();
+    test_registers_that_compilers_use_and_what_is_no_identifier_are_refused();
+    test_operands_of_the_comment_form_are_registers_or_to_be_read_literals();
+    test_an_accepted_text_has_no_fault();
+    test_only_what_is_an_annotation_to_a_compiler_is_processed();
+    test_variables_are_ordered_by_kind_and_keep_their_order_within_one();
+    test_sites_without_outputs_or_inputs_have_the_colons_that_they_need();
+    test_what_a_string_literal_cannot_hold_is_escaped();
+    test_types_of_the_caller_replace_the_default_ones();
+    test_the_default_types_are_those_of_the_guide();
+    test_types_that_cannot_be_written_are_refused();
+    test_wrong_annotations_are_refused_by_line_and_column();
+    test_every_smaller_buffer_for_cuda_is_refused_with_the_size_that_is_needed();
+    test_output_stays_in_proportion_however_a_site_is_indented();
+    return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
