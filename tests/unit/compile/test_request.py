@@ -81,7 +81,11 @@ def test_the_cache_key_tells_apart_all_that_decides_a_cubin(language):
     texts = ["%x %y mul_ftz_f32", "%x"]
     request = request_for(language, texts)
     smaller = replace(language, limits=Limits(stack_size=5))
+    # The programs mean the same, but the kernel has a parameter more.
+    longer = replace(language, inputs=(*language.inputs, ("more", "f32")))
+    assert request_for(longer, texts).hashes == request.hashes
     others = [
+        request_for(longer, texts),
         request_for(language, texts[:1]),
         request_for(language, texts[::-1]),
         request_for(smaller, texts),
