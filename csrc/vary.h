@@ -828,14 +828,14 @@ static inline void vary__copy(uint64_t* to, const uint64_t* from, uint32_t count
     memcpy(to, from, (size_t)count * sizeof *to);
 }
 
-enum { VARY__CHUNK = 8 };
+enum { VARY__CHUNK = 16 };
 
 #ifdef VARY__AVX2
 VARY__AVX2 static inline void vary__copy_chunk_avx2(uint64_t* to, const uint64_t* from) {
-    const __m256i low = _mm256_loadu_si256((const __m256i*)(const void*)from);
-    const __m256i high = _mm256_loadu_si256((const __m256i*)(const void*)(from + 4));
-    _mm256_storeu_si256((__m256i*)(void*)to, low);
-    _mm256_storeu_si256((__m256i*)(void*)(to + 4), high);
+    __m256i fours[VARY__CHUNK / 4];
+    int i;
+    for (i = 0; i < VARY__CHUNK / 4; i++) fours[i] = _mm256_loadu_si256((const __m256i*)(const void*)(from + 4 * i));
+    for (i = 0; i < VARY__CHUNK / 4; i++) _mm256_storeu_si256((__m256i*)(void*)(to + 4 * i), fours[i]);
 }
 #endif
 
@@ -886,12 +886,6 @@ static uint32_t vary__umad_once(const VaryTables* tables, Vary__Numbers* words, 
     return written + rest;
 }
 
-/* A group of numbers becomes the events that they draw. */
-VARY__INLINE void vary__umad_events(const VaryTables* tables, uint32_t* numbers) {
-    uint32_t i;
-    for (i = 0; i < VARY__GROUP; i++) numbers[i] = vary__event(&tables->umad, numbers[i]);
-}
-
 /* Adding and deleting are drawn together: a word keeps a new neighbour with a (1 - d) and is itself deleted with d. Numbers of
  * events and of new words are two streams, so that no event waits for the one before it to be looked up.
  *
@@ -900,6 +894,8 @@ VARY__INLINE void vary__umad_events(const VaryTables* tables, uint32_t* numbers)
 VARY__INLINE uint32_t vary__umad(int has_avx2, int has_room, const VaryTables* tables, Vary__Numbers* events, Vary__Numbers* words,
                                  Vary__Parent parent, uint32_t max_length, uint64_t* out) {
     const Vary__Column* const columns = tables->columns;
+    const uint64_t* const entries = tables->words;
+    const uint8_t* const is_drawn = tables->is_drawn;
     const uint32_t log2_columns = tables->log2_columns;
     uint32_t num_events = 0, num_words = 0, read = 0, written = 0, rest;
     if (parent.length == 0) {
@@ -907,31 +903,28 @@ VARY__INLINE uint32_t vary__umad(int has_avx2, int has_room, const VaryTables* t
         return 1;
     }
     for (;;) {
-        uint32_t event, gap, entry;
-        uint64_t word, old;
-        if (num_events == events->num_made) {
-            vary__numbers_fill(events);
-            vary__umad_events(tables, events->ring + (num_events & VARY__RING_MASK));
-        }
-        event = events->ring[num_events++ & VARY__RING_MASK];
+        uint32_t event, gap, is_new, entry;
+        uint64_t word, old, swap;
+        if (num_events == events->num_made) vary__numbers_fill(events);
+        event = vary__event(&tables->umad, events->ring[num_events++ & VARY__RING_MASK]);
         gap = event >> VARY__KIND_BITS;
         if (gap >= parent.length - read) break;
-        /* Which kind it is cannot be predicted, so that there is no branch on it: a new word is looked up always, its number
+        /* Which kind it is cannot be predicted, so that there is no branch on it: a new word is looked up always, its two numbers
          * taken when it is used. */
-        if (num_words + 2 > words->num_made) vary__numbers_fill(words);
+        if (num_words == words->num_made) vary__numbers_fill(words);
+        is_new = event / VARY__NEW & 1u;
         entry = vary__alias_draw(columns, log2_columns, words->ring[num_words & VARY__RING_MASK]);
-        num_words += event / VARY__NEW & 1u;
-        word = tables->words[entry];
-        if (tables->is_drawn[entry] & (event / VARY__NEW)) {
-            word = vary__draw_payload(tables, entry, words->ring[num_words++ & VARY__RING_MASK]);
-        }
+        word = entries[entry];
+        if (is_drawn[entry] & is_new) word = vary__draw_payload(tables, entry, words->ring[(num_words & VARY__RING_MASK) + 1]);
+        num_words += 2 * is_new;
         if (has_room) {
             vary__copy_chunks(has_avx2, out + written, parent.words + read, gap);
             read += gap;
             written += gap;
             old = parent.words[read++];
-            out[written] = event & VARY__NEW_FIRST ? word : old;
-            out[written + 1] = event & VARY__NEW_FIRST ? old : word;
+            swap = (old ^ word) & (0u - (uint64_t)(event & VARY__NEW_FIRST));
+            out[written] = old ^ swap;
+            out[written + 1] = word ^ swap;
             written += event >> VARY__COUNT_SHIFT & 3u;
         } else {
             const uint32_t count = vary__min(gap, max_length - written);
@@ -1351,7 +1344,6 @@ VARY__INLINE void vary__jobs_draw(int has_avx2, const VaryTables* tables, const 
                                 job->numbers.ring, job->words.ring);
         job->numbers.num_made = VARY__GROUP;
         job->words.num_made = VARY__GROUP;
-        if (operator_code == VARY_OPERATOR_UMAD) vary__umad_events(tables, job->numbers.ring);
     }
 }
 
