@@ -132,6 +132,44 @@ def evaluate(config: Path, program: Path, output: Path, overrides: tuple[str, ..
             raise UserError(f"{output}: cannot write the pictures: {error.strerror}") from error
 
 
+@main.command(name="compile")
+@click.argument("source", metavar="RUN|CONFIG", type=click.Path(path_type=Path))
+@click.option("--arch", default="sm_90", show_default=True, help="GPU architecture to compile for.")
+@click.option("--output", type=click.Path(path_type=Path), help="Folder for the cubins.  [default: RUN/cubins or ./cubins]")
+@click.option("--random", "num_random", type=click.IntRange(1), default=256, show_default=True, help="Programs of a CONFIG.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help=_SET_HELP)
+@_verb
+def compile_cubins(source: Path, arch: str, output: Path | None, num_random: int, overrides: tuple[str, ...]) -> None:
+    """Compile the elites of folder RUN, or random programs of CONFIG, to cubins. Needs no GPU."""
+    import importlib.util
+
+    from evo.config import load_config
+    from evo.run import Run, load_problem
+    from evo.show import elite_names
+
+    if importlib.util.find_spec("evo.native.nvptxcompiler") is None:
+        raise UserError("nvPTXCompiler is missing: install evo again where the wheel nvidia-nvptxcompiler 13.0.88 can be had")
+    from evo.compile.cache import CubinCache
+    from evo.cubins import cache_folder, write_cubins
+
+    if source.is_dir():
+        run = Run.view(source, overrides)
+        words, names = run.elites.solution, elite_names(run)
+        output = output or source / "cubins"
+    else:
+        run = Run(load_problem(load_config(source, overrides)))
+        words = run.emitter.random_programs(num_random)
+        names = [f"slot {slot}" for slot in range(num_random)]
+        output = output or Path("cubins")
+    result = write_cubins(run.problem.language, words, names, arch, output, CubinCache(cache_folder()))
+    for line in result.failed:
+        click.echo(f"failed: {line}", err=True)
+    click.echo(
+        f"{result.num_programs:,} programs in {result.num_modules} cubins ({result.num_bytes / 2**20:.1f} MiB) for {arch}: "
+        f"{output}\n{result.seconds:.1f} s, of which {result.compiler_s:.1f} s inside nvPTXCompiler, summed over workers"
+    )
+
+
 @main.command()
 @_verb
 def doctor() -> None:

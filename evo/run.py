@@ -120,6 +120,11 @@ class Run:
             num_immigrants=round(config.search.immigrants * config.search.batch_size),
         )
 
+    @property
+    def elites(self) -> Elites:
+        """The archive's elites, sorted by cell."""
+        return elites_by_cell(self.archive)
+
     @classmethod
     def start(cls, config: RunConfig, name: str) -> Run:
         """A new run in a folder of its own, with the checkpoint of its empty state.
@@ -177,7 +182,7 @@ class Run:
             on_generation: called after each generation with it and the seconds that the run has taken.
             interrupted: asked after each generation.
         """
-        elites = elites_by_cell(self.archive)
+        elites = self.elites
         reason = self._stop_reached(float(elites.objective.max()) if len(elites) else float("-inf"))
         if reason:
             # Resumed at its end: whatever was still to be written after the last checkpoint is written now.
@@ -207,7 +212,7 @@ class Run:
                 save_s = time.monotonic() - saved_s
             if reason:
                 break
-        self.run_dir.save_archive(_elite_arrays(elites_by_cell(self.archive)))
+        self.run_dir.save_archive(_elite_arrays(self.elites))
         return reason
 
     def save(self) -> None:
@@ -222,7 +227,7 @@ class Run:
             "counters": asdict(self.counters),
             "elapsed_s": self.elapsed_s,
         }
-        arrays = {f"elites.{name}": array for name, array in _elite_arrays(elites_by_cell(self.archive)).items()}
+        arrays = {f"elites.{name}": array for name, array in _elite_arrays(self.elites).items()}
         arrays |= {f"memory.{name}": array for name, array in self.memory.state().items()}
         if config.search.archive.type == "CVTArchive":
             arrays["centroids"] = self.archive.centroids

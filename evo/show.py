@@ -14,7 +14,7 @@ from evo.evaluate import Status
 from evo.native.vary import OPERATORS
 from evo.program import format_program, parse_program, program_length
 from evo.run import Problem, Run
-from evo.search.archive import Elites, elites_by_cell
+from evo.search.archive import Elites
 from evo.search.emitter import RANDOM
 
 
@@ -49,7 +49,7 @@ def describe_elite(run: Run, cell: str | None) -> str:
     Raises:
         UserError: no such cell, or nobody lives there.
     """
-    elites = elites_by_cell(run.archive)
+    elites = run.elites
     if not len(elites):
         raise UserError(f"{run.run_dir.path}: the archive is empty")
     row = int(np.argmax(elites.objective)) if cell is None else _row_of_cell(run, elites, cell)
@@ -63,6 +63,11 @@ def describe_elite(run: Run, cell: str | None) -> str:
     scores = _scores(run.problem, elites.objective[row], elites.measures[row])
     words = elites.solution[row]
     return _sections(run.problem, words, int(elites.num_instructions[row]), [("origin", origin), ("scores", scores)])
+
+
+def elite_names(run: Run) -> list[str]:
+    """`cell i,j` for each elite, sorted by cell."""
+    return [f"cell {_cell_name(run, int(cell))}" for cell in run.elites.cell]
 
 
 def _sections(problem: Problem, words: np.ndarray, num_instructions: int, more: list[tuple[str, list[str]]]) -> str:

@@ -11,7 +11,6 @@ import numpy as np
 from PIL import Image
 
 from evo.run import Problem, Run
-from evo.search.archive import elites_by_cell
 from evo.task import task_errors
 
 THUMBNAIL_SIZE = 56  # pixels a cell of the contact sheet
@@ -46,7 +45,7 @@ def render(problem: Problem, words: np.ndarray, size: int, t: float) -> np.ndarr
 
 def contact_sheet(run: Run) -> Path:
     """Each elite's picture in its cell: the first measure grows to the right, the second upwards."""
-    elites = elites_by_cell(run.archive)
+    elites = run.elites
     pictures = render(run.problem, elites.solution, THUMBNAIL_SIZE, STILL_T)
     if len(getattr(run.archive, "dims", ())) == 2:
         columns, rows = (int(n) for n in run.archive.dims)
@@ -66,7 +65,7 @@ def contact_sheet(run: Run) -> Path:
 
 def best(run: Run) -> Path:
     """The elite with the highest objective, large."""
-    elites = elites_by_cell(run.archive)
+    elites = run.elites
     words = elites.solution[[np.argmax(elites.objective)]]
     path = run.run_dir.plot_path("best.png")
     Image.fromarray(render(run.problem, words, BEST_SIZE, STILL_T)[0]).save(path)
@@ -75,7 +74,7 @@ def best(run: Run) -> Path:
 
 def animation(run: Run) -> Path:
     """Nine elites over t, from nine regions of the archive: in each, the one with the highest objective."""
-    elites = elites_by_cell(run.archive)
+    elites = run.elites
     chosen = _best_of_regions(elites.measures[:, :2], elites.objective, run.problem.ranges[:2])
     return _animate(run.problem, elites.solution[chosen], 3, TILE_SIZE, run.run_dir.plot_path("animation.gif"))
 

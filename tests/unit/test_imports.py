@@ -23,7 +23,7 @@ LAYERS = [
     ("evaluate",),
     ("search",),
     ("run", "run_dir", "config", "checkpoint", "doctor"),
-    ("export", "plot", "show"),
+    ("export", "plot", "show", "cubins"),
     ("cli", "progress"),
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}

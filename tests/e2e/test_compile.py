@@ -1,0 +1,52 @@
+"""evo compile: cubins of a run's elites and of random programs, without a GPU."""
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from .conftest import state_of
+
+
+@pytest.fixture
+def compile_evo(evo_command, tmp_path):
+    """Runs `evo compile` with a cubin cache of its own."""
+
+    def run(*args):
+        environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        return subprocess.run(
+            [evo_command, "compile", *map(str, args)], cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+
+    return run
+
+
+def test_every_elite_is_in_a_cubin_that_the_index_names(compile_evo, finished_run, tmp_path):
+    completed = compile_evo(finished_run, "--arch", "sm_80", "--output", "out")
+    assert (completed.returncode, completed.stderr) == (0, "")
+    index = json.loads((tmp_path / "out" / "index.json").read_text())
+    cells = state_of(finished_run).archive["cell"].tolist()
+    assert [entry["program"] for entry in index["programs"]] == [f"cell {cell // 5},{cell % 5}" for cell in cells]
+    assert index["arch"] == "sm_80"
+    hashes = [tuple(row) for row in state_of(finished_run).archive["hash"].tolist()]
+    places = [(entry["file"], entry["kernel"], entry["site"]) for entry in index["programs"]]
+    assert len(set(places)) == len(set(hashes))  # programs that mean the same share a site
+    for file, kernel, _ in places:
+        cubin = (tmp_path / "out" / file).read_bytes()
+        assert cubin.startswith(b"\x7fELF") and kernel.encode() in cubin
+
+
+def test_a_second_call_takes_the_cubins_from_the_cache(compile_evo, finished_run, tmp_path):
+    first = compile_evo(finished_run, "--output", "one")
+    second = compile_evo(finished_run, "--output", "two")
+    assert "of which 0.0 s inside nvPTXCompiler" not in first.stdout
+    assert "of which 0.0 s inside nvPTXCompiler" in second.stdout
+    for path in sorted((tmp_path / "one").iterdir()):
+        assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes()
+
+
+def test_an_unknown_architecture_is_a_line(compile_evo, finished_run):
+    completed = compile_evo(finished_run, "--arch", "sm_1", "--output", "out")
+    assert completed.returncode == 2
+    assert completed.stderr.startswith("evo: cannot compile for target 'sm_1'") and completed.stderr.count("\n") == 1
