@@ -42,13 +42,13 @@ def copied_run(finished_run, tmp_path) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_run_killed_at_random_moments_and_resumed_ends_equal_to_one_that_was_not(
-    start_evo, run_evo, small_config, tmp_path, seed
+    start_evo, run_evo, fork_evo, small_config, tmp_path, seed
 ):
     rng = random.Random(seed)
     # Every generation is saved with seed 1; with seed 2 those of a twentieth of a second are lost at each kill.
     changes = {**LONG, "output": {"plots": [], "checkpoint_seconds": [0.0, 0.05][seed - 1]}}
     whole = small_config({**changes, "output": {**changes["output"], "runs": str(tmp_path / "whole")}}, "whole")
-    assert run_evo("run", whole).returncode == 0
+    assert fork_evo("run", whole).returncode == 0
     (uninterrupted,) = run_folders(tmp_path / "whole")
 
     process = start_evo("run", small_config(changes, "killed"))
@@ -72,8 +72,10 @@ def test_a_run_killed_at_random_moments_and_resumed_ends_equal_to_one_that_was_n
     assert_same_state(state_of(killed), state_of(uninterrupted))
 
 
-def test_a_run_interrupted_once_saves_ends_with_130_and_goes_on_to_the_same_end(start_evo, run_evo, small_config, tmp_path):
-    assert run_evo("run", small_config({**LONG, "output": {"plots": [], "runs": str(tmp_path / "whole")}}, "whole")).returncode == 0
+def test_a_run_interrupted_once_saves_ends_with_130_and_goes_on_to_the_same_end(
+    start_evo, run_evo, fork_evo, small_config, tmp_path
+):
+    assert fork_evo("run", small_config({**LONG, "output": {"plots": [], "runs": str(tmp_path / "whole")}}, "whole")).returncode == 0
     (uninterrupted,) = run_folders(tmp_path / "whole")
 
     # Saved by nothing but the interrupt.
