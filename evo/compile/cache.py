@@ -12,7 +12,11 @@ import hashlib
 import os
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from evo.errors import UserError
 
 _MAGIC = b"evo cubin 1\n"
 _HEADER_BYTES = len(_MAGIC) + hashlib.sha256().digest_size
@@ -29,45 +33,61 @@ class CubinCache:
         folder: made if it is not there.
         max_bytes: bound on the folder's size. Each process looks whenever it has written a sixteenth of it, so that the folder
             may exceed the bound by that much for each process that writes.
+
+    Raises:
+        UserError: here and in all methods, the folder or a file in it cannot be read or written.
     """
 
     def __init__(self, folder: str | Path, max_bytes: int = 2 * 1024**3):
         self._folder = Path(folder)
-        self._folder.mkdir(parents=True, exist_ok=True)
+        with self._usable():
+            self._folder.mkdir(parents=True, exist_ok=True)
         self._max_bytes = max_bytes
         self._written_bytes = max_bytes  # the folder's size is not known yet: look at the first write
 
     def get(self, key: str) -> bytes | None:
         """The cubin that was put under this key, or None."""
         path = self._path(key)
-        try:
-            content = path.read_bytes()
-        except FileNotFoundError:
-            return None
-        cubin = content[_HEADER_BYTES:]
-        if content[:_HEADER_BYTES] != _header(cubin):
-            path.unlink(missing_ok=True)
-            return None
-        try:
-            os.utime(path)  # used now
-        except FileNotFoundError:
-            pass  # another process evicted it, which does not harm what was read
-        return cubin
+        with self._usable():
+            try:
+                content = path.read_bytes()
+            except FileNotFoundError:
+                return None
+            cubin = content[_HEADER_BYTES:]
+            if content[:_HEADER_BYTES] != _header(cubin):
+                path.unlink(missing_ok=True)
+                return None
+            try:
+                os.utime(path)  # used now
+            except FileNotFoundError:
+                pass  # another process evicted it, which does not harm what was read
+            return cubin
 
     def put(self, key: str, cubin: bytes) -> None:
         """Stores a cubin; of several writers of one key any may win."""
+        with self._usable():
+            self._write(key, _header(cubin) + cubin)
+            self._written_bytes += _HEADER_BYTES + len(cubin)
+            if self._written_bytes * 16 >= self._max_bytes:
+                self._evict()
+                self._written_bytes = 0
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise UserError(f"{self._folder}: cannot be used as cubin cache: {error.strerror}") from error
+
+    def _write(self, key: str, content: bytes) -> None:
         handle, partial = tempfile.mkstemp(_PARTIAL_SUFFIX, dir=self._folder)
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(_header(cubin) + cubin)
+                file.write(content)
             os.replace(partial, self._path(key))
         except BaseException:
             Path(partial).unlink(missing_ok=True)
             raise
-        self._written_bytes += _HEADER_BYTES + len(cubin)
-        if self._written_bytes * 16 >= self._max_bytes:
-            self._evict()
-            self._written_bytes = 0
 
     def _path(self, key: str) -> Path:
         return self._folder / f"{key}{_SUFFIX}"

@@ -6,6 +6,7 @@ import os
 import pytest
 
 from evo.compile.cache import CubinCache
+from evo.errors import UserError
 
 
 def files(folder) -> list:
@@ -83,6 +84,20 @@ def test_half_written_files_of_killed_processes_go_when_they_are_old(tmp_path):
     assert not old.exists()
     assert new.exists()
     assert other.exists()
+
+
+def test_a_folder_that_cannot_be_used_is_one_line(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(UserError, match=f"{file}: cannot be used as cubin cache: File exists"):
+        CubinCache(file)
+    cache = CubinCache(tmp_path / "folder")
+    (tmp_path / "folder" / "a.cubin").mkdir()
+    with pytest.raises(UserError, match="folder: cannot be used as cubin cache: Is a directory"):
+        cache.get("a")
+    with pytest.raises(UserError, match="folder: cannot be used as cubin cache: Is a directory"):
+        cache.put("a", b"cubin")
+    assert [path.name for path in (tmp_path / "folder").iterdir()] == ["a.cubin"], "nothing half-written stays"
 
 
 def use(folder: str, seed: int) -> None:
