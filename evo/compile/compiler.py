@@ -69,7 +69,8 @@ class Compiler:
         language: what the programs are written in.
         target: a GPU architecture such as `sm_90`.
         executor: where requests are fulfilled. Its futures raise TimeoutError where a time limit passed and BrokenExecutor
-            where the process died, as those of `CompilePool` do.
+            where the process died, as those of `CompilePool` do. Its `num_workers`, where it has one, says how many requests it
+            fulfils at once.
         packing: how many programs go together.
         options: of the assembler, beside the target.
         cache: asked first, and filled; None: nothing is kept.
@@ -98,6 +99,7 @@ class Compiler:
         self._blank = CompileRequest(b"", b"", b"", encode_language(language), target, packing.sites_per_kernel, options)
         self._executor = executor
         self._packing = packing
+        self._num_workers = getattr(executor, "num_workers", 1)
         self._cache = cache
         self._compile_function = compile_function
         self.failures: dict[bytes, CompileFailure] = {}
@@ -113,7 +115,7 @@ class Compiler:
         for row in np.flatnonzero(known):
             yield FailedProgram(np.array([row]), self.failures[hashes[row].tobytes()])
         candidates = np.flatnonzero(~known)
-        packs = plan_packs(hashes[candidates], num_instructions[candidates], self._packing)
+        packs = plan_packs(hashes[candidates], num_instructions[candidates], self._packing, self._num_workers)
         pending: dict[Future, _Job] = {}
         cached: list[Module] = []
         for pack in packs:

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+# Workers are kept busy by smaller packs, down to this many programs: half as many cost a fifth more compile time each.
+MIN_PROGRAMS_PER_MODULE = 32
+
 
 @dataclass(frozen=True)
 class Packing:
@@ -30,12 +33,15 @@ class Packing:
         return self.sites_per_kernel * self.kernels_per_module
 
 
-def plan_packs(hashes: np.ndarray, num_instructions: np.ndarray, packing: Packing) -> list[list[np.ndarray]]:
+def plan_packs(
+    hashes: np.ndarray, num_instructions: np.ndarray, packing: Packing, num_workers: int = 1
+) -> list[list[np.ndarray]]:
     """Packs of programs, those with the most instructions first, so that no long pack is left for the end.
 
     Args:
         hashes: `(num_programs, 2)` uint64, equal for programs that mean the same.
         num_instructions: `(num_programs,)`.
+        num_workers: how many packs are compiled at once; there are a multiple of so many packs, unless they get too small.
 
     Returns:
         for each pack, for each of its sites, the rows of all programs that mean the same, ascending: the site serves them all.
@@ -47,5 +53,11 @@ def plan_packs(hashes: np.ndarray, num_instructions: np.ndarray, packing: Packin
     rows_by_group = np.argsort(groups.ravel(), kind="stable")
     rows_of = np.split(rows_by_group, np.cumsum(np.bincount(groups.ravel()))[:-1])
     order = np.lexsort((first_rows, -num_instructions[first_rows].astype(np.int64)))
-    num_packs = -(-len(order) // packing.programs_per_module)
+    num_packs = _num_packs(len(order), packing, num_workers)
     return [[rows_of[group] for group in pack] for pack in np.array_split(order, num_packs)]
+
+
+def _num_packs(num_programs: int, packing: Packing, num_workers: int) -> int:
+    fewest = -(-num_programs // packing.programs_per_module)
+    for_all_workers = -(-fewest // num_workers) * num_workers
+    return max(fewest, min(for_all_workers, num_programs // MIN_PROGRAMS_PER_MODULE))

@@ -40,6 +40,16 @@ def test_packs_are_as_few_as_can_be_even_and_longest_first(batch, packing):
     assert lengths == sorted(lengths, reverse=True)
 
 
+@pytest.mark.parametrize(
+    ("num_programs", "num_workers", "num_packs"),
+    [(2048, 1, 16), (2048, 2, 16), (2048, 12, 24), (2048, 40, 40), (256, 2, 2), (256, 5, 5), (256, 16, 8), (40, 2, 1), (70, 2, 2), (1, 8, 1), (3000, 64, 64)],
+)
+def test_all_workers_have_the_same_number_of_packs_unless_packs_get_too_small(num_programs, num_workers, num_packs):
+    hashes = np.arange(2 * num_programs, dtype=np.uint64).reshape(-1, 2)
+    packs = plan_packs(hashes, np.zeros(num_programs, np.int32), Packing(64, 2), num_workers)
+    assert len(packs) == num_packs
+
+
 def test_the_plan_depends_on_nothing_but_the_batch():
     hashes = np.arange(40, dtype=np.uint64).reshape(-1, 2)
     lengths = np.zeros(20, np.int32)
