@@ -1,7 +1,8 @@
 """Worker processes that fulfil compile requests, each within a time limit that truly ends the work.
 
 Owns the processes. A worker that hangs is killed and a worker that dies is replaced; the futures tell which happened. No
-worker outlives this process, however it ends. Knows nothing of what a request holds, and retries nothing.
+worker outlives this process, however it ends; Ctrl-C is this process's to handle, and Pebble's workers ignore it. Knows
+nothing of what a request holds, and retries nothing.
 """
 
 from __future__ import annotations
@@ -89,8 +90,6 @@ def _how_it_died(exit_code: int | None) -> str:
 
 
 def _start_worker() -> None:
-    # Ctrl-C goes to all processes of a terminal; the parent decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # A worker that waits for work sees the parent's end by itself; one that is at work would not.
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -169,12 +169,12 @@ def test_a_batch_is_compiled_once_where_there_is_a_cache(language, in_process, b
     assert {module.compiler_s for module in second} == {0.0}
 
 
-def test_an_abandoned_batch_leaves_no_work_behind(language, pool, batch):
-    compiler = Compiler(language, "sm_90", pool, packing=Packing(1, 1), compile_function=hang)
-    results = compiler.compile(batch)
-    next(results)
-    results.close()
-    assert pool.submit(os.getpid).result(timeout=60) > 0
+def test_an_abandoned_batch_leaves_no_work_behind(language, batch):
+    with CompilePool(1, time_limit_s=600.0) as pool:
+        results = Compiler(language, "sm_90", pool, packing=Packing(1, 1), compile_function=hang).compile(batch)
+        next(results)
+        results.close()
+        assert pool.submit(os.getpid).result(timeout=30) > 0
 
 
 @pytest.mark.parametrize(("target", "options", "reason"), [("sm_1", (), "sm_1"), ("sm_90", ("--no-such-option",), "no-such-option")])
