@@ -720,7 +720,8 @@ static uint32_t ptx_vm__add_operation(PtxVmBuilder* builder, uint8_t operation, 
             used[1] = ptx_vm__fix(builder, used[1]);
         }
         flags = loose | ((builder->values[used[0]].flags | builder->values[used[1]].flags) & PTX_VM__RAW);
-    } else if (operation == PTX_VM__TANH_F32) {
+    } else if (operation == PTX_VM__TANH_F32 || operation == PTX_VM__LG2_F32 || operation == PTX_VM__EX2_F32) {
+        /* These give back a NaN, and tanh a subnormal, as it came. */
         flags = PTX_VM__LOOSE_NAN | (builder->values[used[0]].flags & PTX_VM__RAW);
     } else if (operation <= PTX_VM__TANH_F32) {
         flags = PTX_VM__LOOSE_NAN;

@@ -174,6 +174,19 @@ def test_moved_bits_are_kept_and_computed_nans_are_canonical(real_machines):
     np.testing.assert_array_equal(result, [[nan_bits, 0x7F800000], [0x7FFFFFFF] * 2, [0xFFFFFFFF] * 2])
 
 
+@pytest.mark.parametrize("function", ["lg2_approx_ftz_f32", "ex2_approx_ftz_f32", "tanh_approx_f32", "sin_approx_ftz_f32", "copysign_f32"])
+@pytest.mark.parametrize("extreme", ["min_ftz_f32", "max_ftz_f32"])
+def test_nan_of_any_kind_loses_against_a_number_also_behind_a_function(real_machines, function, extreme):
+    ptx, x = real_machines.instruction_set.instruction_index, word(WordType.INPUT, payload=0)
+    operands = [x] * len(real_machines.instruction_set.instructions[ptx(function)].args)
+    words = [*operands, word(WordType.PTX, payload=ptx(function)), word(WordType.INPUT, payload=1)]
+    words += [word(WordType.PTX, payload=ptx(extreme)), RETURN]
+    nans = np.array([0x7F800001, 0xFF800001, 0x7FC00000, 0xFFC01234], np.uint32)
+    numbers = np.array([1.5, -2.5, 0.0, -0.0], np.float32).view(np.uint32)
+    result = real_machines.store(np.array([words], np.uint64), {0: nans, 1: numbers})[0, 0]
+    np.testing.assert_array_equal(result, numbers)
+
+
 def test_outputs_go_into_the_given_array(machines):
     words, values = random_words(machines, 57, 4, 40), machines.inputs(input_values(57))
     machine = machines.machines["baseline" if "baseline" in machines.machines else "portable"]
