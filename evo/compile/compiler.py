@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -165,7 +164,7 @@ class Compiler:
 def _outcome(future: Future) -> Compiled | CompileFailure:
     try:
         return future.result()
-    except FutureTimeoutError:
+    except TimeoutError:
         return CompileFailure("timed out", "the time limit of one compile request passed")
     except BrokenExecutor as error:
         return CompileFailure("died", str(error))
