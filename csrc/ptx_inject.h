@@ -239,23 +239,27 @@
 #define PTX_INJECT__EACH_14(f, ...) PTX_INJECT__EACH_MORE(6, f, __VA_ARGS__)
 #define PTX_INJECT__EACH_15(f, ...) PTX_INJECT__EACH_MORE(7, f, __VA_ARGS__)
 #define PTX_INJECT__EACH_16(f, ...) PTX_INJECT__EACH_MORE(8, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_17(f, ...) PTX_INJECT__EACH_MORE(9, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_18(f, ...) PTX_INJECT__EACH_MORE(10, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_19(f, ...) PTX_INJECT__EACH_MORE(11, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_20(f, ...) PTX_INJECT__EACH_MORE(12, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_21(f, ...) PTX_INJECT__EACH_MORE(13, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_22(f, ...) PTX_INJECT__EACH_MORE(14, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_23(f, ...) PTX_INJECT__EACH_MORE(15, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_24(f, ...) PTX_INJECT__EACH_MORE(16, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_25(f, ...) PTX_INJECT__EACH_MORE(17, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_26(f, ...) PTX_INJECT__EACH_MORE(18, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_27(f, ...) PTX_INJECT__EACH_MORE(19, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_28(f, ...) PTX_INJECT__EACH_MORE(20, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_29(f, ...) PTX_INJECT__EACH_MORE(21, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_30(f, ...) PTX_INJECT__EACH_MORE(22, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_31(f, ...) PTX_INJECT__EACH_MORE(23, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_32(f, ...) PTX_INJECT__EACH_MORE(24, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_17(f, ...) PTX_INJECT__EACH_MORE2(9, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_18(f, ...) PTX_INJECT__EACH_MORE2(10, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_19(f, ...) PTX_INJECT__EACH_MORE2(11, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_20(f, ...) PTX_INJECT__EACH_MORE2(12, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_21(f, ...) PTX_INJECT__EACH_MORE2(13, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_22(f, ...) PTX_INJECT__EACH_MORE2(14, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_23(f, ...) PTX_INJECT__EACH_MORE2(15, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_24(f, ...) PTX_INJECT__EACH_MORE2(16, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_25(f, ...) PTX_INJECT__EACH_MORE3(17, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_26(f, ...) PTX_INJECT__EACH_MORE3(18, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_27(f, ...) PTX_INJECT__EACH_MORE3(19, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_28(f, ...) PTX_INJECT__EACH_MORE3(20, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_29(f, ...) PTX_INJECT__EACH_MORE3(21, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_30(f, ...) PTX_INJECT__EACH_MORE3(22, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_31(f, ...) PTX_INJECT__EACH_MORE3(23, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_32(f, ...) PTX_INJECT__EACH_MORE3(24, f, __VA_ARGS__)
 #define PTX_INJECT__EACH_MORE(n, f, a, b, c, d, e, g, h, i, ...) \
+    PTX_INJECT__EACH_8(f, a, b, c, d, e, g, h, i) PTX_INJECT__EACH_##n(f, __VA_ARGS__)
+#define PTX_INJECT__EACH_MORE2(n, f, a, b, c, d, e, g, h, i, ...) \
+    PTX_INJECT__EACH_8(f, a, b, c, d, e, g, h, i) PTX_INJECT__EACH_##n(f, __VA_ARGS__)
+#define PTX_INJECT__EACH_MORE3(n, f, a, b, c, d, e, g, h, i, ...) \
     PTX_INJECT__EACH_8(f, a, b, c, d, e, g, h, i) PTX_INJECT__EACH_##n(f, __VA_ARGS__)
 
 /* , (0, fields of the first) , (1, fields of the second) ...  INDEX8 begins with 8, and so on */
@@ -2046,11 +2050,23 @@ static const char* ptx_inject__comment_begin(const char* text, const char* word)
     return line == text || line[-1] == '\n' ? comment : NULL;
 }
 
+/* The next place that says PTX_INJECT_. A J is rarer in PTX than any other letter of it. */
+static const char* ptx_inject__find_marker(const char* text, const char* at, const char* end) {
+    const size_t before = sizeof "PTX_IN" - 1;
+    for (; (at = (const char*)memchr(at, 'J', (size_t)(end - at))) != NULL; ++at) {
+        if ((size_t)(at - text) >= before &&
+            ptx_inject__begins(at - before, end, PTX_INJECT__MARKER, sizeof PTX_INJECT__MARKER - 1)) {
+            return at - before;
+        }
+    }
+    return NULL;
+}
+
 static PtxInjectResult ptx_inject__read(PtxInject__Reader* reader) {
     const char* copied = reader->source->text;
     const char* at = reader->source->text;
 
-    while ((at = strstr(at, PTX_INJECT__MARKER)) != NULL) {
+    while ((at = ptx_inject__find_marker(reader->source->text, at, reader->source->end)) != NULL) {
         const int is_start = PTX_INJECT__IS_START(at, reader->source->end);
         const char* comment = NULL;
         PtxInject__Slice indent;
