@@ -371,9 +371,6 @@ static uint32_t stack_ptx__plan_in_order(const StackPtxLowered* lowered, StackPt
 static bool stack_ptx__is_blocked(const StackPtx__Work* work, uint32_t num_requests, uint32_t request) {
     const uint32_t target = work->pending[request].target;
     uint32_t i;
-    if (work->pending[request].source == target) {
-        return false;
-    }
     for (i = 0; i < num_requests; ++i) {
         if (i != request && work->pending[i].is_pending && work->pending[i].source == target) {
             return true;

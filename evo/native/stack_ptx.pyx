@@ -1,7 +1,8 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
 """Stack PTX: programs as blocks of words in, PTX stubs, hashes and lowered programs out.
 
-Owns the workspaces and the one place where a C error becomes an exception. Knows nothing of tasks, evaluation or files; what words mean is documented in csrc/stack_ptx.h.
+Owns the workspaces and the one place where a C error becomes an exception. Knows nothing of tasks, evaluation or files; what
+words mean is documented in csrc/stack_ptx.h.
 """
 
 from enum import IntEnum

@@ -1,6 +1,6 @@
 /*
  * stack_ptx_set.h - an instruction set with every kind of instruction, for tests: scalars of one, two and three stacks, vectors,
- * two results, volatile and commutative ones. Some exist in PTX, `pick` and `split` do not.
+ * two results and none, volatile and commutative ones. Most exist in PTX; pick, split, quad and discard do not.
  */
 
 #ifndef STACK_PTX_SET_H
@@ -10,7 +10,7 @@
 
 enum { F32, U32, S32, PRED, TF32, F64, NUM_STACKS };
 enum { ARG_F32, ARG_U32, ARG_S32, ARG_PRED, ARG_V1_TF32, ARG_V2_TF32, ARG_V4_F32, ARG_V4_U32, NUM_ARGS };
-enum { ADD, SUB, FMA, NEG, SETP, SELP, CVT, ADD_U32, MMA, SETP_2, ACTIVEMASK, PICK, SPLIT, NUM_INSTRUCTIONS };
+enum { ADD, SUB, FMA, NEG, SETP, SELP, CVT, ADD_U32, MMA, SETP_2, ACTIVEMASK, PICK, SPLIT, QUAD, DISCARD, NUM_INSTRUCTIONS };
 enum { TID, TID_X, TID_W, CLOCK, NUM_SPECIAL };
 
 static const char* const prefixes[NUM_STACKS] = {"f32", "u32", "s32", "pred", "b32", "f64"};
@@ -33,6 +33,8 @@ static const char* const instruction_strings[NUM_INSTRUCTIONS] = {
     "activemask.b32",
     "pick.s32",
     "split.b32",
+    "quad.of.a.name.longer.than.half.a.slot.f32",
+    "discard.f32",
 };
 
 #define NONE_ARG NUM_ARGS
@@ -52,10 +54,12 @@ static const StackPtxPtxInstructionDescriptor descriptors[NUM_INSTRUCTIONS] = {
     {{NONE_ARG, NONE_ARG, NONE_ARG, NONE_ARG}, {ARG_U32, NONE_ARG}, 0, false, UNREAD_REQUIREMENTS},
     {{ARG_F32, ARG_U32, ARG_PRED, NONE_ARG}, {ARG_S32, NONE_ARG}, 3, false, UNREAD_REQUIREMENTS},
     {{ARG_F32, NONE_ARG, NONE_ARG, NONE_ARG}, {ARG_V2_TF32, ARG_U32}, 1, false, UNREAD_REQUIREMENTS},
+    {{ARG_F32, ARG_F32, ARG_F32, ARG_F32}, {ARG_F32, NONE_ARG}, 1, false, UNREAD_REQUIREMENTS},
+    {{ARG_F32, ARG_F32, NONE_ARG, NONE_ARG}, {NONE_ARG, NONE_ARG}, 1, false, UNREAD_REQUIREMENTS},
 };
 
 static const StackPtxInstructionTraits instruction_traits[NUM_INSTRUCTIONS] = {
-    {2, 0}, {0, 0}, {2, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {2, 0}, {0, 0}, {0, 0}, {0, 1}, {0, 0}, {0, 0},
+    {2, 0}, {0, 0}, {2, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {2, 0}, {0, 0}, {0, 0}, {0, 1}, {0, 0}, {0, 0}, {0, 0}, {0, 0},
 };
 
 static const char* const special_strings[NUM_SPECIAL] = {"tid", "tid.x", "tid.w", "clock"};

@@ -1,6 +1,7 @@
 """The C headers alone: they compile without a warning as C and C++, their C tests pass under sanitizers, fuzz targets hold.
 
-Public headers are those with a NAME_IMPLEMENTATION switch. In CI a missing compiler is a failure, elsewhere a skip.
+Public headers are those with a NAME_IMPLEMENTATION switch, and `*_info.h`; the rest are parts of them. In CI a missing compiler is
+a failure, elsewhere a skip.
 """
 
 from __future__ import annotations
@@ -24,7 +25,12 @@ def switch_of(header: Path) -> str:
     return f"{header.stem.upper()}_IMPLEMENTATION"
 
 
-HEADERS = sorted(header for header in CSRC.glob("*.h") if switch_of(header) in header.read_text(encoding="utf-8"))
+def is_public(header: Path) -> bool:
+    """True for what users include."""
+    return switch_of(header) in header.read_text(encoding="utf-8") or header.stem.endswith("_info")
+
+
+HEADERS = sorted(filter(is_public, CSRC.glob("*.h")))
 C_TESTS = sorted(HERE.glob("test_*.c"))
 FUZZ_TARGETS = sorted(HERE.glob("fuzz_*.c"))
 

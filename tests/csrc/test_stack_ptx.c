@@ -336,6 +336,40 @@ static void test_results_of_one_node_may_lie_on_several_stacks(void) {
     close_bench(&bench);
 }
 
+static void test_four_operands_and_a_long_name(void) {
+    static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), INPUT(C), INPUT(D), PTX(QUAD), RETURN};
+    Bench bench;
+    open_bench(&bench, &roomy, request_o0, 1);
+    CHECK_TEXT(
+        STUB(&bench, words),
+        "{\n.reg .f32 %_s0_<1>;\nquad.of.a.name.longer.than.half.a.slot.f32 %_s0_0, %d, %c, %b, %a;\nmov.f32 %o0, %_s0_0;\n}"
+    );
+    close_bench(&bench);
+}
+
+static void test_instruction_without_results_pops_and_counts_nothing(void) {
+    static const StackPtxInstruction words[] = {
+        INPUT(A), INPUT(B), INPUT(C), PTX(DISCARD), PTX(DISCARD), PTX(DISCARD), INPUT(D), PTX(DISCARD), INPUT(B), RETURN,
+    };
+    static StackPtxInstruction many[1000];
+    StackPtxLimits limits = roomy;
+    Bench bench;
+    size_t i;
+    limits.max_nodes = 5;
+    CHECK_TEXT(F32_STACK_AFTER(&limits, words), "b.....");
+    /* Copied operands: no limit but that of execution, and memory for two values. */
+    for (i = 0; i < COUNT(many); ++i) {
+        static const StackPtxInstruction loop[] = {META(DUP, F32), META(DUP, F32), PTX(DISCARD)};
+        static const StackPtxInstruction input = INPUT(A);
+        many[i] = i == 0 ? input : loop[(i - 1) % 3];
+    }
+    limits.max_nodes = 2;
+    open_bench(&bench, &limits, request_o0, 1);
+    bench.flags = STACK_PTX_FLAG_NO_VALUE_NUMBERING;
+    CHECK_TEXT(STUB(&bench, many), "{\nmov.f32 %o0, %a;\n}");
+    close_bench(&bench);
+}
+
 static void test_constants_are_printed_by_their_type(void) {
     static const size_t requests[] = {O0, OUT_U32, OUT_S32, OUT_F64};
     static const StackPtxInstruction words[] = {
@@ -869,6 +903,48 @@ static void test_any_assignment_among_four_registers_is_a_parallel_move(void) {
     close_bench(&bench);
 }
 
+static void test_many_swaps_at_once(void) {
+    /* Ten pairs, exchanged pair by pair: each needs three movs. */
+    static StackPtxRegister pairs[20];
+    static char names[20][4];
+    static size_t requests[20];
+    StackPtxInstruction words[21];
+    const char* line;
+    size_t i, num_moves = 0;
+    Bench bench;
+    memset(words, 0, sizeof words);
+    for (i = 0; i < 20; ++i) {
+        (void)snprintf(names[i], sizeof names[i], "q%02u", (unsigned)i);
+        pairs[i].name = names[i];
+        pairs[i].stack_idx = F32;
+        requests[i] = i;
+        words[i].instruction_type = STACK_PTX_INSTRUCTION_TYPE_INPUT;
+        words[i].payload.u = (uint32_t)((19 - i) ^ 1u); /* request 19 - i gets the other of its pair */
+    }
+    words[20].instruction_type = STACK_PTX_INSTRUCTION_TYPE_RETURN;
+    open_bench(&bench, &roomy, NULL, 0);
+    bench.info.registers = pairs;
+    bench.info.num_registers = 20;
+    bench.info.requests = requests;
+    bench.info.num_requests = 20;
+    open_language(&bench);
+    line = STUB(&bench, words);
+    CHECK(strstr(line, ".reg .f32 %_s0_<10>;") != NULL);
+    for (; (line = strstr(line, "mov.f32")) != NULL; ++line) {
+        ++num_moves;
+    }
+    CHECK_UINT(num_moves, 30);
+    for (i = 0; i < 10; ++i) {
+        char expected[96];
+        (void)snprintf(
+            expected, sizeof expected, "mov.f32 %%_s0_%u, %%q%02u;\nmov.f32 %%q%02u, %%q%02u;\nmov.f32 %%q%02u, %%_s0_%u;\n",
+            (unsigned)i, (unsigned)(2 * i), (unsigned)(2 * i), (unsigned)(2 * i + 1), (unsigned)(2 * i + 1), (unsigned)i
+        );
+        CHECK(strstr(bench.text, expected) != NULL);
+    }
+    close_bench(&bench);
+}
+
 static void test_last_request_for_a_register_counts(void) {
     /* a = b, b = a, a = c: of the two for a the last counts, so b = a comes first. */
     static const size_t requests[] = {A, B, A};
@@ -1078,6 +1154,33 @@ static void test_many_values_are_numbered_and_named(void) {
     bench.flags = STACK_PTX_FLAG_NO_VALUE_NUMBERING;
     CHECK(lower(&bench, words, num_words) == STACK_PTX_SUCCESS);
     CHECK_UINT(bench.lowered.num_instructions, 2 * NUM_CONSTANTS);
+    close_bench(&bench);
+}
+
+static void test_values_that_differ_in_a_later_operand_are_kept_apart(void) {
+    /* A chain fma(b, a, the one before): many values that share all but the third operand. Constants of no use lie between
+       them, now more, now fewer, so that some of them meet in the table. */
+    enum { NUM_LINKS = 1500 };
+    static StackPtxInstruction words[10000];
+    static const StackPtxInstruction link[] = {INPUT(A), INPUT(B), PTX(FMA)};
+    static const StackPtxLimits limits = {4, 20000, 4, 8, 40000};
+    uint32_t state = 1;
+    size_t num_words = 0, i;
+    Bench bench;
+    words[num_words++] = link[0];
+    for (i = 0; i < 3 * NUM_LINKS; ++i) {
+        words[num_words++] = link[i % 3];
+        if (i % 3 == 2) {
+            uint32_t count = (state = state * 1664525u + 1013904223u) >> 30;
+            for (; count > 0; --count) {
+                const StackPtxInstruction constant = CONSTANT(U32, (uint32_t)num_words);
+                words[num_words++] = constant;
+            }
+        }
+    }
+    open_bench(&bench, &limits, request_o0, 1);
+    CHECK(lower(&bench, words, num_words) == STACK_PTX_SUCCESS);
+    CHECK_UINT(bench.lowered.num_nodes, 2 + NUM_LINKS);
     close_bench(&bench);
 }
 
@@ -1868,6 +1971,8 @@ int main(void) {
     test_vectors_take_elements_in_pop_order_and_first_results_are_on_top();
     test_two_results_are_pushed_so_that_the_first_is_on_top();
     test_results_of_one_node_may_lie_on_several_stacks();
+    test_four_operands_and_a_long_name();
+    test_instruction_without_results_pops_and_counts_nothing();
     test_constants_are_printed_by_their_type();
     test_wide_constants_are_widened_from_32_bits();
     test_only_stacks_with_a_constant_type_have_constants();
@@ -1899,6 +2004,7 @@ int main(void) {
     test_swapped_registers_need_a_temporary();
     test_chain_of_moves_is_put_in_order_without_a_temporary();
     test_any_assignment_among_four_registers_is_a_parallel_move();
+    test_many_swaps_at_once();
     test_last_request_for_a_register_counts();
     test_registers_of_one_name_are_one_register();
     test_only_what_requests_need_is_emitted();
@@ -1908,6 +2014,7 @@ int main(void) {
     test_emitted_operands_keep_the_order_in_which_they_were_popped();
     test_volatile_reads_are_never_merged();
     test_many_values_are_numbered_and_named();
+    test_values_that_differ_in_a_later_operand_are_kept_apart();
     test_values_of_a_routine_called_often_are_numbered();
     test_hash_ignores_dead_code_names_and_value_numbering();
     test_hash_orders_commutative_operands_and_only_those();

@@ -1,0 +1,485 @@
+"""Stack PTX from Python: lowering against a machine of its own, hashes, batches, errors.
+
+`reference_values` runs words as c-api.md says, on Python lists; it shares nothing with the C implementation. Values on both
+sides are numbers in one table of expressions, so that equal numbers mean equal expressions.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evo.instructions import default_instruction_set
+from evo.native.stack_ptx import (
+    HASH_VERSION,
+    META_OPERATIONS,
+    NO_VALUE,
+    Lowering,
+    NodeKind,
+    ProgramError,
+    WordType,
+    check_name,
+)
+from evo.program import word
+
+SET = default_instruction_set()
+F32, U32, PRED = (SET.stack_index(name) for name in ("F32", "U32", "PRED"))
+REGISTERS = [("x", F32), ("y", F32), ("u", U32), ("p", PRED), ("t", SET.stack_index("TF32")), ("z", F32), ("v", U32)]
+REQUESTS = [5, 6, 0, 5]
+ROUTINES = (
+    np.array([word(WordType.INPUT), word(WordType.ROUTINE, payload=1), word(WordType.PTX, payload=5)], np.uint64),
+    np.array([word(WordType.INPUT, payload=1), word(WordType.ROUTINE, payload=1), word(WordType.RETURN)], np.uint64),
+)
+
+
+def limits(**changes) -> SimpleNamespace:
+    base = dict(stack_size=12, max_nodes=200, max_frame_depth=3, store_size=3, execution_limit=150)
+    return SimpleNamespace(**{**base, **changes})
+
+
+def lowering(of_limits: SimpleNamespace | None = None, registers=REGISTERS, requests=REQUESTS, routines=ROUTINES) -> Lowering:
+    return Lowering(SET, registers, requests, of_limits or limits(), routines)
+
+
+class Expressions:
+    """Numbers of expressions: the same for equal ones, operands that commute in either order."""
+
+    def __init__(self):
+        self.numbers: dict[tuple, int] = {}
+
+    def number(self, *key) -> int:
+        return self.numbers.setdefault(key, len(self.numbers))
+
+    def instruction(self, index: int, operands: list[int], result: int) -> int:
+        count = SET.instructions[index].num_commutative
+        return self.number("ptx", index, *sorted(operands[:count]), *operands[count:], result)
+
+    def special(self, index: int, element: int) -> int:
+        """An element of a vector is the scalar register of that name, if there is one."""
+        name = SET.special_registers[index].ptx
+        is_vector = SET.arg_types[SET.special_registers[index].arg_idx].num_vec_elems > 0
+        return self.number("special", f"{name}.{'xyzw'[element]}" if is_vector else name)
+
+
+def elements(arg_types: tuple[int, ...]) -> list[int]:
+    """The stack of each element of operands or results, in order."""
+    types = [SET.arg_types[arg_type] for arg_type in arg_types]
+    return [one.stack_idx for one in types for _ in range(max(1, one.num_vec_elems))]
+
+
+def reference_values(words, of: SimpleNamespace, expressions: Expressions, requests=REQUESTS) -> list[int | None]:
+    """What the requests of a program get in lenient mode: numbers of expressions, or None. No volatile words."""
+    stacks: list[list[int]] = [[] for _ in SET.stacks]  # the top is last
+    meta: list[int] = []
+    slots: dict[int, tuple[int, int]] = {}
+    left = SimpleNamespace(words=of.execution_limit, values=of.max_nodes)
+
+    class Ended(Exception):
+        pass
+
+    def push(stack: int, value: int) -> None:
+        if len(stacks[stack]) < of.stack_size:
+            stacks[stack].append(value)
+
+    def create(count: int) -> None:
+        if left.values < count:
+            raise Ended
+        left.values -= count
+
+    def apply_instruction(index: int) -> None:
+        instruction = SET.instructions[index]
+        needed, results = elements(instruction.args), elements(instruction.rets)
+        if any(len(stacks[stack]) < needed.count(stack) for stack in needed):
+            return
+        create(len(results))
+        operands = [stacks[stack].pop() for stack in needed]
+        for result, stack in reversed(list(enumerate(results))):
+            push(stack, expressions.instruction(index, operands, result))
+
+    def apply_special(index: int) -> None:
+        arg_type = SET.arg_types[SET.special_registers[index].arg_idx]
+        create(max(1, arg_type.num_vec_elems))
+        for element in range(max(1, arg_type.num_vec_elems)):
+            push(arg_type.stack_idx, expressions.special(index, element))
+
+    def apply_meta(stack: list[int], operation: str) -> None:
+        full = len(stack) == of.stack_size
+        number = None
+        if operation in ("yank_dup", "swap_with", "replace", "drop"):
+            if not meta:
+                return
+            number = meta.pop()
+            if number >= len(stack) or (full and operation in ("swap_with", "replace")):
+                return
+        if operation == "drop":
+            del stack[len(stack) - number :]
+        elif operation == "clear":
+            stack.clear()
+        elif operation == "reverse":
+            stack.reverse()
+        elif operation == "swap" and len(stack) > 1:
+            stack[-2:] = [stack[-1], stack[-2]]
+        elif operation == "rotate" and stack:
+            stack.insert(0, stack.pop())
+        elif operation == "dup" and stack and not full:
+            stack.append(stack[-1])
+        elif operation == "yank_dup" and not full:
+            stack.append(stack[-1 - number])
+        elif operation == "swap_with":
+            stack[-1], stack[-1 - number] = stack[-1 - number], stack[-1]
+        elif operation == "replace":
+            stack[-1 - number] = stack[-1]
+            stack.pop()
+
+    def run(words, depth: int) -> None:
+        for value in map(int, words):
+            if left.words == 0:
+                raise Ended
+            left.words -= 1
+            kind, aux, payload = value & 0xFFFF, value >> 16 & 0xFFFF, value >> 32
+            has_stack = aux < len(stacks)
+            if kind == WordType.RETURN:
+                return
+            if kind == WordType.INPUT and payload < len(REGISTERS):
+                create(1)
+                push(REGISTERS[payload][1], expressions.number("input", payload))
+            elif kind == WordType.CONSTANT and has_stack and SET.stacks[aux].constant_type:
+                create(1)
+                push(aux, expressions.number("constant", SET.stacks[aux].constant_type, payload))
+            elif kind == WordType.PTX and payload < len(SET.instructions):
+                apply_instruction(payload)
+            elif kind == WordType.SPECIAL and payload < len(SET.special_registers):
+                apply_special(payload)
+            elif kind == WordType.META_CONSTANT and len(meta) < of.stack_size:
+                meta.append(payload)
+            elif kind == WordType.META and has_stack and payload < len(META_OPERATIONS):
+                apply_meta(stacks[aux], META_OPERATIONS[payload])
+            elif kind == WordType.STORE and has_stack and payload < of.store_size and stacks[aux]:
+                slots[payload] = (aux, stacks[aux].pop())
+            elif kind == WordType.LOAD and payload in slots:
+                push(*slots[payload])
+            elif kind == WordType.ROUTINE and payload < len(ROUTINES) and depth < of.max_frame_depth:
+                run(ROUTINES[payload], depth + 1)
+
+    try:
+        if of.max_frame_depth:
+            run(words, 1)
+    except Ended:
+        pass
+    return [stacks[REGISTERS[r][1]].pop() if stacks[REGISTERS[r][1]] else None for r in requests]
+
+
+def lowered_values(lowered, expressions: Expressions) -> list[int | None]:
+    """The same numbers for what a lowered program's requests get."""
+    values: list[int] = []
+    for node in lowered.nodes:
+        kind, payload = NodeKind(node["kind"]), int(node["payload"])
+        assert node["first_value"] == len(values)
+        if kind == NodeKind.INPUT:
+            values.append(expressions.number("input", payload))
+        elif kind == NodeKind.CONSTANT:
+            values.append(expressions.number("constant", SET.stacks[node["stack_idx"]].constant_type, payload))
+        elif kind == NodeKind.SPECIAL:
+            values.append(expressions.special(payload & 0xFFFF, payload >> 16))
+        else:
+            first = int(node["first_operand"])
+            operands = [values[i] for i in lowered.operands[first : first + int(node["num_operands"])]]
+            values += [expressions.instruction(payload, operands, result) for result in range(int(node["num_values"]))]
+    return [None if value == NO_VALUE else values[value] for value in lowered.request_values]
+
+
+STABLE_SPECIAL = [i for i, special in enumerate(SET.special_registers) if not special.volatile]
+
+
+def near(count: int) -> st.SearchStrategy[int]:
+    """An index, mostly one that exists."""
+    return st.integers(0, count)
+
+
+def words_near(instructions: list[int], registers: int = len(REGISTERS), max_size: int = 60) -> st.SearchStrategy[list[int]]:
+    """Words of every kind with few volatile ones, mostly inputs and instructions, so that programs do something."""
+    stack = near(len(SET.stacks))
+    inputs = st.builds(word, st.just(WordType.INPUT), payload=near(registers))
+    ptx = st.builds(word, st.just(WordType.PTX), payload=st.sampled_from(instructions))
+    others = st.one_of(
+        st.builds(word, st.just(WordType.CONSTANT), stack, st.sampled_from([0, 1, 0x3F800000, 0x80000000])),
+        st.builds(word, st.just(WordType.SPECIAL), payload=st.sampled_from(STABLE_SPECIAL)),
+        st.builds(word, st.just(WordType.META), st.one_of(st.just(F32), stack), near(len(META_OPERATIONS))),
+        st.builds(word, st.just(WordType.META_CONSTANT), payload=st.integers(0, 5)),
+        st.builds(word, st.just(WordType.STORE), st.one_of(st.just(F32), stack), near(3)),
+        st.builds(word, st.just(WordType.LOAD), payload=near(3)),
+        st.builds(word, st.just(WordType.ROUTINE), payload=near(2)),
+        st.builds(word, st.sampled_from([0, 8, 9, 13, 65535]), near(65535), near(2**32 - 1)),
+    )
+    return st.lists(st.one_of(inputs, inputs, ptx, ptx, others), max_size=max_size)
+
+
+ALL_WORDS = words_near([*range(len(SET.instructions)), len(SET.instructions)])
+FEW_WORDS = words_near([SET.instruction_index(name) for name in ("add_ftz_f32", "sub_ftz_f32", "fma_rn_ftz_f32")], 2, 9)
+SOME_LIMITS = st.builds(
+    limits,
+    stack_size=st.sampled_from([0, 1, 3, 12]),
+    max_nodes=st.sampled_from([0, 5, 30, 200]),
+    max_frame_depth=st.integers(0, 4),
+    store_size=st.integers(0, 3),
+    execution_limit=st.sampled_from([0, 1, 20, 150]),
+)
+
+
+def row(words: list[int]) -> np.ndarray:
+    return np.array(words, np.uint64)
+
+
+# ---- lowering
+
+
+@given(words=ALL_WORDS, of=SOME_LIMITS, value_numbering=st.booleans())
+@settings(max_examples=400)
+def test_lowering_agrees_with_a_machine_of_python_lists(words, of, value_numbering):
+    expressions = Expressions()
+    lowered = lowering(of).lower(row(words), value_numbering=value_numbering)
+    assert lowered_values(lowered, expressions) == reference_values(words, of, expressions)
+
+
+@given(words=st.lists(st.integers(0, 2**64 - 1), max_size=50))
+def test_any_words_lower_emit_and_hash(words):
+    some = lowering()
+    lowered = some.lower(row(words))
+    assert some.emit(row(words)[None]) == [lowered.stub]
+    hashes, num_instructions = some.analyze(row(words)[None])
+    np.testing.assert_array_equal(hashes[0], lowered.hash)
+    assert num_instructions[0] == lowered.num_instructions == (lowered.nodes["kind"] == NodeKind.PTX).sum()
+
+
+@given(words=ALL_WORDS)
+def test_value_numbering_leaves_no_two_equal_values(words):
+    expressions = Expressions()
+    lowered = lowering().lower(row(words))
+    numbers = []
+    for node in lowered.nodes:
+        first = int(node["first_operand"])
+        operands = [int(value) for value in lowered.operands[first : first + int(node["num_operands"])]]
+        if node["kind"] == NodeKind.PTX:
+            numbers.append(expressions.instruction(int(node["payload"]), operands, 0))
+        else:
+            numbers.append(expressions.number(int(node["kind"]), int(node["stack_idx"]), int(node["payload"])))
+    assert len(set(numbers)) == len(numbers)
+
+
+@given(words=ALL_WORDS)
+def test_what_strict_mode_accepts_means_the_same(words):
+    some = lowering(limits(max_frame_depth=9))
+    try:
+        strict = some.lower(row(words), strict=True)
+    except ProgramError:
+        return
+    lenient = some.lower(row(words))
+    np.testing.assert_array_equal(strict.nodes, lenient.nodes)
+    np.testing.assert_array_equal(strict.request_values, lenient.request_values)
+
+
+def test_arrays_of_a_lowered_program_are_read_only():
+    lowered = lowering().lower(row([word(WordType.INPUT)]))
+    for array in (lowered.nodes, lowered.operands, lowered.value_nodes, lowered.value_stacks, lowered.request_values, lowered.hash):
+        assert not array.flags.writeable
+
+
+# ---- hash
+
+
+@given(programs=st.lists(FEW_WORDS, min_size=2, max_size=40))
+def test_hashes_are_equal_exactly_where_expressions_are(programs):
+    expressions = Expressions()
+    some = lowering()
+    rows = np.zeros((len(programs), 9), np.uint64)
+    for one, words in zip(rows, programs, strict=True):
+        one[: len(words)] = words
+    hashes, _ = some.analyze(rows)
+    expected = [tuple(reference_values(one, limits(), expressions)) for one in rows]
+    for half in (slice(0, 2), slice(0, 1), slice(1, 2)):
+        found = [tuple(one[half]) for one in hashes]
+        assert [found.index(one) for one in found] == [expected.index(one) for one in expected]
+
+
+@given(words=FEW_WORDS, dead=ALL_WORDS)
+def test_hash_does_not_change_under_dead_code(words, dead):
+    some = lowering(limits(stack_size=400, max_nodes=2000, execution_limit=2000))
+    # What outlives a cleared stack is left out: slots and the meta stack.
+    dead = [value for value in dead if value & 0xFFFF not in (WordType.STORE, WordType.META_CONSTANT)]
+    clear = [word(WordType.META, stack, META_OPERATIONS.index("clear")) for stack in range(len(SET.stacks))]
+    live = some.lower(row(words))
+    both = some.lower(row([*dead, *clear, *words]))
+    np.testing.assert_array_equal(both.hash, live.hash)
+    assert both.num_instructions == live.num_instructions
+
+
+def test_hash_depends_on_limits_and_not_on_names():
+    words = row([word(WordType.INPUT), word(WordType.INPUT, payload=1), word(WordType.PTX, payload=5)])
+    renamed = [(f"other_{name}", stack) for name, stack in REGISTERS]
+    base = lowering().lower(words).hash
+    np.testing.assert_array_equal(lowering(registers=renamed).lower(words).hash, base)
+    for field in vars(limits()):
+        changed = lowering(limits(**{field: getattr(limits(), field) + 1})).lower(words).hash
+        assert (changed != base).all(), field
+
+
+def test_hash_version_is_known():
+    assert HASH_VERSION == 1
+
+
+def test_halves_of_the_hashes_of_many_programs_differ():
+    # 2^17 constants: a weak half of 64 bits would collide, a good one does with a chance of 2^-31.
+    some = lowering(requests=[5])
+    count = 1 << 17
+    rows = np.full((count, 2), word(WordType.RETURN), np.uint64)
+    rows[:, 0] = word(WordType.CONSTANT, F32) + (np.arange(count, dtype=np.uint64) << np.uint64(32))
+    hashes, _ = some.analyze(rows)
+    assert len(np.unique(hashes[:, 0])) == len(np.unique(hashes[:, 1])) == count
+    # Each bit is set in about half of them: 6 standard deviations of a fair coin.
+    bits = np.unpackbits(hashes.view(np.uint8), axis=1)
+    assert np.abs(bits.mean(axis=0) - 0.5).max() < 6 * 0.5 / count**0.5
+
+
+# ---- batches
+
+
+def random_rows(count: int, length: int = 40) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    kinds = rng.choice([WordType.INPUT, WordType.PTX, WordType.CONSTANT, WordType.META, WordType.RETURN], (count, length), p=[0.4, 0.4, 0.1, 0.08, 0.02])
+    payloads = np.where(kinds == WordType.INPUT, rng.integers(0, 3, kinds.shape), rng.integers(0, 30, kinds.shape))
+    return kinds.astype(np.uint64) | payloads.astype(np.uint64) << np.uint64(32)
+
+
+def test_batches_are_their_programs_one_by_one():
+    some = lowering()
+    rows = random_rows(100)
+    hashes, num_instructions = some.analyze(rows)
+    stubs = some.emit(rows)
+    for i, one in enumerate(rows):
+        lowered = some.lower(one)
+        assert stubs[i] == lowered.stub
+        assert num_instructions[i] == lowered.num_instructions
+        np.testing.assert_array_equal(hashes[i], lowered.hash)
+
+
+def test_what_follows_a_return_does_not_matter():
+    some = lowering()
+    rows = random_rows(50)
+    rows[:, 20] = word(WordType.RETURN)
+    cut = rows.copy()
+    cut[:, 21:] = 0
+    assert some.emit(rows) == some.emit(cut)
+    np.testing.assert_array_equal(some.analyze(rows)[0], some.analyze(cut)[0])
+    assert some.emit(rows) == some.emit(np.ascontiguousarray(rows[:, :21])) == some.emit(rows[:, :21])
+
+
+def test_empty_batches_and_programs():
+    some = lowering(requests=[5])
+    assert some.emit(np.zeros((0, 4), np.uint64)) == []
+    assert some.analyze(np.zeros((0, 4), np.uint64))[0].shape == (0, 2)
+    assert some.emit(np.zeros((2, 0), np.uint64)) == ["{\nmov.f32 %z, 0f00000000;\n}"] * 2
+    assert Lowering(SET, [], [], limits()).emit(np.zeros((1, 1), np.uint64)) == ["{\n}"]
+
+
+def test_stubs_longer_than_the_first_buffer_are_whole():
+    some = lowering(limits(max_nodes=5000, execution_limit=10_000), requests=[5])
+    words = [word(WordType.INPUT)]
+    for i in range(2000):
+        words += [word(WordType.CONSTANT, F32, i), word(WordType.PTX, payload=SET.instruction_index("sub_ftz_f32"))]
+    (stub,) = some.emit(row(words)[None])
+    lines = stub.splitlines()
+    assert lines[1] == ".reg .f32 %_s0_<2000>;"
+    assert lines[2001] == "sub.ftz.f32 %_s0_1999, 0f000007CF, %_s0_1998;"
+    assert lines[-2:] == ["mov.f32 %z, %_s0_1999;", "}"]
+
+
+def test_threads_share_one_lowering():
+    some = lowering()
+    rows = random_rows(2000)
+    expected = some.analyze(rows)[0], some.emit(rows)
+    with ThreadPoolExecutor(4) as pool:
+        for hashes, stubs in pool.map(lambda _: (some.analyze(rows)[0], some.emit(rows)), range(8)):
+            np.testing.assert_array_equal(hashes, expected[0])
+            assert stubs == expected[1]
+
+
+# ---- errors
+
+
+@pytest.mark.parametrize("name", ["f1", "r22", "p0", "_s0_1", "tid", "SP"])
+def test_names_of_others_are_refused(name):
+    with pytest.raises(ValueError, match=f"register name '{name}'.*choose another, such as '{name}_in'"):
+        check_name(name)
+    with pytest.raises(ValueError, match=f"register name '{name}'"):
+        lowering(registers=[(name, F32)], requests=[0])
+
+
+@pytest.mark.parametrize("name", ["", "a b", "%x", "ä", "x\0y", "a.b"])
+def test_names_that_ptx_cannot_write_are_refused(name):
+    with pytest.raises(ValueError, match="use letters, digits, _ and \\$, without a percent sign"):
+        check_name(name)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(registers=[("x", 9)], requests=[]), r"register 'x': stack 9, but there are stacks 0 to 8"),
+        (dict(registers=[("x", F32), ("x", U32)], requests=[]), r"register 'x' is given twice, as \.f32 and as \.u32"),
+        (dict(requests=[7]), r"request 7: there are registers 0 to 6"),
+        (dict(of_limits=limits(max_nodes=-1)), r"limits\.max_nodes: -1, but it must be from 0 to 268435455"),
+        (dict(of_limits=limits(execution_limit=2**32)), r"limits\.execution_limit: 4294967296"),
+    ],
+)
+def test_a_wrong_language_is_refused_with_what_is_wrong(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        lowering(**arguments)
+
+
+@pytest.mark.parametrize("words", [np.zeros(3, np.uint64), np.zeros((2, 2), np.int64), np.zeros((2, 2, 2), np.uint64)])
+def test_words_of_a_wrong_shape_or_type_are_refused(words):
+    for method in (lowering().emit, lowering().analyze):
+        with pytest.raises(ValueError, match="expected a 2-D array of uint64, got"):
+            method(words)
+
+
+@pytest.mark.parametrize(
+    ("value", "result", "message"),
+    [
+        (word(WordType.NONE), "BAD_INSTRUCTION_MAYBE_FORGOT_RETURN", "no word has type 0; was RETURN forgotten"),
+        (word(WordType.AST_IDX), "BAD_INSTRUCTION_MAYBE_FORGOT_RETURN", "no word has type 9"),
+        (word(WordType.PTX, payload=99), "PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS", "instruction 99 of 38"),
+        (word(WordType.INPUT, payload=7), "REGISTER_IDX_OUT_OF_BOUNDS", "input 7 of 7"),
+        (word(WordType.SPECIAL, payload=32), "SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS", "special register 32 of 32"),
+        (word(WordType.CONSTANT, 9), "STACK_IDX_OUT_OF_BOUNDS", "stack 9 of 9"),
+        (word(WordType.CONSTANT, PRED), "WRONG_TYPE_DISPATCH", "stack 3 has no constants"),
+        (word(WordType.META, F32, 9), "META_INSTRUCTION_IDX_OUT_OF_BOUNDS", "meta operation 9 of 9"),
+        (word(WordType.META, F32, 1), "INVALID_VALUE", "the depth on the meta stack must be below the height"),
+        (word(WordType.STORE, F32, 3), "STORE_IDX_OUT_OF_BOUNDS", "slot 3 of 3"),
+        (word(WordType.LOAD, payload=3), "LOAD_IDX_OUT_OF_BOUNDS", "slot 3 of 3"),
+        (word(WordType.ROUTINE, payload=2), "ROUTINES_IDX_OUT_OF_BOUNDS", "routine 2 of 2"),
+    ],
+)
+def test_strict_lowering_names_the_word_and_the_reason(value, result, message):
+    words = row([word(WordType.INPUT), word(WordType.META_CONSTANT, payload=9), value])
+    with pytest.raises(ProgramError, match=message) as caught:
+        lowering().lower(words, strict=True)
+    assert caught.value.result == f"STACK_PTX_ERROR_{result}"
+    assert (caught.value.word_idx, caught.value.routine_idx) == (2, None)
+    assert str(caught.value).startswith("word 2 (0x")
+
+
+def test_strict_lowering_names_the_routine():
+    with pytest.raises(ProgramError, match="word 1 of routine 1.*more than 3 word lists would be open") as caught:
+        lowering().lower(row([word(WordType.ROUTINE, payload=1)]), strict=True)
+    assert caught.value.routine_idx == 1
+
+
+def test_strict_lowering_reports_too_many_values():
+    with pytest.raises(ProgramError, match="more than 2 values") as caught:
+        lowering(limits(max_nodes=2)).lower(row([word(WordType.INPUT)] * 3), strict=True)
+    assert caught.value.result == "STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE"
