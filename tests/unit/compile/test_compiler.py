@@ -19,7 +19,7 @@ NUM_PROGRAMS = 21
 
 @pytest.fixture(scope="module")
 def pool():
-    with CompilePool(2, time_limit_s=1.0) as pool:
+    with CompilePool(2, time_limit_s=2.0) as pool:
         for future in [pool.submit(os.getpid) for _ in range(4)]:
             future.result()
         yield pool
