@@ -36,6 +36,8 @@
  *
  * or use stack_ptx_compile, which does all of it in one call.
  *
+ * The implementation lies in stack_ptx_language.h, stack_ptx_lower.h and stack_ptx_emit.h, which this file includes.
+ *
  * Options, defined before the implementation
  *
  *     STACK_PTX_DEBUG     an error becomes a failed assert at the place where it was found
