@@ -55,14 +55,16 @@ static uint64_t stack_ptx__commutes(const StackPtxLanguage* language, uint32_t o
     return op_idx < language->first_special ? language->ops[op_idx].commutes : 0;
 }
 
-/* Four times the part, with the rows that value numbering may find put in again. */
+/* Four times the part, with the rows that value numbering may find put in again: those alone, since the others, of which the
+   inputs are there before the first search, may be more than the part has room for. */
 STACK_PTX__COLD void stack_ptx__grow_table(const StackPtxLanguage* language, StackPtx__Work* work) {
     uint32_t i;
     stack_ptx__open_table(language, work, 4 * ((uint64_t)work->part_mask + 1));
     for (i = 1; i < work->num_rows; ++i) {
         const StackPtx__Row* row = &work->rows[i];
         const uint32_t op_idx = (uint32_t)row->head;
-        if (op_idx != language->follower && !language->op_nodes[op_idx].is_volatile) {
+        const bool is_input = op_idx >= language->first_input && op_idx < language->first_constant;
+        if (!is_input && op_idx != language->follower && !language->op_nodes[op_idx].is_volatile) {
             const uint64_t commutes = stack_ptx__commutes(language, op_idx);
             uint32_t slot = stack_ptx__slot_of(work, row->head, row->operands[0], row->operands[1], commutes);
             while (work->table[slot] != 0) {
