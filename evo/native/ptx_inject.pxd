@@ -1,6 +1,7 @@
 cdef extern from "ptx_inject.h" nogil:
     ctypedef enum PtxInjectResult:
         PTX_INJECT_SUCCESS
+        PTX_INJECT_ERROR_INVALID_INPUT
         PTX_INJECT_ERROR_OUT_OF_MEMORY
 
     ctypedef enum PtxInjectMutType:
@@ -17,10 +18,24 @@ cdef extern from "ptx_inject.h" nogil:
         pass
     ctypedef PtxInjectHandleImpl* PtxInjectHandle
     ctypedef struct PtxInjectDataTypeInfo:
-        pass
+        const char* name
+        const char* register_type
+        const char* mov_postfix
+        char register_char
+        const char* register_cast_str
 
     const char* ptx_inject_result_to_string(PtxInjectResult result)
-    PtxInjectResult ptx_inject_create(PtxInjectHandle* handle_out, const char* ptx)
+    const PtxInjectDataTypeInfo* ptx_inject_default_types(size_t* num_types_out)
+    PtxInjectResult ptx_inject_process_cuda(
+        const char* cuda, const PtxInjectDataTypeInfo* types, size_t num_types, char* buffer, size_t buffer_size,
+        size_t* bytes_written_out
+    )
+    PtxInjectResult ptx_inject_diagnose_cuda(
+        const char* cuda, const PtxInjectDataTypeInfo* types, size_t num_types, PtxInjectPlace* place_out
+    )
+    PtxInjectResult ptx_inject_create_with_types(
+        PtxInjectHandle* handle_out, const char* ptx, const PtxInjectDataTypeInfo* types, size_t num_types
+    )
     PtxInjectResult ptx_inject_diagnose_ptx(
         const char* ptx, const PtxInjectDataTypeInfo* types, size_t num_types, PtxInjectPlace* place_out
     )

@@ -1,5 +1,5 @@
 # cython: language_level=3, freethreading_compatible=True
-"""PTX Inject: annotated PTX in, its sites by name, and PTX with a stub in every site out.
+"""PTX Inject: annotated CUDA to markers; annotated PTX in, its sites by name, and PTX with a stub in every site out.
 
 Owns the handles and the one place where a C error becomes an exception. Knows nothing of programs or of compiling; what a
 site is and how it is marked is documented in csrc/ptx_inject.h.
@@ -17,6 +17,40 @@ cdef extern from *:
     """
 
 _MUT_TYPES = {PTX_INJECT_MUT_TYPE_IN: "in", PTX_INJECT_MUT_TYPE_OUT: "out", PTX_INJECT_MUT_TYPE_MOD: "mod"}
+
+
+class AnnotationError(ValueError):
+    """Annotations or markers that are wrong.
+
+    Attributes:
+        language: `CUDA` or `PTX`.
+        line, column: where, from 1; columns are bytes.
+        reason: what is wrong, in one line.
+    """
+
+    def __init__(self, language, line, column, reason):
+        super().__init__(f"annotated {language}, line {line}, column {column}: {reason}")
+        self.language = language
+        self.line = line
+        self.column = column
+        self.reason = reason
+
+    def __reduce__(self):
+        return type(self), (self.language, self.line, self.column, self.reason)
+
+
+class DataType(NamedTuple):
+    """A type of annotations in comments.
+
+    name: what annotations say; register_type: of its register, as in `f32`; mov_postfix: of the movs to and from it;
+    register_char: constraint letter of inline assembly; register_cast_str: C++ that is put before the operand.
+    """
+
+    name: str
+    register_type: str
+    mov_postfix: str
+    register_char: str
+    register_cast_str: str = ""
 
 
 class Variable(NamedTuple):
@@ -38,33 +72,81 @@ class Inject(NamedTuple):
     variables: tuple[Variable, ...]
 
 
+def _default_types():
+    cdef size_t num_types = 0
+    cdef const PtxInjectDataTypeInfo* types = ptx_inject_default_types(&num_types)
+    return tuple(
+        DataType(
+            types[i].name.decode(), types[i].register_type.decode(), types[i].mov_postfix.decode(), chr(types[i].register_char),
+            types[i].register_cast_str.decode(),
+        )
+        for i in range(num_types)
+    )
+
+
+DEFAULT_TYPES = _default_types()
+"""The types of annotations in comments where none are given: f16, f16X2, s32, u32, f32, b32."""
+
+
+def process_cuda(cuda, types=None):
+    """Turns `/* PTX_INJECT name ... */` annotations into inline assembly with markers.
+
+    Args:
+        cuda: str or bytes.
+        types: sequence of `DataType`, which stand instead of `DEFAULT_TYPES`.
+
+    Returns:
+        str for str and bytes for bytes, with all else unchanged.
+
+    Raises:
+        AnnotationError: an annotation is wrong.
+        ValueError: a type is wrong, or the text holds a NUL.
+    """
+    cdef bytes text = _encoded(cuda, "cuda")
+    cdef _Types native = _Types(types)
+    cdef const char* begin = PyBytes_AS_STRING(text)
+    cdef size_t num_bytes = 0
+    cdef PtxInjectResult result
+    cdef bytes processed
+    cdef char* buffer
+    with nogil:
+        result = ptx_inject_process_cuda(begin, native.array, native.count, NULL, 0, &num_bytes)
+    if result != PTX_INJECT_SUCCESS:
+        _refuse("CUDA", begin, native, result)
+    processed = PyBytes_FromStringAndSize(NULL, num_bytes - 1)
+    buffer = PyBytes_AS_STRING(processed)
+    with nogil:
+        result = ptx_inject_process_cuda(begin, native.array, native.count, buffer, num_bytes, &num_bytes)
+    _check(result)
+    return processed.decode() if isinstance(cuda, str) else processed
+
+
 cdef class PtxInject:
     """Annotated PTX, read once. Immutable, and usable from many threads at once.
 
     Args:
         ptx: str or bytes, with markers of either form.
+        types: sequence of `DataType`, those of the markers that come from comments, instead of `DEFAULT_TYPES`.
 
     Raises:
-        ValueError: the markers are wrong; line, column and reason are named.
+        AnnotationError: the markers are wrong.
+        ValueError: a type is wrong, or the text holds a NUL.
     """
 
     cdef PtxInjectHandle handle
     cdef readonly tuple injects
     cdef dict by_name
 
-    def __cinit__(self, ptx):
+    def __cinit__(self, ptx, types=None):
         self.handle = NULL
         cdef bytes text = _encoded(ptx, "ptx")
+        cdef _Types native = _Types(types)
         cdef const char* begin = PyBytes_AS_STRING(text)
         cdef PtxInjectResult result
-        cdef PtxInjectPlace place
         with nogil:
-            result = ptx_inject_create(&self.handle, begin)
+            result = ptx_inject_create_with_types(&self.handle, begin, native.array, native.count)
         if result != PTX_INJECT_SUCCESS:
-            ptx_inject_diagnose_ptx(begin, NULL, 0, &place)
-            if place.line > 0:
-                raise ValueError(f"annotated PTX, line {place.line}, column {place.column}: {place.reason.decode()}")
-            _check(result)
+            _refuse("PTX", begin, native, result)
         self.injects = tuple(self._inject(index) for index in range(self._count()))
         self.by_name = {inject.name: inject for inject in self.injects}
 
@@ -146,6 +228,59 @@ cdef class PtxInject:
             )
         )
         return Variable(name.decode(), register.decode(), _MUT_TYPES[kind], register_type.decode(), data_type.decode())
+
+
+cdef class _Types:
+    """Types as the library takes them; NULL for None. Holds their texts."""
+
+    cdef PtxInjectDataTypeInfo* array
+    cdef size_t count
+    cdef list texts
+
+    def __cinit__(self, types):
+        cdef bytes name, register_type, mov_postfix, register_cast_str
+        cdef PtxInjectDataTypeInfo* info
+        self.array = NULL
+        self.count = 0
+        self.texts = []
+        if types is None:
+            return
+        types = [DataType(*data_type) for data_type in types]
+        self.array = <PtxInjectDataTypeInfo*>PyMem_Malloc((len(types) + 1) * sizeof(PtxInjectDataTypeInfo))
+        if self.array == NULL:
+            raise MemoryError
+        for data_type in types:
+            if len(data_type.register_char) != 1 or not data_type.register_char.isascii():
+                raise ValueError(f"type {data_type.name!r}: register_char is {data_type.register_char!r}, expected one letter")
+            name = _encoded(data_type.name, "type")
+            register_type = _encoded(data_type.register_type, "register_type")
+            mov_postfix = _encoded(data_type.mov_postfix, "mov_postfix")
+            register_cast_str = _encoded(data_type.register_cast_str, "register_cast_str")
+            self.texts.append((name, register_type, mov_postfix, register_cast_str))
+            info = &self.array[self.count]
+            info.name = PyBytes_AS_STRING(name)
+            info.register_type = PyBytes_AS_STRING(register_type)
+            info.mov_postfix = PyBytes_AS_STRING(mov_postfix)
+            info.register_char = <char>ord(data_type.register_char)
+            info.register_cast_str = PyBytes_AS_STRING(register_cast_str)
+            self.count += 1
+
+    def __dealloc__(self):
+        PyMem_Free(self.array)
+
+
+cdef object _refuse(str language, const char* text, _Types types, PtxInjectResult result):
+    """Raises what is wrong with a text, or with the types."""
+    cdef PtxInjectPlace place
+    if language == "CUDA":
+        ptx_inject_diagnose_cuda(text, types.array, types.count, &place)
+    else:
+        ptx_inject_diagnose_ptx(text, types.array, types.count, &place)
+    if place.line > 0:
+        raise AnnotationError(language, place.line, place.column, place.reason.decode())
+    if result == PTX_INJECT_ERROR_INVALID_INPUT:
+        raise ValueError(place.reason.decode())
+    _check(result)
 
 
 def _encoded(text, what):

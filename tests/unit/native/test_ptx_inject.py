@@ -1,11 +1,12 @@
 """Annotated PTX: what its sites are, what is rendered into them, and what is refused."""
 
 import gc
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from evo.native.ptx_inject import Inject, PtxInject, Variable
+from evo.native.ptx_inject import DEFAULT_TYPES, AnnotationError, DataType, Inject, PtxInject, Variable, process_cuda
 
 SITE = """{{
 .reg .f32 %_x0;
@@ -83,8 +84,10 @@ def test_as_many_stubs_as_names_or_none_is_rendered(stubs):
     ],
 )
 def test_wrong_markers_are_refused_by_line(ptx, line):
-    with pytest.raises(ValueError, match=rf"annotated PTX, line {line}, column \d+: ."):
+    with pytest.raises(AnnotationError, match=rf"annotated PTX, line {line}, column \d+: .") as caught:
         PtxInject(ptx)
+    assert (caught.value.language, caught.value.line) == ("PTX", line)
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
 def test_a_nul_cannot_hide_the_rest_of_a_text():
@@ -99,3 +102,64 @@ def test_threads_share_one_handle():
     with ThreadPoolExecutor(4) as executor:
         results = list(executor.map(lambda text: inject.render([text] * 200), [str(i) * 50 for i in range(40)]))
     assert results == [b"".join(text_of(f"s{j}", str(i) * 50) for j in range(200)) for i in range(40)]
+
+
+ANNOTATED = "f();\n/* PTX_INJECT s\n  out {type} z\n  in {type} x[0]\n*/ g();\n"
+PROCESSED = """f();
+asm(
+    "// PTX_INJECT_START s\\n\\t"
+    "// %0 out {type} z\\n\\t"
+    "// %1 in {type} x[0]\\n\\t"
+    "// PTX_INJECT_END"
+    : "={char}"({cast}z)
+    : "{char}"({cast}{operand})
+); g();
+"""
+
+
+def test_annotations_in_comments_become_inline_assembly():
+    expected = PROCESSED.format(type="f32", char="f", cast="", operand="x[0]")
+    assert process_cuda(ANNOTATED.format(type="f32")) == expected
+    assert process_cuda(ANNOTATED.format(type="f32").encode()) == expected.encode()
+    assert process_cuda("nothing to do: \u00e9") == "nothing to do: \u00e9"
+
+
+def test_types_of_ones_own_stand_instead_of_the_default_ones():
+    types = [DataType("mask", "u64", "b64", "l", "*(long*)&"), ("f16", "b16", "b16", "h")]
+    assert process_cuda(ANNOTATED.format(type="mask"), types) == PROCESSED.format(
+        type="mask", char="l", cast="*(long*)&", operand="(x[0])"
+    )
+    ptx = "// PTX_INJECT_START s\n// %rd1 mod mask m\n// PTX_INJECT_END\n"
+    inject = PtxInject(ptx, types)
+    assert inject.info("s").variables == (Variable("m", "_x0", "mod", "u64", "mask"),)
+    assert inject.render(["STUB"]) == b"{\n.reg .u64 %_x0;\nmov.b64 %_x0, %rd1;\nSTUB\nmov.b64 %rd1, %_x0;\n}\n"
+    for refused in [None, [], types[1:]]:
+        with pytest.raises(AnnotationError, match="line 2, column 13: not a type known here"):
+            PtxInject(ptx, refused)
+    assert [data_type.name for data_type in DEFAULT_TYPES] == ["f16", "f16X2", "s32", "u32", "f32", "b32"]
+    assert process_cuda(ANNOTATED.format(type="f16"), DEFAULT_TYPES) == process_cuda(ANNOTATED.format(type="f16"))
+
+
+def test_wrong_annotations_are_refused_by_line_and_column():
+    with pytest.raises(AnnotationError, match="annotated CUDA, line 3, column 7: not a type known here") as caught:
+        process_cuda(ANNOTATED.format(type="f64"))
+    assert (caught.value.language, caught.value.line, caught.value.column) == ("CUDA", 3, 7)
+    with pytest.raises(ValueError, match="cuda: holds a NUL at byte 1"):
+        process_cuda("a\0b")
+
+
+@pytest.mark.parametrize(
+    ("data_type", "message"),
+    [
+        (DataType("a b", "u32", "u32", "r"), "a type's name must be a word"),
+        (DataType("a", "u32;", "u32", "r"), "must be PTX types"),
+        (DataType("a", "u32", "u32", "rr"), "type 'a': register_char is 'rr', expected one letter"),
+        (DataType("a", "u32", "u32", "\u00e9"), "expected one letter"),
+        (DataType("a", "u32", "u32", "1"), "constraint letter"),
+        (DataType("a", "u32\0", "u32", "r"), "register_type: holds a NUL at byte 3"),
+    ],
+)
+def test_types_that_cannot_be_written_are_refused(data_type, message):
+    for call in (process_cuda, PtxInject):
+        with pytest.raises(ValueError, match=message):
+            call("", [data_type])

@@ -1,0 +1,123 @@
+"""Annotated CUDA through a compiler: its sites are found, and what is rendered assembles.
+
+tests/csrc/cuda/*.ptx was made from the .cu beside it by NVRTC 13.0 for compute_75, comment.cu after `process_cuda`. Where NVRTC
+is installed, the same is held for what it makes of the sources now.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from evo.native.ptx_inject import PtxInject, process_cuda
+
+HERE = Path(__file__).parent
+CUDA = HERE.parent.parent / "csrc" / "cuda"
+CSRC = HERE.parent.parent.parent / "csrc"
+
+# (name, number of sites, variables as name, kind, register type, data type)
+SITES = {
+    "macro": [
+        ("twice", 2, [("y", "mod", "f32", "F32"), ("z", "out", "f32", "F32"), ("x", "in", "f32", "F32")]),
+        (
+            "types",
+            1,
+            [
+                ("state", "mod", "u32", "PHILOX"),
+                ("mask", "mod", "u64", "MASK"),
+                ("r", "out", "b16", "F16"),
+                ("h", "in", "b16", "F16"),
+                ("index", "in", "s32", "S32"),
+            ],
+        ),
+        (
+            "many",
+            1,
+            [
+                ("v0", "mod", "f32", "F32"),
+                *((f"v{i}", "in", "f32", "F32") for i in range(1, 16)),
+                ("v[16]", "in", "f32", "F32"),
+            ],
+        ),
+    ],
+    "comment": [
+        ("twice", 2, [("v.w", "mod", "f32", "f32"), ("z", "out", "f32", "f32"), ("x", "in", "f32", "f32")]),
+        ("types", 1, [("a[0]", "mod", "s32", "s32"), ("n", "out", "u32", "u32"), ("pair", "in", "b32", "f16X2")]),
+    ],
+}
+
+
+def nvrtc_ptx(name: str, arch: str) -> str:
+    """What NVRTC makes of a source now."""
+    nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    source = (CUDA / f"{name}.cu").read_text()
+    if name == "comment":
+        source = process_cuda(source)
+    options = [f"--gpu-architecture={arch}".encode(), f"--include-path={CSRC}".encode()]
+    _, program = nvrtc.nvrtcCreateProgram(source.encode(), f"{name}.cu".encode(), 0, [], [])
+    (result,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    _, num_bytes = nvrtc.nvrtcGetProgramLogSize(program)
+    log = b" " * num_bytes
+    nvrtc.nvrtcGetProgramLog(program, log)
+    assert result == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
+    _, num_bytes = nvrtc.nvrtcGetPTXSize(program)
+    ptx = b" " * num_bytes
+    nvrtc.nvrtcGetPTX(program, ptx)
+    nvrtc.nvrtcDestroyProgram(program)
+    return ptx.rstrip(b"\0").decode()
+
+
+@pytest.fixture(params=["kept", "compute_75", "compute_90", "compute_120"])
+def ptx_of(request):
+    """Gives the PTX of a source by its name."""
+    if request.param == "kept":
+        return lambda name: (CUDA / f"{name}.ptx").read_text()
+    return lambda name: nvrtc_ptx(name, request.param)
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_a_compilers_ptx_has_the_sites_of_its_source(ptx_of, name):
+    inject = PtxInject(ptx_of(name))
+    assert [(one.name, one.num_sites) for one in inject.injects] == [(site, count) for site, count, _ in SITES[name]]
+    for one, (_, _, variables) in zip(inject.injects, SITES[name], strict=True):
+        assert [(v.name, v.kind, v.register_type, v.data_type) for v in one.variables] == variables
+        assert [v.register for v in one.variables] == [f"_x{i}" for i in range(len(variables))]
+
+
+def stub_of(inject) -> str:
+    """Reads every variable of a site that can be read and writes every one that can be written."""
+    lines = ["{"]
+    for i, variable in enumerate(inject.variables):
+        kind = variable.register_type
+        lines.append(f".reg .{kind} %t{i};")
+        if variable.kind != "out":
+            lines.append(f"mov.{kind} %t{i}, %{variable.register};")
+        if variable.kind != "in":
+            lines.append(f"mov.{kind} %{variable.register}, {'0f00000000' if kind == 'f32' else '0'};")
+    return "\n".join([*lines, "}"])
+
+
+@pytest.fixture
+def compiler():
+    if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
+        pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
+    from evo.native import nvptxcompiler
+
+    return nvptxcompiler
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_stubs_that_use_every_register_assemble_at_every_site(ptx_of, compiler, name):
+    ptx = ptx_of(name)
+    inject = PtxInject(ptx)
+    target = "sm_120" if ".target sm_120" in ptx else "sm_90"
+    assert compiler.compile(inject.render([stub_of(one) for one in inject.injects]), (f"--gpu-name={target}",))[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_a_stub_with_an_unknown_register_is_seen_by_the_assembler(compiler, name):
+    inject = PtxInject((CUDA / f"{name}.ptx").read_text())
+    stubs = [stub_of(one) for one in inject.injects]
+    for i in range(len(stubs)):
+        with pytest.raises(compiler.CompileError, match="_x99"):
+            compiler.compile(inject.render([*stubs[:i], "mov.f32 %_x99, 0f00000000;", *stubs[i + 1 :]]))
