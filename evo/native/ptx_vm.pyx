@@ -193,7 +193,7 @@ cdef class VirtualMachine:
             words: `(num_programs, max_length)` uint64.
             inputs: an array for each register, or None for one that no program reads; of the register's type (f32, s32 also as
                 uint32 bits; pred as uint32, not zero where true), `(num_points,)`, or `()` for one value at all points.
-            out: where to write; made if None.
+            out: where to write, apart from the inputs; made if None.
 
         Returns:
             float32 where every request is an f32, else uint32 bits.
@@ -205,6 +205,8 @@ cdef class VirtualMachine:
         cdef _Batch batch
         words = _words(words)
         table, owned, num_points = self._input_table(inputs, None if out is None else out.shape[out.ndim - 1])
+        if out is not None and any(np.may_share_memory(out, values) for values in owned):
+            raise ValueError("out: overlaps an input; expected memory of its own")
         out = self._output_array(out, (len(words), len(self.lowering.requests), num_points))
         self._fill_batch(&batch, PTX_VM_TASK_STORE, table, num_points)
         batch.outputs = <char*>_address(out)
@@ -321,7 +323,7 @@ cdef class VirtualMachine:
                 continue
             values = np.ascontiguousarray(values) if np.ndim(values) else np.asarray(values)
             allowed = _INPUT_TYPES.get(type_name, ())
-            if values.dtype.name not in allowed:
+            if values.dtype.name not in allowed or not values.dtype.isnative:
                 wanted = " or ".join(allowed) if allowed else f"none, as {type_name} has no CPU meaning"
                 raise ValueError(f"input '{name}': expected an array of type {wanted}, got {values.dtype}")
             if values.ndim > 1 or (values.ndim and num_points is not None and len(values) != num_points):

@@ -319,6 +319,8 @@ def test_malformed_arrays_are_refused_by_name(machines):
 
     with pytest.raises(ValueError, match="input 'reg_0': expected an array of type float32 or uint32, got float64"):
         machine.store(words, with_input(0, np.zeros(NUM_POINTS)))
+    with pytest.raises(ValueError, match="input 'reg_0': expected an array of type float32 or uint32, got >f4"):
+        machine.store(words, with_input(0, np.zeros(300, np.float32).astype(">f4")))
     with pytest.raises(ValueError, match=r"input 'reg_2': expected shape \(300,\) or \(\), got \(299,\)"):
         machine.store(words, with_input(2, np.zeros(299, np.float32)))
     with pytest.raises(ValueError, match="inputs: expected one for each of the 11 registers, got 10"):
@@ -329,6 +331,9 @@ def test_malformed_arrays_are_refused_by_name(machines):
         machine.store(words.astype(np.int64), good)
     with pytest.raises(ValueError, match=r"out: expected writable contiguous uint32 of shape \(1, 4, 300\)"):
         machine.store(words, good, np.empty((1, 4, 300), np.float32))
+    memory = np.zeros(4 * 300, np.uint32)
+    with pytest.raises(ValueError, match="out: overlaps an input; expected memory of its own"):
+        machine.store(words, with_input(3, memory[300:600]), memory.reshape(1, 4, 300))
     with pytest.raises(ValueError, match="every request must be an f32"):
         machine.reduce(words, good, np.zeros((4, 300), np.float32))
     with pytest.raises(ValueError, match=r"targets: expected float32 of shape \(4, num_points\)"):
