@@ -26,7 +26,7 @@
  * Options, before the include:
  *     VARY_IMPLEMENTATION   compile the functions in this file, else declare them only
  *     VARY_DEBUG            an error asserts at its place instead of being returned
- *     VARY_NO_SIMD          portable C where SSE2 would be used; the results are the same bits
+ *     VARY_NO_SIMD          portable C where SSE2 and, if the processor has it, AVX2 would be used; the results are the same bits
  *
  * Rows. A program is a row of `max_length` words. Its length is the index of its first RETURN word, or max_length where
  * there is none. Rows written here hold the program, a RETURN if the program is shorter than the row, then zeros. Words
@@ -61,14 +61,14 @@ extern "C" {
 
 typedef enum {
     VARY_SUCCESS = 0,
-    VARY_ERROR_EMPTY_VOCABULARY = 1,     /* no entry, or all weights are zero */
-    VARY_ERROR_TOO_MANY_ENTRIES = 2,     /* more than VARY_MAX_ENTRIES */
-    VARY_ERROR_INVALID_WEIGHT = 3,       /* negative or not finite; or no operator has any */
-    VARY_ERROR_INVALID_ENTRY = 4,        /* a RETURN word, an unknown draw, a draw that the word cannot take, bad params */
-    VARY_ERROR_INVALID_RATE = 5,         /* outside of [0, 1], or zero where that would leave an operator nothing to do */
-    VARY_ERROR_INVALID_SCALE = 6,        /* a deviation negative or not finite, or both of perturbation zero */
-    VARY_ERROR_INVALID_STACKS = 7,       /* a stack in more than one of the masks */
-    VARY_ERROR_INVALID_LENGTH = 8,       /* initial lengths out of order or above max_length, which is 1 to VARY_MAX_LENGTH */
+    VARY_ERROR_EMPTY_VOCABULARY = 1, /* no entry, or all weights are zero */
+    VARY_ERROR_TOO_MANY_ENTRIES = 2, /* more than VARY_MAX_ENTRIES */
+    VARY_ERROR_INVALID_WEIGHT = 3,   /* negative or not finite; or no operator has any */
+    VARY_ERROR_INVALID_ENTRY = 4,    /* a RETURN word, an unknown draw, a draw that the word cannot take, bad params */
+    VARY_ERROR_INVALID_RATE = 5,     /* outside of [0, 1], or zero where that would leave an operator nothing to do */
+    VARY_ERROR_INVALID_SCALE = 6,    /* a deviation negative or not finite, or both of perturbation zero */
+    VARY_ERROR_INVALID_STACKS = 7,   /* a stack in more than one of the masks */
+    VARY_ERROR_INVALID_LENGTH = 8,   /* initial lengths out of order or above max_length, which is 1 to VARY_MAX_LENGTH */
     VARY_ERROR_EMPTY_POOL = 9,
     VARY_ERROR_INVALID_RANGE = 10,       /* slots past 2^32; a bound, or a number of rows, past VARY_MAX_ROWS */
     VARY_ERROR_INSUFFICIENT_MEMORY = 11, /* fewer bytes than vary_tables_size says, or not aligned to 8 */
@@ -127,7 +127,7 @@ typedef enum {
     VARY_STREAM_PERTURBATION = 5,
     VARY_STREAM_REPLACEMENT = 6,
     VARY_STREAM_INITIAL_PROGRAMS = 7,
-    VARY_STREAM_UMAD_WORDS = 8,
+    VARY_STREAM_UMAD_WORDS = 8, /* two numbers a new word; the events of UMAD are in its own stream */
     VARY_NUM_STREAMS = 9
 } VaryStream;
 
@@ -151,9 +151,9 @@ typedef struct VaryOptions {
     double replacement_rate;                     /* in (0, 1], of words */
     uint32_t initial_min_length;                 /* of random programs, in words, RETURN not counted */
     uint32_t initial_max_length;
-    uint64_t float_stacks;                       /* bit k: constants of stack k are f32 */
-    uint64_t unsigned_stacks;                    /* bit k: constants of stack k are u32 */
-    uint64_t signed_stacks;                      /* bit k: constants of stack k are s32 */
+    uint64_t float_stacks;    /* bit k: constants of stack k are f32 */
+    uint64_t unsigned_stacks; /* bit k: constants of stack k are u32 */
+    uint64_t signed_stacks;   /* bit k: constants of stack k are s32 */
 } VaryOptions;
 
 /* What vary_init prepares: alias tables of vocabulary and events. Lives in the caller's memory. */
@@ -183,11 +183,11 @@ VaryResult vary_random_programs(const VaryTables* tables, uint64_t seed, uint32_
 
 /* Offspring for the slots first_slot, first_slot + 1, ... . The first parent is drawn evenly from the rows of the pool, the
  * second evenly from the others; then the operator, by weight. pool: num_rows rows of max_length words, must not overlap the
- * output. words_out: num_offspring rows. parents_out: two row indices each, the second -1 where the operator read only one parent.
- * operators_out: VaryOperator, the one that was applied. parents_out and operators_out may be NULL. */
+ * output. words_out: num_offspring rows. parents_out: two row indices each, the second -1 where the operator read only one
+ * parent. operators_out: VaryOperator, the one that was applied. parents_out and operators_out may be NULL. */
 VaryResult vary_offspring(const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot,
-                          size_t num_offspring, const uint64_t* pool, size_t num_rows, uint32_t max_length,
-                          uint64_t* words_out, int64_t* parents_out, uint8_t* operators_out);
+                          size_t num_offspring, const uint64_t* pool, size_t num_rows, uint32_t max_length, uint64_t* words_out,
+                          int64_t* parents_out, uint8_t* operators_out);
 
 /* The index of the first RETURN word, or max_length. */
 uint32_t vary_program_length(const uint64_t* words, uint32_t max_length);
@@ -218,7 +218,11 @@ float vary_gaussian(uint32_t bits);
 
 #ifdef VARY_DEBUG
 #include <assert.h>
-#define VARY__FAIL(result) do { assert(!"vary: " #result); return (result); } while (0)
+#define VARY__FAIL(result)         \
+    do {                           \
+        assert(!"vary: " #result); \
+        return (result);           \
+    } while (0)
 #else
 #define VARY__FAIL(result) return (result)
 #endif
@@ -290,8 +294,8 @@ static void vary__keys_init(Vary__Keys* keys, uint64_t seed) {
 /* A group is four blocks: of four draws of one slot, or of draw 0 of four slots. Word w of block b is number 4 w + b. */
 enum { VARY__OF_DRAWS = 0, VARY__OF_SLOTS = 1 };
 
-static void vary__philox_group(const Vary__Keys* keys, uint32_t generation, uint32_t slot, uint32_t draw, uint32_t stream, int of_slots,
-                               uint32_t* numbers_out) {
+static void vary__philox_group(const Vary__Keys* keys, uint32_t generation, uint32_t slot, uint32_t draw, uint32_t stream,
+                               int of_slots, uint32_t* numbers_out) {
 #ifdef VARY__SSE2
     /* A block to each 64 bits, a word in the low half: the multiplier reads only those, so what is left in the high halves
      * needs no clearing. [0] holds blocks 0 and 1, [1] blocks 2 and 3. */
@@ -318,8 +322,9 @@ static void vary__philox_group(const Vary__Keys* keys, uint32_t generation, uint
             c3[half] = p0;
         }
     }
-#define VARY__STORE(word, c) \
-    _mm_storeu_ps((float*)(void*)(numbers_out + 4 * (word)), _mm_shuffle_ps(_mm_castsi128_ps((c)[0]), _mm_castsi128_ps((c)[1]), 0x88))
+#define VARY__STORE(word, c)                                 \
+    _mm_storeu_ps((float*)(void*)(numbers_out + 4 * (word)), \
+                  _mm_shuffle_ps(_mm_castsi128_ps((c)[0]), _mm_castsi128_ps((c)[1]), 0x88))
     VARY__STORE(0, c0);
     VARY__STORE(1, c1);
     VARY__STORE(2, c2);
@@ -383,8 +388,9 @@ VARY__AVX2 static inline void vary__philox_two_groups_avx2(const Vary__Keys* key
 #endif
 
 /* The first group of two streams. */
-VARY__INLINE void vary__philox_two_groups(int has_avx2, const Vary__Keys* keys, uint32_t generation, uint32_t slot, uint32_t first_stream,
-                                          uint32_t second_stream, int of_slots, uint32_t* first_out, uint32_t* second_out) {
+VARY__INLINE void vary__philox_two_groups(int has_avx2, const Vary__Keys* keys, uint32_t generation, uint32_t slot,
+                                          uint32_t first_stream, uint32_t second_stream, int of_slots, uint32_t* first_out,
+                                          uint32_t* second_out) {
 #ifdef VARY__AVX2
     if (has_avx2) {
         vary__philox_two_groups_avx2(keys, generation, slot, first_stream, second_stream, of_slots, first_out, second_out);
@@ -405,19 +411,19 @@ static int vary__has_avx2(void) {
 #endif
 }
 
-/* The numbers of one stream of one slot, in order: a ring of two groups. */
-enum { VARY__RING = 2 * VARY__GROUP, VARY__RING_MASK = VARY__RING - 1 };
+/* The numbers of one stream of one slot, in order, a group at a time. */
+enum { VARY__GROUP_MASK = VARY__GROUP - 1 };
 typedef struct Vary__Numbers {
-    uint32_t ring[VARY__RING];
+    uint32_t group[VARY__GROUP];
     const Vary__Keys* keys;
     uint32_t generation, slot, stream;
     uint32_t num_made, num_used;
 } Vary__Numbers;
 
-/* One more group; no more than a group may be left unused. */
+/* The next group, in place of the one before it. */
 static void vary__numbers_fill(Vary__Numbers* numbers) {
-    vary__philox_group(numbers->keys, numbers->generation, numbers->slot, numbers->num_made / 4, numbers->stream, VARY__OF_DRAWS,
-                       numbers->ring + (numbers->num_made & VARY__RING_MASK));
+    vary__philox_group(numbers->keys, numbers->generation, numbers->slot, numbers->num_made / 4, numbers->stream,
+                       VARY__OF_DRAWS, numbers->group);
     numbers->num_made += VARY__GROUP;
 }
 
@@ -433,13 +439,11 @@ static inline void vary__numbers_start(Vary__Numbers* numbers, const Vary__Keys*
 
 static inline uint32_t vary__next(Vary__Numbers* numbers) {
     if (numbers->num_used == numbers->num_made) vary__numbers_fill(numbers);
-    return numbers->ring[numbers->num_used++ & VARY__RING_MASK];
+    return numbers->group[numbers->num_used++ & VARY__GROUP_MASK];
 }
 
 /* Even in [0, bound), off by at most bound / 2^32. */
-static inline uint32_t vary__scale(uint32_t number, uint32_t bound) {
-    return (uint32_t)(((uint64_t)number * bound) >> 32);
-}
+static inline uint32_t vary__scale(uint32_t number, uint32_t bound) { return (uint32_t)(((uint64_t)number * bound) >> 32); }
 
 /* Even in [0, bound), off by at most bound / 2^64: the high word of a 64 x 32 bit product. */
 static inline uint32_t vary__scale_64(uint32_t high, uint32_t low, uint32_t bound) {
@@ -449,7 +453,7 @@ static inline uint32_t vary__scale_64(uint32_t high, uint32_t low, uint32_t boun
 /* ---- Alias tables (Walker 1977; Vose 1991), on integers: every outcome has exactly its weight in 2^-32 ---- */
 
 typedef struct Vary__Column {
-    uint32_t threshold;   /* below it outcome 0, which is the column's own, else 1 */
+    uint32_t threshold; /* below it outcome 0, which is the column's own, else 1 */
     uint16_t outcomes[2];
 } Vary__Column;
 
@@ -497,8 +501,9 @@ static inline uint32_t vary__alias_draw(const Vary__Column* columns, uint32_t lo
  * reaches are left", after which one draws again: the geometric law has no memory, so nothing is cut off. */
 enum { VARY__LOG2_EVENT_COLUMNS = 8, VARY__EVENT_COLUMNS = 256, VARY__MAX_KINDS = 4 };
 
-/* What happens to the word after the gap: how many words there are then (0 to 2), of the old one and a new one, and whether the new one
- * comes first. DELETE is also the one kind of the operators that have one; NONE says that the gap is longer than the table reaches. */
+/* What happens to the word after the gap: how many words there are then (0 to 2), of the old one and a new one, and whether the
+ * new one comes first. DELETE is also the one kind of the operators that have one; NONE says that the gap is longer than the
+ * table reaches. */
 enum {
     VARY__NEW_FIRST = 1,
     VARY__NEW = 2,
@@ -516,7 +521,7 @@ typedef struct Vary__Events {
     Vary__Column columns[VARY__EVENT_COLUMNS]; /* outcomes are gap << VARY__KIND_BITS | kind */
     uint32_t kind_bounds[VARY__MAX_KINDS];     /* cumulative Q31 probabilities of the kinds of a hit */
     uint32_t num_kinds;
-    const uint8_t* kinds;                      /* of static storage */
+    const uint8_t* kinds; /* of static storage */
 } Vary__Events;
 
 #define VARY__ONE_Q31 ((uint64_t)1 << 31)
@@ -531,7 +536,8 @@ static uint64_t vary__multiply_q31(uint64_t a, uint64_t b_q31) {
 }
 
 /* kind_rates_q31: the probability of each kind, per word; their sum is above zero and at most one. */
-static void vary__events_build(const uint64_t* kind_rates_q31, const uint8_t* kinds, uint32_t num_kinds, Vary__Events* events_out) {
+static void vary__events_build(const uint64_t* kind_rates_q31, const uint8_t* kinds, uint32_t num_kinds,
+                               Vary__Events* events_out) {
     const uint32_t num_gaps = (VARY__EVENT_COLUMNS - 1) / num_kinds;
     uint64_t weights[VARY__EVENT_COLUMNS];
     uint64_t hit_q31 = 0, below_q31 = 0, survival_q63 = (uint64_t)1 << 63;
@@ -595,8 +601,9 @@ static uint64_t vary__next_hit(const Vary__Events* events, Vary__Numbers* number
 
 /* ---- Gaussian ---- */
 
-/* Row k: the quantile where the odd number v = 2 u + 1 has its highest bit at k, that is for tail probabilities (1 + t) 2^(k - 33),
- * as a polynomial in x = t - 1/2, coefficients rounded to 2^-28: interpolation at the seven Chebyshev nodes. */
+/* Row k: the quantile where the odd number v = 2 u + 1 has its highest bit at k, that is for tail probabilities
+ * (1 + t) 2^(k - 33), as a polynomial in x = t - 1/2, coefficients rounded to 2^-28: interpolation at the seven Chebyshev
+ * nodes, which tests/unit/native/test_vary.py does again. */
 enum { VARY__GAUSSIAN_DEGREE = 6 };
 static const int32_t vary__gaussian_table[32][VARY__GAUSSIAN_DEGREE + 1] = {
     {1684478900, -27843882, 9061775, -3960998, 1964113, -1209993, 674235},
@@ -696,8 +703,8 @@ static int64_t vary__round(double value) {
 typedef struct Vary__Payload {
     double first;        /* Gaussian: mean; uniform: low end */
     uint64_t num_values; /* integer */
-    float factor;        /* Gaussian: deviation; uniform: width. Kept in f32: its product with a drawn f32 is exact in double. */
-    uint32_t lowest;     /* integer */
+    float factor;    /* Gaussian: deviation; uniform: width. Kept in f32: its product with a drawn f32 is exact in double. */
+    uint32_t lowest; /* integer */
     uint32_t draw;
 } Vary__Payload;
 
@@ -718,9 +725,9 @@ struct VaryTables {
     int has_avx2;
     uint32_t log2_columns;
     const Vary__Column* columns;
-    const uint64_t* words;          /* payload zero unless literal */
+    const uint64_t* words; /* payload zero unless literal */
     const Vary__Payload* payloads;
-    const uint8_t* is_drawn;        /* whether the payload is */
+    const uint8_t* is_drawn; /* whether the payload is */
 };
 
 /* ---- New words ---- */
@@ -731,7 +738,8 @@ static uint64_t vary__draw_payload(const VaryTables* tables, uint32_t entry, uin
     if (payload->draw == VARY_DRAW_INTEGER) {
         bits = payload->lowest + (uint32_t)((payload->num_values * number) >> 32);
     } else {
-        const float factor = payload->draw == VARY_DRAW_GAUSSIAN ? vary_gaussian(number) : (float)(number >> 8) * (1.0f / 16777216.0f);
+        const float factor =
+            payload->draw == VARY_DRAW_GAUSSIAN ? vary_gaussian(number) : (float)(number >> 8) * (1.0f / 16777216.0f);
         bits = vary__constant_of_double(payload->first + (double)payload->factor * (double)factor);
     }
     return tables->words[entry] | (uint64_t)bits << 32;
@@ -773,7 +781,8 @@ VARY__AVX2 static inline uint64_t vary__match_64_avx2(const uint64_t* words, uin
         __m128i low, high;
         for (eight = 0; eight < 4; eight++) {
             const float* at = (const float*)(const void*)(words + i + 8 * eight);
-            const __m256i low_halves = _mm256_castps_si256(_mm256_shuffle_ps(_mm256_loadu_ps(at), _mm256_loadu_ps(at + 8), 0x88));
+            const __m256i low_halves =
+                _mm256_castps_si256(_mm256_shuffle_ps(_mm256_loadu_ps(at), _mm256_loadu_ps(at + 8), 0x88));
             eights[eight] = _mm256_cmpeq_epi32(_mm256_and_si256(low_halves, masks), values);
         }
         bytes = _mm256_packs_epi16(_mm256_packs_epi32(eights[0], eights[1]), _mm256_packs_epi32(eights[2], eights[3]));
@@ -805,8 +814,9 @@ VARY__INLINE uint64_t vary__match(int has_avx2, const uint64_t* words, uint32_t 
             const __m128i low_halves = _mm_castps_si128(_mm_shuffle_ps(_mm_loadu_ps(at), _mm_loadu_ps(at + 4), 0x88));
             fours[four] = _mm_cmpeq_epi32(_mm_and_si128(low_halves, masks), values);
         }
-        matches |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_packs_epi16(_mm_packs_epi32(fours[0], fours[1]),
-                                                                         _mm_packs_epi32(fours[2], fours[3]))) << i;
+        matches |= (uint64_t)(uint32_t)_mm_movemask_epi8(
+                       _mm_packs_epi16(_mm_packs_epi32(fours[0], fours[1]), _mm_packs_epi32(fours[2], fours[3])))
+                   << i;
     }
 #endif
     for (; i < count; i++) matches |= (uint64_t)(((uint32_t)words[i] & mask) == value) << i;
@@ -816,7 +826,8 @@ VARY__INLINE uint64_t vary__match(int has_avx2, const uint64_t* words, uint32_t 
 VARY__INLINE uint32_t vary__length(int has_avx2, const uint64_t* words, uint32_t max_length) {
     uint32_t start;
     for (start = 0; start < max_length; start += 64) {
-        const uint64_t returns = vary__match(has_avx2, words + start, vary__min(max_length - start, 64), 0xffffu, VARY__TYPE_RETURN);
+        const uint32_t count = vary__min(max_length - start, 64);
+        const uint64_t returns = vary__match(has_avx2, words + start, count, 0xffffu, VARY__TYPE_RETURN);
         if (returns) return start + vary__trailing_zeros(returns);
     }
     return max_length;
@@ -857,8 +868,8 @@ VARY__INLINE void vary__copy_chunks(int has_avx2, uint64_t* to, const uint64_t* 
     } while (copied < count);
 }
 
-/* ---- Operators: each writes a program of at most max_length words to `out`, a row of that many, and returns its length. Lengths
- * of parents are above zero. ---- */
+/* ---- Operators: each writes a program of at most max_length words to `out`, a row of that many, and returns its length.
+ * Only UMAD takes an empty parent. ---- */
 
 typedef struct Vary__Parent {
     const uint64_t* words;
@@ -866,7 +877,8 @@ typedef struct Vary__Parent {
 } Vary__Parent;
 
 /* What a hit leaves of `old` and a new word, as far as there is room. Returns the new length. */
-static inline uint32_t vary__write_hit(uint32_t kind, uint64_t old, uint64_t word, uint64_t* out, uint32_t written, uint32_t max_length) {
+static inline uint32_t vary__write_hit(uint32_t kind, uint64_t old, uint64_t word, uint64_t* out, uint32_t written,
+                                       uint32_t max_length) {
     const uint32_t count = vary__min((kind & VARY__KIND_MASK) >> VARY__COUNT_SHIFT, max_length - written);
     if (count > 0) out[written] = kind & VARY__NEW_FIRST ? word : old;
     if (count > 1) out[written + 1] = kind & VARY__NEW_FIRST ? old : word;
@@ -874,7 +886,8 @@ static inline uint32_t vary__write_hit(uint32_t kind, uint64_t old, uint64_t wor
 }
 
 /* One hit at an even place. */
-static uint32_t vary__umad_once(const VaryTables* tables, Vary__Numbers* words, Vary__Parent parent, uint32_t max_length, uint64_t* out) {
+static uint32_t vary__umad_once(const VaryTables* tables, Vary__Numbers* words, Vary__Parent parent, uint32_t max_length,
+                                uint64_t* out) {
     const uint32_t place = vary__scale(vary__next(words), parent.length);
     const uint32_t kind = vary__event_kind(&tables->umad, vary__next(words));
     const uint64_t word = kind & VARY__NEW ? vary__draw_word(tables, words) : 0;
@@ -891,8 +904,8 @@ static uint32_t vary__umad_once(const VaryTables* tables, Vary__Numbers* words, 
  *
  * has_room: `out` has room for twice the row and a chunk besides, the parent's words for a chunk besides. Then nothing is
  * checked or cut while copying, and what is written past the row is garbage. */
-VARY__INLINE uint32_t vary__umad(int has_avx2, int has_room, const VaryTables* tables, Vary__Numbers* events, Vary__Numbers* words,
-                                 Vary__Parent parent, uint32_t max_length, uint64_t* out) {
+VARY__INLINE uint32_t vary__umad(int has_avx2, int has_room, const VaryTables* tables, Vary__Numbers* events,
+                                 Vary__Numbers* words, Vary__Parent parent, uint32_t max_length, uint64_t* out) {
     const Vary__Column* const columns = tables->columns;
     const uint64_t* const entries = tables->words;
     const uint8_t* const is_drawn = tables->is_drawn;
@@ -906,16 +919,17 @@ VARY__INLINE uint32_t vary__umad(int has_avx2, int has_room, const VaryTables* t
         uint32_t event, gap, is_new, entry;
         uint64_t word, old, swap;
         if (num_events == events->num_made) vary__numbers_fill(events);
-        event = vary__event(&tables->umad, events->ring[num_events++ & VARY__RING_MASK]);
+        event = vary__event(&tables->umad, events->group[num_events++ & VARY__GROUP_MASK]);
         gap = event >> VARY__KIND_BITS;
         if (gap >= parent.length - read) break;
         /* Which kind it is cannot be predicted, so that there is no branch on it: a new word is looked up always, its two numbers
          * taken when it is used. */
         if (num_words == words->num_made) vary__numbers_fill(words);
         is_new = event / VARY__NEW & 1u;
-        entry = vary__alias_draw(columns, log2_columns, words->ring[num_words & VARY__RING_MASK]);
+        entry = vary__alias_draw(columns, log2_columns, words->group[num_words & VARY__GROUP_MASK]);
         word = entries[entry];
-        if (is_drawn[entry] & is_new) word = vary__draw_payload(tables, entry, words->ring[(num_words & VARY__RING_MASK) + 1]);
+        if (is_drawn[entry] & is_new)
+            word = vary__draw_payload(tables, entry, words->group[(num_words & VARY__GROUP_MASK) + 1]);
         num_words += 2 * is_new;
         if (has_room) {
             vary__copy_chunks(has_avx2, out + written, parent.words + read, gap);
@@ -958,7 +972,8 @@ static uint32_t vary__alternation(const VaryTables* tables, Vary__Numbers* numbe
         if (gap >= count || num_switches == max_length) break;
         vary__copy(out + written, reading.words + read, (uint32_t)gap);
         written += (uint32_t)gap;
-        shifted = (int64_t)read + (int64_t)gap + vary__round((double)tables->alignment_deviation * (double)vary_gaussian(vary__next(numbers)));
+        shifted = (int64_t)read + (int64_t)gap +
+                  vary__round((double)tables->alignment_deviation * (double)vary_gaussian(vary__next(numbers)));
         swapped = reading;
         reading = other;
         other = swapped;
@@ -1027,7 +1042,8 @@ VARY__INLINE uint32_t vary__perturbation(int has_avx2, const VaryTables* tables,
     uint32_t num_constants = 0, index = 0, start;
     int is_only_hit;
     for (start = 0; start < parent.length; start += 64) {
-        num_constants += vary__count_bits(vary__constants(has_avx2, tables, parent.words + start, vary__min(parent.length - start, 64)));
+        const uint32_t count = vary__min(parent.length - start, 64);
+        num_constants += vary__count_bits(vary__constants(has_avx2, tables, parent.words + start, count));
     }
     if (num_constants == 0) return UINT32_MAX;
     vary__copy(out, parent.words, parent.length);
@@ -1035,7 +1051,8 @@ VARY__INLINE uint32_t vary__perturbation(int has_avx2, const VaryTables* tables,
     is_only_hit = hit >= num_constants;
     if (is_only_hit) hit = vary__scale(vary__next(numbers), num_constants);
     for (start = 0; hit < num_constants; start += 64) {
-        uint64_t constants = vary__constants(has_avx2, tables, parent.words + start, vary__min(parent.length - start, 64));
+        const uint32_t count = vary__min(parent.length - start, 64);
+        uint64_t constants = vary__constants(has_avx2, tables, parent.words + start, count);
         for (; constants; constants &= constants - 1) {
             const uint32_t place = start + vary__trailing_zeros(constants);
             if (index++ != hit) continue;
@@ -1127,9 +1144,11 @@ VaryResult vary_tables_size(size_t num_entries, size_t* num_bytes_out) {
 /* False for NaN. */
 static int vary__is_within(double value, double lowest, double highest) { return value >= lowest && value <= highest; }
 
-static VaryResult vary__init_entry(const VaryEntry* entry, const VaryOptions* options, uint64_t* word_out, Vary__Payload* payload_out) {
+static VaryResult vary__init_entry(const VaryEntry* entry, const VaryOptions* options, uint64_t* word_out,
+                                   Vary__Payload* payload_out) {
     const uint32_t type = (uint32_t)entry->word & 0xffffu, stack = (uint32_t)entry->word >> 16;
-    const int is_float_constant = type == VARY__TYPE_CONSTANT && stack < VARY__NUM_MASKED_STACKS && options->float_stacks >> stack & 1u;
+    const int is_float_constant =
+        type == VARY__TYPE_CONSTANT && stack < VARY__NUM_MASKED_STACKS && options->float_stacks >> stack & 1u;
     const double first = entry->params[0], second = entry->params[1];
     memset(payload_out, 0, sizeof *payload_out);
     if (type == VARY__TYPE_RETURN) VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
@@ -1156,8 +1175,9 @@ static VaryResult vary__init_entry(const VaryEntry* entry, const VaryOptions* op
             payload_out->factor = (float)(second - first);
             return VARY_SUCCESS;
         case VARY_DRAW_INTEGER:
-            if (is_float_constant || !vary__is_within(first, -2147483648.0, 4294967295.0) || !vary__is_within(second, first + 1.0, 4294967296.0) ||
-                second - first > 4294967296.0 || (double)(int64_t)first != first || (double)(int64_t)second != second) {
+            if (is_float_constant || !vary__is_within(first, -2147483648.0, 4294967295.0) ||
+                !vary__is_within(second, first + 1.0, 4294967296.0) || second - first > 4294967296.0 ||
+                (double)(int64_t)first != first || (double)(int64_t)second != second) {
                 VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
             }
             payload_out->lowest = (uint32_t)(int64_t)first;
@@ -1198,7 +1218,9 @@ static VaryResult vary__init_options(const VaryOptions* options, VaryTables* tab
         (options->unsigned_stacks & options->signed_stacks)) {
         VARY__FAIL(VARY_ERROR_INVALID_STACKS);
     }
-    if (options->initial_min_length > options->initial_max_length || options->initial_max_length > VARY_MAX_LENGTH) VARY__FAIL(VARY_ERROR_INVALID_LENGTH);
+    if (options->initial_min_length > options->initial_max_length || options->initial_max_length > VARY_MAX_LENGTH) {
+        VARY__FAIL(VARY_ERROR_INVALID_LENGTH);
+    }
 
     for (i = 0; i < VARY_NUM_OPERATORS - 1; i++) {
         below += options->operator_weights[i];
@@ -1294,7 +1316,9 @@ VaryResult vary_random_programs(const VaryTables* tables, uint64_t seed, uint32_
     Vary__Keys keys;
     Vary__Numbers numbers;
     size_t program;
-    if (max_length == 0 || max_length > VARY_MAX_LENGTH || tables->initial_max_length > max_length) VARY__FAIL(VARY_ERROR_INVALID_LENGTH);
+    if (max_length == 0 || max_length > VARY_MAX_LENGTH || tables->initial_max_length > max_length) {
+        VARY__FAIL(VARY_ERROR_INVALID_LENGTH);
+    }
     if (!vary__are_slots(first_slot, num_programs)) VARY__FAIL(VARY_ERROR_INVALID_RANGE);
     vary__keys_init(&keys, seed);
     for (program = 0; program < num_programs; program++) {
@@ -1325,23 +1349,24 @@ VARY__INLINE void vary__jobs_draw(int has_avx2, const VaryTables* tables, const 
                                   uint32_t first_slot, uint32_t num_rows, uint32_t count, Vary__Job* jobs) {
     const uint32_t num_others = num_rows > 1 ? num_rows - 1 : 1;
     uint32_t parents[VARY__GROUP], choices[VARY__GROUP], lane, bound;
-    vary__philox_two_groups(has_avx2, keys, generation, first_slot, VARY_STREAM_PARENTS, VARY_STREAM_OPERATOR, VARY__OF_SLOTS, parents,
-                            choices);
+    vary__philox_two_groups(has_avx2, keys, generation, first_slot, VARY_STREAM_PARENTS, VARY_STREAM_OPERATOR, VARY__OF_SLOTS,
+                            parents, choices);
     for (lane = 0; lane < count; lane++) {
         Vary__Job* job = jobs + lane;
         const uint32_t slot = first_slot + lane;
         const uint32_t first = vary__scale_64(parents[lane], parents[4 + lane], num_rows);
         const uint32_t second = vary__scale_64(parents[8 + lane], parents[12 + lane], num_others);
         uint32_t operator_code = 0;
-        for (bound = 0; bound < VARY_NUM_OPERATORS - 1; bound++) operator_code += choices[lane] >= tables->operator_bounds[bound];
+        for (bound = 0; bound < VARY_NUM_OPERATORS - 1; bound++)
+            operator_code += choices[lane] >= tables->operator_bounds[bound];
         if (num_rows == 1 && vary__has_two_parents(operator_code)) operator_code = VARY_OPERATOR_UMAD;
         job->rows[0] = first;
         job->rows[1] = second + (num_rows > 1 && second >= first);
         job->operator_code = operator_code;
         vary__numbers_start(&job->numbers, keys, generation, slot, VARY_STREAM_UMAD + operator_code);
         vary__numbers_start(&job->words, keys, generation, slot, VARY_STREAM_UMAD_WORDS);
-        vary__philox_two_groups(has_avx2, keys, generation, slot, VARY_STREAM_UMAD + operator_code, VARY_STREAM_UMAD_WORDS, VARY__OF_DRAWS,
-                                job->numbers.ring, job->words.ring);
+        vary__philox_two_groups(has_avx2, keys, generation, slot, VARY_STREAM_UMAD + operator_code, VARY_STREAM_UMAD_WORDS,
+                                VARY__OF_DRAWS, job->numbers.group, job->words.group);
         job->numbers.num_made = VARY__GROUP;
         job->words.num_made = VARY__GROUP;
     }
@@ -1383,9 +1408,9 @@ VARY__INLINE void vary__job_run(int has_avx2, int has_room, const VaryTables* ta
     }
 }
 
-VARY__INLINE void vary__offspring(int has_avx2, const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot,
-                                  size_t num_offspring, const uint64_t* pool, size_t num_rows, uint32_t max_length,
-                                  uint64_t* words_out, int64_t* parents_out, uint8_t* operators_out) {
+VARY__INLINE void vary__offspring(int has_avx2, const VaryTables* tables, uint64_t seed, uint32_t generation,
+                                  uint32_t first_slot, size_t num_offspring, const uint64_t* pool, size_t num_rows,
+                                  uint32_t max_length, uint64_t* words_out, int64_t* parents_out, uint8_t* operators_out) {
     /* So many jobs are drawn before they are run: blocks of Philox fill the processor side by side, and the parents' words are on
      * their way to the cache before they are read. */
     enum { JOBS = 16, WORDS_PER_LINE = 8, MAX_LINES = 8 };
@@ -1428,23 +1453,26 @@ VARY__INLINE void vary__offspring(int has_avx2, const VaryTables* tables, uint64
 VARY__AVX2 static void vary__offspring_avx2(const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot,
                                             size_t num_offspring, const uint64_t* pool, size_t num_rows, uint32_t max_length,
                                             uint64_t* words_out, int64_t* parents_out, uint8_t* operators_out) {
-    vary__offspring(1, tables, seed, generation, first_slot, num_offspring, pool, num_rows, max_length, words_out, parents_out, operators_out);
+    vary__offspring(1, tables, seed, generation, first_slot, num_offspring, pool, num_rows, max_length, words_out, parents_out,
+                    operators_out);
 }
 #endif
 
 VaryResult vary_offspring(const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot,
-                          size_t num_offspring, const uint64_t* pool, size_t num_rows, uint32_t max_length,
-                          uint64_t* words_out, int64_t* parents_out, uint8_t* operators_out) {
+                          size_t num_offspring, const uint64_t* pool, size_t num_rows, uint32_t max_length, uint64_t* words_out,
+                          int64_t* parents_out, uint8_t* operators_out) {
     if (max_length == 0 || max_length > VARY_MAX_LENGTH) VARY__FAIL(VARY_ERROR_INVALID_LENGTH);
     if (num_rows == 0) VARY__FAIL(VARY_ERROR_EMPTY_POOL);
     if (num_rows > VARY_MAX_ROWS || !vary__are_slots(first_slot, num_offspring)) VARY__FAIL(VARY_ERROR_INVALID_RANGE);
 #ifdef VARY__AVX2
     if (tables->has_avx2) {
-        vary__offspring_avx2(tables, seed, generation, first_slot, num_offspring, pool, num_rows, max_length, words_out, parents_out, operators_out);
+        vary__offspring_avx2(tables, seed, generation, first_slot, num_offspring, pool, num_rows, max_length, words_out,
+                             parents_out, operators_out);
         return VARY_SUCCESS;
     }
 #endif
-    vary__offspring(0, tables, seed, generation, first_slot, num_offspring, pool, num_rows, max_length, words_out, parents_out, operators_out);
+    vary__offspring(0, tables, seed, generation, first_slot, num_offspring, pool, num_rows, max_length, words_out, parents_out,
+                    operators_out);
     return VARY_SUCCESS;
 }
 

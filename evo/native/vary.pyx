@@ -109,7 +109,8 @@ cdef class Variation:
         cdef VaryResult result
         if self.initial_max_length > length:
             raise ValueError(
-                f"initial_max_length: initial programs of up to {self.initial_max_length} words do not fit into a max_length of {length}"
+                f"initial_max_length: initial programs of up to {self.initial_max_length} words do not fit into a max_length "
+                f"of {length}"
             )
         words = np.empty((count, length), np.uint64)
         cdef uint64_t[:, ::1] words_view = words
@@ -163,7 +164,7 @@ cdef class Variation:
 
 
 def program_lengths(words):
-    """Words before the first RETURN of each row (all, where there is none): `(num_rows, max_length)` uint64 to `(num_rows,)` int64."""
+    """Words before the first RETURN of each row, or all: `(num_rows, max_length)` uint64 to `(num_rows,)` int64."""
     cdef const uint64_t[:, ::1] rows = _rows("words", words)
     cdef Py_ssize_t row
     lengths = np.empty(rows.shape[0], np.int64)
@@ -235,7 +236,9 @@ cdef _entries(words, weights, draws, params):
     ):
         values = np.asarray(values)
         if values.shape != shape or not np.can_cast(values.dtype, dtype, "same_kind"):
-            raise ValueError(f"vocabulary {name}: expected {np.dtype(dtype)} of shape {shape}, got {values.dtype} of shape {values.shape}")
+            raise ValueError(
+                f"vocabulary {name}: expected {np.dtype(dtype)} of shape {shape}, got {values.dtype} of shape {values.shape}"
+            )
         entries[name] = values
     return entries
 

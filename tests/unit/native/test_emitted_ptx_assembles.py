@@ -47,12 +47,20 @@ def kernel(stubs: list[str], target: str) -> str:
         for i, (name, stack) in enumerate(REGISTERS):
             prefix = SET.stacks[stack].literal_prefix
             load = f"ld.global.{prefix} %{name}, [%pointer + {8 * i}];"
-            lines.append(f"ld.global.u32 %bits, [%pointer + {8 * i}];\nsetp.ne.u32 %{name}, %bits, 0;" if prefix == "pred" else load)
+            lines.append(
+                f"ld.global.u32 %bits, [%pointer + {8 * i}];\nsetp.ne.u32 %{name}, %bits, 0;"
+                if prefix == "pred"
+                else load
+            )
         lines.append(stub)
         for i, (name, stack) in enumerate(REGISTERS):
             prefix = SET.stacks[stack].literal_prefix
             store = f"st.global.{prefix} [%pointer + {8 * i}], %{name};"
-            lines.append(f"selp.u32 %bits, 1, 0, %{name};\nst.global.u32 [%pointer + {8 * i}], %bits;" if prefix == "pred" else store)
+            lines.append(
+                f"selp.u32 %bits, 1, 0, %{name};\nst.global.u32 [%pointer + {8 * i}], %bits;"
+                if prefix == "pred"
+                else store
+            )
     return "\n".join([*lines, "ret;\n}\n"])
 
 
@@ -102,7 +110,11 @@ def test_random_words_reach_every_instruction():
 def test_every_instruction_assembles(target):
     rows = np.zeros((len(SET.instructions), LENGTH), np.uint64)
     for index, (row, instruction) in enumerate(zip(rows, SET.instructions, strict=True)):
-        stacks = [SET.arg_types[arg].stack_idx for arg in instruction.args for _ in range(max(1, SET.arg_types[arg].num_vec_elems))]
+        stacks = [
+            SET.arg_types[arg].stack_idx
+            for arg in instruction.args
+            for _ in range(max(1, SET.arg_types[arg].num_vec_elems))
+        ]
         words = [word(WordType.INPUT, payload=stack) for stack in stacks] + [word(WordType.PTX, payload=index)]
         if SET.stacks[SET.arg_types[instruction.rets[0]].stack_idx].name == "U8":
             words.append(word(WordType.PTX, payload=SET.instruction_index("cvt_u32_u8")))

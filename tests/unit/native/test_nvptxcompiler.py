@@ -48,7 +48,10 @@ def test_cubins_are_elf_files_for_cuda(name):
 
 
 def test_target_and_options_count():
-    cubins = [compile(PTX, target(*options)) for options in (("sm_80",), ("sm_90",), ("sm_90", "--opt-level=0"), ("sm_90", "--fmad=false"))]
+    cubins = [
+        compile(PTX, target(*options))
+        for options in (("sm_80",), ("sm_90",), ("sm_90", "--opt-level=0"), ("sm_90", "--fmad=false"))
+    ]
     assert len(set(cubins)) == len(cubins)
 
 
@@ -70,9 +73,19 @@ def test_threads_compile_at_once():
 @pytest.mark.parametrize(
     ("ptx", "options", "reason", "log"),
     [
-        (PTX.replace("mul.f32", "mull.f32"), target("sm_90"), "compilation failed", "line 11; error   : Not a name of any known instruction: 'mull'"),
+        (
+            PTX.replace("mul.f32", "mull.f32"),
+            target("sm_90"),
+            "compilation failed",
+            "line 11; error   : Not a name of any known instruction: 'mull'",
+        ),
         (PTX.replace("%c;", "%d;"), target("sm_90"), "compilation failed", "Unknown symbol '%c'"),
-        (PTX.replace("sm_75", "sm_90"), target("sm_80"), "compilation failed", "SM version specified by .target is higher"),
+        (
+            PTX.replace("sm_75", "sm_90"),
+            target("sm_80"),
+            "compilation failed",
+            "SM version specified by .target is higher",
+        ),
         (PTX.replace("8.0", "99.0"), target("sm_90"), "unsupported PTX version", "99.0"),
         (PTX, target("sm_1"), "compilation failed", "'sm_1' is not defined for option 'gpu-name'"),
         (PTX, target("sm_90", "--no-such-option"), "compilation failed", "no-such-option"),

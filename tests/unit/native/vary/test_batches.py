@@ -1,0 +1,199 @@
+"""Any words and any options give valid offspring, the same in any batches and threads; mistakes are named in one line."""
+
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from evo.native.stack_ptx import WordType
+from evo.native.vary import OPERATORS, Draw, Variation, draw_indices, program_lengths
+from evo.program import word
+
+F32, U32, S32 = 0, 1, 2
+TWO_PARENTS = (OPERATORS.index("alternation"), OPERATORS.index("crossover"))
+ENTRIES = [(word(WordType.PTX, 0, 5), 1.0, Draw.LITERAL, (0, 0))]
+
+
+@given(
+    pool=hnp.arrays(np.uint64, st.tuples(st.integers(1, 6), st.integers(1, 90))),
+    types=st.integers(0, 2**32 - 1),
+    only=st.sampled_from([None, *OPERATORS]),
+    rates=st.tuples(*[st.floats(1e-6, 1.0)] * 5),
+    deviation=st.floats(0.0, 1e6),
+    seed=st.integers(0, 2**64 - 1),
+)
+def test_every_offspring_of_any_pool_is_valid(make, assert_valid, pool, types, only, rates, deviation, seed):
+    # Real words among the arbitrary ones; a pool's f32 constants are finite.
+    kinds = [WordType.PTX, WordType.CONSTANT, word(WordType.CONSTANT, U32), WordType.RETURN, 77]
+    kinds = np.random.default_rng(types).choice(kinds, pool.shape, p=[0.4, 0.3, 0.1, 0.02, 0.18])
+    pool = pool & np.uint64(0xBFFFFFFF_00000000) | kinds.astype(np.uint64)
+    variation = make(
+        only=only,
+        umad_addition_rate=rates[0],
+        umad_deletion_rate=rates[1],
+        alternation_rate=rates[2],
+        perturbation_rate=rates[3],
+        replacement_rate=rates[4],
+        alignment_deviation=deviation,
+        perturbation_relative=deviation,
+    )
+    words, parents, operators = variation.offspring(seed, 3, 5, 40, pool)
+    assert_valid(words)
+    assert ((parents[:, 0] >= 0) & (parents < len(pool)).all(axis=1)).all()
+    two = np.isin(operators, TWO_PARENTS)
+    np.testing.assert_array_equal(parents[:, 1] >= 0, two)
+    lengths = program_lengths(words)
+    for child, n, rows, operator in zip(words, lengths, parents, operators, strict=True):
+        if operator in TWO_PARENTS:
+            known = set(pool[rows].ravel().tolist())
+            assert set(child[:n].tolist()) <= known
+
+
+@given(
+    split=st.lists(st.integers(1, 60), min_size=1, max_size=6),
+    first_slot=st.integers(0, 2**32 - 400),
+    generation=st.integers(0, 2**32 - 1),
+    seed=st.integers(0, 2**64 - 1),
+)
+def test_batches_can_be_split_anywhere(make, split, first_slot, generation, seed):
+    variation = make()
+    pool = variation.random_programs(1, 0, 0, 30, 48)
+    whole = variation.offspring(seed, generation, first_slot, sum(split), pool)
+    whole_programs = variation.random_programs(seed, generation, first_slot, sum(split), 48)
+    start = 0
+    for count in split:
+        part = variation.offspring(seed, generation, first_slot + start, count, pool)
+        for some, every in zip(part, whole, strict=True):
+            np.testing.assert_array_equal(some, every[start : start + count])
+        programs = variation.random_programs(seed, generation, first_slot + start, count, 48)
+        np.testing.assert_array_equal(programs, whole_programs[start : start + count])
+        start += count
+
+
+def test_seed_generation_and_slot_each_change_the_offspring(make):
+    variation = make()
+    pool = variation.random_programs(1, 0, 0, 30, 48)
+    base = variation.offspring(1, 1, 0, 50, pool)[0]
+    for other in ((2, 1, 0), (1 + 2**32, 1, 0), (1, 2, 0), (1, 1, 50)):
+        assert not (variation.offspring(*other, 50, pool)[0] == base).all(axis=1).any()
+
+
+def test_first_parents_are_the_drawn_indices(make):
+    # Parents are drawn four slots at a time, indices one by one: another way through the generator.
+    variation = make()
+    pool = variation.random_programs(1, 0, 0, 77, 48)
+    _, parents, _ = variation.offspring(2**40 + 5, 6, 1001, 500, pool)
+    np.testing.assert_array_equal(parents[:, 0], draw_indices(2**40 + 5, 6, 0, 1001, 500, 77))
+
+
+def test_offspring_are_those_of_version_1(make):
+    variation = make()
+    pool = variation.random_programs(1, 0, 0, 100, 48)
+    words, parents, operators = variation.offspring(1, 1, 0, 1000, pool)
+    digest = sha256(pool.tobytes() + words.tobytes() + parents.tobytes() + operators.tobytes())
+    assert digest.hexdigest() == "5f6126618b3085f455520918e4011a261a27bdf0e9b548e0fe61f66d3fd08c91"
+
+
+def test_threads_share_one_variation(make):
+    variation = make()
+    pool = variation.random_programs(1, 0, 0, 200, 64)
+    whole, _, _ = variation.offspring(1, 1, 0, 6400, pool)
+    with ThreadPoolExecutor(4) as executor:
+        parts = list(executor.map(lambda slot: variation.offspring(1, 1, slot, 100, pool)[0], range(0, 6400, 100)))
+    np.testing.assert_array_equal(np.concatenate(parts), whole)
+
+
+def test_a_pool_may_be_read_only_or_strided(make):
+    variation = make()
+    pool = variation.random_programs(1, 0, 0, 20, 64)
+    pool.flags.writeable = False
+    whole, _, _ = variation.offspring(1, 1, 0, 50, pool)
+    strided = np.repeat(pool, 2, axis=0)[::2]
+    np.testing.assert_array_equal(variation.offspring(1, 1, 0, 50, strided)[0], whole)
+
+
+def test_empty_batches_are_empty(make):
+    variation = make()
+    pool = variation.random_programs(1, 0, 0, 2, 64)
+    assert variation.random_programs(1, 0, 0, 0, 64).shape == (0, 64)
+    words, parents, operators = variation.offspring(1, 1, 0, 0, pool)
+    assert words.shape == (0, 64) and parents.shape == (0, 2) and operators.shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"entries": [(word(WordType.RETURN), 1.0, Draw.LITERAL, (0, 0))]},
+            "vocabulary entry 0: word 0x000000000000000a",
+        ),
+        ({"entries": [*ENTRIES, (word(WordType.PTX), -1.0, Draw.LITERAL, (0, 0))]}, "vocabulary entry 1: weight -1.0"),
+        ({"entries": [(word(WordType.PTX), float("nan"), Draw.LITERAL, (0, 0))]}, "vocabulary entry 0: weight nan"),
+        ({"entries": [(word(WordType.PTX), 0.0, Draw.LITERAL, (0, 0))]}, "vocabulary: no word has a weight above 0"),
+        ({"entries": [(word(WordType.PTX), 1.0, 9, (0, 0))]}, "with draw 9"),
+        ({"entries": [(word(WordType.PTX), 1.0, Draw.GAUSSIAN, (0, 1))]}, "with draw GAUSSIAN and params (0.0, 1.0)"),
+        (
+            {"operator_weights": (1.0,)},
+            "operator_weights: (1.0,), expected a number of at least 0 for each of umad, alternation",
+        ),
+        ({"operator_weights": (0.0,) * 5}, "one of them above 0"),
+        ({"umad_addition_rate": 0.0}, "umad_addition_rate: 0.0, expected a number above 0 to 1"),
+        ({"umad_deletion_rate": float("nan")}, "umad_deletion_rate: nan, expected a number from 0 to 1"),
+        ({"alternation_rate": 1.5}, "alternation_rate: 1.5, expected a number above 0 to 1"),
+        ({"alignment_deviation": -1.0}, "alignment_deviation: -1.0, expected a number from 0"),
+        ({"perturbation_relative": 0.0, "perturbation_absolute": 0.0}, "both are 0"),
+        ({"initial_min_length": 41}, "initial_min_length: 41, expected an integer from 0 to 40"),
+        ({"unsigned_stacks": 1}, "a stack is in more than one of them"),
+    ],
+)
+def test_wrong_vocabularies_and_options_are_named(make, changes, message):
+    with pytest.raises(ValueError) as error:
+        make(**changes)
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda v, pool: v.offspring(1, 1, 0, 1, pool[:0]), "pool: is empty"),
+        (
+            lambda v, pool: v.offspring(1, 1, 0, 1, pool.astype(np.int64)),
+            "pool: expected uint64 of shape (rows, max_length), got int64",
+        ),
+        (
+            lambda v, pool: v.offspring(1, 1, 0, 1, pool[0]),
+            "pool: expected uint64 of shape (rows, max_length), got uint64 of shape (64,)",
+        ),
+        (
+            lambda v, pool: v.offspring(-1, 1, 0, 1, pool),
+            "seed: -1, expected an integer from 0 to 18446744073709551615",
+        ),
+        (lambda v, pool: v.offspring(1, 2**32, 0, 1, pool), "generation: 4294967296"),
+        (lambda v, pool: v.offspring(1, 1, 2**32 - 1, 2, pool), "num_offspring: 2, expected an integer from 0 to 1"),
+        (
+            lambda v, pool: v.random_programs(1, 0, 0, 1, 39),
+            "initial programs of up to 40 words do not fit into a max_length of 39",
+        ),
+        (lambda v, pool: draw_indices(1, 0, 99, 0, 1, 5), "stream: 99"),
+        (lambda v, pool: draw_indices(1, 0, 0, 0, 1, 0), "bound: 0"),
+    ],
+)
+def test_wrong_calls_are_named(make, call, message):
+    variation = make()
+    with pytest.raises(ValueError) as error:
+        call(variation, variation.random_programs(1, 0, 0, 2, 64))
+    assert message in str(error.value)
+
+
+def test_wrong_shapes_are_named():
+    words = np.array([word(WordType.PTX)], np.uint64)
+    with pytest.raises(
+        ValueError, match=r"vocabulary params: expected float64 of shape \(1, 2\), got float64 of shape \(2,\)"
+    ):
+        Variation(words, np.ones(1), np.zeros(1, np.uint32), np.zeros(2), SimpleNamespace())

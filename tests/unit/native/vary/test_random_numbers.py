@@ -1,0 +1,119 @@
+"""Random numbers and what new words are drawn: expected values come from Random123, scipy or definitions, never from vary.h."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from evo.native.stack_ptx import WordType
+from evo.native.vary import Draw, draw_indices, gaussian, philox, program_lengths
+from evo.program import word
+
+F32, U32, S32 = 0, 1, 2
+
+
+def payloads(words):
+    return (words >> np.uint64(32)).astype(np.int64)
+
+
+def floats(words):
+    return (words >> np.uint64(32)).astype(np.uint32).view(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("counter", "key", "block"),
+    [  # the known answers that come with Random123 (kat_vectors, philox4x32 10)
+        ((0, 0, 0, 0), 0, (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
+        ((2**32 - 1,) * 4, 2**64 - 1, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
+        (
+            (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
+            0x299F31D0_A4093822,
+            (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
+        ),
+    ],
+)
+def test_philox_gives_the_published_answers(counter, key, block):
+    assert philox(key, counter) == block
+
+
+def test_drawn_index_is_the_high_part_of_the_first_64_bits_of_its_block():
+    seed, generation, stream, bound = 2**63 + 12345, 17, 0, 1000
+    indices = draw_indices(seed, generation, stream, 50, 20, bound)
+    for slot, index in enumerate(indices, start=50):
+        high, low, _, _ = philox(seed, (generation, slot, 0, stream))
+        assert index == ((high << 32 | low) * bound) >> 64
+
+
+def test_gaussian_is_the_quantile_to_one_part_in_a_million():
+    rng = np.random.default_rng(0)
+    # Every octave of the tail alike: shifts of random bits.
+    bits = rng.integers(0, 2**32, 300_000, dtype=np.uint32) >> rng.integers(0, 32, 300_000, dtype=np.uint32)
+    tail = (2 * (bits >> 1).astype(np.float64) + 1) / 2**33
+    expected = np.where(bits & 1, 1, -1) * stats.norm.isf(tail)
+    np.testing.assert_allclose(gaussian(bits), expected, rtol=0, atol=1e-6)
+
+
+def test_coefficients_of_the_gaussian_are_those_of_chebyshev_interpolation(repository):
+    source = (repository / "csrc" / "vary.h").read_text()
+    table = source.split("vary__gaussian_table")[1].split("= {")[1].split("};")[0]
+    stored = np.array([[int(c) for c in line.strip(" {},").split(",")] for line in table.strip().splitlines()])
+    for octave, coefficients in enumerate(stored):
+        interpolant = np.polynomial.chebyshev.chebinterpolate(
+            lambda s, octave=octave: stats.norm.isf((1.5 + s / 2) * 2.0 ** (octave - 33)), len(coefficients) - 1
+        )
+        powers = np.polynomial.chebyshev.cheb2poly(interpolant) * 2.0 ** np.arange(len(coefficients))
+        np.testing.assert_allclose(coefficients, powers * 2**28, rtol=0, atol=2)
+
+
+def test_vocabulary_is_drawn_by_weight(make, assert_chi_square):
+    weights = np.array([1.0, 2.5, 0.0, 10.0, 0.01, 3.0, 0.7])
+    entries = [(word(WordType.PTX, 0, i), w, Draw.LITERAL, (0, 0)) for i, w in enumerate(weights)]
+    programs = make(entries, initial_min_length=200, initial_max_length=200).random_programs(1, 0, 0, 2000, 200)
+    counts = np.bincount(payloads(programs).ravel(), minlength=len(weights))
+    assert counts[2] == 0
+    assert_chi_square(counts[weights > 0], weights[weights > 0])
+
+
+def test_large_vocabulary_is_drawn_by_weight(make, assert_chi_square):
+    weights = np.random.default_rng(1).random(3000)
+    entries = [(word(WordType.PTX, 0, i), w, Draw.LITERAL, (0, 0)) for i, w in enumerate(weights)]
+    programs = make(entries, initial_min_length=500, initial_max_length=500).random_programs(2, 0, 0, 1000, 500)
+    assert_chi_square(np.bincount(payloads(programs).ravel(), minlength=3000), weights)
+
+
+def constants(make, draw, params, num_programs=2000, stack=F32):
+    entries = [(word(WordType.CONSTANT, stack), 1.0, draw, params)]
+    programs = make(entries, initial_min_length=50, initial_max_length=50).random_programs(3, 0, 0, num_programs, 50)
+    assert (programs & np.uint64(0xFFFFFFFF) == word(WordType.CONSTANT, stack)).all()
+    return programs.ravel()
+
+
+def test_gaussian_constants_have_mean_deviation_and_law(make, assert_law):
+    values = floats(constants(make, Draw.GAUSSIAN, (1.5, 3.0))).astype(np.float64)
+    standard = (values - 1.5) / 3.0
+    assert_law(standard, stats.norm.cdf)
+    n = len(standard)
+    # Standard errors of the first four moments of a Gaussian.
+    for power, moment, variance in ((1, 0, 1), (2, 1, 2), (3, 0, 15), (4, 3, 96)):
+        assert abs((standard**power).mean() - moment) < 4 * np.sqrt(variance / n)
+
+
+def test_uniform_constants_are_even_in_their_range(make, assert_law):
+    values = floats(constants(make, Draw.UNIFORM, (-2.0, 6.0))).astype(np.float64)
+    assert values.min() >= -2.0 and values.max() <= 6.0
+    assert_law(values, stats.uniform(-2.0, 8.0).cdf)
+
+
+def test_integers_are_even_in_their_range(make, assert_chi_square):
+    values = payloads(constants(make, Draw.INTEGER, (3, 20), stack=U32))
+    assert values.min() == 3 and values.max() == 19
+    assert_chi_square(np.bincount(values)[3:], np.ones(17))
+    signed = payloads(constants(make, Draw.INTEGER, (-3, 4), stack=S32)).astype(np.uint32).view(np.int32)
+    assert sorted(set(signed.tolist())) == list(range(-3, 4))
+
+
+def test_initial_lengths_are_even_in_their_range(make, assert_chi_square, assert_valid):
+    programs = make(initial_min_length=5, initial_max_length=24).random_programs(4, 0, 0, 20_000, 64)
+    lengths = program_lengths(programs)
+    assert lengths.min() == 5 and lengths.max() == 24
+    assert_chi_square(np.bincount(lengths)[5:], np.ones(20))
+    assert_valid(programs)
