@@ -911,6 +911,10 @@ static void stack_ptx__prepare_hashes(StackPtxLanguage* language) {
         stack_ptx__absorb(input, type_hash->words[0], type_hash->words[1]);
         *constant = stack_ptx__hash_begin(STACK_PTX__TAG_CONSTANT);
         stack_ptx__absorb(constant, type_hash->words[0], type_hash->words[1]);
+        /* The same 32 bits are widened in three ways, and a prefix such as b64 does not say in which. */
+        if (language->stacks[i].constant_type >= STACK_PTX_CONSTANT_TYPE_F64) {
+            stack_ptx__absorb(constant, language->stacks[i].constant_type, STACK_PTX__TAG_CONSTANT);
+        }
     }
     language->salt = stack_ptx__hash_begin(STACK_PTX__TAG_PROGRAM);
     stack_ptx__absorb(&language->salt, limits->stack_size, limits->max_nodes);

@@ -328,6 +328,23 @@ def test_hash_depends_on_limits_and_not_on_names():
         assert (changed != base).all(), field
 
 
+@pytest.mark.parametrize(("prefix", "bits"), [("b64", 0x3F800000), ("b64", 0x80000000), ("s64", 0x80000000)])
+def test_hash_tells_how_a_constant_is_widened(prefix, bits):
+    types = ("f64", "u64", "s64")
+    instruction_set = SimpleNamespace(
+        stacks=[SimpleNamespace(name=of, literal_prefix=prefix, constant_type=of) for of in types],
+        arg_types=[],
+        instructions=[],
+        special_registers=[],
+    )
+    registers = [("a", 0), ("b", 1), ("c", 2)]
+    hashes = {}
+    for stack in range(len(types)):
+        lowered = Lowering(instruction_set, registers, [stack], limits()).lower(row([word(WordType.CONSTANT, stack, bits)]))
+        hashes[tuple(lowered.hash)] = stack
+    assert len(hashes) == len(types)
+
+
 def test_hash_version_is_known():
     assert HASH_VERSION == 1
 
