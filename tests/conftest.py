@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import traceback
+from importlib.util import find_spec
 from pathlib import Path
 
 import hypothesis
@@ -17,7 +18,17 @@ REPOSITORY = Path(__file__).parent.parent
 hypothesis.settings.register_profile("evo", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("evo")
 
+# Parts that are optional for a user but not in CI, where a test that skips for want of one would pass unseen.
+NEEDED_IN_CI = ("evo.native.nvptxcompiler", "cuda.bindings.nvrtc", "nvidia.cu13")
+
 PLANE = Path(__file__).parent / "data" / "plane"
+
+
+def pytest_sessionstart() -> None:
+    if os.environ.get("CI"):
+        missing = [name for name in NEEDED_IN_CI if find_spec(name) is None]
+        if missing:
+            pytest.exit(f"CI lacks {', '.join(missing)}", returncode=1)
 
 
 @pytest.fixture(scope="session")
