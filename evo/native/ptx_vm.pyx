@@ -248,6 +248,9 @@ cdef class VirtualMachine:
         cdef StackPtxLowered c_lowered
         arrays = [np.ascontiguousarray(array) for array in lowered[:5]]
         nodes, operands, value_nodes, value_stacks, request_values = arrays
+        is_read = nodes["kind"] == NodeKind.INPUT
+        if len(request_values) != len(self.lowering.requests) or np.any(nodes["payload"][is_read] >= len(self.lowering.registers)):
+            raise ValueError("lowered: was lowered with other registers or requests than this machine's")
         c_lowered.nodes = <const StackPtxNode*>_address(nodes)
         c_lowered.operands = <const uint32_t*>_address(operands)
         c_lowered.value_nodes = <const uint32_t*>_address(value_nodes)

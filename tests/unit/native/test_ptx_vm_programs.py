@@ -310,6 +310,15 @@ def test_register_without_values_is_refused_by_name(machines):
             machine.store(words, machines.inputs(values))
 
 
+@pytest.mark.parametrize(("num_registers", "requests"), [(12, [0]), (12, [7, 8, 9, 11]), (5, [0, 1, 2, 3, 4])])
+def test_program_lowered_for_other_registers_or_requests_is_refused(machines, num_registers, requests):
+    other = Lowering(machines.instruction_set, [(f"reg_{i}", 0) for i in range(num_registers)], requests, machines.lowering.limits)
+    lowered = other.lower(np.array([word(WordType.INPUT, payload=num_registers - 1), RETURN], np.uint64))
+    for machine in machines.machines.values():
+        with pytest.raises(ValueError, match="lowered: was lowered with other registers or requests"):
+            machine.store_lowered(lowered, machines.inputs(input_values(64)))
+
+
 def test_malformed_arrays_are_refused_by_name(machines):
     machine, words = list(machines.machines.values())[-1], np.array([[RETURN]], np.uint64)
     good = machines.inputs(input_values(65))
