@@ -168,6 +168,8 @@ def test_crossover_takes_each_common_place_from_either_parent_evenly(
     assert not from_second[own & ~common].any()
     assert_binomial(from_second[common].sum(), common.sum(), 0.5)
     everywhere = sizes.min(axis=1) == 50
+    # Neighbours are independent.
+    assert_binomial((from_second[everywhere, :49] == from_second[everywhere, 1:50]).sum(), everywhere.sum() * 49, 0.5)
     counts = from_second[everywhere, :50].sum(axis=0)
     assert_chi_square(np.column_stack([counts, everywhere.sum() - counts]).ravel(), np.ones(100))
 
