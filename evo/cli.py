@@ -80,13 +80,16 @@ def resume(run_folder: Path, overrides: tuple[str, ...]) -> None:
 @_verb
 def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -> None:
     """Draw the plots of the run in folder RUN into RUN/plots."""
-    from evo.plot import PLOTS, draw_plots
+    from evo.plot import PLOTS, draw_plots, why_not_drawn
     from evo.run import Run
 
     for name in names:
         if name not in PLOTS:
             raise UserError(f"--plot {name}: unknown plot, one of: {', '.join(PLOTS)}")
     run = Run.view(run_folder, overrides)
+    for name in names:
+        if reason := why_not_drawn(run, name):
+            raise UserError(f"--plot {name}: {reason}")
     for path in draw_plots(run, list(names) or run.problem.config.output.plots):
         click.echo(path)
 

@@ -20,6 +20,7 @@ from evo.errors import UserError
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Positive = Annotated[int, Field(ge=1)]
+BatchSize = Annotated[int, Field(ge=1, le=1 << 22)]  # programs held in memory at once
 
 
 def _names_to_weights(value: Any) -> Any:
@@ -106,7 +107,7 @@ class ArchiveConfig(Model):
 class InitialConfig(Model):
     """Random programs of generation 0, of uniformly drawn length."""
 
-    num_programs: Positive = 4096
+    num_programs: BatchSize = 4096
     min_length: Positive = 8
     max_length: Positive = 48
 
@@ -170,7 +171,7 @@ class SearchConfig(Model):
     """
 
     archive: ArchiveConfig
-    batch_size: Positive = 512
+    batch_size: BatchSize = 512
     immigrants: Probability = 0.0
     initial: InitialConfig = InitialConfig()
     variation: VariationConfig = VariationConfig()

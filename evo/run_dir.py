@@ -126,14 +126,21 @@ class RunDir:
         _write_atomically(self.path / "archive.npz", buffer.getvalue())
 
     def metrics(self) -> list[dict[str, Any]]:
-        """The rows of metrics.jsonl; a last line that was cut off by a crash is left out."""
+        """The rows of metrics.jsonl; a last line that was cut off by a crash is left out.
+
+        Raises:
+            UserError: another line is damaged.
+        """
         path = self.path / "metrics.jsonl"
         if not path.exists():
             return []
         rows = []
-        for line in path.read_bytes().splitlines(keepends=True):
+        for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
             if line.endswith(b"\n"):
-                rows.append(json.loads(line))
+                try:
+                    rows.append(json.loads(line))
+                except ValueError as error:
+                    raise UserError(f"{path}:{number}: damaged: {error}") from error
         return rows
 
     def plot_path(self, name: str) -> Path:

@@ -105,9 +105,19 @@ def _row_of_cell(run: Run, elites: Elites, cell: str) -> int:
         raise UserError(f"--cell {cell}: no such cell; the archive has {run.archive.cells} cells")
     rows = np.flatnonzero(elites.cell == number)
     if not rows.size:
-        nearest = elites.cell[np.argmin(np.abs(elites.cell - number))]
+        nearest = _nearest_cell(run, elites, number)
         raise UserError(f"--cell {cell}: this cell is empty; the nearest elite is in {_cell_name(run, int(nearest))}")
     return int(rows[0])
+
+
+def _nearest_cell(run: Run, elites: Elites, number: int) -> int:
+    """The occupied cell fewest steps away in a grid; in a CVT, the one with the nearest centroid in units of the ranges."""
+    if getattr(run.archive, "dims", None) is not None:
+        places = np.asarray(run.archive.int_to_grid_index(np.append(elites.cell, number)), dtype=np.float64)
+    else:
+        low, high = run.problem.ranges.T
+        places = run.archive.centroids[np.append(elites.cell, number)] / (high - low)
+    return int(elites.cell[np.argmin(np.abs(places[:-1] - places[-1]).sum(axis=1))])
 
 
 def _cell_name(run: Run, cell: int) -> str:

@@ -23,8 +23,17 @@ _NEED_PICTURES = ("contact_sheet", "best", "animation", "gallery")
 _NEED_ELITES = ("heatmap", "contact_sheet", "best", "animation")
 
 
+def why_not_drawn(run: Run, name: str) -> str | None:
+    """Why a run has nothing to show in the named plot, or None."""
+    if name in _NEED_PICTURES and not run.problem.task.has_pictures():
+        return "the task draws no pictures (it has no picture_points and picture)"
+    if name in _NEED_ELITES and run.archive.empty:
+        return "the archive is empty"
+    return None
+
+
 def draw_plots(run: Run, names: list[str]) -> list[Path]:
-    """Draws the named plots of a run into its folder; those that need pictures are left out where the task draws none.
+    """Draws the named plots of a run into its folder; those with nothing to show (`why_not_drawn`) are left out.
 
     Returns:
         The files written.
@@ -32,13 +41,7 @@ def draw_plots(run: Run, names: list[str]) -> list[Path]:
     Raises:
         UserError: the task cannot draw, or the folder cannot be written to.
     """
-    wanted = [
-        name
-        for name in names
-        if not (name in _NEED_PICTURES and not run.problem.task.has_pictures())
-        and not (name in _NEED_ELITES and run.archive.empty)
-    ]
     try:
-        return [PLOTS[name](run) for name in wanted]
+        return [PLOTS[name](run) for name in names if not why_not_drawn(run, name)]
     except OSError as error:
         raise UserError(f"{run.run_dir.path}/plots: cannot write: {error.strerror or error}") from error

@@ -160,6 +160,7 @@ def test_an_archive_without_elites_has_none_to_show(fork_evo, refusal, small_con
     assert fork_evo("run", config).returncode == 0
     (run,) = Path(tmp_path / "runs").glob("*/*")
     assert refusal("show", run) == f"{run}: the archive is empty"
+    assert refusal("plot", run, "--plot", "best") == "--plot best: the archive is empty"
 
 
 def test_a_plot_that_does_not_exist(refusal, finished_run):

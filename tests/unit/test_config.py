@@ -139,6 +139,8 @@ def test_a_missing_key_is_named(minimal):
         ("search.archive.dims", "[4, 0]"),
         ("search.memory_size", "0"),
         ("search.initial.num_programs", "0"),
+        ("search.initial.num_programs", "1000000000000"),
+        ("search.batch_size", "1000000000000"),
         ("search.variation.umad.addition_rate", "1.5"),
         ("search.variation.umad.addition_rate", "-0.1"),
         ("search.variation.alternation.deviation", ".nan"),

@@ -156,6 +156,14 @@ def test_metrics_are_cut_back_to_what_the_checkpoint_knew(run_dir):
         assert again.load_checkpoint()[0]["metrics_num_bytes"] == (run_dir.path / "metrics.jsonl").stat().st_size
 
 
+def test_a_damaged_line_of_metrics_is_named(run_dir):
+    run_dir.append_metrics({"generations": 1})
+    with open(run_dir.path / "metrics.jsonl", "ab") as file:
+        file.write(b"{bad\n")
+    with pytest.raises(UserError, match=r"metrics\.jsonl:2: damaged: "):
+        run_dir.metrics()
+
+
 def test_a_run_without_metrics_has_no_rows(run_dir):
     run_dir.cut_metrics(0)
     assert run_dir.metrics() == []

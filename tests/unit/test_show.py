@@ -59,6 +59,14 @@ def test_cells_of_a_grid_are_named_by_indices_or_number(run):
     assert describe_elite(made, "25") == describe_elite(made, "5,0")
 
 
+def test_the_nearest_elite_is_near_in_the_grid_not_by_number(run):
+    made = run(GRID, [(-0.9, 1.9), (0.9, 0.1)])  # cells 0,4 (number 4) and 5,0 (number 25)
+    with pytest.raises(UserError, match="this cell is empty; the nearest elite is in 5,0$"):
+        describe_elite(made, "3,0")
+    with pytest.raises(UserError, match="this cell is empty; the nearest elite is in 0,4$"):
+        describe_elite(made, "2,4")
+
+
 def test_cells_of_a_cvt_are_named_by_number(run):
     made = run(CVT, PLACES[:1])
     (cell,) = made.archive.index_of(np.array(PLACES[:1])).tolist()

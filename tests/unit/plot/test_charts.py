@@ -54,6 +54,11 @@ def test_archives_of_every_shape_have_a_heat_map(new_run, make_task, plane_folde
     if num_measures <= 2:
         assert drawn[0].axes[0].get_xlabel() == "mean"
         assert drawn[0].axes[0].get_ylabel() == ("deviation" if num_measures == 2 else "")
+        box = drawn[0].axes[0].get_position()
+        assert box.height > 0.5  # one measure: a band, not a hair
+    else:
+        labels = [label.get_text() for label in drawn[0].axes[0].get_xticklabels()]
+        assert labels == list(run.problem.task.measures)
 
 
 def test_the_curves_show_the_metrics(new_run, drawn):

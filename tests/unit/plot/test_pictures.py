@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from evo.errors import UserError
-from evo.plot import draw_plots, pictures
+from evo.plot import draw_plots, pictures, why_not_drawn
 from evo.plot.pictures import BEST_SIZE, GALLERY_TILE_SIZE, GAP, NUM_FRAMES, THUMBNAIL_SIZE, TILE_SIZE
 
 from .conftest import BLUE, COLORS, GREEN, RED
@@ -177,6 +177,9 @@ def test_plots_that_need_pictures_or_elites_are_left_out_where_there_are_none(ne
     source = (plane_folder / "task.py").read_text().replace("def picture(", "def no_picture(")
     plain = new_run([(RED, 0.5, (0.0, 1.0))], {"task": str(make_task(source))})
     assert [path.name for path in draw_plots(plain, everything)] == ["heatmap.png", "curves.png"]
+    assert why_not_drawn(empty, "best") == "the archive is empty"
+    assert why_not_drawn(plain, "best").startswith("the task draws no pictures")
+    assert why_not_drawn(plain, "heatmap") is None
 
 
 def test_plots_that_cannot_be_written_are_a_line(new_run):
