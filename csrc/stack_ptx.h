@@ -414,7 +414,8 @@ typedef struct StackPtxHash {
 /* The hash of what a lowered program computes: instructions by their text and the types of operands and results, constants
    by bits, inputs by register index and type, requests by type, and the limits. Operands that commute are ordered. Names of
    registers, dead code, the order of independent instructions and value numbering do not matter; volatile reads count by
-   their order. The same on every machine. The workspace as for stack_ptx_emit. */
+   their order. Compare hashes only of programs lowered in one mode: modes differ in what a missing request means. The same on
+   every machine. The workspace as for stack_ptx_emit. */
 StackPtxResult stack_ptx_hash(
     const StackPtxLanguage* language,
     const StackPtxLowered* lowered,
