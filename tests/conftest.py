@@ -154,7 +154,7 @@ def fork_evo(tmp_path):
                 os.chdir(tmp_path)
                 os.environ.update(env or {})
                 sys.argv = command
-                evo.cli.main()
+                evo.cli.main(prog_name="evo")  # whatever way pytest was started
             except SystemExit as end:
                 code = end.code if isinstance(end.code, int) else int(end.code is not None)
             except BaseException:
