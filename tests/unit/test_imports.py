@@ -148,7 +148,7 @@ HEAVY = ("cuda", "matplotlib", "ribs", "numba", "pydantic", "yaml", "rich", "PIL
 
 def loaded_after(statement: str) -> set[str]:
     script = f"import sys\n{statement}\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))"
-    return set(subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split())
+    return set(subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True).stdout.split())
 
 
 def test_importing_evo_loads_nothing_heavy():
