@@ -1,0 +1,49 @@
+"""Runs `evo` commands, each in a fork of itself, so that none of them waits for the imports.
+
+Reads a request a line, {"args", "folder", "environment", "stdout", "stderr"}, and answers with the exit code. It never runs
+anything itself: a process that has used OpenMP (as scikit-learn does) must not fork.
+"""
+
+import json
+import os
+import sys
+import traceback
+
+import evo.cli
+import evo.plot
+import evo.progress
+import evo.run
+import evo.show  # noqa: F401 - imported here once, for all children
+
+
+def execute(request: dict) -> None:
+    """Becomes the command; never returns."""
+    code = 1
+    try:
+        files = [os.open(os.devnull, os.O_RDONLY)]
+        files += [os.open(request[name], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600) for name in ("stdout", "stderr")]
+        for number, file in enumerate(files):
+            os.dup2(file, number)
+        os.chdir(request["folder"])
+        os.environ.update(request["environment"])
+        sys.argv = ["evo", *request["args"]]
+        evo.cli.main(prog_name="evo")
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def main() -> None:
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            execute(json.loads(line))
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+
+main()
