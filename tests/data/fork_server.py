@@ -6,6 +6,7 @@ anything itself: a process that has used OpenMP (as scikit-learn does) must not 
 
 import json
 import os
+import signal
 import sys
 import traceback
 
@@ -15,9 +16,12 @@ import evo.progress
 import evo.run
 import evo.show  # noqa: F401 - imported here once, for all children
 
+LIMIT_S = 300  # far beyond what any command takes: one that hangs is ended
+
 
 def execute(request: dict) -> None:
     """Becomes the command; never returns."""
+    signal.alarm(LIMIT_S)
     code = 1
     try:
         files = [os.open(os.devnull, os.O_RDONLY)]

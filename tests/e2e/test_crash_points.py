@@ -25,6 +25,7 @@ def in_child(action, crash_before: int) -> tuple[int, int]:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
+        signal.alarm(120)  # a child that hangs fails the test
         steps = 0
 
         def counted(step):
