@@ -22,7 +22,7 @@ def generation(number: int, evaluations: int, best: float = 0.5) -> Generation:
     return Generation(counters, num_elites=9, coverage=0.25, qd_score=1234.5, best_objective=best, num_inserted=1, times_s={})
 
 
-def test_a_line_holds_all_numbers_and_the_rate_of_this_session(run, capsys):
+def test_a_line_holds_all_numbers_and_the_rate_since_the_resume(run, capsys):
     with progress.progress_of(run) as show:
         show(generation(1234, 1500), 12.0)
     assert capsys.readouterr().out == (
