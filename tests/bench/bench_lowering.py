@@ -13,15 +13,15 @@ NUM_ROUNDS = 400
 OPERATIONS = ("add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "fma_rn_ftz_f32", "min_ftz_f32", "sin_approx_ftz_f32", "abs_ftz_f32")
 
 
-def live_programs(language: Language, num_instructions: int, seed: int) -> np.ndarray:
-    """`(NUM_PROGRAMS, length)` programs in which every one of `num_instructions` PTX instructions is live and distinct.
+def live_programs(language: Language, num_instructions: int, seed: int, num_programs: int = NUM_PROGRAMS) -> np.ndarray:
+    """`(num_programs, length)` programs in which every one of `num_instructions` PTX instructions is live and distinct.
 
     Each is a chain: the value on top goes through an operation whose other operands are inputs and constants.
     """
     rng = np.random.default_rng(seed)
     instruction_set = language.instruction_set
     rows = []
-    for _ in range(NUM_PROGRAMS):
+    for _ in range(num_programs):
         words = [word(WordType.INPUT, payload=0)]
         for _ in range(num_instructions):
             index = instruction_set.instruction_index(OPERATIONS[rng.integers(len(OPERATIONS))])
@@ -33,7 +33,7 @@ def live_programs(language: Language, num_instructions: int, seed: int) -> np.nd
                     words.append(word(WordType.CONSTANT, 0, bits))
             words.append(word(WordType.PTX, payload=index))
         rows.append([*words, word(WordType.RETURN)])
-    table = np.zeros((NUM_PROGRAMS, max(map(len, rows))), np.uint64)
+    table = np.zeros((num_programs, max(map(len, rows))), np.uint64)
     for row, words in zip(table, rows, strict=True):
         row[: len(words)] = words
     return table
