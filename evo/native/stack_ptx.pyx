@@ -2,7 +2,7 @@
 """Stack PTX: programs as blocks of words in, PTX stubs, hashes and lowered programs out.
 
 Owns the workspaces and the one place where a C error becomes an exception. Knows nothing of tasks, evaluation or files; what
-words mean is documented in csrc/stack_ptx.h.
+words mean is documented in csrc/stack_ptx.h. Longer than most modules: the class and the names of its errors belong together.
 """
 
 from enum import IntEnum
