@@ -1,7 +1,8 @@
 """Stack PTX from Python: lowering against a machine of its own, hashes, batches, errors.
 
-`reference_values` runs words as c-api.md says, on Python lists; it shares nothing with the C implementation. Values on both
-sides are numbers in one table of expressions, so that equal numbers mean equal expressions.
+`reference_values` runs words as csrc/stack_ptx.h says, on Python lists; it shares nothing with the C implementation. Values on both
+sides are numbers in one table of expressions, so that equal numbers mean equal expressions. Longer
+than most modules: the reference and what it checks belong together.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The domain colouring task: colours, statistics, objective, points and pictures."""
+"""The domain colouring task: colours, statistics, objective, points and pictures.
+
+Longer than most modules: each factor of the objective has its pictures and its test, and they share the synthesised ones.
+"""
 
 import colorsys
 import importlib
