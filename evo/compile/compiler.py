@@ -74,9 +74,8 @@ class Compiler:
         options: of the assembler, beside the target.
         cache: asked first, and filled; None: nothing is kept.
         compile_function: what fulfils a request.
-
-    Attributes:
-        failures: canonical hash (16 bytes) -> failure of each program that was found at fault; these are never compiled again.
+        failures: canonical hash (16 bytes) -> failure of each program that was found at fault before; these are never compiled
+            again. Those found from now on are added to it.
 
     Raises:
         UserError: target or options are refused by the assembler.
@@ -92,6 +91,7 @@ class Compiler:
         options: tuple[str, ...] = DEFAULT_OPTIONS,
         cache: CubinCache | None = None,
         compile_function: Callable[[CompileRequest], Compiled | CompileFailure] = compile_request,
+        failures: dict[bytes, CompileFailure] | None = None,
     ):
         _check_options(language, target, options)
         self._lowering = language.lowering
@@ -101,7 +101,7 @@ class Compiler:
         self._num_workers = getattr(executor, "num_workers", 1)
         self._cache = cache
         self._compile_function = compile_function
-        self.failures: dict[bytes, CompileFailure] = {}
+        self.failures = {} if failures is None else failures
 
     def compile(self, words: np.ndarray) -> Iterator[Module | FailedProgram]:
         """Modules as they are ready, in any order, and the programs that failed; together they hold every row once.

@@ -6,7 +6,7 @@ configs; each backend is a module beside this one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Protocol
 
@@ -21,6 +21,26 @@ class Status(IntEnum):
 
     OK = 0
     NONFINITE = 1  # its objective or a measure is NaN or infinite
+    NOT_COMPILED = 2  # the compiler rejected it, or died of it
+    TIMED_OUT = 3  # its compilation took longer than the limit: the one status that a second try may change
+    DEVICE_FAILED = 4  # it was in a pack that the GPU failed on
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A program that could not be compiled or run. words: `(max_length,)` uint64; log: the compiler's or driver's message."""
+
+    words: np.ndarray
+    status: Status
+    log: str
+
+
+class DeviceFailure(Exception):
+    """The GPU failed and this process cannot use it any more. failures: the programs of the pack that was at fault."""
+
+    def __init__(self, message: str, failures: list[Failure]):
+        super().__init__(message)
+        self.failures = failures
 
 
 @dataclass(frozen=True)
@@ -28,21 +48,26 @@ class Evaluation:
     """Results of a batch: status `(batch_size,)` uint8 of `Status`, objective `(batch_size,)` and measures
     `(batch_size, num_measures)` float64, NaN where the status is not OK.
 
-    evaluate_s and score_s: seconds of this batch's threads in running the programs and in the task's `score`, summed.
+    failures: programs of the batch that could not be compiled, found now or before, in the batch's order.
+    times_s: seconds by stage of this evaluator; the names of those that are summed over threads or processes say so.
     """
 
     status: np.ndarray
     objective: np.ndarray
     measures: np.ndarray
-    evaluate_s: float = 0.0
-    score_s: float = 0.0
+    failures: tuple[Failure, ...] = ()
+    times_s: dict[str, float] = field(default_factory=dict)
 
 
 class Evaluator(Protocol):
     """Scores programs. The result for a program depends on the program alone, bit by bit."""
 
     def evaluate(self, words: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
-        """Scores `(batch_size, max_length)` uint64 programs; `num_instructions` `(batch_size,)` goes to the task."""
+        """Scores `(batch_size, max_length)` uint64 programs; `num_instructions` `(batch_size,)` goes to the task.
+
+        Raises:
+            DeviceFailure: a device that programs run on cannot be used any more.
+        """
 
     def outputs(self, words: np.ndarray, points: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Each output `(batch_size, num_points)` of programs at other points than the task's own, such as a picture's."""
@@ -52,6 +77,28 @@ class Evaluator(Protocol):
 
     def close(self) -> None:
         """Ends threads, processes and device state."""
+
+
+# Programs scored at once: outputs of 32 programs at 4,096 points and two outputs are 1 MiB, which stays in a core's L2 cache.
+CHUNK_SIZE = 32
+
+
+def by_name(task: Task, stored: np.ndarray) -> dict[str, np.ndarray]:
+    """Outputs `(batch_size, num_outputs, num_points)` of 4 bytes by name, each of its type; views, not copies."""
+    types = {"f32": np.float32, "u32": np.uint32, "s32": np.int32}
+    return {name: stored[:, i].view(types[type_name]) for i, (name, type_name) in enumerate(task.outputs.items())}
+
+
+def join(parts: list[Evaluation], num_measures: int) -> Evaluation:
+    """The results of consecutive parts of a batch as one; times are added up."""
+    names = dict.fromkeys(name for part in parts for name in part.times_s)
+    return Evaluation(
+        status=np.concatenate([np.empty(0, np.uint8), *(part.status for part in parts)]),
+        objective=np.concatenate([np.empty(0), *(part.objective for part in parts)]),
+        measures=np.concatenate([np.empty((0, num_measures)), *(part.measures for part in parts)]),
+        failures=tuple(failure for part in parts for failure in part.failures),
+        times_s={name: sum(part.times_s[name] for part in parts) for name in names},
+    )
 
 
 def score_batch(task: Task, outputs, num_instructions: np.ndarray) -> Evaluation:

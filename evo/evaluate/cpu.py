@@ -10,19 +10,16 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from evo.errors import UserError
-from evo.evaluate import Evaluation, score_batch
+from evo.evaluate import CHUNK_SIZE, Evaluation, by_name, join, score_batch
 from evo.native.ptx_vm import VirtualMachine
 from evo.program import Language
 from evo.task import Regression, Task, point_arrays, target_array, task_errors
-
-# Programs a chunk: outputs of 32 programs at 4,096 points and two outputs are 1 MiB, which stays in the L2 cache
-# between evaluation and scoring.
-CHUNK_SIZE = 32
 
 WAKE_S = 0.1  # the longest time for which the calling thread waits without looking up
 
@@ -54,18 +51,11 @@ class CpuEvaluator:
     def evaluate(self, words: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
         chunks = [slice(start, start + CHUNK_SIZE) for start in range(0, len(words), CHUNK_SIZE)]
         parts = self._run([partial(self._evaluate_chunk, words[chunk], num_instructions[chunk]) for chunk in chunks])
-        num_measures = len(self._task.measures)
-        return Evaluation(
-            status=np.concatenate([np.empty(0, np.uint8), *(part.status for part in parts)]),
-            objective=np.concatenate([np.empty(0), *(part.objective for part in parts)]),
-            measures=np.concatenate([np.empty((0, num_measures)), *(part.measures for part in parts)]),
-            evaluate_s=sum(part.evaluate_s for part in parts),
-            score_s=sum(part.score_s for part in parts),
-        )
+        return join(parts, len(self._task.measures))
 
     def outputs(self, words: np.ndarray, points: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         inputs, _ = self._point_arrays(points, "picture_points()")
-        return self._by_name(self._machine.store(words, inputs))
+        return by_name(self._task, self._machine.store(words, inputs))
 
     def environment(self) -> dict[str, str | int]:
         return {"backend": "cpu", "simd": self._machine.level, "threads": self.num_threads}
@@ -88,18 +78,14 @@ class CpuEvaluator:
     def _evaluate_chunk(self, words: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
         start = time.perf_counter()
         if self._targets is None:
-            results = self._by_name(self._machine.store(words, self._inputs))
+            results = by_name(self._task, self._machine.store(words, self._inputs))
         else:
             sums = self._machine.reduce(words, self._inputs, self._targets)
             results = Regression(**{name: sums[name].astype(np.float64) for name in sums.dtype.names})
         evaluated = time.perf_counter()
         part = score_batch(self._task, results, num_instructions)
         scored = time.perf_counter()
-        return Evaluation(part.status, part.objective, part.measures, evaluated - start, scored - evaluated)
-
-    def _by_name(self, stored: np.ndarray) -> dict[str, np.ndarray]:
-        types = {"f32": np.float32, "u32": np.uint32, "s32": np.int32}
-        return {name: stored[:, i].view(types[type_name]) for i, (name, type_name) in enumerate(self._language.outputs)}
+        return replace(part, times_s={"evaluate_threads": evaluated - start, "score_threads": scored - evaluated})
 
     def _point_arrays(self, points: dict[str, np.ndarray], method: str) -> tuple[list[np.ndarray | None], int]:
         arrays, num_points = point_arrays(self._task, points, method)

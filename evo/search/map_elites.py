@@ -14,7 +14,7 @@ import numpy as np
 from ribs.archives import ArchiveBase
 from ribs.schedulers import Scheduler
 
-from evo.evaluate import Evaluator, Status
+from evo.evaluate import Evaluator, Failure, Status
 from evo.native.stack_ptx import Lowering
 from evo.search.archive import elites_by_cell
 from evo.search.emitter import ProgramEmitter
@@ -27,7 +27,7 @@ class Counters:
 
     generations: done; offspring: programs asked for; evaluations: programs really evaluated; duplicates: programs whose
     hash was seen before; neutral: offspring with the hash of a parent; rejected: evaluated, but not OK; out_of_range:
-    evaluated, with a measure outside its range (clipped into an edge cell).
+    evaluated, with a measure outside its range (clipped into an edge cell); failed: could not be compiled or run.
     """
 
     generations: int = 0
@@ -37,11 +37,13 @@ class Counters:
     neutral: int = 0
     rejected: int = 0
     out_of_range: int = 0
+    failed: int = 0
 
 
 @dataclass(frozen=True)
 class Generation:
-    """What one generation did. times_s: seconds by stage; evaluate and score are summed over threads."""
+    """What one generation did. failures: programs that could not be compiled; times_s: seconds by stage, the evaluator's own
+    stages (`Evaluation.times_s`) among them."""
 
     counters: Counters
     num_elites: int
@@ -49,6 +51,7 @@ class Generation:
     qd_score: float
     best_objective: float
     num_inserted: int
+    failures: tuple[Failure, ...]
     times_s: dict[str, float]
 
 
@@ -115,6 +118,7 @@ def map_elites(
         counters.duplicates += len(programs) - int(new.sum())
         counters.neutral += int((hashes[:, None] == emitter.origin.parent_hashes).all(axis=2).any(axis=1).sum())
         counters.rejected += int((~ok).sum())
+        counters.failed += len(evaluation.failures)
         counters.out_of_range += int(outside[ok].any(axis=1).sum())
         elites = elites_by_cell(archive)
         clock.lap("statistics")
@@ -125,7 +129,8 @@ def map_elites(
             qd_score=elites.qd_score,
             best_objective=float(elites.objective.max()) if len(elites) else float("nan"),
             num_inserted=int((elites.generation == generation).sum()),
-            times_s={**clock.times_s, "evaluate_threads": evaluation.evaluate_s, "score_threads": evaluation.score_s},
+            failures=evaluation.failures,
+            times_s={**clock.times_s, **evaluation.times_s},
         )
 
 

@@ -175,7 +175,7 @@ def test_an_error_in_a_thread_reaches_the_caller(evaluator):
 
 def test_times_are_summed_over_threads(evaluator):
     evaluation = evaluator(Mixed(), 2).evaluate(rows(Mixed(), *["%x"] * 100), counts(100))
-    assert evaluation.evaluate_s > 0 and evaluation.score_s > 0
+    assert evaluation.times_s["evaluate_threads"] > 0 and evaluation.times_s["score_threads"] > 0
 
 
 def test_by_default_there_is_a_thread_for_each_core(evaluator, monkeypatch):

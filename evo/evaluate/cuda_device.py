@@ -1,0 +1,268 @@
+"""One NVIDIA GPU by the CUDA driver API: what there is, memory, streams, modules, launches.
+
+The only module that opens a device. Knows nothing of programs, tasks or compilers. Importing it loads no CUDA library;
+`probe` and `Device` load the driver, which need not be there.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from evo.errors import UserError
+
+# Cubins of the pinned CUDA 13.0 family run on drivers of that family or newer, and its assembler knows GPUs from Turing on.
+MIN_DRIVER = (13, 0)
+MIN_CAPABILITY = (7, 5)
+
+POLL_S = (20e-6, 1e-3)  # first and longest pause between two looks at whether the device is done
+
+
+class CudaError(Exception):
+    """A call of the driver that failed. After most errors of a kernel the context is lost, and with it the process's device.
+
+    Attributes:
+        name: such as `CUDA_ERROR_ILLEGAL_ADDRESS`.
+    """
+
+    def __init__(self, call: str, name: str):
+        super().__init__(f"{call}: {name}")
+        self.name = name
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """A GPU of this machine. capability: (major, minor); num_bytes: its memory."""
+
+    ordinal: int
+    name: str
+    capability: tuple[int, int]
+    num_bytes: int
+
+    @property
+    def target(self) -> str:
+        """The architecture to compile for, such as `sm_90`."""
+        return "sm_{}{}".format(*self.capability)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What this machine has. problem: why no GPU can be used, or None; driver: the CUDA version that it serves, or None."""
+
+    problem: str | None
+    driver: tuple[int, int] | None = None
+    devices: tuple[DeviceInfo, ...] = ()
+
+
+def probe() -> Probe:
+    """Looks for driver and devices; opens no context."""
+    try:
+        from cuda.bindings import driver as cuda
+    except ImportError:
+        return Probe("the package cuda-bindings is missing: pip install 'cuda-bindings==13.0.*'")
+    try:
+        initialised = cuda.cuInit(0)[0]
+    except RuntimeError:  # how cuda.bindings says that it finds no libcuda.so.1
+        return Probe("no NVIDIA driver")
+    version = _version(_ask(cuda.cuDriverGetVersion))
+    if version < MIN_DRIVER:
+        # An old driver may already refuse to start for a new device: what the user can do about it is the same.
+        return Probe(
+            f"the NVIDIA driver serves CUDA {_dotted(version)}, CUDA {_dotted(MIN_DRIVER)} is needed: update the driver", version
+        )
+    if initialised != cuda.CUresult.CUDA_SUCCESS:
+        return Probe(f"the NVIDIA driver finds no usable GPU ({initialised.name})", version)
+    devices = tuple(_device_info(ordinal) for ordinal in range(_ask(cuda.cuDeviceGetCount)))
+    if not devices:
+        return Probe("the NVIDIA driver finds no GPU", version)
+    if all(device.capability < MIN_CAPABILITY for device in devices):
+        names = ", ".join(f"{device.name} ({device.target})" for device in devices)
+        return Probe(f"{names}: too old, compute capability {_dotted(MIN_CAPABILITY)} is needed", version, devices)
+    return Probe(None, version, devices)
+
+
+class Device:
+    """A device with its primary context, current on the thread that makes this object.
+
+    Args:
+        ordinal: which device, in the driver's order; None: the first that can be used.
+
+    Raises:
+        UserError: there is no such device, or none that can be used.
+    """
+
+    def __init__(self, ordinal: int | None = None):
+        found = probe()
+        if found.problem:
+            raise UserError(f"no GPU can be used: {found.problem}")
+        usable = [device for device in found.devices if device.capability >= MIN_CAPABILITY]
+        chosen = usable[:1] if ordinal is None else [device for device in usable if device.ordinal == ordinal]
+        if not chosen:
+            listed = ", ".join(f"{device.ordinal} ({device.name})" for device in usable)
+            raise UserError(f"evaluation.device: {ordinal} is no usable GPU, one of: {listed}")
+        from cuda.bindings import driver as cuda
+
+        self.info = chosen[0]
+        self.driver = found.driver
+        self._cuda = cuda
+        self._handle = _ask(cuda.cuDeviceGet, self.info.ordinal)
+        try:
+            self._context = _ask(cuda.cuDevicePrimaryCtxRetain, self._handle)
+        except CudaError as error:
+            raise UserError(f"{self.info.name}: cannot be opened ({error.name}); another process may hold all of its memory") from error
+        self.make_current()
+        attribute = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+        self.num_multiprocessors: int = _ask(cuda.cuDeviceGetAttribute, attribute, self._handle)
+
+    def make_current(self) -> None:
+        """Each thread that uses the device calls this first."""
+        _ask(self._cuda.cuCtxSetCurrent, self._context)
+
+    def free_bytes(self) -> int:
+        """Memory that is free now."""
+        return _ask(self._cuda.cuMemGetInfo)[0]
+
+    def close(self) -> None:
+        """Gives the context back; what was allocated and loaded on it is gone."""
+        _ask(self._cuda.cuDevicePrimaryCtxRelease, self._handle)
+
+    def allocate(self, num_bytes: int) -> Any:
+        """Device memory, aligned to 256 bytes; its address is `int(...)` of it. Freed by `free`."""
+        return _ask(self._cuda.cuMemAlloc, max(num_bytes, 1))
+
+    def free(self, address: Any) -> None:
+        """Frees device memory."""
+        _ask(self._cuda.cuMemFree, address)
+
+    def upload(self, array: np.ndarray) -> Any:
+        """Device memory that holds the array's bytes."""
+        array = np.ascontiguousarray(array)
+        address = self.allocate(array.nbytes)
+        _ask(self._cuda.cuMemcpyHtoD, address, array.ctypes.data, array.nbytes)
+        return address
+
+    def pinned(self, num_bytes: int) -> np.ndarray:
+        """Page-locked memory of this machine as `(num_bytes,)` uint8; freed by `free_pinned`."""
+        import ctypes
+
+        address = _ask(self._cuda.cuMemHostAlloc, max(num_bytes, 1), 0)
+        return np.ctypeslib.as_array((ctypes.c_uint8 * num_bytes).from_address(int(address)))
+
+    def free_pinned(self, array: np.ndarray) -> None:
+        """Frees what `pinned` gave; the array must not be used any more."""
+        _ask(self._cuda.cuMemFreeHost, array.ctypes.data)
+
+    def stream(self) -> Any:
+        """A stream that does not wait for the default one."""
+        return _ask(self._cuda.cuStreamCreate, self._cuda.CUstream_flags.CU_STREAM_NON_BLOCKING)
+
+    def event(self) -> Any:
+        """An event that takes the time."""
+        return _ask(self._cuda.cuEventCreate, self._cuda.CUevent_flags.CU_EVENT_DEFAULT)
+
+    def destroy_stream(self, stream: Any) -> None:
+        """Ends a stream."""
+        _ask(self._cuda.cuStreamDestroy, stream)
+
+    def destroy_event(self, event: Any) -> None:
+        """Ends an event."""
+        _ask(self._cuda.cuEventDestroy, event)
+
+    def record(self, event: Any, stream: Any) -> None:
+        """The event happens when the stream has done what it was given so far."""
+        _ask(self._cuda.cuEventRecord, event, stream)
+
+    def wait_on_stream(self, stream: Any, event: Any) -> None:
+        """What the stream is given from now on waits for the event."""
+        _ask(self._cuda.cuStreamWaitEvent, stream, event, 0)
+
+    def wait(self, event: Any, time_limit_s: float) -> None:
+        """Returns when the event has happened.
+
+        Raises:
+            CudaError: the device failed, or the time limit passed.
+        """
+        not_ready = self._cuda.CUresult.CUDA_ERROR_NOT_READY
+        end, pause = time.monotonic() + time_limit_s, POLL_S[0]
+        # A blocking wait cannot be limited, and a kernel that never ends must not hang the run.
+        while (result := self._cuda.cuEventQuery(event)[0]) == not_ready:
+            if time.monotonic() > end:
+                raise CudaError("cuEventQuery", f"no end after {time_limit_s:g} s")
+            time.sleep(pause)
+            pause = min(pause * 2, POLL_S[1])
+        if result != self._cuda.CUresult.CUDA_SUCCESS:
+            raise CudaError("cuEventQuery", result.name)
+
+    def elapsed_s(self, start: Any, end: Any) -> float:
+        """Seconds of the device between two events that have happened."""
+        return _ask(self._cuda.cuEventElapsedTime, start, end) / 1e3
+
+    def copy_to_host(self, host: np.ndarray, address: Any, stream: Any) -> None:
+        """Fills a piece of pinned memory from device memory, when the stream comes to it."""
+        _ask(self._cuda.cuMemcpyDtoHAsync, host.ctypes.data, address, host.nbytes, stream)
+
+    def copy_to_device(self, address: Any, host: np.ndarray, stream: Any) -> None:
+        """Fills device memory from a piece of pinned memory, when the stream comes to it."""
+        _ask(self._cuda.cuMemcpyHtoDAsync, address, host.ctypes.data, host.nbytes, stream)
+
+    def load(self, cubin: bytes) -> Any:
+        """A module on the device; `unload` takes it off again."""
+        return _ask(self._cuda.cuModuleLoadData, cubin)
+
+    def unload(self, module: Any) -> None:
+        """Takes a module off the device; none of its kernels may be running."""
+        _ask(self._cuda.cuModuleUnload, module)
+
+    def function(self, module: Any, name: str) -> Any:
+        """A kernel of a module."""
+        return _ask(self._cuda.cuModuleGetFunction, module, name.encode())
+
+    def launch(
+        self, function: Any, grid: tuple[int, int], block_size: int, params: list[np.ndarray | np.generic], stream: Any
+    ) -> None:
+        """Starts a kernel.
+
+        Args:
+            grid: blocks along x and y.
+            params: in the order of the kernel's, each with the bytes that it has there; addresses as uint64.
+        """
+        values = [np.atleast_1d(param) for param in params]
+        addresses = np.array([value.ctypes.data for value in values], np.uint64)
+        _ask(self._cuda.cuLaunchKernel, function, *grid, 1, block_size, 1, 1, 0, stream, addresses.ctypes.data, 0)
+
+
+def _ask(function: Any, *args: Any) -> Any:
+    """Calls the driver; gives what it gives, a tuple where that is several values.
+
+    Raises:
+        CudaError: the call failed.
+    """
+    result, *values = function(*args)
+    if result.value != 0:
+        raise CudaError(function.__name__, result.name)
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+def _device_info(ordinal: int) -> DeviceInfo:
+    from cuda.bindings import driver as cuda
+
+    handle = _ask(cuda.cuDeviceGet, ordinal)
+    attributes = cuda.CUdevice_attribute
+    capability = (
+        _ask(cuda.cuDeviceGetAttribute, attributes.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, handle),
+        _ask(cuda.cuDeviceGetAttribute, attributes.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, handle),
+    )
+    name = _ask(cuda.cuDeviceGetName, 256, handle).split(b"\0")[0].decode(errors="replace")
+    return DeviceInfo(ordinal, name, capability, _ask(cuda.cuDeviceTotalMem, handle))
+
+
+def _version(number: int) -> tuple[int, int]:
+    """CUDA writes 13.0 as 13000."""
+    return number // 1000, number % 1000 // 10
+
+
+def _dotted(version: tuple[int, int]) -> str:
+    return "{}.{}".format(*version)

@@ -1,0 +1,74 @@
+"""What packs compute on the GPU: outputs at points, or sums of them, or scores by a task's own kernel.
+
+Owns the layout of parameters and results of each kind of kernel; the kernels themselves are `evo.kernel`'s.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from evo.compile.compiler import Module
+from evo.evaluate import CHUNK_SIZE, Evaluation, by_name, join, score_batch
+from evo.evaluate.cuda_device import Device
+from evo.kernel.pointwise import kernel_name
+from evo.task import Task
+
+BLOCK_SIZE = 256
+# Blocks in flight on a multiprocessor are at most 2,048 threads; several times as many are launched where there are points for
+# them, since programs differ in length. An estimate for the H200, not yet measured.
+BLOCKS_PER_MULTIPROCESSOR = 8 * 2048 // BLOCK_SIZE
+
+
+class DeviceInputs:
+    """Values of the inputs at points, on the device.
+
+    Args:
+        arrays: of each input its values of 4 bytes, `(num_points,)`, or `()` for one that is the same at all points.
+    """
+
+    def __init__(self, device: Device, arrays: list[np.ndarray], num_points: int):
+        self._device = device
+        self._buffers = [device.upload(array) for array in arrays]
+        self.num_points = num_points
+        self.addresses = np.array([int(buffer) for buffer in self._buffers], np.uint64)
+        self.strides = np.array([4 if array.ndim else 0 for array in arrays], np.uint32)
+
+    def close(self) -> None:
+        """Frees them."""
+        for buffer in self._buffers:
+            self._device.free(buffer)
+
+
+class StorePlan:
+    """Outputs at all points: `(num_programs, num_outputs, num_points)` of 4 bytes, by the pointwise kernel."""
+
+    def __init__(self, task: Task, inputs: DeviceInputs):
+        self._task = task
+        self._inputs = inputs
+
+    def result_bytes(self, num_programs: int) -> int:
+        return num_programs * len(self._task.outputs) * self._inputs.num_points * 4
+
+    def scratch_bytes(self, num_programs: int) -> int:
+        return 0
+
+    def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
+        inputs = self._inputs
+        for kernel, num_sites in enumerate(module.kernel_sizes):
+            rows = -(-BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors // num_sites)
+            grid = (max(1, min(rows, -(-inputs.num_points // BLOCK_SIZE))), num_sites)
+            params = [*inputs.addresses, np.uint64(results), *inputs.strides, np.uint32(inputs.num_points)]
+            device.launch(device.function(loaded, kernel_name(kernel)), grid, BLOCK_SIZE, params, stream)
+            results += self.result_bytes(num_sites)
+
+    def outputs(self, host: np.ndarray, num_programs: int) -> np.ndarray:
+        """The results as `(num_programs, num_outputs, num_points)` float32, whose bits are those of the outputs' types."""
+        return host.view(np.float32).reshape(num_programs, len(self._task.outputs), self._inputs.num_points)
+
+    def score(self, host: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
+        outputs = self.outputs(host, len(num_instructions))
+        chunks = [slice(first, first + CHUNK_SIZE) for first in range(0, len(num_instructions), CHUNK_SIZE)]
+        parts = [score_batch(self._task, by_name(self._task, outputs[chunk]), num_instructions[chunk]) for chunk in chunks]
+        return join(parts, len(self._task.measures))
