@@ -85,7 +85,8 @@
  *     // <x> in f32 x
  *     // PTX_INJECT_END
  *
- * A marker is the only thing on its line. A stub takes the place of all from the START to the END.
+ * A marker is the only thing on its line, and one inside of a block comment is none. A stub takes the place of all from the
+ * START to the END. Names of sites are made of letters, digits, _ and $; those of variables and types of printable ASCII.
  *
  * The header has its length from the checks of two languages, each of which tells the place and the reason of an error.
  */
@@ -101,7 +102,7 @@
 
 #if defined(__CUDACC__) || defined(__CUDA__)
 
-/* PTX_INJECT(name, operands...);  a site. `name` is a string literal without blanks; at most 32 operands.
+/* PTX_INJECT(name, operands...);  a site. `name` is a string literal of letters, digits, _ and $; at most 32 operands.
    PTX_INJECT_TOK(name, operands...);  the same with a bare word as the name. */
 #define PTX_INJECT(name, ...) PTX_INJECT__SORT(PTX_INJECT__COUNT(name, ##__VA_ARGS__), name, ##__VA_ARGS__)
 #define PTX_INJECT_TOK(name, ...) PTX_INJECT(#name, ##__VA_ARGS__)
@@ -451,6 +452,17 @@ typedef struct PtxInjectPlace {
 /* The enumerator's name, or "PTX_INJECT_RESULT_UNKNOWN". The text is static. */
 const char* ptx_inject_result_to_string(PtxInjectResult result);
 
+/* For programs that end at an error: ptxInjectCheck(ptx_inject_create(&handle, ptx)); prints the place of the call and the
+   result on stderr and exits with EXIT_FAILURE unless that is SUCCESS. The file that uses it includes stdio.h and stdlib.h. */
+#define ptxInjectCheck(call)                                                                                              \
+    do {                                                                                                                  \
+        const PtxInjectResult ptx_inject_check_result = (call);                                                           \
+        if (ptx_inject_check_result != PTX_INJECT_SUCCESS) {                                                              \
+            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, ptx_inject_result_to_string(ptx_inject_check_result));     \
+            exit(EXIT_FAILURE);                                                                                           \
+        }                                                                                                                 \
+    } while (0)
+
 /* The types that stand in for types NULL: f16, f16X2, s32, u32, f32, b32. Static. num_types_out may be NULL. */
 const PtxInjectDataTypeInfo* ptx_inject_default_types(size_t* num_types_out);
 
@@ -467,9 +479,10 @@ const PtxInjectDataTypeInfo* ptx_inject_default_types(size_t* num_types_out);
 //                                                      : "f"(x)
 //                                                  );
 //
-// The header is exactly "/* PTX_INJECT" and a blank, then the name, a word. Each line after it has one variable: in, mod or
-// out, a type, and an operand as inline assembly takes it (x, v.w, a[i + 1]), which is also the variable's name. What follows
-// // is a comment, so that a line can be skipped. Headers in // comments, other comments and strings are left alone.
+// The header is exactly "/* PTX_INJECT" and a blank, then the name: letters, digits, _ and $. Each line after it has one
+// variable: in, mod or out, a type, and an operand as inline assembly takes it (x, v.w, a[i + 1]), which is also the variable's
+// name, printable ASCII and another one for each variable. What follows // is a comment, so that a line can be skipped.
+// Headers in // comments, other comments and strings are left alone; in a macro's definition they are refused.
 //
 // Writes the processed text and a NUL. bytes_written_out counts the NUL; with buffer NULL it is only measured, and
 // on INSUFFICIENT_BUFFER it is what a measurement gives. The buffer's contents are of use only on success.
@@ -705,6 +718,11 @@ static int ptx_inject__is_blank(char c) {
     return c == ' ' || ((unsigned char)c - (unsigned)'\t' <= (unsigned)('\r' - '\t') && c != '\n');
 }
 
+/* Names are written into PTX, which is ASCII. */
+static int ptx_inject__is_printable(char c) {
+    return c >= ' ' && c <= '~';
+}
+
 static const char* ptx_inject__skip_blanks(const char* at, const char* end) {
     while (at < end && ptx_inject__is_blank(*at)) {
         ++at;
@@ -757,6 +775,28 @@ static int ptx_inject__equal(PtxInject__Slice slice, const char* string) {
     return string[slice.length] == '\0';
 }
 
+/* The first byte that no name has, tabs apart, or the end. */
+static const char* ptx_inject__skip_printable(PtxInject__Slice slice) {
+    const char* end = slice.begin + slice.length;
+    while (slice.begin < end && (ptx_inject__is_printable(*slice.begin) || *slice.begin == '\t')) {
+        ++slice.begin;
+    }
+    return slice.begin;
+}
+
+/* The first byte that stands in no identifier of PTX, or the end. */
+static const char* ptx_inject__skip_identifier(PtxInject__Slice slice) {
+    const char* end = slice.begin + slice.length;
+    while (slice.begin < end && (ptx_inject__is_word(*slice.begin) || *slice.begin == '$')) {
+        ++slice.begin;
+    }
+    return slice.begin;
+}
+
+static int ptx_inject__same(PtxInject__Slice first, PtxInject__Slice second) {
+    return first.length == second.length && memcmp(first.begin, second.begin, first.length) == 0;
+}
+
 static int ptx_inject__begins(const char* at, const char* end, const char* string, size_t length) {
     return (size_t)(end - at) >= length && memcmp(at, string, length) == 0;
 }
@@ -789,12 +829,21 @@ static int ptx_inject__is_ptx_type(PtxInject__Slice text) {
     return text.length > 0;
 }
 
+/* Is a string of printable ASCII alone? */
+static int ptx_inject__is_text(const char* string) {
+    while (ptx_inject__is_printable(*string)) {
+        ++string;
+    }
+    return *string == '\0';
+}
+
 static PtxInjectResult ptx_inject__check_type(PtxInject__Source* source, const PtxInjectDataTypeInfo* type) {
     const char* reason = NULL;
     const PtxInjectDataTypeInfo* other;
 
-    if (type->name == NULL || type->name[0] == '\0' || strpbrk(type->name, " \t\r\v\f\n\"\\%") != NULL) {
-        reason = "a type's name must be a word without quotes, backslashes and percent signs";
+    if (type->name == NULL || type->name[0] == '\0' || !ptx_inject__is_text(type->name) ||
+        strpbrk(type->name, " \"\\%") != NULL) {
+        reason = "a type's name must be a word of ASCII without quotes, backslashes and percent signs";
     } else if (
         type->register_type == NULL || !ptx_inject__is_ptx_type(ptx_inject__slice(type->register_type)) ||
         type->mov_postfix == NULL || !ptx_inject__is_ptx_type(ptx_inject__slice(type->mov_postfix))
@@ -802,8 +851,8 @@ static PtxInjectResult ptx_inject__check_type(PtxInject__Source* source, const P
         reason = "a type's register_type and mov_postfix must be PTX types, as in u32";
     } else if (!ptx_inject__is_letter(type->register_char)) {
         reason = "a type's register_char must be a constraint letter of inline assembly";
-    } else if (type->register_cast_str != NULL && strchr(type->register_cast_str, '\n') != NULL) {
-        reason = "a type's register_cast_str must be one line";
+    } else if (type->register_cast_str != NULL && !ptx_inject__is_text(type->register_cast_str)) {
+        reason = "a type's register_cast_str must be one line of ASCII";
     } else {
         for (other = source->types; other < type && reason == NULL; ++other) {
             reason = strcmp(type->name, other->name) == 0 ? "two types have one name" : NULL;
@@ -855,7 +904,12 @@ static PtxInjectResult ptx_inject__read_type(
             return PTX_INJECT_SUCCESS;
         }
     }
-    PTX_INJECT__REFUSE(source, name.begin, "not a type known here; the default ones are f16 f16X2 s32 u32 f32 b32");
+    PTX_INJECT__REFUSE(
+        source, name.begin,
+        source->types == ptx_inject_default_types(NULL)
+            ? "not a type known here, which are f16 f16X2 s32 u32 f32 b32: further ones have to be given"
+            : "not one of the types that were given"
+    );
 }
 
 /* Reads in, mod or out. */
@@ -1046,9 +1100,42 @@ static int ptx_inject__is_header(const char* at, const char* end) {
            (at + length == end || ptx_inject__is_blank(at[length]) || at[length] == '\n' || at[length] == '*');
 }
 
-/* The next annotation, from a place outside of comments and literals; NULL if there is none. */
-static const char* ptx_inject__find_annotation(const char* at, const char* end) {
+/* Does a backslash join the line that ends at a line break to the next one? */
+static int ptx_inject__goes_on(const char* text, const char* newline) {
+    const char* last = newline > text && newline[-1] == '\r' ? newline - 1 : newline;
+    return last > text && last[-1] == '\\';
+}
+
+/* The next annotation, from a place outside of comments, literals and directives; NULL if there is none. *in_directive_out:
+   it is in a directive of the preprocessor. */
+static const char* ptx_inject__find_annotation(
+    const PtxInject__Source* source,
+    const char* at,
+    int* in_directive_out
+) {
+    const char* end = source->end;
+    int is_first = at == source->text || at[-1] == '\n'; /* there are only blanks and comments before it on its line */
+
+    *in_directive_out = 0;
     while (at != NULL && at < end) {
+        if (*at == '/' && end - at >= 2 && at[1] == '/') {
+            at = ptx_inject__skip_line_comment(at, end);
+            continue;
+        }
+        if (*at == '/' && end - at >= 2 && at[1] == '*') {
+            if (ptx_inject__is_header(at, end)) {
+                return at;
+            }
+            at = ptx_inject__skip_comment(at, end);
+            continue;
+        }
+        if (*at == '\n') {
+            *in_directive_out = *in_directive_out && ptx_inject__goes_on(source->text, at);
+            is_first = 1;
+        } else if (!ptx_inject__is_blank(*at)) {
+            *in_directive_out = *in_directive_out || (is_first && *at == '#');
+            is_first = 0;
+        }
         if (*at == '"' || *at == '\'') {
             at = ptx_inject__skip_literal(at, end);
         } else if (ptx_inject__is_word(*at)) {
@@ -1057,13 +1144,6 @@ static const char* ptx_inject__find_annotation(const char* at, const char* end) 
             if (ptx_inject__introduces_raw_string(word, at, end)) {
                 at = ptx_inject__skip_raw_string(at, end);
             }
-        } else if (*at == '/' && end - at >= 2 && at[1] == '/') {
-            at = ptx_inject__skip_line_comment(at, end);
-        } else if (*at == '/' && end - at >= 2 && at[1] == '*') {
-            if (ptx_inject__is_header(at, end)) {
-                return at;
-            }
-            at = ptx_inject__skip_comment(at, end);
         } else {
             ++at;
         }
@@ -1094,9 +1174,13 @@ typedef struct PtxInject__Variable {
 /* Is it in a piece that can be put between parentheses? If not, tells why. */
 static PtxInjectResult ptx_inject__check_operand(PtxInject__Source* source, PtxInject__Slice operand) {
     const char* end = operand.begin + operand.length;
-    const char* at = operand.begin;
+    const char* at = ptx_inject__skip_printable(operand);
     size_t depth = 0;
 
+    if (at < end) {
+        PTX_INJECT__REFUSE(source, at, "an operand is printable ASCII, as PTX is; PTX_INJECT can give another one a name");
+    }
+    at = operand.begin;
     while (at < end) {
         const char* begin = at;
         if (ptx_inject__is_word(*at)) {
@@ -1192,6 +1276,7 @@ static PtxInjectResult ptx_inject__read_annotation(
     const char* at = header + sizeof PTX_INJECT__HEADER - 1;
     const char* line = header;
     const char* line_end;
+    const char* name_end;
     PtxInject__Slice rest;
 
     if (end == NULL) {
@@ -1203,10 +1288,9 @@ static PtxInjectResult ptx_inject__read_annotation(
     if (annotation_out->name.length == 0) {
         PTX_INJECT__REFUSE(source, header, "the name is missing: /* PTX_INJECT name");
     }
-    for (rest = annotation_out->name; rest.length > 0; ++rest.begin, --rest.length) {
-        if (*rest.begin == '"' || *rest.begin == '\\' || *rest.begin == '%') {
-            PTX_INJECT__REFUSE(source, rest.begin, "a name has no quotes, backslashes and percent signs");
-        }
+    name_end = ptx_inject__skip_identifier(annotation_out->name);
+    if (name_end < annotation_out->name.begin + annotation_out->name.length) {
+        PTX_INJECT__REFUSE(source, name_end, "a name is made of letters, digits, _ and $");
     }
     rest = ptx_inject__rest(at, line_end);
     if (rest.length > 0 && !ptx_inject__begins(rest.begin, line_end, "//", 2)) {
@@ -1262,7 +1346,7 @@ static void ptx_inject__write_constraint(PtxInject__Writer* writer, const PtxInj
 }
 
 /* Writes the asm statement that takes an annotation's place. Variables are read once for each kind, so that nothing need be
-   remembered of them. */
+   remembered of them but the names. */
 static PtxInjectResult ptx_inject__write_asm(
     PtxInject__Source* source,
     const PtxInject__Annotation* annotation,
@@ -1270,9 +1354,10 @@ static PtxInjectResult ptx_inject__write_asm(
 ) {
     static const PtxInjectMutType order[] = {PTX_INJECT_MUT_TYPE_MOD, PTX_INJECT_MUT_TYPE_OUT, PTX_INJECT_MUT_TYPE_IN};
     static const char* const words[] = {"mod ", "out ", "in "};
+    PtxInject__Slice names[PTX_INJECT_MAX_ARGS];
     PtxInject__Variable variable;
     size_t num_written = 0;
-    size_t i;
+    size_t i, k;
 
     ptx_inject__write_string(writer, annotation->is_apart ? "asm(" : " asm(");
     ptx_inject__write_line(writer, annotation, "    \"// " PTX_INJECT__START " ");
@@ -1284,6 +1369,15 @@ static PtxInjectResult ptx_inject__write_asm(
             PTX_INJECT__TRY(ptx_inject__next_variable(source, annotation, order[i], &at, &variable));
             if (variable.operand.length == 0) {
                 break;
+            }
+            if (num_written == PTX_INJECT_MAX_ARGS) {
+                PTX_INJECT__REFUSE(source, variable.operand.begin, "a site has at most PTX_INJECT_MAX_ARGS variables");
+            }
+            names[num_written] = variable.operand;
+            for (k = 0; k < num_written; ++k) {
+                if (ptx_inject__same(names[k], variable.operand)) {
+                    PTX_INJECT__REFUSE(source, variable.operand.begin, "two variables of one name at one site");
+                }
             }
             ptx_inject__write_line(writer, annotation, "    \"// %");
             ptx_inject__write_number(writer, num_written);
@@ -1320,9 +1414,13 @@ static PtxInjectResult ptx_inject__write_asm(
 static PtxInjectResult ptx_inject__process(PtxInject__Source* source, PtxInject__Writer* writer) {
     const char* copied = source->text;
     const char* header;
+    int in_directive;
 
-    while ((header = ptx_inject__find_annotation(copied, source->end)) != NULL) {
+    while ((header = ptx_inject__find_annotation(source, copied, &in_directive)) != NULL) {
         PtxInject__Annotation annotation;
+        if (in_directive) {
+            PTX_INJECT__REFUSE(source, header, "an annotation in a directive of the preprocessor: in a macro, use PTX_INJECT");
+        }
         PTX_INJECT__TRY(ptx_inject__read_annotation(source, header, &annotation));
         ptx_inject__write(writer, copied, (size_t)(header - copied));
         PTX_INJECT__TRY(ptx_inject__write_asm(source, &annotation, writer));
@@ -1619,13 +1717,7 @@ static int ptx_inject__is_compilers(PtxInject__Slice name) {
 
 /* What may stand after the percent sign of a register. */
 static int ptx_inject__is_identifier(PtxInject__Slice text) {
-    size_t i;
-    for (i = 0; i < text.length; ++i) {
-        if (!ptx_inject__is_word(text.begin[i]) && text.begin[i] != '$') {
-            return 0;
-        }
-    }
-    return text.length > 0;
+    return text.length > 0 && ptx_inject__skip_identifier(text) == text.begin + text.length;
 }
 
 /* Would it be hidden by a register that is declared around a stub: _x0, _x1, ...? */
@@ -1663,8 +1755,12 @@ static PtxInjectResult ptx_inject__read_marker(
     const char* line_end,
     PtxInject__Marker* marker_out
 ) {
-    PtxInject__Slice mut_type;
+    PtxInject__Slice mut_type = ptx_inject__rest(at, line_end);
+    const char* unprintable = ptx_inject__skip_printable(mut_type);
 
+    if (unprintable < mut_type.begin + mut_type.length) {
+        PTX_INJECT__REFUSE(reader->source, unprintable, "a marker is printable ASCII, as PTX is");
+    }
     marker_out->register_name = ptx_inject__next_token(&at, line_end);
     mut_type = ptx_inject__next_token(&at, line_end);
     if (mut_type.length == 1) {
@@ -1757,8 +1853,7 @@ static PtxInjectResult ptx_inject__read_body(
         marker = &reader->markers[reader->num_markers];
         PTX_INJECT__TRY(ptx_inject__read_marker(reader, at, line_end, marker));
         for (i = 0; i < reader->num_markers; ++i) {
-            if (reader->markers[i].name.length == marker->name.length &&
-                memcmp(reader->markers[i].name.begin, marker->name.begin, marker->name.length) == 0) {
+            if (ptx_inject__same(reader->markers[i].name, marker->name)) {
                 PTX_INJECT__REFUSE(reader->source, marker->name.begin, "two variables of one name at one site");
             }
         }
@@ -1972,6 +2067,7 @@ static PtxInjectResult ptx_inject__read_site(
     const char* line_end = ptx_inject__line_end(body, source->end);
     const PtxInject__Slice name = ptx_inject__next_token(&body, line_end);
     const PtxInject__Slice rest = ptx_inject__rest(body, line_end);
+    const char* name_end = ptx_inject__skip_identifier(name);
     const uint64_t hash = ptx_inject__hash(name);
     PtxInject__Slot* slot;
     PtxInject__Inject model; /* of this name or, where it is new, the one before, which most often has the same variables */
@@ -1980,6 +2076,9 @@ static PtxInjectResult ptx_inject__read_site(
 
     if (name.length == 0) {
         PTX_INJECT__REFUSE(source, start, "the name is missing: // PTX_INJECT_START name");
+    }
+    if (name_end < name.begin + name.length) {
+        PTX_INJECT__REFUSE(source, name_end, "a name is made of letters, digits, _ and $");
     }
     if (rest.length > 0) {
         PTX_INJECT__REFUSE(source, rest.begin, "a name is one word");
@@ -2050,6 +2149,32 @@ static const char* ptx_inject__comment_begin(const char* text, const char* word)
     return line == text || line[-1] == '\n' ? comment : NULL;
 }
 
+/* Behind the block comment that a place lies in, or NULL if it is in none. *scanned is outside of comments and literals, and moves
+   with the places that are asked for, which must ascend. */
+static const char* ptx_inject__comment_around(const char** scanned, const char* place, const char* end) {
+    const char* at = *scanned;
+    const char* next = NULL;
+
+    while (at < place) {
+        if (*at == '"') {
+            next = ptx_inject__skip_literal(at, end);
+        } else if (ptx_inject__begins(at, end, "//", 2)) {
+            next = ptx_inject__line_end(at, end);
+        } else if (ptx_inject__begins(at, end, "/*", 2)) {
+            next = ptx_inject__skip_comment(at, end);
+            if (next == NULL || next > place) {
+                *scanned = next == NULL ? end : next;
+                return *scanned;
+            }
+        } else {
+            next = at + 1;
+        }
+        at = next;
+    }
+    *scanned = at;
+    return NULL;
+}
+
 /* The next place that says PTX_INJECT_. A J is rarer in PTX than any other letter of it. */
 static const char* ptx_inject__find_marker(const char* text, const char* at, const char* end) {
     const size_t before = sizeof "PTX_IN" - 1;
@@ -2065,6 +2190,8 @@ static const char* ptx_inject__find_marker(const char* text, const char* at, con
 static PtxInjectResult ptx_inject__read(PtxInject__Reader* reader) {
     const char* copied = reader->source->text;
     const char* at = reader->source->text;
+    const char* scanned = reader->source->text;
+    const int has_block_comments = strstr(reader->source->text, "/*") != NULL; /* compilers write none */
 
     while ((at = ptx_inject__find_marker(reader->source->text, at, reader->source->end)) != NULL) {
         const int is_start = PTX_INJECT__IS_START(at, reader->source->end);
@@ -2077,6 +2204,13 @@ static PtxInjectResult ptx_inject__read(PtxInject__Reader* reader) {
         if (comment == NULL) {
             at += sizeof PTX_INJECT__MARKER - 1;
             continue;
+        }
+        if (has_block_comments) {
+            const char* behind = ptx_inject__comment_around(&scanned, comment, reader->source->end);
+            if (behind != NULL) {
+                at = behind;
+                continue;
+            }
         }
         if (!is_start) {
             PTX_INJECT__REFUSE(reader->source, at, "no // PTX_INJECT_START precedes this PTX_INJECT_END");
@@ -2276,18 +2410,18 @@ PtxInjectResult ptx_inject_variable_info_by_name(
     const char** register_type_name_out,
     const char** data_type_name_out
 ) {
-    const PtxInject__Arg* args;
+    const PtxInject__Inject* inject;
     size_t arg_idx = 0;
 
     if (handle == NULL || variable_name == NULL || inject_idx >= handle->num_injects) {
         return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
     }
-    args = handle->args + handle->injects[inject_idx].first_arg;
-    while (arg_idx < handle->injects[inject_idx].num_args &&
-           strcmp(handle->strings + args[arg_idx].name, variable_name) != 0) {
+    inject = &handle->injects[inject_idx];
+    while (arg_idx < inject->num_args &&
+           strcmp(handle->strings + handle->args[inject->first_arg + arg_idx].name, variable_name) != 0) {
         ++arg_idx;
     }
-    if (arg_idx == handle->injects[inject_idx].num_args) {
+    if (arg_idx == inject->num_args) {
         return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND);
     }
     if (arg_idx_out != NULL) {

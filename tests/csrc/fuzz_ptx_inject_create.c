@@ -14,7 +14,7 @@ static const char* const fragments[] = {
     "// _x0 i f32 F32 x\n", "// _x1 m u32 U32 y\n", "// acc o b16 F16 z\n", "// %f1 in f32 x\n", "// %r2 mod u32 y\n",
     "\t// %rs3 out f16 z\r\n", "// 5 in s32 one\n", "// %f9 in f32 x\n", "\r\n", "\n", " ", "\t", "//", "// ", "%f1", "%_x1", "_x7", "f1",
     "in ", "out ", "mod ", "i ", "o ", "m ", "f32 ", "f16X2 ", "u8 ", "x", "y[0]", "a b", "s", "mov.u32 %r1, 0;\n", "PTX_INJECT_",
-    "// begin inline asm\n",
+    "// begin inline asm\n", "/*", "/*\n", "*/", "*/\n", "\"", "\x80", "\x1f",
 };
 enum { NUM_FRAGMENTS = sizeof fragments / sizeof fragments[0] };
 
@@ -35,12 +35,14 @@ static void check_refused(const char* ptx, PtxInjectResult result) {
     REQUIRE(place.reason != NULL && place.reason[0] != '\0');
 }
 
+#define IDENTIFIER "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$"
+
 /* Every variable is found by its name, and its register can be written after a percent sign. */
 static size_t check_inject(PtxInjectHandle handle, size_t inject_idx) {
     const char* name = NULL;
     size_t num_args = 0, num_sites = 0, found = 0, i;
     REQUIRE(ptx_inject_inject_info_by_index(handle, inject_idx, &name, &num_args, &num_sites) == PTX_INJECT_SUCCESS);
-    REQUIRE(name[0] != '\0' && name[strcspn(name, " \t\r\n\v\f")] == '\0' && num_sites > 0);
+    REQUIRE(name[0] != '\0' && strspn(name, IDENTIFIER) == strlen(name) && num_sites > 0);
     REQUIRE(ptx_inject_inject_info_by_name(handle, name, &found, NULL, NULL) == PTX_INJECT_SUCCESS && found == inject_idx);
     for (i = 0; i < num_args; ++i) {
         const char *variable = NULL, *register_name = NULL, *register_type = NULL, *data_type = NULL;
@@ -52,15 +54,16 @@ static size_t check_inject(PtxInjectHandle handle, size_t inject_idx) {
         );
         REQUIRE(variable[0] != '\0' && register_type[0] != '\0' && data_type[0] != '\0');
         REQUIRE(mut_type < PTX_INJECT_MUT_TYPE_NUM_ENUMS);
-        REQUIRE(
-            register_name[0] != '\0' &&
-            strspn(register_name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$") == strlen(register_name)
-        );
+        REQUIRE(register_name[0] != '\0' && strspn(register_name, IDENTIFIER) == strlen(register_name));
         REQUIRE(
             ptx_inject_variable_info_by_name(handle, inject_idx, variable, &found, NULL, NULL, NULL, NULL) == PTX_INJECT_SUCCESS
         );
         REQUIRE(found == i);
     }
+    REQUIRE(
+        ptx_inject_variable_info_by_name(handle, inject_idx, "", NULL, NULL, NULL, NULL, NULL) ==
+        PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND
+    );
     return num_sites;
 }
 

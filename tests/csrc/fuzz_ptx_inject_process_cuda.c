@@ -12,7 +12,7 @@ static const char* const fragments[] = {
     "\n", "\n", "\n", "\r\n", " ", "\t", "\\\n", "\\", "\"", "'", "R\"(", ")\"", "R\"x(", ")x\"", "u8R\"", "1'000", "x'",
     "in f32 x", "mod u32 y", "in f32 x\n", "out u32 z // remark\r\n", "\tmod f16 a[i]\n", "in f16X2 p->h\n", "in s32 f(a, b)\n",
     "in b32 a['(']\n", "in s32 \"%\"[0]\n", "// in f32 y\n", "in ", "out ", "f32 ", "x", "v.w", "%", ",", ";", "(", ")", "[", "]",
-    "asm(", "#error don't\n", "/", "*", "/* PTX_INJECT t*/", "\xc3\xa9",
+    "asm(", "#error don't\n", "/", "*", "/* PTX_INJECT t*/", "\xc3\xa9", "#", "#define ", "y\n",
 };
 enum { NUM_FRAGMENTS = sizeof fragments / sizeof fragments[0] };
 

@@ -182,3 +182,22 @@ def test_debug_switch_turns_an_error_into_an_assert_at_its_place(tmp_path):
     assert done.returncode == -6  # SIGABRT
     assert "ptx_inject_num_injects" in done.stderr
     assert "PTX_INJECT_ERROR_INVALID_INPUT" in done.stderr
+
+
+@pytest.mark.parametrize(("compiler", "standard", "suffix"), [("gcc", "c99", "c"), ("g++", "c++11", "cpp")])
+def test_check_macro_passes_success_and_ends_the_program_at_an_error_with_its_place(tmp_path, compiler, standard, suffix):
+    source = tmp_path / f"main.{suffix}"
+    source.write_text(
+        "#include <stdio.h>\n#include <stdlib.h>\n#define PTX_INJECT_IMPLEMENTATION\n#include <ptx_inject.h>\n"
+        "int main(int argc, char** argv) {\n    PtxInjectHandle handle;\n    (void)argv;\n"
+        "    if (argc > 1)\n        ptxInjectCheck(ptx_inject_create(&handle, NULL));\n"
+        "    else\n        ptxInjectCheck(ptx_inject_create(&handle, \"\"));\n"
+        "    ptxInjectCheck(ptx_inject_destroy(handle));\n    return 3;\n}\n"
+    )
+    warnings = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
+    command = [compiler, f"-std={standard}", *warnings, "-I", CSRC, source, "-o", tmp_path / "main"]
+    subprocess.run(command, timeout=60, check=True)
+    passes = subprocess.run([tmp_path / "main"], capture_output=True, text=True, timeout=60, check=False)
+    assert (passes.returncode, passes.stderr) == (3, "")
+    fails = subprocess.run([tmp_path / "main", "x"], capture_output=True, text=True, timeout=60, check=False)
+    assert (fails.returncode, fails.stderr) == (1, f"{source}:9: PTX_INJECT_ERROR_INVALID_INPUT\n")
