@@ -1,9 +1,10 @@
-"""What tests of all folders share: languages, task folders, small configs and the `evo` command."""
+"""What tests of all folders share: languages, task folders, small configs, disassembly and the `evo` command."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -19,7 +20,7 @@ hypothesis.settings.register_profile("evo", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("evo")
 
 # Parts that are optional for a user but not in CI, where a test that skips for want of one would pass unseen.
-NEEDED_IN_CI = ("evo.native.nvptxcompiler", "cuda.bindings.nvrtc", "nvidia.cu13")
+NEEDED_IN_CI = ("evo.native.nvptxcompiler", "cuda.bindings.nvrtc", "nvidia.cu13", "cutlass_library")
 
 PLANE = Path(__file__).parent / "data" / "plane"
 
@@ -64,6 +65,31 @@ def make_task(tmp_path):
         return folder
 
     return make
+
+
+@pytest.fixture(scope="session")
+def disassemble(tmp_path_factory):
+    """Gives for a cubin the SASS of each kernel, by its name: instructions without addresses, and labels."""
+    package = find_spec("nvidia.cu13") if find_spec("nvidia") else None
+    found = [Path(folder) / "bin" / "nvdisasm" for folder in (package.submodule_search_locations if package else [])]
+    tool = next((path for path in found if path.is_file()), None)
+    if tool is None:
+        assert not os.environ.get("CI"), "in CI a missing disassembler is a failure: pip install '.[test]'"
+        pytest.skip("the wheel nvidia-cuda-nvdisasm is not installed")
+    folder = tmp_path_factory.mktemp("cubins")
+
+    def run(cubin: bytes) -> dict[str, list[str]]:
+        path = folder / "module.cubin"
+        path.write_bytes(cubin)
+        text = subprocess.run([tool, "-c", path], capture_output=True, text=True, check=True).stdout
+        sections = re.split(r"^\s*\.section\s+\.text\.(\w+),.*$", text, flags=re.MULTILINE)
+        line = re.compile(r"^(\.L_x_\d+):|/\*[0-9a-f]{4,}\*/\s+(.*?)\s*;", re.MULTILINE)
+        return {
+            name: [label or instruction for label, instruction in line.findall(body)]
+            for name, body in zip(sections[1::2], sections[2::2], strict=True)
+        }
+
+    return run
 
 
 def merge(base: dict, changes: dict) -> dict:
