@@ -180,7 +180,8 @@ typedef struct {
 
 #pragma pack(pop)
 
-/* An instruction set. Arrays run parallel to their counts; special registers are named without the percent sign. */
+/* An instruction set. Arrays run parallel to their counts; special registers are named without the percent sign. What follows
+   a space in an instruction's string are immediates, which are written after its operands: "lop3.b32 0x96". */
 typedef struct {
     const char* const* ptx_instruction_strings;
     const StackPtxPtxInstructionDescriptor* ptx_instruction_descriptors;

@@ -190,6 +190,25 @@ static void stack_ptx__write_group(
     }
 }
 
+/* The instruction that copies a value of a stack, and a space. PTX has no mov of 8-bit registers, which only cvt, ld and st
+   take, and none of the f16 types, whose registers are moved as bits. */
+static void stack_ptx__write_move_name(const StackPtxLanguage* language, StackPtx__Writer* writer, uint32_t stack_idx) {
+    static const char* const others[][2] = {
+        {"u8", "cvt.u8.u8 "}, {"s8", "cvt.u8.u8 "}, {"b8", "cvt.u8.u8 "}, {"f16", "mov.b16 "}, {"f16x2", "mov.b32 "},
+    };
+    const char* prefix = language->stack_info.stack_literal_prefixes[stack_idx];
+    size_t i;
+    for (i = 0; i < sizeof others / sizeof others[0]; ++i) {
+        if (strcmp(prefix, others[i][0]) == 0) {
+            stack_ptx__write_string(writer, others[i][1]);
+            return;
+        }
+    }
+    stack_ptx__write(writer, "mov.", 4);
+    stack_ptx__write_string(writer, prefix);
+    stack_ptx__write(writer, " ", 1);
+}
+
 /* The line of an instruction or special register, of any form. */
 STACK_PTX__COLD void stack_ptx__write_node(
     const StackPtxLanguage* language,
@@ -201,9 +220,7 @@ STACK_PTX__COLD void stack_ptx__write_node(
     const StackPtxStackInfo* info = &language->stack_info;
     const uint32_t idx = node->payload & (node->kind == STACK_PTX_NODE_SPECIAL ? UINT16_MAX : UINT32_MAX);
     if (node->kind == STACK_PTX_NODE_SPECIAL) {
-        stack_ptx__write(writer, "mov.", 4);
-        stack_ptx__write_string(writer, info->stack_literal_prefixes[node->stack_idx]);
-        stack_ptx__write(writer, " ", 1);
+        stack_ptx__write_move_name(language, writer, node->stack_idx);
         stack_ptx__write_value(language, lowered, work, writer, node->first_value);
         stack_ptx__write(writer, ", %", 3);
         stack_ptx__write_string(writer, info->special_register_strings[idx]);
@@ -213,9 +230,11 @@ STACK_PTX__COLD void stack_ptx__write_node(
         const uint32_t num_args = stack_ptx__num_args(info, descriptor);
         const uint32_t num_rets = stack_ptx__num_rets(info, descriptor);
         const uint32_t* operands = lowered->operands + node->first_operand;
+        const char* name = info->ptx_instruction_strings[idx];
+        const char* immediates = strchr(name, ' ');
         uint32_t value = node->first_value;
         uint32_t i;
-        stack_ptx__write_string(writer, info->ptx_instruction_strings[idx]);
+        stack_ptx__write(writer, name, immediates == NULL ? strlen(name) : (size_t)(immediates - name));
         for (i = 0; i < num_rets; ++i) {
             /* Two results are written p|q. */
             stack_ptx__write(writer, i == 0 ? " " : "|", 1);
@@ -226,6 +245,10 @@ STACK_PTX__COLD void stack_ptx__write_node(
             stack_ptx__write(writer, ", ", 2);
             stack_ptx__write_group(language, lowered, work, writer, descriptor->arg_types[i], operands, 0);
             operands += stack_ptx__num_elems(info, descriptor->arg_types[i]);
+        }
+        if (immediates != NULL) {
+            stack_ptx__write(writer, ",", 1);
+            stack_ptx__write_string(writer, immediates);
         }
     }
     stack_ptx__write(writer, ";\n", 2);
@@ -456,9 +479,7 @@ static void stack_ptx__write_moves(
         const StackPtx__Move* move = &work->moves[i];
         const StackPtxRegister* target = &language->registers[language->requests[move->request]];
         const char* prefix = language->stack_info.stack_literal_prefixes[target->stack_idx];
-        stack_ptx__write(writer, "mov.", 4);
-        stack_ptx__write_string(writer, prefix);
-        stack_ptx__write(writer, " ", 1);
+        stack_ptx__write_move_name(language, writer, target->stack_idx);
         if (move->kind == STACK_PTX__MOVE_TO_SAVE) {
             stack_ptx__write_temporary(language, writer, move->temporary);
             stack_ptx__write(writer, ", ", 2);

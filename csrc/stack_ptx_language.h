@@ -826,7 +826,8 @@ static void stack_ptx__prepare_ptx_op(StackPtxLanguage* language, uint32_t idx, 
         stack_ptx__prepare_plain_op(op, op_node->node.stack_idx, arg_stacks, num_args);
     }
     name_length = strlen(name);
-    if (name_length < sizeof text->text) {
+    /* Immediates are written after the operands: not a simple text. */
+    if (name_length < sizeof text->text && strchr(name, ' ') == NULL) {
         memcpy(text->text, name, name_length);
         text->text[name_length] = ' ';
         text->length = (uint32_t)name_length + 1;

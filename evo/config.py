@@ -16,6 +16,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from evo.errors import UserError
+from evo.instructions import SHIPPED
 
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
@@ -78,7 +79,7 @@ class VocabularyConfig(Model):
 class ProgramConfig(Model):
     """Programs: their greatest length in words, their instruction set, and the words that variation may draw.
 
-    `instruction_set` is `default`, or a JSON file relative to the config file.
+    `instruction_set` is `default`, `wide`, or a JSON file relative to the config file.
     """
 
     max_length: Annotated[int, Field(ge=1, le=4096)] = 64
@@ -268,7 +269,7 @@ def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
         return str((Path() if given else path.parent).joinpath(value).resolve())
 
     changes: dict[str, Any] = {"task": absolute("task", config.task)}
-    if config.program.instruction_set != "default":
+    if config.program.instruction_set not in SHIPPED:
         instruction_set = absolute("program.instruction_set", config.program.instruction_set)
         changes["program"] = config.program.model_copy(update={"instruction_set": instruction_set})
     return config.model_copy(update=changes)

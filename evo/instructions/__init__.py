@@ -1,31 +1,43 @@
-"""Instruction sets: what the words of a program can mean, read from JSON.
+"""Instruction sets: what the words of a program can mean, read from JSON or described by a mapping of the same keys.
 
 Owns the JSON format and its checks. Knows nothing of programs, tasks or search; the native modules read the attributes
-of `InstructionSet` and build their own tables from them.
+of `InstructionSet` and build their own tables from them. `python -m evo.instructions generate` writes a set as a C or C++ header.
+
+Two sets are shipped: `default`, and `wide`, which begins with the default one and adds PTX's arithmetic, logic, shift, bit,
+compare, select and convert instructions of f32, f64, f16, f16x2, u32, s32, u64, s64, b32, b64 and pred that need no memory
+(the sections "Instructions: ..." of the PTX ISA, 8.1, for sm_90). Those with a carry flag are not among them: it is state.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from evo.errors import UserError
 
 ABI_VERSION = 1
+SHIPPED = ("default", "wide")
 
 
 @dataclass(frozen=True)
 class StackType:
-    """One stack of the machine; `literal_prefix` is its PTX register type, `constant_type` None where it has no constants."""
+    """One stack of the machine; `literal_prefix` is its PTX register type, `constant_type` None where it has no constants.
+
+    `encoder_type`: what a constant's 32 bits are given as in C and Python, `f32`, `u32` or `s32`; None where there are none.
+    """
 
     name: str
     literal_prefix: str
     constant_type: str | None
+    encoder_type: str | None = None
 
 
 @dataclass(frozen=True)
@@ -89,32 +101,39 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+# Names become identifiers of C and Python and tokens of a program's text; the rest is written into PTX as it is.
+_Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+_Ptx = Annotated[str, StringConstraints(pattern=r"^[a-z][A-Za-z0-9_.:]*( [A-Za-z0-9_.]+(, [A-Za-z0-9_.]+)*)?$")]
+_Prefix = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*$")]
+_Special = Annotated[str, StringConstraints(pattern=r"^[a-z][A-Za-z0-9_]*(\.[xyzw])?$")]
+
+
 class _StackTypeJson(_Strict):
-    name: str
-    literal_prefix: str
-    constant_type: str | None = None
-    encoder_type: str | None = None
+    name: _Name
+    literal_prefix: _Prefix
+    constant_type: Literal["f32", "u32", "s32", "f64", "u64", "s64"] | None = None
+    encoder_type: Literal["f32", "u32", "s32"] | None = None
 
 
 class _ArgTypeJson(_Strict):
-    name: str
+    name: _Name
     stack_type: str
     num_vec_elems: int = Field(default=0, ge=0, le=8)
 
 
 class _InstructionJson(_Strict):
-    ptx: str
+    ptx: _Ptx
     args: list[str] = Field(max_length=4)
     rets: list[str] = Field(min_length=1, max_length=2)
     aligned: bool = False
     display: str | None = None
-    name: str | None = None
+    name: _Name | None = None
     num_commutative: int = Field(default=0, ge=0, le=2)
     volatile: bool = False
 
 
 class _SpecialRegisterJson(_Strict):
-    ptx: str
+    ptx: _Special
     arg_type: str
     volatile: bool = False
 
@@ -140,17 +159,56 @@ def load_instruction_set(path: str | Path) -> InstructionSet:
     return _parse(text, str(path))
 
 
+def describe_instruction_set(description: Mapping[str, Any], source: str = "description") -> InstructionSet:
+    """Checks a description in Python: the keys of the JSON form, `abi_version` optional. Errors name the `source` and the key.
+
+    Raises:
+        UserError: a key or name in it is wrong.
+    """
+    return _check({"abi_version": ABI_VERSION, **description}, source)
+
+
 @cache
+def shipped_instruction_set(name: str) -> InstructionSet:
+    """One of `SHIPPED`; its index order is part of the meaning of every stored program. Raises KeyError."""
+    if name not in SHIPPED:
+        raise KeyError(name)
+    file = f"{name}.json"
+    return _parse(files(__package__).joinpath(file).read_text(encoding="utf-8"), file)
+
+
 def default_instruction_set() -> InstructionSet:
-    """The shipped instruction set; its index order is part of the meaning of every stored program."""
-    return _parse(files(__package__).joinpath("default.json").read_text(encoding="utf-8"), "default.json")
+    """The shipped set `default`."""
+    return shipped_instruction_set("default")
 
 
 def _parse(text: str, source: str) -> InstructionSet:
     try:
-        data = json.loads(text)
+        data = json.loads(text, object_pairs_hook=_unique_keys)
     except json.JSONDecodeError as error:
-        raise UserError(f"{source}:{error.lineno}: not JSON: {error.msg}") from error
+        raise UserError(f"{source}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
+    except _RepeatedKey as error:
+        raise UserError(f"{source}: key '{error}' is given twice in one object") from None
+    except RecursionError:
+        raise UserError(f"{source}: not an instruction set: nested too deeply") from None
+    except ValueError as error:  # an integer of thousands of digits
+        raise UserError(f"{source}: not an instruction set: {error}") from error
+    return _check(data, source)
+
+
+class _RepeatedKey(ValueError):
+    pass
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _RepeatedKey(next(key for key in keys if keys.count(key) > 1))
+    return found
+
+
+def _check(data: Any, source: str) -> InstructionSet:
     try:
         parsed = _InstructionSetJson.model_validate(data)
     except ValidationError as error:
@@ -160,7 +218,10 @@ def _parse(text: str, source: str) -> InstructionSet:
     if parsed.abi_version != ABI_VERSION:
         raise UserError(f"{source}: key 'abi_version': {parsed.abi_version} is not supported, this evo reads {ABI_VERSION}")
 
-    stacks = tuple(StackType(s.name, s.literal_prefix, s.constant_type) for s in parsed.stack_types)
+    stacks = tuple(
+        StackType(s.name, s.literal_prefix, s.constant_type, s.encoder_type or _ENCODER_TYPES.get(s.constant_type))
+        for s in parsed.stack_types
+    )
     stack_indices = _index_names([s.name for s in stacks], "stack_types", source)
     arg_types = tuple(
         ArgType(a.name, _look_up(stack_indices, a.stack_type, f"arg_types.{i}.stack_type", source), a.num_vec_elems)
@@ -170,7 +231,7 @@ def _parse(text: str, source: str) -> InstructionSet:
     instructions = tuple(
         Instruction(
             ptx=entry.ptx,
-            name=entry.name or entry.ptx.replace(".", "_"),
+            name=entry.name or re.sub(r"[^A-Za-z0-9_]+", "_", entry.ptx),
             args=tuple(_look_up(arg_indices, name, f"instructions.{i}.args", source) for name in entry.args),
             rets=tuple(_look_up(arg_indices, name, f"instructions.{i}.rets", source) for name in entry.rets),
             aligned=entry.aligned,
@@ -191,12 +252,17 @@ def _parse(text: str, source: str) -> InstructionSet:
     return InstructionSet(stacks, arg_types, instructions, special_registers)
 
 
+# What a constant is given as where the description does not say: the 64-bit types are widened from 32 bits.
+_ENCODER_TYPES = {"f32": "f32", "u32": "u32", "s32": "s32", "f64": "f32", "u64": "u32", "s64": "s32"}
+
+
 def _index_names(names: list[str], key: str, source: str) -> dict[str, int]:
+    """Names that differ in case alone are one: in C they are enumerators in upper case."""
     indices: dict[str, int] = {}
     for index, name in enumerate(names):
-        if indices.setdefault(name, index) != index:
+        if indices.setdefault(name.lower(), index) != index:
             raise UserError(f"{source}: key '{key}.{index}': the name '{name}' is used twice; give one entry a 'name' of its own")
-    return indices
+    return {name: index for index, name in enumerate(names)}
 
 
 def _look_up(indices: dict[str, int], name: str, key: str, source: str) -> int:

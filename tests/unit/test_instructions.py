@@ -243,9 +243,9 @@ def test_two_instructions_of_one_name_are_refused_with_the_remedy(tmp_path):
         load_instruction_set(write(tmp_path, description))
 
 
-def test_what_is_no_json_is_refused_with_its_line(tmp_path):
+def test_what_is_no_json_is_refused_with_its_line_and_column(tmp_path):
     source = write(tmp_path, '{\n"abi_version": 1,\n"stack_types": [,]}')
-    with pytest.raises(UserError, match=r"set\.json:3: not JSON: "):
+    with pytest.raises(UserError, match=r"set\.json:3:17: not JSON: "):
         load_instruction_set(source)
 
 
