@@ -67,9 +67,9 @@ def resume(run_folder: Path, overrides: tuple[str, ...]) -> None:
     """Go on with the run in folder RUN from its last checkpoint."""
     from evo.run import Run
 
-    run, damaged = Run.resume(run_folder, overrides)
-    for line in damaged:
-        click.echo(f"evo: {line}; going back to the checkpoint before", err=True)
+    run, notes = Run.resume(run_folder, overrides)
+    for line in notes:
+        click.echo(f"evo: {line}", err=True)
     _search(run)
 
 
@@ -118,7 +118,7 @@ def evaluate(config: Path, program: Path, output: Path, overrides: tuple[str, ..
     from evo.config import load_config
 
     loaded = load_config(config, overrides)
-    from evo.run import load_problem
+    from evo.problem import load_problem
     from evo.show import describe_program, read_program
 
     problem = load_problem(loaded)
@@ -147,13 +147,14 @@ def compile_cubins(source: Path, arch: str, output: Path | None, num_random: int
     import importlib.util
 
     from evo.config import load_config
-    from evo.run import Run, load_problem
+    from evo.problem import load_problem
+    from evo.run import Run
     from evo.show import elite_names
 
     if importlib.util.find_spec("evo.native.nvptxcompiler") is None:
         raise UserError("nvPTXCompiler is missing: install evo again where the wheel nvidia-nvptxcompiler 13.0.88 can be had")
-    from evo.compile.cache import CubinCache
-    from evo.cubins import cache_folder, write_cubins
+    from evo.compile.cache import CubinCache, cache_folder
+    from evo.cubins import write_cubins
 
     if source.is_dir():
         run = Run.view(source, overrides)

@@ -179,12 +179,40 @@ class SearchConfig(Model):
     memory_size: Annotated[int, Field(ge=1, le=1 << 26)] = 1 << 18
 
 
-class EvaluationConfig(Model):
-    """Where programs run. None of these changes a result; `threads` null: one for each core."""
+class PackingConfig(Model):
+    """Programs that are compiled, loaded and run as one: sites of a kernel, and kernels of a module. The defaults are measured
+    (docs/benchmarks.md)."""
 
-    backend: Literal["auto", "cpu"] = "auto"
+    sites_per_kernel: Annotated[int, Field(ge=1, le=4096)] = 64
+    kernels_per_module: Annotated[int, Field(ge=1, le=4096)] = 2
+
+    @model_validator(mode="after")
+    def _bounded(self):
+        if self.sites_per_kernel * self.kernels_per_module > 4096:
+            raise ValueError("sites_per_kernel times kernels_per_module must be at most 4096 programs")
+        return self
+
+
+class EvaluationConfig(Model):
+    """Where programs run, and how the work is done.
+
+    `backend` auto takes an NVIDIA GPU where one can be used. CPU and GPU differ in the last bits of approximate instructions; no
+    other key changes a result, but for `compile_seconds`, after which a program counts as failed.
+
+    Both: `threads` that evaluate and score; null: one for each core. CPU: `simd`. GPU: `device`, its number, null: the first that
+    can be used; `compile_workers`, processes, null: one for each core; `packing`; `launch_seconds`, limit for the kernels of one
+    pack, after which the run ends; `cache_megabytes` of cubins kept on disk for all runs, 0: none.
+    """
+
+    backend: Literal["auto", "cpu", "cuda"] = "auto"
     threads: Positive | None = None
     simd: Literal["auto", "portable", "baseline", "avx2", "avx512"] = "auto"
+    device: Annotated[int, Field(ge=0)] | None = None
+    compile_workers: Positive | None = None
+    packing: PackingConfig = PackingConfig()
+    compile_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 60.0
+    launch_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 60.0
+    cache_megabytes: Annotated[int, Field(ge=0, le=1 << 20)] = 2048
 
 
 class StopConfig(Model):

@@ -6,7 +6,6 @@ Owns the layout of that folder. Needs no GPU; how the kernels are launched is sa
 from __future__ import annotations
 
 import json
-import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +18,6 @@ from evo.compile.pool import CompilePool
 from evo.errors import UserError
 from evo.kernel.pointwise import TEMPLATE, kernel_name
 from evo.program import Language
-
-
-def cache_folder() -> Path:
-    """Where this user's cubins are kept between calls."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evo" / "cubins"
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,11 @@ how progress is shown (`evo.cli`) or of formats (`evo.checkpoint`).
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,77 +20,20 @@ from ribs.archives import ArchiveBase
 
 from evo.config import RunConfig, dump_config, first_difference, load_config
 from evo.errors import UserError
-from evo.evaluate import Evaluator
-from evo.evaluate.cpu import CpuEvaluator, check_cpu_meaning
-from evo.instructions import default_instruction_set, load_instruction_set
-from evo.native import ptx_vm
+from evo.evaluate import DeviceFailure, Failure, Status
 from evo.native.stack_ptx import HASH_VERSION
-from evo.program import Language, Limits
+from evo.problem import Problem, Quarantine, choose_backend, load_problem, why_no_cuda
+from evo.program import program_length
 from evo.run_dir import RunDir
 from evo.search.archive import Elites, elites_by_cell, make_archive, restore_elites
 from evo.search.emitter import ProgramEmitter
 from evo.search.map_elites import Counters, Generation, map_elites
 from evo.search.memory import ResultMemory
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
-from evo.task import Task, load_task, task_digest
+from evo.task import task_digest
 
 NUM_TRIED = 4  # programs scored before a run begins
 PACKAGES = ("numpy", "ribs", "pydantic", "matplotlib")
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A config with its task, its language and the evaluator that runs it.
-
-    task_digest and instruction_set_digest: of the sources as they were when they were loaded; the latter is None for the
-    shipped set.
-    """
-
-    config: RunConfig
-    task: Task
-    task_digest: str
-    language: Language
-    instruction_set_digest: str | None
-    evaluator: Evaluator
-
-    @property
-    def ranges(self) -> np.ndarray:
-        """`(num_measures, 2)` bounds of the measures."""
-        return np.array(list(self.task.measures.values()), dtype=np.float64)
-
-
-def load_problem(config: RunConfig) -> Problem:
-    """Loads the task and instruction set of a config and starts its evaluator.
-
-    Raises:
-        UserError: any of them is wrong.
-    """
-    task = load_task(Path(config.task), config.task_options)
-    digest = task_digest(Path(config.task))
-    shipped = config.program.instruction_set == "default"
-    instruction_set = default_instruction_set() if shipped else load_instruction_set(config.program.instruction_set)
-    instruction_set_digest = None if shipped else hashlib.sha256(repr(instruction_set).encode()).hexdigest()
-    try:
-        language = Language(
-            instruction_set,
-            tuple(task.inputs.items()),
-            tuple(task.outputs.items()),
-            Limits(**config.program.limits.model_dump()),
-        )
-        language.lowering  # noqa: B018 - built here, so that a bad name is reported as the task's
-    except (KeyError, ValueError) as error:
-        raise UserError(f"{config.task}/task.py: inputs and outputs: {error}") from error
-    known = [instruction.name for instruction in instruction_set.instructions]
-    names = list(config.program.vocabulary.instructions)
-    for name in names:
-        if name not in known:
-            raise UserError(f"program.vocabulary.instructions: unknown instruction '{name}', one of: {', '.join(known)}")
-    check_cpu_meaning(language, names, "program.vocabulary.instructions")
-    simd = config.evaluation.simd
-    if simd != "auto" and simd not in ptx_vm.levels():
-        raise UserError(f"evaluation.simd: this CPU has no '{simd}', one of: auto, {', '.join(ptx_vm.levels())}")
-    evaluator = CpuEvaluator(language, task, config.evaluation.threads, None if simd == "auto" else simd)
-    return Problem(config, task, digest, language, instruction_set_digest, evaluator)
 
 
 class Run:
@@ -106,6 +48,7 @@ class Run:
         config = problem.config
         self.problem = problem
         self.run_dir: RunDir | None = None
+        self.quarantine: dict[bytes, tuple[Status, str]] = {}
         self.counters = Counters()
         self.elapsed_s = 0.0
         self.archive = _make_archive(problem, centroids)
@@ -132,7 +75,7 @@ class Run:
         Raises:
             UserError: the config's task, or the folder, is wrong.
         """
-        run = cls(load_problem(config))
+        run = cls(load_problem(config, choose_backend(config)[0]))
         run._try_task()
         run.run_dir = RunDir.create(
             Path(config.output.runs), name, config.seed, dump_config(config), environment(run.problem)
@@ -142,15 +85,20 @@ class Run:
 
     @classmethod
     def resume(cls, path: Path, overrides: tuple[str, ...] = ()) -> tuple[Run, list[str]]:
-        """The run in a folder, as its newest intact checkpoint left it, and a line for each damaged one.
+        """The run in a folder, as its newest intact checkpoint left it, and lines about what its user should know: each damaged
+        checkpoint, and programs that run on something else from now on.
 
         Raises:
-            UserError: no run, no intact checkpoint, or its config or task has changed.
+            UserError: no run, no intact checkpoint, its config or task has changed, or the GPU that it ran on is gone.
         """
         run_dir = RunDir(path, writable=True)
-        run, meta, damaged = cls._load(run_dir, overrides)
+        run, meta, damaged = cls._load(run_dir, overrides, search=True)
         run_dir.cut_metrics(meta["metrics_num_bytes"])
-        return run, damaged
+        notes = [f"{line}; going back to the checkpoint before" for line in damaged]
+        was, now = _ran_on(meta), run.problem.runs_on
+        if was != now:
+            notes.append(f"programs ran on {was} and run on {now} from now on: approximate instructions may differ in their last bits")
+        return run, notes
 
     @classmethod
     def view(cls, path: Path, overrides: tuple[str, ...] = ()) -> Run:
@@ -159,15 +107,17 @@ class Run:
         Raises:
             UserError: as `resume`.
         """
-        return cls._load(RunDir(path, writable=False), overrides)[0]
+        return cls._load(RunDir(path, writable=False), overrides, search=False)[0]
 
     @classmethod
-    def _load(cls, run_dir: RunDir, overrides: tuple[str, ...]) -> tuple[Run, dict[str, Any], list[str]]:
+    def _load(cls, run_dir: RunDir, overrides: tuple[str, ...], *, search: bool) -> tuple[Run, dict[str, Any], list[str]]:
         config = load_config(run_dir.path / "config.yaml", overrides)
         meta, arrays, damaged = run_dir.load_checkpoint()
-        problem = _load_same(run_dir.path, config, meta)
+        quarantine = _read_quarantine(run_dir, meta)
+        problem = _load_same(run_dir.path, config, meta, quarantine, search)
         run = cls(problem, arrays.get("centroids"))
         run.run_dir = run_dir
+        run.quarantine = quarantine
         restore_elites(run.archive, Elites(**_part(arrays, "elites.")))
         run.memory.restore(_part(arrays, "memory."))
         run.counters = Counters(**meta["counters"])
@@ -181,6 +131,9 @@ class Run:
         Args:
             on_generation: called after each generation with it and the seconds that the run has taken.
             interrupted: asked after each generation.
+
+        Raises:
+            DeviceFailure: the GPU failed. The last checkpoint stands, and the programs at fault are in quarantine.
         """
         elites = self.elites
         reason = self._stop_reached(float(elites.objective.max()) if len(elites) else float("-inf"))
@@ -200,7 +153,8 @@ class Run:
             self.problem.ranges,
             self.counters,
         )
-        for generation in generations:
+        for generation in self._guarded(generations):
+            self._put_in_quarantine(generation.failures)
             self.elapsed_s = time.monotonic() - start_s
             self.run_dir.append_metrics(_metrics_row(generation, self.elapsed_s, save_s))
             on_generation(generation, self.elapsed_s)
@@ -215,6 +169,27 @@ class Run:
         self.run_dir.save_archive(_elite_arrays(self.elites))
         return reason
 
+    def _guarded(self, generations: Iterator[Generation]) -> Iterator[Generation]:
+        """The generations, until the GPU fails: its culprits must not be tried again when the run goes on."""
+        try:
+            yield from generations
+        except DeviceFailure as failure:
+            self._put_in_quarantine(failure.failures)
+            raise
+
+    def _put_in_quarantine(self, failures: Sequence[Failure]) -> None:
+        """Notes programs that failed, each with what is needed to see it again."""
+        if not failures:
+            return
+        language = self.problem.language
+        hashes = language.lowering.analyze(np.stack([failure.words for failure in failures]))[0]
+        for failure, row in zip(failures, hashes, strict=True):
+            if row.tobytes() not in self.quarantine:
+                self.quarantine[row.tobytes()] = (failure.status, failure.log)
+                words = [f"{int(word):016x}" for word in failure.words[: program_length(failure.words)]]
+                record = {"status": failure.status.name, "log": failure.log, "generation": self.counters.generations, "words": words}
+                self.run_dir.save_quarantine(row.tobytes().hex(), record)
+
     def save(self) -> None:
         """Writes a checkpoint of the whole state."""
         config = self.problem.config
@@ -226,6 +201,8 @@ class Run:
             "instruction_set_digest": self.problem.instruction_set_digest,
             "counters": asdict(self.counters),
             "elapsed_s": self.elapsed_s,
+            "runs_on": self.problem.runs_on,
+            "quarantine": {key.hex(): {"status": status.name, "log": log} for key, (status, log) in sorted(self.quarantine.items())},
         }
         arrays = {f"elites.{name}": array for name, array in _elite_arrays(self.elites).items()}
         arrays |= {f"memory.{name}": array for name, array in self.memory.state().items()}
@@ -322,7 +299,7 @@ def environment(problem: Problem) -> dict[str, Any]:
     }
 
 
-def _load_same(path: Path, config: RunConfig, meta: dict[str, Any]) -> Problem:
+def _load_same(path: Path, config: RunConfig, meta: dict[str, Any], quarantine: Quarantine, search: bool) -> Problem:
     """The problem of a run that goes on. Raises UserError where anything that decides the archive has changed."""
     if meta["hash_version"] != HASH_VERSION:
         raise UserError(
@@ -335,10 +312,41 @@ def _load_same(path: Path, config: RunConfig, meta: dict[str, Any]) -> Problem:
         raise UserError(f"{config.task}: the run's task is not there any more; say where it is with --set task=FOLDER")
     if task_digest(Path(config.task)) != meta["task_digest"]:
         raise UserError(f"{config.task}: the task's sources have changed since the checkpoint; a run goes on with the same only")
-    problem = load_problem(config)
+    problem = load_problem(config, _same_backend(path, config, meta) if search else None, quarantine)
     if problem.instruction_set_digest != meta["instruction_set_digest"]:
         raise UserError(f"{config.program.instruction_set}: the instruction set has changed since the checkpoint")
     return problem
+
+
+def _read_quarantine(run_dir: RunDir, meta: dict[str, Any]) -> dict[bytes, tuple[Status, str]]:
+    """That of the checkpoint, and of the folder: it also knows programs that failed later, such as those that ended the run."""
+    quarantine = {}
+    for key, record in {**meta.get("quarantine", {}), **run_dir.quarantine()}.items():
+        try:
+            quarantine[bytes.fromhex(key)] = (Status[record["status"]], str(record["log"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(
+                f"{run_dir.path}/quarantine/{key}.json: no record of a failed program ({type(error).__name__}: {error}); delete it, "
+                "and the program is tried again"
+            ) from error
+    return quarantine
+
+
+def _ran_on(meta: dict[str, Any]) -> str:
+    return meta.get("runs_on", "CPU")  # before there was a choice it was the CPU
+
+
+def _same_backend(path: Path, config: RunConfig, meta: dict[str, Any]) -> str:
+    """The backend that a run goes on with: the one that it had, unless the config names one."""
+    if config.evaluation.backend != "auto":
+        return config.evaluation.backend
+    was = "cpu" if _ran_on(meta) == "CPU" else "cuda"
+    if was == "cuda" and (reason := why_no_cuda()):
+        raise UserError(
+            f"{path}: this run's programs ran on {_ran_on(meta)}, which cannot be used here: {reason}; "
+            "to go on with the CPU, whose approximate instructions differ in their last bits: --set evaluation.backend=cpu"
+        )
+    return was
 
 
 def _metrics_row(generation: Generation, elapsed_s: float, save_s: float) -> dict[str, Any]:

@@ -119,6 +119,28 @@ class RunDir:
             raise UserError(f"{'; '.join(damaged)}; no intact checkpoint is left")
         raise UserError(f"{self.path}: has no checkpoint yet; start it anew with: evo run")
 
+    def save_quarantine(self, key: str, record: dict[str, Any]) -> None:
+        """Writes quarantine/KEY.json, about a program that could not be compiled or run; one that is there stays."""
+        folder = self.path / "quarantine"
+        with _writing(folder):
+            folder.mkdir(exist_ok=True)
+        if not (folder / f"{key}.json").exists():
+            _write_atomically(folder / f"{key}.json", (json.dumps(record, indent=1) + "\n").encode())
+
+    def quarantine(self) -> dict[str, dict[str, Any]]:
+        """The records of `save_quarantine` by key.
+
+        Raises:
+            UserError: one of them is damaged.
+        """
+        records = {}
+        for path in sorted((self.path / "quarantine").glob("*.json")):
+            try:
+                records[path.stem] = json.loads(path.read_bytes())
+            except (ValueError, OSError) as error:
+                raise UserError(f"{path}: damaged: {error}; delete it, and its program is tried again") from error
+        return records
+
     def save_archive(self, arrays: dict[str, np.ndarray]) -> None:
         """Writes archive.npz, the elites as plain arrays for `numpy.load`."""
         buffer = io.BytesIO()

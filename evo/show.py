@@ -13,7 +13,8 @@ from evo.errors import UserError
 from evo.evaluate import Status
 from evo.native.vary import OPERATORS
 from evo.program import format_program, parse_program, program_length
-from evo.run import Problem, Run
+from evo.problem import Problem
+from evo.run import Run
 from evo.search.archive import Elites
 from evo.search.emitter import RANDOM
 

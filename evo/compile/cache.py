@@ -26,6 +26,11 @@ _PARTIAL_SUFFIX = ".partial"
 _PARTIAL_SECONDS = 3600.0
 
 
+def cache_folder() -> Path:
+    """Where this user's cubins are kept between calls."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evo" / "cubins"
+
+
 class CubinCache:
     """A cache that drops the cubins that were not used for longest when the folder exceeds its bound.
 

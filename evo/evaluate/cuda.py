@@ -22,7 +22,7 @@ from evo.compile.request import CompileFailure
 from evo.evaluate import DeviceFailure, Evaluation, Failure, Status, by_name
 from evo.evaluate.cuda_device import Device
 from evo.evaluate.cuda_lane import Lane, PackFailure, Plan
-from evo.evaluate.cuda_plans import DeviceInputs, StorePlan
+from evo.evaluate.cuda_plans import DeviceInputs, RegressionPlan, StorePlan
 from evo.program import Language
 from evo.task import Task, point_arrays, task_errors
 
@@ -85,7 +85,7 @@ class CudaEvaluator:
         self._has_failed = False
         self._device = Device(options.device)
         self._inputs = self._upload(points, "points()")
-        self._plan = StorePlan(task, self._inputs)
+        self._plan = RegressionPlan(task, self._inputs, self._device) if task.reduction else StorePlan(task, self._inputs)
         self._lane = self._make_lane(self._plan)
         self._pool = CompilePool(options.num_workers, options.compile_seconds)
         self._compiler = self._make_compiler(self._lane.capacity)
@@ -140,6 +140,7 @@ class CudaEvaluator:
         self._pool.shutdown(cancel_futures=True)
         if not self._has_failed:
             self._lane.close()
+            self._plan.close()
             self._inputs.close()
             self._device.close()
 

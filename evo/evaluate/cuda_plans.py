@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 
 from evo.compile.compiler import Module
+from evo.compile.request import DEFAULT_OPTIONS, compiler_options
 from evo.evaluate import CHUNK_SIZE, Evaluation, by_name, join, score_batch
 from evo.evaluate.cuda_device import Device
+from evo.kernel import regression
 from evo.kernel.pointwise import kernel_name
-from evo.task import Task
+from evo.native import nvptxcompiler
+from evo.task import Regression, Task, target_array
 
 BLOCK_SIZE = 256
 # Blocks in flight on a multiprocessor are at most 2,048 threads; several times as many are launched where there are points for
@@ -67,8 +70,61 @@ class StorePlan:
         """The results as `(num_programs, num_outputs, num_points)` float32, whose bits are those of the outputs' types."""
         return host.view(np.float32).reshape(num_programs, len(self._task.outputs), self._inputs.num_points)
 
+    def close(self) -> None:
+        """There is nothing of its own."""
+
     def score(self, host: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
         outputs = self.outputs(host, len(num_instructions))
         chunks = [slice(first, first + CHUNK_SIZE) for first in range(0, len(num_instructions), CHUNK_SIZE)]
         parts = [score_batch(self._task, by_name(self._task, outputs[chunk]), num_instructions[chunk]) for chunk in chunks]
         return join(parts, len(self._task.measures))
+
+
+class RegressionPlan:
+    """Sums of the outputs against targets (`evo.task.Regression`): the outputs stay on the device."""
+
+    def __init__(self, task: Task, inputs: DeviceInputs, device: Device):
+        self._task = task
+        self._device = device
+        self._inputs = inputs
+        self._outputs = StorePlan(task, inputs)
+        self._targets = device.upload(target_array(task, inputs.num_points))
+        self._module = device.load(nvptxcompiler.compile(regression.regression_ptx(device.info.target), _options(device)))
+
+    def result_bytes(self, num_programs: int) -> int:
+        return regression.result_bytes(num_programs * len(self._task.outputs))
+
+    def scratch_bytes(self, num_programs: int) -> int:
+        return self._output_bytes(num_programs) + regression.scratch_bytes(
+            num_programs * len(self._task.outputs), self._inputs.num_points
+        )
+
+    def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
+        num_programs, num_outputs, num_points = len(module.rows), len(self._task.outputs), self._inputs.num_points
+        self._outputs.launch(device, loaded, module, scratch, 0, stream)
+        outputs, scratch = np.uint64(scratch), np.uint64(scratch + self._output_bytes(num_programs))
+        num_rows, num_points = np.uint32(num_programs * num_outputs), np.uint32(num_points)
+        params = {
+            "regression_blocks": [outputs, np.uint64(self._targets), scratch, num_rows, np.uint32(num_outputs), num_points],
+            "regression_rows": [scratch, np.uint64(results), num_rows, num_points],
+        }
+        for name, grid, block_size in regression.launches(int(num_rows), int(num_points)):
+            device.launch(device.function(self._module, name), grid, block_size, params[name], stream)
+
+    def score(self, host: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
+        shape = (len(num_instructions), len(self._task.outputs))
+        sums = dict(zip(regression.FIELDS, np.moveaxis(host.view(np.float64).reshape(*shape, regression.NUM_FIELDS), -1, 0), strict=True))
+        sums["num_points"] = np.full(shape, float(self._inputs.num_points))
+        return score_batch(self._task, Regression(**sums), num_instructions)
+
+    def close(self) -> None:
+        """Frees targets and kernels."""
+        self._device.unload(self._module)
+        self._device.free(self._targets)
+
+    def _output_bytes(self, num_programs: int) -> int:
+        return -(-self._outputs.result_bytes(num_programs) // 256) * 256  # what follows stays aligned
+
+
+def _options(device: Device) -> tuple[str, ...]:
+    return compiler_options(device.info.target, DEFAULT_OPTIONS)

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from evo.run import Problem, Run
+from evo.problem import Problem
+from evo.run import Run
 from evo.task import task_errors
 
 THUMBNAIL_SIZE = 56  # pixels a cell of the contact sheet

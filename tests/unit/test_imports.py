@@ -22,7 +22,7 @@ LAYERS = [
     ("compile",),
     ("evaluate",),
     ("search",),
-    ("run", "run_dir", "config", "checkpoint", "doctor"),
+    ("run", "problem", "run_dir", "config", "checkpoint", "doctor"),
     ("export", "plot", "show", "cubins"),
     ("cli", "progress"),
 ]
