@@ -1,0 +1,40 @@
+"""CUDA to PTX or cubin by NVRTC, which the examples of this folder and of ../cute_gemm share. Needs no GPU and no driver."""
+
+from cuda.bindings import nvrtc
+
+
+def compile_cuda(source, architecture, include_paths=(), options=()):
+    """Compiles CUDA.
+
+    Args:
+        source: str, one kernel file.
+        architecture: `compute_80` gives PTX, `sm_80` a cubin.
+        include_paths: folders where headers are.
+        options: more options of NVRTC, as str.
+
+    Returns:
+        bytes, PTX text or cubin.
+
+    Raises:
+        ValueError: the source was not accepted; it holds the compiler's log.
+    """
+    _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
+    arguments = [f"--gpu-architecture={architecture}", *(f"--include-path={path}" for path in include_paths), *options]
+    (result,) = nvrtc.nvrtcCompileProgram(program, len(arguments), [argument.encode() for argument in arguments])
+    if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        log = _text(program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
+        nvrtc.nvrtcDestroyProgram(program)
+        raise ValueError(f"NVRTC refused the source:\n{log.rstrip(bytes(1)).decode()}")
+    if architecture.startswith("sm_"):
+        compiled = _text(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN)
+    else:
+        compiled = _text(program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX).rstrip(b"\0")
+    nvrtc.nvrtcDestroyProgram(program)
+    return compiled
+
+
+def _text(program, size_of, read):
+    _, num_bytes = size_of(program)
+    text = bytearray(num_bytes)
+    read(program, text)
+    return bytes(text)

@@ -1,0 +1,136 @@
+"""docs/examples/cute_gemm: one CuTe kernel, compiled once, becomes a correct kernel for each semiring by injection alone."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from evo.native.ptx_vm import VirtualMachine
+
+if not os.environ.get("CI"):  # in CI a missing part is a failure
+    pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
+    pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    pytest.importorskip("cutlass_library", reason="the wheel nvidia-cutlass is not installed")
+
+pytestmark = pytest.mark.slow  # NVRTC takes six seconds for CuTe
+
+NAMES = ["plus-times", "min-plus", "max-plus", "L1", "L2"]
+TARGETS = ["sm_80", "sm_90", "sm_120"]
+
+# What a multiply-add and an epilogue of each semiring are, with 512 and 64 of them, in instructions of the hardware: it has
+# absolute values and negations as modifiers of operands, min and max as FMNMX.
+ARITHMETIC = {
+    "plus-times": {"FFMA": 512},
+    "min-plus": {"FADD": 512, "FMNMX": 512},
+    "max-plus": {"FADD": 512, "FMNMX": 512},
+    "L1": {"FADD": 1024},
+    "L2": {"FADD": 512, "FFMA": 512, "MUFU.SQRT": 64},
+}
+
+# The same in NumPy: the sum's start, one more term, the epilogue.
+REFERENCE = {
+    "plus-times": (0.0, lambda total, a, b: total + a * b, lambda x: x),
+    "min-plus": (np.inf, lambda total, a, b: np.minimum(total, a + b), lambda x: x),
+    "max-plus": (-np.inf, lambda total, a, b: np.maximum(total, a + b), lambda x: x),
+    "L1": (0.0, lambda total, a, b: total + np.abs(a - b), lambda x: x),
+    "L2": (0.0, lambda total, a, b: total + (a - b) ** 2, np.sqrt),
+}
+
+
+@pytest.fixture(scope="module")
+def gemm(example):
+    """The example's module."""
+    return example("cute_gemm/cute_gemm.py")
+
+
+@pytest.fixture(scope="module")
+def ptx(gemm):
+    """The kernel, compiled once."""
+    return gemm.annotated_ptx()
+
+
+@pytest.fixture(scope="module")
+def inject(gemm, ptx):
+    """The kernel, prepared once."""
+    return gemm.PtxInject(ptx)
+
+
+@pytest.fixture(scope="module")
+def cubin_from_cuda(gemm):
+    """The kernel with a semiring written as C++."""
+    return gemm.cubin_from_cuda(gemm.SEMIRINGS["L2"], "sm_90")
+
+
+def arithmetic(sass: list[str]) -> dict[str, int]:
+    """How often each f32 instruction appears, without their modifiers but for the function of the special function unit."""
+    opcodes = re.findall(r"\b(FADD|FMUL|FFMA|FMNMX3?|FSEL|FSETP|MUFU\.\w+)\b", "\n".join(sass))
+    return dict(Counter(opcodes))
+
+
+def test_every_multiply_add_and_every_element_of_a_thread_is_a_site(inject):
+    sites = {one.name: (one.num_sites, [(v.name, v.kind, v.register) for v in one.variables]) for one in inject.injects}
+    assert sites == {
+        "mma": (8 * 8 * 8, [("sum", "mod", "_x0"), ("a", "in", "_x1"), ("b", "in", "_x2")]),
+        "epilogue": (8 * 8, [("y", "out", "_x0"), ("x", "in", "_x1")]),
+    }
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_site_is_live_and_holds_the_semirings_arithmetic(gemm, inject, disassemble, name, target):
+    rendered = inject.render(gemm.stubs_of(gemm.SEMIRINGS[name], inject))
+    [sass] = disassemble(gemm.compile_ptx(rendered, (f"--gpu-name={target}",))).values()
+    assert arithmetic(sass) == ARITHMETIC[name]
+    assert not any("LDL" in line or "STL" in line for line in sass), "all sums are in registers"
+
+
+def test_the_injected_kernel_has_the_arithmetic_of_the_one_written_in_cuda(cubin_from_cuda, disassemble):
+    sass = disassemble(cubin_from_cuda)
+    assert arithmetic(sass["semiring_gemm_128x128x8"]) == ARITHMETIC["L2"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_stubs_compute_the_semiring(gemm, inject, name):
+    semiring = gemm.SEMIRINGS[name]
+    zero, plus_times, epilogue = REFERENCE[name]
+    values = np.random.default_rng(1).normal(size=(3, 1000)).astype(np.float32)
+    values[0, :10] = zero
+
+    language, words = gemm.program_of(semiring.mma, inject.info("mma"), "sum")
+    assert [register for register, _ in language.registers] == ["_x0", "_x1", "_x2"]  # sum, a, b
+    found = VirtualMachine(language.lowering).store(words[None], list(values))[0, 0]
+    np.testing.assert_allclose(found, plus_times(*values.astype(np.float64)), rtol=1e-6, atol=1e-6)
+
+    language, words = gemm.program_of(semiring.epilogue, inject.info("epilogue"), "y")
+    totals = np.abs(values[0])
+    found = VirtualMachine(language.lowering).store(words[None], [totals, None])[0, 0]
+    np.testing.assert_allclose(found, epilogue(totals), rtol=1e-6)
+    assert semiring.zero == zero
+
+
+def test_a_stub_for_another_register_is_refused_by_the_assembler(gemm, inject):
+    stubs = gemm.stubs_of(gemm.SEMIRINGS["L1"], inject)
+    stubs[inject.info("mma").index] = stubs[inject.info("mma").index].replace("%_x2", "%_x3")
+    with pytest.raises(gemm.CompileError, match="_x3"):
+        gemm.compile_ptx(inject.render(stubs), ("--gpu-name=sm_90",))
+
+
+def test_constants_that_nothing_reads_are_dropped_and_others_kept(gemm):
+    kept = ".global .align 4 .u32 used = 3;\n.visible .entry kernel()\n{\n\tld.global.u32 %r1, [used];\n\tret;\n}\n"
+    unused = ".global .align 1 .u8 _ZN1a5valueE = 1;\n.global .align 8 .b8 _ZN1bE[16] = {1, 2};\n.global .align 4 .u32 _ZN1cE;\n"
+    assert gemm.without_unused_constants(unused + kept) == kept
+
+
+def test_the_script_prints_a_row_for_each_semiring(gemm, ptx, cubin_from_cuda, monkeypatch, capsys):
+    monkeypatch.setattr(gemm, "annotated_ptx", lambda: ptx)  # the same once more takes twelve seconds
+    monkeypatch.setattr(gemm, "cubin_from_cuda", lambda semiring, architecture: cubin_from_cuda)
+    gemm.main("sm_80")
+    printed = capsys.readouterr().out
+    assert "512 of mma, 64 of epilogue" in printed
+    rows = {line.split()[0]: line for line in printed.splitlines() if "%_x0" in line}
+    assert list(rows) == NAMES
+    assert rows["min-plus"].endswith("add.ftz.f32 %_s0_0, %_x1, %_x2; min.ftz.f32 %_s0_1, %_s0_0, %_x0; mov.f32 %_x0, %_s0_1;")
