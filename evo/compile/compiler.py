@@ -21,12 +21,10 @@ from evo.compile.request import (
     CompileFailure,
     CompileRequest,
     compile_request,
-    compiler_options,
     pack_programs,
 )
 from evo.errors import UserError
-from evo.kernel.pointwise import annotated_ptx
-from evo.native import nvptxcompiler
+from evo.kernel.template import POINTWISE, KernelTemplate
 from evo.program import Language
 
 WAKE_S = 0.1  # the longest time for which the calling thread waits without looking up, so that it sees Ctrl-C
@@ -71,6 +69,7 @@ class Compiler:
             where the process died, as those of `CompilePool` do. Its `num_workers`, where it has one, says how many requests it
             fulfils at once.
         packing: how many programs go together.
+        template: the kernel, made for this target where it is a task's own; its one kernel then bounds the packing.
         options: of the assembler, beside the target.
         cache: asked first, and filled; None: nothing is kept.
         compile_function: what fulfils a request.
@@ -88,14 +87,18 @@ class Compiler:
         executor: Executor,
         *,
         packing: Packing = Packing(),
+        template: KernelTemplate = POINTWISE,
         options: tuple[str, ...] = DEFAULT_OPTIONS,
         cache: CubinCache | None = None,
         compile_function: Callable[[CompileRequest], Compiled | CompileFailure] = compile_request,
         failures: dict[bytes, CompileFailure] | None = None,
     ):
-        _check_options(language, target, options)
+        if template.num_sites is not None:
+            packing = Packing(min(packing.sites_per_kernel, template.num_sites), kernels_per_module=1)
+        encoded = encode_language(language)
+        self._blank = CompileRequest(b"", b"", b"", encoded, target, packing.sites_per_kernel, options, template.content)
+        _check_template(self._blank)
         self._lowering = language.lowering
-        self._blank = CompileRequest(b"", b"", b"", encode_language(language), target, packing.sites_per_kernel, options)
         self._executor = executor
         self._packing = packing
         self._num_workers = getattr(executor, "num_workers", 1)
@@ -170,10 +173,9 @@ def _outcome(future: Future) -> Compiled | CompileFailure:
         return CompileFailure("died", str(error))
 
 
-def _check_options(language: Language, target: str, options: tuple[str, ...]) -> None:
-    """A kernel without a program shows what would else look like a fault of every program."""
-    try:
-        nvptxcompiler.compile(annotated_ptx(language, (1,), target), compiler_options(target, options))
-    except nvptxcompiler.CompileError as error:
-        reason = error.log.splitlines()[-1] if error.log else error.reason
-        raise UserError(f"cannot compile for target '{target}' with options {' '.join(options)}: {reason}") from error
+def _check_template(blank: CompileRequest) -> None:
+    """One program without words shows what would else look like a fault of every program."""
+    outcome = compile_request(replace(blank, lengths=bytes(4), hashes=bytes(16)))
+    if isinstance(outcome, CompileFailure):
+        options, reason = " ".join(blank.options), outcome.log.splitlines()[-1]
+        raise UserError(f"cannot compile for target '{blank.target}' with options {options}: {reason}")

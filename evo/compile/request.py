@@ -15,6 +15,7 @@ import numpy as np
 
 from evo.compile.language import decode_language
 from evo.kernel import pointwise
+from evo.kernel.template import POINTWISE, fill_sites, task_ptx
 from evo.native import nvptxcompiler
 from evo.native.ptx_inject import PtxInject
 from evo.native.stack_ptx import Lowering, WordType
@@ -31,7 +32,8 @@ class CompileRequest:
 
     words: the programs one after the other, each up to its RETURN, 8 bytes a word, little-endian.
     lengths: words of each program, 4 bytes each; hashes: their canonical hashes, 16 bytes each, all as in `pack_programs`.
-    language: of `encode_language`. template: which kernel; target: a GPU architecture; options: further ones of ptxas.
+    language: of `encode_language`. target: a GPU architecture; options: further ones of ptxas. template: the content of a
+    `KernelTemplate`; one of a task's own kernel has sites for all programs.
     """
 
     words: bytes
@@ -41,7 +43,7 @@ class CompileRequest:
     target: str
     sites_per_kernel: int
     options: tuple[str, ...] = DEFAULT_OPTIONS
-    template: str = pointwise.TEMPLATE
+    template: bytes = POINTWISE.content
 
     @property
     def num_programs(self) -> int:
@@ -71,8 +73,8 @@ class CompileRequest:
         """
         digest = hashlib.sha256()
         version = "nvPTXCompiler " + ".".join(map(str, nvptxcompiler.version()))
-        texts = [version, self.template, self.target, str(self.sites_per_kernel), *self.options]
-        for part in [*(text.encode() for text in texts), self.language, self.hashes]:
+        texts = [version, self.target, str(self.sites_per_kernel), *self.options]
+        for part in [*(text.encode() for text in texts), self.template, self.language, self.hashes]:
             digest.update(len(part).to_bytes(8, "little"))
             digest.update(part)
         return digest.hexdigest()
@@ -110,10 +112,10 @@ def compile_request(request: CompileRequest) -> Compiled | CompileFailure:
 
 def render(request: CompileRequest) -> bytes:
     """The PTX that a request's module is assembled from."""
-    if request.template != pointwise.TEMPLATE:
-        raise ValueError(f"template '{request.template}' is not known here, only '{pointwise.TEMPLATE}'")
     stubs = _lowering(request.language).emit(_rows(request))
-    return _template(request.language, request.kernel_sizes, request.target).render(stubs)
+    if request.template == POINTWISE.content:
+        return fill_sites(_pointwise_sites(request.language, request.kernel_sizes, request.target), stubs)
+    return fill_sites(_task_sites(request.template), stubs)
 
 
 def pack_programs(words: np.ndarray, hashes: np.ndarray) -> tuple[bytes, bytes, bytes]:
@@ -153,5 +155,10 @@ def _lowering(language: bytes) -> Lowering:
 
 # A search asks for few sizes over and over; a template of 1,024 sites is about 400 KB.
 @lru_cache(maxsize=16)
-def _template(language: bytes, sizes: tuple[int, ...], target: str) -> PtxInject:
+def _pointwise_sites(language: bytes, sizes: tuple[int, ...], target: str) -> PtxInject:
     return PtxInject(pointwise.annotated_ptx(decode_language(language), sizes, target))
+
+
+@lru_cache(maxsize=2)
+def _task_sites(template: bytes) -> PtxInject:
+    return PtxInject(task_ptx(template))

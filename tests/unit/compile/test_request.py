@@ -73,8 +73,8 @@ def test_a_rejection_is_a_value(language):
 
 
 def test_an_unknown_template_is_a_defect_and_raises(language):
-    with pytest.raises(ValueError, match="template 'other' is not known here"):
-        compile_request(request_for(language, ["%x"], template="other"))
+    with pytest.raises(ValueError, match="template b'other' is not known here"):
+        compile_request(request_for(language, ["%x"], template=b"other"))
 
 
 def test_the_cache_key_tells_apart_all_that_decides_a_cubin(language):
@@ -93,7 +93,7 @@ def test_the_cache_key_tells_apart_all_that_decides_a_cubin(language):
         replace(request, sites_per_kernel=1),
         replace(request, options=("--fmad=false",)),
         replace(request, options=("--fmad=false", "--opt-level=", "3")),
-        replace(request, template="other"),
+        replace(request, template=b"other"),
     ]
     keys = [one.cache_key() for one in [request, *others]]
     assert len(set(keys)) == len(keys)

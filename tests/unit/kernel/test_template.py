@@ -1,0 +1,42 @@
+"""Kernel templates: what travels, and that stubs find their sites in whatever order those are."""
+
+import pytest
+
+from evo.kernel.template import POINTWISE, fill_sites, task_ptx, task_template
+from evo.native.ptx_inject import PtxInject
+
+SITE = "{{\n.reg .f32 %_x0;\n// PTX_INJECT_START site_{0}\n// _x0 o f32 F32 y\n// PTX_INJECT_END\nst.f32 [{0}], %_x0;\n}}\n"
+
+
+def test_the_pointwise_kernel_travels_by_its_name():
+    assert POINTWISE.content == POINTWISE.name.encode()
+    assert POINTWISE.num_sites is None
+    assert [POINTWISE.kernel_name(i) for i in range(2)] == ["pack_0", "pack_1"]
+
+
+def test_a_kernel_of_a_task_travels_as_its_ptx():
+    ptx = b"".join(SITE.format(i).encode() for i in range(64))
+    template = task_template(ptx, 64)
+    assert len(template.content) < len(ptx) / 5
+    assert task_ptx(template.content) == ptx
+    assert template.kernel_name(0) == "evaluate"
+    assert task_template(ptx + b" ", 64).name != template.name
+    assert template.name.startswith("kernel.cu ")
+
+
+def test_the_content_of_another_template_is_refused():
+    with pytest.raises(ValueError, match="template b'pointwise-1' is not known here"):
+        task_ptx(POINTWISE.content)
+
+
+def test_stubs_stand_at_the_sites_of_their_numbers_and_the_sites_behind_are_empty():
+    inject = PtxInject("".join(SITE.format(i) for i in (2, 0, 3, 1, 0)))
+    lines = [line for line in fill_sites(inject, ["first", "second", "third"]).decode().splitlines() if not line.startswith((".reg", "{", "}"))]
+    assert [line for line in lines if line] == [
+        "third", "st.f32 [2], %_x0;", "first", "st.f32 [0], %_x0;", "st.f32 [3], %_x0;", "second", "st.f32 [1], %_x0;", "first", "st.f32 [0], %_x0;"
+    ]  # fmt: skip
+
+
+def test_more_stubs_than_sites_are_refused():
+    with pytest.raises(KeyError, match="site_1"):
+        fill_sites(PtxInject(SITE.format(0)), ["", ""])
