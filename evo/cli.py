@@ -1,7 +1,8 @@
 """The command line: verbs, messages, exit codes.
 
-Owns what a person sees. A user's mistake is one line on standard error and exit code 2, never a traceback; an
-interrupted run that was saved ends with 130. Everything heavy is imported by the verb that needs it.
+Owns what a person sees. A user's mistake is one line on standard error and exit code 2, never a traceback; a check that fails
+ends with 1, a run whose GPU failed with 3, an interrupted run that was saved with 130. Everything heavy is imported by the
+verb that needs it.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
 from evo import __version__
-from evo.errors import UserError
+from evo.errors import DeviceFailure, UserError
 
+EXIT_CHECK_FAILED = 1
 EXIT_USER_ERROR = 2
+EXIT_DEVICE_FAILED = 3
 EXIT_INTERRUPTED = 130
 
 _SET_HELP = "Override a key of the config: --set search.batch_size=256. May be given many times."
@@ -30,7 +34,7 @@ def main() -> None:
 
 
 def _verb(function):
-    """Turns a UserError into its line and exit code 2."""
+    """Turns a UserError into its line and exit code 2, a DeviceFailure into its line and 3."""
 
     @functools.wraps(function)
     def wrapped(*args, **kwargs):
@@ -41,6 +45,8 @@ def _verb(function):
             if os.environ.get("EVO_TRACEBACK"):
                 raise
             sys.exit(EXIT_USER_ERROR)
+        except DeviceFailure as failure:
+            _end_after_device_failure(f"the GPU failed: {failure}")
 
     return wrapped
 
@@ -97,14 +103,33 @@ def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -
 @main.command()
 @click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
 @click.option("--cell", metavar="I,J", help="The elite in this cell of the grid (or with this cell number). Default: the best.")
+@click.option("--failed", is_flag=True, help="Instead of an elite, the programs that could not be compiled or run.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key that changes no result.")
 @_verb
-def show(run_folder: Path, cell: str | None, overrides: tuple[str, ...]) -> None:
+def show(run_folder: Path, cell: str | None, failed: bool, overrides: tuple[str, ...]) -> None:
     """Print an elite of the run in folder RUN: its program, its PTX stub, its origin and its scores."""
     from evo.run import Run
-    from evo.show import describe_elite
+    from evo.show import describe_elite, describe_failed
 
-    click.echo(describe_elite(Run.view(run_folder, overrides), cell), nl=False)
+    if failed and cell is not None:
+        raise UserError("--failed and --cell: give one of them")
+    run = Run.view(run_folder, overrides)
+    click.echo(describe_failed(run) if failed else describe_elite(run, cell), nl=False)
+
+
+@main.command()
+@click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key that changes no result.")
+@_verb
+def check(run_folder: Path, overrides: tuple[str, ...]) -> None:
+    """Score all elites of the run in folder RUN on the CPU and on the GPU, and say how far they agree."""
+    from evo.check import check_elites
+    from evo.run import Run
+
+    report = check_elites(Run.view(run_folder, overrides))
+    click.echo(report.text(), nl=False)
+    if not report.passed:
+        sys.exit(EXIT_CHECK_FAILED)
 
 
 @main.command(name="eval")
@@ -189,8 +214,16 @@ def _search(run) -> None:
 
     interrupted = _Interrupt()
     click.echo(f"run folder: {run.run_dir.path}")
-    with interrupted, progress_of(run) as show_generation:
-        reason = run.execute(show_generation, interrupted)
+    click.echo(f"programs run on: {run.problem.runs_on}")
+    try:
+        with interrupted, progress_of(run) as show_generation:
+            reason = run.execute(show_generation, interrupted)
+    except DeviceFailure as failure:
+        folder = run.run_dir.path
+        _end_after_device_failure(
+            f"the GPU failed: {failure}; the last checkpoint stands, and the {len(failure.failures)} programs of the pack at fault are in "
+            f"{folder / 'quarantine'}; go on without them: evo resume {folder}"
+        )
     click.echo(f"stopped by {reason}")
     if reason == "interrupted":
         run.close()
@@ -202,6 +235,12 @@ def _search(run) -> None:
         click.echo(path)
     if run.archive.empty:
         click.echo(f"warning: none of {run.counters.evaluations:,} programs got a finite score; the archive is empty", err=True)
+    if run.counters.failed:
+        click.echo(
+            f"warning: {run.counters.failed:,} of {run.counters.evaluations:,} programs could not be compiled or run; see them with: "
+            f"evo show {run.run_dir.path} --failed",
+            err=True,
+        )
     if run.counters.out_of_range:
         click.echo(
             f"warning: {run.counters.out_of_range:,} of {run.counters.evaluations:,} evaluations had a measure out of its "
@@ -209,6 +248,13 @@ def _search(run) -> None:
             err=True,
         )
     run.close()
+
+
+def _end_after_device_failure(message: str) -> NoReturn:
+    """Ends the process at once: the driver of a device that has failed may wait for ever for what is still on it."""
+    click.echo(f"evo: {message}", err=True)
+    sys.stdout.flush()
+    os._exit(EXIT_DEVICE_FAILED)
 
 
 class _Interrupt:

@@ -1,6 +1,6 @@
 """What this machine offers to evo, and what each missing piece means for the user.
 
-Owns the probes; none of them opens a device context or needs a GPU.
+Owns the probes; none of them needs a GPU. Where there is one it is opened, since only so it tells how much memory is free.
 """
 
 from __future__ import annotations
@@ -11,7 +11,12 @@ import os
 import platform
 
 from evo import __version__
+from evo.errors import UserError
+from evo.evaluate.cuda_device import MIN_CAPABILITY, Device, DeviceInfo, probe
 from evo.native import ptx_vm
+
+# Three packs of 128 programs with two outputs at 16,384 points, and as much again, for a lane takes half of what is free.
+LITTLE_MEMORY = 128 << 20
 
 
 def report() -> str:
@@ -24,7 +29,7 @@ def report() -> str:
         ("SIMD", ptx_vm.levels()[-1], f"CPU evaluation; this CPU can run: {', '.join(ptx_vm.levels())}"),
         ("nvPTXCompiler", *_nvptxcompiler()),
         ("NVRTC", *_nvrtc()),
-        ("GPU", *_gpu()),
+        *_gpu(),
     ]
     return "".join(f"{name:<14} {state:<14} {meaning}".rstrip() + "\n" for name, state, meaning in rows)
 
@@ -47,15 +52,29 @@ def _nvrtc() -> tuple[str, str]:
     return "missing", "only tasks with a CUDA kernel of their own need it: pip install nvidia-cuda-nvrtc==13.0.*"
 
 
-def _gpu() -> tuple[str, str]:
+def _gpu() -> list[tuple[str, str, str]]:
+    """The driver, and each GPU with the memory that is free on it."""
+    found = probe()
+    driver = "none" if found.driver is None else "CUDA {}.{}".format(*found.driver)
+    if found.problem:
+        return [("GPU", driver, f"{found.problem}; programs run on the CPU, which means the same")]
+    rows = [("NVIDIA driver", driver, "programs run on a GPU unless evaluation.backend says otherwise")]
+    for info in found.devices:
+        rows.append((f"GPU {info.ordinal}", info.target, f"{info.name}, {_memory(info)}"))
+    return rows
+
+
+def _memory(info: DeviceInfo) -> str:
+    if info.capability < MIN_CAPABILITY:
+        return "too old: compute capability {}.{} is needed".format(*MIN_CAPABILITY)
     try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return "none", "no NVIDIA driver; programs run on the CPU, which means the same"
-    count = ctypes.c_int(0)
-    if driver.cuInit(0) != 0 or driver.cuDeviceGetCount(ctypes.byref(count)) != 0 or count.value == 0:
-        return "none", "the NVIDIA driver finds no usable GPU; programs run on the CPU, which means the same"
-    return f"{count.value} found", "this version evaluates on the CPU"
+        device = Device(info.ordinal)
+    except UserError as error:
+        return str(error)
+    free, gib = device.free_bytes(), 1 << 30
+    device.close()
+    short = "" if free >= LITTLE_MEMORY else ": little; end what else uses it, or take fewer points or smaller packs"
+    return f"{free / gib:.1f} of {info.num_bytes / gib:.1f} GiB free{short}"
 
 
 def _files(folder: str) -> list[str]:

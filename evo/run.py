@@ -19,8 +19,8 @@ import numpy as np
 from ribs.archives import ArchiveBase
 
 from evo.config import RunConfig, dump_config, first_difference, load_config
-from evo.errors import UserError
-from evo.evaluate import DeviceFailure, Failure, Status
+from evo.errors import DeviceFailure, UserError
+from evo.evaluate import Failure, Status
 from evo.native.stack_ptx import HASH_VERSION
 from evo.problem import Problem, Quarantine, choose_backend, load_problem, why_no_cuda
 from evo.program import program_length

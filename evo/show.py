@@ -66,6 +66,26 @@ def describe_elite(run: Run, cell: str | None) -> str:
     return _sections(run.problem, words, int(elites.num_instructions[row]), [("origin", origin), ("scores", scores)])
 
 
+def describe_failed(run: Run) -> str:
+    """All programs of a run that could not be compiled or run, with status and log.
+
+    Raises:
+        UserError: a file about one of them is damaged.
+    """
+    parts = []
+    for key, record in run.run_dir.quarantine().items():
+        path = run.run_dir.path / "quarantine" / f"{key}.json"
+        try:
+            words = np.array([int(word, 16) for word in record["words"]], np.uint64)
+            lines = [f"status     {record['status'].lower()}", f"born       generation {record['generation']}", f"file       {path}"]
+            log = record["log"].rstrip("\n").splitlines()
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise UserError(f"{path}: no record of a failed program ({type(error).__name__}: {error})") from error
+        _, num_instructions = run.problem.language.lowering.analyze(words[None])
+        parts.append(_sections(run.problem, words, int(num_instructions[0]), [("failure", [*lines, *log])]))
+    return "\n".join(parts) or "no program failed\n"
+
+
 def elite_names(run: Run) -> list[str]:
     """`cell i,j` for each elite, sorted by cell."""
     return [f"cell {_cell_name(run, int(cell))}" for cell in run.elites.cell]

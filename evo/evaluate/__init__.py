@@ -35,14 +35,6 @@ class Failure:
     log: str
 
 
-class DeviceFailure(Exception):
-    """The GPU failed and this process cannot use it any more. failures: the programs of the pack that was at fault."""
-
-    def __init__(self, message: str, failures: list[Failure]):
-        super().__init__(message)
-        self.failures = failures
-
-
 @dataclass(frozen=True)
 class Evaluation:
     """Results of a batch: status `(batch_size,)` uint8 of `Status`, objective `(batch_size,)` and measures

@@ -19,7 +19,8 @@ from evo.compile.compiler import Compiler, FailedProgram, Module
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool
 from evo.compile.request import CompileFailure
-from evo.evaluate import DeviceFailure, Evaluation, Failure, Status, by_name
+from evo.errors import DeviceFailure
+from evo.evaluate import Evaluation, Failure, Status, by_name
 from evo.evaluate.cuda_device import Device
 from evo.evaluate.cuda_lane import Lane, PackFailure, Plan
 from evo.evaluate.cuda_plans import DeviceInputs, RegressionPlan, StorePlan

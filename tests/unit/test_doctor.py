@@ -6,6 +6,8 @@ import importlib.util
 import pytest
 
 from evo import doctor
+from evo.errors import UserError
+from evo.evaluate.cuda_device import DeviceInfo, Probe
 from evo.native import ptx_vm
 
 
@@ -35,29 +37,58 @@ def test_a_missing_piece_is_said_to_be_missing_with_what_it_means(monkeypatch, n
     assert meaning in rows()[piece]
 
 
-class Driver:
-    """Stands in for libcuda: `cuInit` answers as given, and it counts this many devices."""
-
-    def __init__(self, init_answer: int, num_devices: int):
-        self.cuInit = lambda flags: init_answer
-        self.cuDeviceGetCount = lambda pointer: setattr(pointer._obj, "value", num_devices) or 0
+OLD = Probe("the NVIDIA driver serves CUDA 12.4, CUDA 13.0 is needed: update the driver", (12, 4))
+H200 = DeviceInfo(0, "NVIDIA H200", (9, 0), 140 << 30)
+V100 = DeviceInfo(1, "Tesla V100", (7, 0), 16 << 30)
 
 
 @pytest.mark.parametrize(
-    "driver, state, meaning",
+    "found, state, meaning",
     [
-        (None, "none", "no NVIDIA driver; programs run on the CPU, which means the same"),
-        (Driver(100, 0), "none", "the NVIDIA driver finds no usable GPU"),
-        (Driver(0, 0), "none", "the NVIDIA driver finds no usable GPU"),
-        (Driver(0, 2), "2 found", ""),
+        (Probe("no NVIDIA driver"), "none", "no NVIDIA driver; programs run on the CPU, which means the same"),
+        (OLD, "CUDA 12.4", "CUDA 13.0 is needed: update the driver; programs run on the CPU"),
     ],
 )
-def test_a_gpu_is_found_or_not_without_being_opened(monkeypatch, driver, state, meaning):
-    def load(name):
-        if driver is None:
-            raise OSError("no such library")
-        return driver
-
-    monkeypatch.setattr(ctypes, "CDLL", load)
+def test_without_a_usable_gpu_it_says_why_and_what_happens_instead(monkeypatch, found, state, meaning):
+    monkeypatch.setattr(doctor, "probe", lambda: found)
     assert rows()["GPU"].startswith(state)
     assert meaning in rows()["GPU"]
+
+
+class OpenedDevice:
+    """Stands in for a device with 3 GiB free."""
+
+    free = 3 << 30
+
+    def __init__(self, ordinal: int):
+        assert ordinal == 0
+
+    def free_bytes(self) -> int:
+        return self.free
+
+    def close(self) -> None:
+        pass
+
+
+def test_each_gpu_is_listed_with_its_memory_or_what_is_wrong_with_it(monkeypatch):
+    monkeypatch.setattr(doctor, "probe", lambda: Probe(None, (13, 0), (H200, V100)))
+    monkeypatch.setattr(doctor, "Device", OpenedDevice)
+    assert rows()["NVIDIA driver"].startswith("CUDA 13.0")
+    assert rows()["GPU 0"] == "sm_90          NVIDIA H200, 3.0 of 140.0 GiB free"
+    assert rows()["GPU 1"] == "sm_70          Tesla V100, too old: compute capability 7.5 is needed"
+
+
+def test_too_little_free_memory_is_explained(monkeypatch):
+    monkeypatch.setattr(doctor, "probe", lambda: Probe(None, (13, 0), (H200,)))
+    monkeypatch.setattr(doctor, "Device", OpenedDevice)
+    monkeypatch.setattr(OpenedDevice, "free", 50 << 20)
+    assert rows()["GPU 0"].endswith("0.0 of 140.0 GiB free: little; end what else uses it, or take fewer points or smaller packs")
+
+
+def test_a_gpu_that_cannot_be_opened_is_explained(monkeypatch):
+    def refuse(ordinal):
+        raise UserError("NVIDIA H200: cannot be opened (CUDA_ERROR_OUT_OF_MEMORY); another process may hold all of its memory")
+
+    monkeypatch.setattr(doctor, "probe", lambda: Probe(None, (13, 0), (H200,)))
+    monkeypatch.setattr(doctor, "Device", refuse)
+    assert "CUDA_ERROR_OUT_OF_MEMORY" in rows()["GPU 0"]
