@@ -17,13 +17,13 @@ REPOSITORY = Path(__file__).parents[2]
 # names) and `evo.errors` are everybody's.
 LAYERS = [
     ("native",),
-    ("instructions", "program"),
+    ("instructions", "program", "ptx_inject"),
     ("task", "kernel"),
     ("compile",),
     ("evaluate",),
     ("search",),
     ("run", "problem", "run_dir", "config", "checkpoint", "doctor"),
-    ("export", "plot", "show", "cubins"),
+    ("export", "plot", "show", "check", "cubins"),
     ("cli", "progress"),
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
