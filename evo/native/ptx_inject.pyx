@@ -16,7 +16,7 @@ cdef extern from *:
     #include "ptx_inject.h"
     """
 
-_MUT_TYPES = {PTX_INJECT_MUT_TYPE_IN: "in", PTX_INJECT_MUT_TYPE_OUT: "out", PTX_INJECT_MUT_TYPE_MOD: "mod"}
+_MUTABILITY = {PTX_INJECT_MUT_TYPE_IN: "in", PTX_INJECT_MUT_TYPE_OUT: "out", PTX_INJECT_MUT_TYPE_MOD: "mod"}
 
 
 class AnnotationError(ValueError):
@@ -54,11 +54,16 @@ class DataType(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """A variable of a site. register: without the percent sign; kind: `in`, `out` or `mod`; both types as the markers say."""
+    """A variable of a site.
+
+    name: as in the CUDA source; register: PTX register of the stub, without the percent sign; mutability: what stubs do with
+    it, `in` (read), `out` (write, always) or `mod` (both); register_type: PTX type of the register, as in `f32`; data_type: as
+    the source says, as in `F32`.
+    """
 
     name: str
     register: str
-    kind: str
+    mutability: str
     register_type: str
     data_type: str
 
@@ -99,10 +104,10 @@ def process_cuda(cuda, types=None):
         str for str and bytes for bytes, with all else unchanged.
 
     Raises:
-        AnnotationError: an annotation is wrong.
-        ValueError: a type is wrong, or the text holds a NUL.
+        AnnotationError: an annotation is wrong, or the text holds a NUL or, being str, half of a surrogate pair.
+        ValueError: a type is wrong.
     """
-    cdef bytes text = _encoded(cuda, "cuda")
+    cdef bytes text = _source(cuda, "CUDA")
     cdef _Types native = _Types(types)
     cdef const char* begin = PyBytes_AS_STRING(text)
     cdef size_t num_bytes = 0
@@ -129,8 +134,8 @@ cdef class PtxInject:
         types: sequence of `DataType`, those of the markers that come from comments, instead of `DEFAULT_TYPES`.
 
     Raises:
-        AnnotationError: the markers are wrong.
-        ValueError: a type is wrong, or the text holds a NUL.
+        AnnotationError: the markers are wrong, or the text holds a NUL or, being str, half of a surrogate pair.
+        ValueError: a type is wrong.
     """
 
     cdef PtxInjectHandle handle
@@ -139,7 +144,7 @@ cdef class PtxInject:
 
     def __cinit__(self, ptx, types=None):
         self.handle = NULL
-        cdef bytes text = _encoded(ptx, "ptx")
+        cdef bytes text = _source(ptx, "PTX")
         cdef _Types native = _Types(types)
         cdef const char* begin = PyBytes_AS_STRING(text)
         cdef PtxInjectResult result
@@ -221,13 +226,13 @@ cdef class PtxInject:
         cdef const char* register
         cdef const char* register_type
         cdef const char* data_type
-        cdef PtxInjectMutType kind
+        cdef PtxInjectMutType mut_type
         _check(
             ptx_inject_variable_info_by_index(
-                self.handle, index, arg_idx, &name, &register, &kind, &register_type, &data_type
+                self.handle, index, arg_idx, &name, &register, &mut_type, &register_type, &data_type
             )
         )
-        return Variable(name.decode(), register.decode(), _MUT_TYPES[kind], register_type.decode(), data_type.decode())
+        return Variable(name.decode(), register.decode(), _MUTABILITY[mut_type], register_type.decode(), data_type.decode())
 
 
 cdef class _Types:
@@ -283,11 +288,35 @@ cdef object _refuse(str language, const char* text, _Types types, PtxInjectResul
     _check(result)
 
 
+def _source(text, language):
+    """A text that is read, as bytes in which C sees no end before the last one."""
+    try:
+        encoded = _bytes(text, language)
+    except UnicodeEncodeError as error:
+        before = text[: error.start].encode()
+        reason = "half of a surrogate pair, which is no character"
+    else:
+        if b"\0" not in encoded:
+            return encoded
+        before = encoded[: encoded.index(0)]
+        reason = "a NUL byte, which ends a text"
+    raise AnnotationError(language, before.count(b"\n") + 1, len(before) - before.rfind(b"\n"), reason)
+
+
 def _encoded(text, what):
-    encoded = text.encode() if isinstance(text, str) else bytes(text)
+    """A stub or a part of a type."""
+    encoded = _bytes(text, what)
     if b"\0" in encoded:
         raise ValueError(f"{what}: holds a NUL at byte {encoded.index(0)}")
     return encoded
+
+
+def _bytes(text, what):
+    if isinstance(text, str):
+        return text.encode()
+    if isinstance(text, (bytes, bytearray, memoryview)):
+        return bytes(text)
+    raise TypeError(f"{what}: expected str or bytes, not {type(text).__name__}")
 
 
 cdef int _check(PtxInjectResult result) except -1:

@@ -90,9 +90,23 @@ def test_wrong_markers_are_refused_by_line(ptx, line):
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
-def test_a_nul_cannot_hide_the_rest_of_a_text():
-    with pytest.raises(ValueError, match="ptx: holds a NUL at byte 3"):
-        PtxInject("abc\0" + site("a"))
+@pytest.mark.parametrize("call", [PtxInject, process_cuda])
+@pytest.mark.parametrize(
+    ("text", "line", "column", "reason"),
+    [
+        ("abc\0" + site("a"), 1, 4, "a NUL byte"),
+        (b"a\n\xc3\xa9\0", 2, 3, "a NUL byte"),
+        ("\0", 1, 1, "a NUL byte"),
+        ("a\n\u00e9\ud800", 2, 3, "half of a surrogate pair"),
+    ],
+)
+def test_what_c_cannot_read_is_refused_by_line_and_column(call, text, line, column, reason):
+    with pytest.raises(AnnotationError, match=reason) as caught:
+        call(text)
+    assert (caught.value.line, caught.value.column) == (line, column)
+
+
+def test_a_nul_cannot_hide_the_rest_of_a_stub():
     with pytest.raises(ValueError, match="stub: holds a NUL at byte 1"):
         PtxInject(site("a")).render(["a\0b"])
 
@@ -133,8 +147,8 @@ def test_types_of_ones_own_stand_instead_of_the_default_ones():
     inject = PtxInject(ptx, types)
     assert inject.info("s").variables == (Variable("m", "_x0", "mod", "u64", "mask"),)
     assert inject.render(["STUB"]) == b"{\n.reg .u64 %_x0;\nmov.b64 %_x0, %rd1;\nSTUB\nmov.b64 %rd1, %_x0;\n}\n"
-    for refused in [None, [], types[1:]]:
-        with pytest.raises(AnnotationError, match="line 2, column 13: not a type known here"):
+    for refused, reason in [(None, "not a type known here"), ([], "not one of the types"), (types[1:], "not one of the types")]:
+        with pytest.raises(AnnotationError, match=f"line 2, column 13: {reason}"):
             PtxInject(ptx, refused)
     assert [data_type.name for data_type in DEFAULT_TYPES] == ["f16", "f16X2", "s32", "u32", "f32", "b32"]
     assert process_cuda(ANNOTATED.format(type="f16"), DEFAULT_TYPES) == process_cuda(ANNOTATED.format(type="f16"))
@@ -144,8 +158,6 @@ def test_wrong_annotations_are_refused_by_line_and_column():
     with pytest.raises(AnnotationError, match="annotated CUDA, line 3, column 7: not a type known here") as caught:
         process_cuda(ANNOTATED.format(type="f64"))
     assert (caught.value.language, caught.value.line, caught.value.column) == ("CUDA", 3, 7)
-    with pytest.raises(ValueError, match="cuda: holds a NUL at byte 1"):
-        process_cuda("a\0b")
 
 
 @pytest.mark.parametrize(
@@ -163,3 +175,16 @@ def test_types_that_cannot_be_written_are_refused(data_type, message):
     for call in (process_cuda, PtxInject):
         with pytest.raises(ValueError, match=message):
             call("", [data_type])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: PtxInject(3), "PTX: expected str or bytes, not int"),
+        (lambda: process_cuda(None), "CUDA: expected str or bytes, not NoneType"),
+        (lambda: PtxInject(site("a")).render([3]), "stub: expected str or bytes, not int"),
+    ],
+)
+def test_what_is_no_text_is_refused(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()

@@ -15,7 +15,7 @@ HERE = Path(__file__).parent
 CUDA = HERE.parent.parent / "csrc" / "cuda"
 CSRC = HERE.parent.parent.parent / "csrc"
 
-# (name, number of sites, variables as name, kind, register type, data type)
+# (name, number of sites, variables as name, mutability, register type, data type)
 SITES = {
     "macro": [
         ("twice", 2, [("y", "mod", "f32", "F32"), ("z", "out", "f32", "F32"), ("x", "in", "f32", "F32")]),
@@ -80,7 +80,7 @@ def test_a_compilers_ptx_has_the_sites_of_its_source(ptx_of, name):
     inject = PtxInject(ptx_of(name))
     assert [(one.name, one.num_sites) for one in inject.injects] == [(site, count) for site, count, _ in SITES[name]]
     for one, (_, _, variables) in zip(inject.injects, SITES[name], strict=True):
-        assert [(v.name, v.kind, v.register_type, v.data_type) for v in one.variables] == variables
+        assert [(v.name, v.mutability, v.register_type, v.data_type) for v in one.variables] == variables
         assert [v.register for v in one.variables] == [f"_x{i}" for i in range(len(variables))]
 
 
@@ -90,9 +90,9 @@ def stub_of(inject) -> str:
     for i, variable in enumerate(inject.variables):
         kind = variable.register_type
         lines.append(f".reg .{kind} %t{i};")
-        if variable.kind != "out":
+        if variable.mutability != "out":
             lines.append(f"mov.{kind} %t{i}, %{variable.register};")
-        if variable.kind != "in":
+        if variable.mutability != "in":
             lines.append(f"mov.{kind} %{variable.register}, {'0f00000000' if kind == 'f32' else '0'};")
     return "\n".join([*lines, "}"])
 

@@ -1,0 +1,53 @@
+"""`python -m evo.ptx_inject`: headers for C, of types and of PTX that is embedded.
+
+Owns the command line. A mistake in what it is given is one line on stderr and exit code 2, and nothing is written.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from evo.errors import UserError
+from evo.ptx_inject.files import read_input, write_outputs
+from evo.ptx_inject.header import render_embedded_text, render_types_header
+from evo.ptx_inject.types import load_types
+
+_INPUT = click.option("--input", "source", required=True, metavar="FILE", type=click.Path(path_type=Path))
+_OUTPUT = click.option("--output", required=True, metavar="HEADER", type=click.Path(path_type=Path), help="Header to write.")
+
+
+@click.group()
+def main() -> None:
+    """Headers of PTX Inject for C and C++. The command that processes CUDA is ptxinject."""
+
+
+@main.command()
+@_INPUT
+@_OUTPUT
+def generate(source: Path, output: Path) -> None:
+    """Writes a header with the types of a JSON file: macros for device code, and a table for the host."""
+    _write(source, output, lambda: render_types_header(load_types(source), output.name).encode("ascii", "replace"))
+
+
+@main.command()
+@_INPUT
+@_OUTPUT
+@click.option("--name", required=True, help="Of the array; NAME_size is its length.")
+def embed(source: Path, output: Path, name: str) -> None:
+    """Writes a header that holds a text, as annotated PTX, as a C array."""
+    _write(source, output, lambda: render_embedded_text(read_input(source), name, output.name, source.name).encode("ascii", "replace"))
+
+
+def _write(source: Path, output: Path, render) -> None:
+    try:
+        write_outputs({output: render()}, [source])
+    except UserError as error:
+        click.echo(" ".join(str(error).splitlines()), err=True)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m evo.ptx_inject")

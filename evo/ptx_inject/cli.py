@@ -1,0 +1,76 @@
+"""The command `ptxinject`: CUDA with annotations in comments to CUDA that carries markers.
+
+Owns its command line. Errors are `file:line:column: error: message`, which editors understand; all inputs are looked at before
+anything is written, so that all errors are seen and no run leaves half of its outputs. Exit code 2 for them, 0 for success.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from evo import __version__
+from evo.errors import UserError
+from evo.native.ptx_inject import AnnotationError, process_cuda
+from evo.ptx_inject.files import read_input, write_outputs
+
+EXIT_USER_ERROR = 2
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.argument("inputs", nargs=-1, required=True, metavar="FILE.cu...", type=click.Path(path_type=Path))
+@click.option("-o", "--output", required=True, metavar="PATH", help="Folder, made if it is missing; for one input also a file.")
+@click.option("--types", "types_path", metavar="FILE.json", type=click.Path(path_type=Path), help="Types instead of the default ones.")
+@click.version_option(__version__, prog_name="ptxinject")
+def main(inputs: tuple[Path, ...], output: str, types_path: Path | None) -> None:
+    """Turns the PTX_INJECT annotations of CUDA files into inline assembly that marks their sites.
+
+    PATH is a folder if it is there as one, ends in a slash, or there are several inputs; else it is the file to write.
+    What an annotation is, and the JSON of types, is described in ptx_inject.h and evo/ptx_inject/types.py.
+    """
+    try:
+        types = None
+        if types_path is not None:
+            from evo.ptx_inject.types import load_types
+
+            types = load_types(types_path)
+        outputs = _output_paths(inputs, output)
+        processed = _process_all(inputs, types)
+        read = inputs if types_path is None else (*inputs, types_path)
+        write_outputs(dict(zip(outputs, processed, strict=True)), read)
+    except UserError as error:
+        click.echo(str(error), err=True)
+        sys.exit(EXIT_USER_ERROR)
+
+
+def _output_paths(inputs: tuple[Path, ...], output: str) -> list[Path]:
+    """Where each input goes."""
+    path = Path(output)
+    if len(inputs) == 1 and not output.endswith(os.sep) and not path.is_dir():
+        return [path]
+    if path.exists() and not path.is_dir():
+        raise UserError(f"{path}: error: a file, where a folder is wanted for {len(inputs)} input{'s' * (len(inputs) > 1)}")
+    first: dict[str, Path] = {}
+    for source in inputs:
+        if source.name in first:
+            raise UserError(f"{source}: error: would be written to {path / source.name}, where {first[source.name]} goes")
+        first[source.name] = source
+    return [path / source.name for source in inputs]
+
+
+def _process_all(inputs: tuple[Path, ...], types) -> list[bytes]:
+    """What becomes of each input; the errors of all in one, a line each."""
+    processed, errors = [], []
+    for source in inputs:
+        try:
+            processed.append(process_cuda(read_input(source), types))
+        except AnnotationError as error:
+            errors.append(f"{source}:{error.line}:{error.column}: error: {error.reason}")
+        except UserError as error:
+            errors.append(str(error))
+    if errors:
+        raise UserError("\n".join(errors))
+    return processed

@@ -1,0 +1,130 @@
+"""What is written for C: a header of types, and a text as C data.
+
+Owns the text of both. Knows nothing of files or command lines. Both are C99 and C++11, free of warnings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from evo.errors import UserError
+from evo.native.ptx_inject import DataType
+
+# What the macros of ptx_inject.h know: see PTX_TYPES_DESC there.
+_BIND_KINDS = {"": "ID", "*(unsigned short*)&": "U16", "*(unsigned int*)&": "U32"}
+_BYTES_PER_LINE = 32
+_KEYWORDS = frozenset(
+    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t class compl const const_cast"
+    " constexpr continue decltype default delete do double dynamic_cast else enum explicit export extern false float for friend"
+    " goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public"
+    " register reinterpret_cast restrict return short signed sizeof static static_assert static_cast struct switch template this"
+    " thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq".split()
+)
+
+
+def render_types_header(types: Sequence[DataType], file_name: str) -> str:
+    """A header with the types for both forms of sites: macros `PTX_TYPE_INFO_<NAME>`, and a table for the host.
+
+    Args:
+        types: their names in upper case are the macros' tokens, as in `PTX_IN(MASK, x)`.
+        file_name: what the include guard is made of.
+
+    Raises:
+        UserError: two names differ only in case.
+    """
+    tokens: dict[str, str] = {}
+    for data_type in types:
+        token = data_type.name.upper()
+        if tokens.setdefault(token, data_type.name) != data_type.name:
+            raise UserError(f"types '{tokens[token]}' and '{data_type.name}' would both be the macro PTX_TYPE_INFO_{token}")
+    purpose = [
+        f"{file_name} - types of PTX Inject: {', '.join(data_type.name for data_type in types)}.",
+        "",
+        f"Macro form: {', '.join(f'PTX_IN({token}, x)' for token in list(tokens)[:2])}, and so on; a type of this name that",
+        "ptx_inject.h has is replaced. Comment form: ptx_inject_data_types goes to ptx_inject_process_cuda and",
+        "ptx_inject_create_with_types.",
+        "",
+        "Written by `python -m evo.ptx_inject generate`; changes belong into its input.",
+    ]
+    macros = [line for data_type in types for line in _macro_lines(data_type)]
+    enumerators = [f"    PTX_INJECT_DATA_TYPE_{token}," for token in tokens]
+    table = [
+        f'    {{"{t.name}", "{t.register_type}", "{t.mov_postfix}", \'{t.register_char}\', "{t.register_cast_str}"}},' for t in types
+    ]
+    body = [
+        '#include "ptx_inject.h"',
+        "",
+        "#if defined(__CUDACC__) || defined(__CUDA__)",
+        *macros,
+        "#endif",
+        "",
+        "#ifndef __CUDACC_RTC__",
+        "/* Indices into ptx_inject_data_types. */",
+        "typedef enum {",
+        *enumerators,
+        "    PTX_INJECT_DATA_TYPE_NUM_ENUMS",
+        "} PtxInjectDataType;",
+        "",
+        "static const PtxInjectDataTypeInfo ptx_inject_data_types[PTX_INJECT_DATA_TYPE_NUM_ENUMS] = {",
+        *table,
+        "};",
+        "#endif",
+    ]
+    return _header(purpose, body, file_name)
+
+
+def _macro_lines(data_type: DataType) -> list[str]:
+    """The definition of PTX_TYPE_INFO_<TOKEN>, with a binding of its own where ptx_inject.h has none that casts like this."""
+    token = data_type.name.upper()
+    lines = []
+    bind = _BIND_KINDS.get(data_type.register_cast_str)
+    if bind is None:
+        bind = f"CAST_{token}"
+        lines.append(f"#define PTX_INJECT__BIND_{bind}(expression) ({data_type.register_cast_str}(expression))")
+    parts = f"{data_type.register_type}, {data_type.mov_postfix}, {data_type.register_char}, {bind}"
+    return [*lines, f"#undef PTX_TYPE_INFO_{token}", f"#define PTX_TYPE_INFO_{token} PTX_TYPES_DESC({parts})"]
+
+
+def render_embedded_text(text: bytes, name: str, file_name: str, source_name: str) -> str:
+    """A header that holds a text as `static const char name[]`, with a NUL after it, and `name_size`, without the NUL.
+
+    Numbers, not a string literal: C compilers need not take literals of more than 4,095 characters.
+
+    Args:
+        text: any bytes without NUL, as annotated PTX.
+        name: of the array, an identifier.
+        file_name: what the include guard is made of.
+        source_name: where the text is from, for the reader.
+
+    Raises:
+        UserError: the name is no identifier of C and C++, or the text holds a NUL.
+    """
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in _KEYWORDS or "__" in name:
+        raise UserError(f"'{name}' cannot name an array: letters, digits and single _, beginning with a letter, no keyword")
+    if b"\0" in text:
+        line = text[: text.index(0)].count(b"\n") + 1
+        raise UserError(f"{source_name}:{line}: a NUL byte, which ends a C string")
+    # A char beyond ASCII is negative on some machines: an octal literal is right on all.
+    numbers = [str(byte) if byte < 128 else f"'\\{byte:o}'" for byte in [*text, 0]]
+    lines = [",".join(numbers[i : i + _BYTES_PER_LINE]) + "," for i in range(0, len(numbers), _BYTES_PER_LINE)]
+    purpose = [
+        f"{file_name} - {source_name} as C data: {name}, which ends with a NUL, and its length {name}_size, without.",
+        "",
+        "Written by `python -m evo.ptx_inject embed`; changes belong into its input.",
+    ]
+    body = [
+        "#include <stddef.h>",
+        "",
+        f"static const size_t {name}_size = {len(text)};",
+        f"static const char {name}[{len(text) + 1}] = {{",
+        *lines,
+        "};",
+    ]
+    return _header(purpose, body, file_name)
+
+
+def _header(purpose: list[str], body: list[str], file_name: str) -> str:
+    guard = "_" * file_name[:1].isdigit() + re.sub(r"[^A-Za-z0-9_]", "_", file_name).upper()
+    remark = ["/*", *(f" * {line}".rstrip() for line in purpose), " */"]
+    return "\n".join([*remark, "", f"#ifndef {guard}", f"#define {guard}", "", *body, "", f"#endif /* {guard} */", ""])

@@ -1,0 +1,136 @@
+"""Types of PTX Inject as JSON: what annotations may name, and how it is handed to inline assembly.
+
+    {
+      "abi_version": 1,
+      "data_type_infos": [
+        {"name": "mask", "register_type": "u32", "mov_postfix": "b32", "register_char": "r", "register_cast_str": ""}
+      ]
+    }
+
+Owns the format and its checks. The fields are those of `DataType`; register_cast_str may be left out.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from evo.errors import UserError
+from evo.native.ptx_inject import DataType
+
+ABI_VERSION = 1
+
+# Bits of what can cross the border of inline assembly. PTX types: fundamental types of PTX ISA 9.0, 5.2.1, of at least 16 bits,
+# mov's are those of 9.7.9.2; letters: "Inline PTX Assembly in CUDA", 1.1.2.
+REGISTER_TYPE_BITS = {
+    **{f"{kind}{bits}": bits for kind in "bus" for bits in (16, 32, 64)},
+    **{"f16": 16, "f16x2": 32, "f32": 32, "f64": 64, "b128": 128},
+}
+MOV_POSTFIX_BITS = {name: bits for name, bits in REGISTER_TYPE_BITS.items() if name not in ("f16", "f16x2")}
+REGISTER_CHAR_BITS = {"h": 16, "r": 32, "f": 32, "l": 64, "d": 64, "q": 128}
+
+
+def _one_of(names):
+    def check(value: str) -> str:
+        if value not in names:
+            raise ValueError(f"is '{value}', expected one of {', '.join(names)}")
+        return value
+
+    return AfterValidator(check)
+
+
+def _check_cast(value: str) -> str:
+    if not (value.isascii() and value.isprintable()) or any(mark in value for mark in ('"', "\\", "//", "/*")):
+        raise ValueError("must be ASCII on one line without quotes, backslashes and comments, as in '*(unsigned short*)&'")
+    return value
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class _DataTypeJson(_Strict):
+    name: Annotated[str, StringConstraints(pattern=r"\A[A-Za-z_][A-Za-z0-9_]*\z")]
+    register_type: Annotated[str, _one_of(REGISTER_TYPE_BITS)]
+    mov_postfix: Annotated[str, _one_of(MOV_POSTFIX_BITS)]
+    register_char: Annotated[str, _one_of(REGISTER_CHAR_BITS)]
+    register_cast_str: Annotated[str, AfterValidator(_check_cast)] = ""
+
+
+class _TypesJson(_Strict):
+    abi_version: Literal[ABI_VERSION]
+    data_type_infos: list[_DataTypeJson] = Field(min_length=1)
+
+
+def load_types(path: str | Path) -> tuple[DataType, ...]:
+    """Reads and checks types, for `process_cuda` and `PTXInject`.
+
+    Raises:
+        UserError: the file cannot be read, is no JSON, or an entry in it is wrong; one line that names it.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot read the types: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: cannot read the types: not UTF-8 at byte {error.start}") from error
+    return _parse(text, str(path))
+
+
+def _parse(text: str, source: str) -> tuple[DataType, ...]:
+    try:
+        data = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, source))
+    except json.JSONDecodeError as error:
+        raise UserError(f"{source}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
+    except ValueError as error:  # an integer of thousands of digits
+        raise UserError(f"{source}: not types: {error}") from error
+    except RecursionError as error:
+        raise UserError(f"{source}: not types: the JSON is nested too deeply") from error
+    try:
+        parsed = _TypesJson.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        reason = first["msg"].removeprefix("Value error, ")
+        raise UserError(f"{source}: {_place(data, first['loc'])}: {reason}") from error
+    names: dict[str, int] = {}
+    for index, entry in enumerate(parsed.data_type_infos):
+        _check_widths(entry, f"{source}: {_place(data, ('data_type_infos', index))}")
+        if names.setdefault(entry.name, index) != index:
+            raise UserError(f"{source}: {_place(data, ('data_type_infos', index))}: the name is used twice")
+    return tuple(DataType(**entry.model_dump()) for entry in parsed.data_type_infos)
+
+
+def _object(pairs: list[tuple[str, object]], source: str) -> dict[str, object]:
+    """JSON takes the last of two equal keys without a word."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise UserError(f"{source}: key '{twice}' stands twice in one object")
+    return found
+
+
+def _place(data, location: tuple[str | int, ...]) -> str:
+    """`key 'data_type_infos.2.register_char' (type 'mask')`, the type where the entry has a name."""
+    place = f"key '{'.'.join(map(str, location))}'" if location else "the JSON"
+    try:
+        name = data["data_type_infos"][location[1]]["name"]
+    except (IndexError, KeyError, TypeError):
+        return place
+    return f"{place} (type {name!r})"
+
+
+def _check_widths(entry: _DataTypeJson, place: str) -> None:
+    """A value keeps its width on its way from the compiler's register to the stub's."""
+    expected = REGISTER_TYPE_BITS[entry.register_type]
+    for key, bits in (("mov_postfix", MOV_POSTFIX_BITS), ("register_char", REGISTER_CHAR_BITS)):
+        value = getattr(entry, key)
+        if bits[value] != expected:
+            fitting = ", ".join(name for name in bits if bits[name] == expected)
+            raise UserError(
+                f"{place}: {key} is '{value}' of {bits[value]} bits, but register_type {entry.register_type} has {expected}: "
+                f"one of {fitting}"
+            )
