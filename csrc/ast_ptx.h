@@ -1,0 +1,838 @@
+/*
+ * ast_ptx.h - AST PTX: a postorder expression of f32 values, printed as a PTX stub.
+ *
+ * It is the small sibling of stack_ptx.h, for those who have an expression tree already: one stack, one type, one result, and
+ * a program that is wrong is an error, never a no-op.
+ *
+ * Usage
+ *
+ *     #define AST_PTX_IMPLEMENTATION        in exactly one C or C++ file
+ *     #include "ast_ptx.h"
+ *     #include "ast_ptx_instructions.h"     a table of 18 instructions; or bring one of your own
+ *
+ *     static const char* const inputs[] = {"x", "y"};
+ *     static const AstPtxInstruction program[] = {
+ *         ast_ptx_encode_input(0), ast_ptx_encode_input(1), ast_ptx_encode_ptx_instruction_mul_ftz_f32,
+ *         ast_ptx_encode_constant(1.0f), ast_ptx_encode_ptx_instruction_add_ftz_f32, ast_ptx_encode_return
+ *     };
+ *     ast_ptx_compile(
+ *         "z", inputs, 2, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args, AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
+ *         NULL, 0, program, NULL, 0, &length
+ *     );
+ *     buffer = malloc(length + 1);          and again, with buffer and length + 1
+ *
+ * gives
+ *
+ *     {
+ *     .reg .f32 %ast<2>;
+ *     mul.ftz.f32 %ast0, %x, %y;
+ *     add.ftz.f32 %ast1, %ast0, 0f3f800000;
+ *     mov.f32 %z, %ast1;
+ *     }
+ *
+ * Options, defined before the first inclusion, and the same in all files
+ *
+ *     AST_PTX_STACK_DEPTH           256     values on the stack, arguments of open routines included. A call takes 16 bytes of the
+ *                                           C stack for each, one of ast_ptx_interpreter.h 4 times AST_PTX_INTERPRETER_BLOCK
+ *     AST_PTX_ROUTINE_DEPTH         8       routines open at once, the program itself not counted
+ *     AST_PTX_MAX_INSTRUCTIONS      65536   words run, RETURNs included; those of a routine once for each call
+ *     AST_PTX_MAX_INSTRUCTION_ARGS  4       operands of a PTX instruction
+ *     AST_PTX_REGISTER_NAME         "ast"   what the names of temporaries begin with
+ *     AST_PTX_DEBUG                         an error becomes a failed assert at the place where it was found
+ *
+ * Memory and threads
+ *
+ * Nothing is allocated, nothing is kept, there is no global state: any function may be called from any number of threads.
+ * The cost is linear in the names given and the words run. No pointer may be NULL unless its comment says so; where one is, the
+ * answer is AST_PTX_ERROR_INVALID_VALUE.
+ *
+ * Meaning of a program
+ *
+ *   INPUT            pushes the input register payload.idx.
+ *   CONSTANT         pushes payload.f; any bits, NaNs among them, are printed as they are.
+ *   PTX_INSTRUCTION  takes `aux` values off the stack, which are its operands in the order in which they were pushed, and pushes
+ *                    its result. payload.idx is its place in the table; `aux` has to be the number of operands given there.
+ *   ROUTINE          takes `aux` values off the stack, runs the routine payload.idx with them as its arguments, and pushes what
+ *                    that leaves. A routine is written out at each call. It sees nothing of the stack below.
+ *   ROUTINE_ARG      in a routine: pushes argument payload.idx; 0 is the one that was pushed first.
+ *   RETURN           ends the program or a routine, which has to have left one value. In a program it is the result.
+ */
+
+#ifndef AST_PTX_H
+#define AST_PTX_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define AST_PTX_VERSION_MAJOR 1
+#define AST_PTX_VERSION_MINOR 1
+#define AST_PTX_VERSION_PATCH 0
+
+#ifndef AST_PTX_STACK_DEPTH
+#define AST_PTX_STACK_DEPTH 256
+#endif
+#ifndef AST_PTX_ROUTINE_DEPTH
+#define AST_PTX_ROUTINE_DEPTH 8
+#endif
+#ifndef AST_PTX_MAX_INSTRUCTIONS
+#define AST_PTX_MAX_INSTRUCTIONS 65536
+#endif
+#ifndef AST_PTX_MAX_INSTRUCTION_ARGS
+#define AST_PTX_MAX_INSTRUCTION_ARGS 4
+#endif
+#ifndef AST_PTX_REGISTER_NAME
+#define AST_PTX_REGISTER_NAME "ast"
+#endif
+
+#if AST_PTX_STACK_DEPTH < 1 || AST_PTX_MAX_INSTRUCTION_ARGS < 1
+#error "AST_PTX_STACK_DEPTH and AST_PTX_MAX_INSTRUCTION_ARGS are at least 1"
+#endif
+#if AST_PTX_ROUTINE_DEPTH < 0 || AST_PTX_MAX_INSTRUCTIONS < 0 || AST_PTX_MAX_INSTRUCTIONS > 0x7fffffff
+#error "AST_PTX_ROUTINE_DEPTH and AST_PTX_MAX_INSTRUCTIONS are not negative, and the latter is below 2^31"
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- words ------------------------------------------------------------------------------------------------------- */
+
+typedef enum {
+    AST_PTX_INSTRUCTION_TYPE_NONE = 0,
+    AST_PTX_INSTRUCTION_TYPE_INPUT = 1,
+    AST_PTX_INSTRUCTION_TYPE_CONSTANT = 2,
+    AST_PTX_INSTRUCTION_TYPE_PTX_INSTRUCTION = 3,
+    AST_PTX_INSTRUCTION_TYPE_ROUTINE = 4,
+    AST_PTX_INSTRUCTION_TYPE_RETURN = 5,
+    AST_PTX_INSTRUCTION_TYPE_ROUTINE_ARG = 6,
+    AST_PTX_INSTRUCTION_TYPE_REGISTER = 7, /* internal to compilers; in a program an unknown type */
+    AST_PTX_INSTRUCTION_TYPE_NUM_ENUMS
+} AstPtxInstructionType;
+
+typedef union {
+    float f;
+    uint32_t idx;
+} AstPtxPayload;
+
+/* One word. As a little-endian uint64: type in bits 0-15, aux in 16-31, payload in 32-63. `aux` is the number of operands of a
+   PTX_INSTRUCTION and of arguments of a ROUTINE, and is not read otherwise. */
+typedef struct {
+    uint16_t instruction_type;
+    uint16_t aux;
+    AstPtxPayload payload;
+} AstPtxInstruction;
+
+#ifdef __cplusplus
+} /* extern "C" */
+
+/* C++ before 20 has no initialiser for the second member of a union. */
+static inline AstPtxInstruction ast_ptx__encode(AstPtxInstructionType type, uint16_t aux, uint32_t idx) {
+    AstPtxInstruction word;
+    word.instruction_type = static_cast<uint16_t>(type);
+    word.aux = aux;
+    word.payload.idx = idx;
+    return word;
+}
+
+extern "C" {
+#define AST_PTX__WORD(type, aux, idx) \
+    ast_ptx__encode(AST_PTX_INSTRUCTION_TYPE_##type, static_cast<uint16_t>(aux), static_cast<uint32_t>(idx))
+#else
+#define AST_PTX__WORD(type, aux, idx) {AST_PTX_INSTRUCTION_TYPE_##type, (uint16_t)(aux), {.idx = (uint32_t)(idx)}}
+#endif
+
+/* Words as initialisers, usable in static arrays. Elsewhere C wants the type before them: (AstPtxInstruction)ast_ptx_encode_.. */
+#define ast_ptx_encode_input(idx) AST_PTX__WORD(INPUT, 0, idx)
+#define ast_ptx_encode_constant(value) {AST_PTX_INSTRUCTION_TYPE_CONSTANT, 0, {(value)}}
+#define ast_ptx_encode_ptx_instruction(idx, num_args) AST_PTX__WORD(PTX_INSTRUCTION, num_args, idx)
+#define ast_ptx_encode_routine(idx, num_args) AST_PTX__WORD(ROUTINE, num_args, idx)
+#define ast_ptx_encode_routine_arg(idx) AST_PTX__WORD(ROUTINE_ARG, 0, idx)
+#define ast_ptx_encode_return AST_PTX__WORD(RETURN, 0, 0)
+
+/* ---- results ----------------------------------------------------------------------------------------------------- */
+
+typedef enum {
+    AST_PTX_SUCCESS = 0,
+    AST_PTX_ERROR_INTERNAL = 1,            /* never given: a program that passed its check cannot fail */
+    AST_PTX_ERROR_INSUFFICIENT_BUFFER = 2, /* the text does not fit */
+    AST_PTX_ERROR_INVALID_VALUE = 3, /* NULL, a bad name; operands that are not as many as the table says; at a RETURN more than
+                                        one value */
+    AST_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN = 4, /* NONE, REGISTER or an unknown type; more words run than
+                                                              AST_PTX_MAX_INSTRUCTIONS; no RETURN within the length given */
+    AST_PTX_ERROR_INPUT_IDX_OUT_OF_BOUNDS = 5,
+    AST_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS = 6, /* not given by interpreters, which have no table */
+    AST_PTX_ERROR_STACK_OVERFLOW = 7,           /* more than AST_PTX_STACK_DEPTH values */
+    AST_PTX_ERROR_STACK_UNDERFLOW = 8,          /* too few values for operands, arguments or a RETURN */
+    AST_PTX_ERROR_TOO_MANY_ARGS = 9,            /* more operands than AST_PTX_MAX_INSTRUCTION_ARGS */
+    AST_PTX_ERROR_UNSUPPORTED_INSTRUCTION = 10, /* given by interpreters alone: an instruction without a CPU meaning */
+    AST_PTX_ERROR_ROUTINE_IDX_OUT_OF_BOUNDS = 11,
+    AST_PTX_ERROR_ROUTINE_ARG_IDX_OUT_OF_BOUNDS = 12, /* also any ROUTINE_ARG of the program itself */
+    AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED = 13,        /* more routines open than AST_PTX_ROUTINE_DEPTH */
+    AST_PTX_RESULT_NUM_ENUMS
+} AstPtxResult;
+
+/* The enumerator's name, or "AST_PTX_RESULT_UNKNOWN". The text is static. */
+const char* ast_ptx_result_to_string(AstPtxResult result);
+
+/* ---- compiling --------------------------------------------------------------------------------------------------- */
+
+/* SUCCESS if `name` may name a register: letters, digits, _ and $ (a percent sign comes before it), and neither a name that
+   CUDA compilers give (f1, r2, rd3, p1, fd4, rs5, h6, hh7, b8, rc9, rq1, SP, SPL), nor a special register of PTX, nor one of
+   this library's own (ast0). Else, or for NULL, INVALID_VALUE. */
+AstPtxResult ast_ptx_check_name(const char* name);
+
+/* Writes the stub of a program and a NUL, which bytes_written_out does not count. `instructions` and each routine end with a
+   RETURN: without one, memory behind them is read. With buffer NULL the length is only measured: a buffer needs one byte more.
+   On INSUFFICIENT_BUFFER bytes_written_out is what a measurement gives and the buffer's contents are of no use; on other errors
+   neither is written.
+
+   Registers are named without the percent sign and declared by the caller as .f32; the output may be an input too. The two
+   tables of instructions run parallel and are NULL if there are none; as an instruction's name any text is taken.
+   `input_register_names` and `routines` may be NULL if there are none. */
+AstPtxResult ast_ptx_compile(
+    const char* output_register_name,
+    const char* const* input_register_names,
+    size_t num_inputs,
+    const char* const* ptx_instruction_names,
+    const uint16_t* ptx_instruction_num_args,
+    size_t num_ptx_instructions,
+    const AstPtxInstruction* const* routines,
+    size_t num_routines,
+    const AstPtxInstruction* instructions,
+    char* buffer,
+    size_t buffer_size,
+    size_t* bytes_written_out
+);
+
+/* A program of known size, of which nothing else is read. */
+typedef struct AstPtxProgram {
+    const AstPtxInstruction* instructions;
+    size_t num_instructions;
+    const AstPtxInstruction* const* routines; /* NULL if there are none */
+    const size_t* routine_lengths;            /* words of each. NULL: each ends with a RETURN */
+    size_t num_routines;
+} AstPtxProgram;
+
+#define AST_PTX_MAIN_PROGRAM SIZE_MAX
+
+/* Where a program is wrong. */
+typedef struct AstPtxPlace {
+    size_t routine_idx; /* AST_PTX_MAIN_PROGRAM, or a routine */
+    size_t word_idx;    /* within that word list; its length where a RETURN is missing */
+} AstPtxPlace;
+
+/* As ast_ptx_compile, for a program of known size. `place_out` may be NULL and is written only when a word is wrong: after an
+   INVALID_VALUE that is not a word's fault it is as it was. */
+AstPtxResult ast_ptx_compile_program(
+    const char* output_register_name,
+    const char* const* input_register_names,
+    size_t num_inputs,
+    const char* const* ptx_instruction_names,
+    const uint16_t* ptx_instruction_num_args,
+    size_t num_ptx_instructions,
+    const AstPtxProgram* program,
+    char* buffer,
+    size_t buffer_size,
+    size_t* bytes_written_out,
+    AstPtxPlace* place_out
+);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* AST_PTX_H */
+
+/* ---- shared by the implementations of this header and of ast_ptx_interpreter.h ------------------------------------ */
+
+#if (defined(AST_PTX_IMPLEMENTATION) || defined(AST_PTX_INTERPRETER_IMPLEMENTATION)) && !defined(AST_PTX_CHECK_ONCE)
+#define AST_PTX_CHECK_ONCE
+
+#include <string.h>
+
+#ifdef AST_PTX_DEBUG
+#include <assert.h>
+#define AST_PTX__ERROR(code) (assert(0 && #code), (code))
+#else
+#define AST_PTX__ERROR(code) (code)
+#endif
+
+/* What words are checked against. */
+typedef struct AstPtx__Rules {
+    size_t num_inputs;
+    const uint16_t* ptx_instruction_num_args;
+    size_t num_ptx_instructions;
+    AstPtxResult unknown_instruction; /* the error for an index past them */
+} AstPtx__Rules;
+
+/* A word list that is being run. */
+typedef struct AstPtx__Frame {
+    const AstPtxInstruction* words;
+    size_t length;
+    size_t next;
+    size_t routine_idx;
+    size_t first_arg; /* where on the stack its arguments begin; its own values follow them */
+    size_t num_args;
+} AstPtx__Frame;
+
+static void ast_ptx__open_program(const AstPtxProgram* program, AstPtx__Frame* frame_out) {
+    frame_out->words = program->instructions;
+    frame_out->length = program->num_instructions;
+    frame_out->next = 0;
+    frame_out->routine_idx = AST_PTX_MAIN_PROGRAM;
+    frame_out->first_arg = 0;
+    frame_out->num_args = 0;
+}
+
+static void ast_ptx__open_routine(const AstPtxProgram* program, AstPtxInstruction call, size_t height, AstPtx__Frame* frame_out) {
+    const size_t routine_idx = call.payload.idx;
+    frame_out->words = program->routines[routine_idx];
+    frame_out->length = program->routine_lengths != NULL ? program->routine_lengths[routine_idx] : SIZE_MAX;
+    frame_out->next = 0;
+    frame_out->routine_idx = routine_idx;
+    frame_out->first_arg = height - call.aux;
+    frame_out->num_args = call.aux;
+}
+
+/* The error of a word by itself; none of RETURN. `num_values` is what it finds on the stack of its own word list. */
+static AstPtxResult ast_ptx__check_word(
+    const AstPtxProgram* program,
+    const AstPtx__Rules* rules,
+    const AstPtx__Frame* frame,
+    size_t num_values,
+    AstPtxInstruction word
+) {
+    const size_t idx = word.payload.idx;
+    switch (word.instruction_type) {
+        case AST_PTX_INSTRUCTION_TYPE_CONSTANT: return AST_PTX_SUCCESS;
+        case AST_PTX_INSTRUCTION_TYPE_INPUT:
+            return idx < rules->num_inputs ? AST_PTX_SUCCESS : AST_PTX__ERROR(AST_PTX_ERROR_INPUT_IDX_OUT_OF_BOUNDS);
+        case AST_PTX_INSTRUCTION_TYPE_PTX_INSTRUCTION:
+            if (idx >= rules->num_ptx_instructions) {
+                return AST_PTX__ERROR(rules->unknown_instruction);
+            }
+            if (word.aux > AST_PTX_MAX_INSTRUCTION_ARGS || rules->ptx_instruction_num_args[idx] > AST_PTX_MAX_INSTRUCTION_ARGS) {
+                return AST_PTX__ERROR(AST_PTX_ERROR_TOO_MANY_ARGS);
+            }
+            if (word.aux != rules->ptx_instruction_num_args[idx]) {
+                return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
+            }
+            return num_values >= word.aux ? AST_PTX_SUCCESS : AST_PTX__ERROR(AST_PTX_ERROR_STACK_UNDERFLOW);
+        case AST_PTX_INSTRUCTION_TYPE_ROUTINE:
+            if (idx >= program->num_routines) {
+                return AST_PTX__ERROR(AST_PTX_ERROR_ROUTINE_IDX_OUT_OF_BOUNDS);
+            }
+            if (program->routines[idx] == NULL) {
+                return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
+            }
+            return num_values >= word.aux ? AST_PTX_SUCCESS : AST_PTX__ERROR(AST_PTX_ERROR_STACK_UNDERFLOW);
+        case AST_PTX_INSTRUCTION_TYPE_ROUTINE_ARG:
+            return idx < frame->num_args ? AST_PTX_SUCCESS : AST_PTX__ERROR(AST_PTX_ERROR_ROUTINE_ARG_IDX_OUT_OF_BOUNDS);
+        default: return AST_PTX__ERROR(AST_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN);
+    }
+}
+
+/* Runs a program over the height of the stack alone, routines included: what passes here cannot fail when it is run for its
+   text or its value. Gives the number of PTX instructions run. */
+static AstPtxResult ast_ptx__check(
+    const AstPtxProgram* program,
+    const AstPtx__Rules* rules,
+    uint32_t* num_ptx_instructions_out,
+    AstPtxPlace* place_out
+) {
+    AstPtx__Frame frames[AST_PTX_ROUTINE_DEPTH + 1];
+    AstPtx__Frame* frame = frames;
+    AstPtxResult result = AST_PTX_SUCCESS;
+    size_t height = 0, num_run = 0;
+    uint32_t num_ptx_instructions = 0;
+    if ((program->instructions == NULL && program->num_instructions > 0) ||
+        (program->routines == NULL && program->num_routines > 0)) {
+        return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
+    }
+    ast_ptx__open_program(program, frame);
+    for (;;) {
+        const size_t own = frame->first_arg + frame->num_args;
+        AstPtxInstruction word;
+        if (frame->next >= frame->length || num_run >= AST_PTX_MAX_INSTRUCTIONS) {
+            result = AST_PTX__ERROR(AST_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN);
+            break;
+        }
+        word = frame->words[frame->next];
+        ++num_run;
+        if (word.instruction_type == AST_PTX_INSTRUCTION_TYPE_RETURN) {
+            if (height != own + 1) {
+                result = height == own ? AST_PTX__ERROR(AST_PTX_ERROR_STACK_UNDERFLOW) : AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
+                break;
+            }
+            if (frame == frames) {
+                *num_ptx_instructions_out = num_ptx_instructions;
+                return AST_PTX_SUCCESS;
+            }
+            height = frame->first_arg + 1;
+            --frame;
+        } else {
+            result = ast_ptx__check_word(program, rules, frame, height - own, word);
+            if (result != AST_PTX_SUCCESS) {
+                break;
+            }
+            if (word.instruction_type == AST_PTX_INSTRUCTION_TYPE_ROUTINE) {
+                if (frame == frames + AST_PTX_ROUTINE_DEPTH) {
+                    result = AST_PTX__ERROR(AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED);
+                    break;
+                }
+                ++frame->next;
+                ++frame;
+                ast_ptx__open_routine(program, word, height, frame);
+                continue;
+            }
+            if (word.instruction_type == AST_PTX_INSTRUCTION_TYPE_PTX_INSTRUCTION) {
+                height -= word.aux;
+                ++num_ptx_instructions;
+            }
+            if (height == AST_PTX_STACK_DEPTH) {
+                result = AST_PTX__ERROR(AST_PTX_ERROR_STACK_OVERFLOW);
+                break;
+            }
+            ++height;
+            ++frame->next;
+        }
+    }
+    if (place_out != NULL) {
+        place_out->routine_idx = frame->routine_idx;
+        place_out->word_idx = frame->next;
+    }
+    return result;
+}
+
+#endif /* AST_PTX_CHECK_ONCE */
+
+/* ---- implementation ---------------------------------------------------------------------------------------------- */
+
+#if defined(AST_PTX_IMPLEMENTATION) && !defined(AST_PTX_IMPLEMENTATION_ONCE)
+#define AST_PTX_IMPLEMENTATION_ONCE
+
+const char* ast_ptx_result_to_string(AstPtxResult result) {
+    switch (result) {
+#define AST_PTX__CASE(name) case name: return #name
+        AST_PTX__CASE(AST_PTX_SUCCESS);
+        AST_PTX__CASE(AST_PTX_ERROR_INTERNAL);
+        AST_PTX__CASE(AST_PTX_ERROR_INSUFFICIENT_BUFFER);
+        AST_PTX__CASE(AST_PTX_ERROR_INVALID_VALUE);
+        AST_PTX__CASE(AST_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN);
+        AST_PTX__CASE(AST_PTX_ERROR_INPUT_IDX_OUT_OF_BOUNDS);
+        AST_PTX__CASE(AST_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS);
+        AST_PTX__CASE(AST_PTX_ERROR_STACK_OVERFLOW);
+        AST_PTX__CASE(AST_PTX_ERROR_STACK_UNDERFLOW);
+        AST_PTX__CASE(AST_PTX_ERROR_TOO_MANY_ARGS);
+        AST_PTX__CASE(AST_PTX_ERROR_UNSUPPORTED_INSTRUCTION);
+        AST_PTX__CASE(AST_PTX_ERROR_ROUTINE_IDX_OUT_OF_BOUNDS);
+        AST_PTX__CASE(AST_PTX_ERROR_ROUTINE_ARG_IDX_OUT_OF_BOUNDS);
+        AST_PTX__CASE(AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED);
+#undef AST_PTX__CASE
+        case AST_PTX_RESULT_NUM_ENUMS: break;
+    }
+    return "AST_PTX_RESULT_UNKNOWN";
+}
+
+/* ---- names ---- */
+
+#define AST_PTX__STEM_LENGTH (sizeof AST_PTX_REGISTER_NAME - 1)
+
+static int ast_ptx__is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+
+/* The length of a name that may be used, else 0. */
+static size_t ast_ptx__check_name(const char* name) {
+    /* Names of NVVM's virtual registers, by class, and of its stack pointers; special registers of PTX. */
+    static const char* const numbered[] = {"p", "rs", "r", "rd", "rq", "rc", "f", "fd", "h", "hh", "b", "envreg", "pm"};
+    static const char* const whole[] = {
+        "SP", "SPL", "tid", "ntid", "ctaid", "nctaid", "laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid",
+        "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid", "cluster_ctarank", "cluster_nctarank",
+        "is_explicit_cluster", "clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi",
+        "total_smem_size", "aggr_smem_size", "dynamic_smem_size", "current_graph_exec",
+    };
+    static const char* const families[] = {"lanemask_", "reserved_smem_"};
+    size_t length, stem_length, i;
+    if (name == NULL) {
+        return 0;
+    }
+    for (length = 0; name[length] != '\0'; ++length) {
+        const char c = name[length];
+        const char lower = (char)(c | 0x20);
+        if (!(lower >= 'a' && lower <= 'z') && !ast_ptx__is_digit(c) && c != '_' && c != '$') {
+            return 0;
+        }
+    }
+    for (stem_length = length; stem_length > 0 && ast_ptx__is_digit(name[stem_length - 1]); --stem_length) {
+    }
+    for (i = 0; i < sizeof numbered / sizeof numbered[0] && stem_length < length; ++i) {
+        if (strlen(numbered[i]) == stem_length && memcmp(name, numbered[i], stem_length) == 0) {
+            return 0;
+        }
+    }
+    for (i = 0; i < sizeof whole / sizeof whole[0]; ++i) {
+        if (name[0] == whole[i][0] && strcmp(name, whole[i]) == 0) {
+            return 0;
+        }
+    }
+    for (i = 0; i < sizeof families / sizeof families[0]; ++i) {
+        if (strncmp(name, families[i], strlen(families[i])) == 0) {
+            return 0;
+        }
+    }
+    /* The stem may itself end with digits. */
+    if (length > AST_PTX__STEM_LENGTH && stem_length <= AST_PTX__STEM_LENGTH &&
+        memcmp(name, AST_PTX_REGISTER_NAME, AST_PTX__STEM_LENGTH) == 0) {
+        return 0;
+    }
+    return length;
+}
+
+AstPtxResult ast_ptx_check_name(const char* name) {
+    return ast_ptx__check_name(name) > 0 ? AST_PTX_SUCCESS : AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
+}
+
+/* ---- values ---- */
+
+/* A value as text with the comma before it: ", %x", ", %ast12", ", 0f3f800000"; padded, so that it is copied by its full size.
+   A register whose name does not fit has the length AST_PTX__LONG, and its text is an AstPtx__Register. */
+typedef struct AstPtx__Value {
+    char text[15];
+    uint8_t length;
+} AstPtx__Value;
+
+#define AST_PTX__LONG 255u
+
+typedef struct AstPtx__Register {
+    uint32_t is_temporary;
+    uint32_t idx; /* of an input, or number of a temporary */
+} AstPtx__Register;
+
+static void ast_ptx__make_register(
+    const char* name,
+    size_t name_length,
+    AstPtx__Register which,
+    const char* digits,
+    size_t num_digits,
+    AstPtx__Value* value_out
+) {
+    if (3 + name_length + num_digits <= sizeof value_out->text) {
+        memcpy(value_out->text, ", %", 3);
+        memcpy(value_out->text + 3, name, name_length);
+        memcpy(value_out->text + 3 + name_length, digits, num_digits);
+        value_out->length = (uint8_t)(3 + name_length + num_digits);
+    } else {
+        memcpy(value_out->text, &which, sizeof which);
+        value_out->length = AST_PTX__LONG;
+    }
+}
+
+static void ast_ptx__make_input(const char* name, size_t name_length, uint32_t idx, AstPtx__Value* value_out) {
+    AstPtx__Register which;
+    which.is_temporary = 0;
+    which.idx = idx;
+    ast_ptx__make_register(name, name_length, which, "", 0, value_out);
+}
+
+/* Writes a number and returns how many digits it has, at most 10. */
+static size_t ast_ptx__format_decimal(uint32_t number, char* digits_out) {
+    char reversed[10];
+    size_t num_digits = 0, i;
+    do {
+        reversed[num_digits++] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    for (i = 0; i < num_digits; ++i) {
+        digits_out[i] = reversed[num_digits - 1 - i];
+    }
+    return num_digits;
+}
+
+static void ast_ptx__make_temporary(uint32_t number, AstPtx__Value* value_out) {
+    char digits[10];
+    AstPtx__Register which;
+    which.is_temporary = 1;
+    which.idx = number;
+    ast_ptx__make_register(
+        AST_PTX_REGISTER_NAME, AST_PTX__STEM_LENGTH, which, digits, ast_ptx__format_decimal(number, digits), value_out
+    );
+}
+
+static void ast_ptx__make_constant(uint32_t bits, AstPtx__Value* value_out) {
+    static const char hex[] = "0123456789abcdef";
+    unsigned i;
+    memcpy(value_out->text, ", 0f", 4);
+    for (i = 0; i < 8; ++i) {
+        value_out->text[4 + i] = hex[bits >> (28 - 4 * i) & 15u];
+    }
+    value_out->length = 12;
+}
+
+/* ---- text ---- */
+
+/* Text under construction. `length` also counts what did not fit or was only measured. */
+typedef struct AstPtx__Writer {
+    char* buffer;
+    size_t capacity; /* without the NUL */
+    size_t length;
+} AstPtx__Writer;
+
+static void ast_ptx__write(AstPtx__Writer* writer, const char* text, size_t num_bytes) {
+    if (writer->length <= writer->capacity && num_bytes <= writer->capacity - writer->length) {
+        memcpy(writer->buffer + writer->length, text, num_bytes);
+    }
+    writer->length += num_bytes;
+}
+
+static void ast_ptx__write_string(AstPtx__Writer* writer, const char* text) {
+    ast_ptx__write(writer, text, strlen(text));
+}
+
+/* A value of any length, without the comma before it. */
+static void ast_ptx__write_value(AstPtx__Writer* writer, const char* const* input_register_names, const AstPtx__Value* value) {
+    if (value->length != AST_PTX__LONG) {
+        ast_ptx__write(writer, value->text + 2, value->length - 2u);
+    } else {
+        AstPtx__Register which;
+        memcpy(&which, value->text, sizeof which);
+        ast_ptx__write(writer, "%", 1);
+        if (which.is_temporary) {
+            char digits[10];
+            ast_ptx__write(writer, AST_PTX_REGISTER_NAME, AST_PTX__STEM_LENGTH);
+            ast_ptx__write(writer, digits, ast_ptx__format_decimal(which.idx, digits));
+        } else {
+            ast_ptx__write_string(writer, input_register_names[which.idx]);
+        }
+    }
+}
+
+/* The name of an instruction with the space behind it, padded. Kept where the index of the instruction says; a long name is not. */
+typedef struct AstPtx__Name {
+    const char* source; /* NULL: empty */
+    size_t length;
+    char text[48];
+} AstPtx__Name;
+
+enum { AST_PTX__NUM_NAMES = 32, AST_PTX__NUM_INPUTS = 16 }; /* kept; powers of two */
+
+/* All that writing a stub needs. */
+typedef struct AstPtx__Work {
+    AstPtx__Writer writer;
+    const char* const* input_register_names;
+    const char* const* ptx_instruction_names;
+    AstPtx__Value inputs[AST_PTX__NUM_INPUTS]; /* the first ones */
+    AstPtx__Name names[AST_PTX__NUM_NAMES];
+    AstPtx__Frame frames[AST_PTX_ROUTINE_DEPTH + 1];
+    AstPtx__Value stack[AST_PTX_STACK_DEPTH];
+} AstPtx__Work;
+
+/* The kept form of a name; NULL where it is too long for that. */
+static const AstPtx__Name* ast_ptx__find_name(AstPtx__Work* work, uint32_t idx) {
+    AstPtx__Name* name = &work->names[idx % AST_PTX__NUM_NAMES];
+    const char* source = work->ptx_instruction_names[idx];
+    if (name->source != source) {
+        const size_t length = strlen(source);
+        if (length >= sizeof name->text) {
+            return NULL;
+        }
+        memcpy(name->text, source, length);
+        name->text[length] = ' ';
+        name->source = source;
+        name->length = length + 1;
+    }
+    return name;
+}
+
+/* The line of an instruction, whose operands end at `operands_end` and are replaced by its result. */
+static void ast_ptx__write_line(AstPtx__Work* work, AstPtxInstruction word, const AstPtx__Value* result, AstPtx__Value* operands) {
+    AstPtx__Writer* writer = &work->writer;
+    const AstPtx__Name* name = ast_ptx__find_name(work, word.payload.idx);
+    const size_t num_operands = word.aux;
+    const size_t max_line = sizeof name->text + (num_operands + 1) * sizeof *result + 2;
+    uint32_t is_long = result->length == AST_PTX__LONG || name == NULL;
+    size_t i;
+    for (i = 0; i < num_operands; ++i) {
+        is_long |= operands[i].length == AST_PTX__LONG;
+    }
+    if (!is_long && writer->length <= writer->capacity && max_line <= writer->capacity - writer->length) {
+        char* cursor = writer->buffer + writer->length;
+        memcpy(cursor, name->text, 16);
+        if (name->length > 16) {
+            memcpy(cursor + 16, name->text + 16, sizeof name->text - 16);
+        }
+        cursor += name->length;
+        memcpy(cursor, result->text + 2, sizeof *result - 2);
+        cursor += result->length - 2u;
+        for (i = 0; i < num_operands; ++i) {
+            memcpy(cursor, operands[i].text, sizeof *operands);
+            cursor += operands[i].length;
+        }
+        memcpy(cursor, ";\n", 2);
+        writer->length = (size_t)(cursor + 2 - writer->buffer);
+    } else {
+        ast_ptx__write_string(writer, work->ptx_instruction_names[word.payload.idx]);
+        ast_ptx__write(writer, " ", 1);
+        ast_ptx__write_value(writer, work->input_register_names, result);
+        for (i = 0; i < num_operands; ++i) {
+            ast_ptx__write(writer, ", ", 2);
+            ast_ptx__write_value(writer, work->input_register_names, &operands[i]);
+        }
+        ast_ptx__write(writer, ";\n", 2);
+    }
+}
+
+/* The lines of a program that passed its check. Returns its value. */
+static const AstPtx__Value* ast_ptx__write_lines(AstPtx__Work* work, const AstPtxProgram* program) {
+    AstPtx__Frame* frame = work->frames;
+    AstPtx__Value* top = work->stack;
+    uint32_t num_temporaries = 0;
+    ast_ptx__open_program(program, frame);
+    for (;;) {
+        const AstPtxInstruction word = frame->words[frame->next++];
+        const uint32_t idx = word.payload.idx;
+        switch (word.instruction_type) {
+            case AST_PTX_INSTRUCTION_TYPE_INPUT:
+                if (idx < AST_PTX__NUM_INPUTS) {
+                    *top++ = work->inputs[idx];
+                } else {
+                    const char* name = work->input_register_names[idx];
+                    ast_ptx__make_input(name, strlen(name), idx, top++);
+                }
+                break;
+            case AST_PTX_INSTRUCTION_TYPE_CONSTANT: ast_ptx__make_constant(idx, top++); break;
+            case AST_PTX_INSTRUCTION_TYPE_PTX_INSTRUCTION: {
+                AstPtx__Value result;
+                ast_ptx__make_temporary(num_temporaries++, &result);
+                top -= word.aux;
+                ast_ptx__write_line(work, word, &result, top);
+                *top++ = result;
+                break;
+            }
+            case AST_PTX_INSTRUCTION_TYPE_ROUTINE:
+                ++frame;
+                ast_ptx__open_routine(program, word, (size_t)(top - work->stack), frame);
+                break;
+            case AST_PTX_INSTRUCTION_TYPE_ROUTINE_ARG: *top++ = work->stack[frame->first_arg + idx]; break;
+            default: /* RETURN */
+                if (frame == work->frames) {
+                    return top - 1;
+                }
+                work->stack[frame->first_arg] = top[-1];
+                top = work->stack + frame->first_arg + 1;
+                --frame;
+                break;
+        }
+    }
+}
+
+/* ---- compiling ---- */
+
+AstPtxResult ast_ptx_compile_program(
+    const char* output_register_name,
+    const char* const* input_register_names,
+    size_t num_inputs,
+    const char* const* ptx_instruction_names,
+    const uint16_t* ptx_instruction_num_args,
+    size_t num_ptx_instructions,
+    const AstPtxProgram* program,
+    char* buffer,
+    size_t buffer_size,
+    size_t* bytes_written_out,
+    AstPtxPlace* place_out
+) {
+    AstPtx__Work work;
+    AstPtx__Rules rules;
+    const AstPtx__Value* value;
+    AstPtxResult result;
+    uint32_t num_temporaries = 0;
+    const size_t output_length = ast_ptx__check_name(output_register_name);
+    size_t i;
+
+    if (output_length == 0 || program == NULL || bytes_written_out == NULL ||
+        (input_register_names == NULL && num_inputs > 0) ||
+        ((ptx_instruction_names == NULL || ptx_instruction_num_args == NULL) && num_ptx_instructions > 0)) {
+        return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
+    }
+    for (i = 0; i < num_inputs; ++i) {
+        const size_t length = ast_ptx__check_name(input_register_names[i]);
+        if (length == 0) {
+            return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
+        }
+        if (i < AST_PTX__NUM_INPUTS) {
+            ast_ptx__make_input(input_register_names[i], length, (uint32_t)i, &work.inputs[i]);
+        }
+    }
+    for (i = 0; i < num_ptx_instructions; ++i) {
+        if (ptx_instruction_names[i] == NULL) {
+            return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
+        }
+    }
+    rules.num_inputs = num_inputs;
+    rules.ptx_instruction_num_args = ptx_instruction_num_args;
+    rules.num_ptx_instructions = num_ptx_instructions;
+    rules.unknown_instruction = AST_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS;
+    result = ast_ptx__check(program, &rules, &num_temporaries, place_out);
+    if (result != AST_PTX_SUCCESS) {
+        return result;
+    }
+
+    for (i = 0; i < AST_PTX__NUM_NAMES; ++i) {
+        work.names[i].source = NULL;
+    }
+    work.writer.buffer = buffer;
+    work.writer.capacity = buffer == NULL || buffer_size == 0 ? 0 : buffer_size - 1;
+    work.writer.length = 0;
+    work.input_register_names = input_register_names;
+    work.ptx_instruction_names = ptx_instruction_names;
+    ast_ptx__write(&work.writer, "{\n", 2);
+    if (num_temporaries > 0) {
+        char digits[10];
+        ast_ptx__write_string(&work.writer, ".reg .f32 %" AST_PTX_REGISTER_NAME "<");
+        ast_ptx__write(&work.writer, digits, ast_ptx__format_decimal(num_temporaries, digits));
+        ast_ptx__write(&work.writer, ">;\n", 3);
+    }
+    value = ast_ptx__write_lines(&work, program);
+    ast_ptx__write(&work.writer, "mov.f32 %", 9);
+    ast_ptx__write(&work.writer, output_register_name, output_length);
+    ast_ptx__write(&work.writer, ", ", 2);
+    ast_ptx__write_value(&work.writer, input_register_names, value);
+    ast_ptx__write(&work.writer, ";\n}", 3);
+
+    *bytes_written_out = work.writer.length;
+    if (buffer != NULL) {
+        if (buffer_size == 0 || work.writer.length > work.writer.capacity) {
+            return AST_PTX__ERROR(AST_PTX_ERROR_INSUFFICIENT_BUFFER);
+        }
+        buffer[work.writer.length] = '\0';
+    }
+    return AST_PTX_SUCCESS;
+}
+
+AstPtxResult ast_ptx_compile(
+    const char* output_register_name,
+    const char* const* input_register_names,
+    size_t num_inputs,
+    const char* const* ptx_instruction_names,
+    const uint16_t* ptx_instruction_num_args,
+    size_t num_ptx_instructions,
+    const AstPtxInstruction* const* routines,
+    size_t num_routines,
+    const AstPtxInstruction* instructions,
+    char* buffer,
+    size_t buffer_size,
+    size_t* bytes_written_out
+) {
+    AstPtxProgram program;
+    program.instructions = instructions;
+    program.num_instructions = SIZE_MAX;
+    program.routines = routines;
+    program.routine_lengths = NULL;
+    program.num_routines = num_routines;
+    return ast_ptx_compile_program(
+        output_register_name, input_register_names, num_inputs, ptx_instruction_names, ptx_instruction_num_args,
+        num_ptx_instructions, &program, buffer, buffer_size, bytes_written_out, NULL
+    );
+}
+
+#endif /* AST_PTX_IMPLEMENTATION */
