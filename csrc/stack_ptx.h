@@ -264,6 +264,17 @@ typedef enum {
 /* The enumerator's name, or "STACK_PTX_RESULT_UNKNOWN". The text is static. */
 const char* stack_ptx_result_to_string(StackPtxResult result);
 
+/* For programs that end at an error: stackPtxCheck(stack_ptx_compile(..)); prints the place of the call and the result on stderr and
+   exits with EXIT_FAILURE unless that is SUCCESS. The file that uses it includes stdio.h and stdlib.h. */
+#define stackPtxCheck(call)                                                                                               \
+    do {                                                                                                                  \
+        const StackPtxResult stack_ptx_check_result = (call);                                                             \
+        if (stack_ptx_check_result != STACK_PTX_SUCCESS) {                                                                \
+            (void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, stack_ptx_result_to_string(stack_ptx_check_result)); \
+            exit(EXIT_FAILURE);                                                                                           \
+        }                                                                                                                 \
+    } while (0)
+
 /* ---- languages --------------------------------------------------------------------------------------------------- */
 
 /* Part of a program's meaning. Any may be 0; all but execution_limit stay below 2^28. */
@@ -427,7 +438,8 @@ StackPtxResult stack_ptx_hash(
 
 /* ---- all in one call --------------------------------------------------------------------------------------------- */
 
-/* Bytes of workspace that stack_ptx_compile needs, however many registers, routines and requests there are. */
+/* Bytes of workspace that stack_ptx_compile needs, however many registers, routines and requests there are. Checks the whole
+   instruction set; stack_ptx_compile checks what its program uses. */
 StackPtxResult stack_ptx_compile_workspace_size(
     const StackPtxCompilerInfo* compiler_info,
     const StackPtxStackInfo* stack_info,

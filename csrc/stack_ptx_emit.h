@@ -666,11 +666,14 @@ static StackPtxResult stack_ptx__place_compile(
 ) {
     StackPtxResult result = stack_ptx__check_counts(info);
     if (result == STACK_PTX_SUCCESS) {
-        result = stack_ptx__check_stack_info(info->stack_info, NULL);
+        result = stack_ptx__check_types(info->stack_info, NULL);
     }
     if (result == STACK_PTX_SUCCESS) {
         const size_t max_values = info->stack_info->num_stacks * compiler_info->stack_size;
-        stack_ptx__place_work(layout, &info->limits, info->stack_info, 0, max_values, max_values);
+        stack_ptx__place_work(
+            layout, &info->limits, info->stack_info, 1, stack_ptx__bound_operands(info->stack_info),
+            STACK_PTX__MAX_BARE_REGISTERS, max_values, max_values
+        );
         *language_bytes_out = stack_ptx__place_language(NULL, info, 1, NULL);
         if (*language_bytes_out > SIZE_MAX / 2 || layout->bytes > SIZE_MAX / 2) {
             result = STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
@@ -707,7 +710,13 @@ StackPtxResult stack_ptx_compile_workspace_size(
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     }
     stack_ptx__describe_compile(compiler_info, stack_info, 0, &info);
-    result = stack_ptx__place_compile(compiler_info, &info, &layout, &language_bytes);
+    result = stack_ptx__check_counts(&info);
+    if (result == STACK_PTX_SUCCESS) {
+        result = stack_ptx__check_stack_info(stack_info, NULL);
+    }
+    if (result == STACK_PTX_SUCCESS) {
+        result = stack_ptx__place_compile(compiler_info, &info, &layout, &language_bytes);
+    }
     if (result == STACK_PTX_SUCCESS) {
         *bytes_out = language_bytes + layout.bytes;
     }

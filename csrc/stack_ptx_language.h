@@ -31,6 +31,8 @@
 /* Unused values before the first stack: a plain op reads four values down from the top, be they there or not. */
 #define STACK_PTX__STACKS_MARGIN 4u
 #define STACK_PTX__MAX_OPERANDS (STACK_PTX_MAX_NUM_ARGS * STACK_PTX_MAX_NUM_VEC_ELEMS)
+/* Registers that a bare language has room for in its workspace. */
+#define STACK_PTX__MAX_BARE_REGISTERS 64u
 
 /* How a PTX instruction takes its operands. A plain one has up to four scalar operands, all from one stack, and one result; it
    takes them without a branch. */
@@ -38,11 +40,14 @@ typedef struct StackPtx__Op {
     uint32_t in_stack;
     uint32_t out_stack;
     uint32_t num_operands;
-    uint32_t is_plain;
+    uint32_t padding;
     uint64_t operand_masks[2]; /* of two operands each, all ones where there is one */
     uint64_t commutes;         /* all ones where the first two operands do */
-    uint64_t padding[3];       /* to 64 bytes */
+    uint64_t paddings[3];      /* to 64 bytes */
 } StackPtx__Op;
+
+/* In a bare language an instruction is prepared when a word first uses it: programs use few of many. */
+enum { STACK_PTX__OP_UNPREPARED, STACK_PTX__OP_PLAIN, STACK_PTX__OP_GENERAL };
 
 /* What becomes of a value in the lowered program, by op: there is an op for each PTX instruction and each special register, and
    one for the inputs and one for the constants of each stack. */
@@ -76,7 +81,6 @@ typedef struct StackPtx__Stack {
 } StackPtx__Stack;
 
 typedef struct StackPtx__Register {
-    uint64_t head;          /* of its row */
     StackPtx__Text16 text;  /* ", %x" */
     uint32_t canonical;     /* first register of the same name */
     uint32_t first_request; /* first request that writes it; set on canonical registers */
@@ -155,12 +159,12 @@ typedef struct StackPtx__Pending {
     X(uint16_t, value_stacks, max_values)                                                              \
     X(uint32_t, request_values, num_requests)                                                          \
     X(StackPtx__Move, moves, max_moves)                                                                \
-    X(StackPtx__Pending, pending, num_requests)                                                        \
+    X(StackPtx__Pending, pending, is_bare ? 0 : num_requests)                                          \
     X(StackPtx__Text16, texts, max_values)   /* of each value, for stack_ptx_emit */                   \
     X(uint32_t, sorted_nodes, max_values)    /* those with temporaries, then the others backwards */   \
     X(uint32_t, num_temporaries, num_stacks) /* of each stack, in all */                               \
     X(uint32_t, num_named, num_stacks)       /* of each stack, so far */                               \
-    X(StackPtxHash, hashes, max_values)      /* of each value, for stack_ptx_hash */
+    X(StackPtxHash, hashes, is_bare ? 0 : max_values) /* of each value, for stack_ptx_hash */
 
 /* Where they lie: offsets in bytes. */
 typedef struct StackPtx__Layout {
@@ -198,7 +202,9 @@ struct StackPtxLanguage {
     size_t num_registers;
     size_t num_requests;
     size_t num_routines;
+    size_t num_input_rows; /* registers, the first ones, that have a row from the start: all of them, or in a bare language none */
 
+    uint8_t* op_kinds; /* of PTX instructions */
     StackPtx__Op* ops;
     StackPtx__OpNode* op_nodes;
     StackPtx__Text64* op_texts;
@@ -211,7 +217,7 @@ struct StackPtxLanguage {
     uint32_t continuation; /* op of the rows of operands beyond the fourth */
     uint32_t num_ops;
 
-    /* NULL in the bare form that stack_ptx_compile uses; it neither hashes nor moves in parallel. */
+    /* NULL in the bare form that stack_ptx_compile uses; it neither numbers values, nor hashes, nor moves in parallel. */
     StackPtxHash* op_hashes;
     StackPtx__Register* register_infos;
     StackPtxHash salt;
@@ -269,9 +275,20 @@ static bool stack_ptx__is_numbered(const char* name, const char* prefix) {
     return num_digits > 0 && name[length + num_digits] == '\0';
 }
 
+static bool stack_ptx__is_identifier(const char* name) {
+    size_t i;
+    for (i = 0; name[i] != '\0'; ++i) {
+        const char character = name[i];
+        const bool is_letter = (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z');
+        if (!is_letter && !(character >= '0' && character <= '9') && character != '_' && character != '$') {
+            return false;
+        }
+    }
+    return i > 0;
+}
+
+/* First characters are compared before a call: stack_ptx_compile checks its names each time. */
 StackPtxResult stack_ptx_check_name(const char* name) {
-    static const char* const identifier =
-        "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_$";
     /* Names of NVVM's virtual registers, by class, and of its stack pointers. */
     static const char* const numbered[] = {"p", "rs", "r", "rd", "rq", "rc", "f", "fd", "h", "hh", "b", "envreg", "pm"};
     static const char* const whole[] = {
@@ -283,21 +300,21 @@ StackPtxResult stack_ptx_check_name(const char* name) {
     static const char* const families[] = {"lanemask_", "reserved_smem_"};
     size_t i;
 
-    if (name == NULL || name[0] == '\0' || name[strspn(name, identifier)] != '\0') {
+    if (name == NULL || !stack_ptx__is_identifier(name)) {
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     }
     for (i = 0; i < sizeof numbered / sizeof numbered[0]; ++i) {
-        if (stack_ptx__is_numbered(name, numbered[i])) {
+        if (name[0] == numbered[i][0] && stack_ptx__is_numbered(name, numbered[i])) {
             return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
         }
     }
     for (i = 0; i < sizeof whole / sizeof whole[0]; ++i) {
-        if (strcmp(name, whole[i]) == 0) {
+        if (name[0] == whole[i][0] && strcmp(name, whole[i]) == 0) {
             return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
         }
     }
     for (i = 0; i < sizeof families / sizeof families[0]; ++i) {
-        if (strncmp(name, families[i], strlen(families[i])) == 0) {
+        if (name[0] == families[i][0] && strncmp(name, families[i], strlen(families[i])) == 0) {
             return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
         }
     }
@@ -453,7 +470,8 @@ static StackPtxResult stack_ptx__check_descriptor(
     return result;
 }
 
-static StackPtxResult stack_ptx__check_stack_info(const StackPtxStackInfo* info, const StackPtxTraits* traits) {
+/* What all of a set's instructions and special registers rely on. */
+static StackPtxResult stack_ptx__check_types(const StackPtxStackInfo* info, const StackPtxTraits* traits) {
     size_t i;
     if ((info->num_ptx_instructions > 0 &&
          (info->ptx_instruction_strings == NULL || info->ptx_instruction_descriptors == NULL)) ||
@@ -480,29 +498,41 @@ static StackPtxResult stack_ptx__check_stack_info(const StackPtxStackInfo* info,
             return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
         }
     }
-    for (i = 0; i < info->num_ptx_instructions; ++i) {
-        const StackPtxInstructionTraits* of_one =
-            traits == NULL || traits->instructions == NULL ? NULL : &traits->instructions[i];
-        StackPtxResult result;
-        if (info->ptx_instruction_strings[i] == NULL) {
-            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-        }
-        result = stack_ptx__check_descriptor(info, &info->ptx_instruction_descriptors[i], of_one);
-        if (result != STACK_PTX_SUCCESS) {
-            return result;
-        }
+    return STACK_PTX_SUCCESS;
+}
+
+static StackPtxResult stack_ptx__check_instruction(const StackPtxStackInfo* info, size_t idx, const StackPtxTraits* traits) {
+    if (info->ptx_instruction_strings[idx] == NULL) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     }
-    for (i = 0; i < info->num_special_registers; ++i) {
-        const size_t arg_type = info->special_register_descriptors[i].arg_type_idx;
-        if (arg_type >= info->num_arg_types) {
-            return STACK_PTX__ERROR(STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS);
-        }
-        /* .x .y .z .w are all the elements that there are. */
-        if (info->special_register_strings[i] == NULL || info->arg_type_info[arg_type].num_vec_elems > 4) {
-            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-        }
+    return stack_ptx__check_descriptor(
+        info, &info->ptx_instruction_descriptors[idx],
+        traits == NULL || traits->instructions == NULL ? NULL : &traits->instructions[idx]
+    );
+}
+
+static StackPtxResult stack_ptx__check_special(const StackPtxStackInfo* info, size_t idx) {
+    const size_t arg_type = info->special_register_descriptors[idx].arg_type_idx;
+    if (arg_type >= info->num_arg_types) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS);
+    }
+    /* .x .y .z .w are all the elements that there are. */
+    if (info->special_register_strings[idx] == NULL || info->arg_type_info[arg_type].num_vec_elems > 4) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     }
     return STACK_PTX_SUCCESS;
+}
+
+static StackPtxResult stack_ptx__check_stack_info(const StackPtxStackInfo* info, const StackPtxTraits* traits) {
+    StackPtxResult result = stack_ptx__check_types(info, traits);
+    size_t i;
+    for (i = 0; i < info->num_ptx_instructions && result == STACK_PTX_SUCCESS; ++i) {
+        result = stack_ptx__check_instruction(info, i, traits);
+    }
+    for (i = 0; i < info->num_special_registers && result == STACK_PTX_SUCCESS; ++i) {
+        result = stack_ptx__check_special(info, i);
+    }
+    return result;
 }
 
 static StackPtxResult stack_ptx__check_connections(const StackPtxLanguageInfo* info) {
@@ -521,7 +551,7 @@ static StackPtxResult stack_ptx__check_connections(const StackPtxLanguageInfo* i
         }
         for (k = 0; k < i; ++k) {
             const StackPtxRegister* other = &info->registers[k];
-            if (strcmp(one->name, other->name) == 0 &&
+            if (one->name[0] == other->name[0] && strcmp(one->name, other->name) == 0 &&
                 strcmp(
                     stack_info->stack_literal_prefixes[one->stack_idx], stack_info->stack_literal_prefixes[other->stack_idx]
                 ) != 0) {
@@ -565,9 +595,10 @@ static size_t stack_ptx__place_language(StackPtxLanguage* language, const StackP
     const uint64_t num_ops =
         (uint64_t)stack_info->num_ptx_instructions + stack_info->num_special_registers + 2 * stack_info->num_stacks + 2;
     uint64_t total = 0;
-    size_t ops, op_nodes, op_texts, stacks, stems, op_hashes, register_infos;
+    size_t op_kinds, ops, op_nodes, op_texts, stacks, stems, op_hashes, register_infos;
 
     (void)stack_ptx__reserve(&total, 1, sizeof(StackPtxLanguage));
+    op_kinds = stack_ptx__reserve(&total, stack_info->num_ptx_instructions, sizeof(uint8_t));
     ops = stack_ptx__reserve(&total, stack_info->num_ptx_instructions, sizeof(StackPtx__Op));
     op_nodes = stack_ptx__reserve(&total, num_ops, sizeof(StackPtx__OpNode));
     op_texts = stack_ptx__reserve(&total, stack_info->num_ptx_instructions, sizeof(StackPtx__Text64));
@@ -576,6 +607,7 @@ static size_t stack_ptx__place_language(StackPtxLanguage* language, const StackP
     op_hashes = stack_ptx__reserve(&total, is_bare ? 0 : num_ops, sizeof(StackPtxHash));
     register_infos = stack_ptx__reserve(&total, is_bare ? 0 : info->num_registers, sizeof(StackPtx__Register));
     if (base != NULL) {
+        language->op_kinds = (uint8_t*)(base + op_kinds);
         language->ops = (StackPtx__Op*)(void*)(base + ops);
         language->op_nodes = (StackPtx__OpNode*)(void*)(base + op_nodes);
         language->op_texts = (StackPtx__Text64*)(void*)(base + op_texts);
@@ -604,17 +636,29 @@ static uint32_t stack_ptx__max_operands(const StackPtxStackInfo* info) {
     return most;
 }
 
+/* At least as many, found without a look at the instructions. */
+static uint32_t stack_ptx__bound_operands(const StackPtxStackInfo* info) {
+    uint32_t most = 1;
+    size_t i;
+    for (i = 0; i < info->num_arg_types; ++i) {
+        const uint32_t count = info->arg_type_info[i].num_vec_elems;
+        most = count > most ? count : most;
+    }
+    return STACK_PTX_MAX_NUM_ARGS * most;
+}
+
 /* The arrays of a workspace for so many registers, requests and lines that write requests. */
 static void stack_ptx__place_work(
     StackPtx__Layout* layout,
     const StackPtxLimits* limits,
     const StackPtxStackInfo* stack_info,
+    int is_bare,
+    uint64_t max_operands,
     size_t num_registers,
     size_t num_requests,
     size_t max_moves
 ) {
     const uint64_t num_stacks = stack_info->num_stacks;
-    const uint64_t max_operands = stack_ptx__max_operands(stack_info);
     const uint64_t rows_per_node = 1 + (max_operands > 4 ? (max_operands - 2) / 3 : 0);
     const uint64_t max_rows = num_registers + limits->max_nodes * rows_per_node + 1;
     const uint64_t max_values = (uint64_t)num_registers + limits->max_nodes + 1;
@@ -622,7 +666,7 @@ static void stack_ptx__place_work(
     uint64_t table_size = 16;
     uint64_t total = 0;
 
-    while (table_size < 2 * max_rows) {
+    while (table_size < 2 * max_rows && !is_bare) {
         table_size *= 2;
     }
     layout->table_size = (uint32_t)table_size;
@@ -749,14 +793,15 @@ STACK_PTX__HOT uint32_t stack_ptx__format_literal(uint32_t constant_type, uint32
 }
 
 static uint32_t stack_ptx__constant_type_of_prefix(const char* prefix) {
-    static const char* const prefixes[STACK_PTX_CONSTANT_TYPE_NUM_ENUMS] = {"", "f32", "u32", "s32", "f64", "u64", "s64"};
-    uint32_t type;
-    for (type = STACK_PTX_CONSTANT_TYPE_NUM_ENUMS - 1; type > 0; --type) {
-        if (strcmp(prefix, prefixes[type]) == 0) {
-            break;
-        }
+    const char letter = prefix[0];
+    uint32_t is_wide;
+    if ((letter != 'f' && letter != 'u' && letter != 's') || (strcmp(prefix + 1, "32") != 0 && strcmp(prefix + 1, "64") != 0)) {
+        return STACK_PTX_CONSTANT_TYPE_NONE;
     }
-    return type;
+    is_wide = prefix[1] == '6' ? STACK_PTX_CONSTANT_TYPE_F64 - STACK_PTX_CONSTANT_TYPE_F32 : 0;
+    return is_wide + (letter == 'f'   ? STACK_PTX_CONSTANT_TYPE_F32
+                      : letter == 'u' ? STACK_PTX_CONSTANT_TYPE_U32
+                                      : STACK_PTX_CONSTANT_TYPE_S32);
 }
 
 static void stack_ptx__prepare_stacks(StackPtxLanguage* language, const StackPtxTraits* traits) {
@@ -772,25 +817,28 @@ static void stack_ptx__prepare_stacks(StackPtxLanguage* language, const StackPtx
         memcpy(stem->text, ", %_s", 5);
         stem->length = (uint8_t)(5 + stack_ptx__format_decimal((uint32_t)i, stem->text + 5));
         stem->text[stem->length++] = '_';
-        stack->type_hash = stack_ptx__hash_begin(STACK_PTX__TAG_TYPE);
-        stack_ptx__absorb_text(&stack->type_hash, prefix, "");
+        if (language->op_hashes != NULL) {
+            stack->type_hash = stack_ptx__hash_begin(STACK_PTX__TAG_TYPE);
+            stack_ptx__absorb_text(&stack->type_hash, prefix, "");
+        }
     }
 }
 
-/* An instruction with scalar operands and one scalar result: plain if the operands come from one stack. */
-static void stack_ptx__prepare_plain_op(StackPtx__Op* op, uint32_t out_stack, const uint16_t* arg_stacks, uint32_t num_args) {
+/* An instruction with scalar operands and one scalar result. Returns whether it is plain: its operands come from one stack. */
+static bool stack_ptx__prepare_plain_op(StackPtx__Op* op, uint32_t out_stack, const uint16_t* arg_stacks, uint32_t num_args) {
+    bool is_plain = true;
     uint32_t i;
-    op->is_plain = 1;
     op->out_stack = out_stack;
     op->in_stack = num_args > 0 ? arg_stacks[0] : out_stack;
     op->num_operands = num_args;
     for (i = 0; i < num_args; ++i) {
         op->operand_masks[i / 2] |= UINT64_C(0xFFFFFFFF) << (32 * (i % 2));
-        op->is_plain &= arg_stacks[i] == op->in_stack;
+        is_plain = is_plain && arg_stacks[i] == op->in_stack;
     }
+    return is_plain;
 }
 
-static void stack_ptx__prepare_ptx_op(StackPtxLanguage* language, uint32_t idx, const StackPtxInstructionTraits* traits) {
+static void stack_ptx__prepare_ptx_op(const StackPtxLanguage* language, uint32_t idx, const StackPtxInstructionTraits* traits) {
     const StackPtxStackInfo* info = &language->stack_info;
     const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[idx];
     const uint32_t num_args = stack_ptx__num_args(info, descriptor);
@@ -804,6 +852,9 @@ static void stack_ptx__prepare_ptx_op(StackPtxLanguage* language, uint32_t idx, 
     size_t name_length;
     bool is_scalar = num_rets == 1;
 
+    memset(op, 0, sizeof *op);
+    memset(op_node, 0, sizeof *op_node);
+    text->length = 0;
     for (i = 0; i < num_args; ++i) {
         arg_stacks[i] = info->arg_type_info[descriptor->arg_types[i]].stack_idx;
         num_operands += stack_ptx__num_elems(info, descriptor->arg_types[i]);
@@ -822,8 +873,9 @@ static void stack_ptx__prepare_ptx_op(StackPtxLanguage* language, uint32_t idx, 
     op_node->is_large = num_operands > 4 || num_values > 1;
     op_node->is_volatile = traits != NULL && traits->is_volatile != 0;
     op->commutes = traits != NULL && traits->num_commutative == 2 ? UINT64_MAX : 0;
-    if (is_scalar && !op_node->is_volatile) {
-        stack_ptx__prepare_plain_op(op, op_node->node.stack_idx, arg_stacks, num_args);
+    language->op_kinds[idx] = STACK_PTX__OP_GENERAL;
+    if (is_scalar && !op_node->is_volatile && stack_ptx__prepare_plain_op(op, op_node->node.stack_idx, arg_stacks, num_args)) {
+        language->op_kinds[idx] = STACK_PTX__OP_PLAIN;
     }
     name_length = strlen(name);
     /* Immediates are written after the operands: not a simple text. */
@@ -835,32 +887,44 @@ static void stack_ptx__prepare_ptx_op(StackPtxLanguage* language, uint32_t idx, 
     op_node->is_simple_text = is_scalar && text->length > 0;
 }
 
-static void stack_ptx__prepare_leaf(StackPtxLanguage* language, uint32_t op_idx, uint16_t kind, uint32_t stack_idx) {
-    StackPtxNode* node = &language->op_nodes[op_idx].node;
-    node->kind = kind;
-    node->stack_idx = (uint16_t)stack_idx;
-    node->num_values = 1;
+static void stack_ptx__prepare_leaf(const StackPtxLanguage* language, uint32_t op_idx, uint16_t kind, uint32_t stack_idx) {
+    StackPtx__OpNode* op_node = &language->op_nodes[op_idx];
+    memset(op_node, 0, sizeof *op_node);
+    op_node->node.kind = kind;
+    op_node->node.stack_idx = (uint16_t)stack_idx;
+    op_node->node.num_values = 1;
 }
 
-static void stack_ptx__prepare_ops(StackPtxLanguage* language, const StackPtxTraits* traits) {
+static void stack_ptx__prepare_special(const StackPtxLanguage* language, uint32_t idx, const StackPtxTraits* traits) {
     const StackPtxStackInfo* info = &language->stack_info;
+    const uint32_t op_idx = language->first_special + idx;
+    const uint32_t arg_type = info->special_register_descriptors[idx].arg_type_idx;
+    stack_ptx__prepare_leaf(language, op_idx, STACK_PTX_NODE_SPECIAL, info->arg_type_info[arg_type].stack_idx);
+    language->op_nodes[op_idx].node.payload = idx;
+    language->op_nodes[op_idx].is_volatile =
+        traits != NULL && traits->volatile_special_registers != NULL && traits->volatile_special_registers[idx] != 0;
+}
+
+/* What every language needs: inputs, constants, and the rows that are no values of their own. */
+static void stack_ptx__prepare_leaves(const StackPtxLanguage* language) {
     uint32_t i;
-    for (i = 0; i < (uint32_t)info->num_ptx_instructions; ++i) {
+    for (i = 0; i < (uint32_t)language->stack_info.num_stacks; ++i) {
+        stack_ptx__prepare_leaf(language, language->first_input + i, STACK_PTX_NODE_INPUT, i);
+        stack_ptx__prepare_leaf(language, language->first_constant + i, STACK_PTX_NODE_CONSTANT, i);
+    }
+    memset(&language->op_nodes[language->follower], 0, sizeof *language->op_nodes);
+    memset(&language->op_nodes[language->continuation], 0, sizeof *language->op_nodes);
+}
+
+static void stack_ptx__prepare_ops(const StackPtxLanguage* language, const StackPtxTraits* traits) {
+    uint32_t i;
+    for (i = 0; i < (uint32_t)language->stack_info.num_ptx_instructions; ++i) {
         stack_ptx__prepare_ptx_op(
             language, i, traits == NULL || traits->instructions == NULL ? NULL : &traits->instructions[i]
         );
     }
-    for (i = 0; i < (uint32_t)info->num_special_registers; ++i) {
-        const uint32_t op_idx = language->first_special + i;
-        const uint32_t arg_type = info->special_register_descriptors[i].arg_type_idx;
-        stack_ptx__prepare_leaf(language, op_idx, STACK_PTX_NODE_SPECIAL, info->arg_type_info[arg_type].stack_idx);
-        language->op_nodes[op_idx].node.payload = i;
-        language->op_nodes[op_idx].is_volatile =
-            traits != NULL && traits->volatile_special_registers != NULL && traits->volatile_special_registers[i] != 0;
-    }
-    for (i = 0; i < (uint32_t)info->num_stacks; ++i) {
-        stack_ptx__prepare_leaf(language, language->first_input + i, STACK_PTX_NODE_INPUT, i);
-        stack_ptx__prepare_leaf(language, language->first_constant + i, STACK_PTX_NODE_CONSTANT, i);
+    for (i = 0; i < (uint32_t)language->stack_info.num_special_registers; ++i) {
+        stack_ptx__prepare_special(language, i, traits);
     }
 }
 
@@ -941,7 +1005,6 @@ static void stack_ptx__prepare_connections(StackPtxLanguage* language) {
         while (strcmp(language->registers[info->canonical].name, language->registers[i].name) != 0) {
             ++info->canonical;
         }
-        info->head = stack_ptx__pair(language->first_input + language->registers[i].stack_idx, (uint32_t)i);
         info->first_request = UINT32_MAX;
         stack_ptx__format_register(&info->text, language->registers[i].name);
     }
@@ -961,7 +1024,8 @@ static StackPtxResult stack_ptx__init_language(
     StackPtxLanguage* language;
     StackPtxResult result = stack_ptx__check_counts(info);
     if (result == STACK_PTX_SUCCESS) {
-        result = stack_ptx__check_stack_info(info->stack_info, info->traits);
+        result = is_bare ? stack_ptx__check_types(info->stack_info, info->traits)
+                         : stack_ptx__check_stack_info(info->stack_info, info->traits);
     }
     if (result == STACK_PTX_SUCCESS) {
         result = stack_ptx__check_connections(info);
@@ -985,23 +1049,25 @@ static StackPtxResult stack_ptx__init_language(
     language->num_registers = info->num_registers;
     language->num_requests = info->num_requests;
     language->num_routines = info->num_routines;
+    language->num_input_rows = is_bare && info->num_registers > STACK_PTX__MAX_BARE_REGISTERS ? 0 : info->num_registers;
     language->first_special = (uint32_t)stack_info->num_ptx_instructions;
     language->first_input = language->first_special + (uint32_t)stack_info->num_special_registers;
     language->first_constant = language->first_input + (uint32_t)stack_info->num_stacks;
     language->follower = language->first_constant + (uint32_t)stack_info->num_stacks;
     language->continuation = language->follower + 1;
     language->num_ops = language->continuation + 1;
-    memset(language->ops, 0, stack_info->num_ptx_instructions * sizeof *language->ops);
-    memset(language->op_nodes, 0, language->num_ops * sizeof *language->op_nodes);
-    memset(language->op_texts, 0, stack_info->num_ptx_instructions * sizeof *language->op_texts);
 
     stack_ptx__prepare_stacks(language, info->traits);
-    stack_ptx__prepare_ops(language, info->traits);
-    if (!is_bare) {
+    stack_ptx__prepare_leaves(language);
+    if (is_bare) {
+        memset(language->op_kinds, STACK_PTX__OP_UNPREPARED, stack_info->num_ptx_instructions);
+    } else {
+        stack_ptx__prepare_ops(language, info->traits);
         stack_ptx__prepare_hashes(language);
         stack_ptx__prepare_connections(language);
         stack_ptx__place_work(
-            &language->layout, &language->limits, stack_info, info->num_registers, info->num_requests, 2 * info->num_requests
+            &language->layout, &language->limits, stack_info, is_bare, stack_ptx__max_operands(stack_info), info->num_registers,
+            info->num_requests, 2 * info->num_requests
         );
     }
     *language_out = language;

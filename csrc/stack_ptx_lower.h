@@ -129,7 +129,7 @@ STACK_PTX__HOT bool stack_ptx__count_values(const StackPtxLanguage* language, St
     return true;
 }
 
-/* A PTX instruction with vectors, several results or operands from three stacks, or a volatile one. */
+/* A PTX instruction with vectors, several results or operands from several stacks, or a volatile one. */
 STACK_PTX__COLD bool stack_ptx__run_general_ptx(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t op_idx) {
     const StackPtxStackInfo* info = &language->stack_info;
     const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[op_idx];
@@ -220,7 +220,7 @@ STACK_PTX__HOT bool stack_ptx__run_input(const StackPtxLanguage* language, Stack
         return false;
     }
     row = register_idx + 1;
-    if (language->register_infos == NULL) {
+    if (register_idx >= language->num_input_rows) {
         row = stack_ptx__add_row(work, stack_ptx__pair(language->first_input + stack_idx, register_idx), 0, 0);
     }
     stack_ptx__push(&work->stacks[stack_idx], row);
@@ -335,10 +335,20 @@ static bool stack_ptx__run_meta(StackPtx__Work* work, StackPtx__Values* stack, u
 
 /* A ROUTINE or a RETURN: the caller's. */
 #define STACK_PTX__LEAVE STACK_PTX_RESULT_NUM_ENUMS
+/* A depth or frame: INVALID_VALUE where it is an error. */
+#define STACK_PTX__OUT_OF_RANGE ((StackPtxResult)(STACK_PTX_RESULT_NUM_ENUMS + 1))
+
+/* Prepares an instruction of a bare language, which has no traits. */
+STACK_PTX__COLD StackPtxResult stack_ptx__prepare_late(const StackPtxLanguage* language, uint32_t op_idx) {
+    const StackPtxResult result = stack_ptx__check_instruction(&language->stack_info, op_idx, NULL);
+    if (result == STACK_PTX_SUCCESS) {
+        stack_ptx__prepare_ptx_op(language, op_idx, NULL);
+    }
+    return result;
+}
 
 /* Runs a word that stays in its word list, or answers STACK_PTX__LEAVE. What is wrong with the word, if anything, is the
-   result: SUCCESS also for a no-op of every mode. A depth out of range is INVALID_VALUE, the node limit
-   INSUFFICIENT_AST_SIZE. */
+   result: SUCCESS also for a no-op of every mode. The node limit is INSUFFICIENT_AST_SIZE. */
 STACK_PTX__HOT StackPtxResult stack_ptx__run_word(
     const StackPtxLanguage* language,
     StackPtx__Work* work,
@@ -352,8 +362,15 @@ STACK_PTX__HOT StackPtxResult stack_ptx__run_word(
             if (payload >= info->num_ptx_instructions) {
                 return STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS;
             }
-            is_within_limit = language->ops[payload].is_plain ? stack_ptx__run_plain_ptx(language, work, payload)
-                                                              : stack_ptx__run_general_ptx(language, work, payload);
+            if (language->op_kinds[payload] == STACK_PTX__OP_UNPREPARED) {
+                const StackPtxResult result = stack_ptx__prepare_late(language, payload);
+                if (result != STACK_PTX_SUCCESS) {
+                    return result;
+                }
+            }
+            is_within_limit = language->op_kinds[payload] == STACK_PTX__OP_PLAIN
+                                  ? stack_ptx__run_plain_ptx(language, work, payload)
+                                  : stack_ptx__run_general_ptx(language, work, payload);
             break;
         case STACK_PTX_INSTRUCTION_TYPE_INPUT:
             if (payload >= language->num_registers) {
@@ -374,6 +391,13 @@ STACK_PTX__HOT StackPtxResult stack_ptx__run_word(
             if (payload >= info->num_special_registers) {
                 return STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS;
             }
+            if (language->op_hashes == NULL) {
+                const StackPtxResult result = stack_ptx__check_special(info, payload);
+                if (result != STACK_PTX_SUCCESS) {
+                    return result;
+                }
+                stack_ptx__prepare_special(language, payload, NULL);
+            }
             is_within_limit = stack_ptx__run_special(language, work, payload);
             break;
         case STACK_PTX_INSTRUCTION_TYPE_META:
@@ -383,8 +407,7 @@ STACK_PTX__HOT StackPtxResult stack_ptx__run_word(
             if (payload >= STACK_PTX_META_INSTRUCTION_NUM_ENUMS) {
                 return STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS;
             }
-            return stack_ptx__run_meta(work, &work->stacks[word.aux], payload) ? STACK_PTX_SUCCESS
-                                                                               : STACK_PTX_ERROR_INVALID_VALUE;
+            return stack_ptx__run_meta(work, &work->stacks[word.aux], payload) ? STACK_PTX_SUCCESS : STACK_PTX__OUT_OF_RANGE;
         case STACK_PTX_INSTRUCTION_TYPE_META_CONSTANT:
             if (work->num_meta < language->limits.stack_size) {
                 work->meta[work->num_meta++] = payload;
@@ -431,10 +454,9 @@ static void stack_ptx__open_run(const StackPtxLanguage* language, StackPtx__Work
     memset(&work->rows[0], 0, sizeof work->rows[0]);
     work->num_rows = 1;
     /* Inputs have rows of their own from the start, so that there is nothing to find; the unused ones are dead code. */
-    if (language->register_infos != NULL) {
-        for (i = 0; i < language->num_registers; ++i) {
-            (void)stack_ptx__add_row(work, language->register_infos[i].head, 0, 0);
-        }
+    for (i = 0; i < language->num_input_rows; ++i) {
+        const uint32_t op_idx = language->first_input + language->registers[i].stack_idx;
+        (void)stack_ptx__add_row(work, stack_ptx__pair(op_idx, (uint32_t)i), 0, 0);
     }
     work->num_created = 0;
     work->num_meta = 0;
@@ -454,8 +476,11 @@ STACK_PTX__COLD StackPtxResult stack_ptx__judge(
     size_t word_idx,
     StackPtxPlace* place_out
 ) {
-    if (mode == STACK_PTX_MODE_LENIENT || (mode == STACK_PTX_MODE_COMPATIBLE && of_word == STACK_PTX_ERROR_INVALID_VALUE)) {
+    if (mode == STACK_PTX_MODE_LENIENT || (mode == STACK_PTX_MODE_COMPATIBLE && of_word == STACK_PTX__OUT_OF_RANGE)) {
         return STACK_PTX_SUCCESS;
+    }
+    if (of_word == STACK_PTX__OUT_OF_RANGE) {
+        of_word = STACK_PTX_ERROR_INVALID_VALUE;
     }
     if (place_out != NULL) {
         place_out->routine_idx = routine_idx;
@@ -506,7 +531,7 @@ static StackPtxResult stack_ptx__run(
             if (word.payload.u >= language->num_routines) {
                 of_word = STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS;
             } else if (num_open == language->limits.max_frame_depth) {
-                of_word = STACK_PTX_ERROR_INVALID_VALUE;
+                of_word = STACK_PTX__OUT_OF_RANGE;
             } else {
                 StackPtx__Frame* frame = &work->frames[num_open++ - 1];
                 frame->words = words;
