@@ -1,0 +1,150 @@
+/*
+ * Fuzz target: any bytes as words compile with the default set to a stub that fits its measure, or give an error; each within the
+ * buffer and the workspace that they were given. The bytes are taken as they are: 16 of options, then words.
+ *
+ * With libFuzzer:  clang -DUSE_LIBFUZZER -fsanitize=fuzzer,address,undefined -I csrc tests/csrc/fuzz_stack_ptx_compile.c
+ * Without:         the program takes a number of runs, and makes as many inputs from a fixed seed.
+ */
+
+#define STACK_PTX_IMPLEMENTATION
+#include "stack_ptx.h"
+
+#include "generated/stack_ptx_descriptions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NUM_OPTIONS 16u
+#define MAX_WORDS 200u
+#define NUM_FUZZ_REGISTERS 20u /* two of each stack, and two of one name */
+
+/* Holds also where NDEBUG is defined. */
+#define REQUIRE(condition)                                                            \
+    do {                                                                              \
+        if (!(condition)) {                                                           \
+            (void)fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #condition); \
+            abort();                                                                  \
+        }                                                                             \
+    } while (0)
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+
+static const char* const names[NUM_FUZZ_REGISTERS] = {
+    "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "same",
+    "y0", "y1", "y2", "y3", "y4", "y5", "y6", "y7", "a_name_that_is_longer_than_a_slot", "same",
+};
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+    static const uint8_t no_options[NUM_OPTIONS] = {0};
+    const uint8_t* options = size < NUM_OPTIONS ? no_options : data;
+    const size_t offset = size < NUM_OPTIONS ? size : NUM_OPTIONS;
+    const size_t num_words = (size - offset) / sizeof(StackPtxInstruction);
+    /* Fewer words than there are, so that some programs have no RETURN within them. */
+    const size_t execution_limit = num_words < MAX_WORDS ? num_words : MAX_WORDS;
+    StackPtxRegister registers[NUM_FUZZ_REGISTERS];
+    StackPtxCompilerInfo info;
+    const StackPtxInstruction* routines[2];
+    size_t requests[4];
+    const size_t num_requests = options[5] % 5;
+    size_t num_bytes = 0, length = 0, written = 0, i;
+    StackPtxInstruction* words;
+    StackPtxResult measured, result;
+    void* workspace;
+    char* buffer;
+
+    info.max_ast_size = options[0] * 2u;
+    info.max_ast_to_visit_stack_depth = options[1];
+    info.stack_size = options[2] % 40;
+    info.max_frame_depth = options[3] % 6;
+    info.store_size = options[4] % 20;
+    for (i = 0; i < NUM_FUZZ_REGISTERS; ++i) {
+        registers[i].name = names[i];
+        registers[i].stack_idx = (uint16_t)(i % 10 == 9 ? 0 : i % 10);
+    }
+    for (i = 0; i < 4; ++i) {
+        requests[i] = options[6 + i] % (NUM_FUZZ_REGISTERS + (options[10] == 7));
+    }
+    words = (StackPtxInstruction*)malloc(num_words * sizeof *words + 1);
+    REQUIRE(words != NULL);
+    memcpy(words, data + offset, num_words * sizeof *words);
+    if ((options[11] & 3) != 0) { /* near what exists */
+        for (i = 0; i < num_words; ++i) {
+            words[i].instruction_type = (uint16_t)(words[i].instruction_type % STACK_PTX_INSTRUCTION_TYPE_NUM_ENUMS);
+            words[i].aux = (uint16_t)(words[i].aux % (STACK_PTX_STACK_TYPE_NUM_ENUMS + (options[11] & 1)));
+            words[i].payload.u %= words[i].instruction_type == STACK_PTX_INSTRUCTION_TYPE_PTX
+                                      ? STACK_PTX_PTX_INSTRUCTION_NUM_ENUMS
+                                      : 4u + (options[11] >> 4);
+        }
+    }
+    /* A routine ends with a RETURN or with the execution limit: both run the words of the program itself. */
+    routines[0] = words;
+    routines[1] = words;
+
+    REQUIRE(stack_ptx_compile_workspace_size(&info, &stack_ptx_stack_info, &num_bytes) == STACK_PTX_SUCCESS);
+    workspace = malloc(num_bytes);
+    REQUIRE(workspace != NULL);
+    memset(workspace, options[12], num_bytes);
+    measured = stack_ptx_compile(
+        &info, &stack_ptx_stack_info, words, registers, NUM_FUZZ_REGISTERS, routines, options[13] % 3, requests, num_requests,
+        execution_limit, workspace, num_bytes, NULL, 0, &length
+    );
+    if (measured != STACK_PTX_SUCCESS) {
+        REQUIRE(measured < STACK_PTX_RESULT_NUM_ENUMS && measured != STACK_PTX_ERROR_INTERNAL);
+        length = 0;
+    }
+    /* Of exactly the size, so that a sanitizer sees what is written too far. */
+    buffer = (char*)malloc(length + 1);
+    REQUIRE(buffer != NULL);
+    result = stack_ptx_compile(
+        &info, &stack_ptx_stack_info, words, registers, NUM_FUZZ_REGISTERS, routines, options[13] % 3, requests, num_requests,
+        execution_limit, workspace, num_bytes, buffer, length + 1, &written
+    );
+    REQUIRE(result == measured);
+    if (result == STACK_PTX_SUCCESS) {
+        REQUIRE(written == length && strlen(buffer) == length);
+        REQUIRE(info.max_frame_depth == 0 ? length == 0 : buffer[0] == '{' && buffer[length - 1] == '}');
+        if (length > 0) {
+            result = stack_ptx_compile(
+                &info, &stack_ptx_stack_info, words, registers, NUM_FUZZ_REGISTERS, routines, options[13] % 3, requests, num_requests,
+                execution_limit, workspace, num_bytes, buffer, length - options[14] % length, &written
+            );
+            REQUIRE(result == STACK_PTX_ERROR_INSUFFICIENT_BUFFER && written == length);
+        }
+        result = stack_ptx_compile(
+            &info, &stack_ptx_stack_info, words, registers, NUM_FUZZ_REGISTERS, routines, options[13] % 3, requests, num_requests,
+            execution_limit, workspace, num_bytes - 1, buffer, length + 1, &written
+        );
+        REQUIRE(result == STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE);
+    }
+    free(buffer);
+    free(workspace);
+    free(words);
+    return 0;
+}
+
+#ifndef USE_LIBFUZZER
+/* SplitMix64. */
+static uint64_t next_random(uint64_t* state) {
+    uint64_t x = *state += UINT64_C(0x9E3779B97F4A7C15);
+    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return x ^ (x >> 31);
+}
+
+int main(int num_arguments, char** arguments) {
+    static uint8_t data[NUM_OPTIONS + 8 * (MAX_WORDS + 20)];
+    const unsigned long num_runs = num_arguments > 1 ? strtoul(arguments[1], NULL, 10) : 10000;
+    unsigned long run;
+    uint64_t state = 1;
+    for (run = 0; run < num_runs; ++run) {
+        const size_t size = (size_t)(next_random(&state) % (sizeof data + 1));
+        size_t i;
+        for (i = 0; i < size; ++i) {
+            data[i] = (uint8_t)next_random(&state);
+        }
+        (void)LLVMFuzzerTestOneInput(data, size);
+    }
+    return 0;
+}
+#endif

@@ -1,0 +1,353 @@
+/*
+ * Tests of the generated header of the default instruction set with stack_ptx_compile: the programs of the documentation and the
+ * stubs that they give, worked out by hand (the popped top is the first operand).
+ */
+
+#define STACK_PTX_IMPLEMENTATION
+#include "stack_ptx.h"
+#include "stack_ptx_default_info.h"
+
+#include "generated/stack_ptx_descriptions.h"
+
+#include "check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { X, Y, Z, W, U, V, P, H2, H, B, C, T0, T1, T2, A, D, R, S, NUM_REGISTERS };
+
+static const StackPtxRegister registers[NUM_REGISTERS] = {
+    [X] = {.name = "x", .stack_idx = STACK_PTX_STACK_TYPE_F32},     [Y] = {.name = "y", .stack_idx = STACK_PTX_STACK_TYPE_F32},
+    [Z] = {.name = "z", .stack_idx = STACK_PTX_STACK_TYPE_F32},     [W] = {.name = "w", .stack_idx = STACK_PTX_STACK_TYPE_F32},
+    [U] = {.name = "u", .stack_idx = STACK_PTX_STACK_TYPE_U32},     [V] = {.name = "v", .stack_idx = STACK_PTX_STACK_TYPE_U32},
+    [P] = {.name = "q", .stack_idx = STACK_PTX_STACK_TYPE_PRED},    [H2] = {.name = "h2in", .stack_idx = STACK_PTX_STACK_TYPE_F16X2},
+    [H] = {.name = "half", .stack_idx = STACK_PTX_STACK_TYPE_F16},  [B] = {.name = "byte", .stack_idx = STACK_PTX_STACK_TYPE_U8},
+    [C] = {.name = "byte_out", .stack_idx = STACK_PTX_STACK_TYPE_U8}, [T0] = {.name = "t0", .stack_idx = STACK_PTX_STACK_TYPE_TF32},
+    [T1] = {.name = "t1", .stack_idx = STACK_PTX_STACK_TYPE_TF32},  [T2] = {.name = "t2", .stack_idx = STACK_PTX_STACK_TYPE_TF32},
+    [A] = {.name = "a", .stack_idx = STACK_PTX_STACK_TYPE_F32},     [D] = {.name = "d", .stack_idx = STACK_PTX_STACK_TYPE_F32},
+    [R] = {.name = "state", .stack_idx = STACK_PTX_STACK_TYPE_PHILOX}, [S] = {.name = "s", .stack_idx = STACK_PTX_STACK_TYPE_S32},
+};
+
+static const StackPtxInstruction square[] = {
+    stack_ptx_encode_meta_dup(STACK_PTX_STACK_TYPE_F32), stack_ptx_encode_ptx_instruction_mul_ftz_f32, stack_ptx_encode_return,
+};
+static const StackPtxInstruction fourth_power[] = {
+    stack_ptx_encode_routine(0), stack_ptx_encode_routine(0), stack_ptx_encode_return,
+};
+static const StackPtxInstruction* routines[] = {square, fourth_power};
+
+static const char* compile_with(
+    const StackPtxStackInfo* info,
+    const StackPtxInstruction* words,
+    const StackPtxRegister* of_registers,
+    size_t num_registers,
+    const size_t* requests,
+    size_t num_requests
+) {
+    static char text[4096];
+    size_t num_bytes = 0, length = 0;
+    StackPtxResult result;
+    void* workspace;
+    stackPtxCheck(stack_ptx_compile_workspace_size(&compiler_info, &stack_ptx_stack_info, &num_bytes));
+    workspace = malloc(num_bytes);
+    CHECK(workspace != NULL);
+    result = stack_ptx_compile(
+        &compiler_info, info, words, of_registers, num_registers, routines, 2, requests, num_requests, 100, workspace, num_bytes,
+        text, sizeof text, &length
+    );
+    free(workspace);
+    CHECK(result != STACK_PTX_SUCCESS || length == strlen(text));
+    return result == STACK_PTX_SUCCESS ? text : stack_ptx_result_to_string(result);
+}
+
+static const char* compile(const StackPtxInstruction* words, const size_t* requests, size_t num_requests) {
+    return compile_with(&stack_ptx_stack_info, words, registers, NUM_REGISTERS, requests, num_requests);
+}
+
+static const size_t request_z[] = {Z};
+
+static void test_simple_programs(void) {
+    static const StackPtxInstruction multiply_add[] = {
+        stack_ptx_encode_input(X),
+        stack_ptx_encode_input(Y),
+        stack_ptx_encode_ptx_instruction_mul_ftz_f32,
+        stack_ptx_encode_constant_f32(1.0f),
+        stack_ptx_encode_ptx_instruction_add_ftz_f32,
+        stack_ptx_encode_return,
+    };
+    static const StackPtxInstruction add_twice[] = {
+        stack_ptx_encode_input(X),
+        stack_ptx_encode_input(Y),
+        stack_ptx_encode_ptx_instruction_add_ftz_f32,
+        stack_ptx_encode_input(X),
+        stack_ptx_encode_ptx_instruction_add_ftz_f32,
+        stack_ptx_encode_return,
+    };
+    static const StackPtxInstruction add_u32[] = {
+        stack_ptx_encode_input(U), stack_ptx_encode_input(V), stack_ptx_encode_ptx_instruction_add_u32, stack_ptx_encode_return,
+    };
+    static const size_t request_u[] = {U};
+    CHECK_TEXT(
+        compile(multiply_add, request_z, 1),
+        "{\n.reg .f32 %_s0_<2>;\nmul.ftz.f32 %_s0_0, %y, %x;\nadd.ftz.f32 %_s0_1, 0f3F800000, %_s0_0;\nmov.f32 %z, %_s0_1;\n}"
+    );
+    CHECK_TEXT(
+        compile(add_twice, request_z, 1),
+        "{\n.reg .f32 %_s0_<2>;\nadd.ftz.f32 %_s0_0, %y, %x;\nadd.ftz.f32 %_s0_1, %x, %_s0_0;\nmov.f32 %z, %_s0_1;\n}"
+    );
+    CHECK_TEXT(compile(add_u32, request_u, 1), "{\n.reg .u32 %_s1_<1>;\nadd.u32 %_s1_0, %v, %u;\nmov.u32 %u, %_s1_0;\n}");
+}
+
+static void test_routines_and_meta_operations(void) {
+    static const StackPtxInstruction words[] = {
+        stack_ptx_encode_input(X), stack_ptx_encode_routine(1), stack_ptx_encode_return,
+    };
+    static const StackPtxInstruction meta[] = {
+        stack_ptx_encode_input(X),
+        stack_ptx_encode_input(Y),
+        stack_ptx_encode_meta_constant(1),
+        stack_ptx_encode_meta_yank_dup(STACK_PTX_STACK_TYPE_F32),
+        stack_ptx_encode_meta_swap(STACK_PTX_STACK_TYPE_F32),
+        stack_ptx_encode_ptx_instruction_sub_ftz_f32,
+        stack_ptx_encode_return,
+    };
+    CHECK_TEXT(
+        compile(words, request_z, 1),
+        "{\n.reg .f32 %_s0_<2>;\nmul.ftz.f32 %_s0_0, %x, %x;\nmul.ftz.f32 %_s0_1, %_s0_0, %_s0_0;\nmov.f32 %z, %_s0_1;\n}"
+    );
+    CHECK_TEXT(compile(meta, request_z, 1), "{\n.reg .f32 %_s0_<1>;\nsub.ftz.f32 %_s0_0, %y, %x;\nmov.f32 %z, %_s0_0;\n}");
+}
+
+static void test_predicates_special_registers_and_slots(void) {
+    static const StackPtxInstruction select[] = {
+        stack_ptx_encode_input(X), stack_ptx_encode_input(Y), stack_ptx_encode_ptx_instruction_setp_lt_ftz_f32,
+        stack_ptx_encode_input(X), stack_ptx_encode_input(Y), stack_ptx_encode_ptx_instruction_selp_f32,
+        stack_ptx_encode_return,
+    };
+    static const StackPtxInstruction special[] = {
+        stack_ptx_encode_special_register_tid_x, stack_ptx_encode_special_register_ctaid, stack_ptx_encode_ptx_instruction_mad_lo_u32,
+        stack_ptx_encode_return,
+    };
+    static const StackPtxInstruction slots[] = {
+        stack_ptx_encode_input(X), stack_ptx_encode_input(Y), stack_ptx_encode_store(STACK_PTX_STACK_TYPE_F32, 3),
+        stack_ptx_encode_load(3),  stack_ptx_encode_load(3),  stack_ptx_encode_ptx_instruction_fma_rn_ftz_f32,
+        stack_ptx_encode_return,
+    };
+    static const size_t request_u[] = {U};
+    CHECK_TEXT(
+        compile(select, request_z, 1),
+        "{\n.reg .f32 %_s0_<1>;\n.reg .pred %_s3_<1>;\nsetp.lt.ftz.f32 %_s3_0, %y, %x;\nselp.f32 %_s0_0, %y, %x, %_s3_0;\n"
+        "mov.f32 %z, %_s0_0;\n}"
+    );
+    CHECK_TEXT(
+        compile(special, request_u, 1),
+        "{\n.reg .u32 %_s1_<4>;\nmov.u32 %_s1_0, %ctaid.y;\nmov.u32 %_s1_1, %ctaid.z;\nmov.u32 %_s1_2, %ctaid.w;\n"
+        "mad.lo.u32 %_s1_3, %_s1_2, %_s1_1, %_s1_0;\nmov.u32 %u, %_s1_3;\n}"
+    );
+    CHECK_TEXT(
+        compile(slots, request_z, 1),
+        "{\n.reg .f32 %_s0_<1>;\nfma.rn.ftz.f32 %_s0_0, %y, %y, %x;\nmov.f32 %z, %_s0_0;\n}"
+    );
+}
+
+static void test_mma_halves_and_philox(void) {
+    static const StackPtxInstruction mma[] = {
+        stack_ptx_encode_input(X),
+        stack_ptx_encode_input(Y),
+        stack_ptx_encode_input(A),
+        stack_ptx_encode_input(D),
+        stack_ptx_encode_input(T0),
+        stack_ptx_encode_input(T1),
+        stack_ptx_encode_input(T2),
+        stack_ptx_encode_ptx_instruction_mma_sync_aligned_m16n8k4_row_col_f32_tf32_tf32_f32,
+        stack_ptx_encode_return,
+    };
+    static const StackPtxInstruction halves[] = {
+        stack_ptx_encode_input(H2),
+        stack_ptx_encode_ptx_instruction_f16x2_to_v2_f16,
+        stack_ptx_encode_ptx_instruction_f16_to_f32,
+        stack_ptx_encode_ptx_instruction_f16_to_f32,
+        stack_ptx_encode_ptx_instruction_add_ftz_f32,
+        stack_ptx_encode_return,
+    };
+    static const StackPtxInstruction philox[] = {
+        stack_ptx_encode_input(R),
+        stack_ptx_encode_constant_philox(0xD2511F53u),
+        stack_ptx_encode_ptx_instruction_mul_hi_philox,
+        stack_ptx_encode_ptx_instruction_philox_to_u32,
+        stack_ptx_encode_return,
+    };
+    static const size_t requests[] = {X, Y, A, D};
+    static const size_t request_u[] = {U};
+    CHECK_TEXT(
+        compile(mma, requests, 4),
+        "{\n.reg .f32 %_s0_<4>;\n"
+        "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%_s0_0, %_s0_1, %_s0_2, %_s0_3}, {%t2, %t1}, {%t0}, {%d, %a, %y, %x};\n"
+        "mov.f32 %x, %_s0_0;\nmov.f32 %y, %_s0_1;\nmov.f32 %a, %_s0_2;\nmov.f32 %d, %_s0_3;\n}"
+    );
+    CHECK_TEXT(
+        compile(halves, request_z, 1),
+        "{\n.reg .f32 %_s0_<3>;\n.reg .b16 %_s5_<2>;\nmov.b32 {%_s5_0, %_s5_1}, %h2in;\ncvt.f32.f16 %_s0_0, %_s5_0;\n"
+        "cvt.f32.f16 %_s0_1, %_s5_1;\nadd.ftz.f32 %_s0_2, %_s0_1, %_s0_0;\nmov.f32 %z, %_s0_2;\n}"
+    );
+    CHECK_TEXT(
+        compile(philox, request_u, 1),
+        "{\n.reg .u32 %_s1_<1>;\n.reg .u32 %_s8_<1>;\nmul.hi.u32 %_s8_0, 0xD2511F53U, %state;\nmov.b32 %_s1_0, %_s8_0;\n"
+        "mov.u32 %u, %_s1_0;\n}"
+    );
+}
+
+/* PTX has mov for no 8-bit type and for neither f16 type. */
+static void test_moves_are_what_ptx_has_for_the_type(void) {
+    static const char* const types[][2] = {
+        {"u8", "cvt.u8.u8"}, {"s8", "cvt.u8.u8"}, {"b8", "cvt.u8.u8"}, {"f16", "mov.b16"},   {"f16x2", "mov.b32"}, {"b16", "mov.b16"},
+        {"u16", "mov.u16"},  {"pred", "mov.pred"}, {"b64", "mov.b64"}, {"f64", "mov.f64"},
+    };
+    static const StackPtxInstruction words[] = {stack_ptx_encode_input(B), stack_ptx_encode_return};
+    static const size_t request[] = {C};
+    const char* prefixes[STACK_PTX_STACK_TYPE_NUM_ENUMS];
+    StackPtxStackInfo info = stack_ptx_stack_info;
+    size_t i;
+    memcpy(prefixes, stack_ptx_literal_prefixes, sizeof prefixes);
+    info.stack_literal_prefixes = prefixes;
+    for (i = 0; i < sizeof types / sizeof types[0]; ++i) {
+        char expected[64];
+        prefixes[STACK_PTX_STACK_TYPE_U8] = types[i][0];
+        (void)snprintf(expected, sizeof expected, "{\n%s %%byte_out, %%byte;\n}", types[i][1]);
+        CHECK_TEXT(compile_with(&info, words, registers, NUM_REGISTERS, request, 1), expected);
+    }
+}
+
+static void test_immediates_follow_the_operands(void) {
+    const char* strings[STACK_PTX_PTX_INSTRUCTION_NUM_ENUMS];
+    StackPtxStackInfo info = stack_ptx_stack_info;
+    static const StackPtxInstruction words[] = {
+        stack_ptx_encode_input(U), stack_ptx_encode_constant_u32(7), stack_ptx_encode_input(V),
+        stack_ptx_encode_ptx_instruction_mad_lo_u32, stack_ptx_encode_return,
+    };
+    static const size_t request[] = {V};
+    memcpy(strings, stack_ptx_ptx_instruction_strings, sizeof strings);
+    strings[STACK_PTX_PTX_INSTRUCTION_MAD_LO_U32] = "lop3.b32 0x96, 1";
+    info.ptx_instruction_strings = strings;
+    CHECK_TEXT(
+        compile_with(&info, words, registers, NUM_REGISTERS, request, 1),
+        "{\n.reg .u32 %_s1_<1>;\nlop3.b32 %_s1_0, %v, 0x00000007U, %u, 0x96, 1;\nmov.u32 %v, %_s1_0;\n}"
+    );
+}
+
+static void test_any_number_of_registers(void) {
+    enum { MANY = 200 };
+    static char names[MANY][8];
+    static StackPtxRegister many[MANY];
+    size_t counts[] = {64, 65, MANY};
+    size_t i, k;
+    for (i = 0; i < MANY; ++i) {
+        (void)snprintf(names[i], sizeof names[i], "in%u", (unsigned)i);
+        many[i].name = names[i];
+        many[i].stack_idx = STACK_PTX_STACK_TYPE_F32;
+    }
+    for (k = 0; k < sizeof counts / sizeof counts[0]; ++k) {
+        char expected[128];
+        const size_t last = counts[k] - 1;
+        const StackPtxInstruction words[] = {
+            stack_ptx_encode_input(last), stack_ptx_encode_input(0), stack_ptx_encode_input(last),
+            stack_ptx_encode_ptx_instruction_fma_rn_ftz_f32, stack_ptx_encode_return,
+        };
+        (void)snprintf(
+            expected, sizeof expected,
+            "{\n.reg .f32 %%_s0_<1>;\nfma.rn.ftz.f32 %%_s0_0, %%in%u, %%in0, %%in%u;\nmov.f32 %%in%u, %%_s0_0;\n}", (unsigned)last,
+            (unsigned)last, (unsigned)last
+        );
+        CHECK_TEXT(compile_with(&stack_ptx_stack_info, words, many, counts[k], &last, 1), expected);
+    }
+}
+
+/* The size query checks the whole set; compiling checks the instructions and special registers that the program uses. */
+static void test_broken_descriptions_are_found_where_they_are_used(void) {
+    static const StackPtxInstruction uses[] = {stack_ptx_encode_input(X), stack_ptx_encode_ptx_instruction_abs_ftz_f32, stack_ptx_encode_return};
+    static const StackPtxInstruction uses_special[] = {stack_ptx_encode_special_register_laneid, stack_ptx_encode_return};
+    static const StackPtxInstruction uses_neither[] = {stack_ptx_encode_input(X), stack_ptx_encode_return};
+    StackPtxPtxInstructionDescriptor descriptors[STACK_PTX_PTX_INSTRUCTION_NUM_ENUMS];
+    StackPtxSpecialRegisterDescriptor specials[STACK_PTX_SPECIAL_REGISTER_NUM_ENUMS];
+    const char* strings[STACK_PTX_PTX_INSTRUCTION_NUM_ENUMS];
+    StackPtxStackInfo info = stack_ptx_stack_info;
+    size_t num_bytes = 0;
+    memcpy(descriptors, stack_ptx_ptx_instruction_descriptors, sizeof descriptors);
+    memcpy(specials, stack_ptx_special_register_descriptors, sizeof specials);
+    memcpy(strings, stack_ptx_ptx_instruction_strings, sizeof strings);
+    info.ptx_instruction_descriptors = descriptors;
+    info.special_register_descriptors = specials;
+    info.ptx_instruction_strings = strings;
+
+    descriptors[STACK_PTX_PTX_INSTRUCTION_ABS_FTZ_F32].arg_types[0] = STACK_PTX_ARG_TYPE_NUM_ENUMS + 1;
+    CHECK_TEXT(compile_with(&info, uses, registers, NUM_REGISTERS, request_z, 1), "STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS");
+    CHECK_TEXT(compile_with(&info, uses_neither, registers, NUM_REGISTERS, request_z, 1), "{\nmov.f32 %z, %x;\n}");
+    CHECK(stack_ptx_compile_workspace_size(&compiler_info, &info, &num_bytes) == STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS);
+    descriptors[STACK_PTX_PTX_INSTRUCTION_ABS_FTZ_F32].arg_types[0] = STACK_PTX_ARG_TYPE_F32;
+
+    strings[STACK_PTX_PTX_INSTRUCTION_ABS_FTZ_F32] = NULL;
+    CHECK_TEXT(compile_with(&info, uses, registers, NUM_REGISTERS, request_z, 1), "STACK_PTX_ERROR_INVALID_VALUE");
+    CHECK(stack_ptx_compile_workspace_size(&compiler_info, &info, &num_bytes) == STACK_PTX_ERROR_INVALID_VALUE);
+    strings[STACK_PTX_PTX_INSTRUCTION_ABS_FTZ_F32] = "abs.ftz.f32";
+
+    specials[STACK_PTX_SPECIAL_REGISTER_LANEID].arg_type_idx = STACK_PTX_ARG_TYPE_NUM_ENUMS;
+    CHECK_TEXT(compile_with(&info, uses_special, registers, NUM_REGISTERS, request_z, 1), "STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS");
+    CHECK_TEXT(compile_with(&info, uses, registers, NUM_REGISTERS, NULL, 0), "{\n}");
+    CHECK(stack_ptx_compile_workspace_size(&compiler_info, &info, &num_bytes) == STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS);
+}
+
+/* Each error that compile gives for a word, by name. */
+static void test_wrong_words_have_their_codes(void) {
+#define WRONG(type, aux, payload) {STACK_PTX_INSTRUCTION_TYPE_##type, (aux), {(payload)}}
+    static const struct {
+        StackPtxInstruction word;
+        const char* result;
+    } cases[] = {
+        {WRONG(CONSTANT, STACK_PTX_STACK_TYPE_F16, 0), "STACK_PTX_ERROR_WRONG_TYPE_DISPATCH"},
+        {WRONG(NONE, 0, 0), "STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN"},
+        {WRONG(PTX, 0, STACK_PTX_PTX_INSTRUCTION_NUM_ENUMS), "STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS"},
+        {WRONG(META, 0, STACK_PTX_META_INSTRUCTION_NUM_ENUMS), "STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS"},
+        {WRONG(INPUT, 0, NUM_REGISTERS), "STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS"},
+        {WRONG(SPECIAL, 0, STACK_PTX_SPECIAL_REGISTER_NUM_ENUMS), "STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS"},
+        {WRONG(META, STACK_PTX_STACK_TYPE_NUM_ENUMS, 0), "STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS"},
+        {WRONG(ROUTINE, 0, 2), "STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS"},
+        {WRONG(STORE, 0, 16), "STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS"},
+        {WRONG(LOAD, 0, 16), "STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS"},
+    };
+    size_t i;
+    for (i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+        StackPtxInstruction words[2] = {stack_ptx_encode_return, stack_ptx_encode_return};
+        words[0] = cases[i].word;
+        CHECK_TEXT(compile(words, request_z, 1), cases[i].result);
+    }
+#undef WRONG
+}
+
+static void test_tables_are_in_the_documented_order(void) {
+    CHECK_UINT(STACK_PTX_STACK_TYPE_PHILOX, 8);
+    CHECK_UINT(STACK_PTX_ARG_TYPE_PHILOX, 14);
+    CHECK_UINT(STACK_PTX_PTX_INSTRUCTION_COPYSIGN_F32, 4);
+    CHECK_UINT(STACK_PTX_PTX_INSTRUCTION_MUL_HI_PHILOX, 37);
+    CHECK_UINT(STACK_PTX_PTX_INSTRUCTION_NUM_ENUMS, 38);
+    CHECK_UINT(stack_ptx_ptx_instructions[STACK_PTX_PTX_INSTRUCTION_SELP_F32].payload.u, 25);
+    CHECK_UINT(stack_ptx_ptx_instructions[37].instruction_type, STACK_PTX_INSTRUCTION_TYPE_PTX);
+    CHECK_UINT(stack_ptx_stack_info.num_ptx_instructions, 38);
+    CHECK_UINT(stack_ptx_traits.instructions[STACK_PTX_PTX_INSTRUCTION_ADD_FTZ_F32].num_commutative, 2);
+    CHECK_UINT(stack_ptx_ptx_instruction_descriptors[STACK_PTX_PTX_INSTRUCTION_SELP_F32].num_unique_stacks, 2);
+    CHECK_UINT(stack_ptx_ptx_instruction_descriptors[STACK_PTX_PTX_INSTRUCTION_SELP_F32].unique_stacks[0].num_values, 2);
+}
+
+int main(void) {
+    test_simple_programs();
+    test_routines_and_meta_operations();
+    test_predicates_special_registers_and_slots();
+    test_mma_halves_and_philox();
+    test_moves_are_what_ptx_has_for_the_type();
+    test_immediates_follow_the_operands();
+    test_any_number_of_registers();
+    test_broken_descriptions_are_found_where_they_are_used();
+    test_wrong_words_have_their_codes();
+    test_tables_are_in_the_documented_order();
+    return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
