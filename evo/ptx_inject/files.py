@@ -33,12 +33,16 @@ def write_outputs(outputs: Mapping[Path, bytes], inputs: Iterable[Path]) -> None
         for other in inputs:
             if path.resolve() == other.resolve() or (path.exists() and path.samefile(other)):
                 raise UserError(f"{path}: error: would be written over the input {other}")
-    partials = {path: path.with_name(f".{path.name}.{os.getpid()}") for path in outputs}
+    partials: dict[Path, Path] = {}
     path = None
     try:
         for path, content in outputs.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partials[path].write_bytes(content)
+            if not path.parent.exists():
+                path.parent.mkdir(parents=True, exist_ok=True)
+            partial = path.with_name(f".{path.name}.{os.getpid()}")
+            with partial.open("wb") as file:
+                partials[path] = partial
+                file.write(content)
         for path, partial in partials.items():
             os.replace(partial, path)
     except OSError as error:

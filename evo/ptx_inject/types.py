@@ -109,13 +109,13 @@ def _object(pairs: list[tuple[str, object]], source: str) -> dict[str, object]:
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         twice = next(key for key in keys if keys.count(key) > 1)
-        raise UserError(f"{source}: key '{twice}' stands twice in one object")
+        raise UserError(f"{source}: key {twice!r} stands twice in one object")
     return found
 
 
 def _place(data, location: tuple[str | int, ...]) -> str:
     """`key 'data_type_infos.2.register_char' (type 'mask')`, the type where the entry has a name."""
-    place = f"key '{'.'.join(map(str, location))}'" if location else "the JSON"
+    place = f"key {'.'.join(map(str, location))!r}" if location else "the JSON"
     try:
         name = data["data_type_infos"][location[1]]["name"]
     except (IndexError, KeyError, TypeError):

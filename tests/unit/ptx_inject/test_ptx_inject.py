@@ -1,0 +1,95 @@
+"""evo.ptx_inject: sites and variables by name, and stubs by name in every site."""
+
+import subprocess
+import sys
+
+import pytest
+
+from evo.ptx_inject import AnnotationError, DataType, PTXInject, Variable, process_cuda
+
+# One site of `func` with its variables, and two of `other` without; marker lines are the comment form of csrc/ptx_inject.h.
+FUNC = "// PTX_INJECT_START func\n// %f5 mod f32 y\n// %f2 out f32 z\n// %r7 in s32 x[0]\n// PTX_INJECT_END\n"
+OTHER = "// PTX_INJECT_START other\n// PTX_INJECT_END\n"
+PTX = f"first\n{OTHER}{FUNC}{OTHER}last é\n"
+
+
+def test_sites_and_variables_are_found_by_name():
+    inject = PTXInject(PTX)
+    assert list(inject) == ["other", "func"], "in order of appearance"
+    assert len(inject) == 2
+    assert "func" in inject and "x" not in inject
+    func = inject["func"]
+    assert (func.name, func.num_sites, len(func)) == ("func", 1, 3)
+    assert list(func) == ["y", "z", "x[0]"], "in marker order"
+    x = func["x[0]"]
+    assert (x.name, x.register, x.mutability, x.data_type, x.register_type) == ("x[0]", "_x2", "in", "s32", "s32")
+    assert [variable.mutability for variable in func.values()] == ["mod", "out", "in"]
+    assert func["z"] == Variable("z", "_x1", "out", "f32", "f32")
+    assert (inject["other"].num_sites, dict(inject["other"])) == (2, {})
+
+
+def test_each_site_gets_the_stub_of_its_name():
+    assert PTXInject(f"a\n{OTHER}b\n{OTHER}é\n").render({"other": "STUB ü"}) == "a\nSTUB ü\nb\nSTUB ü\né\n"
+    rendered = PTXInject(PTX).render({"func": "FUNC", "other": "OTHER"})
+    assert rendered.count("OTHER\n") == 2
+    assert rendered.count("FUNC\n") == 1
+    assert rendered.startswith("first\nOTHER\n{\n.reg .f32 %_x0;\n")
+    assert rendered.endswith("mov.f32 %f5, %_x0;\nmov.f32 %f2, %_x1;\n}\nOTHER\nlast é\n")
+
+
+def test_a_text_without_sites_is_empty_and_renders_to_itself():
+    inject = PTXInject("nothing\n")
+    assert (len(inject), dict(inject), inject.render({})) == (0, {}, "nothing\n")
+
+
+def test_bytes_are_utf8():
+    assert PTXInject(PTX.encode()).render({"func": "", "other": ""}) == PTXInject(PTX).render({"func": "", "other": ""})
+    with pytest.raises(AnnotationError, match="line 2, column 3: a byte that is not UTF-8"):
+        PTXInject(b"a\nb \xff\n")
+
+
+@pytest.mark.parametrize(
+    ("stubs", "error", "message"),
+    [
+        ({"func": ""}, ValueError, "stubs: none for 'other'"),
+        ({}, ValueError, "stubs: none for 'other', 'func'"),
+        ({"func": "", "other": "", "fun": ""}, ValueError, "the PTX has no site 'fun', only 'other', 'func'"),
+        ({"func": "", "other": None}, TypeError, "stubs: the one for 'other' is NoneType, expected str"),
+        ({"func": "", "other": "a\0"}, ValueError, "stub: holds a NUL at byte 1"),
+        (["", ""], TypeError, "expected a mapping from names to stubs, not list"),
+    ],
+)
+def test_stubs_that_do_not_fit_are_refused_by_name(stubs, error, message):
+    with pytest.raises(error, match=message):
+        PTXInject(PTX).render(stubs)
+
+
+def test_names_that_are_not_there_are_told_with_those_that_are():
+    inject = PTXInject(PTX)
+    with pytest.raises(KeyError, match="no site 'fun', only 'other', 'func'"):
+        inject["fun"]
+    with pytest.raises(KeyError, match=r"site 'func' has no variable 'x', only 'y', 'z', 'x\[0\]'"):
+        inject["func"]["x"]
+    with pytest.raises(KeyError, match="no variable 'x', only none"):
+        inject["other"]["x"]
+
+
+def test_wrong_markers_are_an_error_with_its_place():
+    with pytest.raises(AnnotationError) as caught:
+        PTXInject("\n// PTX_INJECT_START a\n")
+    assert (caught.value.language, caught.value.line, caught.value.column) == ("PTX", 2, 4)
+
+
+def test_types_of_ones_own_go_from_cuda_to_ptx():
+    types = [DataType("mask", "u32", "b32", "r")]
+    assert '"=r"(m)' in process_cuda("/* PTX_INJECT s\n out mask m\n*/", types)
+    inject = PTXInject("// PTX_INJECT_START s\n// %r1 out mask m\n// PTX_INJECT_END\n", types)
+    assert inject["s"]["m"] == Variable("m", "_x0", "out", "u32", "mask")
+    assert "mov.b32 %r1, %_x0;" in inject.render({"s": ""})
+
+
+def test_importing_it_loads_nothing_of_cuda():
+    script = "import sys, evo.ptx_inject; print(*{name.split('.')[0] for name in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert "evo" in loaded
+    assert not {"cuda", "nvidia", "matplotlib", "ribs", "pydantic", "click"} & set(loaded)

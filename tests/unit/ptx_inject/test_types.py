@@ -1,0 +1,116 @@
+"""Types of PTX Inject in JSON: what is read, and what is refused by file and entry."""
+
+import json
+
+import pytest
+
+from evo.errors import UserError
+from evo.native.ptx_inject import DEFAULT_TYPES, DataType
+from evo.ptx_inject.types import load_types
+
+# The default types as the guide of PTX Inject writes them.
+GUIDE = """{
+  "abi_version": 1,
+
+  "data_type_infos": [
+    { "name": "f16",    "register_type": "b16", "mov_postfix": "b16",  "register_char": "h", "register_cast_str": "*(unsigned short*)&" },
+    { "name": "f16X2",  "register_type": "b32", "mov_postfix": "b32",  "register_char": "r", "register_cast_str": "*(unsigned int*)&"   },
+    { "name": "s32",    "register_type": "s32", "mov_postfix": "s32",  "register_char": "r", "register_cast_str": ""                    },
+    { "name": "u32",    "register_type": "u32", "mov_postfix": "u32",  "register_char": "r", "register_cast_str": ""                    },
+    { "name": "f32",    "register_type": "f32", "mov_postfix": "f32",  "register_char": "f", "register_cast_str": ""                    },
+    { "name": "b32",    "register_type": "b32", "mov_postfix": "b32",  "register_char": "r", "register_cast_str": ""                    }
+  ]
+}
+"""  # fmt: skip
+MASK = {"name": "mask", "register_type": "u32", "mov_postfix": "b32", "register_char": "r", "register_cast_str": ""}
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Loads a file `types.json` that holds a text, bytes, or JSON of one."""
+
+    def load(content):
+        path = tmp_path / "types.json"
+        if isinstance(content, dict):
+            content = json.dumps(content)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return load_types(path)
+
+    return load
+
+
+def test_the_guides_file_holds_the_default_types(load):
+    assert load(GUIDE) == DEFAULT_TYPES
+
+
+def test_the_cast_may_be_left_out(load):
+    entry = {key: value for key, value in MASK.items() if key != "register_cast_str"}
+    assert load({"abi_version": 1, "data_type_infos": [entry]}) == (DataType("mask", "u32", "b32", "r", ""),)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "types.json:1:1: not JSON"),
+        ('{\n"abi_version": 1,\n}', "types.json:3:1: not JSON"),
+        (b"\xff{}", "types.json: cannot read the types: not UTF-8 at byte 0"),
+        ("[" * 100_000, "types.json: not types: the JSON is nested too deeply"),
+        ("9" * 5000, "types.json: not types: .*digits"),
+        ("[]", "types.json: the JSON: "),
+        ("{}", "types.json: key 'abi_version': Field required"),
+        ('{"abi_version": 1, "abi_version": 1}', "types.json: key 'abi_version' stands twice"),
+        ({"abi_version": 2, "data_type_infos": [MASK]}, "key 'abi_version': Input should be 1"),
+        ({"abi_version": 1, "data_type_infos": []}, "key 'data_type_infos': "),
+        ({"abi_version": 1, "data_type_infos": [MASK], "types": []}, "key 'types': "),
+        ({"abi_version": 1, "data_type_infos": [7]}, r"key 'data_type_infos.0': "),
+        ({"abi_version": 1, "data_type_infos": [MASK, MASK]}, r"key 'data_type_infos.1' \(type 'mask'\): the name is used twice"),
+    ],
+)
+def test_what_is_no_description_of_types_is_refused_by_place(load, content, message):
+    with pytest.raises(UserError, match=message):
+        load(content)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("name", "", "pattern"),
+        ("name", "a b", "pattern"),
+        ("name", "é", "pattern"),
+        ("name", "1a", "pattern"),
+        ("name", "a\n", "pattern"),
+        ("name", 3, "string"),
+        ("name", None, "string"),
+        ("register_type", "f23", "is 'f23', expected one of b16, b32, b64"),
+        ("register_type", "%f1", "is '%f1', expected one of"),
+        ("register_type", "pred", "is 'pred', expected one of"),
+        ("register_type", "u64", "mov_postfix is 'b32' of 32 bits, but register_type u64 has 64: one of b64, u64, s64, f64"),
+        ("mov_postfix", "f16x2", "is 'f16x2', expected one of"),
+        ("mov_postfix", "b16", "mov_postfix is 'b16' of 16 bits, but register_type u32 has 32"),
+        ("register_char", "rr", "is 'rr', expected one of h, r, f, l, d, q"),
+        ("register_char", "n", "is 'n', expected one of"),
+        ("register_char", "h", "register_char is 'h' of 16 bits, but register_type u32 has 32: one of r, f"),
+        ("register_cast_str", "a\nb", "must be ASCII on one line"),
+        ("register_cast_str", "/* a */", "must be ASCII on one line"),
+        ("register_cast_str", '"', "must be ASCII on one line"),
+        ("register_cast_str", None, "string"),
+        ("register_size", 3, "not permitted"),
+    ],
+)
+def test_a_wrong_entry_is_refused_by_key_and_type(load, key, value, message):
+    place = rf"types\.json: key 'data_type_infos\.1(\.{key})?'"
+    name = "" if key == "name" and not isinstance(value, str) else r".*\(type '.*'\)"
+    with pytest.raises(UserError, match=f"{place}{name}.*{message}") as caught:
+        load({"abi_version": 1, "data_type_infos": [{**MASK, "name": "other"}, {**MASK, key: value}]})
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("key", ["name", "register_type", "mov_postfix", "register_char"])
+def test_a_missing_key_is_named(load, key):
+    with pytest.raises(UserError, match=rf"key 'data_type_infos\.0\.{key}'.*required"):
+        load({"abi_version": 1, "data_type_infos": [{other: value for other, value in MASK.items() if other != key}]})
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"none\.json: cannot read the types: No such file"):
+        load_types(tmp_path / "none.json")
