@@ -178,8 +178,8 @@ def compile_cubins(source: Path, arch: str, output: Path | None, num_random: int
 
     if importlib.util.find_spec("evo.native.nvptxcompiler") is None:
         raise UserError("nvPTXCompiler is missing: install evo again where the wheel nvidia-nvptxcompiler 13.0.88 can be had")
-    from evo.compile.cache import CubinCache, cache_folder
     from evo.cubins import write_cubins
+    from evo.disk_cache import DiskCache, cache_folder
 
     if source.is_dir():
         run = Run.view(source, overrides)
@@ -190,7 +190,7 @@ def compile_cubins(source: Path, arch: str, output: Path | None, num_random: int
         words = run.emitter.random_programs(num_random)
         names = [f"slot {slot}" for slot in range(num_random)]
         output = output or Path("cubins")
-    result = write_cubins(run.problem.language, words, names, arch, output, CubinCache(cache_folder()))
+    result = write_cubins(run.problem.language, words, names, arch, output, DiskCache(cache_folder()))
     for line in result.failed:
         click.echo(f"failed: {line}", err=True)
     click.echo(

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from evo.compile.cache import CubinCache
 from evo.compile.compiler import Compiler, FailedProgram, Module
 from evo.compile.pool import CompilePool
+from evo.disk_cache import DiskCache
 from evo.errors import UserError
 from evo.kernel.pointwise import TEMPLATE, kernel_name
 from evo.program import Language
@@ -33,7 +33,7 @@ class CubinReport:
 
 
 def write_cubins(
-    language: Language, words: np.ndarray, names: list[str], arch: str, folder: Path, cache: CubinCache
+    language: Language, words: np.ndarray, names: list[str], arch: str, folder: Path, cache: DiskCache
 ) -> CubinReport:
     """Compiles programs and writes `module_0000.cubin`, ... and `index.json`, which says where each program is.
 

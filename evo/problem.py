@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from evo.compile.cache import CubinCache, cache_folder
 from evo.compile.packing import Packing
 from evo.config import RunConfig
+from evo.disk_cache import DiskCache, cache_folder
 from evo.errors import UserError
 from evo.evaluate import Evaluator, Status
 from evo.evaluate.cpu import CpuEvaluator, check_cpu_meaning
@@ -128,5 +128,5 @@ def _cuda_evaluator(config: RunConfig, task: Task, language: Language, quarantin
         launch_seconds=evaluation.launch_seconds,
         num_threads=evaluation.threads,
     )
-    cache = CubinCache(cache_folder(), evaluation.cache_megabytes << 20) if evaluation.cache_megabytes else None
+    cache = DiskCache(cache_folder(), evaluation.cache_megabytes << 20) if evaluation.cache_megabytes else None
     return CudaEvaluator(language, task, options, cache, quarantine)

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evo.compile.cache import CubinCache
 from evo.compile.language import encode_language
 from evo.compile.packing import Packing, plan_packs
 from evo.compile.request import (
@@ -23,6 +22,7 @@ from evo.compile.request import (
     compile_request,
     pack_programs,
 )
+from evo.disk_cache import DiskCache
 from evo.errors import UserError
 from evo.kernel.template import POINTWISE, KernelTemplate
 from evo.program import Language
@@ -34,14 +34,17 @@ WAKE_S = 0.1  # the longest time for which the calling thread waits without look
 class Module:
     """A compiled pack. rows: for each site, in order through all kernels, the rows of the batch that it serves.
 
-    kernel_sizes: sites of each kernel; the launch contract is that of the kernel template. compiler_s: seconds inside
-    nvPTXCompiler, 0 where the cubin came from the cache.
+    num_instructions: `(num_sites,)` int32, live ones of each site's program. kernel_sizes: sites of each kernel; the launch contract
+    is that of the kernel template. compiler_s, emission_s: seconds inside nvPTXCompiler and before it, 0 where the cubin came
+    from the cache.
     """
 
     rows: list[np.ndarray]
+    num_instructions: np.ndarray
     kernel_sizes: tuple[int, ...]
     cubin: bytes
-    compiler_s: float
+    compiler_s: float = 0.0
+    emission_s: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,7 @@ class FailedProgram:
 @dataclass(frozen=True)
 class _Job:
     rows: list[np.ndarray]
+    num_instructions: np.ndarray
     request: CompileRequest
     is_retry: bool = False
 
@@ -89,7 +93,7 @@ class Compiler:
         packing: Packing = Packing(),
         template: KernelTemplate = POINTWISE,
         options: tuple[str, ...] = DEFAULT_OPTIONS,
-        cache: CubinCache | None = None,
+        cache: DiskCache | None = None,
         compile_function: Callable[[CompileRequest], Compiled | CompileFailure] = compile_request,
         failures: dict[bytes, CompileFailure] | None = None,
     ):
@@ -124,7 +128,7 @@ class Compiler:
             rows = [candidates[site] for site in pack]
             firsts = [site[0] for site in rows]
             packed = dict(zip(("words", "lengths", "hashes"), pack_programs(words[firsts], hashes[firsts]), strict=True))
-            self._start(_Job(rows, replace(self._blank, **packed)), pending, cached)
+            self._start(_Job(rows, num_instructions[firsts], replace(self._blank, **packed)), pending, cached)
         try:
             while pending or cached:
                 yield from cached
@@ -139,7 +143,7 @@ class Compiler:
     def _start(self, job: _Job, pending: dict[Future, _Job], cached: list[Module]) -> None:
         cubin = self._cache.get(job.request.cache_key()) if self._cache else None
         if cubin is not None:
-            cached.append(Module(job.rows, job.request.kernel_sizes, cubin, 0.0))
+            cached.append(_module(job, Compiled(cubin)))
         else:
             pending[self._executor.submit(self._compile_function, job.request)] = job
 
@@ -151,7 +155,7 @@ class Compiler:
         if isinstance(outcome, Compiled):
             if self._cache:
                 self._cache.put(job.request.cache_key(), outcome.cubin)
-            yield Module(job.rows, job.request.kernel_sizes, outcome.cubin, outcome.compiler_s)
+            yield _module(job, outcome)
         elif outcome.kind == "died" and not job.is_retry:
             # The system may have killed the worker for reasons that have nothing to do with its request.
             self._start(replace(job, is_retry=True), pending, cached)
@@ -161,7 +165,13 @@ class Compiler:
         else:
             middle, end = len(job.rows) // 2, len(job.rows)
             for start, stop in ((0, middle), (middle, end)):
-                self._start(_Job(job.rows[start:stop], job.request.subset(start, stop)), pending, cached)
+                part = _Job(job.rows[start:stop], job.num_instructions[start:stop], job.request.subset(start, stop))
+                self._start(part, pending, cached)
+
+
+def _module(job: _Job, compiled: Compiled) -> Module:
+    times_s = compiled.compiler_s, compiled.emission_s
+    return Module(job.rows, job.num_instructions, job.request.kernel_sizes, compiled.cubin, *times_s)
 
 
 def _outcome(future: Future) -> Compiled | CompileFailure:

@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from evo.compile.cache import CubinCache
 from evo.compile.compiler import Compiler, FailedProgram, Module
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool
 from evo.compile.request import CompileFailure
+from evo.disk_cache import DiskCache
 from evo.errors import DeviceFailure
 from evo.evaluate import Evaluation, Failure, Status, by_name
 from evo.evaluate.cuda_device import Device
@@ -71,7 +71,7 @@ class CudaEvaluator:
         language: Language,
         task: Task,
         options: CudaOptions = CudaOptions(),
-        cache: CubinCache | None = None,
+        cache: DiskCache | None = None,
         quarantine: Mapping[bytes, tuple[Status, str]] | None = None,
     ):
         self._language = language
@@ -99,7 +99,7 @@ class CudaEvaluator:
 
         def take(module: Module, host: np.ndarray) -> None:
             start = time.perf_counter()
-            part = self._plan.score(host, num_instructions[[rows[0] for rows in module.rows]])
+            part = self._plan.score(host, module.num_instructions)
             for site, rows in enumerate(module.rows):
                 status[rows], objective[rows], measures[rows] = part.status[site], part.objective[site], part.measures[site]
             score_s.append(time.perf_counter() - start)
@@ -150,12 +150,13 @@ class CudaEvaluator:
     ) -> tuple[list[tuple[int, Failure]], dict[str, float]]:
         """Failed rows in ascending order, and seconds by stage."""
         failures: list[tuple[int, Failure]] = []
-        times_s = {"compiler_workers": 0.0}
+        times_s = {"compiler_workers": 0.0, "emission_workers": 0.0}
 
         def modules(results: Iterator[Module | FailedProgram]) -> Iterator[Module]:
             for result in results:
                 if isinstance(result, Module):
                     times_s["compiler_workers"] += result.compiler_s
+                    times_s["emission_workers"] += result.emission_s
                     yield result
                 else:
                     failure = result.failure

@@ -6,14 +6,14 @@ import subprocess
 
 import pytest
 
-from evo.compile.cache import CubinCache
+from evo.disk_cache import DiskCache
 
 from .conftest import state_of
 
 
 @pytest.fixture
 def compile_evo(evo_command, tmp_path):
-    """Runs `evo compile` with a cubin cache of its own."""
+    """Runs `evo compile` with a cache of its own."""
 
     def run(*args):
         environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
@@ -41,11 +41,11 @@ def test_every_elite_is_in_a_cubin_that_the_index_names(compile_evo, finished_ru
 
 def test_a_second_call_takes_the_cubins_from_the_cache(compile_evo, finished_run, tmp_path):
     assert compile_evo(finished_run, "--output", "one").returncode == 0
-    folder = tmp_path / "cache" / "evo" / "cubins"
-    entries = sorted(folder.rglob("*.cubin"))
+    folder = tmp_path / "cache" / "evo"
+    entries = sorted(folder.rglob("*.compiled"))
     assert entries
     for path in entries:
-        CubinCache(folder).put(path.stem, b"kept")
+        DiskCache(folder).put(path.stem, b"kept")
     assert compile_evo(finished_run, "--output", "two").returncode == 0
     cubins = sorted((tmp_path / "two").glob("*.cubin"))
     assert [path.name for path in cubins] == [path.name for path in sorted((tmp_path / "one").glob("*.cubin"))]

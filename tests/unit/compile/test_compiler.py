@@ -6,11 +6,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from evo.compile.cache import CubinCache
 from evo.compile.compiler import Compiler, FailedProgram, Module
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool, WorkerDied
 from evo.compile.request import Compiled, CompileFailure, compile_request
+from evo.disk_cache import DiskCache
 from evo.errors import UserError
 from compile_cases import BAD, break_down, die, dispute, hang, program_text, programs, reject
 
@@ -158,7 +158,7 @@ def test_a_batch_is_compiled_once_where_there_is_a_cache(language, in_process, b
         return Compiled(b"cubin %d" % request.num_programs, 1.0)
 
     def compile_all():
-        compiler = Compiler(language, "sm_90", in_process, packing=Packing(4, 2), cache=CubinCache(tmp_path), compile_function=count)
+        compiler = Compiler(language, "sm_90", in_process, packing=Packing(4, 2), cache=DiskCache(tmp_path), compile_function=count)
         return split(compiler.compile(batch))[0]
 
     first = compile_all()

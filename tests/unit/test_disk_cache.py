@@ -1,30 +1,30 @@
-"""The cubin cache: what was put is what is got, or nothing; bounded; shared among processes."""
+"""The cache: what was put is what is got, or nothing; bounded; shared among processes."""
 
 import multiprocessing
 import os
 
 import pytest
 
-from evo.compile.cache import CubinCache
+from evo.disk_cache import DiskCache
 from evo.errors import UserError
 
 
 def files(folder) -> list:
-    return sorted(path for path in folder.iterdir() if path.suffix == ".cubin")
+    return sorted(path for path in folder.iterdir() if path.suffix == ".compiled")
 
 
 def test_what_was_put_is_got_by_any_cache_on_the_folder(tmp_path):
-    cache = CubinCache(tmp_path / "made" / "here")
-    cubins = {f"{i:064x}": os.urandom(i * 100) for i in range(5)}
-    for key, cubin in cubins.items():
+    cache = DiskCache(tmp_path / "made" / "here")
+    contents = {f"{i:064x}": os.urandom(i * 100) for i in range(5)}
+    for key, content in contents.items():
         assert cache.get(key) is None
-        cache.put(key, cubin)
-    for reader in (cache, CubinCache(tmp_path / "made" / "here")):
-        assert {key: reader.get(key) for key in cubins} == cubins
+        cache.put(key, content)
+    for reader in (cache, DiskCache(tmp_path / "made" / "here")):
+        assert {key: reader.get(key) for key in contents} == contents
 
 
 def test_the_last_put_of_a_key_wins(tmp_path):
-    cache = CubinCache(tmp_path)
+    cache = DiskCache(tmp_path)
     cache.put("a", b"first")
     cache.put("a", b"second")
     assert cache.get("a") == b"second"
@@ -33,8 +33,8 @@ def test_the_last_put_of_a_key_wins(tmp_path):
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "flipped", "longer", "another magic"])
 def test_a_damaged_entry_is_dropped_and_can_be_put_again(tmp_path, damage):
-    cache = CubinCache(tmp_path)
-    cache.put("a", b"cubin" * 100)
+    cache = DiskCache(tmp_path)
+    cache.put("a", b"content" * 100)
     (path,) = files(tmp_path)
     whole = path.read_bytes()
     middle = len(whole) // 2
@@ -49,12 +49,12 @@ def test_a_damaged_entry_is_dropped_and_can_be_put_again(tmp_path, damage):
     )
     assert cache.get("a") is None
     assert not path.exists()
-    cache.put("a", b"cubin" * 100)
-    assert cache.get("a") == b"cubin" * 100
+    cache.put("a", b"content" * 100)
+    assert cache.get("a") == b"content" * 100
 
 
 def test_the_folder_stays_within_its_bound_and_keeps_what_was_used_last(tmp_path):
-    cache = CubinCache(tmp_path, max_bytes=10_000)
+    cache = DiskCache(tmp_path, max_bytes=10_000)
     for i in range(60):
         cache.put(f"{i}", bytes(950))
         for path in files(tmp_path):  # the next put is later by the clock of the file system, however coarse that is
@@ -66,8 +66,8 @@ def test_the_folder_stays_within_its_bound_and_keeps_what_was_used_last(tmp_path
     assert len(kept) == 10
 
 
-def test_a_cubin_larger_than_the_bound_is_not_kept(tmp_path):
-    cache = CubinCache(tmp_path, max_bytes=100)
+def test_content_larger_than_the_bound_is_not_kept(tmp_path):
+    cache = DiskCache(tmp_path, max_bytes=100)
     cache.put("a", bytes(1000))
     assert cache.get("a") is None
     assert files(tmp_path) == []
@@ -80,7 +80,7 @@ def test_half_written_files_of_killed_processes_go_when_they_are_old(tmp_path):
     os.utime(old, (0, 0))
     other = tmp_path / "README"
     other.write_text("not ours")
-    CubinCache(tmp_path, max_bytes=100).put("a", b"x")
+    DiskCache(tmp_path, max_bytes=100).put("a", b"x")
     assert not old.exists()
     assert new.exists()
     assert other.exists()
@@ -89,25 +89,25 @@ def test_half_written_files_of_killed_processes_go_when_they_are_old(tmp_path):
 def test_a_folder_that_cannot_be_used_is_one_line(tmp_path):
     file = tmp_path / "file"
     file.write_text("")
-    with pytest.raises(UserError, match=f"{file}: cannot be used as cubin cache: File exists"):
-        CubinCache(file)
-    cache = CubinCache(tmp_path / "folder")
-    (tmp_path / "folder" / "a.cubin").mkdir()
-    with pytest.raises(UserError, match="folder: cannot be used as cubin cache: Is a directory"):
+    with pytest.raises(UserError, match=f"{file}: cannot be used as cache: File exists"):
+        DiskCache(file)
+    cache = DiskCache(tmp_path / "folder")
+    (tmp_path / "folder" / "a.compiled").mkdir()
+    with pytest.raises(UserError, match="folder: cannot be used as cache: Is a directory"):
         cache.get("a")
-    with pytest.raises(UserError, match="folder: cannot be used as cubin cache: Is a directory"):
-        cache.put("a", b"cubin")
-    assert [path.name for path in (tmp_path / "folder").iterdir()] == ["a.cubin"], "nothing half-written stays"
+    with pytest.raises(UserError, match="folder: cannot be used as cache: Is a directory"):
+        cache.put("a", b"content")
+    assert [path.name for path in (tmp_path / "folder").iterdir()] == ["a.compiled"], "nothing half-written stays"
 
 
 def use(folder: str, seed: int) -> None:
-    """Puts and gets keys that other processes put and evict too; a wrong cubin ends the process with an error."""
-    cache = CubinCache(folder, max_bytes=20_000)
+    """Puts and gets keys that other processes put and evict too; wrong content ends the process with an error."""
+    cache = DiskCache(folder, max_bytes=20_000)
     for i in range(300):
         key = (i * 7 + seed) % 40
-        cubin = cache.get(str(key))
-        assert cubin in (None, bytes([key]) * 1000)
-        if cubin is None:
+        content = cache.get(str(key))
+        assert content in (None, bytes([key]) * 1000)
+        if content is None:
             cache.put(str(key), bytes([key]) * 1000)
 
 

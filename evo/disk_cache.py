@@ -1,8 +1,9 @@
-"""The cubin cache: a folder of files, one a module, that any number of processes read and write at once.
+"""The cache of what compilers make: a folder of files that any number of processes read and write at once.
 
-Owns the files' format and the folder's size. Knows nothing of what keys stand for.
+Owns the files' format and the folder's size. Knows nothing of what keys stand for; they are hashes of all that decides the
+content, its kind among it.
 
-A file is a magic line, the SHA-256 of the rest, and the cubin. It appears whole, by renaming, or not at all. One that is
+A file is a magic line, the SHA-256 of the rest, and the content. It appears whole, by renaming, or not at all. One that is
 damaged all the same is dropped when it is read, and is then as one that never was.
 """
 
@@ -18,21 +19,21 @@ from pathlib import Path
 
 from evo.errors import UserError
 
-_MAGIC = b"evo cubin 1\n"
+_MAGIC = b"evo cache 1\n"
 _HEADER_BYTES = len(_MAGIC) + hashlib.sha256().digest_size
-_SUFFIX = ".cubin"
+_SUFFIX = ".compiled"
 _PARTIAL_SUFFIX = ".partial"
 # A file that a killed process left half-written is removed when it is this old; no write takes as long.
 _PARTIAL_SECONDS = 3600.0
 
 
 def cache_folder() -> Path:
-    """Where this user's cubins are kept between calls."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evo" / "cubins"
+    """Where what was compiled for this user is kept between calls."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evo"
 
 
-class CubinCache:
-    """A cache that drops the cubins that were not used for longest when the folder exceeds its bound.
+class DiskCache:
+    """A cache that drops what was not used for longest when the folder exceeds its bound.
 
     Args:
         folder: made if it is not there.
@@ -51,28 +52,28 @@ class CubinCache:
         self._written_bytes = max_bytes  # the folder's size is not known yet: look at the first write
 
     def get(self, key: str) -> bytes | None:
-        """The cubin that was put under this key, or None."""
+        """What was put under this key, or None."""
         path = self._path(key)
         with self._usable():
             try:
-                content = path.read_bytes()
+                entry = path.read_bytes()
             except FileNotFoundError:
                 return None
-            cubin = content[_HEADER_BYTES:]
-            if content[:_HEADER_BYTES] != _header(cubin):
+            content = entry[_HEADER_BYTES:]
+            if entry[:_HEADER_BYTES] != _header(content):
                 path.unlink(missing_ok=True)
                 return None
             try:
                 os.utime(path)  # used now
             except FileNotFoundError:
                 pass  # another process evicted it, which does not harm what was read
-            return cubin
+            return content
 
-    def put(self, key: str, cubin: bytes) -> None:
-        """Stores a cubin; of several writers of one key any may win."""
+    def put(self, key: str, content: bytes) -> None:
+        """Stores content; of several writers of one key any may win."""
         with self._usable():
-            self._write(key, _header(cubin) + cubin)
-            self._written_bytes += _HEADER_BYTES + len(cubin)
+            self._write(key, _header(content) + content)
+            self._written_bytes += _HEADER_BYTES + len(content)
             if self._written_bytes * 16 >= self._max_bytes:
                 self._evict()
                 self._written_bytes = 0
@@ -82,13 +83,13 @@ class CubinCache:
         try:
             yield
         except OSError as error:
-            raise UserError(f"{self._folder}: cannot be used as cubin cache: {error.strerror}") from error
+            raise UserError(f"{self._folder}: cannot be used as cache: {error.strerror}") from error
 
-    def _write(self, key: str, content: bytes) -> None:
+    def _write(self, key: str, entry: bytes) -> None:
         handle, partial = tempfile.mkstemp(_PARTIAL_SUFFIX, dir=self._folder)
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(content)
+                file.write(entry)
             os.replace(partial, self._path(key))
         except BaseException:
             Path(partial).unlink(missing_ok=True)
@@ -116,5 +117,5 @@ class CubinCache:
             total_bytes -= num_bytes
 
 
-def _header(cubin: bytes) -> bytes:
-    return _MAGIC + hashlib.sha256(cubin).digest()
+def _header(content: bytes) -> bytes:
+    return _MAGIC + hashlib.sha256(content).digest()
