@@ -134,19 +134,28 @@ static inline AstPtxInstruction ast_ptx__encode(AstPtxInstructionType type, uint
     return word;
 }
 
+static inline AstPtxInstruction ast_ptx__encode_constant(float value) {
+    AstPtxInstruction word = ast_ptx__encode(AST_PTX_INSTRUCTION_TYPE_CONSTANT, 0, 0);
+    word.payload.f = value;
+    return word;
+}
+
 extern "C" {
-#define AST_PTX__WORD(type, aux, idx) \
-    ast_ptx__encode(AST_PTX_INSTRUCTION_TYPE_##type, static_cast<uint16_t>(aux), static_cast<uint32_t>(idx))
+#define AST_PTX__WORD(type, aux_value, idx_value) \
+    ast_ptx__encode(AST_PTX_INSTRUCTION_TYPE_##type, static_cast<uint16_t>(aux_value), static_cast<uint32_t>(idx_value))
+#define ast_ptx_encode_constant(value) ast_ptx__encode_constant(static_cast<float>(value))
 #else
-#define AST_PTX__WORD(type, aux, idx) {AST_PTX_INSTRUCTION_TYPE_##type, (uint16_t)(aux), {.idx = (uint32_t)(idx)}}
+#define AST_PTX__WORD(type, aux_value, idx_value) \
+    {AST_PTX_INSTRUCTION_TYPE_##type, (uint16_t)(aux_value), {.idx = (uint32_t)(idx_value)}}
+#define ast_ptx_encode_constant(value) {AST_PTX_INSTRUCTION_TYPE_CONSTANT, 0, {(float)(value)}}
 #endif
 
-/* Words as initialisers, usable in static arrays. Elsewhere C wants the type before them: (AstPtxInstruction)ast_ptx_encode_.. */
-#define ast_ptx_encode_input(idx) AST_PTX__WORD(INPUT, 0, idx)
-#define ast_ptx_encode_constant(value) {AST_PTX_INSTRUCTION_TYPE_CONSTANT, 0, {(value)}}
-#define ast_ptx_encode_ptx_instruction(idx, num_args) AST_PTX__WORD(PTX_INSTRUCTION, num_args, idx)
-#define ast_ptx_encode_routine(idx, num_args) AST_PTX__WORD(ROUTINE, num_args, idx)
-#define ast_ptx_encode_routine_arg(idx) AST_PTX__WORD(ROUTINE_ARG, 0, idx)
+/* Words as initialisers, usable in static arrays; with ast_ptx_encode_constant(value) above. Elsewhere C wants the type before
+   them: (AstPtxInstruction)ast_ptx_encode_return. */
+#define ast_ptx_encode_input(i) AST_PTX__WORD(INPUT, 0, i)
+#define ast_ptx_encode_ptx_instruction(i, num_args) AST_PTX__WORD(PTX_INSTRUCTION, num_args, i)
+#define ast_ptx_encode_routine(i, num_args) AST_PTX__WORD(ROUTINE, num_args, i)
+#define ast_ptx_encode_routine_arg(i) AST_PTX__WORD(ROUTINE_ARG, 0, i)
 #define ast_ptx_encode_return AST_PTX__WORD(RETURN, 0, 0)
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */

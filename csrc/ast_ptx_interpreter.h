@@ -314,7 +314,7 @@ static void ast_ptx__apply(
 
 /* Where the values of the inputs lie: an array for each, or one value each. */
 typedef struct AstPtx__Inputs {
-    const float* const* arrays; /* NULL: `values` is used */
+    const float* const* arrays; /* NULL: `values` is used, and the only point is the first */
     const float* values;
 } AstPtx__Inputs;
 
@@ -340,19 +340,15 @@ static AstPtxResult ast_ptx__run(
         ++frame->next;
         switch (word.instruction_type) {
             case AST_PTX_INSTRUCTION_TYPE_INPUT: {
-                const float* values = inputs->values + idx;
-                if (inputs->arrays != NULL) {
-                    values = inputs->arrays[idx];
-                    if (values == NULL) {
-                        if (place_out != NULL) {
-                            place_out->routine_idx = frame->routine_idx;
-                            place_out->word_idx = frame->next - 1;
-                        }
-                        return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
+                const float* values = inputs->arrays != NULL ? inputs->arrays[idx] : inputs->values + idx;
+                if (values == NULL) {
+                    if (place_out != NULL) {
+                        place_out->routine_idx = frame->routine_idx;
+                        place_out->word_idx = frame->next - 1;
                     }
-                    values += first_point;
+                    return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
                 }
-                memcpy(stack[height++], values, num_bytes);
+                memcpy(stack[height++], values + first_point, num_bytes);
                 break;
             }
             case AST_PTX_INSTRUCTION_TYPE_CONSTANT:

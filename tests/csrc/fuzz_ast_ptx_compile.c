@@ -1,0 +1,245 @@
+/*
+ * Fuzz target: any words give an error with its place, or a stub that fits its measure and says what it should; the interpreter
+ * refuses the same programs with the same code at the same word.
+ *
+ * With libFuzzer:  clang -DUSE_LIBFUZZER -fsanitize=fuzzer,address,undefined -I csrc tests/csrc/fuzz_ast_ptx_compile.c
+ * Without:         the program takes a number of runs, and makes as many inputs from a fixed seed.
+ */
+
+#define AST_PTX_MAX_INSTRUCTIONS 2000 /* routines multiply: a program of 300 words may run very many */
+#define AST_PTX_STACK_DEPTH 20        /* within reach */
+#define AST_PTX_ROUTINE_DEPTH 3
+#define AST_PTX_IMPLEMENTATION
+#define AST_PTX_INTERPRETER_IMPLEMENTATION
+#include "ast_ptx_interpreter.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_WORDS 300u
+#define MAX_ROUTINES 3u
+#define NUM_POINTS 3u
+
+/* Holds also where NDEBUG is defined. */
+#define REQUIRE(condition)                                                            \
+    do {                                                                              \
+        if (!(condition)) {                                                           \
+            (void)fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #condition); \
+            abort();                                                                  \
+        }                                                                             \
+    } while (0)
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+
+static const char* const inputs[] = {"x", "y", "an_input_with_a_long_name"};
+enum { NUM_INPUTS = 3 };
+
+static uint8_t next_byte(const uint8_t** data, size_t* size) {
+    if (*size == 0) {
+        return 0;
+    }
+    --*size;
+    return *(*data)++;
+}
+
+/* Nine bytes: eight of a word, and one that says whether they are taken as they are or brought near what exists. */
+static AstPtxInstruction next_word(const uint8_t** data, size_t* size, size_t num_routines) {
+    AstPtxInstruction word;
+    uint8_t bytes[8];
+    const uint8_t kind = next_byte(data, size);
+    size_t i;
+    for (i = 0; i < 8; ++i) {
+        bytes[i] = next_byte(data, size);
+    }
+    memcpy(&word, bytes, sizeof word);
+    if (kind % 64 == 63) {
+        return word;
+    }
+    word.aux = (uint16_t)(word.aux % 3);
+    if (kind % 4 < 2) {
+        word.instruction_type = kind % 8 < 4 ? AST_PTX_INSTRUCTION_TYPE_INPUT : AST_PTX_INSTRUCTION_TYPE_CONSTANT;
+    } else if (kind % 4 == 2) {
+        word.instruction_type = AST_PTX_INSTRUCTION_TYPE_PTX_INSTRUCTION;
+        word.payload.idx %= AST_PTX_PTX_INSTRUCTION_NUM_ENUMS;
+        word.aux = ast_ptx_ptx_instruction_num_args[word.payload.idx];
+    } else if (kind % 8 == 3) {
+        word.instruction_type = AST_PTX_INSTRUCTION_TYPE_ROUTINE;
+        word.payload.idx %= (uint32_t)num_routines + 1;
+    } else {
+        word.instruction_type = kind % 16 == 7 ? AST_PTX_INSTRUCTION_TYPE_ROUTINE_ARG : AST_PTX_INSTRUCTION_TYPE_RETURN;
+        word.payload.idx %= 2;
+    }
+    if (word.instruction_type == AST_PTX_INSTRUCTION_TYPE_INPUT) {
+        word.payload.idx %= NUM_INPUTS;
+    }
+    return word;
+}
+
+/* The stub has a line for each temporary that it declares, in order, and sets z last. */
+static void check_stub(const char* text) {
+    unsigned long num_declared = 0, number = 0;
+    const char* line = text;
+    REQUIRE(strncmp(line, "{\n", 2) == 0);
+    line += 2;
+    if (strncmp(line, ".reg", 4) == 0) {
+        char* end;
+        REQUIRE(strncmp(line, ".reg .f32 %ast<", 15) == 0);
+        num_declared = strtoul(line + 15, &end, 10);
+        REQUIRE(num_declared > 0 && strncmp(end, ">;\n", 3) == 0);
+        line = end + 3;
+    }
+    for (number = 0; number < num_declared; ++number) {
+        char expected[40];
+        const char* end = strchr(line, '\n');
+        const char* name_end = strchr(line, ' ');
+        (void)snprintf(expected, sizeof expected, " %%ast%lu, ", number);
+        REQUIRE(end != NULL && end[-1] == ';' && name_end != NULL && name_end < end);
+        REQUIRE(strncmp(name_end, expected, strlen(expected)) == 0);
+        line = end + 1;
+    }
+    REQUIRE(strncmp(line, "mov.f32 %z, ", 12) == 0);
+    line = strchr(line, '\n');
+    REQUIRE(line != NULL && line[-1] == ';' && strcmp(line, "\n}") == 0);
+}
+
+static void check_text(const AstPtxProgram* program, size_t length, size_t shortage) {
+    size_t written = 0;
+    /* Of exactly the size, so that a sanitizer sees what is written too far. */
+    char* buffer = (char*)malloc(length + 1);
+    REQUIRE(buffer != NULL);
+#define COMPILE(size)                                                                                       \
+    ast_ptx_compile_program(                                                                                \
+        "z", inputs, NUM_INPUTS, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args,           \
+        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, program, buffer, size, &written, NULL                            \
+    )
+    REQUIRE(COMPILE(length + 1) == AST_PTX_SUCCESS);
+    REQUIRE(written == length && strlen(buffer) == length);
+    check_stub(buffer);
+    free(buffer);
+    if (shortage <= length) {
+        const size_t too_small = length - shortage;
+        buffer = (char*)malloc(too_small + (too_small == 0));
+        REQUIRE(buffer != NULL);
+        REQUIRE(COMPILE(too_small) == AST_PTX_ERROR_INSUFFICIENT_BUFFER);
+        REQUIRE(written == length);
+        free(buffer);
+    }
+#undef COMPILE
+}
+
+static void check_values(const AstPtxProgram* program, AstPtxResult expected, const AstPtxPlace* expected_place) {
+    static const float points[NUM_INPUTS][NUM_POINTS] = {{0.5f, -3.0f, 1e30f}, {2.0f, 1e-40f, -0.0f}, {1.0f, 100.0f, -7.5f}};
+    const float* arrays[NUM_INPUTS];
+    float values[NUM_POINTS];
+    AstPtxPlace place = {0, 0};
+    AstPtxResult result;
+    size_t i, k;
+    for (i = 0; i < NUM_INPUTS; ++i) {
+        arrays[i] = points[i];
+    }
+    result = ast_ptx_interpret_program(program, arrays, NUM_INPUTS, NUM_POINTS, values, &place);
+    if (result == AST_PTX_ERROR_UNSUPPORTED_INSTRUCTION) {
+        result = AST_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS;
+    }
+    REQUIRE(result == expected);
+    if (result != AST_PTX_SUCCESS) {
+        REQUIRE(place.routine_idx == expected_place->routine_idx && place.word_idx == expected_place->word_idx);
+        return;
+    }
+    for (i = 0; i < NUM_POINTS; ++i) {
+        float point[NUM_INPUTS];
+        float value;
+        for (k = 0; k < NUM_INPUTS; ++k) {
+            point[k] = points[k][i];
+        }
+        REQUIRE(
+            ast_ptx_interpret(program->instructions, program->routines, program->num_routines, point, NUM_INPUTS, &value) ==
+            AST_PTX_SUCCESS
+        );
+        REQUIRE(memcmp(&value, &values[i], sizeof value) == 0);
+    }
+}
+
+static AstPtxInstruction* read_words(const uint8_t** data, size_t* size, size_t num_words, size_t num_routines) {
+    /* Of exactly the size, so that a sanitizer sees what is read too far. */
+    AstPtxInstruction* words = (AstPtxInstruction*)malloc(num_words * sizeof *words + (num_words == 0));
+    size_t i;
+    REQUIRE(words != NULL);
+    for (i = 0; i < num_words; ++i) {
+        words[i] = next_word(data, size, num_routines);
+    }
+    return words;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+    AstPtxInstruction* words;
+    AstPtxInstruction* routines[MAX_ROUTINES];
+    size_t lengths[MAX_ROUTINES];
+    AstPtxProgram program;
+    AstPtxPlace place = {0, 0};
+    AstPtxResult result;
+    size_t i, length = 0;
+    const size_t shortage = next_byte(&data, &size);
+
+    program.num_routines = next_byte(&data, &size) % (MAX_ROUTINES + 1);
+    for (i = 0; i < program.num_routines; ++i) {
+        lengths[i] = next_byte(&data, &size) % 12;
+        routines[i] = read_words(&data, &size, lengths[i], program.num_routines);
+    }
+    program.routines = (const AstPtxInstruction* const*)routines;
+    program.routine_lengths = lengths;
+    program.num_instructions = size / 9 < MAX_WORDS ? size / 9 : MAX_WORDS;
+    words = read_words(&data, &size, program.num_instructions, program.num_routines);
+    program.instructions = words;
+
+    result = ast_ptx_compile_program(
+        "z", inputs, NUM_INPUTS, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args, AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
+        &program, NULL, 0, &length, &place
+    );
+    if (result == AST_PTX_SUCCESS) {
+        check_text(&program, length, shortage);
+    } else {
+        REQUIRE(result > AST_PTX_ERROR_INSUFFICIENT_BUFFER && result < AST_PTX_RESULT_NUM_ENUMS);
+        if (place.routine_idx == AST_PTX_MAIN_PROGRAM) {
+            REQUIRE(place.word_idx <= program.num_instructions);
+        } else {
+            REQUIRE(place.routine_idx < program.num_routines && place.word_idx <= lengths[place.routine_idx]);
+        }
+    }
+    check_values(&program, result, &place);
+
+    free(words);
+    for (i = 0; i < program.num_routines; ++i) {
+        free(routines[i]);
+    }
+    return 0;
+}
+
+#ifndef USE_LIBFUZZER
+/* SplitMix64. */
+static uint64_t next_random(uint64_t* state) {
+    uint64_t x = *state += UINT64_C(0x9E3779B97F4A7C15);
+    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return x ^ (x >> 31);
+}
+
+int main(int num_arguments, char** arguments) {
+    static uint8_t data[32 + 9 * (MAX_WORDS + 12 * MAX_ROUTINES)];
+    const unsigned long num_runs = num_arguments > 1 ? strtoul(arguments[1], NULL, 10) : 10000;
+    unsigned long run;
+    uint64_t state = 1;
+    for (run = 0; run < num_runs; ++run) {
+        /* Short ones mostly: only they are now and then right from one end to the other. */
+        const size_t max_size = run % 8 == 0 ? sizeof data : 100;
+        const size_t size = (size_t)(next_random(&state) % (max_size + 1));
+        size_t i;
+        for (i = 0; i < size; ++i) {
+            data[i] = (uint8_t)next_random(&state);
+        }
+        (void)LLVMFuzzerTestOneInput(data, size);
+    }
+    return 0;
+}
+#endif

@@ -1,0 +1,555 @@
+/*
+ * Tests of ast_ptx.h against the rules of its contract. Expected texts are worked out by hand from those rules.
+ *
+ * Codes that no test provokes: AST_PTX_ERROR_INTERNAL, because nothing can (a program that passed its check cannot fail), and
+ * here AST_PTX_ERROR_UNSUPPORTED_INSTRUCTION, which interpreters alone give (test_ast_ptx_interpreter.c).
+ */
+
+#define AST_PTX_IMPLEMENTATION
+#include "ast_ptx.h"
+#include "ast_ptx_instructions.h"
+#define STACK_PTX_IMPLEMENTATION
+#include "stack_ptx.h"
+
+#include "check.h"
+
+#include <stdlib.h>
+
+#define INPUT(idx) ast_ptx_encode_input(idx)
+#define CONSTANT(value) ast_ptx_encode_constant(value)
+#define RETURN ast_ptx_encode_return
+#define CALL(idx, num_args) ast_ptx_encode_routine(idx, num_args)
+#define ARG(idx) ast_ptx_encode_routine_arg(idx)
+#define ADD ast_ptx_encode_ptx_instruction_add_ftz_f32
+#define SUB ast_ptx_encode_ptx_instruction_sub_ftz_f32
+#define MUL ast_ptx_encode_ptx_instruction_mul_ftz_f32
+#define FMA ast_ptx_encode_ptx_instruction_fma_rn_ftz_f32
+#define NEG ast_ptx_encode_ptx_instruction_neg_ftz_f32
+#define ABS ast_ptx_encode_ptx_instruction_abs_ftz_f32
+
+static const char* const inputs[] = {"x", "y", "w"};
+static char text[4096];
+
+/* Compiles with the shipped table and inputs x, y, w to z. */
+static AstPtxResult compile(const AstPtxInstruction* const* routines, size_t num_routines, const AstPtxInstruction* program) {
+    size_t measured = 0, written = 0;
+    AstPtxResult result = ast_ptx_compile(
+        "z", inputs, 3, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args, AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, routines,
+        num_routines, program, NULL, 0, &measured
+    );
+    text[0] = '\0';
+    if (result == AST_PTX_SUCCESS) {
+        CHECK(measured < sizeof text);
+        result = ast_ptx_compile(
+            "z", inputs, 3, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args, AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
+            routines, num_routines, program, text, measured + 1, &written
+        );
+        CHECK_UINT(written, measured);
+        CHECK_UINT(strlen(text), measured);
+    }
+    return result;
+}
+
+#define CHECK_PROGRAM(expected, ...)                                  \
+    do {                                                              \
+        const AstPtxInstruction program_[] = {__VA_ARGS__};           \
+        CHECK_UINT(compile(NULL, 0, program_), AST_PTX_SUCCESS);      \
+        CHECK_TEXT(text, expected);                                   \
+    } while (0)
+
+#define CHECK_ERROR(code, ...)                                        \
+    do {                                                              \
+        const AstPtxInstruction program_[] = {__VA_ARGS__};           \
+        CHECK_UINT(compile(NULL, 0, program_), AST_PTX_ERROR_##code); \
+    } while (0)
+
+/* ---- layout and tables ---- */
+
+static void test_a_word_is_eight_bytes_of_type_aux_and_payload(void) {
+    const AstPtxInstruction word = {0x1122, 0x3344, {1.0f}};
+    uint64_t bits = 0;
+    CHECK_UINT(sizeof word, 8);
+    memcpy(&bits, &word, sizeof bits);
+    CHECK_UINT(bits, UINT64_C(0x3F80000033441122));
+}
+
+static void test_enumerators_have_the_values_of_the_contract(void) {
+    CHECK_UINT(AST_PTX_INSTRUCTION_TYPE_NONE, 0);
+    CHECK_UINT(AST_PTX_INSTRUCTION_TYPE_INPUT, 1);
+    CHECK_UINT(AST_PTX_INSTRUCTION_TYPE_CONSTANT, 2);
+    CHECK_UINT(AST_PTX_INSTRUCTION_TYPE_PTX_INSTRUCTION, 3);
+    CHECK_UINT(AST_PTX_INSTRUCTION_TYPE_ROUTINE, 4);
+    CHECK_UINT(AST_PTX_INSTRUCTION_TYPE_RETURN, 5);
+    CHECK_UINT(AST_PTX_INSTRUCTION_TYPE_ROUTINE_ARG, 6);
+    CHECK_UINT(AST_PTX_INSTRUCTION_TYPE_REGISTER, 7);
+    CHECK_UINT(AST_PTX_SUCCESS, 0);
+    CHECK_UINT(AST_PTX_ERROR_INTERNAL, 1);
+    CHECK_UINT(AST_PTX_ERROR_INSUFFICIENT_BUFFER, 2);
+    CHECK_UINT(AST_PTX_ERROR_INVALID_VALUE, 3);
+    CHECK_UINT(AST_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN, 4);
+    CHECK_UINT(AST_PTX_ERROR_INPUT_IDX_OUT_OF_BOUNDS, 5);
+    CHECK_UINT(AST_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS, 6);
+    CHECK_UINT(AST_PTX_ERROR_STACK_OVERFLOW, 7);
+    CHECK_UINT(AST_PTX_ERROR_STACK_UNDERFLOW, 8);
+    CHECK_UINT(AST_PTX_ERROR_TOO_MANY_ARGS, 9);
+    CHECK_UINT(AST_PTX_ERROR_UNSUPPORTED_INSTRUCTION, 10);
+    CHECK_UINT(AST_PTX_ERROR_ROUTINE_IDX_OUT_OF_BOUNDS, 11);
+    CHECK_UINT(AST_PTX_ERROR_ROUTINE_ARG_IDX_OUT_OF_BOUNDS, 12);
+    CHECK_UINT(AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED, 13);
+    CHECK_UINT(AST_PTX_STACK_DEPTH, 256);
+    CHECK_UINT(AST_PTX_ROUTINE_DEPTH, 8);
+    CHECK_UINT(AST_PTX_MAX_INSTRUCTIONS, 65536);
+    CHECK_UINT(AST_PTX_MAX_INSTRUCTION_ARGS, 4);
+    CHECK_TEXT(AST_PTX_REGISTER_NAME, "ast");
+}
+
+static void test_the_table_has_the_order_of_the_contract(void) {
+    static const char* const names[] = {"copysign", "add", "sub", "mul", "fma",  "div",   "abs", "neg", "min",
+                                        "max",      "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh"};
+    static const AstPtxInstruction words[] = {
+        ast_ptx_encode_ptx_instruction_copysign_f32,          ast_ptx_encode_ptx_instruction_add_ftz_f32,
+        ast_ptx_encode_ptx_instruction_sub_ftz_f32,           ast_ptx_encode_ptx_instruction_mul_ftz_f32,
+        ast_ptx_encode_ptx_instruction_fma_rn_ftz_f32,        ast_ptx_encode_ptx_instruction_div_approx_ftz_f32,
+        ast_ptx_encode_ptx_instruction_abs_ftz_f32,           ast_ptx_encode_ptx_instruction_neg_ftz_f32,
+        ast_ptx_encode_ptx_instruction_min_ftz_f32,           ast_ptx_encode_ptx_instruction_max_ftz_f32,
+        ast_ptx_encode_ptx_instruction_rcp_approx_ftz_f32,    ast_ptx_encode_ptx_instruction_sqrt_approx_ftz_f32,
+        ast_ptx_encode_ptx_instruction_rsqrt_approx_ftz_f32,  ast_ptx_encode_ptx_instruction_sin_approx_ftz_f32,
+        ast_ptx_encode_ptx_instruction_cos_approx_ftz_f32,    ast_ptx_encode_ptx_instruction_lg2_approx_ftz_f32,
+        ast_ptx_encode_ptx_instruction_ex2_approx_ftz_f32,    ast_ptx_encode_ptx_instruction_tanh_approx_f32,
+    };
+    size_t i;
+    CHECK_UINT(AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, sizeof names / sizeof names[0]);
+    CHECK_UINT(sizeof words / sizeof words[0], sizeof names / sizeof names[0]);
+    for (i = 0; i < sizeof names / sizeof names[0]; ++i) {
+        CHECK(strncmp(ast_ptx_ptx_instruction_names[i], names[i], strlen(names[i])) == 0);
+        CHECK(ast_ptx_ptx_instruction_names[i][strlen(names[i])] == '.');
+        CHECK_UINT(words[i].instruction_type, AST_PTX_INSTRUCTION_TYPE_PTX_INSTRUCTION);
+        CHECK_UINT(words[i].payload.idx, i);
+        CHECK_UINT(words[i].aux, ast_ptx_ptx_instruction_num_args[i]);
+    }
+    CHECK_UINT(ast_ptx_ptx_instruction_num_args[AST_PTX_PTX_INSTRUCTION_FMA_RN_FTZ_F32], 3);
+    CHECK_UINT(ast_ptx_ptx_instruction_num_args[AST_PTX_PTX_INSTRUCTION_TANH_APPROX_F32], 1);
+}
+
+static void test_every_result_has_its_name(void) {
+    CHECK_TEXT(ast_ptx_result_to_string(AST_PTX_SUCCESS), "AST_PTX_SUCCESS");
+    CHECK_TEXT(ast_ptx_result_to_string(AST_PTX_ERROR_INTERNAL), "AST_PTX_ERROR_INTERNAL");
+    CHECK_TEXT(ast_ptx_result_to_string(AST_PTX_ERROR_TOO_MANY_ARGS), "AST_PTX_ERROR_TOO_MANY_ARGS");
+    CHECK_TEXT(ast_ptx_result_to_string(AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED), "AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED");
+    CHECK_TEXT(ast_ptx_result_to_string(AST_PTX_RESULT_NUM_ENUMS), "AST_PTX_RESULT_UNKNOWN");
+    CHECK_TEXT(ast_ptx_result_to_string((AstPtxResult)99), "AST_PTX_RESULT_UNKNOWN");
+}
+
+/* ---- stubs ---- */
+
+static void test_the_listing_of_the_guide(void) {
+    CHECK_PROGRAM(
+        "{\n.reg .f32 %ast<2>;\nmul.ftz.f32 %ast0, %x, %y;\nadd.ftz.f32 %ast1, %ast0, 0f3f800000;\nmov.f32 %z, %ast1;\n}",
+        INPUT(0), INPUT(1), MUL, CONSTANT(1.0f), ADD, RETURN
+    );
+}
+
+static void test_operands_are_written_in_push_order(void) {
+    CHECK_PROGRAM(
+        "{\n.reg .f32 %ast<3>;\nsub.ftz.f32 %ast0, %y, 0fc0200000;\nfma.rn.ftz.f32 %ast1, %x, %ast0, %w;\n"
+        "neg.ftz.f32 %ast2, %ast1;\nmov.f32 %z, %ast2;\n}",
+        INPUT(0), INPUT(1), CONSTANT(-2.5f), SUB, INPUT(2), FMA, NEG, RETURN
+    );
+}
+
+static void test_without_temporaries_none_are_declared(void) {
+    CHECK_PROGRAM("{\nmov.f32 %z, %y;\n}", INPUT(1), RETURN);
+    CHECK_PROGRAM("{\nmov.f32 %z, 0f00000000;\n}", CONSTANT(0.0f), RETURN);
+}
+
+static void test_constants_keep_their_bits(void) {
+    static const uint32_t bits[] = {0x7f800001u, 0xffc12345u, 0x80000000u, 0x00000001u, 0xdeadbeefu};
+    static const char* const literals[] = {"0f7f800001", "0fffc12345", "0f80000000", "0f00000001", "0fdeadbeef"};
+    size_t i;
+    for (i = 0; i < sizeof bits / sizeof bits[0]; ++i) {
+        char expected[64];
+        AstPtxInstruction program[] = {CONSTANT(0.0f), RETURN};
+        program[0].payload.idx = bits[i];
+        CHECK_UINT(compile(NULL, 0, program), AST_PTX_SUCCESS);
+        (void)snprintf(expected, sizeof expected, "{\nmov.f32 %%z, %s;\n}", literals[i]);
+        CHECK_TEXT(text, expected);
+    }
+}
+
+static void test_a_routine_is_written_out_at_each_call(void) {
+    static const AstPtxInstruction square[] = {ARG(0), ARG(0), MUL, RETURN};
+    static const AstPtxInstruction difference_of_squares[] = {ARG(0), CALL(0, 1), ARG(1), CALL(0, 1), SUB, RETURN};
+    static const AstPtxInstruction second[] = {ARG(1), RETURN};
+    static const AstPtxInstruction* const routines[] = {square, difference_of_squares, second};
+    static const AstPtxInstruction program[] = {INPUT(2), INPUT(0), CONSTANT(3.0f), CALL(1, 2), ADD, RETURN};
+    static const AstPtxInstruction argument[] = {INPUT(0), INPUT(1), CALL(2, 2), RETURN};
+    static const AstPtxInstruction none[] = {CALL(0, 0), RETURN};
+    static const AstPtxInstruction pi[] = {CONSTANT(3.14159274f), RETURN};
+    static const AstPtxInstruction* const constants[] = {pi};
+    CHECK_UINT(compile(routines, 3, program), AST_PTX_SUCCESS);
+    CHECK_TEXT(
+        text,
+        "{\n.reg .f32 %ast<4>;\nmul.ftz.f32 %ast0, %x, %x;\nmul.ftz.f32 %ast1, 0f40400000, 0f40400000;\n"
+        "sub.ftz.f32 %ast2, %ast0, %ast1;\nadd.ftz.f32 %ast3, %w, %ast2;\nmov.f32 %z, %ast3;\n}"
+    );
+    CHECK_UINT(compile(routines, 3, argument), AST_PTX_SUCCESS);
+    CHECK_TEXT(text, "{\nmov.f32 %z, %y;\n}");
+    CHECK_UINT(compile(constants, 1, none), AST_PTX_SUCCESS);
+    CHECK_TEXT(text, "{\nmov.f32 %z, 0f40490fdb;\n}");
+}
+
+static void test_names_and_tables_of_any_length_are_written_whole(void) {
+    static const char* const names[] = {
+        "a", "b", "c", "d", "e", "g", "h", "i", "j", "k", "l", "m", "n", "o", "q", "s", "behind_the_ones_that_are_kept",
+        "a_name_that_is_longer_than_its_slot",
+    };
+    static const char* const instructions[] = {"four.f32", "none.f32", "a.name.of.an.instruction.that.is.longer.than.its.slot.f32"};
+    static const uint16_t num_args[] = {4, 0, 1};
+    static const AstPtxInstruction program[] = {
+        INPUT(16), INPUT(17), INPUT(15), ast_ptx_encode_ptx_instruction(1, 0), ast_ptx_encode_ptx_instruction(0, 4),
+        ast_ptx_encode_ptx_instruction(2, 1), RETURN
+    };
+    size_t length = 0;
+    CHECK_UINT(
+        ast_ptx_compile("q$9", names, 18, instructions, num_args, 3, NULL, 0, program, text, sizeof text, &length), AST_PTX_SUCCESS
+    );
+    CHECK_TEXT(
+        text,
+        "{\n.reg .f32 %ast<3>;\nnone.f32 %ast0;\n"
+        "four.f32 %ast1, %behind_the_ones_that_are_kept, %a_name_that_is_longer_than_its_slot, %s, %ast0;\n"
+        "a.name.of.an.instruction.that.is.longer.than.its.slot.f32 %ast2, %ast1;\nmov.f32 %q$9, %ast2;\n}"
+    );
+    CHECK_UINT(length, strlen(text));
+}
+
+static void test_temporaries_are_numbered_past_a_thousand(void) {
+    static AstPtxInstruction program[1 + 1100 + 1];
+    static char large[64 * 1024];
+    static const AstPtxInstruction input = INPUT(0), abs = ABS, end = RETURN;
+    size_t i, length = 0;
+    program[0] = input;
+    for (i = 0; i < 1100; ++i) {
+        program[1 + i] = abs;
+    }
+    program[1101] = end;
+    CHECK_UINT(
+        ast_ptx_compile(
+            "z", inputs, 1, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args, AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
+            NULL, 0, program, large, sizeof large, &length
+        ),
+        AST_PTX_SUCCESS
+    );
+    CHECK(strstr(large, ".reg .f32 %ast<1100>;\nabs.ftz.f32 %ast0, %x;\nabs.ftz.f32 %ast1, %ast0;\n") != NULL);
+    CHECK(strstr(large, "abs.ftz.f32 %ast10, %ast9;\n") != NULL);
+    CHECK(strstr(large, "abs.ftz.f32 %ast1000, %ast999;\n") != NULL);
+    CHECK(strstr(large, "abs.ftz.f32 %ast1099, %ast1098;\nmov.f32 %z, %ast1099;\n}") != NULL);
+}
+
+/* ---- buffers ---- */
+
+static void test_every_buffer_that_is_too_small_is_refused_and_told_the_size(void) {
+    static const AstPtxInstruction program[] = {INPUT(0), INPUT(1), MUL, CONSTANT(1.0f), ADD, RETURN};
+    size_t needed, size;
+    CHECK_UINT(compile(NULL, 0, program), AST_PTX_SUCCESS);
+    needed = strlen(text) + 1;
+    for (size = 0; size <= needed; ++size) {
+        /* Of exactly the size, so that a sanitizer sees what is written too far. */
+        char* buffer = (char*)malloc(size + (size == 0));
+        size_t written = 0;
+        const AstPtxResult result = ast_ptx_compile(
+            "z", inputs, 3, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args, AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, NULL,
+            0, program, buffer, size, &written
+        );
+        CHECK_UINT(result, size < needed ? AST_PTX_ERROR_INSUFFICIENT_BUFFER : AST_PTX_SUCCESS);
+        CHECK_UINT(written, needed - 1);
+        if (result == AST_PTX_SUCCESS) {
+            CHECK_TEXT(buffer, text);
+        }
+        free(buffer);
+    }
+}
+
+/* ---- errors, by code ---- */
+
+static void test_error_invalid_value(void) {
+    static const AstPtxInstruction program[] = {INPUT(0), RETURN};
+    static const char* const hole[] = {"x", NULL};
+    static const char* const bad[] = {"x", "f1"};
+    static const uint16_t num_args[] = {1, 1};
+    static const AstPtxInstruction calls[] = {CALL(0, 0), RETURN};
+    static const AstPtxInstruction* const no_routine[] = {NULL};
+    size_t length = 7;
+    AstPtxPlace place = {5, 5};
+#define COMPILE(output, names, num, table, args, num_table, words, length_out) \
+    ast_ptx_compile(output, names, num, table, args, num_table, NULL, 0, words, NULL, 0, length_out)
+    CHECK_UINT(COMPILE("z", inputs, 3, hole, num_args, 1, program, &length), AST_PTX_SUCCESS);
+    length = 7;
+    CHECK_UINT(COMPILE(NULL, inputs, 3, hole, num_args, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(COMPILE("", inputs, 3, hole, num_args, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(COMPILE("rd7", inputs, 3, hole, num_args, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(COMPILE("z", NULL, 3, hole, num_args, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(COMPILE("z", hole, 2, hole, num_args, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(COMPILE("z", bad, 2, hole, num_args, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(COMPILE("z", inputs, 3, NULL, num_args, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(COMPILE("z", inputs, 3, hole, NULL, 1, program, &length), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(COMPILE("z", inputs, 3, hole, num_args, 2, program, &length), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(COMPILE("z", inputs, 3, hole, num_args, 1, NULL, &length), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(COMPILE("z", inputs, 3, hole, num_args, 1, program, NULL), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(
+        ast_ptx_compile("z", inputs, 3, NULL, NULL, 0, NULL, 1, program, NULL, 0, &length), AST_PTX_ERROR_INVALID_VALUE
+    );
+    CHECK_UINT(
+        ast_ptx_compile("z", inputs, 3, NULL, NULL, 0, no_routine, 1, calls, NULL, 0, &length), AST_PTX_ERROR_INVALID_VALUE
+    );
+    CHECK_UINT(
+        ast_ptx_compile_program("z", inputs, 3, NULL, NULL, 0, NULL, NULL, 0, &length, &place), AST_PTX_ERROR_INVALID_VALUE
+    );
+    CHECK_UINT(length, 7);
+    CHECK_UINT(place.word_idx, 5);
+    CHECK_ERROR(INVALID_VALUE, INPUT(0), INPUT(1), RETURN);
+    CHECK_ERROR(INVALID_VALUE, INPUT(0), INPUT(1), ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_ADD_FTZ_F32, 1), RETURN);
+#undef COMPILE
+}
+
+static void test_error_bad_instruction_maybe_forgot_return(void) {
+    static const AstPtxInstruction long_program[] = {CALL(0, 0), RETURN};
+    static AstPtxInstruction long_routine[AST_PTX_MAX_INSTRUCTIONS];
+    static const AstPtxInstruction* const routines[] = {long_routine};
+    static const AstPtxInstruction input = INPUT(0), abs = ABS, end = RETURN;
+    AstPtxProgram program;
+    AstPtxPlace place = {0, 0};
+    size_t i, length = 0;
+    CHECK_ERROR(BAD_INSTRUCTION_MAYBE_FORGOT_RETURN, {AST_PTX_INSTRUCTION_TYPE_NONE, 0, {0.0f}});
+    CHECK_ERROR(BAD_INSTRUCTION_MAYBE_FORGOT_RETURN, INPUT(0), {AST_PTX_INSTRUCTION_TYPE_REGISTER, 0, {0.0f}}, RETURN);
+    CHECK_ERROR(BAD_INSTRUCTION_MAYBE_FORGOT_RETURN, INPUT(0), {AST_PTX_INSTRUCTION_TYPE_NUM_ENUMS, 0, {0.0f}}, RETURN);
+    CHECK_ERROR(BAD_INSTRUCTION_MAYBE_FORGOT_RETURN, INPUT(0), {0xffff, 0, {0.0f}}, RETURN);
+
+    /* As many words as may run, RETURNs included, and one more. */
+    long_routine[0] = input;
+    for (i = 1; i < AST_PTX_MAX_INSTRUCTIONS; ++i) {
+        long_routine[i] = abs;
+    }
+    long_routine[AST_PTX_MAX_INSTRUCTIONS - 1] = end;
+    CHECK_UINT(
+        ast_ptx_compile(
+            "z", inputs, 3, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args, AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, NULL, 0,
+            long_routine, NULL, 0, &length
+        ),
+        AST_PTX_SUCCESS
+    );
+    CHECK_UINT(compile(routines, 1, long_program), AST_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN);
+
+    /* No RETURN within the length. */
+    program.instructions = &input;
+    program.num_instructions = 1;
+    program.routines = NULL;
+    program.routine_lengths = NULL;
+    program.num_routines = 0;
+    CHECK_UINT(
+        ast_ptx_compile_program("z", inputs, 3, NULL, NULL, 0, &program, NULL, 0, &length, &place),
+        AST_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN
+    );
+    CHECK(place.routine_idx == AST_PTX_MAIN_PROGRAM);
+    CHECK_UINT(place.word_idx, 1);
+    program.instructions = NULL;
+    program.num_instructions = 0;
+    CHECK_UINT(
+        ast_ptx_compile_program("z", inputs, 3, NULL, NULL, 0, &program, NULL, 0, &length, &place),
+        AST_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN
+    );
+    CHECK_UINT(place.word_idx, 0);
+}
+
+static void test_error_input_idx_out_of_bounds(void) {
+    CHECK_ERROR(INPUT_IDX_OUT_OF_BOUNDS, INPUT(3), RETURN);
+    CHECK_ERROR(INPUT_IDX_OUT_OF_BOUNDS, INPUT(0xffffffffu), RETURN);
+}
+
+static void test_error_ptx_instruction_idx_out_of_bounds(void) {
+    CHECK_ERROR(
+        PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS, INPUT(0), ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, 1), RETURN
+    );
+}
+
+static void test_error_stack_overflow(void) {
+    static AstPtxInstruction program[2 * AST_PTX_STACK_DEPTH + 2];
+    static const AstPtxInstruction input = INPUT(0), add = ADD, end = RETURN;
+    size_t i;
+    for (i = 0; i < AST_PTX_STACK_DEPTH; ++i) {
+        program[i] = input;
+        program[AST_PTX_STACK_DEPTH + i] = add;
+    }
+    program[2 * AST_PTX_STACK_DEPTH - 1] = end;
+    {
+        size_t length = 0;
+        CHECK_UINT(
+            ast_ptx_compile(
+                "z", inputs, 3, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args, AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
+                NULL, 0, program, NULL, 0, &length
+            ),
+            AST_PTX_SUCCESS
+        );
+    }
+    program[AST_PTX_STACK_DEPTH] = input;
+    CHECK_UINT(compile(NULL, 0, program), AST_PTX_ERROR_STACK_OVERFLOW);
+}
+
+static void test_error_stack_underflow(void) {
+    static const AstPtxInstruction greedy[] = {ABS, RETURN};
+    static const AstPtxInstruction empty[] = {RETURN};
+    static const AstPtxInstruction* const routines[] = {greedy, empty};
+    static const AstPtxInstruction calls_greedy[] = {INPUT(0), CALL(0, 1), RETURN};
+    static const AstPtxInstruction calls_empty[] = {INPUT(0), CALL(1, 1), RETURN};
+    static const AstPtxInstruction too_few[] = {INPUT(0), CALL(0, 2), RETURN};
+    CHECK_ERROR(STACK_UNDERFLOW, RETURN);
+    CHECK_ERROR(STACK_UNDERFLOW, INPUT(0), ADD, RETURN);
+    CHECK_UINT(compile(routines, 2, too_few), AST_PTX_ERROR_STACK_UNDERFLOW);
+    /* A routine reaches neither its caller's values nor its arguments but by ROUTINE_ARG. */
+    CHECK_UINT(compile(routines, 2, calls_greedy), AST_PTX_ERROR_STACK_UNDERFLOW);
+    CHECK_UINT(compile(routines, 2, calls_empty), AST_PTX_ERROR_STACK_UNDERFLOW);
+}
+
+static void test_error_too_many_args(void) {
+    static const char* const names[] = {"four.f32", "five.f32"};
+    static const uint16_t num_args[] = {4, 5};
+    static const AstPtxInstruction five[] = {
+        INPUT(0), INPUT(0), INPUT(0), INPUT(0), INPUT(0), ast_ptx_encode_ptx_instruction(1, 5), RETURN
+    };
+    static const AstPtxInstruction four[] = {INPUT(0), INPUT(0), INPUT(0), INPUT(0), ast_ptx_encode_ptx_instruction(0, 4), RETURN};
+    size_t length = 0;
+    CHECK_UINT(ast_ptx_compile("z", inputs, 1, names, num_args, 2, NULL, 0, four, NULL, 0, &length), AST_PTX_SUCCESS);
+    CHECK_UINT(ast_ptx_compile("z", inputs, 1, names, num_args, 2, NULL, 0, five, NULL, 0, &length), AST_PTX_ERROR_TOO_MANY_ARGS);
+    CHECK_ERROR(TOO_MANY_ARGS, INPUT(0), ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_ABS_FTZ_F32, 0xffff), RETURN);
+}
+
+static void test_error_routine_idx_out_of_bounds(void) {
+    CHECK_ERROR(ROUTINE_IDX_OUT_OF_BOUNDS, CALL(0, 0), RETURN);
+}
+
+static void test_error_routine_arg_idx_out_of_bounds(void) {
+    static const AstPtxInstruction routine[] = {ARG(1), RETURN};
+    static const AstPtxInstruction* const routines[] = {routine};
+    static const AstPtxInstruction program[] = {INPUT(0), CALL(0, 1), RETURN};
+    CHECK_UINT(compile(routines, 1, program), AST_PTX_ERROR_ROUTINE_ARG_IDX_OUT_OF_BOUNDS);
+    CHECK_ERROR(ROUTINE_ARG_IDX_OUT_OF_BOUNDS, ARG(0), RETURN);
+}
+
+static void test_error_routine_depth_exceeded(void) {
+    static const AstPtxInstruction endless[] = {CALL(0, 0), RETURN};
+    static const AstPtxInstruction* const itself[] = {endless};
+    AstPtxInstruction calls[AST_PTX_ROUTINE_DEPTH + 1][2];
+    const AstPtxInstruction* chain[AST_PTX_ROUTINE_DEPTH + 1];
+    static const AstPtxInstruction input = INPUT(0), end = RETURN;
+    size_t i;
+    CHECK_UINT(compile(itself, 1, endless), AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED);
+    /* Routine i calls routine i + 1, and the last gives x. */
+    for (i = 0; i <= AST_PTX_ROUTINE_DEPTH; ++i) {
+        const AstPtxInstruction call = CALL(i + 1, 0);
+        calls[i][0] = i == AST_PTX_ROUTINE_DEPTH ? input : call;
+        calls[i][1] = end;
+        chain[i] = calls[i];
+    }
+    {
+        const AstPtxInstruction from_first[] = {CALL(0, 0), RETURN};
+        const AstPtxInstruction from_second[] = {CALL(1, 0), RETURN};
+        CHECK_UINT(compile(chain, AST_PTX_ROUTINE_DEPTH + 1, from_first), AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED);
+        CHECK_UINT(compile(chain, AST_PTX_ROUTINE_DEPTH + 1, from_second), AST_PTX_SUCCESS);
+        CHECK_TEXT(text, "{\nmov.f32 %z, %x;\n}");
+    }
+}
+
+static void test_errors_tell_the_routine_and_the_word(void) {
+    static const AstPtxInstruction fine[] = {ARG(0), RETURN};
+    static const AstPtxInstruction wrong[] = {ARG(0), INPUT(9), RETURN};
+    static const AstPtxInstruction* const routines[] = {fine, wrong};
+    static const size_t lengths[] = {2, 3};
+    static const AstPtxInstruction words[] = {INPUT(0), CALL(0, 1), CALL(1, 1), RETURN};
+    AstPtxProgram program;
+    AstPtxPlace place = {0, 0};
+    size_t length = 0;
+    program.instructions = words;
+    program.num_instructions = 4;
+    program.routines = routines;
+    program.routine_lengths = lengths;
+    program.num_routines = 2;
+    CHECK_UINT(
+        ast_ptx_compile_program("z", inputs, 3, NULL, NULL, 0, &program, NULL, 0, &length, &place),
+        AST_PTX_ERROR_INPUT_IDX_OUT_OF_BOUNDS
+    );
+    CHECK_UINT(place.routine_idx, 1);
+    CHECK_UINT(place.word_idx, 1);
+    program.num_routines = 1;
+    CHECK_UINT(
+        ast_ptx_compile_program("z", inputs, 3, NULL, NULL, 0, &program, NULL, 0, &length, &place),
+        AST_PTX_ERROR_ROUTINE_IDX_OUT_OF_BOUNDS
+    );
+    CHECK(place.routine_idx == AST_PTX_MAIN_PROGRAM);
+    CHECK_UINT(place.word_idx, 2);
+}
+
+/* ---- names ---- */
+
+static void test_names_are_refused_as_stack_ptx_refuses_them(void) {
+    static const char* const stems[] = {
+        "p", "rs", "r", "rd", "rq", "rc", "f", "fd", "h", "hh", "b", "envreg", "pm", "SP", "SPL", "tid", "ntid", "ctaid", "nctaid",
+        "laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid",
+        "cluster_ctarank", "cluster_nctarank", "is_explicit_cluster", "clock", "clock_hi", "clock64", "globaltimer",
+        "globaltimer_lo", "globaltimer_hi", "total_smem_size", "aggr_smem_size", "dynamic_smem_size", "current_graph_exec",
+        "lanemask_", "lanemask_eq", "reserved_smem_", "reserved_smem_cap", "x", "y0", "_x0", "$", "_", "as", "astr", "a-b", "%x", "x ",
+        "x.y", "\xc3\xa9", "z,", "@", "[", "`", "{", "/", ":", "q", "rr", "pq", "ast_", "clock6", "9",
+    };
+    static const char* const suffixes[] = {"", "0", "1", "12", "x", "_", "1x", ".x"};
+    size_t i, k;
+    for (i = 0; i < sizeof stems / sizeof stems[0]; ++i) {
+        for (k = 0; k < sizeof suffixes / sizeof suffixes[0]; ++k) {
+            char name[64];
+            (void)snprintf(name, sizeof name, "%s%s", stems[i], suffixes[k]);
+            if ((ast_ptx_check_name(name) == AST_PTX_SUCCESS) != (stack_ptx_check_name(name) == STACK_PTX_SUCCESS)) {
+                (void)fprintf(stderr, "differs: %s\n", name);
+                ++check_num_failures;
+            }
+        }
+    }
+    CHECK_UINT(ast_ptx_check_name("f1"), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(ast_ptx_check_name("x"), AST_PTX_SUCCESS);
+    CHECK_UINT(ast_ptx_check_name(""), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(ast_ptx_check_name(NULL), AST_PTX_ERROR_INVALID_VALUE);
+}
+
+static void test_names_of_temporaries_are_refused(void) {
+    CHECK_UINT(ast_ptx_check_name("ast0"), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(ast_ptx_check_name("ast123"), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(ast_ptx_check_name("ast"), AST_PTX_SUCCESS);
+    CHECK_UINT(ast_ptx_check_name("ast1x"), AST_PTX_SUCCESS);
+    CHECK_UINT(ast_ptx_check_name("last1"), AST_PTX_SUCCESS);
+    CHECK_UINT(ast_ptx_check_name("_s0_1"), AST_PTX_SUCCESS);
+}
+
+int main(void) {
+    test_a_word_is_eight_bytes_of_type_aux_and_payload();
+    test_enumerators_have_the_values_of_the_contract();
+    test_the_table_has_the_order_of_the_contract();
+    test_every_result_has_its_name();
+    test_the_listing_of_the_guide();
+    test_operands_are_written_in_push_order();
+    test_without_temporaries_none_are_declared();
+    test_constants_keep_their_bits();
+    test_a_routine_is_written_out_at_each_call();
+    test_names_and_tables_of_any_length_are_written_whole();
+    test_temporaries_are_numbered_past_a_thousand();
+    test_every_buffer_that_is_too_small_is_refused_and_told_the_size();
+    test_error_invalid_value();
+    test_error_bad_instruction_maybe_forgot_return();
+    test_error_input_idx_out_of_bounds();
+    test_error_ptx_instruction_idx_out_of_bounds();
+    test_error_stack_overflow();
+    test_error_stack_underflow();
+    test_error_too_many_args();
+    test_error_routine_idx_out_of_bounds();
+    test_error_routine_arg_idx_out_of_bounds();
+    test_error_routine_depth_exceeded();
+    test_errors_tell_the_routine_and_the_word();
+    test_names_are_refused_as_stack_ptx_refuses_them();
+    test_names_of_temporaries_are_refused();
+    return check_num_failures != 0;
+}

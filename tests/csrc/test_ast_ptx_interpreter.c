@@ -1,0 +1,271 @@
+/*
+ * Tests of ast_ptx_interpreter.h against the PTX ISA, version 9.1: results that are worked out by hand. Instructions over many
+ * arguments, and beside the virtual machine, are in tests/unit/test_ast_ptx_interpreter.py.
+ *
+ * Codes that no test provokes: AST_PTX_ERROR_INTERNAL, because nothing can; AST_PTX_ERROR_INSUFFICIENT_BUFFER and
+ * AST_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS, since an interpreter has neither a buffer nor a table. AST_PTX_IMPLEMENTATION is
+ * not defined here: the interpreter stands alone.
+ */
+
+#define AST_PTX_INTERPRETER_IMPLEMENTATION
+#include "ast_ptx_interpreter.h"
+
+#include "check.h"
+
+#define INPUT(idx) ast_ptx_encode_input(idx)
+#define CONSTANT(value) ast_ptx_encode_constant(value)
+#define RETURN ast_ptx_encode_return
+#define CALL(idx, num_args) ast_ptx_encode_routine(idx, num_args)
+#define ARG(idx) ast_ptx_encode_routine_arg(idx)
+#define PTX(name) ast_ptx_encode_ptx_instruction_##name
+#define NAN_BITS 0x7fffffffu
+
+static uint32_t bits_of(float value) {
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+/* The bits that a program gives for up to three inputs given as bits. */
+static uint32_t run(const AstPtxInstruction* program, uint32_t a, uint32_t b, uint32_t c) {
+    uint32_t input_bits[3];
+    float inputs[3];
+    float value = 0.0f;
+    input_bits[0] = a;
+    input_bits[1] = b;
+    input_bits[2] = c;
+    memcpy(inputs, input_bits, sizeof inputs);
+    CHECK_UINT(ast_ptx_interpret(program, NULL, 0, inputs, 3, &value), AST_PTX_SUCCESS);
+    return bits_of(value);
+}
+
+#define CHECK_ONE(name, a, expected)                                           \
+    do {                                                                       \
+        const AstPtxInstruction program_[] = {INPUT(0), PTX(name), RETURN};    \
+        CHECK_UINT(run(program_, a, 0, 0), expected);                          \
+    } while (0)
+#define CHECK_TWO(name, a, b, expected)                                                 \
+    do {                                                                                \
+        const AstPtxInstruction program_[] = {INPUT(0), INPUT(1), PTX(name), RETURN};   \
+        CHECK_UINT(run(program_, a, b, 0), expected);                                   \
+    } while (0)
+#define CHECK_THREE(name, a, b, c, expected)                                                     \
+    do {                                                                                         \
+        const AstPtxInstruction program_[] = {INPUT(0), INPUT(1), INPUT(2), PTX(name), RETURN};  \
+        CHECK_UINT(run(program_, a, b, c), expected);                                            \
+    } while (0)
+#define CHECK_ERROR(code, ...)                                                                   \
+    do {                                                                                         \
+        const AstPtxInstruction program_[] = {__VA_ARGS__};                                      \
+        float value_ = 5.0f;                                                                     \
+        CHECK_UINT(ast_ptx_interpret(program_, NULL, 0, one, 1, &value_), AST_PTX_ERROR_##code); \
+        CHECK(value_ == 5.0f);                                                                   \
+    } while (0)
+
+static const float one[] = {1.0f};
+
+static void test_the_listing_of_the_guide(void) {
+    static const AstPtxInstruction program[] = {
+        INPUT(0), INPUT(1), PTX(mul_ftz_f32), CONSTANT(1.0f), PTX(add_ftz_f32), RETURN
+    };
+    static const float inputs[] = {3.0f, 4.0f};
+    float value = 0.0f;
+    CHECK_UINT(ast_ptx_interpret(program, NULL, 0, inputs, 2, &value), AST_PTX_SUCCESS);
+    CHECK(value == 13.0f);
+}
+
+static void test_operands_are_taken_in_push_order(void) {
+    CHECK_TWO(sub_ftz_f32, bits_of(5.0f), bits_of(3.0f), bits_of(2.0f));
+    CHECK_TWO(div_approx_ftz_f32, bits_of(6.0f), bits_of(2.0f), bits_of(3.0f));
+    CHECK_THREE(fma_rn_ftz_f32, bits_of(2.0f), bits_of(3.0f), bits_of(10.0f), bits_of(16.0f));
+}
+
+static void test_copysign_takes_the_sign_of_its_first_operand_and_keeps_bits(void) {
+    CHECK_TWO(copysign_f32, bits_of(-1.0f), bits_of(2.0f), bits_of(-2.0f));
+    CHECK_TWO(copysign_f32, bits_of(1.0f), bits_of(-2.0f), bits_of(2.0f));
+    CHECK_TWO(copysign_f32, 0x80000000u, 0x00000001u, 0x80000001u);
+    CHECK_TWO(copysign_f32, 0xffc00000u, 0x7fa12345u, 0xffa12345u);
+}
+
+static void test_subnormals_are_zeros_of_their_sign(void) {
+    CHECK_TWO(add_ftz_f32, 0x007fffffu, 0x007fffffu, 0);
+    CHECK_TWO(add_ftz_f32, 0x807fffffu, 0x80000001u, 0x80000000u);
+    CHECK_TWO(sub_ftz_f32, 0x00800001u, 0x00800000u, 0);              /* a subnormal result */
+    CHECK_TWO(mul_ftz_f32, 0x80800000u, bits_of(0.5f), 0x80000000u);
+    CHECK_TWO(div_approx_ftz_f32, bits_of(1.0f), 0x80000001u, 0xff800000u);
+    CHECK_ONE(abs_ftz_f32, 0x80000001u, 0);
+    CHECK_ONE(neg_ftz_f32, 0x00000001u, 0x80000000u);
+    CHECK_TWO(min_ftz_f32, 0x80000001u, bits_of(1.0f), 0x80000000u);
+    CHECK_ONE(rcp_approx_ftz_f32, bits_of(1.5e38f), 0);
+    CHECK_ONE(sqrt_approx_ftz_f32, 0x00000001u, 0);
+    CHECK_ONE(ex2_approx_ftz_f32, bits_of(-126.5f), 0);
+    CHECK_ONE(ex2_approx_ftz_f32, bits_of(-126.0f), 0x00800000u);
+    CHECK_ONE(tanh_approx_f32, 0x00000001u, 0x00000001u);
+}
+
+static void test_a_result_is_subnormal_when_it_is_so_after_rounding(void) {
+    /* (1 - 2^-24) * 2^-126 has 24 bits, is exact where exponents have no end, and lies below 2^-126. */
+    CHECK_TWO(mul_ftz_f32, 0x3f7fffffu, 0x00800000u, 0);
+    /* (1 + 2^-23)(1 - 2^-23) = 1 - 2^-46, which rounds to 1 in 24 bits. */
+    CHECK_TWO(mul_ftz_f32, 0x3f7ffffeu, 0x00800001u, 0x00800000u);
+    CHECK_THREE(fma_rn_ftz_f32, 0x3f7fffffu, 0x00800000u, 0, 0);
+    CHECK_THREE(fma_rn_ftz_f32, 0xbf7ffffeu, 0x00800001u, 0x80000000u, 0x80800000u);
+}
+
+static void test_fma_is_rounded_once(void) {
+    /* (1 + 2^-12)^2 = 1 + 2^-11 + 2^-24, halfway between two floats; what is added, far below, decides. */
+    CHECK_THREE(fma_rn_ftz_f32, 0x3f800800u, 0x3f800800u, 0x00000000u, 0x3f801000u);
+    CHECK_THREE(fma_rn_ftz_f32, 0x3f800800u, 0x3f800800u, 0x0d800000u, 0x3f801001u);
+    CHECK_THREE(fma_rn_ftz_f32, 0x3f800800u, 0x3f800800u, 0x8d800000u, 0x3f801000u);
+    CHECK_THREE(fma_rn_ftz_f32, 0x3f800800u, 0x3f800800u, 0xbf801000u, 0x33800000u); /* 2^-24 remains */
+    CHECK_THREE(fma_rn_ftz_f32, 0x7f800000u, 0, 0x3f800000u, NAN_BITS);
+    CHECK_THREE(fma_rn_ftz_f32, 0x7f7fffffu, 0x40000000u, 0xff800000u, 0xff800000u); /* finite product */
+}
+
+static void test_a_number_beats_a_nan_and_minus_zero_is_less(void) {
+    CHECK_TWO(min_ftz_f32, 0x7fc00000u, bits_of(1.0f), bits_of(1.0f));
+    CHECK_TWO(min_ftz_f32, bits_of(1.0f), 0xff800001u, bits_of(1.0f));
+    CHECK_TWO(max_ftz_f32, bits_of(-1.0f), 0x7fc00000u, bits_of(-1.0f));
+    CHECK_TWO(max_ftz_f32, 0xffc12345u, 0x7fc00000u, NAN_BITS);
+    CHECK_TWO(min_ftz_f32, 0xffc12345u, 0x7fc00000u, NAN_BITS);
+    CHECK_TWO(min_ftz_f32, 0, 0x80000000u, 0x80000000u);
+    CHECK_TWO(min_ftz_f32, 0x80000000u, 0, 0x80000000u);
+    CHECK_TWO(max_ftz_f32, 0, 0x80000000u, 0);
+    CHECK_TWO(max_ftz_f32, 0x80000000u, 0, 0);
+    CHECK_TWO(min_ftz_f32, bits_of(-2.0f), bits_of(-3.0f), bits_of(-3.0f));
+    CHECK_TWO(max_ftz_f32, bits_of(-2.0f), bits_of(-3.0f), bits_of(-2.0f));
+}
+
+static void test_nan_results_have_one_form_and_moved_ones_keep_theirs(void) {
+    static const AstPtxInstruction moved[] = {INPUT(0), RETURN};
+    CHECK_TWO(add_ftz_f32, 0x7f800000u, 0xff800000u, NAN_BITS);
+    CHECK_TWO(mul_ftz_f32, 0xffc12345u, bits_of(1.0f), NAN_BITS);
+    CHECK_ONE(abs_ftz_f32, 0xffc12345u, NAN_BITS);
+    CHECK_ONE(neg_ftz_f32, 0xffc12345u, NAN_BITS);
+    CHECK_ONE(sqrt_approx_ftz_f32, bits_of(-1.0f), NAN_BITS);
+    CHECK_ONE(lg2_approx_ftz_f32, bits_of(-1.0f), NAN_BITS);
+    CHECK_ONE(sin_approx_ftz_f32, 0xff800000u, NAN_BITS);
+    CHECK_ONE(cos_approx_ftz_f32, 0x7f800000u, NAN_BITS);
+    CHECK_ONE(sin_approx_ftz_f32, 0x7f800001u, NAN_BITS);
+    CHECK_ONE(tanh_approx_f32, 0xff812345u, NAN_BITS);
+    CHECK_UINT(run(moved, 0xffc12345u, 0, 0), 0xffc12345u);
+    CHECK_UINT(run(moved, 0x7f800001u, 0, 0), 0x7f800001u);
+}
+
+static void test_div_by_more_than_2_to_126_is_zero_or_nan(void) {
+    CHECK_TWO(div_approx_ftz_f32, bits_of(1e38f), bits_of(2e38f), 0);
+    CHECK_TWO(div_approx_ftz_f32, 0x7f800000u, bits_of(2e38f), NAN_BITS);
+}
+
+static void test_sin_and_cos_of_quarter_turns_and_far_away(void) {
+    CHECK_ONE(sin_approx_ftz_f32, 0x80000000u, 0x80000000u);
+    CHECK_ONE(cos_approx_ftz_f32, 0, bits_of(1.0f));
+    CHECK_ONE(sin_approx_ftz_f32, bits_of(1e30f), 0); /* whole turns: nothing is left of the fraction */
+    CHECK_ONE(sin_approx_ftz_f32, bits_of(-1e30f), 0x80000000u);
+    CHECK_ONE(cos_approx_ftz_f32, bits_of(-1e30f), bits_of(1.0f));
+}
+
+static void test_routines_take_arguments_and_leave_a_value(void) {
+    static const AstPtxInstruction square[] = {ARG(0), ARG(0), PTX(mul_ftz_f32), RETURN};
+    static const AstPtxInstruction distance[] = {
+        ARG(0), CALL(0, 1), ARG(1), CALL(0, 1), PTX(add_ftz_f32), PTX(sqrt_approx_ftz_f32), RETURN
+    };
+    static const AstPtxInstruction* const routines[] = {square, distance};
+    static const AstPtxInstruction program[] = {CONSTANT(100.0f), INPUT(0), INPUT(1), CALL(1, 2), PTX(sub_ftz_f32), RETURN};
+    static const float inputs[] = {3.0f, 4.0f};
+    float value = 0.0f;
+    CHECK_UINT(ast_ptx_interpret(program, routines, 2, inputs, 2, &value), AST_PTX_SUCCESS);
+    CHECK(value == 95.0f);
+}
+
+static void test_points_are_worked_on_in_blocks(void) {
+    enum { NUM_POINTS = 3 * AST_PTX_INTERPRETER_BLOCK + 5 };
+    static const AstPtxInstruction words[] = {INPUT(0), INPUT(2), PTX(sub_ftz_f32), RETURN};
+    float first[NUM_POINTS];
+    float third[NUM_POINTS];
+    const float* inputs[3];
+    AstPtxProgram program;
+    AstPtxPlace place = {7, 7};
+    size_t i;
+    inputs[0] = first;
+    inputs[1] = NULL; /* not read */
+    inputs[2] = third;
+    program.instructions = words;
+    program.num_instructions = 4;
+    program.routines = NULL;
+    program.routine_lengths = NULL;
+    program.num_routines = 0;
+    for (i = 0; i < NUM_POINTS; ++i) {
+        first[i] = (float)i;
+        third[i] = 2.0f * (float)i;
+    }
+    CHECK_UINT(ast_ptx_interpret_program(&program, inputs, 3, NUM_POINTS, first, &place), AST_PTX_SUCCESS);
+    for (i = 0; i < NUM_POINTS; ++i) {
+        CHECK(first[i] == -(float)i);
+    }
+    CHECK_UINT(place.word_idx, 7);
+    CHECK_UINT(ast_ptx_interpret_program(&program, inputs, 3, 0, NULL, NULL), AST_PTX_SUCCESS);
+    inputs[2] = NULL;
+    CHECK_UINT(ast_ptx_interpret_program(&program, inputs, 3, 1, first, &place), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(place.word_idx, 1);
+    CHECK_UINT(ast_ptx_interpret_program(NULL, inputs, 3, 1, first, &place), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(ast_ptx_interpret_program(&program, NULL, 3, 1, first, &place), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(ast_ptx_interpret_program(&program, inputs, 3, 1, NULL, &place), AST_PTX_ERROR_INVALID_VALUE);
+}
+
+/* ---- errors, by code ---- */
+
+static void test_error_invalid_value(void) {
+    static const AstPtxInstruction program[] = {INPUT(0), RETURN};
+    static const AstPtxInstruction* const no_routine[] = {NULL};
+    static const AstPtxInstruction calls[] = {CALL(0, 0), RETURN};
+    float value;
+    CHECK_UINT(ast_ptx_interpret(NULL, NULL, 0, one, 1, &value), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(ast_ptx_interpret(program, NULL, 1, one, 1, &value), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(ast_ptx_interpret(program, NULL, 0, NULL, 1, &value), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(ast_ptx_interpret(program, NULL, 0, one, 1, NULL), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_UINT(ast_ptx_interpret(calls, no_routine, 1, one, 1, &value), AST_PTX_ERROR_INVALID_VALUE);
+    CHECK_ERROR(INVALID_VALUE, INPUT(0), INPUT(0), RETURN);
+    CHECK_ERROR(INVALID_VALUE, INPUT(0), ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_ADD_FTZ_F32, 1), RETURN);
+}
+
+static void test_errors_of_words(void) {
+    static const AstPtxInstruction endless[] = {CALL(0, 0), RETURN};
+    static const AstPtxInstruction* const itself[] = {endless};
+    static AstPtxInstruction overfull[AST_PTX_STACK_DEPTH + 1];
+    static const AstPtxInstruction input = INPUT(0);
+    float value = 0.0f;
+    size_t i;
+    CHECK_ERROR(BAD_INSTRUCTION_MAYBE_FORGOT_RETURN, INPUT(0), {AST_PTX_INSTRUCTION_TYPE_REGISTER, 0, {0.0f}}, RETURN);
+    CHECK_ERROR(INPUT_IDX_OUT_OF_BOUNDS, INPUT(1), RETURN);
+    CHECK_ERROR(STACK_UNDERFLOW, INPUT(0), PTX(fma_rn_ftz_f32), RETURN);
+    CHECK_ERROR(TOO_MANY_ARGS, INPUT(0), ast_ptx_encode_ptx_instruction(0, AST_PTX_MAX_INSTRUCTION_ARGS + 1), RETURN);
+    CHECK_ERROR(
+        UNSUPPORTED_INSTRUCTION, INPUT(0), ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, 1), RETURN
+    );
+    CHECK_ERROR(ROUTINE_IDX_OUT_OF_BOUNDS, CALL(0, 0), RETURN);
+    CHECK_ERROR(ROUTINE_ARG_IDX_OUT_OF_BOUNDS, ARG(0), RETURN);
+    CHECK_UINT(ast_ptx_interpret(endless, itself, 1, one, 1, &value), AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED);
+    for (i = 0; i <= AST_PTX_STACK_DEPTH; ++i) {
+        overfull[i] = input;
+    }
+    CHECK_UINT(ast_ptx_interpret(overfull, NULL, 0, one, 1, &value), AST_PTX_ERROR_STACK_OVERFLOW);
+}
+
+int main(void) {
+    test_the_listing_of_the_guide();
+    test_operands_are_taken_in_push_order();
+    test_copysign_takes_the_sign_of_its_first_operand_and_keeps_bits();
+    test_subnormals_are_zeros_of_their_sign();
+    test_a_result_is_subnormal_when_it_is_so_after_rounding();
+    test_fma_is_rounded_once();
+    test_a_number_beats_a_nan_and_minus_zero_is_less();
+    test_nan_results_have_one_form_and_moved_ones_keep_theirs();
+    test_div_by_more_than_2_to_126_is_zero_or_nan();
+    test_sin_and_cos_of_quarter_turns_and_far_away();
+    test_routines_take_arguments_and_leave_a_value();
+    test_points_are_worked_on_in_blocks();
+    test_error_invalid_value();
+    test_errors_of_words();
+    return check_num_failures != 0;
+}
