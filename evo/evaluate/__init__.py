@@ -113,6 +113,11 @@ def score_batch(task: Task, outputs, num_instructions: np.ndarray) -> Evaluation
             f"{place}: score() must return objective of shape ({batch_size},) and measures of shape "
             f"({batch_size}, {len(task.measures)}), got {objective.shape} and {measures.shape}"
         )
+    return finite_only(objective, measures)
+
+
+def finite_only(objective: np.ndarray, measures: np.ndarray) -> Evaluation:
+    """The results of a batch with these scores: what is not finite is rejected."""
     finite = np.isfinite(objective) & np.isfinite(measures).all(axis=1)
     return Evaluation(
         status=np.where(finite, Status.OK, Status.NONFINITE).astype(np.uint8),

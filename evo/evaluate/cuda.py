@@ -23,9 +23,14 @@ from evo.errors import DeviceFailure
 from evo.evaluate import Evaluation, Failure, Status, by_name
 from evo.evaluate.cuda_device import Device
 from evo.evaluate.cuda_lane import Lane, PackFailure, Plan
-from evo.evaluate.cuda_plans import DeviceInputs, RegressionPlan, StorePlan
+from evo.evaluate.cuda_plans import DeviceInputs, KernelPlan, RegressionPlan, StorePlan
+from evo.kernel.cuda_source import template_of
+from evo.kernel.template import POINTWISE, KernelTemplate
 from evo.program import Language
 from evo.task import Task, point_arrays, task_errors
+
+# Programs of a pack with a task's own kernel: its one kernel grows with them.
+MAX_KERNEL_SITES = 64
 
 _STATUS = {
     "rejected": Status.NOT_COMPILED,
@@ -86,10 +91,17 @@ class CudaEvaluator:
         self._has_failed = False
         self._device = Device(options.device)
         self._inputs = self._upload(points, "points()")
-        self._plan = RegressionPlan(task, self._inputs, self._device) if task.reduction else StorePlan(task, self._inputs)
-        self._lane = self._make_lane(self._plan)
         self._pool = CompilePool(options.num_workers, options.compile_seconds)
-        self._compiler = self._make_compiler(self._lane.capacity)
+        target = self._device.info.target
+        template = template_of(task, language, target, min(MAX_KERNEL_SITES, options.packing.programs_per_module), cache)
+        if template is not POINTWISE:
+            self._plan: Plan = KernelPlan(task, self._inputs)
+        elif task.reduction:
+            self._plan = RegressionPlan(task, self._inputs, self._device)
+        else:
+            self._plan = StorePlan(task, self._inputs)
+        self._lane = self._make_lane(self._plan)
+        self._compiler = self._make_compiler(self._lane.capacity, template)
 
     def evaluate(self, words: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
         status = np.zeros(len(words), np.uint8)
@@ -122,7 +134,7 @@ class CudaEvaluator:
                 stored[rows] = outputs[site]
 
         # A program that was evaluated before has its outputs here as well; where it failed they are zero.
-        self._run(words, self._make_compiler(lane.capacity), lane, take)
+        self._run(words, self._make_compiler(lane.capacity, POINTWISE), lane, take)
         lane.close()
         inputs.close()
         return by_name(self._task, stored)
@@ -177,13 +189,19 @@ class CudaEvaluator:
         options = self._options
         return Lane(self._device, plan, options.packing.programs_per_module, options.launch_seconds, self._num_threads)
 
-    def _make_compiler(self, capacity: int) -> Compiler:
+    def _make_compiler(self, capacity: int, template: KernelTemplate) -> Compiler:
         packing = self._options.packing
         if capacity < packing.programs_per_module:
             sites = min(packing.sites_per_kernel, capacity)
             packing = Packing(sites, capacity // sites)
         return Compiler(
-            self._language, self._device.info.target, self._pool, packing=packing, cache=self._cache, failures=self._failures
+            self._language,
+            self._device.info.target,
+            self._pool,
+            packing=packing,
+            template=template,
+            cache=self._cache,
+            failures=self._failures,
         )
 
     def _upload(self, points: dict[str, np.ndarray], method: str) -> DeviceInputs:

@@ -114,8 +114,11 @@ class Device:
         except CudaError as error:
             raise UserError(f"{self.info.name}: cannot be opened ({error.name}); another process may hold all of its memory") from error
         self.make_current()
-        attribute = cuda.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
-        self.num_multiprocessors: int = _ask(cuda.cuDeviceGetAttribute, attribute, self._handle)
+        attributes = cuda.CUdevice_attribute
+        self.num_multiprocessors: int = _ask(
+            cuda.cuDeviceGetAttribute, attributes.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, self._handle
+        )
+        self.clock_hz: int = _ask(cuda.cuDeviceGetAttribute, attributes.CU_DEVICE_ATTRIBUTE_CLOCK_RATE, self._handle) * 1000
 
     def make_current(self) -> None:
         """Each thread that uses the device calls this first."""
@@ -204,9 +207,13 @@ class Device:
         """Fills a piece of pinned memory from device memory, when the stream comes to it."""
         _ask(self._cuda.cuMemcpyDtoHAsync, host.ctypes.data, address, host.nbytes, stream)
 
-    def copy_to_device(self, address: Any, host: np.ndarray, stream: Any) -> None:
-        """Fills device memory from a piece of pinned memory, when the stream comes to it."""
+    def copy_to_device(self, address: int, host: np.ndarray, stream: Any) -> None:
+        """Fills device memory when the stream comes to it. Of an array that is not pinned the driver takes a copy first."""
         _ask(self._cuda.cuMemcpyHtoDAsync, address, host.ctypes.data, host.nbytes, stream)
+
+    def fill(self, address: int, byte: int, num_bytes: int, stream: Any) -> None:
+        """Sets each byte of device memory, when the stream comes to it."""
+        _ask(self._cuda.cuMemsetD8Async, address, byte, num_bytes, stream)
 
     def load(self, cubin: bytes) -> Any:
         """A module on the device; `unload` takes it off again."""

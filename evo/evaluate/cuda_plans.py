@@ -11,10 +11,12 @@ import numpy as np
 
 from evo.compile.compiler import Module
 from evo.compile.request import DEFAULT_OPTIONS, compiler_options
-from evo.evaluate import CHUNK_SIZE, Evaluation, by_name, join, score_batch
+from evo.evaluate import CHUNK_SIZE, Evaluation, by_name, finite_only, join, score_batch
 from evo.evaluate.cuda_device import Device
-from evo.kernel import regression
+from evo.kernel import cuda_header, regression
+from evo.kernel.cuda_header import points_argument
 from evo.kernel.pointwise import kernel_name
+from evo.kernel.template import ENTRY
 from evo.native import nvptxcompiler
 from evo.task import Regression, Task, target_array
 
@@ -124,6 +126,35 @@ class RegressionPlan:
 
     def _output_bytes(self, num_programs: int) -> int:
         return -(-self._outputs.result_bytes(num_programs) // 256) * 256  # what follows stays aligned
+
+
+class KernelPlan:
+    """Scores by a task's own kernel (`evo.kernel.cuda_source`): `(num_programs, 1 + num_measures)` float64."""
+
+    def __init__(self, task: Task, inputs: DeviceInputs):
+        self._num_scores = 1 + len(task.measures)
+        self._points = points_argument(inputs.addresses, inputs.strides, inputs.num_points)
+
+    def result_bytes(self, num_programs: int) -> int:
+        return num_programs * self._num_scores * 8
+
+    def scratch_bytes(self, num_programs: int) -> int:
+        return num_programs * 4
+
+    def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
+        num_programs = len(module.rows)
+        device.copy_to_device(scratch, module.num_instructions.astype(np.int32), stream)
+        # A score that the kernel does not write is NaN, which rejects the program, and not what another pack left there.
+        device.fill(results, 0xFF, self.result_bytes(num_programs), stream)
+        params = [self._points, np.uint64(scratch), np.uint64(results)]
+        device.launch(device.function(loaded, ENTRY), (1, num_programs), cuda_header.BLOCK_SIZE, params, stream)
+
+    def score(self, host: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
+        scores = host.view(np.float64).reshape(len(num_instructions), self._num_scores)
+        return finite_only(scores[:, 0].copy(), scores[:, 1:].copy())
+
+    def close(self) -> None:
+        """There is nothing of its own."""
 
 
 def _options(device: Device) -> tuple[str, ...]:
