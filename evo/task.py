@@ -105,6 +105,9 @@ class Task:
         measures: name -> `(low, high)`, the range that the archive's cells divide.
         reduction: None, and `score` gets the outputs; or `"regression"`, and `score` gets a `Regression` of them against
             `targets()`, summed inside the evaluator, which never stores the outputs.
+
+    A folder may have a `kernel.cu` beside its `task.py`: CUDA that does on a GPU what `score` does, where the outputs are. Its
+    contract is in `evo.kernel.cuda_source`. `score` is still needed, for CPUs and to hold the kernel to.
     """
 
     inputs: ClassVar[dict[str, str]] = {}
@@ -131,6 +134,10 @@ class Task:
             programs: facts about the programs themselves.
         """
         raise UserError(f"{_place(type(self))}: class {type(self).__name__} must define score(outputs, programs)")
+
+    def kernel_defines(self) -> dict[str, int | float | str]:
+        """Macros for the task's own kernel.cu, such as options of the task that decide its score."""
+        return {}
 
     # A task whose results can be looked at defines these two as well.
 
@@ -190,6 +197,13 @@ def load_task(folder: Path, options: dict) -> Task:
     except Exception as error:
         call = f"{task_class.__name__}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
         raise UserError(f"{_error_place(error, folder) or path}: {call} raised {type(error).__name__}: {error}") from error
+
+
+def kernel_path(task: Task) -> Path | None:
+    """The task's own kernel, `kernel.cu` beside its `task.py`; None where it has none."""
+    file = getattr(sys.modules.get(type(task).__module__), "__file__", None)
+    path = Path(file).with_name("kernel.cu") if file else None
+    return path if path and path.is_file() else None
 
 
 def task_digest(folder: Path) -> str:

@@ -1,0 +1,98 @@
+"""`evo.cuh`, the header that a task's own kernel.cu includes: points, sites and sizes, generated for the task's language.
+
+Owns its text and the bytes of `EvoPoints` as kernels take them. The contract of the kernel is in `evo.kernel.cuda_source`. Sites
+are direct inline assembly in the marker format of ptx_inject.h over the registers of `pointwise.site_variables`, so that one
+lowering emits stubs for both kinds of templates.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+
+from evo.errors import UserError
+from evo.kernel.pointwise import SiteVariable, site_variables
+from evo.program import Language
+
+HEADER_NAME = "evo.cuh"
+BLOCK_SIZE = 256
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_KEYWORDS = frozenset(
+    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class co_await co_return
+    co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do double dynamic_cast else
+    enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr
+    operator or or_eq private protected public register reinterpret_cast requires return short signed sizeof static static_assert
+    static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void
+    volatile wchar_t while xor xor_eq""".split()
+)
+# C++ type and constraint of inline assembly for each type of a register.
+_TYPES = {"f32": ("float", "f"), "u32": ("unsigned int", "r"), "s32": ("int", "r"), "b32": ("unsigned int", "r")}
+
+
+def header(language: Language, num_sites: int, num_measures: int) -> str:
+    """The text of evo.cuh.
+
+    Raises:
+        UserError: an input's name cannot be one in C++.
+    """
+    inputs = [name for name, _ in language.inputs]
+    for name in inputs:
+        if not _IDENTIFIER.fullmatch(name) or name in _KEYWORDS or name == "num_points" or name.lower().startswith("evo_"):
+            raise UserError(f"input '{name}': kernel.cu would call it points.{name}(i), which C++ or evo.cuh do not allow: rename it")
+    variables = site_variables(language)
+    types = {variable.name: _TYPES[variable.register_type][0] for variable in variables}
+    outputs = [name for name, _ in language.outputs]
+    lines = ["#ifndef EVO_CUH", "#define EVO_CUH", f"#define EVO_BLOCK_SIZE {BLOCK_SIZE}", f"#define EVO_NUM_SITES {num_sites}"]
+    lines += [f"#define EVO_NUM_MEASURES {num_measures}", "struct EvoPoints {"]
+    lines += [f"    const char* evo_values_{i};" for i in range(len(inputs))]
+    lines += [f"    unsigned int evo_stride_{i};" for i in range(len(inputs))] + ["    unsigned int num_points;"]
+    for i, name in enumerate(inputs):
+        lines += [f"    __device__ __forceinline__ {types[name]} {name}(unsigned int i) const {{"]
+        address = f"evo_values_{i} + (unsigned long long)i * evo_stride_{i}"
+        lines += [f"        return __ldg(reinterpret_cast<const {types[name]}*>({address}));", "    }"]
+    # Every other signature, and C++ linkage, is an error at the kernel's own definition.
+    lines += ["};", 'extern "C" __global__ void __launch_bounds__(EVO_BLOCK_SIZE)']
+    lines += ["evaluate(EvoPoints points, const int* num_instructions, double* scores);", *_site_macro(variables, inputs, outputs)]
+    parameters = [f"{types[name]} in_{i}" for i, name in enumerate(inputs)]
+    parameters += [f"{types[name]}& out_{i}" for i, name in enumerate(outputs)]
+    lines += [f"static __device__ __forceinline__ void evo_program(unsigned int site, {', '.join(parameters)}) {{"]
+    # What is read and written goes through its output.
+    lines += [f"    out_{i} = {f'in_{inputs.index(name)}' if name in inputs else 0};" for i, name in enumerate(outputs)]
+    lines += ["    switch (site) {", *(f"    EVO__SITE({site})" for site in range(num_sites)), "    }", "}", "#endif"]
+    return "\n".join(lines) + "\n"
+
+
+def points_argument(addresses: Sequence[int], strides: Sequence[int], num_points: int) -> np.ndarray:
+    """The bytes of an `EvoPoints`, uint8.
+
+    Args:
+        addresses: on the device, of each input's values; strides: bytes from a point to the next, 4, or 0 for an input that is
+            the same at all points.
+    """
+    num_inputs = len(addresses)
+    packed = struct.pack(f"<{num_inputs}Q{num_inputs + 1}I", *map(int, addresses), *map(int, strides), num_points)
+    return np.frombuffer(packed + bytes(-len(packed) % 8), np.uint8)
+
+
+def _site_macro(variables: tuple[SiteVariable, ...], inputs: list[str], outputs: list[str]) -> list[str]:
+    """EVO__SITE(number): the case of a site. Not volatile: a program computes from its operands and nothing else."""
+    text = ["{"]
+    for i, v in enumerate(variables):
+        text += [f".reg .{v.register_type} %%{v.register};"]
+        text += [f"mov.{v.register_type} %%{v.register}, %{i};"] if v.kind != "o" else []
+    text += ['// PTX_INJECT_START site_" #number "']
+    text += [f"// {v.register} {v.kind} {v.register_type} {v.data_type} {v.name}" for v in variables]
+    text += ["// PTX_INJECT_END"]
+    text += [f"mov.{v.register_type} %{i}, %%{v.register};" for i, v in enumerate(variables) if v.kind != "i"]
+    text += ["}"]
+    modes = {"m": "+", "o": "=", "i": ""}
+    operands = {kind: [] for kind in modes}
+    for v in variables:
+        place = f"in_{inputs.index(v.name)}" if v.kind == "i" else f"out_{outputs.index(v.name)}"
+        operands[v.kind].append(f'"{modes[v.kind]}{_TYPES[v.register_type][1]}"({place})')
+    lines = ["#define EVO__SITE(number) case number: asm( \\", *(f'    "{line}\\n\\t" \\' for line in text)]
+    return [*lines, f"    : {', '.join(operands['m'] + operands['o'])} : {', '.join(operands['i'])}); break;"]

@@ -1,0 +1,169 @@
+"""A task's own kernel: `kernel.cu` in the task's folder, compiled to annotated PTX.
+
+Owns the contract with that file and what is said about errors in it. With a kernel of its own a task is scored where its outputs
+are, instead of bringing them back for `Task.score`:
+
+    #include "evo.cuh"
+
+    extern "C" __global__ void evaluate(EvoPoints points, const int* num_instructions, double* scores) {
+        const unsigned int site = blockIdx.y;
+        for (unsigned int i = threadIdx.x; i < points.num_points; i += EVO_BLOCK_SIZE) {
+            float v;
+            evo_program(site, points.x(i), points.y(i), v);
+            ...
+        }
+        if (threadIdx.x == 0) scores[(1 + EVO_NUM_MEASURES) * site] = ...;
+    }
+
+Launch: grid (1, number of programs), blocks of EVO_BLOCK_SIZE threads, no dynamic shared memory. The block of a program writes
+1 + EVO_NUM_MEASURES values: the objective, then the measures in the task's order, equal to those of the task's `score` within a
+tolerance that the task states, summed in an order that depends on the points alone. What is not finite rejects the program.
+`num_instructions` has one value for each program.
+
+evo.cuh (`evo.kernel.cuda_header`) is made for the task and holds
+
+    EVO_BLOCK_SIZE, EVO_NUM_MEASURES    and EVO_NUM_SITES, the most programs that a launch may have
+    EvoPoints      `num_points`, and for each input a function of its name that gives its value at a point
+    evo_program(site, inputs..., outputs&...)    runs the site's program; inputs and outputs in the order of the task's. It may be
+                   called at any place and any number of times, also in loops that the compiler unrolls. Outputs for which a
+                   program leaves no value are zero
+
+The task's `kernel_defines` are macros. Beside evo.cuh the file may include the `.cuh` files of its folder, by their paths from
+there, and nothing else: no file is read by the compiler.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from collections.abc import Mapping
+from numbers import Integral, Real
+from pathlib import Path
+
+from evo.disk_cache import DiskCache
+from evo.errors import UserError
+from evo.kernel import nvrtc
+from evo.kernel.cuda_header import HEADER_NAME, header
+from evo.kernel.template import ENTRY, POINTWISE, KernelTemplate, task_template
+from evo.native import nvptxcompiler
+from evo.native.ptx_inject import PtxInject
+from evo.program import Language
+from evo.task import Task, kernel_path, task_errors
+
+# Without --fmad=false the compiler would fuse what a kernel multiplies and then adds: other bits than in `score`.
+_OPTIONS = ("--fmad=false",)
+
+_ERROR = re.compile(r"^(?P<file>[^\n]+?)\((?P<line>\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (?P<message>.+)$", re.MULTILINE)
+_MACRO = re.compile(r"(?!evo_|EVO_)[A-Za-z_][A-Za-z0-9_]*")
+
+
+def template_of(task: Task, language: Language, target: str, num_sites: int, cache: DiskCache | None = None) -> KernelTemplate:
+    """The template that a GPU evaluation of a task uses: its own kernel's, or the pointwise one where it has none.
+
+    Args:
+        target: a GPU architecture such as `sm_90`. num_sites: most programs of a module with the task's own kernel.
+        cache: of annotated PTX; None: nothing is kept.
+
+    Raises:
+        UserError: kernel.cu or `kernel_defines` is wrong, or NVRTC is missing.
+    """
+    path = kernel_path(task)
+    if path is None:
+        return POINTWISE
+    with task_errors(type(task), "kernel_defines"):
+        defines = task.kernel_defines()
+    texts = {HEADER_NAME: header(language, num_sites, len(task.measures)).encode(), **_folder_headers(path)}
+    options = (f"--gpu-architecture={target.replace('sm_', 'compute_')}", *_OPTIONS, *_macros(path, defines))
+    ptx = _annotated_ptx(path, _read(path), texts, options, cache)
+    _check_sites(path, ptx, num_sites)
+    return task_template(ptx, num_sites)
+
+
+def _annotated_ptx(path: Path, source: bytes, headers: Mapping[str, bytes], options: tuple[str, ...], cache: DiskCache | None) -> bytes:
+    try:
+        compiler_version = nvrtc.version()
+        _check_version(path, compiler_version)
+        key = _key(source, headers, options, compiler_version)
+        ptx = cache.get(key) if cache else None
+        if ptx is None:
+            ptx = nvrtc.compile(source, path.name, headers, options)
+            if cache:
+                cache.put(key, ptx)
+        return ptx
+    except nvrtc.NvrtcMissing as error:
+        raise UserError(f"{path}: {error}") from error
+    except nvrtc.CompileError as error:
+        raise _user_error(path, str(error)) from error
+
+
+def _user_error(path: Path, log: str) -> UserError:
+    """The first error as `file:line: message`; the whole log goes with it as a note."""
+    found = _ERROR.search(log)
+    if found is None:
+        message = f"{path}: {log.splitlines()[0]}"
+    else:
+        file = found["file"] if found["file"] == HEADER_NAME else path.parent / found["file"]
+        message = f"{file}:{found['line']}: {found['message']}"
+    error = UserError(message)
+    error.add_note(log)
+    return error
+
+
+def _key(source: bytes, headers: Mapping[str, bytes], options: tuple[str, ...], compiler_version: tuple[int, int]) -> str:
+    digest = hashlib.sha256()
+    parts = [f"NVRTC {compiler_version}".encode(), source, *(option.encode() for option in options), b"headers"]
+    for part in [*parts, *(part for name in sorted(headers) for part in (name.encode(), headers[name]))]:
+        digest.update(len(part).to_bytes(8, "little"))
+        digest.update(part)
+    return digest.hexdigest()
+
+
+def _check_version(path: Path, compiler_version: tuple[int, int]) -> None:
+    """An assembler does not know the PTX of a newer compiler."""
+    if compiler_version > nvptxcompiler.version():
+        newer, older = (".".join(map(str, version)) for version in (compiler_version, nvptxcompiler.version()))
+        raise UserError(f"{path}: NVRTC {newer} is newer than the assembler, {older}: {nvrtc.INSTALL}")
+
+
+def _check_sites(path: Path, ptx: bytes, num_sites: int) -> None:
+    if f".entry {ENTRY}(".encode() not in ptx:
+        raise UserError(f"{path}: must define {ENTRY}, which {HEADER_NAME} declares")
+    found = {inject.name for inject in PtxInject(ptx).injects}
+    if len(found) < num_sites:
+        raise UserError(f"{path}: {ENTRY} must call evo_program, and its scores must depend on the outputs")
+
+
+def _folder_headers(path: Path) -> dict[str, bytes]:
+    files = sorted(file for file in path.parent.rglob("*.cuh") if file.is_file())
+    return {file.relative_to(path.parent).as_posix(): _read(file) for file in files}
+
+
+def _read(path: Path) -> bytes:
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from error
+    if b"\0" in content:
+        raise UserError(f"{path}:{content[: content.index(0)].count(10) + 1}: holds a NUL, must be text")
+    return content
+
+
+def _macros(path: Path, defines: Mapping[str, int | float | str]) -> list[str]:
+    """As options. Numbers are in brackets: `1 - N` would else be nonsense for N = -1."""
+    if not isinstance(defines, Mapping):
+        raise UserError(f"{path}: kernel_defines() must return a dict of name -> number or text, got {type(defines).__name__}")
+    options = []
+    for name, value in defines.items():
+        if not isinstance(name, str) or not _MACRO.fullmatch(name):
+            raise UserError(f"{path}: kernel_defines()[{name!r}]: no name for a macro, which does not begin with EVO_")
+        if isinstance(value, Integral):
+            text = f"({int(value)})"
+        elif isinstance(value, Real) and math.isfinite(value):
+            text = f"({float(value)!r})"
+        elif isinstance(value, str) and value.isprintable():
+            text = value
+        else:
+            raise UserError(f"{path}: kernel_defines()['{name}'] is {value!r}, must be a finite number or one line of text")
+        options.append(f"--define-macro={name}={text}")
+    return options
