@@ -219,11 +219,9 @@ def _search(run) -> None:
         with interrupted, progress_of(run) as show_generation:
             reason = run.execute(show_generation, interrupted)
     except DeviceFailure as failure:
-        folder = run.run_dir.path
-        _end_after_device_failure(
-            f"the GPU failed: {failure}; the last checkpoint stands, and the {len(failure.failures)} programs of the pack at fault are in "
-            f"{folder / 'quarantine'}; go on without them: evo resume {folder}"
-        )
+        folder, count = run.run_dir.path, len(failure.failures)
+        culprits = f"; the {count} programs of the pack at fault are in {folder / 'quarantine'} and are left out from now on" if count else ""
+        _end_after_device_failure(f"the GPU failed: {failure}{culprits}; the last checkpoint stands, go on with: evo resume {folder}")
     click.echo(f"stopped by {reason}")
     if reason == "interrupted":
         run.close()

@@ -6,22 +6,25 @@ The only module that opens a device. Knows nothing of programs, tasks or compile
 
 from __future__ import annotations
 
+import ctypes
 import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from evo.errors import UserError
+from evo.errors import DeviceFailure, UserError
 
 # Cubins of the pinned CUDA 13.0 family run on drivers of that family or newer, and its assembler knows GPUs from Turing on.
 MIN_DRIVER = (13, 0)
 MIN_CAPABILITY = (7, 5)
 
+_OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"
+
 POLL_S = (20e-6, 1e-3)  # first and longest pause between two looks at whether the device is done
 
 
-class CudaError(Exception):
+class CudaError(DeviceFailure):
     """A call of the driver that failed. After most errors of a kernel the context is lost, and with it the process's device.
 
     Attributes:
@@ -29,7 +32,7 @@ class CudaError(Exception):
     """
 
     def __init__(self, call: str, name: str):
-        super().__init__(f"{call}: {name}")
+        super().__init__(f"{call}: {name}", [])
         self.name = name
 
 
@@ -133,8 +136,20 @@ class Device:
         _ask(self._cuda.cuDevicePrimaryCtxRelease, self._handle)
 
     def allocate(self, num_bytes: int) -> Any:
-        """Device memory, aligned to 256 bytes; its address is `int(...)` of it. Freed by `free`."""
-        return _ask(self._cuda.cuMemAlloc, max(num_bytes, 1))
+        """Device memory, aligned to 256 bytes; its address is `int(...)` of it. Freed by `free`.
+
+        Raises:
+            UserError: there is not so much.
+        """
+        try:
+            return _ask(self._cuda.cuMemAlloc, max(num_bytes, 1))
+        except CudaError as error:
+            if error.name != _OUT_OF_MEMORY:
+                raise
+            raise UserError(
+                f"{self.info.name}: {num_bytes / 2**20:,.1f} MiB are needed and {self.free_bytes() / 2**20:,.1f} MiB are free; end what "
+                "else uses the device, or take fewer points"
+            ) from error
 
     def free(self, address: Any) -> None:
         """Frees device memory."""
@@ -148,10 +163,17 @@ class Device:
         return address
 
     def pinned(self, num_bytes: int) -> np.ndarray:
-        """Page-locked memory of this machine as `(num_bytes,)` uint8; freed by `free_pinned`."""
-        import ctypes
+        """Page-locked memory of this machine as `(num_bytes,)` uint8; freed by `free_pinned`.
 
-        address = _ask(self._cuda.cuMemHostAlloc, max(num_bytes, 1), 0)
+        Raises:
+            UserError: this machine has not so much, or does not allow it.
+        """
+        try:
+            address = _ask(self._cuda.cuMemHostAlloc, max(num_bytes, 1), 0)
+        except CudaError as error:
+            if error.name != _OUT_OF_MEMORY:
+                raise
+            raise UserError(f"{num_bytes / 2**20:,.1f} MiB of page-locked memory cannot be had; take fewer points") from error
         return np.ctypeslib.as_array((ctypes.c_uint8 * num_bytes).from_address(int(address)))
 
     def free_pinned(self, array: np.ndarray) -> None:
