@@ -117,9 +117,9 @@ class Language:
     def _constant(self, literal: str, stack_name: str) -> int:
         stack = self._stack(stack_name)
         constant_type = self.instruction_set.stacks[stack].constant_type
-        if constant_type == "f32" and not literal.lower().startswith("0x"):
+        if constant_type in ("f32", "f64") and not literal.lower().startswith("0x"):
             if not _FLOAT.fullmatch(literal):
-                raise ValueError(f"'{literal}' is no f32 constant; write 1.5, or its bits as 0x3fc00000:{stack_name}")
+                raise ValueError(f"'{literal}' is no {constant_type} constant; write 1.5, or its bits as 0x3fc00000:{stack_name}")
             with np.errstate(over="ignore"):
                 value = np.float32(literal)
             if not np.isfinite(value):
@@ -222,13 +222,13 @@ def parse_program(language: Language, text: str, source: str, max_length: int | 
 
 
 def _constant_token(constant_type: str | None, stack_name: str, bits: int) -> str:
-    if constant_type == "f32":
+    if constant_type in ("f32", "f64"):  # those of f64 are widened from 32 bits
         value = np.uint32(bits).view(np.float32)
         literal = str(value)
         if _FLOAT.fullmatch(literal) and np.float32(literal).view(np.uint32) == bits:
             return literal if stack_name == "f32" else f"{literal}:{stack_name}"
         return f"0x{bits:08x}:{stack_name}"
-    return f"{bits}:{stack_name}" if constant_type == "u32" else f"0x{bits:08x}:{stack_name}"
+    return f"{bits}:{stack_name}" if constant_type in ("u32", "u64") else f"0x{bits:08x}:{stack_name}"
 
 
 def _index(names: list[str], name: str, what: str) -> int:

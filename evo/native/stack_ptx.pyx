@@ -61,6 +61,9 @@ class NodeKind(IntEnum):
     PTX = STACK_PTX_NODE_PTX
 
 
+# Names of StackPtxMode, by its value; see csrc/stack_ptx.h for what they mean.
+MODES = ("lenient", "strict", "compatible")
+
 # Names of the meta operations; a META word's payload is the index.
 META_OPERATIONS = ("dup", "yank_dup", "swap", "swap_with", "replace", "drop", "clear", "rotate", "reverse")
 
@@ -103,16 +106,21 @@ class Lowered(NamedTuple):
 
 
 class ProgramError(ValueError):
-    """A word that strict lowering refuses.
+    """A word that the modes other than lenient refuse.
 
-    result: name of the C error code; word_idx: which word; routine_idx: of which routine, or None for the main program.
+    result: name of the C error code; word_idx: which word; routine_idx: of which routine, or None for the main program;
+    program_idx: which program of the batch.
     """
 
-    def __init__(self, message: str, result: str, word_idx: int, routine_idx: int | None):
+    def __init__(self, message: str, result: str, word_idx: int, routine_idx: int | None, program_idx: int = 0):
         super().__init__(message)
         self.result = result
         self.word_idx = word_idx
         self.routine_idx = routine_idx
+        self.program_idx = program_idx
+
+    def __reduce__(self):
+        return type(self), (str(self), self.result, self.word_idx, self.routine_idx, self.program_idx)
 
 
 def check_name(name: str) -> None:
@@ -235,9 +243,25 @@ cdef class Lowering:
         self.idle_workspaces.append(workspace)
         return hashes, num_instructions
 
-    def emit(self, words):
-        """The PTX stubs of programs, in lenient mode, as a list of str. `words` as for `analyze`."""
+    def emit(self, words, *, mode="lenient", bint value_numbering=True):
+        """The PTX stubs of programs, with the GIL released.
+
+        Args:
+            words: as for `analyze`.
+            mode: one of `MODES`.
+            value_numbering: merge equal values. Without it, `compatible` gives the text of stack_ptx_compile.
+
+        Returns:
+            list of str, one for each program.
+
+        Raises:
+            ProgramError: a word of a program is wrong, the first such; not in lenient mode.
+        """
         cdef const uint64_t[:, ::1] rows = _as_rows(words)
+        cdef StackPtxMode c_mode = _mode(mode)
+        cdef uint32_t flags = 0 if value_numbering else STACK_PTX_FLAG_NO_VALUE_NUMBERING
+        cdef StackPtxResult result = STACK_PTX_SUCCESS
+        cdef StackPtxPlace place
         cdef Py_ssize_t num_programs = rows.shape[0], length = rows.shape[1], start, stop, i
         cdef const uint64_t* first = &rows[0, 0] if num_programs and length else NULL
         cdef _Workspace workspace = _take_workspace(self)
@@ -251,13 +275,20 @@ cdef class Lowering:
             ends[0] = 0
             with nogil:
                 for i in range(start, stop):
-                    self.lower_program(first + i * length, length, workspace.memory, &lowered)
+                    result = stack_ptx_lower(
+                        self.language, c_mode, flags, <const StackPtxInstruction*>(first + i * length), length,
+                        workspace.memory, self.workspace_bytes, &lowered, &place
+                    )
+                    if result != STACK_PTX_SUCCESS:
+                        break
                     ends[i - start + 1] = ends[i - start]
                     has_memory = _append_stub(
                         self.language, &lowered, workspace, self.workspace_bytes, &ends[i - start + 1]
                     )
                     if not has_memory:
                         break
+            if result != STACK_PTX_SUCCESS:
+                raise _program_error(self, result, rows[i], &place, i, num_programs)
             if not has_memory:
                 raise MemoryError("no memory for the text of a stub")
             for i in range(stop - start):
@@ -265,16 +296,16 @@ cdef class Lowering:
         self.idle_workspaces.append(workspace)
         return stubs
 
-    def lower(self, words, *, bint strict=False, bint value_numbering=True):
+    def lower(self, words, *, mode="lenient", bint value_numbering=True):
         """One program as a `Lowered`.
 
         Args:
             words: `(length,)` uint64.
-            strict: refuse what lenient mode takes as a no-op.
+            mode: one of `MODES`.
             value_numbering: merge equal values.
 
         Raises:
-            ProgramError: a word is wrong, in strict mode.
+            ProgramError: a word is wrong; not in lenient mode.
         """
         cdef const uint64_t[:, ::1] rows = _as_rows(np.asarray(words)[None])
         cdef size_t length = rows.shape[1], used = 0
@@ -284,14 +315,13 @@ cdef class Lowering:
         cdef StackPtxHash hash
         cdef StackPtxResult result = stack_ptx_lower(
             self.language,
-            STACK_PTX_MODE_STRICT if strict else STACK_PTX_MODE_LENIENT,
+            _mode(mode),
             0 if value_numbering else STACK_PTX_FLAG_NO_VALUE_NUMBERING,
             <const StackPtxInstruction*>&rows[0, 0] if length else NULL,
             length, workspace.memory, self.workspace_bytes, &lowered, &place,
         )
         if result != STACK_PTX_SUCCESS:
-            routine_idx = None if place.routine_idx == STACK_PTX_MAIN_PROGRAM else place.routine_idx
-            raise _program_error(self, result, rows[0], place.word_idx, routine_idx)
+            raise _program_error(self, result, rows[0], &place, 0, 1)
         _check(stack_ptx_hash(self.language, &lowered, workspace.memory, self.workspace_bytes, &hash))
         if not _append_stub(self.language, &lowered, workspace, self.workspace_bytes, &used):
             raise MemoryError("no memory for the text of a stub")
@@ -368,7 +398,17 @@ def _check_connections(lowering) -> None:
             raise ValueError(f"limits.{field}: {value}, but it must be from 0 to {2**num_bits - 1}")
 
 
-def _program_error(lowering, code: int, words, word_idx: int, routine_idx: int | None) -> ProgramError:
+cdef StackPtxMode _mode(mode) except *:
+    if mode not in MODES:
+        raise ValueError(f"mode: '{mode}', but it must be one of: {', '.join(MODES)}")
+    return <StackPtxMode><int>MODES.index(mode)
+
+
+cdef object _program_error(
+    Lowering lowering, StackPtxResult code, words, const StackPtxPlace* place, Py_ssize_t program_idx, Py_ssize_t num_programs
+):
+    routine_idx = None if place.routine_idx == STACK_PTX_MAIN_PROGRAM else place.routine_idx
+    word_idx = place.word_idx
     word = int(words[word_idx] if routine_idx is None else lowering.routines[routine_idx][word_idx])
     word_type, aux, payload = word & 0xFFFF, word >> 16 & 0xFFFF, word >> 32
     description, limits = lowering.instruction_set, lowering.limits
@@ -388,8 +428,10 @@ def _program_error(lowering, code: int, words, word_idx: int, routine_idx: int |
         STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS: f"slot {payload} of {limits.store_size}",
     }
     where = f"word {word_idx}" if routine_idx is None else f"word {word_idx} of routine {routine_idx}"
-    name = stack_ptx_result_to_string(<StackPtxResult>code).decode()
-    return ProgramError(f"{where} (0x{word:016x}): {reasons[code]} [{name}]", name, word_idx, routine_idx)
+    if num_programs > 1:
+        where = f"program {program_idx}, {where}"
+    name = stack_ptx_result_to_string(code).decode()
+    return ProgramError(f"{where} (0x{word:016x}): {reasons[<int>code]} [{name}]", name, word_idx, routine_idx, program_idx)
 
 
 def _as_rows(words):

@@ -116,7 +116,7 @@ def _constants(language: Language, stacks: list[int], vocabulary: VocabularyOpti
     for stack in stacks:
         constant_type = language.instruction_set.stacks[stack].constant_type
         literal = word(WordType.CONSTANT, stack)
-        if constant_type == "f32":
+        if constant_type in ("f32", "f64"):
             entries.append(_Entry("constants", literal, 1.0, Draw.GAUSSIAN, (0.0, vocabulary.f32_sigma)))
         elif constant_type is not None:
             entries.append(_Entry("constants", literal, 1.0, Draw.INTEGER, (0.0, float(vocabulary.u32_max) + 1)))
@@ -138,7 +138,11 @@ def _weigh_groups(entries: list[_Entry], groups: dict[str, float]) -> list[_Entr
 
 def _native_options(language: Language, options: VariationOptions) -> SimpleNamespace:
     stacks = language.instruction_set.stacks
-    masks = {kind: sum(1 << i for i, s in enumerate(stacks) if s.constant_type == kind) for kind in ("f32", "u32", "s32")}
+    # The 64-bit types are widened from 32 bits, which variation treats as those of the 32-bit type.
+    masks = {
+        kind: sum(1 << i for i, stack in enumerate(stacks) if stack.constant_type in (kind, f"{kind[0]}64"))
+        for kind in ("f32", "u32", "s32")
+    }
     return SimpleNamespace(
         **{field.name: getattr(options, field.name) for field in fields(options) if field.name != "operator_weights"},
         operator_weights=tuple(options.operator_weights.get(name, 0.0) for name in OPERATORS),

@@ -276,7 +276,7 @@ def test_value_numbering_leaves_no_two_equal_values(words):
 def test_what_strict_mode_accepts_means_the_same(words):
     some = lowering(limits(max_frame_depth=9))
     try:
-        strict = some.lower(row(words), strict=True)
+        strict = some.lower(row(words), mode="strict")
     except ProgramError:
         return
     lenient = some.lower(row(words))
@@ -485,7 +485,7 @@ def test_words_of_a_wrong_shape_or_type_are_refused(words):
 def test_strict_lowering_names_the_word_and_the_reason(value, result, message):
     words = row([word(WordType.INPUT), word(WordType.META_CONSTANT, payload=9), value])
     with pytest.raises(ProgramError, match=message) as caught:
-        lowering().lower(words, strict=True)
+        lowering().lower(words, mode="strict")
     assert caught.value.result == f"STACK_PTX_ERROR_{result}"
     assert (caught.value.word_idx, caught.value.routine_idx) == (2, None)
     assert str(caught.value).startswith("word 2 (0x")
@@ -493,11 +493,11 @@ def test_strict_lowering_names_the_word_and_the_reason(value, result, message):
 
 def test_strict_lowering_names_the_routine():
     with pytest.raises(ProgramError, match="word 1 of routine 1.*more than 3 word lists would be open") as caught:
-        lowering().lower(row([word(WordType.ROUTINE, payload=1)]), strict=True)
+        lowering().lower(row([word(WordType.ROUTINE, payload=1)]), mode="strict")
     assert caught.value.routine_idx == 1
 
 
 def test_strict_lowering_reports_too_many_values():
     with pytest.raises(ProgramError, match="more than 2 values") as caught:
-        lowering(limits(max_nodes=2)).lower(row([word(WordType.INPUT)] * 3), strict=True)
+        lowering(limits(max_nodes=2)).lower(row([word(WordType.INPUT)] * 3), mode="strict")
     assert caught.value.result == "STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE"
