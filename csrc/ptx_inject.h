@@ -454,13 +454,13 @@ const char* ptx_inject_result_to_string(PtxInjectResult result);
 
 /* For programs that end at an error: ptxInjectCheck(ptx_inject_create(&handle, ptx)); prints the place of the call and the
    result on stderr and exits with EXIT_FAILURE unless that is SUCCESS. The file that uses it includes stdio.h and stdlib.h. */
-#define ptxInjectCheck(call)                                                                                              \
-    do {                                                                                                                  \
-        const PtxInjectResult ptx_inject_check_result = (call);                                                           \
-        if (ptx_inject_check_result != PTX_INJECT_SUCCESS) {                                                              \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, ptx_inject_result_to_string(ptx_inject_check_result));     \
-            exit(EXIT_FAILURE);                                                                                           \
-        }                                                                                                                 \
+#define ptxInjectCheck(call)                                                                                                \
+    do {                                                                                                                    \
+        const PtxInjectResult ptx_inject_check_result = (call);                                                             \
+        if (ptx_inject_check_result != PTX_INJECT_SUCCESS) {                                                                \
+            (void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, ptx_inject_result_to_string(ptx_inject_check_result)); \
+            exit(EXIT_FAILURE);                                                                                             \
+        }                                                                                                                   \
     } while (0)
 
 /* The types that stand in for types NULL: f16, f16X2, s32, u32, f32, b32. Static. num_types_out may be NULL. */
