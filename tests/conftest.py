@@ -113,6 +113,7 @@ SMALL_CONFIG = {
         "batch_size": 64,
         "initial": {"num_programs": 96, "min_length": 4, "max_length": 16},
     },
+    "evaluation": {"backend": "cpu"},  # the same tests on a machine with a GPU
     "stop": {"generations": 6},
     "output": {"checkpoint_seconds": 0.0},
 }

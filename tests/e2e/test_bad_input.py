@@ -27,9 +27,9 @@ LINE = {"search": {"archive": {"dims": [8]}}}
 def refusal(fork_evo, tmp_path):
     """Runs a command that must be refused, and gives the line after 'evo: '."""
 
-    def run(*args) -> str:
+    def run(*args, env: dict[str, str] | None = None) -> str:
         before = sorted(tmp_path.rglob("*"))
-        completed = fork_evo(*args)
+        completed = fork_evo(*args, env=env)
         assert completed.returncode == 2, completed.stdout + completed.stderr
         assert completed.stderr.startswith("evo: ")
         assert completed.stderr.endswith("\n") and completed.stderr.count("\n") == 1, completed.stderr
@@ -212,3 +212,29 @@ def test_a_traceback_is_to_be_had_for_the_asking(fork_evo):
     completed = fork_evo("run", "none.yaml", env={"EVO_TRACEBACK": "1"})
     assert completed.returncode == 1
     assert "Traceback" in completed.stderr and "evo: none.yaml: cannot read the config" in completed.stderr
+
+
+NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
+
+
+@pytest.mark.parametrize("arguments", [["run", "small.yaml"], ["eval", "small.yaml", "--program", "p.txt"]])
+def test_the_cuda_backend_without_a_gpu(refusal, small_config, tmp_path, arguments):
+    small_config()
+    (tmp_path / "p.txt").write_text("%x")
+    line = refusal(*arguments, "--set", "evaluation.backend=cuda", env=NO_GPU)
+    assert line.startswith("evaluation.backend: cuda cannot be used here: ") and line.endswith("; 'cpu' and 'auto' can")
+
+
+def test_a_check_without_a_gpu(refusal, finished_run):
+    assert refusal("check", finished_run, env=NO_GPU).startswith("evaluation.backend: cuda cannot be used here: ")
+
+
+def test_an_elite_and_what_failed_at_once(refusal, finished_run):
+    assert refusal("show", finished_run, "--failed", "--cell", "1,1") == "--failed and --cell: give one of them"
+
+
+@pytest.mark.parametrize("sites, kernels", [(4096, 2), (0, 1)])
+def test_packs_out_of_range(refusal, small_config, sites, kernels):
+    small_config()
+    line = refusal("run", "small.yaml", "--set", f"evaluation.packing={{sites_per_kernel: {sites}, kernels_per_module: {kernels}}}")
+    assert line.startswith("small.yaml: key 'evaluation.packing")

@@ -66,7 +66,7 @@ def execute(run: Run) -> str:
 
 
 def start(small_config, *overrides: str) -> Run:
-    return Run.start(load_config(small_config(), overrides), "small")
+    return Run.start(load_config(small_config({"evaluation": {"backend": "auto"}}), overrides), "small")
 
 
 def records(run: Run) -> dict[str, dict]:
@@ -146,6 +146,7 @@ def test_a_run_goes_on_with_the_backend_that_it_had(gpu, small_config, monkeypat
 
 
 def test_a_run_of_the_cpu_stays_there_when_a_gpu_appears(small_config, monkeypatch):
+    monkeypatch.setattr(problem_module, "why_no_cuda", lambda: "no NVIDIA driver")
     run = start(small_config, "stop.generations=2")
     execute(run)
     monkeypatch.setattr("evo.run.why_no_cuda", lambda: None)
@@ -160,7 +161,7 @@ def test_a_run_of_the_cpu_stays_there_when_a_gpu_appears(small_config, monkeypat
     ["{", "[]", '{"status": "TIMED_OUT"}', '{"status": "BOGUS", "log": ""}'],
 )
 def test_a_damaged_record_is_named(small_config, content):
-    run = start(small_config, "stop.generations=2")
+    run = start(small_config, "stop.generations=2", "evaluation.backend=cpu")
     execute(run)
     (run.run_dir.path / "quarantine").mkdir()
     path = run.run_dir.path / "quarantine" / f"{'0' * 32}.json"
@@ -171,7 +172,7 @@ def test_a_damaged_record_is_named(small_config, content):
 
 
 def test_a_record_whose_name_is_no_hash_is_named(small_config):
-    run = start(small_config, "stop.generations=2")
+    run = start(small_config, "stop.generations=2", "evaluation.backend=cpu")
     execute(run)
     (run.run_dir.path / "quarantine").mkdir()
     (run.run_dir.path / "quarantine" / "mine.json").write_text('{"status": "TIMED_OUT", "log": ""}')
