@@ -29,7 +29,7 @@ evo.cuh (`evo.kernel.cuda_header`) is made for the task and holds
                    program leaves no value are zero
 
 The task's `kernel_defines` are macros. Beside evo.cuh the file may include the `.cuh` files of its folder, by their paths from
-there, and nothing else: no file is read by the compiler.
+there, and nothing else: all that decides the outcome is known before it is compiled.
 """
 
 from __future__ import annotations
@@ -55,6 +55,7 @@ from evo.task import Task, kernel_path, task_errors
 _OPTIONS = ("--fmad=false",)
 
 _ERROR = re.compile(r"^(?P<file>[^\n]+?)\((?P<line>\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (?P<message>.+)$", re.MULTILINE)
+_ABSOLUTE = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*[\"<](/[^\">\n]*)", re.MULTILINE)
 _MACRO = re.compile(r"(?!evo_|EVO_)[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -145,8 +146,16 @@ def _read(path: Path) -> bytes:
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from error
     if b"\0" in content:
-        raise UserError(f"{path}:{content[: content.index(0)].count(10) + 1}: holds a NUL, must be text")
+        raise UserError(f"{path}:{_line(content, content.index(0))}: holds a NUL, must be text")
+    absolute = _ABSOLUTE.search(content)
+    if absolute:  # these NVRTC would read
+        place = f"{path}:{_line(content, absolute.start(1))}"
+        raise UserError(f"{place}: '{absolute[1].decode(errors='replace')}' is not among {HEADER_NAME} and the .cuh files of the folder")
     return content
+
+
+def _line(content: bytes, position: int) -> int:
+    return content.count(b"\n", 0, position) + 1
 
 
 def _macros(path: Path, defines: Mapping[str, int | float | str]) -> list[str]:
