@@ -183,6 +183,18 @@ typedef enum {
 /* The enumerator's name, or "AST_PTX_RESULT_UNKNOWN". The text is static. */
 const char* ast_ptx_result_to_string(AstPtxResult result);
 
+/* For programs that end at an error: astPtxCheck(ast_ptx_compile(..)); prints the place of the call and the result on stderr and
+   exits with EXIT_FAILURE unless that is SUCCESS. The file that uses it includes stdio.h and stdlib.h, and the implementation of
+   this header is linked. */
+#define astPtxCheck(call)                                                                                             \
+    do {                                                                                                              \
+        const AstPtxResult ast_ptx_check_result = (call);                                                             \
+        if (ast_ptx_check_result != AST_PTX_SUCCESS) {                                                                \
+            (void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, ast_ptx_result_to_string(ast_ptx_check_result)); \
+            exit(EXIT_FAILURE);                                                                                       \
+        }                                                                                                             \
+    } while (0)
+
 /* ---- compiling --------------------------------------------------------------------------------------------------- */
 
 /* SUCCESS if `name` may name a register: letters, digits, _ and $ (a percent sign comes before it), and neither a name that

@@ -1,0 +1,293 @@
+# cython: language_level=3, freethreading_compatible=True
+"""AST PTX: batches of postorder programs to stubs, and to what they compute.
+
+Owns the C tables that a batch is compiled with and the one place where a C error becomes an exception. Knows nothing of how
+programs are written in Python (`evo.ast_ptx`); what words mean is documented in csrc/ast_ptx.h, their arithmetic in
+csrc/ast_ptx_interpreter.h.
+"""
+
+from enum import IntEnum
+
+import numpy as np
+
+from cpython.bytes cimport PyBytes_AS_STRING
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport uint16_t, uint64_t, uintptr_t
+from libc.stdlib cimport free, realloc
+
+cdef extern from *:
+    """
+    #define AST_PTX_IMPLEMENTATION
+    #define AST_PTX_INTERPRETER_IMPLEMENTATION
+    #include "ast_ptx_interpreter.h"
+    """
+
+STACK_DEPTH = AST_PTX_STACK_DEPTH
+ROUTINE_DEPTH = AST_PTX_ROUTINE_DEPTH
+MAX_INSTRUCTIONS = AST_PTX_MAX_INSTRUCTIONS
+MAX_INSTRUCTION_ARGS = AST_PTX_MAX_INSTRUCTION_ARGS
+
+INSTRUCTIONS = tuple(
+    (ast_ptx_ptx_instruction_names[i].decode(), int(ast_ptx_ptx_instruction_num_args[i]))
+    for i in range(AST_PTX_PTX_INSTRUCTION_NUM_ENUMS)
+)
+"""(PTX, operands) of each instruction that the library brings, by index."""
+
+
+class WordType(IntEnum):
+    """Bits 0-15 of a word; csrc/ast_ptx.h says what each does."""
+
+    NONE = AST_PTX_INSTRUCTION_TYPE_NONE
+    INPUT = AST_PTX_INSTRUCTION_TYPE_INPUT
+    CONSTANT = AST_PTX_INSTRUCTION_TYPE_CONSTANT
+    PTX_INSTRUCTION = AST_PTX_INSTRUCTION_TYPE_PTX_INSTRUCTION
+    ROUTINE = AST_PTX_INSTRUCTION_TYPE_ROUTINE
+    RETURN = AST_PTX_INSTRUCTION_TYPE_RETURN
+    ROUTINE_ARG = AST_PTX_INSTRUCTION_TYPE_ROUTINE_ARG
+    REGISTER = AST_PTX_INSTRUCTION_TYPE_REGISTER
+
+
+class ProgramError(ValueError):
+    """A word is wrong.
+
+    Attributes:
+        program_idx: row of the batch.
+        routine_idx: the routine that the word is in, or None for the program itself.
+        word_idx: within that word list; its length where a return is missing.
+        code: name of the C result, as in `STACK_UNDERFLOW`.
+    """
+
+    def __init__(self, program_idx, routine_idx, word_idx, code):
+        place = "" if routine_idx is None else f"routine {routine_idx}, "
+        super().__init__(f"program {program_idx}, {place}word {word_idx}: {code}")
+        self.program_idx = program_idx
+        self.routine_idx = routine_idx
+        self.word_idx = word_idx
+        self.code = code
+
+    def __reduce__(self):
+        return type(self), (self.program_idx, self.routine_idx, self.word_idx, self.code)
+
+
+def is_register_name(name):
+    """Whether a register may have this name (without the percent sign); see ast_ptx_check_name."""
+    encoded = name.encode()
+    return b"\0" not in encoded and ast_ptx_check_name(PyBytes_AS_STRING(encoded)) == AST_PTX_SUCCESS
+
+
+cdef class _Routines:
+    """Word lists as the library takes them. Holds their arrays."""
+
+    cdef const AstPtxInstruction** pointers
+    cdef size_t* lengths
+    cdef size_t count
+    cdef list arrays
+
+    def __cinit__(self, routines):
+        cdef size_t i
+        self.arrays = [_words(words, 1, "routine") for words in routines]
+        self.count = len(self.arrays)
+        self.pointers = <const AstPtxInstruction**>PyMem_Malloc((self.count + 1) * sizeof(void*))
+        self.lengths = <size_t*>PyMem_Malloc((self.count + 1) * sizeof(size_t))
+        if self.pointers == NULL or self.lengths == NULL:
+            raise MemoryError
+        for i in range(self.count):
+            self.pointers[i] = <const AstPtxInstruction*>_address(self.arrays[i])
+            self.lengths[i] = len(self.arrays[i])
+
+    def __dealloc__(self):
+        PyMem_Free(self.pointers)
+        PyMem_Free(self.lengths)
+
+    cdef void fill(self, AstPtxProgram* program, size_t num_words) noexcept:
+        program.instructions = NULL
+        program.num_instructions = num_words
+        program.routines = self.pointers
+        program.routine_lengths = self.lengths
+        program.num_routines = self.count
+
+
+cdef class _Texts:
+    """Strings as the library takes them. Holds them."""
+
+    cdef const char** pointers
+    cdef size_t count
+    cdef list texts
+
+    def __cinit__(self, texts, what):
+        cdef size_t i
+        self.texts = [_encoded(text, what) for text in texts]
+        self.count = len(self.texts)
+        self.pointers = <const char**>PyMem_Malloc((self.count + 1) * sizeof(char*))
+        if self.pointers == NULL:
+            raise MemoryError
+        for i in range(self.count):
+            self.pointers[i] = PyBytes_AS_STRING(self.texts[i])
+
+    def __dealloc__(self):
+        PyMem_Free(self.pointers)
+
+
+cdef class AstCompiler:
+    """Compiles programs of one set of registers, instructions and routines. Immutable, and usable from many threads at once.
+
+    Args:
+        output, inputs: names of registers, without the percent sign.
+        instructions: (PTX, operands) of each.
+        routines: words of each, `(length,)` uint64.
+
+    Raises:
+        ValueError: a name may not be used, or a text holds a NUL.
+    """
+
+    cdef _Texts registers  # the output, then the inputs
+    cdef _Texts names
+    cdef object num_args
+    cdef _Routines routines
+
+    def __cinit__(self, output, inputs, instructions, routines=()):
+        registers = [output, *inputs]
+        for name in registers:
+            if not is_register_name(name):
+                raise ValueError(f"register {name!r}: not a name that PTX and compilers leave free")
+        instructions = tuple(instructions)
+        self.registers = _Texts(registers, "register")
+        self.names = _Texts([name for name, _ in instructions], "instruction")
+        self.num_args = np.array([num_args for _, num_args in instructions], np.uint16)
+        self.routines = _Routines(routines)
+
+    def emit(self, words):
+        """The stub of each program, as a list of str.
+
+        Args:
+            words: `(num_programs, max_length)` uint64; each row ends with a RETURN, and what follows it is not read.
+
+        Raises:
+            ProgramError: a word is wrong.
+            ValueError: `words` has another type or shape.
+        """
+        words = _words(words, 2, "words")
+        cdef size_t num_programs = words.shape[0], num_words = words.shape[1]
+        cdef const uint64_t* rows = <const uint64_t*>_address(words)
+        ends = np.zeros(num_programs + 1, np.uintp)
+        cdef size_t* offsets = <size_t*>_address(ends)
+        cdef const char** registers = self.registers.pointers
+        cdef const uint16_t* num_args = <const uint16_t*>_address(self.num_args)
+        cdef AstPtxProgram program
+        cdef AstPtxPlace place
+        cdef AstPtxResult result = AST_PTX_SUCCESS
+        cdef size_t i = 0, used = 0, capacity = 0, needed = 0, written = 0
+        cdef char* buffer = NULL
+        cdef char* larger
+        cdef bint has_memory = True
+        self.routines.fill(&program, num_words)
+        place.routine_idx = AST_PTX_MAIN_PROGRAM
+        place.word_idx = 0
+        try:
+            with nogil:
+                needed = 64 * num_words + 128
+                while i < num_programs:
+                    if capacity - used < needed:
+                        capacity = 2 * capacity + needed
+                        larger = <char*>realloc(buffer, capacity)
+                        if larger == NULL:
+                            has_memory = False
+                            break
+                        buffer = larger
+                    program.instructions = <const AstPtxInstruction*>(rows + i * num_words)
+                    result = ast_ptx_compile_program(
+                        registers[0], registers + 1, self.registers.count - 1, self.names.pointers, num_args, self.names.count,
+                        &program, buffer + used, capacity - used, &written, &place
+                    )
+                    if result == AST_PTX_ERROR_INSUFFICIENT_BUFFER:
+                        needed = written + 1
+                        continue
+                    if result != AST_PTX_SUCCESS:
+                        break
+                    used += written
+                    needed = 128
+                    i += 1
+                    offsets[i] = used
+            if not has_memory:
+                raise MemoryError("no memory for stubs")
+            _check(result, i, &place)
+            return [PyUnicode_DecodeUTF8(buffer + offsets[i], offsets[i + 1] - offsets[i], NULL) for i in range(num_programs)]
+        finally:
+            free(buffer)
+
+
+def interpret(words, inputs, num_points, routines=()):
+    """What each program computes at each point, `(num_programs, num_points)` float32. The GIL is released.
+
+    Args:
+        words: `(num_programs, max_length)` uint64, in which instructions are indices of `INSTRUCTIONS`.
+        inputs: for each input `(num_points,)` float32, or None for one that no program reads.
+        routines: words of each, `(length,)` uint64.
+
+    Raises:
+        ProgramError: a word is wrong; INVALID_VALUE at an INPUT is one without values.
+        ValueError: an array has the wrong type or shape.
+    """
+    words = _words(words, 2, "words")
+    owned = _points(inputs, num_points)
+    cdef _Routines native = _Routines(routines)
+    cdef size_t num_programs = words.shape[0], num_words = words.shape[1], num_inputs = len(owned), i = 0
+    cdef size_t num_values = num_points
+    cdef const uint64_t* rows = <const uint64_t*>_address(words)
+    table = np.array([0 if values is None else values.ctypes.data for values in owned], np.uintp)
+    out = np.empty((num_programs, num_points), np.float32)
+    cdef const float** arrays = <const float**>_address(table)
+    cdef float* values_out = <float*>_address(out)
+    cdef AstPtxProgram program
+    cdef AstPtxPlace place
+    cdef AstPtxResult result = AST_PTX_SUCCESS
+    native.fill(&program, num_words)
+    place.routine_idx = AST_PTX_MAIN_PROGRAM
+    place.word_idx = 0
+    with nogil:
+        while i < num_programs:
+            program.instructions = <const AstPtxInstruction*>(rows + i * num_words)
+            result = ast_ptx_interpret_program(&program, arrays, num_inputs, num_values, values_out + i * num_values, &place)
+            if result != AST_PTX_SUCCESS:
+                break
+            i += 1
+    _check(result, i, &place)
+    return out
+
+
+cdef int _check(AstPtxResult result, size_t program_idx, const AstPtxPlace* place) except -1:
+    """Every C result of a batch comes through here."""
+    if result != AST_PTX_SUCCESS:
+        routine_idx = None if place.routine_idx == AST_PTX_MAIN_PROGRAM else place.routine_idx
+        code = ast_ptx_result_to_string(result).decode().removeprefix("AST_PTX_ERROR_")
+        raise ProgramError(program_idx, routine_idx, place.word_idx, code)
+    return 0
+
+
+cdef void* _address(array):
+    """Where the data of an array begins."""
+    return <void*><uintptr_t>array.ctypes.data
+
+
+def _words(words, num_dimensions, what):
+    words = np.ascontiguousarray(words)
+    if words.dtype != np.uint64 or not words.dtype.isnative or words.ndim != num_dimensions:
+        shape = "(length,)" if num_dimensions == 1 else "(num_programs, max_length)"
+        raise ValueError(f"{what}: expected uint64 of shape {shape}, got {words.dtype} of {words.shape}")
+    return words
+
+
+def _points(inputs, num_points):
+    owned = [None if values is None else np.ascontiguousarray(values) for values in inputs]
+    for number, values in enumerate(owned):
+        if values is not None and (values.dtype != np.float32 or not values.dtype.isnative or values.shape != (num_points,)):
+            raise ValueError(f"input {number}: expected float32 of shape ({num_points},), got {values.dtype} of {values.shape}")
+    return owned
+
+
+def _encoded(text, what):
+    encoded = text.encode()
+    if b"\0" in encoded:
+        raise ValueError(f"{what} {text!r}: holds a NUL")
+    return encoded
