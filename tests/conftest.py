@@ -13,6 +13,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 import yaml
+from emulated_gpu.fixtures import emulated_gpu, run_emulated  # noqa: F401
 
 REPOSITORY = Path(__file__).parent.parent
 # The same examples in every run, and none fails for being slow on a busy machine.

@@ -1,0 +1,26 @@
+"""A stand-in for a GPU and its driver, for tests where there is none.
+
+- `ptx_*.py`: an emulator of PTX on NumPy, written from the PTX ISA and from nothing of evo, so that it can judge our kernels.
+- `libcuda.c`, `driver.py`: a library that cuda.bindings.driver takes for the CUDA driver; kernels run in the emulator.
+- `compiling.py`: nvPTXCompiler as ever, but its cubins carry their PTX, which the stand-in runs instead of the machine code.
+- `fixtures.py`, `__main__.py`: how tests use it; `python -m emulated_gpu run CONFIG` is `evo run CONFIG` on it.
+
+What it does not model: time (nothing overlaps; events tell when work was done, not how long a GPU would need), the machine
+code (a fault of the assembler's is not seen), caches, registers and occupancy, races (threads go together, but see `order` in
+ptx_machine.py), and the bits of approximate instructions. Work is done when it is submitted, unless EVO_EMULATED_GPU holds
+`deferred=1`: then it is done when it is waited for. tests/gpu runs the real thing.
+
+Options, in the environment's EVO_EMULATED_GPU or by `StandIn.configure`, separated by commas:
+
+    devices=0            number of devices (1)
+    driver=12040         version of the driver (13000); functions that came later are missing
+    capability=8.6       of all devices (9.0); cubins for others are refused
+    processors=4         multiprocessors (132)
+    total_memory=1000000 bytes of a device (80 GiB)
+    deferred=1           streams keep their work until something waits for it
+    fault=launch:5:719   the fifth launch fails with 719, and, as that error is of the kind that stays, all later calls;
+    fault=load:2:200     the second load fails, once; launch:5:700:late the error is found by the next call that waits.
+                         Calls: alloc attribute context copy device elapsed event_create event_destroy event_record free function
+                         host_alloc host_free init launch load memory_info query release reset retain set stream_create
+                         stream_destroy stream_wait synchronize unload
+"""

@@ -1,0 +1,27 @@
+"""`python -m emulated_gpu run CONFIG`: the `evo` command line over the stand-in driver; `python -m emulated_gpu FILE.py`: a script.
+
+The environment's EVO_EMULATED_GPU has the options, which `libcuda.c` reads.
+"""
+
+import runpy
+import sys
+
+from emulated_gpu import compiling, driver
+
+
+def main() -> None:
+    driver.install()
+    for owner, name, value in compiling.replacements():
+        setattr(owner, name, value)
+    if len(sys.argv) > 1 and sys.argv[1].endswith(".py"):
+        sys.argv = sys.argv[1:]
+        runpy.run_path(sys.argv[0], run_name="__main__")
+        return
+    sys.argv[0] = "evo"
+    from evo.cli import main as evo
+
+    evo()
+
+
+if __name__ == "__main__":
+    main()

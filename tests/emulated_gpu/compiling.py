@@ -1,0 +1,40 @@
+"""Cubins that carry the PTX they were made from, which is what the stand-in driver runs.
+
+Owns the wrapping of nvPTXCompiler: it assembles as ever, so that what it refuses is refused, and its cubin gets a marker and the
+PTX behind it. Knows nothing of the driver.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import evo.compile.request
+from emulated_gpu.marker import MARKER
+from evo.native import nvptxcompiler
+
+_assemble = nvptxcompiler.compile
+_compile_request = evo.compile.request.compile_request
+
+
+def compile_with_ptx(ptx, options=("--gpu-name=sm_90",)) -> bytes:
+    """As `nvptxcompiler.compile`."""
+    text = ptx.encode() if isinstance(ptx, str) else bytes(ptx)
+    return _assemble(ptx, options) + MARKER + len(text).to_bytes(8, "little") + text
+
+
+def compile_request(request):
+    """As `evo.compile.request.compile_request`. A worker that is sent this function imports this module, and wraps its own assembler."""
+    nvptxcompiler.compile = compile_with_ptx
+    return _compile_request(request)
+
+
+def replacements():
+    """(object, attribute, value) of what makes a process and its workers compile with PTX."""
+    yield nvptxcompiler, "compile", compile_with_ptx
+    yield evo.compile.request, "compile_request", compile_request
+    for name, module in list(sys.modules.items()):
+        if name.startswith("evo.") and getattr(module, "compile_request", None) is _compile_request:
+            yield module, "compile_request", compile_request
+    if "evo.compile.compiler" in sys.modules:
+        initialise = sys.modules["evo.compile.compiler"].Compiler.__init__
+        yield initialise, "__kwdefaults__", {**initialise.__kwdefaults__, "compile_function": compile_request}

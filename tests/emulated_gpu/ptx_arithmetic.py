@@ -1,0 +1,402 @@
+"""What PTX's arithmetic instructions compute, on NumPy arrays: a reading of the PTX ISA of its own, to judge kernels by.
+
+Owns values: an opcode such as `fma.rn.ftz.f32` becomes types and a function. Knows nothing of registers, threads or memory.
+
+Exact instructions are exact, with NaN as 0x7fffffff. Approximate ones (sin.approx, ex2.approx, ...) are computed in float64 and
+rounded: closer to the truth than a GPU, and not its bits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from emulated_gpu.ptx_conversion import conversion
+from emulated_gpu.ptx_text import Unsupported
+from emulated_gpu.ptx_values import DTYPES, flush, quiet, round_double, unsigned
+
+_COMPARISONS = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+    "lo": np.less, "ls": np.less_equal, "hi": np.greater, "hs": np.greater_equal,
+}  # fmt: skip
+_UNORDERED = {"equ": "eq", "neu": "ne", "ltu": "lt", "leu": "le", "gtu": "gt", "geu": "ge"}
+_LOGIC = {"and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor}
+
+
+@dataclass(frozen=True)
+class Operation:
+    """What an opcode means. `function` takes an array for each of `sources` and gives one of `result`, or a pair of them.
+
+    Arrays have the element type of DTYPES for their type, and `(n,)` or `(1,)` elements.
+    """
+
+    result: str
+    sources: tuple[str, ...]
+    function: Callable
+
+
+@cache
+def operation(opcode: str, num_operands: int) -> Operation:
+    """The operation of an opcode with so many operands, results included.
+
+    Raises:
+        Unsupported: it has no meaning here.
+    """
+    name, *parts = opcode.split(".")
+    if name == "cvt":
+        return Operation(*conversion(parts, opcode, num_operands))
+    if name in ("setp", "set"):
+        return _setp(name, parts, num_operands)
+    if name == "selp":
+        return Operation(parts[-1], (parts[-1], parts[-1], "pred"), lambda a, b, p: np.where(p, a, b))
+    if name == "slct":
+        return Operation(parts[0], (parts[0], parts[0], parts[-1]), lambda a, b, c: np.where(c >= 0, a, b))
+    if name == "testp":
+        return _testp(parts)
+    if name == "copysign":
+        return _bits_of_float(parts[-1], 2, lambda a, b, sign: (a & sign) | (b & ~sign))
+    kind = parts[-1] if parts else ""
+    if name in _BITWISE:
+        num_sources, function = _BITWISE[name]
+        return Operation(kind, (kind,) * num_sources, function)
+    if name in ("shl", "shr"):
+        return _shift(name, kind)
+    if kind in ("f32", "f64", "f16"):
+        return _float(name, parts, kind, opcode)
+    if kind[:1] in ("u", "s", "b") and kind in DTYPES:
+        return _integer(name, parts, kind, opcode)
+    raise Unsupported(opcode)
+
+
+# ---- bits ------------------------------------------------------------------------------------------------------------
+
+
+def _lop3(a, b, c, table):
+    result = np.zeros(1, a.dtype)
+    for index in range(8):
+        is_set = (table.astype(a.dtype) >> a.dtype.type(index) & a.dtype.type(1)) * a.dtype.type(np.iinfo(a.dtype).max)
+        result = result | (is_set & (a if index & 4 else ~a) & (b if index & 2 else ~b) & (c if index & 1 else ~c))
+    return result
+
+
+_BITWISE = {
+    "and": (2, lambda a, b: a & b),
+    "or": (2, lambda a, b: a | b),
+    "xor": (2, lambda a, b: a ^ b),
+    "not": (1, lambda a: ~a),
+    "cnot": (1, lambda a: (a == 0).astype(a.dtype)),
+    "lop3": (4, _lop3),
+}
+
+
+def _shift(name: str, kind: str) -> Operation:
+    bits = 8 * DTYPES[kind].itemsize
+
+    def shift(a, b):
+        # Amounts past the width count as the width.
+        most = np.minimum(b, np.uint32(bits - 1)).astype(a.dtype)
+        if name == "shl":
+            return np.where(b >= bits, a.dtype.type(0), a << most)
+        return a >> most if a.dtype.kind == "i" else np.where(b >= bits, a.dtype.type(0), a >> most)
+
+    return Operation(kind, (kind, "u32"), shift)
+
+
+def _bits_of_float(kind: str, num_sources: int, function: Callable) -> Operation:
+    """A function of a float's bits and the bit of its sign."""
+    bits = DTYPES[unsigned(kind)]
+    sign = bits.type(1 << (8 * bits.itemsize - 1))
+    return Operation(kind, (kind,) * num_sources, lambda *args: function(*(a.view(bits) for a in args), sign).view(DTYPES[kind]))
+
+
+# ---- integers --------------------------------------------------------------------------------------------------------
+
+
+def _wide(array: np.ndarray) -> np.ndarray:
+    return array.astype(DTYPES[f"{'s' if array.dtype.kind == 'i' else 'u'}{16 * array.dtype.itemsize}"])
+
+
+def _high(a, b):
+    """The upper half of the product."""
+    bits = 8 * a.dtype.itemsize
+    if bits < 64:
+        return (_wide(a) * _wide(b) >> bits).astype(a.dtype)
+    half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
+    ua, ub = a.view(np.uint64), b.view(np.uint64)
+    a0, a1, b0, b1 = ua & low, ua >> half, ub & low, ub >> half
+    middle = a1 * b0 + (a0 * b0 >> half)
+    other = a0 * b1 + (middle & low)
+    high = a1 * b1 + (middle >> half) + (other >> half)
+    if a.dtype.kind == "i":
+        high = high - np.where(a < 0, ub, np.uint64(0)) - np.where(b < 0, ua, np.uint64(0))
+    return high.view(a.dtype)
+
+
+def _divide(a, b, wants_remainder: bool):
+    safe = np.where(b == 0, b.dtype.type(1), b)
+    if a.dtype.kind == "u":
+        quotient = np.where(b == 0, a.dtype.type(np.iinfo(a.dtype).max), a // safe)
+        return np.where(b == 0, a, a % safe) if wants_remainder else quotient
+    quotient = a // safe
+    quotient = quotient + ((a % safe != 0) & ((a < 0) != (safe < 0)))
+    result = (a - quotient * safe) if wants_remainder else quotient
+    return np.where(b == 0, a if wants_remainder else a.dtype.type(-1), result).astype(a.dtype)
+
+
+def _saturated_sum(a, b):
+    limits = np.iinfo(np.int32)
+    return np.clip(a.astype(np.int64) + b, limits.min, limits.max).astype(np.int32)
+
+
+def _extract(a, start, length):
+    """bfe: a field of bits, for signed types with its top bit repeated."""
+    bits = 8 * a.dtype.itemsize
+    start, length = (start & 0xFF).astype(np.int64), (length & 0xFF).astype(np.int64)
+    wide = a.astype(object) if bits == 64 else a.astype(np.int64)
+    if a.dtype.kind == "u":
+        field = np.where(start >= bits, 0, (wide >> np.minimum(start, bits - 1)) & ((1 << np.minimum(length, bits)) - 1))
+        return field.astype(a.dtype)
+    top = np.minimum(start + length - 1, bits - 1)
+    value = wide >> np.minimum(start, bits - 1)
+    sign = (wide >> np.maximum(top, 0)) & 1
+    kept = np.clip(bits - start, 0, np.minimum(length, bits))
+    field = np.where(kept > 0, value & ((1 << kept) - 1), 0)
+    return np.where(length == 0, 0, np.where(sign == 1, field - (1 << kept), field)).astype(a.dtype)
+
+
+def _insert(a, b, start, length):
+    """bfi: the low bits of a over a field of b."""
+    bits = 8 * a.dtype.itemsize
+    start, length = start & 0xFF, length & 0xFF
+    one, all_ones = a.dtype.type(1), a.dtype.type(np.iinfo(a.dtype).max)
+    ones = np.where(length >= bits, all_ones, (one << np.minimum(length, bits - 1).astype(a.dtype)) - one)
+    shift = np.minimum(start, bits - 1).astype(a.dtype)
+    mask = np.where(start >= bits, a.dtype.type(0), ones << shift)
+    return (b & ~mask) | ((a << shift) & mask)
+
+
+def _permute(a, b, selector):
+    """prmt: bytes of the pair b:a by four-bit selectors; a selector's top bit asks for the byte's sign instead."""
+    pair = a.astype(np.uint64) | (b.astype(np.uint64) << np.uint64(32))
+    result = np.zeros(1, np.uint32)
+    for i in range(4):
+        nibble = selector >> np.uint32(4 * i) & np.uint32(15)
+        byte = (pair >> (np.uint64(8) * (nibble & np.uint32(7)))).astype(np.uint32) & np.uint32(0xFF)
+        byte = np.where(nibble & np.uint32(8), np.where(byte & np.uint32(0x80), np.uint32(0xFF), np.uint32(0)), byte)
+        result = result | (byte << np.uint32(8 * i))
+    return result
+
+
+def _leading_zeros(a):
+    bits = 8 * a.dtype.itemsize
+    zeros = np.full(a.shape, bits, np.uint32)
+    for i in range(bits):
+        zeros = np.where(a >> a.dtype.type(i) & a.dtype.type(1), np.uint32(bits - 1 - i), zeros)
+    return zeros
+
+
+def _reverse(a):
+    result = np.zeros(1, a.dtype)
+    for i in range(8 * a.dtype.itemsize):
+        result = (result << a.dtype.type(1)) | (a >> a.dtype.type(i) & a.dtype.type(1))
+    return result
+
+
+def _funnel(is_left: bool, wraps: bool):
+    def shift(a, b, c):
+        amount = (c & np.uint32(31)) if wraps else np.minimum(c, np.uint32(32))
+        amount, pair = amount.astype(np.uint64), a.astype(np.uint64) | (b.astype(np.uint64) << np.uint64(32))
+        return ((pair << amount) >> np.uint64(32) if is_left else pair >> amount).astype(np.uint32)
+
+    return shift
+
+
+def _integer(name: str, parts: list[str], kind: str, opcode: str) -> Operation:
+    mode = parts[0]
+    if name in ("mul", "mad") and mode in ("lo", "hi", "wide"):
+        base = {"lo": lambda a, b: a * b, "hi": _high, "wide": lambda a, b: _wide(a) * _wide(b)}[mode]
+        result = f"{kind[0]}{2 * int(kind[1:])}" if mode == "wide" else kind
+        if name == "mul":
+            return Operation(result, (kind, kind), base)
+        if "sat" not in parts:
+            return Operation(result, (kind, kind, result), lambda a, b, c: base(a, b) + c)
+    if parts == ["sat", "s32"] and name in ("add", "sub"):
+        return Operation(kind, (kind, kind), _saturated_sum if name == "add" else lambda a, b: _saturated_sum(a, -b.astype(np.int64)))
+    if name == "shf":
+        return Operation(kind, (kind, kind, "u32"), _funnel(mode == "l", parts[1] == "wrap"))
+    simple = {
+        "add": (2, lambda a, b: a + b),
+        "sub": (2, lambda a, b: a - b),
+        "min": (2, np.minimum),
+        "max": (2, np.maximum),
+        "div": (2, lambda a, b: _divide(a, b, False)),
+        "rem": (2, lambda a, b: _divide(a, b, True)),
+        "neg": (1, lambda a: (-a.view(DTYPES[unsigned(kind)])).view(a.dtype)),
+        "abs": (1, np.abs),
+        "sad": (3, lambda a, b, c: np.where(a > b, a - b, b - a) + c),
+        "brev": (1, _reverse),
+    }
+    if name in simple and parts == [kind]:
+        num_sources, function = simple[name]
+        return Operation(kind, (kind,) * num_sources, function)
+    others = {
+        "popc": ("u32", (kind,), lambda a: np.bitwise_count(a).astype(np.uint32)),
+        "clz": ("u32", (kind,), _leading_zeros),
+        "bfe": (kind, (kind, "u32", "u32"), _extract),
+        "bfi": (kind, (kind, kind, "u32", "u32"), _insert),
+        "prmt": (kind, (kind, kind, "u32"), _permute),
+    }
+    if name in others and parts == [kind]:
+        return Operation(*others[name])
+    raise Unsupported(opcode)
+
+
+# ---- floating point --------------------------------------------------------------------------------------------------
+
+_LIBM = ctypes.CDLL("libm.so.6")
+_LIBM.fma.restype, _LIBM.fma.argtypes = ctypes.c_double, [ctypes.c_double] * 3
+_FMA = np.frompyfunc(_LIBM.fma, 3, 1)
+
+
+def _fma32(a, b, c):
+    """Rounded once: a product of two float32 is exact in float64, and the sum is rounded to odd before it is narrowed."""
+    product, addend = np.multiply(a, b, dtype=np.float64), c.astype(np.float64)
+    total = product + addend
+    back = total - product
+    error = (product - (total - back)) + (addend - back)
+    bits = total.view(np.int64)
+    is_even = (bits & 1) == 0
+    away = np.where((error > 0) == (total > 0), 1, -1)
+    odd = np.where(np.isfinite(error) & (error != 0) & is_even, bits + away, bits)
+    return odd.view(np.float64).astype(np.float32)
+
+
+def _minimum(a, b, is_min: bool, keeps_nan: bool):
+    bits = DTYPES[f"u{8 * a.dtype.itemsize}"]
+    result = np.fmin(a, b) if is_min else np.fmax(a, b)
+    # -0 is less than +0.
+    zeros = (a.view(bits) | b.view(bits)) if is_min else (a.view(bits) & b.view(bits))
+    result = np.where((a == 0) & (b == 0), zeros.view(a.dtype), result)
+    return np.where(np.isnan(a) | np.isnan(b), a.dtype.type(np.nan), result) if keeps_nan else result
+
+
+def _approximate(function: Callable) -> Callable:
+    return lambda *args: function(*(a.astype(np.float64) for a in args)).astype(args[0].dtype)
+
+
+def _divide_approximately(a, b):
+    """a times 1/b, which is zero where |b| exceeds 2^126."""
+    return np.where(np.abs(b) > 2.0**126, a * np.copysign(0.0, b), a / b)
+
+
+def _float(name: str, parts: list[str], kind: str, opcode: str) -> Operation:
+    words = parts[:-1]
+    dtype = DTYPES[kind]
+    is_ftz, is_saturated = "ftz" in words, "sat" in words
+    rounding = [w for w in words if w in ("rz", "rm", "rp", "rn")]
+    rest = [w for w in words if w not in ("ftz", "sat", "rz", "rm", "rp", "rn", "f32")]
+    directed = rounding[0] if rounding and rounding[0] != "rn" else None
+    num_sources, function = _float_function(name, rest, kind, directed, opcode)
+
+    def run(*args):
+        if is_ftz:
+            args = [flush(a) for a in args]
+        result = function(*args)
+        if is_ftz:
+            result = flush(result)
+        result = quiet(result)
+        return np.where(result > 0, np.minimum(result, dtype.type(1)), dtype.type(0)) if is_saturated else result
+
+    return Operation(kind, (kind,) * num_sources, run)
+
+
+def _float_function(name: str, rest: list[str], kind: str, directed: str | None, opcode: str) -> tuple[int, Callable]:
+    if directed:
+        if (name, kind, rest) != ("mul", "f32", []):
+            raise Unsupported(opcode)
+        return 2, lambda a, b: round_double(np.multiply(a, b, dtype=np.float64), directed)
+    simple = {
+        ("add",): (2, np.add),
+        ("sub",): (2, np.subtract),
+        ("mul",): (2, np.multiply),
+        ("min",): (2, lambda a, b: _minimum(a, b, True, False)),
+        ("max",): (2, lambda a, b: _minimum(a, b, False, False)),
+        ("min", "NaN"): (2, lambda a, b: _minimum(a, b, True, True)),
+        ("max", "NaN"): (2, lambda a, b: _minimum(a, b, False, True)),
+        ("abs",): (1, np.abs),
+        ("neg",): (1, np.negative),
+        ("sqrt",): (1, np.sqrt),
+        ("rcp",): (1, lambda a: a.dtype.type(1) / a),
+        ("div",): (2, np.divide),
+        ("div", "full"): (2, np.divide),
+    }
+    key = (name, *rest)
+    if name == "fma" and not rest:
+        if kind == "f64":
+            return 3, lambda a, b, c: np.asarray(_FMA(a, b, c), np.float64)
+        if kind == "f32":
+            return 3, _fma32
+    elif key in simple:
+        return simple[key]
+    elif rest == ["approx"]:
+        approximate = {
+            "rcp": (1, lambda a: 1 / a),
+            "sqrt": (1, np.sqrt),
+            "rsqrt": (1, lambda a: 1 / np.sqrt(a)),
+            "sin": (1, np.sin),
+            "cos": (1, np.cos),
+            "lg2": (1, np.log2),
+            "ex2": (1, np.exp2),
+            "tanh": (1, np.tanh),
+            "div": (2, _divide_approximately),
+        }
+        if name in approximate:
+            num_sources, function = approximate[name]
+            return num_sources, _approximate(function)
+    raise Unsupported(opcode)
+
+
+# ---- predicates ------------------------------------------------------------------------------------------------------
+
+
+def _setp(name: str, parts: list[str], num_operands: int) -> Operation:
+    if name == "set":
+        raise Unsupported(".".join([name, *parts]))
+    comparison, kind = parts[0], parts[-1]
+    logic = next((_LOGIC[part] for part in parts[1:-1] if part in _LOGIC), None)
+    is_ftz = "ftz" in parts
+    is_float = kind[0] == "f"
+
+    def compare(a, b):
+        if is_ftz:
+            a, b = flush(a), flush(b)
+        if comparison in _COMPARISONS:
+            result = _COMPARISONS[comparison](a, b)
+            return result & (a == a) & (b == b) if comparison == "ne" and is_float else result
+        neither = (a == a) & (b == b)
+        if comparison in ("num", "nan"):
+            return neither if comparison == "num" else ~neither
+        return _COMPARISONS[_UNORDERED[comparison]](a, b) | ~neither
+
+    if comparison not in _COMPARISONS and comparison not in _UNORDERED and comparison not in ("num", "nan"):
+        raise Unsupported(".".join([name, *parts]))
+    if logic is None:
+        return Operation("pred", (kind, kind), lambda a, b: (r := compare(a, b), ~r))
+    return Operation("pred", (kind, kind, "pred"), lambda a, b, p: (logic(r := compare(a, b), p), logic(~r, p)))
+
+
+def _testp(parts: list[str]) -> Operation:
+    kind = parts[-1]
+    smallest = np.finfo(DTYPES[kind]).tiny
+    tests = {
+        "finite": np.isfinite,
+        "infinite": np.isinf,
+        "number": lambda a: ~np.isnan(a),
+        "notanumber": np.isnan,
+        "normal": lambda a: np.isfinite(a) & (np.abs(a) >= smallest),
+        "subnormal": lambda a: (np.abs(a) < smallest) & (a != 0),
+    }
+    return Operation("pred", (kind,), tests[parts[0]])

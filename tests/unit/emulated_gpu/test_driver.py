@@ -1,0 +1,318 @@
+"""The stand-in driver, used as cuda.bindings.driver uses a real one: what it does, and what it refuses as the real one does."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+
+import numpy as np
+import pytest
+
+driver = pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
+nvptxcompiler = pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
+
+PTX = """.version 9.0
+.target sm_90
+.address_size 64
+// adds a value to the first n words at p, each with its own index on top
+.visible .entry add(.param .u64 p, .param .u32 n, .param .u32 value)
+{
+    .reg .u64 %p;
+    .reg .u32 %n, %value, %i, %old;
+    .reg .pred %past;
+    ld.param.u64 %p, [p];
+    ld.param.u32 %n, [n];
+    ld.param.u32 %value, [value];
+    cvta.to.global.u64 %p, %p;
+    mov.u32 %i, %tid.x;
+    setp.ge.u32 %past, %i, %n;
+    @%past bra $end;
+    mad.wide.u32 %p, %i, 4, %p;
+    ld.global.u32 %old, [%p];
+    add.u32 %old, %old, %value;
+    add.u32 %old, %old, %i;
+    st.global.u32 [%p], %old;
+$end:
+    ret;
+}
+.visible .entry forever()
+{
+$again:
+    bra.uni $again;
+}
+"""
+NUM_BYTES = 400
+
+
+def ok(answer):
+    """What a call gives, where it succeeded."""
+    assert answer[0] == driver.CUresult.CUDA_SUCCESS, answer[0]
+    return answer[1] if len(answer) == 2 else answer[1:]
+
+
+def code(answer) -> str:
+    return answer[0].name.removeprefix("CUDA_ERROR_")
+
+
+@pytest.fixture
+def gpu(emulated_gpu):
+    """The stand-in, with a context that is current."""
+    ok(driver.cuInit(0))
+    ok(driver.cuCtxSetCurrent(ok(driver.cuDevicePrimaryCtxRetain(0))))
+    return emulated_gpu
+
+
+def load(ptx: str = PTX):
+    return ok(driver.cuModuleLoadData(nvptxcompiler.compile(ptx)))
+
+
+def launch(function, address, num_words=100, value=0, block=128, stream=0):
+    parameters = ((int(address), num_words, value), (ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32))
+    return driver.cuLaunchKernel(function, 1, 1, 1, block, 1, 1, 0, stream, parameters, 0)
+
+
+def words(address) -> np.ndarray:
+    result = np.zeros(NUM_BYTES // 4, np.uint32)
+    ok(driver.cuMemcpyDtoH(result.ctypes.data, address, NUM_BYTES))
+    return result
+
+
+def pinned(values: np.ndarray):
+    address = ok(driver.cuMemHostAlloc(values.nbytes, 0))
+    array = np.frombuffer((ctypes.c_uint8 * values.nbytes).from_address(int(address)), values.dtype)
+    array[:] = values
+    return array
+
+
+def test_a_kernel_runs_between_copies(gpu):
+    source = np.arange(100, dtype=np.uint32) * 3
+    address = ok(driver.cuMemAlloc(NUM_BYTES))
+    ok(driver.cuMemcpyHtoD(address, source.ctypes.data, NUM_BYTES))
+    ok(launch(ok(driver.cuModuleGetFunction(load(), b"add")), address, 90, 7))
+    np.testing.assert_array_equal(words(address), source + np.where(np.arange(100) < 90, 7 + np.arange(100), 0))
+
+
+def test_fresh_memory_is_not_zero_and_can_be_filled(gpu):
+    address = ok(driver.cuMemAlloc(NUM_BYTES))
+    assert (words(address) == 0xABABABAB).all()
+    ok(driver.cuMemsetD8(address, 0xFF, 100))
+    ok(driver.cuMemsetD32(int(address) + 100, 5, 25))
+    np.testing.assert_array_equal(words(address), [0xFFFFFFFF] * 25 + [5] * 25 + [0xABABABAB] * 50)
+
+
+def test_the_device_says_what_it_is(emulated_gpu):
+    emulated_gpu.configure("capability=8.6,processors=20,total_memory=1000000,devices=2")
+    ok(driver.cuInit(0))
+    attributes = driver.CUdevice_attribute
+    wanted = [
+        (attributes.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 8),
+        (attributes.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 6),
+        (attributes.CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 20),
+        (attributes.CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32),
+    ]
+    assert [ok(driver.cuDeviceGetAttribute(attribute, 1)) for attribute, _ in wanted] == [value for _, value in wanted]
+    assert ok(driver.cuDeviceGetCount()) == 2
+    assert ok(driver.cuDeviceTotalMem(0)) == 1000000
+    assert ok(driver.cuDeviceGetName(64, 0)).startswith(b"Emulated GPU\0")
+    assert ok(driver.cuDeviceGetUuid(0)).bytes != ok(driver.cuDeviceGetUuid(1)).bytes
+    assert code(driver.cuDeviceGet(2)) == "INVALID_DEVICE"
+
+
+def test_without_a_device_nothing_begins(emulated_gpu):
+    assert code(driver.cuDeviceGetCount()) == "NOT_INITIALIZED"
+    emulated_gpu.configure("devices=0,driver=12040")
+    assert code(driver.cuInit(0)) == "NO_DEVICE"
+    assert ok(driver.cuDriverGetVersion()) == 12040
+
+
+def test_a_thread_without_a_context_is_refused(gpu):
+    codes = []
+    thread = threading.Thread(target=lambda: codes.append(code(driver.cuMemAlloc(4))))
+    thread.start()
+    thread.join()
+    assert codes == ["INVALID_CONTEXT"]
+    ok(driver.cuCtxPopCurrent())
+    assert code(driver.cuStreamCreate(0)) == "INVALID_CONTEXT"
+
+
+def test_memory_is_counted_and_ends(gpu):
+    gpu.configure("total_memory=1000")
+    address = ok(driver.cuMemAlloc(600))
+    assert ok(driver.cuMemGetInfo()) == (400, 1000)
+    assert code(driver.cuMemAlloc(401)) == "OUT_OF_MEMORY"
+    ok(driver.cuMemFree(address))
+    assert ok(driver.cuMemGetInfo()) == (1000, 1000)
+    assert code(driver.cuMemFree(address)) == "INVALID_VALUE"
+
+
+def test_copies_outside_of_an_allocation_are_refused(gpu):
+    buffer = np.zeros(200, np.uint32)
+    address = ok(driver.cuMemAlloc(NUM_BYTES))
+    assert code(driver.cuMemcpyHtoD(address, buffer.ctypes.data, NUM_BYTES + 1)) == "INVALID_VALUE"
+    assert code(driver.cuMemcpyDtoH(buffer.ctypes.data, int(address) + 4, NUM_BYTES)) == "INVALID_VALUE"
+    assert code(driver.cuMemsetD32(int(address) + 2, 0, 1)) == "INVALID_VALUE"
+    ok(driver.cuMemFree(address))
+    assert code(driver.cuMemcpyDtoH(buffer.ctypes.data, address, 4)) == "INVALID_VALUE"
+
+
+def test_destroyed_handles_are_refused(gpu):
+    stream, event, module = ok(driver.cuStreamCreate(0)), ok(driver.cuEventCreate(0)), load()
+    function = ok(driver.cuModuleGetFunction(module, b"add"))
+    assert code(driver.cuModuleGetFunction(module, b"subtract")) == "NOT_FOUND"
+    assert code(driver.cuEventRecord(stream, 0)) == "INVALID_HANDLE"
+    ok(driver.cuEventDestroy(event))
+    ok(driver.cuStreamDestroy(stream))
+    ok(driver.cuModuleUnload(module))
+    for answer in (
+        driver.cuEventRecord(event, 0),
+        driver.cuEventDestroy(event),
+        driver.cuStreamSynchronize(stream),
+        driver.cuModuleUnload(module),
+        launch(function, 0),
+    ):
+        assert code(answer) == "INVALID_HANDLE"
+
+
+@pytest.mark.parametrize("block", [0, 1025])
+def test_a_launch_that_no_gpu_takes_is_refused(gpu, block):
+    address = ok(driver.cuMemAlloc(NUM_BYTES))
+    function = ok(driver.cuModuleGetFunction(load(), b"add"))
+    assert code(launch(function, address, block=block)) == "INVALID_VALUE"
+    ok(driver.cuCtxSynchronize())
+
+
+def test_a_module_is_a_cubin_for_this_device_with_its_ptx(gpu):
+    cubin = nvptxcompiler.compile(PTX)
+    bare = cubin[: cubin.index(b"\nemulated GPU")]
+    assert code(driver.cuModuleLoadData(bare)) == "INVALID_IMAGE"
+    assert code(driver.cuModuleLoadData(b"no cubin at all" + bytes(100))) == "INVALID_IMAGE"
+    other = nvptxcompiler.compile(PTX.replace("sm_90", "sm_80"), ("--gpu-name=sm_80",))
+    assert code(driver.cuModuleLoadData(other)) == "NO_BINARY_FOR_GPU"
+    gpu.configure("capability=8.6")
+    ok(driver.cuModuleLoadData(other))
+
+
+def test_an_illegal_address_is_told_by_the_next_call_that_waits_and_stays(gpu):
+    stream = ok(driver.cuStreamCreate(1))
+    address = ok(driver.cuMemAlloc(NUM_BYTES))
+    function = ok(driver.cuModuleGetFunction(load(), b"add"))
+    ok(launch(function, address, 101, stream=stream))
+    assert code(driver.cuStreamSynchronize(stream)) == "ILLEGAL_ADDRESS"
+    assert [code(answer) for answer in (driver.cuMemFree(address), driver.cuMemAlloc(4), launch(function, address))] == ["ILLEGAL_ADDRESS"] * 3
+    assert gpu.messages == [f"IllegalAddress: global address {int(address) + NUM_BYTES:#x}, 4 bytes"]
+
+
+def test_a_kernel_without_end_is_ended(gpu):
+    gpu.max_steps = 1000
+    ok(driver.cuLaunchKernel(ok(driver.cuModuleGetFunction(load(), b"forever")), 1, 1, 1, 1, 1, 1, 0, 0, 0, 0))
+    assert code(driver.cuCtxSynchronize()) == "LAUNCH_TIMEOUT"
+
+
+def test_faults_come_when_they_are_due(gpu):
+    gpu.configure("fault=launch:2:719,fault=load:2:200,fault=alloc:1:2")
+    assert code(driver.cuMemAlloc(4)) == "OUT_OF_MEMORY"
+    address, module = ok(driver.cuMemAlloc(NUM_BYTES)), load()
+    assert code(driver.cuModuleLoadData(nvptxcompiler.compile(PTX))) == "INVALID_IMAGE"
+    load()
+    function = ok(driver.cuModuleGetFunction(module, b"add"))
+    ok(launch(function, address))
+    assert [code(launch(function, address)), code(driver.cuCtxSynchronize()), code(driver.cuMemFree(address))] == ["LAUNCH_FAILED"] * 3
+    with pytest.raises(ValueError, match="a wrong option in 'fault=launch'"):
+        gpu.configure("fault=launch")
+
+
+def test_a_late_fault_is_told_by_the_next_call_that_waits(gpu):
+    address, function = ok(driver.cuMemAlloc(NUM_BYTES)), ok(driver.cuModuleGetFunction(load(), b"add"))
+    gpu.configure("fault=launch:1:700:late")
+    ok(launch(function, address))
+    ok(launch(function, address))
+    assert code(driver.cuCtxSynchronize()) == "ILLEGAL_ADDRESS"
+
+
+def test_events_tell_what_was_recorded(gpu):
+    timed, other, untimed = (ok(driver.cuEventCreate(flags)) for flags in (0, 0, 2))
+    assert code(driver.cuEventElapsedTime(timed, other)) == "INVALID_HANDLE"
+    ok(driver.cuEventQuery(timed))
+    for event in (timed, other, untimed):
+        ok(driver.cuEventRecord(event, 0))
+        ok(driver.cuEventSynchronize(event))
+    assert ok(driver.cuEventElapsedTime(timed, other)) >= 0
+    assert code(driver.cuEventElapsedTime(timed, untimed)) == "INVALID_HANDLE"
+
+
+def test_deferred_work_is_done_when_it_is_waited_for(gpu):
+    gpu.configure("deferred=1")
+    stream, event = ok(driver.cuStreamCreate(1)), ok(driver.cuEventCreate(2))
+    address, function = ok(driver.cuMemAlloc(NUM_BYTES)), ok(driver.cuModuleGetFunction(load(), b"add"))
+    source, result = pinned(np.zeros(100, np.uint32)), pinned(np.zeros(100, np.uint32))
+    ok(driver.cuMemcpyHtoDAsync(address, source.ctypes.data, NUM_BYTES, stream))
+    ok(launch(function, address, value=5, stream=stream))
+    ok(driver.cuMemcpyDtoHAsync(result.ctypes.data, address, NUM_BYTES, stream))
+    ok(driver.cuEventRecord(event, stream))
+    source[:] = 1  # too early: the copy has not read it yet
+    assert code(driver.cuEventQuery(event)) == "NOT_READY"
+    assert (result == 0).all()
+    ok(driver.cuEventSynchronize(event))
+    np.testing.assert_array_equal(result, 6 + np.arange(100))
+    ok(driver.cuEventQuery(event))
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_deferred_stream_sees_another_ones_work_only_if_it_waits_for_it(gpu, waits):
+    gpu.configure("deferred=1")
+    first, second, event = ok(driver.cuStreamCreate(1)), ok(driver.cuStreamCreate(1)), ok(driver.cuEventCreate(2))
+    address, result = ok(driver.cuMemAlloc(NUM_BYTES)), pinned(np.zeros(100, np.uint32))
+    ok(driver.cuMemsetD8(address, 0, NUM_BYTES))
+    ok(driver.cuCtxSynchronize())
+    ok(driver.cuMemsetD32Async(address, 9, 100, first))
+    ok(driver.cuEventRecord(event, first))
+    if waits:
+        ok(driver.cuStreamWaitEvent(second, event, 0))
+    ok(driver.cuMemcpyDtoHAsync(result.ctypes.data, address, NUM_BYTES, second))
+    ok(driver.cuStreamSynchronize(second))
+    assert (result == (9 if waits else 0)).all()
+
+
+def test_what_is_left_when_a_context_ends_is_counted(gpu):
+    ok(driver.cuMemAlloc(4))
+    kept, module = ok(driver.cuStreamCreate(0)), load()
+    ok(driver.cuModuleUnload(module))
+    ok(driver.cuEventDestroy(ok(driver.cuEventCreate(0))))
+    expected = {"streams": 1, "events": 0, "modules": 0, "device memory": 1, "host memory": 0}
+    assert gpu.alive() == expected
+    ok(driver.cuDevicePrimaryCtxRelease(0))
+    assert gpu.leaked() == expected
+    assert not any(gpu.alive().values())
+    assert code(driver.cuStreamSynchronize(kept)) == "INVALID_CONTEXT"
+
+
+def test_calls_are_counted(gpu):
+    before = gpu.num_calls("alloc")
+    ok(driver.cuMemAlloc(4))
+    ok(driver.cuMemAllocAsync(4, 0))
+    assert gpu.num_calls("alloc") == before + 2
+
+
+def test_errors_have_the_drivers_names(gpu):
+    assert ok(driver.cuGetErrorName(driver.CUresult.CUDA_ERROR_ILLEGAL_ADDRESS)) == b"CUDA_ERROR_ILLEGAL_ADDRESS"
+    assert ok(driver.cuGetErrorString(driver.CUresult.CUDA_ERROR_OUT_OF_MEMORY)) == b"out of memory"
+
+
+SCRIPT = """
+from cuda.bindings import driver
+assert driver.cuInit(0)[0].name == "CUDA_SUCCESS"
+print(driver.cuDriverGetVersion()[1], driver.cuDeviceGetCount()[1])
+print(driver.cuDevicePrimaryCtxRetain(0)[0].name, driver.cuDevicePrimaryCtxRetain(0)[0].name)
+try:
+    driver.cuEventElapsedTime(driver.CUevent(), driver.CUevent())
+except RuntimeError as error:
+    print(error)
+"""
+
+
+def test_a_process_of_its_own_has_the_options_of_its_environment(run_emulated):
+    done = run_emulated(script=SCRIPT, options="driver=12040,devices=3,fault=retain:2:2")
+    assert done.returncode == 0, done.stderr
+    # An old driver lacks what came later: this function's present form is of CUDA 12.8.
+    assert done.stdout.split("\n")[:3] == ["12040 3", "CUDA_SUCCESS CUDA_ERROR_OUT_OF_MEMORY", 'Function "cuEventElapsedTime_v2" not found']
+    assert run_emulated(script=SCRIPT, options="colour=red").returncode != 0
