@@ -43,22 +43,22 @@ def rows():
 
 def gemm_rows(gemm):
     """The rows, on the core that this process is pinned to."""
-    ptx = gemm.annotated_ptx().encode()
-    inject = gemm.PtxInject(ptx)
-    num_sites = " + ".join(str(one.num_sites) for one in inject.injects)
+    ptx = gemm.annotated_ptx()
+    inject = gemm.PTXInject(ptx)
+    num_sites = " + ".join(str(sites.num_sites) for sites in inject.values())
     what = f"CuTe GEMM 128x128x8, {num_sites} sites, {len(ptx) / 1000:.0f} KB of PTX"
-    yield f"{what}: ptx_inject_create, from Python", f"{best_ms(lambda: gemm.PtxInject(ptx), NUM_ROUNDS):.3f} ms", "0.36 ms", "0.18 ms"
+    yield f"{what}: ptx_inject_create, from Python", f"{best_ms(lambda: gemm.PTXInject(ptx), NUM_ROUNDS):.3f} ms", "0.36 ms", "0.18 ms"
 
     semiring = gemm.SEMIRINGS["L2"]
-    stubs = [stub.encode() for stub in gemm.stubs_of(semiring, inject)]
-    rendered = inject.render(stubs)
+    stubs = gemm.stubs_of(semiring, inject)
+    encoded = inject.render(stubs).encode()
     render_ms = best_ms(lambda: inject.render(stubs), NUM_ROUNDS)
-    copy_ms = best_ms(lambda: bytearray(rendered), NUM_ROUNDS)
+    copy_ms = best_ms(lambda: bytearray(encoded), NUM_ROUNDS)
     yield f"{what}: render, L2 distance, from Python", f"{render_ms:.3f} ms", "0.043 ms", f"0.022 ms (copying the text: {copy_ms:.3f} ms)"
 
     for target in TARGETS:
-        from_cuda = best_ms(lambda: gemm.cubin_from_cuda(semiring, target), 1)  # noqa: B023 - called at once
+        from_cuda = best_ms(lambda: gemm.cubin_from_cuda(semiring, target), 1)
         yield f"CuTe GEMM, CUDA to cubin, NVRTC, {target}, L2 distance", f"{from_cuda / 1000:.1f} s", "", ""
-        from_ptx = best_ms(lambda: gemm.compile_ptx(inject.render(stubs), (f"--gpu-name={target}",)), NUM_COMPILE_ROUNDS)  # noqa: B023
+        from_ptx = best_ms(lambda: gemm.compile_ptx(inject.render(stubs), (f"--gpu-name={target}",)), NUM_COMPILE_ROUNDS)
         what = f"CuTe GEMM, PTX to cubin, render and nvPTXCompiler, {target}, L2 distance"
         yield what, f"{from_ptx:.0f} ms ({from_cuda / from_ptx:.0f} times faster)", "", ""

@@ -8,50 +8,70 @@ Needs the packages of `pip install ".[test]"`, and no GPU. Prints, for the archi
     and the time of NVRTC from CUDA to the PTX that all of them share, and from CUDA to a cubin of one of them.
 """
 
+import math
 import re
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import distribution
 from pathlib import Path
+from types import SimpleNamespace
 
-from evo.instructions import default_instruction_set
+from evo import stack_ptx
 from evo.native.nvptxcompiler import CompileError
 from evo.native.nvptxcompiler import compile as compile_ptx
-from evo.native.ptx_inject import PtxInject
-from evo.program import Language, parse_program
+from evo.ptx_inject import PTXInject
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "cuda"))
 
-from nvrtc import compile_cuda  # noqa: E402
+from nvrtc import compile_cuda
 
 CSRC = HERE.parents[2] / "csrc"
 KERNEL = HERE / "semiring_gemm.cu"
 
 
+WORDS = stack_ptx.Words()
+I = WORDS.instructions
+
+
 @dataclass(frozen=True)
 class Semiring:
-    """What a sum begins with, and both sites: as Stack PTX, and as the C++ that would do the same."""
+    """What a sum begins with, and both sites: as programs over the words of their variables, and as C++ that does the same."""
 
     zero: float
-    mma: str
-    epilogue: str
+    mma: Callable
+    epilogue: Callable
     cuda_mma: str
-    cuda_epilogue: str
+    cuda_epilogue: str = "y = x"
+
+
+def identity(v):
+    """The epilogue that changes nothing."""
+    return [v.x]
 
 
 SEMIRINGS = {
-    "plus-times": Semiring(0.0, "%sum %b %a fma_rn_ftz_f32", "%x", "sum = fmaf(a, b, sum)", "y = x"),
-    "min-plus": Semiring(float("inf"), "%sum %b %a add_ftz_f32 min_ftz_f32", "%x", "sum = fminf(a + b, sum)", "y = x"),
-    "max-plus": Semiring(float("-inf"), "%sum %b %a add_ftz_f32 max_ftz_f32", "%x", "sum = fmaxf(a + b, sum)", "y = x"),
-    "L1": Semiring(0.0, "%sum %b %a sub_ftz_f32 abs_ftz_f32 add_ftz_f32", "%x", "sum = fabsf(a - b) + sum", "y = x"),
+    "plus-times": Semiring(
+        0.0, lambda v: [v.sum, v.b, v.a, I.fma_rn_ftz_f32], identity, "sum = fmaf(a, b, sum)"
+    ),
+    "min-plus": Semiring(
+        math.inf, lambda v: [v.sum, v.b, v.a, I.add_ftz_f32, I.min_ftz_f32], identity, "sum = fminf(a + b, sum)"
+    ),
+    "max-plus": Semiring(
+        -math.inf, lambda v: [v.sum, v.b, v.a, I.add_ftz_f32, I.max_ftz_f32], identity, "sum = fmaxf(a + b, sum)"
+    ),
+    "L1": Semiring(
+        0.0, lambda v: [v.sum, v.b, v.a, I.sub_ftz_f32, I.abs_ftz_f32, I.add_ftz_f32], identity, "sum = fabsf(a - b) + sum"
+    ),
     "L2": Semiring(
-        0.0, "%sum %b %a sub_ftz_f32 dup.f32 fma_rn_ftz_f32", "%x sqrt_approx_ftz_f32",
+        0.0, lambda v: [v.sum, v.b, v.a, I.sub_ftz_f32, WORDS.meta.dup("f32"), I.fma_rn_ftz_f32],
+        lambda v: [v.x, I.sqrt_approx_ftz_f32],
         "sum = fmaf(a - b, a - b, sum)", 'asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x))',
     ),
-}  # fmt: skip
+}
 
 
 def include_paths():
@@ -87,22 +107,16 @@ def cubin_from_cuda(semiring, architecture):
     return compile_cuda(KERNEL.read_text(), architecture, include_paths(), (*OPTIONS, *macros))
 
 
-def program_of(text, inject, output):
-    """(language, words) of a program over a site's variables, which writes `output`."""
-    registers = {variable.name: variable.register for variable in inject.variables}
-    inputs = [(variable.register, "f32") for variable in inject.variables if variable.kind != "out"]
-    language = Language(default_instruction_set(), tuple(inputs), ((registers[output], "f32"),))
-    text = re.sub(r"%(\w+)", lambda found: f"%{registers[found[1]]}", text)
-    return language, parse_program(language, text, "semiring")
+def stub_of(program, sites, output):
+    """The stub of a program at the sites of a name, which writes the variable `output`."""
+    registers = WORDS.registers({variable.register: "f32" for variable in sites.values()})
+    variables = {name: registers[variable.register] for name, variable in sites.items()}
+    return stack_ptx.Compiler(registers, requests=[variables[output]]).compile(program(SimpleNamespace(**variables)))
 
 
 def stubs_of(semiring, inject):
-    """The stubs of a semiring in the order that `render` takes."""
-    stubs = [""] * inject.num_injects
-    for name, text, output in (("mma", semiring.mma, "sum"), ("epilogue", semiring.epilogue, "y")):
-        language, words = program_of(text, inject.info(name), output)
-        [stubs[inject.info(name).index]] = language.lowering.emit(words[None])
-    return stubs
+    """The stub of each name of sites."""
+    return {"mma": stub_of(semiring.mma, inject["mma"], "sum"), "epilogue": stub_of(semiring.epilogue, inject["epilogue"], "y")}
 
 
 def milliseconds(function, num_rounds=5):
@@ -123,20 +137,20 @@ def main(architecture="sm_90"):
     start = time.perf_counter()
     cubin_from_cuda(SEMIRINGS["L2"], architecture)
     to_cubin_s = time.perf_counter() - start
-    inject = PtxInject(ptx)
-    sites = ", ".join(f"{one.num_sites} of {one.name}" for one in inject.injects)
+    inject = PTXInject(ptx)
+    sites = ", ".join(f"{sites.num_sites} of {name}" for name, sites in inject.items())
     print(f"CUDA -> PTX with sites {to_ptx_s:.1f} s, {len(ptx):,} bytes, sites: {sites}")
     print(f"CUDA -> {architecture} cubin {to_cubin_s:.1f} s for each semiring, when written in CUDA")
-    print(f"PTX -> prepared {milliseconds(lambda: PtxInject(ptx)):.3f} ms, then for each semiring:\n")
+    print(f"PTX -> prepared {milliseconds(lambda: PTXInject(ptx)):.3f} ms, then for each semiring:\n")
     print(f"{'semiring':12}{'render':>10}{'PTX -> cubin':>16}{'cubin':>16}   stub of mma")
     for name, semiring in SEMIRINGS.items():
         stubs = stubs_of(semiring, inject)
         rendered = inject.render(stubs)
         options = (f"--gpu-name={architecture}",)
-        render_ms = milliseconds(lambda: inject.render(stubs))  # noqa: B023 - called at once
-        compile_ms = milliseconds(lambda: compile_ptx(rendered, options))  # noqa: B023
+        render_ms = milliseconds(lambda: inject.render(stubs))
+        compile_ms = milliseconds(lambda: compile_ptx(rendered, options))
         size = len(compile_ptx(rendered, options))
-        instructions = [line.strip() for line in stubs[inject.info("mma").index].splitlines() if not re.match(r"\s*[{}.]", line)]
+        instructions = [line.strip() for line in stubs["mma"].splitlines() if not re.match(r"\s*[{}.]", line)]
         print(f"{name:12}{render_ms:7.3f} ms{compile_ms:13.1f} ms{size:10,} bytes   {' '.join(instructions)}")
 
 
