@@ -24,7 +24,7 @@ class Variable(NamedTuple):
 
 class Inject(NamedTuple):
     name: str
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index
     num_sites: int
     variables: tuple[Variable, ...]
 
@@ -36,7 +36,7 @@ def process_cuda(cuda: str, types: Sequence[DataType] | None = None) -> str: ...
 def process_cuda(cuda: bytes, types: Sequence[DataType] | None = None) -> bytes: ...
 
 class PtxInject:
-    def __init__(self, ptx: str | bytes, types: Sequence[DataType] | None = None) -> None: ...
+    def __new__(cls, ptx: str | bytes, types: Sequence[DataType] | None = None) -> PtxInject: ...
     @property
     def injects(self) -> tuple[Inject, ...]: ...
     @property

@@ -27,21 +27,14 @@ def render_types_header(types: Sequence[DataType], file_name: str) -> str:
     """A header with the types for both forms of sites: macros `PTX_TYPE_INFO_<NAME>`, and a table for the host.
 
     Args:
-        types: their names in upper case are the macros' tokens, as in `PTX_IN(MASK, x)`.
+        types: of `load_types`; their names in upper case are the macros' tokens, as in `PTX_IN(MASK, x)`.
         file_name: what the include guard is made of.
-
-    Raises:
-        UserError: two names differ only in case.
     """
-    tokens: dict[str, str] = {}
-    for data_type in types:
-        token = data_type.name.upper()
-        if tokens.setdefault(token, data_type.name) != data_type.name:
-            raise UserError(f"types '{tokens[token]}' and '{data_type.name}' would both be the macro PTX_TYPE_INFO_{token}")
+    tokens = [data_type.name.upper() for data_type in types]
     purpose = [
         f"{file_name} - types of PTX Inject: {', '.join(data_type.name for data_type in types)}.",
         "",
-        f"Macro form: {', '.join(f'PTX_IN({token}, x)' for token in list(tokens)[:2])}, and so on; a type of this name that",
+        f"Macro form: {', '.join(f'PTX_IN({token}, x)' for token in tokens[:2])}, and so on; a type of this name that",
         "ptx_inject.h has is replaced. Comment form: ptx_inject_data_types goes to ptx_inject_process_cuda and",
         "ptx_inject_create_with_types.",
         "",
@@ -101,7 +94,7 @@ def render_embedded_text(text: bytes, name: str, file_name: str, source_name: st
         UserError: the name is no identifier of C and C++, or the text holds a NUL.
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in _KEYWORDS or "__" in name:
-        raise UserError(f"'{name}' cannot name an array: letters, digits and single _, beginning with a letter, no keyword")
+        raise UserError(f"--name {name!r} cannot name an array: letters, digits and single _, beginning with a letter, no keyword")
     if b"\0" in text:
         line = text[: text.index(0)].count(b"\n") + 1
         raise UserError(f"{source_name}:{line}: a NUL byte, which ends a C string")

@@ -95,11 +95,14 @@ def _parse(text: str, source: str) -> tuple[DataType, ...]:
         first = error.errors()[0]
         reason = first["msg"].removeprefix("Value error, ")
         raise UserError(f"{source}: {_place(data, first['loc'])}: {reason}") from error
-    names: dict[str, int] = {}
+    names: dict[str, str] = {}  # by what makes them one macro
     for index, entry in enumerate(parsed.data_type_infos):
-        _check_widths(entry, f"{source}: {_place(data, ('data_type_infos', index))}")
-        if names.setdefault(entry.name, index) != index:
-            raise UserError(f"{source}: {_place(data, ('data_type_infos', index))}: the name is used twice")
+        place = f"{source}: {_place(data, ('data_type_infos', index))}"
+        _check_widths(entry, place)
+        macro = f"PTX_TYPE_INFO_{entry.name.upper()}"
+        if macro in names:
+            raise UserError(f"{place}: the name is used twice, with '{names[macro]}': both are the macro {macro}")
+        names[macro] = entry.name
     return tuple(DataType(**entry.model_dump()) for entry in parsed.data_type_infos)
 
 

@@ -1,11 +1,20 @@
 """evo.ptx_inject: sites and variables by name, and stubs by name in every site."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
+import hypothesis
 import pytest
+from hypothesis import strategies as st
 
+from evo.errors import UserError
 from evo.ptx_inject import AnnotationError, DataType, PTXInject, Variable, process_cuda
+from evo.ptx_inject.types import load_types
+
+# What NVRTC made of macro.cu beside it.
+MACRO_PTX = Path(__file__).parents[2] / "csrc" / "cuda" / "macro.ptx"
 
 # One site of `func` with its variables, and two of `other` without; marker lines are the comment form of csrc/ptx_inject.h.
 FUNC = "// PTX_INJECT_START func\n// %f5 mod f32 y\n// %f2 out f32 z\n// %r7 in s32 x[0]\n// PTX_INJECT_END\n"
@@ -93,3 +102,44 @@ def test_importing_it_loads_nothing_of_cuda():
     loaded = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert "evo" in loaded
     assert not {"cuda", "nvidia", "matplotlib", "ribs", "pydantic", "click"} & set(loaded)
+
+
+def test_registers_of_a_compilers_ptx_make_stubs_that_assemble():
+    inject = PTXInject(MACRO_PTX.read_text())
+    x, y, z = (inject["twice"][name].register for name in "xyz")
+    stubs = {name: "" for name in inject}
+    stubs["twice"] = f"add.ftz.f32 %{z}, %{x}, %{y};\nmov.f32 %{y}, %{z};"
+    ptx = inject.render(stubs)
+    assert inject["twice"].num_sites == ptx.count(stubs["twice"]) == 2
+    if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
+        pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
+    from evo.native import nvptxcompiler
+
+    assert nvptxcompiler.compile(ptx.encode(), ("--gpu-name=sm_90",))[:4] == b"\x7fELF"
+
+
+FRAGMENTS = st.sampled_from(
+    [b"/* PTX_INJECT s\n", b" in f32 x\n", b" out u32 \xc3\xa9\n", b"*/", b"\0", b"\xff", b"// PTX_INJECT_START s\n", b"// _x0 i f32 F32 x\n"]
+    + [b"// %f1 mod f32 x\n", b"// PTX_INJECT_END\n", b'{"abi_version": 1, "data_type_infos": [', b'{"name": "a"}', b"]}", b'"\\ud800"', b"NaN"]
+)
+ANY_BYTES = st.lists(FRAGMENTS | st.binary(max_size=6), max_size=8).map(b"".join)
+
+
+@hypothesis.given(ANY_BYTES)
+@hypothesis.settings(suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
+def test_any_bytes_are_read_or_refused_with_a_place(tmp_path, content):
+    for read in (process_cuda, PTXInject):
+        try:
+            read(content)
+        except AnnotationError as error:
+            lines = content.split(b"\n")
+            assert 1 <= error.line <= len(lines)
+            assert 1 <= error.column <= len(lines[error.line - 1]) + 1
+            assert error.reason
+    path = tmp_path / "types.json"
+    path.write_bytes(content)
+    try:
+        load_types(path)
+    except UserError as error:
+        assert str(error).startswith(f"{path}:")
+        assert len(str(error).splitlines()) == 1

@@ -64,6 +64,10 @@ def test_the_cast_may_be_left_out(load):
         ({"abi_version": 1, "data_type_infos": [MASK], "types": []}, "key 'types': "),
         ({"abi_version": 1, "data_type_infos": [7]}, r"key 'data_type_infos.0': "),
         ({"abi_version": 1, "data_type_infos": [MASK, MASK]}, r"key 'data_type_infos.1' \(type 'mask'\): the name is used twice"),
+        (
+            {"abi_version": 1, "data_type_infos": [MASK, {**MASK, "name": "Mask"}]},
+            r"key 'data_type_infos.1' \(type 'Mask'\): the name is used twice, with 'mask': both are the macro PTX_TYPE_INFO_MASK",
+        ),
     ],
 )
 def test_what_is_no_description_of_types_is_refused_by_place(load, content, message):
