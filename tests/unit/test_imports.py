@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).parents[2]
 # names) and `evo.errors` are everybody's.
 LAYERS = [
     ("native", "disk_cache"),
-    ("instructions", "program", "ptx_inject", "stack_ptx"),
+    ("instructions", "program", "ast_ptx", "ptx_inject", "stack_ptx"),
     ("task", "kernel"),
     ("compile",),
     ("evaluate",),
