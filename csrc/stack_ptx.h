@@ -217,6 +217,7 @@ typedef enum {
 typedef struct StackPtxInstructionTraits {
     uint8_t num_commutative; /* leading operands that may be swapped: 0 or 2; both scalars of one stack */
     uint8_t is_volatile;     /* may give another result each time: never merged by value numbering */
+    uint8_t registers_only;  /* the assembler takes no constants of any value as operands: each is moved into a register first */
 } StackPtxInstructionTraits;
 
 /* What StackPtxStackInfo does not say about an instruction set. Each array runs parallel to one of its own. */

@@ -32,7 +32,23 @@ static void stack_ptx__write_string(StackPtx__Writer* writer, const char* text) 
     stack_ptx__write(writer, text, strlen(text));
 }
 
-/* Inputs and constants are written as they are, instructions and special registers have temporaries for results. Lists the
+/* Finds the constants that are operands of instructions which take registers only. */
+STACK_PTX__COLD void stack_ptx__mark_moved(const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work) {
+    uint32_t i, k;
+    memset(work->live, 0, lowered->num_nodes);
+    for (i = 0; i < lowered->num_nodes; ++i) {
+        const StackPtxNode* node = &lowered->nodes[i];
+        if (node->kind == STACK_PTX_NODE_PTX && language->op_nodes[node->payload].registers_only) {
+            for (k = 0; k < node->num_operands; ++k) {
+                const uint32_t operand = lowered->value_nodes[lowered->operands[node->first_operand + k]];
+                work->live[operand] = lowered->nodes[operand].kind == STACK_PTX_NODE_CONSTANT;
+            }
+        }
+    }
+    work->moved = work->live;
+}
+
+/* Inputs and most constants are written as they are, instructions and special registers have temporaries for results. Lists the
    nodes of either kind, the latter from the front of the array and the former from its back, and counts temporaries: loops
    over one kind have nothing to guess. Returns how many have temporaries. */
 static uint32_t stack_ptx__sort_nodes(const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work) {
@@ -42,8 +58,12 @@ static uint32_t stack_ptx__sort_nodes(const StackPtxLanguage* language, const St
     uint32_t* back = work->sorted_nodes + num_nodes;
     uint32_t num_others = 0, i, k;
     memset(work->num_temporaries, 0, language->stack_info.num_stacks * sizeof *work->num_temporaries);
+    work->moved = NULL;
+    if (language->has_registers_only) {
+        stack_ptx__mark_moved(language, lowered, work);
+    }
     for (i = 0; i < num_nodes; ++i) {
-        const uint32_t is_front = nodes[i].kind >= STACK_PTX_NODE_SPECIAL;
+        const uint32_t is_front = nodes[i].kind >= STACK_PTX_NODE_SPECIAL || (work->moved != NULL && work->moved[i]);
         *front = i;
         back[-1] = i;
         front += is_front;
@@ -136,6 +156,12 @@ static const char* stack_ptx__element_suffix(const StackPtxLanguage* language, u
     return is_vector ? suffixes[payload >> 16] : "";
 }
 
+static void stack_ptx__write_constant(const StackPtxLanguage* language, StackPtx__Writer* writer, const StackPtxNode* node) {
+    char literal[STACK_PTX__MAX_LITERAL];
+    const uint32_t constant_type = language->stacks[node->stack_idx].constant_type;
+    stack_ptx__write(writer, literal, stack_ptx__format_literal(constant_type, node->payload, literal));
+}
+
 /* A value of any length, without the comma before it. */
 static void stack_ptx__write_value(
     const StackPtxLanguage* language,
@@ -144,17 +170,16 @@ static void stack_ptx__write_value(
     StackPtx__Writer* writer,
     uint32_t value
 ) {
-    const StackPtxNode* node = &lowered->nodes[lowered->value_nodes[value]];
+    const uint32_t node_idx = lowered->value_nodes[value];
+    const StackPtxNode* node = &lowered->nodes[node_idx];
     const StackPtx__Text16* text = &work->texts[value];
     if (text->length != STACK_PTX__LONG) {
         stack_ptx__write(writer, text->text + 2, text->length - 2u);
     } else if (node->kind == STACK_PTX_NODE_INPUT) {
         stack_ptx__write(writer, "%", 1);
         stack_ptx__write_string(writer, language->registers[node->payload].name);
-    } else if (node->kind == STACK_PTX_NODE_CONSTANT) {
-        char literal[STACK_PTX__MAX_LITERAL];
-        const uint32_t constant_type = language->stacks[node->stack_idx].constant_type;
-        stack_ptx__write(writer, literal, stack_ptx__format_literal(constant_type, node->payload, literal));
+    } else if (node->kind == STACK_PTX_NODE_CONSTANT && (work->moved == NULL || !work->moved[node_idx])) {
+        stack_ptx__write_constant(language, writer, node);
     } else {
         StackPtx__Temporary temporary;
         temporary.stack_idx = lowered->value_stacks[value];
@@ -209,7 +234,7 @@ static void stack_ptx__write_move_name(const StackPtxLanguage* language, StackPt
     stack_ptx__write(writer, " ", 1);
 }
 
-/* The line of an instruction or special register, of any form. */
+/* The line of an instruction, special register or moved constant, of any form. */
 STACK_PTX__COLD void stack_ptx__write_node(
     const StackPtxLanguage* language,
     const StackPtxLowered* lowered,
@@ -225,6 +250,11 @@ STACK_PTX__COLD void stack_ptx__write_node(
         stack_ptx__write(writer, ", %", 3);
         stack_ptx__write_string(writer, info->special_register_strings[idx]);
         stack_ptx__write_string(writer, stack_ptx__element_suffix(language, node->payload));
+    } else if (node->kind == STACK_PTX_NODE_CONSTANT) {
+        stack_ptx__write_move_name(language, writer, node->stack_idx);
+        stack_ptx__write_value(language, lowered, work, writer, node->first_value);
+        stack_ptx__write(writer, ", ", 2);
+        stack_ptx__write_constant(language, writer, node);
     } else {
         const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[idx];
         const uint32_t num_args = stack_ptx__num_args(info, descriptor);

@@ -57,7 +57,8 @@ typedef struct StackPtx__OpNode {
     uint8_t is_simple_text; /* one scalar result, scalar operands, a short name */
     uint8_t is_ptx;
     uint8_t is_large;       /* more than four operands or one value */
-    uint8_t padding[7];     /* to 32 bytes */
+    uint8_t registers_only;
+    uint8_t padding[6];     /* to 32 bytes */
 } StackPtx__OpNode;
 
 /* Short texts are padded so that they can be copied by fixed sizes. */
@@ -151,7 +152,7 @@ typedef struct StackPtx__Pending {
     X(StackPtx__Frame, frames, limits->max_frame_depth)                                                \
     X(StackPtx__Row, rows, max_rows)                                                                   \
     X(uint32_t, table, table_size)       /* rows by the hash of their contents; 0 is free */           \
-    X(uint8_t, live, max_rows)           /* 1 for rows that requests need */                           \
+    X(uint8_t, live, max_rows)           /* 1 for rows that requests need; then, for constants moved */ \
     X(uint32_t, value_ids, max_rows)     /* of live rows in the lowered form */                        \
     X(StackPtxNode, nodes, max_values)                                                                 \
     X(uint32_t, operands, max_values * operands_per_node)                                              \
@@ -190,6 +191,7 @@ typedef struct StackPtx__Work {
     uint32_t grow_at;     /* rows at which that part is enlarged; 0 without value numbering */
     int is_numbering;     /* equal values are merged */
     int has_long_texts;   /* some value's text does not fit into its slot */
+    const uint8_t* moved; /* by node, 1 for constants that are in registers; NULL if there are none */
 } StackPtx__Work;
 
 struct StackPtxLanguage {
@@ -216,6 +218,7 @@ struct StackPtxLanguage {
     uint32_t follower;     /* op of the second and further values of a node */
     uint32_t continuation; /* op of the rows of operands beyond the fourth */
     uint32_t num_ops;
+    int has_registers_only; /* some instruction takes no constants */
 
     /* NULL in the bare form that stack_ptx_compile uses; it neither numbers values, nor hashes, nor moves in parallel. */
     StackPtxHash* op_hashes;
@@ -872,6 +875,7 @@ static void stack_ptx__prepare_ptx_op(const StackPtxLanguage* language, uint32_t
     op_node->is_ptx = 1;
     op_node->is_large = num_operands > 4 || num_values > 1;
     op_node->is_volatile = traits != NULL && traits->is_volatile != 0;
+    op_node->registers_only = traits != NULL && traits->registers_only != 0;
     op->commutes = traits != NULL && traits->num_commutative == 2 ? UINT64_MAX : 0;
     language->op_kinds[idx] = STACK_PTX__OP_GENERAL;
     if (is_scalar && !op_node->is_volatile && stack_ptx__prepare_plain_op(op, op_node->node.stack_idx, arg_stacks, num_args)) {
@@ -916,12 +920,13 @@ static void stack_ptx__prepare_leaves(const StackPtxLanguage* language) {
     memset(&language->op_nodes[language->continuation], 0, sizeof *language->op_nodes);
 }
 
-static void stack_ptx__prepare_ops(const StackPtxLanguage* language, const StackPtxTraits* traits) {
+static void stack_ptx__prepare_ops(StackPtxLanguage* language, const StackPtxTraits* traits) {
     uint32_t i;
     for (i = 0; i < (uint32_t)language->stack_info.num_ptx_instructions; ++i) {
         stack_ptx__prepare_ptx_op(
             language, i, traits == NULL || traits->instructions == NULL ? NULL : &traits->instructions[i]
         );
+        language->has_registers_only |= language->op_nodes[i].registers_only;
     }
     for (i = 0; i < (uint32_t)language->stack_info.num_special_registers; ++i) {
         stack_ptx__prepare_special(language, i, traits);

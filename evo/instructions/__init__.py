@@ -51,7 +51,11 @@ class ArgType:
 
 @dataclass(frozen=True)
 class Instruction:
-    """A PTX instruction: `args` and `rets` are indices of argument types; the first `num_commutative` operands may be swapped."""
+    """A PTX instruction: `args` and `rets` are indices of argument types; the first `num_commutative` operands may be swapped.
+
+    `ptx` may end with a space and immediates, which are written after the operands: `lop3.b32 0x96`. `registers_only`: the assembler
+    does not take every constant as an operand, so that constants are moved into registers first.
+    """
 
     ptx: str
     name: str
@@ -60,6 +64,7 @@ class Instruction:
     aligned: bool
     num_commutative: int
     volatile: bool
+    registers_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -130,6 +135,7 @@ class _InstructionJson(_Strict):
     name: _Name | None = None
     num_commutative: int = Field(default=0, ge=0, le=2)
     volatile: bool = False
+    registers_only: bool = False
 
 
 class _SpecialRegisterJson(_Strict):
@@ -237,6 +243,7 @@ def _check(data: Any, source: str) -> InstructionSet:
             aligned=entry.aligned,
             num_commutative=entry.num_commutative,
             volatile=entry.volatile,
+            registers_only=entry.registers_only,
         )
         for i, entry in enumerate(parsed.instructions)
     )

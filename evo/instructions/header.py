@@ -110,8 +110,8 @@ def _tables(instruction_set: InstructionSet, name, arg, count) -> list[str]:
     table("char* const", "special_register_strings", [f'"{special.ptx}"' for special in sets.special_registers])
     specials = [f"{{{arg(special.arg_idx)}}}" for special in sets.special_registers]
     table("StackPtxSpecialRegisterDescriptor", "special_register_descriptors", specials or ["{0}"])
-    traits = [f"{{{instruction.num_commutative}, {int(instruction.volatile)}}}" for instruction in sets.instructions]
-    table("StackPtxInstructionTraits", "ptx_instruction_traits", traits or ["{0, 0}"])
+    traits = [f"{{{i.num_commutative}, {int(i.volatile)}, {int(i.registers_only)}}}" for i in sets.instructions]
+    table("StackPtxInstructionTraits", "ptx_instruction_traits", traits or ["{0, 0, 0}"])
     table("uint8_t", "volatile_special_registers", [str(int(special.volatile)) for special in sets.special_registers])
     constant_types = [f"STACK_PTX_CONSTANT_TYPE_{(stack.constant_type or 'none').upper()}" for stack in sets.stacks]
     table("uint8_t", "constant_types", constant_types)

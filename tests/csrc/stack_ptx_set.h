@@ -1,6 +1,6 @@
 /*
  * stack_ptx_set.h - an instruction set with every kind of instruction, for tests: scalars of one, two and three stacks, vectors,
- * two results and none, volatile and commutative ones. Most exist in PTX; pick, split, quad and discard do not.
+ * two results and none, volatile and commutative ones, and one (quad) that takes no constants. Most exist in PTX; pick, split, quad and discard do not.
  */
 
 #ifndef STACK_PTX_SET_H
@@ -59,7 +59,8 @@ static const StackPtxPtxInstructionDescriptor descriptors[NUM_INSTRUCTIONS] = {
 };
 
 static const StackPtxInstructionTraits instruction_traits[NUM_INSTRUCTIONS] = {
-    {2, 0}, {0, 0}, {2, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {2, 0}, {0, 0}, {0, 0}, {0, 1}, {0, 0}, {0, 0}, {0, 0}, {0, 0},
+    {2, 0, 0}, {0, 0, 0}, {2, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {2, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 1, 0},
+    {0, 0, 0}, {0, 0, 0}, {0, 0, 1}, {0, 0, 0},
 };
 
 static const char* const special_strings[NUM_SPECIAL] = {"tid", "tid.x", "tid.w", "clock"};

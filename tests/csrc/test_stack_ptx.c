@@ -347,6 +347,22 @@ static void test_four_operands_and_a_long_name(void) {
     close_bench(&bench);
 }
 
+static void test_constants_are_moved_into_registers_for_instructions_that_take_no_others(void) {
+    static const StackPtxInstruction words[] = {
+        INPUT(A), CONSTANT(F32, ONE_F32), INPUT(B), CONSTANT(F32, ONE_F32), PTX(QUAD), CONSTANT(F32, ONE_F32), PTX(ADD),
+        CONSTANT(F32, THREE_F32), PTX(ADD), RETURN,
+    };
+    Bench bench;
+    open_bench(&bench, &roomy, request_o0, 1);
+    CHECK_TEXT(
+        STUB(&bench, words),
+        "{\n.reg .f32 %_s0_<4>;\nmov.f32 %_s0_0, 0f3F800000;\n"
+        "quad.of.a.name.longer.than.half.a.slot.f32 %_s0_1, %_s0_0, %b, %_s0_0, %a;\nadd.ftz.f32 %_s0_2, %_s0_0, %_s0_1;\n"
+        "add.ftz.f32 %_s0_3, 0f40400000, %_s0_2;\nmov.f32 %o0, %_s0_3;\n}"
+    );
+    close_bench(&bench);
+}
+
 static void test_instruction_without_results_pops_and_counts_nothing(void) {
     static const StackPtxInstruction words[] = {
         INPUT(A), INPUT(B), INPUT(C), PTX(DISCARD), PTX(DISCARD), PTX(DISCARD), INPUT(D), PTX(DISCARD), INPUT(B), RETURN,
@@ -1728,8 +1744,8 @@ static void test_wrong_descriptions_are_refused_by_their_code(void) {
     static const StackPtxPtxInstructionDescriptor gap[] = {
         {{NONE_ARG, ARG_F32, NONE_ARG, NONE_ARG}, {ARG_F32, NONE_ARG}, 1, false, UNREAD_REQUIREMENTS},
     };
-    static const StackPtxInstructionTraits one_commutes[] = {{1, 0}};
-    static const StackPtxInstructionTraits two_commute[] = {{2, 0}};
+    static const StackPtxInstructionTraits one_commutes[] = {{1, 0, 0}};
+    static const StackPtxInstructionTraits two_commute[] = {{2, 0, 0}};
     static const StackPtxSpecialRegisterDescriptor bad_special[] = {{NUM_ARGS}};
     static const StackPtxSpecialRegisterDescriptor wide_special[] = {{0}};
     static const StackPtxArgTypeInfo five[] = {{F32, 5}};
@@ -1972,6 +1988,7 @@ int main(void) {
     test_two_results_are_pushed_so_that_the_first_is_on_top();
     test_results_of_one_node_may_lie_on_several_stacks();
     test_four_operands_and_a_long_name();
+    test_constants_are_moved_into_registers_for_instructions_that_take_no_others();
     test_instruction_without_results_pops_and_counts_nothing();
     test_constants_are_printed_by_their_type();
     test_wide_constants_are_widened_from_32_bits();
