@@ -1,0 +1,34 @@
+"""Stack PTX and PTX Inject together: two names, each with a stub that a program gives.
+
+    python two_sites.py INPUT.ptx OUTPUT.ptx
+
+INPUT.ptx is the PTX of ../cuda/two_sites.cu. Prints ../expected/two_sites.txt.
+"""
+
+import sys
+from pathlib import Path
+
+from evo import stack_ptx
+from evo.ptx_inject import PTXInject
+
+words = stack_ptx.Words()
+I = words.instructions
+
+source, output = map(Path, sys.argv[1:])
+inject = PTXInject(source.read_text())
+
+# Both sites have the variables x and y; each program writes y.
+PROGRAMS = {
+    "start": lambda x, y: [1.0, x, I.add_ftz_f32],  # y = x + 1
+    "step": lambda x, y: [1.0, x, y, I.fma_rn_ftz_f32],  # y = y * x + 1
+}
+
+stubs = {}
+for name, program in PROGRAMS.items():
+    sites = inject[name]
+    r = words.registers({variable.register: "f32" for variable in sites.values()})
+    x, y = r[sites["x"].register], r[sites["y"].register]
+    stubs[name] = stack_ptx.Compiler(r, requests=[y]).compile(program(x, y))
+    print(f"{name}: sites {sites.num_sites}")
+    print(stubs[name])
+output.write_text(inject.render(stubs))
