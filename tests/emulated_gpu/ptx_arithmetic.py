@@ -259,28 +259,46 @@ def _integer(name: str, parts: list[str], kind: str, opcode: str) -> Operation:
 _LIBM = ctypes.CDLL("libm.so.6")
 _LIBM.fma.restype, _LIBM.fma.argtypes = ctypes.c_double, [ctypes.c_double] * 3
 _FMA = np.frompyfunc(_LIBM.fma, 3, 1)
+_BELOW_FLOAT = np.int64((1 << 29) - 1)  # bits of a float64's mantissa that a float32 has not
 
 
 def _fma32(a, b, c):
-    """Rounded once: a product of two float32 is exact in float64, and the sum is rounded to odd before it is narrowed."""
+    """Rounded once. A product of two float32 is exact in float64; the sum is rounded to odd there where rounding twice could tell."""
     product, addend = np.multiply(a, b, dtype=np.float64), c.astype(np.float64)
     total = product + addend
+    bits = total.view(np.int64)
+    is_critical = ((bits & _BELOW_FLOAT) == 1 << 28) | (np.abs(total) < 2.0**-126)
+    if not is_critical.any():
+        return total.astype(np.float32)
     back = total - product
     error = (product - (total - back)) + (addend - back)
-    bits = total.view(np.int64)
-    is_even = (bits & 1) == 0
     away = np.where((error > 0) == (total > 0), 1, -1)
-    odd = np.where(np.isfinite(error) & (error != 0) & is_even, bits + away, bits)
+    odd = np.where(np.isfinite(error) & (error != 0) & ((bits & 1) == 0), bits + away, bits)
     return odd.view(np.float64).astype(np.float32)
+
+
+def _fma64(a, b, c):
+    """Rounded once: factors that are float32 have an exact product; the others go to the C library, one by one."""
+    result = a * b + c
+    is_exact = (a.astype(np.float32) == a) & (b.astype(np.float32) == b)
+    if not is_exact.all():
+        a, b, c, result = (np.broadcast_to(values, result.shape) for values in (a, b, c, result))
+        rest = np.broadcast_to(~is_exact, result.shape)
+        result = result.copy()
+        result[rest] = _FMA(a[rest], b[rest], c[rest])
+    return result
 
 
 def _minimum(a, b, is_min: bool, keeps_nan: bool):
     bits = DTYPES[f"u{8 * a.dtype.itemsize}"]
-    result = np.fmin(a, b) if is_min else np.fmax(a, b)
+    result = np.where((a < b) if is_min else (a > b), a, b)
     # -0 is less than +0.
     zeros = (a.view(bits) | b.view(bits)) if is_min else (a.view(bits) & b.view(bits))
     result = np.where((a == 0) & (b == 0), zeros.view(a.dtype), result)
-    return np.where(np.isnan(a) | np.isnan(b), a.dtype.type(np.nan), result) if keeps_nan else result
+    a_is_nan, b_is_nan = a != a, b != b
+    if keeps_nan:
+        return np.where(a_is_nan | b_is_nan, a.dtype.type(np.nan), result)
+    return np.where(a_is_nan, b, np.where(b_is_nan, a, result))
 
 
 def _approximate(function: Callable) -> Callable:
@@ -336,7 +354,7 @@ def _float_function(name: str, rest: list[str], kind: str, directed: str | None,
     key = (name, *rest)
     if name == "fma" and not rest:
         if kind == "f64":
-            return 3, lambda a, b, c: np.asarray(_FMA(a, b, c), np.float64)
+            return 3, _fma64
         if kind == "f32":
             return 3, _fma32
     elif key in simple:
