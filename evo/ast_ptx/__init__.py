@@ -291,7 +291,8 @@ class AstPTX:
             reason = f"{need} on the stack"
         elif error.code == "BAD_INSTRUCTION_MAYBE_FORGOT_RETURN":
             is_known = WordType.INPUT <= kind <= WordType.ROUTINE_ARG
-            reason = f"more than {MAX_INSTRUCTIONS} words run" if is_known else f"0x{int(words[error.word_idx]):016x} is no word"
+            unknown = f"0x{int(words[error.word_idx]):016x} is no word; is a return missing before it?"
+            reason = f"more than {MAX_INSTRUCTIONS} words run" if is_known else unknown
         elif error.code == "INVALID_VALUE" and kind == WordType.RETURN:
             reason = "more than one value is left at the return"
         elif error.code == "INVALID_VALUE" and kind == WordType.INPUT:

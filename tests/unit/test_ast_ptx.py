@@ -1,0 +1,417 @@
+"""evo.ast_ptx: programs as lists, their stubs, and what is said about wrong ones."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from evo.ast_ptx import (
+    INSTRUCTIONS,
+    MAX_INSTRUCTION_ARGS,
+    MAX_INSTRUCTIONS,
+    ROUTINE_DEPTH,
+    STACK_DEPTH,
+    Argument,
+    AstPTX,
+    Bits,
+    I,
+    Instruction,
+    Register,
+    Routine,
+)
+from evo.native.ast_ptx import ProgramError, WordType
+
+A, B = Argument(0), Argument(1)
+SQUARE = Routine("square", 1, [A, A, I.mul_ftz_f32])
+DISTANCE = Routine("distance", 2, [A, SQUARE, B, SQUARE, I.add_ftz_f32, I.sqrt_approx_ftz_f32])
+AST = AstPTX(inputs=["x", "y"], output="z", routines=[SQUARE, DISTANCE])
+r = AST.registers
+LISTING = [r.x, r.y, I.mul_ftz_f32, 1.0, I.add_ftz_f32]
+LISTING_STUB = "{\n.reg .f32 %ast<2>;\nmul.ftz.f32 %ast0, %x, %y;\nadd.ftz.f32 %ast1, %ast0, 0f3f800000;\nmov.f32 %z, %ast1;\n}"
+
+
+# ---- programs and stubs ----
+
+
+def test_the_listing_of_the_guide():
+    assert AST.compile(LISTING) == LISTING_STUB
+
+
+def test_operands_are_in_push_order():
+    assert "sub.ftz.f32 %ast0, %x, %y;" in AST.compile([r.x, r.y, I.sub_ftz_f32])
+    assert AST.interpret([r.x, r.y, I.sub_ftz_f32], {"x": 5.0, "y": 3.0}) == 2.0
+
+
+def test_routines_are_written_out_with_their_arguments():
+    stub = AST.compile([r.x, 2.0, DISTANCE])
+    assert stub.splitlines()[1:-1] == [
+        ".reg .f32 %ast<4>;",
+        "mul.ftz.f32 %ast0, %x, %x;",
+        "mul.ftz.f32 %ast1, 0f40000000, 0f40000000;",
+        "add.ftz.f32 %ast2, %ast0, %ast1;",
+        "sqrt.approx.ftz.f32 %ast3, %ast2;",
+        "mov.f32 %z, %ast3;",
+    ]
+    assert AST.interpret([3.0, 4.0, DISTANCE], {}) == 5.0
+
+
+@pytest.mark.parametrize(
+    ("number", "bits"),
+    [
+        (1, "3f800000"), (-0.0, "80000000"), (0.1, "3dcccccd"), (np.float64(0.1), "3dcccccd"), (np.int8(-2), "c0000000"),
+        (float("inf"), "7f800000"), (-np.float32(np.inf), "ff800000"), (1e-45, "00000001"), (float("nan"), "7fc00000"),
+        (Bits(0x7F812345), "7f812345"), (np.array(0x7F812345, np.uint32).view(np.float32)[()], "7f812345"),
+    ],
+)  # fmt: skip
+def test_numbers_are_constants_of_the_nearest_f32(number, bits):
+    assert AST.compile([number]) == f"{{\nmov.f32 %z, 0f{bits};\n}}"
+
+
+def test_words_are_laid_out_as_the_contract_says():
+    words = AST.encode([r.y, 1.0, I.mul_ftz_f32, SQUARE])
+    expected = [1 | 1 << 32, 2 | 0x3F800000 << 32, 3 | 2 << 16 | 3 << 32, 4 | 1 << 16, 5]
+    assert words.dtype == np.uint64
+    assert words.tolist() == expected
+
+
+def test_decode_undoes_encode():
+    program = [r.x, -2.5, Bits(0x7FC12345), I.fma_rn_ftz_f32, A, r.y, DISTANCE, I.tanh_approx_f32]
+    assert AST.decode(AST.encode(program)) == program
+
+
+def test_a_batch_of_any_form_gives_the_stubs_of_its_programs():
+    programs = [LISTING, [r.x], [r.x, r.y, DISTANCE, I.neg_ftz_f32], AST.encode([2.0])]
+    expected = [AST.compile(program) for program in programs]
+    assert AST.compile_batch(programs) == expected
+    assert AST.compile_batch(AST.encode_batch(programs[:3])) == expected[:3]
+    assert AST.compile_batch([]) == []
+
+
+def test_a_batch_is_whole_however_long_its_stubs_are():
+    long = AstPTX(inputs=["a_name_that_is_rather_long_for_a_register"], output="z")
+    (register,) = long.registers
+    programs = [[register] + [register, I.add_ftz_f32] * count for count in (0, 500, 1, 900, 2)]
+    stubs = long.compile_batch(programs)
+    assert [stub.count("add.ftz.f32") for stub in stubs] == [0, 500, 1, 900, 2]
+    assert all(stub.startswith("{\n") and stub.endswith(";\n}") for stub in stubs)
+
+
+def test_what_follows_a_return_is_not_read():
+    words = np.append(AST.encode([r.x]), np.uint64(0xFFFFFFFFFFFFFFFF))
+    assert AST.compile(words) == AST.compile([r.x])
+
+
+def test_an_output_may_be_an_input_too():
+    stub = AstPTX(["x"], "x").compile([Register("x"), I.neg_ftz_f32])
+    assert stub == "{\n.reg .f32 %ast<1>;\nneg.ftz.f32 %ast0, %x;\nmov.f32 %x, %ast0;\n}"
+
+
+def test_instructions_of_ones_own_are_written_and_the_known_ones_among_them_interpreted():
+    exact = Instruction("div.rn.f32", 2)
+    ast = AstPTX(["x"], "z", instructions=[exact, I.add_ftz_f32])
+    assert "div.rn.f32 %ast0, %x, 0f40000000;" in ast.compile([ast.registers.x, 2.0, exact])
+    assert ast.interpret([ast.registers.x, 2.0, I.add_ftz_f32], {"x": 1.0}) == 3.0
+    with pytest.raises(ValueError, match=r"^word 2: instruction div\.rn\.f32 has no CPU meaning$"):
+        ast.interpret([ast.registers.x, 2.0, exact], {"x": 1.0})
+
+
+def test_one_object_serves_many_threads():
+    rng = np.random.default_rng(1)
+    programs = [random_program(rng, 30) for _ in range(200)]
+    words, expected = AST.encode_batch(programs), [AST.compile(program) for program in programs]
+    with ThreadPoolExecutor(4) as pool:
+        for stubs in pool.map(AST.compile_batch, [words] * 16):
+            assert stubs == expected
+
+
+def test_programs_and_their_language_can_be_pickled_together():
+    ast, program = pickle.loads(pickle.dumps((AST, [r.x, r.y, DISTANCE])))
+    assert ast.compile(program) == AST.compile([r.x, r.y, DISTANCE])
+
+
+def test_instructions_and_registers_are_found_by_name():
+    assert tuple(I) == INSTRUCTIONS
+    assert [instruction.name for instruction in I][3:5] == ["mul_ftz_f32", "fma_rn_ftz_f32"]
+    assert list(r) == [Register("x"), Register("y")]
+    assert r["x"] is r.x
+    assert "tanh_approx_f32" in dir(I)
+    with pytest.raises(AttributeError, match=r"no instruction 'mul', one of: copysign_f32, add_ftz_f32"):
+        _ = I.mul
+    with pytest.raises(AttributeError, match=r"no input register 'q', one of: x, y"):
+        _ = r.q
+
+
+# ---- values ----
+
+
+def test_values_have_the_shape_that_the_inputs_broadcast_to():
+    x, y = np.arange(6.0).reshape(2, 3), np.array([1.0, 10.0, 100.0])
+    values = AST.interpret(LISTING, {"x": x, "y": y})
+    assert values.dtype == np.float32
+    np.testing.assert_array_equal(values, (x * y + 1).astype(np.float32))
+    assert AST.interpret([2.0], {}).shape == ()
+    assert AST.interpret([2.0], {"x": np.zeros((0, 4))}).shape == (0, 4)
+    assert AST.interpret_batch([LISTING, [r.y]], {"x": x, "y": y}).shape == (2, 2, 3)
+
+
+def test_an_input_that_is_not_read_may_be_missing():
+    assert AST.interpret([r.y, SQUARE], {"y": 3}) == 9.0
+    with pytest.raises(ValueError, match=r"^word 1: reads input 'x', which has no values$"):
+        AST.interpret([r.y, r.x, I.add_ftz_f32], {"y": 3})
+
+
+def test_points_of_many_blocks_are_each_the_value_at_one_point():
+    rng = np.random.default_rng(2)
+    x, y = rng.normal(size=(2, 1003)).astype(np.float32)
+    program = random_program(rng, 40)
+    values = AST.interpret(program, {"x": x, "y": y})
+    for index in (0, 31, 32, 33, 500, 1002):
+        assert AST.interpret(program, {"x": x[index], "y": y[index]}).tobytes() == values[index].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"x": 1.0, "q": 2.0}, r"^input 'q': unknown, one of: x, y$"),
+        ({"x": "one", "y": 2.0}, r"^input 'x': expected numbers, got <U3$"),
+        ({"x": np.zeros(2), "y": np.zeros(3)}, r"^inputs: shapes that do not broadcast to one: x \(2,\), y \(3,\)$"),
+    ],
+)
+def test_wrong_inputs_are_told(inputs, message):
+    with pytest.raises(ValueError, match=message):
+        AST.interpret(LISTING, inputs)
+
+
+# ---- errors ----
+
+DEEP = [Routine("r0", 0, [1.0])]
+for _depth in range(1, ROUTINE_DEPTH + 1):
+    DEEP.append(Routine(f"r{_depth}", 0, [DEEP[-1]]))
+
+
+def words_of(*words: int) -> np.ndarray:
+    return np.array(words, np.uint64)
+
+
+WRONG_PROGRAMS = {
+    "stack underflow": ([r.x, I.add_ftz_f32], "word 1: add.ftz.f32 takes 2 values and finds fewer on the stack"),
+    "routine underflow": ([r.x, DISTANCE], "word 1: distance takes 2 values and finds fewer on the stack"),
+    "nothing": ([], "word 0: the return finds none on the stack"),
+    "two values": ([r.x, r.y], "word 2: more than one value is left at the return"),
+    "stack overflow": ([r.x] * (STACK_DEPTH + 1), f"word {STACK_DEPTH}: more than {STACK_DEPTH} values on the stack"),
+    "too long": (
+        [r.x] + [I.abs_ftz_f32] * MAX_INSTRUCTIONS, f"word {MAX_INSTRUCTIONS}: more than {MAX_INSTRUCTIONS} words run"
+    ),
+    "argument outside of a routine": ([A], "word 0: argument 0 is not among those of this call"),
+    "unknown type": (words_of(0xFFFF, 5), "word 0: 0x000000000000ffff is no word; is a return missing before it?"),
+    "register word": (words_of(7, 5), "word 0: 0x0000000000000007 is no word; is a return missing before it?"),
+    "input index": (words_of(1 | 2 << 32, 5), "word 0: input 2, but there are 2"),
+    "instruction index": (words_of(1, 3 | 1 << 16 | 18 << 32, 5), "word 1: instruction 18, but there are 18"),
+    "routine index": (words_of(4 | 2 << 32, 5), "word 0: routine 2, but there are 2"),
+    "operands in the word": (words_of(1, 3 | 1 << 16 | 3 << 32, 5), "word 1: mul.ftz.f32 with 1 operands in its word, expected 2"),
+    "too many operands": (words_of(1, 3 | 9 << 16 | 3 << 32, 5), f"word 1: 9 operands, expected at most {MAX_INSTRUCTION_ARGS}"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_PROGRAMS)
+def test_a_wrong_program_is_told_with_its_word(name):
+    program, message = WRONG_PROGRAMS[name]
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        AST.compile(program)
+    with pytest.raises(ValueError, match=f"^{re.escape('program 1, ' + message)}$"):
+        AST.compile_batch([[r.x], program])
+    interpreters = "word 1: instruction 18 has no CPU meaning" if name == "instruction index" else message
+    with pytest.raises(ValueError, match=f"^{re.escape(interpreters)}$"):
+        AST.interpret(program, {"x": 1.0, "y": 1.0})
+
+
+def test_a_missing_return_is_told():
+    with pytest.raises(ValueError, match=r"^word 1: there is no return$"):
+        AST.compile(words_of(1))
+    with pytest.raises(ValueError, match=r"^word 0: there is no return$"):
+        AST.compile(words_of())
+    with pytest.raises(ValueError, match=r"^program 1, word 1: 0x0000000000000000 is no word; is a return missing before it\?$"):
+        AST.compile_batch([LISTING, words_of(1)])
+
+
+def test_a_wrong_word_of_a_routine_is_told_with_the_routine():
+    wrong = Routine("wrong", 1, [A, B, I.add_ftz_f32])
+    ast = AstPTX(["x"], "z", routines=[wrong])
+    with pytest.raises(ValueError, match=r"^routine 'wrong', word 1: argument 1 is not among those of this call$"):
+        ast.compile([Register("x"), wrong])
+    assert "%x" in ast.compile([Register("x")])
+
+
+def test_routines_may_be_called_as_deep_as_the_limit():
+    ast = AstPTX([], "z", routines=DEEP)
+    assert ast.compile([DEEP[ROUTINE_DEPTH - 1]]) == "{\nmov.f32 %z, 0f3f800000;\n}"
+    with pytest.raises(ValueError, match=rf"^routine 'r1', word 0: routine 'r0' is called {ROUTINE_DEPTH + 1} deep, expected at most"):
+        ast.compile([DEEP[ROUTINE_DEPTH]])
+
+
+@pytest.mark.parametrize(
+    ("element", "error", "message"),
+    [
+        (Register("q"), ValueError, "word 1: register 'q' is no input, one of: x, y"),
+        (Routine("cube", 1, [A]), ValueError, "word 1: routine 'cube' is none of the routines: square, distance"),
+        (Instruction("add.f32", 2), ValueError, "word 1: add.f32 with 2 operands is none of the instructions"),
+        (1e39, ValueError, "word 1: 1e+39 is out of the range of f32"),
+        (10**400, ValueError, "is out of the range of f32"),
+        (Argument(-1), ValueError, "word 1: -1 does not fit into 32 bits"),
+        (Bits(1 << 32), ValueError, "word 1: 4294967296 does not fit into 32 bits"),
+        (True, TypeError, "word 1: True is a bool, expected a register, number, instruction, routine, Argument or Bits"),
+        ("x", TypeError, "word 1: 'x' is a str, expected a register"),
+    ],
+)
+def test_an_element_that_is_not_known_is_told_with_its_word(element, error, message):
+    with pytest.raises(error, match=re.escape(message)):
+        AST.compile([r.x, element])
+
+
+@pytest.mark.parametrize("words", [np.zeros(3), np.zeros((1, 1), np.uint64), np.zeros(3, np.int64)])
+def test_words_of_another_type_or_shape_are_refused(words):
+    with pytest.raises(ValueError, match=r"^words: expected uint64 of shape \(length,\), got "):
+        AST.compile(words)
+
+
+@pytest.mark.parametrize("name", ["f1", "r2", "rd3", "p1", "ast0", "tid", "x y", "", "%x", "x\0", "é"])
+def test_register_names_that_collide_or_are_none_are_refused(name):
+    for inputs, output in (([name], "z"), (["x"], name)):
+        with pytest.raises(ValueError, match=rf"^register {re.escape(repr(name))}: not a name"):
+            AstPTX(inputs, output)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: AstPTX(["x", "x"], "z"), "input 'x': is there twice"),
+        (lambda: AstPTX(["x"], "z", routines=[SQUARE, Routine("square", 0, [1.0])]), "routine 'square': is there twice"),
+        (lambda: AstPTX(["x"], "z", routines=[DISTANCE]), "routine 'distance', word 1: routine 'square' is none of the routines"),
+        (lambda: AstPTX(["x"], "z", [Instruction("five.f32", 5)]), "instruction five.f32: 5 operands, expected 0 to 4"),
+        (lambda: AstPTX(["x"], "z", [Instruction("a; b", 1)]), "instruction 'a; b': expected a name such as add.ftz.f32"),
+        (lambda: Routine("r", STACK_DEPTH + 1, []), f"routine 'r': {STACK_DEPTH + 1} arguments, expected 0 to {STACK_DEPTH}"),
+    ],
+)
+def test_a_wrong_language_is_refused(make, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        make()
+
+
+def test_native_errors_carry_their_place_and_survive_pickling():
+    error = pickle.loads(pickle.dumps(ProgramError(3, None, 4, "STACK_UNDERFLOW")))
+    assert (error.program_idx, error.routine_idx, error.word_idx, error.code) == (3, None, 4, "STACK_UNDERFLOW")
+    assert str(error) == "program 3, word 4: STACK_UNDERFLOW"
+
+
+def test_any_words_give_a_stub_or_a_value_error():
+    rng = np.random.default_rng(3)
+    num_stubs = 0
+    for _ in range(3000):
+        length = int(rng.integers(1, 12))
+        words = rng.integers(0, 1 << 64, length, np.uint64)
+        near = rng.random(length) < 0.9
+        kinds = rng.integers(0, 9, length, np.uint64)
+        nearby = kinds | rng.integers(0, 4, length, np.uint64) << np.uint64(16) | rng.integers(0, 20, length, np.uint64) << np.uint64(32)
+        words = np.where(near, nearby, words)
+        try:
+            num_stubs += AST.compile(words).endswith(";\n}")
+        except ValueError as error:
+            assert re.match(r"(routine '\w+', )?word \d+: ", str(error))
+    assert num_stubs > 10
+
+
+# ---- what assemblers take ----
+
+
+def random_program(rng: np.random.Generator, size: int) -> list:
+    """A valid program of about this many elements over every instruction, both routines, inputs and constants of any bits."""
+    program, height = [], 0
+    while len(program) < size or height != 1:
+        callables = [*INSTRUCTIONS, SQUARE, DISTANCE] if len(program) < size else [I.add_ftz_f32, I.fma_rn_ftz_f32]
+        element = callables[rng.integers(len(callables))]
+        if height >= element.num_args and (rng.random() < 0.6 or len(program) >= size):
+            program.append(element)
+            height -= element.num_args - 1
+        elif len(program) < size or height == 0:
+            leaves = [r.x, r.y, Bits(int(rng.integers(1 << 32))), float(np.float32(rng.normal()))]
+            program.append(leaves[rng.integers(len(leaves))])
+            height += 1
+    return program
+
+
+def assemble(stubs: list[str], opt_level: int = 0) -> bytes:
+    """A cubin of a kernel that runs the stubs one after the other, between loads of x and y and a store of z."""
+    from evo.native.nvptxcompiler import compile
+
+    lines = [
+        ".version 8.1\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p)\n{",
+        ".reg .u64 %pointer;\n.reg .f32 %x, %y, %z;\nld.param.u64 %pointer, [p];",
+    ]
+    for stub in stubs:
+        lines += ["ld.global.f32 %x, [%pointer];\nld.global.f32 %y, [%pointer + 4];", stub, "st.global.f32 [%pointer + 8], %z;"]
+    return compile("\n".join([*lines, "ret;\n}\n"]), ("--gpu-name=sm_90", f"--opt-level={opt_level}"))
+
+
+needs_assembler = pytest.mark.skipif(
+    find_spec("evo.native.nvptxcompiler") is None and not os.environ.get("CI"), reason="built without the wheel nvidia-nvptxcompiler"
+)
+
+
+@needs_assembler
+@pytest.mark.parametrize("seed", range(8))
+def test_random_programs_assemble(seed):
+    rng = np.random.default_rng(seed)
+    stubs = AST.compile_batch([random_program(rng, int(rng.integers(1, 60))) for _ in range(40)])
+    assert assemble(stubs)
+
+
+@needs_assembler
+def test_every_instruction_assembles():
+    programs = [[r.x, r.y, 0.5][: instruction.num_args] + [instruction] for instruction in INSTRUCTIONS]
+    stubs = AST.compile_batch(programs)
+    for stub, instruction in zip(stubs, INSTRUCTIONS, strict=True):
+        assert f"\n{instruction.ptx} %ast0, " in stub
+    assert assemble(stubs, opt_level=3)
+
+
+@needs_assembler
+def test_a_stub_that_is_broken_does_not_assemble():
+    from evo.native.nvptxcompiler import CompileError
+
+    with pytest.raises(CompileError):
+        assemble([LISTING_STUB.replace("%ast1", "%ast2")])
+
+
+def test_random_programs_reach_every_instruction_and_run_on_the_cpu():
+    rng = np.random.default_rng(4)
+    programs = [random_program(rng, 60) for _ in range(100)]
+    text = "\n".join(AST.compile_batch(programs))
+    assert all(f"\n{instruction.ptx} %ast" in text for instruction in INSTRUCTIONS)
+    values = AST.interpret_batch(programs, {"x": np.linspace(-2, 2, 64), "y": 0.5})
+    assert values.shape == (100, 64)
+    assert np.isfinite(values).mean() > 0.2
+
+
+# ---- imports ----
+
+
+def test_importing_loads_nothing_heavy():
+    script = "import sys, evo.ast_ptx; print(*{name.split('.')[0] for name in sys.modules})"
+    loaded = set(subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True).stdout.split())
+    assert "evo" in loaded
+    assert not loaded & {"cuda", "nvidia", "ribs", "numba", "matplotlib", "pydantic", "yaml", "rich", "scipy", "PIL", "click"}
+
+
+def test_word_types_are_those_of_the_contract():
+    assert [kind.name for kind in WordType] == [
+        "NONE", "INPUT", "CONSTANT", "PTX_INSTRUCTION", "ROUTINE", "RETURN", "ROUTINE_ARG", "REGISTER"
+    ]  # fmt: skip
+    assert [*WordType] == list(range(8))
