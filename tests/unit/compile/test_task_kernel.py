@@ -3,32 +3,46 @@
 import os
 import pickle
 import re
+import struct
 from pathlib import Path
 
+import numpy as np
 import pytest
 from compile_cases import BAD, constant_of, program_text, programs, reject
+from emulated_gpu.ptx_machine import ORDERS, launch
+from emulated_gpu.ptx_memory import Memory
+from emulated_gpu.ptx_text import Module as EmulatedModule
 
 from evo.compile.compiler import Compiler, FailedProgram, Module
+from evo.compile.language import encode_language
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool
-from evo.compile.request import Compiled, compile_request
+from evo.compile.request import Compiled, CompileRequest, compile_request, pack_programs, render
 from evo.errors import UserError
+from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import default_instruction_set
+from evo.kernel.cuda_header import BLOCK_SIZE, points_argument
 from evo.kernel.template import KernelTemplate, task_ptx, task_template
 from evo.program import Language
-from evo.task import load_task
+from evo.task import Task, load_task
 
 NUM_SITES = 8
+FOLDER = Path(__file__).parents[2] / "data" / "own_kernel"
 
 
 @pytest.fixture(scope="module")
-def own_kernel() -> tuple[Language, KernelTemplate]:
-    """The language and template of the task with a kernel of its own."""
+def task() -> Task:
+    """The task with a kernel of its own."""
+    return load_task(FOLDER, {"weight": 0.1})
+
+
+@pytest.fixture(scope="module")
+def own_kernel(task) -> tuple[Language, KernelTemplate]:
+    """Its language and template."""
     if not os.environ.get("CI"):
         pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
     from evo.kernel.cuda_source import template_of
 
-    task = load_task(Path(__file__).parents[2] / "data" / "own_kernel", {})
     language = Language(default_instruction_set(), tuple(task.inputs.items()), tuple(task.outputs.items()))
     return language, template_of(task, language, "sm_90", NUM_SITES)
 
@@ -102,3 +116,37 @@ def test_a_kernel_that_cannot_be_assembled_is_no_fault_of_the_programs(own_kerne
     broken = task_template(task_ptx(template.content).replace(b"bar.sync", b"bar.nonsense"), NUM_SITES)
     with pytest.raises(UserError, match="cannot compile for target 'sm_90'"):
         Compiler(language, "sm_90", in_process, template=broken)
+
+
+# Instructions that are exact, so that an emulator has the bits of CPU and GPU.
+SCORED = [
+    "%x %y mul_ftz_f32 %t add_ftz_f32",
+    "%x",
+    "drop.f32",
+    "%n cvt_rn_f32_u32 0.01 mul_ftz_f32 %x 3.0 max_ftz_f32",
+    "%x 1e30 mul_ftz_f32 1e30 mul_ftz_f32 %y",
+    "%y %x sub_ftz_f32 abs_ftz_f32 %t mul_ftz_f32 %x",
+    "%n 7:u32 mul_lo_u32 cvt_rn_f32_u32",
+]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_the_kernel_scores_as_the_tasks_score_does(own_kernel, task, order):
+    language, template = own_kernel
+    words = programs(language, SCORED)
+    hashes, num_instructions = language.lowering.analyze(words)
+    request = CompileRequest(*pack_programs(words, hashes), encode_language(language), "sm_90", NUM_SITES, template=template.content)
+    arrays = [np.asarray(values) for values in task.points().values()]
+    num_points = max(array.size for array in arrays)
+    scores = np.full((len(words), 1 + len(task.measures)), 12345.0)
+    counts = num_instructions.astype(np.int32)
+    points = points_argument([array.ctypes.data for array in arrays], [4 * array.ndim for array in arrays], num_points)
+    parameters = points.tobytes() + struct.pack("<2Q", counts.ctypes.data, scores.ctypes.data)
+    memory = Memory.of_arrays(*arrays, counts, scores)
+    launch(EmulatedModule(render(request)), template.kernel_name(0), (1, len(words)), (BLOCK_SIZE,), parameters, memory, order=order)
+
+    expected = CpuEvaluator(language, task).evaluate(words, num_instructions)
+    is_finite = np.isfinite(scores).all(axis=1)
+    assert is_finite.tolist() == (expected.status == 0).tolist() == [True, True, True, True, False, True, True]
+    np.testing.assert_array_equal(scores[is_finite, 0], expected.objective[is_finite])
+    np.testing.assert_array_equal(scores[is_finite, 1:], expected.measures[is_finite])
