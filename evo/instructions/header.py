@@ -10,12 +10,11 @@ import re
 from collections import Counter
 
 from evo.instructions import InstructionSet
-
-META_OPERATIONS = ("dup", "yank_dup", "swap", "swap_with", "replace", "drop", "clear", "rotate", "reverse")
+from evo.native.stack_ptx import META_OPERATIONS
 
 _MAX_NUM_ARGS = 4
 _MAX_NUM_RETS = 2
-# encoder_type: (C type, member of StackPtxPayload, in C++ what the function returns)
+# By encoder_type: C type, member of StackPtxPayload.
 _PAYLOADS = {"f32": ("float", "f"), "u32": ("uint32_t", "u"), "s32": ("int32_t", "s")}
 
 
