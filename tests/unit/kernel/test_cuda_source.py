@@ -14,7 +14,7 @@ from evo.kernel.cuda_source import template_of
 from evo.kernel.template import POINTWISE, task_ptx
 from evo.native.ptx_inject import PtxInject
 from evo.program import Language
-from evo.task import load_task
+from evo.task import Task, load_task
 
 HEAD = '#include "evo.cuh"\nextern "C" __global__ void evaluate(EvoPoints points, const int* num_instructions, double* scores) {\n'
 RUN = "float v, w; evo_program(blockIdx.y, points.t(0), points.x(0), points.y(0), points.n(0), v, w);\n"
@@ -27,6 +27,13 @@ def ptx_of(task, language, target="sm_90", num_sites=4, cache=None) -> bytes:
 
 def test_a_task_without_a_kernel_of_its_own_takes_the_pointwise_one(plane_folder, language):
     assert template_of(load_task(plane_folder, {}), language, "sm_90", 64) is POINTWISE
+
+
+def test_a_task_that_came_from_no_file_takes_the_pointwise_kernel(own_kernel, language, monkeypatch):
+    _, _, folder = own_kernel()
+    monkeypatch.chdir(folder)
+    loose = type("Loose", (Task,), {"__module__": "typed_in"})
+    assert template_of(loose(), language, "sm_90", 64) is POINTWISE
 
 
 def test_every_site_is_in_the_ptx_with_its_variables_however_often_it_is_duplicated(own_kernel):
