@@ -17,7 +17,8 @@ MIN_PROGRAMS_PER_MODULE = 32
 class Packing:
     """How many programs go together.
 
-    sites_per_kernel: programs in a kernel; kernels_per_module: kernels that are compiled, loaded and timed as one.
+    sites_per_kernel: programs in a kernel; kernels_per_module: kernels that are compiled, loaded and timed as one. With the
+    defaults most programs are compiled in a second (docs/benchmarks.md).
     """
 
     sites_per_kernel: int = 64

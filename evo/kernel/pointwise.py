@@ -1,6 +1,7 @@
 """The pointwise kernel: evaluates many programs at many points, each program by itself at each point.
 
-Owns the annotated PTX of this kernel, which is made as text for a language, so that no CUDA compiler is needed.
+Owns the annotated PTX of this kernel. It is made as text where it is needed, in half a millisecond, without a CUDA compiler: a
+file made before could not know a task's inputs and outputs, which decide parameters and registers, nor how many sites a pack has.
 
 A module holds kernels `pack_0`, `pack_1`, ...; a kernel holds sites, one for each of its programs. Launch contract:
 

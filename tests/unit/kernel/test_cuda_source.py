@@ -41,7 +41,7 @@ def test_every_site_is_in_the_ptx_with_its_variables_however_often_it_is_duplica
     inject = PtxInject(ptx_of(task, language, num_sites=5))
     assert {site.name for site in inject.injects} == {f"site_{i}" for i in range(5)}
     assert all(site.num_sites > 1 for site in inject.injects), "the loop is unrolled"
-    assert [(v.name, v.register, v.kind, v.register_type, v.data_type) for v in inject.info("site_3").variables] == [
+    assert [(v.name, v.register, v.mutability, v.register_type, v.data_type) for v in inject.info("site_3").variables] == [
         ("v", "_x0", "out", "f32", "F32"), ("w", "_x1", "out", "f32", "F32"), ("t", "_x2", "in", "f32", "F32"),
         ("x", "_x3", "in", "f32", "F32"), ("y", "_x4", "in", "f32", "F32"), ("n", "_x5", "in", "u32", "U32"),
     ]  # fmt: skip
@@ -53,7 +53,7 @@ def test_a_value_that_is_read_and_written_is_one_register(own_kernel):
         "scores[blockIdx.y] = v + w + n;\n}\n"
     )
     language = replace(language, outputs=(*language.outputs, ("n", "u32")))
-    (mod,) = [v for v in PtxInject(ptx_of(task, language)).info("site_0").variables if v.kind == "mod"]
+    (mod,) = [v for v in PtxInject(ptx_of(task, language)).info("site_0").variables if v.mutability == "mod"]
     assert (mod.name, mod.register, mod.register_type) == ("n", "_x0", "u32")
 
 
