@@ -32,8 +32,9 @@ _VARIABLE = re.compile(
     r"\.(\w+)\s+([\w$%]+)\s*((?:\[\s*\w*\s*\])*)\s*(?:=\s*(.*))?$",
     re.DOTALL,
 )
+_TABLE = re.compile(r"\s*\.branchtargets\s+([^;]*);")
 _OPERAND = re.compile(r"\{[^}]*\}|\[[^\]]*\]|[^,\s][^,]*")
-_END_OF_LINE_DIRECTIVES = (".loc", ".file")
+_LINE_DIRECTIVE = re.compile(r"\.(?:loc|file)\b[^\n]*")
 
 
 @dataclass(frozen=True)
@@ -257,9 +258,8 @@ class _BodyParser:
                 at += 1
             elif label := _LABEL.match(text, at):
                 at = self._label(text, label)
-            elif text.startswith(_END_OF_LINE_DIRECTIVES, at):
-                line_end = text.find("\n", at)
-                at = end if line_end < 0 else line_end
+            elif line := _LINE_DIRECTIVE.match(text, at):
+                at = line.end()
             else:
                 semicolon = text.find(";", at)
                 if semicolon < 0:
@@ -270,7 +270,7 @@ class _BodyParser:
 
     def _label(self, text: str, label: re.Match) -> int:
         name, at = label[1], label.end()
-        table = re.compile(r"\s*\.branchtargets\s+([^;]*);").match(text, at)
+        table = _TABLE.match(text, at)
         if table:
             self._scope.tables[name] = [part.strip() for part in table[1].split(",")]
             return table.end()
