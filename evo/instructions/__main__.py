@@ -31,7 +31,7 @@ def generate(source: str, output: Path, lang: str) -> None:
         instruction_set = shipped_instruction_set(source) if source in SHIPPED else load_instruction_set(source)
         _write_whole(output, render_header(instruction_set, lang, output.name))
     except UserError as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"error: {' '.join(str(error).splitlines())}", err=True)
         sys.exit(2)
 
 

@@ -248,6 +248,8 @@ MISTAKES = {
     "[]": r"{source}: key '': Input should be a valid dictionary",
     '{"abi_version": 2, "stack_types": []}': r"{source}: key 'stack_types': List should have at least 1 item",
     "\0": r"{source}:1:1: not JSON: ",
+    json.dumps({**SMALL, "two\nlines": 1}): r"{source}: key 'two lines': Extra inputs are not permitted",
+    json.dumps({**SMALL, "\ud800": 1}): r"{source}: key '",
 }
 
 

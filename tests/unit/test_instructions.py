@@ -4,9 +4,17 @@ import copy
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from evo.errors import UserError
-from evo.instructions import default_instruction_set, load_instruction_set
+from evo.instructions import (
+    SHIPPED,
+    default_instruction_set,
+    describe_instruction_set,
+    load_instruction_set,
+    shipped_instruction_set,
+)
 
 # Words carry these indices, so the order is part of every stored program. Written out from the documentation by hand.
 STACKS = [
@@ -144,6 +152,109 @@ def test_names_are_found(default):
         default.instruction_index("tanh")
     with pytest.raises(KeyError):
         default.stack_index("f64")
+
+
+@pytest.fixture(scope="module")
+def wide():
+    return shipped_instruction_set("wide")
+
+
+def test_the_wide_set_begins_with_the_default_one(default, wide):
+    for field in ("stacks", "arg_types", "instructions", "special_registers"):
+        assert getattr(wide, field)[: len(getattr(default, field))] == getattr(default, field)
+    assert wide.special_registers == default.special_registers
+    added = wide.stacks[len(default.stacks) :]
+    assert [(s.name, s.literal_prefix, s.constant_type) for s in added] == [(t.upper(), t, t) for t in ("f64", "u64", "s64")]
+
+
+# Operation and type of what the wide set has to have, by the sections of the PTX ISA.
+WIDE = {
+    "f32": "add sub mul fma div abs neg min max rcp sqrt rsqrt sin cos lg2 ex2 tanh copysign testp setp set selp slct cvt",
+    "f64": "add sub mul fma div abs neg min max rcp sqrt rsqrt copysign testp setp selp slct cvt",
+    "f16": "add sub mul fma neg abs min max tanh ex2 setp set selp slct cvt",
+    "f16x2": "add sub mul fma neg abs min max tanh ex2 setp set selp slct cvt mov",
+    "s32": "add sub mul mad mul24 mad24 sad div rem abs neg min max bfind szext dp4a dp2a bfe shr setp set selp slct cvt",
+    "u32": "add sub mul mad mul24 mad24 sad div rem min max bfind szext dp4a dp2a bfe shr setp set selp slct cvt",
+    "s64": "add sub mul mad sad div rem abs neg min max bfind bfe shr setp selp slct cvt",
+    "u64": "add sub mul mad sad div rem min max bfind bfe shr setp selp slct cvt",
+    "b32": "and or xor not cnot lop3 shl shf prmt bfi brev clz popc bmsk mov",
+    "b64": "and or xor not cnot shl bfi brev clz popc mov",
+    "pred": "and or xor not",
+}
+
+
+@pytest.mark.parametrize("type_name", WIDE)
+def test_the_wide_set_has_the_operations_of_each_type(wide, type_name):
+    names = {"f16": "b16", "f16x2": "b32"}  # registers of these types
+
+    def types(instruction) -> set[str]:
+        stacks = {wide.stacks[wide.arg_types[a].stack_idx] for a in (*instruction.args, *instruction.rets)}
+        return {*instruction.ptx.partition(" ")[0].split(".")[1:], *(stack.name.lower() for stack in stacks)}
+
+    found = {i.ptx.partition(".")[0] for i in wide.instructions if {type_name, names.get(type_name)} & types(i)}
+    assert set(WIDE[type_name].split()) <= found
+
+
+SYMMETRIC = "add mul mad fma min max and or xor sad mul24 mad24 dp4a".split()
+SYMMETRIC_COMPARISONS = ("eq", "ne", "equ", "neu", "num", "nan")
+
+
+def test_operands_of_the_wide_set_may_be_swapped_exactly_where_the_operation_is_symmetric(wide):
+    for one in wide.instructions:
+        operation, *modifiers = one.ptx.partition(" ")[0].split(".")
+        symmetric = operation in SYMMETRIC or (operation in ("setp", "set") and modifiers[0] in SYMMETRIC_COMPARISONS)
+        # The packed product of signed and unsigned bytes takes each operand in its own way.
+        symmetric = symmetric and (operation != "dp4a" or modifiers[0] == modifiers[1])
+        assert one.num_commutative == (2 if symmetric else 0), one.name
+        if symmetric:
+            assert one.args[0] == one.args[1], one.name
+
+
+def test_fields_are_moved_where_the_assembler_bounds_them(wide):
+    """It takes positions and lengths of bit fields up to 255 as constants, and any as registers."""
+    assert {i.ptx.partition(".")[0] for i in wide.instructions if i.registers_only} == {"bfe", "bfi"}
+    assert all(i.registers_only for i in wide.instructions if i.ptx.startswith(("bfe.", "bfi.")))
+
+
+def test_shipped_sets_are_known_by_name():
+    assert SHIPPED == ("default", "wide")
+    assert shipped_instruction_set("default") is default_instruction_set()
+    with pytest.raises(KeyError):
+        shipped_instruction_set("none")
+
+
+def test_a_description_in_python_is_checked_like_a_file(tmp_path):
+    of_file = load_instruction_set(write(tmp_path, MINIMAL))
+    assert describe_instruction_set(MINIMAL) == of_file
+    assert describe_instruction_set({k: v for k, v in MINIMAL.items() if k != "abi_version"}) == of_file
+    with pytest.raises(UserError, match="^here: key 'instructions': "):
+        describe_instruction_set({**MINIMAL, "instructions": 3}, "here")
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=st.binary(max_size=200))
+def test_any_bytes_are_a_description_or_one_line(tmp_path_factory, text):
+    source = tmp_path_factory.mktemp("any") / "set.json"
+    source.write_bytes(text)
+    with pytest.raises(UserError) as caught:
+        load_instruction_set(source)
+    assert str(caught.value).startswith(f"{source}:") and "\n" not in str(caught.value)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(key=st.sampled_from(["abi_version", "stack_types", "arg_types", "instructions", "special_registers", "other"]), value=JSON)
+def test_any_value_of_a_key_is_taken_or_refused_by_that_key(key, value):
+    try:
+        describe_instruction_set({**MINIMAL, key: value})
+    except UserError as error:
+        assert "\n" not in str(error) and str(error).startswith("description: key '")
 
 
 MINIMAL = {

@@ -1,0 +1,83 @@
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+class WordType(IntEnum):
+    NONE = 0
+    PTX = 1
+    CONSTANT = 2
+    INPUT = 3
+    SPECIAL = 4
+    META = 5
+    META_CONSTANT = 6
+    ROUTINE = 7
+    REGISTER = 8
+    AST_IDX = 9
+    RETURN = 10
+    STORE = 11
+    LOAD = 12
+
+class NodeKind(IntEnum):
+    INPUT = 0
+    CONSTANT = 1
+    SPECIAL = 2
+    PTX = 3
+
+MODES: tuple[str, ...]
+META_OPERATIONS: tuple[str, ...]
+HASH_VERSION: int
+NO_VALUE: int
+NODE_DTYPE: np.dtype[np.void]
+
+class Lowered(NamedTuple):
+    nodes: NDArray[np.void]
+    operands: NDArray[np.uint32]
+    value_nodes: NDArray[np.uint32]
+    value_stacks: NDArray[np.uint16]
+    request_values: NDArray[np.uint32]
+    num_instructions: int
+    stub: str
+    hash: NDArray[np.uint64]
+
+class ProgramError(ValueError):
+    result: str
+    word_idx: int
+    routine_idx: int | None
+    program_idx: int
+    def __init__(self, message: str, result: str, word_idx: int, routine_idx: int | None, program_idx: int = 0) -> None: ...
+
+def check_name(name: str) -> None: ...
+
+class _Limits(Protocol):
+    @property
+    def stack_size(self) -> int: ...
+    @property
+    def max_nodes(self) -> int: ...
+    @property
+    def max_frame_depth(self) -> int: ...
+    @property
+    def store_size(self) -> int: ...
+    @property
+    def execution_limit(self) -> int: ...
+
+class Lowering:
+    instruction_set: Any
+    registers: tuple[tuple[str, int], ...]
+    requests: tuple[int, ...]
+    limits: _Limits
+    routines: tuple[NDArray[np.uint64], ...]
+    workspace_bytes: int
+    def __init__(
+        self,
+        instruction_set: Any,
+        registers: Iterable[tuple[str, int]],
+        requests: Iterable[int],
+        limits: _Limits,
+        routines: Sequence[NDArray[np.uint64]] = (),
+    ) -> None: ...
+    def analyze(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int32]]: ...
+    def emit(self, words: NDArray[np.uint64], *, mode: str = "lenient", value_numbering: bool = True) -> list[str]: ...
+    def lower(self, words: NDArray[np.uint64], *, mode: str = "lenient", value_numbering: bool = True) -> Lowered: ...
