@@ -1,14 +1,28 @@
-"""What tests of the examples share: where they lie, and how one is imported or run."""
+"""What tests of the examples share: where they lie, how each language's is built and run, and the PTX of their CUDA.
+
+An example is the same in C, C++ and Python, and prints what lies in docs/examples/expected.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
+import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-EXAMPLES = Path(__file__).parent.parent.parent / "docs" / "examples"
+from evo.ptx_inject import process_cuda
+from evo.ptx_inject.types import load_types
+
+REPOSITORY = Path(__file__).parent.parent.parent
+CSRC = REPOSITORY / "csrc"
+EXAMPLES = REPOSITORY / "docs" / "examples"
+WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
+SANITIZERS = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 
 
 def load_example(path: str):
@@ -30,3 +44,85 @@ def load_example(path: str):
 def example():
     """Imports a Python example by its path in docs/examples."""
     return load_example
+
+
+def tool(name: str) -> str:
+    """The path of a compiler."""
+    path = shutil.which(name)
+    if path is None:
+        if os.environ.get("CI"):
+            pytest.fail(f"{name} is not installed; in CI nothing is skipped for that")
+        pytest.skip(f"{name} is not installed")
+    return path
+
+
+def run(*command: str | Path) -> str:
+    """What a command prints that ends well and complains of nothing."""
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), f"{' '.join(map(str, command))}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def annotated_ptx():
+    """Gives the PTX that NVRTC makes of docs/examples/cuda/NAME.cu."""
+    if not os.environ.get("CI"):  # in CI a missing part is a failure
+        pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    nvrtc = load_example("cuda/nvrtc.py")
+
+    @cache
+    def compile_once(name: str) -> str:
+        types = load_types(EXAMPLES / "custom_types" / "data_types.json") if name == "custom_types" else None
+        # Sources of the macro form have no annotations in comments, and stay as they are.
+        return nvrtc.compile_cuda(process_cuda((EXAMPLES / "cuda" / f"{name}.cu").read_text(), types)).decode()
+
+    return compile_once
+
+
+@pytest.fixture(scope="session")
+def headers(tmp_path_factory):
+    """A folder with the headers that the C and C++ examples say how to make."""
+    folder = tmp_path_factory.mktemp("headers")
+    sets = {"stack_ptx_descriptions": "default", "custom_instructions": EXAMPLES / "custom_types" / "instructions.json"}
+    for name, source in sets.items():
+        for suffix, language in (("h", "c"), ("hpp", "cpp")):
+            command = ("-m", "evo.instructions", "generate", "--input", source, "--output", folder / f"{name}.{suffix}")
+            run(sys.executable, *command, "--lang", language)
+    types = EXAMPLES / "custom_types" / "data_types.json"
+    run(sys.executable, "-m", "evo.ptx_inject", "generate", "--input", types, "--output", folder / "custom_data_types.h")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def embedded_ptx(headers, annotated_ptx):
+    """The folder of `headers`, with inject_ptx.h besides."""
+    source = headers / "inject.ptx"
+    source.write_text(annotated_ptx("inject"))
+    command = ("-m", "evo.ptx_inject", "embed", "--input", source, "--output", headers / "inject_ptx.h", "--name", "annotated_ptx")
+    run(sys.executable, *command)
+    return headers
+
+
+@pytest.fixture
+def run_example(request, headers, tmp_path):
+    """Builds an example in a language, under all warnings, and runs it; gives what it prints."""
+
+    def build_and_run(language: str, name: str, *args: str | Path) -> str:
+        if language == "python":
+            return run(sys.executable, EXAMPLES / "python" / f"{name}.py", *args)
+        if name == "inject":
+            request.getfixturevalue("embedded_ptx")
+            args = args[1:]  # it has its input inside
+        source = EXAMPLES / language / f"{name}.{language}"
+        program = tmp_path / f"{name}_{language}"
+        if language == "c":
+            build = (tool("gcc"), "-std=c99", *WARNINGS, *SANITIZERS)
+            check = (tool("clang"), "-std=c99", *WARNINGS)
+        else:
+            build = (tool("g++"), "-std=c++11", *WARNINGS)
+            check = (tool("clang++"), "-std=c++11", *WARNINGS)
+        run(*check, "-fsyntax-only", "-I", CSRC, "-I", headers, source)
+        run(*build, "-I", CSRC, "-I", headers, source, "-o", program)
+        return run(program, *args)
+
+    return build_and_run

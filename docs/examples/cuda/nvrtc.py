@@ -1,9 +1,19 @@
-"""CUDA to PTX or cubin by NVRTC, which the examples of this folder and of ../cute_gemm share. Needs no GPU and no driver."""
+"""CUDA to PTX by NVRTC, where there is no nvcc; other examples use it too. Needs no GPU and no driver.
+
+    python docs/examples/cuda/nvrtc.py INPUT.cu OUTPUT.ptx
+"""
+
+import sys
+from importlib.metadata import distribution
+from pathlib import Path
 
 from cuda.bindings import nvrtc
 
+CSRC = Path(__file__).parents[3] / "csrc"
+CUDA_HEADERS = Path(distribution("nvidia-cuda-runtime").locate_file("nvidia/cu13/include"))
 
-def compile_cuda(source, architecture, include_paths=(), options=()):
+
+def compile_cuda(source, architecture="compute_80", include_paths=(CSRC, CUDA_HEADERS), options=()):
     """Compiles CUDA.
 
     Args:
@@ -38,3 +48,7 @@ def _text(program, size_of, read):
     text = bytearray(num_bytes)
     read(program, text)
     return bytes(text)
+
+
+if __name__ == "__main__":
+    Path(sys.argv[2]).write_bytes(compile_cuda(Path(sys.argv[1]).read_text()))

@@ -27,11 +27,9 @@ from evo.ptx_inject import PTXInject
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "cuda"))
 
-from nvrtc import compile_cuda
+from nvrtc import CSRC, CUDA_HEADERS, compile_cuda
 
-CSRC = HERE.parents[2] / "csrc"
 KERNEL = HERE / "semiring_gemm.cu"
-
 
 WORDS = stack_ptx.Words()
 I = WORDS.instructions
@@ -76,10 +74,9 @@ SEMIRINGS = {
 
 def include_paths():
     """Folders of headers: CuTe's, CUDA's and C++'s standard library for CUDA, from their wheels, and ours."""
-    cuda = Path(distribution("nvidia-cuda-runtime").locate_file("nvidia/cu13/include"))
     cccl = Path(distribution("nvidia-cuda-cccl").locate_file("nvidia/cu13/include/cccl"))
     cutlass = Path(distribution("nvidia-cutlass").locate_file("cutlass_library/source/include"))
-    return cutlass, cuda, cccl, CSRC
+    return cutlass, CUDA_HEADERS, cccl, CSRC
 
 
 # CuTe has functions without __device__, which NVRTC has to be told to take as such.
