@@ -1,0 +1,54 @@
+/*
+ * simple.c - AST PTX from an expression to its stub and to its value, in one file: z = x * y + 1.
+ *
+ * Prints simple.txt. C99 and C++11.
+ */
+
+#define AST_PTX_IMPLEMENTATION
+#include <ast_ptx.h>
+#include <ast_ptx_instructions.h>
+#define AST_PTX_INTERPRETER_IMPLEMENTATION
+#include <ast_ptx_interpreter.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { INPUT_X, INPUT_Y, NUM_INPUTS };
+
+/* Registers that exist around the stub, by their bare names: x is %x in PTX. */
+static const char output_name[] = "z";
+static const char* const input_names[NUM_INPUTS] = {"x", "y"};
+
+/* Postorder: operands, in their order, before what they are operands of. */
+static const AstPtxInstruction program[] = {
+    ast_ptx_encode_input(INPUT_X),
+    ast_ptx_encode_input(INPUT_Y),
+    ast_ptx_encode_ptx_instruction_mul_ftz_f32,
+    ast_ptx_encode_constant(1.0f),
+    ast_ptx_encode_ptx_instruction_add_ftz_f32,
+    ast_ptx_encode_return,
+};
+
+int main(void) {
+    static const float inputs[NUM_INPUTS] = {3.0f, 4.0f};
+    float value = 0.0f;
+    size_t length = 0;
+    char* stub;
+
+    /* Without a buffer the text is measured; it takes one byte more for its NUL. */
+    astPtxCheck(ast_ptx_compile(
+        output_name, input_names, NUM_INPUTS, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args,
+        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, NULL, 0, program, NULL, 0, &length
+    ));
+    stub = (char*)malloc(length + 1);
+    astPtxCheck(ast_ptx_compile(
+        output_name, input_names, NUM_INPUTS, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args,
+        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, NULL, 0, program, stub, length + 1, &length
+    ));
+    (void)puts(stub);
+    free(stub);
+
+    astPtxCheck(ast_ptx_interpret(program, NULL, 0, inputs, NUM_INPUTS, &value));
+    (void)printf("at x = 3, y = 4: %g\n", (double)value);
+    return EXIT_SUCCESS;
+}
