@@ -1068,6 +1068,14 @@ static const struct {
     ENTRY("cuGetProcAddress", 12000, cuGetProcAddress_v2),
 };
 
+/* NVRTC looks for the driver, and crashes where it has cuInit but not this. It goes on without a table. */
+CUresult cuGetExportTable(const void** table, const void* id);
+CUresult cuGetExportTable(const void** table, const void* id) {
+    (void)id;
+    *table = NULL;
+    return INVALID_VALUE;
+}
+
 /* As the real one, gives no function to who asks for a version newer than the driver. */
 CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version, uint64_t flags, int* status) {
     (void)flags;
