@@ -1,0 +1,328 @@
+"""evo.stack_ptx: programs as lists. Expected stubs are worked out by hand; C's text is compared in test_instruction_headers.py."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evo import stack_ptx
+from evo.errors import UserError
+from evo.instructions import default_instruction_set, shipped_instruction_set
+from evo.native.stack_ptx import META_OPERATIONS, WordType
+
+WORDS = stack_ptx.Words()
+I, SPECIAL, META = WORDS.instructions, WORDS.special, WORDS.meta
+R = WORDS.registers(x="f32", y="f32", z="f32", u="u32", p="pred", byte="u8")
+
+
+def compile_one(program, requests=("z",), **options) -> str:
+    return stack_ptx.Compiler(R, requests, **options).compile(program)
+
+
+# ---- programs ----
+
+
+def test_the_example_of_the_docstring():
+    stub = compile_one([R.x, R.y, I.mul_ftz_f32, 1.0, I.add_ftz_f32], [R.z])
+    assert stub == (
+        "{\n.reg .f32 %_s0_<2>;\nmul.ftz.f32 %_s0_0, %y, %x;\nadd.ftz.f32 %_s0_1, 0f3F800000, %_s0_0;\nmov.f32 %z, %_s0_1;\n}"
+    )
+    indented = "\n".join(f"    {line}" for line in stub.splitlines())
+    assert indented in stack_ptx.__doc__
+
+
+def test_words_have_the_documented_bits():
+    assert [int(w) for w in (I.add_u32, I.selp_f32, R.x, R.u)] == [1, 25 << 32 | 1, 3, 3 << 32 | 3]
+    assert SPECIAL.tid_x == 1 << 32 | 4
+    assert [int(META[name]("u32")) for name in META_OPERATIONS] == [index << 32 | 1 << 16 | 5 for index in range(9)]
+    assert WORDS.meta_constant(7) == 7 << 32 | 6
+    assert WORDS.routine(2) == 2 << 32 | 7
+    assert WORDS.RETURN == 10
+    assert WORDS.store("philox", 3) == 3 << 32 | 8 << 16 | 11
+    assert WORDS.load(3) == 3 << 32 | 12
+    assert WORDS.constants.f32(-2.0) == 0xC0000000 << 32 | 2
+    assert WORDS.constants.philox(5) == 5 << 32 | 8 << 16 | 2
+    assert list(WORDS.constants) == ["f32", "u32", "philox"]
+
+
+def test_numbers_are_constants_of_their_type():
+    wide = stack_ptx.Words("wide")
+    found = wide.encode([1.5, 3, np.float32(1.5), np.float64(1.5), np.uint32(3), np.uint64(3), np.int64(-3)]).tolist()
+    c = wide.constants
+    assert found == [*map(int, (c.f32(1.5), c.u32(3), c.f32(1.5), c.f64(1.5), c.u32(3), c.u64(3), c.s64(-3))), 10]
+    assert c.f64(1.5) == 0x3FC00000 << 32 | 9 << 16 | 2
+    assert c.s64(-3) == 0xFFFFFFFD << 32 | 11 << 16 | 2
+
+
+@pytest.mark.parametrize(
+    ("element", "message"),
+    [
+        (True, "True is neither a word nor a number"),
+        ("x", "'x' is neither a word nor a number"),
+        (None, "None is neither a word nor a number"),
+        (-1, "-1: no stack has constants of s32; there are constants of: f32, u32, philox"),
+        (2**32, "4294967296: constants of u32 are 32 bits, from 0 to 4294967295"),
+        (1e40, "1e+40 is out of the range of f32"),
+        (np.float16(1.0), "is neither a word nor a number"),
+    ],
+)
+def test_what_is_no_word_is_refused_with_its_place(element, message):
+    with pytest.raises(ValueError, match="^element 1 of the program: ") as caught:
+        compile_one([R.x, element])
+    assert message in str(caught.value)
+
+
+def test_infinity_and_nan_are_constants():
+    assert WORDS.constants.f32(float("inf")) >> 32 == 0x7F800000
+    assert np.isnan(np.uint32(WORDS.constants.f32(float("nan")) >> 32).view(np.float32))
+
+
+def test_every_kind_of_word_in_a_program():
+    square = [META.dup("f32"), I.mul_ftz_f32]
+    program = [
+        *(R.x, WORDS.routine(0), R.y, WORDS.meta_constant(1), META.yank_dup("f32"), I.setp_lt_ftz_f32),
+        *(R.x, WORDS.store("f32", 4), WORDS.load(4), WORDS.load(4), I.selp_f32, SPECIAL.laneid),
+    ]
+    assert compile_one(program, ["z", "u"], routines=[square]) == (
+        "{\n.reg .f32 %_s0_<2>;\n.reg .u32 %_s1_<1>;\n.reg .pred %_s3_<1>;\nmul.ftz.f32 %_s0_0, %x, %x;\n"
+        "setp.lt.ftz.f32 %_s3_0, %_s0_0, %y;\nselp.f32 %_s0_1, %x, %x, %_s3_0;\nmov.u32 %_s1_0, %laneid;\n"
+        "mov.f32 %z, %_s0_1;\nmov.u32 %u, %_s1_0;\n}"
+    )
+
+
+# ---- names ----
+
+
+def test_unknown_names_are_refused_with_the_known_ones():
+    with pytest.raises(AttributeError, match=r"no register 'w', one of: x, y, z, u, p, byte$"):
+        R.w  # noqa: B018
+    with pytest.raises(KeyError, match="no instruction 'add', one of: add_u32, "):
+        I["add"]
+    with pytest.raises(AttributeError, match="no meta operation 'pop', one of: dup, "):
+        META.pop("f32")
+    with pytest.raises(ValueError, match="unknown stack 'f64', one of: f32, u32, "):
+        META.dup("f64")
+    with pytest.raises(ValueError, match="unknown stack 'f33'"):
+        WORDS.registers(x="f33")
+
+
+@pytest.mark.parametrize("name", ["f1", "a b", "", "%x", "rd12", "tid"])
+def test_names_that_are_no_registers_are_refused(name):
+    with pytest.raises(ValueError, match="^register name "):
+        WORDS.registers({name: "f32"})
+
+
+def test_names_are_listed_copied_and_pickled():
+    assert "add_ftz_f32" in dir(I) and "add_ftz_f32" in I and len(I) == 38 and list(R) == ["x", "y", "z", "u", "p", "byte"]
+    assert list(copy.deepcopy(I)) == list(pickle.loads(pickle.dumps(I))) == list(I)
+    assert repr(R.y) == "Word(0x0000000100000003)"
+
+
+@pytest.mark.parametrize("request_", ["w", I.add_u32, stack_ptx.Word(99 << 32 | 3)])
+def test_requests_are_registers(request_):
+    with pytest.raises(ValueError, match="^request "):
+        stack_ptx.Compiler(R, [request_])
+
+
+@pytest.mark.parametrize("value", [-1, 2**32, 1.0, True])
+def test_indices_are_32_bits(value):
+    for make in (WORDS.load, WORDS.routine, WORDS.meta_constant, lambda index: WORDS.store("f32", index)):
+        with pytest.raises(ValueError, match="use an integer from 0 to"):
+            make(value)
+
+
+# ---- modes and errors ----
+
+
+def test_modes_treat_wrong_words_and_missing_requests_as_documented():
+    depth = [R.x, WORDS.meta_constant(5), META.yank_dup("f32")]
+    unknown = [R.x, stack_ptx.Word(0)]
+    only_x, empty = "{\nmov.f32 %z, %x;\n}", "{\n}"
+    assert [compile_one(depth, mode=mode) for mode in ("compatible", "lenient")] == [only_x, only_x]
+    assert compile_one(unknown, mode="lenient") == only_x
+    assert [compile_one([], mode=mode) for mode in ("compatible", "strict")] == [empty, empty]
+    assert compile_one([], mode="lenient") == "{\nmov.f32 %z, 0f00000000;\n}"
+    with pytest.raises(stack_ptx.ProgramError) as caught:
+        compile_one(depth, mode="strict")
+    assert (caught.value.result, caught.value.word_idx) == ("STACK_PTX_ERROR_INVALID_VALUE", 2)
+    for mode in ("strict", "compatible"):
+        with pytest.raises(stack_ptx.ProgramError) as caught:
+            compile_one(unknown, mode=mode)
+        assert (caught.value.result, caught.value.word_idx, caught.value.routine_idx) == (
+            "STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN",
+            1,
+            None,
+        )
+    with pytest.raises(ValueError, match="mode: 'loose', but it must be one of: lenient, strict, compatible"):
+        stack_ptx.Compiler(R, [], mode="loose")
+
+
+WRONG = {
+    "WRONG_TYPE_DISPATCH": WordType.CONSTANT | 3 << 16,
+    "INSUFFICIENT_AST_SIZE": None,
+    "BAD_INSTRUCTION_MAYBE_FORGOT_RETURN": WordType.AST_IDX,
+    "PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS": WordType.PTX | 38 << 32,
+    "META_INSTRUCTION_IDX_OUT_OF_BOUNDS": WordType.META | 9 << 32,
+    "REGISTER_IDX_OUT_OF_BOUNDS": WordType.INPUT | 6 << 32,
+    "SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS": WordType.SPECIAL | 32 << 32,
+    "STACK_IDX_OUT_OF_BOUNDS": WordType.META | 9 << 16,
+    "ROUTINES_IDX_OUT_OF_BOUNDS": WordType.ROUTINE | 1 << 32,
+    "STORE_IDX_OUT_OF_BOUNDS": WordType.STORE | 16 << 32,
+    "LOAD_IDX_OUT_OF_BOUNDS": WordType.LOAD | 16 << 32,
+}
+
+
+@pytest.mark.parametrize("code", WRONG)
+@pytest.mark.parametrize("mode", ["strict", "compatible"])
+def test_errors_name_the_program_the_word_the_routine_and_the_code(code, mode):
+    if code == "INSUFFICIENT_AST_SIZE":
+        limits = stack_ptx.Limits(max_nodes=1)
+        wrong = R.y
+    else:
+        limits = stack_ptx.DEFAULT_LIMITS
+        wrong = stack_ptx.Word(WRONG[code])
+    compiler = stack_ptx.Compiler(R, ["z"], routines=[[]], limits=limits, mode=mode)
+    with pytest.raises(stack_ptx.ProgramError, match=rf"^program 1, word 1 \(0x[0-9a-f]{{16}}\): .* \[STACK_PTX_ERROR_{code}\]$") as caught:
+        compiler.compile_batch([[R.x], [R.x, wrong], [wrong]])
+    error = caught.value
+    assert (error.result, error.program_idx, error.word_idx, error.routine_idx) == (f"STACK_PTX_ERROR_{code}", 1, 1, None)
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), again.result, again.program_idx, again.word_idx) == (str(error), error.result, 1, 1)
+
+
+def test_an_error_in_a_routine_names_it():
+    compiler = stack_ptx.Compiler(R, ["z"], routines=[[R.x], [R.x, WORDS.load(99)]])
+    with pytest.raises(stack_ptx.ProgramError, match=r"^word 1 of routine 1 ") as caught:
+        compiler.compile([R.x, WORDS.routine(0), WORDS.routine(1)])
+    assert (caught.value.routine_idx, caught.value.word_idx) == (1, 1)
+
+
+# ---- batches ----
+
+
+def random_programs(seed: int, count: int) -> np.ndarray:
+    """Valid words: inputs, constants, instructions, meta operations."""
+    rng = np.random.default_rng(seed)
+    pool = [*(R[name] for name in R), *(I[name] for name in I), *(META[name]("f32") for name in META), WORDS.meta_constant(1)]
+    pool += [WORDS.constants.f32(1.0), WORDS.constants.u32(9)]
+    rows = rng.choice(np.array([int(w) for w in pool], np.uint64), (count, 60))
+    rows[:, -1] = WordType.RETURN
+    return rows
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), mode=st.sampled_from(stack_ptx.MODES[::2]))
+def test_a_batch_gives_the_stubs_of_its_programs(seed, mode):
+    compiler = stack_ptx.Compiler(R, list(R), mode=mode)
+    rows = random_programs(seed, 70)
+    stubs = compiler.compile_batch(rows)
+    assert stubs == [compiler.compile(row) for row in rows]
+    assert stubs == compiler.compile_batch([[stack_ptx.Word(w) for w in row] for row in rows.tolist()])
+
+
+def test_many_threads_share_a_compiler():
+    compiler = stack_ptx.Compiler(R, list(R))
+    batches = [random_programs(seed, 200) for seed in range(8)]
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(compiler.compile_batch, batches)) == [compiler.compile_batch(batch) for batch in batches]
+
+
+def test_empty_batches_and_programs():
+    compiler = stack_ptx.Compiler(R, ["z"])
+    assert compiler.compile_batch([]) == []
+    assert compiler.compile_batch(np.zeros((0, 5), np.uint64)) == []
+    assert compiler.compile_batch([[], [R.x]]) == ["{\n}", "{\nmov.f32 %z, %x;\n}"]
+    assert compiler.compile(np.zeros(0, np.uint64)) == "{\n}"
+
+
+@pytest.mark.parametrize("words", [np.zeros(3, np.int64), np.zeros((2, 3), np.uint64)])
+def test_arrays_of_another_form_are_refused(words):
+    with pytest.raises(ValueError, match="^program: expected a 1-D array of uint64, got "):
+        compile_one(words)
+    with pytest.raises(ValueError, match="^words: expected a 2-D array of uint64, got "):
+        stack_ptx.Compiler(R, []).compile_batch(np.zeros(3, np.uint64))
+
+
+def test_equal_values_are_merged_in_lenient_mode_or_on_request():
+    program = [R.x, I.neg_ftz_f32, R.x, I.neg_ftz_f32, I.add_ftz_f32]
+    assert compile_one(program).count("neg") == 2
+    assert compile_one(program, value_numbering=True).count("neg") == 1
+    assert compile_one(program, mode="lenient").count("neg") == 1
+    assert compile_one(program, mode="lenient", value_numbering=False).count("neg") == 2
+
+
+def test_eight_bit_registers_are_moved_by_conversion():
+    assert compile_one([R.byte], ["byte"]) == "{\ncvt.u8.u8 %byte, %byte;\n}"
+
+
+# ---- text ----
+
+
+def test_text_of_a_program_and_back():
+    compiler = stack_ptx.Compiler(R, ["z"])
+    program = [R.x, 1.5, I.mul_ftz_f32, META.dup("f32"), SPECIAL.tid_x, WORDS.routine(0), 7]
+    text = compiler.format(program)
+    assert text == "%x 1.5 mul_ftz_f32 dup.f32 special:tid.x routine:0 7:u32\n"
+    np.testing.assert_array_equal(compiler.parse(text), WORDS.encode(program))
+    with pytest.raises(UserError, match="^my.txt:2: 'nothing' is no instruction"):
+        compiler.parse("%x\nnothing", "my.txt")
+
+
+def test_text_of_f64_constants_are_floats():
+    words = stack_ptx.Words("wide")
+    compiler = stack_ptx.Compiler(words.registers(a="f64"), ["a"])
+    program = [words.constants.f64(1.5), words.constants.u64(7), words.constants.s64(-1)]
+    assert compiler.format(program) == "1.5:f64 7:u64 0xffffffff:s64\n"
+    np.testing.assert_array_equal(compiler.parse(compiler.format(program)), words.encode(program))
+    assert compiler.compile(program[:1]) == "{\nmov.f64 %a, 0d3FF8000000000000;\n}"
+
+
+# ---- instruction sets ----
+
+
+DESCRIPTION = {
+    "stack_types": [{"name": "Complex", "literal_prefix": "f64", "constant_type": "f64"}],
+    "arg_types": [{"name": "C", "stack_type": "Complex"}, {"name": "C2", "stack_type": "Complex", "num_vec_elems": 2}],
+    "instructions": [
+        {"ptx": "turn.f64", "args": ["C2"], "rets": ["C2"]},
+        {"ptx": "pick.f64 7", "args": ["C", "C"], "rets": ["C"], "name": "pick"},
+    ],
+}
+
+
+def test_a_set_is_described_in_python_or_json_alike(tmp_path):
+    path = tmp_path / "set.json"
+    path.write_text(json.dumps({"abi_version": 1, **DESCRIPTION}))
+    for source in (DESCRIPTION, path, str(path), stack_ptx.load(DESCRIPTION)):
+        words = stack_ptx.Words(source)
+        r = words.registers(a="complex", b="complex")
+        stub = stack_ptx.Compiler(r, ["b"]).compile([r.a, np.float64(0.5), words.instructions.turn_f64, words.instructions.pick])
+        assert stub == (
+            "{\n.reg .f64 %_s0_<3>;\nturn.f64 {%_s0_0, %_s0_1}, {0d3FE0000000000000, %a};\n"
+            "pick.f64 %_s0_2, %_s0_0, %_s0_1, 7;\nmov.f64 %b, %_s0_2;\n}"
+        )
+
+
+def test_sets_load_by_name_and_mistakes_are_named(tmp_path):
+    assert stack_ptx.load() is default_instruction_set()
+    assert stack_ptx.load("wide") is shipped_instruction_set("wide")
+    with pytest.raises(UserError, match="none.json: cannot read the instruction set"):
+        stack_ptx.load(tmp_path / "none.json")
+    with pytest.raises(UserError, match=r"^description: key 'instructions\.0\.args': unknown type 'C9', one of: C, C2$"):
+        stack_ptx.load({**DESCRIPTION, "instructions": [{"ptx": "turn.f64", "args": ["C9"], "rets": ["C"]}]})
+
+
+def test_importing_loads_no_cuda_and_nothing_of_the_search():
+    script = "import sys, evo.stack_ptx; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    loaded = set(subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True).stdout.split())
+    assert "numpy" in loaded
+    assert not loaded & {"cuda", "ribs", "numba", "matplotlib", "yaml", "scipy", "PIL"}
