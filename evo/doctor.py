@@ -5,7 +5,6 @@ Owns the probes; none of them needs a GPU. Where there is one it is opened, sinc
 
 from __future__ import annotations
 
-import ctypes.util
 import importlib.util
 import os
 import platform
@@ -13,6 +12,7 @@ import platform
 from evo import __version__
 from evo.errors import UserError
 from evo.evaluate.cuda_device import MIN_CAPABILITY, Device, DeviceInfo, probe
+from evo.kernel import nvrtc
 from evo.native import ptx_vm
 
 # Three packs of 128 programs with two outputs at 16,384 points, and as much again, for a lane takes half of what is free.
@@ -43,13 +43,10 @@ def _nvptxcompiler() -> tuple[str, str]:
 
 
 def _nvrtc() -> tuple[str, str]:
-    if importlib.util.find_spec("nvidia") and importlib.util.find_spec("nvidia.cu13"):
-        for folder in importlib.util.find_spec("nvidia.cu13").submodule_search_locations or ():
-            if any(name.startswith("libnvrtc.so") for name in _files(os.path.join(folder, "lib"))):
-                return "found", "CUDA kernels of tasks can be compiled to PTX"
-    if ctypes.util.find_library("nvrtc"):
-        return "found", "CUDA kernels of tasks can be compiled to PTX"
-    return "missing", "only tasks with a CUDA kernel of their own need it: pip install nvidia-cuda-nvrtc==13.0.*"
+    try:
+        return ".".join(map(str, nvrtc.version())), "CUDA kernels of tasks can be compiled to PTX"
+    except nvrtc.NvrtcMissing:
+        return "missing", f"only tasks with a CUDA kernel of their own need it: {nvrtc.INSTALL}"
 
 
 def _gpu() -> list[tuple[str, str, str]]:
@@ -75,7 +72,3 @@ def _memory(info: DeviceInfo) -> str:
     device.close()
     short = "" if free >= LITTLE_MEMORY else ": little; end what else uses it, or take fewer points or smaller packs"
     return f"{free / gib:.1f} of {info.num_bytes / gib:.1f} GiB free{short}"
-
-
-def _files(folder: str) -> list[str]:
-    return os.listdir(folder) if os.path.isdir(folder) else []
