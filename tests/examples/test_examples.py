@@ -20,7 +20,7 @@ STUBS = [
 ]
 INJECTING = ["inject", "two_sites", "custom_types"]
 OTHERS = ["comment_form"]
-ONLY_PYTHON = ["cuda_to_cubin"]
+ONLY_PYTHON = ["cuda_to_cubin", "inline_asm"]
 
 
 def expected(name: str) -> str:
@@ -47,7 +47,7 @@ def test_example_prints_its_sites_and_writes_the_same_ptx_in_every_language(run_
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_comments_become_inline_assembly(run_example, language, tmp_path):
+def test_comments_become_inline_assembly(run_example, language):
     assert run_example(language, "comment_form", EXAMPLES / "cuda" / "comment_form.cu") == expected("comment_form")
 
 
@@ -63,6 +63,10 @@ def test_all_steps_in_one_file_make_a_cubin(run_example, annotated_ptx, tmp_path
     output = tmp_path / "kernel.cubin"
     assert run_example("python", "cuda_to_cubin", output) == expected("cuda_to_cubin")
     assert output.read_bytes()[:4] == b"\x7fELF"
+
+
+def test_a_stub_can_be_written_into_inline_assembly(run_example):
+    assert run_example("python", "inline_asm") == expected("inline_asm")
 
 
 def test_every_example_is_run_and_listed():

@@ -1,4 +1,5 @@
-// Two names, each with a stub of its own; the second is unrolled, and its four sites share one stub.
+// Two names, each with a stub of its own; the second is unrolled, and its four sites share one stub. Where a name is no
+// string but a word, as macros give it, PTX_INJECT_TOK takes it.
 
 #include <ptx_inject.h>
 
@@ -11,7 +12,7 @@ extern "C" __global__ void kernel(const float* in, float* out) {
     );
     #pragma unroll
     for (int i = 0; i < 4; ++i) {
-        PTX_INJECT("step",
+        PTX_INJECT_TOK(step,
             PTX_IN (F32, x),
             PTX_MOD(F32, y)
         );
