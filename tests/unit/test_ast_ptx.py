@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import pickle
 import re
+import struct
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from emulated_gpu.ptx_machine import launch
+from emulated_gpu.ptx_memory import Memory
+from emulated_gpu.ptx_text import Module
 
 from evo.ast_ptx import (
     INSTRUCTIONS,
@@ -331,11 +336,17 @@ def test_any_words_give_a_stub_or_a_value_error():
 # ---- what assemblers take ----
 
 
-def random_program(rng: np.random.Generator, size: int) -> list:
+EXACT = [
+    I.copysign_f32, I.add_ftz_f32, I.sub_ftz_f32, I.mul_ftz_f32, I.fma_rn_ftz_f32, I.abs_ftz_f32, I.neg_ftz_f32, I.min_ftz_f32,
+    I.max_ftz_f32, SQUARE,
+]  # fmt: skip
+
+
+def random_program(rng: np.random.Generator, size: int, usable: Sequence = (*INSTRUCTIONS, SQUARE, DISTANCE)) -> list:
     """A valid program of about this many elements over every instruction, both routines, inputs and constants of any bits."""
     program, height = [], 0
     while len(program) < size or height != 1:
-        callables = [*INSTRUCTIONS, SQUARE, DISTANCE] if len(program) < size else [I.add_ftz_f32, I.fma_rn_ftz_f32]
+        callables = usable if len(program) < size else [I.add_ftz_f32, I.fma_rn_ftz_f32]
         element = callables[rng.integers(len(callables))]
         if height >= element.num_args and (rng.random() < 0.6 or len(program) >= size):
             program.append(element)
@@ -398,6 +409,26 @@ def test_random_programs_reach_every_instruction_and_run_on_the_cpu():
     values = AST.interpret_batch(programs, {"x": np.linspace(-2, 2, 64), "y": 0.5})
     assert values.shape == (100, 64)
     assert np.isfinite(values).mean() > 0.2
+
+
+def test_a_stub_that_an_emulator_runs_gives_the_bits_of_the_interpreter():
+    rng = np.random.default_rng(6)
+    programs = [random_program(rng, 25, EXACT) for _ in range(30)]
+    x, y = np.concatenate([rng.integers(0, 1 << 32, (2, 64), np.uint32), rng.normal(size=(2, 64)).astype(np.float32).view(np.uint32)], 1)
+    x, y, z = x.view(np.float32), y.view(np.float32), np.zeros((len(programs), x.size), np.float32)
+    lines = [
+        ".version 8.1\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 xs, .param .u64 ys, .param .u64 zs)\n{",
+        ".reg .u64 %xs, %ys, %zs, %offset;\n.reg .u32 %index;\n.reg .f32 %x, %y, %z;",
+        "ld.param.u64 %xs, [xs];\nld.param.u64 %ys, [ys];\nld.param.u64 %zs, [zs];",
+        "mov.u32 %index, %tid.x;\nmul.wide.u32 %offset, %index, 4;",
+        "\n".join(f"add.u64 %{name}s, %{name}s, %offset;" for name in "xyz"),
+        "ld.global.f32 %x, [%xs];\nld.global.f32 %y, [%ys];",
+    ]
+    for row, stub in enumerate(AST.compile_batch(programs)):
+        lines += [stub, f"st.global.f32 [%zs + {row * x.nbytes}], %z;"]
+    parameters = struct.pack("=3Q", *(array.ctypes.data for array in (x, y, z)))
+    launch(Module("\n".join([*lines, "ret;\n}\n"])), "k", (1,), (x.size,), parameters, Memory.of_arrays(x, y, z))
+    np.testing.assert_array_equal(z.view(np.uint32), AST.interpret_batch(programs, {"x": x, "y": y}).view(np.uint32))
 
 
 # ---- imports ----
