@@ -1,4 +1,4 @@
-"""`python -m emulated_gpu run CONFIG`: the `evo` command line over the stand-in driver; `python -m emulated_gpu FILE.py`: a script.
+"""`python -m emulated_gpu run CONFIG`: the `evo` command line over the stand-in driver; `... FILE.py`: a script; `... pytest`: tests.
 
 The environment's EVO_EMULATED_GPU has the options, which `libcuda.c` reads.
 """
@@ -17,6 +17,10 @@ def main() -> None:
         sys.argv = sys.argv[1:]
         runpy.run_path(sys.argv[0], run_name="__main__")
         return
+    if sys.argv[1:2] == ["pytest"]:
+        import pytest
+
+        sys.exit(pytest.main(sys.argv[2:]))
     sys.argv[0] = "evo"
     from evo.cli import main as evo
 
