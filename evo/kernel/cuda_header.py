@@ -22,12 +22,12 @@ BLOCK_SIZE = 256
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEYWORDS = frozenset(
-    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class co_await co_return
-    co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do double dynamic_cast else
-    enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr
-    operator or or_eq private protected public register reinterpret_cast requires return short signed sizeof static static_assert
-    static_cast struct switch template this thread_local throw true try typedef typeid typename union unsigned using virtual void
-    volatile wchar_t while xor xor_eq""".split()
+    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class co_await
+    co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do double
+    dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept
+    not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return short signed sizeof
+    static static_assert static_cast struct switch template this thread_local throw true try typedef typeid typename union
+    unsigned using virtual void volatile wchar_t while xor xor_eq""".split()
 )
 # C++ type and constraint of inline assembly for each type of a register.
 _TYPES = {"f32": ("float", "f"), "u32": ("unsigned int", "r"), "s32": ("int", "r"), "b32": ("unsigned int", "r")}
@@ -41,8 +41,9 @@ def header(language: Language, num_sites: int, num_measures: int) -> str:
     """
     inputs = [name for name, _ in language.inputs]
     for name in inputs:
-        if not _IDENTIFIER.fullmatch(name) or name in _KEYWORDS or name == "num_points" or name.lower().startswith("evo_"):
-            raise UserError(f"input '{name}': kernel.cu would call it points.{name}(i), which C++ or evo.cuh do not allow: rename it")
+        is_taken = name in _KEYWORDS or name == "num_points" or name.lower().startswith("evo_")
+        if is_taken or not _IDENTIFIER.fullmatch(name):
+            raise UserError(f"input '{name}': kernel.cu would call it points.{name}(i), which C++ or evo.cuh refuse: rename it")
     variables = site_variables(language)
     types = {variable.name: _TYPES[variable.register_type][0] for variable in variables}
     outputs = [name for name, _ in language.outputs]

@@ -81,7 +81,9 @@ def template_of(task: Task, language: Language, target: str, num_sites: int, cac
     return task_template(ptx, num_sites)
 
 
-def _annotated_ptx(path: Path, source: bytes, headers: Mapping[str, bytes], options: tuple[str, ...], cache: DiskCache | None) -> bytes:
+def _annotated_ptx(
+    path: Path, source: bytes, headers: Mapping[str, bytes], options: tuple[str, ...], cache: DiskCache | None
+) -> bytes:
     try:
         compiler_version = nvrtc.version()
         _check_version(path, compiler_version)
@@ -150,7 +152,8 @@ def _read(path: Path) -> bytes:
     absolute = _ABSOLUTE.search(content)
     if absolute:  # these NVRTC would read
         place = f"{path}:{_line(content, absolute.start(1))}"
-        raise UserError(f"{place}: '{absolute[1].decode(errors='replace')}' is not among {HEADER_NAME} and the .cuh files of the folder")
+        name = absolute[1].decode(errors="replace")
+        raise UserError(f"{place}: '{name}' is not among {HEADER_NAME} and the .cuh files of the folder")
     return content
 
 

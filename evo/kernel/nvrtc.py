@@ -41,13 +41,12 @@ def compile(source: bytes, name: str, headers: Mapping[str, bytes], options: Seq
         ValueError: a NUL in source, name, header or option.
     """
     nvrtc = _library()
-    texts = [source, name.encode(), *headers.values(), *(header.encode() for header in headers), *(option.encode() for option in options)]
-    if any(b"\0" in text for text in texts):
-        raise ValueError("a NUL in CUDA source or options")
     names = [header.encode() for header in headers]
+    arguments = [option.encode() for option in (*options, _NO_FILES)]
+    if any(b"\0" in text for text in (source, name.encode(), *headers.values(), *names, *arguments)):
+        raise ValueError("a NUL in CUDA source or options")
     program = _ask(nvrtc, nvrtc.nvrtcCreateProgram(source, name.encode(), len(headers), list(headers.values()), names))
     try:
-        arguments = [option.encode() for option in (*options, _NO_FILES)]
         (result,) = nvrtc.nvrtcCompileProgram(program, len(arguments), arguments)
         log = _text(nvrtc, program, nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog)
         if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:

@@ -51,7 +51,8 @@ def launches(num_rows: int, num_points: int) -> tuple[tuple[str, tuple[int, int]
         ValueError: there is no row or point, or there are too many for one launch: it has fewer than 2**32 threads, eight for
             each 1,024 points of a row.
     """
-    threads = {"regression_blocks": num_rows * _num_blocks(num_points) * _LANES, "regression_rows": num_rows * NUM_FIELDS * _WARP}
+    num_octets, num_warps = num_rows * _num_blocks(num_points), num_rows * NUM_FIELDS
+    threads = {"regression_blocks": num_octets * _LANES, "regression_rows": num_warps * _WARP}
     if not (num_rows > 0 and 0 < num_points < 2**32 and max(threads.values()) < 2**32 - BLOCK_SIZE):
         raise ValueError(f"{num_rows} rows of {num_points} points are not for one launch")
     return tuple((name, (-(-count // BLOCK_SIZE), 1), BLOCK_SIZE) for name, count in threads.items())
@@ -255,7 +256,8 @@ def _blocks_kernel() -> str:
         for name in ("sum_y", "sum_t", "sum_yy", "sum_tt", "sum_yt", "sum_ee"):
             parts += [_from_lane(name, distance), f"\nadd.rn.f64 %{name}, %{name}, %other;"]
         parts += [_from_lane("max_error", distance), "\nmax.f64 %max_error, %max_error, %other;"]
-        parts += [f"\nshfl.sync.bfly.b32 %index, %nonfinite, {distance}, 0x1f, 0xffffffff;\nadd.u32 %nonfinite, %nonfinite, %index;"]
+        parts += [f"\nshfl.sync.bfly.b32 %index, %nonfinite, {distance}, 0x1f, 0xffffffff;"]
+        parts += ["\nadd.u32 %nonfinite, %nonfinite, %index;"]
     parts += ["\ncvt.rn.f64.u32 %value, %nonfinite;"]
     for field, name in enumerate(("sum_y", "sum_t", "sum_yy", "sum_tt", "sum_yt", "sum_ee", "max_error"), 1):
         parts += [f"\nsetp.eq.u32 %is_field, %lane, {field};\nselp.f64 %value, %{name}, %value, %is_field;"]

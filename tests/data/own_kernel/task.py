@@ -21,8 +21,8 @@ class OwnKernel(evo.Task):
 
     def points(self):
         y, x = np.meshgrid(np.linspace(-1, 1, SIDE), np.linspace(-1, 1, SIDE), indexing="ij")
-        points = {"x": x.ravel(), "y": y.ravel(), "n": np.arange(SIDE * SIDE)}
-        return {"t": np.float32(0.25), **{name: values.astype(np.uint32 if name == "n" else np.float32) for name, values in points.items()}}
+        x, y = (values.ravel().astype(np.float32) for values in (x, y))
+        return {"t": np.float32(0.25), "x": x, "y": y, "n": np.arange(SIDE * SIDE, dtype=np.uint32)}
 
     def kernel_defines(self):
         return {"WEIGHT": self.weight}

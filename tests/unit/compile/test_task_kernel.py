@@ -27,6 +27,7 @@ from evo.program import Language
 from evo.task import Task, load_task
 
 NUM_SITES = 8
+MULTIPLY = re.compile(r".*FMUL\.FTZ R\d+, R\d+(?:\.reuse)?, ([\d.]+)")
 FOLDER = Path(__file__).parents[2] / "data" / "own_kernel"
 
 
@@ -63,7 +64,7 @@ def test_every_program_of_a_pack_is_live_and_nothing_else(own_kernel, in_process
     for module in found:
         assert module.kernel_sizes == (len(module.rows),)
         (sass,) = [lines for name, lines in disassemble(module.cubin).items() if name == template.kernel_name(0)]
-        constants = [float(match[1]) for match in map(re.compile(r".*FMUL\.FTZ R\d+, R\d+(?:\.reuse)?, ([\d.]+)").match, sass) if match]
+        constants = [float(match[1]) for match in map(MULTIPLY.match, sass) if match]
         # Each stands as often as the compiler made copies of the loop's body.
         assert sorted(set(constants)) == sorted(constant_of(row) for (row,) in module.rows)
         assert not [line for line in sass if "FFMA.FTZ" in line]
@@ -80,7 +81,8 @@ def test_the_program_at_fault_is_found_in_a_tasks_own_kernel_too(own_kernel, in_
     language, template = own_kernel
     texts = [program_text(i) for i in range(NUM_SITES)]
     texts[3] = BAD
-    results = list(Compiler(language, "sm_90", in_process, template=template, compile_function=reject).compile(programs(language, texts)))
+    compiler = Compiler(language, "sm_90", in_process, template=template, compile_function=reject)
+    results = list(compiler.compile(programs(language, texts)))
     assert [result.rows.tolist() for result in results if isinstance(result, FailedProgram)] == [[3]]
 
 
@@ -105,9 +107,13 @@ def test_the_cache_key_tells_templates_apart(own_kernel, in_process):
     other = task_template(task_ptx(template.content) + b"\n", NUM_SITES)
     words = programs(language, [program_text(0)])
     keys = []
+
+    def keep(request):
+        keys.append(request.cache_key())
+        return Compiled(b"")
+
     for one in (template, template, other):
-        compiler = Compiler(language, "sm_90", in_process, template=one, compile_function=lambda r: keys.append(r.cache_key()) or Compiled(b""))
-        list(compiler.compile(words))
+        list(Compiler(language, "sm_90", in_process, template=one, compile_function=keep).compile(words))
     assert keys[0] == keys[1] != keys[2]
 
 
@@ -135,7 +141,8 @@ def test_the_kernel_scores_as_the_tasks_score_does(own_kernel, task, order):
     language, template = own_kernel
     words = programs(language, SCORED)
     hashes, num_instructions = language.lowering.analyze(words)
-    request = CompileRequest(*pack_programs(words, hashes), encode_language(language), "sm_90", NUM_SITES, template=template.content)
+    packed, encoded = pack_programs(words, hashes), encode_language(language)
+    request = CompileRequest(*packed, encoded, "sm_90", NUM_SITES, template=template.content)
     arrays = [np.asarray(values) for values in task.points().values()]
     num_points = max(array.size for array in arrays)
     scores = np.full((len(words), 1 + len(task.measures)), 12345.0)
@@ -143,7 +150,8 @@ def test_the_kernel_scores_as_the_tasks_score_does(own_kernel, task, order):
     points = points_argument([array.ctypes.data for array in arrays], [4 * array.ndim for array in arrays], num_points)
     parameters = points.tobytes() + struct.pack("<2Q", counts.ctypes.data, scores.ctypes.data)
     memory = Memory.of_arrays(*arrays, counts, scores)
-    launch(EmulatedModule(render(request)), template.kernel_name(0), (1, len(words)), (BLOCK_SIZE,), parameters, memory, order=order)
+    module, grid = EmulatedModule(render(request)), (1, len(words))
+    launch(module, template.kernel_name(0), grid, (BLOCK_SIZE,), parameters, memory, order=order)
 
     expected = CpuEvaluator(language, task).evaluate(words, num_instructions)
     is_finite = np.isfinite(scores).all(axis=1)

@@ -17,7 +17,8 @@ from evo.task import load_task
 FOLDER = Path(__file__).parents[2] / "data" / "own_kernel"
 
 # Instructions that are exact, so that an emulator has the bits of CPU and GPU. The fourth gives infinity.
-TEXTS = ["%x %y mul_ftz_f32 %t add_ftz_f32", "drop.f32", "%n cvt_rn_f32_u32 0.01 mul_ftz_f32 %x", "%x 1e30 mul_ftz_f32 1e30 mul_ftz_f32"]
+TEXTS = ["%x %y mul_ftz_f32 %t add_ftz_f32", "drop.f32", "%n cvt_rn_f32_u32 0.01 mul_ftz_f32 %x"]
+TEXTS += ["%x 1e30 mul_ftz_f32 1e30 mul_ftz_f32"]
 TEXTS += [f"%x {i}.5 mul_ftz_f32 %y" for i in range(6)]
 
 

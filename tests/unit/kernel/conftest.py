@@ -11,15 +11,14 @@ OWN_KERNEL = Path(__file__).parents[2] / "data" / "own_kernel"
 
 @pytest.fixture(scope="session")
 def nvrtc():
-    """NVRTC's bindings, or the test is skipped; in CI never."""
-    missing = "NVRTC is not installed"
-    bindings = __import__("cuda.bindings.nvrtc").bindings.nvrtc if os.environ.get("CI") else pytest.importorskip("cuda.bindings.nvrtc", reason=missing)
+    """The test needs NVRTC; without it it is skipped, in CI never."""
+    from evo.kernel import nvrtc
+
     try:
-        bindings.nvrtcVersion()
-    except RuntimeError:
-        assert not os.environ.get("CI"), missing
-        pytest.skip(missing)
-    return bindings
+        nvrtc.version()
+    except nvrtc.NvrtcMissing as error:
+        assert not os.environ.get("CI"), str(error)
+        pytest.skip(str(error))
 
 
 @pytest.fixture

@@ -29,7 +29,8 @@ def test_the_bytes_of_points_are_those_of_the_struct(nvrtc, num_inputs):
     assert content.dtype == np.uint8
     assert len(content) == ctypes.sizeof(points)
     # NVRTC has no offsetof, but the size shows that it lays out the struct as C does.
-    compile(f'#include "evo.cuh"\nstatic_assert(sizeof(EvoPoints) == {len(content)});'.encode(), "a.cu", {"evo.cuh": text.encode()}, [])
+    source = f'#include "evo.cuh"\nstatic_assert(sizeof(EvoPoints) == {len(content)});'
+    compile(source.encode(), "points.cu", {"evo.cuh": text.encode()}, [])
     read = points.from_buffer_copy(content)
     assert [getattr(read, f"evo_values_{i}") for i in range(num_inputs)] == addresses
     assert [getattr(read, f"evo_stride_{i}") for i in range(num_inputs)] == strides

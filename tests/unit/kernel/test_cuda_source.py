@@ -16,7 +16,8 @@ from evo.native.ptx_inject import PtxInject
 from evo.program import Language
 from evo.task import Task, load_task
 
-HEAD = '#include "evo.cuh"\nextern "C" __global__ void evaluate(EvoPoints points, const int* num_instructions, double* scores) {\n'
+INCLUDE = '#include "evo.cuh"\n'
+HEAD = INCLUDE + 'extern "C" __global__ void evaluate(EvoPoints points, const int* num_instructions, double* scores) {\n'
 RUN = "float v, w; evo_program(blockIdx.y, points.t(0), points.x(0), points.y(0), points.n(0), v, w);\n"
 KERNEL = HEAD + RUN + "scores[blockIdx.y] = v + w;\n}\n"
 
@@ -76,7 +77,8 @@ def test_defines_arrive_as_what_they_are(own_kernel, monkeypatch):
         + "static_assert(1 - COUNT == 8 && sizeof(COUNT) == 4);\nstatic_assert(2.0 * RATIO == 0.2 && sizeof(RATIO) == 8);\n"
         + "static_assert(FLAG == 1 && sizeof(TYPE) == 2);\n"
     )
-    monkeypatch.setattr(type(task), "kernel_defines", lambda self: {"COUNT": -7, "RATIO": 0.1, "FLAG": True, "TYPE": "unsigned short"})
+    defines = {"COUNT": -7, "RATIO": 0.1, "FLAG": True, "TYPE": "unsigned short"}
+    monkeypatch.setattr(type(task), "kernel_defines", lambda self: defines)
     ptx_of(task, language)
 
 
@@ -107,15 +109,15 @@ def test_defines_that_raise_are_the_tasks_error(own_kernel):
 
 ERRORS = {
     "an unknown name": (KERNEL + "static_assert(nothing);\n", r"kernel.cu:6: identifier \"nothing\" is undefined"),
-    "no such header": ('#include "evo.cuh"\n#include "other.cuh"\n', r"kernel.cu:2: could not open source file \"other.cuh\""),
+    "no such header": (INCLUDE + '#include "other.cuh"\n', r"kernel.cu:2: could not open source file \"other.cuh\""),
     "no evo.cuh": ("void f(EvoPoints p);\n", r"kernel.cu:1: identifier \"EvoPoints\" is undefined"),
-    "an error in a header": ('#include "evo.cuh"\n#include "sub/bad.cuh"\n', r"sub/bad.cuh:2: expected either a definition or a tag name"),
+    "an error in a header": (INCLUDE + '#include "sub/bad.cuh"\n', r"sub/bad.cuh:2: expected either a definition or a tag name"),
     "the wrong number of operands": (HEAD + "float v; evo_program(blockIdx.y, v);\n}\n", r"kernel.cu:3: too few arguments"),
-    "another signature": ('#include "evo.cuh"\nextern "C" __global__ void evaluate(EvoPoints points, double* scores) {}\n', r"kernel.cu:2: .*\"evaluate\""),
+    "another signature": (INCLUDE + 'extern "C" __global__ void evaluate(EvoPoints points) {}\n', r"kernel.cu:2: .*\"evaluate\""),
     "the wrong type": (HEAD + RUN.replace("float v", "int v") + "}\n", r"kernel.cu:3: .*\"float &\""),
-    "no kernel": ('#include "evo.cuh"\n', r"kernel.cu: must define evaluate, which evo.cuh declares"),
-    "no program": (HEAD + "scores[0] = 1;\n}\n", r"kernel.cu: evaluate must call evo_program, and its scores must depend on the outputs"),
-    "outputs unused": (HEAD + RUN + "scores[0] = 1;\n}\n", r"kernel.cu: evaluate must call evo_program"),
+    "no kernel": (INCLUDE, r"kernel.cu: must define evaluate, which evo.cuh declares"),
+    "no program": (HEAD + "scores[0] = 1;\n}\n", r"kernel.cu: evaluate must call evo_program"),
+    "outputs unused": (HEAD + RUN + "scores[0] = 1;\n}\n", r"kernel.cu: .* its scores must depend on the outputs"),
     "a NUL": (HEAD + "\0}\n", r"kernel.cu:3: holds a NUL"),
     "an error directive": ("#error this is wrong\n", r"kernel.cu:1: .*this is wrong"),
 }  # fmt: skip

@@ -56,10 +56,10 @@ def test_more_than_one_launch_can_hold_is_refused(num_rows, num_points):
 
 
 def sums_on_gpu(outputs: np.ndarray, targets: np.ndarray, order: str = "together") -> np.ndarray:
-    """`(num_programs, num_outputs)` of the CPU's fields, by the kernels on an emulated GPU whose memory holds just what they need."""
+    """`(num_programs, num_outputs, NUM_FIELDS)` by the kernels, on an emulated GPU whose memory holds just what they need."""
     num_programs, num_outputs, num_points = outputs.shape
     num_rows = num_programs * num_outputs
-    sums, scratch = (np.full(size(num_rows) // 8, np.nan) for size in (result_bytes, lambda rows: scratch_bytes(rows, num_points)))
+    sums, scratch = (np.full(size // 8, np.nan) for size in (result_bytes(num_rows), scratch_bytes(num_rows, num_points)))
     memory = Memory.of_arrays(outputs, targets, sums, scratch)
     parameters = [
         struct.pack("<3Q3I", outputs.ctypes.data, targets.ctypes.data, scratch.ctypes.data, num_rows, num_outputs, num_points),

@@ -31,10 +31,10 @@ def test_the_content_of_another_template_is_refused():
 
 def test_stubs_stand_at_the_sites_of_their_numbers_and_the_sites_behind_are_empty():
     inject = PtxInject("".join(SITE.format(i) for i in (2, 0, 3, 1, 0)))
-    lines = [line for line in fill_sites(inject, ["first", "second", "third"]).decode().splitlines() if not line.startswith((".reg", "{", "}"))]
-    assert [line for line in lines if line] == [
-        "third", "st.f32 [2], %_x0;", "first", "st.f32 [0], %_x0;", "st.f32 [3], %_x0;", "second", "st.f32 [1], %_x0;", "first", "st.f32 [0], %_x0;"
-    ]  # fmt: skip
+    lines = fill_sites(inject, ["first", "second", "third"]).decode().splitlines()
+    after = {i: f"st.f32 [{i}], %_x0;" for i in range(4)}
+    expected = ["third", after[2], "first", after[0], after[3], "second", after[1], "first", after[0]]
+    assert [line for line in lines if line and not line.startswith((".reg", "{", "}"))] == expected
 
 
 def test_more_stubs_than_sites_are_refused():
