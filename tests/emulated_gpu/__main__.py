@@ -1,8 +1,10 @@
 """`python -m emulated_gpu run CONFIG`: the `evo` command line over the stand-in driver; `... FILE.py`: a script; `... pytest`: tests.
 
-The environment's EVO_EMULATED_GPU has the options, which `libcuda.c` reads.
+The environment's EVO_EMULATED_GPU has the options, which `libcuda.c` reads. Cubins are cached in a folder apart: those of the
+stand-in are for it alone, and it can use no others.
 """
 
+import os
 import runpy
 import sys
 
@@ -11,6 +13,7 @@ from emulated_gpu import compiling, driver
 
 def main() -> None:
     driver.install()
+    os.environ["XDG_CACHE_HOME"] = os.path.join(os.environ.get("XDG_CACHE_HOME") or driver.build().parent, "emulated")
     for owner, name, value in compiling.replacements():
         setattr(owner, name, value)
     if len(sys.argv) > 1 and sys.argv[1].endswith(".py"):

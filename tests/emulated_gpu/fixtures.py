@@ -29,7 +29,7 @@ def run_emulated(tmp_path) -> Callable[..., subprocess.CompletedProcess]:
         return subprocess.run(
             [sys.executable, "-m", "emulated_gpu", *map(str, args)],
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(TESTS), "EVO_EMULATED_GPU": options, **(env or {})},
+            env={**os.environ, "PYTHONPATH": str(TESTS), "EVO_EMULATED_GPU": options, "XDG_CACHE_HOME": str(tmp_path / "cache"), **(env or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -40,7 +40,7 @@ def run_emulated(tmp_path) -> Callable[..., subprocess.CompletedProcess]:
 
 
 @pytest.fixture
-def emulated_gpu(monkeypatch) -> Iterator:
+def emulated_gpu(monkeypatch, tmp_path) -> Iterator:
     """The stand-in driver in this process, as a process finds it that has just started; a `driver.StandIn`.
 
     Where there is a real driver the test is skipped: a process has only one, and tests/gpu runs the real one.
@@ -51,6 +51,7 @@ def emulated_gpu(monkeypatch) -> Iterator:
         pytest.skip("this machine has a CUDA driver of its own, which this process's other tests need")
     stand_in = driver.install()
     stand_in.reset()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for owner, name, value in compiling.replacements():
         monkeypatch.setattr(owner, name, value)
     yield stand_in

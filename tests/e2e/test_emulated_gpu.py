@@ -1,0 +1,135 @@
+"""Runs on a GPU from end to end, where the GPU is a stand-in (tests/emulated_gpu): same results however the work is done, and
+what a user sees of a GPU that is missing, too small or failing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+
+import pytest
+
+from .conftest import assert_same_state, run_folders, state_of
+
+if not os.environ.get("CI"):  # in CI what is missing is a failure
+    pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
+    pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
+
+EXACT = ["add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "fma_rn_ftz_f32", "min_ftz_f32", "max_ftz_f32", "abs_ftz_f32", "neg_ftz_f32"]
+
+
+@pytest.fixture
+def config(small_config):
+    """A search by a GPU, with changes merged in."""
+
+    def make(backend: str = "cuda", instructions: list[str] = EXACT, generations: int = 4):
+        return small_config(
+            {
+                "program": {"vocabulary": {"instructions": instructions}},
+                "evaluation": {"backend": backend, "compile_workers": 1},
+                "stop": {"generations": generations},
+                "output": {"plots": []},
+            }
+        )
+
+    return make
+
+
+@pytest.fixture
+def run(run_emulated, tmp_path):
+    """Runs a search with overrides, in a run folder of its own; gives the folder and the process."""
+
+    def start(config, *overrides: str, name: str = "runs", options: str = ""):
+        runs = tmp_path / name
+        sets = [part for override in (*overrides, f"output.runs={runs}") for part in ("--set", override)]
+        done = run_emulated("run", config, *sets, options=options)
+        folders = run_folders(runs)
+        return (folders[0] if folders else None), done
+
+    return start
+
+
+def complete(started) -> object:
+    """The state of a run that came to its end."""
+    folder, done = started
+    assert done.returncode == 0, done.stderr
+    return state_of(folder)
+
+
+def test_exact_programs_lead_to_the_archive_of_the_cpu(run, config):
+    assert_same_state(complete(run(config("cuda"), name="gpu")), complete(run(config("cpu"), name="cpu")))
+
+
+def test_neither_packs_nor_workers_nor_when_work_is_done_change_a_run(run, config):
+    path = config(instructions=[*EXACT, "sin_approx_ftz_f32", "rcp_approx_ftz_f32"])
+    expected = complete(run(path, name="one"))
+    small = ("evaluation.packing.sites_per_kernel=3", "evaluation.packing.kernels_per_module=2", "evaluation.compile_workers=2")
+    assert_same_state(complete(run(path, *small, name="small packs", options="deferred=1")), expected)
+    assert_same_state(complete(run(path, "evaluation.packing.kernels_per_module=1", "evaluation.threads=1", name="one thread")), expected)
+
+
+# When work is only done as it is waited for, the failure is found while other packs are under way.
+@pytest.mark.parametrize("options", ["fault=launch:3:719", "fault=launch:3:700:late", "fault=launch:3:700:late,deferred=1"])
+def test_a_gpu_that_fails_ends_the_run_and_resuming_leaves_its_pack_out(run, run_emulated, config, options):
+    folder, failed = run(config(), "evaluation.packing.sites_per_kernel=8", "evaluation.packing.kernels_per_module=1", options=options)
+    assert failed.returncode == 3
+    assert "Traceback" not in failed.stderr
+    (line,) = [line for line in failed.stderr.splitlines() if line.startswith("evo:")]
+    assert "CUDA_ERROR_" in line and f"evo resume {folder}" in line
+    records = [json.loads(path.read_text()) for path in (folder / "quarantine").glob("*.json")]
+    assert 1 <= len(records) <= 8
+    resumed = run_emulated("resume", folder)
+    assert resumed.returncode == 0, resumed.stderr
+    state = state_of(folder)
+    assert len(state.metrics) > 0
+    assert len(list((folder / "quarantine").glob("*.json"))) == len(records)
+
+
+def test_a_kernel_that_never_ends_is_ended_with_the_run(run, config):
+    """The stand-in reports it as a GPU with a display does."""
+    _, failed = run(config(), options="fault=launch:2:702:late")
+    assert failed.returncode == 3
+    assert "CUDA_ERROR_LAUNCH_TIMEOUT" in failed.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("devices=0", "finds no usable GPU"),
+        ("driver=12040", "serves CUDA 12.4, CUDA 13.0 is needed"),
+        ("capability=7.0", "too old, compute capability 7.5 is needed"),
+    ],
+)
+def test_a_gpu_that_cannot_be_used_is_one_line(run, config, options, message):
+    _, failed = run(config(), options=options)
+    assert failed.returncode == 2
+    (line,) = failed.stderr.splitlines()
+    assert line.startswith("evo: ") and message in line
+
+
+def test_auto_takes_the_gpu_where_it_can_and_else_the_cpu(run, config):
+    _, on_gpu = run(config("auto"), name="gpu")
+    _, on_cpu = run(config("auto"), name="cpu", options="devices=0")
+    assert (on_gpu.returncode, on_cpu.returncode) == (0, 0)
+    assert "Emulated GPU" in on_gpu.stdout + on_gpu.stderr
+    assert "Emulated GPU" not in on_cpu.stdout + on_cpu.stderr
+
+
+def test_too_little_memory_for_the_packs_makes_them_smaller_and_changes_nothing(run, config):
+    path = config()
+    expected = complete(run(path, name="much"))
+    assert_same_state(complete(run(path, name="little", options="total_memory=500000")), expected)
+
+
+def test_elites_of_a_run_are_the_same_on_both_backends(run, run_emulated, config):
+    folder, done = run(config())
+    assert done.returncode == 0, done.stderr
+    checked = run_emulated("check", folder)
+    assert checked.returncode == 0, checked.stderr
+    assert "100.00%" in next(line for line in checked.stdout.splitlines() if line.startswith("bits of all scores equal"))
+
+
+def test_the_doctor_sees_what_is_there(run_emulated):
+    seen: subprocess.CompletedProcess = run_emulated("doctor", options="capability=8.9,devices=2")
+    assert seen.returncode == 0, seen.stderr
+    assert seen.stdout.count("sm_89") == 2 and "Emulated GPU" in seen.stdout
