@@ -162,7 +162,7 @@ def _line(content: bytes, position: int) -> int:
 
 
 def _macros(path: Path, defines: Mapping[str, int | float | str]) -> list[str]:
-    """As options. Numbers are in brackets: `1 - N` would else be nonsense for N = -1."""
+    """As options of NVRTC."""
     if not isinstance(defines, Mapping):
         raise UserError(f"{path}: kernel_defines() must return a dict of name -> number or text, got {type(defines).__name__}")
     options = []
@@ -170,9 +170,9 @@ def _macros(path: Path, defines: Mapping[str, int | float | str]) -> list[str]:
         if not isinstance(name, str) or not _MACRO.fullmatch(name):
             raise UserError(f"{path}: kernel_defines()[{name!r}]: no name for a macro, which does not begin with EVO_")
         if isinstance(value, Integral):
-            text = f"({int(value)})"
+            text = str(int(value))
         elif isinstance(value, Real) and math.isfinite(value):
-            text = f"({float(value)!r})"
+            text = repr(float(value))
         elif isinstance(value, str) and value.isprintable():
             text = value
         else:
