@@ -278,6 +278,15 @@ AstPtxResult ast_ptx_compile_program(
 #define AST_PTX__ERROR(code) (code)
 #endif
 
+/* What runs for every word is inlined whole, what runs rarely is kept out of it. */
+#if defined(__GNUC__)
+#define AST_PTX__HOT static inline __attribute__((always_inline))
+#define AST_PTX__COLD static __attribute__((noinline, cold))
+#else
+#define AST_PTX__HOT static inline
+#define AST_PTX__COLD static
+#endif
+
 /* What words are checked against. */
 typedef struct AstPtx__Rules {
     size_t num_inputs;
@@ -316,7 +325,7 @@ static void ast_ptx__open_routine(const AstPtxProgram* program, AstPtxInstructio
 }
 
 /* The error of a word by itself; none of RETURN. `num_values` is what it finds on the stack of its own word list. */
-static AstPtxResult ast_ptx__check_word(
+AST_PTX__COLD AstPtxResult ast_ptx__check_word(
     const AstPtxProgram* program,
     const AstPtx__Rules* rules,
     const AstPtx__Frame* frame,
@@ -361,11 +370,20 @@ static AstPtxResult ast_ptx__check(
     uint32_t* num_ptx_instructions_out,
     AstPtxPlace* place_out
 ) {
+    static const uint16_t no_args[1] = {0};
+    const uint16_t* num_args = rules->num_ptx_instructions > 0 ? rules->ptx_instruction_num_args : no_args;
     AstPtx__Frame frames[AST_PTX_ROUTINE_DEPTH + 1];
     AstPtx__Frame* frame = frames;
     AstPtxResult result = AST_PTX_SUCCESS;
     size_t height = 0, num_run = 0;
     uint32_t num_ptx_instructions = 0;
+    /* Indices that inputs, constants and PTX instructions may have; of other types none. */
+    uint64_t num_indices[4];
+    num_indices[AST_PTX_INSTRUCTION_TYPE_NONE] = 0;
+    num_indices[AST_PTX_INSTRUCTION_TYPE_INPUT] = rules->num_inputs;
+    num_indices[AST_PTX_INSTRUCTION_TYPE_CONSTANT] = (uint64_t)UINT32_MAX + 1;
+    num_indices[AST_PTX_INSTRUCTION_TYPE_PTX_INSTRUCTION] = rules->num_ptx_instructions;
+
     if ((program->instructions == NULL && program->num_instructions > 0) ||
         (program->routines == NULL && program->num_routines > 0)) {
         return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
@@ -380,6 +398,21 @@ static AstPtxResult ast_ptx__check(
         }
         word = frame->words[frame->next];
         ++num_run;
+        if (word.instruction_type <= AST_PTX_INSTRUCTION_TYPE_PTX_INSTRUCTION) {
+            /* Nearly all words: one branch for whatever may be wrong, and none for what they are, which nobody can guess. */
+            const uint32_t is_ptx = word.instruction_type == AST_PTX_INSTRUCTION_TYPE_PTX_INSTRUCTION;
+            const uint32_t num_operands = word.aux & (0u - is_ptx);
+            const uint32_t is_known = word.payload.idx < num_indices[word.instruction_type];
+            const uint32_t expected = num_args[word.payload.idx & (0u - (is_ptx & is_known))] & (0u - is_ptx);
+            const uint32_t is_right = is_known & (num_operands == expected) & (expected <= AST_PTX_MAX_INSTRUCTION_ARGS) &
+                                      (num_operands <= height - own) & (height - num_operands < AST_PTX_STACK_DEPTH);
+            if (is_right) {
+                height = height - num_operands + 1;
+                num_ptx_instructions += is_ptx;
+                ++frame->next;
+                continue;
+            }
+        }
         if (word.instruction_type == AST_PTX_INSTRUCTION_TYPE_RETURN) {
             if (height != own + 1) {
                 result = height == own ? AST_PTX__ERROR(AST_PTX_ERROR_STACK_UNDERFLOW) : AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
@@ -391,32 +424,25 @@ static AstPtxResult ast_ptx__check(
             }
             height = frame->first_arg + 1;
             --frame;
-        } else {
-            result = ast_ptx__check_word(program, rules, frame, height - own, word);
-            if (result != AST_PTX_SUCCESS) {
-                break;
-            }
-            if (word.instruction_type == AST_PTX_INSTRUCTION_TYPE_ROUTINE) {
-                if (frame == frames + AST_PTX_ROUTINE_DEPTH) {
-                    result = AST_PTX__ERROR(AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED);
-                    break;
-                }
+            continue;
+        }
+        result = ast_ptx__check_word(program, rules, frame, height - own, word);
+        if (result == AST_PTX_SUCCESS && word.instruction_type == AST_PTX_INSTRUCTION_TYPE_ROUTINE) {
+            if (frame < frames + AST_PTX_ROUTINE_DEPTH) {
                 ++frame->next;
                 ++frame;
                 ast_ptx__open_routine(program, word, height, frame);
                 continue;
             }
-            if (word.instruction_type == AST_PTX_INSTRUCTION_TYPE_PTX_INSTRUCTION) {
-                height -= word.aux;
-                ++num_ptx_instructions;
-            }
-            if (height == AST_PTX_STACK_DEPTH) {
-                result = AST_PTX__ERROR(AST_PTX_ERROR_STACK_OVERFLOW);
-                break;
-            }
+            result = AST_PTX__ERROR(AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED);
+        } else if (result == AST_PTX_SUCCESS && height < AST_PTX_STACK_DEPTH) { /* an argument */
             ++height;
             ++frame->next;
+            continue;
+        } else if (result == AST_PTX_SUCCESS) {
+            result = AST_PTX__ERROR(AST_PTX_ERROR_STACK_OVERFLOW);
         }
+        break;
     }
     if (place_out != NULL) {
         place_out->routine_idx = frame->routine_idx;
@@ -570,23 +596,60 @@ static size_t ast_ptx__format_decimal(uint32_t number, char* digits_out) {
     return num_digits;
 }
 
-static void ast_ptx__make_temporary(uint32_t number, AstPtx__Value* value_out) {
-    char digits[10];
+/* The first temporary. */
+static void ast_ptx__make_temporary(AstPtx__Value* value_out) {
     AstPtx__Register which;
     which.is_temporary = 1;
-    which.idx = number;
-    ast_ptx__make_register(
-        AST_PTX_REGISTER_NAME, AST_PTX__STEM_LENGTH, which, digits, ast_ptx__format_decimal(number, digits), value_out
-    );
+    which.idx = 0;
+    ast_ptx__make_register(AST_PTX_REGISTER_NAME, AST_PTX__STEM_LENGTH, which, "0", 1, value_out);
+}
+
+/* From one temporary to the next, whose number is given too: cheaper than to format each. */
+static void ast_ptx__count_up(AstPtx__Value* value, uint32_t number) {
+    const size_t first_digit = 3 + AST_PTX__STEM_LENGTH;
+    if (value->length != AST_PTX__LONG) {
+        size_t i = value->length;
+        while (i > first_digit && value->text[i - 1] == '9') {
+            value->text[--i] = '0';
+        }
+        if (i > first_digit) {
+            ++value->text[i - 1];
+            return;
+        }
+        if (value->length < sizeof value->text) { /* all were nines, and are zeros now */
+            value->text[first_digit] = '1';
+            value->text[value->length++] = '0';
+            return;
+        }
+    }
+    {
+        AstPtx__Register which;
+        which.is_temporary = 1;
+        which.idx = number;
+        memcpy(value->text, &which, sizeof which);
+        value->length = AST_PTX__LONG;
+    }
 }
 
 static void ast_ptx__make_constant(uint32_t bits, AstPtx__Value* value_out) {
-    static const char hex[] = "0123456789abcdef";
-    unsigned i;
+    /* One nibble in each of eight bytes, all made digits at once: from '9' + 1 to 'a' it is 39. */
+    uint64_t digits = bits;
+    char* text = value_out->text + 4;
+    digits = (digits | digits << 16) & UINT64_C(0x0000ffff0000ffff);
+    digits = (digits | digits << 8) & UINT64_C(0x00ff00ff00ff00ff);
+    digits = (digits | digits << 4) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+    digits += UINT64_C(0x3030303030303030) +
+              (((digits + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101)) * UINT64_C(39));
     memcpy(value_out->text, ", 0f", 4);
-    for (i = 0; i < 8; ++i) {
-        value_out->text[4 + i] = hex[bits >> (28 - 4 * i) & 15u];
-    }
+    /* Written out, so that compilers see one store. */
+    text[0] = (char)(digits >> 56);
+    text[1] = (char)(digits >> 48);
+    text[2] = (char)(digits >> 40);
+    text[3] = (char)(digits >> 32);
+    text[4] = (char)(digits >> 24);
+    text[5] = (char)(digits >> 16);
+    text[6] = (char)(digits >> 8);
+    text[7] = (char)digits;
     value_out->length = 12;
 }
 
@@ -630,9 +693,8 @@ static void ast_ptx__write_value(AstPtx__Writer* writer, const char* const* inpu
 
 /* The name of an instruction with the space behind it, padded. Kept where the index of the instruction says; a long name is not. */
 typedef struct AstPtx__Name {
-    const char* source; /* NULL: empty */
-    size_t length;
-    char text[48];
+    char text[47];
+    uint8_t length;
 } AstPtx__Name;
 
 enum { AST_PTX__NUM_NAMES = 32, AST_PTX__NUM_INPUTS = 16 }; /* kept; powers of two */
@@ -643,6 +705,7 @@ typedef struct AstPtx__Work {
     const char* const* input_register_names;
     const char* const* ptx_instruction_names;
     AstPtx__Value inputs[AST_PTX__NUM_INPUTS]; /* the first ones */
+    const char* name_sources[AST_PTX__NUM_NAMES]; /* what is kept; NULL: nothing */
     AstPtx__Name names[AST_PTX__NUM_NAMES];
     AstPtx__Frame frames[AST_PTX_ROUTINE_DEPTH + 1];
     AstPtx__Value stack[AST_PTX_STACK_DEPTH];
@@ -652,62 +715,95 @@ typedef struct AstPtx__Work {
 static const AstPtx__Name* ast_ptx__find_name(AstPtx__Work* work, uint32_t idx) {
     AstPtx__Name* name = &work->names[idx % AST_PTX__NUM_NAMES];
     const char* source = work->ptx_instruction_names[idx];
-    if (name->source != source) {
+    if (work->name_sources[idx % AST_PTX__NUM_NAMES] != source) {
         const size_t length = strlen(source);
         if (length >= sizeof name->text) {
             return NULL;
         }
         memcpy(name->text, source, length);
         name->text[length] = ' ';
-        name->source = source;
-        name->length = length + 1;
+        name->length = (uint8_t)(length + 1);
+        work->name_sources[idx % AST_PTX__NUM_NAMES] = source;
     }
     return name;
 }
 
-/* The line of an instruction, whose operands end at `operands_end` and are replaced by its result. */
-static void ast_ptx__write_line(AstPtx__Work* work, AstPtxInstruction word, const AstPtx__Value* result, AstPtx__Value* operands) {
+/* The line of an instruction of any form. */
+AST_PTX__COLD void ast_ptx__write_any_line(
+    AstPtx__Work* work,
+    AstPtxInstruction word,
+    const AstPtx__Value* result,
+    const AstPtx__Value* operands
+) {
+    AstPtx__Writer* writer = &work->writer;
+    size_t i;
+    ast_ptx__write_string(writer, work->ptx_instruction_names[word.payload.idx]);
+    ast_ptx__write(writer, " ", 1);
+    ast_ptx__write_value(writer, work->input_register_names, result);
+    for (i = 0; i < word.aux; ++i) {
+        ast_ptx__write(writer, ", ", 2);
+        ast_ptx__write_value(writer, work->input_register_names, &operands[i]);
+    }
+    ast_ptx__write(writer, ";\n", 2);
+}
+
+/* Bytes that the fast line may touch: a name, a result, three operands and an end. */
+#define AST_PTX__LINE_BYTES (48u + 4u * 16u + 2u)
+
+/* The line of an instruction. Texts are copied by their full size, lengths alone differ, and an operand that is not there is the
+   first with length 0: cheaper than to guess how many there are. */
+AST_PTX__HOT void ast_ptx__write_line(
+    AstPtx__Work* work,
+    AstPtxInstruction word,
+    const AstPtx__Value* result,
+    const AstPtx__Value* operands
+) {
     AstPtx__Writer* writer = &work->writer;
     const AstPtx__Name* name = ast_ptx__find_name(work, word.payload.idx);
-    const size_t num_operands = word.aux;
-    const size_t max_line = sizeof name->text + (num_operands + 1) * sizeof *result + 2;
-    uint32_t is_long = result->length == AST_PTX__LONG || name == NULL;
-    size_t i;
-    for (i = 0; i < num_operands; ++i) {
-        is_long |= operands[i].length == AST_PTX__LONG;
+    const uint32_t has_second = 0u - (uint32_t)(word.aux > 1), has_third = 0u - (uint32_t)(word.aux > 2);
+    const AstPtx__Value* second = &operands[1u & has_second];
+    const AstPtx__Value* third = &operands[2u & has_third];
+    size_t length;
+    char* cursor;
+    if (name == NULL || word.aux - 1u > 2u || result->length == AST_PTX__LONG || operands->length == AST_PTX__LONG ||
+        second->length == AST_PTX__LONG || third->length == AST_PTX__LONG) {
+        ast_ptx__write_any_line(work, word, result, operands);
+        return;
     }
-    if (!is_long && writer->length <= writer->capacity && max_line <= writer->capacity - writer->length) {
-        char* cursor = writer->buffer + writer->length;
-        memcpy(cursor, name->text, 16);
-        if (name->length > 16) {
-            memcpy(cursor + 16, name->text + 16, sizeof name->text - 16);
+    length = (size_t)name->length + result->length + operands->length + (second->length & has_second) + (third->length & has_third);
+    if (writer->length + AST_PTX__LINE_BYTES > writer->capacity) {
+        if (writer->length + length > writer->capacity) {
+            writer->length += length;
+        } else {
+            ast_ptx__write_any_line(work, word, result, operands);
         }
-        cursor += name->length;
-        memcpy(cursor, result->text + 2, sizeof *result - 2);
-        cursor += result->length - 2u;
-        for (i = 0; i < num_operands; ++i) {
-            memcpy(cursor, operands[i].text, sizeof *operands);
-            cursor += operands[i].length;
-        }
-        memcpy(cursor, ";\n", 2);
-        writer->length = (size_t)(cursor + 2 - writer->buffer);
-    } else {
-        ast_ptx__write_string(writer, work->ptx_instruction_names[word.payload.idx]);
-        ast_ptx__write(writer, " ", 1);
-        ast_ptx__write_value(writer, work->input_register_names, result);
-        for (i = 0; i < num_operands; ++i) {
-            ast_ptx__write(writer, ", ", 2);
-            ast_ptx__write_value(writer, work->input_register_names, &operands[i]);
-        }
-        ast_ptx__write(writer, ";\n", 2);
+        return;
     }
+    cursor = writer->buffer + writer->length;
+    writer->length += length;
+    memcpy(cursor, name->text, 32);
+    if (name->length > 32) {
+        memcpy(cursor + 32, name->text + 32, sizeof name->text - 32);
+    }
+    cursor += name->length;
+    memcpy(cursor, result->text + 2, sizeof *result - 2);
+    cursor += result->length - 2u;
+    memcpy(cursor, operands->text, sizeof *operands);
+    cursor += operands->length;
+    memcpy(cursor, second->text, sizeof *second);
+    cursor += second->length & has_second;
+    memcpy(cursor, third->text, sizeof *third);
+    cursor += third->length & has_third;
+    memcpy(cursor, ";\n", 2);
 }
 
 /* The lines of a program that passed its check. Returns its value. */
 static const AstPtx__Value* ast_ptx__write_lines(AstPtx__Work* work, const AstPtxProgram* program) {
     AstPtx__Frame* frame = work->frames;
     AstPtx__Value* top = work->stack;
+    AstPtx__Value temporary;
     uint32_t num_temporaries = 0;
+    ast_ptx__make_temporary(&temporary);
     ast_ptx__open_program(program, frame);
     for (;;) {
         const AstPtxInstruction word = frame->words[frame->next++];
@@ -722,14 +818,12 @@ static const AstPtx__Value* ast_ptx__write_lines(AstPtx__Work* work, const AstPt
                 }
                 break;
             case AST_PTX_INSTRUCTION_TYPE_CONSTANT: ast_ptx__make_constant(idx, top++); break;
-            case AST_PTX_INSTRUCTION_TYPE_PTX_INSTRUCTION: {
-                AstPtx__Value result;
-                ast_ptx__make_temporary(num_temporaries++, &result);
+            case AST_PTX_INSTRUCTION_TYPE_PTX_INSTRUCTION:
                 top -= word.aux;
-                ast_ptx__write_line(work, word, &result, top);
-                *top++ = result;
+                ast_ptx__write_line(work, word, &temporary, top);
+                *top++ = temporary;
+                ast_ptx__count_up(&temporary, ++num_temporaries);
                 break;
-            }
             case AST_PTX_INSTRUCTION_TYPE_ROUTINE:
                 ++frame;
                 ast_ptx__open_routine(program, word, (size_t)(top - work->stack), frame);
@@ -799,7 +893,7 @@ AstPtxResult ast_ptx_compile_program(
     }
 
     for (i = 0; i < AST_PTX__NUM_NAMES; ++i) {
-        work.names[i].source = NULL;
+        work.name_sources[i] = NULL;
     }
     work.writer.buffer = buffer;
     work.writer.capacity = buffer == NULL || buffer_size == 0 ? 0 : buffer_size - 1;
