@@ -74,7 +74,7 @@ def template_of(task: Task, language: Language, target: str, num_sites: int, cac
         return POINTWISE
     with task_errors(type(task), "kernel_defines"):
         defines = task.kernel_defines()
-    texts = {HEADER_NAME: header(language, num_sites, len(task.measures)).encode(), **_folder_headers(path)}
+    texts = {**_folder_headers(path), HEADER_NAME: header(language, num_sites, len(task.measures)).encode()}
     options = (f"--gpu-architecture={target.replace('sm_', 'compute_')}", *_OPTIONS, *_macros(path, defines))
     ptx = _annotated_ptx(path, _read(path), texts, options, cache)
     _check_sites(path, ptx, num_sites)

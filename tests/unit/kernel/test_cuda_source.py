@@ -148,6 +148,11 @@ def test_nothing_is_read_but_the_tasks_folder(own_kernel, tmp_path, monkeypatch,
         ptx_of(task, language)
 
 
+def test_a_file_of_the_headers_name_does_not_take_its_place(own_kernel):
+    task, language, _ = own_kernel(KERNEL, files={"evo.cuh": "#error not this one\n"})
+    ptx_of(task, language)
+
+
 def test_files_by_absolute_paths_are_refused(own_kernel, tmp_path):
     (tmp_path / "outside.cuh").write_text("\n")
     for kernel in (f'\n  # include "{tmp_path}/outside.cuh"\n', f"\n#include <{tmp_path}/outside.cuh>\n"):
