@@ -106,16 +106,24 @@ def test_every_instruction_that_the_cpu_knows_is_compared(results):
     assert set(results) == {*EXACT, *BOUNDS}
 
 
+def at_the_edge_of_the_normal_range(cpu: np.ndarray, gpu: np.ndarray) -> np.ndarray:
+    """True where one is 0 and the other 2^-126, of one sign. What lies so little below 2^-126 that rounding takes it there is
+    flushed or not, as its smallness is looked for before or after rounding: x86 looks after, and the PTX ISA does not say."""
+    smallest = np.uint32(0x00800000)
+    return (cpu ^ gpu == smallest) & np.isin(cpu & ~np.uint32(0x80000000), (0, smallest))
+
+
 @pytest.mark.parametrize("name", EXACT)
 def test_an_exact_instruction_has_the_same_bits(results, name):
     points, cpu, gpu = results[name]
-    different = np.flatnonzero(cpu != gpu)
+    different = np.flatnonzero((cpu != gpu) & ~at_the_edge_of_the_normal_range(cpu, gpu))
     inputs = {key: [f"{bits:08x}" for bits in values.view(np.uint32)[different[:5]]] for key, values in points.items()}
     shown = [f"{bits:08x}" for bits in cpu[different[:5]]], [f"{bits:08x}" for bits in gpu[different[:5]]]
     assert not different.size, f"{different.size} points differ; inputs {inputs}, CPU and GPU {shown}"
 
 
 @pytest.mark.parametrize("name", BOUNDS)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of NaNs and infinities, which are meant
 def test_an_approximate_instruction_is_as_near_as_the_isa_promises(results, name):
     points, cpu_bits, gpu_bits = results[name]
     kind, bound = BOUNDS[name]

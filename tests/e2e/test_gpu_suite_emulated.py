@@ -1,0 +1,16 @@
+"""tests/gpu over the tests' stand-in for a GPU: where there is no GPU this is what runs the CUDA evaluator, and these tests."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+GPU_TESTS = Path(__file__).parents[1] / "gpu"
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", sorted(path.name for path in GPU_TESTS.glob("test_*.py")))
+def test_the_gpu_tests_pass_over_an_emulated_gpu(run_emulated, module):
+    completed = run_emulated("pytest", GPU_TESTS / module, "-q", "-p", "no:cacheprovider", timeout_s=600.0)
+    assert completed.returncode == 0, completed.stdout + completed.stderr
+    assert re.search(r"^\d+ passed( in|,)", completed.stdout.splitlines()[-1]), completed.stdout
+    assert "skipped" not in completed.stdout

@@ -1,0 +1,167 @@
+"""Whole runs on the GPU: the main job, going on, determinism, a task's own kernel, and GPUs that fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+SMOKE = REPOSITORY / "configs" / "domain_coloring_smoke.yaml"
+OWN_KERNEL = REPOSITORY / "tests" / "data" / "own_kernel"
+
+# Over the tests' stand-in for a driver the command is run by the same.
+EVO = [sys.executable, "-m", "emulated_gpu"] if "EVO_EMULATED_GPU" in os.environ else [str(Path(sys.executable).with_name("evo"))]
+
+
+@pytest.fixture
+def gpu_evo(tmp_path):
+    """Runs the `evo` command in tmp_path, with a cubin cache of the test's own."""
+
+    def run(*args, timeout_s: float = 300.0) -> subprocess.CompletedProcess:
+        environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        return subprocess.run(
+            [*EVO, *map(str, args)],
+            cwd=tmp_path,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+        )
+
+    return run
+
+
+def settings(*overrides: str) -> list[str]:
+    return [part for override in ("evaluation.backend=cuda", "output.plots=[]", *overrides) for part in ("--set", override)]
+
+
+def run_folder(completed: subprocess.CompletedProcess, tmp_path: Path) -> Path:
+    (line,) = (line for line in completed.stdout.splitlines() if line.startswith("run folder: "))
+    return tmp_path / line.removeprefix("run folder: ")
+
+
+def archive(folder: Path) -> dict[str, bytes]:
+    with np.load(folder / "archive.npz") as arrays:
+        return {name: arrays[name].tobytes() for name in arrays.files}
+
+
+def test_the_main_job_runs_on_the_gpu_and_both_backends_agree_on_its_elites(gpu_evo, tmp_path):
+    completed = gpu_evo("run", SMOKE, *settings())
+    assert completed.returncode == 0, completed.stderr
+    folder = run_folder(completed, tmp_path)
+    assert json.loads((folder / "environment.json").read_text())["backend"] == "cuda"
+    last = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
+    assert last["coverage"] > 0.3 and last["failed"] == 0
+    assert {"wait_for_cubins", "load", "wait_for_results", "kernels", "score_threads", "compiler_workers"} <= set(last["times_s"])
+    checked = gpu_evo("check", folder)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "verdict                    passed" in checked.stdout
+
+
+def test_a_run_is_the_same_whatever_its_packs_and_workers_and_when_it_is_stopped_and_resumed(gpu_evo, tmp_path):
+    whole = gpu_evo("run", SMOKE, *settings())
+    other = gpu_evo("run", SMOKE, *settings("evaluation.packing={sites_per_kernel: 24, kernels_per_module: 3}", "evaluation.compile_workers=3"))
+    parts = gpu_evo("run", SMOKE, *settings("stop.generations=3", "evaluation.threads=1"))
+    folders = [run_folder(completed, tmp_path) for completed in (whole, other, parts)]
+    resumed = gpu_evo("resume", folders[2], "--set", "stop.generations=8")
+    assert resumed.returncode == 0, resumed.stderr
+    assert archive(folders[1]) == archive(folders[0])
+    assert archive(folders[2]) == archive(folders[0])
+
+
+@pytest.fixture
+def own_kernel_config(tmp_path):
+    """Writes a config of the tests' task with a kernel of its own, or of a copy of it with another kernel."""
+
+    def make(kernel: str | None = None) -> Path:
+        task = OWN_KERNEL
+        if kernel:
+            task = tmp_path / "task"
+            task.mkdir()
+            (task / "task.py").write_text((OWN_KERNEL / "task.py").read_text())
+            (task / "kernel.cu").write_text(kernel)
+        config = {
+            "task": str(task),
+            "program": {"max_length": 48, "vocabulary": {"instructions": ["add_ftz_f32", "mul_ftz_f32", "sub_ftz_f32", "rcp_approx_ftz_f32"]}},
+            "search": {
+                "archive": {"dims": [8] * len(measures())},
+                "batch_size": 64,
+                "initial": {"num_programs": 128, "min_length": 4, "max_length": 24},
+            },
+            "stop": {"generations": 4},
+            "output": {"checkpoint_seconds": 0.0},
+        }
+        path = tmp_path / "own.yaml"
+        path.write_text(json.dumps(config))
+        return path
+
+    return make
+
+
+def measures() -> list[str]:
+    from evo.task import load_task
+
+    return list(load_task(OWN_KERNEL, {}).measures)
+
+
+def test_a_tasks_own_kernel_scores_as_its_score_method_does(gpu_evo, own_kernel_config, tmp_path):
+    completed = gpu_evo("run", own_kernel_config(), *settings())
+    assert completed.returncode == 0, completed.stderr
+    checked = gpu_evo("check", run_folder(completed, tmp_path))
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+
+
+# The kernel of the tests' task, gone wrong for programs of some length.
+WILD = """\
+#include "evo.cuh"
+extern "C" __global__ void evaluate(EvoPoints points, const int* num_instructions, double* scores) {
+    if (threadIdx.x) return;
+    const unsigned int site = blockIdx.y;
+    float v, w;
+    evo_program(site, points.t(0), points.x(7), points.y(9), points.n(3), v, w);
+    if (num_instructions[site] >= 8) { FAULT }
+    double* score = scores + (1 + EVO_NUM_MEASURES) * site;
+    score[0] = v + w;
+    score[1] = v;
+    score[2] = num_instructions[site];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "fault, options, name",
+    [
+        ("*(volatile int*)8 = 1;", (), "CUDA_ERROR_ILLEGAL_ADDRESS"),
+        ('while (true) asm volatile("");', ("evaluation.launch_seconds=3",), ""),
+    ],
+    ids=["poisoned context", "endless kernel"],
+)
+def test_a_gpu_that_fails_ends_the_run_cleanly_and_it_goes_on_without_the_pack_at_fault(
+    gpu_evo, own_kernel_config, tmp_path, fault, options, name
+):
+    config = own_kernel_config(WILD.replace("FAULT", fault))
+    few = settings("evaluation.packing={sites_per_kernel: 16, kernels_per_module: 1}", *options)
+    completed = gpu_evo("run", config, *few)
+    for _ in range(40):
+        if completed.returncode == 0:
+            break
+        assert completed.returncode == 3, completed.stdout + completed.stderr
+        (line,) = [line for line in completed.stderr.splitlines() if line.startswith("evo: ")]
+        assert line.startswith("evo: the GPU failed: ") and name in line
+        folder = tmp_path / line.rpartition(" ")[2]
+        culprits = list((folder / "quarantine").glob("*.json"))
+        assert culprits and list((folder / "checkpoints").glob("*.ckpt"))
+        completed = gpu_evo("resume", folder)
+        more = list((folder / "quarantine").glob("*.json"))
+        assert completed.returncode == 0 or len(more) > len(culprits)
+    else:
+        pytest.fail("the run never came to its end")
+    shown = gpu_evo("show", folder, "--failed")
+    assert shown.returncode == 0 and shown.stdout.count("device_failed") == len(more)
