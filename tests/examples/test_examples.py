@@ -7,6 +7,8 @@ test_examples_meaning.py.
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,6 +69,25 @@ def test_all_steps_in_one_file_make_a_cubin(run_example, annotated_ptx, tmp_path
 
 def test_a_stub_can_be_written_into_inline_assembly(run_example):
     assert run_example("python", "inline_asm") == expected("inline_asm")
+
+
+@pytest.mark.parametrize("name", ["inject", "two_sites", "custom_types", "comment_form", "cuda_to_cubin"])
+def test_python_example_without_its_files_says_what_it_takes(run_example, name):
+    with pytest.raises(AssertionError) as failure:
+        run_example("python", name)
+    assert re.search(rf"usage: \S+{name}\.py [A-Za-z. ]+\n", str(failure.value))
+    assert "Traceback" not in str(failure.value)
+
+
+def test_cuda_that_nvrtc_refuses_is_told_without_a_traceback(annotated_ptx, tmp_path):
+    source = tmp_path / "wrong.cu"
+    source.write_text("int f( {\n")
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "cuda" / "nvrtc.py", source, tmp_path / "out.ptx"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 1
+    assert "kernel.cu(1): error" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_every_example_is_run_and_listed():

@@ -27,7 +27,7 @@ int main(int argc, char** argv) {
         (void)fprintf(stderr, "%s:%u:%u: %s\n", argv[1], (unsigned)place.line, (unsigned)place.column, place.reason);
         return EXIT_FAILURE;
     }
-    processed = (char*)malloc(size);
+    processed = allocate(size);
     ptxInjectCheck(ptx_inject_process_cuda(cuda, NULL, 0, processed, size, &size));
     (void)fputs(processed, stdout);
     free(processed);

@@ -89,7 +89,7 @@ int main(int argc, char** argv) {
     (void)puts(stub);
     stubs[0] = stub;
     ptxInjectCheck(ptx_inject_render_ptx(inject, stubs, COUNT(stubs), NULL, 0, &size));
-    rendered = (char*)malloc(size);
+    rendered = allocate(size);
     ptxInjectCheck(ptx_inject_render_ptx(inject, stubs, COUNT(stubs), rendered, size, &size));
     write_text(argv[2], rendered);
 

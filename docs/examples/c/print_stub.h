@@ -35,6 +35,9 @@ static inline char* make_stub(
 
     stackPtxCheck(stack_ptx_compile_workspace_size(&compiler_info, stack_info, &workspace_bytes));
     workspace = malloc(workspace_bytes);
+    if (workspace == NULL) {
+        exit(EXIT_FAILURE);
+    }
     stackPtxCheck(stack_ptx_compile(
         &compiler_info, stack_info, program, registers, num_registers, routines, num_routines, requests, num_requests,
         EXECUTION_LIMIT, workspace, workspace_bytes, NULL, 0, &length

@@ -14,6 +14,15 @@ static inline void fail(const char* path) {
     exit(EXIT_FAILURE);
 }
 
+/* Memory for a text, which the caller frees. */
+static inline char* allocate(size_t size) {
+    char* text = (char*)malloc(size);
+    if (text == NULL) {
+        fail("malloc");
+    }
+    return text;
+}
+
 /* A file's text, which the caller frees. */
 static inline char* read_text(const char* path) {
     FILE* file = fopen(path, "r");

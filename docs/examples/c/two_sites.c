@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
     stubs[start_idx] = start_stub;
     stubs[step_idx] = step_stub;
     ptxInjectCheck(ptx_inject_render_ptx(inject, stubs, COUNT(stubs), NULL, 0, &size));
-    rendered = (char*)malloc(size);
+    rendered = allocate(size);
     ptxInjectCheck(ptx_inject_render_ptx(inject, stubs, COUNT(stubs), rendered, size, &size));
     write_text(argv[2], rendered);
 

@@ -50,5 +50,15 @@ def _text(program, size_of, read):
     return bytes(text)
 
 
+def main():
+    """Compiles a file; what is wrong is told without a traceback."""
+    if len(sys.argv) != 3:
+        sys.exit(f"usage: {sys.argv[0]} INPUT.cu OUTPUT.ptx")
+    try:
+        Path(sys.argv[2]).write_bytes(compile_cuda(Path(sys.argv[1]).read_text()))
+    except (OSError, ValueError) as error:
+        sys.exit(str(error))
+
+
 if __name__ == "__main__":
-    Path(sys.argv[2]).write_bytes(compile_cuda(Path(sys.argv[1]).read_text()))
+    main()

@@ -2,10 +2,9 @@
 
     python docs/examples/cute_gemm/cute_gemm.py [sm_90]
 
-Needs the packages of `pip install ".[test]"`, and no GPU. Prints, for the architecture named,
-
-    one row for each semiring: its stub, and the times from stub to PTX and from PTX to cubin;
-    and the time of NVRTC from CUDA to the PTX that all of them share, and from CUDA to a cubin of one of them.
+Needs the packages of `pip install ".[test]"`, and no GPU. Prints how long NVRTC takes from CUDA to the PTX that all semirings
+share, and from CUDA to a cubin of one of them; and for each semiring its stub, and the times from stub to PTX and from PTX to
+a cubin for the architecture named.
 """
 
 import math
@@ -20,7 +19,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from evo import stack_ptx
-from evo.native.nvptxcompiler import CompileError
 from evo.native.nvptxcompiler import compile as compile_ptx
 from evo.ptx_inject import PTXInject
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from evo.ptx_inject import AnnotationError, process_cuda
 
+if len(sys.argv) != 2:
+    sys.exit(f"usage: {sys.argv[0]} INPUT.cu")
 source = Path(sys.argv[1])
 try:
     print(process_cuda(source.read_text()), end="")

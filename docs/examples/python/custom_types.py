@@ -17,6 +17,8 @@ TYPES = Path(__file__).parent.parent / "custom_types"
 words = stack_ptx.Words(TYPES / "instructions.json")
 I = words.instructions
 
+if len(sys.argv) != 3:
+    sys.exit(f"usage: {sys.argv[0]} INPUT.ptx OUTPUT.ptx")
 source, output = map(Path, sys.argv[1:])
 inject = PTXInject(source.read_text(), load_types(TYPES / "data_types.json"))
 

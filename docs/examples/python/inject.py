@@ -10,6 +10,8 @@ from pathlib import Path
 
 from evo.ptx_inject import PTXInject
 
+if len(sys.argv) != 3:
+    sys.exit(f"usage: {sys.argv[0]} INPUT.ptx OUTPUT.ptx")
 source, output = map(Path, sys.argv[1:])
 inject = PTXInject(source.read_text())
 

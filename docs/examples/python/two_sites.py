@@ -14,6 +14,8 @@ from evo.ptx_inject import PTXInject
 words = stack_ptx.Words()
 I = words.instructions
 
+if len(sys.argv) != 3:
+    sys.exit(f"usage: {sys.argv[0]} INPUT.ptx OUTPUT.ptx")
 source, output = map(Path, sys.argv[1:])
 inject = PTXInject(source.read_text())
 
