@@ -1,5 +1,7 @@
 """Runs `evo` commands, each in a fork of itself, so that none of them waits for the imports.
 
+With EVO_EMULATED_GPU in its environment a command has the stand-in for a GPU (tests/emulated_gpu).
+
 Reads a request a line, {"args", "folder", "environment", "stdout", "stderr"}, and answers with the exit code. It never runs
 anything itself: a process that has used OpenMP (as scikit-learn does) must not fork.
 """
@@ -9,6 +11,7 @@ import os
 import signal
 import sys
 import traceback
+from pathlib import Path
 
 import evo.cli
 import evo.plot
@@ -30,6 +33,12 @@ def execute(request: dict) -> None:
             os.dup2(file, number)
         os.chdir(request["folder"])
         os.environ.update(request["environment"])
+        if "EVO_EMULATED_GPU" in request["environment"]:
+            sys.path.insert(0, str(Path(__file__).parents[1]))
+            from emulated_gpu.__main__ import prepare
+
+            prepare()
+            del sys.modules["__main__"].__file__  # compile workers would import this file with all that it imports
         sys.argv = ["evo", *request["args"]]
         evo.cli.main(prog_name="evo")
     except SystemExit as end:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 
 import pytest
 
@@ -36,13 +35,23 @@ def config(small_config):
 
 
 @pytest.fixture
-def run(run_emulated, tmp_path):
+def emulated(fork_evo, tmp_path):
+    """Runs a verb of `evo` whose GPU is the stand-in, with options of its own."""
+
+    def start(*args, options: str = ""):
+        return fork_evo(*args, env={"EVO_EMULATED_GPU": options, "XDG_CACHE_HOME": str(tmp_path / "cache")})
+
+    return start
+
+
+@pytest.fixture
+def run(emulated, tmp_path):
     """Runs a search with overrides, in a run folder of its own; gives the folder and the process."""
 
     def start(config, *overrides: str, name: str = "runs", options: str = ""):
         runs = tmp_path / name
         sets = [part for override in (*overrides, f"output.runs={runs}") for part in ("--set", override)]
-        done = run_emulated("run", config, *sets, options=options)
+        done = emulated("run", config, *sets, options=options)
         folders = run_folders(runs)
         return (folders[0] if folders else None), done
 
@@ -70,7 +79,7 @@ def test_neither_packs_nor_workers_nor_when_work_is_done_change_a_run(run, confi
 
 # When work is only done as it is waited for, the failure is found while other packs are under way.
 @pytest.mark.parametrize("options", ["fault=launch:3:719", "fault=launch:3:700:late", "fault=launch:3:700:late,deferred=1"])
-def test_a_gpu_that_fails_ends_the_run_and_resuming_leaves_its_pack_out(run, run_emulated, config, options):
+def test_a_gpu_that_fails_ends_the_run_and_resuming_leaves_its_pack_out(run, emulated, config, options):
     folder, failed = run(config(), "evaluation.packing.sites_per_kernel=8", "evaluation.packing.kernels_per_module=1", options=options)
     assert failed.returncode == 3
     assert "Traceback" not in failed.stderr
@@ -78,7 +87,7 @@ def test_a_gpu_that_fails_ends_the_run_and_resuming_leaves_its_pack_out(run, run
     assert "CUDA_ERROR_" in line and f"evo resume {folder}" in line
     records = [json.loads(path.read_text()) for path in (folder / "quarantine").glob("*.json")]
     assert 1 <= len(records) <= 8
-    resumed = run_emulated("resume", folder)
+    resumed = emulated("resume", folder)
     assert resumed.returncode == 0, resumed.stderr
     state = state_of(folder)
     assert len(state.metrics) > 0
@@ -121,15 +130,15 @@ def test_too_little_memory_for_the_packs_makes_them_smaller_and_changes_nothing(
     assert_same_state(complete(run(path, name="little", options="total_memory=500000")), expected)
 
 
-def test_elites_of_a_run_are_the_same_on_both_backends(run, run_emulated, config):
+def test_elites_of_a_run_are_the_same_on_both_backends(run, emulated, config):
     folder, done = run(config())
     assert done.returncode == 0, done.stderr
-    checked = run_emulated("check", folder)
+    checked = emulated("check", folder)
     assert checked.returncode == 0, checked.stderr
     assert "100.00%" in next(line for line in checked.stdout.splitlines() if line.startswith("bits of all scores equal"))
 
 
-def test_the_doctor_sees_what_is_there(run_emulated):
-    seen: subprocess.CompletedProcess = run_emulated("doctor", options="capability=8.9,devices=2")
+def test_the_doctor_sees_what_is_there(emulated):
+    seen = emulated("doctor", options="capability=8.9,devices=2")
     assert seen.returncode == 0, seen.stderr
     assert seen.stdout.count("sm_89") == 2 and "Emulated GPU" in seen.stdout

@@ -23,4 +23,6 @@ Options, in the environment's EVO_EMULATED_GPU or by `StandIn.configure`, separa
                          Calls: alloc attribute context copy device elapsed event_create event_destroy event_record free function
                          host_alloc host_free init launch load memory_info query release reset retain set stream_create
                          stream_destroy stream_wait synchronize unload
+
+A program at fault, rather than a call, is made by its text: EVO_EMULATED_GPU_FATAL, or `StandIn.fatal_text`.
 """

@@ -1,6 +1,6 @@
 """`python -m emulated_gpu run CONFIG`: the `evo` command line over the stand-in driver; `... FILE.py`: a script; `... pytest`: tests.
 
-The environment's EVO_EMULATED_GPU has the options, which `libcuda.c` reads. Cubins are cached in a folder apart: those of the
+The environment's EVO_EMULATED_GPU has the options, which `libcuda.c` reads, and EVO_EMULATED_GPU_FATAL a `fatal_text`. Cubins are cached in a folder apart: those of the
 stand-in are for it alone, and it can use no others.
 """
 
@@ -11,11 +11,17 @@ import sys
 from emulated_gpu import compiling, driver
 
 
-def main() -> None:
-    driver.install()
+def prepare() -> None:
+    """Gives this process the stand-in for the rest of its life."""
+    stand_in = driver.install()
+    stand_in.fatal_text = os.environ.get("EVO_EMULATED_GPU_FATAL", "").encode() or None
     os.environ["XDG_CACHE_HOME"] = os.path.join(os.environ.get("XDG_CACHE_HOME") or driver.build().parent, "emulated")
     for owner, name, value in compiling.replacements():
         setattr(owner, name, value)
+
+
+def main() -> None:
+    prepare()
     if len(sys.argv) > 1 and sys.argv[1].endswith(".py"):
         sys.argv = sys.argv[1:]
         runpy.run_path(sys.argv[0], run_name="__main__")

@@ -22,7 +22,6 @@ from emulated_gpu.ptx_memory import EmulatorFault, IllegalAddress, Memory, Misal
 from emulated_gpu.ptx_text import Module, PtxError
 
 SOURCE = Path(__file__).with_name("libcuda.c")
-ENVIRONMENT = "EVO_EMULATED_GPU"
 OBJECTS = ("streams", "events", "modules", "device memory", "host memory")
 
 _FLAGS = ("-std=gnu99", "-O1", "-fPIC", "-shared", "-pthread", "-Wl,-soname,libcuda.so.1")
@@ -78,6 +77,7 @@ class StandIn:
 
     Attributes:
         max_steps, order: of `ptx_machine.launch`.
+        fatal_text: kernels of modules whose PTX contains this, such as a program's own constant, access an illegal address.
         messages: what kernels failed of, in order.
     """
 
@@ -89,6 +89,8 @@ class StandIn:
         self._modules: dict[int, Module] = {}
         self._areas: dict[tuple[int, int], object] = {}
         self.max_steps, self.order = MAX_STEPS, "together"
+        self.fatal_text: bytes | None = None
+        self._fatal: set[int] = set()
         self.messages: list[str] = []
         self._callbacks = _Callbacks(
             _LOAD(self._guarded(self._load)),
@@ -106,7 +108,7 @@ class StandIn:
     def reset(self) -> None:
         """Forgets all contexts, errors, counts, messages and options, those of the environment too."""
         self._library.evo_emulated_reset()
-        self.max_steps, self.order = MAX_STEPS, "together"
+        self.max_steps, self.order, self.fatal_text = MAX_STEPS, "together", None
         self.messages.clear()
 
     def alive(self) -> dict[str, int]:
@@ -153,8 +155,9 @@ class StandIn:
         print(f"emulated GPU: {message}", file=sys.stderr)
 
     def _load(self, number: int, text: int, num_bytes: int, capability: int) -> int:
+        ptx = ctypes.string_at(text, num_bytes)
         try:
-            module = Module(ctypes.string_at(text, num_bytes))
+            module = Module(ptx)
         except PtxError as error:
             self._note(str(error))
             return _INVALID_IMAGE
@@ -162,6 +165,8 @@ class StandIn:
         if target // 10 != capability // 10 or target > capability:
             return _NO_BINARY_FOR_GPU
         self._modules[number] = module
+        if self.fatal_text and self.fatal_text in ptx:
+            self._fatal.add(number)
         return 0
 
     def _unload(self, number: int) -> int:
@@ -180,6 +185,8 @@ class StandIn:
         return 0
 
     def _launch(self, number: int, name: bytes, grid, block, shared_bytes: int, parameters: int, num_bytes: int) -> int:
+        if number in self._fatal:
+            raise IllegalAddress(f"a module with {self.fatal_text.decode()}")
         launch(
             self._modules[number],
             name.decode(),

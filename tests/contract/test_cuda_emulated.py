@@ -1,0 +1,118 @@
+"""The CUDA evaluator's laws where there is no GPU: tests/gpu on a stand-in (tests/emulated_gpu), and what a GPU would not tell."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+if not os.environ.get("CI"):  # in CI what is missing is a failure
+    pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
+    pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
+
+from evo.compile.packing import Packing
+from evo.errors import DeviceFailure
+from evo.evaluate.cpu import CpuEvaluator
+from evo.evaluate.cuda import CudaEvaluator, CudaOptions
+from evo.instructions import default_instruction_set
+from evo.program import Language, parse_program
+from evo.task import load_task
+
+TESTS = Path(__file__).parents[1]
+
+
+@pytest.mark.slow
+def test_the_tests_for_gpus_pass_on_the_stand_in(run_emulated):
+    """All of those that ask what is computed, but for the largest regression, which takes an emulator as long as the others.
+
+    Work is done only when it is waited for, so that whoever does not wait finds old bytes.
+    """
+    files = [TESTS / "gpu" / name for name in ("test_programs.py", "test_instructions.py")]
+    done = run_emulated("pytest", "-q", "-p", "no:cacheprovider", "-k", "not 300001", *files, options="deferred=1", timeout_s=400)
+    assert done.returncode == 0, done.stdout
+    assert re.search(r"^\d+ passed", done.stdout.splitlines()[-1]) and "skipped" not in done.stdout.splitlines()[-1]
+
+
+def factor_of(row: int) -> float:
+    """What a program multiplies by, and no other does."""
+    return 1 + (row + 1) / 128
+
+
+@pytest.fixture
+def problem(plane_folder):
+    """The plane task, its language, and programs for 8 packs of `options`."""
+    task = load_task(plane_folder, {})
+    language = Language(default_instruction_set(), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    name = language.inputs[0][0]
+    texts = [f"%{name} {factor_of(i)} mul_ftz_f32" for i in range(64)]
+    words = np.stack([parse_program(language, text, "test", 8) for text in texts])
+    return task, language, words, language.lowering.analyze(words)[1]
+
+
+OPTIONS = CudaOptions(num_workers=1, packing=Packing(4, 2))
+
+
+def test_all_that_an_evaluator_takes_of_a_device_it_gives_back(emulated_gpu, problem):
+    task, language, words, counts = problem
+    evaluator = CudaEvaluator(language, task, OPTIONS)
+    for _ in range(2):
+        evaluator.evaluate(words, counts)
+    during = emulated_gpu.alive()
+    assert during["modules"] == 0 and during["device memory"] > 0
+    evaluator.outputs(words[:3], task.points())
+    assert emulated_gpu.alive() == during
+    evaluator.close()
+    nothing = dict.fromkeys(during, 0)
+    assert (emulated_gpu.alive(), emulated_gpu.leaked()) == (nothing, nothing)
+
+
+def test_a_batch_is_loaded_and_launched_once_a_pack(emulated_gpu, problem):
+    task, language, words, counts = problem
+    evaluator = CudaEvaluator(language, task, OPTIONS)
+    loads, launches = (emulated_gpu.num_calls(name) for name in ("load", "launch"))
+    evaluator.evaluate(words, counts)
+    evaluator.close()
+    assert emulated_gpu.num_calls("load") - loads == 8
+    assert emulated_gpu.num_calls("launch") - launches >= 16
+
+
+@pytest.mark.parametrize("deferred", [0, 1])
+def test_results_are_read_when_they_are_there(emulated_gpu, problem, deferred):
+    task, language, words, counts = problem
+    emulated_gpu.configure(f"deferred={deferred}")
+    evaluator = CudaEvaluator(language, task, OPTIONS)
+    found = [evaluator.evaluate(words, counts).objective for _ in range(2)]
+    evaluator.close()
+    expected = CpuEvaluator(language, task, 1).evaluate(words, counts).objective
+    np.testing.assert_allclose(found[0], expected, rtol=1e-5)
+    assert found[0].tobytes() == found[1].tobytes()
+
+
+@pytest.mark.parametrize("deferred", [0, 1])
+@pytest.mark.parametrize("row", [0, 29, 63])
+def test_the_pack_of_a_program_that_the_device_fails_of_is_the_one_that_is_named(emulated_gpu, problem, row, deferred):
+    """Other packs are under way when the failure is found: neither those before nor those after it are to blame."""
+    task, language, words, counts = problem
+    emulated_gpu.configure(f"deferred={deferred}")
+    emulated_gpu.fatal_text = b"0f%08X" % np.float32(factor_of(row)).view(np.uint32)
+    evaluator = CudaEvaluator(language, task, OPTIONS)
+    with pytest.raises(DeviceFailure, match="CUDA_ERROR_ILLEGAL_ADDRESS") as raised:
+        evaluator.evaluate(words, counts)
+    evaluator.close()
+    culprits = [failure.words.tobytes() for failure in raised.value.failures]
+    assert len(culprits) == 8
+    assert words[row].tobytes() in culprits
+
+
+@pytest.mark.parametrize("fault", ["launch:9:719", "launch:9:700:late", "load:3:200", "query:2:719", "event_record:5:719", "unload:1:719"])
+def test_any_call_of_the_device_that_fails_is_a_device_failure(emulated_gpu, problem, fault):
+    task, language, words, counts = problem
+    evaluator = CudaEvaluator(language, task, OPTIONS)
+    emulated_gpu.configure(f"fault={fault}")
+    with pytest.raises(DeviceFailure, match="CUDA_ERROR_") as raised:
+        evaluator.evaluate(words, counts)
+    evaluator.close()
+    assert len(raised.value.failures) in (0, 8)
