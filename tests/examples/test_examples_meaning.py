@@ -254,3 +254,22 @@ def test_masks_and_weights_are_what_their_types_say(rendered):
 def test_an_mma_is_one_tensor_core_instruction_on_rounded_factors(rendered, compile_ptx, disassemble):
     sass = disassemble(compile_ptx(rendered("mma"), ("--gpu-name=sm_90",)))["kernel"]
     assert sum("HMMA.1684.F32.TF32" in line for line in sass) == 1
+
+
+def test_threads_hold_the_elements_that_an_mma_takes(prepare):
+    """The PTX ISA's fragments of m16n8k4: of lane 4 g + t, a0 a1 are A[g][t] A[g + 8][t], b is B[t][g], c and d as tested below."""
+    a, b, c = (np.arange(rows * columns, dtype=np.float32).reshape(rows, columns) for rows, columns in ((16, 4), (4, 8), (16, 8)))
+    sites = prepare("mma")["func"]
+
+    def outputs(**moves: str) -> np.ndarray:
+        """What the kernel writes if each d is moved from the register named."""
+        stub = "\n".join(f"mov.f32 %{target}, %{source};" for target, source in moves.items())
+        d = np.zeros((16, 8), np.float32)
+        run(prepare("mma").render({"func": renamed(stub, sites)}), a, b, c, d, block=(32,))
+        return d
+
+    np.testing.assert_array_equal(outputs(d0="c0", d1="c1", d2="c2", d3="c3"), c)
+    # d0 is D[g][2 t], d1 its neighbour, d2 and d3 are 8 rows below.
+    d = outputs(d0="a0", d1="b", d2="a1", d3="b")
+    np.testing.assert_array_equal(d[:, 0::2], a)
+    np.testing.assert_array_equal(d[:8, 1::2], b.T)
