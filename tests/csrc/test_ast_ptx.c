@@ -397,7 +397,9 @@ static void test_error_stack_overflow(void) {
 static void test_error_stack_underflow(void) {
     static const AstPtxInstruction greedy[] = {ABS, RETURN};
     static const AstPtxInstruction empty[] = {RETURN};
-    static const AstPtxInstruction* const routines[] = {greedy, empty};
+    static const AstPtxInstruction exchanging[] = {ABS, ARG(0), RETURN}; /* would leave one value more than its arguments */
+    static const AstPtxInstruction* const routines[] = {greedy, empty, exchanging};
+    static const AstPtxInstruction calls_exchanging[] = {INPUT(0), CALL(2, 1), RETURN};
     static const AstPtxInstruction calls_greedy[] = {INPUT(0), CALL(0, 1), RETURN};
     static const AstPtxInstruction calls_empty[] = {INPUT(0), CALL(1, 1), RETURN};
     static const AstPtxInstruction too_few[] = {INPUT(0), CALL(0, 2), RETURN};
@@ -406,6 +408,7 @@ static void test_error_stack_underflow(void) {
     CHECK_UINT(compile(routines, 2, too_few), AST_PTX_ERROR_STACK_UNDERFLOW);
     /* A routine reaches neither its caller's values nor its arguments but by ROUTINE_ARG. */
     CHECK_UINT(compile(routines, 2, calls_greedy), AST_PTX_ERROR_STACK_UNDERFLOW);
+    CHECK_UINT(compile(routines, 3, calls_exchanging), AST_PTX_ERROR_STACK_UNDERFLOW);
     CHECK_UINT(compile(routines, 2, calls_empty), AST_PTX_ERROR_STACK_UNDERFLOW);
 }
 

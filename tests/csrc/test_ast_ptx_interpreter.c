@@ -117,6 +117,8 @@ static void test_fma_is_rounded_once(void) {
     CHECK_THREE(fma_rn_ftz_f32, 0x3f800800u, 0x3f800800u, 0x00000000u, 0x3f801000u);
     CHECK_THREE(fma_rn_ftz_f32, 0x3f800800u, 0x3f800800u, 0x0d800000u, 0x3f801001u);
     CHECK_THREE(fma_rn_ftz_f32, 0x3f800800u, 0x3f800800u, 0x8d800000u, 0x3f801000u);
+    CHECK_THREE(fma_rn_ftz_f32, 0xbf800800u, 0x3f800800u, 0x0d800000u, 0xbf801000u);
+    CHECK_THREE(fma_rn_ftz_f32, 0xbf800800u, 0x3f800800u, 0x8d800000u, 0xbf801001u);
     CHECK_THREE(fma_rn_ftz_f32, 0x3f800800u, 0x3f800800u, 0xbf801000u, 0x33800000u); /* 2^-24 remains */
     CHECK_THREE(fma_rn_ftz_f32, 0x7f800000u, 0, 0x3f800000u, NAN_BITS);
     CHECK_THREE(fma_rn_ftz_f32, 0x7f7fffffu, 0x40000000u, 0xff800000u, 0xff800000u); /* finite product */
@@ -160,6 +162,10 @@ static void test_div_by_more_than_2_to_126_is_zero_or_nan(void) {
 static void test_sin_and_cos_of_quarter_turns_and_far_away(void) {
     CHECK_ONE(sin_approx_ftz_f32, 0x80000000u, 0x80000000u);
     CHECK_ONE(cos_approx_ftz_f32, 0, bits_of(1.0f));
+    CHECK_ONE(sin_approx_ftz_f32, 0x01000000u, 0);           /* 2^-125 radians are less than 2^-126 turns */
+    CHECK_ONE(sin_approx_ftz_f32, 0x81000000u, 0x80000000u);
+    /* 1000003 is 159155.4141 turns, in f32 rounded toward zero 159155 + 13/32, and sin(2 pi 13/32) = 0.5555702. */
+    CHECK_ONE(sin_approx_ftz_f32, bits_of(1000003.0f), bits_of(0.5555702330196022f));
     CHECK_ONE(sin_approx_ftz_f32, bits_of(1e30f), 0); /* whole turns: nothing is left of the fraction */
     CHECK_ONE(sin_approx_ftz_f32, bits_of(-1e30f), 0x80000000u);
     CHECK_ONE(cos_approx_ftz_f32, bits_of(-1e30f), bits_of(1.0f));
