@@ -30,13 +30,13 @@ class ProgramError(ValueError):
 def is_register_name(name: str) -> bool: ...
 
 class AstCompiler:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         output: str,
         inputs: Sequence[str],
         instructions: Sequence[tuple[str, int]],
         routines: Sequence[NDArray[np.uint64]] = (),
-    ) -> None: ...
+    ) -> AstCompiler: ...
     def emit(self, words: NDArray[np.uint64]) -> list[str]: ...
 
 def interpret(

@@ -70,14 +70,14 @@ class Lowering:
     limits: _Limits
     routines: tuple[NDArray[np.uint64], ...]
     workspace_bytes: int
-    def __init__(
-        self,
+    def __new__(
+        cls,
         instruction_set: Any,
         registers: Iterable[tuple[str, int]],
         requests: Iterable[int],
         limits: _Limits,
         routines: Sequence[NDArray[np.uint64]] = (),
-    ) -> None: ...
+    ) -> Lowering: ...
     def analyze(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int32]]: ...
     def emit(self, words: NDArray[np.uint64], *, mode: str = "lenient", value_numbering: bool = True) -> list[str]: ...
     def lower(self, words: NDArray[np.uint64], *, mode: str = "lenient", value_numbering: bool = True) -> Lowered: ...

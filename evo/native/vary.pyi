@@ -1,0 +1,33 @@
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+class Draw(IntEnum):
+    LITERAL = 0
+    GAUSSIAN = 1
+    UNIFORM = 2
+    INTEGER = 3
+
+OPERATORS: tuple[str, ...]
+
+class Variation:
+    initial_max_length: int
+    def __new__(
+        cls, words: ArrayLike, weights: ArrayLike, draws: ArrayLike, params: ArrayLike, options: Any
+    ) -> Variation: ...
+    def random_programs(
+        self, seed: int, generation: int, first_slot: int, num_programs: int, max_length: int
+    ) -> NDArray[np.uint64]: ...
+    def offspring(
+        self, seed: int, generation: int, first_slot: int, num_offspring: int, pool: NDArray[np.uint64]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint8]]: ...
+
+def program_lengths(words: NDArray[np.uint64]) -> NDArray[np.int64]: ...
+def philox(key: int, counter: Sequence[int]) -> tuple[int, int, int, int]: ...
+def draw_indices(
+    seed: int, generation: int, stream: int, first_slot: int, num_slots: int, bound: int
+) -> NDArray[np.int64]: ...
+def gaussian(bits: NDArray[np.uint32]) -> NDArray[np.float32]: ...

@@ -1,0 +1,23 @@
+"""Type stubs say what the compiled modules have: names, parameters, defaults."""
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import evo.native
+
+# Cython's own additions are not in stubs, and a stub need not say that a C class cannot be a second base.
+IGNORED = ("is not present in stub", "is a disjoint base at runtime")
+
+
+def test_every_compiled_module_has_stubs_that_agree_with_it():
+    folder = Path(evo.native.__file__).parent
+    stubs = {path.stem for path in folder.glob("*.pyi")}
+    compiled = {path.stem for path in Path(__file__).parents[3].glob("evo/native/*.pyx")}
+    assert stubs == compiled
+    modules = sorted(f"evo.native.{name}" for name in stubs if find_spec(f"evo.native.{name}"))
+    done = subprocess.run([sys.executable, "-m", "mypy.stubtest", "--concise", *modules], capture_output=True, text=True, check=False)
+    wrong = [line for line in done.stdout.splitlines() if line.startswith("evo.") and not any(text in line for text in IGNORED)]
+    assert not wrong, "\n".join(wrong)
+    assert "evo.native.stack_ptx" in done.stdout, done.stdout + done.stderr  # it did look: of Cython's additions there are some
