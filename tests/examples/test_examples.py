@@ -82,9 +82,8 @@ def test_python_example_without_its_files_says_what_it_takes(run_example, name):
 def test_cuda_that_nvrtc_refuses_is_told_without_a_traceback(annotated_ptx, tmp_path):
     source = tmp_path / "wrong.cu"
     source.write_text("int f( {\n")
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / "cuda" / "nvrtc.py", source, tmp_path / "out.ptx"], capture_output=True, text=True, timeout=60, check=False
-    )
+    command = [sys.executable, EXAMPLES / "cuda" / "nvrtc.py", source, tmp_path / "out.ptx"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert "kernel.cu(1): error" in done.stderr
     assert "Traceback" not in done.stderr
