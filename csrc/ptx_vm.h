@@ -50,6 +50,8 @@
  *   sin, cos      x times 1/2pi in f32, rounded toward zero; the fraction of that is exact. So large arguments give what they
  *                 give on the GPU: 0 and 1 past 2^23 turns. Infinity gives NaN.
  *   approximate   functions have the ISA's special values and stay well within its errors (ptx_vm_kernels.h).
+ *   integers      of 32 bits: arithmetic, logic, shifts, bit fields, comparisons. Without a meaning are what PTX leaves to the
+ *                 machine (division and remainder), four operands (bfi) and 64 bits.
  *   pred          as an input, true where the 32 bits are not zero; as an output 0 or 1.
  *   requests      that found an empty stack are zero.
  *
@@ -230,6 +232,42 @@ PtxVmResult ptx_vm_reduce(
     X(MAD_LO_U32, mad_lo_u32, MULTIPLY_ADD, ptx_vm__mad_lo_u32)            \
     X(XOR_B32, xor_b32, COMMUTATIVE, ptx_vm__xor)                          \
     X(F32_FROM_U32, f32_from_u32, UNARY, ptx_vm__f32_from_u32)             \
+    X(AND_B32, and_b32, COMMUTATIVE, ptx_vm__and)                          \
+    X(OR_B32, or_b32, COMMUTATIVE, ptx_vm__or)                             \
+    X(NOT_B32, not_b32, UNARY, ptx_vm__not_b32)                            \
+    X(CNOT_B32, cnot_b32, UNARY, ptx_vm__cnot_b32)                         \
+    X(SHL_B32, shl_b32, BINARY, ptx_vm__shl_b32)                           \
+    X(SHR_U32, shr_u32, BINARY, ptx_vm__shr_u32)                           \
+    X(SHR_S32, shr_s32, BINARY, ptx_vm__shr_s32)                           \
+    X(SHF_L_WRAP_B32, shf_l_wrap_b32, SELECT, ptx_vm__shf_l_wrap_b32)      \
+    X(SHF_L_CLAMP_B32, shf_l_clamp_b32, SELECT, ptx_vm__shf_l_clamp_b32)   \
+    X(SHF_R_WRAP_B32, shf_r_wrap_b32, SELECT, ptx_vm__shf_r_wrap_b32)      \
+    X(SHF_R_CLAMP_B32, shf_r_clamp_b32, SELECT, ptx_vm__shf_r_clamp_b32)   \
+    X(BREV_B32, brev_b32, UNARY, ptx_vm__brev_b32)                         \
+    X(POPC_B32, popc_b32, UNARY, ptx_vm__popc_b32)                         \
+    X(CLZ_B32, clz_b32, UNARY, ptx_vm__clz_b32)                            \
+    X(BFIND_U32, bfind_u32, UNARY, ptx_vm__bfind_u32)                      \
+    X(BFIND_S32, bfind_s32, UNARY, ptx_vm__bfind_s32)                      \
+    X(BFIND_SHIFTAMT_U32, bfind_shiftamt_u32, UNARY, ptx_vm__bfind_shiftamt_u32)\
+    X(BFIND_SHIFTAMT_S32, bfind_shiftamt_s32, UNARY, ptx_vm__bfind_shiftamt_s32)\
+    X(BFE_U32, bfe_u32, SELECT, ptx_vm__bfe_u32)                           \
+    X(BFE_S32, bfe_s32, SELECT, ptx_vm__bfe_s32)                           \
+    X(NEG_S32, neg_s32, UNARY, ptx_vm__neg_s32)                            \
+    X(ABS_S32, abs_s32, UNARY, ptx_vm__abs_s32)                            \
+    X(MIN_U32, min_u32, COMMUTATIVE, ptx_vm__min_u32)                      \
+    X(MAX_U32, max_u32, COMMUTATIVE, ptx_vm__max_u32)                      \
+    X(MIN_S32, min_s32, COMMUTATIVE, ptx_vm__min_s32)                      \
+    X(MAX_S32, max_s32, COMMUTATIVE, ptx_vm__max_s32)                      \
+    X(MUL_HI_S32, mul_hi_s32, COMMUTATIVE, ptx_vm__mul_hi_s32)             \
+    X(SETP_LT_U32, setp_lt_u32, BINARY, ptx_vm__setp_lt_u32)               \
+    X(SETP_LE_U32, setp_le_u32, BINARY, ptx_vm__setp_le_u32)               \
+    X(SETP_GT_U32, setp_gt_u32, BINARY, ptx_vm__setp_gt_u32)               \
+    X(SETP_GE_U32, setp_ge_u32, BINARY, ptx_vm__setp_ge_u32)               \
+    X(SETP_LT_S32, setp_lt_s32, BINARY, ptx_vm__setp_lt_s32)               \
+    X(SETP_LE_S32, setp_le_s32, BINARY, ptx_vm__setp_le_s32)               \
+    X(SETP_GT_S32, setp_gt_s32, BINARY, ptx_vm__setp_gt_s32)               \
+    X(SETP_GE_S32, setp_ge_s32, BINARY, ptx_vm__setp_ge_s32)               \
+    X(F32_FROM_S32, f32_from_s32, UNARY, ptx_vm__f32_from_s32)             \
     /* Not PTX. Quiet: subnormals flushed, NaNs quiet. Fix: NaN has PTX's bits. Truth: pred from 32 bits. */ \
     X(QUIET_F32, quiet_f32, UNARY, ptx_vm__quiet_f32)                      \
     X(FIX_NAN_F32, fix_nan_f32, UNARY, ptx_vm__fix_nan_f32)                \
@@ -431,6 +469,54 @@ static const struct {
     {"setp.ne.u32", "pii", PTX_VM__SETP_NE_U32},
     {"selp.f32", "fffp", PTX_VM__SELP_B32},
     {"cvt.rn.f32.u32", "fi", PTX_VM__F32_FROM_U32},
+    {"cvt.rn.f32.s32", "fi", PTX_VM__F32_FROM_S32},
+    {"add.s32", "iii", PTX_VM__ADD_U32},
+    {"sub.s32", "iii", PTX_VM__SUB_U32},
+    {"mul.lo.s32", "iii", PTX_VM__MUL_LO_U32},
+    {"mul.hi.s32", "iii", PTX_VM__MUL_HI_S32},
+    {"mad.lo.s32", "iiii", PTX_VM__MAD_LO_U32},
+    {"neg.s32", "ii", PTX_VM__NEG_S32},
+    {"abs.s32", "ii", PTX_VM__ABS_S32},
+    {"min.u32", "iii", PTX_VM__MIN_U32},
+    {"max.u32", "iii", PTX_VM__MAX_U32},
+    {"min.s32", "iii", PTX_VM__MIN_S32},
+    {"max.s32", "iii", PTX_VM__MAX_S32},
+    {"and.b32", "iii", PTX_VM__AND_B32},
+    {"or.b32", "iii", PTX_VM__OR_B32},
+    {"not.b32", "ii", PTX_VM__NOT_B32},
+    {"cnot.b32", "ii", PTX_VM__CNOT_B32},
+    {"and.pred", "ppp", PTX_VM__AND_B32},
+    {"or.pred", "ppp", PTX_VM__OR_B32},
+    {"xor.pred", "ppp", PTX_VM__XOR_B32},
+    {"not.pred", "pp", PTX_VM__NOT_B32},
+    {"shl.b32", "iii", PTX_VM__SHL_B32},
+    {"shr.u32", "iii", PTX_VM__SHR_U32},
+    {"shr.s32", "iii", PTX_VM__SHR_S32},
+    {"shf.l.wrap.b32", "iiii", PTX_VM__SHF_L_WRAP_B32},
+    {"shf.l.clamp.b32", "iiii", PTX_VM__SHF_L_CLAMP_B32},
+    {"shf.r.wrap.b32", "iiii", PTX_VM__SHF_R_WRAP_B32},
+    {"shf.r.clamp.b32", "iiii", PTX_VM__SHF_R_CLAMP_B32},
+    {"brev.b32", "ii", PTX_VM__BREV_B32},
+    {"popc.b32", "ii", PTX_VM__POPC_B32},
+    {"clz.b32", "ii", PTX_VM__CLZ_B32},
+    {"bfind.u32", "ii", PTX_VM__BFIND_U32},
+    {"bfind.s32", "ii", PTX_VM__BFIND_S32},
+    {"bfind.shiftamt.u32", "ii", PTX_VM__BFIND_SHIFTAMT_U32},
+    {"bfind.shiftamt.s32", "ii", PTX_VM__BFIND_SHIFTAMT_S32},
+    {"bfe.u32", "iiii", PTX_VM__BFE_U32},
+    {"bfe.s32", "iiii", PTX_VM__BFE_S32},
+    {"setp.lt.u32", "pii", PTX_VM__SETP_LT_U32},
+    {"setp.le.u32", "pii", PTX_VM__SETP_LE_U32},
+    {"setp.gt.u32", "pii", PTX_VM__SETP_GT_U32},
+    {"setp.ge.u32", "pii", PTX_VM__SETP_GE_U32},
+    {"setp.eq.s32", "pii", PTX_VM__SETP_EQ_U32},
+    {"setp.ne.s32", "pii", PTX_VM__SETP_NE_U32},
+    {"setp.lt.s32", "pii", PTX_VM__SETP_LT_S32},
+    {"setp.le.s32", "pii", PTX_VM__SETP_LE_S32},
+    {"setp.gt.s32", "pii", PTX_VM__SETP_GT_S32},
+    {"setp.ge.s32", "pii", PTX_VM__SETP_GE_S32},
+    {"selp.u32", "iiip", PTX_VM__SELP_B32},
+    {"selp.s32", "iiip", PTX_VM__SELP_B32},
 };
 
 struct PtxVmSet {

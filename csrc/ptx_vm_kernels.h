@@ -173,6 +173,134 @@ PTX_VM__INLINE PtxVmV ptx_vm__truth(PtxVmV x) { return ptx_vm__setp_ne_u32(x, pt
 PTX_VM__INLINE PtxVmV ptx_vm__selp_b32(PtxVmV x, PtxVmV y, PtxVmV p) { return ptx_vm__select(ptx_vm__to_mask(p), x, y); }
 PTX_VM__INLINE PtxVmV ptx_vm__mad_lo_u32(PtxVmV x, PtxVmV y, PtxVmV z) { return ptx_vm__add_u32(ptx_vm__mul_lo_u32(x, y), z); }
 
+/* ---- integers and bits ------------------------------------------------------------------------------------------- */
+
+/* Written once for all levels in the vectors of the GNU C dialect: integers have no bits that a level could choose. Shifts
+   by more than 31 are undefined in C and are masked first. */
+typedef uint32_t PtxVmWords __attribute__((vector_size(4 * PTX_VM__LANES)));
+typedef int32_t PtxVmSigned __attribute__((vector_size(4 * PTX_VM__LANES)));
+
+#define PTX_VM__WORDS(v) ((PtxVmWords)(v))
+#define PTX_VM__SIGNED(v) ((PtxVmSigned)(v))
+#define PTX_VM__UNARY_BITS(name, expression)                     \
+    PTX_VM__INLINE PtxVmV ptx_vm__##name(PtxVmV a) {             \
+        const PtxVmWords x = PTX_VM__WORDS(a);                   \
+        return (PtxVmV)(expression);                             \
+    }
+#define PTX_VM__BINARY_BITS(name, expression)                    \
+    PTX_VM__INLINE PtxVmV ptx_vm__##name(PtxVmV a, PtxVmV b) {   \
+        const PtxVmWords x = PTX_VM__WORDS(a), y = PTX_VM__WORDS(b); \
+        return (PtxVmV)(expression);                             \
+    }
+#define PTX_VM__TERNARY_BITS(name, expression)                             \
+    PTX_VM__INLINE PtxVmV ptx_vm__##name(PtxVmV a, PtxVmV b, PtxVmV c) {   \
+        const PtxVmWords x = PTX_VM__WORDS(a), y = PTX_VM__WORDS(b), z = PTX_VM__WORDS(c); \
+        return (PtxVmV)(expression);                                       \
+    }
+
+/* All ones where true. */
+#define PTX_VM__TRUE(comparison) ((PtxVmWords)(comparison))
+
+PTX_VM__INLINE PtxVmWords ptx_vm__choose(PtxVmWords mask, PtxVmWords yes, PtxVmWords no) { return (mask & yes) | (~mask & no); }
+PTX_VM__INLINE PtxVmWords ptx_vm__least(PtxVmWords x, PtxVmWords y) { return ptx_vm__choose(PTX_VM__TRUE(x < y), x, y); }
+
+/* Zero from 32 on; the signed one the sign. */
+PTX_VM__INLINE PtxVmWords ptx_vm__left(PtxVmWords x, PtxVmWords n) { return (x << (n & 31u)) & PTX_VM__TRUE(n < 32u); }
+PTX_VM__INLINE PtxVmWords ptx_vm__right(PtxVmWords x, PtxVmWords n) { return (x >> (n & 31u)) & PTX_VM__TRUE(n < 32u); }
+PTX_VM__INLINE PtxVmWords ptx_vm__right_signed(PtxVmWords x, PtxVmWords n) {
+    const PtxVmWords most = PTX_VM__WORDS(ptx_vm__set_bits(31));
+    return (PtxVmWords)(PTX_VM__SIGNED(x) >> PTX_VM__SIGNED(ptx_vm__least(n, most)));
+}
+
+PTX_VM__INLINE PtxVmWords ptx_vm__count_ones(PtxVmWords x) {
+    x = x - ((x >> 1) & 0x55555555u);
+    x = (x & 0x33333333u) + ((x >> 2) & 0x33333333u);
+    x = (x + (x >> 4)) & 0x0f0f0f0fu;
+    return (x * 0x01010101u) >> 24;
+}
+
+PTX_VM__INLINE PtxVmWords ptx_vm__count_leading_zeros(PtxVmWords x) {
+    x |= x >> 1;
+    x |= x >> 2;
+    x |= x >> 4;
+    x |= x >> 8;
+    x |= x >> 16;
+    return ptx_vm__count_ones(~x);
+}
+
+PTX_VM__INLINE PtxVmWords ptx_vm__reverse(PtxVmWords x) {
+    x = ((x >> 1) & 0x55555555u) | ((x & 0x55555555u) << 1);
+    x = ((x >> 2) & 0x33333333u) | ((x & 0x33333333u) << 2);
+    x = ((x >> 4) & 0x0f0f0f0fu) | ((x & 0x0f0f0f0fu) << 4);
+    x = ((x >> 8) & 0x00ff00ffu) | ((x & 0x00ff00ffu) << 8);
+    return (x >> 16) | (x << 16);
+}
+
+/* The sign's copies are inverted away, so that the highest bit that differs from it is found. */
+PTX_VM__INLINE PtxVmWords ptx_vm__magnitude_bits(PtxVmWords x) { return x ^ (PtxVmWords)(PTX_VM__SIGNED(x) >> 31); }
+
+PTX_VM__INLINE PtxVmWords ptx_vm__find(PtxVmWords x) { return 31u - ptx_vm__count_leading_zeros(x); }
+PTX_VM__INLINE PtxVmWords ptx_vm__find_shift(PtxVmWords x) { return ptx_vm__count_leading_zeros(x) | PTX_VM__TRUE(x == 0u); }
+
+/* x:y shifted, its upper or lower word; n is at most 32. */
+PTX_VM__INLINE PtxVmWords ptx_vm__funnel_left(PtxVmWords low, PtxVmWords high, PtxVmWords n) {
+    return ptx_vm__left(high, n) | ptx_vm__right(low, 32u - n);
+}
+PTX_VM__INLINE PtxVmWords ptx_vm__funnel_right(PtxVmWords low, PtxVmWords high, PtxVmWords n) {
+    return ptx_vm__right(low, n) | ptx_vm__left(high, 32u - n);
+}
+PTX_VM__INLINE PtxVmWords ptx_vm__up_to_32(PtxVmWords n) { return ptx_vm__least(n, PTX_VM__WORDS(ptx_vm__set_bits(32))); }
+
+/* A field of at most 32 bits, moved to the bottom with the bits above it: those are then shifted out. Positions and lengths are
+   bytes. What lies beyond bit 31 is the sign, or zero. */
+PTX_VM__INLINE PtxVmWords ptx_vm__field_u32(PtxVmWords x, PtxVmWords position, PtxVmWords length) {
+    const PtxVmWords rest = 32u - ptx_vm__up_to_32(length & 255u);
+    return ptx_vm__right(ptx_vm__left(ptx_vm__right(x, position & 255u), rest), rest);
+}
+PTX_VM__INLINE PtxVmWords ptx_vm__field_s32(PtxVmWords x, PtxVmWords position, PtxVmWords length) {
+    const PtxVmWords rest = 32u - ptx_vm__up_to_32(length & 255u);
+    return ptx_vm__right_signed(ptx_vm__left(ptx_vm__right_signed(x, position & 255u), rest), rest);
+}
+
+PTX_VM__UNARY_BITS(not_b32, ~x)
+PTX_VM__UNARY_BITS(cnot_b32, PTX_VM__TRUE(x == 0u) & 1u)
+PTX_VM__UNARY_BITS(brev_b32, ptx_vm__reverse(x))
+PTX_VM__UNARY_BITS(popc_b32, ptx_vm__count_ones(x))
+PTX_VM__UNARY_BITS(clz_b32, ptx_vm__count_leading_zeros(x))
+PTX_VM__UNARY_BITS(bfind_u32, ptx_vm__find(x))
+PTX_VM__UNARY_BITS(bfind_s32, ptx_vm__find(ptx_vm__magnitude_bits(x)))
+PTX_VM__UNARY_BITS(bfind_shiftamt_u32, ptx_vm__find_shift(x))
+PTX_VM__UNARY_BITS(bfind_shiftamt_s32, ptx_vm__find_shift(ptx_vm__magnitude_bits(x)))
+PTX_VM__UNARY_BITS(neg_s32, 0u - x)
+PTX_VM__UNARY_BITS(abs_s32, ptx_vm__choose(PTX_VM__TRUE(PTX_VM__SIGNED(x) < 0), 0u - x, x))
+PTX_VM__BINARY_BITS(shl_b32, ptx_vm__left(x, y))
+PTX_VM__BINARY_BITS(shr_u32, ptx_vm__right(x, y))
+PTX_VM__BINARY_BITS(shr_s32, ptx_vm__right_signed(x, y))
+PTX_VM__BINARY_BITS(min_u32, ptx_vm__choose(PTX_VM__TRUE(x < y), x, y))
+PTX_VM__BINARY_BITS(max_u32, ptx_vm__choose(PTX_VM__TRUE(x < y), y, x))
+PTX_VM__BINARY_BITS(min_s32, ptx_vm__choose(PTX_VM__TRUE(PTX_VM__SIGNED(x) < PTX_VM__SIGNED(y)), x, y))
+PTX_VM__BINARY_BITS(max_s32, ptx_vm__choose(PTX_VM__TRUE(PTX_VM__SIGNED(x) < PTX_VM__SIGNED(y)), y, x))
+PTX_VM__BINARY_BITS(setp_lt_u32, x < y)
+PTX_VM__BINARY_BITS(setp_le_u32, x <= y)
+PTX_VM__BINARY_BITS(setp_gt_u32, x > y)
+PTX_VM__BINARY_BITS(setp_ge_u32, x >= y)
+PTX_VM__BINARY_BITS(setp_lt_s32, PTX_VM__SIGNED(x) < PTX_VM__SIGNED(y))
+PTX_VM__BINARY_BITS(setp_le_s32, PTX_VM__SIGNED(x) <= PTX_VM__SIGNED(y))
+PTX_VM__BINARY_BITS(setp_gt_s32, PTX_VM__SIGNED(x) > PTX_VM__SIGNED(y))
+PTX_VM__BINARY_BITS(setp_ge_s32, PTX_VM__SIGNED(x) >= PTX_VM__SIGNED(y))
+/* As unsigned, less the other operand for each negative one. */
+PTX_VM__BINARY_BITS(
+    mul_hi_s32,
+    PTX_VM__WORDS(ptx_vm__mul_hi_u32(a, b)) - (y & (PtxVmWords)(PTX_VM__SIGNED(x) >> 31)) - (x & (PtxVmWords)(PTX_VM__SIGNED(y) >> 31))
+)
+PTX_VM__TERNARY_BITS(shf_l_wrap_b32, ptx_vm__funnel_left(x, y, z & 31u))
+PTX_VM__TERNARY_BITS(shf_l_clamp_b32, ptx_vm__funnel_left(x, y, ptx_vm__up_to_32(z)))
+PTX_VM__TERNARY_BITS(shf_r_wrap_b32, ptx_vm__funnel_right(x, y, z & 31u))
+PTX_VM__TERNARY_BITS(shf_r_clamp_b32, ptx_vm__funnel_right(x, y, ptx_vm__up_to_32(z)))
+PTX_VM__TERNARY_BITS(bfe_u32, ptx_vm__field_u32(x, y, z))
+/* Without a length the field is zero, not the sign. */
+PTX_VM__TERNARY_BITS(bfe_s32, ptx_vm__field_s32(x, y, z) & PTX_VM__TRUE((z & 255u) != 0u))
+
 /* ---- kernels ----------------------------------------------------------------------------------------------------- */
 
 #define PTX_VM__BLOCK (8 * PTX_VM__LANES)
