@@ -1,7 +1,7 @@
 /*
  * Times ast_ptx_compile and ast_ptx_interpret: for each count of live instructions a line `COUNT COMPILE_US MEASURE_US INTERPRET_US`,
  * the best time of one call over programs that are read from a file of words: uint64 count of instructions, of programs, of words of
- * each, and then the words. Uses the public names of mm-ptx 1.1 alone, so that its headers can stand in for these.
+ * each, and then the words.
  */
 
 #define _POSIX_C_SOURCE 199309L
