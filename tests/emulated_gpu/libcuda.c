@@ -865,7 +865,7 @@ CUresult cuModuleLoadDataEx(Object** module, const void* image, unsigned int num
 CUresult cuModuleUnload(Object* module) {
     BEGIN("unload", true, true);
     REQUIRE(find_object(module, MODULE), INVALID_HANDLE);
-    run_all(current_context());
+    /* It does not wait: the driver's documentation does not promise that it would. */
     for (Object* object = objects; object; object = object->next)
         if (object->kind == FUNCTION && object->module == module) object->is_alive = false;
     module->is_alive = false;

@@ -263,6 +263,14 @@ def test_deferred_work_is_done_when_it_is_waited_for(gpu):
     ok(driver.cuEventQuery(event))
 
 
+def test_a_module_that_is_unloaded_before_its_kernel_ran_is_a_failure(gpu):
+    gpu.configure("deferred=1")
+    stream, address, module = ok(driver.cuStreamCreate(1)), ok(driver.cuMemAlloc(NUM_BYTES)), load()
+    ok(launch(ok(driver.cuModuleGetFunction(module, b"add")), address, stream=stream))
+    ok(driver.cuModuleUnload(module))
+    assert code(driver.cuStreamSynchronize(stream)) == "LAUNCH_FAILED"
+
+
 @pytest.mark.parametrize("waits", [False, True])
 def test_a_deferred_stream_sees_another_ones_work_only_if_it_waits_for_it(gpu, waits):
     gpu.configure("deferred=1")
