@@ -204,6 +204,17 @@ def test_an_instruction_set_of_ones_own_may_move_but_not_change(start, resume, t
         Run.resume(run.run_dir.path, (moved,))
 
 
+def test_the_wide_set_is_known_by_name_and_is_not_the_default_one(start, resume):
+    own = {"instructions": {"add_ftz_f32": 1.0, "mul_ftz_f32": 1.0, "popc_b32": 1.0, "cvt_rn_f32_s32": 1.0, "u32_to_s32": 1.0}}
+    execute(start({"program": {"instruction_set": "wide", "vocabulary": own}, "stop": {"generations": 1}}))
+    run = start({"program": {"instruction_set": "wide", "vocabulary": {"instructions": {"add_ftz_f32": 1.0}}}})
+    execute(run, lambda: run.counters.generations == 2)
+    run.close()
+    resume(run.run_dir.path).close()
+    with pytest.raises(UserError, match="default: the instruction set has changed since the checkpoint"):
+        Run.resume(run.run_dir.path, ("program.instruction_set=default",))
+
+
 def test_a_task_that_cannot_score_leaves_no_folder_behind(small_config, make_task, plane_folder, tmp_path):
     source = (plane_folder / "task.py").read_text().replace("objective = 1.0 /", "objective = 1.0 / undefined +")
     folder = make_task(source)
