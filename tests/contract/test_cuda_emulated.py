@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -116,3 +117,13 @@ def test_any_call_of_the_device_that_fails_is_a_device_failure(emulated_gpu, pro
         evaluator.evaluate(words, counts)
     evaluator.close()
     assert len(raised.value.failures) in (0, 8)
+
+
+def test_a_kernel_that_never_ends_is_given_up_after_its_time(emulated_gpu, problem):
+    task, language, words, counts = problem
+    evaluator = CudaEvaluator(language, task, replace(OPTIONS, launch_seconds=0.1))
+    emulated_gpu.configure("fault=launch:9:600")
+    with pytest.raises(DeviceFailure, match="no end after 0.1 s") as raised:
+        evaluator.evaluate(words, counts)
+    evaluator.close()
+    assert len(raised.value.failures) == 8

@@ -20,6 +20,7 @@ Options, in the environment's EVO_EMULATED_GPU or by `StandIn.configure`, separa
     deferred=1           streams keep their work until something waits for it
     fault=launch:5:719   the fifth launch fails with 719, and, as that error is of the kind that stays, all later calls;
     fault=load:2:200     the second load fails, once; launch:5:700:late the error is found by the next call that waits.
+                         launch:2:600: the second kernel never ends; who waits for it gets 702, who asks is told to wait.
                          Calls: alloc attribute context copy device elapsed event_create event_destroy event_record free function
                          host_alloc host_free init launch load memory_info query release reset retain set stream_create
                          stream_destroy stream_wait synchronize unload

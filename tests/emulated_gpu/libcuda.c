@@ -105,6 +105,7 @@ struct Work {
     uint32_t value;
     Object* object; /* event, function or memory */
     uint64_t generation;
+    bool is_endless; /* kernels */
     uint32_t grid[3], block[3], shared_bytes, num_parameter_bytes;
     unsigned char parameters[MAX_PARAMETER_BYTES];
 };
@@ -161,6 +162,7 @@ static bool parse_option(char* option) {
     } else if (!strcmp(option, "fault")) {
         if (options.num_faults == MAX_FAULTS || sscanf(value, "%23[^:]:%ld:%d:%7s", fault->call, &fault->at, &fault->code, late) < 3) return false;
         if (late[0] && (strcmp(late, "late") || !is_sticky(fault->code))) return false;
+        if (fault->code == NOT_READY && strcmp(fault->call, "launch")) return false;
         fault->is_late = late[0] != 0;
         for (int i = 0; i < MAX_CALLS && calls[i].name[0]; i++)
             if (!strcmp(calls[i].name, fault->call)) fault->at += calls[i].count;
@@ -231,6 +233,7 @@ static int begin(const char* name, bool needs_context, bool waits) {
         if (context->error) return context->error;
     }
     int code = count_call(name, &is_late);
+    if (code == NOT_READY) return code;
     if (code && context && is_sticky(code)) *(is_late ? &context->pending : &context->error) = code;
     return is_late ? SUCCESS : code;
 }
@@ -310,9 +313,10 @@ static int allocate(uint64_t num_bytes, Kind kind, Object** object_out) {
 
 /* ---- work -------------------------------------------------------------------------------------------------------- */
 
-static void run_stream_until(Object* stream, const Object* event, uint64_t generation);
+static bool run_stream_until(Object* stream, const Object* event, uint64_t generation);
 
-static void run_work(Context* context, Work* work) {
+/* Does a piece of work; false where it cannot be done, as something before it never ends. */
+static bool run_work(Context* context, Work* work) {
     bool is_poisoned = context->error || context->pending;
     switch (work->kind) {
         case COPY: if (!is_poisoned) memcpy(work->target, work->source, work->count); break;
@@ -321,6 +325,7 @@ static void run_work(Context* context, Work* work) {
             for (uint64_t i = 0; i < work->count && !is_poisoned; i++) memcpy(work->target + 4 * i, &work->value, 4);
             break;
         case LAUNCH:
+            if (work->is_endless) return false;
             if (!is_poisoned && !work->object->module->is_alive) {
                 note("a kernel's module was unloaded before the kernel ran");
                 context->pending = 719;
@@ -332,50 +337,57 @@ static void run_work(Context* context, Work* work) {
             clock_gettime(CLOCK_MONOTONIC, &work->object->time);
             work->object->num_done = work->generation;
             break;
-        case WAIT: run_stream_until(work->object->stream, work->object, work->generation); break;
+        case WAIT: return run_stream_until(work->object->stream, work->object, work->generation);
         case FREE: if (work->object->is_alive) free_memory(work->object); break;
     }
+    return true;
+}
+
+/* One piece of a stream's work, if there is one and it can be done. */
+static bool run_one(Object* stream) {
+    Work* work = stream->first;
+    if (!work || !run_work(stream->context, work)) return false;
+    stream->first = work->next;
+    if (!stream->first) stream->last = NULL;
     free(work->owned);
     free(work);
+    return true;
 }
 
-/* Does a stream's work, until this event was recorded so many times if it is not NULL. */
-static void run_stream_until(Object* stream, const Object* event, uint64_t generation) {
-    while (stream->first && (!event || event->num_done < generation)) {
-        Work* work = stream->first;
-        stream->first = work->next;
-        if (!stream->first) stream->last = NULL;
-        run_work(stream->context, work);
-    }
+/* Does a stream's work, until this event was recorded so many times if it is not NULL; false where that cannot be. */
+static bool run_stream_until(Object* stream, const Object* event, uint64_t generation) {
+    while (stream->first && (!event || event->num_done < generation))
+        if (!run_one(stream)) return false;
+    return true;
 }
 
-static void run_all(Context* context) {
+/* Does what the caller waits for. The real driver would never return to who waits for a kernel that never ends. */
+static void wait_for(Object* stream, const Object* event, uint64_t generation) {
+    if (run_stream_until(stream, event, generation) || stream->context->pending) return;
+    note("somebody waits for a kernel that never ends");
+    stream->context->pending = 702;
+}
+
+static void wait_for_all(Context* context, bool with_non_blocking) {
     for (Object* object = objects; object; object = object->next)
-        if (object->kind == STREAM && object->context == context) run_stream_until(object, NULL, 0);
-    run_stream_until(&default_streams[context - contexts], NULL, 0);
+        if (object->kind == STREAM && object->context == context && (with_non_blocking || !(object->flags & 1))) wait_for(object, NULL, 0);
+    wait_for(&default_streams[context - contexts], NULL, 0);
 }
 
-static void run_blocking(Context* context) {
-    for (Object* object = objects; object; object = object->next)
-        if (object->kind == STREAM && object->context == context && !(object->flags & 1)) run_stream_until(object, NULL, 0);
-}
-
+/* Work of a stream: done now, as far as it can be, or kept for later. */
 static void submit(Object* stream, Work work) {
     Work* copy = malloc(sizeof *copy);
     if (!copy) abort();
     *copy = work;
     copy->next = NULL;
-    if (!options.is_deferred) {
-        run_work(stream->context, copy);
-        return;
-    }
     /* The default stream and the streams that are not created as non-blocking wait for each other. */
     Object* default_stream = &default_streams[stream->context - contexts];
-    if (stream == default_stream) run_blocking(stream->context);
-    else if (!(stream->flags & 1)) run_stream_until(default_stream, NULL, 0);
+    if (stream == default_stream) wait_for_all(stream->context, false);
+    else if (!(stream->flags & 1) && default_stream->first) wait_for(default_stream, NULL, 0);
     if (stream->last) stream->last->next = copy;
     else stream->first = copy;
     stream->last = copy;
+    if (!options.is_deferred) run_stream_until(stream, NULL, 0);
 }
 
 /* The error that work up to now has led to. */
@@ -476,12 +488,27 @@ CUresult cuDevicePrimaryCtxRetain(Context** context, CUdevice device) {
     return end(SUCCESS);
 }
 
+static void drop_work(Object* stream) {
+    while (stream->first) {
+        Work* work = stream->first;
+        stream->first = work->next;
+        free(work->owned);
+        free(work);
+    }
+    stream->last = NULL;
+}
+
 /* What is still alive is counted as leaked, and ends. Errors stay: the real driver too wants a new process. */
 static void destroy_context(Context* context) {
-    run_all(context);
+    for (Object* object = objects; object; object = object->next)
+        if (object->kind == STREAM && object->context == context) run_stream_until(object, NULL, 0);
+    run_stream_until(&default_streams[context - contexts], NULL, 0);
     memset(leaks, 0, sizeof leaks);
+    drop_work(&default_streams[context - contexts]);
     for (Object* object = objects; object; object = object->next) {
-        if (object->context != context || !object->is_alive) continue;
+        if (object->context != context) continue;
+        if (object->kind == STREAM) drop_work(object);
+        if (!object->is_alive) continue;
         leaks[object->kind]++;
         if (object->kind == DEVICE_MEMORY || object->kind == HOST_MEMORY) free_memory(object);
         else if (object->kind == MODULE) callbacks.unload(object->id);
@@ -559,7 +586,7 @@ CUresult cuCtxGetDevice(CUdevice* device) {
 
 CUresult cuCtxSynchronize(void) {
     BEGIN("synchronize", true, true);
-    run_all(current_context());
+    wait_for_all(current_context(), true);
     return end(waited());
 }
 
@@ -596,7 +623,7 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
     REQUIRE(address, SUCCESS);
     Object* object = find_memory(address, 1, DEVICE_MEMORY);
     REQUIRE(object && (uintptr_t)object->memory == address, INVALID_VALUE);
-    run_all(current_context());
+    wait_for_all(current_context(), true);
     free_memory(object);
     return end(waited());
 }
@@ -627,7 +654,7 @@ CUresult cuMemFreeHost(void* memory) {
     BEGIN("host_free", true, true);
     Object* object = find_memory((uint64_t)(uintptr_t)memory, 1, HOST_MEMORY);
     REQUIRE(object && object->memory == memory, INVALID_VALUE);
-    run_all(current_context());
+    wait_for_all(current_context(), true);
     free_memory(object);
     return end(waited());
 }
@@ -647,7 +674,7 @@ static int copy(Object* stream, char* target, const char* source, uint64_t num_b
         work.source = work.owned;
     }
     submit(stream, work);
-    if (!is_to_device && !is_pinned) run_stream_until(stream, NULL, 0);
+    if (!is_to_device && !is_pinned) wait_for(stream, NULL, 0);
     return SUCCESS;
 }
 
@@ -655,7 +682,7 @@ CUresult cuMemcpyHtoD_v2(CUdeviceptr target, const void* source, size_t num_byte
     BEGIN("copy", true, true);
     int result = copy(find_stream(NULL), (char*)(uintptr_t)target, source, num_bytes, true);
     REQUIRE(result == SUCCESS, result);
-    run_stream_until(find_stream(NULL), NULL, 0);
+    wait_for(find_stream(NULL), NULL, 0);
     return end(waited());
 }
 
@@ -663,7 +690,7 @@ CUresult cuMemcpyDtoH_v2(void* target, CUdeviceptr source, size_t num_bytes) {
     BEGIN("copy", true, true);
     int result = copy(find_stream(NULL), target, (const char*)(uintptr_t)source, num_bytes, false);
     REQUIRE(result == SUCCESS, result);
-    run_stream_until(find_stream(NULL), NULL, 0);
+    wait_for(find_stream(NULL), NULL, 0);
     return end(waited());
 }
 
@@ -720,7 +747,7 @@ CUresult cuStreamCreate(Object** stream, unsigned int flags) {
 CUresult cuStreamDestroy_v2(Object* stream) {
     BEGIN("stream_destroy", true, false);
     REQUIRE(find_object(stream, STREAM), INVALID_HANDLE);
-    run_stream_until(stream, NULL, 0); /* the real one goes on by itself */
+    run_stream_until(stream, NULL, 0); /* it goes on by itself */
     stream->is_alive = false;
     return end(SUCCESS);
 }
@@ -728,20 +755,12 @@ CUresult cuStreamDestroy_v2(Object* stream) {
 CUresult cuStreamSynchronize(void* stream) {
     BEGIN("synchronize", true, true);
     REQUIRE(find_stream(stream), INVALID_HANDLE);
-    if ((uintptr_t)stream <= 2) run_blocking(current_context());
-    run_stream_until(find_stream(stream), NULL, 0);
+    if ((uintptr_t)stream <= 2) wait_for_all(current_context(), false);
+    wait_for(find_stream(stream), NULL, 0);
     return end(waited());
 }
 
 /* Each question does one piece of the work that it asks for. */
-static void run_one(Object* stream) {
-    Work* work = stream->first;
-    if (!work) return;
-    stream->first = work->next;
-    if (!stream->first) stream->last = NULL;
-    run_work(stream->context, work);
-}
-
 CUresult cuStreamQuery(void* stream) {
     BEGIN("query", true, true);
     REQUIRE(find_stream(stream), INVALID_HANDLE);
@@ -786,7 +805,7 @@ CUresult cuEventRecord(Object* event, void* stream) {
 CUresult cuEventSynchronize(Object* event) {
     BEGIN("synchronize", true, true);
     REQUIRE(find_object(event, EVENT), INVALID_HANDLE);
-    if (event->num_recorded) run_stream_until(event->stream, event, event->num_recorded);
+    if (event->num_recorded) wait_for(event->stream, event, event->num_recorded);
     return end(waited());
 }
 
@@ -941,7 +960,9 @@ CUresult cuLaunchKernel(
     unsigned int block_z, unsigned int shared_bytes, void* stream, void** parameters, void** extra
 ) {
     Work work = {.kind = LAUNCH, .object = function, .grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .shared_bytes = shared_bytes};
-    BEGIN("launch", true, false);
+    int begun = begin("launch", true, false);
+    work.is_endless = begun == NOT_READY;
+    REQUIRE(begun == SUCCESS || work.is_endless, begun);
     REQUIRE(find_object(function, FUNCTION) && find_stream(stream), INVALID_HANDLE);
     REQUIRE(grid_x && grid_y && grid_z && block_x && block_y && block_z, INVALID_VALUE);
     REQUIRE(grid_x <= 2147483647u && grid_y <= 65535 && grid_z <= 65535, INVALID_VALUE);

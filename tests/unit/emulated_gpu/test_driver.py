@@ -235,6 +235,21 @@ def test_a_late_fault_is_told_by_the_next_call_that_waits(gpu):
     assert code(driver.cuCtxSynchronize()) == "ILLEGAL_ADDRESS"
 
 
+def test_a_kernel_that_never_ends_keeps_its_stream_and_who_waits_for_it(gpu):
+    address, function = ok(driver.cuMemAlloc(NUM_BYTES)), ok(driver.cuModuleGetFunction(load(), b"add"))
+    first, second, third = (ok(driver.cuStreamCreate(1)) for _ in range(3))
+    event, behind = ok(driver.cuEventCreate(2)), ok(driver.cuEventCreate(2))
+    gpu.configure("fault=launch:1:600")
+    ok(launch(function, address, stream=first))
+    ok(driver.cuEventRecord(event, first))
+    ok(driver.cuStreamWaitEvent(second, event, 0))
+    ok(driver.cuEventRecord(behind, second))
+    for _ in range(3):
+        assert [code(driver.cuEventQuery(one)) for one in (event, behind)] == ["NOT_READY"] * 2
+    ok(driver.cuStreamSynchronize(third))
+    assert code(driver.cuEventSynchronize(behind)) == "LAUNCH_TIMEOUT"
+
+
 def test_events_tell_what_was_recorded(gpu):
     timed, other, untimed = (ok(driver.cuEventCreate(flags)) for flags in (0, 0, 2))
     assert code(driver.cuEventElapsedTime(timed, other)) == "INVALID_HANDLE"
