@@ -97,7 +97,7 @@ class AstPTX:
         table = [(instruction.ptx, instruction.num_args) for instruction in self.instructions]
         self._compiler = native.AstCompiler(output, self.inputs, table, self._routine_words)
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[type[AstPTX], tuple[object, ...]]:
         return AstPTX, (self.inputs, self.output, self.instructions, self.routines)
 
     def encode(self, program: Sequence[Element]) -> Words:
@@ -121,11 +121,11 @@ class AstPTX:
         """
         elements: list[Element] = []
         for index, value in enumerate(_checked(words, 1)):
-            kind, _, payload = _parts(value)
+            kind, num_args, payload = _parts(value)
             if kind == WordType.RETURN:
                 return elements
             element = self._element(kind, payload)
-            if element is None:
+            if element is None or getattr(element, "num_args", num_args) != num_args:
                 raise ValueError(f"word {index}: 0x{int(value):016x} stands for nothing here")
             elements.append(element)
         raise ValueError(f"word {len(words)}: there is no return")
@@ -159,16 +159,17 @@ class AstPTX:
                 be missing.
 
         Returns:
-            float32 of the inputs' shape.
+            float32 of the inputs' shape; a NumPy scalar where that is ().
 
         Raises:
             ValueError: the program is wrong, holds an instruction without CPU meaning, or reads an input that has no values.
         """
         words = self._words(program)
         try:
-            return self._interpreted(words[None], inputs)[0]
+            values: NDArray[np.float32] = self._interpreted(words[None], inputs)[0]
         except ProgramError as error:
             raise ValueError(self._explain(error, words, in_batch=False)) from None
+        return values
 
     def interpret_batch(self, programs: Sequence[Program] | Words, inputs: Mapping[str, ArrayLike]) -> NDArray[np.float32]:
         """As `interpret` for each program, `(num_programs, *shape)`; the work is done without the GIL."""

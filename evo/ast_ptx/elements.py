@@ -94,10 +94,11 @@ class Instructions:
         self._by_name = {instruction.name: instruction for instruction in instructions}
 
     def __getattr__(self, name: str) -> Instruction:
+        by_name: dict[str, Instruction] = self.__dict__.get("_by_name", {})
         try:
-            return self.__dict__["_by_name"][name]
+            return by_name[name]
         except KeyError:
-            raise AttributeError(f"no instruction '{name}', one of: {', '.join(self.__dict__.get('_by_name', ()))}") from None
+            raise AttributeError(f"no instruction '{name}', one of: {listed(by_name)}") from None
 
     def __iter__(self) -> Iterator[Instruction]:
         return iter(self._by_name.values())
@@ -120,10 +121,11 @@ class Registers:
         self._by_name = {name: Register(name) for name in names}
 
     def __getattr__(self, name: str) -> Register:
+        by_name: dict[str, Register] = self.__dict__.get("_by_name", {})
         try:
-            return self.__dict__["_by_name"][name]
+            return by_name[name]
         except KeyError:
-            raise AttributeError(f"no input register '{name}', one of: {listed(self.__dict__.get('_by_name', ()))}") from None
+            raise AttributeError(f"no input register '{name}', one of: {listed(by_name)}") from None
 
     def __getitem__(self, name: str) -> Register:
         return self._by_name[name]

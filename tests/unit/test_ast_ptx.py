@@ -32,7 +32,7 @@ from evo.ast_ptx import (
     Register,
     Routine,
 )
-from evo.native.ast_ptx import ProgramError, WordType
+from evo.native.ast_ptx import AstCompiler, ProgramError, WordType, interpret
 
 A, B = Argument(0), Argument(1)
 SQUARE = Routine("square", 1, [A, A, I.mul_ftz_f32])
@@ -90,6 +90,14 @@ def test_words_are_laid_out_as_the_contract_says():
 def test_decode_undoes_encode():
     program = [r.x, -2.5, Bits(0x7FC12345), I.fma_rn_ftz_f32, A, r.y, DISTANCE, I.tanh_approx_f32]
     assert AST.decode(AST.encode(program)) == program
+
+
+@pytest.mark.parametrize("word", [1 | 2 << 32, 3 | 1 << 16 | 3 << 32, 3 | 18 << 32, 4 | 2 << 16, 0, 7])
+def test_decode_refuses_words_that_stand_for_nothing(word):
+    with pytest.raises(ValueError, match=rf"^word 1: 0x{word:016x} stands for nothing here$"):
+        AST.decode(words_of(1, word, 5))
+    with pytest.raises(ValueError, match=r"^word 1: there is no return$"):
+        AST.decode(words_of(1))
 
 
 def test_a_batch_of_any_form_gives_the_stubs_of_its_programs():
@@ -308,6 +316,18 @@ def test_register_names_that_collide_or_are_none_are_refused(name):
 def test_a_wrong_language_is_refused(make, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
         make()
+
+
+def test_native_functions_refuse_arrays_of_another_type_or_shape():
+    compiler = AstCompiler("z", ["x"], [("add.f32", 2)])
+    with pytest.raises(ValueError, match=r"^words: expected uint64 of shape \(num_programs, max_length\), got int64 of \(1, 2\)$"):
+        compiler.emit(np.zeros((1, 2), np.int64))
+    with pytest.raises(ValueError, match=r"^routine: expected uint64 of shape \(length,\)"):
+        AstCompiler("z", ["x"], [], [np.zeros((1, 2), np.uint64)])
+    with pytest.raises(ValueError, match=r"^input 1: expected float32 of shape \(3,\), got float32 of \(2,\)$"):
+        interpret(words_of(1, 5)[None], [None, np.zeros(2, np.float32)], 3)
+    with pytest.raises(ValueError, match=r"holds a NUL$"):
+        AstCompiler("z", ["x"], [("add\0", 2)])
 
 
 def test_native_errors_carry_their_place_and_survive_pickling():
