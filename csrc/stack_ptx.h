@@ -72,7 +72,8 @@
  *   ROUTINE           runs another word list on the same stacks.
  *   RETURN            ends a word list.
  *
- * Only what the requests need is kept. In order, each request pops a value off its register's stack.
+ * Only what the requests need is kept. In order, each request pops a value off its register's stack. It is written as a mov;
+ * for 8-bit registers, which PTX's mov does not take, as a cvt.
  *
  * Modes: see StackPtxMode.
  */

@@ -300,7 +300,7 @@ StackPtxResult stack_ptx_check_name(const char* name) {
         "is_explicit_cluster", "clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi",
         "total_smem_size", "aggr_smem_size", "dynamic_smem_size", "current_graph_exec",
     };
-    static const char* const families[] = {"lanemask_", "reserved_smem_"};
+    static const char* const families[] = {"lanemask_", "reserved_smem_", "pm0_", "pm1_", "pm2_", "pm3_", "pm4_", "pm5_", "pm6_", "pm7_"};
     size_t i;
 
     if (name == NULL || !stack_ptx__is_identifier(name)) {

@@ -1816,7 +1816,7 @@ static void test_wrong_descriptions_are_refused_by_their_code(void) {
 static void test_names_of_compilers_and_of_ptx_are_refused(void) {
     static const char* const refused[] = {
         "f1", "r2", "rd3", "p1", "fd4", "rs5", "h6", "hh7", "b8", "rc9", "rq10", "f0123", "_s0_0", "_s12_345", "SP", "SPL",
-        "tid", "ntid", "ctaid", "laneid", "clock", "clock64", "lanemask_lt", "envreg3", "pm0", "dynamic_smem_size",
+        "tid", "ntid", "ctaid", "laneid", "clock", "clock64", "lanemask_lt", "envreg3", "pm0", "pm7_64", "dynamic_smem_size",
         "", "%x", "a b", "a-b", "x.y", "x,", "x;", "\xC3\xA4", "x\n",
     };
     static const char* const accepted[] = {
