@@ -32,8 +32,8 @@
  *
  * Options, defined before the first inclusion, and the same in all files
  *
- *     AST_PTX_STACK_DEPTH           256     values on the stack, arguments of open routines included. A call takes 16 bytes of the
- *                                           C stack for each, one of ast_ptx_interpreter.h 4 times AST_PTX_INTERPRETER_BLOCK
+ *     AST_PTX_STACK_DEPTH           256     values on the stack, arguments of open routines included. A call takes 16 bytes of
+ *                                           the C stack for each, and in ast_ptx_interpreter.h what is said there
  *     AST_PTX_ROUTINE_DEPTH         8       routines open at once, the program itself not counted
  *     AST_PTX_MAX_INSTRUCTIONS      65536   words run, RETURNs included; those of a routine once for each call
  *     AST_PTX_MAX_INSTRUCTION_ARGS  4       operands of a PTX instruction
@@ -50,8 +50,8 @@
  *
  *   INPUT            pushes the input register payload.idx.
  *   CONSTANT         pushes payload.f; any bits, NaNs among them, are printed as they are.
- *   PTX_INSTRUCTION  takes `aux` values off the stack, which are its operands in the order in which they were pushed, and pushes
- *                    its result. payload.idx is its place in the table; `aux` has to be the number of operands given there.
+ *   PTX_INSTRUCTION  takes `aux` values off the stack, which are its operands in the order in which they were pushed, and
+ *                    pushes its result. payload.idx is its place in the table; `aux` has to be the number of operands there.
  *   ROUTINE          takes `aux` values off the stack, runs the routine payload.idx with them as its arguments, and pushes what
  *                    that leaves. A routine is written out at each call. It sees nothing of the stack below.
  *   ROUTINE_ARG      in a routine: pushes argument payload.idx; 0 is the one that was pushed first.
@@ -183,9 +183,8 @@ typedef enum {
 /* The enumerator's name, or "AST_PTX_RESULT_UNKNOWN". The text is static. */
 const char* ast_ptx_result_to_string(AstPtxResult result);
 
-/* For programs that end at an error: astPtxCheck(ast_ptx_compile(..)); prints the place of the call and the result on stderr and
-   exits with EXIT_FAILURE unless that is SUCCESS. The file that uses it includes stdio.h and stdlib.h, and the implementation of
-   this header is linked. */
+/* For programs that end at an error: astPtxCheck(ast_ptx_compile(..)); prints the place of the call and the result on stderr
+   and exits with EXIT_FAILURE unless that is SUCCESS. The file that uses it includes stdio.h and stdlib.h. */
 #define astPtxCheck(call)                                                                                             \
     do {                                                                                                              \
         const AstPtxResult ast_ptx_check_result = (call);                                                             \
@@ -314,7 +313,12 @@ static void ast_ptx__open_program(const AstPtxProgram* program, AstPtx__Frame* f
     frame_out->num_args = 0;
 }
 
-static void ast_ptx__open_routine(const AstPtxProgram* program, AstPtxInstruction call, size_t height, AstPtx__Frame* frame_out) {
+static void ast_ptx__open_routine(
+    const AstPtxProgram* program,
+    AstPtxInstruction call,
+    size_t height,
+    AstPtx__Frame* frame_out
+) {
     const size_t routine_idx = call.payload.idx;
     frame_out->words = program->routines[routine_idx];
     frame_out->length = program->routine_lengths != NULL ? program->routine_lengths[routine_idx] : SIZE_MAX;
@@ -341,7 +345,8 @@ AST_PTX__COLD AstPtxResult ast_ptx__check_word(
             if (idx >= rules->num_ptx_instructions) {
                 return AST_PTX__ERROR(rules->unknown_instruction);
             }
-            if (word.aux > AST_PTX_MAX_INSTRUCTION_ARGS || rules->ptx_instruction_num_args[idx] > AST_PTX_MAX_INSTRUCTION_ARGS) {
+            if (word.aux > AST_PTX_MAX_INSTRUCTION_ARGS ||
+                rules->ptx_instruction_num_args[idx] > AST_PTX_MAX_INSTRUCTION_ARGS) {
                 return AST_PTX__ERROR(AST_PTX_ERROR_TOO_MANY_ARGS);
             }
             if (word.aux != rules->ptx_instruction_num_args[idx]) {
@@ -415,7 +420,8 @@ static AstPtxResult ast_ptx__check(
         }
         if (word.instruction_type == AST_PTX_INSTRUCTION_TYPE_RETURN) {
             if (height != own + 1) {
-                result = height == own ? AST_PTX__ERROR(AST_PTX_ERROR_STACK_UNDERFLOW) : AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
+                result = height == own ? AST_PTX__ERROR(AST_PTX_ERROR_STACK_UNDERFLOW)
+                                       : AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
                 break;
             }
             if (frame == frames) {
@@ -691,7 +697,8 @@ static void ast_ptx__write_value(AstPtx__Writer* writer, const char* const* inpu
     }
 }
 
-/* The name of an instruction with the space behind it, padded. Kept where the index of the instruction says; a long name is not. */
+/* The name of an instruction with the space behind it, padded. Kept where the index of the instruction says, unless it is
+   long. */
 typedef struct AstPtx__Name {
     char text[47];
     uint8_t length;
@@ -750,8 +757,8 @@ AST_PTX__COLD void ast_ptx__write_any_line(
 /* Bytes that the fast line may touch: a name, a result, three operands and an end. */
 #define AST_PTX__LINE_BYTES (48u + 4u * 16u + 2u)
 
-/* The line of an instruction. Texts are copied by their full size, lengths alone differ, and an operand that is not there is the
-   first with length 0: cheaper than to guess how many there are. */
+/* The line of an instruction. Texts are copied by their full size, lengths alone differ, and an operand that is not there is
+   the first with length 0: cheaper than to guess how many there are. */
 AST_PTX__HOT void ast_ptx__write_line(
     AstPtx__Work* work,
     AstPtxInstruction word,
@@ -770,7 +777,8 @@ AST_PTX__HOT void ast_ptx__write_line(
         ast_ptx__write_any_line(work, word, result, operands);
         return;
     }
-    length = (size_t)name->length + result->length + operands->length + (second->length & has_second) + (third->length & has_third);
+    length = (size_t)name->length + result->length + operands->length;
+    length += (second->length & has_second) + (third->length & has_third);
     if (writer->length + AST_PTX__LINE_BYTES > writer->capacity) {
         if (writer->length + length > writer->capacity) {
             writer->length += length;

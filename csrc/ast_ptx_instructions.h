@@ -79,6 +79,7 @@ static const uint16_t ast_ptx_ptx_instruction_num_args[AST_PTX_PTX_INSTRUCTION_N
     ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_LG2_APPROX_FTZ_F32, 1)
 #define ast_ptx_encode_ptx_instruction_ex2_approx_ftz_f32 \
     ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_EX2_APPROX_FTZ_F32, 1)
-#define ast_ptx_encode_ptx_instruction_tanh_approx_f32 ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_TANH_APPROX_F32, 1)
+#define ast_ptx_encode_ptx_instruction_tanh_approx_f32 \
+    ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_TANH_APPROX_F32, 1)
 
 #endif /* AST_PTX_INSTRUCTIONS_H */

@@ -29,12 +29,12 @@
  *                  copysign.f32 and tanh.approx.f32 have no .ftz and keep subnormals.
  *   NaN            A result that is NaN is 0x7fffffff; inputs, constants and what copysign makes of them keep their bits.
  *   add, sub, mul, fma, abs, neg, min, max, copysign
- *                  are exact or correctly rounded. min and max: a number beats a NaN, -0 is less than +0. copysign takes the sign
- *                  of its first operand and the magnitude of its second.
+ *                  are exact or correctly rounded. min and max: a number beats a NaN, -0 is less than +0. copysign takes the
+ *                  sign of its first operand and the magnitude of its second.
  *   div            a times 1/b, each rounded: within 2 ulp for |b| up to 2^126, and 0 or NaN past that, as the ISA has it.
  *   rcp, sqrt      correctly rounded.
- *   sin, cos       as the GPU reduces them: x times 0.15915494 (1/2pi) in f32 rounded toward zero, of which the fraction is kept.
- *                  So they are within the ISA's error, and past 2^23 turns 0 and 1.
+ *   sin, cos       as the GPU reduces them: x times 0.15915494 (1/2pi) in f32 rounded toward zero, of which the fraction is
+ *                  kept. So they are within the ISA's error, and past 2^23 turns 0 and 1.
  *   rsqrt, lg2, ex2, tanh
  *                  the f64 function rounded to f32: within 0.6 ulp, far inside the ISA's errors.
  */
@@ -135,9 +135,9 @@ static float ast_ptx__result(float x) {
     return ast_ptx__fix_nan(ast_ptx__flush(x));
 }
 
-/* What an .ftz instruction gives for a result in f64, exact or rounded so that rounding it again does no harm. With the exponent
-   unbounded, what lies below the middle between the two largest 24-bit numbers from 2^-126 down is rounded to less than 2^-126,
-   and flushed; the conversion, which knows subnormals, would round some of it up to 2^-126. */
+/* What an .ftz instruction gives for a result in f64, exact or rounded so that rounding it again does no harm. Without an end
+   to exponents, what lies below 2^-126 - 2^-151 (half a step of 24 bits) is rounded to less than 2^-126, and flushed; the
+   conversion, which knows subnormals and has larger steps there, would round some of it up to 2^-126. */
 static float ast_ptx__round(double x) {
     const float rounded = (float)x;
     if (fabs(x) < FLT_MIN * (1.0 - 1.0 / 33554432.0)) {
@@ -318,8 +318,8 @@ typedef struct AstPtx__Inputs {
     const float* values;
 } AstPtx__Inputs;
 
-/* Runs a program that passed its check at up to AST_PTX_INTERPRETER_BLOCK points from first_point on. The only error is an input
-   without values, INVALID_VALUE; `place_out` is then written. */
+/* Runs a program that passed its check at up to AST_PTX_INTERPRETER_BLOCK points from first_point on. The only error is an
+   input without values, INVALID_VALUE; `place_out` is then written. */
 static AstPtxResult ast_ptx__run(
     const AstPtxProgram* program,
     const AstPtx__Inputs* inputs,

@@ -11,7 +11,8 @@ A program is a list: registers, numbers (f32 constants), instructions, and routi
     ast = AstPTX(inputs=["x", "y"], output="z", routines=[square])
     ast.compile([r.x, square, r.y, square, I.add_ftz_f32])
 
-or an array of words, `(length,)` uint64, that `encode` makes; a batch is a list of programs, or `(num_programs, max_length)` words.
+or an array of words, `(length,)` uint64, that `encode` makes; a batch is a list of programs, or words of all of them,
+`(num_programs, max_length)`.
 Operands are written in push order: `[r.x, r.y, I.sub_ftz_f32]` is x - y. What words mean, and the limits, are told in
 csrc/ast_ptx.h; what instructions compute, in csrc/ast_ptx_interpreter.h.
 
@@ -66,8 +67,8 @@ class AstPTX:
         registers: the inputs by name.
 
     Raises:
-        ValueError: a name is used twice, is no PTX identifier, or is one that compilers use (`f1`, `r2`, `tid`); an instruction has
-            too many operands; a routine is wrong.
+        ValueError: a name is used twice, is no PTX identifier, or is one that compilers use (`f1`, `r2`, `tid`); an instruction
+            has too many operands; a routine is wrong.
     """
 
     def __init__(
@@ -87,7 +88,8 @@ class AstPTX:
                 raise ValueError(f"{what} '{twice[0]}': is there twice")
         for instruction in self.instructions:
             if not 0 <= instruction.num_args <= MAX_INSTRUCTION_ARGS:
-                raise ValueError(f"instruction {instruction.ptx}: {instruction.num_args} operands, expected 0 to {MAX_INSTRUCTION_ARGS}")
+                told = f"{instruction.num_args} operands, expected 0 to {MAX_INSTRUCTION_ARGS}"
+                raise ValueError(f"instruction {instruction.ptx}: {told}")
             if not re.fullmatch(r"[A-Za-z0-9_.:]+", instruction.ptx):
                 raise ValueError(f"instruction {instruction.ptx!r}: expected a name such as add.ftz.f32")
         self._input_indices = {name: index for index, name in enumerate(self.inputs)}
@@ -110,7 +112,7 @@ class AstPTX:
         return self._encoded(program, "")
 
     def encode_batch(self, programs: Sequence[Sequence[Element]]) -> Words:
-        """The words of many programs, each with a return and then zeros, `(num_programs, max_length)` uint64. Raises as `encode`."""
+        """The words of many programs, `(num_programs, max_length)` uint64, with zeros after their returns. Raises as `encode`."""
         return _stacked([self._encoded(program, f"program {index}, ") for index, program in enumerate(programs)])
 
     def decode(self, words: Words) -> list[Element]:
@@ -143,7 +145,7 @@ class AstPTX:
             raise ValueError(self._explain(error, words, in_batch=False)) from None
 
     def compile_batch(self, programs: Sequence[Program] | Words) -> list[str]:
-        """The stub of each program. With `(num_programs, max_length)` words the work is done without the GIL. Raises as `compile`."""
+        """The stub of each program, made without the GIL. Raises as `compile`."""
         table = self._table(programs)
         try:
             return self._compiler.emit(table)
@@ -155,8 +157,8 @@ class AstPTX:
 
         Args:
             program: made of `INSTRUCTIONS`.
-            inputs: numbers or arrays by name, which are broadcast to one shape, in f32; those that the program does not read may
-                be missing.
+            inputs: numbers or arrays by name, which are broadcast to one shape, in f32; those that the program does not read
+                may be missing.
 
         Returns:
             float32 of the inputs' shape; a NumPy scalar where that is ().

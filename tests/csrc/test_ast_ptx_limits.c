@@ -1,5 +1,6 @@
 /*
- * Tests of ast_ptx.h and ast_ptx_interpreter.h with limits and a register name of the user's own, which hold instead of the defaults.
+ * Tests of ast_ptx.h and ast_ptx_interpreter.h with limits and a register name of the user's own, which hold instead of the
+ * defaults.
  */
 
 #define AST_PTX_STACK_DEPTH 3

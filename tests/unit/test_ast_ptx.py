@@ -1,4 +1,7 @@
-"""evo.ast_ptx: programs as lists, their stubs, and what is said about wrong ones."""
+"""evo.ast_ptx: programs as lists, their stubs, and what is said about wrong ones.
+
+Longer than most modules: each way in which a program, an element or a language can be wrong has its line.
+"""
 
 from __future__ import annotations
 
