@@ -83,7 +83,9 @@ def some_inputs(num_points: int, scalars: tuple[str, ...] = ()) -> dict[str, np.
     return bits
 
 
-def run_emulated(language: Language, words: np.ndarray, inputs: dict, num_points: int, shape: Shape, sites_per_kernel: int = 64) -> np.ndarray:
+def run_emulated(
+    language: Language, words: np.ndarray, inputs: dict, num_points: int, shape: Shape, sites_per_kernel: int = 64
+) -> np.ndarray:
     """Bits of `(num_programs, num_outputs, num_points)`. The memory holds inputs and outputs and nothing else."""
     hashes = language.lowering.analyze(words)[0]
     request = CompileRequest(*pack_programs(words, hashes), encode_language(language), "sm_90", sites_per_kernel)

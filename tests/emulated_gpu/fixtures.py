@@ -26,10 +26,11 @@ def run_emulated(tmp_path) -> Callable[..., subprocess.CompletedProcess]:
             path = tmp_path / "script.py"
             path.write_text(script)
             args = (path, *args)
+        own = {"PYTHONPATH": str(TESTS), "EVO_EMULATED_GPU": options, "XDG_CACHE_HOME": str(tmp_path / "cache")}
         return subprocess.run(
             [sys.executable, "-m", "emulated_gpu", *map(str, args)],
             cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(TESTS), "EVO_EMULATED_GPU": options, "XDG_CACHE_HOME": str(tmp_path / "cache"), **(env or {})},
+            env={**os.environ, **own, **(env or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

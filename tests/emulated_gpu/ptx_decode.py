@@ -1,29 +1,24 @@
-"""Statements to functions of a group of threads: operands, memory accesses, branches, barriers and shuffles.
+"""Statements to functions of a group of threads: memory accesses, moves, branches, barriers and shuffles.
 
 Owns the meaning of every instruction but the arithmetic ones. Knows nothing of how threads are scheduled.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from emulated_gpu.ptx_arithmetic import operation
-from emulated_gpu.ptx_memory import Area, MisalignedAddress
-from emulated_gpu.ptx_special import special_register
+from emulated_gpu.ptx_memory import WINDOWS, Area, EmulatorFault, MisalignedAddress
+from emulated_gpu.ptx_operands import Operands, Reader, Writer
 from emulated_gpu.ptx_text import Kernel, Module, PtxError, Scope, Statement, Unsupported, parse_constant
-from emulated_gpu.ptx_values import DTYPES, cut, unsigned
+from emulated_gpu.ptx_values import DTYPES, unsigned
 
 _SPACES = ("global", "shared", "local", "const", "param")
-_CACHE_WORDS = {"nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "volatile", "weak", "relaxed", "cta", "gpu", "sys", "shared::cta", "param::entry"}
-_WINDOWS = {"global": 0, "const": 0, "shared": 1 << 56, "local": 1 << 57}
-_ADDRESS = re.compile(r"\[\s*([\w$%]+)\s*(?:([+-])\s*(-?(?:0[xX][0-9a-fA-F]+|\d+)))?\s*\]")
-
-Reader = Callable  # (group, threads) -> array
-Writer = Callable  # (group, threads, values)
+# Of loads and stores: how they are cached and ordered, which changes nothing here.
+_CACHE_WORDS = ("nc", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "volatile", "weak", "relaxed", "cta", "gpu", "sys", "L1", "L2")
 
 
 @dataclass(frozen=True)
@@ -43,6 +38,7 @@ class Code:
     """A kernel of a module, ready to run. Statements become instructions when they are first reached.
 
     Attributes:
+        addresses: of parameters and variables, each in its space.
         areas: the module's variables in global and constant memory.
         shared_bytes, local_bytes: of variables of known size.
     """
@@ -55,13 +51,13 @@ class Code:
         self.statements = [*kernel.statements, Statement("", False, "ret", (), Scope(None))]
         self.instructions: list[Instruction | None] = [None] * len(self.statements)
         own = self._variables.setdefault(module, {})
-        self._addresses: dict[str, int] = {parameter.name: parameter.offset for parameter in kernel.parameters}
+        self.addresses: dict[str, int] = {parameter.name: parameter.offset for parameter in kernel.parameters}
         sizes = {"shared": 0, "local": 0}
         # Arrays of a size that the launch decides come last.
         for variable in sorted(kernel.variables.values(), key=lambda variable: variable.num_bytes == 0):
             if variable.space in sizes:
                 start = -(-sizes[variable.space] // variable.alignment) * variable.alignment
-                self._addresses[variable.name] = start
+                self.addresses[variable.name] = start
                 sizes[variable.space] = start + variable.num_bytes
                 continue
             if variable.name not in own:
@@ -69,7 +65,7 @@ class Code:
                 data = data[-data.ctypes.data % 256 :][: max(variable.num_bytes, len(variable.initial))]
                 data[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
                 own[variable.name] = Area(data.ctypes.data, data)
-            self._addresses[variable.name] = own[variable.name].address
+            self.addresses[variable.name] = own[variable.name].address
         self.areas = list(own.values())
         self.shared_bytes, self.local_bytes = sizes["shared"], sizes["local"]
 
@@ -104,108 +100,37 @@ class Code:
         self.instructions[place] = instruction
         return instruction
 
-    def address(self, name: str) -> int | None:
-        """Where a parameter or variable lies in its space."""
-        return self._addresses.get(name)
-
 
 class _Decoder:
     def __init__(self, code: Code, statement: Statement):
         self._code, self._statement, self._scope = code, statement, statement.scope
         self._name, *self._parts = statement.opcode.split(".")
         self._operands = statement.operands
+        self._at = Operands(statement.scope, code.kernel.register_types, code.addresses)
 
     def decode(self) -> Instruction:
         guard = None
         if self._statement.guard:
-            guard = self._slot(self._statement.guard)
+            guard = self._at.slot(self._statement.guard)
         control = {"bra": self._branch, "brx": self._branch_table, "ret": self._leave, "exit": self._leave}
         control |= {"bar": self._barrier, "barrier": self._barrier}
         control |= {"shfl": self._shuffle, "vote": self._vote}
         if self._name in control:
             return Instruction(control[self._name](), guard, self._statement.is_negated, True)
-        others = {"ld": self._load, "ldu": self._load, "st": self._store, "mov": self._move, "cvta": self._window, "activemask": self._active}
-        others |= {"membar": self._nothing, "fence": self._nothing, "nop": self._nothing, "trap": self._trap}
+        others = {"ld": self._load, "ldu": self._load, "st": self._store, "mov": self._move, "cvta": self._window}
+        others |= {"activemask": self._active, "membar": self._nothing, "fence": self._nothing, "trap": self._trap}
         function = others.get(self._name, self._arithmetic)()
         return Instruction(function, guard, self._statement.is_negated, False)
-
-    # -- operands ------------------------------------------------------------------------------------------------------
-
-    def _slot(self, name: str) -> int:
-        slot = self._scope.find("registers", name)
-        if slot is None:
-            raise PtxError(f"no register {name}")
-        return slot
-
-    def _type_of(self, slot: int) -> str:
-        return self._code.kernel.register_types[slot]
-
-    def _reader(self, operand: str, type_name: str) -> Reader:
-        """Gives an operand's values as this type."""
-        dtype = DTYPES[type_name]
-        if type_name == "pred" and operand.startswith("!"):
-            inner = self._reader(operand[1:].strip(), type_name)
-            return lambda group, threads: ~inner(group, threads)
-        slot = self._scope.find("registers", operand)
-        if slot is not None:
-            if DTYPES[unsigned(self._type_of(slot))].itemsize == dtype.itemsize or dtype == bool:
-                return lambda group, threads: group.read(slot, threads).view(dtype)
-            return lambda group, threads: cut(group.read(slot, threads), dtype)
-        constant = parse_constant(operand, type_name)
-        if constant is None:
-            constant = self._symbol(operand)
-        if constant is not None:
-            if dtype == bool:
-                values = np.array([constant != 0])
-            else:
-                values = np.array([constant & (2 ** (8 * dtype.itemsize) - 1)], np.uint64).astype(f"u{dtype.itemsize}").view(dtype)
-            return lambda group, threads: values
-        if operand.startswith("%"):
-            special = special_register(operand[1:])
-            return lambda group, threads: cut(special(group, threads), dtype)
-        raise PtxError(f"operand {operand}")
-
-    def _symbol(self, operand: str) -> int | None:
-        """The address of a variable, with an offset."""
-        match = re.fullmatch(r"([\w$]+)\s*(?:([+-])\s*(\d+))?", operand)
-        address = self._code.address(match[1]) if match else None
-        return None if address is None else address + int((match[2] or "+") + (match[3] or "0"))
-
-    def _writer(self, operand: str) -> Writer:
-        if operand == "_":
-            return lambda group, threads, values: None
-        slot = self._slot(operand)
-        type_name = self._type_of(slot)
-        if type_name == "pred":
-            return lambda group, threads, values: group.write(slot, threads, values.astype(bool))
-        dtype = DTYPES[unsigned(type_name)]
-        return lambda group, threads, values: group.write(slot, threads, cut(values, dtype))
-
-    def _address(self, operand: str) -> Reader:
-        match = _ADDRESS.fullmatch(operand)
-        if match is None:
-            raise PtxError(f"address {operand}")
-        base, sign, offset = match.groups()
-        offset = int(offset, 0) * (-1 if sign == "-" else 1) if offset else 0
-        read = self._reader(base, "u64")
-        if offset == 0:
-            return read
-        addend = np.array([offset & (2**64 - 1)], np.uint64)
-        return lambda group, threads: read(group, threads) + addend
-
-    def _elements(self, operand: str) -> list[str]:
-        """The operands of a vector, or the operand itself."""
-        return [part.strip() for part in operand.strip("{}").split(",")] if operand.startswith("{") else [operand]
 
     # -- arithmetic and moves ------------------------------------------------------------------------------------------
 
     def _arithmetic(self) -> Callable:
         meaning = operation(self._statement.opcode, len(self._operands))
         results = [part.strip() for part in self._operands[0].split("|")]
-        writers = [self._writer(name) for name in results]
+        writers = [self._at.writer(name) for name in results]
         if len(self._operands) != 1 + len(meaning.sources):
             raise PtxError(f"expected {1 + len(meaning.sources)} operands")
-        readers = [self._reader(operand, type_name) for operand, type_name in zip(self._operands[1:], meaning.sources, strict=True)]
+        readers = [self._at.reader(operand, type_name) for operand, type_name in zip(self._operands[1:], meaning.sources, strict=True)]
         function, write = meaning.function, writers[0]
 
         def run(group, threads):
@@ -222,14 +147,14 @@ class _Decoder:
         target, source = self._operands
         type_name = self._parts[-1]
         if target.startswith("{"):
-            return self._unpack(self._elements(target), self._reader(source, unsigned(type_name)))
+            return self._unpack(self._at.elements(target), self._at.reader(source, unsigned(type_name)))
         if source.startswith("{"):
-            return self._pack(self._writer(target), self._elements(source), DTYPES[unsigned(type_name)])
-        read, write = self._reader(source, type_name), self._writer(target)
+            return self._pack(self._at.writer(target), self._at.elements(source), DTYPES[unsigned(type_name)])
+        read, write = self._at.reader(source, type_name), self._at.writer(target)
         return lambda group, threads: write(group, threads, read(group, threads))
 
     def _unpack(self, targets: list[str], read: Reader) -> Callable:
-        writers = [self._writer(target) for target in targets]
+        writers = [self._at.writer(target) for target in targets]
 
         def run(group, threads):
             values = read(group, threads)
@@ -241,7 +166,7 @@ class _Decoder:
 
     def _pack(self, write: Writer, sources: list[str], dtype: np.dtype) -> Callable:
         bits = 8 * dtype.itemsize // len(sources)
-        readers = [self._reader(source, f"u{bits}") for source in sources]
+        readers = [self._at.reader(source, f"u{bits}") for source in sources]
 
         def run(group, threads):
             values = np.zeros(1, dtype)
@@ -254,8 +179,8 @@ class _Decoder:
     def _window(self) -> Callable:
         is_to = self._parts[0] == "to"
         space = self._parts[1] if is_to else self._parts[0]
-        window = np.array([_WINDOWS[space]], np.uint64)
-        read, write = self._reader(self._operands[1], "u64"), self._writer(self._operands[0])
+        window = np.array([WINDOWS[space]], np.uint64)
+        read, write = self._at.reader(self._operands[1], "u64"), self._at.writer(self._operands[0])
         if is_to:
             return lambda group, threads: write(group, threads, read(group, threads) - window)
         return lambda group, threads: write(group, threads, read(group, threads) + window)
@@ -264,8 +189,6 @@ class _Decoder:
         return lambda group, threads: None
 
     def _trap(self) -> Callable:
-        from emulated_gpu.ptx_memory import EmulatorFault
-
         def run(group, threads):
             raise EmulatorFault("trap")
 
@@ -276,16 +199,15 @@ class _Decoder:
     def _access(self) -> tuple[str, str, int]:
         """Space, element type and number of elements of a load or store."""
         *words, type_name = self._parts
-        words = [word.removesuffix("::cta").removesuffix("::entry") for word in words]
+        words = [word.partition("::")[0] for word in words]
         space = next((word for word in words if word in _SPACES), "generic")
         lanes = next((int(word[1:]) for word in words if word in ("v2", "v4")), 1)
-        unknown = [w for w in words if w not in _SPACES and w not in _CACHE_WORDS and w not in ("v2", "v4") and not w.startswith(("L1::", "L2::"))]
-        if unknown or type_name not in DTYPES:
+        if set(words) - {*_SPACES, *_CACHE_WORDS, "v2", "v4"} or type_name not in DTYPES:
             raise Unsupported(self._statement.opcode)
         return space, type_name, lanes
 
     def _places(self, operand: str, space: str, num_bytes: int) -> Callable:
-        address = self._address(operand)
+        address = self._at.address(operand)
         low_bits = np.uint64(num_bytes - 1)
 
         def places(group, threads):
@@ -300,7 +222,7 @@ class _Decoder:
     def _load(self) -> Callable:
         space, type_name, lanes = self._access()
         dtype, size = DTYPES[type_name], DTYPES[type_name].itemsize
-        writers = [self._writer(target) for target in self._elements(self._operands[0])]
+        writers = [self._at.writer(target) for target in self._at.elements(self._operands[0])]
         places = self._places(self._operands[1], space, size * lanes)
 
         def run(group, threads):
@@ -315,7 +237,7 @@ class _Decoder:
     def _store(self) -> Callable:
         space, type_name, lanes = self._access()
         size = DTYPES[type_name].itemsize
-        readers = [self._reader(source, unsigned(type_name)) for source in self._elements(self._operands[1])]
+        readers = [self._at.reader(source, unsigned(type_name)) for source in self._at.elements(self._operands[1])]
         places = self._places(self._operands[0], space, size * lanes)
 
         def run(group, threads):
@@ -343,7 +265,7 @@ class _Decoder:
         if names is None:
             raise PtxError(f"no .branchtargets {self._operands[1]}")
         targets = [self._label(name) for name in names]
-        read = self._reader(self._operands[0], "u32")
+        read = self._at.reader(self._operands[0], "u32")
 
         def run(group, threads, place):
             indices = read(group, threads)
@@ -368,7 +290,7 @@ class _Decoder:
     def _barrier(self) -> Callable:
         words = [word for word in self._parts if word not in ("cta", "aligned")]
         if words == ["warp", "sync"]:
-            members = self._reader(self._operands[0], "u32")
+            members = self._at.reader(self._operands[0], "u32")
             return self._in_warp(members, lambda group, threads: None)
         if words != ["sync"]:
             raise Unsupported(self._statement.opcode)
@@ -399,8 +321,8 @@ class _Decoder:
             raise Unsupported(self._statement.opcode)
         mode = self._parts[1]
         target, *flag = [part.strip() for part in self._operands[0].split("|")]
-        write, write_flag = self._writer(target), self._writer(flag[0]) if flag else None
-        value, b, c, members = (self._reader(operand, "u32") for operand in self._operands[1:])
+        write, write_flag = self._at.writer(target), self._at.writer(flag[0]) if flag else None
+        value, b, c, members = (self._at.reader(operand, "u32") for operand in self._operands[1:])
 
         def shuffle(group, threads):
             lane = group.lane if threads is None else group.lane[threads]
@@ -421,8 +343,8 @@ class _Decoder:
         if self._parts[0] != "sync" or self._parts[1] not in ("ballot", "any", "all"):
             raise Unsupported(self._statement.opcode)
         mode = self._parts[1]
-        write, predicate = self._writer(self._operands[0]), self._reader(self._operands[1], "pred")
-        members = self._reader(self._operands[2], "u32")
+        write, predicate = self._at.writer(self._operands[0]), self._at.reader(self._operands[1], "pred")
+        members = self._at.reader(self._operands[2], "u32")
 
         def vote(group, threads):
             chosen = predicate(group, threads)
@@ -435,5 +357,5 @@ class _Decoder:
         return self._in_warp(members, vote)
 
     def _active(self) -> Callable:
-        write = self._writer(self._operands[0])
+        write = self._at.writer(self._operands[0])
         return lambda group, threads: write(group, threads, group.ballot(np.ones(1, bool), threads))

@@ -14,14 +14,12 @@ from functools import cached_property
 
 import numpy as np
 from emulated_gpu.ptx_decode import Code
-from emulated_gpu.ptx_memory import Area, EmulatorFault, IllegalAddress, Memory
+from emulated_gpu.ptx_memory import WINDOWS, Area, EmulatorFault, IllegalAddress, Memory
 from emulated_gpu.ptx_text import Module
 
 MAX_STEPS = 1_000_000  # instructions of one group of threads
 GROUP_THREADS = 16384  # as many blocks as have so many threads form a group
 WARP = 32
-# Where shared and local memory lie in the generic address space: no address of a process is there.
-SHARED_WINDOW, LOCAL_WINDOW = 1 << 56, 1 << 57
 ORDERS = ("together", "warps", "warps reversed")
 
 EMPTY = np.empty(0, np.int64)
@@ -129,19 +127,20 @@ class Group:
     # -- memory of blocks and threads ----------------------------------------------------------------------------------
 
     @cached_property
-    def shared(self) -> tuple[Memory, int, np.ndarray, int]:
-        """Shared memory of all blocks, bytes a block may use, where each thread's block has its own, first address."""
-        num_bytes = self.code.shared_bytes + self.dynamic_shared_bytes
-        return self._private("shared", num_bytes, self.num_blocks, self.block_index if self.num_blocks > 1 else np.zeros(1, np.int64))
+    def shared(self) -> tuple[Memory, int, np.ndarray]:
+        """Shared memory of all blocks, bytes that a block may use, and where each thread's block has its own."""
+        owner = self.block_index if self.num_blocks > 1 else np.zeros(1, np.int64)
+        return self._private("shared", self.code.shared_bytes + self.dynamic_shared_bytes, self.num_blocks, owner)
 
     @cached_property
-    def local(self) -> tuple[Memory, int, np.ndarray, int]:
+    def local(self) -> tuple[Memory, int, np.ndarray]:
+        """Local memory of all threads, bytes that a thread may use, and where each has its own."""
         return self._private("local", self.code.local_bytes, self.num_threads, np.arange(self.num_threads))
 
     def _private(self, name: str, num_bytes: int, count: int, owner: np.ndarray):
         stride = -(-num_bytes // 256) * 256 or 256
         memory = Memory(name, (Area(0, np.full(stride * count, 0xCD, np.uint8)),))
-        return memory, num_bytes, owner.astype(np.uint64) * np.uint64(stride), 0
+        return memory, num_bytes, owner.astype(np.uint64) * np.uint64(stride)
 
     def space(self, name: str, addresses: np.ndarray, num_bytes: int, threads) -> tuple[Memory, np.ndarray]:
         """Where an access of so many bytes at these addresses of a space goes.
@@ -154,12 +153,12 @@ class Group:
             if len(windows) > 1 or windows[0] > 2:
                 raise IllegalAddress(f"generic addresses {int(addresses.min()):#x} to {int(addresses.max()):#x} in one access")
             name = ("global", "shared", "local")[int(windows[0])]
-            addresses = addresses & np.uint64(SHARED_WINDOW - 1)
+            addresses = addresses & np.uint64(WINDOWS["shared"] - 1)
         if name in ("global", "const"):
             return self.memory, addresses
         if name == "param":
             return self.parameters, addresses
-        memory, available, starts, _ = self.shared if name == "shared" else self.local
+        memory, available, starts = self.shared if name == "shared" else self.local
         highest = int(addresses.max())
         if highest + num_bytes > available:
             raise IllegalAddress(f"{name} address {highest:#x}, {num_bytes} bytes, of {available}")
@@ -282,7 +281,7 @@ class Group:
             return
         old = self.registers[slot]
         if old is None:
-            new = np.full(self.num_threads, 0xCD, np.uint8).astype(values.dtype) if values.dtype != bool else np.zeros(self.num_threads, bool)
+            new = np.zeros(self.num_threads, values.dtype)
         else:
             new = np.repeat(old, self.num_threads) if len(old) == 1 else old.copy()
         new[threads] = values

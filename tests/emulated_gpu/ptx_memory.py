@@ -9,6 +9,9 @@ import ctypes
 
 import numpy as np
 
+# Where memory that is no global memory lies in the generic address space: no address of a process is there.
+WINDOWS = {"global": 0, "const": 0, "shared": 1 << 56, "local": 1 << 57}
+
 
 class EmulatorFault(Exception):
     """What ends a kernel on a GPU as well."""

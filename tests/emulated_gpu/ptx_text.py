@@ -6,6 +6,7 @@ Owns PTX's grammar as far as kernels without calls need it. Knows nothing of wha
 from __future__ import annotations
 
 import re
+import struct
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -31,6 +32,11 @@ _VARIABLE = re.compile(
     r"(?:\.(?:visible|weak|extern|common)\s+)*\.(global|const|shared|local)\s+(?:\.align\s+(\d+)\s+)?(?:\.v([24])\s+)?"
     r"\.(\w+)\s+([\w$%]+)\s*((?:\[\s*\w*\s*\])*)\s*(?:=\s*(.*))?$",
     re.DOTALL,
+)
+_FLOAT = re.compile(r"(-?)(?:0[fF]([0-9a-fA-F]{8})|0[dD]([0-9a-fA-F]{16})|(\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+))")
+_INTEGER = re.compile(r"([+-]?)\s*(0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9]\d*)[uU]?")
+_PARAMETER = re.compile(
+    r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+(?:\.ptr\s+(?:\.\w+\s+)?(?:\.align\s+\d+\s+)?)?([\w$%]+)\s*(?:\[(\d+)\])?"
 )
 _TABLE = re.compile(r"\s*\.branchtargets\s+([^;]*);")
 _OPERAND = re.compile(r"\{[^}]*\}|\[[^\]]*\]|[^,\s][^,]*")
@@ -170,25 +176,19 @@ def parse_variable(text: str) -> Variable:
 
 def parse_constant(text: str, type_name: str) -> int | None:
     """The bits of a constant that stands where a value of this type is expected; None if it is no constant."""
-    import numpy as np
-
     text = text.strip()
-    match = re.fullmatch(r"(-?)0[fF]([0-9a-fA-F]{8})|(-?)0[dD]([0-9a-fA-F]{16})|([+-]?\d+\.\d*(?:[eE][+-]?\d+)?|[+-]?\d+[eE][+-]?\d+)", text)
+    match = _FLOAT.fullmatch(text)
     if match:
-        negative, single, negative_double, double, decimal = match.groups()
-        if single is not None and type_name != "f64":
-            return int(single, 16) ^ (0x8000_0000 if negative else 0)
-        if single is not None:
-            value = float(np.array([int(single, 16)], np.uint32).view(np.float32)[0]) * (-1 if negative else 1)
-        elif double is not None:
-            value = float(np.array([int(double, 16)], np.uint64).view(np.float64)[0]) * (-1 if negative_double else 1)
+        sign, single, double, decimal = match.groups()
+        if single and type_name != "f64":
+            return int(single, 16) ^ (0x8000_0000 if sign else 0)
+        if single or double:
+            value = struct.unpack(">f" if single else ">d", bytes.fromhex(single or double))[0]
         else:
             value = float(decimal)
-        if type_name in ("f32", "f16"):
-            dtype, bits = (np.float32, np.uint32) if type_name == "f32" else (np.float16, np.uint16)
-            return int(np.array([value]).astype(dtype).view(bits)[0])
-        return int(np.array([value], np.float64).view(np.uint64)[0])
-    match = re.fullmatch(r"([+-]?)\s*(0[xX][0-9a-fA-F]+|0[bB][01]+|0[0-7]*|[1-9]\d*)[uU]?", text)
+        code = {"f32": "f", "f16": "e"}.get(type_name, "d")
+        return int.from_bytes(struct.pack(f">{code}", -value if sign else value), "big")
+    match = _INTEGER.fullmatch(text)
     if match is None:
         return None
     digits = match[2]
@@ -221,9 +221,7 @@ def _closing_brace(text: str, opening: int) -> int:
 def _parse_parameters(text: str) -> tuple[Parameter, ...]:
     parameters, offset = [], 0
     for declaration in filter(None, (part.strip() for part in text.split(","))):
-        match = re.fullmatch(
-            r"\.param\s+(?:\.align\s+(\d+)\s+)?\.(\w+)\s+(?:\.ptr\s+(?:\.\w+\s+)?(?:\.align\s+\d+\s+)?)?([\w$%]+)\s*(?:\[(\d+)\])?", declaration
-        )
+        match = _PARAMETER.fullmatch(declaration)
         if match is None:
             raise Unsupported(f"parameter: {declaration}")
         element = _bytes_of(match[2])

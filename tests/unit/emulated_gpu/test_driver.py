@@ -204,7 +204,8 @@ def test_an_illegal_address_is_told_by_the_next_call_that_waits_and_stays(gpu):
     function = ok(driver.cuModuleGetFunction(load(), b"add"))
     ok(launch(function, address, 101, stream=stream))
     assert code(driver.cuStreamSynchronize(stream)) == "ILLEGAL_ADDRESS"
-    assert [code(answer) for answer in (driver.cuMemFree(address), driver.cuMemAlloc(4), launch(function, address))] == ["ILLEGAL_ADDRESS"] * 3
+    later = driver.cuMemFree(address), driver.cuMemAlloc(4), launch(function, address)
+    assert [code(answer) for answer in later] == ["ILLEGAL_ADDRESS"] * 3
     assert gpu.messages == [f"IllegalAddress: global address {int(address) + NUM_BYTES:#x}, 4 bytes"]
 
 

@@ -185,7 +185,8 @@ def test_votes():
 def test_vectors_are_loaded_and_stored_whole():
     values = np.arange(8, dtype=np.uint32)
     out = np.zeros(8, np.uint32)
-    body = ".reg .u32 %a, %b, %c, %d; ld.global.v4.u32 {%a, %b, %c, %d}, [%p0+16]; st.global.v2.u32 [%p1], {%d, %c}; st.global.v2.u32 [%p1+8], {%b, %a}; ret;"
+    body = ".reg .u32 %a, %b, %c, %d; ld.global.v4.u32 {%a, %b, %c, %d}, [%p0+16];"
+    body += "st.global.v2.u32 [%p1], {%d, %c}; st.global.v2.u32 [%p1+8], {%b, %a}; ret;"
     aligned = np.zeros(64, np.uint32)
     start = -(aligned.ctypes.data // 4) % 4
     aligned[start : start + 8] = values
@@ -238,7 +239,8 @@ def test_what_lies_outside_of_memory_is_an_illegal_address():
 
 def test_dynamic_shared_memory_is_what_the_launch_gives():
     body = ".reg .u64 %s; mov.u64 %s, pool; st.shared.u32 [%s+60], 7; ld.shared.u32 %d, [%s+60];"
-    text = f"{HEADER}.extern .shared .align 16 .b8 pool[];\n.visible .entry k(.param .u64 p0) {{ .reg .u64 %p0; ld.param.u64 %p0, [p0]; .reg .u32 %d; {ADDRESS} {body} st.global.u32 [%q], %d; ret; }}"
+    head = ".extern .shared .align 16 .b8 pool[];\n.visible .entry k(.param .u64 p0) { .reg .u64 %p0; ld.param.u64 %p0, [p0]; .reg .u32 %d;"
+    text = f"{HEADER}{head} {ADDRESS} {body} st.global.u32 [%q], %d; ret; }}"
     out = np.zeros(4, np.uint32)
     arguments = (Module(text), "k", (1,), (4,), out.ctypes.data.to_bytes(8, "little"), Memory.of_arrays(out))
     launch(*arguments, shared_bytes=64)
