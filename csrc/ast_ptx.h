@@ -505,7 +505,9 @@ static size_t ast_ptx__check_name(const char* name) {
         "is_explicit_cluster", "clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi",
         "total_smem_size", "aggr_smem_size", "dynamic_smem_size", "current_graph_exec",
     };
-    static const char* const families[] = {"lanemask_", "reserved_smem_"};
+    static const char* const families[] = {
+        "lanemask_", "reserved_smem_", "pm0_", "pm1_", "pm2_", "pm3_", "pm4_", "pm5_", "pm6_", "pm7_",
+    };
     size_t length, stem_length, i;
     if (name == NULL) {
         return 0;
@@ -530,7 +532,7 @@ static size_t ast_ptx__check_name(const char* name) {
         }
     }
     for (i = 0; i < sizeof families / sizeof families[0]; ++i) {
-        if (strncmp(name, families[i], strlen(families[i])) == 0) {
+        if (name[0] == families[i][0] && strncmp(name, families[i], strlen(families[i])) == 0) {
             return 0;
         }
     }

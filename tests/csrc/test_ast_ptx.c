@@ -498,7 +498,7 @@ static void test_names_are_refused_as_stack_ptx_refuses_them(void) {
         "laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid",
         "cluster_ctarank", "cluster_nctarank", "is_explicit_cluster", "clock", "clock_hi", "clock64", "globaltimer",
         "globaltimer_lo", "globaltimer_hi", "total_smem_size", "aggr_smem_size", "dynamic_smem_size", "current_graph_exec",
-        "lanemask_", "lanemask_eq", "reserved_smem_", "reserved_smem_cap", "x", "y0", "_x0", "$", "_", "as", "astr", "a-b", "%x", "x ",
+        "lanemask_", "lanemask_eq", "pm0_", "pm3_64", "pm7_", "pm8_", "pm_", "reserved_smem_", "reserved_smem_cap", "x", "y0", "_x0", "$", "_", "as", "astr", "a-b", "%x", "x ",
         "x.y", "\xc3\xa9", "z,", "@", "[", "`", "{", "/", ":", "q", "rr", "pq", "ast_", "clock6", "9",
     };
     static const char* const suffixes[] = {"", "0", "1", "12", "x", "_", "1x", ".x"};
