@@ -181,7 +181,7 @@ class CudaEvaluator:
             except PackFailure as failure:
                 self._has_failed = True
                 log = f"{self._device.info.name}: {failure}"
-                culprits = [Failure(words[row], Status.DEVICE_FAILED, log) for row in np.sort(failure.rows)]
+                culprits = [Failure(words[row], Status.DEVICE_FAILED, log) for row in failure.rows]
                 raise DeviceFailure(log, culprits) from failure
         return sorted(failures, key=lambda pair: pair[0]), {**times_s, **asdict(times)}
 

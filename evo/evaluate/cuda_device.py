@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,7 @@ from evo.errors import DeviceFailure, UserError
 MIN_DRIVER = (13, 0)
 MIN_CAPABILITY = (7, 5)
 
-_OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"
+OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"
 
 POLL_S = (20e-6, 1e-3)  # first and longest pause between two looks at whether the device is done
 
@@ -144,7 +145,7 @@ class Device:
         try:
             return _ask(self._cuda.cuMemAlloc, max(num_bytes, 1))
         except CudaError as error:
-            if error.name != _OUT_OF_MEMORY:
+            if error.name != OUT_OF_MEMORY:
                 raise
             raise UserError(
                 f"{self.info.name}: {num_bytes / 2**20:,.1f} MiB are needed and {self.free_bytes() / 2**20:,.1f} MiB are free; end what "
@@ -160,6 +161,8 @@ class Device:
         array = np.ascontiguousarray(array)
         address = self.allocate(array.nbytes)
         _ask(self._cuda.cuMemcpyHtoD, address, array.ctypes.data, array.nbytes)
+        # That call returns when the driver has taken the bytes. Streams that do not wait for the default one might not see them yet.
+        _ask(self._cuda.cuStreamSynchronize, 0)
         return address
 
     def pinned(self, num_bytes: int) -> np.ndarray:
@@ -171,7 +174,7 @@ class Device:
         try:
             address = _ask(self._cuda.cuMemHostAlloc, max(num_bytes, 1), 0)
         except CudaError as error:
-            if error.name != _OUT_OF_MEMORY:
+            if error.name != OUT_OF_MEMORY:
                 raise
             raise UserError(f"{num_bytes / 2**20:,.1f} MiB of page-locked memory cannot be had; take fewer points") from error
         return np.ctypeslib.as_array((ctypes.c_uint8 * num_bytes).from_address(int(address)))
@@ -204,18 +207,20 @@ class Device:
         """What the stream is given from now on waits for the event."""
         _ask(self._cuda.cuStreamWaitEvent, stream, event, 0)
 
-    def wait(self, event: Any, time_limit_s: float) -> None:
+    def wait(self, event: Any, is_given_up: Callable[[], bool]) -> None:
         """Returns when the event has happened.
 
+        Args:
+            is_given_up: asked again and again: whether to wait no longer.
+
         Raises:
-            CudaError: the device failed, or the time limit passed.
+            CudaError: the device failed, or it was given up.
         """
-        not_ready = self._cuda.CUresult.CUDA_ERROR_NOT_READY
-        end, pause = time.monotonic() + time_limit_s, POLL_S[0]
-        # A blocking wait cannot be limited, and a kernel that never ends must not hang the run.
+        not_ready, pause = self._cuda.CUresult.CUDA_ERROR_NOT_READY, POLL_S[0]
+        # A wait inside the driver could not be given up, and a kernel may never end.
         while (result := self._cuda.cuEventQuery(event)[0]) == not_ready:
-            if time.monotonic() > end:
-                raise CudaError("cuEventQuery", f"no end after {time_limit_s:g} s")
+            if is_given_up():
+                raise CudaError("cuEventQuery", "given up")
             time.sleep(pause)
             pause = min(pause * 2, POLL_S[1])
         if result != self._cuda.CUresult.CUDA_SUCCESS:

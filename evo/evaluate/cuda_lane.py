@@ -3,22 +3,26 @@
 Owns streams, events and the buffers of the packs in flight: while pack k runs, pack k - 1 is copied back and scored, and
 pack k + 1 is being compiled or loaded. What a pack computes, and into what, is a plan's (`evo.evaluate.cuda_plans`).
 Knows nothing of tasks, and nothing of how cubins are made.
+
+While packs are in flight the calling thread makes no call of the driver: any may wait for a running kernel, loading and unloading
+of modules above all, and a kernel that never ends must not hang the run.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from evo.compile.compiler import Module
 from evo.errors import UserError
-from evo.evaluate.cuda_device import CudaError, Device
+from evo.evaluate.cuda_device import OUT_OF_MEMORY, CudaError, Device
 
 # Packs in flight: one runs, one is copied back or scored, one waits to run.
 NUM_SLOTS = 3
@@ -26,6 +30,9 @@ NUM_SLOTS = 3
 MEMORY_SHARE = 0.5
 # Page-locked memory is taken from everybody on the machine: no more than this for one lane.
 MAX_PINNED_BYTES = 2 << 30
+# Modules that have run are taken off when nothing runs, since that may wait for all that runs; but so many, of 100 to 200 KB each,
+# are not kept.
+MAX_ENDED_MODULES = 256
 WAKE_S = 0.1  # the longest time for which the calling thread waits without looking up, so that it sees Ctrl-C
 
 
@@ -43,11 +50,11 @@ class Plan(Protocol):
 
 
 class PackFailure(Exception):
-    """The device failed, and no more can be run by this process. rows: of the pack that was at fault."""
+    """The device failed, and no more can be run by this process. rows: of the pack that was at fault; none, if none was."""
 
-    def __init__(self, rows: np.ndarray, error: CudaError):
+    def __init__(self, rows: list[np.ndarray], error: CudaError):
         super().__init__(str(error))
-        self.rows = rows
+        self.rows = np.sort(np.concatenate(rows)) if rows else np.empty(0, np.int64)
 
 
 @dataclass
@@ -65,7 +72,7 @@ class _Slot:
 
 @dataclass
 class LaneTimes:
-    """Seconds: the calling thread waiting for cubins, loading and launching, and waiting for results; the device in kernels."""
+    """Seconds: the calling thread waiting for cubins, for loading and launching, and for results; the device in kernels."""
 
     wait_for_cubins: float = 0.0
     load: float = 0.0
@@ -75,9 +82,15 @@ class LaneTimes:
 
 @dataclass
 class _Flight:
+    """A pack in flight. is_back: its results are on this machine; since_s: when it became the oldest in flight, or began."""
+
     module: Module
     slot: _Slot
-    landing: Future | None = field(default=None)
+    since_s: float
+    loaded: Any = None
+    is_back: bool = False
+    starting: Future | None = None
+    landing: Future | None = None
 
 
 class Lane:
@@ -85,7 +98,7 @@ class Lane:
 
     Args:
         max_programs: of a pack; `capacity` may be less, where memory is short.
-        time_limit_s: for the kernels of one pack, and the packs before it.
+        time_limit_s: for one pack to be loaded, run and copied back, once those before it are taken.
         num_threads: threads that take results.
 
     Raises:
@@ -101,7 +114,10 @@ class Lane:
         self._copy_stream = device.stream()
         self._one = device.upload(np.ones(1, np.uint32))
         self._slots = [self._make_slot() for _ in range(NUM_SLOTS)]
-        self._threads = ThreadPoolExecutor(min(num_threads, NUM_SLOTS), "score", initializer=device.make_current)
+        self._launcher = ThreadPoolExecutor(1, "launch")
+        self._threads = ThreadPoolExecutor(min(num_threads, NUM_SLOTS), "score")
+        self._ended: list[Any] = []  # modules to be unloaded
+        self._is_lost = threading.Event()
 
     def run(self, modules: Iterable[Module], take: Callable[[Module, np.ndarray], None]) -> LaneTimes:
         """Runs the modules in the order in which they come.
@@ -129,23 +145,29 @@ class Lane:
                 if not free:
                     free.append(self._land(flights, times))
                 lap("wait_for_results")
-                flights.append(_Flight(module, free.pop()))
-                self._start(flights[-1], take)
+                flight = _Flight(module, free.pop(), time.monotonic())
+                flights.append(flight)
+                flight.starting = self._launcher.submit(self._start, flight, take)
+                self._wait(flight.starting, flights)
                 lap("load")
             lap("wait_for_cubins")
             while flights:
                 self._land(flights, times)
             lap("wait_for_results")
+            self._launcher.submit(self._unload_ended).result()
         except CudaError as error:
-            raise PackFailure(np.concatenate(_at_fault(flights).rows), error) from error
-        finally:
-            # Whatever ended this, nobody writes into a slot when the next call begins.
-            wait([flight.landing for flight in flights if flight.landing])
+            self._settle(flights)
+            raise PackFailure(_at_fault(flights, error), error) from error
+        except BaseException:
+            self._settle(flights)
+            raise
         return times
 
     def close(self) -> None:
         """Frees all, on a device that has not failed."""
         self._threads.shutdown()
+        self._launcher.shutdown()
+        self._unload_ended()
         for slot in self._slots:
             self._device.free_pinned(slot.host)
             self._device.free_pinned(slot.flag)
@@ -172,38 +194,72 @@ class Lane:
 
     def _start(self, flight: _Flight, take: Callable[[Module, np.ndarray], None]) -> None:
         device, slot, module = self._device, flight.slot, flight.module
+        device.make_current()
         slot.flag[:] = 0
-        loaded = device.load(module.cubin)
+        if len(self._ended) >= MAX_ENDED_MODULES:
+            self._unload_ended()
+        flight.loaded = device.load(module.cubin)
         host = slot.host[: self._plan.result_bytes(len(module.rows))]
         device.record(slot.start, self._stream)
-        self._plan.launch(device, loaded, module, int(slot.results), int(slot.scratch), self._stream)
+        self._plan.launch(device, flight.loaded, module, int(slot.results), int(slot.scratch), self._stream)
         # A copy that is behind the kernels in their stream: it tells, when the device has failed, which pack was the last good one.
         device.copy_to_host(slot.flag, self._one, self._stream)
         device.record(slot.end, self._stream)
         device.wait_on_stream(self._copy_stream, slot.end)
         device.copy_to_host(host, slot.results, self._copy_stream)
         device.record(slot.copied, self._copy_stream)
-        flight.landing = self._threads.submit(self._finish, flight, loaded, host, take)
+        flight.landing = self._threads.submit(self._finish, flight, host, take)
 
-    def _finish(self, flight: _Flight, loaded: Any, host: np.ndarray, take: Callable[[Module, np.ndarray], None]) -> float:
-        self._device.wait(flight.slot.copied, self._time_limit_s)
-        self._device.unload(loaded)
+    def _finish(self, flight: _Flight, host: np.ndarray, take: Callable[[Module, np.ndarray], None]) -> float:
+        self._device.make_current()
+        self._device.wait(flight.slot.copied, self._is_lost.is_set)
+        flight.is_back = True
+        kernels_s = self._device.elapsed_s(flight.slot.start, flight.slot.end)
         take(flight.module, host)
-        return self._device.elapsed_s(flight.slot.start, flight.slot.end)
+        return kernels_s
 
     def _land(self, flights: deque[_Flight], times: LaneTimes) -> _Slot:
         """The slot of the oldest flight, once its results are taken."""
         oldest = flights[0]
-        while wait([oldest.landing], WAKE_S).not_done:
-            pass
-        times.kernels += oldest.landing.result()
+        times.kernels += self._wait(oldest.landing, flights)
+        self._ended.append(oldest.loaded)
         flights.popleft()
+        if flights:
+            flights[0].since_s = time.monotonic()
         return oldest.slot
 
+    def _wait(self, future: Future, flights: deque[_Flight]) -> Any:
+        """What a future of one of the flights gives.
 
-def _at_fault(flights: deque[_Flight]) -> Module:
-    """The first pack whose kernels did not come to their end: they run in order."""
-    return next((flight.module for flight in flights if not flight.slot.flag.any()), flights[-1].module)
+        Raises:
+            CudaError: the device failed, or the oldest pack does not come back in time.
+        """
+        while wait([future], WAKE_S).not_done:
+            oldest = flights[0]
+            if not oldest.is_back and time.monotonic() - oldest.since_s > self._time_limit_s:
+                self._is_lost.set()
+                raise CudaError("cuEventQuery", f"no end after {self._time_limit_s:g} s")
+        return future.result()
+
+    def _settle(self, flights: deque[_Flight]) -> None:
+        """Waits until nobody writes into a slot any more, as nobody may when the next call begins, or until it takes too long."""
+        not_done = wait([flight.starting for flight in flights if flight.starting], self._time_limit_s).not_done
+        not_done |= wait([flight.landing for flight in flights if flight.landing], self._time_limit_s).not_done
+        if not_done:
+            self._is_lost.set()
+        self._ended += [flight.loaded for flight in flights if flight.loaded]
+
+    def _unload_ended(self) -> None:
+        self._device.make_current()
+        while self._ended:
+            self._device.unload(self._ended.pop())
+
+
+def _at_fault(flights: deque[_Flight], error: CudaError) -> list[np.ndarray]:
+    """The rows of the first pack whose kernels did not come to their end: they run in order."""
+    if error.name == OUT_OF_MEMORY:  # as it may be when others use the device as well
+        return []
+    return next((flight.module.rows for flight in flights if not flight.slot.flag.any()), [])
 
 
 def _capacity(device: Device, plan: Plan, max_programs: int) -> int:

@@ -368,9 +368,13 @@ static void wait_for(Object* stream, const Object* event, uint64_t generation) {
     stream->context->pending = 702;
 }
 
-static void wait_for_all(Context* context, bool with_non_blocking) {
+static void wait_for_streams(Context* context, bool with_non_blocking) {
     for (Object* object = objects; object; object = object->next)
         if (object->kind == STREAM && object->context == context && (with_non_blocking || !(object->flags & 1))) wait_for(object, NULL, 0);
+}
+
+static void wait_for_all(Context* context, bool with_non_blocking) {
+    wait_for_streams(context, with_non_blocking);
     wait_for(&default_streams[context - contexts], NULL, 0);
 }
 
@@ -382,7 +386,7 @@ static void submit(Object* stream, Work work) {
     copy->next = NULL;
     /* The default stream and the streams that are not created as non-blocking wait for each other. */
     Object* default_stream = &default_streams[stream->context - contexts];
-    if (stream == default_stream) wait_for_all(stream->context, false);
+    if (stream == default_stream) wait_for_streams(stream->context, false);
     else if (!(stream->flags & 1) && default_stream->first) wait_for(default_stream, NULL, 0);
     if (stream->last) stream->last->next = copy;
     else stream->first = copy;
