@@ -82,11 +82,11 @@ class LaneTimes:
 
 @dataclass
 class _Flight:
-    """A pack in flight. is_back: its results are on this machine; since_s: when it became the oldest in flight, or began."""
+    """A pack in flight. is_back: its results are on this machine."""
 
     module: Module
     slot: _Slot
-    since_s: float
+    began_s: float
     loaded: Any = None
     is_back: bool = False
     starting: Future | None = None
@@ -98,7 +98,7 @@ class Lane:
 
     Args:
         max_programs: of a pack; `capacity` may be less, where memory is short.
-        time_limit_s: for one pack to be loaded, run and copied back, once those before it are taken.
+        time_limit_s: for one pack to be loaded, run and copied back, once those before it are back.
         num_threads: threads that take results.
 
     Raises:
@@ -118,6 +118,7 @@ class Lane:
         self._threads = ThreadPoolExecutor(min(num_threads, NUM_SLOTS), "score")
         self._ended: list[Any] = []  # modules to be unloaded
         self._is_lost = threading.Event()
+        self._came_back_s = float("-inf")  # when the last pack did
 
     def run(self, modules: Iterable[Module], take: Callable[[Module, np.ndarray], None]) -> LaneTimes:
         """Runs the modules in the order in which they come.
@@ -213,7 +214,7 @@ class Lane:
     def _finish(self, flight: _Flight, host: np.ndarray, take: Callable[[Module, np.ndarray], None]) -> float:
         self._device.make_current()
         self._device.wait(flight.slot.copied, self._is_lost.is_set)
-        flight.is_back = True
+        flight.is_back, self._came_back_s = True, time.monotonic()
         kernels_s = self._device.elapsed_s(flight.slot.start, flight.slot.end)
         take(flight.module, host)
         return kernels_s
@@ -224,19 +225,17 @@ class Lane:
         times.kernels += self._wait(oldest.landing, flights)
         self._ended.append(oldest.loaded)
         flights.popleft()
-        if flights:
-            flights[0].since_s = time.monotonic()
         return oldest.slot
 
     def _wait(self, future: Future, flights: deque[_Flight]) -> Any:
         """What a future of one of the flights gives.
 
         Raises:
-            CudaError: the device failed, or the oldest pack does not come back in time.
+            CudaError: the device failed, or the first pack that is not back yet takes too long.
         """
         while wait([future], WAKE_S).not_done:
-            oldest = flights[0]
-            if not oldest.is_back and time.monotonic() - oldest.since_s > self._time_limit_s:
+            first = next((flight for flight in flights if not flight.is_back), None)
+            if first and time.monotonic() - max(first.began_s, self._came_back_s) > self._time_limit_s:
                 self._is_lost.set()
                 raise CudaError("cuEventQuery", f"no end after {self._time_limit_s:g} s")
         return future.result()
