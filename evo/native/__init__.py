@@ -1,12 +1,14 @@
-"""The compiled extensions: one thin module per C header of csrc/.
+"""The compiled extensions: one thin module per C header of csrc/, and one for nvPTXCompiler.
 
-Owns nothing but the hint below; knows nothing of tasks, search or files.
+Owns nothing but how they are found; knows nothing of tasks, search or files.
 """
 
+import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 if find_spec("evo.native.stack_ptx") is None:
-    raise ImportError(
-        "evo's compiled extensions are missing: this is the source folder and evo is not installed in this Python; "
-        "run 'pip install .' (or 'pip install -e .' to develop) and start Python elsewhere or with the 'evo' command"
-    )
+    # Python was started in the source folder, which hides the installed package: the extensions are there.
+    __path__ += [str(folder) for entry in sys.path if any((folder := Path(entry, "evo", "native")).glob("stack_ptx.*.so"))][:1]
+    if find_spec("evo.native.stack_ptx") is None:
+        raise ImportError("evo's compiled extensions are missing: this is the source folder, and evo is not installed; run: pip install .")
