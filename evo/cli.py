@@ -7,6 +7,7 @@ verb that needs it.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import signal
@@ -46,7 +47,7 @@ def _verb(function):
                 raise
             sys.exit(EXIT_USER_ERROR)
         except DeviceFailure as failure:
-            _end_after_device_failure(f"the GPU failed: {failure}")
+            _end_at_once(f"the GPU failed: {failure}", EXIT_DEVICE_FAILED)
 
     return wrapped
 
@@ -221,7 +222,8 @@ def _search(run) -> None:
     except DeviceFailure as failure:
         folder, count = run.run_dir.path, len(failure.failures)
         culprits = f"; the {count} programs of the pack at fault are in {folder / 'quarantine'} and are left out from now on" if count else ""
-        _end_after_device_failure(f"the GPU failed: {failure}{culprits}; the last checkpoint stands, go on with: evo resume {folder}")
+        resume_line = f"the last checkpoint stands, go on with: evo resume {folder}"
+        _end_at_once(f"the GPU failed: {failure}{culprits}; {resume_line}", EXIT_DEVICE_FAILED)
     click.echo(f"stopped by {reason}")
     if reason == "interrupted":
         run.close()
@@ -248,11 +250,13 @@ def _search(run) -> None:
     run.close()
 
 
-def _end_after_device_failure(message: str) -> NoReturn:
-    """Ends the process at once: the driver of a device that has failed may wait for ever for what is still on it."""
+def _end_at_once(message: str, exit_code: int) -> NoReturn:
+    """Ends the process with a line: Python's own end would wait for threads, and these for a device that may never answer."""
     click.echo(f"evo: {message}", err=True)
     sys.stdout.flush()
-    os._exit(EXIT_DEVICE_FAILED)
+    # This part of Python's end ends processes and gives back what multiprocessing would else complain of.
+    atexit._run_exitfuncs()
+    os._exit(exit_code)
 
 
 class _Interrupt:
@@ -273,7 +277,7 @@ class _Interrupt:
 
     def _handle(self, *_) -> None:
         if self._asked:
-            click.echo("evo: aborted; the last checkpoint stands", err=True)
-            os._exit(EXIT_INTERRUPTED)
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            _end_at_once("aborted; the last checkpoint stands", EXIT_INTERRUPTED)
         self._asked = True
         click.echo("evo: finishing this generation and saving; Ctrl-C again aborts", err=True)

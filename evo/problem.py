@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,8 @@ class Problem:
     """A config with its task, its language and the evaluator that runs it.
 
     task_digest and instruction_set_digest: of the sources as they were when they were loaded; the latter is None for the
-    shipped set.
+    shipped set. start_evaluator: makes the evaluator; `evaluator` calls it when it is first asked for, so that who only looks at
+    programs needs no GPU.
     """
 
     config: RunConfig
@@ -41,7 +43,12 @@ class Problem:
     task_digest: str
     language: Language
     instruction_set_digest: str | None
-    evaluator: Evaluator
+    start_evaluator: Callable[[], Evaluator]
+
+    @cached_property
+    def evaluator(self) -> Evaluator:
+        """Raises UserError where it cannot be started."""
+        return self.start_evaluator()
 
     @property
     def ranges(self) -> np.ndarray:
@@ -53,9 +60,14 @@ class Problem:
         """`CPU`, or the GPU's name."""
         return str(self.evaluator.environment().get("device", "CPU"))
 
+    def close(self) -> None:
+        """Ends the evaluator, if it was started."""
+        if "evaluator" in vars(self):
+            self.evaluator.close()
+
 
 def load_problem(config: RunConfig, backend: str | None = None, quarantine: Quarantine | None = None) -> Problem:
-    """Loads the task and instruction set of a config and starts its evaluator.
+    """Loads the task and instruction set of a config.
 
     Args:
         backend: `cpu` or `cuda`; None: the config's, where `auto` is the CPU, which does for a few programs.
@@ -87,16 +99,17 @@ def load_problem(config: RunConfig, backend: str | None = None, quarantine: Quar
     if backend is None:
         backend = "cuda" if config.evaluation.backend == "cuda" else "cpu"
     make = _cuda_evaluator if backend == "cuda" else _cpu_evaluator
-    return Problem(config, task, digest, language, instruction_set_digest, make(config, task, language, quarantine or {}))
+    return Problem(
+        config, task, digest, language, instruction_set_digest, lambda: make(config, task, language, quarantine or {})
+    )
 
 
-def choose_backend(config: RunConfig) -> tuple[str, str]:
-    """`cpu` or `cuda` for a search, and why: `auto` takes a GPU where one can be used."""
+def choose_backend(config: RunConfig) -> str:
+    """`cpu` or `cuda` for a search: `auto` takes a GPU where one can be used."""
     wanted = config.evaluation.backend
     if wanted != "auto":
-        return wanted, f"evaluation.backend is {wanted}"
-    problem = why_no_cuda()
-    return ("cpu", problem) if problem else ("cuda", "there is a GPU")
+        return wanted
+    return "cpu" if why_no_cuda() else "cuda"
 
 
 def why_no_cuda() -> str | None:

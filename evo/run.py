@@ -75,7 +75,7 @@ class Run:
         Raises:
             UserError: the config's task, or the folder, is wrong.
         """
-        run = cls(load_problem(config, choose_backend(config)[0]))
+        run = cls(load_problem(config, choose_backend(config)))
         run._try_task()
         run.run_dir = RunDir.create(
             Path(config.output.runs), name, config.seed, dump_config(config), environment(run.problem)
@@ -93,9 +93,9 @@ class Run:
         """
         run_dir = RunDir(path, writable=True)
         run, meta, damaged = cls._load(run_dir, overrides, search=True)
-        run_dir.cut_metrics(meta["metrics_num_bytes"])
         notes = [f"{line}; going back to the checkpoint before" for line in damaged]
         was, now = _ran_on(meta), run.problem.runs_on
+        run_dir.cut_metrics(meta["metrics_num_bytes"])
         if was != now:
             notes.append(f"programs ran on {was} and run on {now} from now on: approximate instructions may differ in their last bits")
         return run, notes
@@ -153,8 +153,7 @@ class Run:
             self.problem.ranges,
             self.counters,
         )
-        for generation in self._guarded(generations):
-            self._put_in_quarantine(generation.failures)
+        for generation in self._without_failed(generations):
             self.elapsed_s = time.monotonic() - start_s
             self.run_dir.append_metrics(_metrics_row(generation, self.elapsed_s, save_s))
             on_generation(generation, self.elapsed_s)
@@ -169,16 +168,20 @@ class Run:
         self.run_dir.save_archive(_elite_arrays(self.elites))
         return reason
 
-    def _guarded(self, generations: Iterator[Generation]) -> Iterator[Generation]:
-        """The generations, until the GPU fails: its culprits must not be tried again when the run goes on."""
-        try:
-            yield from generations
-        except DeviceFailure as failure:
-            self._put_in_quarantine(failure.failures)
-            raise
+    def _without_failed(self, generations: Iterator[Generation]) -> Iterator[Generation]:
+        """The generations, with what failed in them in quarantine, also where the GPU failed: nobody tries it again."""
+        while True:
+            number = self.counters.generations
+            try:
+                generation = next(generations)
+            except DeviceFailure as failure:
+                self._put_in_quarantine(failure.failures, number)
+                raise
+            self._put_in_quarantine(generation.failures, number)
+            yield generation
 
-    def _put_in_quarantine(self, failures: Sequence[Failure]) -> None:
-        """Notes programs that failed, each with what is needed to see it again."""
+    def _put_in_quarantine(self, failures: Sequence[Failure], generation: int) -> None:
+        """Notes programs that failed, born in a generation, each with what is needed to see it again."""
         if not failures:
             return
         language = self.problem.language
@@ -187,7 +190,7 @@ class Run:
             if row.tobytes() not in self.quarantine:
                 self.quarantine[row.tobytes()] = (failure.status, failure.log)
                 words = [f"{int(word):016x}" for word in failure.words[: program_length(failure.words)]]
-                record = {"status": failure.status.name, "log": failure.log, "generation": self.counters.generations, "words": words}
+                record = {"status": failure.status.name, "log": failure.log, "generation": generation, "words": words}
                 self.run_dir.save_quarantine(row.tobytes().hex(), record)
 
     def save(self) -> None:
@@ -217,7 +220,7 @@ class Run:
 
     def close(self) -> None:
         """Ends the evaluator and gives the folder back."""
-        self.problem.evaluator.close()
+        self.problem.close()
         self.run_dir.close()
 
     def _stop_reached(self, best_objective: float) -> str | None:

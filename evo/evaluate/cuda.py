@@ -100,7 +100,7 @@ class CudaEvaluator:
             self._plan = RegressionPlan(task, self._inputs, self._device)
         else:
             self._plan = StorePlan(task, self._inputs)
-        self._lane = self._make_lane(self._plan)
+        self._lane = self._make_lane(self._plan, options.packing.programs_per_module)
         self._compiler = self._make_compiler(self._lane.capacity, template)
 
     def evaluate(self, words: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
@@ -125,7 +125,7 @@ class CudaEvaluator:
     def outputs(self, words: np.ndarray, points: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         inputs = self._upload(points, "picture_points()")
         plan = StorePlan(self._task, inputs)
-        lane = self._make_lane(plan)
+        lane = self._make_lane(plan, len(words))
         stored = np.zeros((len(words), len(self._language.outputs), inputs.num_points), np.float32)
 
         def take(module: Module, host: np.ndarray) -> None:
@@ -185,9 +185,9 @@ class CudaEvaluator:
                 raise DeviceFailure(log, culprits) from failure
         return sorted(failures, key=lambda pair: pair[0]), {**times_s, **asdict(times)}
 
-    def _make_lane(self, plan: Plan) -> Lane:
-        options = self._options
-        return Lane(self._device, plan, options.packing.programs_per_module, options.launch_seconds, self._num_threads)
+    def _make_lane(self, plan: Plan, max_programs: int) -> Lane:
+        max_programs = max(1, min(max_programs, self._options.packing.programs_per_module))
+        return Lane(self._device, plan, max_programs, self._options.launch_seconds, self._num_threads)
 
     def _make_compiler(self, capacity: int, template: KernelTemplate) -> Compiler:
         packing = self._options.packing

@@ -18,6 +18,7 @@ from evo.compile.packing import Packing
 from evo.errors import DeviceFailure
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda import CudaEvaluator, CudaOptions
+from evo.evaluate.cuda_device import Device
 from evo.instructions import default_instruction_set
 from evo.program import Language, parse_program
 from evo.task import load_task
@@ -68,6 +69,16 @@ def test_all_that_an_evaluator_takes_of_a_device_it_gives_back(emulated_gpu, pro
     evaluator.close()
     nothing = dict.fromkeys(during, 0)
     assert (emulated_gpu.alive(), emulated_gpu.leaked()) == (nothing, nothing)
+
+
+def test_outputs_of_one_program_take_page_locked_memory_for_one(emulated_gpu, problem, monkeypatch):
+    task, language, words, _ = problem
+    evaluator = CudaEvaluator(language, task, OPTIONS)
+    sizes, pinned = [], Device.pinned
+    monkeypatch.setattr(Device, "pinned", lambda self, num_bytes: sizes.append(num_bytes) or pinned(self, num_bytes))
+    evaluator.outputs(words[:1], task.picture_points(16, 0.5))
+    evaluator.close()
+    assert max(sizes) == 16 * 16 * 4
 
 
 def test_a_batch_is_loaded_and_launched_once_a_pack(emulated_gpu, problem):

@@ -39,6 +39,18 @@ def test_every_elite_is_in_a_cubin_that_the_index_names(compile_evo, finished_ru
         assert cubin.startswith(b"\x7fELF") and kernel.encode() in cubin
 
 
+def test_programs_for_a_gpu_are_compiled_and_shown_where_there_is_none(compile_evo, evo_command, finished_run, tmp_path):
+    """Also those of instructions that no CPU evaluator runs."""
+    only_gpu = ("--set", "evaluation.backend=cuda", "--set", "program.vocabulary.instructions={f16_to_f32: 1, add_ftz_f32: 1}")
+    completed = compile_evo(finished_run.parents[2] / "small.yaml", "--random", "5", "--output", "out", *only_gpu)
+    assert (completed.returncode, completed.stderr) == (0, "")
+    assert len(json.loads((tmp_path / "out" / "index.json").read_text())["programs"]) == 5
+    for verb in (["compile", finished_run, "--output", "elites"], ["show", finished_run], ["show", finished_run, "--failed"]):
+        command = [evo_command, *map(str, verb), *only_gpu[:2]]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_second_call_takes_the_cubins_from_the_cache(compile_evo, finished_run, tmp_path):
     assert compile_evo(finished_run, "--output", "one").returncode == 0
     folder = tmp_path / "cache" / "evo"

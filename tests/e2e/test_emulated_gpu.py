@@ -82,9 +82,8 @@ def test_neither_packs_nor_workers_nor_when_work_is_done_change_a_run(run, confi
 def test_a_gpu_that_fails_ends_the_run_and_resuming_leaves_its_pack_out(run, emulated, config, options):
     folder, failed = run(config(), "evaluation.packing.sites_per_kernel=8", "evaluation.packing.kernels_per_module=1", options=options)
     assert failed.returncode == 3
-    assert "Traceback" not in failed.stderr
-    (line,) = [line for line in failed.stderr.splitlines() if line.startswith("evo:")]
-    assert "CUDA_ERROR_" in line and f"evo resume {folder}" in line
+    (line,) = failed.stderr.splitlines()
+    assert line.startswith("evo: the GPU failed: ") and "CUDA_ERROR_" in line and f"evo resume {folder}" in line
     records = [json.loads(path.read_text()) for path in (folder / "quarantine").glob("*.json")]
     assert 1 <= len(records) <= 8
     resumed = emulated("resume", folder)
@@ -92,6 +91,14 @@ def test_a_gpu_that_fails_ends_the_run_and_resuming_leaves_its_pack_out(run, emu
     state = state_of(folder)
     assert len(state.metrics) > 0
     assert len(list((folder / "quarantine").glob("*.json"))) == len(records)
+
+
+def test_a_gpu_that_fails_says_so_in_one_line_and_nothing_else_does(run_emulated, config):
+    """In a process of its own: Python tells at its end of what multiprocessing left behind."""
+    failed = run_emulated("run", config(), options="fault=launch:3:719")
+    assert failed.returncode == 3
+    (line,) = failed.stderr.splitlines()
+    assert line.startswith("evo: the GPU failed: ")
 
 
 def test_a_kernel_that_never_ends_is_ended_with_the_run(run, config):

@@ -90,6 +90,9 @@ def test_programs_that_failed_are_noted_with_what_is_needed_to_see_them_again(gp
         words = np.array([int(word, 16) for word in record["words"]], np.uint64)
         assert lowering.analyze(words[None])[0].tobytes().hex() == key
         assert (record["status"], record["log"]) == ("TIMED_OUT", "too slow")
+    # Counted as for elites, which begin with generation 0.
+    assert {record["generation"] for record in found.values()} <= set(range(run.counters.generations))
+    assert min(record["generation"] for record in found.values()) == 0
     text = describe_failed(Run.view(run.run_dir.path))
     assert text.count("# PTX stub") == text.count("timed_out") == text.count("too slow") == len(found)
 
