@@ -198,6 +198,19 @@ def _leading_zeros(a):
     return zeros
 
 
+def _most_significant(a):
+    """Position of the highest bit that differs from the sign, all ones where there is none."""
+    bits = 8 * a.dtype.itemsize
+    magnitude = np.where(a < 0, ~a, a).view(f"u{a.dtype.itemsize}")
+    return (np.uint32(bits - 1) - _leading_zeros(magnitude)).astype(np.uint32)
+
+
+def _shift_to_top(a):
+    """As `_most_significant`, but by how much it is to be shifted to the left to be at the top."""
+    position = _most_significant(a)
+    return np.where(position == np.uint32(0xFFFFFFFF), position, np.uint32(8 * a.dtype.itemsize - 1) - position).astype(np.uint32)
+
+
 def _reverse(a):
     result = np.zeros(1, a.dtype)
     for i in range(8 * a.dtype.itemsize):
@@ -251,6 +264,8 @@ def _integer(name: str, parts: list[str], kind: str, opcode: str) -> Operation:
     }
     if name in others and parts == [kind]:
         return Operation(*others[name])
+    if name == "bfind" and parts in ([kind], ["shiftamt", kind]):
+        return Operation("u32", (kind,), _shift_to_top if mode == "shiftamt" else _most_significant)
     raise Unsupported(opcode)
 
 

@@ -104,6 +104,9 @@ def test_bits():
     assert apply("not.b32 %d, %a", np.uint32, "b32", one).tolist() == [x ^ 0xFFFFFFFF for x in a.tolist()]
     assert apply("popc.b32 %d, %a", np.uint32, "u32", one).tolist() == [x.bit_count() for x in a.tolist()]
     assert apply("clz.b32 %d, %a", np.uint32, "u32", one).tolist() == [32 - x.bit_length() for x in a.tolist()]
+    assert apply("bfind.u32 %d, %a", np.uint32, "u32", one).tolist() == [(x.bit_length() - 1) % 2**32 for x in a.tolist()]
+    shifts = [32 - x.bit_length() if x else 2**32 - 1 for x in a.tolist()]
+    assert apply("bfind.shiftamt.u32 %d, %a", np.uint32, "u32", one).tolist() == shifts
     assert apply("brev.b32 %d, %a", np.uint32, "b32", one).tolist() == [int(f"{x:032b}"[::-1], 2) for x in a.tolist()]
     assert apply("bfe.u32 %d, %a, 5, 9", np.uint32, "u32", one).tolist() == [x >> 5 & 511 for x in a.tolist()]
     assert apply("bfe.s32 %d, %a, 5, 9", np.int32, "s32", one).tolist() == [wrap((x >> 5) << 23, "s32") >> 23 for x in a.tolist()]
