@@ -90,6 +90,8 @@ def _how_it_died(exit_code: int | None) -> str:
 
 
 def _start_worker() -> None:
+    # Pebble's handler would run when the compiler returns, and the process be killed some seconds later.
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     # A worker that waits for work sees the parent's end by itself; one that is at work would not.
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

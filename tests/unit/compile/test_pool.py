@@ -48,6 +48,10 @@ def test_work_is_done_by_as_many_other_processes_as_were_asked_for(pool):
     assert os.getpid() not in pids
 
 
+def test_a_worker_is_ended_by_the_signal_itself_and_need_not_come_back_from_the_compiler(pool):
+    assert pool.submit(signal.getsignal, signal.SIGTERM).result() == signal.SIG_DFL
+
+
 def test_the_time_limit_ends_the_work_and_its_process(tmp_path):
     marks = tmp_path / "marks"
     with CompilePool(1, time_limit_s=1.0) as pool:

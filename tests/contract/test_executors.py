@@ -1,0 +1,170 @@
+"""The laws of executors that fulfil compile requests: it shows nowhere where, by whom and in which order one is fulfilled."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
+    pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
+
+from evo.compile.compiler import Compiler, FailedProgram, Module
+from evo.compile.packing import Packing
+from evo.compile.pool import CompilePool
+from evo.compile.request import Compiled, CompileFailure, CompileRequest, compile_request
+
+# compile_cases.py is imported by name, here and in worker processes, which get this process's path.
+sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "compile"))
+from compile_cases import BAD, break_down, program_text, programs, reject
+
+NUM_PROGRAMS = 15
+PACKING = Packing(3, 2)
+
+
+class InLine(Executor):
+    """Fulfils a request when it is submitted."""
+
+    def submit(self, fn: Callable, /, *args, **kwargs) -> Future:
+        future: Future = Future()
+        future.set_running_or_notify_cancel()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+class Backwards(Executor):
+    """Fulfils the youngest request that is there, in a thread."""
+
+    def __init__(self):
+        self._held: list[tuple[Future, Callable]] = []
+        self._thread = ThreadPoolExecutor(1)
+
+    def submit(self, fn: Callable, /, *args, **kwargs) -> Future:
+        future: Future = Future()
+        self._held.append((future, lambda: fn(*args, **kwargs)))
+        self._thread.submit(self._run_youngest)
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self._thread.shutdown(wait, cancel_futures=cancel_futures)
+
+    def _run_youngest(self) -> None:
+        future, call = self._held.pop()
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(call())
+            except Exception as error:
+                future.set_exception(error)
+
+
+EXECUTORS = {
+    "in line": InLine,
+    "backwards": Backwards,
+    "one thread": lambda: ThreadPoolExecutor(1),
+    "threads": lambda: ThreadPoolExecutor(3),
+    "processes": lambda: ProcessPoolExecutor(2, multiprocessing.get_context("spawn")),
+    "compile pool": lambda: CompilePool(2),
+}
+
+
+@pytest.fixture(scope="module", params=EXECUTORS)
+def executor(request) -> Iterator[Executor]:
+    with EXECUTORS[request.param]() as executor:
+        yield executor
+
+
+@pytest.fixture
+def batch(language):
+    """Programs of several lengths; rows 2 and 11 are the same one, which `reject` rejects."""
+    texts = [program_text(i, i % 4) for i in range(NUM_PROGRAMS)]
+    texts[2] = texts[11] = BAD
+    return programs(language, texts)
+
+
+def requests_of(language, words) -> list[CompileRequest]:
+    """The requests that a batch leads to, in the order of submission."""
+    seen: list[CompileRequest] = []
+    list(Compiler(language, "sm_90", InLine(), packing=PACKING, compile_function=lambda r: seen.append(r) or Compiled(b"")).compile(words))
+    return seen
+
+
+def by_rows(results) -> dict[tuple, tuple]:
+    """What became of the rows of each module and each failed program."""
+    outcomes: dict[tuple, tuple] = {}
+    for result in results:
+        if isinstance(result, Module):
+            key = tuple(tuple(rows.tolist()) for rows in result.rows)
+            outcomes[key] = (result.cubin, result.kernel_sizes, tuple(result.num_instructions.tolist()))
+        else:
+            assert isinstance(result, FailedProgram)
+            outcomes[(tuple(result.rows.tolist()),)] = (result.failure.kind, result.failure.log)
+    return outcomes
+
+
+def test_a_request_gives_the_cubin_that_this_process_makes_of_it(executor, language, batch):
+    requests = requests_of(language, batch)
+    assert len(requests) > 2
+    expected = [compile_request(request).cubin for request in requests]
+    futures = [executor.submit(compile_request, request) for request in requests]
+    assert [future.result(timeout=60).cubin for future in futures] == expected
+
+
+def test_a_failure_is_a_value_with_the_compilers_log(executor, language, batch):
+    request = requests_of(language, batch)[0]
+    broken = CompileRequest(**{**vars(request), "options": ("--no-such-option",)})
+    outcome = executor.submit(compile_request, broken).result(timeout=60)
+    assert outcome == compile_request(broken)
+    assert isinstance(outcome, CompileFailure) and "no-such-option" in outcome.log
+
+
+def test_a_batch_has_the_same_results_whoever_fulfils_it_and_in_whichever_order(executor, language, batch):
+    found = by_rows(Compiler(language, "sm_90", executor, packing=PACKING).compile(batch))
+    # Packs are even, and as many as workers take at once, which changes no program's place here.
+    assert found == by_rows(Compiler(language, "sm_90", InLine(), packing=PACKING).compile(batch))
+
+
+def test_the_program_at_fault_is_the_same_whoever_finds_it(executor, language, batch):
+    compiler = Compiler(language, "sm_90", executor, packing=PACKING, compile_function=reject)
+    found = by_rows(compiler.compile(batch))
+    assert found[((2, 11),)] == ("rejected", "line 1: bad")
+    in_line = Compiler(language, "sm_90", InLine(), packing=PACKING, compile_function=reject)
+    assert found == by_rows(in_line.compile(batch))
+    assert compiler.failures == in_line.failures
+
+
+def test_what_a_function_raises_is_raised_and_the_executor_goes_on(executor, language, batch):
+    with pytest.raises(ZeroDivisionError, match="a defect of ours"):
+        list(Compiler(language, "sm_90", executor, packing=PACKING, compile_function=break_down).compile(batch))
+    assert executor.submit(divmod, 7, 3).result(timeout=60) == (2, 1)
+
+
+def test_a_batch_that_is_given_up_leaves_an_executor_that_goes_on(executor, language, batch):
+    results = Compiler(language, "sm_90", executor, packing=Packing(1, 1)).compile(batch)
+    assert isinstance(next(results), Module)
+    results.close()
+    assert executor.submit(divmod, 7, 3).result(timeout=60) == (2, 1)
+
+
+def test_a_call_that_is_cancelled_is_not_made(executor, tmp_path):
+    marks = [tmp_path / str(i) for i in range(20)]
+    futures = [executor.submit(mark.touch) for mark in marks]
+    cancelled = [future.cancel() for future in reversed(futures)][::-1]
+    for future, is_cancelled in zip(futures, cancelled, strict=True):
+        if is_cancelled:
+            with pytest.raises(CancelledError):
+                future.result(timeout=60)
+        else:
+            assert future.result(timeout=60) is None
+    assert executor.submit(divmod, 7, 3).result(timeout=60) == (2, 1)
+    made = [mark.exists() for mark in marks]
+    assert all(done or is_cancelled for done, is_cancelled in zip(made, cancelled, strict=True))
+    # Where a process may be at it already, cancelling ends it there.
+    assert sum(done and is_cancelled for done, is_cancelled in zip(made, cancelled, strict=True)) <= getattr(executor, "num_workers", 0)
