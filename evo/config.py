@@ -180,8 +180,7 @@ class SearchConfig(Model):
 
 
 class PackingConfig(Model):
-    """Programs that are compiled, loaded and run as one: sites of a kernel, and kernels of a module. The defaults are measured
-    (docs/benchmarks.md)."""
+    """Programs that are compiled, loaded and run as one: sites of a kernel, and kernels of a module."""
 
     sites_per_kernel: Annotated[int, Field(ge=1, le=4096)] = 64
     kernels_per_module: Annotated[int, Field(ge=1, le=4096)] = 2
@@ -198,10 +197,10 @@ class EvaluationConfig(Model):
 
     `backend` auto takes an NVIDIA GPU where one can be used. CPU and GPU differ in the last bits of approximate instructions; no
     other key changes a result, but for `compile_seconds`, after which a program counts as failed.
-
     Both: `threads` that evaluate and score; null: one for each core. CPU: `simd`. GPU: `device`, its number, null: the first that
-    can be used; `compile_workers`, processes, null: one for each core; `packing`; `launch_seconds`, limit for the kernels of one
-    pack, after which the run ends; `cache_megabytes` of cubins kept on disk for all runs, 0: none.
+    can be used; `compile_workers`, processes, null: one for each core; `packing`; `opt_level` of the assembler: 3 pays from some
+    ten million points on; `launch_seconds`, limit for the kernels of one pack, after which the run ends; `cache_megabytes` of
+    cubins kept on disk for all runs, 0: none.
     """
 
     backend: Literal["auto", "cpu", "cuda"] = "auto"
@@ -210,6 +209,7 @@ class EvaluationConfig(Model):
     device: Annotated[int, Field(ge=0)] | None = None
     compile_workers: Positive | None = None
     packing: PackingConfig = PackingConfig()
+    opt_level: Annotated[int, Field(ge=0, le=3)] = 1
     compile_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 60.0
     launch_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 60.0
     cache_megabytes: Annotated[int, Field(ge=0, le=1 << 20)] = 2048

@@ -137,6 +137,7 @@ def _cuda_evaluator(config: RunConfig, task: Task, language: Language, quarantin
         device=evaluation.device,
         num_workers=evaluation.compile_workers,
         packing=Packing(evaluation.packing.sites_per_kernel, evaluation.packing.kernels_per_module),
+        opt_level=evaluation.opt_level,
         compile_seconds=evaluation.compile_seconds,
         launch_seconds=evaluation.launch_seconds,
         num_threads=evaluation.threads,

@@ -17,7 +17,7 @@ import numpy as np
 from evo.compile.compiler import Compiler, FailedProgram, Module
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool
-from evo.compile.request import CompileFailure
+from evo.compile.request import CompileFailure, assembler_options
 from evo.disk_cache import DiskCache
 from evo.errors import DeviceFailure
 from evo.evaluate import Evaluation, Failure, Status, by_name
@@ -45,13 +45,14 @@ class CudaOptions:
     """How the work is done; none of these changes a result, but for `compile_seconds`.
 
     device: its ordinal; None: the first that can be used. num_workers: compile processes; None: one a core. packing: programs
-    that go together. compile_seconds: limit for one compilation. launch_seconds: limit for the kernels of one pack.
+    that go together. opt_level: of the assembler. compile_seconds: limit for one compilation. launch_seconds: limit for the kernels of one pack.
     num_threads: threads that score; None: one a core.
     """
 
     device: int | None = None
     num_workers: int | None = None
     packing: Packing = Packing()
+    opt_level: int = 1
     compile_seconds: float = 60.0
     launch_seconds: float = 60.0
     num_threads: int | None = None
@@ -200,6 +201,7 @@ class CudaEvaluator:
             self._pool,
             packing=packing,
             template=template,
+            options=assembler_options(self._options.opt_level),
             cache=self._cache,
             failures=self._failures,
         )

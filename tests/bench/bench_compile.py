@@ -11,6 +11,7 @@ from bench_lowering import live_programs
 from evo.compile.compiler import Compiler, Module
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool
+from evo.compile.request import assembler_options
 from evo.instructions import default_instruction_set
 from evo.program import Language
 
@@ -25,14 +26,17 @@ def workers_mb() -> float:
     return max(int(status.split("VmHWM:")[1].split()[0]) * 1024 / 1e6 for status in statuses)
 
 
-def rounds(language: Language, words: np.ndarray, executor: Executor, packing: Packing) -> list[tuple[float, float, float]]:
+def rounds(
+    language: Language, words: np.ndarray, executor: Executor, packing: Packing, opt_level: int = 3
+) -> list[tuple[float, float, float]]:
     """NUM_ROUNDS times: wall time of compiling all, time inside nvPTXCompiler, summed over workers, and this process's CPU time.
 
     A first round is not counted.
     """
+    options = assembler_options(opt_level)
     times = []
     for _ in range(NUM_ROUNDS + 1):
-        compiler = Compiler(language, TARGET, executor, packing=packing)
+        compiler = Compiler(language, TARGET, executor, packing=packing, options=options)
         start, start_cpu = time.perf_counter(), time.process_time()
         modules = list(compiler.compile(words))
         wall_s, cpu_s = time.perf_counter() - start, time.process_time() - start_cpu
@@ -56,6 +60,9 @@ def rows():
             cpu_s = min(cpu_s for _, _, cpu_s in rounds(language, few, executor, packing))
             what = f"{TARGET}, 32 live instructions, {packing.kernels_per_module} x {packing.sites_per_kernel} sites, by CPU time"
             yield f"programs compiled, {what}", f"{num_few / cpu_s:.0f} / s", "896 / s", "1165 / s"
+        for opt_level in (1, 0):
+            cpu_s = min(cpu_s for _, _, cpu_s in rounds(language, few, executor, Packing(), opt_level))
+            yield f"the same, 2 x 64 sites, at optimisation level {opt_level}", f"{num_few / cpu_s:.0f} / s", "", ""
 
     walls = {}
     for num_workers in (1, 2):

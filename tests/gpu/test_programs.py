@@ -129,7 +129,7 @@ def test_programs_of_all_instructions_agree_but_for_what_errors_grow_to(both):
     assert (difference <= 0.01).mean() >= 0.99
 
 
-def test_results_depend_neither_on_workers_nor_on_the_cache_nor_on_the_order(both, tmp_path):
+def test_results_depend_neither_on_workers_nor_the_cache_nor_the_order_nor_the_assembler(both, tmp_path):
     task = points_task(500)
     words = random_programs(language_of(task), (*EXACT, *APPROXIMATE), 400)
     counts = language_of(task).lowering.analyze(words)[1]
@@ -137,7 +137,7 @@ def test_results_depend_neither_on_workers_nor_on_the_cache_nor_on_the_order(bot
     _, gpu = both(task, CudaOptions(num_workers=1, packing=Packing(16, 1)), cache=cache)
     expected = gpu.evaluate(words, counts)
     assert_same(gpu.evaluate(words, counts), expected)  # out of the cache
-    _, other = both(task, CudaOptions(num_workers=3, packing=Packing(50, 3)))
+    _, other = both(task, CudaOptions(num_workers=3, packing=Packing(50, 3), opt_level=3))
     order = np.random.default_rng(2).permutation(len(words))
     shuffled = other.evaluate(words[order], counts[order])
     for name in ("status", "objective", "measures"):

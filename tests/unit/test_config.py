@@ -34,7 +34,7 @@ SECTIONS = {
     "search.variation.alternation.": "rate, deviation",
     "search.variation.perturbation.": "rate, relative, absolute",
     "search.variation.replacement.": "rate",
-    "evaluation.": "backend, threads, simd, device, compile_workers, packing, compile_seconds, launch_seconds, cache_megabytes",
+    "evaluation.": "backend, threads, simd, device, compile_workers, packing, opt_level, compile_seconds, launch_seconds, cache_megabytes",
     "evaluation.packing.": "sites_per_kernel, kernels_per_module",
     "stop.": "generations, evaluations, seconds, objective",
     "output.": "runs, checkpoint_seconds, plots",
