@@ -198,8 +198,8 @@ class EvaluationConfig(Model):
     `backend` auto takes an NVIDIA GPU where one can be used. CPU and GPU differ in the last bits of approximate instructions; no
     other key changes a result, but for `compile_seconds`, after which a program counts as failed.
     Both: `threads` that evaluate and score; null: one for each core. CPU: `simd`. GPU: `device`, its number, null: the first that
-    can be used; `compile_workers`, processes, null: one for each core; `packing`; `opt_level` of the assembler: 3 pays from some
-    ten million points on; `launch_seconds`, limit for the kernels of one pack, after which the run ends; `cache_megabytes` of
+    can be used; `compile_workers`, processes, null: one for each core; `packing`; `opt_level` of the assembler: 3 may pay from
+    tens of millions of points on; `launch_seconds`, limit for the kernels of one pack, after which the run ends; `cache_megabytes` of
     cubins kept on disk for all runs, 0: none.
     """
 
