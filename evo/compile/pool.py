@@ -41,6 +41,12 @@ class CompilePool(Executor):
         context = multiprocessing.get_context("spawn")
         self._pool = pebble.ProcessPool(self.num_workers, initializer=_start_worker, context=context)
         self._unfinished: set[Future] = set()
+        # Processes inherit that Ctrl-C is blocked; one that it reached before Pebble ignores it would die with a traceback.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self._pool.schedule(os.getpid)  # starts processes, and the threads that replace them
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
     def submit(self, fn: Callable, /, *args, **kwargs) -> Future:
         future: Future = Future()

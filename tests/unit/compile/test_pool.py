@@ -48,6 +48,15 @@ def test_work_is_done_by_as_many_other_processes_as_were_asked_for(pool):
     assert os.getpid() not in pids
 
 
+def test_no_worker_is_reached_by_ctrl_c_not_even_one_that_starts():
+    with CompilePool(1) as pool:
+        assert signal.SIGINT in pool.submit(signal.pthread_sigmask, signal.SIG_BLOCK, []).result()
+        with pytest.raises(WorkerDied):
+            pool.submit(os._exit, 1).result()
+        assert signal.SIGINT in pool.submit(signal.pthread_sigmask, signal.SIG_BLOCK, []).result()
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
 def test_a_worker_is_ended_by_the_signal_itself_and_need_not_come_back_from_the_compiler(pool):
     assert pool.submit(signal.getsignal, signal.SIGTERM).result() == signal.SIG_DFL
 
