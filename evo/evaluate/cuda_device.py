@@ -7,6 +7,7 @@ The only module that opens a device. Knows nothing of programs, tasks or compile
 from __future__ import annotations
 
 import ctypes
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -67,6 +68,8 @@ def probe() -> Probe:
         from cuda.bindings import driver as cuda
     except ImportError:
         return Probe("the package cuda-bindings is missing: pip install 'cuda-bindings==13.0.*'")
+    # All kernels of our modules are launched, once: put on the device with the module, none keeps its launch waiting for that.
+    os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")
     try:
         initialised = cuda.cuInit(0)[0]
     except RuntimeError:  # how cuda.bindings says that it finds no libcuda.so.1

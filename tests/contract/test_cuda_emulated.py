@@ -18,7 +18,7 @@ from evo.compile.packing import Packing
 from evo.errors import DeviceFailure
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda import CudaEvaluator, CudaOptions
-from evo.evaluate.cuda_device import Device
+from evo.evaluate.cuda_device import Device, probe
 from evo.instructions import default_instruction_set
 from evo.program import Language, parse_program
 from evo.task import load_task
@@ -79,6 +79,15 @@ def test_outputs_of_one_program_take_page_locked_memory_for_one(emulated_gpu, pr
     evaluator.outputs(words[:1], task.picture_points(16, 0.5))
     evaluator.close()
     assert max(sizes) == 16 * 16 * 4
+
+
+@pytest.mark.parametrize(("chosen", "expected"), [(None, "EAGER"), ("LAZY", "LAZY")])
+def test_kernels_are_loaded_with_their_module_unless_the_user_wants_it_otherwise(emulated_gpu, monkeypatch, chosen, expected):
+    monkeypatch.setenv("CUDA_MODULE_LOADING", chosen or "")
+    if chosen is None:
+        monkeypatch.delenv("CUDA_MODULE_LOADING")
+    assert probe().problem is None
+    assert os.environ["CUDA_MODULE_LOADING"] == expected
 
 
 def test_a_batch_is_loaded_and_launched_once_a_pack(emulated_gpu, problem):
