@@ -10,7 +10,6 @@ compare, select and convert instructions of f32, f64, f16, f16x2, u32, s32, u64,
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,9 +21,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from evo.errors import UserError
+from evo.json_file import first_mistake, parse_json, read_json
 
 ABI_VERSION = 1
 SHIPPED = ("default", "wide")
+_MAX_COUNT = 65535  # indices and counts of types are 16 bits in stack_ptx.h
+_WHAT = "instruction set"
 
 
 @dataclass(frozen=True)
@@ -146,10 +148,10 @@ class _SpecialRegisterJson(_Strict):
 
 class _InstructionSetJson(_Strict):
     abi_version: int
-    stack_types: list[_StackTypeJson] = Field(min_length=1)
-    arg_types: list[_ArgTypeJson]
+    stack_types: list[_StackTypeJson] = Field(min_length=1, max_length=_MAX_COUNT)
+    arg_types: list[_ArgTypeJson] = Field(max_length=_MAX_COUNT)
     instructions: list[_InstructionJson]
-    special_registers: list[_SpecialRegisterJson] = []
+    special_registers: list[_SpecialRegisterJson] = Field(default=[], max_length=_MAX_COUNT)
 
 
 def load_instruction_set(path: str | Path) -> InstructionSet:
@@ -158,11 +160,7 @@ def load_instruction_set(path: str | Path) -> InstructionSet:
     Raises:
         UserError: the file cannot be read, is no JSON, or a key or name in it is wrong.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot read the instruction set: {error}") from error
-    return _parse(text, str(path))
+    return _check(read_json(path, _WHAT), str(path))
 
 
 def describe_instruction_set(description: Mapping[str, Any], source: str = "description") -> InstructionSet:
@@ -180,7 +178,7 @@ def shipped_instruction_set(name: str) -> InstructionSet:
     if name not in SHIPPED:
         raise KeyError(name)
     file = f"{name}.json"
-    return _parse(files(__package__).joinpath(file).read_text(encoding="utf-8"), file)
+    return _check(parse_json(files(__package__).joinpath(file).read_text(encoding="utf-8"), file, _WHAT), file)
 
 
 def default_instruction_set() -> InstructionSet:
@@ -188,39 +186,13 @@ def default_instruction_set() -> InstructionSet:
     return shipped_instruction_set("default")
 
 
-def _parse(text: str, source: str) -> InstructionSet:
-    try:
-        data = json.loads(text, object_pairs_hook=_unique_keys)
-    except json.JSONDecodeError as error:
-        raise UserError(f"{source}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
-    except _RepeatedKey as error:
-        raise UserError(f"{source}: key '{error}' is given twice in one object") from None
-    except RecursionError:
-        raise UserError(f"{source}: not an instruction set: nested too deeply") from None
-    except ValueError as error:  # an integer of thousands of digits
-        raise UserError(f"{source}: not an instruction set: {error}") from error
-    return _check(data, source)
-
-
-class _RepeatedKey(ValueError):
-    pass
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _RepeatedKey(next(key for key in keys if keys.count(key) > 1))
-    return found
-
-
 def _check(data: Any, source: str) -> InstructionSet:
     try:
         parsed = _InstructionSetJson.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"])
-        raise UserError(f"{source}: key '{key}': {first['msg']}") from error
+        location, reason = first_mistake(error)
+        place = f"key {'.'.join(map(str, location))!r}" if location else "the JSON"
+        raise UserError(f"{source}: {place}: {reason}") from error
     if parsed.abi_version != ABI_VERSION:
         raise UserError(f"{source}: key 'abi_version': {parsed.abi_version} is not supported, this evo reads {ABI_VERSION}")
 
@@ -249,13 +221,22 @@ def _check(data: Any, source: str) -> InstructionSet:
     )
     _index_names([instruction.name for instruction in instructions], "instructions", source)
     for i, instruction in enumerate(instructions):
-        if instruction.num_commutative == 1 or instruction.num_commutative > len(instruction.args):
-            raise UserError(f"{source}: key 'instructions.{i}.num_commutative': 0 or 2, and no more than there are operands")
+        if instruction.num_commutative and not _first_two_are_alike(instruction, arg_types):
+            raise UserError(
+                f"{source}: key 'instructions.{i}.num_commutative': 0, or 2 where the first two operands are scalars of one type"
+            )
     special_registers = tuple(
         SpecialRegister(s.ptx, _look_up(arg_indices, s.arg_type, f"special_registers.{i}.arg_type", source), s.volatile)
         for i, s in enumerate(parsed.special_registers)
     )
-    _index_names([s.ptx for s in special_registers], "special_registers", source)
+    _index_names([s.ptx.replace(".", "_") for s in special_registers], "special_registers", source)
+    for i, special in enumerate(special_registers):
+        num_vec_elems = arg_types[special.arg_idx].num_vec_elems
+        if num_vec_elems > 4 or (num_vec_elems and "." in special.ptx):
+            raise UserError(
+                f"{source}: key 'special_registers.{i}.arg_type': a vector of {num_vec_elems}, but .x .y .z .w are all the "
+                "elements of a special register, and each of them is a scalar"
+            )
     return InstructionSet(stacks, arg_types, instructions, special_registers)
 
 
@@ -263,10 +244,18 @@ def _check(data: Any, source: str) -> InstructionSet:
 _ENCODER_TYPES = {"f32": "f32", "u32": "u32", "s32": "s32", "f64": "f32", "u64": "u32", "s64": "s32"}
 
 
+def _first_two_are_alike(instruction: Instruction, arg_types: tuple[ArgType, ...]) -> bool:
+    first_two = instruction.args[:2]
+    is_pair = instruction.num_commutative == 2 and len(first_two) == 2 and first_two[0] == first_two[1]
+    return is_pair and arg_types[first_two[0]].num_vec_elems == 0
+
+
 def _index_names(names: list[str], key: str, source: str) -> dict[str, int]:
     """Names that differ in case alone are one: in C they are enumerators in upper case."""
     indices: dict[str, int] = {}
     for index, name in enumerate(names):
+        if name.lower() == "num_enums":
+            raise UserError(f"{source}: key '{key}.{index}': '{name}' is what C headers call the number of entries; use another name")
         if indices.setdefault(name.lower(), index) != index:
             raise UserError(f"{source}: key '{key}.{index}': the name '{name}' is used twice; give one entry a 'name' of its own")
     return {name: index for index, name in enumerate(names)}
@@ -276,4 +265,4 @@ def _look_up(indices: dict[str, int], name: str, key: str, source: str) -> int:
     try:
         return indices[name]
     except KeyError:
-        raise UserError(f"{source}: key '{key}': unknown type '{name}', one of: {', '.join(indices)}") from None
+        raise UserError(f"{source}: key '{key}': unknown type {name!r}, one of: {', '.join(indices)}") from None

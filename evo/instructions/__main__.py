@@ -5,13 +5,13 @@ Owns the command line. A mistake in the description is one line on stderr and ex
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 import click
 
 from evo.errors import UserError
+from evo.files import write_outputs
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
 from evo.instructions.header import render_header
 
@@ -28,22 +28,13 @@ def main() -> None:
 def generate(source: str, output: Path, lang: str) -> None:
     """Writes the header of an instruction set, to be used with stack_ptx.h."""
     try:
-        instruction_set = shipped_instruction_set(source) if source in SHIPPED else load_instruction_set(source)
-        _write_whole(output, render_header(instruction_set, lang, output.name))
+        is_shipped = source in SHIPPED
+        instruction_set = shipped_instruction_set(source) if is_shipped else load_instruction_set(source)
+        header = render_header(instruction_set, lang, output.name)
+        write_outputs({output: header.encode("ascii", "replace")}, [] if is_shipped else [Path(source)])
     except UserError as error:
-        click.echo(f"error: {' '.join(str(error).splitlines())}", err=True)
+        click.echo(" ".join(str(error).splitlines()), err=True)
         sys.exit(2)
-
-
-def _write_whole(path: Path, text: str) -> None:
-    """The file appears whole or not at all."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        partial.write_text(text, encoding="ascii")
-        os.replace(partial, path)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise UserError(f"{path}: cannot write the header: {error.strerror}") from error
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ import click
 
 from evo import __version__
 from evo.errors import UserError
+from evo.files import read_input, write_outputs
 from evo.native.ptx_inject import AnnotationError, process_cuda
-from evo.ptx_inject.files import read_input, write_outputs
 
 EXIT_USER_ERROR = 2
 

@@ -12,13 +12,13 @@ Owns the format and its checks. The fields are those of `DataType`; register_cas
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from evo.errors import UserError
+from evo.json_file import first_mistake, read_json
 from evo.native.ptx_inject import DataType
 
 ABI_VERSION = 1
@@ -71,30 +71,13 @@ def load_types(path: str | Path) -> tuple[DataType, ...]:
     Raises:
         UserError: the file cannot be read, is no JSON, or an entry in it is wrong; one line that names it.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{path}: cannot read the types: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path}: cannot read the types: not UTF-8 at byte {error.start}") from error
-    return _parse(text, str(path))
-
-
-def _parse(text: str, source: str) -> tuple[DataType, ...]:
-    try:
-        data = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, source))
-    except json.JSONDecodeError as error:
-        raise UserError(f"{source}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
-    except ValueError as error:  # an integer of thousands of digits
-        raise UserError(f"{source}: not types: {error}") from error
-    except RecursionError as error:
-        raise UserError(f"{source}: not types: the JSON is nested too deeply") from error
+    source = str(path)
+    data = read_json(path, "types")
     try:
         parsed = _TypesJson.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        reason = first["msg"].removeprefix("Value error, ")
-        raise UserError(f"{source}: {_place(data, first['loc'])}: {reason}") from error
+        location, reason = first_mistake(error)
+        raise UserError(f"{source}: {_place(data, location)}: {reason}") from error
     names: dict[str, str] = {}  # by what makes them one macro
     for index, entry in enumerate(parsed.data_type_infos):
         place = f"{source}: {_place(data, ('data_type_infos', index))}"
@@ -104,16 +87,6 @@ def _parse(text: str, source: str) -> tuple[DataType, ...]:
             raise UserError(f"{place}: the name is used twice, with '{names[macro]}': both are the macro {macro}")
         names[macro] = entry.name
     return tuple(DataType(**entry.model_dump()) for entry in parsed.data_type_infos)
-
-
-def _object(pairs: list[tuple[str, object]], source: str) -> dict[str, object]:
-    """JSON takes the last of two equal keys without a word."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise UserError(f"{source}: key {twice!r} stands twice in one object")
-    return found
 
 
 def _place(data, location: tuple[str | int, ...]) -> str:

@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).parents[2]
 # <- export, plot <- cli: a module may import its own layer and the ones before it. `evo` itself (its version and public
 # names) and `evo.errors` are everybody's.
 LAYERS = [
-    ("native", "disk_cache"),
+    ("native", "disk_cache", "files", "json_file"),
     ("instructions", "program", "ast_ptx", "ptx_inject", "stack_ptx"),
     ("task", "kernel"),
     ("compile",),

@@ -244,12 +244,12 @@ def test_generate_writes_the_header_of_a_file(tmp_path):
 MISTAKES = {
     '{\n "abi_version": 1,,\n}': r"{source}:2:19: not JSON: ",
     '{"abi_version": 1, "abi_version": 1}': r"{source}: key 'abi_version' is given twice in one object",
-    "[" * 100_000: r"{source}: not an instruction set: nested too deeply",
-    "[]": r"{source}: key '': Input should be a valid dictionary",
+    "[" * 100_000: r"{source}: cannot read the instruction set: nested too deeply",
+    "[]": r"{source}: the JSON: expected an object with keys",
     '{"abi_version": 2, "stack_types": []}': r"{source}: key 'stack_types': List should have at least 1 item",
     "\0": r"{source}:1:1: not JSON: ",
-    json.dumps({**SMALL, "two\nlines": 1}): r"{source}: key 'two lines': Extra inputs are not permitted",
-    json.dumps({**SMALL, "\ud800": 1}): r"{source}: key '",
+    json.dumps({**SMALL, "two\nlines": 1}): r"{source}: key 'two\nlines': Extra inputs are not permitted",
+    json.dumps({**SMALL, "\ud800": 1}): r"{source}: the JSON: Input should be a valid string",
 }
 
 
@@ -260,7 +260,7 @@ def test_a_mistake_is_one_line_and_exit_code_2_and_the_output_stays(tmp_path, te
     output.write_text("as it was")
     done = generate("--input", source, "--output", output, "--lang", "cpp")
     assert done.returncode == 2
-    assert done.stderr.startswith(f"error: {MISTAKES[text].format(source=source)}")
+    assert done.stderr.startswith(f"{MISTAKES[text].format(source=source)}")
     assert done.stderr.count("\n") == 1 and done.stdout == ""
     assert output.read_text() == "as it was"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["set.h", "set.json"]
@@ -295,14 +295,23 @@ def test_what_cannot_be_c_or_ptx_is_refused_by_its_key(tmp_path, key, value):
     done = generate("--input", source, "--output", output, "--lang", "c")
     assert done.returncode == 2
     named = key if value != "MIN_F32" else "instructions.1"
-    assert done.stderr.startswith(f"error: {source}: key '{named}': ") and done.stderr.count("\n") == 1
+    assert done.stderr.startswith(f"{source}: key '{named}': ") and done.stderr.count("\n") == 1
     assert not output.exists()
 
 
 def test_an_output_that_cannot_be_written_is_one_line(tmp_path):
-    output = tmp_path / "none" / "set.h"
+    (tmp_path / "file").touch()
+    output = tmp_path / "file" / "set.h"
     done = generate("--input", "default", "--output", output, "--lang", "c")
-    assert (done.returncode, done.stderr) == (2, f"error: {output}: cannot write the header: No such file or directory\n")
+    assert (done.returncode, done.stderr) == (2, f"{output}: error: cannot write it: Not a directory\n")
+
+
+def test_a_description_is_not_written_over(tmp_path):
+    source = tmp_path / "small.json"
+    source.write_text(json.dumps(SMALL))
+    done = generate("--input", source, "--output", source, "--lang", "c")
+    assert (done.returncode, done.stderr) == (2, f"{source}: error: would be written over the input {source}\n")
+    assert json.loads(source.read_text()) == SMALL
 
 
 def test_an_unknown_language_is_refused(tmp_path):

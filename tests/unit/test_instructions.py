@@ -2,6 +2,7 @@
 
 import copy
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -320,6 +321,7 @@ REMOVED = object()
         ("instructions.1.comutative", 2),
         ("special_registers.0.arg_type", "U32"),
         ("special_registers.0.bogus", 1),
+        ("stack_types.0", 3),
     ],
 )
 def test_every_mistake_is_named_by_its_key(tmp_path, key, value):
@@ -338,6 +340,42 @@ def test_every_mistake_is_named_by_its_key(tmp_path, key, value):
     owner = key if key != "arg_types.1.name" else "arg_types.1"
     assert str(caught.value).startswith(f"{source}: key '{owner}")
     assert "\n" not in str(caught.value)
+
+
+def with_entries(**more: list) -> dict:
+    """The minimal description with more entries."""
+    return {**MINIMAL, **{key: [*MINIMAL[key], *entries] for key, entries in more.items()}}
+
+
+V5 = {"name": "V5", "stack_type": "F32", "num_vec_elems": 5}
+SWAPPED = {"ptx": "mul.f32", "rets": ["F32"], "num_commutative": 2}
+WHAT_C_CANNOT_HAVE = {
+    # The enumerators of the numbers of entries are NUM_ENUMS, and that of tid.x is TID_X.
+    "stack_types.1": with_entries(stack_types=[{"name": "num_enums", "literal_prefix": "f32"}]),
+    "arg_types.2": with_entries(arg_types=[{"name": "NUM_ENUMS", "stack_type": "F32"}]),
+    "instructions.2": with_entries(instructions=[{"ptx": "mul.f32", "args": [], "rets": ["F32"], "name": "Num_Enums"}]),
+    "special_registers.1": with_entries(special_registers=[{"ptx": "num_enums", "arg_type": "F32"}]),
+    "special_registers.2": with_entries(special_registers=[{"ptx": name, "arg_type": "F32"} for name in ("tid.x", "tid_x")]),
+    # What stack_ptx_language_init refuses.
+    "special_registers.1.arg_type": with_entries(arg_types=[V5], special_registers=[{"ptx": "tid", "arg_type": "V5"}]),
+    "instructions.2.num_commutative": with_entries(instructions=[{**SWAPPED, "args": ["F32", "V2"]}]),
+    "instructions.3.num_commutative": with_entries(
+        instructions=[{"ptx": "neg.f32", "args": ["F32"], "rets": ["F32"]}, {**SWAPPED, "args": ["V2", "V2"]}]
+    ),
+    # Would be %tid.x.x.
+    "special_registers.3.arg_type": with_entries(
+        special_registers=[{"ptx": f"tid.{name}", "arg_type": "V2" if name == "z" else "F32"} for name in "xyz"]
+    ),
+    # Their indices are 16 bits.
+    "stack_types": with_entries(stack_types=[{"name": f"A{i}", "literal_prefix": "f32"} for i in range(65535)]),
+    "arg_types": with_entries(arg_types=[{"name": f"A{i}", "stack_type": "F32"} for i in range(65535)]),
+}
+
+
+@pytest.mark.parametrize("key", WHAT_C_CANNOT_HAVE)
+def test_what_the_c_structs_and_headers_cannot_have_is_refused_by_its_key(key):
+    with pytest.raises(UserError, match=f"^description: key '{re.escape(key)}': "):
+        describe_instruction_set(WHAT_C_CANNOT_HAVE[key])
 
 
 def test_an_unknown_type_is_refused_with_the_known_ones(tmp_path):

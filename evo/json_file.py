@@ -1,0 +1,74 @@
+"""Descriptions that users write in JSON: read whole, or refused by one line that names the place.
+
+Owns what is said of text that is no JSON, of a key that is given twice, and of a value that is not as its model wants it. Knows
+nothing of what is described.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from evo.errors import UserError
+
+
+def read_json(path: str | Path, what: str) -> Any:
+    """The JSON of a file; `what` it describes is for the message.
+
+    Raises:
+        UserError: the file cannot be read, or as for `parse_json`.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot read the {what}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path}: cannot read the {what}: not UTF-8 at byte {error.start}") from error
+    return parse_json(text, str(path), what)
+
+
+def parse_json(text: str, source: str, what: str) -> Any:
+    """The JSON of a text; errors name its `source`.
+
+    Raises:
+        UserError: it is no JSON, or an object of it has a key twice.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_unique_keys)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{source}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
+    except _RepeatedKey as error:
+        raise UserError(f"{source}: key {error.key!r} is given twice in one object") from None
+    except RecursionError:
+        raise UserError(f"{source}: cannot read the {what}: nested too deeply") from None
+    except ValueError as error:  # an integer of thousands of digits
+        raise UserError(f"{source}: cannot read the {what}: {error}") from error
+
+
+def first_mistake(error: ValidationError) -> tuple[tuple[str | int, ...], str]:
+    """The place and the reason of the first of a model's errors: the keys and indices that lead there, and one line."""
+    first = error.errors(include_url=False)[0]
+    if first["type"] == "model_type":  # its own text has the name of our class
+        return first["loc"], "expected an object with keys"
+    return first["loc"], first["msg"].removeprefix("Value error, ")
+
+
+class _RepeatedKey(Exception):
+    def __init__(self, key: str):
+        super().__init__(key)
+        self.key = key
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """JSON takes the last of two equal keys without a word."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen = set()
+        for key, _ in pairs:
+            if key in seen:
+                raise _RepeatedKey(key)
+            seen.add(key)
+    return found
