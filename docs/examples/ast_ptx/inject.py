@@ -17,6 +17,9 @@ sys.path.insert(0, str(CUDA))
 
 from nvrtc import compile_cuda
 
+if len(sys.argv) != 2:
+    sys.exit(f"usage: {sys.argv[0]} OUTPUT.cubin")
+
 inject = PTXInject(compile_cuda((CUDA / "simple.cu").read_text(), "compute_80"))
 x, y, z = (inject["func"][name].register for name in "xyz")
 
