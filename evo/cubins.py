@@ -60,6 +60,8 @@ def write_cubins(
     try:
         for number, module in enumerate(modules):
             (folder / f"module_{number:04d}.cubin").write_bytes(module.cubin)
+        for left in set(folder.glob("module_*.cubin")) - {folder / f"module_{number:04d}.cubin" for number in range(len(modules))}:
+            left.unlink()  # of an earlier call
         index = {"arch": arch, "template": TEMPLATE, "programs": _index(modules, names)}
         (folder / "index.json").write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
     except OSError as error:

@@ -55,7 +55,9 @@ def _gpu() -> list[tuple[str, str, str]]:
     driver = "none" if found.driver is None else "CUDA {}.{}".format(*found.driver)
     if found.problem:
         return [("GPU", driver, f"{found.problem}; programs run on the CPU, which means the same")]
-    rows = [("NVIDIA driver", driver, "programs run on a GPU unless evaluation.backend says otherwise")]
+    assembled = importlib.util.find_spec("evo.native.nvptxcompiler") is not None
+    meaning = "programs run on a GPU unless evaluation.backend says otherwise" if assembled else "of no use without nvPTXCompiler"
+    rows = [("NVIDIA driver", driver, meaning)]
     for info in found.devices:
         rows.append((f"GPU {info.ordinal}", info.target, f"{info.name}, {_memory(info)}"))
     return rows

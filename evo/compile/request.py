@@ -33,6 +33,9 @@ def assembler_options(opt_level: int) -> tuple[str, ...]:
 
 DEFAULT_OPTIONS = assembler_options(3)
 
+# Part of every cubin's cache key, beside the programs' hashes: other stubs for equal programs are another number.
+_STUBS = "stubs-1"
+
 _HASH_BYTES = 16
 
 
@@ -83,7 +86,7 @@ class CompileRequest:
         """
         digest = hashlib.sha256()
         version = "nvPTXCompiler " + ".".join(map(str, nvptxcompiler.version()))
-        texts = [version, self.target, str(self.sites_per_kernel), *self.options]
+        texts = [version, _STUBS, self.target, str(self.sites_per_kernel), *self.options]
         for part in [*(text.encode() for text in texts), self.template, self.language, self.hashes]:
             digest.update(len(part).to_bytes(8, "little"))
             digest.update(part)

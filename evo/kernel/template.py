@@ -7,7 +7,6 @@ request goes to `site_i`.
 
 from __future__ import annotations
 
-import hashlib
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,21 +24,15 @@ _PTX_PREFIX = b"ptx\0"
 class KernelTemplate:
     """A kernel that programs' stubs go into.
 
-    name: for the record. content: what travels and tells templates apart; it is part of every cubin's cache key. num_sites: of
-    the one kernel that a module then has, all programs of which it serves; None: a module has kernels as many and as large as
-    are asked for.
+    content: what travels and tells templates apart; it is part of every cubin's cache key. num_sites: of the one kernel that a
+    module then has, all programs of which it serves; None: a module has kernels as many and as large as are asked for.
     """
 
-    name: str
     content: bytes
     num_sites: int | None = None
 
-    def kernel_name(self, kernel_idx: int) -> str:
-        """The name of a module's kernel."""
-        return pointwise.kernel_name(kernel_idx) if self.num_sites is None else ENTRY
 
-
-POINTWISE = KernelTemplate(pointwise.TEMPLATE, pointwise.TEMPLATE.encode())
+POINTWISE = KernelTemplate(pointwise.TEMPLATE.encode())
 
 
 def task_template(ptx: bytes, num_sites: int) -> KernelTemplate:
@@ -49,7 +42,7 @@ def task_template(ptx: bytes, num_sites: int) -> KernelTemplate:
         ptx: a module for one target with the kernel ENTRY and the sites `site_0` up to `num_sites`, over the registers of
             `pointwise.site_variables`; each may occur many times.
     """
-    return KernelTemplate(f"kernel.cu {hashlib.sha256(ptx).hexdigest()[:16]}", _PTX_PREFIX + zlib.compress(ptx, 9), num_sites)
+    return KernelTemplate(_PTX_PREFIX + zlib.compress(ptx, 9), num_sites)
 
 
 def task_ptx(content: bytes) -> bytes:

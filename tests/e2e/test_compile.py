@@ -68,3 +68,13 @@ def test_an_unknown_architecture_is_a_line(compile_evo, finished_run):
     completed = compile_evo(finished_run, "--arch", "sm_1", "--output", "out")
     assert completed.returncode == 2
     assert completed.stderr.startswith("evo: cannot compile for target 'sm_1'") and completed.stderr.count("\n") == 1
+
+
+def test_cubins_of_an_earlier_call_do_not_stay_behind(compile_evo, finished_run, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "module_0099.cubin").write_bytes(b"old")
+    (tmp_path / "out" / "mine.cubin").write_bytes(b"not ours")
+    assert compile_evo(finished_run, "--output", "out").returncode == 0
+    index = json.loads((tmp_path / "out" / "index.json").read_text())
+    named = {entry["file"] for entry in index["programs"]}
+    assert {path.name for path in (tmp_path / "out").glob("*.cubin")} == {*named, "mine.cubin"}

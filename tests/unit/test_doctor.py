@@ -27,7 +27,9 @@ def test_a_missing_assembler_is_said_to_be_missing_with_what_it_means(monkeypatc
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda asked, *args: None if asked == "evo.native.nvptxcompiler" else find_spec(asked, *args)
     )
+    monkeypatch.setattr(doctor, "probe", lambda: Probe(None, (13, 0), ()))
     assert rows()["nvPTXCompiler"].startswith("missing")
+    assert "of no use without nvPTXCompiler" in rows()["NVIDIA driver"]
     assert "no cubins can be made" in rows()["nvPTXCompiler"]
 
 
