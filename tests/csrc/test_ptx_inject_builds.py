@@ -5,7 +5,9 @@ Knows nothing of nvcc: where an example calls it, a script stands in. In CI a mi
 
 from __future__ import annotations
 
+import ctypes
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -37,6 +39,19 @@ def run(*command: str | Path, folder: Path, timeout_s: float = 120.0) -> subproc
     return subprocess.run(
         [*map(str, command)], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=timeout_s, check=False
     )
+
+
+def compile_ptx(nvrtc, cuda: bytes) -> bytes:
+    """The PTX that NVRTC makes of CUDA."""
+    options = [b"--gpu-architecture=compute_80", f"--include-path={CSRC}".encode()]
+    _, program = nvrtc.nvrtcCreateProgram(cuda, b"kernel.cu", 0, [], [])
+    (result,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    assert result == nvrtc.nvrtcResult.NVRTC_SUCCESS
+    _, num_bytes = nvrtc.nvrtcGetPTXSize(program)
+    ptx = bytearray(num_bytes)
+    nvrtc.nvrtcGetPTX(program, ptx)
+    nvrtc.nvrtcDestroyProgram(program)
+    return bytes(ptx).rstrip(b"\0")
 
 
 @pytest.fixture(params=["make", "cmake"])
@@ -89,6 +104,17 @@ def test_a_build_processes_what_has_changed_and_stops_at_errors_with_their_place
     assert outputs["select"].read_text() == "kept"
 
 
+@pytest.mark.parametrize("name", ["scale", "select"])
+def test_the_built_cuda_compiles_beside_the_names_of_libc(name):
+    """nvcc compiles for the host, too, where its headers declare what libc's do: select() is one."""
+    nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    folder = EXAMPLES / "cmake_custom_command"
+    processed = process_cuda((folder / "cuda" / f"{name}.cu").read_text(), load_types(folder / "types.json"))
+    kernels = re.findall(r"__global__ void (\w+)", processed)
+    assert len(kernels) == 1 and not hasattr(ctypes.CDLL(None), kernels[0])
+    compile_ptx(nvrtc, processed.encode())
+
+
 @pytest.fixture(scope="module")
 def openmp_compile(tmp_path_factory):
     """The built OpenMP example."""
@@ -99,6 +125,14 @@ def openmp_compile(tmp_path_factory):
     done = run("make", f"PYTHON={sys.executable}", f"CSRC={CSRC}", "CFLAGS=-O1 -Wall -Wextra -Wpedantic -Werror", folder=folder)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "openmp_compile"
+
+
+def test_openmp_example_says_which_package_it_needs(tmp_path):
+    need(shutil.which("make"), "make")
+    done = run("make", "-C", EXAMPLES / "openmp_compile", "-n", "PYTHON=false", folder=tmp_path)
+    assert done.returncode == 2
+    [line] = done.stderr.splitlines()
+    assert "false has no package nvidia-nvptxcompiler: pip install nvidia-nvptxcompiler==" in line
 
 
 def test_openmp_example_compiles_every_program_to_a_cubin_and_prints_the_scaling(openmp_compile, tmp_path):
@@ -130,15 +164,8 @@ def test_openmp_example_tells_of_a_program_that_fails_and_compiles_the_others(op
 def test_the_templates_ptx_is_that_of_its_cuda():
     nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
     folder = EXAMPLES / "openmp_compile"
-    options = [b"--gpu-architecture=compute_80", f"--include-path={CSRC}".encode()]
-    _, program = nvrtc.nvrtcCreateProgram((folder / "kernel.cu").read_bytes(), b"kernel.cu", 0, [], [])
-    (result,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
-    assert result == nvrtc.nvrtcResult.NVRTC_SUCCESS
-    _, num_bytes = nvrtc.nvrtcGetPTXSize(program)
-    ptx = bytearray(num_bytes)
-    nvrtc.nvrtcGetPTX(program, ptx)
-    nvrtc.nvrtcDestroyProgram(program)
-    made, kept = PTXInject(bytes(ptx).rstrip(b"\0")), PTXInject((folder / "kernel.ptx").read_bytes())
+    ptx = compile_ptx(nvrtc, (folder / "kernel.cu").read_bytes())
+    made, kept = PTXInject(ptx), PTXInject((folder / "kernel.ptx").read_bytes())
     assert {name: (sites.num_sites, dict(sites)) for name, sites in made.items()} == {
         name: (sites.num_sites, dict(sites)) for name, sites in kept.items()
     }

@@ -1,5 +1,5 @@
 // The bits of `chosen` are a set, not a number: the type mask tells them apart, for a program that writes stubs.
-extern "C" __global__ void select(unsigned int* words, int n) {
+extern "C" __global__ void select_bits(unsigned int* words, int n) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {
         unsigned int word = words[i];
