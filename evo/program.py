@@ -71,8 +71,8 @@ class Language:
     @cached_property
     def requests(self) -> tuple[int, ...]:
         """Register index of each output, in order."""
-        names = [name for name, _ in self.registers]
-        return tuple(names.index(name) for name, _ in self.outputs)
+        indices = {name: index for index, (name, _) in enumerate(self.registers)}
+        return tuple(indices[name] for name, _ in self.outputs)
 
     @cached_property
     def lowering(self) -> Lowering:

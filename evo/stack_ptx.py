@@ -259,7 +259,8 @@ class Compiler:
             raise ValueError(f"mode: '{mode}', but it must be one of: {', '.join(MODES)}")
         self.registers = registers
         self.words = registers.words
-        self.requests = tuple(self._register_name(request) for request in requests)
+        names = tuple(registers)
+        self.requests = tuple(_register_name(names, registers, request) for request in requests)
         self.mode = mode
         self.value_numbering = mode == "lenient" if value_numbering is None else value_numbering
         inputs = tuple(registers.types.items())
@@ -314,16 +315,16 @@ class Compiler:
         row = parse_program(self.language, text, source)
         return row[: program_length(row) + 1]
 
-    def _register_name(self, request: str | Word) -> str:
-        names = list(self.registers)
-        if isinstance(request, Word):
-            index = request >> 32
-            if request & 0xFFFFFFFF != WordType.INPUT or index >= len(names):
-                raise ValueError(f"request {request!r} is no register; give a name or a register's word, such as r.z")
-            return names[index]
-        if request not in self.registers:
-            raise ValueError(f"request '{request}': no such register, one of: {', '.join(names)}")
-        return request
+
+def _register_name(names: Sequence[str], registers: Registers, request: str | Word) -> str:
+    if isinstance(request, Word):
+        index = request >> 32
+        if request & 0xFFFFFFFF != WordType.INPUT or index >= len(names):
+            raise ValueError(f"request {request!r} is no register; give a name or a register's word, such as r.z")
+        return names[index]
+    if request not in registers:
+        raise ValueError(f"request '{request}': no such register, one of: {', '.join(names)}")
+    return request
 
 
 def _index(value: int, what: str) -> int:

@@ -23,6 +23,7 @@ and loads nothing of CUDA.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -84,7 +85,7 @@ class AstPTX:
         self.routines = tuple(routines)
         self.registers = Registers(self.inputs)
         for what, names in (("input", self.inputs), ("routine", [routine.name for routine in self.routines])):
-            if twice := [name for index, name in enumerate(names) if name in names[:index]]:
+            if twice := [name for name, number in Counter(names).items() if number > 1]:
                 raise ValueError(f"{what} '{twice[0]}': is there twice")
         for instruction in self.instructions:
             if not 0 <= instruction.num_args <= MAX_INSTRUCTION_ARGS:

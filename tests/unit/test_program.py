@@ -219,3 +219,24 @@ def test_the_lowering_has_the_limits_of_the_language(language):
     words = parse_program(language, "%x %y add_ftz_f32", "text", 8)[None]
     assert language.lowering.analyze(words)[1].tolist() == [1]
     assert small.lowering.analyze(words)[1].tolist() == [0]
+
+
+class _CountedName(str):
+    """A name that counts how often it is compared with another one."""
+
+    num_compared = 0
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        _CountedName.num_compared += 1
+        return str.__eq__(self, other)
+
+
+def test_a_language_of_many_registers_is_made_in_linear_time():
+    _CountedName.num_compared = 0
+    num_registers = 2000
+    inputs = tuple((_CountedName(f"x_{i}"), "f32") for i in range(num_registers))
+    outputs = tuple((_CountedName(f"x_{i}"), "f32") for i in range(num_registers))
+    language = Language(default_instruction_set(), inputs, outputs)
+    assert language.requests == tuple(range(num_registers))
+    assert _CountedName.num_compared < 10 * num_registers
