@@ -341,7 +341,7 @@ typedef struct PtxVmLaneSums {
 
 #ifdef PTX_VM_DEBUG
 #include <assert.h>
-#define PTX_VM__ERROR(code) (assert(!#code), PTX_VM_ERROR_##code)
+#define PTX_VM__ERROR(code) (assert(0 && #code), PTX_VM_ERROR_##code)
 #else
 #define PTX_VM__ERROR(code) PTX_VM_ERROR_##code
 #endif

@@ -218,10 +218,10 @@ float vary_gaussian(uint32_t bits);
 
 #ifdef VARY_DEBUG
 #include <assert.h>
-#define VARY__FAIL(result)         \
-    do {                           \
-        assert(!"vary: " #result); \
-        return (result);           \
+#define VARY__FAIL(result)    \
+    do {                      \
+        assert(0 && #result); \
+        return (result);      \
     } while (0)
 #else
 #define VARY__FAIL(result) return (result)

@@ -66,7 +66,10 @@ def test_there_are_headers_tests_and_fuzz_targets():
 
 @pytest.mark.parametrize("header", HEADERS, ids=name_of)
 @pytest.mark.parametrize("debug", [False, True], ids=["release", "debug"])
-@pytest.mark.parametrize(("command", "standard", "suffix"), [("gcc", "c99", "c"), ("g++", "c++11", "cpp")])
+@pytest.mark.parametrize(
+    ("command", "standard", "suffix"),
+    [("gcc", "c99", "c"), ("clang", "c99", "c"), ("g++", "c++11", "cpp"), ("clang++", "c++11", "cpp")],
+)
 def test_header_compiles_without_warnings(tmp_path, header, debug, command, standard, suffix):
     source = tmp_path / f"main.{suffix}"
     # Once for its declarations, then, and again, for its implementation: either order of inclusion has to work.
