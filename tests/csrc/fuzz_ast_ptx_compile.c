@@ -1,9 +1,7 @@
 /*
  * Fuzz target: any words give an error with its place, or a stub that fits its measure and says what it should; the interpreter
  * refuses the same programs with the same code at the same word.
- *
- * With libFuzzer:  clang -DUSE_LIBFUZZER -fsanitize=fuzzer,address,undefined -I csrc tests/csrc/fuzz_ast_ptx_compile.c
- * Without:         the program takes a number of runs, and makes as many inputs from a fixed seed.
+ * How it is run is told in fuzz.h.
  */
 
 #define AST_PTX_MAX_INSTRUCTIONS 2000 /* routines multiply: a program of 300 words may run very many */
@@ -13,7 +11,6 @@
 #define AST_PTX_INTERPRETER_IMPLEMENTATION
 #include "ast_ptx_interpreter.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,16 +18,8 @@
 #define MAX_ROUTINES 3u
 #define NUM_POINTS 3u
 
-/* Holds also where NDEBUG is defined. */
-#define REQUIRE(condition)                                                            \
-    do {                                                                              \
-        if (!(condition)) {                                                           \
-            (void)fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                                  \
-        }                                                                             \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+#define FUZZ_MAX_BYTES (32 + 9 * (MAX_WORDS + 12 * MAX_ROUTINES))
+#include "fuzz.h"
 
 static const char* const inputs[] = {"x", "y", "an_input_with_a_long_name"};
 enum { NUM_INPUTS = 3 };
@@ -215,31 +204,3 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     return 0;
 }
-
-#ifndef USE_LIBFUZZER
-/* SplitMix64. */
-static uint64_t next_random(uint64_t* state) {
-    uint64_t x = *state += UINT64_C(0x9E3779B97F4A7C15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return x ^ (x >> 31);
-}
-
-int main(int num_arguments, char** arguments) {
-    static uint8_t data[32 + 9 * (MAX_WORDS + 12 * MAX_ROUTINES)];
-    const unsigned long num_runs = num_arguments > 1 ? strtoul(arguments[1], NULL, 10) : 10000;
-    unsigned long run;
-    uint64_t state = 1;
-    for (run = 0; run < num_runs; ++run) {
-        /* Short ones mostly: only they are now and then right from one end to the other. */
-        const size_t max_size = run % 8 == 0 ? sizeof data : 100;
-        const size_t size = (size_t)(next_random(&state) % (max_size + 1));
-        size_t i;
-        for (i = 0; i < size; ++i) {
-            data[i] = (uint8_t)next_random(&state);
-        }
-        (void)LLVMFuzzerTestOneInput(data, size);
-    }
-    return 0;
-}
-#endif

@@ -1,9 +1,7 @@
 /*
  * Fuzz target: any bytes as words compile with the default set to a stub that fits its measure, or give an error; each within the
  * buffer and the workspace that they were given. The bytes are taken as they are: 16 of options, then words.
- *
- * With libFuzzer:  clang -DUSE_LIBFUZZER -fsanitize=fuzzer,address,undefined -I csrc tests/csrc/fuzz_stack_ptx_compile.c
- * Without:         the program takes a number of runs, and makes as many inputs from a fixed seed.
+ * How it is run is told in fuzz.h.
  */
 
 #define STACK_PTX_IMPLEMENTATION
@@ -11,7 +9,6 @@
 
 #include "generated/stack_ptx_descriptions.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,16 +16,8 @@
 #define MAX_WORDS 200u
 #define NUM_FUZZ_REGISTERS 20u /* two of each stack, and two of one name */
 
-/* Holds also where NDEBUG is defined. */
-#define REQUIRE(condition)                                                            \
-    do {                                                                              \
-        if (!(condition)) {                                                           \
-            (void)fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                                  \
-        }                                                                             \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+#define FUZZ_MAX_BYTES (NUM_OPTIONS + 8 * (MAX_WORDS + 20))
+#include "fuzz.h"
 
 static const char* const names[NUM_FUZZ_REGISTERS] = {
     "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "same",
@@ -122,29 +111,3 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     free(words);
     return 0;
 }
-
-#ifndef USE_LIBFUZZER
-/* SplitMix64. */
-static uint64_t next_random(uint64_t* state) {
-    uint64_t x = *state += UINT64_C(0x9E3779B97F4A7C15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return x ^ (x >> 31);
-}
-
-int main(int num_arguments, char** arguments) {
-    static uint8_t data[NUM_OPTIONS + 8 * (MAX_WORDS + 20)];
-    const unsigned long num_runs = num_arguments > 1 ? strtoul(arguments[1], NULL, 10) : 10000;
-    unsigned long run;
-    uint64_t state = 1;
-    for (run = 0; run < num_runs; ++run) {
-        const size_t size = (size_t)(next_random(&state) % (sizeof data + 1));
-        size_t i;
-        for (i = 0; i < size; ++i) {
-            data[i] = (uint8_t)next_random(&state);
-        }
-        (void)LLVMFuzzerTestOneInput(data, size);
-    }
-    return 0;
-}
-#endif

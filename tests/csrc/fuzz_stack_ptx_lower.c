@@ -1,8 +1,6 @@
 /*
  * Fuzz target: any words lower, in every mode, to a lowered form that keeps its promises, and its stub fits its measure.
- *
- * With libFuzzer:  clang -DUSE_LIBFUZZER -fsanitize=fuzzer,address,undefined -I csrc tests/csrc/fuzz_stack_ptx_lower.c
- * Without:         the program takes a number of runs, and makes as many inputs from a fixed seed.
+ * How it is run is told in fuzz.h.
  */
 
 #define STACK_PTX_IMPLEMENTATION
@@ -10,23 +8,14 @@
 
 #include "stack_ptx_set.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MAX_WORDS 300u
 #define MAX_ROUTINES 3u
 
-/* Holds also where NDEBUG is defined. */
-#define REQUIRE(condition)                                                            \
-    do {                                                                              \
-        if (!(condition)) {                                                           \
-            (void)fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                                  \
-        }                                                                             \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+#define FUZZ_MAX_BYTES (32 + 9 * (MAX_WORDS + 32 * MAX_ROUTINES))
+#include "fuzz.h"
 
 static const StackPtxRegister fuzz_registers[] = {
     {"a", F32}, {"b", F32}, {"z", F32}, {"u", U32}, {"p", PRED}, {"t", TF32}, {"s", S32}, {"a", F32},
@@ -320,29 +309,3 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     return 0;
 }
-
-#ifndef USE_LIBFUZZER
-/* SplitMix64. */
-static uint64_t next_random(uint64_t* state) {
-    uint64_t x = *state += UINT64_C(0x9E3779B97F4A7C15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return x ^ (x >> 31);
-}
-
-int main(int num_arguments, char** arguments) {
-    static uint8_t data[32 + 9 * (MAX_WORDS + 32 * MAX_ROUTINES)];
-    const unsigned long num_runs = num_arguments > 1 ? strtoul(arguments[1], NULL, 10) : 10000;
-    unsigned long run;
-    uint64_t state = 1;
-    for (run = 0; run < num_runs; ++run) {
-        const size_t size = (size_t)(next_random(&state) % (sizeof data + 1));
-        size_t i;
-        for (i = 0; i < size; ++i) {
-            data[i] = (uint8_t)next_random(&state);
-        }
-        (void)LLVMFuzzerTestOneInput(data, size);
-    }
-    return 0;
-}
-#endif

@@ -1,28 +1,15 @@
 /*
- * fuzz_text.h - what fuzz targets over texts share: how bytes become a text, and a driver for where there is no libFuzzer.
- *
- * With libFuzzer:  clang -DUSE_LIBFUZZER -fsanitize=fuzzer,address,undefined -I csrc tests/csrc/fuzz_NAME.c
- * Without:         the program takes a number of runs, and makes as many inputs from a fixed seed.
+ * fuzz_text.h - how bytes become a text, for fuzz targets over texts.
  */
 
 #ifndef FUZZ_TEXT_H
 #define FUZZ_TEXT_H
 
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Holds also where NDEBUG is defined. */
-#define REQUIRE(condition)                                                                \
-    do {                                                                                  \
-        if (!(condition)) {                                                               \
-            (void)fprintf(stderr, "%s:%d: broken: %s\n", __FILE__, __LINE__, #condition); \
-            abort();                                                                      \
-        }                                                                                 \
-    } while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
+#define FUZZ_MAX_BYTES 400
+#include "fuzz.h"
 
 /* The text of some bytes: themselves where the first is 0, else a fragment for each, and in few places the byte itself. It ends
    at a NUL byte. In memory of exactly its size, to be freed. */
@@ -53,33 +40,5 @@ static char* fuzz_text(const uint8_t* data, size_t size, const char* const* frag
     free(text);
     return exact;
 }
-
-#ifndef USE_LIBFUZZER
-/* SplitMix64. */
-static uint64_t next_random(uint64_t* state) {
-    uint64_t x = *state += UINT64_C(0x9E3779B97F4A7C15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return x ^ (x >> 31);
-}
-
-int main(int num_arguments, char** arguments) {
-    static uint8_t data[400];
-    const unsigned long num_runs = num_arguments > 1 ? strtoul(arguments[1], NULL, 10) : 10000;
-    unsigned long run;
-    uint64_t state = 1;
-    for (run = 0; run < num_runs; ++run) {
-        /* Short ones often: only they are now and then right from one end to the other. */
-        const size_t max_size = run % 2 == 0 ? 24 : sizeof data;
-        const size_t size = (size_t)(next_random(&state) % (max_size + 1));
-        size_t i;
-        for (i = 0; i < size; ++i) {
-            data[i] = (uint8_t)next_random(&state);
-        }
-        (void)LLVMFuzzerTestOneInput(data, size);
-    }
-    return 0;
-}
-#endif
 
 #endif /* FUZZ_TEXT_H */
