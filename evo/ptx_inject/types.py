@@ -43,8 +43,27 @@ def _one_of(names):
 
 
 def _check_cast(value: str) -> str:
-    if not (value.isascii() and value.isprintable()) or any(mark in value for mark in ('"', "\\", "//", "/*")):
+    # "??" begins trigraphs, one of which is a backslash.
+    if not (value.isascii() and value.isprintable()) or any(mark in value for mark in ('"', "'", "\\", "??", "//", "/*")):
         raise ValueError("must be ASCII on one line without quotes, backslashes and comments, as in '*(unsigned short*)&'")
+    if not _closes_its_brackets(value):
+        raise ValueError("must close each bracket that it opens, as in '*(unsigned short*)&'")
+    return value
+
+
+def _closes_its_brackets(text: str) -> bool:
+    expected = []
+    for character in text:
+        if character in "([{":
+            expected.append(")]}"["([{".index(character)])
+        elif character in ")]}" and (not expected or expected.pop() != character):
+            return False
+    return not expected
+
+
+def _check_name(value: str) -> str:
+    if value.upper() == "NUM_ENUMS":
+        raise ValueError(f"is '{value}', which is what C headers call the number of types; use another name")
     return value
 
 
@@ -53,7 +72,7 @@ class _Strict(BaseModel):
 
 
 class _DataTypeJson(_Strict):
-    name: Annotated[str, StringConstraints(pattern=r"\A[A-Za-z_][A-Za-z0-9_]*\z")]
+    name: Annotated[str, StringConstraints(pattern=r"\A[A-Za-z_][A-Za-z0-9_]*\z"), AfterValidator(_check_name)]
     register_type: Annotated[str, _one_of(REGISTER_TYPE_BITS)]
     mov_postfix: Annotated[str, _one_of(MOV_POSTFIX_BITS)]
     register_char: Annotated[str, _one_of(REGISTER_CHAR_BITS)]
