@@ -13,6 +13,8 @@
  *     float value;
  *     ast_ptx_interpret(program, NULL, 0, inputs, 2, &value);
  *
+ * It is linked with libm: -lm on Linux.
+ *
  * Options, defined before the implementation
  *
  *     AST_PTX_INTERPRETER_BLOCK  32   points that are worked on together
