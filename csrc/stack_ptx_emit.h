@@ -48,49 +48,15 @@ STACK_PTX__COLD void stack_ptx__mark_moved(const StackPtxLanguage* language, con
     work->moved = work->live;
 }
 
-/* Inputs and most constants are written as they are, instructions and special registers have temporaries for results. Lists the
-   nodes of either kind, the latter from the front of the array and the former from its back, and counts temporaries: loops
-   over one kind have nothing to guess. Returns how many have temporaries. */
-static uint32_t stack_ptx__sort_nodes(const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work) {
-    const StackPtxNode* nodes = lowered->nodes;
-    const uint32_t num_nodes = lowered->num_nodes;
-    uint32_t* front = work->sorted_nodes;
-    uint32_t* back = work->sorted_nodes + num_nodes;
-    uint32_t num_others = 0, i, k;
-    memset(work->num_temporaries, 0, language->stack_info.num_stacks * sizeof *work->num_temporaries);
-    work->moved = NULL;
-    if (language->has_registers_only) {
-        stack_ptx__mark_moved(language, lowered, work);
-    }
-    for (i = 0; i < num_nodes; ++i) {
-        const uint32_t is_front = nodes[i].kind >= STACK_PTX_NODE_SPECIAL || (work->moved != NULL && work->moved[i]);
-        *front = i;
-        back[-1] = i;
-        front += is_front;
-        back -= !is_front;
-        /* One value on the first stack is the usual: those are counted by counting the others. */
-        if (nodes[i].stack_idx != 0 || nodes[i].num_values > 1) {
-            num_others += is_front;
-            for (k = 0; k < nodes[i].num_values; ++k) {
-                work->num_temporaries[lowered->value_stacks[nodes[i].first_value + k]] += is_front;
-            }
-        }
-    }
-    if (front != work->sorted_nodes) {
-        work->num_temporaries[0] += (uint32_t)(front - work->sorted_nodes) - num_others;
-    }
-    return (uint32_t)(front - work->sorted_nodes);
-}
-
-/* The next temporary of a stack. */
+/* Names a temporary of a stack. */
 STACK_PTX__HOT void stack_ptx__name_temporary(
     const StackPtxLanguage* language,
     StackPtx__Work* work,
     uint32_t stack_idx,
+    uint32_t number,
     StackPtx__Text16* text
 ) {
     const StackPtx__Text16* stem = &language->stems[stack_idx];
-    const uint32_t number = work->num_named[stack_idx]++;
     *text = *stem;
     if (number < 1000) { /* ", %_s65535_999" fits */
         text->length = (uint8_t)(stem->length + stack_ptx__format_decimal(number, text->text + stem->length));
@@ -106,6 +72,60 @@ STACK_PTX__HOT void stack_ptx__name_temporary(
             work->has_long_texts = 1;
         }
     }
+}
+
+/* Names and counts the temporaries of the first sorted nodes. */
+static void stack_ptx__name_results(
+    const StackPtxLanguage* language,
+    const StackPtxLowered* lowered,
+    StackPtx__Work* work,
+    uint32_t num_with_temporaries
+) {
+    const StackPtxNode* nodes = lowered->nodes;
+    const uint32_t* sorted_nodes = work->sorted_nodes;
+    uint32_t* num_temporaries = work->num_temporaries;
+    StackPtx__Text16* texts = work->texts;
+    uint32_t i, k;
+    memset(num_temporaries, 0, language->stack_info.num_stacks * sizeof *num_temporaries);
+    for (i = 0; i < num_with_temporaries; ++i) {
+        const StackPtxNode* node = &nodes[sorted_nodes[i]];
+        stack_ptx__name_temporary(
+            language, work, node->stack_idx, num_temporaries[node->stack_idx]++, &texts[node->first_value]
+        );
+        for (k = 1; k < node->num_values; ++k) {
+            const uint32_t value = node->first_value + k;
+            const uint32_t stack_idx = lowered->value_stacks[value];
+            stack_ptx__name_temporary(language, work, stack_idx, num_temporaries[stack_idx]++, &texts[value]);
+        }
+    }
+}
+
+/* Inputs and most constants are written as they are, instructions and special registers have temporaries for results. Lists the
+   nodes of either kind, the latter from the front of the array and the former from its back: loops over one kind have nothing
+   to guess. Names and counts the temporaries. Returns how many nodes have them. */
+static uint32_t stack_ptx__sort_nodes(const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work) {
+    const StackPtxNode* nodes = lowered->nodes;
+    const uint32_t num_nodes = lowered->num_nodes;
+    const uint8_t* moved = NULL;
+    uint32_t* front = work->sorted_nodes;
+    uint32_t* back = work->sorted_nodes + num_nodes;
+    uint32_t i;
+    work->has_long_texts = 0;
+    work->moved = NULL;
+    if (language->has_registers_only) {
+        stack_ptx__mark_moved(language, lowered, work);
+        moved = work->moved;
+    }
+    for (i = 0; i < num_nodes; ++i) {
+        /* Without a short cut, which would be a branch. */
+        const uint32_t is_front = (uint32_t)(nodes[i].kind >= STACK_PTX_NODE_SPECIAL) | (moved != NULL ? moved[i] : 0u);
+        *front = i;
+        back[-1] = i;
+        front += is_front;
+        back -= is_front ^ 1u;
+    }
+    stack_ptx__name_results(language, lowered, work, (uint32_t)(front - work->sorted_nodes));
+    return (uint32_t)(front - work->sorted_nodes);
 }
 
 /* Names the inputs and constants among the sorted nodes. */
@@ -287,6 +307,22 @@ STACK_PTX__COLD void stack_ptx__write_node(
 /* Bytes that the fast line may touch: the instruction's slot, a result, four operands, and an end. */
 #define STACK_PTX__LINE_BYTES (64u + 5u * 16u + 2u)
 
+/* Operand `i` of a simple instruction. One that is not there is text 0 with length 0: cheaper than to guess how many there
+   are. */
+STACK_PTX__HOT char* stack_ptx__write_operand(
+    const StackPtx__Text16* texts,
+    const uint32_t* operands,
+    uint32_t num_operands,
+    uint32_t i,
+    char* cursor
+) {
+    const uint32_t is_there = 0u - (uint32_t)(i < num_operands);
+    const StackPtx__Text16* text = &texts[operands[i] & is_there];
+    const uint32_t length = text->length & is_there;
+    memcpy(cursor, text, 16);
+    return cursor + length;
+}
+
 /* The line of a simple instruction where there is room for all that is copied. Fixed sizes; lengths alone differ. */
 STACK_PTX__HOT char* stack_ptx__write_simple(
     const StackPtx__Text64* instruction,
@@ -296,61 +332,56 @@ STACK_PTX__HOT char* stack_ptx__write_simple(
     char* cursor
 ) {
     const uint32_t num_operands = node->num_operands;
-    const StackPtx__Text16* text = &texts[node->first_value];
-    uint32_t i;
+    const uint32_t instruction_length = instruction->length;
+    const StackPtx__Text16* result = &texts[node->first_value];
+    const uint32_t result_length = result->length - 2u;
     memcpy(cursor, instruction->text, 32);
-    if (instruction->length > 32) {
+    if (instruction_length > 32) {
         memcpy(cursor + 32, instruction->text + 32, sizeof instruction->text - 32);
     }
-    cursor += instruction->length;
-    memcpy(cursor, text->text + 2, 14);
-    cursor += text->length - 2;
-    for (i = 0; i < 3; ++i) {
-        /* An operand that is not there is text 0 with length 0: cheaper than to guess how many there are. */
-        const uint32_t is_there = 0u - (uint32_t)(i < num_operands);
-        text = &texts[operands[i] & is_there];
-        memcpy(cursor, text, 16);
-        cursor += text->length & is_there;
-    }
+    cursor += instruction_length;
+    memcpy(cursor, result->text + 2, 14);
+    cursor += result_length;
+    cursor = stack_ptx__write_operand(texts, operands, num_operands, 0, cursor);
+    cursor = stack_ptx__write_operand(texts, operands, num_operands, 1, cursor);
+    cursor = stack_ptx__write_operand(texts, operands, num_operands, 2, cursor);
     if (num_operands > 3) {
-        text = &texts[operands[3]];
-        memcpy(cursor, text, 16);
-        cursor += text->length;
+        cursor = stack_ptx__write_operand(texts, operands, num_operands, 3, cursor);
     }
     memcpy(cursor, ";\n", 2);
     return cursor + 2;
 }
 
-/* Names the temporaries of the first sorted nodes, and writes these nodes. */
+/* Writes the lines of the first sorted nodes. */
 static void stack_ptx__write_nodes(
     const StackPtxLanguage* language,
     const StackPtxLowered* lowered,
-    StackPtx__Work* work,
+    const StackPtx__Work* work,
     uint32_t num_with_temporaries,
     StackPtx__Writer* writer
 ) {
-    StackPtx__Text16* texts = work->texts;
-    uint32_t i, k;
-    memset(work->num_named, 0, language->stack_info.num_stacks * sizeof *work->num_named);
+    const StackPtx__OpNode* op_nodes = language->op_nodes;
+    const StackPtx__Text64* op_texts = language->op_texts;
+    const StackPtx__Text16* texts = work->texts;
+    const uint32_t* operands = lowered->operands;
+    const bool is_fast = !work->has_long_texts && writer->capacity >= STACK_PTX__LINE_BYTES;
+    const size_t last_fast = is_fast ? writer->capacity - STACK_PTX__LINE_BYTES : 0; /* where a fast line may begin */
+    size_t length = writer->length;
+    uint32_t i;
     for (i = 0; i < num_with_temporaries; ++i) {
         const StackPtxNode* node = &lowered->nodes[work->sorted_nodes[i]];
-        stack_ptx__name_temporary(language, work, node->stack_idx, texts + node->first_value);
-        for (k = 1; k < node->num_values; ++k) {
-            stack_ptx__name_temporary(
-                language, work, lowered->value_stacks[node->first_value + k], texts + node->first_value + k
+        if (node->kind == STACK_PTX_NODE_PTX && op_nodes[node->payload].is_simple_text && is_fast && length <= last_fast) {
+            char* line = writer->buffer + length;
+            length += (size_t)(
+                stack_ptx__write_simple(&op_texts[node->payload], texts, operands + node->first_operand, node, line) - line
             );
-        }
-        if (node->kind == STACK_PTX_NODE_PTX && language->op_nodes[node->payload].is_simple_text && !work->has_long_texts &&
-            writer->length + STACK_PTX__LINE_BYTES <= writer->capacity) {
-            char* line = writer->buffer + writer->length;
-            const char* line_end = stack_ptx__write_simple(
-                &language->op_texts[node->payload], texts, lowered->operands + node->first_operand, node, line
-            );
-            writer->length += (size_t)(line_end - line);
         } else {
+            writer->length = length;
             stack_ptx__write_node(language, lowered, work, writer, node);
+            length = writer->length;
         }
     }
+    writer->length = length;
 }
 
 static void stack_ptx__write_declarations(
@@ -549,7 +580,6 @@ static StackPtxResult stack_ptx__emit(
     if (language->limits.max_frame_depth > 0 || lowered->mode == STACK_PTX_MODE_LENIENT) {
         stack_ptx__write(&writer, "{\n", 2);
         stack_ptx__write_declarations(language, work, &writer);
-        work->has_long_texts = 0;
         stack_ptx__name_leaves(
             language, lowered, work, work->sorted_nodes + num_with_temporaries, lowered->num_nodes - num_with_temporaries
         );

@@ -34,20 +34,32 @@
 /* Registers that a bare language has room for in its workspace. */
 #define STACK_PTX__MAX_BARE_REGISTERS 64u
 
-/* How a PTX instruction takes its operands. A plain one has up to four scalar operands, all from one stack, and one result; it
-   takes them without a branch. */
+/* What a word does that takes up to four scalars from one stack and pushes one value: most PTX instructions, constants and
+   inputs. Such a plain word runs without a branch. There is one for each PTX instruction, for the constants of each stack, and
+   for each input that has a row from the start. */
 typedef struct StackPtx__Op {
+    uint64_t head;         /* of the row, without a constant's bits */
+    uint64_t payload_mask; /* all ones in the upper half where the word's payload belongs there */
     uint32_t in_stack;
     uint32_t out_stack;
     uint32_t num_operands;
-    uint32_t padding;
+    uint32_t row; /* of an input; 0 for what makes a new one */
     uint64_t operand_masks[2]; /* of two operands each, all ones where there is one */
     uint64_t commutes;         /* all ones where the first two operands do */
-    uint64_t paddings[3];      /* to 64 bytes */
+    uint32_t new_row_mask;     /* all ones for what makes a new row, 0 for an input */
+    uint32_t padding;          /* to 64 bytes */
 } StackPtx__Op;
 
-/* In a bare language an instruction is prepared when a word first uses it: programs use few of many. */
+/* In a bare language an op is prepared when a word first uses it: programs use few of many. */
 enum { STACK_PTX__OP_UNPREPARED, STACK_PTX__OP_PLAIN, STACK_PTX__OP_GENERAL };
+
+/* Which ops the words of a type stand for: a table instead of a branch that cannot be guessed. */
+typedef struct StackPtx__WordForm {
+    uint8_t* op_kinds;
+    StackPtx__Op* ops;
+    uint32_t num_ops;     /* 0: such words are never plain */
+    uint32_t index_shift; /* of payload and aux, in this order: 32 where aux is the index */
+} StackPtx__WordForm;
 
 /* What becomes of a value in the lowered program, by op: there is an op for each PTX instruction and each special register, and
    one for the inputs and one for the constants of each stack. */
@@ -164,7 +176,6 @@ typedef struct StackPtx__Pending {
     X(StackPtx__Text16, texts, max_values)   /* of each value, for stack_ptx_emit */                   \
     X(uint32_t, sorted_nodes, max_values)    /* those with temporaries, then the others backwards */   \
     X(uint32_t, num_temporaries, num_stacks) /* of each stack, in all */                               \
-    X(uint32_t, num_named, num_stacks)       /* of each stack, so far */                               \
     X(StackPtxHash, hashes, is_bare ? 0 : max_values) /* of each value, for stack_ptx_hash */
 
 /* Where they lie: offsets in bytes. */
@@ -206,8 +217,9 @@ struct StackPtxLanguage {
     size_t num_routines;
     size_t num_input_rows; /* registers, the first ones, that have a row from the start: all of them, or in a bare language none */
 
-    uint8_t* op_kinds; /* of PTX instructions */
-    StackPtx__Op* ops;
+    StackPtx__WordForm word_forms[STACK_PTX_INSTRUCTION_TYPE_NUM_ENUMS];
+    uint8_t* op_kinds; /* of ops */
+    StackPtx__Op* ops; /* of PTX instructions, then of constants by stack, then of inputs */
     StackPtx__OpNode* op_nodes;
     StackPtx__Text64* op_texts;
     StackPtx__Stack* stacks;
@@ -300,11 +312,15 @@ StackPtxResult stack_ptx_check_name(const char* name) {
         "is_explicit_cluster", "clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi",
         "total_smem_size", "aggr_smem_size", "dynamic_smem_size", "current_graph_exec",
     };
+    static const char initials[] = "prfhbeStnclwsgida_"; /* of all these, and of this library's own */
     static const char* const families[] = {"lanemask_", "reserved_smem_", "pm0_", "pm1_", "pm2_", "pm3_", "pm4_", "pm5_", "pm6_", "pm7_"};
     size_t i;
 
     if (name == NULL || !stack_ptx__is_identifier(name)) {
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    if (strchr(initials, name[0]) == NULL) {
+        return STACK_PTX_SUCCESS;
     }
     for (i = 0; i < sizeof numbered / sizeof numbered[0]; ++i) {
         if (name[0] == numbered[i][0] && stack_ptx__is_numbered(name, numbered[i])) {
@@ -597,12 +613,14 @@ static size_t stack_ptx__place_language(StackPtxLanguage* language, const StackP
     const StackPtxStackInfo* stack_info = info->stack_info;
     const uint64_t num_ops =
         (uint64_t)stack_info->num_ptx_instructions + stack_info->num_special_registers + 2 * stack_info->num_stacks + 2;
+    const uint64_t num_plain_ops = (uint64_t)stack_info->num_ptx_instructions + stack_info->num_stacks +
+                                   (is_bare ? STACK_PTX__MAX_BARE_REGISTERS : info->num_registers);
     uint64_t total = 0;
     size_t op_kinds, ops, op_nodes, op_texts, stacks, stems, op_hashes, register_infos;
 
     (void)stack_ptx__reserve(&total, 1, sizeof(StackPtxLanguage));
-    op_kinds = stack_ptx__reserve(&total, stack_info->num_ptx_instructions, sizeof(uint8_t));
-    ops = stack_ptx__reserve(&total, stack_info->num_ptx_instructions, sizeof(StackPtx__Op));
+    op_kinds = stack_ptx__reserve(&total, num_plain_ops, sizeof(uint8_t));
+    ops = stack_ptx__reserve(&total, num_plain_ops, sizeof(StackPtx__Op));
     op_nodes = stack_ptx__reserve(&total, num_ops, sizeof(StackPtx__OpNode));
     op_texts = stack_ptx__reserve(&total, stack_info->num_ptx_instructions, sizeof(StackPtx__Text64));
     stacks = stack_ptx__reserve(&total, stack_info->num_stacks, sizeof(StackPtx__Stack));
@@ -857,6 +875,8 @@ static void stack_ptx__prepare_ptx_op(const StackPtxLanguage* language, uint32_t
 
     memset(op, 0, sizeof *op);
     memset(op_node, 0, sizeof *op_node);
+    op->head = idx;
+    op->new_row_mask = UINT32_MAX;
     text->length = 0;
     for (i = 0; i < num_args; ++i) {
         arg_stacks[i] = info->arg_type_info[descriptor->arg_types[i]].stack_idx;
@@ -909,15 +929,62 @@ static void stack_ptx__prepare_special(const StackPtxLanguage* language, uint32_
         traits != NULL && traits->volatile_special_registers != NULL && traits->volatile_special_registers[idx] != 0;
 }
 
-/* What every language needs: inputs, constants, and the rows that are no values of their own. */
+/* The op of a word that only pushes. */
+static void stack_ptx__prepare_push(const StackPtx__WordForm* form, uint32_t idx, uint32_t head, uint32_t stack_idx) {
+    StackPtx__Op* op = &form->ops[idx];
+    memset(op, 0, sizeof *op);
+    op->head = head;
+    op->in_stack = stack_idx;
+    op->out_stack = stack_idx;
+    op->new_row_mask = UINT32_MAX;
+    form->op_kinds[idx] = STACK_PTX__OP_PLAIN;
+}
+
+/* The constants of a stack that has any. */
+static void stack_ptx__prepare_constant(const StackPtxLanguage* language, uint32_t stack_idx) {
+    const StackPtx__WordForm* form = &language->word_forms[STACK_PTX_INSTRUCTION_TYPE_CONSTANT];
+    const uint32_t head = language->first_constant + stack_idx;
+    stack_ptx__prepare_leaf(language, head, STACK_PTX_NODE_CONSTANT, stack_idx);
+    stack_ptx__prepare_push(form, stack_idx, head, stack_idx);
+    form->ops[stack_idx].payload_mask = stack_ptx__pair(0, UINT32_MAX);
+}
+
+static void stack_ptx__prepare_input(const StackPtxLanguage* language, uint32_t register_idx) {
+    const StackPtx__WordForm* form = &language->word_forms[STACK_PTX_INSTRUCTION_TYPE_INPUT];
+    const uint32_t stack_idx = language->registers[register_idx].stack_idx;
+    stack_ptx__prepare_push(form, register_idx, language->first_input + stack_idx, stack_idx);
+    form->ops[register_idx].row = register_idx + 1;
+    form->ops[register_idx].new_row_mask = 0;
+}
+
+/* The values that inputs of each stack become, and the rows that are no values of their own. */
 static void stack_ptx__prepare_leaves(const StackPtxLanguage* language) {
     uint32_t i;
     for (i = 0; i < (uint32_t)language->stack_info.num_stacks; ++i) {
         stack_ptx__prepare_leaf(language, language->first_input + i, STACK_PTX_NODE_INPUT, i);
-        stack_ptx__prepare_leaf(language, language->first_constant + i, STACK_PTX_NODE_CONSTANT, i);
     }
     memset(&language->op_nodes[language->follower], 0, sizeof *language->op_nodes);
     memset(&language->op_nodes[language->continuation], 0, sizeof *language->op_nodes);
+}
+
+/* Gives the words that may be plain their ops, none of which is prepared. */
+static void stack_ptx__place_word_forms(StackPtxLanguage* language) {
+    const uint32_t num_ptx = (uint32_t)language->stack_info.num_ptx_instructions;
+    const uint32_t num_stacks = (uint32_t)language->stack_info.num_stacks;
+    StackPtx__WordForm* ptx = &language->word_forms[STACK_PTX_INSTRUCTION_TYPE_PTX];
+    StackPtx__WordForm* constant = &language->word_forms[STACK_PTX_INSTRUCTION_TYPE_CONSTANT];
+    StackPtx__WordForm* input = &language->word_forms[STACK_PTX_INSTRUCTION_TYPE_INPUT];
+    ptx->op_kinds = language->op_kinds;
+    ptx->ops = language->ops;
+    ptx->num_ops = num_ptx;
+    constant->op_kinds = ptx->op_kinds + num_ptx;
+    constant->ops = ptx->ops + num_ptx;
+    constant->num_ops = num_stacks;
+    constant->index_shift = 32;
+    input->op_kinds = constant->op_kinds + num_stacks;
+    input->ops = constant->ops + num_stacks;
+    input->num_ops = (uint32_t)language->num_input_rows;
+    memset(language->op_kinds, STACK_PTX__OP_UNPREPARED, num_ptx + num_stacks + language->num_input_rows);
 }
 
 static void stack_ptx__prepare_ops(StackPtxLanguage* language, const StackPtxTraits* traits) {
@@ -930,6 +997,14 @@ static void stack_ptx__prepare_ops(StackPtxLanguage* language, const StackPtxTra
     }
     for (i = 0; i < (uint32_t)language->stack_info.num_special_registers; ++i) {
         stack_ptx__prepare_special(language, i, traits);
+    }
+    for (i = 0; i < (uint32_t)language->stack_info.num_stacks; ++i) {
+        if (language->stacks[i].constant_type != STACK_PTX_CONSTANT_TYPE_NONE) {
+            stack_ptx__prepare_constant(language, i);
+        }
+    }
+    for (i = 0; i < (uint32_t)language->num_input_rows; ++i) {
+        stack_ptx__prepare_input(language, i);
     }
 }
 
@@ -1027,10 +1102,12 @@ static StackPtxResult stack_ptx__init_language(
 ) {
     const StackPtxStackInfo* stack_info;
     StackPtxLanguage* language;
-    StackPtxResult result = stack_ptx__check_counts(info);
-    if (result == STACK_PTX_SUCCESS) {
-        result = is_bare ? stack_ptx__check_types(info->stack_info, info->traits)
-                         : stack_ptx__check_stack_info(info->stack_info, info->traits);
+    StackPtxResult result = STACK_PTX_SUCCESS;
+    if (!is_bare) { /* stack_ptx_compile has checked what it needs of this already */
+        result = stack_ptx__check_counts(info);
+        if (result == STACK_PTX_SUCCESS) {
+            result = stack_ptx__check_stack_info(info->stack_info, info->traits);
+        }
     }
     if (result == STACK_PTX_SUCCESS) {
         result = stack_ptx__check_connections(info);
@@ -1064,9 +1141,8 @@ static StackPtxResult stack_ptx__init_language(
 
     stack_ptx__prepare_stacks(language, info->traits);
     stack_ptx__prepare_leaves(language);
-    if (is_bare) {
-        memset(language->op_kinds, STACK_PTX__OP_UNPREPARED, stack_info->num_ptx_instructions);
-    } else {
+    stack_ptx__place_word_forms(language);
+    if (!is_bare) {
         stack_ptx__prepare_ops(language, info->traits);
         stack_ptx__prepare_hashes(language);
         stack_ptx__prepare_connections(language);

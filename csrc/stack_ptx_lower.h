@@ -5,8 +5,10 @@
  * an op and the rows of its operands. Equal values get the same row. Then the rows that requests need are marked from the
  * last to the first, and numbered anew from the first to the last.
  *
- * Speed. What costs most are branches that cannot be guessed, so there is one for what kind of word comes next and hardly any
- * other: operands are taken without one, inputs have their rows from the start, and the table of values is kept sparse.
+ * Speed. What costs most are branches that cannot be guessed, and nobody can guess what kind of word comes next. So inputs,
+ * constants and usual instructions all run through the same code without one: a table says what a word takes and gives,
+ * inputs have their rows from the start, and the table of values is kept sparse. All other words, which are rarer, go through
+ * a switch.
  */
 
 #ifndef STACK_PTX_LOWER_H
@@ -75,9 +77,33 @@ STACK_PTX__COLD void stack_ptx__grow_table(const StackPtxLanguage* language, Sta
     }
 }
 
-/* The row of an equal value, or a new one. The search rarely takes more than one step, and its outcome is a branch and not a
-   choice between values: a processor that guesses it need not wait. */
-STACK_PTX__HOT uint32_t stack_ptx__find_row(
+/* Where the row of an equal value is in the table, or else the free slot for a new one. The search rarely takes more than one
+   step, and its outcome is a branch and not a choice between values: a processor that guesses it need not wait. With a mask of
+   zeros instead of ones every slot is free. */
+STACK_PTX__HOT uint32_t* stack_ptx__find_slot(
+    const StackPtx__Work* work,
+    uint64_t head,
+    uint64_t operands_0,
+    uint64_t operands_1,
+    uint64_t commutes,
+    uint32_t mask
+) {
+    uint32_t slot = stack_ptx__slot_of(work, head, operands_0, operands_1, commutes);
+    uint32_t found;
+    while ((found = work->table[slot] & mask) != 0) {
+        const StackPtx__Row* row = &work->rows[found];
+        if (row->head == head && row->operands[1] == operands_1 &&
+            (row->operands[0] == operands_0 ||
+             (commutes != 0 && row->operands[0] == stack_ptx__rotate(operands_0, 32)))) {
+            break;
+        }
+        slot = (slot + 1) & work->part_mask;
+    }
+    return &work->table[slot];
+}
+
+/* The row of an equal value, or a new one. */
+static uint32_t stack_ptx__find_row(
     const StackPtxLanguage* language,
     StackPtx__Work* work,
     uint64_t head,
@@ -85,25 +111,18 @@ STACK_PTX__HOT uint32_t stack_ptx__find_row(
     uint64_t operands_1,
     uint64_t commutes
 ) {
-    uint32_t slot, found;
+    uint32_t* slot;
+    if (!work->is_numbering) {
+        return stack_ptx__add_row(work, head, operands_0, operands_1);
+    }
     if (work->num_rows >= work->grow_at) {
-        if (!work->is_numbering) {
-            return stack_ptx__add_row(work, head, operands_0, operands_1);
-        }
         stack_ptx__grow_table(language, work);
     }
-    slot = stack_ptx__slot_of(work, head, operands_0, operands_1, commutes);
-    while ((found = work->table[slot]) != 0) {
-        const StackPtx__Row* row = &work->rows[found];
-        if (row->head == head && row->operands[1] == operands_1 &&
-            (row->operands[0] == operands_0 ||
-             (commutes != 0 && row->operands[0] == stack_ptx__rotate(operands_0, 32)))) {
-            return found;
-        }
-        slot = (slot + 1) & work->part_mask;
+    slot = stack_ptx__find_slot(work, head, operands_0, operands_1, commutes, UINT32_MAX);
+    if (*slot == 0) {
+        *slot = stack_ptx__add_row(work, head, operands_0, operands_1);
     }
-    work->table[slot] = work->num_rows;
-    return stack_ptx__add_row(work, head, operands_0, operands_1);
+    return *slot;
 }
 
 STACK_PTX__HOT void stack_ptx__push(StackPtx__Values* stack, uint32_t row) {
@@ -213,54 +232,93 @@ STACK_PTX__COLD bool stack_ptx__run_special(const StackPtxLanguage* language, St
     return true;
 }
 
-STACK_PTX__HOT bool stack_ptx__run_input(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t register_idx) {
+/* An input that has no row from the start. */
+STACK_PTX__COLD bool stack_ptx__run_late_input(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t register_idx) {
     const uint32_t stack_idx = language->registers[register_idx].stack_idx;
-    uint32_t row;
-    if (!stack_ptx__count_values(language, work, 1)) {
-        return false;
-    }
-    row = register_idx + 1;
-    if (register_idx >= language->num_input_rows) {
-        row = stack_ptx__add_row(work, stack_ptx__pair(language->first_input + stack_idx, register_idx), 0, 0);
-    }
-    stack_ptx__push(&work->stacks[stack_idx], row);
-    return true;
-}
-
-STACK_PTX__HOT bool stack_ptx__run_constant(
-    const StackPtxLanguage* language,
-    StackPtx__Work* work,
-    uint32_t stack_idx,
-    uint32_t bits
-) {
     if (!stack_ptx__count_values(language, work, 1)) {
         return false;
     }
     stack_ptx__push(
         &work->stacks[stack_idx],
-        stack_ptx__find_row(language, work, stack_ptx__pair(language->first_constant + stack_idx, bits), 0, 0, 0)
+        stack_ptx__add_row(work, stack_ptx__pair(language->first_input + stack_idx, register_idx), 0, 0)
     );
     return true;
 }
 
-/* A PTX instruction with scalar operands from one stack and one result. */
-STACK_PTX__HOT bool stack_ptx__run_plain_ptx(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t op_idx) {
-    const StackPtx__Op* op = &language->ops[op_idx];
-    StackPtx__Values* in = &work->stacks[op->in_stack];
-    const uint32_t* top = in->top;
-    uint64_t pair_0, pair_1;
+/* Runs words up to the first that is not plain, is not prepared, or might create a value too many. Returns its index, or
+   `stop`. An input makes a row like the others, which is not kept. */
+STACK_PTX__HOT size_t stack_ptx__run_plain_words(
+    const StackPtxLanguage* language,
+    StackPtx__Work* work,
+    const StackPtxInstruction* words,
+    size_t next,
+    size_t stop,
+    int is_numbering /* known where this is inlined */
+) {
+    StackPtx__Values* stacks = work->stacks;
+    StackPtx__Row* rows = work->rows;
+    uint32_t num_rows = work->num_rows, num_left = language->limits.max_nodes - work->num_created;
 
-    if (stack_ptx__height(in) < op->num_operands) {
-        return true;
+    for (; next < stop; ++next) {
+        const StackPtxInstruction word = words[next];
+        const StackPtx__WordForm* form;
+        const StackPtx__Op* op;
+        StackPtx__Values* stack;
+        const uint32_t* old_top;
+        uint32_t* top;
+        uint64_t head, pair_0, pair_1;
+        uint32_t idx, row, mask, found = 0;
+
+        if (word.instruction_type >= STACK_PTX_INSTRUCTION_TYPE_NUM_ENUMS) {
+            break;
+        }
+        form = &language->word_forms[word.instruction_type];
+        idx = (uint32_t)(stack_ptx__pair(word.payload.u, word.aux) >> form->index_shift);
+        if (idx >= form->num_ops || form->op_kinds[idx] != STACK_PTX__OP_PLAIN || num_left == 0) {
+            break;
+        }
+        op = &form->ops[idx];
+        stack = &stacks[op->in_stack];
+        old_top = stack->top;
+        top = stack->top - op->num_operands;
+        if (top < stack->base) {
+            continue;
+        }
+        --num_left;
+        head = op->head | (stack_ptx__pair(0, word.payload.u) & op->payload_mask);
+        pair_0 = stack_ptx__pair(old_top[-1], old_top[-2]) & op->operand_masks[0];
+        pair_1 = stack_ptx__pair(old_top[-3], old_top[-4]) & op->operand_masks[1];
+        mask = op->new_row_mask; /* instead of conditions, lest they become branches */
+        row = op->row | (num_rows & mask);
+        if (is_numbering) {
+            uint32_t* slot;
+            if (num_rows >= work->grow_at) {
+                work->num_rows = num_rows;
+                stack_ptx__grow_table(language, work);
+            }
+            slot = stack_ptx__find_slot(work, head, pair_0, pair_1, op->commutes, mask);
+            found = *slot & mask;
+            if (found != 0) {
+                row = found;
+            } else {
+                *slot = (num_rows & mask) | (*slot & ~mask);
+            }
+        }
+        if (found == 0) {
+            rows[num_rows].head = head;
+            rows[num_rows].operands[0] = pair_0;
+            rows[num_rows].operands[1] = pair_1;
+            num_rows -= mask; /* one more, or not */
+        }
+        stack->top = top;
+        stack = &stacks[op->out_stack]; /* or the same */
+        top = stack->top;
+        *top = row;
+        stack->top = top + (top < stack->full);
     }
-    if (!stack_ptx__count_values(language, work, 1)) {
-        return false;
-    }
-    pair_0 = stack_ptx__pair(top[-1], top[-2]) & op->operand_masks[0];
-    pair_1 = stack_ptx__pair(top[-3], top[-4]) & op->operand_masks[1];
-    in->top -= op->num_operands;
-    stack_ptx__push(&work->stacks[op->out_stack], stack_ptx__find_row(language, work, op_idx, pair_0, pair_1, op->commutes));
-    return true;
+    work->num_rows = num_rows;
+    work->num_created = language->limits.max_nodes - num_left;
+    return next;
 }
 
 /* False where a depth is out of range. */
@@ -337,24 +395,31 @@ static bool stack_ptx__run_meta(StackPtx__Work* work, StackPtx__Values* stack, u
 #define STACK_PTX__LEAVE STACK_PTX_RESULT_NUM_ENUMS
 /* A depth or frame: INVALID_VALUE where it is an error. */
 #define STACK_PTX__OUT_OF_RANGE ((StackPtxResult)(STACK_PTX_RESULT_NUM_ENUMS + 1))
+/* The word is to be run again, since it is prepared now. */
+#define STACK_PTX__PREPARED ((StackPtxResult)(STACK_PTX_RESULT_NUM_ENUMS + 2))
 
 /* Prepares an instruction of a bare language, which has no traits. */
 STACK_PTX__COLD StackPtxResult stack_ptx__prepare_late(const StackPtxLanguage* language, uint32_t op_idx) {
     const StackPtxResult result = stack_ptx__check_instruction(&language->stack_info, op_idx, NULL);
     if (result == STACK_PTX_SUCCESS) {
         stack_ptx__prepare_ptx_op(language, op_idx, NULL);
+        return STACK_PTX__PREPARED;
     }
     return result;
 }
 
-/* Runs a word that stays in its word list, or answers STACK_PTX__LEAVE. What is wrong with the word, if anything, is the
-   result: SUCCESS also for a no-op of every mode. The node limit is INSUFFICIENT_AST_SIZE. */
-STACK_PTX__HOT StackPtxResult stack_ptx__run_word(
-    const StackPtxLanguage* language,
-    StackPtx__Work* work,
-    StackPtxInstruction word
-) {
+/* A plain word that was left: the node limit ends the program there, if the word can apply. */
+static bool stack_ptx__run_last_plain(const StackPtx__Work* work, const StackPtx__Op* op) {
+    return stack_ptx__height(&work->stacks[op->in_stack]) < op->num_operands;
+}
+
+/* Runs a word at which stack_ptx__run_plain_words stops, or answers STACK_PTX__PREPARED or, for one that leaves its word list,
+   STACK_PTX__LEAVE. What is wrong with the word, if anything, is the result: SUCCESS also for a no-op of every mode. The node
+   limit is INSUFFICIENT_AST_SIZE. */
+static StackPtxResult stack_ptx__run_word(const StackPtxLanguage* language, StackPtx__Work* work, StackPtxInstruction word) {
     const StackPtxStackInfo* info = &language->stack_info;
+    const StackPtx__WordForm* constant = &language->word_forms[STACK_PTX_INSTRUCTION_TYPE_CONSTANT];
+    const StackPtx__WordForm* input = &language->word_forms[STACK_PTX_INSTRUCTION_TYPE_INPUT];
     const uint32_t payload = word.payload.u;
     bool is_within_limit;
     switch (word.instruction_type) {
@@ -363,20 +428,24 @@ STACK_PTX__HOT StackPtxResult stack_ptx__run_word(
                 return STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS;
             }
             if (language->op_kinds[payload] == STACK_PTX__OP_UNPREPARED) {
-                const StackPtxResult result = stack_ptx__prepare_late(language, payload);
-                if (result != STACK_PTX_SUCCESS) {
-                    return result;
-                }
+                return stack_ptx__prepare_late(language, payload);
             }
             is_within_limit = language->op_kinds[payload] == STACK_PTX__OP_PLAIN
-                                  ? stack_ptx__run_plain_ptx(language, work, payload)
+                                  ? stack_ptx__run_last_plain(work, &language->ops[payload])
                                   : stack_ptx__run_general_ptx(language, work, payload);
             break;
         case STACK_PTX_INSTRUCTION_TYPE_INPUT:
             if (payload >= language->num_registers) {
                 return STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS;
             }
-            is_within_limit = stack_ptx__run_input(language, work, payload);
+            if (payload >= language->num_input_rows) {
+                is_within_limit = stack_ptx__run_late_input(language, work, payload);
+            } else if (input->op_kinds[payload] == STACK_PTX__OP_UNPREPARED) {
+                stack_ptx__prepare_input(language, payload);
+                return STACK_PTX__PREPARED;
+            } else {
+                is_within_limit = stack_ptx__run_last_plain(work, &input->ops[payload]);
+            }
             break;
         case STACK_PTX_INSTRUCTION_TYPE_CONSTANT:
             if (word.aux >= info->num_stacks) {
@@ -385,7 +454,11 @@ STACK_PTX__HOT StackPtxResult stack_ptx__run_word(
             if (language->stacks[word.aux].constant_type == STACK_PTX_CONSTANT_TYPE_NONE) {
                 return STACK_PTX_ERROR_WRONG_TYPE_DISPATCH;
             }
-            is_within_limit = stack_ptx__run_constant(language, work, word.aux, payload);
+            if (constant->op_kinds[word.aux] == STACK_PTX__OP_UNPREPARED) {
+                stack_ptx__prepare_constant(language, word.aux);
+                return STACK_PTX__PREPARED;
+            }
+            is_within_limit = stack_ptx__run_last_plain(work, &constant->ops[word.aux]);
             break;
         case STACK_PTX_INSTRUCTION_TYPE_SPECIAL:
             if (payload >= info->num_special_registers) {
@@ -461,7 +534,6 @@ static void stack_ptx__open_run(const StackPtxLanguage* language, StackPtx__Work
     work->num_created = 0;
     work->num_meta = 0;
     work->is_numbering = (flags & STACK_PTX_FLAG_NO_VALUE_NUMBERING) == 0;
-    work->grow_at = 0;
     if (work->is_numbering) {
         /* At most a quarter full for most programs, so that most searches take one step. */
         stack_ptx__open_table(language, work, 4 * (uint64_t)(num_words < 1024 ? num_words : 1024));
@@ -513,9 +585,15 @@ static StackPtxResult stack_ptx__run(
         StackPtxResult of_word = STACK_PTX_SUCCESS;
 
         while (next < stop) {
-            word = words[next++];
+            next = work->is_numbering ? stack_ptx__run_plain_words(language, work, words, next, stop, 1)
+                                      : stack_ptx__run_plain_words(language, work, words, next, stop, 0);
+            if (next == stop) {
+                break;
+            }
+            word = words[next];
             of_word = stack_ptx__run_word(language, work, word);
-            if (of_word != STACK_PTX_SUCCESS) {
+            next += of_word != STACK_PTX__PREPARED;
+            if (of_word != STACK_PTX_SUCCESS && of_word != STACK_PTX__PREPARED) {
                 StackPtxResult result;
                 if (of_word == STACK_PTX__LEAVE) {
                     break;
@@ -635,36 +713,38 @@ static void stack_ptx__collect(const StackPtxLanguage* language, StackPtx__Work*
     uint32_t* value_ids = work->value_ids;
     uint32_t* value_nodes = work->value_nodes;
     uint16_t* value_stacks = work->value_stacks;
+    uint32_t* operands = work->operands; /* of the next node */
     StackPtxNode* node = work->nodes;
-    uint32_t num_nodes = 0, num_operands = 0, num_values = 0, num_instructions = 0, r;
+    uint32_t num_nodes = 0, num_values = 0, num_instructions = 0, r;
 
     value_ids[0] = 0;
     for (r = 1; r < num_rows; ++r) {
         const StackPtx__Row* row = &rows[r];
-        const StackPtx__OpNode* op_node = &op_nodes[(uint32_t)row->head];
-        uint32_t* operands = work->operands + num_operands;
+        const uint64_t head = row->head, operands_0 = row->operands[0], operands_1 = row->operands[1];
+        const StackPtx__OpNode* op_node = &op_nodes[(uint32_t)head];
         if (!live[r] || op_node->node.num_values == 0) {
             continue;
         }
         memcpy(node, &op_node->node, offsetof(StackPtxNode, payload));
-        node->payload = op_node->node.payload | (uint32_t)(row->head >> 32);
-        node->first_operand = num_operands;
+        node->payload = op_node->node.payload | (uint32_t)(head >> 32);
+        node->first_operand = (uint32_t)(operands - work->operands);
         node->first_value = num_values;
         /* Where there are fewer the next node writes over them. */
-        operands[0] = value_ids[(uint32_t)row->operands[0]];
-        operands[1] = value_ids[row->operands[0] >> 32];
-        operands[2] = value_ids[(uint32_t)row->operands[1]];
-        operands[3] = value_ids[row->operands[1] >> 32];
+        operands[0] = value_ids[(uint32_t)operands_0];
+        operands[1] = value_ids[operands_0 >> 32];
+        operands[2] = value_ids[(uint32_t)operands_1];
+        operands[3] = value_ids[operands_1 >> 32];
         value_ids[r] = num_values;
         value_nodes[num_values] = num_nodes;
         value_stacks[num_values] = op_node->node.stack_idx;
         if (op_node->is_large) {
             stack_ptx__collect_continued(work, row, op_node->node.num_operands, operands);
             stack_ptx__number_results(language, work, r, num_nodes);
+            num_values += op_node->node.num_values - 1u;
         }
-        num_operands += op_node->node.num_operands;
-        num_values += op_node->node.num_values;
+        operands += op_node->node.num_operands;
         num_instructions += op_node->is_ptx;
+        ++num_values;
         ++num_nodes;
         ++node;
     }
@@ -673,7 +753,7 @@ static void stack_ptx__collect(const StackPtxLanguage* language, StackPtx__Work*
     lowered->value_nodes = work->value_nodes;
     lowered->value_stacks = work->value_stacks;
     lowered->num_nodes = num_nodes;
-    lowered->num_operands = num_operands;
+    lowered->num_operands = (uint32_t)(operands - work->operands);
     lowered->num_values = num_values;
     lowered->num_instructions = num_instructions;
 }
