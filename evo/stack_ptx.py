@@ -21,6 +21,7 @@ csrc/stack_ptx.h; instruction sets in `evo.instructions`. Knows nothing of kerne
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,9 @@ class Registers(Names):
             check_name(name)
             words.stack(type_name)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Registers, (self.words, self.types)
+
 
 class Words:
     """The words of an instruction set, by name.
@@ -145,6 +149,9 @@ class Words:
         self.special = Names("special register", {n: Word(word(WordType.SPECIAL, payload=i)) for i, n in enumerate(specials)})
         self.meta = Names("meta operation", {n: self._meta(i) for i, n in enumerate(META_OPERATIONS)})
         self.constants = Names("stack with constants", {name: self._constant(name) for name in stacks})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Words, (self.instruction_set,)
 
     def registers(self, types: Mapping[str, str] | None = None, /, **more: str) -> Registers:
         """Registers by name and stack: `registers(x="f32")`, or `registers({"x": "f32"})`.
@@ -270,6 +277,15 @@ class Compiler:
         self.lowering = Lowering(
             self.words.instruction_set, self.language.registers, self.language.requests, limits, encoded
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        options = {
+            "routines": self.lowering.routines,
+            "limits": self.language.limits,
+            "mode": self.mode,
+            "value_numbering": self.value_numbering,
+        }
+        return partial(Compiler, **options), (self.registers, self.requests)
 
     def compile(self, program: Iterable[Any]) -> str:
         """The stub of one program; `program` as for `Words.encode`.

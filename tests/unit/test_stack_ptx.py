@@ -326,3 +326,23 @@ def test_importing_loads_no_cuda_and_nothing_of_the_search():
     loaded = set(subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True).stdout.split())
     assert "numpy" in loaded
     assert not loaded & {"cuda", "ribs", "numba", "matplotlib", "yaml", "scipy", "PIL"}
+
+
+OF_ONE_STACK = {
+    "stack_types": [{"name": "N", "literal_prefix": "f32", "constant_type": "f32"}],
+    "arg_types": [{"name": "N", "stack_type": "N"}],
+    "instructions": [{"ptx": "mul.f32", "args": ["N", "N"], "rets": ["N"]}],
+}
+
+
+def test_what_a_process_pool_is_given_arrives():
+    words = stack_ptx.Words(OF_ONE_STACK)
+    registers = words.registers(x="N", z="N")
+    limits = stack_ptx.Limits(stack_size=2)
+    square = [words.meta.dup("n"), words.instructions.mul_f32]
+    compiler = stack_ptx.Compiler(registers, ["z"], routines=[square], limits=limits, mode="strict")
+    arrived = pickle.loads(pickle.dumps(compiler))
+    stub = arrived.compile([arrived.registers.x, arrived.words.routine(0)])
+    assert stub == "{\n.reg .f32 %_s0_<1>;\nmul.f32 %_s0_0, %x, %x;\nmov.f32 %z, %_s0_0;\n}"
+    assert (arrived.mode, arrived.value_numbering, arrived.language.limits) == ("strict", False, limits)
+    assert arrived.words.instruction_set == words.instruction_set
