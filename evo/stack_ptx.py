@@ -279,7 +279,7 @@ class Compiler:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        options = {
+        options: dict[str, Any] = {
             "routines": self.lowering.routines,
             "limits": self.language.limits,
             "mode": self.mode,

@@ -6,6 +6,7 @@ Knows nothing of nvcc: where an example calls it, a script stands in. In CI a mi
 from __future__ import annotations
 
 import ctypes
+import importlib
 import os
 import re
 import shutil
@@ -39,6 +40,14 @@ def run(*command: str | Path, folder: Path, timeout_s: float = 120.0) -> subproc
     return subprocess.run(
         [*map(str, command)], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=timeout_s, check=False
     )
+
+
+@pytest.fixture
+def nvrtc():
+    """The module cuda.bindings.nvrtc."""
+    if not os.environ.get("CI"):
+        pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    return importlib.import_module("cuda.bindings.nvrtc")
 
 
 def compile_ptx(nvrtc, cuda: bytes) -> bytes:
@@ -105,9 +114,8 @@ def test_a_build_processes_what_has_changed_and_stops_at_errors_with_their_place
 
 
 @pytest.mark.parametrize("name", ["scale", "select"])
-def test_the_built_cuda_compiles_beside_the_names_of_libc(name):
+def test_the_built_cuda_compiles_beside_the_names_of_libc(name, nvrtc):
     """nvcc compiles for the host, too, where its headers declare what libc's do: select() is one."""
-    nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
     folder = EXAMPLES / "cmake_custom_command"
     processed = process_cuda((folder / "cuda" / f"{name}.cu").read_text(), load_types(folder / "types.json"))
     kernels = re.findall(r"__global__ void (\w+)", processed)
@@ -161,8 +169,7 @@ def test_openmp_example_tells_of_a_program_that_fails_and_compiles_the_others(op
     assert [path.name for path in sorted(tmp_path.glob("*.cubin"))] == [f"0000{i}.cubin" for i in range(1, 5)]
 
 
-def test_the_templates_ptx_is_that_of_its_cuda():
-    nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+def test_the_templates_ptx_is_that_of_its_cuda(nvrtc):
     folder = EXAMPLES / "openmp_compile"
     ptx = compile_ptx(nvrtc, (folder / "kernel.cu").read_bytes())
     made, kept = PTXInject(ptx), PTXInject((folder / "kernel.ptx").read_bytes())
