@@ -79,7 +79,10 @@ def test_the_table_of_types_is_what_the_functions_take(tmp_path, run_program, ty
 
 
 def test_macros_of_types_compile_and_assemble(tmp_path):
-    nvrtc = pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    if not os.environ.get("CI"):
+        pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    from cuda.bindings import nvrtc
+
     (tmp_path / "my_types.h").write_text(render_types_header(TYPES, "my_types.h"))
     source = """#include <my_types.h>
 struct half { unsigned short bits; };
