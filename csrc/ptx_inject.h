@@ -53,9 +53,10 @@
  * Memory and threads
  *
  * ptx_inject_create and ptx_inject_create_with_types allocate, and what they allocate ptx_inject_destroy frees;
- * ptx_inject_diagnose_ptx frees what it allocates. All else allocates nothing. There is no global state. A handle never changes: any number of threads may query and render one at once. Text goes in as C strings,
- * which are only read, and not needed after the call. What a query returns lives as long as the handle. No pointer may be
- * NULL unless its comment says so; where one is, the answer is PTX_INJECT_ERROR_INVALID_INPUT. Time is linear in the text.
+ * ptx_inject_diagnose_ptx frees what it allocates. All else allocates nothing. There is no global state. A handle never
+ * changes: any number of threads may query and render one at once. Text goes in as C strings, which are only read, and not
+ * needed after the call. What a query returns lives as long as the handle. No pointer may be NULL unless its comment says
+ * so; where one is, the answer is PTX_INJECT_ERROR_INVALID_INPUT. Time is linear in the text.
  *
  * Markers, for programs that write inline assembly themselves
  *
