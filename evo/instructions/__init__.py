@@ -1,5 +1,17 @@
 """Instruction sets: what the words of a program can mean, read from JSON or described by a mapping of the same keys.
 
+    {
+      "abi_version": 1,
+      "stack_types": [{"name": "U32", "literal_prefix": "u32", "constant_type": "u32"}],
+      "arg_types": [{"name": "U32", "stack_type": "U32"}, {"name": "V4_U32", "stack_type": "U32", "num_vec_elems": 4}],
+      "instructions": [{"ptx": "add.u32", "args": ["U32", "U32"], "rets": ["U32"], "num_commutative": 2}],
+      "special_registers": [{"ptx": "tid", "arg_type": "V4_U32"}]
+    }
+
+What may be left out: `constant_type` (f32 u32 s32 f64 u64 s64; without it a stack has no constants), `encoder_type` (f32 u32 s32: what
+constants are given as in C), `num_vec_elems`, `special_registers`, and of an instruction `name` (else its PTX with _ between words),
+`display` (for readers, not used) and `aligned`, `volatile`, `num_commutative`, `registers_only`: see the classes below.
+
 Owns the JSON format and its checks. Knows nothing of programs, tasks or search; the native modules read the attributes
 of `InstructionSet` and build their own tables from them. `python -m evo.instructions generate` writes a set as a C or C++ header.
 

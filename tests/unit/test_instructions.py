@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evo import instructions
 from evo.errors import UserError
 from evo.instructions import (
     SHIPPED,
@@ -283,6 +284,12 @@ def test_a_description_is_read(tmp_path):
         ("mov_b64", (1,), (0,), True, 0, True),
     ]
     assert [(s.ptx, s.arg_idx, s.volatile) for s in found.special_registers] == [("clock", 0, True)]
+
+
+def test_the_description_in_the_documentation_is_one():
+    text = instructions.__doc__
+    found = describe_instruction_set(json.loads(text[text.index("{") : text.index("\n    }") + 6]))
+    assert [entry.ptx for entry in (*found.instructions, *found.special_registers)] == ["add.u32", "tid"]
 
 
 def test_special_registers_may_be_left_out(tmp_path):
