@@ -22,7 +22,7 @@ from evo.errors import UserError
 from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import default_instruction_set
 from evo.kernel.cuda_header import BLOCK_SIZE, points_argument
-from evo.kernel.template import KernelTemplate, task_ptx, task_template
+from evo.kernel.template import ENTRY, KernelTemplate, task_ptx, task_template
 from evo.program import Language
 from evo.task import Task, load_task
 
@@ -63,7 +63,7 @@ def test_every_program_of_a_pack_is_live_and_nothing_else(own_kernel, in_process
     assert [len(module.rows) for module in found] == [num_programs] if num_programs <= NUM_SITES else [5, 4]
     for module in found:
         assert module.kernel_sizes == (len(module.rows),)
-        (sass,) = [lines for name, lines in disassemble(module.cubin).items() if name == template.kernel_name(0)]
+        (sass,) = [lines for name, lines in disassemble(module.cubin).items() if name == ENTRY]
         constants = [float(match[1]) for match in map(MULTIPLY.match, sass) if match]
         # Each stands as often as the compiler made copies of the loop's body.
         assert sorted(set(constants)) == sorted(constant_of(row) for (row,) in module.rows)
@@ -151,7 +151,7 @@ def test_the_kernel_scores_as_the_tasks_score_does(own_kernel, task, order):
     parameters = points.tobytes() + struct.pack("<2Q", counts.ctypes.data, scores.ctypes.data)
     memory = Memory.of_arrays(*arrays, counts, scores)
     module, grid = EmulatedModule(render(request)), (1, len(words))
-    launch(module, template.kernel_name(0), grid, (BLOCK_SIZE,), parameters, memory, order=order)
+    launch(module, ENTRY, grid, (BLOCK_SIZE,), parameters, memory, order=order)
 
     expected = CpuEvaluator(language, task).evaluate(words, num_instructions)
     is_finite = np.isfinite(scores).all(axis=1)
