@@ -1,11 +1,9 @@
-"""The CUDA evaluator's laws where there is no GPU: tests/gpu on a stand-in (tests/emulated_gpu), and what a GPU would not tell."""
+"""The CUDA evaluator on a stand-in for a GPU (tests/emulated_gpu): what a GPU would not tell."""
 
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,21 +20,6 @@ from evo.evaluate.cuda_device import Device, probe
 from evo.instructions import default_instruction_set
 from evo.program import Language, parse_program
 from evo.task import load_task
-
-TESTS = Path(__file__).parents[1]
-
-
-@pytest.mark.slow
-def test_the_tests_for_gpus_pass_on_the_stand_in(run_emulated):
-    """All of those that ask what is computed, but for the largest regression, which takes an emulator as long as the others.
-
-    Work is done only when it is waited for, so that whoever does not wait finds old bytes.
-    """
-    files = [TESTS / "gpu" / name for name in ("test_programs.py", "test_instructions.py")]
-    done = run_emulated("pytest", "-q", "-p", "no:cacheprovider", "-k", "not 300001", *files, options="deferred=1", timeout_s=400)
-    assert done.returncode == 0, done.stdout
-    assert re.search(r"^\d+ passed", done.stdout.splitlines()[-1]) and "skipped" not in done.stdout.splitlines()[-1]
-
 
 def factor_of(row: int) -> float:
     """What a program multiplies by, and no other does."""

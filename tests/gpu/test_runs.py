@@ -66,11 +66,12 @@ def test_the_main_job_runs_on_the_gpu_and_both_backends_agree_on_its_elites(gpu_
 
 
 def test_a_run_is_the_same_whatever_its_packs_and_workers_and_when_it_is_stopped_and_resumed(gpu_evo, tmp_path):
-    whole = gpu_evo("run", SMOKE, *settings())
-    other = gpu_evo("run", SMOKE, *settings("evaluation.packing={sites_per_kernel: 24, kernels_per_module: 3}", "evaluation.compile_workers=3"))
-    parts = gpu_evo("run", SMOKE, *settings("stop.generations=3", "evaluation.threads=1"))
+    packs = ("evaluation.packing={sites_per_kernel: 24, kernels_per_module: 3}", "evaluation.compile_workers=3")
+    whole = gpu_evo("run", SMOKE, *settings("stop.generations=4"))
+    other = gpu_evo("run", SMOKE, *settings("stop.generations=4", *packs))
+    parts = gpu_evo("run", SMOKE, *settings("stop.generations=2", "evaluation.threads=1"))
     folders = [run_folder(completed, tmp_path) for completed in (whole, other, parts)]
-    resumed = gpu_evo("resume", folders[2], "--set", "stop.generations=8")
+    resumed = gpu_evo("resume", folders[2], "--set", "stop.generations=4")
     assert resumed.returncode == 0, resumed.stderr
     assert archive(folders[1]) == archive(folders[0])
     assert archive(folders[2]) == archive(folders[0])
