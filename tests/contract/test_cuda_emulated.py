@@ -21,6 +21,7 @@ from evo.instructions import default_instruction_set
 from evo.program import Language, parse_program
 from evo.task import load_task
 
+
 def factor_of(row: int) -> float:
     """What a program multiplies by, and no other does."""
     return 1 + (row + 1) / 128
