@@ -94,9 +94,9 @@ def own_kernel_config(tmp_path):
             "search": {
                 "archive": {"dims": [8] * len(measures())},
                 "batch_size": 64,
-                "initial": {"num_programs": 128, "min_length": 4, "max_length": 24},
+                "initial": {"num_programs": 64, "min_length": 4, "max_length": 24},
             },
-            "stop": {"generations": 4},
+            "stop": {"generations": 2},
             "output": {"checkpoint_seconds": 0.0},
         }
         path = tmp_path / "own.yaml"
