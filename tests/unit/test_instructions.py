@@ -1,4 +1,7 @@
-"""evo.instructions: the shipped order is the documented one; each mistake in a description is named by its key."""
+"""evo.instructions: the shipped order is the documented one; each mistake in a description is named by its key.
+
+Longer than most modules: each way in which a description can be wrong has its line.
+"""
 
 import copy
 import json
