@@ -24,9 +24,9 @@
  * Build. The kernels of each SIMD level are files of their own, since each wants its own flags; all of them want
  * -ffp-contract=off and gain from -O3:
  *
- *     ptx_vm_baseline.c   any machine; also holds the implementation
- *     ptx_vm_avx2.c       x86-64: -mavx2 -mfma
- *     ptx_vm_avx512.c     x86-64: -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma -mprefer-vector-width=512
+ *     detail/ptx_vm_baseline.c   any machine; also holds the implementation
+ *     detail/ptx_vm_avx2.c       x86-64: -mavx2 -mfma
+ *     detail/ptx_vm_avx512.c     x86-64: -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma -mprefer-vector-width=512
  *
  * Options, defined before the implementation
  *
@@ -49,7 +49,7 @@
  *   div.approx    a times the rounded 1/b: 0 or NaN where |b| > 2^126, as on the GPU.
  *   sin, cos      x times 1/2pi in f32, rounded toward zero; the fraction of that is exact. So large arguments give what they
  *                 give on the GPU: 0 and 1 past 2^23 turns. Infinity gives NaN.
- *   approximate   functions have the ISA's special values and stay well within its errors (ptx_vm_kernels.h).
+ *   approximate   functions have the ISA's special values and stay well within its errors (detail/ptx_vm_kernels.h).
  *   integers      of 32 bits: arithmetic, logic, shifts, bit fields, comparisons. Without a meaning are what PTX leaves to the
  *                 machine (division and remainder), four operands (bfi) and 64 bits.
  *   pred          as an input, true where the 32 bits are not zero; as an output 0 or 1.

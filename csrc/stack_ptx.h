@@ -36,7 +36,7 @@
  *
  * or use stack_ptx_compile, which does all of it in one call.
  *
- * The implementation lies in stack_ptx_language.h, stack_ptx_lower.h and stack_ptx_emit.h, which this file includes.
+ * The implementation is in detail/stack_ptx_{language,lower,emit}.h, which this file includes.
  *
  * Options, defined before the implementation
  *
@@ -478,7 +478,7 @@ StackPtxResult stack_ptx_compile(
 
 #if defined(STACK_PTX_IMPLEMENTATION) && !defined(STACK_PTX_IMPLEMENTATION_ONCE)
 #define STACK_PTX_IMPLEMENTATION_ONCE
-#include "stack_ptx_language.h"
-#include "stack_ptx_lower.h"
-#include "stack_ptx_emit.h"
+#include "detail/stack_ptx_language.h"
+#include "detail/stack_ptx_lower.h"
+#include "detail/stack_ptx_emit.h"
 #endif

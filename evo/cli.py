@@ -61,7 +61,7 @@ def run(config: Path, overrides: tuple[str, ...]) -> None:
     from evo.config import load_config
 
     loaded = load_config(config, overrides)
-    from evo.run import Run
+    from evo.run.run import Run
 
     _search(Run.start(loaded, config.stem))
 
@@ -72,7 +72,7 @@ def run(config: Path, overrides: tuple[str, ...]) -> None:
 @_verb
 def resume(run_folder: Path, overrides: tuple[str, ...]) -> None:
     """Go on with the run in folder RUN from its last checkpoint."""
-    from evo.run import Run
+    from evo.run.run import Run
 
     run, notes = Run.resume(run_folder, overrides)
     for line in notes:
@@ -87,8 +87,8 @@ def resume(run_folder: Path, overrides: tuple[str, ...]) -> None:
 @_verb
 def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -> None:
     """Draw the plots of the run in folder RUN into RUN/plots."""
-    from evo.plot import PLOTS, draw_plots, why_not_drawn
-    from evo.run import Run
+    from evo.report.plot import PLOTS, draw_plots, why_not_drawn
+    from evo.run.run import Run
 
     for name in names:
         if name not in PLOTS:
@@ -109,8 +109,8 @@ def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -
 @_verb
 def show(run_folder: Path, cell: str | None, failed: bool, overrides: tuple[str, ...]) -> None:
     """Print an elite of the run in folder RUN: its program, its PTX stub, its origin and its scores."""
-    from evo.run import Run
-    from evo.show import describe_elite, describe_failed
+    from evo.run.run import Run
+    from evo.report.show import describe_elite, describe_failed
 
     if failed and cell is not None:
         raise UserError("--failed and --cell: give one of them")
@@ -124,8 +124,8 @@ def show(run_folder: Path, cell: str | None, failed: bool, overrides: tuple[str,
 @_verb
 def check(run_folder: Path, overrides: tuple[str, ...]) -> None:
     """Score all elites of the run in folder RUN on the CPU and on the GPU, and say how far they agree."""
-    from evo.check import check_elites
-    from evo.run import Run
+    from evo.report.check import check_elites
+    from evo.run.run import Run
 
     report = check_elites(Run.view(run_folder, overrides))
     click.echo(report.text(), nl=False)
@@ -144,14 +144,14 @@ def evaluate(config: Path, program: Path, output: Path, overrides: tuple[str, ..
     from evo.config import load_config
 
     loaded = load_config(config, overrides)
-    from evo.problem import load_problem
-    from evo.show import describe_program, read_program
+    from evo.run.problem import load_problem
+    from evo.report.show import describe_program, read_program
 
     problem = load_problem(loaded)
     words = read_program(problem, program)
     click.echo(describe_program(problem, words), nl=False)
     if problem.task.has_pictures():
-        from evo.plot.pictures import picture_program
+        from evo.report.plot.pictures import picture_program
 
         try:
             output.mkdir(parents=True, exist_ok=True)
@@ -173,14 +173,14 @@ def compile_cubins(source: Path, arch: str, output: Path | None, num_random: int
     import importlib.util
 
     from evo.config import load_config
-    from evo.problem import load_problem
-    from evo.run import Run
-    from evo.show import elite_names
+    from evo.run.problem import load_problem
+    from evo.run.run import Run
+    from evo.report.show import elite_names
 
     if importlib.util.find_spec("evo.native.nvptxcompiler") is None:
         raise UserError("nvPTXCompiler is missing: install evo again where the wheel nvidia-nvptxcompiler 13.0.88 can be had")
-    from evo.cubins import write_cubins
-    from evo.disk_cache import DiskCache, cache_folder
+    from evo.report.compile import write_cubins
+    from evo.storage.disk_cache import DiskCache, cache_folder
 
     if source.is_dir():
         run = Run.view(source, overrides)
@@ -204,14 +204,14 @@ def compile_cubins(source: Path, arch: str, output: Path | None, num_random: int
 @_verb
 def doctor() -> None:
     """Say what this machine offers, and what each missing piece means."""
-    from evo.doctor import report
+    from evo.report.doctor import report
 
     click.echo(report(), nl=False)
 
 
 def _search(run) -> None:
     """Runs a search to its end with progress; draws its plots."""
-    from evo.progress import progress_of
+    from evo.report.progress import progress_of
 
     interrupted = _Interrupt()
     click.echo(f"run folder: {run.run_dir.path}")
@@ -229,7 +229,7 @@ def _search(run) -> None:
         run.close()
         click.echo(f"saved; go on with: evo resume {run.run_dir.path}")
         sys.exit(EXIT_INTERRUPTED)
-    from evo.plot import draw_plots
+    from evo.report.plot import draw_plots
 
     for path in draw_plots(run, run.problem.config.output.plots):
         click.echo(path)

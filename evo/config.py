@@ -1,6 +1,6 @@
 """The config of a run: strict models, defaults, overrides, and one clear line for whatever is wrong.
 
-The only reader of YAML. Knows nothing of how the values are used; `evo.run` builds the parts of a run from them.
+The only reader of YAML. Knows nothing of how the values are used; `evo.run.run` builds the parts of a run from them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Model(BaseModel):
 
 
 class LimitsConfig(Model):
-    """Bounds on a program's run, part of its meaning (`evo.program.Limits`)."""
+    """Bounds on a program's run, part of its meaning (`evo.language.program.Limits`)."""
 
     stack_size: Annotated[int, Field(ge=1, le=65536)] = 128
     max_nodes: Annotated[int, Field(ge=1, le=65536)] = 4096

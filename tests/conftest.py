@@ -49,7 +49,7 @@ def plane_folder() -> Path:
 def language():
     """Programs with inputs t, x, y and outputs f, g, all f32."""
     from evo.instructions import default_instruction_set
-    from evo.program import Language
+    from evo.language.program import Language
 
     inputs = (("t", "f32"), ("x", "f32"), ("y", "f32"))
     return Language(default_instruction_set(), inputs, (("f", "f32"), ("g", "f32")))

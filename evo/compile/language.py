@@ -11,7 +11,7 @@ from dataclasses import asdict
 from functools import lru_cache
 
 from evo.instructions import ArgType, Instruction, InstructionSet, SpecialRegister, StackType
-from evo.program import Language, Limits
+from evo.language.program import Language, Limits
 
 
 def encode_language(language: Language) -> bytes:

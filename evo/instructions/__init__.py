@@ -33,7 +33,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from evo.errors import UserError
-from evo.json_file import first_mistake, parse_json, read_json
+from evo.storage.json_file import first_mistake, parse_json, read_json
 
 ABI_VERSION = 1
 SHIPPED = ("default", "wide")

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from evo.errors import UserError
-from evo.files import write_outputs
+from evo.storage.files import write_outputs
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
 from evo.instructions.header import render_header
 

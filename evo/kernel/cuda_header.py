@@ -15,7 +15,7 @@ import numpy as np
 
 from evo.errors import UserError
 from evo.kernel.pointwise import SiteVariable, site_variables
-from evo.program import Language
+from evo.language.program import Language
 
 HEADER_NAME = "evo.cuh"
 BLOCK_SIZE = 256

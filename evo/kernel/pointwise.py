@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evo.native.stack_ptx import Lowering
-from evo.program import Language
+from evo.language.program import Language
 
 # Part of every cubin's cache key: another text is another number.
 TEMPLATE = "pointwise-1"

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from evo.errors import UserError
-from evo.files import read_input, write_outputs
+from evo.storage.files import read_input, write_outputs
 from evo.ptx_inject.header import render_embedded_text, render_types_header
 from evo.ptx_inject.types import load_types
 

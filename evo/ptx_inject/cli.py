@@ -14,7 +14,7 @@ import click
 
 from evo import __version__
 from evo.errors import UserError
-from evo.files import read_input, write_outputs
+from evo.storage.files import read_input, write_outputs
 from evo.native.ptx_inject import AnnotationError, process_cuda
 
 EXIT_USER_ERROR = 2

@@ -18,7 +18,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from evo.errors import UserError
-from evo.json_file import first_mistake, read_json
+from evo.storage.json_file import first_mistake, read_json
 from evo.native.ptx_inject import DataType
 
 ABI_VERSION = 1

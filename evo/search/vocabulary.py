@@ -13,7 +13,7 @@ import numpy as np
 from evo.errors import UserError
 from evo.native.stack_ptx import META_OPERATIONS, WordType
 from evo.native.vary import OPERATORS, Draw, Variation
-from evo.program import Language, word
+from evo.language.program import Language, word
 
 
 @dataclass

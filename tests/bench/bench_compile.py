@@ -13,7 +13,7 @@ from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool
 from evo.compile.request import assembler_options
 from evo.instructions import default_instruction_set
-from evo.program import Language
+from evo.language.program import Language
 
 NUM_PROGRAMS = 2048
 NUM_ROUNDS = 5

@@ -6,7 +6,7 @@ import numpy as np
 
 from evo.instructions import default_instruction_set
 from evo.native.stack_ptx import WordType
-from evo.program import Language, word
+from evo.language.program import Language, word
 
 NUM_PROGRAMS = 100  # a batch whose words and stubs stay in the L2 cache
 NUM_ROUNDS = 400

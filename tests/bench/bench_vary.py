@@ -8,7 +8,7 @@ import numpy as np
 from evo.config import VariationConfig
 from evo.native.stack_ptx import WordType
 from evo.native.vary import OPERATORS, Draw, Variation
-from evo.program import word
+from evo.language.program import word
 
 NUM_OFFSPRING = 10_000
 NUM_PARENTS = 1000

@@ -20,7 +20,7 @@ import numpy as np
 from evo.instructions import default_instruction_set
 from evo.native.ptx_vm import VirtualMachine, levels
 from evo.native.stack_ptx import NodeKind, WordType
-from evo.program import Language, word
+from evo.language.program import Language, word
 
 NUM_PROGRAMS = 24
 NUM_OPERATIONS = (32, 100)

@@ -15,10 +15,10 @@ if not os.environ.get("CI"):  # in CI what is missing is a failure
 from evo.compile.packing import Packing
 from evo.errors import DeviceFailure
 from evo.evaluate.cpu import CpuEvaluator
-from evo.evaluate.cuda import CudaEvaluator, CudaOptions
-from evo.evaluate.cuda_device import Device, probe
+from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
+from evo.evaluate.cuda.device import Device, probe
 from evo.instructions import default_instruction_set
-from evo.program import Language, parse_program
+from evo.language.program import Language, parse_program
 from evo.task import load_task
 
 

@@ -9,7 +9,7 @@ from evo.evaluate import Status
 from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import default_instruction_set
 from evo.native import ptx_vm
-from evo.program import Language
+from evo.language.program import Language
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 from evo.task import load_task
 

@@ -25,7 +25,7 @@ from evo.compile.request import CompileRequest, pack_programs, render
 from evo.instructions import default_instruction_set
 from evo.kernel.pointwise import kernel_name
 from evo.native.ptx_vm import VirtualMachine
-from evo.program import Language, Limits, parse_program
+from evo.language.program import Language, Limits, parse_program
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 
 SET = default_instruction_set()

@@ -8,7 +8,7 @@ import pytest
 from evo.evaluate import Status, score_batch
 from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import default_instruction_set
-from evo.program import Language, parse_program
+from evo.language.program import Language, parse_program
 from evo.task import Programs, Regression, load_task, point_arrays, target_array
 
 TESTS = Path(__file__).parents[1]

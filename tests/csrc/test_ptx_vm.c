@@ -9,7 +9,7 @@
 #define STACK_PTX_IMPLEMENTATION
 #define PTX_VM_IMPLEMENTATION
 #define PTX_VM_KERNELS ptx_vm__kernels_baseline
-#include "ptx_vm_kernels.h"
+#include "detail/ptx_vm_kernels.h"
 
 #include "check.h"
 #include "stack_ptx_set.h"

@@ -14,10 +14,10 @@ import traceback
 from pathlib import Path
 
 import evo.cli
-import evo.plot
-import evo.progress
-import evo.run
-import evo.show  # noqa: F401 - imported here once, for all children
+import evo.report.plot
+import evo.report.progress
+import evo.run.run
+import evo.report.show  # noqa: F401 - imported here once, for all children
 
 LIMIT_S = 300  # far beyond what any command takes: one that hangs is ended
 

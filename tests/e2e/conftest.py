@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import yaml
 
-from evo.checkpoint import decode_checkpoint
+from evo.run.checkpoint import decode_checkpoint
 
 WAIT_S = 120.0  # far beyond what any of these waits takes; it only ends a test that hangs
 

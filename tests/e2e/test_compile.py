@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from evo.disk_cache import DiskCache
+from evo.storage.disk_cache import DiskCache
 
 from .conftest import state_of
 

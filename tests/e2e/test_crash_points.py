@@ -8,7 +8,7 @@ import pytest
 
 from evo.config import load_config
 from evo.errors import UserError
-from evo.run import Run
+from evo.run.run import Run
 
 from .conftest import assert_same_state, run_folders, state_of
 

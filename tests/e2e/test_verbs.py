@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from evo.program import parse_program
+from evo.language.program import parse_program
 
 from .conftest import state_of
 
@@ -25,7 +25,7 @@ def sections(text: str) -> dict[str, str]:
 @pytest.fixture(scope="session")
 def plane_language():
     from evo.instructions import default_instruction_set
-    from evo.program import Language
+    from evo.language.program import Language
 
     return Language(default_instruction_set(), (("t", "f32"), ("x", "f32"), ("y", "f32")), (("v", "f32"),))
 

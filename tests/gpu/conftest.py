@@ -7,10 +7,10 @@ import pytest
 
 import evo
 from evo.evaluate.cpu import CpuEvaluator
-from evo.evaluate.cuda import CudaEvaluator, CudaOptions
-from evo.evaluate.cuda_device import probe
+from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
+from evo.evaluate.cuda.device import probe
 from evo.instructions import default_instruction_set
-from evo.program import Language
+from evo.language.program import Language
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 
 PROBLEM = probe().problem

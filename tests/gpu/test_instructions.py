@@ -7,11 +7,11 @@ import pytest
 from float_edges import EDGES, random_bits
 
 from evo.evaluate.cpu import CpuEvaluator
-from evo.evaluate.cuda import CudaEvaluator
+from evo.evaluate.cuda.evaluator import CudaEvaluator
 from evo.instructions import shipped_instruction_set
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx import WordType
-from evo.program import Language, word
+from evo.language.program import Language, word
 
 from .conftest import Points
 

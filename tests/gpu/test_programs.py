@@ -8,9 +8,9 @@ from float_edges import random_bits
 
 import evo
 from evo.compile.packing import Packing
-from evo.disk_cache import DiskCache
+from evo.storage.disk_cache import DiskCache
 from evo.evaluate import Status
-from evo.evaluate.cuda import CudaOptions
+from evo.evaluate.cuda.evaluator import CudaOptions
 
 from .conftest import EXACT, Points, language_of, random_programs
 

@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from evo.compile.request import Compiled, CompileFailure, render
-from evo.program import Language, parse_program
+from evo.language.program import Language, parse_program
 
 BAD_CONSTANT = "0f42F6E979"  # 123.456 as a stub has it
 BAD = "%x 123.456 mul_ftz_f32 %y sub_ftz_f32"

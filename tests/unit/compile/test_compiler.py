@@ -10,7 +10,7 @@ from evo.compile.compiler import Compiler, FailedProgram, Module
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool, WorkerDied
 from evo.compile.request import Compiled, CompileFailure, compile_request
-from evo.disk_cache import DiskCache
+from evo.storage.disk_cache import DiskCache
 from evo.errors import UserError
 from compile_cases import BAD, break_down, die, dispute, hang, program_text, programs, reject
 

@@ -10,7 +10,7 @@ from compile_cases import program_text, programs
 from evo.compile.language import decode_language, encode_language
 from evo.compile.request import Compiled, CompileFailure, CompileRequest, compile_request, pack_programs, render
 from evo.instructions import default_instruction_set
-from evo.program import Language, Limits
+from evo.language.program import Language, Limits
 
 
 def request_for(language, texts, **changes) -> CompileRequest:

@@ -23,7 +23,7 @@ from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import default_instruction_set
 from evo.kernel.cuda_header import BLOCK_SIZE, points_argument
 from evo.kernel.template import ENTRY, KernelTemplate, task_ptx, task_template
-from evo.program import Language
+from evo.language.program import Language
 from evo.task import Task, load_task
 
 NUM_SITES = 8

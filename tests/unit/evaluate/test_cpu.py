@@ -9,7 +9,7 @@ from evo.errors import UserError
 from evo.evaluate import Status
 from evo.evaluate.cpu import CHUNK_SIZE, CpuEvaluator, check_cpu_meaning
 from evo.instructions import default_instruction_set
-from evo.program import Language, parse_program
+from evo.language.program import Language, parse_program
 from evo.task import Scores, Task
 
 X = np.linspace(-2.0, 2.0, 33, dtype=np.float32)

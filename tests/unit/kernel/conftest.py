@@ -27,7 +27,7 @@ def own_kernel(tmp_path, nvrtc):
 
     def make(kernel: str | None = None, *, options: dict | None = None, files: dict[str, str] | None = None):
         from evo.instructions import default_instruction_set
-        from evo.program import Language
+        from evo.language.program import Language
         from evo.task import load_task
 
         folder = tmp_path / f"task_{len(list(tmp_path.iterdir()))}"

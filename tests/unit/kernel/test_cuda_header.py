@@ -10,7 +10,7 @@ from evo.errors import UserError
 from evo.instructions import default_instruction_set
 from evo.kernel.cuda_header import header, points_argument
 from evo.kernel.nvrtc import compile
-from evo.program import Language
+from evo.language.program import Language
 
 
 def language_with(*inputs: str) -> Language:

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from evo.disk_cache import DiskCache
+from evo.storage.disk_cache import DiskCache
 from evo.errors import UserError
 from evo.kernel import cuda_source, nvrtc as nvrtc_module
 from evo.kernel.cuda_source import template_of
 from evo.kernel.template import POINTWISE, task_ptx
 from evo.native.ptx_inject import PtxInject
-from evo.program import Language
+from evo.language.program import Language
 from evo.task import Task, load_task
 
 INCLUDE = '#include "evo.cuh"\n'

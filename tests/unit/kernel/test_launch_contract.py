@@ -11,7 +11,7 @@ import pytest
 from evo.instructions import default_instruction_set
 from evo.kernel.pointwise import annotated_ptx, kernel_name, site_variables
 from evo.native.ptx_inject import PtxInject
-from evo.program import Language
+from evo.language.program import Language
 
 LANGUAGE = Language(default_instruction_set(), (("n", "u32"), ("m", "u32"), ("both", "u32")), (("y", "u32"), ("both", "u32"), ("z", "u32")))
 BITS = {"u16": 16, "u32": 32, "u64": 64}

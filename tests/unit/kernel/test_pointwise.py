@@ -12,7 +12,7 @@ from evo.instructions import default_instruction_set
 from evo.kernel.pointwise import annotated_ptx, kernel_name, site_lowering, site_variables
 from evo.native.nvptxcompiler import CompileError, compile
 from evo.native.ptx_inject import PtxInject, Variable
-from evo.program import Language, parse_program
+from evo.language.program import Language, parse_program
 
 SET = default_instruction_set()
 MIXED = Language(SET, (("x", "f32"), ("n", "u32"), ("state", "philox")), (("y", "f32"), ("state", "philox"), ("z", "f32"), ("k", "s32")))

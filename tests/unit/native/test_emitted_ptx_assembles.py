@@ -14,7 +14,7 @@ if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
 from evo.instructions import SHIPPED, describe_instruction_set, shipped_instruction_set
 from evo.native.nvptxcompiler import CompileError, compile
 from evo.native.stack_ptx import META_OPERATIONS, Lowering, WordType
-from evo.program import word
+from evo.language.program import word
 
 LIMITS = SimpleNamespace(stack_size=32, max_nodes=1000, max_frame_depth=3, store_size=4, execution_limit=1000)
 LENGTH = 120

@@ -14,7 +14,7 @@ import pytest
 
 from evo.native.ptx_vm import SUMS_DTYPE, VirtualMachine, levels
 from evo.native.stack_ptx import NO_VALUE, Lowering, NodeKind, WordType
-from evo.program import word
+from evo.language.program import word
 
 NUM_POINTS = 300
 REQUESTS = ("F32", "F32", "U32", "PRED")

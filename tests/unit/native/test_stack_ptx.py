@@ -26,7 +26,7 @@ from evo.native.stack_ptx import (
     WordType,
     check_name,
 )
-from evo.program import word
+from evo.language.program import word
 
 SET = default_instruction_set()
 F32, U32, PRED = (SET.stack_index(name) for name in ("F32", "U32", "PRED"))

@@ -12,7 +12,7 @@ import pytest
 
 from evo.instructions import default_instruction_set
 from evo.native.stack_ptx import Lowering, WordType
-from evo.program import word
+from evo.language.program import word
 
 LIMITS = SimpleNamespace(stack_size=16, max_nodes=64, max_frame_depth=1, store_size=1, execution_limit=64)
 SET = default_instruction_set()

@@ -8,7 +8,7 @@ import pytest
 
 from evo.errors import UserError
 from evo.instructions import default_instruction_set
-from evo.program import Language, Limits
+from evo.language.program import Language, Limits
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 
 VOCABULARY = VocabularyOptions(

@@ -15,7 +15,7 @@ import pytest
 
 from evo.errors import UserError
 from evo.native.ptx_vm import VirtualMachine
-from evo.program import parse_program
+from evo.language.program import parse_program
 from evo.task import Programs, load_task, point_arrays
 
 FOLDER = Path(__file__).parents[3] / "tasks" / "domain_coloring"

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from evo.native.stack_ptx import WordType
 from evo.native.vary import OPERATORS, Draw, Variation, draw_indices, program_lengths
-from evo.program import word
+from evo.language.program import word
 
 F32, U32, S32 = 0, 1, 2
 TWO_PARENTS = (OPERATORS.index("alternation"), OPERATORS.index("crossover"))

@@ -5,7 +5,7 @@ from scipy import stats
 
 from evo.native.stack_ptx import WordType
 from evo.native.vary import OPERATORS, Draw, program_lengths
-from evo.program import word
+from evo.language.program import word
 
 F32, U32, S32 = 0, 1, 2
 ADDITION, DELETION = 0.09, 0.0826  # the rates of UMAD where a test names none

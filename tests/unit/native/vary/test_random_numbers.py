@@ -6,7 +6,7 @@ from scipy import stats
 
 from evo.native.stack_ptx import WordType
 from evo.native.vary import Draw, draw_indices, gaussian, philox, program_lengths
-from evo.program import word
+from evo.language.program import word
 
 F32, U32, S32 = 0, 1, 2
 

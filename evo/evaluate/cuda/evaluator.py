@@ -1,0 +1,210 @@
+"""The CUDA evaluator: programs packed into kernels, compiled by a pool of processes, run on an NVIDIA GPU.
+
+Owns the wiring of compiler, lane and score, and what becomes of programs that cannot be compiled or run. Results are those of
+the CPU evaluator but for the last bits of approximate instructions, and depend neither on packs nor on workers nor on order.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from evo.compile.compiler import Compiler, FailedProgram, Module
+from evo.compile.packing import Packing
+from evo.compile.pool import CompilePool
+from evo.compile.request import CompileFailure, assembler_options
+from evo.storage.disk_cache import DiskCache
+from evo.errors import DeviceFailure
+from evo.evaluate import Evaluation, Failure, Status, by_name
+from evo.evaluate.cuda.device import Device
+from evo.evaluate.cuda.lane import Lane, PackFailure, Plan
+from evo.evaluate.cuda.plans import DeviceInputs, KernelPlan, RegressionPlan, StorePlan
+from evo.kernel.cuda_source import template_of
+from evo.kernel.template import POINTWISE, KernelTemplate
+from evo.language.program import Language
+from evo.task import Task, point_arrays, task_errors
+
+# Programs of a pack with a task's own kernel: its one kernel grows with them.
+MAX_KERNEL_SITES = 64
+
+_STATUS = {
+    "rejected": Status.NOT_COMPILED,
+    "died": Status.NOT_COMPILED,
+    "timed out": Status.TIMED_OUT,
+    "device failed": Status.DEVICE_FAILED,
+}
+
+
+@dataclass(frozen=True)
+class CudaOptions:
+    """How the work is done; none of these changes a result, but for `compile_seconds`.
+
+    device: its ordinal; None: the first that can be used. num_workers: compile processes; None: one a core. packing: programs
+    that go together. opt_level: of the assembler. compile_seconds: limit for one compilation. launch_seconds: limit for the kernels of one pack.
+    num_threads: threads that score; None: one a core.
+    """
+
+    device: int | None = None
+    num_workers: int | None = None
+    packing: Packing = Packing()
+    opt_level: int = 1
+    compile_seconds: float = 60.0
+    launch_seconds: float = 60.0
+    num_threads: int | None = None
+
+
+class CudaEvaluator:
+    """Runs and scores programs on one GPU.
+
+    Args:
+        language: what the programs are written in.
+        task: gives points and score.
+        options: how the work is done.
+        cache: of cubins; None: nothing is kept.
+        quarantine: canonical hash (16 bytes) -> status and log of programs that failed before: they are not tried again.
+
+    Raises:
+        UserError: no such device, too little memory, or the task's points are malformed or raise.
+    """
+
+    def __init__(
+        self,
+        language: Language,
+        task: Task,
+        options: CudaOptions = CudaOptions(),
+        cache: DiskCache | None = None,
+        quarantine: Mapping[bytes, tuple[Status, str]] | None = None,
+    ):
+        self._language = language
+        self._task = task
+        self._options = options
+        self._cache = cache
+        kinds = {status: kind for kind, status in _STATUS.items()}
+        self._failures = {key: CompileFailure(kinds[status], log) for key, (status, log) in (quarantine or {}).items()}
+        with task_errors(type(task), "points"):
+            points = task.points()
+        self._num_threads = options.num_threads or len(os.sched_getaffinity(0))
+        self._has_failed = False
+        self._device = Device(options.device)
+        self._inputs = self._upload(points, "points()")
+        self._pool = CompilePool(options.num_workers, options.compile_seconds)
+        target = self._device.info.target
+        template = template_of(task, language, target, min(MAX_KERNEL_SITES, options.packing.programs_per_module), cache)
+        if template is not POINTWISE:
+            self._plan: Plan = KernelPlan(task, self._inputs)
+        elif task.reduction:
+            self._plan = RegressionPlan(task, self._inputs, self._device)
+        else:
+            self._plan = StorePlan(task, self._inputs)
+        self._lane = self._make_lane(self._plan, options.packing.programs_per_module)
+        self._compiler = self._make_compiler(self._lane.capacity, template)
+
+    def evaluate(self, words: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
+        status = np.zeros(len(words), np.uint8)
+        objective = np.full(len(words), np.nan)
+        measures = np.full((len(words), len(self._task.measures)), np.nan)
+        score_s: list[float] = []
+
+        def take(module: Module, host: np.ndarray) -> None:
+            start = time.perf_counter()
+            part = self._plan.score(host, module.num_instructions)
+            for site, rows in enumerate(module.rows):
+                status[rows], objective[rows], measures[rows] = part.status[site], part.objective[site], part.measures[site]
+            score_s.append(time.perf_counter() - start)
+
+        failures, times_s = self._run(words, self._compiler, self._lane, take)
+        for row, failure in failures:
+            status[row] = failure.status
+        times_s["score_threads"] = sum(score_s)
+        return Evaluation(status, objective, measures, tuple(failure for _, failure in failures), times_s)
+
+    def outputs(self, words: np.ndarray, points: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        inputs = self._upload(points, "picture_points()")
+        plan = StorePlan(self._task, inputs)
+        lane = self._make_lane(plan, len(words))
+        stored = np.zeros((len(words), len(self._language.outputs), inputs.num_points), np.float32)
+
+        def take(module: Module, host: np.ndarray) -> None:
+            outputs = plan.outputs(host, len(module.rows))
+            for site, rows in enumerate(module.rows):
+                stored[rows] = outputs[site]
+
+        # A program that was evaluated before has its outputs here as well; where it failed they are zero.
+        self._run(words, self._make_compiler(lane.capacity, POINTWISE), lane, take)
+        lane.close()
+        inputs.close()
+        return by_name(self._task, stored)
+
+    def environment(self) -> dict[str, str | int]:
+        return {
+            "backend": "cuda",
+            "device": self._device.info.name,
+            "target": self._device.info.target,
+            "driver": "CUDA {}.{}".format(*self._device.driver),
+            "compile_workers": self._pool.num_workers,
+        }
+
+    def close(self) -> None:
+        """Ends workers and device state. On a device that has failed only the workers are ended."""
+        self._pool.shutdown(cancel_futures=True)
+        if not self._has_failed:
+            self._lane.close()
+            self._plan.close()
+            self._inputs.close()
+            self._device.close()
+
+    def _run(
+        self, words: np.ndarray, compiler: Compiler, lane: Lane, take: Callable[[Module, np.ndarray], None]
+    ) -> tuple[list[tuple[int, Failure]], dict[str, float]]:
+        """Failed rows in ascending order, and seconds by stage."""
+        failures: list[tuple[int, Failure]] = []
+        times_s = {"compiler_workers": 0.0, "emission_workers": 0.0}
+
+        def modules(results: Iterator[Module | FailedProgram]) -> Iterator[Module]:
+            for result in results:
+                if isinstance(result, Module):
+                    times_s["compiler_workers"] += result.compiler_s
+                    times_s["emission_workers"] += result.emission_s
+                    yield result
+                else:
+                    failure = result.failure
+                    failures.extend((int(row), Failure(words[row], _STATUS[failure.kind], failure.log)) for row in result.rows)
+
+        # Closing a batch that is given up cancels what is still being compiled for it.
+        with closing(compiler.compile(words)) as results:
+            try:
+                times = lane.run(modules(results), take)
+            except PackFailure as failure:
+                self._has_failed = True
+                log = f"{self._device.info.name}: {failure}"
+                culprits = [Failure(words[row], Status.DEVICE_FAILED, log) for row in failure.rows]
+                raise DeviceFailure(log, culprits) from failure
+        return sorted(failures, key=lambda pair: pair[0]), {**times_s, **asdict(times)}
+
+    def _make_lane(self, plan: Plan, max_programs: int) -> Lane:
+        max_programs = max(1, min(max_programs, self._options.packing.programs_per_module))
+        return Lane(self._device, plan, max_programs, self._options.launch_seconds, self._num_threads)
+
+    def _make_compiler(self, capacity: int, template: KernelTemplate) -> Compiler:
+        packing = self._options.packing
+        if capacity < packing.programs_per_module:
+            sites = min(packing.sites_per_kernel, capacity)
+            packing = Packing(sites, capacity // sites)
+        return Compiler(
+            self._language,
+            self._device.info.target,
+            self._pool,
+            packing=packing,
+            template=template,
+            options=assembler_options(self._options.opt_level),
+            cache=self._cache,
+            failures=self._failures,
+        )
+
+    def _upload(self, points: dict[str, np.ndarray], method: str) -> DeviceInputs:
+        return DeviceInputs(self._device, *point_arrays(self._task, points, method))

@@ -1,0 +1,284 @@
+"""A lane of the GPU: packs go in as they are compiled, run one after the other, and come back to be scored.
+
+Owns streams, events and the buffers of the packs in flight: while pack k runs, pack k - 1 is copied back and scored, and
+pack k + 1 is being compiled or loaded. What a pack computes, and into what, is a plan's (`evo.evaluate.cuda.plans`).
+Knows nothing of tasks, and nothing of how cubins are made.
+
+While packs are in flight the calling thread makes no call of the driver: any may wait for a running kernel, loading and unloading
+of modules above all, and a kernel that never ends must not hang the run.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from evo.compile.compiler import Module
+from evo.errors import UserError
+from evo.evaluate.cuda.device import OUT_OF_MEMORY, CudaError, Device
+
+# Packs in flight: one runs, one is copied back or scored, one waits to run.
+NUM_SLOTS = 3
+# Of what is free on the device when a lane is made, this part may be taken by its buffers.
+MEMORY_SHARE = 0.5
+# Page-locked memory is taken from everybody on the machine: no more than this for one lane.
+MAX_PINNED_BYTES = 2 << 30
+# Modules that have run are taken off when nothing runs, since that may wait for all that runs; but so many, of 100 to 200 KB each,
+# are not kept.
+MAX_ENDED_MODULES = 256
+WAKE_S = 0.1  # the longest time for which the calling thread waits without looking up, so that it sees Ctrl-C
+
+
+class Plan(Protocol):
+    """What the packs of a lane compute."""
+
+    def result_bytes(self, num_programs: int) -> int:
+        """Bytes that come back to this machine."""
+
+    def scratch_bytes(self, num_programs: int) -> int:
+        """Bytes on the device beside them."""
+
+    def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
+        """Starts the kernels of a loaded module; `results` and `scratch` are addresses."""
+
+
+class PackFailure(Exception):
+    """The device failed, and no more can be run by this process. rows: of the pack that was at fault; none, if none was."""
+
+    def __init__(self, rows: list[np.ndarray], error: CudaError):
+        super().__init__(str(error))
+        self.rows = np.sort(np.concatenate(rows)) if rows else np.empty(0, np.int64)
+
+
+@dataclass
+class _Slot:
+    """What one pack in flight needs. flag: 4 bytes, not 0 once the kernels are done, also where the device failed later."""
+
+    host: np.ndarray
+    flag: np.ndarray
+    results: Any
+    scratch: Any
+    start: Any
+    end: Any
+    copied: Any
+
+
+@dataclass
+class LaneTimes:
+    """Seconds: the calling thread waiting for cubins, for loading and launching, and for results; the device in kernels."""
+
+    wait_for_cubins: float = 0.0
+    load: float = 0.0
+    wait_for_results: float = 0.0
+    kernels: float = 0.0
+
+
+@dataclass
+class _Flight:
+    """A pack in flight. is_back: its results are on this machine."""
+
+    module: Module
+    slot: _Slot
+    began_s: float
+    loaded: Any = None
+    is_back: bool = False
+    starting: Future | None = None
+    landing: Future | None = None
+
+
+class Lane:
+    """Buffers for packs of at most so many programs.
+
+    Args:
+        max_programs: of a pack; `capacity` may be less, where memory is short.
+        time_limit_s: for one pack to be loaded, run and copied back, once those before it are back.
+        num_threads: threads that take results.
+
+    Raises:
+        UserError: there is too little memory for even one program.
+    """
+
+    def __init__(self, device: Device, plan: Plan, max_programs: int, time_limit_s: float, num_threads: int):
+        self.capacity = _capacity(device, plan, max_programs)
+        self._device = device
+        self._plan = plan
+        self._time_limit_s = time_limit_s
+        self._stream = device.stream()
+        self._copy_stream = device.stream()
+        self._one = device.upload(np.ones(1, np.uint32))
+        self._slots = [self._make_slot() for _ in range(NUM_SLOTS)]
+        self._launcher = ThreadPoolExecutor(1, "launch")
+        self._threads = ThreadPoolExecutor(min(num_threads, NUM_SLOTS), "score")
+        self._ended: list[Any] = []  # modules to be unloaded
+        self._is_lost = threading.Event()
+        self._came_back_s = float("-inf")  # when the last pack did
+
+    def run(self, modules: Iterable[Module], take: Callable[[Module, np.ndarray], None]) -> LaneTimes:
+        """Runs the modules in the order in which they come.
+
+        Args:
+            take: called in a thread of the lane with each module and the bytes of its results, which it must not keep.
+
+        Raises:
+            PackFailure: the device failed.
+        """
+        times = LaneTimes()
+        flights: deque[_Flight] = deque()
+        free = list(self._slots)
+        last = time.perf_counter()
+
+        def lap(stage: str) -> None:
+            nonlocal last
+            now = time.perf_counter()
+            setattr(times, stage, getattr(times, stage) + now - last)
+            last = now
+
+        try:
+            for module in modules:
+                lap("wait_for_cubins")
+                if not free:
+                    free.append(self._land(flights, times))
+                lap("wait_for_results")
+                flight = _Flight(module, free.pop(), time.monotonic())
+                flights.append(flight)
+                flight.starting = self._launcher.submit(self._start, flight, take)
+                self._wait(flight.starting, flights)
+                lap("load")
+            lap("wait_for_cubins")
+            while flights:
+                self._land(flights, times)
+            lap("wait_for_results")
+            self._launcher.submit(self._unload_ended).result()
+        except CudaError as error:
+            self._settle(flights)
+            raise PackFailure(_at_fault(flights, error), error) from error
+        except BaseException:
+            self._settle(flights)
+            raise
+        return times
+
+    def close(self) -> None:
+        """Frees all, on a device that has not failed."""
+        self._threads.shutdown()
+        self._launcher.shutdown()
+        self._unload_ended()
+        for slot in self._slots:
+            self._device.free_pinned(slot.host)
+            self._device.free_pinned(slot.flag)
+            self._device.free(slot.results)
+            self._device.free(slot.scratch)
+            for event in (slot.start, slot.end, slot.copied):
+                self._device.destroy_event(event)
+        self._device.free(self._one)
+        self._device.destroy_stream(self._stream)
+        self._device.destroy_stream(self._copy_stream)
+
+    def _make_slot(self) -> _Slot:
+        device, plan = self._device, self._plan
+        num_bytes = plan.result_bytes(self.capacity)
+        return _Slot(
+            host=device.pinned(num_bytes),
+            flag=device.pinned(4),
+            results=device.allocate(num_bytes),
+            scratch=device.allocate(plan.scratch_bytes(self.capacity)),
+            start=device.event(),
+            end=device.event(),
+            copied=device.event(),
+        )
+
+    def _start(self, flight: _Flight, take: Callable[[Module, np.ndarray], None]) -> None:
+        device, slot, module = self._device, flight.slot, flight.module
+        device.make_current()
+        slot.flag[:] = 0
+        if len(self._ended) >= MAX_ENDED_MODULES:
+            self._unload_ended()
+        flight.loaded = device.load(module.cubin)
+        host = slot.host[: self._plan.result_bytes(len(module.rows))]
+        device.record(slot.start, self._stream)
+        self._plan.launch(device, flight.loaded, module, int(slot.results), int(slot.scratch), self._stream)
+        # A copy that is behind the kernels in their stream: it tells, when the device has failed, which pack was the last good one.
+        device.copy_to_host(slot.flag, self._one, self._stream)
+        device.record(slot.end, self._stream)
+        device.wait_on_stream(self._copy_stream, slot.end)
+        device.copy_to_host(host, slot.results, self._copy_stream)
+        device.record(slot.copied, self._copy_stream)
+        flight.landing = self._threads.submit(self._finish, flight, host, take)
+
+    def _finish(self, flight: _Flight, host: np.ndarray, take: Callable[[Module, np.ndarray], None]) -> float:
+        self._device.make_current()
+        self._device.wait(flight.slot.copied, self._is_lost.is_set)
+        flight.is_back, self._came_back_s = True, time.monotonic()
+        kernels_s = self._device.elapsed_s(flight.slot.start, flight.slot.end)
+        take(flight.module, host)
+        return kernels_s
+
+    def _land(self, flights: deque[_Flight], times: LaneTimes) -> _Slot:
+        """The slot of the oldest flight, once its results are taken."""
+        oldest = flights[0]
+        times.kernels += self._wait(oldest.landing, flights)
+        self._ended.append(oldest.loaded)
+        flights.popleft()
+        return oldest.slot
+
+    def _wait(self, future: Future, flights: deque[_Flight]) -> Any:
+        """What a future of one of the flights gives.
+
+        Raises:
+            CudaError: the device failed, or the first pack that is not back yet takes too long.
+        """
+        while wait([future], WAKE_S).not_done:
+            first = next((flight for flight in flights if not flight.is_back), None)
+            if first and time.monotonic() - max(first.began_s, self._came_back_s) > self._time_limit_s:
+                self._is_lost.set()
+                raise CudaError("cuEventQuery", f"no end after {self._time_limit_s:g} s")
+        return future.result()
+
+    def _settle(self, flights: deque[_Flight]) -> None:
+        """Waits until nobody writes into a slot any more, as nobody may when the next call begins, or until it takes too long."""
+        not_done = wait([flight.starting for flight in flights if flight.starting], self._time_limit_s).not_done
+        not_done |= wait([flight.landing for flight in flights if flight.landing], self._time_limit_s).not_done
+        if not_done:
+            self._is_lost.set()
+        self._ended += [flight.loaded for flight in flights if flight.loaded]
+
+    def _unload_ended(self) -> None:
+        self._device.make_current()
+        while self._ended:
+            self._device.unload(self._ended.pop())
+
+
+def _at_fault(flights: deque[_Flight], error: CudaError) -> list[np.ndarray]:
+    """The rows of the first pack whose kernels did not come to their end: they run in order."""
+    if error.name == OUT_OF_MEMORY:  # as it may be when others use the device as well
+        return []
+    return next((flight.module.rows for flight in flights if not flight.slot.flag.any()), [])
+
+
+def _capacity(device: Device, plan: Plan, max_programs: int) -> int:
+    """The most programs of a pack, at most `max_programs`, that fit."""
+    device_bytes = int(device.free_bytes() * MEMORY_SHARE) // NUM_SLOTS
+    pinned_bytes = MAX_PINNED_BYTES // NUM_SLOTS
+
+    def fits(num_programs: int) -> bool:
+        results = plan.result_bytes(num_programs)
+        return results <= pinned_bytes and results + plan.scratch_bytes(num_programs) <= device_bytes
+
+    if not fits(1):
+        needed = NUM_SLOTS * (plan.result_bytes(1) + plan.scratch_bytes(1))
+        raise UserError(
+            f"{device.info.name}: too little memory: the task's points need {needed / 2**20:,.0f} MiB for packs of one program, "
+            f"{device.free_bytes() * MEMORY_SHARE / 2**20:,.0f} MiB of the device and {MAX_PINNED_BYTES / 2**20:,.0f} MiB of "
+            "page-locked memory may be used; take fewer points, or end what else uses the device"
+        )
+    low, high = 1, max_programs  # fits(low) holds
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle - 1)
+    return low

@@ -1,0 +1,47 @@
+"""Pictures of runs: charts of the archive and of its growth, and what the elites draw.
+
+Owns the names of the plots. Reads a run, never writes but the picture files; matplotlib loads with the plots that need it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evo.errors import UserError
+from evo.report.plot import charts, pictures
+from evo.run.run import Run
+
+PLOTS = {
+    "heatmap": charts.heatmap,
+    "contact_sheet": pictures.contact_sheet,
+    "curves": charts.curves,
+    "best": pictures.best,
+    "animation": pictures.animation,
+    "gallery": pictures.gallery,
+}
+_NEED_PICTURES = ("contact_sheet", "best", "animation", "gallery")
+_NEED_ELITES = ("heatmap", "contact_sheet", "best", "animation")
+
+
+def why_not_drawn(run: Run, name: str) -> str | None:
+    """Why a run has nothing to show in the named plot, or None."""
+    if name in _NEED_PICTURES and not run.problem.task.has_pictures():
+        return "the task draws no pictures (it has no picture_points and picture)"
+    if name in _NEED_ELITES and run.archive.empty:
+        return "the archive is empty"
+    return None
+
+
+def draw_plots(run: Run, names: list[str]) -> list[Path]:
+    """Draws the named plots of a run into its folder; those with nothing to show (`why_not_drawn`) are left out.
+
+    Returns:
+        The files written.
+
+    Raises:
+        UserError: the task cannot draw, or the folder cannot be written to.
+    """
+    try:
+        return [PLOTS[name](run) for name in names if not why_not_drawn(run, name)]
+    except OSError as error:
+        raise UserError(f"{run.run_dir.path}/plots: cannot write: {error.strerror or error}") from error

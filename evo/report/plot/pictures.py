@@ -1,0 +1,151 @@
+"""What programs draw: contact sheet, best elite, animations.
+
+Owns layout and file formats; the pictures themselves come from the task.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+from evo.run.problem import Problem
+from evo.run.run import Run
+from evo.task import task_errors
+
+THUMBNAIL_SIZE = 56  # pixels a cell of the contact sheet
+BEST_SIZE = 768  # pixels
+TILE_SIZE = 176  # pixels a picture of the animation
+GALLERY_SIDE = 8  # the gallery shows 8 x 8 programs
+GALLERY_TILE_SIZE = 80
+GAP = 2  # pixels between pictures
+NUM_FRAMES = 40
+FRAME_MS = 60
+STILL_T = 0.0  # the time at which still pictures are taken
+_BATCH_SIZE = 16  # pictures drawn at once
+_BACKGROUND = (24, 24, 28)
+
+
+def render(problem: Problem, words: np.ndarray, size: int, t: float) -> np.ndarray:
+    """`(batch_size, size, size, 3)` uint8 pictures of `(batch_size, max_length)` programs at time t."""
+    with task_errors(type(problem.task), "picture_points"):
+        points = problem.task.picture_points(size, t)
+    parts = []
+    for start in range(0, len(words), _BATCH_SIZE):
+        batch = words[start : start + _BATCH_SIZE]
+        outputs = problem.evaluator.outputs(batch, points)
+        with np.errstate(all="ignore"), task_errors(type(problem.task), "picture"):
+            drawn = np.asarray(problem.task.picture(outputs, size))
+            shape = (len(batch), size, size, 3)
+            if drawn.shape != shape or drawn.dtype != np.uint8:
+                raise TypeError(f"must return {shape} uint8, got {drawn.shape} {drawn.dtype}")
+            parts.append(drawn)
+    return np.concatenate(parts)
+
+
+def contact_sheet(run: Run) -> Path:
+    """Each elite's picture in its cell: the first measure grows to the right, the second upwards."""
+    elites = run.elites
+    pictures = render(run.problem, elites.solution, THUMBNAIL_SIZE, STILL_T)
+    if len(getattr(run.archive, "dims", ())) == 2:
+        columns, rows = (int(n) for n in run.archive.dims)
+        cells = run.archive.int_to_grid_index(elites.cell)
+        places = [(rows - 1 - int(j), int(i)) for i, j in cells]
+    else:
+        columns = int(np.ceil(np.sqrt(len(elites))))
+        rows = -(-len(elites) // columns)
+        places = [divmod(i, columns) for i in range(len(elites))]
+    sheet = _mosaic(pictures, places, rows, columns)
+    if len(getattr(run.archive, "dims", ())) == 2:
+        return _with_axes(sheet, run)
+    path = run.run_dir.plot_path("contact_sheet.png")
+    Image.fromarray(sheet).save(path)
+    return path
+
+
+def best(run: Run) -> Path:
+    """The elite with the highest objective, large."""
+    elites = run.elites
+    words = elites.solution[[np.argmax(elites.objective)]]
+    path = run.run_dir.plot_path("best.png")
+    Image.fromarray(render(run.problem, words, BEST_SIZE, STILL_T)[0]).save(path)
+    return path
+
+
+def animation(run: Run) -> Path:
+    """Nine elites over t, from nine regions of the archive: in each, the one with the highest objective."""
+    elites = run.elites
+    chosen = _best_of_regions(elites.measures[:, :2], elites.objective, run.problem.ranges[:2])
+    return _animate(run.problem, elites.solution[chosen], 3, TILE_SIZE, run.run_dir.plot_path("animation.gif"))
+
+
+def gallery(run: Run) -> Path:
+    """The first 64 random programs of the run's seed as one animated sheet, elites or not."""
+    words = run.emitter.random_programs(GALLERY_SIDE**2)
+    return _animate(run.problem, words, GALLERY_SIDE, GALLERY_TILE_SIZE, run.run_dir.plot_path("gallery.gif"))
+
+
+def picture_program(problem: Problem, words: np.ndarray, stem: Path) -> list[Path]:
+    """Draws one program, `(max_length,)`, to `<stem>.png` and `<stem>.gif`."""
+    still = stem.with_name(stem.name + ".png")
+    Image.fromarray(render(problem, words[None], BEST_SIZE, STILL_T)[0]).save(still)
+    return [still, _animate(problem, words[None], 1, 384, stem.with_name(stem.name + ".gif"))]
+
+
+def _best_of_regions(measures: np.ndarray, objective: np.ndarray, ranges: np.ndarray) -> np.ndarray:
+    """Rows of the best elite in each of 3 x 3 regions of the measure space, filled up with the best of the rest."""
+    scaled = (measures - ranges[:, 0]) / (ranges[:, 1] - ranges[:, 0])
+    region = np.clip((scaled * 3).astype(int), 0, 2) @ np.array([1, 3])[: measures.shape[1]]
+    order = np.argsort(-objective, kind="stable")
+    _, first = np.unique(region[order], return_index=True)
+    chosen = order[np.sort(first)]
+    rest = order[~np.isin(order, chosen)]
+    return np.concatenate([chosen, rest])[:9]
+
+
+def _animate(problem: Problem, words: np.ndarray, columns: int, size: int, path: Path) -> Path:
+    rows = -(-len(words) // columns)
+    places = [divmod(i, columns) for i in range(len(words))]
+    frames = [
+        Image.fromarray(_mosaic(render(problem, words, size, frame / NUM_FRAMES), places, rows, columns))
+        for frame in range(NUM_FRAMES)
+    ]
+    # One palette for all frames, taken from a few of them side by side, and dithering: no banding, no flicker of colours.
+    sample = Image.fromarray(np.concatenate([np.asarray(frame) for frame in frames[:: NUM_FRAMES // 4]], axis=1))
+    palette = sample.quantize(256, Image.Quantize.MEDIANCUT)
+    frames = [frame.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG) for frame in frames]
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=FRAME_MS, loop=0)
+    return path
+
+
+def _mosaic(pictures: np.ndarray, places: list[tuple[int, int]], rows: int, columns: int) -> np.ndarray:
+    size = pictures.shape[1]
+    step = size + GAP
+    sheet = np.empty((rows * step + GAP, columns * step + GAP, 3), np.uint8)
+    sheet[:] = _BACKGROUND
+    for picture, (row, column) in zip(pictures, places, strict=True):
+        top, left = GAP + row * step, GAP + column * step
+        sheet[top : top + size, left : left + size] = picture
+    return sheet
+
+
+def _with_axes(sheet: np.ndarray, run: Run) -> Path:
+    """The sheet with the measures' names and values along its edges."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    (left, right), (bottom, top) = run.problem.ranges
+    names = list(run.problem.task.measures)
+    height, width = sheet.shape[:2]
+    figure, axes = plt.subplots(figsize=(width / 100 + 1.2, height / 100 + 1.0), layout="constrained")
+    axes.imshow(sheet, extent=(left, right, bottom, top), aspect="auto", interpolation="antialiased")
+    axes.set_xlabel(names[0])
+    axes.set_ylabel(names[1])
+    axes.set_title(f"{len(run.archive)} elites after {run.counters.evaluations:,} evaluations", loc="left")
+    path = run.run_dir.plot_path("contact_sheet.png")
+    figure.savefig(path, dpi=100)
+    plt.close(figure)
+    return path

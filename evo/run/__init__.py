@@ -1,0 +1,1 @@
+"""A search made from a config, and its folder: start, checkpoint, resume, stops."""

@@ -1,0 +1,220 @@
+"""The folder of a run: created once, appended to, checkpointed, resumed. The only writer under runs/.
+
+Owns names and durability: a checkpoint is written aside, synced and renamed, and the last two are kept, so that a run
+killed at any moment can be resumed. Knows nothing of how a run is computed. The layout is described in runs/README.md.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evo.run.checkpoint import CheckpointError, decode_checkpoint, encode_checkpoint
+from evo.errors import UserError
+
+CHECKPOINTS_KEPT = 2
+
+
+class RunDir:
+    """An existing run folder, locked against a second process while it is open for writing."""
+
+    def __init__(self, path: Path, *, writable: bool):
+        """Opens the folder of a run.
+
+        Raises:
+            UserError: it is no run folder, it cannot be written to, or another process is writing to it.
+        """
+        self.path = path
+        if not (path / "config.yaml").is_file():
+            raise UserError(f"{path}: no run folder (it has no config.yaml); runs are listed by: ls runs/*")
+        self._lock = None
+        self._metrics = None
+        if writable:
+            with _writing(path / "lock"):
+                self._lock = open(path / "lock", "w")  # noqa: SIM115 - held as long as the object
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                self._lock.close()
+                raise UserError(f"{path}: another process is running this run; wait for it or stop it") from None
+
+    @classmethod
+    def create(cls, runs: Path, name: str, seed: int, config_yaml: str, environment: dict[str, Any]) -> RunDir:
+        """A new folder `runs/name/<time>-seed<seed>`; one that exists is never written over.
+
+        Raises:
+            UserError: the folder cannot be made.
+        """
+        stem = f"{time.strftime('%Y%m%d-%H%M%S')}-seed{seed}"
+        try:
+            (runs / name).mkdir(parents=True, exist_ok=True)
+            number = 1
+            while True:
+                path = runs / name / (stem if number == 1 else f"{stem}-{number}")
+                try:
+                    path.mkdir()
+                    break
+                except FileExistsError:
+                    number += 1
+            (path / "checkpoints").mkdir()
+        except OSError as error:
+            raise UserError(f"{runs / name}: cannot create the run folder: {error.strerror}") from error
+        _write_atomically(path / "environment.json", (json.dumps(environment, indent=2) + "\n").encode())
+        # config.yaml last: a folder without it is no run.
+        _write_atomically(path / "config.yaml", config_yaml.encode())
+        return cls(path, writable=True)
+
+    def append_metrics(self, row: dict[str, Any]) -> None:
+        """Appends one line to metrics.jsonl."""
+        path = self.path / "metrics.jsonl"
+        with _writing(path):
+            if self._metrics is None:
+                self._metrics = open(path, "ab")  # noqa: SIM115 - closed by close()
+            self._metrics.write(json.dumps(row).encode() + b"\n")
+            self._metrics.flush()  # seen at once by whoever looks at a run in progress
+
+    def cut_metrics(self, num_bytes: int) -> None:
+        """Cuts metrics.jsonl back to what a checkpoint knew of."""
+        path = self.path / "metrics.jsonl"
+        if path.exists() and path.stat().st_size > num_bytes:
+            os.truncate(path, num_bytes)
+
+    def save_checkpoint(self, generation: int, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        """Writes the checkpoint of a generation durably and drops all but the last two.
+
+        One of a later generation goes as well: it was damaged, else the run would not have gone back before it.
+        """
+        meta = {**meta, "metrics_num_bytes": self._sync_metrics()}
+        newest = self.path / "checkpoints" / f"{generation:08d}.ckpt"
+        _write_atomically(newest, encode_checkpoint(meta, arrays))
+        paths = self._checkpoints()
+        num_valid = paths.index(newest) + 1
+        for path in paths[: max(0, num_valid - CHECKPOINTS_KEPT)] + paths[num_valid:]:
+            path.unlink()
+
+    def load_checkpoint(self) -> tuple[dict[str, Any], dict[str, np.ndarray], list[str]]:
+        """The newest intact checkpoint, and a line for each newer one that is damaged.
+
+        Raises:
+            UserError: there is none, or none is intact.
+        """
+        damaged = []
+        for path in reversed(self._checkpoints()):
+            try:
+                return *decode_checkpoint(path.read_bytes()), damaged
+            except FileNotFoundError:
+                return self.load_checkpoint()  # a run in progress has just replaced it
+            except (CheckpointError, OSError) as error:
+                damaged.append(f"{path}: {error}")
+        if damaged:
+            raise UserError(f"{'; '.join(damaged)}; no intact checkpoint is left")
+        raise UserError(f"{self.path}: has no checkpoint yet; start it anew with: evo run")
+
+    def save_quarantine(self, key: str, record: dict[str, Any]) -> None:
+        """Writes quarantine/KEY.json, about a program that could not be compiled or run; one that is there stays."""
+        folder = self.path / "quarantine"
+        with _writing(folder):
+            folder.mkdir(exist_ok=True)
+        if not (folder / f"{key}.json").exists():
+            _write_atomically(folder / f"{key}.json", (json.dumps(record, indent=1) + "\n").encode())
+
+    def quarantine(self) -> dict[str, dict[str, Any]]:
+        """The records of `save_quarantine` by key.
+
+        Raises:
+            UserError: one of them is damaged.
+        """
+        records = {}
+        for path in sorted((self.path / "quarantine").glob("*.json")):
+            try:
+                records[path.stem] = json.loads(path.read_bytes())
+            except (ValueError, OSError) as error:
+                raise UserError(f"{path}: damaged: {error}; delete it, and its program is tried again") from error
+        return records
+
+    def save_archive(self, arrays: dict[str, np.ndarray]) -> None:
+        """Writes archive.npz, the elites as plain arrays for `numpy.load`."""
+        buffer = io.BytesIO()
+        np.savez(buffer, **arrays)
+        _write_atomically(self.path / "archive.npz", buffer.getvalue())
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """The rows of metrics.jsonl; a last line that was cut off by a crash is left out.
+
+        Raises:
+            UserError: another line is damaged.
+        """
+        path = self.path / "metrics.jsonl"
+        if not path.exists():
+            return []
+        rows = []
+        for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
+            if line.endswith(b"\n"):
+                try:
+                    rows.append(json.loads(line))
+                except ValueError as error:
+                    raise UserError(f"{path}:{number}: damaged: {error}") from error
+        return rows
+
+    def plot_path(self, name: str) -> Path:
+        """Where a picture of this run goes; the folder is made if need be."""
+        (self.path / "plots").mkdir(exist_ok=True)
+        return self.path / "plots" / name
+
+    def close(self) -> None:
+        """Closes the files and gives the lock back."""
+        for file in (self._metrics, self._lock):
+            if file is not None:
+                file.close()
+        self._metrics = self._lock = None
+
+    def __enter__(self) -> RunDir:
+        return self
+
+    def __exit__(self, *_) -> None:
+        self.close()
+
+    def _checkpoints(self) -> list[Path]:
+        return sorted((self.path / "checkpoints").glob("*.ckpt"))
+
+    def _sync_metrics(self) -> int:
+        if self._metrics is None:
+            path = self.path / "metrics.jsonl"
+            return path.stat().st_size if path.exists() else 0
+        with _writing(self.path / "metrics.jsonl"):
+            os.fsync(self._metrics.fileno())
+        return self._metrics.tell()
+
+
+def _write_atomically(path: Path, data: bytes) -> None:
+    """Either the whole file is there afterwards, on disk, or it is as before."""
+    aside = path.with_name(f".{path.name}.tmp")
+    with _writing(path):
+        with open(aside, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """A full disk or a folder without permission is the user's to mend, and is reported as such."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(f"{path}: cannot write: {error.strerror}") from error

@@ -1,0 +1,202 @@
+"""Each instruction of AST PTX on a CPU against the PTX ISA, version 9.1, whose sections are named where they are used.
+
+Exact instructions are compared with the virtual machine, which is held to the ISA by tests of its own, bit by bit; approximate ones
+with float64, within the ISA's errors. tests/csrc/test_ast_ptx_interpreter.c has results that are worked out by hand.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from evo.ast_ptx import INSTRUCTIONS, AstPTX, I
+from evo.instructions import default_instruction_set
+from evo.native.ptx_vm import VirtualMachine
+from evo.native.stack_ptx import Lowering, WordType
+from evo.language.program import word
+
+NAN = 0x7FFFFFFF
+INFINITY = 0x7F800000
+SIGN = 0x80000000
+NAMES = ("a", "b", "c")
+AST = AstPTX(NAMES, "d")
+SET = default_instruction_set()
+LIMITS = SimpleNamespace(stack_size=8, max_nodes=16, max_frame_depth=1, store_size=0, execution_limit=16)
+MACHINE = VirtualMachine(Lowering(SET, [(name, SET.stack_index("F32")) for name in (*NAMES, "d")], [3], LIMITS))
+
+# Zeros, subnormals, ends of the normal range, powers of two where division and reductions turn, infinities, NaNs of all kinds.
+POSITIVE_EDGES = [
+    0x00000000, 0x00000001, 0x00400000, 0x007FFFFF, 0x00800000, 0x00800001, 0x00FFFFFF, 0x01000000, 0x1FFFFFFF, 0x20000000,
+    0x20000001, 0x33800000, 0x34000000, 0x3F000000, 0x3F3504F3, 0x3F7FFFFE, 0x3F7FFFFF, 0x3F800000, 0x3F800001, 0x3FC90FDB,
+    0x40000000, 0x40490FDB, 0x40C90FDB, 0x42FC0000, 0x42FE0000, 0x43000000, 0x4B000000, 0x4B800000, 0x5F800000, 0x7E800000,
+    0x7E800001, 0x7F000000, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FA00000, 0x7FC00000, 0x7FC12345, 0x7FFFFFFF,
+]  # fmt: skip
+EDGES = np.array(POSITIVE_EDGES + [bits | SIGN for bits in POSITIVE_EDGES], np.uint32)
+EXACT = (
+    "copysign_f32", "add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "fma_rn_ftz_f32", "div_approx_ftz_f32", "abs_ftz_f32",
+    "neg_ftz_f32", "min_ftz_f32", "max_ftz_f32", "rcp_approx_ftz_f32", "sqrt_approx_ftz_f32",
+)  # fmt: skip
+APPROXIMATE = tuple(instruction.name for instruction in INSTRUCTIONS if instruction.name not in EXACT)
+
+
+def random_bits(seed: int, count: int) -> np.ndarray:
+    """A half of uniform bit patterns, and one of numbers of moderate size."""
+    rng = np.random.default_rng(seed)
+    moderate = (rng.normal(size=count // 2) * 10.0 ** rng.uniform(-3, 3, count // 2)).astype(np.float32)
+    return np.concatenate([rng.integers(0, 1 << 32, count // 2, np.uint32), moderate.view(np.uint32)])
+
+
+def near_the_smallest_normal(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Factors whose product lies within 2^-20 of 2^-126, where it matters what a result is before and after rounding."""
+    rng = np.random.default_rng(seed)
+    a = (1.0 + rng.integers(0, 1 << 23, count) * 2.0**-23).astype(np.float32)
+    b = (1.0 / a.astype(np.float64) * (1.0 + rng.integers(-8, 8, count) * 2.0**-24) * 2.0**-126).astype(np.float64)
+    scale = 2.0 ** rng.integers(-60, 61, count)
+    return (a * scale.astype(np.float32)).view(np.uint32), (b / scale).astype(np.float32).view(np.uint32)
+
+
+def operands(num_args: int) -> list[np.ndarray]:
+    """Bits: all edges with each other, random ones, and products near 2^-126."""
+    edges = EDGES if num_args < 3 else EDGES[::2]
+    grids = np.meshgrid(*[edges] * num_args)
+    a, b = near_the_smallest_normal(1, 1 << 12)
+    tiny = [a, b, np.where(np.arange(len(a)) % 2 == 0, np.uint32(0), a >> np.uint32(5) << np.uint32(31))]
+    return [
+        np.concatenate([grid.ravel(), random_bits(seed, 1 << 15), tiny[seed]]).astype(np.uint32) for seed, grid in enumerate(grids)
+    ]
+
+
+def interpreted(name: str, *bits: np.ndarray) -> np.ndarray:
+    """Result bits of one instruction."""
+    program = [*list(AST.registers)[: len(bits)], getattr(I, name)]
+    inputs = {name: array.view(np.float32) for name, array in zip(NAMES, bits, strict=False)}
+    return AST.interpret(program, inputs).view(np.uint32)
+
+
+def machine(name: str, *bits: np.ndarray) -> np.ndarray:
+    """The same by the virtual machine, whose programs have their first operand on top."""
+    inputs = [word(WordType.INPUT, payload=index) for index in reversed(range(len(bits)))]
+    words = np.array([[*inputs, word(WordType.PTX, payload=SET.instruction_index(name)), word(WordType.RETURN)]], np.uint64)
+    values = [array.view(np.float32) for array in bits] + [None] * (4 - len(bits))
+    return MACHINE.store(words, values)[0, 0].view(np.uint32)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_exact_instruction_has_the_bits_of_the_virtual_machine(name):
+    bits = operands(getattr(I, name).num_args)
+    np.testing.assert_array_equal(interpreted(name, *bits), machine(name, *bits))
+
+
+@pytest.mark.parametrize("name", APPROXIMATE)
+def test_approximate_instruction_has_the_zeros_infinities_and_nans_of_the_virtual_machine(name):
+    (bits,) = operands(1)
+    values, expected = interpreted(name, bits), machine(name, bits)
+    is_special = (expected & 0x7FFFFFFF == 0) | (expected & 0x7FFFFFFF >= INFINITY)
+    if name in ("sin_approx_ftz_f32", "ex2_approx_ftz_f32"):  # what is nearly zero there is an error's matter
+        is_special &= (expected & 0x7FFFFFFF != 0) | (bits & INFINITY == 0)
+    assert is_special.sum() > 10
+    np.testing.assert_array_equal(values[is_special], expected[is_special])
+
+
+def arguments(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Bits, finite and not subnormal, and the same numbers in float64."""
+    bits = np.concatenate([EDGES, random_bits(seed, 1 << 17)])
+    bits = bits[((bits & INFINITY) != INFINITY) & ((bits & INFINITY) != 0)]
+    return bits, bits.view(np.float32).astype(np.float64)
+
+
+FUNCTIONS = {
+    "rcp_approx_ftz_f32": lambda x: 1.0 / x,
+    "sqrt_approx_ftz_f32": np.sqrt,
+    "rsqrt_approx_ftz_f32": lambda x: 1.0 / np.sqrt(x),
+    "lg2_approx_ftz_f32": np.log2,
+    "ex2_approx_ftz_f32": np.exp2,
+    "tanh_approx_f32": np.tanh,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_function_is_rounded_from_its_exact_value(name):
+    """Far inside the errors of sections 9.7.3.13, .15, .16, .20 to .22."""
+    bits, x = arguments(2)
+    with np.errstate(all="ignore"):
+        exact = FUNCTIONS[name](x)
+    values = interpreted(name, bits).view(np.float32).astype(np.float64)
+    np.testing.assert_array_equal(np.isnan(values), np.isnan(exact))
+    is_flushed = np.abs(exact) < 2.0**-126 * (1 - 2.0**-20)
+    np.testing.assert_array_equal(values[is_flushed], 0.0)
+    is_ordinary = np.isfinite(exact) & (np.abs(exact) >= 2.0**-126) & (np.abs(exact) < 2.0**127)
+    errors = np.abs(values[is_ordinary] - exact[is_ordinary]) / np.ldexp(1.0, np.frexp(exact[is_ordinary])[1] - 24)
+    assert is_ordinary.sum() > 10_000
+    assert errors.max() <= 0.501
+
+
+@pytest.mark.parametrize(("name", "function"), [("sin_approx_ftz_f32", np.sin), ("cos_approx_ftz_f32", np.cos)])
+def test_sin_and_cos_errors_are_within_the_isa(name, function):
+    """Sections 9.7.3.18 and .19."""
+    x = np.concatenate([np.linspace(-2 * np.pi, 2 * np.pi, 100_001), np.linspace(-100 * np.pi, 100 * np.pi, 100_001)])
+    x = x.astype(np.float32)
+    values = interpreted(name, x.view(np.uint32)).view(np.float32).astype(np.float64)
+    errors = np.abs(values - function(x.astype(np.float64)))
+    assert errors[np.abs(x) <= 2 * np.pi].max() <= 2.0**-20.5
+    assert errors[np.abs(x) <= 100 * np.pi].max() <= 2.0**-14.7
+    assert np.abs(values).max() <= 1.0
+
+
+@pytest.mark.parametrize("name", ["sin_approx_ftz_f32", "cos_approx_ftz_f32"])
+def test_sin_and_cos_reduce_as_the_virtual_machine_does(name):
+    bits, _ = arguments(3)
+    values, expected = (run(name, bits).view(np.float32) for run in (interpreted, machine))
+    assert np.abs(values.astype(np.float64) - expected).max() <= 2.0**-22.4
+
+
+def test_div_is_within_two_ulps():
+    """Section 9.7.3.8: for divisors up to 2^126."""
+    a, b = arguments(4)[1], np.roll(arguments(4)[1], 777)
+    a_bits, b_bits = a.astype(np.float32).view(np.uint32), b.astype(np.float32).view(np.uint32)
+    exact = a / b
+    keep = (np.abs(b) <= 2.0**126) & (np.abs(exact) >= 2.0**-125) & (np.abs(exact) < 2.0**127) & (np.abs(b) >= 2.0**-126)
+    values = interpreted("div_approx_ftz_f32", a_bits, b_bits).view(np.float32).astype(np.float64)
+    assert keep.sum() > 10_000
+    assert (np.abs(values[keep] - exact[keep]) / np.ldexp(1.0, np.frexp(exact[keep])[1] - 24)).max() <= 2.0
+
+
+def test_whole_programs_have_the_bits_of_the_virtual_machine():
+    rng = np.random.default_rng(5)
+    names = [name for name in EXACT if name != "div_approx_ftz_f32"]
+    points = rng.normal(size=(3, 500)).astype(np.float32) * 10
+    inputs = dict(zip(NAMES, points, strict=True))
+    lowering = Lowering(
+        SET, MACHINE.lowering.registers, [3], SimpleNamespace(stack_size=64, max_nodes=999, max_frame_depth=1, store_size=0, execution_limit=999)
+    )
+    for _ in range(40):
+        tree = random_tree(rng, names, 25)
+        words = np.array([[*stack_words(tree), word(WordType.RETURN)]], np.uint64)
+        expected = VirtualMachine(lowering).store(words, [*points, None])[0, 0]
+        np.testing.assert_array_equal(AST.interpret(ast_elements(tree), inputs).view(np.uint32), expected.view(np.uint32))
+
+
+def random_tree(rng: np.random.Generator, names: list[str], size: int) -> tuple:
+    """(name, operands...) or (index of an input,)."""
+    if size <= 1:
+        return (int(rng.integers(3)),)
+    name = names[rng.integers(len(names))]
+    num_args = getattr(I, name).num_args
+    return (name, *(random_tree(rng, names, (size - 1) // num_args) for _ in range(num_args)))
+
+
+def ast_elements(tree: tuple) -> list:
+    """Operands in their order, then the instruction."""
+    if isinstance(tree[0], int):
+        return [list(AST.registers)[tree[0]]]
+    return [element for operand in tree[1:] for element in ast_elements(operand)] + [getattr(I, tree[0])]
+
+
+def stack_words(tree: tuple) -> list[int]:
+    """The last operand first, so that the first is on top."""
+    if isinstance(tree[0], int):
+        return [word(WordType.INPUT, payload=tree[0])]
+    words = [value for operand in reversed(tree[1:]) for value in stack_words(operand)]
+    return [*words, word(WordType.PTX, payload=SET.instruction_index(tree[0]))]

@@ -1,0 +1,57 @@
+"""A task with a kernel of its own, evaluated on a stand-in for a GPU: the scores are those of its `score`."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evo.compile.packing import Packing
+from evo.errors import UserError
+from evo.evaluate.cpu import CpuEvaluator
+from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
+from evo.instructions import default_instruction_set
+from evo.language.program import Language, parse_program
+from evo.task import load_task
+
+FOLDER = Path(__file__).parents[3] / "data" / "own_kernel"
+
+# Instructions that are exact, so that an emulator has the bits of CPU and GPU. The fourth gives infinity.
+TEXTS = ["%x %y mul_ftz_f32 %t add_ftz_f32", "drop.f32", "%n cvt_rn_f32_u32 0.01 mul_ftz_f32 %x"]
+TEXTS += ["%x 1e30 mul_ftz_f32 1e30 mul_ftz_f32"]
+TEXTS += [f"%x {i}.5 mul_ftz_f32 %y" for i in range(6)]
+
+
+@pytest.fixture
+def problem():
+    """Task, language, words and numbers of instructions."""
+    if not os.environ.get("CI"):
+        pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    task = load_task(FOLDER, {"weight": 0.1})
+    language = Language(default_instruction_set(), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    words = np.stack([parse_program(language, text, "test", 8) for text in TEXTS])
+    return task, language, words, language.lowering.analyze(words)[1]
+
+
+@pytest.mark.parametrize("packing", [Packing(2, 1), Packing(2, 2), Packing(64, 2)])
+def test_scores_are_those_of_the_tasks_score_in_packs_of_any_size(emulated_gpu, problem, packing):
+    task, language, words, num_instructions = problem
+    evaluator = CudaEvaluator(language, task, CudaOptions(num_workers=1, packing=packing))
+    try:
+        found = evaluator.evaluate(words, num_instructions)
+    finally:
+        evaluator.close()
+    expected = CpuEvaluator(language, task).evaluate(words, num_instructions)
+    assert expected.status.tolist() == [0, 0, 0, 1, *[0] * 6]
+    np.testing.assert_array_equal(found.status, expected.status)
+    np.testing.assert_array_equal(found.objective, expected.objective)
+    np.testing.assert_array_equal(found.measures, expected.measures)
+
+
+def test_an_error_in_the_kernel_is_told_before_anything_is_compiled(emulated_gpu, problem, tmp_path):
+    _, language, _, _ = problem
+    for name in ("task.py", "sums.cuh"):
+        (tmp_path / name).write_bytes((FOLDER / name).read_bytes())
+    (tmp_path / "kernel.cu").write_text('#include "evo.cuh"\n\nint f( {}\n')
+    with pytest.raises(UserError, match=r"kernel.cu:3: "):
+        CudaEvaluator(language, load_task(tmp_path, {}), CudaOptions(num_workers=1))

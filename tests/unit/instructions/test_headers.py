@@ -1,0 +1,343 @@
+"""Headers of `python -m evo.instructions generate`: they compile, C, C++ and Python give one stub, a mistake is one line."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evo import stack_ptx
+from evo.instructions import SHIPPED, describe_instruction_set, shipped_instruction_set
+from evo.instructions.header import render_header
+from evo.native.stack_ptx import META_OPERATIONS
+
+CSRC = Path(__file__).parents[3] / "csrc"
+WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
+LANGUAGES = {
+    "gcc": ("c", "c", "c99"),
+    "clang": ("c", "c", "c99"),
+    "g++": ("cpp", "cpp", "c++11"),
+    "clang++": ("cpp", "cpp", "c++11"),
+}
+# A set with every kind of entry, and none of the default set's indices.
+SMALL = {
+    "abi_version": 1,
+    "stack_types": [
+        {"name": "flag", "literal_prefix": "pred"},
+        {"name": "Number", "literal_prefix": "f32", "constant_type": "f32"},
+        {"name": "Signed", "literal_prefix": "s32", "constant_type": "s32", "encoder_type": "u32"},
+        {"name": "Wide", "literal_prefix": "f64", "constant_type": "f64"},
+    ],
+    "arg_types": [
+        {"name": "Flag", "stack_type": "flag"},
+        {"name": "Number", "stack_type": "Number"},
+        {"name": "V4_Number", "stack_type": "Number", "num_vec_elems": 4},
+    ],
+    "instructions": [
+        {"ptx": "min.f32", "args": ["Number", "Number"], "rets": ["Number"], "num_commutative": 2},
+        {"ptx": "setp.lt.f32", "args": ["Number", "Number"], "rets": ["Flag", "Flag"], "name": "Less", "volatile": True},
+        {"ptx": "pick.f32 1, 2", "args": ["V4_Number"], "rets": ["Number"], "aligned": True},
+    ],
+    "special_registers": [],
+}
+
+C_PROGRAM = """
+#define STACK_PTX_IMPLEMENTATION
+#include "stack_ptx.h"
+#include "stack_ptx_default_info.h"
+#include "set.h"
+#include <stdio.h>
+#include <stdlib.h>
+
+static const StackPtxRegister registers[] = {{{registers}}};
+static const StackPtxInstruction square[] = {{{square}}};
+static const StackPtxInstruction* routines[] = {{square}};
+static const StackPtxInstruction program[] = {{{program}}};
+static const size_t requests[] = {{2, 3}};
+
+int main(void) {{
+    static char text[4096];
+    size_t workspace_bytes = 0, length = 0;
+    void* workspace;
+    stackPtxCheck(stack_ptx_compile_workspace_size(&compiler_info, &{info}, &workspace_bytes));
+    workspace = malloc(workspace_bytes);
+    stackPtxCheck(stack_ptx_compile(
+        &compiler_info, &{info}, program, registers, 4, routines, 1, requests, 2, 100, workspace, workspace_bytes, text,
+        sizeof text, &length
+    ));
+    free(workspace);
+    return puts(text) < 0;
+}}
+"""
+
+
+def compiler(name: str) -> str:
+    """The path of a compiler."""
+    path = shutil.which(name)
+    if path is None:
+        if os.environ.get("CI"):
+            pytest.fail(f"{name} is not installed; in CI nothing is skipped for that")
+        pytest.skip(f"{name} is not installed")
+    return path
+
+
+def generate(*arguments: str | Path) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-P", "-m", "evo.instructions", "generate", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def build(folder: Path, command: str, header: str, source: str) -> Path:
+    """Compiles a source and its header `set.h` without a warning."""
+    _, suffix, standard = LANGUAGES[command]
+    (folder / "set.h").write_text(header)
+    (folder / f"main.{suffix}").write_text(source)
+    program = folder / "main"
+    flags = [f"-std={standard}", *WARNINGS, "-I", CSRC, "-I", folder, folder / f"main.{suffix}", "-o", program]
+    done = subprocess.run([compiler(command), *flags], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+@pytest.mark.parametrize("lang", ["c", "cpp"])
+def test_checked_in_headers_are_what_the_generator_writes(lang):
+    name = f"stack_ptx_descriptions.{'h' if lang == 'c' else 'hpp'}"
+    assert (CSRC / "generated" / name).read_text() == render_header(shipped_instruction_set("default"), lang, name)
+
+
+@pytest.mark.parametrize("command", LANGUAGES)
+@pytest.mark.parametrize("name", [*SHIPPED, "small"])
+def test_headers_compile_without_warnings_and_hold_the_set(tmp_path, command, name):
+    instruction_set = describe_instruction_set(SMALL) if name == "small" else shipped_instruction_set(name)
+    lang = LANGUAGES[command][0]
+    prefix = "stack_ptx_" if lang == "c" else "stack_ptx::"
+    info, words, traits = f"{prefix}stack_info", f"{prefix}ptx_instructions", f"{prefix}traits"
+    source = f"""
+#define STACK_PTX_IMPLEMENTATION
+#include "stack_ptx.h"
+#include "set.h"
+#include "set.h"
+#include <stdio.h>
+int main(void) {{
+    size_t i, k;
+    for (i = 0; i < {info}.num_stacks; ++i) {{
+        printf("%s %d\\n", {info}.stack_literal_prefixes[i], {traits}.constant_types[i]);
+    }}
+    for (i = 0; i < {info}.num_ptx_instructions; ++i) {{
+        const StackPtxPtxInstructionDescriptor* one = &{info}.ptx_instruction_descriptors[i];
+        printf("%s %u %u", {info}.ptx_instruction_strings[i], (unsigned){words}[i].instruction_type, (unsigned){words}[i].payload.u);
+        for (k = 0; k < 4; ++k) {{ printf(" %d", one->arg_types[k]); }}
+        for (k = 0; k < 2; ++k) {{ printf(" %d", one->ret_types[k]); }}
+        printf(" %d %d", one->num_unique_stacks, one->is_aligned);
+        for (k = 0; k < 4; ++k) {{ printf(" %d %d", one->unique_stacks[k].stack_idx, one->unique_stacks[k].num_values); }}
+        printf(" %d", {traits}.instructions[i].num_commutative);
+        printf(" %d", {traits}.instructions[i].is_volatile);
+        printf(" %d\\n", {traits}.instructions[i].registers_only);
+    }}
+    for (i = 0; i < {info}.num_special_registers; ++i) {{
+        printf("%s %d", {info}.special_register_strings[i], {info}.special_register_descriptors[i].arg_type_idx);
+        printf(" %d\\n", {traits}.volatile_special_registers[i]);
+    }}
+    return 0;
+}}
+"""
+    program = build(tmp_path, command, render_header(instruction_set, lang, "set.h"), source)
+    lines = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
+    kinds = [None, "f32", "u32", "s32", "f64", "u64", "s64"]
+    none = len(instruction_set.arg_types)
+    expected = [f"{stack.literal_prefix} {kinds.index(stack.constant_type)}" for stack in instruction_set.stacks]
+    for index, one in enumerate(instruction_set.instructions):
+        needs: dict[int, int] = {}
+        for arg in one.args:
+            arg_type = instruction_set.arg_types[arg]
+            needs[arg_type.stack_idx] = needs.get(arg_type.stack_idx, 0) + (arg_type.num_vec_elems or 1)
+        numbers = [1, index, *one.args, *[none] * (4 - len(one.args)), *one.rets, *[none] * (2 - len(one.rets))]
+        numbers += [len(needs), int(one.aligned)]
+        numbers += [number for pair in needs.items() for number in pair] + [0] * (2 * (4 - len(needs)))
+        numbers += [one.num_commutative, int(one.volatile), int(one.registers_only)]
+        expected.append(f"{one.ptx} {' '.join(map(str, numbers))}")
+    expected += [f"{special.ptx} {special.arg_idx} {int(special.volatile)}" for special in instruction_set.special_registers]
+    assert lines == expected
+
+
+@pytest.mark.parametrize("command", LANGUAGES)
+def test_c_and_cpp_and_python_give_the_same_stub(tmp_path, command):
+    lang = LANGUAGES[command][0]
+    prefix = "stack_ptx_encode_" if lang == "c" else "stack_ptx::encode_"
+    stack = "STACK_PTX_STACK_TYPE_{}" if lang == "c" else "stack_ptx::StackType::{}"
+    idx = "{}" if lang == "c" else "stack_ptx::stack_idx({})"
+    encoders = [
+        *("input(0)", "input(1)", "ptx_instruction_sub_ftz_f32", "constant_f32(-0.5f)", "ptx_instruction_add_ftz_f32"),
+        *("routine(0)", "meta_constant(1)", f"meta_yank_dup({stack.format('F32')})", f"store({stack.format('F32')}, 2)", "load(2)"),
+        *("special_register_tid_x", "constant_u32(4000000000u)", "ptx_instruction_add_u32", "return"),
+    ]
+    types = {"x": "F32", "y": "F32", "z": "F32", "u": "U32"}
+    source = C_PROGRAM.format(
+        registers=", ".join(f'{{"{name}", {idx.format(stack.format(type_name))}}}' for name, type_name in types.items()),
+        square=f"{prefix}meta_dup({stack.format('F32')}), {prefix}ptx_instruction_mul_ftz_f32, {prefix}return",
+        program=", ".join(prefix + encoder for encoder in encoders),
+        info="stack_ptx_stack_info" if lang == "c" else "stack_ptx::stack_info",
+    )
+    program = build(tmp_path, command, render_header(shipped_instruction_set("default"), lang, "set.h"), source)
+    stub = subprocess.run([program], capture_output=True, text=True, check=True).stdout.rstrip("\n")
+
+    words = stack_ptx.Words()
+    r, I = words.registers(types), words.instructions
+    routine = [words.meta.dup("f32"), I.mul_ftz_f32]
+    python_program = [
+        *(r.x, r.y, I.sub_ftz_f32, -0.5, I.add_ftz_f32),
+        *(words.routine(0), words.meta_constant(1), words.meta.yank_dup("f32"), words.store("f32", 2), words.load(2)),
+        *(words.special.tid_x, 4000000000, I.add_u32),
+    ]
+    assert stub == stack_ptx.Compiler(r, ["z", "u"], routines=[routine]).compile(python_program)
+    assert stub.count("\n") == 10
+
+
+def test_every_encoder_of_c_gives_the_word_of_python(tmp_path):
+    words = stack_ptx.Words("wide")
+    pairs = {f"ptx_instruction_{name}": words.instructions[name] for name in words.instructions}
+    pairs |= {f"special_register_{name}": words.special[name] for name in words.special}
+    pairs |= {f"meta_{name}(STACK_PTX_STACK_TYPE_U64)": words.meta[name]("u64") for name in META_OPERATIONS}
+    pairs |= {"return": words.RETURN, "routine(3)": words.routine(3)}
+    pairs |= {"input(7)": words.registers({name: "f32" for name in "abcdeghx"})["x"]}
+    pairs |= {"load(9)": words.load(9), "store(STACK_PTX_STACK_TYPE_F64, 5)": words.store("f64", 5)}
+    pairs |= {"meta_constant(70000)": words.meta_constant(70000), "constant_f64(2.5f)": words.constants.f64(2.5)}
+    pairs |= {"constant_s64(-3)": words.constants.s64(-3), "constant_philox(9)": words.constants.philox(9)}
+    entries = ",\n".join(f"stack_ptx_encode_{encoder}" for encoder in pairs)
+    source = f"""
+#include "stack_ptx.h"
+#include "set.h"
+#include <stdio.h>
+#include <string.h>
+static const StackPtxInstruction words[] = {{{entries}}};
+int main(void) {{
+    size_t i;
+    for (i = 0; i < sizeof words / sizeof words[0]; ++i) {{
+        unsigned long long bits = 0;
+        memcpy(&bits, &words[i], sizeof words[i]);
+        printf("%llu\\n", bits);
+    }}
+    return 0;
+}}
+"""
+    program = build(tmp_path, "gcc", render_header(words.instruction_set, "c", "set.h"), source)
+    found = subprocess.run([program], capture_output=True, text=True, check=True).stdout.split()
+    assert list(map(int, found)) == list(map(int, pairs.values()))
+
+
+def test_generate_writes_the_header_of_a_file(tmp_path):
+    source, output = tmp_path / "small.json", tmp_path / "2 sets.h"
+    source.write_text(json.dumps(SMALL))
+    done = generate("--input", source, "--output", output, "--lang", "c")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    text = output.read_text()
+    assert text == render_header(describe_instruction_set(SMALL), "c", "2 sets.h")
+    assert "#ifndef _2_SETS_H\n" in text
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["2 sets.h", "small.json"]
+
+
+MISTAKES = {
+    '{\n "abi_version": 1,,\n}': r"{source}:2:19: not JSON: ",
+    '{"abi_version": 1, "abi_version": 1}': r"{source}: key 'abi_version' is given twice in one object",
+    "[" * 100_000: r"{source}: cannot read the instruction set: nested too deeply",
+    "[]": r"{source}: the JSON: expected an object with keys",
+    '{"abi_version": 2, "stack_types": []}': r"{source}: key 'stack_types': List should have at least 1 item",
+    "\0": r"{source}:1:1: not JSON: ",
+    json.dumps({**SMALL, "two\nlines": 1}): r"{source}: key 'two\nlines': Extra inputs are not permitted",
+    json.dumps({**SMALL, "\ud800": 1}): r"{source}: the JSON: Input should be a valid string",
+}
+
+
+@pytest.mark.parametrize("text", MISTAKES, ids=range(len(MISTAKES)))
+def test_a_mistake_is_one_line_and_exit_code_2_and_the_output_stays(tmp_path, text):
+    source, output = tmp_path / "set.json", tmp_path / "set.h"
+    source.write_text(text)
+    output.write_text("as it was")
+    done = generate("--input", source, "--output", output, "--lang", "cpp")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"{MISTAKES[text].format(source=source)}")
+    assert done.stderr.count("\n") == 1 and done.stdout == ""
+    assert output.read_text() == "as it was"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["set.h", "set.json"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("stack_types.0.name", "two words"),
+        ("stack_types.0.name", ""),
+        ("stack_types.0.literal_prefix", "f32; bad"),
+        ("stack_types.1.constant_type", "f99"),
+        ("stack_types.1.encoder_type", "double"),
+        ("arg_types.0.name", "a-b"),
+        ("instructions.0.ptx", 'add"'),
+        ("instructions.0.ptx", "add.f32;"),
+        ("instructions.0.ptx", "add.f32\n"),
+        ("instructions.0.ptx", "add.f32 %r1"),
+        ("instructions.0.name", "int main"),
+        ("instructions.1.name", "MIN_F32"),
+    ],
+)
+def test_what_cannot_be_c_or_ptx_is_refused_by_its_key(tmp_path, key, value):
+    description = copy.deepcopy(SMALL)
+    *path, last = [int(part) if part.isdigit() else part for part in key.split(".")]
+    entry = description
+    for part in path:
+        entry = entry[part]
+    entry[last] = value
+    source, output = tmp_path / "set.json", tmp_path / "set.h"
+    source.write_text(json.dumps(description))
+    done = generate("--input", source, "--output", output, "--lang", "c")
+    assert done.returncode == 2
+    named = key if value != "MIN_F32" else "instructions.1"
+    assert done.stderr.startswith(f"{source}: key '{named}': ") and done.stderr.count("\n") == 1
+    assert not output.exists()
+
+
+def test_an_output_that_cannot_be_written_is_one_line(tmp_path):
+    (tmp_path / "file").touch()
+    output = tmp_path / "file" / "set.h"
+    done = generate("--input", "default", "--output", output, "--lang", "c")
+    assert (done.returncode, done.stderr) == (2, f"{output}: error: cannot write it: Not a directory\n")
+
+
+def test_a_description_is_not_written_over(tmp_path):
+    source = tmp_path / "small.json"
+    source.write_text(json.dumps(SMALL))
+    done = generate("--input", source, "--output", source, "--lang", "c")
+    assert (done.returncode, done.stderr) == (2, f"{source}: error: would be written over the input {source}\n")
+    assert json.loads(source.read_text()) == SMALL
+
+
+def test_an_unknown_language_is_refused(tmp_path):
+    done = generate("--input", "default", "--output", tmp_path / "set.h", "--lang", "rust")
+    assert done.returncode == 2 and "'rust' is not one of 'c', 'cpp'" in done.stderr
+
+
+def test_check_macro_prints_the_place_and_the_result_and_exits(tmp_path):
+    source = """#include "stack_ptx.h"
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+    int calls = 0;
+    stackPtxCheck((++calls, STACK_PTX_SUCCESS));
+    if (calls == 1)
+        stackPtxCheck(stack_ptx_check_name("f1"));
+    else
+        return 3;
+    return 4;
+}
+#define STACK_PTX_IMPLEMENTATION
+#include "stack_ptx.h"
+"""
+    for command in ("gcc", "g++"):
+        program = build(tmp_path, command, "", source)
+        done = subprocess.run([program], capture_output=True, text=True, check=False)
+        suffix = LANGUAGES[command][1]
+        assert done.returncode == 1
+        assert done.stderr == f"{tmp_path}/main.{suffix}:8: STACK_PTX_ERROR_INVALID_VALUE\n"

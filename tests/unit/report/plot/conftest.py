@@ -1,0 +1,41 @@
+"""Runs whose archives were filled by hand, so that it is known what must be seen where."""
+
+import numpy as np
+import pytest
+
+from evo.config import load_config
+from evo.language.program import parse_program
+from evo.run.run import Run
+
+# What the plane task paints these programs with, all over.
+RED, GREEN, BLUE = "1.0", "-1.0", "0.0"
+COLORS = {RED: (255, 0, 0), GREEN: (0, 255, 0), BLUE: (0, 0, 255)}
+
+
+@pytest.fixture
+def new_run(small_config):
+    """Makes runs that hold the given elites: (program text, objective, measures)."""
+    runs = []
+
+    def make(elites: list[tuple[str, float, tuple[float, ...]]], changes: dict | None = None) -> Run:
+        run = Run.start(load_config(small_config(changes)), "small")
+        runs.append(run)
+        if elites:
+            words = np.stack([parse_program(run.problem.language, text, "text", 24) for text, _, _ in elites])
+            hashes, num_instructions = run.problem.language.lowering.analyze(words)
+            run.archive.add(
+                words,
+                np.array([objective for _, objective, _ in elites]),
+                np.array([measures for _, _, measures in elites]),
+                parents=np.full((len(elites), 2), -1),
+                operator=np.full(len(elites), -1),
+                generation=np.zeros(len(elites), int),
+                slot=np.arange(len(elites)),
+                hash=hashes,
+                num_instructions=num_instructions,
+            )
+        return run
+
+    yield make
+    for run in runs:
+        run.close()

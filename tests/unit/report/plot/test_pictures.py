@@ -1,0 +1,189 @@
+"""evo.report.plot.pictures: each picture is where it belongs, of the right program and at the right time."""
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from evo.errors import UserError
+from evo.report.plot import draw_plots, pictures, why_not_drawn
+from evo.report.plot.pictures import BEST_SIZE, GALLERY_TILE_SIZE, GAP, NUM_FRAMES, THUMBNAIL_SIZE, TILE_SIZE
+
+from .conftest import BLUE, COLORS, GREEN, RED
+
+# The plane task: measure 0 from -1 to 1 in 6 columns, measure 1 from 0 to 2 in 5 rows.
+AT = {RED: (0, 0), GREEN: (0, 4), BLUE: (5, 1)}
+
+
+def pixels_of(path) -> np.ndarray:
+    with Image.open(path) as image:
+        return np.asarray(image.convert("RGB")).astype(int)
+
+
+def measures_at(i: int, j: int) -> tuple[float, float]:
+    return -1 + (i + 0.5) * 2 / 6, (j + 0.5) * 2 / 5
+
+
+def where(pixels: np.ndarray, color: tuple[int, int, int]) -> np.ndarray:
+    """(row, column) of all pixels of about this colour."""
+    return np.argwhere(abs(pixels - np.array(color)).max(axis=2) < 12)
+
+
+def tile(pixels: np.ndarray, row: int, column: int, size: int) -> np.ndarray:
+    top, left = GAP + row * (size + GAP), GAP + column * (size + GAP)
+    return pixels[top : top + size, left : left + size]
+
+
+def test_each_elites_picture_stands_in_its_cell_of_the_contact_sheet(new_run):
+    run = new_run([(text, 0.5, measures_at(*cell)) for text, cell in AT.items()])
+    pixels = pixels_of(pictures.contact_sheet(run))
+    sheet = np.zeros(pixels.shape[:2], bool)
+    for color in [*COLORS.values(), (24, 24, 28)]:  # the last is the background of empty cells
+        sheet[tuple(where(pixels, color).T)] = True
+    (top, bottom), (left, right) = (np.flatnonzero(sheet.mean(axis=axis) > 0.5)[[0, -1]] for axis in (1, 0))
+    for text, (i, j) in AT.items():
+        found = where(pixels, COLORS[text])
+        column = (found[:, 1] - left) / (right - left + 1) * 6
+        row = (bottom - found[:, 0]) / (bottom - top + 1) * 5  # the second measure grows upwards
+        assert i < column.min() < column.max() < i + 1
+        assert j < row.min() < row.max() < j + 1
+        assert len(found) > 0.8 * (right - left) / 6 * (bottom - top) / 5, "it fills its cell"
+
+
+def test_without_a_plane_of_cells_pictures_stand_in_the_order_of_cells(new_run):
+    centroids = {"archive": {"type": "CVTArchive", "dims": None, "centroids": 4}}
+    run = new_run([], {"search": centroids})
+    order = [RED, BLUE, GREEN]
+    given = [(text, 0.5, tuple(measures)) for text, measures in zip(order, run.archive.centroids[[0, 1, 3]], strict=True)]
+    run = new_run(given, {"search": centroids})
+    pixels = pixels_of(pictures.contact_sheet(run))
+    side = 2 * (THUMBNAIL_SIZE + GAP) + GAP
+    assert pixels.shape == (side, side, 3)
+    for number, text in enumerate(order):
+        assert (tile(pixels, *divmod(number, 2), THUMBNAIL_SIZE) == COLORS[text]).all()
+    assert not where(tile(pixels, 1, 1, THUMBNAIL_SIZE), COLORS[RED]).size
+
+
+def test_the_best_elite_is_drawn_large(new_run):
+    run = new_run([(RED, 0.1, measures_at(0, 0)), (BLUE, 0.9, measures_at(1, 1)), (GREEN, 0.5, measures_at(2, 2))])
+    pixels = pixels_of(pictures.best(run))
+    assert pixels.shape == (BEST_SIZE, BEST_SIZE, 3)
+    assert (pixels == COLORS[BLUE]).all()
+
+
+def frames_of(path) -> list[np.ndarray]:
+    frames = []
+    with Image.open(path) as image:
+        assert image.info["loop"] == 0
+        for number in range(image.n_frames):
+            image.seek(number)
+            frames.append(np.asarray(image.convert("RGB")).astype(int))
+    return frames
+
+
+def test_the_animation_shows_elites_over_time(new_run):
+    # t grows from 0 to 1: at first it is about zero, which is blue, then positive, which is red.
+    run = new_run([("%t", 0.9, measures_at(0, 0)), (GREEN, 0.5, measures_at(5, 4))])
+    frames = frames_of(pictures.animation(run))
+    assert frames[0].shape == (TILE_SIZE + 2 * GAP, 3 * (TILE_SIZE + GAP) + GAP, 3)
+    assert len(frames) >= 2
+    assert abs(tile(frames[0], 0, 0, TILE_SIZE) - COLORS[BLUE]).max() < 16
+    assert abs(tile(frames[-1], 0, 0, TILE_SIZE) - COLORS[RED]).max() < 16
+    for frame in frames:
+        assert abs(tile(frame, 0, 1, TILE_SIZE) - COLORS[GREEN]).max() < 16
+
+
+def test_an_animation_has_all_its_frames(new_run):
+    rotating = "%x %t add_ftz_f32 0.1 %y %t mul_ftz_f32 sub_ftz_f32 add_ftz_f32 sin_approx_ftz_f32"
+    run = new_run([(rotating, 0.9, measures_at(0, 0))])
+    assert len(frames_of(pictures.animation(run))) == NUM_FRAMES
+
+
+def test_the_animation_takes_the_best_of_each_region_before_the_rest():
+    rng = np.random.default_rng(3)
+    measures, objective = rng.uniform((-1, 0), (1, 2), (200, 2)), rng.random(200)
+    crowd = (measures[:, 0] < -0.4) & (measures[:, 1] < 0.6)
+    objective[crowd] += 1  # a region that is better than all others
+    chosen = pictures._best_of_regions(measures, objective, np.array([(-1.0, 1.0), (0.0, 2.0)]))
+    assert len(chosen) == len(set(chosen.tolist())) == 9
+    regions = {(int((a + 1) / 2 * 3), int(b / 2 * 3)) for a, b in measures[chosen]}
+    assert len(regions) == 9
+    for row in chosen:
+        same = (((measures - (-1, 0)) / 2 * 3).astype(int) == ((measures[row] - (-1, 0)) / 2 * 3).astype(int)).all(axis=1)
+        assert objective[row] == objective[same].max()
+
+
+def test_where_few_regions_are_lived_in_the_best_of_the_rest_fill_up():
+    measures = np.full((12, 2), 0.1)
+    chosen = pictures._best_of_regions(measures, np.arange(12.0), np.array([(0.0, 1.0), (0.0, 1.0)]))
+    assert chosen.tolist() == [11, 10, 9, 8, 7, 6, 5, 4, 3]
+    assert pictures._best_of_regions(measures[:2, :1], np.arange(2.0), np.array([(0.0, 1.0)])).tolist() == [1, 0]
+
+
+def test_the_gallery_shows_the_first_random_programs_of_the_seed(new_run):
+    run = new_run([])
+    frames = frames_of(pictures.gallery(run))
+    side = 8 * (GALLERY_TILE_SIZE + GAP) + GAP
+    assert frames[0].shape == (side, side, 3)
+    words = run.emitter.random_programs(64)
+    expected = pictures.render(run.problem, words, GALLERY_TILE_SIZE, 0.0).astype(int)
+    for number, picture in enumerate(expected):
+        shown = tile(frames[0], *divmod(number, 8), GALLERY_TILE_SIZE)
+        assert abs(shown.mean(axis=(0, 1)) - picture.mean(axis=(0, 1))).max() < 12
+
+
+def test_a_program_by_hand_is_drawn_still_and_moving(new_run, tmp_path):
+    run = new_run([])
+    words = np.zeros(24, np.uint64)
+    paths = pictures.picture_program(run.problem, words, tmp_path / "by.hand")
+    assert [path.name for path in paths] == ["by.hand.png", "by.hand.gif"]
+    assert (pixels_of(paths[0]) == COLORS[BLUE]).all()
+
+
+def test_rendering_does_not_depend_on_how_many_programs_are_drawn_at_once(new_run):
+    run = new_run([])
+    words = run.emitter.random_programs(20)
+    together = pictures.render(run.problem, words, 16, 0.25)
+    assert together.shape == (20, 16, 16, 3) and together.dtype == np.uint8
+    alone = np.concatenate([pictures.render(run.problem, words[i : i + 1], 16, 0.25) for i in range(20)])
+    np.testing.assert_array_equal(together, alone)
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ("(rgb * 255).astype(np.uint8)", "rgb * 255", r"picture\(\) raised TypeError: must return \(1, 16, 16, 3\) uint8, got .* int64"),
+        ("(rgb * 255).astype(np.uint8)", "(rgb * 255).astype(np.uint8)[..., 0]", r"got \(1, 16, 16\) uint8"),
+        ("v > 0.1", "w > 0.1", r"picture\(\) raised NameError: name 'w' is not defined"),
+        ('"x": x.ravel()', '"z": x.ravel()', r"picture_points\(\): must return a dict of exactly t, x, y; got t, z, y"),
+    ],
+)
+def test_pictures_that_fail_are_the_tasks_error_at_its_place(new_run, make_task, plane_folder, old, new, message):
+    source = (plane_folder / "task.py").read_text()
+    assert old in source
+    # Points for scoring stay right: only the pictures are wrong.
+    source = source.replace(old, f"({new}) if size != SIDE else ({old})") if ":" not in old else source.replace(
+        '"x": x.ravel()', '("x" if size == SIDE else "z"): x.ravel()'
+    )
+    run = new_run([], {"task": str(make_task(source))})
+    with pytest.raises(UserError, match=message) as caught:
+        pictures.render(run.problem, np.zeros((1, 24), np.uint64), 16, 0.0)
+    assert "a_task/task.py" in str(caught.value)
+
+
+def test_plots_that_need_pictures_or_elites_are_left_out_where_there_are_none(new_run, make_task, plane_folder):
+    everything = ["heatmap", "contact_sheet", "curves", "best", "animation", "gallery"]
+    empty = new_run([])
+    assert [path.name for path in draw_plots(empty, everything)] == ["curves.png", "gallery.gif"]
+    source = (plane_folder / "task.py").read_text().replace("def picture(", "def no_picture(")
+    plain = new_run([(RED, 0.5, (0.0, 1.0))], {"task": str(make_task(source))})
+    assert [path.name for path in draw_plots(plain, everything)] == ["heatmap.png", "curves.png"]
+    assert why_not_drawn(empty, "best") == "the archive is empty"
+    assert why_not_drawn(plain, "best").startswith("the task draws no pictures")
+    assert why_not_drawn(plain, "heatmap") is None
+
+
+def test_plots_that_cannot_be_written_are_a_line(new_run):
+    run = new_run([(RED, 0.5, (0.0, 1.0))])
+    (run.run_dir.path / "plots").write_text("in the way")
+    with pytest.raises(UserError, match=r"/plots: cannot write"):
+        draw_plots(run, ["best"])

@@ -1,0 +1,66 @@
+"""evo.report.progress: the numbers of a generation in plain lines, not too many and never without the last."""
+
+import io
+from types import SimpleNamespace
+
+import pytest
+
+from evo.report import progress
+from evo.search.map_elites import Counters, Generation
+
+
+@pytest.fixture
+def run():
+    """A run that goes on from 1,000 evaluations and 10 seconds."""
+    stop = SimpleNamespace(generations=None, evaluations=2000, seconds=None, objective=None)
+    config = SimpleNamespace(stop=stop)
+    return SimpleNamespace(counters=Counters(evaluations=1000), elapsed_s=10.0, problem=SimpleNamespace(config=config))
+
+
+def generation(number: int, evaluations: int, best: float = 0.5) -> Generation:
+    counters = Counters(generations=number, offspring=4000, evaluations=evaluations, duplicates=1000, neutral=400)
+    return Generation(counters, num_elites=9, coverage=0.25, qd_score=1234.5, best_objective=best, num_inserted=1, failures=(), times_s={})
+
+
+def test_a_line_holds_all_numbers_and_the_rate_since_the_resume(run, capsys):
+    with progress.progress_of(run) as show:
+        show(generation(1234, 1500), 12.0)
+    assert capsys.readouterr().out == (
+        "generation 1,234  evaluations 1,500 (250/s)  duplicates 25%  neutral 10%  coverage 25.0%  QD score 1,234.50  best 0.5000\n"
+    )
+
+
+def test_lines_come_every_few_seconds_and_the_last_one_always(run, capsys):
+    with progress.progress_of(run) as show:
+        for number in range(1, 100):
+            show(generation(number, 1000 + number), 10.0 + 0.1 * number)
+    shown = [int(line.split()[1]) for line in capsys.readouterr().out.splitlines()]
+    assert shown == [1, 51, 99]
+
+
+def test_a_run_that_did_nothing_prints_nothing(run, capsys):
+    with progress.progress_of(run):
+        pass
+    assert capsys.readouterr().out == ""
+
+
+def test_a_generation_without_elites_has_a_line(run, capsys):
+    with progress.progress_of(run) as show:
+        show(generation(1, 1001, best=float("nan")), 10.0)
+    assert "best nan" in capsys.readouterr().out
+
+
+def test_on_a_terminal_the_same_numbers_stand_below_a_bar(run, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stdout", terminal)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "120")
+    with progress.progress_of(run) as show:
+        show(generation(7, 1500), 12.0)
+        show(generation(8, 2000), 13.0)
+    assert "generation 8" in terminal.getvalue() and "coverage 25.0%" in terminal.getvalue()
+    assert "100%" in terminal.getvalue()

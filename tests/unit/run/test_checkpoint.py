@@ -1,0 +1,106 @@
+"""evo.run.checkpoint: what goes in comes out, and whatever is not intact is refused."""
+
+import hashlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from evo.run.checkpoint import FORMAT_VERSION, MAGIC, CheckpointError, decode_checkpoint, encode_checkpoint
+
+META = {"counters": {"generations": 3}, "name": "ü", "elapsed_s": 0.1, "seed": 2**64 - 1, "none": None}
+ARRAYS = {
+    "solution": np.array([[1, 2**64 - 1], [3, 4]], np.uint64),
+    "objective": np.array([0.5, -0.0, np.nan, np.inf]),
+    "status": np.array([0, 255], np.uint8),
+}
+
+
+def assert_same(given: dict, found: dict) -> None:
+    assert list(given) == list(found)
+    for name, array in given.items():
+        assert found[name].shape == array.shape
+        assert found[name].dtype == array.dtype.newbyteorder("<")
+        assert found[name].tobytes() == array.astype(array.dtype.newbyteorder("<")).tobytes()
+
+
+def test_meta_and_arrays_come_back():
+    meta, arrays = decode_checkpoint(encode_checkpoint(META, ARRAYS))
+    assert meta == META
+    assert_same(ARRAYS, arrays)
+
+
+@given(
+    st.dictionaries(
+        st.text(max_size=8),
+        hnp.arrays(
+            dtype=st.one_of(
+                hnp.integer_dtypes(endianness="?"),
+                hnp.unsigned_integer_dtypes(endianness="?"),
+                hnp.floating_dtypes(endianness="?", sizes=(32, 64)),
+                hnp.boolean_dtypes(),
+            ),
+            shape=hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4),
+        ),
+        max_size=4,
+    )
+)
+def test_any_plain_arrays_come_back_bit_by_bit_whatever_their_byte_order_and_size(arrays):
+    assert_same(arrays, decode_checkpoint(encode_checkpoint({}, arrays))[1])
+
+
+def test_arrays_that_are_not_contiguous_come_back():
+    array = np.arange(24).reshape(4, 6)[::2, ::-3].T
+    np.testing.assert_array_equal(decode_checkpoint(encode_checkpoint({}, {"a": array}))[1]["a"], array)
+
+
+def test_the_same_content_gives_the_same_bytes():
+    assert encode_checkpoint(META, ARRAYS) == encode_checkpoint(dict(reversed(META.items())), {k: a.copy() for k, a in ARRAYS.items()})
+
+
+def test_the_layout_is_the_documented_one():
+    data = encode_checkpoint({"k": 1}, {"a": np.array([258], np.dtype(">u2"))})
+    header = b'{"arrays": [{"dtype": "<u2", "name": "a", "shape": [1]}], "meta": {"k": 1}}'
+    body = b"EVOCKPT\n" + b"\x01\x00\x00\x00" + len(header).to_bytes(4, "little") + header + b"\x02\x01"
+    assert data == body + hashlib.sha256(body).digest()
+
+
+def test_every_truncation_is_refused():
+    data = encode_checkpoint(META, ARRAYS)
+    for length in range(len(data)):
+        with pytest.raises(CheckpointError):
+            decode_checkpoint(data[:length])
+
+
+def test_every_flipped_bit_is_refused():
+    data = bytearray(encode_checkpoint({"generation": 1}, {"a": np.arange(3, dtype=np.int32)}))
+    for bit in range(8 * len(data)):
+        data[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(CheckpointError):
+            decode_checkpoint(bytes(data))
+        data[bit // 8] ^= 1 << bit % 8
+    decode_checkpoint(bytes(data))
+
+
+def test_bytes_behind_the_end_are_refused():
+    with pytest.raises(CheckpointError, match="checksum"):
+        decode_checkpoint(encode_checkpoint(META, ARRAYS) + b"\0")
+
+
+def test_another_version_is_named_although_its_checksum_is_right():
+    body = MAGIC + (FORMAT_VERSION + 1).to_bytes(4, "little") + b"\0" * 40
+    with pytest.raises(CheckpointError, match=rf"^format version {FORMAT_VERSION + 1}; this evo reads version {FORMAT_VERSION}$"):
+        decode_checkpoint(body + hashlib.sha256(body).digest())
+
+
+@pytest.mark.parametrize("data, reason", [(b"", "cut short at 0 bytes"), (b"\x89PNG" * 30, "begins otherwise")])
+def test_another_kind_of_file_is_refused_with_the_reason(data, reason):
+    with pytest.raises(CheckpointError, match=reason):
+        decode_checkpoint(data)
+
+
+def test_objects_are_never_written():
+    with pytest.raises(TypeError, match="plain arrays"):
+        encode_checkpoint({}, {"a": np.array([{}], object)})

@@ -1,0 +1,229 @@
+"""evo.run.run: what a checkpoint holds is the whole state, and what decides it is checked before a run goes on."""
+
+import json
+import shutil
+import signal
+from importlib import resources
+
+import numpy as np
+import pytest
+
+from evo.run.checkpoint import decode_checkpoint, encode_checkpoint
+from evo.config import load_config
+from evo.errors import UserError
+from evo.run.run import Run
+from evo.run.run_dir import RunDir
+from evo.search.archive import elites_by_cell
+
+
+@pytest.fixture
+def start(small_config):
+    """Starts a small run; it ends with the test."""
+    runs = []
+
+    def make(changes: dict | None = None, *overrides: str) -> Run:
+        runs.append(Run.start(load_config(small_config(changes), overrides), "small"))
+        return runs[-1]
+
+    yield make
+    for run in runs:
+        run.close()
+
+
+@pytest.fixture
+def resume():
+    """Resumes the run of a folder; it ends with the test."""
+    runs = []
+
+    def make(path, *overrides: str) -> Run:
+        runs.append(Run.resume(path, overrides)[0])
+        return runs[-1]
+
+    yield make
+    for run in runs:
+        run.close()
+
+
+def execute(run: Run, interrupted=lambda: False) -> str:
+    return run.execute(lambda *_: None, interrupted)
+
+
+def assert_same_elites(one: Run, two: Run) -> None:
+    first, second = elites_by_cell(one.archive), elites_by_cell(two.archive)
+    for name in vars(first):
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name), err_msg=name)
+
+
+def newest_checkpoint(run: Run):
+    return max((run.run_dir.path / "checkpoints").glob("*.ckpt"))
+
+
+def test_a_new_run_can_be_resumed_before_its_first_generation(start, resume):
+    whole, begun = start(), start()
+    begun.close()
+    execute(whole)
+    again = resume(begun.run_dir.path)
+    execute(again)
+    assert_same_elites(whole, again)
+    assert again.counters == whole.counters
+
+
+@pytest.mark.parametrize(
+    "archive", [{"dims": [6, 5]}, {"type": "CVTArchive", "dims": None, "centroids": 12}], ids=["grid", "cvt"]
+)
+def test_a_run_interrupted_after_any_generation_goes_on_to_the_same_end(start, resume, archive):
+    changes = {"search": {"archive": archive, "memory_size": 150}}  # a memory that forgets within the run
+    whole = start(changes)
+    assert execute(whole) == "stop.generations: 6"
+    for generation in (1, 3, 5):
+        stopped = start(changes)
+        assert execute(stopped, lambda: stopped.counters.generations == generation) == "interrupted"  # noqa: B023
+        stopped.close()
+        again = resume(stopped.run_dir.path)
+        assert again.counters.generations == generation
+        assert execute(again) == "stop.generations: 6"
+        assert_same_elites(whole, again)
+        assert again.counters == whole.counters
+        for name, array in whole.memory.state().items():
+            np.testing.assert_array_equal(again.memory.state()[name], array, err_msg=name)
+        assert again.elapsed_s > stopped.elapsed_s
+
+
+def test_what_was_written_last_holds_all_of_the_state(start):
+    run = start()
+    execute(run)
+    meta, arrays = decode_checkpoint(newest_checkpoint(run).read_bytes())
+    elites = elites_by_cell(run.archive)
+    with np.load(run.run_dir.path / "archive.npz") as archive:
+        for name in vars(elites):
+            np.testing.assert_array_equal(arrays[f"elites.{name}"], getattr(elites, name))
+            np.testing.assert_array_equal(archive[name], getattr(elites, name))
+    for name, array in run.memory.state().items():
+        np.testing.assert_array_equal(arrays[f"memory.{name}"], array)
+    assert meta["counters"] == vars(run.counters)
+    assert meta["metrics_num_bytes"] == (run.run_dir.path / "metrics.jsonl").stat().st_size
+
+
+def test_elites_evaluated_again_score_what_the_archive_says(start):
+    run = start()
+    execute(run)
+    elites = elites_by_cell(run.archive)
+    hashes, num_instructions = run.problem.language.lowering.analyze(elites.solution)
+    np.testing.assert_array_equal(hashes, elites.hash)
+    np.testing.assert_array_equal(num_instructions, elites.num_instructions)
+    again = run.problem.evaluator.evaluate(elites.solution, num_instructions)
+    np.testing.assert_array_equal(again.objective, elites.objective)
+    np.testing.assert_array_equal(again.measures, elites.measures)
+
+
+def test_each_generation_is_a_row_of_metrics(start):
+    run = start()
+    seen = []
+    run.execute(lambda generation, elapsed_s: seen.append((generation.num_elites, elapsed_s)), lambda: False)
+    rows = run.run_dir.metrics()
+    assert [row["generations"] for row in rows] == [1, 2, 3, 4, 5, 6]
+    assert [row["elites"] for row in rows] == [num_elites for num_elites, _ in seen]
+    assert [row["elapsed_s"] for row in rows] == [pytest.approx(elapsed_s, abs=1e-5) for _, elapsed_s in seen]
+    assert all(row["offspring"] == row["evaluations"] + row["duplicates"] for row in rows)
+    assert {"variation", "hash", "evaluation", "archive", "statistics", "previous_save"} <= set(rows[0]["times_s"])
+
+
+def test_checkpoints_are_written_when_their_time_has_come_and_at_the_end(start, monkeypatch):
+    saved = []
+    monkeypatch.setattr(RunDir, "save_checkpoint", lambda self, generation, meta, arrays: saved.append(generation))
+    execute(start({"output": {"checkpoint_seconds": 1e6}}))
+    assert saved == [0, 6]
+    saved.clear()
+    execute(start({"output": {"checkpoint_seconds": 0.0}}))
+    assert saved == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_a_run_that_is_looked_at_is_neither_locked_nor_changed(start):
+    run = start()
+    execute(run, lambda: run.counters.generations == 2)
+    files = {path: path.read_bytes() for path in run.run_dir.path.rglob("*") if path.is_file()}
+    viewed = Run.view(run.run_dir.path)  # while `run` holds the lock
+    assert_same_elites(run, viewed)
+    assert {path: path.read_bytes() for path in run.run_dir.path.rglob("*") if path.is_file()} == files
+
+
+def test_the_environment_names_versions_and_machine(start):
+    environment = json.loads((start({}, "evaluation.threads=1").run_dir.path / "environment.json").read_text())
+    assert environment["backend"] == "cpu"
+    assert environment["threads"] == 1
+    assert set(environment["packages"]) == {"numpy", "ribs", "pydantic", "matplotlib"}
+    assert len(environment["task_digest"]) == 64
+
+
+def test_the_environment_names_the_simd_level_that_is_used(start):
+    from evo.native import ptx_vm
+
+    for level in ptx_vm.levels():
+        run = start({}, f"evaluation.simd={level}")
+        assert json.loads((run.run_dir.path / "environment.json").read_text())["simd"] == level
+
+
+def rewrite_meta(run: Run, **changes) -> None:
+    path = newest_checkpoint(run)
+    meta, arrays = decode_checkpoint(path.read_bytes())
+    path.write_bytes(encode_checkpoint({**meta, **changes}, arrays))
+
+
+def test_a_run_hashed_in_another_way_is_refused_with_both_versions(start):
+    run = start()
+    run.close()
+    rewrite_meta(run, hash_version=999, evo_version="9.9")
+    with pytest.raises(UserError, match=r"written by evo 9\.9 with hash version 999, this one has \d+"):
+        Run.resume(run.run_dir.path)
+
+
+def test_a_task_edited_while_the_run_was_going_is_found_out(start, plane_folder, tmp_path):
+    """The digest is that of the code that ran, not of the file as it is when a checkpoint is written."""
+    folder = tmp_path / "edited"
+    shutil.copytree(plane_folder, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    run = start({"task": str(folder)})
+    with open(folder / "task.py", "a") as file:
+        file.write("# edited\n")
+    execute(run)
+    run.close()
+    with pytest.raises(UserError, match="the task's sources have changed since the checkpoint"):
+        Run.resume(run.run_dir.path)
+
+
+def test_an_instruction_set_of_ones_own_may_move_but_not_change(start, resume, tmp_path):
+    shipped = resources.files("evo.instructions").joinpath("default.json").read_text()
+    (tmp_path / "own.json").write_text(shipped)
+    run = start({"program": {"instruction_set": "own.json"}})
+    execute(run, lambda: run.counters.generations == 2)
+    run.close()
+    (tmp_path / "own.json").rename(tmp_path / "moved.json")
+    moved = f"program.instruction_set={tmp_path}/moved.json"
+    resume(run.run_dir.path, moved).close()
+    (tmp_path / "moved.json").write_text(shipped.replace('"num_commutative": 2', '"num_commutative": 0', 1))
+    with pytest.raises(UserError, match=r"moved\.json: the instruction set has changed since the checkpoint"):
+        Run.resume(run.run_dir.path, (moved,))
+
+
+def test_the_wide_set_is_known_by_name_and_is_not_the_default_one(start, resume):
+    own = {"instructions": {"add_ftz_f32": 1.0, "mul_ftz_f32": 1.0, "popc_b32": 1.0, "cvt_rn_f32_s32": 1.0, "u32_to_s32": 1.0}}
+    execute(start({"program": {"instruction_set": "wide", "vocabulary": own}, "stop": {"generations": 1}}))
+    run = start({"program": {"instruction_set": "wide", "vocabulary": {"instructions": {"add_ftz_f32": 1.0}}}})
+    execute(run, lambda: run.counters.generations == 2)
+    run.close()
+    resume(run.run_dir.path).close()
+    with pytest.raises(UserError, match="default: the instruction set has changed since the checkpoint"):
+        Run.resume(run.run_dir.path, ("program.instruction_set=default",))
+
+
+def test_a_task_that_cannot_score_leaves_no_folder_behind(small_config, make_task, plane_folder, tmp_path):
+    source = (plane_folder / "task.py").read_text().replace("objective = 1.0 /", "objective = 1.0 / undefined +")
+    folder = make_task(source)
+    with pytest.raises(UserError, match="score\\(\\) raised NameError"):
+        Run.start(load_config(small_config({"task": str(folder)})), "small")
+    assert not (tmp_path / "runs").exists()
+
+
+def test_signal_handling_is_not_the_runs_business(start):
+    before = signal.getsignal(signal.SIGINT)
+    execute(start({"stop": {"generations": 1}}))
+    assert signal.getsignal(signal.SIGINT) is before

@@ -1,0 +1,200 @@
+"""evo.run.run_dir: nothing is written over, and a crash at any moment leaves something to go on with."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from evo.errors import UserError
+from evo.run.run_dir import RunDir
+
+ARRAYS = {"a": np.arange(5)}
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+    with RunDir.create(tmp_path / "runs", "small", 3, "seed: 3\n", {"python": "3"}) as created:
+        yield created
+
+
+def checkpoints(run_dir) -> list[str]:
+    return sorted(path.name for path in (run_dir.path / "checkpoints").iterdir())
+
+
+def damage(path) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def test_a_new_run_has_its_config_and_environment(run_dir, tmp_path):
+    assert run_dir.path.parent == tmp_path / "runs" / "small"
+    assert run_dir.path.name.endswith("-seed3")
+    assert (run_dir.path / "config.yaml").read_text() == "seed: 3\n"
+    assert json.loads((run_dir.path / "environment.json").read_text()) == {"python": "3"}
+
+
+def test_runs_begun_in_the_same_second_get_folders_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.setattr("time.strftime", lambda *_: "20260102-030405")
+    paths = []
+    for number in range(3):
+        with RunDir.create(tmp_path, "small", 3, f"seed: {number}\n", {}) as run_dir:
+            paths.append(run_dir.path)
+    assert [path.name for path in paths] == [f"20260102-030405-seed3{suffix}" for suffix in ("", "-2", "-3")]
+    assert [(path / "config.yaml").read_text() for path in paths] == ["seed: 0\n", "seed: 1\n", "seed: 2\n"]
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"file/small: cannot create the run folder: Not a directory$"):
+        RunDir.create(tmp_path / "file", "small", 3, "", {})
+
+
+def test_a_folder_without_a_config_is_no_run(tmp_path):
+    for path in (tmp_path, tmp_path / "none"):
+        with pytest.raises(UserError, match="no run folder"):
+            RunDir(path, writable=False)
+
+
+def test_the_last_two_checkpoints_are_kept(run_dir):
+    for generation in (0, 9, 10, 100):
+        run_dir.save_checkpoint(generation, {"generation": generation}, ARRAYS)
+    assert checkpoints(run_dir) == ["00000010.ckpt", "00000100.ckpt"]
+    meta, arrays, damaged = run_dir.load_checkpoint()
+    assert (meta["generation"], damaged) == (100, [])
+    np.testing.assert_array_equal(arrays["a"], ARRAYS["a"])
+
+
+def test_a_generation_saved_again_replaces_its_checkpoint(run_dir):
+    run_dir.save_checkpoint(1, {"try": 1}, ARRAYS)
+    run_dir.save_checkpoint(1, {"try": 2}, ARRAYS)
+    assert checkpoints(run_dir) == ["00000001.ckpt"]
+    assert run_dir.load_checkpoint()[0]["try"] == 2
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_is_taken(run_dir):
+    for generation in (1, 2):
+        run_dir.save_checkpoint(generation, {"generation": generation}, ARRAYS)
+    newest = run_dir.path / "checkpoints" / "00000002.ckpt"
+    damage(newest)
+    meta, _, damaged = run_dir.load_checkpoint()
+    assert meta["generation"] == 1
+    assert damaged == [f"{newest}: damaged: the checksum does not fit the content"]
+
+
+def test_an_empty_checkpoint_as_a_crash_of_the_machine_may_leave_it_is_damaged(run_dir):
+    for generation in (1, 2):
+        run_dir.save_checkpoint(generation, {"generation": generation}, ARRAYS)
+    newest = run_dir.path / "checkpoints" / "00000002.ckpt"
+    newest.write_bytes(b"")
+    meta, _, damaged = run_dir.load_checkpoint()
+    assert meta["generation"] == 1
+    assert damaged == [f"{newest}: cut short at 0 bytes"]
+
+
+def test_a_damaged_checkpoint_of_the_future_does_not_count_among_the_two_kept(run_dir):
+    """After going back, two intact ones must be there again: the damaged one goes, not the good one that is older."""
+    for generation in (10, 20):
+        run_dir.save_checkpoint(generation, {"generation": generation}, ARRAYS)
+    damage(run_dir.path / "checkpoints" / "00000020.ckpt")
+    run_dir.save_checkpoint(11, {"generation": 11}, ARRAYS)
+    assert checkpoints(run_dir) == ["00000010.ckpt", "00000011.ckpt"]
+
+
+def test_when_no_checkpoint_is_intact_all_are_named(run_dir):
+    for generation in (1, 2):
+        run_dir.save_checkpoint(generation, {}, ARRAYS)
+        damage(run_dir.path / "checkpoints" / f"{generation:08d}.ckpt")
+    with pytest.raises(UserError, match=r"00000002\.ckpt: damaged.*00000001\.ckpt: damaged.*no intact checkpoint is left") as error:
+        run_dir.load_checkpoint()
+    assert "\n" not in str(error.value)
+
+
+def test_a_run_without_checkpoints_is_refused(run_dir):
+    with pytest.raises(UserError, match="has no checkpoint yet"):
+        run_dir.load_checkpoint()
+
+
+def test_files_left_over_by_a_crash_are_harmless(run_dir):
+    run_dir.save_checkpoint(1, {"generation": 1}, ARRAYS)
+    (run_dir.path / "checkpoints" / ".00000002.ckpt.tmp").write_bytes(b"EVOCKPT\n half of")
+    assert run_dir.load_checkpoint()[0]["generation"] == 1
+    run_dir.save_checkpoint(2, {"generation": 2}, ARRAYS)
+    assert checkpoints(run_dir) == ["00000001.ckpt", "00000002.ckpt"]
+
+
+def test_a_write_that_fails_leaves_the_file_as_it_was(run_dir, monkeypatch):
+    run_dir.save_checkpoint(1, {"try": 1}, ARRAYS)
+    before = (run_dir.path / "checkpoints" / "00000001.ckpt").read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(UserError, match=r"00000001\.ckpt: cannot write: No space left on device"):
+        run_dir.save_checkpoint(1, {"try": 2}, ARRAYS)
+    assert (run_dir.path / "checkpoints" / "00000001.ckpt").read_bytes() == before
+
+
+def test_metrics_are_cut_back_to_what_the_checkpoint_knew(run_dir):
+    run_dir.append_metrics({"generations": 1})
+    run_dir.append_metrics({"generations": 2})
+    run_dir.save_checkpoint(2, {}, ARRAYS)
+    run_dir.append_metrics({"generations": 3})
+    run_dir.close()
+    with open(run_dir.path / "metrics.jsonl", "ab") as file:
+        file.write(b'{"generations": 4')
+    with RunDir(run_dir.path, writable=True) as again:
+        assert [row["generations"] for row in again.metrics()] == [1, 2, 3]
+        again.cut_metrics(again.load_checkpoint()[0]["metrics_num_bytes"])
+        assert [row["generations"] for row in again.metrics()] == [1, 2]
+        again.append_metrics({"generations": 3, "again": True})
+        again.save_checkpoint(3, {}, ARRAYS)
+        assert [row["generations"] for row in again.metrics()] == [1, 2, 3]
+        assert again.load_checkpoint()[0]["metrics_num_bytes"] == (run_dir.path / "metrics.jsonl").stat().st_size
+
+
+def test_a_damaged_line_of_metrics_is_named(run_dir):
+    run_dir.append_metrics({"generations": 1})
+    with open(run_dir.path / "metrics.jsonl", "ab") as file:
+        file.write(b"{bad\n")
+    with pytest.raises(UserError, match=r"metrics\.jsonl:2: damaged: "):
+        run_dir.metrics()
+
+
+def test_a_run_without_metrics_has_no_rows(run_dir):
+    run_dir.cut_metrics(0)
+    assert run_dir.metrics() == []
+
+
+def test_rows_appended_are_seen_at_once(run_dir):
+    run_dir.append_metrics({"generations": 1})
+    assert run_dir.metrics() == [{"generations": 1}]
+
+
+def test_the_archive_is_written_for_numpy(run_dir):
+    run_dir.save_archive({"cell": np.array([3, 1]), "objective": np.array([0.5, 0.25])})
+    with np.load(run_dir.path / "archive.npz", allow_pickle=False) as archive:
+        assert archive["cell"].tolist() == [3, 1]
+        assert archive["objective"].tolist() == [0.5, 0.25]
+
+
+def test_a_second_process_may_look_but_not_write(run_dir):
+    script = "import sys; from pathlib import Path; from evo.run.run_dir import RunDir; RunDir(Path(sys.argv[1]), writable=sys.argv[2] == 'w')"
+
+    def second(mode: str) -> subprocess.CompletedProcess:
+        return subprocess.run([sys.executable, "-c", script, run_dir.path, mode], capture_output=True, text=True)
+
+    refused = second("w")
+    assert refused.returncode == 1
+    assert "UserError" in refused.stderr and "another process is running this run" in refused.stderr
+    assert second("r").returncode == 0
+    run_dir.close()
+    assert second("w").returncode == 0
+
+
+def test_plots_have_a_folder_of_their_own(run_dir):
+    assert run_dir.plot_path("best.png") == run_dir.path / "plots" / "best.png"
+    assert run_dir.plot_path("curves.png").parent.is_dir()

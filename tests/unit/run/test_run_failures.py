@@ -1,0 +1,189 @@
+"""evo.run.run and programs that cannot be compiled or run: they are noted once, for good, and a run goes on without them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from evo.run import problem as problem_module
+from evo.config import load_config
+from evo.errors import DeviceFailure, UserError
+from evo.evaluate import Failure, Status
+from evo.evaluate.cpu import CpuEvaluator
+from evo.run.run import Run
+from evo.report.show import describe_failed
+
+
+class GpuLike(CpuEvaluator):
+    """Stands in for a GPU that times out on every fiftieth program, and loses itself on the batch `fatal_call`, by the CPU."""
+
+    fatal_call: int | None = None
+
+    def __init__(self, language, task, quarantine):
+        super().__init__(language, task, 1)
+        self._lowering = language.lowering
+        self.quarantine = quarantine
+        self.num_calls = 0
+
+    def evaluate(self, words, num_instructions):
+        self.num_calls += 1
+        hashes = self._lowering.analyze(words)[0]
+        refused = np.array([row.tobytes() in self.quarantine for row in hashes], bool)
+        if self.fatal_call == self.num_calls:
+            raise DeviceFailure("it fell off the bus", [Failure(row, Status.DEVICE_FAILED, "it fell off the bus") for row in words[:3]])
+        slow = refused | (hashes[:, 0] % np.uint64(50) == 0)
+        results = super().evaluate(words, num_instructions)
+        status = np.where(slow, Status.TIMED_OUT, results.status).astype(np.uint8)
+        objective = np.where(slow, np.nan, results.objective)
+        measures = np.where(slow[:, None], np.nan, results.measures)
+        failures = tuple(Failure(row, Status.TIMED_OUT, "too slow") for row in words[slow])
+        return replace(results, status=status, objective=objective, measures=measures, failures=failures)
+
+    def environment(self):
+        return {"backend": "cuda", "device": "GPU of the tests"}
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """Puts GpuLike in the place of the CUDA backend."""
+    monkeypatch.setattr(problem_module, "why_no_cuda", lambda: None)
+    monkeypatch.setattr("evo.run.run.why_no_cuda", lambda: None)
+    monkeypatch.setattr(
+        problem_module, "_cuda_evaluator", lambda config, task, language, quarantine: GpuLike(language, task, quarantine)
+    )
+    monkeypatch.setattr(GpuLike, "fatal_call", None)
+    return GpuLike
+
+
+def execute(run: Run) -> str:
+    try:
+        return run.execute(lambda *_: None, lambda: False)
+    finally:
+        run.close()
+
+
+def start(small_config, *overrides: str) -> Run:
+    return Run.start(load_config(small_config({"evaluation": {"backend": "auto"}}), overrides), "small")
+
+
+def records(run: Run) -> dict[str, dict]:
+    return {path.stem: json.loads(path.read_text()) for path in (run.run_dir.path / "quarantine").glob("*.json")}
+
+
+def test_auto_takes_a_gpu_that_can_be_used_for_a_search_and_the_cpu_for_looking(gpu, small_config):
+    run = start(small_config)
+    execute(run)
+    assert run.problem.runs_on == "GPU of the tests"
+    assert Run.view(run.run_dir.path).problem.runs_on == "CPU"
+
+
+def test_programs_that_failed_are_noted_with_what_is_needed_to_see_them_again(gpu, small_config):
+    run = start(small_config)
+    execute(run)
+    found = records(run)
+    assert 3 < len(found) == run.counters.failed
+    lowering = run.problem.language.lowering
+    for key, record in found.items():
+        words = np.array([int(word, 16) for word in record["words"]], np.uint64)
+        assert lowering.analyze(words[None])[0].tobytes().hex() == key
+        assert (record["status"], record["log"]) == ("TIMED_OUT", "too slow")
+    # Counted as for elites, which begin with generation 0.
+    assert {record["generation"] for record in found.values()} <= set(range(run.counters.generations))
+    assert min(record["generation"] for record in found.values()) == 0
+    text = describe_failed(Run.view(run.run_dir.path))
+    assert text.count("# PTX stub") == text.count("timed_out") == text.count("too slow") == len(found)
+
+
+def test_failed_programs_never_enter_the_archive(gpu, small_config):
+    run = start(small_config)
+    execute(run)
+    assert not {row.tobytes().hex() for row in run.elites.hash} & set(records(run))
+
+
+def test_a_resumed_run_hands_the_evaluator_what_failed_also_if_the_folder_is_lost(gpu, small_config):
+    run = start(small_config, "stop.generations=3")
+    execute(run)
+    found = records(run)
+    for path in (run.run_dir.path / "quarantine").glob("*.json"):
+        path.unlink()
+    resumed = Run.resume(run.run_dir.path, ("stop.generations=4",))[0]
+    assert {key.hex() for key in resumed.problem.evaluator.quarantine} == set(found) != set()
+    resumed.close()
+
+
+def test_when_the_gpu_fails_the_last_checkpoint_stands_and_the_run_goes_on_without_the_pack_at_fault(gpu, small_config):
+    gpu.fatal_call = 5  # the first call tries the task
+    run = start(small_config)
+    before = None
+    with pytest.raises(DeviceFailure, match="fell off the bus"):
+        try:
+            run.execute(lambda *_: None, lambda: False)
+        finally:
+            before = sorted(path.name for path in (run.run_dir.path / "checkpoints").glob("*.ckpt"))
+            run.run_dir.close()
+    culprits = {key for key, record in records(run).items() if record["status"] == "DEVICE_FAILED"}
+    assert len(culprits) == 3
+    assert before[-1] == "00000003.ckpt"
+    gpu.fatal_call = None
+    resumed, notes = Run.resume(run.run_dir.path)
+    assert notes == []
+    assert resumed.counters.generations == 3
+    assert culprits <= {key.hex() for key in resumed.problem.evaluator.quarantine}
+    assert execute(resumed) == "stop.generations: 6"
+    assert not {row.tobytes().hex() for row in resumed.elites.hash} & culprits
+
+
+def test_a_run_goes_on_with_the_backend_that_it_had(gpu, small_config, monkeypatch):
+    run = start(small_config, "stop.generations=2")
+    execute(run)
+    monkeypatch.setattr("evo.run.run.why_no_cuda", lambda: "no NVIDIA driver")
+    with pytest.raises(UserError, match=r"ran on GPU of the tests, which cannot be used here: no NVIDIA driver; .*--set evaluation.backend=cpu"):
+        Run.resume(run.run_dir.path)
+    resumed, notes = Run.resume(run.run_dir.path, ("evaluation.backend=cpu",))
+    assert resumed.problem.runs_on == "CPU"
+    assert notes == ["programs ran on GPU of the tests and run on CPU from now on: approximate instructions may differ in their last bits"]
+    resumed.close()
+
+
+def test_a_run_of_the_cpu_stays_there_when_a_gpu_appears(small_config, monkeypatch):
+    monkeypatch.setattr(problem_module, "why_no_cuda", lambda: "no NVIDIA driver")
+    run = start(small_config, "stop.generations=2")
+    execute(run)
+    monkeypatch.setattr("evo.run.run.why_no_cuda", lambda: None)
+    monkeypatch.setattr(problem_module, "why_no_cuda", lambda: None)
+    resumed, notes = Run.resume(run.run_dir.path)
+    assert (resumed.problem.runs_on, notes) == ("CPU", [])
+    resumed.close()
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["{", "[]", '{"status": "TIMED_OUT"}', '{"status": "BOGUS", "log": ""}'],
+)
+def test_a_damaged_record_is_named(small_config, content):
+    run = start(small_config, "stop.generations=2", "evaluation.backend=cpu")
+    execute(run)
+    (run.run_dir.path / "quarantine").mkdir()
+    path = run.run_dir.path / "quarantine" / f"{'0' * 32}.json"
+    path.write_text(content)
+    with pytest.raises(UserError) as caught:
+        Run.resume(run.run_dir.path)
+    assert str(path) in str(caught.value) and "delete it" in str(caught.value)
+
+
+def test_a_record_whose_name_is_no_hash_is_named(small_config):
+    run = start(small_config, "stop.generations=2", "evaluation.backend=cpu")
+    execute(run)
+    (run.run_dir.path / "quarantine").mkdir()
+    (run.run_dir.path / "quarantine" / "mine.json").write_text('{"status": "TIMED_OUT", "log": ""}')
+    with pytest.raises(UserError, match="mine.json"):
+        Run.resume(run.run_dir.path)
+
+
+def test_cuda_without_a_gpu_is_refused_with_the_reason(small_config, monkeypatch):
+    monkeypatch.setattr(problem_module, "why_no_cuda", lambda: "no NVIDIA driver")
+    with pytest.raises(UserError, match="evaluation.backend: cuda cannot be used here: no NVIDIA driver; 'cpu' and 'auto' can"):
+        start(small_config, "evaluation.backend=cuda")
