@@ -141,13 +141,18 @@ static inline AstPtxInstruction ast_ptx__encode_constant(float value) {
 }
 
 extern "C" {
-#define AST_PTX__WORD(type, aux_value, idx_value) \
+#define AST_PTX__WORD(type, aux_value, idx_value)                                                                        \
     ast_ptx__encode(AST_PTX_INSTRUCTION_TYPE_##type, static_cast<uint16_t>(aux_value), static_cast<uint32_t>(idx_value))
 #define ast_ptx_encode_constant(value) ast_ptx__encode_constant(static_cast<float>(value))
 #else
-#define AST_PTX__WORD(type, aux_value, idx_value) \
-    {AST_PTX_INSTRUCTION_TYPE_##type, (uint16_t)(aux_value), {.idx = (uint32_t)(idx_value)}}
-#define ast_ptx_encode_constant(value) {AST_PTX_INSTRUCTION_TYPE_CONSTANT, 0, {(float)(value)}}
+#define AST_PTX__WORD(type, aux_value, idx_value)                                                \
+    {                                                                                            \
+        AST_PTX_INSTRUCTION_TYPE_##type, (uint16_t)(aux_value), { .idx = (uint32_t)(idx_value) } \
+    }
+#define ast_ptx_encode_constant(value)                           \
+    {                                                            \
+        AST_PTX_INSTRUCTION_TYPE_CONSTANT, 0, { (float)(value) } \
+    }
 #endif
 
 /* Words as initialisers, usable in static arrays; with ast_ptx_encode_constant(value) above. Elsewhere C wants the type before
@@ -313,12 +318,7 @@ static void ast_ptx__open_program(const AstPtxProgram* program, AstPtx__Frame* f
     frame_out->num_args = 0;
 }
 
-static void ast_ptx__open_routine(
-    const AstPtxProgram* program,
-    AstPtxInstruction call,
-    size_t height,
-    AstPtx__Frame* frame_out
-) {
+static void ast_ptx__open_routine(const AstPtxProgram* program, AstPtxInstruction call, size_t height, AstPtx__Frame* frame_out) {
     const size_t routine_idx = call.payload.idx;
     frame_out->words = program->routines[routine_idx];
     frame_out->length = program->routine_lengths != NULL ? program->routine_lengths[routine_idx] : SIZE_MAX;
@@ -345,8 +345,7 @@ AST_PTX__COLD AstPtxResult ast_ptx__check_word(
             if (idx >= rules->num_ptx_instructions) {
                 return AST_PTX__ERROR(rules->unknown_instruction);
             }
-            if (word.aux > AST_PTX_MAX_INSTRUCTION_ARGS ||
-                rules->ptx_instruction_num_args[idx] > AST_PTX_MAX_INSTRUCTION_ARGS) {
+            if (word.aux > AST_PTX_MAX_INSTRUCTION_ARGS || rules->ptx_instruction_num_args[idx] > AST_PTX_MAX_INSTRUCTION_ARGS) {
                 return AST_PTX__ERROR(AST_PTX_ERROR_TOO_MANY_ARGS);
             }
             if (word.aux != rules->ptx_instruction_num_args[idx]) {
@@ -370,10 +369,7 @@ AST_PTX__COLD AstPtxResult ast_ptx__check_word(
 /* Runs a program over the height of the stack alone, routines included: what passes here cannot fail when it is run for its
    text or its value. Gives the number of PTX instructions run. */
 static AstPtxResult ast_ptx__check(
-    const AstPtxProgram* program,
-    const AstPtx__Rules* rules,
-    uint32_t* num_ptx_instructions_out,
-    AstPtxPlace* place_out
+    const AstPtxProgram* program, const AstPtx__Rules* rules, uint32_t* num_ptx_instructions_out, AstPtxPlace* place_out
 ) {
     static const uint16_t no_args[1] = {0};
     const uint16_t* num_args = rules->num_ptx_instructions > 0 ? rules->ptx_instruction_num_args : no_args;
@@ -410,7 +406,7 @@ static AstPtxResult ast_ptx__check(
             const uint32_t is_known = word.payload.idx < num_indices[word.instruction_type];
             const uint32_t expected = num_args[word.payload.idx & (0u - (is_ptx & is_known))] & (0u - is_ptx);
             const uint32_t is_right = is_known & (num_operands == expected) & (expected <= AST_PTX_MAX_INSTRUCTION_ARGS) &
-                                      (num_operands <= height - own) & (height - num_operands < AST_PTX_STACK_DEPTH);
+                (num_operands <= height - own) & (height - num_operands < AST_PTX_STACK_DEPTH);
             if (is_right) {
                 height = height - num_operands + 1;
                 num_ptx_instructions += is_ptx;
@@ -420,8 +416,8 @@ static AstPtxResult ast_ptx__check(
         }
         if (word.instruction_type == AST_PTX_INSTRUCTION_TYPE_RETURN) {
             if (height != own + 1) {
-                result = height == own ? AST_PTX__ERROR(AST_PTX_ERROR_STACK_UNDERFLOW)
-                                       : AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
+                result =
+                    height == own ? AST_PTX__ERROR(AST_PTX_ERROR_STACK_UNDERFLOW) : AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
                 break;
             }
             if (frame == frames) {
@@ -466,7 +462,8 @@ static AstPtxResult ast_ptx__check(
 
 const char* ast_ptx_result_to_string(AstPtxResult result) {
     switch (result) {
-#define AST_PTX__CASE(name) case name: return #name
+#define AST_PTX__CASE(name) \
+    case name: return #name
         AST_PTX__CASE(AST_PTX_SUCCESS);
         AST_PTX__CASE(AST_PTX_ERROR_INTERNAL);
         AST_PTX__CASE(AST_PTX_ERROR_INSUFFICIENT_BUFFER);
@@ -491,22 +488,54 @@ const char* ast_ptx_result_to_string(AstPtxResult result) {
 
 #define AST_PTX__STEM_LENGTH (sizeof AST_PTX_REGISTER_NAME - 1)
 
-static int ast_ptx__is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
+static int ast_ptx__is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* The length of a name that may be used, else 0. */
 static size_t ast_ptx__check_name(const char* name) {
     /* Names of NVVM's virtual registers, by class, and of its stack pointers; special registers of PTX. */
     static const char* const numbered[] = {"p", "rs", "r", "rd", "rq", "rc", "f", "fd", "h", "hh", "b", "envreg", "pm"};
     static const char* const whole[] = {
-        "SP", "SPL", "tid", "ntid", "ctaid", "nctaid", "laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid",
-        "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid", "cluster_ctarank", "cluster_nctarank",
-        "is_explicit_cluster", "clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi",
-        "total_smem_size", "aggr_smem_size", "dynamic_smem_size", "current_graph_exec",
+        "SP",
+        "SPL",
+        "tid",
+        "ntid",
+        "ctaid",
+        "nctaid",
+        "laneid",
+        "warpid",
+        "nwarpid",
+        "smid",
+        "nsmid",
+        "gridid",
+        "clusterid",
+        "nclusterid",
+        "cluster_ctaid",
+        "cluster_nctaid",
+        "cluster_ctarank",
+        "cluster_nctarank",
+        "is_explicit_cluster",
+        "clock",
+        "clock_hi",
+        "clock64",
+        "globaltimer",
+        "globaltimer_lo",
+        "globaltimer_hi",
+        "total_smem_size",
+        "aggr_smem_size",
+        "dynamic_smem_size",
+        "current_graph_exec",
     };
     static const char* const families[] = {
-        "lanemask_", "reserved_smem_", "pm0_", "pm1_", "pm2_", "pm3_", "pm4_", "pm5_", "pm6_", "pm7_",
+        "lanemask_",
+        "reserved_smem_",
+        "pm0_",
+        "pm1_",
+        "pm2_",
+        "pm3_",
+        "pm4_",
+        "pm5_",
+        "pm6_",
+        "pm7_",
     };
     size_t length, stem_length, i;
     if (name == NULL) {
@@ -565,12 +594,7 @@ typedef struct AstPtx__Register {
 } AstPtx__Register;
 
 static void ast_ptx__make_register(
-    const char* name,
-    size_t name_length,
-    AstPtx__Register which,
-    const char* digits,
-    size_t num_digits,
-    AstPtx__Value* value_out
+    const char* name, size_t name_length, AstPtx__Register which, const char* digits, size_t num_digits, AstPtx__Value* value_out
 ) {
     if (3 + name_length + num_digits <= sizeof value_out->text) {
         memcpy(value_out->text, ", %", 3);
@@ -647,7 +671,7 @@ static void ast_ptx__make_constant(uint32_t bits, AstPtx__Value* value_out) {
     digits = (digits | digits << 8) & UINT64_C(0x00ff00ff00ff00ff);
     digits = (digits | digits << 4) & UINT64_C(0x0f0f0f0f0f0f0f0f);
     digits += UINT64_C(0x3030303030303030) +
-              (((digits + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101)) * UINT64_C(39));
+        (((digits + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101)) * UINT64_C(39));
     memcpy(value_out->text, ", 0f", 4);
     /* Written out, so that compilers see one store. */
     text[0] = (char)(digits >> 56);
@@ -677,9 +701,7 @@ static void ast_ptx__write(AstPtx__Writer* writer, const char* text, size_t num_
     writer->length += num_bytes;
 }
 
-static void ast_ptx__write_string(AstPtx__Writer* writer, const char* text) {
-    ast_ptx__write(writer, text, strlen(text));
-}
+static void ast_ptx__write_string(AstPtx__Writer* writer, const char* text) { ast_ptx__write(writer, text, strlen(text)); }
 
 /* A value of any length, without the comma before it. */
 static void ast_ptx__write_value(AstPtx__Writer* writer, const char* const* input_register_names, const AstPtx__Value* value) {
@@ -739,10 +761,7 @@ static const AstPtx__Name* ast_ptx__find_name(AstPtx__Work* work, uint32_t idx) 
 
 /* The line of an instruction of any form. */
 AST_PTX__COLD void ast_ptx__write_any_line(
-    AstPtx__Work* work,
-    AstPtxInstruction word,
-    const AstPtx__Value* result,
-    const AstPtx__Value* operands
+    AstPtx__Work* work, AstPtxInstruction word, const AstPtx__Value* result, const AstPtx__Value* operands
 ) {
     AstPtx__Writer* writer = &work->writer;
     size_t i;
@@ -762,10 +781,7 @@ AST_PTX__COLD void ast_ptx__write_any_line(
 /* The line of an instruction. Texts are copied by their full size, lengths alone differ, and an operand that is not there is
    the first with length 0: cheaper than to guess how many there are. */
 AST_PTX__HOT void ast_ptx__write_line(
-    AstPtx__Work* work,
-    AstPtxInstruction word,
-    const AstPtx__Value* result,
-    const AstPtx__Value* operands
+    AstPtx__Work* work, AstPtxInstruction word, const AstPtx__Value* result, const AstPtx__Value* operands
 ) {
     AstPtx__Writer* writer = &work->writer;
     const AstPtx__Name* name = ast_ptx__find_name(work, word.payload.idx);
@@ -874,8 +890,7 @@ AstPtxResult ast_ptx_compile_program(
     const size_t output_length = ast_ptx__check_name(output_register_name);
     size_t i;
 
-    if (output_length == 0 || program == NULL || bytes_written_out == NULL ||
-        (input_register_names == NULL && num_inputs > 0) ||
+    if (output_length == 0 || program == NULL || bytes_written_out == NULL || (input_register_names == NULL && num_inputs > 0) ||
         ((ptx_instruction_names == NULL || ptx_instruction_num_args == NULL) && num_ptx_instructions > 0)) {
         return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
     }
@@ -955,8 +970,17 @@ AstPtxResult ast_ptx_compile(
     program.routine_lengths = NULL;
     program.num_routines = num_routines;
     return ast_ptx_compile_program(
-        output_register_name, input_register_names, num_inputs, ptx_instruction_names, ptx_instruction_num_args,
-        num_ptx_instructions, &program, buffer, buffer_size, bytes_written_out, NULL
+        output_register_name,
+        input_register_names,
+        num_inputs,
+        ptx_instruction_names,
+        ptx_instruction_num_args,
+        num_ptx_instructions,
+        &program,
+        buffer,
+        buffer_size,
+        bytes_written_out,
+        NULL
     );
 }
 

@@ -128,14 +128,10 @@ static float ast_ptx__flush(float x) {
     return ast_ptx__from_bits((bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits);
 }
 
-static float ast_ptx__fix_nan(float x) {
-    return x == x ? x : ast_ptx__from_bits(0x7fffffffu);
-}
+static float ast_ptx__fix_nan(float x) { return x == x ? x : ast_ptx__from_bits(0x7fffffffu); }
 
 /* What an .ftz instruction gives for a result that is an f32 already. */
-static float ast_ptx__result(float x) {
-    return ast_ptx__fix_nan(ast_ptx__flush(x));
-}
+static float ast_ptx__result(float x) { return ast_ptx__fix_nan(ast_ptx__flush(x)); }
 
 /* What an .ftz instruction gives for a result in f64, exact or rounded so that rounding it again does no harm. Without an end
    to exponents, what lies below 2^-126 - 2^-151 (half a step of 24 bits) is rounded to less than 2^-126, and flushed; the
@@ -159,9 +155,7 @@ static float ast_ptx__add(float a, float b) {
     return ast_ptx__result(ast_ptx__flush(a) + ast_ptx__flush(b));
 }
 
-static float ast_ptx__sub(float a, float b) {
-    return ast_ptx__result(ast_ptx__flush(a) - ast_ptx__flush(b));
-}
+static float ast_ptx__sub(float a, float b) { return ast_ptx__result(ast_ptx__flush(a) - ast_ptx__flush(b)); }
 
 static float ast_ptx__mul(float a, float b) {
     /* 24 by 24 bits: exact in 53. */
@@ -185,13 +179,9 @@ static float ast_ptx__fma(float a, float b, float c) {
     return ast_ptx__round(sum);
 }
 
-static float ast_ptx__rcp(float a) {
-    return ast_ptx__result(1.0f / ast_ptx__flush(a));
-}
+static float ast_ptx__rcp(float a) { return ast_ptx__result(1.0f / ast_ptx__flush(a)); }
 
-static float ast_ptx__div(float a, float b) {
-    return ast_ptx__mul(a, ast_ptx__rcp(b));
-}
+static float ast_ptx__div(float a, float b) { return ast_ptx__mul(a, ast_ptx__rcp(b)); }
 
 static float ast_ptx__abs(float a) {
     return ast_ptx__fix_nan(ast_ptx__from_bits(ast_ptx__bits(ast_ptx__flush(a)) & 0x7fffffffu));
@@ -202,9 +192,7 @@ static float ast_ptx__neg(float a) {
 }
 
 /* 1 where the sign bit is set. */
-static uint32_t ast_ptx__sign(float x) {
-    return ast_ptx__bits(x) >> 31;
-}
+static uint32_t ast_ptx__sign(float x) { return ast_ptx__bits(x) >> 31; }
 
 static float ast_ptx__min(float a, float b) {
     a = ast_ptx__result(a);
@@ -224,13 +212,9 @@ static float ast_ptx__max(float a, float b) {
     return a > b || (a == b && !ast_ptx__sign(a)) ? a : b;
 }
 
-static float ast_ptx__sqrt(float a) {
-    return ast_ptx__round(sqrt((double)ast_ptx__flush(a)));
-}
+static float ast_ptx__sqrt(float a) { return ast_ptx__round(sqrt((double)ast_ptx__flush(a))); }
 
-static float ast_ptx__rsqrt(float a) {
-    return ast_ptx__round(1.0 / sqrt((double)ast_ptx__flush(a)));
-}
+static float ast_ptx__rsqrt(float a) { return ast_ptx__round(1.0 / sqrt((double)ast_ptx__flush(a))); }
 
 /* |x| in turns, less the nearest integer: in [-1/2, 1/2], NaN for what is not finite. */
 static double ast_ptx__turns(float x) {
@@ -245,9 +229,7 @@ static double ast_ptx__turns(float x) {
 }
 
 /* sin(2 pi r) for r in [-1/4, 1/4]. */
-static double ast_ptx__sin_turns(double r) {
-    return sin(6.283185307179586 * r);
-}
+static double ast_ptx__sin_turns(double r) { return sin(6.283185307179586 * r); }
 
 static float ast_ptx__sin(float a) {
     const double turns = ast_ptx__turns(a);
@@ -256,17 +238,11 @@ static float ast_ptx__sin(float a) {
     return ast_ptx__sign(a) ? ast_ptx__neg(of_magnitude) : of_magnitude;
 }
 
-static float ast_ptx__cos(float a) {
-    return ast_ptx__round(ast_ptx__sin_turns(0.25 - fabs(ast_ptx__turns(a))));
-}
+static float ast_ptx__cos(float a) { return ast_ptx__round(ast_ptx__sin_turns(0.25 - fabs(ast_ptx__turns(a)))); }
 
-static float ast_ptx__lg2(float a) {
-    return ast_ptx__round(log2((double)ast_ptx__flush(a)));
-}
+static float ast_ptx__lg2(float a) { return ast_ptx__round(log2((double)ast_ptx__flush(a))); }
 
-static float ast_ptx__ex2(float a) {
-    return ast_ptx__round(exp2((double)ast_ptx__flush(a)));
-}
+static float ast_ptx__ex2(float a) { return ast_ptx__round(exp2((double)ast_ptx__flush(a))); }
 
 static float ast_ptx__tanh(float a) {
     /* Small arguments are their own result: what tanh takes off is less than half an ulp. */
@@ -277,13 +253,7 @@ static float ast_ptx__tanh(float a) {
 
 /* Replaces the operands of an instruction by its result, at each point. a, b and c are the first three values from the first
    operand up; those that are not operands are not read. */
-static void ast_ptx__apply(
-    uint32_t instruction_idx,
-    float* a,
-    const float* b,
-    const float* c,
-    size_t num_points
-) {
+static void ast_ptx__apply(uint32_t instruction_idx, float* a, const float* b, const float* c, size_t num_points) {
     size_t i;
 #define AST_PTX__EACH(value)           \
     for (i = 0; i < num_points; ++i) { \

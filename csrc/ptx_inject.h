@@ -113,17 +113,14 @@
    PTX_MOD(TYPE, name[, expression]) both
    `name` is what queries call it, and is itself the expression where there is none. The expression is what inline assembly
    takes, an lvalue unless it is only read; one with a comma outside of brackets needs parentheses. */
-#define PTX_IN(type, name, ...) \
-    (2, #type, PTX_TYPE_INFO_##type, #name, PTX_INJECT__SECOND(0, ##__VA_ARGS__, name, ))
-#define PTX_OUT(type, name, ...) \
-    (1, #type, PTX_TYPE_INFO_##type, #name, PTX_INJECT__SECOND(0, ##__VA_ARGS__, name, ))
-#define PTX_MOD(type, name, ...) \
-    (0, #type, PTX_TYPE_INFO_##type, #name, PTX_INJECT__SECOND(0, ##__VA_ARGS__, name, ))
+#define PTX_IN(type, name, ...) (2, #type, PTX_TYPE_INFO_##type, #name, PTX_INJECT__SECOND(0, ##__VA_ARGS__, name, ))
+#define PTX_OUT(type, name, ...) (1, #type, PTX_TYPE_INFO_##type, #name, PTX_INJECT__SECOND(0, ##__VA_ARGS__, name, ))
+#define PTX_MOD(type, name, ...) (0, #type, PTX_TYPE_INFO_##type, #name, PTX_INJECT__SECOND(0, ##__VA_ARGS__, name, ))
 
 /* #define PTX_TYPE_INFO_MASK PTX_TYPES_DESC(u32, u32, r, ID)   makes the type MASK.
    In order: the PTX type of its register, the type of mov, the constraint letter of inline assembly, and how the
    expression is bound: ID as it is; U16 and U32 by its bytes, which needs an lvalue (for __half, __half2). */
-#define PTX_TYPES_DESC(reg_suffix, mov_postfix, constraint, bind_kind) \
+#define PTX_TYPES_DESC(reg_suffix, mov_postfix, constraint, bind_kind)   \
     #reg_suffix, #mov_postfix, #constraint, PTX_INJECT__BIND_##bind_kind
 
 #ifndef PTX_INJECT_NO_DEFAULT_TYPES
@@ -151,38 +148,35 @@
    and then each part of the statement is written from all of them. Macros are expanded as seldom as can be: compilers
    take about a microsecond for each time. */
 #define PTX_INJECT__SORT(n, ...) PTX_INJECT__SORT_(n, __VA_ARGS__)
-#define PTX_INJECT__SORT_(n, name, ...)                                \
-    PTX_INJECT__NUMBER(                                                \
-        n, name PTX_INJECT__EACH_##n(PTX_INJECT__MODS, ##__VA_ARGS__)  \
-               PTX_INJECT__EACH_##n(PTX_INJECT__OUTS, ##__VA_ARGS__)   \
-                   PTX_INJECT__EACH_##n(PTX_INJECT__INS, ##__VA_ARGS__) \
+#define PTX_INJECT__SORT_(n, name, ...)                                                                                  \
+    PTX_INJECT__NUMBER(                                                                                                  \
+        n,                                                                                                               \
+        name PTX_INJECT__EACH_##n(PTX_INJECT__MODS, ##__VA_ARGS__) PTX_INJECT__EACH_##n(PTX_INJECT__OUTS, ##__VA_ARGS__) \
+            PTX_INJECT__EACH_##n(PTX_INJECT__INS, ##__VA_ARGS__)                                                         \
     )
 #define PTX_INJECT__NUMBER(n, ...) PTX_INJECT__NUMBER_(n, __VA_ARGS__)
 #define PTX_INJECT__NUMBER_(n, name, ...) PTX_INJECT__SITE(n, name PTX_INJECT__INDEX_##n(__VA_ARGS__))
 #define PTX_INJECT__SITE(n, ...) PTX_INJECT__SITE_(n, __VA_ARGS__)
-#define PTX_INJECT__SITE_(n, name, ...)                                                \
-    PTX_INJECT_ASM(                                                                    \
-        "{\n\t"                                                                        \
-        PTX_INJECT__EACH_##n(PTX_INJECT__ENTER, ##__VA_ARGS__)                         \
-        "// PTX_INJECT_START " name "\n\t"                                             \
-        PTX_INJECT__EACH_##n(PTX_INJECT__MARK, ##__VA_ARGS__)                          \
-        "// PTX_INJECT_END\n\t"                                                        \
-        PTX_INJECT__EACH_##n(PTX_INJECT__LEAVE, ##__VA_ARGS__)                         \
-        "}"                                                                            \
-        : PTX_INJECT__REST(PTX_INJECT__EACH_##n(PTX_INJECT__OUTPUT, ##__VA_ARGS__))    \
-        : PTX_INJECT__REST(PTX_INJECT__EACH_##n(PTX_INJECT__INPUT, ##__VA_ARGS__))     \
+#define PTX_INJECT__SITE_(n, name, ...)                                                                                                                                \
+    PTX_INJECT_ASM(                                                                                                                                                    \
+        "{\n\t" PTX_INJECT__EACH_##n(                                                                                                                                  \
+            PTX_INJECT__ENTER, ##__VA_ARGS__                                                                                                                           \
+        ) "// PTX_INJECT_START " name                                                                                                                                  \
+          "\n\t" PTX_INJECT__EACH_##n(PTX_INJECT__MARK, ##__VA_ARGS__) "// PTX_INJECT_END\n\t" PTX_INJECT__EACH_##n(                                                   \
+              PTX_INJECT__LEAVE, ##__VA_ARGS__                                                                                                                         \
+          ) "}" : PTX_INJECT__REST(PTX_INJECT__EACH_##n(PTX_INJECT__OUTPUT, ##__VA_ARGS__)) : PTX_INJECT__REST(PTX_INJECT__EACH_##n(PTX_INJECT__INPUT, ##__VA_ARGS__)) \
     )
 
 #define PTX_INJECT__MODS(kind, ...) PTX_INJECT__IF_MOD_##kind(, (kind, __VA_ARGS__))
 #define PTX_INJECT__OUTS(kind, ...) PTX_INJECT__IF_OUT_##kind(, (kind, __VA_ARGS__))
 #define PTX_INJECT__INS(kind, ...) PTX_INJECT__IF_IN_##kind(, (kind, __VA_ARGS__))
-#define PTX_INJECT__ENTER(i, kind, type, reg, mov, constraint, bind, name, expression) \
+#define PTX_INJECT__ENTER(i, kind, type, reg, mov, constraint, bind, name, expression)                 \
     ".reg ." reg " %%_x" #i ";\n\t" PTX_INJECT__IF_READ_##kind("mov." mov " %%_x" #i ", %" #i ";\n\t")
 #define PTX_INJECT__MARK(i, kind, type, reg, mov, constraint, bind, name, expression) \
     "// _x" #i PTX_INJECT__LETTER_##kind reg " " type " " name "\n\t"
 #define PTX_INJECT__LEAVE(i, kind, type, reg, mov, constraint, bind, name, expression) \
     PTX_INJECT__IF_WRITTEN_##kind("mov." mov " %" #i ", %%_x" #i ";\n\t")
-#define PTX_INJECT__OUTPUT(i, kind, type, reg, mov, constraint, bind, name, expression) \
+#define PTX_INJECT__OUTPUT(i, kind, type, reg, mov, constraint, bind, name, expression)  \
     PTX_INJECT__IF_WRITTEN_##kind(, PTX_INJECT__SIGN_##kind constraint bind(expression))
 #define PTX_INJECT__INPUT(i, kind, type, reg, mov, constraint, bind, name, expression) \
     PTX_INJECT__IF_IN_##kind(, constraint bind(expression))
@@ -212,15 +206,13 @@
 #define PTX_INJECT__SECOND(first, second, ...) second
 #define PTX_INJECT__REST(...) PTX_INJECT__REST_(__VA_ARGS__)
 #define PTX_INJECT__REST_(first, ...) __VA_ARGS__
-#define PTX_INJECT__COUNT(name, ...)                                                                        \
-    PTX_INJECT__COUNT_(                                                                                     \
-        name, ##__VA_ARGS__, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, \
-        12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0,                                                           \
+#define PTX_INJECT__COUNT(name, ...)                                                                                                                   \
+    PTX_INJECT__COUNT_(                                                                                                                                \
+        name, ##__VA_ARGS__, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, \
     )
-#define PTX_INJECT__COUNT_(                                                                              \
-    name, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2, e2, f2, \
-    count, ...                                                                                           \
-)                                                                                                        \
+#define PTX_INJECT__COUNT_(                                                                                                \
+    name, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2, e2, f2, count, ... \
+)                                                                                                                          \
     count
 
 /* f first f second ... of n operands, where f is called with an operand's fields */
@@ -257,33 +249,32 @@
 #define PTX_INJECT__EACH_30(f, ...) PTX_INJECT__EACH_MORE3(22, f, __VA_ARGS__)
 #define PTX_INJECT__EACH_31(f, ...) PTX_INJECT__EACH_MORE3(23, f, __VA_ARGS__)
 #define PTX_INJECT__EACH_32(f, ...) PTX_INJECT__EACH_MORE3(24, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_MORE(n, f, a, b, c, d, e, g, h, i, ...) \
+#define PTX_INJECT__EACH_MORE(n, f, a, b, c, d, e, g, h, i, ...)                       \
     PTX_INJECT__EACH_8(f, a, b, c, d, e, g, h, i) PTX_INJECT__EACH_##n(f, __VA_ARGS__)
-#define PTX_INJECT__EACH_MORE2(n, f, a, b, c, d, e, g, h, i, ...) \
+#define PTX_INJECT__EACH_MORE2(n, f, a, b, c, d, e, g, h, i, ...)                      \
     PTX_INJECT__EACH_8(f, a, b, c, d, e, g, h, i) PTX_INJECT__EACH_##n(f, __VA_ARGS__)
-#define PTX_INJECT__EACH_MORE3(n, f, a, b, c, d, e, g, h, i, ...) \
+#define PTX_INJECT__EACH_MORE3(n, f, a, b, c, d, e, g, h, i, ...)                      \
     PTX_INJECT__EACH_8(f, a, b, c, d, e, g, h, i) PTX_INJECT__EACH_##n(f, __VA_ARGS__)
 
 /* , (0, fields of the first) , (1, fields of the second) ...  INDEX8 begins with 8, and so on */
 #define PTX_INJECT__INDEX_0()
 #define PTX_INJECT__INDEX_1(a) , (0, PTX_INJECT__UNPACK a)
 #define PTX_INJECT__INDEX_2(a, b) , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b)
-#define PTX_INJECT__INDEX_3(a, b, c) \
-    , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c)
-#define PTX_INJECT__INDEX_4(a, b, c, d) \
+#define PTX_INJECT__INDEX_3(a, b, c) , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c)
+#define PTX_INJECT__INDEX_4(a, b, c, d)                                                                          \
     , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c), (3, PTX_INJECT__UNPACK d)
-#define PTX_INJECT__INDEX_5(a, b, c, d, e) \
-    , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c), (3, PTX_INJECT__UNPACK d) \
-    , (4, PTX_INJECT__UNPACK e)
-#define PTX_INJECT__INDEX_6(a, b, c, d, e, g) \
-    , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c), (3, PTX_INJECT__UNPACK d) \
-    , (4, PTX_INJECT__UNPACK e), (5, PTX_INJECT__UNPACK g)
-#define PTX_INJECT__INDEX_7(a, b, c, d, e, g, h) \
-    , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c), (3, PTX_INJECT__UNPACK d) \
-    , (4, PTX_INJECT__UNPACK e), (5, PTX_INJECT__UNPACK g), (6, PTX_INJECT__UNPACK h)
-#define PTX_INJECT__INDEX_8(a, b, c, d, e, g, h, i) \
-    , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c), (3, PTX_INJECT__UNPACK d) \
-    , (4, PTX_INJECT__UNPACK e), (5, PTX_INJECT__UNPACK g), (6, PTX_INJECT__UNPACK h), (7, PTX_INJECT__UNPACK i)
+#define PTX_INJECT__INDEX_5(a, b, c, d, e)                                                                        \
+    , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c), (3, PTX_INJECT__UNPACK d), \
+        (4, PTX_INJECT__UNPACK e)
+#define PTX_INJECT__INDEX_6(a, b, c, d, e, g)                                                                     \
+    , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c), (3, PTX_INJECT__UNPACK d), \
+        (4, PTX_INJECT__UNPACK e), (5, PTX_INJECT__UNPACK g)
+#define PTX_INJECT__INDEX_7(a, b, c, d, e, g, h)                                                                  \
+    , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c), (3, PTX_INJECT__UNPACK d), \
+        (4, PTX_INJECT__UNPACK e), (5, PTX_INJECT__UNPACK g), (6, PTX_INJECT__UNPACK h)
+#define PTX_INJECT__INDEX_8(a, b, c, d, e, g, h, i)                                                                \
+    , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c), (3, PTX_INJECT__UNPACK d),  \
+        (4, PTX_INJECT__UNPACK e), (5, PTX_INJECT__UNPACK g), (6, PTX_INJECT__UNPACK h), (7, PTX_INJECT__UNPACK i)
 #define PTX_INJECT__INDEX_9(...) PTX_INJECT__INDEX_MORE(1, __VA_ARGS__)
 #define PTX_INJECT__INDEX_10(...) PTX_INJECT__INDEX_MORE(2, __VA_ARGS__)
 #define PTX_INJECT__INDEX_11(...) PTX_INJECT__INDEX_MORE(3, __VA_ARGS__)
@@ -308,26 +299,25 @@
 #define PTX_INJECT__INDEX_30(...) PTX_INJECT__INDEX_MORE(22, __VA_ARGS__)
 #define PTX_INJECT__INDEX_31(...) PTX_INJECT__INDEX_MORE(23, __VA_ARGS__)
 #define PTX_INJECT__INDEX_32(...) PTX_INJECT__INDEX_MORE(24, __VA_ARGS__)
-#define PTX_INJECT__INDEX_MORE(n, a, b, c, d, e, g, h, i, ...) \
+#define PTX_INJECT__INDEX_MORE(n, a, b, c, d, e, g, h, i, ...)                      \
     PTX_INJECT__INDEX_8(a, b, c, d, e, g, h, i) PTX_INJECT__INDEX8_##n(__VA_ARGS__)
 #define PTX_INJECT__INDEX8_1(a) , (8, PTX_INJECT__UNPACK a)
 #define PTX_INJECT__INDEX8_2(a, b) , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b)
-#define PTX_INJECT__INDEX8_3(a, b, c) \
-    , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c)
-#define PTX_INJECT__INDEX8_4(a, b, c, d) \
+#define PTX_INJECT__INDEX8_3(a, b, c) , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c)
+#define PTX_INJECT__INDEX8_4(a, b, c, d)                                                                           \
     , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c), (11, PTX_INJECT__UNPACK d)
-#define PTX_INJECT__INDEX8_5(a, b, c, d, e) \
-    , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c), (11, PTX_INJECT__UNPACK d) \
-    , (12, PTX_INJECT__UNPACK e)
-#define PTX_INJECT__INDEX8_6(a, b, c, d, e, g) \
-    , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c), (11, PTX_INJECT__UNPACK d) \
-    , (12, PTX_INJECT__UNPACK e), (13, PTX_INJECT__UNPACK g)
-#define PTX_INJECT__INDEX8_7(a, b, c, d, e, g, h) \
-    , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c), (11, PTX_INJECT__UNPACK d) \
-    , (12, PTX_INJECT__UNPACK e), (13, PTX_INJECT__UNPACK g), (14, PTX_INJECT__UNPACK h)
-#define PTX_INJECT__INDEX8_8(a, b, c, d, e, g, h, i) \
-    , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c), (11, PTX_INJECT__UNPACK d) \
-    , (12, PTX_INJECT__UNPACK e), (13, PTX_INJECT__UNPACK g), (14, PTX_INJECT__UNPACK h), (15, PTX_INJECT__UNPACK i)
+#define PTX_INJECT__INDEX8_5(a, b, c, d, e)                                                                         \
+    , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c), (11, PTX_INJECT__UNPACK d), \
+        (12, PTX_INJECT__UNPACK e)
+#define PTX_INJECT__INDEX8_6(a, b, c, d, e, g)                                                                      \
+    , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c), (11, PTX_INJECT__UNPACK d), \
+        (12, PTX_INJECT__UNPACK e), (13, PTX_INJECT__UNPACK g)
+#define PTX_INJECT__INDEX8_7(a, b, c, d, e, g, h)                                                                   \
+    , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c), (11, PTX_INJECT__UNPACK d), \
+        (12, PTX_INJECT__UNPACK e), (13, PTX_INJECT__UNPACK g), (14, PTX_INJECT__UNPACK h)
+#define PTX_INJECT__INDEX8_8(a, b, c, d, e, g, h, i)                                                                   \
+    , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c), (11, PTX_INJECT__UNPACK d),    \
+        (12, PTX_INJECT__UNPACK e), (13, PTX_INJECT__UNPACK g), (14, PTX_INJECT__UNPACK h), (15, PTX_INJECT__UNPACK i)
 #define PTX_INJECT__INDEX8_9(...) PTX_INJECT__INDEX8_MORE(1, __VA_ARGS__)
 #define PTX_INJECT__INDEX8_10(...) PTX_INJECT__INDEX8_MORE(2, __VA_ARGS__)
 #define PTX_INJECT__INDEX8_11(...) PTX_INJECT__INDEX8_MORE(3, __VA_ARGS__)
@@ -344,26 +334,25 @@
 #define PTX_INJECT__INDEX8_22(...) PTX_INJECT__INDEX8_MORE(14, __VA_ARGS__)
 #define PTX_INJECT__INDEX8_23(...) PTX_INJECT__INDEX8_MORE(15, __VA_ARGS__)
 #define PTX_INJECT__INDEX8_24(...) PTX_INJECT__INDEX8_MORE(16, __VA_ARGS__)
-#define PTX_INJECT__INDEX8_MORE(n, a, b, c, d, e, g, h, i, ...) \
+#define PTX_INJECT__INDEX8_MORE(n, a, b, c, d, e, g, h, i, ...)                       \
     PTX_INJECT__INDEX8_8(a, b, c, d, e, g, h, i) PTX_INJECT__INDEX16_##n(__VA_ARGS__)
 #define PTX_INJECT__INDEX16_1(a) , (16, PTX_INJECT__UNPACK a)
 #define PTX_INJECT__INDEX16_2(a, b) , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b)
-#define PTX_INJECT__INDEX16_3(a, b, c) \
-    , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c)
-#define PTX_INJECT__INDEX16_4(a, b, c, d) \
+#define PTX_INJECT__INDEX16_3(a, b, c) , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c)
+#define PTX_INJECT__INDEX16_4(a, b, c, d)                                                                            \
     , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c), (19, PTX_INJECT__UNPACK d)
-#define PTX_INJECT__INDEX16_5(a, b, c, d, e) \
-    , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c), (19, PTX_INJECT__UNPACK d) \
-    , (20, PTX_INJECT__UNPACK e)
-#define PTX_INJECT__INDEX16_6(a, b, c, d, e, g) \
-    , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c), (19, PTX_INJECT__UNPACK d) \
-    , (20, PTX_INJECT__UNPACK e), (21, PTX_INJECT__UNPACK g)
-#define PTX_INJECT__INDEX16_7(a, b, c, d, e, g, h) \
-    , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c), (19, PTX_INJECT__UNPACK d) \
-    , (20, PTX_INJECT__UNPACK e), (21, PTX_INJECT__UNPACK g), (22, PTX_INJECT__UNPACK h)
-#define PTX_INJECT__INDEX16_8(a, b, c, d, e, g, h, i) \
-    , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c), (19, PTX_INJECT__UNPACK d) \
-    , (20, PTX_INJECT__UNPACK e), (21, PTX_INJECT__UNPACK g), (22, PTX_INJECT__UNPACK h), (23, PTX_INJECT__UNPACK i)
+#define PTX_INJECT__INDEX16_5(a, b, c, d, e)                                                                          \
+    , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c), (19, PTX_INJECT__UNPACK d), \
+        (20, PTX_INJECT__UNPACK e)
+#define PTX_INJECT__INDEX16_6(a, b, c, d, e, g)                                                                       \
+    , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c), (19, PTX_INJECT__UNPACK d), \
+        (20, PTX_INJECT__UNPACK e), (21, PTX_INJECT__UNPACK g)
+#define PTX_INJECT__INDEX16_7(a, b, c, d, e, g, h)                                                                    \
+    , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c), (19, PTX_INJECT__UNPACK d), \
+        (20, PTX_INJECT__UNPACK e), (21, PTX_INJECT__UNPACK g), (22, PTX_INJECT__UNPACK h)
+#define PTX_INJECT__INDEX16_8(a, b, c, d, e, g, h, i)                                                                  \
+    , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c), (19, PTX_INJECT__UNPACK d),  \
+        (20, PTX_INJECT__UNPACK e), (21, PTX_INJECT__UNPACK g), (22, PTX_INJECT__UNPACK h), (23, PTX_INJECT__UNPACK i)
 #define PTX_INJECT__INDEX16_9(...) PTX_INJECT__INDEX16_MORE(1, __VA_ARGS__)
 #define PTX_INJECT__INDEX16_10(...) PTX_INJECT__INDEX16_MORE(2, __VA_ARGS__)
 #define PTX_INJECT__INDEX16_11(...) PTX_INJECT__INDEX16_MORE(3, __VA_ARGS__)
@@ -372,26 +361,25 @@
 #define PTX_INJECT__INDEX16_14(...) PTX_INJECT__INDEX16_MORE(6, __VA_ARGS__)
 #define PTX_INJECT__INDEX16_15(...) PTX_INJECT__INDEX16_MORE(7, __VA_ARGS__)
 #define PTX_INJECT__INDEX16_16(...) PTX_INJECT__INDEX16_MORE(8, __VA_ARGS__)
-#define PTX_INJECT__INDEX16_MORE(n, a, b, c, d, e, g, h, i, ...) \
+#define PTX_INJECT__INDEX16_MORE(n, a, b, c, d, e, g, h, i, ...)                       \
     PTX_INJECT__INDEX16_8(a, b, c, d, e, g, h, i) PTX_INJECT__INDEX24_##n(__VA_ARGS__)
 #define PTX_INJECT__INDEX24_1(a) , (24, PTX_INJECT__UNPACK a)
 #define PTX_INJECT__INDEX24_2(a, b) , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b)
-#define PTX_INJECT__INDEX24_3(a, b, c) \
-    , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c)
-#define PTX_INJECT__INDEX24_4(a, b, c, d) \
+#define PTX_INJECT__INDEX24_3(a, b, c) , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c)
+#define PTX_INJECT__INDEX24_4(a, b, c, d)                                                                            \
     , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c), (27, PTX_INJECT__UNPACK d)
-#define PTX_INJECT__INDEX24_5(a, b, c, d, e) \
-    , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c), (27, PTX_INJECT__UNPACK d) \
-    , (28, PTX_INJECT__UNPACK e)
-#define PTX_INJECT__INDEX24_6(a, b, c, d, e, g) \
-    , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c), (27, PTX_INJECT__UNPACK d) \
-    , (28, PTX_INJECT__UNPACK e), (29, PTX_INJECT__UNPACK g)
-#define PTX_INJECT__INDEX24_7(a, b, c, d, e, g, h) \
-    , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c), (27, PTX_INJECT__UNPACK d) \
-    , (28, PTX_INJECT__UNPACK e), (29, PTX_INJECT__UNPACK g), (30, PTX_INJECT__UNPACK h)
-#define PTX_INJECT__INDEX24_8(a, b, c, d, e, g, h, i) \
-    , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c), (27, PTX_INJECT__UNPACK d) \
-    , (28, PTX_INJECT__UNPACK e), (29, PTX_INJECT__UNPACK g), (30, PTX_INJECT__UNPACK h), (31, PTX_INJECT__UNPACK i)
+#define PTX_INJECT__INDEX24_5(a, b, c, d, e)                                                                          \
+    , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c), (27, PTX_INJECT__UNPACK d), \
+        (28, PTX_INJECT__UNPACK e)
+#define PTX_INJECT__INDEX24_6(a, b, c, d, e, g)                                                                       \
+    , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c), (27, PTX_INJECT__UNPACK d), \
+        (28, PTX_INJECT__UNPACK e), (29, PTX_INJECT__UNPACK g)
+#define PTX_INJECT__INDEX24_7(a, b, c, d, e, g, h)                                                                    \
+    , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c), (27, PTX_INJECT__UNPACK d), \
+        (28, PTX_INJECT__UNPACK e), (29, PTX_INJECT__UNPACK g), (30, PTX_INJECT__UNPACK h)
+#define PTX_INJECT__INDEX24_8(a, b, c, d, e, g, h, i)                                                                  \
+    , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c), (27, PTX_INJECT__UNPACK d),  \
+        (28, PTX_INJECT__UNPACK e), (29, PTX_INJECT__UNPACK g), (30, PTX_INJECT__UNPACK h), (31, PTX_INJECT__UNPACK i)
 
 #endif /* __CUDACC__ */
 
@@ -500,10 +488,7 @@ PtxInjectResult ptx_inject_process_cuda(
 
 /* What ptx_inject_process_cuda says of this text, and where and why it refuses it. */
 PtxInjectResult ptx_inject_diagnose_cuda(
-    const char* cuda,
-    const PtxInjectDataTypeInfo* types,
-    size_t num_types,
-    PtxInjectPlace* place_out
+    const char* cuda, const PtxInjectDataTypeInfo* types, size_t num_types, PtxInjectPlace* place_out
 );
 
 /* ---- annotated PTX ---- */
@@ -515,18 +500,12 @@ PtxInjectResult ptx_inject_create(PtxInjectHandle* handle_out, const char* ptx);
 
 /* The same with types of your own, which are copied. NULL, with num_types 0: the default types. */
 PtxInjectResult ptx_inject_create_with_types(
-    PtxInjectHandle* handle_out,
-    const char* ptx,
-    const PtxInjectDataTypeInfo* types,
-    size_t num_types
+    PtxInjectHandle* handle_out, const char* ptx, const PtxInjectDataTypeInfo* types, size_t num_types
 );
 
 /* What ptx_inject_create_with_types says of this text, and where and why it refuses it. */
 PtxInjectResult ptx_inject_diagnose_ptx(
-    const char* ptx,
-    const PtxInjectDataTypeInfo* types,
-    size_t num_types,
-    PtxInjectPlace* place_out
+    const char* ptx, const PtxInjectDataTypeInfo* types, size_t num_types, PtxInjectPlace* place_out
 );
 
 /* NULL is freed already. */
@@ -540,20 +519,12 @@ PtxInjectResult ptx_inject_num_injects(PtxInjectHandle handle, size_t* num_injec
 
 /* Errors: INVALID_INPUT, INJECTION_NAME_NOT_FOUND. */
 PtxInjectResult ptx_inject_inject_info_by_name(
-    PtxInjectHandle handle,
-    const char* inject_name,
-    size_t* inject_idx_out,
-    size_t* num_args_out,
-    size_t* num_sites_out
+    PtxInjectHandle handle, const char* inject_name, size_t* inject_idx_out, size_t* num_args_out, size_t* num_sites_out
 );
 
 /* Errors: INVALID_INPUT, OUT_OF_BOUNDS_IDX. */
 PtxInjectResult ptx_inject_inject_info_by_index(
-    PtxInjectHandle handle,
-    size_t inject_idx,
-    const char** inject_name_out,
-    size_t* num_args_out,
-    size_t* num_sites_out
+    PtxInjectHandle handle, size_t inject_idx, const char** inject_name_out, size_t* num_args_out, size_t* num_sites_out
 );
 
 /* Errors: INVALID_INPUT, also for inject_idx out of range; INJECTION_ARG_NAME_NOT_FOUND. */
@@ -673,12 +644,12 @@ typedef struct PtxInject__Source {
         return PTX_INJECT__ERROR(code);                 \
     } while (0)
 
-#define PTX_INJECT__TRY(call)                          \
-    do {                                               \
-        const PtxInjectResult try_result = (call);     \
-        if (try_result != PTX_INJECT_SUCCESS) {        \
-            return try_result;                         \
-        }                                              \
+#define PTX_INJECT__TRY(call)                      \
+    do {                                           \
+        const PtxInjectResult try_result = (call); \
+        if (try_result != PTX_INJECT_SUCCESS) {    \
+            return try_result;                     \
+        }                                          \
     } while (0)
 
 const char* ptx_inject_result_to_string(PtxInjectResult result) {
@@ -702,17 +673,11 @@ const char* ptx_inject_result_to_string(PtxInjectResult result) {
 
 /* ---- characters and words ---- */
 
-static int ptx_inject__is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
+static int ptx_inject__is_digit(char c) { return c >= '0' && c <= '9'; }
 
-static int ptx_inject__is_letter(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
+static int ptx_inject__is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-static int ptx_inject__is_word(char c) {
-    return ptx_inject__is_letter(c) || ptx_inject__is_digit(c) || c == '_';
-}
+static int ptx_inject__is_word(char c) { return ptx_inject__is_letter(c) || ptx_inject__is_digit(c) || c == '_'; }
 
 /* White space within a line; the CR of a CRLF is one. */
 static int ptx_inject__is_blank(char c) {
@@ -720,9 +685,7 @@ static int ptx_inject__is_blank(char c) {
 }
 
 /* Names are written into PTX, which is ASCII. */
-static int ptx_inject__is_printable(char c) {
-    return c >= ' ' && c <= '~';
-}
+static int ptx_inject__is_printable(char c) { return c >= ' ' && c <= '~'; }
 
 static const char* ptx_inject__skip_blanks(const char* at, const char* end) {
     while (at < end && ptx_inject__is_blank(*at)) {
@@ -867,10 +830,7 @@ static PtxInjectResult ptx_inject__check_type(PtxInject__Source* source, const P
 
 /* Begins to read a text with some types or, for NULL, the default ones. */
 static PtxInjectResult ptx_inject__open(
-    PtxInject__Source* source,
-    const char* text,
-    const PtxInjectDataTypeInfo* types,
-    size_t num_types
+    PtxInject__Source* source, const char* text, const PtxInjectDataTypeInfo* types, size_t num_types
 ) {
     size_t i;
 
@@ -894,9 +854,7 @@ static PtxInjectResult ptx_inject__open(
 
 /* Finds the type that a text names. */
 static PtxInjectResult ptx_inject__read_type(
-    PtxInject__Source* source,
-    PtxInject__Slice name,
-    const PtxInjectDataTypeInfo** type_out
+    PtxInject__Source* source, PtxInject__Slice name, const PtxInjectDataTypeInfo** type_out
 ) {
     size_t i;
     for (i = 0; i < source->num_types; ++i) {
@@ -906,7 +864,8 @@ static PtxInjectResult ptx_inject__read_type(
         }
     }
     PTX_INJECT__REFUSE(
-        source, name.begin,
+        source,
+        name.begin,
         source->types == ptx_inject_default_types(NULL)
             ? "not a type known here, which are f16 f16X2 s32 u32 f32 b32: further ones have to be given"
             : "not one of the types that were given"
@@ -915,9 +874,7 @@ static PtxInjectResult ptx_inject__read_type(
 
 /* Reads in, mod or out. */
 static PtxInjectResult ptx_inject__read_mut_type(
-    PtxInject__Source* source,
-    PtxInject__Slice word,
-    PtxInjectMutType* mut_type_out
+    PtxInject__Source* source, PtxInject__Slice word, PtxInjectMutType* mut_type_out
 ) {
     if (ptx_inject__equal(word, "in")) {
         *mut_type_out = PTX_INJECT_MUT_TYPE_IN;
@@ -1078,8 +1035,7 @@ static const char* ptx_inject__skip_comment(const char* at, const char* end) {
 /* From a word or number to behind it. A number has quotes between digits, which begin no literal. */
 static const char* ptx_inject__skip_word(const char* at, const char* end) {
     const int is_number = ptx_inject__is_digit(*at);
-    while (at < end &&
-           (ptx_inject__is_word(*at) || (is_number && *at == '\'' && end - at >= 2 && ptx_inject__is_word(at[1])))) {
+    while (at < end && (ptx_inject__is_word(*at) || (is_number && *at == '\'' && end - at >= 2 && ptx_inject__is_word(at[1])))) {
         ++at;
     }
     return at;
@@ -1091,14 +1047,14 @@ static int ptx_inject__introduces_raw_string(const char* word, const char* word_
     slice.begin = word;
     slice.length = (size_t)(word_end - word);
     return word_end < end && *word_end == '"' &&
-           (ptx_inject__equal(slice, "R") || ptx_inject__equal(slice, "LR") || ptx_inject__equal(slice, "uR") ||
-            ptx_inject__equal(slice, "UR") || ptx_inject__equal(slice, "u8R"));
+        (ptx_inject__equal(slice, "R") || ptx_inject__equal(slice, "LR") || ptx_inject__equal(slice, "uR") ||
+         ptx_inject__equal(slice, "UR") || ptx_inject__equal(slice, "u8R"));
 }
 
 static int ptx_inject__is_header(const char* at, const char* end) {
     const size_t length = sizeof PTX_INJECT__HEADER - 1;
     return ptx_inject__begins(at, end, PTX_INJECT__HEADER, length) &&
-           (at + length == end || ptx_inject__is_blank(at[length]) || at[length] == '\n' || at[length] == '*');
+        (at + length == end || ptx_inject__is_blank(at[length]) || at[length] == '\n' || at[length] == '*');
 }
 
 /* Does a backslash join the line that ends at a line break to the next one? */
@@ -1109,11 +1065,7 @@ static int ptx_inject__goes_on(const char* text, const char* newline) {
 
 /* The next annotation, from a place outside of comments, literals and directives; NULL if there is none. *in_directive_out:
    it is in a directive of the preprocessor. */
-static const char* ptx_inject__find_annotation(
-    const PtxInject__Source* source,
-    const char* at,
-    int* in_directive_out
-) {
+static const char* ptx_inject__find_annotation(const PtxInject__Source* source, const char* at, int* in_directive_out) {
     const char* end = source->end;
     int is_first = at == source->text || at[-1] == '\n'; /* there are only blanks and comments before it on its line */
 
@@ -1220,10 +1172,7 @@ static PtxInjectResult ptx_inject__check_operand(PtxInject__Source* source, PtxI
 
 /* An operand goes to the end of its line or to a // outside of literals. */
 static PtxInjectResult ptx_inject__read_operand(
-    PtxInject__Source* source,
-    const char* begin,
-    const char* line_end,
-    PtxInject__Slice* operand_out
+    PtxInject__Source* source, const char* begin, const char* line_end, PtxInject__Slice* operand_out
 ) {
     const char* at = begin;
     while (at < line_end && !ptx_inject__begins(at, line_end, "//", 2)) {
@@ -1269,9 +1218,7 @@ static PtxInjectResult ptx_inject__next_variable(
 }
 
 static PtxInjectResult ptx_inject__read_annotation(
-    PtxInject__Source* source,
-    const char* header,
-    PtxInject__Annotation* annotation_out
+    PtxInject__Source* source, const char* header, PtxInject__Annotation* annotation_out
 ) {
     const char* end = ptx_inject__skip_comment(header, source->end);
     const char* at = header + sizeof PTX_INJECT__HEADER - 1;
@@ -1349,9 +1296,7 @@ static void ptx_inject__write_constraint(PtxInject__Writer* writer, const PtxInj
 /* Writes the asm statement that takes an annotation's place. Variables are read once for each kind, so that nothing need be
    remembered of them but the names. */
 static PtxInjectResult ptx_inject__write_asm(
-    PtxInject__Source* source,
-    const PtxInject__Annotation* annotation,
-    PtxInject__Writer* writer
+    PtxInject__Source* source, const PtxInject__Annotation* annotation, PtxInject__Writer* writer
 ) {
     static const PtxInjectMutType order[] = {PTX_INJECT_MUT_TYPE_MOD, PTX_INJECT_MUT_TYPE_OUT, PTX_INJECT_MUT_TYPE_IN};
     static const char* const words[] = {"mod ", "out ", "in "};
@@ -1458,10 +1403,7 @@ PtxInjectResult ptx_inject_process_cuda(
 }
 
 PtxInjectResult ptx_inject_diagnose_cuda(
-    const char* cuda,
-    const PtxInjectDataTypeInfo* types,
-    size_t num_types,
-    PtxInjectPlace* place_out
+    const char* cuda, const PtxInjectDataTypeInfo* types, size_t num_types, PtxInjectPlace* place_out
 ) {
     PtxInject__Source source;
     PtxInject__Writer writer = {NULL, 0, 0};
@@ -1560,17 +1502,12 @@ static uint64_t ptx_inject__hash(PtxInject__Slice name) {
 }
 
 /* The slot that holds a name, or the free one where it would go. There is a table. */
-static PtxInject__Slot* ptx_inject__find_slot(
-    const struct PtxInjectHandleImpl* handle,
-    uint64_t hash,
-    PtxInject__Slice name
-) {
+static PtxInject__Slot* ptx_inject__find_slot(const struct PtxInjectHandleImpl* handle, uint64_t hash, PtxInject__Slice name) {
     size_t i = (size_t)hash & (handle->num_slots - 1);
     for (;; i = (i + 1) & (handle->num_slots - 1)) {
         PtxInject__Slot* slot = &handle->slots[i];
         if (slot->index_plus_one == 0 ||
-            (slot->hash == hash &&
-             ptx_inject__equal(name, handle->strings + handle->injects[slot->index_plus_one - 1].name))) {
+            (slot->hash == hash && ptx_inject__equal(name, handle->strings + handle->injects[slot->index_plus_one - 1].name))) {
             return slot;
         }
     }
@@ -1619,15 +1556,15 @@ static void* ptx_inject__grow(void* items, size_t* capacity, size_t num_items, s
 }
 
 /* Makes room for some more items in an array of the handle or reader. */
-#define PTX_INJECT__GROW(reader, type, items, count, capacity, num_more)                                      \
-    do {                                                                                                      \
-        type* grown = (size_t)(num_more) > SIZE_MAX - (count)                                                 \
-            ? NULL                                                                                            \
-            : (type*)ptx_inject__grow((items), &(capacity), (count) + (size_t)(num_more), sizeof(type));      \
-        if (grown == NULL) {                                                                                  \
-            PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_OUT_OF_MEMORY, (reader)->source, NULL, "out of memory");   \
-        }                                                                                                     \
-        (items) = grown;                                                                                      \
+#define PTX_INJECT__GROW(reader, type, items, count, capacity, num_more)                                    \
+    do {                                                                                                    \
+        type* grown = (size_t)(num_more) > SIZE_MAX - (count)                                               \
+            ? NULL                                                                                          \
+            : (type*)ptx_inject__grow((items), &(capacity), (count) + (size_t)(num_more), sizeof(type));    \
+        if (grown == NULL) {                                                                                \
+            PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_OUT_OF_MEMORY, (reader)->source, NULL, "out of memory"); \
+        }                                                                                                   \
+        (items) = grown;                                                                                    \
     } while (0)
 
 static char* ptx_inject__put(char* out, const char* bytes, size_t length) {
@@ -1635,9 +1572,7 @@ static char* ptx_inject__put(char* out, const char* bytes, size_t length) {
     return out + length;
 }
 
-static char* ptx_inject__put_slice(char* out, PtxInject__Slice slice) {
-    return ptx_inject__put(out, slice.begin, slice.length);
-}
+static char* ptx_inject__put_slice(char* out, PtxInject__Slice slice) { return ptx_inject__put(out, slice.begin, slice.length); }
 
 static PtxInjectResult ptx_inject__add_text(PtxInject__Reader* reader, const char* bytes, size_t length) {
     struct PtxInjectHandleImpl* handle = reader->handle;
@@ -1751,10 +1686,7 @@ static int ptx_inject__is_operand(PtxInject__Slice text, PtxInjectMutType mut_ty
 
 /* Reads a line from behind its //. */
 static PtxInjectResult ptx_inject__read_marker(
-    PtxInject__Reader* reader,
-    const char* at,
-    const char* line_end,
-    PtxInject__Marker* marker_out
+    PtxInject__Reader* reader, const char* at, const char* line_end, PtxInject__Marker* marker_out
 ) {
     PtxInject__Slice mut_type = ptx_inject__rest(at, line_end);
     const char* unprintable = ptx_inject__skip_printable(mut_type);
@@ -1770,13 +1702,12 @@ static PtxInjectResult ptx_inject__read_marker(
             case 'o': marker_out->mut_type = PTX_INJECT_MUT_TYPE_OUT; break;
             case 'm': marker_out->mut_type = PTX_INJECT_MUT_TYPE_MOD; break;
             case 'i': marker_out->mut_type = PTX_INJECT_MUT_TYPE_IN; break;
-            default:
-                PTX_INJECT__REFUSE(reader->source, mut_type.begin, "not one of m, o, i, mod, out, in");
+            default: PTX_INJECT__REFUSE(reader->source, mut_type.begin, "not one of m, o, i, mod, out, in");
         }
-        if (!ptx_inject__is_identifier(marker_out->register_name) ||
-            ptx_inject__is_compilers(marker_out->register_name)) {
+        if (!ptx_inject__is_identifier(marker_out->register_name) || ptx_inject__is_compilers(marker_out->register_name)) {
             PTX_INJECT__REFUSE(
-                reader->source, marker_out->register_name.begin,
+                reader->source,
+                marker_out->register_name.begin,
                 "a register is named with letters, digits, _ and $, and not as compilers do (f1, r2, rd3, p1, SP)"
             );
         }
@@ -1789,7 +1720,8 @@ static PtxInjectResult ptx_inject__read_marker(
         PTX_INJECT__TRY(ptx_inject__read_mut_type(reader->source, mut_type, &marker_out->mut_type));
         if (!ptx_inject__is_operand(marker_out->register_name, marker_out->mut_type)) {
             PTX_INJECT__REFUSE(
-                reader->source, marker_out->register_name.begin,
+                reader->source,
+                marker_out->register_name.begin,
                 "not a register (or, to be read, a literal), or one with the name of a site's (%_x0)"
             );
         }
@@ -1807,19 +1739,15 @@ static PtxInjectResult ptx_inject__read_marker(
 /* Does `word`, and there its line or a blank after it, stand at a place? */
 static int ptx_inject__begins_with_word(const char* at, const char* end, const char* word, size_t length) {
     return ptx_inject__begins(at, end, word, length) &&
-           (at + length == end || at[length] == '\n' || ptx_inject__is_blank(at[length]));
+        (at + length == end || at[length] == '\n' || ptx_inject__is_blank(at[length]));
 }
 
-#define PTX_INJECT__IS_START(at, end) \
-    ptx_inject__begins_with_word(at, end, PTX_INJECT__START, sizeof PTX_INJECT__START - 1)
+#define PTX_INJECT__IS_START(at, end) ptx_inject__begins_with_word(at, end, PTX_INJECT__START, sizeof PTX_INJECT__START - 1)
 #define PTX_INJECT__IS_END(at, end) ptx_inject__begins_with_word(at, end, PTX_INJECT__END, sizeof PTX_INJECT__END - 1)
 
 /* Reads the lines from behind the name to the END into reader->markers. */
 static PtxInjectResult ptx_inject__read_body(
-    PtxInject__Reader* reader,
-    const char* start,
-    const char* at,
-    const char** body_end_out
+    PtxInject__Reader* reader, const char* start, const char* at, const char** body_end_out
 ) {
     reader->num_markers = 0;
     for (;;) {
@@ -1897,9 +1825,8 @@ static PtxInjectResult ptx_inject__add_args(PtxInject__Reader* reader, const cha
         PtxInject__Arg* arg = &handle->args[handle->num_args];
 
 /* A word's place in the copy, where the blank or line break after it becomes a NUL. */
-#define PTX_INJECT__PLACE(word)                                                                 \
-    (handle->strings[offset + (size_t)((word).begin - begin) + (word).length] = '\0',           \
-     offset + (size_t)((word).begin - begin))
+#define PTX_INJECT__PLACE(word)                                                                                                \
+    (handle->strings[offset + (size_t)((word).begin - begin) + (word).length] = '\0', offset + (size_t)((word).begin - begin))
 
         arg->mut_type = marker->mut_type;
         arg->name = PTX_INJECT__PLACE(marker->name);
@@ -1927,11 +1854,7 @@ static PtxInjectResult ptx_inject__add_args(PtxInject__Reader* reader, const cha
 
 /* Adds an inject, but for its name, in the free slot that was found for it. */
 static PtxInjectResult ptx_inject__add_inject(
-    PtxInject__Reader* reader,
-    PtxInject__Slice name,
-    PtxInject__Slot* slot,
-    uint64_t hash,
-    const PtxInject__Inject* inject
+    PtxInject__Reader* reader, PtxInject__Slice name, PtxInject__Slot* slot, uint64_t hash, const PtxInject__Inject* inject
 ) {
     struct PtxInjectHandleImpl* handle = reader->handle;
     size_t offset;
@@ -1939,7 +1862,9 @@ static PtxInjectResult ptx_inject__add_inject(
 #ifdef PTX_INJECT_MAX_UNIQUE_INJECTS
     if (handle->num_injects >= (size_t)(PTX_INJECT_MAX_UNIQUE_INJECTS)) {
         PTX_INJECT__REFUSE_AS(
-            PTX_INJECT_ERROR_MAX_UNIQUE_INJECTS_EXCEEDED, reader->source, name.begin,
+            PTX_INJECT_ERROR_MAX_UNIQUE_INJECTS_EXCEEDED,
+            reader->source,
+            name.begin,
             "more names than PTX_INJECT_MAX_UNIQUE_INJECTS"
         );
     }
@@ -1962,8 +1887,7 @@ static size_t ptx_inject__first_difference(const PtxInject__Reader* reader, cons
         const PtxInject__Marker* marker = &reader->markers[i];
         const PtxInject__Arg* arg = &handle->args[inject->first_arg + i];
         char buffer[PTX_INJECT__STABLE_NAME_BYTES];
-        const PtxInject__Slice register_name =
-            marker->type != NULL ? ptx_inject__stable_name(i, buffer) : marker->register_name;
+        const PtxInject__Slice register_name = marker->type != NULL ? ptx_inject__stable_name(i, buffer) : marker->register_name;
         if (marker->mut_type != arg->mut_type || !ptx_inject__equal(marker->name, handle->strings + arg->name) ||
             !ptx_inject__equal(register_name, handle->strings + arg->register_name) ||
             !ptx_inject__equal(marker->register_type, handle->strings + arg->register_type) ||
@@ -1988,11 +1912,7 @@ static PtxInjectResult ptx_inject__add_site(PtxInject__Reader* reader, size_t in
 
 /* Writes `mov.f32 %_x0, source;` or `mov.f32 destination, %_x0;` on a line of its own. */
 static char* ptx_inject__put_mov(
-    char* out,
-    PtxInject__Slice indent,
-    const PtxInject__Marker* marker,
-    PtxInject__Slice stable_name,
-    int is_into_stub
+    char* out, PtxInject__Slice indent, const PtxInject__Marker* marker, PtxInject__Slice stable_name, int is_into_stub
 ) {
     out = ptx_inject__put_slice(out, indent);
     out = PTX_INJECT__PUT(out, "mov.");
@@ -2056,10 +1976,7 @@ static PtxInjectResult ptx_inject__add_wrapped_site(PtxInject__Reader* reader, P
 /* Reads one site. `start` is its PTX_INJECT_START, `indent` what stands before that line's //; *body_end_out is behind its
    PTX_INJECT_END. */
 static PtxInjectResult ptx_inject__read_site(
-    PtxInject__Reader* reader,
-    PtxInject__Slice indent,
-    const char* start,
-    const char** body_end_out
+    PtxInject__Reader* reader, PtxInject__Slice indent, const char* start, const char** body_end_out
 ) {
     struct PtxInjectHandleImpl* handle = reader->handle;
     PtxInject__Source* source = reader->source;
@@ -2094,7 +2011,7 @@ static PtxInjectResult ptx_inject__read_site(
     }
 
     is_copy = model.body_length > 0 &&
-              ptx_inject__begins_with_word(body, source->end, source->text + model.body_offset, model.body_length);
+        ptx_inject__begins_with_word(body, source->end, source->text + model.body_offset, model.body_length);
     if (is_copy) {
         body_end = body + model.body_length; /* letter by letter the same */
         is_wrapped = 0;
@@ -2121,7 +2038,9 @@ static PtxInjectResult ptx_inject__read_site(
         PTX_INJECT__TRY(ptx_inject__add_inject(reader, name, slot, hash, &model));
     } else if (!is_copy && num_same < reader->num_markers) {
         PTX_INJECT__REFUSE_AS(
-            PTX_INJECT_ERROR_INCONSISTENT_INJECTION, source, reader->markers[num_same].register_name.begin,
+            PTX_INJECT_ERROR_INCONSISTENT_INJECTION,
+            source,
+            reader->markers[num_same].register_name.begin,
             "another variable than at the first site of this name"
         );
     } else if (num_same < model.num_args) {
@@ -2129,8 +2048,7 @@ static PtxInjectResult ptx_inject__read_site(
             PTX_INJECT_ERROR_INCONSISTENT_INJECTION, source, start, "fewer variables than at the first site of this name"
         );
     }
-    return is_wrapped ? ptx_inject__add_wrapped_site(reader, indent, inject_idx)
-                      : ptx_inject__add_site(reader, inject_idx);
+    return is_wrapped ? ptx_inject__add_wrapped_site(reader, indent, inject_idx) : ptx_inject__add_site(reader, inject_idx);
 }
 
 /* Where the // of a marker stands, given its word; NULL if the word is not the first thing in a line's comment. */
@@ -2255,10 +2173,7 @@ static PtxInjectResult ptx_inject__create(PtxInject__Source* source, PtxInjectHa
 }
 
 PtxInjectResult ptx_inject_create_with_types(
-    PtxInjectHandle* handle_out,
-    const char* ptx,
-    const PtxInjectDataTypeInfo* types,
-    size_t num_types
+    PtxInjectHandle* handle_out, const char* ptx, const PtxInjectDataTypeInfo* types, size_t num_types
 ) {
     PtxInject__Source source;
 
@@ -2275,10 +2190,7 @@ PtxInjectResult ptx_inject_create(PtxInjectHandle* handle_out, const char* ptx) 
 }
 
 PtxInjectResult ptx_inject_diagnose_ptx(
-    const char* ptx,
-    const PtxInjectDataTypeInfo* types,
-    size_t num_types,
-    PtxInjectPlace* place_out
+    const char* ptx, const PtxInjectDataTypeInfo* types, size_t num_types, PtxInjectPlace* place_out
 ) {
     PtxInject__Source source;
     PtxInjectHandle handle = NULL;
@@ -2309,11 +2221,7 @@ PtxInjectResult ptx_inject_num_injects(PtxInjectHandle handle, size_t* num_injec
 }
 
 PtxInjectResult ptx_inject_inject_info_by_index(
-    PtxInjectHandle handle,
-    size_t inject_idx,
-    const char** inject_name_out,
-    size_t* num_args_out,
-    size_t* num_sites_out
+    PtxInjectHandle handle, size_t inject_idx, const char** inject_name_out, size_t* num_args_out, size_t* num_sites_out
 ) {
     if (handle == NULL) {
         return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
@@ -2334,11 +2242,7 @@ PtxInjectResult ptx_inject_inject_info_by_index(
 }
 
 PtxInjectResult ptx_inject_inject_info_by_name(
-    PtxInjectHandle handle,
-    const char* inject_name,
-    size_t* inject_idx_out,
-    size_t* num_args_out,
-    size_t* num_sites_out
+    PtxInjectHandle handle, const char* inject_name, size_t* inject_idx_out, size_t* num_args_out, size_t* num_sites_out
 ) {
     PtxInject__Slice name;
     const PtxInject__Slot* slot = NULL;

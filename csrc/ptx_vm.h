@@ -200,81 +200,81 @@ PtxVmResult ptx_vm_reduce(
 
 /* Operations: enumerator, name of the kernels, kind, function of one vector. The kind tells how many operands there are and
    which of them a kernel can take from the accumulator. */
-#define PTX_VM__OPERATIONS(X)                                              \
-    X(ADD_F32, add_f32, COMMUTATIVE, ptx_vm__add)                          \
-    X(SUB_F32, sub_f32, BINARY, ptx_vm__sub)                               \
-    X(MUL_F32, mul_f32, COMMUTATIVE, ptx_vm__mul)                          \
-    X(FMA_F32, fma_f32, MULTIPLY_ADD, ptx_vm__fma)                         \
-    X(DIV_F32, div_f32, BINARY, ptx_vm__div_f32)                           \
-    X(ABS_F32, abs_f32, UNARY, ptx_vm__abs_f32)                            \
-    X(NEG_F32, neg_f32, UNARY, ptx_vm__neg_f32)                            \
-    X(MIN_F32, min_f32, EXTREME, ptx_vm__min_raw)                          \
-    X(MAX_F32, max_f32, EXTREME, ptx_vm__max_raw)                          \
-    X(MIN_RAW_F32, min_raw_f32, BINARY, ptx_vm__min_raw)                   \
-    X(MAX_RAW_F32, max_raw_f32, BINARY, ptx_vm__max_raw)                   \
-    X(RCP_F32, rcp_f32, UNARY, ptx_vm__rcp_f32)                            \
-    X(SQRT_F32, sqrt_f32, UNARY, ptx_vm__sqrt)                             \
-    X(RSQRT_F32, rsqrt_f32, UNARY, ptx_vm__rsqrt_f32)                      \
-    X(SIN_F32, sin_f32, UNARY, ptx_vm__sin_f32)                            \
-    X(COS_F32, cos_f32, UNARY, ptx_vm__cos_f32)                            \
-    X(LG2_F32, lg2_f32, UNARY, ptx_vm__lg2_f32)                            \
-    X(EX2_F32, ex2_f32, UNARY, ptx_vm__ex2_f32)                            \
-    X(TANH_F32, tanh_f32, UNARY, ptx_vm__tanh_f32)                         \
-    X(COPYSIGN_F32, copysign_f32, BINARY, ptx_vm__copysign_f32)            \
-    X(SETP_LT_F32, setp_lt_f32, BINARY, ptx_vm__setp_lt_f32)               \
-    X(SETP_EQ_U32, setp_eq_u32, COMMUTATIVE, ptx_vm__setp_eq_u32)          \
-    X(SETP_NE_U32, setp_ne_u32, COMMUTATIVE, ptx_vm__setp_ne_u32)          \
-    X(SELP_B32, selp_b32, SELECT, ptx_vm__selp_b32)                        \
-    X(ADD_U32, add_u32, COMMUTATIVE, ptx_vm__add_u32)                      \
-    X(SUB_U32, sub_u32, BINARY, ptx_vm__sub_u32)                           \
-    X(MUL_LO_U32, mul_lo_u32, COMMUTATIVE, ptx_vm__mul_lo_u32)             \
-    X(MUL_HI_U32, mul_hi_u32, COMMUTATIVE, ptx_vm__mul_hi_u32)             \
-    X(MAD_LO_U32, mad_lo_u32, MULTIPLY_ADD, ptx_vm__mad_lo_u32)            \
-    X(XOR_B32, xor_b32, COMMUTATIVE, ptx_vm__xor)                          \
-    X(F32_FROM_U32, f32_from_u32, UNARY, ptx_vm__f32_from_u32)             \
-    X(AND_B32, and_b32, COMMUTATIVE, ptx_vm__and)                          \
-    X(OR_B32, or_b32, COMMUTATIVE, ptx_vm__or)                             \
-    X(NOT_B32, not_b32, UNARY, ptx_vm__not_b32)                            \
-    X(CNOT_B32, cnot_b32, UNARY, ptx_vm__cnot_b32)                         \
-    X(SHL_B32, shl_b32, BINARY, ptx_vm__shl_b32)                           \
-    X(SHR_U32, shr_u32, BINARY, ptx_vm__shr_u32)                           \
-    X(SHR_S32, shr_s32, BINARY, ptx_vm__shr_s32)                           \
-    X(SHF_L_WRAP_B32, shf_l_wrap_b32, SELECT, ptx_vm__shf_l_wrap_b32)      \
-    X(SHF_L_CLAMP_B32, shf_l_clamp_b32, SELECT, ptx_vm__shf_l_clamp_b32)   \
-    X(SHF_R_WRAP_B32, shf_r_wrap_b32, SELECT, ptx_vm__shf_r_wrap_b32)      \
-    X(SHF_R_CLAMP_B32, shf_r_clamp_b32, SELECT, ptx_vm__shf_r_clamp_b32)   \
-    X(BREV_B32, brev_b32, UNARY, ptx_vm__brev_b32)                         \
-    X(POPC_B32, popc_b32, UNARY, ptx_vm__popc_b32)                         \
-    X(CLZ_B32, clz_b32, UNARY, ptx_vm__clz_b32)                            \
-    X(BFIND_U32, bfind_u32, UNARY, ptx_vm__bfind_u32)                      \
-    X(BFIND_S32, bfind_s32, UNARY, ptx_vm__bfind_s32)                      \
-    X(BFIND_SHIFTAMT_U32, bfind_shiftamt_u32, UNARY, ptx_vm__bfind_shiftamt_u32)\
-    X(BFIND_SHIFTAMT_S32, bfind_shiftamt_s32, UNARY, ptx_vm__bfind_shiftamt_s32)\
-    X(BFE_U32, bfe_u32, SELECT, ptx_vm__bfe_u32)                           \
-    X(BFE_S32, bfe_s32, SELECT, ptx_vm__bfe_s32)                           \
-    X(NEG_S32, neg_s32, UNARY, ptx_vm__neg_s32)                            \
-    X(ABS_S32, abs_s32, UNARY, ptx_vm__abs_s32)                            \
-    X(MIN_U32, min_u32, COMMUTATIVE, ptx_vm__min_u32)                      \
-    X(MAX_U32, max_u32, COMMUTATIVE, ptx_vm__max_u32)                      \
-    X(MIN_S32, min_s32, COMMUTATIVE, ptx_vm__min_s32)                      \
-    X(MAX_S32, max_s32, COMMUTATIVE, ptx_vm__max_s32)                      \
-    X(MUL_HI_S32, mul_hi_s32, COMMUTATIVE, ptx_vm__mul_hi_s32)             \
-    X(SETP_LT_U32, setp_lt_u32, BINARY, ptx_vm__setp_lt_u32)               \
-    X(SETP_LE_U32, setp_le_u32, BINARY, ptx_vm__setp_le_u32)               \
-    X(SETP_GT_U32, setp_gt_u32, BINARY, ptx_vm__setp_gt_u32)               \
-    X(SETP_GE_U32, setp_ge_u32, BINARY, ptx_vm__setp_ge_u32)               \
-    X(SETP_LT_S32, setp_lt_s32, BINARY, ptx_vm__setp_lt_s32)               \
-    X(SETP_LE_S32, setp_le_s32, BINARY, ptx_vm__setp_le_s32)               \
-    X(SETP_GT_S32, setp_gt_s32, BINARY, ptx_vm__setp_gt_s32)               \
-    X(SETP_GE_S32, setp_ge_s32, BINARY, ptx_vm__setp_ge_s32)               \
-    X(F32_FROM_S32, f32_from_s32, UNARY, ptx_vm__f32_from_s32)             \
+#define PTX_VM__OPERATIONS(X)                                                                                \
+    X(ADD_F32, add_f32, COMMUTATIVE, ptx_vm__add)                                                            \
+    X(SUB_F32, sub_f32, BINARY, ptx_vm__sub)                                                                 \
+    X(MUL_F32, mul_f32, COMMUTATIVE, ptx_vm__mul)                                                            \
+    X(FMA_F32, fma_f32, MULTIPLY_ADD, ptx_vm__fma)                                                           \
+    X(DIV_F32, div_f32, BINARY, ptx_vm__div_f32)                                                             \
+    X(ABS_F32, abs_f32, UNARY, ptx_vm__abs_f32)                                                              \
+    X(NEG_F32, neg_f32, UNARY, ptx_vm__neg_f32)                                                              \
+    X(MIN_F32, min_f32, EXTREME, ptx_vm__min_raw)                                                            \
+    X(MAX_F32, max_f32, EXTREME, ptx_vm__max_raw)                                                            \
+    X(MIN_RAW_F32, min_raw_f32, BINARY, ptx_vm__min_raw)                                                     \
+    X(MAX_RAW_F32, max_raw_f32, BINARY, ptx_vm__max_raw)                                                     \
+    X(RCP_F32, rcp_f32, UNARY, ptx_vm__rcp_f32)                                                              \
+    X(SQRT_F32, sqrt_f32, UNARY, ptx_vm__sqrt)                                                               \
+    X(RSQRT_F32, rsqrt_f32, UNARY, ptx_vm__rsqrt_f32)                                                        \
+    X(SIN_F32, sin_f32, UNARY, ptx_vm__sin_f32)                                                              \
+    X(COS_F32, cos_f32, UNARY, ptx_vm__cos_f32)                                                              \
+    X(LG2_F32, lg2_f32, UNARY, ptx_vm__lg2_f32)                                                              \
+    X(EX2_F32, ex2_f32, UNARY, ptx_vm__ex2_f32)                                                              \
+    X(TANH_F32, tanh_f32, UNARY, ptx_vm__tanh_f32)                                                           \
+    X(COPYSIGN_F32, copysign_f32, BINARY, ptx_vm__copysign_f32)                                              \
+    X(SETP_LT_F32, setp_lt_f32, BINARY, ptx_vm__setp_lt_f32)                                                 \
+    X(SETP_EQ_U32, setp_eq_u32, COMMUTATIVE, ptx_vm__setp_eq_u32)                                            \
+    X(SETP_NE_U32, setp_ne_u32, COMMUTATIVE, ptx_vm__setp_ne_u32)                                            \
+    X(SELP_B32, selp_b32, SELECT, ptx_vm__selp_b32)                                                          \
+    X(ADD_U32, add_u32, COMMUTATIVE, ptx_vm__add_u32)                                                        \
+    X(SUB_U32, sub_u32, BINARY, ptx_vm__sub_u32)                                                             \
+    X(MUL_LO_U32, mul_lo_u32, COMMUTATIVE, ptx_vm__mul_lo_u32)                                               \
+    X(MUL_HI_U32, mul_hi_u32, COMMUTATIVE, ptx_vm__mul_hi_u32)                                               \
+    X(MAD_LO_U32, mad_lo_u32, MULTIPLY_ADD, ptx_vm__mad_lo_u32)                                              \
+    X(XOR_B32, xor_b32, COMMUTATIVE, ptx_vm__xor)                                                            \
+    X(F32_FROM_U32, f32_from_u32, UNARY, ptx_vm__f32_from_u32)                                               \
+    X(AND_B32, and_b32, COMMUTATIVE, ptx_vm__and)                                                            \
+    X(OR_B32, or_b32, COMMUTATIVE, ptx_vm__or)                                                               \
+    X(NOT_B32, not_b32, UNARY, ptx_vm__not_b32)                                                              \
+    X(CNOT_B32, cnot_b32, UNARY, ptx_vm__cnot_b32)                                                           \
+    X(SHL_B32, shl_b32, BINARY, ptx_vm__shl_b32)                                                             \
+    X(SHR_U32, shr_u32, BINARY, ptx_vm__shr_u32)                                                             \
+    X(SHR_S32, shr_s32, BINARY, ptx_vm__shr_s32)                                                             \
+    X(SHF_L_WRAP_B32, shf_l_wrap_b32, SELECT, ptx_vm__shf_l_wrap_b32)                                        \
+    X(SHF_L_CLAMP_B32, shf_l_clamp_b32, SELECT, ptx_vm__shf_l_clamp_b32)                                     \
+    X(SHF_R_WRAP_B32, shf_r_wrap_b32, SELECT, ptx_vm__shf_r_wrap_b32)                                        \
+    X(SHF_R_CLAMP_B32, shf_r_clamp_b32, SELECT, ptx_vm__shf_r_clamp_b32)                                     \
+    X(BREV_B32, brev_b32, UNARY, ptx_vm__brev_b32)                                                           \
+    X(POPC_B32, popc_b32, UNARY, ptx_vm__popc_b32)                                                           \
+    X(CLZ_B32, clz_b32, UNARY, ptx_vm__clz_b32)                                                              \
+    X(BFIND_U32, bfind_u32, UNARY, ptx_vm__bfind_u32)                                                        \
+    X(BFIND_S32, bfind_s32, UNARY, ptx_vm__bfind_s32)                                                        \
+    X(BFIND_SHIFTAMT_U32, bfind_shiftamt_u32, UNARY, ptx_vm__bfind_shiftamt_u32)                             \
+    X(BFIND_SHIFTAMT_S32, bfind_shiftamt_s32, UNARY, ptx_vm__bfind_shiftamt_s32)                             \
+    X(BFE_U32, bfe_u32, SELECT, ptx_vm__bfe_u32)                                                             \
+    X(BFE_S32, bfe_s32, SELECT, ptx_vm__bfe_s32)                                                             \
+    X(NEG_S32, neg_s32, UNARY, ptx_vm__neg_s32)                                                              \
+    X(ABS_S32, abs_s32, UNARY, ptx_vm__abs_s32)                                                              \
+    X(MIN_U32, min_u32, COMMUTATIVE, ptx_vm__min_u32)                                                        \
+    X(MAX_U32, max_u32, COMMUTATIVE, ptx_vm__max_u32)                                                        \
+    X(MIN_S32, min_s32, COMMUTATIVE, ptx_vm__min_s32)                                                        \
+    X(MAX_S32, max_s32, COMMUTATIVE, ptx_vm__max_s32)                                                        \
+    X(MUL_HI_S32, mul_hi_s32, COMMUTATIVE, ptx_vm__mul_hi_s32)                                               \
+    X(SETP_LT_U32, setp_lt_u32, BINARY, ptx_vm__setp_lt_u32)                                                 \
+    X(SETP_LE_U32, setp_le_u32, BINARY, ptx_vm__setp_le_u32)                                                 \
+    X(SETP_GT_U32, setp_gt_u32, BINARY, ptx_vm__setp_gt_u32)                                                 \
+    X(SETP_GE_U32, setp_ge_u32, BINARY, ptx_vm__setp_ge_u32)                                                 \
+    X(SETP_LT_S32, setp_lt_s32, BINARY, ptx_vm__setp_lt_s32)                                                 \
+    X(SETP_LE_S32, setp_le_s32, BINARY, ptx_vm__setp_le_s32)                                                 \
+    X(SETP_GT_S32, setp_gt_s32, BINARY, ptx_vm__setp_gt_s32)                                                 \
+    X(SETP_GE_S32, setp_ge_s32, BINARY, ptx_vm__setp_ge_s32)                                                 \
+    X(F32_FROM_S32, f32_from_s32, UNARY, ptx_vm__f32_from_s32)                                               \
     /* Not PTX. Quiet: subnormals flushed, NaNs quiet. Fix: NaN has PTX's bits. Truth: pred from 32 bits. */ \
-    X(QUIET_F32, quiet_f32, UNARY, ptx_vm__quiet_f32)                      \
-    X(FIX_NAN_F32, fix_nan_f32, UNARY, ptx_vm__fix_nan_f32)                \
-    X(TRUTH, truth, UNARY, ptx_vm__truth)                                  \
-    X(OUTPUT_BITS, output_bits, OUTPUT, ptx_vm__same)                      \
-    X(OUTPUT_F32, output_f32, OUTPUT, ptx_vm__fix_nan_f32)                 \
-    X(OUTPUT_TRUTH, output_truth, OUTPUT, ptx_vm__zero_or_one)             \
+    X(QUIET_F32, quiet_f32, UNARY, ptx_vm__quiet_f32)                                                        \
+    X(FIX_NAN_F32, fix_nan_f32, UNARY, ptx_vm__fix_nan_f32)                                                  \
+    X(TRUTH, truth, UNARY, ptx_vm__truth)                                                                    \
+    X(OUTPUT_BITS, output_bits, OUTPUT, ptx_vm__same)                                                        \
+    X(OUTPUT_F32, output_f32, OUTPUT, ptx_vm__fix_nan_f32)                                                   \
+    X(OUTPUT_TRUTH, output_truth, OUTPUT, ptx_vm__zero_or_one)                                               \
     X(SUM_F32, sum_f32, SUM, unused)
 
 #define PTX_VM__ENUMERATOR(enumerator, name, kind, F) PTX_VM__##enumerator,
@@ -547,10 +547,10 @@ static uint8_t ptx_vm__operation(const StackPtxStackInfo* stack_info, const uint
         const char* signature = ptx_vm__meanings[i].signature;
         size_t num_args = strlen(signature) - 1;
         bool matches = ptx_vm__matches(stack_info, types, descriptor->ret_types[0], signature[0]) &&
-                       ptx_vm__matches(stack_info, types, descriptor->ret_types[1], '\0');
+            ptx_vm__matches(stack_info, types, descriptor->ret_types[1], '\0');
         for (size_t k = 0; k < STACK_PTX_MAX_NUM_ARGS; k++) {
-            matches = matches &&
-                      ptx_vm__matches(stack_info, types, descriptor->arg_types[k], k < num_args ? signature[k + 1] : '\0');
+            matches =
+                matches && ptx_vm__matches(stack_info, types, descriptor->arg_types[k], k < num_args ? signature[k + 1] : '\0');
         }
         return matches ? ptx_vm__meanings[i].operation : (uint8_t)PTX_VM__NO_OPERATION;
     }
@@ -842,18 +842,31 @@ static const uint8_t ptx_vm__forms[][8] = {
     /* EXTREME */ {PTX_VM__FORM_NONE, PTX_VM__FORM_FIRST, PTX_VM__FORM_FIRST | PTX_VM__SWAP, PTX_VM__FORM_FIRST},
     /* COMMUTATIVE */ {PTX_VM__FORM_NONE, PTX_VM__FORM_FIRST, PTX_VM__FORM_FIRST | PTX_VM__SWAP, PTX_VM__FORM_BOTH},
     /* SELECT */
-    {PTX_VM__FORM_NONE, PTX_VM__FORM_FIRST, PTX_VM__FORM_SECOND, PTX_VM__FORM_FIRST, PTX_VM__FORM_THIRD, PTX_VM__FORM_FIRST,
-     PTX_VM__FORM_SECOND, PTX_VM__FORM_FIRST},
+    {PTX_VM__FORM_NONE,
+     PTX_VM__FORM_FIRST,
+     PTX_VM__FORM_SECOND,
+     PTX_VM__FORM_FIRST,
+     PTX_VM__FORM_THIRD,
+     PTX_VM__FORM_FIRST,
+     PTX_VM__FORM_SECOND,
+     PTX_VM__FORM_FIRST},
     /* MULTIPLY_ADD */
-    {PTX_VM__FORM_NONE, PTX_VM__FORM_FIRST, PTX_VM__FORM_FIRST | PTX_VM__SWAP, PTX_VM__FORM_BOTH, PTX_VM__FORM_THIRD,
-     PTX_VM__FORM_FIRST, PTX_VM__FORM_FIRST | PTX_VM__SWAP, PTX_VM__FORM_BOTH},
+    {PTX_VM__FORM_NONE,
+     PTX_VM__FORM_FIRST,
+     PTX_VM__FORM_FIRST | PTX_VM__SWAP,
+     PTX_VM__FORM_BOTH,
+     PTX_VM__FORM_THIRD,
+     PTX_VM__FORM_FIRST,
+     PTX_VM__FORM_FIRST | PTX_VM__SWAP,
+     PTX_VM__FORM_BOTH},
 };
 
 /* How an operation can use the value in the accumulator, and its operands in the order that this wants. Programs are too
    irregular for branches to be predicted: there are none here. */
 static uint32_t ptx_vm__choose_form(const PtxVmValue* value, uint32_t accumulator, uint32_t* operands) {
     const uint32_t first = value->operands[0], second = value->operands[1], third = value->operands[2];
-    const uint32_t set = (uint32_t)(first == accumulator) | (uint32_t)(second == accumulator) << 1 | (uint32_t)(third == accumulator) << 2;
+    const uint32_t set =
+        (uint32_t)(first == accumulator) | (uint32_t)(second == accumulator) << 1 | (uint32_t)(third == accumulator) << 2;
     const uint32_t form = ptx_vm__forms[ptx_vm__kinds[value->operation]][set];
     operands[0] = form & PTX_VM__SWAP ? second : first;
     operands[1] = form & PTX_VM__SWAP ? first : second;
@@ -965,7 +978,8 @@ static uint32_t ptx_vm__add_nodes(PtxVmBuilder* builder, const PtxVmSet* set, co
             for (uint32_t k = 0; k < node->num_operands; k++) {
                 operands[k] = builder->numbers[lowered->operands[node->first_operand + k]];
             }
-            *number = operation == PTX_VM__MOV ? operands[0] : ptx_vm__add_operation(builder, operation, operands, node->num_operands);
+            *number =
+                operation == PTX_VM__MOV ? operands[0] : ptx_vm__add_operation(builder, operation, operands, node->num_operands);
         } else {
             return i;
         }
@@ -1140,7 +1154,9 @@ static void ptx_vm__end_sum_block(const PtxVmProgram* program, PtxVmRun* run, si
     }
 }
 
-static PtxVmSums ptx_vm__end_sums(const PtxVmProgram* program, const PtxVmLaneSums* lanes, const PtxVmTree* tree, size_t num_points) {
+static PtxVmSums ptx_vm__end_sums(
+    const PtxVmProgram* program, const PtxVmLaneSums* lanes, const PtxVmTree* tree, size_t num_points
+) {
     const size_t num_sum_blocks = num_points / PTX_VM__SUM_BLOCK + (num_points % PTX_VM__SUM_BLOCK != 0);
     const size_t block = program->kernels->num_points, num_blocks = num_points / block + (num_points % block != 0);
     double totals[PTX_VM__NUM_SUMS] = {0.0}, num_finite = 0.0;
@@ -1176,11 +1192,7 @@ static char* ptx_vm__block(const void* array, size_t point, size_t num_valid, si
 
 /* `arrays` are the outputs or the targets. */
 static void ptx_vm__run_blocks(
-    const PtxVmProgram* program,
-    const PtxVmInput* inputs,
-    size_t num_points,
-    const void* const* arrays,
-    PtxVmRun* run
+    const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_points, const void* const* arrays, PtxVmRun* run
 ) {
     const size_t block = program->kernels->num_points, block_bytes = ptx_vm__block_bytes(program);
     const bool reduces = program->task == PTX_VM_TASK_REDUCE;
@@ -1205,7 +1217,9 @@ static void ptx_vm__run_blocks(
         program->kernels->enter(program->steps, run->memory);
         if (!reduces && num_valid < block) {
             for (uint32_t i = 0; i < program->num_requests; i++) {
-                memcpy((char*)(uintptr_t)arrays[i] + point * sizeof(float), run->memory[first_output + i], num_valid * sizeof(float));
+                memcpy(
+                    (char*)(uintptr_t)arrays[i] + point * sizeof(float), run->memory[first_output + i], num_valid * sizeof(float)
+                );
             }
         }
         const size_t end = point + num_valid;
@@ -1282,7 +1296,15 @@ PtxVmResult ptx_vm_reduce(
     size_t workspace_bytes
 ) {
     return ptx_vm__run(
-        program, PTX_VM_TASK_REDUCE, inputs, num_inputs, num_points, (const void* const*)targets, sums_out, workspace, workspace_bytes
+        program,
+        PTX_VM_TASK_REDUCE,
+        inputs,
+        num_inputs,
+        num_points,
+        (const void* const*)targets,
+        sums_out,
+        workspace,
+        workspace_bytes
     );
 }
 

@@ -218,23 +218,23 @@ typedef enum {
 typedef struct StackPtxInstructionTraits {
     uint8_t num_commutative; /* leading operands that may be swapped: 0 or 2; both scalars of one stack */
     uint8_t is_volatile;     /* may give another result each time: never merged by value numbering */
-    uint8_t registers_only;  /* the assembler takes no constants of any value as operands: each is moved into a register first */
+    uint8_t registers_only; /* the assembler takes no constants of any value as operands: each is moved into a register first */
 } StackPtxInstructionTraits;
 
 /* What StackPtxStackInfo does not say about an instruction set. Each array runs parallel to one of its own. */
 typedef struct StackPtxTraits {
     const StackPtxInstructionTraits* instructions; /* NULL: none commutes, none is volatile */
-    const uint8_t* volatile_special_registers;     /* 0 or 1 each. NULL: none is volatile */
-    const uint8_t* constant_types;                 /* StackPtxConstantType of each stack. NULL: the one named like its prefix */
+    const uint8_t* volatile_special_registers; /* 0 or 1 each. NULL: none is volatile */
+    const uint8_t* constant_types; /* StackPtxConstantType of each stack. NULL: the one named like its prefix */
 } StackPtxTraits;
 
 /* What stack_ptx_compile may use. */
 typedef struct {
-    size_t max_ast_size;                 /* values that a program may create */
+    size_t max_ast_size; /* values that a program may create */
     size_t max_ast_to_visit_stack_depth; /* not read: graphs are walked without a stack */
-    size_t stack_size;                   /* values that a stack holds */
-    size_t max_frame_depth;              /* word lists open at once, the main program included; 0 gives an empty stub */
-    size_t store_size;                   /* slots of STORE and LOAD */
+    size_t stack_size; /* values that a stack holds */
+    size_t max_frame_depth; /* word lists open at once, the main program included; 0 gives an empty stub */
+    size_t store_size; /* slots of STORE and LOAD */
 } StackPtxCompilerInfo;
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
@@ -242,24 +242,24 @@ typedef struct {
 /* "strict" marks what only the modes other than lenient report, at a word. */
 typedef enum {
     STACK_PTX_SUCCESS = 0,
-    STACK_PTX_ERROR_INTERNAL = 1,            /* never given: nothing here can fail halfway */
+    STACK_PTX_ERROR_INTERNAL = 1, /* never given: nothing here can fail halfway */
     STACK_PTX_ERROR_WRONG_TYPE_DISPATCH = 2, /* strict: a constant of a stack that has no constants */
     STACK_PTX_ERROR_INSUFFICIENT_BUFFER = 3, /* the text does not fit */
-    STACK_PTX_ERROR_INVALID_VALUE = 4,       /* NULL, a bad name, limits out of range; strict: a depth out of range */
-    STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE = 5,       /* strict: more values than max_nodes */
+    STACK_PTX_ERROR_INVALID_VALUE = 4, /* NULL, a bad name, limits out of range; strict: a depth out of range */
+    STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE = 5, /* strict: more values than max_nodes */
     STACK_PTX_ERROR_INSUFFICIENT_AST_VISIT_SIZE = 6, /* never given: graphs are walked without a stack */
     STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN = 7, /* strict: NONE, an internal or an unknown type */
     STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE = 8,
-    STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS = 9,   /* strict */
+    STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS = 9, /* strict */
     STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS = 10, /* strict */
-    STACK_PTX_ERROR_INPUT_IDX_OUT_OF_BOUNDS = 11,            /* never given: inputs are registers */
-    STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS = 12,         /* strict: an INPUT; a request */
+    STACK_PTX_ERROR_INPUT_IDX_OUT_OF_BOUNDS = 11, /* never given: inputs are registers */
+    STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS = 12, /* strict: an INPUT; a request */
     STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS = 13, /* strict */
-    STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS = 14,            /* strict: `aux`; the stack of a register or argument type */
-    STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS = 15,              /* an argument type of an instruction or special register */
-    STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS = 16,         /* strict */
-    STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS = 17,            /* strict */
-    STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS = 18,             /* strict */
+    STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS = 14, /* strict: `aux`; the stack of a register or argument type */
+    STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS = 15, /* an argument type of an instruction or special register */
+    STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS = 16, /* strict */
+    STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS = 17, /* strict */
+    STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS = 18, /* strict */
     STACK_PTX_RESULT_NUM_ENUMS
 } StackPtxResult;
 
@@ -281,25 +281,25 @@ const char* stack_ptx_result_to_string(StackPtxResult result);
 
 /* Part of a program's meaning. Any may be 0; all but execution_limit stay below 2^28. */
 typedef struct StackPtxLimits {
-    uint32_t stack_size;      /* values a stack holds; a push onto a full one is dropped */
-    uint32_t max_nodes;       /* values a program may create, dropped and equal ones included; it ends at a word that would
+    uint32_t stack_size; /* values a stack holds; a push onto a full one is dropped */
+    uint32_t max_nodes; /* values a program may create, dropped and equal ones included; it ends at a word that would
                                  create more */
     uint32_t max_frame_depth; /* word lists open at once, the main program included; deeper calls are no-ops */
-    uint32_t store_size;      /* slots of STORE and LOAD */
+    uint32_t store_size; /* slots of STORE and LOAD */
     uint32_t execution_limit; /* words run, RETURNs included */
 } StackPtxLimits;
 
 /* What programs are written in and connected to. The arrays and strings must stay as they are while the language is used. */
 typedef struct StackPtxLanguageInfo {
-    const StackPtxStackInfo* stack_info;        /* itself needed only by stack_ptx_language_init */
-    const StackPtxTraits* traits;               /* NULL: the defaults of its fields. Needed only by stack_ptx_language_init */
+    const StackPtxStackInfo* stack_info; /* itself needed only by stack_ptx_language_init */
+    const StackPtxTraits* traits; /* NULL: the defaults of its fields. Needed only by stack_ptx_language_init */
     StackPtxLimits limits;
-    const StackPtxRegister* registers;          /* NULL if there are none. A name may occur twice and is then one register */
+    const StackPtxRegister* registers; /* NULL if there are none. A name may occur twice and is then one register */
     size_t num_registers;
-    const size_t* requests;                     /* registers to write, in order. NULL if there are none */
+    const size_t* requests; /* registers to write, in order. NULL if there are none */
     size_t num_requests;
     const StackPtxInstruction* const* routines; /* NULL if there are none */
-    const size_t* routine_lengths;              /* words of each. NULL: each ends with a RETURN */
+    const size_t* routine_lengths; /* words of each. NULL: each ends with a RETURN */
     size_t num_routines;
 } StackPtxLanguageInfo;
 
@@ -317,10 +317,7 @@ StackPtxResult stack_ptx_language_size(const StackPtxLanguageInfo* info, size_t*
 /* Prepares a language in `memory`, which the caller owns and keeps while it is used.
    Errors: INVALID_VALUE, INSUFFICIENT_WORKSPACE, and STACK, ARG or REGISTER _IDX_OUT_OF_BOUNDS. */
 StackPtxResult stack_ptx_language_init(
-    const StackPtxLanguageInfo* info,
-    void* memory,
-    size_t memory_bytes,
-    const StackPtxLanguage** language_out
+    const StackPtxLanguageInfo* info, void* memory, size_t memory_bytes, const StackPtxLanguage** language_out
 );
 
 /* The instruction set of a language: a copy of the struct that it was made from. Valid as long as the language. */
@@ -345,20 +342,20 @@ typedef enum {
 #define STACK_PTX_FLAG_NO_VALUE_NUMBERING 1u /* keep equal values apart; an input is one node all the same */
 
 typedef enum {
-    STACK_PTX_NODE_INPUT,    /* payload: register index */
+    STACK_PTX_NODE_INPUT, /* payload: register index */
     STACK_PTX_NODE_CONSTANT, /* payload: 32 bits */
-    STACK_PTX_NODE_SPECIAL,  /* payload: special register index, and in bits 16-31 the element of a vector one */
-    STACK_PTX_NODE_PTX       /* payload: instruction index */
+    STACK_PTX_NODE_SPECIAL, /* payload: special register index, and in bits 16-31 the element of a vector one */
+    STACK_PTX_NODE_PTX /* payload: instruction index */
 } StackPtxNodeKind;
 
 typedef struct StackPtxNode {
-    uint16_t kind;          /* StackPtxNodeKind */
-    uint16_t stack_idx;     /* stack of its first value */
-    uint16_t num_operands;  /* vector elements counted one by one */
-    uint16_t num_values;    /* results; 1 for all but multi-result and vector instructions */
+    uint16_t kind; /* StackPtxNodeKind */
+    uint16_t stack_idx; /* stack of its first value */
+    uint16_t num_operands; /* vector elements counted one by one */
+    uint16_t num_values; /* results; 1 for all but multi-result and vector instructions */
     uint32_t payload;
     uint32_t first_operand; /* into operands[] */
-    uint32_t first_value;   /* id of its first result; the others follow */
+    uint32_t first_value; /* id of its first result; the others follow */
 } StackPtxNode;
 
 #define STACK_PTX_NO_VALUE UINT32_MAX
@@ -367,15 +364,15 @@ typedef struct StackPtxNode {
    arrays lie in the workspace and last until its next use by stack_ptx_lower. */
 typedef struct StackPtxLowered {
     const StackPtxNode* nodes;
-    const uint32_t* operands;       /* value ids in PTX operand order, vector elements one by one */
-    const uint32_t* value_nodes;    /* node that defines each value */
-    const uint16_t* value_stacks;   /* stack of each value */
+    const uint32_t* operands; /* value ids in PTX operand order, vector elements one by one */
+    const uint32_t* value_nodes; /* node that defines each value */
+    const uint16_t* value_stacks; /* stack of each value */
     const uint32_t* request_values; /* value of each request; STACK_PTX_NO_VALUE where the stack was empty */
     uint32_t num_nodes;
     uint32_t num_operands;
     uint32_t num_values;
     uint32_t num_requests;
-    uint32_t num_instructions;      /* nodes that are PTX instructions */
+    uint32_t num_instructions; /* nodes that are PTX instructions */
     StackPtxMode mode;
 } StackPtxLowered;
 
@@ -384,7 +381,7 @@ typedef struct StackPtxLowered {
 /* Where a program is wrong. */
 typedef struct StackPtxPlace {
     size_t routine_idx; /* STACK_PTX_MAIN_PROGRAM, or a routine */
-    size_t word_idx;    /* within that word list */
+    size_t word_idx; /* within that word list */
 } StackPtxPlace;
 
 /* Bytes of workspace that programs of this language need. */
@@ -443,9 +440,7 @@ StackPtxResult stack_ptx_hash(
 /* Bytes of workspace that stack_ptx_compile needs, however many registers, routines and requests there are. Checks the whole
    instruction set; stack_ptx_compile checks what its program uses. */
 StackPtxResult stack_ptx_compile_workspace_size(
-    const StackPtxCompilerInfo* compiler_info,
-    const StackPtxStackInfo* stack_info,
-    size_t* bytes_out
+    const StackPtxCompilerInfo* compiler_info, const StackPtxStackInfo* stack_info, size_t* bytes_out
 );
 
 /* Compiles one program, in STACK_PTX_MODE_COMPATIBLE and without value numbering, to a stub and a NUL that

@@ -173,21 +173,44 @@ VaryResult vary_tables_size(size_t num_entries, size_t* num_bytes_out);
 
 /* Checks everything and builds the tables in `memory`, aligned to 8, which stays the caller's and must outlive them; entries
  * and options are copied. Nothing needs to be released. */
-VaryResult vary_init(const VaryEntry* entries, size_t num_entries, const VaryOptions* options, void* memory,
-                     size_t memory_bytes, const VaryTables** tables_out);
+VaryResult vary_init(
+    const VaryEntry* entries,
+    size_t num_entries,
+    const VaryOptions* options,
+    void* memory,
+    size_t memory_bytes,
+    const VaryTables** tables_out
+);
 
 /* Random programs for the slots first_slot, first_slot + 1, ...: length even in the initial lengths, words from the
  * vocabulary. words_out: num_programs rows of max_length words. */
-VaryResult vary_random_programs(const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot,
-                                size_t num_programs, uint32_t max_length, uint64_t* words_out);
+VaryResult vary_random_programs(
+    const VaryTables* tables,
+    uint64_t seed,
+    uint32_t generation,
+    uint32_t first_slot,
+    size_t num_programs,
+    uint32_t max_length,
+    uint64_t* words_out
+);
 
 /* Offspring for the slots first_slot, first_slot + 1, ... . The first parent is drawn evenly from the rows of the pool, the
  * second evenly from the others; then the operator, by weight. pool: num_rows rows of max_length words, must not overlap the
  * output. words_out: num_offspring rows. parents_out: two row indices each, the second -1 where the operator read only one
  * parent. operators_out: VaryOperator, the one that was applied. parents_out and operators_out may be NULL. */
-VaryResult vary_offspring(const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot,
-                          size_t num_offspring, const uint64_t* pool, size_t num_rows, uint32_t max_length, uint64_t* words_out,
-                          int64_t* parents_out, uint8_t* operators_out);
+VaryResult vary_offspring(
+    const VaryTables* tables,
+    uint64_t seed,
+    uint32_t generation,
+    uint32_t first_slot,
+    size_t num_offspring,
+    const uint64_t* pool,
+    size_t num_rows,
+    uint32_t max_length,
+    uint64_t* words_out,
+    int64_t* parents_out,
+    uint8_t* operators_out
+);
 
 /* The index of the first RETURN word, or max_length. */
 uint32_t vary_program_length(const uint64_t* words, uint32_t max_length);
@@ -197,8 +220,15 @@ void vary_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t bloc
 
 /* Per slot the index, even in [0, bound), that the first two words of block 0 of a stream give: how a first parent is drawn
  * (off by less than bound / 2^64). bound from 1 to VARY_MAX_ROWS. indices_out: num_slots values. */
-VaryResult vary_draw_indices(uint64_t seed, uint32_t generation, uint32_t stream, uint32_t first_slot, size_t num_slots,
-                             uint32_t bound, int64_t* indices_out);
+VaryResult vary_draw_indices(
+    uint64_t seed,
+    uint32_t generation,
+    uint32_t stream,
+    uint32_t first_slot,
+    size_t num_slots,
+    uint32_t bound,
+    int64_t* indices_out
+);
 
 /* The standard Gaussian that 32 random bits give, by inversion of the distribution: bit 0 is the sign, the others u = 0 ..
  * 2^31 - 1 the tail probability (2 u + 1) / 2^33. Within 1e-6 of the quantile; at most 6.34. */
@@ -294,8 +324,15 @@ static void vary__keys_init(Vary__Keys* keys, uint64_t seed) {
 /* A group is four blocks: of four draws of one slot, or of draw 0 of four slots. Word w of block b is number 4 w + b. */
 enum { VARY__OF_DRAWS = 0, VARY__OF_SLOTS = 1 };
 
-static void vary__philox_group(const Vary__Keys* keys, uint32_t generation, uint32_t slot, uint32_t draw, uint32_t stream,
-                               int of_slots, uint32_t* numbers_out) {
+static void vary__philox_group(
+    const Vary__Keys* keys,
+    uint32_t generation,
+    uint32_t slot,
+    uint32_t draw,
+    uint32_t stream,
+    int of_slots,
+    uint32_t* numbers_out
+) {
 #ifdef VARY__SSE2
     /* A block to each 64 bits, a word in the low half: the multiplier reads only those, so what is left in the high halves
      * needs no clearing. [0] holds blocks 0 and 1, [1] blocks 2 and 3. */
@@ -322,9 +359,10 @@ static void vary__philox_group(const Vary__Keys* keys, uint32_t generation, uint
             c3[half] = p0;
         }
     }
-#define VARY__STORE(word, c)                                 \
-    _mm_storeu_ps((float*)(void*)(numbers_out + 4 * (word)), \
-                  _mm_shuffle_ps(_mm_castsi128_ps((c)[0]), _mm_castsi128_ps((c)[1]), 0x88))
+#define VARY__STORE(word, c)                                                                                                \
+    _mm_storeu_ps(                                                                                                          \
+        (float*)(void*)(numbers_out + 4 * (word)), _mm_shuffle_ps(_mm_castsi128_ps((c)[0]), _mm_castsi128_ps((c)[1]), 0x88) \
+    )
     VARY__STORE(0, c0);
     VARY__STORE(1, c1);
     VARY__STORE(2, c2);
@@ -347,9 +385,16 @@ static void vary__philox_group(const Vary__Keys* keys, uint32_t generation, uint
 
 #ifdef VARY__AVX2
 /* As above for two streams, the first in the low and the second in the high half of each register. */
-VARY__AVX2 static inline void vary__philox_two_groups_avx2(const Vary__Keys* keys, uint32_t generation, uint32_t slot,
-                                                           uint32_t first_stream, uint32_t second_stream, int of_slots,
-                                                           uint32_t* first_out, uint32_t* second_out) {
+VARY__AVX2 static inline void vary__philox_two_groups_avx2(
+    const Vary__Keys* keys,
+    uint32_t generation,
+    uint32_t slot,
+    uint32_t first_stream,
+    uint32_t second_stream,
+    int of_slots,
+    uint32_t* first_out,
+    uint32_t* second_out
+) {
     const __m256i multiplier_0 = _mm256_set1_epi32((int)VARY__PHILOX_MULTIPLIER_0);
     const __m256i multiplier_1 = _mm256_set1_epi32((int)VARY__PHILOX_MULTIPLIER_1);
     __m256i c0[2], c1[2], c2[2], c3[2];
@@ -388,9 +433,17 @@ VARY__AVX2 static inline void vary__philox_two_groups_avx2(const Vary__Keys* key
 #endif
 
 /* The first group of two streams. */
-VARY__INLINE void vary__philox_two_groups(int has_avx2, const Vary__Keys* keys, uint32_t generation, uint32_t slot,
-                                          uint32_t first_stream, uint32_t second_stream, int of_slots, uint32_t* first_out,
-                                          uint32_t* second_out) {
+VARY__INLINE void vary__philox_two_groups(
+    int has_avx2,
+    const Vary__Keys* keys,
+    uint32_t generation,
+    uint32_t slot,
+    uint32_t first_stream,
+    uint32_t second_stream,
+    int of_slots,
+    uint32_t* first_out,
+    uint32_t* second_out
+) {
 #ifdef VARY__AVX2
     if (has_avx2) {
         vary__philox_two_groups_avx2(keys, generation, slot, first_stream, second_stream, of_slots, first_out, second_out);
@@ -422,13 +475,15 @@ typedef struct Vary__Numbers {
 
 /* The next group, in place of the one before it. */
 static void vary__numbers_fill(Vary__Numbers* numbers) {
-    vary__philox_group(numbers->keys, numbers->generation, numbers->slot, numbers->num_made / 4, numbers->stream,
-                       VARY__OF_DRAWS, numbers->group);
+    vary__philox_group(
+        numbers->keys, numbers->generation, numbers->slot, numbers->num_made / 4, numbers->stream, VARY__OF_DRAWS, numbers->group
+    );
     numbers->num_made += VARY__GROUP;
 }
 
-static inline void vary__numbers_start(Vary__Numbers* numbers, const Vary__Keys* keys, uint32_t generation, uint32_t slot,
-                                       uint32_t stream) {
+static inline void vary__numbers_start(
+    Vary__Numbers* numbers, const Vary__Keys* keys, uint32_t generation, uint32_t slot, uint32_t stream
+) {
     numbers->keys = keys;
     numbers->generation = generation;
     numbers->slot = slot;
@@ -536,8 +591,9 @@ static uint64_t vary__multiply_q31(uint64_t a, uint64_t b_q31) {
 }
 
 /* kind_rates_q31: the probability of each kind, per word; their sum is above zero and at most one. */
-static void vary__events_build(const uint64_t* kind_rates_q31, const uint8_t* kinds, uint32_t num_kinds,
-                               Vary__Events* events_out) {
+static void vary__events_build(
+    const uint64_t* kind_rates_q31, const uint8_t* kinds, uint32_t num_kinds, Vary__Events* events_out
+) {
     const uint32_t num_gaps = (VARY__EVENT_COLUMNS - 1) / num_kinds;
     uint64_t weights[VARY__EVENT_COLUMNS];
     uint64_t hit_q31 = 0, below_q31 = 0, survival_q63 = (uint64_t)1 << 63;
@@ -569,9 +625,8 @@ static void vary__events_build(const uint64_t* kind_rates_q31, const uint8_t* ki
         int i;
         for (i = 0; i < 2; i++) {
             uint32_t outcome = outcomes[i];
-            uint32_t code = outcome < num_gaps * num_kinds
-                                ? (outcome / num_kinds) << VARY__KIND_BITS | kinds[outcome % num_kinds]
-                                : (num_gaps - 1) << VARY__KIND_BITS | VARY__NONE;
+            uint32_t code = outcome < num_gaps * num_kinds ? (outcome / num_kinds) << VARY__KIND_BITS | kinds[outcome % num_kinds]
+                                                           : (num_gaps - 1) << VARY__KIND_BITS | VARY__NONE;
             outcomes[i] = (uint16_t)code;
         }
     }
@@ -781,8 +836,7 @@ VARY__AVX2 static inline uint64_t vary__match_64_avx2(const uint64_t* words, uin
         __m128i low, high;
         for (eight = 0; eight < 4; eight++) {
             const float* at = (const float*)(const void*)(words + i + 8 * eight);
-            const __m256i low_halves =
-                _mm256_castps_si256(_mm256_shuffle_ps(_mm256_loadu_ps(at), _mm256_loadu_ps(at + 8), 0x88));
+            const __m256i low_halves = _mm256_castps_si256(_mm256_shuffle_ps(_mm256_loadu_ps(at), _mm256_loadu_ps(at + 8), 0x88));
             eights[eight] = _mm256_cmpeq_epi32(_mm256_and_si256(low_halves, masks), values);
         }
         bytes = _mm256_packs_epi16(_mm256_packs_epi32(eights[0], eights[1]), _mm256_packs_epi32(eights[2], eights[3]));
@@ -815,8 +869,9 @@ VARY__INLINE uint64_t vary__match(int has_avx2, const uint64_t* words, uint32_t 
             fours[four] = _mm_cmpeq_epi32(_mm_and_si128(low_halves, masks), values);
         }
         matches |= (uint64_t)(uint32_t)_mm_movemask_epi8(
-                       _mm_packs_epi16(_mm_packs_epi32(fours[0], fours[1]), _mm_packs_epi32(fours[2], fours[3])))
-                   << i;
+                       _mm_packs_epi16(_mm_packs_epi32(fours[0], fours[1]), _mm_packs_epi32(fours[2], fours[3]))
+                   )
+            << i;
     }
 #endif
     for (; i < count; i++) matches |= (uint64_t)(((uint32_t)words[i] & mask) == value) << i;
@@ -877,8 +932,9 @@ typedef struct Vary__Parent {
 } Vary__Parent;
 
 /* What a hit leaves of `old` and a new word, as far as there is room. Returns the new length. */
-static inline uint32_t vary__write_hit(uint32_t kind, uint64_t old, uint64_t word, uint64_t* out, uint32_t written,
-                                       uint32_t max_length) {
+static inline uint32_t vary__write_hit(
+    uint32_t kind, uint64_t old, uint64_t word, uint64_t* out, uint32_t written, uint32_t max_length
+) {
     const uint32_t count = vary__min((kind & VARY__KIND_MASK) >> VARY__COUNT_SHIFT, max_length - written);
     if (count > 0) out[written] = kind & VARY__NEW_FIRST ? word : old;
     if (count > 1) out[written + 1] = kind & VARY__NEW_FIRST ? old : word;
@@ -886,8 +942,9 @@ static inline uint32_t vary__write_hit(uint32_t kind, uint64_t old, uint64_t wor
 }
 
 /* One hit at an even place. */
-static uint32_t vary__umad_once(const VaryTables* tables, Vary__Numbers* words, Vary__Parent parent, uint32_t max_length,
-                                uint64_t* out) {
+static uint32_t vary__umad_once(
+    const VaryTables* tables, Vary__Numbers* words, Vary__Parent parent, uint32_t max_length, uint64_t* out
+) {
     const uint32_t place = vary__scale(vary__next(words), parent.length);
     const uint32_t kind = vary__event_kind(&tables->umad, vary__next(words));
     const uint64_t word = kind & VARY__NEW ? vary__draw_word(tables, words) : 0;
@@ -904,8 +961,16 @@ static uint32_t vary__umad_once(const VaryTables* tables, Vary__Numbers* words, 
  *
  * has_room: `out` has room for twice the row and a chunk besides, the parent's words for a chunk besides. Then nothing is
  * checked or cut while copying, and what is written past the row is garbage. */
-VARY__INLINE uint32_t vary__umad(int has_avx2, int has_room, const VaryTables* tables, Vary__Numbers* events,
-                                 Vary__Numbers* words, Vary__Parent parent, uint32_t max_length, uint64_t* out) {
+VARY__INLINE uint32_t vary__umad(
+    int has_avx2,
+    int has_room,
+    const VaryTables* tables,
+    Vary__Numbers* events,
+    Vary__Numbers* words,
+    Vary__Parent parent,
+    uint32_t max_length,
+    uint64_t* out
+) {
     const Vary__Column* const columns = tables->columns;
     const uint64_t* const entries = tables->words;
     const uint8_t* const is_drawn = tables->is_drawn;
@@ -928,8 +993,7 @@ VARY__INLINE uint32_t vary__umad(int has_avx2, int has_room, const VaryTables* t
         is_new = event / VARY__NEW & 1u;
         entry = vary__alias_draw(columns, log2_columns, words->group[num_words & VARY__GROUP_MASK]);
         word = entries[entry];
-        if (is_drawn[entry] & is_new)
-            word = vary__draw_payload(tables, entry, words->group[(num_words & VARY__GROUP_MASK) + 1]);
+        if (is_drawn[entry] & is_new) word = vary__draw_payload(tables, entry, words->group[(num_words & VARY__GROUP_MASK) + 1]);
         num_words += 2 * is_new;
         if (has_room) {
             vary__copy_chunks(has_avx2, out + written, parent.words + read, gap);
@@ -959,8 +1023,9 @@ VARY__INLINE uint32_t vary__umad(int has_avx2, int has_room, const VaryTables* t
     return vary__min(written + rest, max_length);
 }
 
-static uint32_t vary__alternation(const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent first, Vary__Parent second,
-                                  uint32_t max_length, uint64_t* out) {
+static uint32_t vary__alternation(
+    const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent first, Vary__Parent second, uint32_t max_length, uint64_t* out
+) {
     Vary__Parent reading = first, other = second, swapped;
     uint64_t gap = vary__next_hit(&tables->alternation, numbers, 0, first.length);
     uint32_t read = 0, written = 0, num_switches, count;
@@ -973,7 +1038,7 @@ static uint32_t vary__alternation(const VaryTables* tables, Vary__Numbers* numbe
         vary__copy(out + written, reading.words + read, (uint32_t)gap);
         written += (uint32_t)gap;
         shifted = (int64_t)read + (int64_t)gap +
-                  vary__round((double)tables->alignment_deviation * (double)vary_gaussian(vary__next(numbers)));
+            vary__round((double)tables->alignment_deviation * (double)vary_gaussian(vary__next(numbers)));
         swapped = reading;
         reading = other;
         other = swapped;
@@ -1036,8 +1101,8 @@ static uint64_t vary__perturb(const VaryTables* tables, uint64_t word, uint32_t 
 }
 
 /* Returns UINT32_MAX where there is no constant to perturb. */
-VARY__INLINE uint32_t vary__perturbation(int has_avx2, const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent parent,
-                                         uint64_t* out) {
+VARY__INLINE uint32_t
+vary__perturbation(int has_avx2, const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent parent, uint64_t* out) {
     uint64_t hit;
     uint32_t num_constants = 0, index = 0, start;
     int is_only_hit;
@@ -1137,15 +1202,16 @@ VaryResult vary_tables_size(size_t num_entries, size_t* num_bytes_out) {
     num_columns = (size_t)1 << vary__log2_columns(num_entries);
     /* Weights are of use during vary_init only. */
     *num_bytes_out = sizeof(VaryTables) + num_entries * (sizeof(uint64_t) + sizeof(Vary__Payload) + sizeof(uint8_t)) +
-                     num_columns * (sizeof(Vary__Column) + sizeof(uint64_t));
+        num_columns * (sizeof(Vary__Column) + sizeof(uint64_t));
     return VARY_SUCCESS;
 }
 
 /* False for NaN. */
 static int vary__is_within(double value, double lowest, double highest) { return value >= lowest && value <= highest; }
 
-static VaryResult vary__init_entry(const VaryEntry* entry, const VaryOptions* options, uint64_t* word_out,
-                                   Vary__Payload* payload_out) {
+static VaryResult vary__init_entry(
+    const VaryEntry* entry, const VaryOptions* options, uint64_t* word_out, Vary__Payload* payload_out
+) {
     const uint32_t type = (uint32_t)entry->word & 0xffffu, stack = (uint32_t)entry->word >> 16;
     const int is_float_constant =
         type == VARY__TYPE_CONSTANT && stack < VARY__NUM_MASKED_STACKS && options->float_stacks >> stack & 1u;
@@ -1251,8 +1317,14 @@ static VaryResult vary__init_options(const VaryOptions* options, VaryTables* tab
     return VARY_SUCCESS;
 }
 
-VaryResult vary_init(const VaryEntry* entries, size_t num_entries, const VaryOptions* options, void* memory,
-                     size_t memory_bytes, const VaryTables** tables_out) {
+VaryResult vary_init(
+    const VaryEntry* entries,
+    size_t num_entries,
+    const VaryOptions* options,
+    void* memory,
+    size_t memory_bytes,
+    const VaryTables** tables_out
+) {
     VaryTables* tables = (VaryTables*)memory;
     uint64_t* words;
     uint64_t* weights;
@@ -1310,8 +1382,15 @@ static void vary__finish_row(uint64_t* row, uint32_t length, uint32_t max_length
     memset(row + length + 1, 0, (size_t)(max_length - length - 1) * sizeof *row);
 }
 
-VaryResult vary_random_programs(const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot,
-                                size_t num_programs, uint32_t max_length, uint64_t* words_out) {
+VaryResult vary_random_programs(
+    const VaryTables* tables,
+    uint64_t seed,
+    uint32_t generation,
+    uint32_t first_slot,
+    size_t num_programs,
+    uint32_t max_length,
+    uint64_t* words_out
+) {
     const uint32_t num_lengths = tables->initial_max_length - tables->initial_min_length + 1;
     Vary__Keys keys;
     Vary__Numbers numbers;
@@ -1345,36 +1424,54 @@ static int vary__has_two_parents(uint32_t operator_code) {
 }
 
 /* Draws parents and operators of up to four jobs, and the first numbers of each. */
-VARY__INLINE void vary__jobs_draw(int has_avx2, const VaryTables* tables, const Vary__Keys* keys, uint32_t generation,
-                                  uint32_t first_slot, uint32_t num_rows, uint32_t count, Vary__Job* jobs) {
+VARY__INLINE void vary__jobs_draw(
+    int has_avx2,
+    const VaryTables* tables,
+    const Vary__Keys* keys,
+    uint32_t generation,
+    uint32_t first_slot,
+    uint32_t num_rows,
+    uint32_t count,
+    Vary__Job* jobs
+) {
     const uint32_t num_others = num_rows > 1 ? num_rows - 1 : 1;
     uint32_t parents[VARY__GROUP], choices[VARY__GROUP], lane, bound;
-    vary__philox_two_groups(has_avx2, keys, generation, first_slot, VARY_STREAM_PARENTS, VARY_STREAM_OPERATOR, VARY__OF_SLOTS,
-                            parents, choices);
+    vary__philox_two_groups(
+        has_avx2, keys, generation, first_slot, VARY_STREAM_PARENTS, VARY_STREAM_OPERATOR, VARY__OF_SLOTS, parents, choices
+    );
     for (lane = 0; lane < count; lane++) {
         Vary__Job* job = jobs + lane;
         const uint32_t slot = first_slot + lane;
         const uint32_t first = vary__scale_64(parents[lane], parents[4 + lane], num_rows);
         const uint32_t second = vary__scale_64(parents[8 + lane], parents[12 + lane], num_others);
         uint32_t operator_code = 0;
-        for (bound = 0; bound < VARY_NUM_OPERATORS - 1; bound++)
-            operator_code += choices[lane] >= tables->operator_bounds[bound];
+        for (bound = 0; bound < VARY_NUM_OPERATORS - 1; bound++) operator_code += choices[lane] >= tables->operator_bounds[bound];
         if (num_rows == 1 && vary__has_two_parents(operator_code)) operator_code = VARY_OPERATOR_UMAD;
         job->rows[0] = first;
         job->rows[1] = second + (num_rows > 1 && second >= first);
         job->operator_code = operator_code;
         vary__numbers_start(&job->numbers, keys, generation, slot, VARY_STREAM_UMAD + operator_code);
         vary__numbers_start(&job->words, keys, generation, slot, VARY_STREAM_UMAD_WORDS);
-        vary__philox_two_groups(has_avx2, keys, generation, slot, VARY_STREAM_UMAD + operator_code, VARY_STREAM_UMAD_WORDS,
-                                VARY__OF_DRAWS, job->numbers.group, job->words.group);
+        vary__philox_two_groups(
+            has_avx2,
+            keys,
+            generation,
+            slot,
+            VARY_STREAM_UMAD + operator_code,
+            VARY_STREAM_UMAD_WORDS,
+            VARY__OF_DRAWS,
+            job->numbers.group,
+            job->words.group
+        );
         job->numbers.num_made = VARY__GROUP;
         job->words.num_made = VARY__GROUP;
     }
 }
 
 /* Makes one offspring; sets the job's operator to the one applied. has_room as at vary__umad. */
-VARY__INLINE void vary__job_run(int has_avx2, int has_room, const VaryTables* tables, Vary__Job* job, const uint64_t* pool,
-                                uint32_t max_length, uint64_t* out) {
+VARY__INLINE void vary__job_run(
+    int has_avx2, int has_room, const VaryTables* tables, Vary__Job* job, const uint64_t* pool, uint32_t max_length, uint64_t* out
+) {
     Vary__Parent first, second;
     uint32_t length = UINT32_MAX;
     first.words = pool + (size_t)job->rows[0] * max_length;
@@ -1388,8 +1485,8 @@ VARY__INLINE void vary__job_run(int has_avx2, int has_room, const VaryTables* ta
             second.words = pool + (size_t)job->rows[1] * max_length;
             second.length = vary__length(has_avx2, second.words, max_length);
             length = job->operator_code == VARY_OPERATOR_ALTERNATION
-                         ? vary__alternation(tables, &job->numbers, first, second, max_length, out)
-                         : vary__crossover(&job->numbers, first, second, out);
+                ? vary__alternation(tables, &job->numbers, first, second, max_length, out)
+                : vary__crossover(&job->numbers, first, second, out);
         }
     }
     if (length == UINT32_MAX) {
@@ -1408,9 +1505,20 @@ VARY__INLINE void vary__job_run(int has_avx2, int has_room, const VaryTables* ta
     }
 }
 
-VARY__INLINE void vary__offspring(int has_avx2, const VaryTables* tables, uint64_t seed, uint32_t generation,
-                                  uint32_t first_slot, size_t num_offspring, const uint64_t* pool, size_t num_rows,
-                                  uint32_t max_length, uint64_t* words_out, int64_t* parents_out, uint8_t* operators_out) {
+VARY__INLINE void vary__offspring(
+    int has_avx2,
+    const VaryTables* tables,
+    uint64_t seed,
+    uint32_t generation,
+    uint32_t first_slot,
+    size_t num_offspring,
+    const uint64_t* pool,
+    size_t num_rows,
+    uint32_t max_length,
+    uint64_t* words_out,
+    int64_t* parents_out,
+    uint8_t* operators_out
+) {
     /* So many jobs are drawn before they are run: blocks of Philox fill the processor side by side, and the parents' words are on
      * their way to the cache before they are read. */
     enum { JOBS = 16, WORDS_PER_LINE = 8, MAX_LINES = 8 };
@@ -1423,8 +1531,16 @@ VARY__INLINE void vary__offspring(int has_avx2, const VaryTables* tables, uint64
         const uint32_t count = num_offspring - start < JOBS ? (uint32_t)(num_offspring - start) : (uint32_t)JOBS;
         uint32_t i, line;
         for (i = 0; i < count; i += VARY__LANES) {
-            vary__jobs_draw(has_avx2, tables, &keys, generation, first_slot + (uint32_t)start + i, (uint32_t)num_rows,
-                            vary__min(count - i, VARY__LANES), jobs + i);
+            vary__jobs_draw(
+                has_avx2,
+                tables,
+                &keys,
+                generation,
+                first_slot + (uint32_t)start + i,
+                (uint32_t)num_rows,
+                vary__min(count - i, VARY__LANES),
+                jobs + i
+            );
         }
         for (i = 0; i < count; i++) {
             for (line = 0; line < num_lines; line++) {
@@ -1450,34 +1566,64 @@ VARY__INLINE void vary__offspring(int has_avx2, const VaryTables* tables, uint64
 }
 
 #ifdef VARY__AVX2
-VARY__AVX2 static void vary__offspring_avx2(const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot,
-                                            size_t num_offspring, const uint64_t* pool, size_t num_rows, uint32_t max_length,
-                                            uint64_t* words_out, int64_t* parents_out, uint8_t* operators_out) {
-    vary__offspring(1, tables, seed, generation, first_slot, num_offspring, pool, num_rows, max_length, words_out, parents_out,
-                    operators_out);
+VARY__AVX2 static void vary__offspring_avx2(
+    const VaryTables* tables,
+    uint64_t seed,
+    uint32_t generation,
+    uint32_t first_slot,
+    size_t num_offspring,
+    const uint64_t* pool,
+    size_t num_rows,
+    uint32_t max_length,
+    uint64_t* words_out,
+    int64_t* parents_out,
+    uint8_t* operators_out
+) {
+    vary__offspring(
+        1, tables, seed, generation, first_slot, num_offspring, pool, num_rows, max_length, words_out, parents_out, operators_out
+    );
 }
 #endif
 
-VaryResult vary_offspring(const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot,
-                          size_t num_offspring, const uint64_t* pool, size_t num_rows, uint32_t max_length, uint64_t* words_out,
-                          int64_t* parents_out, uint8_t* operators_out) {
+VaryResult vary_offspring(
+    const VaryTables* tables,
+    uint64_t seed,
+    uint32_t generation,
+    uint32_t first_slot,
+    size_t num_offspring,
+    const uint64_t* pool,
+    size_t num_rows,
+    uint32_t max_length,
+    uint64_t* words_out,
+    int64_t* parents_out,
+    uint8_t* operators_out
+) {
     if (max_length == 0 || max_length > VARY_MAX_LENGTH) VARY__FAIL(VARY_ERROR_INVALID_LENGTH);
     if (num_rows == 0) VARY__FAIL(VARY_ERROR_EMPTY_POOL);
     if (num_rows > VARY_MAX_ROWS || !vary__are_slots(first_slot, num_offspring)) VARY__FAIL(VARY_ERROR_INVALID_RANGE);
 #ifdef VARY__AVX2
     if (tables->has_avx2) {
-        vary__offspring_avx2(tables, seed, generation, first_slot, num_offspring, pool, num_rows, max_length, words_out,
-                             parents_out, operators_out);
+        vary__offspring_avx2(
+            tables, seed, generation, first_slot, num_offspring, pool, num_rows, max_length, words_out, parents_out, operators_out
+        );
         return VARY_SUCCESS;
     }
 #endif
-    vary__offspring(0, tables, seed, generation, first_slot, num_offspring, pool, num_rows, max_length, words_out, parents_out,
-                    operators_out);
+    vary__offspring(
+        0, tables, seed, generation, first_slot, num_offspring, pool, num_rows, max_length, words_out, parents_out, operators_out
+    );
     return VARY_SUCCESS;
 }
 
-VaryResult vary_draw_indices(uint64_t seed, uint32_t generation, uint32_t stream, uint32_t first_slot, size_t num_slots,
-                             uint32_t bound, int64_t* indices_out) {
+VaryResult vary_draw_indices(
+    uint64_t seed,
+    uint32_t generation,
+    uint32_t stream,
+    uint32_t first_slot,
+    size_t num_slots,
+    uint32_t bound,
+    int64_t* indices_out
+) {
     const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
     size_t i;
     if (bound == 0 || bound > VARY_MAX_ROWS || !vary__are_slots(first_slot, num_slots)) VARY__FAIL(VARY_ERROR_INVALID_RANGE);

@@ -109,8 +109,8 @@ def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -
 @_verb
 def show(run_folder: Path, cell: str | None, failed: bool, overrides: tuple[str, ...]) -> None:
     """Print an elite of the run in folder RUN: its program, its PTX stub, its origin and its scores."""
-    from evo.run.run import Run
     from evo.report.show import describe_elite, describe_failed
+    from evo.run.run import Run
 
     if failed and cell is not None:
         raise UserError("--failed and --cell: give one of them")
@@ -144,8 +144,8 @@ def evaluate(config: Path, program: Path, output: Path, overrides: tuple[str, ..
     from evo.config import load_config
 
     loaded = load_config(config, overrides)
-    from evo.run.problem import load_problem
     from evo.report.show import describe_program, read_program
+    from evo.run.problem import load_problem
 
     problem = load_problem(loaded)
     words = read_program(problem, program)
@@ -173,9 +173,9 @@ def compile_cubins(source: Path, arch: str, output: Path | None, num_random: int
     import importlib.util
 
     from evo.config import load_config
+    from evo.report.show import elite_names
     from evo.run.problem import load_problem
     from evo.run.run import Run
-    from evo.report.show import elite_names
 
     if importlib.util.find_spec("evo.native.nvptxcompiler") is None:
         raise UserError("nvPTXCompiler is missing: install evo again where the wheel nvidia-nvptxcompiler 13.0.88 can be had")
@@ -221,7 +221,11 @@ def _search(run) -> None:
             reason = run.execute(show_generation, interrupted)
     except DeviceFailure as failure:
         folder, count = run.run_dir.path, len(failure.failures)
-        culprits = f"; the {count} programs of the pack at fault are in {folder / 'quarantine'} and are left out from now on" if count else ""
+        culprits = (
+            f"; the {count} programs of the pack at fault are in {folder / 'quarantine'} and are left out from now on"
+            if count
+            else ""
+        )
         resume_line = f"the last checkpoint stands, go on with: evo resume {folder}"
         _end_at_once(f"the GPU failed: {failure}{culprits}; {resume_line}", EXIT_DEVICE_FAILED)
     click.echo(f"stopped by {reason}")

@@ -150,9 +150,13 @@ class ReplacementConfig(Model):
 class VariationConfig(Model):
     """Operators: one is drawn for each offspring by weight."""
 
-    operators: dict[
-        Literal["umad", "alternation", "crossover", "perturbation", "replacement"], Weight
-    ] = {"umad": 0.5, "alternation": 0.1, "crossover": 0.1, "perturbation": 0.2, "replacement": 0.1}
+    operators: dict[Literal["umad", "alternation", "crossover", "perturbation", "replacement"], Weight] = {
+        "umad": 0.5,
+        "alternation": 0.1,
+        "crossover": 0.1,
+        "perturbation": 0.2,
+        "replacement": 0.1,
+    }
     umad: UmadConfig = UmadConfig()
     alternation: AlternationConfig = AlternationConfig()
     perturbation: PerturbationConfig = PerturbationConfig()
@@ -322,7 +326,7 @@ def first_difference(old: Any, new: Any, key: str = "") -> str | None:
 
 def _parse_yaml(text: str, source: str) -> Any:
     try:
-        return yaml.load(text, _UniqueKeyLoader)  # noqa: S506 - a SafeLoader
+        return yaml.load(text, _UniqueKeyLoader)
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise UserError(f"{source}{line}: not YAML: {error.problem}") from error

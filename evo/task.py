@@ -303,7 +303,9 @@ def _check_declarations(task_class: type[Task], path: Path) -> None:
         raise UserError(f"{path}: {task_class.__name__}.measures must be a dict of name -> (low, high), and not empty")
     for name, bounds in task_class.measures.items():
         if not _is_range(bounds):
-            raise UserError(f"{path}: {task_class.__name__}.measures['{name}'] is {bounds!r}, must be (low, high) with low < high")
+            raise UserError(
+                f"{path}: {task_class.__name__}.measures['{name}'] is {bounds!r}, must be (low, high) with low < high"
+            )
     if task_class.reduction is not None and task_class.reduction not in REDUCTIONS:
         raise UserError(
             f"{path}: {task_class.__name__}.reduction is {task_class.reduction!r}, must be None or one of: {', '.join(REDUCTIONS)}"

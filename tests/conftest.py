@@ -163,7 +163,10 @@ def run_evo(evo_command, tmp_path):
 def fork_server():
     """A process that has imported everything and forks for each command (data/fork_server.py)."""
     server = subprocess.Popen(
-        [sys.executable, Path(__file__).parent / "data" / "fork_server.py"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, Path(__file__).parent / "data" / "fork_server.py"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     yield server
     server.stdin.close()
@@ -177,7 +180,12 @@ def fork_evo(fork_server, tmp_path):
     def run(*args, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
         arguments = [str(arg) for arg in args]
         outputs = {name: tmp_path.parent / f"{tmp_path.name}.{name}" for name in ("stdout", "stderr")}
-        request = {"args": arguments, "folder": str(tmp_path), "environment": env or {}, **{k: str(v) for k, v in outputs.items()}}
+        request = {
+            "args": arguments,
+            "folder": str(tmp_path),
+            "environment": env or {},
+            **{k: str(v) for k, v in outputs.items()},
+        }
         fork_server.stdin.write(json.dumps(request) + "\n")
         fork_server.stdin.flush()
         code = int(fork_server.stdout.readline())

@@ -182,20 +182,20 @@ typedef int32_t PtxVmSigned __attribute__((vector_size(4 * PTX_VM__LANES)));
 
 #define PTX_VM__WORDS(v) ((PtxVmWords)(v))
 #define PTX_VM__SIGNED(v) ((PtxVmSigned)(v))
-#define PTX_VM__UNARY_BITS(name, expression)                     \
-    PTX_VM__INLINE PtxVmV ptx_vm__##name(PtxVmV a) {             \
-        const PtxVmWords x = PTX_VM__WORDS(a);                   \
-        return (PtxVmV)(expression);                             \
+#define PTX_VM__UNARY_BITS(name, expression)         \
+    PTX_VM__INLINE PtxVmV ptx_vm__##name(PtxVmV a) { \
+        const PtxVmWords x = PTX_VM__WORDS(a);       \
+        return (PtxVmV)(expression);                 \
     }
-#define PTX_VM__BINARY_BITS(name, expression)                    \
-    PTX_VM__INLINE PtxVmV ptx_vm__##name(PtxVmV a, PtxVmV b) {   \
+#define PTX_VM__BINARY_BITS(name, expression)                        \
+    PTX_VM__INLINE PtxVmV ptx_vm__##name(PtxVmV a, PtxVmV b) {       \
         const PtxVmWords x = PTX_VM__WORDS(a), y = PTX_VM__WORDS(b); \
-        return (PtxVmV)(expression);                             \
+        return (PtxVmV)(expression);                                 \
     }
-#define PTX_VM__TERNARY_BITS(name, expression)                             \
-    PTX_VM__INLINE PtxVmV ptx_vm__##name(PtxVmV a, PtxVmV b, PtxVmV c) {   \
+#define PTX_VM__TERNARY_BITS(name, expression)                                             \
+    PTX_VM__INLINE PtxVmV ptx_vm__##name(PtxVmV a, PtxVmV b, PtxVmV c) {                   \
         const PtxVmWords x = PTX_VM__WORDS(a), y = PTX_VM__WORDS(b), z = PTX_VM__WORDS(c); \
-        return (PtxVmV)(expression);                                       \
+        return (PtxVmV)(expression);                                                       \
     }
 
 /* All ones where true. */
@@ -291,7 +291,8 @@ PTX_VM__BINARY_BITS(setp_ge_s32, PTX_VM__SIGNED(x) >= PTX_VM__SIGNED(y))
 /* As unsigned, less the other operand for each negative one. */
 PTX_VM__BINARY_BITS(
     mul_hi_s32,
-    PTX_VM__WORDS(ptx_vm__mul_hi_u32(a, b)) - (y & (PtxVmWords)(PTX_VM__SIGNED(x) >> 31)) - (x & (PtxVmWords)(PTX_VM__SIGNED(y) >> 31))
+    PTX_VM__WORDS(ptx_vm__mul_hi_u32(a, b)) - (y & (PtxVmWords)(PTX_VM__SIGNED(x) >> 31)) -
+        (x & (PtxVmWords)(PTX_VM__SIGNED(y) >> 31))
 )
 PTX_VM__TERNARY_BITS(shf_l_wrap_b32, ptx_vm__funnel_left(x, y, z & 31u))
 PTX_VM__TERNARY_BITS(shf_l_clamp_b32, ptx_vm__funnel_left(x, y, ptx_vm__up_to_32(z)))
@@ -305,9 +306,9 @@ PTX_VM__TERNARY_BITS(bfe_s32, ptx_vm__field_s32(x, y, z) & PTX_VM__TRUE((z & 255
 
 #define PTX_VM__BLOCK (8 * PTX_VM__LANES)
 
-#define PTX_VM__ARGS                                                                                                    \
-    const PtxVmStep *step, char *const *memory, PtxVmV a0, PtxVmV a1, PtxVmV a2, PtxVmV a3, PtxVmV a4, PtxVmV a5,        \
-        PtxVmV a6, PtxVmV a7
+#define PTX_VM__ARGS                                                                                                         \
+    const PtxVmStep *step, char *const *memory, PtxVmV a0, PtxVmV a1, PtxVmV a2, PtxVmV a3, PtxVmV a4, PtxVmV a5, PtxVmV a6, \
+        PtxVmV a7
 
 typedef void (*PtxVmBody)(PTX_VM__ARGS);
 
@@ -319,91 +320,107 @@ typedef void (*PtxVmBody)(PTX_VM__ARGS);
 
 #define PTX_VM__EACH(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7)
 #define PTX_VM__STORE_ONE(i) ptx_vm__store(result + (i) * PTX_VM__LANES, a##i);
-#define PTX_VM__STORE                                                                                                   \
-    float* result = (float*)(void*)memory[step->result];                                                                \
+#define PTX_VM__STORE                                    \
+    float* result = (float*)(void*)memory[step->result]; \
     PTX_VM__EACH(PTX_VM__STORE_ONE)
 
-#define PTX_VM__KERNEL(name, ...)                                                                                       \
-    static void ptx_vm__##name(PTX_VM__ARGS) {                                                                          \
-        __VA_ARGS__                                                                                                     \
-        PTX_VM__NEXT;                                                                                                   \
-    }                                                                                                                   \
-    static void ptx_vm__##name##_store(PTX_VM__ARGS) {                                                                  \
-        __VA_ARGS__                                                                                                     \
-        PTX_VM__STORE                                                                                                   \
-        PTX_VM__NEXT;                                                                                                   \
+#define PTX_VM__KERNEL(name, ...)                      \
+    static void ptx_vm__##name(PTX_VM__ARGS) {         \
+        __VA_ARGS__                                    \
+        PTX_VM__NEXT;                                  \
+    }                                                  \
+    static void ptx_vm__##name##_store(PTX_VM__ARGS) { \
+        __VA_ARGS__                                    \
+        PTX_VM__STORE                                  \
+        PTX_VM__NEXT;                                  \
     }
 
-#define PTX_VM__ALL1(F, X)                                                                                              \
-    a0 = F(X(0, 0)); a1 = F(X(0, 1)); a2 = F(X(0, 2)); a3 = F(X(0, 3));                                                 \
-    a4 = F(X(0, 4)); a5 = F(X(0, 5)); a6 = F(X(0, 6)); a7 = F(X(0, 7));
-#define PTX_VM__ALL2(F, X, Y)                                                                                           \
-    a0 = F(X(0, 0), Y(1, 0)); a1 = F(X(0, 1), Y(1, 1)); a2 = F(X(0, 2), Y(1, 2)); a3 = F(X(0, 3), Y(1, 3));             \
-    a4 = F(X(0, 4), Y(1, 4)); a5 = F(X(0, 5), Y(1, 5)); a6 = F(X(0, 6), Y(1, 6)); a7 = F(X(0, 7), Y(1, 7));
-#define PTX_VM__ALL3(F, X, Y, Z)                                                                                        \
-    a0 = F(X(0, 0), Y(1, 0), Z(2, 0)); a1 = F(X(0, 1), Y(1, 1), Z(2, 1));                                               \
-    a2 = F(X(0, 2), Y(1, 2), Z(2, 2)); a3 = F(X(0, 3), Y(1, 3), Z(2, 3));                                               \
-    a4 = F(X(0, 4), Y(1, 4), Z(2, 4)); a5 = F(X(0, 5), Y(1, 5), Z(2, 5));                                               \
-    a6 = F(X(0, 6), Y(1, 6), Z(2, 6)); a7 = F(X(0, 7), Y(1, 7), Z(2, 7));
+#define PTX_VM__ALL1(F, X) \
+    a0 = F(X(0, 0));       \
+    a1 = F(X(0, 1));       \
+    a2 = F(X(0, 2));       \
+    a3 = F(X(0, 3));       \
+    a4 = F(X(0, 4));       \
+    a5 = F(X(0, 5));       \
+    a6 = F(X(0, 6));       \
+    a7 = F(X(0, 7));
+#define PTX_VM__ALL2(F, X, Y) \
+    a0 = F(X(0, 0), Y(1, 0)); \
+    a1 = F(X(0, 1), Y(1, 1)); \
+    a2 = F(X(0, 2), Y(1, 2)); \
+    a3 = F(X(0, 3), Y(1, 3)); \
+    a4 = F(X(0, 4), Y(1, 4)); \
+    a5 = F(X(0, 5), Y(1, 5)); \
+    a6 = F(X(0, 6), Y(1, 6)); \
+    a7 = F(X(0, 7), Y(1, 7));
+#define PTX_VM__ALL3(F, X, Y, Z)       \
+    a0 = F(X(0, 0), Y(1, 0), Z(2, 0)); \
+    a1 = F(X(0, 1), Y(1, 1), Z(2, 1)); \
+    a2 = F(X(0, 2), Y(1, 2), Z(2, 2)); \
+    a3 = F(X(0, 3), Y(1, 3), Z(2, 3)); \
+    a4 = F(X(0, 4), Y(1, 4), Z(2, 4)); \
+    a5 = F(X(0, 5), Y(1, 5), Z(2, 5)); \
+    a6 = F(X(0, 6), Y(1, 6), Z(2, 6)); \
+    a7 = F(X(0, 7), Y(1, 7), Z(2, 7));
 
 /* Minimum and maximum. x86's instruction returns its second operand for a NaN and for two zeros: where that matters, the two
  * orders of the operands give different bits, which is rare, and is looked for in two vectors at once. */
 #ifdef PTX_VM__AVX512
 #define PTX_VM__ALL_EXTREME(RAW, F, X, Y) PTX_VM__ALL2(F, X, Y)
 #else
-#define PTX_VM__ALL_EXTREME(RAW, F, X, Y)                                                                               \
-    PTX_VM__TWO_EXTREME(RAW, F, X, Y, 0, 1) PTX_VM__TWO_EXTREME(RAW, F, X, Y, 2, 3)                                      \
-    PTX_VM__TWO_EXTREME(RAW, F, X, Y, 4, 5) PTX_VM__TWO_EXTREME(RAW, F, X, Y, 6, 7)
-#define PTX_VM__TWO_EXTREME(RAW, F, X, Y, i, j)                                                                         \
-    {                                                                                                                   \
-        PtxVmV ri = RAW(X(0, i), Y(1, i)), rj = RAW(X(0, j), Y(1, j));                                                  \
-        PtxVmV doubt_i = ptx_vm__xor(ri, RAW(Y(1, i), X(0, i))), doubt_j = ptx_vm__xor(rj, RAW(Y(1, j), X(0, j)));       \
-        if (__builtin_expect(ptx_vm__any_bit(ptx_vm__or(doubt_i, doubt_j)), 0)) {                                       \
-            ri = F(X(0, i), Y(1, i));                                                                                   \
-            rj = F(X(0, j), Y(1, j));                                                                                   \
-        }                                                                                                               \
-        a##i = ri;                                                                                                      \
-        a##j = rj;                                                                                                      \
+#define PTX_VM__ALL_EXTREME(RAW, F, X, Y)                                                                                   \
+    PTX_VM__TWO_EXTREME(RAW, F, X, Y, 0, 1)                                                                                 \
+    PTX_VM__TWO_EXTREME(RAW, F, X, Y, 2, 3) PTX_VM__TWO_EXTREME(RAW, F, X, Y, 4, 5) PTX_VM__TWO_EXTREME(RAW, F, X, Y, 6, 7)
+#define PTX_VM__TWO_EXTREME(RAW, F, X, Y, i, j)                                                                    \
+    {                                                                                                              \
+        PtxVmV ri = RAW(X(0, i), Y(1, i)), rj = RAW(X(0, j), Y(1, j));                                             \
+        PtxVmV doubt_i = ptx_vm__xor(ri, RAW(Y(1, i), X(0, i))), doubt_j = ptx_vm__xor(rj, RAW(Y(1, j), X(0, j))); \
+        if (__builtin_expect(ptx_vm__any_bit(ptx_vm__or(doubt_i, doubt_j)), 0)) {                                  \
+            ri = F(X(0, i), Y(1, i));                                                                              \
+            rj = F(X(0, j), Y(1, j));                                                                              \
+        }                                                                                                          \
+        a##i = ri;                                                                                                 \
+        a##j = rj;                                                                                                 \
     }
 #endif
 
-#define PTX_VM__DEFINE_UNARY(name, F)                                                                                   \
-    PTX_VM__KERNEL(name##_none, PTX_VM__ALL1(F, PTX_VM__M))                                                             \
+#define PTX_VM__DEFINE_UNARY(name, F)                        \
+    PTX_VM__KERNEL(name##_none, PTX_VM__ALL1(F, PTX_VM__M))  \
     PTX_VM__KERNEL(name##_first, PTX_VM__ALL1(F, PTX_VM__A))
-#define PTX_VM__DEFINE_COMMUTATIVE(name, F)                                                                             \
-    PTX_VM__KERNEL(name##_none, PTX_VM__ALL2(F, PTX_VM__M, PTX_VM__M))                                                  \
-    PTX_VM__KERNEL(name##_first, PTX_VM__ALL2(F, PTX_VM__A, PTX_VM__M))                                                 \
+#define PTX_VM__DEFINE_COMMUTATIVE(name, F)                             \
+    PTX_VM__KERNEL(name##_none, PTX_VM__ALL2(F, PTX_VM__M, PTX_VM__M))  \
+    PTX_VM__KERNEL(name##_first, PTX_VM__ALL2(F, PTX_VM__A, PTX_VM__M)) \
     PTX_VM__KERNEL(name##_both, PTX_VM__ALL2(F, PTX_VM__A, PTX_VM__A))
-#define PTX_VM__DEFINE_EXTREME(name, RAW)                                                                               \
-    PTX_VM__KERNEL(name##_none, PTX_VM__ALL_EXTREME(RAW, ptx_vm__##name, PTX_VM__M, PTX_VM__M))                          \
+#define PTX_VM__DEFINE_EXTREME(name, RAW)                                                        \
+    PTX_VM__KERNEL(name##_none, PTX_VM__ALL_EXTREME(RAW, ptx_vm__##name, PTX_VM__M, PTX_VM__M))  \
     PTX_VM__KERNEL(name##_first, PTX_VM__ALL_EXTREME(RAW, ptx_vm__##name, PTX_VM__A, PTX_VM__M))
-#define PTX_VM__DEFINE_BINARY(name, F)                                                                                  \
-    PTX_VM__KERNEL(name##_none, PTX_VM__ALL2(F, PTX_VM__M, PTX_VM__M))                                                  \
-    PTX_VM__KERNEL(name##_first, PTX_VM__ALL2(F, PTX_VM__A, PTX_VM__M))                                                 \
+#define PTX_VM__DEFINE_BINARY(name, F)                                   \
+    PTX_VM__KERNEL(name##_none, PTX_VM__ALL2(F, PTX_VM__M, PTX_VM__M))   \
+    PTX_VM__KERNEL(name##_first, PTX_VM__ALL2(F, PTX_VM__A, PTX_VM__M))  \
     PTX_VM__KERNEL(name##_second, PTX_VM__ALL2(F, PTX_VM__M, PTX_VM__A))
-#define PTX_VM__DEFINE_MULTIPLY_ADD(name, F)                                                                            \
-    PTX_VM__KERNEL(name##_none, PTX_VM__ALL3(F, PTX_VM__M, PTX_VM__M, PTX_VM__M))                                       \
-    PTX_VM__KERNEL(name##_first, PTX_VM__ALL3(F, PTX_VM__A, PTX_VM__M, PTX_VM__M))                                      \
-    PTX_VM__KERNEL(name##_third, PTX_VM__ALL3(F, PTX_VM__M, PTX_VM__M, PTX_VM__A))                                      \
+#define PTX_VM__DEFINE_MULTIPLY_ADD(name, F)                                       \
+    PTX_VM__KERNEL(name##_none, PTX_VM__ALL3(F, PTX_VM__M, PTX_VM__M, PTX_VM__M))  \
+    PTX_VM__KERNEL(name##_first, PTX_VM__ALL3(F, PTX_VM__A, PTX_VM__M, PTX_VM__M)) \
+    PTX_VM__KERNEL(name##_third, PTX_VM__ALL3(F, PTX_VM__M, PTX_VM__M, PTX_VM__A)) \
     PTX_VM__KERNEL(name##_both, PTX_VM__ALL3(F, PTX_VM__A, PTX_VM__A, PTX_VM__M))
-#define PTX_VM__DEFINE_SELECT(name, F)                                                                                  \
-    PTX_VM__KERNEL(name##_none, PTX_VM__ALL3(F, PTX_VM__M, PTX_VM__M, PTX_VM__M))                                       \
-    PTX_VM__KERNEL(name##_first, PTX_VM__ALL3(F, PTX_VM__A, PTX_VM__M, PTX_VM__M))                                      \
-    PTX_VM__KERNEL(name##_second, PTX_VM__ALL3(F, PTX_VM__M, PTX_VM__A, PTX_VM__M))                                     \
+#define PTX_VM__DEFINE_SELECT(name, F)                                              \
+    PTX_VM__KERNEL(name##_none, PTX_VM__ALL3(F, PTX_VM__M, PTX_VM__M, PTX_VM__M))   \
+    PTX_VM__KERNEL(name##_first, PTX_VM__ALL3(F, PTX_VM__A, PTX_VM__M, PTX_VM__M))  \
+    PTX_VM__KERNEL(name##_second, PTX_VM__ALL3(F, PTX_VM__M, PTX_VM__A, PTX_VM__M)) \
     PTX_VM__KERNEL(name##_third, PTX_VM__ALL3(F, PTX_VM__M, PTX_VM__M, PTX_VM__A))
 
 /* A request: the value goes to memory, changed by F on the way; the accumulator stays as it is. */
-#define PTX_VM__DEFINE_OUTPUT(name, F)                                                                                  \
-    static void ptx_vm__##name##_none_store(PTX_VM__ARGS) {                                                             \
-        float* result = (float*)(void*)memory[step->result];                                                            \
-        const float* x = (const float*)(const void*)memory[step->operands[0]];                                          \
-        for (int i = 0; i < PTX_VM__BLOCK; i += PTX_VM__LANES) ptx_vm__store(result + i, F(ptx_vm__load(x + i)));       \
-        PTX_VM__NEXT;                                                                                                   \
-    }                                                                                                                   \
-    static void ptx_vm__##name##_first_store(PTX_VM__ARGS) {                                                            \
-        float* result = (float*)(void*)memory[step->result];                                                            \
-        PTX_VM__EACH(PTX_VM__OUTPUT_##name)                                                                             \
-        PTX_VM__NEXT;                                                                                                   \
+#define PTX_VM__DEFINE_OUTPUT(name, F)                                                                            \
+    static void ptx_vm__##name##_none_store(PTX_VM__ARGS) {                                                       \
+        float* result = (float*)(void*)memory[step->result];                                                      \
+        const float* x = (const float*)(const void*)memory[step->operands[0]];                                    \
+        for (int i = 0; i < PTX_VM__BLOCK; i += PTX_VM__LANES) ptx_vm__store(result + i, F(ptx_vm__load(x + i))); \
+        PTX_VM__NEXT;                                                                                             \
+    }                                                                                                             \
+    static void ptx_vm__##name##_first_store(PTX_VM__ARGS) {                                                      \
+        float* result = (float*)(void*)memory[step->result];                                                      \
+        PTX_VM__EACH(PTX_VM__OUTPUT_##name)                                                                       \
+        PTX_VM__NEXT;                                                                                             \
     }
 #define PTX_VM__OUTPUT_ONE(F, i) ptx_vm__store(result + (i) * PTX_VM__LANES, F(a##i));
 #define PTX_VM__OUTPUT_output_bits(i) PTX_VM__OUTPUT_ONE(ptx_vm__same, i)
@@ -494,7 +511,16 @@ static void ptx_vm__sum_f32_first_store(PTX_VM__ARGS) {
 PTX_VM__OPERATIONS(PTX_VM__DEFINE)
 
 static void ptx_vm__end(PTX_VM__ARGS) {
-    (void)step; (void)memory; (void)a0; (void)a1; (void)a2; (void)a3; (void)a4; (void)a5; (void)a6; (void)a7;
+    (void)step;
+    (void)memory;
+    (void)a0;
+    (void)a1;
+    (void)a2;
+    (void)a3;
+    (void)a4;
+    (void)a5;
+    (void)a6;
+    (void)a7;
 }
 
 static void ptx_vm__enter(const PtxVmStep* first, char* const* memory) {
@@ -506,17 +532,22 @@ static void ptx_vm__enter(const PtxVmStep* first, char* const* memory) {
 #define PTX_VM__PAIR(name) {(PtxVmKernel)ptx_vm__##name, (PtxVmKernel)ptx_vm__##name##_store}
 #define PTX_VM__STORE_ONLY(name) {NULL, (PtxVmKernel)ptx_vm__##name##_store}
 #define PTX_VM__ABSENT {NULL, NULL}
-#define PTX_VM__ROW_UNARY(name) {PTX_VM__PAIR(name##_none), PTX_VM__PAIR(name##_first), PTX_VM__ABSENT, PTX_VM__ABSENT, PTX_VM__ABSENT}
-#define PTX_VM__ROW_COMMUTATIVE(name) \
+#define PTX_VM__ROW_UNARY(name)                                                                             \
+    {PTX_VM__PAIR(name##_none), PTX_VM__PAIR(name##_first), PTX_VM__ABSENT, PTX_VM__ABSENT, PTX_VM__ABSENT}
+#define PTX_VM__ROW_COMMUTATIVE(name)                                                                                  \
     {PTX_VM__PAIR(name##_none), PTX_VM__PAIR(name##_first), PTX_VM__ABSENT, PTX_VM__ABSENT, PTX_VM__PAIR(name##_both)}
 #define PTX_VM__ROW_EXTREME(name) PTX_VM__ROW_UNARY(name)
-#define PTX_VM__ROW_BINARY(name) \
+#define PTX_VM__ROW_BINARY(name)                                                                                         \
     {PTX_VM__PAIR(name##_none), PTX_VM__PAIR(name##_first), PTX_VM__PAIR(name##_second), PTX_VM__ABSENT, PTX_VM__ABSENT}
 #define PTX_VM__ROW_MULTIPLY_ADD(name) \
     {PTX_VM__PAIR(name##_none), PTX_VM__PAIR(name##_first), PTX_VM__ABSENT, PTX_VM__PAIR(name##_third), PTX_VM__PAIR(name##_both)}
-#define PTX_VM__ROW_SELECT(name) \
-    {PTX_VM__PAIR(name##_none), PTX_VM__PAIR(name##_first), PTX_VM__PAIR(name##_second), PTX_VM__PAIR(name##_third), PTX_VM__ABSENT}
-#define PTX_VM__ROW_OUTPUT(name) \
+#define PTX_VM__ROW_SELECT(name)  \
+    {PTX_VM__PAIR(name##_none),   \
+     PTX_VM__PAIR(name##_first),  \
+     PTX_VM__PAIR(name##_second), \
+     PTX_VM__PAIR(name##_third),  \
+     PTX_VM__ABSENT}
+#define PTX_VM__ROW_OUTPUT(name)                                                                                        \
     {PTX_VM__STORE_ONLY(name##_none), PTX_VM__STORE_ONLY(name##_first), PTX_VM__ABSENT, PTX_VM__ABSENT, PTX_VM__ABSENT}
 #define PTX_VM__ROW_SUM(name) PTX_VM__ROW_OUTPUT(name)
 #define PTX_VM__ROW(enumerator, name, kind, F) PTX_VM__ROW_##kind(name),

@@ -52,9 +52,7 @@ PTX_VM__INLINE PtxVmV ptx_vm__sqrt(PtxVmV a) { return _mm512_sqrt_ps(a); }
 PTX_VM__INLINE PtxVmV ptx_vm__fma(PtxVmV a, PtxVmV b, PtxVmV c) { return _mm512_fmadd_ps(a, b, c); }
 PTX_VM__INLINE PtxVmV ptx_vm__min_raw(PtxVmV a, PtxVmV b) { return _mm512_min_ps(a, b); }
 PTX_VM__INLINE PtxVmV ptx_vm__max_raw(PtxVmV a, PtxVmV b) { return _mm512_max_ps(a, b); }
-PTX_VM__INLINE PtxVmV ptx_vm__round(PtxVmV a) {
-    return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-}
+PTX_VM__INLINE PtxVmV ptx_vm__round(PtxVmV a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 PTX_VM__INLINE PtxVmV ptx_vm__toward_zero(PtxVmV product, PtxVmV a, PtxVmV b) {
     (void)product;
     return _mm512_mul_round_ps(a, b, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
@@ -146,7 +144,9 @@ PTX_VM__INLINE PtxVmV ptx_vm__mul_hi_u32(PtxVmV a, PtxVmV b) {
     return PTX_VM__F(_mm256_blend_epi32(even, odd, 0xaa));
 }
 PTX_VM__INLINE PtxVmV ptx_vm__shift_left(PtxVmV a, unsigned n) { return PTX_VM__F(_mm256_slli_epi32(PTX_VM__I(a), (int)n)); }
-PTX_VM__INLINE PtxVmV ptx_vm__shift_right_signed(PtxVmV a, unsigned n) { return PTX_VM__F(_mm256_srai_epi32(PTX_VM__I(a), (int)n)); }
+PTX_VM__INLINE PtxVmV ptx_vm__shift_right_signed(PtxVmV a, unsigned n) {
+    return PTX_VM__F(_mm256_srai_epi32(PTX_VM__I(a), (int)n));
+}
 PTX_VM__INLINE PtxVmV ptx_vm__f32_from_s32(PtxVmV a) { return _mm256_cvtepi32_ps(PTX_VM__I(a)); }
 PTX_VM__INLINE PtxVmV ptx_vm__f32_from_u32(PtxVmV a) {
     /* Both halves are exact in f32, so the one rounding is that of the addition. */
@@ -276,8 +276,10 @@ PTX_VM__INLINE PtxVmV ptx_vm__fma(PtxVmV a, PtxVmV b, PtxVmV c) {
     __m128d product1 = _mm_mul_pd(_mm_cvtps_pd(_mm_movehl_ps(a, a)), _mm_cvtps_pd(_mm_movehl_ps(b, b)));
     __m128d c1 = _mm_cvtps_pd(_mm_movehl_ps(c, c));
     __m128d sum0 = _mm_add_pd(product0, c0), sum1 = _mm_add_pd(product1, c1);
-    __m128i doubtful = _mm_or_si128(_mm_cmpeq_epi32(_mm_and_si128(_mm_castpd_si128(sum0), low_bits), halfway),
-                                    _mm_cmpeq_epi32(_mm_and_si128(_mm_castpd_si128(sum1), low_bits), halfway));
+    __m128i doubtful = _mm_or_si128(
+        _mm_cmpeq_epi32(_mm_and_si128(_mm_castpd_si128(sum0), low_bits), halfway),
+        _mm_cmpeq_epi32(_mm_and_si128(_mm_castpd_si128(sum1), low_bits), halfway)
+    );
     if (__builtin_expect(_mm_movemask_epi8(doubtful) != 0, 0)) {
         sum0 = ptx_vm__fma_to_odd(product0, c0);
         sum1 = ptx_vm__fma_to_odd(product1, c1);
@@ -318,10 +320,20 @@ typedef uint32_t PtxVmU __attribute__((vector_size(16)));
 typedef int32_t PtxVmS __attribute__((vector_size(16)));
 typedef PtxVmV PtxVmM;
 
-PTX_VM__INLINE PtxVmV ptx_vm__load(const float* p) { PtxVmV v; memcpy(&v, p, sizeof v); return v; }
+PTX_VM__INLINE PtxVmV ptx_vm__load(const float* p) {
+    PtxVmV v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
 PTX_VM__INLINE void ptx_vm__store(float* p, PtxVmV v) { memcpy(p, &v, sizeof v); }
-PTX_VM__INLINE PtxVmV ptx_vm__set(float f) { PtxVmV v = {f, f, f, f}; return v; }
-PTX_VM__INLINE PtxVmV ptx_vm__set_bits(uint32_t u) { PtxVmU v = {u, u, u, u}; return (PtxVmV)v; }
+PTX_VM__INLINE PtxVmV ptx_vm__set(float f) {
+    PtxVmV v = {f, f, f, f};
+    return v;
+}
+PTX_VM__INLINE PtxVmV ptx_vm__set_bits(uint32_t u) {
+    PtxVmU v = {u, u, u, u};
+    return (PtxVmV)v;
+}
 
 PTX_VM__INLINE PtxVmV ptx_vm__add(PtxVmV a, PtxVmV b) { return a + b; }
 PTX_VM__INLINE PtxVmV ptx_vm__sub(PtxVmV a, PtxVmV b) { return a - b; }
@@ -338,8 +350,12 @@ PTX_VM__INLINE PtxVmV ptx_vm__sqrt(PtxVmV a) {
     return v;
 }
 PTX_VM__INLINE PtxVmV ptx_vm__fma(PtxVmV a, PtxVmV b, PtxVmV c) {
-    PtxVmV v = {__builtin_fmaf(a[0], b[0], c[0]), __builtin_fmaf(a[1], b[1], c[1]), __builtin_fmaf(a[2], b[2], c[2]),
-                __builtin_fmaf(a[3], b[3], c[3])};
+    PtxVmV v = {
+        __builtin_fmaf(a[0], b[0], c[0]),
+        __builtin_fmaf(a[1], b[1], c[1]),
+        __builtin_fmaf(a[2], b[2], c[2]),
+        __builtin_fmaf(a[3], b[3], c[3])
+    };
     return v;
 }
 
@@ -371,7 +387,10 @@ PTX_VM__INLINE PtxVmV ptx_vm__select(PtxVmM m, PtxVmV yes, PtxVmV no) {
 }
 PTX_VM__INLINE PtxVmV ptx_vm__from_mask(PtxVmM m) { return m; }
 PTX_VM__INLINE PtxVmM ptx_vm__to_mask(PtxVmV v) { return v; }
-PTX_VM__INLINE int ptx_vm__any_bit(PtxVmV v) { PtxVmU u = (PtxVmU)v; return (u[0] | u[1] | u[2] | u[3]) != 0; }
+PTX_VM__INLINE int ptx_vm__any_bit(PtxVmV v) {
+    PtxVmU u = (PtxVmU)v;
+    return (u[0] | u[1] | u[2] | u[3]) != 0;
+}
 PTX_VM__INLINE PtxVmV ptx_vm__min_raw(PtxVmV a, PtxVmV b) { return ptx_vm__select(ptx_vm__less(a, b), a, b); }
 PTX_VM__INLINE PtxVmV ptx_vm__max_raw(PtxVmV a, PtxVmV b) { return ptx_vm__select(ptx_vm__less(b, a), a, b); }
 PTX_VM__INLINE PtxVmV ptx_vm__round(PtxVmV a) {
@@ -385,9 +404,16 @@ PTX_VM__INLINE PtxVmV ptx_vm__round(PtxVmV a) {
 #define PTX_VM__LANES_F64 2
 typedef double PtxVmD __attribute__((vector_size(16)));
 typedef uint64_t PtxVmQ __attribute__((vector_size(16)));
-PTX_VM__INLINE PtxVmD ptx_vm__d_load(const double* p) { PtxVmD v; memcpy(&v, p, sizeof v); return v; }
+PTX_VM__INLINE PtxVmD ptx_vm__d_load(const double* p) {
+    PtxVmD v;
+    memcpy(&v, p, sizeof v);
+    return v;
+}
 PTX_VM__INLINE void ptx_vm__d_store(double* p, PtxVmD v) { memcpy(p, &v, sizeof v); }
-PTX_VM__INLINE PtxVmD ptx_vm__d_from_f32(const float* p) { PtxVmD v = {(double)p[0], (double)p[1]}; return v; }
+PTX_VM__INLINE PtxVmD ptx_vm__d_from_f32(const float* p) {
+    PtxVmD v = {(double)p[0], (double)p[1]};
+    return v;
+}
 PTX_VM__INLINE PtxVmD ptx_vm__d_add(PtxVmD a, PtxVmD b) { return a + b; }
 PTX_VM__INLINE PtxVmD ptx_vm__d_sub(PtxVmD a, PtxVmD b) { return a - b; }
 PTX_VM__INLINE PtxVmD ptx_vm__d_mul(PtxVmD a, PtxVmD b) { return a * b; }
@@ -395,7 +421,10 @@ PTX_VM__INLINE PtxVmD ptx_vm__d_max(PtxVmD a, PtxVmD b) {
     PtxVmQ m = (PtxVmQ)(a > b);
     return (PtxVmD)(((PtxVmQ)a & m) | ((PtxVmQ)b & ~m));
 }
-PTX_VM__INLINE PtxVmD ptx_vm__d_set(double d) { PtxVmD v = {d, d}; return v; }
+PTX_VM__INLINE PtxVmD ptx_vm__d_set(double d) {
+    PtxVmD v = {d, d};
+    return v;
+}
 PTX_VM__INLINE PtxVmD ptx_vm__d_and(PtxVmD a, PtxVmD b) { return (PtxVmD)((PtxVmQ)a & (PtxVmQ)b); }
 PTX_VM__INLINE PtxVmD ptx_vm__d_at_most(PtxVmD a, PtxVmD b) { return (PtxVmD)(a <= b); }
 PTX_VM__INLINE PtxVmD ptx_vm__d_add_product(PtxVmD a, PtxVmD b, PtxVmD c) { return a + b * c; }

@@ -28,12 +28,12 @@ static void stack_ptx__write(StackPtx__Writer* writer, const char* text, size_t 
     writer->length += num_bytes;
 }
 
-static void stack_ptx__write_string(StackPtx__Writer* writer, const char* text) {
-    stack_ptx__write(writer, text, strlen(text));
-}
+static void stack_ptx__write_string(StackPtx__Writer* writer, const char* text) { stack_ptx__write(writer, text, strlen(text)); }
 
 /* Finds the constants that are operands of instructions which take registers only. */
-STACK_PTX__COLD void stack_ptx__mark_moved(const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work) {
+STACK_PTX__COLD void stack_ptx__mark_moved(
+    const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work
+) {
     uint32_t i, k;
     memset(work->live, 0, lowered->num_nodes);
     for (i = 0; i < lowered->num_nodes; ++i) {
@@ -50,11 +50,7 @@ STACK_PTX__COLD void stack_ptx__mark_moved(const StackPtxLanguage* language, con
 
 /* Names a temporary of a stack. */
 STACK_PTX__HOT void stack_ptx__name_temporary(
-    const StackPtxLanguage* language,
-    StackPtx__Work* work,
-    uint32_t stack_idx,
-    uint32_t number,
-    StackPtx__Text16* text
+    const StackPtxLanguage* language, StackPtx__Work* work, uint32_t stack_idx, uint32_t number, StackPtx__Text16* text
 ) {
     const StackPtx__Text16* stem = &language->stems[stack_idx];
     *text = *stem;
@@ -76,10 +72,7 @@ STACK_PTX__HOT void stack_ptx__name_temporary(
 
 /* Names and counts the temporaries of the first sorted nodes. */
 static void stack_ptx__name_results(
-    const StackPtxLanguage* language,
-    const StackPtxLowered* lowered,
-    StackPtx__Work* work,
-    uint32_t num_with_temporaries
+    const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work, uint32_t num_with_temporaries
 ) {
     const StackPtxNode* nodes = lowered->nodes;
     const uint32_t* sorted_nodes = work->sorted_nodes;
@@ -89,9 +82,7 @@ static void stack_ptx__name_results(
     memset(num_temporaries, 0, language->stack_info.num_stacks * sizeof *num_temporaries);
     for (i = 0; i < num_with_temporaries; ++i) {
         const StackPtxNode* node = &nodes[sorted_nodes[i]];
-        stack_ptx__name_temporary(
-            language, work, node->stack_idx, num_temporaries[node->stack_idx]++, &texts[node->first_value]
-        );
+        stack_ptx__name_temporary(language, work, node->stack_idx, num_temporaries[node->stack_idx]++, &texts[node->first_value]);
         for (k = 1; k < node->num_values; ++k) {
             const uint32_t value = node->first_value + k;
             const uint32_t stack_idx = lowered->value_stacks[value];
@@ -157,9 +148,7 @@ static void stack_ptx__name_leaves(
 }
 
 static void stack_ptx__write_temporary(
-    const StackPtxLanguage* language,
-    StackPtx__Writer* writer,
-    StackPtx__Temporary temporary
+    const StackPtxLanguage* language, StackPtx__Writer* writer, StackPtx__Temporary temporary
 ) {
     const StackPtx__Text16* stem = &language->stems[temporary.stack_idx];
     char digits[10];
@@ -171,8 +160,7 @@ static void stack_ptx__write_temporary(
 static const char* stack_ptx__element_suffix(const StackPtxLanguage* language, uint32_t payload) {
     static const char* const suffixes[4] = {".x", ".y", ".z", ".w"};
     const StackPtxStackInfo* info = &language->stack_info;
-    const bool is_vector =
-        stack_ptx__is_vector(info, info->special_register_descriptors[payload & UINT16_MAX].arg_type_idx);
+    const bool is_vector = stack_ptx__is_vector(info, info->special_register_descriptors[payload & UINT16_MAX].arg_type_idx);
     return is_vector ? suffixes[payload >> 16] : "";
 }
 
@@ -239,7 +227,11 @@ static void stack_ptx__write_group(
    take, and none of the f16 types, whose registers are moved as bits. */
 static void stack_ptx__write_move_name(const StackPtxLanguage* language, StackPtx__Writer* writer, uint32_t stack_idx) {
     static const char* const others[][2] = {
-        {"u8", "cvt.u8.u8 "}, {"s8", "cvt.u8.u8 "}, {"b8", "cvt.u8.u8 "}, {"f16", "mov.b16 "}, {"f16x2", "mov.b32 "},
+        {"u8", "cvt.u8.u8 "},
+        {"s8", "cvt.u8.u8 "},
+        {"b8", "cvt.u8.u8 "},
+        {"f16", "mov.b16 "},
+        {"f16x2", "mov.b32 "},
     };
     const char* prefix = language->stack_info.stack_literal_prefixes[stack_idx];
     size_t i;
@@ -310,11 +302,7 @@ STACK_PTX__COLD void stack_ptx__write_node(
 /* Operand `i` of a simple instruction. One that is not there is text 0 with length 0: cheaper than to guess how many there
    are. */
 STACK_PTX__HOT char* stack_ptx__write_operand(
-    const StackPtx__Text16* texts,
-    const uint32_t* operands,
-    uint32_t num_operands,
-    uint32_t i,
-    char* cursor
+    const StackPtx__Text16* texts, const uint32_t* operands, uint32_t num_operands, uint32_t i, char* cursor
 ) {
     const uint32_t is_there = 0u - (uint32_t)(i < num_operands);
     const StackPtx__Text16* text = &texts[operands[i] & is_there];
@@ -372,9 +360,9 @@ static void stack_ptx__write_nodes(
         const StackPtxNode* node = &lowered->nodes[work->sorted_nodes[i]];
         if (node->kind == STACK_PTX_NODE_PTX && op_nodes[node->payload].is_simple_text && is_fast && length <= last_fast) {
             char* line = writer->buffer + length;
-            length += (size_t)(
-                stack_ptx__write_simple(&op_texts[node->payload], texts, operands + node->first_operand, node, line) - line
-            );
+            length +=
+                (size_t)(stack_ptx__write_simple(&op_texts[node->payload], texts, operands + node->first_operand, node, line) -
+                         line);
         } else {
             writer->length = length;
             stack_ptx__write_node(language, lowered, work, writer, node);
@@ -385,9 +373,7 @@ static void stack_ptx__write_nodes(
 }
 
 static void stack_ptx__write_declarations(
-    const StackPtxLanguage* language,
-    const StackPtx__Work* work,
-    StackPtx__Writer* writer
+    const StackPtxLanguage* language, const StackPtx__Work* work, StackPtx__Writer* writer
 ) {
     const size_t num_stacks = language->stack_info.num_stacks;
     size_t i;
@@ -466,9 +452,7 @@ static bool stack_ptx__is_blocked(const StackPtx__Work* work, uint32_t num_reque
 /* All at once: a register is written when nothing is to be read from it any more, and one on each cycle is saved first.
    Of requests for the same register the last counts. */
 static uint32_t stack_ptx__plan_in_parallel(
-    const StackPtxLanguage* language,
-    const StackPtxLowered* lowered,
-    StackPtx__Work* work
+    const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work
 ) {
     StackPtx__Pending* pending = work->pending;
     const uint32_t num_requests = lowered->num_requests;
@@ -489,8 +473,12 @@ static uint32_t stack_ptx__plan_in_parallel(
         for (i = 0; i < num_requests; ++i) {
             if (pending[i].is_pending && !stack_ptx__is_blocked(work, num_requests, i)) {
                 stack_ptx__add_move(
-                    work, &num_moves, pending[i].is_saved ? STACK_PTX__MOVE_SAVED : STACK_PTX__MOVE_VALUE, i,
-                    lowered->request_values[i], &pending[i].temporary
+                    work,
+                    &num_moves,
+                    pending[i].is_saved ? STACK_PTX__MOVE_SAVED : STACK_PTX__MOVE_VALUE,
+                    i,
+                    lowered->request_values[i],
+                    &pending[i].temporary
                 );
                 pending[i].is_pending = 0;
                 --num_pending;
@@ -618,9 +606,7 @@ StackPtxResult stack_ptx_emit(
     stack_ptx__open_work(language, workspace, &work);
     num_with_temporaries = stack_ptx__sort_nodes(language, lowered, &work);
     num_moves = stack_ptx__plan_moves(language, lowered, &work);
-    return stack_ptx__emit(
-        language, lowered, &work, num_with_temporaries, num_moves, buffer, buffer_size, bytes_written_out
-    );
+    return stack_ptx__emit(language, lowered, &work, num_with_temporaries, num_moves, buffer, buffer_size, bytes_written_out);
 }
 
 /* ---- canonical hash ---- */
@@ -696,8 +682,7 @@ StackPtxResult stack_ptx_hash(
     total = language->salt;
     for (i = 0; i < lowered->num_requests; ++i) {
         const uint32_t value = lowered->request_values[i];
-        const StackPtxHash* type_hash =
-            &language->stacks[language->registers[language->requests[i]].stack_idx].type_hash;
+        const StackPtxHash* type_hash = &language->stacks[language->registers[language->requests[i]].stack_idx].type_hash;
         stack_ptx__absorb(&total, type_hash->words[0], type_hash->words[1]);
         if (value == STACK_PTX_NO_VALUE) {
             stack_ptx__absorb(&total, i, STACK_PTX__TAG_MISSING);
@@ -712,9 +697,7 @@ StackPtxResult stack_ptx_hash(
 
 /* ---- all in one call ---- */
 
-static uint32_t stack_ptx__clamp(size_t value) {
-    return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
-}
+static uint32_t stack_ptx__clamp(size_t value) { return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value; }
 
 /* A bare language takes no memory for registers, routines and requests, since their numbers are not known when the size is
    asked for. Requests that find a value are no more than stacks can hold. */
@@ -731,8 +714,14 @@ static StackPtxResult stack_ptx__place_compile(
     if (result == STACK_PTX_SUCCESS) {
         const size_t max_values = info->stack_info->num_stacks * compiler_info->stack_size;
         stack_ptx__place_work(
-            layout, &info->limits, info->stack_info, 1, stack_ptx__bound_operands(info->stack_info),
-            STACK_PTX__MAX_BARE_REGISTERS, max_values, max_values
+            layout,
+            &info->limits,
+            info->stack_info,
+            1,
+            stack_ptx__bound_operands(info->stack_info),
+            STACK_PTX__MAX_BARE_REGISTERS,
+            max_values,
+            max_values
         );
         *language_bytes_out = stack_ptx__place_language(NULL, info, 1, NULL);
         if (*language_bytes_out > SIZE_MAX / 2 || layout->bytes > SIZE_MAX / 2) {
@@ -758,9 +747,7 @@ static void stack_ptx__describe_compile(
 }
 
 StackPtxResult stack_ptx_compile_workspace_size(
-    const StackPtxCompilerInfo* compiler_info,
-    const StackPtxStackInfo* stack_info,
-    size_t* bytes_out
+    const StackPtxCompilerInfo* compiler_info, const StackPtxStackInfo* stack_info, size_t* bytes_out
 ) {
     StackPtxLanguageInfo info;
     StackPtx__Layout layout;
@@ -852,7 +839,13 @@ StackPtxResult stack_ptx_compile(
         work.moves[i].value = work.value_ids[work.request_values[i]];
     }
     return stack_ptx__emit(
-        language, &lowered, &work, stack_ptx__sort_nodes(language, &lowered, &work), num_moves, buffer, buffer_size,
+        language,
+        &lowered,
+        &work,
+        stack_ptx__sort_nodes(language, &lowered, &work),
+        num_moves,
+        buffer,
+        buffer_size,
         bytes_written_out
     );
 }

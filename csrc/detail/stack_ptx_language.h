@@ -156,26 +156,26 @@ typedef struct StackPtx__Pending {
 } StackPtx__Pending;
 
 /* The arrays of a workspace: X(type, name, number of items). */
-#define STACK_PTX__WORK_ARRAYS(X)                                                                      \
-    X(StackPtx__Values, stacks, num_stacks)                                                            \
+#define STACK_PTX__WORK_ARRAYS(X)                                                                       \
+    X(StackPtx__Values, stacks, num_stacks)                                                             \
     X(uint32_t, stack_rows, STACK_PTX__STACKS_MARGIN + num_stacks * (limits->stack_size + UINT64_C(1))) \
-    X(uint32_t, meta, limits->stack_size)                                                              \
-    X(StackPtx__Slot, store, limits->store_size)                                                       \
-    X(StackPtx__Frame, frames, limits->max_frame_depth)                                                \
-    X(StackPtx__Row, rows, max_rows)                                                                   \
-    X(uint32_t, table, table_size)       /* rows by the hash of their contents; 0 is free */           \
+    X(uint32_t, meta, limits->stack_size)                                                               \
+    X(StackPtx__Slot, store, limits->store_size)                                                        \
+    X(StackPtx__Frame, frames, limits->max_frame_depth)                                                 \
+    X(StackPtx__Row, rows, max_rows)                                                                    \
+    X(uint32_t, table, table_size)       /* rows by the hash of their contents; 0 is free */            \
     X(uint8_t, live, max_rows)           /* 1 for rows that requests need; then, for constants moved */ \
-    X(uint32_t, value_ids, max_rows)     /* of live rows in the lowered form */                        \
-    X(StackPtxNode, nodes, max_values)                                                                 \
-    X(uint32_t, operands, max_values * operands_per_node)                                              \
-    X(uint32_t, value_nodes, max_values)                                                               \
-    X(uint16_t, value_stacks, max_values)                                                              \
-    X(uint32_t, request_values, num_requests)                                                          \
-    X(StackPtx__Move, moves, max_moves)                                                                \
-    X(StackPtx__Pending, pending, is_bare ? 0 : num_requests)                                          \
-    X(StackPtx__Text16, texts, max_values)   /* of each value, for stack_ptx_emit */                   \
-    X(uint32_t, sorted_nodes, max_values)    /* those with temporaries, then the others backwards */   \
-    X(uint32_t, num_temporaries, num_stacks) /* of each stack, in all */                               \
+    X(uint32_t, value_ids, max_rows)     /* of live rows in the lowered form */                         \
+    X(StackPtxNode, nodes, max_values)                                                                  \
+    X(uint32_t, operands, max_values* operands_per_node)                                                \
+    X(uint32_t, value_nodes, max_values)                                                                \
+    X(uint16_t, value_stacks, max_values)                                                               \
+    X(uint32_t, request_values, num_requests)                                                           \
+    X(StackPtx__Move, moves, max_moves)                                                                 \
+    X(StackPtx__Pending, pending, is_bare ? 0 : num_requests)                                           \
+    X(StackPtx__Text16, texts, max_values)   /* of each value, for stack_ptx_emit */                    \
+    X(uint32_t, sorted_nodes, max_values)    /* those with temporaries, then the others backwards */    \
+    X(uint32_t, num_temporaries, num_stacks) /* of each stack, in all */                                \
     X(StackPtxHash, hashes, is_bare ? 0 : max_values) /* of each value, for stack_ptx_hash */
 
 /* Where they lie: offsets in bytes. */
@@ -215,7 +215,8 @@ struct StackPtxLanguage {
     size_t num_registers;
     size_t num_requests;
     size_t num_routines;
-    size_t num_input_rows; /* registers, the first ones, that have a row from the start: all of them, or in a bare language none */
+    size_t
+        num_input_rows; /* registers, the first ones, that have a row from the start: all of them, or in a bare language none */
 
     StackPtx__WordForm word_forms[STACK_PTX_INSTRUCTION_TYPE_NUM_ENUMS];
     uint8_t* op_kinds; /* of ops */
@@ -244,7 +245,8 @@ struct StackPtxLanguage {
 
 const char* stack_ptx_result_to_string(StackPtxResult result) {
     switch (result) {
-#define STACK_PTX__CASE(name) case name: return #name
+#define STACK_PTX__CASE(name) \
+    case name: return #name
         STACK_PTX__CASE(STACK_PTX_SUCCESS);
         STACK_PTX__CASE(STACK_PTX_ERROR_INTERNAL);
         STACK_PTX__CASE(STACK_PTX_ERROR_WRONG_TYPE_DISPATCH);
@@ -270,14 +272,10 @@ const char* stack_ptx_result_to_string(StackPtxResult result) {
     return "STACK_PTX_RESULT_UNKNOWN";
 }
 
-STACK_PTX__HOT uint64_t stack_ptx__pair(uint32_t low, uint32_t high) {
-    return low | (uint64_t)high << 32;
-}
+STACK_PTX__HOT uint64_t stack_ptx__pair(uint32_t low, uint32_t high) { return low | (uint64_t)high << 32; }
 
 /* Length of the run of digits that starts at `text`. */
-static size_t stack_ptx__num_digits(const char* text) {
-    return strspn(text, "0123456789");
-}
+static size_t stack_ptx__num_digits(const char* text) { return strspn(text, "0123456789"); }
 
 /* True for a prefix, one digit or more, and the end. */
 static bool stack_ptx__is_numbered(const char* name, const char* prefix) {
@@ -307,13 +305,40 @@ StackPtxResult stack_ptx_check_name(const char* name) {
     /* Names of NVVM's virtual registers, by class, and of its stack pointers. */
     static const char* const numbered[] = {"p", "rs", "r", "rd", "rq", "rc", "f", "fd", "h", "hh", "b", "envreg", "pm"};
     static const char* const whole[] = {
-        "SP", "SPL", "tid", "ntid", "ctaid", "nctaid", "laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid",
-        "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid", "cluster_ctarank", "cluster_nctarank",
-        "is_explicit_cluster", "clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi",
-        "total_smem_size", "aggr_smem_size", "dynamic_smem_size", "current_graph_exec",
+        "SP",
+        "SPL",
+        "tid",
+        "ntid",
+        "ctaid",
+        "nctaid",
+        "laneid",
+        "warpid",
+        "nwarpid",
+        "smid",
+        "nsmid",
+        "gridid",
+        "clusterid",
+        "nclusterid",
+        "cluster_ctaid",
+        "cluster_nctaid",
+        "cluster_ctarank",
+        "cluster_nctarank",
+        "is_explicit_cluster",
+        "clock",
+        "clock_hi",
+        "clock64",
+        "globaltimer",
+        "globaltimer_lo",
+        "globaltimer_hi",
+        "total_smem_size",
+        "aggr_smem_size",
+        "dynamic_smem_size",
+        "current_graph_exec",
     };
     static const char initials[] = "prfhbeStnclwsgida_"; /* of all these, and of this library's own */
-    static const char* const families[] = {"lanemask_", "reserved_smem_", "pm0_", "pm1_", "pm2_", "pm3_", "pm4_", "pm5_", "pm6_", "pm7_"};
+    static const char* const families[] = {
+        "lanemask_", "reserved_smem_", "pm0_", "pm1_", "pm2_", "pm3_", "pm4_", "pm5_", "pm6_", "pm7_"
+    };
     size_t i;
 
     if (name == NULL || !stack_ptx__is_identifier(name)) {
@@ -465,9 +490,7 @@ static StackPtxResult stack_ptx__check_arg_types(const uint16_t* arg_types, size
 }
 
 static StackPtxResult stack_ptx__check_descriptor(
-    const StackPtxStackInfo* info,
-    const StackPtxPtxInstructionDescriptor* descriptor,
-    const StackPtxInstructionTraits* traits
+    const StackPtxStackInfo* info, const StackPtxPtxInstructionDescriptor* descriptor, const StackPtxInstructionTraits* traits
 ) {
     /* Copies, because the members of a packed struct have no alignment. */
     uint16_t arg_types[STACK_PTX_MAX_NUM_ARGS];
@@ -497,9 +520,8 @@ static StackPtxResult stack_ptx__check_types(const StackPtxStackInfo* info, cons
         (info->num_special_registers > 0 &&
          (info->special_register_strings == NULL || info->special_register_descriptors == NULL)) ||
         (info->num_stacks > 0 && info->stack_literal_prefixes == NULL) ||
-        (info->num_arg_types > 0 && info->arg_type_info == NULL) ||
-        info->num_ptx_instructions >= STACK_PTX__MAX_COUNT || info->num_special_registers > UINT16_MAX ||
-        info->num_stacks > UINT16_MAX || info->num_arg_types > UINT16_MAX) {
+        (info->num_arg_types > 0 && info->arg_type_info == NULL) || info->num_ptx_instructions >= STACK_PTX__MAX_COUNT ||
+        info->num_special_registers > UINT16_MAX || info->num_stacks > UINT16_MAX || info->num_arg_types > UINT16_MAX) {
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     }
     for (i = 0; i < info->num_stacks; ++i) {
@@ -525,7 +547,8 @@ static StackPtxResult stack_ptx__check_instruction(const StackPtxStackInfo* info
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     }
     return stack_ptx__check_descriptor(
-        info, &info->ptx_instruction_descriptors[idx],
+        info,
+        &info->ptx_instruction_descriptors[idx],
         traits == NULL || traits->instructions == NULL ? NULL : &traits->instructions[idx]
     );
 }
@@ -598,8 +621,8 @@ static StackPtxResult stack_ptx__check_counts(const StackPtxLanguageInfo* info) 
         info->num_registers >= STACK_PTX__MAX_COUNT || info->num_requests >= STACK_PTX__MAX_COUNT ||
         info->limits.stack_size >= STACK_PTX__MAX_COUNT || info->limits.max_nodes >= STACK_PTX__MAX_COUNT ||
         info->limits.max_frame_depth >= STACK_PTX__MAX_COUNT || info->limits.store_size >= STACK_PTX__MAX_COUNT ||
-        info->stack_info->num_ptx_instructions >= STACK_PTX__MAX_COUNT ||
-        info->stack_info->num_special_registers > UINT16_MAX || info->stack_info->num_stacks > UINT16_MAX ||
+        info->stack_info->num_ptx_instructions >= STACK_PTX__MAX_COUNT || info->stack_info->num_special_registers > UINT16_MAX ||
+        info->stack_info->num_stacks > UINT16_MAX ||
         STACK_PTX__STACKS_MARGIN + (uint64_t)info->stack_info->num_stacks * (info->limits.stack_size + 1u) > UINT32_MAX) {
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     }
@@ -614,7 +637,7 @@ static size_t stack_ptx__place_language(StackPtxLanguage* language, const StackP
     const uint64_t num_ops =
         (uint64_t)stack_info->num_ptx_instructions + stack_info->num_special_registers + 2 * stack_info->num_stacks + 2;
     const uint64_t num_plain_ops = (uint64_t)stack_info->num_ptx_instructions + stack_info->num_stacks +
-                                   (is_bare ? STACK_PTX__MAX_BARE_REGISTERS : info->num_registers);
+        (is_bare ? STACK_PTX__MAX_BARE_REGISTERS : info->num_registers);
     uint64_t total = 0;
     size_t op_kinds, ops, op_nodes, op_texts, stacks, stems, op_hashes, register_infos;
 
@@ -712,15 +735,14 @@ static const char stack_ptx__decimal_pairs[] =
     "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
     "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
 
-static const char stack_ptx__hex_pairs[] =
-    "000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F"
-    "202122232425262728292A2B2C2D2E2F303132333435363738393A3B3C3D3E3F"
-    "404142434445464748494A4B4C4D4E4F505152535455565758595A5B5C5D5E5F"
-    "606162636465666768696A6B6C6D6E6F707172737475767778797A7B7C7D7E7F"
-    "808182838485868788898A8B8C8D8E8F909192939495969798999A9B9C9D9E9F"
-    "A0A1A2A3A4A5A6A7A8A9AAABACADAEAFB0B1B2B3B4B5B6B7B8B9BABBBCBDBEBF"
-    "C0C1C2C3C4C5C6C7C8C9CACBCCCDCECFD0D1D2D3D4D5D6D7D8D9DADBDCDDDEDF"
-    "E0E1E2E3E4E5E6E7E8E9EAEBECEDEEEFF0F1F2F3F4F5F6F7F8F9FAFBFCFDFEFF";
+static const char stack_ptx__hex_pairs[] = "000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F"
+                                           "202122232425262728292A2B2C2D2E2F303132333435363738393A3B3C3D3E3F"
+                                           "404142434445464748494A4B4C4D4E4F505152535455565758595A5B5C5D5E5F"
+                                           "606162636465666768696A6B6C6D6E6F707172737475767778797A7B7C7D7E7F"
+                                           "808182838485868788898A8B8C8D8E8F909192939495969798999A9B9C9D9E9F"
+                                           "A0A1A2A3A4A5A6A7A8A9AAABACADAEAFB0B1B2B3B4B5B6B7B8B9BABBBCBDBEBF"
+                                           "C0C1C2C3C4C5C6C7C8C9CACBCCCDCECFD0D1D2D3D4D5D6D7D8D9DADBDCDDDEDF"
+                                           "E0E1E2E3E4E5E6E7E8E9EAEBECEDEEEFF0F1F2F3F4F5F6F7F8F9FAFBFCFDFEFF";
 
 /* Decimal digits of a number, ten at most; returns how many. */
 STACK_PTX__HOT uint32_t stack_ptx__format_decimal(uint32_t number, char* digits_out) {
@@ -784,22 +806,15 @@ STACK_PTX__HOT uint32_t stack_ptx__format_literal(uint32_t constant_type, uint32
     uint32_t high = 0, low = bits;
     char letter = 'x';
     switch (constant_type) {
-        case STACK_PTX_CONSTANT_TYPE_NONE:
-            literal_out[0] = '0';
-            return 1;
-        case STACK_PTX_CONSTANT_TYPE_F32:
-            letter = 'f';
-            break;
+        case STACK_PTX_CONSTANT_TYPE_NONE: literal_out[0] = '0'; return 1;
+        case STACK_PTX_CONSTANT_TYPE_F32: letter = 'f'; break;
         case STACK_PTX_CONSTANT_TYPE_F64:
             letter = 'd';
             high = (uint32_t)(stack_ptx__widen_float(bits) >> 32);
             low = (uint32_t)stack_ptx__widen_float(bits);
             break;
-        case STACK_PTX_CONSTANT_TYPE_S64:
-            high = (bits >> 31) != 0 ? UINT32_MAX : 0;
-            break;
-        default:
-            break;
+        case STACK_PTX_CONSTANT_TYPE_S64: high = (bits >> 31) != 0 ? UINT32_MAX : 0; break;
+        default: break;
     }
     literal_out[0] = '0';
     literal_out[1] = letter;
@@ -820,9 +835,10 @@ static uint32_t stack_ptx__constant_type_of_prefix(const char* prefix) {
         return STACK_PTX_CONSTANT_TYPE_NONE;
     }
     is_wide = prefix[1] == '6' ? STACK_PTX_CONSTANT_TYPE_F64 - STACK_PTX_CONSTANT_TYPE_F32 : 0;
-    return is_wide + (letter == 'f'   ? STACK_PTX_CONSTANT_TYPE_F32
-                      : letter == 'u' ? STACK_PTX_CONSTANT_TYPE_U32
-                                      : STACK_PTX_CONSTANT_TYPE_S32);
+    return is_wide +
+        (letter == 'f'       ? STACK_PTX_CONSTANT_TYPE_F32
+             : letter == 'u' ? STACK_PTX_CONSTANT_TYPE_U32
+                             : STACK_PTX_CONSTANT_TYPE_S32);
 }
 
 static void stack_ptx__prepare_stacks(StackPtxLanguage* language, const StackPtxTraits* traits) {
@@ -990,9 +1006,7 @@ static void stack_ptx__place_word_forms(StackPtxLanguage* language) {
 static void stack_ptx__prepare_ops(StackPtxLanguage* language, const StackPtxTraits* traits) {
     uint32_t i;
     for (i = 0; i < (uint32_t)language->stack_info.num_ptx_instructions; ++i) {
-        stack_ptx__prepare_ptx_op(
-            language, i, traits == NULL || traits->instructions == NULL ? NULL : &traits->instructions[i]
-        );
+        stack_ptx__prepare_ptx_op(language, i, traits == NULL || traits->instructions == NULL ? NULL : &traits->instructions[i]);
         language->has_registers_only |= language->op_nodes[i].registers_only;
     }
     for (i = 0; i < (uint32_t)language->stack_info.num_special_registers; ++i) {
@@ -1094,11 +1108,7 @@ static void stack_ptx__prepare_connections(StackPtxLanguage* language) {
 }
 
 static StackPtxResult stack_ptx__init_language(
-    const StackPtxLanguageInfo* info,
-    int is_bare,
-    void* memory,
-    size_t memory_bytes,
-    StackPtxLanguage** language_out
+    const StackPtxLanguageInfo* info, int is_bare, void* memory, size_t memory_bytes, StackPtxLanguage** language_out
 ) {
     const StackPtxStackInfo* stack_info;
     StackPtxLanguage* language;
@@ -1147,8 +1157,14 @@ static StackPtxResult stack_ptx__init_language(
         stack_ptx__prepare_hashes(language);
         stack_ptx__prepare_connections(language);
         stack_ptx__place_work(
-            &language->layout, &language->limits, stack_info, is_bare, stack_ptx__max_operands(stack_info), info->num_registers,
-            info->num_requests, 2 * info->num_requests
+            &language->layout,
+            &language->limits,
+            stack_info,
+            is_bare,
+            stack_ptx__max_operands(stack_info),
+            info->num_registers,
+            info->num_requests,
+            2 * info->num_requests
         );
     }
     *language_out = language;
@@ -1169,10 +1185,7 @@ StackPtxResult stack_ptx_language_size(const StackPtxLanguageInfo* info, size_t*
 }
 
 StackPtxResult stack_ptx_language_init(
-    const StackPtxLanguageInfo* info,
-    void* memory,
-    size_t memory_bytes,
-    const StackPtxLanguage** language_out
+    const StackPtxLanguageInfo* info, void* memory, size_t memory_bytes, const StackPtxLanguage** language_out
 ) {
     StackPtxLanguage* language = NULL;
     StackPtxResult result;

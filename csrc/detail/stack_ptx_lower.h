@@ -20,13 +20,8 @@
 
 /* Where the search for a value begins; the same for both orders of operands that commute. Small indices, as most are, do not
    meet in the mix before it is multiplied. */
-STACK_PTX__HOT uint32_t stack_ptx__slot_of(
-    const StackPtx__Work* work,
-    uint64_t head,
-    uint64_t operands_0,
-    uint64_t operands_1,
-    uint64_t commutes
-) {
+STACK_PTX__HOT uint32_t
+stack_ptx__slot_of(const StackPtx__Work* work, uint64_t head, uint64_t operands_0, uint64_t operands_1, uint64_t commutes) {
     const uint64_t both_orders = operands_0 + (stack_ptx__rotate(operands_0, 32) & commutes);
     const uint64_t mix = head ^ stack_ptx__rotate(both_orders, 10) ^ stack_ptx__rotate(operands_1, 21);
     return (uint32_t)((mix * STACK_PTX__MIX_1) >> work->table_shift);
@@ -81,20 +76,14 @@ STACK_PTX__COLD void stack_ptx__grow_table(const StackPtxLanguage* language, Sta
    step, and its outcome is a branch and not a choice between values: a processor that guesses it need not wait. With a mask of
    zeros instead of ones every slot is free. */
 STACK_PTX__HOT uint32_t* stack_ptx__find_slot(
-    const StackPtx__Work* work,
-    uint64_t head,
-    uint64_t operands_0,
-    uint64_t operands_1,
-    uint64_t commutes,
-    uint32_t mask
+    const StackPtx__Work* work, uint64_t head, uint64_t operands_0, uint64_t operands_1, uint64_t commutes, uint32_t mask
 ) {
     uint32_t slot = stack_ptx__slot_of(work, head, operands_0, operands_1, commutes);
     uint32_t found;
     while ((found = work->table[slot] & mask) != 0) {
         const StackPtx__Row* row = &work->rows[found];
         if (row->head == head && row->operands[1] == operands_1 &&
-            (row->operands[0] == operands_0 ||
-             (commutes != 0 && row->operands[0] == stack_ptx__rotate(operands_0, 32)))) {
+            (row->operands[0] == operands_0 || (commutes != 0 && row->operands[0] == stack_ptx__rotate(operands_0, 32)))) {
             break;
         }
         slot = (slot + 1) & work->part_mask;
@@ -131,13 +120,9 @@ STACK_PTX__HOT void stack_ptx__push(StackPtx__Values* stack, uint32_t row) {
 }
 
 /* 0 if the stack is empty. */
-STACK_PTX__HOT uint32_t stack_ptx__pop(StackPtx__Values* stack) {
-    return stack->top == stack->base ? 0 : *--stack->top;
-}
+STACK_PTX__HOT uint32_t stack_ptx__pop(StackPtx__Values* stack) { return stack->top == stack->base ? 0 : *--stack->top; }
 
-STACK_PTX__HOT size_t stack_ptx__height(const StackPtx__Values* stack) {
-    return (size_t)(stack->top - stack->base);
-}
+STACK_PTX__HOT size_t stack_ptx__height(const StackPtx__Values* stack) { return (size_t)(stack->top - stack->base); }
 
 /* False where the node limit ends the program. */
 STACK_PTX__HOT bool stack_ptx__count_values(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t count) {
@@ -239,8 +224,7 @@ STACK_PTX__COLD bool stack_ptx__run_late_input(const StackPtxLanguage* language,
         return false;
     }
     stack_ptx__push(
-        &work->stacks[stack_idx],
-        stack_ptx__add_row(work, stack_ptx__pair(language->first_input + stack_idx, register_idx), 0, 0)
+        &work->stacks[stack_idx], stack_ptx__add_row(work, stack_ptx__pair(language->first_input + stack_idx, register_idx), 0, 0)
     );
     return true;
 }
@@ -349,12 +333,8 @@ static bool stack_ptx__run_meta(StackPtx__Work* work, StackPtx__Values* stack, u
     }
     value = top[-1];
     switch (operation) {
-        case STACK_PTX_META_INSTRUCTION_DUP:
-            stack_ptx__push(stack, value);
-            break;
-        case STACK_PTX_META_INSTRUCTION_YANK_DUP:
-            stack_ptx__push(stack, *(top - 1 - number));
-            break;
+        case STACK_PTX_META_INSTRUCTION_DUP: stack_ptx__push(stack, value); break;
+        case STACK_PTX_META_INSTRUCTION_YANK_DUP: stack_ptx__push(stack, *(top - 1 - number)); break;
         case STACK_PTX_META_INSTRUCTION_SWAP:
             if (height > 1) {
                 top[-1] = top[-2];
@@ -369,9 +349,7 @@ static bool stack_ptx__run_meta(StackPtx__Work* work, StackPtx__Values* stack, u
             *(top - 1 - number) = value;
             --stack->top;
             break;
-        case STACK_PTX_META_INSTRUCTION_CLEAR:
-            stack->top = stack->base;
-            break;
+        case STACK_PTX_META_INSTRUCTION_CLEAR: stack->top = stack->base; break;
         case STACK_PTX_META_INSTRUCTION_ROTATE:
             memmove(stack->base + 1, stack->base, (height - 1) * sizeof value);
             *stack->base = value;
@@ -431,8 +409,8 @@ static StackPtxResult stack_ptx__run_word(const StackPtxLanguage* language, Stac
                 return stack_ptx__prepare_late(language, payload);
             }
             is_within_limit = language->op_kinds[payload] == STACK_PTX__OP_PLAIN
-                                  ? stack_ptx__run_last_plain(work, &language->ops[payload])
-                                  : stack_ptx__run_general_ptx(language, work, payload);
+                ? stack_ptx__run_last_plain(work, &language->ops[payload])
+                : stack_ptx__run_general_ptx(language, work, payload);
             break;
         case STACK_PTX_INSTRUCTION_TYPE_INPUT:
             if (payload >= language->num_registers) {
@@ -507,10 +485,8 @@ static StackPtxResult stack_ptx__run_word(const StackPtxLanguage* language, Stac
             }
             return STACK_PTX_SUCCESS;
         case STACK_PTX_INSTRUCTION_TYPE_ROUTINE:
-        case STACK_PTX_INSTRUCTION_TYPE_RETURN:
-            return STACK_PTX__LEAVE;
-        default:
-            return STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN;
+        case STACK_PTX_INSTRUCTION_TYPE_RETURN: return STACK_PTX__LEAVE;
+        default: return STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN;
     }
     return is_within_limit ? STACK_PTX_SUCCESS : STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE;
 }
@@ -541,13 +517,8 @@ static void stack_ptx__open_run(const StackPtxLanguage* language, StackPtx__Work
 }
 
 /* What a mode makes of what is wrong with a word: SUCCESS to go on, or an error, whose place is written. */
-STACK_PTX__COLD StackPtxResult stack_ptx__judge(
-    StackPtxMode mode,
-    StackPtxResult of_word,
-    size_t routine_idx,
-    size_t word_idx,
-    StackPtxPlace* place_out
-) {
+STACK_PTX__COLD StackPtxResult
+stack_ptx__judge(StackPtxMode mode, StackPtxResult of_word, size_t routine_idx, size_t word_idx, StackPtxPlace* place_out) {
     if (mode == STACK_PTX_MODE_LENIENT || (mode == STACK_PTX_MODE_COMPATIBLE && of_word == STACK_PTX__OUT_OF_RANGE)) {
         return STACK_PTX_SUCCESS;
     }
@@ -667,10 +638,7 @@ static void stack_ptx__mark_live(StackPtx__Work* work, const uint32_t* request_r
 
 /* Operands of a node beyond the third, taken from the rows in which it continues. */
 STACK_PTX__COLD void stack_ptx__collect_continued(
-    const StackPtx__Work* work,
-    const StackPtx__Row* row,
-    uint32_t num_operands,
-    uint32_t* operands
+    const StackPtx__Work* work, const StackPtx__Row* row, uint32_t num_operands, uint32_t* operands
 ) {
     while (num_operands > 4) {
         row = &work->rows[row->operands[1] >> 32];
@@ -685,10 +653,7 @@ STACK_PTX__COLD void stack_ptx__collect_continued(
 
 /* The results of a node with more than one, which may lie on several stacks. */
 STACK_PTX__COLD void stack_ptx__number_results(
-    const StackPtxLanguage* language,
-    StackPtx__Work* work,
-    uint32_t r,
-    uint32_t node_idx
+    const StackPtxLanguage* language, StackPtx__Work* work, uint32_t r, uint32_t node_idx
 ) {
     const StackPtxStackInfo* info = &language->stack_info;
     const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[work->nodes[node_idx].payload];
@@ -758,11 +723,7 @@ static void stack_ptx__collect(const StackPtxLanguage* language, StackPtx__Work*
     lowered->num_instructions = num_instructions;
 }
 
-static StackPtxResult stack_ptx__check_work(
-    const StackPtxLanguage* language,
-    const void* workspace,
-    size_t workspace_bytes
-) {
+static StackPtxResult stack_ptx__check_work(const StackPtxLanguage* language, const void* workspace, size_t workspace_bytes) {
     if (language == NULL || workspace == NULL) {
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     }

@@ -22,10 +22,10 @@ from evo.compile.request import (
     compile_request,
     pack_programs,
 )
-from evo.storage.disk_cache import DiskCache
 from evo.errors import UserError
 from evo.kernel.template import POINTWISE, KernelTemplate
 from evo.language.program import Language
+from evo.storage.disk_cache import DiskCache
 
 WAKE_S = 0.1  # the longest time for which the calling thread waits without looking up, so that it sees Ctrl-C
 

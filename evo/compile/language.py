@@ -34,7 +34,8 @@ def decode_language(encoded: bytes) -> Language:
         stacks=tuple(StackType(**stack) for stack in description["stacks"]),
         arg_types=tuple(ArgType(**arg_type) for arg_type in description["arg_types"]),
         instructions=tuple(
-            Instruction(**{**entry, "args": tuple(entry["args"]), "rets": tuple(entry["rets"])}) for entry in description["instructions"]
+            Instruction(**{**entry, "args": tuple(entry["args"]), "rets": tuple(entry["rets"])})
+            for entry in description["instructions"]
         ),
         special_registers=tuple(SpecialRegister(**special) for special in description["special_registers"]),
     )

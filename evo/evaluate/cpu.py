@@ -17,8 +17,8 @@ import numpy as np
 
 from evo.errors import UserError
 from evo.evaluate import CHUNK_SIZE, Evaluation, by_name, join, score_batch
-from evo.native.ptx_vm import VirtualMachine
 from evo.language.program import Language
+from evo.native.ptx_vm import VirtualMachine
 from evo.task import Regression, Task, point_arrays, target_array, task_errors
 
 WAKE_S = 0.1  # the longest time for which the calling thread waits without looking up

@@ -267,7 +267,9 @@ def _index_names(names: list[str], key: str, source: str) -> dict[str, int]:
     indices: dict[str, int] = {}
     for index, name in enumerate(names):
         if name.lower() == "num_enums":
-            raise UserError(f"{source}: key '{key}.{index}': '{name}' is what C headers call the number of entries; use another name")
+            raise UserError(
+                f"{source}: key '{key}.{index}': '{name}' is what C headers call the number of entries; use another name"
+            )
         if indices.setdefault(name.lower(), index) != index:
             raise UserError(f"{source}: key '{key}.{index}': the name '{name}' is used twice; give one entry a 'name' of its own")
     return {name: index for index, name in enumerate(names)}

@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 
 from evo.errors import UserError
-from evo.storage.files import write_outputs
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
 from evo.instructions.header import render_header
+from evo.storage.files import write_outputs
 
 
 @click.group()

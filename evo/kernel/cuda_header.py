@@ -22,12 +22,100 @@ BLOCK_SIZE = 256
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEYWORDS = frozenset(
-    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class co_await
-    co_return co_yield compl concept const const_cast consteval constexpr constinit continue decltype default delete do double
-    dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable namespace new noexcept
-    not not_eq nullptr operator or or_eq private protected public register reinterpret_cast requires return short signed sizeof
-    static static_assert static_cast struct switch template this thread_local throw true try typedef typeid typename union
-    unsigned using virtual void volatile wchar_t while xor xor_eq""".split()
+    [
+        "alignas",
+        "alignof",
+        "and",
+        "and_eq",
+        "asm",
+        "auto",
+        "bitand",
+        "bitor",
+        "bool",
+        "break",
+        "case",
+        "catch",
+        "char",
+        "char8_t",
+        "char16_t",
+        "char32_t",
+        "class",
+        "co_await",
+        "co_return",
+        "co_yield",
+        "compl",
+        "concept",
+        "const",
+        "const_cast",
+        "consteval",
+        "constexpr",
+        "constinit",
+        "continue",
+        "decltype",
+        "default",
+        "delete",
+        "do",
+        "double",
+        "dynamic_cast",
+        "else",
+        "enum",
+        "explicit",
+        "export",
+        "extern",
+        "false",
+        "float",
+        "for",
+        "friend",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "mutable",
+        "namespace",
+        "new",
+        "noexcept",
+        "not",
+        "not_eq",
+        "nullptr",
+        "operator",
+        "or",
+        "or_eq",
+        "private",
+        "protected",
+        "public",
+        "register",
+        "reinterpret_cast",
+        "requires",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "static_assert",
+        "static_cast",
+        "struct",
+        "switch",
+        "template",
+        "this",
+        "thread_local",
+        "throw",
+        "true",
+        "try",
+        "typedef",
+        "typeid",
+        "typename",
+        "union",
+        "unsigned",
+        "using",
+        "virtual",
+        "void",
+        "volatile",
+        "wchar_t",
+        "while",
+        "xor",
+        "xor_eq",
+    ]
 )
 # C++ type and constraint of inline assembly for each type of a register.
 _TYPES = {"f32": ("float", "f"), "u32": ("unsigned int", "r"), "s32": ("int", "r"), "b32": ("unsigned int", "r")}
@@ -57,7 +145,10 @@ def header(language: Language, num_sites: int, num_measures: int) -> str:
         lines += [f"        return __ldg(reinterpret_cast<const {types[name]}*>({address}));", "    }"]
     # Every other signature, and C++ linkage, is an error at the kernel's own definition.
     lines += ["};", 'extern "C" __global__ void __launch_bounds__(EVO_BLOCK_SIZE)']
-    lines += ["evaluate(EvoPoints points, const int* num_instructions, double* scores);", *_site_macro(variables, inputs, outputs)]
+    lines += [
+        "evaluate(EvoPoints points, const int* num_instructions, double* scores);",
+        *_site_macro(variables, inputs, outputs),
+    ]
     parameters = [f"{types[name]} in_{i}" for i, name in enumerate(inputs)]
     parameters += [f"{types[name]}& out_{i}" for i, name in enumerate(outputs)]
     lines += [f"static __device__ __forceinline__ void evo_program(unsigned int site, {', '.join(parameters)}) {{"]

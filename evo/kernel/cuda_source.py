@@ -41,14 +41,14 @@ from collections.abc import Mapping
 from numbers import Integral, Real
 from pathlib import Path
 
-from evo.storage.disk_cache import DiskCache
 from evo.errors import UserError
 from evo.kernel import nvrtc
 from evo.kernel.cuda_header import HEADER_NAME, header
 from evo.kernel.template import ENTRY, POINTWISE, KernelTemplate, task_template
+from evo.language.program import Language
 from evo.native import nvptxcompiler
 from evo.native.ptx_inject import PtxInject
-from evo.language.program import Language
+from evo.storage.disk_cache import DiskCache
 from evo.task import Task, kernel_path, task_errors
 
 # Without --fmad=false the compiler would fuse what a kernel multiplies and then adds: other bits than in `score`.

@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evo.native.stack_ptx import Lowering
 from evo.language.program import Language
+from evo.native.stack_ptx import Lowering
 
 # Part of every cubin's cache key: another text is another number.
 TEMPLATE = "pointwise-1"
@@ -58,12 +58,15 @@ def site_variables(language: Language) -> tuple[SiteVariable, ...]:
     for name, stack in stacks.items():
         if stack.literal_prefix not in _WORD_TYPES:
             known = ", ".join(_WORD_TYPES)
-            raise ValueError(f"'{name}' is {stack.name} (.{stack.literal_prefix}), but a kernel's inputs and outputs are .{known}")
+            raise ValueError(
+                f"'{name}' is {stack.name} (.{stack.literal_prefix}), but a kernel's inputs and outputs are .{known}"
+            )
     ordered = [(name, "m") for name in inputs if name in outputs]
     ordered += [(name, "o") for name in dict.fromkeys(outputs) if name not in inputs]
     ordered += [(name, "i") for name in inputs if name not in outputs]
     return tuple(
-        SiteVariable(name, f"_x{i}", kind, stacks[name].literal_prefix, stacks[name].name) for i, (name, kind) in enumerate(ordered)
+        SiteVariable(name, f"_x{i}", kind, stacks[name].literal_prefix, stacks[name].name)
+        for i, (name, kind) in enumerate(ordered)
     )
 
 
@@ -115,7 +118,11 @@ def _kernel(
     for i in range(num_inputs):
         lines += [f"ld.param.u64 %input_{i}, [input_{i}];", f"cvta.to.global.u64 %input_{i}, %input_{i};"]
         lines += [f"ld.param.u32 %stride_{i}, [stride_{i}];"]
-    lines += ["ld.param.u64 %outputs, [outputs];", "cvta.to.global.u64 %outputs, %outputs;", "ld.param.u32 %num_points, [num_points];"]
+    lines += [
+        "ld.param.u64 %outputs, [outputs];",
+        "cvta.to.global.u64 %outputs, %outputs;",
+        "ld.param.u32 %num_points, [num_points];",
+    ]
     # point = block * block_size + thread; step = number of threads along x; outputs += site * num_outputs * num_points * 4
     lines += ["mov.u32 %block, %ctaid.x;", "mov.u32 %block_size, %ntid.x;", "mov.u32 %point, %tid.x;"]
     lines += ["mad.lo.u32 %point, %block, %block_size, %point;"]

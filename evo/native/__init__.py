@@ -11,4 +11,6 @@ if find_spec("evo.native.stack_ptx") is None:
     # Python was started in the source folder, which hides the installed package: the extensions are there.
     __path__ += [str(folder) for entry in sys.path if any((folder := Path(entry, "evo", "native")).glob("stack_ptx.*.so"))][:1]
     if find_spec("evo.native.stack_ptx") is None:
-        raise ImportError("evo's compiled extensions are missing: this is the source folder, and evo is not installed; run: pip install .")
+        raise ImportError(
+            "evo's compiled extensions are missing: this is the source folder, and evo is not installed; run: pip install ."
+        )

@@ -79,9 +79,7 @@ def instruction_set_tables(instruction_set) -> InstructionSetTables:
     return InstructionSetTables(
         instruction_strings=_strings([instruction.ptx for instruction in instructions], "instruction"),
         descriptors=descriptors,
-        instruction_traits=_table(
-            [(i.num_commutative, i.volatile, i.registers_only) for i in instructions], np.uint8, 3
-        ),
+        instruction_traits=_table([(i.num_commutative, i.volatile, i.registers_only) for i in instructions], np.uint8, 3),
         special_strings=_strings([special.ptx for special in specials], "special register"),
         special_arg_types=np.array([special.arg_idx for special in specials], np.uint16),
         volatile_specials=np.array([special.volatile for special in specials], np.uint8),

@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 
 from evo.errors import UserError
-from evo.storage.files import read_input, write_outputs
 from evo.ptx_inject.header import render_embedded_text, render_types_header
 from evo.ptx_inject.types import load_types
+from evo.storage.files import read_input, write_outputs
 
 _INPUT = click.option("--input", "source", required=True, metavar="FILE", type=click.Path(path_type=Path))
 _OUTPUT = click.option("--output", required=True, metavar="HEADER", type=click.Path(path_type=Path), help="Header to write.")
@@ -38,7 +38,11 @@ def generate(source: Path, output: Path) -> None:
 @click.option("--name", required=True, help="Of the array; NAME_size is its length.")
 def embed(source: Path, output: Path, name: str) -> None:
     """Writes a header that holds a text, as annotated PTX, as a C array."""
-    _write(source, output, lambda: render_embedded_text(read_input(source), name, output.name, source.name).encode("ascii", "replace"))
+    _write(
+        source,
+        output,
+        lambda: render_embedded_text(read_input(source), name, output.name, source.name).encode("ascii", "replace"),
+    )
 
 
 def _write(source: Path, output: Path, render) -> None:

@@ -14,8 +14,8 @@ import click
 
 from evo import __version__
 from evo.errors import UserError
-from evo.storage.files import read_input, write_outputs
 from evo.native.ptx_inject import AnnotationError, process_cuda
+from evo.storage.files import read_input, write_outputs
 
 EXIT_USER_ERROR = 2
 
@@ -23,7 +23,9 @@ EXIT_USER_ERROR = 2
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.argument("inputs", nargs=-1, required=True, metavar="FILE.cu...", type=click.Path(path_type=Path))
 @click.option("-o", "--output", required=True, metavar="PATH", help="Folder, made if it is missing; for one input also a file.")
-@click.option("--types", "types_path", metavar="FILE.json", type=click.Path(path_type=Path), help="Types instead of the default ones.")
+@click.option(
+    "--types", "types_path", metavar="FILE.json", type=click.Path(path_type=Path), help="Types instead of the default ones."
+)
 @click.version_option(__version__, prog_name="ptxinject")
 def main(inputs: tuple[Path, ...], output: str, types_path: Path | None) -> None:
     """Turns the PTX_INJECT annotations of CUDA files into inline assembly that marks their sites.

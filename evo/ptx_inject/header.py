@@ -15,11 +15,93 @@ from evo.native.ptx_inject import DataType
 _BIND_KINDS = {"": "ID", "*(unsigned short*)&": "U16", "*(unsigned int*)&": "U32"}
 _BYTES_PER_LINE = 32
 _KEYWORDS = frozenset(
-    "alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t class compl const const_cast"
-    " constexpr continue decltype default delete do double dynamic_cast else enum explicit export extern false float for friend"
-    " goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public"
-    " register reinterpret_cast restrict return short signed sizeof static static_assert static_cast struct switch template this"
-    " thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq".split()
+    [
+        "alignas",
+        "alignof",
+        "and",
+        "and_eq",
+        "asm",
+        "auto",
+        "bitand",
+        "bitor",
+        "bool",
+        "break",
+        "case",
+        "catch",
+        "char",
+        "char16_t",
+        "char32_t",
+        "class",
+        "compl",
+        "const",
+        "const_cast",
+        "constexpr",
+        "continue",
+        "decltype",
+        "default",
+        "delete",
+        "do",
+        "double",
+        "dynamic_cast",
+        "else",
+        "enum",
+        "explicit",
+        "export",
+        "extern",
+        "false",
+        "float",
+        "for",
+        "friend",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "mutable",
+        "namespace",
+        "new",
+        "noexcept",
+        "not",
+        "not_eq",
+        "nullptr",
+        "operator",
+        "or",
+        "or_eq",
+        "private",
+        "protected",
+        "public",
+        "register",
+        "reinterpret_cast",
+        "restrict",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "static_assert",
+        "static_cast",
+        "struct",
+        "switch",
+        "template",
+        "this",
+        "thread_local",
+        "throw",
+        "true",
+        "try",
+        "typedef",
+        "typeid",
+        "typename",
+        "union",
+        "unsigned",
+        "using",
+        "virtual",
+        "void",
+        "volatile",
+        "wchar_t",
+        "while",
+        "xor",
+        "xor_eq",
+    ]
 )
 
 
@@ -43,7 +125,8 @@ def render_types_header(types: Sequence[DataType], file_name: str) -> str:
     macros = [line for data_type in types for line in _macro_lines(data_type)]
     enumerators = [f"    PTX_INJECT_DATA_TYPE_{token}," for token in tokens]
     table = [
-        f'    {{"{t.name}", "{t.register_type}", "{t.mov_postfix}", \'{t.register_char}\', "{t.register_cast_str}"}},' for t in types
+        f'    {{"{t.name}", "{t.register_type}", "{t.mov_postfix}", \'{t.register_char}\', "{t.register_cast_str}"}},'
+        for t in types
     ]
     body = [
         '#include "ptx_inject.h"',
@@ -94,7 +177,9 @@ def render_embedded_text(text: bytes, name: str, file_name: str, source_name: st
         UserError: the name is no identifier of C and C++, or the text holds a NUL.
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in _KEYWORDS or "__" in name:
-        raise UserError(f"--name {name!r} cannot name an array: letters, digits and single _, beginning with a letter, no keyword")
+        raise UserError(
+            f"--name {name!r} cannot name an array: letters, digits and single _, beginning with a letter, no keyword"
+        )
     if b"\0" in text:
         line = text[: text.index(0)].count(b"\n") + 1
         raise UserError(f"{source_name}:{line}: a NUL byte, which ends a C string")

@@ -18,8 +18,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from evo.errors import UserError
-from evo.storage.json_file import first_mistake, read_json
 from evo.native.ptx_inject import DataType
+from evo.storage.json_file import first_mistake, read_json
 
 ABI_VERSION = 1
 
@@ -27,7 +27,11 @@ ABI_VERSION = 1
 # mov's are those of 9.7.9.2; letters: "Inline PTX Assembly in CUDA", 1.1.2.
 REGISTER_TYPE_BITS = {
     **{f"{kind}{bits}": bits for kind in "bus" for bits in (16, 32, 64)},
-    **{"f16": 16, "f16x2": 32, "f32": 32, "f64": 64, "b128": 128},
+    "f16": 16,
+    "f16x2": 32,
+    "f32": 32,
+    "f64": 64,
+    "b128": 128,
 }
 MOV_POSTFIX_BITS = {name: bits for name, bits in REGISTER_TYPE_BITS.items() if name not in ("f16", "f16x2")}
 REGISTER_CHAR_BITS = {"h": 16, "r": 32, "f": 32, "l": 64, "d": 64, "q": 128}

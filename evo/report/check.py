@@ -12,9 +12,9 @@ import numpy as np
 
 from evo.errors import UserError
 from evo.evaluate import Evaluation
+from evo.report.show import elite_names
 from evo.run.problem import load_problem
 from evo.run.run import Run
-from evo.report.show import elite_names
 
 # Passed: this share of the elites has objectives that differ by no more than this.
 TOLERANCE = 0.01
@@ -63,7 +63,9 @@ class CheckReport:
         ]
         lines = [f"{name:<26} {value}\n" for name, value in rows]
         apart = [int(row) for row in np.argsort(-difference, kind="stable") if difference[row] > TOLERANCE]
-        lines += [f"{self.names[row]:<26} CPU {self.cpu.objective[row]:.6g}  GPU {self.gpu.objective[row]:.6g}\n" for row in apart]
+        lines += [
+            f"{self.names[row]:<26} CPU {self.cpu.objective[row]:.6g}  GPU {self.gpu.objective[row]:.6g}\n" for row in apart
+        ]
         return "".join(lines)
 
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from evo.compile.compiler import Compiler, FailedProgram, Module
 from evo.compile.pool import CompilePool
-from evo.storage.disk_cache import DiskCache
 from evo.errors import UserError
 from evo.kernel.pointwise import TEMPLATE, kernel_name
 from evo.language.program import Language
+from evo.storage.disk_cache import DiskCache
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,9 @@ def write_cubins(
     try:
         for number, module in enumerate(modules):
             (folder / f"module_{number:04d}.cubin").write_bytes(module.cubin)
-        for left in set(folder.glob("module_*.cubin")) - {folder / f"module_{number:04d}.cubin" for number in range(len(modules))}:
+        for left in set(folder.glob("module_*.cubin")) - {
+            folder / f"module_{number:04d}.cubin" for number in range(len(modules))
+        }:
             left.unlink()  # of an earlier call
         index = {"arch": arch, "template": TEMPLATE, "programs": _index(modules, names)}
         (folder / "index.json").write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")

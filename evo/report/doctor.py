@@ -25,7 +25,11 @@ def report() -> str:
         ("evo", __version__, ""),
         ("python", platform.python_version(), ""),
         ("machine", platform.machine(), ""),
-        ("cores", str(len(os.sched_getaffinity(0))), "programs are evaluated on all of them unless evaluation.threads says otherwise"),
+        (
+            "cores",
+            str(len(os.sched_getaffinity(0))),
+            "programs are evaluated on all of them unless evaluation.threads says otherwise",
+        ),
         ("SIMD", ptx_vm.levels()[-1], f"CPU evaluation; this CPU can run: {', '.join(ptx_vm.levels())}"),
         ("nvPTXCompiler", *_nvptxcompiler()),
         ("NVRTC", *_nvrtc()),

@@ -11,8 +11,8 @@ import numpy as np
 
 from evo.errors import UserError
 from evo.evaluate import Status
-from evo.native.vary import OPERATORS
 from evo.language.program import format_program, parse_program, program_length
+from evo.native.vary import OPERATORS
 from evo.run.problem import Problem
 from evo.run.run import Run
 from evo.search.archive import Elites
@@ -77,7 +77,11 @@ def describe_failed(run: Run) -> str:
         path = run.run_dir.path / "quarantine" / f"{key}.json"
         try:
             words = np.array([int(word, 16) for word in record["words"]], np.uint64)
-            lines = [f"status     {record['status'].lower()}", f"born       generation {record['generation']}", f"file       {path}"]
+            lines = [
+                f"status     {record['status'].lower()}",
+                f"born       generation {record['generation']}",
+                f"file       {path}",
+            ]
             log = record["log"].rstrip("\n").splitlines()
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise UserError(f"{path}: no record of a failed program ({type(error).__name__}: {error})") from error

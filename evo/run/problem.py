@@ -16,14 +16,14 @@ import numpy as np
 
 from evo.compile.packing import Packing
 from evo.config import RunConfig
-from evo.storage.disk_cache import DiskCache, cache_folder
 from evo.errors import UserError
 from evo.evaluate import Evaluator, Status
 from evo.evaluate.cpu import CpuEvaluator, check_cpu_meaning
 from evo.evaluate.cuda.device import probe
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
-from evo.native import ptx_vm
 from evo.language.program import Language, Limits
+from evo.native import ptx_vm
+from evo.storage.disk_cache import DiskCache, cache_folder
 from evo.task import Task, load_task, task_digest
 
 Quarantine = Mapping[bytes, tuple[Status, str]]
@@ -99,9 +99,7 @@ def load_problem(config: RunConfig, backend: str | None = None, quarantine: Quar
     if backend is None:
         backend = "cuda" if config.evaluation.backend == "cuda" else "cpu"
     make = _cuda_evaluator if backend == "cuda" else _cpu_evaluator
-    return Problem(
-        config, task, digest, language, instruction_set_digest, lambda: make(config, task, language, quarantine or {})
-    )
+    return Problem(config, task, digest, language, instruction_set_digest, lambda: make(config, task, language, quarantine or {}))
 
 
 def choose_backend(config: RunConfig) -> str:

@@ -21,9 +21,9 @@ from ribs.archives import ArchiveBase
 from evo.config import RunConfig, dump_config, first_difference, load_config
 from evo.errors import DeviceFailure, UserError
 from evo.evaluate import Failure, Status
+from evo.language.program import program_length
 from evo.native.stack_ptx import HASH_VERSION
 from evo.run.problem import Problem, Quarantine, choose_backend, load_problem, why_no_cuda
-from evo.language.program import program_length
 from evo.run.run_dir import RunDir
 from evo.search.archive import Elites, elites_by_cell, make_archive, restore_elites
 from evo.search.emitter import ProgramEmitter
@@ -77,9 +77,7 @@ class Run:
         """
         run = cls(load_problem(config, choose_backend(config)))
         run._try_task()
-        run.run_dir = RunDir.create(
-            Path(config.output.runs), name, config.seed, dump_config(config), environment(run.problem)
-        )
+        run.run_dir = RunDir.create(Path(config.output.runs), name, config.seed, dump_config(config), environment(run.problem))
         run.save()
         return run
 
@@ -97,7 +95,9 @@ class Run:
         was, now = _ran_on(meta), run.problem.runs_on
         run_dir.cut_metrics(meta["metrics_num_bytes"])
         if was != now:
-            notes.append(f"programs ran on {was} and run on {now} from now on: approximate instructions may differ in their last bits")
+            notes.append(
+                f"programs ran on {was} and run on {now} from now on: approximate instructions may differ in their last bits"
+            )
         return run, notes
 
     @classmethod
@@ -205,7 +205,9 @@ class Run:
             "counters": asdict(self.counters),
             "elapsed_s": self.elapsed_s,
             "runs_on": self.problem.runs_on,
-            "quarantine": {key.hex(): {"status": status.name, "log": log} for key, (status, log) in sorted(self.quarantine.items())},
+            "quarantine": {
+                key.hex(): {"status": status.name, "log": log} for key, (status, log) in sorted(self.quarantine.items())
+            },
         }
         arrays = {f"elites.{name}": array for name, array in _elite_arrays(self.elites).items()}
         arrays |= {f"memory.{name}": array for name, array in self.memory.state().items()}
@@ -247,9 +249,7 @@ def _make_archive(problem: Problem, centroids: np.ndarray | None) -> ArchiveBase
     if centroids is not None:
         options["centroids"] = centroids
     try:
-        return make_archive(
-            config.search.archive.type, config.program.max_length, list(measures.values()), options, config.seed
-        )
+        return make_archive(config.search.archive.type, config.program.max_length, list(measures.values()), options, config.seed)
     except (TypeError, ValueError, MemoryError) as error:
         raise UserError(f"search.archive: {type(error).__name__}: {error}") from error
 
@@ -269,9 +269,7 @@ def _variation_options(config: RunConfig) -> tuple[VocabularyOptions, VariationO
             f"search.initial.max_length: {initial.max_length} is more than program.max_length {config.program.max_length}"
         )
     return (
-        VocabularyOptions(
-            vocabulary.instructions, vocabulary.meta, vocabulary.groups, **vocabulary.constants.model_dump()
-        ),
+        VocabularyOptions(vocabulary.instructions, vocabulary.meta, vocabulary.groups, **vocabulary.constants.model_dump()),
         VariationOptions(
             operator_weights=variation.operators,
             umad_addition_rate=variation.umad.addition_rate,

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from evo.run.checkpoint import CheckpointError, decode_checkpoint, encode_checkpoint
 from evo.errors import UserError
+from evo.run.checkpoint import CheckpointError, decode_checkpoint, encode_checkpoint
 
 CHECKPOINTS_KEPT = 2
 

@@ -63,9 +63,7 @@ class _OnlyFinite:
         return add_info
 
 
-def make_archive(
-    class_name: str, max_length: int, ranges: list[tuple[float, float]], options: dict, seed: int
-) -> ArchiveBase:
+def make_archive(class_name: str, max_length: int, ranges: list[tuple[float, float]], options: dict, seed: int) -> ArchiveBase:
     """An empty archive of programs.
 
     Args:

@@ -20,7 +20,8 @@ RANDOM = -1  # operator code of a program that has no parents
 @dataclass(frozen=True)
 class Origin:
     """Where the programs of one `ask` came from: parents `(n, 2)` int32 cells and `(n, 2, 2)` uint64 hashes (-1 and zero
-    for none), operator `(n,)` int32 (a code of `evo.native.vary.OPERATORS`, or `RANDOM`)."""
+    for none), operator `(n,)` int32 (a code of `evo.native.vary.OPERATORS`, or `RANDOM`).
+    """
 
     parents: np.ndarray
     parent_hashes: np.ndarray

@@ -43,7 +43,8 @@ class Counters:
 @dataclass(frozen=True)
 class Generation:
     """What one generation did. failures: programs that could not be compiled; times_s: seconds by stage, the evaluator's own
-    stages (`Evaluation.times_s`) among them."""
+    stages (`Evaluation.times_s`) among them.
+    """
 
     counters: Counters
     num_elites: int

@@ -11,9 +11,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from evo.errors import UserError
+from evo.language.program import Language, word
 from evo.native.stack_ptx import META_OPERATIONS, WordType
 from evo.native.vary import OPERATORS, Draw, Variation
-from evo.language.program import Language, word
 
 
 @dataclass
@@ -29,7 +29,8 @@ class _Entry:
 class VocabularyOptions:
     """Weights of new words: `instructions` and `meta` by name within their group, `groups` (instructions, inputs,
     constants, meta, slots) against each other. f32 constants are normal with deviation `f32_sigma`, u32 ones uniform up to
-    `u32_max`, meta constants up to `meta_max`."""
+    `u32_max`, meta constants up to `meta_max`.
+    """
 
     instructions: dict[str, float]
     meta: dict[str, float]

@@ -34,8 +34,8 @@ from evo.instructions import (
     load_instruction_set,
     shipped_instruction_set,
 )
-from evo.native.stack_ptx import META_OPERATIONS, MODES, Lowering, ProgramError, WordType, check_name
 from evo.language.program import Language, Limits, format_program, parse_program, program_length, word
+from evo.native.stack_ptx import META_OPERATIONS, MODES, Lowering, ProgramError, WordType, check_name
 
 __all__ = ["DEFAULT_LIMITS", "MODES", "Compiler", "Limits", "Names", "ProgramError", "Registers", "Word", "Words", "load"]
 
@@ -274,9 +274,7 @@ class Compiler:
         outputs = tuple((name, registers.types[name]) for name in self.requests)
         self.language = Language(self.words.instruction_set, inputs, outputs, limits)
         encoded = [self.words.encode(routine) for routine in routines]
-        self.lowering = Lowering(
-            self.words.instruction_set, self.language.registers, self.language.requests, limits, encoded
-        )
+        self.lowering = Lowering(self.words.instruction_set, self.language.registers, self.language.requests, limits, encoded)
 
     def __reduce__(self) -> tuple[Any, ...]:
         options: dict[str, Any] = {

@@ -31,8 +31,18 @@ static double now_us(void) {
 static AstPtxResult compile(const AstPtxInstruction* program, char* text, size_t size) {
     size_t length = 0;
     return ast_ptx_compile(
-        "z", names, 2, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args, AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, NULL, 0,
-        program, text, size, &length
+        "z",
+        names,
+        2,
+        ast_ptx_ptx_instruction_names,
+        ast_ptx_ptx_instruction_num_args,
+        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
+        NULL,
+        0,
+        program,
+        text,
+        size,
+        &length
     );
 }
 

@@ -78,4 +78,9 @@ def rows():
     points = np.random.default_rng(2).normal(size=(2, NUM_POINTS)).astype(np.float32)
     words = programs[32][:10]
     time_us = best_us(lambda: ast.interpret_batch(words, {"x": points[0], "y": points[1]}), len(words))
-    yield f"AstPTX.interpret_batch, 32 live instructions, {NUM_POINTS} points", f"{32 * NUM_POINTS / time_us / 1e3:.3f} GPops/s", "", ""
+    yield (
+        f"AstPTX.interpret_batch, 32 live instructions, {NUM_POINTS} points",
+        f"{32 * NUM_POINTS / time_us / 1e3:.3f} GPops/s",
+        "",
+        "",
+    )

@@ -16,11 +16,11 @@ from bench_vm import draw_program
 
 import evo
 from evo.compile.packing import Packing
-from evo.storage.disk_cache import DiskCache
-from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
 from evo.evaluate.cuda.device import Device, probe
+from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
 from evo.instructions import default_instruction_set
 from evo.language.program import Language
+from evo.storage.disk_cache import DiskCache
 
 CONFIG = Path(__file__).parents[2] / "configs" / "domain_coloring.yaml"
 NUM_ROUNDS = 5

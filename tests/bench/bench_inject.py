@@ -22,7 +22,9 @@ def nvrtc_ms(body: str) -> float:
     """Best time in which NVRTC compiles a kernel around some lines."""
     from cuda.bindings import nvrtc
 
-    source = f'#include <ptx_inject.h>\nextern "C" __global__ void kernel(float* out) {{ float x = out[0], y = out[1], z;\n{body}}}\n'
+    source = (
+        f'#include <ptx_inject.h>\nextern "C" __global__ void kernel(float* out) {{ float x = out[0], y = out[1], z;\n{body}}}\n'
+    )
     options = [b"--gpu-architecture=compute_90", f"--include-path={CSRC}".encode()]
     best = float("inf")
     for _ in range(NUM_ROUNDS):
@@ -47,7 +49,20 @@ def macro_rows():
     sites = "".join(
         f'PTX_INJECT("s{i}", PTX_IN(F32, x), PTX_IN(F32, y), PTX_OUT(F32, z)); out[{i}] = z;\n' for i in range(NUM_MACRO_SITES)
     )
-    command = [preprocessor, "-E", "-P", "-x", "c++", "-D__CUDACC__", "-D__CUDACC_RTC__", "-I", CSRC, "-include", "ptx_inject.h", "-"]
+    command = [
+        preprocessor,
+        "-E",
+        "-P",
+        "-x",
+        "c++",
+        "-D__CUDACC__",
+        "-D__CUDACC_RTC__",
+        "-I",
+        CSRC,
+        "-include",
+        "ptx_inject.h",
+        "-",
+    ]
     expanded = subprocess.run(command, input=sites, capture_output=True, text=True, check=True).stdout
     by_macro, by_hand = nvrtc_ms(sites), nvrtc_ms(expanded)
     what = f"NVRTC, kernel with {NUM_MACRO_SITES} sites by macro of three variables (the same as plain inline assembly)"

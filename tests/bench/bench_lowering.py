@@ -5,8 +5,8 @@ import time
 import numpy as np
 
 from evo.instructions import default_instruction_set
-from evo.native.stack_ptx import WordType
 from evo.language.program import Language, word
+from evo.native.stack_ptx import WordType
 
 NUM_PROGRAMS = 100  # a batch whose words and stubs stay in the L2 cache
 NUM_ROUNDS = 400

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from evo.config import VariationConfig
+from evo.language.program import word
 from evo.native.stack_ptx import WordType
 from evo.native.vary import OPERATORS, Draw, Variation
-from evo.language.program import word
 
 NUM_OFFSPRING = 10_000
 NUM_PARENTS = 1000

@@ -18,18 +18,27 @@ import time
 import numpy as np
 
 from evo.instructions import default_instruction_set
+from evo.language.program import Language, word
 from evo.native.ptx_vm import VirtualMachine, levels
 from evo.native.stack_ptx import NodeKind, WordType
-from evo.language.program import Language, word
 
 NUM_PROGRAMS = 24
 NUM_OPERATIONS = (32, 100)
 NUM_ROUNDS = 30
 SHAPES = ("chain", "tree", "dag")
-MIX_A = ("add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "fma_rn_ftz_f32", "min_ftz_f32", "max_ftz_f32", "abs_ftz_f32", "neg_ftz_f32")
-APPROXIMATE = tuple(
-    f"{name}_approx_ftz_f32" for name in ("div", "rcp", "sqrt", "rsqrt", "sin", "cos", "ex2", "lg2")
-) + ("tanh_approx_f32",)
+MIX_A = (
+    "add_ftz_f32",
+    "sub_ftz_f32",
+    "mul_ftz_f32",
+    "fma_rn_ftz_f32",
+    "min_ftz_f32",
+    "max_ftz_f32",
+    "abs_ftz_f32",
+    "neg_ftz_f32",
+)
+APPROXIMATE = tuple(f"{name}_approx_ftz_f32" for name in ("div", "rcp", "sqrt", "rsqrt", "sin", "cos", "ex2", "lg2")) + (
+    "tanh_approx_f32",
+)
 META_YANK_DUP = 1
 M_TRIM_THRESHOLD = -1  # malloc.h
 

@@ -31,7 +31,9 @@ def main(names: list[str]) -> None:
         if not path.is_file():
             known = ", ".join(sorted(p.stem.removeprefix("bench_") for p in FOLDER.glob("bench_*.py")))
             sys.exit(f"no benchmark '{path.stem.removeprefix('bench_')}', one of: {known}")
-    print(f"{time.strftime('%Y-%m-%d')}, {cpu_name()}, {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}\n")
+    print(
+        f"{time.strftime('%Y-%m-%d')}, {cpu_name()}, {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}\n"
+    )
     print("| what | measured | at least | aim |\n|---|---|---|---|")
     for path in paths:
         spec = importlib.util.spec_from_file_location(path.stem, path)

@@ -17,7 +17,9 @@
 #define NUM_ROUNDS 300
 
 static const StackPtxRegister registers[] = {
-    {"x", STACK_PTX_STACK_TYPE_F32}, {"y", STACK_PTX_STACK_TYPE_F32}, {"z", STACK_PTX_STACK_TYPE_F32},
+    {"x", STACK_PTX_STACK_TYPE_F32},
+    {"y", STACK_PTX_STACK_TYPE_F32},
+    {"z", STACK_PTX_STACK_TYPE_F32},
 };
 static const size_t requests[] = {2};
 
@@ -33,7 +35,8 @@ int main(int num_arguments, char** arguments) {
     size_t workspace_bytes = 0, length = 0;
     void* workspace;
     FILE* file = num_arguments == 2 ? fopen(arguments[1], "rb") : NULL;
-    if (file == NULL || stack_ptx_compile_workspace_size(&compiler_info, &stack_ptx_stack_info, &workspace_bytes) != STACK_PTX_SUCCESS) {
+    if (file == NULL ||
+        stack_ptx_compile_workspace_size(&compiler_info, &stack_ptx_stack_info, &workspace_bytes) != STACK_PTX_SUCCESS) {
         return EXIT_FAILURE;
     }
     workspace = malloc(workspace_bytes);
@@ -51,8 +54,21 @@ int main(int num_arguments, char** arguments) {
             size_t i;
             for (i = 0; i < num_programs; ++i) {
                 stackPtxCheck(stack_ptx_compile(
-                    &compiler_info, &stack_ptx_stack_info, words + i * num_words, registers, 3, NULL, 0, requests, 1, num_words,
-                    workspace, workspace_bytes, buffer, sizeof buffer, &length
+                    &compiler_info,
+                    &stack_ptx_stack_info,
+                    words + i * num_words,
+                    registers,
+                    3,
+                    NULL,
+                    0,
+                    requests,
+                    1,
+                    num_words,
+                    workspace,
+                    workspace_bytes,
+                    buffer,
+                    sizeof buffer,
+                    &length
                 ));
             }
             time = (now_us() - start) / (double)num_programs;

@@ -15,8 +15,8 @@ if not os.environ.get("CI"):  # in CI what is missing is a failure
 from evo.compile.packing import Packing
 from evo.errors import DeviceFailure
 from evo.evaluate.cpu import CpuEvaluator
-from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
 from evo.evaluate.cuda.device import Device, probe
+from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
 from evo.instructions import default_instruction_set
 from evo.language.program import Language, parse_program
 from evo.task import load_task
@@ -112,7 +112,9 @@ def test_the_pack_of_a_program_that_the_device_fails_of_is_the_one_that_is_named
     assert words[row].tobytes() in culprits
 
 
-@pytest.mark.parametrize("fault", ["launch:9:719", "launch:9:700:late", "load:3:200", "query:2:719", "event_record:5:719", "unload:1:719"])
+@pytest.mark.parametrize(
+    "fault", ["launch:9:719", "launch:9:700:late", "load:3:200", "query:2:719", "event_record:5:719", "unload:1:719"]
+)
 def test_any_call_of_the_device_that_fails_is_a_device_failure(emulated_gpu, problem, fault):
     task, language, words, counts = problem
     evaluator = CudaEvaluator(language, task, OPTIONS)

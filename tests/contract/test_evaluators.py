@@ -8,8 +8,8 @@ import pytest
 from evo.evaluate import Status
 from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import default_instruction_set
-from evo.native import ptx_vm
 from evo.language.program import Language
+from evo.native import ptx_vm
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 from evo.task import load_task
 
@@ -105,7 +105,7 @@ def test_an_empty_batch_has_empty_results(case, evaluator):
 def test_what_is_not_ok_has_no_scores_and_what_is_has_finite_ones(case):
     found = case.expected
     ok = found.status == Status.OK
-    assert 0 < ok.sum()
+    assert ok.sum() > 0
     assert np.isfinite(found.objective[ok]).all() and np.isfinite(found.measures[ok]).all()
     assert np.isnan(found.objective[~ok]).all() and np.isnan(found.measures[~ok]).all()
 

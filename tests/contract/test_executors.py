@@ -92,7 +92,11 @@ def batch(language):
 def requests_of(language, words) -> list[CompileRequest]:
     """The requests that a batch leads to, in the order of submission."""
     seen: list[CompileRequest] = []
-    list(Compiler(language, "sm_90", InLine(), packing=PACKING, compile_function=lambda r: seen.append(r) or Compiled(b"")).compile(words))
+    list(
+        Compiler(
+            language, "sm_90", InLine(), packing=PACKING, compile_function=lambda r: seen.append(r) or Compiled(b"")
+        ).compile(words)
+    )
     return seen
 
 
@@ -168,4 +172,6 @@ def test_a_call_that_is_cancelled_is_not_made(executor, tmp_path):
     made = [mark.exists() for mark in marks]
     assert all(done or is_cancelled for done, is_cancelled in zip(made, cancelled, strict=True))
     # Where a process may be at it already, cancelling ends it there.
-    assert sum(done and is_cancelled for done, is_cancelled in zip(made, cancelled, strict=True)) <= getattr(executor, "num_workers", 0)
+    assert sum(done and is_cancelled for done, is_cancelled in zip(made, cancelled, strict=True)) <= getattr(
+        executor, "num_workers", 0
+    )

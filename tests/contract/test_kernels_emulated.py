@@ -24,8 +24,8 @@ from evo.compile.language import encode_language
 from evo.compile.request import CompileRequest, pack_programs, render
 from evo.instructions import default_instruction_set
 from evo.kernel.pointwise import kernel_name
-from evo.native.ptx_vm import VirtualMachine
 from evo.language.program import Language, Limits, parse_program
+from evo.native.ptx_vm import VirtualMachine
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 
 SET = default_instruction_set()
@@ -152,7 +152,12 @@ def test_an_input_that_is_the_same_at_all_points_is_read_at_all_points(scalars):
         Language(SET, (), (("f", "f32"),)),
         Language(SET, (("x", "f32"),), (("x", "f32"),)),
         Language(SET, (("x", "f32"), ("y", "f32")), (("y", "f32"), ("x", "f32"))),
-        Language(SET, (("x", "f32"), ("u", "u32")), (("f", "f32"), ("g", "f32"), ("h", "f32")), Limits(stack_size=5, execution_limit=40)),
+        Language(
+            SET,
+            (("x", "f32"), ("u", "u32")),
+            (("f", "f32"), ("g", "f32"), ("h", "f32")),
+            Limits(stack_size=5, execution_limit=40),
+        ),
     ],
     ids=["no input", "one register", "both ways", "tight limits"],
 )

@@ -10,37 +10,45 @@
 
 static int check_num_failures = 0;
 
-#define CHECK(condition)                                                                            \
-    do {                                                                                            \
-        if (!(condition)) {                                                                         \
+#define CHECK(condition)                                                                                \
+    do {                                                                                                \
+        if (!(condition)) {                                                                             \
             (void)fprintf(stderr, "%s:%d: %s: failed: %s\n", __FILE__, __LINE__, __func__, #condition); \
-            ++check_num_failures;                                                                   \
-        }                                                                                           \
+            ++check_num_failures;                                                                       \
+        }                                                                                               \
     } while (0)
 
-#define CHECK_UINT(actual, expected)                                                                             \
-    do {                                                                                                         \
-        const unsigned long long check_actual = (unsigned long long)(actual);                                    \
-        const unsigned long long check_expected = (unsigned long long)(expected);                                \
-        if (check_actual != check_expected) {                                                                    \
-            (void)fprintf(                                                                                       \
-                stderr, "%s:%d: %s: %s is %llu (0x%llx), expected %llu (0x%llx)\n", __FILE__, __LINE__, __func__, \
-                #actual, check_actual, check_actual, check_expected, check_expected                              \
-            );                                                                                                   \
-            ++check_num_failures;                                                                                \
-        }                                                                                                        \
+#define CHECK_UINT(actual, expected)                                              \
+    do {                                                                          \
+        const unsigned long long check_actual = (unsigned long long)(actual);     \
+        const unsigned long long check_expected = (unsigned long long)(expected); \
+        if (check_actual != check_expected) {                                     \
+            (void)fprintf(                                                        \
+                stderr,                                                           \
+                "%s:%d: %s: %s is %llu (0x%llx), expected %llu (0x%llx)\n",       \
+                __FILE__,                                                         \
+                __LINE__,                                                         \
+                __func__,                                                         \
+                #actual,                                                          \
+                check_actual,                                                     \
+                check_actual,                                                     \
+                check_expected,                                                   \
+                check_expected                                                    \
+            );                                                                    \
+            ++check_num_failures;                                                 \
+        }                                                                         \
     } while (0)
 
-#define CHECK_TEXT(actual, expected)                                                                                     \
-    do {                                                                                                                 \
-        const char* check_actual = (actual);                                                                             \
-        const char* check_expected = (expected);                                                                         \
-        if (strcmp(check_actual, check_expected) != 0) {                                                                 \
-            (void)fprintf(                                                                                               \
+#define CHECK_TEXT(actual, expected)                                                                                           \
+    do {                                                                                                                       \
+        const char* check_actual = (actual);                                                                                   \
+        const char* check_expected = (expected);                                                                               \
+        if (strcmp(check_actual, check_expected) != 0) {                                                                       \
+            (void)fprintf(                                                                                                     \
                 stderr, "%s:%d: %s: expected\n%s\nbut it is\n%s\n", __FILE__, __LINE__, __func__, check_expected, check_actual \
-            );                                                                                                           \
-            ++check_num_failures;                                                                                        \
-        }                                                                                                                \
+            );                                                                                                                 \
+            ++check_num_failures;                                                                                              \
+        }                                                                                                                      \
     } while (0)
 
 #endif /* CHECK_H */

@@ -97,10 +97,19 @@ static void check_text(const AstPtxProgram* program, size_t length, size_t short
     /* Of exactly the size, so that a sanitizer sees what is written too far. */
     char* buffer = (char*)malloc(length + 1);
     REQUIRE(buffer != NULL);
-#define COMPILE(size)                                                                                       \
-    ast_ptx_compile_program(                                                                                \
-        "z", inputs, NUM_INPUTS, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args,           \
-        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, program, buffer, size, &written, NULL                            \
+#define COMPILE(size)                      \
+    ast_ptx_compile_program(               \
+        "z",                               \
+        inputs,                            \
+        NUM_INPUTS,                        \
+        ast_ptx_ptx_instruction_names,     \
+        ast_ptx_ptx_instruction_num_args,  \
+        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, \
+        program,                           \
+        buffer,                            \
+        size,                              \
+        &written,                          \
+        NULL                               \
     )
     REQUIRE(COMPILE(length + 1) == AST_PTX_SUCCESS);
     REQUIRE(written == length && strlen(buffer) == length);
@@ -183,8 +192,17 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     program.instructions = words;
 
     result = ast_ptx_compile_program(
-        "z", inputs, NUM_INPUTS, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args, AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
-        &program, NULL, 0, &length, &place
+        "z",
+        inputs,
+        NUM_INPUTS,
+        ast_ptx_ptx_instruction_names,
+        ast_ptx_ptx_instruction_num_args,
+        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
+        &program,
+        NULL,
+        0,
+        &length,
+        &place
     );
     if (result == AST_PTX_SUCCESS) {
         check_text(&program, length, shortage);

@@ -20,8 +20,26 @@
 #include "fuzz.h"
 
 static const char* const names[NUM_FUZZ_REGISTERS] = {
-    "x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "same",
-    "y0", "y1", "y2", "y3", "y4", "y5", "y6", "y7", "a_name_that_is_longer_than_a_slot", "same",
+    "x0",
+    "x1",
+    "x2",
+    "x3",
+    "x4",
+    "x5",
+    "x6",
+    "x7",
+    "x8",
+    "same",
+    "y0",
+    "y1",
+    "y2",
+    "y3",
+    "y4",
+    "y5",
+    "y6",
+    "y7",
+    "a_name_that_is_longer_than_a_slot",
+    "same",
 };
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -62,8 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             words[i].instruction_type = (uint16_t)(words[i].instruction_type % STACK_PTX_INSTRUCTION_TYPE_NUM_ENUMS);
             words[i].aux = (uint16_t)(words[i].aux % (STACK_PTX_STACK_TYPE_NUM_ENUMS + (options[11] & 1)));
             words[i].payload.u %= words[i].instruction_type == STACK_PTX_INSTRUCTION_TYPE_PTX
-                                      ? STACK_PTX_PTX_INSTRUCTION_NUM_ENUMS
-                                      : 4u + (options[11] >> 4);
+                ? STACK_PTX_PTX_INSTRUCTION_NUM_ENUMS
+                : 4u + (options[11] >> 4);
         }
     }
     /* A routine ends with a RETURN or with the execution limit: both run the words of the program itself. */
@@ -75,8 +93,21 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     REQUIRE(workspace != NULL);
     memset(workspace, options[12], num_bytes);
     measured = stack_ptx_compile(
-        &info, &stack_ptx_stack_info, words, registers, NUM_FUZZ_REGISTERS, routines, options[13] % 3, requests, num_requests,
-        execution_limit, workspace, num_bytes, NULL, 0, &length
+        &info,
+        &stack_ptx_stack_info,
+        words,
+        registers,
+        NUM_FUZZ_REGISTERS,
+        routines,
+        options[13] % 3,
+        requests,
+        num_requests,
+        execution_limit,
+        workspace,
+        num_bytes,
+        NULL,
+        0,
+        &length
     );
     if (measured != STACK_PTX_SUCCESS) {
         REQUIRE(measured < STACK_PTX_RESULT_NUM_ENUMS && measured != STACK_PTX_ERROR_INTERNAL);
@@ -86,8 +117,21 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     buffer = (char*)malloc(length + 1);
     REQUIRE(buffer != NULL);
     result = stack_ptx_compile(
-        &info, &stack_ptx_stack_info, words, registers, NUM_FUZZ_REGISTERS, routines, options[13] % 3, requests, num_requests,
-        execution_limit, workspace, num_bytes, buffer, length + 1, &written
+        &info,
+        &stack_ptx_stack_info,
+        words,
+        registers,
+        NUM_FUZZ_REGISTERS,
+        routines,
+        options[13] % 3,
+        requests,
+        num_requests,
+        execution_limit,
+        workspace,
+        num_bytes,
+        buffer,
+        length + 1,
+        &written
     );
     REQUIRE(result == measured);
     if (result == STACK_PTX_SUCCESS) {
@@ -95,14 +139,40 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         REQUIRE(info.max_frame_depth == 0 ? length == 0 : buffer[0] == '{' && buffer[length - 1] == '}');
         if (length > 0) {
             result = stack_ptx_compile(
-                &info, &stack_ptx_stack_info, words, registers, NUM_FUZZ_REGISTERS, routines, options[13] % 3, requests, num_requests,
-                execution_limit, workspace, num_bytes, buffer, length - options[14] % length, &written
+                &info,
+                &stack_ptx_stack_info,
+                words,
+                registers,
+                NUM_FUZZ_REGISTERS,
+                routines,
+                options[13] % 3,
+                requests,
+                num_requests,
+                execution_limit,
+                workspace,
+                num_bytes,
+                buffer,
+                length - options[14] % length,
+                &written
             );
             REQUIRE(result == STACK_PTX_ERROR_INSUFFICIENT_BUFFER && written == length);
         }
         result = stack_ptx_compile(
-            &info, &stack_ptx_stack_info, words, registers, NUM_FUZZ_REGISTERS, routines, options[13] % 3, requests, num_requests,
-            execution_limit, workspace, num_bytes - 1, buffer, length + 1, &written
+            &info,
+            &stack_ptx_stack_info,
+            words,
+            registers,
+            NUM_FUZZ_REGISTERS,
+            routines,
+            options[13] % 3,
+            requests,
+            num_requests,
+            execution_limit,
+            workspace,
+            num_bytes - 1,
+            buffer,
+            length + 1,
+            &written
         );
         REQUIRE(result == STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE);
     }

@@ -18,7 +18,14 @@
 #include "fuzz.h"
 
 static const StackPtxRegister fuzz_registers[] = {
-    {"a", F32}, {"b", F32}, {"z", F32}, {"u", U32}, {"p", PRED}, {"t", TF32}, {"s", S32}, {"a", F32},
+    {"a", F32},
+    {"b", F32},
+    {"z", F32},
+    {"u", U32},
+    {"p", PRED},
+    {"t", TF32},
+    {"s", S32},
+    {"a", F32},
 };
 enum { NUM_FUZZ_REGISTERS = sizeof fuzz_registers / sizeof fuzz_registers[0] };
 
@@ -121,11 +128,7 @@ static void check_lowered(const StackPtxLanguageInfo* info, const StackPtxLowere
 }
 
 static void check_stub(
-    const StackPtxLanguage* language,
-    const StackPtxLowered* lowered,
-    void* workspace,
-    size_t workspace_bytes,
-    size_t shortage
+    const StackPtxLanguage* language, const StackPtxLowered* lowered, void* workspace, size_t workspace_bytes, size_t shortage
 ) {
     size_t length = 0, written = 0;
     char* buffer;
@@ -147,10 +150,7 @@ static void check_stub(
 
 /* stack_ptx_compile and the steps that it is made of give the same result and the same stub. */
 static void check_compile(
-    const StackPtxLanguageInfo* info,
-    const StackPtxInstruction* words,
-    StackPtxResult expected_result,
-    const char* expected_text
+    const StackPtxLanguageInfo* info, const StackPtxInstruction* words, StackPtxResult expected_result, const char* expected_text
 ) {
     StackPtxCompilerInfo compiler_info;
     const StackPtxInstruction* routines[MAX_ROUTINES];
@@ -171,8 +171,21 @@ static void check_compile(
     buffer = (char*)malloc(strlen(expected_text) + 1);
     REQUIRE(workspace != NULL && buffer != NULL);
     result = stack_ptx_compile(
-        &compiler_info, &stack_info, words, info->registers, info->num_registers, routines, info->num_routines, info->requests,
-        info->num_requests, info->limits.execution_limit, workspace, num_bytes, buffer, strlen(expected_text) + 1, &length
+        &compiler_info,
+        &stack_info,
+        words,
+        info->registers,
+        info->num_registers,
+        routines,
+        info->num_routines,
+        info->requests,
+        info->num_requests,
+        info->limits.execution_limit,
+        workspace,
+        num_bytes,
+        buffer,
+        strlen(expected_text) + 1,
+        &length
     );
     REQUIRE(result == expected_result);
     REQUIRE(result != STACK_PTX_SUCCESS || strcmp(buffer, expected_text) == 0);
@@ -247,8 +260,15 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
     REQUIRE(
         stack_ptx_lower(
-            language, STACK_PTX_MODE_LENIENT, STACK_PTX_FLAG_NO_VALUE_NUMBERING, words, num_words, workspace, workspace_bytes,
-            &apart, NULL
+            language,
+            STACK_PTX_MODE_LENIENT,
+            STACK_PTX_FLAG_NO_VALUE_NUMBERING,
+            words,
+            num_words,
+            workspace,
+            workspace_bytes,
+            &apart,
+            NULL
         ) == STACK_PTX_SUCCESS
     );
     check_lowered(&info, &apart);
@@ -267,9 +287,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     num_numbered = lowered.num_nodes;
 
     for (i = STACK_PTX_MODE_STRICT; i <= STACK_PTX_MODE_COMPATIBLE; ++i) {
-        const StackPtxResult result = stack_ptx_lower(
-            language, (StackPtxMode)i, 0, words, num_words, workspace, workspace_bytes, &lowered, &place
-        );
+        const StackPtxResult result =
+            stack_ptx_lower(language, (StackPtxMode)i, 0, words, num_words, workspace, workspace_bytes, &lowered, &place);
         if (result == STACK_PTX_SUCCESS) {
             check_lowered(&info, &lowered);
             check_stub(language, &lowered, workspace, workspace_bytes, shortage);
@@ -282,8 +301,15 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 
     {
         const StackPtxResult result = stack_ptx_lower(
-            language, STACK_PTX_MODE_COMPATIBLE, STACK_PTX_FLAG_NO_VALUE_NUMBERING, words, num_words + 1, workspace,
-            workspace_bytes, &lowered, NULL
+            language,
+            STACK_PTX_MODE_COMPATIBLE,
+            STACK_PTX_FLAG_NO_VALUE_NUMBERING,
+            words,
+            num_words + 1,
+            workspace,
+            workspace_bytes,
+            &lowered,
+            NULL
         );
         size_t length = 0;
         char* text;

@@ -34,15 +34,35 @@ static char text[4096];
 static AstPtxResult compile(const AstPtxInstruction* const* routines, size_t num_routines, const AstPtxInstruction* program) {
     size_t measured = 0, written = 0;
     AstPtxResult result = ast_ptx_compile(
-        "z", inputs, 3, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args, AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, routines,
-        num_routines, program, NULL, 0, &measured
+        "z",
+        inputs,
+        3,
+        ast_ptx_ptx_instruction_names,
+        ast_ptx_ptx_instruction_num_args,
+        AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
+        routines,
+        num_routines,
+        program,
+        NULL,
+        0,
+        &measured
     );
     text[0] = '\0';
     if (result == AST_PTX_SUCCESS) {
         CHECK(measured < sizeof text);
         result = ast_ptx_compile(
-            "z", inputs, 3, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args, AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
-            routines, num_routines, program, text, measured + 1, &written
+            "z",
+            inputs,
+            3,
+            ast_ptx_ptx_instruction_names,
+            ast_ptx_ptx_instruction_num_args,
+            AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
+            routines,
+            num_routines,
+            program,
+            text,
+            measured + 1,
+            &written
         );
         CHECK_UINT(written, measured);
         CHECK_UINT(strlen(text), measured);
@@ -50,11 +70,11 @@ static AstPtxResult compile(const AstPtxInstruction* const* routines, size_t num
     return result;
 }
 
-#define CHECK_PROGRAM(expected, ...)                                  \
-    do {                                                              \
-        const AstPtxInstruction program_[] = {__VA_ARGS__};           \
-        CHECK_UINT(compile(NULL, 0, program_), AST_PTX_SUCCESS);      \
-        CHECK_TEXT(text, expected);                                   \
+#define CHECK_PROGRAM(expected, ...)                             \
+    do {                                                         \
+        const AstPtxInstruction program_[] = {__VA_ARGS__};      \
+        CHECK_UINT(compile(NULL, 0, program_), AST_PTX_SUCCESS); \
+        CHECK_TEXT(text, expected);                              \
     } while (0)
 
 #define CHECK_ERROR(code, ...)                                        \
@@ -104,18 +124,45 @@ static void test_enumerators_have_the_values_of_the_contract(void) {
 }
 
 static void test_the_table_has_the_order_of_the_contract(void) {
-    static const char* const names[] = {"copysign", "add", "sub", "mul", "fma",  "div",   "abs", "neg", "min",
-                                        "max",      "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh"};
+    static const char* const names[] = {
+        "copysign",
+        "add",
+        "sub",
+        "mul",
+        "fma",
+        "div",
+        "abs",
+        "neg",
+        "min",
+        "max",
+        "rcp",
+        "sqrt",
+        "rsqrt",
+        "sin",
+        "cos",
+        "lg2",
+        "ex2",
+        "tanh"
+    };
     static const AstPtxInstruction words[] = {
-        ast_ptx_encode_ptx_instruction_copysign_f32,          ast_ptx_encode_ptx_instruction_add_ftz_f32,
-        ast_ptx_encode_ptx_instruction_sub_ftz_f32,           ast_ptx_encode_ptx_instruction_mul_ftz_f32,
-        ast_ptx_encode_ptx_instruction_fma_rn_ftz_f32,        ast_ptx_encode_ptx_instruction_div_approx_ftz_f32,
-        ast_ptx_encode_ptx_instruction_abs_ftz_f32,           ast_ptx_encode_ptx_instruction_neg_ftz_f32,
-        ast_ptx_encode_ptx_instruction_min_ftz_f32,           ast_ptx_encode_ptx_instruction_max_ftz_f32,
-        ast_ptx_encode_ptx_instruction_rcp_approx_ftz_f32,    ast_ptx_encode_ptx_instruction_sqrt_approx_ftz_f32,
-        ast_ptx_encode_ptx_instruction_rsqrt_approx_ftz_f32,  ast_ptx_encode_ptx_instruction_sin_approx_ftz_f32,
-        ast_ptx_encode_ptx_instruction_cos_approx_ftz_f32,    ast_ptx_encode_ptx_instruction_lg2_approx_ftz_f32,
-        ast_ptx_encode_ptx_instruction_ex2_approx_ftz_f32,    ast_ptx_encode_ptx_instruction_tanh_approx_f32,
+        ast_ptx_encode_ptx_instruction_copysign_f32,
+        ast_ptx_encode_ptx_instruction_add_ftz_f32,
+        ast_ptx_encode_ptx_instruction_sub_ftz_f32,
+        ast_ptx_encode_ptx_instruction_mul_ftz_f32,
+        ast_ptx_encode_ptx_instruction_fma_rn_ftz_f32,
+        ast_ptx_encode_ptx_instruction_div_approx_ftz_f32,
+        ast_ptx_encode_ptx_instruction_abs_ftz_f32,
+        ast_ptx_encode_ptx_instruction_neg_ftz_f32,
+        ast_ptx_encode_ptx_instruction_min_ftz_f32,
+        ast_ptx_encode_ptx_instruction_max_ftz_f32,
+        ast_ptx_encode_ptx_instruction_rcp_approx_ftz_f32,
+        ast_ptx_encode_ptx_instruction_sqrt_approx_ftz_f32,
+        ast_ptx_encode_ptx_instruction_rsqrt_approx_ftz_f32,
+        ast_ptx_encode_ptx_instruction_sin_approx_ftz_f32,
+        ast_ptx_encode_ptx_instruction_cos_approx_ftz_f32,
+        ast_ptx_encode_ptx_instruction_lg2_approx_ftz_f32,
+        ast_ptx_encode_ptx_instruction_ex2_approx_ftz_f32,
+        ast_ptx_encode_ptx_instruction_tanh_approx_f32,
     };
     size_t i;
     CHECK_UINT(AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, sizeof names / sizeof names[0]);
@@ -145,7 +192,12 @@ static void test_every_result_has_its_name(void) {
 static void test_the_listing_of_the_guide(void) {
     CHECK_PROGRAM(
         "{\n.reg .f32 %ast<2>;\nmul.ftz.f32 %ast0, %x, %y;\nadd.ftz.f32 %ast1, %ast0, 0f3f800000;\nmov.f32 %z, %ast1;\n}",
-        INPUT(0), INPUT(1), MUL, CONSTANT(1.0f), ADD, RETURN
+        INPUT(0),
+        INPUT(1),
+        MUL,
+        CONSTANT(1.0f),
+        ADD,
+        RETURN
     );
 }
 
@@ -153,7 +205,14 @@ static void test_operands_are_written_in_push_order(void) {
     CHECK_PROGRAM(
         "{\n.reg .f32 %ast<3>;\nsub.ftz.f32 %ast0, %y, 0fc0200000;\nfma.rn.ftz.f32 %ast1, %x, %ast0, %w;\n"
         "neg.ftz.f32 %ast2, %ast1;\nmov.f32 %z, %ast2;\n}",
-        INPUT(0), INPUT(1), CONSTANT(-2.5f), SUB, INPUT(2), FMA, NEG, RETURN
+        INPUT(0),
+        INPUT(1),
+        CONSTANT(-2.5f),
+        SUB,
+        INPUT(2),
+        FMA,
+        NEG,
+        RETURN
     );
 }
 
@@ -200,18 +259,42 @@ static void test_a_routine_is_written_out_at_each_call(void) {
 
 static void test_names_and_tables_of_any_length_are_written_whole(void) {
     static const char* const names[] = {
-        "a", "b", "c", "d", "e", "g", "h", "i", "j", "k", "l", "m", "n", "o", "q", "s", "behind_the_ones_that_are_kept",
+        "a",
+        "b",
+        "c",
+        "d",
+        "e",
+        "g",
+        "h",
+        "i",
+        "j",
+        "k",
+        "l",
+        "m",
+        "n",
+        "o",
+        "q",
+        "s",
+        "behind_the_ones_that_are_kept",
         "a_name_that_is_longer_than_its_slot",
     };
-    static const char* const instructions[] = {"four.f32", "none.f32", "a.name.of.an.instruction.that.is.longer.than.its.slot.f32"};
+    static const char* const instructions[] = {
+        "four.f32", "none.f32", "a.name.of.an.instruction.that.is.longer.than.its.slot.f32"
+    };
     static const uint16_t num_args[] = {4, 0, 1};
     static const AstPtxInstruction program[] = {
-        INPUT(16), INPUT(17), INPUT(15), ast_ptx_encode_ptx_instruction(1, 0), ast_ptx_encode_ptx_instruction(0, 4),
-        ast_ptx_encode_ptx_instruction(2, 1), RETURN
+        INPUT(16),
+        INPUT(17),
+        INPUT(15),
+        ast_ptx_encode_ptx_instruction(1, 0),
+        ast_ptx_encode_ptx_instruction(0, 4),
+        ast_ptx_encode_ptx_instruction(2, 1),
+        RETURN
     };
     size_t length = 0;
     CHECK_UINT(
-        ast_ptx_compile("q$9", names, 18, instructions, num_args, 3, NULL, 0, program, text, sizeof text, &length), AST_PTX_SUCCESS
+        ast_ptx_compile("q$9", names, 18, instructions, num_args, 3, NULL, 0, program, text, sizeof text, &length),
+        AST_PTX_SUCCESS
     );
     CHECK_TEXT(
         text,
@@ -234,8 +317,18 @@ static void test_temporaries_are_numbered_past_a_thousand(void) {
     program[1101] = end;
     CHECK_UINT(
         ast_ptx_compile(
-            "z", inputs, 1, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args, AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
-            NULL, 0, program, large, sizeof large, &length
+            "z",
+            inputs,
+            1,
+            ast_ptx_ptx_instruction_names,
+            ast_ptx_ptx_instruction_num_args,
+            AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
+            NULL,
+            0,
+            program,
+            large,
+            sizeof large,
+            &length
         ),
         AST_PTX_SUCCESS
     );
@@ -257,8 +350,18 @@ static void test_every_buffer_that_is_too_small_is_refused_and_told_the_size(voi
         char* buffer = (char*)malloc(size + (size == 0));
         size_t written = 0;
         const AstPtxResult result = ast_ptx_compile(
-            "z", inputs, 3, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args, AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, NULL,
-            0, program, buffer, size, &written
+            "z",
+            inputs,
+            3,
+            ast_ptx_ptx_instruction_names,
+            ast_ptx_ptx_instruction_num_args,
+            AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
+            NULL,
+            0,
+            program,
+            buffer,
+            size,
+            &written
         );
         CHECK_UINT(result, size < needed ? AST_PTX_ERROR_INSUFFICIENT_BUFFER : AST_PTX_SUCCESS);
         CHECK_UINT(written, needed - 1);
@@ -280,7 +383,7 @@ static void test_error_invalid_value(void) {
     static const AstPtxInstruction* const no_routine[] = {NULL};
     size_t length = 7;
     AstPtxPlace place = {5, 5};
-#define COMPILE(output, names, num, table, args, num_table, words, length_out) \
+#define COMPILE(output, names, num, table, args, num_table, words, length_out)                       \
     ast_ptx_compile(output, names, num, table, args, num_table, NULL, 0, words, NULL, 0, length_out)
     CHECK_UINT(COMPILE("z", inputs, 3, hole, num_args, 1, program, &length), AST_PTX_SUCCESS);
     length = 7;
@@ -295,9 +398,7 @@ static void test_error_invalid_value(void) {
     CHECK_UINT(COMPILE("z", inputs, 3, hole, num_args, 2, program, &length), AST_PTX_ERROR_INVALID_VALUE);
     CHECK_UINT(COMPILE("z", inputs, 3, hole, num_args, 1, NULL, &length), AST_PTX_ERROR_INVALID_VALUE);
     CHECK_UINT(COMPILE("z", inputs, 3, hole, num_args, 1, program, NULL), AST_PTX_ERROR_INVALID_VALUE);
-    CHECK_UINT(
-        ast_ptx_compile("z", inputs, 3, NULL, NULL, 0, NULL, 1, program, NULL, 0, &length), AST_PTX_ERROR_INVALID_VALUE
-    );
+    CHECK_UINT(ast_ptx_compile("z", inputs, 3, NULL, NULL, 0, NULL, 1, program, NULL, 0, &length), AST_PTX_ERROR_INVALID_VALUE);
     CHECK_UINT(
         ast_ptx_compile("z", inputs, 3, NULL, NULL, 0, no_routine, 1, calls, NULL, 0, &length), AST_PTX_ERROR_INVALID_VALUE
     );
@@ -307,7 +408,9 @@ static void test_error_invalid_value(void) {
     CHECK_UINT(length, 7);
     CHECK_UINT(place.word_idx, 5);
     CHECK_ERROR(INVALID_VALUE, INPUT(0), INPUT(1), RETURN);
-    CHECK_ERROR(INVALID_VALUE, INPUT(0), INPUT(1), ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_ADD_FTZ_F32, 1), RETURN);
+    CHECK_ERROR(
+        INVALID_VALUE, INPUT(0), INPUT(1), ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_ADD_FTZ_F32, 1), RETURN
+    );
 #undef COMPILE
 }
 
@@ -332,8 +435,18 @@ static void test_error_bad_instruction_maybe_forgot_return(void) {
     long_routine[AST_PTX_MAX_INSTRUCTIONS - 1] = end;
     CHECK_UINT(
         ast_ptx_compile(
-            "z", inputs, 3, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args, AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, NULL, 0,
-            long_routine, NULL, 0, &length
+            "z",
+            inputs,
+            3,
+            ast_ptx_ptx_instruction_names,
+            ast_ptx_ptx_instruction_num_args,
+            AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
+            NULL,
+            0,
+            long_routine,
+            NULL,
+            0,
+            &length
         ),
         AST_PTX_SUCCESS
     );
@@ -384,8 +497,18 @@ static void test_error_stack_overflow(void) {
         size_t length = 0;
         CHECK_UINT(
             ast_ptx_compile(
-                "z", inputs, 3, ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args, AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
-                NULL, 0, program, NULL, 0, &length
+                "z",
+                inputs,
+                3,
+                ast_ptx_ptx_instruction_names,
+                ast_ptx_ptx_instruction_num_args,
+                AST_PTX_PTX_INSTRUCTION_NUM_ENUMS,
+                NULL,
+                0,
+                program,
+                NULL,
+                0,
+                &length
             ),
             AST_PTX_SUCCESS
         );
@@ -418,16 +541,16 @@ static void test_error_too_many_args(void) {
     static const AstPtxInstruction five[] = {
         INPUT(0), INPUT(0), INPUT(0), INPUT(0), INPUT(0), ast_ptx_encode_ptx_instruction(1, 5), RETURN
     };
-    static const AstPtxInstruction four[] = {INPUT(0), INPUT(0), INPUT(0), INPUT(0), ast_ptx_encode_ptx_instruction(0, 4), RETURN};
+    static const AstPtxInstruction four[] = {
+        INPUT(0), INPUT(0), INPUT(0), INPUT(0), ast_ptx_encode_ptx_instruction(0, 4), RETURN
+    };
     size_t length = 0;
     CHECK_UINT(ast_ptx_compile("z", inputs, 1, names, num_args, 2, NULL, 0, four, NULL, 0, &length), AST_PTX_SUCCESS);
     CHECK_UINT(ast_ptx_compile("z", inputs, 1, names, num_args, 2, NULL, 0, five, NULL, 0, &length), AST_PTX_ERROR_TOO_MANY_ARGS);
     CHECK_ERROR(TOO_MANY_ARGS, INPUT(0), ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_ABS_FTZ_F32, 0xffff), RETURN);
 }
 
-static void test_error_routine_idx_out_of_bounds(void) {
-    CHECK_ERROR(ROUTINE_IDX_OUT_OF_BOUNDS, CALL(0, 0), RETURN);
-}
+static void test_error_routine_idx_out_of_bounds(void) { CHECK_ERROR(ROUTINE_IDX_OUT_OF_BOUNDS, CALL(0, 0), RETURN); }
 
 static void test_error_routine_arg_idx_out_of_bounds(void) {
     static const AstPtxInstruction routine[] = {ARG(1), RETURN};
@@ -494,12 +617,82 @@ static void test_errors_tell_the_routine_and_the_word(void) {
 
 static void test_names_are_refused_as_stack_ptx_refuses_them(void) {
     static const char* const stems[] = {
-        "p", "rs", "r", "rd", "rq", "rc", "f", "fd", "h", "hh", "b", "envreg", "pm", "SP", "SPL", "tid", "ntid", "ctaid", "nctaid",
-        "laneid", "warpid", "nwarpid", "smid", "nsmid", "gridid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid",
-        "cluster_ctarank", "cluster_nctarank", "is_explicit_cluster", "clock", "clock_hi", "clock64", "globaltimer",
-        "globaltimer_lo", "globaltimer_hi", "total_smem_size", "aggr_smem_size", "dynamic_smem_size", "current_graph_exec",
-        "lanemask_", "lanemask_eq", "pm0_", "pm3_64", "pm7_", "pm8_", "pm_", "reserved_smem_", "reserved_smem_cap", "x", "y0", "_x0", "$", "_", "as", "astr", "a-b", "%x", "x ",
-        "x.y", "\xc3\xa9", "z,", "@", "[", "`", "{", "/", ":", "q", "rr", "pq", "ast_", "clock6", "9",
+        "p",
+        "rs",
+        "r",
+        "rd",
+        "rq",
+        "rc",
+        "f",
+        "fd",
+        "h",
+        "hh",
+        "b",
+        "envreg",
+        "pm",
+        "SP",
+        "SPL",
+        "tid",
+        "ntid",
+        "ctaid",
+        "nctaid",
+        "laneid",
+        "warpid",
+        "nwarpid",
+        "smid",
+        "nsmid",
+        "gridid",
+        "clusterid",
+        "nclusterid",
+        "cluster_ctaid",
+        "cluster_nctaid",
+        "cluster_ctarank",
+        "cluster_nctarank",
+        "is_explicit_cluster",
+        "clock",
+        "clock_hi",
+        "clock64",
+        "globaltimer",
+        "globaltimer_lo",
+        "globaltimer_hi",
+        "total_smem_size",
+        "aggr_smem_size",
+        "dynamic_smem_size",
+        "current_graph_exec",
+        "lanemask_",
+        "lanemask_eq",
+        "pm0_",
+        "pm3_64",
+        "pm7_",
+        "pm8_",
+        "pm_",
+        "reserved_smem_",
+        "reserved_smem_cap",
+        "x",
+        "y0",
+        "_x0",
+        "$",
+        "_",
+        "as",
+        "astr",
+        "a-b",
+        "%x",
+        "x ",
+        "x.y",
+        "\xc3\xa9",
+        "z,",
+        "@",
+        "[",
+        "`",
+        "{",
+        "/",
+        ":",
+        "q",
+        "rr",
+        "pq",
+        "ast_",
+        "clock6",
+        "9",
     };
     static const char* const suffixes[] = {"", "0", "1", "12", "x", "_", "1x", ".x"};
     size_t i, k;

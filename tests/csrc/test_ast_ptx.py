@@ -116,6 +116,8 @@ def test_limits_that_make_no_sense_do_not_compile(tmp_path, option, reason):
         pytest.skip("gcc is not installed")
     source = tmp_path / "main.c"
     source.write_text("#define AST_PTX_IMPLEMENTATION\n#include <ast_ptx.h>\n")
-    done = subprocess.run(["gcc", f"-D{option}", "-I", CSRC, "-c", source, "-o", tmp_path / "main.o"], capture_output=True, text=True)
+    done = subprocess.run(
+        ["gcc", f"-D{option}", "-I", CSRC, "-c", source, "-o", tmp_path / "main.o"], capture_output=True, text=True
+    )
     assert done.returncode != 0
     assert reason in done.stderr

@@ -39,20 +39,20 @@ static uint32_t run(const AstPtxInstruction* program, uint32_t a, uint32_t b, ui
     return bits_of(value);
 }
 
-#define CHECK_ONE(name, a, expected)                                           \
-    do {                                                                       \
-        const AstPtxInstruction program_[] = {INPUT(0), PTX(name), RETURN};    \
-        CHECK_UINT(run(program_, a, 0, 0), expected);                          \
+#define CHECK_ONE(name, a, expected)                                        \
+    do {                                                                    \
+        const AstPtxInstruction program_[] = {INPUT(0), PTX(name), RETURN}; \
+        CHECK_UINT(run(program_, a, 0, 0), expected);                       \
     } while (0)
-#define CHECK_TWO(name, a, b, expected)                                                 \
-    do {                                                                                \
-        const AstPtxInstruction program_[] = {INPUT(0), INPUT(1), PTX(name), RETURN};   \
-        CHECK_UINT(run(program_, a, b, 0), expected);                                   \
+#define CHECK_TWO(name, a, b, expected)                                               \
+    do {                                                                              \
+        const AstPtxInstruction program_[] = {INPUT(0), INPUT(1), PTX(name), RETURN}; \
+        CHECK_UINT(run(program_, a, b, 0), expected);                                 \
     } while (0)
-#define CHECK_THREE(name, a, b, c, expected)                                                     \
-    do {                                                                                         \
-        const AstPtxInstruction program_[] = {INPUT(0), INPUT(1), INPUT(2), PTX(name), RETURN};  \
-        CHECK_UINT(run(program_, a, b, c), expected);                                            \
+#define CHECK_THREE(name, a, b, c, expected)                                                    \
+    do {                                                                                        \
+        const AstPtxInstruction program_[] = {INPUT(0), INPUT(1), INPUT(2), PTX(name), RETURN}; \
+        CHECK_UINT(run(program_, a, b, c), expected);                                           \
     } while (0)
 #define CHECK_ERROR(code, ...)                                                                   \
     do {                                                                                         \
@@ -65,9 +65,7 @@ static uint32_t run(const AstPtxInstruction* program, uint32_t a, uint32_t b, ui
 static const float one[] = {1.0f};
 
 static void test_the_listing_of_the_guide(void) {
-    static const AstPtxInstruction program[] = {
-        INPUT(0), INPUT(1), PTX(mul_ftz_f32), CONSTANT(1.0f), PTX(add_ftz_f32), RETURN
-    };
+    static const AstPtxInstruction program[] = {INPUT(0), INPUT(1), PTX(mul_ftz_f32), CONSTANT(1.0f), PTX(add_ftz_f32), RETURN};
     static const float inputs[] = {3.0f, 4.0f};
     float value = 0.0f;
     CHECK_UINT(ast_ptx_interpret(program, NULL, 0, inputs, 2, &value), AST_PTX_SUCCESS);
@@ -246,9 +244,7 @@ static void test_errors_of_words(void) {
     CHECK_ERROR(INPUT_IDX_OUT_OF_BOUNDS, INPUT(1), RETURN);
     CHECK_ERROR(STACK_UNDERFLOW, INPUT(0), PTX(fma_rn_ftz_f32), RETURN);
     CHECK_ERROR(TOO_MANY_ARGS, INPUT(0), ast_ptx_encode_ptx_instruction(0, AST_PTX_MAX_INSTRUCTION_ARGS + 1), RETURN);
-    CHECK_ERROR(
-        UNSUPPORTED_INSTRUCTION, INPUT(0), ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, 1), RETURN
-    );
+    CHECK_ERROR(UNSUPPORTED_INSTRUCTION, INPUT(0), ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, 1), RETURN);
     CHECK_ERROR(ROUTINE_IDX_OUT_OF_BOUNDS, CALL(0, 0), RETURN);
     CHECK_ERROR(ROUTINE_ARG_IDX_OUT_OF_BOUNDS, ARG(0), RETURN);
     CHECK_UINT(ast_ptx_interpret(endless, itself, 1, one, 1, &value), AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED);

@@ -77,7 +77,9 @@ def test_header_compiles_without_warnings(tmp_path, header, debug, command, stan
         f'#include "{header.name}"\n#define {switch_of(header)}\n#include "{header.name}"\n#include "{header.name}"\n'
     )
     debug_switch = [f"-D{header.stem.upper()}_DEBUG"] if debug else []
-    run(compiler(command), f"-std={standard}", *WARNINGS, *debug_switch, "-O2", "-I", CSRC, "-c", source, "-o", tmp_path / "out.o")
+    run(
+        compiler(command), f"-std={standard}", *WARNINGS, *debug_switch, "-O2", "-I", CSRC, "-c", source, "-o", tmp_path / "out.o"
+    )
 
 
 @pytest.mark.parametrize("source", C_TESTS, ids=name_of)

@@ -62,9 +62,7 @@ static void check_processed(const char* cuda, const char* expected) {
     free(processed);
 }
 
-static void check_same_after_processing(const char* cuda) {
-    check_processed(cuda, cuda);
-}
+static void check_same_after_processing(const char* cuda) { check_processed(cuda, cuda); }
 
 /* Rendered in a buffer of exactly the size. To be freed. */
 static char* render(PtxInjectHandle handle, const char* const* stubs, size_t num_stubs) {
@@ -299,9 +297,9 @@ static void check_variable(
 
     texts[1] = texts[2] = texts[3] = "";
     found_mut_type = PTX_INJECT_MUT_TYPE_NUM_ENUMS;
-    CHECK_SUCCESS(ptx_inject_variable_info_by_name(
-        handle, inject_idx, name, &found_idx, &texts[1], &found_mut_type, &texts[2], &texts[3]
-    ));
+    CHECK_SUCCESS(
+        ptx_inject_variable_info_by_name(handle, inject_idx, name, &found_idx, &texts[1], &found_mut_type, &texts[2], &texts[3])
+    );
     CHECK_UINT(found_idx, arg_idx);
     CHECK_TEXT(texts[1], register_name);
     CHECK_UINT(found_mut_type, mut_type);
@@ -375,9 +373,7 @@ static void test_queries_for_what_is_not_there_give_their_codes(void) {
     char* ptx = LINES(two_names_ptx);
     PtxInjectHandle handle = NULL;
     CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
-    CHECK_RESULT(
-        ptx_inject_inject_info_by_name(handle, "third", NULL, NULL, NULL), PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND
-    );
+    CHECK_RESULT(ptx_inject_inject_info_by_name(handle, "third", NULL, NULL, NULL), PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND);
     CHECK_RESULT(ptx_inject_inject_info_by_name(handle, "firs", NULL, NULL, NULL), PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND);
     CHECK_RESULT(ptx_inject_inject_info_by_name(handle, "", NULL, NULL, NULL), PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND);
     CHECK_RESULT(ptx_inject_inject_info_by_index(handle, 2, NULL, NULL, NULL), PTX_INJECT_ERROR_OUT_OF_BOUNDS_IDX);
@@ -385,15 +381,11 @@ static void test_queries_for_what_is_not_there_give_their_codes(void) {
         ptx_inject_variable_info_by_name(handle, 0, "pair", NULL, NULL, NULL, NULL, NULL),
         PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND
     );
-    CHECK_RESULT(
-        ptx_inject_variable_info_by_name(handle, 2, "z", NULL, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT
-    );
+    CHECK_RESULT(ptx_inject_variable_info_by_name(handle, 2, "z", NULL, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
     CHECK_RESULT(
         ptx_inject_variable_info_by_index(handle, 2, 0, NULL, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_OUT_OF_BOUNDS_IDX
     );
-    CHECK_RESULT(
-        ptx_inject_variable_info_by_index(handle, 0, 3, NULL, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT
-    );
+    CHECK_RESULT(ptx_inject_variable_info_by_index(handle, 0, 3, NULL, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
     CHECK_SUCCESS(ptx_inject_destroy(handle));
     free(ptx);
 }
@@ -445,9 +437,7 @@ static void test_a_text_without_sites_has_no_injects_and_renders_to_itself(void)
         CHECK_SUCCESS(ptx_inject_create(&handle, texts[i]));
         CHECK_SUCCESS(ptx_inject_num_injects(handle, &num_injects));
         CHECK_UINT(num_injects, 0);
-        CHECK_RESULT(
-            ptx_inject_inject_info_by_name(handle, "x", NULL, NULL, NULL), PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND
-        );
+        CHECK_RESULT(ptx_inject_inject_info_by_name(handle, "x", NULL, NULL, NULL), PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND);
         CHECK_SUCCESS(ptx_inject_destroy(handle));
         check_rendered(texts[i], NULL, 0, texts[i]);
     }
@@ -455,8 +445,14 @@ static void test_a_text_without_sites_has_no_injects_and_renders_to_itself(void)
 
 static void test_each_site_gets_the_stub_of_its_name(void) {
     static const char* const lines[] = {
-        "// PTX_INJECT_START b", "// PTX_INJECT_END", "one;", "// PTX_INJECT_START a", "// PTX_INJECT_END", "two;",
-        "// PTX_INJECT_START b", "// PTX_INJECT_END",
+        "// PTX_INJECT_START b",
+        "// PTX_INJECT_END",
+        "one;",
+        "// PTX_INJECT_START a",
+        "// PTX_INJECT_END",
+        "two;",
+        "// PTX_INJECT_START b",
+        "// PTX_INJECT_END",
     };
     const char* stubs[] = {"B", "long stub of a\n"};
     char* ptx = LINES(lines);
@@ -511,7 +507,10 @@ static void test_stubs_of_known_lengths_need_no_end(void) {
 
 static void test_a_size_beyond_all_memory_is_never_taken_for_a_small_one(void) {
     static const char* const lines[] = {
-        "// PTX_INJECT_START a", "// PTX_INJECT_END", "// PTX_INJECT_START a", "// PTX_INJECT_END",
+        "// PTX_INJECT_START a",
+        "// PTX_INJECT_END",
+        "// PTX_INJECT_START a",
+        "// PTX_INJECT_END",
     };
     const char* stub = "";
     const size_t length = (size_t)-1 / 2 + 2;
@@ -524,8 +523,7 @@ static void test_a_size_beyond_all_memory_is_never_taken_for_a_small_one(void) {
     CHECK_SUCCESS(ptx_inject_render_ptx_sized(handle, &stub, &length, 1, NULL, 0, &size));
     CHECK_UINT(size, (size_t)-1);
     CHECK_RESULT(
-        ptx_inject_render_ptx_sized(handle, &stub, &length, 1, buffer, sizeof buffer, &size),
-        PTX_INJECT_ERROR_INSUFFICIENT_BUFFER
+        ptx_inject_render_ptx_sized(handle, &stub, &length, 1, buffer, sizeof buffer, &size), PTX_INJECT_ERROR_INSUFFICIENT_BUFFER
     );
     CHECK_SUCCESS(ptx_inject_destroy(handle));
     free(ptx);
@@ -572,19 +570,13 @@ static void test_null_where_nothing_says_so_is_an_invalid_input(void) {
     CHECK_RESULT(ptx_inject_num_injects(NULL, &size), PTX_INJECT_ERROR_INVALID_INPUT);
     CHECK_RESULT(ptx_inject_inject_info_by_name(NULL, "a", NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
     CHECK_RESULT(ptx_inject_inject_info_by_index(NULL, 0, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
-    CHECK_RESULT(
-        ptx_inject_variable_info_by_name(NULL, 0, "a", NULL, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT
-    );
-    CHECK_RESULT(
-        ptx_inject_variable_info_by_index(NULL, 0, 0, NULL, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT
-    );
+    CHECK_RESULT(ptx_inject_variable_info_by_name(NULL, 0, "a", NULL, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
+    CHECK_RESULT(ptx_inject_variable_info_by_index(NULL, 0, 0, NULL, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
     CHECK_RESULT(ptx_inject_render_ptx(NULL, &stub, 1, NULL, 0, &size), PTX_INJECT_ERROR_INVALID_INPUT);
 
     CHECK_SUCCESS(ptx_inject_create(&handle, "// PTX_INJECT_START a\n// PTX_INJECT_END\n"));
     CHECK_RESULT(ptx_inject_inject_info_by_name(handle, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
-    CHECK_RESULT(
-        ptx_inject_variable_info_by_name(handle, 0, NULL, NULL, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT
-    );
+    CHECK_RESULT(ptx_inject_variable_info_by_name(handle, 0, NULL, NULL, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
     CHECK_RESULT(ptx_inject_render_ptx(handle, NULL, 1, NULL, 0, &size), PTX_INJECT_ERROR_INVALID_INPUT);
     CHECK_RESULT(ptx_inject_render_ptx(handle, &stub, 1, buffer, sizeof buffer, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
     CHECK_RESULT(ptx_inject_render_ptx_sized(handle, &stub, NULL, 1, NULL, 0, &size), PTX_INJECT_ERROR_INVALID_INPUT);
@@ -668,9 +660,7 @@ static void test_names_have_their_own_variables_also_where_those_before_are_alik
         ptx_inject_variable_info_by_name(handle, 0, "b", NULL, NULL, NULL, NULL, NULL),
         PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND
     );
-    CHECK_RESULT(
-        ptx_inject_variable_info_by_index(handle, 3, 0, NULL, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT
-    );
+    CHECK_RESULT(ptx_inject_variable_info_by_index(handle, 3, 0, NULL, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
     CHECK_SUCCESS(ptx_inject_destroy(handle));
 }
 
@@ -680,7 +670,8 @@ static void test_sites_of_the_comment_form_that_are_alike_to_the_letter_all_get_
         "// PTX_INJECT_START a\n// %f1 mod f32 v\n// PTX_INJECT_END\n"
         "// PTX_INJECT_START a\n// %f1 mod f32 v\n// PTX_INJECT_END\n"
         "// PTX_INJECT_START b\n// %f1 mod f32 v\n// PTX_INJECT_END\n",
-        stubs, 2,
+        stubs,
+        2,
         "{\n.reg .f32 %_x0;\nmov.f32 %_x0, %f1;\nA\nmov.f32 %f1, %_x0;\n}\n"
         "{\n.reg .f32 %_x0;\nmov.f32 %_x0, %f1;\nA\nmov.f32 %f1, %_x0;\n}\n"
         "{\n.reg .f32 %_x0;\nmov.f32 %_x0, %f1;\nB\nmov.f32 %f1, %_x0;\n}\n"
@@ -700,8 +691,11 @@ static void test_any_number_of_names_is_kept_apart(void) {
 
     for (i = 0; i < 2 * num_names; ++i) {
         length += (size_t)sprintf(
-            ptx + length, "// PTX_INJECT_START site_%u\n// %%f%u out f32 v%u\n// PTX_INJECT_END\n", (unsigned)(i % num_names),
-            (unsigned)i, (unsigned)(i % num_names)
+            ptx + length,
+            "// PTX_INJECT_START site_%u\n// %%f%u out f32 v%u\n// PTX_INJECT_END\n",
+            (unsigned)(i % num_names),
+            (unsigned)i,
+            (unsigned)(i % num_names)
         );
     }
     CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
@@ -818,8 +812,8 @@ static void test_wrong_markers_are_refused_by_line_and_column(void) {
 
 static void test_registers_that_compilers_use_and_what_is_no_identifier_are_refused(void) {
     static const char* const refused[] = {
-        "f1", "r2", "rd3", "p1", "rs5", "fd4", "h6", "hh7", "b8", "rc9", "rq1", "r0123", "SP", "SPL",
-        "%_x0", "x.y", "x-1", "x[0]", "\xc3\xa9", "x;", "{x}", "\"x\"",
+        "f1",    "r2", "rd3", "p1",   "rs5", "fd4", "h6",   "hh7",      "b8", "rc9", "rq1",
+        "r0123", "SP", "SPL", "%_x0", "x.y", "x-1", "x[0]", "\xc3\xa9", "x;", "{x}", "\"x\"",
     };
     static const char* const accepted[] = {"x", "_x0", "f", "r", "f1x", "fx1", "F1", "acc$1", "SPLIT", "x0", "0", "rdx", "s12"};
     char ptx[128];
@@ -840,10 +834,23 @@ static void test_registers_that_compilers_use_and_what_is_no_identifier_are_refu
 
 static void test_operands_of_the_comment_form_are_registers_or_to_be_read_literals(void) {
     static const char* const refused[] = {
-        "% in", "f1 in", "%f1; in", "%f-1 in", "{%f1} in", "-f1 in", "- in", "1;2 in", "[%rd1] in",
-        "%_x0 in", "%_x12 out", "1 out", "0f3F800000 mod",
+        "% in",
+        "f1 in",
+        "%f1; in",
+        "%f-1 in",
+        "{%f1} in",
+        "-f1 in",
+        "- in",
+        "1;2 in",
+        "[%rd1] in",
+        "%_x0 in",
+        "%_x12 out",
+        "1 out",
+        "0f3F800000 mod",
     };
-    static const char* const accepted[] = {"%f1 in", "%_x in", "%_xa mod", "%SP in", "12 in", "-3 in", "0f3F800000 in", "%r1 out"};
+    static const char* const accepted[] = {
+        "%f1 in", "%_x in", "%_xa mod", "%SP in", "12 in", "-3 in", "0f3F800000 in", "%r1 out"
+    };
     char ptx[128];
     size_t i;
     for (i = 0; i < sizeof refused / sizeof refused[0]; ++i) {
@@ -996,9 +1003,7 @@ static void test_types_of_the_caller_replace_the_default_ones(void) {
         "    : \"h\"(*(unsigned short*)&h)\n    , \"h\"(*(unsigned short*)&(p->h))\n);"
     );
     free(processed);
-    CHECK_RESULT(
-        ptx_inject_diagnose_cuda("/* PTX_INJECT s\n in f32 h\n*/", types, 2, &place), PTX_INJECT_ERROR_FORMATTING
-    );
+    CHECK_RESULT(ptx_inject_diagnose_cuda("/* PTX_INJECT s\n in f32 h\n*/", types, 2, &place), PTX_INJECT_ERROR_FORMATTING);
 
     CHECK_SUCCESS(ptx_inject_create_with_types(
         &handle, "// PTX_INJECT_START s\n// %r1 out mask m\n// %rs1 in half h\n// PTX_INJECT_END\n", types, 2
@@ -1006,9 +1011,7 @@ static void test_types_of_the_caller_replace_the_default_ones(void) {
     check_variable(handle, 0, 0, "m", "_x0", PTX_INJECT_MUT_TYPE_OUT, "u32", "mask");
     check_variable(handle, 0, 1, "h", "_x1", PTX_INJECT_MUT_TYPE_IN, "b16", "half");
     rendered = render(handle, &stub, 1);
-    CHECK_TEXT(
-        rendered, "{\n.reg .u32 %_x0;\n.reg .b16 %_x1;\nmov.b16 %_x1, %rs1;\nSTUB\nmov.b32 %r1, %_x0;\n}\n"
-    );
+    CHECK_TEXT(rendered, "{\n.reg .u32 %_x0;\n.reg .b16 %_x1;\nmov.b16 %_x1, %rs1;\nSTUB\nmov.b32 %r1, %_x0;\n}\n");
     free(rendered);
     CHECK_SUCCESS(ptx_inject_destroy(handle));
     CHECK_RESULT(

@@ -54,7 +54,9 @@ def lines_of(template: str) -> list[str]:
 
 
 def test_operands_are_declared_moved_and_marked_in_the_order_mod_out_in(expand):
-    [(template, outputs, inputs)] = expand('PTX_INJECT("func", PTX_IN (F32, x), PTX_MOD(F32, y), PTX_OUT(U32, z), PTX_IN(S32, w));')
+    [(template, outputs, inputs)] = expand(
+        'PTX_INJECT("func", PTX_IN (F32, x), PTX_MOD(F32, y), PTX_OUT(U32, z), PTX_IN(S32, w));'
+    )
     assert lines_of(template) == [
         "{",
         ".reg .f32 %_x0;",
@@ -82,7 +84,7 @@ def test_operands_are_declared_moved_and_marked_in_the_order_mod_out_in(expand):
 def test_up_to_32_operands_are_numbered_without_a_gap(expand, num_operands):
     kinds = ["OUT", "IN", "MOD", "IN", "OUT"]
     operands = [(kinds[i % 5], f"v{i}") for i in range(num_operands)]
-    call = ", ".join(["PTX_INJECT(\"s\"", *(f"PTX_{kind}(F32, {name})" for kind, name in operands)]) + ");"
+    call = ", ".join(['PTX_INJECT("s"', *(f"PTX_{kind}(F32, {name})" for kind, name in operands)]) + ");"
     [(template, outputs, inputs)] = expand(call)
     order = [(kind, name) for wanted in ("MOD", "OUT", "IN") for kind, name in operands if kind == wanted]
     lines = lines_of(template)
@@ -119,7 +121,9 @@ def test_types_have_the_contracts_registers_constraints_and_binding(expand):
 
 
 def test_a_name_may_stand_for_another_expression(expand):
-    [(template, outputs, inputs)] = expand('PTX_INJECT_TOK(tok, PTX_OUT(F32, z, out[i]), PTX_IN(F32, sum, (a + f<1, 2>(b))), PTX_IN(F32, v.w));')
+    [(template, outputs, inputs)] = expand(
+        "PTX_INJECT_TOK(tok, PTX_OUT(F32, z, out[i]), PTX_IN(F32, sum, (a + f<1, 2>(b))), PTX_IN(F32, v.w));"
+    )
     lines = lines_of(template)
     assert "// PTX_INJECT_START tok" in lines
     assert "// _x0 o f32 F32 z" in lines
@@ -131,7 +135,9 @@ def test_a_name_may_stand_for_another_expression(expand):
 def test_macros_of_the_users_do_not_get_into_the_markers(expand):
     words = ["f", "r", "h", "f32", "F32", "b16", "ID", "U16", "in", "i", "n", "kind", "x", "a"]
     [(template, outputs, inputs)] = expand(
-        *(f"#define {word} wrong_{word}" for word in words), "#define y data[1]", 'PTX_INJECT("s", PTX_IN(F32, x), PTX_OUT(F16, y));'
+        *(f"#define {word} wrong_{word}" for word in words),
+        "#define y data[1]",
+        'PTX_INJECT("s", PTX_IN(F32, x), PTX_OUT(F16, y));',
     )
     assert "wrong" not in template
     assert {"// _x0 o b16 F16 y", "// _x1 i f32 F32 x"} <= set(lines_of(template))
@@ -144,7 +150,11 @@ def test_types_of_the_users_stand_beside_the_default_ones_or_instead_of_them(exp
     assert {".reg .u64 %_x0;", "mov.b64 %_x0, %0;", "// _x0 m u64 MASK m", "mov.b64 %0, %_x0;"} <= set(lines_of(template))
     assert outputs == '"+l"(m),"+r"(u)'
     [(template, _, _)] = expand(
-        "#ifdef PTX_TYPE_INFO_F32", 'PTX_INJECT("default");', "#endif", own, 'PTX_INJECT("s", PTX_MOD(MASK, m));',
+        "#ifdef PTX_TYPE_INFO_F32",
+        'PTX_INJECT("default");',
+        "#endif",
+        own,
+        'PTX_INJECT("s", PTX_MOD(MASK, m));',
         before=("#define PTX_INJECT_NO_DEFAULT_TYPES",),
     )
     assert "// PTX_INJECT_START s" in lines_of(template)
@@ -191,7 +201,7 @@ def test_check_macro_passes_success_and_ends_the_program_at_an_error_with_its_pl
         "#include <stdio.h>\n#include <stdlib.h>\n#define PTX_INJECT_IMPLEMENTATION\n#include <ptx_inject.h>\n"
         "int main(int argc, char** argv) {\n    PtxInjectHandle handle;\n    (void)argv;\n"
         "    if (argc > 1)\n        ptxInjectCheck(ptx_inject_create(&handle, NULL));\n"
-        "    else\n        ptxInjectCheck(ptx_inject_create(&handle, \"\"));\n"
+        '    else\n        ptxInjectCheck(ptx_inject_create(&handle, ""));\n'
         "    ptxInjectCheck(ptx_inject_destroy(handle));\n    return 3;\n}\n"
     )
     warnings = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")

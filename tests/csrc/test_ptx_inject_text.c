@@ -143,9 +143,15 @@ static void test_an_annotation_has_as_many_variables_as_documented(void) {
 
 static void test_annotations_in_directives_are_refused(void) {
     static const char* const outside[] = {
-        "#define F 1\n/* PTX_INJECT s */", "#define F 1 // \\ \n/* PTX_INJECT s */", "a # b /* PTX_INJECT s */",
-        "#error don't\n/* PTX_INJECT s */", "#define F \"#\" /* a */\r\n/* PTX_INJECT s */", "#if 0\n/* PTX_INJECT s */\n#endif",
-        "// \\\n#define\n/* PTX_INJECT s */", "/*\n#define */ /* PTX_INJECT s */", "#define F\\\n 1\n/* PTX_INJECT s */",
+        "#define F 1\n/* PTX_INJECT s */",
+        "#define F 1 // \\ \n/* PTX_INJECT s */",
+        "a # b /* PTX_INJECT s */",
+        "#error don't\n/* PTX_INJECT s */",
+        "#define F \"#\" /* a */\r\n/* PTX_INJECT s */",
+        "#if 0\n/* PTX_INJECT s */\n#endif",
+        "// \\\n#define\n/* PTX_INJECT s */",
+        "/*\n#define */ /* PTX_INJECT s */",
+        "#define F\\\n 1\n/* PTX_INJECT s */",
     };
     size_t i;
     check_refused_cuda("#define F() /* PTX_INJECT s */", 1, 13);
@@ -157,7 +163,8 @@ static void test_annotations_in_directives_are_refused(void) {
     check_refused_cuda("#define F() \"a\\\nb\" /* PTX_INJECT s */", 2, 4);
     for (i = 0; i < sizeof outside / sizeof outside[0]; ++i) {
         size_t size = 0;
-        if (ptx_inject_process_cuda(outside[i], NULL, 0, NULL, 0, &size) != PTX_INJECT_SUCCESS || size <= strlen(outside[i]) + 1) {
+        if (ptx_inject_process_cuda(outside[i], NULL, 0, NULL, 0, &size) != PTX_INJECT_SUCCESS ||
+            size <= strlen(outside[i]) + 1) {
             CHECK_TEXT(outside[i], "processed");
         }
     }
@@ -179,7 +186,11 @@ static void test_a_marker_in_a_block_comment_is_none(void) {
         const char* stub = "STUB";
         char buffer[256];
         size_t written = 0;
-        CHECK_SUCCESS(ptx_inject_create(&handle, "/*\n" SITE "*/" "\n" SITE));
+        CHECK_SUCCESS(ptx_inject_create(
+            &handle,
+            "/*\n" SITE "*/"
+            "\n" SITE
+        ));
         CHECK_SUCCESS(ptx_inject_render_ptx(handle, &stub, 1, buffer, sizeof buffer, &written));
         CHECK_TEXT(buffer, "/*\n" SITE "*/\nSTUB\n");
         CHECK_SUCCESS(ptx_inject_destroy(handle));

@@ -18,7 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WORD(type, aux, payload) {STACK_PTX_INSTRUCTION_TYPE_##type, (aux), {(payload)}}
+#define WORD(type, aux, payload)                                \
+    {                                                           \
+        STACK_PTX_INSTRUCTION_TYPE_##type, (aux), { (payload) } \
+    }
 #define INPUT(idx) WORD(INPUT, 0, (idx))
 #define PTX(idx) WORD(PTX, 0, (idx))
 #define CONSTANT(stack, bits) WORD(CONSTANT, (stack), (bits))
@@ -29,7 +32,14 @@
 
 enum { X, Y, U, P, OUT, OUT_2, OUT_U, OUT_P, NUM_REGISTERS };
 static const StackPtxRegister registers[NUM_REGISTERS] = {
-    {"x", F32}, {"y", F32}, {"u", U32}, {"p", PRED}, {"out", F32}, {"out_2", F32}, {"out_u", U32}, {"out_p", PRED},
+    {"x", F32},
+    {"y", F32},
+    {"u", U32},
+    {"p", PRED},
+    {"out", F32},
+    {"out_2", F32},
+    {"out_u", U32},
+    {"out_p", PRED},
 };
 
 enum { MAX_POINTS = 1000, MAX_REQUESTS = 4 };
@@ -61,7 +71,9 @@ typedef struct Bench {
     uint32_t node;
 } Bench;
 
-static Bench bench_of(const StackPtxInstruction* words, size_t num_words, const size_t* requests, size_t num_requests, PtxVmTask task) {
+static Bench bench_of(
+    const StackPtxInstruction* words, size_t num_words, const size_t* requests, size_t num_requests, PtxVmTask task
+) {
     Bench bench;
     StackPtxLanguageInfo info;
     size_t num_bytes = 0;
@@ -94,7 +106,14 @@ static Bench bench_of(const StackPtxInstruction* words, size_t num_words, const 
     CHECK_UINT(ptx_vm_program_size(&bench.lowered, &num_bytes), PTX_VM_SUCCESS);
     bench.program_memory = block_of(num_bytes);
     bench.result = ptx_vm_program_init(
-        bench.set, PTX_VM_LEVEL_BASELINE, task, &bench.lowered, bench.program_memory.memory, num_bytes, &bench.program, &bench.node
+        bench.set,
+        PTX_VM_LEVEL_BASELINE,
+        task,
+        &bench.lowered,
+        bench.program_memory.memory,
+        num_bytes,
+        &bench.program,
+        &bench.node
     );
     num_bytes = 0;
     if (bench.result == PTX_VM_SUCCESS) CHECK_UINT(ptx_vm_workspace_size(bench.program, &num_bytes), PTX_VM_SUCCESS);
@@ -110,7 +129,8 @@ static void bench_free(Bench* bench) {
     free(bench->workspace.base);
 }
 
-#define BENCH(words, requests, task) bench_of(words, sizeof words / sizeof words[0], requests, sizeof requests / sizeof requests[0], task)
+#define BENCH(words, requests, task)                                                                      \
+    bench_of(words, sizeof words / sizeof words[0], requests, sizeof requests / sizeof requests[0], task)
 
 static float x[MAX_POINTS], y[MAX_POINTS];
 static uint32_t u[MAX_POINTS], p[MAX_POINTS];
@@ -135,8 +155,9 @@ static const PtxVmInput* all_inputs(PtxVmInput* inputs) {
 
 static void test_outputs_of_every_type_and_any_number_of_points(void) {
     /* On the f32 stack x, y; sub pops y first: y - x, and x is left for the second request. */
-    static const StackPtxInstruction words[] = {INPUT(X), INPUT(X), INPUT(Y), PTX(SUB), INPUT(U),    CONSTANT(U32, 32),
-                                                PTX(ADD_U32), INPUT(P), RETURN};
+    static const StackPtxInstruction words[] = {
+        INPUT(X), INPUT(X), INPUT(Y), PTX(SUB), INPUT(U), CONSTANT(U32, 32), PTX(ADD_U32), INPUT(P), RETURN
+    };
     static const size_t requests[] = {OUT, OUT_2, OUT_U, OUT_P};
     static const size_t counts[] = {0, 1, 31, 32, 33, 999, 1000};
     Bench bench = BENCH(words, requests, PTX_VM_TASK_STORE);
@@ -152,7 +173,13 @@ static void test_outputs_of_every_type_and_any_number_of_points(void) {
         }
         CHECK_UINT(
             ptx_vm_store(
-                bench.program, all_inputs(inputs), NUM_REGISTERS, num_points, outputs, bench.workspace.memory, bench.workspace.num_bytes
+                bench.program,
+                all_inputs(inputs),
+                NUM_REGISTERS,
+                num_points,
+                outputs,
+                bench.workspace.memory,
+                bench.workspace.num_bytes
             ),
             PTX_VM_SUCCESS
         );
@@ -189,7 +216,8 @@ static void test_uniform_inputs_and_missing_requests(void) {
     memset(missing_u, 1, sizeof missing_u);
     memset(missing_p, 1, sizeof missing_p);
     CHECK_UINT(
-        ptx_vm_store(bench.program, inputs, NUM_REGISTERS, 100, outputs, bench.workspace.memory, bench.workspace.num_bytes), PTX_VM_SUCCESS
+        ptx_vm_store(bench.program, inputs, NUM_REGISTERS, 100, outputs, bench.workspace.memory, bench.workspace.num_bytes),
+        PTX_VM_SUCCESS
     );
     for (int i = 0; i < 100; i++) {
         CHECK(sum[i] == x[i] + 0.5f);
@@ -221,7 +249,13 @@ static void test_long_chain_with_all_intermediate_values_in_use(void) {
     void* const outputs[] = {out};
     CHECK_UINT(
         ptx_vm_store(
-            bench.program, all_inputs(inputs), NUM_REGISTERS, MAX_POINTS, outputs, bench.workspace.memory, bench.workspace.num_bytes
+            bench.program,
+            all_inputs(inputs),
+            NUM_REGISTERS,
+            MAX_POINTS,
+            outputs,
+            bench.workspace.memory,
+            bench.workspace.num_bytes
         ),
         PTX_VM_SUCCESS
     );
@@ -305,7 +339,9 @@ static void test_wrong_arguments_are_invalid_values(void) {
     CHECK_UINT(ptx_vm_store(bench.program, inputs, NUM_REGISTERS, 4, NULL, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
     CHECK_UINT(ptx_vm_store(bench.program, inputs, NUM_REGISTERS, 4, no_output, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
     CHECK_UINT(ptx_vm_store(bench.program, inputs, NUM_REGISTERS, 4, outputs, NULL, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
-    CHECK_UINT(ptx_vm_reduce(bench.program, inputs, NUM_REGISTERS, 4, targets, sums, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
+    CHECK_UINT(
+        ptx_vm_reduce(bench.program, inputs, NUM_REGISTERS, 4, targets, sums, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE
+    );
     inputs[Y].values = NULL;
     CHECK_UINT(ptx_vm_store(bench.program, inputs, NUM_REGISTERS, 4, outputs, memory, num_bytes), PTX_VM_ERROR_INVALID_VALUE);
     CHECK_UINT(ptx_vm_workspace_size(NULL, &size), PTX_VM_ERROR_INVALID_VALUE);
@@ -336,7 +372,8 @@ static void test_one_byte_too_few_is_insufficient_memory(void) {
     const PtxVmSet* set;
     const PtxVmProgram* program;
     CHECK_UINT(
-        ptx_vm_set_init(&stack_info, bench.set_memory.memory, bench.set_memory.num_bytes - 1, &set), PTX_VM_ERROR_INSUFFICIENT_MEMORY
+        ptx_vm_set_init(&stack_info, bench.set_memory.memory, bench.set_memory.num_bytes - 1, &set),
+        PTX_VM_ERROR_INSUFFICIENT_MEMORY
     );
     CHECK_UINT(
         ptx_vm_store(
@@ -346,8 +383,14 @@ static void test_one_byte_too_few_is_insufficient_memory(void) {
     );
     CHECK_UINT(
         ptx_vm_program_init(
-            bench.set, PTX_VM_LEVEL_BASELINE, PTX_VM_TASK_STORE, &bench.lowered, bench.program_memory.memory,
-            bench.program_memory.num_bytes - 1, &program, NULL
+            bench.set,
+            PTX_VM_LEVEL_BASELINE,
+            PTX_VM_TASK_STORE,
+            &bench.lowered,
+            bench.program_memory.memory,
+            bench.program_memory.num_bytes - 1,
+            &program,
+            NULL
         ),
         PTX_VM_ERROR_INSUFFICIENT_MEMORY
     );
@@ -364,8 +407,14 @@ static void test_level_that_is_not_linked_is_no_level(void) {
     CHECK_UINT(ptx_vm_best_level(), PTX_VM_LEVEL_BASELINE);
     CHECK_UINT(
         ptx_vm_program_init(
-            bench.set, PTX_VM_LEVEL_AVX2, PTX_VM_TASK_STORE, &bench.lowered, bench.program_memory.memory, bench.program_memory.num_bytes,
-            &program, NULL
+            bench.set,
+            PTX_VM_LEVEL_AVX2,
+            PTX_VM_TASK_STORE,
+            &bench.lowered,
+            bench.program_memory.memory,
+            bench.program_memory.num_bytes,
+            &program,
+            NULL
         ),
         PTX_VM_ERROR_NO_LEVEL
     );

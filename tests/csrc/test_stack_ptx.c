@@ -19,7 +19,10 @@
 
 /* ---- words ---- */
 
-#define WORD(type, aux, payload) {STACK_PTX_INSTRUCTION_TYPE_##type, (aux), {(payload)}}
+#define WORD(type, aux, payload)                                \
+    {                                                           \
+        STACK_PTX_INSTRUCTION_TYPE_##type, (aux), { (payload) } \
+    }
 #define INPUT(idx) WORD(INPUT, 0, (idx))
 #define PTX(idx) WORD(PTX, 0, (idx))
 #define CONSTANT(stack, bits) WORD(CONSTANT, (stack), (bits))
@@ -37,12 +40,33 @@
 /* ---- languages ---- */
 
 /* Inputs a b c d and outputs o0 .. o5 are f32; then one input and one output of each other type, and two of b32. */
-enum { A, B, C, D, O0, O1, O2, O3, O4, O5, IN_U32, OUT_U32, IN_S32, OUT_S32, IN_PRED, OUT_PRED, IN_T0, IN_T1, OUT_F64, NUM_REGISTERS };
+enum {
+    A,
+    B,
+    C,
+    D,
+    O0,
+    O1,
+    O2,
+    O3,
+    O4,
+    O5,
+    IN_U32,
+    OUT_U32,
+    IN_S32,
+    OUT_S32,
+    IN_PRED,
+    OUT_PRED,
+    IN_T0,
+    IN_T1,
+    OUT_F64,
+    NUM_REGISTERS
+};
 
 static const StackPtxRegister registers[NUM_REGISTERS] = {
-    {"a", F32},   {"b", F32},   {"c", F32},   {"d", F32},   {"o0", F32},    {"o1", F32},    {"o2", F32},   {"o3", F32},   {"o4", F32},
-    {"o5", F32},  {"iu", U32},  {"ou", U32},  {"is", S32},  {"os", S32},    {"ip", PRED},   {"op", PRED},  {"it0", TF32}, {"it1", TF32},
-    {"od", F64},
+    {"a", F32},   {"b", F32},   {"c", F32},    {"d", F32},    {"o0", F32}, {"o1", F32}, {"o2", F32},
+    {"o3", F32},  {"o4", F32},  {"o5", F32},   {"iu", U32},   {"ou", U32}, {"is", S32}, {"os", S32},
+    {"ip", PRED}, {"op", PRED}, {"it0", TF32}, {"it1", TF32}, {"od", F64},
 };
 
 static const StackPtxLimits roomy = {64, 256, 4, 8, 1024};
@@ -95,8 +119,15 @@ static void close_bench(Bench* bench) {
 
 static StackPtxResult lower(Bench* bench, const StackPtxInstruction* words, size_t num_words) {
     return stack_ptx_lower(
-        bench->language, bench->mode, bench->flags, words, num_words, bench->workspace, bench->workspace_bytes,
-        &bench->lowered, &bench->place
+        bench->language,
+        bench->mode,
+        bench->flags,
+        words,
+        num_words,
+        bench->workspace,
+        bench->workspace_bytes,
+        &bench->lowered,
+        &bench->place
     );
 }
 
@@ -115,9 +146,7 @@ static const char* stub_of(Bench* bench, const StackPtxInstruction* words, size_
 static StackPtxHash hash_of(Bench* bench, const StackPtxInstruction* words, size_t num_words) {
     StackPtxHash hash = {{0, 0}};
     CHECK(lower(bench, words, num_words) == STACK_PTX_SUCCESS);
-    CHECK(
-        stack_ptx_hash(bench->language, &bench->lowered, bench->workspace, bench->workspace_bytes, &hash) == STACK_PTX_SUCCESS
-    );
+    CHECK(stack_ptx_hash(bench->language, &bench->lowered, bench->workspace, bench->workspace_bytes, &hash) == STACK_PTX_SUCCESS);
     return hash;
 }
 
@@ -232,16 +261,23 @@ static void test_popped_top_is_the_first_operand(void) {
     Bench bench;
     open_bench(&bench, &roomy, request_o0, 1);
     CHECK_TEXT(STUB(&bench, sub), "{\n.reg .f32 %_s0_<1>;\nsub.ftz.f32 %_s0_0, %b, %a;\nmov.f32 %o0, %_s0_0;\n}");
-    CHECK_TEXT(
-        STUB(&bench, fma), "{\n.reg .f32 %_s0_<1>;\nfma.rn.ftz.f32 %_s0_0, 0f40400000, %b, %a;\nmov.f32 %o0, %_s0_0;\n}"
-    );
+    CHECK_TEXT(STUB(&bench, fma), "{\n.reg .f32 %_s0_<1>;\nfma.rn.ftz.f32 %_s0_0, 0f40400000, %b, %a;\nmov.f32 %o0, %_s0_0;\n}");
     close_bench(&bench);
 }
 
 static void test_operands_of_several_stacks_come_from_each_in_pop_order(void) {
     /* a < c is setp with c pushed first; then selp pops its two f32 and the predicate. */
     static const StackPtxInstruction words[] = {
-        INPUT(C), INPUT(A), PTX(SETP), INPUT(A), INPUT(B), PTX(SELP), INPUT(IN_U32), PTX(CVT), PTX(ADD), RETURN,
+        INPUT(C),
+        INPUT(A),
+        PTX(SETP),
+        INPUT(A),
+        INPUT(B),
+        PTX(SELP),
+        INPUT(IN_U32),
+        PTX(CVT),
+        PTX(ADD),
+        RETURN,
     };
     Bench bench;
     open_bench(&bench, &roomy, request_o0, 1);
@@ -262,9 +298,7 @@ static void test_operands_of_three_stacks_come_from_each(void) {
     static const StackPtxInstruction words[] = {INPUT(IN_PRED), INPUT(IN_U32), INPUT(A), PTX(PICK), RETURN};
     Bench bench;
     open_bench(&bench, &roomy, requests, 1);
-    CHECK_TEXT(
-        STUB(&bench, words), "{\n.reg .s32 %_s2_<1>;\npick.s32 %_s2_0, %a, %iu, %ip;\nmov.s32 %os, %_s2_0;\n}"
-    );
+    CHECK_TEXT(STUB(&bench, words), "{\n.reg .s32 %_s2_<1>;\npick.s32 %_s2_0, %a, %iu, %ip;\nmov.s32 %os, %_s2_0;\n}");
     close_bench(&bench);
 }
 
@@ -275,7 +309,14 @@ static void test_too_few_values_on_any_stack_is_a_no_op(void) {
     static const StackPtxInstruction one_value_and_predicate[] = {INPUT(IN_PRED), INPUT(A), PTX(SELP), RETURN};
     static const StackPtxInstruction no_u32_of_three_stacks[] = {INPUT(IN_PRED), INPUT(A), PTX(PICK), RETURN};
     static const StackPtxInstruction three_of_four_elements[] = {
-        INPUT(IN_T0), INPUT(IN_T0), INPUT(IN_T0), INPUT(A), INPUT(B), INPUT(C), PTX(MMA), RETURN,
+        INPUT(IN_T0),
+        INPUT(IN_T0),
+        INPUT(IN_T0),
+        INPUT(A),
+        INPUT(B),
+        INPUT(C),
+        PTX(MMA),
+        RETURN,
     };
     CHECK_TEXT(F32_STACK_AFTER(&roomy, one_of_two), "a.....");
     CHECK_TEXT(F32_STACK_AFTER(&roomy, two_of_three), "ba....");
@@ -289,7 +330,15 @@ static void test_vectors_take_elements_in_pop_order_and_first_results_are_on_top
     /* Pops: {t1, t0} of the two pushed last, {t0}, and {d, c, b, a}. The request takes the first-named result. */
     static const size_t requests[] = {O0, O1, O2, O3};
     static const StackPtxInstruction words[] = {
-        INPUT(A), INPUT(B), INPUT(C), INPUT(D), INPUT(IN_T0), INPUT(IN_T0), INPUT(IN_T1), PTX(MMA), RETURN,
+        INPUT(A),
+        INPUT(B),
+        INPUT(C),
+        INPUT(D),
+        INPUT(IN_T0),
+        INPUT(IN_T0),
+        INPUT(IN_T1),
+        PTX(MMA),
+        RETURN,
     };
     Bench bench;
     open_bench(&bench, &roomy, requests, 4);
@@ -349,8 +398,16 @@ static void test_four_operands_and_a_long_name(void) {
 
 static void test_constants_are_moved_into_registers_for_instructions_that_take_no_others(void) {
     static const StackPtxInstruction words[] = {
-        INPUT(A), CONSTANT(F32, ONE_F32), INPUT(B), CONSTANT(F32, ONE_F32), PTX(QUAD), CONSTANT(F32, ONE_F32), PTX(ADD),
-        CONSTANT(F32, THREE_F32), PTX(ADD), RETURN,
+        INPUT(A),
+        CONSTANT(F32, ONE_F32),
+        INPUT(B),
+        CONSTANT(F32, ONE_F32),
+        PTX(QUAD),
+        CONSTANT(F32, ONE_F32),
+        PTX(ADD),
+        CONSTANT(F32, THREE_F32),
+        PTX(ADD),
+        RETURN,
     };
     Bench bench;
     open_bench(&bench, &roomy, request_o0, 1);
@@ -365,7 +422,16 @@ static void test_constants_are_moved_into_registers_for_instructions_that_take_n
 
 static void test_instruction_without_results_pops_and_counts_nothing(void) {
     static const StackPtxInstruction words[] = {
-        INPUT(A), INPUT(B), INPUT(C), PTX(DISCARD), PTX(DISCARD), PTX(DISCARD), INPUT(D), PTX(DISCARD), INPUT(B), RETURN,
+        INPUT(A),
+        INPUT(B),
+        INPUT(C),
+        PTX(DISCARD),
+        PTX(DISCARD),
+        PTX(DISCARD),
+        INPUT(D),
+        PTX(DISCARD),
+        INPUT(B),
+        RETURN,
     };
     static StackPtxInstruction many[1000];
     StackPtxLimits limits = roomy;
@@ -389,7 +455,11 @@ static void test_instruction_without_results_pops_and_counts_nothing(void) {
 static void test_constants_are_printed_by_their_type(void) {
     static const size_t requests[] = {O0, OUT_U32, OUT_S32, OUT_F64};
     static const StackPtxInstruction words[] = {
-        CONSTANT(F32, ONE_F32), CONSTANT(U32, 1), CONSTANT(S32, 0xFFFFFFFEu), CONSTANT(F64, ONE_F32), RETURN,
+        CONSTANT(F32, ONE_F32),
+        CONSTANT(U32, 1),
+        CONSTANT(S32, 0xFFFFFFFEu),
+        CONSTANT(F64, ONE_F32),
+        RETURN,
     };
     Bench bench;
     open_bench(&bench, &roomy, requests, 4);
@@ -402,7 +472,12 @@ static void test_constants_are_printed_by_their_type(void) {
 
 static void test_wide_constants_are_widened_from_32_bits(void) {
     static const uint8_t types[NUM_STACKS] = {
-        STACK_PTX_CONSTANT_TYPE_F64, STACK_PTX_CONSTANT_TYPE_U64, STACK_PTX_CONSTANT_TYPE_S64, 0, 0, 0,
+        STACK_PTX_CONSTANT_TYPE_F64,
+        STACK_PTX_CONSTANT_TYPE_U64,
+        STACK_PTX_CONSTANT_TYPE_S64,
+        0,
+        0,
+        0,
     };
     static const StackPtxTraits wide = {instruction_traits, volatile_special, types};
     static const size_t requests[] = {OUT_U32, OUT_S32, O0, O1, O2, O3, O4, O5};
@@ -476,13 +551,27 @@ static void test_push_onto_a_full_stack_is_dropped(void) {
     static const StackPtxInstruction dup[] = {INPUT(A), INPUT(B), INPUT(C), META(DUP, F32), RETURN};
     static const StackPtxInstruction yank_dup[] = {INPUT(A), INPUT(B), INPUT(C), NUMBER(2), META(YANK_DUP, F32), RETURN};
     static const StackPtxInstruction load[] = {
-        INPUT(D), STORE(F32, 0), INPUT(A), INPUT(B), INPUT(C), LOAD(0), RETURN,
+        INPUT(D),
+        STORE(F32, 0),
+        INPUT(A),
+        INPUT(B),
+        INPUT(C),
+        LOAD(0),
+        RETURN,
     };
     /* The result of an instruction finds room where its operands were, but not on another, full stack. */
     static const StackPtxInstruction result[] = {INPUT(A), INPUT(B), INPUT(C), INPUT(IN_U32), PTX(CVT), RETURN};
     static const StackPtxInstruction constant[] = {INPUT(A), INPUT(B), INPUT(C), CONSTANT(F32, 1), RETURN};
     static const StackPtxInstruction meta_constant[] = {
-        INPUT(A), INPUT(B), INPUT(C), NUMBER(1), NUMBER(1), NUMBER(1), NUMBER(2), META(DROP, F32), RETURN,
+        INPUT(A),
+        INPUT(B),
+        INPUT(C),
+        NUMBER(1),
+        NUMBER(1),
+        NUMBER(1),
+        NUMBER(2),
+        META(DROP, F32),
+        RETURN,
     };
     CHECK_TEXT(F32_STACK_AFTER(&three_deep, input), "cba...");
     CHECK_TEXT(F32_STACK_AFTER(&three_deep, dup), "cba...");
@@ -498,7 +587,12 @@ static void test_vector_results_that_find_no_room_are_dropped_one_by_one(void) {
     static const StackPtxLimits limits = {4, 256, 4, 8, 1024};
     static const size_t requests[] = {IN_T0};
     static const StackPtxInstruction words[] = {
-        INPUT(IN_T0), INPUT(IN_T0), INPUT(IN_T0), INPUT(A), PTX(SPLIT), RETURN,
+        INPUT(IN_T0),
+        INPUT(IN_T0),
+        INPUT(IN_T0),
+        INPUT(A),
+        PTX(SPLIT),
+        RETURN,
     };
     static const StackPtxInstruction special[] = {INPUT(IN_U32), INPUT(IN_U32), SPECIAL(TID), RETURN};
     static const size_t u32_requests[] = {OUT_U32, OUT_U32};
@@ -555,22 +649,19 @@ static void check_meta_cases(const StackPtxLimits* limits, const MetaCase* cases
 
 static void test_meta_operations_on_empty_short_and_exact_stacks(void) {
     static const MetaCase cases[] = {
-        {"", -1, OP(DUP), "......"},        {"a", -1, OP(DUP), "aa...."},       {"ab", -1, OP(DUP), "bba..."},
-        {"", 0, OP(YANK_DUP), "......"},    {"abc", 0, OP(YANK_DUP), "ccba.."}, {"abc", 2, OP(YANK_DUP), "acba.."},
-        {"abc", 3, OP(YANK_DUP), "cba..."}, {"abc", -1, OP(YANK_DUP), "cba..."},
-        {"", -1, OP(SWAP), "......"},       {"a", -1, OP(SWAP), "a....."},      {"abc", -1, OP(SWAP), "bca..."},
-        {"", 0, OP(SWAP_WITH), "......"},   {"abc", 0, OP(SWAP_WITH), "cba..."},
-        {"abc", 1, OP(SWAP_WITH), "bca..."}, {"abc", 2, OP(SWAP_WITH), "abc..."}, {"abc", 3, OP(SWAP_WITH), "cba..."},
-        {"abc", -1, OP(SWAP_WITH), "cba..."},
-        {"", 0, OP(REPLACE), "......"},     {"a", 0, OP(REPLACE), "......"},    {"abc", 0, OP(REPLACE), "ba...."},
-        {"abc", 1, OP(REPLACE), "ca...."},  {"abc", 2, OP(REPLACE), "bc...."},  {"abc", 3, OP(REPLACE), "cba..."},
-        {"abc", -1, OP(REPLACE), "cba..."},
-        {"", 0, OP(DROP), "......"},        {"abc", 0, OP(DROP), "cba..."},     {"abc", 2, OP(DROP), "a....."},
-        {"abc", 3, OP(DROP), "cba..."},     {"abc", 4, OP(DROP), "cba..."},     {"abc", -1, OP(DROP), "cba..."},
-        {"", -1, OP(CLEAR), "......"},      {"abc", -1, OP(CLEAR), "......"},
-        {"", -1, OP(ROTATE), "......"},     {"a", -1, OP(ROTATE), "a....."},    {"ab", -1, OP(ROTATE), "ab...."},
-        {"abcd", -1, OP(ROTATE), "cbad.."},
-        {"", -1, OP(REVERSE), "......"},    {"a", -1, OP(REVERSE), "a....."},   {"abcd", -1, OP(REVERSE), "abcd.."},
+        {"", -1, OP(DUP), "......"},         {"a", -1, OP(DUP), "aa...."},         {"ab", -1, OP(DUP), "bba..."},
+        {"", 0, OP(YANK_DUP), "......"},     {"abc", 0, OP(YANK_DUP), "ccba.."},   {"abc", 2, OP(YANK_DUP), "acba.."},
+        {"abc", 3, OP(YANK_DUP), "cba..."},  {"abc", -1, OP(YANK_DUP), "cba..."},  {"", -1, OP(SWAP), "......"},
+        {"a", -1, OP(SWAP), "a....."},       {"abc", -1, OP(SWAP), "bca..."},      {"", 0, OP(SWAP_WITH), "......"},
+        {"abc", 0, OP(SWAP_WITH), "cba..."}, {"abc", 1, OP(SWAP_WITH), "bca..."},  {"abc", 2, OP(SWAP_WITH), "abc..."},
+        {"abc", 3, OP(SWAP_WITH), "cba..."}, {"abc", -1, OP(SWAP_WITH), "cba..."}, {"", 0, OP(REPLACE), "......"},
+        {"a", 0, OP(REPLACE), "......"},     {"abc", 0, OP(REPLACE), "ba...."},    {"abc", 1, OP(REPLACE), "ca...."},
+        {"abc", 2, OP(REPLACE), "bc...."},   {"abc", 3, OP(REPLACE), "cba..."},    {"abc", -1, OP(REPLACE), "cba..."},
+        {"", 0, OP(DROP), "......"},         {"abc", 0, OP(DROP), "cba..."},       {"abc", 2, OP(DROP), "a....."},
+        {"abc", 3, OP(DROP), "cba..."},      {"abc", 4, OP(DROP), "cba..."},       {"abc", -1, OP(DROP), "cba..."},
+        {"", -1, OP(CLEAR), "......"},       {"abc", -1, OP(CLEAR), "......"},     {"", -1, OP(ROTATE), "......"},
+        {"a", -1, OP(ROTATE), "a....."},     {"ab", -1, OP(ROTATE), "ab...."},     {"abcd", -1, OP(ROTATE), "cbad.."},
+        {"", -1, OP(REVERSE), "......"},     {"a", -1, OP(REVERSE), "a....."},     {"abcd", -1, OP(REVERSE), "abcd.."},
         {"abc", -1, OP(REVERSE), "abc..."},
     };
     check_meta_cases(&roomy, cases, COUNT(cases));
@@ -578,10 +669,17 @@ static void test_meta_operations_on_empty_short_and_exact_stacks(void) {
 
 static void test_meta_operations_on_full_stacks(void) {
     static const MetaCase cases[] = {
-        {"abc", -1, OP(DUP), "cba..."},     {"abc", 1, OP(YANK_DUP), "cba..."}, {"abc", -1, OP(SWAP), "bca..."},
-        {"abc", 2, OP(SWAP_WITH), "cba..."}, {"abc", 1, OP(REPLACE), "cba..."}, {"abc", 1, OP(DROP), "ba...."},
-        {"abc", -1, OP(CLEAR), "......"},   {"abc", -1, OP(ROTATE), "bac..."},  {"abc", -1, OP(REVERSE), "abc..."},
-        {"ab", 1, OP(SWAP_WITH), "ab...."}, {"ab", 1, OP(REPLACE), "b....."},
+        {"abc", -1, OP(DUP), "cba..."},
+        {"abc", 1, OP(YANK_DUP), "cba..."},
+        {"abc", -1, OP(SWAP), "bca..."},
+        {"abc", 2, OP(SWAP_WITH), "cba..."},
+        {"abc", 1, OP(REPLACE), "cba..."},
+        {"abc", 1, OP(DROP), "ba...."},
+        {"abc", -1, OP(CLEAR), "......"},
+        {"abc", -1, OP(ROTATE), "bac..."},
+        {"abc", -1, OP(REVERSE), "abc..."},
+        {"ab", 1, OP(SWAP_WITH), "ab...."},
+        {"ab", 1, OP(REPLACE), "b....."},
     };
     check_meta_cases(&three_deep, cases, COUNT(cases));
 }
@@ -589,22 +687,60 @@ static void test_meta_operations_on_full_stacks(void) {
 static void test_depths_and_counts_are_popped_even_if_nothing_else_happens(void) {
     /* The first operation takes the 9 and does nothing; the drop then takes the 1. */
     static const StackPtxInstruction yank_dup[] = {
-        INPUT(A), INPUT(B), NUMBER(1), NUMBER(9), META(YANK_DUP, F32), META(DROP, F32), RETURN,
+        INPUT(A),
+        INPUT(B),
+        NUMBER(1),
+        NUMBER(9),
+        META(YANK_DUP, F32),
+        META(DROP, F32),
+        RETURN,
     };
     static const StackPtxInstruction swap_with[] = {
-        INPUT(A), INPUT(B), NUMBER(1), NUMBER(9), META(SWAP_WITH, F32), META(DROP, F32), RETURN,
+        INPUT(A),
+        INPUT(B),
+        NUMBER(1),
+        NUMBER(9),
+        META(SWAP_WITH, F32),
+        META(DROP, F32),
+        RETURN,
     };
     static const StackPtxInstruction replace_on_empty[] = {
-        INPUT(A), INPUT(B), NUMBER(1), NUMBER(0), META(REPLACE, U32), META(DROP, F32), RETURN,
+        INPUT(A),
+        INPUT(B),
+        NUMBER(1),
+        NUMBER(0),
+        META(REPLACE, U32),
+        META(DROP, F32),
+        RETURN,
     };
     static const StackPtxInstruction drop[] = {
-        INPUT(A), INPUT(B), NUMBER(1), NUMBER(2), META(DROP, F32), META(DROP, F32), RETURN,
+        INPUT(A),
+        INPUT(B),
+        NUMBER(1),
+        NUMBER(2),
+        META(DROP, F32),
+        META(DROP, F32),
+        RETURN,
     };
     static const StackPtxInstruction full[] = {
-        INPUT(A), INPUT(B), INPUT(C), NUMBER(1), NUMBER(1), META(SWAP_WITH, F32), META(DROP, F32), RETURN,
+        INPUT(A),
+        INPUT(B),
+        INPUT(C),
+        NUMBER(1),
+        NUMBER(1),
+        META(SWAP_WITH, F32),
+        META(DROP, F32),
+        RETURN,
     };
     static const StackPtxInstruction full_replace[] = {
-        INPUT(A), INPUT(B), INPUT(C), NUMBER(1), NUMBER(1), META(REPLACE, F32), META(DROP, F32), RETURN,
+        INPUT(A),
+        INPUT(B),
+        INPUT(C),
+        NUMBER(1),
+        NUMBER(1),
+        META(REPLACE, F32),
+        META(DROP, F32),
+        RETURN,
     };
     CHECK_TEXT(F32_STACK_AFTER(&roomy, yank_dup), "a.....");
     CHECK_TEXT(F32_STACK_AFTER(&roomy, swap_with), "a.....");
@@ -616,8 +752,17 @@ static void test_depths_and_counts_are_popped_even_if_nothing_else_happens(void)
 
 static void test_operations_without_a_number_leave_the_meta_stack_alone(void) {
     static const StackPtxInstruction words[] = {
-        INPUT(A), INPUT(B), INPUT(C), NUMBER(2), META(DUP, F32), META(SWAP, F32), META(ROTATE, F32), META(REVERSE, F32),
-        META(CLEAR, U32), META(DROP, F32), RETURN,
+        INPUT(A),
+        INPUT(B),
+        INPUT(C),
+        NUMBER(2),
+        META(DUP, F32),
+        META(SWAP, F32),
+        META(ROTATE, F32),
+        META(REVERSE, F32),
+        META(CLEAR, U32),
+        META(DROP, F32),
+        RETURN,
     };
     /* Top first: c c b a after dup and swap; c b a c rotated; c a b c reversed; two dropped: b c. */
     CHECK_TEXT(F32_STACK_AFTER(&roomy, words), "bc....");
@@ -627,11 +772,21 @@ static void test_operations_without_a_number_leave_the_meta_stack_alone(void) {
 
 static void test_store_pops_into_a_slot_and_load_pushes_it_onto_its_own_stack(void) {
     static const StackPtxInstruction words[] = {
-        INPUT(A), INPUT(B), STORE(F32, 7), LOAD(7), LOAD(7), RETURN,
+        INPUT(A),
+        INPUT(B),
+        STORE(F32, 7),
+        LOAD(7),
+        LOAD(7),
+        RETURN,
     };
     static const StackPtxInstruction another_type[] = {INPUT(IN_U32), STORE(U32, 0), INPUT(A), LOAD(0), RETURN};
     static const StackPtxInstruction overwritten[] = {
-        INPUT(IN_U32), STORE(U32, 0), INPUT(A), STORE(F32, 0), LOAD(0), RETURN,
+        INPUT(IN_U32),
+        STORE(U32, 0),
+        INPUT(A),
+        STORE(F32, 0),
+        LOAD(0),
+        RETURN,
     };
     static const StackPtxInstruction nothing_to_store[] = {INPUT(A), STORE(F32, 0), STORE(F32, 0), LOAD(0), RETURN};
     static const StackPtxInstruction nothing_stored[] = {INPUT(A), STORE(F32, 1), LOAD(0), RETURN};
@@ -679,7 +834,8 @@ static const char* after_routines(uint32_t max_frame_depth, uint32_t execution_l
     CHECK(LOWER(&bench, words) == STACK_PTX_SUCCESS);
     for (i = 0; i < 6; ++i) {
         const uint32_t value = bench.lowered.request_values[i];
-        names[i] = value == STACK_PTX_NO_VALUE ? '.' : registers[bench.lowered.nodes[bench.lowered.value_nodes[value]].payload].name[0];
+        names[i] =
+            value == STACK_PTX_NO_VALUE ? '.' : registers[bench.lowered.nodes[bench.lowered.value_nodes[value]].payload].name[0];
     }
     close_bench(&bench);
     return names;
@@ -692,9 +848,7 @@ static void test_frame_depth_counts_the_main_program(void) {
     CHECK_TEXT(after_routines(3, 1024, NULL, 0), "acdba.");
 }
 
-static void test_recursion_ends_at_the_frame_depth(void) {
-    CHECK_TEXT(after_routines(3, 1024, NULL, 2), "accbba");
-}
+static void test_recursion_ends_at_the_frame_depth(void) { CHECK_TEXT(after_routines(3, 1024, NULL, 2), "accbba"); }
 
 static void test_routine_ends_at_its_length_too(void) {
     static const size_t lengths[] = {2, 1, 4};
@@ -753,7 +907,14 @@ static void test_node_limit_counts_values_before_merging(void) {
 
 static void test_node_limit_counts_dropped_values_and_ends_the_program(void) {
     static const StackPtxInstruction dropped[] = {
-        INPUT(A), INPUT(B), INPUT(C), INPUT(D), NUMBER(1), META(DROP, F32), INPUT(D), RETURN,
+        INPUT(A),
+        INPUT(B),
+        INPUT(C),
+        INPUT(D),
+        NUMBER(1),
+        META(DROP, F32),
+        INPUT(D),
+        RETURN,
     };
     /* The word that would go past the limit has no effect, and no word after it. */
     static const StackPtxInstruction ends[] = {INPUT(A), INPUT(B), PTX(ADD), META(DUP, F32), RETURN};
@@ -767,7 +928,9 @@ static void test_node_limit_counts_dropped_values_and_ends_the_program(void) {
 }
 
 static void test_words_that_do_nothing_do_not_count_towards_the_node_limit(void) {
-    static const StackPtxInstruction words[] = {PTX(ADD), INPUT(99), INPUT(A), PTX(ADD), META(DUP, F32), LOAD(0), INPUT(B), RETURN};
+    static const StackPtxInstruction words[] = {
+        PTX(ADD), INPUT(99), INPUT(A), PTX(ADD), META(DUP, F32), LOAD(0), INPUT(B), RETURN
+    };
     StackPtxLimits limits = roomy;
     limits.max_nodes = 2;
     CHECK_TEXT(F32_STACK_AFTER(&limits, words), "baa...");
@@ -843,7 +1006,12 @@ static void test_chain_of_moves_is_put_in_order_without_a_temporary(void) {
     /* a = b, b = c, c = a + 1: as given the second would be right, but c is read before it is written. */
     static const size_t forward[] = {A, B, C};
     static const StackPtxInstruction reads_ahead[] = {
-        INPUT(A), CONSTANT(F32, ONE_F32), PTX(ADD), INPUT(C), INPUT(B), RETURN,
+        INPUT(A),
+        CONSTANT(F32, ONE_F32),
+        PTX(ADD),
+        INPUT(C),
+        INPUT(B),
+        RETURN,
     };
     /* b = a, c = b: c has to be written first. */
     static const size_t backward[] = {B, C};
@@ -953,8 +1121,15 @@ static void test_many_swaps_at_once(void) {
     for (i = 0; i < 10; ++i) {
         char expected[96];
         (void)snprintf(
-            expected, sizeof expected, "mov.f32 %%_s0_%u, %%q%02u;\nmov.f32 %%q%02u, %%q%02u;\nmov.f32 %%q%02u, %%_s0_%u;\n",
-            (unsigned)i, (unsigned)(2 * i), (unsigned)(2 * i), (unsigned)(2 * i + 1), (unsigned)(2 * i + 1), (unsigned)i
+            expected,
+            sizeof expected,
+            "mov.f32 %%_s0_%u, %%q%02u;\nmov.f32 %%q%02u, %%q%02u;\nmov.f32 %%q%02u, %%_s0_%u;\n",
+            (unsigned)i,
+            (unsigned)(2 * i),
+            (unsigned)(2 * i),
+            (unsigned)(2 * i + 1),
+            (unsigned)(2 * i + 1),
+            (unsigned)i
         );
         CHECK(strstr(bench.text, expected) != NULL);
     }
@@ -996,7 +1171,16 @@ static void test_registers_of_one_name_are_one_register(void) {
 
 static void test_only_what_requests_need_is_emitted(void) {
     static const StackPtxInstruction words[] = {
-        INPUT(A), PTX(NEG), SPECIAL(CLOCK), INPUT(B), PTX(NEG), INPUT(C), INPUT(D), PTX(ADD), META(SWAP, F32), RETURN,
+        INPUT(A),
+        PTX(NEG),
+        SPECIAL(CLOCK),
+        INPUT(B),
+        PTX(NEG),
+        INPUT(C),
+        INPUT(D),
+        PTX(ADD),
+        META(SWAP, F32),
+        RETURN,
     };
     Bench bench;
     open_bench(&bench, &roomy, request_o0, 1);
@@ -1009,7 +1193,13 @@ static void test_only_what_requests_need_is_emitted(void) {
 static void test_lowered_form_is_in_evaluation_order_with_operands_before_their_use(void) {
     static const size_t requests[] = {O0, O1};
     static const StackPtxInstruction words[] = {
-        INPUT(A), INPUT(B), PTX(SUB), META(DUP, F32), CONSTANT(F32, ONE_F32), PTX(ADD), RETURN,
+        INPUT(A),
+        INPUT(B),
+        PTX(SUB),
+        META(DUP, F32),
+        CONSTANT(F32, ONE_F32),
+        PTX(ADD),
+        RETURN,
     };
     Bench bench;
     open_bench(&bench, &roomy, requests, 2);
@@ -1052,20 +1242,51 @@ static void check_merging(const StackPtxInstruction* words, size_t num_words, ui
 static void test_equal_values_are_merged_unless_switched_off(void) {
     static const StackPtxInstruction equal[] = {INPUT(A), INPUT(B), PTX(SUB), INPUT(A), INPUT(B), PTX(SUB), RETURN};
     static const StackPtxInstruction nested[] = {
-        INPUT(A), PTX(NEG), INPUT(B), PTX(SUB), INPUT(A), PTX(NEG), INPUT(B), PTX(SUB), RETURN,
+        INPUT(A),
+        PTX(NEG),
+        INPUT(B),
+        PTX(SUB),
+        INPUT(A),
+        PTX(NEG),
+        INPUT(B),
+        PTX(SUB),
+        RETURN,
     };
     static const StackPtxInstruction commuted[] = {INPUT(A), INPUT(B), PTX(ADD), INPUT(B), INPUT(A), PTX(ADD), RETURN};
     static const StackPtxInstruction not_commuted[] = {INPUT(A), INPUT(B), PTX(SUB), INPUT(B), INPUT(A), PTX(SUB), RETURN};
     /* fma commutes in its first two operands, the values popped first: a b c and a c b, but not b a c. */
     static const StackPtxInstruction fma[] = {
-        INPUT(A), INPUT(B), INPUT(C), PTX(FMA), INPUT(A), INPUT(C), INPUT(B), PTX(FMA),
-        INPUT(B), INPUT(A), INPUT(C), PTX(FMA), RETURN,
+        INPUT(A),
+        INPUT(B),
+        INPUT(C),
+        PTX(FMA),
+        INPUT(A),
+        INPUT(C),
+        INPUT(B),
+        PTX(FMA),
+        INPUT(B),
+        INPUT(A),
+        INPUT(C),
+        PTX(FMA),
+        RETURN,
     };
     static const StackPtxInstruction zeros[] = {
-        CONSTANT(F32, 0), PTX(NEG), CONSTANT(F32, 0x80000000u), PTX(NEG), CONSTANT(F32, 0), PTX(NEG), RETURN,
+        CONSTANT(F32, 0),
+        PTX(NEG),
+        CONSTANT(F32, 0x80000000u),
+        PTX(NEG),
+        CONSTANT(F32, 0),
+        PTX(NEG),
+        RETURN,
     };
     static const StackPtxInstruction other_stack[] = {
-        CONSTANT(U32, 1), CONSTANT(U32, 1), PTX(ADD_U32), CONSTANT(U32, 1), CONSTANT(U32, 2), PTX(ADD_U32), RETURN,
+        CONSTANT(U32, 1),
+        CONSTANT(U32, 1),
+        PTX(ADD_U32),
+        CONSTANT(U32, 1),
+        CONSTANT(U32, 2),
+        PTX(ADD_U32),
+        RETURN,
     };
     check_merging(equal, COUNT(equal), 1, 2);
     check_merging(nested, COUNT(nested), 2, 4);
@@ -1234,8 +1455,21 @@ static void test_hash_ignores_dead_code_names_and_value_numbering(void) {
     static const StackPtxRegister renamed[] = {{"alpha", F32}, {"beta", F32}, {"gamma", F32}, {"delta", F32}, {"omega", F32}};
     static const StackPtxInstruction plain[] = {INPUT(A), INPUT(B), PTX(SUB), META(DUP, F32), PTX(ADD), RETURN};
     static const StackPtxInstruction with_dead_code[] = {
-        INPUT(C), PTX(NEG), SPECIAL(CLOCK), INPUT(A), INPUT(B), PTX(SUB), NUMBER(5), INPUT(A), INPUT(B), PTX(SUB),
-        PTX(ADD), PTX(99), LOAD(3), RETURN, PTX(NEG),
+        INPUT(C),
+        PTX(NEG),
+        SPECIAL(CLOCK),
+        INPUT(A),
+        INPUT(B),
+        PTX(SUB),
+        NUMBER(5),
+        INPUT(A),
+        INPUT(B),
+        PTX(SUB),
+        PTX(ADD),
+        PTX(99),
+        LOAD(3),
+        RETURN,
+        PTX(NEG),
     };
     Bench bench;
     StackPtxHash hash;
@@ -1354,7 +1588,8 @@ static void test_hash_does_not_depend_on_indices_of_instructions_and_stacks(void
     static const StackPtxArgTypeInfo types[] = {{0, 0}, {1, 0}};
     static const char* const strings[] = {"neg.ftz.f32", "sub.ftz.f32"};
     static const StackPtxPtxInstructionDescriptor two[] = {
-        {{1, 2, 2, 2}, {1, 2}, 1, false, UNREAD_REQUIREMENTS}, {{1, 1, 2, 2}, {1, 2}, 1, false, UNREAD_REQUIREMENTS},
+        {{1, 2, 2, 2}, {1, 2}, 1, false, UNREAD_REQUIREMENTS},
+        {{1, 1, 2, 2}, {1, 2}, 1, false, UNREAD_REQUIREMENTS},
     };
     static const StackPtxStackInfo info = {strings, two, 2, NULL, NULL, 0, two_prefixes, 2, types, 2};
     static const StackPtxRegister three[] = {{"a", 1}, {"b", 1}, {"z", 1}};
@@ -1413,7 +1648,15 @@ static void test_hash_version_1_is_as_it_was(void) {
     /* Not derived from the rules: the value that version 1 gave when it was made. If this fails, stored hashes are void: raise
        STACK_PTX_HASH_VERSION. */
     static const StackPtxInstruction words[] = {
-        INPUT(A), INPUT(B), PTX(SUB), CONSTANT(F32, ONE_F32), PTX(ADD), SPECIAL(TID), PTX(CVT), PTX(ADD), RETURN,
+        INPUT(A),
+        INPUT(B),
+        PTX(SUB),
+        CONSTANT(F32, ONE_F32),
+        PTX(ADD),
+        SPECIAL(TID),
+        PTX(CVT),
+        PTX(ADD),
+        RETURN,
     };
     Bench bench;
     StackPtxHash hash;
@@ -1435,19 +1678,35 @@ typedef struct WrongWord {
 
 static void test_each_wrong_word_is_a_no_op_or_its_error(void) {
     static const WrongWord cases[] = {
-        {WORD(NONE, 0, 0), STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN, STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN},
-        {WORD(REGISTER, 0, 0), STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN, STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN},
-        {WORD(AST_IDX, 0, 0), STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN, STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN},
-        {WORD(NUM_ENUMS, 0, 0), STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN, STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN},
-        {{0xFFFF, 0xFFFF, {UINT32_MAX}}, STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN, STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN},
-        {PTX(NUM_INSTRUCTIONS), STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS},
+        {WORD(NONE, 0, 0),
+         STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN,
+         STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN},
+        {WORD(REGISTER, 0, 0),
+         STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN,
+         STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN},
+        {WORD(AST_IDX, 0, 0),
+         STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN,
+         STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN},
+        {WORD(NUM_ENUMS, 0, 0),
+         STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN,
+         STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN},
+        {{0xFFFF, 0xFFFF, {UINT32_MAX}},
+         STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN,
+         STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN},
+        {PTX(NUM_INSTRUCTIONS),
+         STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS,
+         STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS},
         {PTX(UINT32_MAX), STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS},
         {INPUT(NUM_REGISTERS), STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS},
-        {SPECIAL(NUM_SPECIAL), STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS},
+        {SPECIAL(NUM_SPECIAL),
+         STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS,
+         STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS},
         {CONSTANT(NUM_STACKS, 0), STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS},
         {CONSTANT(PRED, 0), STACK_PTX_ERROR_WRONG_TYPE_DISPATCH, STACK_PTX_ERROR_WRONG_TYPE_DISPATCH},
         {META(DUP, NUM_STACKS), STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS},
-        {META(NUM_ENUMS, F32), STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS},
+        {META(NUM_ENUMS, F32),
+         STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS,
+         STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS},
         {META(YANK_DUP, F32), STACK_PTX_ERROR_INVALID_VALUE, STACK_PTX_SUCCESS},
         {META(SWAP_WITH, F32), STACK_PTX_ERROR_INVALID_VALUE, STACK_PTX_SUCCESS},
         {META(REPLACE, F32), STACK_PTX_ERROR_INVALID_VALUE, STACK_PTX_SUCCESS},
@@ -1532,7 +1791,12 @@ static void test_strict_reports_the_node_limit_but_not_the_execution_limit(void)
 
 static void test_aux_of_words_that_do_not_use_it_is_not_read(void) {
     static const StackPtxInstruction words[] = {
-        WORD(INPUT, 77, A), WORD(INPUT, 77, B), WORD(META_CONSTANT, 77, 1), META(YANK_DUP, F32), WORD(PTX, 77, SUB), WORD(RETURN, 77, 77),
+        WORD(INPUT, 77, A),
+        WORD(INPUT, 77, B),
+        WORD(META_CONSTANT, 77, 1),
+        META(YANK_DUP, F32),
+        WORD(PTX, 77, SUB),
+        WORD(RETURN, 77, 77),
     };
     Bench bench;
     open_bench(&bench, &roomy, request_o0, 1);
@@ -1546,8 +1810,21 @@ static void test_aux_of_words_that_do_not_use_it_is_not_read(void) {
 static void test_every_buffer_size_is_respected(void) {
     static const size_t requests[] = {O0, OUT_U32, A, B};
     static const StackPtxInstruction words[] = {
-        INPUT(A), INPUT(B), INPUT(IN_T0), INPUT(IN_T0), INPUT(IN_T1), INPUT(A), INPUT(B), INPUT(C), INPUT(D), PTX(MMA),
-        PTX(ADD), INPUT(A), PTX(FMA), SPECIAL(TID), RETURN,
+        INPUT(A),
+        INPUT(B),
+        INPUT(IN_T0),
+        INPUT(IN_T0),
+        INPUT(IN_T1),
+        INPUT(A),
+        INPUT(B),
+        INPUT(C),
+        INPUT(D),
+        PTX(MMA),
+        PTX(ADD),
+        INPUT(A),
+        PTX(FMA),
+        SPECIAL(TID),
+        RETURN,
     };
     static char expected[2048], buffer[2048];
     Bench bench;
@@ -1672,8 +1949,9 @@ static void test_null_where_nothing_says_so_is_an_invalid_value(void) {
     CHECK(stack_ptx_workspace_size(NULL, &size) == STACK_PTX_ERROR_INVALID_VALUE);
     CHECK(stack_ptx_workspace_size(bench.language, NULL) == STACK_PTX_ERROR_INVALID_VALUE);
     CHECK(
-        stack_ptx_lower(NULL, STACK_PTX_MODE_LENIENT, 0, words, 2, bench.workspace, bench.workspace_bytes, &bench.lowered, NULL) ==
-        STACK_PTX_ERROR_INVALID_VALUE
+        stack_ptx_lower(
+            NULL, STACK_PTX_MODE_LENIENT, 0, words, 2, bench.workspace, bench.workspace_bytes, &bench.lowered, NULL
+        ) == STACK_PTX_ERROR_INVALID_VALUE
     );
     CHECK(
         stack_ptx_lower(
@@ -1685,8 +1963,9 @@ static void test_null_where_nothing_says_so_is_an_invalid_value(void) {
         STACK_PTX_ERROR_INVALID_VALUE
     );
     CHECK(
-        stack_ptx_lower(bench.language, STACK_PTX_MODE_LENIENT, 0, words, 2, bench.workspace, bench.workspace_bytes, NULL, NULL) ==
-        STACK_PTX_ERROR_INVALID_VALUE
+        stack_ptx_lower(
+            bench.language, STACK_PTX_MODE_LENIENT, 0, words, 2, bench.workspace, bench.workspace_bytes, NULL, NULL
+        ) == STACK_PTX_ERROR_INVALID_VALUE
     );
     CHECK(
         stack_ptx_lower(
@@ -1695,21 +1974,22 @@ static void test_null_where_nothing_says_so_is_an_invalid_value(void) {
     );
     CHECK(LOWER(&bench, words) == STACK_PTX_SUCCESS);
     CHECK(
-        stack_ptx_emit(NULL, &bench.lowered, bench.workspace, bench.workspace_bytes, NULL, 0, &size) == STACK_PTX_ERROR_INVALID_VALUE
+        stack_ptx_emit(NULL, &bench.lowered, bench.workspace, bench.workspace_bytes, NULL, 0, &size) ==
+        STACK_PTX_ERROR_INVALID_VALUE
     );
     CHECK(
-        stack_ptx_emit(bench.language, NULL, bench.workspace, bench.workspace_bytes, NULL, 0, &size) == STACK_PTX_ERROR_INVALID_VALUE
+        stack_ptx_emit(bench.language, NULL, bench.workspace, bench.workspace_bytes, NULL, 0, &size) ==
+        STACK_PTX_ERROR_INVALID_VALUE
     );
     CHECK(
-        stack_ptx_emit(bench.language, &bench.lowered, NULL, bench.workspace_bytes, NULL, 0, &size) == STACK_PTX_ERROR_INVALID_VALUE
+        stack_ptx_emit(bench.language, &bench.lowered, NULL, bench.workspace_bytes, NULL, 0, &size) ==
+        STACK_PTX_ERROR_INVALID_VALUE
     );
     CHECK(
         stack_ptx_emit(bench.language, &bench.lowered, bench.workspace, bench.workspace_bytes, NULL, 0, NULL) ==
         STACK_PTX_ERROR_INVALID_VALUE
     );
-    CHECK(
-        stack_ptx_hash(bench.language, NULL, bench.workspace, bench.workspace_bytes, &hash) == STACK_PTX_ERROR_INVALID_VALUE
-    );
+    CHECK(stack_ptx_hash(bench.language, NULL, bench.workspace, bench.workspace_bytes, &hash) == STACK_PTX_ERROR_INVALID_VALUE);
     CHECK(
         stack_ptx_hash(bench.language, &bench.lowered, bench.workspace, bench.workspace_bytes, NULL) ==
         STACK_PTX_ERROR_INVALID_VALUE
@@ -1767,13 +2047,13 @@ static void test_wrong_descriptions_are_refused_by_their_code(void) {
     good.stack_info = &set;
     good.traits = &of_set;
 
-#define EXPECT(code, change)                                                                                             \
-    do {                                                                                                                 \
-        info = good;                                                                                                     \
-        set = stack_info;                                                                                                \
-        of_set = traits;                                                                                                 \
-        change;                                                                                                          \
-        CHECK_TEXT(stack_ptx_result_to_string(init_result(&info)), "STACK_PTX_" #code);                                  \
+#define EXPECT(code, change)                                                            \
+    do {                                                                                \
+        info = good;                                                                    \
+        set = stack_info;                                                               \
+        of_set = traits;                                                                \
+        change;                                                                         \
+        CHECK_TEXT(stack_ptx_result_to_string(init_result(&info)), "STACK_PTX_" #code); \
     } while (0)
 
     EXPECT(SUCCESS, (void)0);
@@ -1793,16 +2073,35 @@ static void test_wrong_descriptions_are_refused_by_their_code(void) {
     EXPECT(ERROR_INVALID_VALUE, set.stack_literal_prefixes = NULL);
     EXPECT(ERROR_INVALID_VALUE, set.arg_type_info = NULL);
     EXPECT(ERROR_INVALID_VALUE, of_set.constant_types = bad_constant);
-    EXPECT(ERROR_STACK_IDX_OUT_OF_BOUNDS, (set.arg_type_info = bad_stack, set.num_arg_types = 1, set.num_ptx_instructions = 0, set.num_special_registers = 0));
-    EXPECT(ERROR_INVALID_VALUE, (set.arg_type_info = too_wide, set.num_arg_types = 1, set.num_ptx_instructions = 0, set.num_special_registers = 0));
+    EXPECT(
+        ERROR_STACK_IDX_OUT_OF_BOUNDS,
+        (set.arg_type_info = bad_stack, set.num_arg_types = 1, set.num_ptx_instructions = 0, set.num_special_registers = 0)
+    );
+    EXPECT(
+        ERROR_INVALID_VALUE,
+        (set.arg_type_info = too_wide, set.num_arg_types = 1, set.num_ptx_instructions = 0, set.num_special_registers = 0)
+    );
     EXPECT(ERROR_ARG_IDX_OUT_OF_BOUNDS, (set.ptx_instruction_descriptors = bad_arg, set.num_ptx_instructions = 1));
     EXPECT(ERROR_ARG_IDX_OUT_OF_BOUNDS, (set.ptx_instruction_descriptors = bad_ret, set.num_ptx_instructions = 1));
     EXPECT(ERROR_INVALID_VALUE, (set.ptx_instruction_descriptors = gap, set.num_ptx_instructions = 1));
     EXPECT(ERROR_INVALID_VALUE, (of_set.instructions = one_commutes, set.num_ptx_instructions = 1));
-    EXPECT(ERROR_INVALID_VALUE, (set.ptx_instruction_descriptors = &descriptors[NEG], of_set.instructions = two_commute, set.num_ptx_instructions = 1));
-    EXPECT(ERROR_INVALID_VALUE, (set.ptx_instruction_descriptors = &descriptors[MMA], of_set.instructions = two_commute, set.num_ptx_instructions = 1));
+    EXPECT(
+        ERROR_INVALID_VALUE,
+        (set.ptx_instruction_descriptors = &descriptors[NEG], of_set.instructions = two_commute, set.num_ptx_instructions = 1)
+    );
+    EXPECT(
+        ERROR_INVALID_VALUE,
+        (set.ptx_instruction_descriptors = &descriptors[MMA], of_set.instructions = two_commute, set.num_ptx_instructions = 1)
+    );
     EXPECT(ERROR_ARG_IDX_OUT_OF_BOUNDS, (set.special_register_descriptors = bad_special, set.num_special_registers = 1));
-    EXPECT(ERROR_INVALID_VALUE, (set.special_register_descriptors = wide_special, set.num_special_registers = 1, set.num_ptx_instructions = 0, set.arg_type_info = five, set.num_arg_types = 1));
+    EXPECT(
+        ERROR_INVALID_VALUE,
+        (set.special_register_descriptors = wide_special,
+         set.num_special_registers = 1,
+         set.num_ptx_instructions = 0,
+         set.arg_type_info = five,
+         set.num_arg_types = 1)
+    );
     EXPECT(ERROR_STACK_IDX_OUT_OF_BOUNDS, (info.registers = bad_register, info.num_registers = 1, info.num_requests = 0));
     EXPECT(ERROR_INVALID_VALUE, (info.registers = bad_name, info.num_registers = 1, info.num_requests = 0));
     EXPECT(ERROR_INVALID_VALUE, (info.registers = no_name, info.num_registers = 1, info.num_requests = 0));
@@ -1815,13 +2114,14 @@ static void test_wrong_descriptions_are_refused_by_their_code(void) {
 
 static void test_names_of_compilers_and_of_ptx_are_refused(void) {
     static const char* const refused[] = {
-        "f1", "r2", "rd3", "p1", "fd4", "rs5", "h6", "hh7", "b8", "rc9", "rq10", "f0123", "_s0_0", "_s12_345", "SP", "SPL",
-        "tid", "ntid", "ctaid", "laneid", "clock", "clock64", "lanemask_lt", "envreg3", "pm0", "pm7_64", "dynamic_smem_size",
-        "", "%x", "a b", "a-b", "x.y", "x,", "x;", "\xC3\xA4", "x\n",
+        "f1",    "r2",     "rd3",   "p1",      "fd4",         "rs5",     "h6",  "hh7",      "b8",
+        "rc9",   "rq10",   "f0123", "_s0_0",   "_s12_345",    "SP",      "SPL", "tid",      "ntid",
+        "ctaid", "laneid", "clock", "clock64", "lanemask_lt", "envreg3", "pm0", "pm7_64",   "dynamic_smem_size",
+        "",      "%x",     "a b",   "a-b",     "x.y",         "x,",      "x;",  "\xC3\xA4", "x\n",
     };
     static const char* const accepted[] = {
-        "x", "X", "_x0", "f", "r", "rd", "p", "f1a", "f_1", "r1_", "fx1", "x1", "out0", "s0_0", "_s0", "_s0_", "_s_0", "_sx_1", "_s0_0a",
-        "$", "a$b", "9a", "0", "tidx", "clocks", "SPX", "b", "h", "spl",
+        "x",    "X",    "_x0",   "f",      "r", "rd",  "p",  "f1a", "f_1",  "r1_",    "fx1", "x1", "out0", "s0_0", "_s0",
+        "_s0_", "_s_0", "_sx_1", "_s0_0a", "$", "a$b", "9a", "0",   "tidx", "clocks", "SPX", "b",  "h",    "spl",
     };
     size_t i;
     for (i = 0; i < COUNT(refused); ++i) {
@@ -1855,28 +2155,80 @@ static const char* compile(
     workspace = malloc(num_bytes);
     CHECK(workspace != NULL);
     result = stack_ptx_compile(
-        limits, &stack_info, words, registers, NUM_REGISTERS, called, 3, requests, num_requests, execution_limit, workspace,
-        num_bytes, NULL, 0, &length
+        limits,
+        &stack_info,
+        words,
+        registers,
+        NUM_REGISTERS,
+        called,
+        3,
+        requests,
+        num_requests,
+        execution_limit,
+        workspace,
+        num_bytes,
+        NULL,
+        0,
+        &length
     );
     if (result == STACK_PTX_SUCCESS) {
         CHECK(
             stack_ptx_compile(
-                limits, &stack_info, words, registers, NUM_REGISTERS, called, 3, requests, num_requests, execution_limit,
-                workspace, num_bytes, text, length, &written
+                limits,
+                &stack_info,
+                words,
+                registers,
+                NUM_REGISTERS,
+                called,
+                3,
+                requests,
+                num_requests,
+                execution_limit,
+                workspace,
+                num_bytes,
+                text,
+                length,
+                &written
             ) == STACK_PTX_ERROR_INSUFFICIENT_BUFFER
         );
         CHECK(
             stack_ptx_compile(
-                limits, &stack_info, words, registers, NUM_REGISTERS, called, 3, requests, num_requests, execution_limit,
-                workspace, num_bytes, text, length + 1, &written
+                limits,
+                &stack_info,
+                words,
+                registers,
+                NUM_REGISTERS,
+                called,
+                3,
+                requests,
+                num_requests,
+                execution_limit,
+                workspace,
+                num_bytes,
+                text,
+                length + 1,
+                &written
             ) == STACK_PTX_SUCCESS
         );
         CHECK_UINT(written, length);
         CHECK_UINT(strlen(text), length);
         CHECK(
             stack_ptx_compile(
-                limits, &stack_info, words, registers, NUM_REGISTERS, called, 3, requests, num_requests, execution_limit,
-                workspace, num_bytes - 1, text, length + 1, &written
+                limits,
+                &stack_info,
+                words,
+                registers,
+                NUM_REGISTERS,
+                called,
+                3,
+                requests,
+                num_requests,
+                execution_limit,
+                workspace,
+                num_bytes - 1,
+                text,
+                length + 1,
+                &written
             ) == STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE
         );
     }
@@ -1886,7 +2238,15 @@ static const char* compile(
 
 static void test_compile_gives_the_stub_in_one_call(void) {
     static const StackPtxInstruction words[] = {
-        INPUT(A), INPUT(B), PTX(SUB), CONSTANT(F32, ONE_F32), PTX(ADD), INPUT(C), PTX(NEG), META(SWAP, F32), RETURN,
+        INPUT(A),
+        INPUT(B),
+        PTX(SUB),
+        CONSTANT(F32, ONE_F32),
+        PTX(ADD),
+        INPUT(C),
+        PTX(NEG),
+        META(SWAP, F32),
+        RETURN,
     };
     CHECK_TEXT(
         compile(&compiler_info, words, 100, request_o0, 1),
@@ -1965,8 +2325,21 @@ static void test_compile_reports_its_errors(void) {
     CHECK(stack_ptx_compile_workspace_size(&compiler_info, &set, &size) == STACK_PTX_ERROR_INVALID_VALUE);
     CHECK(
         stack_ptx_compile(
-            &compiler_info, &stack_info, NULL, registers, NUM_REGISTERS, NULL, 0, NULL, 0, 1, text, sizeof text, text,
-            sizeof text, &size
+            &compiler_info,
+            &stack_info,
+            NULL,
+            registers,
+            NUM_REGISTERS,
+            NULL,
+            0,
+            NULL,
+            0,
+            1,
+            text,
+            sizeof text,
+            text,
+            sizeof text,
+            &size
         ) == STACK_PTX_ERROR_INVALID_VALUE
     );
     CHECK(

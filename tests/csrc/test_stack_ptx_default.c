@@ -18,22 +18,35 @@
 enum { X, Y, Z, W, U, V, P, H2, H, B, C, T0, T1, T2, A, D, R, S, NUM_REGISTERS };
 
 static const StackPtxRegister registers[NUM_REGISTERS] = {
-    [X] = {.name = "x", .stack_idx = STACK_PTX_STACK_TYPE_F32},     [Y] = {.name = "y", .stack_idx = STACK_PTX_STACK_TYPE_F32},
-    [Z] = {.name = "z", .stack_idx = STACK_PTX_STACK_TYPE_F32},     [W] = {.name = "w", .stack_idx = STACK_PTX_STACK_TYPE_F32},
-    [U] = {.name = "u", .stack_idx = STACK_PTX_STACK_TYPE_U32},     [V] = {.name = "v", .stack_idx = STACK_PTX_STACK_TYPE_U32},
-    [P] = {.name = "q", .stack_idx = STACK_PTX_STACK_TYPE_PRED},    [H2] = {.name = "h2in", .stack_idx = STACK_PTX_STACK_TYPE_F16X2},
-    [H] = {.name = "half", .stack_idx = STACK_PTX_STACK_TYPE_F16},  [B] = {.name = "byte", .stack_idx = STACK_PTX_STACK_TYPE_U8},
-    [C] = {.name = "byte_out", .stack_idx = STACK_PTX_STACK_TYPE_U8}, [T0] = {.name = "t0", .stack_idx = STACK_PTX_STACK_TYPE_TF32},
-    [T1] = {.name = "t1", .stack_idx = STACK_PTX_STACK_TYPE_TF32},  [T2] = {.name = "t2", .stack_idx = STACK_PTX_STACK_TYPE_TF32},
-    [A] = {.name = "a", .stack_idx = STACK_PTX_STACK_TYPE_F32},     [D] = {.name = "d", .stack_idx = STACK_PTX_STACK_TYPE_F32},
-    [R] = {.name = "state", .stack_idx = STACK_PTX_STACK_TYPE_PHILOX}, [S] = {.name = "s", .stack_idx = STACK_PTX_STACK_TYPE_S32},
+    [X] = {.name = "x", .stack_idx = STACK_PTX_STACK_TYPE_F32},
+    [Y] = {.name = "y", .stack_idx = STACK_PTX_STACK_TYPE_F32},
+    [Z] = {.name = "z", .stack_idx = STACK_PTX_STACK_TYPE_F32},
+    [W] = {.name = "w", .stack_idx = STACK_PTX_STACK_TYPE_F32},
+    [U] = {.name = "u", .stack_idx = STACK_PTX_STACK_TYPE_U32},
+    [V] = {.name = "v", .stack_idx = STACK_PTX_STACK_TYPE_U32},
+    [P] = {.name = "q", .stack_idx = STACK_PTX_STACK_TYPE_PRED},
+    [H2] = {.name = "h2in", .stack_idx = STACK_PTX_STACK_TYPE_F16X2},
+    [H] = {.name = "half", .stack_idx = STACK_PTX_STACK_TYPE_F16},
+    [B] = {.name = "byte", .stack_idx = STACK_PTX_STACK_TYPE_U8},
+    [C] = {.name = "byte_out", .stack_idx = STACK_PTX_STACK_TYPE_U8},
+    [T0] = {.name = "t0", .stack_idx = STACK_PTX_STACK_TYPE_TF32},
+    [T1] = {.name = "t1", .stack_idx = STACK_PTX_STACK_TYPE_TF32},
+    [T2] = {.name = "t2", .stack_idx = STACK_PTX_STACK_TYPE_TF32},
+    [A] = {.name = "a", .stack_idx = STACK_PTX_STACK_TYPE_F32},
+    [D] = {.name = "d", .stack_idx = STACK_PTX_STACK_TYPE_F32},
+    [R] = {.name = "state", .stack_idx = STACK_PTX_STACK_TYPE_PHILOX},
+    [S] = {.name = "s", .stack_idx = STACK_PTX_STACK_TYPE_S32},
 };
 
 static const StackPtxInstruction square[] = {
-    stack_ptx_encode_meta_dup(STACK_PTX_STACK_TYPE_F32), stack_ptx_encode_ptx_instruction_mul_ftz_f32, stack_ptx_encode_return,
+    stack_ptx_encode_meta_dup(STACK_PTX_STACK_TYPE_F32),
+    stack_ptx_encode_ptx_instruction_mul_ftz_f32,
+    stack_ptx_encode_return,
 };
 static const StackPtxInstruction fourth_power[] = {
-    stack_ptx_encode_routine(0), stack_ptx_encode_routine(0), stack_ptx_encode_return,
+    stack_ptx_encode_routine(0),
+    stack_ptx_encode_routine(0),
+    stack_ptx_encode_return,
 };
 static const StackPtxInstruction* routines[] = {square, fourth_power};
 
@@ -53,8 +66,21 @@ static const char* compile_with(
     workspace = malloc(num_bytes);
     CHECK(workspace != NULL);
     result = stack_ptx_compile(
-        &compiler_info, info, words, of_registers, num_registers, routines, 2, requests, num_requests, 100, workspace, num_bytes,
-        text, sizeof text, &length
+        &compiler_info,
+        info,
+        words,
+        of_registers,
+        num_registers,
+        routines,
+        2,
+        requests,
+        num_requests,
+        100,
+        workspace,
+        num_bytes,
+        text,
+        sizeof text,
+        &length
     );
     free(workspace);
     CHECK(result != STACK_PTX_SUCCESS || length == strlen(text));
@@ -85,7 +111,10 @@ static void test_simple_programs(void) {
         stack_ptx_encode_return,
     };
     static const StackPtxInstruction add_u32[] = {
-        stack_ptx_encode_input(U), stack_ptx_encode_input(V), stack_ptx_encode_ptx_instruction_add_u32, stack_ptx_encode_return,
+        stack_ptx_encode_input(U),
+        stack_ptx_encode_input(V),
+        stack_ptx_encode_ptx_instruction_add_u32,
+        stack_ptx_encode_return,
     };
     static const size_t request_u[] = {U};
     CHECK_TEXT(
@@ -101,7 +130,9 @@ static void test_simple_programs(void) {
 
 static void test_routines_and_meta_operations(void) {
     static const StackPtxInstruction words[] = {
-        stack_ptx_encode_input(X), stack_ptx_encode_routine(1), stack_ptx_encode_return,
+        stack_ptx_encode_input(X),
+        stack_ptx_encode_routine(1),
+        stack_ptx_encode_return,
     };
     static const StackPtxInstruction meta[] = {
         stack_ptx_encode_input(X),
@@ -121,17 +152,27 @@ static void test_routines_and_meta_operations(void) {
 
 static void test_predicates_special_registers_and_slots(void) {
     static const StackPtxInstruction select[] = {
-        stack_ptx_encode_input(X), stack_ptx_encode_input(Y), stack_ptx_encode_ptx_instruction_setp_lt_ftz_f32,
-        stack_ptx_encode_input(X), stack_ptx_encode_input(Y), stack_ptx_encode_ptx_instruction_selp_f32,
+        stack_ptx_encode_input(X),
+        stack_ptx_encode_input(Y),
+        stack_ptx_encode_ptx_instruction_setp_lt_ftz_f32,
+        stack_ptx_encode_input(X),
+        stack_ptx_encode_input(Y),
+        stack_ptx_encode_ptx_instruction_selp_f32,
         stack_ptx_encode_return,
     };
     static const StackPtxInstruction special[] = {
-        stack_ptx_encode_special_register_tid_x, stack_ptx_encode_special_register_ctaid, stack_ptx_encode_ptx_instruction_mad_lo_u32,
+        stack_ptx_encode_special_register_tid_x,
+        stack_ptx_encode_special_register_ctaid,
+        stack_ptx_encode_ptx_instruction_mad_lo_u32,
         stack_ptx_encode_return,
     };
     static const StackPtxInstruction slots[] = {
-        stack_ptx_encode_input(X), stack_ptx_encode_input(Y), stack_ptx_encode_store(STACK_PTX_STACK_TYPE_F32, 3),
-        stack_ptx_encode_load(3),  stack_ptx_encode_load(3),  stack_ptx_encode_ptx_instruction_fma_rn_ftz_f32,
+        stack_ptx_encode_input(X),
+        stack_ptx_encode_input(Y),
+        stack_ptx_encode_store(STACK_PTX_STACK_TYPE_F32, 3),
+        stack_ptx_encode_load(3),
+        stack_ptx_encode_load(3),
+        stack_ptx_encode_ptx_instruction_fma_rn_ftz_f32,
         stack_ptx_encode_return,
     };
     static const size_t request_u[] = {U};
@@ -146,8 +187,7 @@ static void test_predicates_special_registers_and_slots(void) {
         "mad.lo.u32 %_s1_3, %_s1_2, %_s1_1, %_s1_0;\nmov.u32 %u, %_s1_3;\n}"
     );
     CHECK_TEXT(
-        compile(slots, request_z, 1),
-        "{\n.reg .f32 %_s0_<1>;\nfma.rn.ftz.f32 %_s0_0, %y, %y, %x;\nmov.f32 %z, %_s0_0;\n}"
+        compile(slots, request_z, 1), "{\n.reg .f32 %_s0_<1>;\nfma.rn.ftz.f32 %_s0_0, %y, %y, %x;\nmov.f32 %z, %_s0_0;\n}"
     );
 }
 
@@ -183,7 +223,8 @@ static void test_mma_halves_and_philox(void) {
     CHECK_TEXT(
         compile(mma, requests, 4),
         "{\n.reg .f32 %_s0_<4>;\n"
-        "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%_s0_0, %_s0_1, %_s0_2, %_s0_3}, {%t2, %t1}, {%t0}, {%d, %a, %y, %x};\n"
+        "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%_s0_0, %_s0_1, %_s0_2, %_s0_3}, {%t2, %t1}, {%t0}, {%d, %a, %y, "
+        "%x};\n"
         "mov.f32 %x, %_s0_0;\nmov.f32 %y, %_s0_1;\nmov.f32 %a, %_s0_2;\nmov.f32 %d, %_s0_3;\n}"
     );
     CHECK_TEXT(
@@ -201,8 +242,16 @@ static void test_mma_halves_and_philox(void) {
 /* PTX has mov for no 8-bit type and for neither f16 type. */
 static void test_moves_are_what_ptx_has_for_the_type(void) {
     static const char* const types[][2] = {
-        {"u8", "cvt.u8.u8"}, {"s8", "cvt.u8.u8"}, {"b8", "cvt.u8.u8"}, {"f16", "mov.b16"},   {"f16x2", "mov.b32"}, {"b16", "mov.b16"},
-        {"u16", "mov.u16"},  {"pred", "mov.pred"}, {"b64", "mov.b64"}, {"f64", "mov.f64"},
+        {"u8", "cvt.u8.u8"},
+        {"s8", "cvt.u8.u8"},
+        {"b8", "cvt.u8.u8"},
+        {"f16", "mov.b16"},
+        {"f16x2", "mov.b32"},
+        {"b16", "mov.b16"},
+        {"u16", "mov.u16"},
+        {"pred", "mov.pred"},
+        {"b64", "mov.b64"},
+        {"f64", "mov.f64"},
     };
     static const StackPtxInstruction words[] = {stack_ptx_encode_input(B), stack_ptx_encode_return};
     static const size_t request[] = {C};
@@ -223,8 +272,11 @@ static void test_immediates_follow_the_operands(void) {
     const char* strings[STACK_PTX_PTX_INSTRUCTION_NUM_ENUMS];
     StackPtxStackInfo info = stack_ptx_stack_info;
     static const StackPtxInstruction words[] = {
-        stack_ptx_encode_input(U), stack_ptx_encode_constant_u32(7), stack_ptx_encode_input(V),
-        stack_ptx_encode_ptx_instruction_mad_lo_u32, stack_ptx_encode_return,
+        stack_ptx_encode_input(U),
+        stack_ptx_encode_constant_u32(7),
+        stack_ptx_encode_input(V),
+        stack_ptx_encode_ptx_instruction_mad_lo_u32,
+        stack_ptx_encode_return,
     };
     static const size_t request[] = {V};
     memcpy(strings, stack_ptx_ptx_instruction_strings, sizeof strings);
@@ -251,13 +303,19 @@ static void test_any_number_of_registers(void) {
         char expected[128];
         const size_t last = counts[k] - 1;
         const StackPtxInstruction words[] = {
-            stack_ptx_encode_input(last), stack_ptx_encode_input(0), stack_ptx_encode_input(last),
-            stack_ptx_encode_ptx_instruction_fma_rn_ftz_f32, stack_ptx_encode_return,
+            stack_ptx_encode_input(last),
+            stack_ptx_encode_input(0),
+            stack_ptx_encode_input(last),
+            stack_ptx_encode_ptx_instruction_fma_rn_ftz_f32,
+            stack_ptx_encode_return,
         };
         (void)snprintf(
-            expected, sizeof expected,
-            "{\n.reg .f32 %%_s0_<1>;\nfma.rn.ftz.f32 %%_s0_0, %%in%u, %%in0, %%in%u;\nmov.f32 %%in%u, %%_s0_0;\n}", (unsigned)last,
-            (unsigned)last, (unsigned)last
+            expected,
+            sizeof expected,
+            "{\n.reg .f32 %%_s0_<1>;\nfma.rn.ftz.f32 %%_s0_0, %%in%u, %%in0, %%in%u;\nmov.f32 %%in%u, %%_s0_0;\n}",
+            (unsigned)last,
+            (unsigned)last,
+            (unsigned)last
         );
         CHECK_TEXT(compile_with(&stack_ptx_stack_info, words, many, counts[k], &last, 1), expected);
     }
@@ -265,7 +323,9 @@ static void test_any_number_of_registers(void) {
 
 /* The size query checks the whole set; compiling checks the instructions and special registers that the program uses. */
 static void test_broken_descriptions_are_found_where_they_are_used(void) {
-    static const StackPtxInstruction uses[] = {stack_ptx_encode_input(X), stack_ptx_encode_ptx_instruction_abs_ftz_f32, stack_ptx_encode_return};
+    static const StackPtxInstruction uses[] = {
+        stack_ptx_encode_input(X), stack_ptx_encode_ptx_instruction_abs_ftz_f32, stack_ptx_encode_return
+    };
     static const StackPtxInstruction uses_special[] = {stack_ptx_encode_special_register_laneid, stack_ptx_encode_return};
     static const StackPtxInstruction uses_neither[] = {stack_ptx_encode_input(X), stack_ptx_encode_return};
     StackPtxPtxInstructionDescriptor descriptors[STACK_PTX_PTX_INSTRUCTION_NUM_ENUMS];
@@ -292,14 +352,19 @@ static void test_broken_descriptions_are_found_where_they_are_used(void) {
     strings[STACK_PTX_PTX_INSTRUCTION_ABS_FTZ_F32] = "abs.ftz.f32";
 
     specials[STACK_PTX_SPECIAL_REGISTER_LANEID].arg_type_idx = STACK_PTX_ARG_TYPE_NUM_ENUMS;
-    CHECK_TEXT(compile_with(&info, uses_special, registers, NUM_REGISTERS, request_z, 1), "STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS");
+    CHECK_TEXT(
+        compile_with(&info, uses_special, registers, NUM_REGISTERS, request_z, 1), "STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS"
+    );
     CHECK_TEXT(compile_with(&info, uses, registers, NUM_REGISTERS, NULL, 0), "{\n}");
     CHECK(stack_ptx_compile_workspace_size(&compiler_info, &info, &num_bytes) == STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS);
 }
 
 /* Each error that compile gives for a word, by name. */
 static void test_wrong_words_have_their_codes(void) {
-#define WRONG(type, aux, payload) {STACK_PTX_INSTRUCTION_TYPE_##type, (aux), {(payload)}}
+#define WRONG(type, aux, payload)                               \
+    {                                                           \
+        STACK_PTX_INSTRUCTION_TYPE_##type, (aux), { (payload) } \
+    }
     static const struct {
         StackPtxInstruction word;
         const char* result;

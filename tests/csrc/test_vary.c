@@ -126,9 +126,25 @@ static int is_valid_row(const uint64_t* row, uint32_t max_length) {
 static void test_philox_gives_the_published_answers(void) {
     static const uint32_t vectors[3][10] = {
         {0, 0, 0, 0, 0, 0, 0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u},
-        {0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu, 0xffffffffu, 0x408f276du, 0x41c83b0eu, 0xa20bc7c6u,
+        {0xffffffffu,
+         0xffffffffu,
+         0xffffffffu,
+         0xffffffffu,
+         0xffffffffu,
+         0xffffffffu,
+         0x408f276du,
+         0x41c83b0eu,
+         0xa20bc7c6u,
          0x6d5451fdu},
-        {0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u, 0xa4093822u, 0x299f31d0u, 0xd16cfe09u, 0x94fdccebu, 0x5001e420u,
+        {0x243f6a88u,
+         0x85a308d3u,
+         0x13198a2eu,
+         0x03707344u,
+         0xa4093822u,
+         0x299f31d0u,
+         0xd16cfe09u,
+         0x94fdccebu,
+         0x5001e420u,
          0x24126ea1u},
     };
     int i, word;
@@ -223,9 +239,9 @@ static void test_alias_table_gives_each_outcome_exactly_its_weight(void) {
             uint64_t left = (uint64_t)1 << 32;
             for (i = 0; i < num_columns; i++) {
                 /* Round 0: all on the last; round 1: even; then parts of what is left, some of them zero. */
-                const uint64_t part = round == 0   ? 0
-                                      : round == 1 ? capacity
-                                                   : (left >> (i * 7 + round) % 11) * ((i + round) % 3 != 0);
+                const uint64_t part = round == 0 ? 0
+                    : round == 1                 ? capacity
+                                                 : (left >> (i * 7 + round) % 11) * ((i + round) % 3 != 0);
                 weights[i] = i + 1 == num_columns ? left : part < left ? part : left;
                 left -= weights[i];
                 wanted[i] = weights[i];
@@ -276,8 +292,10 @@ static void test_events_have_the_geometric_law(void) {
                     CHECK(fabs((double)given[gap << VARY__KIND_BITS | kinds[k]] / 4294967296.0 - wanted) < 2e-9);
                 }
             }
-            CHECK(fabs((double)given[(num_gaps - 1) << VARY__KIND_BITS | VARY__NONE] / 4294967296.0 -
-                       pow(1.0 - hit, num_gaps)) < 3e-7);
+            CHECK(
+                fabs((double)given[(num_gaps - 1) << VARY__KIND_BITS | VARY__NONE] / 4294967296.0 - pow(1.0 - hit, num_gaps)) <
+                3e-7
+            );
         }
     }
     free(events);
@@ -336,13 +354,16 @@ static void test_every_row_made_is_valid_for_every_length_of_row(void) {
             for (i = 0; i < NUM_PROGRAMS; i++) CHECK(is_valid_row(pool + (size_t)i * max_length, max_length));
             CHECK_UINT(
                 vary_offspring(tables, 5, 1, 0, NUM_OFFSPRING, pool, NUM_PROGRAMS, max_length, words, parents, operators),
-                VARY_SUCCESS);
+                VARY_SUCCESS
+            );
             for (i = 0; i < NUM_OFFSPRING; i++) {
                 CHECK(is_valid_row(words + (size_t)i * max_length, max_length));
                 CHECK(parents[2 * i] >= 0 && parents[2 * i] < NUM_PROGRAMS);
                 CHECK(parents[2 * i + 1] >= -1 && parents[2 * i + 1] < NUM_PROGRAMS && parents[2 * i + 1] != parents[2 * i]);
-                CHECK((parents[2 * i + 1] == -1) !=
-                      (operators[i] == VARY_OPERATOR_ALTERNATION || operators[i] == VARY_OPERATOR_CROSSOVER));
+                CHECK(
+                    (parents[2 * i + 1] == -1) !=
+                    (operators[i] == VARY_OPERATOR_ALTERNATION || operators[i] == VARY_OPERATOR_CROSSOVER)
+                );
                 CHECK(only < 0 || operators[i] == only || operators[i] == VARY_OPERATOR_UMAD);
             }
             free_tables(tables);
@@ -375,21 +396,26 @@ static void test_offspring_do_not_depend_on_batches_or_instruction_sets(void) {
             CHECK_UINT(vary_random_programs(tables, 6, 0, 0, NUM_PROGRAMS, max_length, pool), VARY_SUCCESS);
             CHECK_UINT(
                 vary_offspring(tables, 6, 1, 1000, NUM_OFFSPRING, pool, NUM_PROGRAMS, max_length, words, parents, operators),
-                VARY_SUCCESS);
+                VARY_SUCCESS
+            );
             for (pass = 0; pass < 2; pass++) {
                 for (i = 0; i < NUM_OFFSPRING; i++) {
-                    CHECK_UINT(vary_offspring(tables, 6, 1, 1000 + (uint32_t)i, 1, pool, NUM_PROGRAMS, max_length, row,
-                                              row_parents, &row_operator),
-                               VARY_SUCCESS);
+                    CHECK_UINT(
+                        vary_offspring(
+                            tables, 6, 1, 1000 + (uint32_t)i, 1, pool, NUM_PROGRAMS, max_length, row, row_parents, &row_operator
+                        ),
+                        VARY_SUCCESS
+                    );
                     CHECK(memcmp(row, words + (size_t)i * max_length, max_length * sizeof *row) == 0);
                     CHECK(memcmp(row_parents, parents + 2 * i, sizeof row_parents) == 0);
                     CHECK_UINT(row_operator, operators[i]);
                 }
                 tables->has_avx2 = 0;
                 memset(words, 0, NUM_OFFSPRING * max_length * sizeof *words);
-                CHECK_UINT(vary_offspring(tables, 6, 1, 1000, NUM_OFFSPRING, pool, NUM_PROGRAMS, max_length, words, parents,
-                                          operators),
-                           VARY_SUCCESS);
+                CHECK_UINT(
+                    vary_offspring(tables, 6, 1, 1000, NUM_OFFSPRING, pool, NUM_PROGRAMS, max_length, words, parents, operators),
+                    VARY_SUCCESS
+                );
             }
             free_tables(tables);
             free(pool);
@@ -434,8 +460,15 @@ static void test_parents_and_operators_need_not_be_asked_for(void) {
 /* ---- operators at the ends of their ranges ---- */
 
 /* Offspring of one program by one operator. */
-static void breed(const VaryOptions* options, int operator_code, const uint64_t* program, uint32_t max_length,
-                  size_t num_offspring, uint64_t* words, uint8_t* operators) {
+static void breed(
+    const VaryOptions* options,
+    int operator_code,
+    const uint64_t* program,
+    uint32_t max_length,
+    size_t num_offspring,
+    uint64_t* words,
+    uint8_t* operators
+) {
     VaryOptions only = *options;
     const VaryTables* tables;
     int i;
@@ -481,8 +514,7 @@ static void test_offspring_are_cut_at_the_end_of_the_row(void) {
     for (i = 0; i < NUM_OFFSPRING; i++) {
         int j;
         CHECK_UINT(vary_program_length(words + (size_t)i * ROW, ROW), ROW);
-        for (j = 0; j < ROW / 2; j++)
-            CHECK((words[i * ROW + 2 * j] == program[j]) != (words[i * ROW + 2 * j + 1] == program[j]));
+        for (j = 0; j < ROW / 2; j++) CHECK((words[i * ROW + 2 * j] == program[j]) != (words[i * ROW + 2 * j + 1] == program[j]));
     }
     free(program);
     free(words);
@@ -510,8 +542,7 @@ static void test_an_operator_with_nothing_to_act_on_gives_way_to_umad(void) {
     for (operator_code = 0; operator_code < VARY_NUM_OPERATORS; operator_code++) {
         breed(&options, operator_code, program, ROW, NUM_OFFSPRING, words, operators);
         for (i = 0; i < NUM_OFFSPRING; i++) {
-            CHECK_UINT(operators[i],
-                       operator_code == VARY_OPERATOR_REPLACEMENT ? VARY_OPERATOR_REPLACEMENT : VARY_OPERATOR_UMAD);
+            CHECK_UINT(operators[i], operator_code == VARY_OPERATOR_REPLACEMENT ? VARY_OPERATOR_REPLACEMENT : VARY_OPERATOR_UMAD);
         }
     }
     free(program);
@@ -547,8 +578,9 @@ static float payload_f32(uint64_t word) {
 static void test_perturbed_constants_stay_in_range_and_change(void) {
     enum { ROW = 8, NUM_OFFSPRING = 200 };
     /* Greatest f32, its negative, subnormal, infinity and NaN (as no operator makes them), u32 and s32 at their ends. */
-    static const uint64_t payloads[ROW] = {0x7f7fffffu, 0xff7fffffu, 0x00000001u, 0x7f800000u,
-                                           0x7fc00000u, 0xffffffffu, 0x00000000u, 0x80000000u};
+    static const uint64_t payloads[ROW] = {
+        0x7f7fffffu, 0xff7fffffu, 0x00000001u, 0x7f800000u, 0x7fc00000u, 0xffffffffu, 0x00000000u, 0x80000000u
+    };
     static const uint64_t stacks[ROW] = {F32, F32, F32, F32, F32, U32, U32, S32};
     VaryOptions options = make_options();
     uint64_t *program = make_rows(1, ROW), *words = make_rows(NUM_OFFSPRING, ROW);
@@ -721,8 +753,9 @@ static void test_wrong_calls_are_refused_by_their_code_and_write_nothing(void) {
     CHECK_UINT(vary_offspring(tables, 1, 1, 0, 2, pool, 0, 40, words, NULL, NULL), VARY_ERROR_EMPTY_POOL);
     CHECK_UINT(vary_offspring(tables, 1, 1, 0, 2, pool, 2, 0, words, NULL, NULL), VARY_ERROR_INVALID_LENGTH);
     CHECK_UINT(vary_offspring(tables, 1, 1, 0xffffffffu, 2, pool, 2, 40, words, NULL, NULL), VARY_ERROR_INVALID_RANGE);
-    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 2, pool, (size_t)VARY_MAX_ROWS + 1, 40, words, NULL, NULL),
-               VARY_ERROR_INVALID_RANGE);
+    CHECK_UINT(
+        vary_offspring(tables, 1, 1, 0, 2, pool, (size_t)VARY_MAX_ROWS + 1, 40, words, NULL, NULL), VARY_ERROR_INVALID_RANGE
+    );
     CHECK_UINT(vary_draw_indices(1, 1, 0, 0, 1, 0, &index), VARY_ERROR_INVALID_RANGE);
     CHECK_UINT(vary_draw_indices(1, 1, 0, 0, 1, VARY_MAX_ROWS + 1u, &index), VARY_ERROR_INVALID_RANGE);
     CHECK_UINT(words[0], UINT64_C(0x5a5a5a5a5a5a5a5a));
@@ -770,9 +803,10 @@ static void test_offspring_are_those_of_version_1(void) {
         tables = make_default_tables(&options);
         CHECK_UINT(vary_random_programs(tables, UINT64_C(0x1234567890abcdef), 0, 0, NUM_PROGRAMS, ROW, pool), VARY_SUCCESS);
         CHECK_UINT(hash_words(pool, NUM_PROGRAMS * ROW), wanted[0]);
-        CHECK_UINT(vary_offspring(tables, UINT64_C(0x1234567890abcdef), 1, 0, NUM_OFFSPRING, pool, NUM_PROGRAMS, ROW, words,
-                                  NULL, NULL),
-                   VARY_SUCCESS);
+        CHECK_UINT(
+            vary_offspring(tables, UINT64_C(0x1234567890abcdef), 1, 0, NUM_OFFSPRING, pool, NUM_PROGRAMS, ROW, words, NULL, NULL),
+            VARY_SUCCESS
+        );
         CHECK_UINT(hash_words(words, NUM_OFFSPRING * ROW), wanted[1 + only]);
         free_tables(tables);
     }

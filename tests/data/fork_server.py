@@ -16,8 +16,8 @@ from pathlib import Path
 import evo.cli
 import evo.report.plot
 import evo.report.progress
+import evo.report.show
 import evo.run.run
-import evo.report.show  # noqa: F401 - imported here once, for all children
 
 LIMIT_S = 300  # far beyond what any command takes: one that hangs is ended
 

@@ -123,7 +123,11 @@ def finished_run(evo_command, plane_folder, tmp_path_factory) -> Path:
         "task": str(plane_folder),
         "seed": 7,
         "program": {"max_length": 24, "vocabulary": {"instructions": instructions}},
-        "search": {"archive": {"dims": [6, 5]}, "batch_size": 64, "initial": {"num_programs": 96, "min_length": 4, "max_length": 16}},
+        "search": {
+            "archive": {"dims": [6, 5]},
+            "batch_size": 64,
+            "initial": {"num_programs": 96, "min_length": 4, "max_length": 16},
+        },
         "stop": {"generations": 6},
         "output": {"plots": ["heatmap", "contact_sheet", "curves", "best", "animation", "gallery"]},
     }

@@ -73,7 +73,10 @@ def test_a_wrong_key_value_or_override(refusal, small_config, override, message)
     [
         ("task=nowhere", "nowhere/task.py: no such file; a task is a folder with a task.py"),
         ("task_options={speed: 3}", "task_options: got an unexpected keyword argument 'speed'; Plane takes: scale"),
-        ("program.vocabulary.instructions=[sine]", "program.vocabulary.instructions: unknown instruction 'sine', one of: add_u32, "),
+        (
+            "program.vocabulary.instructions=[sine]",
+            "program.vocabulary.instructions: unknown instruction 'sine', one of: add_u32, ",
+        ),
         ("program.vocabulary.instructions=[f16_to_f32]", "program.vocabulary.instructions: no CPU meaning for f16_to_f32: "),
         ("program.vocabulary.meta=[dupe]", "program.vocabulary.meta: unknown operation 'dupe', one of: dup, "),
         ("program.vocabulary.groups={meta: 0.0}", "program.vocabulary: no word has a weight above 0"),
@@ -107,7 +110,12 @@ def test_a_simd_level_that_this_machine_does_not_have(refusal, small_config):
         ('{"x": "f32"}', '{"f1": "f32"}', "", "inputs and outputs: "),
         ("np.linspace(0, 1, 8)", "np.linspace(0, 1, n)", ":10", "points() raised NameError: name 'n' is not defined"),
         ('{"x": np', '{"z": np', "", "points(): must return a dict of exactly x; got z"),
-        ("y.mean(axis=1)[:, None]", "y.mean(axis=1)", ":12", "score() must return objective of shape (4,) and measures of shape (4, 1)"),
+        (
+            "y.mean(axis=1)[:, None]",
+            "y.mean(axis=1)",
+            ":12",
+            "score() must return objective of shape (4,) and measures of shape (4, 1)",
+        ),
         ("abs(y)", "abs(z)", ":14", "score() raised NameError: name 'z' is not defined"),
         ("abs(y)", "np.reshape(y, (7, 7))", ":14", "score() raised ValueError: cannot reshape array"),
         ("return evo.Scores(", "return (", ":12", "score() must return evo.Scores, got tuple"),
@@ -236,5 +244,7 @@ def test_an_elite_and_what_failed_at_once(refusal, finished_run):
 @pytest.mark.parametrize("sites, kernels", [(4096, 2), (0, 1)])
 def test_packs_out_of_range(refusal, small_config, sites, kernels):
     small_config()
-    line = refusal("run", "small.yaml", "--set", f"evaluation.packing={{sites_per_kernel: {sites}, kernels_per_module: {kernels}}}")
+    line = refusal(
+        "run", "small.yaml", "--set", f"evaluation.packing={{sites_per_kernel: {sites}, kernels_per_module: {kernels}}}"
+    )
     assert line.startswith("small.yaml: key 'evaluation.packing")

@@ -47,7 +47,9 @@ def test_programs_for_a_gpu_are_compiled_and_shown_where_there_is_none(compile_e
     assert len(json.loads((tmp_path / "out" / "index.json").read_text())["programs"]) == 5
     for verb in (["compile", finished_run, "--output", "elites"], ["show", finished_run], ["show", finished_run, "--failed"]):
         command = [evo_command, *map(str, verb), *only_gpu[:2]]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)})
+        done = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+        )
         assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -14,7 +14,16 @@ if not os.environ.get("CI"):  # in CI what is missing is a failure
     pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
     pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
 
-EXACT = ["add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "fma_rn_ftz_f32", "min_ftz_f32", "max_ftz_f32", "abs_ftz_f32", "neg_ftz_f32"]
+EXACT = [
+    "add_ftz_f32",
+    "sub_ftz_f32",
+    "mul_ftz_f32",
+    "fma_rn_ftz_f32",
+    "min_ftz_f32",
+    "max_ftz_f32",
+    "abs_ftz_f32",
+    "neg_ftz_f32",
+]
 
 
 @pytest.fixture
@@ -74,13 +83,17 @@ def test_neither_packs_nor_workers_nor_when_work_is_done_change_a_run(run, confi
     expected = complete(run(path, name="one"))
     small = ("evaluation.packing.sites_per_kernel=3", "evaluation.packing.kernels_per_module=2", "evaluation.compile_workers=2")
     assert_same_state(complete(run(path, *small, name="small packs", options="deferred=1")), expected)
-    assert_same_state(complete(run(path, "evaluation.packing.kernels_per_module=1", "evaluation.threads=1", name="one thread")), expected)
+    assert_same_state(
+        complete(run(path, "evaluation.packing.kernels_per_module=1", "evaluation.threads=1", name="one thread")), expected
+    )
 
 
 # When work is only done as it is waited for, the failure is found while other packs are under way.
 @pytest.mark.parametrize("options", ["fault=launch:3:719", "fault=launch:3:700:late", "fault=launch:3:700:late,deferred=1"])
 def test_a_gpu_that_fails_ends_the_run_and_resuming_leaves_its_pack_out(run, emulated, config, options):
-    folder, failed = run(config(), "evaluation.packing.sites_per_kernel=8", "evaluation.packing.kernels_per_module=1", options=options)
+    folder, failed = run(
+        config(), "evaluation.packing.sites_per_kernel=8", "evaluation.packing.kernels_per_module=1", options=options
+    )
     assert failed.returncode == 3
     (line,) = failed.stderr.splitlines()
     assert line.startswith("evo: the GPU failed: ") and "CUDA_ERROR_" in line and f"evo resume {folder}" in line

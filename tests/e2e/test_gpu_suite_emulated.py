@@ -7,6 +7,7 @@ import pytest
 
 GPU_TESTS = Path(__file__).parents[1] / "gpu"
 
+
 @pytest.mark.slow
 @pytest.mark.parametrize("module", sorted(path.name for path in GPU_TESTS.glob("test_*.py")))
 def test_the_gpu_tests_pass_over_an_emulated_gpu(run_emulated, module):

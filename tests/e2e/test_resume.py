@@ -75,7 +75,9 @@ def test_a_run_killed_at_random_moments_and_resumed_ends_equal_to_one_that_was_n
 def test_a_run_interrupted_once_saves_ends_with_130_and_goes_on_to_the_same_end(
     start_evo, run_evo, fork_evo, small_config, tmp_path
 ):
-    assert fork_evo("run", small_config({**LONG, "output": {"plots": [], "runs": str(tmp_path / "whole")}}, "whole")).returncode == 0
+    assert (
+        fork_evo("run", small_config({**LONG, "output": {"plots": [], "runs": str(tmp_path / "whole")}}, "whole")).returncode == 0
+    )
     (uninterrupted,) = run_folders(tmp_path / "whole")
 
     # Saved by nothing but the interrupt.
@@ -125,9 +127,7 @@ class Blocking(evo.Task):
 """
 
 
-def test_a_second_interrupt_aborts_at_once_and_the_last_checkpoint_stands(
-    start_evo, fork_evo, small_config, make_task, tmp_path
-):
+def test_a_second_interrupt_aborts_at_once_and_the_last_checkpoint_stands(start_evo, fork_evo, small_config, make_task, tmp_path):
     changes = {
         "task": str(make_task(BLOCKING_TASK)),
         "task_options": {"folder": str(tmp_path)},
@@ -135,7 +135,10 @@ def test_a_second_interrupt_aborts_at_once_and_the_last_checkpoint_stands(
         "stop": {"generations": 40},
         "output": {"plots": []},
     }
-    assert fork_evo("run", small_config({**changes, "output": {"plots": [], "runs": str(tmp_path / "whole")}}, "whole")).returncode == 0
+    assert (
+        fork_evo("run", small_config({**changes, "output": {"plots": [], "runs": str(tmp_path / "whole")}}, "whole")).returncode
+        == 0
+    )
     (uninterrupted,) = run_folders(tmp_path / "whole")
 
     process = start_evo("run", small_config(changes, "aborted"))

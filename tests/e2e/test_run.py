@@ -77,7 +77,9 @@ def test_a_shipped_config_that_is_small_runs_to_its_end(run_evo, repository, tmp
     assert completed.returncode == 0, completed.stderr
     (run,) = run_folders(tmp_path / "runs")
     plots = yaml.safe_load((run / "config.yaml").read_text())["output"]["plots"]
-    assert_a_whole_run(run, {f"{name}.gif" if name in ANIMATED else f"{name}.png": "GIF" if name in ANIMATED else "PNG" for name in plots})
+    assert_a_whole_run(
+        run, {f"{name}.gif" if name in ANIMATED else f"{name}.png": "GIF" if name in ANIMATED else "PNG" for name in plots}
+    )
 
 
 def test_a_task_with_a_reduction_runs(fork_evo, repository, tmp_path):
@@ -153,7 +155,9 @@ def test_on_a_terminal_there_is_a_progress_bar(evo_command, small_config, tmp_pa
     config = small_config({"output": {"plots": []}})
     reader, writer = pty.openpty()
     environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "200"}
-    process = subprocess.Popen([evo_command, "run", config], cwd=tmp_path, stdin=writer, stdout=writer, stderr=writer, env=environment)
+    process = subprocess.Popen(
+        [evo_command, "run", config], cwd=tmp_path, stdin=writer, stdout=writer, stderr=writer, env=environment
+    )
     os.close(writer)
     parts = []
     while True:

@@ -54,7 +54,15 @@ typedef struct {
     int (*load)(uint64_t module, const char* ptx, uint64_t num_bytes, int capability);
     int (*unload)(uint64_t module);
     int (*function)(uint64_t module, const char* name, EvoEmulatedFunction* function_out);
-    int (*launch)(uint64_t module, const char* name, const uint32_t* grid, const uint32_t* block, uint32_t shared_bytes, const void* parameters, uint32_t num_bytes);
+    int (*launch)(
+        uint64_t module,
+        const char* name,
+        const uint32_t* grid,
+        const uint32_t* block,
+        uint32_t shared_bytes,
+        const void* parameters,
+        uint32_t num_bytes
+    );
 } EvoEmulatedCallbacks;
 
 static EvoEmulatedCallbacks callbacks;
@@ -151,23 +159,31 @@ static bool parse_option(char* option) {
     char late[8] = "";
     if (!value) return false;
     *value++ = 0;
-    if (!strcmp(option, "driver")) options.driver_version = atoi(value);
-    else if (!strcmp(option, "devices")) options.num_devices = atoi(value);
-    else if (!strcmp(option, "processors")) options.num_processors = atoi(value);
-    else if (!strcmp(option, "total_memory")) options.total_bytes = strtoull(value, NULL, 0);
-    else if (!strcmp(option, "deferred")) options.is_deferred = atoi(value) != 0;
+    if (!strcmp(option, "driver"))
+        options.driver_version = atoi(value);
+    else if (!strcmp(option, "devices"))
+        options.num_devices = atoi(value);
+    else if (!strcmp(option, "processors"))
+        options.num_processors = atoi(value);
+    else if (!strcmp(option, "total_memory"))
+        options.total_bytes = strtoull(value, NULL, 0);
+    else if (!strcmp(option, "deferred"))
+        options.is_deferred = atoi(value) != 0;
     else if (!strcmp(option, "capability")) {
         if (sscanf(value, "%d.%d", &major, &minor) != 2) return false;
         options.capability = 10 * major + minor;
     } else if (!strcmp(option, "fault")) {
-        if (options.num_faults == MAX_FAULTS || sscanf(value, "%23[^:]:%ld:%d:%7s", fault->call, &fault->at, &fault->code, late) < 3) return false;
+        if (options.num_faults == MAX_FAULTS ||
+            sscanf(value, "%23[^:]:%ld:%d:%7s", fault->call, &fault->at, &fault->code, late) < 3)
+            return false;
         if (late[0] && (strcmp(late, "late") || !is_sticky(fault->code))) return false;
         if (fault->code == NOT_READY && strcmp(fault->call, "launch")) return false;
         fault->is_late = late[0] != 0;
         for (int i = 0; i < MAX_CALLS && calls[i].name[0]; i++)
             if (!strcmp(calls[i].name, fault->call)) fault->at += calls[i].count;
         options.num_faults++;
-    } else return false;
+    } else
+        return false;
     return options.num_devices >= 0 && options.num_devices <= MAX_DEVICES;
 }
 
@@ -243,14 +259,14 @@ static CUresult end(int result) {
     return result;
 }
 
-#define BEGIN(name, needs_context, waits)                         \
-    do {                                                          \
-        int begun = begin(name, needs_context, waits);            \
-        if (begun) return end(begun);                             \
+#define BEGIN(name, needs_context, waits)              \
+    do {                                               \
+        int begun = begin(name, needs_context, waits); \
+        if (begun) return end(begun);                  \
     } while (0)
-#define REQUIRE(condition, code)                                  \
-    do {                                                          \
-        if (!(condition)) return end(code);                       \
+#define REQUIRE(condition, code)            \
+    do {                                    \
+        if (!(condition)) return end(code); \
     } while (0)
 
 /* ---- objects ----------------------------------------------------------------------------------------------------- */
@@ -270,7 +286,8 @@ static Object* new_object(Kind kind) {
    that no new handle is equal to an old one. */
 static Object* find_object(const void* handle, Kind kind) {
     for (Object* object = objects; object; object = object->next)
-        if (object == handle) return object->is_alive && object->kind == kind && object->context == current_context() ? object : NULL;
+        if (object == handle)
+            return object->is_alive && object->kind == kind && object->context == current_context() ? object : NULL;
     return NULL;
 }
 
@@ -319,8 +336,12 @@ static bool run_stream_until(Object* stream, const Object* event, uint64_t gener
 static bool run_work(Context* context, Work* work) {
     bool is_poisoned = context->error || context->pending;
     switch (work->kind) {
-        case COPY: if (!is_poisoned) memcpy(work->target, work->source, work->count); break;
-        case SET8: if (!is_poisoned) memset(work->target, (int)work->value, work->count); break;
+        case COPY:
+            if (!is_poisoned) memcpy(work->target, work->source, work->count);
+            break;
+        case SET8:
+            if (!is_poisoned) memset(work->target, (int)work->value, work->count);
+            break;
         case SET32:
             for (uint64_t i = 0; i < work->count && !is_poisoned; i++) memcpy(work->target + 4 * i, &work->value, 4);
             break;
@@ -330,7 +351,15 @@ static bool run_work(Context* context, Work* work) {
                 note("a kernel's module was unloaded before the kernel ran");
                 context->pending = 719;
             } else if (!is_poisoned) {
-                context->pending = callbacks.launch(work->object->module->id, work->object->name, work->grid, work->block, work->shared_bytes, work->parameters, work->num_parameter_bytes);
+                context->pending = callbacks.launch(
+                    work->object->module->id,
+                    work->object->name,
+                    work->grid,
+                    work->block,
+                    work->shared_bytes,
+                    work->parameters,
+                    work->num_parameter_bytes
+                );
             }
             break;
         case RECORD:
@@ -338,7 +367,9 @@ static bool run_work(Context* context, Work* work) {
             work->object->num_done = work->generation;
             break;
         case WAIT: return run_stream_until(work->object->stream, work->object, work->generation);
-        case FREE: if (work->object->is_alive) free_memory(work->object); break;
+        case FREE:
+            if (work->object->is_alive) free_memory(work->object);
+            break;
     }
     return true;
 }
@@ -370,7 +401,8 @@ static void wait_for(Object* stream, const Object* event, uint64_t generation) {
 
 static void wait_for_streams(Context* context, bool with_non_blocking) {
     for (Object* object = objects; object; object = object->next)
-        if (object->kind == STREAM && object->context == context && (with_non_blocking || !(object->flags & 1))) wait_for(object, NULL, 0);
+        if (object->kind == STREAM && object->context == context && (with_non_blocking || !(object->flags & 1)))
+            wait_for(object, NULL, 0);
 }
 
 static void wait_for_all(Context* context, bool with_non_blocking) {
@@ -386,10 +418,14 @@ static void submit(Object* stream, Work work) {
     copy->next = NULL;
     /* The default stream and the streams that are not created as non-blocking wait for each other. */
     Object* default_stream = &default_streams[stream->context - contexts];
-    if (stream == default_stream) wait_for_streams(stream->context, false);
-    else if (!(stream->flags & 1) && default_stream->first) wait_for(default_stream, NULL, 0);
-    if (stream->last) stream->last->next = copy;
-    else stream->first = copy;
+    if (stream == default_stream)
+        wait_for_streams(stream->context, false);
+    else if (!(stream->flags & 1) && default_stream->first)
+        wait_for(default_stream, NULL, 0);
+    if (stream->last)
+        stream->last->next = copy;
+    else
+        stream->first = copy;
     stream->last = copy;
     if (!options.is_deferred) run_stream_until(stream, NULL, 0);
 }
@@ -463,17 +499,24 @@ CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice device) {
     static const struct {
         int attribute, value;
     } known[] = {
-        {1, 1024}, {2, 1024}, {3, 1024}, {4, 64}, {5, 2147483647}, {6, 65535}, {7, 65535}, /* threads of a block, its axes, the grid's */
-        {8, 49152}, {9, 65536}, {10, 32}, {12, 65536}, {13, 1980000}, /* shared, constant, warp, registers, kHz */
-        {17, 0}, {18, 0}, {20, 0}, {31, 1}, {32, 0}, {33, 1}, {34, 0}, {50, 0}, /* no time limit, not integrated, default mode, kernels at once, ECC, PCI */
-        {36, 2619000}, {37, 5120}, {38, 52428800}, {39, 2048}, {40, 3}, {41, 1}, /* memory kHz, bits, L2, threads of an SM, copy engines, UVA */
-        {81, 233472}, {82, 65536}, {83, 0}, {97, 232448}, {106, 32}, {115, 1},
+        {1, 1024},     {2, 1024},   {3, 1024},      {4, 64},      {5, 2147483647},
+        {6, 65535},    {7, 65535}, /* threads of a block, its axes, the grid's */
+        {8, 49152},    {9, 65536},  {10, 32},       {12, 65536},  {13, 1980000}, /* shared, constant, warp, registers, kHz */
+        {17, 0},       {18, 0},     {20, 0},        {31, 1},      {32, 0},
+        {33, 1},       {34, 0},     {50, 0}, /* no time limit, not integrated, default mode, kernels at once, ECC, PCI */
+        {36, 2619000}, {37, 5120},  {38, 52428800}, {39, 2048},   {40, 3},
+        {41, 1}, /* memory kHz, bits, L2, threads of an SM, copy engines, UVA */
+        {81, 233472},  {82, 65536}, {83, 0},        {97, 232448}, {106, 32},
+        {115, 1},
     };
     BEGIN("device", false, false);
     REQUIRE(is_device(device), INVALID_DEVICE);
-    if (attribute == 16) *value = options.num_processors;
-    else if (attribute == 75) *value = options.capability / 10;
-    else if (attribute == 76) *value = options.capability % 10;
+    if (attribute == 16)
+        *value = options.num_processors;
+    else if (attribute == 75)
+        *value = options.capability / 10;
+    else if (attribute == 76)
+        *value = options.capability % 10;
     else {
         size_t i = 0, count = sizeof known / sizeof known[0];
         while (i < count && known[i].attribute != attribute) i++;
@@ -514,8 +557,10 @@ static void destroy_context(Context* context) {
         if (object->kind == STREAM) drop_work(object);
         if (!object->is_alive) continue;
         leaks[object->kind]++;
-        if (object->kind == DEVICE_MEMORY || object->kind == HOST_MEMORY) free_memory(object);
-        else if (object->kind == MODULE) callbacks.unload(object->id);
+        if (object->kind == DEVICE_MEMORY || object->kind == HOST_MEMORY)
+            free_memory(object);
+        else if (object->kind == MODULE)
+            callbacks.unload(object->id);
         object->is_alive = false;
     }
     context->retained = 0;
@@ -716,7 +761,10 @@ static int set(void* stream, CUdeviceptr target, uint32_t value, uint64_t count,
     if (!find_stream(stream)) return INVALID_HANDLE;
     if (count == 0) return SUCCESS;
     if (target % size || !find_memory(target, count * size, DEVICE_MEMORY)) return INVALID_VALUE;
-    submit(find_stream(stream), (Work){.kind = size == 1 ? SET8 : SET32, .target = (char*)(uintptr_t)target, .value = value, .count = count});
+    submit(
+        find_stream(stream),
+        (Work){.kind = size == 1 ? SET8 : SET32, .target = (char*)(uintptr_t)target, .value = value, .count = count}
+    );
     return SUCCESS;
 }
 
@@ -780,7 +828,8 @@ CUresult cuStreamWaitEvent(void* stream, Object* event, unsigned int flags) {
     BEGIN("stream_wait", true, false);
     (void)flags;
     REQUIRE(find_stream(stream) && find_object(event, EVENT), INVALID_HANDLE);
-    if (event->num_recorded) submit(find_stream(stream), (Work){.kind = WAIT, .object = event, .generation = event->num_recorded});
+    if (event->num_recorded)
+        submit(find_stream(stream), (Work){.kind = WAIT, .object = event, .generation = event->num_recorded});
     return end(SUCCESS);
 }
 
@@ -829,7 +878,8 @@ CUresult cuEventElapsedTime_v2(float* milliseconds, Object* first, Object* secon
     REQUIRE(find_object(first, EVENT) && find_object(second, EVENT), INVALID_HANDLE);
     REQUIRE(first->num_recorded && second->num_recorded && !((first->flags | second->flags) & 2), INVALID_HANDLE);
     REQUIRE(first->num_done == first->num_recorded && second->num_done == second->num_recorded, NOT_READY);
-    *milliseconds = (float)((double)(second->time.tv_sec - first->time.tv_sec) * 1e3 + (double)(second->time.tv_nsec - first->time.tv_nsec) * 1e-6);
+    *milliseconds = (float)((double)(second->time.tv_sec - first->time.tv_sec) * 1e3 +
+                            (double)(second->time.tv_nsec - first->time.tv_nsec) * 1e-6);
     return end(SUCCESS);
 }
 
@@ -873,14 +923,17 @@ CUresult cuModuleLoadData(Object** module, const void* image) {
         return end(INVALID_IMAGE);
     }
     uint64_t ptx_bytes = read_number((const unsigned char*)marker, sizeof MARKER - 1, 8);
-    int result = callbacks.load ? callbacks.load(next_module, marker + sizeof MARKER - 1 + 8, ptx_bytes, options.capability) : INVALID_IMAGE;
+    int result = callbacks.load ? callbacks.load(next_module, marker + sizeof MARKER - 1 + 8, ptx_bytes, options.capability)
+                                : INVALID_IMAGE;
     REQUIRE(result == SUCCESS, result);
     *module = new_object(MODULE);
     (*module)->id = next_module++;
     return end(SUCCESS);
 }
 
-CUresult cuModuleLoadDataEx(Object** module, const void* image, unsigned int num_options, int* option_names, void** option_values) {
+CUresult cuModuleLoadDataEx(
+    Object** module, const void* image, unsigned int num_options, int* option_names, void** option_values
+) {
     (void)num_options;
     (void)option_names;
     (void)option_values;
@@ -921,9 +974,12 @@ CUresult cuFuncGetAttribute(int* value, int attribute, Object* function) {
     switch (attribute) {
         case 0: *value = 1024; break;
         case 1: *value = (int)function->shape->static_shared_bytes; break;
-        case 2: case 3: case 7: *value = 0; break;
+        case 2:
+        case 3:
+        case 7: *value = 0; break;
         case 4: *value = 32; break;
-        case 5: case 6: *value = options.capability; break;
+        case 5:
+        case 6: *value = options.capability; break;
         case 8: *value = (int)function->max_dynamic_shared_bytes; break;
         default: return end(INVALID_VALUE);
     }
@@ -942,7 +998,8 @@ static int pack_parameters(const EvoEmulatedFunction* shape, void** parameters, 
     const void* block = NULL;
     const size_t* block_bytes = NULL;
     for (uint32_t i = 0; i < shape->num_parameters; i++)
-        if (shape->offsets[i] + shape->sizes[i] > work->num_parameter_bytes) work->num_parameter_bytes = shape->offsets[i] + shape->sizes[i];
+        if (shape->offsets[i] + shape->sizes[i] > work->num_parameter_bytes)
+            work->num_parameter_bytes = shape->offsets[i] + shape->sizes[i];
     if (parameters) {
         for (uint32_t i = 0; i < shape->num_parameters; i++) {
             if (!parameters[i]) return INVALID_VALUE;
@@ -951,9 +1008,12 @@ static int pack_parameters(const EvoEmulatedFunction* shape, void** parameters, 
         return SUCCESS;
     }
     for (; extra && *extra; extra += 2) {
-        if (*extra == (void*)1) block = extra[1];
-        else if (*extra == (void*)2) block_bytes = extra[1];
-        else return INVALID_VALUE;
+        if (*extra == (void*)1)
+            block = extra[1];
+        else if (*extra == (void*)2)
+            block_bytes = extra[1];
+        else
+            return INVALID_VALUE;
     }
     if (shape->num_parameters == 0) return SUCCESS;
     if (!block || !block_bytes || *block_bytes < work->num_parameter_bytes) return INVALID_VALUE;
@@ -962,10 +1022,25 @@ static int pack_parameters(const EvoEmulatedFunction* shape, void** parameters, 
 }
 
 CUresult cuLaunchKernel(
-    Object* function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z, unsigned int block_x, unsigned int block_y,
-    unsigned int block_z, unsigned int shared_bytes, void* stream, void** parameters, void** extra
+    Object* function,
+    unsigned int grid_x,
+    unsigned int grid_y,
+    unsigned int grid_z,
+    unsigned int block_x,
+    unsigned int block_y,
+    unsigned int block_z,
+    unsigned int shared_bytes,
+    void* stream,
+    void** parameters,
+    void** extra
 ) {
-    Work work = {.kind = LAUNCH, .object = function, .grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}, .shared_bytes = shared_bytes};
+    Work work = {
+        .kind = LAUNCH,
+        .object = function,
+        .grid = {grid_x, grid_y, grid_z},
+        .block = {block_x, block_y, block_z},
+        .shared_bytes = shared_bytes
+    };
     int begun = begin("launch", true, false);
     work.is_endless = begun == NOT_READY;
     REQUIRE(begun == SUCCESS || work.is_endless, begun);
@@ -1171,7 +1246,8 @@ void evo_emulated_alive(uint64_t* alive_out, uint64_t* leaked_out) {
     for (int i = 0; i < 5; i++) {
         alive_out[i] = 0;
         leaked_out[i] = leaks[kinds[i]];
-        for (Object* object = objects; object; object = object->next) alive_out[i] += object->is_alive && object->kind == kinds[i];
+        for (Object* object = objects; object; object = object->next)
+            alive_out[i] += object->is_alive && object->kind == kinds[i];
     }
     pthread_mutex_unlock(&lock);
 }

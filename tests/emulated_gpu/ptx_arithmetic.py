@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+
 from emulated_gpu.ptx_conversion import conversion
 from emulated_gpu.ptx_floats import float_operation
 from emulated_gpu.ptx_text import Unsupported
@@ -237,7 +238,9 @@ def _integer(name: str, parts: list[str], kind: str, opcode: str) -> Operation:
         if "sat" not in parts:
             return Operation(result, (kind, kind, result), lambda a, b, c: base(a, b) + c)
     if parts == ["sat", "s32"] and name in ("add", "sub"):
-        return Operation(kind, (kind, kind), _saturated_sum if name == "add" else lambda a, b: _saturated_sum(a, -b.astype(np.int64)))
+        return Operation(
+            kind, (kind, kind), _saturated_sum if name == "add" else lambda a, b: _saturated_sum(a, -b.astype(np.int64))
+        )
     if name == "shf":
         return Operation(kind, (kind, kind, "u32"), _funnel(mode == "l", parts[1] == "wrap"))
     simple = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+
 from emulated_gpu.ptx_text import TYPE_BYTES, Unsupported
 from emulated_gpu.ptx_values import DTYPES, flush, quiet, round_double
 

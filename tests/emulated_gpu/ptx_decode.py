@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 import numpy as np
+
 from emulated_gpu.ptx_arithmetic import operation
 from emulated_gpu.ptx_memory import WINDOWS, Area, EmulatorFault, MisalignedAddress
 from emulated_gpu.ptx_operands import Operands, Reader, Writer
@@ -130,7 +131,9 @@ class _Decoder:
         writers = [self._at.writer(name) for name in results]
         if len(self._operands) != 1 + len(meaning.sources):
             raise PtxError(f"expected {1 + len(meaning.sources)} operands")
-        readers = [self._at.reader(operand, type_name) for operand, type_name in zip(self._operands[1:], meaning.sources, strict=True)]
+        readers = [
+            self._at.reader(operand, type_name) for operand, type_name in zip(self._operands[1:], meaning.sources, strict=True)
+        ]
         function, write = meaning.function, writers[0]
 
         def run(group, threads):
@@ -283,7 +286,7 @@ class _Decoder:
     def _leave(self) -> Callable:
         def run(group, threads, place):
             group.leave(threads)
-            return None
+            return
 
         return run
 
@@ -330,7 +333,9 @@ class _Decoder:
             segment = clamp >> 8 & 31
             clamp = clamp & 31
             highest, lowest = (lane & segment) | (clamp & ~segment), lane & segment
-            source = {"up": lane - amount, "down": lane + amount, "bfly": lane ^ amount, "idx": lowest | (amount & ~segment)}[mode]
+            source = {"up": lane - amount, "down": lane + amount, "bfly": lane ^ amount, "idx": lowest | (amount & ~segment)}[
+                mode
+            ]
             is_inside = source >= highest if mode == "up" else source <= highest
             result = group.from_lanes(value(group, threads), threads, np.where(is_inside, source, lane))
             write(group, threads, result)

@@ -9,6 +9,7 @@ import ctypes
 from collections.abc import Callable
 
 import numpy as np
+
 from emulated_gpu.ptx_text import Unsupported
 from emulated_gpu.ptx_values import DTYPES, flush, quiet, round_double
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
+
 from emulated_gpu.ptx_decode import Code
 from emulated_gpu.ptx_memory import WINDOWS, Area, EmulatorFault, IllegalAddress, Memory
 from emulated_gpu.ptx_text import Module

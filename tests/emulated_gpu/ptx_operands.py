@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 
 import numpy as np
+
 from emulated_gpu.ptx_special import special_register
 from emulated_gpu.ptx_text import PtxError, Scope, parse_constant
 from emulated_gpu.ptx_values import DTYPES, cut, unsigned
@@ -54,7 +55,9 @@ class Operands:
             if dtype == bool:
                 values = np.array([constant != 0])
             else:
-                values = np.array([constant & (2 ** (8 * dtype.itemsize) - 1)], np.uint64).astype(f"u{dtype.itemsize}").view(dtype)
+                values = (
+                    np.array([constant & (2 ** (8 * dtype.itemsize) - 1)], np.uint64).astype(f"u{dtype.itemsize}").view(dtype)
+                )
             return lambda group, threads: values
         if operand.startswith("%"):
             special = special_register(operand[1:])

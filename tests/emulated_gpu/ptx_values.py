@@ -6,6 +6,7 @@ Owns nothing but these. Knows nothing of instructions.
 from __future__ import annotations
 
 import numpy as np
+
 from emulated_gpu.ptx_text import TYPE_BYTES
 
 DTYPES = {

@@ -98,7 +98,17 @@ def embedded_ptx(headers, annotated_ptx):
     """The folder of `headers`, with inject_ptx.h besides."""
     source = headers / "inject.ptx"
     source.write_text(annotated_ptx("inject"))
-    command = ("-m", "evo.ptx_inject", "embed", "--input", source, "--output", headers / "inject_ptx.h", "--name", "annotated_ptx")
+    command = (
+        "-m",
+        "evo.ptx_inject",
+        "embed",
+        "--input",
+        source,
+        "--output",
+        headers / "inject_ptx.h",
+        "--name",
+        "annotated_ptx",
+    )
     run(sys.executable, *command)
     return headers
 

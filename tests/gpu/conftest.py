@@ -7,8 +7,8 @@ import pytest
 
 import evo
 from evo.evaluate.cpu import CpuEvaluator
-from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
 from evo.evaluate.cuda.device import probe
+from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
 from evo.instructions import default_instruction_set
 from evo.language.program import Language
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation

@@ -9,9 +9,9 @@ from float_edges import EDGES, random_bits
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda.evaluator import CudaEvaluator
 from evo.instructions import shipped_instruction_set
+from evo.language.program import Language, word
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx import WordType
-from evo.language.program import Language, word
 
 from .conftest import Points
 

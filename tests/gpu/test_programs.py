@@ -8,13 +8,15 @@ from float_edges import random_bits
 
 import evo
 from evo.compile.packing import Packing
-from evo.storage.disk_cache import DiskCache
 from evo.evaluate import Status
 from evo.evaluate.cuda.evaluator import CudaOptions
+from evo.storage.disk_cache import DiskCache
 
 from .conftest import EXACT, Points, language_of, random_programs
 
-APPROXIMATE = tuple(f"{name}_approx_ftz_f32" for name in ("div", "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2")) + ("tanh_approx_f32",)
+APPROXIMATE = tuple(f"{name}_approx_ftz_f32" for name in ("div", "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2")) + (
+    "tanh_approx_f32",
+)
 
 
 def points_task(num_points: int = 1000) -> Points:
@@ -79,7 +81,7 @@ class Sums(evo.Task):
 
     inputs = {"x": "f32", "y": "f32"}
     outputs = {"f": "f32", "g": "f32"}
-    measures = {name: (-1.0, 1.0) for name in ("y", "t", "yy", "tt", "yt", "worst", "nonfinite", "points")}
+    measures = dict.fromkeys(("y", "t", "yy", "tt", "yt", "worst", "nonfinite", "points"), (-1.0, 1.0))
     reduction = "regression"
 
     def __init__(self, num_points: int):
@@ -94,8 +96,19 @@ class Sums(evo.Task):
         return self.goals
 
     def score(self, sums, programs):
-        columns = (sums.sum_y, sums.sum_t, sums.sum_yy, sums.sum_tt, sums.sum_yt, sums.max_abs_error, sums.num_nonfinite, sums.num_points)
-        return evo.Scores(sums.sum_squared_error.sum(axis=1), np.stack([column[:, 0] - column[:, 1] for column in columns], axis=1))
+        columns = (
+            sums.sum_y,
+            sums.sum_t,
+            sums.sum_yy,
+            sums.sum_tt,
+            sums.sum_yt,
+            sums.max_abs_error,
+            sums.num_nonfinite,
+            sums.num_points,
+        )
+        return evo.Scores(
+            sums.sum_squared_error.sum(axis=1), np.stack([column[:, 0] - column[:, 1] for column in columns], axis=1)
+        )
 
 
 @pytest.mark.parametrize("num_points", [1, 1000, 5000, 100_001])

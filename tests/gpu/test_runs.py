@@ -90,7 +90,10 @@ def own_kernel_config(tmp_path):
             (task / "kernel.cu").write_text(kernel)
         config = {
             "task": str(task),
-            "program": {"max_length": 48, "vocabulary": {"instructions": ["add_ftz_f32", "mul_ftz_f32", "sub_ftz_f32", "rcp_approx_ftz_f32"]}},
+            "program": {
+                "max_length": 48,
+                "vocabulary": {"instructions": ["add_ftz_f32", "mul_ftz_f32", "sub_ftz_f32", "rcp_approx_ftz_f32"]},
+            },
             "search": {
                 "archive": {"dims": [8] * len(measures())},
                 "batch_size": 64,

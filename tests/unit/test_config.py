@@ -225,7 +225,14 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 def test_overrides_are_yaml_values_applied_in_order(minimal):
     config = load_config(
         minimal,
-        ("seed=5", "seed=0x10", "search.archive.dims=[7, 9]", "stop.evaluations=1000", "stop.generations=null", "task_options.a.b=x=y"),
+        (
+            "seed=5",
+            "seed=0x10",
+            "search.archive.dims=[7, 9]",
+            "stop.evaluations=1000",
+            "stop.generations=null",
+            "task_options.a.b=x=y",
+        ),
     )
     assert config.seed == 16
     assert config.search.archive.dims == [7, 9]
@@ -245,7 +252,9 @@ def test_an_override_below_a_value_or_with_broken_yaml_is_refused(minimal):
 
 @pytest.mark.parametrize("text, value", [("1e-3", 1e-3), ("2E2", 200.0), ("1.5e+1", 15.0), (".5e0", 0.5), ("3", 3.0)])
 def test_numbers_with_an_exponent_are_numbers(minimal, text, value):
-    assert load_config(minimal, (f"program.vocabulary.constants.f32_sigma={text}",)).program.vocabulary.constants.f32_sigma == value
+    assert (
+        load_config(minimal, (f"program.vocabulary.constants.f32_sigma={text}",)).program.vocabulary.constants.f32_sigma == value
+    )
 
 
 def test_merged_sections_give_way_to_given_keys(minimal):
@@ -259,7 +268,9 @@ def test_names_in_a_list_weigh_one_and_in_a_mapping_what_it_says(minimal):
 
 
 def test_a_dumped_config_loads_to_the_same(minimal, tmp_path):
-    config = load_config(minimal, ("seed=18446744073709551615", "stop.objective=-0.1", "task_options.name=ü: 1", "output.plots=[best]"))
+    config = load_config(
+        minimal, ("seed=18446744073709551615", "stop.objective=-0.1", "task_options.name=ü: 1", "output.plots=[best]")
+    )
     again = tmp_path / "again.yaml"
     again.write_text(dump_config(config), encoding="utf-8")
     assert load_config(again) == config

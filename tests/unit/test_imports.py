@@ -113,7 +113,12 @@ def test_a_module_does_not_know_what_it_must_not_know(module):
 def test_only_the_config_reads_yaml_and_only_the_cuda_evaluator_opens_devices():
     users = {name for name, path in PYTHON_MODULES.items() if "yaml" in imports(path)}
     assert users == {"evo.config"}
-    users = {(name, imported) for name, path in PYTHON_MODULES.items() for imported in imports(path) if imported.split(".")[0] == "cuda"}
+    users = {
+        (name, imported)
+        for name, path in PYTHON_MODULES.items()
+        for imported in imports(path)
+        if imported.split(".")[0] == "cuda"
+    }
     assert users - {(name, "cuda.bindings") for name, _ in users} == {
         ("evo.evaluate.cuda.device", "cuda.bindings.driver"),
         ("evo.kernel.nvrtc", "cuda.bindings.nvrtc"),
@@ -132,7 +137,9 @@ def test_no_module_of_the_package_names_a_task():
     names = {path.parent.name for path in (REPOSITORY / "tasks").glob("*/task.py")}
     assert names, "no tasks found"
     for name, path in PYTHON_MODULES.items():
-        strings = {n.value for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+        strings = {
+            n.value for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+        }
         assert not names & strings, name
         assert not [i for i in imports(path) if i.split(".")[0] == "tasks"], name
 

@@ -115,7 +115,17 @@ def test_measures_must_be_a_dict_of_ranges(make_task, declared):
 
 @pytest.mark.parametrize(
     "bounds",
-    ["(1.0, 1.0)", "(2, 1)", "(0.0, float('inf'))", "(float('nan'), 1.0)", "(0, 1, 2)", "[0, 1]", "1.0", "('a', 'b')", "(None, 1)"],
+    [
+        "(1.0, 1.0)",
+        "(2, 1)",
+        "(0.0, float('inf'))",
+        "(float('nan'), 1.0)",
+        "(0, 1, 2)",
+        "[0, 1]",
+        "1.0",
+        "('a', 'b')",
+        "(None, 1)",
+    ],
 )
 def test_a_range_that_is_none_is_named(make_task, bounds):
     folder = make_task(with_line("(0.0, 1.0)", bounds))
@@ -156,7 +166,13 @@ def test_the_digest_changes_with_every_source_and_with_nothing_else(make_task):
     (folder / "__pycache__" / "task.cpython-311.pyc").write_bytes(b"x")
     assert task_digest(folder) == digest
     seen = {digest}
-    for name, content in (("kernel.cu", "a"), ("kernel.cu", "b"), ("sub/deep.py", ""), ("sub/deep.py", "x"), ("task.py", GOOD + "\n")):
+    for name, content in (
+        ("kernel.cu", "a"),
+        ("kernel.cu", "b"),
+        ("sub/deep.py", ""),
+        ("sub/deep.py", "x"),
+        ("task.py", GOOD + "\n"),
+    ):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(content)
         seen.add(task_digest(folder))

@@ -78,9 +78,7 @@ int main(int argc, char** argv) {
     for (i = 0; i < num_registers; ++i) {
         const char* name;
         const char* data_type;
-        ptxInjectCheck(ptx_inject_variable_info_by_index(
-            inject, 0, i, &name, &registers[i].name, NULL, NULL, &data_type
-        ));
+        ptxInjectCheck(ptx_inject_variable_info_by_index(inject, 0, i, &name, &registers[i].name, NULL, NULL, &data_type));
         registers[i].stack_idx = stack_of(data_type);
         (void)printf("%s %s in %%%s\n", data_type, name, registers[i].name);
     }

@@ -46,9 +46,9 @@ int main(int argc, char** argv) {
         const char* register_name;
         const char* data_type;
         PtxInjectMutType mut_type;
-        ptxInjectCheck(ptx_inject_variable_info_by_index(
-            inject, inject_idx, i, &name, &register_name, &mut_type, NULL, &data_type
-        ));
+        ptxInjectCheck(
+            ptx_inject_variable_info_by_index(inject, inject_idx, i, &name, &register_name, &mut_type, NULL, &data_type)
+        );
         (void)printf("%s %s %s in %%%s\n", mut_types[mut_type], data_type, name, register_name);
     }
 
@@ -56,9 +56,7 @@ int main(int argc, char** argv) {
     ptxInjectCheck(ptx_inject_variable_info_by_name(inject, inject_idx, "x", NULL, &x, NULL, NULL, NULL));
     ptxInjectCheck(ptx_inject_variable_info_by_name(inject, inject_idx, "y", NULL, &y, NULL, NULL, NULL));
     ptxInjectCheck(ptx_inject_variable_info_by_name(inject, inject_idx, "z", NULL, &z, NULL, NULL, NULL));
-    (void)snprintf(
-        stub, sizeof stub, "\tadd.ftz.f32 %%%s, %%%s, %%%s;\n\tadd.ftz.f32 %%%s, %%%s, %%%s;", y, x, y, z, x, y
-    );
+    (void)snprintf(stub, sizeof stub, "\tadd.ftz.f32 %%%s, %%%s, %%%s;\n\tadd.ftz.f32 %%%s, %%%s, %%%s;", y, x, y, z, x, y);
     (void)puts(stub);
 
     /* One stub for each name. Without a buffer the result is measured, its NUL included. */

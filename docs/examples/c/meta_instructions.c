@@ -22,7 +22,7 @@ static const StackPtxRegister registers[] = {
 
 static const size_t requests[] = {REG_FIRST, REG_SECOND, REG_THIRD};
 
-#define PUSH_FOUR \
+#define PUSH_FOUR                                                                                                              \
     stack_ptx_encode_input(REG_A), stack_ptx_encode_input(REG_B), stack_ptx_encode_input(REG_C), stack_ptx_encode_input(REG_D)
 
 /* A depth or a count is taken off the meta stack; 0 is the top. */
@@ -30,27 +30,28 @@ static const StackPtxInstruction dup[] = {
     PUSH_FOUR, stack_ptx_encode_meta_dup(STACK_PTX_STACK_TYPE_F32), stack_ptx_encode_return
 };
 static const StackPtxInstruction yank_dup[] = {
-    PUSH_FOUR, stack_ptx_encode_meta_constant(2), stack_ptx_encode_meta_yank_dup(STACK_PTX_STACK_TYPE_F32),
+    PUSH_FOUR,
+    stack_ptx_encode_meta_constant(2),
+    stack_ptx_encode_meta_yank_dup(STACK_PTX_STACK_TYPE_F32),
     stack_ptx_encode_return
 };
 static const StackPtxInstruction swap[] = {
     PUSH_FOUR, stack_ptx_encode_meta_swap(STACK_PTX_STACK_TYPE_F32), stack_ptx_encode_return
 };
 static const StackPtxInstruction swap_with[] = {
-    PUSH_FOUR, stack_ptx_encode_meta_constant(2), stack_ptx_encode_meta_swap_with(STACK_PTX_STACK_TYPE_F32),
+    PUSH_FOUR,
+    stack_ptx_encode_meta_constant(2),
+    stack_ptx_encode_meta_swap_with(STACK_PTX_STACK_TYPE_F32),
     stack_ptx_encode_return
 };
 static const StackPtxInstruction replace[] = {
-    PUSH_FOUR, stack_ptx_encode_meta_constant(2), stack_ptx_encode_meta_replace(STACK_PTX_STACK_TYPE_F32),
-    stack_ptx_encode_return
+    PUSH_FOUR, stack_ptx_encode_meta_constant(2), stack_ptx_encode_meta_replace(STACK_PTX_STACK_TYPE_F32), stack_ptx_encode_return
 };
 static const StackPtxInstruction drop[] = {
-    PUSH_FOUR, stack_ptx_encode_meta_constant(1), stack_ptx_encode_meta_drop(STACK_PTX_STACK_TYPE_F32),
-    stack_ptx_encode_return
+    PUSH_FOUR, stack_ptx_encode_meta_constant(1), stack_ptx_encode_meta_drop(STACK_PTX_STACK_TYPE_F32), stack_ptx_encode_return
 };
 static const StackPtxInstruction clear[] = {
-    PUSH_FOUR, stack_ptx_encode_meta_clear(STACK_PTX_STACK_TYPE_F32), stack_ptx_encode_input(REG_A),
-    stack_ptx_encode_return
+    PUSH_FOUR, stack_ptx_encode_meta_clear(STACK_PTX_STACK_TYPE_F32), stack_ptx_encode_input(REG_A), stack_ptx_encode_return
 };
 static const StackPtxInstruction rotate[] = {
     PUSH_FOUR, stack_ptx_encode_meta_rotate(STACK_PTX_STACK_TYPE_F32), stack_ptx_encode_return
@@ -64,17 +65,21 @@ int main(void) {
         const char* name;
         const StackPtxInstruction* program;
     } examples[] = {
-        {"dup", dup},         {"yank_dup 2", yank_dup}, {"swap", swap},
-        {"swap_with 2", swap_with}, {"replace 2", replace}, {"drop 1", drop},
-        {"clear", clear},     {"rotate", rotate},       {"reverse", reverse},
+        {"dup", dup},
+        {"yank_dup 2", yank_dup},
+        {"swap", swap},
+        {"swap_with 2", swap_with},
+        {"replace 2", replace},
+        {"drop 1", drop},
+        {"clear", clear},
+        {"rotate", rotate},
+        {"reverse", reverse},
     };
     size_t i;
 
     for (i = 0; i < COUNT(examples); ++i) {
         (void)printf("%s\n", examples[i].name);
-        print_stub(
-            &stack_ptx_stack_info, registers, COUNT(registers), NULL, 0, examples[i].program, requests, COUNT(requests)
-        );
+        print_stub(&stack_ptx_stack_info, registers, COUNT(registers), NULL, 0, examples[i].program, requests, COUNT(requests));
     }
     return EXIT_SUCCESS;
 }

@@ -77,8 +77,6 @@ static const StackPtxInstruction program[] = {
 static const size_t requests[] = {REG_U, REG_STATE};
 
 int main(void) {
-    print_stub(
-        &stack_ptx_stack_info, registers, COUNT(registers), routines, COUNT(routines), program, requests, COUNT(requests)
-    );
+    print_stub(&stack_ptx_stack_info, registers, COUNT(registers), routines, COUNT(routines), program, requests, COUNT(requests));
     return EXIT_SUCCESS;
 }

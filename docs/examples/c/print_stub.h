@@ -39,16 +39,42 @@ static inline char* make_stub(
         exit(EXIT_FAILURE);
     }
     stackPtxCheck(stack_ptx_compile(
-        &compiler_info, stack_info, program, registers, num_registers, routines, num_routines, requests, num_requests,
-        EXECUTION_LIMIT, workspace, workspace_bytes, NULL, 0, &length
+        &compiler_info,
+        stack_info,
+        program,
+        registers,
+        num_registers,
+        routines,
+        num_routines,
+        requests,
+        num_requests,
+        EXECUTION_LIMIT,
+        workspace,
+        workspace_bytes,
+        NULL,
+        0,
+        &length
     ));
     stub = (char*)malloc(length + 1);
     if (stub == NULL) {
         exit(EXIT_FAILURE);
     }
     stackPtxCheck(stack_ptx_compile(
-        &compiler_info, stack_info, program, registers, num_registers, routines, num_routines, requests, num_requests,
-        EXECUTION_LIMIT, workspace, workspace_bytes, stub, length + 1, &length
+        &compiler_info,
+        stack_info,
+        program,
+        registers,
+        num_registers,
+        routines,
+        num_routines,
+        requests,
+        num_requests,
+        EXECUTION_LIMIT,
+        workspace,
+        workspace_bytes,
+        stub,
+        length + 1,
+        &length
     ));
     free(workspace);
     return stub;

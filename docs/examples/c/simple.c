@@ -54,16 +54,42 @@ int main(void) {
 
     /* Without a buffer the text is measured; it takes one byte more for its NUL. */
     stackPtxCheck(stack_ptx_compile(
-        &compiler_info, &stack_ptx_stack_info, program, registers, NUM_REGISTERS, NULL, 0, requests, NUM_REQUESTS,
-        EXECUTION_LIMIT, workspace, workspace_bytes, NULL, 0, &length
+        &compiler_info,
+        &stack_ptx_stack_info,
+        program,
+        registers,
+        NUM_REGISTERS,
+        NULL,
+        0,
+        requests,
+        NUM_REQUESTS,
+        EXECUTION_LIMIT,
+        workspace,
+        workspace_bytes,
+        NULL,
+        0,
+        &length
     ));
     stub = (char*)malloc(length + 1);
     if (stub == NULL) {
         return EXIT_FAILURE;
     }
     stackPtxCheck(stack_ptx_compile(
-        &compiler_info, &stack_ptx_stack_info, program, registers, NUM_REGISTERS, NULL, 0, requests, NUM_REQUESTS,
-        EXECUTION_LIMIT, workspace, workspace_bytes, stub, length + 1, &length
+        &compiler_info,
+        &stack_ptx_stack_info,
+        program,
+        registers,
+        NUM_REGISTERS,
+        NULL,
+        0,
+        requests,
+        NUM_REQUESTS,
+        EXECUTION_LIMIT,
+        workspace,
+        workspace_bytes,
+        stub,
+        length + 1,
+        &length
     ));
     (void)puts(stub);
 

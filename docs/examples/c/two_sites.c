@@ -45,13 +45,11 @@ static char* stub_of(PtxInjectHandle inject, const char* name, const StackPtxIns
     (void)printf("%s: sites %u\n", name, (unsigned)num_sites);
     for (i = 0; i < NUM_REGISTERS; ++i) {
         registers[i].stack_idx = STACK_PTX_STACK_TYPE_F32;
-        ptxInjectCheck(ptx_inject_variable_info_by_name(
-            inject, *inject_idx_out, variables[i], NULL, &registers[i].name, NULL, NULL, NULL
-        ));
+        ptxInjectCheck(
+            ptx_inject_variable_info_by_name(inject, *inject_idx_out, variables[i], NULL, &registers[i].name, NULL, NULL, NULL)
+        );
     }
-    return make_stub(
-        &stack_ptx_stack_info, registers, NUM_REGISTERS, NULL, 0, program, requests, COUNT(requests)
-    );
+    return make_stub(&stack_ptx_stack_info, registers, NUM_REGISTERS, NULL, 0, program, requests, COUNT(requests));
 }
 
 int main(int argc, char** argv) {

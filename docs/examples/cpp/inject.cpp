@@ -27,9 +27,9 @@ int main(int argc, char** argv) {
     for (size_t i = 0; i < num_args; ++i) {
         const char *name, *register_name, *data_type;
         PtxInjectMutType mut_type;
-        check(ptx_inject_variable_info_by_index(
-            inject.get(), inject_idx, i, &name, &register_name, &mut_type, nullptr, &data_type
-        ));
+        check(
+            ptx_inject_variable_info_by_index(inject.get(), inject_idx, i, &name, &register_name, &mut_type, nullptr, &data_type)
+        );
         std::cout << mut_types[mut_type] << " " << data_type << " " << name << " in %" << register_name << "\n";
     }
 
@@ -37,8 +37,10 @@ int main(int argc, char** argv) {
     const std::string x = register_of(inject, "func", "x");
     const std::string y = register_of(inject, "func", "y");
     const std::string z = register_of(inject, "func", "z");
-    const std::string stub = "\tadd.ftz.f32 %" + y + ", %" + x + ", %" + y + ";\n"
-                             "\tadd.ftz.f32 %" + z + ", %" + x + ", %" + y + ";";
+    const std::string stub = "\tadd.ftz.f32 %" + y + ", %" + x + ", %" + y +
+        ";\n"
+        "\tadd.ftz.f32 %" +
+        z + ", %" + x + ", %" + y + ";";
     std::cout << stub << "\n";
     write_text(argv[1], render(inject, {{"func", stub}}));
 }

@@ -44,17 +44,25 @@ int main() {
         {"u", stack_idx(StackType::F32)},
     };
     std::vector<StackPtxInstruction> program = {
-        encode_input(REG_STATE), encode_store(StackType::PHILOX, SLOT_LEFT),
-        encode_constant_philox(0), encode_store(StackType::PHILOX, SLOT_RIGHT),
-        encode_constant_philox(key), encode_store(StackType::PHILOX, SLOT_KEY),
+        encode_input(REG_STATE),
+        encode_store(StackType::PHILOX, SLOT_LEFT),
+        encode_constant_philox(0),
+        encode_store(StackType::PHILOX, SLOT_RIGHT),
+        encode_constant_philox(key),
+        encode_store(StackType::PHILOX, SLOT_KEY),
     };
     program.insert(program.end(), num_rounds, encode_routine(ROUTINE_ROUND));
     const std::vector<StackPtxInstruction> results = {
         // u = left * 2^-32
-        encode_load(SLOT_LEFT), encode_ptx_instruction_philox_to_u32, encode_ptx_instruction_cvt_rn_f32_u32,
-        encode_constant_f32(2.3283064365386963e-10f), encode_ptx_instruction_mul_ftz_f32,
+        encode_load(SLOT_LEFT),
+        encode_ptx_instruction_philox_to_u32,
+        encode_ptx_instruction_cvt_rn_f32_u32,
+        encode_constant_f32(2.3283064365386963e-10f),
+        encode_ptx_instruction_mul_ftz_f32,
         // state = state + 1
-        encode_constant_philox(1), encode_input(REG_STATE), encode_ptx_instruction_add_philox,
+        encode_constant_philox(1),
+        encode_input(REG_STATE),
+        encode_ptx_instruction_add_philox,
         encode_return,
     };
     program.insert(program.end(), results.begin(), results.end());

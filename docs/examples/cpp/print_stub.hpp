@@ -35,8 +35,20 @@ inline std::string make_stub(
     const auto compile = [&](char* buffer, size_t buffer_size) {
         size_t length = 0;
         check(stack_ptx_compile(
-            &compiler_info, &stack_info, program, registers.data(), registers.size(), routines.data(), routines.size(),
-            requests.data(), requests.size(), execution_limit, workspace.data(), workspace.size(), buffer, buffer_size,
+            &compiler_info,
+            &stack_info,
+            program,
+            registers.data(),
+            registers.size(),
+            routines.data(),
+            routines.size(),
+            requests.data(),
+            requests.size(),
+            execution_limit,
+            workspace.data(),
+            workspace.size(),
+            buffer,
+            buffer_size,
             &length
         ));
         return length;

@@ -1,6 +1,6 @@
 """CUDA to PTX by NVRTC, where there is no nvcc; other examples use it too. Needs no GPU and no driver.
 
-    python docs/examples/cuda/nvrtc.py INPUT.cu OUTPUT.ptx
+python docs/examples/cuda/nvrtc.py INPUT.cu OUTPUT.ptx
 """
 
 import sys

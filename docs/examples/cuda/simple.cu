@@ -7,10 +7,6 @@ extern "C" __global__ void kernel(const float* xs, const float* ys, float* out) 
     float x = xs[i];
     float y = ys[i];
     float z;
-    PTX_INJECT("func",
-        PTX_IN (F32, x),
-        PTX_IN (F32, y),
-        PTX_OUT(F32, z)
-    );
+    PTX_INJECT("func", PTX_IN(F32, x), PTX_IN(F32, y), PTX_OUT(F32, z));
     out[i] = z;
 }

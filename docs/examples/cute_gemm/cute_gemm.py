@@ -50,9 +50,7 @@ def identity(v):
 
 
 SEMIRINGS = {
-    "plus-times": Semiring(
-        0.0, lambda v: [v.sum, v.b, v.a, I.fma_rn_ftz_f32], identity, "sum = fmaf(a, b, sum)"
-    ),
+    "plus-times": Semiring(0.0, lambda v: [v.sum, v.b, v.a, I.fma_rn_ftz_f32], identity, "sum = fmaf(a, b, sum)"),
     "min-plus": Semiring(
         math.inf, lambda v: [v.sum, v.b, v.a, I.add_ftz_f32, I.min_ftz_f32], identity, "sum = fminf(a + b, sum)"
     ),
@@ -63,9 +61,11 @@ SEMIRINGS = {
         0.0, lambda v: [v.sum, v.b, v.a, I.sub_ftz_f32, I.abs_ftz_f32, I.add_ftz_f32], identity, "sum = fabsf(a - b) + sum"
     ),
     "L2": Semiring(
-        0.0, lambda v: [v.sum, v.b, v.a, I.sub_ftz_f32, WORDS.meta.dup("f32"), I.fma_rn_ftz_f32],
+        0.0,
+        lambda v: [v.sum, v.b, v.a, I.sub_ftz_f32, WORDS.meta.dup("f32"), I.fma_rn_ftz_f32],
         lambda v: [v.x, I.sqrt_approx_ftz_f32],
-        "sum = fmaf(a - b, a - b, sum)", 'asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x))',
+        "sum = fmaf(a - b, a - b, sum)",
+        'asm("sqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x))',
     ),
 }
 

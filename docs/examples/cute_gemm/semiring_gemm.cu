@@ -31,8 +31,7 @@ struct SemiringMma {
     }
 };
 
-template <>
-struct cute::MMA_Traits<SemiringMma> {
+template <> struct cute::MMA_Traits<SemiringMma> {
     using ValTypeD = float;
     using ValTypeA = float;
     using ValTypeB = float;
@@ -73,12 +72,12 @@ CUTE_DEVICE void semiring_gemm(int m_size, int n_size, int k_size, float const* 
 
     // Who copies what: vectors of 4 down the columns.
     using Vector = Copy_Atom<UniversalCopy<uint128_t>, float>;
-    auto const copier_a = make_tiled_copy(
-        Vector{}, Layout<Shape<Int<tile_m / 4>, Int<num_threads * 4 / tile_m>>>{}, Layout<Shape<_4, _1>>{}
-    ).get_slice(threadIdx.x);
-    auto const copier_b = make_tiled_copy(
-        Vector{}, Layout<Shape<Int<tile_n / 4>, Int<num_threads * 4 / tile_n>>>{}, Layout<Shape<_4, _1>>{}
-    ).get_slice(threadIdx.x);
+    auto const copier_a =
+        make_tiled_copy(Vector{}, Layout<Shape<Int<tile_m / 4>, Int<num_threads * 4 / tile_m>>>{}, Layout<Shape<_4, _1>>{})
+            .get_slice(threadIdx.x);
+    auto const copier_b =
+        make_tiled_copy(Vector{}, Layout<Shape<Int<tile_n / 4>, Int<num_threads * 4 / tile_n>>>{}, Layout<Shape<_4, _1>>{})
+            .get_slice(threadIdx.x);
     Tensor from_a = copier_a.partition_S(global_a);  // (copy, copies_m, copies_k, num_tiles)
     Tensor from_b = copier_b.partition_S(global_b);
     Tensor to_a = copier_a.partition_D(shared_a);  // (copy, copies_m, copies_k, 2)
@@ -88,7 +87,8 @@ CUTE_DEVICE void semiring_gemm(int m_size, int n_size, int k_size, float const* 
 
     // Who computes what.
     auto const mma = make_tiled_mma(
-        SemiringMma{}, Layout<Shape<Int<threads_m>, Int<threads_n>, _1>>{},
+        SemiringMma{},
+        Layout<Shape<Int<threads_m>, Int<threads_n>, _1>>{},
         Tile<Interleaved<threads_m, tile_m>, Interleaved<threads_n, tile_n>, _1>{}
     );
     auto const thread = mma.get_slice(threadIdx.x);

@@ -80,9 +80,7 @@ static void* allocate(size_t num_bytes) {
     return memory;
 }
 
-static char* copy_text(const char* text) {
-    return strcpy((char*)allocate(strlen(text) + 1), text);
-}
+static char* copy_text(const char* text) { return strcpy((char*)allocate(strlen(text) + 1), text); }
 
 static void free_result(Result* result) {
     free(result->cubin);
@@ -188,13 +186,7 @@ static void compile_stub(const Template* shared, const char* stub, Result* resul
 }
 
 /* All programs on some threads. Returns the seconds that it took. */
-static double compile_all(
-    const Template* shared,
-    size_t num_programs,
-    int num_threads,
-    const char* first_stub,
-    Result* results
-) {
+static double compile_all(const Template* shared, size_t num_programs, int num_threads, const char* first_stub, Result* results) {
     const double start = omp_get_wtime();
 #pragma omp parallel num_threads(num_threads)
     {
@@ -234,7 +226,8 @@ static void write_cubins(const char* folder, const Result* results, size_t num_p
         }
         (void)snprintf(path, sizeof path, "%s/%05u.cubin", folder, (unsigned)i);
         file = fopen(path, "wb");
-        if (file == NULL || fwrite(results[i].cubin, 1, results[i].num_bytes, file) != results[i].num_bytes || fclose(file) != 0) {
+        if (file == NULL || fwrite(results[i].cubin, 1, results[i].num_bytes, file) != results[i].num_bytes ||
+            fclose(file) != 0) {
             perror(path);
             exit(EXIT_FAILURE);
         }

@@ -119,7 +119,9 @@ class Device:
         try:
             self._context = _ask(cuda.cuDevicePrimaryCtxRetain, self._handle)
         except CudaError as error:
-            raise UserError(f"{self.info.name}: cannot be opened ({error.name}); another process may hold all of its memory") from error
+            raise UserError(
+                f"{self.info.name}: cannot be opened ({error.name}); another process may hold all of its memory"
+            ) from error
         self.make_current()
         attributes = cuda.CUdevice_attribute
         self.num_multiprocessors: int = _ask(

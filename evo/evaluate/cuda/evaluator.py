@@ -18,7 +18,6 @@ from evo.compile.compiler import Compiler, FailedProgram, Module
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool
 from evo.compile.request import CompileFailure, assembler_options
-from evo.storage.disk_cache import DiskCache
 from evo.errors import DeviceFailure
 from evo.evaluate import Evaluation, Failure, Status, by_name
 from evo.evaluate.cuda.device import Device
@@ -27,6 +26,7 @@ from evo.evaluate.cuda.plans import DeviceInputs, KernelPlan, RegressionPlan, St
 from evo.kernel.cuda_source import template_of
 from evo.kernel.template import POINTWISE, KernelTemplate
 from evo.language.program import Language
+from evo.storage.disk_cache import DiskCache
 from evo.task import Task, point_arrays, task_errors
 
 # Programs of a pack with a task's own kernel: its one kernel grows with them.

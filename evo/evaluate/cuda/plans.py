@@ -115,7 +115,9 @@ class RegressionPlan:
 
     def score(self, host: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
         shape = (len(num_instructions), len(self._task.outputs))
-        sums = dict(zip(regression.FIELDS, np.moveaxis(host.view(np.float64).reshape(*shape, regression.NUM_FIELDS), -1, 0), strict=True))
+        sums = dict(
+            zip(regression.FIELDS, np.moveaxis(host.view(np.float64).reshape(*shape, regression.NUM_FIELDS), -1, 0), strict=True)
+        )
         sums["num_points"] = np.full(shape, float(self._inputs.num_points))
         return score_batch(self._task, Regression(**sums), num_instructions)
 

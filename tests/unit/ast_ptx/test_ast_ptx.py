@@ -269,7 +269,9 @@ def test_a_wrong_word_of_a_routine_is_told_with_the_routine():
 def test_routines_may_be_called_as_deep_as_the_limit():
     ast = AstPTX([], "z", routines=DEEP)
     assert ast.compile([DEEP[ROUTINE_DEPTH - 1]]) == "{\nmov.f32 %z, 0f3f800000;\n}"
-    with pytest.raises(ValueError, match=rf"^routine 'r1', word 0: routine 'r0' is called {ROUTINE_DEPTH + 1} deep, expected at most"):
+    with pytest.raises(
+        ValueError, match=rf"^routine 'r1', word 0: routine 'r0' is called {ROUTINE_DEPTH + 1} deep, expected at most"
+    ):
         ast.compile([DEEP[ROUTINE_DEPTH]])
 
 
@@ -323,7 +325,9 @@ def test_a_wrong_language_is_refused(make, message):
 
 def test_native_functions_refuse_arrays_of_another_type_or_shape():
     compiler = AstCompiler("z", ["x"], [("add.f32", 2)])
-    with pytest.raises(ValueError, match=r"^words: expected uint64 of shape \(num_programs, max_length\), got int64 of \(1, 2\)$"):
+    with pytest.raises(
+        ValueError, match=r"^words: expected uint64 of shape \(num_programs, max_length\), got int64 of \(1, 2\)$"
+    ):
         compiler.emit(np.zeros((1, 2), np.int64))
     with pytest.raises(ValueError, match=r"^routine: expected uint64 of shape \(length,\)"):
         AstCompiler("z", ["x"], [], [np.zeros((1, 2), np.uint64)])
@@ -347,7 +351,11 @@ def test_any_words_give_a_stub_or_a_value_error():
         words = rng.integers(0, 1 << 64, length, np.uint64)
         near = rng.random(length) < 0.9
         kinds = rng.integers(0, 9, length, np.uint64)
-        nearby = kinds | rng.integers(0, 4, length, np.uint64) << np.uint64(16) | rng.integers(0, 20, length, np.uint64) << np.uint64(32)
+        nearby = (
+            kinds
+            | rng.integers(0, 4, length, np.uint64) << np.uint64(16)
+            | rng.integers(0, 20, length, np.uint64) << np.uint64(32)
+        )
         words = np.where(near, nearby, words)
         try:
             num_stubs += AST.compile(words).endswith(";\n}")
@@ -395,7 +403,8 @@ def assemble(stubs: list[str], opt_level: int = 0) -> bytes:
 
 
 needs_assembler = pytest.mark.skipif(
-    find_spec("evo.native.nvptxcompiler") is None and not os.environ.get("CI"), reason="built without the wheel nvidia-nvptxcompiler"
+    find_spec("evo.native.nvptxcompiler") is None and not os.environ.get("CI"),
+    reason="built without the wheel nvidia-nvptxcompiler",
 )
 
 
@@ -437,7 +446,9 @@ def test_random_programs_reach_every_instruction_and_run_on_the_cpu():
 def test_a_stub_that_an_emulator_runs_gives_the_bits_of_the_interpreter():
     rng = np.random.default_rng(6)
     programs = [random_program(rng, 25, EXACT) for _ in range(30)]
-    x, y = np.concatenate([rng.integers(0, 1 << 32, (2, 64), np.uint32), rng.normal(size=(2, 64)).astype(np.float32).view(np.uint32)], 1)
+    x, y = np.concatenate(
+        [rng.integers(0, 1 << 32, (2, 64), np.uint32), rng.normal(size=(2, 64)).astype(np.float32).view(np.uint32)], 1
+    )
     x, y, z = x.view(np.float32), y.view(np.float32), np.zeros((len(programs), x.size), np.float32)
     lines = [
         ".version 8.1\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 xs, .param .u64 ys, .param .u64 zs)\n{",

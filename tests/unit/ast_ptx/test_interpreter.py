@@ -13,9 +13,9 @@ import pytest
 
 from evo.ast_ptx import INSTRUCTIONS, AstPTX, I
 from evo.instructions import default_instruction_set
+from evo.language.program import word
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx import Lowering, WordType
-from evo.language.program import word
 
 NAN = 0x7FFFFFFF
 INFINITY = 0x7F800000
@@ -64,7 +64,8 @@ def operands(num_args: int) -> list[np.ndarray]:
     a, b = near_the_smallest_normal(1, 1 << 12)
     tiny = [a, b, np.where(np.arange(len(a)) % 2 == 0, np.uint32(0), a >> np.uint32(5) << np.uint32(31))]
     return [
-        np.concatenate([grid.ravel(), random_bits(seed, 1 << 15), tiny[seed]]).astype(np.uint32) for seed, grid in enumerate(grids)
+        np.concatenate([grid.ravel(), random_bits(seed, 1 << 15), tiny[seed]]).astype(np.uint32)
+        for seed, grid in enumerate(grids)
     ]
 
 
@@ -169,7 +170,10 @@ def test_whole_programs_have_the_bits_of_the_virtual_machine():
     points = rng.normal(size=(3, 500)).astype(np.float32) * 10
     inputs = dict(zip(NAMES, points, strict=True))
     lowering = Lowering(
-        SET, MACHINE.lowering.registers, [3], SimpleNamespace(stack_size=64, max_nodes=999, max_frame_depth=1, store_size=0, execution_limit=999)
+        SET,
+        MACHINE.lowering.registers,
+        [3],
+        SimpleNamespace(stack_size=64, max_nodes=999, max_frame_depth=1, store_size=0, execution_limit=999),
     )
     for _ in range(40):
         tree = random_tree(rng, names, 25)

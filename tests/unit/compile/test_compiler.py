@@ -5,14 +5,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from compile_cases import BAD, break_down, die, dispute, hang, program_text, programs, reject
 
 from evo.compile.compiler import Compiler, FailedProgram, Module
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool, WorkerDied
 from evo.compile.request import Compiled, CompileFailure, compile_request
-from evo.storage.disk_cache import DiskCache
 from evo.errors import UserError
-from compile_cases import BAD, break_down, die, dispute, hang, program_text, programs, reject
+from evo.storage.disk_cache import DiskCache
 
 NUM_PROGRAMS = 21
 
@@ -94,7 +94,9 @@ class DiesOnce(ThreadPoolExecutor):
 
 def test_a_request_whose_worker_died_is_tried_once_more_as_it_was(language, batch):
     with DiesOnce() as executor:
-        modules, failed = split(Compiler(language, "sm_90", executor, compile_function=lambda request: Compiled(b"")).compile(batch))
+        modules, failed = split(
+            Compiler(language, "sm_90", executor, compile_function=lambda request: Compiled(b"")).compile(batch)
+        )
         assert executor.num_submitted == 2
     assert (len(modules), len(failed)) == (1, 0)
 
@@ -158,7 +160,9 @@ def test_a_batch_is_compiled_once_where_there_is_a_cache(language, in_process, b
         return Compiled(b"cubin %d" % request.num_programs, 1.0)
 
     def compile_all():
-        compiler = Compiler(language, "sm_90", in_process, packing=Packing(4, 2), cache=DiskCache(tmp_path), compile_function=count)
+        compiler = Compiler(
+            language, "sm_90", in_process, packing=Packing(4, 2), cache=DiskCache(tmp_path), compile_function=count
+        )
         return split(compiler.compile(batch))[0]
 
     first = compile_all()
@@ -177,7 +181,9 @@ def test_an_abandoned_batch_leaves_no_work_behind(language, batch):
         assert pool.submit(os.getpid).result(timeout=30) > 0
 
 
-@pytest.mark.parametrize(("target", "options", "reason"), [("sm_1", (), "sm_1"), ("sm_90", ("--no-such-option",), "no-such-option")])
+@pytest.mark.parametrize(
+    ("target", "options", "reason"), [("sm_1", (), "sm_1"), ("sm_90", ("--no-such-option",), "no-such-option")]
+)
 def test_wrong_targets_and_options_are_the_users_mistake(language, in_process, target, options, reason):
     with pytest.raises(UserError, match=f"cannot compile for target '{target}' .*{reason}") as error:
         Compiler(language, target, in_process, options=options)

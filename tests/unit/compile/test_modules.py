@@ -4,11 +4,11 @@ import re
 
 import numpy as np
 import pytest
+from compile_cases import constant_of, program_text, programs
 
 from evo.compile.compiler import Compiler, Module
 from evo.compile.packing import Packing
 from evo.kernel.pointwise import kernel_name
-from compile_cases import constant_of, program_text, programs
 
 MULTIPLY = re.compile(r"FMUL\.FTZ R\d+, R\d+(?:\.reuse)?, ([\d.]+)")
 
@@ -33,7 +33,9 @@ def site_constants(sass: list[str], num_sites: int) -> list[float]:
     return constants
 
 
-@pytest.mark.parametrize(("num_programs", "packing"), [(1, Packing()), (3, Packing(2, 2)), (1024, Packing(64, 16)), (1024, Packing(1024, 1))])
+@pytest.mark.parametrize(
+    ("num_programs", "packing"), [(1, Packing()), (3, Packing(2, 2)), (1024, Packing(64, 16)), (1024, Packing(1024, 1))]
+)
 def test_a_module_holds_each_program_at_its_site_and_nothing_else(language, in_process, disassemble, num_programs, packing):
     words = programs(language, [program_text(i) for i in range(num_programs)])
     (module,) = Compiler(language, "sm_90", in_process, packing=packing).compile(words)
@@ -53,7 +55,9 @@ def test_a_module_holds_each_program_at_its_site_and_nothing_else(language, in_p
 
 
 def test_fma_is_in_the_cubin_where_a_program_asks_for_it_and_only_there(language, in_process, disassemble):
-    words = programs(language, ["%x 3.5 mul_ftz_f32 %y add_ftz_f32", "%y 3.5 %x fma_rn_ftz_f32", "%y %x 3.5 mul_ftz_f32 sub_ftz_f32"])
+    words = programs(
+        language, ["%x 3.5 mul_ftz_f32 %y add_ftz_f32", "%y 3.5 %x fma_rn_ftz_f32", "%y %x 3.5 mul_ftz_f32 sub_ftz_f32"]
+    )
     (module,) = Compiler(language, "sm_90", in_process).compile(words)
     count = operations(disassemble(module.cubin)["pack_0"]).count
     assert (count("FFMA.FTZ"), count("FMUL.FTZ"), count("FADD.FTZ")) == (1, 2, 2)

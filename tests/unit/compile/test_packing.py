@@ -35,14 +35,26 @@ def test_packs_are_as_few_as_can_be_even_and_longest_first(batch, packing):
     packs = plan_packs(hashes, num_instructions, packing)
     sizes = [len(pack) for pack in packs]
     assert len(packs) == -(-sum(sizes) // packing.programs_per_module)
-    assert not sizes or max(sizes) <= packing.programs_per_module and max(sizes) - min(sizes) <= 1
+    assert not sizes or (max(sizes) <= packing.programs_per_module and max(sizes) - min(sizes) <= 1)
     lengths = [num_instructions[rows[0]] for pack in packs for rows in pack]
     assert lengths == sorted(lengths, reverse=True)
 
 
 @pytest.mark.parametrize(
     ("num_programs", "num_workers", "num_packs"),
-    [(2048, 1, 16), (2048, 2, 16), (2048, 12, 24), (2048, 40, 40), (256, 2, 2), (256, 5, 5), (256, 16, 8), (40, 2, 1), (70, 2, 2), (1, 8, 1), (3000, 64, 64)],
+    [
+        (2048, 1, 16),
+        (2048, 2, 16),
+        (2048, 12, 24),
+        (2048, 40, 40),
+        (256, 2, 2),
+        (256, 5, 5),
+        (256, 16, 8),
+        (40, 2, 1),
+        (70, 2, 2),
+        (1, 8, 1),
+        (3000, 64, 64),
+    ],
 )
 def test_all_workers_have_the_same_number_of_packs_unless_packs_get_too_small(num_programs, num_workers, num_packs):
     hashes = np.arange(2 * num_programs, dtype=np.uint64).reshape(-1, 2)
@@ -53,7 +65,9 @@ def test_all_workers_have_the_same_number_of_packs_unless_packs_get_too_small(nu
 def test_the_plan_depends_on_nothing_but_the_batch():
     hashes = np.arange(40, dtype=np.uint64).reshape(-1, 2)
     lengths = np.zeros(20, np.int32)
-    plans = [[rows.tolist() for pack in plan_packs(hashes[::step], lengths, Packing(3, 2)) for rows in pack] for step in (1, 1, -1)]
+    plans = [
+        [rows.tolist() for pack in plan_packs(hashes[::step], lengths, Packing(3, 2)) for rows in pack] for step in (1, 1, -1)
+    ]
     assert plans[0] == plans[1] == plans[2] == [[i] for i in range(20)]
 
 

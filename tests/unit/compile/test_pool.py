@@ -78,7 +78,9 @@ def test_the_time_limit_counts_from_the_start_of_a_call_not_from_its_submission(
         assert len({future.result() for future in futures}) == 1
 
 
-@pytest.mark.parametrize(("function", "argument", "how"), [(signal.raise_signal, signal.SIGKILL, "killed by SIGKILL"), (os._exit, 3, "exit code 3")])
+@pytest.mark.parametrize(
+    ("function", "argument", "how"), [(signal.raise_signal, signal.SIGKILL, "killed by SIGKILL"), (os._exit, 3, "exit code 3")]
+)
 def test_a_worker_that_dies_is_told_and_replaced(pool, function, argument, how):
     futures = [pool.submit(abs, -i) for i in range(3)]
     dead = pool.submit(function, argument)

@@ -51,7 +51,9 @@ def test_a_subset_is_the_request_for_those_programs(language, start, stop):
 
 
 def test_stubs_stand_at_the_sites_in_the_order_of_the_programs(language):
-    text = render(request_for(language, ["%x 0.5 mul_ftz_f32", "%x 0.25 mul_ftz_f32", "%x 0.125 mul_ftz_f32"], sites_per_kernel=2)).decode()
+    text = render(
+        request_for(language, ["%x 0.5 mul_ftz_f32", "%x 0.25 mul_ftz_f32", "%x 0.125 mul_ftz_f32"], sites_per_kernel=2)
+    ).decode()
     places = [text.index(part) for part in ("pack_0", "0f3F000000", "0f3E800000", "pack_1", "0f3E000000")]
     assert places == sorted(places)
     assert "PTX_INJECT" not in text

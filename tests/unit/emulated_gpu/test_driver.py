@@ -223,7 +223,9 @@ def test_faults_come_when_they_are_due(gpu):
     load()
     function = ok(driver.cuModuleGetFunction(module, b"add"))
     ok(launch(function, address))
-    assert [code(launch(function, address)), code(driver.cuCtxSynchronize()), code(driver.cuMemFree(address))] == ["LAUNCH_FAILED"] * 3
+    assert [code(launch(function, address)), code(driver.cuCtxSynchronize()), code(driver.cuMemFree(address))] == [
+        "LAUNCH_FAILED"
+    ] * 3
     with pytest.raises(ValueError, match="a wrong option in 'fault=launch'"):
         gpu.configure("fault=launch")
 
@@ -344,5 +346,9 @@ def test_a_process_of_its_own_has_the_options_of_its_environment(run_emulated):
     done = run_emulated(script=SCRIPT, options="driver=12040,devices=3,fault=retain:2:2")
     assert done.returncode == 0, done.stderr
     # An old driver lacks what came later: this function's present form is of CUDA 12.8.
-    assert done.stdout.split("\n")[:3] == ["12040 3", "CUDA_SUCCESS CUDA_ERROR_OUT_OF_MEMORY", 'Function "cuEventElapsedTime_v2" not found']
+    assert done.stdout.split("\n")[:3] == [
+        "12040 3",
+        "CUDA_SUCCESS CUDA_ERROR_OUT_OF_MEMORY",
+        'Function "cuEventElapsedTime_v2" not found',
+    ]
     assert run_emulated(script=SCRIPT, options="colour=red").returncode != 0

@@ -246,11 +246,20 @@ def test_special_values(instruction, operands, expected):
     assert f"{result.view(np.uint32)[0]:08x}" == f"{expected:08x}"
 
 
-@pytest.mark.parametrize("comparison", ["eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"])
+@pytest.mark.parametrize(
+    "comparison", ["eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"]
+)
 def test_comparisons_of_floats(comparison):
     values = [0x00000000, 0x80000000, 0x00000001, 0x3F800000, 0xBF800000, 0x7F800000, 0x7FC00000]
     pairs = list(product(values, repeat=2))
-    plain = {"eq": float.__eq__, "ne": float.__ne__, "lt": float.__lt__, "le": float.__le__, "gt": float.__gt__, "ge": float.__ge__}
+    plain = {
+        "eq": float.__eq__,
+        "ne": float.__ne__,
+        "lt": float.__lt__,
+        "le": float.__le__,
+        "gt": float.__gt__,
+        "ge": float.__ge__,
+    }
 
     def expected(a: float, b: float) -> bool:
         is_unordered = math.isnan(a) or math.isnan(b)

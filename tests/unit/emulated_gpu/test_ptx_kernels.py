@@ -351,7 +351,9 @@ def test_a_compiled_kernel_with_a_structure_local_memory_and_a_library_function(
     arguments = struct.pack("<f4xd3i4xQI", 1.5, 2.25, 7, 8, 9, out.ctypes.data, 100000)
     launch(compiled, "mixed", (1,), (64,), arguments, Memory.of_arrays(out))
     i = np.arange(64)
-    np.testing.assert_allclose(out, np.stack([1.5 + (i ^ 1), np.full(64, 2.25), 7 + i % 3, np.sin((i ^ 1) * 1e5)], axis=1), atol=1e-6)
+    np.testing.assert_allclose(
+        out, np.stack([1.5 + (i ^ 1), np.full(64, 2.25), 7 + i % 3, np.sin((i ^ 1) * 1e5)], axis=1), atol=1e-6
+    )
 
 
 def test_compiled_division_of_integers(compiled):

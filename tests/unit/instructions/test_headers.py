@@ -173,7 +173,13 @@ def test_c_and_cpp_and_python_give_the_same_stub(tmp_path, command):
     idx = "{}" if lang == "c" else "stack_ptx::stack_idx({})"
     encoders = [
         *("input(0)", "input(1)", "ptx_instruction_sub_ftz_f32", "constant_f32(-0.5f)", "ptx_instruction_add_ftz_f32"),
-        *("routine(0)", "meta_constant(1)", f"meta_yank_dup({stack.format('F32')})", f"store({stack.format('F32')}, 2)", "load(2)"),
+        *(
+            "routine(0)",
+            "meta_constant(1)",
+            f"meta_yank_dup({stack.format('F32')})",
+            f"store({stack.format('F32')}, 2)",
+            "load(2)",
+        ),
         *("special_register_tid_x", "constant_u32(4000000000u)", "ptx_instruction_add_u32", "return"),
     ]
     types = {"x": "F32", "y": "F32", "z": "F32", "u": "U32"}
@@ -204,7 +210,7 @@ def test_every_encoder_of_c_gives_the_word_of_python(tmp_path):
     pairs |= {f"special_register_{name}": words.special[name] for name in words.special}
     pairs |= {f"meta_{name}(STACK_PTX_STACK_TYPE_U64)": words.meta[name]("u64") for name in META_OPERATIONS}
     pairs |= {"return": words.RETURN, "routine(3)": words.routine(3)}
-    pairs |= {"input(7)": words.registers({name: "f32" for name in "abcdeghx"})["x"]}
+    pairs |= {"input(7)": words.registers(dict.fromkeys("abcdeghx", "f32"))["x"]}
     pairs |= {"load(9)": words.load(9), "store(STACK_PTX_STACK_TYPE_F64, 5)": words.store("f64", 5)}
     pairs |= {"meta_constant(70000)": words.meta_constant(70000), "constant_f64(2.5f)": words.constants.f64(2.5)}
     pairs |= {"constant_s64(-3)": words.constants.s64(-3), "constant_philox(9)": words.constants.philox(9)}

@@ -101,7 +101,9 @@ SPECIAL_REGISTERS = [
     *("lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt", "clock", "clock_hi"),
     *("total_smem_size", "aggr_smem_size", "dynamic_smem_size"),
 ]
-COMMUTATIVE = "add_u32 mul_lo_u32 mad_lo_u32 add_ftz_f32 mul_ftz_f32 fma_rn_ftz_f32 min_ftz_f32 max_ftz_f32 setp_eq_u32 setp_ne_u32"
+COMMUTATIVE = (
+    "add_u32 mul_lo_u32 mad_lo_u32 add_ftz_f32 mul_ftz_f32 fma_rn_ftz_f32 min_ftz_f32 max_ftz_f32 setp_eq_u32 setp_ne_u32"
+)
 COMMUTATIVE_PHILOX = "add_philox xor_philox mul_lo_philox mul_hi_philox"
 
 
@@ -200,7 +202,7 @@ def test_the_wide_set_has_the_operations_of_each_type(wide, type_name):
     assert set(WIDE[type_name].split()) <= found
 
 
-SYMMETRIC = "add mul mad fma min max and or xor sad mul24 mad24 dp4a".split()
+SYMMETRIC = ["add", "mul", "mad", "fma", "min", "max", "and", "or", "xor", "sad", "mul24", "mad24", "dp4a"]
 SYMMETRIC_COMPARISONS = ("eq", "ne", "equ", "neu", "num", "nan")
 
 
@@ -296,7 +298,10 @@ def test_the_description_in_the_documentation_is_one():
 
 
 def test_special_registers_may_be_left_out(tmp_path):
-    assert load_instruction_set(write(tmp_path, {k: v for k, v in MINIMAL.items() if k != "special_registers"})).special_registers == ()
+    assert (
+        load_instruction_set(write(tmp_path, {k: v for k, v in MINIMAL.items() if k != "special_registers"})).special_registers
+        == ()
+    )
 
 
 REMOVED = object()
@@ -398,7 +403,9 @@ def test_an_unknown_type_is_refused_with_the_known_ones(tmp_path):
 def test_two_instructions_of_one_name_are_refused_with_the_remedy(tmp_path):
     description = copy.deepcopy(MINIMAL)
     description["instructions"].append({"ptx": "add.f32", "args": ["F32"], "rets": ["F32"]})
-    with pytest.raises(UserError, match=r"key 'instructions\.2': the name 'add_f32' is used twice; give one entry a 'name' of its own"):
+    with pytest.raises(
+        UserError, match=r"key 'instructions\.2': the name 'add_f32' is used twice; give one entry a 'name' of its own"
+    ):
         load_instruction_set(write(tmp_path, description))
 
 

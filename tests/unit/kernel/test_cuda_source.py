@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from evo.storage.disk_cache import DiskCache
 from evo.errors import UserError
-from evo.kernel import cuda_source, nvrtc as nvrtc_module
+from evo.kernel import cuda_source
+from evo.kernel import nvrtc as nvrtc_module
 from evo.kernel.cuda_source import template_of
 from evo.kernel.template import POINTWISE, task_ptx
-from evo.native.ptx_inject import PtxInject
 from evo.language.program import Language
+from evo.native.ptx_inject import PtxInject
+from evo.storage.disk_cache import DiskCache
 from evo.task import Task, load_task
 
 INCLUDE = '#include "evo.cuh"\n'
@@ -50,7 +51,8 @@ def test_every_site_is_in_the_ptx_with_its_variables_however_often_it_is_duplica
 
 def test_a_value_that_is_read_and_written_is_one_register(own_kernel):
     task, language, _ = own_kernel(
-        HEAD + "float v, w; unsigned int n; evo_program(blockIdx.y, points.t(0), points.x(0), points.y(0), points.n(0), v, w, n);\n"
+        HEAD
+        + "float v, w; unsigned int n; evo_program(blockIdx.y, points.t(0), points.x(0), points.y(0), points.n(0), v, w, n);\n"
         "scores[blockIdx.y] = v + w + n;\n}\n"
     )
     language = replace(language, outputs=(*language.outputs, ("n", "u32")))
@@ -157,7 +159,9 @@ def test_files_by_absolute_paths_are_refused(own_kernel, tmp_path):
     (tmp_path / "outside.cuh").write_text("\n")
     for kernel in (f'\n  # include "{tmp_path}/outside.cuh"\n', f"\n#include <{tmp_path}/outside.cuh>\n"):
         task, language, _ = own_kernel(kernel + KERNEL)
-        with pytest.raises(UserError, match="kernel.cu:2: '/.*outside.cuh' is not among evo.cuh and the .cuh files of the folder"):
+        with pytest.raises(
+            UserError, match="kernel.cu:2: '/.*outside.cuh' is not among evo.cuh and the .cuh files of the folder"
+        ):
             ptx_of(task, language)
 
 

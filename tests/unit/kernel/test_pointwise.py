@@ -10,12 +10,14 @@ if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
 
 from evo.instructions import default_instruction_set
 from evo.kernel.pointwise import annotated_ptx, kernel_name, site_lowering, site_variables
+from evo.language.program import Language, parse_program
 from evo.native.nvptxcompiler import CompileError, compile
 from evo.native.ptx_inject import PtxInject, Variable
-from evo.language.program import Language, parse_program
 
 SET = default_instruction_set()
-MIXED = Language(SET, (("x", "f32"), ("n", "u32"), ("state", "philox")), (("y", "f32"), ("state", "philox"), ("z", "f32"), ("k", "s32")))
+MIXED = Language(
+    SET, (("x", "f32"), ("n", "u32"), ("state", "philox")), (("y", "f32"), ("state", "philox"), ("z", "f32"), ("k", "s32"))
+)
 
 
 def test_variables_come_in_the_order_mod_out_in():
@@ -56,7 +58,11 @@ def test_the_kernel_assembles_for_every_target(target):
 
 @pytest.mark.parametrize(
     ("inputs", "outputs"),
-    [((), (("y", "f32"),)), ((("x", "f32"),), (("x", "f32"),)), ((("point", "f32"), ("site", "u32")), (("outputs", "f32"), ("step", "u32")))],
+    [
+        ((), (("y", "f32"),)),
+        ((("x", "f32"),), (("x", "f32"),)),
+        ((("point", "f32"), ("site", "u32")), (("outputs", "f32"), ("step", "u32"))),
+    ],
     ids=["no input", "one register for both", "names of the kernel's own registers"],
 )
 def test_languages_at_the_edges_assemble(inputs, outputs):

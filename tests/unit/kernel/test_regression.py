@@ -14,9 +14,9 @@ if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
 
 from evo.instructions import default_instruction_set
 from evo.kernel.regression import FIELDS, launches, regression_ptx, result_bytes, scratch_bytes
+from evo.language.program import Language, parse_program
 from evo.native.nvptxcompiler import compile
 from evo.native.ptx_vm import SUMS_DTYPE, VirtualMachine
-from evo.language.program import Language, parse_program
 
 MODULE = Module(regression_ptx("sm_90"))
 

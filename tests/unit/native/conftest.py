@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from evo.instructions import default_instruction_set
+from evo.language.program import word
 from evo.native.ptx_vm import VirtualMachine, levels
 from evo.native.stack_ptx import Lowering, WordType
-from evo.language.program import word
 
 LIMITS = SimpleNamespace(stack_size=64, max_nodes=4096, max_frame_depth=4, store_size=8, execution_limit=10_000)
 

@@ -12,9 +12,9 @@ if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
     pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
 
 from evo.instructions import SHIPPED, describe_instruction_set, shipped_instruction_set
+from evo.language.program import word
 from evo.native.nvptxcompiler import CompileError, compile
 from evo.native.stack_ptx import META_OPERATIONS, Lowering, WordType
-from evo.language.program import word
 
 LIMITS = SimpleNamespace(stack_size=32, max_nodes=1000, max_frame_depth=3, store_size=4, execution_limit=1000)
 LENGTH = 120
@@ -33,8 +33,14 @@ class Bench:
         self.set = shipped_instruction_set(name)
         stacks = self.set.stacks
         self.registers = [(f"{stack.name.lower()}_{copy}", index) for copy in "ab" for index, stack in enumerate(stacks)]
-        f32_input, add_f32 = word(WordType.INPUT, payload=0), word(WordType.PTX, payload=self.set.instruction_index("add_ftz_f32"))
-        self.routines = (routine(f32_input, add_f32), routine(word(WordType.ROUTINE, payload=0), word(WordType.META, 0, 0), add_f32))
+        f32_input, add_f32 = (
+            word(WordType.INPUT, payload=0),
+            word(WordType.PTX, payload=self.set.instruction_index("add_ftz_f32")),
+        )
+        self.routines = (
+            routine(f32_input, add_f32),
+            routine(word(WordType.ROUTINE, payload=0), word(WordType.META, 0, 0), add_f32),
+        )
         self.lowering = Lowering(self.set, self.registers, range(len(self.registers)), LIMITS, self.routines)
         self.specials = {
             "sm_90": list(range(len(self.set.special_registers))),
@@ -159,7 +165,10 @@ def test_every_special_register_assembles(target):
     compile(bench.kernel(stubs, target), (f"--gpu-name={target}",))
 
 
-@pytest.mark.parametrize("prefix", "b8 s8 u8 b16 s16 u16 f16 f16x2 b32 s32 u32 f32 b64 s64 u64 f64 pred".split())
+@pytest.mark.parametrize(
+    "prefix",
+    ["b8", "s8", "u8", "b16", "s16", "u16", "f16", "f16x2", "b32", "s32", "u32", "f32", "b64", "s64", "u64", "f64", "pred"],
+)
 def test_registers_of_every_type_are_moved_and_cleared(prefix):
     """A swap of two registers, which needs a temporary, and a request of a third that finds nothing."""
     of_one_stack = describe_instruction_set(

@@ -123,6 +123,8 @@ def test_options_given_as_one_text_are_a_mistake():
 
 
 def test_no_driver_is_loaded():
-    script = "import sys; from evo.native.nvptxcompiler import compile; compile(sys.argv[1]); print(open('/proc/self/maps').read())"
+    script = (
+        "import sys; from evo.native.nvptxcompiler import compile; compile(sys.argv[1]); print(open('/proc/self/maps').read())"
+    )
     maps = subprocess.run([sys.executable, "-P", "-c", script, PTX], capture_output=True, text=True, check=True).stdout
     assert "nvptxcompiler" in maps and "libcuda" not in maps

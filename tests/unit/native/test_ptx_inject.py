@@ -33,7 +33,11 @@ def text_of(name: str, stub: str) -> bytes:
 
 def test_sites_are_told_by_name_in_order_of_appearance():
     inject = PtxInject("head\n" + site("b") + site("a") + site("b"))
-    variables = (Variable("y", "_x0", "mod", "f32", "F32"), Variable("z", "_x1", "out", "u32", "U32"), Variable("x", "_x2", "in", "f32", "F32"))
+    variables = (
+        Variable("y", "_x0", "mod", "f32", "F32"),
+        Variable("z", "_x1", "out", "u32", "U32"),
+        Variable("x", "_x2", "in", "f32", "F32"),
+    )
     assert inject.num_injects == 2
     assert inject.injects == (Inject("b", 0, 2, variables), Inject("a", 1, 1, variables))
     assert inject.info("a") == inject.injects[1]

@@ -17,6 +17,7 @@ NAN = 0x7FFFFFFF
 SIGN = np.uint32(0x80000000)
 INFINITY = 0x7F800000
 
+
 def pairs() -> tuple[np.ndarray, np.ndarray]:
     """All pairs of edges, then random ones."""
     a, b = np.meshgrid(EDGES, EDGES)

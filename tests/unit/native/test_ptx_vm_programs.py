@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from evo.language.program import word
 from evo.native.ptx_vm import SUMS_DTYPE, VirtualMachine, levels
 from evo.native.stack_ptx import NO_VALUE, Lowering, NodeKind, WordType
-from evo.language.program import word
 
 NUM_POINTS = 300
 REQUESTS = ("F32", "F32", "U32", "PRED")
@@ -39,7 +39,9 @@ def input_values(seed: int, num_points: int = NUM_POINTS) -> dict[int, np.ndarra
     for register in range(7):
         bits = rng.integers(0, 1 << 32, num_points, np.uint32)
         small = rng.normal(size=num_points).astype(np.float32).view(np.uint32)
-        special = rng.choice(np.array([0, 0x80000000, 1, 0x80000001, 0x7F800000, 0xFF800000, 0x7F800001, 0xFFC01234], np.uint32), num_points)
+        special = rng.choice(
+            np.array([0, 0x80000000, 1, 0x80000001, 0x7F800000, 0xFF800000, 0x7F800001, 0xFFC01234], np.uint32), num_points
+        )
         kind = rng.integers(0, 4, num_points)
         values[register] = np.where(kind == 0, bits, np.where(kind == 1, special, small))
     values[6] = values[6] & 3
@@ -120,9 +122,7 @@ def test_value_numbering_changes_no_bit(machines):
             merged, separate = (machines.lowering.lower(row, value_numbering=on) for on in (True, False))
             num_merged += separate.num_instructions - merged.num_instructions
             inputs = machines.inputs(values)
-            np.testing.assert_array_equal(
-                machine.store_lowered(merged, inputs), machine.store_lowered(separate, inputs)
-            )
+            np.testing.assert_array_equal(machine.store_lowered(merged, inputs), machine.store_lowered(separate, inputs))
     assert num_merged > 0
 
 
@@ -174,7 +174,9 @@ def test_moved_bits_are_kept_and_computed_nans_are_canonical(real_machines):
     np.testing.assert_array_equal(result, [[nan_bits, 0x7F800000], [0x7FFFFFFF] * 2, [0xFFFFFFFF] * 2])
 
 
-@pytest.mark.parametrize("function", ["lg2_approx_ftz_f32", "ex2_approx_ftz_f32", "tanh_approx_f32", "sin_approx_ftz_f32", "copysign_f32"])
+@pytest.mark.parametrize(
+    "function", ["lg2_approx_ftz_f32", "ex2_approx_ftz_f32", "tanh_approx_f32", "sin_approx_ftz_f32", "copysign_f32"]
+)
 @pytest.mark.parametrize("extreme", ["min_ftz_f32", "max_ftz_f32"])
 def test_nan_of_any_kind_loses_against_a_number_also_behind_a_function(real_machines, function, extreme):
     ptx, x = real_machines.instruction_set.instruction_index, word(WordType.INPUT, payload=0)
@@ -296,7 +298,9 @@ def test_special_register_is_refused_by_name(machines):
 
 
 def test_input_of_a_type_without_cpu_meaning_is_refused(machines):
-    lowering = Lowering(machines.instruction_set, [("a", machines.instruction_set.stack_index("F16"))], [0], machines.lowering.limits)
+    lowering = Lowering(
+        machines.instruction_set, [("a", machines.instruction_set.stack_index("F16"))], [0], machines.lowering.limits
+    )
     with pytest.raises(ValueError, match="input 'a': expected an array of type none, as b16 has no CPU meaning, got uint32"):
         VirtualMachine(lowering).store(np.array([[RETURN]], np.uint64), [np.zeros(3, np.uint32)])
 
@@ -312,7 +316,9 @@ def test_register_without_values_is_refused_by_name(machines):
 
 @pytest.mark.parametrize(("num_registers", "requests"), [(12, [0]), (12, [7, 8, 9, 11]), (5, [0, 1, 2, 3, 4])])
 def test_program_lowered_for_other_registers_or_requests_is_refused(machines, num_registers, requests):
-    other = Lowering(machines.instruction_set, [(f"reg_{i}", 0) for i in range(num_registers)], requests, machines.lowering.limits)
+    other = Lowering(
+        machines.instruction_set, [(f"reg_{i}", 0) for i in range(num_registers)], requests, machines.lowering.limits
+    )
     lowered = other.lower(np.array([word(WordType.INPUT, payload=num_registers - 1), RETURN], np.uint64))
     for machine in machines.machines.values():
         with pytest.raises(ValueError, match="lowered: was lowered with other registers or requests"):

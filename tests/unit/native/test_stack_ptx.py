@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evo.instructions import default_instruction_set
+from evo.language.program import word
 from evo.native.stack_ptx import (
     HASH_VERSION,
     META_OPERATIONS,
@@ -26,7 +27,6 @@ from evo.native.stack_ptx import (
     WordType,
     check_name,
 )
-from evo.language.program import word
 
 SET = default_instruction_set()
 F32, U32, PRED = (SET.stack_index(name) for name in ("F32", "U32", "PRED"))
@@ -286,7 +286,14 @@ def test_what_strict_mode_accepts_means_the_same(words):
 
 def test_arrays_of_a_lowered_program_are_read_only():
     lowered = lowering().lower(row([word(WordType.INPUT)]))
-    for array in (lowered.nodes, lowered.operands, lowered.value_nodes, lowered.value_stacks, lowered.request_values, lowered.hash):
+    for array in (
+        lowered.nodes,
+        lowered.operands,
+        lowered.value_nodes,
+        lowered.value_stacks,
+        lowered.request_values,
+        lowered.hash,
+    ):
         assert not array.flags.writeable
 
 
@@ -368,7 +375,11 @@ def test_halves_of_the_hashes_of_many_programs_differ():
 
 def random_rows(count: int, length: int = 40) -> np.ndarray:
     rng = np.random.default_rng(1)
-    kinds = rng.choice([WordType.INPUT, WordType.PTX, WordType.CONSTANT, WordType.META, WordType.RETURN], (count, length), p=[0.4, 0.4, 0.1, 0.08, 0.02])
+    kinds = rng.choice(
+        [WordType.INPUT, WordType.PTX, WordType.CONSTANT, WordType.META, WordType.RETURN],
+        (count, length),
+        p=[0.4, 0.4, 0.1, 0.08, 0.02],
+    )
     payloads = np.where(kinds == WordType.INPUT, rng.integers(0, 3, kinds.shape), rng.integers(0, 30, kinds.shape))
     return kinds.astype(np.uint64) | payloads.astype(np.uint64) << np.uint64(32)
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from evo.instructions import default_instruction_set
-from evo.native.stack_ptx import Lowering, WordType
 from evo.language.program import word
+from evo.native.stack_ptx import Lowering, WordType
 
 LIMITS = SimpleNamespace(stack_size=16, max_nodes=64, max_frame_depth=1, store_size=1, execution_limit=64)
 SET = default_instruction_set()

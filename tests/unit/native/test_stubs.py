@@ -21,7 +21,9 @@ def test_every_compiled_module_has_stubs_that_agree_with_it():
     compiled = {path.stem for path in Path(__file__).parents[3].glob("evo/native/*.pyx")}
     assert stubs == compiled
     modules = sorted(f"evo.native.{name}" for name in stubs if find_spec(f"evo.native.{name}"))
-    done = subprocess.run([sys.executable, "-m", "mypy.stubtest", "--concise", *modules], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy.stubtest", "--concise", *modules], capture_output=True, text=True, check=False
+    )
     wrong = [line for line in done.stdout.splitlines() if line.startswith("evo.") and not IGNORED.search(line)]
     assert not wrong, "\n".join(wrong)
     assert "evo.native.stack_ptx" in done.stdout, done.stdout + done.stderr  # it did look: of Cython's additions there are some

@@ -103,9 +103,15 @@ def test_errors_of_all_files_are_told_by_line_and_column_and_nothing_is_written(
         (["cuda/a.cu", "-o", "cuda/../cuda/a.cu"], "cuda/../cuda/a.cu: error: would be written over the input cuda/a.cu"),
         (["cuda/a.cu", "-o", "hard.cu"], "hard.cu: error: would be written over the input cuda/a.cu"),
         (["cuda/a.cu", "-o", "soft.cu"], "soft.cu: error: would be written over the input cuda/a.cu"),
-        (["cuda/b.cu", "--types", "types.json", "-o", "types.json"], "types.json: error: would be written over the input types.json"),
+        (
+            ["cuda/b.cu", "--types", "types.json", "-o", "types.json"],
+            "types.json: error: would be written over the input types.json",
+        ),
         (["cuda/a.cu", "cuda/b.cu", "-o", "cuda"], "cuda/a.cu: error: would be written over the input cuda/a.cu"),
-        (["cuda/a.cu", "cuda/../cuda/a.cu", "-o", "out"], "cuda/../cuda/a.cu: error: would be written to out/a.cu, where cuda/a.cu goes"),
+        (
+            ["cuda/a.cu", "cuda/../cuda/a.cu", "-o", "out"],
+            "cuda/../cuda/a.cu: error: would be written to out/a.cu, where cuda/a.cu goes",
+        ),
         (["cuda/a.cu", "cuda/b.cu", "-o", "file"], "file: error: a file, where a folder is wanted for 2 inputs"),
         (["cuda/a.cu", "-o", "file/"], "file: error: a file, where a folder is wanted for 1 input"),
         (["cuda/a.cu", "-o", "file/x.cu"], "file/x.cu: error: cannot write it: Not a directory"),

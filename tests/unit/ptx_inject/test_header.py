@@ -116,7 +116,9 @@ extern "C" __global__ void kernel(unsigned int* out) {
     assert [(v.name, v.register_type, v.data_type) for v in variables] == [
         ("m", "u32", "MASK"), ("w", "s64", "WIDE"), ("h", "b16", "F16"), ("p", "b32", "F16X2"), ("f", "f32", "F32"), ("u", "u32", "U32")
     ]  # fmt: skip
-    rendered = inject.render(["".join(f"mov.b{'64' if v.name == 'w' else '16' if v.name == 'h' else '32'} %{v.register}, 0;" for v in variables)])
+    rendered = inject.render(
+        ["".join(f"mov.b{'64' if v.name == 'w' else '16' if v.name == 'h' else '32'} %{v.register}, 0;" for v in variables)]
+    )
     assert b"mov.b32 %_x4" in rendered, "F32 moves as its own description says"
     if not os.environ.get("CI"):
         pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")

@@ -107,7 +107,7 @@ def test_importing_it_loads_nothing_of_cuda():
 def test_registers_of_a_compilers_ptx_make_stubs_that_assemble():
     inject = PTXInject(MACRO_PTX.read_text())
     x, y, z = (inject["twice"][name].register for name in "xyz")
-    stubs = {name: "" for name in inject}
+    stubs = dict.fromkeys(inject, "")
     stubs["twice"] = f"add.ftz.f32 %{z}, %{x}, %{y};\nmov.f32 %{y}, %{z};"
     ptx = inject.render(stubs)
     assert inject["twice"].num_sites == ptx.count(stubs["twice"]) == 2
@@ -119,8 +119,25 @@ def test_registers_of_a_compilers_ptx_make_stubs_that_assemble():
 
 
 FRAGMENTS = st.sampled_from(
-    [b"/* PTX_INJECT s\n", b" in f32 x\n", b" out u32 \xc3\xa9\n", b"*/", b"\0", b"\xff", b"// PTX_INJECT_START s\n", b"// _x0 i f32 F32 x\n"]
-    + [b"// %f1 mod f32 x\n", b"// PTX_INJECT_END\n", b'{"abi_version": 1, "data_type_infos": [', b'{"name": "a"}', b"]}", b'"\\ud800"', b"NaN"]
+    [
+        b"/* PTX_INJECT s\n",
+        b" in f32 x\n",
+        b" out u32 \xc3\xa9\n",
+        b"*/",
+        b"\0",
+        b"\xff",
+        b"// PTX_INJECT_START s\n",
+        b"// _x0 i f32 F32 x\n",
+    ]
+    + [
+        b"// %f1 mod f32 x\n",
+        b"// PTX_INJECT_END\n",
+        b'{"abi_version": 1, "data_type_infos": [',
+        b'{"name": "a"}',
+        b"]}",
+        b'"\\ud800"',
+        b"NaN",
+    ]
 )
 ANY_BYTES = st.lists(FRAGMENTS | st.binary(max_size=6), max_size=8).map(b"".join)
 

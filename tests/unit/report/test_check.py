@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from evo.report.check import CheckReport
 from evo.evaluate import Evaluation, finite_only
+from evo.report.check import CheckReport
 
 
 def evaluation(objective) -> Evaluation:

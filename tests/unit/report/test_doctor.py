@@ -4,11 +4,11 @@ import importlib.util
 
 import pytest
 
-from evo.report import doctor
 from evo.errors import UserError
 from evo.evaluate.cuda.device import DeviceInfo, Probe
 from evo.kernel.nvrtc import NvrtcMissing
 from evo.native import ptx_vm
+from evo.report import doctor
 
 
 def rows() -> dict[str, str]:

@@ -19,7 +19,9 @@ def run():
 
 def generation(number: int, evaluations: int, best: float = 0.5) -> Generation:
     counters = Counters(generations=number, offspring=4000, evaluations=evaluations, duplicates=1000, neutral=400)
-    return Generation(counters, num_elites=9, coverage=0.25, qd_score=1234.5, best_objective=best, num_inserted=1, failures=(), times_s={})
+    return Generation(
+        counters, num_elites=9, coverage=0.25, qd_score=1234.5, best_objective=best, num_inserted=1, failures=(), times_s={}
+    )
 
 
 def test_a_line_holds_all_numbers_and_the_rate_since_the_resume(run, capsys):

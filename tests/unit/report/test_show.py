@@ -6,8 +6,8 @@ import pytest
 from evo.config import load_config
 from evo.errors import UserError
 from evo.language.program import parse_program
-from evo.run.run import Run
 from evo.report.show import describe_elite, describe_program, read_program
+from evo.run.run import Run
 
 
 @pytest.fixture

@@ -57,7 +57,9 @@ def test_arrays_that_are_not_contiguous_come_back():
 
 
 def test_the_same_content_gives_the_same_bytes():
-    assert encode_checkpoint(META, ARRAYS) == encode_checkpoint(dict(reversed(META.items())), {k: a.copy() for k, a in ARRAYS.items()})
+    assert encode_checkpoint(META, ARRAYS) == encode_checkpoint(
+        dict(reversed(META.items())), {k: a.copy() for k, a in ARRAYS.items()}
+    )
 
 
 def test_the_layout_is_the_documented_one():

@@ -8,9 +8,9 @@ from importlib import resources
 import numpy as np
 import pytest
 
-from evo.run.checkpoint import decode_checkpoint, encode_checkpoint
 from evo.config import load_config
 from evo.errors import UserError
+from evo.run.checkpoint import decode_checkpoint, encode_checkpoint
 from evo.run.run import Run
 from evo.run.run_dir import RunDir
 from evo.search.archive import elites_by_cell

@@ -107,7 +107,9 @@ def test_when_no_checkpoint_is_intact_all_are_named(run_dir):
     for generation in (1, 2):
         run_dir.save_checkpoint(generation, {}, ARRAYS)
         damage(run_dir.path / "checkpoints" / f"{generation:08d}.ckpt")
-    with pytest.raises(UserError, match=r"00000002\.ckpt: damaged.*00000001\.ckpt: damaged.*no intact checkpoint is left") as error:
+    with pytest.raises(
+        UserError, match=r"00000002\.ckpt: damaged.*00000001\.ckpt: damaged.*no intact checkpoint is left"
+    ) as error:
         run_dir.load_checkpoint()
     assert "\n" not in str(error.value)
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evo.run import problem as problem_module
 from evo.config import load_config
 from evo.errors import DeviceFailure, UserError
 from evo.evaluate import Failure, Status
 from evo.evaluate.cpu import CpuEvaluator
-from evo.run.run import Run
 from evo.report.show import describe_failed
+from evo.run import problem as problem_module
+from evo.run.run import Run
 
 
 class GpuLike(CpuEvaluator):
@@ -33,7 +33,9 @@ class GpuLike(CpuEvaluator):
         hashes = self._lowering.analyze(words)[0]
         refused = np.array([row.tobytes() in self.quarantine for row in hashes], bool)
         if self.fatal_call == self.num_calls:
-            raise DeviceFailure("it fell off the bus", [Failure(row, Status.DEVICE_FAILED, "it fell off the bus") for row in words[:3]])
+            raise DeviceFailure(
+                "it fell off the bus", [Failure(row, Status.DEVICE_FAILED, "it fell off the bus") for row in words[:3]]
+            )
         slow = refused | (hashes[:, 0] % np.uint64(50) == 0)
         results = super().evaluate(words, num_instructions)
         status = np.where(slow, Status.TIMED_OUT, results.status).astype(np.uint8)
@@ -140,11 +142,15 @@ def test_a_run_goes_on_with_the_backend_that_it_had(gpu, small_config, monkeypat
     run = start(small_config, "stop.generations=2")
     execute(run)
     monkeypatch.setattr("evo.run.run.why_no_cuda", lambda: "no NVIDIA driver")
-    with pytest.raises(UserError, match=r"ran on GPU of the tests, which cannot be used here: no NVIDIA driver; .*--set evaluation.backend=cpu"):
+    with pytest.raises(
+        UserError, match=r"ran on GPU of the tests, which cannot be used here: no NVIDIA driver; .*--set evaluation.backend=cpu"
+    ):
         Run.resume(run.run_dir.path)
     resumed, notes = Run.resume(run.run_dir.path, ("evaluation.backend=cpu",))
     assert resumed.problem.runs_on == "CPU"
-    assert notes == ["programs ran on GPU of the tests and run on CPU from now on: approximate instructions may differ in their last bits"]
+    assert notes == [
+        "programs ran on GPU of the tests and run on CPU from now on: approximate instructions may differ in their last bits"
+    ]
     resumed.close()
 
 

@@ -98,9 +98,7 @@ def test_a_small_memory_costs_evaluations_but_changes_no_elite(new_search, langu
             return super().evaluate(language.lowering.analyze(words)[0], num_instructions)
 
     for each in (large, small):
-        each.generations = map_elites(
-            each.archive, each.emitter, ByHash(), language.lowering, each.memory, RANGES, each.counters
-        )
+        each.generations = map_elites(each.archive, each.emitter, ByHash(), language.lowering, each.memory, RANGES, each.counters)
         each.run(10)
     assert small.counters.evaluations > large.counters.evaluations
     assert found_elites(small) == found_elites(large)

@@ -108,7 +108,9 @@ def test_slots_are_within_the_store():
 
 
 def test_what_has_no_weight_is_never_drawn():
-    vocabulary = replace(VOCABULARY, instructions={"add_ftz_f32": 1.0, "sin_approx_ftz_f32": 0.0}, groups={"instructions": 1.0, "meta": 0.0})
+    vocabulary = replace(
+        VOCABULARY, instructions={"add_ftz_f32": 1.0, "sin_approx_ftz_f32": 0.0}, groups={"instructions": 1.0, "meta": 0.0}
+    )
     assert set(shares(draw(vocabulary))) == {"add_ftz_f32"}
 
 
@@ -121,7 +123,10 @@ def test_initial_programs_have_the_lengths_of_the_options():
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"meta": {"dupe": 1.0}}, r"program\.vocabulary\.meta: unknown operation 'dupe', one of: dup, yank_dup, .*, reverse, constant$"),
+        (
+            {"meta": {"dupe": 1.0}},
+            r"program\.vocabulary\.meta: unknown operation 'dupe', one of: dup, yank_dup, .*, reverse, constant$",
+        ),
         ({"groups": {}}, r"program\.vocabulary: no word has a weight above 0$"),
         ({"groups": {"meta": 1.0}, "meta": {}}, r"program\.vocabulary: no word has a weight above 0$"),
     ],
@@ -136,7 +141,10 @@ def test_a_vocabulary_that_is_wrong_is_refused(changes, message):
     [
         ({"umad_addition_rate": 0.0}, "search.variation: umad_addition_rate: 0.0"),
         ({"alternation_rate": 1.5}, "search.variation: alternation_rate: 1.5"),
-        ({"perturbation_relative": 0.0, "perturbation_absolute": 0.0}, "search.variation: perturbation_relative, perturbation_absolute"),
+        (
+            {"perturbation_relative": 0.0, "perturbation_absolute": 0.0},
+            "search.variation: perturbation_relative, perturbation_absolute",
+        ),
         ({"operator_weights": {"umad": 0.0}}, "search.variation: operator_weights"),
     ],
 )

@@ -191,7 +191,9 @@ def test_errors_name_the_program_the_word_the_routine_and_the_code(code, mode):
         limits = stack_ptx.DEFAULT_LIMITS
         wrong = stack_ptx.Word(WRONG[code])
     compiler = stack_ptx.Compiler(R, ["z"], routines=[[]], limits=limits, mode=mode)
-    with pytest.raises(stack_ptx.ProgramError, match=rf"^program 1, word 1 \(0x[0-9a-f]{{16}}\): .* \[STACK_PTX_ERROR_{code}\]$") as caught:
+    with pytest.raises(
+        stack_ptx.ProgramError, match=rf"^program 1, word 1 \(0x[0-9a-f]{{16}}\): .* \[STACK_PTX_ERROR_{code}\]$"
+    ) as caught:
         compiler.compile_batch([[R.x], [R.x, wrong], [wrong]])
     error = caught.value
     assert (error.result, error.program_idx, error.word_idx, error.routine_idx) == (f"STACK_PTX_ERROR_{code}", 1, 1, None)

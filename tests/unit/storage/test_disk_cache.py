@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from evo.storage.disk_cache import DiskCache
 from evo.errors import UserError
+from evo.storage.disk_cache import DiskCache
 
 
 def files(folder) -> list:

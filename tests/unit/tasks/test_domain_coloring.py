@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from evo.errors import UserError
-from evo.native.ptx_vm import VirtualMachine
 from evo.language.program import parse_program
+from evo.native.ptx_vm import VirtualMachine
 from evo.task import Programs, load_task, point_arrays
 
 FOLDER = Path(__file__).parents[3] / "tasks" / "domain_coloring"
@@ -256,6 +256,7 @@ def test_objective_is_the_product_of_the_factors_in_the_readme(name, value, fact
     values[name] = np.array([value])
     assert module("objective").Statistics(**values).objective() == pytest.approx([factor])
 
+
 @pytest.mark.parametrize("seed", range(3))
 def test_natural_picture_scores_high(seed):
     assert statistics(dead_leaves(seed)).objective()[0] > 0.3
@@ -297,7 +298,9 @@ def test_gradient_is_worthless(task):
 def test_mostly_non_finite_picture_is_rejected(task, value):
     points = task.points()
     f, g = 3 * np.sin(points["x"] * 3), 3 * np.cos(points["y"] * 4 + points["x"])
-    objective = [score(task, np.where(np.arange(f.size) < part * f.size, value, f), g).objective[0] for part in (0.01, 0.3, 0.6, 1)]
+    objective = [
+        score(task, np.where(np.arange(f.size) < part * f.size, value, f), g).objective[0] for part in (0.01, 0.3, 0.6, 1)
+    ]
     assert objective[0] > 0.01
     assert objective[1] == 0.0
     assert np.isnan(objective[2:]).all()

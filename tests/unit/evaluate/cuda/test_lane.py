@@ -156,7 +156,9 @@ def test_many_packs_do_not_fill_the_device_with_modules(device, lane, monkeypatc
 
 
 @pytest.mark.parametrize(
-    ("error", "rows"), [(b"CUDA_ERROR_INVALID_IMAGE", [1]), (b"CUDA_ERROR_OUT_OF_MEMORY", [])], ids=["its fault", "nobody's fault"]
+    ("error", "rows"),
+    [(b"CUDA_ERROR_INVALID_IMAGE", [1]), (b"CUDA_ERROR_OUT_OF_MEMORY", [])],
+    ids=["its fault", "nobody's fault"],
 )
 def test_a_pack_that_cannot_be_loaded_is_named_and_not_the_one_that_runs(device, lane, polls, error, rows):
     packs = [pack(device, 0, is_ended=False), pack(device, 1, b"refused " + error)]

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from evo.language.program import word
 from evo.native.stack_ptx import WordType
 from evo.native.vary import OPERATORS, Draw, Variation, program_lengths
-from evo.language.program import word
 
 P_VALUE = 1e-3
 F32, U32, S32 = 0, 1, 2  # stacks of constants

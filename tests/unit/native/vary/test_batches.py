@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from evo.language.program import word
 from evo.native.stack_ptx import WordType
 from evo.native.vary import OPERATORS, Draw, Variation, draw_indices, program_lengths
-from evo.language.program import word
 
 F32, U32, S32 = 0, 1, 2
 TWO_PARENTS = (OPERATORS.index("alternation"), OPERATORS.index("crossover"))
@@ -193,7 +193,5 @@ def test_wrong_calls_are_named(make, call, message):
 
 def test_wrong_shapes_are_named():
     words = np.array([word(WordType.PTX)], np.uint64)
-    with pytest.raises(
-        ValueError, match=r"vocabulary params: expected float64 of shape \(1, 2\), got float64 of shape \(2,\)"
-    ):
+    with pytest.raises(ValueError, match=r"vocabulary params: expected float64 of shape \(1, 2\), got float64 of shape \(2,\)"):
         Variation(words, np.ones(1), np.zeros(1, np.uint32), np.zeros(2), SimpleNamespace())

@@ -3,9 +3,9 @@
 import numpy as np
 from scipy import stats
 
+from evo.language.program import word
 from evo.native.stack_ptx import WordType
 from evo.native.vary import OPERATORS, Draw, program_lengths
-from evo.language.program import word
 
 F32, U32, S32 = 0, 1, 2
 ADDITION, DELETION = 0.09, 0.0826  # the rates of UMAD where a test names none
@@ -72,9 +72,7 @@ def test_umad_adds_and_deletes_at_its_rates(make, distinct_programs, assert_bino
 
 def test_umad_on_one_word_has_the_law_of_its_cases(make, row, assert_chi_square):
     pool = np.array([row([word(WordType.PTX, 0, 1)], 8)])
-    words, _, _ = make(ENTRIES, only="umad", umad_addition_rate=0.4, umad_deletion_rate=0.3).offspring(
-        9, 1, 0, 20_000, pool
-    )
+    words, _, _ = make(ENTRIES, only="umad", umad_addition_rate=0.4, umad_deletion_rate=0.3).offspring(9, 1, 0, 20_000, pool)
     old = word(WordType.PTX, 0, 1)
     cases = {(NEW, old): 0.0, (old, NEW): 0.0, (NEW,): 0.0, (): 0.0}
     survives = 0.4 * 0.7
@@ -88,9 +86,7 @@ def test_umad_on_one_word_has_the_law_of_its_cases(make, row, assert_chi_square)
 
 def test_umad_always_changes_the_program(make, distinct_programs, assert_binomial):
     pool = distinct_programs(1, 5, 16)
-    words, _, _ = make(ENTRIES, only="umad", umad_addition_rate=1e-4, umad_deletion_rate=3e-4).offspring(
-        10, 1, 0, 4000, pool
-    )
+    words, _, _ = make(ENTRIES, only="umad", umad_addition_rate=1e-4, umad_deletion_rate=3e-4).offspring(10, 1, 0, 4000, pool)
     lengths = program_lengths(words)
     # One hit each but for about one in a thousand, addition to deletion as 1 to 3.
     assert np.isin(lengths, (4, 6)).mean() > 0.997
@@ -100,9 +96,7 @@ def test_umad_always_changes_the_program(make, distinct_programs, assert_binomia
 def test_umad_gaps_longer_than_its_table_keep_the_law(make, distinct_programs):
     length, rate = 3000, 1e-3
     pool = distinct_programs(1, length, 3100)
-    words, _, _ = make(ENTRIES, only="umad", umad_addition_rate=1e-9, umad_deletion_rate=rate).offspring(
-        11, 1, 0, 2000, pool
-    )
+    words, _, _ = make(ENTRIES, only="umad", umad_addition_rate=1e-9, umad_deletion_rate=rate).offspring(11, 1, 0, 2000, pool)
     # At least one hit is made: the expectation rises by P(none).
     expected = 2000 * (length * rate + (1 - rate) ** length)
     deleted = (length - program_lengths(words)).sum()
@@ -112,9 +106,7 @@ def test_umad_gaps_longer_than_its_table_keep_the_law(make, distinct_programs):
 def test_alternation_switches_at_its_rate_and_place(make, distinct_programs, assert_binomial):
     length, rate = 500, 0.05
     pool = distinct_programs(2, length, 512)
-    words, parents, _ = make(only="alternation", alternation_rate=rate, alignment_deviation=0.0).offspring(
-        12, 1, 0, 400, pool
-    )
+    words, parents, _ = make(only="alternation", alternation_rate=rate, alignment_deviation=0.0).offspring(12, 1, 0, 400, pool)
     assert (program_lengths(words) == length).all()
     source, place = np.divmod(payloads(words[:, :length]), 10_000)
     assert (place == np.arange(length)).all()
@@ -126,9 +118,7 @@ def test_alternation_switches_at_its_rate_and_place(make, distinct_programs, ass
 def test_alternation_shifts_by_a_rounded_gaussian(make, distinct_programs, assert_chi_square):
     length, deviation = 4000, 10.0
     pool = distinct_programs(2, length, length)
-    words, _, _ = make(only="alternation", alternation_rate=0.002, alignment_deviation=deviation).offspring(
-        13, 1, 0, 400, pool
-    )
+    words, _, _ = make(only="alternation", alternation_rate=0.002, alignment_deviation=deviation).offspring(13, 1, 0, 400, pool)
     shifts = []
     for child, n in zip(words, program_lengths(words), strict=True):
         source, place = np.divmod(payloads(child[:n]), 10_000)
@@ -145,17 +135,13 @@ def test_alternation_shifts_by_a_rounded_gaussian(make, distinct_programs, asser
 
 def test_alternation_always_switches(make, distinct_programs, assert_chi_square):
     pool = distinct_programs(2, 6, 16)
-    words, parents, _ = make(only="alternation", alternation_rate=1e-6, alignment_deviation=0.0).offspring(
-        14, 1, 0, 6000, pool
-    )
+    words, parents, _ = make(only="alternation", alternation_rate=1e-6, alignment_deviation=0.0).offspring(14, 1, 0, 6000, pool)
     source = payloads(words[:, :6]) // 10_000
     assert (source[:, -1] == parents[:, 1]).all()
     assert_chi_square(np.bincount((source == parents[:, :1]).sum(axis=1)), np.ones(6))
 
 
-def test_crossover_takes_each_common_place_from_either_parent_evenly(
-    make, distinct_programs, assert_binomial, assert_chi_square
-):
+def test_crossover_takes_each_common_place_from_either_parent_evenly(make, distinct_programs, assert_binomial, assert_chi_square):
     pool = np.concatenate([distinct_programs(2, 50, 80), distinct_programs(3, 70, 80)[2:]])
     words, parents, _ = make(only="crossover").offspring(15, 1, 0, 20_000, pool)
     sizes = np.array([50, 50, 70])[parents]

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from evo.language.program import word
 from evo.native.stack_ptx import WordType
 from evo.native.vary import Draw, draw_indices, gaussian, philox, program_lengths
-from evo.language.program import word
 
 F32, U32, S32 = 0, 1, 2
 

@@ -71,7 +71,12 @@ def test_the_curves_show_the_metrics(new_run, drawn):
         run.run_dir.append_metrics(row)
     assert_a_picture(charts.curves(run), "curves.png")
     shown = {axes.get_title(loc="left"): axes.lines[0] for axes in drawn[0].axes}
-    expected = {"QD score": [1.0, 2.5], "coverage": [0.25, 0.5], "best objective": [np.nan, 0.75], "duplicates among offspring": [0.0, 0.25]}
+    expected = {
+        "QD score": [1.0, 2.5],
+        "coverage": [0.25, 0.5],
+        "best objective": [np.nan, 0.75],
+        "duplicates among offspring": [0.0, 0.25],
+    }
     assert list(shown) == list(expected)
     for title, values in expected.items():
         np.testing.assert_array_equal(shown[title].get_xdata(), [10, 16])

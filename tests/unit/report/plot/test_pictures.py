@@ -151,7 +151,11 @@ def test_rendering_does_not_depend_on_how_many_programs_are_drawn_at_once(new_ru
 @pytest.mark.parametrize(
     "old, new, message",
     [
-        ("(rgb * 255).astype(np.uint8)", "rgb * 255", r"picture\(\) raised TypeError: must return \(1, 16, 16, 3\) uint8, got .* int64"),
+        (
+            "(rgb * 255).astype(np.uint8)",
+            "rgb * 255",
+            r"picture\(\) raised TypeError: must return \(1, 16, 16, 3\) uint8, got .* int64",
+        ),
         ("(rgb * 255).astype(np.uint8)", "(rgb * 255).astype(np.uint8)[..., 0]", r"got \(1, 16, 16\) uint8"),
         ("v > 0.1", "w > 0.1", r"picture\(\) raised NameError: name 'w' is not defined"),
         ('"x": x.ravel()', '"z": x.ravel()', r"picture_points\(\): must return a dict of exactly t, x, y; got t, z, y"),
@@ -161,8 +165,10 @@ def test_pictures_that_fail_are_the_tasks_error_at_its_place(new_run, make_task,
     source = (plane_folder / "task.py").read_text()
     assert old in source
     # Points for scoring stay right: only the pictures are wrong.
-    source = source.replace(old, f"({new}) if size != SIDE else ({old})") if ":" not in old else source.replace(
-        '"x": x.ravel()', '("x" if size == SIDE else "z"): x.ravel()'
+    source = (
+        source.replace(old, f"({new}) if size != SIDE else ({old})")
+        if ":" not in old
+        else source.replace('"x": x.ravel()', '("x" if size == SIDE else "z"): x.ravel()')
     )
     run = new_run([], {"task": str(make_task(source))})
     with pytest.raises(UserError, match=message) as caught:
