@@ -1,8 +1,8 @@
 """The command line: verbs, messages, exit codes.
 
-Owns what a person sees. A user's mistake is one line on standard error and exit code 2, never a traceback; a check that fails
-ends with 1, a run whose GPU failed with 3, an interrupted run that was saved with 130. Everything heavy is imported by the
-verb that needs it.
+Owns what a person sees. A user's mistake is one line on standard error and exit code 2, never a traceback. A check that fails
+ends with 1, a run whose GPU failed with 3, an interrupted run that was saved with 130. Each verb imports the heavy parts that it
+needs.
 """
 
 from __future__ import annotations
@@ -12,13 +12,20 @@ import functools
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
 
 import click
 
 from evo import __version__
 from evo.errors import DeviceFailure, UserError
+
+if TYPE_CHECKING:
+    from evo.run.run import Run
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 EXIT_CHECK_FAILED = 1
 EXIT_USER_ERROR = 2
@@ -34,11 +41,11 @@ def main() -> None:
     """Evolutionary search for GPU programs: MAP-Elites over Stack PTX."""
 
 
-def _verb(function):
+def _verb(function: Callable[P, T]) -> Callable[P, T]:
     """Turns a UserError into its line and exit code 2, a DeviceFailure into its line and 3."""
 
     @functools.wraps(function)
-    def wrapped(*args, **kwargs):
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return function(*args, **kwargs)
         except UserError as error:
@@ -63,7 +70,7 @@ def run(config: Path, overrides: tuple[str, ...]) -> None:
     loaded = load_config(config, overrides)
     from evo.run.run import Run
 
-    _search(Run.start(loaded, config.stem))
+    _execute(Run.start(loaded, config.stem))
 
 
 @main.command()
@@ -77,7 +84,7 @@ def resume(run_folder: Path, overrides: tuple[str, ...]) -> None:
     run, notes = Run.resume(run_folder, overrides)
     for line in notes:
         click.echo(f"evo: {line}", err=True)
-    _search(run)
+    _execute(run)
 
 
 @main.command()
@@ -97,7 +104,7 @@ def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -
     for name in names:
         if reason := why_not_drawn(run, name):
             raise UserError(f"--plot {name}: {reason}")
-    for path in draw_plots(run, list(names) or run.problem.config.output.plots):
+    for path in draw_plots(run, list(names) or run.search.problem.config.output.plots):
         click.echo(path)
 
 
@@ -170,34 +177,15 @@ def evaluate(config: Path, program: Path, output: Path, overrides: tuple[str, ..
 @_verb
 def compile_cubins(source: Path, arch: str, output: Path | None, num_random: int, overrides: tuple[str, ...]) -> None:
     """Compile the elites of folder RUN, or random programs of CONFIG, to cubins. Needs no GPU."""
-    import importlib.util
-
-    from evo.config import load_config
-    from evo.report.show import elite_names
-    from evo.run.problem import load_problem
-    from evo.run.run import Run
-
-    if importlib.util.find_spec("evo.native.nvptxcompiler") is None:
-        raise UserError("nvPTXCompiler is missing: install evo again where the wheel nvidia-nvptxcompiler 13.0.88 can be had")
-    from evo.report.compile import write_cubins
-    from evo.storage.disk_cache import DiskCache, cache_folder
+    from evo.report.compile import compile_config, compile_run
 
     if source.is_dir():
-        run = Run.view(source, overrides)
-        words, names = run.elites.solution, elite_names(run)
-        output = output or source / "cubins"
+        report = compile_run(source, overrides, arch, output or source / "cubins")
     else:
-        run = Run(load_problem(load_config(source, overrides)))
-        words = run.emitter.random_programs(num_random)
-        names = [f"slot {slot}" for slot in range(num_random)]
-        output = output or Path("cubins")
-    result = write_cubins(run.problem.language, words, names, arch, output, DiskCache(cache_folder()))
-    for line in result.failed:
+        report = compile_config(source, overrides, arch, output or Path("cubins"), num_random)
+    for line in report.failed:
         click.echo(f"failed: {line}", err=True)
-    click.echo(
-        f"{result.num_programs:,} programs in {result.num_modules} cubins ({result.num_bytes / 2**20:.1f} MiB) for {arch}: "
-        f"{output}\n{result.seconds:.1f} s, of which {result.compiler_s:.1f} s inside nvPTXCompiler, summed over workers"
-    )
+    click.echo(report.text(), nl=False)
 
 
 @main.command()
@@ -209,77 +197,78 @@ def doctor() -> None:
     click.echo(report(), nl=False)
 
 
-def _search(run) -> None:
+def _execute(run: Run) -> None:
     """Runs a search to its end with progress; draws its plots."""
     from evo.report.progress import progress_of
 
+    search, folder = run.search, run.run_dir.path
     interrupted = _Interrupt()
-    click.echo(f"run folder: {run.run_dir.path}")
-    click.echo(f"programs run on: {run.problem.runs_on}")
+    click.echo(f"run folder: {folder}")
+    click.echo(f"programs run on: {search.problem.evaluator.device}")
     try:
         with interrupted, progress_of(run) as show_generation:
             reason = run.execute(show_generation, interrupted)
     except DeviceFailure as failure:
-        folder, count = run.run_dir.path, len(failure.failures)
+        count = len(failure.failures)
         culprits = (
-            f"; the {count} programs of the pack at fault are in {folder / 'quarantine'} and are left out from now on"
-            if count
-            else ""
+            f"; the {count} programs of its pack are in {folder / 'quarantine'} and are left out from now on" if count else ""
         )
         resume_line = f"the last checkpoint stands, go on with: evo resume {folder}"
         _end_at_once(f"the GPU failed: {failure}{culprits}; {resume_line}", EXIT_DEVICE_FAILED)
     click.echo(f"stopped by {reason}")
     if reason == "interrupted":
         run.close()
-        click.echo(f"saved; go on with: evo resume {run.run_dir.path}")
+        click.echo(f"saved; go on with: evo resume {folder}")
         sys.exit(EXIT_INTERRUPTED)
     from evo.report.plot import draw_plots
 
-    for path in draw_plots(run, run.problem.config.output.plots):
+    for path in draw_plots(run, search.problem.config.output.plots):
         click.echo(path)
-    if run.archive.empty:
-        click.echo(f"warning: none of {run.counters.evaluations:,} programs got a finite score; the archive is empty", err=True)
-    if run.counters.failed:
-        click.echo(
-            f"warning: {run.counters.failed:,} of {run.counters.evaluations:,} programs could not be compiled or run; see them with: "
-            f"evo show {run.run_dir.path} --failed",
-            err=True,
+    counters = search.counters
+    if search.archive.empty:
+        _warn(f"none of {counters.evaluations:,} programs got a finite score; the archive is empty")
+    if counters.failed:
+        _warn(
+            f"{counters.failed:,} of {counters.evaluations:,} programs could not be compiled or run; see them with: "
+            f"evo show {folder} --failed"
         )
-    if run.counters.out_of_range:
-        click.echo(
-            f"warning: {run.counters.out_of_range:,} of {run.counters.evaluations:,} evaluations had a measure out of its "
-            "range; they count to the cells at the edge",
-            err=True,
+    if counters.out_of_range:
+        _warn(
+            f"{counters.out_of_range:,} of {counters.evaluations:,} evaluations had a measure out of its range; "
+            "they count to the cells at the edge"
         )
     run.close()
 
 
+def _warn(message: str) -> None:
+    click.echo(f"warning: {message}", err=True)
+
+
 def _end_at_once(message: str, exit_code: int) -> NoReturn:
-    """Ends the process with a line: Python's own end would wait for threads, and these for a device that may never answer."""
+    """Ends the process with a line. Python's own end would wait for threads that wait for a device that may never answer."""
     click.echo(f"evo: {message}", err=True)
     sys.stdout.flush()
-    # This part of Python's end ends processes and gives back what multiprocessing would else complain of.
-    atexit._run_exitfuncs()
+    # This part of Python's end stops processes and frees what multiprocessing would otherwise warn about.
+    atexit._run_exitfuncs()  # noqa: SLF001 - there is no public way to run exit functions and then end at once
     os._exit(exit_code)
 
 
 class _Interrupt:
     """The first Ctrl-C asks the run to finish its generation and save; the second one aborts."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._asked = False
 
     def __call__(self) -> bool:
         return self._asked
 
-    def __enter__(self):
+    def __enter__(self) -> None:
         self._previous = signal.signal(signal.SIGINT, self._handle)
-        return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         signal.signal(signal.SIGINT, self._previous)
 
-    def _handle(self, *_) -> None:
+    def _handle(self, *_: object) -> None:
         if self._asked:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             _end_at_once("aborted; the last checkpoint stands", EXIT_INTERRUPTED)

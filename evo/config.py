@@ -10,13 +10,22 @@ import re
 import types
 import typing
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from evo.compile.assembler import DEFAULT_OPT_LEVEL
 from evo.errors import UserError
+from evo.evaluate.backends import AUTO, BACKENDS
 from evo.instructions import SHIPPED
+from evo.search.archives import ARCHIVES
+
+if typing.TYPE_CHECKING:
+    ArchiveName = BackendName = str
+else:  # whatever is registered
+    ArchiveName = Literal[*ARCHIVES]
+    BackendName = Literal[AUTO, *BACKENDS]
 
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
@@ -89,20 +98,28 @@ class ProgramConfig(Model):
 
 
 class ArchiveConfig(Model):
-    """A pyribs archive by class name; a grid needs `dims`, a CVT `centroids`."""
+    """An archive by its name in `evo.search.archives`, and its options: a GridArchive has `dims`, a CVTArchive `centroids`."""
 
-    type: Literal["GridArchive", "CVTArchive"] = "GridArchive"
+    type: ArchiveName = "GridArchive"
     dims: list[Positive] | None = None
     centroids: Positive | None = None
 
     @model_validator(mode="after")
-    def _fits_class(self):
-        needed, other = ("dims", "centroids") if self.type == "GridArchive" else ("centroids", "dims")
-        if getattr(self, needed) is None:
-            raise ValueError(f"{self.type} needs '{needed}'")
-        if getattr(self, other) is not None:
-            raise ValueError(f"{self.type} has no '{other}'")
+    def _fits_type(self) -> Self:
+        own = ARCHIVES[self.type].options
+        for name in own:
+            if getattr(self, name) is None:
+                raise ValueError(f"{self.type} needs '{name}'")
+        for name in self._given() - set(own):
+            raise ValueError(f"{self.type} has no '{name}'")
         return self
+
+    def options(self) -> dict[str, Any]:
+        """What the archive is made with, beside what every archive is."""
+        return {name: getattr(self, name) for name in ARCHIVES[self.type].options}
+
+    def _given(self) -> set[str]:
+        return {name for name in type(self).model_fields if name != "type" and getattr(self, name) is not None}
 
 
 class InitialConfig(Model):
@@ -170,9 +187,10 @@ class VariationConfig(Model):
 
 
 class SearchConfig(Model):
-    """MAP-Elites: archive, sizes and operators; `memory_size` results are remembered by hash.
+    """MAP-Elites: archive, sizes and operators.
 
-    `immigrants` is the part of each batch that are random programs instead of offspring.
+    `immigrants` is the share of random programs in each batch. `memory_size` hashes of evaluated programs are remembered, and
+    no such program is evaluated again.
     """
 
     archive: ArchiveConfig
@@ -199,21 +217,21 @@ class PackingConfig(Model):
 class EvaluationConfig(Model):
     """Where programs run, and how the work is done.
 
-    `backend` auto takes an NVIDIA GPU where one can be used. CPU and GPU differ in the last bits of approximate instructions; no
-    other key changes a result, but for `compile_seconds`, after which a program counts as failed.
-    Both: `threads` that evaluate and score; null: one for each core. CPU: `simd`. GPU: `device`, its number, null: the first that
-    can be used; `compile_workers`, processes, null: one for each core; `packing`; `opt_level` of the assembler: 3 may pay from
-    tens of millions of points on; `launch_seconds`, limit for the kernels of one pack, after which the run ends; `cache_megabytes` of
-    cubins kept on disk for all runs, 0: none.
+    `backend`: auto takes an NVIDIA GPU if one can be used. CPU and GPU differ in the last bits of approximate instructions. No
+    other key changes a result, except `compile_seconds`, after which a program counts as failed.
+    Both: `threads` evaluate and score; null: one per core. CPU: `simd`. GPU: `device` is its number, null: the first that can be
+    used; `compile_workers` are processes, null: one per core; `packing`; `opt_level` of the assembler: 3 may pay beyond tens of
+    millions of points; `launch_seconds` limits the kernels of one pack, and the run ends when it passes; `cache_megabytes` of
+    cubins are kept on disk for all runs, 0: none.
     """
 
-    backend: Literal["auto", "cpu", "cuda"] = "auto"
+    backend: BackendName = AUTO
     threads: Positive | None = None
     simd: Literal["auto", "portable", "baseline", "avx2", "avx512"] = "auto"
     device: Annotated[int, Field(ge=0)] | None = None
     compile_workers: Positive | None = None
     packing: PackingConfig = PackingConfig()
-    opt_level: Annotated[int, Field(ge=0, le=3)] = 1
+    opt_level: Annotated[int, Field(ge=0, le=3)] = DEFAULT_OPT_LEVEL
     compile_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 60.0
     launch_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 60.0
     cache_megabytes: Annotated[int, Field(ge=0, le=1 << 20)] = 2048

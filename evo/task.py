@@ -22,7 +22,7 @@ import numpy as np
 from evo.errors import UserError
 
 REDUCTIONS = ("regression",)
-_TYPES = {"f32": np.float32, "u32": np.uint32, "s32": np.int32}
+DTYPES = {"f32": np.float32, "u32": np.uint32, "s32": np.int32}
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ def point_arrays(task: Task, points: dict[str, np.ndarray], method: str) -> tupl
     arrays = []
     for name, type_name in task.inputs.items():
         try:
-            array = np.ascontiguousarray(points[name], dtype=_TYPES[type_name])
+            array = np.ascontiguousarray(points[name], dtype=DTYPES[type_name])
         except (TypeError, ValueError) as error:
             raise UserError(f"{place}: '{name}' is no array of {type_name}: {error}") from error
         arrays.append(array if np.ndim(points[name]) else array.reshape(()))
@@ -295,9 +295,9 @@ def _check_declarations(task_class: type[Task], path: Path) -> None:
         if not isinstance(declared, dict) or not declared:
             raise UserError(f"{path}: {task_class.__name__}.{attribute} must be a dict of name -> type, and not empty")
         for name, type_name in declared.items():
-            if not isinstance(name, str) or type_name not in tuple(_TYPES):
+            if not isinstance(name, str) or type_name not in tuple(DTYPES):
                 raise UserError(
-                    f"{path}: {task_class.__name__}.{attribute}[{name!r}] is {type_name!r}, must be one of: {', '.join(_TYPES)}"
+                    f"{path}: {task_class.__name__}.{attribute}[{name!r}] is {type_name!r}, must be one of: {', '.join(DTYPES)}"
                 )
     if not isinstance(task_class.measures, dict) or not task_class.measures:
         raise UserError(f"{path}: {task_class.__name__}.measures must be a dict of name -> (low, high), and not empty")

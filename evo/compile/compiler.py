@@ -24,6 +24,7 @@ from evo.compile.request import (
 )
 from evo.errors import UserError
 from evo.kernel.template import POINTWISE, KernelTemplate
+from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.storage.disk_cache import DiskCache
 
@@ -102,7 +103,6 @@ class Compiler:
         encoded = encode_language(language)
         self._blank = CompileRequest(b"", b"", b"", encoded, target, packing.sites_per_kernel, options, template.content)
         _check_template(self._blank)
-        self._lowering = language.lowering
         self._executor = executor
         self._packing = packing
         self._num_workers = getattr(executor, "num_workers", 1)
@@ -110,13 +110,9 @@ class Compiler:
         self._compile_function = compile_function
         self.failures = {} if failures is None else failures
 
-    def compile(self, words: np.ndarray) -> Iterator[Module | FailedProgram]:
-        """Modules as they are ready, in any order, and the programs that failed; together they hold every row once.
-
-        Args:
-            words: `(num_programs, max_length)` uint64.
-        """
-        hashes, num_instructions = self._lowering.analyze(words)
+    def compile(self, batch: Batch) -> Iterator[Module | FailedProgram]:
+        """Modules as they are ready, in any order, and the programs that failed; together they hold every row once."""
+        words, hashes, num_instructions = batch.words, batch.hashes, batch.num_instructions
         known = np.array([row.tobytes() in self.failures for row in hashes], bool)
         for row in np.flatnonzero(known):
             yield FailedProgram(np.array([row]), self.failures[hashes[row].tobytes()])

@@ -1,19 +1,21 @@
 """What an evaluator is: programs in, scores out.
 
 Owns the interface and the checks of what a task's `score` returns. Knows nothing of the archive, of files or of
-configs; each backend is a module beside this one.
+configs. The implementations are entered in `evo.evaluate.backends`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.task import Programs, Scores, Task, task_errors
+from evo.language.batch import Batch
+from evo.task import DTYPES, Programs, Regression, Scores, Task, task_errors
 
 
 class Status(IntEnum):
@@ -28,44 +30,52 @@ class Status(IntEnum):
 
 @dataclass(frozen=True)
 class Failure:
-    """A program that could not be compiled or run. words: `(max_length,)` uint64; log: the compiler's or driver's message."""
+    """A program that could not be compiled or run.
 
-    words: np.ndarray
+    words: `(max_length,)` uint64. hash: canonical, 16 bytes. log: the compiler's or driver's message.
+    """
+
+    words: NDArray[np.uint64]
+    hash: bytes
     status: Status
     log: str
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Results of a batch: status `(batch_size,)` uint8 of `Status`, objective `(batch_size,)` and measures
-    `(batch_size, num_measures)` float64, NaN where the status is not OK.
+    """A batch's results.
 
-    failures: programs of the batch that could not be compiled, found now or before, in the batch's order.
-    times_s: seconds by stage of this evaluator; the names of those that are summed over threads or processes say so.
+    status: `(batch_size,)` uint8 of `Status`. objective: `(batch_size,)` and measures: `(batch_size, num_measures)` float64, NaN
+    where the status is not OK. failures: programs that could not be compiled or run, now or earlier, in the batch's order.
+    times_s: seconds by stage of this evaluator; a stage's name says if it is summed over threads or processes.
     """
 
-    status: np.ndarray
-    objective: np.ndarray
-    measures: np.ndarray
+    status: NDArray[np.uint8]
+    objective: NDArray[np.float64]
+    measures: NDArray[np.float64]
     failures: tuple[Failure, ...] = ()
     times_s: dict[str, float] = field(default_factory=dict)
 
 
 class Evaluator(Protocol):
-    """Scores programs. The result for a program depends on the program alone, bit by bit."""
+    """Scores programs. A program's result depends on the program alone, bit by bit."""
 
-    def evaluate(self, words: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
-        """Scores `(batch_size, max_length)` uint64 programs; `num_instructions` `(batch_size,)` goes to the task.
+    @property
+    def device(self) -> str:
+        """What programs run on, as people call it: `CPU`, or a GPU's name."""
+
+    def evaluate(self, batch: Batch) -> Evaluation:
+        """Scores programs.
 
         Raises:
-            DeviceFailure: a device that programs run on cannot be used any more.
+            DeviceFailure: the device failed, and this process cannot use it any more.
         """
 
-    def outputs(self, words: np.ndarray, points: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Each output `(batch_size, num_points)` of programs at other points than the task's own, such as a picture's."""
+    def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Each output, `(batch_size, num_points)`, of programs at other points than the task's own, such as a picture's."""
 
     def environment(self) -> dict[str, str | int]:
-        """What programs are run by, for the record: `backend` and what there is to say about it."""
+        """What runs programs, for the record."""
 
     def close(self) -> None:
         """Ends threads, processes and device state."""
@@ -75,14 +85,13 @@ class Evaluator(Protocol):
 CHUNK_SIZE = 32
 
 
-def by_name(task: Task, stored: np.ndarray) -> dict[str, np.ndarray]:
+def by_name(task: Task, stored: NDArray[Any]) -> dict[str, NDArray[Any]]:
     """Outputs `(batch_size, num_outputs, num_points)` of 4 bytes by name, each of its type; views, not copies."""
-    types = {"f32": np.float32, "u32": np.uint32, "s32": np.int32}
-    return {name: stored[:, i].view(types[type_name]) for i, (name, type_name) in enumerate(task.outputs.items())}
+    return {name: stored[:, i].view(DTYPES[type_name]) for i, (name, type_name) in enumerate(task.outputs.items())}
 
 
 def join(parts: list[Evaluation], num_measures: int) -> Evaluation:
-    """The results of consecutive parts of a batch as one; times are added up."""
+    """Joins the results of consecutive parts of a batch; times are added up."""
     names = dict.fromkeys(name for part in parts for name in part.times_s)
     return Evaluation(
         status=np.concatenate([np.empty(0, np.uint8), *(part.status for part in parts)]),
@@ -93,7 +102,7 @@ def join(parts: list[Evaluation], num_measures: int) -> Evaluation:
     )
 
 
-def score_batch(task: Task, outputs, num_instructions: np.ndarray) -> Evaluation:
+def score_batch(task: Task, outputs: Regression | dict[str, NDArray[Any]], num_instructions: NDArray[np.int32]) -> Evaluation:
     """Calls the task's `score` and checks what it returns.
 
     Raises:
@@ -116,8 +125,8 @@ def score_batch(task: Task, outputs, num_instructions: np.ndarray) -> Evaluation
     return finite_only(objective, measures)
 
 
-def finite_only(objective: np.ndarray, measures: np.ndarray) -> Evaluation:
-    """The results of a batch with these scores: what is not finite is rejected."""
+def finite_only(objective: NDArray[np.float64], measures: NDArray[np.float64]) -> Evaluation:
+    """The results of a batch with these scores. Whatever is not finite is rejected."""
     finite = np.isfinite(objective) & np.isfinite(measures).all(axis=1)
     return Evaluation(
         status=np.where(finite, Status.OK, Status.NONFINITE).astype(np.uint8),

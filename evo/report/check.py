@@ -1,7 +1,7 @@
-"""Do CPU and GPU mean the same? All elites of a run, scored on both.
+"""Do CPU and GPU agree? All elites of a run, scored on both.
 
-Owns the comparison and its verdict. Exact instructions give the same bits on both; approximate ones differ in their last
-bits, and in whole programs such differences grow, so that the agreement is a distribution.
+Owns the comparison and its verdict. Exact instructions give the same bits on both. Approximate ones differ in their last
+bits, and such differences grow in whole programs, so the agreement is a distribution.
 """
 
 from __future__ import annotations
@@ -12,30 +12,29 @@ import numpy as np
 
 from evo.errors import UserError
 from evo.evaluate import Evaluation
+from evo.evaluate.backends import CPU, CUDA
+from evo.language.batch import Batch
 from evo.report.show import elite_names
 from evo.run.problem import load_problem
 from evo.run.run import Run
 
-# Passed: this share of the elites has objectives that differ by no more than this.
+# A check passes if this share of the elites has objectives that differ by no more than the tolerance.
 TOLERANCE = 0.01
 SHARE = 0.99
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """Objectives of elites on both: `(num_elites,)` float64, NaN where a program failed.
-
-    names: of the elites; runs_on: the GPU; cpu, gpu: their evaluations.
-    """
+    """Scores of elites on both. names: of the elites; device: the GPU's."""
 
     names: list[str]
-    runs_on: str
+    device: str
     cpu: Evaluation
     gpu: Evaluation
 
     @property
     def difference(self) -> np.ndarray:
-        """Of the objectives, at least 0; infinite where only one of them has failed."""
+        """Of the objectives, `(num_elites,)`, at least 0; infinite where only one of them failed."""
         cpu, gpu = self.cpu.objective, self.gpu.objective
         both_failed = np.isnan(cpu) & np.isnan(gpu)
         return np.where(both_failed, 0.0, np.nan_to_num(np.abs(cpu - gpu), nan=np.inf))
@@ -46,7 +45,7 @@ class CheckReport:
         return bool((self.difference <= TOLERANCE).mean() >= SHARE)
 
     def text(self) -> str:
-        """The report that `evo check` prints; elites beyond the tolerance are listed, the worst first."""
+        """The report that `evo check` prints. It lists elites beyond the tolerance, the worst first."""
         difference = self.difference
         same = sum(
             a.tobytes() == b.tobytes() and m.tobytes() == n.tobytes()
@@ -55,7 +54,7 @@ class CheckReport:
         count = len(difference)
         rows = [
             ("elites", f"{count:,}"),
-            ("GPU", self.runs_on),
+            ("GPU", self.device),
             ("bits of all scores equal", f"{same / count:.2%}"),
             *((f"objective within {bound:g}", f"{(difference <= bound).mean():.2%}") for bound in (1e-6, 1e-4, TOLERANCE, 0.1)),
             ("largest difference", f"{difference.max():.6g}"),
@@ -75,14 +74,15 @@ def check_elites(run: Run) -> CheckReport:
     Raises:
         UserError: there are none, or one of the two cannot be used.
     """
-    elites = run.elites
+    elites = run.search.archive.elites()
     if not len(elites):
         raise UserError(f"{run.run_dir.path}: the archive is empty")
-    gpu = load_problem(run.problem.config, "cuda").evaluator
-    cpu = load_problem(run.problem.config, "cpu").evaluator
+    batch = Batch(elites.solution, elites.hash, elites.num_instructions)
+    config = run.search.problem.config
+    gpu = load_problem(config, CUDA).evaluator
+    cpu = load_problem(config, CPU).evaluator
     try:
-        evaluations = [evaluator.evaluate(elites.solution, elites.num_instructions) for evaluator in (cpu, gpu)]
-        return CheckReport(elite_names(run), str(gpu.environment()["device"]), *evaluations)
+        return CheckReport(elite_names(run), gpu.device, *(evaluator.evaluate(batch) for evaluator in (cpu, gpu)))
     finally:
         gpu.close()
         cpu.close()

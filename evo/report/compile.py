@@ -1,6 +1,6 @@
 """Cubins of a run's elites, or of a config's random programs, as files with an index.
 
-Owns the layout of that folder. Needs no GPU; how the kernels are launched is said in `evo.kernel.pointwise`.
+Owns the layout of that folder. Needs no GPU; `evo.kernel.pointwise` says how the kernels are launched.
 """
 
 from __future__ import annotations
@@ -9,21 +9,29 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from evo.compile.compiler import Compiler, FailedProgram, Module
 from evo.compile.pool import CompilePool
+from evo.config import load_config
 from evo.errors import UserError
+from evo.evaluate.backends import why_no_compiler
 from evo.kernel.pointwise import TEMPLATE, kernel_name
+from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.storage.disk_cache import DiskCache
+from evo.report.show import elite_names
+from evo.run.problem import load_problem
+from evo.run.run import Run
+from evo.run.search import Search
+from evo.storage.disk_cache import DiskCache, cache_folder
 
 
 @dataclass(frozen=True)
 class CubinReport:
-    """What `write_cubins` did. seconds: wall time; compiler_s: seconds inside nvPTXCompiler, summed over workers."""
+    """What was compiled. seconds: wall time; compiler_s: seconds inside nvPTXCompiler, summed over workers."""
 
+    arch: str
+    folder: Path
     num_modules: int
     num_programs: int
     num_bytes: int
@@ -31,21 +39,52 @@ class CubinReport:
     seconds: float
     compiler_s: float
 
+    def text(self) -> str:
+        """The report that `evo compile` prints."""
+        return (
+            f"{self.num_programs:,} programs in {self.num_modules} cubins ({self.num_bytes / 2**20:.1f} MiB) for {self.arch}: "
+            f"{self.folder}\n{self.seconds:.1f} s, of which {self.compiler_s:.1f} s inside nvPTXCompiler, summed over workers\n"
+        )
 
-def write_cubins(
-    language: Language, words: np.ndarray, names: list[str], arch: str, folder: Path, cache: DiskCache
-) -> CubinReport:
+
+def compile_run(path: Path, overrides: tuple[str, ...], arch: str, folder: Path) -> CubinReport:
+    """Compiles a run's elites into a folder.
+
+    Raises:
+        UserError: the run cannot be read, or as `write_cubins`.
+    """
+    run = Run.view(path, overrides)
+    elites = run.search.archive.elites()
+    batch = Batch(elites.solution, elites.hash, elites.num_instructions)
+    return write_cubins(run.search.problem.language, batch, elite_names(run), arch, folder, DiskCache(cache_folder()))
+
+
+def compile_config(path: Path, overrides: tuple[str, ...], arch: str, folder: Path, num_random: int) -> CubinReport:
+    """Compiles the first random programs of a config's seed into a folder.
+
+    Raises:
+        UserError: the config is wrong, or as `write_cubins`.
+    """
+    search = Search(load_problem(load_config(path, overrides)))
+    language = search.problem.language
+    batch = Batch.analyze(language.lowering, search.emitter.random_programs(num_random))
+    names = [f"slot {slot}" for slot in range(num_random)]
+    return write_cubins(language, batch, names, arch, folder, DiskCache(cache_folder()))
+
+
+def write_cubins(language: Language, batch: Batch, names: list[str], arch: str, folder: Path, cache: DiskCache) -> CubinReport:
     """Compiles programs and writes `module_0000.cubin`, ... and `index.json`, which says where each program is.
 
     Args:
-        words: `(num_programs, max_length)` uint64.
         names: what each program is called in the index, such as `cell 3,4`.
         arch: GPU architecture such as `sm_90`.
         cache: asked before anything is compiled.
 
     Raises:
-        UserError: the architecture is unknown, or the folder cannot be written.
+        UserError: there is no compiler, the architecture is unknown, or the folder cannot be written.
     """
+    if problem := why_no_compiler():
+        raise UserError(problem)
     start = time.perf_counter()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -53,7 +92,7 @@ def write_cubins(
         raise UserError(f"{folder}: cannot create the folder: {error.strerror}") from error
     with CompilePool() as pool:
         compiler = Compiler(language, arch, pool, cache=cache)
-        results = list(compiler.compile(words))
+        results = list(compiler.compile(batch))
     # Modules come in the order of completion; their files are numbered by the first program that they hold.
     modules = sorted((r for r in results if isinstance(r, Module)), key=lambda module: int(module.rows[0][0]))
     failures = [r for r in results if isinstance(r, FailedProgram)]
@@ -69,6 +108,8 @@ def write_cubins(
     except OSError as error:
         raise UserError(f"{folder}: cannot write the cubins: {error.strerror}") from error
     return CubinReport(
+        arch=arch,
+        folder=folder,
         num_modules=len(modules),
         num_programs=sum(len(rows) for module in modules for rows in module.rows),
         num_bytes=sum(len(module.cubin) for module in modules),
@@ -78,7 +119,7 @@ def write_cubins(
     )
 
 
-def _index(modules: list[Module], names: list[str]) -> list[dict]:
+def _index(modules: list[Module], names: list[str]) -> list[dict[str, Any]]:
     """File, kernel and site of each program; those that mean the same share a site."""
     entries = []
     for number, module in enumerate(modules):

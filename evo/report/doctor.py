@@ -1,16 +1,16 @@
 """What this machine offers to evo, and what each missing piece means for the user.
 
-Owns the probes; none of them needs a GPU. Where there is one it is opened, since only so it tells how much memory is free.
+Owns the probes. None of them needs a GPU. A GPU is opened if there is one: that is the only way to learn how much memory is free.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
 
 from evo import __version__
 from evo.errors import UserError
+from evo.evaluate.backends import why_no_compiler
 from evo.evaluate.cuda.device import MIN_CAPABILITY, Device, DeviceInfo, probe
 from evo.kernel import nvrtc
 from evo.native import ptx_vm
@@ -39,7 +39,7 @@ def report() -> str:
 
 
 def _nvptxcompiler() -> tuple[str, str]:
-    if importlib.util.find_spec("evo.native.nvptxcompiler") is None:
+    if why_no_compiler():
         return "missing", "no cubins can be made; install again where the wheel nvidia-nvptxcompiler 13.0.88 can be had"
     from evo.native import nvptxcompiler
 
@@ -58,9 +58,12 @@ def _gpu() -> list[tuple[str, str, str]]:
     found = probe()
     driver = "none" if found.driver is None else "CUDA {}.{}".format(*found.driver)
     if found.problem:
-        return [("GPU", driver, f"{found.problem}; programs run on the CPU, which means the same")]
-    assembled = importlib.util.find_spec("evo.native.nvptxcompiler") is not None
-    meaning = "programs run on a GPU unless evaluation.backend says otherwise" if assembled else "of no use without nvPTXCompiler"
+        return [("GPU", driver, f"{found.problem}; programs run on the CPU, with the same semantics")]
+    meaning = (
+        "of no use without nvPTXCompiler"
+        if why_no_compiler()
+        else "programs run on a GPU unless evaluation.backend says otherwise"
+    )
     rows = [("NVIDIA driver", driver, meaning)]
     for info in found.devices:
         rows.append((f"GPU {info.ordinal}", info.target, f"{info.name}, {_memory(info)}"))

@@ -26,7 +26,7 @@ class _Progress:
 
     def __init__(self, run: Run):
         self._run = run
-        self._first = (run.counters.evaluations, run.elapsed_s)
+        self._first = (run.search.counters.evaluations, run.search.elapsed_s)
 
     def _parts(self, generation: Generation, elapsed_s: float) -> tuple[str, str]:
         """How far it is, and how good."""
@@ -79,7 +79,7 @@ class _TerminalProgress(_Progress):
         self._live.__exit__(*error)
 
     def _show(self, generation: Generation, elapsed_s: float) -> None:
-        stop, counters = self._run.problem.config.stop, generation.counters
+        stop, counters = self._run.search.problem.config.stop, generation.counters
         parts = [
             done / total
             for done, total in (

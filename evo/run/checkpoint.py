@@ -19,13 +19,17 @@ from typing import Any
 import numpy as np
 
 MAGIC = b"EVOCKPT\n"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2  # 1 is that of evo 0.1
 _DIGEST_BYTES = 32
 _PREFIX_BYTES = len(MAGIC) + 8
 
 
 class CheckpointError(ValueError):
     """The bytes are no intact checkpoint of this format; the message says in what way."""
+
+
+class OtherVersionError(CheckpointError):
+    """An intact checkpoint, perhaps, of another version of the format."""
 
 
 def encode_checkpoint(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
@@ -54,15 +58,17 @@ def decode_checkpoint(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray
     """What `encode_checkpoint` was given.
 
     Raises:
-        CheckpointError: another kind of file, another version, or damaged.
+        CheckpointError: another kind of file, or damaged.
+        OtherVersionError: another version of the format.
     """
     if len(data) < _PREFIX_BYTES + _DIGEST_BYTES:
         raise CheckpointError(f"cut short at {len(data)} bytes")
     if data[: len(MAGIC)] != MAGIC:
-        raise CheckpointError("no evo checkpoint: the file begins otherwise")
+        raise CheckpointError("not an evo checkpoint: it does not start like one")
     version = int.from_bytes(data[len(MAGIC) : len(MAGIC) + 4], "little")
     if version != FORMAT_VERSION:
-        raise CheckpointError(f"format version {version}; this evo reads version {FORMAT_VERSION}")
+        writer = "written by evo 0.1, " if version == 1 else ""
+        raise OtherVersionError(f"{writer}checkpoint format {version}; this evo reads format {FORMAT_VERSION}")
     if hashlib.sha256(data[:-_DIGEST_BYTES]).digest() != data[-_DIGEST_BYTES:]:
         raise CheckpointError("damaged: the checksum does not fit the content")
     header_end = _PREFIX_BYTES + int.from_bytes(data[_PREFIX_BYTES - 4 : _PREFIX_BYTES], "little")

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from evo.errors import UserError
-from evo.run.checkpoint import CheckpointError, decode_checkpoint, encode_checkpoint
+from evo.run.checkpoint import CheckpointError, OtherVersionError, decode_checkpoint, encode_checkpoint
 
 CHECKPOINTS_KEPT = 2
 
@@ -105,7 +105,7 @@ class RunDir:
         """The newest intact checkpoint, and a line for each newer one that is damaged.
 
         Raises:
-            UserError: there is none, or none is intact.
+            UserError: there is none, none is intact, or it was written by another version of evo.
         """
         damaged = []
         for path in reversed(self._checkpoints()):
@@ -113,6 +113,8 @@ class RunDir:
                 return *decode_checkpoint(path.read_bytes()), damaged
             except FileNotFoundError:
                 return self.load_checkpoint()  # a run in progress has just replaced it
+            except OtherVersionError as error:
+                raise UserError(f"{path}: {error}; use that version of evo for this run, or start a new one") from error
             except (CheckpointError, OSError) as error:
                 damaged.append(f"{path}: {error}")
         if damaged:

@@ -1,6 +1,6 @@
 """The emitter: breeds programs from the archive's elites with the operators of vary.h.
 
-Owns the counter of generations, which with the seed decides everything random; it holds no other state.
+Owns the generation counter. It decides everything random, together with the seed; there is no other state.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from ribs.archives import ArchiveBase
+from numpy.typing import NDArray
 from ribs.emitters import EmitterBase
 
 from evo.native.vary import Variation
-from evo.search.archive import elites_by_cell
+from evo.search.archives.base import ProgramArchive
 
 RANDOM = -1  # operator code of a program that has no parents
 
@@ -23,29 +23,29 @@ class Origin:
     for none), operator `(n,)` int32 (a code of `evo.native.vary.OPERATORS`, or `RANDOM`).
     """
 
-    parents: np.ndarray
-    parent_hashes: np.ndarray
-    operator: np.ndarray
+    parents: NDArray[np.int32]
+    parent_hashes: NDArray[np.uint64]
+    operator: NDArray[np.int32]
 
 
 class ProgramEmitter(EmitterBase):
-    """Emits random programs in generation 0 (and while the archive is empty), then offspring of elites drawn uniformly,
-    followed by immigrants: random programs that keep new lines of descent coming.
+    """Emits random programs in generation 0 (and while the archive is empty), then offspring of uniformly drawn elites,
+    followed by immigrants: random programs that start new lines of descent.
 
     Args:
         archive: the archive that parents are drawn from.
         variation: native operators with their options.
-        seed: 64-bit seed of the run.
-        max_length: words a program.
-        num_initial: programs of generation 0.
-        batch_size: programs of each generation after that.
-        num_immigrants: how many of them are immigrants.
-        generation: the generation to go on with.
+        seed: the run's 64-bit seed.
+        max_length: words of a program.
+        num_initial: programs in generation 0.
+        batch_size: programs in each later generation.
+        num_immigrants: how many of those are immigrants.
+        generation: the first generation to emit.
     """
 
     def __init__(
         self,
-        archive: ArchiveBase,
+        archive: ProgramArchive,
         variation: Variation,
         *,
         seed: int,
@@ -71,14 +71,14 @@ class ProgramEmitter(EmitterBase):
         self.generation = generation
         self.origin: Origin | None = None
 
-    def ask(self) -> np.ndarray:
-        """The programs of the next generation, `(n, max_length)` uint64; where they came from is in `origin`."""
+    def ask(self) -> NDArray[np.uint64]:
+        """The next generation's programs, `(n, max_length)` uint64; `origin` tells where they came from."""
         generation, self.generation = self.generation, self.generation + 1
         if generation == 0 or self.archive.empty:
             num_programs = self._num_initial if generation == 0 else self._batch_size
             self.origin = _no_origin(num_programs)
             return self.random_programs(num_programs, generation)
-        elites = elites_by_cell(self.archive)
+        elites = self.archive.elites()
         num_offspring = self._batch_size - self._num_immigrants
         words, rows, operator = self._variation.offspring(
             self._seed, generation, 0, num_offspring, np.ascontiguousarray(elites.solution)
@@ -92,8 +92,8 @@ class ProgramEmitter(EmitterBase):
         )
         return np.concatenate([words, self.random_programs(self._num_immigrants, generation, num_offspring)])
 
-    def random_programs(self, num_programs: int, generation: int = 0, first_slot: int = 0) -> np.ndarray:
-        """The random programs of a generation from a slot on, `(num_programs, max_length)` uint64; no state changes."""
+    def random_programs(self, num_programs: int, generation: int = 0, first_slot: int = 0) -> NDArray[np.uint64]:
+        """Random programs for a generation's slots from `first_slot` on, `(num_programs, max_length)` uint64. Changes no state."""
         return self._variation.random_programs(self._seed, generation, first_slot, num_programs, self.solution_dim)
 
 

@@ -11,23 +11,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from ribs.archives import ArchiveBase
+from numpy.typing import NDArray
 from ribs.schedulers import Scheduler
 
 from evo.evaluate import Evaluator, Failure, Status
+from evo.language.batch import Batch
 from evo.native.stack_ptx import Lowering
-from evo.search.archive import elites_by_cell
+from evo.search.archives.base import ProgramArchive
 from evo.search.emitter import ProgramEmitter
-from evo.search.memory import ResultMemory
+from evo.search.memory import HashMemory
 
 
 @dataclass
 class Counters:
-    """Totals of a run so far. They are part of its state: a resumed run goes on counting.
+    """A run's totals so far. They are part of its state: a resumed run goes on counting.
 
-    generations: done; offspring: programs asked for; evaluations: programs really evaluated; duplicates: programs whose
-    hash was seen before; neutral: offspring with the hash of a parent; rejected: evaluated, but not OK; out_of_range:
-    evaluated, with a measure outside its range (clipped into an edge cell); failed: could not be compiled or run.
+    generations: finished. offspring: programs that were asked for. evaluations: programs that were evaluated. duplicates: programs whose
+    hash was seen before. neutral: offspring with the hash of a parent. rejected: evaluated, but not OK. out_of_range: evaluated,
+    with a measure outside its range, which counts to the cell at the edge. failed: could not be compiled or run.
     """
 
     generations: int = 0
@@ -42,8 +43,10 @@ class Counters:
 
 @dataclass(frozen=True)
 class Generation:
-    """What one generation did. failures: programs that could not be compiled; times_s: seconds by stage, the evaluator's own
-    stages (`Evaluation.times_s`) among them.
+    """What one generation did.
+
+    failures: programs that could not be compiled or run. times_s: seconds by stage, those of the evaluator (`Evaluation.times_s`)
+    included.
     """
 
     counters: Counters
@@ -57,85 +60,82 @@ class Generation:
 
 
 def map_elites(
-    archive: ArchiveBase,
+    archive: ProgramArchive,
     emitter: ProgramEmitter,
     evaluator: Evaluator,
     lowering: Lowering,
-    memory: ResultMemory,
-    ranges: np.ndarray,
+    memory: HashMemory,
     counters: Counters,
 ) -> Iterator[Generation]:
-    """Yields after each generation, for ever; between two yields all state is consistent and may be saved.
+    """Yields after each generation, without end. Between two yields the state is consistent and may be saved.
 
     Args:
-        archive, emitter, memory, counters: the state of the run; all of it.
+        archive, emitter, memory, counters: the state of the search; all of it.
         evaluator: scores programs.
         lowering: hashes programs.
-        ranges: `(num_measures, 2)`, the measures' bounds.
     """
     scheduler = Scheduler(archive, [emitter])
     while True:
         clock = _Clock()
         generation = emitter.generation
-        programs = scheduler.ask()
+        words = scheduler.ask()
         clock.lap("variation")
 
-        hashes, num_instructions = lowering.analyze(programs)
-        rows = memory.find(hashes)
-        first = _first_of_each(hashes)
-        new = first & (rows < 0)
+        batch = Batch.analyze(lowering, words)
+        new = _first_of_each(batch.hashes) & ~memory.contains(batch.hashes)
         clock.lap("hash")
 
-        evaluation = evaluator.evaluate(programs[new], num_instructions[new])
+        evaluation = evaluator.evaluate(batch[new])
         clock.lap("evaluation")
 
-        memory.add(hashes[new], evaluation.status, evaluation.objective, evaluation.measures)
-        # A duplicate scores what its first copy scored, so it can only tie with an elite, and ties keep the incumbent:
-        # only new programs need to be told. The rest go in as rejected.
-        objective = np.full(len(programs), np.nan)
-        measures = np.full((len(programs), len(ranges)), np.nan)
+        memory.add(batch.hashes[new])
+        # A duplicate scores what its first copy scored, so it can only tie with an elite, and ties keep the incumbent.
+        # Only new programs need to be told; the others go in as rejected.
+        objective = np.full(len(batch), np.nan)
+        measures = np.full((len(batch), archive.measure_dim), np.nan)
         objective[new] = evaluation.objective
         measures[new] = evaluation.measures
         with warnings.catch_warnings():
-            # pyribs blames a threshold where every program failed; the generation says that there are no elites.
+            # pyribs blames a threshold if every program failed; the yielded generation says that there are no elites.
             warnings.filterwarnings("ignore", message="`archive` was empty before adding")
             scheduler.tell(
                 objective,
                 measures,
                 parents=emitter.origin.parents,
                 operator=emitter.origin.operator,
-                generation=np.full(len(programs), generation),
-                slot=np.arange(len(programs)),
-                hash=hashes,
-                num_instructions=num_instructions,
+                generation=np.full(len(batch), generation),
+                slot=np.arange(len(batch)),
+                hash=batch.hashes,
+                num_instructions=batch.num_instructions,
             )
         clock.lap("archive")
 
         ok = evaluation.status == Status.OK
-        outside = (evaluation.measures < ranges[:, 0]) | (evaluation.measures > ranges[:, 1])
+        outside = (evaluation.measures < archive.lower_bounds) | (evaluation.measures > archive.upper_bounds)
+        num_new = int(new.sum())
         counters.generations += 1
-        counters.offspring += len(programs)
-        counters.evaluations += int(new.sum())
-        counters.duplicates += len(programs) - int(new.sum())
-        counters.neutral += int((hashes[:, None] == emitter.origin.parent_hashes).all(axis=2).any(axis=1).sum())
+        counters.offspring += len(batch)
+        counters.evaluations += num_new
+        counters.duplicates += len(batch) - num_new
+        counters.neutral += int((batch.hashes[:, None] == emitter.origin.parent_hashes).all(axis=2).any(axis=1).sum())
         counters.rejected += int((~ok).sum())
         counters.failed += len(evaluation.failures)
         counters.out_of_range += int(outside[ok].any(axis=1).sum())
-        elites = elites_by_cell(archive)
+        elites = archive.elites()
         clock.lap("statistics")
         yield Generation(
             counters=counters,
             num_elites=len(elites),
             coverage=len(elites) / archive.cells,
             qd_score=elites.qd_score,
-            best_objective=float(elites.objective.max()) if len(elites) else float("nan"),
+            best_objective=elites.best_objective,
             num_inserted=int((elites.generation == generation).sum()),
             failures=evaluation.failures,
             times_s={**clock.times_s, **evaluation.times_s},
         )
 
 
-def _first_of_each(hashes: np.ndarray) -> np.ndarray:
+def _first_of_each(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """True at the first row of each distinct hash."""
     first = np.zeros(len(hashes), bool)
     first[np.unique(hashes.view("V16")[:, 0], return_index=True)[1]] = True
@@ -145,7 +145,7 @@ def _first_of_each(hashes: np.ndarray) -> np.ndarray:
 class _Clock:
     """Seconds between laps, by name."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.times_s: dict[str, float] = {}
         self._last = time.perf_counter()
 

@@ -19,6 +19,7 @@ from evo.compile.packing import Packing
 from evo.evaluate.cuda.device import Device, probe
 from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
 from evo.instructions import default_instruction_set
+from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.storage.disk_cache import DiskCache
 
@@ -56,13 +57,13 @@ def kernel_rate(num_operations: int, num_points: int, packing: Packing, num_prog
     words = np.zeros((num_programs, max(map(len, drawn))), np.uint64)
     for row, program in zip(words, drawn, strict=True):
         row[: len(program)] = program
-    counts = language.lowering.analyze(words)[1]
+    batch = Batch.analyze(language.lowering, words)
     with tempfile.TemporaryDirectory() as folder:
         evaluator = CudaEvaluator(language, task, CudaOptions(packing=packing), DiskCache(folder))
-        evaluator.evaluate(words, counts)  # fills the cache
-        best_s = min(evaluator.evaluate(words, counts).times_s["kernels"] for _ in range(NUM_ROUNDS))
+        evaluator.evaluate(batch)  # fills the cache
+        best_s = min(evaluator.evaluate(batch).times_s["kernels"] for _ in range(NUM_ROUNDS))
         evaluator.close()
-    return counts.sum() * num_points / best_s / 1e9
+    return batch.num_instructions.sum() * num_points / best_s / 1e9
 
 
 def peak_rate(device: Device) -> float:

@@ -18,6 +18,7 @@ from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda.device import Device, probe
 from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
 from evo.instructions import default_instruction_set
+from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 from evo.task import load_task
 
@@ -35,20 +36,20 @@ def problem(plane_folder):
     name = language.inputs[0][0]
     texts = [f"%{name} {factor_of(i)} mul_ftz_f32" for i in range(64)]
     words = np.stack([parse_program(language, text, "test", 8) for text in texts])
-    return task, language, words, language.lowering.analyze(words)[1]
+    return task, language, Batch.analyze(language.lowering, words)
 
 
 OPTIONS = CudaOptions(num_workers=1, packing=Packing(4, 2))
 
 
 def test_all_that_an_evaluator_takes_of_a_device_it_gives_back(emulated_gpu, problem):
-    task, language, words, counts = problem
+    task, language, batch = problem
     evaluator = CudaEvaluator(language, task, OPTIONS)
     for _ in range(2):
-        evaluator.evaluate(words, counts)
+        evaluator.evaluate(batch)
     during = emulated_gpu.alive()
     assert during["modules"] == 0 and during["device memory"] > 0
-    evaluator.outputs(words[:3], task.points())
+    evaluator.outputs(batch.words[:3], task.points())
     assert emulated_gpu.alive() == during
     evaluator.close()
     nothing = dict.fromkeys(during, 0)
@@ -56,11 +57,11 @@ def test_all_that_an_evaluator_takes_of_a_device_it_gives_back(emulated_gpu, pro
 
 
 def test_outputs_of_one_program_take_page_locked_memory_for_one(emulated_gpu, problem, monkeypatch):
-    task, language, words, _ = problem
+    task, language, batch = problem
     evaluator = CudaEvaluator(language, task, OPTIONS)
     sizes, pinned = [], Device.pinned
     monkeypatch.setattr(Device, "pinned", lambda self, num_bytes: sizes.append(num_bytes) or pinned(self, num_bytes))
-    evaluator.outputs(words[:1], task.picture_points(16, 0.5))
+    evaluator.outputs(batch.words[:1], task.picture_points(16, 0.5))
     evaluator.close()
     assert max(sizes) == 16 * 16 * 4
 
@@ -75,10 +76,10 @@ def test_kernels_are_loaded_with_their_module_unless_the_user_wants_it_otherwise
 
 
 def test_a_batch_is_loaded_and_launched_once_a_pack(emulated_gpu, problem):
-    task, language, words, counts = problem
+    task, language, batch = problem
     evaluator = CudaEvaluator(language, task, OPTIONS)
     loads, launches = (emulated_gpu.num_calls(name) for name in ("load", "launch"))
-    evaluator.evaluate(words, counts)
+    evaluator.evaluate(batch)
     evaluator.close()
     assert emulated_gpu.num_calls("load") - loads == 8
     assert emulated_gpu.num_calls("launch") - launches >= 16
@@ -86,12 +87,12 @@ def test_a_batch_is_loaded_and_launched_once_a_pack(emulated_gpu, problem):
 
 @pytest.mark.parametrize("deferred", [0, 1])
 def test_results_are_read_when_they_are_there(emulated_gpu, problem, deferred):
-    task, language, words, counts = problem
+    task, language, batch = problem
     emulated_gpu.configure(f"deferred={deferred}")
     evaluator = CudaEvaluator(language, task, OPTIONS)
-    found = [evaluator.evaluate(words, counts).objective for _ in range(2)]
+    found = [evaluator.evaluate(batch).objective for _ in range(2)]
     evaluator.close()
-    expected = CpuEvaluator(language, task, 1).evaluate(words, counts).objective
+    expected = CpuEvaluator(language, task, 1).evaluate(batch).objective
     np.testing.assert_allclose(found[0], expected, rtol=1e-5)
     assert found[0].tobytes() == found[1].tobytes()
 
@@ -100,36 +101,36 @@ def test_results_are_read_when_they_are_there(emulated_gpu, problem, deferred):
 @pytest.mark.parametrize("row", [0, 29, 63])
 def test_the_pack_of_a_program_that_the_device_fails_of_is_the_one_that_is_named(emulated_gpu, problem, row, deferred):
     """Other packs are under way when the failure is found: neither those before nor those after it are to blame."""
-    task, language, words, counts = problem
+    task, language, batch = problem
     emulated_gpu.configure(f"deferred={deferred}")
     emulated_gpu.fatal_text = b"0f%08X" % np.float32(factor_of(row)).view(np.uint32)
     evaluator = CudaEvaluator(language, task, OPTIONS)
     with pytest.raises(DeviceFailure, match="CUDA_ERROR_ILLEGAL_ADDRESS") as raised:
-        evaluator.evaluate(words, counts)
+        evaluator.evaluate(batch)
     evaluator.close()
     culprits = [failure.words.tobytes() for failure in raised.value.failures]
     assert len(culprits) == 8
-    assert words[row].tobytes() in culprits
+    assert batch.words[row].tobytes() in culprits
 
 
 @pytest.mark.parametrize(
     "fault", ["launch:9:719", "launch:9:700:late", "load:3:200", "query:2:719", "event_record:5:719", "unload:1:719"]
 )
 def test_any_call_of_the_device_that_fails_is_a_device_failure(emulated_gpu, problem, fault):
-    task, language, words, counts = problem
+    task, language, batch = problem
     evaluator = CudaEvaluator(language, task, OPTIONS)
     emulated_gpu.configure(f"fault={fault}")
     with pytest.raises(DeviceFailure, match="CUDA_ERROR_") as raised:
-        evaluator.evaluate(words, counts)
+        evaluator.evaluate(batch)
     evaluator.close()
     assert len(raised.value.failures) in (0, 8)
 
 
 def test_a_kernel_that_never_ends_is_given_up_after_its_time(emulated_gpu, problem):
-    task, language, words, counts = problem
+    task, language, batch = problem
     evaluator = CudaEvaluator(language, task, replace(OPTIONS, launch_seconds=0.1))
     emulated_gpu.configure("fault=launch:9:600")
     with pytest.raises(DeviceFailure, match="no end after 0.1 s") as raised:
-        evaluator.evaluate(words, counts)
+        evaluator.evaluate(batch)
     evaluator.close()
     assert len(raised.value.failures) == 8

@@ -8,6 +8,7 @@ import pytest
 from evo.evaluate import Status, score_batch
 from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import default_instruction_set
+from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 from evo.task import Programs, Regression, load_task, point_arrays, target_array
 
@@ -189,10 +190,9 @@ def test_a_program_written_by_hand_is_worth_something(path):
     task = load_task(path.parent.parent, {})
     language = Language(default_instruction_set(), tuple(task.inputs.items()), tuple(task.outputs.items()))
     words = parse_program(language, path.read_text(), str(path), 128)[None]
-    _, num_instructions = language.lowering.analyze(words)
-    evaluator = CpuEvaluator(language, task, 1)
-    evaluation = evaluator.evaluate(words, num_instructions)
-    assert num_instructions[0] > 0
+    batch = Batch.analyze(language.lowering, words)
+    evaluation = CpuEvaluator(language, task, 1).evaluate(batch)
+    assert batch.num_instructions[0] > 0
     assert evaluation.status[0] == Status.OK
     low, high = np.array(list(task.measures.values())).T
     assert ((low <= evaluation.measures[0]) & (evaluation.measures[0] <= high)).all()

@@ -83,8 +83,8 @@ def test_a_wrong_key_value_or_override(refusal, small_config, override, message)
         ("program.instruction_set=none.json", "none.json: cannot read the instruction set: "),
         ("search.initial.max_length=25", "search.initial.max_length: 25 is more than program.max_length 24"),
         ("search.variation.umad.addition_rate=0", "umad_addition_rate: 0.0, expected a number above 0"),
-        ("search.archive.dims=[4]", "search.archive.dims: [4] has 1 numbers, but the task has 2 measures: mean, deviation"),
-        ("search.archive.dims=[4, 4, 4]", "search.archive.dims: [4, 4, 4] has 3 numbers, but the task has 2 measures"),
+        ("search.archive.dims=[4]", "search.archive: dims: [4] has 1 numbers, but the task has 2 measures"),
+        ("search.archive.dims=[4, 4, 4]", "search.archive: dims: [4, 4, 4] has 3 numbers, but the task has 2 measures"),
         ("search.archive.dims=[1000000, 1000000]", "search.archive: "),
     ],
 )

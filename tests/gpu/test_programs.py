@@ -10,6 +10,7 @@ import evo
 from evo.compile.packing import Packing
 from evo.evaluate import Status
 from evo.evaluate.cuda.evaluator import CudaOptions
+from evo.language.batch import Batch
 from evo.storage.disk_cache import DiskCache
 
 from .conftest import EXACT, Points, language_of, random_programs
@@ -35,10 +36,10 @@ def test_programs_of_exact_instructions_have_the_same_scores_on_both(both):
     task = points_task()
     cpu, gpu = both(task)
     words = random_programs(language_of(task), EXACT, 700)
-    counts = language_of(task).lowering.analyze(words)[1]
-    expected = cpu.evaluate(words, counts)
+    batch = Batch.analyze(language_of(task).lowering, words)
+    expected = cpu.evaluate(batch)
     assert len(np.unique(expected.objective)) > 300
-    assert_same(gpu.evaluate(words, counts), expected)
+    assert_same(gpu.evaluate(batch), expected)
 
 
 @pytest.mark.parametrize("sites, kernels", [(1, 1), (1, 3), (7, 1), (64, 2), (128, 1), (1024, 1), (64, 64)])
@@ -46,8 +47,8 @@ def test_no_packing_changes_a_score(both, sites, kernels):
     task = points_task(300)
     cpu, gpu = both(task, CudaOptions(packing=Packing(sites, kernels)))
     words = random_programs(language_of(task), EXACT, 12 if sites == 1 else 1100, 40)
-    counts = language_of(task).lowering.analyze(words)[1]
-    assert_same(gpu.evaluate(words, counts), cpu.evaluate(words, counts))
+    batch = Batch.analyze(language_of(task).lowering, words)
+    assert_same(gpu.evaluate(batch), cpu.evaluate(batch))
 
 
 @pytest.mark.parametrize("num_points", [1, 31, 255, 256, 257, 70_000])
@@ -55,8 +56,8 @@ def test_any_number_of_points_is_covered(both, num_points):
     task = points_task(num_points)
     cpu, gpu = both(task)
     words = random_programs(language_of(task), EXACT, 40)
-    counts = language_of(task).lowering.analyze(words)[1]
-    assert_same(gpu.evaluate(words, counts), cpu.evaluate(words, counts))
+    batch = Batch.analyze(language_of(task).lowering, words)
+    assert_same(gpu.evaluate(batch), cpu.evaluate(batch))
 
 
 def test_outputs_at_other_points_are_those_of_the_cpu(both):
@@ -71,8 +72,9 @@ def test_outputs_at_other_points_are_those_of_the_cpu(both):
 
 
 def test_an_empty_batch_has_empty_results(both):
-    _, gpu = both(points_task(8))
-    evaluation = gpu.evaluate(np.zeros((0, 10), np.uint64), np.zeros(0, np.int32))
+    task = points_task(8)
+    _, gpu = both(task)
+    evaluation = gpu.evaluate(Batch.analyze(language_of(task).lowering, np.zeros((0, 10), np.uint64)))
     assert evaluation.status.shape == (0,) and evaluation.measures.shape == (0, 2)
 
 
@@ -117,10 +119,10 @@ def test_sums_of_a_regression_are_those_of_the_cpu_bit_by_bit(both, num_points):
     cpu, gpu = both(task)
     names = tuple(name for name in EXACT if "u32" not in name)
     words = random_programs(language_of(task), names, 200)
-    counts = language_of(task).lowering.analyze(words)[1]
-    expected = cpu.evaluate(words, counts)
+    batch = Batch.analyze(language_of(task).lowering, words)
+    expected = cpu.evaluate(batch)
     assert (expected.status == Status.OK).sum() > 100
-    assert_same(gpu.evaluate(words, counts), expected)
+    assert_same(gpu.evaluate(batch), expected)
 
 
 def test_programs_of_all_instructions_agree_but_for_what_errors_grow_to(both):
@@ -137,21 +139,21 @@ def test_programs_of_all_instructions_agree_but_for_what_errors_grow_to(both):
     task = Bounded(1000)
     cpu, gpu = both(task)
     words = random_programs(language_of(task), tuple(n for n in (*EXACT, *APPROXIMATE) if "u32" not in n), 1000, 40)
-    counts = language_of(task).lowering.analyze(words)[1]
-    difference = np.abs(cpu.evaluate(words, counts).objective - gpu.evaluate(words, counts).objective)
+    batch = Batch.analyze(language_of(task).lowering, words)
+    difference = np.abs(cpu.evaluate(batch).objective - gpu.evaluate(batch).objective)
     assert (difference <= 0.01).mean() >= 0.99
 
 
 def test_results_depend_neither_on_workers_nor_the_cache_nor_the_order_nor_the_assembler(both, tmp_path):
     task = points_task(500)
     words = random_programs(language_of(task), (*EXACT, *APPROXIMATE), 400)
-    counts = language_of(task).lowering.analyze(words)[1]
+    batch = Batch.analyze(language_of(task).lowering, words)
     cache = DiskCache(tmp_path)
     _, gpu = both(task, CudaOptions(num_workers=1, packing=Packing(16, 1)), cache=cache)
-    expected = gpu.evaluate(words, counts)
-    assert_same(gpu.evaluate(words, counts), expected)  # out of the cache
+    expected = gpu.evaluate(batch)
+    assert_same(gpu.evaluate(batch), expected)  # out of the cache
     _, other = both(task, CudaOptions(num_workers=3, packing=Packing(50, 3), opt_level=3))
     order = np.random.default_rng(2).permutation(len(words))
-    shuffled = other.evaluate(words[order], counts[order])
+    shuffled = other.evaluate(batch[order])
     for name in ("status", "objective", "measures"):
         assert getattr(shuffled, name).tobytes() == getattr(expected, name)[order].tobytes()

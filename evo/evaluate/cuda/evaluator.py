@@ -1,7 +1,7 @@
 """The CUDA evaluator: programs packed into kernels, compiled by a pool of processes, run on an NVIDIA GPU.
 
-Owns the wiring of compiler, lane and score, and what becomes of programs that cannot be compiled or run. Results are those of
-the CPU evaluator but for the last bits of approximate instructions, and depend neither on packs nor on workers nor on order.
+Owns the wiring of compiler, lane and score, and what becomes of programs that cannot be compiled or run. Results equal the CPU
+evaluator's except in the last bits of approximate instructions. Packs, workers and order do not change them.
 """
 
 from __future__ import annotations
@@ -10,10 +10,13 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from evo.compile.assembler import DEFAULT_OPT_LEVEL
 from evo.compile.compiler import Compiler, FailedProgram, Module
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool
@@ -21,10 +24,11 @@ from evo.compile.request import CompileFailure, assembler_options
 from evo.errors import DeviceFailure
 from evo.evaluate import Evaluation, Failure, Status, by_name
 from evo.evaluate.cuda.device import Device
-from evo.evaluate.cuda.lane import Lane, PackFailure, Plan
+from evo.evaluate.cuda.lane import Lane, PackFailure, Plan, ScoringPlan
 from evo.evaluate.cuda.plans import DeviceInputs, KernelPlan, RegressionPlan, StorePlan
 from evo.kernel.cuda_source import template_of
 from evo.kernel.template import POINTWISE, KernelTemplate
+from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.storage.disk_cache import DiskCache
 from evo.task import Task, point_arrays, task_errors
@@ -42,20 +46,33 @@ _STATUS = {
 
 @dataclass(frozen=True)
 class CudaOptions:
-    """How the work is done; none of these changes a result, but for `compile_seconds`.
+    """How the work is done. Only `compile_seconds` can change a result.
 
-    device: its ordinal; None: the first that can be used. num_workers: compile processes; None: one a core. packing: programs
-    that go together. opt_level: of the assembler. compile_seconds: limit for one compilation. launch_seconds: limit for the kernels of one pack.
-    num_threads: threads that score; None: one a core.
+    device: its ordinal; None: the first that can be used. num_workers: compile processes; None: one per core. packing: programs
+    that go together. opt_level: the assembler's. compile_seconds: limit for one compilation. launch_seconds: limit for the
+    kernels of one pack. num_threads: threads that score; None: one per core.
     """
 
     device: int | None = None
     num_workers: int | None = None
-    packing: Packing = Packing()
-    opt_level: int = 1
+    packing: Packing = field(default_factory=Packing)
+    opt_level: int = DEFAULT_OPT_LEVEL
     compile_seconds: float = 60.0
     launch_seconds: float = 60.0
     num_threads: int | None = None
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, Any]) -> CudaOptions:
+        """The options in the section `evaluation` of a config, as plain values."""
+        return cls(
+            device=settings["device"],
+            num_workers=settings["compile_workers"],
+            packing=Packing(**settings["packing"]),
+            opt_level=settings["opt_level"],
+            compile_seconds=settings["compile_seconds"],
+            launch_seconds=settings["launch_seconds"],
+            num_threads=settings["threads"],
+        )
 
 
 class CudaEvaluator:
@@ -66,7 +83,7 @@ class CudaEvaluator:
         task: gives points and score.
         options: how the work is done.
         cache: of cubins; None: nothing is kept.
-        quarantine: canonical hash (16 bytes) -> status and log of programs that failed before: they are not tried again.
+        quarantine: canonical hash (16 bytes) -> status and log of programs that failed before. They are not tried again.
 
     Raises:
         UserError: no such device, too little memory, or the task's points are malformed or raise.
@@ -76,13 +93,13 @@ class CudaEvaluator:
         self,
         language: Language,
         task: Task,
-        options: CudaOptions = CudaOptions(),
+        options: CudaOptions | None = None,
         cache: DiskCache | None = None,
         quarantine: Mapping[bytes, tuple[Status, str]] | None = None,
     ):
         self._language = language
         self._task = task
-        self._options = options
+        self._options = options = options or CudaOptions()
         self._cache = cache
         kinds = {status: kind for kind, status in _STATUS.items()}
         self._failures = {key: CompileFailure(kinds[status], log) for key, (status, log) in (quarantine or {}).items()}
@@ -96,7 +113,7 @@ class CudaEvaluator:
         target = self._device.info.target
         template = template_of(task, language, target, min(MAX_KERNEL_SITES, options.packing.programs_per_module), cache)
         if template is not POINTWISE:
-            self._plan: Plan = KernelPlan(task, self._inputs)
+            self._plan: ScoringPlan = KernelPlan(task, self._inputs)
         elif task.reduction:
             self._plan = RegressionPlan(task, self._inputs, self._device)
         else:
@@ -104,45 +121,50 @@ class CudaEvaluator:
         self._lane = self._make_lane(self._plan, options.packing.programs_per_module)
         self._compiler = self._make_compiler(self._lane.capacity, template)
 
-    def evaluate(self, words: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
-        status = np.zeros(len(words), np.uint8)
-        objective = np.full(len(words), np.nan)
-        measures = np.full((len(words), len(self._task.measures)), np.nan)
+    @property
+    def device(self) -> str:
+        """As in `evo.evaluate.Evaluator`, whose other methods these are too."""
+        return self._device.info.name
+
+    def evaluate(self, batch: Batch) -> Evaluation:
+        status = np.zeros(len(batch), np.uint8)
+        objective = np.full(len(batch), np.nan)
+        measures = np.full((len(batch), len(self._task.measures)), np.nan)
         score_s: list[float] = []
 
-        def take(module: Module, host: np.ndarray) -> None:
+        def take(module: Module, host: NDArray[np.uint8]) -> None:
             start = time.perf_counter()
             part = self._plan.score(host, module.num_instructions)
             for site, rows in enumerate(module.rows):
                 status[rows], objective[rows], measures[rows] = part.status[site], part.objective[site], part.measures[site]
             score_s.append(time.perf_counter() - start)
 
-        failures, times_s = self._run(words, self._compiler, self._lane, take)
+        failures, times_s = self._run(batch, self._compiler, self._lane, take)
         for row, failure in failures:
             status[row] = failure.status
         times_s["score_threads"] = sum(score_s)
         return Evaluation(status, objective, measures, tuple(failure for _, failure in failures), times_s)
 
-    def outputs(self, words: np.ndarray, points: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         inputs = self._upload(points, "picture_points()")
         plan = StorePlan(self._task, inputs)
         lane = self._make_lane(plan, len(words))
         stored = np.zeros((len(words), len(self._language.outputs), inputs.num_points), np.float32)
 
-        def take(module: Module, host: np.ndarray) -> None:
+        def take(module: Module, host: NDArray[np.uint8]) -> None:
             outputs = plan.outputs(host, len(module.rows))
             for site, rows in enumerate(module.rows):
                 stored[rows] = outputs[site]
 
-        # A program that was evaluated before has its outputs here as well; where it failed they are zero.
-        self._run(words, self._make_compiler(lane.capacity, POINTWISE), lane, take)
+        # A program that failed has zeros, even if it failed only in an earlier batch.
+        batch = Batch.analyze(self._language.lowering, words)
+        self._run(batch, self._make_compiler(lane.capacity, POINTWISE), lane, take)
         lane.close()
         inputs.close()
         return by_name(self._task, stored)
 
     def environment(self) -> dict[str, str | int]:
         return {
-            "backend": "cuda",
             "device": self._device.info.name,
             "target": self._device.info.target,
             "driver": "CUDA {}.{}".format(*self._device.driver),
@@ -150,7 +172,7 @@ class CudaEvaluator:
         }
 
     def close(self) -> None:
-        """Ends workers and device state. On a device that has failed only the workers are ended."""
+        """Ends workers and device state. If the device has failed, only the workers."""
         self._pool.shutdown(cancel_futures=True)
         if not self._has_failed:
             self._lane.close()
@@ -159,7 +181,7 @@ class CudaEvaluator:
             self._device.close()
 
     def _run(
-        self, words: np.ndarray, compiler: Compiler, lane: Lane, take: Callable[[Module, np.ndarray], None]
+        self, batch: Batch, compiler: Compiler, lane: Lane, take: Callable[[Module, NDArray[np.uint8]], None]
     ) -> tuple[list[tuple[int, Failure]], dict[str, float]]:
         """Failed rows in ascending order, and seconds by stage."""
         failures: list[tuple[int, Failure]] = []
@@ -172,17 +194,17 @@ class CudaEvaluator:
                     times_s["emission_workers"] += result.emission_s
                     yield result
                 else:
-                    failure = result.failure
-                    failures.extend((int(row), Failure(words[row], _STATUS[failure.kind], failure.log)) for row in result.rows)
+                    kind, log = result.failure.kind, result.failure.log
+                    failures.extend((int(row), _failure(batch, row, _STATUS[kind], log)) for row in result.rows)
 
-        # Closing a batch that is given up cancels what is still being compiled for it.
-        with closing(compiler.compile(words)) as results:
+        # If the batch is abandoned, closing it cancels its compilations.
+        with closing(compiler.compile(batch)) as results:
             try:
                 times = lane.run(modules(results), take)
             except PackFailure as failure:
                 self._has_failed = True
                 log = f"{self._device.info.name}: {failure}"
-                culprits = [Failure(words[row], Status.DEVICE_FAILED, log) for row in failure.rows]
+                culprits = [_failure(batch, row, Status.DEVICE_FAILED, log) for row in failure.rows]
                 raise DeviceFailure(log, culprits) from failure
         return sorted(failures, key=lambda pair: pair[0]), {**times_s, **asdict(times)}
 
@@ -206,5 +228,9 @@ class CudaEvaluator:
             failures=self._failures,
         )
 
-    def _upload(self, points: dict[str, np.ndarray], method: str) -> DeviceInputs:
+    def _upload(self, points: dict[str, NDArray[Any]], method: str) -> DeviceInputs:
         return DeviceInputs(self._device, *point_arrays(self._task, points, method))
+
+
+def _failure(batch: Batch, row: int, status: Status, log: str) -> Failure:
+    return Failure(batch.words[row], batch.hashes[row].tobytes(), status, log)

@@ -19,13 +19,15 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evo.compile.compiler import Module
 from evo.errors import UserError
+from evo.evaluate import Evaluation
 from evo.evaluate.cuda.device import OUT_OF_MEMORY, CudaError, Device
 
 # Packs in flight: one runs, one is copied back or scored, one waits to run.
-NUM_SLOTS = 3
+NUM_IN_FLIGHT = 3
 # Of what is free on the device when a lane is made, this part may be taken by its buffers.
 MEMORY_SHARE = 0.5
 # Page-locked memory is taken from everybody on the machine: no more than this for one lane.
@@ -37,7 +39,7 @@ WAKE_S = 0.1  # the longest time for which the calling thread waits without look
 
 
 class Plan(Protocol):
-    """What the packs of a lane compute."""
+    """What a lane's packs compute."""
 
     def result_bytes(self, num_programs: int) -> int:
         """Bytes that come back to this machine."""
@@ -46,7 +48,17 @@ class Plan(Protocol):
         """Bytes on the device beside them."""
 
     def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
-        """Starts the kernels of a loaded module; `results` and `scratch` are addresses."""
+        """Starts a loaded module's kernels; `results` and `scratch` are addresses."""
+
+
+class ScoringPlan(Plan, Protocol):
+    """A plan whose results become scores."""
+
+    def score(self, host: NDArray[np.uint8], num_instructions: NDArray[np.int32]) -> Evaluation:
+        """The scores of a module's programs from its results on this machine, `(result_bytes,)`."""
+
+    def close(self) -> None:
+        """Frees what the plan has on the device."""
 
 
 class PackFailure(Exception):
@@ -58,7 +70,7 @@ class PackFailure(Exception):
 
 
 @dataclass
-class _Slot:
+class _Buffers:
     """What one pack in flight needs. flag: 4 bytes, not 0 once the kernels are done, also where the device failed later."""
 
     host: np.ndarray
@@ -85,7 +97,7 @@ class _Flight:
     """A pack in flight. is_back: its results are on this machine."""
 
     module: Module
-    slot: _Slot
+    buffers: _Buffers
     began_s: float
     loaded: Any = None
     is_back: bool = False
@@ -113,9 +125,9 @@ class Lane:
         self._stream = device.stream()
         self._copy_stream = device.stream()
         self._one = device.upload(np.ones(1, np.uint32))
-        self._slots = [self._make_slot() for _ in range(NUM_SLOTS)]
+        self._buffers = [self._make_buffers() for _ in range(NUM_IN_FLIGHT)]
         self._launcher = ThreadPoolExecutor(1, "launch")
-        self._threads = ThreadPoolExecutor(min(num_threads, NUM_SLOTS), "score")
+        self._threads = ThreadPoolExecutor(min(num_threads, NUM_IN_FLIGHT), "score")
         self._ended: list[Any] = []  # modules to be unloaded
         self._is_lost = threading.Event()
         self._came_back_s = float("-inf")  # when the last pack did
@@ -131,7 +143,7 @@ class Lane:
         """
         times = LaneTimes()
         flights: deque[_Flight] = deque()
-        free = list(self._slots)
+        free = list(self._buffers)
         last = time.perf_counter()
 
         def lap(stage: str) -> None:
@@ -169,21 +181,21 @@ class Lane:
         self._threads.shutdown()
         self._launcher.shutdown()
         self._unload_ended()
-        for slot in self._slots:
-            self._device.free_pinned(slot.host)
-            self._device.free_pinned(slot.flag)
-            self._device.free(slot.results)
-            self._device.free(slot.scratch)
-            for event in (slot.start, slot.end, slot.copied):
+        for buffers in self._buffers:
+            self._device.free_pinned(buffers.host)
+            self._device.free_pinned(buffers.flag)
+            self._device.free(buffers.results)
+            self._device.free(buffers.scratch)
+            for event in (buffers.start, buffers.end, buffers.copied):
                 self._device.destroy_event(event)
         self._device.free(self._one)
         self._device.destroy_stream(self._stream)
         self._device.destroy_stream(self._copy_stream)
 
-    def _make_slot(self) -> _Slot:
+    def _make_buffers(self) -> _Buffers:
         device, plan = self._device, self._plan
         num_bytes = plan.result_bytes(self.capacity)
-        return _Slot(
+        return _Buffers(
             host=device.pinned(num_bytes),
             flag=device.pinned(4),
             results=device.allocate(num_bytes),
@@ -194,38 +206,38 @@ class Lane:
         )
 
     def _start(self, flight: _Flight, take: Callable[[Module, np.ndarray], None]) -> None:
-        device, slot, module = self._device, flight.slot, flight.module
+        device, buffers, module = self._device, flight.buffers, flight.module
         device.make_current()
-        slot.flag[:] = 0
+        buffers.flag[:] = 0
         if len(self._ended) >= MAX_ENDED_MODULES:
             self._unload_ended()
         flight.loaded = device.load(module.cubin)
-        host = slot.host[: self._plan.result_bytes(len(module.rows))]
-        device.record(slot.start, self._stream)
-        self._plan.launch(device, flight.loaded, module, int(slot.results), int(slot.scratch), self._stream)
+        host = buffers.host[: self._plan.result_bytes(len(module.rows))]
+        device.record(buffers.start, self._stream)
+        self._plan.launch(device, flight.loaded, module, int(buffers.results), int(buffers.scratch), self._stream)
         # A copy that is behind the kernels in their stream: it tells, when the device has failed, which pack was the last good one.
-        device.copy_to_host(slot.flag, self._one, self._stream)
-        device.record(slot.end, self._stream)
-        device.wait_on_stream(self._copy_stream, slot.end)
-        device.copy_to_host(host, slot.results, self._copy_stream)
-        device.record(slot.copied, self._copy_stream)
+        device.copy_to_host(buffers.flag, self._one, self._stream)
+        device.record(buffers.end, self._stream)
+        device.wait_on_stream(self._copy_stream, buffers.end)
+        device.copy_to_host(host, buffers.results, self._copy_stream)
+        device.record(buffers.copied, self._copy_stream)
         flight.landing = self._threads.submit(self._finish, flight, host, take)
 
     def _finish(self, flight: _Flight, host: np.ndarray, take: Callable[[Module, np.ndarray], None]) -> float:
         self._device.make_current()
-        self._device.wait(flight.slot.copied, self._is_lost.is_set)
+        self._device.wait(flight.buffers.copied, self._is_lost.is_set)
         flight.is_back, self._came_back_s = True, time.monotonic()
-        kernels_s = self._device.elapsed_s(flight.slot.start, flight.slot.end)
+        kernels_s = self._device.elapsed_s(flight.buffers.start, flight.buffers.end)
         take(flight.module, host)
         return kernels_s
 
-    def _land(self, flights: deque[_Flight], times: LaneTimes) -> _Slot:
-        """The slot of the oldest flight, once its results are taken."""
+    def _land(self, flights: deque[_Flight], times: LaneTimes) -> _Buffers:
+        """The buffers of the oldest flight, once its results are taken."""
         oldest = flights[0]
         times.kernels += self._wait(oldest.landing, flights)
         self._ended.append(oldest.loaded)
         flights.popleft()
-        return oldest.slot
+        return oldest.buffers
 
     def _wait(self, future: Future, flights: deque[_Flight]) -> Any:
         """What a future of one of the flights gives.
@@ -241,7 +253,7 @@ class Lane:
         return future.result()
 
     def _settle(self, flights: deque[_Flight]) -> None:
-        """Waits until nobody writes into a slot any more, as nobody may when the next call begins, or until it takes too long."""
+        """Waits until nobody writes into buffers any more, as nobody may when the next call begins, or until it takes too long."""
         not_done = wait([flight.starting for flight in flights if flight.starting], self._time_limit_s).not_done
         not_done |= wait([flight.landing for flight in flights if flight.landing], self._time_limit_s).not_done
         if not_done:
@@ -258,20 +270,20 @@ def _at_fault(flights: deque[_Flight], error: CudaError) -> list[np.ndarray]:
     """The rows of the first pack whose kernels did not come to their end: they run in order."""
     if error.name == OUT_OF_MEMORY:  # as it may be when others use the device as well
         return []
-    return next((flight.module.rows for flight in flights if not flight.slot.flag.any()), [])
+    return next((flight.module.rows for flight in flights if not flight.buffers.flag.any()), [])
 
 
 def _capacity(device: Device, plan: Plan, max_programs: int) -> int:
     """The most programs of a pack, at most `max_programs`, that fit."""
-    device_bytes = int(device.free_bytes() * MEMORY_SHARE) // NUM_SLOTS
-    pinned_bytes = MAX_PINNED_BYTES // NUM_SLOTS
+    device_bytes = int(device.free_bytes() * MEMORY_SHARE) // NUM_IN_FLIGHT
+    pinned_bytes = MAX_PINNED_BYTES // NUM_IN_FLIGHT
 
     def fits(num_programs: int) -> bool:
         results = plan.result_bytes(num_programs)
         return results <= pinned_bytes and results + plan.scratch_bytes(num_programs) <= device_bytes
 
     if not fits(1):
-        needed = NUM_SLOTS * (plan.result_bytes(1) + plan.scratch_bytes(1))
+        needed = NUM_IN_FLIGHT * (plan.result_bytes(1) + plan.scratch_bytes(1))
         raise UserError(
             f"{device.info.name}: too little memory: the task's points need {needed / 2**20:,.0f} MiB for packs of one program, "
             f"{device.free_bytes() * MEMORY_SHARE / 2**20:,.0f} MiB of the device and {MAX_PINNED_BYTES / 2**20:,.0f} MiB of "

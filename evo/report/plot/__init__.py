@@ -25,9 +25,9 @@ _NEED_ELITES = ("heatmap", "contact_sheet", "best", "animation")
 
 def why_not_drawn(run: Run, name: str) -> str | None:
     """Why a run has nothing to show in the named plot, or None."""
-    if name in _NEED_PICTURES and not run.problem.task.has_pictures():
+    if name in _NEED_PICTURES and not run.search.problem.task.has_pictures():
         return "the task draws no pictures (it has no picture_points and picture)"
-    if name in _NEED_ELITES and run.archive.empty:
+    if name in _NEED_ELITES and run.search.archive.empty:
         return "the archive is empty"
     return None
 

@@ -26,17 +26,16 @@ _CURVES = (
 
 def heatmap(run: Run) -> Path:
     """The archive's objectives by cell; parallel axes where there are more than two measures."""
-    names = list(run.problem.task.measures)
+    archive, names = run.search.archive, list(run.search.problem.task.measures)
     figure, axes = plt.subplots(figsize=(8, 3.2 if len(names) == 1 else 6.5), layout="constrained")
     if len(names) > 2:
         order = list(enumerate(names))
-        visualize.parallel_axes_plot(run.archive, ax=axes, measure_order=order, cmap="viridis", sort_archive=True)
+        visualize.parallel_axes_plot(archive, ax=axes, measure_order=order, cmap="viridis", sort_archive=True)
     else:
-        draw = visualize.grid_archive_heatmap if hasattr(run.archive, "dims") else visualize.cvt_archive_heatmap
-        draw(run.archive, ax=axes, cmap="viridis", aspect="auto")
+        getattr(visualize, archive.heatmap)(archive, ax=axes, cmap="viridis", aspect="auto")
         axes.set_xlabel(names[0])
         axes.set_ylabel(names[1] if len(names) == 2 else "")
-    axes.set_title(f"objective · {len(run.archive)} elites after {run.counters.evaluations:,} evaluations")
+    axes.set_title(f"objective · {len(archive)} elites after {run.search.counters.evaluations:,} evaluations")
     return _save(figure, run.run_dir.plot_path("heatmap.png"))
 
 

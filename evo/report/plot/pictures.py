@@ -46,19 +46,15 @@ def render(problem: Problem, words: np.ndarray, size: int, t: float) -> np.ndarr
 
 def contact_sheet(run: Run) -> Path:
     """Each elite's picture in its cell: the first measure grows to the right, the second upwards."""
-    elites = run.elites
-    pictures = render(run.problem, elites.solution, THUMBNAIL_SIZE, STILL_T)
-    if len(getattr(run.archive, "dims", ())) == 2:
-        columns, rows = (int(n) for n in run.archive.dims)
-        cells = run.archive.int_to_grid_index(elites.cell)
-        places = [(rows - 1 - int(j), int(i)) for i, j in cells]
-    else:
-        columns = int(np.ceil(np.sqrt(len(elites))))
-        rows = -(-len(elites) // columns)
-        places = [divmod(i, columns) for i in range(len(elites))]
-    sheet = _mosaic(pictures, places, rows, columns)
-    if len(getattr(run.archive, "dims", ())) == 2:
-        return _with_axes(sheet, run)
+    archive, elites = run.search.archive, run.search.archive.elites()
+    pictures = render(run.search.problem, elites.solution, THUMBNAIL_SIZE, STILL_T)
+    if shape := archive.grid_shape():
+        columns, rows = shape
+        places = [(rows - 1 - int(j), int(i)) for i, j in archive.places(elites.cell)]
+        return _with_axes(_mosaic(pictures, places, rows, columns), run)
+    columns = int(np.ceil(np.sqrt(len(elites))))
+    rows = -(-len(elites) // columns)
+    sheet = _mosaic(pictures, [divmod(i, columns) for i in range(len(elites))], rows, columns)
     path = run.run_dir.plot_path("contact_sheet.png")
     Image.fromarray(sheet).save(path)
     return path
@@ -66,24 +62,24 @@ def contact_sheet(run: Run) -> Path:
 
 def best(run: Run) -> Path:
     """The elite with the highest objective, large."""
-    elites = run.elites
+    elites = run.search.archive.elites()
     words = elites.solution[[np.argmax(elites.objective)]]
     path = run.run_dir.plot_path("best.png")
-    Image.fromarray(render(run.problem, words, BEST_SIZE, STILL_T)[0]).save(path)
+    Image.fromarray(render(run.search.problem, words, BEST_SIZE, STILL_T)[0]).save(path)
     return path
 
 
 def animation(run: Run) -> Path:
     """Nine elites over t, from nine regions of the archive: in each, the one with the highest objective."""
-    elites = run.elites
-    chosen = _best_of_regions(elites.measures[:, :2], elites.objective, run.problem.ranges[:2])
-    return _animate(run.problem, elites.solution[chosen], 3, TILE_SIZE, run.run_dir.plot_path("animation.gif"))
+    problem, elites = run.search.problem, run.search.archive.elites()
+    chosen = _best_of_regions(elites.measures[:, :2], elites.objective, problem.ranges[:2])
+    return _animate(problem, elites.solution[chosen], 3, TILE_SIZE, run.run_dir.plot_path("animation.gif"))
 
 
 def gallery(run: Run) -> Path:
     """The first 64 random programs of the run's seed as one animated sheet, elites or not."""
-    words = run.emitter.random_programs(GALLERY_SIDE**2)
-    return _animate(run.problem, words, GALLERY_SIDE, GALLERY_TILE_SIZE, run.run_dir.plot_path("gallery.gif"))
+    words = run.search.emitter.random_programs(GALLERY_SIDE**2)
+    return _animate(run.search.problem, words, GALLERY_SIDE, GALLERY_TILE_SIZE, run.run_dir.plot_path("gallery.gif"))
 
 
 def picture_program(problem: Problem, words: np.ndarray, stem: Path) -> list[Path]:
@@ -137,14 +133,15 @@ def _with_axes(sheet: np.ndarray, run: Run) -> Path:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    (left, right), (bottom, top) = run.problem.ranges
-    names = list(run.problem.task.measures)
+    problem = run.search.problem
+    (left, right), (bottom, top) = problem.ranges
+    names = list(problem.task.measures)
     height, width = sheet.shape[:2]
     figure, axes = plt.subplots(figsize=(width / 100 + 1.2, height / 100 + 1.0), layout="constrained")
     axes.imshow(sheet, extent=(left, right, bottom, top), aspect="auto", interpolation="antialiased")
     axes.set_xlabel(names[0])
     axes.set_ylabel(names[1])
-    axes.set_title(f"{len(run.archive)} elites after {run.counters.evaluations:,} evaluations", loc="left")
+    axes.set_title(f"{len(run.search.archive)} elites after {run.search.counters.evaluations:,} evaluations", loc="left")
     path = run.run_dir.plot_path("contact_sheet.png")
     figure.savefig(path, dpi=100)
     plt.close(figure)

@@ -140,20 +140,20 @@ SCORED = [
 def test_the_kernel_scores_as_the_tasks_score_does(own_kernel, task, order):
     language, template = own_kernel
     words = programs(language, SCORED)
-    hashes, num_instructions = language.lowering.analyze(words)
-    packed, encoded = pack_programs(words, hashes), encode_language(language)
+    batch = Batch.analyze(language.lowering, words)
+    packed, encoded = pack_programs(words, batch.hashes), encode_language(language)
     request = CompileRequest(*packed, encoded, "sm_90", NUM_SITES, template=template.content)
     arrays = [np.asarray(values) for values in task.points().values()]
     num_points = max(array.size for array in arrays)
     scores = np.full((len(words), 1 + len(task.measures)), 12345.0)
-    counts = num_instructions.astype(np.int32)
+    counts = batch.num_instructions.astype(np.int32)
     points = points_argument([array.ctypes.data for array in arrays], [4 * array.ndim for array in arrays], num_points)
     parameters = points.tobytes() + struct.pack("<2Q", counts.ctypes.data, scores.ctypes.data)
     memory = Memory.of_arrays(*arrays, counts, scores)
     module, grid = EmulatedModule(render(request)), (1, len(words))
     launch(module, ENTRY, grid, (BLOCK_SIZE,), parameters, memory, order=order)
 
-    expected = CpuEvaluator(language, task).evaluate(words, num_instructions)
+    expected = CpuEvaluator(language, task).evaluate(batch)
     is_finite = np.isfinite(scores).all(axis=1)
     assert is_finite.tolist() == (expected.status == 0).tolist() == [True, True, True, True, False, True, True]
     np.testing.assert_array_equal(scores[is_finite, 0], expected.objective[is_finite])

@@ -52,7 +52,7 @@ V100 = DeviceInfo(1, "Tesla V100", (7, 0), 16 << 30)
 @pytest.mark.parametrize(
     "found, state, meaning",
     [
-        (Probe("no NVIDIA driver"), "none", "no NVIDIA driver; programs run on the CPU, which means the same"),
+        (Probe("no NVIDIA driver"), "none", "no NVIDIA driver; programs run on the CPU, with the same semantics"),
         (OLD, "CUDA 12.4", "CUDA 13.0 is needed: update the driver; programs run on the CPU"),
     ],
 )

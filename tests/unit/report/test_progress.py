@@ -14,7 +14,8 @@ def run():
     """A run that goes on from 1,000 evaluations and 10 seconds."""
     stop = SimpleNamespace(generations=None, evaluations=2000, seconds=None, objective=None)
     config = SimpleNamespace(stop=stop)
-    return SimpleNamespace(counters=Counters(evaluations=1000), elapsed_s=10.0, problem=SimpleNamespace(config=config))
+    search = SimpleNamespace(counters=Counters(evaluations=1000), elapsed_s=10.0, problem=SimpleNamespace(config=config))
+    return SimpleNamespace(search=search)
 
 
 def generation(number: int, evaluations: int, best: float = 0.5) -> Generation:

@@ -18,9 +18,9 @@ def run(small_config):
     def make(archive: dict, measures: list[tuple[float, float]]) -> Run:
         made = Run.start(load_config(small_config({"search": {"archive": archive}})), "small")
         runs.append(made)
-        words = parse_program(made.problem.language, "%x %x mul_ftz_f32 0.5 drop.f32", "text", 24)
+        words = parse_program(made.search.problem.language, "%x %x mul_ftz_f32 0.5 drop.f32", "text", 24)
         count = len(measures)
-        made.archive.add(
+        made.search.archive.add(
             np.stack([words] * count),
             np.arange(1.0, count + 1) / 8,
             np.array(measures),
@@ -69,16 +69,18 @@ def test_the_nearest_elite_is_near_in_the_grid_not_by_number(run):
 
 def test_cells_of_a_cvt_are_named_by_number(run):
     made = run(CVT, PLACES[:1])
-    (cell,) = made.archive.index_of(np.array(PLACES[:1])).tolist()
+    (cell,) = made.search.archive.index_of(np.array(PLACES[:1])).tolist()
     assert f"cell       {cell}\n" in describe_elite(made, str(cell))
-    with pytest.raises(UserError, match=r"--cell 0,0: no such cell; the archive has 5 cells"):
+    with pytest.raises(UserError, match=r"--cell 0,0: write a cell number"):
         describe_elite(made, "0,0")
+    with pytest.raises(UserError, match=r"--cell 5: no such cell; the archive has 5 cells"):
+        describe_elite(made, "5")
     with pytest.raises(UserError, match=rf"this cell is empty; the nearest elite is in {cell}$"):
         describe_elite(made, str((cell + 1) % 5))
 
 
 def test_a_program_is_described_by_scores_taken_now(run):
-    problem = run(GRID, PLACES).problem
+    problem = run(GRID, PLACES).search.problem
     words = parse_program(problem.language, "%t %x %y mul_ftz_f32 add_ftz_f32", "text", 24)
     text = describe_program(problem, words)
     assert "# origin" not in text
@@ -86,7 +88,7 @@ def test_a_program_is_described_by_scores_taken_now(run):
 
 
 def test_a_program_is_read_with_its_comments(run, tmp_path):
-    problem = run(GRID, PLACES).problem
+    problem = run(GRID, PLACES).search.problem
     (tmp_path / "é.txt").write_text("# größer\n%x # x\n", encoding="utf-8")
     assert read_program(problem, tmp_path / "é.txt").tolist()[:2] == [3 | 1 << 32, 10]
     with pytest.raises(UserError, match="cannot read the program: No such file"):

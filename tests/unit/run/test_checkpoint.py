@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from evo.run.checkpoint import FORMAT_VERSION, MAGIC, CheckpointError, decode_checkpoint, encode_checkpoint
+from evo.run.checkpoint import FORMAT_VERSION, MAGIC, CheckpointError, OtherVersionError, decode_checkpoint, encode_checkpoint
 
 META = {"counters": {"generations": 3}, "name": "ü", "elapsed_s": 0.1, "seed": 2**64 - 1, "none": None}
 ARRAYS = {
@@ -65,7 +65,7 @@ def test_the_same_content_gives_the_same_bytes():
 def test_the_layout_is_the_documented_one():
     data = encode_checkpoint({"k": 1}, {"a": np.array([258], np.dtype(">u2"))})
     header = b'{"arrays": [{"dtype": "<u2", "name": "a", "shape": [1]}], "meta": {"k": 1}}'
-    body = b"EVOCKPT\n" + b"\x01\x00\x00\x00" + len(header).to_bytes(4, "little") + header + b"\x02\x01"
+    body = b"EVOCKPT\n" + b"\x02\x00\x00\x00" + len(header).to_bytes(4, "little") + header + b"\x02\x01"
     assert data == body + hashlib.sha256(body).digest()
 
 
@@ -93,11 +93,19 @@ def test_bytes_behind_the_end_are_refused():
 
 def test_another_version_is_named_although_its_checksum_is_right():
     body = MAGIC + (FORMAT_VERSION + 1).to_bytes(4, "little") + b"\0" * 40
-    with pytest.raises(CheckpointError, match=rf"^format version {FORMAT_VERSION + 1}; this evo reads version {FORMAT_VERSION}$"):
+    with pytest.raises(
+        CheckpointError, match=rf"^checkpoint format {FORMAT_VERSION + 1}; this evo reads format {FORMAT_VERSION}$"
+    ):
         decode_checkpoint(body + hashlib.sha256(body).digest())
 
 
-@pytest.mark.parametrize("data, reason", [(b"", "cut short at 0 bytes"), (b"\x89PNG" * 30, "begins otherwise")])
+def test_a_checkpoint_of_evo_0_1_is_named_as_such():
+    body = MAGIC + (1).to_bytes(4, "little") + b"\0" * 40
+    with pytest.raises(OtherVersionError, match=r"^written by evo 0\.1, checkpoint format 1; this evo reads format 2$"):
+        decode_checkpoint(body + hashlib.sha256(body).digest())
+
+
+@pytest.mark.parametrize("data, reason", [(b"", "cut short at 0 bytes"), (b"\x89PNG" * 30, "does not start like one")])
 def test_another_kind_of_file_is_refused_with_the_reason(data, reason):
     with pytest.raises(CheckpointError, match=reason):
         decode_checkpoint(data)

@@ -10,10 +10,10 @@ import pytest
 
 from evo.config import load_config
 from evo.errors import UserError
+from evo.language.batch import Batch
 from evo.run.checkpoint import decode_checkpoint, encode_checkpoint
 from evo.run.run import Run
 from evo.run.run_dir import RunDir
-from evo.search.archive import elites_by_cell
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def execute(run: Run, interrupted=lambda: False) -> str:
 
 
 def assert_same_elites(one: Run, two: Run) -> None:
-    first, second = elites_by_cell(one.archive), elites_by_cell(two.archive)
+    first, second = one.search.archive.elites(), two.search.archive.elites()
     for name in vars(first):
         np.testing.assert_array_equal(getattr(first, name), getattr(second, name), err_msg=name)
 
@@ -65,7 +65,7 @@ def test_a_new_run_can_be_resumed_before_its_first_generation(start, resume):
     again = resume(begun.run_dir.path)
     execute(again)
     assert_same_elites(whole, again)
-    assert again.counters == whole.counters
+    assert again.search.counters == whole.search.counters
 
 
 @pytest.mark.parametrize(
@@ -77,41 +77,41 @@ def test_a_run_interrupted_after_any_generation_goes_on_to_the_same_end(start, r
     assert execute(whole) == "stop.generations: 6"
     for generation in (1, 3, 5):
         stopped = start(changes)
-        assert execute(stopped, lambda: stopped.counters.generations == generation) == "interrupted"  # noqa: B023
+        assert execute(stopped, lambda: stopped.search.counters.generations == generation) == "interrupted"  # noqa: B023
         stopped.close()
         again = resume(stopped.run_dir.path)
-        assert again.counters.generations == generation
+        assert again.search.counters.generations == generation
         assert execute(again) == "stop.generations: 6"
         assert_same_elites(whole, again)
-        assert again.counters == whole.counters
-        for name, array in whole.memory.state().items():
-            np.testing.assert_array_equal(again.memory.state()[name], array, err_msg=name)
-        assert again.elapsed_s > stopped.elapsed_s
+        assert again.search.counters == whole.search.counters
+        for name, array in whole.search.memory.arrays().items():
+            np.testing.assert_array_equal(again.search.memory.arrays()[name], array, err_msg=name)
+        assert again.search.elapsed_s > stopped.search.elapsed_s
 
 
 def test_what_was_written_last_holds_all_of_the_state(start):
     run = start()
     execute(run)
     meta, arrays = decode_checkpoint(newest_checkpoint(run).read_bytes())
-    elites = elites_by_cell(run.archive)
+    elites = run.search.archive.elites()
     with np.load(run.run_dir.path / "archive.npz") as archive:
         for name in vars(elites):
             np.testing.assert_array_equal(arrays[f"elites.{name}"], getattr(elites, name))
             np.testing.assert_array_equal(archive[name], getattr(elites, name))
-    for name, array in run.memory.state().items():
+    for name, array in run.search.memory.arrays().items():
         np.testing.assert_array_equal(arrays[f"memory.{name}"], array)
-    assert meta["counters"] == vars(run.counters)
+    assert meta["counters"] == vars(run.search.counters)
     assert meta["metrics_num_bytes"] == (run.run_dir.path / "metrics.jsonl").stat().st_size
 
 
 def test_elites_evaluated_again_score_what_the_archive_says(start):
     run = start()
     execute(run)
-    elites = elites_by_cell(run.archive)
-    hashes, num_instructions = run.problem.language.lowering.analyze(elites.solution)
-    np.testing.assert_array_equal(hashes, elites.hash)
-    np.testing.assert_array_equal(num_instructions, elites.num_instructions)
-    again = run.problem.evaluator.evaluate(elites.solution, num_instructions)
+    elites = run.search.archive.elites()
+    batch = Batch.analyze(run.search.problem.language.lowering, elites.solution)
+    np.testing.assert_array_equal(batch.hashes, elites.hash)
+    np.testing.assert_array_equal(batch.num_instructions, elites.num_instructions)
+    again = run.search.problem.evaluator.evaluate(batch)
     np.testing.assert_array_equal(again.objective, elites.objective)
     np.testing.assert_array_equal(again.measures, elites.measures)
 
@@ -140,7 +140,7 @@ def test_checkpoints_are_written_when_their_time_has_come_and_at_the_end(start, 
 
 def test_a_run_that_is_looked_at_is_neither_locked_nor_changed(start):
     run = start()
-    execute(run, lambda: run.counters.generations == 2)
+    execute(run, lambda: run.search.counters.generations == 2)
     files = {path: path.read_bytes() for path in run.run_dir.path.rglob("*") if path.is_file()}
     viewed = Run.view(run.run_dir.path)  # while `run` holds the lock
     assert_same_elites(run, viewed)
@@ -194,7 +194,7 @@ def test_an_instruction_set_of_ones_own_may_move_but_not_change(start, resume, t
     shipped = resources.files("evo.instructions").joinpath("default.json").read_text()
     (tmp_path / "own.json").write_text(shipped)
     run = start({"program": {"instruction_set": "own.json"}})
-    execute(run, lambda: run.counters.generations == 2)
+    execute(run, lambda: run.search.counters.generations == 2)
     run.close()
     (tmp_path / "own.json").rename(tmp_path / "moved.json")
     moved = f"program.instruction_set={tmp_path}/moved.json"
@@ -208,7 +208,7 @@ def test_the_wide_set_is_known_by_name_and_is_not_the_default_one(start, resume)
     own = {"instructions": {"add_ftz_f32": 1.0, "mul_ftz_f32": 1.0, "popc_b32": 1.0, "cvt_rn_f32_s32": 1.0, "u32_to_s32": 1.0}}
     execute(start({"program": {"instruction_set": "wide", "vocabulary": own}, "stop": {"generations": 1}}))
     run = start({"program": {"instruction_set": "wide", "vocabulary": {"instructions": {"add_ftz_f32": 1.0}}}})
-    execute(run, lambda: run.counters.generations == 2)
+    execute(run, lambda: run.search.counters.generations == 2)
     run.close()
     resume(run.run_dir.path).close()
     with pytest.raises(UserError, match="default: the instruction set has changed since the checkpoint"):

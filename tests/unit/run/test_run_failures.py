@@ -11,9 +11,9 @@ import pytest
 from evo.config import load_config
 from evo.errors import DeviceFailure, UserError
 from evo.evaluate import Failure, Status
+from evo.evaluate.backends import BACKENDS, Backend
 from evo.evaluate.cpu import CpuEvaluator
 from evo.report.show import describe_failed
-from evo.run import problem as problem_module
 from evo.run.run import Run
 
 
@@ -24,38 +24,40 @@ class GpuLike(CpuEvaluator):
 
     def __init__(self, language, task, quarantine):
         super().__init__(language, task, 1)
-        self._lowering = language.lowering
         self.quarantine = quarantine
         self.num_calls = 0
 
-    def evaluate(self, words, num_instructions):
+    @property
+    def device(self):
+        return "GPU of the tests"
+
+    def evaluate(self, batch):
         self.num_calls += 1
-        hashes = self._lowering.analyze(words)[0]
-        refused = np.array([row.tobytes() in self.quarantine for row in hashes], bool)
+        refused = np.array([row.tobytes() in self.quarantine for row in batch.hashes], bool)
         if self.fatal_call == self.num_calls:
-            raise DeviceFailure(
-                "it fell off the bus", [Failure(row, Status.DEVICE_FAILED, "it fell off the bus") for row in words[:3]]
-            )
-        slow = refused | (hashes[:, 0] % np.uint64(50) == 0)
-        results = super().evaluate(words, num_instructions)
+            raise DeviceFailure("it fell off the bus", failures_of(batch[:3], Status.DEVICE_FAILED, "it fell off the bus"))
+        slow = refused | (batch.hashes[:, 0] % np.uint64(50) == 0)
+        results = super().evaluate(batch)
         status = np.where(slow, Status.TIMED_OUT, results.status).astype(np.uint8)
         objective = np.where(slow, np.nan, results.objective)
         measures = np.where(slow[:, None], np.nan, results.measures)
-        failures = tuple(Failure(row, Status.TIMED_OUT, "too slow") for row in words[slow])
+        failures = tuple(failures_of(batch[slow], Status.TIMED_OUT, "too slow"))
         return replace(results, status=status, objective=objective, measures=measures, failures=failures)
 
-    def environment(self):
-        return {"backend": "cuda", "device": "GPU of the tests"}
+
+def failures_of(batch, status: Status, log: str) -> list[Failure]:
+    return [Failure(words, key.tobytes(), status, log) for words, key in zip(batch.words, batch.hashes, strict=True)]
+
+
+def without_cuda(reason: str) -> Backend:
+    """The CUDA backend of a machine that cannot use it."""
+    return replace(BACKENDS["cuda"], why_unusable=lambda: reason)
 
 
 @pytest.fixture
 def gpu(monkeypatch):
     """Puts GpuLike in the place of the CUDA backend."""
-    monkeypatch.setattr(problem_module, "why_no_cuda", lambda: None)
-    monkeypatch.setattr("evo.run.run.why_no_cuda", lambda: None)
-    monkeypatch.setattr(
-        problem_module, "_cuda_evaluator", lambda config, task, language, quarantine: GpuLike(language, task, quarantine)
-    )
+    monkeypatch.setitem(BACKENDS, "cuda", Backend("cuda", lambda: None, lambda a: GpuLike(a.language, a.task, a.quarantine)))
     monkeypatch.setattr(GpuLike, "fatal_call", None)
     return GpuLike
 
@@ -78,22 +80,22 @@ def records(run: Run) -> dict[str, dict]:
 def test_auto_takes_a_gpu_that_can_be_used_for_a_search_and_the_cpu_for_looking(gpu, small_config):
     run = start(small_config)
     execute(run)
-    assert run.problem.runs_on == "GPU of the tests"
-    assert Run.view(run.run_dir.path).problem.runs_on == "CPU"
+    assert run.search.problem.evaluator.device == "GPU of the tests"
+    assert Run.view(run.run_dir.path).search.problem.evaluator.device == "CPU"
 
 
 def test_programs_that_failed_are_noted_with_what_is_needed_to_see_them_again(gpu, small_config):
     run = start(small_config)
     execute(run)
     found = records(run)
-    assert 3 < len(found) == run.counters.failed
-    lowering = run.problem.language.lowering
+    assert 3 < len(found) == run.search.counters.failed
+    lowering = run.search.problem.language.lowering
     for key, record in found.items():
         words = np.array([int(word, 16) for word in record["words"]], np.uint64)
         assert lowering.analyze(words[None])[0].tobytes().hex() == key
         assert (record["status"], record["log"]) == ("TIMED_OUT", "too slow")
     # Counted as for elites, which begin with generation 0.
-    assert {record["generation"] for record in found.values()} <= set(range(run.counters.generations))
+    assert {record["generation"] for record in found.values()} <= set(range(run.search.counters.generations))
     assert min(record["generation"] for record in found.values()) == 0
     text = describe_failed(Run.view(run.run_dir.path))
     assert text.count("# PTX stub") == text.count("timed_out") == text.count("too slow") == len(found)
@@ -102,7 +104,7 @@ def test_programs_that_failed_are_noted_with_what_is_needed_to_see_them_again(gp
 def test_failed_programs_never_enter_the_archive(gpu, small_config):
     run = start(small_config)
     execute(run)
-    assert not {row.tobytes().hex() for row in run.elites.hash} & set(records(run))
+    assert not {row.tobytes().hex() for row in run.search.archive.elites().hash} & set(records(run))
 
 
 def test_a_resumed_run_hands_the_evaluator_what_failed_also_if_the_folder_is_lost(gpu, small_config):
@@ -112,7 +114,7 @@ def test_a_resumed_run_hands_the_evaluator_what_failed_also_if_the_folder_is_los
     for path in (run.run_dir.path / "quarantine").glob("*.json"):
         path.unlink()
     resumed = Run.resume(run.run_dir.path, ("stop.generations=4",))[0]
-    assert {key.hex() for key in resumed.problem.evaluator.quarantine} == set(found) != set()
+    assert {key.hex() for key in resumed.search.problem.evaluator.quarantine} == set(found) != set()
     resumed.close()
 
 
@@ -132,22 +134,22 @@ def test_when_the_gpu_fails_the_last_checkpoint_stands_and_the_run_goes_on_witho
     gpu.fatal_call = None
     resumed, notes = Run.resume(run.run_dir.path)
     assert notes == []
-    assert resumed.counters.generations == 3
-    assert culprits <= {key.hex() for key in resumed.problem.evaluator.quarantine}
+    assert resumed.search.counters.generations == 3
+    assert culprits <= {key.hex() for key in resumed.search.problem.evaluator.quarantine}
     assert execute(resumed) == "stop.generations: 6"
-    assert not {row.tobytes().hex() for row in resumed.elites.hash} & culprits
+    assert not {row.tobytes().hex() for row in resumed.search.archive.elites().hash} & culprits
 
 
 def test_a_run_goes_on_with_the_backend_that_it_had(gpu, small_config, monkeypatch):
     run = start(small_config, "stop.generations=2")
     execute(run)
-    monkeypatch.setattr("evo.run.run.why_no_cuda", lambda: "no NVIDIA driver")
+    monkeypatch.setitem(BACKENDS, "cuda", without_cuda("no NVIDIA driver"))
     with pytest.raises(
         UserError, match=r"ran on GPU of the tests, which cannot be used here: no NVIDIA driver; .*--set evaluation.backend=cpu"
     ):
         Run.resume(run.run_dir.path)
     resumed, notes = Run.resume(run.run_dir.path, ("evaluation.backend=cpu",))
-    assert resumed.problem.runs_on == "CPU"
+    assert resumed.search.problem.evaluator.device == "CPU"
     assert notes == [
         "programs ran on GPU of the tests and run on CPU from now on: approximate instructions may differ in their last bits"
     ]
@@ -155,13 +157,12 @@ def test_a_run_goes_on_with_the_backend_that_it_had(gpu, small_config, monkeypat
 
 
 def test_a_run_of_the_cpu_stays_there_when_a_gpu_appears(small_config, monkeypatch):
-    monkeypatch.setattr(problem_module, "why_no_cuda", lambda: "no NVIDIA driver")
+    monkeypatch.setitem(BACKENDS, "cuda", without_cuda("no NVIDIA driver"))
     run = start(small_config, "stop.generations=2")
     execute(run)
-    monkeypatch.setattr("evo.run.run.why_no_cuda", lambda: None)
-    monkeypatch.setattr(problem_module, "why_no_cuda", lambda: None)
+    monkeypatch.setitem(BACKENDS, "cuda", Backend("cuda", lambda: None, lambda a: GpuLike(a.language, a.task, a.quarantine)))
     resumed, notes = Run.resume(run.run_dir.path)
-    assert (resumed.problem.runs_on, notes) == ("CPU", [])
+    assert (resumed.search.problem.evaluator.device, notes) == ("CPU", [])
     resumed.close()
 
 
@@ -190,6 +191,6 @@ def test_a_record_whose_name_is_no_hash_is_named(small_config):
 
 
 def test_cuda_without_a_gpu_is_refused_with_the_reason(small_config, monkeypatch):
-    monkeypatch.setattr(problem_module, "why_no_cuda", lambda: "no NVIDIA driver")
+    monkeypatch.setattr("evo.evaluate.backends._why_no_cuda", lambda: "no NVIDIA driver")
     with pytest.raises(UserError, match="evaluation.backend: cuda cannot be used here: no NVIDIA driver; 'cpu' and 'auto' can"):
         start(small_config, "evaluation.backend=cuda")

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from evo.evaluate import Evaluation, Status
-from evo.search.archive import make_archive
+from evo.language.batch import Batch
+from evo.search.archives import make_archive
 from evo.search.emitter import ProgramEmitter
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 
@@ -23,9 +24,9 @@ class WordEvaluator:
     def __init__(self):
         self.evaluated: list[np.ndarray] = []
 
-    def evaluate(self, words: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
-        self.evaluated += [row.copy() for row in words]
-        results = [self.score(row) for row in words]
+    def evaluate(self, batch: Batch) -> Evaluation:
+        self.evaluated += [row.copy() for row in batch.words]
+        results = [self.score(row) for row in batch.words]
         status = np.array([Status.NONFINITE if result is None else Status.OK for result in results], np.uint8)
         objective = np.array([np.nan if result is None else result[0] for result in results])
         measures = np.array([(np.nan, np.nan) if result is None else result[1] for result in results]).reshape(-1, 2)
@@ -72,7 +73,7 @@ def new_search(variation):
     """Makes a fresh archive with its emitter."""
 
     def make(*, seed: int = 5, generation: int = 0, num_initial: int = 40, batch_size: int = 30, num_immigrants: int = 0):
-        archive = make_archive("GridArchive", MAX_LENGTH, [tuple(r) for r in RANGES], {"dims": [6, 5]}, seed)
+        archive = make_archive("GridArchive", MAX_LENGTH, [tuple(r) for r in RANGES], seed, {"dims": [6, 5]})
         emitter = ProgramEmitter(
             archive,
             variation,

@@ -3,15 +3,20 @@
 import numpy as np
 import pytest
 
+from evo.language.batch import Batch
 from evo.native.vary import OPERATORS
-from evo.search.archive import elites_by_cell, restore_elites
 from evo.search.emitter import RANDOM
+
+
+def batch_of(words: np.ndarray) -> Batch:
+    """Programs for an evaluator that reads nothing but their words."""
+    return Batch(words, np.zeros((len(words), 2), np.uint64), np.zeros(len(words), np.int32))
 
 
 def fill(search, num_programs: int = 60) -> None:
     """Puts random programs, scored by their words, into the archive."""
     words = search.emitter.random_programs(num_programs)
-    evaluation = search.evaluator.evaluate(words, np.zeros(num_programs, np.int32))
+    evaluation = search.evaluator.evaluate(batch_of(words))
     add(search.archive, words, evaluation, range(num_programs))
 
 
@@ -58,7 +63,7 @@ def test_while_the_archive_is_empty_programs_stay_random_but_new(new_search):
 def test_offspring_know_the_cells_and_hashes_of_their_parents(new_search, variation):
     search = new_search(generation=1)
     fill(search)
-    elites = elites_by_cell(search.archive)
+    elites = search.archive.elites()
     words = search.emitter.ask()
     expected, rows, operators = variation.offspring(5, 1, 0, 30, elites.solution)
     np.testing.assert_array_equal(words, expected)
@@ -79,7 +84,7 @@ def test_the_same_seed_generation_and_elites_give_the_same_offspring_whatever_ca
     fill(search)
     for _ in range(3):
         search.emitter.ask()
-    restore_elites(fresh.archive, elites_by_cell(search.archive))
+    fresh.archive.restore(search.archive.elites())
     np.testing.assert_array_equal(search.emitter.ask(), fresh.emitter.ask())
     assert_same_origin(search.emitter.origin, fresh.emitter.origin)
 
@@ -87,7 +92,7 @@ def test_the_same_seed_generation_and_elites_give_the_same_offspring_whatever_ca
 def test_the_order_in_which_elites_came_does_not_matter(new_search):
     forwards, backwards = new_search(generation=1), new_search(generation=1)
     words = forwards.emitter.random_programs(30)
-    evaluation = forwards.evaluator.evaluate(words, np.zeros(30, np.int32))
+    evaluation = forwards.evaluator.evaluate(batch_of(words))
     best = {}  # one program a cell, so that no tie depends on the order
     for row, cell in enumerate(forwards.archive.index_of(np.nan_to_num(evaluation.measures)).tolist()):
         if np.isfinite(evaluation.objective[row]):
@@ -102,7 +107,7 @@ def test_the_order_in_which_elites_came_does_not_matter(new_search):
 def test_another_seed_or_generation_gives_other_offspring(new_search, changed):
     search, other = new_search(generation=1), new_search(**{"generation": 1, **changed})
     fill(search)
-    restore_elites(other.archive, elites_by_cell(search.archive))
+    other.archive.restore(search.archive.elites())
     assert not np.array_equal(search.emitter.ask(), other.emitter.ask())
 
 

@@ -1,15 +1,15 @@
 """evo.search.map_elites: against a plain Python archive, and with every program evaluated at most once."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from evo.search.archive import elites_by_cell, restore_elites
 from evo.search.map_elites import Counters, map_elites
-from evo.search.memory import ResultMemory
+from evo.search.memory import HashMemory
 
-from .conftest import RANGES, WordEvaluator
+from .conftest import WordEvaluator
 
 
 class RecordedSearch:
@@ -17,17 +17,15 @@ class RecordedSearch:
 
     def __init__(self, search, language, *, capacity: int = 10_000, counters: Counters | None = None):
         self.archive, self.emitter, self.evaluator = search.archive, search.emitter, search.evaluator
-        self.memory = ResultMemory(capacity, len(RANGES))
+        self.memory = HashMemory(capacity)
         self.counters = counters or Counters()
         self.lowering = language.lowering
         self.asked: list[dict] = []
-        self.generations = map_elites(
-            self.archive, self.emitter, self.evaluator, self.lowering, self.memory, RANGES, self.counters
-        )
+        self.generations = map_elites(self.archive, self.emitter, self.evaluator, self.lowering, self.memory, self.counters)
         ask = self.emitter.ask
 
         def recorded_ask():
-            elites = elites_by_cell(self.archive)
+            elites = self.archive.elites()
             words = ask()
             hashes = [tuple(h) for h in self.lowering.analyze(words)[0].tolist()]
             parents = self.emitter.origin.parents.tolist()
@@ -68,7 +66,7 @@ def plain_map_elites(search: RecordedSearch) -> dict[int, tuple]:
 
 
 def found_elites(search: RecordedSearch) -> dict[int, tuple]:
-    e = elites_by_cell(search.archive)
+    e = search.archive.elites()
     rows = zip(e.cell.tolist(), e.objective.tolist(), e.generation.tolist(), e.slot.tolist(), e.hash.tolist(), strict=True)
     return {cell: (objective, generation, slot, tuple(key)) for cell, objective, generation, slot, key in rows}
 
@@ -94,11 +92,11 @@ def test_a_small_memory_costs_evaluations_but_changes_no_elite(new_search, langu
     class ByHash(WordEvaluator):
         """Programs of one hash score the same, as real ones do."""
 
-        def evaluate(self, words, num_instructions):
-            return super().evaluate(language.lowering.analyze(words)[0], num_instructions)
+        def evaluate(self, batch):
+            return super().evaluate(replace(batch, words=batch.hashes))
 
     for each in (large, small):
-        each.generations = map_elites(each.archive, each.emitter, ByHash(), language.lowering, each.memory, RANGES, each.counters)
+        each.generations = map_elites(each.archive, each.emitter, ByHash(), language.lowering, each.memory, each.counters)
         each.run(10)
     assert small.counters.evaluations > large.counters.evaluations
     assert found_elites(small) == found_elites(large)
@@ -145,13 +143,13 @@ def test_a_search_rebuilt_from_its_state_goes_on_as_if_nothing_had_happened(new_
     whole.run(10)
     first.run(pause)
     second = RecordedSearch(new_search(generation=pause), language, capacity=100, counters=Counters(**vars(first.counters)))
-    restore_elites(second.archive, elites_by_cell(first.archive))
-    second.memory.restore(first.memory.state())
+    second.archive.restore(first.archive.elites())
+    second.memory.restore(first.memory.arrays())
     second.run(10 - pause)
     assert found_elites(second) == found_elites(whole)
     assert second.counters == whole.counters
-    for name, array in whole.memory.state().items():
-        np.testing.assert_array_equal(second.memory.state()[name], array)
+    for name, array in whole.memory.arrays().items():
+        np.testing.assert_array_equal(second.memory.arrays()[name], array)
 
 
 def test_a_generation_in_which_every_program_fails_leaves_an_empty_archive(new_search, language, recwarn):

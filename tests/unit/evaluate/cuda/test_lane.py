@@ -152,7 +152,7 @@ def test_packs_are_taken_once_and_nothing_stays_loaded(device, lane):
 def test_many_packs_do_not_fill_the_device_with_modules(device, lane, monkeypatch):
     monkeypatch.setattr(cuda_lane, "MAX_ENDED_MODULES", 5)
     lane.run((pack(device, row) for row in range(50)), taken([]))
-    assert device.most_loaded <= 5 + cuda_lane.NUM_SLOTS
+    assert device.most_loaded <= 5 + cuda_lane.NUM_IN_FLIGHT
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from evo.errors import UserError
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
 from evo.instructions import default_instruction_set
+from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 from evo.task import load_task
 
@@ -24,24 +25,24 @@ TEXTS += [f"%x {i}.5 mul_ftz_f32 %y" for i in range(6)]
 
 @pytest.fixture
 def problem():
-    """Task, language, words and numbers of instructions."""
+    """Task, language and programs."""
     if not os.environ.get("CI"):
         pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
     task = load_task(FOLDER, {"weight": 0.1})
     language = Language(default_instruction_set(), tuple(task.inputs.items()), tuple(task.outputs.items()))
     words = np.stack([parse_program(language, text, "test", 8) for text in TEXTS])
-    return task, language, words, language.lowering.analyze(words)[1]
+    return task, language, Batch.analyze(language.lowering, words)
 
 
 @pytest.mark.parametrize("packing", [Packing(2, 1), Packing(2, 2), Packing(64, 2)])
 def test_scores_are_those_of_the_tasks_score_in_packs_of_any_size(emulated_gpu, problem, packing):
-    task, language, words, num_instructions = problem
+    task, language, batch = problem
     evaluator = CudaEvaluator(language, task, CudaOptions(num_workers=1, packing=packing))
     try:
-        found = evaluator.evaluate(words, num_instructions)
+        found = evaluator.evaluate(batch)
     finally:
         evaluator.close()
-    expected = CpuEvaluator(language, task).evaluate(words, num_instructions)
+    expected = CpuEvaluator(language, task).evaluate(batch)
     assert expected.status.tolist() == [0, 0, 0, 1, *[0] * 6]
     np.testing.assert_array_equal(found.status, expected.status)
     np.testing.assert_array_equal(found.objective, expected.objective)
@@ -49,7 +50,7 @@ def test_scores_are_those_of_the_tasks_score_in_packs_of_any_size(emulated_gpu, 
 
 
 def test_an_error_in_the_kernel_is_told_before_anything_is_compiled(emulated_gpu, problem, tmp_path):
-    _, language, _, _ = problem
+    _, language, _ = problem
     for name in ("task.py", "sums.cuh"):
         (tmp_path / name).write_bytes((FOLDER / name).read_bytes())
     (tmp_path / "kernel.cu").write_text('#include "evo.cuh"\n\nint f( {}\n')

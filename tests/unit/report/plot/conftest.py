@@ -21,9 +21,9 @@ def new_run(small_config):
         run = Run.start(load_config(small_config(changes)), "small")
         runs.append(run)
         if elites:
-            words = np.stack([parse_program(run.problem.language, text, "text", 24) for text, _, _ in elites])
-            hashes, num_instructions = run.problem.language.lowering.analyze(words)
-            run.archive.add(
+            words = np.stack([parse_program(run.search.problem.language, text, "text", 24) for text, _, _ in elites])
+            hashes, num_instructions = run.search.problem.language.lowering.analyze(words)
+            run.search.archive.add(
                 words,
                 np.array([objective for _, objective, _ in elites]),
                 np.array([measures for _, _, measures in elites]),

@@ -58,7 +58,7 @@ def test_archives_of_every_shape_have_a_heat_map(new_run, make_task, plane_folde
         assert box.height > 0.5  # one measure: a band, not a hair
     else:
         labels = [label.get_text() for label in drawn[0].axes[0].get_xticklabels()]
-        assert labels == list(run.problem.task.measures)
+        assert labels == list(run.search.problem.task.measures)
 
 
 def test_the_curves_show_the_metrics(new_run, drawn):

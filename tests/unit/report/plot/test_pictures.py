@@ -53,7 +53,7 @@ def test_without_a_plane_of_cells_pictures_stand_in_the_order_of_cells(new_run):
     centroids = {"archive": {"type": "CVTArchive", "dims": None, "centroids": 4}}
     run = new_run([], {"search": centroids})
     order = [RED, BLUE, GREEN]
-    given = [(text, 0.5, tuple(measures)) for text, measures in zip(order, run.archive.centroids[[0, 1, 3]], strict=True)]
+    given = [(text, 0.5, tuple(measures)) for text, measures in zip(order, run.search.archive.centroids[[0, 1, 3]], strict=True)]
     run = new_run(given, {"search": centroids})
     pixels = pixels_of(pictures.contact_sheet(run))
     side = 2 * (THUMBNAIL_SIZE + GAP) + GAP
@@ -124,8 +124,8 @@ def test_the_gallery_shows_the_first_random_programs_of_the_seed(new_run):
     frames = frames_of(pictures.gallery(run))
     side = 8 * (GALLERY_TILE_SIZE + GAP) + GAP
     assert frames[0].shape == (side, side, 3)
-    words = run.emitter.random_programs(64)
-    expected = pictures.render(run.problem, words, GALLERY_TILE_SIZE, 0.0).astype(int)
+    words = run.search.emitter.random_programs(64)
+    expected = pictures.render(run.search.problem, words, GALLERY_TILE_SIZE, 0.0).astype(int)
     for number, picture in enumerate(expected):
         shown = tile(frames[0], *divmod(number, 8), GALLERY_TILE_SIZE)
         assert abs(shown.mean(axis=(0, 1)) - picture.mean(axis=(0, 1))).max() < 12
@@ -134,17 +134,17 @@ def test_the_gallery_shows_the_first_random_programs_of_the_seed(new_run):
 def test_a_program_by_hand_is_drawn_still_and_moving(new_run, tmp_path):
     run = new_run([])
     words = np.zeros(24, np.uint64)
-    paths = pictures.picture_program(run.problem, words, tmp_path / "by.hand")
+    paths = pictures.picture_program(run.search.problem, words, tmp_path / "by.hand")
     assert [path.name for path in paths] == ["by.hand.png", "by.hand.gif"]
     assert (pixels_of(paths[0]) == COLORS[BLUE]).all()
 
 
 def test_rendering_does_not_depend_on_how_many_programs_are_drawn_at_once(new_run):
     run = new_run([])
-    words = run.emitter.random_programs(20)
-    together = pictures.render(run.problem, words, 16, 0.25)
+    words = run.search.emitter.random_programs(20)
+    together = pictures.render(run.search.problem, words, 16, 0.25)
     assert together.shape == (20, 16, 16, 3) and together.dtype == np.uint8
-    alone = np.concatenate([pictures.render(run.problem, words[i : i + 1], 16, 0.25) for i in range(20)])
+    alone = np.concatenate([pictures.render(run.search.problem, words[i : i + 1], 16, 0.25) for i in range(20)])
     np.testing.assert_array_equal(together, alone)
 
 
@@ -172,7 +172,7 @@ def test_pictures_that_fail_are_the_tasks_error_at_its_place(new_run, make_task,
     )
     run = new_run([], {"task": str(make_task(source))})
     with pytest.raises(UserError, match=message) as caught:
-        pictures.render(run.problem, np.zeros((1, 24), np.uint64), 16, 0.0)
+        pictures.render(run.search.problem, np.zeros((1, 24), np.uint64), 16, 0.0)
     assert "a_task/task.py" in str(caught.value)
 
 

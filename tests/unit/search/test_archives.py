@@ -1,9 +1,9 @@
-"""evo.search.archive: failed programs never enter, ties keep the incumbent, and a restored archive is the same."""
+"""evo.search.archives: failed programs never enter, ties keep the incumbent, and a restored archive is the same."""
 
 import numpy as np
 import pytest
 
-from evo.search.archive import elites_by_cell, make_archive, restore_elites
+from evo.search.archives import make_archive
 
 LENGTH = 3
 RANGES = [(0.0, 1.0), (-1.0, 1.0)]
@@ -14,7 +14,7 @@ CENTROIDS = np.array([[0.1, -0.9], [0.9, -0.9], [0.1, 0.9], [0.9, 0.9], [0.5, 0.
 def new_archive(request):
     """Makes an empty archive of each class; all of one class alike."""
     options = {"GridArchive": {"dims": [4, 5]}, "CVTArchive": {"centroids": CENTROIDS}}[request.param]
-    return lambda: make_archive(request.param, LENGTH, RANGES, options, seed=1)
+    return lambda: make_archive(request.param, LENGTH, RANGES, 1, options)
 
 
 def batch(objective, measures, first: int = 0) -> dict:
@@ -41,14 +41,14 @@ def random_batch(num_programs: int, seed: int) -> dict:
 
 
 def assert_same(first, second) -> None:
-    one, two = elites_by_cell(first), elites_by_cell(second)
+    one, two = first.elites(), second.elites()
     for name in vars(one):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name), err_msg=name)
         assert getattr(one, name).dtype == getattr(two, name).dtype
 
 
 def test_an_empty_archive_has_no_elites(new_archive):
-    elites = elites_by_cell(new_archive())
+    elites = new_archive().elites()
     assert len(elites) == 0
     assert elites.qd_score == 0.0
     assert elites.solution.shape == (0, LENGTH)
@@ -57,7 +57,7 @@ def test_an_empty_archive_has_no_elites(new_archive):
 def test_failed_programs_never_enter(new_archive):
     archive = new_archive()
     info = archive.add(**batch([np.nan, 0.5, np.nan, np.inf], [[0.1, -0.9], [0.9, -0.9], [0.9, 0.9], [0.5, 0.0]]))
-    assert elites_by_cell(archive).slot.tolist() == [1]
+    assert archive.elites().slot.tolist() == [1]
     assert (np.asarray(info["status"]) > 0).tolist() == [False, True, False, False]
 
 
@@ -71,7 +71,7 @@ def test_a_batch_of_failed_programs_changes_nothing(new_archive):
 def test_measures_that_are_not_finite_do_not_matter_for_failed_programs(new_archive):
     archive = new_archive()
     archive.add(**batch([np.nan, 0.25], [[np.nan, np.inf], [0.5, 0.0]]))
-    assert elites_by_cell(archive).objective.tolist() == [0.25]
+    assert archive.elites().objective.tolist() == [0.25]
 
 
 def test_a_better_program_replaces_its_elite_with_all_that_belongs_to_it(new_archive):
@@ -79,7 +79,7 @@ def test_a_better_program_replaces_its_elite_with_all_that_belongs_to_it(new_arc
     archive.add(**batch([0.25], [[0.5, 0.0]]))
     better = batch([0.5], [[0.51, 0.01]], first=7)
     archive.add(**better)
-    elites = elites_by_cell(archive)
+    elites = archive.elites()
     assert len(elites) == 1
     for name, column in better.items():
         np.testing.assert_array_equal(getattr(elites, name), column, err_msg=name)
@@ -89,20 +89,20 @@ def test_a_tie_keeps_the_incumbent(new_archive):
     archive = new_archive()
     archive.add(**batch([0.5], [[0.5, 0.0]]))
     archive.add(**batch([0.5], [[0.5, 0.0]], first=7))
-    assert elites_by_cell(archive).slot.tolist() == [0]
+    assert archive.elites().slot.tolist() == [0]
 
 
 def test_among_equals_of_one_batch_the_first_enters(new_archive):
     archive = new_archive()
     archive.add(**batch([0.25, 0.5, 0.5, 0.5], [[0.5, 0.0]] * 4))
-    assert elites_by_cell(archive).slot.tolist() == [1]
+    assert archive.elites().slot.tolist() == [1]
 
 
 def test_a_worse_program_changes_nothing(new_archive):
     archive = new_archive()
     archive.add(**batch([0.5], [[0.5, 0.0]]))
     archive.add(**batch([0.25], [[0.5, 0.0]], first=7))
-    assert elites_by_cell(archive).slot.tolist() == [0]
+    assert archive.elites().slot.tolist() == [0]
 
 
 def test_elites_are_sorted_by_cell_whatever_order_they_came_in(new_archive):
@@ -110,15 +110,15 @@ def test_elites_are_sorted_by_cell_whatever_order_they_came_in(new_archive):
     rows = batch(np.linspace(0.1, 0.9, len(CENTROIDS)), CENTROIDS)
     forwards.add(**rows)
     backwards.add(**{name: column[::-1] for name, column in rows.items()})
-    assert np.all(np.diff(elites_by_cell(forwards).cell) > 0)
-    assert len(elites_by_cell(forwards)) == len(CENTROIDS)
+    assert np.all(np.diff(forwards.elites().cell) > 0)
+    assert len(forwards.elites()) == len(CENTROIDS)
     assert_same(forwards, backwards)
 
 
 def test_the_qd_score_is_the_sum_of_the_objectives(new_archive):
     archive = new_archive()
     archive.add(**batch([0.5, 0.25, -0.125], CENTROIDS[:3]))
-    assert elites_by_cell(archive).qd_score == 0.625
+    assert archive.elites().qd_score == 0.625
 
 
 def test_words_keep_all_their_64_bits(new_archive):
@@ -126,8 +126,8 @@ def test_words_keep_all_their_64_bits(new_archive):
     rows = batch([0.5], [[0.5, 0.0]])
     rows["solution"] = np.array([[2**64 - 1, 2**53 + 1, 0]], np.uint64)
     archive.add(**rows)
-    assert elites_by_cell(archive).solution.tolist() == [[2**64 - 1, 2**53 + 1, 0]]
-    assert elites_by_cell(archive).solution.dtype == np.uint64
+    assert archive.elites().solution.tolist() == [[2**64 - 1, 2**53 + 1, 0]]
+    assert archive.elites().solution.dtype == np.uint64
 
 
 def test_a_restored_archive_is_the_same_and_goes_on_the_same(new_archive):
@@ -135,7 +135,7 @@ def test_a_restored_archive_is_the_same_and_goes_on_the_same(new_archive):
     for seed in range(5):
         archive.add(**random_batch(40, seed))
     restored = new_archive()
-    restore_elites(restored, elites_by_cell(archive))
+    restored.restore(archive.elites())
     assert_same(archive, restored)
     for seed in range(5, 10):
         rows = random_batch(40, seed)
@@ -146,27 +146,69 @@ def test_a_restored_archive_is_the_same_and_goes_on_the_same(new_archive):
 
 def test_nothing_is_restored_from_an_empty_archive(new_archive):
     archive = new_archive()
-    restore_elites(archive, elites_by_cell(new_archive()))
+    archive.restore(new_archive().elites())
     assert archive.empty
 
 
 def test_elites_of_an_archive_of_another_shape_are_refused():
-    archive = make_archive("GridArchive", LENGTH, RANGES, {"dims": [4, 5]}, 1)
+    archive = make_archive("GridArchive", LENGTH, RANGES, 1, {"dims": [4, 5]})
     archive.add(**random_batch(40, 1))
     with pytest.raises(ValueError, match="do not fall into their cells"):
-        restore_elites(make_archive("GridArchive", LENGTH, RANGES, {"dims": [5, 4]}, 1), elites_by_cell(archive))
+        make_archive("GridArchive", LENGTH, RANGES, 1, {"dims": [5, 4]}).restore(archive.elites())
 
 
 def test_the_centroids_of_a_cvt_depend_on_the_seed_alone():
     def centroids(seed: int) -> np.ndarray:
-        return make_archive("CVTArchive", LENGTH, RANGES, {"centroids": 6}, seed).centroids
+        return make_archive("CVTArchive", LENGTH, RANGES, seed, {"centroids": 6}).centroids
 
     np.testing.assert_array_equal(centroids(3), centroids(3))
     assert not np.array_equal(centroids(3), centroids(4))
 
 
-def test_options_that_the_class_does_not_take_raise():
-    with pytest.raises(TypeError):
-        make_archive("GridArchive", LENGTH, RANGES, {"centroids": 6}, 1)
+def test_a_cvt_made_from_the_arrays_of_another_has_its_centroids_whatever_the_seed():
+    first = make_archive("CVTArchive", LENGTH, RANGES, 3, {"centroids": 6})
+    second = make_archive("CVTArchive", LENGTH, RANGES, 4, {"centroids": 6}, first.arrays())
+    np.testing.assert_array_equal(second.centroids, first.centroids)
+
+
+def test_a_grid_needs_as_many_dims_as_there_are_measures():
+    with pytest.raises(ValueError, match=r"dims: \[4, 5, 6\] has 3 numbers, but the task has 2 measures"):
+        make_archive("GridArchive", LENGTH, RANGES, 1, {"dims": [4, 5, 6]})
+
+
+def test_cells_are_named_as_people_write_them():
+    grid = make_archive("GridArchive", LENGTH, RANGES, 1, {"dims": [4, 5]})
+    assert [grid.cell_name(cell) for cell in (0, 4, 5, 19)] == ["0,0", "0,4", "1,0", "3,4"]
+    assert [grid.cell_number(name) for name in ("0,4", "3, 4", "7")] == [4, 19, 7]
+    cvt = make_archive("CVTArchive", LENGTH, RANGES, 1, {"centroids": CENTROIDS})
+    assert (cvt.cell_name(3), cvt.cell_number("3")) == ("3", 3)
+
+
+@pytest.mark.parametrize("name", ["4,0", "0,-1", "20", "-1", "x", "1,2,3", ""])
+def test_names_of_no_cell_are_refused(new_archive, name):
     with pytest.raises(ValueError):
-        make_archive("GridArchive", LENGTH, RANGES, {"dims": [4, 5, 6]}, 1)
+        new_archive().cell_number(name)
+
+
+def test_the_nearest_cell_is_fewest_steps_away_in_a_grid_and_by_centroid_in_a_cvt():
+    grid = make_archive("GridArchive", LENGTH, RANGES, 1, {"dims": [4, 5]})
+    assert grid.nearest(0, np.array([19, 6, 3])) == 6  # (1, 1) is two steps from (0, 0), (0, 3) is three
+    cvt = make_archive("CVTArchive", LENGTH, RANGES, 1, {"centroids": CENTROIDS})
+    # In units of the ranges (1 and 2) cell 2 is (0.0, 0.9) from cell 0, and cell 1 is (0.8, 0.0) from it.
+    assert cvt.nearest(0, np.array([2, 1, 3])) == 1
+
+
+def test_only_a_grid_of_two_measures_has_columns_and_rows():
+    assert make_archive("GridArchive", LENGTH, RANGES, 1, {"dims": [4, 5]}).grid_shape() == (4, 5)
+    assert make_archive("GridArchive", LENGTH, RANGES[:1], 1, {"dims": [4]}).grid_shape() is None
+    assert make_archive("CVTArchive", LENGTH, RANGES, 1, {"centroids": CENTROIDS}).grid_shape() is None
+
+
+def test_every_archive_has_what_checkpoints_and_reports_need(new_archive):
+    from ribs import visualize
+
+    archive = new_archive()
+    assert callable(getattr(visualize, archive.heatmap))
+    cells = np.arange(archive.cells)
+    assert [archive.cell_number(archive.cell_name(cell)) for cell in cells] == cells.tolist()
+    assert archive.places(cells).shape == (archive.cells, 2)

@@ -1,0 +1,103 @@
+"""The backends: ways to run programs, by the name that a config gives them.
+
+Owns the registry, and what each backend needs of a machine. An evaluator's module is imported when it is started: importing this one
+imports neither compilers nor CUDA.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evo.errors import UserError
+from evo.evaluate import Evaluator, Status
+from evo.language.program import Language
+from evo.task import Task
+
+# Canonical hash -> status and log of each program that failed before. Backends do not try these again.
+Quarantine = Mapping[bytes, tuple[Status, str]]
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What an evaluator is started for.
+
+    instructions: names of those that programs may use. settings: the section `evaluation` of a config, as plain values; a backend
+    reads its own keys.
+    """
+
+    language: Language
+    task: Task
+    instructions: Sequence[str]
+    settings: Mapping[str, Any]
+    quarantine: Quarantine
+
+
+@dataclass(frozen=True)
+class Backend:
+    """One way to run programs.
+
+    why_unusable: what this machine lacks for it, in one line; None: nothing. start: makes its evaluator; raises UserError where the
+    assignment does not fit.
+    """
+
+    name: str
+    why_unusable: Callable[[], str | None]
+    start: Callable[[Assignment], Evaluator]
+
+
+def choose_backend(name: str) -> Backend:
+    """The backend with this name; for `auto` the first of `BACKENDS` that this machine can use."""
+    if name != AUTO:
+        return BACKENDS[name]
+    return next(backend for backend in BACKENDS.values() if not backend.why_unusable())
+
+
+def why_no_compiler() -> str | None:
+    """Why this installation cannot make cubins; None: it can."""
+    if importlib.util.find_spec("evo.native.nvptxcompiler") is None:
+        return "nvPTXCompiler is missing: install evo again where the wheel nvidia-nvptxcompiler 13.0.88 can be had"
+    return None
+
+
+def _why_no_cuda() -> str | None:
+    from evo.evaluate.cuda.device import probe
+
+    return why_no_compiler() or probe().problem
+
+
+def _start_cuda(assignment: Assignment) -> Evaluator:
+    if problem := _why_no_cuda():
+        raise UserError(f"evaluation.backend: cuda cannot be used here: {problem}; 'cpu' and 'auto' can")
+    from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
+    from evo.storage.disk_cache import DiskCache, cache_folder
+
+    options = CudaOptions.from_settings(assignment.settings)
+    max_megabytes = assignment.settings["cache_megabytes"]
+    cache = DiskCache(cache_folder(), max_megabytes << 20) if max_megabytes else None
+    return CudaEvaluator(assignment.language, assignment.task, options, cache, assignment.quarantine)
+
+
+def _start_cpu(assignment: Assignment) -> Evaluator:
+    from evo.evaluate.cpu import CpuEvaluator, without_cpu_meaning
+    from evo.native import ptx_vm
+
+    if unsupported := without_cpu_meaning(assignment.language, assignment.instructions):
+        raise UserError(
+            f"program.vocabulary.instructions: no CPU meaning for {', '.join(unsupported)}: remove them, or use a GPU backend"
+        )
+    simd = assignment.settings["simd"]
+    if simd != AUTO and simd not in ptx_vm.levels():
+        raise UserError(f"evaluation.simd: this CPU has no '{simd}', one of: {AUTO}, {', '.join(ptx_vm.levels())}")
+    level = None if simd == AUTO else simd
+    return CpuEvaluator(assignment.language, assignment.task, assignment.settings["threads"], level)
+
+
+AUTO = "auto"
+CPU = Backend("cpu", lambda: None, _start_cpu)
+CUDA = Backend("cuda", _why_no_cuda, _start_cuda)
+
+# In the order in which `auto` prefers them; the last can always be used.
+BACKENDS = {backend.name: backend for backend in (CUDA, CPU)}

@@ -1,0 +1,198 @@
+"""A search made from a config: its parts, its stops, and all of its state.
+
+Owns the wiring of archive, emitter, memory and evaluator, and what it takes to go on later. Knows nothing of folders and files
+(`evo.run.run`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, fields
+from importlib.metadata import version
+from typing import Any
+
+from numpy.typing import NDArray
+
+from evo.config import RunConfig
+from evo.errors import DeviceFailure, UserError
+from evo.evaluate import Failure, Status
+from evo.language.batch import Batch
+from evo.native.stack_ptx import HASH_VERSION
+from evo.run.problem import Problem
+from evo.search.archives import make_archive
+from evo.search.archives.base import Elites, ProgramArchive
+from evo.search.emitter import ProgramEmitter
+from evo.search.map_elites import Counters, Generation, map_elites
+from evo.search.memory import HashMemory
+from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
+
+NUM_TRIED = 4  # programs that are scored before a search begins
+
+Arrays = dict[str, NDArray[Any]]
+
+
+class Search:
+    """A search in progress.
+
+    Attributes:
+        problem, archive, memory, emitter, counters: its parts.
+        quarantine: canonical hash (16 bytes) -> status and log of each program that could not be compiled or run.
+        elapsed_s: seconds that it has run.
+        stop_reason: the stop that was reached, or None.
+    """
+
+    def __init__(self, problem: Problem, archive_arrays: Arrays | None = None):
+        """An empty search; `archive_arrays` are those of its archive (`ProgramArchive.arrays`) in an earlier process.
+
+        Raises:
+            UserError: the archive or the vocabulary cannot be made from the config.
+        """
+        config = problem.config
+        self.problem = problem
+        self.archive = _make_archive(problem, archive_arrays or {})
+        self.memory = HashMemory(config.search.memory_size)
+        self.emitter = ProgramEmitter(
+            self.archive,
+            make_variation(problem.language, *_variation_options(config)),
+            seed=config.seed,
+            max_length=config.program.max_length,
+            num_initial=config.search.initial.num_programs,
+            batch_size=config.search.batch_size,
+            num_immigrants=round(config.search.immigrants * config.search.batch_size),
+        )
+        self.counters = Counters()
+        self.quarantine: dict[bytes, tuple[Status, str]] = dict(problem.quarantine)
+        self.elapsed_s = 0.0
+        self.stop_reason: str | None = None
+
+    def generations(self) -> Iterator[Generation]:
+        """Yields after each generation until a stop is reached; `stop_reason` then says which.
+
+        Raises:
+            DeviceFailure: the device failed. The programs at fault are in quarantine.
+        """
+        start_s = time.monotonic() - self.elapsed_s
+        self.stop_reason = self._stop_reached(self.archive.elites().best_objective)
+        if self.stop_reason:
+            return
+        generations = map_elites(
+            self.archive, self.emitter, self.problem.evaluator, self.problem.language.lowering, self.memory, self.counters
+        )
+        while not self.stop_reason:
+            try:
+                generation = next(generations)
+            except DeviceFailure as failure:
+                self._put_in_quarantine(failure.failures)
+                raise
+            self._put_in_quarantine(generation.failures)
+            self.elapsed_s = time.monotonic() - start_s
+            self.stop_reason = self._stop_reached(generation.best_objective)
+            yield generation
+
+    def try_task(self) -> None:
+        """Scores a few programs.
+
+        Raises:
+            UserError: the task cannot do it.
+        """
+        words = self.emitter.random_programs(NUM_TRIED)
+        self.problem.evaluator.evaluate(Batch.analyze(self.problem.language.lowering, words))
+
+    def state(self) -> tuple[dict[str, Any], Arrays]:
+        """All that it takes to go on: plain JSON values, and arrays. `restore` takes both back."""
+        problem = self.problem
+        meta = {
+            "evo_version": version("evo"),
+            "hash_version": HASH_VERSION,
+            "identity": problem.config.identity(),
+            "task_digest": problem.task_digest,
+            "instruction_set_digest": problem.instruction_set_digest,
+            "counters": asdict(self.counters),
+            "elapsed_s": self.elapsed_s,
+            "backend": problem.backend.name,
+            "device": problem.evaluator.device,
+            "quarantine": {
+                key.hex(): {"status": status.name, "log": log} for key, (status, log) in sorted(self.quarantine.items())
+            },
+        }
+        return meta, {
+            **_with_prefix("elites.", elite_arrays(self.archive.elites())),
+            **_with_prefix("memory.", self.memory.arrays()),
+            **_with_prefix("archive.", self.archive.arrays()),
+        }
+
+    @classmethod
+    def restore(cls, problem: Problem, meta: dict[str, Any], arrays: Arrays) -> Search:
+        """The search that `state` was asked of, with the same problem."""
+        search = cls(problem, _part(arrays, "archive."))
+        search.archive.restore(Elites(**_part(arrays, "elites.")))
+        search.memory.restore(_part(arrays, "memory."))
+        search.counters = Counters(**meta["counters"])
+        search.emitter.generation = search.counters.generations
+        search.elapsed_s = meta["elapsed_s"]
+        return search
+
+    def _put_in_quarantine(self, failures: Sequence[Failure]) -> None:
+        for failure in failures:
+            self.quarantine.setdefault(failure.hash, (failure.status, failure.log))
+
+    def _stop_reached(self, best_objective: float) -> str | None:
+        stop = self.problem.config.stop
+        done = {
+            "generations": self.counters.generations,
+            "evaluations": self.counters.evaluations,
+            "seconds": self.elapsed_s,
+            "objective": best_objective,
+        }
+        for name, value in done.items():
+            bound = getattr(stop, name)
+            if bound is not None and value >= bound:
+                return f"stop.{name}: {bound}"
+        return None
+
+
+def elite_arrays(elites: Elites) -> Arrays:
+    """The fields of elites by name."""
+    return {field.name: getattr(elites, field.name) for field in fields(elites)}
+
+
+def _make_archive(problem: Problem, arrays: Arrays) -> ProgramArchive:
+    config, ranges = problem.config, list(problem.task.measures.values())
+    archive = config.search.archive
+    try:
+        return make_archive(archive.type, config.program.max_length, ranges, config.seed, archive.options(), arrays)
+    except (TypeError, ValueError, MemoryError) as error:
+        raise UserError(f"search.archive: {error}") from error
+
+
+def _with_prefix(prefix: str, arrays: Arrays) -> Arrays:
+    return {f"{prefix}{name}": array for name, array in arrays.items()}
+
+
+def _part(arrays: Arrays, prefix: str) -> Arrays:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _variation_options(config: RunConfig) -> tuple[VocabularyOptions, VariationOptions]:
+    vocabulary, variation, initial = config.program.vocabulary, config.search.variation, config.search.initial
+    if initial.max_length > config.program.max_length:
+        raise UserError(
+            f"search.initial.max_length: {initial.max_length} is more than program.max_length {config.program.max_length}"
+        )
+    return (
+        VocabularyOptions(vocabulary.instructions, vocabulary.meta, vocabulary.groups, **vocabulary.constants.model_dump()),
+        VariationOptions(
+            operator_weights=variation.operators,
+            umad_addition_rate=variation.umad.addition_rate,
+            umad_deletion_rate=variation.umad.deletion_rate,
+            alternation_rate=variation.alternation.rate,
+            alignment_deviation=variation.alternation.deviation,
+            perturbation_rate=variation.perturbation.rate,
+            perturbation_relative=variation.perturbation.relative,
+            perturbation_absolute=variation.perturbation.absolute,
+            replacement_rate=variation.replacement.rate,
+            initial_min_length=initial.min_length,
+            initial_max_length=initial.max_length,
+        ),
+    )

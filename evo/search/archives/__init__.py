@@ -1,0 +1,46 @@
+"""Archives of elites: those of pyribs, by name.
+
+Owns the registry: the name of each archive in a config, its options, and the class that makes it. Importing it does not import
+pyribs, which takes seconds; the class is imported when an archive is made.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from evo.search.archives.base import ProgramArchive
+
+
+@dataclass(frozen=True)
+class ArchiveType:
+    """How an archive is made. class_path: `module:class`, a `ProgramArchive`. options: its keys in a config, all required."""
+
+    class_path: str
+    options: tuple[str, ...]
+
+
+# By the name of the pyribs class.
+ARCHIVES = {
+    "GridArchive": ArchiveType("evo.search.archives.grid:ProgramGridArchive", options=("dims",)),
+    "CVTArchive": ArchiveType("evo.search.archives.cvt:ProgramCvtArchive", options=("centroids",)),
+}
+
+
+def make_archive(
+    name: str,
+    max_length: int,
+    ranges: Sequence[tuple[float, float]],
+    seed: int,
+    options: dict[str, Any],
+    arrays: dict[str, NDArray[Any]] | None = None,
+) -> ProgramArchive:
+    """An empty archive of programs by its name in `ARCHIVES`; arguments and errors are those of `ProgramArchive`."""
+    module, _, class_name = ARCHIVES[name].class_path.partition(":")
+    archive_class: type[ProgramArchive] = getattr(importlib.import_module(module), class_name)
+    return archive_class(max_length, ranges, seed, options, arrays or {})
