@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evo.compile.compiler import Compiler, FailedProgram, Module
+from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.pool import CompilePool
 from evo.errors import UserError
 from evo.kernel.pointwise import TEMPLATE, kernel_name
@@ -52,7 +52,7 @@ def write_cubins(
     except OSError as error:
         raise UserError(f"{folder}: cannot create the folder: {error.strerror}") from error
     with CompilePool() as pool:
-        compiler = Compiler(language, arch, pool, cache=cache)
+        compiler = PackCompiler(language, arch, pool, cache=cache)
         results = list(compiler.compile(words))
     # Modules come in the order of completion; their files are numbered by the first program that they hold.
     modules = sorted((r for r in results if isinstance(r, Module)), key=lambda module: int(module.rows[0][0]))

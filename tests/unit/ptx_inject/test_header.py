@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from evo.errors import UserError
-from evo.native.ptx_inject import DEFAULT_TYPES, DataType, PtxInject
+from evo.native.ptx_inject import DEFAULT_TYPES, AnnotatedPtx, DataType
 from evo.ptx_inject.__main__ import main
 from evo.ptx_inject.header import render_embedded_text, render_types_header
 
@@ -111,7 +111,7 @@ extern "C" __global__ void kernel(unsigned int* out) {
     nvrtc.nvrtcGetPTX(program, ptx)
     nvrtc.nvrtcDestroyProgram(program)
 
-    inject = PtxInject(ptx.rstrip(b"\0"))
+    inject = AnnotatedPtx(ptx.rstrip(b"\0"))
     variables = inject.info("s").variables
     assert [(v.name, v.register_type, v.data_type) for v in variables] == [
         ("m", "u32", "MASK"), ("w", "s64", "WIDE"), ("h", "b16", "F16"), ("p", "b32", "F16X2"), ("f", "f32", "F32"), ("u", "u32", "U32")
