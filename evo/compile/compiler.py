@@ -64,7 +64,7 @@ class _Job:
     is_retry: bool = False
 
 
-class Compiler:
+class PackCompiler:
     """Compiles batches of programs of one language for one target.
 
     Args:

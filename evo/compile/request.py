@@ -17,7 +17,7 @@ from evo.compile.language import decode_language
 from evo.kernel import pointwise
 from evo.kernel.template import POINTWISE, fill_sites, task_ptx
 from evo.native import nvptxcompiler
-from evo.native.ptx_inject import PtxInject
+from evo.native.ptx_inject import AnnotatedPtx
 from evo.native.stack_ptx import Lowering, WordType
 
 
@@ -170,10 +170,10 @@ def _lowering(language: bytes) -> Lowering:
 
 # A search asks for few sizes over and over; a template of 1,024 sites is about 400 KB.
 @lru_cache(maxsize=16)
-def _pointwise_sites(language: bytes, sizes: tuple[int, ...], target: str) -> PtxInject:
-    return PtxInject(pointwise.annotated_ptx(decode_language(language), sizes, target))
+def _pointwise_sites(language: bytes, sizes: tuple[int, ...], target: str) -> AnnotatedPtx:
+    return AnnotatedPtx(pointwise.annotated_ptx(decode_language(language), sizes, target))
 
 
 @lru_cache(maxsize=2)
-def _task_sites(template: bytes) -> PtxInject:
-    return PtxInject(task_ptx(template))
+def _task_sites(template: bytes) -> AnnotatedPtx:
+    return AnnotatedPtx(task_ptx(template))

@@ -47,7 +47,7 @@ from evo.kernel.cuda_header import HEADER_NAME, header
 from evo.kernel.template import ENTRY, POINTWISE, KernelTemplate, task_template
 from evo.language.program import Language
 from evo.native import nvptxcompiler
-from evo.native.ptx_inject import PtxInject
+from evo.native.ptx_inject import AnnotatedPtx
 from evo.storage.disk_cache import DiskCache
 from evo.task import Task, kernel_path, task_errors
 
@@ -132,7 +132,7 @@ def _check_version(path: Path, compiler_version: tuple[int, int]) -> None:
 def _check_sites(path: Path, ptx: bytes, num_sites: int) -> None:
     if f".entry {ENTRY}(".encode() not in ptx:
         raise UserError(f"{path}: must define {ENTRY}, which {HEADER_NAME} declares")
-    found = {inject.name for inject in PtxInject(ptx).injects}
+    found = {inject.name for inject in AnnotatedPtx(ptx).injects}
     if len(found) < num_sites:
         raise UserError(f"{path}: {ENTRY} must call evo_program, and its scores must depend on the outputs")
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evo.kernel import pointwise
-from evo.native.ptx_inject import PtxInject
+from evo.native.ptx_inject import AnnotatedPtx
 
 # The entry of a task's own kernel.
 ENTRY = "evaluate"
@@ -56,7 +56,7 @@ def task_ptx(content: bytes) -> bytes:
     return zlib.decompress(content[len(_PTX_PREFIX) :])
 
 
-def fill_sites(inject: PtxInject, stubs: Sequence[str]) -> bytes:
+def fill_sites(inject: AnnotatedPtx, stubs: Sequence[str]) -> bytes:
     """The PTX with stub i at `site_i`, and nothing at the sites behind, which no thread comes to.
 
     A compiler orders the sites of its own PTX as it likes.

@@ -6,8 +6,8 @@ The text form is a list of tokens, one a word, separated by white space; `#` sta
 
     %x                    input x                       dup.f32           meta operation on a stack
     1.5                   f32 constant                  2:meta            constant on the meta stack
-    7:u32                 constant of another stack     store.f32:0       pop into slot 0
-    mul_ftz_f32           PTX instruction               load:0            push slot 0
+    7:u32                 constant of another stack     store.f32:0       pop into store entry 0
+    mul_ftz_f32           PTX instruction               load:0            push store entry 0
     special:tid.x         special register              routine:0         run routine 0
     return                end of the program            word:0x...        a word that has no other form
 
@@ -37,7 +37,7 @@ class Limits:
     """Bounds on a program's run. They are part of its meaning: a program that reaches one goes on as documented in stack_ptx.h.
 
     stack_size: values a stack holds; max_nodes: values a program may create; max_frame_depth: word lists open at once,
-    the main program included; store_size: slots of store and load; execution_limit: words run.
+    the main program included; store_size: entries of the store; execution_limit: words run.
     """
 
     stack_size: int = 128
@@ -100,7 +100,7 @@ class Language:
 
     def _encode_pair(self, head: str, tail: str) -> int:
         if head == "load":
-            return word(WordType.LOAD, payload=_unsigned(tail, "a slot"))
+            return word(WordType.LOAD, payload=_unsigned(tail, "a store index"))
         if head == "routine":
             return word(WordType.ROUTINE, payload=_unsigned(tail, "a routine's index"))
         if head == "special":
@@ -109,7 +109,7 @@ class Language:
         if head == "word":
             return _unsigned(tail, "a word", 64)
         if head.startswith("store."):
-            return word(WordType.STORE, self._stack(head.removeprefix("store.")), _unsigned(tail, "a slot"))
+            return word(WordType.STORE, self._stack(head.removeprefix("store.")), _unsigned(tail, "a store index"))
         if tail == "meta":
             return word(WordType.META_CONSTANT, payload=_unsigned(head, "a meta constant"))
         return self._constant(head, tail)

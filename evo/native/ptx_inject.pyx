@@ -69,7 +69,7 @@ class Variable(NamedTuple):
 
 
 class Inject(NamedTuple):
-    """All sites of one name. index: which stub of `PtxInject.render` is theirs."""
+    """All sites of one name. index: which stub of `AnnotatedPtx.render` is theirs."""
 
     name: str
     index: int
@@ -126,7 +126,7 @@ def process_cuda(cuda, types=None):
     return processed.decode() if isinstance(cuda, str) else processed
 
 
-cdef class PtxInject:
+cdef class AnnotatedPtx:
     """Annotated PTX, read once. Immutable, and usable from many threads at once.
 
     Args:

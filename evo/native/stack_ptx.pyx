@@ -424,8 +424,8 @@ cdef object _program_error(
         STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS: f"special register {payload} of {len(description.special_registers)}",
         STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS: f"stack {aux} of {len(description.stacks)}",
         STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS: f"routine {payload} of {len(lowering.routines)}",
-        STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS: f"slot {payload} of {limits.store_size}",
-        STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS: f"slot {payload} of {limits.store_size}",
+        STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS: f"store index {payload} of {limits.store_size}",
+        STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS: f"store index {payload} of {limits.store_size}",
     }
     where = f"word {word_idx}" if routine_idx is None else f"word {word_idx} of routine {routine_idx}"
     if num_programs > 1:

@@ -64,7 +64,7 @@ def instruction_set_tables(instruction_set) -> InstructionSetTables:
     """The tables of an `evo.instructions.InstructionSet` or the like. Raises ValueError for what C has no place for."""
     instructions, specials = instruction_set.instructions, instruction_set.special_registers
     descriptors = np.zeros(len(instructions), _DESCRIPTOR)
-    # An unused slot holds the number of argument types.
+    # Unused entries hold the number of argument types.
     descriptors["arg_types"] = descriptors["ret_types"] = len(instruction_set.arg_types)
     for descriptor, instruction in zip(descriptors, instructions, strict=True):
         if len(instruction.args) > MAX_NUM_ARGS or len(instruction.rets) > MAX_NUM_RETS:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from evo.native.ptx_inject import DEFAULT_TYPES, AnnotationError, DataType, Inject, PtxInject, Variable, process_cuda
+from evo.native.ptx_inject import DEFAULT_TYPES, AnnotatedPtx, AnnotationError, DataType, Inject, Variable, process_cuda
 
 __all__ = ["DEFAULT_TYPES", "AnnotationError", "DataType", "PTXInject", "Sites", "Variable", "process_cuda"]
 
@@ -64,7 +64,7 @@ class PTXInject(Mapping[str, Sites]):
     def __init__(self, ptx: str | bytes, types: Sequence[DataType] | None = None):
         if isinstance(ptx, bytes):
             ptx = _decoded(ptx)
-        self._native = PtxInject(ptx, types)
+        self._native = AnnotatedPtx(ptx, types)
         self._sites = {inject.name: Sites(inject) for inject in self._native.injects}
 
     def __getitem__(self, name: str) -> Sites:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evo.compile.compiler import Compiler, FailedProgram, Module
+from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.pool import CompilePool
 from evo.config import load_config
 from evo.errors import UserError
@@ -91,7 +91,7 @@ def write_cubins(language: Language, batch: Batch, names: list[str], arch: str, 
     except OSError as error:
         raise UserError(f"{folder}: cannot create the folder: {error.strerror}") from error
     with CompilePool() as pool:
-        compiler = Compiler(language, arch, pool, cache=cache)
+        compiler = PackCompiler(language, arch, pool, cache=cache)
         results = list(compiler.compile(batch))
     # Modules come in the order of completion; their files are numbered by the first program that they hold.
     modules = sorted((r for r in results if isinstance(r, Module)), key=lambda module: int(module.rows[0][0]))

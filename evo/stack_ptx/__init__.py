@@ -165,13 +165,13 @@ class Words:
         """The word that pushes a depth or count, of 32 bits, onto the meta stack."""
         return Word(word(WordType.META_CONSTANT, payload=_index(value, "meta constant")))
 
-    def store(self, stack: str, slot: int) -> Word:
-        """The word that pops a stack's top into a slot."""
-        return Word(word(WordType.STORE, self.stack(stack), _index(slot, "slot")))
+    def store(self, stack: str, index: int) -> Word:
+        """The word that pops a stack's top into a store entry."""
+        return Word(word(WordType.STORE, self.stack(stack), _index(index, "store index")))
 
-    def load(self, slot: int) -> Word:
-        """The word that pushes a slot's value."""
-        return Word(word(WordType.LOAD, payload=_index(slot, "slot")))
+    def load(self, index: int) -> Word:
+        """The word that pushes a store entry's value."""
+        return Word(word(WordType.LOAD, payload=_index(index, "store index")))
 
     def routine(self, index: int) -> Word:
         """The word that runs a routine of the compiler."""

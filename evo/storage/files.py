@@ -1,15 +1,21 @@
-"""Output files of the commands: all of them whole, or none; never over an input.
+"""Files that appear whole or not at all.
 
-Owns these two promises. Knows nothing of what is written.
+Owns atomic writes, and what commands promise of their output files: all of them or none, and never over an input. Knows nothing
+of what is written.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterable, Mapping
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from evo.errors import UserError
+
+PARTIAL_SUFFIX = ".partial"
+"""Of files that are still being written. One whose writer was killed stays behind."""
 
 
 def read_input(path: Path) -> bytes:
@@ -20,32 +26,81 @@ def read_input(path: Path) -> bytes:
         raise UserError(f"{path}: error: cannot read it: {error.strerror}") from error
 
 
-def write_outputs(outputs: Mapping[Path, bytes], inputs: Iterable[Path]) -> None:
-    """Writes all files, folders included, each under another name first; they get their names when all are written.
+def write_atomically(path: Path, content: bytes, *, durable: bool = False) -> None:
+    """Replaces a file's content as a whole. On failure the old file is kept, and nothing else is left behind.
+
+    Args:
+        durable: returns only when content and name are on disk, so that they survive a power failure.
 
     Raises:
-        UserError: a file is one of the inputs or not a regular one, or cannot be written. Then none is there that was not before.
+        OSError: the file cannot be written.
+    """
+    partial = _write_partial(path, content, durable=durable)
+    try:
+        os.replace(partial, path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    if durable:
+        _sync_folder(path.parent)
+
+
+def write_outputs(outputs: Mapping[Path, bytes], inputs: Iterable[Path]) -> None:
+    """Writes all files or none; missing folders are made.
+
+    Raises:
+        UserError: a path is one of the inputs, or no regular file, or cannot be written.
     """
     inputs = list(inputs)
     for path in outputs:
         if path.exists() and not path.is_file():
-            raise UserError(f"{path}: error: it is there and is no file")
+            raise UserError(f"{path}: error: exists and is not a file")
         for other in inputs:
             if path.resolve() == other.resolve() or (path.exists() and path.samefile(other)):
-                raise UserError(f"{path}: error: would be written over the input {other}")
+                raise UserError(f"{path}: error: would overwrite the input {other}")
     partials: dict[Path, Path] = {}
-    path = None
     try:
         for path, content in outputs.items():
-            if not path.parent.exists():
-                path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_name(f".{path.name}.{os.getpid()}")
-            with partial.open("wb") as file:
-                partials[path] = partial
-                file.write(content)
+            with _naming(path):
+                if not path.parent.exists():
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                partials[path] = _write_partial(path, content)
         for path, partial in partials.items():
-            os.replace(partial, path)
-    except OSError as error:
+            with _naming(path):
+                os.replace(partial, path)
+    finally:
         for partial in partials.values():
             partial.unlink(missing_ok=True)
+
+
+def _write_partial(path: Path, content: bytes, *, durable: bool = False) -> Path:
+    """Writes a new file beside `path` that can be renamed to it. Raises OSError and leaves nothing behind."""
+    # Not by `tempfile`, whose files only their owner may read.
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}{PARTIAL_SUFFIX}")
+    partial.touch(exist_ok=False)
+    try:
+        with partial.open("wb") as file:
+            file.write(content)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    return partial
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
         raise UserError(f"{path}: error: cannot write it: {error.strerror}") from error

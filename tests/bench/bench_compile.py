@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from bench_lowering import live_programs
 
-from evo.compile.compiler import Compiler, Module
+from evo.compile.compiler import Module, PackCompiler
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool
 from evo.compile.request import assembler_options
@@ -36,7 +36,7 @@ def rounds(
     options = assembler_options(opt_level)
     times = []
     for _ in range(NUM_ROUNDS + 1):
-        compiler = Compiler(language, TARGET, executor, packing=packing, options=options)
+        compiler = PackCompiler(language, TARGET, executor, packing=packing, options=options)
         start, start_cpu = time.perf_counter(), time.process_time()
         modules = list(compiler.compile(words))
         wall_s, cpu_s = time.perf_counter() - start, time.process_time() - start_cpu

@@ -14,7 +14,7 @@ import pytest
 if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
     pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
 
-from evo.compile.compiler import Compiler, FailedProgram, Module
+from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool
 from evo.compile.request import Compiled, CompileFailure, CompileRequest, compile_request
@@ -93,7 +93,7 @@ def requests_of(language, words) -> list[CompileRequest]:
     """The requests that a batch leads to, in the order of submission."""
     seen: list[CompileRequest] = []
     list(
-        Compiler(
+        PackCompiler(
             language, "sm_90", InLine(), packing=PACKING, compile_function=lambda r: seen.append(r) or Compiled(b"")
         ).compile(words)
     )
@@ -130,29 +130,29 @@ def test_a_failure_is_a_value_with_the_compilers_log(executor, language, batch):
 
 
 def test_a_batch_has_the_same_results_whoever_fulfils_it_and_in_whichever_order(executor, language, batch):
-    found = by_rows(Compiler(language, "sm_90", executor, packing=PACKING).compile(batch))
+    found = by_rows(PackCompiler(language, "sm_90", executor, packing=PACKING).compile(batch))
     assert sorted(row for sites in found for rows in sites for row in rows) == list(range(NUM_PROGRAMS))
     # Packs are even, and as many as workers take at once, which changes no program's place here.
-    assert found == by_rows(Compiler(language, "sm_90", InLine(), packing=PACKING).compile(batch))
+    assert found == by_rows(PackCompiler(language, "sm_90", InLine(), packing=PACKING).compile(batch))
 
 
 def test_the_program_at_fault_is_the_same_whoever_finds_it(executor, language, batch):
-    compiler = Compiler(language, "sm_90", executor, packing=PACKING, compile_function=reject)
+    compiler = PackCompiler(language, "sm_90", executor, packing=PACKING, compile_function=reject)
     found = by_rows(compiler.compile(batch))
     assert found[((2, 11),)] == ("rejected", "line 1: bad")
-    in_line = Compiler(language, "sm_90", InLine(), packing=PACKING, compile_function=reject)
+    in_line = PackCompiler(language, "sm_90", InLine(), packing=PACKING, compile_function=reject)
     assert found == by_rows(in_line.compile(batch))
     assert len(compiler.failures) == 1 and compiler.failures == in_line.failures
 
 
 def test_what_a_function_raises_is_raised_and_the_executor_goes_on(executor, language, batch):
     with pytest.raises(ZeroDivisionError, match="a defect of ours"):
-        list(Compiler(language, "sm_90", executor, packing=PACKING, compile_function=break_down).compile(batch))
+        list(PackCompiler(language, "sm_90", executor, packing=PACKING, compile_function=break_down).compile(batch))
     assert executor.submit(divmod, 7, 3).result(timeout=60) == (2, 1)
 
 
 def test_a_batch_that_is_given_up_leaves_an_executor_that_goes_on(executor, language, batch):
-    results = Compiler(language, "sm_90", executor, packing=Packing(1, 1)).compile(batch)
+    results = PackCompiler(language, "sm_90", executor, packing=Packing(1, 1)).compile(batch)
     assert isinstance(next(results), Module)
     results.close()
     assert executor.submit(divmod, 7, 3).result(timeout=60) == (2, 1)

@@ -36,5 +36,5 @@ def replacements():
         if name.startswith("evo.") and getattr(module, "compile_request", None) is _compile_request:
             yield module, "compile_request", compile_request
     if "evo.compile.compiler" in sys.modules:
-        initialise = sys.modules["evo.compile.compiler"].Compiler.__init__
+        initialise = sys.modules["evo.compile.compiler"].PackCompiler.__init__
         yield initialise, "__kwdefaults__", {**initialise.__kwdefaults__, "compile_function": compile_request}

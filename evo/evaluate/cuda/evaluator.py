@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.compile.assembler import DEFAULT_OPT_LEVEL
-from evo.compile.compiler import Compiler, FailedProgram, Module
+from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool
 from evo.compile.request import CompileFailure, assembler_options
@@ -181,7 +181,7 @@ class CudaEvaluator:
             self._device.close()
 
     def _run(
-        self, batch: Batch, compiler: Compiler, lane: Lane, take: Callable[[Module, NDArray[np.uint8]], None]
+        self, batch: Batch, compiler: PackCompiler, lane: Lane, take: Callable[[Module, NDArray[np.uint8]], None]
     ) -> tuple[list[tuple[int, Failure]], dict[str, float]]:
         """Failed rows in ascending order, and seconds by stage."""
         failures: list[tuple[int, Failure]] = []
@@ -212,12 +212,12 @@ class CudaEvaluator:
         max_programs = max(1, min(max_programs, self._options.packing.programs_per_module))
         return Lane(self._device, plan, max_programs, self._options.launch_seconds, self._num_threads)
 
-    def _make_compiler(self, capacity: int, template: KernelTemplate) -> Compiler:
+    def _make_compiler(self, capacity: int, template: KernelTemplate) -> PackCompiler:
         packing = self._options.packing
         if capacity < packing.programs_per_module:
             sites = min(packing.sites_per_kernel, capacity)
             packing = Packing(sites, capacity // sites)
-        return Compiler(
+        return PackCompiler(
             self._language,
             self._device.info.target,
             self._pool,

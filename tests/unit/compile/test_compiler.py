@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from compile_cases import BAD, break_down, die, dispute, hang, program_text, programs, reject
 
-from evo.compile.compiler import Compiler, FailedProgram, Module
+from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool, WorkerDied
 from evo.compile.request import Compiled, CompileFailure, compile_request
@@ -44,7 +44,7 @@ def split(results) -> tuple[list[Module], list[FailedProgram]]:
 
 @pytest.mark.parametrize(("function", "kind"), [(reject, "rejected"), (hang, "timed out"), (die, "died")])
 def test_the_program_at_fault_is_named_and_all_others_survive(language, pool, batch, function, kind):
-    compiler = Compiler(language, "sm_90", pool, packing=Packing(4, 2), compile_function=function)
+    compiler = PackCompiler(language, "sm_90", pool, packing=Packing(4, 2), compile_function=function)
     modules, failed = split(compiler.compile(batch))
     assert [failure.rows.tolist() for failure in failed] == [[5, 17]]
     assert failed[0].failure.kind == kind
@@ -59,7 +59,7 @@ def test_a_program_at_fault_is_never_compiled_again(language, in_process, batch)
         seen.append(request.num_programs)
         return reject(request)
 
-    compiler = Compiler(language, "sm_90", in_process, compile_function=count)
+    compiler = PackCompiler(language, "sm_90", in_process, compile_function=count)
     split(compiler.compile(batch))
     assert len(compiler.failures) == 1
     assert len(seen) > 1
@@ -71,7 +71,7 @@ def test_a_program_at_fault_is_never_compiled_again(language, in_process, batch)
 
 
 def test_programs_that_fail_only_together_are_compiled_apart(language, in_process, batch):
-    modules, failed = split(Compiler(language, "sm_90", in_process, compile_function=dispute).compile(batch))
+    modules, failed = split(PackCompiler(language, "sm_90", in_process, compile_function=dispute).compile(batch))
     assert not failed
     assert max(len(module.rows) for module in modules) == 2
 
@@ -95,7 +95,7 @@ class DiesOnce(ThreadPoolExecutor):
 def test_a_request_whose_worker_died_is_tried_once_more_as_it_was(language, batch):
     with DiesOnce() as executor:
         modules, failed = split(
-            Compiler(language, "sm_90", executor, compile_function=lambda request: Compiled(b"")).compile(batch)
+            PackCompiler(language, "sm_90", executor, compile_function=lambda request: Compiled(b"")).compile(batch)
         )
         assert executor.num_submitted == 2
     assert (len(modules), len(failed)) == (1, 0)
@@ -103,7 +103,7 @@ def test_a_request_whose_worker_died_is_tried_once_more_as_it_was(language, batc
 
 def test_what_is_no_failure_of_a_program_is_raised(language, in_process, batch):
     with pytest.raises(ZeroDivisionError, match="a defect of ours"):
-        list(Compiler(language, "sm_90", in_process, compile_function=break_down).compile(batch))
+        list(PackCompiler(language, "sm_90", in_process, compile_function=break_down).compile(batch))
 
 
 def test_the_compilers_own_rejection_is_a_value_with_its_log(language, in_process, batch):
@@ -125,15 +125,15 @@ def requests_of(language, batch):
         return Compiled(b"")
 
     with ThreadPoolExecutor(1) as executor:
-        list(Compiler(language, "sm_90", executor, compile_function=keep).compile(batch))
+        list(PackCompiler(language, "sm_90", executor, compile_function=keep).compile(batch))
     return seen
 
 
 def test_a_pool_of_processes_makes_the_cubins_that_this_process_makes(language, in_process, batch):
     packing = Packing(4, 2)
     with CompilePool(2) as pool:
-        there = list(Compiler(language, "sm_90", pool, packing=packing).compile(batch))
-    here = list(Compiler(language, "sm_90", in_process, packing=packing).compile(batch))
+        there = list(PackCompiler(language, "sm_90", pool, packing=packing).compile(batch))
+    here = list(PackCompiler(language, "sm_90", in_process, packing=packing).compile(batch))
 
     def by_first_row(module):
         return module.rows[0][0]
@@ -147,7 +147,7 @@ def test_a_pool_of_processes_makes_the_cubins_that_this_process_makes(language, 
 
 def test_programs_that_mean_the_same_are_one_site(language, in_process):
     texts = ["%x %y mul_ftz_f32", "%x %y add_ftz_f32", "%y %x mul_ftz_f32", "%t %x %y mul_ftz_f32", "%x %x %y mul_ftz_f32"]
-    (module,) = Compiler(language, "sm_90", in_process).compile(programs(language, texts))
+    (module,) = PackCompiler(language, "sm_90", in_process).compile(programs(language, texts))
     # The third is the first with its operands swapped; the fourth and fifth leave something else for the second output.
     assert sorted(rows.tolist() for rows in module.rows) == [[0, 2], [1], [3], [4]]
 
@@ -160,7 +160,7 @@ def test_a_batch_is_compiled_once_where_there_is_a_cache(language, in_process, b
         return Compiled(b"cubin %d" % request.num_programs, 1.0)
 
     def compile_all():
-        compiler = Compiler(
+        compiler = PackCompiler(
             language, "sm_90", in_process, packing=Packing(4, 2), cache=DiskCache(tmp_path), compile_function=count
         )
         return split(compiler.compile(batch))[0]
@@ -175,7 +175,7 @@ def test_a_batch_is_compiled_once_where_there_is_a_cache(language, in_process, b
 
 def test_an_abandoned_batch_leaves_no_work_behind(language, batch):
     with CompilePool(1, time_limit_s=600.0) as pool:
-        results = Compiler(language, "sm_90", pool, packing=Packing(1, 1), compile_function=hang).compile(batch)
+        results = PackCompiler(language, "sm_90", pool, packing=Packing(1, 1), compile_function=hang).compile(batch)
         next(results)
         results.close()
         assert pool.submit(os.getpid).result(timeout=30) > 0
@@ -186,9 +186,9 @@ def test_an_abandoned_batch_leaves_no_work_behind(language, batch):
 )
 def test_wrong_targets_and_options_are_the_users_mistake(language, in_process, target, options, reason):
     with pytest.raises(UserError, match=f"cannot compile for target '{target}' .*{reason}") as error:
-        Compiler(language, target, in_process, options=options)
+        PackCompiler(language, target, in_process, options=options)
     assert "\n" not in str(error.value)
 
 
 def test_an_empty_batch_gives_nothing(language, in_process):
-    assert list(Compiler(language, "sm_90", in_process).compile(np.zeros((0, 4), np.uint64))) == []
+    assert list(PackCompiler(language, "sm_90", in_process).compile(np.zeros((0, 4), np.uint64))) == []

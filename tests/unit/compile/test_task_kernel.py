@@ -13,7 +13,7 @@ from emulated_gpu.ptx_machine import ORDERS, launch
 from emulated_gpu.ptx_memory import Memory
 from emulated_gpu.ptx_text import Module as EmulatedModule
 
-from evo.compile.compiler import Compiler, FailedProgram, Module
+from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.language import encode_language
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool
@@ -48,7 +48,7 @@ def own_kernel(task) -> tuple[Language, KernelTemplate]:
     return language, template_of(task, language, "sm_90", NUM_SITES)
 
 
-def modules(compiler: Compiler, words) -> list[Module]:
+def modules(compiler: PackCompiler, words) -> list[Module]:
     found = list(compiler.compile(words))
     assert all(isinstance(module, Module) for module in found)
     return sorted(found, key=lambda module: module.rows[0][0])
@@ -59,7 +59,7 @@ def test_every_program_of_a_pack_is_live_and_nothing_else(own_kernel, in_process
     language, template = own_kernel
     words = programs(language, [program_text(i) for i in range(num_programs)])
     # Even where packs of the pointwise kernel would be larger and of several kernels.
-    found = modules(Compiler(language, "sm_90", in_process, template=template, packing=Packing(64, 4)), words)
+    found = modules(PackCompiler(language, "sm_90", in_process, template=template, packing=Packing(64, 4)), words)
     assert [len(module.rows) for module in found] == [num_programs] if num_programs <= NUM_SITES else [5, 4]
     for module in found:
         assert module.kernel_sizes == (len(module.rows),)
@@ -73,7 +73,7 @@ def test_every_program_of_a_pack_is_live_and_nothing_else(own_kernel, in_process
 def test_smaller_packs_are_respected(own_kernel, in_process):
     language, template = own_kernel
     words = programs(language, [program_text(i) for i in range(6)])
-    found = modules(Compiler(language, "sm_90", in_process, template=template, packing=Packing(2, 2)), words)
+    found = modules(PackCompiler(language, "sm_90", in_process, template=template, packing=Packing(2, 2)), words)
     assert [module.kernel_sizes for module in found] == [(2,)] * 3
 
 
@@ -81,7 +81,7 @@ def test_the_program_at_fault_is_found_in_a_tasks_own_kernel_too(own_kernel, in_
     language, template = own_kernel
     texts = [program_text(i) for i in range(NUM_SITES)]
     texts[3] = BAD
-    compiler = Compiler(language, "sm_90", in_process, template=template, compile_function=reject)
+    compiler = PackCompiler(language, "sm_90", in_process, template=template, compile_function=reject)
     results = list(compiler.compile(programs(language, texts)))
     assert [result.rows.tolist() for result in results if isinstance(result, FailedProgram)] == [[3]]
 
@@ -95,7 +95,7 @@ def test_a_worker_needs_nothing_but_the_request(own_kernel, in_process):
         return Compiled(b"")
 
     words = programs(language, [program_text(i) for i in range(3)])
-    list(Compiler(language, "sm_90", in_process, template=template, compile_function=keep).compile(words))
+    list(PackCompiler(language, "sm_90", in_process, template=template, compile_function=keep).compile(words))
     assert len(seen[0]) < 16_000
     with CompilePool(1) as pool:
         there = pool.submit(compile_request, pickle.loads(seen[0])).result()
@@ -113,7 +113,7 @@ def test_the_cache_key_tells_templates_apart(own_kernel, in_process):
         return Compiled(b"")
 
     for one in (template, template, other):
-        list(Compiler(language, "sm_90", in_process, template=one, compile_function=keep).compile(words))
+        list(PackCompiler(language, "sm_90", in_process, template=one, compile_function=keep).compile(words))
     assert keys[0] == keys[1] != keys[2]
 
 
@@ -121,7 +121,7 @@ def test_a_kernel_that_cannot_be_assembled_is_no_fault_of_the_programs(own_kerne
     language, template = own_kernel
     broken = task_template(task_ptx(template.content).replace(b"bar.sync", b"bar.nonsense"), NUM_SITES)
     with pytest.raises(UserError, match="cannot compile for target 'sm_90'"):
-        Compiler(language, "sm_90", in_process, template=broken)
+        PackCompiler(language, "sm_90", in_process, template=broken)
 
 
 # Instructions that are exact, so that an emulator has the bits of CPU and GPU.

@@ -316,7 +316,7 @@ def test_a_description_is_not_written_over(tmp_path):
     source = tmp_path / "small.json"
     source.write_text(json.dumps(SMALL))
     done = generate("--input", source, "--output", source, "--lang", "c")
-    assert (done.returncode, done.stderr) == (2, f"{source}: error: would be written over the input {source}\n")
+    assert (done.returncode, done.stderr) == (2, f"{source}: error: would overwrite the input {source}\n")
     assert json.loads(source.read_text()) == SMALL
 
 

@@ -13,7 +13,7 @@ from evo.kernel import nvrtc as nvrtc_module
 from evo.kernel.cuda_source import template_of
 from evo.kernel.template import POINTWISE, task_ptx
 from evo.language.program import Language
-from evo.native.ptx_inject import PtxInject
+from evo.native.ptx_inject import AnnotatedPtx
 from evo.storage.disk_cache import DiskCache
 from evo.task import Task, load_task
 
@@ -40,7 +40,7 @@ def test_a_task_that_came_from_no_file_takes_the_pointwise_kernel(own_kernel, la
 
 def test_every_site_is_in_the_ptx_with_its_variables_however_often_it_is_duplicated(own_kernel):
     task, language, _ = own_kernel()
-    inject = PtxInject(ptx_of(task, language, num_sites=5))
+    inject = AnnotatedPtx(ptx_of(task, language, num_sites=5))
     assert {site.name for site in inject.injects} == {f"site_{i}" for i in range(5)}
     assert all(site.num_sites > 1 for site in inject.injects), "the loop is unrolled"
     assert [(v.name, v.register, v.mutability, v.register_type, v.data_type) for v in inject.info("site_3").variables] == [
@@ -56,7 +56,7 @@ def test_a_value_that_is_read_and_written_is_one_register(own_kernel):
         "scores[blockIdx.y] = v + w + n;\n}\n"
     )
     language = replace(language, outputs=(*language.outputs, ("n", "u32")))
-    (mod,) = [v for v in PtxInject(ptx_of(task, language)).info("site_0").variables if v.mutability == "mod"]
+    (mod,) = [v for v in AnnotatedPtx(ptx_of(task, language)).info("site_0").variables if v.mutability == "mod"]
     assert (mod.name, mod.register, mod.register_type) == ("n", "_x0", "u32")
 
 

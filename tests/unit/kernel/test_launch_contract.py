@@ -11,7 +11,7 @@ import pytest
 from evo.instructions import default_instruction_set
 from evo.kernel.pointwise import annotated_ptx, kernel_name, site_variables
 from evo.language.program import Language
-from evo.native.ptx_inject import PtxInject
+from evo.native.ptx_inject import AnnotatedPtx
 
 LANGUAGE = Language(
     default_instruction_set(), (("n", "u32"), ("m", "u32"), ("both", "u32")), (("y", "u32"), ("both", "u32"), ("z", "u32"))
@@ -93,7 +93,7 @@ def run_thread(kernel, params: dict[str, int], special: dict[str, int], memory: 
 @pytest.mark.parametrize(("num_points", "num_blocks", "block_size"), [(11, 2, 4), (8, 2, 4), (1, 1, 1), (5, 3, 4), (100, 2, 3)])
 def test_every_site_reads_its_point_and_writes_its_place_and_nothing_else(num_points, num_blocks, block_size):
     sizes = (3, 1, 2)
-    ptx = PtxInject(annotated_ptx(LANGUAGE, sizes, "sm_90")).render([stub(site) for site in range(sum(sizes))]).decode()
+    ptx = AnnotatedPtx(annotated_ptx(LANGUAGE, sizes, "sm_90")).render([stub(site) for site in range(sum(sizes))]).decode()
     strides = {"n": 4, "m": 0, "both": 4}
     memory = {BASES[name] + strides[name] * i: 7 * i + len(name) for name in BASES for i in range(num_points)}
     first_site = 0

@@ -12,7 +12,7 @@ from evo.instructions import default_instruction_set
 from evo.kernel.pointwise import annotated_ptx, kernel_name, site_lowering, site_variables
 from evo.language.program import Language, parse_program
 from evo.native.nvptxcompiler import CompileError, compile
-from evo.native.ptx_inject import PtxInject, Variable
+from evo.native.ptx_inject import AnnotatedPtx, Variable
 
 SET = default_instruction_set()
 MIXED = Language(
@@ -26,13 +26,13 @@ def test_variables_come_in_the_order_mod_out_in():
     assert [(v.name, v.kind, v.register_type) for v in variables] == [
         ("state", "m", "u32"), ("y", "o", "f32"), ("z", "o", "f32"), ("k", "o", "s32"), ("x", "i", "f32"), ("n", "i", "u32")
     ]  # fmt: skip
-    info = PtxInject(annotated_ptx(MIXED, [1], "sm_80")).info("site_0")
+    info = AnnotatedPtx(annotated_ptx(MIXED, [1], "sm_80")).info("site_0")
     expected = [Variable(v.name, v.register, kinds[v.kind], v.register_type, v.data_type) for v in variables]
     assert list(info.variables) == expected
 
 
 def test_every_site_has_a_name_of_its_own_through_all_kernels():
-    inject = PtxInject(annotated_ptx(MIXED, [3, 2, 4], "sm_90"))
+    inject = AnnotatedPtx(annotated_ptx(MIXED, [3, 2, 4], "sm_90"))
     assert [(i.name, i.index, i.num_sites) for i in inject.injects] == [(f"site_{i}", i, 1) for i in range(9)]
 
 
@@ -51,7 +51,7 @@ def test_stubs_are_over_the_registers_of_the_site_and_hash_as_their_language():
 def test_the_kernel_assembles_for_every_target(target):
     row = parse_program(MIXED, "%x %n cvt_rn_f32_u32 mul_ftz_f32 %x %x", "here")[None]
     (stub,) = site_lowering(MIXED).emit(row)
-    cubin = compile(PtxInject(annotated_ptx(MIXED, [2, 1], target)).render([stub] * 3), (f"--gpu-name={target}",))
+    cubin = compile(AnnotatedPtx(annotated_ptx(MIXED, [2, 1], target)).render([stub] * 3), (f"--gpu-name={target}",))
     assert all(f".text.{kernel_name(i)}\0".encode() in cubin for i in range(2))
     assert b".text.pack_2" not in cubin
 
@@ -68,7 +68,7 @@ def test_the_kernel_assembles_for_every_target(target):
 def test_languages_at_the_edges_assemble(inputs, outputs):
     language = Language(SET, inputs, outputs)
     stubs = site_lowering(language).emit(parse_program(language, "1.5 3:u32", "here")[None].repeat(2, 0))
-    compile(PtxInject(annotated_ptx(language, [2], "sm_80")).render(stubs), ("--gpu-name=sm_80",))
+    compile(AnnotatedPtx(annotated_ptx(language, [2], "sm_80")).render(stubs), ("--gpu-name=sm_80",))
 
 
 def test_a_value_that_is_not_four_bytes_is_refused_by_name():
@@ -78,6 +78,6 @@ def test_a_value_that_is_not_four_bytes_is_refused_by_name():
 
 
 def test_a_stub_that_is_broken_does_not_assemble():
-    inject = PtxInject(annotated_ptx(MIXED, [2], "sm_80"))
+    inject = AnnotatedPtx(annotated_ptx(MIXED, [2], "sm_80"))
     with pytest.raises(CompileError, match="nonsense"):
         compile(inject.render(["", "nonsense;"]), ("--gpu-name=sm_80",))

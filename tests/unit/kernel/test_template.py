@@ -3,7 +3,7 @@
 import pytest
 
 from evo.kernel.template import POINTWISE, fill_sites, task_ptx, task_template
-from evo.native.ptx_inject import PtxInject
+from evo.native.ptx_inject import AnnotatedPtx
 
 SITE = "{{\n.reg .f32 %_x0;\n// PTX_INJECT_START site_{0}\n// _x0 o f32 F32 y\n// PTX_INJECT_END\nst.f32 [{0}], %_x0;\n}}\n"
 
@@ -28,7 +28,7 @@ def test_the_content_of_another_template_is_refused():
 
 
 def test_stubs_stand_at_the_sites_of_their_numbers_and_the_sites_behind_are_empty():
-    inject = PtxInject("".join(SITE.format(i) for i in (2, 0, 3, 1, 0)))
+    inject = AnnotatedPtx("".join(SITE.format(i) for i in (2, 0, 3, 1, 0)))
     lines = fill_sites(inject, ["first", "second", "third"]).decode().splitlines()
     after = {i: f"st.f32 [{i}], %_x0;" for i in range(4)}
     expected = ["third", after[2], "first", after[0], after[3], "second", after[1], "first", after[0]]
@@ -37,4 +37,4 @@ def test_stubs_stand_at_the_sites_of_their_numbers_and_the_sites_behind_are_empt
 
 def test_more_stubs_than_sites_are_refused():
     with pytest.raises(KeyError, match="site_1"):
-        fill_sites(PtxInject(SITE.format(0)), ["", ""])
+        fill_sites(AnnotatedPtx(SITE.format(0)), ["", ""])

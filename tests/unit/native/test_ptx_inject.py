@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from evo.native.ptx_inject import DEFAULT_TYPES, AnnotationError, DataType, Inject, PtxInject, Variable, process_cuda
+from evo.native.ptx_inject import DEFAULT_TYPES, AnnotatedPtx, AnnotationError, DataType, Inject, Variable, process_cuda
 
 SITE = """{{
 .reg .f32 %_x0;
@@ -32,7 +32,7 @@ def text_of(name: str, stub: str) -> bytes:
 
 
 def test_sites_are_told_by_name_in_order_of_appearance():
-    inject = PtxInject("head\n" + site("b") + site("a") + site("b"))
+    inject = AnnotatedPtx("head\n" + site("b") + site("a") + site("b"))
     variables = (
         Variable("y", "_x0", "mod", "f32", "F32"),
         Variable("z", "_x1", "out", "u32", "U32"),
@@ -46,26 +46,26 @@ def test_sites_are_told_by_name_in_order_of_appearance():
 
 
 def test_a_stub_stands_in_place_of_its_markers_at_every_site_of_the_name():
-    inject = PtxInject("head\n" + site("b") + site("a") + site("b") + "tail")
+    inject = AnnotatedPtx("head\n" + site("b") + site("a") + site("b") + "tail")
     expected = b"head\n" + text_of("b", "STUB B") + text_of("a", "a") + text_of("b", "STUB B") + b"tail"
     assert inject.render(["STUB B", b"a"]) == expected
     assert inject.render(["STUB B", b"a"]) == expected, "a second call gives the same"
 
 
 def test_what_is_rendered_has_the_length_of_its_text_and_no_more():
-    inject = PtxInject(site("a"))
+    inject = AnnotatedPtx(site("a"))
     for length in [0, 1, 7, 8, 100_000]:
         assert inject.render(["s" * length]) == text_of("a", "s" * length)
 
 
 def test_text_without_markers_is_rendered_as_it_is():
-    assert PtxInject("nothing here").num_injects == 0
-    assert PtxInject(b"nothing here").render([]) == b"nothing here"
-    assert PtxInject("").render([]) == b""
+    assert AnnotatedPtx("nothing here").num_injects == 0
+    assert AnnotatedPtx(b"nothing here").render([]) == b"nothing here"
+    assert AnnotatedPtx("").render([]) == b""
 
 
 def test_the_handle_needs_neither_the_text_nor_the_stubs_afterwards():
-    inject = PtxInject("".join([site("a")]))
+    inject = AnnotatedPtx("".join([site("a")]))
     rendered = inject.render(["".join(["x", "y"])])
     gc.collect()
     assert inject.info("a").variables[0].name == "y"
@@ -75,7 +75,7 @@ def test_the_handle_needs_neither_the_text_nor_the_stubs_afterwards():
 @pytest.mark.parametrize("stubs", [[], ["one"], ["one", "two", "three"]])
 def test_as_many_stubs_as_names_or_none_is_rendered(stubs):
     with pytest.raises(ValueError, match=f"stubs: {len(stubs)}, but the PTX has sites of 2 names"):
-        PtxInject(site("a") + site("b")).render(stubs)
+        AnnotatedPtx(site("a") + site("b")).render(stubs)
 
 
 @pytest.mark.parametrize(
@@ -89,12 +89,12 @@ def test_as_many_stubs_as_names_or_none_is_rendered(stubs):
 )
 def test_wrong_markers_are_refused_by_line(ptx, line):
     with pytest.raises(AnnotationError, match=rf"annotated PTX, line {line}, column \d+: .") as caught:
-        PtxInject(ptx)
+        AnnotatedPtx(ptx)
     assert (caught.value.language, caught.value.line) == ("PTX", line)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
 
 
-@pytest.mark.parametrize("call", [PtxInject, process_cuda])
+@pytest.mark.parametrize("call", [AnnotatedPtx, process_cuda])
 @pytest.mark.parametrize(
     ("text", "line", "column", "reason"),
     [
@@ -112,11 +112,11 @@ def test_what_c_cannot_read_is_refused_by_line_and_column(call, text, line, colu
 
 def test_a_nul_cannot_hide_the_rest_of_a_stub():
     with pytest.raises(ValueError, match="stub: holds a NUL at byte 1"):
-        PtxInject(site("a")).render(["a\0b"])
+        AnnotatedPtx(site("a")).render(["a\0b"])
 
 
 def test_threads_share_one_handle():
-    inject = PtxInject("".join(site(f"s{i}") for i in range(200)))
+    inject = AnnotatedPtx("".join(site(f"s{i}") for i in range(200)))
     with ThreadPoolExecutor(4) as executor:
         results = list(executor.map(lambda text: inject.render([text] * 200), [str(i) * 50 for i in range(40)]))
     assert results == [b"".join(text_of(f"s{j}", str(i) * 50) for j in range(200)) for i in range(40)]
@@ -148,12 +148,12 @@ def test_types_of_ones_own_stand_instead_of_the_default_ones():
         type="mask", char="l", cast="*(long*)&", operand="(x[0])"
     )
     ptx = "// PTX_INJECT_START s\n// %rd1 mod mask m\n// PTX_INJECT_END\n"
-    inject = PtxInject(ptx, types)
+    inject = AnnotatedPtx(ptx, types)
     assert inject.info("s").variables == (Variable("m", "_x0", "mod", "u64", "mask"),)
     assert inject.render(["STUB"]) == b"{\n.reg .u64 %_x0;\nmov.b64 %_x0, %rd1;\nSTUB\nmov.b64 %rd1, %_x0;\n}\n"
     for refused, reason in [(None, "not a type known here"), ([], "not one of the types"), (types[1:], "not one of the types")]:
         with pytest.raises(AnnotationError, match=f"line 2, column 13: {reason}"):
-            PtxInject(ptx, refused)
+            AnnotatedPtx(ptx, refused)
     assert [data_type.name for data_type in DEFAULT_TYPES] == ["f16", "f16X2", "s32", "u32", "f32", "b32"]
     assert process_cuda(ANNOTATED.format(type="f16"), DEFAULT_TYPES) == process_cuda(ANNOTATED.format(type="f16"))
 
@@ -176,7 +176,7 @@ def test_wrong_annotations_are_refused_by_line_and_column():
     ],
 )
 def test_types_that_cannot_be_written_are_refused(data_type, message):
-    for call in (process_cuda, PtxInject):
+    for call in (process_cuda, AnnotatedPtx):
         with pytest.raises(ValueError, match=message):
             call("", [data_type])
 
@@ -184,9 +184,9 @@ def test_types_that_cannot_be_written_are_refused(data_type, message):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: PtxInject(3), "PTX: expected str or bytes, not int"),
+        (lambda: AnnotatedPtx(3), "PTX: expected str or bytes, not int"),
         (lambda: process_cuda(None), "CUDA: expected str or bytes, not NoneType"),
-        (lambda: PtxInject(site("a")).render([3]), "stub: expected str or bytes, not int"),
+        (lambda: AnnotatedPtx(site("a")).render([3]), "stub: expected str or bytes, not int"),
     ],
 )
 def test_what_is_no_text_is_refused(call, message):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evo.native.ptx_inject import PtxInject, process_cuda
+from evo.native.ptx_inject import AnnotatedPtx, process_cuda
 
 HERE = Path(__file__).parent
 CUDA = HERE.parent.parent / "csrc" / "cuda"
@@ -80,7 +80,7 @@ def ptx_of(request):
 
 @pytest.mark.parametrize("name", SITES)
 def test_a_compilers_ptx_has_the_sites_of_its_source(ptx_of, name):
-    inject = PtxInject(ptx_of(name))
+    inject = AnnotatedPtx(ptx_of(name))
     assert [(one.name, one.num_sites) for one in inject.injects] == [(site, count) for site, count, _ in SITES[name]]
     for one, (_, _, variables) in zip(inject.injects, SITES[name], strict=True):
         assert [(v.name, v.mutability, v.register_type, v.data_type) for v in one.variables] == variables
@@ -112,14 +112,14 @@ def compiler():
 @pytest.mark.parametrize("name", SITES)
 def test_stubs_that_use_every_register_assemble_at_every_site(ptx_of, compiler, name):
     ptx = ptx_of(name)
-    inject = PtxInject(ptx)
+    inject = AnnotatedPtx(ptx)
     target = "sm_120" if ".target sm_120" in ptx else "sm_90"
     assert compiler.compile(inject.render([stub_of(one) for one in inject.injects]), (f"--gpu-name={target}",))[:4] == b"\x7fELF"
 
 
 @pytest.mark.parametrize("name", SITES)
 def test_a_stub_with_an_unknown_register_is_seen_by_the_assembler(compiler, name):
-    inject = PtxInject((CUDA / f"{name}.ptx").read_text())
+    inject = AnnotatedPtx((CUDA / f"{name}.ptx").read_text())
     stubs = [stub_of(one) for one in inject.injects]
     for i in range(len(stubs)):
         with pytest.raises(compiler.CompileError, match="_x99"):

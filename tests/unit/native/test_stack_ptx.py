@@ -77,7 +77,7 @@ def reference_values(words, of: SimpleNamespace, expressions: Expressions, reque
     """What the requests of a program get in lenient mode: numbers of expressions, or None. No volatile words."""
     stacks: list[list[int]] = [[] for _ in SET.stacks]  # the top is last
     meta: list[int] = []
-    slots: dict[int, tuple[int, int]] = {}
+    store: dict[int, tuple[int, int]] = {}
     left = SimpleNamespace(words=of.execution_limit, values=of.max_nodes)
 
     class Ended(Exception):
@@ -161,9 +161,9 @@ def reference_values(words, of: SimpleNamespace, expressions: Expressions, reque
             elif kind == WordType.META and has_stack and payload < len(META_OPERATIONS):
                 apply_meta(stacks[aux], META_OPERATIONS[payload])
             elif kind == WordType.STORE and has_stack and payload < of.store_size and stacks[aux]:
-                slots[payload] = (aux, stacks[aux].pop())
-            elif kind == WordType.LOAD and payload in slots:
-                push(*slots[payload])
+                store[payload] = (aux, stacks[aux].pop())
+            elif kind == WordType.LOAD and payload in store:
+                push(*store[payload])
             elif kind == WordType.ROUTINE and payload < len(ROUTINES) and depth < of.max_frame_depth:
                 run(ROUTINES[payload], depth + 1)
 
@@ -317,7 +317,7 @@ def test_hashes_are_equal_exactly_where_expressions_are(programs):
 @given(words=FEW_WORDS, dead=ALL_WORDS)
 def test_hash_does_not_change_under_dead_code(words, dead):
     some = lowering(limits(stack_size=400, max_nodes=2000, execution_limit=2000))
-    # What outlives a cleared stack is left out: slots and the meta stack.
+    # What outlives a cleared stack is left out: the store and the meta stack.
     dead = [value for value in dead if value & 0xFFFF not in (WordType.STORE, WordType.META_CONSTANT)]
     clear = [word(WordType.META, stack, META_OPERATIONS.index("clear")) for stack in range(len(SET.stacks))]
     live = some.lower(row(words))
@@ -488,8 +488,8 @@ def test_words_of_a_wrong_shape_or_type_are_refused(words):
         (word(WordType.CONSTANT, PRED), "WRONG_TYPE_DISPATCH", "stack 3 has no constants"),
         (word(WordType.META, F32, 9), "META_INSTRUCTION_IDX_OUT_OF_BOUNDS", "meta operation 9 of 9"),
         (word(WordType.META, F32, 1), "INVALID_VALUE", "the depth on the meta stack must be below the height"),
-        (word(WordType.STORE, F32, 3), "STORE_IDX_OUT_OF_BOUNDS", "slot 3 of 3"),
-        (word(WordType.LOAD, payload=3), "LOAD_IDX_OUT_OF_BOUNDS", "slot 3 of 3"),
+        (word(WordType.STORE, F32, 3), "STORE_IDX_OUT_OF_BOUNDS", "store index 3 of 3"),
+        (word(WordType.LOAD, payload=3), "LOAD_IDX_OUT_OF_BOUNDS", "store index 3 of 3"),
         (word(WordType.ROUTINE, payload=2), "ROUTINES_IDX_OUT_OF_BOUNDS", "routine 2 of 2"),
     ],
 )

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import resource
 import stat
 import subprocess
 import sys
@@ -99,15 +100,15 @@ def test_errors_of_all_files_are_told_by_line_and_column_and_nothing_is_written(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["cuda/a.cu", "-o", "cuda"], "cuda/a.cu: error: would be written over the input cuda/a.cu"),
-        (["cuda/a.cu", "-o", "cuda/../cuda/a.cu"], "cuda/../cuda/a.cu: error: would be written over the input cuda/a.cu"),
-        (["cuda/a.cu", "-o", "hard.cu"], "hard.cu: error: would be written over the input cuda/a.cu"),
-        (["cuda/a.cu", "-o", "soft.cu"], "soft.cu: error: would be written over the input cuda/a.cu"),
+        (["cuda/a.cu", "-o", "cuda"], "cuda/a.cu: error: would overwrite the input cuda/a.cu"),
+        (["cuda/a.cu", "-o", "cuda/../cuda/a.cu"], "cuda/../cuda/a.cu: error: would overwrite the input cuda/a.cu"),
+        (["cuda/a.cu", "-o", "hard.cu"], "hard.cu: error: would overwrite the input cuda/a.cu"),
+        (["cuda/a.cu", "-o", "soft.cu"], "soft.cu: error: would overwrite the input cuda/a.cu"),
         (
             ["cuda/b.cu", "--types", "types.json", "-o", "types.json"],
-            "types.json: error: would be written over the input types.json",
+            "types.json: error: would overwrite the input types.json",
         ),
-        (["cuda/a.cu", "cuda/b.cu", "-o", "cuda"], "cuda/a.cu: error: would be written over the input cuda/a.cu"),
+        (["cuda/a.cu", "cuda/b.cu", "-o", "cuda"], "cuda/a.cu: error: would overwrite the input cuda/a.cu"),
         (
             ["cuda/a.cu", "cuda/../cuda/a.cu", "-o", "out"],
             "cuda/../cuda/a.cu: error: would be written to out/a.cu, where cuda/a.cu goes",
@@ -115,7 +116,7 @@ def test_errors_of_all_files_are_told_by_line_and_column_and_nothing_is_written(
         (["cuda/a.cu", "cuda/b.cu", "-o", "file"], "file: error: a file, where a folder is wanted for 2 inputs"),
         (["cuda/a.cu", "-o", "file/"], "file: error: a file, where a folder is wanted for 1 input"),
         (["cuda/a.cu", "-o", "file/x.cu"], "file/x.cu: error: cannot write it: Not a directory"),
-        (["cuda/a.cu", "-o", "/dev/null"], "/dev/null: error: it is there and is no file"),
+        (["cuda/a.cu", "-o", "/dev/null"], "/dev/null: error: exists and is not a file"),
         (["cuda/a.cu", "--types", "none.json", "-o", "x.cu"], "none.json: cannot read the types: No such file or directory"),
     ],
 )
@@ -132,10 +133,15 @@ def test_outputs_that_cannot_be_are_refused_and_nothing_is_written(folder, argum
 def test_when_one_output_cannot_be_written_none_is(folder):
     Path("out").mkdir()
     Path("out/a.cu").write_text("old")
-    Path(f"out/.b.cu.{os.getpid()}").mkdir()  # stands in the way of the second file
-    code, lines = ptxinject("cuda/a.cu", "cuda/b.cu", "-o", "out")
+    Path("cuda/b.cu").write_text("/" * 20_000)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, hard))  # a disk that is full after the first file
+    try:
+        code, lines = ptxinject("cuda/a.cu", "cuda/b.cu", "-o", "out")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert code == 2
-    assert lines == ["out/b.cu: error: cannot write it: Is a directory"]
+    assert lines == ["out/b.cu: error: cannot write it: File too large"]
     assert files() == {"cuda/a.cu", "cuda/b.cu", "out/a.cu"}
     assert Path("out/a.cu").read_text() == "old"
 

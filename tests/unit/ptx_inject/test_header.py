@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from evo.errors import UserError
-from evo.native.ptx_inject import DEFAULT_TYPES, DataType, PtxInject
+from evo.native.ptx_inject import DEFAULT_TYPES, AnnotatedPtx, DataType
 from evo.ptx_inject.__main__ import main
 from evo.ptx_inject.header import render_embedded_text, render_types_header
 
@@ -111,7 +111,7 @@ extern "C" __global__ void kernel(unsigned int* out) {
     nvrtc.nvrtcGetPTX(program, ptx)
     nvrtc.nvrtcDestroyProgram(program)
 
-    inject = PtxInject(ptx.rstrip(b"\0"))
+    inject = AnnotatedPtx(ptx.rstrip(b"\0"))
     variables = inject.info("s").variables
     assert [(v.name, v.register_type, v.data_type) for v in variables] == [
         ("m", "u32", "MASK"), ("w", "s64", "WIDE"), ("h", "b16", "F16"), ("p", "b32", "F16X2"), ("f", "f32", "F32"), ("u", "u32", "U32")
@@ -165,7 +165,7 @@ def test_commands_write_headers_or_tell_in_one_line_why_not(tmp_path):
     assert header.read_text() == render_types_header(TYPES[:1], "types.h")
     (tmp_path / "nul.ptx").write_bytes(b"a\nb\0")
     for command, expected in [
-        (["generate", "--input", types, "--output", types], "types.json: error: would be written over the input"),
+        (["generate", "--input", types, "--output", types], "types.json: error: would overwrite the input"),
         (["generate", "--input", tmp_path / "nul.ptx", "--output", header], "nul.ptx:1:1: not JSON"),
         (["embed", "--input", tmp_path / "none", "--output", header, "--name", "a"], "none: error: cannot read it: No such file"),
         (["embed", "--input", tmp_path / "nul.ptx", "--output", header, "--name", "a"], "nul.ptx:2: a NUL byte"),

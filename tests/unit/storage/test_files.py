@@ -1,0 +1,105 @@
+"""Atomic writes: a file has its old content or its new one, and nothing else is left in its folder."""
+
+import os
+import resource
+import stat
+import threading
+
+import pytest
+
+from evo.storage.files import write_atomically
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_new_file_and_a_replaced_one_have_the_content(tmp_path, durable):
+    path = tmp_path / "file"
+    for content in (b"first", b"", b"\0" * 100_000):
+        write_atomically(path, content, durable=durable)
+        assert path.read_bytes() == content
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_has_the_mode_of_any_new_file(tmp_path):
+    old = os.umask(0o027)
+    try:
+        write_atomically(tmp_path / "file", b"content")
+    finally:
+        os.umask(old)
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
+
+
+@pytest.fixture
+def full_disk():
+    """No file can grow beyond 1,000 bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_a_write_that_fails_keeps_the_old_file_alone(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with pytest.raises(OSError, match="File too large"):
+        write_atomically(path, b"x" * 1001)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_rename_that_fails_leaves_nothing_behind(tmp_path):
+    path = tmp_path / "folder"
+    path.mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_atomically(path, b"content")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("folder", ["missing", "file"])
+def test_a_folder_that_cannot_hold_the_file_is_an_os_error(tmp_path, folder):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises((FileNotFoundError, NotADirectoryError)):
+        write_atomically(tmp_path / folder / "file", b"content")
+
+
+def test_a_durable_file_is_on_disk_before_its_name_is(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    steps = []
+    fsync, replace = os.fsync, os.replace
+
+    def record_fsync(descriptor):
+        is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+        steps.append("sync folder" if is_folder else f"sync {os.fstat(descriptor).st_size} bytes")
+        fsync(descriptor)
+
+    def record_replace(source, target):
+        steps.append(f"rename to {os.path.basename(target)}")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", record_fsync)
+    monkeypatch.setattr(os, "replace", record_replace)
+    write_atomically(path, b"content", durable=True)
+    assert steps == ["sync 7 bytes", "rename to file", "sync folder"]
+    steps.clear()
+    write_atomically(path, b"content")
+    assert steps == ["rename to file"]
+
+
+def test_writers_of_one_file_do_not_disturb_each_other(tmp_path, monkeypatch):
+    path = tmp_path / "file"
+    replace = os.replace
+    both_have_written = threading.Barrier(2, timeout=60)
+
+    def replace_together(source, target):
+        both_have_written.wait()
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", replace_together)
+    contents = [b"a" * 1000, b"b" * 1000]
+    writers = [threading.Thread(target=write_atomically, args=(path, content)) for content in contents]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert path.read_bytes() in contents
+    assert list(tmp_path.iterdir()) == [path]
