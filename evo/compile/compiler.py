@@ -22,7 +22,7 @@ from evo.compile.request import (
     compile_request,
     pack_programs,
 )
-from evo.errors import UserError
+from evo.errors import FailureKind, UserError
 from evo.kernel.template import POINTWISE, KernelTemplate
 from evo.language.program import Language
 from evo.storage.disk_cache import DiskCache
@@ -156,7 +156,7 @@ class PackCompiler:
             if self._cache:
                 self._cache.put(job.request.cache_key(), outcome.cubin)
             yield _module(job, outcome)
-        elif outcome.kind == "died" and not job.is_retry:
+        elif outcome.kind == FailureKind.DIED and not job.is_retry:
             # The system may have killed the worker for reasons that have nothing to do with its request.
             self._start(replace(job, is_retry=True), pending, cached)
         elif len(job.rows) == 1:
@@ -178,9 +178,9 @@ def _outcome(future: Future) -> Compiled | CompileFailure:
     try:
         return future.result()
     except TimeoutError:
-        return CompileFailure("timed out", "the time limit of one compile request passed")
+        return CompileFailure(FailureKind.TIMED_OUT, "the time limit of one compile request passed")
     except BrokenExecutor as error:
-        return CompileFailure("died", str(error))
+        return CompileFailure(FailureKind.DIED, str(error))
 
 
 def _check_template(blank: CompileRequest) -> None:

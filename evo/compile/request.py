@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from evo.compile.language import decode_language
+from evo.errors import FailureKind
 from evo.kernel import pointwise
 from evo.kernel.template import POINTWISE, fill_sites, task_ptx
 from evo.native import nvptxcompiler
@@ -22,16 +23,19 @@ from evo.native.stack_ptx import Lowering, WordType
 
 
 def assembler_options(opt_level: int) -> tuple[str, ...]:
-    """Options for an optimisation level from 0 to 3. It changes no result.
+    """Options for an optimisation level from 0 to 3, which changes no result.
 
-    Level 1 leaves as many instructions of a program as 3 and compiles a tenth faster, but orders them less well; level 0 compiles
-    almost twice as fast, and leaves half as many instructions again (docs/benchmarks.md).
+    Level 1 leaves as many of a program's instructions as level 3 and compiles a tenth faster, but schedules them less well.
+    Level 0 compiles almost twice as fast and leaves half as many instructions again (docs/benchmarks.md).
     """
     # Without --fmad=false the assembler fuses what a program multiplies and then adds: other bits than on the CPU.
     return ("--fmad=false", f"--opt-level={opt_level}")
 
 
-DEFAULT_OPTIONS = assembler_options(3)
+DEFAULT_OPT_LEVEL = 1
+"""A search compiles far more than it runs: 1 leaves as few instructions as 3 and compiles faster; see `assembler_options`."""
+
+DEFAULT_OPTIONS = assembler_options(DEFAULT_OPT_LEVEL)
 
 # Part of every cubin's cache key, beside the programs' hashes: other stubs for equal programs are another number.
 _STUBS = "stubs-1"
@@ -104,12 +108,9 @@ class Compiled:
 
 @dataclass(frozen=True)
 class CompileFailure:
-    """Why there is no module.
+    """Why there is no module. log: the compiler's messages, if there are any."""
 
-    kind: `rejected` by the compiler, `timed out`, or `died`, with its process; log: the compiler's messages, where there are any.
-    """
-
-    kind: str
+    kind: FailureKind
     log: str
 
 
@@ -121,7 +122,7 @@ def compile_request(request: CompileRequest) -> Compiled | CompileFailure:
     try:
         cubin = nvptxcompiler.compile(ptx, compiler_options(request.target, request.options))
     except nvptxcompiler.CompileError as error:
-        return CompileFailure("rejected", str(error))
+        return CompileFailure(FailureKind.REJECTED, str(error))
     return Compiled(cubin, time.perf_counter() - rendered, rendered - start)
 
 

@@ -14,10 +14,14 @@ import numpy as np
 
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.pool import CompilePool
+from evo.compile.request import assembler_options
 from evo.errors import UserError
 from evo.kernel.pointwise import TEMPLATE, kernel_name
 from evo.language.program import Language
 from evo.storage.disk_cache import DiskCache
+
+# These cubins are compiled once and launched often.
+_OPT_LEVEL = 3
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ def write_cubins(
     except OSError as error:
         raise UserError(f"{folder}: cannot create the folder: {error.strerror}") from error
     with CompilePool() as pool:
-        compiler = PackCompiler(language, arch, pool, cache=cache)
+        compiler = PackCompiler(language, arch, pool, options=assembler_options(_OPT_LEVEL), cache=cache)
         results = list(compiler.compile(words))
     # Modules come in the order of completion; their files are numbered by the first program that they hold.
     modules = sorted((r for r in results if isinstance(r, Module)), key=lambda module: int(module.rows[0][0]))

@@ -17,8 +17,8 @@ import numpy as np
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool
-from evo.compile.request import CompileFailure, assembler_options
-from evo.errors import DeviceFailure
+from evo.compile.request import DEFAULT_OPT_LEVEL, CompileFailure, assembler_options
+from evo.errors import DeviceFailure, FailureKind
 from evo.evaluate import Evaluation, Failure, Status, by_name
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.lane import Lane, PackFailure, Plan
@@ -33,10 +33,10 @@ from evo.task import Task, point_arrays, task_errors
 MAX_KERNEL_SITES = 64
 
 _STATUS = {
-    "rejected": Status.NOT_COMPILED,
-    "died": Status.NOT_COMPILED,
-    "timed out": Status.TIMED_OUT,
-    "device failed": Status.DEVICE_FAILED,
+    FailureKind.REJECTED: Status.NOT_COMPILED,
+    FailureKind.DIED: Status.NOT_COMPILED,
+    FailureKind.TIMED_OUT: Status.TIMED_OUT,
+    FailureKind.DEVICE_FAILED: Status.DEVICE_FAILED,
 }
 
 
@@ -52,7 +52,7 @@ class CudaOptions:
     device: int | None = None
     num_workers: int | None = None
     packing: Packing = Packing()
-    opt_level: int = 1
+    opt_level: int = DEFAULT_OPT_LEVEL
     compile_seconds: float = 60.0
     launch_seconds: float = 60.0
     num_threads: int | None = None

@@ -9,6 +9,7 @@ import time
 import numpy as np
 
 from evo.compile.request import Compiled, CompileFailure, render
+from evo.errors import FailureKind
 from evo.language.program import Language, parse_program
 
 BAD_CONSTANT = "0f42F6E979"  # 123.456 as a stub has it
@@ -17,7 +18,7 @@ BAD = "%x 123.456 mul_ftz_f32 %y sub_ftz_f32"
 
 def reject(request):
     """As the compiler would of a program with the bad constant, in whatever company it is."""
-    return CompileFailure("rejected", "line 1: bad") if BAD_CONSTANT.encode() in render(request) else Compiled(b"cubin")
+    return CompileFailure(FailureKind.REJECTED, "line 1: bad") if BAD_CONSTANT.encode() in render(request) else Compiled(b"cubin")
 
 
 def hang(request):
@@ -34,7 +35,7 @@ def die(request):
 
 def dispute(request):
     """No program is at fault, but two cannot be together."""
-    return CompileFailure("rejected", "too many") if request.num_programs > 2 else Compiled(b"cubin")
+    return CompileFailure(FailureKind.REJECTED, "too many") if request.num_programs > 2 else Compiled(b"cubin")
 
 
 def break_down(request):

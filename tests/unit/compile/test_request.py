@@ -9,6 +9,7 @@ from compile_cases import program_text, programs
 
 from evo.compile.language import decode_language, encode_language
 from evo.compile.request import Compiled, CompileFailure, CompileRequest, compile_request, pack_programs, render
+from evo.errors import FailureKind
 from evo.instructions import default_instruction_set
 from evo.language.program import Language, Limits
 
@@ -70,7 +71,7 @@ def test_the_same_request_gives_the_same_cubin(language):
 def test_a_rejection_is_a_value(language):
     outcome = compile_request(request_for(language, ["%x"], target="sm_1"))
     assert isinstance(outcome, CompileFailure)
-    assert outcome.kind == "rejected"
+    assert outcome.kind is FailureKind.REJECTED
     assert "sm_1" in outcome.log
 
 
