@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from evo.compile.assembler import DEFAULT_OPTIONS
 from evo.compile.language import encode_language
 from evo.compile.packing import Packing, plan_packs
 from evo.compile.request import (
-    DEFAULT_OPTIONS,
     Compiled,
     CompileFailure,
     CompileRequest,
     compile_request,
     pack_programs,
 )
-from evo.errors import UserError
+from evo.errors import FailureKind, UserError
 from evo.kernel.template import POINTWISE, KernelTemplate
 from evo.language.batch import Batch
 from evo.language.program import Language
@@ -152,7 +152,7 @@ class PackCompiler:
             if self._cache:
                 self._cache.put(job.request.cache_key(), outcome.cubin)
             yield _module(job, outcome)
-        elif outcome.kind == "died" and not job.is_retry:
+        elif outcome.kind == FailureKind.DIED and not job.is_retry:
             # The system may have killed the worker for reasons that have nothing to do with its request.
             self._start(replace(job, is_retry=True), pending, cached)
         elif len(job.rows) == 1:
@@ -174,9 +174,9 @@ def _outcome(future: Future) -> Compiled | CompileFailure:
     try:
         return future.result()
     except TimeoutError:
-        return CompileFailure("timed out", "the time limit of one compile request passed")
+        return CompileFailure(FailureKind.TIMED_OUT, "the time limit of one compile request passed")
     except BrokenExecutor as error:
-        return CompileFailure("died", str(error))
+        return CompileFailure(FailureKind.DIED, str(error))
 
 
 def _check_template(blank: CompileRequest) -> None:

@@ -13,25 +13,14 @@ from functools import lru_cache
 
 import numpy as np
 
+from evo.compile.assembler import DEFAULT_OPTIONS, compiler_options
 from evo.compile.language import decode_language
+from evo.errors import FailureKind
 from evo.kernel import pointwise
 from evo.kernel.template import POINTWISE, fill_sites, task_ptx
 from evo.native import nvptxcompiler
 from evo.native.ptx_inject import AnnotatedPtx
 from evo.native.stack_ptx import Lowering, WordType
-
-
-def assembler_options(opt_level: int) -> tuple[str, ...]:
-    """Options for an optimisation level from 0 to 3. It changes no result.
-
-    Level 1 leaves as many instructions of a program as 3 and compiles a tenth faster, but orders them less well; level 0 compiles
-    almost twice as fast, and leaves half as many instructions again (docs/benchmarks.md).
-    """
-    # Without --fmad=false the assembler fuses what a program multiplies and then adds: other bits than on the CPU.
-    return ("--fmad=false", f"--opt-level={opt_level}")
-
-
-DEFAULT_OPTIONS = assembler_options(3)
 
 # Part of every cubin's cache key, beside the programs' hashes: other stubs for equal programs are another number.
 _STUBS = "stubs-1"
@@ -104,12 +93,9 @@ class Compiled:
 
 @dataclass(frozen=True)
 class CompileFailure:
-    """Why there is no module.
+    """Why there is no module. log: the compiler's messages, if there are any."""
 
-    kind: `rejected` by the compiler, `timed out`, or `died`, with its process; log: the compiler's messages, where there are any.
-    """
-
-    kind: str
+    kind: FailureKind
     log: str
 
 
@@ -121,7 +107,7 @@ def compile_request(request: CompileRequest) -> Compiled | CompileFailure:
     try:
         cubin = nvptxcompiler.compile(ptx, compiler_options(request.target, request.options))
     except nvptxcompiler.CompileError as error:
-        return CompileFailure("rejected", str(error))
+        return CompileFailure(FailureKind.REJECTED, str(error))
     return Compiled(cubin, time.perf_counter() - rendered, rendered - start)
 
 
@@ -149,11 +135,6 @@ def kernel_sizes(num_programs: int, sites_per_kernel: int) -> tuple[int, ...]:
     """As few kernels as can be, as even as can be."""
     num_kernels = -(-num_programs // sites_per_kernel)
     return tuple(num_programs // num_kernels + (i < num_programs % num_kernels) for i in range(num_kernels))
-
-
-def compiler_options(target: str, options: tuple[str, ...]) -> tuple[str, ...]:
-    """What nvPTXCompiler is given."""
-    return (f"--gpu-name={target}", *options)
 
 
 def _rows(request: CompileRequest) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError
+from evo.errors import FailureKind, UserError
 from evo.language.batch import Batch
 from evo.task import DTYPES, Programs, Regression, Scores, Task, task_errors
 
@@ -23,9 +23,7 @@ class Status(IntEnum):
 
     OK = 0
     NONFINITE = 1  # its objective or a measure is NaN or infinite
-    NOT_COMPILED = 2  # the compiler rejected it, or died of it
-    TIMED_OUT = 3  # its compilation took longer than the limit: the one status that a second try may change
-    DEVICE_FAILED = 4  # it was in a pack that the GPU failed on
+    FAILED = 2  # it could not be compiled or run; its `Failure` says why
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class Failure:
 
     words: NDArray[np.uint64]
     hash: bytes
-    status: Status
+    kind: FailureKind
     log: str
 
 

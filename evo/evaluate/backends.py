@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from evo.errors import UserError
-from evo.evaluate import Evaluator, Status
+from evo.errors import FailureKind, UserError
+from evo.evaluate import Evaluator
 from evo.language.program import Language
 from evo.task import Task
 
-# Canonical hash -> status and log of each program that failed before. Backends do not try these again.
-Quarantine = Mapping[bytes, tuple[Status, str]]
+# Canonical hash (16 bytes) -> kind and log of each program that failed before. Backends do not try these again.
+Quarantine = Mapping[bytes, tuple[FailureKind, str]]
 
 
 @dataclass(frozen=True)

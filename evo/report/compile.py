@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evo.compile.assembler import assembler_options
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.pool import CompilePool
 from evo.config import load_config
@@ -24,6 +25,9 @@ from evo.run.problem import load_problem
 from evo.run.run import Run
 from evo.run.search import Search
 from evo.storage.disk_cache import DiskCache, cache_folder
+
+# These cubins are compiled once and launched often.
+_OPT_LEVEL = 3
 
 
 @dataclass(frozen=True)
@@ -91,7 +95,7 @@ def write_cubins(language: Language, batch: Batch, names: list[str], arch: str, 
     except OSError as error:
         raise UserError(f"{folder}: cannot create the folder: {error.strerror}") from error
     with CompilePool() as pool:
-        compiler = PackCompiler(language, arch, pool, cache=cache)
+        compiler = PackCompiler(language, arch, pool, options=assembler_options(_OPT_LEVEL), cache=cache)
         results = list(compiler.compile(batch))
     # Modules come in the order of completion; their files are numbered by the first program that they hold.
     modules = sorted((r for r in results if isinstance(r, Module)), key=lambda module: int(module.rows[0][0]))

@@ -70,7 +70,7 @@ def describe_elite(run: Run, cell: str | None) -> str:
 
 
 def describe_failed(run: Run) -> str:
-    """All programs of a run that could not be compiled or run, with status and log.
+    """All programs of a run that could not be compiled or run, with kind and log.
 
     Raises:
         UserError: a file about one of them is damaged.
@@ -82,7 +82,7 @@ def describe_failed(run: Run) -> str:
         try:
             words = np.array([int(word, 16) for word in record["words"]], np.uint64)
             lines = [
-                f"status     {record['status'].lower()}",
+                f"kind       {record['kind']}",
                 f"born       generation {record['generation']}",
                 f"file       {path}",
             ]

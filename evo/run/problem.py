@@ -65,7 +65,7 @@ def load_problem(config: RunConfig, backend: Backend | None = None, quarantine: 
 
     Args:
         backend: None: the config's; for `auto` the CPU, which is fast enough for a few programs.
-        quarantine: canonical hash -> status and log of programs that must not be tried again.
+        quarantine: canonical hash -> kind and log of programs that must not be tried again.
 
     Raises:
         UserError: any of them is wrong.

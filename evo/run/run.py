@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from evo.config import RunConfig, dump_config, first_difference, load_config
-from evo.errors import DeviceFailure, UserError
-from evo.evaluate import Failure, Status
+from evo.errors import DeviceFailure, FailureKind, UserError
+from evo.evaluate import Failure
 from evo.evaluate.backends import AUTO, BACKENDS, Backend, Quarantine, choose_backend
 from evo.language.program import program_length
 from evo.native.stack_ptx import HASH_VERSION
@@ -133,7 +133,7 @@ class Run:
         """Writes what it takes to see programs fail again that were born in a generation."""
         for failure in failures:
             words = [f"{int(word):016x}" for word in failure.words[: program_length(failure.words)]]
-            record = {"status": failure.status.name, "log": failure.log, "generation": generation, "words": words}
+            record = {"kind": failure.kind, "log": failure.log, "generation": generation, "words": words}
             self.run_dir.save_quarantine(failure.hash.hex(), record)
 
 
@@ -177,7 +177,7 @@ def _read_quarantine(run_dir: RunDir, meta: dict[str, Any]) -> Quarantine:
     quarantine = {}
     for key, record in {**meta["quarantine"], **run_dir.quarantine()}.items():
         try:
-            quarantine[bytes.fromhex(key)] = (Status[record["status"]], str(record["log"]))
+            quarantine[bytes.fromhex(key)] = (FailureKind(record["kind"]), str(record["log"]))
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(
                 f"{run_dir.path}/quarantine/{key}.json: no record of a failed program ({type(error).__name__}: {error}); delete it, "

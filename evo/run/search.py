@@ -15,8 +15,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from evo.config import RunConfig
-from evo.errors import DeviceFailure, UserError
-from evo.evaluate import Failure, Status
+from evo.errors import DeviceFailure, FailureKind, UserError
+from evo.evaluate import Failure
 from evo.language.batch import Batch
 from evo.native.stack_ptx import HASH_VERSION
 from evo.run.problem import Problem
@@ -37,7 +37,7 @@ class Search:
 
     Attributes:
         problem, archive, memory, emitter, counters: its parts.
-        quarantine: canonical hash (16 bytes) -> status and log of each program that could not be compiled or run.
+        quarantine: canonical hash (16 bytes) -> kind and log of each program that could not be compiled or run.
         elapsed_s: seconds that it has run.
         stop_reason: the stop that was reached, or None.
     """
@@ -62,7 +62,7 @@ class Search:
             num_immigrants=round(config.search.immigrants * config.search.batch_size),
         )
         self.counters = Counters()
-        self.quarantine: dict[bytes, tuple[Status, str]] = dict(problem.quarantine)
+        self.quarantine: dict[bytes, tuple[FailureKind, str]] = dict(problem.quarantine)
         self.elapsed_s = 0.0
         self.stop_reason: str | None = None
 
@@ -112,9 +112,7 @@ class Search:
             "elapsed_s": self.elapsed_s,
             "backend": problem.backend.name,
             "device": problem.evaluator.device,
-            "quarantine": {
-                key.hex(): {"status": status.name, "log": log} for key, (status, log) in sorted(self.quarantine.items())
-            },
+            "quarantine": {key.hex(): {"kind": kind, "log": log} for key, (kind, log) in sorted(self.quarantine.items())},
         }
         return meta, {
             **_with_prefix("elites.", elite_arrays(self.archive.elites())),
@@ -135,7 +133,7 @@ class Search:
 
     def _put_in_quarantine(self, failures: Sequence[Failure]) -> None:
         for failure in failures:
-            self.quarantine.setdefault(failure.hash, (failure.status, failure.log))
+            self.quarantine.setdefault(failure.hash, (failure.kind, failure.log))
 
     def _stop_reached(self, best_objective: float) -> str | None:
         stop = self.problem.config.stop

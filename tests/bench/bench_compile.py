@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 from bench_lowering import live_programs
 
+from evo.compile.assembler import assembler_options
 from evo.compile.compiler import Module, PackCompiler
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool
-from evo.compile.request import assembler_options
 from evo.instructions import default_instruction_set
+from evo.language.batch import Batch
 from evo.language.program import Language
 
 NUM_PROGRAMS = 2048
@@ -27,7 +28,7 @@ def workers_mb() -> float:
 
 
 def rounds(
-    language: Language, words: np.ndarray, executor: Executor, packing: Packing, opt_level: int = 3
+    language: Language, batch: Batch, executor: Executor, packing: Packing, opt_level: int = 3
 ) -> list[tuple[float, float, float]]:
     """NUM_ROUNDS times: wall time of compiling all, time inside nvPTXCompiler, summed over workers, and this process's CPU time.
 
@@ -38,7 +39,7 @@ def rounds(
     for _ in range(NUM_ROUNDS + 1):
         compiler = PackCompiler(language, TARGET, executor, packing=packing, options=options)
         start, start_cpu = time.perf_counter(), time.process_time()
-        modules = list(compiler.compile(words))
+        modules = list(compiler.compile(batch))
         wall_s, cpu_s = time.perf_counter() - start, time.process_time() - start_cpu
         assert all(isinstance(module, Module) for module in modules)
         times.append((wall_s, sum(module.compiler_s for module in modules), cpu_s))
@@ -49,11 +50,11 @@ def rows():
     """Rows of the table."""
     language = Language(default_instruction_set(), (("x", "f32"), ("y", "f32")), (("z", "f32"),))
     words = live_programs(language, 32, 1, NUM_PROGRAMS)
-    hashes, num_instructions = language.lowering.analyze(words)
-    assert num_instructions.mean() > 30
-    num_distinct = len(np.unique(hashes, axis=0))
-    few = words[:512]
-    num_few = len(np.unique(hashes[:512], axis=0))
+    batch = Batch.analyze(language.lowering, words)
+    assert batch.num_instructions.mean() > 30
+    num_distinct = len(np.unique(batch.hashes, axis=0))
+    few = batch[:512]
+    num_few = len(np.unique(few.hashes, axis=0))
 
     with ThreadPoolExecutor(1) as executor:
         for packing in (Packing(32, 2), Packing(64, 1), Packing(64, 2), Packing(128, 1)):
@@ -67,7 +68,7 @@ def rows():
     walls = {}
     for num_workers in (1, 2):
         with CompilePool(num_workers) as pool:
-            times = rounds(language, words, pool, Packing())
+            times = rounds(language, batch, pool, Packing())
             walls[num_workers] = min(wall_s for wall_s, _, _ in times)
             overhead = min(wall_s / (compiler_s / num_workers) for wall_s, compiler_s, _ in times)
             memory_mb = workers_mb()

@@ -89,13 +89,13 @@ def batch(language):
     return programs(language, texts)
 
 
-def requests_of(language, words) -> list[CompileRequest]:
+def requests_of(language, batch) -> list[CompileRequest]:
     """The requests that a batch leads to, in the order of submission."""
     seen: list[CompileRequest] = []
     list(
         PackCompiler(
             language, "sm_90", InLine(), packing=PACKING, compile_function=lambda r: seen.append(r) or Compiled(b"")
-        ).compile(words)
+        ).compile(batch)
     )
     return seen
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.compile.assembler import DEFAULT_OPT_LEVEL
+from evo.compile.assembler import DEFAULT_OPT_LEVEL, assembler_options
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool
-from evo.compile.request import CompileFailure, assembler_options
-from evo.errors import DeviceFailure
+from evo.compile.request import CompileFailure
+from evo.errors import DeviceFailure, FailureKind
 from evo.evaluate import Evaluation, Failure, Status, by_name
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.lane import Lane, PackFailure, Plan, ScoringPlan
@@ -35,13 +35,6 @@ from evo.task import Task, point_arrays, task_errors
 
 # Programs of a pack with a task's own kernel: its one kernel grows with them.
 MAX_KERNEL_SITES = 64
-
-_STATUS = {
-    "rejected": Status.NOT_COMPILED,
-    "died": Status.NOT_COMPILED,
-    "timed out": Status.TIMED_OUT,
-    "device failed": Status.DEVICE_FAILED,
-}
 
 
 @dataclass(frozen=True)
@@ -83,7 +76,7 @@ class CudaEvaluator:
         task: gives points and score.
         options: how the work is done.
         cache: of cubins; None: nothing is kept.
-        quarantine: canonical hash (16 bytes) -> status and log of programs that failed before. They are not tried again.
+        quarantine: canonical hash (16 bytes) -> kind and log of programs that failed before. They are not tried again.
 
     Raises:
         UserError: no such device, too little memory, or the task's points are malformed or raise.
@@ -95,14 +88,13 @@ class CudaEvaluator:
         task: Task,
         options: CudaOptions | None = None,
         cache: DiskCache | None = None,
-        quarantine: Mapping[bytes, tuple[Status, str]] | None = None,
+        quarantine: Mapping[bytes, tuple[FailureKind, str]] | None = None,
     ):
         self._language = language
         self._task = task
         self._options = options = options or CudaOptions()
         self._cache = cache
-        kinds = {status: kind for kind, status in _STATUS.items()}
-        self._failures = {key: CompileFailure(kinds[status], log) for key, (status, log) in (quarantine or {}).items()}
+        self._failures = {key: CompileFailure(kind, log) for key, (kind, log) in (quarantine or {}).items()}
         with task_errors(type(task), "points"):
             points = task.points()
         self._num_threads = options.num_threads or len(os.sched_getaffinity(0))
@@ -140,8 +132,7 @@ class CudaEvaluator:
             score_s.append(time.perf_counter() - start)
 
         failures, times_s = self._run(batch, self._compiler, self._lane, take)
-        for row, failure in failures:
-            status[row] = failure.status
+        status[[row for row, _ in failures]] = Status.FAILED
         times_s["score_threads"] = sum(score_s)
         return Evaluation(status, objective, measures, tuple(failure for _, failure in failures), times_s)
 
@@ -195,7 +186,7 @@ class CudaEvaluator:
                     yield result
                 else:
                     kind, log = result.failure.kind, result.failure.log
-                    failures.extend((int(row), _failure(batch, row, _STATUS[kind], log)) for row in result.rows)
+                    failures.extend((int(row), _failure(batch, row, kind, log)) for row in result.rows)
 
         # If the batch is abandoned, closing it cancels its compilations.
         with closing(compiler.compile(batch)) as results:
@@ -204,7 +195,7 @@ class CudaEvaluator:
             except PackFailure as failure:
                 self._has_failed = True
                 log = f"{self._device.info.name}: {failure}"
-                culprits = [_failure(batch, row, Status.DEVICE_FAILED, log) for row in failure.rows]
+                culprits = [_failure(batch, row, FailureKind.DEVICE_FAILED, log) for row in failure.rows]
                 raise DeviceFailure(log, culprits) from failure
         return sorted(failures, key=lambda pair: pair[0]), {**times_s, **asdict(times)}
 
@@ -232,5 +223,5 @@ class CudaEvaluator:
         return DeviceInputs(self._device, *point_arrays(self._task, points, method))
 
 
-def _failure(batch: Batch, row: int, status: Status, log: str) -> Failure:
-    return Failure(batch.words[row], batch.hashes[row].tobytes(), status, log)
+def _failure(batch: Batch, row: int, kind: FailureKind, log: str) -> Failure:
+    return Failure(batch.words[row], batch.hashes[row].tobytes(), kind, log)

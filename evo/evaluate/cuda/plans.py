@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from evo.compile.assembler import assembler_options, compiler_options
 from evo.compile.compiler import Module
-from evo.compile.request import DEFAULT_OPTIONS, compiler_options
 from evo.evaluate import CHUNK_SIZE, Evaluation, by_name, finite_only, join, score_batch
 from evo.evaluate.cuda.device import Device
 from evo.kernel import cuda_header, regression
@@ -160,4 +160,4 @@ class KernelPlan:
 
 
 def _options(device: Device) -> tuple[str, ...]:
-    return compiler_options(device.info.target, DEFAULT_OPTIONS)
+    return compiler_options(device.info.target, assembler_options(3))  # compiled once, launched for every pack

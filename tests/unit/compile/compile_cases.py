@@ -9,6 +9,8 @@ import time
 import numpy as np
 
 from evo.compile.request import Compiled, CompileFailure, render
+from evo.errors import FailureKind
+from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 
 BAD_CONSTANT = "0f42F6E979"  # 123.456 as a stub has it
@@ -17,7 +19,7 @@ BAD = "%x 123.456 mul_ftz_f32 %y sub_ftz_f32"
 
 def reject(request):
     """As the compiler would of a program with the bad constant, in whatever company it is."""
-    return CompileFailure("rejected", "line 1: bad") if BAD_CONSTANT.encode() in render(request) else Compiled(b"cubin")
+    return CompileFailure(FailureKind.REJECTED, "line 1: bad") if BAD_CONSTANT.encode() in render(request) else Compiled(b"cubin")
 
 
 def hang(request):
@@ -34,17 +36,18 @@ def die(request):
 
 def dispute(request):
     """No program is at fault, but two cannot be together."""
-    return CompileFailure("rejected", "too many") if request.num_programs > 2 else Compiled(b"cubin")
+    return CompileFailure(FailureKind.REJECTED, "too many") if request.num_programs > 2 else Compiled(b"cubin")
 
 
 def break_down(request):
     raise ZeroDivisionError("a defect of ours")
 
 
-def programs(language: Language, texts: list[str]) -> np.ndarray:
-    """`(len(texts), max_length)` words."""
+def programs(language: Language, texts: list[str]) -> Batch:
+    """The batch of these programs."""
     max_length = max(len(text.split()) for text in texts) + 1
-    return np.stack([parse_program(language, text, "test", max_length) for text in texts])
+    words = np.stack([parse_program(language, text, "test", max_length) for text in texts])
+    return Batch.analyze(language.lowering, words)
 
 
 def constant_of(i: int) -> float:

@@ -11,7 +11,8 @@ from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool, WorkerDied
 from evo.compile.request import Compiled, CompileFailure, compile_request
-from evo.errors import UserError
+from evo.errors import FailureKind, UserError
+from evo.language.batch import Batch
 from evo.storage.disk_cache import DiskCache
 
 NUM_PROGRAMS = 21
@@ -42,13 +43,16 @@ def split(results) -> tuple[list[Module], list[FailedProgram]]:
     return modules, failed
 
 
-@pytest.mark.parametrize(("function", "kind"), [(reject, "rejected"), (hang, "timed out"), (die, "died")])
+@pytest.mark.parametrize(
+    ("function", "kind"), [(reject, FailureKind.REJECTED), (hang, FailureKind.TIMED_OUT), (die, FailureKind.DIED)]
+)
 def test_the_program_at_fault_is_named_and_all_others_survive(language, pool, batch, function, kind):
     compiler = PackCompiler(language, "sm_90", pool, packing=Packing(4, 2), compile_function=function)
     modules, failed = split(compiler.compile(batch))
     assert [failure.rows.tolist() for failure in failed] == [[5, 17]]
-    assert failed[0].failure.kind == kind
-    assert {"rejected": "line 1: bad", "timed out": "time limit", "died": "SIGSEGV"}[kind] in failed[0].failure.log
+    assert failed[0].failure.kind is kind
+    logs = {FailureKind.REJECTED: "line 1: bad", FailureKind.TIMED_OUT: "time limit", FailureKind.DIED: "SIGSEGV"}
+    assert logs[kind] in failed[0].failure.log
     assert sum(len(module.rows) for module in modules) == NUM_PROGRAMS - 2
 
 
@@ -112,7 +116,7 @@ def test_the_compilers_own_rejection_is_a_value_with_its_log(language, in_proces
     assert isinstance(compile_request(broken), Compiled)
     outcome = compile_request(type(broken)(**{**vars(broken), "options": ("--no-such-option",)}))
     assert isinstance(outcome, CompileFailure)
-    assert outcome.kind == "rejected"
+    assert outcome.kind is FailureKind.REJECTED
     assert "no-such-option" in outcome.log
 
 
@@ -191,4 +195,7 @@ def test_wrong_targets_and_options_are_the_users_mistake(language, in_process, t
 
 
 def test_an_empty_batch_gives_nothing(language, in_process):
-    assert list(PackCompiler(language, "sm_90", in_process).compile(np.zeros((0, 4), np.uint64))) == []
+    assert (
+        list(PackCompiler(language, "sm_90", in_process).compile(Batch.analyze(language.lowering, np.zeros((0, 4), np.uint64))))
+        == []
+    )

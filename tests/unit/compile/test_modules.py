@@ -9,6 +9,7 @@ from compile_cases import constant_of, program_text, programs
 from evo.compile.compiler import Module, PackCompiler
 from evo.compile.packing import Packing
 from evo.kernel.pointwise import kernel_name
+from evo.language.batch import Batch
 
 MULTIPLY = re.compile(r"FMUL\.FTZ R\d+, R\d+(?:\.reuse)?, ([\d.]+)")
 
@@ -37,8 +38,8 @@ def site_constants(sass: list[str], num_sites: int) -> list[float]:
     ("num_programs", "packing"), [(1, Packing()), (3, Packing(2, 2)), (1024, Packing(64, 16)), (1024, Packing(1024, 1))]
 )
 def test_a_module_holds_each_program_at_its_site_and_nothing_else(language, in_process, disassemble, num_programs, packing):
-    words = programs(language, [program_text(i) for i in range(num_programs)])
-    (module,) = PackCompiler(language, "sm_90", in_process, packing=packing).compile(words)
+    batch = programs(language, [program_text(i) for i in range(num_programs)])
+    (module,) = PackCompiler(language, "sm_90", in_process, packing=packing).compile(batch)
     kernels = disassemble(module.cubin)
     assert sorted(kernels) == sorted(kernel_name(k) for k in range(len(module.kernel_sizes)))
     assert sum(module.kernel_sizes) == len(module.rows) == num_programs
@@ -55,24 +56,24 @@ def test_a_module_holds_each_program_at_its_site_and_nothing_else(language, in_p
 
 
 def test_fma_is_in_the_cubin_where_a_program_asks_for_it_and_only_there(language, in_process, disassemble):
-    words = programs(
+    batch = programs(
         language, ["%x 3.5 mul_ftz_f32 %y add_ftz_f32", "%y 3.5 %x fma_rn_ftz_f32", "%y %x 3.5 mul_ftz_f32 sub_ftz_f32"]
     )
-    (module,) = PackCompiler(language, "sm_90", in_process).compile(words)
+    (module,) = PackCompiler(language, "sm_90", in_process).compile(batch)
     count = operations(disassemble(module.cubin)["pack_0"]).count
     assert (count("FFMA.FTZ"), count("FMUL.FTZ"), count("FADD.FTZ")) == (1, 2, 2)
 
 
 def test_without_the_default_options_the_assembler_would_fuse(language, in_process, disassemble):
     """The control of the tests above: they would see a fused operation."""
-    words = programs(language, [program_text(i) for i in range(4)])
-    (module,) = PackCompiler(language, "sm_90", in_process, options=("--fmad=true",)).compile(words)
+    batch = programs(language, [program_text(i) for i in range(4)])
+    (module,) = PackCompiler(language, "sm_90", in_process, options=("--fmad=true",)).compile(batch)
     assert operations(disassemble(module.cubin)["pack_0"]).count("FFMA.FTZ") == 4
 
 
 def test_every_output_of_every_site_is_stored(language, in_process, disassemble):
-    words = programs(language, [f"%x {constant_of(i)!r} mul_ftz_f32 %y {constant_of(i + 4)!r} mul_ftz_f32" for i in range(4)])
-    (module,) = PackCompiler(language, "sm_90", in_process).compile(words)
+    batch = programs(language, [f"%x {constant_of(i)!r} mul_ftz_f32 %y {constant_of(i + 4)!r} mul_ftz_f32" for i in range(4)])
+    (module,) = PackCompiler(language, "sm_90", in_process).compile(batch)
     (sass,) = disassemble(module.cubin).values()
     assert sorted(float(match[1]) for match in map(MULTIPLY.match, sass) if match) == [constant_of(i) for i in range(8)]
     assert [operation for operation in operations(sass) if operation.startswith("STG")] == ["STG.E"] * 2
@@ -88,7 +89,8 @@ def test_every_target_gets_its_own_code(language, in_process, target):
 def test_programs_without_words_compile_to_zeros(language, in_process, disassemble):
     words = np.zeros((2, 8), np.uint64)
     words[:, 0] = 10  # RETURN
-    (module,) = PackCompiler(language, "sm_90", in_process).compile(words)
+    batch = Batch.analyze(language.lowering, words)
+    (module,) = PackCompiler(language, "sm_90", in_process).compile(batch)
     assert len(module.rows) == 1
     stores = [line for line in disassemble(module.cubin)["pack_0"] if "STG" in line]
     assert len(stores) == 2

@@ -9,13 +9,14 @@ from compile_cases import program_text, programs
 
 from evo.compile.language import decode_language, encode_language
 from evo.compile.request import Compiled, CompileFailure, CompileRequest, compile_request, pack_programs, render
+from evo.errors import FailureKind
 from evo.instructions import default_instruction_set
 from evo.language.program import Language, Limits
 
 
 def request_for(language, texts, **changes) -> CompileRequest:
-    words = programs(language, texts)
-    packed = pack_programs(words, language.lowering.analyze(words)[0])
+    batch = programs(language, texts)
+    packed = pack_programs(batch.words, batch.hashes)
     return replace(CompileRequest(*packed, encode_language(language), "sm_90", 64), **changes)
 
 
@@ -36,7 +37,7 @@ def test_a_request_is_a_few_bytes_an_instruction(language):
 
 
 def test_what_is_behind_a_return_is_not_sent_and_changes_nothing(language):
-    words = programs(language, ["%x %y mul_ftz_f32", "%x %x %x %x %x"])
+    words = programs(language, ["%x %y mul_ftz_f32", "%x %x %x %x %x"]).words
     words[0, 3] = 10  # RETURN
     words[0, 4:] = 12345
     packed = pack_programs(words, np.zeros((2, 2), np.uint64))
@@ -70,7 +71,7 @@ def test_the_same_request_gives_the_same_cubin(language):
 def test_a_rejection_is_a_value(language):
     outcome = compile_request(request_for(language, ["%x"], target="sm_1"))
     assert isinstance(outcome, CompileFailure)
-    assert outcome.kind == "rejected"
+    assert outcome.kind is FailureKind.REJECTED
     assert "sm_1" in outcome.log
 
 

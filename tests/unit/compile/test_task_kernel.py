@@ -48,8 +48,8 @@ def own_kernel(task) -> tuple[Language, KernelTemplate]:
     return language, template_of(task, language, "sm_90", NUM_SITES)
 
 
-def modules(compiler: PackCompiler, words) -> list[Module]:
-    found = list(compiler.compile(words))
+def modules(compiler: PackCompiler, batch) -> list[Module]:
+    found = list(compiler.compile(batch))
     assert all(isinstance(module, Module) for module in found)
     return sorted(found, key=lambda module: module.rows[0][0])
 
@@ -57,9 +57,9 @@ def modules(compiler: PackCompiler, words) -> list[Module]:
 @pytest.mark.parametrize("num_programs", [1, 2, 5, NUM_SITES, NUM_SITES + 1])
 def test_every_program_of_a_pack_is_live_and_nothing_else(own_kernel, in_process, disassemble, num_programs):
     language, template = own_kernel
-    words = programs(language, [program_text(i) for i in range(num_programs)])
+    batch = programs(language, [program_text(i) for i in range(num_programs)])
     # Even where packs of the pointwise kernel would be larger and of several kernels.
-    found = modules(PackCompiler(language, "sm_90", in_process, template=template, packing=Packing(64, 4)), words)
+    found = modules(PackCompiler(language, "sm_90", in_process, template=template, packing=Packing(64, 4)), batch)
     assert [len(module.rows) for module in found] == [num_programs] if num_programs <= NUM_SITES else [5, 4]
     for module in found:
         assert module.kernel_sizes == (len(module.rows),)
@@ -72,8 +72,8 @@ def test_every_program_of_a_pack_is_live_and_nothing_else(own_kernel, in_process
 
 def test_smaller_packs_are_respected(own_kernel, in_process):
     language, template = own_kernel
-    words = programs(language, [program_text(i) for i in range(6)])
-    found = modules(PackCompiler(language, "sm_90", in_process, template=template, packing=Packing(2, 2)), words)
+    batch = programs(language, [program_text(i) for i in range(6)])
+    found = modules(PackCompiler(language, "sm_90", in_process, template=template, packing=Packing(2, 2)), batch)
     assert [module.kernel_sizes for module in found] == [(2,)] * 3
 
 
@@ -94,8 +94,8 @@ def test_a_worker_needs_nothing_but_the_request(own_kernel, in_process):
         seen.append(pickle.dumps(request))
         return Compiled(b"")
 
-    words = programs(language, [program_text(i) for i in range(3)])
-    list(PackCompiler(language, "sm_90", in_process, template=template, compile_function=keep).compile(words))
+    batch = programs(language, [program_text(i) for i in range(3)])
+    list(PackCompiler(language, "sm_90", in_process, template=template, compile_function=keep).compile(batch))
     assert len(seen[0]) < 16_000
     with CompilePool(1) as pool:
         there = pool.submit(compile_request, pickle.loads(seen[0])).result()
@@ -105,7 +105,7 @@ def test_a_worker_needs_nothing_but_the_request(own_kernel, in_process):
 def test_the_cache_key_tells_templates_apart(own_kernel, in_process):
     language, template = own_kernel
     other = task_template(task_ptx(template.content) + b"\n", NUM_SITES)
-    words = programs(language, [program_text(0)])
+    batch = programs(language, [program_text(0)])
     keys = []
 
     def keep(request):
@@ -113,7 +113,7 @@ def test_the_cache_key_tells_templates_apart(own_kernel, in_process):
         return Compiled(b"")
 
     for one in (template, template, other):
-        list(PackCompiler(language, "sm_90", in_process, template=one, compile_function=keep).compile(words))
+        list(PackCompiler(language, "sm_90", in_process, template=one, compile_function=keep).compile(batch))
     assert keys[0] == keys[1] != keys[2]
 
 
@@ -139,18 +139,17 @@ SCORED = [
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_kernel_scores_as_the_tasks_score_does(own_kernel, task, order):
     language, template = own_kernel
-    words = programs(language, SCORED)
-    batch = Batch.analyze(language.lowering, words)
-    packed, encoded = pack_programs(words, batch.hashes), encode_language(language)
+    batch = programs(language, SCORED)
+    packed, encoded = pack_programs(batch.words, batch.hashes), encode_language(language)
     request = CompileRequest(*packed, encoded, "sm_90", NUM_SITES, template=template.content)
     arrays = [np.asarray(values) for values in task.points().values()]
     num_points = max(array.size for array in arrays)
-    scores = np.full((len(words), 1 + len(task.measures)), 12345.0)
+    scores = np.full((len(batch), 1 + len(task.measures)), 12345.0)
     counts = batch.num_instructions.astype(np.int32)
     points = points_argument([array.ctypes.data for array in arrays], [4 * array.ndim for array in arrays], num_points)
     parameters = points.tobytes() + struct.pack("<2Q", counts.ctypes.data, scores.ctypes.data)
     memory = Memory.of_arrays(*arrays, counts, scores)
-    module, grid = EmulatedModule(render(request)), (1, len(words))
+    module, grid = EmulatedModule(render(request)), (1, len(batch))
     launch(module, ENTRY, grid, (BLOCK_SIZE,), parameters, memory, order=order)
 
     expected = CpuEvaluator(language, task).evaluate(batch)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evo.config import load_config
-from evo.errors import DeviceFailure, UserError
+from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Failure, Status
 from evo.evaluate.backends import BACKENDS, Backend
 from evo.evaluate.cpu import CpuEvaluator
@@ -35,18 +35,18 @@ class GpuLike(CpuEvaluator):
         self.num_calls += 1
         refused = np.array([row.tobytes() in self.quarantine for row in batch.hashes], bool)
         if self.fatal_call == self.num_calls:
-            raise DeviceFailure("it fell off the bus", failures_of(batch[:3], Status.DEVICE_FAILED, "it fell off the bus"))
+            raise DeviceFailure("it fell off the bus", failures_of(batch[:3], FailureKind.DEVICE_FAILED, "it fell off the bus"))
         slow = refused | (batch.hashes[:, 0] % np.uint64(50) == 0)
         results = super().evaluate(batch)
-        status = np.where(slow, Status.TIMED_OUT, results.status).astype(np.uint8)
+        status = np.where(slow, Status.FAILED, results.status).astype(np.uint8)
         objective = np.where(slow, np.nan, results.objective)
         measures = np.where(slow[:, None], np.nan, results.measures)
-        failures = tuple(failures_of(batch[slow], Status.TIMED_OUT, "too slow"))
+        failures = tuple(failures_of(batch[slow], FailureKind.TIMED_OUT, "too slow"))
         return replace(results, status=status, objective=objective, measures=measures, failures=failures)
 
 
-def failures_of(batch, status: Status, log: str) -> list[Failure]:
-    return [Failure(words, key.tobytes(), status, log) for words, key in zip(batch.words, batch.hashes, strict=True)]
+def failures_of(batch, kind: FailureKind, log: str) -> list[Failure]:
+    return [Failure(words, key.tobytes(), kind, log) for words, key in zip(batch.words, batch.hashes, strict=True)]
 
 
 def without_cuda(reason: str) -> Backend:
@@ -93,12 +93,12 @@ def test_programs_that_failed_are_noted_with_what_is_needed_to_see_them_again(gp
     for key, record in found.items():
         words = np.array([int(word, 16) for word in record["words"]], np.uint64)
         assert lowering.analyze(words[None])[0].tobytes().hex() == key
-        assert (record["status"], record["log"]) == ("TIMED_OUT", "too slow")
+        assert (record["kind"], record["log"]) == ("timed out", "too slow")
     # Counted as for elites, which begin with generation 0.
     assert {record["generation"] for record in found.values()} <= set(range(run.search.counters.generations))
     assert min(record["generation"] for record in found.values()) == 0
     text = describe_failed(Run.view(run.run_dir.path))
-    assert text.count("# PTX stub") == text.count("timed_out") == text.count("too slow") == len(found)
+    assert text.count("# PTX stub") == text.count("kind       timed out") == text.count("too slow") == len(found)
 
 
 def test_failed_programs_never_enter_the_archive(gpu, small_config):
@@ -128,7 +128,7 @@ def test_when_the_gpu_fails_the_last_checkpoint_stands_and_the_run_goes_on_witho
         finally:
             before = sorted(path.name for path in (run.run_dir.path / "checkpoints").glob("*.ckpt"))
             run.run_dir.close()
-    culprits = {key for key, record in records(run).items() if record["status"] == "DEVICE_FAILED"}
+    culprits = {key for key, record in records(run).items() if record["kind"] == "device failed"}
     assert len(culprits) == 3
     assert before[-1] == "00000003.ckpt"
     gpu.fatal_call = None
@@ -168,7 +168,7 @@ def test_a_run_of_the_cpu_stays_there_when_a_gpu_appears(small_config, monkeypat
 
 @pytest.mark.parametrize(
     "content",
-    ["{", "[]", '{"status": "TIMED_OUT"}', '{"status": "BOGUS", "log": ""}'],
+    ["{", "[]", '{"kind": "timed out"}', '{"kind": "BOGUS", "log": ""}'],
 )
 def test_a_damaged_record_is_named(small_config, content):
     run = start(small_config, "stop.generations=2", "evaluation.backend=cpu")
@@ -185,7 +185,7 @@ def test_a_record_whose_name_is_no_hash_is_named(small_config):
     run = start(small_config, "stop.generations=2", "evaluation.backend=cpu")
     execute(run)
     (run.run_dir.path / "quarantine").mkdir()
-    (run.run_dir.path / "quarantine" / "mine.json").write_text('{"status": "TIMED_OUT", "log": ""}')
+    (run.run_dir.path / "quarantine" / "mine.json").write_text('{"kind": "timed out", "log": ""}')
     with pytest.raises(UserError, match="mine.json"):
         Run.resume(run.run_dir.path)
 
