@@ -98,7 +98,7 @@ def test_a_cvt_archive_is_searched_and_drawn(fork_evo, small_config, tmp_path):
     completed = fork_evo("run", small_config({"search": {"archive": archive}, "stop": {"generations": 2}}))
     assert completed.returncode == 0, completed.stderr
     (run,) = run_folders(tmp_path / "runs")
-    assert state_of(run).checkpoint["centroids"].shape == (20, 2)
+    assert state_of(run).checkpoint["archive.centroids"].shape == (20, 2)
     assert (run / "plots" / "contact_sheet.png").stat().st_size > 1000
     shown = fork_evo("show", run)
     assert shown.returncode == 0 and re.search(r"^cell       \d+$", shown.stdout, re.M)

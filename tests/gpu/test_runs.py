@@ -168,4 +168,4 @@ def test_a_gpu_that_fails_ends_the_run_cleanly_and_it_goes_on_without_the_pack_a
     else:
         pytest.fail("the run never came to its end")
     shown = gpu_evo("show", folder, "--failed")
-    assert shown.returncode == 0 and shown.stdout.count("device_failed") == len(more)
+    assert shown.returncode == 0 and shown.stdout.count("kind       device failed") == len(more)

@@ -40,8 +40,10 @@ class ProgramGridArchive(ProgramArchive, GridArchive):
             indices = [int(part) for part in name.split(",")]
         except ValueError:
             raise ValueError("write grid indices such as 3,4, or a cell number") from None
-        if len(indices) != len(self.dims):
+        if len(indices) == 1:
             return super().cell_number(name)
+        if len(indices) != len(self.dims):
+            raise ValueError(f"no such cell; the grid has {len(self.dims)} axes")
         if any(not 0 <= index < dim for index, dim in zip(indices, self.dims, strict=True)):
             raise ValueError(f"out of range, the grid is {' x '.join(map(str, self.dims))}, counted from 0")
         return int(self.grid_to_int_index(np.array([indices]))[0])
