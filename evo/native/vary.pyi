@@ -1,6 +1,6 @@
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +11,18 @@ class Draw(IntEnum):
     UNIFORM = 2
     INTEGER = 3
 
+class Rate(NamedTuple):
+    operator: str
+    name: str
+    default: float
+    lowest: float
+    highest: float
+    is_lowest_refused: bool
+    @property
+    def key(self) -> str: ...
+
 OPERATORS: tuple[str, ...]
+RATES: tuple[Rate, ...]
 
 class Variation:
     initial_max_length: int

@@ -108,6 +108,28 @@ def test_an_unknown_operator_is_refused_with_the_valid_ones(minimal):
         assert name in message
 
 
+def test_rates_have_their_published_or_tuned_defaults(minimal):
+    variation = load_config(minimal).search.variation
+    assert variation.model_dump() == {
+        "operators": {"umad": 0.5, "alternation": 0.1, "crossover": 0.1, "perturbation": 0.2, "replacement": 0.1},
+        "umad": {"addition_rate": 0.09, "deletion_rate": 0.0826},
+        "alternation": {"rate": 0.01, "deviation": 10.0},
+        "perturbation": {"rate": 0.3, "relative": 0.1, "absolute": 0.01},
+        "replacement": {"rate": 0.05},
+    }
+    assert variation.rates["alternation_deviation"] == 10.0
+
+
+@pytest.mark.parametrize(
+    ("key", "highest"), [("umad.deletion_rate", 1), ("alternation.deviation", 1000), ("perturbation.relative", 100)]
+)
+def test_rates_are_bounded(minimal, key, highest):
+    for accepted in (0, highest):
+        load_config(minimal, (f"search.variation.{key}={accepted}",))
+    message = refusal(minimal, f"search.variation.{key}={highest + 0.5}")
+    assert message == f"{minimal}: key 'search.variation.{key}': must be less than or equal to {highest}, got {highest + 0.5}"
+
+
 def test_a_missing_key_is_named(minimal):
     data = yaml.safe_load(MINIMAL)
     del data["program"]["vocabulary"]
