@@ -70,7 +70,7 @@ typedef enum {
     VARY_ERROR_INVALID_STACKS = 7,   /* a stack in more than one of the masks */
     VARY_ERROR_INVALID_LENGTH = 8,   /* initial lengths out of order or above max_length, which is 1 to VARY_MAX_LENGTH */
     VARY_ERROR_EMPTY_POOL = 9,
-    VARY_ERROR_INVALID_RANGE = 10,       /* slots past 2^32; a bound, or a number of rows, past VARY_MAX_ROWS */
+    VARY_ERROR_INVALID_RANGE = 10,       /* slots past 2^32, or more rows than VARY_MAX_ROWS */
     VARY_ERROR_INSUFFICIENT_MEMORY = 11, /* fewer bytes than vary_tables_size says, or not aligned to 8 */
     VARY_RESULT_NUM_ENUMS
 } VaryResult;
@@ -119,13 +119,14 @@ typedef enum {
     X(PERTURBATION, ABSOLUTE, absolute, 0.01, 0.0, 1e6, 0)     \
     X(REPLACEMENT, RATE, rate, 0.05, 0.0, 1.0, 1)
 
-/* Random numbers that are no operator's: NAME, name, stream. A stream is the last word of the Philox counter and serves one
- * purpose; its number never changes. Using a number twice, here or in VARY_OPERATORS, is a compile error. */
-#define VARY_STREAMS(X)                                                                                  \
-    X(PARENTS, parents, 0)                                                                               \
-    X(OPERATOR, operator, 1)                                                                             \
-    X(INITIAL_PROGRAMS, initial_programs, 7)                                                             \
-    X(UMAD_WORDS, umad_words, 8) /* two numbers for each new word; UMAD's own stream draws its events */
+/* Streams of random numbers that belong to no operator: NAME, stream. A stream is the last word of the Philox counter and serves
+ * one purpose; its number never changes. Using a number twice, here or in VARY_OPERATORS, is a compile error. UMAD draws its
+ * events from its own stream, and two numbers for each new word from UMAD_WORDS. */
+#define VARY_STREAMS(X)    \
+    X(PARENTS, 0)          \
+    X(OPERATOR, 1)         \
+    X(INITIAL_PROGRAMS, 7) \
+    X(UMAD_WORDS, 8)
 
 /* VARY_OPERATOR_UMAD = 0, ... */
 #define VARY__ENUMERATOR(NAME, name, num_parents, stream) VARY_OPERATOR_##NAME,
@@ -138,7 +139,7 @@ typedef enum { VARY_RATES(VARY__ENUMERATOR) VARY_NUM_RATES } VaryRate;
 #undef VARY__ENUMERATOR
 
 /* VARY_STREAM_UMAD = 2, ... */
-#define VARY__ENUMERATOR(NAME, name, stream) VARY_STREAM_##NAME = (stream),
+#define VARY__ENUMERATOR(NAME, stream) VARY_STREAM_##NAME = (stream),
 #define VARY__OPERATOR_ENUMERATOR(NAME, name, num_parents, stream) VARY_STREAM_##NAME = (stream),
 typedef enum { VARY_STREAMS(VARY__ENUMERATOR) VARY_OPERATORS(VARY__OPERATOR_ENUMERATOR) } VaryStream;
 #undef VARY__ENUMERATOR
@@ -179,9 +180,6 @@ const char* vary_result_to_string(VaryResult result);
 
 /* A static name, such as "umad"; NULL for a number that is no operator. */
 const char* vary_operator_to_string(uint32_t operator_code);
-
-/* A static name, such as "umad" or "parents"; NULL for a number that is no stream. */
-const char* vary_stream_to_string(uint32_t stream);
 
 /* A row of VARY_RATES. */
 typedef struct VaryRateInfo {
@@ -249,18 +247,6 @@ uint32_t vary_program_length(const uint64_t* words, uint32_t max_length);
 /* One Philox 4x32-10 block. counter and block_out may be the same. */
 void vary_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t block_out[4]);
 
-/* Per slot the index, even in [0, bound), that the first two words of block 0 of a stream give: how a first parent is drawn
- * (off by less than bound / 2^64). bound from 1 to VARY_MAX_ROWS. indices_out: num_slots values. */
-VaryResult vary_draw_indices(
-    uint64_t seed,
-    uint32_t generation,
-    uint32_t stream,
-    uint32_t first_slot,
-    size_t num_slots,
-    uint32_t bound,
-    int64_t* indices_out
-);
-
 /* The standard Gaussian that 32 random bits give, by inversion of the distribution: bit 0 is the sign, the others u = 0 ..
  * 2^31 - 1 the tail probability (2 u + 1) / 2^33. Within 1e-6 of the quantile; at most 6.34. */
 float vary_gaussian(uint32_t bits);
@@ -317,6 +303,21 @@ static const struct {
     VARY_OPERATORS(VARY__ROW)
 #undef VARY__ROW
 };
+
+/* No two purposes share a stream: the sum of their bits would differ from the union. An array of -1 elements does not compile. */
+#define VARY__SUM_STREAM(NAME, stream) +((uint64_t)1 << (stream))
+#define VARY__SUM_OPERATOR(NAME, name, num_parents, stream) +((uint64_t)1 << (stream))
+#define VARY__JOIN_STREAM(NAME, stream) | (uint64_t)1 << (stream)
+#define VARY__JOIN_OPERATOR(NAME, name, num_parents, stream) | (uint64_t)1 << (stream)
+typedef char vary__a_stream_is_used_twice
+    [(0 VARY_STREAMS(VARY__SUM_STREAM) VARY_OPERATORS(VARY__SUM_OPERATOR)) ==
+             (0 VARY_STREAMS(VARY__JOIN_STREAM) VARY_OPERATORS(VARY__JOIN_OPERATOR))
+         ? 1
+         : -1];
+#undef VARY__SUM_STREAM
+#undef VARY__SUM_OPERATOR
+#undef VARY__JOIN_STREAM
+#undef VARY__JOIN_OPERATOR
 
 /* ---- Philox ---- */
 
@@ -1206,20 +1207,6 @@ const char* vary_operator_to_string(uint32_t operator_code) {
     return operator_code < VARY_NUM_OPERATORS ? vary__operators[operator_code].name : NULL;
 }
 
-const char* vary_stream_to_string(uint32_t stream) {
-    switch (stream) {
-#define VARY__CASE(NAME, name, number)     \
-    case VARY_STREAM_##NAME: return #name;
-#define VARY__OPERATOR_CASE(NAME, name, num_parents, number) \
-    case VARY_STREAM_##NAME: return #name;
-        VARY_STREAMS(VARY__CASE)
-        VARY_OPERATORS(VARY__OPERATOR_CASE)
-#undef VARY__CASE
-#undef VARY__OPERATOR_CASE
-        default: return NULL;
-    }
-}
-
 const VaryRateInfo* vary_rate_info(uint32_t rate) {
 #define VARY__ROW(OPERATOR, RATE, name, initial, lowest, highest, is_lowest_refused) \
     {VARY_OPERATOR_##OPERATOR, #name, initial, lowest, highest, is_lowest_refused},
@@ -1652,30 +1639,6 @@ VaryResult vary_offspring(
     vary__offspring(
         0, tables, seed, generation, first_slot, num_offspring, pool, num_rows, max_length, words_out, parents_out, operators_out
     );
-    return VARY_SUCCESS;
-}
-
-VaryResult vary_draw_indices(
-    uint64_t seed,
-    uint32_t generation,
-    uint32_t stream,
-    uint32_t first_slot,
-    size_t num_slots,
-    uint32_t bound,
-    int64_t* indices_out
-) {
-    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-    size_t i;
-    if (bound == 0 || bound > VARY_MAX_ROWS || !vary__are_slots(first_slot, num_slots)) VARY__FAIL(VARY_ERROR_INVALID_RANGE);
-    for (i = 0; i < num_slots; i++) {
-        uint32_t block[4];
-        block[0] = generation;
-        block[1] = first_slot + (uint32_t)i;
-        block[2] = 0;
-        block[3] = stream;
-        vary_philox(key, block, block);
-        indices_out[i] = vary__scale_64(block[0], block[1], bound);
-    }
     return VARY_SUCCESS;
 }
 

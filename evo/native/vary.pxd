@@ -49,7 +49,6 @@ cdef extern from "vary.h" nogil:
 
     const char* vary_result_to_string(VaryResult result)
     const char* vary_operator_to_string(uint32_t operator_code)
-    const char* vary_stream_to_string(uint32_t stream)
     const VaryRateInfo* vary_rate_info(uint32_t rate)
     VaryResult vary_tables_size(size_t num_entries, size_t* num_bytes_out)
     VaryResult vary_init(
@@ -66,9 +65,3 @@ cdef extern from "vary.h" nogil:
         uint8_t* operators_out,
     )
     uint32_t vary_program_length(const uint64_t* words, uint32_t max_length)
-    void vary_philox(const uint32_t* key, const uint32_t* counter, uint32_t* block_out)
-    VaryResult vary_draw_indices(
-        uint64_t seed, uint32_t generation, uint32_t stream, uint32_t first_slot, size_t num_slots, uint32_t bound,
-        int64_t* indices_out,
-    )
-    float vary_gaussian(uint32_t bits)

@@ -190,54 +190,6 @@ def program_lengths(words):
     return lengths
 
 
-def philox(key, counter):
-    """One block of Philox 4x32-10: a 64-bit key and four 32-bit numbers to four 32-bit numbers."""
-    cdef uint64_t native_key = _integer("key", key, 0, 2**64 - 1)
-    cdef uint32_t keys[2]
-    cdef uint32_t block[4]
-    keys[0] = <uint32_t>native_key
-    keys[1] = <uint32_t>(native_key >> 32)
-    block[0], block[1], block[2], block[3] = [_integer("counter", number, 0, 2**32 - 1) for number in counter]
-    vary_philox(keys, block, block)
-    return block[0], block[1], block[2], block[3]
-
-
-def draw_indices(seed, generation, stream, first_slot, num_slots, bound):
-    """Per slot an index, even in [0, bound), from one stream of random numbers; stream 0 draws the first parents.
-
-    Returns:
-        `(num_slots,)` int64.
-    """
-    cdef uint64_t key = _integer("seed", seed, 0, 2**64 - 1)
-    cdef uint32_t native_generation = _integer("generation", generation, 0, 2**32 - 1)
-    cdef uint32_t native_stream = _integer("stream", stream, 0, 2**32 - 1)
-    cdef uint32_t slot = _integer("first_slot", first_slot, 0, 2**32 - 1)
-    cdef size_t count = _integer("num_slots", num_slots, 0, 2**32 - first_slot)
-    cdef uint32_t native_bound = _integer("bound", bound, 1, VARY_MAX_ROWS)
-    cdef VaryResult result
-    if vary_stream_to_string(native_stream) == NULL:
-        raise ValueError(f"stream: {stream}, expected one of VaryStream in vary.h")
-    indices = np.empty(count, np.int64)
-    cdef int64_t[::1] indices_view = indices
-    if count:
-        with nogil:
-            result = vary_draw_indices(key, native_generation, native_stream, slot, count, native_bound, &indices_view[0])
-        _check(result, "draw_indices")
-    return indices
-
-
-def gaussian(bits):
-    """The standard Gaussian that each 32 random bits give: `(n,)` uint32 to `(n,)` float32."""
-    cdef const uint32_t[::1] bits_view = np.ascontiguousarray(bits, np.uint32)
-    cdef Py_ssize_t i
-    values = np.empty(bits_view.shape[0], np.float32)
-    cdef float[::1] values_view = values
-    with nogil:
-        for i in range(bits_view.shape[0]):
-            values_view[i] = vary_gaussian(bits_view[i])
-    return values
-
-
 # The layout of VaryEntry.
 _ENTRY = np.dtype([("word", "u8"), ("weight", "f8"), ("params", "f8", (2,)), ("draw", "u4")], align=True)
 

@@ -1,6 +1,6 @@
 /*
  * Tests of vary.h: exact tables, ranges and errors, sizes of memory, agreement of its code paths. The laws of the operators are
- * tested by their statistics in tests/unit/native/test_vary.py.
+ * tested by their statistics in tests/unit/native/vary.
  *
  * Memory is allocated to the byte, so that a sanitizer sees any access beyond rows, tables and outputs.
  */
@@ -181,14 +181,14 @@ static void test_numbers_of_a_stream_are_blocks_taken_four_at_a_time_and_transpo
     }
 }
 
-/* Every purpose of random numbers, by name. */
+/* Every purpose of random numbers. */
 static const struct {
     const char* name;
     uint32_t number;
     int is_operator;
 } streams[] = {
-#define ROW_OF_STREAM(NAME, name, number) {#name, number, 0},
-#define ROW_OF_OPERATOR(NAME, name, num_parents, number) {#name, number, 1},
+#define ROW_OF_STREAM(NAME, number) {#NAME, number, 0},
+#define ROW_OF_OPERATOR(NAME, name, num_parents, number) {#NAME, number, 1},
     VARY_STREAMS(ROW_OF_STREAM) VARY_OPERATORS(ROW_OF_OPERATOR)
 #undef ROW_OF_STREAM
 #undef ROW_OF_OPERATOR
@@ -198,21 +198,22 @@ enum { NUM_STREAMS = sizeof streams / sizeof *streams };
 static void test_no_two_purposes_share_a_stream(void) {
     size_t i, j;
     for (i = 0; i < NUM_STREAMS; i++) {
+        CHECK(streams[i].number < 64); /* as the check at compile time assumes */
         for (j = 0; j < i; j++) {
             if (streams[i].number == streams[j].number) (void)fprintf(stderr, "%s and %s: ", streams[i].name, streams[j].name);
             CHECK(streams[i].number != streams[j].number);
         }
-        CHECK_TEXT(vary_stream_to_string(streams[i].number), streams[i].name);
     }
-    CHECK(vary_stream_to_string(99) == NULL);
 }
 
 static void test_streams_are_those_of_version_1(void) {
     static const char* const names[] = {
-        "parents", "operator", "umad", "alternation", "crossover", "perturbation", "replacement", "initial_programs", "umad_words"
+        "PARENTS", "OPERATOR", "UMAD", "ALTERNATION", "CROSSOVER", "PERTURBATION", "REPLACEMENT", "INITIAL_PROGRAMS", "UMAD_WORDS"
     };
-    uint32_t stream;
-    for (stream = 0; stream < sizeof names / sizeof *names; stream++) CHECK_TEXT(vary_stream_to_string(stream), names[stream]);
+    size_t i;
+    for (i = 0; i < NUM_STREAMS; i++) {
+        if (streams[i].number < sizeof names / sizeof *names) CHECK_TEXT(streams[i].name, names[streams[i].number]);
+    }
 }
 
 static void test_every_operator_reads_its_own_stream(void) {
@@ -261,6 +262,19 @@ static void test_two_groups_at_once_are_the_blocks_of_each(void) {
     }
 }
 
+/* The tail probability of the result, by libm, is the one asked for: P(Z > z + e) = P(Z > z) - e p(z). */
+static void test_gaussian_is_the_quantile_to_one_part_in_a_million(void) {
+    uint32_t u, octave;
+    for (octave = 0; octave < 31; octave++) {
+        const uint32_t start = (1u << octave) - 1, step = 1 + (1u << octave) / 1009;
+        for (u = start; u < 2 * start + 1; u += step) {
+            const double z = (double)vary_gaussian(2 * u + 1), wanted = (2.0 * u + 1.0) / 8589934592.0;
+            const double density = exp(-0.5 * z * z) * 0.3989422804014327;
+            CHECK(fabs(0.5 * erfc(z * 0.7071067811865476) - wanted) <= 1.01e-6 * density);
+        }
+    }
+}
+
 static void test_gaussian_is_odd_decreasing_in_the_tail_probability_and_bounded(void) {
     uint32_t u;
     float previous = FLT_MAX;
@@ -272,18 +286,6 @@ static void test_gaussian_is_odd_decreasing_in_the_tail_probability_and_bounded(
     }
     CHECK(vary_gaussian(1) > 6.33f && vary_gaussian(1) < 6.34f);
     CHECK(fabsf(vary_gaussian(0xffffffffu)) < 1e-5f);
-}
-
-static void test_indices_stay_below_their_bound(void) {
-    int64_t indices[500];
-    uint32_t bound;
-    size_t i;
-    for (bound = 1; bound < 20; bound++) {
-        int64_t greatest = 0;
-        CHECK_UINT(vary_draw_indices(1, 2, 0, 3, 500, bound, indices), VARY_SUCCESS);
-        for (i = 0; i < 500; i++) greatest = indices[i] > greatest ? indices[i] : greatest;
-        CHECK_UINT(greatest, bound - 1);
-    }
 }
 
 /* ---- tables ---- */
@@ -484,17 +486,22 @@ static void test_offspring_do_not_depend_on_batches_or_instruction_sets(void) {
     }
 }
 
-static void test_first_parents_are_the_drawn_indices(void) {
+/* Parents are drawn four slots at a time; here one by one, by the public generator. */
+static void test_first_parent_is_the_high_part_of_the_first_number_of_its_slot(void) {
     enum { NUM_PROGRAMS = 23, NUM_OFFSPRING = 100 };
     const VaryOptions options = make_options();
     const VaryTables* tables = make_default_tables(&options);
     uint64_t *pool = make_rows(NUM_PROGRAMS, 40), *words = make_rows(NUM_OFFSPRING, 40);
-    int64_t parents[2 * NUM_OFFSPRING], indices[NUM_OFFSPRING];
-    int i;
+    int64_t parents[2 * NUM_OFFSPRING];
+    uint32_t i;
     CHECK_UINT(vary_random_programs(tables, 1, 0, 0, NUM_PROGRAMS, 40, pool), VARY_SUCCESS);
     CHECK_UINT(vary_offspring(tables, 1, 9, 50, NUM_OFFSPRING, pool, NUM_PROGRAMS, 40, words, parents, NULL), VARY_SUCCESS);
-    CHECK_UINT(vary_draw_indices(1, 9, VARY_STREAM_PARENTS, 50, NUM_OFFSPRING, NUM_PROGRAMS, indices), VARY_SUCCESS);
-    for (i = 0; i < NUM_OFFSPRING; i++) CHECK_UINT(parents[2 * i], indices[i]);
+    for (i = 0; i < NUM_OFFSPRING; i++) {
+        const uint32_t key[2] = {1, 0}, counter[4] = {9, 50 + i, 0, VARY_STREAM_PARENTS};
+        uint32_t block[4];
+        vary_philox(key, counter, block);
+        CHECK_UINT(parents[2 * i], (uint64_t)block[0] * NUM_PROGRAMS >> 32);
+    }
     free_tables(tables);
     free(pool);
     free(words);
@@ -800,7 +807,6 @@ static void test_wrong_calls_are_refused_by_their_code_and_write_nothing(void) {
     const VaryTables *tables = make_default_tables(&options), *unset = NULL;
     VaryEntry entries[NUM_ENTRIES];
     uint64_t *pool = make_rows(2, 40), *words = make_rows(2, 40);
-    int64_t index;
     size_t num_bytes = 0;
     char* memory;
     fill_vocabulary(entries);
@@ -820,8 +826,6 @@ static void test_wrong_calls_are_refused_by_their_code_and_write_nothing(void) {
     CHECK_UINT(
         vary_offspring(tables, 1, 1, 0, 2, pool, (size_t)VARY_MAX_ROWS + 1, 40, words, NULL, NULL), VARY_ERROR_INVALID_RANGE
     );
-    CHECK_UINT(vary_draw_indices(1, 1, 0, 0, 1, 0, &index), VARY_ERROR_INVALID_RANGE);
-    CHECK_UINT(vary_draw_indices(1, 1, 0, 0, 1, VARY_MAX_ROWS + 1u, &index), VARY_ERROR_INVALID_RANGE);
     CHECK_UINT(words[0], UINT64_C(0x5a5a5a5a5a5a5a5a));
 
     CHECK_UINT(vary_random_programs(tables, 1, 0, 0xfffffffeu, 2, 40, words), VARY_SUCCESS);
@@ -910,15 +914,15 @@ int main(void) {
     test_streams_are_those_of_version_1();
     test_every_operator_reads_its_own_stream();
     test_two_groups_at_once_are_the_blocks_of_each();
+    test_gaussian_is_the_quantile_to_one_part_in_a_million();
     test_gaussian_is_odd_decreasing_in_the_tail_probability_and_bounded();
-    test_indices_stay_below_their_bound();
     test_alias_table_gives_each_outcome_exactly_its_weight();
     test_events_have_the_geometric_law();
     test_length_is_the_first_return_or_the_row();
     test_matches_are_bits_by_word_in_every_path();
     test_every_row_made_is_valid_for_every_length_of_row();
     test_offspring_do_not_depend_on_batches_or_instruction_sets();
-    test_first_parents_are_the_drawn_indices();
+    test_first_parent_is_the_high_part_of_the_first_number_of_its_slot();
     test_parents_and_operators_need_not_be_asked_for();
     test_umad_at_rate_one_adds_to_or_deletes_every_word();
     test_offspring_are_cut_at_the_end_of_the_row();

@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from evo.language.program import word
 from evo.native.stack_ptx import WordType
-from evo.native.vary import OPERATORS, Draw, Variation, draw_indices, program_lengths
+from evo.native.vary import OPERATORS, Draw, Variation, program_lengths
 
 F32, U32, S32 = 0, 1, 2
 ONE_PARENT = [OPERATORS.index(name) for name in ("umad", "perturbation", "replacement")]
@@ -82,14 +82,6 @@ def test_seed_generation_and_slot_each_change_the_offspring(make):
     base = variation.offspring(1, 1, 0, 50, pool)[0]
     for other in ((2, 1, 0), (1 + 2**32, 1, 0), (1, 2, 0), (1, 1, 50)):
         assert not (variation.offspring(*other, 50, pool)[0] == base).all(axis=1).any()
-
-
-def test_first_parents_are_the_drawn_indices(make):
-    # Parents are drawn four slots at a time, indices one by one: another way through the generator.
-    variation = make()
-    pool = variation.random_programs(1, 0, 0, 77, 48)
-    _, parents, _ = variation.offspring(2**40 + 5, 6, 1001, 500, pool)
-    np.testing.assert_array_equal(parents[:, 0], draw_indices(2**40 + 5, 6, 0, 1001, 500, 77))
 
 
 def test_offspring_are_those_of_version_1(make):
@@ -181,8 +173,6 @@ def test_wrong_vocabularies_and_options_are_named(make, changes, message):
             lambda v, pool: v.random_programs(1, 0, 0, 1, 39),
             "initial programs of up to 40 words do not fit into a max_length of 39",
         ),
-        (lambda v, pool: draw_indices(1, 0, 99, 0, 1, 5), "stream: 99"),
-        (lambda v, pool: draw_indices(1, 0, 0, 0, 1, 0), "bound: 0"),
     ],
 )
 def test_wrong_calls_are_named(make, call, message):
