@@ -14,7 +14,7 @@
  *     ptx_vm_set_init(&stack_info, malloc(bytes), bytes, &set);
  *
  *     ptx_vm_program_size(&lowered, &bytes);                               for each program
- *     ptx_vm_program_init(set, ptx_vm_best_level(), PTX_VM_TASK_STORE, &lowered, memory, bytes, &program, NULL);
+ *     ptx_vm_program_init(set, ptx_vm_best_level(), PTX_VM_RUN_STORE, &lowered, memory, bytes, &program, NULL);
  *     ptx_vm_workspace_size(program, &bytes);
  *
  *     PtxVmInput inputs[3] = {{x, false}, {&half, true}, {NULL, false}};   parallel to the registers
@@ -123,10 +123,11 @@ bool ptx_vm_set_has_instruction(const PtxVmSet* set, size_t instruction_idx);
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
+/* What a program is prepared for. */
 typedef enum {
-    PTX_VM_TASK_STORE = 0, /* for ptx_vm_store */
-    PTX_VM_TASK_REDUCE = 1 /* for ptx_vm_reduce; every request must be an f32 */
-} PtxVmTask;
+    PTX_VM_RUN_STORE = 0, /* ptx_vm_store */
+    PTX_VM_RUN_REDUCE = 1 /* ptx_vm_reduce; every request must be an f32 */
+} PtxVmRunKind;
 
 /* The prepared form, in the caller's memory; it needs nothing of the lowered program once made. */
 typedef struct PtxVmProgram PtxVmProgram;
@@ -138,7 +139,7 @@ PtxVmResult ptx_vm_program_size(const StackPtxLowered* lowered, size_t* bytes_ou
 PtxVmResult ptx_vm_program_init(
     const PtxVmSet* set,
     PtxVmLevel level,
-    PtxVmTask task,
+    PtxVmRunKind kind,
     const StackPtxLowered* lowered,
     void* memory,
     size_t memory_bytes,
@@ -198,86 +199,87 @@ PtxVmResult ptx_vm_reduce(
 
 /* ---- between this header and the kernels: private ---------------------------------------------------------------- */
 
-/* Operations: enumerator, name of the kernels, kind, function of one vector. The kind tells how many operands there are and
-   which of them a kernel can take from the accumulator. */
+/* Operations: enumerator, name of the kernels, kind, NaN, function of one vector. The kind tells how many operands there are and
+   which of them a kernel can take from the accumulator. NaN tells which bits a NaN that it gives has: LOOSE_NAN any, as
+   arithmetic of floats; PASSES_NAN any, and the first operand's where that is NaN; EXACT those of PTX, or it gives no float. */
 #define PTX_VM__OPERATIONS(X)                                                                                \
-    X(ADD_F32, add_f32, COMMUTATIVE, ptx_vm__add)                                                            \
-    X(SUB_F32, sub_f32, BINARY, ptx_vm__sub)                                                                 \
-    X(MUL_F32, mul_f32, COMMUTATIVE, ptx_vm__mul)                                                            \
-    X(FMA_F32, fma_f32, MULTIPLY_ADD, ptx_vm__fma)                                                           \
-    X(DIV_F32, div_f32, BINARY, ptx_vm__div_f32)                                                             \
-    X(ABS_F32, abs_f32, UNARY, ptx_vm__abs_f32)                                                              \
-    X(NEG_F32, neg_f32, UNARY, ptx_vm__neg_f32)                                                              \
-    X(MIN_F32, min_f32, EXTREME, ptx_vm__min_raw)                                                            \
-    X(MAX_F32, max_f32, EXTREME, ptx_vm__max_raw)                                                            \
-    X(MIN_RAW_F32, min_raw_f32, BINARY, ptx_vm__min_raw)                                                     \
-    X(MAX_RAW_F32, max_raw_f32, BINARY, ptx_vm__max_raw)                                                     \
-    X(RCP_F32, rcp_f32, UNARY, ptx_vm__rcp_f32)                                                              \
-    X(SQRT_F32, sqrt_f32, UNARY, ptx_vm__sqrt)                                                               \
-    X(RSQRT_F32, rsqrt_f32, UNARY, ptx_vm__rsqrt_f32)                                                        \
-    X(SIN_F32, sin_f32, UNARY, ptx_vm__sin_f32)                                                              \
-    X(COS_F32, cos_f32, UNARY, ptx_vm__cos_f32)                                                              \
-    X(LG2_F32, lg2_f32, UNARY, ptx_vm__lg2_f32)                                                              \
-    X(EX2_F32, ex2_f32, UNARY, ptx_vm__ex2_f32)                                                              \
-    X(TANH_F32, tanh_f32, UNARY, ptx_vm__tanh_f32)                                                           \
-    X(COPYSIGN_F32, copysign_f32, BINARY, ptx_vm__copysign_f32)                                              \
-    X(SETP_LT_F32, setp_lt_f32, BINARY, ptx_vm__setp_lt_f32)                                                 \
-    X(SETP_EQ_U32, setp_eq_u32, COMMUTATIVE, ptx_vm__setp_eq_u32)                                            \
-    X(SETP_NE_U32, setp_ne_u32, COMMUTATIVE, ptx_vm__setp_ne_u32)                                            \
-    X(SELP_B32, selp_b32, SELECT, ptx_vm__selp_b32)                                                          \
-    X(ADD_U32, add_u32, COMMUTATIVE, ptx_vm__add_u32)                                                        \
-    X(SUB_U32, sub_u32, BINARY, ptx_vm__sub_u32)                                                             \
-    X(MUL_LO_U32, mul_lo_u32, COMMUTATIVE, ptx_vm__mul_lo_u32)                                               \
-    X(MUL_HI_U32, mul_hi_u32, COMMUTATIVE, ptx_vm__mul_hi_u32)                                               \
-    X(MAD_LO_U32, mad_lo_u32, MULTIPLY_ADD, ptx_vm__mad_lo_u32)                                              \
-    X(XOR_B32, xor_b32, COMMUTATIVE, ptx_vm__xor)                                                            \
-    X(F32_FROM_U32, f32_from_u32, UNARY, ptx_vm__f32_from_u32)                                               \
-    X(AND_B32, and_b32, COMMUTATIVE, ptx_vm__and)                                                            \
-    X(OR_B32, or_b32, COMMUTATIVE, ptx_vm__or)                                                               \
-    X(NOT_B32, not_b32, UNARY, ptx_vm__not_b32)                                                              \
-    X(CNOT_B32, cnot_b32, UNARY, ptx_vm__cnot_b32)                                                           \
-    X(SHL_B32, shl_b32, BINARY, ptx_vm__shl_b32)                                                             \
-    X(SHR_U32, shr_u32, BINARY, ptx_vm__shr_u32)                                                             \
-    X(SHR_S32, shr_s32, BINARY, ptx_vm__shr_s32)                                                             \
-    X(SHF_L_WRAP_B32, shf_l_wrap_b32, SELECT, ptx_vm__shf_l_wrap_b32)                                        \
-    X(SHF_L_CLAMP_B32, shf_l_clamp_b32, SELECT, ptx_vm__shf_l_clamp_b32)                                     \
-    X(SHF_R_WRAP_B32, shf_r_wrap_b32, SELECT, ptx_vm__shf_r_wrap_b32)                                        \
-    X(SHF_R_CLAMP_B32, shf_r_clamp_b32, SELECT, ptx_vm__shf_r_clamp_b32)                                     \
-    X(BREV_B32, brev_b32, UNARY, ptx_vm__brev_b32)                                                           \
-    X(POPC_B32, popc_b32, UNARY, ptx_vm__popc_b32)                                                           \
-    X(CLZ_B32, clz_b32, UNARY, ptx_vm__clz_b32)                                                              \
-    X(BFIND_U32, bfind_u32, UNARY, ptx_vm__bfind_u32)                                                        \
-    X(BFIND_S32, bfind_s32, UNARY, ptx_vm__bfind_s32)                                                        \
-    X(BFIND_SHIFTAMT_U32, bfind_shiftamt_u32, UNARY, ptx_vm__bfind_shiftamt_u32)                             \
-    X(BFIND_SHIFTAMT_S32, bfind_shiftamt_s32, UNARY, ptx_vm__bfind_shiftamt_s32)                             \
-    X(BFE_U32, bfe_u32, SELECT, ptx_vm__bfe_u32)                                                             \
-    X(BFE_S32, bfe_s32, SELECT, ptx_vm__bfe_s32)                                                             \
-    X(NEG_S32, neg_s32, UNARY, ptx_vm__neg_s32)                                                              \
-    X(ABS_S32, abs_s32, UNARY, ptx_vm__abs_s32)                                                              \
-    X(MIN_U32, min_u32, COMMUTATIVE, ptx_vm__min_u32)                                                        \
-    X(MAX_U32, max_u32, COMMUTATIVE, ptx_vm__max_u32)                                                        \
-    X(MIN_S32, min_s32, COMMUTATIVE, ptx_vm__min_s32)                                                        \
-    X(MAX_S32, max_s32, COMMUTATIVE, ptx_vm__max_s32)                                                        \
-    X(MUL_HI_S32, mul_hi_s32, COMMUTATIVE, ptx_vm__mul_hi_s32)                                               \
-    X(SETP_LT_U32, setp_lt_u32, BINARY, ptx_vm__setp_lt_u32)                                                 \
-    X(SETP_LE_U32, setp_le_u32, BINARY, ptx_vm__setp_le_u32)                                                 \
-    X(SETP_GT_U32, setp_gt_u32, BINARY, ptx_vm__setp_gt_u32)                                                 \
-    X(SETP_GE_U32, setp_ge_u32, BINARY, ptx_vm__setp_ge_u32)                                                 \
-    X(SETP_LT_S32, setp_lt_s32, BINARY, ptx_vm__setp_lt_s32)                                                 \
-    X(SETP_LE_S32, setp_le_s32, BINARY, ptx_vm__setp_le_s32)                                                 \
-    X(SETP_GT_S32, setp_gt_s32, BINARY, ptx_vm__setp_gt_s32)                                                 \
-    X(SETP_GE_S32, setp_ge_s32, BINARY, ptx_vm__setp_ge_s32)                                                 \
-    X(F32_FROM_S32, f32_from_s32, UNARY, ptx_vm__f32_from_s32)                                               \
+    X(ADD_F32, add_f32, COMMUTATIVE, LOOSE_NAN, ptx_vm__add)                                                 \
+    X(SUB_F32, sub_f32, BINARY, LOOSE_NAN, ptx_vm__sub)                                                      \
+    X(MUL_F32, mul_f32, COMMUTATIVE, LOOSE_NAN, ptx_vm__mul)                                                 \
+    X(FMA_F32, fma_f32, MULTIPLY_ADD, LOOSE_NAN, ptx_vm__fma)                                                \
+    X(DIV_F32, div_f32, BINARY, LOOSE_NAN, ptx_vm__div_f32)                                                  \
+    X(ABS_F32, abs_f32, UNARY, LOOSE_NAN, ptx_vm__abs_f32)                                                   \
+    X(NEG_F32, neg_f32, UNARY, LOOSE_NAN, ptx_vm__neg_f32)                                                   \
+    X(MIN_F32, min_f32, EXTREME, LOOSE_NAN, ptx_vm__min_raw)                                                 \
+    X(MAX_F32, max_f32, EXTREME, LOOSE_NAN, ptx_vm__max_raw)                                                 \
+    X(MIN_RAW_F32, min_raw_f32, BINARY, LOOSE_NAN, ptx_vm__min_raw)                                          \
+    X(MAX_RAW_F32, max_raw_f32, BINARY, LOOSE_NAN, ptx_vm__max_raw)                                          \
+    X(RCP_F32, rcp_f32, UNARY, LOOSE_NAN, ptx_vm__rcp_f32)                                                   \
+    X(SQRT_F32, sqrt_f32, UNARY, LOOSE_NAN, ptx_vm__sqrt)                                                    \
+    X(RSQRT_F32, rsqrt_f32, UNARY, LOOSE_NAN, ptx_vm__rsqrt_f32)                                             \
+    X(SIN_F32, sin_f32, UNARY, LOOSE_NAN, ptx_vm__sin_f32)                                                   \
+    X(COS_F32, cos_f32, UNARY, LOOSE_NAN, ptx_vm__cos_f32)                                                   \
+    X(LG2_F32, lg2_f32, UNARY, PASSES_NAN, ptx_vm__lg2_f32)                                                  \
+    X(EX2_F32, ex2_f32, UNARY, PASSES_NAN, ptx_vm__ex2_f32)                                                  \
+    X(TANH_F32, tanh_f32, UNARY, PASSES_NAN, ptx_vm__tanh_f32)                                               \
+    X(COPYSIGN_F32, copysign_f32, BINARY, EXACT, ptx_vm__copysign_f32)                                       \
+    X(SETP_LT_F32, setp_lt_f32, BINARY, EXACT, ptx_vm__setp_lt_f32)                                          \
+    X(SETP_EQ_U32, setp_eq_u32, COMMUTATIVE, EXACT, ptx_vm__setp_eq_u32)                                     \
+    X(SETP_NE_U32, setp_ne_u32, COMMUTATIVE, EXACT, ptx_vm__setp_ne_u32)                                     \
+    X(SELP_B32, selp_b32, SELECT, EXACT, ptx_vm__selp_b32)                                                   \
+    X(ADD_U32, add_u32, COMMUTATIVE, EXACT, ptx_vm__add_u32)                                                 \
+    X(SUB_U32, sub_u32, BINARY, EXACT, ptx_vm__sub_u32)                                                      \
+    X(MUL_LO_U32, mul_lo_u32, COMMUTATIVE, EXACT, ptx_vm__mul_lo_u32)                                        \
+    X(MUL_HI_U32, mul_hi_u32, COMMUTATIVE, EXACT, ptx_vm__mul_hi_u32)                                        \
+    X(MAD_LO_U32, mad_lo_u32, MULTIPLY_ADD, EXACT, ptx_vm__mad_lo_u32)                                       \
+    X(XOR_B32, xor_b32, COMMUTATIVE, EXACT, ptx_vm__xor)                                                     \
+    X(F32_FROM_U32, f32_from_u32, UNARY, EXACT, ptx_vm__f32_from_u32)                                        \
+    X(AND_B32, and_b32, COMMUTATIVE, EXACT, ptx_vm__and)                                                     \
+    X(OR_B32, or_b32, COMMUTATIVE, EXACT, ptx_vm__or)                                                        \
+    X(NOT_B32, not_b32, UNARY, EXACT, ptx_vm__not_b32)                                                       \
+    X(CNOT_B32, cnot_b32, UNARY, EXACT, ptx_vm__cnot_b32)                                                    \
+    X(SHL_B32, shl_b32, BINARY, EXACT, ptx_vm__shl_b32)                                                      \
+    X(SHR_U32, shr_u32, BINARY, EXACT, ptx_vm__shr_u32)                                                      \
+    X(SHR_S32, shr_s32, BINARY, EXACT, ptx_vm__shr_s32)                                                      \
+    X(SHF_L_WRAP_B32, shf_l_wrap_b32, SELECT, EXACT, ptx_vm__shf_l_wrap_b32)                                 \
+    X(SHF_L_CLAMP_B32, shf_l_clamp_b32, SELECT, EXACT, ptx_vm__shf_l_clamp_b32)                              \
+    X(SHF_R_WRAP_B32, shf_r_wrap_b32, SELECT, EXACT, ptx_vm__shf_r_wrap_b32)                                 \
+    X(SHF_R_CLAMP_B32, shf_r_clamp_b32, SELECT, EXACT, ptx_vm__shf_r_clamp_b32)                              \
+    X(BREV_B32, brev_b32, UNARY, EXACT, ptx_vm__brev_b32)                                                    \
+    X(POPC_B32, popc_b32, UNARY, EXACT, ptx_vm__popc_b32)                                                    \
+    X(CLZ_B32, clz_b32, UNARY, EXACT, ptx_vm__clz_b32)                                                       \
+    X(BFIND_U32, bfind_u32, UNARY, EXACT, ptx_vm__bfind_u32)                                                 \
+    X(BFIND_S32, bfind_s32, UNARY, EXACT, ptx_vm__bfind_s32)                                                 \
+    X(BFIND_SHIFTAMT_U32, bfind_shiftamt_u32, UNARY, EXACT, ptx_vm__bfind_shiftamt_u32)                      \
+    X(BFIND_SHIFTAMT_S32, bfind_shiftamt_s32, UNARY, EXACT, ptx_vm__bfind_shiftamt_s32)                      \
+    X(BFE_U32, bfe_u32, SELECT, EXACT, ptx_vm__bfe_u32)                                                      \
+    X(BFE_S32, bfe_s32, SELECT, EXACT, ptx_vm__bfe_s32)                                                      \
+    X(NEG_S32, neg_s32, UNARY, EXACT, ptx_vm__neg_s32)                                                       \
+    X(ABS_S32, abs_s32, UNARY, EXACT, ptx_vm__abs_s32)                                                       \
+    X(MIN_U32, min_u32, COMMUTATIVE, EXACT, ptx_vm__min_u32)                                                 \
+    X(MAX_U32, max_u32, COMMUTATIVE, EXACT, ptx_vm__max_u32)                                                 \
+    X(MIN_S32, min_s32, COMMUTATIVE, EXACT, ptx_vm__min_s32)                                                 \
+    X(MAX_S32, max_s32, COMMUTATIVE, EXACT, ptx_vm__max_s32)                                                 \
+    X(MUL_HI_S32, mul_hi_s32, COMMUTATIVE, EXACT, ptx_vm__mul_hi_s32)                                        \
+    X(SETP_LT_U32, setp_lt_u32, BINARY, EXACT, ptx_vm__setp_lt_u32)                                          \
+    X(SETP_LE_U32, setp_le_u32, BINARY, EXACT, ptx_vm__setp_le_u32)                                          \
+    X(SETP_GT_U32, setp_gt_u32, BINARY, EXACT, ptx_vm__setp_gt_u32)                                          \
+    X(SETP_GE_U32, setp_ge_u32, BINARY, EXACT, ptx_vm__setp_ge_u32)                                          \
+    X(SETP_LT_S32, setp_lt_s32, BINARY, EXACT, ptx_vm__setp_lt_s32)                                          \
+    X(SETP_LE_S32, setp_le_s32, BINARY, EXACT, ptx_vm__setp_le_s32)                                          \
+    X(SETP_GT_S32, setp_gt_s32, BINARY, EXACT, ptx_vm__setp_gt_s32)                                          \
+    X(SETP_GE_S32, setp_ge_s32, BINARY, EXACT, ptx_vm__setp_ge_s32)                                          \
+    X(F32_FROM_S32, f32_from_s32, UNARY, EXACT, ptx_vm__f32_from_s32)                                        \
     /* Not PTX. Quiet: subnormals flushed, NaNs quiet. Fix: NaN has PTX's bits. Truth: pred from 32 bits. */ \
-    X(QUIET_F32, quiet_f32, UNARY, ptx_vm__quiet_f32)                                                        \
-    X(FIX_NAN_F32, fix_nan_f32, UNARY, ptx_vm__fix_nan_f32)                                                  \
-    X(TRUTH, truth, UNARY, ptx_vm__truth)                                                                    \
-    X(OUTPUT_BITS, output_bits, OUTPUT, ptx_vm__same)                                                        \
-    X(OUTPUT_F32, output_f32, OUTPUT, ptx_vm__fix_nan_f32)                                                   \
-    X(OUTPUT_TRUTH, output_truth, OUTPUT, ptx_vm__zero_or_one)                                               \
-    X(SUM_F32, sum_f32, SUM, unused)
+    X(QUIET_F32, quiet_f32, UNARY, LOOSE_NAN, ptx_vm__quiet_f32)                                             \
+    X(FIX_NAN_F32, fix_nan_f32, UNARY, EXACT, ptx_vm__fix_nan_f32)                                           \
+    X(TRUTH, truth, UNARY, EXACT, ptx_vm__truth)                                                             \
+    X(OUTPUT_BITS, output_bits, OUTPUT, EXACT, ptx_vm__same)                                                 \
+    X(OUTPUT_F32, output_f32, OUTPUT, EXACT, ptx_vm__fix_nan_f32)                                            \
+    X(OUTPUT_TRUTH, output_truth, OUTPUT, EXACT, ptx_vm__zero_or_one)                                        \
+    X(SUM_F32, sum_f32, SUM, EXACT, unused)
 
-#define PTX_VM__ENUMERATOR(enumerator, name, kind, F) PTX_VM__##enumerator,
+#define PTX_VM__ENUMERATOR(enumerator, name, kind, nan, F) PTX_VM__##enumerator,
 enum { PTX_VM__OPERATIONS(PTX_VM__ENUMERATOR) PTX_VM__NUM_OPERATIONS };
 
 /* Operands that a kernel takes from the accumulator. */
@@ -599,7 +601,7 @@ bool ptx_vm_set_has_instruction(const PtxVmSet* set, size_t instruction_idx) {
 
 struct PtxVmProgram {
     const PtxVmKernels* kernels;
-    PtxVmTask task;
+    PtxVmRunKind kind;
     uint32_t num_registers; /* registers that must be given: 1 + the largest index read */
     uint32_t num_inputs;
     uint32_t num_requests;
@@ -622,6 +624,11 @@ enum {
     PTX_VM__RAW = 1,      /* an f32 that may be subnormal or a signalling NaN: minimum and maximum want it quiet */
     PTX_VM__LOOSE_NAN = 2 /* an f32 whose NaN may have other bits than PTX's: they must be fixed before anybody sees them */
 };
+
+/* PASSES_NAN: tanh gives back a subnormal as it came, too. */
+enum { PTX_VM__EXACT = 0, PTX_VM__PASSES_NAN = PTX_VM__LOOSE_NAN | PTX_VM__RAW };
+#define PTX_VM__NAN(enumerator, name, kind, nan, F) PTX_VM__##nan,
+static const uint8_t ptx_vm__nans[] = {PTX_VM__OPERATIONS(PTX_VM__NAN)};
 
 enum { PTX_VM__INPUT = PTX_VM__NUM_OPERATIONS, PTX_VM__CONSTANT };
 
@@ -806,11 +813,9 @@ static uint32_t ptx_vm__add_operation(PtxVmBuilder* builder, uint8_t operation, 
             used[1] = ptx_vm__fix(builder, used[1]);
         }
         flags = loose | ((builder->values[used[0]].flags | builder->values[used[1]].flags) & PTX_VM__RAW);
-    } else if (operation == PTX_VM__TANH_F32 || operation == PTX_VM__LG2_F32 || operation == PTX_VM__EX2_F32) {
-        /* These give back a NaN, and tanh a subnormal, as it came. */
-        flags = PTX_VM__LOOSE_NAN | (builder->values[used[0]].flags & PTX_VM__RAW);
-    } else if (operation <= PTX_VM__TANH_F32) {
-        flags = PTX_VM__LOOSE_NAN;
+    } else {
+        const uint8_t nan = ptx_vm__nans[operation];
+        flags = (uint8_t)((nan & PTX_VM__LOOSE_NAN) | (nan & PTX_VM__RAW & builder->values[used[0]].flags));
     }
     uint32_t number = ptx_vm__add_value(builder, operation, flags);
     for (uint32_t i = 0; i < num_operands; i++) ptx_vm__add_operand(builder, number, used[i]);
@@ -831,7 +836,7 @@ enum {
     PTX_VM__SUM
 };
 
-#define PTX_VM__KIND(enumerator, name, kind, F) PTX_VM__##kind,
+#define PTX_VM__KIND(enumerator, name, kind, nan, F) PTX_VM__##kind,
 static const uint8_t ptx_vm__kinds[] = {PTX_VM__OPERATIONS(PTX_VM__KIND)};
 
 /* The form for each kind and each set of operands (bit k: operand k) that are the value in the accumulator. */
@@ -1001,7 +1006,7 @@ static bool ptx_vm__add_requests(PtxVmBuilder* builder, const PtxVmSet* set, con
             type = set->types[lowered->value_stacks[id]];
         }
         PtxVmValue* value = &builder->values[number];
-        if (builder->program->task == PTX_VM_TASK_REDUCE) {
+        if (builder->program->kind == PTX_VM_RUN_REDUCE) {
             if (type != PTX_VM__TYPE_F32) return false;
             builder->outputs[i] = PTX_VM__SUM_F32;
         } else if (type == PTX_VM__TYPE_PRED) {
@@ -1018,7 +1023,7 @@ static bool ptx_vm__add_requests(PtxVmBuilder* builder, const PtxVmSet* set, con
 PtxVmResult ptx_vm_program_init(
     const PtxVmSet* set,
     PtxVmLevel level,
-    PtxVmTask task,
+    PtxVmRunKind kind,
     const StackPtxLowered* lowered,
     void* memory,
     size_t memory_bytes,
@@ -1034,7 +1039,7 @@ PtxVmResult ptx_vm_program_init(
     memset(&builder, 0, sizeof builder);
     PtxVmProgram* program = ptx_vm__program_lay(&layout, lowered, &builder);
     program->kernels = ptx_vm__kernels(level);
-    program->task = task;
+    program->kind = kind;
     program->num_requests = lowered->num_requests;
     if (program->kernels == NULL) return PTX_VM__ERROR(NO_LEVEL);
 
@@ -1102,7 +1107,7 @@ static size_t ptx_vm__block_bytes(const PtxVmProgram* program) { return program-
 
 static void ptx_vm__run_lay(PtxVmLayout* layout, const PtxVmProgram* program, PtxVmRun* run) {
     const size_t num_vectors = (size_t)ptx_vm__first_slot(program) + program->num_slots;
-    const size_t num_reduced = program->task == PTX_VM_TASK_REDUCE ? program->num_requests : 0;
+    const size_t num_reduced = program->kind == PTX_VM_RUN_REDUCE ? program->num_requests : 0;
     run->memory = (char**)ptx_vm__lay(layout, num_vectors, sizeof(char*));
     run->vectors = (char*)ptx_vm__lay(layout, num_vectors, ptx_vm__block_bytes(program));
     run->sums = (PtxVmLaneSums*)ptx_vm__lay(layout, num_reduced, sizeof(PtxVmLaneSums));
@@ -1195,7 +1200,7 @@ static void ptx_vm__run_blocks(
     const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_points, const void* const* arrays, PtxVmRun* run
 ) {
     const size_t block = program->kernels->num_points, block_bytes = ptx_vm__block_bytes(program);
-    const bool reduces = program->task == PTX_VM_TASK_REDUCE;
+    const bool reduces = program->kind == PTX_VM_RUN_REDUCE;
     const uint32_t first_output = ptx_vm__first_output(program), first_target = ptx_vm__first_target(program);
     for (size_t point = 0; point < num_points; point += block) {
         const size_t num_valid = num_points - point < block ? num_points - point : block;
@@ -1231,7 +1236,7 @@ static void ptx_vm__run_blocks(
 
 static PtxVmResult ptx_vm__run(
     const PtxVmProgram* program,
-    PtxVmTask task,
+    PtxVmRunKind kind,
     const PtxVmInput* inputs,
     size_t num_inputs,
     size_t num_points,
@@ -1241,8 +1246,8 @@ static PtxVmResult ptx_vm__run(
     size_t workspace_bytes
 ) {
     size_t num_bytes;
-    if (program == NULL || program->task != task || workspace == NULL) return PTX_VM__ERROR(INVALID_VALUE);
-    if (program->num_requests > 0 && (arrays == NULL || (sums_out == NULL && task == PTX_VM_TASK_REDUCE))) {
+    if (program == NULL || program->kind != kind || workspace == NULL) return PTX_VM__ERROR(INVALID_VALUE);
+    if (program->num_requests > 0 && (arrays == NULL || (sums_out == NULL && kind == PTX_VM_RUN_REDUCE))) {
         return PTX_VM__ERROR(INVALID_VALUE);
     }
     if (program->num_registers > num_inputs || (inputs == NULL && program->num_inputs > 0)) return PTX_VM__ERROR(INVALID_VALUE);
@@ -1259,11 +1264,11 @@ static PtxVmResult ptx_vm__run(
     PtxVmRun run;
     ptx_vm__run_lay(&layout, program, &run);
     ptx_vm__run_start(program, inputs, &run);
-    if (task == PTX_VM_TASK_REDUCE) memset(run.sums, 0, program->num_requests * sizeof(PtxVmLaneSums));
+    if (kind == PTX_VM_RUN_REDUCE) memset(run.sums, 0, program->num_requests * sizeof(PtxVmLaneSums));
     const PtxVmMode mode = ptx_vm__set_mode();
     ptx_vm__run_blocks(program, inputs, num_points, arrays, &run);
     ptx_vm__restore_mode(mode);
-    if (task == PTX_VM_TASK_REDUCE) {
+    if (kind == PTX_VM_RUN_REDUCE) {
         for (uint32_t i = 0; i < program->num_requests; i++) {
             sums_out[i] = ptx_vm__end_sums(program, &run.sums[i], &run.trees[i], num_points);
         }
@@ -1281,7 +1286,7 @@ PtxVmResult ptx_vm_store(
     size_t workspace_bytes
 ) {
     return ptx_vm__run(
-        program, PTX_VM_TASK_STORE, inputs, num_inputs, num_points, (const void* const*)outputs, NULL, workspace, workspace_bytes
+        program, PTX_VM_RUN_STORE, inputs, num_inputs, num_points, (const void* const*)outputs, NULL, workspace, workspace_bytes
     );
 }
 
@@ -1297,7 +1302,7 @@ PtxVmResult ptx_vm_reduce(
 ) {
     return ptx_vm__run(
         program,
-        PTX_VM_TASK_REDUCE,
+        PTX_VM_RUN_REDUCE,
         inputs,
         num_inputs,
         num_points,

@@ -320,9 +320,6 @@ StackPtxResult stack_ptx_language_init(
     const StackPtxLanguageInfo* info, void* memory, size_t memory_bytes, const StackPtxLanguage** language_out
 );
 
-/* The instruction set of a language: a copy of the struct that it was made from. Valid as long as the language. */
-const StackPtxStackInfo* stack_ptx_language_stack_info(const StackPtxLanguage* language);
-
 /* ---- lowering ---------------------------------------------------------------------------------------------------- */
 
 typedef enum {

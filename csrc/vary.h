@@ -65,12 +65,12 @@ typedef enum {
     VARY_ERROR_TOO_MANY_ENTRIES = 2, /* more than VARY_MAX_ENTRIES */
     VARY_ERROR_INVALID_WEIGHT = 3,   /* negative or not finite; or no operator has any */
     VARY_ERROR_INVALID_ENTRY = 4,    /* a RETURN word, an unknown draw, a draw that the word cannot take, bad params */
-    VARY_ERROR_INVALID_RATE = 5,     /* outside of [0, 1], or zero where that would leave an operator nothing to do */
-    VARY_ERROR_INVALID_SCALE = 6,    /* a deviation negative or not finite, or both of perturbation zero */
+    VARY_ERROR_INVALID_RATE = 5,     /* outside the bounds of VARY_RATES */
+    VARY_ERROR_INVALID_SCALE = 6,    /* both deviations of perturbation are zero */
     VARY_ERROR_INVALID_STACKS = 7,   /* a stack in more than one of the masks */
     VARY_ERROR_INVALID_LENGTH = 8,   /* initial lengths out of order or above max_length, which is 1 to VARY_MAX_LENGTH */
     VARY_ERROR_EMPTY_POOL = 9,
-    VARY_ERROR_INVALID_RANGE = 10,       /* slots past 2^32; a bound, or a number of rows, past VARY_MAX_ROWS */
+    VARY_ERROR_INVALID_RANGE = 10,       /* slots past 2^32, or more rows than VARY_MAX_ROWS */
     VARY_ERROR_INSUFFICIENT_MEMORY = 11, /* fewer bytes than vary_tables_size says, or not aligned to 8 */
     VARY_RESULT_NUM_ENUMS
 } VaryResult;
@@ -79,34 +79,71 @@ typedef enum {
 #define VARY_MAX_ROWS 0x7fffffffu
 #define VARY_MAX_LENGTH 0xffffffu
 
-/* Operators. Each makes one program from one or two parents; "first" and "second" are the two parents drawn. */
-typedef enum {
-    /* Uniform mutation by addition and deletion (Helmuth, McPhee and Spector, "Program synthesis using uniform mutation by
-     * addition and deletion", GECCO 2018): with the addition rate each word gets a new one before or after it, evenly; then
-     * each word, new ones included, is deleted with the deletion rate. Size-neutral for deletion = a / (1 + a). Where chance
-     * would leave the program as it is, one word, drawn evenly, is hit once, by the odds of addition and deletion. An
-     * empty program gets one new word. */
-    VARY_OPERATOR_UMAD = 0,
-    /* Alternation (Spector and Helmuth, "Uniform linear transformation with repair and alternation in genetic programming",
-     * GPTP XI, 2013): words are read from the first parent; before each, with the alternation rate, reading goes over to the
-     * other parent at a position shifted by a rounded Gaussian of the alignment deviation (not below zero); ends where the
-     * parent being read ends. Where the first parent would be read to its end, the first switch is made at an
-     * even place. */
-    VARY_OPERATOR_ALTERNATION = 1,
-    /* Uniform crossover (Syswerda, "Uniform crossover in genetic algorithms", ICGA 1989): the offspring has the first parent's
-     * length; where the second has a word at that position too, either is taken evenly. */
-    VARY_OPERATOR_CROSSOVER = 2,
-    /* Each f32 constant c is, with the perturbation rate, replaced by a Gaussian of mean c and deviation relative * |c| +
-     * absolute, kept within the finite range; integers alike, by whole steps away from zero and at least one. Where
-     * chance would leave all as they are, one, drawn evenly, is perturbed. Constants on stacks in neither mask are left alone. */
-    VARY_OPERATOR_PERTURBATION = 3,
-    /* Each word is, with the replacement rate, replaced by one drawn from the vocabulary; where chance would
-     * leave all as they are, one, drawn evenly, is. */
-    VARY_OPERATOR_REPLACEMENT = 4,
-    VARY_NUM_OPERATORS = 5
-    /* Alternation and crossover in a pool of one row, perturbation without a constant, and every operator on an empty first
-     * parent give way to UMAD, which is what is reported then. */
-} VaryOperator;
+/* Operators: NAME, name, parents, stream. The code of an operator is its place in this table, so new ones are appended. Each has a
+ * stream of random numbers of its own (see VARY_STREAMS). Each makes one program; "first" and "second" are the parents drawn.
+ *
+ * umad: uniform mutation by addition and deletion (Helmuth, McPhee and Spector, "Program synthesis using uniform mutation by
+ *     addition and deletion", GECCO 2018). With the addition rate each word gets a new one before or after it, evenly; then each
+ *     word, new ones included, is deleted with the deletion rate. Size-neutral for deletion = a / (1 + a). If chance would leave
+ *     the program unchanged, one word, drawn evenly, is hit once, by the odds of addition and deletion. An empty program gets
+ *     one new word.
+ * alternation: (Spector and Helmuth, "Uniform linear transformation with repair and alternation in genetic programming",
+ *     GPTP XI, 2013). Words are read from the first parent; before each, with the rate, reading switches to the other parent, at
+ *     a position shifted by a rounded Gaussian of the deviation, in words (not below zero). It ends where the parent being read
+ *     ends. If the first parent would be read to its end, the first switch is made at an evenly drawn place.
+ * crossover: uniform crossover (Syswerda, "Uniform crossover in genetic algorithms", ICGA 1989). The offspring has the first
+ *     parent's length; where the second has a word at that position too, either is taken evenly.
+ * perturbation: each f32 constant c is, with the rate, replaced by a Gaussian of mean c and deviation relative * |c| + absolute,
+ *     kept finite. Integers move by whole steps away from zero, at least one. If chance would leave all of them unchanged, one,
+ *     drawn evenly, is perturbed. Constants on stacks in none of the masks are left alone. The two deviations are not both zero.
+ * replacement: each word is, with the rate, replaced by one drawn from the vocabulary. If chance would leave all of them
+ *     unchanged, one, drawn evenly, is replaced.
+ *
+ * UMAD replaces an operator that cannot act, and is then the one reported: alternation and crossover in a pool of one row,
+ * perturbation without a constant, every operator on an empty first parent. */
+#define VARY_OPERATORS(X)               \
+    X(UMAD, umad, 1, 2)                 \
+    X(ALTERNATION, alternation, 2, 3)   \
+    X(CROSSOVER, crossover, 2, 4)       \
+    X(PERTURBATION, perturbation, 1, 5) \
+    X(REPLACEMENT, replacement, 1, 6)
+
+/* What the operators are tuned by: OPERATOR, RATE, rate, default, lowest, highest, whether the lowest is refused too. */
+#define VARY_RATES(X)                                          \
+    X(UMAD, ADDITION_RATE, addition_rate, 0.09, 0.0, 1.0, 1)   \
+    X(UMAD, DELETION_RATE, deletion_rate, 0.0826, 0.0, 1.0, 0) \
+    X(ALTERNATION, RATE, rate, 0.01, 0.0, 1.0, 1)              \
+    X(ALTERNATION, DEVIATION, deviation, 10.0, 0.0, 1000.0, 0) \
+    X(PERTURBATION, RATE, rate, 0.3, 0.0, 1.0, 1)              \
+    X(PERTURBATION, RELATIVE, relative, 0.1, 0.0, 100.0, 0)    \
+    X(PERTURBATION, ABSOLUTE, absolute, 0.01, 0.0, 1e6, 0)     \
+    X(REPLACEMENT, RATE, rate, 0.05, 0.0, 1.0, 1)
+
+/* Streams of random numbers that belong to no operator: NAME, stream. A stream is the last word of the Philox counter and serves
+ * one purpose; its number never changes. Using a number twice, here or in VARY_OPERATORS, is a compile error. UMAD draws its
+ * events from its own stream, and two numbers for each new word from UMAD_WORDS. */
+#define VARY_STREAMS(X)    \
+    X(PARENTS, 0)          \
+    X(OPERATOR, 1)         \
+    X(INITIAL_PROGRAMS, 7) \
+    X(UMAD_WORDS, 8)
+
+/* VARY_OPERATOR_UMAD = 0, ... */
+#define VARY__ENUMERATOR(NAME, name, num_parents, stream) VARY_OPERATOR_##NAME,
+typedef enum { VARY_OPERATORS(VARY__ENUMERATOR) VARY_NUM_OPERATORS } VaryOperator;
+#undef VARY__ENUMERATOR
+
+/* VARY_RATE_UMAD_ADDITION_RATE = 0, ... */
+#define VARY__ENUMERATOR(OPERATOR, RATE, ...) VARY_RATE_##OPERATOR##_##RATE,
+typedef enum { VARY_RATES(VARY__ENUMERATOR) VARY_NUM_RATES } VaryRate;
+#undef VARY__ENUMERATOR
+
+/* VARY_STREAM_UMAD = 2, ... */
+#define VARY__ENUMERATOR(NAME, stream) VARY_STREAM_##NAME = (stream),
+#define VARY__OPERATOR_ENUMERATOR(NAME, name, num_parents, stream) VARY_STREAM_##NAME = (stream),
+typedef enum { VARY_STREAMS(VARY__ENUMERATOR) VARY_OPERATORS(VARY__OPERATOR_ENUMERATOR) } VaryStream;
+#undef VARY__ENUMERATOR
+#undef VARY__OPERATOR_ENUMERATOR
 
 /* How the payload of a word that was drawn from the vocabulary is made. */
 typedef enum {
@@ -116,20 +153,6 @@ typedef enum {
     VARY_DRAW_INTEGER = 3,  /* any word: integer, even in params[0] <= x < params[1], from -2^31 (two's complement) to 2^32 */
     VARY_NUM_DRAWS = 4
 } VaryDraw;
-
-/* Purposes of random numbers: the last word of the Philox counter. Values are for ever. */
-typedef enum {
-    VARY_STREAM_PARENTS = 0,
-    VARY_STREAM_OPERATOR = 1,
-    VARY_STREAM_UMAD = 2,
-    VARY_STREAM_ALTERNATION = 3,
-    VARY_STREAM_CROSSOVER = 4,
-    VARY_STREAM_PERTURBATION = 5,
-    VARY_STREAM_REPLACEMENT = 6,
-    VARY_STREAM_INITIAL_PROGRAMS = 7,
-    VARY_STREAM_UMAD_WORDS = 8, /* two numbers a new word; the events of UMAD are in its own stream */
-    VARY_NUM_STREAMS = 9
-} VaryStream;
 
 /* One thing that a new word can be. Weights need not sum to one; probabilities are kept to 2^-32. */
 typedef struct VaryEntry {
@@ -141,14 +164,7 @@ typedef struct VaryEntry {
 
 typedef struct VaryOptions {
     double operator_weights[VARY_NUM_OPERATORS]; /* by VaryOperator; need not sum to one */
-    double umad_addition_rate;                   /* in (0, 1] */
-    double umad_deletion_rate;                   /* in [0, 1] */
-    double alternation_rate;                     /* in (0, 1] */
-    double alignment_deviation;                  /* words */
-    double perturbation_rate;                    /* in (0, 1], of constants */
-    double perturbation_relative;                /* deviation as a part of the constant */
-    double perturbation_absolute;                /* deviation besides, in the constant's own unit */
-    double replacement_rate;                     /* in (0, 1], of words */
+    double rates[VARY_NUM_RATES];                /* by VaryRate, within the bounds of VARY_RATES */
     uint32_t initial_min_length;                 /* of random programs, in words, RETURN not counted */
     uint32_t initial_max_length;
     uint64_t float_stacks;    /* bit k: constants of stack k are f32 */
@@ -165,7 +181,20 @@ const char* vary_result_to_string(VaryResult result);
 /* A static name, such as "umad"; NULL for a number that is no operator. */
 const char* vary_operator_to_string(uint32_t operator_code);
 
-/* The published rates, UMAD alone, no stack with constants, lengths 1 to 64. */
+/* A row of VARY_RATES. */
+typedef struct VaryRateInfo {
+    uint32_t operator_code; /* VaryOperator */
+    const char* name;       /* such as "addition_rate" */
+    double default_value;
+    double lowest;
+    double highest;
+    int is_lowest_refused;
+} VaryRateInfo;
+
+/* What is known of a rate; of static storage. NULL for a number that is no VaryRate. */
+const VaryRateInfo* vary_rate_info(uint32_t rate);
+
+/* The default rates, UMAD alone, no stack with constants, lengths 1 to 64. */
 void vary_default_options(VaryOptions* options_out);
 
 /* Bytes that vary_init needs for a vocabulary of this many entries. */
@@ -218,18 +247,6 @@ uint32_t vary_program_length(const uint64_t* words, uint32_t max_length);
 /* One Philox 4x32-10 block. counter and block_out may be the same. */
 void vary_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t block_out[4]);
 
-/* Per slot the index, even in [0, bound), that the first two words of block 0 of a stream give: how a first parent is drawn
- * (off by less than bound / 2^64). bound from 1 to VARY_MAX_ROWS. indices_out: num_slots values. */
-VaryResult vary_draw_indices(
-    uint64_t seed,
-    uint32_t generation,
-    uint32_t stream,
-    uint32_t first_slot,
-    size_t num_slots,
-    uint32_t bound,
-    int64_t* indices_out
-);
-
 /* The standard Gaussian that 32 random bits give, by inversion of the distribution: bit 0 is the sign, the others u = 0 ..
  * 2^31 - 1 the tail probability (2 u + 1) / 2^33. Within 1e-6 of the quantile; at most 6.34. */
 float vary_gaussian(uint32_t bits);
@@ -276,6 +293,31 @@ float vary_gaussian(uint32_t bits);
 
 /* The word format (bits 0-15 type, 16-31 stack, 32-63 payload), as far as this file needs it. */
 enum { VARY__TYPE_CONSTANT = 2, VARY__TYPE_RETURN = 10, VARY__NUM_MASKED_STACKS = 64 };
+
+/* The rows of VARY_OPERATORS. */
+static const struct {
+    const char* name;
+    uint32_t num_parents, stream;
+} vary__operators[VARY_NUM_OPERATORS] = {
+#define VARY__ROW(NAME, name, num_parents, stream) {#name, num_parents, stream},
+    VARY_OPERATORS(VARY__ROW)
+#undef VARY__ROW
+};
+
+/* No two purposes share a stream: the sum of their bits would differ from the union. An array of -1 elements does not compile. */
+#define VARY__SUM_STREAM(NAME, stream) +((uint64_t)1 << (stream))
+#define VARY__SUM_OPERATOR(NAME, name, num_parents, stream) +((uint64_t)1 << (stream))
+#define VARY__JOIN_STREAM(NAME, stream) | (uint64_t)1 << (stream)
+#define VARY__JOIN_OPERATOR(NAME, name, num_parents, stream) | (uint64_t)1 << (stream)
+typedef char vary__a_stream_is_used_twice
+    [(0 VARY_STREAMS(VARY__SUM_STREAM) VARY_OPERATORS(VARY__SUM_OPERATOR)) ==
+             (0 VARY_STREAMS(VARY__JOIN_STREAM) VARY_OPERATORS(VARY__JOIN_OPERATOR))
+         ? 1
+         : -1];
+#undef VARY__SUM_STREAM
+#undef VARY__SUM_OPERATOR
+#undef VARY__JOIN_STREAM
+#undef VARY__JOIN_OPERATOR
 
 /* ---- Philox ---- */
 
@@ -753,8 +795,6 @@ static int64_t vary__round(double value) {
 
 /* ---- Tables ---- */
 
-#define VARY__MAX_DEVIATION 1e9
-
 typedef struct Vary__Payload {
     double first;        /* Gaussian: mean; uniform: low end */
     uint64_t num_values; /* integer */
@@ -769,7 +809,7 @@ struct VaryTables {
     Vary__Events perturbation;
     Vary__Events replacement;
     uint64_t operator_bounds[VARY_NUM_OPERATORS - 1]; /* Q32: operator k or below for a number below bound k */
-    float alignment_deviation;
+    float alternation_deviation;
     float perturbation_relative;
     float perturbation_absolute;
     uint32_t initial_min_length;
@@ -1038,7 +1078,7 @@ static uint32_t vary__alternation(
         vary__copy(out + written, reading.words + read, (uint32_t)gap);
         written += (uint32_t)gap;
         shifted = (int64_t)read + (int64_t)gap +
-            vary__round((double)tables->alignment_deviation * (double)vary_gaussian(vary__next(numbers)));
+            vary__round((double)tables->alternation_deviation * (double)vary_gaussian(vary__next(numbers)));
         swapped = reading;
         reading = other;
         other = swapped;
@@ -1164,27 +1204,22 @@ const char* vary_result_to_string(VaryResult result) {
 }
 
 const char* vary_operator_to_string(uint32_t operator_code) {
-    switch (operator_code) {
-        case VARY_OPERATOR_UMAD: return "umad";
-        case VARY_OPERATOR_ALTERNATION: return "alternation";
-        case VARY_OPERATOR_CROSSOVER: return "crossover";
-        case VARY_OPERATOR_PERTURBATION: return "perturbation";
-        case VARY_OPERATOR_REPLACEMENT: return "replacement";
-        default: return NULL;
-    }
+    return operator_code < VARY_NUM_OPERATORS ? vary__operators[operator_code].name : NULL;
+}
+
+const VaryRateInfo* vary_rate_info(uint32_t rate) {
+#define VARY__ROW(OPERATOR, RATE, name, initial, lowest, highest, is_lowest_refused) \
+    {VARY_OPERATOR_##OPERATOR, #name, initial, lowest, highest, is_lowest_refused},
+    static const VaryRateInfo rates[VARY_NUM_RATES] = {VARY_RATES(VARY__ROW)};
+#undef VARY__ROW
+    return rate < VARY_NUM_RATES ? rates + rate : NULL;
 }
 
 void vary_default_options(VaryOptions* options_out) {
+    uint32_t rate;
     memset(options_out, 0, sizeof *options_out);
     options_out->operator_weights[VARY_OPERATOR_UMAD] = 1.0;
-    options_out->umad_addition_rate = 0.09;
-    options_out->umad_deletion_rate = 0.09 / 1.09;
-    options_out->alternation_rate = 0.01;
-    options_out->alignment_deviation = 10.0;
-    options_out->perturbation_rate = 0.1;
-    options_out->perturbation_relative = 0.1;
-    options_out->perturbation_absolute = 0.1;
-    options_out->replacement_rate = 0.05;
+    for (rate = 0; rate < VARY_NUM_RATES; rate++) options_out->rates[rate] = vary_rate_info(rate)->default_value;
     options_out->initial_min_length = 1;
     options_out->initial_max_length = 64;
 }
@@ -1261,23 +1296,21 @@ static VaryResult vary__init_options(const VaryOptions* options, VaryTables* tab
     static const uint8_t hit_kind[1] = {VARY__DELETE};
     uint64_t addition, deletion, both, rates[4];
     double total = 0.0, below = 0.0;
+    uint32_t rate;
     int i;
     for (i = 0; i < VARY_NUM_OPERATORS; i++) {
         if (!vary__is_within(options->operator_weights[i], 0.0, VARY__FLOAT_MAX)) VARY__FAIL(VARY_ERROR_INVALID_WEIGHT);
         total += options->operator_weights[i];
     }
     if (total <= 0.0) VARY__FAIL(VARY_ERROR_INVALID_WEIGHT);
-    if (!(options->umad_addition_rate > 0.0 && options->umad_addition_rate <= 1.0) ||
-        !vary__is_within(options->umad_deletion_rate, 0.0, 1.0) ||
-        !(options->alternation_rate > 0.0 && options->alternation_rate <= 1.0) ||
-        !(options->perturbation_rate > 0.0 && options->perturbation_rate <= 1.0) ||
-        !(options->replacement_rate > 0.0 && options->replacement_rate <= 1.0)) {
-        VARY__FAIL(VARY_ERROR_INVALID_RATE);
+    for (rate = 0; rate < VARY_NUM_RATES; rate++) {
+        const VaryRateInfo* info = vary_rate_info(rate);
+        const double value = options->rates[rate];
+        if (!vary__is_within(value, info->lowest, info->highest) || (info->is_lowest_refused && value <= info->lowest)) {
+            VARY__FAIL(VARY_ERROR_INVALID_RATE);
+        }
     }
-    if (!vary__is_within(options->alignment_deviation, 0.0, VARY__MAX_DEVIATION) ||
-        !vary__is_within(options->perturbation_relative, 0.0, VARY__MAX_DEVIATION) ||
-        !vary__is_within(options->perturbation_absolute, 0.0, VARY__FLOAT_MAX) ||
-        !(options->perturbation_relative > 0.0 || options->perturbation_absolute > 0.0)) {
+    if (options->rates[VARY_RATE_PERTURBATION_RELATIVE] <= 0.0 && options->rates[VARY_RATE_PERTURBATION_ABSOLUTE] <= 0.0) {
         VARY__FAIL(VARY_ERROR_INVALID_SCALE);
     }
     if ((options->float_stacks & options->unsigned_stacks) || (options->float_stacks & options->signed_stacks) ||
@@ -1292,23 +1325,23 @@ static VaryResult vary__init_options(const VaryOptions* options, VaryTables* tab
         below += options->operator_weights[i];
         tables->operator_bounds[i] = vary__share_q32(below, total);
     }
-    deletion = vary__rate_q31(options->umad_deletion_rate);
-    addition = vary__multiply_q31(vary__rate_q31(options->umad_addition_rate), VARY__ONE_Q31 - deletion);
+    deletion = vary__rate_q31(options->rates[VARY_RATE_UMAD_DELETION_RATE]);
+    addition = vary__multiply_q31(vary__rate_q31(options->rates[VARY_RATE_UMAD_ADDITION_RATE]), VARY__ONE_Q31 - deletion);
     both = vary__multiply_q31(addition, deletion);
     rates[0] = (addition - both) / 2;
     rates[1] = addition - both - rates[0];
     rates[2] = deletion - both;
     rates[3] = both;
     vary__events_build(rates, umad_kinds, 4, &tables->umad);
-    rates[0] = vary__rate_q31(options->alternation_rate);
+    rates[0] = vary__rate_q31(options->rates[VARY_RATE_ALTERNATION_RATE]);
     vary__events_build(rates, hit_kind, 1, &tables->alternation);
-    rates[0] = vary__rate_q31(options->perturbation_rate);
+    rates[0] = vary__rate_q31(options->rates[VARY_RATE_PERTURBATION_RATE]);
     vary__events_build(rates, hit_kind, 1, &tables->perturbation);
-    rates[0] = vary__rate_q31(options->replacement_rate);
+    rates[0] = vary__rate_q31(options->rates[VARY_RATE_REPLACEMENT_RATE]);
     vary__events_build(rates, hit_kind, 1, &tables->replacement);
-    tables->alignment_deviation = (float)options->alignment_deviation;
-    tables->perturbation_relative = (float)options->perturbation_relative;
-    tables->perturbation_absolute = (float)options->perturbation_absolute;
+    tables->alternation_deviation = (float)options->rates[VARY_RATE_ALTERNATION_DEVIATION];
+    tables->perturbation_relative = (float)options->rates[VARY_RATE_PERTURBATION_RELATIVE];
+    tables->perturbation_absolute = (float)options->rates[VARY_RATE_PERTURBATION_ABSOLUTE];
     tables->initial_min_length = options->initial_min_length;
     tables->initial_max_length = options->initial_max_length;
     tables->float_stacks = options->float_stacks;
@@ -1419,9 +1452,7 @@ typedef struct Vary__Job {
     uint32_t operator_code;
 } Vary__Job;
 
-static int vary__has_two_parents(uint32_t operator_code) {
-    return operator_code == VARY_OPERATOR_ALTERNATION || operator_code == VARY_OPERATOR_CROSSOVER;
-}
+static int vary__has_two_parents(uint32_t operator_code) { return vary__operators[operator_code].num_parents == 2; }
 
 /* Draws parents and operators of up to four jobs, and the first numbers of each. */
 VARY__INLINE void vary__jobs_draw(
@@ -1444,24 +1475,17 @@ VARY__INLINE void vary__jobs_draw(
         const uint32_t slot = first_slot + lane;
         const uint32_t first = vary__scale_64(parents[lane], parents[4 + lane], num_rows);
         const uint32_t second = vary__scale_64(parents[8 + lane], parents[12 + lane], num_others);
-        uint32_t operator_code = 0;
+        uint32_t operator_code = 0, stream;
         for (bound = 0; bound < VARY_NUM_OPERATORS - 1; bound++) operator_code += choices[lane] >= tables->operator_bounds[bound];
         if (num_rows == 1 && vary__has_two_parents(operator_code)) operator_code = VARY_OPERATOR_UMAD;
+        stream = vary__operators[operator_code].stream;
         job->rows[0] = first;
         job->rows[1] = second + (num_rows > 1 && second >= first);
         job->operator_code = operator_code;
-        vary__numbers_start(&job->numbers, keys, generation, slot, VARY_STREAM_UMAD + operator_code);
+        vary__numbers_start(&job->numbers, keys, generation, slot, stream);
         vary__numbers_start(&job->words, keys, generation, slot, VARY_STREAM_UMAD_WORDS);
         vary__philox_two_groups(
-            has_avx2,
-            keys,
-            generation,
-            slot,
-            VARY_STREAM_UMAD + operator_code,
-            VARY_STREAM_UMAD_WORDS,
-            VARY__OF_DRAWS,
-            job->numbers.group,
-            job->words.group
+            has_avx2, keys, generation, slot, stream, VARY_STREAM_UMAD_WORDS, VARY__OF_DRAWS, job->numbers.group, job->words.group
         );
         job->numbers.num_made = VARY__GROUP;
         job->words.num_made = VARY__GROUP;
@@ -1472,21 +1496,24 @@ VARY__INLINE void vary__jobs_draw(
 VARY__INLINE void vary__job_run(
     int has_avx2, int has_room, const VaryTables* tables, Vary__Job* job, const uint64_t* pool, uint32_t max_length, uint64_t* out
 ) {
-    Vary__Parent first, second;
+    Vary__Parent first, second = {NULL, 0};
     uint32_t length = UINT32_MAX;
     first.words = pool + (size_t)job->rows[0] * max_length;
     first.length = vary__length(has_avx2, first.words, max_length);
-    if (job->operator_code != VARY_OPERATOR_UMAD && first.length != 0) {
-        if (job->operator_code == VARY_OPERATOR_PERTURBATION) {
-            length = vary__perturbation(has_avx2, tables, &job->numbers, first, out);
-        } else if (job->operator_code == VARY_OPERATOR_REPLACEMENT) {
-            length = vary__replacement(tables, &job->numbers, first, out);
-        } else {
-            second.words = pool + (size_t)job->rows[1] * max_length;
-            second.length = vary__length(has_avx2, second.words, max_length);
-            length = job->operator_code == VARY_OPERATOR_ALTERNATION
-                ? vary__alternation(tables, &job->numbers, first, second, max_length, out)
-                : vary__crossover(&job->numbers, first, second, out);
+    if (vary__has_two_parents(job->operator_code)) {
+        second.words = pool + (size_t)job->rows[1] * max_length;
+        second.length = vary__length(has_avx2, second.words, max_length);
+    }
+    if (first.length != 0) {
+        switch ((VaryOperator)job->operator_code) { /* each case returns UINT32_MAX if it cannot act */
+            case VARY_OPERATOR_ALTERNATION:
+                length = vary__alternation(tables, &job->numbers, first, second, max_length, out);
+                break;
+            case VARY_OPERATOR_CROSSOVER: length = vary__crossover(&job->numbers, first, second, out); break;
+            case VARY_OPERATOR_PERTURBATION: length = vary__perturbation(has_avx2, tables, &job->numbers, first, out); break;
+            case VARY_OPERATOR_REPLACEMENT: length = vary__replacement(tables, &job->numbers, first, out); break;
+            case VARY_OPERATOR_UMAD:
+            case VARY_NUM_OPERATORS: break;
         }
     }
     if (length == UINT32_MAX) {
@@ -1612,30 +1639,6 @@ VaryResult vary_offspring(
     vary__offspring(
         0, tables, seed, generation, first_slot, num_offspring, pool, num_rows, max_length, words_out, parents_out, operators_out
     );
-    return VARY_SUCCESS;
-}
-
-VaryResult vary_draw_indices(
-    uint64_t seed,
-    uint32_t generation,
-    uint32_t stream,
-    uint32_t first_slot,
-    size_t num_slots,
-    uint32_t bound,
-    int64_t* indices_out
-) {
-    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
-    size_t i;
-    if (bound == 0 || bound > VARY_MAX_ROWS || !vary__are_slots(first_slot, num_slots)) VARY__FAIL(VARY_ERROR_INVALID_RANGE);
-    for (i = 0; i < num_slots; i++) {
-        uint32_t block[4];
-        block[0] = generation;
-        block[1] = first_slot + (uint32_t)i;
-        block[2] = 0;
-        block[3] = stream;
-        vary_philox(key, block, block);
-        indices_out[i] = vary__scale_64(block[0], block[1], bound);
-    }
     return VARY_SUCCESS;
 }
 

@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from evo.compile.assembler import DEFAULT_OPT_LEVEL
 from evo.errors import UserError
 from evo.evaluate.backends import AUTO, BACKENDS
 from evo.instructions import SHIPPED
+from evo.native.vary import OPERATORS, RATES
 from evo.search.archives import ARCHIVES
 
 if typing.TYPE_CHECKING:
@@ -136,54 +137,46 @@ class InitialConfig(Model):
         return self
 
 
-class UmadConfig(Model):
-    """Uniform mutation by addition and deletion (Helmuth, McPhee & Spector 2018); the defaults keep the size."""
-
-    addition_rate: Probability = 0.09
-    deletion_rate: Probability = 0.0826
+OPERATOR_WEIGHTS = {"umad": 0.5, "alternation": 0.1, "crossover": 0.1, "perturbation": 0.2, "replacement": 0.1}
+"""The default mix; an operator that is not named here has weight 0."""
 
 
-class AlternationConfig(Model):
-    """Alternation between two parents (Spector & Helmuth 2013)."""
+class _VariationConfig(Model):
+    """Operators: one is drawn for each offspring by weight. Each operator with rates has a section of its own."""
 
-    rate: Probability = 0.01
-    deviation: Annotated[float, Field(ge=0.0, le=1000.0)] = 10.0
+    operators: dict[str, Weight] = OPERATOR_WEIGHTS
 
-
-class PerturbationConfig(Model):
-    """Gaussian steps on constants, each with `rate`, of deviation `relative` times the constant plus `absolute`."""
-
-    rate: Probability = 0.3
-    relative: Annotated[float, Field(ge=0.0, le=100.0)] = 0.1
-    absolute: Annotated[float, Field(ge=0.0, le=1e6)] = 0.01
-
-
-class ReplacementConfig(Model):
-    """Each word is replaced by a new one with `rate`, at least one a program."""
-
-    rate: Probability = 0.05
-
-
-class VariationConfig(Model):
-    """Operators: one is drawn for each offspring by weight."""
-
-    operators: dict[Literal["umad", "alternation", "crossover", "perturbation", "replacement"], Weight] = {
-        "umad": 0.5,
-        "alternation": 0.1,
-        "crossover": 0.1,
-        "perturbation": 0.2,
-        "replacement": 0.1,
-    }
-    umad: UmadConfig = UmadConfig()
-    alternation: AlternationConfig = AlternationConfig()
-    perturbation: PerturbationConfig = PerturbationConfig()
-    replacement: ReplacementConfig = ReplacementConfig()
+    @property
+    def rates(self) -> dict[str, float]:
+        """All rates by `Rate.key`."""
+        return {rate.key: getattr(getattr(self, rate.operator), rate.name) for rate in RATES}
 
     @model_validator(mode="after")
-    def _some_operator(self):
+    def _some_operator(self) -> typing.Self:
         if not sum(self.operators.values()) > 0:
             raise ValueError("at least one of the operators needs a weight above 0")
         return self
+
+
+def _variation_config() -> type[_VariationConfig]:
+    """The model of `search.variation`, with the operators, rates, defaults and bounds of vary.h."""
+    rates: dict[str, dict[str, Any]] = {}
+    for rate in RATES:
+        # A lowest value that is refused is left to vary.h.
+        number = Annotated[float, Field(ge=rate.lowest, le=rate.highest)]
+        rates.setdefault(rate.operator, {})[rate.name] = (number, rate.default)
+    literal: Any = Literal
+    fields: dict[str, Any] = {"operators": (dict[literal[OPERATORS], Weight], OPERATOR_WEIGHTS)}
+    for operator, section in rates.items():
+        model = create_model(f"{operator.capitalize()}Config", __base__=Model, **section)
+        fields[operator] = (model, model())
+    return create_model("VariationConfig", __base__=_VariationConfig, **fields)
+
+
+if typing.TYPE_CHECKING:
+    VariationConfig = _VariationConfig
+else:
+    VariationConfig = _variation_config()
 
 
 class SearchConfig(Model):

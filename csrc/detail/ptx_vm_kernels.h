@@ -507,7 +507,7 @@ static void ptx_vm__sum_f32_first_store(PTX_VM__ARGS) {
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 #define PTX_VM__DEFINE_SUM(name, F)
-#define PTX_VM__DEFINE(enumerator, name, kind, F) PTX_VM__DEFINE_##kind(name, F)
+#define PTX_VM__DEFINE(enumerator, name, kind, nan, F) PTX_VM__DEFINE_##kind(name, F)
 PTX_VM__OPERATIONS(PTX_VM__DEFINE)
 
 static void ptx_vm__end(PTX_VM__ARGS) {
@@ -550,7 +550,7 @@ static void ptx_vm__enter(const PtxVmStep* first, char* const* memory) {
 #define PTX_VM__ROW_OUTPUT(name)                                                                                        \
     {PTX_VM__STORE_ONLY(name##_none), PTX_VM__STORE_ONLY(name##_first), PTX_VM__ABSENT, PTX_VM__ABSENT, PTX_VM__ABSENT}
 #define PTX_VM__ROW_SUM(name) PTX_VM__ROW_OUTPUT(name)
-#define PTX_VM__ROW(enumerator, name, kind, F) PTX_VM__ROW_##kind(name),
+#define PTX_VM__ROW(enumerator, name, kind, nan, F) PTX_VM__ROW_##kind(name),
 
 const PtxVmKernels* PTX_VM_KERNELS(void) {
     static const PtxVmKernels kernels = {

@@ -1199,10 +1199,6 @@ StackPtxResult stack_ptx_language_init(
     return result;
 }
 
-const StackPtxStackInfo* stack_ptx_language_stack_info(const StackPtxLanguage* language) {
-    return language == NULL ? NULL : &language->stack_info;
-}
-
 StackPtxResult stack_ptx_workspace_size(const StackPtxLanguage* language, size_t* bytes_out) {
     if (language == NULL || bytes_out == NULL) {
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);

@@ -16,9 +16,9 @@ cdef extern from "ptx_vm.h" nogil:
         PTX_VM_LEVEL_BASELINE
         PTX_VM_LEVEL_NUM_ENUMS
 
-    ctypedef enum PtxVmTask:
-        PTX_VM_TASK_STORE
-        PTX_VM_TASK_REDUCE
+    ctypedef enum PtxVmRunKind:
+        PTX_VM_RUN_STORE
+        PTX_VM_RUN_REDUCE
 
     ctypedef struct PtxVmSet:
         pass
@@ -44,7 +44,7 @@ cdef extern from "ptx_vm.h" nogil:
     bint ptx_vm_set_has_instruction(const PtxVmSet* vm_set, size_t instruction_idx)
     PtxVmResult ptx_vm_program_size(const StackPtxLowered* lowered, size_t* bytes_out)
     PtxVmResult ptx_vm_program_init(
-        const PtxVmSet* vm_set, PtxVmLevel level, PtxVmTask task, const StackPtxLowered* lowered, void* memory,
+        const PtxVmSet* vm_set, PtxVmLevel level, PtxVmRunKind kind, const StackPtxLowered* lowered, void* memory,
         size_t memory_bytes, const PtxVmProgram** program_out, uint32_t* node_out
     )
     PtxVmResult ptx_vm_workspace_size(const PtxVmProgram* program, size_t* bytes_out)

@@ -78,7 +78,7 @@ cdef struct _Memory:
 
 cdef struct _Batch:
     # One call: what every program of it is run on, and where results go.
-    PtxVmTask task
+    PtxVmRunKind kind
     const PtxVmInput* inputs
     size_t num_inputs
     size_t num_points
@@ -115,14 +115,14 @@ cdef int _run_lowered(
     cdef int result = _grow(&memory.program, &memory.program_bytes, needed)
     if result == PTX_VM_SUCCESS:
         result = ptx_vm_program_init(
-            self.vm_set, self.level_code, batch.task, lowered, memory.program, memory.program_bytes, &program, NULL
+            self.vm_set, self.level_code, batch.kind, lowered, memory.program, memory.program_bytes, &program, NULL
         )
     if result == PTX_VM_SUCCESS:
         ptx_vm_workspace_size(program, &needed)
         result = _grow(&memory.run, &memory.run_bytes, needed)
     if result != PTX_VM_SUCCESS:
         return result
-    if batch.task == PTX_VM_TASK_STORE:
+    if batch.kind == PTX_VM_RUN_STORE:
         for i in range(batch.num_requests):
             pointers[i] = batch.outputs + (program_idx * batch.num_requests + i) * batch.num_points * 4
         return ptx_vm_store(
@@ -208,7 +208,7 @@ cdef class VirtualMachine:
         if out is not None and any(np.may_share_memory(out, values) for values in owned):
             raise ValueError("out: overlaps an input; expected memory of its own")
         out = self._output_array(out, (len(words), len(self.lowering.requests), num_points))
-        self._fill_batch(&batch, PTX_VM_TASK_STORE, table, num_points)
+        self._fill_batch(&batch, PTX_VM_RUN_STORE, table, num_points)
         batch.outputs = <char*>_address(out)
         self._run(words, &batch, inputs)
         return out
@@ -235,7 +235,7 @@ cdef class VirtualMachine:
             raise ValueError("reduce: every request must be an f32; use store for others")
         table, owned, num_points = self._input_table(inputs, targets.shape[1])
         sums = np.empty((len(words), num_requests), SUMS_DTYPE)
-        self._fill_batch(&batch, PTX_VM_TASK_REDUCE, table, num_points)
+        self._fill_batch(&batch, PTX_VM_RUN_REDUCE, table, num_points)
         batch.targets = <const float*>_address(targets)
         batch.sums = <PtxVmSums*>_address(sums)
         self._run(words, &batch, inputs)
@@ -265,7 +265,7 @@ cdef class VirtualMachine:
         table, owned, num_points = self._input_table(inputs, None)
         out = self._output_array(None, (1, len(request_values), num_points))
         pointers = np.empty(len(request_values), np.uintp)
-        self._fill_batch(&batch, PTX_VM_TASK_STORE, table, num_points)
+        self._fill_batch(&batch, PTX_VM_RUN_STORE, table, num_points)
         batch.outputs = <char*>_address(out)
         memory.program = memory.run = NULL
         memory.program_bytes = memory.run_bytes = 0
@@ -276,8 +276,8 @@ cdef class VirtualMachine:
             self._raise(result, lowered, inputs, "")
         return out[0]
 
-    cdef int _fill_batch(self, _Batch* batch, PtxVmTask task, table, size_t num_points) except -1:
-        batch.task = task
+    cdef int _fill_batch(self, _Batch* batch, PtxVmRunKind kind, table, size_t num_points) except -1:
+        batch.kind = kind
         batch.inputs = <const PtxVmInput*>_address(table)
         batch.num_inputs = len(table)
         batch.num_points = num_points

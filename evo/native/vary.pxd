@@ -7,11 +7,12 @@ cdef extern from "vary.h" nogil:
         VARY_ERROR_INVALID_WEIGHT
         VARY_ERROR_INVALID_ENTRY
         VARY_ERROR_EMPTY_VOCABULARY
+        VARY_ERROR_INVALID_SCALE
         VARY_ERROR_INVALID_STACKS
 
     enum:
         VARY_NUM_OPERATORS
-        VARY_NUM_STREAMS
+        VARY_NUM_RATES
         VARY_MAX_ENTRIES
         VARY_MAX_ROWS
         VARY_MAX_LENGTH
@@ -27,15 +28,8 @@ cdef extern from "vary.h" nogil:
         uint32_t draw
 
     ctypedef struct VaryOptions:
-        double operator_weights[5]
-        double umad_addition_rate
-        double umad_deletion_rate
-        double alternation_rate
-        double alignment_deviation
-        double perturbation_rate
-        double perturbation_relative
-        double perturbation_absolute
-        double replacement_rate
+        double operator_weights[VARY_NUM_OPERATORS]
+        double rates[VARY_NUM_RATES]
         uint32_t initial_min_length
         uint32_t initial_max_length
         uint64_t float_stacks
@@ -45,8 +39,17 @@ cdef extern from "vary.h" nogil:
     ctypedef struct VaryTables:
         pass
 
+    ctypedef struct VaryRateInfo:
+        uint32_t operator_code
+        const char* name
+        double default_value
+        double lowest
+        double highest
+        bint is_lowest_refused
+
     const char* vary_result_to_string(VaryResult result)
     const char* vary_operator_to_string(uint32_t operator_code)
+    const VaryRateInfo* vary_rate_info(uint32_t rate)
     VaryResult vary_tables_size(size_t num_entries, size_t* num_bytes_out)
     VaryResult vary_init(
         const VaryEntry* entries, size_t num_entries, const VaryOptions* options, void* memory, size_t memory_bytes,
@@ -62,9 +65,3 @@ cdef extern from "vary.h" nogil:
         uint8_t* operators_out,
     )
     uint32_t vary_program_length(const uint64_t* words, uint32_t max_length)
-    void vary_philox(const uint32_t* key, const uint32_t* counter, uint32_t* block_out)
-    VaryResult vary_draw_indices(
-        uint64_t seed, uint32_t generation, uint32_t stream, uint32_t first_slot, size_t num_slots, uint32_t bound,
-        int64_t* indices_out,
-    )
-    float vary_gaussian(uint32_t bits)

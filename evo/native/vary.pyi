@@ -1,6 +1,5 @@
-from collections.abc import Sequence
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +10,18 @@ class Draw(IntEnum):
     UNIFORM = 2
     INTEGER = 3
 
+class Rate(NamedTuple):
+    operator: str
+    name: str
+    default: float
+    lowest: float
+    highest: float
+    is_lowest_refused: bool
+    @property
+    def key(self) -> str: ...
+
 OPERATORS: tuple[str, ...]
+RATES: tuple[Rate, ...]
 
 class Variation:
     initial_max_length: int
@@ -24,6 +34,3 @@ class Variation:
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint8]]: ...
 
 def program_lengths(words: NDArray[np.uint64]) -> NDArray[np.int64]: ...
-def philox(key: int, counter: Sequence[int]) -> tuple[int, int, int, int]: ...
-def draw_indices(seed: int, generation: int, stream: int, first_slot: int, num_slots: int, bound: int) -> NDArray[np.int64]: ...
-def gaussian(bits: NDArray[np.uint32]) -> NDArray[np.float32]: ...

@@ -8,6 +8,7 @@ of threads may share one.
 
 from enum import IntEnum
 from operator import index
+from typing import NamedTuple
 
 import numpy as np
 
@@ -33,19 +34,35 @@ class Draw(IntEnum):
     """Integer, even in `params[0] <= x < params[1]`."""
 
 
-OPERATORS = tuple(vary_operator_to_string(code).decode() for code in range(VARY_NUM_OPERATORS))
-"""Names of the operators by their code."""
+class Rate(NamedTuple):
+    """A number that tunes an operator, at most `highest` and at least, or if `is_lowest_refused` above, `lowest`."""
 
-_RATES = {  # option: (lowest, highest, lowest is allowed)
-    "umad_addition_rate": (0.0, 1.0, False),
-    "umad_deletion_rate": (0.0, 1.0, True),
-    "alternation_rate": (0.0, 1.0, False),
-    "alignment_deviation": (0.0, 1e9, True),
-    "perturbation_rate": (0.0, 1.0, False),
-    "perturbation_relative": (0.0, 1e9, True),
-    "perturbation_absolute": (0.0, 3e38, True),
-    "replacement_rate": (0.0, 1.0, False),
-}
+    operator: str
+    name: str
+    default: float
+    lowest: float
+    highest: float
+    is_lowest_refused: bool
+
+    @property
+    def key(self):
+        """Operator and name, such as `umad_addition_rate`."""
+        return f"{self.operator}_{self.name}"
+
+
+OPERATORS = tuple(vary_operator_to_string(code).decode() for code in range(VARY_NUM_OPERATORS))
+"""Names of the operators by their code: VARY_OPERATORS of vary.h."""
+
+
+def _rate_info(rate):
+    cdef const VaryRateInfo* info = vary_rate_info(rate)
+    return Rate(
+        OPERATORS[info.operator_code], info.name.decode(), info.default_value, info.lowest, info.highest, info.is_lowest_refused
+    )
+
+
+RATES = tuple(_rate_info(rate) for rate in range(VARY_NUM_RATES))
+"""What tunes the operators: VARY_RATES of vary.h."""
 
 
 cdef class Variation:
@@ -56,11 +73,9 @@ cdef class Variation:
         weights: `(num_entries,)` float64, how often each is drawn; they need not sum to one.
         draws: `(num_entries,)` uint32, a `Draw` for each.
         params: `(num_entries, 2)` float64, parameters of the draws.
-        options: any object with these attributes, which the opening comments of vary.h explain:
-            `operator_weights` (one number for each of `OPERATORS`), `umad_addition_rate`, `umad_deletion_rate`,
-            `alternation_rate`, `alignment_deviation`, `perturbation_rate`, `perturbation_relative`,
-            `perturbation_absolute`, `replacement_rate`, `initial_min_length`, `initial_max_length`, and the bit masks
-            `float_stacks`, `unsigned_stacks`, `signed_stacks` of stacks by the type of their constants.
+        options: any object with the attributes `operator_weights` (one number for each of `OPERATORS`), the key of each of
+            `RATES`, `initial_min_length`, `initial_max_length`, and `float_stacks`, `unsigned_stacks`, `signed_stacks`: bit masks
+            of stacks by the type of their constants.
 
     Raises:
         ValueError: an array has another shape, or an entry or option is out of its range; the message names it.
@@ -175,52 +190,6 @@ def program_lengths(words):
     return lengths
 
 
-def philox(key, counter):
-    """One block of Philox 4x32-10: a 64-bit key and four 32-bit numbers to four 32-bit numbers."""
-    cdef uint64_t native_key = _integer("key", key, 0, 2**64 - 1)
-    cdef uint32_t keys[2]
-    cdef uint32_t block[4]
-    keys[0] = <uint32_t>native_key
-    keys[1] = <uint32_t>(native_key >> 32)
-    block[0], block[1], block[2], block[3] = [_integer("counter", number, 0, 2**32 - 1) for number in counter]
-    vary_philox(keys, block, block)
-    return block[0], block[1], block[2], block[3]
-
-
-def draw_indices(seed, generation, stream, first_slot, num_slots, bound):
-    """Per slot an index, even in [0, bound), from one stream of random numbers; stream 0 draws the first parents.
-
-    Returns:
-        `(num_slots,)` int64.
-    """
-    cdef uint64_t key = _integer("seed", seed, 0, 2**64 - 1)
-    cdef uint32_t native_generation = _integer("generation", generation, 0, 2**32 - 1)
-    cdef uint32_t native_stream = _integer("stream", stream, 0, VARY_NUM_STREAMS - 1)
-    cdef uint32_t slot = _integer("first_slot", first_slot, 0, 2**32 - 1)
-    cdef size_t count = _integer("num_slots", num_slots, 0, 2**32 - first_slot)
-    cdef uint32_t native_bound = _integer("bound", bound, 1, VARY_MAX_ROWS)
-    cdef VaryResult result
-    indices = np.empty(count, np.int64)
-    cdef int64_t[::1] indices_view = indices
-    if count:
-        with nogil:
-            result = vary_draw_indices(key, native_generation, native_stream, slot, count, native_bound, &indices_view[0])
-        _check(result, "draw_indices")
-    return indices
-
-
-def gaussian(bits):
-    """The standard Gaussian that each 32 random bits give: `(n,)` uint32 to `(n,)` float32."""
-    cdef const uint32_t[::1] bits_view = np.ascontiguousarray(bits, np.uint32)
-    cdef Py_ssize_t i
-    values = np.empty(bits_view.shape[0], np.float32)
-    cdef float[::1] values_view = values
-    with nogil:
-        for i in range(bits_view.shape[0]):
-            values_view[i] = vary_gaussian(bits_view[i])
-    return values
-
-
 # The layout of VaryEntry.
 _ENTRY = np.dtype([("word", "u8"), ("weight", "f8"), ("params", "f8", (2,)), ("draw", "u4")], align=True)
 
@@ -251,17 +220,8 @@ cdef _fill_options(options, VaryOptions* native):
         )
     for code in range(VARY_NUM_OPERATORS):
         native.operator_weights[code] = weights[code]
-    rates = {name: _rate(name, getattr(options, name)) for name in _RATES}
-    if rates["perturbation_relative"] == 0 and rates["perturbation_absolute"] == 0:
-        raise ValueError("perturbation_relative, perturbation_absolute: both are 0, expected at least one above 0")
-    native.umad_addition_rate = rates["umad_addition_rate"]
-    native.umad_deletion_rate = rates["umad_deletion_rate"]
-    native.alternation_rate = rates["alternation_rate"]
-    native.alignment_deviation = rates["alignment_deviation"]
-    native.perturbation_rate = rates["perturbation_rate"]
-    native.perturbation_relative = rates["perturbation_relative"]
-    native.perturbation_absolute = rates["perturbation_absolute"]
-    native.replacement_rate = rates["replacement_rate"]
+    for code, rate in enumerate(RATES):
+        native.rates[code] = _rate(rate, getattr(options, rate.key))
     native.initial_max_length = _integer("initial_max_length", options.initial_max_length, 0, VARY_MAX_LENGTH)
     native.initial_min_length = _integer("initial_min_length", options.initial_min_length, 0, native.initial_max_length)
     native.float_stacks = _integer("float_stacks", options.float_stacks, 0, 2**64 - 1)
@@ -288,10 +248,10 @@ cdef _check_entries(const VaryEntry[::1] entries, const VaryOptions* options, vo
             )
 
 
-cdef _rate(name, value):
-    lowest, highest, lowest_allowed = _RATES[name]
-    if not (lowest < value <= highest or (lowest_allowed and value == lowest)):
-        raise ValueError(f"{name}: {value}, expected a number {'from' if lowest_allowed else 'above'} {lowest:g} to {highest:g}")
+cdef _rate(rate, value):
+    if not rate.lowest <= value <= rate.highest or (rate.is_lowest_refused and value == rate.lowest):
+        bound = "above" if rate.is_lowest_refused else "from"
+        raise ValueError(f"{rate.key}: {value}, expected a number {bound} {rate.lowest:g} to {rate.highest:g}")
     return value
 
 
@@ -312,6 +272,8 @@ cdef _rows(name, rows):
 cdef _check(VaryResult result, what):
     if result == VARY_ERROR_EMPTY_VOCABULARY:
         raise ValueError("vocabulary: no word has a weight above 0")
+    if result == VARY_ERROR_INVALID_SCALE:
+        raise ValueError("perturbation_relative, perturbation_absolute: both are 0, expected at least one above 0")
     if result == VARY_ERROR_INVALID_STACKS:
         raise ValueError("float_stacks, unsigned_stacks, signed_stacks: a stack is in more than one of them")
     if result != VARY_SUCCESS:

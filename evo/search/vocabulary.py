@@ -5,7 +5,7 @@ Owns the way from names and weights to the table that vary.h draws from. Knows n
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +13,7 @@ import numpy as np
 from evo.errors import UserError
 from evo.language.program import Language, word
 from evo.native.stack_ptx import META_OPERATIONS, WordType
-from evo.native.vary import OPERATORS, Draw, Variation
+from evo.native.vary import OPERATORS, RATES, Draw, Variation
 
 
 @dataclass
@@ -42,17 +42,12 @@ class VocabularyOptions:
 
 @dataclass(frozen=True)
 class VariationOptions:
-    """Operators by weight, their rates, and the length of initial programs in words; the fields are those of vary.h."""
+    """Weights of operators by name, 0 if absent; rates by `Rate.key`, the default if absent; the length of initial programs in
+    words.
+    """
 
     operator_weights: dict[str, float]
-    umad_addition_rate: float
-    umad_deletion_rate: float
-    alternation_rate: float
-    alignment_deviation: float
-    perturbation_rate: float
-    perturbation_relative: float
-    perturbation_absolute: float
-    replacement_rate: float
+    rates: dict[str, float]
     initial_min_length: int
     initial_max_length: int
 
@@ -144,10 +139,20 @@ def _native_options(language: Language, options: VariationOptions) -> SimpleName
         kind: sum(1 << i for i, stack in enumerate(stacks) if stack.constant_type in (kind, f"{kind[0]}64"))
         for kind in ("f32", "u32", "s32")
     }
+    weights = _by_name("operator", options.operator_weights, dict.fromkeys(OPERATORS, 0.0))
     return SimpleNamespace(
-        **{field.name: getattr(options, field.name) for field in fields(options) if field.name != "operator_weights"},
-        operator_weights=tuple(options.operator_weights.get(name, 0.0) for name in OPERATORS),
+        operator_weights=tuple(weights.values()),
+        **_by_name("rate", options.rates, {rate.key: rate.default for rate in RATES}),
+        initial_min_length=options.initial_min_length,
+        initial_max_length=options.initial_max_length,
         float_stacks=masks["f32"],
         unsigned_stacks=masks["u32"],
         signed_stacks=masks["s32"],
     )
+
+
+def _by_name(what: str, given: dict[str, float], defaults: dict[str, float]) -> dict[str, float]:
+    unknown = [name for name in given if name not in defaults]
+    if unknown:
+        raise UserError(f"search.variation: unknown {what} '{unknown[0]}', one of: {', '.join(defaults)}")
+    return {**defaults, **given}

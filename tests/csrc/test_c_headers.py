@@ -60,7 +60,7 @@ def run(*command: str | Path, **environment: str) -> subprocess.CompletedProcess
 
 def test_there_are_headers_tests_and_fuzz_targets():
     assert "stack_ptx.h" in map(name_of, HEADERS)
-    assert "test_stack_ptx.c" in map(name_of, C_TESTS)
+    assert "test_stack_ptx_stacks.c" in map(name_of, C_TESTS)
     assert "fuzz_stack_ptx_lower.c" in map(name_of, FUZZ_TARGETS)
 
 

@@ -72,7 +72,7 @@ typedef struct Bench {
 } Bench;
 
 static Bench bench_of(
-    const StackPtxInstruction* words, size_t num_words, const size_t* requests, size_t num_requests, PtxVmTask task
+    const StackPtxInstruction* words, size_t num_words, const size_t* requests, size_t num_requests, PtxVmRunKind kind
 ) {
     Bench bench;
     StackPtxLanguageInfo info;
@@ -108,7 +108,7 @@ static Bench bench_of(
     bench.result = ptx_vm_program_init(
         bench.set,
         PTX_VM_LEVEL_BASELINE,
-        task,
+        kind,
         &bench.lowered,
         bench.program_memory.memory,
         num_bytes,
@@ -129,8 +129,8 @@ static void bench_free(Bench* bench) {
     free(bench->workspace.base);
 }
 
-#define BENCH(words, requests, task)                                                                      \
-    bench_of(words, sizeof words / sizeof words[0], requests, sizeof requests / sizeof requests[0], task)
+#define BENCH(words, requests, kind)                                                                      \
+    bench_of(words, sizeof words / sizeof words[0], requests, sizeof requests / sizeof requests[0], kind)
 
 static float x[MAX_POINTS], y[MAX_POINTS];
 static uint32_t u[MAX_POINTS], p[MAX_POINTS];
@@ -160,7 +160,7 @@ static void test_outputs_of_every_type_and_any_number_of_points(void) {
     };
     static const size_t requests[] = {OUT, OUT_2, OUT_U, OUT_P};
     static const size_t counts[] = {0, 1, 31, 32, 33, 999, 1000};
-    Bench bench = BENCH(words, requests, PTX_VM_TASK_STORE);
+    Bench bench = BENCH(words, requests, PTX_VM_RUN_STORE);
     CHECK_UINT(bench.result, PTX_VM_SUCCESS);
     for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
         const size_t num_points = counts[k];
@@ -203,7 +203,7 @@ static void test_outputs_of_every_type_and_any_number_of_points(void) {
 static void test_uniform_inputs_and_missing_requests(void) {
     static const StackPtxInstruction words[] = {INPUT(Y), INPUT(X), PTX(ADD)};
     static const size_t requests[] = {OUT, OUT_2, OUT_U, OUT_P};
-    Bench bench = BENCH(words, requests, PTX_VM_TASK_STORE);
+    Bench bench = BENCH(words, requests, PTX_VM_RUN_STORE);
     PtxVmInput inputs[NUM_REGISTERS];
     const float half = 0.5f;
     static float sum[100], missing[100];
@@ -243,7 +243,7 @@ static void test_long_chain_with_all_intermediate_values_in_use(void) {
         words[num_words++] = sum_up;
     }
     for (int k = 0; k < DEPTH; k++) words[num_words++] = sum_up;
-    Bench bench = bench_of(words, num_words, requests, 1, PTX_VM_TASK_STORE);
+    Bench bench = bench_of(words, num_words, requests, 1, PTX_VM_RUN_STORE);
     PtxVmInput inputs[NUM_REGISTERS];
     static float out[MAX_POINTS];
     void* const outputs[] = {out};
@@ -267,7 +267,7 @@ static void test_sums_worked_out_by_hand(void) {
     /* y = 2 + x over x = 0 .. 9 against t = x, at x = 4 infinite: sums over the other nine. */
     static const StackPtxInstruction words[] = {CONSTANT(F32, TWO_F32), INPUT(X), PTX(ADD)};
     static const size_t requests[] = {OUT, OUT_2};
-    Bench bench = BENCH(words, requests, PTX_VM_TASK_REDUCE);
+    Bench bench = BENCH(words, requests, PTX_VM_RUN_REDUCE);
     PtxVmInput inputs[NUM_REGISTERS];
     PtxVmSums sums[2];
     float t[10];
@@ -299,7 +299,7 @@ static void test_what_has_no_cpu_meaning_is_refused_with_its_node(void) {
     static const StackPtxInstruction volatile_words[] = {INPUT(U), PTX(ACTIVEMASK), PTX(ADD_U32)};
     static const StackPtxInstruction special_words[] = {SPECIAL(TID_X)};
     static const size_t requests[] = {OUT_U};
-    Bench bench = BENCH(volatile_words, requests, PTX_VM_TASK_STORE);
+    Bench bench = BENCH(volatile_words, requests, PTX_VM_RUN_STORE);
     CHECK_UINT(bench.result, PTX_VM_ERROR_NO_CPU_MEANING);
     CHECK_UINT(bench.lowered.nodes[bench.node].kind, STACK_PTX_NODE_PTX);
     CHECK_UINT(bench.lowered.nodes[bench.node].payload, ACTIVEMASK);
@@ -311,7 +311,7 @@ static void test_what_has_no_cpu_meaning_is_refused_with_its_node(void) {
     CHECK(ptx_vm_set_has_instruction(bench.set, ADD));
     CHECK(ptx_vm_set_has_instruction(bench.set, SELP));
     bench_free(&bench);
-    bench = BENCH(special_words, requests, PTX_VM_TASK_STORE);
+    bench = BENCH(special_words, requests, PTX_VM_RUN_STORE);
     CHECK_UINT(bench.result, PTX_VM_ERROR_NO_CPU_MEANING);
     CHECK_UINT(bench.lowered.nodes[bench.node].kind, STACK_PTX_NODE_SPECIAL);
     bench_free(&bench);
@@ -321,7 +321,7 @@ static void test_wrong_arguments_are_invalid_values(void) {
     static const StackPtxInstruction words[] = {INPUT(Y), INPUT(X), PTX(ADD)};
     static const StackPtxInstruction integer_words[] = {INPUT(U)};
     static const size_t requests[] = {OUT}, integer_requests[] = {OUT_U};
-    Bench bench = BENCH(words, requests, PTX_VM_TASK_STORE);
+    Bench bench = BENCH(words, requests, PTX_VM_RUN_STORE);
     PtxVmInput inputs[NUM_REGISTERS];
     float out[4];
     void* const outputs[] = {out};
@@ -350,14 +350,14 @@ static void test_wrong_arguments_are_invalid_values(void) {
     CHECK_UINT(ptx_vm_set_size(NULL, &size), PTX_VM_ERROR_INVALID_VALUE);
     CHECK_UINT(ptx_vm_set_init(&stack_info, NULL, 1000, &set), PTX_VM_ERROR_INVALID_VALUE);
     bench_free(&bench);
-    bench = BENCH(words, requests, PTX_VM_TASK_REDUCE);
+    bench = BENCH(words, requests, PTX_VM_RUN_REDUCE);
     all_inputs(inputs);
     CHECK_UINT(
         ptx_vm_reduce(bench.program, inputs, NUM_REGISTERS, 4, targets, NULL, bench.workspace.memory, bench.workspace.num_bytes),
         PTX_VM_ERROR_INVALID_VALUE
     );
     bench_free(&bench);
-    bench = BENCH(integer_words, integer_requests, PTX_VM_TASK_REDUCE); /* only f32 is reduced */
+    bench = BENCH(integer_words, integer_requests, PTX_VM_RUN_REDUCE); /* only f32 is reduced */
     CHECK_UINT(bench.result, PTX_VM_ERROR_INVALID_VALUE);
     bench_free(&bench);
 }
@@ -365,7 +365,7 @@ static void test_wrong_arguments_are_invalid_values(void) {
 static void test_one_byte_too_few_is_insufficient_memory(void) {
     static const StackPtxInstruction words[] = {INPUT(Y), INPUT(X), PTX(ADD)};
     static const size_t requests[] = {OUT};
-    Bench bench = BENCH(words, requests, PTX_VM_TASK_STORE);
+    Bench bench = BENCH(words, requests, PTX_VM_RUN_STORE);
     PtxVmInput inputs[NUM_REGISTERS];
     float out[4];
     void* const outputs[] = {out};
@@ -385,7 +385,7 @@ static void test_one_byte_too_few_is_insufficient_memory(void) {
         ptx_vm_program_init(
             bench.set,
             PTX_VM_LEVEL_BASELINE,
-            PTX_VM_TASK_STORE,
+            PTX_VM_RUN_STORE,
             &bench.lowered,
             bench.program_memory.memory,
             bench.program_memory.num_bytes - 1,
@@ -400,7 +400,7 @@ static void test_one_byte_too_few_is_insufficient_memory(void) {
 static void test_level_that_is_not_linked_is_no_level(void) {
     static const StackPtxInstruction words[] = {INPUT(X)};
     static const size_t requests[] = {OUT};
-    Bench bench = BENCH(words, requests, PTX_VM_TASK_STORE);
+    Bench bench = BENCH(words, requests, PTX_VM_RUN_STORE);
     const PtxVmProgram* program;
     CHECK(ptx_vm_level_is_available(PTX_VM_LEVEL_BASELINE));
     CHECK(!ptx_vm_level_is_available(PTX_VM_LEVEL_AVX512));
@@ -409,7 +409,7 @@ static void test_level_that_is_not_linked_is_no_level(void) {
         ptx_vm_program_init(
             bench.set,
             PTX_VM_LEVEL_AVX2,
-            PTX_VM_TASK_STORE,
+            PTX_VM_RUN_STORE,
             &bench.lowered,
             bench.program_memory.memory,
             bench.program_memory.num_bytes,

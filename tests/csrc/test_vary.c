@@ -1,6 +1,6 @@
 /*
  * Tests of vary.h: exact tables, ranges and errors, sizes of memory, agreement of its code paths. The laws of the operators are
- * tested by their statistics in tests/unit/native/test_vary.py.
+ * tested by their statistics in tests/unit/native/vary.
  *
  * Memory is allocated to the byte, so that a sanitizer sees any access beyond rows, tables and outputs.
  */
@@ -64,7 +64,14 @@ static VaryOptions make_options(void) {
     options.signed_stacks = 1u << S32;
     options.initial_min_length = 0;
     options.initial_max_length = 40;
-    options.alternation_rate = 0.1;
+    options.rates[VARY_RATE_UMAD_ADDITION_RATE] = 0.09;
+    options.rates[VARY_RATE_UMAD_DELETION_RATE] = 0.09 / 1.09;
+    options.rates[VARY_RATE_ALTERNATION_RATE] = 0.1;
+    options.rates[VARY_RATE_ALTERNATION_DEVIATION] = 10.0;
+    options.rates[VARY_RATE_PERTURBATION_RATE] = 0.1;
+    options.rates[VARY_RATE_PERTURBATION_RELATIVE] = 0.1;
+    options.rates[VARY_RATE_PERTURBATION_ABSOLUTE] = 0.1;
+    options.rates[VARY_RATE_REPLACEMENT_RATE] = 0.05;
     return options;
 }
 
@@ -174,6 +181,62 @@ static void test_numbers_of_a_stream_are_blocks_taken_four_at_a_time_and_transpo
     }
 }
 
+/* Every purpose of random numbers. */
+static const struct {
+    const char* name;
+    uint32_t number;
+    int is_operator;
+} streams[] = {
+#define ROW_OF_STREAM(NAME, number) {#NAME, number, 0},
+#define ROW_OF_OPERATOR(NAME, name, num_parents, number) {#NAME, number, 1},
+    VARY_STREAMS(ROW_OF_STREAM) VARY_OPERATORS(ROW_OF_OPERATOR)
+#undef ROW_OF_STREAM
+#undef ROW_OF_OPERATOR
+};
+enum { NUM_STREAMS = sizeof streams / sizeof *streams };
+
+static void test_no_two_purposes_share_a_stream(void) {
+    size_t i, j;
+    for (i = 0; i < NUM_STREAMS; i++) {
+        CHECK(streams[i].number < 64); /* as the check at compile time assumes */
+        for (j = 0; j < i; j++) {
+            if (streams[i].number == streams[j].number) (void)fprintf(stderr, "%s and %s: ", streams[i].name, streams[j].name);
+            CHECK(streams[i].number != streams[j].number);
+        }
+    }
+}
+
+static void test_streams_are_those_of_version_1(void) {
+    static const char* const names[] = {
+        "PARENTS", "OPERATOR", "UMAD", "ALTERNATION", "CROSSOVER", "PERTURBATION", "REPLACEMENT", "INITIAL_PROGRAMS", "UMAD_WORDS"
+    };
+    size_t i;
+    for (i = 0; i < NUM_STREAMS; i++) {
+        if (streams[i].number < sizeof names / sizeof *names) CHECK_TEXT(streams[i].name, names[streams[i].number]);
+    }
+}
+
+static void test_every_operator_reads_its_own_stream(void) {
+    Vary__Keys keys;
+    Vary__Job job;
+    uint32_t code = 0, i;
+    size_t s;
+    vary__keys_init(&keys, 1);
+    for (s = 0; s < NUM_STREAMS; s++) {
+        VaryOptions options = make_options();
+        const VaryTables* tables;
+        if (!streams[s].is_operator) continue;
+        for (i = 0; i < VARY_NUM_OPERATORS; i++) options.operator_weights[i] = i == code;
+        tables = make_default_tables(&options);
+        vary__jobs_draw(0, tables, &keys, 1, 0, 2, 1, &job);
+        CHECK_UINT(job.operator_code, code);
+        CHECK_UINT(job.numbers.stream, streams[s].number);
+        free_tables(tables);
+        code++;
+    }
+    CHECK_UINT(code, VARY_NUM_OPERATORS);
+}
+
 static void test_two_groups_at_once_are_the_blocks_of_each(void) {
     const uint64_t seed = UINT64_C(0xfedcba9876543210);
     const uint32_t key[2] = {0x76543210u, 0xfedcba98u};
@@ -199,6 +262,19 @@ static void test_two_groups_at_once_are_the_blocks_of_each(void) {
     }
 }
 
+/* The tail probability of the result, by libm, is the one asked for: P(Z > z + e) = P(Z > z) - e p(z). */
+static void test_gaussian_is_the_quantile_to_one_part_in_a_million(void) {
+    uint32_t u, octave;
+    for (octave = 0; octave < 31; octave++) {
+        const uint32_t start = (1u << octave) - 1, step = 1 + (1u << octave) / 1009;
+        for (u = start; u < 2 * start + 1; u += step) {
+            const double z = (double)vary_gaussian(2 * u + 1), wanted = (2.0 * u + 1.0) / 8589934592.0;
+            const double density = exp(-0.5 * z * z) * 0.3989422804014327;
+            CHECK(fabs(0.5 * erfc(z * 0.7071067811865476) - wanted) <= 1.01e-6 * density);
+        }
+    }
+}
+
 static void test_gaussian_is_odd_decreasing_in_the_tail_probability_and_bounded(void) {
     uint32_t u;
     float previous = FLT_MAX;
@@ -210,18 +286,6 @@ static void test_gaussian_is_odd_decreasing_in_the_tail_probability_and_bounded(
     }
     CHECK(vary_gaussian(1) > 6.33f && vary_gaussian(1) < 6.34f);
     CHECK(fabsf(vary_gaussian(0xffffffffu)) < 1e-5f);
-}
-
-static void test_indices_stay_below_their_bound(void) {
-    int64_t indices[500];
-    uint32_t bound;
-    size_t i;
-    for (bound = 1; bound < 20; bound++) {
-        int64_t greatest = 0;
-        CHECK_UINT(vary_draw_indices(1, 2, 0, 3, 500, bound, indices), VARY_SUCCESS);
-        for (i = 0; i < 500; i++) greatest = indices[i] > greatest ? indices[i] : greatest;
-        CHECK_UINT(greatest, bound - 1);
-    }
 }
 
 /* ---- tables ---- */
@@ -360,10 +424,7 @@ static void test_every_row_made_is_valid_for_every_length_of_row(void) {
                 CHECK(is_valid_row(words + (size_t)i * max_length, max_length));
                 CHECK(parents[2 * i] >= 0 && parents[2 * i] < NUM_PROGRAMS);
                 CHECK(parents[2 * i + 1] >= -1 && parents[2 * i + 1] < NUM_PROGRAMS && parents[2 * i + 1] != parents[2 * i]);
-                CHECK(
-                    (parents[2 * i + 1] == -1) !=
-                    (operators[i] == VARY_OPERATOR_ALTERNATION || operators[i] == VARY_OPERATOR_CROSSOVER)
-                );
+                CHECK((parents[2 * i + 1] == -1) == (vary__operators[operators[i]].num_parents == 1));
                 CHECK(only < 0 || operators[i] == only || operators[i] == VARY_OPERATOR_UMAD);
             }
             free_tables(tables);
@@ -389,7 +450,7 @@ static void test_offspring_do_not_depend_on_batches_or_instruction_sets(void) {
             uint8_t operators[NUM_OFFSPRING], row_operator;
             VaryTables* tables;
             int i, pass;
-            options.umad_addition_rate = addition_rates[r];
+            options.rates[VARY_RATE_UMAD_ADDITION_RATE] = addition_rates[r];
             options.initial_min_length = max_length / 2;
             options.initial_max_length = max_length;
             tables = (VaryTables*)(uintptr_t)(const void*)make_default_tables(&options);
@@ -425,17 +486,22 @@ static void test_offspring_do_not_depend_on_batches_or_instruction_sets(void) {
     }
 }
 
-static void test_first_parents_are_the_drawn_indices(void) {
+/* Parents are drawn four slots at a time; here one by one, by the public generator. */
+static void test_first_parent_is_the_high_part_of_the_first_number_of_its_slot(void) {
     enum { NUM_PROGRAMS = 23, NUM_OFFSPRING = 100 };
     const VaryOptions options = make_options();
     const VaryTables* tables = make_default_tables(&options);
     uint64_t *pool = make_rows(NUM_PROGRAMS, 40), *words = make_rows(NUM_OFFSPRING, 40);
-    int64_t parents[2 * NUM_OFFSPRING], indices[NUM_OFFSPRING];
-    int i;
+    int64_t parents[2 * NUM_OFFSPRING];
+    uint32_t i;
     CHECK_UINT(vary_random_programs(tables, 1, 0, 0, NUM_PROGRAMS, 40, pool), VARY_SUCCESS);
     CHECK_UINT(vary_offspring(tables, 1, 9, 50, NUM_OFFSPRING, pool, NUM_PROGRAMS, 40, words, parents, NULL), VARY_SUCCESS);
-    CHECK_UINT(vary_draw_indices(1, 9, VARY_STREAM_PARENTS, 50, NUM_OFFSPRING, NUM_PROGRAMS, indices), VARY_SUCCESS);
-    for (i = 0; i < NUM_OFFSPRING; i++) CHECK_UINT(parents[2 * i], indices[i]);
+    for (i = 0; i < NUM_OFFSPRING; i++) {
+        const uint32_t key[2] = {1, 0}, counter[4] = {9, 50 + i, 0, VARY_STREAM_PARENTS};
+        uint32_t block[4];
+        vary_philox(key, counter, block);
+        CHECK_UINT(parents[2 * i], (uint64_t)block[0] * NUM_PROGRAMS >> 32);
+    }
     free_tables(tables);
     free(pool);
     free(words);
@@ -485,8 +551,8 @@ static void test_umad_at_rate_one_adds_to_or_deletes_every_word(void) {
     int i;
     for (i = 0; i < LENGTH; i++) program[i] = make_word(TYPE_PTX, 0, 1000u + (unsigned)i);
     program[LENGTH] = TYPE_RETURN;
-    options.umad_addition_rate = 1.0;
-    options.umad_deletion_rate = 0.0;
+    options.rates[VARY_RATE_UMAD_ADDITION_RATE] = 1.0;
+    options.rates[VARY_RATE_UMAD_DELETION_RATE] = 0.0;
     breed(&options, VARY_OPERATOR_UMAD, program, ROW, NUM_OFFSPRING, words, NULL);
     for (i = 0; i < NUM_OFFSPRING; i++) {
         const uint64_t* row = words + (size_t)i * ROW;
@@ -495,7 +561,7 @@ static void test_umad_at_rate_one_adds_to_or_deletes_every_word(void) {
         /* Each old word keeps its place in its pair. */
         for (j = 0; j < LENGTH; j++) CHECK((row[2 * j] == program[j]) != (row[2 * j + 1] == program[j]));
     }
-    options.umad_deletion_rate = 1.0;
+    options.rates[VARY_RATE_UMAD_DELETION_RATE] = 1.0;
     breed(&options, VARY_OPERATOR_UMAD, program, ROW, NUM_OFFSPRING, words, NULL);
     for (i = 0; i < NUM_OFFSPRING; i++) CHECK_UINT(vary_program_length(words + (size_t)i * ROW, ROW), 0);
     free(program);
@@ -508,8 +574,8 @@ static void test_offspring_are_cut_at_the_end_of_the_row(void) {
     uint64_t *program = make_rows(1, ROW), *words = make_rows(NUM_OFFSPRING, ROW);
     int i;
     for (i = 0; i < ROW; i++) program[i] = make_word(TYPE_PTX, 0, 1000u + (unsigned)i);
-    options.umad_addition_rate = 1.0;
-    options.umad_deletion_rate = 0.0;
+    options.rates[VARY_RATE_UMAD_ADDITION_RATE] = 1.0;
+    options.rates[VARY_RATE_UMAD_DELETION_RATE] = 0.0;
     breed(&options, VARY_OPERATOR_UMAD, program, ROW, NUM_OFFSPRING, words, NULL);
     for (i = 0; i < NUM_OFFSPRING; i++) {
         int j;
@@ -539,12 +605,12 @@ static void test_an_operator_with_nothing_to_act_on_gives_way_to_umad(void) {
     program[0] = make_word(TYPE_PTX, 0, 1);
     program[1] = make_word(TYPE_CONSTANT, 60, 1);
     program[2] = TYPE_RETURN;
-    for (operator_code = 0; operator_code < VARY_NUM_OPERATORS; operator_code++) {
+    for (operator_code = VARY_OPERATOR_ALTERNATION; operator_code <= VARY_OPERATOR_PERTURBATION; operator_code++) {
         breed(&options, operator_code, program, ROW, NUM_OFFSPRING, words, operators);
-        for (i = 0; i < NUM_OFFSPRING; i++) {
-            CHECK_UINT(operators[i], operator_code == VARY_OPERATOR_REPLACEMENT ? VARY_OPERATOR_REPLACEMENT : VARY_OPERATOR_UMAD);
-        }
+        for (i = 0; i < NUM_OFFSPRING; i++) CHECK_UINT(operators[i], VARY_OPERATOR_UMAD);
     }
+    breed(&options, VARY_OPERATOR_REPLACEMENT, program, ROW, NUM_OFFSPRING, words, operators);
+    for (i = 0; i < NUM_OFFSPRING; i++) CHECK_UINT(operators[i], VARY_OPERATOR_REPLACEMENT);
     free(program);
     free(words);
 }
@@ -556,8 +622,8 @@ static void test_alternation_at_rate_one_ends(void) {
     uint64_t *pool = make_rows(3, ROW), *words = make_rows(NUM_OFFSPRING, ROW);
     int i;
     for (i = 0; i < VARY_NUM_OPERATORS; i++) options.operator_weights[i] = i == VARY_OPERATOR_ALTERNATION;
-    options.alternation_rate = 1.0;
-    options.alignment_deviation = 0.0;
+    options.rates[VARY_RATE_ALTERNATION_RATE] = 1.0;
+    options.rates[VARY_RATE_ALTERNATION_DEVIATION] = 0.0;
     options.initial_max_length = ROW;
     tables = make_default_tables(&options);
     CHECK_UINT(vary_random_programs(tables, 1, 0, 0, 3, ROW, pool), VARY_SUCCESS);
@@ -582,13 +648,14 @@ static void test_perturbed_constants_stay_in_range_and_change(void) {
         0x7f7fffffu, 0xff7fffffu, 0x00000001u, 0x7f800000u, 0x7fc00000u, 0xffffffffu, 0x00000000u, 0x80000000u
     };
     static const uint64_t stacks[ROW] = {F32, F32, F32, F32, F32, U32, U32, S32};
+    int num_f32_at_edge = 0, num_s32_at_edge = 0;
     VaryOptions options = make_options();
     uint64_t *program = make_rows(1, ROW), *words = make_rows(NUM_OFFSPRING, ROW);
     int i, j;
     for (j = 0; j < ROW; j++) program[j] = make_word(TYPE_CONSTANT, stacks[j], payloads[j]);
-    options.perturbation_rate = 1.0;
-    options.perturbation_relative = 0.5;
-    options.perturbation_absolute = 0.25;
+    options.rates[VARY_RATE_PERTURBATION_RATE] = 1.0;
+    options.rates[VARY_RATE_PERTURBATION_RELATIVE] = 0.5;
+    options.rates[VARY_RATE_PERTURBATION_ABSOLUTE] = 0.25;
     breed(&options, VARY_OPERATOR_PERTURBATION, program, ROW, NUM_OFFSPRING, words, NULL);
     for (i = 0; i < NUM_OFFSPRING; i++) {
         const uint64_t* row = words + (size_t)i * ROW;
@@ -601,14 +668,18 @@ static void test_perturbed_constants_stay_in_range_and_change(void) {
         for (j = 2; j < 5; j++) CHECK(fabsf(payload_f32(row[j])) <= 0.25f * 6.34f);
         CHECK(payload_f32(row[0]) > 0.0f || payload_f32(row[0]) < FLT_MAX * 6.0f);
     }
-    /* A step so large that it leaves the range ends at its edge. */
-    options.perturbation_relative = 0.0;
-    options.perturbation_absolute = 3e38;
+    /* A step that would leave the range ends at its edge: here half of the steps of f32, as their deviation stays finite, and all
+     * steps of s32 but those with |z| < 0.02. */
+    options.rates[VARY_RATE_PERTURBATION_RELATIVE] = 100.0;
     breed(&options, VARY_OPERATOR_PERTURBATION, program, ROW, NUM_OFFSPRING, words, NULL);
     for (i = 0; i < NUM_OFFSPRING; i++) {
+        const uint64_t first = words[i * ROW] >> 32, last = words[i * ROW + 7] >> 32;
         CHECK(is_valid_row(words + (size_t)i * ROW, ROW));
-        CHECK(words[i * ROW + 7] >> 32 == 0x7fffffffu || words[i * ROW + 7] >> 32 == 0x80000001u);
+        num_f32_at_edge += first == 0x7f7fffffu || first == 0xff7fffffu;
+        num_s32_at_edge += last == 0x7fffffffu || last == 0x80000001u;
     }
+    CHECK(num_f32_at_edge > NUM_OFFSPRING / 3);
+    CHECK(num_s32_at_edge > NUM_OFFSPRING * 9 / 10);
     free(program);
     free(words);
 }
@@ -618,7 +689,7 @@ static void test_a_single_constant_is_always_perturbed_and_nothing_else(void) {
     VaryOptions options = make_options();
     uint64_t *program = make_rows(1, ROW), *words = make_rows(NUM_OFFSPRING, ROW);
     int place, i, j;
-    options.perturbation_rate = 1e-6;
+    options.rates[VARY_RATE_PERTURBATION_RATE] = 1e-6;
     for (place = 0; place < ROW; place += 23) {
         for (j = 0; j < ROW; j++) program[j] = make_word(TYPE_PTX, 0, 1000u + (unsigned)j);
         program[place] = make_word(TYPE_CONSTANT, F32, 0x3f800000u);
@@ -708,21 +779,21 @@ static void test_wrong_options_are_refused_by_their_code(void) {
     bad = good;
     for (i = 0; i < VARY_NUM_OPERATORS; i++) bad.operator_weights[i] = 0.0;
     CHECK_UINT(init_result(entries, NUM_ENTRIES, &bad), VARY_ERROR_INVALID_WEIGHT);
-    CHECK_BAD(umad_addition_rate, 0.0, VARY_ERROR_INVALID_RATE);
-    CHECK_BAD(umad_addition_rate, 1.5, VARY_ERROR_INVALID_RATE);
-    CHECK_BAD(umad_deletion_rate, -0.1, VARY_ERROR_INVALID_RATE);
-    CHECK_BAD(umad_deletion_rate, 0.0, VARY_SUCCESS);
-    CHECK_BAD(alternation_rate, 0.0, VARY_ERROR_INVALID_RATE);
-    CHECK_BAD(perturbation_rate, 0.0, VARY_ERROR_INVALID_RATE);
-    CHECK_BAD(replacement_rate, HUGE_VAL - HUGE_VAL, VARY_ERROR_INVALID_RATE);
-    CHECK_BAD(replacement_rate, 1e-300, VARY_SUCCESS);
-    CHECK_BAD(alignment_deviation, -1.0, VARY_ERROR_INVALID_SCALE);
-    CHECK_BAD(alignment_deviation, HUGE_VAL, VARY_ERROR_INVALID_SCALE);
-    CHECK_BAD(alignment_deviation, 0.0, VARY_SUCCESS);
-    CHECK_BAD(perturbation_relative, -1.0, VARY_ERROR_INVALID_SCALE);
-    CHECK_BAD(perturbation_absolute, HUGE_VAL, VARY_ERROR_INVALID_SCALE);
+    CHECK_BAD(rates[VARY_RATE_UMAD_ADDITION_RATE], 0.0, VARY_ERROR_INVALID_RATE);
+    CHECK_BAD(rates[VARY_RATE_UMAD_ADDITION_RATE], 1.5, VARY_ERROR_INVALID_RATE);
+    CHECK_BAD(rates[VARY_RATE_UMAD_DELETION_RATE], -0.1, VARY_ERROR_INVALID_RATE);
+    CHECK_BAD(rates[VARY_RATE_UMAD_DELETION_RATE], 0.0, VARY_SUCCESS);
+    CHECK_BAD(rates[VARY_RATE_ALTERNATION_RATE], 0.0, VARY_ERROR_INVALID_RATE);
+    CHECK_BAD(rates[VARY_RATE_PERTURBATION_RATE], 0.0, VARY_ERROR_INVALID_RATE);
+    CHECK_BAD(rates[VARY_RATE_REPLACEMENT_RATE], HUGE_VAL - HUGE_VAL, VARY_ERROR_INVALID_RATE);
+    CHECK_BAD(rates[VARY_RATE_REPLACEMENT_RATE], 1e-300, VARY_SUCCESS);
+    CHECK_BAD(rates[VARY_RATE_ALTERNATION_DEVIATION], -1.0, VARY_ERROR_INVALID_RATE);
+    CHECK_BAD(rates[VARY_RATE_ALTERNATION_DEVIATION], HUGE_VAL, VARY_ERROR_INVALID_RATE);
+    CHECK_BAD(rates[VARY_RATE_ALTERNATION_DEVIATION], 0.0, VARY_SUCCESS);
+    CHECK_BAD(rates[VARY_RATE_PERTURBATION_RELATIVE], -1.0, VARY_ERROR_INVALID_RATE);
+    CHECK_BAD(rates[VARY_RATE_PERTURBATION_ABSOLUTE], HUGE_VAL, VARY_ERROR_INVALID_RATE);
     bad = good;
-    bad.perturbation_relative = bad.perturbation_absolute = 0.0;
+    bad.rates[VARY_RATE_PERTURBATION_RELATIVE] = bad.rates[VARY_RATE_PERTURBATION_ABSOLUTE] = 0.0;
     CHECK_UINT(init_result(entries, NUM_ENTRIES, &bad), VARY_ERROR_INVALID_SCALE);
     CHECK_BAD(unsigned_stacks, 3u, VARY_ERROR_INVALID_STACKS);
     CHECK_BAD(signed_stacks, 3u << 1, VARY_ERROR_INVALID_STACKS);
@@ -736,7 +807,6 @@ static void test_wrong_calls_are_refused_by_their_code_and_write_nothing(void) {
     const VaryTables *tables = make_default_tables(&options), *unset = NULL;
     VaryEntry entries[NUM_ENTRIES];
     uint64_t *pool = make_rows(2, 40), *words = make_rows(2, 40);
-    int64_t index;
     size_t num_bytes = 0;
     char* memory;
     fill_vocabulary(entries);
@@ -756,8 +826,6 @@ static void test_wrong_calls_are_refused_by_their_code_and_write_nothing(void) {
     CHECK_UINT(
         vary_offspring(tables, 1, 1, 0, 2, pool, (size_t)VARY_MAX_ROWS + 1, 40, words, NULL, NULL), VARY_ERROR_INVALID_RANGE
     );
-    CHECK_UINT(vary_draw_indices(1, 1, 0, 0, 1, 0, &index), VARY_ERROR_INVALID_RANGE);
-    CHECK_UINT(vary_draw_indices(1, 1, 0, 0, 1, VARY_MAX_ROWS + 1u, &index), VARY_ERROR_INVALID_RANGE);
     CHECK_UINT(words[0], UINT64_C(0x5a5a5a5a5a5a5a5a));
 
     CHECK_UINT(vary_random_programs(tables, 1, 0, 0xfffffffeu, 2, 40, words), VARY_SUCCESS);
@@ -781,11 +849,36 @@ static void test_results_and_operators_have_names(void) {
     CHECK(vary_operator_to_string(VARY_NUM_OPERATORS) == NULL);
 }
 
+static void test_rates_are_known_by_operator_and_name_and_accept_their_defaults_and_bounds(void) {
+    VaryEntry entries[NUM_ENTRIES];
+    VaryOptions options;
+    uint32_t rate;
+    fill_vocabulary(entries);
+    for (rate = 0; rate < VARY_NUM_RATES; rate++) {
+        const VaryRateInfo* info = vary_rate_info(rate);
+        options = make_options();
+        options.rates[rate] = info->default_value;
+        CHECK_UINT(init_result(entries, NUM_ENTRIES, &options), VARY_SUCCESS);
+        options.rates[rate] = info->highest;
+        CHECK_UINT(init_result(entries, NUM_ENTRIES, &options), VARY_SUCCESS);
+        options.rates[rate] = info->highest * 1.001;
+        CHECK_UINT(init_result(entries, NUM_ENTRIES, &options), VARY_ERROR_INVALID_RATE);
+        options.rates[rate] = info->lowest;
+        CHECK_UINT(init_result(entries, NUM_ENTRIES, &options), info->is_lowest_refused ? VARY_ERROR_INVALID_RATE : VARY_SUCCESS);
+        options.rates[rate] = info->lowest - 0.001;
+        CHECK_UINT(init_result(entries, NUM_ENTRIES, &options), VARY_ERROR_INVALID_RATE);
+    }
+    CHECK_UINT(vary_rate_info(VARY_RATE_ALTERNATION_DEVIATION)->operator_code, VARY_OPERATOR_ALTERNATION);
+    CHECK_TEXT(vary_rate_info(VARY_RATE_ALTERNATION_DEVIATION)->name, "deviation");
+    CHECK(vary_rate_info(VARY_RATE_ALTERNATION_DEVIATION)->default_value == 10.0);
+    CHECK(vary_rate_info(VARY_NUM_RATES) == NULL);
+}
+
 /* ---- for ever ---- */
 
 /* What version 1 made when it was written; every compiler, flag and platform makes the same. */
 static void test_offspring_are_those_of_version_1(void) {
-    static const uint64_t wanted[1 + VARY_NUM_OPERATORS] = {
+    static const uint64_t wanted[] = {
         UINT64_C(0x60621346c0c9d036), /* random programs */
         UINT64_C(0x868a1ce2e335f013), /* umad */
         UINT64_C(0xa068fcc8fb3b3513), /* alternation */
@@ -796,7 +889,7 @@ static void test_offspring_are_those_of_version_1(void) {
     enum { NUM_PROGRAMS = 50, NUM_OFFSPRING = 200, ROW = 48 };
     uint64_t *pool = make_rows(NUM_PROGRAMS, ROW), *words = make_rows(NUM_OFFSPRING, ROW);
     int only, i;
-    for (only = 0; only < VARY_NUM_OPERATORS; only++) {
+    for (only = 0; only < (int)(sizeof wanted / sizeof *wanted) - 1; only++) {
         VaryOptions options = make_options();
         const VaryTables* tables;
         for (i = 0; i < VARY_NUM_OPERATORS; i++) options.operator_weights[i] = i == only;
@@ -817,16 +910,19 @@ static void test_offspring_are_those_of_version_1(void) {
 int main(void) {
     test_philox_gives_the_published_answers();
     test_numbers_of_a_stream_are_blocks_taken_four_at_a_time_and_transposed();
+    test_no_two_purposes_share_a_stream();
+    test_streams_are_those_of_version_1();
+    test_every_operator_reads_its_own_stream();
     test_two_groups_at_once_are_the_blocks_of_each();
+    test_gaussian_is_the_quantile_to_one_part_in_a_million();
     test_gaussian_is_odd_decreasing_in_the_tail_probability_and_bounded();
-    test_indices_stay_below_their_bound();
     test_alias_table_gives_each_outcome_exactly_its_weight();
     test_events_have_the_geometric_law();
     test_length_is_the_first_return_or_the_row();
     test_matches_are_bits_by_word_in_every_path();
     test_every_row_made_is_valid_for_every_length_of_row();
     test_offspring_do_not_depend_on_batches_or_instruction_sets();
-    test_first_parents_are_the_drawn_indices();
+    test_first_parent_is_the_high_part_of_the_first_number_of_its_slot();
     test_parents_and_operators_need_not_be_asked_for();
     test_umad_at_rate_one_adds_to_or_deletes_every_word();
     test_offspring_are_cut_at_the_end_of_the_row();
@@ -838,6 +934,7 @@ int main(void) {
     test_wrong_options_are_refused_by_their_code();
     test_wrong_calls_are_refused_by_their_code_and_write_nothing();
     test_results_and_operators_have_names();
+    test_rates_are_known_by_operator_and_name_and_accept_their_defaults_and_bounds();
     test_offspring_are_those_of_version_1();
     return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

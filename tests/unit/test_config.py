@@ -8,6 +8,7 @@ import yaml
 
 from evo.config import RunConfig, dump_config, first_difference, load_config
 from evo.errors import UserError
+from evo.native.vary import OPERATORS, RATES
 
 MINIMAL = """\
 task: a_task
@@ -20,6 +21,10 @@ stop:
   generations: 3
 """
 
+# A new operator needs no edit here; those of version 1 are checked by `test_rates_have_their_defaults`.
+RATES_OF = {operator: [r.name for r in RATES if r.operator == operator] for operator in OPERATORS}
+RATES_OF = {operator: rates for operator, rates in RATES_OF.items() if rates}
+
 SECTIONS = {
     "": "task, task_options, seed, program, search, evaluation, stop, output",
     "program.": "max_length, instruction_set, limits, vocabulary",
@@ -29,11 +34,8 @@ SECTIONS = {
     "search.": "archive, batch_size, immigrants, initial, variation, memory_size",
     "search.archive.": "type, dims, centroids",
     "search.initial.": "num_programs, min_length, max_length",
-    "search.variation.": "operators, umad, alternation, perturbation, replacement",
-    "search.variation.umad.": "addition_rate, deletion_rate",
-    "search.variation.alternation.": "rate, deviation",
-    "search.variation.perturbation.": "rate, relative, absolute",
-    "search.variation.replacement.": "rate",
+    "search.variation.": ", ".join(["operators", *RATES_OF]),
+    **{f"search.variation.{operator}.": ", ".join(rates) for operator, rates in RATES_OF.items()},
     "evaluation.": "backend, threads, simd, device, compile_workers, packing, opt_level, compile_seconds, launch_seconds, cache_megabytes",
     "evaluation.packing.": "sites_per_kernel, kernels_per_module",
     "stop.": "generations, evaluations, seconds, objective",
@@ -106,6 +108,31 @@ def test_an_unknown_operator_is_refused_with_the_valid_ones(minimal):
     assert "bogus" in message
     for name in ("umad", "alternation", "crossover", "perturbation", "replacement"):
         assert name in message
+
+
+def test_rates_have_their_defaults(minimal):
+    variation = load_config(minimal).search.variation
+    expected = {
+        "operators": {"umad": 0.5, "alternation": 0.1, "crossover": 0.1, "perturbation": 0.2, "replacement": 0.1},
+        "umad": {"addition_rate": 0.09, "deletion_rate": 0.0826},
+        "alternation": {"rate": 0.01, "deviation": 10.0},
+        "perturbation": {"rate": 0.3, "relative": 0.1, "absolute": 0.01},
+        "replacement": {"rate": 0.05},
+    }
+    dumped = variation.model_dump()
+    assert list(dumped)[: len(expected)] == list(expected)
+    assert {key: dumped[key] for key in expected} == expected
+    assert variation.rates["alternation_deviation"] == 10.0
+
+
+@pytest.mark.parametrize(
+    ("key", "highest"), [("umad.deletion_rate", 1), ("alternation.deviation", 1000), ("perturbation.relative", 100)]
+)
+def test_rates_are_bounded(minimal, key, highest):
+    for accepted in (0, highest):
+        load_config(minimal, (f"search.variation.{key}={accepted}",))
+    message = refusal(minimal, f"search.variation.{key}={highest + 0.5}")
+    assert message == f"{minimal}: key 'search.variation.{key}': must be less than or equal to {highest}, got {highest + 0.5}"
 
 
 def test_a_missing_key_is_named(minimal):

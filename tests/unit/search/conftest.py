@@ -54,14 +54,7 @@ def variation(language):
     )
     options = VariationOptions(
         operator_weights=dict.fromkeys(("umad", "alternation", "crossover", "perturbation", "replacement"), 1.0),
-        umad_addition_rate=0.09,
-        umad_deletion_rate=0.0826,
-        alternation_rate=0.1,
-        alignment_deviation=1.0,
-        perturbation_rate=0.5,
-        perturbation_relative=0.1,
-        perturbation_absolute=0.1,
-        replacement_rate=0.1,
+        rates={"alternation_rate": 0.1, "alternation_deviation": 1.0, "perturbation_rate": 0.5, "perturbation_absolute": 0.1},
         initial_min_length=2,
         initial_max_length=8,
     )

@@ -21,14 +21,7 @@ VOCABULARY = VocabularyOptions(
 )
 OPTIONS = VariationOptions(
     operator_weights={"umad": 1.0},
-    umad_addition_rate=0.1,
-    umad_deletion_rate=0.1,
-    alternation_rate=0.1,
-    alignment_deviation=1.0,
-    perturbation_rate=0.5,
-    perturbation_relative=0.1,
-    perturbation_absolute=0.1,
-    replacement_rate=0.1,
+    rates={},
     initial_min_length=5,
     initial_max_length=9,
 )
@@ -121,7 +114,7 @@ def test_initial_programs_have_the_lengths_of_the_options():
 
 
 @pytest.mark.parametrize(
-    "changes, message",
+    ("changes", "message"),
     [
         (
             {"meta": {"dupe": 1.0}},
@@ -137,14 +130,16 @@ def test_a_vocabulary_that_is_wrong_is_refused(changes, message):
 
 
 @pytest.mark.parametrize(
-    "changes, message",
+    ("changes", "message"),
     [
-        ({"umad_addition_rate": 0.0}, "search.variation: umad_addition_rate: 0.0"),
-        ({"alternation_rate": 1.5}, "search.variation: alternation_rate: 1.5"),
+        ({"rates": {"umad_addition_rate": 0.0}}, "search.variation: umad_addition_rate: 0.0"),
+        ({"rates": {"alternation_rate": 1.5}}, "search.variation: alternation_rate: 1.5"),
         (
-            {"perturbation_relative": 0.0, "perturbation_absolute": 0.0},
+            {"rates": {"perturbation_relative": 0.0, "perturbation_absolute": 0.0}},
             "search.variation: perturbation_relative, perturbation_absolute",
         ),
+        ({"rates": {"umad_rate": 0.5}}, "search.variation: unknown rate 'umad_rate', one of: umad_addition_rate, "),
+        ({"operator_weights": {"umda": 1.0}}, "search.variation: unknown operator 'umda', one of: umad, "),
         ({"operator_weights": {"umad": 0.0}}, "search.variation: operator_weights"),
     ],
 )

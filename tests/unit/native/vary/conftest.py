@@ -14,7 +14,7 @@ from scipy import stats
 
 from evo.language.program import word
 from evo.native.stack_ptx import WordType
-from evo.native.vary import OPERATORS, Draw, Variation, program_lengths
+from evo.native.vary import OPERATORS, RATES, Draw, Variation, program_lengths
 
 P_VALUE = 1e-3
 F32, U32, S32 = 0, 1, 2  # stacks of constants
@@ -30,11 +30,11 @@ MIXED = [
     (word(WordType.META_CONSTANT), 0.5, Draw.INTEGER, (0, 4)),
 ]
 OPTIONS = {
-    "operator_weights": (1.0, 1.0, 1.0, 1.0, 1.0),
+    "operator_weights": dict.fromkeys(("umad", "alternation", "crossover", "perturbation", "replacement"), 1.0),
     "umad_addition_rate": 0.09,
     "umad_deletion_rate": 0.0826,
     "alternation_rate": 0.01,
-    "alignment_deviation": 10.0,
+    "alternation_deviation": 10.0,
     "perturbation_rate": 0.3,
     "perturbation_relative": 0.1,
     "perturbation_absolute": 0.2,
@@ -49,18 +49,20 @@ OPTIONS = {
 
 @pytest.fixture(scope="session")
 def make():
-    """Makes a Variation of vocabulary entries (word, weight, draw, params), with `only` one operator, and other options."""
+    """Makes a Variation of vocabulary entries (word, weight, draw, params) and options; `only` gives all weight to one operator."""
 
     def make_variation(entries=MIXED, only: str | None = None, **options) -> Variation:
-        if only is not None:
-            options["operator_weights"] = tuple(float(name == only) for name in OPERATORS)
+        options = {**OPTIONS, **{rate.key: rate.default for rate in RATES if rate.key not in OPTIONS}, **options}
+        weights = options["operator_weights"] if only is None else {only: 1.0}
+        if isinstance(weights, dict):
+            options["operator_weights"] = tuple(weights.get(name, 0.0) for name in OPERATORS)
         words, weights, draws, params = zip(*entries, strict=True)
         return Variation(
             np.array(words, np.uint64),
             np.array(weights, np.float64),
             np.array(draws, np.uint32),
             np.array(params, np.float64),
-            SimpleNamespace(**{**OPTIONS, **options}),
+            SimpleNamespace(**options),
         )
 
     return make_variation

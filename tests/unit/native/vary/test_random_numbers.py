@@ -1,12 +1,11 @@
-"""Random numbers and what new words are drawn: expected values come from Random123, scipy or definitions, never from vary.h."""
+"""What new words are drawn: expected values come from scipy or definitions, never from vary.h."""
 
 import numpy as np
-import pytest
 from scipy import stats
 
 from evo.language.program import word
 from evo.native.stack_ptx import WordType
-from evo.native.vary import Draw, draw_indices, gaussian, philox, program_lengths
+from evo.native.vary import Draw, program_lengths
 
 F32, U32, S32 = 0, 1, 2
 
@@ -17,39 +16,6 @@ def payloads(words):
 
 def floats(words):
     return (words >> np.uint64(32)).astype(np.uint32).view(np.float32)
-
-
-@pytest.mark.parametrize(
-    ("counter", "key", "block"),
-    [  # the known answers that come with Random123 (kat_vectors, philox4x32 10)
-        ((0, 0, 0, 0), 0, (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
-        ((2**32 - 1,) * 4, 2**64 - 1, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
-        (
-            (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
-            0x299F31D0_A4093822,
-            (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
-        ),
-    ],
-)
-def test_philox_gives_the_published_answers(counter, key, block):
-    assert philox(key, counter) == block
-
-
-def test_drawn_index_is_the_high_part_of_the_first_64_bits_of_its_block():
-    seed, generation, stream, bound = 2**63 + 12345, 17, 0, 1000
-    indices = draw_indices(seed, generation, stream, 50, 20, bound)
-    for slot, index in enumerate(indices, start=50):
-        high, low, _, _ = philox(seed, (generation, slot, 0, stream))
-        assert index == ((high << 32 | low) * bound) >> 64
-
-
-def test_gaussian_is_the_quantile_to_one_part_in_a_million():
-    rng = np.random.default_rng(0)
-    # Every octave of the tail alike: shifts of random bits.
-    bits = rng.integers(0, 2**32, 300_000, dtype=np.uint32) >> rng.integers(0, 32, 300_000, dtype=np.uint32)
-    tail = (2 * (bits >> 1).astype(np.float64) + 1) / 2**33
-    expected = np.where(bits & 1, 1, -1) * stats.norm.isf(tail)
-    np.testing.assert_allclose(gaussian(bits), expected, rtol=0, atol=1e-6)
 
 
 def test_coefficients_of_the_gaussian_are_those_of_chebyshev_interpolation(repository):

@@ -1,0 +1,193 @@
+/*
+ * stack_ptx_bench.h - what the tests of stack_ptx.h share: words as initialisers, a language with registers of every type, and
+ * shortcuts from words to a stub, a hash or the stack that is left.
+ *
+ * The tests hold stack_ptx.h to the rules of its contract; expected texts and orders are worked out by hand from those rules.
+ *
+ * No test provokes these codes, because nothing can: STACK_PTX_ERROR_INTERNAL (nothing fails halfway),
+ * STACK_PTX_ERROR_INSUFFICIENT_AST_VISIT_SIZE (graphs are walked without a stack) and
+ * STACK_PTX_ERROR_INPUT_IDX_OUT_OF_BOUNDS (an input is a register: its code is REGISTER_IDX_OUT_OF_BOUNDS).
+ */
+
+#ifndef STACK_PTX_BENCH_H
+#define STACK_PTX_BENCH_H
+
+#include "stack_ptx.h"
+
+#include "check.h"
+#include "stack_ptx_set.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- words ---- */
+
+#define WORD(type, aux, payload)                                \
+    {                                                           \
+        STACK_PTX_INSTRUCTION_TYPE_##type, (aux), { (payload) } \
+    }
+#define INPUT(idx) WORD(INPUT, 0, (idx))
+#define PTX(idx) WORD(PTX, 0, (idx))
+#define CONSTANT(stack, bits) WORD(CONSTANT, (stack), (bits))
+#define SPECIAL(idx) WORD(SPECIAL, 0, (idx))
+#define META(operation, stack) WORD(META, (stack), STACK_PTX_META_INSTRUCTION_##operation)
+#define NUMBER(number) WORD(META_CONSTANT, 0, (number))
+#define ROUTINE(idx) WORD(ROUTINE, 0, (idx))
+#define STORE(stack, slot) WORD(STORE, (stack), (slot))
+#define LOAD(slot) WORD(LOAD, 0, (slot))
+#define RETURN WORD(RETURN, 0, 0)
+
+#define ONE_F32 0x3F800000u
+#define THREE_F32 0x40400000u
+
+/* ---- languages ---- */
+
+/* Inputs a b c d and outputs o0 .. o5 are f32; then one input and one output of each other type, and two of b32. */
+enum {
+    A,
+    B,
+    C,
+    D,
+    O0,
+    O1,
+    O2,
+    O3,
+    O4,
+    O5,
+    IN_U32,
+    OUT_U32,
+    IN_S32,
+    OUT_S32,
+    IN_PRED,
+    OUT_PRED,
+    IN_T0,
+    IN_T1,
+    OUT_F64,
+    NUM_REGISTERS
+};
+
+static const StackPtxRegister registers[NUM_REGISTERS] = {
+    {"a", F32},   {"b", F32},   {"c", F32},    {"d", F32},    {"o0", F32}, {"o1", F32}, {"o2", F32},
+    {"o3", F32},  {"o4", F32},  {"o5", F32},   {"iu", U32},   {"ou", U32}, {"is", S32}, {"os", S32},
+    {"ip", PRED}, {"op", PRED}, {"it0", TF32}, {"it1", TF32}, {"od", F64},
+};
+
+static const StackPtxLimits roomy = {64, 256, 4, 8, 1024};
+
+typedef struct Bench {
+    StackPtxLanguageInfo info;
+    StackPtxMode mode;
+    uint32_t flags;
+    const StackPtxLanguage* language;
+    void* memory;
+    void* workspace;
+    size_t workspace_bytes;
+    StackPtxLowered lowered;
+    StackPtxPlace place;
+    char text[16384];
+} Bench;
+
+static inline void open_language(Bench* bench) {
+    size_t num_bytes = 0;
+    free(bench->memory);
+    free(bench->workspace);
+    bench->workspace = NULL;
+    CHECK(stack_ptx_language_size(&bench->info, &num_bytes) == STACK_PTX_SUCCESS);
+    bench->memory = malloc(num_bytes);
+    CHECK(stack_ptx_language_init(&bench->info, bench->memory, num_bytes, &bench->language) == STACK_PTX_SUCCESS);
+    CHECK(stack_ptx_workspace_size(bench->language, &bench->workspace_bytes) == STACK_PTX_SUCCESS);
+    bench->workspace = malloc(bench->workspace_bytes);
+    CHECK(bench->memory != NULL && bench->workspace != NULL);
+    /* A workspace may have any contents. */
+    memset(bench->workspace, 0xA5, bench->workspace_bytes);
+}
+
+static inline void open_bench(Bench* bench, const StackPtxLimits* limits, const size_t* requests, size_t num_requests) {
+    memset(bench, 0, sizeof *bench);
+    bench->info.stack_info = &stack_info;
+    bench->info.traits = &traits;
+    bench->info.limits = *limits;
+    bench->info.registers = registers;
+    bench->info.num_registers = NUM_REGISTERS;
+    bench->info.requests = requests;
+    bench->info.num_requests = num_requests;
+    bench->mode = STACK_PTX_MODE_LENIENT;
+    open_language(bench);
+}
+
+static inline void close_bench(Bench* bench) {
+    free(bench->memory);
+    free(bench->workspace);
+}
+
+static inline StackPtxResult lower(Bench* bench, const StackPtxInstruction* words, size_t num_words) {
+    return stack_ptx_lower(
+        bench->language,
+        bench->mode,
+        bench->flags,
+        words,
+        num_words,
+        bench->workspace,
+        bench->workspace_bytes,
+        &bench->lowered,
+        &bench->place
+    );
+}
+
+static inline const char* stub_of(Bench* bench, const StackPtxInstruction* words, size_t num_words) {
+    size_t length = 0;
+    CHECK(lower(bench, words, num_words) == STACK_PTX_SUCCESS);
+    CHECK(
+        stack_ptx_emit(
+            bench->language, &bench->lowered, bench->workspace, bench->workspace_bytes, bench->text, sizeof bench->text, &length
+        ) == STACK_PTX_SUCCESS
+    );
+    CHECK_UINT(length, strlen(bench->text));
+    return bench->text;
+}
+
+static inline StackPtxHash hash_of(Bench* bench, const StackPtxInstruction* words, size_t num_words) {
+    StackPtxHash hash = {{0, 0}};
+    CHECK(lower(bench, words, num_words) == STACK_PTX_SUCCESS);
+    CHECK(stack_ptx_hash(bench->language, &bench->lowered, bench->workspace, bench->workspace_bytes, &hash) == STACK_PTX_SUCCESS);
+    return hash;
+}
+
+#define COUNT(words) (sizeof(words) / sizeof(words)[0])
+#define STUB(bench, words) stub_of((bench), (words), COUNT(words))
+#define HASH(bench, words) hash_of((bench), (words), COUNT(words))
+#define LOWER(bench, words) lower((bench), (words), COUNT(words))
+
+static inline int is_equal(StackPtxHash first, StackPtxHash second) {
+    return first.words[0] == second.words[0] && first.words[1] == second.words[1];
+}
+
+static const size_t request_o0[1] = {O0};
+static const size_t request_all_f32[6] = {O0, O1, O2, O3, O4, O5};
+
+/* Names of the f32 inputs on the stack after the words have run, the top first; `.` where there is none. */
+static inline const char* f32_stack_after(const StackPtxLimits* limits, const StackPtxInstruction* words, size_t num_words) {
+    static char names[7];
+    Bench bench;
+    size_t i;
+    open_bench(&bench, limits, request_all_f32, 6);
+    CHECK(lower(&bench, words, num_words) == STACK_PTX_SUCCESS);
+    for (i = 0; i < 6; ++i) {
+        const uint32_t value = bench.lowered.request_values[i];
+        const StackPtxNode* node = value == STACK_PTX_NO_VALUE ? NULL : &bench.lowered.nodes[bench.lowered.value_nodes[value]];
+        names[i] = node == NULL ? '.' : node->kind == STACK_PTX_NODE_INPUT ? registers[node->payload].name[0] : '?';
+    }
+    names[6] = '\0';
+    close_bench(&bench);
+    return names;
+}
+
+#define F32_STACK_AFTER(limits, words) f32_stack_after((limits), (words), COUNT(words))
+
+/* Routines that call each other and themselves. */
+static const StackPtxInstruction routine_calls_1[] = {INPUT(B), ROUTINE(1), INPUT(C), RETURN};
+static const StackPtxInstruction routine_pushes_d[] = {INPUT(D), RETURN, INPUT(A)};
+static const StackPtxInstruction routine_calls_itself[] = {INPUT(B), ROUTINE(2), INPUT(C), RETURN};
+static const StackPtxInstruction* const routines[] = {routine_calls_1, routine_pushes_d, routine_calls_itself};
+
+#endif /* STACK_PTX_BENCH_H */

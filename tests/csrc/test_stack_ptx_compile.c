@@ -1,0 +1,234 @@
+/* Tests of stack_ptx.h: stack_ptx_compile, the call of mm-ptx. See stack_ptx_bench.h. */
+
+#define STACK_PTX_IMPLEMENTATION
+#include "stack_ptx.h"
+#include "stack_ptx_default_info.h"
+
+#include "check.h"
+#include "stack_ptx_bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- stack_ptx_compile ---- */
+
+/* The stub of one program, or the name of what is wrong. */
+static const char* compile(
+    const StackPtxCompilerInfo* limits,
+    const StackPtxInstruction* words,
+    size_t execution_limit,
+    const size_t* requests,
+    size_t num_requests
+) {
+    static char text[4096];
+    static const StackPtxInstruction* called[] = {routine_calls_1, routine_pushes_d, routine_calls_itself};
+    size_t num_bytes = 0, length = 0, written = 0;
+    StackPtxResult result;
+    void* workspace;
+    CHECK(stack_ptx_compile_workspace_size(limits, &stack_info, &num_bytes) == STACK_PTX_SUCCESS);
+    workspace = malloc(num_bytes);
+    CHECK(workspace != NULL);
+    result = stack_ptx_compile(
+        limits,
+        &stack_info,
+        words,
+        registers,
+        NUM_REGISTERS,
+        called,
+        3,
+        requests,
+        num_requests,
+        execution_limit,
+        workspace,
+        num_bytes,
+        NULL,
+        0,
+        &length
+    );
+    if (result == STACK_PTX_SUCCESS) {
+        CHECK(
+            stack_ptx_compile(
+                limits,
+                &stack_info,
+                words,
+                registers,
+                NUM_REGISTERS,
+                called,
+                3,
+                requests,
+                num_requests,
+                execution_limit,
+                workspace,
+                num_bytes,
+                text,
+                length,
+                &written
+            ) == STACK_PTX_ERROR_INSUFFICIENT_BUFFER
+        );
+        CHECK(
+            stack_ptx_compile(
+                limits,
+                &stack_info,
+                words,
+                registers,
+                NUM_REGISTERS,
+                called,
+                3,
+                requests,
+                num_requests,
+                execution_limit,
+                workspace,
+                num_bytes,
+                text,
+                length + 1,
+                &written
+            ) == STACK_PTX_SUCCESS
+        );
+        CHECK_UINT(written, length);
+        CHECK_UINT(strlen(text), length);
+        CHECK(
+            stack_ptx_compile(
+                limits,
+                &stack_info,
+                words,
+                registers,
+                NUM_REGISTERS,
+                called,
+                3,
+                requests,
+                num_requests,
+                execution_limit,
+                workspace,
+                num_bytes - 1,
+                text,
+                length + 1,
+                &written
+            ) == STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE
+        );
+    }
+    free(workspace);
+    return result == STACK_PTX_SUCCESS ? text : stack_ptx_result_to_string(result);
+}
+
+static void test_compile_gives_the_stub_in_one_call(void) {
+    static const StackPtxInstruction words[] = {
+        INPUT(A),
+        INPUT(B),
+        PTX(SUB),
+        CONSTANT(F32, ONE_F32),
+        PTX(ADD),
+        INPUT(C),
+        PTX(NEG),
+        META(SWAP, F32),
+        RETURN,
+    };
+    CHECK_TEXT(
+        compile(&compiler_info, words, 100, request_o0, 1),
+        "{\n.reg .f32 %_s0_<2>;\nsub.ftz.f32 %_s0_0, %b, %a;\nadd.ftz.f32 %_s0_1, 0f3F800000, %_s0_0;\nmov.f32 %o0, %_s0_1;\n}"
+    );
+}
+
+static void test_default_info_has_the_documented_limits(void) {
+    CHECK_UINT(compiler_info.max_ast_size, 65536);
+    CHECK_UINT(compiler_info.max_ast_to_visit_stack_depth, 1024);
+    CHECK_UINT(compiler_info.stack_size, 128);
+    CHECK_UINT(compiler_info.max_frame_depth, 4);
+    CHECK_UINT(compiler_info.store_size, 16);
+}
+
+static void test_compile_keeps_equal_values_apart_and_shares_copied_ones(void) {
+    static const StackPtxInstruction equal[] = {INPUT(A), PTX(NEG), INPUT(A), PTX(NEG), PTX(ADD), RETURN};
+    static const StackPtxInstruction copied[] = {INPUT(A), PTX(NEG), META(DUP, F32), PTX(ADD), RETURN};
+    CHECK_TEXT(
+        compile(&compiler_info, equal, 100, request_o0, 1),
+        "{\n.reg .f32 %_s0_<3>;\nneg.ftz.f32 %_s0_0, %a;\nneg.ftz.f32 %_s0_1, %a;\nadd.ftz.f32 %_s0_2, %_s0_1, %_s0_0;\n"
+        "mov.f32 %o0, %_s0_2;\n}"
+    );
+    CHECK_TEXT(
+        compile(&compiler_info, copied, 100, request_o0, 1),
+        "{\n.reg .f32 %_s0_<2>;\nneg.ftz.f32 %_s0_0, %a;\nadd.ftz.f32 %_s0_1, %_s0_0, %_s0_0;\nmov.f32 %o0, %_s0_1;\n}"
+    );
+}
+
+static void test_compile_runs_routines_to_the_frame_depth(void) {
+    static const StackPtxInstruction words[] = {INPUT(A), ROUTINE(0), RETURN};
+    StackPtxCompilerInfo limits = compiler_info;
+    limits.max_frame_depth = 0;
+    CHECK_TEXT(compile(&limits, words, 100, request_o0, 1), "");
+    limits.max_frame_depth = 1;
+    CHECK_TEXT(compile(&limits, words, 100, request_o0, 1), "{\nmov.f32 %o0, %a;\n}");
+    limits.max_frame_depth = 2;
+    CHECK_TEXT(compile(&limits, words, 100, request_all_f32, 3), "{\nmov.f32 %o0, %c;\nmov.f32 %o1, %b;\nmov.f32 %o2, %a;\n}");
+    limits.max_frame_depth = 3;
+    CHECK_TEXT(compile(&limits, words, 100, request_all_f32, 2), "{\nmov.f32 %o0, %c;\nmov.f32 %o1, %d;\n}");
+    CHECK_TEXT(compile(&limits, words, 3, request_all_f32, 6), "{\nmov.f32 %o0, %b;\nmov.f32 %o1, %a;\n}");
+}
+
+static void test_compile_does_not_write_missing_requests_however_many(void) {
+    static size_t requests[5000];
+    static const StackPtxInstruction words[] = {INPUT(A), INPUT(IN_U32), RETURN};
+    size_t i;
+    for (i = 0; i < COUNT(requests); ++i) {
+        requests[i] = O5;
+    }
+    requests[4999] = OUT_U32;
+    CHECK_TEXT(compile(&compiler_info, words, 100, requests, COUNT(requests)), "{\nmov.f32 %o5, %a;\nmov.u32 %ou, %iu;\n}");
+    CHECK_TEXT(compile(&compiler_info, words, 100, NULL, 0), "{\n}");
+}
+
+static void test_compile_reports_its_errors(void) {
+    static const StackPtxInstruction unknown[] = {INPUT(A), WORD(NONE, 0, 0), RETURN};
+    static const StackPtxInstruction depth[] = {INPUT(A), NUMBER(1), META(YANK_DUP, F32), RETURN};
+    static const StackPtxInstruction three[] = {INPUT(A), INPUT(A), INPUT(A), RETURN};
+    static const size_t bad_request[] = {NUM_REGISTERS};
+    StackPtxCompilerInfo limits = compiler_info;
+    StackPtxStackInfo set = stack_info;
+    char text[64];
+    size_t size = 0;
+    CHECK_TEXT(compile(&limits, unknown, 100, request_o0, 1), "STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN");
+    CHECK_TEXT(compile(&limits, depth, 100, request_o0, 1), "{\nmov.f32 %o0, %a;\n}");
+    CHECK_TEXT(compile(&limits, three, 100, bad_request, 1), "STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS");
+    limits.max_ast_size = 2;
+    CHECK_TEXT(compile(&limits, three, 100, request_o0, 1), "STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE");
+    limits.max_ast_size = SIZE_MAX;
+    CHECK(stack_ptx_compile_workspace_size(&limits, &stack_info, &size) == STACK_PTX_ERROR_INVALID_VALUE);
+    CHECK(stack_ptx_compile_workspace_size(NULL, &stack_info, &size) == STACK_PTX_ERROR_INVALID_VALUE);
+    CHECK(stack_ptx_compile_workspace_size(&compiler_info, NULL, &size) == STACK_PTX_ERROR_INVALID_VALUE);
+    CHECK(stack_ptx_compile_workspace_size(&compiler_info, &stack_info, NULL) == STACK_PTX_ERROR_INVALID_VALUE);
+    set.stack_literal_prefixes = NULL;
+    CHECK(stack_ptx_compile_workspace_size(&compiler_info, &set, &size) == STACK_PTX_ERROR_INVALID_VALUE);
+    CHECK(
+        stack_ptx_compile(
+            &compiler_info,
+            &stack_info,
+            NULL,
+            registers,
+            NUM_REGISTERS,
+            NULL,
+            0,
+            NULL,
+            0,
+            1,
+            text,
+            sizeof text,
+            text,
+            sizeof text,
+            &size
+        ) == STACK_PTX_ERROR_INVALID_VALUE
+    );
+    CHECK(
+        stack_ptx_compile(
+            &compiler_info, &stack_info, three, registers, NUM_REGISTERS, NULL, 0, NULL, 0, 1, NULL, 0, text, sizeof text, &size
+        ) == STACK_PTX_ERROR_INVALID_VALUE
+    );
+}
+
+int main(void) {
+    test_compile_gives_the_stub_in_one_call();
+    test_default_info_has_the_documented_limits();
+    test_compile_keeps_equal_values_apart_and_shares_copied_ones();
+    test_compile_runs_routines_to_the_frame_depth();
+    test_compile_does_not_write_missing_requests_however_many();
+    test_compile_reports_its_errors();
+    return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
