@@ -7,6 +7,7 @@ command line keeps it.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Any
 
 
 class FailureKind(StrEnum):
@@ -28,6 +29,6 @@ class DeviceFailure(Exception):
     failures: the programs of the pack that was at fault, as `evo.evaluate.Failure`.
     """
 
-    def __init__(self, message: str, failures: list):
+    def __init__(self, message: str, failures: list[Any]):
         super().__init__(message)
         self.failures = failures

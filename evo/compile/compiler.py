@@ -6,9 +6,10 @@ any executor of concurrent.futures will do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -53,6 +54,9 @@ class FailedProgram:
 
     rows: np.ndarray
     failure: CompileFailure
+
+
+_Future: TypeAlias = Future[Compiled | CompileFailure]
 
 
 @dataclass(frozen=True)
@@ -110,7 +114,7 @@ class PackCompiler:
         self._compile_function = compile_function
         self.failures = {} if failures is None else failures
 
-    def compile(self, words: np.ndarray) -> Iterator[Module | FailedProgram]:
+    def compile(self, words: np.ndarray) -> Generator[Module | FailedProgram, None, None]:
         """Modules as they are ready, in any order, and the programs that failed; together they hold every row once.
 
         Args:
@@ -122,13 +126,14 @@ class PackCompiler:
             yield FailedProgram(np.array([row]), self.failures[hashes[row].tobytes()])
         candidates = np.flatnonzero(~known)
         packs = plan_packs(hashes[candidates], num_instructions[candidates], self._packing, self._num_workers)
-        pending: dict[Future, _Job] = {}
+        pending: dict[_Future, _Job] = {}
         cached: list[Module] = []
         for pack in packs:
             rows = [candidates[site] for site in pack]
             firsts = [site[0] for site in rows]
-            packed = dict(zip(("words", "lengths", "hashes"), pack_programs(words[firsts], hashes[firsts]), strict=True))
-            self._start(_Job(rows, num_instructions[firsts], replace(self._blank, **packed)), pending, cached)
+            packed_words, lengths, packed_hashes = pack_programs(words[firsts], hashes[firsts])
+            request = replace(self._blank, words=packed_words, lengths=lengths, hashes=packed_hashes)
+            self._start(_Job(rows, num_instructions[firsts], request), pending, cached)
         try:
             while pending or cached:
                 yield from cached
@@ -140,7 +145,7 @@ class PackCompiler:
             for future in pending:
                 future.cancel()
 
-    def _start(self, job: _Job, pending: dict[Future, _Job], cached: list[Module]) -> None:
+    def _start(self, job: _Job, pending: dict[_Future, _Job], cached: list[Module]) -> None:
         cubin = self._cache.get(job.request.cache_key()) if self._cache else None
         if cubin is not None:
             cached.append(_module(job, Compiled(cubin)))
@@ -148,7 +153,7 @@ class PackCompiler:
             pending[self._executor.submit(self._compile_function, job.request)] = job
 
     def _finish(
-        self, future: Future, job: _Job, pending: dict[Future, _Job], cached: list[Module]
+        self, future: _Future, job: _Job, pending: dict[_Future, _Job], cached: list[Module]
     ) -> Iterator[Module | FailedProgram]:
         """What one request led to; where it failed, what is left of it goes to `pending`."""
         outcome = _outcome(future)
@@ -174,7 +179,7 @@ def _module(job: _Job, compiled: Compiled) -> Module:
     return Module(job.rows, job.num_instructions, job.request.kernel_sizes, compiled.cubin, *times_s)
 
 
-def _outcome(future: Future) -> Compiled | CompileFailure:
+def _outcome(future: _Future) -> Compiled | CompileFailure:
     try:
         return future.result()
     except TimeoutError:

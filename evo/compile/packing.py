@@ -24,7 +24,7 @@ class Packing:
     sites_per_kernel: int = 64
     kernels_per_module: int = 2
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.sites_per_kernel < 1 or self.kernels_per_module < 1:
             raise ValueError(f"sites_per_kernel and kernels_per_module must be at least 1: {self}")
 

@@ -209,7 +209,7 @@ def _check(data: Any, source: str) -> InstructionSet:
         raise UserError(f"{source}: key 'abi_version': {parsed.abi_version} is not supported, this evo reads {ABI_VERSION}")
 
     stacks = tuple(
-        StackType(s.name, s.literal_prefix, s.constant_type, s.encoder_type or _ENCODER_TYPES.get(s.constant_type))
+        StackType(s.name, s.literal_prefix, s.constant_type, s.encoder_type or _ENCODER_TYPES[s.constant_type])
         for s in parsed.stack_types
     )
     stack_indices = _index_names([s.name for s in stacks], "stack_types", source)
@@ -253,7 +253,7 @@ def _check(data: Any, source: str) -> InstructionSet:
 
 
 # What a constant is given as where the description does not say: the 64-bit types are widened from 32 bits.
-_ENCODER_TYPES = {"f32": "f32", "u32": "u32", "s32": "s32", "f64": "f32", "u64": "u32", "s64": "s32"}
+_ENCODER_TYPES = {None: None, "f32": "f32", "u32": "u32", "s32": "s32", "f64": "f32", "u64": "u32", "s64": "s32"}
 
 
 def _first_two_are_alike(instruction: Instruction, arg_types: tuple[ArgType, ...]) -> bool:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 
 from evo.instructions import InstructionSet
 from evo.native.stack_ptx import META_OPERATIONS
+from evo.native.stack_ptx_tables import MAX_NUM_ARGS, MAX_NUM_RETS
 
-_MAX_NUM_ARGS = 4
-_MAX_NUM_RETS = 2
 # By encoder_type: C type, member of StackPtxPayload.
-_PAYLOADS = {"f32": ("float", "f"), "u32": ("uint32_t", "u"), "s32": ("int32_t", "s")}
+_PAYLOADS: dict[str | None, tuple[str, str]] = {"f32": ("float", "f"), "u32": ("uint32_t", "u"), "s32": ("int32_t", "s")}
 
 
 def render_header(instruction_set: InstructionSet, lang: str, file_name: str) -> str:
@@ -71,7 +71,9 @@ def _constants(instruction_set: InstructionSet) -> list[tuple[str, str, str, str
 # ---- tables ----
 
 
-def _tables(instruction_set: InstructionSet, name, arg, count) -> list[str]:
+def _tables(
+    instruction_set: InstructionSet, name: Callable[[str], str], arg: Callable[[int], str], count: Callable[[str], str]
+) -> list[str]:
     """The arrays and structs of stack_ptx.h.
 
     Args:
@@ -93,12 +95,12 @@ def _tables(instruction_set: InstructionSet, name, arg, count) -> list[str]:
     none = len(sets.arg_types)
     descriptors = []
     for instruction in sets.instructions:
-        args = [*instruction.args, *[none] * _MAX_NUM_ARGS][:_MAX_NUM_ARGS]
-        rets = [*instruction.rets, *[none] * _MAX_NUM_RETS][:_MAX_NUM_RETS]
+        args = [*instruction.args, *[none] * MAX_NUM_ARGS][:MAX_NUM_ARGS]
+        rets = [*instruction.rets, *[none] * MAX_NUM_RETS][:MAX_NUM_RETS]
         needs: Counter[int] = Counter()
         for index in instruction.args:
             needs[sets.arg_types[index].stack_idx] += max(1, sets.arg_types[index].num_vec_elems)
-        pairs = [*needs.items(), *[(0, 0)] * _MAX_NUM_ARGS][:_MAX_NUM_ARGS]
+        pairs = [*needs.items(), *[(0, 0)] * MAX_NUM_ARGS][:MAX_NUM_ARGS]
         requirements = ", ".join(f"{{{stack}, {number}}}" for stack, number in pairs)
         descriptors.append(
             f"{{{{{', '.join(map(arg, args))}}}, {{{', '.join(map(arg, rets))}}}, {len(needs)}, "

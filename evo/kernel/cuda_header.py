@@ -182,7 +182,7 @@ def _site_macro(variables: tuple[SiteVariable, ...], inputs: list[str], outputs:
     text += [f"mov.{v.register_type} %{i}, %%{v.register};" for i, v in enumerate(variables) if v.kind != "i"]
     text += ["}"]
     modes = {"m": "+", "o": "=", "i": ""}
-    operands = {kind: [] for kind in modes}
+    operands: dict[str, list[str]] = {kind: [] for kind in modes}
     for v in variables:
         place = f"in_{inputs.index(v.name)}" if v.kind == "i" else f"out_{outputs.index(v.name)}"
         operands[v.kind].append(f'"{modes[v.kind]}{_TYPES[v.register_type][1]}"({place})')

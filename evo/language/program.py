@@ -121,10 +121,10 @@ class Language:
             if not _FLOAT.fullmatch(literal):
                 raise ValueError(f"'{literal}' is no {constant_type} constant; write 1.5, or its bits as 0x3fc00000:{stack_name}")
             with np.errstate(over="ignore"):
-                value = np.float32(literal)
-            if not np.isfinite(value):
+                number = np.float32(literal)
+            if not np.isfinite(number):
                 raise ValueError(f"'{literal}' is out of the range of f32; infinity is 0x7f800000:{stack_name}")
-            return word(WordType.CONSTANT, stack, int(value.view(np.uint32)))
+            return word(WordType.CONSTANT, stack, int(number.view(np.uint32)))
         if not _SIGNED.fullmatch(literal):
             raise ValueError(f"'{literal}' is no integer constant")
         value = int(literal, 0)
@@ -159,7 +159,7 @@ class Language:
             return f"special:{self.instruction_set.special_registers[payload].ptx}"
         if type_code == WordType.RETURN and payload == 0:
             return "return"
-        prefixes = {WordType.META_CONSTANT: "{}:meta", WordType.ROUTINE: "routine:{}", WordType.LOAD: "load:{}"}
+        prefixes: dict[int, str] = {WordType.META_CONSTANT: "{}:meta", WordType.ROUTINE: "routine:{}", WordType.LOAD: "load:{}"}
         return prefixes[type_code].format(payload) if type_code in prefixes else None
 
     def _stack(self, name: str) -> int:

@@ -6,7 +6,7 @@ Owns those layouts. Knows nothing of lowering; the arrays own the memory that C 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,7 +60,7 @@ class ConnectionTables(NamedTuple):
     words: tuple[np.ndarray, ...]
 
 
-def instruction_set_tables(instruction_set) -> InstructionSetTables:
+def instruction_set_tables(instruction_set: Any) -> InstructionSetTables:
     """The tables of an `evo.instructions.InstructionSet` or the like. Raises ValueError for what C has no place for."""
     instructions, specials = instruction_set.instructions, instruction_set.special_registers
     descriptors = np.zeros(len(instructions), _DESCRIPTOR)

@@ -13,7 +13,7 @@ programs or of compiling, and loads nothing of CUDA. `evo.compile` uses evo.nati
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from evo.native.ptx_inject import DEFAULT_TYPES, AnnotatedPtx, AnnotationError, DataType, Inject, Variable, process_cuda
 
@@ -115,5 +115,5 @@ def _decoded(ptx: bytes) -> str:
         raise AnnotationError("PTX", line, column, "a byte that is not UTF-8") from None
 
 
-def _listed(names) -> str:
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names) or "none"

@@ -6,6 +6,7 @@ Owns the command line. A mistake in what it is given is one line on stderr and e
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -45,7 +46,7 @@ def embed(source: Path, output: Path, name: str) -> None:
     )
 
 
-def _write(source: Path, output: Path, render) -> None:
+def _write(source: Path, output: Path, render: Callable[[], bytes]) -> None:
     try:
         write_outputs({output: render()}, [source])
     except UserError as error:

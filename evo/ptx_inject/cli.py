@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from evo import __version__
 from evo.errors import UserError
-from evo.native.ptx_inject import AnnotationError, process_cuda
+from evo.native.ptx_inject import AnnotationError, DataType, process_cuda
 from evo.storage.files import read_input, write_outputs
 
 EXIT_USER_ERROR = 2
@@ -63,7 +64,7 @@ def _output_paths(inputs: tuple[Path, ...], output: str) -> list[Path]:
     return [path / source.name for source in inputs]
 
 
-def _process_all(inputs: tuple[Path, ...], types) -> list[bytes]:
+def _process_all(inputs: tuple[Path, ...], types: Sequence[DataType] | None) -> list[bytes]:
     """What becomes of each input; the errors of all in one, a line each."""
     processed, errors = [], []
     for source in inputs:

@@ -12,16 +12,15 @@ Owns the format and its checks. The fields are those of `DataType`; register_cas
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from evo.errors import UserError
 from evo.native.ptx_inject import DataType
 from evo.storage.json_file import first_mistake, read_json
-
-ABI_VERSION = 1
 
 # Bits of what can cross the border of inline assembly. PTX types: fundamental types of PTX ISA 9.0, 5.2.1, of at least 16 bits,
 # mov's are those of 9.7.9.2; letters: "Inline PTX Assembly in CUDA", 1.1.2.
@@ -37,7 +36,7 @@ MOV_POSTFIX_BITS = {name: bits for name, bits in REGISTER_TYPE_BITS.items() if n
 REGISTER_CHAR_BITS = {"h": 16, "r": 32, "f": 32, "l": 64, "d": 64, "q": 128}
 
 
-def _one_of(names):
+def _one_of(names: Collection[str]) -> AfterValidator:
     def check(value: str) -> str:
         if value not in names:
             raise ValueError(f"is '{value}', expected one of {', '.join(names)}")
@@ -84,7 +83,7 @@ class _DataTypeJson(_Strict):
 
 
 class _TypesJson(_Strict):
-    abi_version: Literal[ABI_VERSION]
+    abi_version: Literal[1]
     data_type_infos: list[_DataTypeJson] = Field(min_length=1)
 
 
@@ -112,7 +111,7 @@ def load_types(path: str | Path) -> tuple[DataType, ...]:
     return tuple(DataType(**entry.model_dump()) for entry in parsed.data_type_infos)
 
 
-def _place(data, location: tuple[str | int, ...]) -> str:
+def _place(data: Any, location: tuple[str | int, ...]) -> str:
     """`key 'data_type_infos.2.register_char' (type 'mask')`, the type where the entry has a name."""
     place = f"key {'.'.join(map(str, location))!r}" if location else "the JSON"
     try:

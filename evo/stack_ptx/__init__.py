@@ -144,11 +144,12 @@ class Words:
         self.instruction_set = load(instruction_set)
         names = [instruction.name for instruction in self.instruction_set.instructions]
         specials = [special.ptx.replace(".", "_") for special in self.instruction_set.special_registers]
-        stacks = [stack.name.lower() for stack in self.instruction_set.stacks if stack.constant_type is not None]
+        stacks = self.instruction_set.stacks
+        constants = {s.name.lower(): self._constant(i, s.constant_type) for i, s in enumerate(stacks) if s.constant_type}
         self.instructions = Names("instruction", {n: Word(word(WordType.PTX, payload=i)) for i, n in enumerate(names)})
         self.special = Names("special register", {n: Word(word(WordType.SPECIAL, payload=i)) for i, n in enumerate(specials)})
         self.meta = Names("meta operation", {n: self._meta(i) for i, n in enumerate(META_OPERATIONS)})
-        self.constants = Names("stack with constants", {name: self._constant(name) for name in stacks})
+        self.constants = Names("stack with constants", constants)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Words, (self.instruction_set,)
@@ -194,12 +195,10 @@ class Words:
             return program
         encoded = []
         for index, element in enumerate(program):
-            if not isinstance(element, Word):
-                try:
-                    element = self._number(element)
-                except ValueError as error:
-                    raise ValueError(f"element {index} of the program: {error}") from None
-            encoded.append(int(element))
+            try:
+                encoded.append(int(element if isinstance(element, Word) else self._number(element)))
+            except ValueError as error:
+                raise ValueError(f"element {index} of the program: {error}") from None
         return np.array([*encoded, int(self.RETURN)], np.uint64)
 
     def stack(self, name: str) -> int:
@@ -213,9 +212,7 @@ class Words:
     def _meta(self, operation: int) -> Callable[[str], Word]:
         return lambda stack: Word(word(WordType.META, self.stack(stack), operation))
 
-    def _constant(self, name: str) -> Callable[[Any], Word]:
-        stack = self.instruction_set.stack_index(name)
-        constant_type = self.instruction_set.stacks[stack].constant_type
+    def _constant(self, stack: int, constant_type: str) -> Callable[[Any], Word]:
         return lambda value: Word(word(WordType.CONSTANT, stack, _constant_bits(constant_type, value)))
 
     def _number(self, value: Any) -> Word:
@@ -229,9 +226,9 @@ class Words:
             wanted = ("s32" if value < 0 else "u32") if isinstance(value, int) else None
         if wanted is None:
             raise ValueError(f"{value!r} is neither a word nor a number that can be a constant")
-        for stack in self.instruction_set.stacks:
-            if stack.constant_type == wanted:
-                return self.constants[stack.name.lower()](value)
+        for stack, stack_type in enumerate(self.instruction_set.stacks):
+            if stack_type.constant_type == wanted:
+                return self._constant(stack, wanted)(value)
         known = ", ".join(self.constants) or "none"
         raise ValueError(f"{value!r}: no stack has constants of {wanted}; there are constants of: {known}")
 
