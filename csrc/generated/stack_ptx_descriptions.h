@@ -1,7 +1,7 @@
 /*
  * stack_ptx_descriptions.h - an instruction set of Stack PTX: 38 instructions on 9 stacks.
  *
- * Written by `python -m evo.instructions generate`; changes belong into its input.
+ * Written by `python -m evo.instructions generate`; edit its input instead.
  */
 
 #ifndef STACK_PTX_DESCRIPTIONS_H

@@ -1,4 +1,4 @@
-"""AST PTX: expressions of f32 values, in postorder, as PTX stubs and as values on a CPU.
+"""AST PTX: postorder expressions of f32 values, compiled to PTX stubs or interpreted on the CPU.
 
     ast = AstPTX(inputs=["x", "y"], output="z")
     r = ast.registers
@@ -11,13 +11,12 @@ A program is a list: registers, numbers (f32 constants), instructions, and routi
     ast = AstPTX(inputs=["x", "y"], output="z", routines=[square])
     ast.compile([r.x, square, r.y, square, I.add_ftz_f32])
 
-or an array of words, `(length,)` uint64, that `encode` makes; a batch is a list of programs, or words of all of them,
-`(num_programs, max_length)`.
-Operands are written in push order: `[r.x, r.y, I.sub_ftz_f32]` is x - y. What words mean, and the limits, are told in
-csrc/ast_ptx.h; what instructions compute, in csrc/ast_ptx_interpreter.h.
+or an array of words, `(length,)` uint64, from `encode`. A batch is a list of programs, or the words of all of them,
+`(num_programs, max_length)`. Operands are in push order: `[r.x, r.y, I.sub_ftz_f32]` is x - y. csrc/ast_ptx.h documents words and
+limits, and csrc/ast_ptx_interpreter.h what instructions compute.
 
-Owns how programs are written in Python and what is said about wrong ones. Knows nothing of kernels, compilers, tasks or search,
-and loads nothing of CUDA.
+Owns the form of programs in Python and the messages about wrong ones. Knows nothing of kernels, compilers, tasks or search, and
+loads no CUDA library.
 """
 
 from __future__ import annotations
@@ -60,16 +59,16 @@ class AstPTX:
 
     Args:
         inputs: names of the registers that programs read, without the percent sign.
-        output: name of the register that they write; it may be an input too.
-        instructions: what they are made of; others than `INSTRUCTIONS` have no CPU meaning unless they are among those.
-        routines: what they may call.
+        output: name of the register that programs write; it may also be an input.
+        instructions: of programs; those that are not among `INSTRUCTIONS` have no CPU meaning.
+        routines: that programs may call.
 
     Attributes:
         registers: the inputs by name.
 
     Raises:
-        ValueError: a name is used twice, is no PTX identifier, or is one that compilers use (`f1`, `r2`, `tid`); an instruction
-            has too many operands; a routine is wrong.
+        ValueError: a name is used twice, is not a PTX identifier, or is one that compilers use (`f1`, `r2`, `tid`); an
+            instruction has too many operands; a routine is wrong.
     """
 
     def __init__(
@@ -86,7 +85,7 @@ class AstPTX:
         self.registers = Registers(self.inputs)
         for what, names in (("input", self.inputs), ("routine", [routine.name for routine in self.routines])):
             if twice := [name for name, number in Counter(names).items() if number > 1]:
-                raise ValueError(f"{what} '{twice[0]}': is there twice")
+                raise ValueError(f"{what} '{twice[0]}': the name is used twice")
         for instruction in self.instructions:
             if not 0 <= instruction.num_args <= MAX_INSTRUCTION_ARGS:
                 told = f"{instruction.num_args} operands, expected 0 to {MAX_INSTRUCTION_ARGS}"
@@ -108,7 +107,7 @@ class AstPTX:
 
         Raises:
             ValueError: an element is unknown to this object, or a number does not fit into f32.
-            TypeError: an element is none of `Element`.
+            TypeError: an element is not an `Element`.
         """
         return self._encoded(program, "")
 
@@ -120,7 +119,7 @@ class AstPTX:
         """The elements of a program's words, up to its return; `encode` gives the words back.
 
         Raises:
-            ValueError: a word stands for nothing here, or there is no return.
+            ValueError: a word is unknown to this object, or there is no return.
         """
         elements: list[Element] = []
         for index, value in enumerate(_checked(words, 1)):
@@ -129,7 +128,7 @@ class AstPTX:
                 return elements
             element = self._element(kind, payload)
             if element is None or getattr(element, "num_args", num_args) != num_args:
-                raise ValueError(f"word {index}: 0x{int(value):016x} stands for nothing here")
+                raise ValueError(f"word {index}: 0x{int(value):016x} is unknown here")
             elements.append(element)
         raise ValueError(f"word {len(words)}: there is no return")
 
@@ -137,7 +136,7 @@ class AstPTX:
         """The PTX stub of a program: `{ .reg .f32 %ast<N>; ...; mov.f32 %output, ...; }`, a line for each instruction.
 
         Raises:
-            ValueError: the program is wrong; the message names the word and what would be right.
+            ValueError: the program is wrong; the message has the word's index and says what would be right.
         """
         words = self._words(program)
         try:
@@ -146,7 +145,7 @@ class AstPTX:
             raise ValueError(self._explain(error, words, in_batch=False)) from None
 
     def compile_batch(self, programs: Sequence[Program] | Words) -> list[str]:
-        """The stub of each program, made without the GIL. Raises as `compile`."""
+        """The stub of each program; the GIL is released. Raises as `compile`."""
         table = self._table(programs)
         try:
             return self._compiler.emit(table)
@@ -154,15 +153,15 @@ class AstPTX:
             raise ValueError(self._explain(error, table[error.program_idx], in_batch=True)) from None
 
     def interpret(self, program: Program, inputs: Mapping[str, ArrayLike]) -> NDArray[np.float32]:
-        """What a program computes on the CPU, by the rules of PTX, at each point.
+        """The value of a program at each point, computed on the CPU by the rules of PTX.
 
         Args:
             program: made of `INSTRUCTIONS`.
-            inputs: numbers or arrays by name, which are broadcast to one shape, in f32; those that the program does not read
-                may be missing.
+            inputs: numbers or arrays by name, converted to f32 and broadcast to one shape; inputs that the program does not
+                read may be missing.
 
         Returns:
-            float32 of the inputs' shape; a NumPy scalar where that is ().
+            float32 of the inputs' shape; a NumPy scalar if the shape is ().
 
         Raises:
             ValueError: the program is wrong, holds an instruction without CPU meaning, or reads an input that has no values.
@@ -175,7 +174,7 @@ class AstPTX:
         return values
 
     def interpret_batch(self, programs: Sequence[Program] | Words, inputs: Mapping[str, ArrayLike]) -> NDArray[np.float32]:
-        """As `interpret` for each program, `(num_programs, *shape)`; the work is done without the GIL."""
+        """As `interpret` for each program, `(num_programs, *shape)`; the GIL is released."""
         table = self._table(programs)
         try:
             return self._interpreted(table, inputs)
@@ -229,17 +228,17 @@ class AstPTX:
         if isinstance(element, Instruction):
             index = self._instruction_indices.get(element)
             if index is None:
-                raise ValueError(f"{place}: {element.ptx} with {element.num_args} operands is none of the instructions")
+                raise ValueError(f"{place}: {element.ptx} with {element.num_args} operands is not among the instructions")
             return WordType.PTX_INSTRUCTION | element.num_args << 16 | index << 32
         if isinstance(element, Register):
             if element.name not in self._input_indices:
-                raise ValueError(f"{place}: register '{element.name}' is no input, one of: {listed(self.inputs)}")
+                raise ValueError(f"{place}: register '{element.name}' is not an input, one of: {listed(self.inputs)}")
             return WordType.INPUT | self._input_indices[element.name] << 32
         if isinstance(element, Routine):
             index = self._routine_indices.get(element)
             if index is None:
                 known = listed(routine.name for routine in self.routines)
-                raise ValueError(f"{place}: routine '{element.name}' is none of the routines: {known}")
+                raise ValueError(f"{place}: routine '{element.name}' is unknown, one of: {known}")
             return WordType.ROUTINE | element.num_args << 16 | index << 32
         if isinstance(element, (Argument, Bits)):
             payload = element.index if isinstance(element, Argument) else element.bits
@@ -284,7 +283,7 @@ class AstPTX:
             "PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS": f"instruction {payload}, but there are {len(self.instructions)}",
             "UNSUPPORTED_INSTRUCTION": f"instruction {name or payload} has no CPU meaning",
             "ROUTINE_IDX_OUT_OF_BOUNDS": f"routine {payload}, but there are {len(self.routines)}",
-            "ROUTINE_ARG_IDX_OUT_OF_BOUNDS": f"argument {payload} is not among those of this call",
+            "ROUTINE_ARG_IDX_OUT_OF_BOUNDS": f"argument {payload} is not an argument of this call",
             "ROUTINE_DEPTH_EXCEEDED": f"routine '{name}' is called {ROUTINE_DEPTH + 1} deep, expected at most {ROUTINE_DEPTH}",
             "STACK_OVERFLOW": f"more than {STACK_DEPTH} values on the stack",
             "TOO_MANY_ARGS": f"{num_args} operands, expected at most {MAX_INSTRUCTION_ARGS}",
@@ -295,7 +294,7 @@ class AstPTX:
             reason = f"{need} on the stack"
         elif error.code == "BAD_INSTRUCTION_MAYBE_FORGOT_RETURN":
             is_known = WordType.INPUT <= kind <= WordType.ROUTINE_ARG
-            unknown = f"0x{int(words[error.word_idx]):016x} is no word; is a return missing before it?"
+            unknown = f"0x{int(words[error.word_idx]):016x} is not a word; is a return missing before it?"
             reason = f"more than {MAX_INSTRUCTIONS} words run" if is_known else unknown
         elif error.code == "INVALID_VALUE" and kind == WordType.RETURN:
             reason = "more than one value is left at the return"

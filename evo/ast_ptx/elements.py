@@ -1,6 +1,6 @@
-"""What AST PTX programs are made of in Python: registers, constants, instructions, arguments and routines.
+"""The elements of AST PTX programs in Python: registers, constants, instructions, arguments and routines.
 
-Owns these types and the table of instructions that the library brings. Knows nothing of words.
+Owns these types and the table of the library's instructions. Knows nothing of words.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Register:
 
 @dataclass(frozen=True)
 class Argument:
-    """In a routine: its argument `index`, of which 0 was pushed first."""
+    """In a routine: its argument `index`; 0 was pushed first."""
 
     index: int
 
 
 @dataclass(frozen=True)
 class Bits:
-    """A constant by its 32 bits, for those that no number stands for: NaNs of any payload."""
+    """A constant by its 32 bits, for those without a number: NaNs of any payload."""
 
     bits: int
 
@@ -44,7 +44,7 @@ class Bits:
 class Instruction:
     """A PTX instruction with f32 operands and an f32 result.
 
-    ptx: as it is written, such as `fma.rn.ftz.f32`; num_args: how many operands it has, at most `MAX_INSTRUCTION_ARGS`.
+    ptx: such as `fma.rn.ftz.f32`; num_args: number of operands, at most `MAX_INSTRUCTION_ARGS`.
     """
 
     ptx: str
@@ -58,10 +58,10 @@ class Instruction:
 
 @dataclass(frozen=True, eq=False)
 class Routine:
-    """A program of its own, written out wherever it is called; in a list it stands for the call. Equal only to itself.
+    """A program that is inlined wherever it is called; in a program's list it means the call. Equal only to itself.
 
-    name: for messages; num_args: values that a call takes off the stack; words: a list as of a program, in which `Argument` may
-    stand too. Routines that it calls have to be known to the `AstPTX` as well.
+    name: for messages; num_args: values that a call takes off the stack; words: a list like a program's, in which `Argument` is
+    allowed too. The `AstPTX` must also know the routines that it calls.
 
     Raises:
         ValueError: there are more arguments than a stack holds.
@@ -78,16 +78,16 @@ class Routine:
 
 
 Element: TypeAlias = Register | Argument | Bits | Instruction | Routine | float
-"""What a program's list is made of; ints and NumPy numbers are floats too."""
+"""An element of a program's list; ints and NumPy numbers count as floats."""
 Program: TypeAlias = Sequence[Element] | Words
 """A program: a list of elements, or words that end with a return."""
 
 
 class Instructions:
-    """Instructions by name: `I.mul_ftz_f32`. Iterating gives them in the order of their indices.
+    """Instructions by name: `I.mul_ftz_f32`. Iteration gives them in the order of their indices.
 
     Raises:
-        AttributeError: there is none of this name.
+        AttributeError: there is no instruction of this name.
     """
 
     def __init__(self, instructions: Sequence[Instruction]):
@@ -111,10 +111,10 @@ class Instructions:
 
 
 class Registers:
-    """Input registers by name: `r.x`, or `r["x"]` for names that are none in Python. Iterating gives them in order.
+    """Input registers by name: `r.x`, or `r["x"]` for names that are not possible in Python. Iteration gives them in order.
 
     Raises:
-        AttributeError: there is none of this name; by index a KeyError.
+        AttributeError: there is no register of this name; with brackets a KeyError.
     """
 
     def __init__(self, names: Sequence[str]):
@@ -141,7 +141,7 @@ class Registers:
 
 
 INSTRUCTIONS: tuple[Instruction, ...] = tuple(Instruction(ptx, num_args) for ptx, num_args in _NATIVE_INSTRUCTIONS)
-"""The instructions that the library brings and the interpreter knows, in the order of csrc/ast_ptx_instructions.h."""
+"""The library's instructions, all with CPU meaning, in the order of csrc/ast_ptx_instructions.h."""
 
 I = Instructions(INSTRUCTIONS)  # noqa: E741
 """`INSTRUCTIONS` by name."""

@@ -1,4 +1,4 @@
-"""Programs to cubins: requests, packing, worker processes, the cubin cache, and what happens when a compilation fails.
+"""Programs to cubins: requests, packing, worker processes, the cubin cache and failed compilations.
 
 Never opens a device. A failure is a value; see `CompileFailure`.
 """

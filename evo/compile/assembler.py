@@ -12,7 +12,7 @@ def assembler_options(opt_level: int) -> tuple[str, ...]:
     Level 1 leaves as many of a program's instructions as level 3 and compiles a tenth faster, but schedules them less well.
     Level 0 compiles almost twice as fast and leaves half as many instructions again (docs/benchmarks.md).
     """
-    # Without --fmad=false the assembler fuses what a program multiplies and then adds: other bits than on the CPU.
+    # Without --fmad=false the assembler fuses a program's multiplications and additions: other bits than on the CPU.
     return ("--fmad=false", f"--opt-level={opt_level}")
 
 

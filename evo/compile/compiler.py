@@ -1,14 +1,15 @@
-"""Programs to modules: packs them, has the packs compiled, and names the program at fault where that fails.
+"""Programs to modules: packs them, has the packs compiled, and finds the program at fault if that fails.
 
-Owns the cache's use, the one retry after a worker's death, and bisection. Knows nothing of where requests are fulfilled:
-any executor of concurrent.futures will do.
+Owns the use of the cache, the one retry after a worker's death, and bisection. Knows nothing of where requests are fulfilled: any
+executor of concurrent.futures will do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -28,16 +29,16 @@ from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.storage.disk_cache import DiskCache
 
-WAKE_S = 0.1  # the longest time for which the calling thread waits without looking up, so that it sees Ctrl-C
+WAKE_S = 0.1  # longest uninterrupted wait of the calling thread, so that it sees Ctrl-C
 
 
 @dataclass(frozen=True)
 class Module:
-    """A compiled pack. rows: for each site, in order through all kernels, the rows of the batch that it serves.
+    """A compiled pack, launched as its kernel template says.
 
-    num_instructions: `(num_sites,)` int32, live ones of each site's program. kernel_sizes: sites of each kernel; the launch contract
-    is that of the kernel template. compiler_s, emission_s: seconds inside nvPTXCompiler and before it, 0 where the cubin came
-    from the cache.
+    rows: for each site, in order through all kernels, the rows of the batch that it serves. num_instructions: `(num_sites,)`
+    int32, live instructions of each site's program. kernel_sizes: sites of each kernel. compiler_s, emission_s: seconds inside
+    nvPTXCompiler and before it, 0 if the cubin came from the cache.
     """
 
     rows: list[np.ndarray]
@@ -50,10 +51,13 @@ class Module:
 
 @dataclass(frozen=True)
 class FailedProgram:
-    """A program that cannot be compiled, alone or with others. rows: all rows of the batch that mean this program."""
+    """A program that cannot be compiled, even alone. rows: all rows of the batch that mean this program."""
 
     rows: np.ndarray
     failure: CompileFailure
+
+
+_Future: TypeAlias = Future[Compiled | CompileFailure]
 
 
 @dataclass(frozen=True)
@@ -70,19 +74,19 @@ class PackCompiler:
     Args:
         language: what the programs are written in.
         target: a GPU architecture such as `sm_90`.
-        executor: where requests are fulfilled. Its futures raise TimeoutError where a time limit passed and BrokenExecutor
-            where the process died, as those of `CompilePool` do. Its `num_workers`, where it has one, says how many requests it
-            fulfils at once.
+        executor: where requests are fulfilled. Its futures raise TimeoutError after a time limit and BrokenExecutor after the
+            death of a process, as those of `CompilePool` do. `num_workers`, if it has this attribute, is the number of requests
+            that it fulfils at once.
         packing: how many programs go together.
-        template: the kernel, made for this target where it is a task's own; its one kernel then bounds the packing.
+        template: the kernel. A task's own kernel is made for this target and bounds the packing.
         options: of the assembler, beside the target.
-        cache: asked first, and filled; None: nothing is kept.
-        compile_function: what fulfils a request.
-        failures: canonical hash (16 bytes) -> failure of each program that was found at fault before; these are never compiled
-            again. Those found from now on are added to it.
+        cache: looked up first, and filled; None: nothing is kept.
+        compile_function: fulfils a request.
+        failures: canonical hash (16 bytes) -> failure of each program known to fail. These are never compiled again. New ones
+            are added.
 
     Raises:
-        UserError: target or options are refused by the assembler.
+        UserError: the assembler refuses target or options.
     """
 
     def __init__(
@@ -110,21 +114,22 @@ class PackCompiler:
         self._compile_function = compile_function
         self.failures = {} if failures is None else failures
 
-    def compile(self, batch: Batch) -> Iterator[Module | FailedProgram]:
-        """Modules as they are ready, in any order, and the programs that failed; together they hold every row once."""
+    def compile(self, batch: Batch) -> Generator[Module | FailedProgram, None, None]:
+        """Modules as they get ready, in any order, and failed programs; together they hold every row once."""
         words, hashes, num_instructions = batch.words, batch.hashes, batch.num_instructions
         known = np.array([row.tobytes() in self.failures for row in hashes], bool)
         for row in np.flatnonzero(known):
             yield FailedProgram(np.array([row]), self.failures[hashes[row].tobytes()])
         candidates = np.flatnonzero(~known)
         packs = plan_packs(hashes[candidates], num_instructions[candidates], self._packing, self._num_workers)
-        pending: dict[Future, _Job] = {}
+        pending: dict[_Future, _Job] = {}
         cached: list[Module] = []
         for pack in packs:
             rows = [candidates[site] for site in pack]
             firsts = [site[0] for site in rows]
-            packed = dict(zip(("words", "lengths", "hashes"), pack_programs(words[firsts], hashes[firsts]), strict=True))
-            self._start(_Job(rows, num_instructions[firsts], replace(self._blank, **packed)), pending, cached)
+            packed_words, lengths, packed_hashes = pack_programs(words[firsts], hashes[firsts])
+            request = replace(self._blank, words=packed_words, lengths=lengths, hashes=packed_hashes)
+            self._start(_Job(rows, num_instructions[firsts], request), pending, cached)
         try:
             while pending or cached:
                 yield from cached
@@ -136,7 +141,7 @@ class PackCompiler:
             for future in pending:
                 future.cancel()
 
-    def _start(self, job: _Job, pending: dict[Future, _Job], cached: list[Module]) -> None:
+    def _start(self, job: _Job, pending: dict[_Future, _Job], cached: list[Module]) -> None:
         cubin = self._cache.get(job.request.cache_key()) if self._cache else None
         if cubin is not None:
             cached.append(_module(job, Compiled(cubin)))
@@ -144,16 +149,16 @@ class PackCompiler:
             pending[self._executor.submit(self._compile_function, job.request)] = job
 
     def _finish(
-        self, future: Future, job: _Job, pending: dict[Future, _Job], cached: list[Module]
+        self, future: _Future, job: _Job, pending: dict[_Future, _Job], cached: list[Module]
     ) -> Iterator[Module | FailedProgram]:
-        """What one request led to; where it failed, what is left of it goes to `pending`."""
+        """The results of one request; if it failed, its parts go to `pending`."""
         outcome = _outcome(future)
         if isinstance(outcome, Compiled):
             if self._cache:
                 self._cache.put(job.request.cache_key(), outcome.cubin)
             yield _module(job, outcome)
         elif outcome.kind == FailureKind.DIED and not job.is_retry:
-            # The system may have killed the worker for reasons that have nothing to do with its request.
+            # The system may have killed the worker for a reason that is not in its request.
             self._start(replace(job, is_retry=True), pending, cached)
         elif len(job.rows) == 1:
             self.failures[job.request.hashes] = outcome
@@ -170,7 +175,7 @@ def _module(job: _Job, compiled: Compiled) -> Module:
     return Module(job.rows, job.num_instructions, job.request.kernel_sizes, compiled.cubin, *times_s)
 
 
-def _outcome(future: Future) -> Compiled | CompileFailure:
+def _outcome(future: _Future) -> Compiled | CompileFailure:
     try:
         return future.result()
     except TimeoutError:
@@ -180,7 +185,7 @@ def _outcome(future: Future) -> Compiled | CompileFailure:
 
 
 def _check_template(blank: CompileRequest) -> None:
-    """One program without words shows what would else look like a fault of every program."""
+    """Compiles one program without words, to find failures that would otherwise look like every program's fault."""
     outcome = compile_request(replace(blank, lengths=bytes(4), hashes=bytes(16)))
     if isinstance(outcome, CompileFailure):
         options, reason = " ".join(blank.options), outcome.log.splitlines()[-1]

@@ -1,6 +1,6 @@
-"""A language as bytes, for compile requests: workers rebuild it from them, and equal languages are equal bytes.
+"""A language as bytes, for compile requests: workers rebuild it, and equal languages have equal bytes.
 
-Owns this encoding. It is no file format: both sides are always the same version of evo.
+Owns this encoding, which is not a file format: both sides are always the same version of evo.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def encode_language(language: Language) -> bytes:
 
 @lru_cache(maxsize=16)
 def decode_language(encoded: bytes) -> Language:
-    """The language that was encoded; the same object for the same bytes."""
+    """The encoded language; the same object for the same bytes."""
     fields = json.loads(zlib.decompress(encoded))
     description = fields["instruction_set"]
     instruction_set = InstructionSet(

@@ -1,6 +1,6 @@
 """Packing: which programs share a module.
 
-Owns this choice. It has no say in results: a program computes the same in every pack.
+Owns this choice, which changes no result: a program computes the same in every pack.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
-# Workers are kept busy by smaller packs, down to this many programs: half as many cost a fifth more compile time each.
+# To keep all workers busy, packs shrink down to this many programs. Half of it would cost each a fifth more compile time.
 MIN_PROGRAMS_PER_MODULE = 32
 
 
 @dataclass(frozen=True)
 class Packing:
-    """How many programs go together.
+    """How many programs are compiled together.
 
-    sites_per_kernel: programs in a kernel; kernels_per_module: kernels that are compiled, loaded and timed as one. With the
-    defaults most programs are compiled in a second (docs/benchmarks.md).
+    sites_per_kernel: programs in a kernel; kernels_per_module: kernels that are compiled, loaded and timed as one. The defaults
+    compile the most programs a second (docs/benchmarks.md).
     """
 
     sites_per_kernel: int = 64
     kernels_per_module: int = 2
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.sites_per_kernel < 1 or self.kernels_per_module < 1:
             raise ValueError(f"sites_per_kernel and kernels_per_module must be at least 1: {self}")
 
@@ -42,11 +42,11 @@ def plan_packs(
     Args:
         hashes: `(num_programs, 2)` uint64, equal for programs that mean the same.
         num_instructions: `(num_programs,)`.
-        num_workers: how many packs are compiled at once; there are a multiple of so many packs, unless they get too small.
+        num_workers: how many packs are compiled at once. The number of packs is a multiple of it, unless packs get too small.
 
     Returns:
         for each pack, for each of its sites, the rows of all programs that mean the same, ascending: the site serves them all.
-        Packs hold programs of like length, and are as even in number as can be.
+        Packs hold programs of similar length, and their sizes differ by at most one.
     """
     if len(hashes) == 0:
         return []

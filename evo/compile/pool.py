@@ -1,8 +1,8 @@
-"""Worker processes that fulfil compile requests, each within a time limit that truly ends the work.
+"""Worker processes that fulfil compile requests, each within a time limit that really ends the work.
 
-Owns the processes. A worker that hangs is killed and a worker that dies is replaced; the futures tell which happened. No
-worker outlives this process, however it ends; Ctrl-C is this process's to handle, and Pebble's workers ignore it. Knows
-nothing of what a request holds, and retries nothing.
+Owns the processes. A worker that hangs is killed, and a worker that dies is replaced; the futures tell which happened. No worker
+outlives this process, however it ends. Only this process handles Ctrl-C; workers ignore it. Knows nothing of what a request
+holds, and retries nothing.
 """
 
 from __future__ import annotations
@@ -14,20 +14,23 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
+from typing import Any, ParamSpec, TypeVar
 
 import pebble
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
 
 class WorkerDied(BrokenExecutor):
-    """The process that ran this call ended before the call did: by a crash, or killed by the system. The pool goes on."""
+    """The process that ran this call crashed or was killed before the call returned. The pool goes on."""
 
 
 class CompilePool(Executor):
     """An executor of concurrent.futures.
 
-    A future's exception is TimeoutError where the time limit passed, WorkerDied where the process did not survive, and
-    otherwise what the function raised. `running()` is never true: a call can be cancelled at any time. Function and arguments
-    must be picklable.
+    A future's exception is TimeoutError if the call exceeded the time limit, WorkerDied if its process died, and otherwise what
+    the function raised. `running()` is never true: a call can be cancelled at any time. Function and arguments must be picklable.
 
     Args:
         num_workers: processes; None: one for each core that this process may use.
@@ -40,26 +43,27 @@ class CompilePool(Executor):
         # A fork of a process that holds a CUDA context or threads is not safe: workers start afresh.
         context = multiprocessing.get_context("spawn")
         self._pool = pebble.ProcessPool(self.num_workers, initializer=_start_worker, context=context)
-        self._unfinished: set[Future] = set()
-        # Processes inherit that Ctrl-C is blocked; one that it reached before Pebble ignores it would die with a traceback.
+        self._unfinished: set[Future[Any]] = set()
+        # Processes inherit the blocked signal: Ctrl-C before Pebble ignores it would end one with a traceback.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self._pool.schedule(os.getpid)  # starts processes, and the threads that replace them
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
-    def submit(self, fn: Callable, /, *args, **kwargs) -> Future:
-        future: Future = Future()
+    def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
+        """Has a worker call the function."""
+        future: Future[_T] = Future()
         scheduled = self._pool.schedule(fn, args=args, kwargs=kwargs, timeout=self.time_limit_s)
         self._unfinished.add(future)
         future.add_done_callback(self._unfinished.discard)
-        # Cancelling ends the work also where a worker is at it.
+        # Cancelling also ends a call that a worker has begun.
         future.add_done_callback(lambda done: done.cancelled() and scheduled.cancel())
         scheduled.add_done_callback(lambda done: _pass_on(done, future))
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """With `cancel_futures` also the calls that are running are cancelled, and their processes end."""
+        """Ends the processes, with `cancel_futures` at once: calls that are running are cancelled too."""
         if cancel_futures:
             for future in list(self._unfinished):
                 future.cancel()
@@ -69,12 +73,12 @@ class CompilePool(Executor):
         if wait:
             self._pool.join()
 
-    def __exit__(self, exception_type, exception, traceback) -> None:
-        # After an exception, Ctrl-C above all, nobody waits for the results.
+    def __exit__(self, exception_type: type[BaseException] | None, *_: object) -> None:
+        # After an exception, such as Ctrl-C, nobody waits for the results.
         self.shutdown(cancel_futures=exception_type is not None)
 
 
-def _pass_on(done: Future, future: Future) -> None:
+def _pass_on(done: Future[_T], future: Future[_T]) -> None:
     if not future.set_running_or_notify_cancel():
         return
     error = done.exception()
@@ -96,12 +100,14 @@ def _how_it_died(exit_code: int | None) -> str:
 
 
 def _start_worker() -> None:
-    # Pebble's handler would run when the compiler returns, and the process be killed some seconds later.
+    # Pebble's handler would not run before the compiler returns, and the process would be killed seconds later.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    # A worker that waits for work sees the parent's end by itself; one that is at work would not.
+    # An idle worker notices the end of its parent; a busy one does not.
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
+    parent = multiprocessing.parent_process()
+    assert parent is not None, "only workers call this"
+    multiprocessing.connection.wait([parent.sentinel])
     os._exit(1)

@@ -1,7 +1,7 @@
 """One compile request: programs, language, kernel template and target in, a cubin or a failure out.
 
-Owns the request and the function that fulfils it, which is pure: it reads no file and no environment, so that any executor
-of concurrent.futures can run it anywhere. Knows nothing of pools, caches or retries.
+Owns the request and the function that fulfils it. The function is pure: it reads no file and no environment, so any executor of
+concurrent.futures can run it anywhere. Knows nothing of pools, caches or retries.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from evo.native import nvptxcompiler
 from evo.native.ptx_inject import AnnotatedPtx
 from evo.native.stack_ptx import Lowering, WordType
 
-# Part of every cubin's cache key, beside the programs' hashes: other stubs for equal programs are another number.
+# Part of every cubin's cache key. Change it when equal programs get other stubs.
 _STUBS = "stubs-1"
 
 _HASH_BYTES = 16
@@ -30,12 +30,12 @@ _HASH_BYTES = 16
 
 @dataclass(frozen=True)
 class CompileRequest:
-    """Programs to be made one module.
+    """Programs to compile into one module.
 
-    words: the programs one after the other, each up to its RETURN, 8 bytes a word, little-endian.
-    lengths: words of each program, 4 bytes each; hashes: their canonical hashes, 16 bytes each, all as in `pack_programs`.
-    language: of `encode_language`. target: a GPU architecture; options: further ones of ptxas. template: the content of a
-    `KernelTemplate`; one of a task's own kernel has sites for all programs.
+    words, lengths, hashes: of `pack_programs`: the programs one after the other, each up to its RETURN, 8 bytes a word,
+    little-endian; words of each program, 4 bytes each; canonical hashes, 16 bytes each. language: of `encode_language`.
+    target: a GPU architecture; options: further options of ptxas. template: the content of a `KernelTemplate`; a task's own
+    kernel has sites for all programs.
     """
 
     words: bytes
@@ -49,16 +49,16 @@ class CompileRequest:
 
     @property
     def num_programs(self) -> int:
-        """How many programs these are; at least one."""
+        """The number of programs, at least one."""
         return len(self.hashes) // _HASH_BYTES
 
     @property
     def kernel_sizes(self) -> tuple[int, ...]:
-        """Sites of each kernel of the module; the programs are in them in order."""
+        """Sites of each kernel of the module; programs fill them in order."""
         return kernel_sizes(self.num_programs, self.sites_per_kernel)
 
     def subset(self, start: int, stop: int) -> CompileRequest:
-        """The request for the programs from `start` on and before `stop`."""
+        """The request for programs `start` to `stop` - 1."""
         lengths = np.frombuffer(self.lengths, "<u4")
         ends = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]) * 8
         return replace(
@@ -69,9 +69,9 @@ class CompileRequest:
         )
 
     def cache_key(self) -> str:
-        """Equal for requests whose cubins mean the same: hex digits of a hash of all but the words, which have hashes already.
+        """Hex digits, equal for requests whose cubins mean the same.
 
-        The limits of the language are part of the programs' hashes and of its bytes.
+        They hash everything but the words, which the programs' hashes stand for.
         """
         digest = hashlib.sha256()
         version = "nvPTXCompiler " + ".".join(map(str, nvptxcompiler.version()))
@@ -84,7 +84,7 @@ class CompileRequest:
 
 @dataclass(frozen=True)
 class Compiled:
-    """A module. compiler_s: seconds inside nvPTXCompiler; emission_s: before it, making the PTX."""
+    """A module. compiler_s: seconds inside nvPTXCompiler; emission_s: seconds spent on the PTX before."""
 
     cubin: bytes
     compiler_s: float = field(default=0.0, compare=False)
@@ -100,7 +100,7 @@ class CompileFailure:
 
 
 def compile_request(request: CompileRequest) -> Compiled | CompileFailure:
-    """Emits, injects and assembles."""
+    """Emits the stubs, puts them into the template and assembles it."""
     start = time.perf_counter()
     ptx = render(request)
     rendered = time.perf_counter()
@@ -112,7 +112,7 @@ def compile_request(request: CompileRequest) -> Compiled | CompileFailure:
 
 
 def render(request: CompileRequest) -> bytes:
-    """The PTX that a request's module is assembled from."""
+    """The PTX of a request's module."""
     stubs = _lowering(request.language).emit(_rows(request))
     if request.template == POINTWISE.content:
         return fill_sites(_pointwise_sites(request.language, request.kernel_sizes, request.target), stubs)
@@ -132,7 +132,7 @@ def pack_programs(words: np.ndarray, hashes: np.ndarray) -> tuple[bytes, bytes, 
 
 
 def kernel_sizes(num_programs: int, sites_per_kernel: int) -> tuple[int, ...]:
-    """As few kernels as can be, as even as can be."""
+    """Sites of each kernel: as few kernels as possible, with sizes that differ by at most one."""
     num_kernels = -(-num_programs // sites_per_kernel)
     return tuple(num_programs // num_kernels + (i < num_programs % num_kernels) for i in range(num_kernels))
 
@@ -149,7 +149,7 @@ def _lowering(language: bytes) -> Lowering:
     return pointwise.site_lowering(decode_language(language))
 
 
-# A search asks for few sizes over and over; a template of 1,024 sites is about 400 KB.
+# A search uses few sizes over and over; a template of 1,024 sites is about 400 KB.
 @lru_cache(maxsize=16)
 def _pointwise_sites(language: bytes, sizes: tuple[int, ...], target: str) -> AnnotatedPtx:
     return AnnotatedPtx(pointwise.annotated_ptx(decode_language(language), sizes, target))

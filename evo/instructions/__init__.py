@@ -1,4 +1,4 @@
-"""Instruction sets: what the words of a program can mean, read from JSON or described by a mapping of the same keys.
+"""Instruction sets: what the words of a program can mean, read from JSON or from a mapping with the same keys.
 
     {
       "abi_version": 1,
@@ -8,16 +8,16 @@
       "special_registers": [{"ptx": "tid", "arg_type": "V4_U32"}]
     }
 
-What may be left out: `constant_type` (f32 u32 s32 f64 u64 s64; without it a stack has no constants), `encoder_type` (f32 u32 s32: what
-constants are given as in C), `num_vec_elems`, `special_registers`, and of an instruction `name` (else its PTX with _ between words),
-`display` (for readers, not used) and `aligned`, `volatile`, `num_commutative`, `registers_only`: see the classes below.
+Optional keys: `constant_type` (f32 u32 s32 f64 u64 s64; without it a stack has no constants), `encoder_type` (f32 u32 s32: the C
+type of constants), `num_vec_elems`, `special_registers`, and of an instruction `name` (default: its PTX with _ between words),
+`display` (for readers, not used), `aligned`, `volatile`, `num_commutative` and `registers_only`: see the classes below.
 
-Owns the JSON format and its checks. Knows nothing of programs, tasks or search; the native modules read the attributes
-of `InstructionSet` and build their own tables from them. `python -m evo.instructions generate` writes a set as a C or C++ header.
+Owns the JSON format and its checks. Knows nothing of programs, tasks or search; native modules build their own tables from the
+attributes of `InstructionSet`. `python -m evo.instructions generate` writes a set as a C or C++ header.
 
 Two sets are shipped: `default`, and `wide`, which begins with the default one and adds PTX's arithmetic, logic, shift, bit,
 compare, select and convert instructions of f32, f64, f16, f16x2, u32, s32, u64, s64, b32, b64 and pred that need no memory
-(the sections "Instructions: ..." of the PTX ISA, 8.1, for sm_90). Those with a carry flag are not among them: it is state.
+(the sections "Instructions: ..." of the PTX ISA, 8.1, for sm_90). Instructions with a carry flag are left out: it is state.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _WHAT = "instruction set"
 
 @dataclass(frozen=True)
 class StackType:
-    """One stack of the machine; `literal_prefix` is its PTX register type, `constant_type` None where it has no constants.
+    """One stack of the machine. literal_prefix: its PTX register type; constant_type: None if it has no constants.
 
-    `encoder_type`: what a constant's 32 bits are given as in C and Python, `f32`, `u32` or `s32`; None where there are none.
+    encoder_type: the type that C passes a constant's 32 bits as, `f32`, `u32` or `s32`; None if there are no constants.
     """
 
     name: str
@@ -56,7 +56,7 @@ class StackType:
 
 @dataclass(frozen=True)
 class ArgType:
-    """What an operand or result is: a scalar of a stack (`num_vec_elems` 0) or a vector of that many of its values."""
+    """The type of an operand or result: a scalar of a stack (`num_vec_elems` 0), or a vector of this many of its values."""
 
     name: str
     stack_idx: int
@@ -65,10 +65,10 @@ class ArgType:
 
 @dataclass(frozen=True)
 class Instruction:
-    """A PTX instruction: `args` and `rets` are indices of argument types; the first `num_commutative` operands may be swapped.
+    """A PTX instruction. args, rets: indices of argument types; the first `num_commutative` operands may be swapped.
 
-    `ptx` may end with a space and immediates, which are written after the operands: `lop3.b32 0x96`. `registers_only`: the assembler
-    does not take every constant as an operand, so that constants are moved into registers first.
+    ptx: may end with a space and immediates, which are written after the operands: `lop3.b32 0x96`. registers_only: the
+    assembler does not take every constant as an operand, so constants are moved into registers first.
     """
 
     ptx: str
@@ -83,7 +83,7 @@ class Instruction:
 
 @dataclass(frozen=True)
 class SpecialRegister:
-    """A PTX special register, named without its percent sign; a volatile one may read differently each time."""
+    """A PTX special register, named without its percent sign. A volatile one may change between reads."""
 
     ptx: str
     arg_idx: int
@@ -92,7 +92,7 @@ class SpecialRegister:
 
 @dataclass(frozen=True)
 class InstructionSet:
-    """Stacks, argument types, instructions and special registers; words refer to each by its index here."""
+    """Stacks, argument types, instructions and special registers; words refer to them by index."""
 
     stacks: tuple[StackType, ...]
     arg_types: tuple[ArgType, ...]
@@ -104,7 +104,7 @@ class InstructionSet:
         return self._instruction_indices[name]
 
     def stack_index(self, name: str) -> int:
-        """The index of the stack with this name, in either case: `f32` and `F32` are one. Raises KeyError."""
+        """The index of the stack with this name, in upper or lower case. Raises KeyError."""
         return self._stack_indices[name.lower()]
 
     @cached_property
@@ -120,7 +120,7 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-# Names become identifiers of C and Python and tokens of a program's text; the rest is written into PTX as it is.
+# Names become identifiers in C and Python and tokens of program text; the rest is written into PTX unchanged.
 _Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 _Ptx = Annotated[str, StringConstraints(pattern=r"^[a-z][A-Za-z0-9_.:]*( [A-Za-z0-9_.]+(, [A-Za-z0-9_.]+)*)?$")]
 _Prefix = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*$")]
@@ -170,7 +170,7 @@ def load_instruction_set(path: str | Path) -> InstructionSet:
     """Reads and checks the JSON description of an instruction set.
 
     Raises:
-        UserError: the file cannot be read, is no JSON, or a key or name in it is wrong.
+        UserError: the file cannot be read, is not JSON, or a key or name in it is wrong.
     """
     return _check(read_json(path, _WHAT), str(path))
 
@@ -186,7 +186,7 @@ def describe_instruction_set(description: Mapping[str, Any], source: str = "desc
 
 @cache
 def shipped_instruction_set(name: str) -> InstructionSet:
-    """One of `SHIPPED`; its index order is part of the meaning of every stored program. Raises KeyError."""
+    """One of `SHIPPED`. Its order of indices is part of the meaning of every stored program. Raises KeyError."""
     if name not in SHIPPED:
         raise KeyError(name)
     file = f"{name}.json"
@@ -206,10 +206,10 @@ def _check(data: Any, source: str) -> InstructionSet:
         place = f"key {'.'.join(map(str, location))!r}" if location else "the JSON"
         raise UserError(f"{source}: {place}: {reason}") from error
     if parsed.abi_version != ABI_VERSION:
-        raise UserError(f"{source}: key 'abi_version': {parsed.abi_version} is not supported, this evo reads {ABI_VERSION}")
+        raise UserError(f"{source}: key 'abi_version': {parsed.abi_version} is not supported, use {ABI_VERSION}")
 
     stacks = tuple(
-        StackType(s.name, s.literal_prefix, s.constant_type, s.encoder_type or _ENCODER_TYPES.get(s.constant_type))
+        StackType(s.name, s.literal_prefix, s.constant_type, s.encoder_type or _ENCODER_TYPES[s.constant_type])
         for s in parsed.stack_types
     )
     stack_indices = _index_names([s.name for s in stacks], "stack_types", source)
@@ -252,8 +252,8 @@ def _check(data: Any, source: str) -> InstructionSet:
     return InstructionSet(stacks, arg_types, instructions, special_registers)
 
 
-# What a constant is given as where the description does not say: the 64-bit types are widened from 32 bits.
-_ENCODER_TYPES = {"f32": "f32", "u32": "u32", "s32": "s32", "f64": "f32", "u64": "u32", "s64": "s32"}
+# The default encoder type by constant type: constants of 64-bit types are widened from 32 bits.
+_ENCODER_TYPES = {None: None, "f32": "f32", "u32": "u32", "s32": "s32", "f64": "f32", "u64": "u32", "s64": "s32"}
 
 
 def _first_two_are_alike(instruction: Instruction, arg_types: tuple[ArgType, ...]) -> bool:
@@ -263,7 +263,7 @@ def _first_two_are_alike(instruction: Instruction, arg_types: tuple[ArgType, ...
 
 
 def _index_names(names: list[str], key: str, source: str) -> dict[str, int]:
-    """Names that differ in case alone are one: in C they are enumerators in upper case."""
+    """Indices by name. Names that differ only in case clash: C writes them as enumerators in upper case."""
     indices: dict[str, int] = {}
     for index, name in enumerate(names):
         if name.lower() == "num_enums":

@@ -1,6 +1,6 @@
 """`python -m evo.instructions generate`: an instruction set as a header for C or C++.
 
-Owns the command line. A mistake in the description is one line on stderr and exit code 2, and nothing is written.
+Owns the command line. A mistake in the description gives one line on stderr and exit code 2, and no file is written.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def main() -> None:
 @click.option("--output", required=True, type=click.Path(dir_okay=False, path_type=Path), help="Header to write.")
 @click.option("--lang", required=True, type=click.Choice(["c", "cpp"]), help="C99, or C++11.")
 def generate(source: str, output: Path, lang: str) -> None:
-    """Writes the header of an instruction set, to be used with stack_ptx.h."""
+    """Writes the header of an instruction set, for use with stack_ptx.h."""
     try:
         is_shipped = source in SHIPPED
         instruction_set = shipped_instruction_set(source) if is_shipped else load_instruction_set(source)

@@ -1,21 +1,21 @@
 """An instruction set as a C or C++ header, to be included beside stack_ptx.h.
 
-Owns the text of these headers. Knows nothing of files or command lines. Everything that C needs is in one header: enumerators,
-encoders of words, the tables of `stack_ptx_stack_info`, and `stack_ptx_traits` for the functions that know more than PTX text.
+Owns the text of these headers. Knows nothing of files or command lines. One header has all that C needs: enumerators, encoders of
+words, the tables of `stack_ptx_stack_info`, and `stack_ptx_traits` for functions that need more than PTX text.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 
 from evo.instructions import InstructionSet
 from evo.native.stack_ptx import META_OPERATIONS
+from evo.native.stack_ptx_tables import MAX_NUM_ARGS, MAX_NUM_RETS
 
-_MAX_NUM_ARGS = 4
-_MAX_NUM_RETS = 2
 # By encoder_type: C type, member of StackPtxPayload.
-_PAYLOADS = {"f32": ("float", "f"), "u32": ("uint32_t", "u"), "s32": ("int32_t", "s")}
+_PAYLOADS: dict[str | None, tuple[str, str]] = {"f32": ("float", "f"), "u32": ("uint32_t", "u"), "s32": ("int32_t", "s")}
 
 
 def render_header(instruction_set: InstructionSet, lang: str, file_name: str) -> str:
@@ -24,16 +24,16 @@ def render_header(instruction_set: InstructionSet, lang: str, file_name: str) ->
     Args:
         instruction_set: any.
         lang: `c` (C99; in C++ the constants of floats need C++20) or `cpp` (C++11, namespace `stack_ptx`).
-        file_name: what the include guard is made of.
+        file_name: for the include guard.
     """
     guard = "_" * file_name[:1].isdigit() + re.sub(r"[^A-Za-z0-9_]", "_", file_name).upper()
     body = {"c": _c_lines, "cpp": _cpp_lines}[lang](instruction_set)
+    num_instructions, num_stacks = len(instruction_set.instructions), len(instruction_set.stacks)
     head = [
         "/*",
-        f" * {file_name} - an instruction set of Stack PTX: {len(instruction_set.instructions)} instructions on "
-        f"{len(instruction_set.stacks)} stacks.",
+        f" * {file_name} - an instruction set of Stack PTX: {num_instructions} instructions on {num_stacks} stacks.",
         " *",
-        " * Written by `python -m evo.instructions generate`; changes belong into its input.",
+        " * Written by `python -m evo.instructions generate`; edit its input instead.",
         " */",
         "",
         f"#ifndef {guard}",
@@ -71,13 +71,15 @@ def _constants(instruction_set: InstructionSet) -> list[tuple[str, str, str, str
 # ---- tables ----
 
 
-def _tables(instruction_set: InstructionSet, name, arg, count) -> list[str]:
+def _tables(
+    instruction_set: InstructionSet, name: Callable[[str], str], arg: Callable[[int], str], count: Callable[[str], str]
+) -> list[str]:
     """The arrays and structs of stack_ptx.h.
 
     Args:
-        name: makes a table's name from its own.
-        arg: makes an initialiser of an argument type's index, the number of types included, from an index.
-        count: makes a count of things from its kind.
+        name: a table's short name -> its name in the header.
+        arg: index of an argument type, or the number of types -> its initialiser.
+        count: kind of things -> the expression for their number.
     """
     lines = []
 
@@ -93,12 +95,12 @@ def _tables(instruction_set: InstructionSet, name, arg, count) -> list[str]:
     none = len(sets.arg_types)
     descriptors = []
     for instruction in sets.instructions:
-        args = [*instruction.args, *[none] * _MAX_NUM_ARGS][:_MAX_NUM_ARGS]
-        rets = [*instruction.rets, *[none] * _MAX_NUM_RETS][:_MAX_NUM_RETS]
+        args = [*instruction.args, *[none] * MAX_NUM_ARGS][:MAX_NUM_ARGS]
+        rets = [*instruction.rets, *[none] * MAX_NUM_RETS][:MAX_NUM_RETS]
         needs: Counter[int] = Counter()
         for index in instruction.args:
             needs[sets.arg_types[index].stack_idx] += max(1, sets.arg_types[index].num_vec_elems)
-        pairs = [*needs.items(), *[(0, 0)] * _MAX_NUM_ARGS][:_MAX_NUM_ARGS]
+        pairs = [*needs.items(), *[(0, 0)] * MAX_NUM_ARGS][:MAX_NUM_ARGS]
         requirements = ", ".join(f"{{{stack}, {number}}}" for stack, number in pairs)
         descriptors.append(
             f"{{{{{', '.join(map(arg, args))}}}, {{{', '.join(map(arg, rets))}}}, {len(needs)}, "
@@ -198,7 +200,7 @@ def _cpp_lines(instruction_set: InstructionSet) -> list[str]:
 
     function("input", "uint32_t idx", word("INPUT", payload="idx"))
     for name, stack, c_type, member in _constants(instruction_set):
-        # C++11 initialises the first member of a union alone; __extension__ is for gcc and clang.
+        # C++11 can only initialise the first member of a union; gcc and clang need __extension__.
         payload = f"__extension__ StackPtxPayload{{.{member} = value}}"
         value = f"StackPtxInstruction{{STACK_PTX_INSTRUCTION_TYPE_CONSTANT, stack_idx(StackType::{stack}), {payload}}}"
         function(f"constant_{name}", f"{c_type} value", value)

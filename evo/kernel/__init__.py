@@ -1,4 +1,4 @@
-"""Kernel templates: PTX with sites that programs' stubs go into.
+"""Kernel templates: PTX with sites for programs' stubs.
 
 Owns the kernels' text, the registers of their sites and the launch contract. Knows nothing of how PTX is compiled or run.
 """

@@ -1,8 +1,8 @@
 """`evo.cuh`, the header that a task's own kernel.cu includes: points, sites and sizes, generated for the task's language.
 
-Owns its text and the bytes of `EvoPoints` as kernels take them. The contract of the kernel is in `evo.kernel.cuda_source`. Sites
-are direct inline assembly in the marker format of ptx_inject.h over the registers of `pointwise.site_variables`, so that one
-lowering emits stubs for both kinds of templates.
+Owns its text and the bytes of the `EvoPoints` that kernels take; `evo.kernel.cuda_source` has the contract with kernel.cu. Sites
+are inline assembly in the marker format of ptx_inject.h over the registers of `pointwise.site_variables`, so that one lowering
+emits stubs for both kinds of templates.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.kernel.pointwise import SiteVariable, site_variables
@@ -19,6 +21,8 @@ from evo.language.program import Language
 
 HEADER_NAME = "evo.cuh"
 BLOCK_SIZE = 256
+
+_Integers: TypeAlias = Sequence[int] | NDArray[np.integer[Any]]
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _KEYWORDS = frozenset(
@@ -125,13 +129,13 @@ def header(language: Language, num_sites: int, num_measures: int) -> str:
     """The text of evo.cuh.
 
     Raises:
-        UserError: an input's name cannot be one in C++.
+        UserError: an input's name is not possible in C++.
     """
     inputs = [name for name, _ in language.inputs]
     for name in inputs:
         is_taken = name in _KEYWORDS or name == "num_points" or name.lower().startswith("evo_")
         if is_taken or not _IDENTIFIER.fullmatch(name):
-            raise UserError(f"input '{name}': kernel.cu would call it points.{name}(i), which C++ or evo.cuh refuse: rename it")
+            raise UserError(f"input '{name}': kernel.cu would call it points.{name}(i), which C++ or evo.cuh refuses: rename it")
     variables = site_variables(language)
     types = {variable.name: _TYPES[variable.register_type][0] for variable in variables}
     outputs = [name for name, _ in language.outputs]
@@ -143,7 +147,7 @@ def header(language: Language, num_sites: int, num_measures: int) -> str:
         lines += [f"    __device__ __forceinline__ {types[name]} {name}(unsigned int i) const {{"]
         address = f"evo_values_{i} + (unsigned long long)i * evo_stride_{i}"
         lines += [f"        return __ldg(reinterpret_cast<const {types[name]}*>({address}));", "    }"]
-    # Every other signature, and C++ linkage, is an error at the kernel's own definition.
+    # This declaration makes any other signature, and C++ linkage, an error at the kernel's definition.
     lines += ["};", 'extern "C" __global__ void __launch_bounds__(EVO_BLOCK_SIZE)']
     lines += [
         "evaluate(EvoPoints points, const int* num_instructions, double* scores);",
@@ -152,18 +156,18 @@ def header(language: Language, num_sites: int, num_measures: int) -> str:
     parameters = [f"{types[name]} in_{i}" for i, name in enumerate(inputs)]
     parameters += [f"{types[name]}& out_{i}" for i, name in enumerate(outputs)]
     lines += [f"static __device__ __forceinline__ void evo_program(unsigned int site, {', '.join(parameters)}) {{"]
-    # What is read and written goes through its output.
+    # A register that is both input and output is passed as the output.
     lines += [f"    out_{i} = {f'in_{inputs.index(name)}' if name in inputs else 0};" for i, name in enumerate(outputs)]
     lines += ["    switch (site) {", *(f"    EVO__SITE({site})" for site in range(num_sites)), "    }", "}", "#endif"]
     return "\n".join(lines) + "\n"
 
 
-def points_argument(addresses: Sequence[int], strides: Sequence[int], num_points: int) -> np.ndarray:
+def points_argument(addresses: _Integers, strides: _Integers, num_points: int) -> NDArray[np.uint8]:
     """The bytes of an `EvoPoints`, uint8.
 
     Args:
-        addresses: on the device, of each input's values; strides: bytes from a point to the next, 4, or 0 for an input that is
-            the same at all points.
+        addresses: device addresses of each input's values.
+        strides: bytes from a point to the next: 4, or 0 for an input that is the same at all points.
     """
     num_inputs = len(addresses)
     packed = struct.pack(f"<{num_inputs}Q{num_inputs + 1}I", *map(int, addresses), *map(int, strides), num_points)
@@ -171,7 +175,7 @@ def points_argument(addresses: Sequence[int], strides: Sequence[int], num_points
 
 
 def _site_macro(variables: tuple[SiteVariable, ...], inputs: list[str], outputs: list[str]) -> list[str]:
-    """EVO__SITE(number): the case of a site. Not volatile: a program computes from its operands and nothing else."""
+    """EVO__SITE(number): the case of a site. Not volatile, since a program depends on its operands alone."""
     text = ["{"]
     for i, v in enumerate(variables):
         text += [f".reg .{v.register_type} %%{v.register};"]
@@ -182,7 +186,7 @@ def _site_macro(variables: tuple[SiteVariable, ...], inputs: list[str], outputs:
     text += [f"mov.{v.register_type} %{i}, %%{v.register};" for i, v in enumerate(variables) if v.kind != "i"]
     text += ["}"]
     modes = {"m": "+", "o": "=", "i": ""}
-    operands = {kind: [] for kind in modes}
+    operands: dict[str, list[str]] = {kind: [] for kind in modes}
     for v in variables:
         place = f"in_{inputs.index(v.name)}" if v.kind == "i" else f"out_{outputs.index(v.name)}"
         operands[v.kind].append(f'"{modes[v.kind]}{_TYPES[v.register_type][1]}"({place})')

@@ -1,7 +1,7 @@
 """A task's own kernel: `kernel.cu` in the task's folder, compiled to annotated PTX.
 
-Owns the contract with that file and what is said about errors in it. With a kernel of its own a task is scored where its outputs
-are, instead of bringing them back for `Task.score`:
+Owns the contract with that file and the messages about errors in it. A task with its own kernel is scored on the GPU, and its
+outputs are not copied back for `Task.score`:
 
     #include "evo.cuh"
 
@@ -16,20 +16,20 @@ are, instead of bringing them back for `Task.score`:
     }
 
 Launch: grid (1, number of programs), blocks of EVO_BLOCK_SIZE threads, no dynamic shared memory. The block of a program writes
-1 + EVO_NUM_MEASURES values: the objective, then the measures in the task's order, equal to those of the task's `score` within a
-tolerance that the task states, summed in an order that depends on the points alone. What is not finite rejects the program.
-`num_instructions` has one value for each program.
+1 + EVO_NUM_MEASURES values: the objective, then the measures in the task's order. They equal those of the task's `score` within a
+tolerance that the task states, and are summed in an order that depends on the points alone. A value that is not finite rejects
+the program. `num_instructions` has one value for each program.
 
-evo.cuh (`evo.kernel.cuda_header`) is made for the task and holds
+evo.cuh (`evo.kernel.cuda_header`) is generated for the task and defines
 
-    EVO_BLOCK_SIZE, EVO_NUM_MEASURES    and EVO_NUM_SITES, the most programs that a launch may have
-    EvoPoints      `num_points`, and for each input a function of its name that gives its value at a point
-    evo_program(site, inputs..., outputs&...)    runs the site's program; inputs and outputs in the order of the task's. It may be
-                   called at any place and any number of times, also in loops that the compiler unrolls. Outputs for which a
-                   program leaves no value are zero
+    EVO_BLOCK_SIZE, EVO_NUM_MEASURES    and EVO_NUM_SITES, the most programs of a launch
+    EvoPoints      `num_points`, and for each input a function of the same name that returns its value at a point
+    evo_program(site, inputs..., outputs&...)    runs the site's program; inputs and outputs in the task's order. It may be called
+                   anywhere and any number of times, even in loops that the compiler unrolls. Outputs that a program leaves no
+                   value for are zero
 
-The task's `kernel_defines` are macros. Beside evo.cuh the file may include the `.cuh` files of its folder, by their paths from
-there, and nothing else: all that decides the outcome is known before it is compiled.
+The task's `kernel_defines` become macros. Beside evo.cuh the file may include the `.cuh` files of its folder, by their paths from
+there, and nothing else: everything that decides the outcome is known before compilation.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from evo.native.ptx_inject import AnnotatedPtx
 from evo.storage.disk_cache import DiskCache
 from evo.task import Task, kernel_path, task_errors
 
-# Without --fmad=false the compiler would fuse what a kernel multiplies and then adds: other bits than in `score`.
+# Without --fmad=false the compiler would fuse a kernel's multiplications and additions: other bits than in `score`.
 _OPTIONS = ("--fmad=false",)
 
 _ERROR = re.compile(r"^(?P<file>[^\n]+?)\((?P<line>\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (?P<message>.+)$", re.MULTILINE)
@@ -60,10 +60,11 @@ _MACRO = re.compile(r"(?!evo_|EVO_)[A-Za-z_][A-Za-z0-9_]*")
 
 
 def template_of(task: Task, language: Language, target: str, num_sites: int, cache: DiskCache | None = None) -> KernelTemplate:
-    """The template that a GPU evaluation of a task uses: its own kernel's, or the pointwise one where it has none.
+    """The template for evaluating a task on the GPU: the task's own kernel, or the pointwise one if it has none.
 
     Args:
-        target: a GPU architecture such as `sm_90`. num_sites: most programs of a module with the task's own kernel.
+        target: a GPU architecture such as `sm_90`.
+        num_sites: most programs of a module with the task's own kernel.
         cache: of annotated PTX; None: nothing is kept.
 
     Raises:
@@ -101,7 +102,7 @@ def _annotated_ptx(
 
 
 def _user_error(path: Path, log: str) -> UserError:
-    """The first error as `file:line: message`; the whole log goes with it as a note."""
+    """The first error as `file:line: message`, with the whole log as a note."""
     found = _ERROR.search(log)
     if found is None:
         message = f"{path}: {log.splitlines()[0]}"
@@ -123,7 +124,7 @@ def _key(source: bytes, headers: Mapping[str, bytes], options: tuple[str, ...], 
 
 
 def _check_version(path: Path, compiler_version: tuple[int, int]) -> None:
-    """An assembler does not know the PTX of a newer compiler."""
+    """An assembler does not understand the PTX of a newer compiler."""
     if compiler_version > nvptxcompiler.version():
         newer, older = (".".join(map(str, version)) for version in (compiler_version, nvptxcompiler.version()))
         raise UserError(f"{path}: NVRTC {newer} is newer than the assembler, {older}: {nvrtc.INSTALL}")
@@ -150,7 +151,7 @@ def _read(path: Path) -> bytes:
     if b"\0" in content:
         raise UserError(f"{path}:{_line(content, content.index(0))}: holds a NUL, must be text")
     absolute = _ABSOLUTE.search(content)
-    if absolute:  # these NVRTC would read
+    if absolute:  # NVRTC would read such a file
         place = f"{path}:{_line(content, absolute.start(1))}"
         name = absolute[1].decode(errors="replace")
         raise UserError(f"{place}: '{name}' is not among {HEADER_NAME} and the .cuh files of the folder")
@@ -168,7 +169,9 @@ def _macros(path: Path, defines: Mapping[str, int | float | str]) -> list[str]:
     options = []
     for name, value in defines.items():
         if not isinstance(name, str) or not _MACRO.fullmatch(name):
-            raise UserError(f"{path}: kernel_defines()[{name!r}]: no name for a macro, which does not begin with EVO_")
+            raise UserError(
+                f"{path}: kernel_defines()[{name!r}]: not a macro name (letters, digits and _; not beginning with EVO_)"
+            )
         if isinstance(value, Integral):
             text = str(int(value))
         elif isinstance(value, Real) and math.isfinite(value):

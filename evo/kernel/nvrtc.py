@@ -1,22 +1,22 @@
 """CUDA to PTX by NVRTC, NVIDIA's compiler as a library: no driver and no GPU are needed.
 
-Owns the calls to that library, which is loaded at the first and need not be there, and that no file is read: all that a source
-may include is given with it. Knows nothing of tasks.
+Owns the calls to that library, which is optional and loaded by the first call. No file is read: everything that a source may
+include is passed along with it. Knows nothing of tasks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from types import ModuleType
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 INSTALL = "pip install 'cuda-bindings==13.0.*' 'nvidia-cuda-nvrtc==13.0.*'"
 
-# The folder of a source is no place to look for what it includes.
+# Includes are not looked up in the source's folder.
 _NO_FILES = "--no-source-include"
 
 
 class CompileError(Exception):
-    """CUDA or options that NVRTC did not accept; the message is its log, `file(line): error: ...` for each error."""
+    """NVRTC rejected CUDA or options; the message is its log, with `file(line): error: ...` for each error."""
 
 
 class NvrtcMissing(Exception):
@@ -26,25 +26,29 @@ class NvrtcMissing(Exception):
 def version() -> tuple[int, int]:
     """Version of NVRTC, (major, minor). Raises NvrtcMissing."""
     nvrtc = _library()
-    return tuple(_ask(nvrtc, nvrtc.nvrtcVersion()))
+    major, minor = _ask(nvrtc, nvrtc.nvrtcVersion())
+    return int(major), int(minor)
 
 
-def compile(source: bytes, name: str, headers: Mapping[str, bytes], options: Sequence[str]) -> bytes:
+def compile(  # noqa: A001 - as in `re`, it is called by its module's name
+    source: bytes, name: str, headers: Mapping[str, bytes], options: Sequence[str]
+) -> bytes:
     """The PTX of a source.
 
     Args:
-        name: what errors call the source. headers: name -> content of all that may be included.
+        name: what errors call the source.
+        headers: name -> content of everything that may be included.
 
     Raises:
-        CompileError: NVRTC does not accept this.
-        NvrtcMissing: there is no NVRTC.
-        ValueError: a NUL in source, name, header or option.
+        CompileError: NVRTC rejects the source or an option.
+        NvrtcMissing: NVRTC is not installed.
+        ValueError: source, name, a header or an option holds a NUL.
     """
     nvrtc = _library()
     names = [header.encode() for header in headers]
     arguments = [option.encode() for option in (*options, _NO_FILES)]
     if any(b"\0" in text for text in (source, name.encode(), *headers.values(), *names, *arguments)):
-        raise ValueError("a NUL in CUDA source or options")
+        raise ValueError("CUDA source or options hold a NUL")
     program = _ask(nvrtc, nvrtc.nvrtcCreateProgram(source, name.encode(), len(headers), list(headers.values()), names))
     try:
         (result,) = nvrtc.nvrtcCompileProgram(program, len(arguments), arguments)
@@ -56,25 +60,27 @@ def compile(source: bytes, name: str, headers: Mapping[str, bytes], options: Seq
         nvrtc.nvrtcDestroyProgram(program)
 
 
-def _library() -> ModuleType:
+def _library() -> Any:
     try:
         from cuda.bindings import nvrtc
 
         nvrtc.nvrtcVersion()
-    except (ImportError, RuntimeError) as error:  # RuntimeError: how cuda.bindings says that it finds no libnvrtc.so.13
+    except (ImportError, RuntimeError) as error:  # RuntimeError: cuda.bindings finds no libnvrtc.so.13
         raise NvrtcMissing(f"NVRTC is missing: {INSTALL}") from error
     return nvrtc
 
 
-def _text(nvrtc: ModuleType, program, size, get) -> bytes:
-    """What NVRTC gives in two calls, without the NUL at its end."""
+def _text(
+    nvrtc: Any, program: Any, size: Callable[[Any], tuple[Any, ...]], get: Callable[[Any, bytes], tuple[Any, ...]]
+) -> bytes:
+    """A text that NVRTC returns in two calls, without its final NUL."""
     content = bytes(_ask(nvrtc, size(program)))
     _ask(nvrtc, get(program, content))
     return content.rstrip(b"\0")
 
 
-def _ask(nvrtc: ModuleType, results: tuple):
-    """The values of a call that cannot fail for what a user gives."""
+def _ask(nvrtc: Any, results: tuple[Any, ...]) -> Any:
+    """The results of a call that no user input can make fail."""
     result, *values = results
     if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
         raise RuntimeError(f"NVRTC: {result.name}")

@@ -1,7 +1,7 @@
-"""The pointwise kernel: evaluates many programs at many points, each program by itself at each point.
+"""The pointwise kernel: evaluates many programs at many points, independently of each other.
 
-Owns the annotated PTX of this kernel. It is made as text where it is needed, in half a millisecond, without a CUDA compiler: a
-file made before could not know a task's inputs and outputs, which decide parameters and registers, nor how many sites a pack has.
+Owns the annotated PTX of this kernel. It is generated where it is needed, in half a millisecond, without a CUDA compiler. A file
+could not hold it: parameters and registers depend on the task's inputs and outputs, and the number of sites on the pack.
 
 A module holds kernels `pack_0`, `pack_1`, ...; a kernel holds sites, one for each of its programs. Launch contract:
 
@@ -25,13 +25,13 @@ from dataclasses import dataclass
 from evo.language.program import Language
 from evo.native.stack_ptx import Lowering
 
-# Part of every cubin's cache key: another text is another number.
+# Part of every cubin's cache key. Change it with the kernel's text.
 TEMPLATE = "pointwise-1"
 
-# The PTX version of the CUDA 13.0 family that the build pins; every target that its assembler knows can be named in it.
+# The PTX version of CUDA 13.0, which the build pins; it covers every target of its assembler.
 PTX_VERSION = "9.0"
 
-# Register types that a value of 4 bytes in memory can be loaded into and stored from.
+# Register types that can be loaded from and stored to 4 bytes of memory.
 _WORD_TYPES = ("f32", "u32", "s32", "b32")
 
 
@@ -50,7 +50,7 @@ def site_variables(language: Language) -> tuple[SiteVariable, ...]:
     """The variables of a site, in the order mod, out, in.
 
     Raises:
-        ValueError: an input or output has no form of 4 bytes in memory.
+        ValueError: an input or output is not a value of 4 bytes.
     """
     inputs = [name for name, _ in language.inputs]
     outputs = [name for name, _ in language.outputs]
@@ -71,18 +71,17 @@ def site_variables(language: Language) -> tuple[SiteVariable, ...]:
 
 
 def site_lowering(language: Language) -> Lowering:
-    """The lowering that emits stubs over the registers of a site. Its hashes are those of the language's own."""
+    """The lowering that emits stubs over the registers of a site. Its hashes equal those of the language's own lowering."""
     registers = {variable.name: variable.register for variable in site_variables(language)}
     named = [(registers[name], stack_idx) for name, stack_idx in language.registers]
     return Lowering(language.instruction_set, named, language.requests, language.limits)
 
 
 def annotated_ptx(language: Language, kernel_sizes: Sequence[int], target: str) -> str:
-    """A module with one kernel for each of `kernel_sizes`, its number of sites.
-
-    The sites are named `site_0`, `site_1`, ... through all kernels.
+    """A module of kernels whose sites are named `site_0`, `site_1`, ... through all of them.
 
     Args:
+        kernel_sizes: number of sites of each kernel.
         target: a GPU architecture such as `sm_90`.
     """
     variables = site_variables(language)
@@ -148,7 +147,7 @@ def _kernel(
 
 
 def _site(variables: tuple[SiteVariable, ...], inputs: list[str], outputs: list[str], site: int) -> list[str]:
-    """Registers of the site's own, filled before its markers and read after them: see the marker format in ptx_inject.h."""
+    """A site's own registers, filled before its markers and read after them; ptx_inject.h describes the marker format."""
     lines = ["{"]
     for variable in variables:
         lines.append(f".reg .{variable.register_type} %{variable.register};")

@@ -1,9 +1,9 @@
-"""The reduction `regression` on the GPU: outputs at points, as the pointwise kernel stores them, to sums against targets.
+"""The reduction `regression` on the GPU: sums over outputs, as the pointwise kernel stores them, and targets.
 
-Owns the two kernels, which hold no sites: a cubin of `regression_ptx` serves every program. Their results are those of
+Owns the two kernels, which have no sites: a cubin of `regression_ptx` serves every program. Their results equal those of
 `VirtualMachine.reduce` (csrc/ptx_vm.h) bit by bit, since they add in the same order: point j goes to lane j % 8 of block
-j / 1024, the lanes of a block are added pairwise, and so are the blocks. What is not there counts as zero, which changes no
-sum, as none of them is ever -0.
+j / 1024, the lanes of a block are added pairwise, and so are the blocks. Missing values count as zero, which changes no sum, as
+no sum is ever -0.
 
 A row is one output of one program. Launch contract, with all addresses u64:
 
@@ -13,7 +13,7 @@ A row is one output of one program. Launch contract, with all addresses u64:
 
     outputs   `(num_rows, num_points)` float32, where row i is output i % num_outputs of its program
     targets   `(num_outputs, num_points)` float32
-    scratch   `scratch_bytes` bytes, aligned to 8: no more is to be known of it
+    scratch   `scratch_bytes` bytes, aligned to 8; opaque
     sums      `(num_rows, NUM_FIELDS)` float64, in the order of FIELDS
 
 In regression_blocks eight threads of a warp, an octet, sum one block, so that each load takes whole sectors of 32 bytes.
@@ -48,13 +48,13 @@ def launches(num_rows: int, num_points: int) -> tuple[tuple[str, tuple[int, int]
     """Name, grid and threads of a block of each kernel, in the order of their launches.
 
     Raises:
-        ValueError: there is no row or point, or there are too many for one launch: it has fewer than 2**32 threads, eight for
-            each 1,024 points of a row.
+        ValueError: no row or no point, or too many for one launch. A launch has fewer than 2**32 threads, eight for each 1,024
+            points of a row.
     """
     num_octets, num_warps = num_rows * _num_blocks(num_points), num_rows * NUM_FIELDS
     threads = {"regression_blocks": num_octets * _LANES, "regression_rows": num_warps * _WARP}
     if not (num_rows > 0 and 0 < num_points < 2**32 and max(threads.values()) < 2**32 - BLOCK_SIZE):
-        raise ValueError(f"{num_rows} rows of {num_points} points are not for one launch")
+        raise ValueError(f"{num_rows} rows of {num_points} points do not fit into one launch")
     return tuple((name, (-(-count // BLOCK_SIZE), 1), BLOCK_SIZE) for name, count in threads.items())
 
 
@@ -71,8 +71,8 @@ def _num_blocks(num_points: int) -> int:
     return -(-num_points // _POINTS_PER_BLOCK)
 
 
-# thread: number of this thread in its grid; lane, octet, row, block: whom it works for; left: points of the row from this
-# lane's on. Threads past the last octet do the last one's work once more, for the shuffles' sake, and do not store.
+# thread: number of this thread in its grid; lane, octet, row, block: what it works on; left: points of the row from this lane's
+# on. Shuffles need whole warps, so threads past the last octet repeat the last one's work and do not store it.
 _BLOCKS_START = f"""
 .visible .entry regression_blocks(
     .param .u64 outputs, .param .u64 targets, .param .u64 scratch,
@@ -133,8 +133,8 @@ mov.f64 %sum_ee, 0d0000000000000000;
 mov.u32 %trip, {_POINTS_PER_BLOCK // _LANES // _POINTS_AT_ONCE};
 $points:"""
 
-# Subnormal outputs and targets count as zero. The difference of two finite floats is finite in double; any other is not. The
-# product of two floats is exact in double, so that fma rounds as the CPU does, whether it fuses or not; that of errors is not.
+# Subnormal outputs and targets count as zero. In double the difference of two floats is finite only if both are. The product of
+# two floats is exact in double, so fma rounds as the CPU does, whether that fuses or not. The product of two errors is not exact.
 _ADD_POINT = """
 cvt.ftz.f64.f32 %y, %y_{i};
 cvt.ftz.f64.f32 %t, %t_{i};
@@ -176,8 +176,8 @@ add.u64 %scratch, %scratch, %offset;
 ret;
 }}"""
 
-# A warp halves its field's values five times in registers and writes the sums of 32 over the first of them, which all its
-# threads have read by then, until 32 or fewer are left.
+# A warp halves its field's values five times in registers and writes the sums of 32 over the first values, which all its threads
+# have read by then. It repeats this until one value is left.
 _ROWS_START = f"""
 .visible .entry regression_rows(
     .param .u64 scratch, .param .u64 sums,
@@ -273,7 +273,7 @@ def _rows_kernel() -> str:
 
 
 def _from_lane(name: str, distance: int) -> str:
-    """`other`: the value of the lane whose number differs in one bit, so that both lanes of a pair get the same sum."""
+    """Loads `other` from the lane whose number differs in one bit, so that both lanes of a pair get the same sum."""
     lines = [f"mov.b64 {{%low, %high}}, %{name};"]
     lines += [f"shfl.sync.bfly.b32 %{half}, %{half}, {distance}, 0x1f, 0xffffffff;" for half in ("low", "high")]
     return "\n" + "\n".join([*lines, "mov.b64 %other, {%low, %high};"])

@@ -1,8 +1,8 @@
-"""Kernel templates as compile requests carry them: which kernel programs' stubs go into.
+"""Kernel templates as compile requests carry them: the kernels that programs' stubs go into.
 
-Owns the two kinds: the pointwise kernel, of which only the name travels, as every process can make its text; and the kernel of a
-task's own `kernel.cu`, whose annotated PTX travels, so that no worker needs a CUDA compiler or a file. In both, program i of a
-request goes to `site_i`.
+Owns the two kinds. Of the pointwise kernel only the name is sent, as every process can generate its text. Of a task's own
+`kernel.cu` the annotated PTX is sent, so that no worker needs a CUDA compiler or a file. In both, program i of a request goes to
+`site_i`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _PTX_PREFIX = b"ptx\0"
 class KernelTemplate:
     """A kernel that programs' stubs go into.
 
-    content: what travels and tells templates apart; it is part of every cubin's cache key. num_sites: of the one kernel that a
-    module then has, all programs of which it serves; None: a module has kernels as many and as large as are asked for.
+    content: is sent to workers, identifies the template and is part of every cubin's cache key. num_sites: sites of a module's
+    only kernel; None: a module has any number of kernels of any size.
     """
 
     content: bytes
@@ -49,18 +49,16 @@ def task_ptx(content: bytes) -> bytes:
     """The annotated PTX of a template of a task's own kernel.
 
     Raises:
-        ValueError: this is the content of no such template.
+        ValueError: `content` is of no such template.
     """
     if not content.startswith(_PTX_PREFIX):
-        raise ValueError(f"template {content[:32]!r} is not known here")
+        raise ValueError(f"template {content[:32]!r} is unknown")
     return zlib.decompress(content[len(_PTX_PREFIX) :])
 
 
 def fill_sites(inject: AnnotatedPtx, stubs: Sequence[str]) -> bytes:
-    """The PTX with stub i at `site_i`, and nothing at the sites behind, which no thread comes to.
-
-    A compiler orders the sites of its own PTX as it likes.
-    """
+    """The PTX with stub i at `site_i`, and nothing at further sites, which no thread reaches."""
+    # A compiler may have reordered the sites.
     in_order = [""] * inject.num_injects
     for i, stub in enumerate(stubs):
         in_order[inject.info(f"site_{i}").index] = stub

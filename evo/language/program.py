@@ -1,18 +1,17 @@
-"""Programs: their words, their text form, and the language that a task's programs are written in.
+"""Programs: their words, their text form, and the language of a task's programs.
 
 Owns encoding, decoding, printing and parsing of instruction words. Knows nothing of evaluation or search.
 
-The text form is a list of tokens, one a word, separated by white space; `#` starts a comment that runs to the end of the line:
+The text form is a list of tokens, one for each word, separated by white space; `#` starts a comment up to the end of the line:
 
     %x                    input x                       dup.f32           meta operation on a stack
     1.5                   f32 constant                  2:meta            constant on the meta stack
     7:u32                 constant of another stack     store.f32:0       pop into store entry 0
     mul_ftz_f32           PTX instruction               load:0            push store entry 0
     special:tid.x         special register              routine:0         run routine 0
-    return                end of the program            word:0x...        a word that has no other form
+    return                end of the program            word:0x...        a word without another form
 
-Constants that have no shorter exact form are printed as bits (`0x7f800000:f32`), so that any word is printed and parsed
-back to itself.
+Constants without a shorter exact form are printed as bits (`0x7f800000:f32`), so that printing and parsing gives back any word.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ _FLOAT = re.compile(r"[+-]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)([eE][+-]?[0-9]+)?")
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds on a program's run. They are part of its meaning: a program that reaches one goes on as documented in stack_ptx.h.
+    """Bounds on a program's run. They are part of its meaning: stack_ptx.h says how a program goes on that reaches one.
 
-    stack_size: values a stack holds; max_nodes: values a program may create; max_frame_depth: word lists open at once,
-    the main program included; store_size: entries of the store; execution_limit: words run.
+    stack_size: values of a stack; max_nodes: values that a program may create; max_frame_depth: word lists open at once,
+    including the main program; store_size: entries of the store; execution_limit: words that may run.
     """
 
     stack_size: int = 128
@@ -49,9 +48,9 @@ class Limits:
 
 @dataclass(frozen=True)
 class Language:
-    """What a task's programs are written in: instruction set, input and output registers, limits.
+    """The language of a task's programs: instruction set, input and output registers, limits.
 
-    inputs and outputs: `(name, type)` pairs such as `("x", "f32")`; a name in both is one register, read and written.
+    inputs, outputs: `(name, type)` pairs such as `("x", "f32")`; a name in both is one register, which is read and written.
     """
 
     instruction_set: InstructionSet
@@ -61,7 +60,7 @@ class Language:
 
     @cached_property
     def registers(self) -> tuple[tuple[str, int], ...]:
-        """(name, stack index) of each register: the inputs, then the outputs that are no input."""
+        """(name, stack index) of each register: the inputs, then the outputs that are not inputs."""
         named = {name: self.instruction_set.stack_index(type_name) for name, type_name in self.inputs}
         for name, type_name in self.outputs:
             if named.setdefault(name, self.instruction_set.stack_index(type_name)) != self.instruction_set.stack_index(type_name):
@@ -80,7 +79,7 @@ class Language:
         return Lowering(self.instruction_set, self.registers, self.requests, self.limits)
 
     def encode(self, token: str) -> int:
-        """The word that a token of the text form stands for. Raises ValueError with what is wrong."""
+        """The word of a token. Raises ValueError with what is wrong."""
         if token == "return":
             return word(WordType.RETURN)
         if token.startswith("%"):
@@ -96,7 +95,7 @@ class Language:
             return word(WordType.META, self._stack(stack), META_OPERATIONS.index(operation))
         if _FLOAT.fullmatch(token):
             return self._constant(token, "f32")
-        raise ValueError(f"'{token}' is no instruction, constant, input (%name) or meta operation (name.stack)")
+        raise ValueError(f"'{token}' is not an instruction, constant, input (%name) or meta operation (name.stack)")
 
     def _encode_pair(self, head: str, tail: str) -> int:
         if head == "load":
@@ -119,14 +118,16 @@ class Language:
         constant_type = self.instruction_set.stacks[stack].constant_type
         if constant_type in ("f32", "f64") and not literal.lower().startswith("0x"):
             if not _FLOAT.fullmatch(literal):
-                raise ValueError(f"'{literal}' is no {constant_type} constant; write 1.5, or its bits as 0x3fc00000:{stack_name}")
+                raise ValueError(
+                    f"'{literal}' is not an {constant_type} constant; write 1.5, or its bits as 0x3fc00000:{stack_name}"
+                )
             with np.errstate(over="ignore"):
-                value = np.float32(literal)
-            if not np.isfinite(value):
+                number = np.float32(literal)
+            if not np.isfinite(number):
                 raise ValueError(f"'{literal}' is out of the range of f32; infinity is 0x7f800000:{stack_name}")
-            return word(WordType.CONSTANT, stack, int(value.view(np.uint32)))
+            return word(WordType.CONSTANT, stack, int(number.view(np.uint32)))
         if not _SIGNED.fullmatch(literal):
-            raise ValueError(f"'{literal}' is no integer constant")
+            raise ValueError(f"'{literal}' is not an integer constant")
         value = int(literal, 0)
         if not -(2**31) <= value < 2**32:
             raise ValueError(f"'{literal}' does not fit into 32 bits")
@@ -159,7 +160,7 @@ class Language:
             return f"special:{self.instruction_set.special_registers[payload].ptx}"
         if type_code == WordType.RETURN and payload == 0:
             return "return"
-        prefixes = {WordType.META_CONSTANT: "{}:meta", WordType.ROUTINE: "routine:{}", WordType.LOAD: "load:{}"}
+        prefixes: dict[int, str] = {WordType.META_CONSTANT: "{}:meta", WordType.ROUTINE: "routine:{}", WordType.LOAD: "load:{}"}
         return prefixes[type_code].format(payload) if type_code in prefixes else None
 
     def _stack(self, name: str) -> int:
@@ -198,10 +199,10 @@ def format_program(language: Language, words: np.ndarray) -> str:
 
 
 def parse_program(language: Language, text: str, source: str, max_length: int | None = None) -> np.ndarray:
-    """The words of a program in text form, `(max_length,)` uint64 (or as many as there are, plus a RETURN).
+    """The words of a program's text, `(max_length,)` uint64; without `max_length` its words and a RETURN.
 
     Raises:
-        UserError: a token is wrong (source and line are named), there is none, or they are more than `max_length`.
+        UserError: a token is wrong (the message names source and line), or there are no words or more than `max_length`.
     """
     words = []
     for number, line in enumerate(text.splitlines(), start=1):

@@ -1,9 +1,8 @@
 # cython: language_level=3, freethreading_compatible=True
-"""AST PTX: batches of postorder programs to stubs, and to what they compute.
+"""AST PTX: compiles batches of postorder programs to stubs, and interprets them.
 
-Owns the C tables that a batch is compiled with and the one place where a C error becomes an exception. Knows nothing of how
-programs are written in Python (`evo.ast_ptx`); what words mean is documented in csrc/ast_ptx.h, their arithmetic in
-csrc/ast_ptx_interpreter.h.
+Owns the C tables that a batch is compiled with and the one place where a C error becomes an exception. Knows nothing of the form
+of programs in Python (`evo.ast_ptx`). csrc/ast_ptx.h documents words, and csrc/ast_ptx_interpreter.h their arithmetic.
 """
 
 from enum import IntEnum
@@ -32,11 +31,11 @@ INSTRUCTIONS = tuple(
     (ast_ptx_ptx_instruction_names[i].decode(), int(ast_ptx_ptx_instruction_num_args[i]))
     for i in range(AST_PTX_PTX_INSTRUCTION_NUM_ENUMS)
 )
-"""(PTX, operands) of each instruction that the library brings, by index."""
+"""(PTX, number of operands) of each of the library's instructions, by index."""
 
 
 class WordType(IntEnum):
-    """Bits 0-15 of a word; csrc/ast_ptx.h says what each does."""
+    """The type of a word: its bits 0-15. csrc/ast_ptx.h documents them."""
 
     NONE = AST_PTX_INSTRUCTION_TYPE_NONE
     INPUT = AST_PTX_INSTRUCTION_TYPE_INPUT
@@ -53,9 +52,9 @@ class ProgramError(ValueError):
 
     Attributes:
         program_idx: row of the batch.
-        routine_idx: the routine that the word is in, or None for the program itself.
-        word_idx: within that word list; its length where a return is missing.
-        code: name of the C result, as in `STACK_UNDERFLOW`.
+        routine_idx: the routine with the word, or None for the program itself.
+        word_idx: within that word list; its length if a return is missing.
+        code: name of the C result, such as `STACK_UNDERFLOW`.
     """
 
     def __init__(self, program_idx, routine_idx, word_idx, code):
@@ -77,7 +76,7 @@ def is_register_name(name):
 
 
 cdef class _Routines:
-    """Word lists as the library takes them. Holds their arrays."""
+    """Word lists in the library's form. Owns their arrays."""
 
     cdef const AstPtxInstruction** pointers
     cdef size_t* lengths
@@ -109,7 +108,7 @@ cdef class _Routines:
 
 
 cdef class _Texts:
-    """Strings as the library takes them. Holds them."""
+    """Strings in the library's form. Owns them."""
 
     cdef const char** pointers
     cdef size_t count
@@ -130,15 +129,15 @@ cdef class _Texts:
 
 
 cdef class AstCompiler:
-    """Compiles programs of one set of registers, instructions and routines. Immutable, and usable from many threads at once.
+    """Compiles programs of one set of registers, instructions and routines. Immutable and thread-safe.
 
     Args:
         output, inputs: names of registers, without the percent sign.
-        instructions: (PTX, operands) of each.
+        instructions: (PTX, number of operands) of each.
         routines: words of each, `(length,)` uint64.
 
     Raises:
-        ValueError: a name may not be used, or a text holds a NUL.
+        ValueError: a name is reserved, or a text holds a NUL.
     """
 
     cdef _Texts registers  # the output, then the inputs
@@ -161,7 +160,7 @@ cdef class AstCompiler:
         """The stub of each program, as a list of str.
 
         Args:
-            words: `(num_programs, max_length)` uint64; each row ends with a RETURN, and what follows it is not read.
+            words: `(num_programs, max_length)` uint64; each row ends with a RETURN, and the rest is not read.
 
         Raises:
             ProgramError: a word is wrong.
@@ -218,7 +217,7 @@ cdef class AstCompiler:
 
 
 def interpret(words, inputs, num_points, routines=()):
-    """What each program computes at each point, `(num_programs, num_points)` float32. The GIL is released.
+    """The value of each program at each point, `(num_programs, num_points)` float32; the GIL is released.
 
     Args:
         words: `(num_programs, max_length)` uint64, in which instructions are indices of `INSTRUCTIONS`.
@@ -226,7 +225,7 @@ def interpret(words, inputs, num_points, routines=()):
         routines: words of each, `(length,)` uint64.
 
     Raises:
-        ProgramError: a word is wrong; INVALID_VALUE at an INPUT is one without values.
+        ProgramError: a word is wrong; INVALID_VALUE at an INPUT means an input without values.
         ValueError: an array has the wrong type or shape.
     """
     words = _words(words, 2, "words")
@@ -257,7 +256,7 @@ def interpret(words, inputs, num_points, routines=()):
 
 
 cdef int _check(AstPtxResult result, size_t program_idx, const AstPtxPlace* place) except -1:
-    """Every C result of a batch comes through here."""
+    """Checks every C result of a batch."""
     if result != AST_PTX_SUCCESS:
         routine_idx = None if place.routine_idx == AST_PTX_MAIN_PROGRAM else place.routine_idx
         code = ast_ptx_result_to_string(result).decode().removeprefix("AST_PTX_ERROR_")
@@ -266,7 +265,7 @@ cdef int _check(AstPtxResult result, size_t program_idx, const AstPtxPlace* plac
 
 
 cdef void* _address(array):
-    """Where the data of an array begins."""
+    """The address of an array's data."""
     return <void*><uintptr_t>array.ctypes.data
 
 

@@ -1,8 +1,8 @@
 # cython: language_level=3, freethreading_compatible=True
-"""PTX to cubin by nvPTXCompiler, NVIDIA's assembler as a library: no driver, no GPU and no nvcc are needed.
+"""PTX to cubin by nvPTXCompiler, NVIDIA's assembler as a library: without driver, GPU or nvcc.
 
-Owns the calls to that library, which is linked into this extension and into no other. Knows nothing of programs, kernels or
-devices. This module is optional: where the wheel nvidia-nvptxcompiler was missing at build time it does not exist.
+Owns the calls to that library, which is linked into this extension alone. Knows nothing of programs, kernels or devices. This
+module is optional: a build without the wheel nvidia-nvptxcompiler leaves it out.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -22,11 +22,11 @@ _RESULT_NAMES = {
 
 
 class CompileError(Exception):
-    """PTX that was not accepted, or options that were not.
+    """PTX or options were rejected.
 
     Attributes:
-        reason: what nvPTXCompiler's result code says, such as "compilation failed".
-        log: the compiler's own messages, with the lines of the PTX that they are about; may be empty.
+        reason: the meaning of nvPTXCompiler's result code, such as "compilation failed".
+        log: the compiler's own messages, with line numbers of the PTX; may be empty.
     """
 
     def __init__(self, reason, log):
@@ -39,7 +39,7 @@ class CompileError(Exception):
 
 
 def version():
-    """Version of nvPTXCompiler, (major, minor)."""
+    """The version of nvPTXCompiler, (major, minor)."""
     cdef unsigned int major = 0
     cdef unsigned int minor = 0
     _check(nvPTXCompilerGetVersion(&major, &minor), NULL)
@@ -47,17 +47,17 @@ def version():
 
 
 def compile(ptx, options=("--gpu-name=sm_90",)):
-    """Assembles PTX, with the GIL released.
+    """Assembles PTX; the GIL is released.
 
     Args:
         ptx: a PTX module, str or bytes.
-        options: sequence of str, those of ptxas in their long form, such as `--gpu-name=sm_90`, `--opt-level=3`, `--fmad=false`.
+        options: sequence of str, long options of ptxas, such as `--gpu-name=sm_90`, `--opt-level=3`, `--fmad=false`.
 
     Returns:
         bytes, the cubin.
 
     Raises:
-        CompileError: the PTX or an option was not accepted; it carries the compiler's log.
+        CompileError: the PTX or an option was rejected; the exception has the compiler's log.
     """
     cdef nvPTXCompilerHandle compiler = NULL
     cdef const char** native_options = NULL
@@ -102,7 +102,7 @@ def compile(ptx, options=("--gpu-name=sm_90",)):
 
 
 cdef _check(nvPTXCompileResult result, nvPTXCompilerHandle compiler):
-    """Raises CompileError, with the log of `compiler` unless NULL, if the result is none of success."""
+    """Raises CompileError, with the log of `compiler` unless it is NULL, if the result is an error."""
     cdef size_t num_bytes = 0
     cdef bytes log = b""
     if result == NVPTXCOMPILE_SUCCESS:
@@ -111,6 +111,6 @@ cdef _check(nvPTXCompileResult result, nvPTXCompilerHandle compiler):
         log = PyBytes_FromStringAndSize(NULL, num_bytes)
         if nvPTXCompilerGetErrorLog(compiler, PyBytes_AS_STRING(log)) != NVPTXCOMPILE_SUCCESS:
             log = b""
-    # The size is given with and without the closing NUL.
+    # The size may or may not include the final NUL.
     text = log.split(b"\0", 1)[0].decode(errors="replace").strip()
     raise CompileError(_RESULT_NAMES.get(result, f"result {<int>result}"), text)

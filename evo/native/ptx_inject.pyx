@@ -1,8 +1,8 @@
 # cython: language_level=3, freethreading_compatible=True
-"""PTX Inject: annotated CUDA to markers; annotated PTX in, its sites by name, and PTX with a stub in every site out.
+"""PTX Inject: turns annotations in CUDA into markers, and renders annotated PTX with a stub in every site.
 
-Owns the handles and the one place where a C error becomes an exception. Knows nothing of programs or of compiling; what a
-site is and how it is marked is documented in csrc/ptx_inject.h.
+Owns the handles and the one place where a C error becomes an exception. Knows nothing of programs or of compiling.
+csrc/ptx_inject.h documents sites and markers.
 """
 
 from typing import NamedTuple
@@ -20,11 +20,11 @@ _MUTABILITY = {PTX_INJECT_MUT_TYPE_IN: "in", PTX_INJECT_MUT_TYPE_OUT: "out", PTX
 
 
 class AnnotationError(ValueError):
-    """Annotations or markers that are wrong.
+    """Annotations or markers are wrong.
 
     Attributes:
         language: `CUDA` or `PTX`.
-        line, column: where, from 1; columns are bytes.
+        line, column: of the error, from 1; columns are bytes.
         reason: what is wrong, in one line.
     """
 
@@ -42,8 +42,8 @@ class AnnotationError(ValueError):
 class DataType(NamedTuple):
     """A type of annotations in comments.
 
-    name: what annotations say; register_type: of its register, as in `f32`; mov_postfix: of the movs to and from it;
-    register_char: constraint letter of inline assembly; register_cast_str: C++ that is put before the operand.
+    name: in annotations; register_type: of its register, such as `f32`; mov_postfix: of the movs to and from it;
+    register_char: constraint letter of inline assembly; register_cast_str: C++ that casts the operand.
     """
 
     name: str
@@ -56,9 +56,9 @@ class DataType(NamedTuple):
 class Variable(NamedTuple):
     """A variable of a site.
 
-    name: as in the CUDA source; register: PTX register of the stub, without the percent sign; mutability: what stubs do with
-    it, `in` (read), `out` (write, always) or `mod` (both); register_type: PTX type of the register, as in `f32`; data_type: as
-    the source says, as in `F32`.
+    name: as in the CUDA source; register: the stub's PTX register, without the percent sign; mutability: `in` (stubs read it),
+    `out` (stubs write it, always) or `mod` (both); register_type: PTX type of the register, such as `f32`; data_type: as in the
+    CUDA source, such as `F32`.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Variable(NamedTuple):
 
 
 class Inject(NamedTuple):
-    """All sites of one name. index: which stub of `AnnotatedPtx.render` is theirs."""
+    """All sites of one name. index: of their stub in `AnnotatedPtx.render`."""
 
     name: str
     index: int
@@ -90,7 +90,7 @@ def _default_types():
 
 
 DEFAULT_TYPES = _default_types()
-"""The types of annotations in comments where none are given: f16, f16X2, s32, u32, f32, b32."""
+"""The default types of annotations in comments: f16, f16X2, s32, u32, f32, b32."""
 
 
 def process_cuda(cuda, types=None):
@@ -98,13 +98,13 @@ def process_cuda(cuda, types=None):
 
     Args:
         cuda: str or bytes.
-        types: sequence of `DataType`, which stand instead of `DEFAULT_TYPES`.
+        types: sequence of `DataType`, instead of `DEFAULT_TYPES`.
 
     Returns:
-        str for str and bytes for bytes, with all else unchanged.
+        str for str and bytes for bytes, with everything else unchanged.
 
     Raises:
-        AnnotationError: an annotation is wrong, or the text holds a NUL or, being str, half of a surrogate pair.
+        AnnotationError: an annotation is wrong, or the text holds a NUL or half of a surrogate pair.
         ValueError: a type is wrong.
     """
     cdef bytes text = _source(cuda, "CUDA")
@@ -127,14 +127,14 @@ def process_cuda(cuda, types=None):
 
 
 cdef class AnnotatedPtx:
-    """Annotated PTX, read once. Immutable, and usable from many threads at once.
+    """Annotated PTX, parsed once. Immutable and thread-safe.
 
     Args:
         ptx: str or bytes, with markers of either form.
-        types: sequence of `DataType`, those of the markers that come from comments, instead of `DEFAULT_TYPES`.
+        types: sequence of `DataType` for markers from comments, instead of `DEFAULT_TYPES`.
 
     Raises:
-        AnnotationError: the markers are wrong, or the text holds a NUL or, being str, half of a surrogate pair.
+        AnnotationError: the markers are wrong, or the text holds a NUL or half of a surrogate pair.
         ValueError: a type is wrong.
     """
 
@@ -160,7 +160,7 @@ cdef class AnnotatedPtx:
 
     @property
     def num_injects(self):
-        """Number of names; `render` takes one stub for each."""
+        """The number of names; `render` takes one stub for each."""
         return len(self.injects)
 
     def info(self, name):
@@ -174,7 +174,7 @@ cdef class AnnotatedPtx:
             stubs: sequence of str or bytes, in the order of the names' first appearance (see `Inject.index`).
 
         Raises:
-            ValueError: there are not as many as `num_injects`, or one holds a NUL.
+            ValueError: the number of stubs is not `num_injects`, or a stub holds a NUL.
         """
         cdef list texts = [_encoded(stub, "stub") for stub in stubs]
         cdef size_t num_stubs = len(texts), i, num_bytes = 0
@@ -196,7 +196,7 @@ cdef class AnnotatedPtx:
                 pointers[i] = PyBytes_AS_STRING(stub_text)
                 lengths[i] = len(stub_text)
             _check(ptx_inject_render_ptx_sized(self.handle, pointers, lengths, num_stubs, NULL, 0, &num_bytes))
-            # The NUL that the library writes has its place behind every bytes object.
+            # A bytes object has room for the final NUL that the library writes.
             rendered = PyBytes_FromStringAndSize(NULL, num_bytes - 1)
             buffer = PyBytes_AS_STRING(rendered)
             with nogil:
@@ -236,7 +236,7 @@ cdef class AnnotatedPtx:
 
 
 cdef class _Types:
-    """Types as the library takes them; NULL for None. Holds their texts."""
+    """Types in the library's form, NULL for None. Owns their texts."""
 
     cdef PtxInjectDataTypeInfo* array
     cdef size_t count
@@ -275,7 +275,7 @@ cdef class _Types:
 
 
 cdef object _refuse(str language, const char* text, _Types types, PtxInjectResult result):
-    """Raises what is wrong with a text, or with the types."""
+    """Raises an error about what is wrong with a text or with the types."""
     cdef PtxInjectPlace place
     if language == "CUDA":
         ptx_inject_diagnose_cuda(text, types.array, types.count, &place)
@@ -289,12 +289,12 @@ cdef object _refuse(str language, const char* text, _Types types, PtxInjectResul
 
 
 def _source(text, language):
-    """A text that is read, as bytes in which C sees no end before the last one."""
+    """A text to parse, as bytes without a NUL."""
     try:
         encoded = _bytes(text, language)
     except UnicodeEncodeError as error:
         before = text[: error.start].encode()
-        reason = "half of a surrogate pair, which is no character"
+        reason = "half of a surrogate pair, which is not a character"
     else:
         if b"\0" not in encoded:
             return encoded

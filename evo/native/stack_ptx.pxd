@@ -1,6 +1,6 @@
-"""Declarations of csrc/stack_ptx.h, and the class that other native modules lower programs with.
+"""Declarations of csrc/stack_ptx.h, and the class with which other native modules lower programs.
 
-The C implementation is compiled into evo.native.stack_ptx alone; other modules reach it through the class.
+The C implementation is compiled into evo.native.stack_ptx alone; other modules use it through the class.
 """
 
 from libc.stddef cimport size_t
@@ -153,14 +153,14 @@ cdef class Lowering:
     cdef readonly tuple registers      # (name, stack index) pairs
     cdef readonly tuple requests       # register indices
     cdef readonly object limits
-    cdef readonly tuple routines       # read-only uint64 arrays
+    cdef readonly tuple routines       # uint64 arrays
     cdef const StackPtxLanguage* language
     cdef readonly size_t workspace_bytes
     cdef list owned                    # keeps alive what `language` points to
     cdef list idle_workspaces
 
-    # Lowers one program in lenient mode, with value numbering, into a workspace of workspace_bytes that one thread uses at a
-    # time; it may have any contents. The arrays of `lowered_out` lie in it. It cannot fail.
+    # Lowers one program in lenient mode, with value numbering; cannot fail. The workspace has workspace_bytes, any contents, and
+    # one user at a time. The arrays of `lowered_out` lie in it.
     cdef void lower_program(
         self, const uint64_t* words, size_t num_words, void* workspace, StackPtxLowered* lowered_out
     ) noexcept nogil

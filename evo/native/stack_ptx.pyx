@@ -1,8 +1,8 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-"""Stack PTX: programs as blocks of words in, PTX stubs, hashes and lowered programs out.
+"""Stack PTX: turns arrays of words into PTX stubs, hashes and lowered programs.
 
-Owns the workspaces and the one place where a C error becomes an exception. Knows nothing of tasks, evaluation or files; what
-words mean is documented in csrc/stack_ptx.h. Longer than most modules: the class and the names of its errors belong together.
+Owns the workspaces and the one place where a C error becomes an exception. Knows nothing of tasks, evaluation or files.
+csrc/stack_ptx.h documents words. Longer than most modules: the class and the messages of its errors belong together.
 """
 
 from enum import IntEnum
@@ -29,13 +29,13 @@ cdef extern from "Python.h":
     void* PyUnicode_1BYTE_DATA(object text)
 
 
-# Programs whose stubs are emitted before the GIL is taken to make str of them.
+# Programs whose stubs are emitted at once; then the GIL is taken to copy them into str.
 cdef enum:
     CHUNK = 32
 
 
 class WordType(IntEnum):
-    """What a word is: its bits 0-15."""
+    """The type of a word: its bits 0-15."""
 
     NONE = 0
     PTX = 1
@@ -53,7 +53,7 @@ class WordType(IntEnum):
 
 
 class NodeKind(IntEnum):
-    """What a node of a lowered program is."""
+    """The kind of a lowered program's node."""
 
     INPUT = STACK_PTX_NODE_INPUT
     CONSTANT = STACK_PTX_NODE_CONSTANT
@@ -61,16 +61,16 @@ class NodeKind(IntEnum):
     PTX = STACK_PTX_NODE_PTX
 
 
-# Names of StackPtxMode, by its value; see csrc/stack_ptx.h for what they mean.
+# Names of StackPtxMode, by value; csrc/stack_ptx.h documents them.
 MODES = ("lenient", "strict", "compatible")
 
-# Names of the meta operations; a META word's payload is the index.
+# Names of the meta operations; the payload of a META word is the index.
 META_OPERATIONS = ("dup", "yank_dup", "swap", "swap_with", "replace", "drop", "clear", "rotate", "reverse")
 
-# Part of every hash; another version means other hashes.
+# Part of every hash: hashes of different versions differ.
 HASH_VERSION = STACK_PTX_HASH_VERSION
 
-# In request_values: the request found its stack empty.
+# In request_values: the stack of the request was empty.
 NO_VALUE = STACK_PTX_NO_VALUE
 
 NODE_DTYPE = np.dtype(
@@ -88,11 +88,11 @@ _LIMIT_BITS = {"stack_size": 28, "max_nodes": 28, "max_frame_depth": 28, "store_
 
 
 class Lowered(NamedTuple):
-    """A lowered program: nodes in evaluation order, only those that requests need. All arrays are read-only copies.
+    """A lowered program: the nodes that requests need, in evaluation order. All arrays are read-only copies.
 
-    nodes: `(num_nodes,)` of NODE_DTYPE; operands: value ids, those of a node from its first_operand on; value_nodes: the
-    node that defines each value; value_stacks: the stack of each value; request_values: value of each request, or NO_VALUE;
-    num_instructions: nodes that are PTX instructions; stub: its text; hash: `(2,)` uint64.
+    nodes: `(num_nodes,)` of NODE_DTYPE; operands: value ids, a node's from its first_operand on; value_nodes: the node that
+    defines each value; value_stacks: the stack of each value; request_values: the value of each request, or NO_VALUE;
+    num_instructions: number of nodes that are PTX instructions; stub: the PTX; hash: `(2,)` uint64.
     """
 
     nodes: np.ndarray
@@ -106,10 +106,10 @@ class Lowered(NamedTuple):
 
 
 class ProgramError(ValueError):
-    """A word that the modes other than lenient refuse.
+    """A word is wrong, in a mode other than lenient.
 
-    result: name of the C error code; word_idx: which word; routine_idx: of which routine, or None for the main program;
-    program_idx: which program of the batch.
+    result: name of the C error code; program_idx: row of the batch; routine_idx: of the routine, or None for the main program;
+    word_idx: within that word list.
     """
 
     def __init__(self, message: str, result: str, word_idx: int, routine_idx: int | None, program_idx: int = 0):
@@ -137,7 +137,7 @@ def check_name(name: str) -> None:
 
 
 cdef class _Workspace:
-    """Memory that one thread lowers in at a time."""
+    """Memory for lowering, used by one thread at a time."""
 
     cdef void* memory
     cdef char* text
@@ -156,26 +156,26 @@ cdef class _Workspace:
 
 
 cdef const void* _address(array):
-    """Where the data of an array begins; NULL if it has none."""
+    """The address of an array's data; NULL if it is empty."""
     return <const void*><uintptr_t>array.ctypes.data if array.size else NULL
 
 
 cdef int _check(StackPtxResult result) except -1:
-    """Every C result that is not about a word of a program comes through here."""
+    """Checks every C result that is not about a program's word."""
     if result != STACK_PTX_SUCCESS:
         raise ValueError(f"Stack PTX refused its input: {stack_ptx_result_to_string(result).decode()}")
     return 0
 
 
 cdef class Lowering:
-    """Lowers, emits and hashes programs of one language. Immutable, and usable from many threads at once.
+    """Lowers, emits and hashes programs of one language. Immutable and thread-safe.
 
     Args:
-        instruction_set: what words mean; an `evo.instructions.InstructionSet` or the like.
+        instruction_set: an `evo.instructions.InstructionSet` or an object with its attributes.
         registers: `(name, stack index)` pairs; INPUT words refer to them by index.
         requests: indices of the registers that a program writes, in order.
         limits: an object with `stack_size`, `max_nodes`, `max_frame_depth`, `store_size` and `execution_limit`.
-        routines: word lists that ROUTINE words run, uint64 each.
+        routines: uint64 word lists that ROUTINE words run.
 
     Raises:
         ValueError: a name, index or limit is out of range.
@@ -222,7 +222,7 @@ cdef class Lowering:
 
         Returns:
             hashes `(num_programs, 2)` uint64, equal for programs that compute the same by the rules of stack_ptx_hash, and
-            the number of live PTX instructions `(num_programs,)` int32.
+            the numbers of live PTX instructions `(num_programs,)` int32.
         """
         cdef const uint64_t[:, ::1] rows = _as_rows(words)
         cdef Py_ssize_t num_programs = rows.shape[0], length = rows.shape[1], i
@@ -244,18 +244,18 @@ cdef class Lowering:
         return hashes, num_instructions
 
     def emit(self, words, *, mode="lenient", bint value_numbering=True):
-        """The PTX stubs of programs, with the GIL released.
+        """The PTX stubs of programs; the GIL is released.
 
         Args:
             words: as for `analyze`.
             mode: one of `MODES`.
-            value_numbering: merge equal values. Without it, `compatible` gives the text of stack_ptx_compile.
+            value_numbering: merges equal values. Without it, `compatible` gives the text of stack_ptx_compile.
 
         Returns:
             list of str, one for each program.
 
         Raises:
-            ProgramError: a word of a program is wrong, the first such; not in lenient mode.
+            ProgramError: a word is wrong; the first one is reported. Not in lenient mode.
         """
         cdef const uint64_t[:, ::1] rows = _as_rows(words)
         cdef StackPtxMode c_mode = _mode(mode)
@@ -269,7 +269,7 @@ cdef class Lowering:
         cdef size_t[CHUNK + 1] ends
         cdef bint has_memory = True
         stubs = []
-        # Texts are copied into str while they are still in the cache.
+        # Texts are copied into str while they are in the CPU's cache.
         for start in range(0, num_programs, CHUNK):
             stop = min(start + CHUNK, num_programs)
             ends[0] = 0
@@ -302,7 +302,7 @@ cdef class Lowering:
         Args:
             words: `(length,)` uint64.
             mode: one of `MODES`.
-            value_numbering: merge equal values.
+            value_numbering: merges equal values.
 
         Raises:
             ProgramError: a word is wrong; not in lenient mode.
@@ -339,7 +339,7 @@ cdef class Lowering:
 
 
 cdef _Workspace _take_workspace(Lowering lowering):
-    # One list operation: atomic while the GIL is held.
+    # A single list operation is atomic while the GIL is held.
     try:
         return lowering.idle_workspaces.pop()
     except IndexError:
@@ -388,19 +388,19 @@ def _check_connections(lowering) -> None:
             raise ValueError(f"register '{name}': stack {stack_idx}, but there are stacks 0 to {num_stacks - 1}")
         prefix = lowering.instruction_set.stacks[stack_idx].literal_prefix
         if prefixes.setdefault(name, prefix) != prefix:
-            raise ValueError(f"register '{name}' is given twice, as .{prefixes[name]} and as .{prefix}; give one a name of its own")
+            raise ValueError(f"register '{name}' is given twice, as .{prefixes[name]} and as .{prefix}; rename one")
     for request in lowering.requests:
         if not 0 <= request < num_registers:
             raise ValueError(f"request {request}: there are registers 0 to {num_registers - 1}")
     for field, num_bits in _LIMIT_BITS.items():
         value = getattr(lowering.limits, field)
         if not 0 <= value < 2**num_bits:
-            raise ValueError(f"limits.{field}: {value}, but it must be from 0 to {2**num_bits - 1}")
+            raise ValueError(f"limits.{field}: {value}, must be from 0 to {2**num_bits - 1}")
 
 
 cdef StackPtxMode _mode(mode) except *:
     if mode not in MODES:
-        raise ValueError(f"mode: '{mode}', but it must be one of: {', '.join(MODES)}")
+        raise ValueError(f"mode: '{mode}', must be one of: {', '.join(MODES)}")
     return <StackPtxMode><int>MODES.index(mode)
 
 
@@ -450,7 +450,7 @@ cdef object _copy(const void* source, size_t count, dtype):
 
 
 cdef object _ascii_text(const char* text, size_t length):
-    """A str of characters that are known to be ASCII: names are checked, and the rest is the emitter's."""
+    """A str of known ASCII characters: names are checked, and the emitter writes the rest."""
     result = PyUnicode_New(length, 127)
     memcpy(PyUnicode_1BYTE_DATA(result), text, length)
     return result
@@ -460,7 +460,7 @@ cdef bint _append_stub(
     const StackPtxLanguage* language, const StackPtxLowered* lowered, _Workspace workspace, size_t workspace_bytes,
     size_t* used
 ) noexcept nogil:
-    """Writes a stub behind those that are in the workspace's text, which grows as needed. False: no memory."""
+    """Appends a stub to the workspace's text, which grows as needed. False: out of memory."""
     cdef size_t room, length = 0, wanted
     cdef char* grown
     while True:

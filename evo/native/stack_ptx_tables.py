@@ -1,12 +1,12 @@
-"""Instruction sets, registers and routines as arrays that are laid out like the C structs of csrc/stack_ptx.h.
+"""Instruction sets, registers and routines as arrays with the layout of the C structs in csrc/stack_ptx.h.
 
-Owns those layouts. Knows nothing of lowering; the arrays own the memory that C is given the addresses of.
+Owns those layouts and the memory that C gets the addresses of. Knows nothing of lowering.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,7 @@ _REGISTER = np.dtype([("name", np.uintp), ("stack_idx", np.uint16)], align=True)
 
 
 class Strings(NamedTuple):
-    """C strings: their addresses, and the bytes where they lie."""
+    """C strings: their addresses, and the bytes at these."""
 
     addresses: np.ndarray
     characters: np.ndarray
@@ -50,7 +50,7 @@ class InstructionSetTables(NamedTuple):
 
 
 class ConnectionTables(NamedTuple):
-    """The arrays of StackPtxLanguageInfo; `names` and `words` are what they point to."""
+    """The arrays of StackPtxLanguageInfo, which point to `names` and `words`."""
 
     registers: np.ndarray
     requests: np.ndarray
@@ -60,8 +60,8 @@ class ConnectionTables(NamedTuple):
     words: tuple[np.ndarray, ...]
 
 
-def instruction_set_tables(instruction_set) -> InstructionSetTables:
-    """The tables of an `evo.instructions.InstructionSet` or the like. Raises ValueError for what C has no place for."""
+def instruction_set_tables(instruction_set: Any) -> InstructionSetTables:
+    """The tables of an `evo.instructions.InstructionSet`. Raises ValueError if the C structs cannot hold it."""
     instructions, specials = instruction_set.instructions, instruction_set.special_registers
     descriptors = np.zeros(len(instructions), _DESCRIPTOR)
     # Unused entries hold the number of argument types.
@@ -118,5 +118,5 @@ def _strings(texts: list[str], what: str) -> Strings:
 
 
 def _table(rows: list[tuple[int, ...]], dtype: type, width: int) -> np.ndarray:
-    """`(len(rows), width)` also where there are no rows."""
+    """`(len(rows), width)`, even without rows."""
     return np.array(rows, dtype).reshape(len(rows), width)

@@ -1,19 +1,19 @@
-"""PTX Inject: named places in a CUDA kernel where other PTX can be put after compilation.
+"""PTX Inject: named sites in a CUDA kernel, where other PTX is injected after compilation.
 
-    inject = PTXInject(ptx)                       PTX that nvcc or NVRTC made of a kernel with sites
+    inject = PTXInject(ptx)                       PTX from nvcc or NVRTC of a kernel with sites
     x, z = inject["func"]["x"].register, inject["func"]["z"].register
     ptx = inject.render({"func": f"add.ftz.f32 %{z}, %{x}, %{x};"})
 
-How sites are marked in CUDA is told in csrc/ptx_inject.h, which does the work: `PTX_INJECT("func", PTX_IN(F32, x), ...)`, or
-comments, which `process_cuda` or the command `ptxinject` turn into inline assembly before compilation.
+csrc/ptx_inject.h, which does the work, documents how CUDA marks sites: by `PTX_INJECT("func", PTX_IN(F32, x), ...)`, or by
+comments, which `process_cuda` or the command `ptxinject` turns into inline assembly before compilation.
 
-Owns what a Python user sees of it; see the submodules for types in JSON and for headers that are written for C. Knows nothing of
-programs or of compiling, and loads nothing of CUDA. `evo.compile` uses evo.native.ptx_inject, which speaks bytes and indices.
+Owns the interface for Python; submodules have types in JSON and generated headers for C. Knows nothing of programs or of
+compiling, and loads no CUDA library. `evo.compile` uses evo.native.ptx_inject, which deals in bytes and indices.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from evo.native.ptx_inject import DEFAULT_TYPES, AnnotatedPtx, AnnotationError, DataType, Inject, Variable, process_cuda
 
@@ -21,11 +21,11 @@ __all__ = ["DEFAULT_TYPES", "AnnotationError", "DataType", "PTXInject", "Sites",
 
 
 class Sites(Mapping[str, Variable]):
-    """All sites of one name, and the variables that each of them has: a mapping from a variable's name, in marker order.
+    """All sites of one name: a mapping from the names of their variables, in the order of the markers.
 
     Attributes:
-        name: what the CUDA source calls them.
-        num_sites: how many there are in the PTX; inlining and unrolling make many of one.
+        name: the name in the CUDA source.
+        num_sites: the number of sites in the PTX; inlining and unrolling copy them.
     """
 
     def __init__(self, inject: Inject):
@@ -50,11 +50,11 @@ class Sites(Mapping[str, Variable]):
 
 
 class PTXInject(Mapping[str, Sites]):
-    """Annotated PTX, read once: a mapping from the names of its sites, in order of appearance. Immutable, usable from any thread.
+    """Annotated PTX, parsed once: a mapping from the names of its sites, in order of appearance. Immutable and thread-safe.
 
     Args:
-        ptx: what nvcc or NVRTC made of a CUDA source with sites; bytes are UTF-8. PTX without sites has none.
-        types: the types of sites that were marked by comments, if they are not `DEFAULT_TYPES`.
+        ptx: from nvcc or NVRTC, of a CUDA source with or without sites; bytes are UTF-8.
+        types: types of sites marked by comments, instead of `DEFAULT_TYPES`.
 
     Raises:
         AnnotationError: the markers are wrong; a ValueError with line, column and reason.
@@ -86,12 +86,12 @@ class PTXInject(Mapping[str, Sites]):
         """The PTX with a stub in every site.
 
         Args:
-            stubs: for each name of `self` the PTX that its sites get, over the registers that `self[name]` tells. It may
-                declare registers of its own inside of braces.
+            stubs: for each name the PTX that its sites get, over the registers in `self[name]`. It may declare registers of its
+                own inside braces.
 
         Raises:
-            ValueError: a name is missing, or is none of the PTX's; a stub holds a NUL.
-            TypeError: `stubs` is no mapping, or a stub is no str.
+            ValueError: a name is missing or unknown, or a stub holds a NUL.
+            TypeError: `stubs` is not a mapping, or a stub is not a str.
         """
         if not isinstance(stubs, Mapping):
             raise TypeError(f"stubs: expected a mapping from names to stubs, not {type(stubs).__name__}")
@@ -115,5 +115,5 @@ def _decoded(ptx: bytes) -> str:
         raise AnnotationError("PTX", line, column, "a byte that is not UTF-8") from None
 
 
-def _listed(names) -> str:
+def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"'{name}'" for name in names) or "none"

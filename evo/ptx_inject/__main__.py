@@ -1,11 +1,12 @@
-"""`python -m evo.ptx_inject`: headers for C, of types and of PTX that is embedded.
+"""`python -m evo.ptx_inject`: headers for C, with types or with embedded PTX.
 
-Owns the command line. A mistake in what it is given is one line on stderr and exit code 2, and nothing is written.
+Owns the command line. A mistake in the input gives one line on stderr and exit code 2, and no file is written.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -28,16 +29,16 @@ def main() -> None:
 @_INPUT
 @_OUTPUT
 def generate(source: Path, output: Path) -> None:
-    """Writes a header with the types of a JSON file: macros for device code, and a table for the host."""
+    """Writes a header with the types of a JSON file: macros for device code and a table for the host."""
     _write(source, output, lambda: render_types_header(load_types(source), output.name).encode("ascii", "replace"))
 
 
 @main.command()
 @_INPUT
 @_OUTPUT
-@click.option("--name", required=True, help="Of the array; NAME_size is its length.")
+@click.option("--name", required=True, help="Name of the array; NAME_size is its length.")
 def embed(source: Path, output: Path, name: str) -> None:
-    """Writes a header that holds a text, as annotated PTX, as a C array."""
+    """Writes a header that holds a text, such as annotated PTX, as a C array."""
     _write(
         source,
         output,
@@ -45,7 +46,7 @@ def embed(source: Path, output: Path, name: str) -> None:
     )
 
 
-def _write(source: Path, output: Path, render) -> None:
+def _write(source: Path, output: Path, render: Callable[[], bytes]) -> None:
     try:
         write_outputs({output: render()}, [source])
     except UserError as error:

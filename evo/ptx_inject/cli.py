@@ -1,20 +1,21 @@
-"""The command `ptxinject`: CUDA with annotations in comments to CUDA that carries markers.
+"""The command `ptxinject`: CUDA with annotations in comments to CUDA with markers.
 
-Owns its command line. Errors are `file:line:column: error: message`, which editors understand; all inputs are looked at before
-anything is written, so that all errors are seen and no run leaves half of its outputs. Exit code 2 for them, 0 for success.
+Owns its command line. Errors are `file:line:column: error: message`, which editors understand. All inputs are processed before
+anything is written, so that all errors are reported and no call leaves half of its outputs. The exit code is 2 after errors.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from evo import __version__
 from evo.errors import UserError
-from evo.native.ptx_inject import AnnotationError, process_cuda
+from evo.native.ptx_inject import AnnotationError, DataType, process_cuda
 from evo.storage.files import read_input, write_outputs
 
 EXIT_USER_ERROR = 2
@@ -22,7 +23,9 @@ EXIT_USER_ERROR = 2
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.argument("inputs", nargs=-1, required=True, metavar="FILE.cu...", type=click.Path(path_type=Path))
-@click.option("-o", "--output", required=True, metavar="PATH", help="Folder, made if it is missing; for one input also a file.")
+@click.option(
+    "-o", "--output", required=True, metavar="PATH", help="Folder, made if it is missing; for a single input also a file."
+)
 @click.option(
     "--types", "types_path", metavar="FILE.json", type=click.Path(path_type=Path), help="Types instead of the default ones."
 )
@@ -30,8 +33,8 @@ EXIT_USER_ERROR = 2
 def main(inputs: tuple[Path, ...], output: str, types_path: Path | None) -> None:
     """Turns the PTX_INJECT annotations of CUDA files into inline assembly that marks their sites.
 
-    PATH is a folder if it is there as one, ends in a slash, or there are several inputs; else it is the file to write.
-    What an annotation is, and the JSON of types, is described in ptx_inject.h and evo/ptx_inject/types.py.
+    PATH is a folder if it is an existing one, ends in a slash, or there are several inputs; otherwise it is the file to write.
+    ptx_inject.h describes annotations, and evo/ptx_inject/types.py the JSON of types.
     """
     try:
         types = None
@@ -49,12 +52,12 @@ def main(inputs: tuple[Path, ...], output: str, types_path: Path | None) -> None
 
 
 def _output_paths(inputs: tuple[Path, ...], output: str) -> list[Path]:
-    """Where each input goes."""
+    """The output of each input."""
     path = Path(output)
     if len(inputs) == 1 and not output.endswith(os.sep) and not path.is_dir():
         return [path]
     if path.exists() and not path.is_dir():
-        raise UserError(f"{path}: error: a file, where a folder is wanted for {len(inputs)} input{'s' * (len(inputs) > 1)}")
+        raise UserError(f"{path}: error: is a file, must be a folder for {len(inputs)} input{'s' * (len(inputs) > 1)}")
     first: dict[str, Path] = {}
     for source in inputs:
         if source.name in first:
@@ -63,8 +66,8 @@ def _output_paths(inputs: tuple[Path, ...], output: str) -> list[Path]:
     return [path / source.name for source in inputs]
 
 
-def _process_all(inputs: tuple[Path, ...], types) -> list[bytes]:
-    """What becomes of each input; the errors of all in one, a line each."""
+def _process_all(inputs: tuple[Path, ...], types: Sequence[DataType] | None) -> list[bytes]:
+    """The processed inputs. Raises one UserError with a line for each error."""
     processed, errors = [], []
     for source in inputs:
         try:

@@ -1,6 +1,6 @@
-"""What is written for C: a header of types, and a text as C data.
+"""Headers for C: one with types, and one with a text as C data.
 
-Owns the text of both. Knows nothing of files or command lines. Both are C99 and C++11, free of warnings.
+Owns their text, which is C99 and C++11 without warnings. Knows nothing of files or command lines.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from evo.errors import UserError
 from evo.native.ptx_inject import DataType
 
-# What the macros of ptx_inject.h know: see PTX_TYPES_DESC there.
+# The bindings that ptx_inject.h has; see PTX_TYPES_DESC there.
 _BIND_KINDS = {"": "ID", "*(unsigned short*)&": "U16", "*(unsigned int*)&": "U32"}
 _BYTES_PER_LINE = 32
 _KEYWORDS = frozenset(
@@ -109,8 +109,8 @@ def render_types_header(types: Sequence[DataType], file_name: str) -> str:
     """A header with the types for both forms of sites: macros `PTX_TYPE_INFO_<NAME>`, and a table for the host.
 
     Args:
-        types: of `load_types`; their names in upper case are the macros' tokens, as in `PTX_IN(MASK, x)`.
-        file_name: what the include guard is made of.
+        types: of `load_types`; macros use their names in upper case, as in `PTX_IN(MASK, x)`.
+        file_name: for the include guard.
     """
     tokens = [data_type.name.upper() for data_type in types]
     purpose = [
@@ -120,7 +120,7 @@ def render_types_header(types: Sequence[DataType], file_name: str) -> str:
         "ptx_inject.h has is replaced. Comment form: ptx_inject_data_types goes to ptx_inject_process_cuda and",
         "ptx_inject_create_with_types.",
         "",
-        "Written by `python -m evo.ptx_inject generate`; changes belong into its input.",
+        "Written by `python -m evo.ptx_inject generate`; edit its input instead.",
     ]
     macros = [line for data_type in types for line in _macro_lines(data_type)]
     enumerators = [f"    PTX_INJECT_DATA_TYPE_{token}," for token in tokens]
@@ -151,7 +151,7 @@ def render_types_header(types: Sequence[DataType], file_name: str) -> str:
 
 
 def _macro_lines(data_type: DataType) -> list[str]:
-    """The definition of PTX_TYPE_INFO_<TOKEN>, with a binding of its own where ptx_inject.h has none that casts like this."""
+    """The definition of PTX_TYPE_INFO_<TOKEN>, with its own binding if ptx_inject.h has none with this cast."""
     token = data_type.name.upper()
     lines = []
     bind = _BIND_KINDS.get(data_type.register_cast_str)
@@ -168,28 +168,28 @@ def render_embedded_text(text: bytes, name: str, file_name: str, source_name: st
     Numbers, not a string literal: C compilers need not take literals of more than 4,095 characters.
 
     Args:
-        text: any bytes without NUL, as annotated PTX.
+        text: bytes without NUL, such as annotated PTX.
         name: of the array, an identifier.
-        file_name: what the include guard is made of.
-        source_name: where the text is from, for the reader.
+        file_name: for the include guard.
+        source_name: origin of the text, for the reader.
 
     Raises:
-        UserError: the name is no identifier of C and C++, or the text holds a NUL.
+        UserError: the name is not an identifier in C and C++, or the text holds a NUL.
     """
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in _KEYWORDS or "__" in name:
         raise UserError(
-            f"--name {name!r} cannot name an array: letters, digits and single _, beginning with a letter, no keyword"
+            f"--name {name!r} cannot name an array: use letters, digits and single _, begin with a letter, and avoid keywords"
         )
     if b"\0" in text:
         line = text[: text.index(0)].count(b"\n") + 1
         raise UserError(f"{source_name}:{line}: a NUL byte, which ends a C string")
-    # A char beyond ASCII is negative on some machines: an octal literal is right on all.
+    # A char beyond ASCII is negative on some machines; an octal literal is right on all.
     numbers = [str(byte) if byte < 128 else f"'\\{byte:o}'" for byte in [*text, 0]]
     lines = [",".join(numbers[i : i + _BYTES_PER_LINE]) + "," for i in range(0, len(numbers), _BYTES_PER_LINE)]
     purpose = [
         f"{file_name} - {source_name} as C data: {name}, which ends with a NUL, and its length {name}_size, without.",
         "",
-        "Written by `python -m evo.ptx_inject embed`; changes belong into its input.",
+        "Written by `python -m evo.ptx_inject embed`; edit its input instead.",
     ]
     body = [
         "#include <stddef.h>",

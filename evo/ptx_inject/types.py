@@ -1,4 +1,4 @@
-"""Types of PTX Inject as JSON: what annotations may name, and how it is handed to inline assembly.
+"""Types of PTX Inject as JSON: those that annotations may name, and how inline assembly passes them.
 
     {
       "abi_version": 1,
@@ -7,13 +7,14 @@
       ]
     }
 
-Owns the format and its checks. The fields are those of `DataType`; register_cast_str may be left out.
+Owns the format and its checks. The fields are those of `DataType`; register_cast_str is optional.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
@@ -21,10 +22,8 @@ from evo.errors import UserError
 from evo.native.ptx_inject import DataType
 from evo.storage.json_file import first_mistake, read_json
 
-ABI_VERSION = 1
-
-# Bits of what can cross the border of inline assembly. PTX types: fundamental types of PTX ISA 9.0, 5.2.1, of at least 16 bits,
-# mov's are those of 9.7.9.2; letters: "Inline PTX Assembly in CUDA", 1.1.2.
+# Bits of what can be an operand of inline assembly. PTX types: the fundamental types of PTX ISA 9.0, 5.2.1, of at least 16 bits;
+# types of mov: 9.7.9.2; constraint letters: "Inline PTX Assembly in CUDA", 1.1.2.
 REGISTER_TYPE_BITS = {
     **{f"{kind}{bits}": bits for kind in "bus" for bits in (16, 32, 64)},
     "f16": 16,
@@ -37,7 +36,7 @@ MOV_POSTFIX_BITS = {name: bits for name, bits in REGISTER_TYPE_BITS.items() if n
 REGISTER_CHAR_BITS = {"h": 16, "r": 32, "f": 32, "l": 64, "d": 64, "q": 128}
 
 
-def _one_of(names):
+def _one_of(names: Collection[str]) -> AfterValidator:
     def check(value: str) -> str:
         if value not in names:
             raise ValueError(f"is '{value}', expected one of {', '.join(names)}")
@@ -84,7 +83,7 @@ class _DataTypeJson(_Strict):
 
 
 class _TypesJson(_Strict):
-    abi_version: Literal[ABI_VERSION]
+    abi_version: Literal[1]
     data_type_infos: list[_DataTypeJson] = Field(min_length=1)
 
 
@@ -92,7 +91,7 @@ def load_types(path: str | Path) -> tuple[DataType, ...]:
     """Reads and checks types, for `process_cuda` and `PTXInject`.
 
     Raises:
-        UserError: the file cannot be read, is no JSON, or an entry in it is wrong; one line that names it.
+        UserError: the file cannot be read, is not JSON, or has a wrong entry, which the message names.
     """
     source = str(path)
     data = read_json(path, "types")
@@ -101,19 +100,19 @@ def load_types(path: str | Path) -> tuple[DataType, ...]:
     except ValidationError as error:
         location, reason = first_mistake(error)
         raise UserError(f"{source}: {_place(data, location)}: {reason}") from error
-    names: dict[str, str] = {}  # by what makes them one macro
+    names: dict[str, str] = {}  # by macro
     for index, entry in enumerate(parsed.data_type_infos):
         place = f"{source}: {_place(data, ('data_type_infos', index))}"
         _check_widths(entry, place)
         macro = f"PTX_TYPE_INFO_{entry.name.upper()}"
         if macro in names:
-            raise UserError(f"{place}: the name is used twice, with '{names[macro]}': both are the macro {macro}")
+            raise UserError(f"{place}: clashes with '{names[macro]}': both would be the macro {macro}")
         names[macro] = entry.name
     return tuple(DataType(**entry.model_dump()) for entry in parsed.data_type_infos)
 
 
-def _place(data, location: tuple[str | int, ...]) -> str:
-    """`key 'data_type_infos.2.register_char' (type 'mask')`, the type where the entry has a name."""
+def _place(data: Any, location: tuple[str | int, ...]) -> str:
+    """`key 'data_type_infos.2.register_char' (type 'mask')`, with the type if the entry has a name."""
     place = f"key {'.'.join(map(str, location))!r}" if location else "the JSON"
     try:
         name = data["data_type_infos"][location[1]]["name"]
@@ -123,7 +122,7 @@ def _place(data, location: tuple[str | int, ...]) -> str:
 
 
 def _check_widths(entry: _DataTypeJson, place: str) -> None:
-    """A value keeps its width on its way from the compiler's register to the stub's."""
+    """Refuses types whose registers differ in width: the compiler's, the stub's and the mov's between them."""
     expected = REGISTER_TYPE_BITS[entry.register_type]
     for key, bits in (("mov_postfix", MOV_POSTFIX_BITS), ("register_char", REGISTER_CHAR_BITS)):
         value = getattr(entry, key)

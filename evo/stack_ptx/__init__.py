@@ -14,8 +14,8 @@
     mov.f32 %z, %_s0_1;
     }
 
-Owns the form of programs in Python: lists of words and numbers. What words mean, the modes and the limits are documented in
-csrc/stack_ptx.h; instruction sets in `evo.instructions`. Knows nothing of kernels, search or devices, and loads none of them.
+Owns the form of programs in Python: lists of words and numbers. csrc/stack_ptx.h documents words, modes and limits, and
+`evo.instructions` instruction sets. Knows nothing of kernels, search or devices, and loads none of them.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from evo.native.stack_ptx import META_OPERATIONS, MODES, Lowering, ProgramError,
 
 __all__ = ["DEFAULT_LIMITS", "MODES", "Compiler", "Limits", "Names", "ProgramError", "Registers", "Word", "Words", "load"]
 
-# Those of stack_ptx_default_info.h; a program runs at most as many words as it may create values.
+# As in stack_ptx_default_info.h; a program runs at most as many words as it may create values.
 DEFAULT_LIMITS = Limits(stack_size=128, max_nodes=65536, max_frame_depth=4, store_size=16, execution_limit=65536)
 
-# Stack that a NumPy scalar belongs to, by its constant type.
+# The constant type of a NumPy scalar, by its dtype.
 _DTYPES = {"float32": "f32", "float64": "f64", "uint32": "u32", "uint64": "u64", "int32": "s32", "int64": "s64"}
 
 
@@ -50,13 +50,13 @@ def load(source: str | Path | Mapping[str, Any] | InstructionSet = "default") ->
     """An instruction set.
 
     Args:
-        source: a shipped set's name (`default`, `wide`), the path of a JSON description, or a description in Python, which has
-            the keys of the JSON form: `{"stack_types": [{"name": "F32", "literal_prefix": "f32", "constant_type": "f32"}],
+        source: a shipped set's name (`default`, `wide`), the path of a JSON description, or a mapping with the keys of the JSON
+            form: `{"stack_types": [{"name": "F32", "literal_prefix": "f32", "constant_type": "f32"}],
             "arg_types": [{"name": "F32", "stack_type": "F32"}], "instructions": [{"ptx": "add.ftz.f32", "args": ["F32", "F32"],
             "rets": ["F32"]}]}`.
 
     Raises:
-        evo.errors.UserError: it cannot be read or a key is wrong.
+        evo.errors.UserError: the file cannot be read, or a key is wrong.
     """
     if isinstance(source, InstructionSet):
         return source
@@ -66,21 +66,21 @@ def load(source: str | Path | Mapping[str, Any] | InstructionSet = "default") ->
 
 
 class Word(int):
-    """One word of a program: an int of 64 bits, type in bits 0-15, aux in 16-31, payload in 32-63."""
+    """One word of a program: a 64-bit int with type (bits 0-15), aux (16-31) and payload (32-63)."""
 
     def __repr__(self) -> str:
         return f"Word(0x{int(self):016x})"
 
 
 class Names:
-    """Things by name, as attributes and as items; they iterate in the order of their indices."""
+    """Things by name, as attributes and as items; iteration gives their names in the order of their indices."""
 
     def __init__(self, what: str, things: Mapping[str, Any]):
         self._what = what
         self._things = dict(things)
 
     def __getattr__(self, name: str) -> Any:
-        # Asked for by copy and pickle before there is anything.
+        # copy and pickle ask for attributes before there are any.
         if name.startswith("__") or name == "_things":
             raise AttributeError(name)
         try:
@@ -113,7 +113,7 @@ class Names:
 class Registers(Names):
     """The registers around a stub: `r.x` is the word that pushes x. Made by `Words.registers`.
 
-    words: those of the instruction set; types: name of each register -> name of its stack.
+    words: of the instruction set; types: register name -> stack name.
     """
 
     def __init__(self, words: Words, types: Mapping[str, str]):
@@ -132,7 +132,7 @@ class Words:
     """The words of an instruction set, by name.
 
     instructions: `I.add_ftz_f32`; special: `special.tid_x`; meta: `meta.dup("f32")`; constants: `constants.f32(1.5)`, for each
-    stack that has constants, in lower case.
+    stack with constants, by its name in lower case.
 
     Args:
         instruction_set: as for `load`.
@@ -144,11 +144,12 @@ class Words:
         self.instruction_set = load(instruction_set)
         names = [instruction.name for instruction in self.instruction_set.instructions]
         specials = [special.ptx.replace(".", "_") for special in self.instruction_set.special_registers]
-        stacks = [stack.name.lower() for stack in self.instruction_set.stacks if stack.constant_type is not None]
+        stacks = self.instruction_set.stacks
+        constants = {s.name.lower(): self._constant(i, s.constant_type) for i, s in enumerate(stacks) if s.constant_type}
         self.instructions = Names("instruction", {n: Word(word(WordType.PTX, payload=i)) for i, n in enumerate(names)})
         self.special = Names("special register", {n: Word(word(WordType.SPECIAL, payload=i)) for i, n in enumerate(specials)})
         self.meta = Names("meta operation", {n: self._meta(i) for i, n in enumerate(META_OPERATIONS)})
-        self.constants = Names("stack with constants", {name: self._constant(name) for name in stacks})
+        self.constants = Names("stack with constants", constants)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Words, (self.instruction_set,)
@@ -157,12 +158,12 @@ class Words:
         """Registers by name and stack: `registers(x="f32")`, or `registers({"x": "f32"})`.
 
         Raises:
-            ValueError: a name is none for a register or belongs to the compiler; there is no such stack.
+            ValueError: a name is not possible for a register or belongs to the compiler, or a stack is unknown.
         """
         return Registers(self, {**(types or {}), **more})
 
     def meta_constant(self, value: int) -> Word:
-        """The word that pushes a depth or count, of 32 bits, onto the meta stack."""
+        """The word that pushes a depth or count (32 bits) onto the meta stack."""
         return Word(word(WordType.META_CONSTANT, payload=_index(value, "meta constant")))
 
     def store(self, stack: str, index: int) -> Word:
@@ -174,19 +175,19 @@ class Words:
         return Word(word(WordType.LOAD, payload=_index(index, "store index")))
 
     def routine(self, index: int) -> Word:
-        """The word that runs a routine of the compiler."""
+        """The word that runs a routine of a `Compiler`."""
         return Word(word(WordType.ROUTINE, payload=_index(index, "routine")))
 
     def encode(self, program: Iterable[Any]) -> np.ndarray:
         """The words of a program and a RETURN, `(length,)` uint64.
 
         Args:
-            program: words; numbers, which are constants (a Python float of f32, an int of u32, a negative one of s32, a NumPy
-                scalar of its own type, each on the first stack of that constant type); or an array of words, which is returned
-                as it is.
+            program: words and numbers; or an array of words, which is returned unchanged. Numbers become constants on the first
+                stack of their constant type: f32 for a Python float, u32 for an int, s32 for a negative int, and a NumPy
+                scalar's own type.
 
         Raises:
-            ValueError: an element is neither; its index is named.
+            ValueError: an element is neither a word nor a number; the message has its index.
         """
         if isinstance(program, np.ndarray):
             if program.dtype != np.uint64 or program.ndim != 1:
@@ -194,12 +195,10 @@ class Words:
             return program
         encoded = []
         for index, element in enumerate(program):
-            if not isinstance(element, Word):
-                try:
-                    element = self._number(element)
-                except ValueError as error:
-                    raise ValueError(f"element {index} of the program: {error}") from None
-            encoded.append(int(element))
+            try:
+                encoded.append(int(element if isinstance(element, Word) else self._number(element)))
+            except ValueError as error:
+                raise ValueError(f"element {index} of the program: {error}") from None
         return np.array([*encoded, int(self.RETURN)], np.uint64)
 
     def stack(self, name: str) -> int:
@@ -213,9 +212,7 @@ class Words:
     def _meta(self, operation: int) -> Callable[[str], Word]:
         return lambda stack: Word(word(WordType.META, self.stack(stack), operation))
 
-    def _constant(self, name: str) -> Callable[[Any], Word]:
-        stack = self.instruction_set.stack_index(name)
-        constant_type = self.instruction_set.stacks[stack].constant_type
+    def _constant(self, stack: int, constant_type: str) -> Callable[[Any], Word]:
         return lambda value: Word(word(WordType.CONSTANT, stack, _constant_bits(constant_type, value)))
 
     def _number(self, value: Any) -> Word:
@@ -229,9 +226,9 @@ class Words:
             wanted = ("s32" if value < 0 else "u32") if isinstance(value, int) else None
         if wanted is None:
             raise ValueError(f"{value!r} is neither a word nor a number that can be a constant")
-        for stack in self.instruction_set.stacks:
-            if stack.constant_type == wanted:
-                return self.constants[stack.name.lower()](value)
+        for stack, stack_type in enumerate(self.instruction_set.stacks):
+            if stack_type.constant_type == wanted:
+                return self._constant(stack, wanted)(value)
         known = ", ".join(self.constants) or "none"
         raise ValueError(f"{value!r}: no stack has constants of {wanted}; there are constants of: {known}")
 
@@ -241,12 +238,13 @@ class Compiler:
 
     Args:
         registers: what programs read and write.
-        requests: registers to write, in order: their words (`r.z`) or their names.
+        requests: registers to write, in order, as words (`r.z`) or names.
         routines: programs that ROUTINE words run.
         limits: see `evo.language.program.Limits`.
-        mode: `compatible` (stack_ptx_compile's: wrong words are errors, a missing request is not written), `strict` (a depth or
-            frame out of range is an error too) or `lenient` (wrong words are no-ops, requests are written all at once).
-        value_numbering: merge equal values; None: in lenient mode only.
+        mode: `compatible` (as stack_ptx_compile: wrong words are errors, and a missing request is not written), `strict` (a
+            depth or frame out of range is an error too) or `lenient` (wrong words are no-ops, and requests are written all at
+            once).
+        value_numbering: merges equal values; None: in lenient mode only.
 
     Raises:
         ValueError: a name, index, limit or mode is wrong.
@@ -263,7 +261,7 @@ class Compiler:
         value_numbering: bool | None = None,
     ):
         if mode not in MODES:
-            raise ValueError(f"mode: '{mode}', but it must be one of: {', '.join(MODES)}")
+            raise ValueError(f"mode: '{mode}', must be one of: {', '.join(MODES)}")
         self.registers = registers
         self.words = registers.words
         names = tuple(registers)
@@ -307,7 +305,7 @@ class Compiler:
         return self.lowering.emit(rows, mode=self.mode, value_numbering=self.value_numbering)
 
     def encode_batch(self, programs: Sequence[Iterable[Any]]) -> np.ndarray:
-        """The words of programs, `(num_programs, max_length)` uint64; behind the RETURN of each row are zeros."""
+        """The words of programs, `(num_programs, max_length)` uint64, with zeros after each row's RETURN."""
         encoded = [self.words.encode(program) for program in programs]
         # An array need not end with a RETURN.
         rows = np.zeros((len(encoded), max(map(len, encoded), default=0) + 1), np.uint64)
@@ -317,14 +315,14 @@ class Compiler:
         return rows
 
     def format(self, program: Iterable[Any]) -> str:
-        """The text of a program up to its RETURN, in the form of `evo.language.program`: `%x %y mul_ftz_f32 1.0 add_ftz_f32`."""
+        """The text form (`evo.language.program`) of a program up to its RETURN: `%x %y mul_ftz_f32 1.0 add_ftz_f32`."""
         return format_program(self.language, self.words.encode(program))
 
     def parse(self, text: str, source: str = "text") -> np.ndarray:
         """The words of a program's text and a RETURN, `(length,)` uint64.
 
         Raises:
-            evo.errors.UserError: a token is wrong; `source` and the line are named.
+            evo.errors.UserError: a token is wrong; the message has `source` and the line.
         """
         row = parse_program(self.language, text, source)
         return row[: program_length(row) + 1]
@@ -334,7 +332,7 @@ def _register_name(names: Sequence[str], registers: Registers, request: str | Wo
     if isinstance(request, Word):
         index = request >> 32
         if request & 0xFFFFFFFF != WordType.INPUT or index >= len(names):
-            raise ValueError(f"request {request!r} is no register; give a name or a register's word, such as r.z")
+            raise ValueError(f"request {request!r} is not a register; give a name or a register's word, such as r.z")
         return names[index]
     if request not in registers:
         raise ValueError(f"request '{request}': no such register, one of: {', '.join(names)}")
@@ -356,7 +354,7 @@ def _constant_bits(constant_type: str, value: Any) -> int:
             raise ValueError(f"{value!r} is out of the range of f32")
         return int(rounded.view(np.uint32))
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise ValueError(f"{value!r} is no integer, but the constants of this stack are {constant_type}")
+        raise ValueError(f"{value!r} is not an integer, but the constants of this stack are {constant_type}")
     low, high = (-(2**31), 2**31) if constant_type.startswith("s") else (0, 2**32)
     if not low <= value < high:
         raise ValueError(f"{value!r}: constants of {constant_type} are 32 bits, from {low} to {high - 1}")

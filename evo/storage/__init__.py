@@ -1,1 +1,1 @@
-"""Files: written whole or not at all, cached, and read as JSON. Knows nothing of what they hold."""
+"""Files: atomic writes, a cache and JSON. Knows nothing of what they hold."""

@@ -1,4 +1,4 @@
-"""The cache of what compilers make: a folder of files that any number of processes read and write at once.
+"""The cache of compiled files: a folder that any number of processes read and write at once.
 
 Owns the entries' format and the folder's size. Knows nothing of what keys stand for: each is a hash of all that
 decides the content, including its kind.

@@ -1,7 +1,7 @@
-"""Descriptions that users write in JSON: read whole, or refused by one line that names the place.
+"""Descriptions that users write in JSON: read whole, or refused in one line that names the place.
 
-Owns what is said of text that is no JSON, of a key that is given twice, and of a value that is not as its model wants it. Knows
-nothing of what is described.
+Owns the messages about text that is not JSON, keys that occur twice and values that their model refuses. Knows nothing of what is
+described.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from evo.errors import UserError
 
 
 def read_json(path: str | Path, what: str) -> Any:
-    """The JSON of a file; `what` it describes is for the message.
+    """The JSON of a file; messages call it `what`.
 
     Raises:
         UserError: the file cannot be read, or as for `parse_json`.
@@ -34,7 +34,7 @@ def parse_json(text: str, source: str, what: str) -> Any:
     """The JSON of a text; errors name its `source`.
 
     Raises:
-        UserError: it is no JSON, or an object of it has a key twice.
+        UserError: the text is not JSON, or an object has a key twice.
     """
     try:
         return json.loads(text, object_pairs_hook=_unique_keys)
@@ -49,9 +49,9 @@ def parse_json(text: str, source: str, what: str) -> Any:
 
 
 def first_mistake(error: ValidationError) -> tuple[tuple[str | int, ...], str]:
-    """The place and the reason of the first of a model's errors: the keys and indices that lead there, and one line."""
+    """Place and reason of a model's first error: the keys and indices that lead there, and one line."""
     first = error.errors(include_url=False)[0]
-    if first["type"] == "model_type":  # its own text has the name of our class
+    if first["type"] == "model_type":  # Pydantic's message names our class
         return first["loc"], "expected an object with keys"
     return first["loc"], first["msg"].removeprefix("Value error, ")
 
@@ -63,7 +63,7 @@ class _RepeatedKey(Exception):
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """JSON takes the last of two equal keys without a word."""
+    """`json` would silently take the last of two equal keys."""
     found = dict(pairs)
     if len(found) < len(pairs):
         seen = set()

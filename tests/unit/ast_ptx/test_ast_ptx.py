@@ -97,7 +97,7 @@ def test_decode_undoes_encode():
 
 @pytest.mark.parametrize("word", [1 | 2 << 32, 3 | 1 << 16 | 3 << 32, 3 | 18 << 32, 4 | 2 << 16, 0, 7])
 def test_decode_refuses_words_that_stand_for_nothing(word):
-    with pytest.raises(ValueError, match=rf"^word 1: 0x{word:016x} stands for nothing here$"):
+    with pytest.raises(ValueError, match=rf"^word 1: 0x{word:016x} is unknown here$"):
         AST.decode(words_of(1, word, 5))
     with pytest.raises(ValueError, match=r"^word 1: there is no return$"):
         AST.decode(words_of(1))
@@ -226,13 +226,15 @@ WRONG_PROGRAMS = {
     "too long": (
         [r.x] + [I.abs_ftz_f32] * MAX_INSTRUCTIONS, f"word {MAX_INSTRUCTIONS}: more than {MAX_INSTRUCTIONS} words run"
     ),
-    "argument outside of a routine": ([A], "word 0: argument 0 is not among those of this call"),
-    "unknown type": (words_of(0xFFFF, 5), "word 0: 0x000000000000ffff is no word; is a return missing before it?"),
-    "register word": (words_of(7, 5), "word 0: 0x0000000000000007 is no word; is a return missing before it?"),
+    "argument outside of a routine": ([A], "word 0: argument 0 is not an argument of this call"),
+    "unknown type": (words_of(0xFFFF, 5), "word 0: 0x000000000000ffff is not a word; is a return missing before it?"),
+    "register word": (words_of(7, 5), "word 0: 0x0000000000000007 is not a word; is a return missing before it?"),
     "input index": (words_of(1 | 2 << 32, 5), "word 0: input 2, but there are 2"),
     "instruction index": (words_of(1, 3 | 1 << 16 | 18 << 32, 5), "word 1: instruction 18, but there are 18"),
     "routine index": (words_of(4 | 2 << 32, 5), "word 0: routine 2, but there are 2"),
-    "operands in the word": (words_of(1, 3 | 1 << 16 | 3 << 32, 5), "word 1: mul.ftz.f32 with 1 operands in its word, expected 2"),
+    "operands in the word": (
+        words_of(1, 3 | 1 << 16 | 3 << 32, 5), "word 1: mul.ftz.f32 with 1 operands in its word, expected 2"
+    ),
     "too many operands": (words_of(1, 3 | 9 << 16 | 3 << 32, 5), f"word 1: 9 operands, expected at most {MAX_INSTRUCTION_ARGS}"),
 }  # fmt: skip
 
@@ -254,14 +256,14 @@ def test_a_missing_return_is_told():
         AST.compile(words_of(1))
     with pytest.raises(ValueError, match=r"^word 0: there is no return$"):
         AST.compile(words_of())
-    with pytest.raises(ValueError, match=r"^program 1, word 1: 0x0000000000000000 is no word; is a return missing before it\?$"):
+    with pytest.raises(ValueError, match=r"^program 1, word 1: 0x0{16} is not a word; is a return missing before it\?$"):
         AST.compile_batch([LISTING, words_of(1)])
 
 
 def test_a_wrong_word_of_a_routine_is_told_with_the_routine():
     wrong = Routine("wrong", 1, [A, B, I.add_ftz_f32])
     ast = AstPTX(["x"], "z", routines=[wrong])
-    with pytest.raises(ValueError, match=r"^routine 'wrong', word 1: argument 1 is not among those of this call$"):
+    with pytest.raises(ValueError, match=r"^routine 'wrong', word 1: argument 1 is not an argument of this call$"):
         ast.compile([Register("x"), wrong])
     assert "%x" in ast.compile([Register("x")])
 
@@ -278,9 +280,9 @@ def test_routines_may_be_called_as_deep_as_the_limit():
 @pytest.mark.parametrize(
     ("element", "error", "message"),
     [
-        (Register("q"), ValueError, "word 1: register 'q' is no input, one of: x, y"),
-        (Routine("cube", 1, [A]), ValueError, "word 1: routine 'cube' is none of the routines: square, distance"),
-        (Instruction("add.f32", 2), ValueError, "word 1: add.f32 with 2 operands is none of the instructions"),
+        (Register("q"), ValueError, "word 1: register 'q' is not an input, one of: x, y"),
+        (Routine("cube", 1, [A]), ValueError, "word 1: routine 'cube' is unknown, one of: square, distance"),
+        (Instruction("add.f32", 2), ValueError, "word 1: add.f32 with 2 operands is not among the instructions"),
         (1e39, ValueError, "word 1: 1e+39 is out of the range of f32"),
         (10**400, ValueError, "is out of the range of f32"),
         (Argument(-1), ValueError, "word 1: -1 does not fit into 32 bits"),
@@ -310,9 +312,9 @@ def test_register_names_that_collide_or_are_none_are_refused(name):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: AstPTX(["x", "x"], "z"), "input 'x': is there twice"),
-        (lambda: AstPTX(["x"], "z", routines=[SQUARE, Routine("square", 0, [1.0])]), "routine 'square': is there twice"),
-        (lambda: AstPTX(["x"], "z", routines=[DISTANCE]), "routine 'distance', word 1: routine 'square' is none of the routines"),
+        (lambda: AstPTX(["x", "x"], "z"), "input 'x': the name is used twice"),
+        (lambda: AstPTX(["x"], "z", routines=[SQUARE, Routine("square", 0, [1.0])]), "routine 'square': the name is used twice"),
+        (lambda: AstPTX(["x"], "z", routines=[DISTANCE]), "routine 'distance', word 1: routine 'square' is unknown"),
         (lambda: AstPTX(["x"], "z", [Instruction("five.f32", 5)]), "instruction five.f32: 5 operands, expected 0 to 4"),
         (lambda: AstPTX(["x"], "z", [Instruction("a; b", 1)]), "instruction 'a; b': expected a name such as add.ftz.f32"),
         (lambda: Routine("r", STACK_DEPTH + 1, []), f"routine 'r': {STACK_DEPTH + 1} arguments, expected 0 to {STACK_DEPTH}"),
@@ -360,7 +362,7 @@ def test_any_words_give_a_stub_or_a_value_error():
         try:
             num_stubs += AST.compile(words).endswith(";\n}")
         except ValueError as error:
-            assert re.match(r"(routine '\w+', )?word \d+: ", str(error))
+            assert re.match(r"(routine '\w+', )?word \d+: ", str(error))  # noqa: PT017 - either outcome is right
     assert num_stubs > 10
 
 
@@ -391,7 +393,7 @@ def random_program(rng: np.random.Generator, size: int, usable: Sequence = (*INS
 
 def assemble(stubs: list[str], opt_level: int = 0) -> bytes:
     """A cubin of a kernel that runs the stubs one after the other, between loads of x and y and a store of z."""
-    from evo.native.nvptxcompiler import compile
+    from evo.native import nvptxcompiler
 
     lines = [
         ".version 8.1\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p)\n{",
@@ -399,7 +401,7 @@ def assemble(stubs: list[str], opt_level: int = 0) -> bytes:
     ]
     for stub in stubs:
         lines += ["ld.global.f32 %x, [%pointer];\nld.global.f32 %y, [%pointer + 4];", stub, "st.global.f32 [%pointer + 8], %z;"]
-    return compile("\n".join([*lines, "ret;\n}\n"]), ("--gpu-name=sm_90", f"--opt-level={opt_level}"))
+    return nvptxcompiler.compile("\n".join([*lines, "ret;\n}\n"]), ("--gpu-name=sm_90", f"--opt-level={opt_level}"))
 
 
 needs_assembler = pytest.mark.skipif(
@@ -418,7 +420,7 @@ def test_random_programs_assemble(seed):
 
 @needs_assembler
 def test_every_instruction_assembles():
-    programs = [[r.x, r.y, 0.5][: instruction.num_args] + [instruction] for instruction in INSTRUCTIONS]
+    programs = [[*[r.x, r.y, 0.5][: instruction.num_args], instruction] for instruction in INSTRUCTIONS]
     stubs = AST.compile_batch(programs)
     for stub, instruction in zip(stubs, INSTRUCTIONS, strict=True):
         assert f"\n{instruction.ptx} %ast0, " in stub

@@ -1,7 +1,7 @@
-"""Each instruction of AST PTX on a CPU against the PTX ISA, version 9.1, whose sections are named where they are used.
+"""Each instruction of AST PTX on the CPU against the PTX ISA, version 9.1, whose sections are named where they are used.
 
-Exact instructions are compared with the virtual machine, which is held to the ISA by tests of its own, bit by bit; approximate ones
-with float64, within the ISA's errors. tests/csrc/test_ast_ptx_interpreter.c has results that are worked out by hand.
+Exact instructions are compared bit by bit with the virtual machine, which has its own tests against the ISA; approximate ones are
+compared with float64, within the ISA's errors. tests/csrc/test_ast_ptx_interpreter.c has results worked out by hand.
 """
 
 from __future__ import annotations

@@ -100,10 +100,17 @@ def test_cancelling_ends_work_that_has_begun(pool, tmp_path):
 
 def test_an_exception_that_leaves_the_pool_ends_all_work_at_once(tmp_path):
     marks = tmp_path / "marks"
-    with pytest.raises(KeyboardInterrupt), CompilePool(1, time_limit_s=600.0) as pool:
-        futures = [pool.submit(append_and_sleep, str(marks), 500.0) for _ in range(3)]
-        wait_for(lambda: marks.exists() and marks.read_text().endswith("\n"))
-        raise KeyboardInterrupt
+    futures = []
+
+    def interrupt_work():
+        with CompilePool(1, time_limit_s=600.0) as pool:
+            futures.extend(pool.submit(append_and_sleep, str(marks), 500.0) for _ in range(3))
+            wait_for(lambda: marks.exists() and marks.read_text().endswith("\n"))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupt_work()
+    assert len(futures) == 3
     assert all(future.cancelled() for future in futures)
     assert is_gone(int(marks.read_text()))
 

@@ -76,7 +76,7 @@ def test_a_rejection_is_a_value(language):
 
 
 def test_an_unknown_template_is_a_defect_and_raises(language):
-    with pytest.raises(ValueError, match="template b'other' is not known here"):
+    with pytest.raises(ValueError, match="template b'other' is unknown"):
         compile_request(request_for(language, ["%x"], template=b"other"))
 
 

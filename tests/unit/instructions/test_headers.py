@@ -130,7 +130,8 @@ int main(void) {{
     }}
     for (i = 0; i < {info}.num_ptx_instructions; ++i) {{
         const StackPtxPtxInstructionDescriptor* one = &{info}.ptx_instruction_descriptors[i];
-        printf("%s %u %u", {info}.ptx_instruction_strings[i], (unsigned){words}[i].instruction_type, (unsigned){words}[i].payload.u);
+        printf("%s", {info}.ptx_instruction_strings[i]);
+        printf(" %u %u", (unsigned){words}[i].instruction_type, (unsigned){words}[i].payload.u);
         for (k = 0; k < 4; ++k) {{ printf(" %d", one->arg_types[k]); }}
         for (k = 0; k < 2; ++k) {{ printf(" %d", one->ret_types[k]); }}
         printf(" %d %d", one->num_unique_stacks, one->is_aligned);
@@ -193,12 +194,12 @@ def test_c_and_cpp_and_python_give_the_same_stub(tmp_path, command):
     stub = subprocess.run([program], capture_output=True, text=True, check=True).stdout.rstrip("\n")
 
     words = stack_ptx.Words()
-    r, I = words.registers(types), words.instructions
-    routine = [words.meta.dup("f32"), I.mul_ftz_f32]
+    r, instructions = words.registers(types), words.instructions
+    routine = [words.meta.dup("f32"), instructions.mul_ftz_f32]
     python_program = [
-        *(r.x, r.y, I.sub_ftz_f32, -0.5, I.add_ftz_f32),
+        *(r.x, r.y, instructions.sub_ftz_f32, -0.5, instructions.add_ftz_f32),
         *(words.routine(0), words.meta_constant(1), words.meta.yank_dup("f32"), words.store("f32", 2), words.load(2)),
-        *(words.special.tid_x, 4000000000, I.add_u32),
+        *(words.special.tid_x, 4000000000, instructions.add_u32),
     ]
     assert stub == stack_ptx.Compiler(r, ["z", "u"], routines=[routine]).compile(python_program)
     assert stub.count("\n") == 10

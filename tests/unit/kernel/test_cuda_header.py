@@ -9,7 +9,7 @@ import pytest
 from evo.errors import UserError
 from evo.instructions import default_instruction_set
 from evo.kernel.cuda_header import header, points_argument
-from evo.kernel.nvrtc import compile
+from evo.kernel.nvrtc import compile as compile_cuda
 from evo.language.program import Language
 
 
@@ -30,7 +30,7 @@ def test_the_bytes_of_points_are_those_of_the_struct(nvrtc, num_inputs):
     assert len(content) == ctypes.sizeof(points)
     # NVRTC has no offsetof, but the size shows that it lays out the struct as C does.
     source = f'#include "evo.cuh"\nstatic_assert(sizeof(EvoPoints) == {len(content)});'
-    compile(source.encode(), "points.cu", {"evo.cuh": text.encode()}, [])
+    compile_cuda(source.encode(), "points.cu", {"evo.cuh": text.encode()}, [])
     read = points.from_buffer_copy(content)
     assert [getattr(read, f"evo_values_{i}") for i in range(num_inputs)] == addresses
     assert [getattr(read, f"evo_stride_{i}") for i in range(num_inputs)] == strides

@@ -11,7 +11,8 @@ if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
 from evo.instructions import default_instruction_set
 from evo.kernel.pointwise import annotated_ptx, kernel_name, site_lowering, site_variables
 from evo.language.program import Language, parse_program
-from evo.native.nvptxcompiler import CompileError, compile
+from evo.native.nvptxcompiler import CompileError
+from evo.native.nvptxcompiler import compile as assemble
 from evo.native.ptx_inject import AnnotatedPtx, Variable
 
 SET = default_instruction_set()
@@ -51,7 +52,7 @@ def test_stubs_are_over_the_registers_of_the_site_and_hash_as_their_language():
 def test_the_kernel_assembles_for_every_target(target):
     row = parse_program(MIXED, "%x %n cvt_rn_f32_u32 mul_ftz_f32 %x %x", "here")[None]
     (stub,) = site_lowering(MIXED).emit(row)
-    cubin = compile(AnnotatedPtx(annotated_ptx(MIXED, [2, 1], target)).render([stub] * 3), (f"--gpu-name={target}",))
+    cubin = assemble(AnnotatedPtx(annotated_ptx(MIXED, [2, 1], target)).render([stub] * 3), (f"--gpu-name={target}",))
     assert all(f".text.{kernel_name(i)}\0".encode() in cubin for i in range(2))
     assert b".text.pack_2" not in cubin
 
@@ -68,7 +69,7 @@ def test_the_kernel_assembles_for_every_target(target):
 def test_languages_at_the_edges_assemble(inputs, outputs):
     language = Language(SET, inputs, outputs)
     stubs = site_lowering(language).emit(parse_program(language, "1.5 3:u32", "here")[None].repeat(2, 0))
-    compile(AnnotatedPtx(annotated_ptx(language, [2], "sm_80")).render(stubs), ("--gpu-name=sm_80",))
+    assemble(AnnotatedPtx(annotated_ptx(language, [2], "sm_80")).render(stubs), ("--gpu-name=sm_80",))
 
 
 def test_a_value_that_is_not_four_bytes_is_refused_by_name():
@@ -80,4 +81,4 @@ def test_a_value_that_is_not_four_bytes_is_refused_by_name():
 def test_a_stub_that_is_broken_does_not_assemble():
     inject = AnnotatedPtx(annotated_ptx(MIXED, [2], "sm_80"))
     with pytest.raises(CompileError, match="nonsense"):
-        compile(inject.render(["", "nonsense;"]), ("--gpu-name=sm_80",))
+        assemble(inject.render(["", "nonsense;"]), ("--gpu-name=sm_80",))

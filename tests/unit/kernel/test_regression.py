@@ -15,7 +15,7 @@ if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
 from evo.instructions import default_instruction_set
 from evo.kernel.regression import FIELDS, launches, regression_ptx, result_bytes, scratch_bytes
 from evo.language.program import Language, parse_program
-from evo.native.nvptxcompiler import compile
+from evo.native.nvptxcompiler import compile as assemble
 from evo.native.ptx_vm import SUMS_DTYPE, VirtualMachine
 
 MODULE = Module(regression_ptx("sm_90"))
@@ -23,7 +23,7 @@ MODULE = Module(regression_ptx("sm_90"))
 
 @pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120", "sm_121"])
 def test_both_kernels_assemble_for_every_target(target):
-    cubin = compile(regression_ptx(target), (f"--gpu-name={target}",))
+    cubin = assemble(regression_ptx(target), (f"--gpu-name={target}",))
     names = [name for name, _, _ in launches(1, 1)]
     assert len(names) == 2
     assert all(f".text.{name}\0".encode() in cubin for name in names)

@@ -23,7 +23,7 @@ def test_a_kernel_of_a_task_travels_as_its_ptx():
 
 
 def test_the_content_of_another_template_is_refused():
-    with pytest.raises(ValueError, match="template b'pointwise-1' is not known here"):
+    with pytest.raises(ValueError, match="template b'pointwise-1' is unknown"):
         task_ptx(POINTWISE.content)
 
 

@@ -93,8 +93,10 @@ def test_every_instruction_and_special_register_has_a_token_of_its_own(language)
 
 @pytest.mark.parametrize(
     "bits",
-    [0x7F800000, 0xFF800000, 0x7FFFFFFF, 0x7FC00000, 0xFFC00001, 0x80000000, 0x00000001, 0x807FFFFF, 0x007FFFFF, 0x00800000]
-    + [0x7F7FFFFF, 0xFF7FFFFF, 0x3F800001, 0x3DCCCCCD, 0x4B800000],
+    [
+        *(0x7F800000, 0xFF800000, 0x7FFFFFFF, 0x7FC00000, 0xFFC00001, 0x80000000, 0x00000001, 0x807FFFFF, 0x007FFFFF, 0x00800000),
+        *(0x7F7FFFFF, 0xFF7FFFFF, 0x3F800001, 0x3DCCCCCD, 0x4B800000),
+    ],
 )
 def test_special_constants_keep_their_bits(language, bits):
     value = 2 | bits << 32
@@ -148,19 +150,19 @@ def test_a_program_that_fills_its_row_needs_no_return(language):
 
 
 @pytest.mark.parametrize(
-    "token, message",
+    ("token", "message"),
     [
-        ("bogus", "'bogus' is no instruction, constant, input (%name) or meta operation (name.stack)"),
-        ("0x10", "'0x10' is no instruction, constant"),
-        ("nan", "'nan' is no instruction, constant"),
-        ("inf", "'inf' is no instruction, constant"),
-        ("1_0", "'1_0' is no instruction, constant"),
-        ("١", "'١' is no instruction, constant"),
+        ("bogus", "'bogus' is not an instruction, constant, input (%name) or meta operation (name.stack)"),
+        ("0x10", "'0x10' is not an instruction, constant"),
+        ("nan", "'nan' is not an instruction, constant"),
+        ("inf", "'inf' is not an instruction, constant"),
+        ("1_0", "'1_0' is not an instruction, constant"),
+        ("\u0661", "'\u0661' is not an instruction, constant"),
         ("%z", "unknown input 'z', one of: t, x, y"),
         ("%", "unknown input '', one of: t, x, y"),
         ("special:tid.w", "unknown special register 'tid.w', one of: tid, tid.x"),
         ("dup.f64", "unknown stack 'f64', one of: f32, u32, s32, pred, tf32, f16, f16x2, u8, philox"),
-        ("dupp.f32", "'dupp.f32' is no instruction"),
+        ("dupp.f32", "'dupp.f32' is not an instruction"),
         ("store.f64:0", "unknown stack 'f64'"),
         ("store.f32:x", "'x' is not a store index: an unsigned integer of at most 32 bits"),
         ("store.f32:4294967296", "'4294967296' is not a store index"),
@@ -169,13 +171,13 @@ def test_a_program_that_fills_its_row_needs_no_return(language):
         ("routine:1.5", "'1.5' is not a routine's index"),
         ("-1:meta", "'-1' is not a meta constant"),
         ("1:f64", "unknown stack 'f64'"),
-        ("x:f32", "'x' is no f32 constant; write 1.5, or its bits as 0x3fc00000:f32"),
+        ("x:f32", "'x' is not an f32 constant; write 1.5, or its bits as 0x3fc00000:f32"),
         ("1e39", "'1e39' is out of the range of f32; infinity is 0x7f800000:f32"),
         ("0x100000000:f32", "'0x100000000' does not fit into 32 bits"),
         ("4294967296:u32", "'4294967296' does not fit into 32 bits"),
         ("-2147483649:s32", "'-2147483649' does not fit into 32 bits"),
-        ("1.5:u32", "'1.5' is no integer constant"),
-        ("007:u32", "'007' is no integer constant"),
+        ("1.5:u32", "'1.5' is not an integer constant"),
+        ("007:u32", "'007' is not an integer constant"),
         ("word:0x10000000000000000", "'0x10000000000000000' is not a word: an unsigned integer of at most 64 bits"),
     ],
 )

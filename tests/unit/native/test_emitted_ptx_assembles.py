@@ -13,7 +13,8 @@ if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
 
 from evo.instructions import SHIPPED, describe_instruction_set, shipped_instruction_set
 from evo.language.program import word
-from evo.native.nvptxcompiler import CompileError, compile
+from evo.native.nvptxcompiler import CompileError
+from evo.native.nvptxcompiler import compile as assemble
 from evo.native.stack_ptx import META_OPERATIONS, Lowering, WordType
 
 LIMITS = SimpleNamespace(stack_size=32, max_nodes=1000, max_frame_depth=3, store_size=4, execution_limit=1000)
@@ -27,7 +28,7 @@ def routine(*words: int) -> np.ndarray:
 
 
 class Bench:
-    """A set's programs, with two registers of every stack that are read and written: requests are a parallel move among inputs."""
+    """A set's programs, with two registers of every stack, all read and written: requests are a parallel move among inputs."""
 
     def __init__(self, name: str):
         self.set = shipped_instruction_set(name)
@@ -118,7 +119,7 @@ BENCHES = {name: Bench(name) for name in SHIPPED}
 def test_any_words_of_the_default_set_assemble(seed, target):
     bench = BENCHES["default"]
     stubs = bench.lowering.emit(bench.random_rows(seed, target))
-    compile(bench.kernel(stubs, target), (f"--gpu-name={target}", "--opt-level=0"))
+    assemble(bench.kernel(stubs, target), (f"--gpu-name={target}", "--opt-level=0"))
 
 
 @settings(max_examples=60, deadline=None)
@@ -126,7 +127,7 @@ def test_any_words_of_the_default_set_assemble(seed, target):
 def test_any_words_of_the_wide_set_assemble(seed):
     bench = BENCHES["wide"]
     stubs = bench.lowering.emit(bench.random_rows(seed, "sm_90"))
-    compile(bench.kernel(stubs, "sm_90"), ("--gpu-name=sm_90", "--opt-level=0"))
+    assemble(bench.kernel(stubs, "sm_90"), ("--gpu-name=sm_90", "--opt-level=0"))
 
 
 @pytest.mark.parametrize("name", SHIPPED)
@@ -147,7 +148,7 @@ def test_every_instruction_assembles_alone(name, target):
         assert f"\n{mnemonic} " in stub
         assert not immediates or f", {immediates};" in stub
         try:
-            compile(bench.kernel([stub], target), (f"--gpu-name={target}", "--opt-level=0"))
+            assemble(bench.kernel([stub], target), (f"--gpu-name={target}", "--opt-level=0"))
         except CompileError as error:
             pytest.fail(f"{instruction.name}: {error}")
 
@@ -162,7 +163,7 @@ def test_every_special_register_assembles(target):
     stubs = bench.lowering.emit(rows)
     for stub, index in zip(stubs, available, strict=True):
         assert f"%{bench.set.special_registers[index].ptx}" in stub
-    compile(bench.kernel(stubs, target), (f"--gpu-name={target}",))
+    assemble(bench.kernel(stubs, target), (f"--gpu-name={target}",))
 
 
 @pytest.mark.parametrize(
@@ -179,7 +180,7 @@ def test_registers_of_every_type_are_moved_and_cleared(prefix):
     (stub,) = lowering.emit(np.array([words], np.uint64))
     assert len(stub.splitlines()) == 2 + 1 + 4
     declarations = f".reg .{prefix} %a_in, %b_in, %c_in;\n"
-    compile(
+    assemble(
         f".version 8.1\n.target sm_90\n.address_size 64\n.visible .entry k()\n{{\n{declarations}{stub}\nret;\n}}\n",
         ("--gpu-name=sm_90",),
     )
@@ -191,4 +192,4 @@ def test_a_stub_that_is_broken_does_not_assemble():
     words = [word(WordType.INPUT), word(WordType.INPUT), word(WordType.PTX, payload=add), word(WordType.RETURN)]
     (stub,) = bench.lowering.emit(np.array([words], np.uint64))
     with pytest.raises(CompileError, match=r"Unknown modifier .\.f23"):
-        compile(bench.kernel([stub.replace("add.ftz.f32", "add.ftz.f23")], "sm_90"), ("--gpu-name=sm_90",))
+        assemble(bench.kernel([stub.replace("add.ftz.f32", "add.ftz.f23")], "sm_90"), ("--gpu-name=sm_90",))

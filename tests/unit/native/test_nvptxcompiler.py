@@ -11,7 +11,8 @@ import pytest
 if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
     pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
 
-from evo.native.nvptxcompiler import CompileError, compile, version
+from evo.native.nvptxcompiler import CompileError, version
+from evo.native.nvptxcompiler import compile as assemble
 
 PTX = """
 .version 8.0
@@ -42,7 +43,7 @@ def test_version_is_of_the_family_that_the_build_asks_for():
 
 @pytest.mark.parametrize("name", ["sm_75", "sm_80", "sm_90", "sm_100"])
 def test_cubins_are_elf_files_for_cuda(name):
-    cubin = compile(PTX, target(name))
+    cubin = assemble(PTX, target(name))
     assert cubin[:4] == b"\x7fELF"
     assert int.from_bytes(cubin[18:20], "little") == EM_CUDA
     assert b"double_it" in cubin
@@ -50,25 +51,25 @@ def test_cubins_are_elf_files_for_cuda(name):
 
 def test_target_and_options_count():
     cubins = [
-        compile(PTX, target(*options))
+        assemble(PTX, target(*options))
         for options in (("sm_80",), ("sm_90",), ("sm_90", "--opt-level=0"), ("sm_90", "--fmad=false"))
     ]
     assert len(set(cubins)) == len(cubins)
 
 
 def test_default_target_is_sm_90():
-    assert compile(PTX) == compile(PTX, target("sm_90"))
+    assert assemble(PTX) == assemble(PTX, target("sm_90"))
 
 
 def test_text_and_bytes_are_the_same_and_so_is_every_call():
-    assert compile(PTX) == compile(PTX.encode()) == compile(PTX)
+    assert assemble(PTX) == assemble(PTX.encode()) == assemble(PTX)
 
 
 def test_threads_compile_at_once():
     names = ["sm_75", "sm_80", "sm_86", "sm_90"] * 4
     with ThreadPoolExecutor(4) as executor:
-        cubins = list(executor.map(lambda name: compile(PTX, target(name)), names))
-    assert cubins == [compile(PTX, target(name)) for name in names]
+        cubins = list(executor.map(lambda name: assemble(PTX, target(name)), names))
+    assert cubins == [assemble(PTX, target(name)) for name in names]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +96,7 @@ def test_threads_compile_at_once():
 )
 def test_failures_carry_the_log(ptx, options, reason, log):
     with pytest.raises(CompileError) as error:
-        compile(ptx, options)
+        assemble(ptx, options)
     assert error.value.reason == reason
     assert log in error.value.log
     assert error.value.log in str(error.value)
@@ -104,22 +105,22 @@ def test_failures_carry_the_log(ptx, options, reason, log):
 
 def test_failures_travel_between_processes():
     with pytest.raises(CompileError) as error:
-        compile(PTX.replace("ret", "rat"))
+        assemble(PTX.replace("ret", "rat"))
     copy = pickle.loads(pickle.dumps(error.value))
     assert (copy.reason, copy.log, str(copy)) == (error.value.reason, error.value.log, str(error.value))
 
 
 def test_a_failure_does_not_spoil_the_next_call():
-    cubin = compile(PTX)
+    cubin = assemble(PTX)
     for _ in range(3):
         with pytest.raises(CompileError):
-            compile("nonsense")
-        assert compile(PTX) == cubin
+            assemble("nonsense")
+        assert assemble(PTX) == cubin
 
 
 def test_options_given_as_one_text_are_a_mistake():
     with pytest.raises(TypeError, match="options: expected a sequence of str"):
-        compile(PTX, "--gpu-name=sm_90")
+        assemble(PTX, "--gpu-name=sm_90")
 
 
 def test_no_driver_is_loaded():

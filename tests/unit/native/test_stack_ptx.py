@@ -1,8 +1,8 @@
-"""Stack PTX from Python: lowering against a machine of its own, hashes, batches, errors.
+"""Stack PTX from Python: lowering against a reference, hashes, batches, errors.
 
-`reference_values` runs words as csrc/stack_ptx.h says, on Python lists; it shares nothing with the C implementation. Values on both
-sides are numbers in one table of expressions, so that equal numbers mean equal expressions. Longer
-than most modules: the reference and what it checks belong together.
+`reference_values` runs words on Python lists as csrc/stack_ptx.h says and shares nothing with the C implementation. Values of
+both are numbers in one table of expressions, so that equal numbers mean equal expressions. Longer than most modules: the
+reference and its checks belong together.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ROUTINES = (
 
 
 def limits(**changes) -> SimpleNamespace:
-    base = dict(stack_size=12, max_nodes=200, max_frame_depth=3, store_size=3, execution_limit=150)
+    base = {"stack_size": 12, "max_nodes": 200, "max_frame_depth": 3, "store_size": 3, "execution_limit": 150}
     return SimpleNamespace(**{**base, **changes})
 
 
@@ -457,11 +457,11 @@ def test_names_that_ptx_cannot_write_are_refused(name):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (dict(registers=[("x", 9)], requests=[]), r"register 'x': stack 9, but there are stacks 0 to 8"),
-        (dict(registers=[("x", F32), ("x", U32)], requests=[]), r"register 'x' is given twice, as \.f32 and as \.u32"),
-        (dict(requests=[7]), r"request 7: there are registers 0 to 6"),
-        (dict(of_limits=limits(max_nodes=-1)), r"limits\.max_nodes: -1, but it must be from 0 to 268435455"),
-        (dict(of_limits=limits(execution_limit=2**32)), r"limits\.execution_limit: 4294967296"),
+        ({"registers": [("x", 9)], "requests": []}, r"register 'x': stack 9, but there are stacks 0 to 8"),
+        ({"registers": [("x", F32), ("x", U32)], "requests": []}, r"register 'x' is given twice, as \.f32 and as \.u32"),
+        ({"requests": [7]}, r"request 7: there are registers 0 to 6"),
+        ({"of_limits": limits(max_nodes=-1)}, r"limits\.max_nodes: -1, must be from 0 to 268435455"),
+        ({"of_limits": limits(execution_limit=2**32)}, r"limits\.execution_limit: 4294967296"),
     ],
 )
 def test_a_wrong_language_is_refused_with_what_is_wrong(arguments, message):
@@ -503,7 +503,7 @@ def test_strict_lowering_names_the_word_and_the_reason(value, result, message):
 
 
 def test_strict_lowering_names_the_routine():
-    with pytest.raises(ProgramError, match="word 1 of routine 1.*more than 3 word lists would be open") as caught:
+    with pytest.raises(ProgramError, match=r"word 1 of routine 1.*more than 3 word lists would be open") as caught:
         lowering().lower(row([word(WordType.ROUTINE, payload=1)]), mode="strict")
     assert caught.value.routine_idx == 1
 

@@ -45,7 +45,8 @@ def files() -> set[str]:
 def test_the_installed_command_processes_all_files_into_a_folder(folder):
     command = Path(sys.executable).with_name("ptxinject")
     assert command.is_file(), f"ptxinject is not installed in this Python ({sys.executable}): pip install '.[test]'"
-    done = subprocess.run([command, "cuda/a.cu", "cuda/b.cu", "-o", "processed/"], capture_output=True, text=True, timeout=60)
+    arguments = ["cuda/a.cu", "cuda/b.cu", "-o", "processed/"]
+    done = subprocess.run([command, *arguments], check=False, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert Path("processed/a.cu").read_text() == process_cuda(GOOD)
     assert Path("processed/b.cu").read_bytes() == b"nothing here\r\n"
@@ -113,8 +114,8 @@ def test_errors_of_all_files_are_told_by_line_and_column_and_nothing_is_written(
             ["cuda/a.cu", "cuda/../cuda/a.cu", "-o", "out"],
             "cuda/../cuda/a.cu: error: would be written to out/a.cu, where cuda/a.cu goes",
         ),
-        (["cuda/a.cu", "cuda/b.cu", "-o", "file"], "file: error: a file, where a folder is wanted for 2 inputs"),
-        (["cuda/a.cu", "-o", "file/"], "file: error: a file, where a folder is wanted for 1 input"),
+        (["cuda/a.cu", "cuda/b.cu", "-o", "file"], "file: error: is a file, must be a folder for 2 inputs"),
+        (["cuda/a.cu", "-o", "file/"], "file: error: is a file, must be a folder for 1 input"),
         (["cuda/a.cu", "-o", "file/x.cu"], "file/x.cu: error: cannot write it: Not a directory"),
         (["cuda/a.cu", "-o", "/dev/null"], "/dev/null: error: exists and is not a file"),
         (["cuda/a.cu", "--types", "none.json", "-o", "x.cu"], "none.json: cannot read the types: No such file or directory"),

@@ -128,8 +128,6 @@ FRAGMENTS = st.sampled_from(
         b"\xff",
         b"// PTX_INJECT_START s\n",
         b"// _x0 i f32 F32 x\n",
-    ]
-    + [
         b"// %f1 mod f32 x\n",
         b"// PTX_INJECT_END\n",
         b'{"abi_version": 1, "data_type_infos": [',
@@ -146,17 +144,22 @@ ANY_BYTES = st.lists(FRAGMENTS | st.binary(max_size=6), max_size=8).map(b"".join
 @hypothesis.settings(suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
 def test_any_bytes_are_read_or_refused_with_a_place(tmp_path, content):
     for read in (process_cuda, PTXInject):
-        try:
-            read(content)
-        except AnnotationError as error:
+        if error := error_of(read, content, AnnotationError):
             lines = content.split(b"\n")
             assert 1 <= error.line <= len(lines)
             assert 1 <= error.column <= len(lines[error.line - 1]) + 1
             assert error.reason
     path = tmp_path / "types.json"
     path.write_bytes(content)
-    try:
-        load_types(path)
-    except UserError as error:
+    if error := error_of(load_types, path, UserError):
         assert str(error).startswith(f"{path}:")
         assert len(str(error).splitlines()) == 1
+
+
+def error_of(call, argument, expected):
+    """The error of a call, or None."""
+    try:
+        call(argument)
+    except expected as error:
+        return error
+    return None

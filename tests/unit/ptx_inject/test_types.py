@@ -13,12 +13,18 @@ GUIDE = """{
   "abi_version": 1,
 
   "data_type_infos": [
-    { "name": "f16",    "register_type": "b16", "mov_postfix": "b16",  "register_char": "h", "register_cast_str": "*(unsigned short*)&" },
-    { "name": "f16X2",  "register_type": "b32", "mov_postfix": "b32",  "register_char": "r", "register_cast_str": "*(unsigned int*)&"   },
-    { "name": "s32",    "register_type": "s32", "mov_postfix": "s32",  "register_char": "r", "register_cast_str": ""                    },
-    { "name": "u32",    "register_type": "u32", "mov_postfix": "u32",  "register_char": "r", "register_cast_str": ""                    },
-    { "name": "f32",    "register_type": "f32", "mov_postfix": "f32",  "register_char": "f", "register_cast_str": ""                    },
-    { "name": "b32",    "register_type": "b32", "mov_postfix": "b32",  "register_char": "r", "register_cast_str": ""                    }
+    { "name": "f16", "register_type": "b16", "mov_postfix": "b16",
+      "register_char": "h", "register_cast_str": "*(unsigned short*)&" },
+    { "name": "f16X2", "register_type": "b32", "mov_postfix": "b32",
+      "register_char": "r", "register_cast_str": "*(unsigned int*)&" },
+    { "name": "s32", "register_type": "s32", "mov_postfix": "s32",
+      "register_char": "r", "register_cast_str": "" },
+    { "name": "u32", "register_type": "u32", "mov_postfix": "u32",
+      "register_char": "r", "register_cast_str": "" },
+    { "name": "f32", "register_type": "f32", "mov_postfix": "f32",
+      "register_char": "f", "register_cast_str": "" },
+    { "name": "b32", "register_type": "b32", "mov_postfix": "b32",
+      "register_char": "r", "register_cast_str": "" }
   ]
 }
 """  # fmt: skip
@@ -63,10 +69,10 @@ def test_the_cast_may_be_left_out(load):
         ({"abi_version": 1, "data_type_infos": []}, "key 'data_type_infos': "),
         ({"abi_version": 1, "data_type_infos": [MASK], "types": []}, "key 'types': "),
         ({"abi_version": 1, "data_type_infos": [7]}, r"key 'data_type_infos.0': "),
-        ({"abi_version": 1, "data_type_infos": [MASK, MASK]}, r"key 'data_type_infos.1' \(type 'mask'\): the name is used twice"),
+        ({"abi_version": 1, "data_type_infos": [MASK, MASK]}, r"key 'data_type_infos.1' \(type 'mask'\): clashes with 'mask'"),
         (
             {"abi_version": 1, "data_type_infos": [MASK, {**MASK, "name": "Mask"}]},
-            r"key 'data_type_infos.1' \(type 'Mask'\): the name is used twice, with 'mask': both are the macro PTX_TYPE_INFO_MASK",
+            r"key 'data_type_infos.1' \(type 'Mask'\): clashes with 'mask': both would be the macro PTX_TYPE_INFO_MASK",
         ),
     ],
 )

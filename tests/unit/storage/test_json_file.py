@@ -52,7 +52,7 @@ class _CountedKey(str):
 def test_a_key_given_twice_is_found_in_linear_time():
     _CountedKey.num_compared = 0
     pairs = [(_CountedKey(f"k{i}"), i) for i in range(3000)]
-    with pytest.raises(Exception, match="^k2999$"):
+    with pytest.raises(Exception, match=r"^k2999$"):
         _unique_keys([*pairs, (_CountedKey("k2999"), 0)])
     assert _CountedKey.num_compared < 10 * len(pairs)
 
