@@ -9,8 +9,9 @@ import json
 import re
 import types
 import typing
+from collections.abc import Hashable
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model, model_validator
@@ -23,7 +24,8 @@ from evo.native.vary import OPERATORS, RATES
 from evo.search.archives import ARCHIVES
 
 if typing.TYPE_CHECKING:
-    ArchiveName = BackendName = str
+    ArchiveName: TypeAlias = str
+    BackendName: TypeAlias = str
 else:  # whatever is registered
     ArchiveName = Literal[*ARCHIVES]
     BackendName = Literal[AUTO, *BACKENDS]
@@ -131,7 +133,7 @@ class InitialConfig(Model):
     max_length: Positive = 48
 
     @model_validator(mode="after")
-    def _ordered(self):
+    def _ordered(self) -> Self:
         if self.min_length > self.max_length:
             raise ValueError(f"min_length {self.min_length} is greater than max_length {self.max_length}")
         return self
@@ -201,7 +203,7 @@ class PackingConfig(Model):
     kernels_per_module: Annotated[int, Field(ge=1, le=4096)] = 2
 
     @model_validator(mode="after")
-    def _bounded(self):
+    def _bounded(self) -> Self:
         if self.sites_per_kernel * self.kernels_per_module > 4096:
             raise ValueError("sites_per_kernel times kernels_per_module must be at most 4096 programs")
         return self
@@ -239,7 +241,7 @@ class StopConfig(Model):
     objective: Annotated[float, Field(allow_inf_nan=False)] | None = None
 
     @model_validator(mode="after")
-    def _some_stop(self):
+    def _some_stop(self) -> Self:
         if all(getattr(self, name) is None for name in type(self).model_fields):
             raise ValueError(f"needs at least one of: {', '.join(type(self).model_fields)}")
         return self
@@ -281,8 +283,14 @@ class RunConfig(Model):
         Left out are where and how fast the work is done, when it ends, and the places of the task and of the instruction
         set, whose content counts.
         """
-        places = {"task": True, "program": {"instruction_set"}}
-        return self.model_dump(mode="json", exclude={**places, "evaluation": True, "stop": True, "output": True})
+        left_out: dict[str, Any] = {
+            "task": True,
+            "program": {"instruction_set"},
+            "evaluation": True,
+            "stop": True,
+            "output": True,
+        }
+        return self.model_dump(mode="json", exclude=left_out)
 
 
 def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
@@ -348,13 +356,13 @@ def _parse_yaml(text: str, source: str) -> Any:
 class _UniqueKeyLoader(yaml.SafeLoader):
     """Refuses a key that is given twice, reads 1e-3 as the number it is, and knows the line of whatever is no value."""
 
-    def construct_object(self, node, deep=False):
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
             return super().construct_object(node, deep)
         except ValueError as error:  # such as a date in month 13
             raise yaml.MarkedYAMLError(problem=str(error), problem_mark=node.start_mark) from error
 
-    def construct_mapping(self, node, deep=False):
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
         for key_node, _ in node.value:
             if key_node.tag == "tag:yaml.org,2002:merge":
@@ -375,7 +383,7 @@ _UniqueKeyLoader.add_implicit_resolver(
 )
 
 
-def _override(data: dict, override: str) -> None:
+def _override(data: dict[str, Any], override: str) -> None:
     key, equals, text = override.partition("=")
     parts = key.split(".")
     if not equals or not all(parts):
@@ -406,7 +414,7 @@ def _describe(error: ValidationError) -> str:
     return f"key '{key}': {message}, got {json.dumps(first['input'], default=str)}"
 
 
-def _keys_of(path: list[str]) -> list[str]:
+def _keys_of(path: list[int | str]) -> list[str]:
     model: Any = RunConfig
     for part in path:
         model = model.model_fields[part].annotation

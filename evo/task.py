@@ -15,9 +15,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evo.errors import UserError
 
@@ -33,8 +34,8 @@ class Scores:
     measures: `(batch_size, num_measures)` float64, in the order of `Task.measures`.
     """
 
-    objective: np.ndarray
-    measures: np.ndarray
+    objective: NDArray[Any]
+    measures: NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Programs:
     num_instructions: `(batch_size,)` int32, PTX instructions left after dead code is gone and equal values are merged.
     """
 
-    num_instructions: np.ndarray
+    num_instructions: NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -54,30 +55,30 @@ class Regression:
     Each array is `(batch_size, num_outputs)` float64; `num_nonfinite` counts the points that were left out.
     """
 
-    num_points: np.ndarray
-    num_nonfinite: np.ndarray
-    sum_y: np.ndarray
-    sum_t: np.ndarray
-    sum_yy: np.ndarray
-    sum_tt: np.ndarray
-    sum_yt: np.ndarray
-    sum_squared_error: np.ndarray
-    max_abs_error: np.ndarray
+    num_points: NDArray[np.float64]
+    num_nonfinite: NDArray[np.float64]
+    sum_y: NDArray[np.float64]
+    sum_t: NDArray[np.float64]
+    sum_yy: NDArray[np.float64]
+    sum_tt: NDArray[np.float64]
+    sum_yt: NDArray[np.float64]
+    sum_squared_error: NDArray[np.float64]
+    max_abs_error: NDArray[np.float64]
 
     @property
-    def mse(self) -> np.ndarray:
+    def mse(self) -> NDArray[np.float64]:
         """Mean squared error; NaN where no point is finite."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return self.sum_squared_error / (self.num_points - self.num_nonfinite)
 
     @property
-    def r2(self) -> np.ndarray:
+    def r2(self) -> NDArray[np.float64]:
         """Coefficient of determination, 1 - SSE / SST; -inf or NaN where the target does not vary."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return 1.0 - self.sum_squared_error / self._centred(self.sum_tt, self.sum_t, self.sum_t)
 
     @property
-    def correlation(self) -> np.ndarray:
+    def correlation(self) -> NDArray[np.float64]:
         """Pearson's correlation of y and t; NaN where either does not vary."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return self._centred(self.sum_yt, self.sum_y, self.sum_t) / np.sqrt(
@@ -85,14 +86,16 @@ class Regression:
             )
 
     @property
-    def linear_scaling(self) -> tuple[np.ndarray, np.ndarray]:
+    def linear_scaling(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Slope b and intercept a that minimise the squared error of a + b y (Keijzer 2003); NaN where y does not vary."""
         count = self.num_points - self.num_nonfinite
         with np.errstate(divide="ignore", invalid="ignore"):
             slope = self._centred(self.sum_yt, self.sum_y, self.sum_t) / self._centred(self.sum_yy, self.sum_y, self.sum_y)
             return slope, (self.sum_t - slope * self.sum_y) / count
 
-    def _centred(self, sum_ab: np.ndarray, sum_a: np.ndarray, sum_b: np.ndarray) -> np.ndarray:
+    def _centred(
+        self, sum_ab: NDArray[np.float64], sum_a: NDArray[np.float64], sum_b: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         return sum_ab - sum_a * sum_b / (self.num_points - self.num_nonfinite)
 
 
@@ -115,15 +118,15 @@ class Task:
     measures: ClassVar[dict[str, tuple[float, float]]] = {}
     reduction: ClassVar[str | None] = None
 
-    def points(self) -> dict[str, np.ndarray]:
+    def points(self) -> dict[str, NDArray[Any]]:
         """The value of each input at each point: `(num_points,)`, or a scalar where it is the same at all points."""
         raise UserError(f"{_place(type(self))}: class {type(self).__name__} must define points()")
 
-    def targets(self) -> dict[str, np.ndarray]:
+    def targets(self) -> dict[str, NDArray[Any]]:
         """With a reduction: for each output its target, `(num_points,)` float32."""
         raise UserError(f"{_place(type(self))}: class {type(self).__name__} has a reduction, so it must define targets()")
 
-    def score(self, outputs, programs: Programs) -> Scores:
+    def score(self, outputs: Any, programs: Programs) -> Scores:
         """Objective and measures of a batch of programs.
 
         Must depend on nothing but its arguments, row by row, and may be called from several threads at once.
@@ -141,11 +144,11 @@ class Task:
 
     # A task whose results can be looked at defines these two as well.
 
-    def picture_points(self, size: int, t: float) -> dict[str, np.ndarray]:
+    def picture_points(self, size: int, t: float) -> dict[str, NDArray[Any]]:
         """As `points`, for a picture of `size` x `size` pixels at time `t` in [0, 1)."""
         raise UserError(f"{_place(type(self))}: class {type(self).__name__} draws no pictures (it has no picture_points)")
 
-    def picture(self, outputs: dict[str, np.ndarray], size: int) -> np.ndarray:
+    def picture(self, outputs: dict[str, NDArray[Any]], size: int) -> NDArray[Any]:
         """`(batch_size, size, size, 3)` uint8 RGB of the outputs at `picture_points(size, t)`."""
         raise UserError(f"{_place(type(self))}: class {type(self).__name__} draws no pictures (it has no picture)")
 
@@ -155,7 +158,7 @@ class Task:
         return cls.picture_points is not Task.picture_points and cls.picture is not Task.picture
 
 
-def load_task(folder: Path, options: dict) -> Task:
+def load_task(folder: Path, options: dict[str, Any]) -> Task:
     """The task in `folder`/task.py, made with `options` as keyword arguments.
 
     The folder is imported as a package of its own: `task.py` may say `from .other import name`.
@@ -229,7 +232,7 @@ def task_errors(task_class: type[Task], method: str) -> Iterator[None]:
         raise UserError(f"{place}: {method}() raised {type(error).__name__}: {error}") from error
 
 
-def point_arrays(task: Task, points: dict[str, np.ndarray], method: str) -> tuple[list[np.ndarray], int]:
+def point_arrays(task: Task, points: dict[str, NDArray[Any]], method: str) -> tuple[list[NDArray[Any]], int]:
     """The arrays of `points` in the order of `task.inputs`, each of its type, and the number of points.
 
     Raises:
@@ -255,7 +258,7 @@ def point_arrays(task: Task, points: dict[str, np.ndarray], method: str) -> tupl
     return arrays, lengths.pop()
 
 
-def target_array(task: Task, num_points: int) -> np.ndarray:
+def target_array(task: Task, num_points: int) -> NDArray[Any]:
     """The targets of a task with a reduction, `(num_outputs, num_points)` float32.
 
     Raises:

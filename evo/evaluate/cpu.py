@@ -10,7 +10,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
@@ -89,7 +89,7 @@ class CpuEvaluator:
             results = by_name(self._task, self._machine.store(batch.words, self._inputs))
         else:
             sums = self._machine.reduce(batch.words, self._inputs, self._targets)
-            results = Regression(**{name: sums[name].astype(np.float64) for name in sums.dtype.names})
+            results = Regression(**{field.name: sums[field.name].astype(np.float64) for field in fields(Regression)})
         evaluated = time.perf_counter()
         part = score_batch(self._task, results, batch.num_instructions)
         scored = time.perf_counter()

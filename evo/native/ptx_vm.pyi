@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +17,11 @@ class VirtualMachine:
     @property
     def level(self) -> str: ...
     def store(
-        self, words: NDArray[np.uint64], inputs: Sequence[NDArray | None], out: NDArray | None = None
+        self, words: NDArray[np.uint64], inputs: Sequence[NDArray[Any] | None], out: NDArray[Any] | None = None
     ) -> NDArray[np.float32] | NDArray[np.uint32]: ...
-    def reduce(self, words: NDArray[np.uint64], inputs: Sequence[NDArray | None], targets: ArrayLike) -> NDArray[np.void]: ...
-    def store_lowered(self, lowered: Lowered, inputs: Sequence[NDArray | None]) -> NDArray[np.float32] | NDArray[np.uint32]: ...
+    def reduce(
+        self, words: NDArray[np.uint64], inputs: Sequence[NDArray[Any] | None], targets: ArrayLike
+    ) -> NDArray[np.void]: ...
+    def store_lowered(
+        self, lowered: Lowered, inputs: Sequence[NDArray[Any] | None]
+    ) -> NDArray[np.float32] | NDArray[np.uint32]: ...

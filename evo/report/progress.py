@@ -6,17 +6,22 @@ Owns how the numbers of a generation are shown; changes nothing.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager
+from typing import Any
 
 import click
 
 from evo.run.run import Run
 from evo.search.map_elites import Generation
 
+# Called after each generation with it and the seconds that the run has taken.
+ShowGeneration = Callable[[Generation, float], None]
+
 PLAIN_SECONDS = 5.0  # between two lines where there is no terminal
 
 
-def progress_of(run: Run) -> AbstractContextManager:
+def progress_of(run: Run) -> AbstractContextManager[ShowGeneration]:
     """Shows a run while it is entered; gives the function to call after each generation with the seconds taken."""
     return _TerminalProgress(run) if sys.stdout.isatty() else _PlainProgress(run)
 
@@ -42,12 +47,12 @@ class _Progress:
 class _PlainProgress(_Progress):
     """A line every few seconds and one at the end, for logs."""
 
-    def __enter__(self):
+    def __enter__(self) -> ShowGeneration:
         self._shown_s = float("-inf")
-        self._last = None
+        self._last: str | None = None
         return self._show
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._last:
             click.echo(self._last)
 
@@ -62,7 +67,7 @@ class _PlainProgress(_Progress):
 class _TerminalProgress(_Progress):
     """A bar towards the nearest stop, and the numbers below it; it only pulses where the stop is an objective."""
 
-    def __enter__(self):
+    def __enter__(self) -> ShowGeneration:
         from rich.console import Group
         from rich.live import Live
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -75,7 +80,7 @@ class _TerminalProgress(_Progress):
         self._live.__enter__()
         return self._show
 
-    def __exit__(self, *error) -> None:
+    def __exit__(self, *error: Any) -> None:
         self._live.__exit__(*error)
 
     def _show(self, generation: Generation, elapsed_s: float) -> None:

@@ -65,7 +65,7 @@ def describe_elite(run: Run, cell: str | None) -> str:
     ]
     problem = run.search.problem
     scores = _scores(problem, elites.objective[row], elites.measures[row])
-    batch = Batch(elites.solution, elites.hash, elites.num_instructions)[[row]]
+    batch = Batch(elites.solution, elites.hash, elites.num_instructions)[row : row + 1]
     return _sections(problem, batch, [("origin", origin), ("scores", scores)])
 
 

@@ -17,6 +17,7 @@ import json
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 MAGIC = b"EVOCKPT\n"
 FORMAT_VERSION = 2  # 1 is that of evo 0.1
@@ -32,7 +33,7 @@ class OtherVersionError(CheckpointError):
     """An intact checkpoint, perhaps, of another version of the format."""
 
 
-def encode_checkpoint(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> bytes:
+def encode_checkpoint(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:
     """The checkpoint that holds `meta` (plain JSON values) and `arrays`."""
     plain = {name: _little_endian(array) for name, array in arrays.items()}
     header = json.dumps(
@@ -54,7 +55,7 @@ def encode_checkpoint(meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> by
     return body + hashlib.sha256(body).digest()
 
 
-def decode_checkpoint(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+def decode_checkpoint(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """What `encode_checkpoint` was given.
 
     Raises:
@@ -82,7 +83,7 @@ def decode_checkpoint(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray
     return header["meta"], arrays
 
 
-def _little_endian(array: np.ndarray) -> np.ndarray:
+def _little_endian(array: NDArray[Any]) -> NDArray[Any]:
     if array.dtype.hasobject:
         raise TypeError(f"a checkpoint holds plain arrays, not {array.dtype}")
     return np.asarray(array, dtype=array.dtype.newbyteorder("<"), order="C")

@@ -14,9 +14,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.run.checkpoint import CheckpointError, OtherVersionError, decode_checkpoint, encode_checkpoint
@@ -36,8 +37,8 @@ class RunDir:
         self.path = path
         if not (path / "config.yaml").is_file():
             raise UserError(f"{path}: no run folder (it has no config.yaml); runs are listed by: ls runs/*")
-        self._lock = None
-        self._metrics = None
+        self._lock: IO[str] | None = None
+        self._metrics: IO[bytes] | None = None
         if writable:
             with _writing(path / "lock"):
                 self._lock = open(path / "lock", "w")  # noqa: SIM115 - held as long as the object
@@ -88,7 +89,7 @@ class RunDir:
         if path.exists() and path.stat().st_size > num_bytes:
             os.truncate(path, num_bytes)
 
-    def save_checkpoint(self, generation: int, meta: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+    def save_checkpoint(self, generation: int, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         """Writes the checkpoint of a generation durably and drops all but the last two.
 
         One of a later generation goes as well: it was damaged, else the run would not have gone back before it.
@@ -101,13 +102,13 @@ class RunDir:
         for path in paths[: max(0, num_valid - CHECKPOINTS_KEPT)] + paths[num_valid:]:
             path.unlink()
 
-    def load_checkpoint(self) -> tuple[dict[str, Any], dict[str, np.ndarray], list[str]]:
+    def load_checkpoint(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]], list[str]]:
         """The newest intact checkpoint, and a line for each newer one that is damaged.
 
         Raises:
             UserError: there is none, none is intact, or it was written by another version of evo.
         """
-        damaged = []
+        damaged: list[str] = []
         for path in reversed(self._checkpoints()):
             try:
                 return *decode_checkpoint(path.read_bytes()), damaged
@@ -143,10 +144,10 @@ class RunDir:
                 raise UserError(f"{path}: damaged: {error}; delete it, and its program is tried again") from error
         return records
 
-    def save_archive(self, arrays: dict[str, np.ndarray]) -> None:
+    def save_archive(self, arrays: dict[str, NDArray[Any]]) -> None:
         """Writes archive.npz, the elites as plain arrays for `numpy.load`."""
         buffer = io.BytesIO()
-        np.savez(buffer, **arrays)
+        np.savez(buffer, allow_pickle=False, **arrays)
         _write_atomically(self.path / "archive.npz", buffer.getvalue())
 
     def metrics(self) -> list[dict[str, Any]]:
@@ -182,7 +183,7 @@ class RunDir:
     def __enter__(self) -> RunDir:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _checkpoints(self) -> list[Path]:

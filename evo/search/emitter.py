@@ -56,6 +56,8 @@ class ProgramEmitter(EmitterBase):
         generation: int = 0,
     ):
         bounds = np.iinfo(np.uint64)
+        self._programs = archive
+        self._max_length = max_length
         super().__init__(
             archive,
             solution_dim=max_length,
@@ -69,7 +71,7 @@ class ProgramEmitter(EmitterBase):
         self._batch_size = batch_size
         self._num_immigrants = num_immigrants
         self.generation = generation
-        self.origin: Origin | None = None
+        self.origin = _no_origin(0)
 
     def ask(self) -> NDArray[np.uint64]:
         """The next generation's programs, `(n, max_length)` uint64; `origin` tells where they came from."""
@@ -78,7 +80,7 @@ class ProgramEmitter(EmitterBase):
             num_programs = self._num_initial if generation == 0 else self._batch_size
             self.origin = _no_origin(num_programs)
             return self.random_programs(num_programs, generation)
-        elites = self.archive.elites()
+        elites = self._programs.elites()
         num_offspring = self._batch_size - self._num_immigrants
         words, rows, operator = self._variation.offspring(
             self._seed, generation, 0, num_offspring, np.ascontiguousarray(elites.solution)
@@ -94,7 +96,7 @@ class ProgramEmitter(EmitterBase):
 
     def random_programs(self, num_programs: int, generation: int = 0, first_slot: int = 0) -> NDArray[np.uint64]:
         """Random programs for a generation's slots from `first_slot` on, `(num_programs, max_length)` uint64. Changes no state."""
-        return self._variation.random_programs(self._seed, generation, first_slot, num_programs, self.solution_dim)
+        return self._variation.random_programs(self._seed, generation, first_slot, num_programs, self._max_length)
 
 
 def _no_origin(num_programs: int) -> Origin:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import ctypes
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evo.errors import DeviceFailure, UserError
 
@@ -113,6 +114,7 @@ class Device:
         from cuda.bindings import driver as cuda
 
         self.info = chosen[0]
+        assert found.driver, "a device that can be used has a driver"
         self.driver = found.driver
         self._cuda = cuda
         self._handle = _ask(cuda.cuDeviceGet, self.info.ordinal)
@@ -135,7 +137,7 @@ class Device:
 
     def free_bytes(self) -> int:
         """Memory that is free now."""
-        return _ask(self._cuda.cuMemGetInfo)[0]
+        return int(_ask(self._cuda.cuMemGetInfo)[0])
 
     def close(self) -> None:
         """Gives the context back; what was allocated and loaded on it is gone."""
@@ -161,7 +163,7 @@ class Device:
         """Frees device memory."""
         _ask(self._cuda.cuMemFree, address)
 
-    def upload(self, array: np.ndarray) -> Any:
+    def upload(self, array: NDArray[Any]) -> Any:
         """Device memory that holds the array's bytes."""
         array = np.ascontiguousarray(array)
         address = self.allocate(array.nbytes)
@@ -170,7 +172,7 @@ class Device:
         _ask(self._cuda.cuStreamSynchronize, 0)
         return address
 
-    def pinned(self, num_bytes: int) -> np.ndarray:
+    def pinned(self, num_bytes: int) -> NDArray[Any]:
         """Page-locked memory of this machine as `(num_bytes,)` uint8; freed by `free_pinned`.
 
         Raises:
@@ -184,7 +186,7 @@ class Device:
             raise UserError(f"{num_bytes / 2**20:,.1f} MiB of page-locked memory cannot be had; take fewer points") from error
         return np.ctypeslib.as_array((ctypes.c_uint8 * num_bytes).from_address(int(address)))
 
-    def free_pinned(self, array: np.ndarray) -> None:
+    def free_pinned(self, array: NDArray[Any]) -> None:
         """Frees what `pinned` gave; the array must not be used any more."""
         _ask(self._cuda.cuMemFreeHost, array.ctypes.data)
 
@@ -233,13 +235,13 @@ class Device:
 
     def elapsed_s(self, start: Any, end: Any) -> float:
         """Seconds of the device between two events that have happened."""
-        return _ask(self._cuda.cuEventElapsedTime, start, end) / 1e3
+        return float(_ask(self._cuda.cuEventElapsedTime, start, end)) / 1e3
 
-    def copy_to_host(self, host: np.ndarray, address: Any, stream: Any) -> None:
+    def copy_to_host(self, host: NDArray[Any], address: Any, stream: Any) -> None:
         """Fills a piece of pinned memory from device memory, when the stream comes to it."""
         _ask(self._cuda.cuMemcpyDtoHAsync, host.ctypes.data, address, host.nbytes, stream)
 
-    def copy_to_device(self, address: int, host: np.ndarray, stream: Any) -> None:
+    def copy_to_device(self, address: int, host: NDArray[Any], stream: Any) -> None:
         """Fills device memory when the stream comes to it. Of an array that is not pinned the driver takes a copy first."""
         _ask(self._cuda.cuMemcpyHtoDAsync, address, host.ctypes.data, host.nbytes, stream)
 
@@ -260,7 +262,7 @@ class Device:
         return _ask(self._cuda.cuModuleGetFunction, module, name.encode())
 
     def launch(
-        self, function: Any, grid: tuple[int, int], block_size: int, params: list[np.ndarray | np.generic], stream: Any
+        self, function: Any, grid: tuple[int, int], block_size: int, params: Sequence[NDArray[Any] | np.generic], stream: Any
     ) -> None:
         """Starts a kernel.
 

@@ -223,5 +223,5 @@ class CudaEvaluator:
         return DeviceInputs(self._device, *point_arrays(self._task, points, method))
 
 
-def _failure(batch: Batch, row: int, kind: FailureKind, log: str) -> Failure:
+def _failure(batch: Batch, row: int | np.integer[Any], kind: FailureKind, log: str) -> Failure:
     return Failure(batch.words[row], batch.hashes[row].tobytes(), kind, log)

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,8 @@ MAX_PINNED_BYTES = 2 << 30
 # are not kept.
 MAX_ENDED_MODULES = 256
 WAKE_S = 0.1  # the longest time for which the calling thread waits without looking up, so that it sees Ctrl-C
+
+T = TypeVar("T")
 
 
 class Plan(Protocol):
@@ -64,7 +66,7 @@ class ScoringPlan(Plan, Protocol):
 class PackFailure(Exception):
     """The device failed, and no more can be run by this process. rows: of the pack that was at fault; none, if none was."""
 
-    def __init__(self, rows: list[np.ndarray], error: CudaError):
+    def __init__(self, rows: list[NDArray[Any]], error: CudaError):
         super().__init__(str(error))
         self.rows = np.sort(np.concatenate(rows)) if rows else np.empty(0, np.int64)
 
@@ -73,8 +75,8 @@ class PackFailure(Exception):
 class _Buffers:
     """What one pack in flight needs. flag: 4 bytes, not 0 once the kernels are done, also where the device failed later."""
 
-    host: np.ndarray
-    flag: np.ndarray
+    host: NDArray[Any]
+    flag: NDArray[Any]
     results: Any
     scratch: Any
     start: Any
@@ -101,8 +103,8 @@ class _Flight:
     began_s: float
     loaded: Any = None
     is_back: bool = False
-    starting: Future | None = None
-    landing: Future | None = None
+    starting: Future[None] | None = None
+    landing: Future[float] | None = None
 
 
 class Lane:
@@ -132,7 +134,7 @@ class Lane:
         self._is_lost = threading.Event()
         self._came_back_s = float("-inf")  # when the last pack did
 
-    def run(self, modules: Iterable[Module], take: Callable[[Module, np.ndarray], None]) -> LaneTimes:
+    def run(self, modules: Iterable[Module], take: Callable[[Module, NDArray[Any]], None]) -> LaneTimes:
         """Runs the modules in the order in which they come.
 
         Args:
@@ -205,7 +207,7 @@ class Lane:
             copied=device.event(),
         )
 
-    def _start(self, flight: _Flight, take: Callable[[Module, np.ndarray], None]) -> None:
+    def _start(self, flight: _Flight, take: Callable[[Module, NDArray[Any]], None]) -> None:
         device, buffers, module = self._device, flight.buffers, flight.module
         device.make_current()
         buffers.flag[:] = 0
@@ -223,7 +225,7 @@ class Lane:
         device.record(buffers.copied, self._copy_stream)
         flight.landing = self._threads.submit(self._finish, flight, host, take)
 
-    def _finish(self, flight: _Flight, host: np.ndarray, take: Callable[[Module, np.ndarray], None]) -> float:
+    def _finish(self, flight: _Flight, host: NDArray[Any], take: Callable[[Module, NDArray[Any]], None]) -> float:
         self._device.make_current()
         self._device.wait(flight.buffers.copied, self._is_lost.is_set)
         flight.is_back, self._came_back_s = True, time.monotonic()
@@ -234,12 +236,13 @@ class Lane:
     def _land(self, flights: deque[_Flight], times: LaneTimes) -> _Buffers:
         """The buffers of the oldest flight, once its results are taken."""
         oldest = flights[0]
+        assert oldest.landing, "a flight is landed once it was started"
         times.kernels += self._wait(oldest.landing, flights)
         self._ended.append(oldest.loaded)
         flights.popleft()
         return oldest.buffers
 
-    def _wait(self, future: Future, flights: deque[_Flight]) -> Any:
+    def _wait(self, future: Future[T], flights: deque[_Flight]) -> T:
         """What a future of one of the flights gives.
 
         Raises:
@@ -254,9 +257,9 @@ class Lane:
 
     def _settle(self, flights: deque[_Flight]) -> None:
         """Waits until nobody writes into buffers any more, as nobody may when the next call begins, or until it takes too long."""
-        not_done = wait([flight.starting for flight in flights if flight.starting], self._time_limit_s).not_done
-        not_done |= wait([flight.landing for flight in flights if flight.landing], self._time_limit_s).not_done
-        if not_done:
+        starting = wait([flight.starting for flight in flights if flight.starting], self._time_limit_s).not_done
+        landing = wait([flight.landing for flight in flights if flight.landing], self._time_limit_s).not_done
+        if starting or landing:
             self._is_lost.set()
         self._ended += [flight.loaded for flight in flights if flight.loaded]
 
@@ -266,7 +269,7 @@ class Lane:
             self._device.unload(self._ended.pop())
 
 
-def _at_fault(flights: deque[_Flight], error: CudaError) -> list[np.ndarray]:
+def _at_fault(flights: deque[_Flight], error: CudaError) -> list[NDArray[Any]]:
     """The rows of the first pack whose kernels did not come to their end: they run in order."""
     if error.name == OUT_OF_MEMORY:  # as it may be when others use the device as well
         return []

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evo.compile.assembler import assembler_options, compiler_options
 from evo.compile.compiler import Module
@@ -33,7 +34,7 @@ class DeviceInputs:
         arrays: of each input its values of 4 bytes, `(num_points,)`, or `()` for one that is the same at all points.
     """
 
-    def __init__(self, device: Device, arrays: list[np.ndarray], num_points: int):
+    def __init__(self, device: Device, arrays: list[NDArray[Any]], num_points: int):
         self._device = device
         self._buffers = [device.upload(array) for array in arrays]
         self.num_points = num_points
@@ -68,14 +69,14 @@ class StorePlan:
             device.launch(device.function(loaded, kernel_name(kernel)), grid, BLOCK_SIZE, params, stream)
             results += self.result_bytes(num_sites)
 
-    def outputs(self, host: np.ndarray, num_programs: int) -> np.ndarray:
+    def outputs(self, host: NDArray[Any], num_programs: int) -> NDArray[Any]:
         """The results as `(num_programs, num_outputs, num_points)` float32, whose bits are those of the outputs' types."""
         return host.view(np.float32).reshape(num_programs, len(self._task.outputs), self._inputs.num_points)
 
     def close(self) -> None:
         """There is nothing of its own."""
 
-    def score(self, host: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
+    def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
         outputs = self.outputs(host, len(num_instructions))
         chunks = [slice(first, first + CHUNK_SIZE) for first in range(0, len(num_instructions), CHUNK_SIZE)]
         parts = [score_batch(self._task, by_name(self._task, outputs[chunk]), num_instructions[chunk]) for chunk in chunks]
@@ -102,18 +103,19 @@ class RegressionPlan:
         )
 
     def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
-        num_programs, num_outputs, num_points = len(module.rows), len(self._task.outputs), self._inputs.num_points
+        num_outputs = len(self._task.outputs)
+        num_rows = len(module.rows) * num_outputs
         self._outputs.launch(device, loaded, module, scratch, 0, stream)
-        outputs, scratch = np.uint64(scratch), np.uint64(scratch + self._output_bytes(num_programs))
-        num_rows, num_points = np.uint32(num_programs * num_outputs), np.uint32(num_points)
-        params = {
-            "regression_blocks": [outputs, np.uint64(self._targets), scratch, num_rows, np.uint32(num_outputs), num_points],
-            "regression_rows": [scratch, np.uint64(results), num_rows, num_points],
+        outputs, sums = np.uint64(scratch), np.uint64(scratch + self._output_bytes(len(module.rows)))
+        rows, points = np.uint32(num_rows), np.uint32(self._inputs.num_points)
+        params: dict[str, list[np.generic]] = {
+            "regression_blocks": [outputs, np.uint64(self._targets), sums, rows, np.uint32(num_outputs), points],
+            "regression_rows": [sums, np.uint64(results), rows, points],
         }
-        for name, grid, block_size in regression.launches(int(num_rows), int(num_points)):
+        for name, grid, block_size in regression.launches(num_rows, self._inputs.num_points):
             device.launch(device.function(self._module, name), grid, block_size, params[name], stream)
 
-    def score(self, host: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
+    def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
         shape = (len(num_instructions), len(self._task.outputs))
         sums = dict(
             zip(regression.FIELDS, np.moveaxis(host.view(np.float64).reshape(*shape, regression.NUM_FIELDS), -1, 0), strict=True)
@@ -148,10 +150,10 @@ class KernelPlan:
         device.copy_to_device(scratch, module.num_instructions.astype(np.int32), stream)
         # A score that the kernel does not write is NaN, which rejects the program, and not what another pack left there.
         device.fill(results, 0xFF, self.result_bytes(num_programs), stream)
-        params = [self._points, np.uint64(scratch), np.uint64(results)]
+        params: list[NDArray[Any] | np.generic] = [self._points, np.uint64(scratch), np.uint64(results)]
         device.launch(device.function(loaded, ENTRY), (1, num_programs), cuda_header.BLOCK_SIZE, params, stream)
 
-    def score(self, host: np.ndarray, num_instructions: np.ndarray) -> Evaluation:
+    def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
         scores = host.view(np.float64).reshape(len(num_instructions), self._num_scores)
         return finite_only(scores[:, 0].copy(), scores[:, 1:].copy())
 

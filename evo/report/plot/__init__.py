@@ -5,6 +5,7 @@ Owns the names of the plots. Reads a run, never writes but the picture files; ma
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from evo.errors import UserError
@@ -32,7 +33,7 @@ def why_not_drawn(run: Run, name: str) -> str | None:
     return None
 
 
-def draw_plots(run: Run, names: list[str]) -> list[Path]:
+def draw_plots(run: Run, names: Sequence[str]) -> list[Path]:
     """Draws the named plots of a run into its folder; those with nothing to show (`why_not_drawn`) are left out.
 
     Returns:

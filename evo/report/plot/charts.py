@@ -6,12 +6,14 @@ Owns their looks; the drawing of archives is pyribs' own.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
 from ribs import visualize
 
 from evo.run.run import Run
@@ -26,7 +28,8 @@ _CURVES = (
 
 def heatmap(run: Run) -> Path:
     """The archive's objectives by cell; parallel axes where there are more than two measures."""
-    archive, names = run.search.archive, list(run.search.problem.task.measures)
+    archive: Any = run.search.archive
+    names = list(run.search.problem.task.measures)
     figure, axes = plt.subplots(figsize=(8, 3.2 if len(names) == 1 else 6.5), layout="constrained")
     if len(names) > 2:
         order = list(enumerate(names))
@@ -59,7 +62,7 @@ def curves(run: Run) -> Path:
     return _save(figure, run.run_dir.plot_path("curves.png"))
 
 
-def _save(figure, path: Path) -> Path:
+def _save(figure: Figure, path: Path) -> Path:
     figure.savefig(path, dpi=130)
     plt.close(figure)
     return path

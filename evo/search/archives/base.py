@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,18 +82,28 @@ class ProgramArchive(ArchiveBase):
         options: dict[str, Any],
         arrays: dict[str, NDArray[Any]],
     ):
-        super().__init__(
-            solution_dim=max_length,
-            ranges=ranges,
-            seed=seed,
-            solution_dtype=np.uint64,
-            objective_dtype=np.float64,
-            measures_dtype=np.float64,
-            extra_fields=EXTRA_FIELDS,
-            **(options | arrays),
-        )
+        arguments: dict[str, Any] = {
+            "solution_dim": max_length,
+            "ranges": ranges,
+            "seed": seed,
+            "solution_dtype": np.uint64,
+            "objective_dtype": np.float64,
+            "measures_dtype": np.float64,
+            "extra_fields": EXTRA_FIELDS,
+        }
+        super().__init__(**arguments, **(options | arrays))
 
-    def add(self, solution: NDArray[np.uint64], objective: Any, measures: Any, **fields: Any) -> dict[str, NDArray[Any]]:
+    if TYPE_CHECKING:  # what all classes of pyribs have that are used here, though their common base does not say so
+
+        @property
+        def cells(self) -> int: ...
+        @property
+        def lower_bounds(self) -> NDArray[np.float64]: ...
+        @property
+        def upper_bounds(self) -> NDArray[np.float64]: ...
+        def index_of(self, measures: Any) -> NDArray[np.int32]: ...
+
+    def add(self, solution: Any, objective: Any, measures: Any, **fields: Any) -> dict[str, NDArray[Any]]:
         """As pyribs' own; rows whose objective is NaN are left out, and reported as not added."""
         kept = np.isfinite(objective)
         add_info = {"status": np.zeros(len(kept), np.int32), "value": np.full(len(kept), np.nan)}
