@@ -58,7 +58,7 @@ def test_operands_are_in_push_order():
     assert AST.interpret([r.x, r.y, I.sub_ftz_f32], {"x": 5.0, "y": 3.0}) == 2.0
 
 
-def test_routines_are_written_out_with_their_arguments():
+def test_routines_are_inlined_with_their_arguments():
     stub = AST.compile([r.x, 2.0, DISTANCE])
     assert stub.splitlines()[1:-1] == [
         ".reg .f32 %ast<4>;",
@@ -96,7 +96,7 @@ def test_decode_undoes_encode():
 
 
 @pytest.mark.parametrize("word", [1 | 2 << 32, 3 | 1 << 16 | 3 << 32, 3 | 18 << 32, 4 | 2 << 16, 0, 7])
-def test_decode_refuses_words_that_stand_for_nothing(word):
+def test_decode_refuses_unknown_words(word):
     with pytest.raises(ValueError, match=rf"^word 1: 0x{word:016x} is unknown here$"):
         AST.decode(words_of(1, word, 5))
     with pytest.raises(ValueError, match=r"^word 1: there is no return$"):
@@ -130,7 +130,7 @@ def test_an_output_may_be_an_input_too():
     assert stub == "{\n.reg .f32 %ast<1>;\nneg.ftz.f32 %ast0, %x;\nmov.f32 %x, %ast0;\n}"
 
 
-def test_instructions_of_ones_own_are_written_and_the_known_ones_among_them_interpreted():
+def test_custom_instructions_are_compiled_and_known_ones_interpreted():
     exact = Instruction("div.rn.f32", 2)
     ast = AstPTX(["x"], "z", instructions=[exact, I.add_ftz_f32])
     assert "div.rn.f32 %ast0, %x, 0f40000000;" in ast.compile([ast.registers.x, 2.0, exact])
@@ -201,7 +201,7 @@ def test_points_of_many_blocks_are_each_the_value_at_one_point():
         ({"x": np.zeros(2), "y": np.zeros(3)}, r"^inputs: shapes that do not broadcast to one: x \(2,\), y \(3,\)$"),
     ],
 )
-def test_wrong_inputs_are_told(inputs, message):
+def test_wrong_inputs_are_refused_by_name(inputs, message):
     with pytest.raises(ValueError, match=message):
         AST.interpret(LISTING, inputs)
 
@@ -240,7 +240,7 @@ WRONG_PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", WRONG_PROGRAMS)
-def test_a_wrong_program_is_told_with_its_word(name):
+def test_a_wrong_program_is_refused_with_its_word(name):
     program, message = WRONG_PROGRAMS[name]
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         AST.compile(program)
@@ -251,7 +251,7 @@ def test_a_wrong_program_is_told_with_its_word(name):
         AST.interpret(program, {"x": 1.0, "y": 1.0})
 
 
-def test_a_missing_return_is_told():
+def test_a_missing_return_is_refused():
     with pytest.raises(ValueError, match=r"^word 1: there is no return$"):
         AST.compile(words_of(1))
     with pytest.raises(ValueError, match=r"^word 0: there is no return$"):
@@ -260,7 +260,7 @@ def test_a_missing_return_is_told():
         AST.compile_batch([LISTING, words_of(1)])
 
 
-def test_a_wrong_word_of_a_routine_is_told_with_the_routine():
+def test_a_wrong_word_of_a_routine_is_refused_with_the_routine():
     wrong = Routine("wrong", 1, [A, B, I.add_ftz_f32])
     ast = AstPTX(["x"], "z", routines=[wrong])
     with pytest.raises(ValueError, match=r"^routine 'wrong', word 1: argument 1 is not an argument of this call$"):
@@ -291,7 +291,7 @@ def test_routines_may_be_called_as_deep_as_the_limit():
         ("x", TypeError, "word 1: 'x' is a str, expected a register"),
     ],
 )
-def test_an_element_that_is_not_known_is_told_with_its_word(element, error, message):
+def test_an_unknown_element_is_refused_with_its_index(element, error, message):
     with pytest.raises(error, match=re.escape(message)):
         AST.compile([r.x, element])
 
@@ -303,7 +303,7 @@ def test_words_of_another_type_or_shape_are_refused(words):
 
 
 @pytest.mark.parametrize("name", ["f1", "r2", "rd3", "p1", "ast0", "tid", "x y", "", "%x", "x\0", "é"])
-def test_register_names_that_collide_or_are_none_are_refused(name):
+def test_colliding_or_impossible_register_names_are_refused(name):
     for inputs, output in (([name], "z"), (["x"], name)):
         with pytest.raises(ValueError, match=rf"^register {re.escape(repr(name))}: not a name"):
             AstPTX(inputs, output)
@@ -428,7 +428,7 @@ def test_every_instruction_assembles():
 
 
 @needs_assembler
-def test_a_stub_that_is_broken_does_not_assemble():
+def test_a_broken_stub_does_not_assemble():
     from evo.native.nvptxcompiler import CompileError
 
     with pytest.raises(CompileError):

@@ -85,7 +85,7 @@ def machine(name: str, *bits: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_exact_instruction_has_the_bits_of_the_virtual_machine(name):
+def test_exact_instruction_equals_the_virtual_machine_bit_by_bit(name):
     bits = operands(getattr(I, name).num_args)
     np.testing.assert_array_equal(interpreted(name, *bits), machine(name, *bits))
 
@@ -164,7 +164,7 @@ def test_div_is_within_two_ulps():
     assert (np.abs(values[keep] - exact[keep]) / np.ldexp(1.0, np.frexp(exact[keep])[1] - 24)).max() <= 2.0
 
 
-def test_whole_programs_have_the_bits_of_the_virtual_machine():
+def test_whole_programs_equal_the_virtual_machine_bit_by_bit():
     rng = np.random.default_rng(5)
     names = [name for name in EXACT if name != "div_approx_ftz_f32"]
     points = rng.normal(size=(3, 500)).astype(np.float32) * 10

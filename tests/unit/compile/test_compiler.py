@@ -105,7 +105,7 @@ def test_a_request_whose_worker_died_is_tried_once_more_as_it_was(language, batc
     assert (len(modules), len(failed)) == (1, 0)
 
 
-def test_what_is_no_failure_of_a_program_is_raised(language, in_process, batch):
+def test_errors_that_are_not_a_programs_fault_are_raised(language, in_process, batch):
     with pytest.raises(ZeroDivisionError, match="a defect of ours"):
         list(PackCompiler(language, "sm_90", in_process, compile_function=break_down).compile(batch))
 
@@ -133,7 +133,7 @@ def requests_of(language, batch):
     return seen
 
 
-def test_a_pool_of_processes_makes_the_cubins_that_this_process_makes(language, in_process, batch):
+def test_a_pool_of_processes_makes_the_same_cubins_as_this_process(language, in_process, batch):
     packing = Packing(4, 2)
     with CompilePool(2) as pool:
         there = list(PackCompiler(language, "sm_90", pool, packing=packing).compile(batch))
@@ -156,7 +156,7 @@ def test_programs_that_mean_the_same_are_one_site(language, in_process):
     assert sorted(rows.tolist() for rows in module.rows) == [[0, 2], [1], [3], [4]]
 
 
-def test_a_batch_is_compiled_once_where_there_is_a_cache(language, in_process, batch, tmp_path):
+def test_a_cached_batch_is_compiled_once(language, in_process, batch, tmp_path):
     seen = []
 
     def count(request):

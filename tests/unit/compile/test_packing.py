@@ -30,7 +30,7 @@ def test_every_row_is_at_one_site_with_all_rows_that_mean_the_same(batch, packin
 
 
 @given(batch=batches(), packing=st.builds(Packing, st.integers(1, 5), st.integers(1, 3)))
-def test_packs_are_as_few_as_can_be_even_and_longest_first(batch, packing):
+def test_packs_are_few_even_and_longest_first(batch, packing):
     hashes, num_instructions = batch
     packs = plan_packs(hashes, num_instructions, packing)
     sizes = [len(pack) for pack in packs]
@@ -62,7 +62,7 @@ def test_all_workers_have_the_same_number_of_packs_unless_packs_get_too_small(nu
     assert len(packs) == num_packs
 
 
-def test_the_plan_depends_on_nothing_but_the_batch():
+def test_the_plan_depends_on_the_batch_alone():
     hashes = np.arange(40, dtype=np.uint64).reshape(-1, 2)
     lengths = np.zeros(20, np.int32)
     plans = [
@@ -72,7 +72,7 @@ def test_the_plan_depends_on_nothing_but_the_batch():
 
 
 @given(num_programs=st.integers(1, 300), sites_per_kernel=st.integers(1, 130))
-def test_kernels_are_as_few_as_can_be_and_even(num_programs, sites_per_kernel):
+def test_kernels_are_few_and_even(num_programs, sites_per_kernel):
     sizes = kernel_sizes(num_programs, sites_per_kernel)
     assert sum(sizes) == num_programs
     assert max(sizes) <= sites_per_kernel

@@ -35,20 +35,20 @@ def is_gone(pid: int) -> bool:
     return status.rpartition(")")[2].split()[0] == "Z"
 
 
-def test_results_and_exceptions_are_those_of_the_function(pool):
+def test_the_functions_results_and_exceptions_are_passed_on(pool):
     assert [pool.submit(divmod, i, 3).result() for i in range(5)] == [divmod(i, 3) for i in range(5)]
     with pytest.raises(ZeroDivisionError, match="a defect of ours"):
         pool.submit(break_down, None).result()
 
 
-def test_work_is_done_by_as_many_other_processes_as_were_asked_for(pool):
+def test_the_requested_number_of_processes_does_the_work(pool):
     futures = [pool.submit(append_and_sleep, os.devnull, 0.05) for _ in range(20)]
     pids = {future.result() for future in futures}
     assert len(pids) == 2
     assert os.getpid() not in pids
 
 
-def test_no_worker_is_reached_by_ctrl_c_not_even_one_that_starts():
+def test_ctrl_c_reaches_no_worker_even_while_it_starts():
     with CompilePool(1) as pool:
         assert signal.SIGINT in pool.submit(signal.pthread_sigmask, signal.SIG_BLOCK, []).result()
         with pytest.raises(WorkerDied):
@@ -57,7 +57,7 @@ def test_no_worker_is_reached_by_ctrl_c_not_even_one_that_starts():
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
 
 
-def test_a_worker_is_ended_by_the_signal_itself_and_need_not_come_back_from_the_compiler(pool):
+def test_sigterm_ends_a_worker_inside_the_compiler(pool):
     assert pool.submit(signal.getsignal, signal.SIGTERM).result() == signal.SIG_DFL
 
 
@@ -81,7 +81,7 @@ def test_the_time_limit_counts_from_the_start_of_a_call_not_from_its_submission(
 @pytest.mark.parametrize(
     ("function", "argument", "how"), [(signal.raise_signal, signal.SIGKILL, "killed by SIGKILL"), (os._exit, 3, "exit code 3")]
 )
-def test_a_worker_that_dies_is_told_and_replaced(pool, function, argument, how):
+def test_a_worker_that_dies_is_reported_and_replaced(pool, function, argument, how):
     futures = [pool.submit(abs, -i) for i in range(3)]
     dead = pool.submit(function, argument)
     futures += [pool.submit(abs, -i) for i in range(3)]
@@ -90,7 +90,7 @@ def test_a_worker_that_dies_is_told_and_replaced(pool, function, argument, how):
     assert [future.result() for future in futures] == [0, 1, 2, 0, 1, 2]
 
 
-def test_cancelling_ends_work_that_has_begun(pool, tmp_path):
+def test_cancelling_ends_running_work(pool, tmp_path):
     marks = tmp_path / "marks"
     future = pool.submit(append_and_sleep, str(marks), 50.0)
     wait_for(lambda: marks.exists() and marks.read_text().endswith("\n"))
@@ -120,7 +120,7 @@ def test_workers_do_not_see_an_interrupt_from_the_terminal(pool):
     assert [future.result() for future in with_signal] == [None, None]
 
 
-def test_no_worker_outlives_a_parent_that_was_killed(tmp_path):
+def test_no_worker_outlives_a_killed_parent(tmp_path):
     marks = tmp_path / "marks"
     script = tmp_path / "parent.py"
     script.write_text(

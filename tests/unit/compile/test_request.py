@@ -20,7 +20,7 @@ def request_for(language, texts, **changes) -> CompileRequest:
     return replace(CompileRequest(*packed, encode_language(language), "sm_90", 64), **changes)
 
 
-def test_a_language_is_equal_after_the_way_through_bytes(language):
+def test_a_language_survives_encoding(language):
     other = Language(default_instruction_set(), (("n", "u32"),), (("n", "u32"),), Limits(stack_size=7, execution_limit=9))
     for original in (language, other):
         assert decode_language(encode_language(original)) == original
@@ -29,14 +29,14 @@ def test_a_language_is_equal_after_the_way_through_bytes(language):
     assert decode_language(encode_language(language)) is decode_language(encode_language(language))
 
 
-def test_a_request_is_a_few_bytes_an_instruction(language):
+def test_a_request_has_few_bytes_per_instruction(language):
     request = request_for(language, [program_text(i, 28) for i in range(64)])
     num_words = 64 * len(program_text(0, 28).split())
     assert len(request.words) == 8 * num_words
     assert len(pickle.dumps(request)) < 8 * num_words + 64 * 20 + 2000
 
 
-def test_what_is_behind_a_return_is_not_sent_and_changes_nothing(language):
+def test_words_after_a_return_are_not_sent_and_change_nothing(language):
     words = programs(language, ["%x %y mul_ftz_f32", "%x %x %x %x %x"]).words
     words[0, 3] = 10  # RETURN
     words[0, 4:] = 12345
@@ -51,7 +51,7 @@ def test_a_subset_is_the_request_for_those_programs(language, start, stop):
     assert request_for(language, texts).subset(start, stop) == request_for(language, texts[start:stop])
 
 
-def test_stubs_stand_at_the_sites_in_the_order_of_the_programs(language):
+def test_stubs_are_at_the_sites_in_the_order_of_the_programs(language):
     text = render(
         request_for(language, ["%x 0.5 mul_ftz_f32", "%x 0.25 mul_ftz_f32", "%x 0.125 mul_ftz_f32"], sites_per_kernel=2)
     ).decode()
@@ -80,7 +80,7 @@ def test_an_unknown_template_is_a_defect_and_raises(language):
         compile_request(request_for(language, ["%x"], template=b"other"))
 
 
-def test_the_cache_key_tells_apart_all_that_decides_a_cubin(language):
+def test_the_cache_key_depends_on_everything_that_decides_a_cubin(language):
     texts = ["%x %y mul_ftz_f32", "%x"]
     request = request_for(language, texts)
     smaller = replace(language, limits=Limits(stack_size=5))

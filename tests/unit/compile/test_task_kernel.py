@@ -102,7 +102,7 @@ def test_a_worker_needs_nothing_but_the_request(own_kernel, in_process):
     assert there.cubin == compile_request(pickle.loads(seen[0])).cubin
 
 
-def test_the_cache_key_tells_templates_apart(own_kernel, in_process):
+def test_the_cache_key_depends_on_the_template(own_kernel, in_process):
     language, template = own_kernel
     other = task_template(task_ptx(template.content) + b"\n", NUM_SITES)
     batch = programs(language, [program_text(0)])
@@ -117,7 +117,7 @@ def test_the_cache_key_tells_templates_apart(own_kernel, in_process):
     assert keys[0] == keys[1] != keys[2]
 
 
-def test_a_kernel_that_cannot_be_assembled_is_no_fault_of_the_programs(own_kernel, in_process):
+def test_a_kernel_that_cannot_be_assembled_is_not_the_programs_fault(own_kernel, in_process):
     language, template = own_kernel
     broken = task_template(task_ptx(template.content).replace(b"bar.sync", b"bar.nonsense"), NUM_SITES)
     with pytest.raises(UserError, match="cannot compile for target 'sm_90'"):

@@ -313,7 +313,7 @@ def test_an_output_that_cannot_be_written_is_one_line(tmp_path):
     assert (done.returncode, done.stderr) == (2, f"{output}: error: cannot write it: Not a directory\n")
 
 
-def test_a_description_is_not_written_over(tmp_path):
+def test_a_description_is_not_overwritten(tmp_path):
     source = tmp_path / "small.json"
     source.write_text(json.dumps(SMALL))
     done = generate("--input", source, "--output", source, "--lang", "c")

@@ -144,7 +144,7 @@ def test_operands_may_be_swapped_exactly_where_the_operation_is_commutative(defa
     assert commutative == dict.fromkeys(f"{COMMUTATIVE} {COMMUTATIVE_PHILOX}".split(), 2)
 
 
-def test_what_reads_differently_each_time_is_volatile(default):
+def test_registers_that_change_between_reads_are_volatile(default):
     volatile = {s.ptx for s in default.special_registers if s.volatile}
     # The PTX ISA calls warpid, nwarpid, smid and nsmid volatile; the clocks run.
     assert volatile == {"warpid", "nwarpid", "smid", "nsmid", "clock", "clock_hi"}
@@ -297,7 +297,7 @@ def test_the_description_in_the_documentation_is_one():
     assert [entry.ptx for entry in (*found.instructions, *found.special_registers)] == ["add.u32", "tid"]
 
 
-def test_special_registers_may_be_left_out(tmp_path):
+def test_special_registers_are_optional(tmp_path):
     assert (
         load_instruction_set(write(tmp_path, {k: v for k, v in MINIMAL.items() if k != "special_registers"})).special_registers
         == ()
@@ -388,7 +388,7 @@ WHAT_C_CANNOT_HAVE = {
 
 
 @pytest.mark.parametrize("key", WHAT_C_CANNOT_HAVE)
-def test_what_the_c_structs_and_headers_cannot_have_is_refused_by_its_key(key):
+def test_what_c_structs_and_headers_cannot_hold_is_refused_by_its_key(key):
     with pytest.raises(UserError, match=f"^description: key '{re.escape(key)}': "):
         describe_instruction_set(WHAT_C_CANNOT_HAVE[key])
 
@@ -409,7 +409,7 @@ def test_two_instructions_of_one_name_are_refused_with_the_remedy(tmp_path):
         load_instruction_set(write(tmp_path, description))
 
 
-def test_what_is_no_json_is_refused_with_its_line_and_column(tmp_path):
+def test_text_that_is_not_json_is_refused_with_its_line_and_column(tmp_path):
     source = write(tmp_path, '{\n"abi_version": 1,\n"stack_types": [,]}')
     with pytest.raises(UserError, match=r"set\.json:3:17: not JSON: "):
         load_instruction_set(source)

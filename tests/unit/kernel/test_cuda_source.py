@@ -27,11 +27,11 @@ def ptx_of(task, language, target="sm_90", num_sites=4, cache=None) -> bytes:
     return task_ptx(template_of(task, language, target, num_sites, cache).content)
 
 
-def test_a_task_without_a_kernel_of_its_own_takes_the_pointwise_one(plane_folder, language):
+def test_a_task_without_its_own_kernel_uses_the_pointwise_one(plane_folder, language):
     assert template_of(load_task(plane_folder, {}), language, "sm_90", 64) is POINTWISE
 
 
-def test_a_task_that_came_from_no_file_takes_the_pointwise_kernel(own_kernel, language, monkeypatch):
+def test_a_task_without_a_file_uses_the_pointwise_kernel(own_kernel, language, monkeypatch):
     _, _, folder = own_kernel()
     monkeypatch.chdir(folder)
     loose = type("Loose", (Task,), {"__module__": "typed_in"})
@@ -49,7 +49,7 @@ def test_every_site_is_in_the_ptx_with_its_variables_however_often_it_is_duplica
     ]  # fmt: skip
 
 
-def test_a_value_that_is_read_and_written_is_one_register(own_kernel):
+def test_a_value_that_is_both_input_and_output_is_one_register(own_kernel):
     task, language, _ = own_kernel(
         HEAD
         + "float v, w; unsigned int n; evo_program(blockIdx.y, points.t(0), points.x(0), points.y(0), points.n(0), v, w, n);\n"
@@ -73,7 +73,7 @@ def test_nothing_is_fused(own_kernel):
     assert b"fma" not in ptx
 
 
-def test_defines_arrive_as_what_they_are(own_kernel, monkeypatch):
+def test_defines_keep_their_type(own_kernel, monkeypatch):
     task, language, _ = own_kernel(
         KERNEL
         + "static_assert(1 - COUNT == 8 && sizeof(COUNT) == 4);\nstatic_assert(2.0 * RATIO == 0.2 && sizeof(RATIO) == 8);\n"
@@ -95,7 +95,7 @@ def test_defines_arrive_as_what_they_are(own_kernel, monkeypatch):
         (["A"], r"kernel_defines\(\) must return a dict of name -> number or text, got list"),
     ],
 )
-def test_defines_that_are_none_are_one_line(own_kernel, monkeypatch, defines, message):
+def test_wrong_defines_are_one_line(own_kernel, monkeypatch, defines, message):
     task, language, folder = own_kernel(KERNEL)
     monkeypatch.setattr(type(task), "kernel_defines", lambda self: defines)
     with pytest.raises(UserError, match=f"^{re.escape(str(folder))}/kernel.cu: {message}"):
@@ -150,7 +150,7 @@ def test_nothing_is_read_but_the_tasks_folder(own_kernel, tmp_path, monkeypatch,
         ptx_of(task, language)
 
 
-def test_a_file_of_the_headers_name_does_not_take_its_place(own_kernel):
+def test_a_file_named_like_the_header_does_not_replace_it(own_kernel):
     task, language, _ = own_kernel(KERNEL, files={"evo.cuh": "#error not this one\n"})
     ptx_of(task, language)
 
@@ -202,7 +202,7 @@ def compilations(monkeypatch):
     return calls
 
 
-def test_what_was_compiled_once_is_kept(own_kernel, compilations, tmp_path):
+def test_compiled_kernels_are_cached(own_kernel, compilations, tmp_path):
     task, language, _ = own_kernel()
     cache = DiskCache(tmp_path / "cache")
     templates = [template_of(task, language, "sm_90", 4, cache) for _ in range(2)]
@@ -214,7 +214,7 @@ def test_what_was_compiled_once_is_kept(own_kernel, compilations, tmp_path):
     assert len(compilations) == 2
 
 
-def test_all_that_decides_the_ptx_is_in_its_key(own_kernel, compilations, tmp_path, monkeypatch):
+def test_the_cache_key_depends_on_everything_that_decides_the_ptx(own_kernel, compilations, tmp_path, monkeypatch):
     cache = DiskCache(tmp_path / "cache")
     task, language, _ = own_kernel(KERNEL)
     renamed = Language(language.instruction_set, language.inputs, (("v", "f32"), ("other", "f32")), language.limits)

@@ -91,7 +91,7 @@ def run_thread(kernel, params: dict[str, int], special: dict[str, int], memory: 
 
 
 @pytest.mark.parametrize(("num_points", "num_blocks", "block_size"), [(11, 2, 4), (8, 2, 4), (1, 1, 1), (5, 3, 4), (100, 2, 3)])
-def test_every_site_reads_its_point_and_writes_its_place_and_nothing_else(num_points, num_blocks, block_size):
+def test_every_site_reads_only_its_point_and_writes_only_its_place(num_points, num_blocks, block_size):
     sizes = (3, 1, 2)
     ptx = AnnotatedPtx(annotated_ptx(LANGUAGE, sizes, "sm_90")).render([stub(site) for site in range(sum(sizes))]).decode()
     strides = {"n": 4, "m": 0, "both": 4}

@@ -32,7 +32,7 @@ def test_variables_come_in_the_order_mod_out_in():
     assert list(info.variables) == expected
 
 
-def test_every_site_has_a_name_of_its_own_through_all_kernels():
+def test_site_names_are_unique_through_all_kernels():
     inject = AnnotatedPtx(annotated_ptx(MIXED, [3, 2, 4], "sm_90"))
     assert [(i.name, i.index, i.num_sites) for i in inject.injects] == [(f"site_{i}", i, 1) for i in range(9)]
 
@@ -78,7 +78,7 @@ def test_a_value_that_is_not_four_bytes_is_refused_by_name():
         annotated_ptx(language, [1], "sm_80")
 
 
-def test_a_stub_that_is_broken_does_not_assemble():
+def test_a_broken_stub_does_not_assemble():
     inject = AnnotatedPtx(annotated_ptx(MIXED, [2], "sm_80"))
     with pytest.raises(CompileError, match="nonsense"):
         assemble(inject.render(["", "nonsense;"]), ("--gpu-name=sm_80",))

@@ -29,7 +29,7 @@ def test_both_kernels_assemble_for_every_target(target):
     assert all(f".text.{name}\0".encode() in cubin for name in names)
 
 
-def test_the_fields_are_those_of_the_cpu():
+def test_the_fields_equal_those_of_the_cpu():
     assert ("num_points", *FIELDS) == SUMS_DTYPE.names
 
 
@@ -50,7 +50,7 @@ def test_memory_is_a_float64_for_each_field_of_a_block_and_of_a_row():
 
 
 @pytest.mark.parametrize(("num_rows", "num_points"), [(0, 1), (1, 0), (1, 2**32), (2**24, 1), (200, 2**32 - 1)])
-def test_more_than_one_launch_can_hold_is_refused(num_rows, num_points):
+def test_what_does_not_fit_into_one_launch_is_refused(num_rows, num_points):
     with pytest.raises(ValueError, match=f"{num_rows} rows of {num_points} points"):
         launches(num_rows, num_points)
 
@@ -89,13 +89,13 @@ def some_values(shape: tuple[int, ...], seed: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("num_points", [1, 7, 8, 9, 1000, 1024, 1025, 5000, 32 * 1024, 33 * 1024 + 1, 70000, 2**20 + 1])
-def test_sums_are_those_of_the_cpu_bit_by_bit(num_points):
+def test_sums_equal_those_of_the_cpu_bit_by_bit(num_points):
     outputs, targets = some_values((2, 2, num_points), 1), some_values((2, num_points), 2)
     np.testing.assert_array_equal(sums_on_gpu(outputs, targets).view(np.uint64), sums_on_cpu(outputs, targets).view(np.uint64))
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_no_order_of_warps_shows_in_a_sum(order):
+def test_sums_do_not_depend_on_the_order_of_warps(order):
     outputs, targets = some_values((3, 1, 40 * 1024 + 5), 3), some_values((1, 40 * 1024 + 5), 4)
     np.testing.assert_array_equal(sums_on_gpu(outputs, targets, order), sums_on_cpu(outputs, targets))
 

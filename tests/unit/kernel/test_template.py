@@ -8,12 +8,12 @@ from evo.native.ptx_inject import AnnotatedPtx
 SITE = "{{\n.reg .f32 %_x0;\n// PTX_INJECT_START site_{0}\n// _x0 o f32 F32 y\n// PTX_INJECT_END\nst.f32 [{0}], %_x0;\n}}\n"
 
 
-def test_the_pointwise_kernel_travels_by_its_name():
+def test_the_pointwise_kernel_is_sent_by_name():
     assert POINTWISE.content == b"pointwise-1"
     assert POINTWISE.num_sites is None
 
 
-def test_a_kernel_of_a_task_travels_as_its_ptx():
+def test_a_tasks_own_kernel_is_sent_as_ptx():
     ptx = b"".join(SITE.format(i).encode() for i in range(64))
     template = task_template(ptx, 64)
     assert len(template.content) < len(ptx) / 5
@@ -27,7 +27,7 @@ def test_the_content_of_another_template_is_refused():
         task_ptx(POINTWISE.content)
 
 
-def test_stubs_stand_at_the_sites_of_their_numbers_and_the_sites_behind_are_empty():
+def test_stubs_are_at_the_sites_of_their_numbers_and_further_sites_are_empty():
     inject = AnnotatedPtx("".join(SITE.format(i) for i in (2, 0, 3, 1, 0)))
     lines = fill_sites(inject, ["first", "second", "third"]).decode().splitlines()
     after = {i: f"st.f32 [{i}], %_x0;" for i in range(4)}

@@ -116,7 +116,7 @@ any_word = st.one_of(
 
 
 @given(any_word)
-def test_any_word_is_printed_and_read_back_to_itself(language, value):
+def test_printing_and_parsing_gives_back_any_word(language, value):
     token = language.decode(value)
     assert token == token.strip() and not set(token) & set(" \t\n#")
     assert language.encode(token) == value
@@ -125,7 +125,7 @@ def test_any_word_is_printed_and_read_back_to_itself(language, value):
 @given(st.lists(any_word, min_size=1, max_size=40))
 @example([RETURN])
 @example([3, RETURN, 3])
-def test_any_program_is_printed_and_read_back_up_to_its_return(language, words):
+def test_printing_and_parsing_gives_back_any_program_up_to_its_return(language, words):
     words = np.array(words, np.uint64)
     length = next((i for i, value in enumerate(words.tolist()) if value & 0xFFFF == RETURN), len(words))
     assert program_length(words) == length
@@ -204,7 +204,7 @@ def test_words_are_packed_as_type_aux_payload():
     assert word(1, payload=2**32 - 1) == 0xFFFF_FFFF_0000_0001
 
 
-def test_registers_are_inputs_then_outputs_that_are_no_input():
+def test_registers_are_inputs_then_outputs_that_are_not_inputs():
     language = Language(default_instruction_set(), (("x", "f32"), ("n", "u32")), (("y", "f32"), ("x", "f32")))
     assert language.registers == (("x", 0), ("n", 1), ("y", 0))
     assert language.requests == (2, 0)

@@ -186,7 +186,7 @@ def test_registers_of_every_type_are_moved_and_cleared(prefix):
     )
 
 
-def test_a_stub_that_is_broken_does_not_assemble():
+def test_a_broken_stub_does_not_assemble():
     bench = BENCHES["default"]
     add = bench.set.instruction_index("add_ftz_f32")
     words = [word(WordType.INPUT), word(WordType.INPUT), word(WordType.PTX, payload=add), word(WordType.RETURN)]

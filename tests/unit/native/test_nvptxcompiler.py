@@ -49,7 +49,7 @@ def test_cubins_are_elf_files_for_cuda(name):
     assert b"double_it" in cubin
 
 
-def test_target_and_options_count():
+def test_target_and_options_change_the_cubin():
     cubins = [
         assemble(PTX, target(*options))
         for options in (("sm_80",), ("sm_90",), ("sm_90", "--opt-level=0"), ("sm_90", "--fmad=false"))
@@ -61,7 +61,7 @@ def test_default_target_is_sm_90():
     assert assemble(PTX) == assemble(PTX, target("sm_90"))
 
 
-def test_text_and_bytes_are_the_same_and_so_is_every_call():
+def test_text_and_bytes_and_every_call_give_the_same_cubin():
     assert assemble(PTX) == assemble(PTX.encode()) == assemble(PTX)
 
 
@@ -103,7 +103,7 @@ def test_failures_carry_the_log(ptx, options, reason, log):
     assert "\0" not in str(error.value)
 
 
-def test_failures_travel_between_processes():
+def test_failures_can_be_pickled():
     with pytest.raises(CompileError) as error:
         assemble(PTX.replace("ret", "rat"))
     copy = pickle.loads(pickle.dumps(error.value))
@@ -118,7 +118,7 @@ def test_a_failure_does_not_spoil_the_next_call():
         assert assemble(PTX) == cubin
 
 
-def test_options_given_as_one_text_are_a_mistake():
+def test_options_as_one_text_are_refused():
     with pytest.raises(TypeError, match="options: expected a sequence of str"):
         assemble(PTX, "--gpu-name=sm_90")
 

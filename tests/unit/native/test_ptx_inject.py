@@ -31,7 +31,7 @@ def text_of(name: str, stub: str) -> bytes:
     return (site(name)[:begin] + stub + site(name)[end:]).encode()
 
 
-def test_sites_are_told_by_name_in_order_of_appearance():
+def test_sites_are_listed_by_name_in_order_of_appearance():
     inject = AnnotatedPtx("head\n" + site("b") + site("a") + site("b"))
     variables = (
         Variable("y", "_x0", "mod", "f32", "F32"),
@@ -52,13 +52,13 @@ def test_a_stub_stands_in_place_of_its_markers_at_every_site_of_the_name():
     assert inject.render(["STUB B", b"a"]) == expected, "a second call gives the same"
 
 
-def test_what_is_rendered_has_the_length_of_its_text_and_no_more():
+def test_rendered_text_ends_where_its_content_ends():
     inject = AnnotatedPtx(site("a"))
     for length in [0, 1, 7, 8, 100_000]:
         assert inject.render(["s" * length]) == text_of("a", "s" * length)
 
 
-def test_text_without_markers_is_rendered_as_it_is():
+def test_text_without_markers_is_rendered_unchanged():
     assert AnnotatedPtx("nothing here").num_injects == 0
     assert AnnotatedPtx(b"nothing here").render([]) == b"nothing here"
     assert AnnotatedPtx("").render([]) == b""
@@ -73,7 +73,7 @@ def test_the_handle_needs_neither_the_text_nor_the_stubs_afterwards():
 
 
 @pytest.mark.parametrize("stubs", [[], ["one"], ["one", "two", "three"]])
-def test_as_many_stubs_as_names_or_none_is_rendered(stubs):
+def test_another_number_of_stubs_than_names_is_refused(stubs):
     with pytest.raises(ValueError, match=f"stubs: {len(stubs)}, but the PTX has sites of 2 names"):
         AnnotatedPtx(site("a") + site("b")).render(stubs)
 
@@ -142,7 +142,7 @@ def test_annotations_in_comments_become_inline_assembly():
     assert process_cuda("nothing to do: \u00e9") == "nothing to do: \u00e9"
 
 
-def test_types_of_ones_own_stand_instead_of_the_default_ones():
+def test_custom_types_replace_the_default_ones():
     types = [DataType("mask", "u64", "b64", "l", "*(long*)&"), ("f16", "b16", "b16", "h")]
     assert process_cuda(ANNOTATED.format(type="mask"), types) == PROCESSED.format(
         type="mask", char="l", cast="*(long*)&", operand="(x[0])"
@@ -189,6 +189,6 @@ def test_types_that_cannot_be_written_are_refused(data_type, message):
         (lambda: AnnotatedPtx(site("a")).render([3]), "stub: expected str or bytes, not int"),
     ],
 )
-def test_what_is_no_text_is_refused(call, message):
+def test_arguments_that_are_not_text_are_refused(call, message):
     with pytest.raises(TypeError, match=message):
         call()

@@ -118,7 +118,7 @@ def test_stubs_that_use_every_register_assemble_at_every_site(ptx_of, compiler, 
 
 
 @pytest.mark.parametrize("name", SITES)
-def test_a_stub_with_an_unknown_register_is_seen_by_the_assembler(compiler, name):
+def test_the_assembler_refuses_a_stub_with_an_unknown_register(compiler, name):
     inject = AnnotatedPtx((CUDA / f"{name}.ptx").read_text())
     stubs = [stub_of(one) for one in inject.injects]
     for i in range(len(stubs)):

@@ -241,7 +241,7 @@ def row(words: list[int]) -> np.ndarray:
 
 @given(words=ALL_WORDS, of=SOME_LIMITS, value_numbering=st.booleans())
 @settings(max_examples=400)
-def test_lowering_agrees_with_a_machine_of_python_lists(words, of, value_numbering):
+def test_lowering_agrees_with_the_reference(words, of, value_numbering):
     expressions = Expressions()
     lowered = lowering(of).lower(row(words), value_numbering=value_numbering)
     assert lowered_values(lowered, expressions) == reference_values(words, of, expressions)
@@ -273,7 +273,7 @@ def test_value_numbering_leaves_no_two_equal_values(words):
 
 
 @given(words=ALL_WORDS)
-def test_what_strict_mode_accepts_means_the_same(words):
+def test_programs_that_strict_mode_accepts_mean_the_same(words):
     some = lowering(limits(max_frame_depth=9))
     try:
         strict = some.lower(row(words), mode="strict")
@@ -337,7 +337,7 @@ def test_hash_depends_on_limits_and_not_on_names():
 
 
 @pytest.mark.parametrize(("prefix", "bits"), [("b64", 0x3F800000), ("b64", 0x80000000), ("s64", 0x80000000)])
-def test_hash_tells_how_a_constant_is_widened(prefix, bits):
+def test_hash_depends_on_how_a_constant_is_widened(prefix, bits):
     types = ("f64", "u64", "s64")
     instruction_set = SimpleNamespace(
         stacks=[SimpleNamespace(name=of, literal_prefix=prefix, constant_type=of) for of in types],
@@ -384,7 +384,7 @@ def random_rows(count: int, length: int = 40) -> np.ndarray:
     return kinds.astype(np.uint64) | payloads.astype(np.uint64) << np.uint64(32)
 
 
-def test_batches_are_their_programs_one_by_one():
+def test_batches_equal_their_programs_one_by_one():
     some = lowering()
     rows = random_rows(100)
     hashes, num_instructions = some.analyze(rows)
@@ -441,7 +441,7 @@ def test_threads_share_one_lowering():
 
 
 @pytest.mark.parametrize("name", ["f1", "r22", "p0", "_s0_1", "tid", "SP"])
-def test_names_of_others_are_refused(name):
+def test_reserved_names_are_refused(name):
     with pytest.raises(ValueError, match=f"register name '{name}'.*choose another, such as '{name}_in'"):
         check_name(name)
     with pytest.raises(ValueError, match=f"register name '{name}'"):

@@ -70,20 +70,20 @@ def test_one_input_goes_to_a_file_unless_a_folder_is_named(folder, arguments, wr
     assert files() - before == written
 
 
-def test_a_file_that_was_there_is_replaced(folder):
+def test_an_existing_file_is_replaced(folder):
     Path("out.cu").write_text("old")
     assert ptxinject("cuda/a.cu", "-o", "out.cu") == (0, [])
     assert Path("out.cu").read_text() == process_cuda(GOOD)
     assert stat.S_IMODE(os.stat("out.cu").st_mode) == stat.S_IMODE(os.stat("cuda/a.cu").st_mode), "as any new file"
 
 
-def test_bytes_that_are_no_utf8_stay_as_they_are(folder):
+def test_bytes_that_are_not_utf8_are_kept(folder):
     Path("cuda/a.cu").write_bytes(b"// \xff\xfe latin\n" + GOOD.encode())
     assert ptxinject("cuda/a.cu", "-o", "out.cu") == (0, [])
     assert Path("out.cu").read_bytes() == b"// \xff\xfe latin\n" + process_cuda(GOOD).encode()
 
 
-def test_errors_of_all_files_are_told_by_line_and_column_and_nothing_is_written(folder):
+def test_errors_of_all_files_have_line_and_column_and_nothing_is_written(folder):
     Path("cuda/bad.cu").write_text(BAD)
     Path("cuda/nul.cu").write_bytes(b"a\nbc\0")
     before = files()
@@ -121,7 +121,7 @@ def test_errors_of_all_files_are_told_by_line_and_column_and_nothing_is_written(
         (["cuda/a.cu", "--types", "none.json", "-o", "x.cu"], "none.json: cannot read the types: No such file or directory"),
     ],
 )
-def test_outputs_that_cannot_be_are_refused_and_nothing_is_written(folder, arguments, message):
+def test_impossible_outputs_are_refused_and_nothing_is_written(folder, arguments, message):
     Path("file").write_text("a file")
     Path("types.json").write_text(json.dumps({"abi_version": 1, "data_type_infos": [MASK]}))
     os.link("cuda/a.cu", "hard.cu")
@@ -152,7 +152,7 @@ def test_a_wrong_command_line_is_exit_code_2(folder, arguments):
     assert ptxinject(*arguments)[0] == 2
 
 
-def test_types_of_a_file_stand_instead_of_the_default_ones(folder):
+def test_types_of_a_file_replace_the_default_ones(folder):
     Path("types.json").write_text(json.dumps({"abi_version": 1, "data_type_infos": [MASK]}))
     Path("cuda/mask.cu").write_text("/* PTX_INJECT s\n in mask m\n*/")
     assert ptxinject("cuda/mask.cu", "-o", "out.cu", "--types", "types.json") == (0, [])

@@ -55,7 +55,7 @@ def generate(command: str, *arguments) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("types", [TYPES, DEFAULT_TYPES], ids=["own", "default"])
-def test_the_table_of_types_is_what_the_functions_take(tmp_path, run_program, types):
+def test_the_functions_take_the_table_of_types(tmp_path, run_program, types):
     (tmp_path / "my_types.h").write_text(render_types_header(types, "my_types.h"))
     printed = run_program(
         "#include <stdio.h>\n"
@@ -167,7 +167,7 @@ def test_names_that_c_and_cpp_do_not_take_are_refused(name):
         render_embedded_text(b"", name, "x.h", "x.ptx")
 
 
-def test_commands_write_headers_or_tell_in_one_line_why_not(tmp_path):
+def test_commands_write_headers_or_say_in_one_line_why_not(tmp_path):
     types = tmp_path / "types.json"
     types.write_text(json.dumps({"abi_version": 1, "data_type_infos": [TYPES[0]._asdict()]}))
     header = tmp_path / "types.h"

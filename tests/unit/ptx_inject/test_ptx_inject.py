@@ -73,7 +73,7 @@ def test_stubs_that_do_not_fit_are_refused_by_name(stubs, error, message):
         PTXInject(PTX).render(stubs)
 
 
-def test_names_that_are_not_there_are_told_with_those_that_are():
+def test_unknown_names_are_refused_with_the_known_ones():
     inject = PTXInject(PTX)
     with pytest.raises(KeyError, match="no site 'fun', only 'other', 'func'"):
         inject["fun"]
@@ -89,7 +89,7 @@ def test_wrong_markers_are_an_error_with_its_place():
     assert (caught.value.language, caught.value.line, caught.value.column) == ("PTX", 2, 4)
 
 
-def test_types_of_ones_own_go_from_cuda_to_ptx():
+def test_custom_types_go_from_cuda_to_ptx():
     types = [DataType("mask", "u32", "b32", "r")]
     assert '"=r"(m)' in process_cuda("/* PTX_INJECT s\n out mask m\n*/", types)
     inject = PTXInject("// PTX_INJECT_START s\n// %r1 out mask m\n// PTX_INJECT_END\n", types)
@@ -97,7 +97,7 @@ def test_types_of_ones_own_go_from_cuda_to_ptx():
     assert "mov.b32 %r1, %_x0;" in inject.render({"s": ""})
 
 
-def test_importing_it_loads_nothing_of_cuda():
+def test_importing_it_loads_no_cuda_library():
     script = "import sys, evo.ptx_inject; print(*{name.split('.')[0] for name in sys.modules})"
     loaded = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert "evo" in loaded

@@ -49,7 +49,7 @@ def test_the_guides_file_holds_the_default_types(load):
     assert load(GUIDE) == DEFAULT_TYPES
 
 
-def test_the_cast_may_be_left_out(load):
+def test_the_cast_is_optional(load):
     entry = {key: value for key, value in MASK.items() if key != "register_cast_str"}
     assert load({"abi_version": 1, "data_type_infos": [entry]}) == (DataType("mask", "u32", "b32", "r", ""),)
 
@@ -76,7 +76,7 @@ def test_the_cast_may_be_left_out(load):
         ),
     ],
 )
-def test_what_is_no_description_of_types_is_refused_by_place(load, content, message):
+def test_wrong_descriptions_of_types_are_refused_by_place(load, content, message):
     with pytest.raises(UserError, match=message):
         load(content)
 
@@ -127,6 +127,6 @@ def test_a_missing_key_is_named(load, key):
         load({"abi_version": 1, "data_type_infos": [{other: value for other, value in MASK.items() if other != key}]})
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path):
+def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(UserError, match=r"none\.json: cannot read the types: No such file"):
         load_types(tmp_path / "none.json")

@@ -75,7 +75,7 @@ def test_numbers_are_constants_of_their_type():
         (np.float16(1.0), "is neither a word nor a number"),
     ],
 )
-def test_what_is_no_word_is_refused_with_its_place(element, message):
+def test_elements_that_are_not_words_are_refused_with_their_index(element, message):
     with pytest.raises(ValueError, match=r"^element 1 of the program: ") as caught:
         compile_one([R.x, element])
     assert message in str(caught.value)
@@ -116,7 +116,7 @@ def test_unknown_names_are_refused_with_the_known_ones():
 
 
 @pytest.mark.parametrize("name", ["f1", "a b", "", "%x", "rd12", "tid"])
-def test_names_that_are_no_registers_are_refused(name):
+def test_impossible_register_names_are_refused(name):
     with pytest.raises(ValueError, match=r"^register name "):
         WORDS.registers({name: "f32"})
 
@@ -337,7 +337,7 @@ OF_ONE_STACK = {
 }
 
 
-def test_what_a_process_pool_is_given_arrives():
+def test_objects_survive_a_process_pool():
     words = stack_ptx.Words(OF_ONE_STACK)
     registers = words.registers(x="N", z="N")
     limits = stack_ptx.Limits(stack_size=2)

@@ -13,7 +13,7 @@ def files(folder) -> list:
     return sorted(path for path in folder.iterdir() if path.suffix == ".compiled")
 
 
-def test_what_was_put_is_got_by_any_cache_on_the_folder(tmp_path):
+def test_any_cache_on_the_folder_gets_what_was_put(tmp_path):
     cache = DiskCache(tmp_path / "made" / "here")
     contents = {f"{i:064x}": os.urandom(i * 100) for i in range(5)}
     for key, content in contents.items():
@@ -32,7 +32,7 @@ def test_the_last_put_of_a_key_wins(tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["cut", "empty", "flipped", "longer", "another magic"])
-def test_a_damaged_entry_is_dropped_and_can_be_put_again(tmp_path, damage):
+def test_a_corrupt_entry_is_deleted_and_can_be_put_again(tmp_path, damage):
     cache = DiskCache(tmp_path)
     cache.put("a", b"content" * 100)
     (path,) = files(tmp_path)
@@ -53,7 +53,7 @@ def test_a_damaged_entry_is_dropped_and_can_be_put_again(tmp_path, damage):
     assert cache.get("a") == b"content" * 100
 
 
-def test_the_folder_stays_within_its_bound_and_keeps_what_was_used_last(tmp_path):
+def test_the_folder_stays_within_its_bound_and_keeps_the_most_recently_used(tmp_path):
     cache = DiskCache(tmp_path, max_bytes=10_000)
     for i in range(60):
         cache.put(f"{i}", bytes(950))
@@ -73,7 +73,7 @@ def test_content_larger_than_the_bound_is_not_kept(tmp_path):
     assert files(tmp_path) == []
 
 
-def test_half_written_files_of_killed_processes_go_when_they_are_old(tmp_path):
+def test_old_half_written_files_of_killed_processes_are_removed(tmp_path):
     old, new = tmp_path / "old.partial", tmp_path / "new.partial"
     for path in (old, new):
         path.write_bytes(b"half")

@@ -24,7 +24,7 @@ def test_a_file_is_read(tmp_path):
         ('{"\\ud800\\n": 1, "\\ud800\\n": 1}', r"here: key '\ud800\n' is given twice in one object"),
     ],
 )
-def test_what_is_no_json_is_one_line_with_its_place(text, message):
+def test_text_that_is_not_json_is_one_line_with_its_place(text, message):
     with pytest.raises(UserError) as caught:
         parse_json(text, "here", "thing")
     assert str(caught.value).startswith(message) and str(caught.value).isprintable()
@@ -73,7 +73,7 @@ class _Outer(BaseModel):
         ({"inner": [{"number": "a"}, 3]}, ("inner", 0, "number"), "Input should be a valid integer"),
     ],
 )
-def test_the_first_mistake_of_a_model_is_told_without_its_classes(data, place, reason):
+def test_the_first_mistake_of_a_model_names_no_class(data, place, reason):
     with pytest.raises(ValidationError) as caught:
         _Outer.model_validate(data)
     found = first_mistake(caught.value)
