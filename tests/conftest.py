@@ -154,6 +154,7 @@ def run_evo(evo_command, tmp_path):
             capture_output=True,
             text=True,
             timeout=timeout_s,
+            check=False,
         )
 
     return run

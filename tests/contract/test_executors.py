@@ -35,7 +35,7 @@ class InLine(Executor):
         future.set_running_or_notify_cancel()
         try:
             future.set_result(fn(*args, **kwargs))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - an executor hands on whatever a call raises
             future.set_exception(error)
         return future
 
@@ -61,7 +61,7 @@ class Backwards(Executor):
         if future.set_running_or_notify_cancel():
             try:
                 future.set_result(call())
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - an executor hands on whatever a call raises
                 future.set_exception(error)
 
 

@@ -163,7 +163,7 @@ def test_pictures_have_the_documented_shape_at_any_size_and_time(folder):
     task = load_task(folder, {})
     rng = np.random.default_rng(5)
     for size, t in ((8, 0.0), (33, 0.5), (64, 0.999)):
-        arrays, num_points = point_arrays(task, task.picture_points(size, t), "picture_points()")
+        _, num_points = point_arrays(task, task.picture_points(size, t), "picture_points()")
         assert num_points >= size * size  # a task may draw finer than it shows
         values = rng.normal(size=(3, len(task.outputs), num_points)).astype(np.float32)
         values[2, :, ::2] = np.nan

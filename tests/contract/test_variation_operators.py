@@ -54,7 +54,7 @@ def pool(language):
     random[0, 0] = RETURN  # no words at all
     full = np.full(MAX_LENGTH, INPUT, np.uint64)
     full[::2] = CONSTANT | 0x7F7FFFFF << 32  # the greatest finite f32, which no step may take to infinity
-    extremes = np.array([bits for bits in (0, 0x80000000, 1, 0x007FFFFF, 0x7F7FFFFF, 0xFF7FFFFF)], np.uint64)
+    extremes = np.array([0, 0x80000000, 1, 0x007FFFFF, 0x7F7FFFFF, 0xFF7FFFFF], np.uint64)
     constants = np.zeros(MAX_LENGTH, np.uint64)
     constants[: len(extremes)] = extremes << np.uint64(32) | np.uint64(CONSTANT)
     constants[len(extremes)] = RETURN

@@ -1,7 +1,7 @@
 """The C headers alone: they compile without a warning as C and C++, their C tests pass under sanitizers, fuzz targets hold.
 
-Public headers are those with a NAME_IMPLEMENTATION switch, and `*_info.h`; the rest are parts of them. In CI a missing compiler is
-a failure, elsewhere a skip.
+Public headers are those with a NAME_IMPLEMENTATION switch, and `*_info.h`; the rest are parts of them. A missing compiler is a
+failure in CI and a skip elsewhere.
 """
 
 from __future__ import annotations

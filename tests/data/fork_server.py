@@ -43,7 +43,7 @@ def execute(request: dict) -> None:
         evo.cli.main(prog_name="evo")
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - the command's own end is printed as Python does it
         traceback.print_exc()
     finally:
         sys.stdout.flush()

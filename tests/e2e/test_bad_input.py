@@ -54,7 +54,7 @@ def test_a_config_that_is_no_yaml(refusal, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "override, message",
+    ("override", "message"),
     [
         ("search.batchsize=3", "unknown key 'search.batchsize'; valid here: archive, batch_size, "),
         ("search.batch_size=0", "key 'search.batch_size': must be greater than or equal to 1, got 0"),
@@ -69,7 +69,7 @@ def test_a_wrong_key_value_or_override(refusal, small_config, override, message)
 
 
 @pytest.mark.parametrize(
-    "override, message",
+    ("override", "message"),
     [
         ("task=nowhere", "nowhere/task.py: no such file; a task is a folder with a task.py"),
         ("task_options={speed: 3}", "task_options: got an unexpected keyword argument 'speed'; Plane takes: scale"),
@@ -102,7 +102,7 @@ def test_a_simd_level_that_this_machine_does_not_have(refusal, small_config):
 
 
 @pytest.mark.parametrize(
-    "old, new, place, message",
+    ("old", "new", "place", "message"),
     [
         ("import numpy as np", "import nunpy as np", ":1", "does not import: ModuleNotFoundError: No module named 'nunpy'"),
         ("    def points", "   def points", ":9", "does not import: IndentationError: "),
@@ -149,7 +149,7 @@ def test_what_is_no_run_folder(refusal, tmp_path, verb):
 
 
 @pytest.mark.parametrize(
-    "cell, message",
+    ("cell", "message"),
     [
         ("x", "--cell x: write grid indices such as 3,4, or a cell number"),
         ("1,x", "--cell 1,x: write grid indices"),
@@ -177,7 +177,7 @@ def test_a_plot_that_does_not_exist(refusal, finished_run):
 
 
 @pytest.mark.parametrize(
-    "text, message",
+    ("text", "message"),
     [
         ("%x\n%q mul_ftz_f32\n", ":2: unknown input 'q', one of: t, x, y"),
         ("%x mull_ftz_f32", ":1: 'mull_ftz_f32' is no instruction"),
@@ -241,7 +241,7 @@ def test_an_elite_and_what_failed_at_once(refusal, finished_run):
     assert refusal("show", finished_run, "--failed", "--cell", "1,1") == "--failed and --cell: give one of them"
 
 
-@pytest.mark.parametrize("sites, kernels", [(4096, 2), (0, 1)])
+@pytest.mark.parametrize(("sites", "kernels"), [(4096, 2), (0, 1)])
 def test_packs_out_of_range(refusal, small_config, sites, kernels):
     small_config()
     line = refusal(

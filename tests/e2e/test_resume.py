@@ -146,7 +146,7 @@ def test_a_second_interrupt_aborts_at_once_and_the_last_checkpoint_stands(start_
     (aborted,) = run_folders(tmp_path / "runs")
     process.wait_until(lambda: num_rows(aborted) >= 2)
     (tmp_path / "block").touch()
-    process.wait_until(lambda: (tmp_path / "blocked").exists())
+    process.wait_until((tmp_path / "blocked").exists)
     process.signal(signal.SIGINT)
     process.wait_until(lambda: "finishing this generation" in process.stderr)
     process.signal(signal.SIGINT)
@@ -219,7 +219,7 @@ def test_without_an_intact_checkpoint_a_run_is_not_resumed(fork_evo, copied_run)
 
 
 @pytest.mark.parametrize(
-    "override, difference",
+    ("override", "difference"),
     [
         ("seed=8", "seed is 8 now, was 7"),
         ("search.batch_size=65", "search.batch_size is 65 now, was 64"),

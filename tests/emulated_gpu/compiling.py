@@ -23,7 +23,7 @@ def compile_with_ptx(ptx, options=("--gpu-name=sm_90",)) -> bytes:
 
 
 def compile_request(request):
-    """As `evo.compile.request.compile_request`. A worker that is sent this function imports this module, and wraps its own assembler."""
+    """As `evo.compile.request.compile_request`. A worker that gets this function imports this module, and wraps its own assembler."""
     nvptxcompiler.compile = compile_with_ptx
     return _compile_request(request)
 

@@ -35,6 +35,7 @@ def run_emulated(tmp_path) -> Callable[..., subprocess.CompletedProcess]:
             capture_output=True,
             text=True,
             timeout=timeout_s,
+            check=False,
         )
 
     return run

@@ -17,8 +17,8 @@ from .conftest import Points
 
 NUM_RANDOM = 1 << 20
 
-# Largest errors that the PTX ISA 9.1 allows, section 9.7.3: (kind, bound, where |x| is at most). Both sides keep them, so that they
-# differ by no more than twice as much.
+# The largest errors that the PTX ISA 9.1 allows, section 9.7.3: (kind, bound). Both sides keep within them, and differ by at most
+# twice as much.
 BOUNDS = {
     "div_approx_ftz_f32": ("ulp", 2.0),
     "rcp_approx_ftz_f32": ("ulp", 1.0),

@@ -33,6 +33,7 @@ def gpu_evo(tmp_path):
             capture_output=True,
             text=True,
             timeout=timeout_s,
+            check=False,
         )
 
     return run
@@ -140,7 +141,7 @@ extern "C" __global__ void evaluate(EvoPoints points, const int* num_instruction
 
 
 @pytest.mark.parametrize(
-    "fault, options, name",
+    ("fault", "options", "name"),
     [
         ("*(volatile int*)8 = 1;", (), "CUDA_ERROR_ILLEGAL_ADDRESS"),
         ('while (true) asm volatile("");', ("evaluation.launch_seconds=3",), ""),

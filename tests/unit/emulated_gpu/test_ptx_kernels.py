@@ -239,7 +239,8 @@ def test_what_lies_outside_of_memory_is_an_illegal_address():
 
 def test_dynamic_shared_memory_is_what_the_launch_gives():
     body = ".reg .u64 %s; mov.u64 %s, pool; st.shared.u32 [%s+60], 7; ld.shared.u32 %d, [%s+60];"
-    head = ".extern .shared .align 16 .b8 pool[];\n.visible .entry k(.param .u64 p0) { .reg .u64 %p0; ld.param.u64 %p0, [p0]; .reg .u32 %d;"
+    head = ".extern .shared .align 16 .b8 pool[];\n.visible .entry k(.param .u64 p0) {"
+    head += " .reg .u64 %p0; ld.param.u64 %p0, [p0]; .reg .u32 %d;"
     text = f"{HEADER}{head} {ADDRESS} {body} st.global.u32 [%q], %d; ret; }}"
     out = np.zeros(4, np.uint32)
     arguments = (Module(text), "k", (1,), (4,), out.ctypes.data.to_bytes(8, "little"), Memory.of_arrays(out))
