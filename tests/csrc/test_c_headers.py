@@ -16,7 +16,7 @@ import pytest
 HERE = Path(__file__).parent
 CSRC = HERE.parent.parent / "csrc"
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
-SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer")
+SANITIZERS = ("-g1", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer")
 NUM_FUZZ_RUNS = 20_000
 
 

@@ -36,7 +36,7 @@ def need(found: object, what: str) -> None:
         pytest.skip(f"{what} is missing")
 
 
-def run(*command: str | Path, folder: Path, timeout_s: float = 120.0) -> subprocess.CompletedProcess:
+def run(*command: str | Path, folder: Path, timeout_s: float = 300.0) -> subprocess.CompletedProcess:
     return subprocess.run(
         [*map(str, command)], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=timeout_s, check=False
     )

@@ -33,7 +33,7 @@ def expand(request):
     def run(*lines: str, before: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:
         source = "\n".join([*before, '#include "ptx_inject.h"', *lines, ""])
         command = [compiler, f"-std={standard}", "-E", "-P", "-x", "c++", *DEVICE, "-I", str(CSRC), "-"]
-        done = subprocess.run(command, input=source, capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(command, input=source, capture_output=True, text=True, timeout=300, check=True)
         assert done.stderr == ""
         return [statement(text) for text in re.findall(r"asm(?: volatile)?\s*\((.*?)\)\s*;", done.stdout, re.DOTALL)]
 
@@ -164,7 +164,7 @@ def test_types_of_the_users_stand_beside_the_default_ones_or_instead_of_them(exp
 
 def preprocess(*options: str, source: str = '#include "ptx_inject.h"\n') -> str:
     command = ["gcc", "-E", "-P", *options, "-I", str(CSRC), "-"]
-    return subprocess.run(command, input=source, capture_output=True, text=True, timeout=60, check=True).stdout
+    return subprocess.run(command, input=source, capture_output=True, text=True, timeout=300, check=True).stdout
 
 
 @pytest.mark.parametrize("volatile", [False, True])
@@ -189,8 +189,8 @@ def test_debug_switch_turns_an_error_into_an_assert_at_its_place(tmp_path):
         "#define PTX_INJECT_DEBUG\n#define PTX_INJECT_IMPLEMENTATION\n#include <ptx_inject.h>\n"
         "int main(void) { return ptx_inject_num_injects(NULL, NULL) == PTX_INJECT_ERROR_INVALID_INPUT ? 3 : 4; }\n"
     )
-    subprocess.run(["gcc", "-std=c99", "-I", CSRC, source, "-o", tmp_path / "main"], timeout=60, check=True)
-    done = subprocess.run([tmp_path / "main"], capture_output=True, text=True, timeout=60, check=False)
+    subprocess.run(["gcc", "-std=c99", "-I", CSRC, source, "-o", tmp_path / "main"], timeout=300, check=True)
+    done = subprocess.run([tmp_path / "main"], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == -6  # SIGABRT
     assert "ptx_inject_num_injects" in done.stderr
     assert "PTX_INJECT_ERROR_INVALID_INPUT" in done.stderr
@@ -208,8 +208,8 @@ def test_check_macro_passes_success_and_ends_the_program_at_an_error_with_its_pl
     )
     warnings = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
     command = [compiler, f"-std={standard}", *warnings, "-I", CSRC, source, "-o", tmp_path / "main"]
-    subprocess.run(command, timeout=60, check=True)
-    passes = subprocess.run([tmp_path / "main"], capture_output=True, text=True, timeout=60, check=False)
+    subprocess.run(command, timeout=300, check=True)
+    passes = subprocess.run([tmp_path / "main"], capture_output=True, text=True, timeout=300, check=False)
     assert (passes.returncode, passes.stderr) == (3, "")
-    fails = subprocess.run([tmp_path / "main", "x"], capture_output=True, text=True, timeout=60, check=False)
+    fails = subprocess.run([tmp_path / "main", "x"], capture_output=True, text=True, timeout=300, check=False)
     assert (fails.returncode, fails.stderr) == (1, f"{source}:9: PTX_INJECT_ERROR_INVALID_INPUT\n")

@@ -1,8 +1,8 @@
 """Runs `evo` commands, each in a fork of itself, so that none of them waits for the imports.
 
 Reads a request a line and answers with a line; both are JSON. {"args", "folder", "environment", "stdout", "stderr"} starts a
-command and is answered with the number of its process. {"process", "wait"} is answered with that process's exit code; unless it is
-to wait, with null while the process runs. With EVO_EMULATED_GPU in its environment a command has the stand-in for a GPU
+command and is answered with the number of its process. {"process", "wait"} is answered with that process's exit code; unless
+"wait" is true, with null while it runs. A command with EVO_EMULATED_GPU in its environment has the stand-in for a GPU
 (tests/emulated_gpu).
 
 This process never runs anything itself: one that has used OpenMP (as scikit-learn does) must not fork.
@@ -21,6 +21,7 @@ import evo.report.progress
 import evo.report.show
 import evo.run.run
 
+TESTS = Path(__file__).parents[1]
 LIMIT_S = 300  # far beyond what any command takes: it ends one that hangs
 
 
@@ -37,7 +38,7 @@ def execute(request: dict) -> None:
         os.environ.update(request["environment"])
         del sys.modules["__main__"].__file__  # compile workers would import this file with all that it imports
         if "EVO_EMULATED_GPU" in request["environment"]:
-            sys.path.insert(0, str(Path(__file__).parents[1]))
+            sys.path.insert(0, str(TESTS))
             from emulated_gpu.__main__ import prepare
 
             prepare()

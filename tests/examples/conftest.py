@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).parent.parent.parent
 CSRC = REPOSITORY / "csrc"
 EXAMPLES = REPOSITORY / "docs" / "examples"
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
-SANITIZERS = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
+SANITIZERS = ("-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 
 
 def load_example(path: str):
@@ -58,7 +58,7 @@ def tool(name: str) -> str:
 
 def run(*command: str | Path) -> str:
     """What a command prints that ends well and complains of nothing."""
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (0, ""), f"{' '.join(map(str, command))}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 

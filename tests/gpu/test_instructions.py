@@ -1,6 +1,8 @@
-"""Every instruction of the wide set that has a meaning on the CPU, on CPU and GPU: edge values and a million random points."""
+"""Every instruction of the wide set that has a meaning on the CPU, on CPU and GPU: edge values and many random points."""
 
 from __future__ import annotations
+
+import os
 
 import numpy as np
 import pytest
@@ -15,7 +17,8 @@ from evo.native.stack_ptx import WordType
 
 from .conftest import Points
 
-NUM_RANDOM = 1 << 20
+# The emulator shares no code with either side, but is slow.
+NUM_RANDOM = 1 << 18 if "EVO_EMULATED_GPU" in os.environ else 1 << 20
 
 # The largest errors that the PTX ISA 9.1 allows, section 9.7.3: (kind, bound). Both sides keep within them, and differ by at most
 # twice as much.

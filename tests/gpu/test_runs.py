@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,28 +14,19 @@ REPOSITORY = Path(__file__).parents[2]
 SMOKE = REPOSITORY / "configs" / "domain_coloring_smoke.yaml"
 OWN_KERNEL = REPOSITORY / "tests" / "data" / "own_kernel"
 
-# Over the tests' stand-in for a driver the command is run by the same.
-EVO = [sys.executable, "-m", "emulated_gpu"] if "EVO_EMULATED_GPU" in os.environ else [str(Path(sys.executable).with_name("evo"))]
+IS_EMULATED = "EVO_EMULATED_GPU" in os.environ
+# The stand-in ends an endless kernel by itself, and no kernel that is only slow must be taken for one.
+LAUNCH_SECONDS = 60 if IS_EMULATED else 3
 
 
 @pytest.fixture
-def gpu_evo(tmp_path):
-    """Runs the `evo` command in tmp_path, with a cubin cache of the test's own."""
-
-    def run(*args, timeout_s: float = 300.0) -> subprocess.CompletedProcess:
-        environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-        return subprocess.run(
-            [*EVO, *map(str, args)],
-            cwd=tmp_path,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-        )
-
-    return run
+def gpu_evo(request, tmp_path):
+    """Runs the `evo` command in tmp_path, with a cubin cache of the test's own; over the stand-in for a driver in a fork."""
+    environment = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    if IS_EMULATED:
+        environment["EVO_EMULATED_GPU"] = os.environ["EVO_EMULATED_GPU"]
+    command = request.getfixturevalue("fork_evo" if IS_EMULATED else "run_evo")
+    return lambda *args: command(*args, env=environment)
 
 
 def settings(*overrides: str) -> list[str]:
@@ -144,7 +134,7 @@ extern "C" __global__ void evaluate(EvoPoints points, const int* num_instruction
     ("fault", "options", "name"),
     [
         ("*(volatile int*)8 = 1;", (), "CUDA_ERROR_ILLEGAL_ADDRESS"),
-        ('while (true) asm volatile("");', ("evaluation.launch_seconds=3",), ""),
+        ('while (true) asm volatile("");', (f"evaluation.launch_seconds={LAUNCH_SECONDS}",), ""),
     ],
     ids=["poisoned context", "endless kernel"],
 )
