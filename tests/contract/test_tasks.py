@@ -1,5 +1,6 @@
 """Laws that every shipped task keeps, and the tests' own with them."""
 
+import ast
 from pathlib import Path
 
 import numpy as np
@@ -134,11 +135,13 @@ def test_a_score_changes_nothing_that_it_is_given(task, values):
 
 def test_outputs_that_are_never_finite_are_rejected_or_worthless(task, values):
     """No such program may rank with the good ones: it has no score, or the worst of all."""
+    if "f32" not in task.outputs.values():
+        pytest.skip("the outputs are integers")
     evaluation = score_batch(task, outputs_of(task, values), NUM_INSTRUCTIONS)
-    if any(type_name == "f32" for type_name in task.outputs.values()):
-        for row in (35, 36, 37, 38):
-            rejected = evaluation.status[row] != Status.OK
-            assert rejected or evaluation.objective[row] <= np.nanmin(evaluation.objective)
+    worst = np.nanmin(evaluation.objective)
+    assert np.nanmax(evaluation.objective) > worst
+    for row in (35, 36, 37, 38):
+        assert evaluation.status[row] != Status.OK or evaluation.objective[row] == worst
 
 
 def test_scoring_does_not_warn(task, values, recwarn):
@@ -180,8 +183,8 @@ def test_pictures_have_the_documented_shape_at_any_size_and_time(folder):
 @pytest.mark.parametrize("folder", SHIPPED, ids=lambda folder: folder.name)
 def test_a_shipped_task_explains_itself(folder):
     assert (folder / "README.md").read_text().startswith("# ")
-    assert type(load_task(folder, {})).__module__
-    assert '"""' in (folder / "task.py").read_text().split("\n", 1)[0]
+    tree = ast.parse((folder / "task.py").read_text())
+    assert ast.get_docstring(tree)
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: f"{path.parent.parent.name}/{path.stem}")
