@@ -203,7 +203,7 @@ def test_an_approximate_instruction_is_as_near_as_the_isa_promises(name):
 
 
 def test_a_point_past_the_inputs_is_never_touched():
-    """What makes the comparisons above tests of bounds too: the emulated memory ends where the arrays end."""
+    """The emulated memory ends where the arrays end, so that the comparisons above test bounds as well."""
     words = parse_program(LANGUAGE, "%a", "here")[None]
     inputs = some_inputs(64)
     inputs["u"] = inputs["u"][:63]

@@ -118,13 +118,13 @@ def test_a_score_depends_on_its_own_row_alone(task, values):
     assert_same(score(task, values, slice(3, 20)), whole, slice(3, 20))
 
 
-def test_a_score_depends_on_nothing_that_came_before(task, values):
+def test_a_score_does_not_depend_on_earlier_scores(task, values):
     whole = score(task, values)
     score(task, values[::-1] * np.float32(3))
     assert_same(score(task, values), whole)
 
 
-def test_a_score_changes_nothing_that_it_is_given(task, values):
+def test_scoring_does_not_change_its_arguments(task, values):
     outputs = outputs_of(task, values)
     before = {name: array.copy() for name, array in (outputs if isinstance(outputs, dict) else vars(outputs)).items()}
     with np.errstate(all="ignore"):
@@ -133,8 +133,8 @@ def test_a_score_changes_nothing_that_it_is_given(task, values):
         np.testing.assert_array_equal(array, before[name], err_msg=name)
 
 
-def test_outputs_that_are_never_finite_are_rejected_or_worthless(task, values):
-    """No such program may rank with the good ones: it has no score, or the worst of all."""
+def test_programs_without_finite_outputs_are_rejected_or_worthless(task, values):
+    """Such a program has no score, or the worst of all."""
     if "f32" not in task.outputs.values():
         pytest.skip("the outputs are integers")
     evaluation = score_batch(task, outputs_of(task, values), NUM_INSTRUCTIONS)

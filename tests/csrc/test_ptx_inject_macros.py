@@ -134,7 +134,7 @@ def test_a_name_may_stand_for_another_expression(expand):
     assert (outputs, inputs) == ('"=f"(out[i])', '"f"((a+f<1,2>(b))),"f"(v.w)')
 
 
-def test_macros_of_the_users_do_not_get_into_the_markers(expand):
+def test_user_macros_do_not_get_into_the_markers(expand):
     words = ["f", "r", "h", "f32", "F32", "b16", "ID", "U16", "in", "i", "n", "kind", "x", "a"]
     [(template, outputs, inputs)] = expand(
         *(f"#define {word} wrong_{word}" for word in words),
@@ -146,7 +146,7 @@ def test_macros_of_the_users_do_not_get_into_the_markers(expand):
     assert (outputs, inputs) == ('"=h"(*(unsignedshort*)&(data[1]))', '"f"(wrong_x)'), "an expression is the user's own"
 
 
-def test_types_of_the_users_stand_beside_the_default_ones_or_instead_of_them(expand):
+def test_user_types_add_to_the_default_ones_or_replace_them(expand):
     own = "#define PTX_TYPE_INFO_MASK PTX_TYPES_DESC(u64, b64, l, ID)"
     [(template, outputs, _)] = expand(own, 'PTX_INJECT("s", PTX_MOD(MASK, m), PTX_MOD(U32, u));')
     assert {".reg .u64 %_x0;", "mov.b64 %_x0, %0;", "// _x0 m u64 MASK m", "mov.b64 %0, %_x0;"} <= set(lines_of(template))

@@ -1,4 +1,4 @@
-"""Whatever a user gets wrong: one line that begins with 'evo: ', exit code 2, no traceback, no run folder left behind."""
+"""Every mistake of a user ends in one line that begins with 'evo: ' and exit code 2, without traceback or run folder."""
 
 from pathlib import Path
 

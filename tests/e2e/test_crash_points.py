@@ -1,4 +1,4 @@
-"""A crash before every single durable step of a run: whatever it leaves behind, resuming ends at the same state."""
+"""A crash before each durable step of a run: resuming ends at the same state, whatever the crash leaves behind."""
 
 import os
 import re
@@ -13,7 +13,7 @@ from evo.run.run import Run
 
 from .conftest import assert_same_state, run_folders, state_of
 
-STEPS = ("fsync", "replace", "unlink", "truncate")  # of os: all by which a run changes what is on the disk for good
+STEPS = ("fsync", "replace", "unlink", "truncate")  # of os: all steps by which a run changes the disk durably
 
 
 def execute(run: Run) -> None:
@@ -132,8 +132,8 @@ def test_a_crash_while_resuming_loses_nothing_either(start, uninterrupted, tmp_p
     assert set(statuses[:-1]) == {-signal.SIGKILL}
 
 
-def test_a_checkpoint_torn_anywhere_is_gone_back_from(config, tmp_path):
-    """As after a loss of power on a file system that wrote the name before the content."""
+def test_a_run_goes_back_from_a_checkpoint_torn_anywhere(config, tmp_path):
+    """As after a power loss on a file system that wrote the name before the content."""
     execute(Run.start(config(tmp_path / "whole"), "small"))
     (run_folder,) = run_folders(tmp_path / "whole")
     uninterrupted = state_of(run_folder)

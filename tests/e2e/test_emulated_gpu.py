@@ -106,7 +106,7 @@ def test_a_gpu_that_fails_ends_the_run_and_resuming_leaves_its_pack_out(run, emu
     assert len(list((folder / "quarantine").glob("*.json"))) == len(records)
 
 
-def test_a_gpu_that_fails_says_so_in_one_line_and_nothing_else_does(run_emulated, config):
+def test_a_failing_gpu_is_the_only_line_of_output_on_stderr(run_emulated, config):
     """In a process of its own: at its end Python prints what multiprocessing left behind."""
     failed = run_emulated("run", config(), options="fault=launch:3:719")
     assert failed.returncode == 3

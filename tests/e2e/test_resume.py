@@ -1,4 +1,4 @@
-"""evo resume: a run that was killed, interrupted or damaged ends equal to one that was not, or is refused with the reason."""
+"""evo resume: a run that was killed, interrupted or damaged ends as an undisturbed one does, or is refused with the reason."""
 
 import os
 import random
@@ -259,7 +259,7 @@ def test_a_config_edited_in_the_run_folder_is_refused_by_key(fork_evo, copied_ru
     refused(fork_evo("resume", copied_run), f"{copied_run}/config.yaml", "search.batch_size is 32 now, was 64")
 
 
-def test_a_changed_or_missing_task_is_refused_and_the_same_one_elsewhere_is_not(fork_evo, copied_run, plane_folder, tmp_path):
+def test_a_changed_or_missing_task_is_refused_and_a_moved_one_is_not(fork_evo, copied_run, plane_folder, tmp_path):
     moved = tmp_path / "moved"
     shutil.copytree(plane_folder, moved, ignore=shutil.ignore_patterns("__pycache__"))
     more = ("--set", "stop.generations=7", "--set", "output.plots=[]")

@@ -1,4 +1,4 @@
-"""What GPU tests share. All of this folder needs an NVIDIA GPU, and is skipped only where a look at the machine finds none."""
+"""What GPU tests share. This folder needs an NVIDIA GPU and is skipped only if a device probe finds none."""
 
 from __future__ import annotations
 

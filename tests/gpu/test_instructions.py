@@ -123,15 +123,15 @@ def results():
 
 
 def test_programs_of_instructions_give_different_results(results):
-    """Else they would not compute what they are meant to."""
+    """Otherwise they would not compute what they are meant to."""
     columns = {bits.tobytes() for _, bits, _ in results.values()}
     assert len(results) == len(NAMES) >= 75
     assert len(columns) > 0.9 * len(NAMES)
 
 
 def at_the_edge_of_the_normal_range(cpu: np.ndarray, gpu: np.ndarray) -> np.ndarray:
-    """True where one is 0 and the other 2^-126, of one sign. What lies so little below 2^-126 that rounding takes it there is
-    flushed or not, as its smallness is looked for before or after rounding: x86 looks after, and the PTX ISA does not say."""
+    """True where one is 0 and the other 2^-126, of one sign. A value that rounding lifts to 2^-126 is flushed if its size is
+    tested before rounding and kept if after: x86 tests after rounding, and the PTX ISA does not say."""
     smallest = np.uint32(0x00800000)
     return (cpu ^ gpu == smallest) & np.isin(cpu & ~np.uint32(0x80000000), (0, smallest))
 
@@ -153,7 +153,7 @@ def test_an_approximate_instruction_is_as_near_as_the_isa_promises(results, name
     x = points["a"].astype(np.float64)
     cpu, gpu = (bits.view(np.float32).astype(np.float64) for bits in (cpu_bits, gpu_bits))
     np.testing.assert_array_equal(np.isnan(cpu), np.isnan(gpu))
-    # Next to the ends of the range one side may be there already.
+    # Near the ends of the range one side may overflow or flush before the other.
     size = np.maximum(np.abs(cpu), np.abs(gpu))
     keep = np.isfinite(cpu) & np.isfinite(gpu) & ~(size < 2.0**-125)
     if name.startswith(("sin", "cos")):

@@ -1,4 +1,4 @@
-"""Whole programs and packs: what a program computes on the GPU depends on nothing but the program."""
+"""Whole programs and packs: what a program computes on the GPU depends on the program alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole runs on the GPU: the main job, going on, determinism, a task's own kernel, and GPUs that fail."""
+"""Whole runs on the GPU: the main job, resuming, determinism, a task's own kernel, and GPUs that fail."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_main_job_runs_on_the_gpu_and_both_backends_agree_on_its_elites(gpu_
     assert "verdict                    passed" in checked.stdout
 
 
-def test_a_run_is_the_same_whatever_its_packs_and_workers_and_when_it_is_stopped_and_resumed(gpu_evo, tmp_path):
+def test_packs_workers_and_resuming_do_not_change_a_run(gpu_evo, tmp_path):
     packs = ("evaluation.packing={sites_per_kernel: 24, kernels_per_module: 3}", "evaluation.compile_workers=3")
     whole = gpu_evo("run", SMOKE, *settings("stop.generations=4"))
     other = gpu_evo("run", SMOKE, *settings("stop.generations=4", *packs))
@@ -113,7 +113,7 @@ def test_a_tasks_own_kernel_scores_as_its_score_method_does(gpu_evo, own_kernel_
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-# The kernel of the tests' task, gone wrong for programs of some length.
+# The kernel of the tests' task, with a fault in programs of 8 instructions or more.
 WILD = """\
 #include "evo.cuh"
 extern "C" __global__ void evaluate(EvoPoints points, const int* num_instructions, double* scores) {
@@ -138,7 +138,7 @@ extern "C" __global__ void evaluate(EvoPoints points, const int* num_instruction
     ],
     ids=["poisoned context", "endless kernel"],
 )
-def test_a_gpu_that_fails_ends_the_run_cleanly_and_it_goes_on_without_the_pack_at_fault(
+def test_a_gpu_failure_ends_the_run_and_resuming_leaves_out_the_pack_at_fault(
     gpu_evo, own_kernel_config, tmp_path, fault, options, name
 ):
     config = own_kernel_config(WILD.replace("FAULT", fault))

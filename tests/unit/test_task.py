@@ -1,4 +1,4 @@
-"""evo.task: whatever is wrong with a task's folder is one line with file and place; statistics agree with scipy."""
+"""evo.task: every fault of a task's folder is one line with file and place; statistics agree with scipy."""
 
 import re
 
@@ -44,7 +44,7 @@ def test_a_task_is_made_with_its_options(make_task):
     assert not task.has_pictures()
 
 
-def test_a_task_may_import_its_neighbours_and_other_tasks_do_not_see_them(make_task):
+def test_a_task_may_import_modules_of_its_folder_that_other_tasks_do_not_see(make_task):
     first, second = (make_task("from .shared import SLOPE\n" + GOOD.replace("1.0):", "SLOPE):"), name) for name in ("one", "two"))
     (first / "shared.py").write_text("SLOPE = 3.0\n")
     (second / "shared.py").write_text("SLOPE = 4.0\n")
@@ -127,7 +127,7 @@ def test_measures_must_be_a_dict_of_ranges(make_task, declared):
         "(None, 1)",
     ],
 )
-def test_a_range_that_is_none_is_named(make_task, bounds):
+def test_an_invalid_range_is_named(make_task, bounds):
     folder = make_task(with_line("(0.0, 1.0)", bounds))
     message = refusal(folder)
     assert message.startswith(f"{folder}/task.py: Line.measures['size'] is ")
