@@ -24,6 +24,7 @@ hypothesis.settings.load_profile("evo")
 NEEDED_IN_CI = ("evo.native.nvptxcompiler", "cuda.bindings.nvrtc", "nvidia.cu13", "cutlass_library")
 
 PLANE = Path(__file__).parent / "data" / "plane"
+LIMIT_S = 300.0  # far beyond what any command takes, on a busy machine too: it ends one that hangs
 
 
 def pytest_sessionstart() -> None:
@@ -145,7 +146,7 @@ def evo_command() -> Path:
 def run_evo(evo_command, tmp_path):
     """Runs the `evo` command in tmp_path to its end and gives the completed process, output as text."""
 
-    def run(*args, timeout_s: float = 120.0, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+    def run(*args, timeout_s: float = LIMIT_S, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
         return subprocess.run(
             [evo_command, *map(str, args)],
             cwd=tmp_path,
@@ -154,23 +155,48 @@ def run_evo(evo_command, tmp_path):
             capture_output=True,
             text=True,
             timeout=timeout_s,
+            check=False,
         )
 
     return run
 
 
+class ForkServer:
+    """A process that has imported everything and forks for each command (data/fork_server.py)."""
+
+    def __init__(self):
+        script = Path(__file__).parent / "data" / "fork_server.py"
+        self._process = subprocess.Popen([sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def start(self, args: list[str], folder: Path, environment: dict[str, str], stdout: Path, stderr: Path) -> int:
+        """Starts an `evo` command in `folder` with its output in files; gives the number of its process."""
+        paths = {"folder": str(folder), "stdout": str(stdout), "stderr": str(stderr)}
+        return self._ask({"args": args, "environment": environment, **paths})
+
+    def wait(self, process: int) -> int:
+        """The exit code of a process, once it has ended; may be asked for once."""
+        return self._ask({"process": process, "wait": True})
+
+    def poll(self, process: int) -> int | None:
+        """As `wait`, but None while the process runs."""
+        return self._ask({"process": process, "wait": False})
+
+    def close(self) -> None:
+        self._process.stdin.close()
+        assert self._process.wait() == 0
+
+    def _ask(self, request: dict) -> int | None:
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+
 @pytest.fixture(scope="session")
 def fork_server():
-    """A process that has imported everything and forks for each command (data/fork_server.py)."""
-    server = subprocess.Popen(
-        [sys.executable, Path(__file__).parent / "data" / "fork_server.py"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    """This process's fork server."""
+    server = ForkServer()
     yield server
-    server.stdin.close()
-    assert server.wait() == 0
+    server.close()
 
 
 @pytest.fixture
@@ -179,16 +205,8 @@ def fork_evo(fork_server, tmp_path):
 
     def run(*args, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
         arguments = [str(arg) for arg in args]
-        outputs = {name: tmp_path.parent / f"{tmp_path.name}.{name}" for name in ("stdout", "stderr")}
-        request = {
-            "args": arguments,
-            "folder": str(tmp_path),
-            "environment": env or {},
-            **{k: str(v) for k, v in outputs.items()},
-        }
-        fork_server.stdin.write(json.dumps(request) + "\n")
-        fork_server.stdin.flush()
-        code = int(fork_server.stdout.readline())
-        return subprocess.CompletedProcess(["evo", *arguments], code, *(path.read_text() for path in outputs.values()))
+        outputs = [tmp_path.parent / f"{tmp_path.name}.{name}" for name in ("stdout", "stderr")]
+        code = fork_server.wait(fork_server.start(arguments, tmp_path, env or {}, *outputs))
+        return subprocess.CompletedProcess(["evo", *arguments], code, *(path.read_text() for path in outputs))
 
     return run

@@ -1,4 +1,4 @@
-"""AST PTX: stubs in C and from Python, and values on a CPU, on one core. mm-ptx on PyPI (1.0.1) has none of it to compare with."""
+"""AST PTX: stubs in C and from Python, and values on a CPU, on one core. mm-ptx 1.0.1 on PyPI has nothing to compare."""
 
 import shutil
 import subprocess

@@ -81,8 +81,9 @@ def gemm_rows(gemm):
     yield f"{what}: PTXInject.render, Python", f"{best_ms(lambda: inject.render(stubs), NUM_ROUNDS):.3f} ms", "", ""
 
     for target in TARGETS:
-        from_cuda = best_ms(lambda: gemm.cubin_from_cuda(semiring, target), 1)
+        from_cuda = best_ms(lambda t=target: gemm.cubin_from_cuda(semiring, t), 1)
         yield f"CuTe GEMM, CUDA to cubin, NVRTC, {target}, L2 distance", f"{from_cuda / 1000:.1f} s", "", ""
-        from_ptx = best_ms(lambda: gemm.compile_ptx(inject.render(stubs), (f"--gpu-name={target}",)), NUM_COMPILE_ROUNDS)
+        options = (f"--gpu-name={target}",)
+        from_ptx = best_ms(lambda o=options: gemm.compile_ptx(inject.render(stubs), o), NUM_COMPILE_ROUNDS)
         what = f"CuTe GEMM, PTX to cubin, render and nvPTXCompiler, {target}, L2 distance"
         yield what, f"{from_ptx:.0f} ms ({from_cuda / from_ptx:.0f} times faster)", "", ""

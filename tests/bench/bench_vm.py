@@ -36,7 +36,8 @@ MIX_A = (
     "abs_ftz_f32",
     "neg_ftz_f32",
 )
-APPROXIMATE = tuple(f"{name}_approx_ftz_f32" for name in ("div", "rcp", "sqrt", "rsqrt", "sin", "cos", "ex2", "lg2")) + (
+APPROXIMATE = (
+    *(f"{name}_approx_ftz_f32" for name in ("div", "rcp", "sqrt", "rsqrt", "sin", "cos", "ex2", "lg2")),
     "tanh_approx_f32",
 )
 META_YANK_DUP = 1
@@ -165,7 +166,7 @@ def operon_rate(mix: str, inputs: np.ndarray) -> str:
 
     for size in np.resize(NUM_OPERATIONS, NUM_PROGRAMS):
         stack: list[list] = []
-        for i in range(size):
+        for _ in range(size):
             kind, arity = (others if mix == "M" and rng.random() < 0.25 else simple)[rng.integers(6)]
             operands = [stack.pop() if stack and rng.random() < 0.5 else [leaf()] for _ in range(arity)]
             node = operon.Node(kind)

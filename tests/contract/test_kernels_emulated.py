@@ -1,4 +1,4 @@
-"""The law that ties the backends: the PTX of the pointwise kernel, run by an emulator, gives what the CPU's virtual machine gives.
+"""The law that ties the backends: the pointwise kernel's PTX, run by an emulator, gives what the CPU's virtual machine gives.
 
 The emulator reads the PTX ISA by itself (tests/emulated_gpu), so that lowering, emission, packing and the kernel's own addressing
 are judged together. Instructions that the ISA defines exactly agree bit by bit, approximate ones within a bound.
@@ -203,7 +203,7 @@ def test_an_approximate_instruction_is_as_near_as_the_isa_promises(name):
 
 
 def test_a_point_past_the_inputs_is_never_touched():
-    """What makes the comparisons above tests of bounds too: the emulated memory ends where the arrays end."""
+    """The emulated memory ends where the arrays end, so that the comparisons above test bounds as well."""
     words = parse_program(LANGUAGE, "%a", "here")[None]
     inputs = some_inputs(64)
     inputs["u"] = inputs["u"][:63]

@@ -1,5 +1,6 @@
 """Laws that every shipped task keeps, and the tests' own with them."""
 
+import ast
 from pathlib import Path
 
 import numpy as np
@@ -118,13 +119,13 @@ def test_a_score_depends_on_its_own_row_alone(task, values):
     assert_same(score(task, values, slice(3, 20)), whole, slice(3, 20))
 
 
-def test_a_score_depends_on_nothing_that_came_before(task, values):
+def test_a_score_does_not_depend_on_earlier_scores(task, values):
     whole = score(task, values)
     score(task, values[::-1] * np.float32(3))
     assert_same(score(task, values), whole)
 
 
-def test_a_score_changes_nothing_that_it_is_given(task, values):
+def test_scoring_does_not_change_its_arguments(task, values):
     outputs = outputs_of(task, values)
     before = {name: array.copy() for name, array in (outputs if isinstance(outputs, dict) else vars(outputs)).items()}
     with np.errstate(all="ignore"):
@@ -133,13 +134,15 @@ def test_a_score_changes_nothing_that_it_is_given(task, values):
         np.testing.assert_array_equal(array, before[name], err_msg=name)
 
 
-def test_outputs_that_are_never_finite_are_rejected_or_worthless(task, values):
-    """No such program may rank with the good ones: it has no score, or the worst of all."""
+def test_programs_without_finite_outputs_are_rejected_or_worthless(task, values):
+    """Such a program has no score, or the worst of all."""
+    if "f32" not in task.outputs.values():
+        pytest.skip("the outputs are integers")
     evaluation = score_batch(task, outputs_of(task, values), NUM_INSTRUCTIONS)
-    if any(type_name == "f32" for type_name in task.outputs.values()):
-        for row in (35, 36, 37, 38):
-            rejected = evaluation.status[row] != Status.OK
-            assert rejected or evaluation.objective[row] <= np.nanmin(evaluation.objective)
+    worst = np.nanmin(evaluation.objective)
+    assert np.nanmax(evaluation.objective) > worst
+    for row in (35, 36, 37, 38):
+        assert evaluation.status[row] != Status.OK or evaluation.objective[row] == worst
 
 
 def test_scoring_does_not_warn(task, values, recwarn):
@@ -164,7 +167,7 @@ def test_pictures_have_the_documented_shape_at_any_size_and_time(folder):
     task = load_task(folder, {})
     rng = np.random.default_rng(5)
     for size, t in ((8, 0.0), (33, 0.5), (64, 0.999)):
-        arrays, num_points = point_arrays(task, task.picture_points(size, t), "picture_points()")
+        _, num_points = point_arrays(task, task.picture_points(size, t), "picture_points()")
         assert num_points >= size * size  # a task may draw finer than it shows
         values = rng.normal(size=(3, len(task.outputs), num_points)).astype(np.float32)
         values[2, :, ::2] = np.nan
@@ -181,8 +184,8 @@ def test_pictures_have_the_documented_shape_at_any_size_and_time(folder):
 @pytest.mark.parametrize("folder", SHIPPED, ids=lambda folder: folder.name)
 def test_a_shipped_task_explains_itself(folder):
     assert (folder / "README.md").read_text().startswith("# ")
-    assert type(load_task(folder, {})).__module__
-    assert '"""' in (folder / "task.py").read_text().split("\n", 1)[0]
+    tree = ast.parse((folder / "task.py").read_text())
+    assert ast.get_docstring(tree)
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: f"{path.parent.parent.name}/{path.stem}")

@@ -1,6 +1,6 @@
 """Laws that every variation operator keeps, with the vocabulary of the main experiment.
 
-The operators' own meaning is tested beside them; here stands what the search relies on, whatever the operator.
+The meaning of each operator has tests of its own; these are the laws that the search relies on.
 """
 
 from dataclasses import replace
@@ -54,7 +54,7 @@ def pool(language):
     random[0, 0] = RETURN  # no words at all
     full = np.full(MAX_LENGTH, INPUT, np.uint64)
     full[::2] = CONSTANT | 0x7F7FFFFF << 32  # the greatest finite f32, which no step may take to infinity
-    extremes = np.array([bits for bits in (0, 0x80000000, 1, 0x007FFFFF, 0x7F7FFFFF, 0xFF7FFFFF)], np.uint64)
+    extremes = np.array([0, 0x80000000, 1, 0x007FFFFF, 0x7F7FFFFF, 0xFF7FFFFF], np.uint64)
     constants = np.zeros(MAX_LENGTH, np.uint64)
     constants[: len(extremes)] = extremes << np.uint64(32) | np.uint64(CONSTANT)
     constants[len(extremes)] = RETURN
@@ -142,7 +142,7 @@ def test_a_single_parent_is_enough(operator, pool):
     assert len(words) == 50
 
 
-def test_words_behind_a_return_are_not_inherited(operator, pool):
+def test_words_after_a_return_are_not_inherited(operator, pool):
     behind = pool.copy()
     for row in behind:
         row[len(prefix(row)) + 1 :] = 2**64 - 1
@@ -150,7 +150,7 @@ def test_words_behind_a_return_are_not_inherited(operator, pool):
         np.testing.assert_array_equal(clean, dirty)
 
 
-def test_offspring_differ_from_their_parents_mostly(operator, pool):
+def test_most_offspring_differ_from_their_parents(operator, pool):
     words, parents, _ = operator.offspring(5, 1, 0, 500, pool)
     changed = [prefix(row) != prefix(pool[parent]) for row, parent in zip(words, parents[:, 0], strict=True)]
     assert np.mean(changed) > 0.5

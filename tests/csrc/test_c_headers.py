@@ -1,7 +1,7 @@
 """The C headers alone: they compile without a warning as C and C++, their C tests pass under sanitizers, fuzz targets hold.
 
-Public headers are those with a NAME_IMPLEMENTATION switch, and `*_info.h`; the rest are parts of them. In CI a missing compiler is
-a failure, elsewhere a skip.
+Public headers are those with a NAME_IMPLEMENTATION switch, and `*_info.h`; the rest are parts of them. A missing compiler is a
+failure in CI and a skip elsewhere.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 HERE = Path(__file__).parent
 CSRC = HERE.parent.parent / "csrc"
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
-SANITIZERS = ("-g", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer")
+SANITIZERS = ("-g1", "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer")
 NUM_FUZZ_RUNS = 20_000
 
 

@@ -33,7 +33,7 @@ def expand(request):
     def run(*lines: str, before: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:
         source = "\n".join([*before, '#include "ptx_inject.h"', *lines, ""])
         command = [compiler, f"-std={standard}", "-E", "-P", "-x", "c++", *DEVICE, "-I", str(CSRC), "-"]
-        done = subprocess.run(command, input=source, capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run(command, input=source, capture_output=True, text=True, timeout=300, check=True)
         assert done.stderr == ""
         return [statement(text) for text in re.findall(r"asm(?: volatile)?\s*\((.*?)\)\s*;", done.stdout, re.DOTALL)]
 
@@ -103,7 +103,9 @@ def test_up_to_32_operands_are_numbered_without_a_gap(expand, num_operands):
 def test_types_have_the_contracts_registers_constraints_and_binding(expand):
     names = ["F16", "F16X2", "S32", "U32", "F32", "B32"]
     [(template, outputs, inputs)] = expand(
-        f'PTX_INJECT("s", {", ".join(f"PTX_IN({name}, v{i})" for i, name in enumerate(names))}, PTX_PHILOX(state), PTX_OUT(F16, h));'
+        'PTX_INJECT("s", '
+        + ", ".join(f"PTX_IN({name}, v{i})" for i, name in enumerate(names))
+        + ", PTX_PHILOX(state), PTX_OUT(F16, h));"
     )
     lines = lines_of(template)
     assert lines[lines.index("// PTX_INJECT_START s") + 1 : lines.index("// PTX_INJECT_END")] == [
@@ -132,7 +134,7 @@ def test_a_name_may_stand_for_another_expression(expand):
     assert (outputs, inputs) == ('"=f"(out[i])', '"f"((a+f<1,2>(b))),"f"(v.w)')
 
 
-def test_macros_of_the_users_do_not_get_into_the_markers(expand):
+def test_user_macros_do_not_get_into_the_markers(expand):
     words = ["f", "r", "h", "f32", "F32", "b16", "ID", "U16", "in", "i", "n", "kind", "x", "a"]
     [(template, outputs, inputs)] = expand(
         *(f"#define {word} wrong_{word}" for word in words),
@@ -144,7 +146,7 @@ def test_macros_of_the_users_do_not_get_into_the_markers(expand):
     assert (outputs, inputs) == ('"=h"(*(unsignedshort*)&(data[1]))', '"f"(wrong_x)'), "an expression is the user's own"
 
 
-def test_types_of_the_users_stand_beside_the_default_ones_or_instead_of_them(expand):
+def test_user_types_add_to_the_default_ones_or_replace_them(expand):
     own = "#define PTX_TYPE_INFO_MASK PTX_TYPES_DESC(u64, b64, l, ID)"
     [(template, outputs, _)] = expand(own, 'PTX_INJECT("s", PTX_MOD(MASK, m), PTX_MOD(U32, u));')
     assert {".reg .u64 %_x0;", "mov.b64 %_x0, %0;", "// _x0 m u64 MASK m", "mov.b64 %0, %_x0;"} <= set(lines_of(template))
@@ -162,7 +164,7 @@ def test_types_of_the_users_stand_beside_the_default_ones_or_instead_of_them(exp
 
 def preprocess(*options: str, source: str = '#include "ptx_inject.h"\n') -> str:
     command = ["gcc", "-E", "-P", *options, "-I", str(CSRC), "-"]
-    return subprocess.run(command, input=source, capture_output=True, text=True, timeout=60, check=True).stdout
+    return subprocess.run(command, input=source, capture_output=True, text=True, timeout=300, check=True).stdout
 
 
 @pytest.mark.parametrize("volatile", [False, True])
@@ -187,8 +189,8 @@ def test_debug_switch_turns_an_error_into_an_assert_at_its_place(tmp_path):
         "#define PTX_INJECT_DEBUG\n#define PTX_INJECT_IMPLEMENTATION\n#include <ptx_inject.h>\n"
         "int main(void) { return ptx_inject_num_injects(NULL, NULL) == PTX_INJECT_ERROR_INVALID_INPUT ? 3 : 4; }\n"
     )
-    subprocess.run(["gcc", "-std=c99", "-I", CSRC, source, "-o", tmp_path / "main"], timeout=60, check=True)
-    done = subprocess.run([tmp_path / "main"], capture_output=True, text=True, timeout=60, check=False)
+    subprocess.run(["gcc", "-std=c99", "-I", CSRC, source, "-o", tmp_path / "main"], timeout=300, check=True)
+    done = subprocess.run([tmp_path / "main"], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == -6  # SIGABRT
     assert "ptx_inject_num_injects" in done.stderr
     assert "PTX_INJECT_ERROR_INVALID_INPUT" in done.stderr
@@ -206,8 +208,8 @@ def test_check_macro_passes_success_and_ends_the_program_at_an_error_with_its_pl
     )
     warnings = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
     command = [compiler, f"-std={standard}", *warnings, "-I", CSRC, source, "-o", tmp_path / "main"]
-    subprocess.run(command, timeout=60, check=True)
-    passes = subprocess.run([tmp_path / "main"], capture_output=True, text=True, timeout=60, check=False)
+    subprocess.run(command, timeout=300, check=True)
+    passes = subprocess.run([tmp_path / "main"], capture_output=True, text=True, timeout=300, check=False)
     assert (passes.returncode, passes.stderr) == (3, "")
-    fails = subprocess.run([tmp_path / "main", "x"], capture_output=True, text=True, timeout=60, check=False)
+    fails = subprocess.run([tmp_path / "main", "x"], capture_output=True, text=True, timeout=300, check=False)
     assert (fails.returncode, fails.stderr) == (1, f"{source}:9: PTX_INJECT_ERROR_INVALID_INPUT\n")

@@ -1,9 +1,11 @@
 """Runs `evo` commands, each in a fork of itself, so that none of them waits for the imports.
 
-With EVO_EMULATED_GPU in its environment a command has the stand-in for a GPU (tests/emulated_gpu).
+Reads a request a line and answers with a line; both are JSON. {"args", "folder", "environment", "stdout", "stderr"} starts a
+command and is answered with the number of its process. {"process", "wait"} is answered with that process's exit code; unless
+"wait" is true, with null while it runs. A command with EVO_EMULATED_GPU in its environment has the stand-in for a GPU
+(tests/emulated_gpu).
 
-Reads a request a line, {"args", "folder", "environment", "stdout", "stderr"}, and answers with the exit code. It never runs
-anything itself: a process that has used OpenMP (as scikit-learn does) must not fork.
+This process never runs anything itself: one that has used OpenMP (as scikit-learn does) must not fork.
 """
 
 import json
@@ -19,7 +21,8 @@ import evo.report.progress
 import evo.report.show
 import evo.run.run
 
-LIMIT_S = 300  # far beyond what any command takes: one that hangs is ended
+TESTS = Path(__file__).parents[1]
+LIMIT_S = 300  # far beyond what any command takes: it ends one that hangs
 
 
 def execute(request: dict) -> None:
@@ -33,17 +36,17 @@ def execute(request: dict) -> None:
             os.dup2(file, number)
         os.chdir(request["folder"])
         os.environ.update(request["environment"])
+        del sys.modules["__main__"].__file__  # compile workers would import this file with all that it imports
         if "EVO_EMULATED_GPU" in request["environment"]:
-            sys.path.insert(0, str(Path(__file__).parents[1]))
+            sys.path.insert(0, str(TESTS))
             from emulated_gpu.__main__ import prepare
 
             prepare()
-            del sys.modules["__main__"].__file__  # compile workers would import this file with all that it imports
         sys.argv = ["evo", *request["args"]]
         evo.cli.main(prog_name="evo")
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
-    except BaseException:  # noqa: BLE001 - nothing may return into the parent's loop
+    except BaseException:  # noqa: BLE001 - a command's traceback is printed as at the end of a process of its own
         traceback.print_exc()
     finally:
         sys.stdout.flush()
@@ -51,12 +54,20 @@ def execute(request: dict) -> None:
         os._exit(code)
 
 
+def answer(request: dict) -> int | None:
+    """The number of the process that was started, or the exit code of one that has ended."""
+    if "process" in request:
+        ended, status = os.waitpid(request["process"], 0 if request["wait"] else os.WNOHANG)
+        return os.waitstatus_to_exitcode(status) if ended else None
+    child = os.fork()
+    if child == 0:
+        execute(request)
+    return child
+
+
 def main() -> None:
     for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            execute(json.loads(line))
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        print(json.dumps(answer(json.loads(line))), flush=True)
 
 
 main()

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ import yaml
 
 from evo.run.checkpoint import decode_checkpoint
 
-WAIT_S = 120.0  # far beyond what any of these waits takes; it only ends a test that hangs
+WAIT_S = 300.0  # far beyond what any of these waits takes, on a busy machine too: it ends a test that hangs
 
 
 def run_folders(runs: Path) -> list[Path]:
@@ -57,47 +58,49 @@ def assert_same_state(one: State, two: State) -> None:
 
 
 class Process:
-    """An `evo` command in the background, with its output in files."""
+    """A command in the background, with its output in files: a fork of the server or a process of its own."""
 
-    def __init__(self, command: list, folder: Path):
-        self._stdout, self._stderr = (open(folder / name, "w+") for name in ("stdout.txt", "stderr.txt"))
-        self.popen = subprocess.Popen(
-            [str(part) for part in command],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=self._stdout,
-            stderr=self._stderr,
-            start_new_session=True,  # a signal to pytest must not reach it twice
-        )
-
-    @property
-    def stderr(self) -> str:
-        return Path(self._stderr.name).read_text()
+    def __init__(self, number: int, poll: Callable[[], int | None], stdout: Path, stderr: Path):
+        self._number, self._poll, self._stdout, self._stderr = number, poll, stdout, stderr
+        self._code: int | None = None
 
     @property
     def stdout(self) -> str:
-        return Path(self._stdout.name).read_text()
+        return self._stdout.read_text()
 
-    def wait_until(self, condition) -> None:
+    @property
+    def stderr(self) -> str:
+        return self._stderr.read_text()
+
+    def poll(self) -> int | None:
+        """The exit code; None while the process runs."""
+        if self._code is None:
+            self._code = self._poll()
+        return self._code
+
+    def wait_until(self, condition: Callable[[], object]) -> None:
         """Returns as soon as the condition holds; fails if the process ends before, or after a very long time."""
         end_s = time.monotonic() + WAIT_S
         while not condition():
-            assert self.popen.poll() is None, f"ended with {self.popen.returncode} before its time: {self.stdout}{self.stderr}"
+            assert self.poll() is None, f"ended with {self.poll()} before its time: {self.stdout}{self.stderr}"
             assert time.monotonic() < end_s, "waited in vain"
             time.sleep(0.002)
 
     def signal(self, number: int) -> None:
-        os.kill(self.popen.pid, number)
+        assert self.poll() is None, f"ended with {self.poll()} before its time: {self.stdout}{self.stderr}"
+        os.kill(self._number, number)
 
     def wait(self) -> int:
-        return self.popen.wait(WAIT_S)
+        end_s = time.monotonic() + WAIT_S
+        while (code := self.poll()) is None:
+            assert time.monotonic() < end_s, "waited in vain"
+            time.sleep(0.002)
+        return code
 
     def close(self) -> None:
-        if self.popen.poll() is None:
+        if self.poll() is None:
             self.signal(signal.SIGKILL)
-            self.popen.wait()
-        self._stdout.close()
-        self._stderr.close()
+            self.wait()
 
 
 @pytest.fixture
@@ -106,7 +109,27 @@ def start_evo(evo_command, tmp_path):
     started = []
 
     def start(*args) -> Process:
-        started.append(Process([evo_command, *args], tmp_path))
+        paths = [tmp_path / f"{name}.txt" for name in ("stdout", "stderr")]
+        command = [str(part) for part in (evo_command, *args)]
+        with paths[0].open("w") as stdout, paths[1].open("w") as stderr:
+            popen = subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr)
+        started.append(Process(popen.pid, popen.poll, *paths))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.close()
+
+
+@pytest.fixture
+def start_fork(fork_server, tmp_path):
+    """As `start_evo`, but without its two seconds of imports, as `fork_evo`."""
+    started = []
+
+    def start(*args) -> Process:
+        paths = [tmp_path / f"{name}.txt" for name in ("stdout", "stderr")]
+        number = fork_server.start([str(arg) for arg in args], tmp_path, {}, *paths)
+        started.append(Process(number, lambda: fork_server.poll(number), *paths))
         return started[-1]
 
     yield start
@@ -115,7 +138,7 @@ def start_evo(evo_command, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def finished_run(evo_command, plane_folder, tmp_path_factory) -> Path:
+def finished_run(fork_server, plane_folder, tmp_path_factory) -> Path:
     """A small finished run of the plane task with all its plots. Tests look at it, none may change it."""
     folder = tmp_path_factory.mktemp("finished")
     instructions = ["add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "rcp_approx_ftz_f32", "sin_approx_ftz_f32"]
@@ -132,9 +155,8 @@ def finished_run(evo_command, plane_folder, tmp_path_factory) -> Path:
         "output": {"plots": ["heatmap", "contact_sheet", "curves", "best", "animation", "gallery"]},
     }
     (folder / "small.yaml").write_text(yaml.safe_dump(config))
-    completed = subprocess.run([evo_command, "run", "small.yaml"], cwd=folder, capture_output=True, text=True)
-    (folder / "stdout.txt").write_text(completed.stdout)
-    (folder / "stderr.txt").write_text(completed.stderr)
-    assert completed.returncode == 0, completed.stderr
+    stdout, stderr = folder / "stdout.txt", folder / "stderr.txt"
+    process = fork_server.start(["run", "small.yaml"], folder, {}, stdout, stderr)
+    assert fork_server.wait(process) == 0, stderr.read_text()
     (run,) = run_folders(folder / "runs")
     return run

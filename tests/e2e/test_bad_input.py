@@ -1,8 +1,11 @@
-"""Whatever a user gets wrong: one line that begins with 'evo: ', exit code 2, no traceback, no run folder left behind."""
+"""Every mistake of a user ends in one line that begins with 'evo: ' and exit code 2, without traceback or run folder."""
 
 from pathlib import Path
 
+import click
 import pytest
+
+from evo.cli import main
 
 TASK = """\
 import numpy as np
@@ -41,9 +44,8 @@ def refusal(fork_evo, tmp_path):
     return run
 
 
-def test_a_missing_config(refusal, run_evo):
+def test_the_installed_command_refuses_in_one_line(run_evo):
     line = "none.yaml: cannot read the config: No such file or directory"
-    assert refusal("run", "none.yaml") == line
     installed = run_evo("run", "none.yaml")
     assert (installed.returncode, installed.stdout, installed.stderr) == (2, "", f"evo: {line}\n")
 
@@ -54,7 +56,7 @@ def test_a_config_that_is_no_yaml(refusal, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "override, message",
+    ("override", "message"),
     [
         ("search.batchsize=3", "unknown key 'search.batchsize'; valid here: archive, batch_size, "),
         ("search.batch_size=0", "key 'search.batch_size': must be greater than or equal to 1, got 0"),
@@ -69,7 +71,7 @@ def test_a_wrong_key_value_or_override(refusal, small_config, override, message)
 
 
 @pytest.mark.parametrize(
-    "override, message",
+    ("override", "message"),
     [
         ("task=nowhere", "nowhere/task.py: no such file; a task is a folder with a task.py"),
         ("task_options={speed: 3}", "task_options: got an unexpected keyword argument 'speed'; Plane takes: scale"),
@@ -102,7 +104,7 @@ def test_a_simd_level_that_this_machine_does_not_have(refusal, small_config):
 
 
 @pytest.mark.parametrize(
-    "old, new, place, message",
+    ("old", "new", "place", "message"),
     [
         ("import numpy as np", "import nunpy as np", ":1", "does not import: ModuleNotFoundError: No module named 'nunpy'"),
         ("    def points", "   def points", ":9", "does not import: IndentationError: "),
@@ -131,7 +133,7 @@ def test_a_task_that_is_wrong_is_named_with_its_line(refusal, small_config, make
     assert message in line
 
 
-def test_the_task_above_is_right_where_nothing_is_changed(fork_evo, small_config, make_task):
+def test_the_unchanged_task_is_right(fork_evo, small_config, make_task):
     assert fork_evo("run", small_config({"task": str(make_task(TASK)), "stop": {"generations": 1}, **LINE})).returncode == 0
 
 
@@ -141,15 +143,41 @@ def test_a_folder_for_runs_that_cannot_be_made(refusal, small_config, tmp_path):
     assert line == f"{tmp_path}/file/runs/small: cannot create the run folder: Not a directory"
 
 
-@pytest.mark.parametrize("verb", ["resume", "plot", "show"])
-def test_what_is_no_run_folder(refusal, tmp_path, verb):
+def verbs_with(argument: str) -> list[str]:
+    """The verbs that take this argument, by its name in their help."""
+    return [
+        name
+        for name, command in main.commands.items()
+        if any(isinstance(p, click.Argument) and argument in (p.metavar or p.name.upper()).split("|") for p in command.params)
+    ]
+
+
+def test_every_verb_with_an_argument_takes_a_run_or_a_config():
+    with_arguments = {
+        name for name, command in main.commands.items() if any(isinstance(p, click.Argument) for p in command.params)
+    }
+    assert {*verbs_with("RUN"), *verbs_with("CONFIG")} == with_arguments >= {"run", "resume", "show"}
+
+
+@pytest.mark.parametrize("verb", verbs_with("RUN"))
+def test_an_empty_folder_is_no_run_folder(refusal, tmp_path, verb):
     (tmp_path / "empty").mkdir()
-    for name in ("none", "empty"):
-        assert refusal(verb, tmp_path / name).startswith(f"{tmp_path}/{name}: no run folder")
+    assert refusal(verb, tmp_path / "empty").startswith(f"{tmp_path}/empty: no run folder")
+
+
+@pytest.mark.parametrize("verb", sorted({*verbs_with("RUN")} - {*verbs_with("CONFIG")}))
+def test_a_missing_folder_is_no_run_folder(refusal, tmp_path, verb):
+    assert refusal(verb, tmp_path / "none").startswith(f"{tmp_path}/none: no run folder")
+
+
+@pytest.mark.parametrize("verb", verbs_with("CONFIG"))
+def test_every_verb_refuses_a_missing_config(refusal, verb):
+    options = ("--program", "none.txt") if verb == "eval" else ()
+    assert refusal(verb, "none.yaml", *options) == "none.yaml: cannot read the config: No such file or directory"
 
 
 @pytest.mark.parametrize(
-    "cell, message",
+    ("cell", "message"),
     [
         ("x", "--cell x: write grid indices such as 3,4, or a cell number"),
         ("1,x", "--cell 1,x: write grid indices"),
@@ -163,7 +191,7 @@ def test_a_cell_that_does_not_exist(refusal, finished_run, cell, message):
     assert refusal("show", finished_run, f"--cell={cell}").startswith(message)
 
 
-def test_an_archive_without_elites_has_none_to_show(fork_evo, refusal, small_config, tmp_path):
+def test_an_empty_archive_has_no_elite_to_show_or_draw(fork_evo, refusal, small_config, tmp_path):
     config = small_config({"task_options": {"scale": float("nan")}, "stop": {"generations": 1}, "output": {"plots": []}})
     assert fork_evo("run", config).returncode == 0
     (run,) = Path(tmp_path / "runs").glob("*/*")
@@ -177,7 +205,7 @@ def test_a_plot_that_does_not_exist(refusal, finished_run):
 
 
 @pytest.mark.parametrize(
-    "text, message",
+    ("text", "message"),
     [
         ("%x\n%q mul_ftz_f32\n", ":2: unknown input 'q', one of: t, x, y"),
         ("%x mull_ftz_f32", ":1: 'mull_ftz_f32' is no instruction"),
@@ -216,7 +244,7 @@ def test_a_task_whose_pictures_fail_is_named_with_its_line(fork_evo, small_confi
     assert completed.stderr == f"evo: {folder}/task.py:{line}: picture() raised NameError: name 'no_such_name' is not defined\n"
 
 
-def test_a_traceback_is_to_be_had_for_the_asking(fork_evo):
+def test_a_traceback_is_printed_on_request(fork_evo):
     completed = fork_evo("run", "none.yaml", env={"EVO_TRACEBACK": "1"})
     assert completed.returncode == 1
     assert "Traceback" in completed.stderr and "evo: none.yaml: cannot read the config" in completed.stderr
@@ -237,11 +265,11 @@ def test_a_check_without_a_gpu(refusal, finished_run):
     assert refusal("check", finished_run, env=NO_GPU).startswith("evaluation.backend: cuda cannot be used here: ")
 
 
-def test_an_elite_and_what_failed_at_once(refusal, finished_run):
+def test_an_elite_and_the_failed_programs_are_not_shown_together(refusal, finished_run):
     assert refusal("show", finished_run, "--failed", "--cell", "1,1") == "--failed and --cell: give one of them"
 
 
-@pytest.mark.parametrize("sites, kernels", [(4096, 2), (0, 1)])
+@pytest.mark.parametrize(("sites", "kernels"), [(4096, 2), (0, 1)])
 def test_packs_out_of_range(refusal, small_config, sites, kernels):
     small_config()
     line = refusal(

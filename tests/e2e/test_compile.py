@@ -1,8 +1,6 @@
 """evo compile: cubins of a run's elites and of random programs, without a GPU."""
 
 import json
-import os
-import subprocess
 
 import pytest
 
@@ -12,16 +10,15 @@ from .conftest import state_of
 
 
 @pytest.fixture
-def compile_evo(evo_command, tmp_path):
-    """Runs `evo compile` with a cache of its own."""
+def cached_evo(fork_evo, tmp_path):
+    """Runs `evo` with a cache of the test's own."""
+    return lambda *args: fork_evo(*args, env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
 
-    def run(*args):
-        environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-        return subprocess.run(
-            [evo_command, "compile", *map(str, args)], cwd=tmp_path, env=environment, capture_output=True, text=True
-        )
 
-    return run
+@pytest.fixture
+def compile_evo(cached_evo):
+    """Runs `evo compile` with a cache of the test's own."""
+    return lambda *args: cached_evo("compile", *args)
 
 
 def test_every_elite_is_in_a_cubin_that_the_index_names(compile_evo, finished_run, tmp_path):
@@ -39,17 +36,14 @@ def test_every_elite_is_in_a_cubin_that_the_index_names(compile_evo, finished_ru
         assert cubin.startswith(b"\x7fELF") and kernel.encode() in cubin
 
 
-def test_programs_for_a_gpu_are_compiled_and_shown_where_there_is_none(compile_evo, evo_command, finished_run, tmp_path):
-    """Also those of instructions that no CPU evaluator runs."""
+def test_programs_for_a_gpu_are_compiled_and_shown_without_one(compile_evo, cached_evo, finished_run, tmp_path):
+    """Even those of instructions that no CPU evaluator runs."""
     only_gpu = ("--set", "evaluation.backend=cuda", "--set", "program.vocabulary.instructions={f16_to_f32: 1, add_ftz_f32: 1}")
     completed = compile_evo(finished_run.parents[2] / "small.yaml", "--random", "5", "--output", "out", *only_gpu)
     assert (completed.returncode, completed.stderr) == (0, "")
     assert len(json.loads((tmp_path / "out" / "index.json").read_text())["programs"]) == 5
     for verb in (["compile", finished_run, "--output", "elites"], ["show", finished_run], ["show", finished_run, "--failed"]):
-        command = [evo_command, *map(str, verb), *only_gpu[:2]]
-        done = subprocess.run(
-            command, cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-        )
+        done = cached_evo(*verb, *only_gpu[:2])
         assert (done.returncode, done.stderr) == (0, "")
 
 

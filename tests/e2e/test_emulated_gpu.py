@@ -1,5 +1,5 @@
-"""Runs on a GPU from end to end, where the GPU is a stand-in (tests/emulated_gpu): same results however the work is done, and
-what a user sees of a GPU that is missing, too small or failing."""
+"""Runs on a GPU from end to end, over a stand-in for the GPU (tests/emulated_gpu): results do not depend on how the work is done,
+and a GPU that is missing, too small or failing is told in one line."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_exact_programs_lead_to_the_archive_of_the_cpu(run, config):
     assert_same_state(complete(run(config("cuda"), name="gpu")), complete(run(config("cpu"), name="cpu")))
 
 
-def test_neither_packs_nor_workers_nor_when_work_is_done_change_a_run(run, config):
+def test_packs_workers_and_the_time_of_work_do_not_change_a_run(run, config):
     path = config(instructions=[*EXACT, "sin_approx_ftz_f32", "rcp_approx_ftz_f32"])
     expected = complete(run(path, name="one"))
     small = ("evaluation.packing.sites_per_kernel=3", "evaluation.packing.kernels_per_module=2", "evaluation.compile_workers=2")
@@ -88,7 +88,7 @@ def test_neither_packs_nor_workers_nor_when_work_is_done_change_a_run(run, confi
     )
 
 
-# When work is only done as it is waited for, the failure is found while other packs are under way.
+# With `deferred`, work is done only when it is waited for: the failure is found while other packs are under way.
 @pytest.mark.parametrize("options", ["fault=launch:3:719", "fault=launch:3:700:late", "fault=launch:3:700:late,deferred=1"])
 def test_a_gpu_that_fails_ends_the_run_and_resuming_leaves_its_pack_out(run, emulated, config, options):
     folder, failed = run(
@@ -98,16 +98,16 @@ def test_a_gpu_that_fails_ends_the_run_and_resuming_leaves_its_pack_out(run, emu
     (line,) = failed.stderr.splitlines()
     assert line.startswith("evo: the GPU failed: ") and "CUDA_ERROR_" in line and f"evo resume {folder}" in line
     records = [json.loads(path.read_text()) for path in (folder / "quarantine").glob("*.json")]
-    assert 1 <= len(records) <= 8
+    assert len(records) == 8
     resumed = emulated("resume", folder)
     assert resumed.returncode == 0, resumed.stderr
     state = state_of(folder)
-    assert len(state.metrics) > 0
+    assert len(state.metrics) == state.counters["generations"] == 4
     assert len(list((folder / "quarantine").glob("*.json"))) == len(records)
 
 
-def test_a_gpu_that_fails_says_so_in_one_line_and_nothing_else_does(run_emulated, config):
-    """In a process of its own: Python tells at its end of what multiprocessing left behind."""
+def test_a_failing_gpu_is_the_only_line_of_output_on_stderr(run_emulated, config):
+    """In a process of its own: at its end Python prints what multiprocessing left behind."""
     failed = run_emulated("run", config(), options="fault=launch:3:719")
     assert failed.returncode == 3
     (line,) = failed.stderr.splitlines()
@@ -136,7 +136,7 @@ def test_a_gpu_that_cannot_be_used_is_one_line(run, config, options, message):
     assert line.startswith("evo: ") and message in line
 
 
-def test_auto_takes_the_gpu_where_it_can_and_else_the_cpu(run, config):
+def test_auto_takes_the_gpu_if_it_can_and_otherwise_the_cpu(run, config):
     _, on_gpu = run(config("auto"), name="gpu")
     _, on_cpu = run(config("auto"), name="cpu", options="devices=0")
     assert (on_gpu.returncode, on_cpu.returncode) == (0, 0)

@@ -105,7 +105,7 @@ def test_a_cvt_archive_is_searched_and_drawn(fork_evo, small_config, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "stop, reached",
+    ("stop", "reached"),
     [
         ({"generations": 3}, lambda state: state.counters["generations"] == 3),
         (

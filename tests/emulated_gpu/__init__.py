@@ -2,13 +2,13 @@
 
 - `ptx_*.py`: an emulator of PTX on NumPy, written from the PTX ISA and from nothing of evo, so that it can judge our kernels.
 - `libcuda.c`, `driver.py`: a library that cuda.bindings.driver takes for the CUDA driver; kernels run in the emulator.
-- `compiling.py`: nvPTXCompiler as ever, but its cubins carry their PTX, which the stand-in runs instead of the machine code.
+- `compiling.py`: nvPTXCompiler, with the PTX appended to its cubins; the stand-in runs it instead of the machine code.
 - `fixtures.py`, `__main__.py`: how tests use it; `python -m emulated_gpu run CONFIG` is `evo run CONFIG` on it.
 
-What it does not model: time (nothing overlaps; events tell when work was done, not how long a GPU would need), the machine
-code (a fault of the assembler's is not seen), caches, registers and occupancy, races (threads go together, but see `order` in
-ptx_machine.py), and the bits of approximate instructions. Work is done when it is submitted, unless EVO_EMULATED_GPU holds
-`deferred=1`: then it is done when it is waited for. tests/gpu runs the real thing.
+It does not model time (nothing overlaps; events tell when work was done, not how long a GPU would need), the machine code
+(faults of the assembler go unseen), caches, registers and occupancy, races (threads go in step, but see `order` in
+ptx_machine.py), and the bits of approximate instructions. Work is done when it is submitted, or, with `deferred=1` in
+EVO_EMULATED_GPU, when it is waited for. tests/gpu runs on the real thing.
 
 Options, in the environment's EVO_EMULATED_GPU or by `StandIn.configure`, separated by commas:
 
@@ -20,7 +20,7 @@ Options, in the environment's EVO_EMULATED_GPU or by `StandIn.configure`, separa
     deferred=1           streams keep their work until something waits for it
     fault=launch:5:719   the fifth launch fails with 719, and, as that error is of the kind that stays, all later calls;
     fault=load:2:200     the second load fails, once; launch:5:700:late the error is found by the next call that waits.
-                         launch:2:600: the second kernel never ends; who waits for it gets 702, who asks is told to wait.
+                         launch:2:600: the second kernel never ends; waiting for it fails with 702, queries say NOT_READY.
                          Calls: alloc attribute context copy device elapsed event_create event_destroy event_record free function
                          host_alloc host_free init launch load memory_info query release reset retain set stream_create
                          stream_destroy stream_wait synchronize unload

@@ -1,4 +1,4 @@
-"""`python -m emulated_gpu run CONFIG`: the `evo` command line over the stand-in driver; `... FILE.py`: a script; `... pytest`: tests.
+"""The stand-in driver under a command: `python -m emulated_gpu run CONFIG` for `evo run CONFIG`, `... FILE.py`, `... pytest`.
 
 The environment's EVO_EMULATED_GPU has the options, which `libcuda.c` reads, and EVO_EMULATED_GPU_FATAL a `fatal_text`. Cubins
 are cached in a folder apart: those of the stand-in are for it alone, and it can use no others.

@@ -1,7 +1,7 @@
 """Cubins that carry the PTX they were made from, which is what the stand-in driver runs.
 
-Owns the wrapping of nvPTXCompiler: it assembles as ever, so that what it refuses is refused, and its cubin gets a marker and the
-PTX behind it. Knows nothing of the driver.
+Owns the wrapping of nvPTXCompiler: it assembles as ever, and still refuses what it refuses; a marker and the PTX are appended to
+its cubin. Knows nothing of the driver.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def compile_with_ptx(ptx, options=("--gpu-name=sm_90",)) -> bytes:
 
 
 def compile_request(request):
-    """As `evo.compile.request.compile_request`. A worker that is sent this function imports this module, and wraps its own assembler."""
+    """As `evo.compile.request.compile_request`. A worker that gets this function imports this module and wraps its assembler."""
     nvptxcompiler.compile = compile_with_ptx
     return _compile_request(request)
 

@@ -21,7 +21,7 @@ def run_emulated(tmp_path) -> Callable[..., subprocess.CompletedProcess]:
     `run("run", config, options="fault=launch:2:719")`; `run(script="...")`. Output as text.
     """
 
-    def run(*args, script: str | None = None, options: str = "", timeout_s: float = 120.0, env: dict[str, str] | None = None):
+    def run(*args, script: str | None = None, options: str = "", timeout_s: float = 300.0, env: dict[str, str] | None = None):
         if script is not None:
             path = tmp_path / "script.py"
             path.write_text(script)
@@ -35,6 +35,7 @@ def run_emulated(tmp_path) -> Callable[..., subprocess.CompletedProcess]:
             capture_output=True,
             text=True,
             timeout=timeout_s,
+            check=False,
         )
 
     return run

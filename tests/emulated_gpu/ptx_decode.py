@@ -81,7 +81,8 @@ class Code:
     def register_name(self, slot: int) -> str:
         """The name of a register, for messages."""
         scopes = {id(statement.scope): statement.scope for statement in self.statements}.values()
-        for scope in scopes:
+        for innermost in scopes:
+            scope = innermost
             while scope is not None:
                 for name, other in scope.registers.items():
                     if other == slot:

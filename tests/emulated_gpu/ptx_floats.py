@@ -20,7 +20,7 @@ _BELOW_FLOAT = np.int64((1 << 29) - 1)  # bits of a float64's mantissa that a fl
 
 
 def _fma32(a, b, c):
-    """Rounded once. A product of two float32 is exact in float64; the sum is rounded to odd there where rounding twice could tell."""
+    """Rounded once. A product of two float32 is exact in float64; the sum is rounded to odd where rounding twice could show."""
     product, addend = np.multiply(a, b, dtype=np.float64), c.astype(np.float64)
     total = product + addend
     bits = total.view(np.int64)

@@ -45,14 +45,14 @@ class Operands:
             return lambda group, threads: ~inner(group, threads)
         slot = self._scope.find("registers", operand)
         if slot is not None:
-            if DTYPES[unsigned(self._register_types[slot])].itemsize == dtype.itemsize or dtype == bool:
+            if DTYPES[unsigned(self._register_types[slot])].itemsize == dtype.itemsize or dtype.kind == "b":
                 return lambda group, threads: group.read(slot, threads).view(dtype)
             return lambda group, threads: cut(group.read(slot, threads), dtype)
         constant = parse_constant(operand, type_name)
         if constant is None:
             constant = self._symbol(operand)
         if constant is not None:
-            if dtype == bool:
+            if dtype.kind == "b":
                 values = np.array([constant != 0])
             else:
                 values = (

@@ -15,6 +15,7 @@ DTYPES = {
 }
 DTYPES |= {"f16x2": np.dtype(np.uint32), "bf16": np.dtype(np.uint16)}
 
+FLOAT32 = DTYPES["f32"]
 _NAN_BITS = {2: 0x7FFF, 4: 0x7FFFFFFF, 8: 0x7FFFFFFFFFFFFFFF}
 _EXPONENT = {2: 0x7C00, 4: 0x7F800000, 8: 0x7FF0000000000000}
 _SIGN = {2: 0x8000, 4: 0x80000000, 8: 0x8000000000000000}
@@ -54,7 +55,7 @@ def cut(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return values.astype(f"{kind}{dtype.itemsize}").view(dtype)
 
 
-def round_double(values: np.ndarray, mode: str, dtype: np.dtype = np.dtype(np.float32)) -> np.ndarray:
+def round_double(values: np.ndarray, mode: str, dtype: np.dtype = FLOAT32) -> np.ndarray:
     """float64 to a narrower type, rounded to nearest even (rn), toward zero (rz), down (rm) or up (rp)."""
     nearest = values.astype(dtype)
     if mode == "rn":

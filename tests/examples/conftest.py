@@ -1,6 +1,6 @@
-"""What tests of the examples share: where they lie, how each language's is built and run, and the PTX of their CUDA.
+"""What tests of the examples share: their folders, how to build and run one in each language, and the PTX of their CUDA.
 
-An example is the same in C, C++ and Python, and prints what lies in docs/examples/expected.
+An example is the same in C, C++ and Python, and prints the text in docs/examples/expected.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).parent.parent.parent
 CSRC = REPOSITORY / "csrc"
 EXAMPLES = REPOSITORY / "docs" / "examples"
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
-SANITIZERS = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
+SANITIZERS = ("-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 
 
 def load_example(path: str):
@@ -57,8 +57,8 @@ def tool(name: str) -> str:
 
 
 def run(*command: str | Path) -> str:
-    """What a command prints that ends well and complains of nothing."""
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=120, check=False)
+    """The output of a command that succeeds and prints no errors."""
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=300, check=False)
     assert (done.returncode, done.stderr) == (0, ""), f"{' '.join(map(str, command))}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 

@@ -1,6 +1,6 @@
-"""docs/examples: the stubs that they print, put into the CUDA that they belong to, assemble and compute what the examples say.
+"""docs/examples: the stubs that they print, put into their CUDA, assemble and compute what the examples say.
 
-The kernels run in the emulator of tests/emulated_gpu; expected values are NumPy's. An mma it has not: that one is assembled alone.
+The kernels run in the emulator of tests/emulated_gpu; expected values are NumPy's. The emulator has no mma: it is only assembled.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ def test_an_mma_is_one_tensor_core_instruction_on_rounded_factors(rendered, comp
 
 
 def test_threads_hold_the_elements_that_an_mma_takes(prepare):
-    """The PTX ISA's fragments of m16n8k4: of lane 4 g + t, a0 a1 are A[g][t] A[g + 8][t], b is B[t][g], c and d as tested below."""
+    """The PTX ISA's fragments of m16n8k4: lane 4 g + t has A[g][t] in a0, A[g + 8][t] in a1, B[t][g] in b; c and d as below."""
     a, b, c = (np.arange(rows * columns, dtype=np.float32).reshape(rows, columns) for rows, columns in ((16, 4), (4, 8), (16, 8)))
     sites = prepare("mma")["func"]
 

@@ -1,4 +1,4 @@
-"""What GPU tests share. All of this folder needs an NVIDIA GPU, and is skipped only where a look at the machine finds none."""
+"""What GPU tests share. This folder needs an NVIDIA GPU and is skipped only if a device probe finds none."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def both():
     """Makes the CPU and the CUDA evaluator of a task; both are closed at the end."""
     made = []
 
-    def make(task: evo.Task, options: CudaOptions = CudaOptions(), **rest) -> tuple[CpuEvaluator, CudaEvaluator]:
+    def make(task: evo.Task, options: CudaOptions | None = None, **rest) -> tuple[CpuEvaluator, CudaEvaluator]:
         language = language_of(task)
         made.append(CpuEvaluator(language, task))
-        made.append(CudaEvaluator(language, task, options, **rest))
+        made.append(CudaEvaluator(language, task, options or CudaOptions(), **rest))
         return made[-2], made[-1]
 
     yield make

@@ -1,6 +1,8 @@
-"""Every instruction of the wide set that has a meaning on the CPU, on CPU and GPU: edge values and a million random points."""
+"""Every instruction of the wide set that has a meaning on the CPU, on CPU and GPU: edge values and many random points."""
 
 from __future__ import annotations
+
+import os
 
 import numpy as np
 import pytest
@@ -15,10 +17,11 @@ from evo.native.stack_ptx import WordType
 
 from .conftest import Points
 
-NUM_RANDOM = 1 << 20
+# The emulator shares no code with either side, but is slow.
+NUM_RANDOM = 1 << 18 if "EVO_EMULATED_GPU" in os.environ else 1 << 20
 
-# Largest errors that the PTX ISA 9.1 allows, section 9.7.3: (kind, bound, where |x| is at most). Both sides keep them, so that they
-# differ by no more than twice as much.
+# The largest errors that the PTX ISA 9.1 allows, section 9.7.3: (kind, bound). Both sides keep within them, and differ by at most
+# twice as much.
 BOUNDS = {
     "div_approx_ftz_f32": ("ulp", 2.0),
     "rcp_approx_ftz_f32": ("ulp", 1.0),
@@ -120,15 +123,15 @@ def results():
 
 
 def test_programs_of_instructions_give_different_results(results):
-    """Else they would not compute what they are meant to."""
+    """Otherwise they would not compute what they are meant to."""
     columns = {bits.tobytes() for _, bits, _ in results.values()}
     assert len(results) == len(NAMES) >= 75
     assert len(columns) > 0.9 * len(NAMES)
 
 
 def at_the_edge_of_the_normal_range(cpu: np.ndarray, gpu: np.ndarray) -> np.ndarray:
-    """True where one is 0 and the other 2^-126, of one sign. What lies so little below 2^-126 that rounding takes it there is
-    flushed or not, as its smallness is looked for before or after rounding: x86 looks after, and the PTX ISA does not say."""
+    """True where one is 0 and the other 2^-126, of one sign. A value that rounding lifts to 2^-126 is flushed if its size is
+    tested before rounding and kept if after: x86 tests after rounding, and the PTX ISA does not say."""
     smallest = np.uint32(0x00800000)
     return (cpu ^ gpu == smallest) & np.isin(cpu & ~np.uint32(0x80000000), (0, smallest))
 
@@ -150,14 +153,17 @@ def test_an_approximate_instruction_is_as_near_as_the_isa_promises(results, name
     x = points["a"].astype(np.float64)
     cpu, gpu = (bits.view(np.float32).astype(np.float64) for bits in (cpu_bits, gpu_bits))
     np.testing.assert_array_equal(np.isnan(cpu), np.isnan(gpu))
-    # Next to the ends of the range one side may be there already.
+    # Near the ends of the range one side may overflow or flush before the other.
     size = np.maximum(np.abs(cpu), np.abs(gpu))
     keep = np.isfinite(cpu) & np.isfinite(gpu) & ~(size < 2.0**-125)
     if name.startswith(("sin", "cos")):
         keep &= np.abs(x) <= 2 * np.pi
     if name.startswith("div"):
         keep &= np.abs(points["b"].astype(np.float64)) <= 2.0**126
-    np.testing.assert_array_equal(np.isinf(cpu) & (size > 2.0**128), np.isinf(gpu) & (size > 2.0**128) & ~np.isfinite(cpu))
+    infinite = np.isinf(cpu)
+    np.testing.assert_array_equal(gpu[infinite], cpu[infinite])
+    overflowed = np.isinf(gpu) & np.isfinite(cpu)
+    assert (cpu[overflowed] * np.sign(gpu[overflowed]) > 2.0**127).all()
     difference = np.abs(cpu - gpu)[keep]
     unit = {
         "absolute": np.ones(difference.shape),

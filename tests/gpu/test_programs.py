@@ -1,4 +1,4 @@
-"""Whole programs and packs: what a program computes on the GPU depends on nothing but the program."""
+"""Whole programs and packs: what a program computes on the GPU depends on the program alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from evo.storage.disk_cache import DiskCache
 
 from .conftest import EXACT, Points, language_of, random_programs
 
-APPROXIMATE = tuple(f"{name}_approx_ftz_f32" for name in ("div", "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2")) + (
+APPROXIMATE = (
+    *(f"{name}_approx_ftz_f32" for name in ("div", "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2")),
     "tanh_approx_f32",
 )
 
@@ -42,7 +43,7 @@ def test_programs_of_exact_instructions_have_the_same_scores_on_both(both):
     assert_same(gpu.evaluate(batch), expected)
 
 
-@pytest.mark.parametrize("sites, kernels", [(1, 1), (1, 3), (7, 1), (64, 2), (128, 1), (1024, 1), (64, 64)])
+@pytest.mark.parametrize(("sites", "kernels"), [(1, 1), (1, 3), (7, 1), (64, 2), (128, 1), (1024, 1), (64, 64)])
 def test_no_packing_changes_a_score(both, sites, kernels):
     task = points_task(300)
     cpu, gpu = both(task, CudaOptions(packing=Packing(sites, kernels)))

@@ -36,7 +36,9 @@ SECTIONS = {
     "search.initial.": "num_programs, min_length, max_length",
     "search.variation.": ", ".join(["operators", *RATES_OF]),
     **{f"search.variation.{operator}.": ", ".join(rates) for operator, rates in RATES_OF.items()},
-    "evaluation.": "backend, threads, simd, device, compile_workers, packing, opt_level, compile_seconds, launch_seconds, cache_megabytes",
+    "evaluation.": (
+        "backend, threads, simd, device, compile_workers, packing, opt_level, compile_seconds, launch_seconds, cache_megabytes"
+    ),
     "evaluation.packing.": "sites_per_kernel, kernels_per_module",
     "stop.": "generations, evaluations, seconds, objective",
     "output.": "runs, checkpoint_seconds, plots",
@@ -143,7 +145,7 @@ def test_a_missing_key_is_named(minimal):
 
 
 @pytest.mark.parametrize(
-    "key, value",
+    ("key", "value"),
     [
         ("seed", "-1"),
         ("seed", str(2**64)),
@@ -191,7 +193,7 @@ def test_a_value_out_of_range_or_of_another_type_is_refused_by_key(minimal, key,
 
 
 @pytest.mark.parametrize(
-    "section, message",
+    ("section", "message"),
     [
         ("search.archive={type: GridArchive}", "key 'search.archive': GridArchive needs 'dims'"),
         ("search.archive={type: CVTArchive}", "key 'search.archive': CVTArchive needs 'centroids'"),
@@ -215,7 +217,7 @@ def test_operators_without_weight_are_refused(minimal):
 
 
 @pytest.mark.parametrize(
-    "text, line",
+    ("text", "line"),
     [
         ("task: a\nseed: [1\nstop: 2\n", 3),
         ("task: a\n  seed: 1\n", 2),
@@ -277,7 +279,7 @@ def test_an_override_below_a_value_or_with_broken_yaml_is_refused(minimal):
     assert refusal(minimal, "seed=[1").startswith("--set seed=[1")
 
 
-@pytest.mark.parametrize("text, value", [("1e-3", 1e-3), ("2E2", 200.0), ("1.5e+1", 15.0), (".5e0", 0.5), ("3", 3.0)])
+@pytest.mark.parametrize(("text", "value"), [("1e-3", 1e-3), ("2E2", 200.0), ("1.5e+1", 15.0), (".5e0", 0.5), ("3", 3.0)])
 def test_numbers_with_an_exponent_are_numbers(minimal, text, value):
     assert (
         load_config(minimal, (f"program.vocabulary.constants.f32_sigma={text}",)).program.vocabulary.constants.f32_sigma == value
@@ -332,7 +334,7 @@ def test_what_decides_no_result_is_not_part_of_the_identity(minimal, override):
 
 
 @pytest.mark.parametrize(
-    "override, difference",
+    ("override", "difference"),
     [
         ("seed=2", "seed is 2 now, was 1"),
         ("task_options.scale=2", "task_options.scale is 2 now, was null"),

@@ -1,4 +1,4 @@
-"""evo.task: whatever is wrong with a task's folder is one line with file and place; statistics agree with scipy."""
+"""evo.task: every fault of a task's folder is one line with file and place; statistics agree with scipy."""
 
 import re
 
@@ -44,7 +44,7 @@ def test_a_task_is_made_with_its_options(make_task):
     assert not task.has_pictures()
 
 
-def test_a_task_may_import_its_neighbours_and_other_tasks_do_not_see_them(make_task):
+def test_a_task_may_import_modules_of_its_folder_that_other_tasks_do_not_see(make_task):
     first, second = (make_task("from .shared import SLOPE\n" + GOOD.replace("1.0):", "SLOPE):"), name) for name in ("one", "two"))
     (first / "shared.py").write_text("SLOPE = 3.0\n")
     (second / "shared.py").write_text("SLOPE = 4.0\n")
@@ -56,7 +56,7 @@ def test_a_missing_folder_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "source, line, message",
+    ("source", "line", "message"),
     [
         ("import evo\n\ny = 2 3\n", 3, "does not import: SyntaxError: "),
         ("import evo\n\nimport no_such_module\n", 3, "does not import: ModuleNotFoundError: No module named 'no_such_module'"),
@@ -78,7 +78,7 @@ def test_an_error_in_a_neighbour_is_placed_there(make_task):
 
 
 @pytest.mark.parametrize(
-    "source, found",
+    ("source", "found"),
     [
         ("import evo\n", "none"),
         ("from evo import Task\n", "none"),
@@ -92,7 +92,7 @@ def test_a_file_without_exactly_one_task_is_refused_with_what_it_holds(make_task
 
 @pytest.mark.parametrize("attribute", ["inputs", "outputs"])
 @pytest.mark.parametrize(
-    "declared, message",
+    ("declared", "message"),
     [
         ("{}", "must be a dict of name -> type, and not empty"),
         ("['x']", "must be a dict of name -> type, and not empty"),
@@ -127,7 +127,7 @@ def test_measures_must_be_a_dict_of_ranges(make_task, declared):
         "(None, 1)",
     ],
 )
-def test_a_range_that_is_none_is_named(make_task, bounds):
+def test_an_invalid_range_is_named(make_task, bounds):
     folder = make_task(with_line("(0.0, 1.0)", bounds))
     message = refusal(folder)
     assert message.startswith(f"{folder}/task.py: Line.measures['size'] is ")
@@ -206,7 +206,7 @@ def test_points_come_in_the_order_and_types_of_the_inputs():
 
 
 @pytest.mark.parametrize(
-    "points, message",
+    ("points", "message"),
     [
         (None, "must return a dict of exactly t, n, k; got NoneType"),
         ([1, 2, 3], "must return a dict of exactly t, n, k; got list"),
@@ -228,7 +228,7 @@ def test_malformed_points_are_refused(points, message):
 
 
 @pytest.mark.parametrize(
-    "targets, message",
+    ("targets", "message"),
     [
         (None, "must return a dict of exactly y, z"),
         ({"y": [1.0, 2.0]}, "must return a dict of exactly y, z"),

@@ -1,4 +1,4 @@
-"""The stand-in driver, used as cuda.bindings.driver uses a real one: what it does, and what it refuses as the real one does."""
+"""The stand-in driver, called through cuda.bindings.driver: what it does, and what it refuses as a real driver does."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_thread_without_a_context_is_refused(gpu):
     assert code(driver.cuStreamCreate(0)) == "INVALID_CONTEXT"
 
 
-def test_memory_is_counted_and_ends(gpu):
+def test_memory_is_counted_and_limited(gpu):
     gpu.configure("total_memory=1000")
     address = ok(driver.cuMemAlloc(600))
     assert ok(driver.cuMemGetInfo()) == (400, 1000)
@@ -198,7 +198,7 @@ def test_a_module_is_a_cubin_for_this_device_with_its_ptx(gpu):
     ok(driver.cuModuleLoadData(other))
 
 
-def test_an_illegal_address_is_told_by_the_next_call_that_waits_and_stays(gpu):
+def test_an_illegal_address_is_reported_by_the_next_call_that_waits_and_persists(gpu):
     stream = ok(driver.cuStreamCreate(1))
     address = ok(driver.cuMemAlloc(NUM_BYTES))
     function = ok(driver.cuModuleGetFunction(load(), b"add"))
@@ -230,7 +230,7 @@ def test_faults_come_when_they_are_due(gpu):
         gpu.configure("fault=launch")
 
 
-def test_a_late_fault_is_told_by_the_next_call_that_waits(gpu):
+def test_a_late_fault_is_reported_by_the_next_call_that_waits(gpu):
     address, function = ok(driver.cuMemAlloc(NUM_BYTES)), ok(driver.cuModuleGetFunction(load(), b"add"))
     gpu.configure("fault=launch:1:700:late")
     ok(launch(function, address))
@@ -238,7 +238,7 @@ def test_a_late_fault_is_told_by_the_next_call_that_waits(gpu):
     assert code(driver.cuCtxSynchronize()) == "ILLEGAL_ADDRESS"
 
 
-def test_a_kernel_that_never_ends_keeps_its_stream_and_who_waits_for_it(gpu):
+def test_a_kernel_that_never_ends_blocks_its_stream_and_those_that_wait_for_it(gpu):
     address, function = ok(driver.cuMemAlloc(NUM_BYTES)), ok(driver.cuModuleGetFunction(load(), b"add"))
     first, second, third = (ok(driver.cuStreamCreate(1)) for _ in range(3))
     event, behind = ok(driver.cuEventCreate(2)), ok(driver.cuEventCreate(2))

@@ -1,4 +1,4 @@
-"""The emulator's threads: where they part and meet, barriers, shuffles, memory spaces, faults, and kernels that NVRTC makes."""
+"""The emulator's threads: divergence, barriers, shuffles, memory spaces, faults, and kernels that NVRTC compiles."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ $done:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_threads_go_their_own_ways_and_meet_again(order):
+def test_threads_diverge_and_converge_again(order):
     def steps(n: int) -> int:
         return 0 if n == 1 else 1 + steps(3 * n + 1 if n % 2 else n // 2)
 
@@ -226,7 +226,7 @@ def test_variables_of_a_module_keep_their_values_from_launch_to_launch():
         assert out[0] == expected
 
 
-def test_what_lies_outside_of_memory_is_an_illegal_address():
+def test_an_access_outside_of_memory_is_an_illegal_address():
     out = np.zeros(31, np.uint32)
     for body in ("st.global.u32 [%q], %i; ret;", ".reg .u32 %x; ld.global.u32 %x, [%q]; ret;"):
         with pytest.raises(IllegalAddress, match=f"{out.ctypes.data + 124:#x}"):
@@ -239,7 +239,8 @@ def test_what_lies_outside_of_memory_is_an_illegal_address():
 
 def test_dynamic_shared_memory_is_what_the_launch_gives():
     body = ".reg .u64 %s; mov.u64 %s, pool; st.shared.u32 [%s+60], 7; ld.shared.u32 %d, [%s+60];"
-    head = ".extern .shared .align 16 .b8 pool[];\n.visible .entry k(.param .u64 p0) { .reg .u64 %p0; ld.param.u64 %p0, [p0]; .reg .u32 %d;"
+    head = ".extern .shared .align 16 .b8 pool[];\n.visible .entry k(.param .u64 p0) {"
+    head += " .reg .u64 %p0; ld.param.u64 %p0, [p0]; .reg .u32 %d;"
     text = f"{HEADER}{head} {ADDRESS} {body} st.global.u32 [%q], %d; ret; }}"
     out = np.zeros(4, np.uint32)
     arguments = (Module(text), "k", (1,), (4,), out.ctypes.data.to_bytes(8, "little"), Memory.of_arrays(out))
@@ -260,12 +261,12 @@ def test_memory_of_many_areas_is_used_across_them():
         memory.load(np.array([0x1000, 0x1100], np.uint64), np.dtype(np.uint32))
 
 
-def test_a_loop_without_end_is_ended():
+def test_an_endless_loop_times_out():
     with pytest.raises(Timeout):
         per_thread("mov.u32 %d, 0; $again: bra.uni $again;", max_steps=1000)
 
 
-def test_a_register_that_nobody_wrote_is_found():
+def test_a_read_of_an_unwritten_register_is_reported():
     with pytest.raises(EmulatorFault, match="register %never is read before it is written"):
         per_thread(".reg .u32 %never; add.u32 %d, %never, 1;")
 
@@ -280,7 +281,7 @@ def test_a_register_that_nobody_wrote_is_found():
         ("add.u32 %d, 1;", PtxError),
     ],
 )
-def test_what_has_no_meaning_is_told_with_its_line(body, error):
+def test_text_without_a_meaning_is_reported_with_its_line(body, error):
     with pytest.raises(error, match="kernel: "):
         per_thread(body)
 

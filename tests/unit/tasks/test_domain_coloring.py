@@ -56,7 +56,7 @@ def coordinates():
 
 
 def dead_leaves(seed, oversampling=4):
-    """A picture with the statistics of natural scenes: opaque discs whose radii follow a power law (Lee, Mumford & Huang 2001)."""
+    """A picture with the statistics of natural scenes: opaque discs, radii by a power law (Lee, Mumford & Huang 2001)."""
     rng = np.random.default_rng(seed)
     side = SIZE * oversampling
     smallest, largest = side / 20, side / 2
