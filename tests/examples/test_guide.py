@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 import shlex
@@ -21,6 +22,7 @@ from click.testing import CliRunner
 from evo.cli import main
 from evo.config import load_config
 from evo.ptx_inject.cli import main as ptxinject
+from evo.run.checkpoint import decode_checkpoint
 from evo.task import Programs, Task, load_task
 
 REPOSITORY = Path(__file__).parents[2]
@@ -94,6 +96,25 @@ def run_python(page: str, names: dict) -> None:
             printed = None
 
 
+def assert_files_are_as_documented(run: Path) -> None:
+    """The files of a run folder with cubins, against docs/api/files.md."""
+    text = (REPOSITORY / "docs" / "api" / "files.md").read_text()
+    sections = dict(zip(*[iter(re.split(r"^## (.*)$", text, flags=re.MULTILINE)[1:])] * 2, strict=True))
+    row = json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
+    assert re.findall(r"^\| `(\w+)` \|", sections["metrics.jsonl"], re.MULTILINE) == list(row)
+    told = re.findall(r"^\| `(\w+)` \| (\w+)", sections["archive.npz"], re.MULTILINE)
+    with np.load(run / "archive.npz") as archive:
+        assert [(name, archive[name].dtype.name) for name in archive.files] == told
+        columns = set(archive.files)
+    _, arrays = decode_checkpoint(max((run / "checkpoints").iterdir()).read_bytes())
+    assert {name.removeprefix("elites.") for name in arrays if name.startswith("elites.")} == columns
+    assert "`memory.hash`" in sections["Checkpoints"]
+    assert arrays["memory.hash"].shape[1:] == (2,)
+    index = json.loads((run / "cubins" / "index.json").read_text())
+    for key in (*index, *index["programs"][0]):
+        assert f"`{key}`" in sections["index.json of `evo compile`"], key
+
+
 def test_the_commands_of_running_md_run_and_so_does_its_python(workplace):
     evo("run", "configs/domain_coloring_smoke.yaml", "--set", "seed=5")
     [run] = (workplace / "runs" / "domain_coloring_smoke").iterdir()
@@ -107,6 +128,7 @@ def test_the_commands_of_running_md_run_and_so_does_its_python(workplace):
     assert (run / "cubins" / "index.json").is_file()
     assert (workplace / "cubins" / "index.json").is_file()
     run_python("running.md", {"RUN": str(run)})
+    assert_files_are_as_documented(run)
 
 
 def test_the_python_of_libraries_md_prints_what_stands_below_it():
