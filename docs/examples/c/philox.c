@@ -1,7 +1,7 @@
 /*
  * philox.c - random numbers from a counter: Philox 2x32-10, ten calls of a routine. u is uniform in [0, 1]; state counts on.
  *
- * Words of the generator have a stack of their own, so that a search that changes programs mixes them with no other numbers.
+ * The generator's words have their own stack, so that a search never mixes them with other numbers.
  * The algorithm is that of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). Prints ../expected/philox.txt.
  */
 

@@ -1,7 +1,7 @@
 /*
- * store_and_load.c - slots for values that are used again later: s = x + y, z = s * s - x.
+ * store_and_load.c - store entries for values that are used again: s = x + y, z = s * s - x.
  *
- * A load needs no type: a slot knows what stack its value came from. Prints ../expected/store_and_load.txt.
+ * A load needs no type: a store entry knows which stack its value came from. Prints ../expected/store_and_load.txt.
  */
 
 #include "print_stub.h"

@@ -1,6 +1,6 @@
-// store_and_load.cpp - slots for values that are used again later: s = x + y, z = s * s - x.
+// store_and_load.cpp - store entries for values that are used again: s = x + y, z = s * s - x.
 //
-// A load needs no type: a slot knows what stack its value came from. Prints ../expected/store_and_load.txt.
+// A load needs no type: a store entry knows which stack its value came from. Prints ../expected/store_and_load.txt.
 
 #include "print_stub.hpp"
 #include "stack_ptx_descriptions.hpp"

@@ -1,6 +1,6 @@
-"""Slots for values that are used again later: s = x + y, z = s * s - x.
+"""Store entries for values that are used again: s = x + y, z = s * s - x.
 
-A load needs no type: a slot knows what stack its value came from. Prints ../expected/store_and_load.txt.
+A load needs no type: a store entry knows which stack its value came from. Prints ../expected/store_and_load.txt.
 """
 
 from evo import stack_ptx
