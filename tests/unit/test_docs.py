@@ -14,10 +14,10 @@ import yaml
 from pydantic import BaseModel
 
 from evo.config import RunConfig
-from evo.errors import UserError
+from evo.errors import FailureKind, UserError
 from evo.instructions import load_instruction_set
 from evo.ptx_inject.types import load_types
-from evo.search.archive import Elites
+from evo.run.checkpoint import FORMAT_VERSION
 
 REPOSITORY = Path(__file__).parents[2]
 CSRC = REPOSITORY / "csrc"
@@ -225,9 +225,10 @@ def test_reference_of_files_has_every_key_of_a_config_with_its_default():
     assert told == config_keys(RunConfig)
 
 
-def test_reference_of_files_has_every_column_of_the_archive():
-    section = (API / "files.md").read_text().partition("\n## archive.npz\n")[2].partition("\n## ")[0]
-    assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == list(Elites.__dataclass_fields__)
+def test_reference_of_files_names_the_format_of_checkpoints_and_all_kinds_of_failures():
+    text = (API / "files.md").read_text()
+    assert f"Format version {FORMAT_VERSION}:" in text
+    assert all(f"`{kind}`" in text for kind in FailureKind)
 
 
 @pytest.mark.parametrize(("number", "load"), [(0, load_instruction_set), (1, load_types)])
