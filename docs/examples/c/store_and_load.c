@@ -8,7 +8,7 @@
 #include "stack_ptx_descriptions.h"
 
 enum { REG_X, REG_Y, REG_Z };
-enum { SLOT_S };
+enum { ENTRY_S };
 
 static const StackPtxRegister registers[] = {
     [REG_X] = {.name = "x", .stack_idx = STACK_PTX_STACK_TYPE_F32},
@@ -20,10 +20,10 @@ static const StackPtxInstruction program[] = {
     stack_ptx_encode_input(REG_Y),
     stack_ptx_encode_input(REG_X),
     stack_ptx_encode_ptx_instruction_add_ftz_f32,
-    stack_ptx_encode_store(STACK_PTX_STACK_TYPE_F32, SLOT_S),
+    stack_ptx_encode_store(STACK_PTX_STACK_TYPE_F32, ENTRY_S),
     stack_ptx_encode_input(REG_X),
-    stack_ptx_encode_load(SLOT_S),
-    stack_ptx_encode_load(SLOT_S),
+    stack_ptx_encode_load(ENTRY_S),
+    stack_ptx_encode_load(ENTRY_S),
     stack_ptx_encode_ptx_instruction_mul_ftz_f32,
     stack_ptx_encode_ptx_instruction_sub_ftz_f32,
     stack_ptx_encode_return,

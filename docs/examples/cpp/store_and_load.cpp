@@ -8,16 +8,16 @@
 using namespace stack_ptx;
 
 enum { REG_X, REG_Y, REG_Z };
-enum { SLOT_S };
+enum { ENTRY_S };
 
 constexpr StackPtxInstruction program[] = {
     encode_input(REG_Y),
     encode_input(REG_X),
     encode_ptx_instruction_add_ftz_f32,
-    encode_store(StackType::F32, SLOT_S),
+    encode_store(StackType::F32, ENTRY_S),
     encode_input(REG_X),
-    encode_load(SLOT_S),
-    encode_load(SLOT_S),
+    encode_load(ENTRY_S),
+    encode_load(ENTRY_S),
     encode_ptx_instruction_mul_ftz_f32,
     encode_ptx_instruction_sub_ftz_f32,
     encode_return,

@@ -15,9 +15,9 @@ MULTIPLIER, WEYL, SEED = 0xD256D193, 0x9E3779B9, 12345
 KEY, LEFT, RIGHT = range(3)  # store entries
 
 
-def store(slot):
+def store(entry):
     """The word that pops a generator's word into a store entry."""
-    return words.store("philox", slot)
+    return words.store("philox", entry)
 
 
 # left, right, key = high(left * MULTIPLIER) ^ key ^ right, low(left * MULTIPLIER), key + WEYL

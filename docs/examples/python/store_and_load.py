@@ -10,6 +10,6 @@ I = words.instructions
 r = words.registers(x="f32", y="f32", z="f32")
 compiler = stack_ptx.Compiler(r, requests=[r.z])
 
-SLOT = 0
-s = [r.y, r.x, I.add_ftz_f32, words.store("f32", SLOT)]
-print(compiler.compile([*s, r.x, words.load(SLOT), words.load(SLOT), I.mul_ftz_f32, I.sub_ftz_f32]))
+ENTRY = 0
+s = [r.y, r.x, I.add_ftz_f32, words.store("f32", ENTRY)]
+print(compiler.compile([*s, r.x, words.load(ENTRY), words.load(ENTRY), I.mul_ftz_f32, I.sub_ftz_f32]))
