@@ -1,10 +1,10 @@
 """Domain colouring: a complex number f + ig becomes a colour, its angle the hue and its magnitude the lightness.
 
-Owns the way from f and g to RGB. Knows nothing of points, of programs or of what a good picture is.
+Owns the conversion of f and g to RGB. Knows nothing of points, of programs or of what a good picture is.
 
 Hue, saturation and lightness are those of HSL (Joblove & Greenberg 1978, "Color Spaces for Computer Graphics"): hue is the
 angle, red for positive real numbers; saturation is constant; lightness grows with the logarithm of the magnitude, from black
-at zero over the purest colours to white. Infinite and undefined numbers are white.
+at zero through the purest colours to white. Infinite and undefined numbers are white.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 
 from .scratch import Scratch
 
-# Minimax fit of (6 / pi) atan(r) = r P(r^2) on [0, 1]: twice an angle, counted in sixths of a turn; error below 2.3e-5.
+# Minimax fit of (6 / pi) atan(r) = r P(r^2) on [0, 1]: twice an angle, in sixths of a turn; error below 2.3e-5.
 _ATAN = (1.90960407, -0.630835652, 0.344078898, -0.162636623, 0.0398112237)
-_WHITE = 1e30  # square of a magnitude beyond which all is white; keeps infinities and NaN out of what follows
+_WHITE = 1e30  # squared magnitude beyond which everything is white; keeps infinities and NaN out of what follows
 _LOG_SCALE = 2.0  # lightness is proportional to log(1 + 2 |f + ig|)
 
 
@@ -26,7 +26,7 @@ class Coloring:
 
     Args:
         saturation: of all colours, from 0 (grey) to 1.
-        pure_magnitude: the magnitude m whose colour is purest: lightness 1/2. From 2 m (m + 1) on all is white.
+        pure_magnitude: the magnitude m whose colour is purest: lightness 1/2. Everything from 2 m (m + 1) on is white.
     """
 
     def __init__(self, saturation: float = 0.65, pure_magnitude: float = 2.0):
@@ -40,7 +40,7 @@ class Coloring:
     def rgb(self, f: np.ndarray, g: np.ndarray, scratch: Scratch | None = None) -> np.ndarray:
         """Red, green and blue in [0, 1] of float32 arrays of one shape: `(3, *shape)` float32.
 
-        With `scratch` the result lies in it, until its next use.
+        With `scratch` the result lies in its memory, until its next use.
         """
         scratch = scratch or Scratch()
         out = scratch("rgb", (3, *f.shape))
@@ -51,7 +51,7 @@ class Coloring:
             np.fmin(magnitude, np.float32(_WHITE), out=magnitude)
             np.sqrt(magnitude, out=magnitude)
             sixths = _sixths_of_turn(f, g, magnitude, scratch)
-        # Per channel a trapezoid over the hue. Green and blue are each other's mirror image in the real axis.
+        # Each channel is a trapezoid over the hue. Green and blue mirror each other in the real axis.
         np.subtract(np.float32(2.0), sixths, out=red)
         np.clip(red, np.float32(0.0), np.float32(1.0), out=red)
         np.minimum(sixths, np.float32(1.0), out=green)
@@ -82,8 +82,8 @@ class Coloring:
 
 
 def _sixths_of_turn(f: np.ndarray, g: np.ndarray, magnitude: np.ndarray, scratch: Scratch) -> np.ndarray:
-    """|angle of f + ig| in sixths of a turn, from 0 to 3; anything in that range where f or g is not finite."""
-    # The tangent of half the angle to the nearer half of the real axis lies in [0, 1], so that no octants are needed.
+    """|angle of f + ig| in sixths of a turn, from 0 to 3; an arbitrary value in that range where f or g is not finite."""
+    # The tangent of half the angle to the nearer half of the real axis lies in [0, 1], so no octants are needed.
     tangent, square, angle = scratch("tangent", f.shape), scratch("square", f.shape), scratch("angle", f.shape)
     denominator = np.abs(f, out=square)
     denominator += magnitude

@@ -1,9 +1,9 @@
-"""What makes a picture score: statistics that natural scenes and works of art share.
+"""What a picture scores by: statistics that natural scenes and works of art share.
 
-Owns objective and measures of RGB pictures. Knows nothing of programs or of complex numbers. The README states each formula
-with its source; the names here are the README's.
+Owns objective and measures of RGB pictures. Knows nothing of programs or of complex numbers. The README gives each formula and
+its source, under the same names.
 
-Everything is computed row by row in a fixed order: a picture's bits do not depend on the pictures beside it, so nothing here
+Everything is computed row by row in a fixed order, so that a picture's bits do not depend on the pictures beside it. Nothing here
 may call BLAS.
 """
 
@@ -34,10 +34,10 @@ class Statistics:
     coherence: how much of the gradients' energy has one orientation within a block, from 0 to 1; 1/3 for white noise.
     anisotropy: how much one orientation prevails in the whole picture, from 0 to 1 (stripes).
     squareness: how much two orthogonal orientations prevail, from 0 to 1 (grids).
-    spread: the part of the picture that its structure covers, from 0 to 1.
+    spread: share of the picture that its structure covers, from 0 to 1.
     hue_variety: roundness of the cloud of opponent colours, from 0 (two-tone) to 1.
-    colourfulness: Hasler & Suesstrunk's, of colours in [0, 1].
-    detail: the part of the pixels that lie on an edge.
+    colourfulness: that of Hasler & Suesstrunk, for colours in [0, 1].
+    detail: share of the pixels that lie on an edge.
     """
 
     brightness: np.ndarray
@@ -53,7 +53,7 @@ class Statistics:
     detail: np.ndarray
 
     def objective(self) -> np.ndarray:
-        """`(batch_size,)` float64 in [0, 1]: a product of factors, each 1 within the range of natural scenes and art."""
+        """`(batch_size,)` float64 in [0, 1]: a product of factors, each 1 over the range of natural scenes and art."""
         return (
             np.exp(-0.5 * (self.spectral_deviation / 1.2) ** 2)
             * _ramp(self.brightness, 0.1, 0.35)
@@ -69,13 +69,13 @@ class Statistics:
 
 
 class PictureStatistics:
-    """Computes `Statistics` of pictures of `size` x `size` pixels; holds tables only, so threads may share one."""
+    """Computes `Statistics` of pictures of `size` x `size` pixels. It holds only tables, so threads may share one."""
 
     def __init__(self, size: int):
         if size < 32 or size > 1024 or size & (size - 1):
             raise ValueError(f"size is {size}, must be a power of two from 32 to 1024")
         self._size = size
-        taper = np.sin(np.pi * (np.arange(size) + 0.5) / size) ** 2  # Hann, so that the picture's border adds no power
+        taper = np.sin(np.pi * (np.arange(size) + 0.5) / size) ** 2  # Hann window, so that the picture's border adds no power
         self._window = np.outer(taper, taper).astype(np.float32)
         self._set_up_bands()
 
@@ -137,7 +137,7 @@ class PictureStatistics:
         return octaves.std(axis=1)
 
     def _structure(self, luminance: np.ndarray, scratch: Scratch) -> dict[str, np.ndarray]:
-        """What the gradients of luminance say."""
+        """The statistics of the gradients of luminance."""
         energy, real, imaginary = tensor = self._structure_tensor(luminance, scratch)
         num_gradients = (self._size - 1) ** 2
         detail = np.count_nonzero(energy > np.float32((EDGE_SLOPE / self._size) ** 2), axis=1) / num_gradients
@@ -146,7 +146,7 @@ class PictureStatistics:
         amplitude = np.sqrt(energy)
         total = energy.sum(axis=1) + _TINY
         total_amplitude = amplitude.sum(axis=1) + _TINY
-        # Unit vectors at twice and four times the angle of a block's gradient, weighed by amplitude and coherence.
+        # Unit vectors at twice and four times the angle of a block's gradient, weighted by amplitude and coherence.
         weight = amplitude / (energy + _TINY)
         twice = np.hypot((weight * real).sum(axis=1), (weight * imaginary).sum(axis=1))
         weight /= oriented + _TINY
@@ -164,10 +164,10 @@ class PictureStatistics:
     def _structure_tensor(self, luminance: np.ndarray, scratch: Scratch) -> np.ndarray:
         """`(3, batch_size, size * size)`: energy, real and imaginary part of the squared gradient, per pixel step.
 
-        Gradients are taken across 2 x 2 pixels, so the last row and column have none: zero there.
+        Gradients span 2 x 2 pixels, so the last row and column have none and are zero.
         """
         size, num_pixels = self._size, self._size**2
-        # Differences run over the flat picture, which is fastest; where they cross from one line to the next is zeroed.
+        # Differences run over the flat picture, which is fastest; those that cross from one line to the next are zeroed.
         step = scratch("step", (len(luminance), num_pixels - 1))
         across, down = scratch("gradient", (2, len(luminance), num_pixels - size - 1))
         np.subtract(luminance[:, 1:], luminance[:, :-1], out=step)
@@ -207,9 +207,9 @@ def _color(red: np.ndarray, green: np.ndarray, blue: np.ndarray, scratch: Scratc
 
 
 def _entropy(luminance: np.ndarray, scratch: Scratch) -> np.ndarray:
-    """Entropy of the histogram of luminance, 1 where all levels are equally frequent."""
+    """Entropy of the histogram of luminance, 1 if all levels are equally frequent."""
     levels = NUM_LUMINANCE_LEVELS
-    # A hair less than `levels`: 1.0, and a rounding error beyond it, belongs to the top level.
+    # A hair less than `levels`: 1.0, or a rounding error beyond it, belongs to the top level.
     index = scratch("index", luminance.shape, np.intp)
     np.multiply(luminance, np.float32(levels * (1.0 - 1e-6)), out=index, casting="unsafe")
     index += np.arange(len(luminance))[:, None] * levels

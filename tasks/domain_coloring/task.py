@@ -1,7 +1,7 @@
-"""Pictures by domain colouring: programs map a point (x, y) and a time t to a complex number f + ig, which gives the colour.
+"""Pictures by domain colouring: programs map a point (x, y) and a time t to a complex number f + ig, which sets the colour.
 
-Owns the points, what is done with numbers that are not finite, and what is drawn. Colours are coloring.py's, what makes a
-picture good is objective.py's.
+Owns the points, the treatment of numbers that are not finite, and what is drawn. coloring.py owns colours; objective.py owns what
+makes a picture good.
 """
 
 import math
@@ -15,7 +15,7 @@ from .objective import PictureStatistics
 from .scratch import Scratch
 
 NUM_PIXELS = 1 << 15  # scored at once: eight pictures of 64x64, whose arrays stay in a core's L2 cache
-SUPERSAMPLING = 2  # drawn pictures: points a pixel, along each side
+SUPERSAMPLING = 2  # drawn pictures: points per pixel, along each side
 
 
 class DomainColoring(evo.Task):
@@ -25,7 +25,7 @@ class DomainColoring(evo.Task):
         size: pixels along a side of the scored picture, a power of two.
         low, high: the pictures show the square from `low` to `high` in x and in y.
         t: the time at which pictures are scored.
-        t_swing: an animation lets t swing by so much around that time.
+        t_swing: amplitude of t around that time in an animation.
         saturation, pure_magnitude: see `Coloring`.
     """
 
@@ -58,7 +58,7 @@ class DomainColoring(evo.Task):
     def points(self):
         return self._points
 
-    def score(self, outputs, programs):
+    def score(self, outputs, programs):  # noqa: ARG002 - the interface of evo.Task
         f, g = outputs["f"], outputs["g"]
         step = max(1, NUM_PIXELS // f.shape[1])
         parts = [self._score(f[i : i + step], g[i : i + step]) for i in range(0, len(f), step)]
@@ -68,18 +68,18 @@ class DomainColoring(evo.Task):
     def _score(self, f: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         statistics = self._statistics(self._coloring.rgb(f, g, self._scratch), self._scratch)
         finite = np.count_nonzero(np.isfinite(f) & np.isfinite(g), axis=1) / f.shape[1]
-        # A few poles and holes are part of the genre; a quarter of the picture is worthless, half is a failure.
+        # A few poles and holes are part of the genre. A quarter of the picture makes it worthless, half a failure.
         objective = statistics.objective() * np.clip(1.0 - 4.0 * (1.0 - finite), 0.0, 1.0)
         objective[finite < 0.5] = np.nan
         return objective, np.stack([statistics.colourfulness, statistics.detail], axis=1)
 
     def picture_points(self, size, t):
-        # There and back, so that every animation is a loop; it begins with what was scored.
+        # There and back, so that every animation is a loop. It begins with the scored picture.
         swung = self._t + self._t_swing * math.sin(2.0 * math.pi * t)
         return self._grid(size * SUPERSAMPLING) | {"t": np.float32(swung)}
 
     def picture(self, outputs, size):
-        scratch = Scratch()  # of its own: pictures may be large
+        scratch = Scratch()  # its own: pictures may be large
         pictures = np.empty((len(outputs["f"]), size, size, 3), np.uint8)
         for picture, f, g in zip(pictures, outputs["f"], outputs["g"], strict=True):
             samples = self._coloring.rgb(f, g, scratch).reshape(3, size, SUPERSAMPLING, size, SUPERSAMPLING)
@@ -102,8 +102,8 @@ class DomainColoring(evo.Task):
 def _jitter(side: int) -> tuple[np.ndarray, np.ndarray]:
     """Fixed pseudo-random offsets in [-0.5, 0.5), `(side, side)` each.
 
-    Structure too fine for the pixels would show as a moire pattern, which may look good but exists at one resolution only.
-    At jittered points it shows as noise instead (Cook 1986), and noise scores low.
+    Structure too fine for the pixels would appear as a moire pattern, which may look good but exists at one resolution only.
+    At jittered points it appears as noise instead (Cook 1986), and noise scores low.
     """
     bits = np.arange(1, 2 * side * side + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)  # SplitMix64
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

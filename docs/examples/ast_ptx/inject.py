@@ -1,4 +1,4 @@
-"""An expression into a kernel, with no GPU: CUDA to annotated PTX, AST PTX to a stub, both to PTX, and that to a cubin.
+"""An expression into a kernel, without a GPU: CUDA to annotated PTX, AST PTX to a stub, both to PTX, and that to a cubin.
 
     python inject.py OUTPUT.cubin
 
@@ -15,7 +15,7 @@ from evo.ptx_inject import PTXInject
 CUDA = Path(__file__).parent.parent / "cuda"
 sys.path.insert(0, str(CUDA))
 
-from nvrtc import compile_cuda
+from nvrtc import compile_cuda  # noqa: E402 - in the folder above
 
 if len(sys.argv) != 2:
     sys.exit(f"usage: {sys.argv[0]} OUTPUT.cubin")
@@ -28,5 +28,5 @@ r = ast.registers
 stub = ast.compile([r[x], r[y], I.mul_ftz_f32, 1.0, I.add_ftz_f32])
 print(stub)
 
-# For the driver: cuModuleLoadData takes it as it is.
+# cuModuleLoadData of the driver loads it as it is.
 Path(sys.argv[1]).write_bytes(nvptxcompiler.compile(inject.render({"func": stub}), ["--gpu-name=sm_90"]))

@@ -22,7 +22,7 @@ static const AstPtxInstruction square[] = {
     ast_ptx_encode_return,
 };
 
-/* A call takes its arguments off the stack; argument 0 is the one that was pushed first. */
+/* A call pops its arguments; argument 0 was pushed first. */
 static const AstPtxInstruction distance[] = {
     ast_ptx_encode_routine_arg(0),
     ast_ptx_encode_routine(ROUTINE_SQUARE, 1),
@@ -43,7 +43,7 @@ static const AstPtxInstruction program[] = {
 };
 
 int main(void) {
-    char stub[1024]; /* enough here; a measurement tells how much */
+    char stub[1024]; /* enough here; measure to know */
     size_t length = 0;
     astPtxCheck(ast_ptx_compile(
         "z",

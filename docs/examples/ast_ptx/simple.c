@@ -19,7 +19,7 @@ enum { INPUT_X, INPUT_Y, NUM_INPUTS };
 static const char output_name[] = "z";
 static const char* const input_names[NUM_INPUTS] = {"x", "y"};
 
-/* Postorder: operands, in their order, before what they are operands of. */
+/* Postorder: operands, in their order, before their instruction. */
 static const AstPtxInstruction program[] = {
     ast_ptx_encode_input(INPUT_X),
     ast_ptx_encode_input(INPUT_Y),
@@ -35,7 +35,7 @@ int main(void) {
     size_t length = 0;
     char* stub;
 
-    /* Without a buffer the text is measured; it takes one byte more for its NUL. */
+    /* Without a buffer the text is measured; its NUL takes one byte more. */
     astPtxCheck(ast_ptx_compile(
         output_name,
         input_names,

@@ -6,7 +6,7 @@ from evo.ast_ptx import AstPTX, I
 ast = AstPTX(inputs=["x", "y"], output="z")
 r = ast.registers
 
-# Postorder: operands, in their order, before what they are operands of.
+# Postorder: operands, in their order, before their instruction.
 program = [r.x, r.y, I.mul_ftz_f32, 1.0, I.add_ftz_f32]
 print(ast.compile(program))
 print(f"at x = 3, y = 4: {ast.interpret(program, {'x': 3.0, 'y': 4.0}):g}")

@@ -1,7 +1,7 @@
 /*
  * bytes.c - four u8 in one register: sum = 1st + 2nd + 3rd + 4th byte of `packed`, counted from the lowest.
  *
- * PTX adds no bytes: each is converted to u32 before. Prints ../expected/bytes.txt.
+ * PTX cannot add bytes, so each is converted to u32 first. Prints ../expected/bytes.txt.
  */
 
 #include "print_stub.h"

@@ -1,9 +1,9 @@
 /*
- * comment_form.c - annotations in comments to inline assembly with markers, as the command `ptxinject` does it.
+ * comment_form.c - turns annotations in comments into inline assembly with markers, like the command `ptxinject`.
  *
  *     comment_form INPUT.cu
  *
- * For ../cuda/comment_form.cu, prints ../expected/comment_form.txt.
+ * Given ../cuda/comment_form.cu, it prints ../expected/comment_form.txt.
  */
 
 #define PTX_INJECT_IMPLEMENTATION

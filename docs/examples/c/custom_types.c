@@ -1,10 +1,10 @@
 /*
- * custom_types.c - types of one's own all the way: z = popcount(x & y) * w, where y is a mask and w a weight.
+ * custom_types.c - your own types from end to end: z = popcount(x & y) * w, where y is a mask and w a weight.
  *
  *     custom_types INPUT.ptx OUTPUT.ptx
  *
  * INPUT.ptx is the PTX of ../cuda/custom_types.cu after `ptxinject --types ../custom_types/data_types.json`. Each type of PTX
- * Inject has a stack of its own here, so that a program can never add a mask to a number. The headers come from
+ * Inject has its own stack here, so that a program can never add a mask to a number. The headers come from
  *
  *     python -m evo.ptx_inject generate --input ../custom_types/data_types.json --output custom_data_types.h
  *     python -m evo.instructions generate --input ../custom_types/instructions.json --output custom_instructions.h --lang c
@@ -22,7 +22,7 @@
 
 #define MAX_NUM_REGISTERS 16
 
-/* The stack of a data type: both have the same names, here in small letters and there in capitals. */
+/* The stack of a data type: both have the same name, here in lower case, there in upper case. */
 static uint16_t stack_of(const char* data_type) {
     static const uint16_t stacks[PTX_INJECT_DATA_TYPE_NUM_ENUMS] = {
         [PTX_INJECT_DATA_TYPE_U32] = STACK_PTX_STACK_TYPE_U32,

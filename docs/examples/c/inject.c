@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
     }
     ptxInjectCheck(ptx_inject_create(&inject, annotated_ptx));
 
-    /* What there is. */
+    /* What the PTX contains. */
     ptxInjectCheck(ptx_inject_inject_info_by_name(inject, "func", &inject_idx, &num_args, &num_sites));
     (void)printf("func: sites %u\n", (unsigned)num_sites);
     for (i = 0; i < num_args; ++i) {

@@ -1,5 +1,5 @@
 /*
- * meta_instructions.c - moving values about on a stack. A meta instruction makes no PTX: it decides what later ones work on.
+ * meta_instructions.c - moves values on a stack. A meta instruction emits no PTX; it decides what later ones work on.
  *
  * Each program puts a, b, c, d on the stack (d is on top), does one thing, and takes the top three off again: into first,
  * second and third. Prints ../expected/meta_instructions.txt.
@@ -25,7 +25,7 @@ static const size_t requests[] = {REG_FIRST, REG_SECOND, REG_THIRD};
 #define PUSH_FOUR                                                                                                              \
     stack_ptx_encode_input(REG_A), stack_ptx_encode_input(REG_B), stack_ptx_encode_input(REG_C), stack_ptx_encode_input(REG_D)
 
-/* A depth or a count is taken off the meta stack; 0 is the top. */
+/* A depth or count comes from the meta stack; 0 is the top. */
 static const StackPtxInstruction dup[] = {
     PUSH_FOUR, stack_ptx_encode_meta_dup(STACK_PTX_STACK_TYPE_F32), stack_ptx_encode_return
 };

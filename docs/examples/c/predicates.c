@@ -1,5 +1,5 @@
 /*
- * predicates.c - a comparison and a choice: z = x < y ? x : y. Predicates have a stack of their own.
+ * predicates.c - a comparison and a choice: z = x < y ? x : y. Predicates have their own stack.
  *
  * Prints ../expected/predicates.txt.
  */
@@ -21,7 +21,7 @@ static const StackPtxInstruction program[] = {
     stack_ptx_encode_ptx_instruction_setp_lt_ftz_f32,
     stack_ptx_encode_input(REG_Y),
     stack_ptx_encode_input(REG_X),
-    stack_ptx_encode_ptx_instruction_selp_f32, /* takes x and y off the f32 stack and the comparison off the pred stack */
+    stack_ptx_encode_ptx_instruction_selp_f32, /* pops x and y off the f32 stack and the comparison off the pred stack */
     stack_ptx_encode_return,
 };
 

@@ -1,5 +1,5 @@
 /*
- * print_stub.h - what the examples share: the steps of simple.c as one function. Included by each example's only file.
+ * print_stub.h - shared by the examples: the steps of simple.c as one function. Each example includes it once.
  */
 
 #ifndef PRINT_STUB_H
@@ -14,7 +14,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Words that a program may run; a bound for programs that a search makes. */
+/* Words that a program may run; bounds programs that come from a search. */
 #define EXECUTION_LIMIT 1000
 
 /* The stub of a program, which the caller frees. `routines` may be NULL if there are none. */

@@ -24,7 +24,7 @@ static const StackPtxRegister registers[NUM_REGISTERS] = {
     [REG_Z] = {.name = "z", .stack_idx = STACK_PTX_STACK_TYPE_F32},
 };
 
-/* What is on top of the stack is an instruction's first operand. */
+/* The top of the stack is an instruction's first operand. */
 static const StackPtxInstruction program[] = {
     stack_ptx_encode_input(REG_X),
     stack_ptx_encode_input(REG_Y),
@@ -38,7 +38,7 @@ static const StackPtxInstruction program[] = {
 static const size_t requests[] = {REG_Z};
 
 #define NUM_REQUESTS (sizeof requests / sizeof requests[0])
-#define EXECUTION_LIMIT 100 /* words run; a bound for programs that a search makes */
+#define EXECUTION_LIMIT 100 /* words run; bounds programs that come from a search */
 
 int main(void) {
     size_t workspace_bytes = 0;
@@ -52,7 +52,7 @@ int main(void) {
         return EXIT_FAILURE;
     }
 
-    /* Without a buffer the text is measured; it takes one byte more for its NUL. */
+    /* Without a buffer the text is measured; its NUL takes one byte more. */
     stackPtxCheck(stack_ptx_compile(
         &compiler_info,
         &stack_ptx_stack_info,

@@ -1,5 +1,5 @@
 /*
- * text_file.h - what the examples share that read a file and write one. A failure ends the program.
+ * text_file.h - shared by examples that read and write files. A failure ends the program.
  */
 
 #ifndef TEXT_FILE_H

@@ -1,5 +1,5 @@
 /*
- * two_sites.c - Stack PTX and PTX Inject together: two names, each with a stub that a program gives.
+ * two_sites.c - Stack PTX and PTX Inject together: two names, each with a stub made from a program.
  *
  *     two_sites INPUT.ptx OUTPUT.ptx
  *

@@ -1,8 +1,8 @@
-// comment_form.cpp - annotations in comments to inline assembly with markers, as the command `ptxinject` does it.
+// comment_form.cpp - turns annotations in comments into inline assembly with markers, like the command `ptxinject`.
 //
 //     comment_form INPUT.cu
 //
-// For ../cuda/comment_form.cu, prints ../expected/comment_form.txt.
+// Given ../cuda/comment_form.cu, it prints ../expected/comment_form.txt.
 
 #include "inject_file.hpp"
 

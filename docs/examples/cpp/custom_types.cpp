@@ -1,9 +1,9 @@
-// custom_types.cpp - types of one's own all the way: z = popcount(x & y) * w, where y is a mask and w a weight.
+// custom_types.cpp - your own types from end to end: z = popcount(x & y) * w, where y is a mask and w a weight.
 //
 //     custom_types INPUT.ptx OUTPUT.ptx
 //
 // INPUT.ptx is the PTX of ../cuda/custom_types.cu after `ptxinject --types ../custom_types/data_types.json`. Each type of PTX
-// Inject has a stack of its own here, so that a program can never add a mask to a number. The headers come from
+// Inject has its own stack here, so that a program can never add a mask to a number. The headers come from
 //
 //     python -m evo.ptx_inject generate --input ../custom_types/data_types.json --output custom_data_types.h
 //     python -m evo.instructions generate --input ../custom_types/instructions.json --output custom_instructions.hpp --lang cpp

@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
     }
     const Inject inject = read_ptx(annotated_ptx);
 
-    // What there is.
+    // What the PTX contains.
     const char* const mut_types[] = {"out", "mod", "in"};
     size_t inject_idx = 0, num_args = 0, num_sites = 0;
     check(ptx_inject_inject_info_by_name(inject.get(), "func", &inject_idx, &num_args, &num_sites));

@@ -1,4 +1,4 @@
-// inject_file.hpp - what the examples share that inject stubs: files, and a handle that C++ owns.
+// inject_file.hpp - shared by examples that inject stubs: files, and a handle that C++ owns.
 
 #ifndef INJECT_FILE_HPP
 #define INJECT_FILE_HPP
@@ -29,7 +29,7 @@ struct Destroy {
 // Annotated PTX, read once.
 using Inject = std::unique_ptr<PtxInjectHandleImpl, Destroy>;
 
-// `types` of sites that were marked by comments; nullptr for the default ones.
+// `types` of sites in comments; nullptr for the default ones.
 inline Inject read_ptx(const std::string& ptx, const PtxInjectDataTypeInfo* types = nullptr, size_t num_types = 0) {
     PtxInjectHandle handle = nullptr;
     check(ptx_inject_create_with_types(&handle, ptx.c_str(), types, num_types));
@@ -48,7 +48,7 @@ inline std::string render(const Inject& inject, const std::map<std::string, std:
     check(ptx_inject_render_ptx(inject.get(), texts.data(), texts.size(), nullptr, 0, &size));
     std::string rendered(size, ' ');
     check(ptx_inject_render_ptx(inject.get(), texts.data(), texts.size(), &rendered[0], rendered.size(), &size));
-    rendered.pop_back(); // the NUL, which a string has besides
+    rendered.pop_back(); // a string has its own NUL
     return rendered;
 }
 

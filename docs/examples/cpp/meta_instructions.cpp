@@ -1,4 +1,4 @@
-// meta_instructions.cpp - moving values about on a stack. A meta instruction makes no PTX: it decides what later ones work on.
+// meta_instructions.cpp - moves values on a stack. A meta instruction emits no PTX; it decides what later ones work on.
 //
 // Each program puts a, b, c, d on the stack (d is on top), does one thing, and takes the top three off again: into first,
 // second and third. Prints ../expected/meta_instructions.txt.
@@ -20,7 +20,7 @@ int main() {
     for (const char* name : {"a", "b", "c", "d", "first", "second", "third"}) {
         registers.push_back({name, stack_idx(StackType::F32)});
     }
-    // A depth or a count is taken off the meta stack; 0 is the top.
+    // A depth or count comes from the meta stack; 0 is the top.
     const std::vector<Example> examples = {
         {"dup", {encode_meta_dup(StackType::F32)}},
         {"yank_dup 2", {encode_meta_constant(2), encode_meta_yank_dup(StackType::F32)}},

@@ -1,4 +1,4 @@
-// predicates.cpp - a comparison and a choice: z = x < y ? x : y. Predicates have a stack of their own.
+// predicates.cpp - a comparison and a choice: z = x < y ? x : y. Predicates have their own stack.
 //
 // Prints ../expected/predicates.txt.
 
@@ -15,7 +15,7 @@ constexpr StackPtxInstruction program[] = {
     encode_ptx_instruction_setp_lt_ftz_f32,
     encode_input(REG_Y),
     encode_input(REG_X),
-    encode_ptx_instruction_selp_f32, // takes x and y off the f32 stack and the comparison off the pred stack
+    encode_ptx_instruction_selp_f32, // pops x and y off the f32 stack and the comparison off the pred stack
     encode_return,
 };
 

@@ -1,4 +1,4 @@
-// print_stub.hpp - what the examples share: stack_ptx_compile with memory that C++ owns. Included by each example's only file.
+// print_stub.hpp - shared by the examples: stack_ptx_compile with memory that C++ owns. Each example includes it once.
 
 #ifndef PRINT_STUB_HPP
 #define PRINT_STUB_HPP
@@ -19,7 +19,7 @@ inline void check(StackPtxResult result) {
     }
 }
 
-// The stub of a program, which ends with a RETURN as each routine does. `requests` are indices of registers.
+// The stub of a program, which ends with a RETURN, like each routine. `requests` are indices of registers.
 inline std::string make_stub(
     const StackPtxStackInfo& stack_info,
     const std::vector<StackPtxRegister>& registers,
@@ -27,7 +27,7 @@ inline std::string make_stub(
     const std::vector<size_t>& requests,
     std::vector<const StackPtxInstruction*> routines = std::vector<const StackPtxInstruction*>()
 ) {
-    const size_t execution_limit = 1000; // words run; a bound for programs that a search makes
+    const size_t execution_limit = 1000; // words run; bounds programs that come from a search
     size_t workspace_bytes = 0;
     check(stack_ptx_compile_workspace_size(&compiler_info, &stack_info, &workspace_bytes));
     std::vector<unsigned char> workspace(workspace_bytes);
@@ -53,7 +53,7 @@ inline std::string make_stub(
         ));
         return length;
     };
-    // Without a buffer the text is measured; it takes one byte more for its NUL, which a string has.
+    // Without a buffer the text is measured; its NUL takes one byte more, which a string has.
     std::string stub(compile(nullptr, 0), ' ');
     compile(&stub[0], stub.size() + 1);
     return stub;

@@ -11,7 +11,7 @@ using namespace stack_ptx;
 
 enum { REG_X, REG_Y, REG_Z };
 
-// What is on top of the stack is an instruction's first operand. The words are constants of the compiler's.
+// The top of the stack is an instruction's first operand. The words are compile-time constants.
 constexpr StackPtxInstruction program[] = {
     encode_input(REG_X),
     encode_input(REG_Y),

@@ -1,6 +1,6 @@
-// store_and_load.cpp - slots for values that are used again later: s = x + y, z = s * s - x.
+// store_and_load.cpp - store entries for values that are used again: s = x + y, z = s * s - x.
 //
-// A load needs no type: a slot knows what stack its value came from. Prints ../expected/store_and_load.txt.
+// A load needs no type: a store entry knows which stack its value came from. Prints ../expected/store_and_load.txt.
 
 #include "print_stub.hpp"
 #include "stack_ptx_descriptions.hpp"
@@ -8,16 +8,16 @@
 using namespace stack_ptx;
 
 enum { REG_X, REG_Y, REG_Z };
-enum { SLOT_S };
+enum { ENTRY_S };
 
 constexpr StackPtxInstruction program[] = {
     encode_input(REG_Y),
     encode_input(REG_X),
     encode_ptx_instruction_add_ftz_f32,
-    encode_store(StackType::F32, SLOT_S),
+    encode_store(StackType::F32, ENTRY_S),
     encode_input(REG_X),
-    encode_load(SLOT_S),
-    encode_load(SLOT_S),
+    encode_load(ENTRY_S),
+    encode_load(ENTRY_S),
     encode_ptx_instruction_mul_ftz_f32,
     encode_ptx_instruction_sub_ftz_f32,
     encode_return,

@@ -1,4 +1,4 @@
-// two_sites.cpp - Stack PTX and PTX Inject together: two names, each with a stub that a program gives.
+// two_sites.cpp - Stack PTX and PTX Inject together: two names, each with a stub made from a program.
 //
 //     two_sites INPUT.ptx OUTPUT.ptx
 //

@@ -1,4 +1,4 @@
-// Types of one's own, from custom_types/data_types.json: a mask is an unsigned int that stubs are to treat in another way.
+// Your own types, from custom_types/data_types.json: a mask is an unsigned int that stubs treat differently.
 
 #include <cuda_fp16.h>
 

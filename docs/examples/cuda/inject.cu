@@ -1,4 +1,4 @@
-// A site that reads, changes and writes a variable each, by macro. Without the stub, y and z would never be computed here.
+// A site, by macro, that reads one variable, changes another and writes a third. Without the stub, y and z would never be computed here.
 
 #include <ptx_inject.h>
 

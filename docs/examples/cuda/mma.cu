@@ -1,5 +1,5 @@
-// Tiles of 16x4, 4x8 and 16x8 elements, row after row, in the places where m16n8k4 wants them: of each thread's rows the first
-// is its lane / 4, the second 8 below, and its columns are by lane % 4. Run by one warp. Needs sm_80.
+// Tiles of 16x4, 4x8 and 16x8 elements, row after row, in the layout of m16n8k4: a thread's first row is its lane / 4, the second
+// is 8 below, and its columns follow from lane % 4. Run by one warp. Needs sm_80.
 
 #include <ptx_inject.h>
 

@@ -1,4 +1,4 @@
-"""CUDA to PTX by NVRTC, where there is no nvcc; other examples use it too. Needs no GPU and no driver.
+"""CUDA to PTX with NVRTC, without nvcc. Other examples use it too. Needs no GPU and no driver.
 
 python docs/examples/cuda/nvrtc.py INPUT.cu OUTPUT.ptx
 """
@@ -26,7 +26,7 @@ def compile_cuda(source, architecture="compute_80", include_paths=(CSRC, CUDA_HE
         bytes, PTX text or cubin.
 
     Raises:
-        ValueError: the source was not accepted; it holds the compiler's log.
+        ValueError: NVRTC refused the source; the message contains its log.
     """
     _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
     arguments = [f"--gpu-architecture={architecture}", *(f"--include-path={path}" for path in include_paths), *options]
@@ -51,7 +51,7 @@ def _text(program, size_of, read):
 
 
 def main():
-    """Compiles a file; what is wrong is told without a traceback."""
+    """Compiles a file; errors are reported without a traceback."""
     if len(sys.argv) != 3:
         sys.exit(f"usage: {sys.argv[0]} INPUT.cu OUTPUT.ptx")
     try:

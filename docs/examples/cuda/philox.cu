@@ -1,4 +1,4 @@
-// Random numbers whose generator is put in after compilation. Each thread has a state of its own, which the stub advances.
+// Random numbers whose generator is injected after compilation. Each thread has its own state, which the stub advances.
 
 #include <ptx_inject.h>
 

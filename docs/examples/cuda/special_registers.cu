@@ -1,4 +1,4 @@
-// A stub that reads no variable: where a thread is, it asks the hardware.
+// A stub that reads no variable: it asks the hardware for the thread's position.
 
 #include <ptx_inject.h>
 

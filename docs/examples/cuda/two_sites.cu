@@ -1,5 +1,5 @@
-// Two names, each with a stub of its own; the second is unrolled, and its four sites share one stub. Where a name is no
-// string but a word, as macros give it, PTX_INJECT_TOK takes it.
+// Two names, each with its own stub. The second is unrolled; its four sites share one stub. PTX_INJECT_TOK takes a bare word
+// as the name, such as a macro yields.
 
 #include <ptx_inject.h>
 

@@ -1,10 +1,10 @@
-"""One CuTe kernel, many semirings: CUDA is compiled once, and then each semiring takes milliseconds.
+"""One CuTe kernel, many semirings: CUDA is compiled once; after that, each semiring takes milliseconds.
 
     python docs/examples/cute_gemm/cute_gemm.py [sm_90]
 
-Needs the packages of `pip install ".[test]"`, and no GPU. Prints how long NVRTC takes from CUDA to the PTX that all semirings
-share, and from CUDA to a cubin of one of them; and for each semiring its stub, and the times from stub to PTX and from PTX to
-a cubin for the architecture named.
+Needs the packages of `pip install ".[test]"`, but no GPU. Prints the time that NVRTC takes from CUDA to the PTX that all
+semirings share, and from CUDA to a cubin of one of them. For each semiring it prints the stub, and the times from stub to PTX
+and from PTX to a cubin for the given architecture.
 """
 
 import math
@@ -25,7 +25,7 @@ from evo.ptx_inject import PTXInject
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "cuda"))
 
-from nvrtc import CSRC, CUDA_HEADERS, compile_cuda
+from nvrtc import CSRC, CUDA_HEADERS, compile_cuda  # noqa: E402 - in the folder above
 
 KERNEL = HERE / "semiring_gemm.cu"
 
@@ -35,7 +35,7 @@ I = WORDS.instructions
 
 @dataclass(frozen=True)
 class Semiring:
-    """What a sum begins with, and both sites: as programs over the words of their variables, and as C++ that does the same."""
+    """Where sums start, and both sites: as programs over the words of their variables, and as equivalent C++."""
 
     zero: float
     mma: Callable
@@ -45,7 +45,7 @@ class Semiring:
 
 
 def identity(v):
-    """The epilogue that changes nothing."""
+    """The epilogue that leaves values unchanged."""
     return [v.x]
 
 
@@ -71,13 +71,13 @@ SEMIRINGS = {
 
 
 def include_paths():
-    """Folders of headers: CuTe's, CUDA's and C++'s standard library for CUDA, from their wheels, and ours."""
+    """Folders of headers: CuTe, CUDA and the C++ standard library for CUDA from their wheels, and ours."""
     cccl = Path(distribution("nvidia-cuda-cccl").locate_file("nvidia/cu13/include/cccl"))
     cutlass = Path(distribution("nvidia-cutlass").locate_file("cutlass_library/source/include"))
     return cutlass, CUDA_HEADERS, cccl, CSRC
 
 
-# CuTe has functions without __device__, which NVRTC has to be told to take as such.
+# CuTe has functions without __device__; NVRTC must be told to compile them for the device.
 OPTIONS = ("--std=c++17", "--device-as-default-execution-space", "--ftz=true")
 
 
@@ -87,14 +87,14 @@ def annotated_ptx(architecture="compute_80"):
 
 
 def without_unused_constants(ptx):
-    """PTX without the global constants that nothing reads: 3,000 of CuTe's headers, which make a cubin 30 times as large."""
+    """PTX without unused global constants: CuTe's headers define 3,000, which make a cubin 30 times as large."""
     num_mentions = Counter(re.findall(r"[A-Za-z_$][\w$]*", ptx))
     constant = re.compile(r"^\.global [^\n;]*?\b([A-Za-z_$][\w$]*)(?:\[\d+\])?(?: = [^;]*)?;\n", re.MULTILINE)
     return constant.sub(lambda found: "" if num_mentions[found[1]] == 1 else found[0], ptx)
 
 
 def cubin_from_cuda(semiring, architecture):
-    """The kernel with a semiring written as C++ instead of sites. Takes seconds."""
+    """The kernel with a semiring as C++ instead of sites. Takes seconds."""
     macros = (
         f"--define-macro=SEMIRING_MMA(sum, a, b)={semiring.cuda_mma}",
         f"--define-macro=SEMIRING_EPILOGUE(y, x)={semiring.cuda_epilogue}",
@@ -103,23 +103,23 @@ def cubin_from_cuda(semiring, architecture):
 
 
 def stub_of(program, sites, output):
-    """The stub of a program at the sites of a name, which writes the variable `output`."""
+    """The stub of a program for the sites of one name; it writes the variable `output`."""
     registers = WORDS.registers({variable.register: "f32" for variable in sites.values()})
     variables = {name: registers[variable.register] for name, variable in sites.items()}
     return stack_ptx.Compiler(registers, requests=[variables[output]]).compile(program(SimpleNamespace(**variables)))
 
 
 def stubs_of(semiring, inject):
-    """The stub of each name of sites."""
+    """The stub for each name."""
     return {"mma": stub_of(semiring.mma, inject["mma"], "sum"), "epilogue": stub_of(semiring.epilogue, inject["epilogue"], "y")}
 
 
-def milliseconds(function, num_rounds=5):
-    """Best time of several."""
+def milliseconds(function, *arguments, num_rounds=5):
+    """The best of several times."""
     times = []
     for _ in range(num_rounds):
         start = time.perf_counter()
-        function()
+        function(*arguments)
         times.append(time.perf_counter() - start)
     return min(times) * 1000
 
@@ -136,14 +136,14 @@ def main(architecture="sm_90"):
     sites = ", ".join(f"{sites.num_sites} of {name}" for name, sites in inject.items())
     print(f"CUDA -> PTX with sites {to_ptx_s:.1f} s, {len(ptx):,} bytes, sites: {sites}")
     print(f"CUDA -> {architecture} cubin {to_cubin_s:.1f} s for each semiring, when written in CUDA")
-    print(f"PTX -> prepared {milliseconds(lambda: PTXInject(ptx)):.3f} ms, then for each semiring:\n")
+    print(f"PTX -> prepared {milliseconds(PTXInject, ptx):.3f} ms, then for each semiring:\n")
     print(f"{'semiring':12}{'render':>10}{'PTX -> cubin':>16}{'cubin':>16}   stub of mma")
     for name, semiring in SEMIRINGS.items():
         stubs = stubs_of(semiring, inject)
         rendered = inject.render(stubs)
         options = (f"--gpu-name={architecture}",)
-        render_ms = milliseconds(lambda: inject.render(stubs))
-        compile_ms = milliseconds(lambda: compile_ptx(rendered, options))
+        render_ms = milliseconds(inject.render, stubs)
+        compile_ms = milliseconds(compile_ptx, rendered, options)
         size = len(compile_ptx(rendered, options))
         instructions = [line.strip() for line in stubs["mma"].splitlines() if not re.match(r"\s*[{}.]", line)]
         print(f"{name:12}{render_ms:7.3f} ms{compile_ms:13.1f} ms{size:10,} bytes   {' '.join(instructions)}")

@@ -1,8 +1,8 @@
 // A matrix product over any semiring: C(m, n) = epilogue(sum over k of A(m, k) * B(n, k)), where plus, times and the epilogue
-// are whatever is put into the sites `mma` and `epilogue` after compilation.
+// are injected into the sites `mma` and `epilogue` after compilation.
 //
 // Columns of A, B and C are contiguous: A(m, k) = a[m + k * m_size], B(n, k) = b[n + k * n_size], C(m, n) = c[m + n * m_size].
-// Sizes are multiples of the tile's, pointers of 16 bytes. One block of (16, 16) threads, laid in a row, for each tile of C:
+// Sizes are multiples of the tile's, pointers of 16 bytes. Launch one block of 256 threads, used as (16, 16), per tile of C:
 // the grid is (m_size / 128, n_size / 128).
 
 #include <cute/tensor.hpp>
@@ -11,13 +11,13 @@
 
 using namespace cute;
 
-// A caller may define both as C++ instead, and then has a kernel without sites.
+// A caller may define both as C++ instead, which gives a kernel without sites.
 #ifndef SEMIRING_MMA
 #define SEMIRING_MMA(sum, a, b) PTX_INJECT("mma", PTX_MOD(F32, sum), PTX_IN(F32, a), PTX_IN(F32, b))
 #define SEMIRING_EPILOGUE(y, x) PTX_INJECT("epilogue", PTX_OUT(F32, y), PTX_IN(F32, x))
 #endif
 
-// What CuTe takes as one multiply-add, of one element by one thread. Inlined and unrolled, it is a site for each time.
+// CuTe's multiply-add of one element by one thread. Inlining and unrolling make a site of each use.
 struct SemiringMma {
     using DRegisters = float[1];
     using ARegisters = float[1];
@@ -43,8 +43,8 @@ template <> struct cute::MMA_Traits<SemiringMma> {
     using CLayout = Layout<Shape<_1, _1>>;
 };
 
-// Each thread of (threads_m, threads_n) has 4 neighbouring elements of the tile in each mode, and then the 4 at the next stride:
-// so what it reads of shared memory comes in vectors.
+// Each thread of (threads_m, threads_n) has 4 neighbouring elements of the tile in each mode, then the 4 at the next stride, so that
+// it reads shared memory in vectors.
 template <int num_threads, int tile_size>
 using Interleaved = Layout<Shape<Int<num_threads>, _4, Int<tile_size / num_threads / 4>>, Stride<_4, _1, Int<num_threads * 4>>>;
 
@@ -54,7 +54,7 @@ CUTE_DEVICE void semiring_gemm(int m_size, int n_size, int k_size, float const* 
     auto const tile = Shape<Int<tile_m>, Int<tile_n>, Int<tile_k>>{};
     auto const block = make_coord(blockIdx.x, blockIdx.y, _);
 
-    // The matrices, and of each what this block has to do with.
+    // The matrices, and the part of each that this block works on.
     Tensor all_a = make_tensor(make_gmem_ptr(a), make_shape(m_size, k_size), make_stride(_1{}, int64_t(m_size)));
     Tensor all_b = make_tensor(make_gmem_ptr(b), make_shape(n_size, k_size), make_stride(_1{}, int64_t(n_size)));
     Tensor all_c = make_tensor(make_gmem_ptr(c), make_shape(m_size, n_size), make_stride(_1{}, int64_t(m_size)));
@@ -62,7 +62,7 @@ CUTE_DEVICE void semiring_gemm(int m_size, int n_size, int k_size, float const* 
     Tensor global_b = local_tile(all_b, tile, block, Step<X, _1, _1>{});  // (tile_n, tile_k, num_tiles)
     Tensor global_c = local_tile(all_c, tile, block, Step<_1, _1, X>{});  // (tile_m, tile_n)
 
-    // Two tiles of A and B each in shared memory: one is read while the other is written.
+    // Shared memory holds two tiles each of A and B: one is read while the other is written.
     constexpr auto shared_a_layout = Layout<Shape<Int<tile_m>, Int<tile_k>, _2>>{};
     constexpr auto shared_b_layout = Layout<Shape<Int<tile_n>, Int<tile_k>, _2>>{};
     __shared__ alignas(16) float memory_a[cosize_v<decltype(shared_a_layout)>];
@@ -131,7 +131,7 @@ CUTE_DEVICE void semiring_gemm(int m_size, int n_size, int k_size, float const* 
     copy(AutoVectorizingCopyWithAssumedAlignment<128>{}, sum, result);
 }
 
-// `zero` is where sums begin: 0, or infinity where plus is a minimum.
+// `zero` is where sums start: 0, or infinity if plus is a minimum.
 extern "C" __global__ void __launch_bounds__(256) semiring_gemm_128x128x8(
     int m_size, int n_size, int k_size, float const* a, float const* b, float* c, float zero
 ) {

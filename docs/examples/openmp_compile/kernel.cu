@@ -1,5 +1,5 @@
-// The template of openmp_compile.c: out = program(x, y) for each of n points. kernel.ptx is what NVRTC 13.0 makes of it for
-// compute_80.
+// The template of openmp_compile.c: out = program(x, y) for each of n points. NVRTC 13.0 compiled it for compute_80 to
+// kernel.ptx.
 
 #include <ptx_inject.h>
 

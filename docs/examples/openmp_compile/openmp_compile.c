@@ -4,12 +4,12 @@
  *     openmp_compile [NUM_PROGRAMS [MAX_THREADS [FOLDER [STUB]]]]
  *
  * Each program becomes a stub, the stub a kernel in the template that is embedded in this file, and the kernel a cubin. Prints
- * programs/s with 1, 2, 4, ... threads up to MAX_THREADS (all cores), and how much faster that is than with one. Defaults: 1,024
- * programs; nothing is written. FOLDER, which must be there, gets a cubin for each program; "" is none. STUB is the PTX of
- * program 0 in place of a random one. A program that fails is reported and the others go on; the exit status tells of it.
+ * programs/s with 1, 2, 4, ... threads up to MAX_THREADS (all cores), and the speed-up over one thread. Defaults: 1,024 programs;
+ * nothing is written. FOLDER, which must exist, gets a cubin for each program; "" means none. STUB is the PTX of program 0 instead
+ * of a random one. A program that fails is reported, the others continue, and the exit status is a failure.
  *
- * Nothing is shared between threads but what never changes: the language and the handle of the template. Each thread has a
- * workspace of its own. nvPTXCompiler needs neither a GPU nor a driver.
+ * Threads share only what never changes: the language and the template's handle. Each thread has its own
+ * workspace. nvPTXCompiler needs neither a GPU nor a driver.
  */
 
 #define STACK_PTX_IMPLEMENTATION
@@ -44,7 +44,7 @@ static const StackPtxLimits limits = {
     NUM_WORDS, /* execution_limit */
 };
 
-/* What programs are made of. */
+/* Instructions that programs use. */
 static const StackPtxInstruction operations[] = {
     stack_ptx_encode_ptx_instruction_add_ftz_f32,
     stack_ptx_encode_ptx_instruction_sub_ftz_f32,
@@ -57,14 +57,14 @@ static const StackPtxInstruction operations[] = {
     stack_ptx_encode_ptx_instruction_tanh_approx_f32,
 };
 
-/* The same for all programs and all threads. */
+/* Shared by all programs and threads. */
 typedef struct Template {
     const StackPtxLanguage* language;
     size_t workspace_bytes;
     PtxInjectHandle inject;
 } Template;
 
-/* A cubin, or NULL and why there is none. All of it is freed with free_result. */
+/* A cubin, or NULL and the reason. free_result frees both. */
 typedef struct Result {
     char* cubin;
     size_t num_bytes;
@@ -98,13 +98,13 @@ static uint32_t next_random(uint64_t* state, uint32_t bound) {
     return (uint32_t)((x ^ (x >> 31)) % bound);
 }
 
-/* Program `index`, the same on every machine and in any thread. Whatever the words are, they are a program. */
+/* Program `index`: the same on every machine and in any thread. Any sequence of words is a program. */
 static void make_program(size_t index, StackPtxInstruction words[NUM_WORDS]) {
     const StackPtxInstruction end = stack_ptx_encode_return;
     uint64_t state = ((uint64_t)SEED << 32) + index;
     size_t i;
     for (i = 0; i < NUM_WORDS - 1; ++i) {
-        /* Values first, so that there are some to work on. */
+        /* Values first, so that there is something to work on. */
         const uint32_t kind = next_random(&state, i < NUM_WORDS / 3 ? 3 : 12);
         if (kind < 2) {
             const StackPtxInstruction input = stack_ptx_encode_input(kind == 0 ? REG_X : REG_Y);
@@ -119,7 +119,7 @@ static void make_program(size_t index, StackPtxInstruction words[NUM_WORDS]) {
     words[NUM_WORDS - 1] = end;
 }
 
-/* The stub of some words. */
+/* The stub of a program. */
 static char* make_stub(const Template* shared, const StackPtxInstruction* words, void* workspace) {
     StackPtxLowered lowered;
     size_t length = 0;
@@ -135,7 +135,7 @@ static char* make_stub(const Template* shared, const StackPtxInstruction* words,
 
 /* ---- compiling ---- */
 
-/* The compiler's words for what went wrong. */
+/* The compiler's error log. */
 static char* error_log(nvPTXCompilerHandle compiler, nvPTXCompileResult result) {
     char code[64];
     size_t size = 0;
@@ -185,7 +185,7 @@ static void compile_stub(const Template* shared, const char* stub, Result* resul
     free(ptx);
 }
 
-/* All programs on some threads. Returns the seconds that it took. */
+/* Compiles all programs with this many threads. Returns seconds. */
 static double compile_all(const Template* shared, size_t num_programs, int num_threads, const char* first_stub, Result* results) {
     const double start = omp_get_wtime();
 #pragma omp parallel num_threads(num_threads)

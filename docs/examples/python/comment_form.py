@@ -1,8 +1,8 @@
-"""Annotations in comments to inline assembly with markers, as the command `ptxinject` does it.
+"""Turns annotations in comments into inline assembly with markers, like the command `ptxinject`.
 
     python comment_form.py INPUT.cu
 
-For ../cuda/comment_form.cu, prints ../expected/comment_form.txt.
+Given ../cuda/comment_form.cu, it prints ../expected/comment_form.txt.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""All steps in one file: CUDA to annotated PTX, a program to a stub, both to PTX, and that to a cubin, with no GPU.
+"""All steps in one file: CUDA to annotated PTX, a program to a stub, both to PTX, and that to a cubin. Needs no GPU.
 
     python cuda_to_cubin.py OUTPUT.cubin
 
@@ -15,7 +15,7 @@ from evo.ptx_inject import PTXInject
 CUDA = Path(__file__).parent.parent / "cuda"
 sys.path.insert(0, str(CUDA))
 
-from nvrtc import compile_cuda
+from nvrtc import compile_cuda  # noqa: E402 - in the folder above
 
 if len(sys.argv) != 2:
     sys.exit(f"usage: {sys.argv[0]} OUTPUT.cubin")
@@ -33,5 +33,5 @@ stub = stack_ptx.Compiler(r, requests=[z]).compile([y, x, I.sin_approx_ftz_f32, 
 print(stub)
 cubin = nvptxcompiler.compile(inject.render({"func": stub}), ["--gpu-name=sm_90"])
 
-# For the driver: cuModuleLoadData takes it as it is.
+# cuModuleLoadData of the driver loads it as it is.
 Path(sys.argv[1]).write_bytes(cubin)

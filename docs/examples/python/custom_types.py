@@ -1,9 +1,9 @@
-"""Types of one's own all the way: z = popcount(x & y) * w, where y is a mask and w a weight.
+"""Your own types from end to end: z = popcount(x & y) * w, where y is a mask and w a weight.
 
     python custom_types.py INPUT.ptx OUTPUT.ptx
 
 INPUT.ptx is the PTX of ../cuda/custom_types.cu after `ptxinject --types ../custom_types/data_types.json`. Each type of PTX
-Inject has a stack of its own here, so that a program can never add a mask to a number. Prints ../expected/custom_types.txt.
+Inject has its own stack here, so that a program can never add a mask to a number. Prints ../expected/custom_types.txt.
 """
 
 import sys
@@ -22,7 +22,7 @@ if len(sys.argv) != 3:
 source, output = map(Path, sys.argv[1:])
 inject = PTXInject(source.read_text(), load_types(TYPES / "data_types.json"))
 
-# The stack of a data type: both have the same names, here in small letters and there in capitals.
+# The stack of a data type: both have the same name, here in lower case, there in upper case.
 func = inject["func"]
 r = words.registers({variable.register: variable.data_type for variable in func.values()})
 for name, variable in func.items():

@@ -1,6 +1,6 @@
 """Two f16 in one register: sum = low + high of `pair`, as f32.
 
-f16x2_to_v2_f16 has two results, of which the first (low) is popped first. Prints ../expected/half_types.txt.
+f16x2_to_v2_f16 has two results; the first (low) is popped first. Prints ../expected/half_types.txt.
 """
 
 from evo import stack_ptx

@@ -15,7 +15,7 @@ if len(sys.argv) != 3:
 source, output = map(Path, sys.argv[1:])
 inject = PTXInject(source.read_text())
 
-# What there is.
+# What the PTX contains.
 func = inject["func"]
 print(f"func: sites {func.num_sites}")
 for name, variable in func.items():

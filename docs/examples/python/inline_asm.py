@@ -1,4 +1,4 @@
-"""A stub in CUDA's own inline assembly, without PTX Inject: for a generator of CUDA, where each program gets its own kernel.
+"""A stub in CUDA's own inline assembly, without PTX Inject: for generators of CUDA that give each program its own kernel.
 
 The function is z = x * y + 1. Prints ../expected/inline_asm.txt, the CUDA.
 """
@@ -11,7 +11,7 @@ r = words.registers(x="f32", y="f32", z="f32")
 compiler = stack_ptx.Compiler(r, requests=[r.z])
 stub = compiler.compile([r.x, r.y, I.mul_ftz_f32, 1.0, I.add_ftz_f32])
 
-# Around the stub, the registers that it is about. A percent sign of PTX's own is written twice in inline assembly.
+# The registers of the stub are declared around it. Inline assembly writes a percent sign of PTX twice.
 INPUTS, OUTPUTS = ("x", "y"), ("z",)
 lines = ["{"]
 lines += [f".reg .f32 %%{name};" for name in (*OUTPUTS, *INPUTS)]

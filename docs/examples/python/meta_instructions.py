@@ -1,4 +1,4 @@
-"""Moving values about on a stack. A meta instruction makes no PTX: it decides what later ones work on.
+"""Moves values on a stack. A meta instruction emits no PTX; it decides what later ones work on.
 
 Each program puts a, b, c, d on the stack (d is on top), does one thing, and takes the top three off again: into first, second
 and third. Prints ../expected/meta_instructions.txt.
@@ -11,7 +11,7 @@ meta, depth = words.meta, words.meta_constant
 r = words.registers(dict.fromkeys(["a", "b", "c", "d", "first", "second", "third"], "f32"))
 compiler = stack_ptx.Compiler(r, requests=[r.first, r.second, r.third])
 
-# A depth or a count is taken off the meta stack; 0 is the top.
+# A depth or count comes from the meta stack; 0 is the top.
 EXAMPLES = {
     "dup": [meta.dup("f32")],
     "yank_dup 2": [depth(2), meta.yank_dup("f32")],

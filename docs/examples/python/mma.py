@@ -1,7 +1,7 @@
-"""A tensor core instruction: d = a * b + c over the tiles that a warp holds, 16x4, 4x8 and 16x8 of them.
+"""A tensor core instruction: d = a * b + c on the tiles that a warp holds: 16x4, 4x8 and 16x8 elements.
 
-Its operands are vectors of 2, 1 and 4 registers, and so is its result; the elements come off their stacks in order, the first
-from the top. The factors are rounded to tf32, which has a stack of its own. Prints ../expected/mma.txt.
+Its operands are vectors of 2, 1 and 4 registers, and so is its result; elements are popped in order, the first
+from the top. The factors are rounded to tf32, which has its own stack. Prints ../expected/mma.txt.
 """
 
 from evo import stack_ptx

@@ -1,6 +1,6 @@
 """Random numbers from a counter: Philox 2x32-10, ten calls of a routine. u is uniform in [0, 1]; state counts on.
 
-Words of the generator have a stack of their own, so that a search that changes programs mixes them with no other numbers. The
+The generator's words have their own stack, so that a search never mixes them with other numbers. The
 algorithm is that of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011). Prints ../expected/philox.txt.
 """
 
@@ -12,12 +12,12 @@ philox, load = words.constants.philox, words.load
 r = words.registers(state="philox", u="f32")
 
 MULTIPLIER, WEYL, SEED = 0xD256D193, 0x9E3779B9, 12345
-KEY, LEFT, RIGHT = range(3)  # slots
+KEY, LEFT, RIGHT = range(3)  # store entries
 
 
-def store(slot):
-    """The word that pops a generator's word into a slot."""
-    return words.store("philox", slot)
+def store(entry):
+    """The word that pops a generator's word into a store entry."""
+    return words.store("philox", entry)
 
 
 # left, right, key = high(left * MULTIPLIER) ^ key ^ right, low(left * MULTIPLIER), key + WEYL

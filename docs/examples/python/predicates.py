@@ -1,4 +1,4 @@
-"""A comparison and a choice: z = x < y ? x : y. Predicates have a stack of their own. Prints ../expected/predicates.txt."""
+"""A comparison and a choice: z = x < y ? x : y. Predicates have their own stack. Prints ../expected/predicates.txt."""
 
 from evo import stack_ptx
 
@@ -7,5 +7,5 @@ I = words.instructions
 r = words.registers(x="f32", y="f32", z="f32")
 compiler = stack_ptx.Compiler(r, requests=[r.z])
 
-# selp takes x and y off the f32 stack and the comparison off the pred stack.
+# selp pops x and y off the f32 stack and the comparison off the pred stack.
 print(compiler.compile([r.y, r.x, I.setp_lt_ftz_f32, r.y, r.x, I.selp_f32]))

@@ -1,6 +1,6 @@
 """A thread's place in the grid: i = ctaid.x * ntid.x + tid.x, and the sum of all parts of %tid.
 
-%tid is a vector: it pushes its four elements, the last of which is on top. Prints ../expected/special_registers.txt.
+%tid is a vector: it pushes its four elements, the last one on top. Prints ../expected/special_registers.txt.
 """
 
 from evo import stack_ptx

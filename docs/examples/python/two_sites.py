@@ -1,4 +1,4 @@
-"""Stack PTX and PTX Inject together: two names, each with a stub that a program gives.
+"""Stack PTX and PTX Inject together: two names, each with a stub made from a program.
 
     python two_sites.py INPUT.ptx OUTPUT.ptx
 
@@ -21,16 +21,16 @@ inject = PTXInject(source.read_text())
 
 # Both sites have the variables x and y; each program writes y.
 PROGRAMS = {
-    "start": lambda x, y: [1.0, x, I.add_ftz_f32],  # y = x + 1
-    "step": lambda x, y: [1.0, x, y, I.fma_rn_ftz_f32],  # y = y * x + 1
+    "start": lambda v: [1.0, v["x"], I.add_ftz_f32],  # y = x + 1
+    "step": lambda v: [1.0, v["x"], v["y"], I.fma_rn_ftz_f32],  # y = y * x + 1
 }
 
 stubs = {}
 for name, program in PROGRAMS.items():
     sites = inject[name]
     r = words.registers({variable.register: "f32" for variable in sites.values()})
-    x, y = r[sites["x"].register], r[sites["y"].register]
-    stubs[name] = stack_ptx.Compiler(r, requests=[y]).compile(program(x, y))
+    v = {variable: r[sites[variable].register] for variable in sites}
+    stubs[name] = stack_ptx.Compiler(r, requests=[v["y"]]).compile(program(v))
     print(f"{name}: sites {sites.num_sites}")
     print(stubs[name])
 output.write_text(inject.render(stubs))

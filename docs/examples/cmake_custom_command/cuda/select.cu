@@ -1,4 +1,4 @@
-// The bits of `chosen` are a set, not a number: the type mask tells them apart, for a program that writes stubs.
+// The bits of `chosen` are a set, not a number. The type mask tells a program that writes stubs so.
 extern "C" __global__ void select_bits(unsigned int* words, int n) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) {

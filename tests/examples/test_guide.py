@@ -1,0 +1,256 @@
+"""docs/guide: its code runs, and prints what stands below it; its commands do what they say; its configs load."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from evo.cli import main
+from evo.config import load_config
+from evo.ptx_inject.cli import main as ptxinject
+from evo.run.checkpoint import decode_checkpoint
+from evo.task import Programs, Task, load_task
+
+REPOSITORY = Path(__file__).parents[2]
+GUIDE = REPOSITORY / "docs" / "guide"
+PAGES = [*sorted(GUIDE.glob("*.md")), REPOSITORY / "README.md"]
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block. language: after the fence; line: of its first line of text."""
+
+    page: str
+    language: str
+    text: str
+    line: int
+
+
+def blocks_of(page: Path) -> list[Block]:
+    text = page.read_text()
+    return [Block(page.name, m[1], m[2], text.count("\n", 0, m.start(2)) + 1) for m in FENCE.finditer(text)]
+
+
+def block(page: str, language: str, number: int = 0) -> str:
+    return [b.text for b in blocks_of(GUIDE / page) if b.language == language][number]
+
+
+def commands_of(page: Path) -> list[list[str]]:
+    """The words of each command in the page's shell blocks, without comments."""
+    lines = [line for b in blocks_of(page) if b.language == "bash" for line in b.text.splitlines()]
+    parts = [part for line in lines for part in re.split(r" && ", line.partition(" #")[0])]
+    return [shlex.split(part) for part in parts if part.strip()]
+
+
+@pytest.fixture
+def workplace(tmp_path, monkeypatch):
+    """An empty folder to work in, with the repository's configs, tasks and examples; the smoke config is made smaller."""
+    for name in ("configs", "tasks"):
+        shutil.copytree(REPOSITORY / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("csrc", "docs"):
+        (tmp_path / name).symlink_to(REPOSITORY / name)
+    smoke = tmp_path / "configs" / "domain_coloring_smoke.yaml"
+    smoke.write_text(smoke.read_text() + "\noutput:\n  plots: [heatmap]\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    # Drawing is not what is tested here, and takes the most time.
+    monkeypatch.setattr("evo.report.plot.pictures.NUM_FRAMES", 4)
+    monkeypatch.setattr("evo.report.plot.pictures.BEST_SIZE", 64)
+    return tmp_path
+
+
+def evo(*args: str) -> str:
+    """What a verb prints that ends well."""
+    done = CliRunner().invoke(main, args, catch_exceptions=False)
+    assert done.exit_code == 0, f"evo {' '.join(args)}\n{done.output}"
+    return done.output
+
+
+def run_python(page: str, names: dict) -> None:
+    """Runs a page's Python blocks in order; a text block that follows one is what it prints."""
+    printed = None
+    for b in blocks_of(GUIDE / page):
+        if b.language == "python":
+            output = io.StringIO()
+            with contextlib.redirect_stdout(output):
+                exec(compile("\n" * (b.line - 1) + b.text, str(GUIDE / page), "exec"), names)
+            printed = output.getvalue()
+        elif b.language == "text":
+            assert printed is not None
+            assert printed.strip() == b.text.strip(), f"{page}:{b.line}"
+            printed = None
+
+
+def assert_files_are_as_documented(run: Path) -> None:
+    """The files of a run folder with cubins, against docs/api/files.md."""
+    text = (REPOSITORY / "docs" / "api" / "files.md").read_text()
+    sections = dict(zip(*[iter(re.split(r"^## (.*)$", text, flags=re.MULTILINE)[1:])] * 2, strict=True))
+    row = json.loads((run / "metrics.jsonl").read_text().splitlines()[-1])
+    assert re.findall(r"^\| `(\w+)` \|", sections["metrics.jsonl"], re.MULTILINE) == list(row)
+    told = re.findall(r"^\| `(\w+)` \| (\w+)", sections["archive.npz"], re.MULTILINE)
+    with np.load(run / "archive.npz") as archive:
+        assert [(name, archive[name].dtype.name) for name in archive.files] == told
+        columns = set(archive.files)
+    _, arrays = decode_checkpoint(max((run / "checkpoints").iterdir()).read_bytes())
+    assert {name.removeprefix("elites.") for name in arrays if name.startswith("elites.")} == columns
+    others = {name for name in arrays if not name.startswith("elites.")}
+    assert others == set(re.findall(r"`(memory\.\w+)`", sections["Checkpoints"]))
+    index = json.loads((run / "cubins" / "index.json").read_text())
+    for key in (*index, *index["programs"][0]):
+        assert f"`{key}`" in sections["index.json of `evo compile`"], key
+
+
+def test_the_commands_of_running_md_run_and_so_does_its_python(workplace):
+    evo("run", "configs/domain_coloring_smoke.yaml", "--set", "seed=5")
+    [run] = (workplace / "runs" / "domain_coloring_smoke").iterdir()
+    with np.load(run / "archive.npz") as archive:
+        cell = int(archive["cell"][0])
+    for command in commands_of(GUIDE / "running.md"):
+        assert command[0] == "evo"
+        words = [{"RUN": str(run), "5,3": f"{cell // 10},{cell % 10}"}.get(word, word) for word in command[1:]]
+        evo(*words)
+    assert list((workplace / "pictures").iterdir())
+    assert (run / "cubins" / "index.json").is_file()
+    assert (workplace / "cubins" / "index.json").is_file()
+    run_python("running.md", {"RUN": str(run)})
+    assert_files_are_as_documented(run)
+
+
+def test_the_python_of_libraries_md_prints_what_stands_below_it():
+    run_python("libraries.md", {})
+
+
+def test_the_commands_of_libraries_md_end_well(workplace):
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    ran = 0
+    for command in commands_of(GUIDE / "libraries.md"):
+        if command[0] == "gcc" and shutil.which("gcc") is None and not os.environ.get("CI"):
+            pytest.skip("gcc is not installed")
+        if command[0] == "ptxinject":
+            done = CliRunner().invoke(ptxinject, command[1:], catch_exceptions=False)
+            assert done.exit_code == 0, done.output
+        else:
+            words = [sys.executable if word == "python" else word for word in command]
+            subprocess.run(words, check=True, capture_output=True, env=environment, timeout=120)
+        ran += 1
+    assert ran >= 5
+    printed = subprocess.run(["./simple"], capture_output=True, text=True, check=True).stdout
+    assert printed == (REPOSITORY / "docs" / "examples" / "expected" / "simple.txt").read_text()
+
+
+def test_the_task_of_the_guide_can_be_searched(workplace):
+    task = workplace / "ripple"
+    task.mkdir()
+    source, pictures = (block("writing-a-task.md", "python", number) for number in (0, 1))
+    (task / "task.py").write_text(source.rstrip() + "\n\n" + textwrap.indent(pictures, "    "))
+    (workplace / "ripple.yaml").write_text(block("writing-a-task.md", "yaml") + "\noutput: {plots: [contact_sheet]}\n")
+    assert "contact_sheet.png" in evo("run", "ripple.yaml")
+    (run,) = (workplace / "runs" / "ripple").iterdir()
+    with np.load(run / "archive.npz") as archive:
+        assert len(archive["cell"]) > 10
+
+
+@pytest.mark.parametrize("page", ["writing-a-task.md", "task-kernels.md"])
+def test_a_score_of_the_guide_depends_on_its_own_row_alone(tmp_path, page):
+    (tmp_path / "task.py").write_text(block(page, "python"))
+    task = load_task(tmp_path, {})
+    num_points = max(np.size(values) for values in task.points().values())
+    rng = np.random.default_rng(1)
+    outputs = {name: rng.normal(size=(50, num_points)).astype(np.float32) for name in task.outputs}
+    whole = task.score(outputs, Programs(np.arange(50)))
+    alone = [task.score({k: v[i : i + 1] for k, v in outputs.items()}, Programs(np.arange(i, i + 1))) for i in range(50)]
+    assert whole.objective.tobytes() == np.concatenate([one.objective for one in alone]).tobytes()
+    assert whole.measures.tobytes() == np.concatenate([one.measures for one in alone]).tobytes()
+
+
+def test_the_kernel_of_the_guide_compiles(tmp_path):
+    from evo.instructions import default_instruction_set
+    from evo.kernel import nvrtc
+    from evo.kernel.cuda_source import template_of
+    from evo.language.program import Language
+
+    try:
+        nvrtc.version()
+    except nvrtc.NvrtcMissing as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+    (tmp_path / "task.py").write_text(block("task-kernels.md", "python"))
+    (tmp_path / "kernel.cu").write_text(block("task-kernels.md", "cuda"))
+    task = load_task(tmp_path, {})
+    language = Language(default_instruction_set(), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    assert template_of(task, language, "sm_90", 4).num_sites == 4
+
+
+def test_the_kernel_of_the_guide_does_what_the_tested_kernel_does():
+    """It is that of tests/data/own_kernel, whose scores are held to its task's, but for an input that nothing reads."""
+    folder = REPOSITORY / "tests" / "data" / "own_kernel"
+
+    def words(*texts: str) -> list[str]:
+        text = "\n".join(re.sub(r"//[^\n]*", "", text) for text in texts)
+        for dropped in ('#include "sums.cuh"', '#include "evo.cuh"', "#pragma unroll 2", "points.n(i), "):
+            text = text.replace(dropped, "")
+        return text.split()
+
+    tested = words((folder / "sums.cuh").read_text(), (folder / "kernel.cu").read_text())
+    assert words(block("task-kernels.md", "cuda")) == tested
+
+
+def test_the_task_of_the_readme_is_the_shipped_one():
+    [source] = [b.text for b in blocks_of(REPOSITORY / "README.md") if b.language == "python"]
+    shipped = (REPOSITORY / "tasks" / "erf" / "task.py").read_text()
+    assert source == shipped.partition('"""\n\n')[2]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_configs_in_a_page_load(workplace, page):
+    for b in blocks_of(page):
+        if b.language == "yaml":
+            path = workplace / "configs" / "from_the_page.yaml"
+            path.write_text(b.text)
+            assert load_config(path).stop.model_dump(exclude_none=True)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_commands_in_a_page_and_in_its_sentences_exist(workplace, page):
+    """Verbs and options of `evo ...` parse, and what --set names is a key of a config."""
+    smoke = workplace / "configs" / "domain_coloring_smoke.yaml"
+    spans = re.findall(r"`(evo [^`]+)`", FENCE.sub("", page.read_text()))
+    quoted = [shlex.split(span.partition(" [")[0].replace("\\|", "|")) for span in spans]
+    for command in [*commands_of(page), *quoted]:
+        if command[0] == "evo":
+            verb = main.commands[command[1]]
+            if command[2:]:  # a sentence may name the verb alone
+                parsed = verb.make_context(command[1], command[2:])
+                load_config(smoke, parsed.params.get("overrides", ()))
+
+
+def test_every_verb_is_in_the_readme():
+    text = (REPOSITORY / "README.md").read_text()
+    assert set(re.findall(r"^\| `evo (\w+)", text, re.MULTILINE)) == set(main.commands)
+
+
+def test_the_readme_is_short():
+    text = FENCE.sub("", (REPOSITORY / "README.md").read_text())
+    assert len(text.split()) <= 800
+
+
+def test_all_names_of_a_task_are_explained():
+    text = (GUIDE / "writing-a-task.md").read_text() + (GUIDE / "task-kernels.md").read_text()
+    names = {name for name in vars(Task) if not name.startswith("_")} - {"has_pictures"}
+    assert {name for name in names if name not in text} == set()

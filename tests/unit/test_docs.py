@@ -1,0 +1,242 @@
+"""The documentation's facts are held to the code: links, the API reference and the reference of files."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from evo.config import RunConfig
+from evo.errors import FailureKind, UserError
+from evo.instructions import load_instruction_set
+from evo.ptx_inject.types import load_types
+from evo.run.checkpoint import FORMAT_VERSION
+
+REPOSITORY = Path(__file__).parents[2]
+CSRC = REPOSITORY / "csrc"
+API = REPOSITORY / "docs" / "api"
+PAGES = sorted(
+    [
+        *REPOSITORY.glob("*.md"),
+        *REPOSITORY.glob("runs/README.md"),
+        *REPOSITORY.glob("docs/**/*.md"),
+        *REPOSITORY.glob("tasks/**/*.md"),
+    ]
+)
+CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The fragments that GitHub makes of a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(REPOSITORY)))
+def test_relative_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", CODE.sub("", page.read_text())):
+        if "://" in target:
+            continue
+        name, _, fragment = target.partition("#")
+        linked = (page.parent / name).resolve() if name else page
+        assert linked.exists(), target
+        assert not fragment or fragment in anchors_of(linked), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(REPOSITORY)))
+def test_paths_in_a_page_exist(page):
+    """Files of this repository that a page names in full; a changelog also names those of the past."""
+    if page.name == "CHANGELOG.md":
+        return
+    for span in re.findall(r"`((?:evo|csrc|docs|tests|tasks|configs)/[\w./*]+)`", page.read_text()):
+        assert list(REPOSITORY.glob(span.rstrip("/"))), span
+
+
+# ---- docs/api/c.md
+
+
+def public_header(path: Path) -> str:
+    """The declarations of a header: no comments, no implementation, macros on one line each."""
+    text = path.read_text().replace("\\\n", " ")
+    text = re.split(r"^#(?:if|ifdef) .*_IMPLEMENTATION\b", text, maxsplit=1, flags=re.MULTILINE)[0]
+    return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
+
+
+def public_functions(path: Path) -> set[str]:
+    """Functions and macros with arguments, but for private ones, which have a double underscore."""
+    text = public_header(path)
+    macros = re.findall(r"^#define (\w+)\(", text, re.MULTILINE)
+    code = re.sub(r"^#[^\n]*", "", text, flags=re.MULTILINE)
+    functions = re.findall(r"^(?:const )?\w+\*? \**(\w+)\(", code, re.MULTILINE)
+    return {name for name in [*macros, *functions] if "__" not in name}
+
+
+HEADERS = sorted(CSRC.glob("*.h"))
+
+
+def c_section(header: Path) -> str:
+    """What c.md says of a header."""
+    parts = re.split(r"^## \[(\w+\.h)\]\(.*\)$", (API / "c.md").read_text(), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))[header.name]
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=lambda path: path.name)
+def test_c_reference_lists_the_functions_of_a_header_and_no_others(header):
+    listed = re.findall(r"^\| `(\w+)(?:\([^`]*\))?` \|", c_section(header), re.MULTILINE)
+    assert len(listed) == len(set(listed))
+    assert set(listed) == public_functions(header)
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=lambda path: path.name)
+def test_what_c_reference_names_is_in_the_header(header):
+    text = header.read_text()
+    for name in re.findall(r"`((?:stack_?ptx|ast_?ptx|ptx_?inject|ptx_?vm|vary)\w*)", c_section(header), re.IGNORECASE):
+        assert re.search(rf"\b{name}", text), name
+
+
+def test_the_parser_of_headers_sees_what_is_public(tmp_path):
+    header = tmp_path / "thing.h"
+    header.write_text(
+        "/* thing_in_comment(int x); */\n#define thing_macro(a) \\\n    thing__hidden(a)\n"
+        "typedef struct Thing Thing;\nThing* thing_make(\n    int a\n);\nconst char* thing_name(Thing* t);\n"
+        "#if defined(THING_IMPLEMENTATION)\nint thing_later(int x) { return thing_name(x); }\n#endif\n"
+    )
+    assert public_functions(header) == {"thing_macro", "thing_make", "thing_name"}
+
+
+# ---- docs/api/python.md
+
+
+def public_names(module) -> list[str]:
+    """`__all__`, or what a module defines itself."""
+    if hasattr(module, "__all__"):
+        return [name for name in module.__all__ if not name.startswith("_")]
+    own = [name for name, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
+    constants = [name for name in vars(module) if name.isupper()]
+    return [name for name in dict.fromkeys([*own, *constants]) if not name.startswith("_")]
+
+
+def members(value) -> set[str]:
+    """Public methods and properties that a class defines itself."""
+    if not inspect.isclass(value):
+        return set()
+    kinds = (classmethod, staticmethod, property)
+    return {
+        name
+        for name, member in vars(value).items()
+        if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, kinds))
+    }
+
+
+def python_sections() -> dict[str, str]:
+    parts = re.split(r"^## (evo[\w.]*)$", (API / "python.md").read_text(), flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+MODULES = ("evo", "evo.stack_ptx", "evo.ast_ptx", "evo.ptx_inject", "evo.ptx_inject.types", "evo.instructions")
+ENTRY = re.compile(r"^\| `(\.?)(\w+)(\(.*\))?` \| ", re.MULTILINE)
+
+
+def entries(module: str) -> dict[str, str | None]:
+    """Name, or Class.name, of each row of a module's section -> its arguments; None where the row has none."""
+    found: dict[str, str | None] = {}
+    last = ""
+    for dot, name, arguments in ENTRY.findall(python_sections()[module]):
+        last = last if dot else name
+        key = f"{last}.{name}" if dot else name
+        assert key not in found, key
+        found[key] = arguments or None
+    return found
+
+
+def test_python_reference_has_a_section_for_each_library():
+    assert tuple(python_sections()) == MODULES
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_python_reference_lists_the_public_names_of_a_module_and_no_others(name):
+    module = importlib.import_module(name)
+    names = public_names(module)
+    expected = {*names, *(f"{n}.{member}" for n in names for member in members(getattr(module, n)))}
+    assert set(entries(name)) == expected
+
+
+def arguments_of(text: str) -> list[tuple[str, str, bool]]:
+    """Name, kind and whether there is a default, of each argument in `(a, b=1, *, c)`."""
+    arguments = ast.parse(f"def f{text}: pass").body[0].args
+    first_default = len(arguments.posonlyargs) + len(arguments.args) - len(arguments.defaults)
+    found = [
+        (argument.arg, "positional only" if i < len(arguments.posonlyargs) else "plain", i >= first_default)
+        for i, argument in enumerate([*arguments.posonlyargs, *arguments.args])
+    ]
+    found += [(a.arg, "keyword only", d is not None) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    return [*found, *([(arguments.kwarg.arg, "rest", False)] if arguments.kwarg else [])]
+
+
+KINDS = {
+    inspect.Parameter.POSITIONAL_ONLY: "positional only",
+    inspect.Parameter.POSITIONAL_OR_KEYWORD: "plain",
+    inspect.Parameter.KEYWORD_ONLY: "keyword only",
+    inspect.Parameter.VAR_KEYWORD: "rest",
+}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_signatures_in_python_reference_are_those_of_the_code(name):
+    module = importlib.import_module(name)
+    for entry, written in entries(name).items():
+        value = module
+        for part in entry.split("."):
+            value = getattr(value, part)
+        if not callable(value) or written is None:
+            assert written is None or callable(value), entry
+            continue
+        parameters = [p for p in inspect.signature(value).parameters.values() if p.name != "self"]
+        told = [(p.name, KINDS[p.kind], p.default is not p.empty) for p in parameters]
+        assert arguments_of(written) == told, entry
+
+
+# ---- docs/api/files.md
+
+
+def config_keys(model: type[BaseModel], prefix: str = "") -> dict[str, object]:
+    """Dotted key -> default, `...` where there is none."""
+    found: dict[str, object] = {}
+    for name, field in model.model_fields.items():
+        if inspect.isclass(field.annotation) and issubclass(field.annotation, BaseModel):
+            found |= config_keys(field.annotation, f"{prefix}{name}.")
+        else:
+            found[prefix + name] = ... if field.is_required() else field.get_default(call_default_factory=True)
+    return found
+
+
+def test_reference_of_files_has_every_key_of_a_config_with_its_default():
+    section = (API / "files.md").read_text().partition("\n## config.yaml\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `([\w.]+)` \| (?:`(.*?)`|required) \| ", section, re.MULTILINE)
+    told = {key: yaml.safe_load(default) if default else ... for key, default in rows}
+    assert len(told) == len(rows)
+    assert told == config_keys(RunConfig)
+
+
+def test_reference_of_files_names_the_format_of_checkpoints_and_all_kinds_of_failures():
+    text = (API / "files.md").read_text()
+    assert f"Format version {FORMAT_VERSION}:" in text
+    assert all(f"`{kind}`" in text for kind in FailureKind)
+
+
+@pytest.mark.parametrize(("number", "load"), [(0, load_instruction_set), (1, load_types)])
+def test_json_in_reference_of_files_is_as_its_readers_want_it(tmp_path, number, load):
+    text = re.findall(r"^```json\n(.*?)^```$", (API / "files.md").read_text(), re.MULTILINE | re.DOTALL)[number]
+    path = tmp_path / "example.json"
+    path.write_text(text)
+    assert load(path)
+    path.write_text(json.dumps({**json.loads(text), "unknown": 1}))
+    with pytest.raises(UserError, match="unknown"):
+        load(path)
