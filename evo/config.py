@@ -1,6 +1,6 @@
 """The config of a run: strict models, defaults, overrides, and one clear line for whatever is wrong.
 
-The only reader of YAML. Knows nothing of how the values are used; `evo.run.run` builds the parts of a run from them.
+The only reader of YAML. Knows nothing of how the values are used; `evo.run.search` builds a search from them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Weights = Annotated[dict[str, Weight], BeforeValidator(_names_to_weights)]
 
 
 class Model(BaseModel):
-    """Refuses unknown keys and loose types (an int is a float, nothing else is converted)."""
+    """Refuses unknown keys and loose types (an int is accepted as a float, nothing else is converted)."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, validate_default=True)
 
@@ -74,12 +74,12 @@ class VocabularyConfig(Model):
     """What new words are drawn from. Weights are relative within a group; `groups` weighs the groups.
 
     Words are drawn for the stacks that inputs, outputs and instructions use. In `meta`, `constant` is a push onto the meta
-    stack; in `groups`, `slots` are store and load words.
+    stack; in `groups`, `store` weighs the words that store and load values.
     """
 
     instructions: Weights = Field(min_length=1)
     meta: Weights = {"dup": 1.0, "swap": 1.0, "yank_dup": 0.5, "rotate": 0.5, "constant": 0.5}
-    groups: dict[Literal["instructions", "inputs", "constants", "meta", "slots"], Weight] = {
+    groups: dict[Literal["instructions", "inputs", "constants", "meta", "store"], Weight] = {
         "instructions": 0.6,
         "inputs": 0.28,
         "constants": 0.07,
@@ -89,7 +89,7 @@ class VocabularyConfig(Model):
 
 
 class ProgramConfig(Model):
-    """Programs: their greatest length in words, their instruction set, and the words that variation may draw.
+    """Programs: their maximal length in words, their instruction set, and the words that variation may draw.
 
     `instruction_set` is `default`, `wide`, or a JSON file relative to the config file.
     """
@@ -197,7 +197,7 @@ class SearchConfig(Model):
 
 
 class PackingConfig(Model):
-    """Programs that are compiled, loaded and run as one: sites of a kernel, and kernels of a module."""
+    """Programs that are compiled, loaded and run together: sites of a kernel, and kernels of a module."""
 
     sites_per_kernel: Annotated[int, Field(ge=1, le=4096)] = 64
     kernels_per_module: Annotated[int, Field(ge=1, le=4096)] = 2
@@ -278,10 +278,10 @@ class RunConfig(Model):
     output: OutputConfig = OutputConfig()
 
     def identity(self) -> dict[str, Any]:
-        """The part that decides the archive, as plain values: a run may only be resumed with the same.
+        """The part that decides the archive, as plain values. A run is only resumed with the same.
 
-        Left out are where and how fast the work is done, when it ends, and the places of the task and of the instruction
-        set, whose content counts.
+        It leaves out where and how fast the work is done, when it ends, and the paths of the task and the instruction set: their
+        content counts.
         """
         left_out: dict[str, Any] = {
             "task": True,
@@ -294,8 +294,10 @@ class RunConfig(Model):
 
 
 def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
-    """Reads a config and applies `a.b=value` overrides (values are YAML). Paths of the task and of the instruction set
-    come back absolute: those in the file are relative to it, those of overrides to the working folder.
+    """Reads a config and applies `a.b=value` overrides (values are YAML).
+
+    Paths of the task and the instruction set come back absolute: those in the file are relative to it, those in overrides to the
+    working folder.
 
     Raises:
         UserError: no such file, not YAML, an unknown key, a value out of range.
@@ -332,7 +334,7 @@ def dump_config(config: RunConfig) -> str:
 
 
 def first_difference(old: Any, new: Any, key: str = "") -> str | None:
-    """The first key, dotted, at which two identities differ, with both values; None where they are equal."""
+    """The first key, dotted, at which two identities differ, with both values; None if they are equal."""
     if isinstance(old, dict) and isinstance(new, dict):
         for name in [*old, *(name for name in new if name not in old)]:
             found = first_difference(old.get(name), new.get(name), f"{key}.{name}" if key else name)
@@ -354,7 +356,7 @@ def _parse_yaml(text: str, source: str) -> Any:
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
-    """Refuses a key that is given twice, reads 1e-3 as the number it is, and knows the line of whatever is no value."""
+    """Refuses a key that is given twice, reads 1e-3 as a number, and names the line of an invalid value."""
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         try:
@@ -392,7 +394,7 @@ def _override(data: dict[str, Any], override: str) -> None:
     for part in parts[:-1]:
         data = data.setdefault(part, {})
         if not isinstance(data, dict):
-            raise UserError(f"--set {override}: '{part}' is no section")
+            raise UserError(f"--set {override}: '{part}' is not a section")
     data[parts[-1]] = value
 
 

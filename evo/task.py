@@ -1,7 +1,7 @@
 """What a task is, and how one is loaded from its folder.
 
-Owns the interface between a problem and the search: names and types of a program's inputs and outputs, the points that
-programs are evaluated on, the measures, and the score. Knows nothing of how programs are evaluated or bred.
+Owns the interface between a problem and the search: names and types of a program's inputs and outputs, the points at which
+programs are evaluated, the measures, and the score. Knows nothing of how programs are evaluated or bred.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Programs:
 class Regression:
     """The built-in reduction `regression`: each output y against its target t, over the points where y is finite.
 
-    Each array is `(batch_size, num_outputs)` float64; `num_nonfinite` counts the points that were left out.
+    Each array is `(batch_size, num_outputs)` float64. `num_nonfinite` counts the points that are left out.
     """
 
     num_points: NDArray[np.float64]
@@ -100,17 +100,17 @@ class Regression:
 
 
 class Task:
-    """A problem to search programs for. A task is a class that derives from this one, in `task.py` in a folder of its own.
+    """A problem to search programs for. A task is a subclass of this one, in the `task.py` of its own folder.
 
     Class attributes:
         inputs: name -> type (`"f32"`, `"u32"`, `"s32"`) of each value that a program reads.
         outputs: name -> type of each value that a program must leave on its stacks; the first is popped first.
         measures: name -> `(low, high)`, the range that the archive's cells divide.
-        reduction: None, and `score` gets the outputs; or `"regression"`, and `score` gets a `Regression` of them against
-            `targets()`, summed inside the evaluator, which never stores the outputs.
+        reduction: None, and `score` gets the outputs; or `"regression"`, and `score` gets their `Regression` against
+            `targets()`. The evaluator sums it up and never stores the outputs.
 
-    A folder may have a `kernel.cu` beside its `task.py`: CUDA that does on a GPU what `score` does, where the outputs are. Its
-    contract is in `evo.kernel.cuda_source`. `score` is still needed, for CPUs and to hold the kernel to.
+    A folder may have a `kernel.cu` beside its `task.py`: CUDA that scores programs on the GPU, where the outputs are. See
+    docs/guide/task-kernels.md. `score` is needed all the same: CPUs use it, and `evo check` compares the kernel with it.
     """
 
     inputs: ClassVar[dict[str, str]] = {}
@@ -119,7 +119,7 @@ class Task:
     reduction: ClassVar[str | None] = None
 
     def points(self) -> dict[str, NDArray[Any]]:
-        """The value of each input at each point: `(num_points,)`, or a scalar where it is the same at all points."""
+        """The value of each input at each point: `(num_points,)`, or a scalar if it is the same at all points."""
         raise UserError(f"{_place(type(self))}: class {type(self).__name__} must define points()")
 
     def targets(self) -> dict[str, NDArray[Any]]:
@@ -129,11 +129,11 @@ class Task:
     def score(self, outputs: Any, programs: Programs) -> Scores:
         """Objective and measures of a batch of programs.
 
-        Must depend on nothing but its arguments, row by row, and may be called from several threads at once.
+        The result of a row must depend on that row alone. Several threads may call it at once.
 
         Args:
-            outputs: name -> `(batch_size, num_points)` of the output's type, where NaN and infinities may occur; with
-                a reduction, its result instead (`Regression`).
+            outputs: name -> `(batch_size, num_points)` of the output's type, NaN and infinities included; with a
+                reduction, its result (`Regression`).
             programs: facts about the programs themselves.
         """
         raise UserError(f"{_place(type(self))}: class {type(self).__name__} must define score(outputs, programs)")
@@ -142,7 +142,7 @@ class Task:
         """Macros for the task's own kernel.cu, such as options of the task that decide its score."""
         return {}
 
-    # A task whose results can be looked at defines these two as well.
+    # A task that draws pictures defines these two as well.
 
     def picture_points(self, size: int, t: float) -> dict[str, NDArray[Any]]:
         """As `points`, for a picture of `size` x `size` pixels at time `t` in [0, 1)."""
@@ -154,17 +154,17 @@ class Task:
 
     @classmethod
     def has_pictures(cls) -> bool:
-        """True where the task defines both `picture_points` and `picture`."""
+        """Whether the task defines both `picture_points` and `picture`."""
         return cls.picture_points is not Task.picture_points and cls.picture is not Task.picture
 
 
 def load_task(folder: Path, options: dict[str, Any]) -> Task:
     """The task in `folder`/task.py, made with `options` as keyword arguments.
 
-    The folder is imported as a package of its own: `task.py` may say `from .other import name`.
+    The folder is imported as a package: `task.py` may say `from .other import name`.
 
     Raises:
-        UserError: no such folder or file, it does not import, it holds not exactly one task, or the options do not fit.
+        UserError: no such folder or file, it does not import, it does not hold exactly one task, or the options do not fit.
     """
     path = folder / "task.py"
     if not path.is_file():
@@ -176,7 +176,7 @@ def load_task(folder: Path, options: dict[str, Any]) -> Task:
         sys.modules[package] = module
     try:
         module = importlib.import_module(f"{package}.task")
-    except (Exception, SystemExit) as error:  # whatever the user's file raises is the user's to mend
+    except (Exception, SystemExit) as error:  # whatever the user's file raises
         raise UserError(f"{_error_place(error, folder) or path}: does not import: {type(error).__name__}: {error}") from error
     classes = [
         value
@@ -203,14 +203,14 @@ def load_task(folder: Path, options: dict[str, Any]) -> Task:
 
 
 def kernel_path(task: Task) -> Path | None:
-    """The task's own kernel, `kernel.cu` beside its `task.py`; None where it has none."""
+    """The task's own kernel, `kernel.cu` beside its `task.py`, or None."""
     file = getattr(sys.modules.get(type(task).__module__), "__file__", None)
     path = Path(file).with_name("kernel.cu") if file else None
     return path if path and path.is_file() else None
 
 
 def task_digest(folder: Path) -> str:
-    """SHA-256 over the sources of a task (all its .py and .cu files): a run may only be resumed with the same."""
+    """SHA-256 over a task's sources (all its .py, .cu and .cuh files). A run is only resumed with the same sources."""
     digest = hashlib.sha256()
     for path in sorted(p for p in folder.rglob("*") if p.suffix in (".py", ".cu", ".cuh") and p.is_file()):
         content = path.read_bytes()
@@ -221,7 +221,7 @@ def task_digest(folder: Path) -> str:
 
 @contextmanager
 def task_errors(task_class: type[Task], method: str) -> Iterator[None]:
-    """Reports whatever a task's own code raises at its place in the task's file, as the user's error that it is."""
+    """Turns whatever a task's code raises into a UserError that names the line in the task's file."""
     try:
         yield
     except UserError:
@@ -236,7 +236,7 @@ def point_arrays(task: Task, points: dict[str, NDArray[Any]], method: str) -> tu
     """The arrays of `points` in the order of `task.inputs`, each of its type, and the number of points.
 
     Raises:
-        UserError: an input is missing or unknown or no number, the lengths differ, or there is no point.
+        UserError: an input is missing, unknown or not a number, the lengths differ, or there is no point.
     """
     place = f"{_place(type(task))}: {method}"
     if not isinstance(points, dict) or set(points) != set(task.inputs):
@@ -247,12 +247,14 @@ def point_arrays(task: Task, points: dict[str, NDArray[Any]], method: str) -> tu
         try:
             array = np.ascontiguousarray(points[name], dtype=DTYPES[type_name])
         except (TypeError, ValueError) as error:
-            raise UserError(f"{place}: '{name}' is no array of {type_name}: {error}") from error
+            raise UserError(f"{place}: '{name}' is not an array of {type_name}: {error}") from error
         arrays.append(array if np.ndim(points[name]) else array.reshape(()))
     lengths = {a.shape[0] for a in arrays if a.ndim == 1}
     if any(a.ndim > 1 for a in arrays) or len(lengths) != 1:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in zip(task.inputs, arrays, strict=True))
-        raise UserError(f"{place}: inputs are scalars or of one shape (num_points,), at least one of them an array; got {shapes}")
+        raise UserError(
+            f"{place}: each input is a scalar or has the shape (num_points,), and at least one is an array; got {shapes}"
+        )
     if lengths == {0}:
         raise UserError(f"{place}: gives no points")
     return arrays, lengths.pop()
@@ -262,7 +264,7 @@ def target_array(task: Task, num_points: int) -> NDArray[Any]:
     """The targets of a task with a reduction, `(num_outputs, num_points)` float32.
 
     Raises:
-        UserError: an output is missing or unknown or no number, or a length is not that of the points.
+        UserError: an output is missing, unknown or not a number, or its length is not the number of points.
     """
     place = f"{_place(type(task))}: targets()"
     with task_errors(type(task), "targets"):
@@ -272,7 +274,7 @@ def target_array(task: Task, num_points: int) -> NDArray[Any]:
     try:
         arrays = [np.asarray(targets[name], dtype=np.float32) for name in task.outputs]
     except (TypeError, ValueError) as error:
-        raise UserError(f"{place}: a target is no array of f32: {error}") from error
+        raise UserError(f"{place}: a target is not an array of f32: {error}") from error
     for name, array in zip(task.outputs, arrays, strict=True):
         if array.shape != (num_points,):
             raise UserError(f"{place}: '{name}' has shape {array.shape}, the points have ({num_points},)")
@@ -311,7 +313,8 @@ def _check_declarations(task_class: type[Task], path: Path) -> None:
             )
     if task_class.reduction is not None and task_class.reduction not in REDUCTIONS:
         raise UserError(
-            f"{path}: {task_class.__name__}.reduction is {task_class.reduction!r}, must be None or one of: {', '.join(REDUCTIONS)}"
+            f"{path}: {task_class.__name__}.reduction is {task_class.reduction!r}, "
+            f"must be None or one of: {', '.join(REDUCTIONS)}"
         )
     if task_class.reduction is not None and set(task_class.outputs.values()) != {"f32"}:
         raise UserError(f"{path}: {task_class.__name__}.reduction needs outputs of type f32")

@@ -1,6 +1,6 @@
 """A batch of programs with what lowering tells of each.
 
-Owns the one form in which programs go from the loop to evaluators and compilers. They are analysed once; nobody hashes them again.
+Owns the form in which programs go from the loop to evaluators and compilers: analysed once, never hashed again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The checkpoint format: one file of plain arrays with a JSON header and a checksum, and no pickle.
+r"""The checkpoint format: one file of plain arrays with a JSON header and a checksum, without pickle.
 
 Owns the bytes; knows nothing of folders or of what the arrays mean.
 
-    8 bytes   magic "EVOCKPT\\n"
+    8 bytes   magic "EVOCKPT\n"
     4 bytes   format version, uint32 little-endian
     4 bytes   length of the header, uint32 little-endian
     header    JSON, UTF-8: {"meta": ..., "arrays": [{"name", "dtype", "shape"}, ...]}
@@ -20,17 +20,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAGIC = b"EVOCKPT\n"
-FORMAT_VERSION = 2  # 1 is that of evo 0.1
+FORMAT_VERSION = 2  # evo 0.1 wrote version 1
 _DIGEST_BYTES = 32
 _PREFIX_BYTES = len(MAGIC) + 8
 
 
 class CheckpointError(ValueError):
-    """The bytes are no intact checkpoint of this format; the message says in what way."""
+    """The bytes are not an intact checkpoint of this format; the message says why."""
 
 
 class OtherVersionError(CheckpointError):
-    """An intact checkpoint, perhaps, of another version of the format."""
+    """A checkpoint of another version of the format."""
 
 
 def encode_checkpoint(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:

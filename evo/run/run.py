@@ -180,8 +180,8 @@ def _read_quarantine(run_dir: RunDir, meta: dict[str, Any]) -> Quarantine:
             quarantine[bytes.fromhex(key)] = (FailureKind(record["kind"]), str(record["log"]))
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(
-                f"{run_dir.path}/quarantine/{key}.json: no record of a failed program ({type(error).__name__}: {error}); delete it, "
-                "and the program is tried again"
+                f"{run_dir.path}/quarantine/{key}.json: not a record of a failed program ({type(error).__name__}: {error}); "
+                "delete it, and the program is tried again"
             ) from error
     return quarantine
 

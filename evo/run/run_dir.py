@@ -1,7 +1,7 @@
 """The folder of a run: created once, appended to, checkpointed, resumed. The only writer under runs/.
 
-Owns names and durability: a checkpoint is written aside, synced and renamed, and the last two are kept, so that a run
-killed at any moment can be resumed. Knows nothing of how a run is computed. The layout is described in runs/README.md.
+Owns names and durability: files appear whole, and the last two checkpoints are kept, so a run that is killed at any moment can
+be resumed. Knows nothing of how a run is computed. runs/README.md describes the layout.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import io
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -21,22 +21,23 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.run.checkpoint import CheckpointError, OtherVersionError, decode_checkpoint, encode_checkpoint
+from evo.storage.files import PARTIAL_SUFFIX, write_atomically
 
 CHECKPOINTS_KEPT = 2
 
 
 class RunDir:
-    """An existing run folder, locked against a second process while it is open for writing."""
+    """An existing run folder. While it is open for writing, other processes cannot open it for writing."""
 
     def __init__(self, path: Path, *, writable: bool):
         """Opens the folder of a run.
 
         Raises:
-            UserError: it is no run folder, it cannot be written to, or another process is writing to it.
+            UserError: not a run folder, not writable, or another process has it open for writing.
         """
         self.path = path
         if not (path / "config.yaml").is_file():
-            raise UserError(f"{path}: no run folder (it has no config.yaml); runs are listed by: ls runs/*")
+            raise UserError(f"{path}: not a run folder (it has no config.yaml); list yours with: ls runs/*")
         self._lock: IO[str] | None = None
         self._metrics: IO[bytes] | None = None
         if writable:
@@ -47,10 +48,12 @@ class RunDir:
             except OSError:
                 self._lock.close()
                 raise UserError(f"{path}: another process is running this run; wait for it or stop it") from None
+            for partial in path.rglob(f".*{PARTIAL_SUFFIX}"):  # of a process that was killed
+                partial.unlink(missing_ok=True)
 
     @classmethod
     def create(cls, runs: Path, name: str, seed: int, config_yaml: str, environment: dict[str, Any]) -> RunDir:
-        """A new folder `runs/name/<time>-seed<seed>`; one that exists is never written over.
+        """A new folder `runs/name/<time>-seed<seed>`, with a number behind it if that exists.
 
         Raises:
             UserError: the folder cannot be made.
@@ -69,9 +72,9 @@ class RunDir:
             (path / "checkpoints").mkdir()
         except OSError as error:
             raise UserError(f"{runs / name}: cannot create the run folder: {error.strerror}") from error
-        _write_atomically(path / "environment.json", (json.dumps(environment, indent=2) + "\n").encode())
-        # config.yaml last: a folder without it is no run.
-        _write_atomically(path / "config.yaml", config_yaml.encode())
+        _write(path / "environment.json", (json.dumps(environment, indent=2) + "\n").encode())
+        # config.yaml last: a folder without it is not a run.
+        _write(path / "config.yaml", config_yaml.encode())
         return cls(path, writable=True)
 
     def append_metrics(self, row: dict[str, Any]) -> None:
@@ -81,22 +84,22 @@ class RunDir:
             if self._metrics is None:
                 self._metrics = open(path, "ab")  # noqa: SIM115 - closed by close()
             self._metrics.write(json.dumps(row).encode() + b"\n")
-            self._metrics.flush()  # seen at once by whoever looks at a run in progress
+            self._metrics.flush()  # visible at once to whoever looks at a run in progress
 
     def cut_metrics(self, num_bytes: int) -> None:
-        """Cuts metrics.jsonl back to what a checkpoint knew of."""
+        """Cuts metrics.jsonl back to its length at a checkpoint."""
         path = self.path / "metrics.jsonl"
         if path.exists() and path.stat().st_size > num_bytes:
             os.truncate(path, num_bytes)
 
     def save_checkpoint(self, generation: int, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Writes the checkpoint of a generation durably and drops all but the last two.
+        """Writes the checkpoint of a generation durably, and keeps one earlier checkpoint.
 
-        One of a later generation goes as well: it was damaged, else the run would not have gone back before it.
+        Checkpoints of later generations are deleted too: they are damaged, or the run would not have gone back before them.
         """
         meta = {**meta, "metrics_num_bytes": self._sync_metrics()}
         newest = self.path / "checkpoints" / f"{generation:08d}.ckpt"
-        _write_atomically(newest, encode_checkpoint(meta, arrays))
+        _write(newest, encode_checkpoint(meta, arrays))
         paths = self._checkpoints()
         num_valid = paths.index(newest) + 1
         for path in paths[: max(0, num_valid - CHECKPOINTS_KEPT)] + paths[num_valid:]:
@@ -120,15 +123,15 @@ class RunDir:
                 damaged.append(f"{path}: {error}")
         if damaged:
             raise UserError(f"{'; '.join(damaged)}; no intact checkpoint is left")
-        raise UserError(f"{self.path}: has no checkpoint yet; start it anew with: evo run")
+        raise UserError(f"{self.path}: has no checkpoint yet; start a new run with: evo run")
 
     def save_quarantine(self, key: str, record: dict[str, Any]) -> None:
-        """Writes quarantine/KEY.json, about a program that could not be compiled or run; one that is there stays."""
+        """Writes quarantine/KEY.json, about a program that could not be compiled or run. An existing file is kept."""
         folder = self.path / "quarantine"
         with _writing(folder):
             folder.mkdir(exist_ok=True)
         if not (folder / f"{key}.json").exists():
-            _write_atomically(folder / f"{key}.json", (json.dumps(record, indent=1) + "\n").encode())
+            _write(folder / f"{key}.json", (json.dumps(record, indent=1) + "\n").encode())
 
     def quarantine(self) -> dict[str, dict[str, Any]]:
         """The records of `save_quarantine` by key.
@@ -144,14 +147,14 @@ class RunDir:
                 raise UserError(f"{path}: damaged: {error}; delete it, and its program is tried again") from error
         return records
 
-    def save_archive(self, arrays: dict[str, NDArray[Any]]) -> None:
+    def save_archive(self, arrays: Mapping[str, Any]) -> None:
         """Writes archive.npz, the elites as plain arrays for `numpy.load`."""
         buffer = io.BytesIO()
-        np.savez(buffer, allow_pickle=False, **arrays)
-        _write_atomically(self.path / "archive.npz", buffer.getvalue())
+        np.savez(buffer, **arrays)
+        _write(self.path / "archive.npz", buffer.getvalue())
 
     def metrics(self) -> list[dict[str, Any]]:
-        """The rows of metrics.jsonl; a last line that was cut off by a crash is left out.
+        """The rows of metrics.jsonl, without a last line that a crash cut off.
 
         Raises:
             UserError: another line is damaged.
@@ -169,12 +172,12 @@ class RunDir:
         return rows
 
     def plot_path(self, name: str) -> Path:
-        """Where a picture of this run goes; the folder is made if need be."""
+        """The path of a picture of this run, in a folder that exists."""
         (self.path / "plots").mkdir(exist_ok=True)
         return self.path / "plots" / name
 
     def close(self) -> None:
-        """Closes the files and gives the lock back."""
+        """Closes the files and unlocks the folder."""
         for file in (self._metrics, self._lock):
             if file is not None:
                 file.close()
@@ -198,25 +201,14 @@ class RunDir:
         return self._metrics.tell()
 
 
-def _write_atomically(path: Path, data: bytes) -> None:
-    """Either the whole file is there afterwards, on disk, or it is as before."""
-    aside = path.with_name(f".{path.name}.tmp")
+def _write(path: Path, content: bytes) -> None:
     with _writing(path):
-        with open(aside, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(aside, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        write_atomically(path, content, durable=True)
 
 
 @contextmanager
 def _writing(path: Path) -> Iterator[None]:
-    """A full disk or a folder without permission is the user's to mend, and is reported as such."""
+    """Reports a full disk or a missing permission as the user's error."""
     try:
         yield
     except OSError as error:

@@ -179,7 +179,12 @@ def _variation_options(config: RunConfig) -> tuple[VocabularyOptions, VariationO
             f"search.initial.max_length: {initial.max_length} is more than program.max_length {config.program.max_length}"
         )
     return (
-        VocabularyOptions(vocabulary.instructions, vocabulary.meta, {**vocabulary.groups}, **vocabulary.constants.model_dump()),
+        VocabularyOptions(
+            vocabulary.instructions,
+            vocabulary.meta,
+            {str(name): weight for name, weight in vocabulary.groups.items()},
+            **vocabulary.constants.model_dump(),
+        ),
         VariationOptions(
             operator_weights=variation.operators,
             rates=variation.rates,

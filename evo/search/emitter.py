@@ -95,7 +95,7 @@ class ProgramEmitter(EmitterBase):
         return np.concatenate([words, self.random_programs(self._num_immigrants, generation, num_offspring)])
 
     def random_programs(self, num_programs: int, generation: int = 0, first_slot: int = 0) -> NDArray[np.uint64]:
-        """Random programs for a generation's slots from `first_slot` on, `(num_programs, max_length)` uint64. Changes no state."""
+        """Random programs for the slots from `first_slot` on, `(num_programs, max_length)` uint64. Changes no state."""
         return self._variation.random_programs(self._seed, generation, first_slot, num_programs, self._max_length)
 
 

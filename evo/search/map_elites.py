@@ -1,6 +1,6 @@
 """MAP-Elites (Mouret & Clune 2015), one generation at a time.
 
-Owns the loop: ask, hash, remember or evaluate, tell. Knows nothing of files, configs or devices.
+Owns the loop: ask, hash, evaluate what is new, tell. Knows nothing of files, configs or devices.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from evo.search.memory import HashMemory
 class Counters:
     """A run's totals so far. They are part of its state: a resumed run goes on counting.
 
-    generations: finished. offspring: programs that were asked for. evaluations: programs that were evaluated. duplicates: programs whose
-    hash was seen before. neutral: offspring with the hash of a parent. rejected: evaluated, but not OK. out_of_range: evaluated,
-    with a measure outside its range, which counts to the cell at the edge. failed: could not be compiled or run.
+    generations: finished. offspring: programs that were asked for. evaluations: programs that were evaluated. duplicates:
+    programs whose hash was seen before. neutral: offspring with the hash of a parent. rejected: evaluated, but not OK.
+    out_of_range: evaluated, with a measure outside its range, which counts to the cell at the edge. failed: could not be
+    compiled or run.
     """
 
     generations: int = 0

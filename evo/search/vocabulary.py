@@ -28,7 +28,7 @@ class _Entry:
 @dataclass(frozen=True)
 class VocabularyOptions:
     """Weights of new words: `instructions` and `meta` by name within their group, `groups` (instructions, inputs,
-    constants, meta, slots) against each other. f32 constants are normal with deviation `f32_sigma`, u32 ones uniform up to
+    constants, meta, store) against each other. f32 constants are normal with deviation `f32_sigma`, u32 ones uniform up to
     `u32_max`, meta constants up to `meta_max`.
     """
 
@@ -91,10 +91,10 @@ def _entries(language: Language, vocabulary: VocabularyOptions) -> list[_Entry]:
         else:
             names = ", ".join((*META_OPERATIONS, "constant"))
             raise UserError(f"program.vocabulary.meta: unknown operation '{name}', one of: {names}")
-    slots = (0.0, float(language.limits.store_size))
+    store = (0.0, float(language.limits.store_size))
     if language.limits.store_size:
-        entries += [_Entry("slots", word(WordType.STORE, s), 1.0 / len(stacks), Draw.INTEGER, slots) for s in stacks]
-        entries.append(_Entry("slots", word(WordType.LOAD), 1.0, Draw.INTEGER, slots))
+        entries += [_Entry("store", word(WordType.STORE, s), 1.0 / len(stacks), Draw.INTEGER, store) for s in stacks]
+        entries.append(_Entry("store", word(WordType.LOAD), 1.0, Draw.INTEGER, store))
     return entries
 
 

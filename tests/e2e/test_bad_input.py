@@ -63,7 +63,7 @@ def test_a_config_that_is_no_yaml(refusal, tmp_path):
         ("search.archive.dims=[0, 3]", "key 'search.archive.dims.0'"),
         ("seed", "--set seed: write it as key=value, for instance search.batch_size=256"),
         ("seed=[", "--set seed=["),
-        ("seed.low=1", "--set seed.low=1: 'seed' is no section"),
+        ("seed.low=1", "--set seed.low=1: 'seed' is not a section"),
     ],
 )
 def test_a_wrong_key_value_or_override(refusal, small_config, override, message):
@@ -162,12 +162,12 @@ def test_every_verb_with_an_argument_takes_a_run_or_a_config():
 @pytest.mark.parametrize("verb", verbs_with("RUN"))
 def test_an_empty_folder_is_no_run_folder(refusal, tmp_path, verb):
     (tmp_path / "empty").mkdir()
-    assert refusal(verb, tmp_path / "empty").startswith(f"{tmp_path}/empty: no run folder")
+    assert refusal(verb, tmp_path / "empty").startswith(f"{tmp_path}/empty: not a run folder")
 
 
 @pytest.mark.parametrize("verb", sorted({*verbs_with("RUN")} - {*verbs_with("CONFIG")}))
 def test_a_missing_folder_is_no_run_folder(refusal, tmp_path, verb):
-    assert refusal(verb, tmp_path / "none").startswith(f"{tmp_path}/none: no run folder")
+    assert refusal(verb, tmp_path / "none").startswith(f"{tmp_path}/none: not a run folder")
 
 
 @pytest.mark.parametrize("verb", verbs_with("CONFIG"))
@@ -208,7 +208,7 @@ def test_a_plot_that_does_not_exist(refusal, finished_run):
     ("text", "message"),
     [
         ("%x\n%q mul_ftz_f32\n", ":2: unknown input 'q', one of: t, x, y"),
-        ("%x mull_ftz_f32", ":1: 'mull_ftz_f32' is no instruction"),
+        ("%x mull_ftz_f32", ":1: 'mull_ftz_f32' is not an instruction"),
         ("# nothing\n", ": holds no program"),
         ("%x " * 25, ": 25 words, but program.max_length is 24"),
     ],

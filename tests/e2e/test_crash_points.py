@@ -104,7 +104,7 @@ def test_a_crash_before_any_step_of_a_run_loses_nothing(start, uninterrupted, tm
         assert (status, len(reached)) == (-signal.SIGKILL, crash_before)
         (run_folder,) = run_folders(runs)
         if crash_before <= first_saved:
-            with pytest.raises(UserError, match=r"no run folder|has no checkpoint yet"):
+            with pytest.raises(UserError, match=r"not a run folder|has no checkpoint yet"):
                 Run.resume(run_folder)
             continue
         run, damaged = Run.resume(run_folder)

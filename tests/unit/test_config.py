@@ -275,7 +275,7 @@ def test_an_override_that_is_no_assignment_is_refused_with_an_example(minimal, o
 
 
 def test_an_override_below_a_value_or_with_broken_yaml_is_refused(minimal):
-    assert refusal(minimal, "stop.generations.low=1") == "--set stop.generations.low=1: 'generations' is no section"
+    assert refusal(minimal, "stop.generations.low=1") == "--set stop.generations.low=1: 'generations' is not a section"
     assert refusal(minimal, "seed=[1").startswith("--set seed=[1")
 
 

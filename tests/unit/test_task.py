@@ -215,8 +215,8 @@ def test_points_come_in_the_order_and_types_of_the_inputs():
         ({"t": [0.0, 1.0], "n": [1], "k": 1}, "got t (2,), n (1,), k ()"),
         ({"t": 0.0, "n": 1, "k": 1}, "got t (), n (), k ()"),
         ({"t": [[0.0]], "n": [1], "k": [1]}, "got t (1, 1), n (1,), k (1,)"),
-        ({"t": ["a"], "n": [1], "k": [1]}, "'t' is no array of f32"),
-        ({"t": [[0.0], [1.0, 2.0]], "n": [1], "k": [1]}, "'t' is no array of f32"),
+        ({"t": ["a"], "n": [1], "k": [1]}, "'t' is not an array of f32"),
+        ({"t": [[0.0], [1.0, 2.0]], "n": [1], "k": [1]}, "'t' is not an array of f32"),
         ({"t": [], "n": [], "k": []}, "gives no points"),
     ],
 )
@@ -234,7 +234,7 @@ def test_malformed_points_are_refused(points, message):
         ({"y": [1.0, 2.0]}, "must return a dict of exactly y, z"),
         ({"y": [1.0, 2.0], "z": [1.0]}, "'z' has shape (1,), the points have (2,)"),
         ({"y": [1.0, 2.0], "z": 1.0}, "'z' has shape (), the points have (2,)"),
-        ({"y": ["a", "b"], "z": [1.0, 2.0]}, "a target is no array of f32"),
+        ({"y": ["a", "b"], "z": [1.0, 2.0]}, "a target is not an array of f32"),
         (KeyError("gone"), "targets() raised KeyError: 'gone'"),
     ],
 )

@@ -1,7 +1,7 @@
 """What every archive of programs has beside pyribs' own methods, and the elites read out of one.
 
-Owns the fields kept beside each elite, and the order in which elites are read (by cell). Failed programs never reach pyribs, which
-would raise on them.
+Owns the fields kept beside each elite, and the order in which elites are read (by cell). Failed programs never reach pyribs,
+which would raise on them.
 """
 
 from __future__ import annotations
@@ -93,15 +93,22 @@ class ProgramArchive(ArchiveBase):
         }
         super().__init__(**arguments, **(options | arrays))
 
-    if TYPE_CHECKING:  # what all classes of pyribs have that are used here, though their common base does not say so
+    if TYPE_CHECKING:  # what pyribs' classes have, though their base class does not say so
 
         @property
-        def cells(self) -> int: ...
+        def cells(self) -> int:
+            """The number of cells."""
+
         @property
-        def lower_bounds(self) -> NDArray[np.float64]: ...
+        def lower_bounds(self) -> NDArray[np.float64]:
+            """Of each measure, `(num_measures,)`."""
+
         @property
-        def upper_bounds(self) -> NDArray[np.float64]: ...
-        def index_of(self, measures: Any) -> NDArray[np.int32]: ...
+        def upper_bounds(self) -> NDArray[np.float64]:
+            """Of each measure, `(num_measures,)`."""
+
+        def index_of(self, measures: Any) -> NDArray[np.int32]:
+            """The cell of each row of measures."""
 
     def add(self, solution: Any, objective: Any, measures: Any, **fields: Any) -> dict[str, NDArray[Any]]:
         """As pyribs' own; rows whose objective is NaN are left out, and reported as not added."""

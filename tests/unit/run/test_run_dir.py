@@ -1,5 +1,6 @@
 """evo.run.run_dir: nothing is written over, and a crash at any moment leaves something to go on with."""
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 from evo.errors import UserError
 from evo.run.run_dir import RunDir
+from evo.storage.files import PARTIAL_SUFFIX
 
 ARRAYS = {"a": np.arange(5)}
 
@@ -54,7 +56,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path):
 
 def test_a_folder_without_a_config_is_no_run(tmp_path):
     for path in (tmp_path, tmp_path / "none"):
-        with pytest.raises(UserError, match="no run folder"):
+        with pytest.raises(UserError, match="not a run folder"):
             RunDir(path, writable=False)
 
 
@@ -121,10 +123,25 @@ def test_a_run_without_checkpoints_is_refused(run_dir):
 
 def test_files_left_over_by_a_crash_are_harmless(run_dir):
     run_dir.save_checkpoint(1, {"generation": 1}, ARRAYS)
-    (run_dir.path / "checkpoints" / ".00000002.ckpt.tmp").write_bytes(b"EVOCKPT\n half of")
+    partial = run_dir.path / "checkpoints" / f".00000002.ckpt.0123{PARTIAL_SUFFIX}"
+    partial.write_bytes(b"EVOCKPT\n half of")
     assert run_dir.load_checkpoint()[0]["generation"] == 1
     run_dir.save_checkpoint(2, {"generation": 2}, ARRAYS)
     assert checkpoints(run_dir) == ["00000001.ckpt", "00000002.ckpt"]
+    run_dir.close()
+    RunDir(run_dir.path, writable=False).close()
+    assert partial.exists()
+    RunDir(run_dir.path, writable=True).close()
+    assert not partial.exists()
+
+
+def test_a_run_of_evo_0_1_is_refused_by_its_version_not_taken_for_damaged(run_dir):
+    run_dir.save_checkpoint(1, {"generation": 1}, ARRAYS)
+    path = run_dir.path / "checkpoints" / "00000001.ckpt"
+    body = path.read_bytes()[:8] + (1).to_bytes(4, "little") + path.read_bytes()[12:-32]
+    path.write_bytes(body + hashlib.sha256(body).digest())
+    with pytest.raises(UserError, match=r"00000001\.ckpt: written by evo 0\.1, checkpoint format 1; .*start a new one$"):
+        run_dir.load_checkpoint()
 
 
 def test_a_write_that_fails_leaves_the_file_as_it_was(run_dir, monkeypatch):
@@ -184,7 +201,8 @@ def test_the_archive_is_written_for_numpy(run_dir):
 
 
 def test_a_second_process_may_look_but_not_write(run_dir):
-    script = "import sys; from pathlib import Path; from evo.run.run_dir import RunDir; RunDir(Path(sys.argv[1]), writable=sys.argv[2] == 'w')"
+    script = "import sys; from pathlib import Path; from evo.run.run_dir import RunDir
+from evo.storage.files import PARTIAL_SUFFIX; RunDir(Path(sys.argv[1]), writable=sys.argv[2] == 'w')"
 
     def second(mode: str) -> subprocess.CompletedProcess:
         return subprocess.run([sys.executable, "-c", script, run_dir.path, mode], capture_output=True, text=True)

@@ -92,8 +92,8 @@ def test_words_are_drawn_for_the_stacks_that_registers_and_instructions_use():
     assert set(shares(draw(vocabulary))) == {"dup.f32", "dup.pred", "constant 0"}
 
 
-def test_slots_are_within_the_store():
-    vocabulary = replace(VOCABULARY, groups={"slots": 1.0})
+def test_store_entries_exist():
+    vocabulary = replace(VOCABULARY, groups={"store": 1.0})
     found = shares(draw(vocabulary, language("f32", limits=Limits(store_size=3))))
     assert set(found) == {f"{word}:{slot}" for word in ("store.f32", "load") for slot in range(3)}
     with pytest.raises(UserError, match="no word has a weight above 0"):
