@@ -203,15 +203,52 @@ def test_fma_of_edges_follows_ieee_for_zeros_infinities_and_nans(run_instruction
 NEGATIVE = 0xBF800000
 ONE = 0x3F800000
 SPECIAL_VALUES = {
-    "rcp_approx_ftz_f32": {0xFF800000: 0x80000000, 0x80000001: 0xFF800000, 0x80000000: 0xFF800000, 0: INFINITY, 1: INFINITY, INFINITY: 0},
-    "sqrt_approx_ftz_f32": {0xFF800000: NAN, NEGATIVE: NAN, 0x80000001: 0x80000000, 0x80000000: 0x80000000, 0: 0, 1: 0, INFINITY: INFINITY},
-    "rsqrt_approx_ftz_f32": {0xFF800000: NAN, NEGATIVE: NAN, 0x80000001: 0xFF800000, 0x80000000: 0xFF800000, 0: INFINITY, INFINITY: 0},
+    "rcp_approx_ftz_f32": {
+        0xFF800000: 0x80000000,
+        0x80000001: 0xFF800000,
+        0x80000000: 0xFF800000,
+        0: INFINITY,
+        1: INFINITY,
+        INFINITY: 0,
+    },
+    "sqrt_approx_ftz_f32": {
+        0xFF800000: NAN,
+        NEGATIVE: NAN,
+        0x80000001: 0x80000000,
+        0x80000000: 0x80000000,
+        0: 0,
+        1: 0,
+        INFINITY: INFINITY,
+    },
+    "rsqrt_approx_ftz_f32": {
+        0xFF800000: NAN,
+        NEGATIVE: NAN,
+        0x80000001: 0xFF800000,
+        0x80000000: 0xFF800000,
+        0: INFINITY,
+        INFINITY: 0,
+    },
     "sin_approx_ftz_f32": {0xFF800000: NAN, 0x80000001: 0x80000000, 0x80000000: 0x80000000, 0: 0, 1: 0, INFINITY: NAN},
     "cos_approx_ftz_f32": {0xFF800000: NAN, 0x80000001: ONE, 0x80000000: ONE, 0: ONE, 1: ONE, INFINITY: NAN},
-    "lg2_approx_ftz_f32": {0xFF800000: NAN, NEGATIVE: NAN, 0x80000001: 0xFF800000, 0x80000000: 0xFF800000, 0: 0xFF800000, INFINITY: INFINITY},
+    "lg2_approx_ftz_f32": {
+        0xFF800000: NAN,
+        NEGATIVE: NAN,
+        0x80000001: 0xFF800000,
+        0x80000000: 0xFF800000,
+        0: 0xFF800000,
+        INFINITY: INFINITY,
+    },
     "ex2_approx_ftz_f32": {0xFF800000: 0, 0x80000001: ONE, 0x80000000: ONE, 0: ONE, 1: ONE, INFINITY: INFINITY},
-    "tanh_approx_f32": {0xFF800000: 0xBF800000, 0x80000001: 0x80000001, 0x80000000: 0x80000000, 0: 0, 1: 1, 0x007FFFFF: 0x007FFFFF, INFINITY: ONE},
-}  # fmt: skip
+    "tanh_approx_f32": {
+        0xFF800000: 0xBF800000,
+        0x80000001: 0x80000001,
+        0x80000000: 0x80000000,
+        0: 0,
+        1: 1,
+        0x007FFFFF: 0x007FFFFF,
+        INFINITY: ONE,
+    },
+}
 FUNCTIONS = {
     "rcp_approx_ftz_f32": lambda x: 1.0 / x,
     "sqrt_approx_ftz_f32": np.sqrt,
