@@ -68,7 +68,7 @@ cdef PtxVmLevel _level_code(level) except *:
 
 
 cdef struct _Memory:
-    # What one thread needs to run one program after another; it grows as programs ask.
+    # Memory of a thread that runs one program after another; it grows on demand.
     void* lowering
     void* program
     size_t program_bytes
@@ -77,7 +77,7 @@ cdef struct _Memory:
 
 
 cdef struct _Batch:
-    # One call: what every program of it is run on, and where results go.
+    # One call: the inputs of its programs, and where results go.
     PtxVmRunKind kind
     const PtxVmInput* inputs
     size_t num_inputs

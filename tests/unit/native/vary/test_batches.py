@@ -1,4 +1,4 @@
-"""Any words and any options give valid offspring, the same in any batches and threads; mistakes are named in one line."""
+"""Any words and options give valid offspring, whatever the batches and threads; errors take one line."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor
