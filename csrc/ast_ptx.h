@@ -1,14 +1,14 @@
 /*
  * ast_ptx.h - AST PTX: a postorder expression of f32 values, printed as a PTX stub.
  *
- * It is the small sibling of stack_ptx.h, for those who have an expression tree already: one stack, one type, one result, and
- * a program that is wrong is an error, never a no-op.
+ * The small sibling of stack_ptx.h, for callers that already have an expression tree: one stack, one type, one result, and a
+ * wrong program is an error, never a no-op.
  *
  * Usage
  *
  *     #define AST_PTX_IMPLEMENTATION        in exactly one C or C++ file
  *     #include "ast_ptx.h"
- *     #include "ast_ptx_instructions.h"     a table of 18 instructions; or bring one of your own
+ *     #include "ast_ptx_instructions.h"     a table of 18 instructions; or bring your own
  *
  *     static const char* const inputs[] = {"x", "y"};
  *     static const AstPtxInstruction program[] = {
@@ -33,29 +33,29 @@
  * Options, defined before the first inclusion, and the same in all files
  *
  *     AST_PTX_STACK_DEPTH           256     values on the stack, arguments of open routines included. A call takes 16 bytes of
- *                                           the C stack for each, and in ast_ptx_interpreter.h what is said there
- *     AST_PTX_ROUTINE_DEPTH         8       routines open at once, the program itself not counted
+ *                                           the C stack for each (ast_ptx_interpreter.h takes more)
+ *     AST_PTX_ROUTINE_DEPTH         8       nested routine calls, not counting the program itself
  *     AST_PTX_MAX_INSTRUCTIONS      65536   words run, RETURNs included; those of a routine once for each call
  *     AST_PTX_MAX_INSTRUCTION_ARGS  4       operands of a PTX instruction
- *     AST_PTX_REGISTER_NAME         "ast"   what the names of temporaries begin with
- *     AST_PTX_DEBUG                         an error becomes a failed assert at the place where it was found
+ *     AST_PTX_REGISTER_NAME         "ast"   prefix of the names of temporaries
+ *     AST_PTX_DEBUG                         errors assert where they are found
  *
  * Memory and threads
  *
- * Nothing is allocated, nothing is kept, there is no global state: any function may be called from any number of threads.
- * The cost is linear in the names given and the words run. No pointer may be NULL unless its comment says so; where one is, the
- * answer is AST_PTX_ERROR_INVALID_VALUE.
+ * Nothing is allocated or kept, and there is no global state: any function may be called from any number of threads. The cost
+ * is linear in the names given and the words run. No pointer may be NULL unless its comment says so; a NULL gives
+ * AST_PTX_ERROR_INVALID_VALUE.
  *
  * Meaning of a program
  *
  *   INPUT            pushes the input register payload.idx.
- *   CONSTANT         pushes payload.f; any bits, NaNs among them, are printed as they are.
- *   PTX_INSTRUCTION  takes `aux` values off the stack, which are its operands in the order in which they were pushed, and
- *                    pushes its result. payload.idx is its place in the table; `aux` has to be the number of operands there.
- *   ROUTINE          takes `aux` values off the stack, runs the routine payload.idx with them as its arguments, and pushes what
- *                    that leaves. A routine is written out at each call. It sees nothing of the stack below.
+ *   CONSTANT         pushes payload.f; its bits, NaNs included, are printed unchanged.
+ *   PTX_INSTRUCTION  pops `aux` values, its operands in the order in which they were pushed, and pushes its result. payload.idx
+ *                    is its index in the table; `aux` must be its number of operands there.
+ *   ROUTINE          pops `aux` values, runs the routine payload.idx with them as arguments, and pushes its result. A routine is
+ *                    written out at each call. It cannot see the stack below its arguments.
  *   ROUTINE_ARG      in a routine: pushes argument payload.idx; 0 is the one that was pushed first.
- *   RETURN           ends the program or a routine, which has to have left one value. In a program it is the result.
+ *   RETURN           ends the program or a routine, which must have left one value: the result.
  */
 
 #ifndef AST_PTX_H
@@ -169,8 +169,8 @@ typedef enum {
     AST_PTX_SUCCESS = 0,
     AST_PTX_ERROR_INTERNAL = 1,            /* never given: a program that passed its check cannot fail */
     AST_PTX_ERROR_INSUFFICIENT_BUFFER = 2, /* the text does not fit */
-    AST_PTX_ERROR_INVALID_VALUE = 3, /* NULL, a bad name; operands that are not as many as the table says; at a RETURN more than
-                                        one value */
+    AST_PTX_ERROR_INVALID_VALUE = 3, /* NULL, a bad name; a number of operands other than the table's; more than one value at a
+                                        RETURN */
     AST_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN = 4, /* NONE, REGISTER or an unknown type; more words run than
                                                               AST_PTX_MAX_INSTRUCTIONS; no RETURN within the length given */
     AST_PTX_ERROR_INPUT_IDX_OUT_OF_BOUNDS = 5,
@@ -178,7 +178,7 @@ typedef enum {
     AST_PTX_ERROR_STACK_OVERFLOW = 7,           /* more than AST_PTX_STACK_DEPTH values */
     AST_PTX_ERROR_STACK_UNDERFLOW = 8,          /* too few values for operands, arguments or a RETURN */
     AST_PTX_ERROR_TOO_MANY_ARGS = 9,            /* more operands than AST_PTX_MAX_INSTRUCTION_ARGS */
-    AST_PTX_ERROR_UNSUPPORTED_INSTRUCTION = 10, /* given by interpreters alone: an instruction without a CPU meaning */
+    AST_PTX_ERROR_UNSUPPORTED_INSTRUCTION = 10, /* interpreters only: an instruction without a CPU meaning */
     AST_PTX_ERROR_ROUTINE_IDX_OUT_OF_BOUNDS = 11,
     AST_PTX_ERROR_ROUTINE_ARG_IDX_OUT_OF_BOUNDS = 12, /* also any ROUTINE_ARG of the program itself */
     AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED = 13,        /* more routines open than AST_PTX_ROUTINE_DEPTH */
@@ -188,8 +188,8 @@ typedef enum {
 /* The enumerator's name, or "AST_PTX_RESULT_UNKNOWN". The text is static. */
 const char* ast_ptx_result_to_string(AstPtxResult result);
 
-/* For programs that end at an error: astPtxCheck(ast_ptx_compile(..)); prints the place of the call and the result on stderr
-   and exits with EXIT_FAILURE unless that is SUCCESS. The file that uses it includes stdio.h and stdlib.h. */
+/* For programs that end at an error: astPtxCheck(ast_ptx_compile(..)); prints the place of the call and the result to stderr
+   and exits with EXIT_FAILURE unless the result is SUCCESS. Include stdio.h and stdlib.h to use it. */
 #define astPtxCheck(call)                                                                                             \
     do {                                                                                                              \
         const AstPtxResult ast_ptx_check_result = (call);                                                             \
@@ -203,16 +203,16 @@ const char* ast_ptx_result_to_string(AstPtxResult result);
 
 /* SUCCESS if `name` may name a register: letters, digits, _ and $ (a percent sign comes before it), and neither a name that
    CUDA compilers give (f1, r2, rd3, p1, fd4, rs5, h6, hh7, b8, rc9, rq1, SP, SPL), nor a special register of PTX, nor one of
-   this library's own (ast0). Else, or for NULL, INVALID_VALUE. */
+   this library's own (ast0). Otherwise, or for NULL, INVALID_VALUE. */
 AstPtxResult ast_ptx_check_name(const char* name);
 
 /* Writes the stub of a program and a NUL, which bytes_written_out does not count. `instructions` and each routine end with a
-   RETURN: without one, memory behind them is read. With buffer NULL the length is only measured: a buffer needs one byte more.
-   On INSUFFICIENT_BUFFER bytes_written_out is what a measurement gives and the buffer's contents are of no use; on other errors
+   RETURN: without one, memory past their end is read. With buffer NULL the length is only measured: a buffer needs one byte more.
+   On INSUFFICIENT_BUFFER bytes_written_out is the measured length and the buffer's contents are undefined; on other errors
    neither is written.
 
    Registers are named without the percent sign and declared by the caller as .f32; the output may be an input too. The two
-   tables of instructions run parallel and are NULL if there are none; as an instruction's name any text is taken.
+   tables of instructions run parallel and are NULL if there are none; an instruction's name may be any text.
    `input_register_names` and `routines` may be NULL if there are none. */
 AstPtxResult ast_ptx_compile(
     const char* output_register_name,
@@ -229,7 +229,7 @@ AstPtxResult ast_ptx_compile(
     size_t* bytes_written_out
 );
 
-/* A program of known size, of which nothing else is read. */
+/* A program of known size: nothing past its end is read. */
 typedef struct AstPtxProgram {
     const AstPtxInstruction* instructions;
     size_t num_instructions;
@@ -243,11 +243,11 @@ typedef struct AstPtxProgram {
 /* Where a program is wrong. */
 typedef struct AstPtxPlace {
     size_t routine_idx; /* AST_PTX_MAIN_PROGRAM, or a routine */
-    size_t word_idx;    /* within that word list; its length where a RETURN is missing */
+    size_t word_idx;    /* within that word list; its length if a RETURN is missing */
 } AstPtxPlace;
 
-/* As ast_ptx_compile, for a program of known size. `place_out` may be NULL and is written only when a word is wrong: after an
-   INVALID_VALUE that is not a word's fault it is as it was. */
+/* As ast_ptx_compile, for a program of known size. `place_out` may be NULL and is written only when a word is wrong: an
+   INVALID_VALUE that is not a word's fault leaves it unchanged. */
 AstPtxResult ast_ptx_compile_program(
     const char* output_register_name,
     const char* const* input_register_names,
@@ -282,7 +282,7 @@ AstPtxResult ast_ptx_compile_program(
 #define AST_PTX__ERROR(code) (code)
 #endif
 
-/* What runs for every word is inlined whole, what runs rarely is kept out of it. */
+/* Code that runs for every word is fully inlined; rare code is kept out of line. */
 #if defined(__GNUC__)
 #define AST_PTX__HOT static inline __attribute__((always_inline))
 #define AST_PTX__COLD static __attribute__((noinline, cold))
@@ -328,7 +328,7 @@ static void ast_ptx__open_routine(const AstPtxProgram* program, AstPtxInstructio
     frame_out->num_args = call.aux;
 }
 
-/* The error of a word by itself; none of RETURN. `num_values` is what it finds on the stack of its own word list. */
+/* The error of a word alone; RETURN has none. `num_values` is the height of the stack of its own word list. */
 AST_PTX__COLD AstPtxResult ast_ptx__check_word(
     const AstPtxProgram* program,
     const AstPtx__Rules* rules,
@@ -366,8 +366,8 @@ AST_PTX__COLD AstPtxResult ast_ptx__check_word(
     }
 }
 
-/* Runs a program over the height of the stack alone, routines included: what passes here cannot fail when it is run for its
-   text or its value. Gives the number of PTX instructions run. */
+/* Runs a program, routines included, on the stack's height only: a program that passes cannot fail when it is compiled or
+   interpreted. Returns the number of PTX instructions run. */
 static AstPtxResult ast_ptx__check(
     const AstPtxProgram* program, const AstPtx__Rules* rules, uint32_t* num_ptx_instructions_out, AstPtxPlace* place_out
 ) {
@@ -400,7 +400,7 @@ static AstPtxResult ast_ptx__check(
         word = frame->words[frame->next];
         ++num_run;
         if (word.instruction_type <= AST_PTX_INSTRUCTION_TYPE_PTX_INSTRUCTION) {
-            /* Nearly all words: one branch for whatever may be wrong, and none for what they are, which nobody can guess. */
+            /* Nearly all words: one branch for any error, and none for their type, which cannot be predicted. */
             const uint32_t is_ptx = word.instruction_type == AST_PTX_INSTRUCTION_TYPE_PTX_INSTRUCTION;
             const uint32_t num_operands = word.aux & (0u - is_ptx);
             const uint32_t is_known = word.payload.idx < num_indices[word.instruction_type];
@@ -490,7 +490,7 @@ const char* ast_ptx_result_to_string(AstPtxResult result) {
 
 static int ast_ptx__is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/* The length of a name that may be used, else 0. */
+/* The length of a valid name, otherwise 0. */
 static size_t ast_ptx__check_name(const char* name) {
     /* Names of NVVM's virtual registers, by class, and of its stack pointers; special registers of PTX. */
     static const char* const numbered[] = {"p", "rs", "r", "rd", "rq", "rc", "f", "fd", "h", "hh", "b", "envreg", "pm"};
@@ -721,14 +721,13 @@ static void ast_ptx__write_value(AstPtx__Writer* writer, const char* const* inpu
     }
 }
 
-/* The name of an instruction with the space behind it, padded. Kept where the index of the instruction says, unless it is
-   long. */
+/* The name of an instruction and a space, padded. Cached by the instruction's index, unless it is long. */
 typedef struct AstPtx__Name {
     char text[47];
     uint8_t length;
 } AstPtx__Name;
 
-enum { AST_PTX__NUM_NAMES = 32, AST_PTX__NUM_INPUTS = 16 }; /* kept; powers of two */
+enum { AST_PTX__NUM_NAMES = 32, AST_PTX__NUM_INPUTS = 16 }; /* cached; powers of two */
 
 /* All that writing a stub needs. */
 typedef struct AstPtx__Work {
@@ -736,13 +735,13 @@ typedef struct AstPtx__Work {
     const char* const* input_register_names;
     const char* const* ptx_instruction_names;
     AstPtx__Value inputs[AST_PTX__NUM_INPUTS]; /* the first ones */
-    const char* name_sources[AST_PTX__NUM_NAMES]; /* what is kept; NULL: nothing */
+    const char* name_sources[AST_PTX__NUM_NAMES]; /* what is cached; NULL: nothing */
     AstPtx__Name names[AST_PTX__NUM_NAMES];
     AstPtx__Frame frames[AST_PTX_ROUTINE_DEPTH + 1];
     AstPtx__Value stack[AST_PTX_STACK_DEPTH];
 } AstPtx__Work;
 
-/* The kept form of a name; NULL where it is too long for that. */
+/* The cached form of a name; NULL if it is too long. */
 static const AstPtx__Name* ast_ptx__find_name(AstPtx__Work* work, uint32_t idx) {
     AstPtx__Name* name = &work->names[idx % AST_PTX__NUM_NAMES];
     const char* source = work->ptx_instruction_names[idx];
@@ -778,8 +777,8 @@ AST_PTX__COLD void ast_ptx__write_any_line(
 /* Bytes that the fast line may touch: a name, a result, three operands and an end. */
 #define AST_PTX__LINE_BYTES (48u + 4u * 16u + 2u)
 
-/* The line of an instruction. Texts are copied by their full size, lengths alone differ, and an operand that is not there is
-   the first with length 0: cheaper than to guess how many there are. */
+/* The line of an instruction. Texts are copied at full size and only lengths differ; a missing operand is the first one with
+   length 0. That is cheaper than a branch on the number of operands. */
 AST_PTX__HOT void ast_ptx__write_line(
     AstPtx__Work* work, AstPtxInstruction word, const AstPtx__Value* result, const AstPtx__Value* operands
 ) {

@@ -1,11 +1,11 @@
 /*
- * ast_ptx_instructions.h - the instructions that AST PTX brings: their names for ast_ptx_compile, and their words.
+ * ast_ptx_instructions.h - the built-in instructions of AST PTX: their names for ast_ptx_compile, and their words.
  *
  *     #include "ast_ptx_instructions.h"     ast_ptx_ptx_instruction_names, ast_ptx_ptx_instruction_num_args and
  *                                           AST_PTX_PTX_INSTRUCTION_NUM_ENUMS are the three arguments of ast_ptx_compile
  *
  * ast_ptx_interpreter.h knows these instructions by their index. Operands are written in the order in which they were pushed;
- * copysign.f32 takes the sign of its first operand and the magnitude of its second, as PTX has it.
+ * copysign.f32 takes the sign of its first operand and the magnitude of its second, as in PTX.
  */
 
 #ifndef AST_PTX_INSTRUCTIONS_H

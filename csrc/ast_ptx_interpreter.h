@@ -1,8 +1,8 @@
 /*
  * ast_ptx_interpreter.h - what an AST PTX program computes, on a CPU.
  *
- * Programs are made of the instructions of ast_ptx_instructions.h. Nothing of a GPU is needed, and nothing of ast_ptx.h's
- * implementation: libc and its libm are all.
+ * Programs use the instructions of ast_ptx_instructions.h. Needs neither a GPU nor the implementation of ast_ptx.h, only libc
+ * and libm.
  *
  * Usage
  *
@@ -13,30 +13,30 @@
  *     float value;
  *     ast_ptx_interpret(program, NULL, 0, inputs, 2, &value);
  *
- * It is linked with libm: -lm on Linux.
+ * Link with libm: -lm on Linux.
  *
  * Options, defined before the implementation
  *
- *     AST_PTX_INTERPRETER_BLOCK  32   points that are worked on together
- *     AST_PTX_DEBUG                   an error becomes a failed assert at the place where it was found
- *     and the limits of ast_ptx.h, which hold here too
+ *     AST_PTX_INTERPRETER_BLOCK  32   points computed together
+ *     AST_PTX_DEBUG                   errors assert where they are found
+ *     and the limits of ast_ptx.h
  *
  * Memory and threads. Nothing is allocated and there is no global state. A call takes 4 * AST_PTX_STACK_DEPTH *
  * AST_PTX_INTERPRETER_BLOCK bytes of the C stack (32 KiB). No pointer may be NULL unless its comment says so.
  *
- * Arithmetic is that of the PTX ISA, version 9.1, with the freedom that it leaves used so. It counts on the floating-point
- * environment that a C program starts with, and on IEEE arithmetic: not on -ffast-math.
+ * Arithmetic is that of the PTX ISA, version 9.1, with its freedom used as follows. It relies on the floating-point
+ * environment that a C program starts with and on IEEE arithmetic: do not compile with -ffast-math.
  *
- *   .ftz           Subnormal operands and results are zeros of their sign. A result is subnormal when it is so after rounding.
+ *   .ftz           Subnormal operands and results become zeros of their sign. Results are tested after rounding.
  *                  copysign.f32 and tanh.approx.f32 have no .ftz and keep subnormals.
- *   NaN            A result that is NaN is 0x7fffffff; inputs, constants and what copysign makes of them keep their bits.
+ *   NaN            A result that is NaN is 0x7fffffff; inputs, constants and results of copysign keep their bits.
  *   add, sub, mul, fma, abs, neg, min, max, copysign
  *                  are exact or correctly rounded. min and max: a number beats a NaN, -0 is less than +0. copysign takes the
  *                  sign of its first operand and the magnitude of its second.
- *   div            a times 1/b, each rounded: within 2 ulp for |b| up to 2^126, and 0 or NaN past that, as the ISA has it.
+ *   div            a times 1/b, each rounded: within 2 ulp for |b| up to 2^126, and 0 or NaN past that, as in the ISA.
  *   rcp, sqrt      correctly rounded.
- *   sin, cos       as the GPU reduces them: x times 0.15915494 (1/2pi) in f32 rounded toward zero, of which the fraction is
- *                  kept. So they are within the ISA's error, and past 2^23 turns 0 and 1.
+ *   sin, cos       reduced as on the GPU: the fraction of x times 0.15915494 (1/2pi) in f32 rounded toward zero. They are within
+ *                  the ISA's error; past 2^23 turns they are 0 and 1.
  *   rsqrt, lg2, ex2, tanh
  *                  the f64 function rounded to f32: within 0.6 ulp, far inside the ISA's errors.
  */
@@ -51,7 +51,7 @@
 extern "C" {
 #endif
 
-/* The value of a program at one point. `instructions` and each routine end with a RETURN: without one, memory behind them is
+/* The value of a program at one point. `instructions` and each routine end with a RETURN: without one, memory past their end is
    read. `routines` and `inputs` may be NULL if there are none.
    Errors: those of ast_ptx_compile; UNSUPPORTED_INSTRUCTION for an index past the table's end. */
 AstPtxResult ast_ptx_interpret(
@@ -64,8 +64,8 @@ AstPtxResult ast_ptx_interpret(
 );
 
 /* The values of a program of known size at many points. `inputs` holds an array of num_points values for each input; one that
-   the program does not read may be NULL. values_out has num_points values and may be one of the inputs, but not overlap one in
-   part. `place_out` may be NULL and is written only when a word is wrong; one that reads a NULL is INVALID_VALUE. */
+   the program does not read may be NULL. values_out has num_points values and may be one of the inputs, but must not partly
+   overlap one. `place_out` may be NULL and is written only when a word is wrong; a word that reads a NULL is INVALID_VALUE. */
 AstPtxResult ast_ptx_interpret_program(
     const AstPtxProgram* program,
     const float* const* inputs,
@@ -90,7 +90,7 @@ AstPtxResult ast_ptx_interpret_program(
 #include <math.h>
 #include <string.h>
 
-#include "ast_ptx.h" /* again: what both implementations share comes where one is asked for */
+#include "ast_ptx.h" /* again: for the code that both implementations share */
 
 #ifndef AST_PTX_INTERPRETER_BLOCK
 #define AST_PTX_INTERPRETER_BLOCK 32
@@ -169,7 +169,7 @@ static float ast_ptx__fma(float a, float b, float c) {
     const double addend = (double)ast_ptx__flush(c);
     double sum = product + addend;
     const double part = sum - product;
-    const double lost = (product - (sum - part)) + (addend - part); /* NaN where anything is infinite or NaN */
+    const double lost = (product - (sum - part)) + (addend - part); /* NaN if anything is infinite or NaN */
     if (lost > 0.0 || lost < 0.0) {
         const uint64_t bits = ast_ptx__bits_f64(sum);
         if ((bits & 1u) == 0) {
@@ -191,7 +191,7 @@ static float ast_ptx__neg(float a) {
     return ast_ptx__fix_nan(ast_ptx__from_bits(ast_ptx__bits(ast_ptx__flush(a)) ^ 0x80000000u));
 }
 
-/* 1 where the sign bit is set. */
+/* 1 if the sign bit is set. */
 static uint32_t ast_ptx__sign(float x) { return ast_ptx__bits(x) >> 31; }
 
 static float ast_ptx__min(float a, float b) {
@@ -279,7 +279,7 @@ static void ast_ptx__apply(uint32_t instruction_idx, float* a, const float* b, c
         case AST_PTX_PTX_INSTRUCTION_LG2_APPROX_FTZ_F32: AST_PTX__EACH(ast_ptx__lg2(a[i]));
         case AST_PTX_PTX_INSTRUCTION_EX2_APPROX_FTZ_F32: AST_PTX__EACH(ast_ptx__ex2(a[i]));
         case AST_PTX_PTX_INSTRUCTION_TANH_APPROX_F32: AST_PTX__EACH(ast_ptx__tanh(a[i]));
-        case AST_PTX_PTX_INSTRUCTION_NUM_ENUMS: break; /* no program that passed its check has it */
+        case AST_PTX_PTX_INSTRUCTION_NUM_ENUMS: break; /* no program that passed its check contains it */
     }
 #undef AST_PTX__EACH
 }

@@ -1,8 +1,8 @@
 /*
- * ptx_inject.h - PTX Inject: named places in a CUDA kernel where other PTX can be put after compilation.
+ * ptx_inject.h - PTX Inject: named sites in a CUDA kernel that take other PTX after compilation.
  *
- * A *site* is marked in CUDA. The compiled PTX is read once into a handle, which tells for each name what registers the
- * site's variables are in; then a *stub*, PTX text over these registers, is put into every site, as often as wanted.
+ * A *site* is marked in CUDA. The compiled PTX is read once into a handle, which tells the registers of the variables of each
+ * name. Then a *stub*, PTX text over these registers, is put into every site, any number of times.
  *
  *     CUDA with sites -> nvcc or NVRTC -> PTX with markers -> ptx_inject_create -> handle
  *     handle + one stub for each name  -> ptx_inject_render_ptx -> PTX
@@ -18,10 +18,10 @@
  *         PTX_OUT(F32, z)            writes z
  *     );
  *
- * or a comment, which ptx_inject_process_cuda turns into inline assembly before compilation; it is shown there. Either
- * makes an asm statement that is not volatile: the compiler may drop a site whose results are not used, move it out of a
- * loop, and make many of it by inlining and unrolling. One name may stand at many places; its sites must agree in their
- * variables and share one stub.
+ * or a comment, which ptx_inject_process_cuda (see there) turns into inline assembly before compilation. Either makes an
+ * asm statement that is not volatile: the compiler may drop a site whose results are unused, move it out of a loop, and
+ * copy it by inlining and unrolling. One name may occur many times; its sites must have the same variables and share one
+ * stub.
  *
  * Usage on the host
  *
@@ -38,30 +38,30 @@
  *     ptx_inject_render_ptx(handle, stubs, num_injects, malloc(size), size, &size);
  *     ptx_inject_destroy(handle);
  *
- * A stub may declare registers of its own inside braces, under other names than the site's.
+ * A stub may declare its own registers inside braces, with names other than the site's.
  *
  * Options, defined before this header is included
  *
- *     PTX_INJECT_DEBUG                 an error becomes a failed assert at the place where it was found
+ *     PTX_INJECT_DEBUG                 errors assert where they are found
  *     PTX_INJECT_MALLOC(size), PTX_INJECT_REALLOC(pointer, size), PTX_INJECT_FREE(pointer)
- *                                      in place of those of stdlib.h; all three or none
- *     PTX_INJECT_MAX_UNIQUE_INJECTS    most names that create takes; not defined: as many as fit into memory
+ *                                      replace those of stdlib.h; define all three or none
+ *     PTX_INJECT_MAX_UNIQUE_INJECTS    limit on names; undefined: limited by memory
  *     PTX_INJECT_NO_DEFAULT_TYPES      the macro knows only types that you define (see PTX_TYPES_DESC)
- *     PTX_INJECT_ASM                   opens the macro's statement; `asm` if not defined. `asm volatile` where stubs have
- *                                      effects besides their outputs, or read clocks
+ *     PTX_INJECT_ASM                   opens the macro's statement; default `asm`. Use `asm volatile` if stubs have effects
+ *                                      other than their outputs, or read clocks
  *
  * Memory and threads
  *
- * ptx_inject_create and ptx_inject_create_with_types allocate, and what they allocate ptx_inject_destroy frees;
- * ptx_inject_diagnose_ptx frees what it allocates. All else allocates nothing. There is no global state. A handle never
- * changes: any number of threads may query and render one at once. Text goes in as C strings, which are only read, and not
- * needed after the call. What a query returns lives as long as the handle. No pointer may be NULL unless its comment says
- * so; where one is, the answer is PTX_INJECT_ERROR_INVALID_INPUT. Time is linear in the text.
+ * ptx_inject_create and ptx_inject_create_with_types allocate; ptx_inject_destroy frees. ptx_inject_diagnose_ptx frees what it
+ * allocates. No other function allocates. There is no global state. A handle never changes: any number of threads may query
+ * and render it at the same time. Text arguments are C strings, not needed after the call. Results of queries live as long
+ * as the handle. No pointer may be NULL unless its comment says so; a NULL gives PTX_INJECT_ERROR_INVALID_INPUT. Time is
+ * linear in the text.
  *
  * Markers, for programs that write inline assembly themselves
  *
- * The macro makes the following of the example, operands in the order mod, out, in. The registers are declared here, so that
- * they are the same at all places; they may have other names, but none that compilers give (f1, r2, rd3, p1, SP, ...):
+ * The macro expands the example to this, with operands in the order mod, out, in. The registers are declared here, so that they
+ * are the same at all sites; they may have other names, but not a compiler's (f1, r2, rd3, p1, SP, ...):
  *
  *     {
  *     .reg .f32 %_x0;
@@ -78,7 +78,7 @@
  *     mov.f32 <z>, %_x1;
  *     }
  *
- * The comment makes markers alone, and create puts the same registers and movs around the stub:
+ * The comment makes only markers, and create puts the same registers and movs around the stub:
  *
  *     // PTX_INJECT_START func
  *     // <y> mod f32 y               operand, in, mod or out, data type, variable
@@ -86,10 +86,10 @@
  *     // <x> in f32 x
  *     // PTX_INJECT_END
  *
- * A marker is the only thing on its line, and one inside of a block comment is none. A stub takes the place of all from the
- * START to the END. Names of sites are made of letters, digits, _ and $; those of variables and types of printable ASCII.
+ * A marker is the only thing on its line; inside a block comment it is ignored. A stub replaces everything from START to END.
+ * Names of sites are made of letters, digits, _ and $; names of variables and types, of printable ASCII.
  *
- * The header has its length from the checks of two languages, each of which tells the place and the reason of an error.
+ * Most of this header checks the two forms; each check reports the place and the reason of an error.
  */
 
 #ifndef PTX_INJECT_H
@@ -111,8 +111,8 @@
 /* PTX_IN(TYPE, name[, expression])  the stub reads it
    PTX_OUT(TYPE, name[, expression]) the stub writes it; it must write it
    PTX_MOD(TYPE, name[, expression]) both
-   `name` is what queries call it, and is itself the expression where there is none. The expression is what inline assembly
-   takes, an lvalue unless it is only read; one with a comma outside of brackets needs parentheses. */
+   Queries know the operand by `name`, which is also the default expression. The expression is an operand of inline assembly: an
+   lvalue unless it is only read. Put one with a comma outside brackets in parentheses. */
 #define PTX_IN(type, name, ...) (2, #type, PTX_TYPE_INFO_##type, #name, PTX_INJECT__SECOND(0, ##__VA_ARGS__, name, ))
 #define PTX_OUT(type, name, ...) (1, #type, PTX_TYPE_INFO_##type, #name, PTX_INJECT__SECOND(0, ##__VA_ARGS__, name, ))
 #define PTX_MOD(type, name, ...) (0, #type, PTX_TYPE_INFO_##type, #name, PTX_INJECT__SECOND(0, ##__VA_ARGS__, name, ))
@@ -144,9 +144,9 @@
 #define PTX_INJECT__BIND_U32(expression) (*(unsigned int*)&(expression))
 
 /* An operand is a tuple (kind, data type, register type, mov type, constraint, bind macro, name, expression), where the kind
-   is 0 for mod, 1 for out and 2 for in. The operands are counted, put in order by kind, given their numbers as first fields,
-   and then each part of the statement is written from all of them. Macros are expanded as seldom as can be: compilers
-   take about a microsecond for each time. */
+   is 0 for mod, 1 for out and 2 for in. The operands are counted, sorted by kind and numbered in their first fields; then
+   each part of the statement is written from all of them. Macros are expanded as rarely as possible: each expansion takes
+   compilers about a microsecond. */
 #define PTX_INJECT__SORT(n, ...) PTX_INJECT__SORT_(n, __VA_ARGS__)
 #define PTX_INJECT__SORT_(n, name, ...)                                                                                  \
     PTX_INJECT__NUMBER(                                                                                                  \
@@ -398,7 +398,7 @@ extern "C" {
 
 typedef enum {
     PTX_INJECT_SUCCESS = 0,
-    PTX_INJECT_ERROR_FORMATTING = 1,                 /* a marker or an annotation is not as it must be */
+    PTX_INJECT_ERROR_FORMATTING = 1,                 /* a malformed marker or annotation */
     PTX_INJECT_ERROR_INSUFFICIENT_BUFFER = 2,        /* the text does not fit */
     PTX_INJECT_ERROR_INTERNAL = 3,                   /* never given: nothing here can fail halfway */
     PTX_INJECT_ERROR_INVALID_INPUT = 4,              /* NULL, a bad type; see the queries */
@@ -414,7 +414,7 @@ typedef enum {
 
 /* What a stub does with a variable. */
 typedef enum {
-    PTX_INJECT_MUT_TYPE_OUT = 0, /* writes it, on every way through */
+    PTX_INJECT_MUT_TYPE_OUT = 0, /* writes it on every path */
     PTX_INJECT_MUT_TYPE_MOD = 1, /* reads and writes it */
     PTX_INJECT_MUT_TYPE_IN = 2,  /* reads it */
     PTX_INJECT_MUT_TYPE_NUM_ENUMS
@@ -422,7 +422,7 @@ typedef enum {
 
 /* A type of the comment form. */
 typedef struct PtxInjectDataTypeInfo {
-    const char* name;              /* a word: what annotations say */
+    const char* name;              /* one word, as annotations say it */
     const char* register_type;     /* PTX type of the register */
     const char* mov_postfix;       /* type of the mov instructions to and from it */
     char register_char;            /* constraint letter of inline assembly */
@@ -433,7 +433,7 @@ typedef struct PtxInjectHandleImpl* PtxInjectHandle;
 
 /* Where a text is wrong, and how. */
 typedef struct PtxInjectPlace {
-    size_t line;        /* from 1; 0 where no place in the text is at fault */
+    size_t line;        /* from 1; 0 if no place in the text is at fault */
     size_t column;      /* in bytes, from 1; 0 likewise */
     const char* reason; /* one line, static text; "" on success */
 } PtxInjectPlace;
@@ -442,7 +442,7 @@ typedef struct PtxInjectPlace {
 const char* ptx_inject_result_to_string(PtxInjectResult result);
 
 /* For programs that end at an error: ptxInjectCheck(ptx_inject_create(&handle, ptx)); prints the place of the call and the
-   result on stderr and exits with EXIT_FAILURE unless that is SUCCESS. The file that uses it includes stdio.h and stdlib.h. */
+   result to stderr and exits with EXIT_FAILURE unless the result is SUCCESS. Include stdio.h and stdlib.h to use it. */
 #define ptxInjectCheck(call)                                                                                                \
     do {                                                                                                                    \
         const PtxInjectResult ptx_inject_check_result = (call);                                                             \
@@ -452,7 +452,7 @@ const char* ptx_inject_result_to_string(PtxInjectResult result);
         }                                                                                                                   \
     } while (0)
 
-/* The types that stand in for types NULL: f16, f16X2, s32, u32, f32, b32. Static. num_types_out may be NULL. */
+/* The default types, used if `types` is NULL: f16, f16X2, s32, u32, f32, b32. Static. num_types_out may be NULL. */
 const PtxInjectDataTypeInfo* ptx_inject_default_types(size_t* num_types_out);
 
 /* ---- annotated CUDA ---- */
@@ -469,12 +469,12 @@ const PtxInjectDataTypeInfo* ptx_inject_default_types(size_t* num_types_out);
 //                                                  );
 //
 // The header is exactly "/* PTX_INJECT" and a blank, then the name: letters, digits, _ and $. Each line after it has one
-// variable: in, mod or out, a type, and an operand as inline assembly takes it (x, v.w, a[i + 1]), which is also the variable's
-// name, printable ASCII and another one for each variable. What follows // is a comment, so that a line can be skipped.
-// Headers in // comments, other comments and strings are left alone; in a macro's definition they are refused.
+// variable: in, mod or out, a type, and an operand of inline assembly (x, v.w, a[i + 1]), which is also the variable's name:
+// printable ASCII, different for each variable. Text after // is a comment, so that a line can be skipped.
+// Headers in // comments, other comments and strings are ignored; in a macro's definition they are refused.
 //
 // Writes the processed text and a NUL. bytes_written_out counts the NUL; with buffer NULL it is only measured, and
-// on INSUFFICIENT_BUFFER it is what a measurement gives. The buffer's contents are of use only on success.
+// on INSUFFICIENT_BUFFER it is the measured size. The buffer's contents are valid only on success.
 // types NULL, with num_types 0, are the default types.
 // Errors: FORMATTING, INSUFFICIENT_BUFFER, INVALID_INPUT.
 PtxInjectResult ptx_inject_process_cuda(
@@ -486,34 +486,34 @@ PtxInjectResult ptx_inject_process_cuda(
     size_t* bytes_written_out
 );
 
-/* What ptx_inject_process_cuda says of this text, and where and why it refuses it. */
+/* The result of ptx_inject_process_cuda for this text, with the place and reason of an error. */
 PtxInjectResult ptx_inject_diagnose_cuda(
     const char* cuda, const PtxInjectDataTypeInfo* types, size_t num_types, PtxInjectPlace* place_out
 );
 
 /* ---- annotated PTX ---- */
 
-/* Reads PTX with markers of either form, of the comment form with the default types. A text without markers is one with 0
-   injects. The handle is freed with ptx_inject_destroy; on an error it is NULL.
+/* Reads PTX with markers of either form; the comment form uses the default types. A text without markers has 0 injects. Free the
+   handle with ptx_inject_destroy; on an error it is NULL.
    Errors: FORMATTING, INVALID_INPUT, MAX_UNIQUE_INJECTS_EXCEEDED, INCONSISTENT_INJECTION, OUT_OF_MEMORY. */
 PtxInjectResult ptx_inject_create(PtxInjectHandle* handle_out, const char* ptx);
 
-/* The same with types of your own, which are copied. NULL, with num_types 0: the default types. */
+/* The same with your own types, which are copied. NULL, with num_types 0: the default types. */
 PtxInjectResult ptx_inject_create_with_types(
     PtxInjectHandle* handle_out, const char* ptx, const PtxInjectDataTypeInfo* types, size_t num_types
 );
 
-/* What ptx_inject_create_with_types says of this text, and where and why it refuses it. */
+/* The result of ptx_inject_create_with_types for this text, with the place and reason of an error. */
 PtxInjectResult ptx_inject_diagnose_ptx(
     const char* ptx, const PtxInjectDataTypeInfo* types, size_t num_types, PtxInjectPlace* place_out
 );
 
-/* NULL is freed already. */
+/* NULL is a no-op. */
 PtxInjectResult ptx_inject_destroy(PtxInjectHandle handle);
 
 /* ---- queries ----
-   Injects, that is names, are numbered by first appearance in the PTX, and the variables of one in marker order. Register
-   names come without the percent sign. Any out pointer may be NULL. */
+   Injects, one for each name, are numbered by first appearance in the PTX; their variables, in marker order. Register names
+   have no percent sign. Any out pointer may be NULL. */
 
 PtxInjectResult ptx_inject_num_injects(PtxInjectHandle handle, size_t* num_injects_out);
 
@@ -527,7 +527,7 @@ PtxInjectResult ptx_inject_inject_info_by_index(
     PtxInjectHandle handle, size_t inject_idx, const char** inject_name_out, size_t* num_args_out, size_t* num_sites_out
 );
 
-/* Errors: INVALID_INPUT, also for inject_idx out of range; INJECTION_ARG_NAME_NOT_FOUND. */
+/* Errors: INVALID_INPUT, including inject_idx out of range; INJECTION_ARG_NAME_NOT_FOUND. */
 PtxInjectResult ptx_inject_variable_info_by_name(
     PtxInjectHandle handle,
     size_t inject_idx,
@@ -539,7 +539,7 @@ PtxInjectResult ptx_inject_variable_info_by_name(
     const char** data_type_name_out
 );
 
-/* Errors: INVALID_INPUT, also for arg_idx out of range; OUT_OF_BOUNDS_IDX for inject_idx. */
+/* Errors: INVALID_INPUT, including arg_idx out of range; OUT_OF_BOUNDS_IDX for inject_idx. */
 PtxInjectResult ptx_inject_variable_info_by_index(
     PtxInjectHandle handle,
     size_t inject_idx,
@@ -554,8 +554,8 @@ PtxInjectResult ptx_inject_variable_info_by_index(
 /* ---- rendering ---- */
 
 /* Writes the PTX, with stubs[i] in each site of inject i, and a NUL. bytes_written_out counts the NUL; with buffer NULL it is
-   only measured, and on INSUFFICIENT_BUFFER it is what a measurement gives. A stub is put in as it is, between line breaks;
-   none may be NULL. `stubs` may be NULL if num_stubs, which must be the number of injects, is 0. Allocates nothing.
+   only measured, and on INSUFFICIENT_BUFFER it is the measured size. Stubs are inserted unchanged, between line breaks; none
+   may be NULL. num_stubs must be the number of injects; if it is 0, `stubs` may be NULL. Allocates nothing.
    Errors: INVALID_INPUT, WRONG_NUM_STUBS, INSUFFICIENT_BUFFER. */
 PtxInjectResult ptx_inject_render_ptx(
     PtxInjectHandle handle,
@@ -566,7 +566,7 @@ PtxInjectResult ptx_inject_render_ptx(
     size_t* bytes_written_out
 );
 
-/* The same with the stubs' lengths in bytes known, and no NUL needed at their ends. */
+/* The same with the stubs' lengths in bytes; the stubs need no NUL. */
 PtxInjectResult ptx_inject_render_ptx_sized(
     PtxInjectHandle handle,
     const char* const* stubs,
@@ -625,17 +625,17 @@ typedef struct PtxInject__Slice {
     size_t length;
 } PtxInject__Slice;
 
-/* A text that is being read, and what was found wrong in it. */
+/* A text that is being read, and the error found in it. */
 typedef struct PtxInject__Source {
     const char* text;
     const char* end;
     const PtxInjectDataTypeInfo* types;
     size_t num_types;
-    const char* fault; /* NULL where no place in the text is at fault */
+    const char* fault; /* NULL if no place in the text is at fault */
     const char* reason;
 } PtxInject__Source;
 
-/* Returns an error of the text, or another one, from the function that it stands in. */
+/* Return an error of the text, or another one, from the enclosing function. */
 #define PTX_INJECT__REFUSE(source, place, why) PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_FORMATTING, source, place, why)
 #define PTX_INJECT__REFUSE_AS(code, source, place, why) \
     do {                                                \
@@ -711,7 +711,7 @@ static PtxInject__Slice ptx_inject__next_token(const char** at, const char* line
     return token;
 }
 
-/* What is left of the line, without blanks around it. */
+/* The rest of the line, without blanks around it. */
 static PtxInject__Slice ptx_inject__rest(const char* at, const char* line_end) {
     PtxInject__Slice rest;
     rest.begin = ptx_inject__skip_blanks(at, line_end);
@@ -732,7 +732,7 @@ static PtxInject__Slice ptx_inject__slice(const char* string) {
 static int ptx_inject__equal(PtxInject__Slice slice, const char* string) {
     size_t i;
     for (i = 0; i < slice.length; ++i) {
-        if (slice.begin[i] != string[i]) { /* also at the string's end: there is no NUL in a slice */
+        if (slice.begin[i] != string[i]) { /* stops at the string's end too: a slice has no NUL */
             return 0;
         }
     }
@@ -748,7 +748,7 @@ static const char* ptx_inject__skip_printable(PtxInject__Slice slice) {
     return slice.begin;
 }
 
-/* The first byte that stands in no identifier of PTX, or the end. */
+/* The first byte that is not part of a PTX identifier, or the end. */
 static const char* ptx_inject__skip_identifier(PtxInject__Slice slice) {
     const char* end = slice.begin + slice.length;
     while (slice.begin < end && (ptx_inject__is_word(*slice.begin) || *slice.begin == '$')) {
@@ -888,7 +888,7 @@ static PtxInjectResult ptx_inject__read_mut_type(
     return PTX_INJECT_SUCCESS;
 }
 
-/* Tells what was found wrong, by line and column. */
+/* Reports the error by line and column. */
 static void ptx_inject__tell(const PtxInject__Source* source, PtxInjectPlace* place_out) {
     const char* line = source->text;
     const char* at;
@@ -908,7 +908,7 @@ static void ptx_inject__tell(const PtxInject__Source* source, PtxInjectPlace* pl
     }
 }
 
-/* ---- output that is measured where it does not fit ---- */
+/* ---- output, only measured once it does not fit ---- */
 
 typedef struct PtxInject__Writer {
     char* buffer; /* NULL: measure */
@@ -967,7 +967,7 @@ static void ptx_inject__write_escaped(PtxInject__Writer* writer, PtxInject__Slic
 
 /* ---- annotated CUDA: finding annotations ---- */
 
-/* From a quote to the one that closes the literal, or to the end of the line where none does. */
+/* From a quote to the one that closes the literal, or to the end of the line if none does. */
 static const char* ptx_inject__literal_end(const char* at, const char* end) {
     const char quote = *at++;
     while (at < end && *at != '\n' && *at != quote) {
@@ -979,13 +979,13 @@ static const char* ptx_inject__literal_end(const char* at, const char* end) {
     return at;
 }
 
-/* From a quote to behind the literal. */
+/* From a quote to the end of the literal. */
 static const char* ptx_inject__skip_literal(const char* at, const char* end) {
     const char* literal_end = ptx_inject__literal_end(at, end);
     return literal_end < end && *literal_end == *at ? literal_end + 1 : literal_end;
 }
 
-/* From the quote of a raw string to behind it: R"name( ... )name". */
+/* From the quote of a raw string to its end: R"name( ... )name". */
 static const char* ptx_inject__skip_raw_string(const char* at, const char* end) {
     const char* name = at + 1;
     size_t length = 0;
@@ -1022,7 +1022,7 @@ static const char* ptx_inject__skip_line_comment(const char* at, const char* end
     }
 }
 
-/* Behind the end of a comment, or NULL where it has none. */
+/* The end of a comment, or NULL if it has none. */
 static const char* ptx_inject__skip_comment(const char* at, const char* end) {
     for (at += 2; (at = (const char*)memchr(at, '*', (size_t)(end - at))) != NULL; ++at) {
         if (end - at >= 2 && at[1] == '/') {
@@ -1032,7 +1032,7 @@ static const char* ptx_inject__skip_comment(const char* at, const char* end) {
     return NULL;
 }
 
-/* From a word or number to behind it. A number has quotes between digits, which begin no literal. */
+/* From a word or number to its end. Quotes between the digits of a number begin no literal. */
 static const char* ptx_inject__skip_word(const char* at, const char* end) {
     const int is_number = ptx_inject__is_digit(*at);
     while (at < end && (ptx_inject__is_word(*at) || (is_number && *at == '\'' && end - at >= 2 && ptx_inject__is_word(at[1])))) {
@@ -1110,7 +1110,7 @@ typedef struct PtxInject__Annotation {
     PtxInject__Slice name;
     const char* variables; /* the line after the header's */
     const char* end;       /* its closing mark */
-    PtxInject__Slice indent; /* of its line, where it is first there */
+    PtxInject__Slice indent; /* of its line, if it is first there */
     const char* newline;
     int is_apart; /* there is white space before it, or nothing */
 } PtxInject__Annotation;
@@ -1121,10 +1121,10 @@ typedef struct PtxInject__Annotation {
 typedef struct PtxInject__Variable {
     PtxInjectMutType mut_type;
     const PtxInjectDataTypeInfo* type;
-    PtxInject__Slice operand; /* empty: there was no further variable */
+    PtxInject__Slice operand; /* empty: no more variables */
 } PtxInject__Variable;
 
-/* Is it in a piece that can be put between parentheses? If not, tells why. */
+/* Can it be put between parentheses? If not, reports why. */
 static PtxInjectResult ptx_inject__check_operand(PtxInject__Source* source, PtxInject__Slice operand) {
     const char* end = operand.begin + operand.length;
     const char* at = ptx_inject__skip_printable(operand);
@@ -1189,7 +1189,7 @@ static PtxInjectResult ptx_inject__read_operand(
     return ptx_inject__check_operand(source, *operand_out);
 }
 
-/* Reads the next variable of a kind and moves *at behind its line. */
+/* Reads the next variable of a kind and moves *at past its line. */
 static PtxInjectResult ptx_inject__next_variable(
     PtxInject__Source* source,
     const PtxInject__Annotation* annotation,
@@ -1293,8 +1293,8 @@ static void ptx_inject__write_constraint(PtxInject__Writer* writer, const PtxInj
     ptx_inject__write_string(writer, has_parentheses ? "))" : ")");
 }
 
-/* Writes the asm statement that takes an annotation's place. Variables are read once for each kind, so that nothing need be
-   remembered of them but the names. */
+/* Writes the asm statement that takes an annotation's place. Variables are read once for each kind, so that only their
+   names need be stored. */
 static PtxInjectResult ptx_inject__write_asm(
     PtxInject__Source* source, const PtxInject__Annotation* annotation, PtxInject__Writer* writer
 ) {
@@ -1445,11 +1445,11 @@ typedef struct PtxInject__Site {
     size_t text_offset; /* the stub stands before this byte of the handle's text */
 } PtxInject__Site;
 
-/* Where the name of an inject is looked up. */
-typedef struct PtxInject__Slot {
+/* An entry of the hash table of names. */
+typedef struct PtxInject__Entry {
     uint64_t hash;
     size_t index_plus_one; /* 0: free */
-} PtxInject__Slot;
+} PtxInject__Entry;
 
 struct PtxInjectHandleImpl {
     char* text; /* all but the stubs */
@@ -1467,8 +1467,8 @@ struct PtxInjectHandleImpl {
     PtxInject__Site* sites;
     size_t num_sites;
     size_t sites_capacity;
-    PtxInject__Slot* slots; /* hash table, at most half full */
-    size_t num_slots;       /* a power of two, or 0 */
+    PtxInject__Entry* entries; /* hash table, at most half full */
+    size_t num_entries;       /* a power of two, or 0 */
 };
 
 PtxInjectResult ptx_inject_destroy(PtxInjectHandle handle) {
@@ -1478,7 +1478,7 @@ PtxInjectResult ptx_inject_destroy(PtxInjectHandle handle) {
         PTX_INJECT_FREE(handle->injects);
         PTX_INJECT_FREE(handle->args);
         PTX_INJECT_FREE(handle->sites);
-        PTX_INJECT_FREE(handle->slots);
+        PTX_INJECT_FREE(handle->entries);
         PTX_INJECT_FREE(handle);
     }
     return PTX_INJECT_SUCCESS;
@@ -1501,14 +1501,14 @@ static uint64_t ptx_inject__hash(PtxInject__Slice name) {
     return hash ^ (hash >> 32);
 }
 
-/* The slot that holds a name, or the free one where it would go. There is a table. */
-static PtxInject__Slot* ptx_inject__find_slot(const struct PtxInjectHandleImpl* handle, uint64_t hash, PtxInject__Slice name) {
-    size_t i = (size_t)hash & (handle->num_slots - 1);
-    for (;; i = (i + 1) & (handle->num_slots - 1)) {
-        PtxInject__Slot* slot = &handle->slots[i];
-        if (slot->index_plus_one == 0 ||
-            (slot->hash == hash && ptx_inject__equal(name, handle->strings + handle->injects[slot->index_plus_one - 1].name))) {
-            return slot;
+/* The entry that holds a name, or the free one for it. There must be a table. */
+static PtxInject__Entry* ptx_inject__find_entry(const struct PtxInjectHandleImpl* handle, uint64_t hash, PtxInject__Slice name) {
+    size_t i = (size_t)hash & (handle->num_entries - 1);
+    for (;; i = (i + 1) & (handle->num_entries - 1)) {
+        PtxInject__Entry* entry = &handle->entries[i];
+        if (entry->index_plus_one == 0 ||
+            (entry->hash == hash && ptx_inject__equal(name, handle->strings + handle->injects[entry->index_plus_one - 1].name))) {
+            return entry;
         }
     }
 }
@@ -1531,12 +1531,12 @@ typedef struct PtxInject__Reader {
     PtxInject__Marker* markers; /* of the site that is being read */
     size_t num_markers;
     size_t markers_capacity;
-    const PtxInjectDataTypeInfo* type; /* one whose register type is among the strings, or NULL */
+    const PtxInjectDataTypeInfo* type; /* whose register type is among the strings, or NULL */
     size_t type_register;
     size_t stable_names[PTX_INJECT_MAX_ARGS]; /* _x0, _x1, ... among the strings; 0: not there */
 } PtxInject__Reader;
 
-/* Makes room for `num_items` and returns the array, or NULL, when the old one is still there. */
+/* Makes room for `num_items` and returns the array, or NULL and keeps the old one. */
 static void* ptx_inject__grow(void* items, size_t* capacity, size_t num_items, size_t item_size) {
     size_t larger = *capacity < 32 ? 32 : *capacity;
     if (num_items <= *capacity) {
@@ -1592,34 +1592,34 @@ static PtxInjectResult ptx_inject__add_string(PtxInject__Reader* reader, PtxInje
     return PTX_INJECT_SUCCESS;
 }
 
-/* Makes the table larger, if it would be more than half full with one more name. */
+/* Enlarges the table if one more name would make it more than half full. */
 static PtxInjectResult ptx_inject__grow_table(PtxInject__Reader* reader) {
     struct PtxInjectHandleImpl* handle = reader->handle;
-    const size_t num_slots = handle->num_slots == 0 ? 256 : 4 * handle->num_slots;
-    PtxInject__Slot* old = handle->slots;
-    PtxInject__Slot* slots = NULL;
+    const size_t num_entries = handle->num_entries == 0 ? 256 : 4 * handle->num_entries;
+    PtxInject__Entry* old = handle->entries;
+    PtxInject__Entry* entries = NULL;
     size_t i, k;
 
-    if (2 * (handle->num_injects + 1) <= handle->num_slots) {
+    if (2 * (handle->num_injects + 1) <= handle->num_entries) {
         return PTX_INJECT_SUCCESS;
     }
-    if (num_slots <= SIZE_MAX / 4 / sizeof(PtxInject__Slot)) {
-        slots = (PtxInject__Slot*)PTX_INJECT_MALLOC(num_slots * sizeof(PtxInject__Slot));
+    if (num_entries <= SIZE_MAX / 4 / sizeof(PtxInject__Entry)) {
+        entries = (PtxInject__Entry*)PTX_INJECT_MALLOC(num_entries * sizeof(PtxInject__Entry));
     }
-    if (slots == NULL) {
+    if (entries == NULL) {
         PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_OUT_OF_MEMORY, reader->source, NULL, "out of memory");
     }
-    memset(slots, 0, num_slots * sizeof(PtxInject__Slot));
-    for (i = 0; i < handle->num_slots; ++i) {
+    memset(entries, 0, num_entries * sizeof(PtxInject__Entry));
+    for (i = 0; i < handle->num_entries; ++i) {
         if (old[i].index_plus_one != 0) {
-            for (k = (size_t)old[i].hash & (num_slots - 1); slots[k].index_plus_one != 0; k = (k + 1) & (num_slots - 1)) {
+            for (k = (size_t)old[i].hash & (num_entries - 1); entries[k].index_plus_one != 0; k = (k + 1) & (num_entries - 1)) {
             }
-            slots[k] = old[i];
+            entries[k] = old[i];
         }
     }
     PTX_INJECT_FREE(old);
-    handle->slots = slots;
-    handle->num_slots = num_slots;
+    handle->entries = entries;
+    handle->num_entries = num_entries;
     return PTX_INJECT_SUCCESS;
 }
 
@@ -1651,7 +1651,7 @@ static int ptx_inject__is_compilers(PtxInject__Slice name) {
     return 0;
 }
 
-/* What may stand after the percent sign of a register. */
+/* Characters that may follow the percent sign of a register. */
 static int ptx_inject__is_identifier(PtxInject__Slice text) {
     return text.length > 0 && ptx_inject__skip_identifier(text) == text.begin + text.length;
 }
@@ -1664,7 +1664,7 @@ static int ptx_inject__is_stable_name(PtxInject__Slice name) {
     return name.length > 2 && i == name.length && memcmp(name.begin, "_x", 2) == 0;
 }
 
-/* A register of the compiler's with its percent sign, or, where it is only read, a literal. */
+/* A compiler's register with its percent sign, or, if it is only read, a literal. */
 static int ptx_inject__is_operand(PtxInject__Slice text, PtxInjectMutType mut_type) {
     size_t i;
     if (text.begin[0] == '%') {
@@ -1684,7 +1684,7 @@ static int ptx_inject__is_operand(PtxInject__Slice text, PtxInjectMutType mut_ty
     return mut_type == PTX_INJECT_MUT_TYPE_IN && text.length > 0 && ptx_inject__is_digit(text.begin[0]);
 }
 
-/* Reads a line from behind its //. */
+/* Reads a line after its //. */
 static PtxInjectResult ptx_inject__read_marker(
     PtxInject__Reader* reader, const char* at, const char* line_end, PtxInject__Marker* marker_out
 ) {
@@ -1736,7 +1736,7 @@ static PtxInjectResult ptx_inject__read_marker(
     return PTX_INJECT_SUCCESS;
 }
 
-/* Does `word`, and there its line or a blank after it, stand at a place? */
+/* Is `word` at a place, followed by a blank or the end of its line? */
 static int ptx_inject__begins_with_word(const char* at, const char* end, const char* word, size_t length) {
     return ptx_inject__begins(at, end, word, length) &&
         (at + length == end || at[length] == '\n' || ptx_inject__is_blank(at[length]));
@@ -1745,7 +1745,7 @@ static int ptx_inject__begins_with_word(const char* at, const char* end, const c
 #define PTX_INJECT__IS_START(at, end) ptx_inject__begins_with_word(at, end, PTX_INJECT__START, sizeof PTX_INJECT__START - 1)
 #define PTX_INJECT__IS_END(at, end) ptx_inject__begins_with_word(at, end, PTX_INJECT__END, sizeof PTX_INJECT__END - 1)
 
-/* Reads the lines from behind the name to the END into reader->markers. */
+/* Reads the lines after the name up to the END into reader->markers. */
 static PtxInjectResult ptx_inject__read_body(
     PtxInject__Reader* reader, const char* start, const char* at, const char** body_end_out
 ) {
@@ -1852,9 +1852,9 @@ static PtxInjectResult ptx_inject__add_args(PtxInject__Reader* reader, const cha
     return PTX_INJECT_SUCCESS;
 }
 
-/* Adds an inject, but for its name, in the free slot that was found for it. */
+/* Adds an inject, except for its name, at the free entry that was found for it. */
 static PtxInjectResult ptx_inject__add_inject(
-    PtxInject__Reader* reader, PtxInject__Slice name, PtxInject__Slot* slot, uint64_t hash, const PtxInject__Inject* inject
+    PtxInject__Reader* reader, PtxInject__Slice name, PtxInject__Entry* entry, uint64_t hash, const PtxInject__Inject* inject
 ) {
     struct PtxInjectHandleImpl* handle = reader->handle;
     size_t offset;
@@ -1873,12 +1873,12 @@ static PtxInjectResult ptx_inject__add_inject(
     PTX_INJECT__TRY(ptx_inject__add_string(reader, name, &offset));
     handle->injects[handle->num_injects] = *inject;
     handle->injects[handle->num_injects].name = offset;
-    slot->hash = hash;
-    slot->index_plus_one = ++handle->num_injects;
+    entry->hash = hash;
+    entry->index_plus_one = ++handle->num_injects;
     return PTX_INJECT_SUCCESS;
 }
 
-/* The first of reader->markers that is not as in the inject; their number, where none differs as far as both go. */
+/* The first of reader->markers that differs from the inject's; their number, if none differs up to the shorter length. */
 static size_t ptx_inject__first_difference(const PtxInject__Reader* reader, const PtxInject__Inject* inject) {
     const struct PtxInjectHandleImpl* handle = reader->handle;
     size_t i;
@@ -1939,7 +1939,7 @@ static PtxInjectResult ptx_inject__add_wrapped_site(PtxInject__Reader* reader, P
     char* out;
     size_t i;
 
-    /* A declaration and at most two movs each, with less than 16 characters of their own. */
+    /* A declaration and at most two movs each, with fewer than 16 characters besides the names. */
     for (i = 0; i < reader->num_markers; ++i) {
         const PtxInject__Marker* marker = &reader->markers[i];
         num_bytes += 3 * (indent.length + 16 + sizeof buffer) + marker->register_type.length;
@@ -1973,7 +1973,7 @@ static PtxInjectResult ptx_inject__add_wrapped_site(PtxInject__Reader* reader, P
     return PTX_INJECT_SUCCESS;
 }
 
-/* Reads one site. `start` is its PTX_INJECT_START, `indent` what stands before that line's //; *body_end_out is behind its
+/* Reads one site. `start` is its PTX_INJECT_START, `indent` the text before that line's //; *body_end_out is just past its
    PTX_INJECT_END. */
 static PtxInjectResult ptx_inject__read_site(
     PtxInject__Reader* reader, PtxInject__Slice indent, const char* start, const char** body_end_out
@@ -1987,8 +1987,8 @@ static PtxInjectResult ptx_inject__read_site(
     const PtxInject__Slice rest = ptx_inject__rest(body, line_end);
     const char* name_end = ptx_inject__skip_identifier(name);
     const uint64_t hash = ptx_inject__hash(name);
-    PtxInject__Slot* slot;
-    PtxInject__Inject model; /* of this name or, where it is new, the one before, which most often has the same variables */
+    PtxInject__Entry* entry;
+    PtxInject__Inject model; /* of this name or, if it is new, of the previous one, which often has the same variables */
     size_t inject_idx, num_same;
     int is_new, is_copy, is_wrapped;
 
@@ -2002,9 +2002,9 @@ static PtxInjectResult ptx_inject__read_site(
         PTX_INJECT__REFUSE(source, rest.begin, "a name is one word");
     }
     PTX_INJECT__TRY(ptx_inject__grow_table(reader));
-    slot = ptx_inject__find_slot(handle, hash, name);
-    is_new = slot->index_plus_one == 0;
-    inject_idx = is_new ? handle->num_injects : slot->index_plus_one - 1;
+    entry = ptx_inject__find_entry(handle, hash, name);
+    is_new = entry->index_plus_one == 0;
+    inject_idx = is_new ? handle->num_injects : entry->index_plus_one - 1;
     memset(&model, 0, sizeof model);
     if (handle->num_injects > 0) {
         model = handle->injects[is_new ? inject_idx - 1 : inject_idx];
@@ -2013,7 +2013,7 @@ static PtxInjectResult ptx_inject__read_site(
     is_copy = model.body_length > 0 &&
         ptx_inject__begins_with_word(body, source->end, source->text + model.body_offset, model.body_length);
     if (is_copy) {
-        body_end = body + model.body_length; /* letter by letter the same */
+        body_end = body + model.body_length; /* identical text */
         is_wrapped = 0;
         num_same = model.num_args;
     } else {
@@ -2035,7 +2035,7 @@ static PtxInjectResult ptx_inject__read_site(
         model.num_sites = 0;
         model.body_offset = (size_t)(body - source->text);
         model.body_length = is_wrapped ? 0 : (size_t)(body_end - body);
-        PTX_INJECT__TRY(ptx_inject__add_inject(reader, name, slot, hash, &model));
+        PTX_INJECT__TRY(ptx_inject__add_inject(reader, name, entry, hash, &model));
     } else if (!is_copy && num_same < reader->num_markers) {
         PTX_INJECT__REFUSE_AS(
             PTX_INJECT_ERROR_INCONSISTENT_INJECTION,
@@ -2051,7 +2051,7 @@ static PtxInjectResult ptx_inject__read_site(
     return is_wrapped ? ptx_inject__add_wrapped_site(reader, indent, inject_idx) : ptx_inject__add_site(reader, inject_idx);
 }
 
-/* Where the // of a marker stands, given its word; NULL if the word is not the first thing in a line's comment. */
+/* The // of a marker, given its word; NULL if the word is not the first thing in a line's comment. */
 static const char* ptx_inject__comment_begin(const char* text, const char* word) {
     const char* comment;
     const char* line;
@@ -2068,8 +2068,8 @@ static const char* ptx_inject__comment_begin(const char* text, const char* word)
     return line == text || line[-1] == '\n' ? comment : NULL;
 }
 
-/* Behind the block comment that a place lies in, or NULL if it is in none. *scanned is outside of comments and literals, and moves
-   with the places that are asked for, which must ascend. */
+/* The end of the block comment that contains a place, or NULL. Places must ascend; *scanned, outside comments and literals, moves
+   with them. */
 static const char* ptx_inject__comment_around(const char** scanned, const char* place, const char* end) {
     const char* at = *scanned;
     const char* next = NULL;
@@ -2094,7 +2094,7 @@ static const char* ptx_inject__comment_around(const char** scanned, const char* 
     return NULL;
 }
 
-/* The next place that says PTX_INJECT_. A J is rarer in PTX than any other letter of it. */
+/* The next PTX_INJECT_, found by its J, the rarest of its letters in PTX. */
 static const char* ptx_inject__find_marker(const char* text, const char* at, const char* end) {
     const size_t before = sizeof "PTX_IN" - 1;
     for (; (at = (const char*)memchr(at, 'J', (size_t)(end - at))) != NULL; ++at) {
@@ -2245,20 +2245,20 @@ PtxInjectResult ptx_inject_inject_info_by_name(
     PtxInjectHandle handle, const char* inject_name, size_t* inject_idx_out, size_t* num_args_out, size_t* num_sites_out
 ) {
     PtxInject__Slice name;
-    const PtxInject__Slot* slot = NULL;
+    const PtxInject__Entry* entry = NULL;
     size_t inject_idx;
 
     if (handle == NULL || inject_name == NULL) {
         return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
     }
     name = ptx_inject__slice(inject_name);
-    if (handle->num_slots > 0) {
-        slot = ptx_inject__find_slot(handle, ptx_inject__hash(name), name);
+    if (handle->num_entries > 0) {
+        entry = ptx_inject__find_entry(handle, ptx_inject__hash(name), name);
     }
-    if (slot == NULL || slot->index_plus_one == 0) {
+    if (entry == NULL || entry->index_plus_one == 0) {
         return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND);
     }
-    inject_idx = slot->index_plus_one - 1;
+    inject_idx = entry->index_plus_one - 1;
     if (inject_idx_out != NULL) {
         *inject_idx_out = inject_idx;
     }

@@ -1,9 +1,9 @@
 /*
  * ptx_vm.h - what a lowered program computes, over blocks of points on a CPU.
  *
- * A lowered program (StackPtxLowered of stack_ptx.h) is prepared once and then run over any number of points: every input
- * register is an array with a value for each point, or one value for all; every request becomes an output array, or sums
- * of its comparison with a target. Arithmetic is PTX's, see "Meaning" below.
+ * A lowered program (StackPtxLowered of stack_ptx.h) is prepared once and then run over any number of points. Each input
+ * register is an array with a value for each point, or one value for all. Each request becomes an output array, or sums that
+ * compare it with a target. Arithmetic is PTX's; see "Meaning" below.
  *
  * Usage
  *
@@ -21,8 +21,8 @@
  *     void* outputs[1] = {z};                                              parallel to the requests
  *     ptx_vm_store(program, inputs, 3, num_points, outputs, workspace, bytes);
  *
- * Build. The kernels of each SIMD level are files of their own, since each wants its own flags; all of them want
- * -ffp-contract=off and gain from -O3:
+ * Build. The kernels of each SIMD level are in their own file, since each needs its own flags. All need -ffp-contract=off and
+ * gain from -O3:
  *
  *     detail/ptx_vm_baseline.c   any machine; also holds the implementation
  *     detail/ptx_vm_avx2.c       x86-64: -mavx2 -mfma
@@ -30,33 +30,33 @@
  *
  * Options, defined before the implementation
  *
- *     PTX_VM_X86_LEVELS   the AVX2 and AVX-512 files are linked too; which level runs is asked of the CPU at run time
- *     PTX_VM_DEBUG        an error becomes a failed assert at the place where it was found
+ *     PTX_VM_X86_LEVELS   the AVX2 and AVX-512 files are linked too; the level is chosen at run time
+ *     PTX_VM_DEBUG        errors assert where they are found
  *
  * Memory and threads. Nothing is allocated; the caller owns all memory, which may have any alignment and any contents.
  * There is no global state. Sets and programs are immutable once initialised and may be used by any number of threads; a
- * workspace by one at a time. Pointers may be NULL only where it is said.
+ * workspace, by one at a time. No pointer may be NULL unless its comment says so.
  *
  * Meaning
  *
- * As the PTX ISA has it, instruction by instruction, with the freedom that it leaves used so:
+ * Each instruction follows the PTX ISA. Where the ISA leaves freedom:
  *
- *   ftz           Subnormal operands and results are zeros of their sign. A result is subnormal when it is so after rounding.
+ *   ftz           Subnormal operands and results become zeros of their sign. Results are tested after rounding.
  *                 copysign, selp and tanh are not ftz and keep subnormals.
- *   NaN           Arithmetic that gives NaN gives 0x7fffffff. Registers that are only moved keep their bits.
+ *   NaN           Arithmetic that gives NaN gives 0x7fffffff. Values that are only moved keep their bits.
  *   fma           is rounded once, on every CPU.
  *   min, max      -0 is less than +0; a number beats a NaN.
  *   div.approx    a times the rounded 1/b: 0 or NaN where |b| > 2^126, as on the GPU.
- *   sin, cos      x times 1/2pi in f32, rounded toward zero; the fraction of that is exact. So large arguments give what they
- *                 give on the GPU: 0 and 1 past 2^23 turns. Infinity gives NaN.
+ *   sin, cos      x times 1/2pi in f32, rounded toward zero; the fraction of that is exact. Large arguments give the GPU's
+ *                 results: 0 and 1 past 2^23 turns. Infinity gives NaN.
  *   approximate   functions have the ISA's special values and stay well within its errors (detail/ptx_vm_kernels.h).
- *   integers      of 32 bits: arithmetic, logic, shifts, bit fields, comparisons. Without a meaning are what PTX leaves to the
- *                 machine (division and remainder), four operands (bfi) and 64 bits.
- *   pred          as an input, true where the 32 bits are not zero; as an output 0 or 1.
+ *   integers      of 32 bits: arithmetic, logic, shifts, bit fields, comparisons. Not supported: what PTX leaves to the machine
+ *                 (division and remainder), four operands (bfi), and 64 bits.
+ *   pred          as an input, true if any of the 32 bits is set; as an output, 0 or 1.
  *   requests      that found an empty stack are zero.
  *
- * All x86-64 levels compute the same bits, outputs and sums alike. Rounding mode and flags of the calling thread are set for
- * the duration of a call and restored. On other machines (aarch64) bits may differ from those of x86-64.
+ * All x86-64 levels compute the same bits, for outputs and sums. A call sets the rounding mode and flags of its thread and
+ * restores them. Bits on other machines (aarch64) may differ from those of x86-64.
  */
 
 #ifndef PTX_VM_H
@@ -81,9 +81,9 @@ extern "C" {
 typedef enum {
     PTX_VM_SUCCESS = 0,
     PTX_VM_ERROR_INVALID_VALUE = 1,       /* NULL, an index out of range, an input that the program reads but has no values */
-    PTX_VM_ERROR_INSUFFICIENT_MEMORY = 2, /* less memory than the query told */
-    PTX_VM_ERROR_NO_LEVEL = 3,            /* a SIMD level that this build or this CPU has not */
-    PTX_VM_ERROR_NO_CPU_MEANING = 4,      /* a node of the program has none: an instruction, special register or stack type */
+    PTX_VM_ERROR_INSUFFICIENT_MEMORY = 2, /* less memory than the size query returned */
+    PTX_VM_ERROR_NO_LEVEL = 3,            /* a SIMD level that this build or this CPU lacks */
+    PTX_VM_ERROR_NO_CPU_MEANING = 4,      /* the CPU cannot run a node: its instruction, special register or stack type */
     PTX_VM_RESULT_NUM_ENUMS
 } PtxVmResult;
 
@@ -99,10 +99,10 @@ typedef enum {
     PTX_VM_LEVEL_NUM_ENUMS
 } PtxVmLevel;
 
-/* "baseline" ("portable" where it is not x86-64), "avx2", "avx512"; else "unknown". The text is static. */
+/* "baseline" ("portable" off x86-64), "avx2", "avx512"; otherwise "unknown". The text is static. */
 const char* ptx_vm_level_to_string(PtxVmLevel level);
 
-/* Whether this build holds the level and this CPU and system can run it. */
+/* Whether this build has the level and this CPU and system can run it. */
 bool ptx_vm_level_is_available(PtxVmLevel level);
 
 /* The fastest level that is available. */
@@ -110,8 +110,8 @@ PtxVmLevel ptx_vm_best_level(void);
 
 /* ---- instruction sets -------------------------------------------------------------------------------------------- */
 
-/* What the instructions of a set mean here, found by their PTX names. It lies in the caller's memory and needs nothing of
-   stack_info once made. */
+/* The operation of each instruction of a set, found by its PTX name. It lies in the caller's memory and does not refer to
+   stack_info. */
 typedef struct PtxVmSet PtxVmSet;
 
 PtxVmResult ptx_vm_set_size(const StackPtxStackInfo* stack_info, size_t* bytes_out);
@@ -129,12 +129,12 @@ typedef enum {
     PTX_VM_RUN_REDUCE = 1 /* ptx_vm_reduce; every request must be an f32 */
 } PtxVmRunKind;
 
-/* The prepared form, in the caller's memory; it needs nothing of the lowered program once made. */
+/* The prepared form, in the caller's memory. It does not refer to the lowered program. */
 typedef struct PtxVmProgram PtxVmProgram;
 
 PtxVmResult ptx_vm_program_size(const StackPtxLowered* lowered, size_t* bytes_out);
 
-/* node_out may be NULL; with NO_CPU_MEANING it is the index of the node that has none.
+/* node_out may be NULL; on NO_CPU_MEANING it is the index of that node.
    Errors: INVALID_VALUE (also REDUCE with a request that is not an f32), INSUFFICIENT_MEMORY, NO_LEVEL, NO_CPU_MEANING. */
 PtxVmResult ptx_vm_program_init(
     const PtxVmSet* set,
@@ -152,14 +152,14 @@ PtxVmResult ptx_vm_workspace_size(const PtxVmProgram* program, size_t* bytes_out
 
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
 
-/* The values of a register: 4 bytes for each point, or the same 4 bytes for all. NULL: the program may not read it. */
+/* The values of a register: 4 bytes for each point, or the same 4 bytes for all. NULL: the program must not read it. */
 typedef struct PtxVmInput {
     const void* values;
     bool is_uniform;
 } PtxVmInput;
 
-/* Runs a program made for STORE. `inputs` runs parallel to the registers that the program was lowered with; `outputs` to
-   its requests, num_points values of 4 bytes each. Outputs may not overlap inputs or each other. */
+/* Runs a program prepared for STORE. `inputs` runs parallel to the registers that the program was lowered with; `outputs` to
+   its requests, num_points values of 4 bytes each. Outputs must not overlap inputs or each other. */
 PtxVmResult ptx_vm_store(
     const PtxVmProgram* program,
     const PtxVmInput* inputs,
@@ -185,7 +185,7 @@ typedef struct PtxVmSums {
     double max_abs_error;     /* of y - t */
 } PtxVmSums;
 
-/* Runs a program made for REDUCE. `targets` and `sums_out` run parallel to the requests. */
+/* Runs a program prepared for REDUCE. `targets` and `sums_out` run parallel to the requests. */
 PtxVmResult ptx_vm_reduce(
     const PtxVmProgram* program,
     const PtxVmInput* inputs,
@@ -200,8 +200,8 @@ PtxVmResult ptx_vm_reduce(
 /* ---- between this header and the kernels: private ---------------------------------------------------------------- */
 
 /* Operations: enumerator, name of the kernels, kind, NaN, function of one vector. The kind tells how many operands there are and
-   which of them a kernel can take from the accumulator. NaN tells which bits a NaN that it gives has: LOOSE_NAN any, as
-   arithmetic of floats; PASSES_NAN any, and the first operand's where that is NaN; EXACT those of PTX, or it gives no float. */
+   which of them a kernel can take from the accumulator. NaN tells which bits a NaN result has: LOOSE_NAN: any (float
+   arithmetic); PASSES_NAN: any, or the first operand's if that is NaN; EXACT: PTX's, or the result is no float. */
 #define PTX_VM__OPERATIONS(X)                                                                                \
     X(ADD_F32, add_f32, COMMUTATIVE, LOOSE_NAN, ptx_vm__add)                                                 \
     X(SUB_F32, sub_f32, BINARY, LOOSE_NAN, ptx_vm__sub)                                                      \
@@ -292,7 +292,7 @@ enum {
     PTX_VM__NUM_FORMS
 };
 
-typedef void (*PtxVmKernel)(void); /* each level calls it as what it is */
+typedef void (*PtxVmKernel)(void); /* cast back by each level before the call */
 
 typedef struct PtxVmStep {
     PtxVmKernel kernel;
@@ -321,7 +321,7 @@ typedef struct PtxVmLaneSums {
     double sums[PTX_VM__NUM_SUMS][PTX_VM__SUM_LANES];
     double max_abs_error[PTX_VM__SUM_LANES];
     double num_finite[PTX_VM__SUM_LANES];
-    uint32_t num_valid; /* points of the current block that are there */
+    uint32_t num_valid; /* points of the current block within the arrays */
 } PtxVmLaneSums;
 
 #ifdef __cplusplus
@@ -353,7 +353,7 @@ extern "C" {
 #endif
 
 #define PTX_VM__NO_INDEX UINT32_MAX
-#define PTX_VM__ALIGNMENT 64u /* of everything that is laid into the caller's memory: a cache line, a vector */
+#define PTX_VM__ALIGNMENT 64u /* of every array in the caller's memory: a cache line, a vector */
 
 /* ---- results and levels ------------------------------------------------------------------------------------------ */
 
@@ -383,7 +383,7 @@ const char* ptx_vm_level_to_string(PtxVmLevel level) {
     return "unknown";
 }
 
-/* NULL where the level is not available. */
+/* NULL if the level is not available. */
 static const PtxVmKernels* ptx_vm__kernels(PtxVmLevel level) {
     if (level == PTX_VM_LEVEL_BASELINE) return ptx_vm__kernels_baseline();
 #if defined(PTX_VM_X86_LEVELS) && defined(__x86_64__)
@@ -606,26 +606,26 @@ struct PtxVmProgram {
     uint32_t num_inputs;
     uint32_t num_requests;
     uint32_t num_constants;
-    uint32_t num_slots;
+    uint32_t num_scratch;
     uint32_t* input_registers;
     uint32_t* constants; /* bits */
     PtxVmStep* steps;
 };
 
-/* The run's table of memory: inputs, outputs or sums, targets, constants, slots. */
+/* The run's table of memory: inputs, outputs or sums, targets, constants, scratch vectors. */
 static uint32_t ptx_vm__first_output(const PtxVmProgram* program) { return program->num_inputs; }
 static uint32_t ptx_vm__first_target(const PtxVmProgram* program) { return program->num_inputs + program->num_requests; }
 static uint32_t ptx_vm__first_constant(const PtxVmProgram* program) { return program->num_inputs + 2 * program->num_requests; }
-static uint32_t ptx_vm__first_slot(const PtxVmProgram* program) {
+static uint32_t ptx_vm__first_scratch(const PtxVmProgram* program) {
     return ptx_vm__first_constant(program) + program->num_constants;
 }
 
 enum {
     PTX_VM__RAW = 1,      /* an f32 that may be subnormal or a signalling NaN: minimum and maximum want it quiet */
-    PTX_VM__LOOSE_NAN = 2 /* an f32 whose NaN may have other bits than PTX's: they must be fixed before anybody sees them */
+    PTX_VM__LOOSE_NAN = 2 /* an f32 whose NaN may have other bits than PTX's: they are fixed before they can be observed */
 };
 
-/* PASSES_NAN: tanh gives back a subnormal as it came, too. */
+/* PASSES_NAN also passes a subnormal, as tanh does. */
 enum { PTX_VM__EXACT = 0, PTX_VM__PASSES_NAN = PTX_VM__LOOSE_NAN | PTX_VM__RAW };
 #define PTX_VM__NAN(enumerator, name, kind, nan, F) PTX_VM__##nan,
 static const uint8_t ptx_vm__nans[] = {PTX_VM__OPERATIONS(PTX_VM__NAN)};
@@ -641,7 +641,7 @@ typedef struct PtxVmValue {
     uint8_t is_ordered;
     uint32_t operands[3];
     uint32_t num_uses;      /* as operands that are still to come */
-    uint32_t memory;        /* index of the run's table, or NO_INDEX where it is in the accumulator alone; INPUT and CONSTANT:
+    uint32_t memory;        /* index of the run's table, or NO_INDEX while only in the accumulator; INPUT and CONSTANT: at
                                first their own index */
     uint32_t height;        /* operations on the longest way from it down to an input */
     uint32_t quiet;         /* the value made quiet, fixed, or NO_INDEX */
@@ -658,7 +658,7 @@ typedef struct PtxVmBuilder {
     uint32_t* next_request; /* for the same value, or NO_INDEX */
     uint8_t* outputs;       /* operation of each request */
     uint32_t* order;        /* values in order of evaluation */
-    uint32_t* stack;        /* values to order; then free slots */
+    uint32_t* stack;        /* values to order; then free scratch vectors */
 } PtxVmBuilder;
 
 static PtxVmProgram* ptx_vm__program_lay(PtxVmLayout* layout, const StackPtxLowered* lowered, PtxVmBuilder* builder) {
@@ -770,8 +770,8 @@ static uint32_t ptx_vm__fix(PtxVmBuilder* builder, uint32_t number) {
     return builder->values[number].fixed;
 }
 
-/* Whether x86's minimum or maximum with this constant as second operand is PTX's: it is returned for a NaN, as it should be,
-   and for two zeros, where it has to be the one that wins. */
+/* Whether x86's minimum or maximum with this constant as second operand is PTX's. x86 returns the second operand for a NaN, as
+   PTX does, and for two zeros, when the constant must be the one that PTX prefers. */
 static bool ptx_vm__is_plain_bound(const PtxVmBuilder* builder, uint32_t number, uint8_t operation) {
     const PtxVmValue* value = &builder->values[number];
     if (value->operation != PTX_VM__CONSTANT) return false;
@@ -806,7 +806,7 @@ static uint32_t ptx_vm__add_operation(PtxVmBuilder* builder, uint8_t operation, 
         used[1] = ptx_vm__fix(builder, used[1]);
         flags = builder->values[used[1]].flags & PTX_VM__RAW;
     } else if (operation == PTX_VM__SELP_B32) {
-        /* Bits are moved: those of NaN may stay loose only if both are, or nobody could tell later which to fix. */
+        /* Bits are moved: NaN bits may stay loose only if both operands' are, since later it is unknown which to fix. */
         uint8_t loose = builder->values[used[0]].flags & builder->values[used[1]].flags & PTX_VM__LOOSE_NAN;
         if (!loose) {
             used[0] = ptx_vm__fix(builder, used[0]);
@@ -866,8 +866,8 @@ static const uint8_t ptx_vm__forms[][8] = {
      PTX_VM__FORM_BOTH},
 };
 
-/* How an operation can use the value in the accumulator, and its operands in the order that this wants. Programs are too
-   irregular for branches to be predicted: there are none here. */
+/* How an operation can use the value in the accumulator, and its operands in the matching order. Branches are hard to predict in
+   irregular programs, so there are none here. */
 static uint32_t ptx_vm__choose_form(const PtxVmValue* value, uint32_t accumulator, uint32_t* operands) {
     const uint32_t first = value->operands[0], second = value->operands[1], third = value->operands[2];
     const uint32_t set =
@@ -879,8 +879,8 @@ static uint32_t ptx_vm__choose_form(const PtxVmValue* value, uint32_t accumulato
     return form & ~PTX_VM__SWAP;
 }
 
-/* Orders a value after its operands. An operand that nobody else uses comes last, to be taken from the accumulator and
-   never stored; of several, the lowest, so that few slots are in use meanwhile. */
+/* Orders a value after its operands. An operand without other uses comes last, to be taken from the accumulator and never
+   stored; of several, the lowest, so that few scratch vectors are in use meanwhile. */
 static uint32_t ptx_vm__order(PtxVmBuilder* builder, uint32_t root, uint32_t num_ordered) {
     uint32_t depth = 0;
     builder->stack[depth++] = root;
@@ -934,8 +934,8 @@ static void ptx_vm__add_outputs(PtxVmBuilder* builder, const PtxVmValue* value, 
 
 static void ptx_vm__add_steps(PtxVmBuilder* builder, uint32_t num_ordered) {
     PtxVmProgram* program = builder->program;
-    const uint32_t first_slot = ptx_vm__first_slot(program);
-    uint32_t* free_slots = builder->stack;
+    const uint32_t first_scratch = ptx_vm__first_scratch(program);
+    uint32_t* free_scratch = builder->stack;
     uint32_t num_free = 0, operands[3] = {0, 0, 0}, form = PTX_VM__FORM_NONE;
     if (num_ordered > 0) memcpy(operands, builder->values[builder->order[0]].operands, sizeof operands);
     for (uint32_t i = 0; i < num_ordered; i++) {
@@ -946,16 +946,16 @@ static void ptx_vm__add_steps(PtxVmBuilder* builder, uint32_t num_ordered) {
             PtxVmValue* operand = &builder->values[operands[k]];
             const bool is_stored = operand->memory != PTX_VM__NO_INDEX;
             memory[k] = is_stored ? operand->memory : 0;
-            /* A slot is free after its last use, and at once: kernels read all operands before they store. */
-            free_slots[num_free] = operand->memory;
-            num_free += (uint32_t)(--operand->num_uses == 0) & (uint32_t)is_stored & (uint32_t)(operand->memory >= first_slot);
+            /* A scratch vector is free right after its last use: kernels read all operands before they store. */
+            free_scratch[num_free] = operand->memory;
+            num_free += (uint32_t)(--operand->num_uses == 0) & (uint32_t)is_stored & (uint32_t)(operand->memory >= first_scratch);
         }
-        /* It is stored unless the next operation takes it from the accumulator and nobody else wants it. */
+        /* It is stored unless the next operation takes it from the accumulator and is its only user. */
         uint32_t next_form = PTX_VM__FORM_NONE;
         if (i + 1 < num_ordered) next_form = ptx_vm__choose_form(&builder->values[builder->order[i + 1]], number, operands);
         const uint32_t num_taken = (uint32_t)(next_form != PTX_VM__FORM_NONE) + (uint32_t)(next_form == PTX_VM__FORM_BOTH);
         const bool is_stored = value->num_uses > num_taken;
-        if (is_stored) value->memory = num_free > 0 ? free_slots[--num_free] : first_slot + program->num_slots++;
+        if (is_stored) value->memory = num_free > 0 ? free_scratch[--num_free] : first_scratch + program->num_scratch++;
         PtxVmStep* step = ptx_vm__add_step(builder, value->operation, form, is_stored);
         for (uint32_t k = 0; k < 3; k++) step->operands[k] = memory[k];
         step->result = is_stored ? value->memory : 0;
@@ -967,7 +967,7 @@ static void ptx_vm__add_steps(PtxVmBuilder* builder, uint32_t num_ordered) {
     end->kernel = program->kernels->end;
 }
 
-/* The lowered program's nodes as values. Stops at the first that has no meaning and gives its index. */
+/* The lowered program's nodes as values. Returns the index of the first without a CPU meaning. */
 static uint32_t ptx_vm__add_nodes(PtxVmBuilder* builder, const PtxVmSet* set, const StackPtxLowered* lowered) {
     for (uint32_t i = 0; i < lowered->num_nodes; i++) {
         const StackPtxNode* node = &lowered->nodes[i];
@@ -1067,7 +1067,7 @@ PtxVmResult ptx_vm_program_init(
 
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
 
-/* Flushes subnormals, rounds to nearest, masks exceptions; gives what to restore. */
+/* Flushes subnormals, rounds to nearest, masks exceptions; returns the mode to restore. */
 #if defined(__x86_64__)
 typedef unsigned int PtxVmMode;
 static PtxVmMode ptx_vm__set_mode(void) {
@@ -1086,7 +1086,7 @@ static PtxVmMode ptx_vm__set_mode(void) {
     return mode;
 }
 #else
-#error "ptx_vm.h flushes subnormals by a mode of the CPU, which it knows how to set on x86-64 and aarch64 only"
+#error "ptx_vm.h can set the CPU mode that flushes subnormals only on x86-64 and aarch64"
 #endif
 
 #define PTX_VM__MAX_TREE_DEPTH 64u
@@ -1098,7 +1098,7 @@ typedef struct PtxVmTree {
 
 typedef struct PtxVmRun {
     char** memory;
-    char* vectors;  /* blocks for inputs, outputs and targets, then constants and slots */
+    char* vectors;  /* blocks for inputs, outputs and targets, then constants and scratch vectors */
     PtxVmLaneSums* sums;
     PtxVmTree* trees;
 } PtxVmRun;
@@ -1106,7 +1106,7 @@ typedef struct PtxVmRun {
 static size_t ptx_vm__block_bytes(const PtxVmProgram* program) { return program->kernels->num_points * sizeof(float); }
 
 static void ptx_vm__run_lay(PtxVmLayout* layout, const PtxVmProgram* program, PtxVmRun* run) {
-    const size_t num_vectors = (size_t)ptx_vm__first_slot(program) + program->num_slots;
+    const size_t num_vectors = (size_t)ptx_vm__first_scratch(program) + program->num_scratch;
     const size_t num_reduced = program->kind == PTX_VM_RUN_REDUCE ? program->num_requests : 0;
     run->memory = (char**)ptx_vm__lay(layout, num_vectors, sizeof(char*));
     run->vectors = (char*)ptx_vm__lay(layout, num_vectors, ptx_vm__block_bytes(program));
@@ -1129,11 +1129,11 @@ static void ptx_vm__fill(char* vector, const void* word, size_t num_bytes) {
     for (size_t i = 0; i < num_bytes; i += sizeof bits) memcpy(vector + i, &bits, sizeof bits);
 }
 
-/* Constants, uniform inputs and slots stay where they are through all blocks. */
+/* Constants, uniform inputs and scratch vectors stay in place for all blocks. */
 static void ptx_vm__run_start(const PtxVmProgram* program, const PtxVmInput* inputs, PtxVmRun* run) {
     const size_t block_bytes = ptx_vm__block_bytes(program);
     const uint32_t first_constant = ptx_vm__first_constant(program);
-    const uint32_t num_vectors = ptx_vm__first_slot(program) + program->num_slots;
+    const uint32_t num_vectors = ptx_vm__first_scratch(program) + program->num_scratch;
     for (uint32_t i = 0; i < num_vectors; i++) run->memory[i] = run->vectors + i * block_bytes;
     for (uint32_t i = 0; i < program->num_constants; i++) {
         ptx_vm__fill(run->memory[first_constant + i], &program->constants[i], block_bytes);
@@ -1144,7 +1144,7 @@ static void ptx_vm__run_start(const PtxVmProgram* program, const PtxVmInput* inp
     }
 }
 
-/* Adds up the lanes of each request's sums and adds the block to its tree; `num_blocks` went before. */
+/* Adds up the lanes of each request's sums and adds the block to its tree, which holds `num_blocks` blocks. */
 static void ptx_vm__end_sum_block(const PtxVmProgram* program, PtxVmRun* run, size_t num_blocks) {
     for (uint32_t i = 0; i < program->num_requests; i++) {
         PtxVmTree* tree = &run->trees[i];
@@ -1186,7 +1186,7 @@ static PtxVmSums ptx_vm__end_sums(
     return sums;
 }
 
-/* Gives an array's block at a point in place, or, where the array ends before the block, its own copy padded with zeros. */
+/* An array's block at a point: in place, or, if the array ends within the block, a copy padded with zeros. */
 static char* ptx_vm__block(const void* array, size_t point, size_t num_valid, size_t block, char* copy) {
     char* values = (char*)(uintptr_t)array + point * sizeof(float); /* kernels do not write to inputs */
     if (num_valid == block) return values;

@@ -1,8 +1,8 @@
 /*
  * stack_ptx.h - Stack PTX: programs for a typed stack machine, lowered to PTX.
  *
- * A program is a list of 8-byte words. Running it on stacks of *values* (not numbers) yields an expression graph; what
- * the requested registers need of that graph is the lowered program, which is printed as a PTX stub, hashed, or run.
+ * A program is a list of 8-byte words. Running it on stacks of *values* (not numbers) yields an expression graph. The part
+ * of that graph that the requested registers need is the lowered program. It is printed as a PTX stub, hashed, or run.
  *
  *     words -> stack_ptx_lower -> StackPtxLowered -> stack_ptx_emit   the stub's text
  *                                                 -> stack_ptx_hash   128 bits that equal programs share
@@ -34,19 +34,19 @@
  *     mov.f32 %z, %_s0_1;
  *     }
  *
- * or use stack_ptx_compile, which does all of it in one call.
+ * stack_ptx_compile does all of this in one call.
  *
  * The implementation is in detail/stack_ptx_{language,lower,emit}.h, which this file includes.
  *
  * Options, defined before the implementation
  *
- *     STACK_PTX_DEBUG     an error becomes a failed assert at the place where it was found
+ *     STACK_PTX_DEBUG     errors assert where they are found
  *
  * Memory and threads
  *
  * Nothing is allocated; the caller owns all memory, which may have any alignment and any contents. There is no global
- * state. A language is immutable once initialised and may be used by any number of threads; a workspace by one at a time.
- * No pointer may be NULL unless its comment says so; where one is, the answer is STACK_PTX_ERROR_INVALID_VALUE.
+ * state. A language is immutable once initialised and may be used by any number of threads; a workspace, by one at a time.
+ * No pointer may be NULL unless its comment says so; a NULL gives STACK_PTX_ERROR_INVALID_VALUE.
  *
  * Meaning of a program
  *
@@ -54,7 +54,7 @@
  * main program, its last word, or the execution limit. A word that cannot apply is a no-op.
  *
  *   INPUT, CONSTANT   push a register, or 32 bits onto the stack `aux`. Only stacks with a constant type have constants.
- *   SPECIAL           pushes a special register; of a vector one .x .y .z .w in this order, so that w ends on top.
+ *   SPECIAL           pushes a special register; a vector one as .x .y .z .w in this order, so that w ends on top.
  *   PTX               pops its operands, the top being the first; pushes its results so that the first is on top. With too
  *                     few values on any stack it does nothing. A vector has its elements in this order too.
  *   META_CONSTANT     pushes onto the meta stack.
@@ -64,11 +64,11 @@
  *                     SWAP       exchanges the top two
  *                     SWAP_WITH  exchanges the top and the value at a depth, unless the stack is full
  *                     REPLACE    pops the top and writes it over the value at a depth (counted before the pop), unless full
- *                     DROP       removes n values where there are more than n
+ *                     DROP       removes n values if there are more than n
  *                     CLEAR      removes all
  *                     ROTATE     moves the top to the bottom
  *                     REVERSE    reverses the stack
- *   STORE, LOAD       pop the top of the stack `aux` into a slot; push a slot's value, if it has one, onto its own stack.
+ *   STORE, LOAD       pop the top of the stack `aux` into a store entry; push an entry's value, if any, onto its own stack.
  *   ROUTINE           runs another word list on the same stacks.
  *   RETURN            ends a word list.
  *
@@ -141,7 +141,7 @@ typedef union {
 
 /* One word. As a little-endian uint64: type in bits 0-15, aux in 16-31, payload in 32-63. `aux` is a stack index for
    CONSTANT, META and STORE and is not read otherwise. `payload.u` is the index of a PTX instruction, input register, special
-   register, meta operation, routine or slot. */
+   register, meta operation, routine or store entry. */
 typedef struct {
     uint16_t instruction_type;
     uint16_t aux;
@@ -165,8 +165,8 @@ typedef struct {
     uint16_t num_values;
 } StackPtxPtxInstructionStackRequirement;
 
-/* A PTX instruction. An unused slot of arg_types or ret_types holds num_arg_types, and so do all after it. The stack
-   requirements follow from arg_types and are not read: they are part of the layout. */
+/* A PTX instruction. An unused element of arg_types or ret_types holds num_arg_types, and so do all after it. The stack
+   requirements follow from arg_types; they are part of the layout and are not read. */
 typedef struct {
     uint16_t arg_types[STACK_PTX_MAX_NUM_ARGS];
     uint16_t ret_types[STACK_PTX_MAX_NUM_RETS];
@@ -181,8 +181,8 @@ typedef struct {
 
 #pragma pack(pop)
 
-/* An instruction set. Arrays run parallel to their counts; special registers are named without the percent sign. What follows
-   a space in an instruction's string are immediates, which are written after its operands: "lop3.b32 0x96". */
+/* An instruction set. Arrays run parallel to their counts; special registers are named without the percent sign. Text
+   after a space in an instruction's string is immediates, written after its operands: "lop3.b32 0x96". */
 typedef struct {
     const char* const* ptx_instruction_strings;
     const StackPtxPtxInstructionDescriptor* ptx_instruction_descriptors;
@@ -217,11 +217,11 @@ typedef enum {
 
 typedef struct StackPtxInstructionTraits {
     uint8_t num_commutative; /* leading operands that may be swapped: 0 or 2; both scalars of one stack */
-    uint8_t is_volatile;     /* may give another result each time: never merged by value numbering */
-    uint8_t registers_only; /* the assembler takes no constants of any value as operands: each is moved into a register first */
+    uint8_t is_volatile;     /* may give a different result each time: never merged by value numbering */
+    uint8_t registers_only; /* the assembler refuses constants as operands: each is moved into a register first */
 } StackPtxInstructionTraits;
 
-/* What StackPtxStackInfo does not say about an instruction set. Each array runs parallel to one of its own. */
+/* What StackPtxStackInfo leaves out about an instruction set. Each array runs parallel to one of its arrays. */
 typedef struct StackPtxTraits {
     const StackPtxInstructionTraits* instructions; /* NULL: none commutes, none is volatile */
     const uint8_t* volatile_special_registers; /* 0 or 1 each. NULL: none is volatile */
@@ -234,12 +234,12 @@ typedef struct {
     size_t max_ast_to_visit_stack_depth; /* not read: graphs are walked without a stack */
     size_t stack_size; /* values that a stack holds */
     size_t max_frame_depth; /* word lists open at once, the main program included; 0 gives an empty stub */
-    size_t store_size; /* slots of STORE and LOAD */
+    size_t store_size; /* store entries */
 } StackPtxCompilerInfo;
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-/* "strict" marks what only the modes other than lenient report, at a word. */
+/* "strict" marks errors of a word that lenient mode does not report. */
 typedef enum {
     STACK_PTX_SUCCESS = 0,
     STACK_PTX_ERROR_INTERNAL = 1, /* never given: nothing here can fail halfway */
@@ -266,8 +266,8 @@ typedef enum {
 /* The enumerator's name, or "STACK_PTX_RESULT_UNKNOWN". The text is static. */
 const char* stack_ptx_result_to_string(StackPtxResult result);
 
-/* For programs that end at an error: stackPtxCheck(stack_ptx_compile(..)); prints the place of the call and the result on stderr and
-   exits with EXIT_FAILURE unless that is SUCCESS. The file that uses it includes stdio.h and stdlib.h. */
+/* For programs that end at an error: stackPtxCheck(stack_ptx_compile(..)); prints the place of the call and the result to
+   stderr and exits with EXIT_FAILURE unless the result is SUCCESS. Include stdio.h and stdlib.h to use it. */
 #define stackPtxCheck(call)                                                                                               \
     do {                                                                                                                  \
         const StackPtxResult stack_ptx_check_result = (call);                                                             \
@@ -279,22 +279,22 @@ const char* stack_ptx_result_to_string(StackPtxResult result);
 
 /* ---- languages --------------------------------------------------------------------------------------------------- */
 
-/* Part of a program's meaning. Any may be 0; all but execution_limit stay below 2^28. */
+/* Part of a program's meaning. Any may be 0; all but execution_limit must be below 2^28. */
 typedef struct StackPtxLimits {
     uint32_t stack_size; /* values a stack holds; a push onto a full one is dropped */
     uint32_t max_nodes; /* values a program may create, dropped and equal ones included; it ends at a word that would
                                  create more */
     uint32_t max_frame_depth; /* word lists open at once, the main program included; deeper calls are no-ops */
-    uint32_t store_size; /* slots of STORE and LOAD */
+    uint32_t store_size; /* store entries */
     uint32_t execution_limit; /* words run, RETURNs included */
 } StackPtxLimits;
 
-/* What programs are written in and connected to. The arrays and strings must stay as they are while the language is used. */
+/* What programs are written in and connected to. Keep the arrays and strings unchanged while the language is used. */
 typedef struct StackPtxLanguageInfo {
-    const StackPtxStackInfo* stack_info; /* itself needed only by stack_ptx_language_init */
-    const StackPtxTraits* traits; /* NULL: the defaults of its fields. Needed only by stack_ptx_language_init */
+    const StackPtxStackInfo* stack_info; /* the struct itself is needed only by stack_ptx_language_init */
+    const StackPtxTraits* traits; /* NULL: all defaults. Needed only by stack_ptx_language_init */
     StackPtxLimits limits;
-    const StackPtxRegister* registers; /* NULL if there are none. A name may occur twice and is then one register */
+    const StackPtxRegister* registers; /* NULL if there are none. Registers of one name are one register */
     size_t num_registers;
     const size_t* requests; /* registers to write, in order. NULL if there are none */
     size_t num_requests;
@@ -308,13 +308,13 @@ typedef struct StackPtxLanguage StackPtxLanguage;
 
 /* SUCCESS if `name` may name a register: letters, digits, _ and $ (a percent sign comes before it), and neither a name
    that CUDA compilers give (f1, r2, rd3, p1, fd4, rs5, h6, hh7, b8, rc9, rq1, SP, SPL), nor a special register of PTX, nor
-   one of this library's own (_s0_1). Else, or for NULL, INVALID_VALUE. */
+   one of this library's own (_s0_1). Otherwise, or for NULL, INVALID_VALUE. */
 StackPtxResult stack_ptx_check_name(const char* name);
 
-/* Bytes that stack_ptx_language_init needs. Checks nothing but what it reads. */
+/* Bytes that stack_ptx_language_init needs. Checks only what it reads. */
 StackPtxResult stack_ptx_language_size(const StackPtxLanguageInfo* info, size_t* bytes_out);
 
-/* Prepares a language in `memory`, which the caller owns and keeps while it is used.
+/* Prepares a language in `memory`, which the caller owns and must keep while the language is used.
    Errors: INVALID_VALUE, INSUFFICIENT_WORKSPACE, and STACK, ARG or REGISTER _IDX_OUT_OF_BOUNDS. */
 StackPtxResult stack_ptx_language_init(
     const StackPtxLanguageInfo* info, void* memory, size_t memory_bytes, const StackPtxLanguage** language_out
@@ -323,11 +323,11 @@ StackPtxResult stack_ptx_language_init(
 /* ---- lowering ---------------------------------------------------------------------------------------------------- */
 
 typedef enum {
-    /* Every sequence of words is a program: what cannot apply is a no-op. At the node limit a program ends. A request that
-       finds its stack empty is zero of its type, and requests are written as one parallel move, so that registers may be
-       both inputs and requests. */
+    /* Every sequence of words is a program: a word that cannot apply is a no-op. A program ends at the node limit. A request
+       that finds its stack empty is zero of its type. Requests are written as one parallel move, so a register may be both an
+       input and a request. */
     STACK_PTX_MODE_LENIENT = 0,
-    /* An error for unknown types, an index, depth or frame out of range, and for reaching the node limit. The rest is as in
+    /* An unknown type, an index, depth or frame out of range, and reaching the node limit are errors. The rest is as in
        STACK_PTX_MODE_COMPATIBLE. */
     STACK_PTX_MODE_STRICT = 1,
     /* Strict, but a depth or frame out of range is a no-op: what stack_ptx_compile does. A request that finds its stack empty
@@ -336,7 +336,7 @@ typedef enum {
 } StackPtxMode;
 
 /* Flags of stack_ptx_lower. */
-#define STACK_PTX_FLAG_NO_VALUE_NUMBERING 1u /* keep equal values apart; an input is one node all the same */
+#define STACK_PTX_FLAG_NO_VALUE_NUMBERING 1u /* keep equal values apart; an input is still one node */
 
 typedef enum {
     STACK_PTX_NODE_INPUT, /* payload: register index */
@@ -357,14 +357,14 @@ typedef struct StackPtxNode {
 
 #define STACK_PTX_NO_VALUE UINT32_MAX
 
-/* The lowered program: nodes in evaluation order, those alone that requests need, each operand defined before its use. The
-   arrays lie in the workspace and last until its next use by stack_ptx_lower. */
+/* The lowered program: only the nodes that requests need, in evaluation order, each operand defined before its use. The arrays
+   lie in the workspace and are valid until its next use by stack_ptx_lower. */
 typedef struct StackPtxLowered {
     const StackPtxNode* nodes;
     const uint32_t* operands; /* value ids in PTX operand order, vector elements one by one */
     const uint32_t* value_nodes; /* node that defines each value */
     const uint16_t* value_stacks; /* stack of each value */
-    const uint32_t* request_values; /* value of each request; STACK_PTX_NO_VALUE where the stack was empty */
+    const uint32_t* request_values; /* value of each request; STACK_PTX_NO_VALUE if the stack was empty */
     uint32_t num_nodes;
     uint32_t num_operands;
     uint32_t num_values;
@@ -401,8 +401,8 @@ StackPtxResult stack_ptx_lower(
 
 /* Writes the PTX stub and a NUL, which bytes_written_out does not count. The workspace is the one that `lowered` lies in,
    or any other of the same language. With buffer NULL the length is only measured: a buffer needs one byte more. On
-   INSUFFICIENT_BUFFER bytes_written_out is what a measurement gives, and the buffer's contents are of no use. A language
-   whose max_frame_depth is 0 runs nothing: outside lenient mode its stub is empty. */
+   INSUFFICIENT_BUFFER bytes_written_out is the measured length and the buffer's contents are undefined. A language whose
+   max_frame_depth is 0 runs nothing: outside lenient mode its stub is empty. */
 StackPtxResult stack_ptx_emit(
     const StackPtxLanguage* language,
     const StackPtxLowered* lowered,
@@ -421,9 +421,9 @@ typedef struct StackPtxHash {
 
 /* The hash of what a lowered program computes: instructions by their text and the types of operands and results, constants
    by bits, inputs by register index and type, requests by type, and the limits. Operands that commute are ordered. Names of
-   registers, dead code, the order of independent instructions and value numbering do not matter; volatile reads count by
-   their order. Compare hashes only of programs lowered in one mode: modes differ in what a missing request means. The same on
-   every machine. The workspace as for stack_ptx_emit. */
+   registers, dead code, the order of independent instructions and value numbering do not matter; volatile reads count in
+   their order. Compare hashes only of programs lowered in one mode: modes differ in what a missing request means. Hashes are the
+   same on every machine. The workspace is as for stack_ptx_emit. */
 StackPtxResult stack_ptx_hash(
     const StackPtxLanguage* language,
     const StackPtxLowered* lowered,
@@ -434,8 +434,8 @@ StackPtxResult stack_ptx_hash(
 
 /* ---- all in one call --------------------------------------------------------------------------------------------- */
 
-/* Bytes of workspace that stack_ptx_compile needs, however many registers, routines and requests there are. Checks the whole
-   instruction set; stack_ptx_compile checks what its program uses. */
+/* Bytes of workspace that stack_ptx_compile needs, for any number of registers, routines and requests. Checks the whole
+   instruction set; stack_ptx_compile checks only what its program uses. */
 StackPtxResult stack_ptx_compile_workspace_size(
     const StackPtxCompilerInfo* compiler_info, const StackPtxStackInfo* stack_info, size_t* bytes_out
 );
@@ -443,7 +443,7 @@ StackPtxResult stack_ptx_compile_workspace_size(
 /* Compiles one program, in STACK_PTX_MODE_COMPATIBLE and without value numbering, to a stub and a NUL that
    bytes_written_out does not count. `instructions` and each routine end with a RETURN, or with the execution limit.
    `registers`, `routines` and `requests` may be NULL if there are none. Buffer and errors as for stack_ptx_emit and
-   stack_ptx_lower. For many programs of one language, prepare it once and use those. */
+   stack_ptx_lower. For many programs of one language, prepare the language once and call those. */
 StackPtxResult stack_ptx_compile(
     const StackPtxCompilerInfo* compiler_info,
     const StackPtxStackInfo* stack_info,

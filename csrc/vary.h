@@ -1,7 +1,7 @@
 /* vary.h - variation on blocks of Stack PTX instruction words, in C99 and C++11.
  *
- * Makes random programs and offspring of programs: batches of fixed-width rows of 8-byte words in, rows out. Knows of a
- * word only its type, its stack and its payload; what a program means is the business of stack_ptx.h.
+ * Makes random programs and offspring of programs: batches of fixed-width rows of 8-byte words in, rows out. Knows only the
+ * type, stack and payload of a word; stack_ptx.h defines what programs mean.
  *
  * Usage. In exactly one C or C++ file:
  *
@@ -9,7 +9,7 @@
  *     #include "vary.h"
  *
  *     VaryEntry vocabulary[] = {
- *         {0x0000000000000003u, 1.0, {0.0, 0.0}, VARY_DRAW_LITERAL},   // the word INPUT 0, as it stands
+ *         {0x0000000000000003u, 1.0, {0.0, 0.0}, VARY_DRAW_LITERAL},   // the word INPUT 0, unchanged
  *         {0x0000000000000002u, 0.5, {0.0, 1.0}, VARY_DRAW_GAUSSIAN},  // a CONSTANT of stack 0, payload N(0, 1)
  *     };
  *     VaryOptions options;
@@ -24,26 +24,25 @@
  *     vary_offspring(tables, seed, 1, 0, 1000, pool, 1000, max_length, words, parents, operators);
  *
  * Options, before the include:
- *     VARY_IMPLEMENTATION   compile the functions in this file, else declare them only
- *     VARY_DEBUG            an error asserts at its place instead of being returned
- *     VARY_NO_SIMD          portable C where SSE2 and, if the processor has it, AVX2 would be used; the results are the same bits
+ *     VARY_IMPLEMENTATION   compile the functions in this file; otherwise they are only declared
+ *     VARY_DEBUG            errors assert where they are found
+ *     VARY_NO_SIMD          portable C instead of SSE2 and, if the processor has it, AVX2; the same bits
  *
- * Rows. A program is a row of `max_length` words. Its length is the index of its first RETURN word, or max_length where
- * there is none. Rows written here hold the program, a RETURN if the program is shorter than the row, then zeros. Words
- * of a pool row after its first RETURN are not looked at. No operator makes a RETURN inside a program; what does not fit
- * into max_length is cut off. Drawn and perturbed f32 constants are finite and never subnormal; a constant that is only
- * copied keeps its bits.
+ * Rows. A program is a row of `max_length` words. Its length is the index of its first RETURN word, or max_length if it
+ * has none. Output rows hold the program, a RETURN if the program is shorter than the row, then zeros. Words of a pool row
+ * after its first RETURN are ignored. No operator makes a RETURN inside a program; words past max_length are cut off. Drawn
+ * and perturbed f32 constants are finite and never subnormal; a constant that is only copied keeps its bits.
  *
  * Randomness. All of it is Philox 4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3",
  * SC 2011): key = the 64-bit seed, low half first; counter = (generation, slot, draw, stream). A stream serves one purpose,
- * so more draws in one never shift another. An offspring is a function of (tables, seed, generation, slot, pool) alone: not
- * of the batch that it was made in, of threads or of the platform. The k-th number of a stream is word k / 4 % 4 of the
+ * so more draws in one never shift another. An offspring depends only on (tables, seed, generation, slot, pool), not on its
+ * batch, on threads or on the platform. The k-th number of a stream is word k / 4 % 4 of the
  * block with draw 4 (k / 16) + k % 4: four blocks at a time, transposed. Arithmetic is on integers, or on doubles whose products
- * are exact (so that fusing a multiplication with an addition cannot change a bit); no libm. Default rounding is assumed.
+ * are exact (so fused multiply-adds change no bit); no libm. Default rounding is assumed.
  *
- * Errors. Functions return VARY_SUCCESS or say what is wrong, and then have written nothing. Pointers must not be NULL unless
- * said. No function allocates or keeps a pointer except as said at vary_init. Tables are never changed after vary_init: any
- * number of threads may use them at once.
+ * Errors. Functions return VARY_SUCCESS, or an error without writing anything. No pointer may be NULL unless its comment says
+ * so. No function allocates; only vary_init keeps a pointer. Tables never change after vary_init: any number of threads may
+ * use them.
  */
 #ifndef VARY_H
 #define VARY_H
@@ -63,15 +62,15 @@ typedef enum {
     VARY_SUCCESS = 0,
     VARY_ERROR_EMPTY_VOCABULARY = 1, /* no entry, or all weights are zero */
     VARY_ERROR_TOO_MANY_ENTRIES = 2, /* more than VARY_MAX_ENTRIES */
-    VARY_ERROR_INVALID_WEIGHT = 3,   /* negative or not finite; or no operator has any */
+    VARY_ERROR_INVALID_WEIGHT = 3,   /* negative or not finite; or no operator has a weight */
     VARY_ERROR_INVALID_ENTRY = 4,    /* a RETURN word, an unknown draw, a draw that the word cannot take, bad params */
     VARY_ERROR_INVALID_RATE = 5,     /* outside the bounds of VARY_RATES */
     VARY_ERROR_INVALID_SCALE = 6,    /* both deviations of perturbation are zero */
     VARY_ERROR_INVALID_STACKS = 7,   /* a stack in more than one of the masks */
     VARY_ERROR_INVALID_LENGTH = 8,   /* initial lengths out of order or above max_length, which is 1 to VARY_MAX_LENGTH */
     VARY_ERROR_EMPTY_POOL = 9,
-    VARY_ERROR_INVALID_RANGE = 10,       /* slots past 2^32, or more rows than VARY_MAX_ROWS */
-    VARY_ERROR_INSUFFICIENT_MEMORY = 11, /* fewer bytes than vary_tables_size says, or not aligned to 8 */
+    VARY_ERROR_INVALID_RANGE = 10,       /* slots past 2^32, or more than VARY_MAX_ROWS rows */
+    VARY_ERROR_INSUFFICIENT_MEMORY = 11, /* fewer bytes than vary_tables_size returned, or not aligned to 8 */
     VARY_RESULT_NUM_ENUMS
 } VaryResult;
 
@@ -79,25 +78,24 @@ typedef enum {
 #define VARY_MAX_ROWS 0x7fffffffu
 #define VARY_MAX_LENGTH 0xffffffu
 
-/* Operators: NAME, name, parents, stream. The code of an operator is its place in this table, so new ones are appended. Each has a
- * stream of random numbers of its own (see VARY_STREAMS). Each makes one program; "first" and "second" are the parents drawn.
+/* Operators: NAME, name, parents, stream. The code of an operator is its index in this table, so append new ones. Each has its
+ * own stream of random numbers (see VARY_STREAMS) and makes one program; "first" and "second" are the parents drawn.
  *
  * umad: uniform mutation by addition and deletion (Helmuth, McPhee and Spector, "Program synthesis using uniform mutation by
- *     addition and deletion", GECCO 2018). With the addition rate each word gets a new one before or after it, evenly; then each
- *     word, new ones included, is deleted with the deletion rate. Size-neutral for deletion = a / (1 + a). If chance would leave
- *     the program unchanged, one word, drawn evenly, is hit once, by the odds of addition and deletion. An empty program gets
- *     one new word.
+ *     addition and deletion", GECCO 2018). With the addition rate each word gets a new one before or after it, with equal
+ *     odds; then each word, new ones included, is deleted with the deletion rate. Size-neutral for deletion = a / (1 + a). If
+ *     nothing happens, one evenly drawn word is hit once, by the odds of addition and deletion. An empty program gets one new word.
  * alternation: (Spector and Helmuth, "Uniform linear transformation with repair and alternation in genetic programming",
  *     GPTP XI, 2013). Words are read from the first parent; before each, with the rate, reading switches to the other parent, at
  *     a position shifted by a rounded Gaussian of the deviation, in words (not below zero). It ends where the parent being read
  *     ends. If the first parent would be read to its end, the first switch is made at an evenly drawn place.
  * crossover: uniform crossover (Syswerda, "Uniform crossover in genetic algorithms", ICGA 1989). The offspring has the first
- *     parent's length; where the second has a word at that position too, either is taken evenly.
+ *     parent's length; where the second has a word at that position too, either is taken with equal odds.
  * perturbation: each f32 constant c is, with the rate, replaced by a Gaussian of mean c and deviation relative * |c| + absolute,
- *     kept finite. Integers move by whole steps away from zero, at least one. If chance would leave all of them unchanged, one,
- *     drawn evenly, is perturbed. Constants on stacks in none of the masks are left alone. The two deviations are not both zero.
- * replacement: each word is, with the rate, replaced by one drawn from the vocabulary. If chance would leave all of them
- *     unchanged, one, drawn evenly, is replaced.
+ *     kept finite. Integers move by whole steps away from zero, at least one. If none is hit, one evenly
+ *     drawn constant is. Constants on stacks in none of the masks are left alone. The two deviations are not both zero.
+ * replacement: each word is, with the rate, replaced by one drawn from the vocabulary. If none is hit, one evenly drawn
+ *     word is.
  *
  * UMAD replaces an operator that cannot act, and is then the one reported: alternation and crossover in a pool of one row,
  * perturbation without a constant, every operator on an empty first parent. */
@@ -108,7 +106,7 @@ typedef enum {
     X(PERTURBATION, perturbation, 1, 5) \
     X(REPLACEMENT, replacement, 1, 6)
 
-/* What the operators are tuned by: OPERATOR, RATE, rate, default, lowest, highest, whether the lowest is refused too. */
+/* Rates of the operators: OPERATOR, RATE, rate, default, lowest, highest, whether the lowest itself is refused. */
 #define VARY_RATES(X)                                          \
     X(UMAD, ADDITION_RATE, addition_rate, 0.09, 0.0, 1.0, 1)   \
     X(UMAD, DELETION_RATE, deletion_rate, 0.0826, 0.0, 1.0, 0) \
@@ -145,16 +143,16 @@ typedef enum { VARY_STREAMS(VARY__ENUMERATOR) VARY_OPERATORS(VARY__OPERATOR_ENUM
 #undef VARY__ENUMERATOR
 #undef VARY__OPERATOR_ENUMERATOR
 
-/* How the payload of a word that was drawn from the vocabulary is made. */
+/* How the payload of a word drawn from the vocabulary is made. */
 typedef enum {
-    VARY_DRAW_LITERAL = 0,  /* the word as it stands */
+    VARY_DRAW_LITERAL = 0,  /* the word unchanged */
     VARY_DRAW_GAUSSIAN = 1, /* CONSTANT words: f32 of mean params[0] and deviation params[1] */
     VARY_DRAW_UNIFORM = 2,  /* CONSTANT words: f32, even in [params[0], params[1]] */
     VARY_DRAW_INTEGER = 3,  /* any word: integer, even in params[0] <= x < params[1], from -2^31 (two's complement) to 2^32 */
     VARY_NUM_DRAWS = 4
 } VaryDraw;
 
-/* One thing that a new word can be. Weights need not sum to one; probabilities are kept to 2^-32. */
+/* One choice for a new word. Weights need not sum to one; probabilities are kept to 2^-32. */
 typedef struct VaryEntry {
     uint64_t word;
     double weight;
@@ -175,7 +173,7 @@ typedef struct VaryOptions {
 /* What vary_init prepares: alias tables of vocabulary and events. Lives in the caller's memory. */
 typedef struct VaryTables VaryTables;
 
-/* A static text that names the result. Never NULL. */
+/* The enumerator's name, or "unknown VaryResult". The text is static. */
 const char* vary_result_to_string(VaryResult result);
 
 /* A static name, such as "umad"; NULL for a number that is no operator. */
@@ -191,17 +189,17 @@ typedef struct VaryRateInfo {
     int is_lowest_refused;
 } VaryRateInfo;
 
-/* What is known of a rate; of static storage. NULL for a number that is no VaryRate. */
+/* The row of a rate, in static storage; NULL for a number that is no VaryRate. */
 const VaryRateInfo* vary_rate_info(uint32_t rate);
 
-/* The default rates, UMAD alone, no stack with constants, lengths 1 to 64. */
+/* The default rates, only UMAD, no stack with constants, lengths 1 to 64. */
 void vary_default_options(VaryOptions* options_out);
 
 /* Bytes that vary_init needs for a vocabulary of this many entries. */
 VaryResult vary_tables_size(size_t num_entries, size_t* num_bytes_out);
 
-/* Checks everything and builds the tables in `memory`, aligned to 8, which stays the caller's and must outlive them; entries
- * and options are copied. Nothing needs to be released. */
+/* Checks everything and builds the tables in `memory`, aligned to 8 and owned by the caller, which must outlive them. Entries and
+ * options are copied. There is nothing to release. */
 VaryResult vary_init(
     const VaryEntry* entries,
     size_t num_entries,
@@ -211,8 +209,8 @@ VaryResult vary_init(
     const VaryTables** tables_out
 );
 
-/* Random programs for the slots first_slot, first_slot + 1, ...: length even in the initial lengths, words from the
- * vocabulary. words_out: num_programs rows of max_length words. */
+/* Random programs for the slots first_slot, first_slot + 1, ...: lengths even over the initial lengths, words from
+ * the vocabulary. words_out: num_programs rows of max_length words. */
 VaryResult vary_random_programs(
     const VaryTables* tables,
     uint64_t seed,
@@ -225,8 +223,8 @@ VaryResult vary_random_programs(
 
 /* Offspring for the slots first_slot, first_slot + 1, ... . The first parent is drawn evenly from the rows of the pool, the
  * second evenly from the others; then the operator, by weight. pool: num_rows rows of max_length words, must not overlap the
- * output. words_out: num_offspring rows. parents_out: two row indices each, the second -1 where the operator read only one
- * parent. operators_out: VaryOperator, the one that was applied. parents_out and operators_out may be NULL. */
+ * output. words_out: num_offspring rows. parents_out: two row indices each, the second -1 if the operator has only one
+ * parent. operators_out: the VaryOperator that was applied. parents_out and operators_out may be NULL. */
 VaryResult vary_offspring(
     const VaryTables* tables,
     uint64_t seed,
@@ -247,8 +245,8 @@ uint32_t vary_program_length(const uint64_t* words, uint32_t max_length);
 /* One Philox 4x32-10 block. counter and block_out may be the same. */
 void vary_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t block_out[4]);
 
-/* The standard Gaussian that 32 random bits give, by inversion of the distribution: bit 0 is the sign, the others u = 0 ..
- * 2^31 - 1 the tail probability (2 u + 1) / 2^33. Within 1e-6 of the quantile; at most 6.34. */
+/* The standard Gaussian of 32 random bits, by inversion of the distribution: bit 0 is the sign, the others, u = 0 .. 2^31 - 1,
+ * give the tail probability (2 u + 1) / 2^33. Within 1e-6 of the quantile; at most 6.34. */
 float vary_gaussian(uint32_t bits);
 
 #ifdef __cplusplus
@@ -278,7 +276,7 @@ float vary_gaussian(uint32_t bits);
 #define VARY__SSE2
 #include <emmintrin.h>
 #if defined(__GNUC__) && defined(__x86_64__)
-#define VARY__AVX2 __attribute__((target("avx2,bmi,bmi2"))) /* compiled besides, used where the processor has it */
+#define VARY__AVX2 __attribute__((target("avx2,bmi,bmi2"))) /* also compiled, used if the processor has it */
 #include <immintrin.h>
 #endif
 #endif
@@ -355,7 +353,7 @@ typedef struct Vary__Keys {
 static void vary__keys_init(Vary__Keys* keys, uint64_t seed) {
     uint32_t round, lane;
     for (round = 0; round < VARY__PHILOX_ROUNDS; round++) {
-        /* Not by adding to the keys of the round before: gcc 12 -O3 miscompiles that when it vectorises it. */
+        /* Not by adding to the previous round's keys: gcc 12 -O3 miscompiles that when it vectorises it. */
         const uint32_t key_0 = (uint32_t)seed + round * VARY__PHILOX_WEYL_0;
         const uint32_t key_1 = (uint32_t)(seed >> 32) + round * VARY__PHILOX_WEYL_1;
         for (lane = 0; lane < 2 * VARY__LANES; lane++) keys->rounds[round][0][lane] = key_0;
@@ -376,8 +374,8 @@ static void vary__philox_group(
     uint32_t* numbers_out
 ) {
 #ifdef VARY__SSE2
-    /* A block to each 64 bits, a word in the low half: the multiplier reads only those, so what is left in the high halves
-     * needs no clearing. [0] holds blocks 0 and 1, [1] blocks 2 and 3. */
+    /* A block to each 64 bits, a word in the low half: the multiplier reads only those, so the high halves need not be
+     * cleared. [0] holds blocks 0 and 1, [1] blocks 2 and 3. */
     const __m128i multiplier_0 = _mm_set1_epi32((int)VARY__PHILOX_MULTIPLIER_0);
     const __m128i multiplier_1 = _mm_set1_epi32((int)VARY__PHILOX_MULTIPLIER_1);
     __m128i c0[2], c1[2], c2[2], c3[2];
@@ -515,7 +513,7 @@ typedef struct Vary__Numbers {
     uint32_t num_made, num_used;
 } Vary__Numbers;
 
-/* The next group, in place of the one before it. */
+/* Replaces the group by the next one. */
 static void vary__numbers_fill(Vary__Numbers* numbers) {
     vary__philox_group(
         numbers->keys, numbers->generation, numbers->slot, numbers->num_made / 4, numbers->stream, VARY__OF_DRAWS, numbers->group
@@ -550,7 +548,7 @@ static inline uint32_t vary__scale_64(uint32_t high, uint32_t low, uint32_t boun
 /* ---- Alias tables (Walker 1977; Vose 1991), on integers: every outcome has exactly its weight in 2^-32 ---- */
 
 typedef struct Vary__Column {
-    uint32_t threshold; /* below it outcome 0, which is the column's own, else 1 */
+    uint32_t threshold; /* below it outcome 0, the column's own; otherwise 1 */
     uint16_t outcomes[2];
 } Vary__Column;
 
@@ -566,9 +564,8 @@ static void vary__alias_build(uint64_t* weights, uint32_t log2_columns, Vary__Co
         columns_out[i].outcomes[0] = (uint16_t)i;
         columns_out[i].outcomes[1] = (uint16_t)i;
     }
-    /* Each small outcome fills its column up from the current large one; when that has become small itself and the scan
-     * is already past it, it is the next to be filled up. Weights sum to the capacity, so a large one is found as
-     * long as a small one is left. */
+    /* Each small outcome's column is filled up from the current large one. When that becomes small itself and the scan is already
+     * past it, it is filled up next. Weights sum to the capacity, so while a small one is left there is a large one. */
     large = 0;
     while (large < num_columns && weights[large] <= capacity) large++;
     for (scan = 0; scan < num_columns && large < num_columns; scan++) {
@@ -587,20 +584,19 @@ static void vary__alias_build(uint64_t* weights, uint32_t log2_columns, Vary__Co
 
 static inline uint32_t vary__alias_draw(const Vary__Column* columns, uint32_t log2_columns, uint32_t number) {
     const Vary__Column* column = columns + (number >> (32 - log2_columns));
-    /* An index, not a choice: the branch that a compiler may make of a choice could not be predicted. */
+    /* An index, not a condition: compilers could make an unpredictable branch of a condition. */
     return column->outcomes[(uint32_t)(number << log2_columns) >= column->threshold];
 }
 
 /* ---- Events: where along a program an operator acts ---- */
 
 /* Words are hit independently with one probability, so gaps between hits are geometric. One number draws how many words are
- * left as they are and what then happens to the next one. A gap that the table does not reach is the outcome "as many words as it
- * reaches are left", after which one draws again: the geometric law has no memory, so nothing is cut off. */
+ * left unchanged and what happens to the next one. A gap beyond the table is the outcome "the longest gap, and no hit", after
+ * which one draws again: the geometric law has no memory, so nothing is cut off. */
 enum { VARY__LOG2_EVENT_COLUMNS = 8, VARY__EVENT_COLUMNS = 256, VARY__MAX_KINDS = 4 };
 
-/* What happens to the word after the gap: how many words there are then (0 to 2), of the old one and a new one, and whether the
- * new one comes first. DELETE is also the one kind of the operators that have one; NONE says that the gap is longer than the
- * table reaches. */
+/* What happens to the word after the gap: how many of the old and the new word there are then (0 to 2), and whether the new one
+ * comes first. Operators with one kind of event use DELETE for it. NONE: the gap is longer than the table reaches. */
 enum {
     VARY__NEW_FIRST = 1,
     VARY__NEW = 2,
@@ -698,9 +694,9 @@ static uint64_t vary__next_hit(const Vary__Events* events, Vary__Numbers* number
 
 /* ---- Gaussian ---- */
 
-/* Row k: the quantile where the odd number v = 2 u + 1 has its highest bit at k, that is for tail probabilities
+/* Row k: the quantile if the odd number v = 2 u + 1 has its highest bit at k, that is for tail probabilities
  * (1 + t) 2^(k - 33), as a polynomial in x = t - 1/2, coefficients rounded to 2^-28: interpolation at the seven Chebyshev
- * nodes, which tests/unit/native/test_vary.py does again. */
+ * nodes, repeated by tests/unit/native/vary/test_random_numbers.py. */
 enum { VARY__GAUSSIAN_DEGREE = 6 };
 static const int32_t vary__gaussian_table[32][VARY__GAUSSIAN_DEGREE + 1] = {
     {1684478900, -27843882, 9061775, -3960998, 1964113, -1209993, 674235},
@@ -752,7 +748,7 @@ float vary_gaussian(uint32_t bits) {
     coefficients = vary__gaussian_table[octave];
     z_q28 = coefficients[VARY__GAUSSIAN_DEGREE];
     for (i = VARY__GAUSSIAN_DEGREE - 1; i >= 0; i--) {
-        /* The product, below 2^62, is made positive for its shift, which C does not define for negative numbers. */
+        /* The product, below 2^62, is made positive, since C does not define the shift of negative numbers. */
         const uint64_t product_q59 = (uint64_t)(z_q28 * x_q31) + ((uint64_t)1 << 62);
         z_q28 = coefficients[i] + (int64_t)(product_q59 >> 31) - ((int64_t)1 << 31);
     }
@@ -774,7 +770,7 @@ static int vary__is_finite_f32(uint32_t bits) { return (bits & 0x7f800000u) != 0
 
 static int vary__is_normal_f32(uint32_t bits) { return vary__is_finite_f32(bits) && (bits & 0x7f800000u) != 0; }
 
-/* The nearest f32; finite, and zero in place of a subnormal, whatever flush mode the processor is in. */
+/* The nearest f32, finite, with zero for a subnormal in every flush mode of the processor. */
 static uint32_t vary__constant_of_double(double value) {
     float rounded;
     uint32_t bits;
@@ -822,7 +818,7 @@ struct VaryTables {
     const Vary__Column* columns;
     const uint64_t* words; /* payload zero unless literal */
     const Vary__Payload* payloads;
-    const uint8_t* is_drawn; /* whether the payload is */
+    const uint8_t* is_drawn; /* whether the payload is drawn */
 };
 
 /* ---- New words ---- */
@@ -945,8 +941,8 @@ VARY__AVX2 static inline void vary__copy_chunk_avx2(uint64_t* to, const uint64_t
 }
 #endif
 
-/* Copies at least `count` words, in whole chunks and at least one: short copies of unpredictable length cost a mispredicted
- * branch each else. Up to VARY__CHUNK words too many are read and written. */
+/* Copies at least `count` words, in whole chunks and at least one: otherwise each short copy of unpredictable length
+ * costs a mispredicted branch. Reads and writes up to VARY__CHUNK extra words. */
 VARY__INLINE void vary__copy_chunks(int has_avx2, uint64_t* to, const uint64_t* from, uint32_t count) {
     uint32_t copied = 0;
     (void)has_avx2;
@@ -971,7 +967,7 @@ typedef struct Vary__Parent {
     uint32_t length;
 } Vary__Parent;
 
-/* What a hit leaves of `old` and a new word, as far as there is room. Returns the new length. */
+/* Writes what a hit leaves of `old` and a new word, up to the end of the row. Returns the new length. */
 static inline uint32_t vary__write_hit(
     uint32_t kind, uint64_t old, uint64_t word, uint64_t* out, uint32_t written, uint32_t max_length
 ) {
@@ -981,7 +977,7 @@ static inline uint32_t vary__write_hit(
     return written + count;
 }
 
-/* One hit at an even place. */
+/* One hit at an evenly drawn place. */
 static uint32_t vary__umad_once(
     const VaryTables* tables, Vary__Numbers* words, Vary__Parent parent, uint32_t max_length, uint64_t* out
 ) {
@@ -996,11 +992,11 @@ static uint32_t vary__umad_once(
     return written + rest;
 }
 
-/* Adding and deleting are drawn together: a word keeps a new neighbour with a (1 - d) and is itself deleted with d. Numbers of
- * events and of new words are two streams, so that no event waits for the one before it to be looked up.
+/* Adding and deleting are drawn together: a word keeps a new neighbour with a (1 - d) and is itself deleted with d. Events and
+ * new words have two streams, so that no event waits for the lookup of the one before.
  *
- * has_room: `out` has room for twice the row and a chunk besides, the parent's words for a chunk besides. Then nothing is
- * checked or cut while copying, and what is written past the row is garbage. */
+ * has_room: `out` has room for two rows and a chunk, and a chunk after the parent's words can be read. Then nothing is checked or
+ * cut while copying, and words written past the row are garbage. */
 VARY__INLINE uint32_t vary__umad(
     int has_avx2,
     int has_room,
@@ -1027,8 +1023,8 @@ VARY__INLINE uint32_t vary__umad(
         event = vary__event(&tables->umad, events->group[num_events++ & VARY__GROUP_MASK]);
         gap = event >> VARY__KIND_BITS;
         if (gap >= parent.length - read) break;
-        /* Which kind it is cannot be predicted, so that there is no branch on it: a new word is looked up always, its two numbers
-         * taken when it is used. */
+        /* The kind cannot be predicted, so there is no branch on it: a new word is always looked up, and its two numbers are
+         * consumed only if it is used. */
         if (num_words == words->num_made) vary__numbers_fill(words);
         is_new = event / VARY__NEW & 1u;
         entry = vary__alias_draw(columns, log2_columns, words->group[num_words & VARY__GROUP_MASK]);
@@ -1073,7 +1069,7 @@ static uint32_t vary__alternation(
     for (num_switches = 0;; num_switches++) {
         int64_t shifted;
         count = vary__min(reading.length - read, max_length - written);
-        /* The limit: at a rate near one it could switch without end and write nothing. */
+        /* The limit: at a rate near one it could switch forever and write nothing. */
         if (gap >= count || num_switches == max_length) break;
         vary__copy(out + written, reading.words + read, (uint32_t)gap);
         written += (uint32_t)gap;
@@ -1105,7 +1101,7 @@ static uint32_t vary__crossover(Vary__Numbers* numbers, Vary__Parent first, Vary
     return first.length;
 }
 
-/* Bit i: word i of `count` <= 64 is a constant that perturbation knows how to read. */
+/* Bit i: word i of `count` <= 64 is a constant that perturbation can change. */
 VARY__INLINE uint64_t vary__constants(int has_avx2, const VaryTables* tables, const uint64_t* words, uint32_t count) {
     uint64_t stacks = tables->float_stacks | tables->unsigned_stacks | tables->signed_stacks, constants = 0;
     for (; stacks; stacks &= stacks - 1) {
@@ -1121,7 +1117,7 @@ static uint64_t vary__perturb(const VaryTables* tables, uint64_t word, uint32_t 
     const double relative = (double)tables->perturbation_relative, absolute = (double)tables->perturbation_absolute;
     uint32_t payload;
     if (stack & tables->float_stacks) {
-        /* What is no normal number counts as zero. */
+        /* A number that is not normal counts as zero. */
         const double value = vary__is_normal_f32(bits) ? (double)vary__float_of_bits(bits) : 0.0;
         const double deviation = relative * (value < 0.0 ? -value : value) + absolute;
         payload = vary__constant_of_double(value + z * (double)vary__float_of_bits(vary__constant_of_double(deviation)));
@@ -1140,7 +1136,7 @@ static uint64_t vary__perturb(const VaryTables* tables, uint64_t word, uint32_t 
     return (word & 0xffffffffu) | (uint64_t)payload << 32;
 }
 
-/* Returns UINT32_MAX where there is no constant to perturb. */
+/* Returns UINT32_MAX if there is no constant to perturb. */
 VARY__INLINE uint32_t
 vary__perturbation(int has_avx2, const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent parent, uint64_t* out) {
     uint64_t hit;
@@ -1235,7 +1231,7 @@ VaryResult vary_tables_size(size_t num_entries, size_t* num_bytes_out) {
     if (num_entries == 0) VARY__FAIL(VARY_ERROR_EMPTY_VOCABULARY);
     if (num_entries > VARY_MAX_ENTRIES) VARY__FAIL(VARY_ERROR_TOO_MANY_ENTRIES);
     num_columns = (size_t)1 << vary__log2_columns(num_entries);
-    /* Weights are of use during vary_init only. */
+    /* The weights are used only during vary_init. */
     *num_bytes_out = sizeof(VaryTables) + num_entries * (sizeof(uint64_t) + sizeof(Vary__Payload) + sizeof(uint8_t)) +
         num_columns * (sizeof(Vary__Column) + sizeof(uint64_t));
     return VARY_SUCCESS;
@@ -1444,7 +1440,7 @@ VaryResult vary_random_programs(
     return VARY_SUCCESS;
 }
 
-/* What one offspring is made of. */
+/* The draws of one offspring. */
 typedef struct Vary__Job {
     Vary__Numbers numbers; /* of the operator's stream */
     Vary__Numbers words;   /* of VARY_STREAM_UMAD_WORDS */
@@ -1546,8 +1542,8 @@ VARY__INLINE void vary__offspring(
     int64_t* parents_out,
     uint8_t* operators_out
 ) {
-    /* So many jobs are drawn before they are run: blocks of Philox fill the processor side by side, and the parents' words are on
-     * their way to the cache before they are read. */
+    /* This many jobs are drawn before they are run: blocks of Philox overlap in the processor, and the parents' words are
+     * prefetched before they are read. */
     enum { JOBS = 16, WORDS_PER_LINE = 8, MAX_LINES = 8 };
     const uint32_t num_lines = vary__min((max_length + WORDS_PER_LINE - 1) / WORDS_PER_LINE, MAX_LINES);
     Vary__Keys keys;

@@ -1,16 +1,16 @@
 /*
- * ptx_vm_kernels.h - what each operation of ptx_vm.h does to a block of points, at the SIMD level of the compiler's flags.
+ * ptx_vm_kernels.h - the operations of ptx_vm.h on a block of points, at the SIMD level of the compiler's flags.
  *
- * Private to ptx_vm.h. A file that includes it defines one function, whose name it gives in PTX_VM_KERNELS:
+ * Private to ptx_vm.h. A file that includes it defines one function, named by PTX_VM_KERNELS:
  *
  *     #define PTX_VM_KERNELS ptx_vm__kernels_avx2
  *     #include "ptx_vm_kernels.h"
  *
  * Shape of the machine. A kernel works on a block of 8 vectors, which arrive in 8 vector registers: the accumulator. A kernel
  * takes its operands from the accumulator or from memory, leaves its result in the accumulator, stores it as well if
- * somebody else wants it later, and calls the next kernel as its last act. Compilers turn that call into a jump and keep
- * the 8 arguments where they are, so that a chain of operations touches memory only for its other operands. Without that
- * optimisation the code is as correct, its stack as deep as the program is long.
+ * it is used later, and ends by calling the next kernel. Compilers turn that call into a jump and keep the 8 arguments in
+ * place, so a chain of operations touches memory only for its other operands. Without that optimisation the code is still
+ * correct, but its stack is as deep as the program is long.
  *
  * For each operation there is a kernel for each choice of operands that lie in the accumulator (PtxVmForm), with and
  * without the store.
@@ -19,7 +19,7 @@
  * contraction (compile with -ffp-contract=off), fma where fma is written. The polynomials are minimax fits of our own
  * (linear programming on a dense grid), each coefficient rounded to f32 in turn and the rest fitted again. The largest error
  * stated at a function is that of its results, over at least 2^28 arguments spread over all floats; the PTX ISA's bound
- * follows in brackets. tests/unit/native/test_ptx_vm.py holds the functions to those bounds.
+ * follows in brackets. tests/unit/native/test_ptx_vm.py checks those bounds.
  */
 #ifndef PTX_VM_KERNELS_H_INCLUDED
 #define PTX_VM_KERNELS_H_INCLUDED
@@ -31,8 +31,8 @@
 
 #define PTX_VM__NAN_BITS 0x7fffffffu
 
-/* A constant that the compiler cannot see: it knows nothing of flushing, so that to it x * 1, x + -0 and -0 - x do nothing
- * that moving bits would not do. */
+/* A constant hidden from the compiler, which knows nothing of flushing and would replace x * 1, x + -0 and -0 - x by moves of
+ * bits. */
 PTX_VM__INLINE PtxVmV ptx_vm__opaque(float f) {
     PtxVmV v = ptx_vm__set(f);
     __asm__("" : PTX_VM__REGISTER(v));
@@ -80,7 +80,7 @@ PTX_VM__INLINE PtxVmV ptx_vm__turns(PtxVmV magnitude) {
     return ptx_vm__sub(product, ptx_vm__round(product));
 }
 
-/* A constant, but NaN where the magnitude is infinite. */
+/* The constant, or NaN if the magnitude is infinite. */
 PTX_VM__INLINE PtxVmV ptx_vm__if_finite(PtxVmV magnitude, PtxVmV constant) {
     return ptx_vm__fma(magnitude, ptx_vm__set(0.0f), constant);
 }
@@ -104,8 +104,8 @@ PTX_VM__INLINE PtxVmV ptx_vm__cos_f32(PtxVmV x) {
     return ptx_vm__sin_turns(ptx_vm__sub(ptx_vm__if_finite(magnitude, ptx_vm__set(0.25f)), turns));
 }
 
-/* x = 2^e m with m in [sqrt(1/2), sqrt(2)); log2(1 + f) = f P(f). Absolute error 2^-23.9 in (0.5, 2) [2^-22], relative error 2^-23.9
- * elsewhere [2^-22]. */
+/* x = 2^e m with m in [sqrt(1/2), sqrt(2)); log2(1 + f) = f P(f). Absolute error 2^-23.9 in (0.5, 2) [2^-22], elsewhere relative
+ * error 2^-23.9 [2^-22]. */
 PTX_VM__INLINE PtxVmV ptx_vm__lg2_f32(PtxVmV x) {
     PtxVmV exponent = ptx_vm__shift_right_signed(ptx_vm__sub_u32(x, ptx_vm__set_bits(0x3f3504f3u)), 23);
     PtxVmV f = ptx_vm__sub(ptx_vm__sub_u32(x, ptx_vm__shift_left(exponent, 23)), ptx_vm__set(1.0f));
@@ -145,8 +145,8 @@ PTX_VM__INLINE PtxVmV ptx_vm__ex2_f32(PtxVmV x) {
     return ptx_vm__select(is_normal, p, ptx_vm__max_raw(ptx_vm__set(0.0f), x));
 }
 
-/* x P(x^2) / Q(x^2) on |x| < 5.194, where it reaches 1 and stays there: relative error 2^-13.9 [2^-11]. Small x are their own result,
- * subnormals included. */
+/* x P(x^2) / Q(x^2) on |x| < 5.194, then 1: relative error 2^-13.9 [2^-11]. Small x, subnormals included,
+ * are their own result. */
 PTX_VM__INLINE PtxVmV ptx_vm__tanh_f32(PtxVmV x) {
     const PtxVmV limit = ptx_vm__set(5.1939778f), minus_limit = ptx_vm__set(-5.1939778f), one = ptx_vm__set(1.0f);
     PtxVmV clamped = ptx_vm__max_raw(minus_limit, ptx_vm__min_raw(limit, x)); /* in this order NaN stays NaN */
@@ -175,8 +175,8 @@ PTX_VM__INLINE PtxVmV ptx_vm__mad_lo_u32(PtxVmV x, PtxVmV y, PtxVmV z) { return 
 
 /* ---- integers and bits ------------------------------------------------------------------------------------------- */
 
-/* Written once for all levels in the vectors of the GNU C dialect: integers have no bits that a level could choose. Shifts
-   by more than 31 are undefined in C and are masked first. */
+/* Written once for all levels in GNU C vectors, as integer results are the same at every level. Shifts by more than 31 are
+   undefined in C and are masked first. */
 typedef uint32_t PtxVmWords __attribute__((vector_size(4 * PTX_VM__LANES)));
 typedef int32_t PtxVmSigned __attribute__((vector_size(4 * PTX_VM__LANES)));
 
@@ -236,7 +236,7 @@ PTX_VM__INLINE PtxVmWords ptx_vm__reverse(PtxVmWords x) {
     return (x >> 16) | (x << 16);
 }
 
-/* The sign's copies are inverted away, so that the highest bit that differs from it is found. */
+/* Inverts negative numbers, so that the highest set bit is the highest that differs from the sign. */
 PTX_VM__INLINE PtxVmWords ptx_vm__magnitude_bits(PtxVmWords x) { return x ^ (PtxVmWords)(PTX_VM__SIGNED(x) >> 31); }
 
 PTX_VM__INLINE PtxVmWords ptx_vm__find(PtxVmWords x) { return 31u - ptx_vm__count_leading_zeros(x); }
@@ -314,7 +314,7 @@ typedef void (*PtxVmBody)(PTX_VM__ARGS);
 
 #define PTX_VM__NEXT ((PtxVmBody)step[1].kernel)(step + 1, memory, a0, a1, a2, a3, a4, a5, a6, a7)
 
-/* Where operand `o` of vector `i` is: in the accumulator, or in memory. */
+/* Operand `o` of vector `i`, in the accumulator or in memory. */
 #define PTX_VM__A(o, i) a##i
 #define PTX_VM__M(o, i) ptx_vm__load((const float*)(const void*)memory[step->operands[o]] + (i) * PTX_VM__LANES)
 
@@ -363,8 +363,8 @@ typedef void (*PtxVmBody)(PTX_VM__ARGS);
     a6 = F(X(0, 6), Y(1, 6), Z(2, 6)); \
     a7 = F(X(0, 7), Y(1, 7), Z(2, 7));
 
-/* Minimum and maximum. x86's instruction returns its second operand for a NaN and for two zeros: where that matters, the two
- * orders of the operands give different bits, which is rare, and is looked for in two vectors at once. */
+/* Minimum and maximum. x86's instruction returns its second operand for a NaN and for two zeros. Only then do the two operand
+ * orders give different bits. That is rare, and is tested for two vectors at a time. */
 #ifdef PTX_VM__AVX512
 #define PTX_VM__ALL_EXTREME(RAW, F, X, Y) PTX_VM__ALL2(F, X, Y)
 #else
@@ -409,7 +409,7 @@ typedef void (*PtxVmBody)(PTX_VM__ARGS);
     PTX_VM__KERNEL(name##_second, PTX_VM__ALL3(F, PTX_VM__M, PTX_VM__A, PTX_VM__M)) \
     PTX_VM__KERNEL(name##_third, PTX_VM__ALL3(F, PTX_VM__M, PTX_VM__M, PTX_VM__A))
 
-/* A request: the value goes to memory, changed by F on the way; the accumulator stays as it is. */
+/* A request: F of the value goes to memory; the accumulator is unchanged. */
 #define PTX_VM__DEFINE_OUTPUT(name, F)                                                                            \
     static void ptx_vm__##name##_none_store(PTX_VM__ARGS) {                                                       \
         float* result = (float*)(void*)memory[step->result];                                                      \
@@ -434,7 +434,7 @@ PTX_VM__INLINE PtxVmV ptx_vm__zero_or_one(PtxVmV x) { return ptx_vm__and(x, ptx_
 
 /* Adds one block. Point j of a block goes to lane j % 8, whatever the level; lanes meet only in ptx_vm.h. Products of
  * two floats are exact in double, so that they may be fused with the addition or not. Points that are left out add zeros,
- * which change no sum: `is_finite` is only a shorter way to the same bits. */
+ * which change no sum: `is_finite` is a faster path to the same bits. */
 PTX_VM__INLINE void ptx_vm__add_points(PtxVmLaneSums* lanes, const float* y, const float* t, int is_finite) {
     const PtxVmD largest = ptx_vm__d_set(1.7976931348623157e308);
     for (uint32_t lane = 0; lane < PTX_VM__SUM_LANES; lane += PTX_VM__LANES_F64) {
@@ -468,7 +468,7 @@ PTX_VM__INLINE void ptx_vm__add_points(PtxVmLaneSums* lanes, const float* y, con
 }
 
 static void ptx_vm__add_block(PtxVmLaneSums* lanes, const float* y, const float* t) {
-    /* Zero times what is not finite is NaN, else zero. A difference that is finite only in double takes the long way. */
+    /* Zero times a non-finite number is NaN, otherwise zero. A difference that is finite only in double takes the slow path. */
     const PtxVmV zero = ptx_vm__set(0.0f);
     PtxVmV bits = zero;
     for (uint32_t i = 0; i < PTX_VM__BLOCK; i += PTX_VM__LANES) {

@@ -1,18 +1,18 @@
 /*
  * ptx_vm_simd.h - the vector layer under ptx_vm_kernels.h: one set of primitives, four instruction sets.
  *
- * It is private to ptx_vm.h and included by ptx_vm_kernels.h alone. What is compiled follows from the compiler's flags:
+ * Private to ptx_vm.h, included only by ptx_vm_kernels.h. The compiler's flags choose the layer:
  *
  *   AVX-512  -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma   16 lanes
  *   AVX2     -mavx2 -mfma                                        8 lanes
- *   SSE2     x86-64 without more                                 4 lanes
- *   portable everything else, or PTX_VM_PORTABLE defined         4 lanes, vectors of the GNU C dialect, NEON where there is no word for it
+ *   SSE2     x86-64 otherwise                                    4 lanes
+ *   portable everything else, or PTX_VM_PORTABLE defined         4 lanes, GNU C vectors, and NEON where those lack an operation
  *
- * PtxVmV is a vector of 32-bit lanes, called float for the compiler's sake: whether the lanes are floats, integers or truth
- * values (all bits set or none) depends on who looks. PtxVmM is what a comparison gives.
+ * PtxVmV is a vector of 32-bit lanes, typed float for the compiler; each function reads them as floats, integers or truth
+ * values (all bits set or none). PtxVmM is the result of a comparison.
  *
- * The three x86 layers give the same bits for the same bits, NaN bits excepted: which NaN an operation returns is not
- * part of this layer's promise, only that it is one. Subnormals are flushed by the mode that ptx_vm_run sets, not here.
+ * The three x86 layers give the same bits, except for NaNs: which NaN an operation returns is unspecified. Subnormals are
+ * flushed by the CPU mode that ptx_vm.h sets, not here.
  */
 #ifndef PTX_VM_SIMD_H_INCLUDED
 #define PTX_VM_SIMD_H_INCLUDED
@@ -268,7 +268,7 @@ static __attribute__((noinline, unused)) __m128d ptx_vm__fma_to_odd(__m128d prod
     return _mm_castsi128_pd(_mm_add_epi64(bits, _mm_and_si128(take, step)));
 }
 
-/* Rounding the sum twice, to double and then to float, goes wrong only where the first result lies halfway between two
+/* Rounding the sum twice, to double and then to float, goes wrong only if the first result lies halfway between two
  * floats: its low 29 bits are a one and zeros. That is rare enough for a branch. */
 PTX_VM__INLINE PtxVmV ptx_vm__fma(PtxVmV a, PtxVmV b, PtxVmV c) {
     const __m128i low_bits = _mm_set_epi32(0, 0x1fffffff, 0, 0x1fffffff), halfway = _mm_set_epi32(1, 0x10000000, 1, 0x10000000);
@@ -433,7 +433,7 @@ PTX_VM__INLINE PtxVmD ptx_vm__d_abs(PtxVmD a) { return (PtxVmD)((PtxVmQ)a & (UIN
 
 #ifndef PTX_VM__AVX512
 /* PTX's minimum and maximum of quiet values: a number beats a NaN, -0 is less than +0. The x86 instruction returns its
- * second operand for a NaN and for two zeros, so the two orders differ exactly where it needs care. */
+ * second operand for a NaN and for two zeros, so the two orders differ exactly when it needs care. */
 PTX_VM__INLINE PtxVmV ptx_vm__min_f32(PtxVmV a, PtxVmV b) {
     PtxVmV r = ptx_vm__or(ptx_vm__min_raw(a, b), ptx_vm__min_raw(b, a));
     r = ptx_vm__select(ptx_vm__is_nan(a), b, r);

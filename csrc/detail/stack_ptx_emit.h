@@ -1,9 +1,8 @@
 /*
- * stack_ptx_emit.h - what becomes of a lowered program: its stub and its hash; and stack_ptx_compile, which does it all.
+ * stack_ptx_emit.h - the stub and the hash of a lowered program, and stack_ptx_compile.
  *
- * Private: included by stack_ptx.h alone, after stack_ptx_lower.h. Each value has a text, padded so that it is copied by fixed
- * sizes wherever the buffer has room for that; near its end, and for what is long or a vector, text is put together piece by
- * piece.
+ * Private: included only by stack_ptx.h, after stack_ptx_lower.h. Each value has a padded text, copied at fixed sizes while the
+ * buffer has room. Near its end, and for long texts and vectors, text is written piece by piece.
  */
 
 #ifndef STACK_PTX_EMIT_H
@@ -91,9 +90,9 @@ static void stack_ptx__name_results(
     }
 }
 
-/* Inputs and most constants are written as they are, instructions and special registers have temporaries for results. Lists the
-   nodes of either kind, the latter from the front of the array and the former from its back: loops over one kind have nothing
-   to guess. Names and counts the temporaries. Returns how many nodes have them. */
+/* Inputs and most constants are written in place; instructions and special registers have temporaries for results. Lists the
+   latter from the front of the array and the former from its back, so that loops over one kind predict well. Names and counts
+   the temporaries. Returns how many nodes have them. */
 static uint32_t stack_ptx__sort_nodes(const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work) {
     const StackPtxNode* nodes = lowered->nodes;
     const uint32_t num_nodes = lowered->num_nodes;
@@ -108,7 +107,7 @@ static uint32_t stack_ptx__sort_nodes(const StackPtxLanguage* language, const St
         moved = work->moved;
     }
     for (i = 0; i < num_nodes; ++i) {
-        /* Without a short cut, which would be a branch. */
+        /* No short circuit, which would be a branch. */
         const uint32_t is_front = (uint32_t)(nodes[i].kind >= STACK_PTX_NODE_SPECIAL) | (moved != NULL ? moved[i] : 0u);
         *front = i;
         back[-1] = i;
@@ -156,7 +155,7 @@ static void stack_ptx__write_temporary(
     stack_ptx__write(writer, digits, stack_ptx__format_decimal(temporary.number, digits));
 }
 
-/* What follows the name of a special register whose node has this payload: the element of a vector one. */
+/* The suffix of a special register whose node has this payload: the element of a vector one. */
 static const char* stack_ptx__element_suffix(const StackPtxLanguage* language, uint32_t payload) {
     static const char* const suffixes[4] = {".x", ".y", ".z", ".w"};
     const StackPtxStackInfo* info = &language->stack_info;
@@ -223,8 +222,8 @@ static void stack_ptx__write_group(
     }
 }
 
-/* The instruction that copies a value of a stack, and a space. PTX has no mov of 8-bit registers, which only cvt, ld and st
-   take, and none of the f16 types, whose registers are moved as bits. */
+/* The instruction that copies a value of a stack, and a space. PTX has no mov for 8-bit registers, which only cvt, ld and st
+   take, nor for the f16 types, whose registers are moved as bits. */
 static void stack_ptx__write_move_name(const StackPtxLanguage* language, StackPtx__Writer* writer, uint32_t stack_idx) {
     static const char* const others[][2] = {
         {"u8", "cvt.u8.u8 "},
@@ -296,11 +295,10 @@ STACK_PTX__COLD void stack_ptx__write_node(
     stack_ptx__write(writer, ";\n", 2);
 }
 
-/* Bytes that the fast line may touch: the instruction's slot, a result, four operands, and an end. */
+/* Bytes that the fast line may touch: the instruction's text, a result, four operands, and an end. */
 #define STACK_PTX__LINE_BYTES (64u + 5u * 16u + 2u)
 
-/* Operand `i` of a simple instruction. One that is not there is text 0 with length 0: cheaper than to guess how many there
-   are. */
+/* Operand `i` of a simple instruction. A missing one is text 0 with length 0, which is cheaper than a branch on their number. */
 STACK_PTX__HOT char* stack_ptx__write_operand(
     const StackPtx__Text16* texts, const uint32_t* operands, uint32_t num_operands, uint32_t i, char* cursor
 ) {
@@ -311,7 +309,7 @@ STACK_PTX__HOT char* stack_ptx__write_operand(
     return cursor + length;
 }
 
-/* The line of a simple instruction where there is room for all that is copied. Fixed sizes; lengths alone differ. */
+/* The line of a simple instruction, given room for all that is copied. Sizes are fixed; only lengths differ. */
 STACK_PTX__HOT char* stack_ptx__write_simple(
     const StackPtx__Text64* instruction,
     const StackPtx__Text16* texts,
@@ -353,7 +351,7 @@ static void stack_ptx__write_nodes(
     const StackPtx__Text16* texts = work->texts;
     const uint32_t* operands = lowered->operands;
     const bool is_fast = !work->has_long_texts && writer->capacity >= STACK_PTX__LINE_BYTES;
-    const size_t last_fast = is_fast ? writer->capacity - STACK_PTX__LINE_BYTES : 0; /* where a fast line may begin */
+    const size_t last_fast = is_fast ? writer->capacity - STACK_PTX__LINE_BYTES : 0; /* the last begin of a fast line */
     size_t length = writer->length;
     uint32_t i;
     for (i = 0; i < num_with_temporaries; ++i) {
@@ -394,7 +392,7 @@ static void stack_ptx__write_declarations(
 
 /* ---- emission: requests ---- */
 
-/* Register that a request's value is read from, by its canonical index; UINT32_MAX where it is no register. */
+/* Register that a request's value is read from, by its canonical index; UINT32_MAX if it is no register. */
 static uint32_t stack_ptx__source_of(const StackPtxLanguage* language, const StackPtxLowered* lowered, uint32_t request) {
     const uint32_t value = lowered->request_values[request];
     const StackPtxNode* node;
@@ -449,8 +447,8 @@ static bool stack_ptx__is_blocked(const StackPtx__Work* work, uint32_t num_reque
     return false;
 }
 
-/* All at once: a register is written when nothing is to be read from it any more, and one on each cycle is saved first.
-   Of requests for the same register the last counts. */
+/* As one parallel move: a register is written after its last read, and one of each cycle is saved first. Of requests for the same
+   register the last counts. */
 static uint32_t stack_ptx__plan_in_parallel(
     const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work
 ) {
@@ -699,8 +697,8 @@ StackPtxResult stack_ptx_hash(
 
 static uint32_t stack_ptx__clamp(size_t value) { return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value; }
 
-/* A bare language takes no memory for registers, routines and requests, since their numbers are not known when the size is
-   asked for. Requests that find a value are no more than stacks can hold. */
+/* A bare language has no memory for registers, routines and requests, whose numbers are unknown when its size is asked for. No
+   more requests find a value than the stacks can hold. */
 static StackPtxResult stack_ptx__place_compile(
     const StackPtxCompilerInfo* compiler_info,
     const StackPtxLanguageInfo* info,

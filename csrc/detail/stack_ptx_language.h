@@ -1,8 +1,8 @@
 /*
- * stack_ptx_language.h - the parts that the implementation of stack_ptx.h is made of, and the preparation of languages.
+ * stack_ptx_language.h - the structs behind stack_ptx.h, and the preparation of languages.
  *
- * Private: included by stack_ptx.h alone, where STACK_PTX_IMPLEMENTATION is defined. It owns the structs of a prepared language
- * and of a workspace, and everything that is done once for a language: checks, texts, hashes of names.
+ * Private: included only by stack_ptx.h, with STACK_PTX_IMPLEMENTATION. It owns the structs of a prepared language and of a
+ * workspace, and all work done once per language: checks, texts, hashes of names.
  */
 
 #ifndef STACK_PTX_LANGUAGE_H
@@ -17,7 +17,7 @@
 #define STACK_PTX__ERROR(code) (code)
 #endif
 
-/* What runs for every word is inlined whole, what runs rarely is kept out of it: worth a third of the time. */
+/* Code that runs for every word is fully inlined; rare code is kept out of line. This saves a third of the time. */
 #if defined(__GNUC__)
 #define STACK_PTX__HOT static inline __attribute__((always_inline))
 #define STACK_PTX__COLD static __attribute__((noinline, cold))
@@ -28,43 +28,43 @@
 
 #define STACK_PTX__ALIGNMENT 64u
 #define STACK_PTX__MAX_COUNT ((size_t)1 << 28)
-/* Unused values before the first stack: a plain op reads four values down from the top, be they there or not. */
+/* Unused values before the first stack: a plain op always reads four values down from the top. */
 #define STACK_PTX__STACKS_MARGIN 4u
 #define STACK_PTX__MAX_OPERANDS (STACK_PTX_MAX_NUM_ARGS * STACK_PTX_MAX_NUM_VEC_ELEMS)
-/* Registers that a bare language has room for in its workspace. */
+/* Registers that fit into the workspace of a bare language. */
 #define STACK_PTX__MAX_BARE_REGISTERS 64u
 
-/* What a word does that takes up to four scalars from one stack and pushes one value: most PTX instructions, constants and
-   inputs. Such a plain word runs without a branch. There is one for each PTX instruction, for the constants of each stack, and
-   for each input that has a row from the start. */
+/* A plain word takes up to four scalars from one stack and pushes one value: most PTX instructions, constants and inputs. It runs
+   without a branch, by its op. There is an op for each PTX instruction, for the constants of each stack, and for each input that
+   has a row from the start. */
 typedef struct StackPtx__Op {
     uint64_t head;         /* of the row, without a constant's bits */
-    uint64_t payload_mask; /* all ones in the upper half where the word's payload belongs there */
+    uint64_t payload_mask; /* all ones in the upper half if the word's payload goes there */
     uint32_t in_stack;
     uint32_t out_stack;
     uint32_t num_operands;
-    uint32_t row; /* of an input; 0 for what makes a new one */
-    uint64_t operand_masks[2]; /* of two operands each, all ones where there is one */
-    uint64_t commutes;         /* all ones where the first two operands do */
-    uint32_t new_row_mask;     /* all ones for what makes a new row, 0 for an input */
+    uint32_t row; /* of an input; 0 if it makes a new one */
+    uint64_t operand_masks[2]; /* of two operands each, all ones for one that exists */
+    uint64_t commutes;         /* all ones if the first two operands commute */
+    uint32_t new_row_mask;     /* all ones if it makes a new row, 0 for an input */
     uint32_t padding;          /* to 64 bytes */
 } StackPtx__Op;
 
-/* In a bare language an op is prepared when a word first uses it: programs use few of many. */
+/* In a bare language an op is prepared at its first use: programs use few of them. */
 enum { STACK_PTX__OP_UNPREPARED, STACK_PTX__OP_PLAIN, STACK_PTX__OP_GENERAL };
 
-/* Which ops the words of a type stand for: a table instead of a branch that cannot be guessed. */
+/* The ops of the words of a type: a table instead of an unpredictable branch. */
 typedef struct StackPtx__WordForm {
     uint8_t* op_kinds;
     StackPtx__Op* ops;
     uint32_t num_ops;     /* 0: such words are never plain */
-    uint32_t index_shift; /* of payload and aux, in this order: 32 where aux is the index */
+    uint32_t index_shift; /* of payload and aux, in this order: 32 if aux is the index */
 } StackPtx__WordForm;
 
-/* What becomes of a value in the lowered program, by op: there is an op for each PTX instruction and each special register, and
-   one for the inputs and one for the constants of each stack. */
+/* The node of a value in the lowered program, by op: one for each PTX instruction and special register, and for the inputs and
+   the constants of each stack. */
 typedef struct StackPtx__OpNode {
-    StackPtxNode node; /* all but payload bits of the word, first_operand and first_value */
+    StackPtxNode node; /* without the word's payload bits, first_operand and first_value */
     uint8_t is_volatile;
     uint8_t is_simple_text; /* one scalar result, scalar operands, a short name */
     uint8_t is_ptx;
@@ -79,8 +79,8 @@ typedef struct StackPtx__Text64 {
     uint32_t length;
 } StackPtx__Text64;
 
-/* A value with the comma before it: ", %x", ", %_s0_12", ", 0f3F800000". A length of STACK_PTX__LONG says that it does not fit;
-   of a temporary the text then holds the number. */
+/* A value with the comma before it: ", %x", ", %_s0_12", ", 0f3F800000". A length of STACK_PTX__LONG means that it does not
+   fit; the text of a temporary then holds its number. */
 typedef struct StackPtx__Text16 {
     char text[15];
     uint8_t length;
@@ -99,8 +99,8 @@ typedef struct StackPtx__Register {
     uint32_t first_request; /* first request that writes it; set on canonical registers */
 } StackPtx__Register;
 
-/* A value while the program runs; row 0 is no value. More than four operands continue in a row of their own, which stands for
-   the last of the four. Second and further values of a node follow it, with it as their operand. */
+/* A value while the program runs; row 0 is no value. If there are more than four operands, the last of the four is a row with
+   the rest. The second and later values of a node follow it, with it as their operand. */
 typedef struct StackPtx__Row {
     uint64_t head;        /* op, and in the upper half the bits of a constant, an input's register, or a special register's
                              element << 16 */
@@ -114,17 +114,17 @@ typedef struct StackPtx__Frame {
     size_t routine_idx;
 } StackPtx__Frame;
 
-typedef struct StackPtx__Slot {
+typedef struct StackPtx__StoreEntry {
     uint32_t row; /* 0: nothing stored */
     uint32_t stack_idx;
-} StackPtx__Slot;
+} StackPtx__StoreEntry;
 
-/* The stack of a type: rows from base up to but not at top. There is room for one more than fits, and for a plain op to read
-   four down from any top. */
+/* The stack of a type: rows from base up to, not including, top. There is room for one more than it holds, and a plain op may
+   read four down from any top. */
 typedef struct StackPtx__Values {
     uint32_t* base;
     uint32_t* top;
-    uint32_t* full; /* where top stops */
+    uint32_t* full; /* the highest top */
 } StackPtx__Values;
 
 typedef struct StackPtx__Temporary {
@@ -146,7 +146,7 @@ typedef struct StackPtx__Move {
     StackPtx__Temporary temporary;
 } StackPtx__Move;
 
-/* A request while a parallel move is put in order. Registers by their canonical index; UINT32_MAX is none. */
+/* A request while a parallel move is ordered. Registers by their canonical index; UINT32_MAX is none. */
 typedef struct StackPtx__Pending {
     uint32_t is_pending;
     uint32_t target;
@@ -160,7 +160,7 @@ typedef struct StackPtx__Pending {
     X(StackPtx__Values, stacks, num_stacks)                                                             \
     X(uint32_t, stack_rows, STACK_PTX__STACKS_MARGIN + num_stacks * (limits->stack_size + UINT64_C(1))) \
     X(uint32_t, meta, limits->stack_size)                                                               \
-    X(StackPtx__Slot, store, limits->store_size)                                                        \
+    X(StackPtx__StoreEntry, store, limits->store_size)                                                  \
     X(StackPtx__Frame, frames, limits->max_frame_depth)                                                 \
     X(StackPtx__Row, rows, max_rows)                                                                    \
     X(uint32_t, table, table_size)       /* rows by the hash of their contents; 0 is free */            \
@@ -178,7 +178,7 @@ typedef struct StackPtx__Pending {
     X(uint32_t, num_temporaries, num_stacks) /* of each stack, in all */                                \
     X(StackPtxHash, hashes, is_bare ? 0 : max_values) /* of each value, for stack_ptx_hash */
 
-/* Where they lie: offsets in bytes. */
+/* Their offsets in bytes. */
 typedef struct StackPtx__Layout {
 #define STACK_PTX__FIELD(type, name, count) size_t name;
     STACK_PTX__WORK_ARRAYS(STACK_PTX__FIELD)
@@ -200,8 +200,8 @@ typedef struct StackPtx__Work {
     uint32_t table_shift; /* 64 - log2 of the part of the table in use */
     uint32_t part_mask;   /* size of that part - 1 */
     uint32_t grow_at;     /* rows at which that part is enlarged; 0 without value numbering */
-    int is_numbering;     /* equal values are merged */
-    int has_long_texts;   /* some value's text does not fit into its slot */
+    int is_numbering;     /* whether equal values are merged */
+    int has_long_texts;   /* some value's text is too long for its padded form */
     const uint8_t* moved; /* by node, 1 for constants that are in registers; NULL if there are none */
 } StackPtx__Work;
 
@@ -215,8 +215,7 @@ struct StackPtxLanguage {
     size_t num_registers;
     size_t num_requests;
     size_t num_routines;
-    size_t
-        num_input_rows; /* registers, the first ones, that have a row from the start: all of them, or in a bare language none */
+    size_t num_input_rows; /* registers with a row from the start: all of them, or in a bare language none */
 
     StackPtx__WordForm word_forms[STACK_PTX_INSTRUCTION_TYPE_NUM_ENUMS];
     uint8_t* op_kinds; /* of ops */
@@ -300,7 +299,7 @@ static bool stack_ptx__is_identifier(const char* name) {
     return i > 0;
 }
 
-/* First characters are compared before a call: stack_ptx_compile checks its names each time. */
+/* Compares first characters before a call: stack_ptx_compile checks its names each time. */
 StackPtxResult stack_ptx_check_name(const char* name) {
     /* Names of NVVM's virtual registers, by class, and of its stack pointers. */
     static const char* const numbered[] = {"p", "rs", "r", "rd", "rq", "rc", "f", "fd", "h", "hh", "b", "envreg", "pm"};
@@ -391,9 +390,9 @@ static size_t stack_ptx__reserve(uint64_t* total, uint64_t count, uint64_t item_
 #define STACK_PTX__MIX_1 UINT64_C(0x9E3779B97F4A7C15) /* 2^64 / golden ratio, odd */
 #define STACK_PTX__MIX_2 UINT64_C(0xBF58476D1CE4E5B9) /* these two: the multipliers of SplitMix64 (Stafford's variant 13) */
 #define STACK_PTX__MIX_3 UINT64_C(0x94D049BB133111EB)
-#define STACK_PTX__MIX_4 UINT64_C(0xD6E8FEB86659FD93) /* another odd one whose bits are well spread */
+#define STACK_PTX__MIX_4 UINT64_C(0xD6E8FEB86659FD93) /* odd, with well spread bits */
 
-/* What a state is begun or ended with, so that different things of the same bits have different hashes. */
+/* Begin or end a state, so that different things of the same bits have different hashes. */
 enum {
     STACK_PTX__TAG_INSTRUCTION = 1,
     STACK_PTX__TAG_SPECIAL,
@@ -512,7 +511,7 @@ static StackPtxResult stack_ptx__check_descriptor(
     return result;
 }
 
-/* What all of a set's instructions and special registers rely on. */
+/* Checks that all instructions and special registers of a set rely on. */
 static StackPtxResult stack_ptx__check_types(const StackPtxStackInfo* info, const StackPtxTraits* traits) {
     size_t i;
     if ((info->num_ptx_instructions > 0 &&
@@ -558,7 +557,7 @@ static StackPtxResult stack_ptx__check_special(const StackPtxStackInfo* info, si
     if (arg_type >= info->num_arg_types) {
         return STACK_PTX__ERROR(STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS);
     }
-    /* .x .y .z .w are all the elements that there are. */
+    /* There are only the elements .x .y .z .w. */
     if (info->special_register_strings[idx] == NULL || info->arg_type_info[arg_type].num_vec_elems > 4) {
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     }
@@ -614,7 +613,7 @@ static StackPtxResult stack_ptx__check_connections(const StackPtxLanguageInfo* i
     return STACK_PTX_SUCCESS;
 }
 
-/* What stack_ptx_language_size relies on. */
+/* Checks that stack_ptx_language_size relies on. */
 static StackPtxResult stack_ptx__check_counts(const StackPtxLanguageInfo* info) {
     if (info == NULL || info->stack_info == NULL || (info->num_registers > 0 && info->registers == NULL) ||
         (info->num_requests > 0 && info->requests == NULL) || (info->num_routines > 0 && info->routines == NULL) ||
@@ -680,7 +679,7 @@ static uint32_t stack_ptx__max_operands(const StackPtxStackInfo* info) {
     return most;
 }
 
-/* At least as many, found without a look at the instructions. */
+/* An upper bound, without a look at the instructions. */
 static uint32_t stack_ptx__bound_operands(const StackPtxStackInfo* info) {
     uint32_t most = 1;
     size_t i;
@@ -691,7 +690,7 @@ static uint32_t stack_ptx__bound_operands(const StackPtxStackInfo* info) {
     return STACK_PTX_MAX_NUM_ARGS * most;
 }
 
-/* The arrays of a workspace for so many registers, requests and lines that write requests. */
+/* The arrays of a workspace for this many registers, requests and lines that write requests. */
 static void stack_ptx__place_work(
     StackPtx__Layout* layout,
     const StackPtxLimits* limits,
@@ -779,7 +778,7 @@ STACK_PTX__HOT void stack_ptx__format_hex(uint32_t bits, char* digits_out) {
     memcpy(digits_out + 6, stack_ptx__hex_pairs + 2 * (bits & 255u), 2);
 }
 
-/* The bits of the double that equals a float, without a floating-point unit's say in NaN payloads or subnormals. */
+/* The bits of the double that equals a float. Integer arithmetic, so that NaN payloads and subnormals are kept. */
 static uint64_t stack_ptx__widen_float(uint32_t bits) {
     const uint64_t sign = (uint64_t)(bits >> 31) << 63;
     uint32_t exponent = (bits >> 23) & 255u;
@@ -801,7 +800,7 @@ static uint64_t stack_ptx__widen_float(uint32_t bits) {
 
 #define STACK_PTX__MAX_LITERAL 19u
 
-/* A literal; returns its length. A type without constants has 0 alone. */
+/* A literal; returns its length. A type without constants has only 0. */
 STACK_PTX__HOT uint32_t stack_ptx__format_literal(uint32_t constant_type, uint32_t bits, char* literal_out) {
     uint32_t high = 0, low = bits;
     char letter = 'x';
@@ -918,7 +917,7 @@ static void stack_ptx__prepare_ptx_op(const StackPtxLanguage* language, uint32_t
         language->op_kinds[idx] = STACK_PTX__OP_PLAIN;
     }
     name_length = strlen(name);
-    /* Immediates are written after the operands: not a simple text. */
+    /* Immediates follow the operands: not a simple text. */
     if (name_length < sizeof text->text && strchr(name, ' ') == NULL) {
         memcpy(text->text, name, name_length);
         text->text[name_length] = ' ';
@@ -956,7 +955,7 @@ static void stack_ptx__prepare_push(const StackPtx__WordForm* form, uint32_t idx
     form->op_kinds[idx] = STACK_PTX__OP_PLAIN;
 }
 
-/* The constants of a stack that has any. */
+/* The constants of a stack with a constant type. */
 static void stack_ptx__prepare_constant(const StackPtxLanguage* language, uint32_t stack_idx) {
     const StackPtx__WordForm* form = &language->word_forms[STACK_PTX_INSTRUCTION_TYPE_CONSTANT];
     const uint32_t head = language->first_constant + stack_idx;
@@ -973,7 +972,7 @@ static void stack_ptx__prepare_input(const StackPtxLanguage* language, uint32_t 
     form->ops[register_idx].new_row_mask = 0;
 }
 
-/* The values that inputs of each stack become, and the rows that are no values of their own. */
+/* The ops of inputs of each stack, and of rows that are no values. */
 static void stack_ptx__prepare_leaves(const StackPtxLanguage* language) {
     uint32_t i;
     for (i = 0; i < (uint32_t)language->stack_info.num_stacks; ++i) {
@@ -983,7 +982,7 @@ static void stack_ptx__prepare_leaves(const StackPtxLanguage* language) {
     memset(&language->op_nodes[language->continuation], 0, sizeof *language->op_nodes);
 }
 
-/* Gives the words that may be plain their ops, none of which is prepared. */
+/* Assigns ops, none of them prepared, to the words that may be plain. */
 static void stack_ptx__place_word_forms(StackPtxLanguage* language) {
     const uint32_t num_ptx = (uint32_t)language->stack_info.num_ptx_instructions;
     const uint32_t num_stacks = (uint32_t)language->stack_info.num_stacks;
@@ -1029,7 +1028,7 @@ static void stack_ptx__absorb_type(StackPtxHash* state, const StackPtxLanguage* 
     stack_ptx__absorb(state, info->num_vec_elems, STACK_PTX__TAG_TYPE);
 }
 
-/* Element x of %tid and %tid.x are the same: the suffix is part of the name. */
+/* Element x of %tid is %tid.x: the suffix is part of the name. */
 static StackPtxHash stack_ptx__hash_special(const StackPtxLanguage* language, uint32_t idx, const char* suffix) {
     const uint32_t arg_type = language->stack_info.special_register_descriptors[idx].arg_type_idx;
     const StackPtxHash* type_hash = &language->stacks[language->stack_info.arg_type_info[arg_type].stack_idx].type_hash;
@@ -1070,7 +1069,7 @@ static void stack_ptx__prepare_hashes(StackPtxLanguage* language) {
         stack_ptx__absorb(input, type_hash->words[0], type_hash->words[1]);
         *constant = stack_ptx__hash_begin(STACK_PTX__TAG_CONSTANT);
         stack_ptx__absorb(constant, type_hash->words[0], type_hash->words[1]);
-        /* The same 32 bits are widened in three ways, and a prefix such as b64 does not say in which. */
+        /* The same 32 bits can be widened in three ways, and a prefix such as b64 does not say which. */
         if (language->stacks[i].constant_type >= STACK_PTX_CONSTANT_TYPE_F64) {
             stack_ptx__absorb(constant, language->stacks[i].constant_type, STACK_PTX__TAG_CONSTANT);
         }
@@ -1113,7 +1112,7 @@ static StackPtxResult stack_ptx__init_language(
     const StackPtxStackInfo* stack_info;
     StackPtxLanguage* language;
     StackPtxResult result = STACK_PTX_SUCCESS;
-    if (!is_bare) { /* stack_ptx_compile has checked what it needs of this already */
+    if (!is_bare) { /* stack_ptx_compile has already checked what it needs */
         result = stack_ptx__check_counts(info);
         if (result == STACK_PTX_SUCCESS) {
             result = stack_ptx__check_stack_info(info->stack_info, info->traits);

@@ -1,14 +1,13 @@
 /*
- * stack_ptx_lower.h - running a program on stacks of values, and the lowered form of what it leaves.
+ * stack_ptx_lower.h - runs a program on stacks of values and gives its lowered form.
  *
- * Private: included by stack_ptx.h alone, after stack_ptx_language.h. While a program runs, each value that it makes has a row:
- * an op and the rows of its operands. Equal values get the same row. Then the rows that requests need are marked from the
- * last to the first, and numbered anew from the first to the last.
+ * Private: included only by stack_ptx.h, after stack_ptx_language.h. While a program runs, each value has a row: an op and the
+ * rows of its operands. Equal values get the same row. Then the rows that requests need are marked from last to first, and
+ * renumbered from first to last.
  *
- * Speed. What costs most are branches that cannot be guessed, and nobody can guess what kind of word comes next. So inputs,
- * constants and usual instructions all run through the same code without one: a table says what a word takes and gives,
- * inputs have their rows from the start, and the table of values is kept sparse. All other words, which are rarer, go through
- * a switch.
+ * Speed. Mispredicted branches cost most, and the kind of the next word cannot be predicted. So inputs, constants and common
+ * instructions share branch-free code: a table says what a word takes and gives, inputs have their rows from the start, and the
+ * table of values is kept sparse. All other, rarer words go through a switch.
  */
 
 #ifndef STACK_PTX_LOWER_H
@@ -18,16 +17,16 @@
 
 /* ---- lowering: values ---- */
 
-/* Where the search for a value begins; the same for both orders of operands that commute. Small indices, as most are, do not
-   meet in the mix before it is multiplied. */
+/* Where the search for a value begins; the same for both orders of operands that commute. Small indices, the usual ones, do not
+   overlap in the mix before the multiplication. */
 STACK_PTX__HOT uint32_t
-stack_ptx__slot_of(const StackPtx__Work* work, uint64_t head, uint64_t operands_0, uint64_t operands_1, uint64_t commutes) {
+stack_ptx__entry_of(const StackPtx__Work* work, uint64_t head, uint64_t operands_0, uint64_t operands_1, uint64_t commutes) {
     const uint64_t both_orders = operands_0 + (stack_ptx__rotate(operands_0, 32) & commutes);
     const uint64_t mix = head ^ stack_ptx__rotate(both_orders, 10) ^ stack_ptx__rotate(operands_1, 21);
     return (uint32_t)((mix * STACK_PTX__MIX_1) >> work->table_shift);
 }
 
-/* Takes a part of the table that is small enough to be cleared for each program. */
+/* Uses a part of the table that is small enough to be cleared for each program. */
 static void stack_ptx__open_table(const StackPtxLanguage* language, StackPtx__Work* work, uint64_t size) {
     uint64_t part = 16;
     work->table_shift = 60;
@@ -52,8 +51,8 @@ static uint64_t stack_ptx__commutes(const StackPtxLanguage* language, uint32_t o
     return op_idx < language->first_special ? language->ops[op_idx].commutes : 0;
 }
 
-/* Four times the part, with the rows that value numbering may find put in again: those alone, since the others, of which the
-   inputs are there before the first search, may be more than the part has room for. */
+/* Makes the part four times as large and reinserts the rows that value numbering may find. The others, such as inputs, might not
+   fit. */
 STACK_PTX__COLD void stack_ptx__grow_table(const StackPtxLanguage* language, StackPtx__Work* work) {
     uint32_t i;
     stack_ptx__open_table(language, work, 4 * ((uint64_t)work->part_mask + 1));
@@ -63,32 +62,32 @@ STACK_PTX__COLD void stack_ptx__grow_table(const StackPtxLanguage* language, Sta
         const bool is_input = op_idx >= language->first_input && op_idx < language->first_constant;
         if (!is_input && op_idx != language->follower && !language->op_nodes[op_idx].is_volatile) {
             const uint64_t commutes = stack_ptx__commutes(language, op_idx);
-            uint32_t slot = stack_ptx__slot_of(work, row->head, row->operands[0], row->operands[1], commutes);
-            while (work->table[slot] != 0) {
-                slot = (slot + 1) & work->part_mask;
+            uint32_t entry = stack_ptx__entry_of(work, row->head, row->operands[0], row->operands[1], commutes);
+            while (work->table[entry] != 0) {
+                entry = (entry + 1) & work->part_mask;
             }
-            work->table[slot] = i;
+            work->table[entry] = i;
         }
     }
 }
 
-/* Where the row of an equal value is in the table, or else the free slot for a new one. The search rarely takes more than one
-   step, and its outcome is a branch and not a choice between values: a processor that guesses it need not wait. With a mask of
-   zeros instead of ones every slot is free. */
-STACK_PTX__HOT uint32_t* stack_ptx__find_slot(
+/* The table's entry for the row of an equal value, or the free entry for a new one. The search rarely takes more than one step.
+   Its outcome is a branch, not a choice between values, so that a processor that predicts it need not wait. With a mask of zeros
+   instead of ones every entry is free. */
+STACK_PTX__HOT uint32_t* stack_ptx__find_entry(
     const StackPtx__Work* work, uint64_t head, uint64_t operands_0, uint64_t operands_1, uint64_t commutes, uint32_t mask
 ) {
-    uint32_t slot = stack_ptx__slot_of(work, head, operands_0, operands_1, commutes);
+    uint32_t entry = stack_ptx__entry_of(work, head, operands_0, operands_1, commutes);
     uint32_t found;
-    while ((found = work->table[slot] & mask) != 0) {
+    while ((found = work->table[entry] & mask) != 0) {
         const StackPtx__Row* row = &work->rows[found];
         if (row->head == head && row->operands[1] == operands_1 &&
             (row->operands[0] == operands_0 || (commutes != 0 && row->operands[0] == stack_ptx__rotate(operands_0, 32)))) {
             break;
         }
-        slot = (slot + 1) & work->part_mask;
+        entry = (entry + 1) & work->part_mask;
     }
-    return &work->table[slot];
+    return &work->table[entry];
 }
 
 /* The row of an equal value, or a new one. */
@@ -100,18 +99,18 @@ static uint32_t stack_ptx__find_row(
     uint64_t operands_1,
     uint64_t commutes
 ) {
-    uint32_t* slot;
+    uint32_t* entry;
     if (!work->is_numbering) {
         return stack_ptx__add_row(work, head, operands_0, operands_1);
     }
     if (work->num_rows >= work->grow_at) {
         stack_ptx__grow_table(language, work);
     }
-    slot = stack_ptx__find_slot(work, head, operands_0, operands_1, commutes, UINT32_MAX);
-    if (*slot == 0) {
-        *slot = stack_ptx__add_row(work, head, operands_0, operands_1);
+    entry = stack_ptx__find_entry(work, head, operands_0, operands_1, commutes, UINT32_MAX);
+    if (*entry == 0) {
+        *entry = stack_ptx__add_row(work, head, operands_0, operands_1);
     }
-    return *slot;
+    return *entry;
 }
 
 STACK_PTX__HOT void stack_ptx__push(StackPtx__Values* stack, uint32_t row) {
@@ -124,7 +123,7 @@ STACK_PTX__HOT uint32_t stack_ptx__pop(StackPtx__Values* stack) { return stack->
 
 STACK_PTX__HOT size_t stack_ptx__height(const StackPtx__Values* stack) { return (size_t)(stack->top - stack->base); }
 
-/* False where the node limit ends the program. */
+/* False if the node limit ends the program. */
 STACK_PTX__HOT bool stack_ptx__count_values(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t count) {
     if (count > language->limits.max_nodes - work->num_created) {
         return false;
@@ -229,15 +228,15 @@ STACK_PTX__COLD bool stack_ptx__run_late_input(const StackPtxLanguage* language,
     return true;
 }
 
-/* Runs words up to the first that is not plain, is not prepared, or might create a value too many. Returns its index, or
-   `stop`. An input makes a row like the others, which is not kept. */
+/* Runs words up to the first that is not plain, is not prepared, or might exceed the node limit. Returns its index, or `stop`. An
+   input makes a row like the others, which is not kept. */
 STACK_PTX__HOT size_t stack_ptx__run_plain_words(
     const StackPtxLanguage* language,
     StackPtx__Work* work,
     const StackPtxInstruction* words,
     size_t next,
     size_t stop,
-    int is_numbering /* known where this is inlined */
+    int is_numbering /* a constant where this is inlined */
 ) {
     StackPtx__Values* stacks = work->stacks;
     StackPtx__Row* rows = work->rows;
@@ -272,20 +271,20 @@ STACK_PTX__HOT size_t stack_ptx__run_plain_words(
         head = op->head | (stack_ptx__pair(0, word.payload.u) & op->payload_mask);
         pair_0 = stack_ptx__pair(old_top[-1], old_top[-2]) & op->operand_masks[0];
         pair_1 = stack_ptx__pair(old_top[-3], old_top[-4]) & op->operand_masks[1];
-        mask = op->new_row_mask; /* instead of conditions, lest they become branches */
+        mask = op->new_row_mask; /* not conditions, which could become branches */
         row = op->row | (num_rows & mask);
         if (is_numbering) {
-            uint32_t* slot;
+            uint32_t* entry;
             if (num_rows >= work->grow_at) {
                 work->num_rows = num_rows;
                 stack_ptx__grow_table(language, work);
             }
-            slot = stack_ptx__find_slot(work, head, pair_0, pair_1, op->commutes, mask);
-            found = *slot & mask;
+            entry = stack_ptx__find_entry(work, head, pair_0, pair_1, op->commutes, mask);
+            found = *entry & mask;
             if (found != 0) {
                 row = found;
             } else {
-                *slot = (num_rows & mask) | (*slot & ~mask);
+                *entry = (num_rows & mask) | (*entry & ~mask);
             }
         }
         if (found == 0) {
@@ -305,7 +304,7 @@ STACK_PTX__HOT size_t stack_ptx__run_plain_words(
     return next;
 }
 
-/* False where a depth is out of range. */
+/* False if a depth is out of range. */
 static bool stack_ptx__run_meta(StackPtx__Work* work, StackPtx__Values* stack, uint32_t operation) {
     const size_t height = stack_ptx__height(stack);
     uint32_t* top = stack->top;
@@ -369,11 +368,11 @@ static bool stack_ptx__run_meta(StackPtx__Work* work, StackPtx__Values* stack, u
 
 /* ---- lowering: the run ---- */
 
-/* A ROUTINE or a RETURN: the caller's. */
+/* A ROUTINE or a RETURN, left to the caller. */
 #define STACK_PTX__LEAVE STACK_PTX_RESULT_NUM_ENUMS
-/* A depth or frame: INVALID_VALUE where it is an error. */
+/* A depth or frame out of range: INVALID_VALUE if it is an error. */
 #define STACK_PTX__OUT_OF_RANGE ((StackPtxResult)(STACK_PTX_RESULT_NUM_ENUMS + 1))
-/* The word is to be run again, since it is prepared now. */
+/* The word is prepared now: run it again. */
 #define STACK_PTX__PREPARED ((StackPtxResult)(STACK_PTX_RESULT_NUM_ENUMS + 2))
 
 /* Prepares an instruction of a bare language, which has no traits. */
@@ -386,14 +385,14 @@ STACK_PTX__COLD StackPtxResult stack_ptx__prepare_late(const StackPtxLanguage* l
     return result;
 }
 
-/* A plain word that was left: the node limit ends the program there, if the word can apply. */
+/* A plain word that was not run: the node limit ends the program here, if the word can apply. */
 static bool stack_ptx__run_last_plain(const StackPtx__Work* work, const StackPtx__Op* op) {
     return stack_ptx__height(&work->stacks[op->in_stack]) < op->num_operands;
 }
 
-/* Runs a word at which stack_ptx__run_plain_words stops, or answers STACK_PTX__PREPARED or, for one that leaves its word list,
-   STACK_PTX__LEAVE. What is wrong with the word, if anything, is the result: SUCCESS also for a no-op of every mode. The node
-   limit is INSUFFICIENT_AST_SIZE. */
+/* Runs a word at which stack_ptx__run_plain_words stops, or returns STACK_PTX__PREPARED or, for one that leaves its word list,
+   STACK_PTX__LEAVE. Otherwise the result is the word's error, or SUCCESS, also for a no-op of every mode. The node limit is
+   INSUFFICIENT_AST_SIZE. */
 static StackPtxResult stack_ptx__run_word(const StackPtxLanguage* language, StackPtx__Work* work, StackPtxInstruction word) {
     const StackPtxStackInfo* info = &language->stack_info;
     const StackPtx__WordForm* constant = &language->word_forms[STACK_PTX_INSTRUCTION_TYPE_CONSTANT];
@@ -502,7 +501,7 @@ static void stack_ptx__open_run(const StackPtxLanguage* language, StackPtx__Work
     memset(work->store, 0, language->limits.store_size * sizeof *work->store);
     memset(&work->rows[0], 0, sizeof work->rows[0]);
     work->num_rows = 1;
-    /* Inputs have rows of their own from the start, so that there is nothing to find; the unused ones are dead code. */
+    /* Inputs have rows from the start, so there is nothing to find; unused ones are dead code. */
     for (i = 0; i < language->num_input_rows; ++i) {
         const uint32_t op_idx = language->first_input + language->registers[i].stack_idx;
         (void)stack_ptx__add_row(work, stack_ptx__pair(op_idx, (uint32_t)i), 0, 0);
@@ -516,7 +515,7 @@ static void stack_ptx__open_run(const StackPtxLanguage* language, StackPtx__Work
     }
 }
 
-/* What a mode makes of what is wrong with a word: SUCCESS to go on, or an error, whose place is written. */
+/* How a mode treats a word's error: SUCCESS to continue, or the error, whose place is written. */
 STACK_PTX__COLD StackPtxResult
 stack_ptx__judge(StackPtxMode mode, StackPtxResult of_word, size_t routine_idx, size_t word_idx, StackPtxPlace* place_out) {
     if (mode == STACK_PTX_MODE_LENIENT || (mode == STACK_PTX_MODE_COMPATIBLE && of_word == STACK_PTX__OUT_OF_RANGE)) {
@@ -549,7 +548,7 @@ static StackPtxResult stack_ptx__run(
     if (language->limits.max_frame_depth == 0) {
         return STACK_PTX_SUCCESS;
     }
-    for (;;) { /* once for each stretch of words between calls and returns */
+    for (;;) { /* once for each run of words between calls and returns */
         const size_t begin = next;
         const size_t stop = length - begin < budget ? length : begin + budget;
         StackPtxInstruction word = {STACK_PTX_INSTRUCTION_TYPE_NONE, 0, {0}};
@@ -615,7 +614,7 @@ static StackPtxResult stack_ptx__run(
 
 /* ---- lowering: the result ---- */
 
-/* Marks what the requests' rows need, and what that needs. */
+/* Marks the rows that requests need, directly or not. */
 static void stack_ptx__mark_live(StackPtx__Work* work, const uint32_t* request_rows, size_t num_requests) {
     const StackPtx__Row* rows = work->rows;
     uint8_t* live = work->live;
@@ -636,7 +635,7 @@ static void stack_ptx__mark_live(StackPtx__Work* work, const uint32_t* request_r
     }
 }
 
-/* Operands of a node beyond the third, taken from the rows in which it continues. */
+/* Operands of a node beyond the third, from the rows in which it continues. */
 STACK_PTX__COLD void stack_ptx__collect_continued(
     const StackPtx__Work* work, const StackPtx__Row* row, uint32_t num_operands, uint32_t* operands
 ) {
@@ -669,7 +668,7 @@ STACK_PTX__COLD void stack_ptx__number_results(
     }
 }
 
-/* Numbers nodes and values anew, without the dead ones. */
+/* Renumbers nodes and values, without the dead ones. */
 static void stack_ptx__collect(const StackPtxLanguage* language, StackPtx__Work* work, StackPtxLowered* lowered) {
     const uint8_t* live = work->live;
     const StackPtx__Row* rows = work->rows;
@@ -694,7 +693,7 @@ static void stack_ptx__collect(const StackPtxLanguage* language, StackPtx__Work*
         node->payload = op_node->node.payload | (uint32_t)(head >> 32);
         node->first_operand = (uint32_t)(operands - work->operands);
         node->first_value = num_values;
-        /* Where there are fewer the next node writes over them. */
+        /* If there are fewer, the next node overwrites them. */
         operands[0] = value_ids[(uint32_t)operands_0];
         operands[1] = value_ids[operands_0 >> 32];
         operands[2] = value_ids[(uint32_t)operands_1];

@@ -1,6 +1,6 @@
 """The compiled extensions: one thin module per C header of csrc/, and one for nvPTXCompiler.
 
-Owns only how they are found. Knows nothing of tasks, search or files.
+Owns how they are found. Knows nothing of tasks, search or files.
 """
 
 import sys
@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 if find_spec("evo.native.stack_ptx") is None:
-    # Python was started in the source folder, which hides the installed package with the extensions.
+    # Python was started in the source folder, which hides the installed package that has the extensions.
     __path__ += [str(folder) for entry in sys.path if any((folder := Path(entry, "evo", "native")).glob("stack_ptx.*.so"))][:1]
     if find_spec("evo.native.stack_ptx") is None:
         raise ImportError(

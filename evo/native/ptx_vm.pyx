@@ -1,8 +1,8 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
 """What programs compute, on the CPU: blocks of words and arrays of points in, outputs or sums out.
 
-Owns the memory of runs and the one place where a C error becomes an exception. Knows nothing of tasks or scores; arithmetic,
-and what a level is, are documented in csrc/ptx_vm.h.
+Owns the memory of runs and the place where C errors become exceptions. Knows nothing of tasks or scores. csrc/ptx_vm.h
+documents arithmetic and levels.
 """
 
 import numpy as np
@@ -39,12 +39,12 @@ SUMS_DTYPE = np.dtype(
 # Like PtxVmInput.
 _INPUT_DTYPE = np.dtype([("values", np.uintp), ("is_uniform", np.bool_)], align=True)
 
-# What an input array of a register may hold; f32 and s32 also as bits.
+# Types of an input array by its register's type; f32 and s32 also as bits.
 _INPUT_TYPES = {"f32": ("float32", "uint32"), "s32": ("int32", "uint32"), "u32": ("uint32",), "pred": ("uint32",)}
 
 
 def levels() -> list[str]:
-    """Names of the SIMD levels that this build holds and this CPU can run, slowest first."""
+    """Names of the SIMD levels that this build has and this CPU can run, slowest first."""
     cdef int code
     names = []
     for code in range(PTX_VM_LEVEL_NUM_ENUMS):
@@ -68,7 +68,7 @@ cdef PtxVmLevel _level_code(level) except *:
 
 
 cdef struct _Memory:
-    # What one thread needs to run one program after another; it grows as programs ask.
+    # Memory of a thread that runs one program after another; it grows on demand.
     void* lowering
     void* program
     size_t program_bytes
@@ -77,7 +77,7 @@ cdef struct _Memory:
 
 
 cdef struct _Batch:
-    # One call: what every program of it is run on, and where results go.
+    # One call: the inputs of its programs, and where results go.
     PtxVmRunKind kind
     const PtxVmInput* inputs
     size_t num_inputs
@@ -137,10 +137,10 @@ cdef int _run_lowered(
 
 
 cdef class VirtualMachine:
-    """Runs programs of one language. Immutable, and usable from many threads at once; the GIL is released.
+    """Runs programs of one language. Immutable, so threads may share it; runs release the GIL.
 
     Args:
-        lowering: what programs are lowered by.
+        lowering: lowers the programs.
         level: name of a SIMD level of `levels()`, or None for the fastest. Results do not depend on it.
 
     Raises:
@@ -187,20 +187,20 @@ cdef class VirtualMachine:
         return _level_name(self.level_code)
 
     def store(self, words, inputs, out=None) -> np.ndarray:
-        """What each program writes to each request, `(num_programs, num_requests, num_points)`.
+        """The values of each request of each program, `(num_programs, num_requests, num_points)`.
 
         Args:
             words: `(num_programs, max_length)` uint64.
             inputs: an array for each register, or None for one that no program reads; of the register's type (f32, s32 also as
-                uint32 bits; pred as uint32, not zero where true), `(num_points,)`, or `()` for one value at all points.
-            out: where to write, apart from the inputs; made if None.
+                uint32 bits; pred as uint32, nonzero for true), `(num_points,)`, or `()` for one value at all points.
+            out: where to write, not overlapping the inputs; allocated if None.
 
         Returns:
-            float32 where every request is an f32, else uint32 bits.
+            float32 if every request is an f32, otherwise uint32 bits.
 
         Raises:
-            ValueError: an array has the wrong type or shape, a program reads a register that has no values, or holds an
-                instruction that has no CPU meaning.
+            ValueError: an array has the wrong type or shape, or a program reads a register without values or has an
+                instruction without CPU meaning.
         """
         cdef _Batch batch
         words = _words(words)
@@ -214,9 +214,9 @@ cdef class VirtualMachine:
         return out
 
     def reduce(self, words, inputs, targets) -> np.ndarray:
-        """Each program's comparison of each request y with its target t, `(num_programs, num_requests)` of SUMS_DTYPE.
+        """Sums that compare each request y of each program with its target t, `(num_programs, num_requests)` of SUMS_DTYPE.
 
-        The sums skip points where y or t is not finite; num_nonfinite counts those.
+        The sums skip points at which y or t is not finite; num_nonfinite counts them.
 
         Args:
             words, inputs: as for `store`. Every request must be an f32.
@@ -230,7 +230,9 @@ cdef class VirtualMachine:
         targets = np.ascontiguousarray(targets)
         num_requests = len(self.lowering.requests)
         if targets.dtype != np.float32 or targets.ndim != 2 or len(targets) != num_requests:
-            raise ValueError(f"targets: expected float32 of shape ({num_requests}, num_points), got {targets.dtype} of {targets.shape}")
+            raise ValueError(
+                f"targets: expected float32 of shape ({num_requests}, num_points), got {targets.dtype} of {targets.shape}"
+            )
         if any(self.register_types[request] != "f32" for request in self.lowering.requests):
             raise ValueError("reduce: every request must be an f32; use store for others")
         table, owned, num_points = self._input_table(inputs, targets.shape[1])
@@ -249,7 +251,8 @@ cdef class VirtualMachine:
         arrays = [np.ascontiguousarray(array) for array in lowered[:5]]
         nodes, operands, value_nodes, value_stacks, request_values = arrays
         is_read = nodes["kind"] == NodeKind.INPUT
-        if len(request_values) != len(self.lowering.requests) or np.any(nodes["payload"][is_read] >= len(self.lowering.registers)):
+        num_registers = len(self.lowering.registers)
+        if len(request_values) != len(self.lowering.requests) or np.any(nodes["payload"][is_read] >= num_registers):
             raise ValueError("lowered: was lowered with other registers or requests than this machine's")
         c_lowered.nodes = <const StackPtxNode*>_address(nodes)
         c_lowered.operands = <const uint32_t*>_address(operands)
@@ -315,7 +318,7 @@ cdef class VirtualMachine:
         return 0
 
     def _input_table(self, inputs, num_points):
-        """The inputs as C has them, the arrays they point to, and the number of points."""
+        """The table of inputs for C, the arrays it points to, and the number of points."""
         registers = self.lowering.registers
         if len(inputs) != len(registers):
             raise ValueError(f"inputs: expected one for each of the {len(registers)} registers, got {len(inputs)}")
@@ -350,7 +353,7 @@ cdef class VirtualMachine:
         return out
 
     def _raise(self, int result, lowered, inputs, place):
-        """Every C result of a run that is not success ends here."""
+        """Raises for a failed run."""
         if result == _OUT_OF_MEMORY:
             raise MemoryError(f"{place}no memory to run it")
         instruction_set, registers = self.lowering.instruction_set, self.lowering.registers
@@ -370,7 +373,7 @@ cdef class VirtualMachine:
 
 
 cdef void* _address(array):
-    """Where the data of an array begins."""
+    """The address of an array's data."""
     return <void*><uintptr_t>array.ctypes.data
 
 

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=True
 """Variation of programs: random programs and offspring, batches of rows of instruction words at a time.
 
-Owns the passage between NumPy arrays and csrc/vary.h, whose opening comment defines rows, operators and randomness. Knows
-nothing of what a word means, of archives or of configs. Batch calls release the GIL; a `Variation` never changes, so any number
-of threads may share one.
+Owns the step between NumPy arrays and csrc/vary.h, whose opening comment defines rows, operators and randomness. Knows nothing
+of the meaning of words, of archives or of configs. Batch calls release the GIL; a `Variation` never changes, so threads may
+share it.
 """
 
 from enum import IntEnum
@@ -25,7 +25,7 @@ class Draw(IntEnum):
     """How the payload of a drawn word is made; `params` are two numbers of its vocabulary entry."""
 
     LITERAL = VARY_DRAW_LITERAL
-    """The word as it stands; `params` are not used."""
+    """The word unchanged; `params` are not used."""
     GAUSSIAN = VARY_DRAW_GAUSSIAN
     """f32 constant of mean `params[0]` and standard deviation `params[1]`."""
     UNIFORM = VARY_DRAW_UNIFORM
@@ -35,7 +35,7 @@ class Draw(IntEnum):
 
 
 class Rate(NamedTuple):
-    """A number that tunes an operator, at most `highest` and at least, or if `is_lowest_refused` above, `lowest`."""
+    """A number that tunes an operator, from `lowest`, or above it if `is_lowest_refused`, to `highest`."""
 
     operator: str
     name: str
@@ -62,15 +62,15 @@ def _rate_info(rate):
 
 
 RATES = tuple(_rate_info(rate) for rate in range(VARY_NUM_RATES))
-"""What tunes the operators: VARY_RATES of vary.h."""
+"""The rates of all operators: VARY_RATES of vary.h."""
 
 
 cdef class Variation:
     """Operators over one vocabulary.
 
     Args:
-        words: `(num_entries,)` uint64, what a new word can be; never a RETURN.
-        weights: `(num_entries,)` float64, how often each is drawn; they need not sum to one.
+        words: `(num_entries,)` uint64, the choices for a new word; never a RETURN.
+        weights: `(num_entries,)` float64, how often each is drawn; need not sum to one.
         draws: `(num_entries,)` uint32, a `Draw` for each.
         params: `(num_entries, 2)` float64, parameters of the draws.
         options: any object with the attributes `operator_weights` (one number for each of `OPERATORS`), the key of each of
@@ -78,7 +78,7 @@ cdef class Variation:
             of stacks by the type of their constants.
 
     Raises:
-        ValueError: an array has another shape, or an entry or option is out of its range; the message names it.
+        ValueError: an array has the wrong shape, or an entry or option is out of range; the message names it.
     """
 
     cdef void* _memory
@@ -111,10 +111,10 @@ cdef class Variation:
         PyMem_Free(self._memory)
 
     def random_programs(self, seed, generation, first_slot, num_programs, max_length):
-        """Random programs for the slots `first_slot` and following, `(num_programs, max_length)` uint64.
+        """Random programs for the slots from `first_slot` on, `(num_programs, max_length)` uint64.
 
         Raises:
-            ValueError: a number is out of its range, or initial programs do not fit into `max_length`.
+            ValueError: a number is out of range, or initial programs do not fit into `max_length`.
         """
         cdef uint64_t key = _integer("seed", seed, 0, 2**64 - 1)
         cdef uint32_t native_generation = _integer("generation", generation, 0, 2**32 - 1)
@@ -136,18 +136,18 @@ cdef class Variation:
         return words
 
     def offspring(self, seed, generation, first_slot, num_offspring, pool):
-        """Offspring of a pool of programs for the slots `first_slot` and following.
+        """Offspring of a pool of programs for the slots from `first_slot` on.
 
         Args:
             pool: `(num_rows, max_length)` uint64, programs; offspring are rows of the same width.
 
         Returns:
             words: `(num_offspring, max_length)` uint64.
-            parents: `(num_offspring, 2)` int64, rows of the pool; the second is -1 where the operator has one parent.
-            operators: `(num_offspring,)` uint8, codes of `OPERATORS`: the one that was applied.
+            parents: `(num_offspring, 2)` int64, rows of the pool; the second is -1 if the operator has one parent.
+            operators: `(num_offspring,)` uint8, the code in `OPERATORS` of the one applied.
 
         Raises:
-            ValueError: the pool is empty or no such array, or a number is out of its range.
+            ValueError: the pool is empty or the wrong kind of array, or a number is out of range.
         """
         cdef uint64_t key = _integer("seed", seed, 0, 2**64 - 1)
         cdef uint32_t native_generation = _integer("generation", generation, 0, 2**32 - 1)
@@ -179,7 +179,7 @@ cdef class Variation:
 
 
 def program_lengths(words):
-    """Words before the first RETURN of each row, or all: `(num_rows, max_length)` uint64 to `(num_rows,)` int64."""
+    """Number of words before the first RETURN of each row: `(num_rows, max_length)` uint64 to `(num_rows,)` int64."""
     cdef const uint64_t[:, ::1] rows = _rows("words", words)
     cdef Py_ssize_t row
     lengths = np.empty(rows.shape[0], np.int64)
@@ -230,7 +230,7 @@ cdef _fill_options(options, VaryOptions* native):
 
 
 cdef _check_entries(const VaryEntry[::1] entries, const VaryOptions* options, void* memory, size_t memory_bytes):
-    """Raises for the first entry that is not accepted by itself."""
+    """Raises for the first entry that is refused on its own."""
     cdef const VaryTables* tables
     cdef VaryEntry entry
     cdef VaryResult result

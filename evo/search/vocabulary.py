@@ -1,6 +1,6 @@
 """The vocabulary: which words variation draws, and how often.
 
-Owns the way from names and weights to the table that vary.h draws from. Knows nothing of the archive or of configs.
+Owns the conversion of names and weights to the table that vary.h draws from. Knows nothing of the archive or of configs.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class _Entry:
 @dataclass(frozen=True)
 class VocabularyOptions:
     """Weights of new words: `instructions` and `meta` by name within their group, `groups` (instructions, inputs,
-    constants, meta, store) against each other. f32 constants are normal with deviation `f32_sigma`, u32 ones uniform up to
-    `u32_max`, meta constants up to `meta_max`.
+    constants, meta, store) against each other. f32 constants are normal with deviation `f32_sigma`, u32 constants uniform up to
+    `u32_max`, meta constants uniform up to `meta_max`.
     """
 
     instructions: dict[str, float]
@@ -53,10 +53,10 @@ class VariationOptions:
 
 
 def make_variation(language: Language, vocabulary: VocabularyOptions, options: VariationOptions) -> Variation:
-    """The native operators for programs of `language`.
+    """The native operators on programs of `language`.
 
     Raises:
-        UserError: a name in the vocabulary is unknown, nothing has a weight, or a rate is refused.
+        UserError: a name is unknown, nothing has a weight, or a rate is out of range.
     """
     entries = _weigh_groups(_entries(language, vocabulary), vocabulary.groups)
     try:
@@ -120,7 +120,7 @@ def _constants(language: Language, stacks: list[int], vocabulary: VocabularyOpti
 
 
 def _weigh_groups(entries: list[_Entry], groups: dict[str, float]) -> list[_Entry]:
-    """Scales the weights of each group to the group's own; groups without entries or weight fall out."""
+    """Scales the weights of each group to sum to the group's weight; drops groups without entries or weight."""
     totals: dict[str, float] = {}
     for entry in entries:
         totals[entry.group] = totals.get(entry.group, 0.0) + entry.weight
@@ -134,7 +134,7 @@ def _weigh_groups(entries: list[_Entry], groups: dict[str, float]) -> list[_Entr
 
 def _native_options(language: Language, options: VariationOptions) -> SimpleNamespace:
     stacks = language.instruction_set.stacks
-    # The 64-bit types are widened from 32 bits, which variation treats as those of the 32-bit type.
+    # Constants of 64-bit types are widened from 32 bits, and vary like those of the 32-bit type.
     masks = {
         kind: sum(1 << i for i, stack in enumerate(stacks) if stack.constant_type in (kind, f"{kind[0]}64"))
         for kind in ("f32", "u32", "s32")

@@ -1,5 +1,5 @@
 /*
- * check.h - what the C tests share: a failed check prints its place and what it saw, and makes the program's exit status 1.
+ * check.h - checks of the C tests: a failed one prints its place and the values, and makes the exit status 1.
  */
 
 #ifndef CHECK_H

@@ -1,9 +1,9 @@
 /*
- * fuzz.h - what fuzz targets share: a check, and a driver for where there is no libFuzzer.
+ * fuzz.h - a check for fuzz targets, and a driver for use without libFuzzer.
  *
  * With libFuzzer:  clang -DUSE_LIBFUZZER -fsanitize=fuzzer,address,undefined -I csrc tests/csrc/fuzz_NAME.c -lm
- * Without:         the program takes a number of runs, and makes as many inputs from a fixed seed. A target defines
- *                  FUZZ_MAX_BYTES, the most that an input has, before it includes this file.
+ * Without:         the program takes a number of runs and makes that many inputs from a fixed seed. A target defines
+ *                  FUZZ_MAX_BYTES, the greatest size of an input, before it includes this file.
  */
 
 #ifndef FUZZ_H
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Holds also where NDEBUG is defined. */
+/* Works with NDEBUG too. */
 #define REQUIRE(condition)                                                                \
     do {                                                                                  \
         if (!(condition)) {                                                               \
@@ -39,7 +39,7 @@ int main(int num_arguments, char** arguments) {
     unsigned long run;
     uint64_t state = 1;
     for (run = 0; run < num_runs; ++run) {
-        /* Short ones often: only they are now and then right from one end to the other. */
+        /* Often short: only short inputs are sometimes valid as a whole. */
         const size_t max_size = run % 3 == 0 ? sizeof data / 24 : sizeof data;
         const size_t size = (size_t)(fuzz_random(&state) % (max_size + 1));
         size_t i;

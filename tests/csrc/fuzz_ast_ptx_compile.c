@@ -1,7 +1,7 @@
 /*
- * Fuzz target: any words give an error with its place, or a stub that fits its measure and says what it should; the interpreter
+ * Fuzz target: any words give an error with its place, or a stub of its measured length with the right lines; the interpreter
  * refuses the same programs with the same code at the same word.
- * How it is run is told in fuzz.h.
+ * fuzz.h says how to run it.
  */
 
 #define AST_PTX_MAX_INSTRUCTIONS 2000 /* routines multiply: a program of 300 words may run very many */
@@ -32,7 +32,7 @@ static uint8_t next_byte(const uint8_t** data, size_t* size) {
     return *(*data)++;
 }
 
-/* Nine bytes: eight of a word, and one that says whether they are taken as they are or brought near what exists. */
+/* Nine bytes: eight of a word, and one that says whether they are used unchanged or brought near existing indices. */
 static AstPtxInstruction next_word(const uint8_t** data, size_t* size, size_t num_routines) {
     AstPtxInstruction word;
     uint8_t bytes[8];
@@ -94,7 +94,7 @@ static void check_stub(const char* text) {
 
 static void check_text(const AstPtxProgram* program, size_t length, size_t shortage) {
     size_t written = 0;
-    /* Of exactly the size, so that a sanitizer sees what is written too far. */
+    /* Exactly the size, so that a sanitizer sees writes past the end. */
     char* buffer = (char*)malloc(length + 1);
     REQUIRE(buffer != NULL);
 #define COMPILE(size)                      \
@@ -160,7 +160,7 @@ static void check_values(const AstPtxProgram* program, AstPtxResult expected, co
 }
 
 static AstPtxInstruction* read_words(const uint8_t** data, size_t* size, size_t num_words, size_t num_routines) {
-    /* Of exactly the size, so that a sanitizer sees what is read too far. */
+    /* Exactly the size, so that a sanitizer sees reads past the end. */
     AstPtxInstruction* words = (AstPtxInstruction*)malloc(num_words * sizeof *words + (num_words == 0));
     size_t i;
     REQUIRE(words != NULL);

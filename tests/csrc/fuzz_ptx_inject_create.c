@@ -1,5 +1,5 @@
 /*
- * Fuzz target: any text is a handle whose answers agree with one another and that renders, or an error with a place in the text.
+ * Fuzz target: any text gives a handle with consistent answers that renders, or an error with a place in the text.
  */
 
 #define PTX_INJECT_IMPLEMENTATION
@@ -114,7 +114,7 @@ static size_t check_inject(PtxInjectHandle handle, size_t inject_idx) {
     return num_sites;
 }
 
-/* A stub that the text cannot hold is there once for each site, and what is rendered has no sites left. */
+/* A stub that the text cannot contain is rendered once for each site, and the result has no sites left. */
 static void check_rendered(PtxInjectHandle handle, size_t num_injects, size_t num_sites, size_t shortage) {
     const char** stubs = (const char**)malloc((num_injects + 1) * sizeof *stubs);
     size_t size = 0, written = 0, num_stubs = 0, i;

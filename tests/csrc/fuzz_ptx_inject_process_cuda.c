@@ -1,5 +1,5 @@
 /*
- * Fuzz target: any text is processed to one in which a compiler sees no annotation any more, or refused with a place in it.
+ * Fuzz target: any text is processed to one without annotations, or refused with a place in it.
  */
 
 #define PTX_INJECT_IMPLEMENTATION
@@ -69,7 +69,7 @@ static const char* const fragments[] = {
 };
 enum { NUM_FRAGMENTS = sizeof fragments / sizeof fragments[0] };
 
-/* In memory of exactly its size; NULL if it is refused, which has to be told rightly. */
+/* In memory of exactly its size; NULL if it is refused, with a valid place. */
 static char* process(const char* cuda, size_t shortage) {
     PtxInjectPlace place = {99, 99, NULL};
     size_t size = 0, written = 0;
@@ -101,7 +101,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     char* cuda = fuzz_text(data, size, fragments, NUM_FRAGMENTS);
     char* processed = process(cuda, size > 0 ? data[size - 1] : 0);
     if (processed != NULL) {
-        /* What was written closes what it opens: nothing after it is taken for something else. */
+        /* The output closes what it opens, so the text after it is read as before. */
         char* again = process(processed, 0);
         REQUIRE(again != NULL && strcmp(again, processed) == 0);
         free(again);

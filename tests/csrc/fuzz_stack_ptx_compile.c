@@ -1,7 +1,7 @@
 /*
- * Fuzz target: any bytes as words compile with the default set to a stub that fits its measure, or give an error; each within the
- * buffer and the workspace that they were given. The bytes are taken as they are: 16 of options, then words.
- * How it is run is told in fuzz.h.
+ * Fuzz target: any bytes as words compile with the default set to a stub of its measured length, or give an error, within the
+ * given buffer and workspace. The bytes are used unchanged: 16 of options, then words.
+ * fuzz.h says how to run it.
  */
 
 #define STACK_PTX_IMPLEMENTATION
@@ -113,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         REQUIRE(measured < STACK_PTX_RESULT_NUM_ENUMS && measured != STACK_PTX_ERROR_INTERNAL);
         length = 0;
     }
-    /* Of exactly the size, so that a sanitizer sees what is written too far. */
+    /* Exactly the size, so that a sanitizer sees writes past the end. */
     buffer = (char*)malloc(length + 1);
     REQUIRE(buffer != NULL);
     result = stack_ptx_compile(

@@ -1,6 +1,6 @@
 /*
- * Fuzz target: any words lower, in every mode, to a lowered form that keeps its promises, and its stub fits its measure.
- * How it is run is told in fuzz.h.
+ * Fuzz target: any words lower, in every mode, to a valid lowered form, and its stub has its measured length.
+ * fuzz.h says how to run it.
  */
 
 #define STACK_PTX_IMPLEMENTATION
@@ -37,7 +37,7 @@ static uint8_t next_byte(const uint8_t** data, size_t* size) {
     return *(*data)++;
 }
 
-/* Nine bytes: eight of a word, and one that says whether they are taken as they are or brought near what exists. */
+/* Nine bytes: eight of a word, and one that says whether they are used unchanged or brought near existing indices. */
 static StackPtxInstruction next_word(const uint8_t** data, size_t* size) {
     StackPtxInstruction word;
     uint8_t bytes[8];
@@ -117,7 +117,7 @@ static void check_lowered(const StackPtxLanguageInfo* info, const StackPtxLowere
     REQUIRE(num_values == lowered->num_values);
     REQUIRE(num_operands == lowered->num_operands);
     REQUIRE(num_instructions == lowered->num_instructions);
-    /* Nothing is there that no request needs. */
+    /* Every node is needed by a request. */
     for (i = 0; i < lowered->num_nodes; ++i) {
         uint32_t is_needed = 0;
         for (k = 0; k < lowered->nodes[i].num_values; ++k) {
@@ -133,7 +133,7 @@ static void check_stub(
     size_t length = 0, written = 0;
     char* buffer;
     REQUIRE(stack_ptx_emit(language, lowered, workspace, workspace_bytes, NULL, 0, &length) == STACK_PTX_SUCCESS);
-    /* Of exactly the size, so that a sanitizer sees what is written too far. */
+    /* Exactly the size, so that a sanitizer sees writes past the end. */
     buffer = (char*)malloc(length + 1);
     REQUIRE(buffer != NULL);
     REQUIRE(stack_ptx_emit(language, lowered, workspace, workspace_bytes, buffer, length + 1, &written) == STACK_PTX_SUCCESS);

@@ -11,7 +11,7 @@
 #define FUZZ_MAX_BYTES 400
 #include "fuzz.h"
 
-/* The text of some bytes: themselves where the first is 0, else a fragment for each, and in few places the byte itself. It ends
+/* The text of some bytes: the bytes themselves if the first is 0; otherwise a fragment for each, rarely the byte itself. It ends
    at a NUL byte. In memory of exactly its size, to be freed. */
 static char* fuzz_text(const uint8_t* data, size_t size, const char* const* fragments, size_t num_fragments) {
     size_t max_fragment = 1, length = 0, i;

@@ -1,8 +1,8 @@
 /*
- * stack_ptx_bench.h - what the tests of stack_ptx.h share: words as initialisers, a language with registers of every type, and
- * shortcuts from words to a stub, a hash or the stack that is left.
+ * stack_ptx_bench.h - shared by the tests of stack_ptx.h: words as initialisers, a language with registers of every type, and
+ * shortcuts from words to a stub, a hash or the final stack.
  *
- * The tests hold stack_ptx.h to the rules of its contract; expected texts and orders are worked out by hand from those rules.
+ * Expected texts and orders are worked out by hand from the rules of the contract.
  *
  * No test provokes these codes, because nothing can: STACK_PTX_ERROR_INTERNAL (nothing fails halfway),
  * STACK_PTX_ERROR_INSUFFICIENT_AST_VISIT_SIZE (graphs are walked without a stack) and
@@ -33,8 +33,8 @@
 #define META(operation, stack) WORD(META, (stack), STACK_PTX_META_INSTRUCTION_##operation)
 #define NUMBER(number) WORD(META_CONSTANT, 0, (number))
 #define ROUTINE(idx) WORD(ROUTINE, 0, (idx))
-#define STORE(stack, slot) WORD(STORE, (stack), (slot))
-#define LOAD(slot) WORD(LOAD, 0, (slot))
+#define STORE(stack, index) WORD(STORE, (stack), (index))
+#define LOAD(index) WORD(LOAD, 0, (index))
 #define RETURN WORD(RETURN, 0, 0)
 
 #define ONE_F32 0x3F800000u
@@ -165,7 +165,7 @@ static inline int is_equal(StackPtxHash first, StackPtxHash second) {
 static const size_t request_o0[1] = {O0};
 static const size_t request_all_f32[6] = {O0, O1, O2, O3, O4, O5};
 
-/* Names of the f32 inputs on the stack after the words have run, the top first; `.` where there is none. */
+/* Names of the f32 inputs on the stack after the words have run, the top first; `.` for none. */
 static inline const char* f32_stack_after(const StackPtxLimits* limits, const StackPtxInstruction* words, size_t num_words) {
     static char names[7];
     Bench bench;

@@ -1,6 +1,7 @@
 /*
  * stack_ptx_set.h - an instruction set with every kind of instruction, for tests: scalars of one, two and three stacks, vectors,
- * two results and none, volatile and commutative ones, and one (quad) that takes no constants. Most exist in PTX; pick, split, quad and discard do not.
+ * two results and none, volatile and commutative ones, and one (quad) that takes no constants. All but pick, split, quad and
+ * discard exist in PTX.
  */
 
 #ifndef STACK_PTX_SET_H

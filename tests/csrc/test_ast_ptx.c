@@ -2,7 +2,7 @@
  * Tests of ast_ptx.h against the rules of its contract. Expected texts are worked out by hand from those rules.
  *
  * Codes that no test provokes: AST_PTX_ERROR_INTERNAL, because nothing can (a program that passed its check cannot fail), and
- * here AST_PTX_ERROR_UNSUPPORTED_INSTRUCTION, which interpreters alone give (test_ast_ptx_interpreter.c).
+ * here AST_PTX_ERROR_UNSUPPORTED_INSTRUCTION, which only interpreters give (test_ast_ptx_interpreter.c).
  */
 
 #define AST_PTX_IMPLEMENTATION
@@ -346,7 +346,7 @@ static void test_every_buffer_that_is_too_small_is_refused_and_told_the_size(voi
     CHECK_UINT(compile(NULL, 0, program), AST_PTX_SUCCESS);
     needed = strlen(text) + 1;
     for (size = 0; size <= needed; ++size) {
-        /* Of exactly the size, so that a sanitizer sees what is written too far. */
+        /* Exactly the size, so that a sanitizer sees writes past the end. */
         char* buffer = (char*)malloc(size + (size == 0));
         size_t written = 0;
         const AstPtxResult result = ast_ptx_compile(
@@ -529,7 +529,7 @@ static void test_error_stack_underflow(void) {
     CHECK_ERROR(STACK_UNDERFLOW, RETURN);
     CHECK_ERROR(STACK_UNDERFLOW, INPUT(0), ADD, RETURN);
     CHECK_UINT(compile(routines, 2, too_few), AST_PTX_ERROR_STACK_UNDERFLOW);
-    /* A routine reaches neither its caller's values nor its arguments but by ROUTINE_ARG. */
+    /* A routine reaches its arguments only by ROUTINE_ARG, and its caller's values not at all. */
     CHECK_UINT(compile(routines, 2, calls_greedy), AST_PTX_ERROR_STACK_UNDERFLOW);
     CHECK_UINT(compile(routines, 3, calls_exchanging), AST_PTX_ERROR_STACK_UNDERFLOW);
     CHECK_UINT(compile(routines, 2, calls_empty), AST_PTX_ERROR_STACK_UNDERFLOW);

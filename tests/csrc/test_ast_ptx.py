@@ -1,4 +1,4 @@
-"""AST PTX as a library: its debug switch, its implementations in files of their own, and its words in C++."""
+"""AST PTX as a library: its debug switch, its implementations in separate files, and its words in C++."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ MAIN = """
 #include <string.h>
 
 static const AstPtxInstruction square[] = {
-    ast_ptx_encode_routine_arg(0), ast_ptx_encode_routine_arg(0), ast_ptx_encode_ptx_instruction_mul_ftz_f32,
-    ast_ptx_encode_return
+    ast_ptx_encode_routine_arg(0), ast_ptx_encode_routine_arg(0),
+    ast_ptx_encode_ptx_instruction_mul_ftz_f32, ast_ptx_encode_return
 };
 static const AstPtxInstruction* const routines[] = {square};
 static const AstPtxInstruction program[] = {
@@ -121,10 +121,7 @@ def test_limits_that_make_no_sense_do_not_compile(tmp_path, option, reason):
     source = tmp_path / "main.c"
     source.write_text("#define AST_PTX_IMPLEMENTATION\n#include <ast_ptx.h>\n")
     done = subprocess.run(
-        ["gcc", f"-D{option}", "-I", CSRC, "-c", source, "-o", tmp_path / "main.o"],
-        capture_output=True,
-        text=True,
-        check=False,
+        ["gcc", f"-D{option}", "-I", CSRC, "-c", source, "-o", tmp_path / "main.o"], capture_output=True, text=True, check=False
     )
     assert done.returncode != 0
     assert reason in done.stderr

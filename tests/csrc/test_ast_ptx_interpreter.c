@@ -1,10 +1,10 @@
 /*
- * Tests of ast_ptx_interpreter.h against the PTX ISA, version 9.1: results that are worked out by hand. Instructions over many
- * arguments, and beside the virtual machine, are in tests/unit/test_ast_ptx_interpreter.py.
+ * Tests of ast_ptx_interpreter.h against the PTX ISA, version 9.1, by results worked out by hand. tests/unit/ast_ptx tests
+ * instructions over many arguments and against the virtual machine.
  *
- * Codes that no test provokes: AST_PTX_ERROR_INTERNAL, because nothing can; AST_PTX_ERROR_INSUFFICIENT_BUFFER and
- * AST_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS, since an interpreter has neither a buffer nor a table. AST_PTX_IMPLEMENTATION is
- * not defined here: the interpreter stands alone.
+ * No test provokes AST_PTX_ERROR_INTERNAL, because nothing can, nor AST_PTX_ERROR_INSUFFICIENT_BUFFER and
+ * AST_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS, since an interpreter has neither a buffer nor a table. AST_PTX_IMPLEMENTATION
+ * is not defined here: the interpreter does not need it.
  */
 
 #define AST_PTX_INTERPRETER_IMPLEMENTATION
@@ -102,7 +102,7 @@ static void test_subnormals_are_zeros_of_their_sign(void) {
 }
 
 static void test_a_result_is_subnormal_when_it_is_so_after_rounding(void) {
-    /* (1 - 2^-24) * 2^-126 has 24 bits, is exact where exponents have no end, and lies below 2^-126. */
+    /* (1 - 2^-24) * 2^-126 has 24 bits, is exact if exponents are unbounded, and lies below 2^-126. */
     CHECK_TWO(mul_ftz_f32, 0x3f7fffffu, 0x00800000u, 0);
     /* (1 + 2^-23)(1 - 2^-23) = 1 - 2^-46, which rounds to 1 in 24 bits. */
     CHECK_TWO(mul_ftz_f32, 0x3f7ffffeu, 0x00800001u, 0x00800000u);

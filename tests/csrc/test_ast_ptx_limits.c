@@ -1,6 +1,5 @@
 /*
- * Tests of ast_ptx.h and ast_ptx_interpreter.h with limits and a register name of the user's own, which hold instead of the
- * defaults.
+ * Tests of ast_ptx.h and ast_ptx_interpreter.h with the user's own limits and register name.
  */
 
 #define AST_PTX_STACK_DEPTH 3
@@ -28,7 +27,7 @@ static const float one[] = {1.0f};
 static char text[1024];
 static float value;
 
-/* The result of compiling and, which is the same, of interpreting. */
+/* The result of compiling, which is also that of interpreting. */
 static AstPtxResult run(const AstPtxInstruction* const* routines, size_t num_routines, const AstPtxInstruction* program) {
     size_t length = 0;
     const AstPtxResult result = ast_ptx_compile(

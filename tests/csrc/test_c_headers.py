@@ -1,7 +1,7 @@
-"""The C headers alone: they compile without a warning as C and C++, their C tests pass under sanitizers, fuzz targets hold.
+"""The C headers: they compile without warnings as C and C++, and their C tests and fuzz targets pass under sanitizers.
 
-Public headers are those with a NAME_IMPLEMENTATION switch, and `*_info.h`; the rest are parts of them. A missing compiler is a
-failure in CI and a skip elsewhere.
+Public headers have a NAME_IMPLEMENTATION switch or are named `*_info.h`; the rest are parts of them. In CI a missing compiler
+is a failure, elsewhere a skip.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def compiler(name: str) -> str:
     path = shutil.which(name)
     if path is None:
         if os.environ.get("CI"):
-            pytest.fail(f"{name} is not installed; in CI nothing is skipped for that")
+            pytest.fail(f"{name} is not installed; CI does not skip for that")
         pytest.skip(f"{name} is not installed")
     return path
 
@@ -72,7 +72,7 @@ def test_there_are_headers_tests_and_fuzz_targets():
 )
 def test_header_compiles_without_warnings(tmp_path, header, debug, command, standard, suffix):
     source = tmp_path / f"main.{suffix}"
-    # Once for its declarations, then, and again, for its implementation: either order of inclusion has to work.
+    # Once for its declarations, then twice for its implementation: every order of inclusion has to work.
     source.write_text(
         f'#include "{header.name}"\n#define {switch_of(header)}\n#include "{header.name}"\n#include "{header.name}"\n'
     )

@@ -1,9 +1,9 @@
 /*
  * Tests of ptx_inject.h: both languages, every query, every error. Expected texts are the guide's listings of PTX Inject or
- * worked out by hand from the contract. What compilers make of the macros is tested from Python.
+ * worked out by hand from the contract. Python tests what compilers make of the macros.
  *
- * A code that no test provokes, because nothing can: PTX_INJECT_ERROR_INTERNAL. Those of memory and of
- * PTX_INJECT_MAX_UNIQUE_INJECTS are in test_ptx_inject_limits.c.
+ * No test provokes PTX_INJECT_ERROR_INTERNAL, because nothing can. test_ptx_inject_limits.c tests the errors of memory and of
+ * PTX_INJECT_MAX_UNIQUE_INJECTS.
  */
 
 #define PTX_INJECT_IMPLEMENTATION
@@ -333,7 +333,7 @@ static void test_queries_tell_all_of_every_variable(void) {
     const char* name = "";
 
     CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
-    memset(ptx, 'x', strlen(ptx)); /* not needed any more */
+    memset(ptx, 'x', strlen(ptx)); /* no longer needed */
     CHECK_SUCCESS(ptx_inject_num_injects(handle, &num_injects));
     CHECK_UINT(num_injects, 2);
 
@@ -471,7 +471,7 @@ static void test_every_smaller_buffer_is_refused_with_the_size_that_is_needed(vo
     CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
     CHECK_SUCCESS(ptx_inject_render_ptx(handle, &stub, 1, NULL, 0, &size));
     for (i = 0; i < size; ++i) {
-        char* buffer = (char*)malloc(i + 1); /* a sanitizer sees what is written too far */
+        char* buffer = (char*)malloc(i + 1); /* a sanitizer sees writes past the end */
         CHECK_RESULT(ptx_inject_render_ptx(handle, &stub, 1, buffer, i, &written), PTX_INJECT_ERROR_INSUFFICIENT_BUFFER);
         CHECK_UINT(written, size);
         free(buffer);

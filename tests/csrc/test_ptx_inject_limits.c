@@ -1,5 +1,5 @@
 /*
- * Tests of ptx_inject.h as it is compiled with its options: an allocator that fails when it is told to, and a limit on names.
+ * Tests of ptx_inject.h compiled with its options: an allocator that fails on demand, and a limit on names.
  */
 
 #include <stddef.h>
@@ -34,7 +34,7 @@ static void counted_free(void* pointer) {
 
 #define CHECK_RESULT(call, result) CHECK_TEXT(ptx_inject_result_to_string(call), #result)
 
-/* Sites of both forms, each of another name and with variables of its own: every array has to grow. To be freed. */
+/* Sites of both forms, each with its own name and variables: every array has to grow. To be freed. */
 static char* make_ptx(unsigned num_names) {
     char* ptx = (char*)malloc(num_names * 200u + 1);
     size_t length = 0;

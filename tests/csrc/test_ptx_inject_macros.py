@@ -102,11 +102,8 @@ def test_up_to_32_operands_are_numbered_without_a_gap(expand, num_operands):
 
 def test_types_have_the_contracts_registers_constraints_and_binding(expand):
     names = ["F16", "F16X2", "S32", "U32", "F32", "B32"]
-    [(template, outputs, inputs)] = expand(
-        'PTX_INJECT("s", '
-        + ", ".join(f"PTX_IN({name}, v{i})" for i, name in enumerate(names))
-        + ", PTX_PHILOX(state), PTX_OUT(F16, h));"
-    )
+    operands = ", ".join(f"PTX_IN({name}, v{i})" for i, name in enumerate(names))
+    [(template, outputs, inputs)] = expand(f'PTX_INJECT("s", {operands}, PTX_PHILOX(state), PTX_OUT(F16, h));')
     lines = lines_of(template)
     assert lines[lines.index("// PTX_INJECT_START s") + 1 : lines.index("// PTX_INJECT_END")] == [
         "// _x0 m u32 PHILOX state",

@@ -1,6 +1,6 @@
 /*
- * Tests of ptx_inject.h: which bytes names may have, and in which places of a text there are no sites. Expected values follow from
- * the identifiers of PTX (letters, digits, _ and $), from its being ASCII, and from C's phases of translation.
+ * Tests of ptx_inject.h: which bytes names may have, and where a text has no sites. Expected values follow from PTX's identifiers
+ * (letters, digits, _ and $), from PTX being ASCII, and from C's phases of translation.
  */
 
 #define PTX_INJECT_IMPLEMENTATION

@@ -150,7 +150,7 @@ static void test_routines_and_meta_operations(void) {
     CHECK_TEXT(compile(meta, request_z, 1), "{\n.reg .f32 %_s0_<1>;\nsub.ftz.f32 %_s0_0, %y, %x;\nmov.f32 %z, %_s0_0;\n}");
 }
 
-static void test_predicates_special_registers_and_slots(void) {
+static void test_predicates_special_registers_and_the_store(void) {
     static const StackPtxInstruction select[] = {
         stack_ptx_encode_input(X),
         stack_ptx_encode_input(Y),
@@ -166,7 +166,7 @@ static void test_predicates_special_registers_and_slots(void) {
         stack_ptx_encode_ptx_instruction_mad_lo_u32,
         stack_ptx_encode_return,
     };
-    static const StackPtxInstruction slots[] = {
+    static const StackPtxInstruction stores[] = {
         stack_ptx_encode_input(X),
         stack_ptx_encode_input(Y),
         stack_ptx_encode_store(STACK_PTX_STACK_TYPE_F32, 3),
@@ -187,7 +187,7 @@ static void test_predicates_special_registers_and_slots(void) {
         "mad.lo.u32 %_s1_3, %_s1_2, %_s1_1, %_s1_0;\nmov.u32 %u, %_s1_3;\n}"
     );
     CHECK_TEXT(
-        compile(slots, request_z, 1), "{\n.reg .f32 %_s0_<1>;\nfma.rn.ftz.f32 %_s0_0, %y, %y, %x;\nmov.f32 %z, %_s0_0;\n}"
+        compile(stores, request_z, 1), "{\n.reg .f32 %_s0_<1>;\nfma.rn.ftz.f32 %_s0_0, %y, %y, %x;\nmov.f32 %z, %_s0_0;\n}"
     );
 }
 
@@ -406,7 +406,7 @@ static void test_tables_are_in_the_documented_order(void) {
 int main(void) {
     test_simple_programs();
     test_routines_and_meta_operations();
-    test_predicates_special_registers_and_slots();
+    test_predicates_special_registers_and_the_store();
     test_mma_halves_and_philox();
     test_moves_are_what_ptx_has_for_the_type();
     test_immediates_follow_the_operands();

@@ -274,7 +274,7 @@ static void test_each_wrong_word_is_a_no_op_or_its_error(void) {
         {STORE(F32, 8), STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS},
         {LOAD(8), STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS},
         {ROUTINE(3), STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS, STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS},
-        /* No-ops of every mode: too few values, a count, an empty slot. */
+        /* No-ops of every mode: too few values, a count, an empty store entry. */
         {PTX(FMA), STACK_PTX_SUCCESS, STACK_PTX_SUCCESS},
         {META(DROP, F32), STACK_PTX_SUCCESS, STACK_PTX_SUCCESS},
         {META(SWAP, U32), STACK_PTX_SUCCESS, STACK_PTX_SUCCESS},

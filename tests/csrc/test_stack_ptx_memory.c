@@ -60,7 +60,7 @@ static void test_every_buffer_size_is_respected(void) {
 }
 
 static void test_long_names_give_the_same_text_as_short_ones(void) {
-    /* 80 characters each: longer than any padded slot. */
+    /* 80 characters each: longer than any padded text. */
 #define LONG_A "a23456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_"
 #define LONG_Z "z23456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_"
 #define LONG_ADD "add.23456789.123456789.123456789.123456789.123456789.123456789.123456789.123456789"

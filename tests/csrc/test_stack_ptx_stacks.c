@@ -235,9 +235,9 @@ static void test_operations_without_a_number_leave_the_meta_stack_alone(void) {
     CHECK_TEXT(F32_STACK_AFTER(&roomy, words), "bc....");
 }
 
-/* ---- slots ---- */
+/* ---- the store ---- */
 
-static void test_store_pops_into_a_slot_and_load_pushes_it_onto_its_own_stack(void) {
+static void test_store_pops_into_an_entry_and_load_pushes_it_onto_its_own_stack(void) {
     static const StackPtxInstruction words[] = {
         INPUT(A),
         INPUT(B),
@@ -264,7 +264,7 @@ static void test_store_pops_into_a_slot_and_load_pushes_it_onto_its_own_stack(vo
     CHECK_TEXT(F32_STACK_AFTER(&roomy, nothing_stored), "......");
 }
 
-static void test_slots_are_empty_again_in_the_next_program(void) {
+static void test_the_store_is_empty_again_in_the_next_program(void) {
     static const StackPtxInstruction stores[] = {INPUT(A), STORE(F32, 0), NUMBER(1), RETURN};
     static const StackPtxInstruction loads[] = {LOAD(0), INPUT(B), INPUT(C), META(DROP, F32), RETURN};
     static const size_t requests[] = {O0, O1, O2};
@@ -415,8 +415,8 @@ int main(void) {
     test_meta_operations_on_full_stacks();
     test_depths_and_counts_are_popped_even_if_nothing_else_happens();
     test_operations_without_a_number_leave_the_meta_stack_alone();
-    test_store_pops_into_a_slot_and_load_pushes_it_onto_its_own_stack();
-    test_slots_are_empty_again_in_the_next_program();
+    test_store_pops_into_an_entry_and_load_pushes_it_onto_its_own_stack();
+    test_the_store_is_empty_again_in_the_next_program();
     test_frame_depth_counts_the_main_program();
     test_recursion_ends_at_the_frame_depth();
     test_routine_ends_at_its_length_too();

@@ -1,8 +1,8 @@
 /*
- * Tests of vary.h: exact tables, ranges and errors, sizes of memory, agreement of its code paths. The laws of the operators are
- * tested by their statistics in tests/unit/native/vary.
+ * Tests of vary.h: exact tables, ranges and errors, sizes of memory, agreement of its code paths. tests/unit/native/vary tests
+ * the laws of the operators by statistics.
  *
- * Memory is allocated to the byte, so that a sanitizer sees any access beyond rows, tables and outputs.
+ * Allocations are exact, so that a sanitizer sees any access beyond rows, tables and outputs.
  */
 
 #define VARY_IMPLEMENTATION
@@ -874,9 +874,9 @@ static void test_rates_are_known_by_operator_and_name_and_accept_their_defaults_
     CHECK(vary_rate_info(VARY_NUM_RATES) == NULL);
 }
 
-/* ---- for ever ---- */
+/* ---- bits that must not change ---- */
 
-/* What version 1 made when it was written; every compiler, flag and platform makes the same. */
+/* The output of version 1, the same for every compiler, flag and platform. */
 static void test_offspring_are_those_of_version_1(void) {
     static const uint64_t wanted[] = {
         UINT64_C(0x60621346c0c9d036), /* random programs */

@@ -1,4 +1,4 @@
-"""What tests of the virtual machine share: single instructions and whole programs, run on bits at every SIMD level."""
+"""Shared by tests of the virtual machine: runs single instructions and whole programs on bits at every SIMD level."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Machines:
         return [values.get(i) for i in range(len(self.lowering.registers))]
 
     def store(self, words: np.ndarray, values: dict[int, np.ndarray]) -> np.ndarray:
-        """`(num_programs, num_requests, num_points)` bits, after a check that every level gives the same."""
+        """`(num_programs, num_requests, num_points)` bits, checked to be equal at every level."""
         results = [machine.store(words, self.inputs(values)).view(np.uint32) for machine in self.machines.values()]
         for level, result in zip(self.machines, results, strict=True):
             np.testing.assert_array_equal(result, results[0], err_msg=f"{level} differs from {next(iter(self.machines))}")

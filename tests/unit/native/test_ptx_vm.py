@@ -1,4 +1,4 @@
-"""Each instruction of the virtual machine against the PTX ISA, version 9.1, whose sections are named where they are used.
+"""Each instruction of the virtual machine against the PTX ISA, version 9.1; comments name its sections.
 
 References are bit-level, exact rationals, or float64 functions of NumPy; nothing of the machine is used in them. Every run
 compares all SIMD levels bit by bit (`run_instruction`).
@@ -25,7 +25,7 @@ def pairs() -> tuple[np.ndarray, np.ndarray]:
 
 
 def singles() -> np.ndarray:
-    """Edges, what lies around powers of two, then random bits."""
+    """Edges, numbers around powers of two, then random bits."""
     powers = (np.arange(1, 255, dtype=np.uint32) << 23)[:, None] + np.arange(-3, 4).astype(np.uint32)
     return np.concatenate([EDGES, powers.ravel(), powers.ravel() | SIGN, random_bits(3, 1 << 18)])
 
@@ -72,7 +72,7 @@ def min_max(a: np.ndarray, b: np.ndarray, wants_max: bool) -> np.ndarray:
 
 
 def add(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    # A sum of floats has no bits below those of its operands: it is rounded right, and a subnormal sum is exact.
+    # A sum of floats has no bits below those of its operands, so it is rounded correctly, and exact if subnormal.
     with np.errstate(all="ignore"):
         return canonical(flush((flush(a).view(np.float32) + flush(b).view(np.float32)).view(np.uint32)))
 
@@ -157,7 +157,7 @@ def round_fraction(exact: Fraction) -> int:
 
 
 def fma_operands() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Random ones; and products next to a tie, with an addend that decides it from far below or cancels most of it."""
+    """Random triples, and products next to a tie with an addend that decides the tie or cancels most of the product."""
     rng = np.random.default_rng(5)
     a, b, c = (random_bits(seed, 3000) for seed in (6, 7, 8))
     x = (1.0 + rng.integers(0, 1 << 12, 3000) * 2.0**-12).astype(np.float32)
@@ -203,15 +203,52 @@ def test_fma_of_edges_follows_ieee_for_zeros_infinities_and_nans(run_instruction
 NEGATIVE = 0xBF800000
 ONE = 0x3F800000
 SPECIAL_VALUES = {
-    "rcp_approx_ftz_f32": {0xFF800000: 0x80000000, 0x80000001: 0xFF800000, 0x80000000: 0xFF800000, 0: INFINITY, 1: INFINITY, INFINITY: 0},
-    "sqrt_approx_ftz_f32": {0xFF800000: NAN, NEGATIVE: NAN, 0x80000001: 0x80000000, 0x80000000: 0x80000000, 0: 0, 1: 0, INFINITY: INFINITY},
-    "rsqrt_approx_ftz_f32": {0xFF800000: NAN, NEGATIVE: NAN, 0x80000001: 0xFF800000, 0x80000000: 0xFF800000, 0: INFINITY, INFINITY: 0},
+    "rcp_approx_ftz_f32": {
+        0xFF800000: 0x80000000,
+        0x80000001: 0xFF800000,
+        0x80000000: 0xFF800000,
+        0: INFINITY,
+        1: INFINITY,
+        INFINITY: 0,
+    },
+    "sqrt_approx_ftz_f32": {
+        0xFF800000: NAN,
+        NEGATIVE: NAN,
+        0x80000001: 0x80000000,
+        0x80000000: 0x80000000,
+        0: 0,
+        1: 0,
+        INFINITY: INFINITY,
+    },
+    "rsqrt_approx_ftz_f32": {
+        0xFF800000: NAN,
+        NEGATIVE: NAN,
+        0x80000001: 0xFF800000,
+        0x80000000: 0xFF800000,
+        0: INFINITY,
+        INFINITY: 0,
+    },
     "sin_approx_ftz_f32": {0xFF800000: NAN, 0x80000001: 0x80000000, 0x80000000: 0x80000000, 0: 0, 1: 0, INFINITY: NAN},
     "cos_approx_ftz_f32": {0xFF800000: NAN, 0x80000001: ONE, 0x80000000: ONE, 0: ONE, 1: ONE, INFINITY: NAN},
-    "lg2_approx_ftz_f32": {0xFF800000: NAN, NEGATIVE: NAN, 0x80000001: 0xFF800000, 0x80000000: 0xFF800000, 0: 0xFF800000, INFINITY: INFINITY},
+    "lg2_approx_ftz_f32": {
+        0xFF800000: NAN,
+        NEGATIVE: NAN,
+        0x80000001: 0xFF800000,
+        0x80000000: 0xFF800000,
+        0: 0xFF800000,
+        INFINITY: INFINITY,
+    },
     "ex2_approx_ftz_f32": {0xFF800000: 0, 0x80000001: ONE, 0x80000000: ONE, 0: ONE, 1: ONE, INFINITY: INFINITY},
-    "tanh_approx_f32": {0xFF800000: 0xBF800000, 0x80000001: 0x80000001, 0x80000000: 0x80000000, 0: 0, 1: 1, 0x007FFFFF: 0x007FFFFF, INFINITY: ONE},
-}  # fmt: skip
+    "tanh_approx_f32": {
+        0xFF800000: 0xBF800000,
+        0x80000001: 0x80000001,
+        0x80000000: 0x80000000,
+        0: 0,
+        1: 1,
+        0x007FFFFF: 0x007FFFFF,
+        INFINITY: ONE,
+    },
+}
 FUNCTIONS = {
     "rcp_approx_ftz_f32": lambda x: 1.0 / x,
     "sqrt_approx_ftz_f32": np.sqrt,
@@ -233,7 +270,7 @@ def test_special_values_are_those_of_the_isa(run_instruction, name):
 
 
 def ordinary(name: str, run_instruction) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Arguments, results and exact results in float64, where all are finite and not flushed away; others are checked here."""
+    """Arguments, results and exact results in float64, if all are finite and not flushed; the others are checked here."""
     bits = singles()
     x, y = as_f64(bits), run_instruction(name, bits).view(np.float32).astype(np.float64)
     with np.errstate(all="ignore"):
@@ -304,8 +341,8 @@ def test_sin_and_cos_of_any_argument_reduce_by_one_product_rounded_toward_zero(r
     assert np.abs(y - expected).max() <= 2.0**-22.5
 
 
-def test_div_is_within_two_ulps_and_special_where_the_divisor_is_large(run_instruction):
-    """Section 9.7.3.8: a * (1/b), 2 ulp for |b| in [2^-126, 2^126]; past that zero, or NaN where a is infinite."""
+def test_div_is_within_two_ulps_and_special_for_large_divisors(run_instruction):
+    """Section 9.7.3.8: a * (1/b), 2 ulp for |b| in [2^-126, 2^126]; past that zero, or NaN if a is infinite."""
     a, b = pairs()
     y = run_instruction("div_approx_ftz_f32", a, b)
     x, z = as_f64(a), as_f64(b)

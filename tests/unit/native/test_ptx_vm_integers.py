@@ -129,7 +129,7 @@ def run(words: list[int], request: str, values: dict[int, np.ndarray], level: st
 
 
 def application(name: str, operands: list[int]) -> list[int]:
-    """Words that apply an instruction to registers: the last pushed is the first operand."""
+    """Words that apply an instruction to registers; the last one pushed is the first operand."""
     pushed = [word(WordType.INPUT, payload=register) for register in reversed(operands)]
     return [*pushed, word(WordType.PTX, payload=SET.instruction_index(name))]
 
@@ -149,7 +149,7 @@ def test_an_instruction_computes_what_the_isa_says(name, level):
     np.testing.assert_array_equal(found, np.array(expected, np.uint32))
 
 
-# Each way in which a kernel may find its operands: in memory, or one of them just computed.
+# Each place of a kernel's operands: all in memory, or one of them just computed.
 @pytest.mark.parametrize("level", levels())
 @pytest.mark.parametrize("name", [name for name in REFERENCES if "pred" not in name])
 def test_an_operand_that_was_just_computed_is_taken_from_the_accumulator(name, level):
@@ -177,7 +177,7 @@ def test_an_operand_that_was_just_computed_is_taken_from_the_accumulator(name, l
         np.testing.assert_array_equal(found, np.array(expected, np.uint32), err_msg=f"operand {computed}")
 
 
-def test_what_has_no_meaning_is_named():
+def test_instructions_without_cpu_meaning_are_named():
     registers = [("x", SET.stack_index("U32"))]
     machine = VirtualMachine(Lowering(SET, registers, [0], LIMITS), levels()[0])
     names = {instruction.name for instruction in SET.instructions}

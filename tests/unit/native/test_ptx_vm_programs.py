@@ -70,7 +70,7 @@ def random_words(machines, seed: int, num_programs: int, length: int) -> np.ndar
 
 
 def by_single_instructions(machines, lowered, values: dict[int, np.ndarray], run_instruction) -> np.ndarray:
-    """What a lowered program computes, one instruction at a time over whole arrays."""
+    """The outputs of a lowered program, one instruction at a time over whole arrays."""
     arrays: dict[int, np.ndarray] = {}
     for node in lowered.nodes:
         first, payload = int(node["first_value"]), int(node["payload"])
@@ -178,7 +178,7 @@ def test_moved_bits_are_kept_and_computed_nans_are_canonical(real_machines):
     "function", ["lg2_approx_ftz_f32", "ex2_approx_ftz_f32", "tanh_approx_f32", "sin_approx_ftz_f32", "copysign_f32"]
 )
 @pytest.mark.parametrize("extreme", ["min_ftz_f32", "max_ftz_f32"])
-def test_nan_of_any_kind_loses_against_a_number_also_behind_a_function(real_machines, function, extreme):
+def test_any_nan_loses_to_a_number_even_after_a_function(real_machines, function, extreme):
     ptx, x = real_machines.instruction_set.instruction_index, word(WordType.INPUT, payload=0)
     operands = [x] * len(real_machines.instruction_set.instructions[ptx(function)].args)
     words = [*operands, word(WordType.PTX, payload=ptx(function)), word(WordType.INPUT, payload=1)]
@@ -271,7 +271,7 @@ def test_levels_are_named_slowest_first():
     assert levels() in (["baseline"], ["baseline", "avx2"], ["baseline", "avx2", "avx512"], ["portable"])
 
 
-def test_unknown_level_is_refused_with_those_there_are(machines):
+def test_unknown_level_is_refused_with_the_available_ones(machines):
     with pytest.raises(ValueError, match=f"SIMD level 'sse9' is not available here, one of: {levels()[0]}"):
         VirtualMachine(machines.lowering, "sse9")
 

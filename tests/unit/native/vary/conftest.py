@@ -1,7 +1,6 @@
-"""What tests of variation share: vocabularies, options, programs, and tests of laws.
+"""Shared by tests of variation: vocabularies, options, programs, and tests of laws.
 
-With fixed seeds each test of a law either always passes or always fails; `P_VALUE` only sets how wrong a law must be to be
-noticed.
+Seeds are fixed, so each test of a law always passes or always fails; `P_VALUE` only sets how wrong a law must be to fail.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ OPTIONS = {
 
 @pytest.fixture(scope="session")
 def make():
-    """Makes a Variation of vocabulary entries (word, weight, draw, params) and options; `only` gives all weight to one operator."""
+    """Makes a Variation of entries (word, weight, draw, params) and options; `only` gives all weight to one operator."""
 
     def make_variation(entries=MIXED, only: str | None = None, **options) -> Variation:
         options = {**OPTIONS, **{rate.key: rate.default for rate in RATES if rate.key not in OPTIONS}, **options}
@@ -84,7 +83,7 @@ def row():
 
 @pytest.fixture(scope="session")
 def distinct_programs(row):
-    """Programs in which every word tells its program (payload // 10,000) and its place (payload % 10,000)."""
+    """Programs in which the payload of each word holds its program (// 10,000) and its place (% 10,000)."""
 
     def make_programs(num_programs: int, length: int, max_length: int) -> np.ndarray:
         words = [[word(WordType.PTX, 0, 10_000 * p + i) for i in range(length)] for p in range(num_programs)]
@@ -95,7 +94,7 @@ def distinct_programs(row):
 
 @pytest.fixture(scope="session")
 def assert_binomial():
-    """Fails where so many successes are unlikely."""
+    """Fails if this many successes are unlikely."""
 
     def check(successes, trials, probability: float) -> None:
         assert stats.binomtest(int(successes), int(trials), probability).pvalue > P_VALUE, (
@@ -108,7 +107,7 @@ def assert_binomial():
 
 @pytest.fixture(scope="session")
 def assert_chi_square():
-    """Fails where such counts are unlikely."""
+    """Fails if such counts are unlikely."""
 
     def check(counts, probabilities) -> None:
         counts, probabilities = np.asarray(counts), np.asarray(probabilities, float)
@@ -119,7 +118,7 @@ def assert_chi_square():
 
 @pytest.fixture(scope="session")
 def assert_law():
-    """Fails where such values are unlikely for a distribution function (Kolmogorov and Smirnov)."""
+    """Fails if such values are unlikely for a distribution function (Kolmogorov and Smirnov)."""
 
     def check(values, cdf) -> None:
         assert stats.kstest(np.asarray(values, float), cdf).pvalue > P_VALUE
@@ -129,7 +128,7 @@ def assert_law():
 
 @pytest.fixture(scope="session")
 def assert_valid():
-    """Fails where a row is none that may be stored: RETURN after the program, zeros after that, finite f32 constants."""
+    """Fails unless every row is valid: RETURN after the program, then zeros; finite f32 constants."""
 
     def check(rows: np.ndarray) -> None:
         max_length = rows.shape[1]

@@ -8,7 +8,7 @@ from evo.native.stack_ptx import WordType
 from evo.native.vary import OPERATORS, Draw, program_lengths
 
 F32, U32, S32 = 0, 1, 2
-ADDITION, DELETION = 0.09, 0.0826  # the rates of UMAD where a test names none
+ADDITION, DELETION = 0.09, 0.0826  # the default rates of UMAD in these tests
 # A vocabulary of one word.
 NEW = word(WordType.PTX, 0, 999_999)
 ENTRIES = [(NEW, 1.0, Draw.LITERAL, (0, 0))]
@@ -89,7 +89,7 @@ def test_umad_always_changes_the_program(make, distinct_programs, assert_binomia
     pool = distinct_programs(1, 5, 16)
     words, _, _ = make(ENTRIES, only="umad", umad_addition_rate=1e-4, umad_deletion_rate=3e-4).offspring(10, 1, 0, 4000, pool)
     lengths = program_lengths(words)
-    # One hit each but for about one in a thousand, addition to deletion as 1 to 3.
+    # One hit each, except about one in a thousand; addition to deletion as 1 to 3.
     assert np.isin(lengths, (4, 6)).mean() > 0.997
     assert_binomial((lengths > 5).sum(), 4000, 0.25)
 
@@ -125,7 +125,7 @@ def test_alternation_shifts_by_a_rounded_gaussian(make, distinct_programs, asser
         source, place = np.divmod(payloads(child[:n]), 10_000)
         step = place[1:] - (place[:-1] + 1)
         inside = place[:-1] > 100  # clear of the beginning, where positions are cut at zero
-        assert (step[source[1:] == source[:-1]] == 0).mean() > 0.999  # but for two switches in a row
+        assert (step[source[1:] == source[:-1]] == 0).mean() > 0.999  # except for two switches in a row
         shifts.append(step[(source[1:] != source[:-1]) & inside])
     shifts = np.concatenate(shifts)
     assert len(shifts) > 2000
