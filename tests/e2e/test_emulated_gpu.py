@@ -67,6 +67,12 @@ def run(emulated, tmp_path):
     return start
 
 
+def only_line(text: str) -> str:
+    """The one line of a text that has no other."""
+    assert text.endswith("\n") and text.count("\n") == 1, text
+    return text.removesuffix("\n")
+
+
 def complete(started) -> object:
     """The state of a run that came to its end."""
     folder, done = started
@@ -95,7 +101,7 @@ def test_a_gpu_that_fails_ends_the_run_and_resuming_leaves_its_pack_out(run, emu
         config(), "evaluation.packing.sites_per_kernel=8", "evaluation.packing.kernels_per_module=1", options=options
     )
     assert failed.returncode == 3
-    (line,) = failed.stderr.splitlines()
+    line = only_line(failed.stderr)
     assert line.startswith("evo: the GPU failed: ") and "CUDA_ERROR_" in line and f"evo resume {folder}" in line
     records = [json.loads(path.read_text()) for path in (folder / "quarantine").glob("*.json")]
     assert len(records) == 8
@@ -110,7 +116,7 @@ def test_a_failing_gpu_is_the_only_line_of_output_on_stderr(run_emulated, config
     """In a process of its own: at its end Python prints what multiprocessing left behind."""
     failed = run_emulated("run", config(), options="fault=launch:3:719")
     assert failed.returncode == 3
-    (line,) = failed.stderr.splitlines()
+    line = only_line(failed.stderr)
     assert line.startswith("evo: the GPU failed: ")
 
 
@@ -132,7 +138,7 @@ def test_a_kernel_that_never_ends_is_ended_with_the_run(run, config):
 def test_a_gpu_that_cannot_be_used_is_one_line(run, config, options, message):
     _, failed = run(config(), options=options)
     assert failed.returncode == 2
-    (line,) = failed.stderr.splitlines()
+    line = only_line(failed.stderr)
     assert line.startswith("evo: ") and message in line
 
 

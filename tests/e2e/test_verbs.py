@@ -33,8 +33,8 @@ def plane_language():
     return Language(default_instruction_set(), (("t", "f32"), ("x", "f32"), ("y", "f32")), (("v", "f32"),))
 
 
-def test_show_prints_the_best_elite_with_program_stub_origin_and_scores(run_evo, finished_run, plane_language):
-    completed = run_evo("show", finished_run)
+def test_show_prints_the_best_elite_with_program_stub_origin_and_scores(fork_evo, finished_run, plane_language):
+    completed = fork_evo("show", finished_run)
     assert (completed.returncode, completed.stderr) == (0, "")
     archive = state_of(finished_run).archive
     best = int(np.argmax(archive["objective"]))
@@ -87,10 +87,10 @@ def test_looking_at_a_run_changes_nothing_in_it(fork_evo, finished_run):
     assert stamps() == before
 
 
-def test_plot_draws_the_plots_asked_for_and_prints_their_paths(run_evo, finished_run, tmp_path):
+def test_plot_draws_the_plots_asked_for_and_prints_their_paths(fork_evo, finished_run, tmp_path):
     run = Path(shutil.copytree(finished_run, tmp_path / "run"))
     shutil.rmtree(run / "plots")
-    completed = run_evo("plot", run, "--plot", "best", "--plot", "curves")
+    completed = fork_evo("plot", run, "--plot", "best", "--plot", "curves")
     assert (completed.returncode, completed.stderr) == (0, "")
     assert completed.stdout.split() == [f"{run}/plots/best.png", f"{run}/plots/curves.png"]
     assert {path.name for path in (run / "plots").iterdir()} == {"best.png", "curves.png"}
@@ -104,9 +104,9 @@ def test_plot_draws_the_same_pictures_again(fork_evo, finished_run, tmp_path):
             assert again.tobytes() == first.tobytes()
 
 
-def test_eval_scores_and_pictures_a_program_written_by_hand(run_evo, small_config, tmp_path):
+def test_eval_scores_and_pictures_a_program_written_by_hand(fork_evo, small_config, tmp_path):
     (tmp_path / "saddle.txt").write_text("# t + x y, which is the target itself\n%t %x %y mul_ftz_f32 add_ftz_f32\n")
-    completed = run_evo("eval", small_config(), "--program", "saddle.txt", "--output", "pictures")
+    completed = fork_evo("eval", small_config(), "--program", "saddle.txt", "--output", "pictures")
     assert (completed.returncode, completed.stderr) == (0, "")
     found = sections(completed.stdout.removesuffix("pictures/saddle.png\npictures/saddle.gif\n"))
     assert list(found) == ["# program: 5 words, 2 PTX instructions live", "# PTX stub", "# scores"]
