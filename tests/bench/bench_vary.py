@@ -20,7 +20,6 @@ CONSTANT_SHARE = 0.1
 
 def make_variation(operator_weights: tuple[float, ...]) -> Variation:
     """Rates as the config has them by default; a tenth of the new words are f32 constants."""
-    config = VariationConfig()
     words = [word(WordType.PTX, payload=i) for i in range(NUM_LITERALS)] + [word(WordType.CONSTANT)]
     weights = [(1 - CONSTANT_SHARE) / NUM_LITERALS] * NUM_LITERALS + [CONSTANT_SHARE]
     draws = [Draw.LITERAL] * NUM_LITERALS + [Draw.GAUSSIAN]
@@ -28,14 +27,7 @@ def make_variation(operator_weights: tuple[float, ...]) -> Variation:
     params[-1] = 0.0, 1.0
     options = SimpleNamespace(
         operator_weights=operator_weights,
-        umad_addition_rate=config.umad.addition_rate,
-        umad_deletion_rate=config.umad.deletion_rate,
-        alternation_rate=config.alternation.rate,
-        alignment_deviation=config.alternation.deviation,
-        perturbation_rate=config.perturbation.rate,
-        perturbation_relative=config.perturbation.relative,
-        perturbation_absolute=config.perturbation.absolute,
-        replacement_rate=config.replacement.rate,
+        **VariationConfig().rates,
         initial_min_length=LENGTH,
         initial_max_length=LENGTH,
         float_stacks=1,

@@ -65,7 +65,7 @@ class Case:
             u32_max=9,
             meta_max=2,
         )
-        options = VariationOptions({"umad": 1.0}, 0.1, 0.1, 0.1, 1.0, 0.1, 0.1, 0.1, 0.1, 1, 60)
+        options = VariationOptions({"umad": 1.0}, {"umad_addition_rate": 0.1, "umad_deletion_rate": 0.1}, 1, 60)
         words = make_variation(self.language, vocabulary, options).random_programs(11, 0, 0, NUM_PROGRAMS, 64)
         self.batch = Batch.analyze(self.language.lowering, words)
         self.expected = cpu.evaluate(self.batch)

@@ -70,7 +70,7 @@ def random_programs(language: Language, names: tuple[str, ...], count: int, seed
         u32_max=9,
         meta_max=2,
     )
-    options = VariationOptions({"umad": 1.0}, 0.1, 0.1, 0.1, 1.0, 0.1, 0.1, 0.1, 0.1, 1, 70)
+    options = VariationOptions({"umad": 1.0}, {"umad_addition_rate": 0.1, "umad_deletion_rate": 0.1}, 1, 70)
     return make_variation(language, vocabulary, options).random_programs(seed, 0, 0, count, 70)
 
 

@@ -25,14 +25,13 @@ VOCABULARY = VocabularyOptions(
 )
 OPTIONS = VariationOptions(
     operator_weights={},
-    umad_addition_rate=0.2,
-    umad_deletion_rate=0.15,
-    alternation_rate=0.1,
-    alignment_deviation=2.0,
-    perturbation_rate=0.3,
-    perturbation_relative=0.1,
-    perturbation_absolute=0.01,
-    replacement_rate=0.1,
+    rates={
+        "umad_addition_rate": 0.2,
+        "umad_deletion_rate": 0.15,
+        "alternation_rate": 0.1,
+        "alternation_deviation": 2.0,
+        "replacement_rate": 0.1,
+    },
     initial_min_length=1,
     initial_max_length=28,
 )

@@ -66,7 +66,7 @@ def random_programs(language: Language, names: tuple[str, ...], count: int, max_
         u32_max=9,
         meta_max=2,
     )
-    options = VariationOptions({"umad": 1.0}, 0.1, 0.1, 0.1, 1.0, 0.1, 0.1, 0.1, 0.1, 1, max_length)
+    options = VariationOptions({"umad": 1.0}, {"umad_addition_rate": 0.1, "umad_deletion_rate": 0.1}, 1, max_length)
     return make_variation(language, vocabulary, options).random_programs(seed, 0, 0, count, max_length)
 
 
