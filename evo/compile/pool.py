@@ -7,6 +7,8 @@ holds, and retries nothing.
 
 from __future__ import annotations
 
+import atexit
+import concurrent.futures
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -50,6 +52,7 @@ class CompilePool(Executor):
             self._pool.schedule(os.getpid)  # starts processes, and the threads that replace them
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        atexit.register(self._kill_workers)
 
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
         """Has a worker call the function."""
@@ -65,13 +68,28 @@ class CompilePool(Executor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Ends the processes, with `cancel_futures` at once: calls that are running are cancelled too."""
         if cancel_futures:
-            for future in list(self._unfinished):
+            for future in self._unfinished.copy():
                 future.cancel()
+        elif wait:
+            concurrent.futures.wait(self._unfinished.copy())
+        if wait:
+            self._kill_workers()
+            self._pool.join()
+            atexit.unregister(self._kill_workers)
+        elif cancel_futures:
             self._pool.stop()
         else:
             self._pool.close()
-        if wait:
-            self._pool.join()
+
+    def _kill_workers(self) -> None:
+        # Pebble frees the semaphores of its workers before it ends them, and so does Python at its end. A worker that is still
+        # starting would not find them, and would end with a traceback.
+        self._pool.stop()
+        manager = self._pool._pool_manager_loop  # noqa: SLF001 - the thread that replaces workers; there is no public way
+        assert manager, "the pool was started when it was made"
+        manager.join()
+        for worker in list(self._pool._pool_manager.worker_manager.workers.values()):  # noqa: SLF001 - as above
+            worker.kill()
 
     def __exit__(self, exception_type: type[BaseException] | None, *_: object) -> None:
         # After an exception, such as Ctrl-C, nobody waits for the results.

@@ -22,7 +22,7 @@ def run_dir(tmp_path):
 
 
 def checkpoints(run_dir) -> list[str]:
-    return sorted(path.name for path in (run_dir.path / "checkpoints").iterdir())
+    return sorted(path.name for path in (run_dir.path / "checkpoints").glob("*.ckpt"))
 
 
 def damage(path) -> None:
