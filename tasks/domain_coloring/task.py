@@ -58,7 +58,7 @@ class DomainColoring(evo.Task):
     def points(self):
         return self._points
 
-    def score(self, outputs, programs):  # noqa: ARG002 - the interface of evo.Task
+    def score(self, outputs, programs):
         f, g = outputs["f"], outputs["g"]
         step = max(1, NUM_PIXELS // f.shape[1])
         parts = [self._score(f[i : i + step], g[i : i + step]) for i in range(0, len(f), step)]

@@ -105,7 +105,7 @@ def test_a_checkpoint_of_evo_0_1_is_named_as_such():
         decode_checkpoint(body + hashlib.sha256(body).digest())
 
 
-@pytest.mark.parametrize("data, reason", [(b"", "cut short at 0 bytes"), (b"\x89PNG" * 30, "does not start like one")])
+@pytest.mark.parametrize(("data", "reason"), [(b"", "cut short at 0 bytes"), (b"\x89PNG" * 30, "does not start like one")])
 def test_another_kind_of_file_is_refused_with_the_reason(data, reason):
     with pytest.raises(CheckpointError, match=reason):
         decode_checkpoint(data)

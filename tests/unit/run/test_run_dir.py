@@ -201,10 +201,11 @@ def test_the_archive_is_written_for_numpy(run_dir):
 
 
 def test_a_second_process_may_look_but_not_write(run_dir):
-    script = "import sys; from pathlib import Path; from evo.run.run_dir import RunDir; RunDir(Path(sys.argv[1]), writable=sys.argv[2] == 'w')"
+    imports = "import sys; from pathlib import Path; from evo.run.run_dir import RunDir"
+    script = f"{imports}; RunDir(Path(sys.argv[1]), writable=sys.argv[2] == 'w')"
 
     def second(mode: str) -> subprocess.CompletedProcess:
-        return subprocess.run([sys.executable, "-c", script, run_dir.path, mode], capture_output=True, text=True)
+        return subprocess.run([sys.executable, "-c", script, run_dir.path, mode], capture_output=True, text=True, check=False)
 
     refused = second("w")
     assert refused.returncode == 1

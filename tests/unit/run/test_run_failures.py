@@ -121,13 +121,10 @@ def test_a_resumed_run_hands_the_evaluator_what_failed_also_if_the_folder_is_los
 def test_when_the_gpu_fails_the_last_checkpoint_stands_and_the_run_goes_on_without_the_pack_at_fault(gpu, small_config):
     gpu.fatal_call = 5  # the first call tries the task
     run = start(small_config)
-    before = None
     with pytest.raises(DeviceFailure, match="fell off the bus"):
-        try:
-            run.execute(lambda *_: None, lambda: False)
-        finally:
-            before = sorted(path.name for path in (run.run_dir.path / "checkpoints").glob("*.ckpt"))
-            run.run_dir.close()
+        run.execute(lambda *_: None, lambda: False)
+    before = sorted(path.name for path in (run.run_dir.path / "checkpoints").glob("*.ckpt"))
+    run.run_dir.close()
     culprits = {key for key, record in records(run).items() if record["kind"] == "device failed"}
     assert len(culprits) == 3
     assert before[-1] == "00000003.ckpt"
@@ -186,11 +183,11 @@ def test_a_record_whose_name_is_no_hash_is_named(small_config):
     execute(run)
     (run.run_dir.path / "quarantine").mkdir()
     (run.run_dir.path / "quarantine" / "mine.json").write_text('{"kind": "timed out", "log": ""}')
-    with pytest.raises(UserError, match="mine.json"):
+    with pytest.raises(UserError, match=r"mine\.json"):
         Run.resume(run.run_dir.path)
 
 
 def test_cuda_without_a_gpu_is_refused_with_the_reason(small_config, monkeypatch):
     monkeypatch.setattr("evo.evaluate.backends._why_no_cuda", lambda: "no NVIDIA driver")
-    with pytest.raises(UserError, match="evaluation.backend: cuda cannot be used here: no NVIDIA driver; 'cpu' and 'auto' can"):
+    with pytest.raises(UserError, match=r"evaluation\.backend: cuda cannot be used here: no NVIDIA driver; 'cpu' and 'auto' can"):
         start(small_config, "evaluation.backend=cuda")

@@ -3,18 +3,21 @@
 import numpy as np
 import pytest
 
-from evo.search.archives import make_archive
+from evo.search.archives import ARCHIVES, make_archive
 
 LENGTH = 3
 RANGES = [(0.0, 1.0), (-1.0, 1.0)]
 CENTROIDS = np.array([[0.1, -0.9], [0.9, -0.9], [0.1, 0.9], [0.9, 0.9], [0.5, 0.0]])
 
 
-@pytest.fixture(params=["GridArchive", "CVTArchive"])
+# Each archive's options here; it must tell the centroids above apart.
+OPTIONS = {"GridArchive": {"dims": [4, 5]}, "CVTArchive": {"centroids": CENTROIDS}}
+
+
+@pytest.fixture(params=ARCHIVES)
 def new_archive(request):
-    """Makes an empty archive of each class; all of one class alike."""
-    options = {"GridArchive": {"dims": [4, 5]}, "CVTArchive": {"centroids": CENTROIDS}}[request.param]
-    return lambda: make_archive(request.param, LENGTH, RANGES, 1, options)
+    """Makes empty archives, all alike."""
+    return lambda: make_archive(request.param, LENGTH, RANGES, 1, OPTIONS[request.param])
 
 
 def batch(objective, measures, first: int = 0) -> dict:
@@ -186,7 +189,7 @@ def test_cells_are_named_as_people_write_them():
 
 @pytest.mark.parametrize("name", ["4,0", "0,-1", "20", "-1", "x", "1,2,3", ""])
 def test_names_of_no_cell_are_refused(new_archive, name):
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"write (grid indices|a cell number)|no such cell|out of range"):
         new_archive().cell_number(name)
 
 

@@ -71,7 +71,7 @@ def test_offspring_know_the_cells_and_hashes_of_their_parents(new_search, variat
     np.testing.assert_array_equal(origin.operator, operators)
     two_parents = [OPERATORS[code] in ("alternation", "crossover") for code in origin.operator]
     assert any(two_parents) and not all(two_parents)
-    assert (origin.parents[:, 0] >= 0).all()
+    np.testing.assert_array_equal(origin.parents[:, 0], elites.cell[rows[:, 0]])
     assert ((origin.parents[:, 1] >= 0) == two_parents).all()
     hash_of = dict(zip(elites.cell.tolist(), elites.hash.tolist(), strict=True))
     for cells, hashes in zip(origin.parents.tolist(), origin.parent_hashes.tolist(), strict=True):
