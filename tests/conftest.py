@@ -49,11 +49,11 @@ def plane_folder() -> Path:
 @pytest.fixture(scope="session")
 def language():
     """Programs with inputs t, x, y and outputs f, g, all f32."""
-    from evo.instructions import default_instruction_set
+    from evo.instructions import shipped_instruction_set
     from evo.language.program import Language
 
     inputs = (("t", "f32"), ("x", "f32"), ("y", "f32"))
-    return Language(default_instruction_set(), inputs, (("f", "f32"), ("g", "f32")))
+    return Language(shipped_instruction_set("default"), inputs, (("f", "f32"), ("g", "f32")))
 
 
 @pytest.fixture

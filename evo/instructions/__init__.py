@@ -193,11 +193,6 @@ def shipped_instruction_set(name: str) -> InstructionSet:
     return _check(parse_json(files(__package__).joinpath(file).read_text(encoding="utf-8"), file, _WHAT), file)
 
 
-def default_instruction_set() -> InstructionSet:
-    """The shipped set `default`."""
-    return shipped_instruction_set("default")
-
-
 def _check(data: Any, source: str) -> InstructionSet:
     try:
         parsed = _InstructionSetJson.model_validate(data)

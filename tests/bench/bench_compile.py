@@ -12,7 +12,7 @@ from evo.compile.assembler import assembler_options
 from evo.compile.compiler import Module, PackCompiler
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
 
@@ -48,7 +48,7 @@ def rounds(
 
 def rows():
     """Rows of the table."""
-    language = Language(default_instruction_set(), (("x", "f32"), ("y", "f32")), (("z", "f32"),))
+    language = Language(shipped_instruction_set("default"), (("x", "f32"), ("y", "f32")), (("z", "f32"),))
     words = live_programs(language, 32, 1, NUM_PROGRAMS)
     batch = Batch.analyze(language.lowering, words)
     assert batch.num_instructions.mean() > 30

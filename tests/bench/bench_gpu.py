@@ -18,7 +18,7 @@ import evo
 from evo.compile.packing import Packing
 from evo.evaluate.cuda.device import Device, probe
 from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.storage.disk_cache import DiskCache
@@ -51,7 +51,7 @@ class Grid(evo.Task):
 def kernel_rate(num_operations: int, num_points: int, packing: Packing, num_programs: int) -> float:
     """GPops/s."""
     task = Grid(num_points)
-    language = Language(default_instruction_set(), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
     rng = np.random.default_rng(20)
     drawn = [draw_program(language, rng, "tree", "A", num_operations) for _ in range(num_programs)]
     words = np.zeros((num_programs, max(map(len, drawn))), np.uint64)

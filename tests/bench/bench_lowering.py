@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, word
 from evo.native.stack_ptx import WordType
 
@@ -52,7 +52,7 @@ def best_us(function, programs: np.ndarray) -> float:
 
 def rows():
     """Rows of the table."""
-    language = Language(default_instruction_set(), (("x", "f32"), ("y", "f32")), (("z", "f32"),))
+    language = Language(shipped_instruction_set("default"), (("x", "f32"), ("y", "f32")), (("z", "f32"),))
     lowering = language.lowering
     for num_instructions, at_least, aim in ((32, "", ""), (100, "5 us", "2.5 us"), (300, "", "")):
         programs = live_programs(language, num_instructions, seed=1)

@@ -17,7 +17,7 @@ import time
 
 import numpy as np
 
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, word
 from evo.native.ptx_vm import VirtualMachine, levels
 from evo.native.stack_ptx import NodeKind, WordType
@@ -191,7 +191,7 @@ def rows():
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     # NumPy at its best: its temporaries come from memory that stays mapped, or page faults may be what is measured.
     ctypes.CDLL(None).mallopt(M_TRIM_THRESHOLD, 1 << 30)
-    language = Language(default_instruction_set(), (("x", "f32"), ("y", "f32"), ("z", "f32")), (("f", "f32"),))
+    language = Language(shipped_instruction_set("default"), (("x", "f32"), ("y", "f32"), ("z", "f32")), (("f", "f32"),))
     rng = np.random.default_rng(22)
     points = rng.uniform(-2, 2, (3, 16_384)).astype(np.float32)
     for mix, at_least, aim in (("A", "12 GPops/s", "16 GPops/s"), ("M", "7.5 GPops/s", "10 GPops/s")):

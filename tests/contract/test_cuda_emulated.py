@@ -17,7 +17,7 @@ from evo.errors import DeviceFailure
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda.device import Device, probe
 from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 from evo.task import load_task
@@ -32,7 +32,7 @@ def factor_of(row: int) -> float:
 def problem(plane_folder):
     """The plane task, its language, and programs for 8 packs of `options`."""
     task = load_task(plane_folder, {})
-    language = Language(default_instruction_set(), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
     name = language.inputs[0][0]
     texts = [f"%{name} {factor_of(i)} mul_ftz_f32" for i in range(64)]
     words = np.stack([parse_program(language, text, "test", 8) for text in texts])

@@ -14,7 +14,7 @@ from evo.evaluate import Status
 from evo.evaluate.backends import BACKENDS
 from evo.evaluate.cpu import CpuEvaluator, without_cpu_meaning
 from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native import ptx_vm
@@ -53,7 +53,9 @@ class Case:
 
     def __init__(self, folder: Path, only_exact: bool):
         self.task = load_task(folder, {})
-        self.language = Language(default_instruction_set(), tuple(self.task.inputs.items()), tuple(self.task.outputs.items()))
+        self.language = Language(
+            shipped_instruction_set("default"), tuple(self.task.inputs.items()), tuple(self.task.outputs.items())
+        )
         cpu = CpuEvaluator(self.language, self.task, 1)
         names = [instruction.name for instruction in self.language.instruction_set.instructions]
         known = EXACT if only_exact else [name for name in names if name not in without_cpu_meaning(self.language, names)]

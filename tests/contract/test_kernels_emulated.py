@@ -22,13 +22,13 @@ if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
 
 from evo.compile.language import encode_language
 from evo.compile.request import CompileRequest, pack_programs, render
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.kernel.pointwise import kernel_name
 from evo.language.program import Language, Limits, parse_program
 from evo.native.ptx_vm import VirtualMachine
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 
-SET = default_instruction_set()
+SET = shipped_instruction_set("default")
 INPUTS = (("a", "f32"), ("b", "f32"), ("c", "f32"), ("u", "u32"), ("v", "u32"), ("p", "philox"))
 OUTPUTS = (("f", "f32"), ("g", "u32"), ("a", "f32"), ("p", "philox"))
 LANGUAGE = Language(SET, INPUTS, OUTPUTS)

@@ -8,7 +8,7 @@ import pytest
 
 from evo.evaluate import Status, score_batch
 from evo.evaluate.cpu import CpuEvaluator
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 from evo.task import Programs, Regression, load_task, point_arrays, target_array
@@ -191,7 +191,7 @@ def test_a_shipped_task_explains_itself(folder):
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: f"{path.parent.parent.name}/{path.stem}")
 def test_a_program_written_by_hand_is_worth_something(path):
     task = load_task(path.parent.parent, {})
-    language = Language(default_instruction_set(), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
     words = parse_program(language, path.read_text(), str(path), 128)[None]
     batch = Batch.analyze(language.lowering, words)
     evaluation = CpuEvaluator(language, task, 1).evaluate(batch)

@@ -27,10 +27,10 @@ def sections(text: str) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def plane_language():
-    from evo.instructions import default_instruction_set
+    from evo.instructions import shipped_instruction_set
     from evo.language.program import Language
 
-    return Language(default_instruction_set(), (("t", "f32"), ("x", "f32"), ("y", "f32")), (("v", "f32"),))
+    return Language(shipped_instruction_set("default"), (("t", "f32"), ("x", "f32"), ("y", "f32")), (("v", "f32"),))
 
 
 def test_show_prints_the_best_elite_with_program_stub_origin_and_scores(fork_evo, finished_run, plane_language):

@@ -179,7 +179,7 @@ def test_a_score_of_the_guide_depends_on_its_own_row_alone(tmp_path, page):
 
 
 def test_the_kernel_of_the_guide_compiles(tmp_path):
-    from evo.instructions import default_instruction_set
+    from evo.instructions import shipped_instruction_set
     from evo.kernel import nvrtc
     from evo.kernel.cuda_source import template_of
     from evo.language.program import Language
@@ -193,7 +193,7 @@ def test_the_kernel_of_the_guide_compiles(tmp_path):
     (tmp_path / "task.py").write_text(block("task-kernels.md", "python"))
     (tmp_path / "kernel.cu").write_text(block("task-kernels.md", "cuda"))
     task = load_task(tmp_path, {})
-    language = Language(default_instruction_set(), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
     assert template_of(task, language, "sm_90", 4).num_sites == 4
 
 

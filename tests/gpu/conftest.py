@@ -9,7 +9,7 @@ import evo
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda.device import probe
 from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.language.program import Language
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 
@@ -53,7 +53,7 @@ class Points(evo.Task):
 
 def language_of(task: evo.Task) -> Language:
     """The language of a task's programs, with the default instruction set."""
-    return Language(default_instruction_set(), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    return Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
 
 
 def random_programs(language: Language, names: tuple[str, ...], count: int, max_length: int = 60, seed: int = 11) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from evo.ast_ptx import INSTRUCTIONS, AstPTX, I
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.language.program import word
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx import Lowering, WordType
@@ -22,7 +22,7 @@ INFINITY = 0x7F800000
 SIGN = 0x80000000
 NAMES = ("a", "b", "c")
 AST = AstPTX(NAMES, "d")
-SET = default_instruction_set()
+SET = shipped_instruction_set("default")
 LIMITS = SimpleNamespace(stack_size=8, max_nodes=16, max_frame_depth=1, store_size=0, execution_limit=16)
 MACHINE = VirtualMachine(Lowering(SET, [(name, SET.stack_index("F32")) for name in (*NAMES, "d")], [3], LIMITS))
 

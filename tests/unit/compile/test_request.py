@@ -10,7 +10,7 @@ from compile_cases import program_text, programs
 from evo.compile.language import decode_language, encode_language
 from evo.compile.request import Compiled, CompileFailure, CompileRequest, compile_request, pack_programs, render
 from evo.errors import FailureKind
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, Limits
 
 
@@ -21,7 +21,9 @@ def request_for(language, texts, **changes) -> CompileRequest:
 
 
 def test_a_language_survives_encoding(language):
-    other = Language(default_instruction_set(), (("n", "u32"),), (("n", "u32"),), Limits(stack_size=7, execution_limit=9))
+    other = Language(
+        shipped_instruction_set("default"), (("n", "u32"),), (("n", "u32"),), Limits(stack_size=7, execution_limit=9)
+    )
     for original in (language, other):
         assert decode_language(encode_language(original)) == original
         assert encode_language(decode_language(encode_language(original))) == encode_language(original)

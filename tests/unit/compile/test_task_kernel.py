@@ -20,7 +20,7 @@ from evo.compile.pool import CompilePool
 from evo.compile.request import Compiled, CompileRequest, compile_request, pack_programs, render
 from evo.errors import UserError
 from evo.evaluate.cpu import CpuEvaluator
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.kernel.cuda_header import BLOCK_SIZE, points_argument
 from evo.kernel.template import ENTRY, KernelTemplate, task_ptx, task_template
 from evo.language.program import Language
@@ -44,7 +44,7 @@ def own_kernel(task) -> tuple[Language, KernelTemplate]:
         pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
     from evo.kernel.cuda_source import template_of
 
-    language = Language(default_instruction_set(), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
     return language, template_of(task, language, "sm_90", NUM_SITES)
 
 

@@ -8,7 +8,7 @@ import pytest
 from evo.errors import UserError
 from evo.evaluate import Status
 from evo.evaluate.cpu import CHUNK_SIZE, CpuEvaluator, without_cpu_meaning
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 from evo.task import Scores, Task
@@ -58,7 +58,7 @@ class Fitted(Task):
 
 
 def language_of(task: Task) -> Language:
-    return Language(default_instruction_set(), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    return Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
 
 
 @pytest.fixture

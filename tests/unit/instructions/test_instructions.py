@@ -15,7 +15,6 @@ from evo import instructions
 from evo.errors import UserError
 from evo.instructions import (
     SHIPPED,
-    default_instruction_set,
     describe_instruction_set,
     load_instruction_set,
     shipped_instruction_set,
@@ -109,7 +108,7 @@ COMMUTATIVE_PHILOX = "add_philox xor_philox mul_lo_philox mul_hi_philox"
 
 @pytest.fixture(scope="module")
 def default():
-    return default_instruction_set()
+    return shipped_instruction_set("default")
 
 
 def test_the_stacks_are_the_documented_ones_in_order(default):
@@ -225,7 +224,7 @@ def test_fields_are_moved_where_the_assembler_bounds_them(wide):
 
 def test_shipped_sets_are_known_by_name():
     assert SHIPPED == ("default", "wide")
-    assert shipped_instruction_set("default") is default_instruction_set()
+    assert shipped_instruction_set("default") is shipped_instruction_set("default")
     with pytest.raises(KeyError):
         shipped_instruction_set("none")
 

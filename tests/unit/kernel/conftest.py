@@ -27,7 +27,7 @@ def own_kernel(tmp_path, nvrtc):
     """Copies the task with these texts for kernel.cu and other files; returns task, language and folder."""
 
     def make(kernel: str | None = None, *, options: dict | None = None, files: dict[str, str] | None = None):
-        from evo.instructions import default_instruction_set
+        from evo.instructions import shipped_instruction_set
         from evo.language.program import Language
         from evo.task import load_task
 
@@ -37,6 +37,6 @@ def own_kernel(tmp_path, nvrtc):
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text)
         task = load_task(folder, options or {})
-        return task, Language(default_instruction_set(), tuple(task.inputs.items()), tuple(task.outputs.items())), folder
+        return task, Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items())), folder
 
     return make

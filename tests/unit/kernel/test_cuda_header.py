@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from evo.errors import UserError
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.kernel.cuda_header import header, points_argument
 from evo.kernel.nvrtc import compile as compile_cuda
 from evo.language.program import Language
 
 
 def language_with(*inputs: str) -> Language:
-    return Language(default_instruction_set(), tuple((name, "f32") for name in inputs), (("y", "f32"),))
+    return Language(shipped_instruction_set("default"), tuple((name, "f32") for name in inputs), (("y", "f32"),))
 
 
 @pytest.mark.parametrize("num_inputs", range(1, 7))

@@ -8,13 +8,15 @@ from itertools import product
 
 import pytest
 
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.kernel.pointwise import annotated_ptx, kernel_name, site_variables
 from evo.language.program import Language
 from evo.native.ptx_inject import AnnotatedPtx
 
 LANGUAGE = Language(
-    default_instruction_set(), (("n", "u32"), ("m", "u32"), ("both", "u32")), (("y", "u32"), ("both", "u32"), ("z", "u32"))
+    shipped_instruction_set("default"),
+    (("n", "u32"), ("m", "u32"), ("both", "u32")),
+    (("y", "u32"), ("both", "u32"), ("z", "u32")),
 )
 BITS = {"u16": 16, "u32": 32, "u64": 64}
 BASES = {"n": 0x7_0000_1000, "m": 0x7_0000_2000, "both": 0x7_0000_3000}

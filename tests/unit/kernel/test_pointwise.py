@@ -8,14 +8,14 @@ import pytest
 if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
     pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
 
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.kernel.pointwise import annotated_ptx, kernel_name, site_lowering, site_variables
 from evo.language.program import Language, parse_program
 from evo.native.nvptxcompiler import CompileError
 from evo.native.nvptxcompiler import compile as assemble
 from evo.native.ptx_inject import AnnotatedPtx, Variable
 
-SET = default_instruction_set()
+SET = shipped_instruction_set("default")
 MIXED = Language(
     SET, (("x", "f32"), ("n", "u32"), ("state", "philox")), (("y", "f32"), ("state", "philox"), ("z", "f32"), ("k", "s32"))
 )

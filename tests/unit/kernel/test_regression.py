@@ -12,7 +12,7 @@ from emulated_gpu.ptx_text import Module
 if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
     pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
 
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.kernel.regression import FIELDS, launches, regression_ptx, result_bytes, scratch_bytes
 from evo.language.program import Language, parse_program
 from evo.native.nvptxcompiler import compile as assemble
@@ -74,7 +74,7 @@ def sums_on_cpu(outputs: np.ndarray, targets: np.ndarray) -> np.ndarray:
     """The same by programs that leave their inputs as outputs."""
     num_outputs = outputs.shape[1]
     names = [(f"{kind}{i}", "f32") for kind in "xy" for i in range(num_outputs)]
-    language = Language(default_instruction_set(), tuple(names[:num_outputs]), tuple(names[num_outputs:]))
+    language = Language(shipped_instruction_set("default"), tuple(names[:num_outputs]), tuple(names[num_outputs:]))
     copy = parse_program(language, " ".join(f"%x{i}" for i in reversed(range(num_outputs))), "here")[None]
     machine = VirtualMachine(language.lowering)
     sums = [machine.reduce(copy, [*rows, *[None] * num_outputs], targets)[0] for rows in outputs]

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evo.errors import UserError
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, Limits, format_program, parse_program, program_length, word
 
 RETURN = 10
@@ -205,13 +205,13 @@ def test_words_are_packed_as_type_aux_payload():
 
 
 def test_registers_are_inputs_then_outputs_that_are_not_inputs():
-    language = Language(default_instruction_set(), (("x", "f32"), ("n", "u32")), (("y", "f32"), ("x", "f32")))
+    language = Language(shipped_instruction_set("default"), (("x", "f32"), ("n", "u32")), (("y", "f32"), ("x", "f32")))
     assert language.registers == (("x", 0), ("n", 1), ("y", 0))
     assert language.requests == (2, 0)
 
 
 def test_an_input_and_output_of_one_name_and_two_types_are_refused():
-    language = Language(default_instruction_set(), (("x", "f32"),), (("x", "u32"),))
+    language = Language(shipped_instruction_set("default"), (("x", "f32"),), (("x", "u32"),))
     with pytest.raises(UserError, match="'x' is an input and an output of different types"):
         language.lowering  # noqa: B018
 
@@ -239,6 +239,6 @@ def test_a_language_of_many_registers_is_made_in_linear_time():
     num_registers = 2000
     inputs = tuple((_CountedName(f"x_{i}"), "f32") for i in range(num_registers))
     outputs = tuple((_CountedName(f"x_{i}"), "f32") for i in range(num_registers))
-    language = Language(default_instruction_set(), inputs, outputs)
+    language = Language(shipped_instruction_set("default"), inputs, outputs)
     assert language.requests == tuple(range(num_registers))
     assert _CountedName.num_compared < 10 * num_registers

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.language.program import word
 from evo.native.stack_ptx import (
     HASH_VERSION,
@@ -28,7 +28,7 @@ from evo.native.stack_ptx import (
     check_name,
 )
 
-SET = default_instruction_set()
+SET = shipped_instruction_set("default")
 F32, U32, PRED = (SET.stack_index(name) for name in ("F32", "U32", "PRED"))
 REGISTERS = [("x", F32), ("y", F32), ("u", U32), ("p", PRED), ("t", SET.stack_index("TF32")), ("z", F32), ("v", U32)]
 REQUESTS = [5, 6, 0, 5]

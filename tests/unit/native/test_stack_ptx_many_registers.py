@@ -10,12 +10,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.language.program import word
 from evo.native.stack_ptx import Lowering, WordType
 
 LIMITS = SimpleNamespace(stack_size=16, max_nodes=64, max_frame_depth=1, store_size=1, execution_limit=64)
-SET = default_instruction_set()
+SET = shipped_instruction_set("default")
 F32, ADD = SET.stack_index("F32"), SET.instruction_index("add_ftz_f32")
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evo.errors import UserError
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, Limits
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 
@@ -31,7 +31,7 @@ NUM_WORDS = 20_000
 def language(*outputs: str, limits: Limits | None = None) -> Language:
     """Two f32 inputs; outputs of the given types."""
     named = tuple((f"out{i}", type_name) for i, type_name in enumerate(outputs))
-    return Language(default_instruction_set(), (("x", "f32"), ("y", "f32")), named, limits or Limits())
+    return Language(shipped_instruction_set("default"), (("x", "f32"), ("y", "f32")), named, limits or Limits())
 
 
 def draw(vocabulary: VocabularyOptions, of: Language | None = None) -> np.ndarray:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from evo import stack_ptx
 from evo.errors import UserError
-from evo.instructions import default_instruction_set, shipped_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.native.stack_ptx import META_OPERATIONS, WordType
 
 WORDS = stack_ptx.Words()
@@ -315,7 +315,7 @@ def test_a_set_is_described_in_python_or_json_alike(tmp_path):
 
 
 def test_sets_load_by_name_and_mistakes_are_named(tmp_path):
-    assert stack_ptx.load() is default_instruction_set()
+    assert stack_ptx.load() is shipped_instruction_set("default")
     assert stack_ptx.load("wide") is shipped_instruction_set("wide")
     with pytest.raises(UserError, match=r"none.json: cannot read the instruction set"):
         stack_ptx.load(tmp_path / "none.json")

@@ -10,7 +10,7 @@ from evo.compile.packing import Packing
 from evo.errors import UserError
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
-from evo.instructions import default_instruction_set
+from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 from evo.task import load_task
@@ -29,7 +29,7 @@ def problem():
     if not os.environ.get("CI"):
         pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
     task = load_task(FOLDER, {"weight": 0.1})
-    language = Language(default_instruction_set(), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
     words = np.stack([parse_program(language, text, "test", 8) for text in TEXTS])
     return task, language, Batch.analyze(language.lowering, words)
 
