@@ -37,6 +37,6 @@ def test_those_apart_are_listed_the_worst_first():
     assert [line.split()[:2] for line in lines if line.startswith("cell")] == [["cell", "2"], ["cell", "0"]]
     assert "CPU 3  GPU 5" in lines[-2]
     shares = {line[:26].strip(): line[27:] for line in lines}
-    assert shares["bits of all scores equal"] == "25.00%"
+    assert shares["bit-identical scores"] == "25.00%"
     assert shares["objective within 0.01"] == "50.00%"
     assert shares["verdict"].startswith("FAILED")

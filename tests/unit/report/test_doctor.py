@@ -44,7 +44,7 @@ def test_nvrtc_is_there_with_its_version_or_said_to_be_missing(monkeypatch):
     assert "only tasks with a CUDA kernel of their own need it: pip install" in rows()["NVRTC"]
 
 
-OLD = Probe("the NVIDIA driver serves CUDA 12.4, CUDA 13.0 is needed: update the driver", (12, 4))
+OLD = Probe("the NVIDIA driver supports CUDA 12.4, but evo needs CUDA 13.0: update the driver", (12, 4))
 H200 = DeviceInfo(0, "NVIDIA H200", (9, 0), 140 << 30)
 V100 = DeviceInfo(1, "Tesla V100", (7, 0), 16 << 30)
 

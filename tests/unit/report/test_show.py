@@ -45,7 +45,7 @@ PLACES = [(-0.9, 0.1), (0.9, 0.1), (0.9, 1.9)]
 
 def test_without_a_cell_the_best_elite_is_described(run):
     text = describe_elite(run(GRID, PLACES), None)
-    assert text.startswith("# program: 5 words, 1 PTX instructions live\n%x %x mul_ftz_f32 0.5 drop.f32\n")
+    assert text.startswith("# program: 5 words, 1 live PTX instructions\n%x %x mul_ftz_f32 0.5 drop.f32\n")
     assert "cell       5,4\nborn       generation 7, slot 72\noperator   alternation\nparents    0,1, 0,2\n" in text
     assert f"hash       {0:016x}{2**64 - 1:016x}\n" in text
     assert "objective  0.375\n" in text
@@ -55,7 +55,7 @@ def test_cells_of_a_grid_are_named_by_indices_or_number(run):
     made = run(GRID, PLACES)
     assert "operator   umad\nparents    0,3\n" in describe_elite(made, "0,0")
     assert describe_elite(made, "0,0") == describe_elite(made, "0") == describe_elite(made, " 0 , 0 ")
-    assert "operator   none: a random program\nparents    none\n" in describe_elite(made, "5,0")
+    assert "operator   none (random program)\nparents    none\n" in describe_elite(made, "5,0")
     assert describe_elite(made, "25") == describe_elite(made, "5,0")
 
 
