@@ -1,4 +1,4 @@
-"""evo.report.show: cells of every kind of archive are found by name, and programs are read from files."""
+"""evo.report.show: finds cells of every kind of archive by name, and reads programs from files."""
 
 import numpy as np
 import pytest
@@ -59,11 +59,11 @@ def test_cells_of_a_grid_are_named_by_indices_or_number(run):
     assert describe_elite(made, "25") == describe_elite(made, "5,0")
 
 
-def test_the_nearest_elite_is_near_in_the_grid_not_by_number(run):
+def test_the_nearest_elite_is_nearest_in_the_grid_and_not_by_number(run):
     made = run(GRID, [(-0.9, 1.9), (0.9, 0.1)])  # cells 0,4 (number 4) and 5,0 (number 25)
-    with pytest.raises(UserError, match="this cell is empty; the nearest elite is in 5,0$"):
+    with pytest.raises(UserError, match=r"this cell is empty; the nearest elite is in 5,0$"):
         describe_elite(made, "3,0")
-    with pytest.raises(UserError, match="this cell is empty; the nearest elite is in 0,4$"):
+    with pytest.raises(UserError, match=r"this cell is empty; the nearest elite is in 0,4$"):
         describe_elite(made, "2,4")
 
 
@@ -79,7 +79,7 @@ def test_cells_of_a_cvt_are_named_by_number(run):
         describe_elite(made, str((cell + 1) % 5))
 
 
-def test_a_program_is_described_by_scores_taken_now(run):
+def test_a_program_is_described_with_fresh_scores(run):
     problem = run(GRID, PLACES).search.problem
     words = parse_program(problem.language, "%t %x %y mul_ftz_f32 add_ftz_f32", "text", 24)
     text = describe_program(problem, words)
