@@ -65,7 +65,7 @@ class GoingDevice:
             self._flags[self._current] = host
 
     def has_ended(self, pack: bytes) -> bool:
-        """Whether a pack's kernels have ended, and the lane was told."""
+        """Whether the lane has seen the end of a pack's kernels."""
         return pack in self._flags and bool(self._flags[pack].any())
 
     def free_bytes(self) -> int:
