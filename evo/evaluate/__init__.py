@@ -1,7 +1,7 @@
-"""What an evaluator is: programs in, scores out.
+"""The interface of evaluators: programs in, scores out.
 
-Owns the interface and the checks of what a task's `score` returns. Knows nothing of the archive, of files or of
-configs. The implementations are entered in `evo.evaluate.backends`.
+Owns that interface and the checks of what a task's `score` returns. Knows nothing of the archive, of files or of configs.
+`evo.evaluate.backends` registers the implementations.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from evo.task import DTYPES, Programs, Regression, Scores, Task, task_errors
 
 
 class Status(IntEnum):
-    """What came of a program. Anything but OK keeps it out of the archive."""
+    """The outcome of a program. Only OK lets it into the archive."""
 
     OK = 0
     NONFINITE = 1  # its objective or a measure is NaN or infinite
-    FAILED = 2  # it could not be compiled or run; its `Failure` says why
+    FAILED = 2  # it did not compile or run; its `Failure` says why
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A program that could not be compiled or run.
+    """A program that did not compile or run.
 
     words: `(max_length,)` uint64. hash: canonical, 16 bytes. log: the compiler's or driver's message.
     """
@@ -43,9 +43,9 @@ class Failure:
 class Evaluation:
     """A batch's results.
 
-    status: `(batch_size,)` uint8 of `Status`. objective: `(batch_size,)` and measures: `(batch_size, num_measures)` float64, NaN
-    where the status is not OK. failures: programs that could not be compiled or run, now or earlier, in the batch's order.
-    times_s: seconds by stage of this evaluator; a stage's name says if it is summed over threads or processes.
+    status: `(batch_size,)` uint8 of `Status`. objective: `(batch_size,)` float64. measures: `(batch_size, num_measures)` float64.
+    Scores are NaN unless the status is OK. failures: the programs that failed, now or earlier, in the batch's order. times_s:
+    seconds by stage of the evaluator; names ending in `_threads` or `_workers` are sums over these.
     """
 
     status: NDArray[np.uint8]
@@ -56,40 +56,46 @@ class Evaluation:
 
 
 class Evaluator(Protocol):
-    """Scores programs. A program's result depends on the program alone, bit by bit."""
+    """Scores programs. Every bit of a program's result depends on that program alone."""
 
     @property
     def device(self) -> str:
-        """What programs run on, as people call it: `CPU`, or a GPU's name."""
+        """A readable name of what runs the programs: `CPU`, or a GPU's name."""
 
     def evaluate(self, batch: Batch) -> Evaluation:
         """Scores programs.
 
         Raises:
-            DeviceFailure: the device failed, and this process cannot use it any more.
+            UserError: the task's `score` raises or returns the wrong thing.
+            DeviceFailure: the device failed, and this process can no longer use it.
         """
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """Each output, `(batch_size, num_points)`, of programs at other points than the task's own, such as a picture's."""
+        """Each output, `(batch_size, num_points)`, of programs at given points, such as a picture's.
+
+        Raises:
+            UserError: the points do not fit the task's inputs.
+            DeviceFailure: the device failed, and this process can no longer use it.
+        """
 
     def environment(self) -> dict[str, str | int]:
-        """What runs programs, for the record."""
+        """Facts about what runs the programs, for the run's records."""
 
     def close(self) -> None:
-        """Ends threads, processes and device state."""
+        """Ends threads and processes and frees the device."""
 
 
-# Programs scored at once: outputs of 32 programs at 4,096 points and two outputs are 1 MiB, which stays in a core's L2 cache.
+# Programs scored at once. Two outputs of 32 programs at 4,096 points take 1 MiB, which fits a core's L2 cache.
 CHUNK_SIZE = 32
 
 
 def by_name(task: Task, stored: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Outputs `(batch_size, num_outputs, num_points)` of 4 bytes by name, each of its type; views, not copies."""
+    """Splits 4-byte outputs `(batch_size, num_outputs, num_points)` by name. Gives views of each output's own type."""
     return {name: stored[:, i].view(DTYPES[type_name]) for i, (name, type_name) in enumerate(task.outputs.items())}
 
 
 def join(parts: list[Evaluation], num_measures: int) -> Evaluation:
-    """Joins the results of consecutive parts of a batch; times are added up."""
+    """Joins the results of consecutive parts of a batch and adds up their times."""
     names = dict.fromkeys(name for part in parts for name in part.times_s)
     return Evaluation(
         status=np.concatenate([np.empty(0, np.uint8), *(part.status for part in parts)]),
@@ -104,7 +110,7 @@ def score_batch(task: Task, outputs: Regression | dict[str, NDArray[Any]], num_i
     """Calls the task's `score` and checks what it returns.
 
     Raises:
-        UserError: `score` raises, or returns other shapes than documented.
+        UserError: `score` raises or returns the wrong thing.
     """
     code = type(task).score.__code__
     place = f"{code.co_filename}:{code.co_firstlineno}"
@@ -124,7 +130,7 @@ def score_batch(task: Task, outputs: Regression | dict[str, NDArray[Any]], num_i
 
 
 def finite_only(objective: NDArray[np.float64], measures: NDArray[np.float64]) -> Evaluation:
-    """The results of a batch with these scores. Whatever is not finite is rejected."""
+    """The results of a batch with these scores. Rejects programs with a score that is not finite."""
     finite = np.isfinite(objective) & np.isfinite(measures).all(axis=1)
     return Evaluation(
         status=np.where(finite, Status.OK, Status.NONFINITE).astype(np.uint8),

@@ -1,7 +1,7 @@
-"""The backends: ways to run programs, by the name that a config gives them.
+"""The backends: the ways to run programs, by their names in a config.
 
-Owns the registry, and what each backend needs of a machine. An evaluator's module is imported when it is started: importing this one
-imports neither compilers nor CUDA.
+Owns the registry and knows what each backend needs from a machine. Each evaluator's module loads when its backend starts, so
+importing this module loads neither compilers nor CUDA.
 """
 
 from __future__ import annotations
@@ -16,16 +16,19 @@ from evo.evaluate import Evaluator
 from evo.language.program import Language
 from evo.task import Task
 
-# Canonical hash (16 bytes) -> kind and log of each program that failed before. Backends do not try these again.
+# What to do if nvPTXCompiler is missing: the build leaves its extension out without this wheel.
+INSTALL_COMPILER = "reinstall evo where the wheel nvidia-nvptxcompiler 13.0.88 is available"
+
+# Canonical hash (16 bytes) -> kind and log of each program that failed before. Backends never retry these.
 Quarantine = Mapping[bytes, tuple[FailureKind, str]]
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What an evaluator is started for.
+    """The work that an evaluator is started for.
 
-    instructions: names of those that programs may use. settings: the section `evaluation` of a config, as plain values; a backend
-    reads its own keys.
+    instructions: the names that programs may use. settings: a config's section `evaluation` as plain values; each backend reads
+    its own keys.
     """
 
     language: Language
@@ -39,8 +42,8 @@ class Assignment:
 class Backend:
     """One way to run programs.
 
-    why_unusable: what this machine lacks for it, in one line; None: nothing. start: makes its evaluator; raises UserError where the
-    assignment does not fit.
+    why_unusable: gives in one line what this machine lacks, or None if nothing. start: makes the evaluator; raises UserError if
+    the assignment does not fit.
     """
 
     name: str
@@ -49,16 +52,16 @@ class Backend:
 
 
 def choose_backend(name: str) -> Backend:
-    """The backend with this name; for `auto` the first of `BACKENDS` that this machine can use."""
+    """The backend with this name. `auto` gives the first of `BACKENDS` that this machine can use."""
     if name != AUTO:
         return BACKENDS[name]
     return next(backend for backend in BACKENDS.values() if not backend.why_unusable())
 
 
 def why_no_compiler() -> str | None:
-    """Why this installation cannot make cubins; None: it can."""
+    """Why this installation cannot compile cubins, or None if it can."""
     if importlib.util.find_spec("evo.native.nvptxcompiler") is None:
-        return "nvPTXCompiler is missing: install evo again where the wheel nvidia-nvptxcompiler 13.0.88 can be had"
+        return f"nvPTXCompiler is missing: {INSTALL_COMPILER}"
     return None
 
 
@@ -70,7 +73,7 @@ def _why_no_cuda() -> str | None:
 
 def _start_cuda(assignment: Assignment) -> Evaluator:
     if problem := _why_no_cuda():
-        raise UserError(f"evaluation.backend: cuda cannot be used here: {problem}; 'cpu' and 'auto' can")
+        raise UserError(f"evaluation.backend: cuda cannot be used here: {problem}; use 'cpu' or 'auto'")
     from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
     from evo.storage.disk_cache import DiskCache, cache_folder
 
@@ -99,5 +102,5 @@ AUTO = "auto"
 CPU = Backend("cpu", lambda: None, _start_cpu)
 CUDA = Backend("cuda", _why_no_cuda, _start_cuda)
 
-# In the order in which `auto` prefers them; the last can always be used.
+# In the order in which `auto` tries them. The last is always usable.
 BACKENDS = {backend.name: backend for backend in (CUDA, CPU)}

@@ -1,7 +1,7 @@
 """The CPU evaluator: the virtual machine of ptx_vm.h, with threads over programs.
 
-Owns the threads. A batch is cut into chunks of a fixed size, so that neither the number of threads nor the order of
-completion shows in a result.
+Owns the threads. It cuts batches into chunks of a fixed size, so results depend neither on the number of threads nor on the
+order of completion. Knows nothing of the GPU.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from evo.language.program import Language
 from evo.native.ptx_vm import VirtualMachine
 from evo.task import Regression, Task, point_arrays, target_array, task_errors
 
-WAKE_S = 0.1  # the calling thread looks up at least this often
+WAKE_S = 0.1  # longest uninterrupted wait of the calling thread, so that it sees Ctrl-C
 
 
 class CpuEvaluator:
@@ -33,7 +33,7 @@ class CpuEvaluator:
         language: what the programs are written in.
         task: gives points and score.
         num_threads: None: one for each core that this process may use.
-        level: the virtual machine's SIMD level; None: this CPU's best. Results are the same.
+        level: the virtual machine's SIMD level; None: this CPU's best. All levels give the same results.
 
     Raises:
         UserError: the task's points or targets are malformed, or raise.
@@ -47,27 +47,31 @@ class CpuEvaluator:
             points = task.points()
         self._inputs, self._num_points = self._point_arrays(points, "points()")
         self._targets = target_array(task, self._num_points) if task.reduction else None
-        self.num_threads = num_threads or len(os.sched_getaffinity(0))
-        self._pool = ThreadPoolExecutor(self.num_threads, thread_name_prefix="evaluate") if self.num_threads > 1 else None
+        self._num_threads = num_threads or len(os.sched_getaffinity(0))
+        self._pool = ThreadPoolExecutor(self._num_threads, thread_name_prefix="evaluate") if self._num_threads > 1 else None
 
     @property
     def device(self) -> str:
-        """As in `evo.evaluate.Evaluator`, whose other methods these are too."""
+        """Always `CPU`."""
         return "CPU"
 
     def evaluate(self, batch: Batch) -> Evaluation:
+        """As `Evaluator.evaluate`, chunk by chunk on the threads."""
         chunks = [slice(start, start + CHUNK_SIZE) for start in range(0, len(batch), CHUNK_SIZE)]
         parts = self._run([partial(self._evaluate_chunk, batch[chunk]) for chunk in chunks])
         return join(parts, len(self._task.measures))
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """As `Evaluator.outputs`, on the calling thread."""
         inputs, _ = self._point_arrays(points, "picture_points()")
         return by_name(self._task, self._machine.store(words, inputs))
 
     def environment(self) -> dict[str, str | int]:
-        return {"simd": self._machine.level, "threads": self.num_threads}
+        """SIMD level and number of threads."""
+        return {"simd": self._machine.level, "threads": self._num_threads}
 
     def close(self) -> None:
+        """Ends the threads."""
         if self._pool:
             self._pool.shutdown()
 
@@ -76,8 +80,8 @@ class CpuEvaluator:
         if not self._pool:
             return [call() for call in calls]
         futures = [self._pool.submit(call) for call in calls]
-        # Python handles signals in the main thread. The system may deliver one to any thread, which does not wake the main
-        # thread: without a time limit it would not see Ctrl-C before the batch is done.
+        # Python handles signals in the main thread. The system may deliver Ctrl-C to another one, which does not wake the main
+        # thread: without a time limit it would see the signal only after the batch.
         while wait(futures, WAKE_S).not_done:
             pass
         return [future.result() for future in futures]
@@ -101,6 +105,6 @@ class CpuEvaluator:
 
 
 def without_cpu_meaning(language: Language, names: Sequence[str]) -> list[str]:
-    """Those of the instructions that the virtual machine cannot run."""
+    """The names of instructions that the virtual machine cannot run."""
     unsupported = VirtualMachine(language.lowering).unsupported
     return [name for name in names if name in unsupported]

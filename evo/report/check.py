@@ -1,14 +1,16 @@
-"""Do CPU and GPU agree? All elites of a run, scored on both.
+"""Whether CPU and GPU agree: scores all elites of a run on both.
 
-Owns the comparison and its verdict. Exact instructions give the same bits on both. Approximate ones differ in their last
-bits, and such differences grow in whole programs, so the agreement is a distribution.
+Owns the comparison and its verdict. Exact instructions give the same bits on both. Approximate ones differ in their last bits,
+and these differences grow within a program, so agreement is a distribution. Knows nothing of how either evaluates.
 """
 
 from __future__ import annotations
 
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.evaluate import Evaluation
@@ -18,14 +20,14 @@ from evo.report.show import elite_names
 from evo.run.problem import load_problem
 from evo.run.run import Run
 
-# A check passes if this share of the elites has objectives that differ by no more than the tolerance.
+# A check passes if the objectives of at least this share of the elites differ by at most the tolerance.
 TOLERANCE = 0.01
 SHARE = 0.99
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """Scores of elites on both. names: of the elites; device: the GPU's."""
+    """Scores of elites on CPU and GPU. names: the elites' cells. device: the GPU's name."""
 
     names: list[str]
     device: str
@@ -33,19 +35,19 @@ class CheckReport:
     gpu: Evaluation
 
     @property
-    def difference(self) -> np.ndarray:
-        """Of the objectives, `(num_elites,)`, at least 0; infinite where only one of them failed."""
+    def difference(self) -> NDArray[np.float64]:
+        """Absolute difference of the objectives, `(num_elites,)`: infinite if one of the two failed, 0 if both did."""
         cpu, gpu = self.cpu.objective, self.gpu.objective
         both_failed = np.isnan(cpu) & np.isnan(gpu)
         return np.where(both_failed, 0.0, np.nan_to_num(np.abs(cpu - gpu), nan=np.inf))
 
     @property
     def passed(self) -> bool:
-        """True where enough of the elites agree."""
+        """Whether enough elites agree."""
         return bool((self.difference <= TOLERANCE).mean() >= SHARE)
 
     def text(self) -> str:
-        """The report that `evo check` prints. It lists elites beyond the tolerance, the worst first."""
+        """The report that `evo check` prints. It lists the elites beyond the tolerance, worst first."""
         difference = self.difference
         same = sum(
             a.tobytes() == b.tobytes() and m.tobytes() == n.tobytes()
@@ -55,7 +57,7 @@ class CheckReport:
         rows = [
             ("elites", f"{count:,}"),
             ("GPU", self.device),
-            ("bits of all scores equal", f"{same / count:.2%}"),
+            ("bit-identical scores", f"{same / count:.2%}"),
             *((f"objective within {bound:g}", f"{(difference <= bound).mean():.2%}") for bound in (1e-6, 1e-4, TOLERANCE, 0.1)),
             ("largest difference", f"{difference.max():.6g}"),
             ("verdict", f"{'passed' if self.passed else 'FAILED'}: {SHARE:.0%} must be within {TOLERANCE:g}"),
@@ -72,17 +74,13 @@ def check_elites(run: Run) -> CheckReport:
     """Scores a run's elites on the CPU and on the GPU that its config chooses.
 
     Raises:
-        UserError: there are none, or one of the two cannot be used.
+        UserError: the archive is empty, or this machine cannot use the GPU or run the programs on the CPU.
     """
     elites = run.search.archive.elites()
     if not len(elites):
         raise UserError(f"{run.run_dir.path}: the archive is empty")
     batch = Batch(elites.solution, elites.hash, elites.num_instructions)
     config = run.search.problem.config
-    gpu = load_problem(config, CUDA).evaluator
-    cpu = load_problem(config, CPU).evaluator
-    try:
-        return CheckReport(elite_names(run), gpu.device, *(evaluator.evaluate(batch) for evaluator in (cpu, gpu)))
-    finally:
-        gpu.close()
-        cpu.close()
+    with ExitStack() as problems:
+        gpu, cpu = (problems.enter_context(closing(load_problem(config, backend))).evaluator for backend in (CUDA, CPU))
+        return CheckReport(elite_names(run), gpu.device, cpu.evaluate(batch), gpu.evaluate(batch))

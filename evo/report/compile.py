@@ -1,6 +1,7 @@
-"""Cubins of a run's elites, or of a config's random programs, as files with an index.
+"""Cubins of a run's elites or of a config's random programs, as files with an index.
 
-Owns the layout of that folder. Needs no GPU; `evo.kernel.pointwise` says how the kernels are launched.
+Owns the layout of their folder. Knows nothing of how the cubins run and needs no GPU; `evo.kernel.pointwise` has the launch
+contract.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ _OPT_LEVEL = 3
 
 @dataclass(frozen=True)
 class CubinReport:
-    """What was compiled. seconds: wall time; compiler_s: seconds inside nvPTXCompiler, summed over workers."""
+    """What was compiled. failed: one line for each failed program. seconds: wall time. compiler_s: seconds inside nvPTXCompiler,
+    summed over workers.
+    """
 
     arch: str
     folder: Path
@@ -47,7 +50,7 @@ class CubinReport:
         """The report that `evo compile` prints."""
         return (
             f"{self.num_programs:,} programs in {self.num_modules} cubins ({self.num_bytes / 2**20:.1f} MiB) for {self.arch}: "
-            f"{self.folder}\n{self.seconds:.1f} s, of which {self.compiler_s:.1f} s inside nvPTXCompiler, summed over workers\n"
+            f"{self.folder}\n{self.seconds:.1f} s; {self.compiler_s:.1f} s inside nvPTXCompiler, summed over workers\n"
         )
 
 
@@ -55,7 +58,7 @@ def compile_run(path: Path, overrides: tuple[str, ...], arch: str, folder: Path)
     """Compiles a run's elites into a folder.
 
     Raises:
-        UserError: the run cannot be read, or as `write_cubins`.
+        UserError: as `Run.view` and `write_cubins`.
     """
     run = Run.view(path, overrides)
     elites = run.search.archive.elites()
@@ -67,7 +70,7 @@ def compile_config(path: Path, overrides: tuple[str, ...], arch: str, folder: Pa
     """Compiles the first random programs of a config's seed into a folder.
 
     Raises:
-        UserError: the config is wrong, or as `write_cubins`.
+        UserError: as `load_config`, `load_problem` and `write_cubins`.
     """
     search = Search(load_problem(load_config(path, overrides)))
     language = search.problem.language
@@ -77,12 +80,12 @@ def compile_config(path: Path, overrides: tuple[str, ...], arch: str, folder: Pa
 
 
 def write_cubins(language: Language, batch: Batch, names: list[str], arch: str, folder: Path, cache: DiskCache) -> CubinReport:
-    """Compiles programs and writes `module_0000.cubin`, ... and `index.json`, which says where each program is.
+    """Compiles programs to `module_0000.cubin`, ... with an `index.json` that locates each program.
 
     Args:
-        names: what each program is called in the index, such as `cell 3,4`.
+        names: each program's name in the index, such as `cell 3,4`.
         arch: GPU architecture such as `sm_90`.
-        cache: asked before anything is compiled.
+        cache: looked up before anything is compiled.
 
     Raises:
         UserError: there is no compiler, the architecture is unknown, or the folder cannot be written.
@@ -97,17 +100,16 @@ def write_cubins(language: Language, batch: Batch, names: list[str], arch: str, 
     with CompilePool() as pool:
         compiler = PackCompiler(language, arch, pool, options=assembler_options(_OPT_LEVEL), cache=cache)
         results = list(compiler.compile(batch))
-    # Modules come in the order of completion; their files are numbered by the first program that they hold.
+    # Modules come in the order of completion. Sorting them by their first program makes the files' numbers reproducible.
     modules = sorted((r for r in results if isinstance(r, Module)), key=lambda module: int(module.rows[0][0]))
+    files = [f"module_{number:04d}.cubin" for number in range(len(modules))]
     failures = [r for r in results if isinstance(r, FailedProgram)]
     try:
-        for number, module in enumerate(modules):
-            (folder / f"module_{number:04d}.cubin").write_bytes(module.cubin)
-        for left in set(folder.glob("module_*.cubin")) - {
-            folder / f"module_{number:04d}.cubin" for number in range(len(modules))
-        }:
-            left.unlink()  # of an earlier call
-        index = {"arch": arch, "template": TEMPLATE, "programs": _index(modules, names)}
+        for file, module in zip(files, modules, strict=True):
+            (folder / file).write_bytes(module.cubin)
+        for stale in {path.name for path in folder.glob("module_*.cubin")} - set(files):  # from an earlier call
+            (folder / stale).unlink()
+        index = {"arch": arch, "template": TEMPLATE, "programs": _index(modules, files, names)}
         (folder / "index.json").write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise UserError(f"{folder}: cannot write the cubins: {error.strerror}") from error
@@ -123,13 +125,13 @@ def write_cubins(language: Language, batch: Batch, names: list[str], arch: str, 
     )
 
 
-def _index(modules: list[Module], names: list[str]) -> list[dict[str, Any]]:
-    """File, kernel and site of each program; those that mean the same share a site."""
+def _index(modules: list[Module], files: list[str], names: list[str]) -> list[dict[str, Any]]:
+    """File, kernel and site of each program. Equivalent programs share a site."""
     entries = []
-    for number, module in enumerate(modules):
+    for file, module in zip(files, modules, strict=True):
         places = [(kernel, site) for kernel, size in enumerate(module.kernel_sizes) for site in range(size)]
         for rows, (kernel, site) in zip(module.rows, places, strict=True):
             for row in rows:
-                place = {"file": f"module_{number:04d}.cubin", "kernel": kernel_name(kernel), "site": site}
+                place = {"file": file, "kernel": kernel_name(kernel), "site": site}
                 entries.append((int(row), {"program": names[row], **place}))
     return [entry for _, entry in sorted(entries, key=lambda pair: pair[0])]

@@ -1,6 +1,6 @@
-"""Progress of a run on the screen: a bar on a terminal, plain lines elsewhere.
+"""A run's progress: a bar on a terminal, plain lines elsewhere.
 
-Owns how the numbers of a generation are shown; changes nothing.
+Owns how a generation's numbers are shown. Reads the run and never changes it.
 """
 
 from __future__ import annotations
@@ -15,37 +15,39 @@ import click
 from evo.run.run import Run
 from evo.search.map_elites import Generation
 
-# Called after each generation with it and the seconds that the run has taken.
+# Takes each generation, and the seconds that the run has taken so far.
 ShowGeneration = Callable[[Generation, float], None]
 
-PLAIN_SECONDS = 5.0  # between two lines where there is no terminal
+PLAIN_SECONDS = 5.0  # between two plain lines
 
 
 def progress_of(run: Run) -> AbstractContextManager[ShowGeneration]:
-    """Shows a run while it is entered; gives the function to call after each generation with the seconds taken."""
+    """A context that shows the run's progress. Entering it gives the function to call after each generation."""
     return _TerminalProgress(run) if sys.stdout.isatty() else _PlainProgress(run)
 
 
 class _Progress:
-    """Formats the state of a run; subclasses show it."""
+    """Formats a run's numbers. Subclasses show them."""
 
     def __init__(self, run: Run):
         self._run = run
         self._first = (run.search.counters.evaluations, run.search.elapsed_s)
 
     def _parts(self, generation: Generation, elapsed_s: float) -> tuple[str, str]:
-        """How far it is, and how good."""
+        """Two texts: how far the run is, and how good its elites are."""
         counters = generation.counters
         rate = (counters.evaluations - self._first[0]) / max(elapsed_s - self._first[1], 1e-9)
         return (
-            f"generation {counters.generations:,}  evaluations {counters.evaluations:,} ({rate:,.0f}/s)  "
-            f"duplicates {counters.duplicates / counters.offspring:.0%}  neutral {counters.neutral / counters.offspring:.0%}",
+            (
+                f"generation {counters.generations:,}  evaluations {counters.evaluations:,} ({rate:,.0f}/s)  "
+                f"duplicates {counters.duplicates / counters.offspring:.0%}  neutral {counters.neutral / counters.offspring:.0%}"
+            ),
             f"coverage {generation.coverage:.1%}  QD score {generation.qd_score:,.2f}  best {generation.best_objective:.4f}",
         )
 
 
 class _PlainProgress(_Progress):
-    """A line every few seconds and one at the end, for logs."""
+    """Prints a line every few seconds and one at the end, for logs."""
 
     def __enter__(self) -> ShowGeneration:
         self._shown_s = float("-inf")
@@ -65,7 +67,7 @@ class _PlainProgress(_Progress):
 
 
 class _TerminalProgress(_Progress):
-    """A bar towards the nearest stop, and the numbers below it; it only pulses where the stop is an objective."""
+    """Shows a bar towards the nearest stop above the numbers. If the only stop is an objective, the bar just pulses."""
 
     def __enter__(self) -> ShowGeneration:
         from rich.console import Group

@@ -1,6 +1,6 @@
-"""A program in words: its instructions, its PTX stub, where it came from, its scores.
+"""A program as text: its instructions, PTX stub, origin and scores.
 
-Owns the text that `evo show` and `evo eval` print; reads a run, changes nothing.
+Owns what `evo show` and `evo eval` print. Reads runs and never changes them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def read_program(problem: Problem, path: Path) -> NDArray[np.uint64]:
     """The program in a text file, as words.
 
     Raises:
-        UserError: the file cannot be read, or a token in it is wrong.
+        UserError: the file cannot be read, or contains a wrong token.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -36,7 +36,7 @@ def read_program(problem: Problem, path: Path) -> NDArray[np.uint64]:
 
 
 def describe_program(problem: Problem, words: NDArray[np.uint64]) -> str:
-    """Instructions, stub and scores of a program, evaluated now."""
+    """Evaluates a program; gives its instructions, stub and scores."""
     batch = Batch.analyze(problem.language.lowering, words[None])
     evaluation = problem.evaluator.evaluate(batch)
     status = Status(int(evaluation.status[0]))
@@ -47,10 +47,13 @@ def describe_program(problem: Problem, words: NDArray[np.uint64]) -> str:
 
 
 def describe_elite(run: Run, cell: str | None) -> str:
-    """The elite in a cell (`"i,j"` of a grid, or a cell number; None: the best), with origin and scores.
+    """The elite in a cell, with origin and scores.
+
+    Args:
+        cell: its name, such as `"i,j"` in a grid, or its number; None: the cell of the best elite.
 
     Raises:
-        UserError: no such cell, or it is empty.
+        UserError: there is no such cell, or it is empty.
     """
     archive, elites = run.search.archive, run.search.archive.elites()
     if not len(elites):
@@ -70,10 +73,10 @@ def describe_elite(run: Run, cell: str | None) -> str:
 
 
 def describe_failed(run: Run) -> str:
-    """All programs of a run that could not be compiled or run, with kind and log.
+    """All programs of a run that did not compile or run, with kind and log.
 
     Raises:
-        UserError: a file about one of them is damaged.
+        UserError: a program's file is damaged.
     """
     problem = run.search.problem
     parts = []
@@ -88,7 +91,7 @@ def describe_failed(run: Run) -> str:
             ]
             log = record["log"].rstrip("\n").splitlines()
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise UserError(f"{path}: no record of a failed program ({type(error).__name__}: {error})") from error
+            raise UserError(f"{path}: not a record of a failed program ({type(error).__name__}: {error})") from error
         batch = Batch.analyze(problem.language.lowering, words[None])
         parts.append(_sections(problem, batch, [("failure", [*lines, *log])]))
     return "\n".join(parts) or "no program failed\n"
@@ -101,11 +104,11 @@ def elite_names(run: Run) -> list[str]:
 
 
 def _sections(problem: Problem, batch: Batch, more: list[tuple[str, list[str]]]) -> str:
-    """A batch of one program in words, with further sections."""
+    """The text of a batch's only program, followed by further sections."""
     words = batch.words[0]
     stub = problem.language.lowering.emit(batch.words)[0]
     parts = [
-        f"# program: {program_length(words)} words, {batch.num_instructions[0]} PTX instructions live\n"
+        f"# program: {program_length(words)} words, {batch.num_instructions[0]} live PTX instructions\n"
         + format_program(problem.language, words),
         "# PTX stub\n" + stub.rstrip("\n") + "\n",
         *(f"# {title}\n" + "".join(line + "\n" for line in lines) for title, lines in more),
@@ -134,4 +137,4 @@ def _row_of_cell(archive: ProgramArchive, elites: Elites, cell: str) -> int:
 
 
 def _operator_name(code: int) -> str:
-    return "none: a random program" if code == RANDOM else OPERATORS[code]
+    return "none (random program)" if code == RANDOM else OPERATORS[code]

@@ -258,7 +258,7 @@ def test_the_cuda_backend_without_a_gpu(refusal, small_config, tmp_path, argumen
     small_config()
     (tmp_path / "p.txt").write_text("%x")
     line = refusal(*arguments, "--set", "evaluation.backend=cuda", env=NO_GPU)
-    assert line.startswith("evaluation.backend: cuda cannot be used here: ") and line.endswith("; 'cpu' and 'auto' can")
+    assert line.startswith("evaluation.backend: cuda cannot be used here: ") and line.endswith("; use 'cpu' or 'auto'")
 
 
 def test_a_check_without_a_gpu(refusal, finished_run):

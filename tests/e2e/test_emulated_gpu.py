@@ -131,8 +131,8 @@ def test_a_kernel_that_never_ends_is_ended_with_the_run(run, config):
     ("options", "message"),
     [
         ("devices=0", "finds no usable GPU"),
-        ("driver=12040", "serves CUDA 12.4, CUDA 13.0 is needed"),
-        ("capability=7.0", "too old, compute capability 7.5 is needed"),
+        ("driver=12040", "supports CUDA 12.4, but evo needs CUDA 13.0"),
+        ("capability=7.0", "too old, evo needs compute capability 7.5"),
     ],
 )
 def test_a_gpu_that_cannot_be_used_is_one_line(run, config, options, message):
@@ -161,7 +161,7 @@ def test_elites_of_a_run_are_the_same_on_both_backends(run, emulated, config):
     assert done.returncode == 0, done.stderr
     checked = emulated("check", folder)
     assert checked.returncode == 0, checked.stderr
-    assert "100.00%" in next(line for line in checked.stdout.splitlines() if line.startswith("bits of all scores equal"))
+    assert "100.00%" in next(line for line in checked.stdout.splitlines() if line.startswith("bit-identical scores"))
 
 
 def test_the_doctor_sees_what_is_there(emulated):

@@ -41,7 +41,7 @@ def test_show_prints_the_best_elite_with_program_stub_origin_and_scores(fork_evo
     found = sections(completed.stdout)
     heading, *others = found
     assert others == SECTIONS
-    num_words, num_instructions = map(int, re.fullmatch(r"# program: (\d+) words, (\d+) PTX instructions live", heading).groups())
+    num_words, num_instructions = map(int, re.fullmatch(r"# program: (\d+) words, (\d+) live PTX instructions", heading).groups())
     assert num_instructions == archive["num_instructions"][best]
     words = parse_program(plane_language, found[heading], "shown", 24)
     assert words[:num_words].tolist() == archive["solution"][best][:num_words].tolist()
@@ -65,7 +65,7 @@ def test_an_elite_can_be_shown_by_its_cell(fork_evo, finished_run):
         assert f"objective  {archive['objective'][row]:.6g}\n" in by_number.stdout
         parents = [f"{c // 5},{c % 5}" for c in archive["parents"][row].tolist() if c >= 0]
         assert f"parents    {', '.join(parents) or 'none'}\n" in by_number.stdout
-        operator = OPERATORS[archive["operator"][row]] if archive["operator"][row] >= 0 else "none: a random program"
+        operator = OPERATORS[archive["operator"][row]] if archive["operator"][row] >= 0 else "none (random program)"
         assert f"operator   {operator}\n" in by_number.stdout
 
 
@@ -109,7 +109,7 @@ def test_eval_scores_and_pictures_a_program_written_by_hand(fork_evo, small_conf
     completed = fork_evo("eval", small_config(), "--program", "saddle.txt", "--output", "pictures")
     assert (completed.returncode, completed.stderr) == (0, "")
     found = sections(completed.stdout.removesuffix("pictures/saddle.png\npictures/saddle.gif\n"))
-    assert list(found) == ["# program: 5 words, 2 PTX instructions live", "# PTX stub", "# scores"]
+    assert list(found) == ["# program: 5 words, 2 live PTX instructions", "# PTX stub", "# scores"]
     assert "mul.ftz.f32" in found["# PTX stub"] and "add.ftz.f32" in found["# PTX stub"]
     lines = found["# scores"].split("\n")
     assert lines[1:3] == ["status: ok", "objective  1"]

@@ -1,1 +1,1 @@
-"""The CUDA backend: `evaluator` wires compiler, `lane` and `plans` together; `device` is the only module that opens a GPU."""
+"""The CUDA backend: `evaluator` connects the compiler to `lane` and `plans`. Only `device` opens a GPU."""

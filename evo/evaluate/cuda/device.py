@@ -1,7 +1,7 @@
-"""One NVIDIA GPU by the CUDA driver API: what there is, memory, streams, modules, launches.
+"""One NVIDIA GPU through the CUDA driver API: discovery, memory, streams, modules, launches.
 
-The only module that opens a device. Knows nothing of programs, tasks or compilers. Importing it loads no CUDA library;
-`probe` and `Device` load the driver, which need not be there.
+Owns the device; no other module opens one. Knows nothing of programs, tasks or compilers. Importing it loads no CUDA library.
+`probe` and `Device` load the driver, which may be missing.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from numpy.typing import NDArray
 
 from evo.errors import DeviceFailure, UserError
 
-# Cubins of the pinned CUDA 13.0 family run on drivers of that family or newer, and its assembler knows GPUs from Turing on.
+# Cubins of the pinned CUDA 13.0 run on drivers of that version or newer. Its assembler supports GPUs since Turing.
 MIN_DRIVER = (13, 0)
 MIN_CAPABILITY = (7, 5)
 
 OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"
 
-POLL_S = (20e-6, 1e-3)  # first and longest pause between two looks at whether the device is done
+POLL_S = (20e-6, 1e-3)  # first and longest pause between two queries of an event
 
 
 class CudaError(DeviceFailure):
-    """A call of the driver that failed. After most errors of a kernel the context is lost, and with it the process's device.
+    """A failed call of the driver. Most kernel errors destroy the context, after which this process cannot use the device.
 
     Attributes:
         name: such as `CUDA_ERROR_ILLEGAL_ADDRESS`.
@@ -56,7 +56,7 @@ class DeviceInfo:
 
 @dataclass(frozen=True)
 class Probe:
-    """What this machine has. problem: why no GPU can be used, or None; driver: the CUDA version that it serves, or None."""
+    """What this machine has. problem: why no GPU is usable, or None; driver: the CUDA version that it supports, or None."""
 
     problem: str | None
     driver: tuple[int, int] | None = None
@@ -64,22 +64,23 @@ class Probe:
 
 
 def probe() -> Probe:
-    """Looks for driver and devices; opens no context."""
+    """Looks for a driver and devices. Opens no context."""
     try:
         from cuda.bindings import driver as cuda
     except ImportError:
         return Probe("the package cuda-bindings is missing: pip install 'cuda-bindings==13.0.*'")
-    # All kernels of our modules are launched, once: put on the device with the module, none keeps its launch waiting for that.
+    # Every kernel of a module is launched once. Loading it with its module keeps that launch from waiting.
     os.environ.setdefault("CUDA_MODULE_LOADING", "EAGER")
     try:
         initialised = cuda.cuInit(0)[0]
-    except RuntimeError:  # how cuda.bindings says that it finds no libcuda.so.1
+    except RuntimeError:  # cuda.bindings raises it if it finds no libcuda.so.1
         return Probe("no NVIDIA driver")
     version = _version(_ask(cuda.cuDriverGetVersion))
     if version < MIN_DRIVER:
-        # An old driver may already refuse to start for a new device: what the user can do about it is the same.
+        # Checked before the result of cuInit: an old driver fails there on a new device, and an update mends that as well.
         return Probe(
-            f"the NVIDIA driver serves CUDA {_dotted(version)}, CUDA {_dotted(MIN_DRIVER)} is needed: update the driver", version
+            f"the NVIDIA driver supports CUDA {_dotted(version)}, but evo needs CUDA {_dotted(MIN_DRIVER)}: update the driver",
+            version,
         )
     if initialised != cuda.CUresult.CUDA_SUCCESS:
         return Probe(f"the NVIDIA driver finds no usable GPU ({initialised.name})", version)
@@ -88,33 +89,33 @@ def probe() -> Probe:
         return Probe("the NVIDIA driver finds no GPU", version)
     if all(device.capability < MIN_CAPABILITY for device in devices):
         names = ", ".join(f"{device.name} ({device.target})" for device in devices)
-        return Probe(f"{names}: too old, compute capability {_dotted(MIN_CAPABILITY)} is needed", version, devices)
+        return Probe(f"{names}: too old, evo needs compute capability {_dotted(MIN_CAPABILITY)}", version, devices)
     return Probe(None, version, devices)
 
 
 class Device:
-    """A device with its primary context, current on the thread that makes this object.
+    """A device with its primary context, which becomes current on the calling thread.
 
     Args:
-        ordinal: which device, in the driver's order; None: the first that can be used.
+        ordinal: which device, in the driver's order; None: the first usable one.
 
     Raises:
-        UserError: there is no such device, or none that can be used.
+        UserError: there is no such device, it is not usable, or it cannot be opened.
     """
 
     def __init__(self, ordinal: int | None = None):
         found = probe()
         if found.problem:
-            raise UserError(f"no GPU can be used: {found.problem}")
+            raise UserError(f"no GPU is usable: {found.problem}")
         usable = [device for device in found.devices if device.capability >= MIN_CAPABILITY]
         chosen = usable[:1] if ordinal is None else [device for device in usable if device.ordinal == ordinal]
         if not chosen:
             listed = ", ".join(f"{device.ordinal} ({device.name})" for device in usable)
-            raise UserError(f"evaluation.device: {ordinal} is no usable GPU, one of: {listed}")
+            raise UserError(f"evaluation.device: {ordinal} is not a usable GPU, one of: {listed}")
         from cuda.bindings import driver as cuda
 
         self.info = chosen[0]
-        assert found.driver, "a device that can be used has a driver"
+        assert found.driver, "a usable device has a driver"
         self.driver = found.driver
         self._cuda = cuda
         self._handle = _ask(cuda.cuDeviceGet, self.info.ordinal)
@@ -122,7 +123,7 @@ class Device:
             self._context = _ask(cuda.cuDevicePrimaryCtxRetain, self._handle)
         except CudaError as error:
             raise UserError(
-                f"{self.info.name}: cannot be opened ({error.name}); another process may hold all of its memory"
+                f"{self.info.name}: cannot be opened ({error.name}); another process may be using all of its memory"
             ) from error
         self.make_current()
         attributes = cuda.CUdevice_attribute
@@ -132,22 +133,22 @@ class Device:
         self.clock_hz: int = _ask(cuda.cuDeviceGetAttribute, attributes.CU_DEVICE_ATTRIBUTE_CLOCK_RATE, self._handle) * 1000
 
     def make_current(self) -> None:
-        """Each thread that uses the device calls this first."""
+        """Makes the context current on the calling thread. Every thread that uses the device calls this first."""
         _ask(self._cuda.cuCtxSetCurrent, self._context)
 
     def free_bytes(self) -> int:
-        """Memory that is free now."""
+        """The device memory that is free now."""
         return int(_ask(self._cuda.cuMemGetInfo)[0])
 
     def close(self) -> None:
-        """Gives the context back; what was allocated and loaded on it is gone."""
+        """Releases the context, with everything allocated and loaded on it."""
         _ask(self._cuda.cuDevicePrimaryCtxRelease, self._handle)
 
     def allocate(self, num_bytes: int) -> Any:
-        """Device memory, aligned to 256 bytes; its address is `int(...)` of it. Freed by `free`.
+        """Device memory, aligned to 256 bytes, to be freed by `free`. `int(...)` of it is its address.
 
         Raises:
-            UserError: there is not so much.
+            UserError: too little memory is free.
         """
         try:
             return _ask(self._cuda.cuMemAlloc, max(num_bytes, 1))
@@ -155,8 +156,8 @@ class Device:
             if error.name != OUT_OF_MEMORY:
                 raise
             raise UserError(
-                f"{self.info.name}: {num_bytes / 2**20:,.1f} MiB are needed and {self.free_bytes() / 2**20:,.1f} MiB are free; end what "
-                "else uses the device, or take fewer points"
+                f"{self.info.name}: cannot allocate {num_bytes / 2**20:,.1f} MiB, {self.free_bytes() / 2**20:,.1f} MiB are free; "
+                "end other processes on the device, or use fewer points"
             ) from error
 
     def free(self, address: Any) -> None:
@@ -168,26 +169,26 @@ class Device:
         array = np.ascontiguousarray(array)
         address = self.allocate(array.nbytes)
         _ask(self._cuda.cuMemcpyHtoD, address, array.ctypes.data, array.nbytes)
-        # That call returns when the driver has taken the bytes. Streams that do not wait for the default one might not see them yet.
+        # The copy may return before the bytes are on the device, and our streams do not wait for the default one.
         _ask(self._cuda.cuStreamSynchronize, 0)
         return address
 
     def pinned(self, num_bytes: int) -> NDArray[Any]:
-        """Page-locked memory of this machine as `(num_bytes,)` uint8; freed by `free_pinned`.
+        """Page-locked memory of this machine as `(num_bytes,)` uint8, to be freed by `free_pinned`.
 
         Raises:
-            UserError: this machine has not so much, or does not allow it.
+            UserError: this machine has too little memory, or limits page-locked memory.
         """
         try:
             address = _ask(self._cuda.cuMemHostAlloc, max(num_bytes, 1), 0)
         except CudaError as error:
             if error.name != OUT_OF_MEMORY:
                 raise
-            raise UserError(f"{num_bytes / 2**20:,.1f} MiB of page-locked memory cannot be had; take fewer points") from error
+            raise UserError(f"cannot allocate {num_bytes / 2**20:,.1f} MiB of page-locked memory; use fewer points") from error
         return np.ctypeslib.as_array((ctypes.c_uint8 * num_bytes).from_address(int(address)))
 
     def free_pinned(self, array: NDArray[Any]) -> None:
-        """Frees what `pinned` gave; the array must not be used any more."""
+        """Frees an array that `pinned` gave. It must not be used afterwards."""
         _ask(self._cuda.cuMemFreeHost, array.ctypes.data)
 
     def stream(self) -> Any:
@@ -195,36 +196,36 @@ class Device:
         return _ask(self._cuda.cuStreamCreate, self._cuda.CUstream_flags.CU_STREAM_NON_BLOCKING)
 
     def event(self) -> Any:
-        """An event that takes the time."""
+        """An event that records the time."""
         return _ask(self._cuda.cuEventCreate, self._cuda.CUevent_flags.CU_EVENT_DEFAULT)
 
     def destroy_stream(self, stream: Any) -> None:
-        """Ends a stream."""
+        """Frees a stream."""
         _ask(self._cuda.cuStreamDestroy, stream)
 
     def destroy_event(self, event: Any) -> None:
-        """Ends an event."""
+        """Frees an event."""
         _ask(self._cuda.cuEventDestroy, event)
 
     def record(self, event: Any, stream: Any) -> None:
-        """The event happens when the stream has done what it was given so far."""
+        """Makes the event happen when the stream has finished its work so far."""
         _ask(self._cuda.cuEventRecord, event, stream)
 
     def wait_on_stream(self, stream: Any, event: Any) -> None:
-        """What the stream is given from now on waits for the event."""
+        """Makes the stream's later work wait for the event."""
         _ask(self._cuda.cuStreamWaitEvent, stream, event, 0)
 
     def wait(self, event: Any, is_given_up: Callable[[], bool]) -> None:
         """Returns when the event has happened.
 
         Args:
-            is_given_up: asked again and again: whether to wait no longer.
+            is_given_up: asked between two queries; true ends the wait.
 
         Raises:
-            CudaError: the device failed, or it was given up.
+            CudaError: the device failed, or `is_given_up` ended the wait.
         """
         not_ready, pause = self._cuda.CUresult.CUDA_ERROR_NOT_READY, POLL_S[0]
-        # A wait inside the driver could not be given up, and a kernel may never end.
+        # A kernel may never end, and a wait inside the driver could not be abandoned.
         while (result := self._cuda.cuEventQuery(event)[0]) == not_ready:
             if is_given_up():
                 raise CudaError("cuEventQuery", "given up")
@@ -234,27 +235,27 @@ class Device:
             raise CudaError("cuEventQuery", result.name)
 
     def elapsed_s(self, start: Any, end: Any) -> float:
-        """Seconds of the device between two events that have happened."""
+        """Seconds on the device between two past events."""
         return float(_ask(self._cuda.cuEventElapsedTime, start, end)) / 1e3
 
     def copy_to_host(self, host: NDArray[Any], address: Any, stream: Any) -> None:
-        """Fills a piece of pinned memory from device memory, when the stream comes to it."""
+        """Queues a copy from device memory to pinned memory."""
         _ask(self._cuda.cuMemcpyDtoHAsync, host.ctypes.data, address, host.nbytes, stream)
 
     def copy_to_device(self, address: int, host: NDArray[Any], stream: Any) -> None:
-        """Fills device memory when the stream comes to it. Of an array that is not pinned the driver takes a copy first."""
+        """Queues a copy to device memory. The driver copies an array that is not pinned before this returns."""
         _ask(self._cuda.cuMemcpyHtoDAsync, address, host.ctypes.data, host.nbytes, stream)
 
     def fill(self, address: int, byte: int, num_bytes: int, stream: Any) -> None:
-        """Sets each byte of device memory, when the stream comes to it."""
+        """Queues setting each byte of device memory."""
         _ask(self._cuda.cuMemsetD8Async, address, byte, num_bytes, stream)
 
     def load(self, cubin: bytes) -> Any:
-        """A module on the device; `unload` takes it off again."""
+        """Loads a module onto the device, to be removed by `unload`."""
         return _ask(self._cuda.cuModuleLoadData, cubin)
 
     def unload(self, module: Any) -> None:
-        """Takes a module off the device; none of its kernels may be running."""
+        """Removes a module from the device. None of its kernels may be running."""
         _ask(self._cuda.cuModuleUnload, module)
 
     def function(self, module: Any, name: str) -> Any:
@@ -268,7 +269,7 @@ class Device:
 
         Args:
             grid: blocks along x and y.
-            params: in the order of the kernel's, each with the bytes that it has there; addresses as uint64.
+            params: the kernel's parameters in order, each of the size that the kernel expects; addresses as uint64.
         """
         values = [np.atleast_1d(param) for param in params]
         addresses = np.array([value.ctypes.data for value in values], np.uint64)
@@ -276,7 +277,7 @@ class Device:
 
 
 def _ask(function: Any, *args: Any) -> Any:
-    """Calls the driver; gives what it gives, a tuple where that is several values.
+    """Calls the driver. Gives its result, or a tuple if there are several.
 
     Raises:
         CudaError: the call failed.
@@ -301,7 +302,7 @@ def _device_info(ordinal: int) -> DeviceInfo:
 
 
 def _version(number: int) -> tuple[int, int]:
-    """CUDA writes 13.0 as 13000."""
+    """Major and minor version; CUDA writes 13.0 as 13000."""
     return number // 1000, number % 1000 // 10
 
 

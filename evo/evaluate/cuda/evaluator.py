@@ -1,7 +1,7 @@
-"""The CUDA evaluator: programs packed into kernels, compiled by a pool of processes, run on an NVIDIA GPU.
+"""The CUDA evaluator: packs programs into kernels, compiles them in a pool of processes, runs them on an NVIDIA GPU.
 
-Owns the wiring of compiler, lane and score, and what becomes of programs that cannot be compiled or run. Results equal the CPU
-evaluator's except in the last bits of approximate instructions. Packs, workers and order do not change them.
+Owns the connection of compiler, lane and score, and the results of programs that fail. Results equal the CPU evaluator's except
+in the last bits of approximate instructions. They do not depend on packing, workers or order. Knows nothing of the search.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -33,17 +33,17 @@ from evo.language.program import Language
 from evo.storage.disk_cache import DiskCache
 from evo.task import Task, point_arrays, task_errors
 
-# Programs of a pack with a task's own kernel: its one kernel grows with them.
+# Most programs of a pack with a task's own kernel: its only kernel grows with each.
 MAX_KERNEL_SITES = 64
 
 
 @dataclass(frozen=True)
 class CudaOptions:
-    """How the work is done. Only `compile_seconds` can change a result.
+    """How to do the work. Only `compile_seconds` can change a result.
 
-    device: its ordinal; None: the first that can be used. num_workers: compile processes; None: one per core. packing: programs
-    that go together. opt_level: the assembler's. compile_seconds: limit for one compilation. launch_seconds: limit for the
-    kernels of one pack. num_threads: threads that score; None: one per core.
+    device: its ordinal; None: the first usable one. num_workers: compile processes; None: one per core. packing: how many
+    programs go together. opt_level: the assembler's. compile_seconds: limit for one compilation. launch_seconds: limit for one
+    pack on the device. num_threads: threads that score; None: one per core.
     """
 
     device: int | None = None
@@ -56,7 +56,7 @@ class CudaOptions:
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> CudaOptions:
-        """The options in the section `evaluation` of a config, as plain values."""
+        """The options in a config's section `evaluation`, given as plain values."""
         return cls(
             device=settings["device"],
             num_workers=settings["compile_workers"],
@@ -74,12 +74,12 @@ class CudaEvaluator:
     Args:
         language: what the programs are written in.
         task: gives points and score.
-        options: how the work is done.
+        options: how to do the work.
         cache: of cubins; None: nothing is kept.
-        quarantine: canonical hash (16 bytes) -> kind and log of programs that failed before. They are not tried again.
+        quarantine: canonical hash (16 bytes) -> kind and log of programs that failed before. They are never retried.
 
     Raises:
-        UserError: no such device, too little memory, or the task's points are malformed or raise.
+        UserError: the device cannot be used or has too little memory, or the task's points, targets or kernel are wrong.
     """
 
     def __init__(
@@ -99,26 +99,34 @@ class CudaEvaluator:
             points = task.points()
         self._num_threads = options.num_threads or len(os.sched_getaffinity(0))
         self._has_failed = False
-        self._device = Device(options.device)
-        self._inputs = self._upload(points, "points()")
-        self._pool = CompilePool(options.num_workers, options.compile_seconds)
-        target = self._device.info.target
-        template = template_of(task, language, target, min(MAX_KERNEL_SITES, options.packing.programs_per_module), cache)
-        if template is not POINTWISE:
-            self._plan: ScoringPlan = KernelPlan(task, self._inputs)
-        elif task.reduction:
-            self._plan = RegressionPlan(task, self._inputs, self._device)
-        else:
-            self._plan = StorePlan(task, self._inputs)
-        self._lane = self._make_lane(self._plan, options.packing.programs_per_module)
-        self._compiler = self._make_compiler(self._lane.capacity, template)
+        with ExitStack() as opened:  # closes them if a later step fails
+            self._device = Device(options.device)
+            opened.callback(self._device.close)
+            inputs = self._upload(points, "points()")
+            opened.callback(inputs.close)
+            self._pool = CompilePool(options.num_workers, options.compile_seconds)
+            opened.callback(self._pool.shutdown, cancel_futures=True)
+            target = self._device.info.target
+            template = template_of(task, language, target, min(MAX_KERNEL_SITES, options.packing.programs_per_module), cache)
+            if template is not POINTWISE:
+                self._plan: ScoringPlan = KernelPlan(task, inputs)
+            elif task.reduction:
+                self._plan = RegressionPlan(task, inputs, self._device)
+            else:
+                self._plan = StorePlan(task, inputs)
+            opened.callback(self._plan.close)
+            self._lane = self._make_lane(self._plan, options.packing.programs_per_module)
+            opened.callback(self._lane.close)
+            self._compiler = self._make_compiler(self._lane.capacity, template)
+            self._opened = opened.pop_all()
 
     @property
     def device(self) -> str:
-        """As in `evo.evaluate.Evaluator`, whose other methods these are too."""
+        """The GPU's name."""
         return self._device.info.name
 
     def evaluate(self, batch: Batch) -> Evaluation:
+        """As `Evaluator.evaluate`, pack by pack on the GPU."""
         status = np.zeros(len(batch), np.uint8)
         objective = np.full(len(batch), np.nan)
         measures = np.full((len(batch), len(self._task.measures)), np.nan)
@@ -137,6 +145,7 @@ class CudaEvaluator:
         return Evaluation(status, objective, measures, tuple(failure for _, failure in failures), times_s)
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """As `Evaluator.outputs`. Outputs of programs that fail, or failed in an earlier batch, are zeros."""
         inputs = self._upload(points, "picture_points()")
         plan = StorePlan(self._task, inputs)
         lane = self._make_lane(plan, len(words))
@@ -147,7 +156,6 @@ class CudaEvaluator:
             for site, rows in enumerate(module.rows):
                 stored[rows] = outputs[site]
 
-        # A program that failed has zeros, even if it failed only in an earlier batch.
         batch = Batch.analyze(self._language.lowering, words)
         self._run(batch, self._make_compiler(lane.capacity, POINTWISE), lane, take)
         lane.close()
@@ -155,6 +163,7 @@ class CudaEvaluator:
         return by_name(self._task, stored)
 
     def environment(self) -> dict[str, str | int]:
+        """GPU, target, driver and number of compile workers."""
         return {
             "device": self._device.info.name,
             "target": self._device.info.target,
@@ -163,18 +172,16 @@ class CudaEvaluator:
         }
 
     def close(self) -> None:
-        """Ends workers and device state. If the device has failed, only the workers."""
-        self._pool.shutdown(cancel_futures=True)
-        if not self._has_failed:
-            self._lane.close()
-            self._plan.close()
-            self._inputs.close()
-            self._device.close()
+        """Ends the workers and frees the device. A device that has failed is left alone."""
+        if self._has_failed:
+            self._pool.shutdown(cancel_futures=True)
+        else:
+            self._opened.close()
 
     def _run(
         self, batch: Batch, compiler: PackCompiler, lane: Lane, take: Callable[[Module, NDArray[np.uint8]], None]
     ) -> tuple[list[tuple[int, Failure]], dict[str, float]]:
-        """Failed rows in ascending order, and seconds by stage."""
+        """Failed rows with their failures in ascending order, and seconds by stage."""
         failures: list[tuple[int, Failure]] = []
         times_s = {"compiler_workers": 0.0, "emission_workers": 0.0}
 
@@ -188,7 +195,7 @@ class CudaEvaluator:
                     kind, log = result.failure.kind, result.failure.log
                     failures.extend((int(row), _failure(batch, row, kind, log)) for row in result.rows)
 
-        # If the batch is abandoned, closing it cancels its compilations.
+        # If an exception ends the batch, closing the generator cancels its compilations.
         with closing(compiler.compile(batch)) as results:
             try:
                 times = lane.run(modules(results), take)

@@ -1,11 +1,11 @@
-"""A lane of the GPU: packs go in as they are compiled, run one after the other, and come back to be scored.
+"""A lane of the GPU: takes packs as they are compiled, runs one after the other, and hands back their results.
 
-Owns streams, events and the buffers of the packs in flight: while pack k runs, pack k - 1 is copied back and scored, and
-pack k + 1 is being compiled or loaded. What a pack computes, and into what, is a plan's (`evo.evaluate.cuda.plans`).
-Knows nothing of tasks, and nothing of how cubins are made.
+Owns streams, events and the buffers of the packs in flight. While pack k runs, pack k - 1 is copied back and scored, and
+pack k + 1 is compiled or loaded. What packs compute is up to a plan (`evo.evaluate.cuda.plans`).
+Knows nothing of tasks or of how cubins are made.
 
-While packs are in flight the calling thread makes no call of the driver: any may wait for a running kernel, loading and unloading
-of modules above all, and a kernel that never ends must not hang the run.
+While packs are in flight, the calling thread never calls the driver. Any call may wait for a running kernel, above all to load or
+unload a module, and a kernel that never ends must not hang the run.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from evo.evaluate.cuda.device import OUT_OF_MEMORY, CudaError, Device
 
 # Packs in flight: one runs, one is copied back or scored, one waits to run.
 NUM_IN_FLIGHT = 3
-# Of what is free on the device when a lane is made, this part may be taken by its buffers.
+# A lane's buffers may take this share of the device memory that is free when the lane is made.
 MEMORY_SHARE = 0.5
-# Page-locked memory is taken from everybody on the machine: no more than this for one lane.
+# Page-locked memory is lost to all other processes of the machine. One lane takes at most this much.
 MAX_PINNED_BYTES = 2 << 30
-# Modules that have run are taken off when nothing runs, since that may wait for all that runs; but so many, of 100 to 200 KB each,
-# are not kept.
+# Unloading a module may wait for running kernels, so modules that have run are unloaded when nothing runs, or when this many are
+# left. Each takes 100 to 200 KB.
 MAX_ENDED_MODULES = 256
-WAKE_S = 0.1  # the longest time for which the calling thread waits without looking up, so that it sees Ctrl-C
+WAKE_S = 0.1  # longest uninterrupted wait of the calling thread, so that it sees Ctrl-C
 
 T = TypeVar("T")
 
@@ -44,27 +44,27 @@ class Plan(Protocol):
     """What a lane's packs compute."""
 
     def result_bytes(self, num_programs: int) -> int:
-        """Bytes that come back to this machine."""
+        """Bytes of results that come back to this machine."""
 
     def scratch_bytes(self, num_programs: int) -> int:
-        """Bytes on the device beside them."""
+        """Further bytes that the kernels use on the device."""
 
     def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
         """Starts a loaded module's kernels; `results` and `scratch` are addresses."""
 
 
 class ScoringPlan(Plan, Protocol):
-    """A plan whose results become scores."""
+    """A plan whose results can be scored."""
 
     def score(self, host: NDArray[np.uint8], num_instructions: NDArray[np.int32]) -> Evaluation:
         """The scores of a module's programs from its results on this machine, `(result_bytes,)`."""
 
     def close(self) -> None:
-        """Frees what the plan has on the device."""
+        """Frees what the plan holds on the device."""
 
 
 class PackFailure(Exception):
-    """The device failed, and no more can be run by this process. rows: of the pack that was at fault; none, if none was."""
+    """The device failed, and this process can no longer use it. rows: those of the pack at fault; empty if none is."""
 
     def __init__(self, rows: list[NDArray[Any]], error: CudaError):
         super().__init__(str(error))
@@ -73,7 +73,7 @@ class PackFailure(Exception):
 
 @dataclass
 class _Buffers:
-    """What one pack in flight needs. flag: 4 bytes, not 0 once the kernels are done, also where the device failed later."""
+    """What one pack in flight needs. flag: 4 bytes, nonzero once the kernels have ended, even if the device fails later."""
 
     host: NDArray[Any]
     flag: NDArray[Any]
@@ -86,7 +86,7 @@ class _Buffers:
 
 @dataclass
 class LaneTimes:
-    """Seconds: the calling thread waiting for cubins, for loading and launching, and for results; the device in kernels."""
+    """Seconds that the calling thread waits for cubins, for loading and launching, and for results; seconds in kernels."""
 
     wait_for_cubins: float = 0.0
     load: float = 0.0
@@ -108,11 +108,11 @@ class _Flight:
 
 
 class Lane:
-    """Buffers for packs of at most so many programs.
+    """Streams and buffers for packs of at most `capacity` programs.
 
     Args:
-        max_programs: of a pack; `capacity` may be less, where memory is short.
-        time_limit_s: for one pack to be loaded, run and copied back, once those before it are back.
+        max_programs: most programs of a pack; `capacity` is less if memory is short.
+        time_limit_s: for one pack to be loaded, run and copied back, counted from the return of the pack before it.
         num_threads: threads that take results.
 
     Raises:
@@ -132,7 +132,7 @@ class Lane:
         self._threads = ThreadPoolExecutor(min(num_threads, NUM_IN_FLIGHT), "score")
         self._ended: list[Any] = []  # modules to be unloaded
         self._is_lost = threading.Event()
-        self._came_back_s = float("-inf")  # when the last pack did
+        self._came_back_s = float("-inf")  # when the latest pack did
 
     def run(self, modules: Iterable[Module], take: Callable[[Module, NDArray[Any]], None]) -> LaneTimes:
         """Runs the modules in the order in which they come.
@@ -179,7 +179,7 @@ class Lane:
         return times
 
     def close(self) -> None:
-        """Frees all, on a device that has not failed."""
+        """Frees everything. The device must not have failed."""
         self._threads.shutdown()
         self._launcher.shutdown()
         self._unload_ended()
@@ -217,7 +217,7 @@ class Lane:
         host = buffers.host[: self._plan.result_bytes(len(module.rows))]
         device.record(buffers.start, self._stream)
         self._plan.launch(device, flight.loaded, module, int(buffers.results), int(buffers.scratch), self._stream)
-        # A copy that is behind the kernels in their stream: it tells, when the device has failed, which pack was the last good one.
+        # This copy follows the kernels in their stream. After a failure, flags tell which packs' kernels had ended.
         device.copy_to_host(buffers.flag, self._one, self._stream)
         device.record(buffers.end, self._stream)
         device.wait_on_stream(self._copy_stream, buffers.end)
@@ -234,16 +234,16 @@ class Lane:
         return kernels_s
 
     def _land(self, flights: deque[_Flight], times: LaneTimes) -> _Buffers:
-        """The buffers of the oldest flight, once its results are taken."""
+        """Waits until the oldest flight's results are taken, and gives its buffers."""
         oldest = flights[0]
-        assert oldest.landing, "a flight is landed once it was started"
+        assert oldest.landing, "a flight lands after it was started"
         times.kernels += self._wait(oldest.landing, flights)
         self._ended.append(oldest.loaded)
         flights.popleft()
         return oldest.buffers
 
     def _wait(self, future: Future[T], flights: deque[_Flight]) -> T:
-        """What a future of one of the flights gives.
+        """The result of a future of one of the flights.
 
         Raises:
             CudaError: the device failed, or the first pack that is not back yet takes too long.
@@ -252,11 +252,11 @@ class Lane:
             first = next((flight for flight in flights if not flight.is_back), None)
             if first and time.monotonic() - max(first.began_s, self._came_back_s) > self._time_limit_s:
                 self._is_lost.set()
-                raise CudaError("cuEventQuery", f"no end after {self._time_limit_s:g} s")
+                raise CudaError("cuEventQuery", f"still running after {self._time_limit_s:g} s")
         return future.result()
 
     def _settle(self, flights: deque[_Flight]) -> None:
-        """Waits until nobody writes into buffers any more, as nobody may when the next call begins, or until it takes too long."""
+        """Waits until no thread uses the buffers, so that `run` may be called again. Gives up after the time limit."""
         starting = wait([flight.starting for flight in flights if flight.starting], self._time_limit_s).not_done
         landing = wait([flight.landing for flight in flights if flight.landing], self._time_limit_s).not_done
         if starting or landing:
@@ -270,14 +270,14 @@ class Lane:
 
 
 def _at_fault(flights: deque[_Flight], error: CudaError) -> list[NDArray[Any]]:
-    """The rows of the first pack whose kernels did not come to their end: they run in order."""
-    if error.name == OUT_OF_MEMORY:  # as it may be when others use the device as well
+    """The rows of the first pack whose kernels did not end. Packs run in order."""
+    if error.name == OUT_OF_MEMORY:  # other processes may have taken the memory
         return []
     return next((flight.module.rows for flight in flights if not flight.buffers.flag.any()), [])
 
 
 def _capacity(device: Device, plan: Plan, max_programs: int) -> int:
-    """The most programs of a pack, at most `max_programs`, that fit."""
+    """The largest number of programs per pack, up to `max_programs`, whose buffers fit."""
     device_bytes = int(device.free_bytes() * MEMORY_SHARE) // NUM_IN_FLIGHT
     pinned_bytes = MAX_PINNED_BYTES // NUM_IN_FLIGHT
 
@@ -288,9 +288,9 @@ def _capacity(device: Device, plan: Plan, max_programs: int) -> int:
     if not fits(1):
         needed = NUM_IN_FLIGHT * (plan.result_bytes(1) + plan.scratch_bytes(1))
         raise UserError(
-            f"{device.info.name}: too little memory: the task's points need {needed / 2**20:,.0f} MiB for packs of one program, "
-            f"{device.free_bytes() * MEMORY_SHARE / 2**20:,.0f} MiB of the device and {MAX_PINNED_BYTES / 2**20:,.0f} MiB of "
-            "page-locked memory may be used; take fewer points, or end what else uses the device"
+            f"{device.info.name}: too little memory: packs of one program need {needed / 2**20:,.0f} MiB with the task's points, "
+            f"but may use {device.free_bytes() * MEMORY_SHARE / 2**20:,.0f} MiB of device memory and "
+            f"{MAX_PINNED_BYTES / 2**20:,.0f} MiB of page-locked memory; use fewer points, or end other processes on the device"
         )
     low, high = 1, max_programs  # fits(low) holds
     while low < high:

@@ -1,6 +1,7 @@
-"""What packs compute on the GPU: outputs at points, or sums of them, or scores by a task's own kernel.
+"""What packs compute on the GPU: outputs at points, sums over these outputs, or scores by a task's own kernel.
 
-Owns the layout of parameters and results of each kind of kernel; the kernels themselves are `evo.kernel`'s.
+Owns the layout of parameters and results of each kind of kernel. Knows nothing of streams, buffers or how `evo.kernel` makes the
+kernels.
 """
 
 from __future__ import annotations
@@ -15,15 +16,14 @@ from evo.compile.compiler import Module
 from evo.evaluate import CHUNK_SIZE, Evaluation, by_name, finite_only, join, score_batch
 from evo.evaluate.cuda.device import Device
 from evo.kernel import cuda_header, regression
-from evo.kernel.cuda_header import points_argument
 from evo.kernel.pointwise import kernel_name
 from evo.kernel.template import ENTRY
 from evo.native import nvptxcompiler
 from evo.task import Regression, Task, target_array
 
 BLOCK_SIZE = 256
-# Blocks in flight on a multiprocessor are at most 2,048 threads; several times as many are launched where there are points for
-# them, since programs differ in length. An estimate for the H200, not yet measured.
+# A multiprocessor holds at most 2,048 threads. Several times as many are launched if there are enough points, because programs
+# differ in length. The factor is an estimate, not a measurement.
 BLOCKS_PER_MULTIPROCESSOR = 8 * 2048 // BLOCK_SIZE
 
 
@@ -31,7 +31,7 @@ class DeviceInputs:
     """Values of the inputs at points, on the device.
 
     Args:
-        arrays: of each input its values of 4 bytes, `(num_points,)`, or `()` for one that is the same at all points.
+        arrays: for each input 4-byte values `(num_points,)`, or `()` if all points share one value.
     """
 
     def __init__(self, device: Device, arrays: list[NDArray[Any]], num_points: int):
@@ -42,25 +42,28 @@ class DeviceInputs:
         self.strides = np.array([4 if array.ndim else 0 for array in arrays], np.uint32)
 
     def close(self) -> None:
-        """Frees them."""
+        """Frees the values."""
         for buffer in self._buffers:
             self._device.free(buffer)
 
 
 class StorePlan:
-    """Outputs at all points: `(num_programs, num_outputs, num_points)` of 4 bytes, by the pointwise kernel."""
+    """Outputs at all points by the pointwise kernel: 4 bytes each, `(num_programs, num_outputs, num_points)`."""
 
     def __init__(self, task: Task, inputs: DeviceInputs):
         self._task = task
         self._inputs = inputs
 
     def result_bytes(self, num_programs: int) -> int:
+        """4 bytes for each output at each point."""
         return num_programs * len(self._task.outputs) * self._inputs.num_points * 4
 
     def scratch_bytes(self, num_programs: int) -> int:
+        """None."""
         return 0
 
     def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
+        """Starts the module's kernels, each on its sites' part of the results."""
         inputs = self._inputs
         for kernel, num_sites in enumerate(module.kernel_sizes):
             rows = -(-BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors // num_sites)
@@ -70,21 +73,22 @@ class StorePlan:
             results += self.result_bytes(num_sites)
 
     def outputs(self, host: NDArray[Any], num_programs: int) -> NDArray[Any]:
-        """The results as `(num_programs, num_outputs, num_points)` float32, whose bits are those of the outputs' types."""
+        """The results as `(num_programs, num_outputs, num_points)` float32, to be viewed as the outputs' types."""
         return host.view(np.float32).reshape(num_programs, len(self._task.outputs), self._inputs.num_points)
 
-    def close(self) -> None:
-        """There is nothing of its own."""
-
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
+        """Scores chunk by chunk with the task's `score`, as the CPU evaluator does."""
         outputs = self.outputs(host, len(num_instructions))
         chunks = [slice(first, first + CHUNK_SIZE) for first in range(0, len(num_instructions), CHUNK_SIZE)]
         parts = [score_batch(self._task, by_name(self._task, outputs[chunk]), num_instructions[chunk]) for chunk in chunks]
         return join(parts, len(self._task.measures))
 
+    def close(self) -> None:
+        """Does nothing: this plan holds nothing on the device."""
+
 
 class RegressionPlan:
-    """Sums of the outputs against targets (`evo.task.Regression`): the outputs stay on the device."""
+    """Sums of outputs against targets (`evo.task.Regression`). The outputs stay on the device."""
 
     def __init__(self, task: Task, inputs: DeviceInputs, device: Device):
         self._task = task
@@ -92,17 +96,21 @@ class RegressionPlan:
         self._inputs = inputs
         self._outputs = StorePlan(task, inputs)
         self._targets = device.upload(target_array(task, inputs.num_points))
-        self._module = device.load(nvptxcompiler.compile(regression.regression_ptx(device.info.target), _options(device)))
+        options = compiler_options(device.info.target, assembler_options(3))  # compiled once, launched for every pack
+        self._module = device.load(nvptxcompiler.compile(regression.regression_ptx(device.info.target), options))
 
     def result_bytes(self, num_programs: int) -> int:
+        """The sums of each output."""
         return regression.result_bytes(num_programs * len(self._task.outputs))
 
     def scratch_bytes(self, num_programs: int) -> int:
+        """All outputs, and partial sums."""
         return self._output_bytes(num_programs) + regression.scratch_bytes(
             num_programs * len(self._task.outputs), self._inputs.num_points
         )
 
     def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
+        """Starts the module's kernels, then the reduction of their outputs."""
         num_outputs = len(self._task.outputs)
         num_rows = len(module.rows) * num_outputs
         self._outputs.launch(device, loaded, module, scratch, 0, stream)
@@ -116,6 +124,7 @@ class RegressionPlan:
             device.launch(device.function(self._module, name), grid, block_size, params[name], stream)
 
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
+        """Scores the sums with the task's `score`."""
         shape = (len(num_instructions), len(self._task.outputs))
         sums = dict(
             zip(regression.FIELDS, np.moveaxis(host.view(np.float64).reshape(*shape, regression.NUM_FIELDS), -1, 0), strict=True)
@@ -124,12 +133,12 @@ class RegressionPlan:
         return score_batch(self._task, Regression(**sums), num_instructions)
 
     def close(self) -> None:
-        """Frees targets and kernels."""
+        """Frees the targets and unloads the kernels."""
         self._device.unload(self._module)
         self._device.free(self._targets)
 
     def _output_bytes(self, num_programs: int) -> int:
-        return -(-self._outputs.result_bytes(num_programs) // 256) * 256  # what follows stays aligned
+        return -(-self._outputs.result_bytes(num_programs) // 256) * 256  # keeps the sums behind them aligned
 
 
 class KernelPlan:
@@ -137,29 +146,29 @@ class KernelPlan:
 
     def __init__(self, task: Task, inputs: DeviceInputs):
         self._num_scores = 1 + len(task.measures)
-        self._points = points_argument(inputs.addresses, inputs.strides, inputs.num_points)
+        self._points = cuda_header.points_argument(inputs.addresses, inputs.strides, inputs.num_points)
 
     def result_bytes(self, num_programs: int) -> int:
+        """An objective and measures in float64 for each program."""
         return num_programs * self._num_scores * 8
 
     def scratch_bytes(self, num_programs: int) -> int:
+        """The number of instructions of each program."""
         return num_programs * 4
 
     def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
+        """Starts the task's kernel, one row of blocks for each program."""
         num_programs = len(module.rows)
         device.copy_to_device(scratch, module.num_instructions.astype(np.int32), stream)
-        # A score that the kernel does not write is NaN, which rejects the program, and not what another pack left there.
+        # A score that the kernel does not write must be NaN, which rejects the program, instead of another pack's score.
         device.fill(results, 0xFF, self.result_bytes(num_programs), stream)
         params: list[NDArray[Any] | np.generic] = [self._points, np.uint64(scratch), np.uint64(results)]
         device.launch(device.function(loaded, ENTRY), (1, num_programs), cuda_header.BLOCK_SIZE, params, stream)
 
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
+        """Takes the kernel's scores, except those that are not finite."""
         scores = host.view(np.float64).reshape(len(num_instructions), self._num_scores)
         return finite_only(scores[:, 0].copy(), scores[:, 1:].copy())
 
     def close(self) -> None:
-        """There is nothing of its own."""
-
-
-def _options(device: Device) -> tuple[str, ...]:
-    return compiler_options(device.info.target, assembler_options(3))  # compiled once, launched for every pack
+        """Does nothing: this plan holds nothing on the device."""

@@ -1,6 +1,6 @@
-"""Pictures of runs: charts of the archive and of its growth, and what the elites draw.
+"""Plots of runs: charts of the archive and its growth, and the pictures that programs draw.
 
-Owns the names of the plots. Reads a run, never writes but the picture files; matplotlib loads with the plots that need it.
+Owns the plots' names and what each needs. Reads runs and writes only picture files. Importing it loads matplotlib and Pillow.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ _NEED_ELITES = ("heatmap", "contact_sheet", "best", "animation")
 
 
 def why_not_drawn(run: Run, name: str) -> str | None:
-    """Why a run has nothing to show in the named plot, or None."""
+    """Why a run has nothing to show in the named plot, or None if it has."""
     if name in _NEED_PICTURES and not run.search.problem.task.has_pictures():
-        return "the task draws no pictures (it has no picture_points and picture)"
+        return "the task draws no pictures (it must define picture_points and picture)"
     if name in _NEED_ELITES and run.search.archive.empty:
         return "the archive is empty"
     return None
 
 
 def draw_plots(run: Run, names: Sequence[str]) -> list[Path]:
-    """Draws the named plots of a run into its folder; those with nothing to show (`why_not_drawn`) are left out.
+    """Draws the named plots of a run into its folder, except those with nothing to show (`why_not_drawn`).
 
     Returns:
         The files written.
 
     Raises:
-        UserError: the task cannot draw, or the folder cannot be written to.
+        UserError: the task's drawing fails, or the folder cannot be written.
     """
     try:
         return [PLOTS[name](run) for name in names if not why_not_drawn(run, name)]

@@ -1,6 +1,6 @@
 """Charts: the heat map of an archive and the curves of a run.
 
-Owns their looks; the drawing of archives is pyribs' own.
+Owns their looks; pyribs draws the archives. Knows nothing of what programs draw.
 """
 
 from __future__ import annotations
@@ -8,12 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-
-matplotlib.use("Agg")
-
-import matplotlib.pyplot as plt
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 from ribs import visualize
 
 from evo.run.run import Run
@@ -27,10 +23,11 @@ _CURVES = (
 
 
 def heatmap(run: Run) -> Path:
-    """The archive's objectives by cell; parallel axes where there are more than two measures."""
+    """The archive's objectives by cell, or on parallel axes if there are more than two measures."""
     archive: Any = run.search.archive
     names = list(run.search.problem.task.measures)
-    figure, axes = plt.subplots(figsize=(8, 3.2 if len(names) == 1 else 6.5), layout="constrained")
+    figure = Figure(figsize=(8, 3.2 if len(names) == 1 else 6.5), layout="constrained")
+    axes = figure.subplots()
     if len(names) > 2:
         order = list(enumerate(names))
         visualize.parallel_axes_plot(archive, ax=axes, measure_order=order, cmap="viridis", sort_archive=True)
@@ -43,10 +40,11 @@ def heatmap(run: Run) -> Path:
 
 
 def curves(run: Run) -> Path:
-    """QD score, coverage, best objective and the share of duplicates over evaluations."""
+    """QD score, coverage, best objective and share of duplicates by number of evaluations."""
     rows = run.run_dir.metrics()
     evaluations = [row["evaluations"] for row in rows]
-    figure, grid = plt.subplots(2, 2, figsize=(10, 6.5), sharex=True, layout="constrained")
+    figure = Figure(figsize=(10, 6.5), layout="constrained")
+    grid = figure.subplots(2, 2, sharex=True)
     for axes, (name, label) in zip(grid.flat, _CURVES, strict=True):
         if name == "duplicates":
             values = [row["duplicates"] / row["offspring"] for row in rows]
@@ -56,7 +54,7 @@ def curves(run: Run) -> Path:
         axes.set_title(label, loc="left")
         axes.grid(alpha=0.3)
         if name in ("coverage", "duplicates"):
-            axes.yaxis.set_major_formatter(matplotlib.ticker.PercentFormatter(1.0))
+            axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     for axes in grid[1]:
         axes.set_xlabel("evaluations")
     return _save(figure, run.run_dir.plot_path("curves.png"))
@@ -64,5 +62,4 @@ def curves(run: Run) -> Path:
 
 def _save(figure: Figure, path: Path) -> Path:
     figure.savefig(path, dpi=130)
-    plt.close(figure)
     return path

@@ -1,6 +1,6 @@
 """What programs draw: contact sheet, best elite, animations.
 
-Owns layout and file formats; the pictures themselves come from the task.
+Owns layout and file formats. Knows nothing of how a task draws its pictures.
 """
 
 from __future__ import annotations
@@ -8,26 +8,31 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
 from PIL import Image
 
 from evo.run.problem import Problem
 from evo.run.run import Run
 from evo.task import task_errors
 
-THUMBNAIL_SIZE = 56  # pixels a cell of the contact sheet
-BEST_SIZE = 768  # pixels
-TILE_SIZE = 176  # pixels a picture of the animation
-GALLERY_SIDE = 8  # the gallery shows 8 x 8 programs
+# Sides of pictures and the gaps between them, in pixels.
+THUMBNAIL_SIZE = 56  # in the contact sheet
+BEST_SIZE = 768
+SINGLE_SIZE = 384  # in the animation of one program
+TILE_SIZE = 176  # in the animation of elites
 GALLERY_TILE_SIZE = 80
-GAP = 2  # pixels between pictures
+GAP = 2
+GALLERY_SIDE = 8  # the gallery shows 8 x 8 programs
 NUM_FRAMES = 40
 FRAME_MS = 60
-STILL_T = 0.0  # the time at which still pictures are taken
+STILL_T = 0.0  # the time t of still pictures
 _BATCH_SIZE = 16  # pictures drawn at once
+_DPI = 100
 _BACKGROUND = (24, 24, 28)
 
 
-def render(problem: Problem, words: np.ndarray, size: int, t: float) -> np.ndarray:
+def render(problem: Problem, words: NDArray[np.uint64], size: int, t: float) -> NDArray[np.uint8]:
     """`(batch_size, size, size, 3)` uint8 pictures of `(batch_size, max_length)` programs at time t."""
     with task_errors(type(problem.task), "picture_points"):
         points = problem.task.picture_points(size, t)
@@ -45,7 +50,7 @@ def render(problem: Problem, words: np.ndarray, size: int, t: float) -> np.ndarr
 
 
 def contact_sheet(run: Run) -> Path:
-    """Each elite's picture in its cell: the first measure grows to the right, the second upwards."""
+    """Each elite's picture in its cell, the first measure to the right, the second upwards; without a grid, in cell order."""
     archive, elites = run.search.archive, run.search.archive.elites()
     pictures = render(run.search.problem, elites.solution, THUMBNAIL_SIZE, STILL_T)
     if shape := archive.grid_shape():
@@ -70,27 +75,29 @@ def best(run: Run) -> Path:
 
 
 def animation(run: Run) -> Path:
-    """Nine elites over t, from nine regions of the archive: in each, the one with the highest objective."""
+    """Nine elites over time t: the best of each of nine regions of the archive."""
     problem, elites = run.search.problem, run.search.archive.elites()
     chosen = _best_of_regions(elites.measures[:, :2], elites.objective, problem.ranges[:2])
     return _animate(problem, elites.solution[chosen], 3, TILE_SIZE, run.run_dir.plot_path("animation.gif"))
 
 
 def gallery(run: Run) -> Path:
-    """The first 64 random programs of the run's seed as one animated sheet, elites or not."""
+    """The first 64 random programs of the run's seed as one animated sheet."""
     words = run.search.emitter.random_programs(GALLERY_SIDE**2)
     return _animate(run.search.problem, words, GALLERY_SIDE, GALLERY_TILE_SIZE, run.run_dir.plot_path("gallery.gif"))
 
 
-def picture_program(problem: Problem, words: np.ndarray, stem: Path) -> list[Path]:
+def picture_program(problem: Problem, words: NDArray[np.uint64], stem: Path) -> list[Path]:
     """Draws one program, `(max_length,)`, to `<stem>.png` and `<stem>.gif`."""
     still = stem.with_name(stem.name + ".png")
     Image.fromarray(render(problem, words[None], BEST_SIZE, STILL_T)[0]).save(still)
-    return [still, _animate(problem, words[None], 1, 384, stem.with_name(stem.name + ".gif"))]
+    return [still, _animate(problem, words[None], 1, SINGLE_SIZE, stem.with_name(stem.name + ".gif"))]
 
 
-def _best_of_regions(measures: np.ndarray, objective: np.ndarray, ranges: np.ndarray) -> np.ndarray:
-    """Rows of the best elite in each of 3 x 3 regions of the measure space, filled up with the best of the rest."""
+def _best_of_regions(
+    measures: NDArray[np.float64], objective: NDArray[np.float64], ranges: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Rows of the best elite in each of 3 x 3 regions of the measure space, topped up to nine with the best others."""
     scaled = (measures - ranges[:, 0]) / (ranges[:, 1] - ranges[:, 0])
     region = np.clip((scaled * 3).astype(int), 0, 2) @ np.array([1, 3])[: measures.shape[1]]
     order = np.argsort(-objective, kind="stable")
@@ -100,14 +107,14 @@ def _best_of_regions(measures: np.ndarray, objective: np.ndarray, ranges: np.nda
     return np.concatenate([chosen, rest])[:9]
 
 
-def _animate(problem: Problem, words: np.ndarray, columns: int, size: int, path: Path) -> Path:
+def _animate(problem: Problem, words: NDArray[np.uint64], columns: int, size: int, path: Path) -> Path:
     rows = -(-len(words) // columns)
     places = [divmod(i, columns) for i in range(len(words))]
     frames = [
         Image.fromarray(_mosaic(render(problem, words, size, frame / NUM_FRAMES), places, rows, columns))
         for frame in range(NUM_FRAMES)
     ]
-    # One palette for all frames, taken from a few of them side by side, and dithering: no banding, no flicker of colours.
+    # All frames share one palette, taken from a few of them, so colours do not flicker. Dithering avoids banding.
     sample = Image.fromarray(np.concatenate([np.asarray(frame) for frame in frames[:: NUM_FRAMES // 4]], axis=1))
     palette = sample.quantize(256, Image.Quantize.MEDIANCUT)
     frames = [frame.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG) for frame in frames]
@@ -115,7 +122,7 @@ def _animate(problem: Problem, words: np.ndarray, columns: int, size: int, path:
     return path
 
 
-def _mosaic(pictures: np.ndarray, places: list[tuple[int, int]], rows: int, columns: int) -> np.ndarray:
+def _mosaic(pictures: NDArray[np.uint8], places: list[tuple[int, int]], rows: int, columns: int) -> NDArray[np.uint8]:
     size = pictures.shape[1]
     step = size + GAP
     sheet = np.empty((rows * step + GAP, columns * step + GAP, 3), np.uint8)
@@ -126,23 +133,18 @@ def _mosaic(pictures: np.ndarray, places: list[tuple[int, int]], rows: int, colu
     return sheet
 
 
-def _with_axes(sheet: np.ndarray, run: Run) -> Path:
-    """The sheet with the measures' names and values along its edges."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+def _with_axes(sheet: NDArray[np.uint8], run: Run) -> Path:
+    """Writes the sheet with the measures' names and values along its edges."""
     problem = run.search.problem
     (left, right), (bottom, top) = problem.ranges
     names = list(problem.task.measures)
     height, width = sheet.shape[:2]
-    figure, axes = plt.subplots(figsize=(width / 100 + 1.2, height / 100 + 1.0), layout="constrained")
+    figure = Figure(figsize=(width / _DPI + 1.2, height / _DPI + 1.0), layout="constrained")  # inches; the rest holds the labels
+    axes = figure.subplots()
     axes.imshow(sheet, extent=(left, right, bottom, top), aspect="auto", interpolation="antialiased")
     axes.set_xlabel(names[0])
     axes.set_ylabel(names[1])
     axes.set_title(f"{len(run.search.archive)} elites after {run.search.counters.evaluations:,} evaluations", loc="left")
     path = run.run_dir.plot_path("contact_sheet.png")
-    figure.savefig(path, dpi=100)
-    plt.close(figure)
+    figure.savefig(path, dpi=_DPI)
     return path

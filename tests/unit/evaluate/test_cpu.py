@@ -1,12 +1,13 @@
-"""evo.evaluate.cpu: programs are run on the task's points and scored by it, whatever the number of threads."""
+"""evo.evaluate.cpu: runs programs on the task's points and has the task score them, with any number of threads."""
 
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from evo.errors import UserError
-from evo.evaluate import Status
+from evo.evaluate import Status, cpu
 from evo.evaluate.cpu import CHUNK_SIZE, CpuEvaluator, without_cpu_meaning
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
@@ -17,7 +18,7 @@ X = np.linspace(-2.0, 2.0, 33, dtype=np.float32)
 
 
 class Mixed(Task):
-    """Inputs and outputs of every type, one input that is the same at all points, one register that is both."""
+    """Inputs and outputs of every type, one input shared by all points, one register that is both."""
 
     inputs = {"t": "f32", "x": "f32", "n": "u32", "k": "s32"}
     outputs = {"y": "f32", "m": "u32", "k": "s32", "x": "f32"}
@@ -63,7 +64,7 @@ def language_of(task: Task) -> Language:
 
 @pytest.fixture
 def evaluator():
-    """Makes evaluators, which end with the test."""
+    """Makes evaluators and closes them after the test."""
     made = []
 
     def make(task: Task, num_threads: int | None = 1) -> CpuEvaluator:
@@ -80,11 +81,11 @@ def rows(task: Task, *texts: str) -> np.ndarray:
 
 
 def batch_of(words: np.ndarray) -> Batch:
-    """The programs with numbers of instructions that tell them apart."""
+    """The programs, each with another number of instructions."""
     return Batch(words, np.zeros((len(words), 2), np.uint64), np.arange(len(words), dtype=np.int32))
 
 
-def test_outputs_come_by_name_with_their_types_and_values(evaluator):
+def test_outputs_have_their_names_types_and_values(evaluator):
     task = Mixed()
     words = rows(task, "%k %n %n add_u32 %x %t add_ftz_f32", "%x %x mul_ftz_f32 1.5")
     evaluation = evaluator(task).evaluate(batch_of(words))
@@ -99,22 +100,22 @@ def test_outputs_come_by_name_with_their_types_and_values(evaluator):
     np.testing.assert_array_equal(evaluation.measures, [[0.0], [0.125]])
 
 
-def test_a_program_that_computes_nan_somewhere_is_rejected_by_its_score(evaluator):
+def test_a_program_whose_score_is_nan_is_rejected(evaluator):
     evaluation = evaluator(Mixed()).evaluate(batch_of(rows(Mixed(), "%x sqrt_approx_ftz_f32", "%x")))
     assert evaluation.status.tolist() == [Status.NONFINITE, Status.OK]
 
 
-def test_a_reduction_gives_the_sums_of_its_outputs_against_their_targets(evaluator):
+def test_a_reduction_gives_the_sums_of_outputs_against_targets(evaluator):
     task = Fitted()
     evaluation = evaluator(task).evaluate(batch_of(rows(task, "%x %x %x mul_ftz_f32", "1.0 %x rcp_approx_ftz_f32")))
     y = np.stack([X.astype(float) ** 2, 1 / np.where(X == 0, np.nan, X.astype(float))])
     z = np.stack([X.astype(float), np.ones(33)])
     found = task.received
-    for output, (values, target) in enumerate(((y, X.astype(float) ** 2), (z, -X.astype(float)))):
-        good = np.isfinite(values)
+    for output, (computed, target) in enumerate(((y, X.astype(float) ** 2), (z, -X.astype(float)))):
+        good = np.isfinite(computed)
         assert found.num_points[:, output].tolist() == [33, 33]
         assert found.num_nonfinite[:, output].tolist() == (~good).sum(axis=1).tolist()
-        values, targets = np.where(good, values, 0), np.where(good, target, 0)
+        values, targets = np.where(good, computed, 0), np.where(good, target, 0)
         tolerance = {"rtol": 1e-5, "atol": 1e-5}
         np.testing.assert_allclose(found.sum_y[:, output], values.sum(axis=1), **tolerance)
         np.testing.assert_allclose(found.sum_t[:, output], targets.sum(axis=1), **tolerance)
@@ -127,7 +128,7 @@ def test_a_reduction_gives_the_sums_of_its_outputs_against_their_targets(evaluat
     assert all(getattr(found, name).dtype == np.float64 for name in vars(found))
 
 
-def test_a_batch_of_any_size_comes_back_in_its_order(evaluator):
+def test_results_of_a_batch_of_any_size_are_in_order(evaluator):
     task = Mixed()
     for num_threads in (1, 3):
         one = evaluator(task, num_threads)
@@ -139,7 +140,7 @@ def test_a_batch_of_any_size_comes_back_in_its_order(evaluator):
             assert evaluation.status.shape == (batch_size,)
 
 
-def test_a_task_is_given_chunks_of_one_size_whatever_the_number_of_threads(evaluator):
+def test_chunks_have_the_same_sizes_with_any_number_of_threads(evaluator):
     for num_threads in (1, 2, 3):
         task = Mixed()
         words = rows(task, *["%x"] * (2 * CHUNK_SIZE + 5))
@@ -147,7 +148,7 @@ def test_a_task_is_given_chunks_of_one_size_whatever_the_number_of_threads(evalu
         assert sorted(task.batches) == [5, CHUNK_SIZE, CHUNK_SIZE]
 
 
-def test_one_thread_is_the_callers_own_and_more_are_not(evaluator):
+def test_a_single_thread_is_the_callers_and_more_are_not(evaluator):
     task = Mixed()
     words = rows(task, *["%x"] * (4 * CHUNK_SIZE))
     evaluator(task, 1).evaluate(batch_of(words))
@@ -157,7 +158,7 @@ def test_one_thread_is_the_callers_own_and_more_are_not(evaluator):
     assert task.threads and threading.get_ident() not in task.threads
 
 
-def test_outputs_at_other_points_are_those_of_these_points(evaluator):
+def test_outputs_are_computed_at_the_given_points(evaluator):
     task = Mixed()
     points = {"t": np.float32(2.0), "x": np.array([1.0, 2.0]), "n": np.array([1, 2]), "k": np.array([0, 0])}
     found = evaluator(task).outputs(rows(task, "%x %t mul_ftz_f32"), points)
@@ -175,17 +176,26 @@ def test_an_error_in_a_thread_reaches_the_caller(evaluator):
         evaluator(Broken(), 2).evaluate(batch_of(rows(Mixed(), *["%x"] * 100)))
 
 
-def test_times_are_summed_over_threads(evaluator):
-    evaluation = evaluator(Mixed(), 2).evaluate(batch_of(rows(Mixed(), *["%x"] * 100)))
-    assert evaluation.times_s["evaluate_threads"] > 0 and evaluation.times_s["score_threads"] > 0
+@pytest.mark.parametrize("num_threads", [1, 2])
+def test_times_are_summed_over_threads(evaluator, monkeypatch, num_threads):
+    """Each thread's clock shows a second for running a chunk and ten for scoring it."""
+    clock = threading.local()
+
+    def perf_counter() -> float:
+        clock.looks = getattr(clock, "looks", -1) + 1
+        return 20.0 * (clock.looks // 3) + (0.0, 1.0, 11.0)[clock.looks % 3]
+
+    monkeypatch.setattr(cpu, "time", SimpleNamespace(perf_counter=perf_counter))
+    evaluation = evaluator(Mixed(), num_threads).evaluate(batch_of(rows(Mixed(), *["%x"] * (3 * CHUNK_SIZE + 1))))
+    assert evaluation.times_s == {"evaluate_threads": 4.0, "score_threads": 40.0}
 
 
 def test_by_default_there_is_a_thread_for_each_core(evaluator, monkeypatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 3, 5})
-    assert evaluator(Mixed(), None).num_threads == 3
+    assert evaluator(Mixed(), None).environment()["threads"] == 3
 
 
-def test_instructions_without_cpu_meaning_are_found():
+def test_instructions_without_cpu_meaning_are_named():
     language = language_of(Mixed())
     names = ["add_ftz_f32", "f16_to_f32", "mma_sync_aligned_m16n8k4_row_col_f32_tf32_tf32_f32"]
     assert without_cpu_meaning(language, names) == names[1:]

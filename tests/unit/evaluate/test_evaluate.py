@@ -1,4 +1,4 @@
-"""evo.evaluate: what a task's score may return, and what becomes of what it may not."""
+"""evo.evaluate: what a task's score may return, and the errors for everything else."""
 
 import re
 from pathlib import Path
@@ -12,7 +12,7 @@ from evo.task import Scores, Task
 
 
 class Given(Task):
-    """Returns, or raises, what it was given."""
+    """Returns or raises the given result."""
 
     measures = {"a": (0.0, 1.0), "b": (0.0, 1.0)}
 
@@ -36,7 +36,7 @@ def test_finite_scores_are_ok():
     assert (evaluation.status.dtype, evaluation.objective.dtype, evaluation.measures.dtype) == (np.uint8, np.float64, np.float64)
 
 
-def test_whatever_is_not_finite_rejects_its_own_program_only():
+def test_a_score_that_is_not_finite_rejects_only_its_own_program():
     objective = np.array([1.0, np.nan, np.inf, -np.inf, 1.0, 1.0])
     measures = np.zeros((6, 2))
     measures[4, 1] = np.nan
@@ -46,12 +46,13 @@ def test_whatever_is_not_finite_rejects_its_own_program_only():
     assert evaluation.objective[[0, 5]].tolist() == [1.0, 1.0] and not evaluation.measures[[0, 5]].any()
 
 
-def test_other_types_of_numbers_are_taken():
+def test_other_number_types_are_converted():
     evaluation = score(Scores([1, 2, 3], np.zeros((3, 2), np.float32)))
     assert evaluation.objective.tolist() == [1.0, 2.0, 3.0]
+    assert (evaluation.objective.dtype, evaluation.measures.dtype) == (np.float64, np.float64)
 
 
-def test_the_task_is_told_the_number_of_instructions():
+def test_score_receives_the_numbers_of_instructions():
     num_instructions = np.array([3, 1, 4], np.int32)
     task = Given(lambda outputs, programs: Scores(programs.num_instructions, np.zeros((3, 2))))
     assert score_batch(task, None, num_instructions).objective.tolist() == [3.0, 1.0, 4.0]
@@ -63,7 +64,7 @@ def test_arithmetic_in_a_score_does_not_warn(recwarn):
 
 
 @pytest.mark.parametrize(
-    "result, message",
+    ("result", "message"),
     [
         (Scores(np.zeros(2), np.zeros((3, 2))), "objective of shape (3,) and measures of shape (3, 2), got (2,) and (3, 2)"),
         (Scores(np.zeros(3), np.zeros((3, 3))), "got (3,) and (3, 3)"),
@@ -77,17 +78,17 @@ def test_arithmetic_in_a_score_does_not_warn(recwarn):
         (MemoryError(), "score() raised MemoryError"),
     ],
 )
-def test_anything_else_is_the_users_error_at_its_place(result, message):
+def test_any_other_result_is_a_user_error_with_its_place(result, message):
     with pytest.raises(UserError, match=re.escape(message)) as caught:
         score(result)
     assert re.match(rf"{re.escape(str(Path(__file__)))}:\d+: ", str(caught.value))
 
 
-def test_a_users_error_passes_as_it_is():
+def test_a_user_error_passes_unchanged():
     with pytest.raises(UserError, match=r"^mine$"):
         score(UserError("mine"))
 
 
-def test_an_interrupt_is_not_taken_for_the_tasks_failure():
+def test_an_interrupt_is_no_user_error():
     with pytest.raises(KeyboardInterrupt):
         score(KeyboardInterrupt())

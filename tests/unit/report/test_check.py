@@ -1,4 +1,4 @@
-"""evo.report.check: the verdict counts elites whose objectives differ, and lists them, the worst first."""
+"""evo.report.check: the verdict counts elites whose objectives differ; the report lists them, worst first."""
 
 import numpy as np
 import pytest
@@ -20,23 +20,23 @@ def test_elites_within_the_tolerance_pass():
     assert report([1.0] * 100, [1.0099] * 100).passed
 
 
-@pytest.mark.parametrize("num_apart, passes", [(1, True), (2, False)])
-def test_one_in_a_hundred_may_be_apart(num_apart, passes):
+@pytest.mark.parametrize(("num_apart", "passes"), [(1, True), (2, False)])
+def test_one_elite_in_a_hundred_may_differ(num_apart, passes):
     cpu = np.ones(100)
     gpu = cpu.copy()
     gpu[:num_apart] += 0.5
     assert report(cpu, gpu).passed is passes
 
 
-def test_a_program_that_fails_on_one_side_only_is_apart_and_one_that_fails_on_both_is_not():
+def test_a_program_differs_if_it_fails_on_one_side_only():
     np.testing.assert_array_equal(report([np.nan, np.nan, 1.0], [np.nan, 1.0, 1.0]).difference, [0.0, np.inf, 0.0])
 
 
-def test_those_apart_are_listed_the_worst_first():
+def test_elites_that_differ_are_listed_worst_first():
     lines = report([1.0, 2.0, 3.0, 4.0], [1.5, 2.0, 5.0, 4.001]).text().splitlines()
     assert [line.split()[:2] for line in lines if line.startswith("cell")] == [["cell", "2"], ["cell", "0"]]
     assert "CPU 3  GPU 5" in lines[-2]
     shares = {line[:26].strip(): line[27:] for line in lines}
-    assert shares["bits of all scores equal"] == "25.00%"
+    assert shares["bit-identical scores"] == "25.00%"
     assert shares["objective within 0.01"] == "50.00%"
     assert shares["verdict"].startswith("FAILED")

@@ -1,4 +1,4 @@
-"""evo.report.doctor: a line for each piece, and what a missing one means, without needing any of them."""
+"""evo.report.doctor: one line for each piece, with what a missing one means. None of them is needed."""
 
 import importlib.util
 
@@ -15,25 +15,26 @@ def rows() -> dict[str, str]:
     return {line[:14].strip(): line[14:].strip() for line in doctor.report().splitlines()}
 
 
-def test_the_machine_is_described():
+def test_the_machine_is_described(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 3, 5})
     found = rows()
     assert found["SIMD"].startswith(ptx_vm.levels()[-1])
     assert found["SIMD"].endswith(", ".join(ptx_vm.levels()))
-    assert int(found["cores"].split()[0]) >= 1
+    assert found["cores"].split()[0] == "3"
 
 
-def test_a_missing_assembler_is_said_to_be_missing_with_what_it_means(monkeypatch):
+def test_a_missing_assembler_is_reported_with_what_it_means(monkeypatch):
     find_spec = importlib.util.find_spec
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda asked, *args: None if asked == "evo.native.nvptxcompiler" else find_spec(asked, *args)
     )
     monkeypatch.setattr(doctor, "probe", lambda: Probe(None, (13, 0), ()))
     assert rows()["nvPTXCompiler"].startswith("missing")
-    assert "of no use without nvPTXCompiler" in rows()["NVIDIA driver"]
-    assert "no cubins can be made" in rows()["nvPTXCompiler"]
+    assert "unusable without nvPTXCompiler" in rows()["NVIDIA driver"]
+    assert "evo cannot compile cubins: reinstall evo" in rows()["nvPTXCompiler"]
 
 
-def test_nvrtc_is_there_with_its_version_or_said_to_be_missing(monkeypatch):
+def test_nvrtc_has_its_version_or_is_reported_missing(monkeypatch):
     assert rows()["NVRTC"].startswith("13.0 ")
 
     def refuse():
@@ -41,19 +42,19 @@ def test_nvrtc_is_there_with_its_version_or_said_to_be_missing(monkeypatch):
 
     monkeypatch.setattr(doctor.nvrtc, "version", refuse)
     assert rows()["NVRTC"].startswith("missing")
-    assert "only tasks with a CUDA kernel of their own need it: pip install" in rows()["NVRTC"]
+    assert "needed only by tasks with their own CUDA kernel: pip install" in rows()["NVRTC"]
 
 
-OLD = Probe("the NVIDIA driver serves CUDA 12.4, CUDA 13.0 is needed: update the driver", (12, 4))
+OLD = Probe("the NVIDIA driver supports CUDA 12.4, but evo needs CUDA 13.0: update the driver", (12, 4))
 H200 = DeviceInfo(0, "NVIDIA H200", (9, 0), 140 << 30)
 V100 = DeviceInfo(1, "Tesla V100", (7, 0), 16 << 30)
 
 
 @pytest.mark.parametrize(
-    "found, state, meaning",
+    ("found", "state", "meaning"),
     [
         (Probe("no NVIDIA driver"), "none", "no NVIDIA driver; programs run on the CPU, with the same semantics"),
-        (OLD, "CUDA 12.4", "CUDA 13.0 is needed: update the driver; programs run on the CPU"),
+        (OLD, "CUDA 12.4", "but evo needs CUDA 13.0: update the driver; programs run on the CPU"),
     ],
 )
 def test_without_a_usable_gpu_it_says_why_and_what_happens_instead(monkeypatch, found, state, meaning):
@@ -63,7 +64,7 @@ def test_without_a_usable_gpu_it_says_why_and_what_happens_instead(monkeypatch, 
 
 
 class OpenedDevice:
-    """Stands in for a device with 3 GiB free."""
+    """A fake device with 3 GiB free."""
 
     free = 3 << 30
 
@@ -77,24 +78,26 @@ class OpenedDevice:
         pass
 
 
-def test_each_gpu_is_listed_with_its_memory_or_what_is_wrong_with_it(monkeypatch):
+def test_each_gpu_is_listed_with_its_memory_or_its_problem(monkeypatch):
     monkeypatch.setattr(doctor, "probe", lambda: Probe(None, (13, 0), (H200, V100)))
     monkeypatch.setattr(doctor, "Device", OpenedDevice)
     assert rows()["NVIDIA driver"].startswith("CUDA 13.0")
     assert rows()["GPU 0"] == "sm_90          NVIDIA H200, 3.0 of 140.0 GiB free"
-    assert rows()["GPU 1"] == "sm_70          Tesla V100, too old: compute capability 7.5 is needed"
+    assert rows()["GPU 1"] == "sm_70          Tesla V100, too old, evo needs compute capability 7.5"
 
 
 def test_too_little_free_memory_is_explained(monkeypatch):
     monkeypatch.setattr(doctor, "probe", lambda: Probe(None, (13, 0), (H200,)))
     monkeypatch.setattr(doctor, "Device", OpenedDevice)
     monkeypatch.setattr(OpenedDevice, "free", 50 << 20)
-    assert rows()["GPU 0"].endswith("0.0 of 140.0 GiB free: little; end what else uses it, or take fewer points or smaller packs")
+    assert rows()["GPU 0"].endswith("0.0 of 140.0 GiB free: low; end other processes on it, or use fewer points or smaller packs")
 
 
 def test_a_gpu_that_cannot_be_opened_is_explained(monkeypatch):
     def refuse(ordinal):
-        raise UserError("NVIDIA H200: cannot be opened (CUDA_ERROR_OUT_OF_MEMORY); another process may hold all of its memory")
+        raise UserError(
+            "NVIDIA H200: cannot be opened (CUDA_ERROR_OUT_OF_MEMORY); another process may be using all of its memory"
+        )
 
     monkeypatch.setattr(doctor, "probe", lambda: Probe(None, (13, 0), (H200,)))
     monkeypatch.setattr(doctor, "Device", refuse)

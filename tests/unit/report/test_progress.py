@@ -1,4 +1,4 @@
-"""evo.report.progress: the numbers of a generation in plain lines, not too many and never without the last."""
+"""evo.report.progress: a generation's numbers in plain lines, at most one every few seconds and always the last."""
 
 import io
 from types import SimpleNamespace
@@ -11,7 +11,7 @@ from evo.search.map_elites import Counters, Generation
 
 @pytest.fixture
 def run():
-    """A run that goes on from 1,000 evaluations and 10 seconds."""
+    """A run resumed at 1,000 evaluations and 10 seconds."""
     stop = SimpleNamespace(generations=None, evaluations=2000, seconds=None, objective=None)
     config = SimpleNamespace(stop=stop)
     search = SimpleNamespace(counters=Counters(evaluations=1000), elapsed_s=10.0, problem=SimpleNamespace(config=config))
@@ -25,15 +25,16 @@ def generation(number: int, evaluations: int, best: float = 0.5) -> Generation:
     )
 
 
-def test_a_line_holds_all_numbers_and_the_rate_since_the_resume(run, capsys):
+def test_a_line_has_all_numbers_and_the_rate_since_the_resume(run, capsys):
     with progress.progress_of(run) as show:
         show(generation(1234, 1500), 12.0)
     assert capsys.readouterr().out == (
-        "generation 1,234  evaluations 1,500 (250/s)  duplicates 25%  neutral 10%  coverage 25.0%  QD score 1,234.50  best 0.5000\n"
+        "generation 1,234  evaluations 1,500 (250/s)  duplicates 25%  neutral 10%  "
+        "coverage 25.0%  QD score 1,234.50  best 0.5000\n"
     )
 
 
-def test_lines_come_every_few_seconds_and_the_last_one_always(run, capsys):
+def test_a_line_is_printed_every_few_seconds_and_at_the_end(run, capsys):
     with progress.progress_of(run) as show:
         for number in range(1, 100):
             show(generation(number, 1000 + number), 10.0 + 0.1 * number)
@@ -53,7 +54,7 @@ def test_a_generation_without_elites_has_a_line(run, capsys):
     assert "best nan" in capsys.readouterr().out
 
 
-def test_on_a_terminal_the_same_numbers_stand_below_a_bar(run, monkeypatch):
+def test_a_terminal_shows_the_same_numbers_below_a_bar(run, monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True

@@ -1,4 +1,4 @@
-"""evo.report.show: cells of every kind of archive are found by name, and programs are read from files."""
+"""evo.report.show: finds cells of every kind of archive by name, and reads programs from files."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ PLACES = [(-0.9, 0.1), (0.9, 0.1), (0.9, 1.9)]
 
 def test_without_a_cell_the_best_elite_is_described(run):
     text = describe_elite(run(GRID, PLACES), None)
-    assert text.startswith("# program: 5 words, 1 PTX instructions live\n%x %x mul_ftz_f32 0.5 drop.f32\n")
+    assert text.startswith("# program: 5 words, 1 live PTX instructions\n%x %x mul_ftz_f32 0.5 drop.f32\n")
     assert "cell       5,4\nborn       generation 7, slot 72\noperator   alternation\nparents    0,1, 0,2\n" in text
     assert f"hash       {0:016x}{2**64 - 1:016x}\n" in text
     assert "objective  0.375\n" in text
@@ -55,15 +55,15 @@ def test_cells_of_a_grid_are_named_by_indices_or_number(run):
     made = run(GRID, PLACES)
     assert "operator   umad\nparents    0,3\n" in describe_elite(made, "0,0")
     assert describe_elite(made, "0,0") == describe_elite(made, "0") == describe_elite(made, " 0 , 0 ")
-    assert "operator   none: a random program\nparents    none\n" in describe_elite(made, "5,0")
+    assert "operator   none (random program)\nparents    none\n" in describe_elite(made, "5,0")
     assert describe_elite(made, "25") == describe_elite(made, "5,0")
 
 
-def test_the_nearest_elite_is_near_in_the_grid_not_by_number(run):
+def test_the_nearest_elite_is_nearest_in_the_grid_and_not_by_number(run):
     made = run(GRID, [(-0.9, 1.9), (0.9, 0.1)])  # cells 0,4 (number 4) and 5,0 (number 25)
-    with pytest.raises(UserError, match="this cell is empty; the nearest elite is in 5,0$"):
+    with pytest.raises(UserError, match=r"this cell is empty; the nearest elite is in 5,0$"):
         describe_elite(made, "3,0")
-    with pytest.raises(UserError, match="this cell is empty; the nearest elite is in 0,4$"):
+    with pytest.raises(UserError, match=r"this cell is empty; the nearest elite is in 0,4$"):
         describe_elite(made, "2,4")
 
 
@@ -79,7 +79,7 @@ def test_cells_of_a_cvt_are_named_by_number(run):
         describe_elite(made, str((cell + 1) % 5))
 
 
-def test_a_program_is_described_by_scores_taken_now(run):
+def test_a_program_is_described_with_fresh_scores(run):
     problem = run(GRID, PLACES).search.problem
     words = parse_program(problem.language, "%t %x %y mul_ftz_f32 add_ftz_f32", "text", 24)
     text = describe_program(problem, words)

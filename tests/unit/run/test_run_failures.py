@@ -189,5 +189,5 @@ def test_a_record_whose_name_is_no_hash_is_named(small_config):
 
 def test_cuda_without_a_gpu_is_refused_with_the_reason(small_config, monkeypatch):
     monkeypatch.setattr("evo.evaluate.backends._why_no_cuda", lambda: "no NVIDIA driver")
-    with pytest.raises(UserError, match=r"evaluation\.backend: cuda cannot be used here: no NVIDIA driver; 'cpu' and 'auto' can"):
+    with pytest.raises(UserError, match=r"evaluation\.backend: cuda cannot be used here: no NVIDIA driver; use 'cpu' or 'auto'"):
         start(small_config, "evaluation.backend=cuda")

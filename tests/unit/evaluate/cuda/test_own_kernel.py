@@ -1,5 +1,6 @@
-"""A task with a kernel of its own, evaluated on a stand-in for a GPU: the scores are those of its `score`."""
+"""A task with its own kernel, evaluated on the stand-in for a GPU: scores equal those of its `score`."""
 
+import multiprocessing
 import os
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from evo.task import load_task
 
 FOLDER = Path(__file__).parents[3] / "data" / "own_kernel"
 
-# Instructions that are exact, so that an emulator has the bits of CPU and GPU. The fourth gives infinity.
+# Exact instructions, which have the same bits on CPU, GPU and stand-in. The fourth program gives infinity.
 TEXTS = ["%x %y mul_ftz_f32 %t add_ftz_f32", "drop.f32", "%n cvt_rn_f32_u32 0.01 mul_ftz_f32 %x"]
 TEXTS += ["%x 1e30 mul_ftz_f32 1e30 mul_ftz_f32"]
 TEXTS += [f"%x {i}.5 mul_ftz_f32 %y" for i in range(6)]
@@ -35,7 +36,7 @@ def problem():
 
 
 @pytest.mark.parametrize("packing", [Packing(2, 1), Packing(2, 2), Packing(64, 2)])
-def test_scores_are_those_of_the_tasks_score_in_packs_of_any_size(emulated_gpu, problem, packing):
+def test_scores_equal_the_tasks_own_in_packs_of_any_size(emulated_gpu, problem, packing):
     task, language, batch = problem
     evaluator = CudaEvaluator(language, task, CudaOptions(num_workers=1, packing=packing))
     try:
@@ -49,10 +50,13 @@ def test_scores_are_those_of_the_tasks_score_in_packs_of_any_size(emulated_gpu, 
     np.testing.assert_array_equal(found.measures, expected.measures)
 
 
-def test_an_error_in_the_kernel_is_told_before_anything_is_compiled(emulated_gpu, problem, tmp_path):
+def test_an_error_in_the_kernel_has_its_line_and_leaves_nothing_on_the_device(emulated_gpu, problem, tmp_path):
     _, language, _ = problem
     for name in ("task.py", "sums.cuh"):
         (tmp_path / name).write_bytes((FOLDER / name).read_bytes())
     (tmp_path / "kernel.cu").write_text('#include "evo.cuh"\n\nint f( {}\n')
-    with pytest.raises(UserError, match=r"kernel.cu:3: "):
+    with pytest.raises(UserError, match=r"kernel\.cu:3: "):
         CudaEvaluator(language, load_task(tmp_path, {}), CudaOptions(num_workers=1))
+    nothing = dict.fromkeys(emulated_gpu.alive(), 0)
+    assert (emulated_gpu.alive(), emulated_gpu.leaked()) == (nothing, nothing)
+    assert multiprocessing.active_children() == []

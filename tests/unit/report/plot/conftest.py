@@ -1,4 +1,4 @@
-"""Runs whose archives were filled by hand, so that it is known what must be seen where."""
+"""Runs with archives filled by hand, so that tests know what a plot must show."""
 
 import numpy as np
 import pytest
@@ -7,14 +7,14 @@ from evo.config import load_config
 from evo.language.program import parse_program
 from evo.run.run import Run
 
-# What the plane task paints these programs with, all over.
+# The plane task fills these programs' pictures with one colour.
 RED, GREEN, BLUE = "1.0", "-1.0", "0.0"
 COLORS = {RED: (255, 0, 0), GREEN: (0, 255, 0), BLUE: (0, 0, 255)}
 
 
 @pytest.fixture
 def new_run(small_config):
-    """Makes runs that hold the given elites: (program text, objective, measures)."""
+    """Makes runs with the given elites: (program text, objective, measures)."""
     runs = []
 
     def make(elites: list[tuple[str, float, tuple[float, ...]]], changes: dict | None = None) -> Run:

@@ -1,24 +1,28 @@
-"""evo.report.plot.charts: a heat map for every kind of archive, and curves that show what the metrics say."""
+"""evo.report.plot.charts: a heat map for every kind of archive, and the curves of the metrics."""
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 
-from evo.report.plot import charts
+from evo.report.plot import charts, draw_plots
 
 from .conftest import RED
 
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """Keeps the figures that are saved, so that their content can be asked."""
+    """The figures that are saved, to look at their content."""
     figures = []
-    monkeypatch.setattr(plt, "close", figures.append)
-    yield figures
-    monkeypatch.undo()
-    for figure in figures:
-        plt.close(figure)
+    savefig = Figure.savefig
+
+    def keep(figure: Figure, *args, **kwargs) -> None:
+        figures.append(figure)
+        savefig(figure, *args, **kwargs)
+
+    monkeypatch.setattr(Figure, "savefig", keep)
+    return figures
 
 
 def assert_a_picture(path, name: str) -> None:
@@ -90,6 +94,5 @@ def test_a_run_without_generations_has_empty_curves(new_run):
 def test_no_figure_stays_open(new_run):
     before = plt.get_fignums()
     run = new_run([(RED, 0.5, (0.0, 0.5))])
-    charts.heatmap(run)
-    charts.curves(run)
+    draw_plots(run, ["heatmap", "curves", "contact_sheet"])
     assert plt.get_fignums() == before

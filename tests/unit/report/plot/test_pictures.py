@@ -1,4 +1,4 @@
-"""evo.report.plot.pictures: each picture is where it belongs, of the right program and at the right time."""
+"""evo.report.plot.pictures: each picture shows the right program at the right place and time."""
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from evo.report.plot.pictures import BEST_SIZE, GALLERY_TILE_SIZE, GAP, NUM_FRAM
 
 from .conftest import BLUE, COLORS, GREEN, RED
 
+BACKGROUND = (24, 24, 28)  # of empty cells
 # The plane task: measure 0 from -1 to 1 in 6 columns, measure 1 from 0 to 2 in 5 rows.
 AT = {RED: (0, 0), GREEN: (0, 4), BLUE: (5, 1)}
 
@@ -33,11 +34,11 @@ def tile(pixels: np.ndarray, row: int, column: int, size: int) -> np.ndarray:
     return pixels[top : top + size, left : left + size]
 
 
-def test_each_elites_picture_stands_in_its_cell_of_the_contact_sheet(new_run):
+def test_the_contact_sheet_has_each_elites_picture_in_its_cell(new_run):
     run = new_run([(text, 0.5, measures_at(*cell)) for text, cell in AT.items()])
     pixels = pixels_of(pictures.contact_sheet(run))
     sheet = np.zeros(pixels.shape[:2], bool)
-    for color in [*COLORS.values(), (24, 24, 28)]:  # the last is the background of empty cells
+    for color in [*COLORS.values(), BACKGROUND]:
         sheet[tuple(where(pixels, color).T)] = True
     (top, bottom), (left, right) = (np.flatnonzero(sheet.mean(axis=axis) > 0.5)[[0, -1]] for axis in (1, 0))
     for text, (i, j) in AT.items():
@@ -49,7 +50,7 @@ def test_each_elites_picture_stands_in_its_cell_of_the_contact_sheet(new_run):
         assert len(found) > 0.8 * (right - left) / 6 * (bottom - top) / 5, "it fills its cell"
 
 
-def test_without_a_plane_of_cells_pictures_stand_in_the_order_of_cells(new_run):
+def test_without_a_grid_pictures_are_in_cell_order(new_run):
     centroids = {"archive": {"type": "CVTArchive", "dims": None, "centroids": 4}}
     run = new_run([], {"search": centroids})
     order = [RED, BLUE, GREEN]
@@ -60,7 +61,7 @@ def test_without_a_plane_of_cells_pictures_stand_in_the_order_of_cells(new_run):
     assert pixels.shape == (side, side, 3)
     for number, text in enumerate(order):
         assert (tile(pixels, *divmod(number, 2), THUMBNAIL_SIZE) == COLORS[text]).all()
-    assert not where(tile(pixels, 1, 1, THUMBNAIL_SIZE), COLORS[RED]).size
+    assert (tile(pixels, 1, 1, THUMBNAIL_SIZE) == BACKGROUND).all()
 
 
 def test_the_best_elite_is_drawn_large(new_run):
@@ -81,7 +82,7 @@ def frames_of(path) -> list[np.ndarray]:
 
 
 def test_the_animation_shows_elites_over_time(new_run):
-    # t grows from 0 to 1: at first it is about zero, which is blue, then positive, which is red.
+    # t grows from 0 to 1. About zero the picture is blue, later red.
     run = new_run([("%t", 0.9, measures_at(0, 0)), (GREEN, 0.5, measures_at(5, 4))])
     frames = frames_of(pictures.animation(run))
     assert frames[0].shape == (TILE_SIZE + 2 * GAP, 3 * (TILE_SIZE + GAP) + GAP, 3)
@@ -98,7 +99,7 @@ def test_an_animation_has_all_its_frames(new_run):
     assert len(frames_of(pictures.animation(run))) == NUM_FRAMES
 
 
-def test_the_animation_takes_the_best_of_each_region_before_the_rest():
+def test_the_animation_shows_the_best_of_each_region_before_others():
     rng = np.random.default_rng(3)
     measures, objective = rng.uniform((-1, 0), (1, 2), (200, 2)), rng.random(200)
     crowd = (measures[:, 0] < -0.4) & (measures[:, 1] < 0.6)
@@ -112,7 +113,7 @@ def test_the_animation_takes_the_best_of_each_region_before_the_rest():
         assert objective[row] == objective[same].max()
 
 
-def test_where_few_regions_are_lived_in_the_best_of_the_rest_fill_up():
+def test_the_best_others_fill_up_if_few_regions_have_elites():
     measures = np.full((12, 2), 0.1)
     chosen = pictures._best_of_regions(measures, np.arange(12.0), np.array([(0.0, 1.0), (0.0, 1.0)]))
     assert chosen.tolist() == [11, 10, 9, 8, 7, 6, 5, 4, 3]
@@ -131,7 +132,7 @@ def test_the_gallery_shows_the_first_random_programs_of_the_seed(new_run):
         assert abs(shown.mean(axis=(0, 1)) - picture.mean(axis=(0, 1))).max() < 12
 
 
-def test_a_program_by_hand_is_drawn_still_and_moving(new_run, tmp_path):
+def test_a_single_program_has_a_still_and_an_animation(new_run, tmp_path):
     run = new_run([])
     words = np.zeros(24, np.uint64)
     paths = pictures.picture_program(run.search.problem, words, tmp_path / "by.hand")
@@ -139,7 +140,7 @@ def test_a_program_by_hand_is_drawn_still_and_moving(new_run, tmp_path):
     assert (pixels_of(paths[0]) == COLORS[BLUE]).all()
 
 
-def test_rendering_does_not_depend_on_how_many_programs_are_drawn_at_once(new_run):
+def test_a_picture_does_not_depend_on_its_batch(new_run):
     run = new_run([])
     words = run.search.emitter.random_programs(20)
     together = pictures.render(run.search.problem, words, 16, 0.25)
@@ -149,7 +150,7 @@ def test_rendering_does_not_depend_on_how_many_programs_are_drawn_at_once(new_ru
 
 
 @pytest.mark.parametrize(
-    "old, new, message",
+    ("old", "new", "message"),
     [
         (
             "(rgb * 255).astype(np.uint8)",
@@ -161,10 +162,10 @@ def test_rendering_does_not_depend_on_how_many_programs_are_drawn_at_once(new_ru
         ('"x": x.ravel()', '"z": x.ravel()', r"picture_points\(\): must return a dict of exactly t, x, y; got t, z, y"),
     ],
 )
-def test_pictures_that_fail_are_the_tasks_error_at_its_place(new_run, make_task, plane_folder, old, new, message):
+def test_a_picture_that_fails_is_a_user_error_with_its_place(new_run, make_task, plane_folder, old, new, message):
     source = (plane_folder / "task.py").read_text()
     assert old in source
-    # Points for scoring stay right: only the pictures are wrong.
+    # Scoring keeps its correct points: only the pictures are wrong.
     source = (
         source.replace(old, f"({new}) if size != SIDE else ({old})")
         if ":" not in old
@@ -176,7 +177,7 @@ def test_pictures_that_fail_are_the_tasks_error_at_its_place(new_run, make_task,
     assert "a_task/task.py" in str(caught.value)
 
 
-def test_plots_that_need_pictures_or_elites_are_left_out_where_there_are_none(new_run, make_task, plane_folder):
+def test_plots_without_their_pictures_or_elites_are_left_out(new_run, make_task, plane_folder):
     everything = ["heatmap", "contact_sheet", "curves", "best", "animation", "gallery"]
     empty = new_run([])
     assert [path.name for path in draw_plots(empty, everything)] == ["curves.png", "gallery.gif"]
@@ -188,7 +189,7 @@ def test_plots_that_need_pictures_or_elites_are_left_out_where_there_are_none(ne
     assert why_not_drawn(plain, "heatmap") is None
 
 
-def test_plots_that_cannot_be_written_are_a_line(new_run):
+def test_plots_that_cannot_be_written_are_a_user_error(new_run):
     run = new_run([(RED, 0.5, (0.0, 1.0))])
     (run.run_dir.path / "plots").write_text("in the way")
     with pytest.raises(UserError, match=r"/plots: cannot write"):
