@@ -1,0 +1,73 @@
+"""evo.run.search: a search needs no folder, ends at its stops, and goes on from its state as if it had never paused."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from evo.config import load_config
+from evo.errors import UserError
+from evo.run.problem import load_problem
+from evo.run.search import Search
+
+CVT = {"type": "CVTArchive", "dims": None, "centroids": 12}
+
+
+@pytest.fixture
+def new_search(small_config):
+    """Makes searches; their evaluators end with the test."""
+    searches = []
+
+    def make(changes: dict | None = None, *overrides: str) -> Search:
+        searches.append(Search(load_problem(load_config(small_config(changes), overrides))))
+        return searches[-1]
+
+    yield make
+    for search in searches:
+        search.problem.close()
+
+
+def test_a_search_writes_no_file(new_search, tmp_path, monkeypatch):
+    search = new_search()
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    before = sorted(tmp_path.rglob("*"))
+    assert len(list(search.generations())) == 6
+    assert len(search.archive.elites()) > 5
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("stop", "reason", "num_generations"),
+    [
+        ({"generations": 3}, "stop.generations: 3", 3),
+        ({"generations": None, "evaluations": 100}, "stop.evaluations: 100", 2),  # generation 0 has at most 96
+        ({"generations": 5, "objective": 0.0}, "stop.objective: 0.0", 1),  # no objective of the task is less
+        ({"generations": 5, "seconds": 1e-9}, "stop.seconds: 1e-09", 1),
+    ],
+)
+def test_a_search_ends_at_the_first_stop_and_says_which(new_search, stop, reason, num_generations):
+    search = new_search({"stop": stop})
+    assert len(list(search.generations())) == num_generations
+    assert search.stop_reason == reason
+    assert list(search.generations()) == []
+
+
+@pytest.mark.parametrize("archive", [{"dims": [6, 5]}, CVT], ids=["grid", "cvt"])
+def test_a_search_restored_from_its_state_goes_on_as_if_it_had_not_paused(new_search, archive):
+    changes = {"search": {"archive": archive, "memory_size": 150}}
+    whole, paused = new_search(changes), new_search(changes)
+    list(whole.generations())
+    list(itertools.islice(paused.generations(), 3))
+    restored = Search.restore(whole.problem, *paused.state())
+    assert len(list(restored.generations())) == 3
+    (meta, arrays), (other_meta, other_arrays) = whole.state(), restored.state()
+    assert {**meta, "elapsed_s": 0} == {**other_meta, "elapsed_s": 0}
+    assert arrays.keys() == other_arrays.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(other_arrays[name], array, err_msg=name)
+
+
+def test_what_an_archive_cannot_be_made_of_is_refused_with_its_key(new_search):
+    with pytest.raises(UserError, match=r"^search\.archive: dims: \[4\] has 1 numbers, but the task has 2 measures$"):
+        new_search(None, "search.archive.dims=[4]")
