@@ -79,7 +79,7 @@ class Evaluator(Protocol):
         """
 
     def environment(self) -> dict[str, str | int]:
-        """Facts about what runs the programs, for the run's records."""
+        """Facts about what runs the programs, for the run's records. `device` is among them, unless it is the CPU."""
 
     def close(self) -> None:
         """Ends threads and processes and frees the device."""

@@ -102,5 +102,5 @@ AUTO = "auto"
 CPU = Backend("cpu", lambda: None, _start_cpu)
 CUDA = Backend("cuda", _why_no_cuda, _start_cuda)
 
-# In the order in which `auto` tries them. The last is always usable.
+# In the order in which `auto` tries them. The CPU is always usable: `auto` never takes what comes after it.
 BACKENDS = {backend.name: backend for backend in (CUDA, CPU)}

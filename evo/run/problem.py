@@ -88,7 +88,10 @@ def load_problem(config: RunConfig, backend: Backend | None = None, quarantine: 
     known = [instruction.name for instruction in instruction_set.instructions]
     for name in config.program.vocabulary.instructions:
         if name not in known:
-            raise UserError(f"program.vocabulary.instructions: unknown instruction '{name}', one of: {', '.join(known)}")
+            others = [other for other in SHIPPED if name in {i.name for i in shipped_instruction_set(other).instructions}]
+            hint = f"; it is in the set '{others[0]}': program.instruction_set={others[0]}" if others else ""
+            valid = ", ".join(known)
+            raise UserError(f"program.vocabulary.instructions: unknown instruction '{name}'{hint}; this set has: {valid}")
     wanted = config.evaluation.backend
     backend = backend or (CPU if wanted == AUTO else BACKENDS[wanted])
     return Problem(config, task, digest, language, instruction_set_digest, backend, quarantine or {})

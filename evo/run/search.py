@@ -124,7 +124,10 @@ class Search:
     def restore(cls, problem: Problem, meta: dict[str, Any], arrays: Arrays) -> Search:
         """The search that `state` was asked of, with the same problem."""
         search = cls(problem, _part(arrays, "archive."))
-        search.archive.restore(Elites(**_part(arrays, "elites.")))
+        try:
+            search.archive.restore(Elites(**_part(arrays, "elites.")))
+        except ValueError as error:
+            raise UserError(f"search.archive: the checkpoint does not fit: {error}") from error
         search.memory.restore(_part(arrays, "memory."))
         search.counters = Counters(**meta["counters"])
         search.emitter.generation = search.counters.generations

@@ -9,6 +9,7 @@ import yaml
 from evo.config import RunConfig, dump_config, first_difference, load_config
 from evo.errors import UserError
 from evo.native.vary import OPERATORS, RATES
+from evo.search.archives import ARCHIVES
 
 MINIMAL = """\
 task: a_task
@@ -32,7 +33,7 @@ SECTIONS = {
     "program.vocabulary.": "instructions, meta, groups, constants",
     "program.vocabulary.constants.": "f32_sigma, u32_max, meta_max",
     "search.": "archive, batch_size, immigrants, initial, variation, memory_size",
-    "search.archive.": "type, dims, centroids",
+    "search.archive.": ", ".join(["type", *(option for kind in ARCHIVES.values() for option in kind.options)]),
     "search.initial.": "num_programs, min_length, max_length",
     "search.variation.": ", ".join(["operators", *RATES_OF]),
     **{f"search.variation.{operator}.": ", ".join(rates) for operator, rates in RATES_OF.items()},
@@ -165,7 +166,7 @@ def test_a_missing_key_is_named(minimal):
         ("search.batch_size", "0"),
         ("search.batch_size", "true"),
         ("search.batch_size", "'512'"),
-        ("search.archive.type", "SlidingBoundariesArchive"),
+        ("search.archive.type", "NoArchive"),
         ("search.archive.dims", "[4, 0]"),
         ("search.memory_size", "0"),
         ("search.initial.num_programs", "0"),

@@ -183,4 +183,4 @@ def test_instructions_without_cpu_meaning_are_named():
     names = {instruction.name for instruction in SET.instructions}
     assert machine.unsupported < names
     assert not machine.unsupported & set(REFERENCES)
-    assert {"bfi_b32", "prmt_b32", "div_u32", "add_f64", "add_u64", "lop3_xor3_b32", "add_f16x2"} <= machine.unsupported
+    assert {"add_f64", "add_u64", "add_f16x2"} <= machine.unsupported  # values of other than 32 bits

@@ -14,6 +14,7 @@ from evo.language.batch import Batch
 from evo.run.checkpoint import decode_checkpoint, encode_checkpoint
 from evo.run.run import Run
 from evo.run.run_dir import RunDir
+from evo.search.archives import ARCHIVES
 
 
 @pytest.fixture
@@ -68,9 +69,11 @@ def test_a_new_run_can_be_resumed_before_its_first_generation(start, resume):
     assert again.search.counters == whole.search.counters
 
 
-@pytest.mark.parametrize(
-    "archive", [{"dims": [6, 5]}, {"type": "CVTArchive", "dims": None, "centroids": 12}], ids=["grid", "cvt"]
-)
+# An archive's config by its name.
+ARCHIVE_CONFIGS = {"GridArchive": {"dims": [6, 5]}, "CVTArchive": {"type": "CVTArchive", "dims": None, "centroids": 12}}
+
+
+@pytest.mark.parametrize("archive", [ARCHIVE_CONFIGS.get(name) for name in ARCHIVES], ids=ARCHIVES)
 def test_a_run_interrupted_after_any_generation_goes_on_to_the_same_end(start, resume, archive):
     changes = {"search": {"archive": archive, "memory_size": 150}}  # a memory that forgets within the run
     whole = start(changes)

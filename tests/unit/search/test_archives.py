@@ -10,14 +10,18 @@ RANGES = [(0.0, 1.0), (-1.0, 1.0)]
 CENTROIDS = np.array([[0.1, -0.9], [0.9, -0.9], [0.1, 0.9], [0.9, 0.9], [0.5, 0.0]])
 
 
-# Each archive's options here; it must tell the centroids above apart.
+# Each archive's options here: at most 20 cells, 4 along the first measure, that tell the centroids above apart.
 OPTIONS = {"GridArchive": {"dims": [4, 5]}, "CVTArchive": {"centroids": CENTROIDS}}
 
 
 @pytest.fixture(params=ARCHIVES)
 def new_archive(request):
-    """Makes empty archives, all alike."""
-    return lambda: make_archive(request.param, LENGTH, RANGES, 1, OPTIONS[request.param])
+    """Makes empty archives, all alike; with the arrays of another one, that one's."""
+    return lambda arrays=None: make_archive(request.param, LENGTH, RANGES, 1, OPTIONS[request.param], arrays)
+
+
+def test_every_archive_has_its_options_here():
+    assert OPTIONS.keys() == ARCHIVES.keys()
 
 
 def batch(objective, measures, first: int = 0) -> dict:
@@ -137,7 +141,7 @@ def test_a_restored_archive_is_the_same_and_goes_on_the_same(new_archive):
     archive = new_archive()
     for seed in range(5):
         archive.add(**random_batch(40, seed))
-    restored = new_archive()
+    restored = new_archive(archive.arrays())
     restored.restore(archive.elites())
     assert_same(archive, restored)
     for seed in range(5, 10):
