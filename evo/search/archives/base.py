@@ -107,11 +107,18 @@ class ProgramArchive(ArchiveBase):
         def upper_bounds(self) -> NDArray[np.float64]:
             """Of each measure, `(num_measures,)`."""
 
-        def index_of(self, measures: Any) -> NDArray[np.int32]:
-            """The cell of each row of measures."""
+    def index_of(self, measures: Any) -> NDArray[np.int32]:
+        """The cell of each row of measures. Measures out of range count to the cells at the edge.
+
+        They are clipped here because pyribs does not do it for all archives, and its grid overflows where they are large.
+        """
+        cells: NDArray[np.int32] = super().index_of(np.clip(measures, self.lower_bounds, self.upper_bounds))  # type: ignore[misc]
+        return cells
 
     def add(self, solution: Any, objective: Any, measures: Any, **fields: Any) -> dict[str, NDArray[Any]]:
-        """As pyribs' own; rows whose objective is NaN are left out, and reported as not added."""
+        """As pyribs' own; rows whose objective is not finite are left out, and reported as not added. An elite keeps its measures
+        as they are, even if they are out of range.
+        """
         kept = np.isfinite(objective)
         add_info = {"status": np.zeros(len(kept), np.int32), "value": np.full(len(kept), np.nan)}
         if kept.any():

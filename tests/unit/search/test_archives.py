@@ -77,6 +77,38 @@ def test_measures_that_are_not_finite_do_not_matter_for_failed_programs(new_arch
     assert archive.elites().objective.tolist() == [0.25]
 
 
+# Measures out of range, and the measures in range whose cell they belong to.
+OUTSIDE = [
+    ([1e30, 0.9], [1.0, 0.9]),
+    ([-1e30, -0.9], [0.0, -0.9]),
+    ([0.9, 1e308], [0.9, 1.0]),
+    ([0.1, -1e308], [0.1, -1.0]),
+    ([5e31, -1e300], [1.0, -1.0]),
+    ([-1.7e308, 1.7e308], [0.0, 1.0]),
+    ([2.5, 1e10], [1.0, 1.0]),
+]
+
+
+@pytest.mark.parametrize(("outside", "edge"), OUTSIDE)
+@pytest.mark.filterwarnings("error")
+def test_measures_out_of_range_count_to_the_cell_at_the_edge_and_are_kept_as_they_are(new_archive, outside, edge):
+    archive, at_edge = new_archive(), new_archive()
+    archive.add(**batch([0.5], [outside]))
+    at_edge.add(**batch([0.5], [edge]))
+    elites = archive.elites()
+    assert elites.cell.tolist() == at_edge.elites().cell.tolist()
+    assert elites.measures.tolist() == [outside]
+    restored = new_archive()
+    restored.restore(elites)
+    assert_same(archive, restored)
+
+
+def test_a_cvt_takes_measures_out_of_range_for_those_at_the_edge():
+    # (100.0, -1.0) is nearer to the second centroid, and (1.0, -1.0), where it counts, to the first.
+    cvt = make_archive("CVTArchive", LENGTH, RANGES, 1, {"centroids": np.array([[0.9, -1.0], [1.0, 1.0]])})
+    np.testing.assert_array_equal(cvt.index_of([[100.0, -1.0], [1.0, -1.0]]), [0, 0])
+
+
 def test_a_better_program_replaces_its_elite_with_all_that_belongs_to_it(new_archive):
     archive = new_archive()
     archive.add(**batch([0.25], [[0.5, 0.0]]))
