@@ -20,8 +20,10 @@ from evo.evaluate import Failure
 from evo.language.batch import Batch
 from evo.native.stack_ptx import HASH_VERSION
 from evo.run.problem import Problem
-from evo.search.archives import make_archive
-from evo.search.archives.base import Elites, ProgramArchive
+from evo.search.archives import make_archive, make_layout
+from evo.search.archives.base import ProgramArchive
+from evo.search.archives.elites import Elites
+from evo.search.archives.layout import Layout
 from evo.search.emitter import ProgramEmitter
 from evo.search.map_elites import Counters, Generation, map_elites
 from evo.search.memory import HashMemory
@@ -66,6 +68,12 @@ class Search:
         self.elapsed_s = 0.0
         self.stop_reason: str | None = None
 
+    @property
+    def layout(self) -> Layout:
+        """Names and places of the archive's cells."""
+        archive = self.problem.config.search.archive
+        return make_layout(archive.type, list(self.problem.task.measures.values()), archive.options(), self.archive.arrays())
+
     def generations(self) -> Iterator[Generation]:
         """Yields after each generation until a stop is reached; `stop_reason` then says which.
 
@@ -73,7 +81,7 @@ class Search:
             DeviceFailure: the device failed. The programs at fault are in quarantine.
         """
         start_s = time.monotonic() - self.elapsed_s
-        self.stop_reason = self._stop_reached(self.archive.elites().best_objective)
+        self.stop_reason = self._stop_reached(self.archive.best_objective)
         if self.stop_reason:
             return
         generations = map_elites(
