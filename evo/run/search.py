@@ -166,8 +166,9 @@ def elite_arrays(elites: Elites) -> Arrays:
 def _make_archive(problem: Problem, arrays: Arrays) -> ProgramArchive:
     config, ranges = problem.config, list(problem.task.measures.values())
     archive = config.search.archive
+    lowest = problem.task.objective_range[0] if problem.task.objective_range else 0.0
     try:
-        return make_archive(archive.type, config.program.max_length, ranges, config.seed, archive.options(), arrays)
+        return make_archive(archive.type, config.program.max_length, ranges, config.seed, archive.options(), arrays, lowest)
     except (TypeError, ValueError, MemoryError) as error:
         raise UserError(f"search.archive: {error}") from error
 

@@ -43,6 +43,7 @@ class ProgramArchive(ArchiveBase):
         seed: of whatever the archive draws.
         options: the keyword arguments of the pyribs class that `ARCHIVES` allows in a config.
         arrays: what `arrays` gave for this archive in an earlier process, by name.
+        qd_score_offset: the least objective: what an elite adds to the QD score is its objective above this.
 
     Raises:
         TypeError, ValueError: the options are wrong; the message says in what way.
@@ -58,6 +59,7 @@ class ProgramArchive(ArchiveBase):
         seed: int,
         options: dict[str, Any],
         arrays: dict[str, NDArray[Any]],
+        qd_score_offset: float = 0.0,
     ):
         arguments: dict[str, Any] = {
             "solution_dim": 2,
@@ -67,13 +69,14 @@ class ProgramArchive(ArchiveBase):
             "objective_dtype": np.float64,
             "measures_dtype": np.float64,
             "extra_fields": EXTRA_FIELDS,
+            "qd_score_offset": qd_score_offset,
         }
         super().__init__(**arguments, **(options | arrays))
         # The system gives zeroed pages when they are first written, so long rows cost what the longest program needs.
         self.words = np.zeros((self.cells, max_length), np.uint64)
         self.best_objective = float("nan")
         self._used_width = 0
-        self._objectives = _SumTree(int(self.cells))
+        self._qd_scores = _SumTree(int(self.cells))
         self._occupied_cells = np.zeros(0, np.uint32)
 
     if TYPE_CHECKING:  # what pyribs' classes have, though their base class does not say so
@@ -82,6 +85,10 @@ class ProgramArchive(ArchiveBase):
         @property
         def cells(self) -> int:
             """The number of cells."""
+
+        @property
+        def qd_score_offset(self) -> float:
+            """The least objective."""
 
         @property
         def lower_bounds(self) -> NDArray[np.float64]:
@@ -96,8 +103,11 @@ class ProgramArchive(ArchiveBase):
 
     @property
     def qd_score(self) -> float:
-        """The sum of the objectives. Its bits depend on the elites alone, not on the order in which they came."""
-        return self._objectives.total
+        """The sum of the objectives above `qd_score_offset`.
+
+        Its bits depend on the elites alone, not on the order in which they came.
+        """
+        return self._qd_scores.total
 
     @property
     def occupied_cells(self) -> NDArray[np.uint32]:
@@ -149,7 +159,7 @@ class ProgramArchive(ArchiveBase):
         self.words[cells, :width] = words
         self.words[cells, width : self._used_width] = 0
         self._used_width = max(self._used_width, width)
-        self._objectives.set(cells, objective)
+        self._qd_scores.set(cells, objective - self.qd_score_offset)
         # An elite is only replaced by a better one, so the best never leaves.
         self.best_objective = float(np.fmax(self.best_objective, objective.max()))
 

@@ -128,6 +128,15 @@ def test_each_generation_is_a_row_of_metrics(start):
     assert {"variation", "hash", "evaluation", "archive", "statistics", "previous_save"} <= set(rows[0]["times_s"])
 
 
+def test_the_qd_score_counts_from_the_low_end_of_the_tasks_objective_range(start, make_task, plane_folder):
+    source = (plane_folder / "task.py").read_text()
+    folder = make_task(source.replace("    inputs =", "    objective_range = (-2.0, 1.0)\n    inputs =", 1))
+    run = start({"task": str(folder)})
+    execute(run)
+    objectives = run.search.archive.elites().objective
+    assert run.run_dir.metrics()[-1]["qd_score"] == pytest.approx(float((objectives + 2.0).sum()))
+
+
 def test_checkpoints_are_written_when_their_time_has_come_and_at_the_end(start, monkeypatch):
     saved = []
     monkeypatch.setattr(RunDir, "save_checkpoint", lambda self, generation, meta, arrays: saved.append(generation))

@@ -160,6 +160,17 @@ def test_the_qd_score_is_the_sum_of_the_objectives(new_archive):
     assert archive.qd_score == 0.625
 
 
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_with_an_offset_the_qd_score_grows_with_each_cell_though_objectives_are_negative(name):
+    archive = make_archive(name, LENGTH, RANGES, 1, OPTIONS[name], qd_score_offset=-4.0)
+    archive.add(**batch([-3.5, -1.0], CENTROIDS[:2]))
+    assert archive.qd_score == 3.5
+    archive.add(**batch([-3.75, -0.5], CENTROIDS[[2, 1]], first=10))
+    assert archive.qd_score == 0.5 + 3.5 + 0.25
+    assert archive.elites().objective.tolist().count(-3.75) == 1
+    assert archive.best_objective == -0.5
+
+
 def test_the_qd_score_has_the_same_bits_whatever_order_elites_came_in(new_archive):
     batches = [random_batch(40, seed) for seed in range(6)]
     for rows in batches:  # the sum of these depends on the order
