@@ -56,7 +56,7 @@ def describe_elite(run: Run, cell: str | None) -> str:
     Raises:
         UserError: there is no such cell, or it is empty.
     """
-    layout, elites = run.search.layout, run.search.archive.elites()
+    layout, elites = run.search.layout, run.search.elites()
     if not len(elites):
         raise UserError(f"{run.run_dir.path}: the archive is empty")
     row = int(np.argmax(elites.objective)) if cell is None else _row_of_cell(layout, elites, cell)
@@ -101,7 +101,7 @@ def describe_failed(run: Run) -> str:
 def elite_names(run: Run) -> list[str]:
     """`cell i,j` for each elite, sorted by cell."""
     layout = run.search.layout
-    return [f"cell {layout.cell_name(int(cell))}" for cell in run.search.archive.elites().cell]
+    return [f"cell {layout.cell_name(int(cell))}" for cell in run.search.elites().cell]
 
 
 def _sections(problem: Problem, batch: Batch, more: list[tuple[str, list[str]]]) -> str:

@@ -3,6 +3,8 @@
 import json
 import shutil
 import signal
+import subprocess
+import sys
 from importlib import resources
 
 import numpy as np
@@ -68,9 +70,12 @@ def test_a_new_run_can_be_resumed_before_its_first_generation(start, resume):
     assert again.search.counters == whole.search.counters
 
 
-@pytest.mark.parametrize(
+ARCHIVES = pytest.mark.parametrize(
     "archive", [{"dims": [6, 5]}, {"type": "CVTArchive", "dims": None, "centroids": 12}], ids=["grid", "cvt"]
 )
+
+
+@ARCHIVES
 def test_a_run_interrupted_after_any_generation_goes_on_to_the_same_end(start, resume, archive):
     changes = {"search": {"archive": archive, "memory_size": 150}}  # a memory that forgets within the run
     whole = start(changes)
@@ -154,6 +159,30 @@ def test_a_run_that_is_looked_at_is_neither_locked_nor_changed(start):
     viewed = Run.view(run.run_dir.path)  # while `run` holds the lock
     assert_same_elites(run, viewed)
     assert {path: path.read_bytes() for path in run.run_dir.path.rglob("*") if path.is_file()} == files
+
+
+def test_looking_at_an_elite_takes_no_pyribs(start):
+    run = start()
+    execute(run)
+    script = f"import sys\nfrom evo.cli import main\nmain(['show', {str(run.run_dir.path)!r}], standalone_mode=False)\n"
+    script += "print('ribs' in sys.modules, 'evo.search.map_elites' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert shown.startswith("# program:")
+    assert shown.endswith("False True\n")
+
+
+@ARCHIVES
+def test_a_run_that_is_looked_at_has_the_elites_of_its_archive_and_the_names_of_its_cells(start, archive):
+    run = start({"search": {"archive": archive}})
+    execute(run)
+    viewed = Run.view(run.run_dir.path).search
+    elites = run.search.archive.elites()
+    assert len(elites) > 5
+    for name, array in vars(viewed.elites()).items():
+        np.testing.assert_array_equal(array, getattr(elites, name), err_msg=name)
+    names = [viewed.layout.cell_name(cell) for cell in range(viewed.archive.cells)]
+    assert names == [run.search.layout.cell_name(cell) for cell in range(run.search.archive.cells)]
+    assert_same_elites(run, Run.view(run.run_dir.path))
 
 
 def test_the_environment_names_versions_and_machine(start):
