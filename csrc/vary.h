@@ -21,7 +21,7 @@
  *     void* memory = malloc(num_bytes);
  *     vary_init(vocabulary, 2, &options, memory, num_bytes, &tables);
  *     vary_random_programs(tables, seed, 0, 0, 1000, max_length, pool);
- *     vary_offspring(tables, seed, 1, 0, 1000, pool, 1000, max_length, words, parents, operators);
+ *     vary_offspring(tables, seed, 1, 0, 1000, pool, 1000, NULL, 0, max_length, words, parents, operators);
  *
  * Options, before the include:
  *     VARY_IMPLEMENTATION   compile the functions in this file; otherwise they are only declared
@@ -35,8 +35,8 @@
  *
  * Randomness. All of it is Philox 4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3",
  * SC 2011): key = the 64-bit seed, low half first; counter = (generation, slot, draw, stream). A stream serves one purpose,
- * so more draws in one never shift another. An offspring depends only on (tables, seed, generation, slot, pool), not on its
- * batch, on threads or on the platform. The k-th number of a stream is word k / 4 % 4 of the
+ * so more draws in one never shift another. An offspring depends only on (tables, seed, generation, slot, candidates),
+ * not on its batch, on threads or on the platform. The k-th number of a stream is word k / 4 % 4 of the
  * block with draw 4 (k / 16) + k % 4: four blocks at a time, transposed. Arithmetic is on integers, or on doubles whose products
  * are exact (so fused multiply-adds change no bit); no libm. Default rounding is assumed.
  *
@@ -69,7 +69,7 @@ typedef enum {
     VARY_ERROR_INVALID_STACKS = 7,   /* a stack in more than one of the masks */
     VARY_ERROR_INVALID_LENGTH = 8,   /* initial lengths out of order or above max_length, which is 1 to VARY_MAX_LENGTH */
     VARY_ERROR_EMPTY_POOL = 9,
-    VARY_ERROR_INVALID_RANGE = 10,       /* slots past 2^32, or more than VARY_MAX_ROWS rows */
+    VARY_ERROR_INVALID_RANGE = 10,       /* slots past 2^32, more than VARY_MAX_ROWS rows, or more candidates than rows */
     VARY_ERROR_INSUFFICIENT_MEMORY = 11, /* fewer bytes than vary_tables_size returned, or not aligned to 8 */
     VARY_RESULT_NUM_ENUMS
 } VaryResult;
@@ -221,9 +221,11 @@ VaryResult vary_random_programs(
     uint64_t* words_out
 );
 
-/* Offspring for the slots first_slot, first_slot + 1, ... . The first parent is drawn evenly from the rows of the pool, the
- * second evenly from the others; then the operator, by weight. pool: num_rows rows of max_length words, must not overlap the
- * output. words_out: num_offspring rows. parents_out: two row indices each, the second -1 if the operator has only one
+/* Offspring for the slots first_slot, first_slot + 1, ... . The first parent is drawn evenly from the candidates, the second
+ * evenly from the others; then the operator, by weight. pool: num_rows rows of max_length words, must not overlap the output.
+ * candidates: num_candidates different row indices; the content of other rows does not matter. NULL: all rows, and num_candidates
+ * is ignored. Equal programs in the same order of candidates give equal offspring, wherever in the pool they are.
+ * words_out: num_offspring rows. parents_out: two row indices each, the second -1 if the operator has only one
  * parent. operators_out: the VaryOperator that was applied. parents_out and operators_out may be NULL. */
 VaryResult vary_offspring(
     const VaryTables* tables,
@@ -233,6 +235,8 @@ VaryResult vary_offspring(
     size_t num_offspring,
     const uint64_t* pool,
     size_t num_rows,
+    const uint32_t* candidates,
+    size_t num_candidates,
     uint32_t max_length,
     uint64_t* words_out,
     int64_t* parents_out,
@@ -1457,11 +1461,12 @@ VARY__INLINE void vary__jobs_draw(
     const Vary__Keys* keys,
     uint32_t generation,
     uint32_t first_slot,
-    uint32_t num_rows,
+    const uint32_t* candidates,
+    uint32_t num_candidates,
     uint32_t count,
     Vary__Job* jobs
 ) {
-    const uint32_t num_others = num_rows > 1 ? num_rows - 1 : 1;
+    const uint32_t num_others = num_candidates > 1 ? num_candidates - 1 : 1;
     uint32_t parents[VARY__GROUP], choices[VARY__GROUP], lane, bound;
     vary__philox_two_groups(
         has_avx2, keys, generation, first_slot, VARY_STREAM_PARENTS, VARY_STREAM_OPERATOR, VARY__OF_SLOTS, parents, choices
@@ -1469,14 +1474,15 @@ VARY__INLINE void vary__jobs_draw(
     for (lane = 0; lane < count; lane++) {
         Vary__Job* job = jobs + lane;
         const uint32_t slot = first_slot + lane;
-        const uint32_t first = vary__scale_64(parents[lane], parents[4 + lane], num_rows);
-        const uint32_t second = vary__scale_64(parents[8 + lane], parents[12 + lane], num_others);
+        const uint32_t first = vary__scale_64(parents[lane], parents[4 + lane], num_candidates);
+        const uint32_t other = vary__scale_64(parents[8 + lane], parents[12 + lane], num_others);
+        const uint32_t second = other + (num_candidates > 1 && other >= first);
         uint32_t operator_code = 0, stream;
         for (bound = 0; bound < VARY_NUM_OPERATORS - 1; bound++) operator_code += choices[lane] >= tables->operator_bounds[bound];
-        if (num_rows == 1 && vary__has_two_parents(operator_code)) operator_code = VARY_OPERATOR_UMAD;
+        if (num_candidates == 1 && vary__has_two_parents(operator_code)) operator_code = VARY_OPERATOR_UMAD;
         stream = vary__operators[operator_code].stream;
-        job->rows[0] = first;
-        job->rows[1] = second + (num_rows > 1 && second >= first);
+        job->rows[0] = candidates ? candidates[first] : first;
+        job->rows[1] = candidates ? candidates[second] : second;
         job->operator_code = operator_code;
         vary__numbers_start(&job->numbers, keys, generation, slot, stream);
         vary__numbers_start(&job->words, keys, generation, slot, VARY_STREAM_UMAD_WORDS);
@@ -1537,6 +1543,8 @@ VARY__INLINE void vary__offspring(
     size_t num_offspring,
     const uint64_t* pool,
     size_t num_rows,
+    const uint32_t* candidates,
+    size_t num_candidates,
     uint32_t max_length,
     uint64_t* words_out,
     int64_t* parents_out,
@@ -1560,7 +1568,8 @@ VARY__INLINE void vary__offspring(
                 &keys,
                 generation,
                 first_slot + (uint32_t)start + i,
-                (uint32_t)num_rows,
+                candidates,
+                (uint32_t)num_candidates,
                 vary__min(count - i, VARY__LANES),
                 jobs + i
             );
@@ -1597,13 +1606,28 @@ VARY__AVX2 static void vary__offspring_avx2(
     size_t num_offspring,
     const uint64_t* pool,
     size_t num_rows,
+    const uint32_t* candidates,
+    size_t num_candidates,
     uint32_t max_length,
     uint64_t* words_out,
     int64_t* parents_out,
     uint8_t* operators_out
 ) {
     vary__offspring(
-        1, tables, seed, generation, first_slot, num_offspring, pool, num_rows, max_length, words_out, parents_out, operators_out
+        1,
+        tables,
+        seed,
+        generation,
+        first_slot,
+        num_offspring,
+        pool,
+        num_rows,
+        candidates,
+        num_candidates,
+        max_length,
+        words_out,
+        parents_out,
+        operators_out
     );
 }
 #endif
@@ -1616,24 +1640,53 @@ VaryResult vary_offspring(
     size_t num_offspring,
     const uint64_t* pool,
     size_t num_rows,
+    const uint32_t* candidates,
+    size_t num_candidates,
     uint32_t max_length,
     uint64_t* words_out,
     int64_t* parents_out,
     uint8_t* operators_out
 ) {
     if (max_length == 0 || max_length > VARY_MAX_LENGTH) VARY__FAIL(VARY_ERROR_INVALID_LENGTH);
-    if (num_rows == 0) VARY__FAIL(VARY_ERROR_EMPTY_POOL);
-    if (num_rows > VARY_MAX_ROWS || !vary__are_slots(first_slot, num_offspring)) VARY__FAIL(VARY_ERROR_INVALID_RANGE);
+    if (!candidates) num_candidates = num_rows;
+    if (num_rows == 0 || num_candidates == 0) VARY__FAIL(VARY_ERROR_EMPTY_POOL);
+    if (num_rows > VARY_MAX_ROWS || num_candidates > num_rows || !vary__are_slots(first_slot, num_offspring))
+        VARY__FAIL(VARY_ERROR_INVALID_RANGE);
 #ifdef VARY__AVX2
     if (tables->has_avx2) {
         vary__offspring_avx2(
-            tables, seed, generation, first_slot, num_offspring, pool, num_rows, max_length, words_out, parents_out, operators_out
+            tables,
+            seed,
+            generation,
+            first_slot,
+            num_offspring,
+            pool,
+            num_rows,
+            candidates,
+            num_candidates,
+            max_length,
+            words_out,
+            parents_out,
+            operators_out
         );
         return VARY_SUCCESS;
     }
 #endif
     vary__offspring(
-        0, tables, seed, generation, first_slot, num_offspring, pool, num_rows, max_length, words_out, parents_out, operators_out
+        0,
+        tables,
+        seed,
+        generation,
+        first_slot,
+        num_offspring,
+        pool,
+        num_rows,
+        candidates,
+        num_candidates,
+        max_length,
+        words_out,
+        parents_out,
+        operators_out
     );
     return VARY_SUCCESS;
 }

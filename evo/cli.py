@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
 
 import click
 
-from evo import __version__
 from evo.errors import DeviceFailure, UserError
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ _SET_HELP = "Override a key of the config: --set search.batch_size=256. May be g
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(__version__, prog_name="evo")
+@click.version_option(package_name="evo", prog_name="evo")
 def main() -> None:
     """Evolutionary search for GPU programs: MAP-Elites over Stack PTX."""
 

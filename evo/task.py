@@ -106,6 +106,8 @@ class Task:
         inputs: name -> type (`"f32"`, `"u32"`, `"s32"`) of each value that a program reads.
         outputs: name -> type of each value that a program must leave on its stacks; the first is popped first.
         measures: name -> `(low, high)`, the range that the archive's cells divide.
+        objective_range: `(low, high)`, or None if it is not known. The QD score sums objectives above `low`, so that each new
+            cell adds to it; None counts as a `low` of 0.
         reduction: None, and `score` gets the outputs; or `"regression"`, and `score` gets their `Regression` against
             `targets()`. The evaluator sums it up and never stores the outputs.
 
@@ -116,6 +118,7 @@ class Task:
     inputs: ClassVar[dict[str, str]] = {}
     outputs: ClassVar[dict[str, str]] = {}
     measures: ClassVar[dict[str, tuple[float, float]]] = {}
+    objective_range: ClassVar[tuple[float, float] | None] = None
     reduction: ClassVar[str | None] = None
 
     def points(self) -> dict[str, NDArray[Any]]:
@@ -311,6 +314,11 @@ def _check_declarations(task_class: type[Task], path: Path) -> None:
             raise UserError(
                 f"{path}: {task_class.__name__}.measures['{name}'] is {bounds!r}, must be (low, high) with low < high"
             )
+    if task_class.objective_range is not None and not _is_range(task_class.objective_range):
+        raise UserError(
+            f"{path}: {task_class.__name__}.objective_range is {task_class.objective_range!r}, "
+            "must be None or (low, high) with low < high"
+        )
     if task_class.reduction is not None and task_class.reduction not in REDUCTIONS:
         raise UserError(
             f"{path}: {task_class.__name__}.reduction is {task_class.reduction!r}, "

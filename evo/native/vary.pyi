@@ -30,7 +30,13 @@ class Variation:
         self, seed: int, generation: int, first_slot: int, num_programs: int, max_length: int
     ) -> NDArray[np.uint64]: ...
     def offspring(
-        self, seed: int, generation: int, first_slot: int, num_offspring: int, pool: NDArray[np.uint64]
+        self,
+        seed: int,
+        generation: int,
+        first_slot: int,
+        num_offspring: int,
+        pool: NDArray[np.uint64],
+        candidates: NDArray[np.uint32] | None = None,
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint8]]: ...
 
 def program_lengths(words: NDArray[np.uint64]) -> NDArray[np.int64]: ...

@@ -135,11 +135,13 @@ cdef class Variation:
             _check(result, "random_programs")
         return words
 
-    def offspring(self, seed, generation, first_slot, num_offspring, pool):
+    def offspring(self, seed, generation, first_slot, num_offspring, pool, candidates=None):
         """Offspring of a pool of programs for the slots from `first_slot` on.
 
         Args:
             pool: `(num_rows, max_length)` uint64, programs; offspring are rows of the same width.
+            candidates: `(num_candidates,)` uint32: the rows of the pool that may be parents, each once; None: all. Offspring
+                depend on the candidates' programs alone, not on where in the pool they are.
 
         Returns:
             words: `(num_offspring, max_length)` uint64.
@@ -147,7 +149,7 @@ cdef class Variation:
             operators: `(num_offspring,)` uint8, the code in `OPERATORS` of the one applied.
 
         Raises:
-            ValueError: the pool is empty or the wrong kind of array, or a number is out of range.
+            ValueError: the pool or the candidates are empty or the wrong kind of array, or a number is out of range.
         """
         cdef uint64_t key = _integer("seed", seed, 0, 2**64 - 1)
         cdef uint32_t native_generation = _integer("generation", generation, 0, 2**32 - 1)
@@ -155,12 +157,19 @@ cdef class Variation:
         cdef size_t count = _integer("num_offspring", num_offspring, 0, 2**32 - first_slot)
         cdef const uint64_t[:, ::1] pool_view = _rows("pool", pool)
         cdef size_t num_rows = pool_view.shape[0]
+        cdef const uint32_t[::1] candidates_view
+        cdef const uint32_t* native_candidates = NULL
+        cdef size_t num_candidates = 0
         cdef uint32_t length
         cdef VaryResult result
         if num_rows == 0:
             raise ValueError("pool: is empty, expected at least one program to breed from")
         if num_rows > VARY_MAX_ROWS:
             raise ValueError(f"pool: {num_rows} programs, expected at most {VARY_MAX_ROWS}")
+        if candidates is not None:
+            candidates_view = _candidates(candidates, num_rows)
+            native_candidates = &candidates_view[0]
+            num_candidates = candidates_view.shape[0]
         length = pool_view.shape[1]
         words = np.empty((count, length), np.uint64)
         parents = np.empty((count, 2), np.int64)
@@ -171,8 +180,8 @@ cdef class Variation:
         if count:
             with nogil:
                 result = vary_offspring(
-                    self._tables, key, native_generation, slot, count, &pool_view[0, 0], num_rows, length,
-                    &words_view[0, 0], &parents_view[0, 0], &operators_view[0],
+                    self._tables, key, native_generation, slot, count, &pool_view[0, 0], num_rows,
+                    native_candidates, num_candidates, length, &words_view[0, 0], &parents_view[0, 0], &operators_view[0],
                 )
             _check(result, "offspring")
         return words, parents, operators
@@ -188,6 +197,17 @@ def program_lengths(words):
         for row in range(rows.shape[0]):
             lengths_view[row] = vary_program_length(&rows[row, 0], <uint32_t>rows.shape[1])
     return lengths
+
+
+cdef _candidates(candidates, num_rows):
+    candidates = np.asarray(candidates)
+    if candidates.dtype != np.uint32 or candidates.ndim != 1 or not len(candidates):
+        raise ValueError(
+            f"candidates: expected uint32 of shape (num_candidates,), not empty, got {candidates.dtype} of shape {candidates.shape}"
+        )
+    if not len(candidates) <= num_rows or candidates.max() >= num_rows:
+        raise ValueError(f"candidates: expected different rows of a pool of {num_rows}, got {len(candidates)} up to {candidates.max()}")
+    return np.ascontiguousarray(candidates)
 
 
 # The layout of VaryEntry.

@@ -76,7 +76,7 @@ def check_elites(run: Run) -> CheckReport:
     Raises:
         UserError: the archive is empty, or this machine cannot use the GPU or run the programs on the CPU.
     """
-    elites = run.search.archive.elites()
+    elites = run.search.elites()
     if not len(elites):
         raise UserError(f"{run.run_dir.path}: the archive is empty")
     batch = Batch(elites.solution, elites.hash, elites.num_instructions)

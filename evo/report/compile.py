@@ -61,7 +61,7 @@ def compile_run(path: Path, overrides: tuple[str, ...], arch: str, folder: Path)
         UserError: as `Run.view` and `write_cubins`.
     """
     run = Run.view(path, overrides)
-    elites = run.search.archive.elites()
+    elites = run.search.elites()
     batch = Batch(elites.solution, elites.hash, elites.num_instructions)
     return write_cubins(run.search.problem.language, batch, elite_names(run), arch, folder, DiskCache(cache_folder()))
 

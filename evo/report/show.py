@@ -17,7 +17,8 @@ from evo.language.program import format_program, parse_program, program_length
 from evo.native.vary import OPERATORS
 from evo.run.problem import Problem
 from evo.run.run import Run
-from evo.search.archives.base import Elites, ProgramArchive
+from evo.search.archives.elites import Elites
+from evo.search.archives.layout import Layout
 from evo.search.emitter import RANDOM
 
 
@@ -55,15 +56,15 @@ def describe_elite(run: Run, cell: str | None) -> str:
     Raises:
         UserError: there is no such cell, or it is empty.
     """
-    archive, elites = run.search.archive, run.search.archive.elites()
+    layout, elites = run.search.layout, run.search.elites()
     if not len(elites):
         raise UserError(f"{run.run_dir.path}: the archive is empty")
-    row = int(np.argmax(elites.objective)) if cell is None else _row_of_cell(archive, elites, cell)
+    row = int(np.argmax(elites.objective)) if cell is None else _row_of_cell(layout, elites, cell)
     origin = [
-        f"cell       {archive.cell_name(int(elites.cell[row]))}",
+        f"cell       {layout.cell_name(int(elites.cell[row]))}",
         f"born       generation {elites.generation[row]}, slot {elites.slot[row]}",
         f"operator   {_operator_name(int(elites.operator[row]))}",
-        f"parents    {', '.join(archive.cell_name(int(c)) for c in elites.parents[row] if c >= 0) or 'none'}",
+        f"parents    {', '.join(layout.cell_name(int(c)) for c in elites.parents[row] if c >= 0) or 'none'}",
         f"hash       {elites.hash[row][1]:016x}{elites.hash[row][0]:016x}",
     ]
     problem = run.search.problem
@@ -99,8 +100,8 @@ def describe_failed(run: Run) -> str:
 
 def elite_names(run: Run) -> list[str]:
     """`cell i,j` for each elite, sorted by cell."""
-    archive = run.search.archive
-    return [f"cell {archive.cell_name(int(cell))}" for cell in archive.elites().cell]
+    layout = run.search.layout
+    return [f"cell {layout.cell_name(int(cell))}" for cell in run.search.elites().cell]
 
 
 def _sections(problem: Problem, batch: Batch, more: list[tuple[str, list[str]]]) -> str:
@@ -124,14 +125,14 @@ def _scores(problem: Problem, objective: float, measures: NDArray[np.float64]) -
     return lines
 
 
-def _row_of_cell(archive: ProgramArchive, elites: Elites, cell: str) -> int:
+def _row_of_cell(layout: Layout, elites: Elites, cell: str) -> int:
     try:
-        number = archive.cell_number(cell)
+        number = layout.cell_number(cell)
     except ValueError as error:
         raise UserError(f"--cell {cell}: {error}") from None
     rows = np.flatnonzero(elites.cell == number)
     if not rows.size:
-        nearest = archive.cell_name(archive.nearest(number, elites.cell))
+        nearest = layout.cell_name(layout.nearest(number, elites.cell))
         raise UserError(f"--cell {cell}: this cell is empty; the nearest elite is in {nearest}")
     return int(rows[0])
 

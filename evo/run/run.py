@@ -117,7 +117,7 @@ class Run:
             self._save_failures(failure.failures, search.counters.generations)
             raise
         # A run that is resumed at its end writes what was still to be written after the last checkpoint.
-        self.run_dir.save_archive(elite_arrays(search.archive.elites()))
+        self.run_dir.save_archive(elite_arrays(search.elites()))
         return reason or str(search.stop_reason)
 
     def save(self) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
+from functools import cached_property
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
@@ -20,12 +21,16 @@ from evo.evaluate import Failure
 from evo.language.batch import Batch
 from evo.native.stack_ptx import HASH_VERSION
 from evo.run.problem import Problem
-from evo.search.archives import make_archive
-from evo.search.archives.base import Elites, ProgramArchive
+from evo.search.archives import make_archive, make_layout
+from evo.search.archives.elites import Elites
+from evo.search.archives.layout import Layout
 from evo.search.emitter import ProgramEmitter
 from evo.search.map_elites import Counters, Generation, map_elites
 from evo.search.memory import HashMemory
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
+
+if TYPE_CHECKING:
+    from evo.search.archives.base import ProgramArchive
 
 NUM_TRIED = 4  # programs that are scored before a search begins
 
@@ -35,36 +40,77 @@ Arrays = dict[str, NDArray[Any]]
 class Search:
     """A search in progress.
 
+    A restored search makes archive, emitter and memory when they are first asked for. To look at its elites takes none of them.
+
     Attributes:
-        problem, archive, memory, emitter, counters: its parts.
+        problem, counters: two of its parts.
         quarantine: canonical hash (16 bytes) -> kind and log of each program that could not be compiled or run.
         elapsed_s: seconds that it has run.
         stop_reason: the stop that was reached, or None.
     """
 
-    def __init__(self, problem: Problem, archive_arrays: Arrays | None = None):
-        """An empty search; `archive_arrays` are those of its archive (`ProgramArchive.arrays`) in an earlier process.
+    def __init__(self, problem: Problem, saved: Arrays | None = None):
+        """An empty search; `restore` passes the arrays of a saved one.
 
         Raises:
             UserError: the archive or the vocabulary cannot be made from the config.
         """
-        config = problem.config
         self.problem = problem
-        self.archive = _make_archive(problem, archive_arrays or {})
-        self.memory = HashMemory(config.search.memory_size)
-        self.emitter = ProgramEmitter(
+        self.counters = Counters()
+        self.quarantine: dict[bytes, tuple[FailureKind, str]] = dict(problem.quarantine)
+        self.elapsed_s = 0.0
+        self.stop_reason: str | None = None
+        self._saved = saved  # until the search goes on
+        if saved is None:
+            self.emitter  # noqa: B018 - made here, so that errors are reported before a run folder exists
+
+    @cached_property
+    def archive(self) -> ProgramArchive:
+        """The archive. Making it imports pyribs, which takes seconds."""
+        if self._saved is None:
+            return _make_archive(self.problem, {})
+        archive = _make_archive(self.problem, _part(self._saved, "archive."))
+        try:
+            archive.restore(Elites(**_part(self._saved, "elites.")))
+        except ValueError as error:
+            raise UserError(f"search.archive: the checkpoint does not fit: {error}") from error
+        return archive
+
+    @cached_property
+    def emitter(self) -> ProgramEmitter:
+        """The emitter of the next generation."""
+        config = self.problem.config
+        return ProgramEmitter(
             self.archive,
-            make_variation(problem.language, *_variation_options(config)),
+            make_variation(self.problem.language, *_variation_options(config)),
             seed=config.seed,
             max_length=config.program.max_length,
             num_initial=config.search.initial.num_programs,
             batch_size=config.search.batch_size,
             num_immigrants=round(config.search.immigrants * config.search.batch_size),
+            generation=self.counters.generations,
         )
-        self.counters = Counters()
-        self.quarantine: dict[bytes, tuple[FailureKind, str]] = dict(problem.quarantine)
-        self.elapsed_s = 0.0
-        self.stop_reason: str | None = None
+
+    @cached_property
+    def memory(self) -> HashMemory:
+        """The hashes of the programs that were evaluated."""
+        memory = HashMemory(self.problem.config.search.memory_size)
+        if self._saved is not None:
+            memory.restore(_part(self._saved, "memory."))
+        return memory
+
+    def elites(self) -> Elites:
+        """All elites, sorted by cell."""
+        if self._saved is None or "archive" in vars(self):
+            return self.archive.elites()
+        return Elites(**_part(self._saved, "elites."))
+
+    @property
+    def layout(self) -> Layout:
+        """Names and places of the archive's cells."""
+        archive = self.problem.config.search.archive
+        arrays = self.archive.arrays() if self._saved is None else _part(self._saved, "archive.")
+        return make_layout(archive.type, list(self.problem.task.measures.values()), archive.options(), arrays)
 
     def generations(self) -> Iterator[Generation]:
         """Yields after each generation until a stop is reached; `stop_reason` then says which.
@@ -73,12 +119,13 @@ class Search:
             DeviceFailure: the device failed. The programs at fault are in quarantine.
         """
         start_s = time.monotonic() - self.elapsed_s
-        self.stop_reason = self._stop_reached(self.archive.elites().best_objective)
+        self.stop_reason = self._stop_reached(self.archive.best_objective)
         if self.stop_reason:
             return
         generations = map_elites(
             self.archive, self.emitter, self.problem.evaluator, self.problem.language.lowering, self.memory, self.counters
         )
+        self._saved = None
         while not self.stop_reason:
             try:
                 generation = next(generations)
@@ -115,7 +162,7 @@ class Search:
             "quarantine": {key.hex(): {"kind": kind, "log": log} for key, (kind, log) in sorted(self.quarantine.items())},
         }
         return meta, {
-            **_with_prefix("elites.", elite_arrays(self.archive.elites())),
+            **_with_prefix("elites.", elite_arrays(self.elites())),
             **_with_prefix("memory.", self.memory.arrays()),
             **_with_prefix("archive.", self.archive.arrays()),
         }
@@ -123,14 +170,8 @@ class Search:
     @classmethod
     def restore(cls, problem: Problem, meta: dict[str, Any], arrays: Arrays) -> Search:
         """The search that `state` was asked of, with the same problem."""
-        search = cls(problem, _part(arrays, "archive."))
-        try:
-            search.archive.restore(Elites(**_part(arrays, "elites.")))
-        except ValueError as error:
-            raise UserError(f"search.archive: the checkpoint does not fit: {error}") from error
-        search.memory.restore(_part(arrays, "memory."))
+        search = cls(problem, arrays)
         search.counters = Counters(**meta["counters"])
-        search.emitter.generation = search.counters.generations
         search.elapsed_s = meta["elapsed_s"]
         return search
 
@@ -161,8 +202,9 @@ def elite_arrays(elites: Elites) -> Arrays:
 def _make_archive(problem: Problem, arrays: Arrays) -> ProgramArchive:
     config, ranges = problem.config, list(problem.task.measures.values())
     archive = config.search.archive
+    lowest = problem.task.objective_range[0] if problem.task.objective_range else 0.0
     try:
-        return make_archive(archive.type, config.program.max_length, ranges, config.seed, archive.options(), arrays)
+        return make_archive(archive.type, config.program.max_length, ranges, config.seed, archive.options(), arrays, lowest)
     except (TypeError, ValueError, MemoryError) as error:
         raise UserError(f"search.archive: {error}") from error
 

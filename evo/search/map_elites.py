@@ -6,20 +6,21 @@ Owns the loop: ask, hash, evaluate what is new, tell. Knows nothing of files, co
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from ribs.schedulers import Scheduler
 
 from evo.evaluate import Evaluator, Failure, Status
 from evo.language.batch import Batch
 from evo.native.stack_ptx import Lowering
-from evo.search.archives.base import ProgramArchive
 from evo.search.emitter import ProgramEmitter
 from evo.search.memory import HashMemory
+
+if TYPE_CHECKING:
+    from evo.search.archives.base import ProgramArchive
 
 
 @dataclass
@@ -75,40 +76,35 @@ def map_elites(
         evaluator: scores programs.
         lowering: hashes programs.
     """
-    scheduler = Scheduler(archive, [emitter])
     while True:
         clock = _Clock()
         generation = emitter.generation
-        words = scheduler.ask()
+        words = emitter.ask()
         clock.lap("variation")
 
         batch = Batch.analyze(lowering, words)
         new = _first_of_each(batch.hashes) & ~memory.contains(batch.hashes)
         clock.lap("hash")
 
-        evaluation = evaluator.evaluate(batch[new])
+        new_batch = batch[new]
+        evaluation = evaluator.evaluate(new_batch)
         clock.lap("evaluation")
 
-        memory.add(batch.hashes[new])
+        memory.add(new_batch.hashes)
         # A duplicate scores what its first copy scored, so it can only tie with an elite, and ties keep the incumbent.
-        # Only new programs need to be told; the others go in as rejected.
-        objective = np.full(len(batch), np.nan)
-        measures = np.full((len(batch), archive.measure_dim), np.nan)
-        objective[new] = evaluation.objective
-        measures[new] = evaluation.measures
-        with warnings.catch_warnings():
-            # pyribs blames a threshold if every program failed; the yielded generation says that there are no elites.
-            warnings.filterwarnings("ignore", message="`archive` was empty before adding")
-            scheduler.tell(
-                objective,
-                measures,
-                parents=emitter.origin.parents,
-                operator=emitter.origin.operator,
-                generation=np.full(len(batch), generation),
-                slot=np.arange(len(batch)),
-                hash=batch.hashes,
-                num_instructions=batch.num_instructions,
-            )
+        # Only new programs are added.
+        slots = np.flatnonzero(new)
+        added = archive.add(
+            new_batch.words,
+            evaluation.objective,
+            evaluation.measures,
+            parents=emitter.origin.parents[slots],
+            operator=emitter.origin.operator[slots],
+            generation=np.full(len(slots), generation),
+            slot=slots,
+            hash=new_batch.hashes,
+            num_instructions=new_batch.num_instructions,
+        )
         clock.lap("archive")
 
         ok = evaluation.status == Status.OK
@@ -122,15 +118,14 @@ def map_elites(
         counters.rejected += int((~ok).sum())
         counters.failed += len(evaluation.failures)
         counters.out_of_range += int(outside[ok].any(axis=1).sum())
-        elites = archive.elites()
         clock.lap("statistics")
         yield Generation(
             counters=counters,
-            num_elites=len(elites),
-            coverage=len(elites) / archive.cells,
-            qd_score=elites.qd_score,
-            best_objective=elites.best_objective,
-            num_inserted=int((elites.generation == generation).sum()),
+            num_elites=len(archive),
+            coverage=len(archive) / archive.cells,
+            qd_score=archive.qd_score,
+            best_objective=archive.best_objective,
+            num_inserted=int(added["elite"].sum()),
             failures=evaluation.failures,
             times_s={**clock.times_s, **evaluation.times_s},
         )

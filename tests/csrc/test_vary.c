@@ -228,7 +228,7 @@ static void test_every_operator_reads_its_own_stream(void) {
         if (!streams[s].is_operator) continue;
         for (i = 0; i < VARY_NUM_OPERATORS; i++) options.operator_weights[i] = i == code;
         tables = make_default_tables(&options);
-        vary__jobs_draw(0, tables, &keys, 1, 0, 2, 1, &job);
+        vary__jobs_draw(0, tables, &keys, 1, 0, NULL, 2, 1, &job);
         CHECK_UINT(job.operator_code, code);
         CHECK_UINT(job.numbers.stream, streams[s].number);
         free_tables(tables);
@@ -417,7 +417,9 @@ static void test_every_row_made_is_valid_for_every_length_of_row(void) {
             CHECK_UINT(vary_random_programs(tables, 5, 0, 0, NUM_PROGRAMS, max_length, pool), VARY_SUCCESS);
             for (i = 0; i < NUM_PROGRAMS; i++) CHECK(is_valid_row(pool + (size_t)i * max_length, max_length));
             CHECK_UINT(
-                vary_offspring(tables, 5, 1, 0, NUM_OFFSPRING, pool, NUM_PROGRAMS, max_length, words, parents, operators),
+                vary_offspring(
+                    tables, 5, 1, 0, NUM_OFFSPRING, pool, NUM_PROGRAMS, NULL, 0, max_length, words, parents, operators
+                ),
                 VARY_SUCCESS
             );
             for (i = 0; i < NUM_OFFSPRING; i++) {
@@ -456,14 +458,28 @@ static void test_offspring_do_not_depend_on_batches_or_instruction_sets(void) {
             tables = (VaryTables*)(uintptr_t)(const void*)make_default_tables(&options);
             CHECK_UINT(vary_random_programs(tables, 6, 0, 0, NUM_PROGRAMS, max_length, pool), VARY_SUCCESS);
             CHECK_UINT(
-                vary_offspring(tables, 6, 1, 1000, NUM_OFFSPRING, pool, NUM_PROGRAMS, max_length, words, parents, operators),
+                vary_offspring(
+                    tables, 6, 1, 1000, NUM_OFFSPRING, pool, NUM_PROGRAMS, NULL, 0, max_length, words, parents, operators
+                ),
                 VARY_SUCCESS
             );
             for (pass = 0; pass < 2; pass++) {
                 for (i = 0; i < NUM_OFFSPRING; i++) {
                     CHECK_UINT(
                         vary_offspring(
-                            tables, 6, 1, 1000 + (uint32_t)i, 1, pool, NUM_PROGRAMS, max_length, row, row_parents, &row_operator
+                            tables,
+                            6,
+                            1,
+                            1000 + (uint32_t)i,
+                            1,
+                            pool,
+                            NUM_PROGRAMS,
+                            NULL,
+                            0,
+                            max_length,
+                            row,
+                            row_parents,
+                            &row_operator
                         ),
                         VARY_SUCCESS
                     );
@@ -474,7 +490,9 @@ static void test_offspring_do_not_depend_on_batches_or_instruction_sets(void) {
                 tables->has_avx2 = 0;
                 memset(words, 0, NUM_OFFSPRING * max_length * sizeof *words);
                 CHECK_UINT(
-                    vary_offspring(tables, 6, 1, 1000, NUM_OFFSPRING, pool, NUM_PROGRAMS, max_length, words, parents, operators),
+                    vary_offspring(
+                        tables, 6, 1, 1000, NUM_OFFSPRING, pool, NUM_PROGRAMS, NULL, 0, max_length, words, parents, operators
+                    ),
                     VARY_SUCCESS
                 );
             }
@@ -495,7 +513,9 @@ static void test_first_parent_is_the_high_part_of_the_first_number_of_its_slot(v
     int64_t parents[2 * NUM_OFFSPRING];
     uint32_t i;
     CHECK_UINT(vary_random_programs(tables, 1, 0, 0, NUM_PROGRAMS, 40, pool), VARY_SUCCESS);
-    CHECK_UINT(vary_offspring(tables, 1, 9, 50, NUM_OFFSPRING, pool, NUM_PROGRAMS, 40, words, parents, NULL), VARY_SUCCESS);
+    CHECK_UINT(
+        vary_offspring(tables, 1, 9, 50, NUM_OFFSPRING, pool, NUM_PROGRAMS, NULL, 0, 40, words, parents, NULL), VARY_SUCCESS
+    );
     for (i = 0; i < NUM_OFFSPRING; i++) {
         const uint32_t key[2] = {1, 0}, counter[4] = {9, 50 + i, 0, VARY_STREAM_PARENTS};
         uint32_t block[4];
@@ -514,8 +534,8 @@ static void test_parents_and_operators_need_not_be_asked_for(void) {
     int64_t parents[18];
     uint8_t operators[9];
     CHECK_UINT(vary_random_programs(tables, 1, 0, 0, 5, 40, pool), VARY_SUCCESS);
-    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 9, pool, 5, 40, words, parents, operators), VARY_SUCCESS);
-    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 9, pool, 5, 40, again, NULL, NULL), VARY_SUCCESS);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 9, pool, 5, NULL, 0, 40, words, parents, operators), VARY_SUCCESS);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 9, pool, 5, NULL, 0, 40, again, NULL, NULL), VARY_SUCCESS);
     CHECK(memcmp(words, again, 9 * 40 * sizeof *words) == 0);
     free_tables(tables);
     free(pool);
@@ -540,7 +560,9 @@ static void breed(
     int i;
     for (i = 0; i < VARY_NUM_OPERATORS; i++) only.operator_weights[i] = i == operator_code;
     tables = make_default_tables(&only);
-    CHECK_UINT(vary_offspring(tables, 3, 1, 0, num_offspring, program, 1, max_length, words, NULL, operators), VARY_SUCCESS);
+    CHECK_UINT(
+        vary_offspring(tables, 3, 1, 0, num_offspring, program, 1, NULL, 0, max_length, words, NULL, operators), VARY_SUCCESS
+    );
     free_tables(tables);
 }
 
@@ -627,7 +649,7 @@ static void test_alternation_at_rate_one_ends(void) {
     options.initial_max_length = ROW;
     tables = make_default_tables(&options);
     CHECK_UINT(vary_random_programs(tables, 1, 0, 0, 3, ROW, pool), VARY_SUCCESS);
-    CHECK_UINT(vary_offspring(tables, 1, 1, 0, NUM_OFFSPRING, pool, 3, ROW, words, NULL, NULL), VARY_SUCCESS);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, NUM_OFFSPRING, pool, 3, NULL, 0, ROW, words, NULL, NULL), VARY_SUCCESS);
     for (i = 0; i < NUM_OFFSPRING; i++) CHECK(is_valid_row(words + (size_t)i * ROW, ROW));
     free_tables(tables);
     free(pool);
@@ -807,6 +829,7 @@ static void test_wrong_calls_are_refused_by_their_code_and_write_nothing(void) {
     const VaryTables *tables = make_default_tables(&options), *unset = NULL;
     VaryEntry entries[NUM_ENTRIES];
     uint64_t *pool = make_rows(2, 40), *words = make_rows(2, 40);
+    const uint32_t candidates[3] = {0, 1, 0};
     size_t num_bytes = 0;
     char* memory;
     fill_vocabulary(entries);
@@ -820,16 +843,19 @@ static void test_wrong_calls_are_refused_by_their_code_and_write_nothing(void) {
     CHECK_UINT(vary_random_programs(tables, 1, 0, 0, 2, 39, words), VARY_ERROR_INVALID_LENGTH);
     CHECK_UINT(vary_random_programs(tables, 1, 0, 0, 2, VARY_MAX_LENGTH + 1u, words), VARY_ERROR_INVALID_LENGTH);
     CHECK_UINT(vary_random_programs(tables, 1, 0, 0xffffffffu, 2, 40, words), VARY_ERROR_INVALID_RANGE);
-    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 2, pool, 0, 40, words, NULL, NULL), VARY_ERROR_EMPTY_POOL);
-    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 2, pool, 2, 0, words, NULL, NULL), VARY_ERROR_INVALID_LENGTH);
-    CHECK_UINT(vary_offspring(tables, 1, 1, 0xffffffffu, 2, pool, 2, 40, words, NULL, NULL), VARY_ERROR_INVALID_RANGE);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 2, pool, 0, NULL, 0, 40, words, NULL, NULL), VARY_ERROR_EMPTY_POOL);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 2, pool, 2, NULL, 0, 0, words, NULL, NULL), VARY_ERROR_INVALID_LENGTH);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0xffffffffu, 2, pool, 2, NULL, 0, 40, words, NULL, NULL), VARY_ERROR_INVALID_RANGE);
     CHECK_UINT(
-        vary_offspring(tables, 1, 1, 0, 2, pool, (size_t)VARY_MAX_ROWS + 1, 40, words, NULL, NULL), VARY_ERROR_INVALID_RANGE
+        vary_offspring(tables, 1, 1, 0, 2, pool, (size_t)VARY_MAX_ROWS + 1, NULL, 0, 40, words, NULL, NULL),
+        VARY_ERROR_INVALID_RANGE
     );
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 2, pool, 2, candidates, 0, 40, words, NULL, NULL), VARY_ERROR_EMPTY_POOL);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 2, pool, 2, candidates, 3, 40, words, NULL, NULL), VARY_ERROR_INVALID_RANGE);
     CHECK_UINT(words[0], UINT64_C(0x5a5a5a5a5a5a5a5a));
 
     CHECK_UINT(vary_random_programs(tables, 1, 0, 0xfffffffeu, 2, 40, words), VARY_SUCCESS);
-    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 0, words, 2, 40, pool, NULL, NULL), VARY_SUCCESS);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 0, words, 2, NULL, 0, 40, pool, NULL, NULL), VARY_SUCCESS);
     CHECK_UINT(pool[0], UINT64_C(0x5a5a5a5a5a5a5a5a));
     free_tables(tables);
     free(pool);
@@ -897,7 +923,9 @@ static void test_offspring_are_those_of_version_1(void) {
         CHECK_UINT(vary_random_programs(tables, UINT64_C(0x1234567890abcdef), 0, 0, NUM_PROGRAMS, ROW, pool), VARY_SUCCESS);
         CHECK_UINT(hash_words(pool, NUM_PROGRAMS * ROW), wanted[0]);
         CHECK_UINT(
-            vary_offspring(tables, UINT64_C(0x1234567890abcdef), 1, 0, NUM_OFFSPRING, pool, NUM_PROGRAMS, ROW, words, NULL, NULL),
+            vary_offspring(
+                tables, UINT64_C(0x1234567890abcdef), 1, 0, NUM_OFFSPRING, pool, NUM_PROGRAMS, NULL, 0, ROW, words, NULL, NULL
+            ),
             VARY_SUCCESS
         );
         CHECK_UINT(hash_words(words, NUM_OFFSPRING * ROW), wanted[1 + only]);

@@ -107,6 +107,13 @@ def test_bad_inputs_and_outputs_are_named(make_task, attribute, declared, messag
     assert message in refusal(folder)
 
 
+@pytest.mark.parametrize("declared", ["(1.0, 1.0)", "[0, 1]", "(float('-inf'), 0)", "-1.0"])
+def test_an_invalid_range_of_the_objective_is_named(make_task, declared):
+    folder = make_task(with_line("measures = {", f"objective_range = {declared}\n    measures = {{"))
+    assert refusal(folder).startswith(f"{folder}/task.py: Line.objective_range is ")
+    assert refusal(folder).endswith("must be None or (low, high) with low < high")
+
+
 @pytest.mark.parametrize("declared", ["{}", "[('size', 0, 1)]", "None"])
 def test_measures_must_be_a_dict_of_ranges(make_task, declared):
     folder = make_task(with_line("measures = {", f"measures = {declared}  # {{"))

@@ -51,11 +51,11 @@ def render(problem: Problem, words: NDArray[np.uint64], size: int, t: float) -> 
 
 def contact_sheet(run: Run) -> Path:
     """Each elite's picture in its cell, the first measure to the right, the second upwards; without a grid, in cell order."""
-    archive, elites = run.search.archive, run.search.archive.elites()
+    layout, elites = run.search.layout, run.search.archive.elites()
     pictures = render(run.search.problem, elites.solution, THUMBNAIL_SIZE, STILL_T)
-    if shape := archive.grid_shape():
+    if shape := layout.grid_shape():
         columns, rows = shape
-        places = [(rows - 1 - int(j), int(i)) for i, j in archive.places(elites.cell)]
+        places = [(rows - 1 - int(j), int(i)) for i, j in layout.places(elites.cell)]
         return _with_axes(_mosaic(pictures, places, rows, columns), run)
     columns = int(np.ceil(np.sqrt(len(elites))))
     rows = -(-len(elites) // columns)

@@ -1,19 +1,21 @@
 """What every archive of programs has beside pyribs' own methods, and the elites read out of one.
 
-Owns the fields kept beside each elite, and the order in which elites are read (by cell). Failed programs never reach pyribs,
-which would raise on them.
+Owns the words of the elites and the fields kept beside each, the order in which elites are read (by cell), and the sum over them.
+Failed programs never reach pyribs, which would raise on them. What a generation costs here depends on the cells that it
+changes, not on how many elites there are.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from ribs.archives import ArchiveBase
+
+from evo.native.vary import program_lengths
+from evo.search.archives.elites import Elites
 
 # Where an elite came from, and facts about it. parents: cells (-1: none).
 EXTRA_FIELDS = {
@@ -21,44 +23,19 @@ EXTRA_FIELDS = {
     "operator": ((), np.int32),
     "generation": ((), np.int64),
     "slot": ((), np.int32),
-    "hash": ((2,), np.uint64),
     "num_instructions": ((), np.int32),
 }
 
 
-@dataclass(frozen=True)
-class Elites:
-    """The elites of an archive, one row each, sorted by cell; arrays as in `archive.data()`."""
-
-    cell: NDArray[np.int64]
-    solution: NDArray[np.uint64]
-    objective: NDArray[np.float64]
-    measures: NDArray[np.float64]
-    parents: NDArray[np.int32]
-    operator: NDArray[np.int32]
-    generation: NDArray[np.int64]
-    slot: NDArray[np.int32]
-    hash: NDArray[np.uint64]
-    num_instructions: NDArray[np.int32]
-
-    def __len__(self) -> int:
-        return len(self.cell)
-
-    @property
-    def qd_score(self) -> float:
-        """Sum of the objectives, in cell order."""
-        return float(np.add.reduce(self.objective)) if len(self) else 0.0
-
-    @property
-    def best_objective(self) -> float:
-        """The greatest objective; NaN where there are no elites."""
-        return float(self.objective.max()) if len(self) else float("nan")
-
-
 class ProgramArchive(ArchiveBase):
-    """An archive of programs: a class of pyribs, with what checkpoints and reports need.
+    """An archive of programs: a class of pyribs, with what the search and checkpoints need.
 
     A subclass names its class of pyribs as the second base, after this one, and is entered in `evo.search.archives.ARCHIVES`.
+    pyribs knows programs by their hashes: those are its solutions, and the words are kept here, where parents are read in place.
+
+    Attributes:
+        words: `(cells, max_length)` uint64, the elites' programs; rows of empty cells mean nothing.
+        best_objective: the greatest objective; NaN where there are no elites.
 
     Args:
         max_length: words of a program.
@@ -66,6 +43,7 @@ class ProgramArchive(ArchiveBase):
         seed: of whatever the archive draws.
         options: the keyword arguments of the pyribs class that `ARCHIVES` allows in a config.
         arrays: what `arrays` gave for this archive in an earlier process, by name.
+        qd_score_offset: the least objective: what an elite adds to the QD score is its objective above this.
 
     Raises:
         TypeError, ValueError: the options are wrong; the message says in what way.
@@ -81,23 +59,36 @@ class ProgramArchive(ArchiveBase):
         seed: int,
         options: dict[str, Any],
         arrays: dict[str, NDArray[Any]],
+        qd_score_offset: float = 0.0,
     ):
         arguments: dict[str, Any] = {
-            "solution_dim": max_length,
+            "solution_dim": 2,
             "ranges": ranges,
             "seed": seed,
             "solution_dtype": np.uint64,
             "objective_dtype": np.float64,
             "measures_dtype": np.float64,
             "extra_fields": EXTRA_FIELDS,
+            "qd_score_offset": qd_score_offset,
         }
         super().__init__(**arguments, **(options | arrays))
+        # The system gives zeroed pages when they are first written, so long rows cost what the longest program needs.
+        self.words = np.zeros((self.cells, max_length), np.uint64)
+        self.best_objective = float("nan")
+        self._used_width = 0
+        self._qd_scores = _SumTree(int(self.cells))
+        self._occupied_cells = np.zeros(0, np.uint32)
 
     if TYPE_CHECKING:  # what pyribs' classes have, though their base class does not say so
+        _store: Any  # ribs.archives.ArrayStore, whose own types are wrong
 
         @property
         def cells(self) -> int:
             """The number of cells."""
+
+        @property
+        def qd_score_offset(self) -> float:
+            """The least objective."""
 
         @property
         def lower_bounds(self) -> NDArray[np.float64]:
@@ -107,26 +98,80 @@ class ProgramArchive(ArchiveBase):
         def upper_bounds(self) -> NDArray[np.float64]:
             """Of each measure, `(num_measures,)`."""
 
-        def index_of(self, measures: Any) -> NDArray[np.int32]:
-            """The cell of each row of measures."""
+    def __len__(self) -> int:
+        return len(self._store)
+
+    @property
+    def qd_score(self) -> float:
+        """The sum of the objectives above `qd_score_offset`.
+
+        Its bits depend on the elites alone, not on the order in which they came.
+        """
+        return self._qd_scores.total
+
+    @property
+    def occupied_cells(self) -> NDArray[np.uint32]:
+        """The cells that have an elite, sorted."""
+        if len(self._occupied_cells) != len(self):
+            self._occupied_cells = np.flatnonzero(self._store.occupied).astype(np.uint32)
+        return self._occupied_cells
+
+    def index_of(self, measures: Any) -> NDArray[np.int32]:
+        """The cell of each row of measures. Measures out of range count to the cells at the edge.
+
+        They are clipped here because pyribs does not do it for all archives, and its grid overflows where they are large.
+        """
+        cells: NDArray[np.int32] = super().index_of(np.clip(measures, self.lower_bounds, self.upper_bounds))  # type: ignore[misc]
+        return cells
 
     def add(self, solution: Any, objective: Any, measures: Any, **fields: Any) -> dict[str, NDArray[Any]]:
-        """As pyribs' own; rows whose objective is NaN are left out, and reported as not added."""
-        kept = np.isfinite(objective)
-        add_info = {"status": np.zeros(len(kept), np.int32), "value": np.full(len(kept), np.nan)}
-        if kept.any():
-            added = super().add(
-                solution[kept], objective[kept], measures[kept], **{name: array[kept] for name, array in fields.items()}
-            )
-            for name, array in added.items():
-                add_info.setdefault(name, np.zeros(len(kept), array.dtype))[kept] = array
-        return add_info
+        """As pyribs' own; solutions are words, `(n, width)` uint64, where a row narrower than `max_length` has its RETURN.
+
+        Rows whose objective is not finite are left out, and reported as not added. An elite keeps its measures as they are, even
+        if they are out of range. Also reported: `elite`, `(n,)` bool, true where the row is an elite now.
+        """
+        kept = np.flatnonzero(np.isfinite(objective))
+        status, value = np.zeros(len(objective), np.int32), np.full(len(objective), np.nan)
+        elite = np.zeros(len(objective), bool)
+        if len(kept):
+            kept_fields = {name: array[kept] for name, array in fields.items()}
+            added = super().add(kept_fields.pop("hash"), objective[kept], measures[kept], **kept_fields)
+            status[kept], value[kept] = added["status"], added["value"]
+            rows = np.flatnonzero(status)
+            cells, rows = self._winners(self.index_of(measures[rows]), objective[rows], rows)
+            elite[rows] = True
+            self._update(cells, solution[rows], objective[rows])
+        return {"status": status, "value": value, "elite": elite}
+
+    def _winners(
+        self, cells: NDArray[np.int32], objective: NDArray[np.float64], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Of rows that beat the elites before them, the cells and the rows that pyribs took: the first of the best in each."""
+        best = objective == self._store.retrieve(cells, "objective")[1]
+        changed, first = np.unique(cells[best], return_index=True)
+        return changed, rows[best][first]
+
+    def _update(self, cells: NDArray[np.int32], words: NDArray[np.uint64], objective: NDArray[np.float64]) -> None:
+        """Takes over the elites of cells that changed."""
+        if not len(cells):
+            return
+        width = words.shape[1]
+        self.words[cells, :width] = words
+        self.words[cells, width : self._used_width] = 0
+        self._used_width = max(self._used_width, width)
+        self._qd_scores.set(cells, objective - self.qd_score_offset)
+        # An elite is only replaced by a better one, so the best never leaves.
+        self.best_objective = float(np.fmax(self.best_objective, objective.max()))
+
+    def hashes(self, cells: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
+        """The hashes of the elites in some cells, `(*cells.shape, 2)`."""
+        return np.asarray(self._store.retrieve(cells, "solution")[1])
 
     def elites(self) -> Elites:
         """All elites, sorted by cell."""
-        data = self.data(["index", "solution", "objective", "measures", *EXTRA_FIELDS])
-        order = np.argsort(data["index"])
-        return Elites(data["index"][order].astype(np.int64), *(data[name][order] for name in list(data) if name != "index"))
+        cells = self.occupied_cells
+        fields = self._store.retrieve(cells, ["objective", "measures", *EXTRA_FIELDS], "dict")[1]
+        return Elites(cell=cells.astype(np.int64), solution=self.words[cells], hash=self.hashes(cells), **fields)
 
     def restore(self, elites: Elites) -> None:
         """Puts elites of `elites` back into an empty archive of the same kind.
@@ -138,40 +183,33 @@ class ProgramArchive(ArchiveBase):
             return
         if not np.array_equal(self.index_of(elites.measures), elites.cell):
             raise ValueError("the elites do not fall into their cells")
-        fields = {name: getattr(elites, name) for name in EXTRA_FIELDS}
-        self.add(elites.solution, elites.objective, elites.measures, **fields)
+        width = int(program_lengths(elites.solution).max()) + 1
+        fields = {name: getattr(elites, name) for name in (*EXTRA_FIELDS, "hash")}
+        self.add(elites.solution[:, :width], elites.objective, elites.measures, **fields)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What it takes beside the options to make this archive again."""
         return {}
 
-    def cell_name(self, cell: int) -> str:
-        """What people call a cell."""
-        return str(cell)
 
-    def cell_number(self, name: str) -> int:
-        """The cell with this name; its number is a name too.
+class _SumTree:
+    """The sum of numbered terms, zero at first, which may change a few at a time.
 
-        Raises:
-            ValueError: no such cell; the message says what there is.
-        """
-        try:
-            number = int(name)
-        except ValueError:
-            raise ValueError("write a cell number") from None
-        if not 0 <= number < self.cells:
-            raise ValueError(f"no such cell; the archive has {self.cells} cells")
-        return number
+    Terms are added in a fixed binary tree over their numbers, so the bits of the total depend on the terms alone.
+    """
 
-    @abstractmethod
-    def places(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Where cells are, `(len(cells), num_measures)`, in units in which neighbours are about as far apart along every axis."""
+    def __init__(self, num_terms: int):
+        self._num_leaves = 1 << (num_terms - 1).bit_length()
+        self._nodes = np.zeros(2 * self._num_leaves)  # node i is the sum of nodes 2 i and 2 i + 1; node 1 is the root
 
-    def nearest(self, cell: int, cells: NDArray[np.int64]) -> int:
-        """Of some cells, the one nearest to a cell: by the sum of distances along the axes."""
-        places = self.places(np.append(cells, cell))
-        return int(cells[np.argmin(np.abs(places[:-1] - places[-1]).sum(axis=1))])
+    @property
+    def total(self) -> float:
+        return float(self._nodes[1])
 
-    def grid_shape(self) -> tuple[int, int] | None:
-        """Columns and rows, if the cells are those of a grid of two measures; None otherwise."""
-        return None
+    def set(self, numbers: NDArray[np.int32], terms: NDArray[np.float64]) -> None:
+        """Changes some terms."""
+        nodes = numbers.astype(np.int64) + self._num_leaves
+        self._nodes[nodes] = terms
+        while nodes[0] > 1:
+            nodes = nodes >> 1
+            self._nodes[nodes] = self._nodes[2 * nodes] + self._nodes[2 * nodes + 1]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from ribs.archives import CVTArchive
 
@@ -19,7 +18,3 @@ class ProgramCvtArchive(ProgramArchive, CVTArchive):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The centroids, `(cells, num_measures)`: to find them takes long, and other versions might find others."""
         return {"centroids": self.centroids}
-
-    def places(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The centroids, in units of the measures' ranges."""
-        return np.asarray(self.centroids[cells] / (self.upper_bounds - self.lower_bounds), dtype=np.float64)

@@ -3,6 +3,8 @@
 import json
 import shutil
 import signal
+import subprocess
+import sys
 from importlib import resources
 
 import numpy as np
@@ -71,9 +73,10 @@ def test_a_new_run_can_be_resumed_before_its_first_generation(start, resume):
 
 # An archive's config by its name.
 ARCHIVE_CONFIGS = {"GridArchive": {"dims": [6, 5]}, "CVTArchive": {"type": "CVTArchive", "dims": None, "centroids": 12}}
+EVERY_ARCHIVE = pytest.mark.parametrize("archive", [ARCHIVE_CONFIGS.get(name) for name in ARCHIVES], ids=ARCHIVES)
 
 
-@pytest.mark.parametrize("archive", [ARCHIVE_CONFIGS.get(name) for name in ARCHIVES], ids=ARCHIVES)
+@EVERY_ARCHIVE
 def test_a_run_interrupted_after_any_generation_goes_on_to_the_same_end(start, resume, archive):
     changes = {"search": {"archive": archive, "memory_size": 150}}  # a memory that forgets within the run
     whole = start(changes)
@@ -131,6 +134,15 @@ def test_each_generation_is_a_row_of_metrics(start):
     assert {"variation", "hash", "evaluation", "archive", "statistics", "previous_save"} <= set(rows[0]["times_s"])
 
 
+def test_the_qd_score_counts_from_the_low_end_of_the_tasks_objective_range(start, make_task, plane_folder):
+    source = (plane_folder / "task.py").read_text()
+    folder = make_task(source.replace("    inputs =", "    objective_range = (-2.0, 1.0)\n    inputs =", 1))
+    run = start({"task": str(folder)})
+    execute(run)
+    objectives = run.search.archive.elites().objective
+    assert run.run_dir.metrics()[-1]["qd_score"] == pytest.approx(float((objectives + 2.0).sum()))
+
+
 def test_checkpoints_are_written_when_their_time_has_come_and_at_the_end(start, monkeypatch):
     saved = []
     monkeypatch.setattr(RunDir, "save_checkpoint", lambda self, generation, meta, arrays: saved.append(generation))
@@ -148,6 +160,30 @@ def test_a_run_that_is_looked_at_is_neither_locked_nor_changed(start):
     viewed = Run.view(run.run_dir.path)  # while `run` holds the lock
     assert_same_elites(run, viewed)
     assert {path: path.read_bytes() for path in run.run_dir.path.rglob("*") if path.is_file()} == files
+
+
+def test_looking_at_an_elite_takes_no_pyribs(start):
+    run = start()
+    execute(run)
+    script = f"import sys\nfrom evo.cli import main\nmain(['show', {str(run.run_dir.path)!r}], standalone_mode=False)\n"
+    script += "print('ribs' in sys.modules, 'evo.search.map_elites' in sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert shown.startswith("# program:")
+    assert shown.endswith("False True\n")
+
+
+@EVERY_ARCHIVE
+def test_a_run_that_is_looked_at_has_the_elites_of_its_archive_and_the_names_of_its_cells(start, archive):
+    run = start({"search": {"archive": archive}})
+    execute(run)
+    viewed = Run.view(run.run_dir.path).search
+    elites = run.search.archive.elites()
+    assert len(elites) > 5
+    for name, array in vars(viewed.elites()).items():
+        np.testing.assert_array_equal(array, getattr(elites, name), err_msg=name)
+    names = [viewed.layout.cell_name(cell) for cell in range(viewed.archive.cells)]
+    assert names == [run.search.layout.cell_name(cell) for cell in range(run.search.archive.cells)]
+    assert_same_elites(run, Run.view(run.run_dir.path))
 
 
 def test_the_environment_names_versions_and_machine(start):

@@ -15,6 +15,11 @@ MAX_LENGTH = 12
 RANGES = np.array([(0.0, 12.0), (0.0, 1.0)])
 
 
+def full_rows(words: np.ndarray, max_length: int = MAX_LENGTH) -> np.ndarray:
+    """Rows with the zeros that the search leaves out."""
+    return np.pad(words, ((0, 0), (0, max_length - words.shape[1])))
+
+
 class WordEvaluator:
     """Scores a program by its words alone and remembers all that it was asked for.
 
@@ -25,7 +30,7 @@ class WordEvaluator:
         self.evaluated: list[np.ndarray] = []
 
     def evaluate(self, batch: Batch) -> Evaluation:
-        self.evaluated += [row.copy() for row in batch.words]
+        self.evaluated += list(full_rows(batch.words, max(MAX_LENGTH, batch.words.shape[1])))
         results = [self.score(row) for row in batch.words]
         status = np.array([Status.NONFINITE if result is None else Status.OK for result in results], np.uint8)
         objective = np.array([np.nan if result is None else result[0] for result in results])
@@ -65,13 +70,21 @@ def variation(language):
 def new_search(variation):
     """Makes a fresh archive with its emitter."""
 
-    def make(*, seed: int = 5, generation: int = 0, num_initial: int = 40, batch_size: int = 30, num_immigrants: int = 0):
-        archive = make_archive("GridArchive", MAX_LENGTH, [tuple(r) for r in RANGES], seed, {"dims": [6, 5]})
+    def make(
+        *,
+        seed: int = 5,
+        generation: int = 0,
+        num_initial: int = 40,
+        batch_size: int = 30,
+        num_immigrants: int = 0,
+        max_length: int = MAX_LENGTH,
+    ):
+        archive = make_archive("GridArchive", max_length, [tuple(r) for r in RANGES], seed, {"dims": [6, 5]})
         emitter = ProgramEmitter(
             archive,
             variation,
             seed=seed,
-            max_length=MAX_LENGTH,
+            max_length=max_length,
             num_initial=num_initial,
             batch_size=batch_size,
             num_immigrants=num_immigrants,

@@ -1,9 +1,11 @@
 """evo.search.archives: failed programs never enter, ties keep the incumbent, and a restored archive is the same."""
 
+import math
+
 import numpy as np
 import pytest
 
-from evo.search.archives import ARCHIVES, make_archive
+from evo.search.archives import ARCHIVES, make_archive, make_layout
 
 LENGTH = 3
 RANGES = [(0.0, 1.0), (-1.0, 1.0)]
@@ -55,9 +57,11 @@ def assert_same(first, second) -> None:
 
 
 def test_an_empty_archive_has_no_elites(new_archive):
-    elites = new_archive().elites()
+    archive = new_archive()
+    elites = archive.elites()
     assert len(elites) == 0
-    assert elites.qd_score == 0.0
+    assert archive.qd_score == 0.0
+    assert np.isnan(archive.best_objective)
     assert elites.solution.shape == (0, LENGTH)
 
 
@@ -79,6 +83,38 @@ def test_measures_that_are_not_finite_do_not_matter_for_failed_programs(new_arch
     archive = new_archive()
     archive.add(**batch([np.nan, 0.25], [[np.nan, np.inf], [0.5, 0.0]]))
     assert archive.elites().objective.tolist() == [0.25]
+
+
+# Measures out of range, and the measures in range whose cell they belong to.
+OUTSIDE = [
+    ([1e30, 0.9], [1.0, 0.9]),
+    ([-1e30, -0.9], [0.0, -0.9]),
+    ([0.9, 1e308], [0.9, 1.0]),
+    ([0.1, -1e308], [0.1, -1.0]),
+    ([5e31, -1e300], [1.0, -1.0]),
+    ([-1.7e308, 1.7e308], [0.0, 1.0]),
+    ([2.5, 1e10], [1.0, 1.0]),
+]
+
+
+@pytest.mark.parametrize(("outside", "edge"), OUTSIDE)
+@pytest.mark.filterwarnings("error")
+def test_measures_out_of_range_count_to_the_cell_at_the_edge_and_are_kept_as_they_are(new_archive, outside, edge):
+    archive, at_edge = new_archive(), new_archive()
+    archive.add(**batch([0.5], [outside]))
+    at_edge.add(**batch([0.5], [edge]))
+    elites = archive.elites()
+    assert elites.cell.tolist() == at_edge.elites().cell.tolist()
+    assert elites.measures.tolist() == [outside]
+    restored = new_archive()
+    restored.restore(elites)
+    assert_same(archive, restored)
+
+
+def test_a_cvt_takes_measures_out_of_range_for_those_at_the_edge():
+    # (100.0, -1.0) is nearer to the second centroid, and (1.0, -1.0), where it counts, to the first.
+    cvt = make_archive("CVTArchive", LENGTH, RANGES, 1, {"centroids": np.array([[0.9, -1.0], [1.0, 1.0]])})
+    np.testing.assert_array_equal(cvt.index_of([[100.0, -1.0], [1.0, -1.0]]), [0, 0])
 
 
 def test_a_better_program_replaces_its_elite_with_all_that_belongs_to_it(new_archive):
@@ -125,7 +161,52 @@ def test_elites_are_sorted_by_cell_whatever_order_they_came_in(new_archive):
 def test_the_qd_score_is_the_sum_of_the_objectives(new_archive):
     archive = new_archive()
     archive.add(**batch([0.5, 0.25, -0.125], CENTROIDS[:3]))
-    assert archive.elites().qd_score == 0.625
+    assert archive.qd_score == 0.625
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_with_an_offset_the_qd_score_grows_with_each_cell_though_objectives_are_negative(name):
+    archive = make_archive(name, LENGTH, RANGES, 1, OPTIONS[name], qd_score_offset=-4.0)
+    archive.add(**batch([-3.5, -1.0], CENTROIDS[:2]))
+    assert archive.qd_score == 3.5
+    archive.add(**batch([-3.75, -0.5], CENTROIDS[[2, 1]], first=10))
+    assert archive.qd_score == 0.5 + 3.5 + 0.25
+    assert archive.elites().objective.tolist().count(-3.75) == 1
+    assert archive.best_objective == -0.5
+
+
+def test_the_qd_score_has_the_same_bits_whatever_order_elites_came_in(new_archive):
+    batches = [random_batch(40, seed) for seed in range(6)]
+    for rows in batches:  # the sum of these depends on the order
+        rows["objective"] *= 1.0 + np.arange(40) * 1e-3
+    archive, backwards, restored = new_archive(), new_archive(), new_archive()
+    for rows in batches:
+        archive.add(**rows)
+    for rows in reversed(batches):
+        for row in reversed(range(40)):
+            backwards.add(**{name: column[row : row + 1] for name, column in rows.items()})
+    restored.restore(archive.elites())
+    objectives = archive.elites().objective
+    assert archive.qd_score == backwards.qd_score == restored.qd_score
+    assert archive.qd_score == pytest.approx(math.fsum(objectives), rel=1e-12)
+    assert archive.best_objective == backwards.best_objective == restored.best_objective == max(objectives)
+
+
+def test_of_each_cell_that_changes_one_row_is_reported_as_the_elite(new_archive):
+    archive = new_archive()
+    archive.add(**batch([0.5, 0.25], CENTROIDS[:2]))
+    rows = batch([0.6, 0.7, 0.7, 0.1, np.nan, 0.3], CENTROIDS[[0, 0, 0, 1, 2, 3]], first=10)
+    info = archive.add(**rows)
+    assert info["elite"].tolist() == [False, True, False, False, False, True]
+    assert archive.elites().slot.tolist() == [11, 1, 15] or archive.elites().slot.tolist() == [11, 15, 1]
+
+
+def test_a_short_program_that_replaces_a_long_one_leaves_nothing_of_it(new_archive):
+    archive = new_archive()
+    archive.add(**{**batch([0.25], [[0.5, 0.0]]), "solution": np.array([[7, 8, 9]], np.uint64)})
+    archive.add(**{**batch([0.5], [[0.5, 0.0]]), "solution": np.array([[5, 0]], np.uint64)})
+    archive.add(**{**batch([0.5], [[0.1, 0.9]]), "solution": np.array([[6]], np.uint64)})
+    assert sorted(archive.elites().solution.tolist()) == [[5, 0, 0], [6, 0, 0]]
 
 
 def test_words_keep_all_their_64_bits(new_archive):
@@ -183,39 +264,51 @@ def test_a_grid_needs_as_many_dims_as_there_are_measures():
         make_archive("GridArchive", LENGTH, RANGES, 1, {"dims": [4, 5, 6]})
 
 
+GRID = make_layout("GridArchive", RANGES, {"dims": [4, 5]}, {})
+CVT = make_layout("CVTArchive", RANGES, {"centroids": len(CENTROIDS)}, {"centroids": CENTROIDS})
+
+
 def test_cells_are_named_as_people_write_them():
-    grid = make_archive("GridArchive", LENGTH, RANGES, 1, {"dims": [4, 5]})
-    assert [grid.cell_name(cell) for cell in (0, 4, 5, 19)] == ["0,0", "0,4", "1,0", "3,4"]
-    assert [grid.cell_number(name) for name in ("0,4", "3, 4", "7")] == [4, 19, 7]
-    cvt = make_archive("CVTArchive", LENGTH, RANGES, 1, {"centroids": CENTROIDS})
-    assert (cvt.cell_name(3), cvt.cell_number("3")) == ("3", 3)
+    assert [GRID.cell_name(cell) for cell in (0, 4, 5, 19)] == ["0,0", "0,4", "1,0", "3,4"]
+    assert [GRID.cell_number(name) for name in ("0,4", "3, 4", "7")] == [4, 19, 7]
+    assert (CVT.cell_name(3), CVT.cell_number("3")) == ("3", 3)
 
 
+@pytest.mark.parametrize("layout", [GRID, CVT])
 @pytest.mark.parametrize("name", ["4,0", "0,-1", "20", "-1", "x", "1,2,3", ""])
-def test_names_of_no_cell_are_refused(new_archive, name):
+def test_names_of_no_cell_are_refused(layout, name):
     with pytest.raises(ValueError, match=r"write (grid indices|a cell number)|no such cell|out of range"):
-        new_archive().cell_number(name)
+        layout.cell_number(name)
 
 
 def test_the_nearest_cell_is_fewest_steps_away_in_a_grid_and_by_centroid_in_a_cvt():
-    grid = make_archive("GridArchive", LENGTH, RANGES, 1, {"dims": [4, 5]})
-    assert grid.nearest(0, np.array([19, 6, 3])) == 6  # (1, 1) is two steps from (0, 0), (0, 3) is three
-    cvt = make_archive("CVTArchive", LENGTH, RANGES, 1, {"centroids": CENTROIDS})
+    assert GRID.nearest(0, np.array([19, 6, 3])) == 6  # (1, 1) is two steps from (0, 0), (0, 3) is three
     # In units of the ranges (1 and 2) cell 2 is (0.0, 0.9) from cell 0, and cell 1 is (0.8, 0.0) from it.
-    assert cvt.nearest(0, np.array([2, 1, 3])) == 1
+    assert CVT.nearest(0, np.array([2, 1, 3])) == 1
 
 
 def test_only_a_grid_of_two_measures_has_columns_and_rows():
-    assert make_archive("GridArchive", LENGTH, RANGES, 1, {"dims": [4, 5]}).grid_shape() == (4, 5)
-    assert make_archive("GridArchive", LENGTH, RANGES[:1], 1, {"dims": [4]}).grid_shape() is None
-    assert make_archive("CVTArchive", LENGTH, RANGES, 1, {"centroids": CENTROIDS}).grid_shape() is None
+    assert GRID.grid_shape() == (4, 5)
+    assert make_layout("GridArchive", RANGES[:1], {"dims": [4]}, {}).grid_shape() is None
+    assert CVT.grid_shape() is None
 
 
-def test_every_archive_has_what_checkpoints_and_reports_need(new_archive):
+def test_a_layout_names_and_places_the_cells_of_its_archive():
+    grid = make_archive("GridArchive", LENGTH, RANGES, 1, OPTIONS["GridArchive"])
+    # The middle of the cell in column 2 of 4 and row 4 of 5.
+    (cell,) = grid.index_of([[2.5 / 4, -1.0 + 2.0 * 4.5 / 5]]).tolist()
+    assert GRID.cell_name(cell) == "2,4"
+    assert GRID.places(np.array([cell])).tolist() == [[2.0, 4.0]]
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_every_archive_has_what_checkpoints_and_reports_need(name):
     from ribs import visualize
 
-    archive = new_archive()
+    archive = make_archive(name, LENGTH, RANGES, 1, OPTIONS[name])
     assert callable(getattr(visualize, archive.heatmap))
+    layout = make_layout(name, RANGES, OPTIONS[name], archive.arrays())
+    assert layout.num_cells == archive.cells
     cells = np.arange(archive.cells)
-    assert [archive.cell_number(archive.cell_name(cell)) for cell in cells] == cells.tolist()
-    assert archive.places(cells).shape == (archive.cells, 2)
+    assert [layout.cell_number(layout.cell_name(cell)) for cell in cells] == cells.tolist()
+    assert layout.places(cells).shape == (archive.cells, 2)

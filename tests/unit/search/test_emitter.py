@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from evo.language.batch import Batch
-from evo.native.vary import OPERATORS
+from evo.native.vary import OPERATORS, program_lengths
 from evo.search.emitter import RANDOM
+
+from .conftest import full_rows
 
 
 def batch_of(words: np.ndarray) -> Batch:
@@ -43,7 +45,7 @@ def assert_same_origin(one, two) -> None:
 def test_generation_0_is_random_and_without_parents(new_search, variation):
     search = new_search()
     words = search.emitter.ask()
-    np.testing.assert_array_equal(words, variation.random_programs(5, 0, 0, 40, 12))
+    np.testing.assert_array_equal(full_rows(words), variation.random_programs(5, 0, 0, 40, 12))
     assert words.dtype == np.uint64
     assert search.emitter.generation == 1
     assert (search.emitter.origin.parents == -1).all() and search.emitter.origin.parents.shape == (40, 2)
@@ -53,7 +55,7 @@ def test_generation_0_is_random_and_without_parents(new_search, variation):
 
 def test_while_the_archive_is_empty_programs_stay_random_but_new(new_search):
     search = new_search()
-    first, second, third = (search.emitter.ask() for _ in range(3))
+    first, second, third = (full_rows(search.emitter.ask()) for _ in range(3))
     assert (len(first), len(second)) == (40, 30)
     assert (search.emitter.origin.operator == RANDOM).all()
     assert not np.array_equal(first[:30], second)
@@ -66,7 +68,7 @@ def test_offspring_know_the_cells_and_hashes_of_their_parents(new_search, variat
     elites = search.archive.elites()
     words = search.emitter.ask()
     expected, rows, operators = variation.offspring(5, 1, 0, 30, elites.solution)
-    np.testing.assert_array_equal(words, expected)
+    np.testing.assert_array_equal(full_rows(words), expected)
     origin = search.emitter.origin
     np.testing.assert_array_equal(origin.operator, operators)
     two_parents = [OPERATORS[code] in ("alternation", "crossover") for code in origin.operator]
@@ -108,7 +110,7 @@ def test_another_seed_or_generation_gives_other_offspring(new_search, changed):
     search, other = new_search(generation=1), new_search(**{"generation": 1, **changed})
     fill(search)
     other.archive.restore(search.archive.elites())
-    assert not np.array_equal(search.emitter.ask(), other.emitter.ask())
+    assert not np.array_equal(full_rows(search.emitter.ask()), full_rows(other.emitter.ask()))
 
 
 def test_looking_at_random_programs_changes_nothing(new_search):
@@ -122,8 +124,21 @@ def test_looking_at_random_programs_changes_nothing(new_search):
 def test_immigrants_are_the_random_programs_of_their_slots(new_search):
     search = new_search(generation=1, num_immigrants=3)
     fill(search)
-    words = search.emitter.ask()
+    words = full_rows(search.emitter.ask())
     np.testing.assert_array_equal(words[-3:], search.emitter.random_programs(3, generation=1, first_slot=len(words) - 3))
     assert (search.emitter.origin.operator[-3:] == RANDOM).all()
     assert (search.emitter.origin.parents[-3:] == -1).all()
     assert (search.emitter.origin.operator[:-3] != RANDOM).all()
+
+
+def test_long_rows_are_made_in_parts_and_lose_only_what_no_program_uses(new_search, variation):
+    search = new_search(generation=1, batch_size=100, num_immigrants=30, max_length=4096)
+    fill(search)
+    elites = search.archive.elites()
+    assert elites.solution.shape[1] == 4096
+    words = search.emitter.ask()
+    expected, rows, _ = variation.offspring(5, 1, 0, 70, elites.solution)
+    np.testing.assert_array_equal(full_rows(words, 4096)[:70], expected)
+    np.testing.assert_array_equal(full_rows(words, 4096)[70:], search.emitter.random_programs(30, generation=1, first_slot=70))
+    np.testing.assert_array_equal(search.emitter.origin.parents[:70, 0], elites.cell[rows[:, 0]])
+    assert words.shape[1] == program_lengths(words).max() + 1

@@ -102,6 +102,20 @@ def test_threads_share_one_variation(make):
     np.testing.assert_array_equal(np.concatenate(parts), whole)
 
 
+@pytest.mark.parametrize("num_candidates", [1, 2, 20])
+def test_offspring_of_some_rows_are_those_of_a_pool_of_these_rows(make, num_candidates):
+    variation = make()
+    programs = variation.random_programs(1, 0, 0, num_candidates, 64)
+    words, parents, operators = variation.offspring(1, 1, 0, 500, programs)
+    candidates = np.random.default_rng(2).permutation(50)[:num_candidates].astype(np.uint32)
+    pool = np.full((50, 64), 2**64 - 1, np.uint64)
+    pool[candidates] = programs
+    chosen_words, chosen_parents, chosen_operators = variation.offspring(1, 1, 0, 500, pool, candidates)
+    np.testing.assert_array_equal(chosen_words, words)
+    np.testing.assert_array_equal(chosen_operators, operators)
+    np.testing.assert_array_equal(chosen_parents, np.where(parents >= 0, candidates[parents].astype(np.int64), -1))
+
+
 def test_a_pool_may_be_read_only_or_strided(make):
     variation = make()
     pool = variation.random_programs(1, 0, 0, 20, 64)
@@ -162,6 +176,12 @@ def test_wrong_vocabularies_and_options_are_named(make, changes, message):
         (
             lambda v, pool: v.offspring(1, 1, 0, 1, pool[0]),
             "pool: expected uint64 of shape (rows, max_length), got uint64 of shape (64,)",
+        ),
+        (lambda v, pool: v.offspring(1, 1, 0, 1, pool, np.zeros(0, np.uint32)), "candidates: expected uint32"),
+        (lambda v, pool: v.offspring(1, 1, 0, 1, pool, np.zeros(1, np.int64)), "candidates: expected uint32"),
+        (
+            lambda v, pool: v.offspring(1, 1, 0, 1, pool, np.array([len(pool)], np.uint32)),
+            "candidates: expected different rows of a pool of",
         ),
         (
             lambda v, pool: v.offspring(-1, 1, 0, 1, pool),

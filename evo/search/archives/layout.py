@@ -1,0 +1,108 @@
+"""Where an archive's cells are, and what people call them.
+
+Owns names, places and neighbours of cells. Needs neither pyribs nor elites, so that a finished run is quick to look at.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Layout(ABC):
+    """The cells of one archive.
+
+    Args:
+        ranges: `(low, high)` of each measure.
+        options: of the archive, as in the config.
+        arrays: what `ProgramArchive.arrays` gave.
+    """
+
+    num_cells: int
+
+    @abstractmethod
+    def __init__(self, ranges: Sequence[tuple[float, float]], options: dict[str, Any], arrays: dict[str, NDArray[Any]]): ...
+
+    def cell_name(self, cell: int) -> str:
+        """What people call a cell."""
+        return str(cell)
+
+    def cell_number(self, name: str) -> int:
+        """The cell with this name; its number is a name too.
+
+        Raises:
+            ValueError: no such cell; the message says what there is.
+        """
+        try:
+            number = int(name)
+        except ValueError:
+            raise ValueError("write a cell number") from None
+        if not 0 <= number < self.num_cells:
+            raise ValueError(f"no such cell; the archive has {self.num_cells} cells")
+        return number
+
+    @abstractmethod
+    def places(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Where cells are, `(len(cells), num_measures)`, in units in which neighbours are about as far apart along every axis."""
+
+    def nearest(self, cell: int, cells: NDArray[np.int64]) -> int:
+        """Of some cells, the one nearest to a cell: by the sum of distances along the axes."""
+        places = self.places(np.append(cells, cell))
+        return int(cells[np.argmin(np.abs(places[:-1] - places[-1]).sum(axis=1))])
+
+    def grid_shape(self) -> tuple[int, int] | None:
+        """Columns and rows, if the cells are those of a grid of two measures; None otherwise."""
+        return None
+
+
+class GridLayout(Layout):
+    """Cells of equal size along each measure, numbered with the last measure fastest."""
+
+    def __init__(self, ranges: Sequence[tuple[float, float]], options: dict[str, Any], arrays: dict[str, NDArray[Any]]):
+        del ranges, arrays
+        self._dims: tuple[int, ...] = tuple(options["dims"])
+        self.num_cells = int(np.prod(self._dims))
+
+    def cell_name(self, cell: int) -> str:
+        """The indices along the measures, such as `3,4`."""
+        return ",".join(map(str, np.unravel_index(cell, self._dims)))
+
+    def cell_number(self, name: str) -> int:
+        """Indices along the measures such as `3,4`, or a cell number."""
+        try:
+            indices = tuple(int(part) for part in name.split(","))
+        except ValueError:
+            raise ValueError("write grid indices such as 3,4, or a cell number") from None
+        if len(indices) == 1:
+            return super().cell_number(name)
+        if len(indices) != len(self._dims):
+            raise ValueError(f"no such cell; the grid has {len(self._dims)} axes")
+        if any(not 0 <= index < dim for index, dim in zip(indices, self._dims, strict=True)):
+            raise ValueError(f"out of range, the grid is {' x '.join(map(str, self._dims))}, counted from 0")
+        return int(np.ravel_multi_index(indices, self._dims))
+
+    def places(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The indices along the measures."""
+        return np.stack(np.unravel_index(cells, self._dims), axis=1).astype(np.float64)
+
+    def grid_shape(self) -> tuple[int, int] | None:
+        """Columns and rows of a grid of two measures."""
+        return (self._dims[0], self._dims[1]) if len(self._dims) == 2 else None
+
+
+class CentroidLayout(Layout):
+    """Cells around centroids; they have numbers for names."""
+
+    def __init__(self, ranges: Sequence[tuple[float, float]], options: dict[str, Any], arrays: dict[str, NDArray[Any]]):
+        del options
+        low, high = np.array(ranges, np.float64).T
+        self._places: NDArray[np.float64] = arrays["centroids"] / (high - low)
+        self.num_cells = len(self._places)
+
+    def places(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The centroids, in units of the measures' ranges."""
+        return self._places[cells]
