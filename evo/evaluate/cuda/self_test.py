@@ -26,7 +26,8 @@ TIME_LIMIT_S = 60.0
 # How long a killed process may take to end. One that waits inside a driver may never do.
 _KILL_S = 5.0
 
-COMMAND = (sys.executable, "-m", "evo.evaluate.cuda.self_test_child")
+# -P: modules in the user's current folder are not imported.
+COMMAND = (sys.executable, "-P", "-m", "evo.evaluate.cuda.self_test_child")
 TEST_AGAIN = "evo doctor --test"
 
 # What the child's lines begin with.

@@ -123,6 +123,17 @@ def test_a_process_that_ends_without_an_outcome_is_a_failure(child, script, prob
     assert remembered(INFO) == Outcome(problem)
 
 
+def test_the_process_needs_nothing_of_the_current_folder_and_says_that_there_is_no_gpu(tmp_path, monkeypatch):
+    pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "json.py").write_text("raise SystemExit('the wrong module')")
+    (tmp_path / "evo").mkdir()
+    done = subprocess.run([*self_test.COMMAND, "0"], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0] == "step: every instruction"
+    assert done.stdout.splitlines()[-1].startswith("untested: no GPU is usable: ")
+
+
 @pytest.fixture
 def after_first_line(monkeypatch, tmp_path):
     """Lets the time limit pass, or Ctrl-C be pressed, when the process has begun, however long that takes."""
