@@ -69,7 +69,7 @@ def run(config: Path, overrides: tuple[str, ...]) -> None:
     loaded = load_config(config, overrides)
     from evo.run.run import Run
 
-    _execute(Run.start(loaded, config.stem))
+    _execute(Run.start(loaded, config.stem, _warn))
 
 
 @main.command()
@@ -188,11 +188,14 @@ def compile_cubins(source: Path, arch: str, output: Path | None, num_random: int
 
 
 @main.command()
+@click.option("--test", is_flag=True, help="Test each GPU first, even if it was tested before.")
 @_verb
-def doctor() -> None:
+def doctor(test: bool) -> None:
     """Say what this machine offers, and what each missing piece means."""
-    from evo.report.doctor import report
+    from evo.report.doctor import report, test_gpus
 
+    if test:
+        test_gpus()
     click.echo(report(), nl=False)
 
 

@@ -212,8 +212,9 @@ class PackingConfig(Model):
 class EvaluationConfig(Model):
     """Where programs run, and how the work is done.
 
-    `backend`: auto takes an NVIDIA GPU if one can be used. CPU and GPU differ in the last bits of approximate instructions. No
-    other key changes a result, except `compile_seconds`, after which a program counts as failed.
+    `backend`: auto takes an NVIDIA GPU if one can be used, passes its self-test and pays off (`evo.evaluate.backends`). CPU and
+    GPU differ in the last bits of approximate instructions. No other key changes a result, except `compile_seconds`, after which
+    a program counts as failed.
     Both: `threads` evaluate and score; null: one per core. CPU: `simd`. GPU: `device` is its number, null: the first that can be
     used; `compile_workers` are processes, null: one per core; `packing`; `opt_level` of the assembler: 3 may pay beyond tens of
     millions of points; `launch_seconds` limits the kernels of one pack, and the run ends when it passes; `cache_megabytes` of

@@ -14,10 +14,14 @@ from typing import Any
 from evo.errors import FailureKind, UserError
 from evo.evaluate import Evaluator
 from evo.language.program import Language
-from evo.task import Task
+from evo.task import Task, kernel_path, point_arrays, task_errors
 
 # What to do if nvPTXCompiler is missing: the build leaves its extension out without this wheel.
 INSTALL_COMPILER = "reinstall evo where the wheel nvidia-nvptxcompiler 13.0.88 is available"
+
+# `auto` takes a GPU from this many points on. Compiling a program takes about 1 ms of a core, and in that time the core evaluates
+# it at some 500,000 points itself. A task that scores in Python never pays off: its score takes far longer than its programs.
+MIN_GPU_POINTS = 500_000
 
 # Canonical hash (16 bytes) -> kind and log of each program that failed before. Backends never retry these.
 Quarantine = Mapping[bytes, tuple[FailureKind, str]]
@@ -43,19 +47,37 @@ class Backend:
     """One way to run programs.
 
     why_unusable: gives in one line what this machine lacks, or None if nothing. start: makes the evaluator; raises UserError if
-    the assignment does not fit.
+    the assignment does not fit. pays_off: whether `auto` takes it for an assignment. why_untrusted: gives in one line why it must
+    not be used with a config's section `evaluation`, although its hardware is there, or None; may take seconds.
     """
 
     name: str
     why_unusable: Callable[[], str | None]
     start: Callable[[Assignment], Evaluator]
+    pays_off: Callable[[Assignment], bool] = lambda _: True
+    why_untrusted: Callable[[Mapping[str, Any]], str | None] = lambda _: None
 
 
-def choose_backend(name: str) -> Backend:
-    """The backend with this name. `auto` gives the first of `BACKENDS` that this machine can use."""
+def choose_backend(name: str, assignment: Assignment, warn: Callable[[str], None]) -> Backend:
+    """The backend with this name. `auto` gives the first of `BACKENDS` that this machine can use, that pays off and that can be
+    trusted.
+
+    Args:
+        warn: called with a line if a backend would pay off but cannot be trusted.
+
+    Raises:
+        UserError: the task's points are wrong.
+    """
     if name != AUTO:
         return BACKENDS[name]
-    return next(backend for backend in BACKENDS.values() if not backend.why_unusable())
+    for backend in BACKENDS.values():
+        if backend.why_unusable() or not backend.pays_off(assignment):
+            continue
+        problem = backend.why_untrusted(assignment.settings)
+        if not problem:
+            return backend
+        warn(f"programs do not run on the GPU: {problem}")
+    return CPU
 
 
 def why_no_compiler() -> str | None:
@@ -65,14 +87,40 @@ def why_no_compiler() -> str | None:
     return None
 
 
-def _why_no_cuda() -> str | None:
+def _why_no_gpu() -> str | None:
     from evo.evaluate.cuda.device import probe
 
-    return why_no_compiler() or probe().problem
+    return probe().problem
+
+
+def _why_no_cuda() -> str | None:
+    return why_no_compiler() or _why_no_gpu()
+
+
+def _why_untrusted_gpu(settings: Mapping[str, Any]) -> str | None:
+    if problem := why_no_compiler():
+        return problem
+    from evo.evaluate.cuda.device import choose_device, probe
+    from evo.evaluate.cuda.self_test import why_untrusted
+
+    return why_untrusted(choose_device(probe(), settings["device"]))
+
+
+def _gpu_pays_off(assignment: Assignment) -> bool:
+    from evo.evaluate.cpu import without_cpu_meaning
+
+    if without_cpu_meaning(assignment.language, assignment.instructions):
+        return True  # only a GPU can run these programs
+    task = assignment.task
+    if not (task.reduction or kernel_path(task)):
+        return False
+    with task_errors(type(task), "points"):
+        points = task.points()
+    return point_arrays(task, points, "points()")[1] >= MIN_GPU_POINTS
 
 
 def _start_cuda(assignment: Assignment) -> Evaluator:
-    if problem := _why_no_cuda():
+    if problem := _why_no_cuda() or _why_untrusted_gpu(assignment.settings):
         raise UserError(f"evaluation.backend: cuda cannot be used here: {problem}; use 'cpu' or 'auto'")
     from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
     from evo.storage.disk_cache import DiskCache, cache_folder
@@ -100,7 +148,7 @@ def _start_cpu(assignment: Assignment) -> Evaluator:
 
 AUTO = "auto"
 CPU = Backend("cpu", lambda: None, _start_cpu)
-CUDA = Backend("cuda", _why_no_cuda, _start_cuda)
+CUDA = Backend("cuda", _why_no_gpu, _start_cuda, _gpu_pays_off, _why_untrusted_gpu)
 
 # In the order in which `auto` tries them. The CPU is always usable: `auto` never takes what comes after it.
 BACKENDS = {backend.name: backend for backend in (CUDA, CPU)}

@@ -11,8 +11,9 @@ import platform
 
 from evo import __version__
 from evo.errors import UserError
-from evo.evaluate.backends import INSTALL_COMPILER, why_no_compiler
-from evo.evaluate.cuda.device import MIN_CAPABILITY, Device, DeviceInfo, probe
+from evo.evaluate.backends import INSTALL_COMPILER, MIN_GPU_POINTS, why_no_compiler
+from evo.evaluate.cuda.device import MIN_CAPABILITY, Device, DeviceInfo, Probe, probe
+from evo.evaluate.cuda.self_test import TEST_AGAIN, remembered, run_self_test
 from evo.kernel import nvrtc
 from evo.native import ptx_vm
 
@@ -33,6 +34,12 @@ def report() -> str:
         *_gpu(),
     ]
     return "".join(f"{name:<14} {state:<14} {meaning}".rstrip() + "\n" for name, state, meaning in rows)
+
+
+def test_gpus() -> None:
+    """Tests each usable GPU, whatever is remembered of it."""
+    for info in _testable(probe()):
+        run_self_test(info)
 
 
 def _nvptxcompiler() -> tuple[str, str]:
@@ -59,10 +66,27 @@ def _gpu() -> list[tuple[str, str, str]]:
     meaning = (
         "unusable without nvPTXCompiler"
         if why_no_compiler()
-        else "programs run on a GPU unless evaluation.backend says otherwise"
+        else f"'auto' runs programs on a GPU from {MIN_GPU_POINTS:,} points on, unless the task scores in Python"
     )
     gpus = [(f"GPU {info.ordinal}", info.target, f"{info.name}, {_memory(info)}") for info in found.devices]
-    return [("NVIDIA driver", driver, meaning), *gpus]
+    tests = [(f"self-test {info.ordinal}", *_self_test(info)) for info in _testable(found)]
+    return [("NVIDIA driver", driver, meaning), *gpus, *tests]
+
+
+def _testable(found: Probe) -> list[DeviceInfo]:
+    """The GPUs that evo could use."""
+    if found.problem or why_no_compiler():
+        return []
+    return [info for info in found.devices if info.capability >= MIN_CAPABILITY]
+
+
+def _self_test(info: DeviceInfo) -> tuple[str, str]:
+    outcome = remembered(info)
+    if outcome is None:
+        return "not yet run", f"runs before the GPU is first used, or with: {TEST_AGAIN}"
+    if outcome.problem is None:
+        return "passed", "instructions, programs, reductions and unloading agree with the CPU"
+    return "failed", f"{outcome.problem}; this GPU is not used; test it again with: {TEST_AGAIN}"
 
 
 def _memory(info: DeviceInfo) -> str:

@@ -45,9 +45,14 @@ class Problem:
         Raises:
             UserError: it cannot be started.
         """
+        return self.backend.start(self.assignment)
+
+    @property
+    def assignment(self) -> Assignment:
+        """The work of the evaluator."""
         names = list(self.config.program.vocabulary.instructions)
         settings = self.config.evaluation.model_dump()
-        return self.backend.start(Assignment(self.language, self.task, names, settings, self.quarantine))
+        return Assignment(self.language, self.task, names, settings, self.quarantine)
 
     @property
     def ranges(self) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -40,13 +40,17 @@ class Run:
         self.run_dir = run_dir
 
     @classmethod
-    def start(cls, config: RunConfig, name: str) -> Run:
+    def start(cls, config: RunConfig, name: str, warn: Callable[[str], None] = lambda _: None) -> Run:
         """A new run in a new folder, with the checkpoint of its empty state.
+
+        Args:
+            warn: called with a line that the user should read, if there is one.
 
         Raises:
             UserError: the config's task, or the folder, is wrong.
         """
-        search = Search(load_problem(config, choose_backend(config.evaluation.backend)))
+        problem = load_problem(config)
+        search = Search(replace(problem, backend=choose_backend(config.evaluation.backend, problem.assignment, warn)))
         search.try_task()
         run_dir = RunDir.create(Path(config.output.runs), name, config.seed, dump_config(config), environment(search.problem))
         run = cls(search, run_dir)
@@ -191,7 +195,7 @@ def _same_backend(path: Path, config: RunConfig, meta: dict[str, Any]) -> Backen
     if config.evaluation.backend != AUTO:
         return BACKENDS[config.evaluation.backend]
     backend = BACKENDS[meta["backend"]]
-    if reason := backend.why_unusable():
+    if reason := backend.why_unusable() or backend.why_untrusted(config.evaluation.model_dump()):
         raise UserError(
             f"{path}: this run's programs ran on {meta['device']}, which cannot be used here: {reason}; "
             "to go on with the CPU, whose approximate instructions differ in their last bits: --set evaluation.backend=cpu"

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import yaml
 
+from evo.evaluate.backends import MIN_GPU_POINTS
 from evo.run.checkpoint import decode_checkpoint
 
 WAIT_S = 300.0  # far beyond what any of these waits takes, on a busy machine too: it ends a test that hangs
@@ -101,6 +102,53 @@ class Process:
         if self.poll() is None:
             self.signal(signal.SIGKILL)
             self.wait()
+
+
+LINE = """\
+import numpy as np
+
+import evo
+
+
+class Line(evo.Task):
+    inputs = {"x": "f32"}
+    outputs = {"y": "f32"}
+    measures = {"num_instructions": (0.0, 24.0)}
+    reduction = "regression"
+
+    def __init__(self, num_points: int = 8):
+        self.x = np.linspace(-1.0, 1.0, num_points, dtype=np.float32)
+
+    def points(self):
+        return {"x": self.x}
+
+    def targets(self):
+        return {"y": 2 * self.x + 1}
+
+    def score(self, outputs, programs):
+        return evo.Scores(-outputs.mse[:, 0], programs.num_instructions[:, None])
+"""
+
+
+@pytest.fixture
+def line_config(small_config, make_task):
+    """A short search by a task with a reduction, for which `auto` takes a GPU if it has as many points as by default."""
+
+    def make(backend: str, num_points: int = MIN_GPU_POINTS):
+        return small_config(
+            {
+                "task": str(make_task(LINE, "line")),
+                "task_options": {"num_points": num_points},
+                "program": {"vocabulary": {"instructions": ["add_ftz_f32", "mul_ftz_f32"]}},
+                "search": {"archive": {"dims": [24]}, "batch_size": 4, "initial": {"num_programs": 4}},
+                "evaluation": {"backend": backend, "compile_workers": 1, "threads": 1},
+                "stop": {"generations": 1},
+                "output": {"plots": []},
+            },
+            f"line_{backend}_{num_points}",
+        )
+
+    return make
 
 
 @pytest.fixture

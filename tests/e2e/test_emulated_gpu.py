@@ -8,6 +8,8 @@ import os
 
 import pytest
 
+from evo.evaluate.backends import MIN_GPU_POINTS
+
 from .conftest import assert_same_state, run_folders, state_of
 
 if not os.environ.get("CI"):  # in CI what is missing is a failure
@@ -142,12 +144,19 @@ def test_a_gpu_that_cannot_be_used_is_one_line(run, config, options, message):
     assert line.startswith("evo: ") and message in line
 
 
-def test_auto_takes_the_gpu_if_it_can_and_otherwise_the_cpu(run, config):
-    _, on_gpu = run(config("auto"), name="gpu")
-    _, on_cpu = run(config("auto"), name="cpu", options="devices=0")
-    assert (on_gpu.returncode, on_cpu.returncode) == (0, 0)
-    assert "Emulated GPU" in on_gpu.stdout + on_gpu.stderr
-    assert "Emulated GPU" not in on_cpu.stdout + on_cpu.stderr
+def test_auto_takes_the_gpu_for_many_points_if_it_can_and_otherwise_the_cpu(run, line_config):
+    _, on_gpu = run(line_config("auto"), name="gpu")
+    _, without_gpu = run(line_config("auto"), name="without", options="devices=0")
+    _, few_points = run(line_config("auto", num_points=MIN_GPU_POINTS - 1), name="few")
+    for done, device in ((on_gpu, "Emulated GPU"), (without_gpu, "CPU"), (few_points, "CPU")):
+        assert (done.returncode, done.stderr) == (0, "")
+        assert f"programs run on: {device}\n" in done.stdout
+
+
+def test_auto_takes_the_cpu_for_a_task_that_scores_in_python(run, config):
+    _, done = run(config("auto"))
+    assert done.returncode == 0, done.stderr
+    assert "programs run on: CPU\n" in done.stdout
 
 
 def test_too_little_memory_for_the_packs_makes_them_smaller_and_changes_nothing(run, config):

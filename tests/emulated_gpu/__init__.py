@@ -21,9 +21,17 @@ Options, in the environment's EVO_EMULATED_GPU or by `StandIn.configure`, separa
     fault=launch:5:719   the fifth launch fails with 719, and, as that error is of the kind that stays, all later calls;
     fault=load:2:200     the second load fails, once; launch:5:700:late the error is found by the next call that waits.
                          launch:2:600: the second kernel never ends; waiting for it fails with 702, queries say NOT_READY.
+                         launch:2:-11: the second launch kills the process with signal 11.
                          Calls: alloc attribute context copy device elapsed event_create event_destroy event_record free function
                          host_alloc host_free init launch load memory_info query release reset retain set stream_create
                          stream_destroy stream_wait synchronize unload
 
 A program at fault, rather than a call, is made by its text: EVO_EMULATED_GPU_FATAL, or `StandIn.fatal_text`.
+
+The stand-in counts as a GPU that passes its self-test (evo.evaluate.cuda.self_test). With EVO_EMULATED_GPU_SELF_TEST in the
+environment, the test's process really runs, on a stand-in with these options instead of those above. Then there are also
+
+    EVO_EMULATED_GPU_SELF_TEST_WRONG     an opcode such as `sub.ftz.f32`; its results have a wrong bit in the test's process
+    EVO_EMULATED_GPU_SELF_TEST_SECONDS   the test's time limit
+    EVO_EMULATED_GPU_SELF_TEST_LOG       a file to which each of the test's processes adds a line
 """

@@ -12,6 +12,7 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -221,6 +222,7 @@ static int count_call(const char* name, bool* is_late_out) {
     calls[i].count++;
     for (int f = 0; f < options.num_faults; f++) {
         if (!strcmp(options.faults[f].call, name) && options.faults[f].at == calls[i].count) {
+            if (options.faults[f].code < 0) raise(-options.faults[f].code);
             *is_late_out = options.faults[f].is_late;
             return options.faults[f].code;
         }

@@ -15,13 +15,6 @@ from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_vari
 
 PROBLEM = probe().problem
 
-# Instructions that CPU and GPU compute with the same bits.
-EXACT = (
-    *("add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "fma_rn_ftz_f32", "min_ftz_f32", "max_ftz_f32", "abs_ftz_f32", "neg_ftz_f32"),
-    *("copysign_f32", "setp_lt_ftz_f32", "selp_f32", "add_u32", "sub_u32", "mul_lo_u32", "mad_lo_u32", "cvt_rn_f32_u32"),
-    *("setp_eq_u32", "setp_ne_u32"),
-)
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:

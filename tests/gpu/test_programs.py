@@ -9,16 +9,14 @@ from float_edges import random_bits
 import evo
 from evo.compile.packing import Packing
 from evo.evaluate import Status
+from evo.evaluate.cuda.agreement import BOUNDS, EXACT
 from evo.evaluate.cuda.evaluator import CudaOptions
 from evo.language.batch import Batch
 from evo.storage.disk_cache import DiskCache
 
-from .conftest import EXACT, Points, language_of, random_programs
+from .conftest import Points, language_of, random_programs
 
-APPROXIMATE = (
-    *(f"{name}_approx_ftz_f32" for name in ("div", "rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2")),
-    "tanh_approx_f32",
-)
+APPROXIMATE = tuple(BOUNDS)
 
 
 def points_task(num_points: int = 1000) -> Points:

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ MIN_DRIVER = (13, 0)
 MIN_CAPABILITY = (7, 5)
 
 OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"
+
+DRIVER_MODULE = Path("/sys/module/nvidia/version")
 
 POLL_S = (20e-6, 1e-3)  # first and longest pause between two queries of an event
 
@@ -93,6 +96,33 @@ def probe() -> Probe:
     return Probe(None, version, devices)
 
 
+def choose_device(found: Probe, ordinal: int | None) -> DeviceInfo:
+    """The device with this ordinal; None: the first usable one.
+
+    Raises:
+        UserError: there is no such device, or it is not usable.
+    """
+    if found.problem:
+        raise UserError(f"no GPU is usable: {found.problem}")
+    usable = [device for device in found.devices if device.capability >= MIN_CAPABILITY]
+    chosen = usable[:1] if ordinal is None else [device for device in usable if device.ordinal == ordinal]
+    if not chosen:
+        listed = ", ".join(f"{device.ordinal} ({device.name})" for device in usable)
+        raise UserError(f"evaluation.device: {ordinal} is not a usable GPU, one of: {listed}")
+    return chosen[0]
+
+
+def driver_name() -> str:
+    """The driver's version: the CUDA version that it supports and, where Linux tells it, the version of the kernel module."""
+    from cuda.bindings import driver as cuda
+
+    name = f"CUDA {_dotted(_version(_ask(cuda.cuDriverGetVersion)))}"
+    try:
+        return f"{name} {DRIVER_MODULE.read_text().strip()}"
+    except OSError:
+        return name
+
+
 class Device:
     """A device with its primary context, which becomes current on the calling thread.
 
@@ -105,16 +135,9 @@ class Device:
 
     def __init__(self, ordinal: int | None = None):
         found = probe()
-        if found.problem:
-            raise UserError(f"no GPU is usable: {found.problem}")
-        usable = [device for device in found.devices if device.capability >= MIN_CAPABILITY]
-        chosen = usable[:1] if ordinal is None else [device for device in usable if device.ordinal == ordinal]
-        if not chosen:
-            listed = ", ".join(f"{device.ordinal} ({device.name})" for device in usable)
-            raise UserError(f"evaluation.device: {ordinal} is not a usable GPU, one of: {listed}")
+        self.info = choose_device(found, ordinal)
         from cuda.bindings import driver as cuda
 
-        self.info = chosen[0]
         assert found.driver, "a usable device has a driver"
         self.driver = found.driver
         self._cuda = cuda

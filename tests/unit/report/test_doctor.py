@@ -6,6 +6,7 @@ import pytest
 
 from evo.errors import UserError
 from evo.evaluate.cuda.device import DeviceInfo, Probe
+from evo.evaluate.cuda.self_test import Outcome
 from evo.kernel.nvrtc import NvrtcMissing
 from evo.native import ptx_vm
 from evo.report import doctor
@@ -63,6 +64,14 @@ def test_without_a_usable_gpu_it_says_why_and_what_happens_instead(monkeypatch, 
     assert meaning in rows()["GPU"]
 
 
+@pytest.fixture(autouse=True)
+def outcomes(monkeypatch) -> dict[str, Outcome]:
+    """The remembered self-tests by the device's name: none."""
+    found: dict[str, Outcome] = {}
+    monkeypatch.setattr(doctor, "remembered", lambda info: found.get(info.name))
+    return found
+
+
 class OpenedDevice:
     """A fake device with 3 GiB free."""
 
@@ -84,6 +93,32 @@ def test_each_gpu_is_listed_with_its_memory_or_its_problem(monkeypatch):
     assert rows()["NVIDIA driver"].startswith("CUDA 13.0")
     assert rows()["GPU 0"] == "sm_90          NVIDIA H200, 3.0 of 140.0 GiB free"
     assert rows()["GPU 1"] == "sm_70          Tesla V100, too old, evo needs compute capability 7.5"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "row"),
+    [
+        (None, "not yet run    runs before the GPU is first used, or with: evo doctor --test"),
+        (Outcome(None), "passed         instructions, programs, reductions and unloading agree with the CPU"),
+        (Outcome("add differs"), "failed         add differs; this GPU is not used; test it again with: evo doctor --test"),
+    ],
+)
+def test_the_outcome_of_the_self_test_is_shown_for_each_gpu_that_can_be_used(monkeypatch, outcomes, outcome, row):
+    monkeypatch.setattr(doctor, "probe", lambda: Probe(None, (13, 0), (H200, V100)))
+    monkeypatch.setattr(doctor, "Device", OpenedDevice)
+    if outcome:
+        outcomes[H200.name] = outcome
+    assert rows()["self-test 0"] == row
+    assert "self-test 1" not in rows()
+
+
+def test_testing_runs_the_test_of_each_gpu_that_can_be_used(monkeypatch, outcomes):
+    tested = []
+    monkeypatch.setattr(doctor, "probe", lambda: Probe(None, (13, 0), (H200, V100)))
+    monkeypatch.setattr(doctor, "run_self_test", tested.append)
+    outcomes[H200.name] = Outcome(None)
+    doctor.test_gpus()
+    assert tested == [H200]
 
 
 def test_too_little_free_memory_is_explained(monkeypatch):

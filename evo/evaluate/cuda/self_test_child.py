@@ -1,0 +1,229 @@
+"""The self-test of a GPU, in a process of its own: `python -m evo.evaluate.cuda.self_test_child ORDINAL`.
+
+Owns what is tested. Prints a line when a step begins and a line with the outcome, which `evo.evaluate.cuda.self_test` reads. The
+process may hang or die with the driver. Knows nothing of records and backends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.compile.compiler import Module, PackCompiler
+from evo.compile.packing import Packing
+from evo.errors import DeviceFailure, UserError
+from evo.evaluate import Evaluator
+from evo.evaluate.cpu import CpuEvaluator
+from evo.evaluate.cuda.agreement import (
+    EXACT,
+    LANGUAGE,
+    NAMES,
+    Operands,
+    Points,
+    compare,
+    edge_columns,
+    output_of,
+    points_of,
+    programs_of,
+)
+from evo.evaluate.cuda.device import OUT_OF_MEMORY, Device
+from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
+from evo.evaluate.cuda.plans import DeviceInputs, StorePlan
+from evo.evaluate.cuda.self_test import FAILED, PASSED, STEP, TIME_LIMIT_S, UNTESTED
+from evo.instructions import shipped_instruction_set
+from evo.language.batch import Batch
+from evo.language.program import Language, word
+from evo.native.stack_ptx import WordType
+from evo.native.vary import OPERATORS, RATES, Draw, Variation
+from evo.task import Programs, Regression, Scores, Task, point_arrays
+
+T = TypeVar("T")
+
+# The instructions' programs go together, as in a search: a kernel of 64 sites and one with the rest.
+_LARGE_PACKS = Packing(64, 2)
+_SMALL_PACKS = Packing(5, 2)
+_NUM_PROGRAMS = 24
+_MAX_LENGTH = 40
+_NUM_POINTS = 5000  # of the reduction: two blocks of its first kernel
+_NUM_LAUNCHES = 4  # of the module that runs while another is unloaded
+
+
+class Sums(Task):
+    """A reduction over two outputs. The scores show its sums."""
+
+    inputs = dict.fromkeys("xy", "f32")
+    outputs = dict.fromkeys("fg", "f32")
+    measures = dict.fromkeys(("y", "yy", "ty", "error", "worst"), (-1.0, 1.0))
+    reduction = "regression"
+
+    def points(self) -> Points:
+        """Two waves."""
+        return {"x": _wave(0.7, 3.0), "y": _wave(1.3, 0.5)}
+
+    def targets(self) -> Points:
+        """Two other waves."""
+        return {"f": _wave(0.4, 2.0), "g": _wave(0.1, 1.0)}
+
+    def score(self, outputs: Regression, programs: Programs) -> Scores:
+        """The sums of the first output, and one of the second."""
+        sums = (outputs.sum_y, outputs.sum_yy, outputs.sum_yt, outputs.sum_squared_error, outputs.max_abs_error)
+        return Scores(outputs.sum_squared_error[:, 1], np.stack([column[:, 0] for column in sums], axis=1))
+
+
+def main(ordinal: int) -> None:
+    """Runs the steps and ends the process."""
+    try:
+        outcome = _outcome(ordinal)
+    except UserError as error:
+        outcome = f"{UNTESTED}{error}"
+    except DeviceFailure as error:
+        # Another process may have taken the memory: that says nothing of the device.
+        outcome = f"{UNTESTED if OUT_OF_MEMORY in str(error) else FAILED}{error}"
+    except Exception as error:  # noqa: BLE001 - whatever fails on this device is a reason not to use it
+        outcome = f"{FAILED}{type(error).__name__}: {error}"
+    print(" ".join(outcome.split()), flush=True)
+    # Python's own end would wait for threads that wait for a device that may never answer. This part ends the compile workers.
+    atexit._run_exitfuncs()  # noqa: SLF001 - there is no public way to run exit functions and then end at once
+    os._exit(0)
+
+
+def _outcome(ordinal: int) -> str:
+    for name, step in STEPS.items():
+        print(f"{STEP}{name}", flush=True)
+        if problem := step(ordinal):
+            return f"{FAILED}{problem}"
+    return PASSED
+
+
+def _test_instructions(ordinal: int) -> str | None:
+    points = points_of(edge_columns())
+    words = programs_of(NAMES)
+    task = Operands(points)
+    cpu, gpu = _ask_both(ordinal, LANGUAGE, task, _LARGE_PACKS, lambda evaluator: evaluator.outputs(words, points))
+    for row, name in enumerate(NAMES):
+        output = output_of(name)
+        bits = [np.ascontiguousarray(each[output][row]).view(np.uint32) for each in (cpu, gpu)]
+        if problem := compare(name, points, *bits).problem:
+            return problem
+    return None
+
+
+def _test_programs(ordinal: int) -> str | None:
+    task = Operands(_moderate_points())
+    words = _random_programs(LANGUAGE, EXACT)
+    cpu, gpu = _ask_both(ordinal, LANGUAGE, task, _SMALL_PACKS, lambda evaluator: evaluator.outputs(words, task.points()))
+    different = [row for row in range(len(words)) if any(cpu[name][row].tobytes() != gpu[name][row].tobytes() for name in cpu)]
+    return f"outputs of {len(different)} of {len(words)} programs of exact instructions differ" if different else None
+
+
+def _test_reduction(ordinal: int) -> str | None:
+    task = Sums()
+    language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    batch = Batch.analyze(language.lowering, _random_programs(language, [name for name in EXACT if "u32" not in name]))
+    cpu, gpu = _ask_both(ordinal, language, task, _SMALL_PACKS, lambda evaluator: evaluator.evaluate(batch))
+    if gpu.failures:
+        return f"a program could not be compiled: {gpu.failures[0].log}"
+    for name in ("status", "objective", "measures"):
+        if getattr(cpu, name).tobytes() != getattr(gpu, name).tobytes():
+            return "sums of a reduction differ"
+    return None
+
+
+def _test_unloading(ordinal: int) -> str | None:
+    task = Operands(_moderate_points())
+    words = _random_programs(LANGUAGE, EXACT)[:16]
+    batch = Batch.analyze(LANGUAGE.lowering, words)
+    device = Device(ordinal)
+    inputs = DeviceInputs(device, *point_arrays(task, task.points(), "points()"))
+    plan = StorePlan(task, inputs)
+    with ThreadPoolExecutor(1) as executor:
+        compiled = list(PackCompiler(LANGUAGE, device.info.target, executor, packing=Packing(4, 1)).compile(batch))
+    modules = [each for each in compiled if isinstance(each, Module)]
+    if len(modules) < len(compiled):
+        return "a program could not be compiled"
+    stays, goes = modules[:2]
+    num_bytes = max(plan.result_bytes(len(module.rows)) for module in modules)
+    results, host = device.allocate(num_bytes), device.pinned(num_bytes)
+    stream, event = device.stream(), device.event()
+    loaded = [device.load(module.cubin) for module in (stays, goes)]
+    plan.launch(device, loaded[1], goes, int(results), 0, stream)
+    device.record(event, stream)
+    device.wait(event, lambda: False)
+    for _ in range(_NUM_LAUNCHES):
+        plan.launch(device, loaded[0], stays, int(results), 0, stream)
+    device.unload(loaded[1])
+    device.copy_to_host(host, results, stream)
+    device.record(event, stream)
+    device.wait(event, lambda: False)
+    found = plan.outputs(host[: plan.result_bytes(len(stays.rows))], len(stays.rows))
+    expected = CpuEvaluator(LANGUAGE, task, 1).outputs(words[[rows[0] for rows in stays.rows]], task.points())
+    names = list(task.outputs)
+    if any(found[:, i].tobytes() != expected[name].tobytes() for i, name in enumerate(names)):
+        return "outputs of a module differ if another is unloaded while it runs"
+    return None
+
+
+def _ask_both(ordinal: int, language: Language, task: Task, packing: Packing, ask: Callable[[Evaluator], T]) -> tuple[T, T]:
+    """The answers of the CPU evaluator and of the CUDA evaluator."""
+    # The time limit is that of the whole process, which the parent ends.
+    options = CudaOptions(ordinal, num_workers=1, packing=packing, launch_seconds=TIME_LIMIT_S, num_threads=1)
+    gpu = CudaEvaluator(language, task, options)
+    answers = ask(CpuEvaluator(language, task, 1)), ask(gpu)
+    gpu.close()
+    return answers
+
+
+def _random_programs(language: Language, names: Sequence[str]) -> NDArray[np.uint64]:
+    index = language.instruction_set.instruction_index
+    words = [word(WordType.PTX, payload=index(name)) for name in names]
+    inputs = [word(WordType.INPUT, payload=i) for i in range(len(language.inputs))]
+    options = SimpleNamespace(
+        operator_weights=(1.0,) * len(OPERATORS),
+        **{rate.key: rate.default for rate in RATES},
+        initial_min_length=_MAX_LENGTH // 2,
+        initial_max_length=_MAX_LENGTH,
+        float_stacks=0,
+        unsigned_stacks=0,
+        signed_stacks=0,
+    )
+    variation = Variation(
+        np.array(words + inputs, np.uint64),
+        np.array([1 / len(words)] * len(words) + [1 / len(inputs)] * len(inputs)),
+        np.full(len(words + inputs), Draw.LITERAL, np.uint32),
+        np.zeros((len(words + inputs), 2)),
+        options,
+    )
+    return variation.random_programs(1, 0, 0, _NUM_PROGRAMS, _MAX_LENGTH)
+
+
+def _moderate_points() -> Points:
+    """Values far from where rounding and flushing meet."""
+    floats = {name: _wave(0.3 + i, 4.0 - i) for i, name in enumerate("abc")}
+    integers = np.arange(_NUM_POINTS, dtype=np.uint32) * np.uint32(2654435761)
+    unsigned = {name: integers >> np.uint32(8 * i) for i, name in enumerate("uvw")}
+    return floats | unsigned | {name: (integers >> np.uint32(4 * i)).view(np.int32) for i, name in enumerate("ijk")}
+
+
+def _wave(frequency: float, amplitude: float) -> NDArray[np.float32]:
+    values = amplitude * np.sin(frequency * np.arange(_NUM_POINTS))
+    return np.asarray(values, np.float32)
+
+
+# What a device is tested with: each gives in one line what is wrong, or None.
+STEPS: dict[str, Callable[[int], str | None]] = {
+    "every instruction": _test_instructions,
+    "random programs": _test_programs,
+    "a reduction": _test_reduction,
+    "a module unloaded while another runs": _test_unloading,
+}
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

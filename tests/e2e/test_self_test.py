@@ -1,0 +1,132 @@
+"""The self-test of a GPU, from end to end over the stand-in: a GPU that fails it is not used, one line says why, and the outcome
+is remembered."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from .conftest import run_folders
+
+if not os.environ.get("CI"):  # in CI what is missing is a failure
+    pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
+    pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
+
+
+class Machine:
+    """Runs verbs of `evo` on the stand-in, whose self-test really runs."""
+
+    def __init__(self, fork_evo, folder):
+        self._fork_evo, self.folder, self._log = fork_evo, folder, folder / "self_tests.txt"
+
+    def __call__(self, *args, **fault: str):
+        """Options of the stand-in, and of the self-test's alone: `self_test`, `wrong`, `seconds`."""
+        prefix = "EVO_EMULATED_GPU_SELF_TEST"
+        environment = {"EVO_EMULATED_GPU": "", prefix: fault.pop("self_test", ""), f"{prefix}_LOG": str(self._log)}
+        environment |= {f"{prefix}_{name.upper()}": value for name, value in fault.items()}
+        return self._fork_evo(*args, env={**environment, "XDG_CACHE_HOME": str(self.folder / "cache")})
+
+    @property
+    def num_tests(self) -> int:
+        """Processes of self-tests so far."""
+        return len(self._log.read_text().splitlines()) if self._log.exists() else 0
+
+
+@pytest.fixture
+def machine(fork_evo, tmp_path):
+    return Machine(fork_evo, tmp_path)
+
+
+FAULTS = {
+    "wrong bit": ({"wrong": "sub.ftz.f32"}, "sub_ftz_f32 differs at 1 of 8,100 points, such as a "),
+    "failing launch": ({"self_test": "fault=launch:2:719"}, "CUDA_ERROR_LAUNCH_FAILED"),
+    "failing load": ({"self_test": "fault=load:3:200"}, "CUDA_ERROR_INVALID_IMAGE"),
+    # The process may be killed before it comes to the kernel, with the same outcome.
+    "endless kernel": ({"self_test": "fault=launch:1:600", "seconds": "4"}, "not finished after 4 s"),
+    "dying driver": ({"self_test": "fault=launch:2:-11"}, "its process was killed by SIGSEGV, during: every instruction"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_gpu_that_fails_the_self_test_is_not_used_and_not_tested_again(machine, line_config, fault):
+    environment, reason = FAULTS[fault]
+    on_cpu = machine("run", line_config("auto"), **environment)
+    assert on_cpu.returncode == 0, on_cpu.stderr
+    assert "programs run on: CPU\n" in on_cpu.stdout
+    (line,) = on_cpu.stderr.splitlines()
+    told = line.removeprefix("warning: programs do not run on the GPU: ")
+    assert told.startswith("Emulated GPU failed the self-test: ") and reason in told
+    assert told.endswith("; test it again with: evo doctor --test")
+    # Without the fault: the outcome is remembered.
+    refused = machine("run", line_config("cuda"))
+    assert refused.returncode == 2
+    assert refused.stderr == f"evo: evaluation.backend: cuda cannot be used here: {told}; use 'cpu' or 'auto'\n"
+    again = machine("run", line_config("auto"))
+    assert (again.returncode, again.stderr) == (0, on_cpu.stderr)
+    assert machine.num_tests == 1
+
+
+def test_a_gpu_that_passes_is_tested_once(machine, line_config):
+    for backend in ("auto", "cuda"):
+        done = machine("run", line_config(backend))
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "programs run on: Emulated GPU\n" in done.stdout
+    assert machine.num_tests == 1
+
+
+def test_the_cuda_backend_is_tested_too_before_it_is_used(machine, line_config):
+    refused = machine("run", line_config("cuda", num_points=8), self_test="fault=launch:2:719")
+    assert refused.returncode == 2
+    assert "Emulated GPU failed the self-test: " in refused.stderr
+    assert machine.num_tests == 1
+
+
+def test_what_does_not_use_the_gpu_does_not_test_it(machine, line_config):
+    assert machine("run", line_config("auto")).returncode == 0
+    assert machine("run", line_config("auto", num_points=8)).returncode == 0
+    shutil.rmtree(machine.folder / "cache")
+    big = run_folders(machine.folder / "runs")[0]
+    for arguments in (["show", big], ["plot", big, "--plot", "curves"], ["run", line_config("auto", num_points=8)], ["doctor"]):
+        done = machine(*arguments)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert machine.num_tests == 1
+
+
+def test_a_run_is_not_resumed_on_a_gpu_that_fails_its_test(machine, line_config):
+    assert machine("run", line_config("auto")).returncode == 0
+    (folder,) = run_folders(machine.folder / "runs")
+    shutil.rmtree(machine.folder / "cache")
+    resumed = machine("resume", folder, "--set", "stop.generations=2", self_test="fault=launch:2:719")
+    assert resumed.returncode == 2
+    (line,) = resumed.stderr.splitlines()
+    assert "this run's programs ran on Emulated GPU, which cannot be used here: Emulated GPU failed the self-test: " in line
+    assert line.endswith("--set evaluation.backend=cpu")
+
+
+def test_memory_that_another_process_took_is_no_failed_test(machine, line_config):
+    first = machine("run", line_config("cuda"), self_test="fault=alloc:1:2")
+    assert first.returncode == 2
+    assert "Emulated GPU could not be tested: " in first.stderr
+    assert machine("run", line_config("cuda")).returncode == 0
+    assert machine.num_tests == 2
+
+
+def self_test_row(text: str) -> str:
+    (row,) = (line for line in text.splitlines() if line.startswith("self-test 0 "))
+    return " ".join(row.split()[2:])
+
+
+def test_the_doctor_shows_the_outcome_and_tests_on_request(machine):
+    assert self_test_row(machine("doctor").stdout).startswith(
+        "not yet run runs before the GPU is first used, or with: evo doctor"
+    )
+    failed = machine("doctor", "--test", wrong="mul.ftz.f32")
+    assert failed.returncode == 0, failed.stderr
+    assert self_test_row(failed.stdout).startswith("failed mul_ftz_f32 differs at 1 of 8,100 points")
+    assert machine("doctor").stdout == failed.stdout
+    assert machine.num_tests == 1
+    assert self_test_row(machine("doctor", "--test").stdout).startswith("passed ")
+    assert self_test_row(machine("doctor").stdout).startswith("passed ")
+    assert machine.num_tests == 2
