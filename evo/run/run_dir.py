@@ -77,6 +77,10 @@ class RunDir:
         _write(path / "config.yaml", config_yaml.encode())
         return cls(path, writable=True)
 
+    def save_config(self, config_yaml: str) -> None:
+        """Replaces config.yaml."""
+        _write(self.path / "config.yaml", config_yaml.encode())
+
     def append_metrics(self, row: dict[str, Any]) -> None:
         """Appends one line to metrics.jsonl."""
         path = self.path / "metrics.jsonl"

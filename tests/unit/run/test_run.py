@@ -147,6 +147,31 @@ def test_a_run_that_is_looked_at_is_neither_locked_nor_changed(start):
     assert {path: path.read_bytes() for path in run.run_dir.path.rglob("*") if path.is_file()} == files
 
 
+def test_what_a_resume_overrides_holds_for_the_next_one(start, resume, tmp_path):
+    run = start()
+    execute(run)
+    run.close()
+    once = resume(run.run_dir.path, "stop.generations=8", "evaluation.threads=1")
+    assert execute(once, lambda: once.search.counters.generations == 7) == "interrupted"
+    once.close()
+    again = resume(run.run_dir.path)
+    assert again.search.problem.config.evaluation.threads == 1
+    assert execute(again) == "stop.generations: 8"
+    whole = start({"stop": {"generations": 8}})
+    execute(whole)
+    assert_same_elites(whole, again)
+
+
+@pytest.mark.parametrize("override", ["seed=8", "stop.generations=0", "task=nowhere"])
+def test_an_override_that_is_refused_is_not_kept(start, override):
+    run = start()
+    run.close()
+    before = (run.run_dir.path / "config.yaml").read_text()
+    with pytest.raises(UserError):
+        Run.resume(run.run_dir.path, ("stop.evaluations=500", override))
+    assert (run.run_dir.path / "config.yaml").read_text() == before
+
+
 def test_the_environment_names_versions_and_machine(start):
     environment = json.loads((start({}, "evaluation.threads=1").run_dir.path / "environment.json").read_text())
     assert environment["backend"] == "cpu"
