@@ -13,8 +13,9 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 import click
 
@@ -22,6 +23,7 @@ from evo import __version__
 from evo.errors import DeviceFailure, UserError
 
 if TYPE_CHECKING:
+    from evo.report.progress import Progress
     from evo.run.run import Run
 
 P = ParamSpec("P")
@@ -202,12 +204,13 @@ def _execute(run: Run) -> None:
     from evo.report.progress import progress_of
 
     search, folder = run.search, run.run_dir.path
-    interrupted = _Interrupt()
+    progress = progress_of(run)
+    interrupted = _Interrupt(progress)
     click.echo(f"run folder: {folder}")
     click.echo(f"programs run on: {search.problem.evaluator.device}")
     try:
-        with interrupted, progress_of(run) as show_generation:
-            reason = run.execute(show_generation, interrupted)
+        with interrupted, progress:
+            reason = run.execute(progress, interrupted)
     except DeviceFailure as failure:
         count = len(failure.failures)
         culprits = (
@@ -254,23 +257,48 @@ def _end_at_once(message: str, exit_code: int) -> NoReturn:
 
 
 class _Interrupt:
-    """The first Ctrl-C asks the run to finish its generation and save; the second one aborts."""
+    """The first Ctrl-C, SIGTERM or SIGHUP asks the run to finish its generation and save; Ctrl-C after it aborts.
 
-    def __init__(self) -> None:
+    A SIGHUP that is ignored, as under nohup, stays ignored.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
         self._asked = False
+        self._previous: dict[int, Any] = {}
 
     def __call__(self) -> bool:
         return self._asked
 
     def __enter__(self) -> None:
-        self._previous = signal.signal(signal.SIGINT, self._handle)
+        self._terminals = [file for file in (0, 1, 2) if os.isatty(file)]
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                self._previous[number] = signal.signal(number, self._handle)
 
     def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self._previous)
+        for number, previous in self._previous.items():
+            signal.signal(number, previous)
 
-    def _handle(self, *_: object) -> None:
+    def _handle(self, number: int, _: object) -> None:
         if self._asked:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            _end_at_once("aborted; the last checkpoint stands", EXIT_INTERRUPTED)
+            if number == signal.SIGINT:
+                with suppress(OSError):
+                    self._progress.end()
+                _end_at_once("aborted; the last checkpoint stands", EXIT_INTERRUPTED)
+            return
         self._asked = True
-        click.echo("evo: finishing this generation and saving; Ctrl-C again aborts", err=True)
+        with suppress(OSError):
+            again = "; Ctrl-C again aborts" if number == signal.SIGINT else ""
+            self._progress.say(f"evo: finishing this generation and saving{again}")
+        if number == signal.SIGHUP:
+            self._leave_terminal()
+
+    def _leave_terminal(self) -> None:
+        """Writes to a terminal that is gone would fail, before or while the run is saved."""
+        with suppress(OSError):
+            self._progress.end()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for file in self._terminals:
+            os.dup2(nothing, file)
+        os.close(nothing)

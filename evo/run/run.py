@@ -106,13 +106,13 @@ class Run:
             for generation in search.generations():
                 self._save_failures(generation.failures, search.counters.generations - 1)
                 self.run_dir.append_metrics(_metrics_row(generation, search.elapsed_s, save_s))
-                on_generation(generation, search.elapsed_s)
                 reason = search.stop_reason or ("interrupted" if interrupted() else None)
                 save_s = 0.0
                 if reason or time.monotonic() - saved_s >= search.problem.config.output.checkpoint_seconds:
                     saved_s = time.monotonic()
                     self.save()
                     save_s = time.monotonic() - saved_s
+                on_generation(generation, search.elapsed_s)  # saved before: whoever watches may be gone
                 if reason:
                     break
         except DeviceFailure as failure:

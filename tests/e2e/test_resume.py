@@ -8,20 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import assert_same_state, run_folders, state_of
+from .conftest import ENDLESS, assert_same_state, num_rows, run_folders, state_of
 
-# Such a run never ends by itself: however late it is killed or interrupted, it is in progress.
-ENDLESS = {
-    "search": {"archive": {"dims": [12, 10]}, "batch_size": 48},
-    "stop": {"generations": 10**6},
-    "output": {"plots": []},
-}
 NUM_KILLS = 4
-
-
-def num_rows(run: Path) -> int:
-    path = run / "metrics.jsonl"
-    return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 def damage(path: Path) -> None:
@@ -43,20 +32,6 @@ def copied_run(finished_run, tmp_path) -> Path:
 def last_stop(run: Path) -> tuple[str, str]:
     """Options that end a run some generations after those that it has done."""
     return "--set", f"stop.generations={num_rows(run) + 20}"
-
-
-@pytest.fixture
-def assert_equals_whole_run(fork_evo, tmp_path):
-    """Checks a run against one of the same config that was not disturbed, and ends at the same generation."""
-
-    def check(run: Path, config: Path) -> None:
-        stop = ("--set", f"stop.generations={state_of(run).counters['generations']}")
-        completed = fork_evo("run", config, *stop, "--set", f"output.runs={tmp_path}/whole")
-        assert completed.returncode == 0, completed.stderr
-        (whole,) = run_folders(tmp_path / "whole")
-        assert_same_state(state_of(run), state_of(whole))
-
-    return check
 
 
 @pytest.mark.slow
@@ -108,49 +83,6 @@ def test_a_run_interrupted_once_saves_ends_with_130_and_goes_on_to_the_same_end(
     completed = run_evo("resume", stopped, *last_stop(stopped))
     assert completed.returncode == 0, completed.stderr
     assert_equals_whole_run(stopped, config)
-
-
-BLOCKING_TASK = """\
-import time
-from pathlib import Path
-
-import numpy as np
-
-import evo
-
-
-class Blocking(evo.Task):
-    inputs = {"x": "f32"}
-    outputs = {"y": "f32"}
-    measures = {"mean": (-2.0, 2.0)}
-
-    def __init__(self, folder):
-        self.folder = Path(folder)
-
-    def points(self):
-        return {"x": np.linspace(-1, 1, 16, dtype=np.float32)}
-
-    def score(self, outputs, programs):
-        while (self.folder / "block").exists():  # until the test lets go
-            (self.folder / "blocked").touch()
-            time.sleep(0.001)
-        y = outputs["y"].astype(np.float64)
-        return evo.Scores(-np.abs(y - 1).mean(axis=1), y.mean(axis=1)[:, None])
-"""
-
-
-@pytest.fixture
-def blocking_config(make_task, small_config, tmp_path) -> Path:
-    """A run that saves each generation and stands still in one while the file `block` exists."""
-    return small_config(
-        {
-            "task": str(make_task(BLOCKING_TASK)),
-            "task_options": {"folder": str(tmp_path)},
-            "search": {"archive": {"dims": [10]}},
-            "stop": {"generations": 10**6},
-            "output": {"plots": []},
-        }
-    )
 
 
 @pytest.fixture
