@@ -97,12 +97,11 @@ def resume(run_folder: Path, overrides: tuple[str, ...]) -> None:
 def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -> None:
     """Draw the plots of the run in folder RUN into RUN/plots."""
     from evo.report.plot import PLOTS, draw_plots, why_not_drawn
-    from evo.run.run import Run
 
     for name in names:
         if name not in PLOTS:
             raise UserError(f"--plot {name}: unknown plot, one of: {', '.join(PLOTS)}")
-    run = Run.view(run_folder, overrides)
+    run = _view(run_folder, overrides)
     for name in names:
         if reason := why_not_drawn(run, name):
             raise UserError(f"--plot {name}: {reason}")
@@ -119,11 +118,10 @@ def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -
 def show(run_folder: Path, cell: str | None, failed: bool, overrides: tuple[str, ...]) -> None:
     """Print an elite of the run in folder RUN: its program, its PTX stub, its origin and its scores."""
     from evo.report.show import describe_elite, describe_failed
-    from evo.run.run import Run
 
     if failed and cell is not None:
         raise UserError("--failed and --cell: give one of them")
-    run = Run.view(run_folder, overrides)
+    run = _view(run_folder, overrides)
     click.echo(describe_failed(run) if failed else describe_elite(run, cell), nl=False)
 
 
@@ -134,9 +132,8 @@ def show(run_folder: Path, cell: str | None, failed: bool, overrides: tuple[str,
 def check(run_folder: Path, overrides: tuple[str, ...]) -> None:
     """Score all elites of the run in folder RUN on the CPU and on the GPU, and say how far they agree."""
     from evo.report.check import check_elites
-    from evo.run.run import Run
 
-    report = check_elites(Run.view(run_folder, overrides))
+    report = check_elites(_view(run_folder, overrides))
     click.echo(report.text(), nl=False)
     if not report.passed:
         sys.exit(EXIT_CHECK_FAILED)
@@ -182,7 +179,7 @@ def compile_cubins(source: Path, arch: str, output: Path | None, num_random: int
     from evo.report.compile import compile_config, compile_run
 
     if source.is_dir():
-        report = compile_run(source, overrides, arch, output or source / "cubins")
+        report = compile_run(_view(source, overrides), arch, output or source / "cubins")
     else:
         report = compile_config(source, overrides, arch, output or Path("cubins"), num_random)
     for line in report.failed:
@@ -197,6 +194,16 @@ def doctor() -> None:
     from evo.report.doctor import report
 
     click.echo(report(), nl=False)
+
+
+def _view(run_folder: Path, overrides: tuple[str, ...]) -> Run:
+    """The run in a folder, to look at. Warns of what would keep it from going on."""
+    from evo.run.run import Run
+
+    run, notes = Run.view(run_folder, overrides)
+    for line in notes:
+        _warn(line)
+    return run
 
 
 def _execute(run: Run) -> None:

@@ -54,13 +54,12 @@ class CubinReport:
         )
 
 
-def compile_run(path: Path, overrides: tuple[str, ...], arch: str, folder: Path) -> CubinReport:
+def compile_run(run: Run, arch: str, folder: Path) -> CubinReport:
     """Compiles a run's elites into a folder.
 
     Raises:
-        UserError: as `Run.view` and `write_cubins`.
+        UserError: as `write_cubins`.
     """
-    run = Run.view(path, overrides)
     elites = run.search.archive.elites()
     batch = Batch(elites.solution, elites.hash, elites.num_instructions)
     return write_cubins(run.search.problem.language, batch, elite_names(run), arch, folder, DiskCache(cache_folder()))

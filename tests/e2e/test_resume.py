@@ -198,8 +198,40 @@ def test_a_changed_or_missing_task_is_refused_and_a_moved_one_is_not(fork_evo, c
     assert fork_evo("resume", copied_run, "--set", f"task={moved}", *more).returncode == 0
     with open(moved / "task.py", "a") as file:
         file.write("\n# changed\n")
-    refused(fork_evo("resume", copied_run, "--set", f"task={moved}"), str(moved), "the task's sources have changed")
+    refused(fork_evo("resume", copied_run, "--set", f"task={moved}"), str(moved), "the task's files have changed")
     refused(fork_evo("resume", copied_run, "--set", f"task={tmp_path}/none"), f"{tmp_path}/none", "is not there any more")
+
+
+def test_a_run_whose_task_or_config_has_changed_can_be_looked_at_with_a_warning(fork_evo, small_config, plane_folder, tmp_path):
+    task = tmp_path / "task"
+    shutil.copytree(plane_folder, task, ignore=shutil.ignore_patterns("__pycache__"))
+    (task / "labels.csv").write_text("1, 2")
+    assert fork_evo("run", small_config({"task": str(task), "output": {"plots": []}})).returncode == 0
+    (run,) = run_folders(tmp_path / "runs")
+    unchanged = fork_evo("show", run)
+    (task / "labels.csv").write_text("2, 1")
+    line = f"{task}: the task's files have changed since the checkpoint; a run goes on with the same only"
+    refused(fork_evo("resume", run), line)
+    shown = fork_evo("show", run)
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, unchanged.stdout, f"warning: {line}\n")
+    plotted = fork_evo("plot", run, "--plot", "curves", "--set", "seed=8")
+    assert (plotted.returncode, plotted.stdout) == (0, f"{run}/plots/curves.png\n")
+    assert plotted.stderr.splitlines() == [
+        f"warning: {run}/config.yaml: the config has changed since the checkpoint: seed is 8 now, was 7",
+        f"warning: {line}",
+    ]
+
+
+@pytest.mark.parametrize("verb", ["resume", "show"])
+def test_what_the_elites_cannot_be_read_without_is_refused(fork_evo, copied_run, plane_folder, tmp_path, verb):
+    override = ("--set", "search.archive.dims=[6, 6]")
+    refused(fork_evo(verb, copied_run, *override), "search.archive.dims is [6, 6] now, was [6, 5]")
+    task = tmp_path / "task"
+    shutil.copytree(plane_folder, task, ignore=shutil.ignore_patterns("__pycache__"))
+    source = (task / "task.py").read_text()
+    (task / "task.py").write_text(source.replace(', "deviation": (0.0, 2.0)', ""))
+    expected = "the task's files have changed" if verb == "resume" else "the task has 1 measures, this run's elites 2"
+    refused(fork_evo(verb, copied_run, "--set", f"task={task}"), expected)
 
 
 def test_a_run_in_progress_can_be_looked_at_but_not_resumed_by_a_second_process(blocked_run, fork_evo, tmp_path):

@@ -142,8 +142,9 @@ def test_a_run_that_is_looked_at_is_neither_locked_nor_changed(start):
     run = start()
     execute(run, lambda: run.search.counters.generations == 2)
     files = {path: path.read_bytes() for path in run.run_dir.path.rglob("*") if path.is_file()}
-    viewed = Run.view(run.run_dir.path)  # while `run` holds the lock
+    viewed, notes = Run.view(run.run_dir.path)  # while `run` holds the lock
     assert_same_elites(run, viewed)
+    assert notes == []
     assert {path: path.read_bytes() for path in run.run_dir.path.rglob("*") if path.is_file()} == files
 
 
@@ -211,7 +212,18 @@ def test_a_task_edited_while_the_run_was_going_is_found_out(start, plane_folder,
         file.write("# edited\n")
     execute(run)
     run.close()
-    with pytest.raises(UserError, match="the task's sources have changed since the checkpoint"):
+    with pytest.raises(UserError, match="the task's files have changed since the checkpoint"):
+        Run.resume(run.run_dir.path)
+
+
+def test_a_declared_file_is_part_of_the_task(start, resume, make_task, plane_folder, tmp_path):
+    (tmp_path / "labels.csv").write_text("1")
+    source = (plane_folder / "task.py").read_text()
+    run = start({"task": str(make_task(source + "\n    def files(self):\n        return ['../labels.csv']\n"))})
+    run.close()
+    resume(run.run_dir.path).close()
+    (tmp_path / "labels.csv").write_text("2")
+    with pytest.raises(UserError, match="the task's files have changed since the checkpoint"):
         Run.resume(run.run_dir.path)
 
 
