@@ -55,7 +55,7 @@ class Run:
     @classmethod
     def resume(cls, path: Path, overrides: tuple[str, ...] = ()) -> tuple[Run, list[str]]:
         """The run in a folder, as its newest intact checkpoint left it, and lines that its user should read: each damaged
-        checkpoint, and a change of the device. The overrides become part of the run's config.
+        checkpoint, metrics that are missing, and a change of the device. The overrides become part of the run's config.
 
         Raises:
             UserError: no run, no intact checkpoint, its config or task has changed, or the GPU that it ran on is gone.
@@ -70,7 +70,9 @@ class Run:
             notes.append(
                 f"programs ran on {was} and run on {now} from now on: approximate instructions may differ in their last bits"
             )
-        run_dir.cut_metrics(meta["metrics_num_bytes"])
+        generations = search.counters.generations
+        if missing := run_dir.cut_metrics(meta["metrics_num_bytes"], generations):
+            notes.append(f"{path}/metrics.jsonl: {missing} of {generations} generations are missing; curves leave them out")
         if overrides:
             run_dir.save_config(dump_config(config))
         return cls(search, run_dir), notes
