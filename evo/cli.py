@@ -12,8 +12,8 @@ import functools
 import os
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
@@ -37,7 +37,42 @@ EXIT_INTERRUPTED = 130
 _SET_HELP = "Override a key of the config: --set search.batch_size=256. May be given many times."
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _UsageError(click.ClickException):
+    """A mistake in the options or arguments, as one line."""
+
+    exit_code = EXIT_USER_ERROR
+
+    def __init__(self, error: click.UsageError):
+        command = error.ctx.command_path if error.ctx else "evo"
+        super().__init__(f"{' '.join(error.format_message().split()).rstrip('.')}; see: {command} --help")
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"evo: {self.message}", err=True)
+
+
+@contextmanager
+def _usage_in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        raise _UsageError(error) from error
+
+
+class _Main(click.Group):
+    """The group of verbs. Click's own messages for wrong usage have several lines."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _usage_in_one_line():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _usage_in_one_line():
+            return super().invoke(ctx)
+
+
+@click.group(cls=_Main, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="evo")
 def main() -> None:
     """Evolutionary search for GPU programs: MAP-Elites over Stack PTX."""

@@ -204,7 +204,7 @@ def load_task(folder: Path, options: dict[str, Any]) -> Task:
         return task_class(**options)
     except UserError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         call = f"{task_class.__name__}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
         raise UserError(f"{_error_place(error, folder) or path}: {call} raised {type(error).__name__}: {error}") from error
 
@@ -266,7 +266,7 @@ def task_errors(task_class: type[Task], method: str) -> Iterator[None]:
         yield
     except UserError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # an exit of the task's must not look like one of evo's
         code = getattr(task_class, method).__code__
         place = _error_place(error, Path(_place(task_class)).parent) or f"{code.co_filename}:{code.co_firstlineno}"
         raise UserError(f"{place}: {method}() raised {type(error).__name__}: {error}") from error

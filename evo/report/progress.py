@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 PLAIN_SECONDS = 5.0  # between two plain lines
+HUGE = 1e9  # numbers from here on are written in scientific notation
 
 
 def progress_of(run: Run) -> Progress:
@@ -56,7 +57,10 @@ class Progress(AbstractContextManager["Progress"]):
                 f"generation {counters.generations:,}  evaluations {counters.evaluations:,} ({rate:,.0f}/s)  "
                 f"duplicates {counters.duplicates / counters.offspring:.0%}  neutral {counters.neutral / counters.offspring:.0%}"
             ),
-            f"coverage {generation.coverage:.1%}  QD score {generation.qd_score:,.2f}  best {generation.best_objective:.4f}",
+            (
+                f"coverage {generation.coverage:.1%}  QD score {_short(generation.qd_score, ',.2f')}  "
+                f"best {_short(generation.best_objective, '.4f')}"
+            ),
         )
 
 
@@ -139,3 +143,8 @@ class _TerminalProgress(Progress):
         ]
         if parts:
             self._bar.update(self._bar_task, total=1.0, completed=min(1.0, max(parts)))
+
+
+def _short(number: float, form: str) -> str:
+    """A number in this form; in scientific notation where that would have too many digits."""
+    return format(number, form if abs(number) < HUGE else ".6g")
