@@ -12,15 +12,17 @@ import functools
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 import click
 
 from evo.errors import DeviceFailure, UserError
 
 if TYPE_CHECKING:
+    from evo.report.progress import Progress
     from evo.run.run import Run
 
 P = ParamSpec("P")
@@ -34,7 +36,42 @@ EXIT_INTERRUPTED = 130
 _SET_HELP = "Override a key of the config: --set search.batch_size=256. May be given many times."
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _UsageError(click.ClickException):
+    """A mistake in the options or arguments, as one line."""
+
+    exit_code = EXIT_USER_ERROR
+
+    def __init__(self, error: click.UsageError):
+        command = error.ctx.command_path if error.ctx else "evo"
+        super().__init__(f"{' '.join(error.format_message().split()).rstrip('.')}; see: {command} --help")
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"evo: {self.message}", err=True)
+
+
+@contextmanager
+def _usage_in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        raise _UsageError(error) from error
+
+
+class _Main(click.Group):
+    """The group of verbs. Click's own messages for wrong usage have several lines."""
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _usage_in_one_line():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _usage_in_one_line():
+            return super().invoke(ctx)
+
+
+@click.group(cls=_Main, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="evo", prog_name="evo")
 def main() -> None:
     """Evolutionary search for GPU programs: MAP-Elites over Stack PTX."""
@@ -94,12 +131,11 @@ def resume(run_folder: Path, overrides: tuple[str, ...]) -> None:
 def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -> None:
     """Draw the plots of the run in folder RUN into RUN/plots."""
     from evo.report.plot import PLOTS, draw_plots, why_not_drawn
-    from evo.run.run import Run
 
     for name in names:
         if name not in PLOTS:
             raise UserError(f"--plot {name}: unknown plot, one of: {', '.join(PLOTS)}")
-    run = Run.view(run_folder, overrides)
+    run = _view(run_folder, overrides)
     for name in names:
         if reason := why_not_drawn(run, name):
             raise UserError(f"--plot {name}: {reason}")
@@ -116,11 +152,10 @@ def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -
 def show(run_folder: Path, cell: str | None, failed: bool, overrides: tuple[str, ...]) -> None:
     """Print an elite of the run in folder RUN: its program, its PTX stub, its origin and its scores."""
     from evo.report.show import describe_elite, describe_failed
-    from evo.run.run import Run
 
     if failed and cell is not None:
         raise UserError("--failed and --cell: give one of them")
-    run = Run.view(run_folder, overrides)
+    run = _view(run_folder, overrides)
     click.echo(describe_failed(run) if failed else describe_elite(run, cell), nl=False)
 
 
@@ -131,9 +166,8 @@ def show(run_folder: Path, cell: str | None, failed: bool, overrides: tuple[str,
 def check(run_folder: Path, overrides: tuple[str, ...]) -> None:
     """Score all elites of the run in folder RUN on the CPU and on the GPU, and say how far they agree."""
     from evo.report.check import check_elites
-    from evo.run.run import Run
 
-    report = check_elites(Run.view(run_folder, overrides))
+    report = check_elites(_view(run_folder, overrides))
     click.echo(report.text(), nl=False)
     if not report.passed:
         sys.exit(EXIT_CHECK_FAILED)
@@ -179,7 +213,7 @@ def compile_cubins(source: Path, arch: str, output: Path | None, num_random: int
     from evo.report.compile import compile_config, compile_run
 
     if source.is_dir():
-        report = compile_run(source, overrides, arch, output or source / "cubins")
+        report = compile_run(_view(source, overrides), arch, output or source / "cubins")
     else:
         report = compile_config(source, overrides, arch, output or Path("cubins"), num_random)
     for line in report.failed:
@@ -199,17 +233,28 @@ def doctor(test: bool) -> None:
     click.echo(report(), nl=False)
 
 
+def _view(run_folder: Path, overrides: tuple[str, ...]) -> Run:
+    """The run in a folder, to look at. Warns of what would keep it from going on."""
+    from evo.run.run import Run
+
+    run, notes = Run.view(run_folder, overrides)
+    for line in notes:
+        _warn(line)
+    return run
+
+
 def _execute(run: Run) -> None:
     """Runs a search to its end with progress; draws its plots."""
     from evo.report.progress import progress_of
 
     search, folder = run.search, run.run_dir.path
-    interrupted = _Interrupt()
+    progress = progress_of(run)
+    interrupted = _Interrupt(progress)
     click.echo(f"run folder: {folder}")
     click.echo(f"programs run on: {search.problem.evaluator.device}")
     try:
-        with interrupted, progress_of(run) as show_generation:
-            reason = run.execute(show_generation, interrupted)
+        with interrupted, progress:
+            reason = run.execute(progress, interrupted)
     except DeviceFailure as failure:
         count = len(failure.failures)
         culprits = (
@@ -256,23 +301,48 @@ def _end_at_once(message: str, exit_code: int) -> NoReturn:
 
 
 class _Interrupt:
-    """The first Ctrl-C asks the run to finish its generation and save; the second one aborts."""
+    """The first Ctrl-C, SIGTERM or SIGHUP asks the run to finish its generation and save; Ctrl-C after it aborts.
 
-    def __init__(self) -> None:
+    A SIGHUP that is ignored, as under nohup, stays ignored.
+    """
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
         self._asked = False
+        self._previous: dict[int, Any] = {}
 
     def __call__(self) -> bool:
         return self._asked
 
     def __enter__(self) -> None:
-        self._previous = signal.signal(signal.SIGINT, self._handle)
+        self._terminals = [file for file in (0, 1, 2) if os.isatty(file)]
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
+                self._previous[number] = signal.signal(number, self._handle)
 
     def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self._previous)
+        for number, previous in self._previous.items():
+            signal.signal(number, previous)
 
-    def _handle(self, *_: object) -> None:
+    def _handle(self, number: int, _: object) -> None:
         if self._asked:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            _end_at_once("aborted; the last checkpoint stands", EXIT_INTERRUPTED)
+            if number == signal.SIGINT:
+                with suppress(OSError):
+                    self._progress.end()
+                _end_at_once("aborted; the last checkpoint stands", EXIT_INTERRUPTED)
+            return
         self._asked = True
-        click.echo("evo: finishing this generation and saving; Ctrl-C again aborts", err=True)
+        with suppress(OSError):
+            again = "; Ctrl-C again aborts" if number == signal.SIGINT else ""
+            self._progress.say(f"evo: finishing this generation and saving{again}")
+        if number == signal.SIGHUP:
+            self._leave_terminal()
+
+    def _leave_terminal(self) -> None:
+        """Writes to a terminal that is gone would fail, before or while the run is saved."""
+        with suppress(OSError):
+            self._progress.end()
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for file in self._terminals:
+            os.dup2(nothing, file)
+        os.close(nothing)

@@ -35,6 +35,8 @@ Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Positive = Annotated[int, Field(ge=1)]
 BatchSize = Annotated[int, Field(ge=1, le=1 << 22)]  # programs held in memory at once
 
+MAX_DEPTH = 64  # of lists and mappings in YAML; what reads them calls itself for each
+
 
 def _names_to_weights(value: Any) -> Any:
     """A plain list of names means that each has weight 1."""
@@ -347,13 +349,30 @@ def first_difference(old: Any, new: Any, key: str = "") -> str | None:
 
 
 def _parse_yaml(text: str, source: str) -> Any:
+    too_deep = UserError(f"{source}: nested too deeply: more than {MAX_DEPTH} levels")
     try:
-        return yaml.load(text, _UniqueKeyLoader)
+        value = yaml.load(text, _UniqueKeyLoader)
     except yaml.MarkedYAMLError as error:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         raise UserError(f"{source}{line}: not YAML: {error.problem}") from error
     except yaml.YAMLError as error:
         raise UserError(f"{source}: not YAML: {' '.join(str(error).split())}") from error
+    except RecursionError:
+        raise too_deep from None
+    if _is_deeper(value, MAX_DEPTH):
+        raise too_deep
+    return value
+
+
+def _is_deeper(value: Any, limit: int) -> bool:
+    """Whether lists and mappings nest deeper than the limit. One that contains itself does."""
+    level = [value]
+    for _ in range(limit + 1):
+        level = list({id(each): each for each in level if isinstance(each, (dict, list))}.values())
+        if not level:
+            return False
+        level = [child for each in level for child in (each.values() if isinstance(each, dict) else each)]
+    return True
 
 
 class _UniqueKeyLoader(yaml.SafeLoader):
@@ -391,6 +410,8 @@ def _override(data: dict[str, Any], override: str) -> None:
     parts = key.split(".")
     if not equals or not all(parts):
         raise UserError(f"--set {override}: write it as key=value, for instance search.batch_size=256")
+    if len(parts) > MAX_DEPTH:
+        raise UserError(f"--set {override}: nested too deeply: more than {MAX_DEPTH} levels")
     value = _parse_yaml(text, f"--set {override}")
     for part in parts[:-1]:
         data = data.setdefault(part, {})

@@ -11,7 +11,7 @@ import importlib.util
 import inspect
 import sys
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,6 +141,13 @@ class Task:
         """
         raise UserError(f"{_place(type(self))}: class {type(self).__name__} must define score(outputs, programs)")
 
+    def files(self) -> Sequence[str | Path]:
+        """Files and folders outside the task's folder that decide its scores, such as data. A run is only resumed with the same.
+
+        Relative paths begin at the task's folder. What lies in it always counts, except hidden files and caches.
+        """
+        return []
+
     def kernel_defines(self) -> dict[str, int | float | str]:
         """Macros for the task's own kernel.cu, such as options of the task that decide its score."""
         return {}
@@ -200,7 +207,7 @@ def load_task(folder: Path, options: dict[str, Any]) -> Task:
         return task_class(**options)
     except UserError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         call = f"{task_class.__name__}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
         raise UserError(f"{_error_place(error, folder) or path}: {call} raised {type(error).__name__}: {error}") from error
 
@@ -212,14 +219,47 @@ def kernel_path(task: Task) -> Path | None:
     return path if path and path.is_file() else None
 
 
-def task_digest(folder: Path) -> str:
-    """SHA-256 over a task's sources (all its .py, .cu and .cuh files). A run is only resumed with the same sources."""
+def declared_files(task: Task, folder: Path) -> list[Path]:
+    """The paths of `task.files()`. Raises UserError if one does not exist."""
+    with task_errors(type(task), "files"):
+        paths = [folder / path for path in task.files()]
+    for path in paths:
+        if not path.exists():
+            raise UserError(f"{_place(type(task))}: files(): {path}: no such file or folder")
+    return paths
+
+
+def task_digest(folder: Path, others: Sequence[Path] = ()) -> str:
+    """SHA-256 over all of a task's folder and the `others` that it declares. A run is only resumed with the same.
+
+    Hidden files, `__pycache__`, `.pyc` files and run folders do not count. Nor does where a folder or one of the others lies.
+
+    Raises:
+        UserError: a file cannot be read.
+    """
     digest = hashlib.sha256()
-    for path in sorted(p for p in folder.rglob("*") if p.suffix in (".py", ".cu", ".cuh") and p.is_file()):
-        content = path.read_bytes()
-        digest.update(f"{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode())
-        digest.update(content)
+    try:
+        for number, top in enumerate([folder, *others]):
+            for path in _files(top, frozenset()):
+                with path.open("rb") as file:
+                    content = hashlib.file_digest(file, "sha256").hexdigest()
+                digest.update(f"{number}\0{path.relative_to(top).as_posix()}\0{content}\0".encode())
+    except OSError as error:
+        raise UserError(f"{error.filename}: cannot read this file of the task: {error.strerror}") from error
     return digest.hexdigest()
+
+
+def _files(path: Path, above: frozenset[Path]) -> Iterator[Path]:
+    """The files in a folder, sorted, without those that decide no result; or the file that `path` is."""
+    if not path.is_dir():
+        yield path
+        return
+    above |= {path.resolve()}
+    for each in sorted(path.iterdir()):
+        is_run = (each / "config.yaml").is_file() and (each / "checkpoints").is_dir()
+        is_cache = each.name == "__pycache__" or each.suffix == ".pyc"
+        if not (is_run or is_cache or each.name.startswith(".") or each.resolve() in above):  # a link may lead upwards
+            yield from _files(each, above)
 
 
 @contextmanager
@@ -229,7 +269,7 @@ def task_errors(task_class: type[Task], method: str) -> Iterator[None]:
         yield
     except UserError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # an exit of the task's must not look like one of evo's
         code = getattr(task_class, method).__code__
         place = _error_place(error, Path(_place(task_class)).parent) or f"{code.co_filename}:{code.co_firstlineno}"
         raise UserError(f"{place}: {method}() raised {type(error).__name__}: {error}") from error

@@ -76,6 +76,8 @@ def check_elites(run: Run) -> CheckReport:
     Raises:
         UserError: the archive is empty, or this machine cannot use the GPU or run the programs on the CPU.
     """
+    if reason := CUDA.why_unusable():
+        raise UserError(f"a check needs a GPU, and none can be used here: {reason}")
     elites = run.search.elites()
     if not len(elites):
         raise UserError(f"{run.run_dir.path}: the archive is empty")

@@ -25,7 +25,7 @@ from evo.report.show import elite_names
 from evo.run.problem import load_problem
 from evo.run.run import Run
 from evo.run.search import Search
-from evo.storage.disk_cache import DiskCache, cache_folder
+from evo.storage.disk_cache import DiskCache, open_cache
 
 # These cubins are compiled once and launched often.
 _OPT_LEVEL = 3
@@ -54,38 +54,41 @@ class CubinReport:
         )
 
 
-def compile_run(path: Path, overrides: tuple[str, ...], arch: str, folder: Path) -> CubinReport:
+def compile_run(run: Run, arch: str, folder: Path) -> CubinReport:
     """Compiles a run's elites into a folder.
 
     Raises:
-        UserError: as `Run.view` and `write_cubins`.
+        UserError: the cache cannot be used, or as `write_cubins`.
     """
-    run = Run.view(path, overrides)
     elites = run.search.elites()
     batch = Batch(elites.solution, elites.hash, elites.num_instructions)
-    return write_cubins(run.search.problem.language, batch, elite_names(run), arch, folder, DiskCache(cache_folder()))
+    cache = open_cache(run.search.problem.config.evaluation.cache_megabytes)
+    return write_cubins(run.search.problem.language, batch, elite_names(run), arch, folder, cache)
 
 
 def compile_config(path: Path, overrides: tuple[str, ...], arch: str, folder: Path, num_random: int) -> CubinReport:
     """Compiles the first random programs of a config's seed into a folder.
 
     Raises:
-        UserError: as `load_config`, `load_problem` and `write_cubins`.
+        UserError: the cache cannot be used, or as `load_config`, `load_problem` and `write_cubins`.
     """
     search = Search(load_problem(load_config(path, overrides)))
     language = search.problem.language
     batch = Batch.analyze(language.lowering, search.emitter.random_programs(num_random))
     names = [f"slot {slot}" for slot in range(num_random)]
-    return write_cubins(language, batch, names, arch, folder, DiskCache(cache_folder()))
+    cache = open_cache(search.problem.config.evaluation.cache_megabytes)
+    return write_cubins(language, batch, names, arch, folder, cache)
 
 
-def write_cubins(language: Language, batch: Batch, names: list[str], arch: str, folder: Path, cache: DiskCache) -> CubinReport:
+def write_cubins(
+    language: Language, batch: Batch, names: list[str], arch: str, folder: Path, cache: DiskCache | None
+) -> CubinReport:
     """Compiles programs to `module_0000.cubin`, ... with an `index.json` that locates each program.
 
     Args:
         names: each program's name in the index, such as `cell 3,4`.
         arch: GPU architecture such as `sm_90`.
-        cache: looked up before anything is compiled.
+        cache: looked up before anything is compiled; None: nothing is kept.
 
     Raises:
         UserError: there is no compiler, the architecture is unknown, or the folder cannot be written.

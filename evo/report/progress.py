@@ -6,32 +6,47 @@ Owns how a generation's numbers are shown. Reads the run and never changes it.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from abc import abstractmethod
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from evo.run.run import Run
 from evo.search.map_elites import Generation
 
-# Takes each generation, and the seconds that the run has taken so far.
-ShowGeneration = Callable[[Generation, float], None]
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 PLAIN_SECONDS = 5.0  # between two plain lines
+HUGE = 1e9  # numbers from here on are written in scientific notation
 
 
-def progress_of(run: Run) -> AbstractContextManager[ShowGeneration]:
-    """A context that shows the run's progress. Entering it gives the function to call after each generation."""
+def progress_of(run: Run) -> Progress:
+    """Shows the run's progress while it is entered."""
     return _TerminalProgress(run) if sys.stdout.isatty() else _PlainProgress(run)
 
 
-class _Progress:
-    """Formats a run's numbers. Subclasses show them."""
+class Progress(AbstractContextManager["Progress"]):
+    """Formats a run's numbers. Subclasses show them.
+
+    `say` and `end` may be called by a signal's handler: no other method holds a lock that they wait for.
+    """
 
     def __init__(self, run: Run):
         self._run = run
         self._first = (run.search.counters.evaluations, run.search.elapsed_s)
+
+    @abstractmethod
+    def __call__(self, generation: Generation, elapsed_s: float) -> None:
+        """Shows a generation, and the seconds that the run has taken so far."""
+
+    @abstractmethod
+    def say(self, message: str) -> None:
+        """Shows a line to whoever watches the run."""
+
+    def end(self) -> None:
+        """Gives the terminal back, as leaving the context does."""
 
     def _parts(self, generation: Generation, elapsed_s: float) -> tuple[str, str]:
         """Two texts: how far the run is, and how good its elites are."""
@@ -42,50 +57,80 @@ class _Progress:
                 f"generation {counters.generations:,}  evaluations {counters.evaluations:,} ({rate:,.0f}/s)  "
                 f"duplicates {counters.duplicates / counters.offspring:.0%}  neutral {counters.neutral / counters.offspring:.0%}"
             ),
-            f"coverage {generation.coverage:.1%}  QD score {generation.qd_score:,.2f}  best {generation.best_objective:.4f}",
+            (
+                f"coverage {generation.coverage:.1%}  QD score {_short(generation.qd_score, ',.2f')}  "
+                f"best {_short(generation.best_objective, '.4f')}"
+            ),
         )
 
 
-class _PlainProgress(_Progress):
+class _PlainProgress(Progress):
     """Prints a line every few seconds and one at the end, for logs."""
 
-    def __enter__(self) -> ShowGeneration:
+    def __enter__(self) -> Progress:
         self._shown_s = float("-inf")
         self._last: str | None = None
-        return self._show
+        return self
 
     def __exit__(self, *_: object) -> None:
         if self._last:
             click.echo(self._last)
 
-    def _show(self, generation: Generation, elapsed_s: float) -> None:
+    def __call__(self, generation: Generation, elapsed_s: float) -> None:
         self._last = "  ".join(self._parts(generation, elapsed_s))
         if elapsed_s - self._shown_s >= PLAIN_SECONDS:
             click.echo(self._last)
             self._last = None
             self._shown_s = elapsed_s
 
+    def say(self, message: str) -> None:
+        click.echo(message, err=True)
 
-class _TerminalProgress(_Progress):
-    """Shows a bar towards the nearest stop above the numbers. If the only stop is an objective, the bar just pulses."""
 
-    def __enter__(self) -> ShowGeneration:
-        from rich.console import Group
+class _TerminalProgress(Progress):
+    """Shows a bar towards the nearest stop above the numbers. If the only stop is an objective, the bar just pulses.
+
+    Only the display's own thread draws, so that the search waits for no terminal.
+    """
+
+    def __init__(self, run: Run):
         from rich.live import Live
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeElapsedColumn, TimeRemainingColumn
-        from rich.text import Text
 
+        super().__init__(run)
+        self._latest: tuple[Generation, float] | None = None
+        self._said: list[str] = []
         self._bar = Progress(BarColumn(bar_width=None), TaskProgressColumn(), TimeElapsedColumn(), TimeRemainingColumn())
         self._bar_task = self._bar.add_task("", total=None)
-        self._text = Text("starting")
-        self._live = Live(Group(self._bar, self._text), refresh_per_second=8)
-        self._live.__enter__()
-        return self._show
+        self._live = Live(get_renderable=self._drawn, refresh_per_second=8)
 
-    def __exit__(self, *error: Any) -> None:
-        self._live.__exit__(*error)
+    def __enter__(self) -> Progress:
+        self._live.start(refresh=True)
+        return self
 
-    def _show(self, generation: Generation, elapsed_s: float) -> None:
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def __call__(self, generation: Generation, elapsed_s: float) -> None:
+        self._latest = (generation, elapsed_s)
+
+    def say(self, message: str) -> None:
+        self._said.append(message)
+
+    def end(self) -> None:
+        self._live.stop()
+
+    def _drawn(self) -> RenderableType:
+        from rich.console import Group
+        from rich.text import Text
+
+        lines = ["starting"]
+        if self._latest:
+            self._move_bar(*self._latest)
+            lines = list(self._parts(*self._latest))
+        return Group(self._bar, Text("\n".join([*lines, *self._said])))
+
+    def _move_bar(self, generation: Generation, elapsed_s: float) -> None:
         stop, counters = self._run.search.problem.config.stop, generation.counters
         parts = [
             done / total
@@ -98,4 +143,8 @@ class _TerminalProgress(_Progress):
         ]
         if parts:
             self._bar.update(self._bar_task, total=1.0, completed=min(1.0, max(parts)))
-        self._text.plain = "\n".join(self._parts(generation, elapsed_s))
+
+
+def _short(number: float, form: str) -> str:
+    """A number in this form; in scientific notation where that would have too many digits."""
+    return format(number, form if abs(number) < HUGE else ".6g")

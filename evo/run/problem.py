@@ -19,14 +19,14 @@ from evo.evaluate import Evaluator
 from evo.evaluate.backends import AUTO, BACKENDS, CPU, Assignment, Backend, Quarantine
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
 from evo.language.program import Language, Limits
-from evo.task import Task, load_task, task_digest
+from evo.task import Task, declared_files, load_task, task_digest
 
 
 @dataclass(frozen=True)
 class Problem:
     """A config with its task, its language and the evaluator that runs its programs.
 
-    task_digest and instruction_set_digest: of the sources as they were when they were loaded; the latter is None for the
+    task_digest and instruction_set_digest: of the files as they were when they were loaded; the latter is None for the
     default set. quarantine: programs that failed before.
     """
 
@@ -76,7 +76,7 @@ def load_problem(config: RunConfig, backend: Backend | None = None, quarantine: 
         UserError: any of them is wrong.
     """
     task = load_task(Path(config.task), config.task_options)
-    digest = task_digest(Path(config.task))
+    digest = task_digest(Path(config.task), declared_files(task, Path(config.task)))
     chosen = config.program.instruction_set
     instruction_set = shipped_instruction_set(chosen) if chosen in SHIPPED else load_instruction_set(chosen)
     instruction_set_digest = None if chosen == "default" else hashlib.sha256(repr(instruction_set).encode()).hexdigest()

@@ -27,7 +27,6 @@ from evo.run.problem import Problem, load_problem
 from evo.run.run_dir import RunDir
 from evo.run.search import Arrays, Search, elite_arrays
 from evo.search.map_elites import Generation
-from evo.task import task_digest
 
 PACKAGES = ("numpy", "ribs", "pydantic", "matplotlib")
 
@@ -60,7 +59,7 @@ class Run:
     @classmethod
     def resume(cls, path: Path, overrides: tuple[str, ...] = ()) -> tuple[Run, list[str]]:
         """The run in a folder, as its newest intact checkpoint left it, and lines that its user should read: each damaged
-        checkpoint, and a change of the device.
+        checkpoint, metrics that are missing, and a change of the device. The overrides become part of the run's config.
 
         Raises:
             UserError: no run, no intact checkpoint, its config or task has changed, or the GPU that it ran on is gone.
@@ -68,27 +67,34 @@ class Run:
         run_dir = RunDir(path, writable=True)
         meta, arrays, damaged = run_dir.load_checkpoint()
         config = load_config(run_dir.path / "config.yaml", overrides)
-        search = _restore(run_dir, config, meta, arrays, _same_backend(path, config, meta))
+        search = _restore(run_dir, config, meta, arrays, _same_backend(path, config, meta), _refuse)
         notes = [f"{line}; going back to the checkpoint before" for line in damaged]
         was, now = meta["device"], search.problem.evaluator.device
         if was != now:
             notes.append(
                 f"programs ran on {was} and run on {now} from now on: approximate instructions may differ in their last bits"
             )
-        run_dir.cut_metrics(meta["metrics_num_bytes"])
+        generations = search.counters.generations
+        if missing := run_dir.cut_metrics(meta["metrics_num_bytes"], generations):
+            notes.append(f"{path}/metrics.jsonl: {missing} of {generations} generations are missing; curves leave them out")
+        if overrides:
+            run_dir.save_config(dump_config(config))
         return cls(search, run_dir), notes
 
     @classmethod
-    def view(cls, path: Path, overrides: tuple[str, ...] = ()) -> Run:
+    def view(cls, path: Path, overrides: tuple[str, ...] = ()) -> tuple[Run, list[str]]:
         """As `resume`, only to look at: nothing is locked or written, even while the run goes on.
 
+        The lines for the user also tell what would keep the run from going on, such as a changed task.
+
         Raises:
-            UserError: as `resume`.
+            UserError: no run, no intact checkpoint, or its elites cannot be read with this config and task.
         """
         run_dir = RunDir(path, writable=False)
-        meta, arrays, _ = run_dir.load_checkpoint()
+        meta, arrays, damaged = run_dir.load_checkpoint()
         config = load_config(run_dir.path / "config.yaml", overrides)
-        return cls(_restore(run_dir, config, meta, arrays, None), run_dir)
+        notes = [f"{line}; this is the checkpoint before" for line in damaged]
+        return cls(_restore(run_dir, config, meta, arrays, None, notes.append), run_dir), notes
 
     def execute(self, on_generation: Callable[[Generation, float], None], interrupted: Callable[[], bool]) -> str:
         """Runs until a stop is reached or `interrupted()`; returns which. Everything is saved when it returns.
@@ -108,13 +114,13 @@ class Run:
             for generation in search.generations():
                 self._save_failures(generation.failures, search.counters.generations - 1)
                 self.run_dir.append_metrics(_metrics_row(generation, search.elapsed_s, save_s))
-                on_generation(generation, search.elapsed_s)
                 reason = search.stop_reason or ("interrupted" if interrupted() else None)
                 save_s = 0.0
                 if reason or time.monotonic() - saved_s >= search.problem.config.output.checkpoint_seconds:
                     saved_s = time.monotonic()
                     self.save()
                     save_s = time.monotonic() - saved_s
+                on_generation(generation, search.elapsed_s)  # saved before: whoever watches may be gone
                 if reason:
                     break
         except DeviceFailure as failure:
@@ -156,24 +162,55 @@ def environment(problem: Problem) -> dict[str, Any]:
     }
 
 
-def _restore(run_dir: RunDir, config: RunConfig, meta: dict[str, Any], arrays: Arrays, backend: Backend | None) -> Search:
-    """The search of a checkpoint. Raises UserError if anything that decides the archive has changed."""
+def _refuse(message: str) -> None:
+    raise UserError(message)
+
+
+def _restore(
+    run_dir: RunDir,
+    config: RunConfig,
+    meta: dict[str, Any],
+    arrays: Arrays,
+    backend: Backend | None,
+    differs: Callable[[str], None],
+) -> Search:
+    """The search of a checkpoint.
+
+    Args:
+        differs: called with a line for whatever has changed that decides how the run goes on.
+
+    Raises:
+        UserError: something has changed without which the elites cannot be read.
+    """
     path = run_dir.path
     if meta["hash_version"] != HASH_VERSION:
-        raise UserError(
+        differs(
             f"{path}: written by evo {meta['evo_version']} with hash version {meta['hash_version']}, this one has {HASH_VERSION}"
         )
-    change = first_difference(meta["identity"], config.identity())
-    if change:
+    was, now = meta["identity"], config.identity()
+    if change := first_difference(_shape(was), _shape(now)):
         raise UserError(f"{path}/config.yaml: the config has changed since the checkpoint: {change}")
+    if change := first_difference(was, now):
+        differs(f"{path}/config.yaml: the config has changed since the checkpoint: {change}")
     if not (Path(config.task) / "task.py").is_file():
         raise UserError(f"{config.task}: the run's task is not there any more; say where it is with --set task=FOLDER")
-    if task_digest(Path(config.task)) != meta["task_digest"]:
-        raise UserError(f"{config.task}: the task's sources have changed since the checkpoint; a run goes on with the same only")
     problem = load_problem(config, backend, _read_quarantine(run_dir, meta))
+    if problem.task_digest != meta["task_digest"]:
+        differs(f"{config.task}: the task's files have changed since the checkpoint; a run goes on with the same only")
     if problem.instruction_set_digest != meta["instruction_set_digest"]:
         raise UserError(f"{config.program.instruction_set}: the instruction set has changed since the checkpoint")
+    num_measures = arrays["elites.measures"].shape[1]
+    if num_measures != len(problem.task.measures):
+        raise UserError(f"{config.task}: the task has {len(problem.task.measures)} measures, this run's elites {num_measures}")
     return Search.restore(problem, meta, arrays)
+
+
+def _shape(identity: dict[str, Any]) -> dict[str, Any]:
+    """The part of an identity that decides the arrays of a checkpoint."""
+    return {
+        "program": {"max_length": identity["program"]["max_length"]},
+        "search": {name: identity["search"][name] for name in ("archive", "memory_size")},
+    }
 
 
 def _read_quarantine(run_dir: RunDir, meta: dict[str, Any]) -> Quarantine:

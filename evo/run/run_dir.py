@@ -24,6 +24,8 @@ from evo.run.checkpoint import CheckpointError, OtherVersionError, decode_checkp
 from evo.storage.files import PARTIAL_SUFFIX, write_atomically
 
 CHECKPOINTS_KEPT = 2
+# Of each row of metrics. Only the best objective may be null.
+_NUMBERS = ("generations", "offspring", "evaluations", "duplicates", "coverage", "qd_score", "best_objective")
 
 
 class RunDir:
@@ -77,6 +79,10 @@ class RunDir:
         _write(path / "config.yaml", config_yaml.encode())
         return cls(path, writable=True)
 
+    def save_config(self, config_yaml: str) -> None:
+        """Replaces config.yaml."""
+        _write(self.path / "config.yaml", config_yaml.encode())
+
     def append_metrics(self, row: dict[str, Any]) -> None:
         """Appends one line to metrics.jsonl."""
         path = self.path / "metrics.jsonl"
@@ -86,11 +92,27 @@ class RunDir:
             self._metrics.write(json.dumps(row).encode() + b"\n")
             self._metrics.flush()  # visible at once to whoever looks at a run in progress
 
-    def cut_metrics(self, num_bytes: int) -> None:
-        """Cuts metrics.jsonl back to its length at a checkpoint."""
+    def cut_metrics(self, num_bytes: int, generations: int) -> int:
+        """Cuts metrics.jsonl back to a checkpoint: to its length then, to whole lines, and to its generations.
+
+        Lines may be missing although the checkpoint knew them: a damaged disk, or someone's editor. What is appended later
+        then stands behind whole lines.
+
+        Returns:
+            The number of generations whose lines are missing.
+        """
         path = self.path / "metrics.jsonl"
-        if path.exists() and path.stat().st_size > num_bytes:
-            os.truncate(path, num_bytes)
+        if not path.exists():
+            return generations
+        with _writing(path):
+            with path.open("rb") as file:
+                known = file.read(num_bytes)
+            end = known.rfind(b"\n") + 1
+            while end and not _is_row_until(known[known.rfind(b"\n", 0, end - 1) + 1 : end], generations):
+                end = known.rfind(b"\n", 0, end - 1) + 1
+            if path.stat().st_size > end:
+                os.truncate(path, end)
+        return generations - known.count(b"\n", 0, end)
 
     def save_checkpoint(self, generation: int, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
         """Writes the checkpoint of a generation durably, and keeps one earlier checkpoint.
@@ -157,7 +179,7 @@ class RunDir:
         """The rows of metrics.jsonl, without a last line that a crash cut off.
 
         Raises:
-            UserError: another line is damaged.
+            UserError: another line is damaged, or lacks a number that plots need.
         """
         path = self.path / "metrics.jsonl"
         if not path.exists():
@@ -166,9 +188,12 @@ class RunDir:
         for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
             if line.endswith(b"\n"):
                 try:
-                    rows.append(json.loads(line))
-                except ValueError as error:
-                    raise UserError(f"{path}:{number}: damaged: {error}") from error
+                    row = json.loads(line)
+                except (ValueError, RecursionError) as error:
+                    raise UserError(f"{path}:{number}: damaged: {error}; delete this line") from error
+                if lacking := [name for name in _NUMBERS if not _is_number(row, name)]:
+                    raise UserError(f"{path}:{number}: damaged: no number '{lacking[0]}'; delete this line")
+                rows.append(row)
         return rows
 
     def plot_path(self, name: str) -> Path:
@@ -199,6 +224,22 @@ class RunDir:
         with _writing(self.path / "metrics.jsonl"):
             os.fsync(self._metrics.fileno())
         return self._metrics.tell()
+
+
+def _is_row_until(line: bytes, generations: int) -> bool:
+    """Whether a line of metrics is intact and of one of the first generations."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    return _is_number(row, "generations") and row["generations"] <= generations
+
+
+def _is_number(row: Any, name: str) -> bool:
+    if not isinstance(row, dict) or name not in row:
+        return False
+    value = row[name]
+    return (isinstance(value, (int, float)) and not isinstance(value, bool)) or (value is None and name == "best_objective")
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -30,6 +30,15 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "evo"
 
 
+def open_cache(megabytes: int) -> DiskCache | None:
+    """This user's cache with a bound in MiB; None for 0, which means no cache.
+
+    Raises:
+        UserError: the folder cannot be made.
+    """
+    return DiskCache(cache_folder(), megabytes << 20) if megabytes else None
+
+
 class DiskCache:
     """A cache that evicts the least recently used entries when the folder exceeds its bound.
 

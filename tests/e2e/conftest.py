@@ -20,10 +20,23 @@ from evo.run.checkpoint import decode_checkpoint
 
 WAIT_S = 300.0  # far beyond what any of these waits takes, on a busy machine too: it ends a test that hangs
 
+# Such a run never ends by itself: however late it is killed or interrupted, it is in progress.
+ENDLESS = {
+    "search": {"archive": {"dims": [12, 10]}, "batch_size": 48},
+    "stop": {"generations": 10**6},
+    "output": {"plots": []},
+}
+
 
 def run_folders(runs: Path) -> list[Path]:
     """All run folders under `runs`, oldest first."""
     return sorted(runs.glob("*/*"), key=lambda path: path.stat().st_ctime_ns)
+
+
+def num_rows(run: Path) -> int:
+    """The generations that a run has written down."""
+    path = run / "metrics.jsonl"
+    return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 @dataclass
@@ -208,3 +221,60 @@ def finished_run(fork_server, plane_folder, tmp_path_factory) -> Path:
     assert fork_server.wait(process) == 0, stderr.read_text()
     (run,) = run_folders(folder / "runs")
     return run
+
+
+@pytest.fixture
+def assert_equals_whole_run(fork_evo, tmp_path):
+    """Checks a run against one of the same config that was not disturbed, and ends at the same generation."""
+
+    def check(run: Path, config: Path) -> None:
+        stop = ("--set", f"stop.generations={state_of(run).counters['generations']}")
+        completed = fork_evo("run", config, *stop, "--set", f"output.runs={tmp_path}/whole")
+        assert completed.returncode == 0, completed.stderr
+        (whole,) = run_folders(tmp_path / "whole")
+        assert_same_state(state_of(run), state_of(whole))
+
+    return check
+
+
+BLOCKING_TASK = """\
+import time
+from pathlib import Path
+
+import numpy as np
+
+import evo
+
+
+class Blocking(evo.Task):
+    inputs = {"x": "f32"}
+    outputs = {"y": "f32"}
+    measures = {"mean": (-2.0, 2.0)}
+
+    def __init__(self, folder):
+        self.folder = Path(folder)
+
+    def points(self):
+        return {"x": np.linspace(-1, 1, 16, dtype=np.float32)}
+
+    def score(self, outputs, programs):
+        while (self.folder / "block").exists():  # until the test lets go
+            (self.folder / "blocked").touch()
+            time.sleep(0.001)
+        y = outputs["y"].astype(np.float64)
+        return evo.Scores(-np.abs(y - 1).mean(axis=1), y.mean(axis=1)[:, None])
+"""
+
+
+@pytest.fixture
+def blocking_config(make_task, small_config, tmp_path) -> Path:
+    """A run that saves each generation and stands still in one while the file `block` exists."""
+    return small_config(
+        {
+            "task": str(make_task(BLOCKING_TASK)),
+            "task_options": {"folder": str(tmp_path)},
+            "search": {"archive": {"dims": [10]}},
+            "stop": {"generations": 10**6},
+            "output": {"plots": []},
+        }
+    )

@@ -50,6 +50,28 @@ def test_the_installed_command_refuses_in_one_line(run_evo):
     assert (installed.returncode, installed.stdout, installed.stderr) == (2, "", f"evo: {line}\n")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["rum"], "No such command 'rum'"),
+        (["--sett"], "No such option '--sett'"),
+        (["run"], "Missing argument 'CONFIG'"),
+        (["run", "a.yaml", "b.yaml"], "Got unexpected extra argument (b.yaml)"),
+        (["run", "a.yaml", "--sett", "a=1"], "No such option '--sett'"),
+        (["compile", "a.yaml", "--random", "none"], "Invalid value for '--random': 'none' is not a valid integer range"),
+    ],
+)
+def test_wrong_usage(refusal, arguments, message):
+    line = refusal(*arguments)
+    verb = f" {arguments[0]}" if arguments[0] in main.commands else ""
+    assert line.startswith(message)
+    assert line.endswith(f"; see: evo{verb} --help")
+
+
+def test_an_option_without_its_value(refusal):
+    assert refusal("show", "a", "--cell") == "Option '--cell' requires an argument; see: evo --help"
+
+
 def test_a_config_that_is_no_yaml(refusal, tmp_path):
     (tmp_path / "bad.yaml").write_text("task: a\nstop: [1\nseed: 1\n")
     assert refusal("run", "bad.yaml").startswith("bad.yaml:3: not YAML: ")
@@ -120,6 +142,14 @@ def test_a_simd_level_that_this_machine_does_not_have(refusal, small_config):
         ),
         ("abs(y)", "abs(z)", ":14", "score() raised NameError: name 'z' is not defined"),
         ("abs(y)", "np.reshape(y, (7, 7))", ":14", "score() raised ValueError: cannot reshape array"),
+        ("        y = ", "        raise SystemExit(3)\n        y = ", ":13", "score() raised SystemExit: 3"),
+        ("        return {", "        raise SystemExit(3)\n        return {", ":10", "points() raised SystemExit: 3"),
+        (
+            "    def points",
+            "    def __init__(self):\n        raise SystemExit(3)\n    def points",
+            ":10",
+            "Line() raised SystemExit: 3",
+        ),
         ("return evo.Scores(", "return (", ":12", "score() must return evo.Scores, got tuple"),
         ("        y = ", "        raise ValueError('two\\nlines')\n        y = ", ":13", "score() raised ValueError: two lines"),
         ('measures = {"mean": (-1.0, 1.0)}', 'measures = {"mean": (-1.0, 1.0)}\n    reduction = "regression"', "", "targets()"),
@@ -262,7 +292,7 @@ def test_the_cuda_backend_without_a_gpu(refusal, small_config, tmp_path, argumen
 
 
 def test_a_check_without_a_gpu(refusal, finished_run):
-    assert refusal("check", finished_run, env=NO_GPU).startswith("evaluation.backend: cuda cannot be used here: ")
+    assert refusal("check", finished_run, env=NO_GPU).startswith("a check needs a GPU, and none can be used here: ")
 
 
 def test_an_elite_and_the_failed_programs_are_not_shown_together(refusal, finished_run):

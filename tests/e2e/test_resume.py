@@ -8,20 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import assert_same_state, run_folders, state_of
+from .conftest import ENDLESS, assert_same_state, num_rows, run_folders, state_of
 
-# Such a run never ends by itself: however late it is killed or interrupted, it is in progress.
-ENDLESS = {
-    "search": {"archive": {"dims": [12, 10]}, "batch_size": 48},
-    "stop": {"generations": 10**6},
-    "output": {"plots": []},
-}
 NUM_KILLS = 4
-
-
-def num_rows(run: Path) -> int:
-    path = run / "metrics.jsonl"
-    return path.read_bytes().count(b"\n") if path.exists() else 0
 
 
 def damage(path: Path) -> None:
@@ -43,20 +32,6 @@ def copied_run(finished_run, tmp_path) -> Path:
 def last_stop(run: Path) -> tuple[str, str]:
     """Options that end a run some generations after those that it has done."""
     return "--set", f"stop.generations={num_rows(run) + 20}"
-
-
-@pytest.fixture
-def assert_equals_whole_run(fork_evo, tmp_path):
-    """Checks a run against one of the same config that was not disturbed, and ends at the same generation."""
-
-    def check(run: Path, config: Path) -> None:
-        stop = ("--set", f"stop.generations={state_of(run).counters['generations']}")
-        completed = fork_evo("run", config, *stop, "--set", f"output.runs={tmp_path}/whole")
-        assert completed.returncode == 0, completed.stderr
-        (whole,) = run_folders(tmp_path / "whole")
-        assert_same_state(state_of(run), state_of(whole))
-
-    return check
 
 
 @pytest.mark.slow
@@ -108,49 +83,6 @@ def test_a_run_interrupted_once_saves_ends_with_130_and_goes_on_to_the_same_end(
     completed = run_evo("resume", stopped, *last_stop(stopped))
     assert completed.returncode == 0, completed.stderr
     assert_equals_whole_run(stopped, config)
-
-
-BLOCKING_TASK = """\
-import time
-from pathlib import Path
-
-import numpy as np
-
-import evo
-
-
-class Blocking(evo.Task):
-    inputs = {"x": "f32"}
-    outputs = {"y": "f32"}
-    measures = {"mean": (-2.0, 2.0)}
-
-    def __init__(self, folder):
-        self.folder = Path(folder)
-
-    def points(self):
-        return {"x": np.linspace(-1, 1, 16, dtype=np.float32)}
-
-    def score(self, outputs, programs):
-        while (self.folder / "block").exists():  # until the test lets go
-            (self.folder / "blocked").touch()
-            time.sleep(0.001)
-        y = outputs["y"].astype(np.float64)
-        return evo.Scores(-np.abs(y - 1).mean(axis=1), y.mean(axis=1)[:, None])
-"""
-
-
-@pytest.fixture
-def blocking_config(make_task, small_config, tmp_path) -> Path:
-    """A run that saves each generation and stands still in one while the file `block` exists."""
-    return small_config(
-        {
-            "task": str(make_task(BLOCKING_TASK)),
-            "task_options": {"folder": str(tmp_path)},
-            "search": {"archive": {"dims": [10]}},
-            "stop": {"generations": 10**6},
-            "output": {"plots": []},
-        }
-    )
 
 
 @pytest.fixture
@@ -224,6 +156,19 @@ def test_a_damaged_checkpoint_is_named_and_the_run_goes_on_from_the_one_before_i
     assert [path.name for path in checkpoints(run)] == ["00000005.ckpt", "00000006.ckpt"]
 
 
+def test_a_run_whose_metrics_were_cut_short_says_so_and_can_be_plotted_for_good(fork_evo, copied_run):
+    path = copied_run / "metrics.jsonl"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    num_left = num_rows(copied_run)
+    resumed = fork_evo("resume", copied_run, "--set", "stop.generations=8", "--set", "output.plots=[curves]")
+    line = f"evo: {path}: {6 - num_left} of 6 generations are missing; curves leave them out\n"
+    assert resumed.returncode == 0
+    assert resumed.stderr.startswith(line)
+    found = [row["generations"] for row in state_of(copied_run).metrics]
+    assert found == [*range(1, num_left + 1), 7, 8]
+    assert fork_evo("plot", copied_run, "--plot", "curves").returncode == 0
+
+
 def refused(completed, *parts: str) -> None:
     """Exit code 2, one line that says this much, and nothing on standard output."""
     assert completed.returncode == 2, completed.stdout + completed.stderr
@@ -266,8 +211,40 @@ def test_a_changed_or_missing_task_is_refused_and_a_moved_one_is_not(fork_evo, c
     assert fork_evo("resume", copied_run, "--set", f"task={moved}", *more).returncode == 0
     with open(moved / "task.py", "a") as file:
         file.write("\n# changed\n")
-    refused(fork_evo("resume", copied_run, "--set", f"task={moved}"), str(moved), "the task's sources have changed")
+    refused(fork_evo("resume", copied_run, "--set", f"task={moved}"), str(moved), "the task's files have changed")
     refused(fork_evo("resume", copied_run, "--set", f"task={tmp_path}/none"), f"{tmp_path}/none", "is not there any more")
+
+
+def test_a_run_whose_task_or_config_has_changed_can_be_looked_at_with_a_warning(fork_evo, small_config, plane_folder, tmp_path):
+    task = tmp_path / "task"
+    shutil.copytree(plane_folder, task, ignore=shutil.ignore_patterns("__pycache__"))
+    (task / "labels.csv").write_text("1, 2")
+    assert fork_evo("run", small_config({"task": str(task), "output": {"plots": []}})).returncode == 0
+    (run,) = run_folders(tmp_path / "runs")
+    unchanged = fork_evo("show", run)
+    (task / "labels.csv").write_text("2, 1")
+    line = f"{task}: the task's files have changed since the checkpoint; a run goes on with the same only"
+    refused(fork_evo("resume", run), line)
+    shown = fork_evo("show", run)
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, unchanged.stdout, f"warning: {line}\n")
+    plotted = fork_evo("plot", run, "--plot", "curves", "--set", "seed=8")
+    assert (plotted.returncode, plotted.stdout) == (0, f"{run}/plots/curves.png\n")
+    assert plotted.stderr.splitlines() == [
+        f"warning: {run}/config.yaml: the config has changed since the checkpoint: seed is 8 now, was 7",
+        f"warning: {line}",
+    ]
+
+
+@pytest.mark.parametrize("verb", ["resume", "show"])
+def test_what_the_elites_cannot_be_read_without_is_refused(fork_evo, copied_run, plane_folder, tmp_path, verb):
+    override = ("--set", "search.archive.dims=[6, 6]")
+    refused(fork_evo(verb, copied_run, *override), "search.archive.dims is [6, 6] now, was [6, 5]")
+    task = tmp_path / "task"
+    shutil.copytree(plane_folder, task, ignore=shutil.ignore_patterns("__pycache__"))
+    source = (task / "task.py").read_text()
+    (task / "task.py").write_text(source.replace(', "deviation": (0.0, 2.0)', ""))
+    expected = "the task's files have changed" if verb == "resume" else "the task has 1 measures, this run's elites 2"
+    refused(fork_evo(verb, copied_run, "--set", f"task={task}"), expected)
 
 
 def test_a_run_in_progress_can_be_looked_at_but_not_resumed_by_a_second_process(blocked_run, fork_evo, tmp_path):

@@ -240,6 +240,32 @@ def test_a_config_that_is_no_mapping_is_refused_with_the_keys(minimal, text):
     assert refusal(minimal) == f"{minimal}: must be a mapping with the keys {SECTIONS['']}"
 
 
+NESTED = [
+    "task_options: {a: " + "[" * 63 + "]" * 63 + "}",
+    "task_options: {a: " + "[" * 300 + "]" * 300 + "}",
+    "task_options: {a: " + "{b: " * 5000 + "}" * 5000 + "}",
+    "task_options: &a {b: *a}",
+]
+
+
+@pytest.mark.parametrize("text", NESTED, ids=["65", "300", "5000", "endless"])
+def test_what_nests_too_deeply_is_refused(minimal, text):
+    minimal.write_text(MINIMAL + text + "\n")
+    assert refusal(minimal) == f"{minimal}: nested too deeply: more than 64 levels"
+
+
+def test_what_nests_as_deeply_as_is_allowed_is_read_and_written(minimal, tmp_path):
+    minimal.write_text(MINIMAL + "task_options: {a: " + "[" * 62 + "]" * 62 + "}\n")
+    config = load_config(minimal)
+    (tmp_path / "again.yaml").write_text(dump_config(config))
+    assert load_config(tmp_path / "again.yaml").task_options == config.task_options
+
+
+@pytest.mark.parametrize("override", ["task_options.a=" + "[" * 5000 + "]" * 5000, "task_options" + ".a" * 64 + "=1"])
+def test_an_override_that_nests_too_deeply_is_refused(minimal, override):
+    assert refusal(minimal, override) == f"--set {override}: nested too deeply: more than 64 levels"
+
+
 def test_control_characters_and_broken_utf8_are_refused(minimal):
     minimal.write_bytes(b"task: \x00\n")
     assert refusal(minimal).startswith(f"{minimal}: not YAML: ")

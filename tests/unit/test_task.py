@@ -1,6 +1,7 @@
 """evo.task: every fault of a task's folder is one line with file and place; statistics agree with scipy."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from evo.errors import UserError
-from evo.task import Regression, Task, load_task, point_arrays, target_array, task_digest, task_errors
+from evo.task import Regression, Task, declared_files, load_task, point_arrays, target_array, task_digest, task_errors
 
 GOOD = """\
 import numpy as np
@@ -165,27 +166,73 @@ def test_an_option_that_the_task_refuses_is_reported_at_its_place(make_task):
     assert message == f"{folder}/task.py:12: Line(slope=-1.0) raised ValueError: slope must not be negative"
 
 
-def test_the_digest_changes_with_every_source_and_with_nothing_else(make_task):
+def write(path: Path, content: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+
+
+def test_the_digest_changes_with_every_file(make_task):
     folder = make_task(GOOD)
-    digest = task_digest(folder)
-    (folder / "README.md").write_text("words")
-    (folder / "__pycache__").mkdir(exist_ok=True)
-    (folder / "__pycache__" / "task.cpython-311.pyc").write_bytes(b"x")
-    assert task_digest(folder) == digest
-    seen = {digest}
+    seen = [task_digest(folder)]
     for name, content in (
         ("kernel.cu", "a"),
         ("kernel.cu", "b"),
         ("sub/deep.py", ""),
         ("sub/deep.py", "x"),
         ("task.py", GOOD + "\n"),
+        ("labels.csv", "1"),
+        ("labels.csv", "2"),
+        ("data/more/points", "1"),
+        ("config.yaml", "task: ."),
     ):
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(content)
-        seen.add(task_digest(folder))
-    assert len(seen) == 6
+        write(folder / name, content)
+        seen.append(task_digest(folder))
     (folder / "sub" / "deep.py").rename(folder / "sub" / "moved.py")
-    assert task_digest(folder) not in seen
+    seen.append(task_digest(folder))
+    assert len(set(seen)) == 11
+
+
+def test_the_digest_sees_through_links_even_if_they_lead_upwards(make_task, tmp_path):
+    folder = make_task(GOOD)
+    write(tmp_path / "far" / "labels.csv", "1")
+    (folder / "data").symlink_to(tmp_path / "far")
+    (tmp_path / "far" / "loop").symlink_to(folder)
+    digest = task_digest(folder)
+    write(tmp_path / "far" / "labels.csv", "2")
+    assert task_digest(folder) != digest
+
+
+def test_caches_hidden_files_and_runs_do_not_count_in_the_digest(make_task):
+    folder = make_task(GOOD)
+    digest = task_digest(folder)
+    for name in (
+        "__pycache__/task.nbi",
+        "old.pyc",
+        ".git/HEAD",
+        "data/.hidden",
+        "runs/a/1/config.yaml",
+        "runs/a/1/checkpoints/1",
+    ):
+        write(folder / name, "x")
+    assert task_digest(folder) == digest
+
+
+def test_the_digest_counts_the_files_that_a_task_declares_wherever_they_lie(make_task, tmp_path):
+    folder = make_task(GOOD + "\n    def files(self):\n        return ['../data', '../more.csv']\n")
+    write(tmp_path / "data" / "labels.csv", "1")
+    write(tmp_path / "more.csv", "1")
+    others = declared_files(load_task(folder, {}), folder)
+    digest = task_digest(folder, others)
+    for name in ("data/labels.csv", "more.csv"):
+        write(tmp_path / name, "2")
+        assert task_digest(folder, others) != digest
+        write(tmp_path / name, "1")
+    (tmp_path / "moved").mkdir()
+    (tmp_path / "data").rename(tmp_path / "moved" / "data")
+    assert task_digest(folder, [tmp_path / "moved" / "data", others[1]]) == digest
+    with pytest.raises(UserError) as caught:
+        declared_files(load_task(folder, {}), folder)
+    assert str(caught.value) == f"{folder}/task.py: files(): {folder}/../data: no such file or folder"
 
 
 def test_the_digest_does_not_depend_on_where_the_folder_is(make_task):

@@ -18,10 +18,10 @@ def run():
     return SimpleNamespace(search=search)
 
 
-def generation(number: int, evaluations: int, best: float = 0.5) -> Generation:
+def generation(number: int, evaluations: int, best: float = 0.5, qd_score: float = 1234.5) -> Generation:
     counters = Counters(generations=number, offspring=4000, evaluations=evaluations, duplicates=1000, neutral=400)
     return Generation(
-        counters, num_elites=9, coverage=0.25, qd_score=1234.5, best_objective=best, num_inserted=1, failures=(), times_s={}
+        counters, num_elites=9, coverage=0.25, qd_score=qd_score, best_objective=best, num_inserted=1, failures=(), times_s={}
     )
 
 
@@ -32,6 +32,20 @@ def test_a_line_has_all_numbers_and_the_rate_since_the_resume(run, capsys):
         "generation 1,234  evaluations 1,500 (250/s)  duplicates 25%  neutral 10%  "
         "coverage 25.0%  QD score 1,234.50  best 0.5000\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("best", "qd_score", "shown"),
+    [
+        (1.5e308, -1e308, "QD score -1e+308  best 1.5e+308"),
+        (1e9, 2e9, "QD score 2e+09  best 1e+09"),
+        (123456789.0, 123456789.25, "QD score 123,456,789.25  best 123456789.0000"),
+    ],
+)
+def test_huge_scores_are_short(run, capsys, best, qd_score, shown):
+    with progress.progress_of(run) as show:
+        show(generation(1, 1500, best, qd_score), 12.0)
+    assert capsys.readouterr().out.endswith(f"  {shown}\n")
 
 
 def test_a_line_is_printed_every_few_seconds_and_at_the_end(run, capsys):

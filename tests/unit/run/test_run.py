@@ -157,8 +157,9 @@ def test_a_run_that_is_looked_at_is_neither_locked_nor_changed(start):
     run = start()
     execute(run, lambda: run.search.counters.generations == 2)
     files = {path: path.read_bytes() for path in run.run_dir.path.rglob("*") if path.is_file()}
-    viewed = Run.view(run.run_dir.path)  # while `run` holds the lock
+    viewed, notes = Run.view(run.run_dir.path)  # while `run` holds the lock
     assert_same_elites(run, viewed)
+    assert notes == []
     assert {path: path.read_bytes() for path in run.run_dir.path.rglob("*") if path.is_file()} == files
 
 
@@ -184,6 +185,31 @@ def test_a_run_that_is_looked_at_has_the_elites_of_its_archive_and_the_names_of_
     names = [viewed.layout.cell_name(cell) for cell in range(viewed.archive.cells)]
     assert names == [run.search.layout.cell_name(cell) for cell in range(run.search.archive.cells)]
     assert_same_elites(run, Run.view(run.run_dir.path))
+
+
+def test_what_a_resume_overrides_holds_for_the_next_one(start, resume, tmp_path):
+    run = start()
+    execute(run)
+    run.close()
+    once = resume(run.run_dir.path, "stop.generations=8", "evaluation.threads=1")
+    assert execute(once, lambda: once.search.counters.generations == 7) == "interrupted"
+    once.close()
+    again = resume(run.run_dir.path)
+    assert again.search.problem.config.evaluation.threads == 1
+    assert execute(again) == "stop.generations: 8"
+    whole = start({"stop": {"generations": 8}})
+    execute(whole)
+    assert_same_elites(whole, again)
+
+
+@pytest.mark.parametrize("override", ["seed=8", "stop.generations=0", "task=nowhere"])
+def test_an_override_that_is_refused_is_not_kept(start, override):
+    run = start()
+    run.close()
+    before = (run.run_dir.path / "config.yaml").read_text()
+    with pytest.raises(UserError):
+        Run.resume(run.run_dir.path, ("stop.evaluations=500", override))
+    assert (run.run_dir.path / "config.yaml").read_text() == before
 
 
 def test_the_environment_names_versions_and_machine(start):
@@ -225,7 +251,18 @@ def test_a_task_edited_while_the_run_was_going_is_found_out(start, plane_folder,
         file.write("# edited\n")
     execute(run)
     run.close()
-    with pytest.raises(UserError, match="the task's sources have changed since the checkpoint"):
+    with pytest.raises(UserError, match="the task's files have changed since the checkpoint"):
+        Run.resume(run.run_dir.path)
+
+
+def test_a_declared_file_is_part_of_the_task(start, resume, make_task, plane_folder, tmp_path):
+    (tmp_path / "labels.csv").write_text("1")
+    source = (plane_folder / "task.py").read_text()
+    run = start({"task": str(make_task(source + "\n    def files(self):\n        return ['../labels.csv']\n"))})
+    run.close()
+    resume(run.run_dir.path).close()
+    (tmp_path / "labels.csv").write_text("2")
+    with pytest.raises(UserError, match="the task's files have changed since the checkpoint"):
         Run.resume(run.run_dir.path)
 
 

@@ -21,6 +21,12 @@ def run_dir(tmp_path):
         yield created
 
 
+def row(generation: int, **more) -> dict:
+    """A row of metrics as runs write it, as far as plots read it."""
+    numbers = {"offspring": 8, "evaluations": 7, "duplicates": 1, "coverage": 0.5, "qd_score": -1.5, "best_objective": None}
+    return {"generations": generation, **numbers, **more}
+
+
 def checkpoints(run_dir) -> list[str]:
     return sorted(path.name for path in (run_dir.path / "checkpoints").glob("*.ckpt"))
 
@@ -158,25 +164,79 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(run_dir, monkeypatch):
 
 
 def test_metrics_are_cut_back_to_what_the_checkpoint_knew(run_dir):
-    run_dir.append_metrics({"generations": 1})
-    run_dir.append_metrics({"generations": 2})
+    run_dir.append_metrics(row(1))
+    run_dir.append_metrics(row(2))
     run_dir.save_checkpoint(2, {}, ARRAYS)
-    run_dir.append_metrics({"generations": 3})
+    run_dir.append_metrics(row(3))
     run_dir.close()
     with open(run_dir.path / "metrics.jsonl", "ab") as file:
         file.write(b'{"generations": 4')
     with RunDir(run_dir.path, writable=True) as again:
         assert [row["generations"] for row in again.metrics()] == [1, 2, 3]
-        again.cut_metrics(again.load_checkpoint()[0]["metrics_num_bytes"])
+        assert again.cut_metrics(again.load_checkpoint()[0]["metrics_num_bytes"], 2) == 0
         assert [row["generations"] for row in again.metrics()] == [1, 2]
-        again.append_metrics({"generations": 3, "again": True})
+        again.append_metrics(row(3, again=True))
         again.save_checkpoint(3, {}, ARRAYS)
         assert [row["generations"] for row in again.metrics()] == [1, 2, 3]
         assert again.load_checkpoint()[0]["metrics_num_bytes"] == (run_dir.path / "metrics.jsonl").stat().st_size
 
 
+@pytest.mark.parametrize(
+    ("left", "kept"),
+    [("", []), ("half a line", []), ("one line", [1]), ("one line and a half", [1]), ("one line and garbage", [1])],
+)
+def test_metrics_shorter_than_the_checkpoint_knew_are_cut_to_whole_lines(run_dir, left, kept):
+    for generation in (1, 2, 3):
+        run_dir.append_metrics(row(generation))
+    run_dir.save_checkpoint(3, {}, ARRAYS)
+    run_dir.close()
+    path = run_dir.path / "metrics.jsonl"
+    line, num_bytes = json.dumps(row(1)), path.stat().st_size
+    path.write_text({"half a line": line[:9], "": ""}.get(left, line + "\n"))
+    with path.open("a") as file:
+        file.write({"one line and a half": line[:9], "one line and garbage": "{}\n\0\0\n"}.get(left, ""))
+    with RunDir(run_dir.path, writable=True) as again:
+        assert again.cut_metrics(num_bytes, 3) == 3 - len(kept)
+        again.append_metrics(row(4))
+        assert [each["generations"] for each in again.metrics()] == [*kept, 4]
+
+
+def test_metrics_written_after_a_loss_are_cut_by_generation_not_by_length(run_dir):
+    """The length that an older checkpoint knew is then too long."""
+    for generation in (1, 2, 3):
+        run_dir.append_metrics(row(generation))
+    num_bytes = (run_dir.path / "metrics.jsonl").stat().st_size
+    run_dir.close()
+    (run_dir.path / "metrics.jsonl").write_text("")
+    with RunDir(run_dir.path, writable=True) as again:
+        again.append_metrics(row(4))
+        again.append_metrics(row(5))
+        assert again.cut_metrics(num_bytes, 4) == 3
+        assert again.metrics() == [row(4)]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{}", "no number 'generations'"),
+        ("3", "no number 'generations'"),
+        (json.dumps(row(2, coverage="0.5")), "no number 'coverage'"),
+        (json.dumps(row(2, qd_score=None)), "no number 'qd_score'"),
+        (json.dumps({name: value for name, value in row(2).items() if name != "best_objective"}), "no number 'best_objective'"),
+        ("[" * 100_000, "maximum recursion depth"),
+    ],
+    ids=["empty", "number", "text", "null", "missing", "deep"],
+)
+def test_a_line_of_metrics_without_what_plots_need_is_named(run_dir, line, reason):
+    run_dir.append_metrics(row(1))
+    with open(run_dir.path / "metrics.jsonl", "a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(UserError, match=rf"metrics\.jsonl:2: damaged: {reason}.*; delete this line$"):
+        run_dir.metrics()
+
+
 def test_a_damaged_line_of_metrics_is_named(run_dir):
-    run_dir.append_metrics({"generations": 1})
+    run_dir.append_metrics(row(1))
     with open(run_dir.path / "metrics.jsonl", "ab") as file:
         file.write(b"{bad\n")
     with pytest.raises(UserError, match=r"metrics\.jsonl:2: damaged: "):
@@ -184,13 +244,13 @@ def test_a_damaged_line_of_metrics_is_named(run_dir):
 
 
 def test_a_run_without_metrics_has_no_rows(run_dir):
-    run_dir.cut_metrics(0)
+    assert run_dir.cut_metrics(0, 0) == 0
     assert run_dir.metrics() == []
 
 
 def test_rows_appended_are_seen_at_once(run_dir):
-    run_dir.append_metrics({"generations": 1})
-    assert run_dir.metrics() == [{"generations": 1}]
+    run_dir.append_metrics(row(1))
+    assert run_dir.metrics() == [row(1)]
 
 
 def test_the_archive_is_written_for_numpy(run_dir):

@@ -81,7 +81,7 @@ def test_auto_takes_a_gpu_that_can_be_used_for_a_search_and_the_cpu_for_looking(
     run = start(small_config)
     execute(run)
     assert run.search.problem.evaluator.device == "GPU of the tests"
-    assert Run.view(run.run_dir.path).search.problem.evaluator.device == "CPU"
+    assert Run.view(run.run_dir.path)[0].search.problem.evaluator.device == "CPU"
 
 
 def test_programs_that_failed_are_noted_with_what_is_needed_to_see_them_again(gpu, small_config):
@@ -97,7 +97,7 @@ def test_programs_that_failed_are_noted_with_what_is_needed_to_see_them_again(gp
     # Counted as for elites, which begin with generation 0.
     assert {record["generation"] for record in found.values()} <= set(range(run.search.counters.generations))
     assert min(record["generation"] for record in found.values()) == 0
-    text = describe_failed(Run.view(run.run_dir.path))
+    text = describe_failed(Run.view(run.run_dir.path)[0])
     assert text.count("# PTX stub") == text.count("kind       timed out") == text.count("too slow") == len(found)
 
 
