@@ -1,7 +1,7 @@
 """Pictures by domain colouring: programs map a point (x, y) and a time t to a complex number f + ig, which sets the colour.
 
 Owns the points, the treatment of numbers that are not finite, and what is drawn. coloring.py owns colours; objective.py owns what
-makes a picture good.
+makes a picture good; kernels.py has their loops over pixels.
 """
 
 import math
@@ -10,6 +10,7 @@ import numpy as np
 
 import evo
 
+from . import kernels
 from .coloring import Coloring
 from .objective import PictureStatistics
 from .scratch import Scratch
@@ -61,17 +62,24 @@ class DomainColoring(evo.Task):
     def score(self, outputs, programs):
         f, g = outputs["f"], outputs["g"]
         step = max(1, NUM_PIXELS // f.shape[1])
-        parts = [self._score(f[i : i + step], g[i : i + step]) for i in range(0, len(f), step)]
-        objective, measures = zip(*parts, strict=True)
-        return evo.Scores(np.concatenate(objective), np.concatenate(measures))
-
-    def _score(self, f: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        statistics = self._statistics(self._coloring.rgb(f, g, self._scratch), self._scratch)
-        finite = np.count_nonzero(np.isfinite(f) & np.isfinite(g), axis=1) / f.shape[1]
+        parts = [self._sums(f[i : i + step], g[i : i + step]) for i in range(0, len(f), step)]
+        sums, num_finite = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        statistics = self._statistics.statistics(sums)
+        finite = num_finite / f.shape[1]
         # A few poles and holes are part of the genre. A quarter of the picture makes it worthless, half a failure.
         objective = statistics.objective() * np.clip(1.0 - 4.0 * (1.0 - finite), 0.0, 1.0)
         objective[finite < 0.5] = np.nan
-        return objective, np.stack([statistics.colourfulness, statistics.detail], axis=1)
+        return evo.Scores(objective, np.stack([statistics.colourfulness, statistics.detail], axis=1))
+
+    def _sums(self, f: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The sums that statistics need, and the number of pixels where f and g are finite."""
+        scratch = self._scratch
+        real, imaginary = scratch("complex", (2, *f.shape))
+        real[:], imaginary[:] = f, g  # contiguous, as the kernels need them
+        num_finite = np.empty(len(f), np.int64)
+        kernels.count_finite(real, imaginary, num_finite)
+        rgb = self._coloring.rgb(real, imaginary, scratch("rgb", (3, *f.shape)))
+        return self._statistics.sums(rgb, scratch), num_finite
 
     def picture_points(self, size, t):
         # There and back, so that every animation is a loop. It begins with the scored picture.
@@ -79,10 +87,9 @@ class DomainColoring(evo.Task):
         return self._grid(size * SUPERSAMPLING) | {"t": np.float32(swung)}
 
     def picture(self, outputs, size):
-        scratch = Scratch()  # its own: pictures may be large
         pictures = np.empty((len(outputs["f"]), size, size, 3), np.uint8)
         for picture, f, g in zip(pictures, outputs["f"], outputs["g"], strict=True):
-            samples = self._coloring.rgb(f, g, scratch).reshape(3, size, SUPERSAMPLING, size, SUPERSAMPLING)
+            samples = self._coloring.rgb(f, g).reshape(3, size, SUPERSAMPLING, size, SUPERSAMPLING)
             pixels = samples.mean(axis=(2, 4), dtype=np.float32)
             picture[:] = np.moveaxis(pixels, 0, -1) * np.float32(255.0) + np.float32(0.5)
         return pictures

@@ -6,6 +6,10 @@ Longer than most modules: each factor of the objective has its pictures and its 
 import colorsys
 import importlib
 import math
+import os
+import shutil
+import subprocess
+import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -118,6 +122,52 @@ def test_what_is_not_finite_is_white(f, g):
 
 
 # Statistics
+
+
+def reference_statistics(picture):
+    """What README.md says, in NumPy and float64, of one `(size, size, 3)` picture."""
+    red, green, blue = (np.float32(picture[..., i]).astype(np.float64) for i in range(3))
+    size = len(red)
+    luminance = 0.299 * red + 0.587 * green + 0.114 * blue
+    share = np.histogram(luminance, bins=32, range=(0.0, 1.0 + 1e-6))[0] / size**2
+    a, b = red - green, (red + green) / 2 - blue
+    covariance = np.cov(a.ravel(), b.ravel(), bias=True)
+    # The gradient over 2 x 2 pixels as a complex number: the mean of both differences along each axis.
+    right, down = np.diff(luminance, axis=1), np.diff(luminance, axis=0)
+    gradient = (right[1:] + right[:-1]) / 2 - 1j * (down[:, 1:] + down[:, :-1]) / 2
+    padded = np.zeros((size, size), complex)
+    padded[:-1, :-1] = gradient
+    blocks = padded.reshape(size // 4, 4, size // 4, 4)
+    squares, energy = (blocks**2).sum(axis=(1, 3)), (abs(blocks) ** 2).sum(axis=(1, 3))
+    coherence = abs(squares) / np.maximum(energy, 1e-300)
+    unit = squares / np.maximum(abs(squares), 1e-300)
+    weight = np.sqrt(energy) * coherence
+    amplitude = np.sqrt(energy.reshape(size // 8, 2, size // 8, 2).sum(axis=(1, 3)))
+    return {
+        "brightness": luminance.mean(),
+        "contrast": luminance.std(),
+        "entropy": -sum(p * math.log2(p) for p in share if p > 0) / 5,
+        "coherence": abs(squares).sum() / energy.sum(),
+        "anisotropy": abs((weight * unit).sum()) / np.sqrt(energy).sum(),
+        "squareness": abs((weight * unit**2).sum()) / np.sqrt(energy).sum(),
+        "spread": amplitude.sum() ** 2 / (amplitude.size * (amplitude**2).sum()),
+        "hue_variety": 2 * math.sqrt(np.linalg.det(covariance)) / np.trace(covariance),
+        "colourfulness": math.sqrt(np.trace(covariance)) + 0.3 * math.hypot(a.mean(), b.mean()),
+        "detail": (abs(gradient) > 5 / size).mean(),
+    }
+
+
+@pytest.mark.parametrize("size", [32, 64, 128])
+def test_statistics_are_those_of_the_readme(size):
+    rng = np.random.default_rng(17)
+    noise = [np.stack([power_law_noise(k, 10 * k + i, (size, size)) for i in range(3)], axis=-1) for k in range(1, 4)]
+    pictures = [*noise, rng.random((size, size, 3)) * rng.random(3)]
+    measured = statistics(*pictures)
+    for number, picture in enumerate(pictures):
+        for name, expected in reference_statistics(picture).items():
+            # One pixel more or less may lie on an edge, or in another level, where float32 rounds.
+            tolerance = {"detail": 2 / (size - 1) ** 2, "entropy": 2e-3}.get(name, 2e-5)
+            assert getattr(measured, name)[number] == pytest.approx(expected, abs=tolerance), (name, number)
 
 
 def test_colourfulness_is_that_of_hasler_and_suesstrunk():
@@ -357,6 +407,76 @@ def test_scoring_and_drawing_warn_of_nothing(task):
         warnings.simplefilter("error")
         score(task, f, g)
         task.picture({"f": f, "g": g}, SIZE // 2)
+
+
+# Compiled loops
+
+SCORE = """
+import hashlib, sys
+from pathlib import Path
+import numpy as np
+from evo.task import Programs, load_task
+task = load_task(Path(sys.argv[1]), {})
+assert not {"numba", "scipy"} & set(sys.modules), "loading the task loads them"
+rng = np.random.default_rng(16)
+x, y = task.points()["x"], task.points()["y"]
+outputs = {name: np.float32(np.sin(x * y * rng.normal(0, 3, (6, 1)) + y) * rng.normal(0, 3, (6, 1))) for name in "fg"}
+outputs["f"][1, ::7], outputs["g"][2, ::5] = np.nan, np.inf
+scores = task.score(outputs, Programs(num_instructions=np.zeros(0, np.int32)))
+print(hashlib.sha256(scores.objective.tobytes() + scores.measures.tobytes()).hexdigest())
+"""
+
+
+@pytest.fixture
+def score_elsewhere(tmp_path):
+    """Scores in a process of its own, with these environment variables, by a copy of the task; gives a hash of the scores."""
+    folder = tmp_path / "domain_coloring"
+    shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
+
+    def run(**variables) -> str:
+        kept = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+        environment = kept | {"PYTHONDONTWRITEBYTECODE": "1"} | {name: str(value) for name, value in variables.items()}
+        command = [sys.executable, "-c", SCORE, folder]
+        return subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True, timeout=300).stdout
+
+    yield run
+    assert {path.name for path in folder.iterdir()} == {path.name for path in FOLDER.iterdir()} - {"__pycache__"}
+
+
+def contents(folder):
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.slow
+def test_scores_have_the_same_bits_on_a_machine_with_other_vectors(score_elsewhere, tmp_path):
+    host = score_elsewhere(XDG_CACHE_HOME=tmp_path / "cache")
+    assert score_elsewhere(XDG_CACHE_HOME=tmp_path / "cache", NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="") == host
+
+
+@pytest.mark.slow
+def test_what_is_compiled_is_kept_in_the_users_cache(score_elsewhere, tmp_path):
+    first = score_elsewhere(XDG_CACHE_HOME=tmp_path / "cache")
+    kept = contents(tmp_path / "cache" / "evo" / "numba")
+    assert kept
+    assert score_elsewhere(XDG_CACHE_HOME=tmp_path / "cache") == first
+    assert contents(tmp_path / "cache") == kept
+    for path in kept:
+        path.write_bytes(b"damaged")
+    assert score_elsewhere(XDG_CACHE_HOME=tmp_path / "cache") == first
+
+
+@pytest.mark.slow
+def test_numbas_own_variable_for_the_cache_wins(score_elsewhere, tmp_path):
+    score_elsewhere(XDG_CACHE_HOME=tmp_path / "cache", NUMBA_CACHE_DIR=tmp_path / "numbas")
+    assert contents(tmp_path / "numbas")
+    assert not (tmp_path / "cache").exists()
+
+
+@pytest.mark.slow
+def test_without_a_cache_folder_the_task_scores_the_same(score_elsewhere, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    without = score_elsewhere(XDG_CACHE_HOME=tmp_path / "file")
+    assert without == score_elsewhere(XDG_CACHE_HOME=tmp_path / "cache")
 
 
 # Points and pictures
