@@ -15,6 +15,7 @@ from evo.errors import UserError
 from evo.evaluate import TaskSource, cpu
 from evo.evaluate.chunks import MAX_CHUNK, MIN_CHUNK, chunk_size
 from evo.evaluate.cpu import CpuEvaluator
+from evo.evaluate.processes import Processes
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
@@ -106,9 +107,12 @@ def test_programs_are_scored_in_other_processes_and_in_order(evaluator):
 
 def test_longer_programs_than_before_find_room(evaluator):
     each = evaluator(number=1)
+    processes = set()
     for max_length in (4, 4000, 7):
         evaluation = each.evaluate(numbers(MAX_CHUNK + 1, max_length))
         assert evaluation.objective.tolist() == [float(number) for number in range(MAX_CHUNK + 1)]
+        processes |= processes_of(evaluation)
+    assert len(processes) == 1
 
 
 def test_workers_live_as_long_as_the_evaluator(evaluator):
@@ -202,24 +206,27 @@ def test_an_error_while_a_worker_loads_the_task_is_the_tasks(evaluator, make_tas
         each.evaluate(numbers(1))
 
 
-def test_auto_starts_no_process_for_a_short_run(evaluator):
+def test_auto_starts_no_process_for_a_short_run(evaluator, monkeypatch):
+    monkeypatch.setattr(Processes, "start", lambda _: pytest.fail("started"))
     each = evaluator(executor="auto")
     for _ in range(5):
         assert processes_of(each.evaluate(numbers(2 * MAX_CHUNK))) == {PARENT}
     assert each.environment()["executor"] == "auto"
 
 
-def test_auto_tries_both_ways_in_a_long_run_and_keeps_one(evaluator, monkeypatch):
+@pytest.mark.parametrize("are_threads_faster", [False, True])
+def test_auto_tries_both_ways_in_a_long_run_and_keeps_the_faster(evaluator, monkeypatch, are_threads_faster):
     monkeypatch.setattr(cpu, "START_S", 0.0)
+    monkeypatch.setattr(cpu._Choice, "are_threads_faster", are_threads_faster)
     each = evaluator(executor="auto")
-    places = []
+    on_threads = []
     while each.environment()["executor"] == "auto":
         evaluation = each.evaluate(numbers(2 * MAX_CHUNK))
         assert evaluation.objective.tolist() == [float(number) for number in range(2 * MAX_CHUNK)]
-        places.append(processes_of(evaluation) == {PARENT})
-    assert places.count(False) == cpu.NUM_TRIALS + 1
-    kept = each.environment()["executor"]
-    assert (processes_of(each.evaluate(numbers(2 * MAX_CHUNK))) == {PARENT}) == (kept == "threads")
+        on_threads.append(processes_of(evaluation) == {PARENT})
+    assert on_threads.count(False) == cpu.NUM_TRIALS + 1
+    assert each.environment()["executor"] == ("threads" if are_threads_faster else "processes")
+    assert (processes_of(each.evaluate(numbers(2 * MAX_CHUNK))) == {PARENT}) is are_threads_faster
 
 
 def test_auto_stays_with_threads_if_processes_cannot_start(evaluator, make_task, monkeypatch, capfd):
