@@ -217,15 +217,19 @@ class EvaluationConfig(Model):
     `backend`: auto takes an NVIDIA GPU if one can be used, passes its self-test and pays off (`evo.evaluate.backends`). CPU and
     GPU differ in the last bits of approximate instructions. No other key changes a result, except `compile_seconds`, after which
     a program counts as failed.
-    Both: `threads` evaluate and score; null: one per core. CPU: `simd`. GPU: `device` is its number, null: the first that can be
-    used; `compile_workers` are processes, null: one per core; `packing`; `opt_level` of the assembler: 3 may pay beyond tens of
-    millions of points; `launch_seconds` limits the kernels of one pack, and the run ends when it passes; `cache_megabytes` of
-    cubins are kept on disk for all runs, 0: none.
+    Both: `threads` evaluate and score; null: one per core. CPU: `executor` says whether these are threads or processes, which run
+    a `score` in Python in parallel; auto: the faster in the first batches of a long run. `score_seconds` limits the scoring of a
+    chunk of programs, and the run ends when it passes. `simd`, auto: the faster on the first programs. GPU: `device` is its
+    number, null: the first that can be used; `compile_workers` are processes, null: one per core; `packing`; `opt_level` of the
+    assembler: 3 may pay beyond tens of millions of points; `launch_seconds` limits the kernels of one pack, and the run ends when
+    it passes; `cache_megabytes` of cubins are kept on disk for all runs, 0: none.
     """
 
     backend: BackendName = AUTO
     threads: Positive | None = None
     simd: Literal["auto", "portable", "baseline", "avx2", "avx512"] = "auto"
+    executor: Literal["auto", "threads", "processes"] = "auto"
+    score_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 300.0
     device: Annotated[int, Field(ge=0)] | None = None
     compile_workers: Positive | None = None
     packing: PackingConfig = PackingConfig()

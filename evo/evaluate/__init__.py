@@ -6,8 +6,10 @@ Owns that interface and the checks of what a task's `score` returns. Knows nothi
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -55,6 +57,14 @@ class Evaluation:
     times_s: dict[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class TaskSource:
+    """Where a task comes from: what `evo.task.load_task` takes."""
+
+    folder: Path
+    options: Mapping[str, Any]
+
+
 class Evaluator(Protocol):
     """Scores programs. Every bit of a program's result depends on that program alone."""
 
@@ -85,7 +95,7 @@ class Evaluator(Protocol):
         """Ends threads and processes and frees the device."""
 
 
-# Programs scored at once. Two outputs of 32 programs at 4,096 points take 1 MiB, which fits a core's L2 cache.
+# Programs scored at once that ran on a GPU. Two outputs of 32 programs at 4,096 points take 1 MiB: a core's L2 cache holds them.
 CHUNK_SIZE = 32
 
 
@@ -116,7 +126,7 @@ def score_batch(task: Task, outputs: Regression | dict[str, NDArray[Any]], num_i
     place = f"{code.co_filename}:{code.co_firstlineno}"
     batch_size = len(num_instructions)
     with np.errstate(all="ignore"), task_errors(type(task), "score"):
-        scores = task.score(outputs, Programs(num_instructions))
+        scores = _call_score(task, outputs, Programs(num_instructions))
         if not isinstance(scores, Scores):
             raise UserError(f"{place}: score() must return evo.Scores, got {type(scores).__name__}")
         objective = np.asarray(scores.objective, dtype=np.float64)
@@ -127,6 +137,13 @@ def score_batch(task: Task, outputs: Regression | dict[str, NDArray[Any]], num_i
             f"({batch_size}, {len(task.measures)}), got {objective.shape} and {measures.shape}"
         )
     return finite_only(objective, measures)
+
+
+def _call_score(task: Task, outputs: Regression | dict[str, NDArray[Any]], programs: Programs) -> Any:
+    try:
+        return task.score(outputs, programs)
+    except SystemExit as end:  # the task's mistake, not the end of the run that its user asked for
+        raise RuntimeError(f"sys.exit({'' if end.code is None else repr(end.code)})").with_traceback(end.__traceback__) from end
 
 
 def finite_only(objective: NDArray[np.float64], measures: NDArray[np.float64]) -> Evaluation:

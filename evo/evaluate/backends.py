@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evo.errors import FailureKind, UserError
-from evo.evaluate import Evaluator
+from evo.evaluate import Evaluator, TaskSource
 from evo.language.program import Language
 from evo.task import Task, kernel_path, point_arrays, task_errors
 
@@ -32,7 +32,7 @@ class Assignment:
     """The work that an evaluator is started for.
 
     instructions: the names that programs may use. settings: a config's section `evaluation` as plain values; each backend reads
-    its own keys.
+    its own keys. source: where worker processes find the task; None: the task is evaluated in this process only.
     """
 
     language: Language
@@ -40,6 +40,7 @@ class Assignment:
     instructions: Sequence[str]
     settings: Mapping[str, Any]
     quarantine: Quarantine
+    source: TaskSource | None = None
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,15 @@ def _start_cpu(assignment: Assignment) -> Evaluator:
     if simd != AUTO and simd not in ptx_vm.levels():
         raise UserError(f"evaluation.simd: this CPU has no '{simd}', one of: {AUTO}, {', '.join(ptx_vm.levels())}")
     level = None if simd == AUTO else simd
-    return CpuEvaluator(assignment.language, assignment.task, assignment.settings["threads"], level)
+    return CpuEvaluator(
+        assignment.language,
+        assignment.task,
+        assignment.settings["threads"],
+        level,
+        executor=assignment.settings["executor"],
+        source=assignment.source,
+        score_seconds=assignment.settings["score_seconds"],
+    )
 
 
 AUTO = "auto"

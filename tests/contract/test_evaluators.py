@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from evo.compile.packing import Packing
-from evo.evaluate import Status
+from evo.evaluate import Status, TaskSource
 from evo.evaluate.backends import BACKENDS
 from evo.evaluate.cpu import CpuEvaluator, without_cpu_meaning
 from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
@@ -44,8 +45,15 @@ CPU_EVALUATORS = {
     "cpu, five threads": {"num_threads": 5},
     **{f"cpu, {level}": {"num_threads": 1, "level": level} for level in ptx_vm.levels()},
 }
+# Processes take a second to start, so each evaluator serves all laws of a task.
+PROCESS_EVALUATORS = {"cpu, one process": 1, "cpu, three processes": 3}
 # The CUDA evaluator runs over the stand-in, which is slow: on the task with the fewest points, with exact instructions.
-CASES = [(folder, name, False) for folder in TASKS for name in CPU_EVALUATORS] + [(TASKS[0], "cuda", True)]
+CASES = [
+    *((folder, name, False) for folder in TASKS for name in CPU_EVALUATORS),
+    *((folder, "cpu, three processes", False) for folder in TASKS),
+    (TASKS[0], "cpu, one process", False),
+    (TASKS[0], "cuda", True),
+]
 
 
 class Case:
@@ -78,11 +86,29 @@ def cases() -> Callable[[Path, bool], Case]:
     return cache(Case)
 
 
+@pytest.fixture(scope="module")
+def process_evaluator(cases):
+    """The evaluator of a task with this many processes."""
+    with ExitStack() as opened:
+
+        @cache
+        def make(folder: Path, number: int) -> CpuEvaluator:
+            case = cases(folder, False)
+            evaluator = CpuEvaluator(case.language, case.task, number, executor="processes", source=TaskSource(folder, {}))
+            opened.callback(evaluator.close)
+            return evaluator
+
+        yield make
+
+
 @pytest.fixture(params=CASES, ids=lambda case: f"{case[0].name}-{case[1]}")
-def both(request, cases):
+def both(request, cases, process_evaluator):
     """A case and an evaluator for it."""
     folder, name, only_exact = request.param
     case = cases(folder, only_exact)
+    if name in PROCESS_EVALUATORS:
+        yield case, process_evaluator(folder, PROCESS_EVALUATORS[name])
+        return
     if name == "cuda":
         request.getfixturevalue("emulated_gpu")
         evaluator = CudaEvaluator(case.language, case.task, CudaOptions(num_workers=1, packing=Packing(16, 2)))

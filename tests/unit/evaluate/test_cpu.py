@@ -7,14 +7,16 @@ import numpy as np
 import pytest
 
 from evo.errors import UserError
-from evo.evaluate import Status, cpu
-from evo.evaluate.cpu import CHUNK_SIZE, CpuEvaluator, without_cpu_meaning
+from evo.evaluate import Status, chunks
+from evo.evaluate.cpu import CpuEvaluator, without_cpu_meaning
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
+from evo.native.ptx_vm import levels
 from evo.task import Scores, Task
 
 X = np.linspace(-2.0, 2.0, 33, dtype=np.float32)
+CHUNK_SIZE = 256  # of a task with so few points
 
 
 class Mixed(Task):
@@ -68,7 +70,7 @@ def evaluator():
     made = []
 
     def make(task: Task, num_threads: int | None = 1) -> CpuEvaluator:
-        made.append(CpuEvaluator(language_of(task), task, num_threads))
+        made.append(CpuEvaluator(language_of(task), task, num_threads, levels()[0]))
         return made[-1]
 
     yield make
@@ -185,9 +187,38 @@ def test_times_are_summed_over_threads(evaluator, monkeypatch, num_threads):
         clock.looks = getattr(clock, "looks", -1) + 1
         return 20.0 * (clock.looks // 3) + (0.0, 1.0, 11.0)[clock.looks % 3]
 
-    monkeypatch.setattr(cpu, "time", SimpleNamespace(perf_counter=perf_counter))
+    monkeypatch.setattr(chunks, "time", SimpleNamespace(perf_counter=perf_counter))
     evaluation = evaluator(Mixed(), num_threads).evaluate(batch_of(rows(Mixed(), *["%x"] * (3 * CHUNK_SIZE + 1))))
     assert evaluation.times_s == {"evaluate_threads": 4.0, "score_threads": 40.0}
+
+
+@pytest.mark.skipif(len(levels()) < 2, reason="this CPU has one SIMD level")
+@pytest.mark.parametrize("faster", levels()[-2:])
+def test_the_faster_of_the_two_widest_simd_levels_on_the_first_programs_is_kept(monkeypatch, faster):
+    """A machine of the other level takes two milliseconds instead of one, by a clock that they move."""
+    now = 0.0
+    made = []
+
+    class Machine(chunks.VirtualMachine):
+        def store(self, words, inputs, out=None):
+            nonlocal now
+            now += 0.001 if self.level == faster else 0.002
+            made.append(self.level)
+            return super().store(words, inputs, out)
+
+    monkeypatch.setattr(chunks, "VirtualMachine", Machine)
+    monkeypatch.setattr(chunks, "time", SimpleNamespace(perf_counter=lambda: now))
+    task = Mixed()
+    each = CpuEvaluator(language_of(task), task, 1)
+    batch = batch_of(rows(task, "%x", "%x %x mul_ftz_f32"))
+    each.evaluate(batch[:0])
+    assert not made
+    first = each.evaluate(batch)
+    assert set(made) == set(levels()[-2:])
+    assert each.environment()["simd"] == faster
+    made.clear()
+    assert each.evaluate(batch).objective.tolist() == first.objective.tolist()
+    assert made == [faster]
 
 
 def test_by_default_there_is_a_thread_for_each_core(evaluator, monkeypatch):

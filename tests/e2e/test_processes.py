@@ -1,0 +1,209 @@
+"""Runs whose programs are scored in worker processes: the same archive, and a clear end whatever the task does there."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from .conftest import WAIT_S, Process, assert_same_state, run_folders, state_of
+
+# The tests' plane task. While the file `bad` exists, any score but that of the first few programs does `body`.
+TASK = """\
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+
+import evo
+
+SIDE = 8
+
+
+class Bad(evo.Task):
+    inputs = {{"x": "f32", "y": "f32"}}
+    outputs = {{"v": "f32"}}
+    measures = {{"mean": (-1.0, 1.0), "deviation": (0.0, 2.0)}}
+
+    def __init__(self, bad: str):
+        self.bad = Path(bad)
+        y, x = np.meshgrid(np.linspace(-1, 1, SIDE), np.linspace(-1, 1, SIDE), indexing="ij")
+        self.x, self.y = x.ravel(), y.ravel()
+
+    def points(self):
+        return {{"x": self.x, "y": self.y}}
+
+    def score(self, outputs, programs):
+        if len(programs.num_instructions) > 4 and self.bad.exists():
+            {body}
+        v = outputs["v"].astype(np.float64)
+        objective = 1.0 / (1.0 + ((v - self.x * self.y) ** 2).mean(axis=1))
+        return evo.Scores(objective, np.stack([v.mean(axis=1), v.std(axis=1)], axis=1))
+"""
+# Tells the evaluator where the task is.
+COMMAND = """\
+import functools
+from evo.cli import main
+from evo.evaluate import TaskSource
+from evo.run import problem
+
+load, assignment = problem.load_task, problem.Assignment
+
+def load_task(folder, options):
+    problem.Assignment = functools.partial(assignment, source=TaskSource(folder, options))
+    return load(folder, options)
+
+problem.load_task = load_task
+main(prog_name="evo")
+"""
+
+
+class Group(Process):
+    """A command in a process group of its own."""
+
+    def __init__(self, popen: subprocess.Popen, stdout: Path, stderr: Path):
+        super().__init__(popen.pid, popen.poll, stdout, stderr)
+        self.number = popen.pid
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Starts an `evo` command that can start workers."""
+    started = []
+
+    def start(*args) -> Group:
+        paths = [tmp_path / f"{name}.txt" for name in ("stdout", "stderr")]
+        command = [sys.executable, "-c", COMMAND, *map(str, args)]
+        with paths[0].open("w") as stdout, paths[1].open("w") as stderr:
+            popen = subprocess.Popen(
+                command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, process_group=0
+            )
+        started.append(Group(popen, *paths))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.close()
+
+
+@pytest.fixture
+def config(small_config, make_task, tmp_path):
+    """Writes a config of the task with this body; `bad` is its file."""
+
+    def make(body: str, changes: dict | None = None) -> Path:
+        evaluation = {"executor": "processes", "threads": 2, **(changes or {}).pop("evaluation", {})}
+        search = {"batch_size": 300, "initial": {"num_programs": 600}}  # several chunks
+        task = {"task": str(make_task(TASK.format(body=body))), "task_options": {"bad": str(tmp_path / "bad")}}
+        rest = {"search": search, "stop": {"generations": 3}, "output": {"plots": []}, "evaluation": evaluation}
+        return small_config({**task, **rest, **(changes or {})})
+
+    return make
+
+
+@pytest.fixture
+def run_on_threads(fork_evo):
+    """Runs an `evo` command to its end, and without workers."""
+
+    def run(*args) -> None:
+        completed = fork_evo(*args, "--set", "evaluation.executor=threads")
+        assert completed.returncode == 0, completed.stderr
+
+    return run
+
+
+def only_run(folder: Path) -> Path:
+    (run,) = run_folders(folder)
+    return run
+
+
+def workers_of(process: Group) -> list[int]:
+    """Numbers of the worker processes."""
+    lists = Path(f"/proc/{process.number}/task").glob("*/children")
+    return [int(number) for path in lists for number in path.read_text().split()]
+
+
+def are_gone(numbers: list[int]) -> bool:
+    """Whether none of the processes runs any more. One that nobody has waited for yet counts as gone."""
+    for number in numbers:
+        try:
+            if Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] != "Z":
+                return False
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return True
+
+
+def test_processes_and_threads_give_the_same_archive(start, run_on_threads, config, tmp_path):
+    path = config("pass")
+    process = start("run", path, "--set", "evaluation.threads=3")
+    assert process.wait() == 0, process.stderr
+    on_processes = only_run(tmp_path / "runs")
+    assert json.loads((on_processes / "environment.json").read_text())["executor"] == "processes"
+    run_on_threads("run", path, "--set", f"output.runs={tmp_path}/threads")
+    on_threads = only_run(tmp_path / "threads")
+    assert json.loads((on_threads / "environment.json").read_text())["executor"] == "threads"
+    assert_same_state(state_of(on_processes), state_of(on_threads))
+
+
+ENDS = {
+    "exits": ("os._exit(3)", r"ended with exit code 3, twice with the same programs"),
+    "crashes": ("os.kill(os.getpid(), signal.SIGSEGV)", r"was killed by SIGSEGV, twice with the same programs"),
+    "leaves": ("sys.exit(3)", r"score() raised RuntimeError: sys.exit(3)"),
+    "hangs": ("threading.Event().wait()", r"score() did not return within evaluation.score_seconds (5 s)"),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_task_that_ends_its_process_ends_the_run_in_one_line_and_the_run_resumes(start, run_on_threads, config, tmp_path, end):
+    body, message = ENDS[end]
+    path = config(body, {"evaluation": {"score_seconds": 5.0}})
+    (tmp_path / "bad").touch()
+    process = start("run", path)
+    assert process.wait() == 2, process.stderr
+    (line,) = process.stderr.splitlines()
+    assert line.startswith(f"evo: {tmp_path}/a_task/task.py:") and message in line
+
+    (tmp_path / "bad").unlink()
+    resumed = only_run(tmp_path / "runs")
+    run_on_threads("resume", resumed)
+    run_on_threads("run", path, "--set", f"output.runs={tmp_path}/whole")
+    assert_same_state(state_of(resumed), state_of(only_run(tmp_path / "whole")))
+
+
+def test_ctrl_c_reaches_the_parent_alone_and_the_run_is_saved(start, run_on_threads, config, tmp_path):
+    process = start("run", config("pass", {"stop": {"generations": 10**6}}))
+    process.wait_until(lambda: run_folders(tmp_path / "runs"))
+    run = only_run(tmp_path / "runs")
+    process.wait_until((run / "metrics.jsonl").exists)
+    workers = workers_of(process)
+    assert len(workers) == 2
+    os.killpg(process.number, signal.SIGINT)
+    assert process.wait() == 130
+    assert process.stderr == "evo: finishing this generation and saving; Ctrl-C again aborts\n"
+    assert are_gone(workers)
+    done = state_of(run).counters["generations"]
+    run_on_threads("resume", run, "--set", f"stop.generations={done + 1}")
+
+
+def test_no_worker_outlives_a_parent_that_is_killed(start, config, tmp_path):
+    """Even one that waits for nothing and answers no signal but the kernel's."""
+    (tmp_path / "bad").touch()
+    process = start("run", config('Path(f"{self.bad}-{os.getpid()}").touch(); threading.Event().wait()'))
+    process.wait_until(lambda: len(list(tmp_path.glob("bad-*"))) == 2)
+    workers = [int(path.name.removeprefix("bad-")) for path in tmp_path.glob("bad-*")]
+    assert sorted(workers) == sorted(workers_of(process))
+    process.signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    end_s = time.monotonic() + WAIT_S
+    while not are_gone(workers):
+        assert time.monotonic() < end_s, "waited in vain"
+        time.sleep(0.002)
