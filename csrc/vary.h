@@ -21,7 +21,7 @@
  *     void* memory = malloc(num_bytes);
  *     vary_init(vocabulary, 2, &options, memory, num_bytes, &tables);
  *     vary_random_programs(tables, seed, 0, 0, 1000, max_length, pool);
- *     vary_offspring(tables, seed, 1, 0, 1000, pool, 1000, NULL, 0, max_length, words, parents, operators);
+ *     vary_offspring(tables, seed, 1, 0, 1000, pool, 1000, NULL, 0, max_length, words, NULL, parents, operators);
  *
  * Options, before the include:
  *     VARY_IMPLEMENTATION   compile the functions in this file; otherwise they are only declared
@@ -225,8 +225,9 @@ VaryResult vary_random_programs(
  * evenly from the others; then the operator, by weight. pool: num_rows rows of max_length words, must not overlap the output.
  * candidates: num_candidates different row indices; the content of other rows does not matter. NULL: all rows, and num_candidates
  * is ignored. Equal programs in the same order of candidates give equal offspring, wherever in the pool they are.
- * words_out: num_offspring rows. parents_out: two row indices each, the second -1 if the operator has only one
- * parent. operators_out: the VaryOperator that was applied. parents_out and operators_out may be NULL. */
+ * words_out: num_offspring rows. lengths_out: the length of each; if it is not NULL, rows are not cleared after their RETURN, which
+ * takes long where rows are much longer than programs. parents_out: two row indices each, the second -1 if the operator has only
+ * one parent. operators_out: the VaryOperator that was applied. lengths_out, parents_out and operators_out may be NULL. */
 VaryResult vary_offspring(
     const VaryTables* tables,
     uint64_t seed,
@@ -239,6 +240,7 @@ VaryResult vary_offspring(
     size_t num_candidates,
     uint32_t max_length,
     uint64_t* words_out,
+    uint32_t* lengths_out,
     int64_t* parents_out,
     uint8_t* operators_out
 );
@@ -1494,8 +1496,9 @@ VARY__INLINE void vary__jobs_draw(
     }
 }
 
-/* Makes one offspring; sets the job's operator to the one applied. has_room as at vary__umad. */
-VARY__INLINE void vary__job_run(
+/* Makes one offspring, without its RETURN; returns its length and sets the job's operator to the one applied. has_room as at
+ * vary__umad. */
+VARY__INLINE uint32_t vary__job_run(
     int has_avx2, int has_room, const VaryTables* tables, Vary__Job* job, const uint64_t* pool, uint32_t max_length, uint64_t* out
 ) {
     Vary__Parent first, second = {NULL, 0};
@@ -1525,13 +1528,7 @@ VARY__INLINE void vary__job_run(
         }
         length = vary__umad(has_avx2, has_room, tables, &job->numbers, &job->words, first, max_length, out);
     }
-    if (has_room) {
-        uint32_t zeroed = length + 1;
-        out[length] = VARY__TYPE_RETURN;
-        for (; zeroed < max_length; zeroed += VARY__CHUNK) memset(out + zeroed, 0, VARY__CHUNK * sizeof *out);
-    } else {
-        vary__finish_row(out, length, max_length);
-    }
+    return length;
 }
 
 VARY__INLINE void vary__offspring(
@@ -1547,6 +1544,7 @@ VARY__INLINE void vary__offspring(
     size_t num_candidates,
     uint32_t max_length,
     uint64_t* words_out,
+    uint32_t* lengths_out,
     int64_t* parents_out,
     uint8_t* operators_out
 ) {
@@ -1582,11 +1580,19 @@ VARY__INLINE void vary__offspring(
         for (i = 0; i < count; i++) {
             const size_t index = start + i;
             uint64_t* out = words_out + index * max_length;
-            if ((num_offspring - index) * max_length >= 2 * (size_t)max_length + VARY__CHUNK + 2 &&
-                (num_rows - jobs[i].rows[0]) * max_length >= (size_t)max_length + VARY__CHUNK) {
-                vary__job_run(has_avx2, 1, tables, jobs + i, pool, max_length, out);
+            const int has_room = (num_offspring - index) * max_length >= 2 * (size_t)max_length + VARY__CHUNK + 2 &&
+                (num_rows - jobs[i].rows[0]) * max_length >= (size_t)max_length + VARY__CHUNK;
+            const uint32_t length = has_room ? vary__job_run(has_avx2, 1, tables, jobs + i, pool, max_length, out)
+                                             : vary__job_run(has_avx2, 0, tables, jobs + i, pool, max_length, out);
+            if (lengths_out) {
+                lengths_out[index] = length;
+                if (length < max_length) out[length] = VARY__TYPE_RETURN;
+            } else if (has_room) {
+                uint32_t zeroed = length + 1;
+                out[length] = VARY__TYPE_RETURN;
+                for (; zeroed < max_length; zeroed += VARY__CHUNK) memset(out + zeroed, 0, VARY__CHUNK * sizeof *out);
             } else {
-                vary__job_run(has_avx2, 0, tables, jobs + i, pool, max_length, out);
+                vary__finish_row(out, length, max_length);
             }
             if (operators_out) operators_out[index] = (uint8_t)jobs[i].operator_code;
             if (parents_out) {
@@ -1610,6 +1616,7 @@ VARY__AVX2 static void vary__offspring_avx2(
     size_t num_candidates,
     uint32_t max_length,
     uint64_t* words_out,
+    uint32_t* lengths_out,
     int64_t* parents_out,
     uint8_t* operators_out
 ) {
@@ -1626,6 +1633,7 @@ VARY__AVX2 static void vary__offspring_avx2(
         num_candidates,
         max_length,
         words_out,
+        lengths_out,
         parents_out,
         operators_out
     );
@@ -1644,6 +1652,7 @@ VaryResult vary_offspring(
     size_t num_candidates,
     uint32_t max_length,
     uint64_t* words_out,
+    uint32_t* lengths_out,
     int64_t* parents_out,
     uint8_t* operators_out
 ) {
@@ -1666,6 +1675,7 @@ VaryResult vary_offspring(
             num_candidates,
             max_length,
             words_out,
+            lengths_out,
             parents_out,
             operators_out
         );
@@ -1685,6 +1695,7 @@ VaryResult vary_offspring(
         num_candidates,
         max_length,
         words_out,
+        lengths_out,
         parents_out,
         operators_out
     );

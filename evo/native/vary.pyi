@@ -37,6 +37,8 @@ class Variation:
         num_offspring: int,
         pool: NDArray[np.uint64],
         candidates: NDArray[np.uint32] | None = None,
+        *,
+        trim: bool = False,
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint8]]: ...
 
 def program_lengths(words: NDArray[np.uint64]) -> NDArray[np.int64]: ...

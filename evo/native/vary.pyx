@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from libc.string cimport memcpy
 
 cdef extern from *:
     """
@@ -135,16 +136,17 @@ cdef class Variation:
             _check(result, "random_programs")
         return words
 
-    def offspring(self, seed, generation, first_slot, num_offspring, pool, candidates=None):
+    def offspring(self, seed, generation, first_slot, num_offspring, pool, candidates=None, *, trim=False):
         """Offspring of a pool of programs for the slots from `first_slot` on.
 
         Args:
             pool: `(num_rows, max_length)` uint64, programs; offspring are rows of the same width.
             candidates: `(num_candidates,)` uint32: the rows of the pool that may be parents, each once; None: all. Offspring
                 depend on the candidates' programs alone, not on where in the pool they are.
+            trim: make rows no wider than the longest offspring and its RETURN. Long rows then cost what their programs cost.
 
         Returns:
-            words: `(num_offspring, max_length)` uint64.
+            words: `(num_offspring, max_length)` uint64; narrower with `trim`.
             parents: `(num_offspring, 2)` int64, rows of the pool; the second is -1 if the operator has one parent.
             operators: `(num_offspring,)` uint8, the code in `OPERATORS` of the one applied.
 
@@ -171,19 +173,34 @@ cdef class Variation:
             native_candidates = &candidates_view[0]
             num_candidates = candidates_view.shape[0]
         length = pool_view.shape[1]
-        words = np.empty((count, length), np.uint64)
+        # Trimmed rows are made a few at a time in one place that stays in the cache.
+        cdef size_t step = max(1, min(count, _TRIMMED_AT_ONCE // length)) if trim else count
+        cdef size_t start = 0
+        cdef size_t num_rows_made = 0
+        words = np.empty((step, length), np.uint64)
+        lengths = np.empty(step, np.uint32)
         parents = np.empty((count, 2), np.int64)
         operators = np.empty(count, np.uint8)
+        parts = []
         cdef uint64_t[:, ::1] words_view = words
+        cdef uint32_t[::1] lengths_view = lengths
+        cdef uint32_t* native_lengths = &lengths_view[0] if trim else NULL
         cdef int64_t[:, ::1] parents_view = parents
         cdef uint8_t[::1] operators_view = operators
-        if count:
+        while start < count:
+            num_rows_made = min(step, count - start)
             with nogil:
                 result = vary_offspring(
-                    self._tables, key, native_generation, slot, count, &pool_view[0, 0], num_rows,
-                    native_candidates, num_candidates, length, &words_view[0, 0], &parents_view[0, 0], &operators_view[0],
+                    self._tables, key, native_generation, <uint32_t>(slot + start), num_rows_made, &pool_view[0, 0], num_rows,
+                    native_candidates, num_candidates, length, &words_view[0, 0], native_lengths, &parents_view[start, 0],
+                    &operators_view[start],
                 )
             _check(result, "offspring")
+            if trim:
+                parts.append(_without_tails(words_view[:num_rows_made], lengths_view[:num_rows_made]))
+            start += num_rows_made
+        if trim:
+            words = _joined(parts, count)
         return words, parents, operators
 
 
@@ -197,6 +214,32 @@ def program_lengths(words):
         for row in range(rows.shape[0]):
             lengths_view[row] = vary_program_length(&rows[row, 0], <uint32_t>rows.shape[1])
     return lengths
+
+
+# Words of the rows that are made before they are trimmed: 512 kB.
+cdef enum: _TRIMMED_AT_ONCE = 1 << 16
+
+
+cdef _without_tails(const uint64_t[:, ::1] rows, const uint32_t[::1] lengths):
+    """The rows up to their RETURN, as wide as the longest needs, then zeros."""
+    cdef size_t max_length = rows.shape[1]
+    cdef size_t width = min(<size_t>np.max(lengths) + 1, max_length)
+    cdef Py_ssize_t row
+    trimmed = np.zeros((rows.shape[0], width), np.uint64)
+    cdef uint64_t[:, ::1] view = trimmed
+    for row in range(rows.shape[0]):
+        memcpy(&view[row, 0], &rows[row, 0], min(<size_t>lengths[row] + 1, width) * sizeof(uint64_t))
+    return trimmed
+
+
+cdef _joined(parts, num_rows):
+    """Blocks of rows one below the other, as wide as the widest."""
+    words = np.zeros((num_rows, max((part.shape[1] for part in parts), default=1)), np.uint64)
+    first = 0
+    for part in parts:
+        words[first : first + len(part), : part.shape[1]] = part
+        first += len(part)
+    return words
 
 
 cdef _candidates(candidates, num_rows):

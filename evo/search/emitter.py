@@ -5,20 +5,18 @@ Owns the generation counter. It decides everything random, together with the see
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.native.vary import Variation, program_lengths
+from evo.native.vary import Variation
 
 if TYPE_CHECKING:
     from evo.search.archives.base import ProgramArchive
 
 RANDOM = -1  # operator code of a program that has no parents
-_CHUNK_WORDS = 1 << 17  # of the rows made at once: a megabyte stays in the cache until it is trimmed
 
 
 @dataclass(frozen=True)
@@ -72,54 +70,40 @@ class ProgramEmitter:
     def ask(self) -> NDArray[np.uint64]:
         """The next generation's programs, `(n, width)` uint64; `origin` tells where they came from.
 
-        Rows are as wide as the longest program and its RETURN, at most `max_length`.
+        Rows are no wider than the programs need, so they may be narrower than `max_length`.
         """
         generation, self.generation = self.generation, self.generation + 1
         candidates = self._archive.occupied_cells
         if generation == 0 or not len(candidates):
             num_programs = self._num_initial if generation == 0 else self._batch_size
             self.origin = _no_origin(num_programs)
-            return self._trimmed(num_programs, lambda slot, count: self.random_programs(count, generation, slot))
+            return self._short_random_programs(num_programs, generation, 0)
         num_offspring = self._batch_size - self._num_immigrants
-        parents = np.full((self._batch_size, 2), -1, np.int32)
-        operator = np.full(self._batch_size, RANDOM, np.int32)
-
-        def breed(slot: int, count: int) -> NDArray[np.uint64]:
-            num_bred = min(count, max(0, num_offspring - slot))
-            rows = slice(slot, slot + num_bred)
-            words, parents[rows], operator[rows] = self._variation.offspring(
-                self._seed, generation, slot, num_bred, self._archive.words, candidates
-            )
-            if num_bred == count:
-                return words
-            return np.concatenate([words, self.random_programs(count - num_bred, generation, slot + num_bred)])
-
-        words = self._trimmed(self._batch_size, breed)
+        words, parents, operator = self._variation.offspring(
+            self._seed, generation, 0, num_offspring, self._archive.words, candidates, trim=True
+        )
         exists = parents >= 0
         hashes = np.where(exists[:, :, None], self._archive.hashes(np.where(exists, parents, 0)), np.uint64(0))
-        self.origin = Origin(parents, hashes, operator)
-        return words
+        immigrants = _no_origin(self._num_immigrants)
+        self.origin = Origin(
+            np.concatenate([parents.astype(np.int32), immigrants.parents]),
+            np.concatenate([hashes, immigrants.parent_hashes]),
+            np.concatenate([operator.astype(np.int32), immigrants.operator]),
+        )
+        if not self._num_immigrants:
+            return words
+        immigrant_words = self._short_random_programs(self._num_immigrants, generation, num_offspring)
+        width = max(words.shape[1], immigrant_words.shape[1])
+        return np.concatenate([np.pad(rows, ((0, 0), (0, width - rows.shape[1]))) for rows in (words, immigrant_words)])
 
     def random_programs(self, num_programs: int, generation: int = 0, first_slot: int = 0) -> NDArray[np.uint64]:
         """Random programs for the slots from `first_slot` on, `(num_programs, max_length)` uint64. Changes no state."""
         return self._variation.random_programs(self._seed, generation, first_slot, num_programs, self._max_length)
 
-    def _trimmed(self, num_programs: int, make: Callable[[int, int], NDArray[np.uint64]]) -> NDArray[np.uint64]:
-        """The programs of the slots from 0 on, which `make(first_slot, count)` gives, without the columns that none of them uses.
-
-        They are made a few at a time: the unused part of long rows is much more than the programs.
-        """
-        step = max(16, _CHUNK_WORDS // self._max_length)
-        parts, width = [], 1
-        for slot in range(0, num_programs, step):
-            words = make(slot, min(step, num_programs - slot))
-            part_width = min(int(program_lengths(words).max()) + 1, self._max_length)
-            parts.append(words[:, :part_width].copy())
-            width = max(width, part_width)
-        trimmed = np.zeros((num_programs, width), np.uint64)
-        for number, part in enumerate(parts):
-            trimmed[number * step : number * step + len(part), : part.shape[1]] = part
-        return trimmed
+    def _short_random_programs(self, num_programs: int, generation: int, first_slot: int) -> NDArray[np.uint64]:
+        """As `random_programs`, in rows no wider than the longest initial program and its RETURN."""
+        width = min(self._variation.initial_max_length + 1, self._max_length)
+        return self._variation.random_programs(self._seed, generation, first_slot, num_programs, width)
 
 
 def _no_origin(num_programs: int) -> Origin:

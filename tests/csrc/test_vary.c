@@ -418,7 +418,7 @@ static void test_every_row_made_is_valid_for_every_length_of_row(void) {
             for (i = 0; i < NUM_PROGRAMS; i++) CHECK(is_valid_row(pool + (size_t)i * max_length, max_length));
             CHECK_UINT(
                 vary_offspring(
-                    tables, 5, 1, 0, NUM_OFFSPRING, pool, NUM_PROGRAMS, NULL, 0, max_length, words, parents, operators
+                    tables, 5, 1, 0, NUM_OFFSPRING, pool, NUM_PROGRAMS, NULL, 0, max_length, words, NULL, parents, operators
                 ),
                 VARY_SUCCESS
             );
@@ -459,7 +459,7 @@ static void test_offspring_do_not_depend_on_batches_or_instruction_sets(void) {
             CHECK_UINT(vary_random_programs(tables, 6, 0, 0, NUM_PROGRAMS, max_length, pool), VARY_SUCCESS);
             CHECK_UINT(
                 vary_offspring(
-                    tables, 6, 1, 1000, NUM_OFFSPRING, pool, NUM_PROGRAMS, NULL, 0, max_length, words, parents, operators
+                    tables, 6, 1, 1000, NUM_OFFSPRING, pool, NUM_PROGRAMS, NULL, 0, max_length, words, NULL, parents, operators
                 ),
                 VARY_SUCCESS
             );
@@ -478,6 +478,7 @@ static void test_offspring_do_not_depend_on_batches_or_instruction_sets(void) {
                             0,
                             max_length,
                             row,
+                            NULL,
                             row_parents,
                             &row_operator
                         ),
@@ -491,7 +492,20 @@ static void test_offspring_do_not_depend_on_batches_or_instruction_sets(void) {
                 memset(words, 0, NUM_OFFSPRING * max_length * sizeof *words);
                 CHECK_UINT(
                     vary_offspring(
-                        tables, 6, 1, 1000, NUM_OFFSPRING, pool, NUM_PROGRAMS, NULL, 0, max_length, words, parents, operators
+                        tables,
+                        6,
+                        1,
+                        1000,
+                        NUM_OFFSPRING,
+                        pool,
+                        NUM_PROGRAMS,
+                        NULL,
+                        0,
+                        max_length,
+                        words,
+                        NULL,
+                        parents,
+                        operators
                     ),
                     VARY_SUCCESS
                 );
@@ -514,7 +528,7 @@ static void test_first_parent_is_the_high_part_of_the_first_number_of_its_slot(v
     uint32_t i;
     CHECK_UINT(vary_random_programs(tables, 1, 0, 0, NUM_PROGRAMS, 40, pool), VARY_SUCCESS);
     CHECK_UINT(
-        vary_offspring(tables, 1, 9, 50, NUM_OFFSPRING, pool, NUM_PROGRAMS, NULL, 0, 40, words, parents, NULL), VARY_SUCCESS
+        vary_offspring(tables, 1, 9, 50, NUM_OFFSPRING, pool, NUM_PROGRAMS, NULL, 0, 40, words, NULL, parents, NULL), VARY_SUCCESS
     );
     for (i = 0; i < NUM_OFFSPRING; i++) {
         const uint32_t key[2] = {1, 0}, counter[4] = {9, 50 + i, 0, VARY_STREAM_PARENTS};
@@ -534,8 +548,8 @@ static void test_parents_and_operators_need_not_be_asked_for(void) {
     int64_t parents[18];
     uint8_t operators[9];
     CHECK_UINT(vary_random_programs(tables, 1, 0, 0, 5, 40, pool), VARY_SUCCESS);
-    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 9, pool, 5, NULL, 0, 40, words, parents, operators), VARY_SUCCESS);
-    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 9, pool, 5, NULL, 0, 40, again, NULL, NULL), VARY_SUCCESS);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 9, pool, 5, NULL, 0, 40, words, NULL, parents, operators), VARY_SUCCESS);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 9, pool, 5, NULL, 0, 40, again, NULL, NULL, NULL), VARY_SUCCESS);
     CHECK(memcmp(words, again, 9 * 40 * sizeof *words) == 0);
     free_tables(tables);
     free(pool);
@@ -561,7 +575,8 @@ static void breed(
     for (i = 0; i < VARY_NUM_OPERATORS; i++) only.operator_weights[i] = i == operator_code;
     tables = make_default_tables(&only);
     CHECK_UINT(
-        vary_offspring(tables, 3, 1, 0, num_offspring, program, 1, NULL, 0, max_length, words, NULL, operators), VARY_SUCCESS
+        vary_offspring(tables, 3, 1, 0, num_offspring, program, 1, NULL, 0, max_length, words, NULL, NULL, operators),
+        VARY_SUCCESS
     );
     free_tables(tables);
 }
@@ -649,7 +664,7 @@ static void test_alternation_at_rate_one_ends(void) {
     options.initial_max_length = ROW;
     tables = make_default_tables(&options);
     CHECK_UINT(vary_random_programs(tables, 1, 0, 0, 3, ROW, pool), VARY_SUCCESS);
-    CHECK_UINT(vary_offspring(tables, 1, 1, 0, NUM_OFFSPRING, pool, 3, NULL, 0, ROW, words, NULL, NULL), VARY_SUCCESS);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, NUM_OFFSPRING, pool, 3, NULL, 0, ROW, words, NULL, NULL, NULL), VARY_SUCCESS);
     for (i = 0; i < NUM_OFFSPRING; i++) CHECK(is_valid_row(words + (size_t)i * ROW, ROW));
     free_tables(tables);
     free(pool);
@@ -843,19 +858,21 @@ static void test_wrong_calls_are_refused_by_their_code_and_write_nothing(void) {
     CHECK_UINT(vary_random_programs(tables, 1, 0, 0, 2, 39, words), VARY_ERROR_INVALID_LENGTH);
     CHECK_UINT(vary_random_programs(tables, 1, 0, 0, 2, VARY_MAX_LENGTH + 1u, words), VARY_ERROR_INVALID_LENGTH);
     CHECK_UINT(vary_random_programs(tables, 1, 0, 0xffffffffu, 2, 40, words), VARY_ERROR_INVALID_RANGE);
-    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 2, pool, 0, NULL, 0, 40, words, NULL, NULL), VARY_ERROR_EMPTY_POOL);
-    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 2, pool, 2, NULL, 0, 0, words, NULL, NULL), VARY_ERROR_INVALID_LENGTH);
-    CHECK_UINT(vary_offspring(tables, 1, 1, 0xffffffffu, 2, pool, 2, NULL, 0, 40, words, NULL, NULL), VARY_ERROR_INVALID_RANGE);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 2, pool, 0, NULL, 0, 40, words, NULL, NULL, NULL), VARY_ERROR_EMPTY_POOL);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 2, pool, 2, NULL, 0, 0, words, NULL, NULL, NULL), VARY_ERROR_INVALID_LENGTH);
     CHECK_UINT(
-        vary_offspring(tables, 1, 1, 0, 2, pool, (size_t)VARY_MAX_ROWS + 1, NULL, 0, 40, words, NULL, NULL),
+        vary_offspring(tables, 1, 1, 0xffffffffu, 2, pool, 2, NULL, 0, 40, words, NULL, NULL, NULL), VARY_ERROR_INVALID_RANGE
+    );
+    CHECK_UINT(
+        vary_offspring(tables, 1, 1, 0, 2, pool, (size_t)VARY_MAX_ROWS + 1, NULL, 0, 40, words, NULL, NULL, NULL),
         VARY_ERROR_INVALID_RANGE
     );
-    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 2, pool, 2, candidates, 0, 40, words, NULL, NULL), VARY_ERROR_EMPTY_POOL);
-    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 2, pool, 2, candidates, 3, 40, words, NULL, NULL), VARY_ERROR_INVALID_RANGE);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 2, pool, 2, candidates, 0, 40, words, NULL, NULL, NULL), VARY_ERROR_EMPTY_POOL);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 2, pool, 2, candidates, 3, 40, words, NULL, NULL, NULL), VARY_ERROR_INVALID_RANGE);
     CHECK_UINT(words[0], UINT64_C(0x5a5a5a5a5a5a5a5a));
 
     CHECK_UINT(vary_random_programs(tables, 1, 0, 0xfffffffeu, 2, 40, words), VARY_SUCCESS);
-    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 0, words, 2, NULL, 0, 40, pool, NULL, NULL), VARY_SUCCESS);
+    CHECK_UINT(vary_offspring(tables, 1, 1, 0, 0, words, 2, NULL, 0, 40, pool, NULL, NULL, NULL), VARY_SUCCESS);
     CHECK_UINT(pool[0], UINT64_C(0x5a5a5a5a5a5a5a5a));
     free_tables(tables);
     free(pool);
@@ -924,7 +941,20 @@ static void test_offspring_are_those_of_version_1(void) {
         CHECK_UINT(hash_words(pool, NUM_PROGRAMS * ROW), wanted[0]);
         CHECK_UINT(
             vary_offspring(
-                tables, UINT64_C(0x1234567890abcdef), 1, 0, NUM_OFFSPRING, pool, NUM_PROGRAMS, NULL, 0, ROW, words, NULL, NULL
+                tables,
+                UINT64_C(0x1234567890abcdef),
+                1,
+                0,
+                NUM_OFFSPRING,
+                pool,
+                NUM_PROGRAMS,
+                NULL,
+                0,
+                ROW,
+                words,
+                NULL,
+                NULL,
+                NULL
             ),
             VARY_SUCCESS
         );

@@ -116,6 +116,20 @@ def test_offspring_of_some_rows_are_those_of_a_pool_of_these_rows(make, num_cand
     np.testing.assert_array_equal(chosen_parents, np.where(parents >= 0, candidates[parents].astype(np.int64), -1))
 
 
+@pytest.mark.parametrize(("max_length", "num_offspring"), [(48, 3000), (4096, 100), (4096, 0)])
+def test_trimmed_rows_are_the_same_programs_without_columns_that_none_uses(make, max_length, num_offspring):
+    variation = make(umad_addition_rate=0.5, umad_deletion_rate=0.3)  # at 48 words some offspring fill their row
+    pool = variation.random_programs(1, 0, 0, 30, max_length)
+    whole, *others = variation.offspring(1, 1, 7, num_offspring, pool)
+    trimmed, *trimmed_others = variation.offspring(1, 1, 7, num_offspring, pool, trim=True)
+    longest = int(program_lengths(whole).max()) if num_offspring else 0
+    assert trimmed.shape[1] == min(longest + 1, max_length)
+    assert (longest == max_length) == (max_length == 48)
+    np.testing.assert_array_equal(trimmed, whole[:, : trimmed.shape[1]])
+    for one, other in zip(others, trimmed_others, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_a_pool_may_be_read_only_or_strided(make):
     variation = make()
     pool = variation.random_programs(1, 0, 0, 20, 64)
