@@ -228,8 +228,8 @@ def doctor(test: bool) -> None:
     """Say what this machine offers, and what each missing piece means."""
     from evo.report.doctor import report, test_gpus
 
-    if test:
-        test_gpus()
+    for line in test_gpus() if test else []:
+        _warn(line)
     click.echo(report(), nl=False)
 
 

@@ -36,10 +36,10 @@ def report() -> str:
     return "".join(f"{name:<14} {state:<14} {meaning}".rstrip() + "\n" for name, state, meaning in rows)
 
 
-def test_gpus() -> None:
-    """Tests each usable GPU, whatever is remembered of it."""
-    for info in _testable(probe()):
-        run_self_test(info)
+def test_gpus() -> list[str]:
+    """Tests each usable GPU, whatever is remembered of it. Gives a line for each that cannot be tested now."""
+    outcomes = [(info, run_self_test(info)) for info in _testable(probe())]
+    return [f"{info.name} could not be tested: {outcome.problem}" for info, outcome in outcomes if not outcome.is_final]
 
 
 def _nvptxcompiler() -> tuple[str, str]:

@@ -84,16 +84,20 @@ def run_self_test(info: DeviceInfo) -> Outcome:
 
 
 def _run_child(ordinal: int) -> Outcome:
-    child = subprocess.Popen(
-        [*COMMAND, str(ordinal)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        start_new_session=True,  # so that its compile workers can be killed with it
-    )
     try:
-        text, _ = child.communicate(timeout=TIME_LIMIT_S)
+        child = subprocess.Popen(
+            [*COMMAND, str(ordinal)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,  # so that its compile workers can be killed with it
+        )
+    except OSError as error:
+        return Outcome(f"its process cannot be started: {error.strerror}", is_final=False)
+    try:
+        text, errors = child.communicate(timeout=TIME_LIMIT_S)
     except subprocess.TimeoutExpired:
         return Outcome(f"not finished after {TIME_LIMIT_S:g} s{_during(_kill(child))}")
     except BaseException:
@@ -105,7 +109,7 @@ def _run_child(ordinal: int) -> Outcome:
     for prefix, is_final in ((FAILED, True), (UNTESTED, False)):
         if last.startswith(prefix):
             return Outcome(last.removeprefix(prefix), is_final)
-    return Outcome(f"its process {_how_it_ended(child.returncode)}{_during(text)}")
+    return Outcome(f"its process {_how_it_ended(child.returncode, errors)}{_during(text)}")
 
 
 def _kill(child: subprocess.Popen[str]) -> str:
@@ -124,9 +128,10 @@ def _during(text: str) -> str:
     return f", during: {steps[-1]}" if steps else ""
 
 
-def _how_it_ended(code: int) -> str:
+def _how_it_ended(code: int, errors: str) -> str:
     if code >= 0:
-        return f"ended with exit code {code}"
+        *_, last = ["", *errors.strip().splitlines()]  # of a traceback: the exception
+        return f"ended with exit code {code}" + (f" ({last})" if last else "")
     try:
         return f"was killed by {signal.Signals(-code).name}"
     except ValueError:

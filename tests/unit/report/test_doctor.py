@@ -115,10 +115,12 @@ def test_the_outcome_of_the_self_test_is_shown_for_each_gpu_that_can_be_used(mon
 def test_testing_runs_the_test_of_each_gpu_that_can_be_used(monkeypatch, outcomes):
     tested = []
     monkeypatch.setattr(doctor, "probe", lambda: Probe(None, (13, 0), (H200, V100)))
-    monkeypatch.setattr(doctor, "run_self_test", tested.append)
+    monkeypatch.setattr(doctor, "run_self_test", lambda info: tested.append(info) or Outcome("add differs"))
     outcomes[H200.name] = Outcome(None)
-    doctor.test_gpus()
+    assert doctor.test_gpus() == []
     assert tested == [H200]
+    monkeypatch.setattr(doctor, "run_self_test", lambda info: Outcome("no memory is free", is_final=False))
+    assert doctor.test_gpus() == ["NVIDIA H200 could not be tested: no memory is free"]
 
 
 def test_too_little_free_memory_is_explained(monkeypatch):

@@ -108,12 +108,19 @@ def test_a_device_that_cannot_be_tested_now_is_tested_the_next_time(child):
     assert len(child.ordinals) == 2
 
 
+def test_a_process_that_cannot_be_started_says_nothing_of_the_device(child, monkeypatch, tmp_path):
+    monkeypatch.setattr(self_test, "COMMAND", (str(tmp_path / "missing"),))
+    assert run_self_test(INFO) == Outcome("its process cannot be started: No such file or directory", is_final=False)
+    assert remembered(INFO) is None
+
+
 @pytest.mark.parametrize(
     ("script", "problem"),
     [
         ("echo step: loading; kill -11 $$", "its process was killed by SIGSEGV, during: loading"),
         ("kill -9 $$", "its process was killed by SIGKILL"),
         ("echo step: one; echo step: two; exit 7", "its process ended with exit code 7, during: two"),
+        ("echo Traceback >&2; echo ImportError: no evo >&2; exit 1", "its process ended with exit code 1 (ImportError: no evo)"),
         ("true", "its process ended with exit code 0"),
     ],
 )
