@@ -106,7 +106,8 @@ def run(config: Path, overrides: tuple[str, ...]) -> None:
     loaded = load_config(config, overrides)
     from evo.run.run import Run
 
-    _execute(Run.start(loaded, config.stem, _warn))
+    run = Run.start(loaded, config.stem, _warn)
+    _execute(run, Path(loaded.output.runs, config.stem, run.run_dir.path.name))
 
 
 @main.command()
@@ -120,7 +121,7 @@ def resume(run_folder: Path, overrides: tuple[str, ...]) -> None:
     run, notes = Run.resume(run_folder, overrides)
     for line in notes:
         click.echo(f"evo: {line}", err=True)
-    _execute(run)
+    _execute(run, run_folder)
 
 
 @main.command()
@@ -140,7 +141,7 @@ def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -
         if reason := why_not_drawn(run, name):
             raise UserError(f"--plot {name}: {reason}")
     for path in draw_plots(run, list(names) or run.search.problem.config.output.plots):
-        click.echo(path)
+        click.echo(run_folder / path.relative_to(run.run_dir.path))
 
 
 @main.command()
@@ -187,6 +188,7 @@ def evaluate(config: Path, program: Path, output: Path, overrides: tuple[str, ..
     from evo.report.show import describe_program, read_program
     from evo.run.problem import load_problem
 
+    folder = output.absolute()  # before the task's code runs, which may change the working folder
     problem = load_problem(loaded)
     words = read_program(problem, program)
     click.echo(describe_program(problem, words), nl=False)
@@ -194,9 +196,9 @@ def evaluate(config: Path, program: Path, output: Path, overrides: tuple[str, ..
         from evo.report.plot.pictures import picture_program
 
         try:
-            output.mkdir(parents=True, exist_ok=True)
-            for path in picture_program(problem, words, output / program.stem):
-                click.echo(path)
+            folder.mkdir(parents=True, exist_ok=True)
+            for path in picture_program(problem, words, folder / program.stem):
+                click.echo(output / path.name)
         except OSError as error:
             raise UserError(f"{output}: cannot write the pictures: {error.strerror}") from error
 
@@ -243,11 +245,11 @@ def _view(run_folder: Path, overrides: tuple[str, ...]) -> Run:
     return run
 
 
-def _execute(run: Run) -> None:
-    """Runs a search to its end with progress; draws its plots."""
+def _execute(run: Run, folder: Path) -> None:
+    """Runs a search to its end with progress; draws its plots. Messages name the run's folder as its user does: `folder`."""
     from evo.report.progress import progress_of
 
-    search, folder = run.search, run.run_dir.path
+    search = run.search
     progress = progress_of(run)
     interrupted = _Interrupt(progress)
     click.echo(f"run folder: {folder}")
@@ -270,7 +272,7 @@ def _execute(run: Run) -> None:
     from evo.report.plot import draw_plots
 
     for path in draw_plots(run, search.problem.config.output.plots):
-        click.echo(path)
+        click.echo(folder / path.relative_to(run.run_dir.path))
     counters = search.counters
     if search.archive.empty:
         _warn(f"none of {counters.evaluations:,} programs got a finite score; the archive is empty")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import inspect
+import os
 import sys
 import types
 from collections.abc import Iterator, Sequence
@@ -185,7 +186,8 @@ def load_task(folder: Path, options: dict[str, Any]) -> Task:
         module.__path__ = [str(folder)]
         sys.modules[package] = module
     try:
-        module = importlib.import_module(f"{package}.task")
+        with _staying_here():
+            module = importlib.import_module(f"{package}.task")
     except (Exception, SystemExit) as error:  # whatever the user's file raises
         raise UserError(f"{_error_place(error, folder) or path}: does not import: {type(error).__name__}: {error}") from error
     classes = [
@@ -204,12 +206,24 @@ def load_task(folder: Path, options: dict[str, Any]) -> Task:
         accepted = ", ".join(inspect.signature(task_class).parameters) or "none"
         raise UserError(f"task_options: {error}; {task_class.__name__} takes: {accepted}") from error
     try:
-        return task_class(**options)
+        with _staying_here():
+            return task_class(**options)
     except UserError:
         raise
     except (Exception, SystemExit) as error:
         call = f"{task_class.__name__}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
         raise UserError(f"{_error_place(error, folder) or path}: {call} raised {type(error).__name__}: {error}") from error
+
+
+@contextmanager
+def _staying_here() -> Iterator[None]:
+    """Goes back to the working folder if the task's code leaves it: relative paths of the command line begin here."""
+    folder = os.open(".", os.O_PATH)
+    try:
+        yield
+    finally:
+        os.fchdir(folder)
+        os.close(folder)
 
 
 def kernel_path(task: Task) -> Path | None:

@@ -19,7 +19,7 @@ from evo.evaluate import Evaluator
 from evo.evaluate.backends import AUTO, BACKENDS, CPU, Assignment, Backend, Quarantine
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
 from evo.language.program import Language, Limits
-from evo.task import Task, declared_files, load_task, task_digest
+from evo.task import Task, declared_files, load_task, task_digest, task_errors
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,23 @@ class Problem:
     def ranges(self) -> NDArray[np.float64]:
         """`(num_measures, 2)` bounds of the measures."""
         return np.array(list(self.task.measures.values()), dtype=np.float64)
+
+    def draw(self, words: NDArray[np.uint64], size: int, t: float) -> NDArray[np.uint8]:
+        """`(batch_size, size, size, 3)` pictures of `(batch_size, max_length)` programs at time t.
+
+        Raises:
+            UserError: the task's drawing raises or returns the wrong thing.
+        """
+        task = self.task
+        with task_errors(type(task), "picture_points"):
+            points = task.picture_points(size, t)
+        outputs = self.evaluator.outputs(words, points)
+        with np.errstate(all="ignore"), task_errors(type(task), "picture"):
+            drawn = np.asarray(task.picture(outputs, size))
+            shape = (len(words), size, size, 3)
+            if drawn.shape != shape or drawn.dtype != np.uint8:
+                raise TypeError(f"must return {shape} uint8, got {drawn.shape} {drawn.dtype}")
+        return drawn
 
     def close(self) -> None:
         """Ends the evaluator, if it was started."""

@@ -48,10 +48,11 @@ class Run:
         Raises:
             UserError: the config's task, or the folder, is wrong.
         """
+        runs = Path(config.output.runs).absolute()  # before the task's code runs, which may change the working folder
         problem = load_problem(config)
         search = Search(replace(problem, backend=choose_backend(config.evaluation.backend, problem.assignment, warn)))
         search.try_task()
-        run_dir = RunDir.create(Path(config.output.runs), name, config.seed, dump_config(config), environment(search.problem))
+        run_dir = RunDir.create(runs, name, config.seed, dump_config(config), environment(search.problem))
         run = cls(search, run_dir)
         run.save()
         return run
@@ -64,7 +65,7 @@ class Run:
         Raises:
             UserError: no run, no intact checkpoint, its config or task has changed, or the GPU that it ran on is gone.
         """
-        run_dir = RunDir(path, writable=True)
+        run_dir = RunDir(path.absolute(), writable=True)
         meta, arrays, damaged = run_dir.load_checkpoint()
         config = load_config(run_dir.path / "config.yaml", overrides)
         search = _restore(run_dir, config, meta, arrays, _same_backend(path, config, meta), _refuse)
@@ -90,7 +91,7 @@ class Run:
         Raises:
             UserError: no run, no intact checkpoint, or its elites cannot be read with this config and task.
         """
-        run_dir = RunDir(path, writable=False)
+        run_dir = RunDir(path.absolute(), writable=False)
         meta, arrays, damaged = run_dir.load_checkpoint()
         config = load_config(run_dir.path / "config.yaml", overrides)
         notes = [f"{line}; this is the checkpoint before" for line in damaged]

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from evo.search.archives.base import ProgramArchive
 
 NUM_TRIED = 4  # programs that are scored before a search begins
+PICTURE_TRIED = 8  # side in pixels of the picture that is drawn then
+PICTURE_PLOTS = {"contact_sheet", "best", "animation", "gallery"}
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -138,13 +140,15 @@ class Search:
             yield generation
 
     def try_task(self) -> None:
-        """Scores a few programs.
+        """Scores a few programs, and draws one if the plots at the end will.
 
         Raises:
             UserError: the task cannot do it.
         """
         words = self.emitter.random_programs(NUM_TRIED)
         self.problem.evaluator.evaluate(Batch.analyze(self.problem.language.lowering, words))
+        if self.problem.task.has_pictures() and PICTURE_PLOTS & set(self.problem.config.output.plots):
+            self.problem.draw(words[:1], PICTURE_TRIED, 0.0)
 
     def state(self) -> tuple[dict[str, Any], Arrays]:
         """All that it takes to go on: plain JSON values, and arrays. `restore` takes both back."""

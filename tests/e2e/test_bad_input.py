@@ -274,6 +274,30 @@ def test_a_task_whose_pictures_fail_is_named_with_its_line(fork_evo, small_confi
     assert completed.stderr == f"evo: {folder}/task.py:{line}: picture() raised NameError: name 'no_such_name' is not defined\n"
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("rgb = np.stack(", "rgb = no_such_name(", "picture() raised NameError: name 'no_such_name' is not defined"),
+        ("return (rgb * 255).astype(np.uint8)", "return rgb", "must return (1, 8, 8, 3) uint8, got (1, 8, 8, 3) bool"),
+        (
+            'return {"t": np.float32(t)',
+            'return {"t": np.float32(t) if t else "zero"',
+            "picture_points(): 't' is not an array of f32",
+        ),
+    ],
+)
+def test_a_picture_that_fails_is_found_before_the_search(
+    fork_evo, refusal, small_config, make_task, plane_folder, old, new, message
+):
+    source = (plane_folder / "task.py").read_text()
+    assert old in source
+    folder = make_task(source.replace(old, new))
+    config = small_config({"task": str(folder), "output": {"plots": ["best"]}, "stop": {"generations": 1}})
+    line = refusal("run", config)
+    assert line.startswith(f"{folder}/task.py:") and message in line
+    assert fork_evo("run", config, "--set", "output.plots=[heatmap, curves]").returncode == 0
+
+
 def test_a_traceback_is_printed_on_request(fork_evo):
     completed = fork_evo("run", "none.yaml", env={"EVO_TRACEBACK": "1"})
     assert completed.returncode == 1

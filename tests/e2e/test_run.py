@@ -70,6 +70,33 @@ def test_without_a_terminal_progress_is_plain_lines(finished_run):
     assert not re.search(r"[\x1b\r]", output)
 
 
+@pytest.mark.parametrize("method", ["", "__init__", "points", "score", "picture_points"])
+def test_a_task_that_changes_the_working_folder_does_not_move_the_run(
+    fork_evo, small_config, make_task, plane_folder, tmp_path, method
+):
+    (tmp_path / "elsewhere").mkdir()
+    source = (plane_folder / "task.py").read_text()
+    move = f"import os; os.chdir({str(tmp_path / 'elsewhere')!r})\n"
+    lines = source.splitlines(keepends=True)
+    if method:
+        (number,) = (i for i, line in enumerate(lines) if line.startswith(f"    def {method}("))
+        lines.insert(number + 1, f"        {move}")
+    else:
+        lines.insert(0, move)
+    small_config({"task": str(make_task("".join(lines))), "output": {"runs": "runs", "plots": ["best"]}})
+    completed = fork_evo("run", "small.yaml")
+    assert completed.returncode == 0, completed.stderr
+    assert not list((tmp_path / "elsewhere").iterdir())
+    (run,) = run_folders(tmp_path / "runs")
+    assert (run / "archive.npz").is_file()
+    shown = run.relative_to(tmp_path)
+    assert completed.stdout.startswith(f"run folder: {shown}\n")
+    assert f"\n{shown}/plots/best.png\n" in completed.stdout
+    resumed = fork_evo("resume", shown, "--set", "stop.generations=7")
+    assert resumed.returncode == 0, resumed.stderr
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
 @pytest.mark.parametrize("name", ["domain_coloring_smoke", "domain_coloring_random"])
 def test_a_shipped_config_that_is_small_runs_to_its_end(run_evo, repository, tmp_path, name):
     config = repository / "configs" / f"{name}.yaml"
