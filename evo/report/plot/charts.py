@@ -1,18 +1,28 @@
 """Charts: the heat map of an archive and the curves of a run.
 
-Owns their looks; pyribs draws the archives. Knows nothing of what programs draw.
+Owns their looks. Asks an archive only which cell measures fall into, so it draws every kind. Knows nothing of what programs draw.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
-from ribs import visualize
+from matplotlib.ticker import MaxNLocator, PercentFormatter
+from numpy.typing import NDArray
 
 from evo.run.run import Run
+
+if TYPE_CHECKING:
+    from evo.search.archives.base import Elites  # loads pyribs, which is slow
 
 _CURVES = (
     ("qd_score", "QD score"),
@@ -20,23 +30,139 @@ _CURVES = (
     ("best_objective", "best objective"),
     ("duplicates", "duplicates among offspring"),
 )
+_SIDE = 900  # of the heat map's image, in pixels
+_MAX_CELLS_WITH_EDGES = 2500
+_EDGE_COLOR = (0.45, 0.45, 0.45, 1.0)
+_FENCE = 3.0  # interquartile ranges between the quartiles and the objectives beyond which there are outliers (Tukey's "far out")
+_PLAIN = (1e-12, 1e15)  # magnitudes that matplotlib's arithmetic and labels can take as they are
 
 
 def heatmap(run: Run) -> Path:
     """The archive's objectives by cell, or on parallel axes if there are more than two measures."""
     archive: Any = run.search.archive
-    names = list(run.search.problem.task.measures)
+    problem, elites = run.search.problem, archive.elites()
+    objective, unit = _in_units(elites.objective)
+    low, high = _color_range(objective)
+    colors = ScalarMappable(Normalize(low, high, clip=True), colormaps["viridis"])
+    names = list(problem.task.measures)
     figure = Figure(figsize=(8, 3.2 if len(names) == 1 else 6.5), layout="constrained")
     axes = figure.subplots()
+    ranges = np.asarray(problem.ranges, float)
     if len(names) > 2:
-        order = list(enumerate(names))
-        visualize.parallel_axes_plot(archive, ax=axes, measure_order=order, cmap="viridis", sort_archive=True)
+        _draw_lines(axes, elites, objective, colors, names, ranges)
     else:
-        getattr(visualize, archive.heatmap)(archive, ax=axes, cmap="viridis", aspect="auto")
-        axes.set_xlabel(names[0])
-        axes.set_ylabel(names[1] if len(names) == 2 else "")
-    axes.set_title(f"objective · {len(archive)} elites after {run.search.counters.evaluations:,} evaluations")
+        _draw_cells(axes, archive, elites, objective, colors, names, ranges)
+    below, above = bool((objective < low).any()), bool((objective > high).any())
+    extend = "both" if below and above else "min" if below else "max" if above else "neither"
+    figure.colorbar(colors, ax=axes, extend=extend, label=f"objective{unit}", pad=0.02)
+    title = f"objective · {len(elites)} elites after {run.search.counters.evaluations:,} evaluations"
+    axes.set_title(title, pad=24 if len(names) > 2 else None)  # names of parallel axes lie between
     return _save(figure, run.run_dir.plot_path("heatmap.png"))
+
+
+def _color_range(objective: NDArray[np.float64]) -> tuple[float, float]:
+    """The least and the greatest objective that are no outliers, so that a single one does not decide all colours."""
+    lower, upper = np.quantile(objective, (0.25, 0.75))
+    reach = _FENCE * (upper - lower)
+    inside = objective[(objective >= lower - reach) & (objective <= upper + reach)] if reach > 0.0 else objective
+    low, high = float(inside.min()), float(inside.max())
+    margin = 0.0 if high > low else max(0.1, 1e-6 * abs(low))  # one value has a colour in the middle
+    return low - margin, high + margin
+
+
+def _draw_cells(
+    axes: Axes,
+    archive: Any,
+    elites: Elites,
+    objective: NDArray[np.float64],
+    colors: ScalarMappable,
+    names: Sequence[str],
+    ranges: NDArray[np.float64],
+) -> None:
+    """One or two measures: an image in which each pixel has the colour of the cell that its measures fall into."""
+    centres = (np.arange(_SIDE) + 0.5) / _SIDE
+    shape = (1, _SIDE) if len(names) == 1 else (_SIDE, _SIDE)
+    fractions = np.stack(np.broadcast_arrays(centres, centres[: shape[0], None])[: len(names)], axis=-1).reshape(-1, len(names))
+    with np.errstate(all="ignore"):
+        cells = np.asarray(archive.index_of(ranges[:, 0] * (1.0 - fractions) + ranges[:, 1] * fractions)).reshape(shape)
+    palette = np.ones((archive.cells, 4))
+    palette[elites.cell] = colors.to_rgba(objective)
+    image = palette[cells]
+    if archive.cells <= _MAX_CELLS_WITH_EDGES:
+        edge = np.zeros(shape, bool)
+        edge[:, 1:] |= cells[:, 1:] != cells[:, :-1]
+        edge[1:] |= cells[1:] != cells[:-1]
+        image[edge] = _EDGE_COLOR
+    axes.imshow(image, extent=(0.0, 1.0, 0.0, 1.0), origin="lower", aspect="auto", interpolation="nearest")
+    places, labels, unit = ticks(*ranges[0])
+    axes.set_xticks(places, labels)
+    axes.set_xlabel(names[0] + unit)
+    if len(names) == 1:
+        axes.set_yticks([])
+        return
+    places, labels, unit = ticks(*ranges[1])
+    axes.set_yticks(places, labels)
+    axes.set_ylabel(names[1] + unit)
+
+
+def _draw_lines(
+    axes: Axes,
+    elites: Elites,
+    objective: NDArray[np.float64],
+    colors: ScalarMappable,
+    names: Sequence[str],
+    ranges: NDArray[np.float64],
+) -> None:
+    """More measures: one axis for each, one line for each elite, the best on top."""
+    low, high = ranges.T
+    heights = np.clip(_fraction(elites.measures, low, high), 0.0, 1.0)
+    order = np.argsort(objective, kind="stable")
+    across = np.broadcast_to(np.arange(len(names), dtype=float), heights.shape)
+    lines = np.stack([across, heights], axis=-1)[order]
+    alpha = float(np.clip(200.0 / len(order), 0.1, 0.8))
+    axes.add_collection(LineCollection(list(lines), colors=colors.to_rgba(objective[order], alpha=alpha), linewidths=1.2))
+    for number, (start, end) in enumerate(ranges):
+        axes.axvline(number, color="black", linewidth=0.8)
+        places, labels, unit = ticks(start, end)
+        for place, label in zip(places, labels, strict=True):
+            text = axes.annotate(label, (number, place), (5, 0), textcoords="offset points", va="center", fontsize=8)
+            text.set_bbox({"facecolor": "white", "alpha": 0.75, "edgecolor": "none", "pad": 0.5})
+            axes.plot([number, number + 0.015], [place, place], color="black", linewidth=0.8)
+        if unit:
+            axes.annotate(unit.strip(), (number, 0.0), (0, -14), textcoords="offset points", ha="center", fontsize=8)
+    axes.set_xlim(-0.1, len(names) - 0.75)  # on the right there are labels
+    axes.set_ylim(-0.02, 1.02)  # lines along the ends of the ranges show whole
+    axes.set_xticks(range(len(names)), names)
+    axes.xaxis.tick_top()
+    axes.tick_params(length=0)
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _fraction(values: Any, low: Any, high: Any) -> Any:
+    """Where values lie between `low` (0) and `high` (1); by halves, because `high - low` may overflow."""
+    with np.errstate(over="ignore"):
+        return (values * 0.5 - low * 0.5) / (high * 0.5 - low * 0.5)
+
+
+def _in_units(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], str]:
+    """Values, divided by a power of ten if they are too large or too small for matplotlib, and how a label says that."""
+    magnitude = float(np.abs(values).max())
+    if magnitude == 0.0 or _PLAIN[0] <= magnitude <= _PLAIN[1]:
+        return values, ""
+    unit = 10.0 ** max(int(np.floor(np.log10(magnitude))), -300)
+    return values / unit, f" / {unit:g}"
+
+
+def ticks(low: float, high: float, most: int = 8) -> tuple[NDArray[np.float64], list[str], str]:
+    """At `most` about this many ticks for a range: their places, from 0 to 1, their labels, and what to append to the name."""
+    (low, high), unit = _in_units(np.array([low, high]))
+    values = np.asarray(MaxNLocator(most, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high))
+    places = _fraction(values, low, high)
+    inside = (places >= -1e-9) & (places <= 1.0 + 1e-9)
+    values = np.where(abs(values) < 1e-9 * (high - low), 0.0, values)
+    return places[inside], [f"{value:.6g}" for value in values[inside]], unit
 
 
 def curves(run: Run) -> Path:

@@ -5,19 +5,23 @@ Owns layout and file formats. Knows nothing of how a task draws its pictures.
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
+from evo.report.plot.charts import ticks
 from evo.run.problem import Problem
 from evo.run.run import Run
 from evo.task import task_errors
 
 # Sides of pictures and the gaps between them, in pixels.
-THUMBNAIL_SIZE = 56  # in the contact sheet
+THUMBNAIL_SIZE = 56  # in the contact sheet, if there is room
+SMALLEST_THUMBNAIL_SIZE = 12
+MAX_SHEET_SIDE = 4096  # of the contact sheet's pictures together
 BEST_SIZE = 768
 SINGLE_SIZE = 384  # in the animation of one program
 TILE_SIZE = 176  # in the animation of elites
@@ -27,9 +31,13 @@ GALLERY_SIDE = 8  # the gallery shows 8 x 8 programs
 NUM_FRAMES = 40
 FRAME_MS = 60
 STILL_T = 0.0  # the time t of still pictures
-_BATCH_SIZE = 16  # pictures drawn at once
+_BATCH_PIXELS = 1 << 19  # drawn at once
+_SHEET_BATCH = 2048  # thumbnails in memory at once
 _DPI = 100
+_MARGINS = (80, 20, 60, 40)  # of the contact sheet, for labels: left, right, bottom and top
+_MIN_WIDTH = 480  # of the contact sheet with its title
 _BACKGROUND = (24, 24, 28)
+_DITHER = 12  # levels of a colour, from the darkest to the lightest pixel of the pattern
 
 
 def render(problem: Problem, words: NDArray[np.uint64], size: int, t: float) -> NDArray[np.uint8]:
@@ -37,8 +45,9 @@ def render(problem: Problem, words: NDArray[np.uint64], size: int, t: float) -> 
     with task_errors(type(problem.task), "picture_points"):
         points = problem.task.picture_points(size, t)
     parts = []
-    for start in range(0, len(words), _BATCH_SIZE):
-        batch = words[start : start + _BATCH_SIZE]
+    batch_size = max(1, _BATCH_PIXELS // size**2)
+    for start in range(0, len(words), batch_size):
+        batch = words[start : start + batch_size]
         outputs = problem.evaluator.outputs(batch, points)
         with np.errstate(all="ignore"), task_errors(type(problem.task), "picture"):
             drawn = np.asarray(problem.task.picture(outputs, size))
@@ -50,19 +59,52 @@ def render(problem: Problem, words: NDArray[np.uint64], size: int, t: float) -> 
 
 
 def contact_sheet(run: Run) -> Path:
-    """Each elite's picture in its cell, the first measure to the right, the second upwards; without a grid, in cell order."""
-    layout, elites = run.search.layout, run.search.archive.elites()
-    pictures = render(run.search.problem, elites.solution, THUMBNAIL_SIZE, STILL_T)
+    """Each elite's picture in its cell, the first measure to the right, the second upwards; without a grid, in cell order.
+
+    If there are too many cells for pictures of the usual size, pictures are smaller; if they would be too small, several cells
+    share one place, which shows their best elite. The title says so.
+    """
+    layout, elites = run.search.layout, run.search.elites()
+    title = f"{len(elites):,} elites after {run.search.counters.evaluations:,} evaluations"
+    most = (MAX_SHEET_SIDE - GAP) // (SMALLEST_THUMBNAIL_SIZE + GAP)  # places along a side
     if shape := layout.grid_shape():
-        columns, rows = shape
-        places = [(rows - 1 - int(j), int(i)) for i, j in layout.places(elites.cell)]
-        return _with_axes(_mosaic(pictures, places, rows, columns), run)
-    columns = int(np.ceil(np.sqrt(len(elites))))
-    rows = -(-len(elites) // columns)
-    sheet = _mosaic(pictures, [divmod(i, columns) for i in range(len(elites))], rows, columns)
+        merged = -(-max(shape) // most)  # cells along the side of a place
+        columns, rows = (-(-cells // merged) for cells in shape)
+        column, row = (np.asarray(layout.places(elites.cell), int) // merged).T
+        row = rows - 1 - row
+        shown = _best_of_places(row * columns + column, elites.objective)
+        if merged > 1:
+            title += f"\n{len(shown):,} of them shown: the best of each {merged} x {merged} cells"
+    else:
+        shown = np.sort(np.argsort(-elites.objective, kind="stable")[: most**2])
+        columns = int(np.ceil(np.sqrt(len(shown))))
+        rows = -(-len(shown) // columns)
+        row, column = np.zeros((2, len(elites)), int)
+        row[shown], column[shown] = np.divmod(np.arange(len(shown)), columns)
+        if len(shown) < len(elites):
+            title += f"\n{len(shown):,} of them shown: the best"
+    size = min(THUMBNAIL_SIZE, (MAX_SHEET_SIDE - GAP) // max(columns, rows) - GAP)
+    if size < THUMBNAIL_SIZE:
+        title += f"\npictures reduced to {size} x {size} pixels"
+    sheet = _empty_mosaic(size, rows, columns)
+    for start in range(0, len(shown), _SHEET_BATCH):
+        part = shown[start : start + _SHEET_BATCH]
+        places = list(zip(row[part].tolist(), column[part].tolist(), strict=True))
+        _place(sheet, render(run.search.problem, elites.solution[part], size, STILL_T), places)
     path = run.run_dir.plot_path("contact_sheet.png")
-    Image.fromarray(sheet).save(path)
+    if shape:
+        ends = (columns * merged / shape[0], rows * merged / shape[1])
+        _with_axes(sheet, title, run, ends).save(path)
+    else:
+        (_with_title(sheet, title) if "\n" in title else Image.fromarray(sheet)).save(path)
     return path
+
+
+def _best_of_places(places: NDArray[np.int64], objective: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Rows of the best elite at each place, sorted."""
+    order = np.argsort(-objective, kind="stable")
+    _, first = np.unique(places[order], return_index=True)
+    return np.sort(order[first])
 
 
 def best(run: Run) -> Path:
@@ -114,37 +156,79 @@ def _animate(problem: Problem, words: NDArray[np.uint64], columns: int, size: in
         Image.fromarray(_mosaic(render(problem, words, size, frame / NUM_FRAMES), places, rows, columns))
         for frame in range(NUM_FRAMES)
     ]
-    # All frames share one palette, taken from a few of them, so colours do not flicker. Dithering avoids banding.
-    sample = Image.fromarray(np.concatenate([np.asarray(frame) for frame in frames[:: NUM_FRAMES // 4]], axis=1))
-    palette = sample.quantize(256, Image.Quantize.MEDIANCUT)
-    frames = [frame.quantize(palette=palette, dither=Image.Dither.FLOYDSTEINBERG) for frame in frames]
+    frames = _with_one_palette(frames)
     frames[0].save(path, save_all=True, append_images=frames[1:], duration=FRAME_MS, loop=0)
     return path
 
 
+def _with_one_palette(frames: list[Image.Image]) -> list[Image.Image]:
+    """The frames in 256 colours, the same in all, so that colours do not flicker.
+
+    The palette is taken from every other pixel of a few frames. Gradients are dithered by a fixed pattern of the strength of a
+    palette's step: it hides their steps, stays where it is and is hardly seen, unlike the noise of error diffusion.
+    """
+    sample = np.concatenate([np.asarray(frame)[::2, ::2] for frame in frames[:: max(1, len(frames) // 4)]], axis=1)
+    palette = Image.fromarray(sample).quantize(256, Image.Quantize.MEDIANCUT, kmeans=8)
+    bayer = np.zeros((1, 1))
+    for _ in range(3):
+        bayer = np.block([[4 * bayer, 4 * bayer + 2], [4 * bayer + 3, 4 * bayer + 1]])
+    width, height = frames[0].size
+    tiled = np.tile((bayer + 0.5) / bayer.size - 0.5, (-(-height // 8), -(-width // 8)))[:height, :width, None]
+    pattern = np.round(_DITHER * tiled).astype(np.int16)
+    dithered = (Image.fromarray(np.clip(np.asarray(frame) + pattern, 0, 255).astype(np.uint8)) for frame in frames)
+    return [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in dithered]
+
+
 def _mosaic(pictures: NDArray[np.uint8], places: list[tuple[int, int]], rows: int, columns: int) -> NDArray[np.uint8]:
-    size = pictures.shape[1]
-    step = size + GAP
-    sheet = np.empty((rows * step + GAP, columns * step + GAP, 3), np.uint8)
-    sheet[:] = _BACKGROUND
-    for picture, (row, column) in zip(pictures, places, strict=True):
-        top, left = GAP + row * step, GAP + column * step
-        sheet[top : top + size, left : left + size] = picture
+    sheet = _empty_mosaic(pictures.shape[1], rows, columns)
+    _place(sheet, pictures, places)
     return sheet
 
 
-def _with_axes(sheet: NDArray[np.uint8], run: Run) -> Path:
-    """Writes the sheet with the measures' names and values along its edges."""
+def _empty_mosaic(size: int, rows: int, columns: int) -> NDArray[np.uint8]:
+    sheet = np.empty((rows * (size + GAP) + GAP, columns * (size + GAP) + GAP, 3), np.uint8)
+    sheet[:] = _BACKGROUND
+    return sheet
+
+
+def _place(sheet: NDArray[np.uint8], pictures: NDArray[np.uint8], places: list[tuple[int, int]]) -> None:
+    size = pictures.shape[1]
+    for picture, (row, column) in zip(pictures, places, strict=True):
+        top, left = GAP + row * (size + GAP), GAP + column * (size + GAP)
+        sheet[top : top + size, left : left + size] = picture
+
+
+def _with_title(sheet: NDArray[np.uint8], title: str) -> Image.Image:
+    """The sheet below its title."""
+    height, width = sheet.shape[:2]
+    image = Image.new("RGB", (max(width, _MIN_WIDTH), height + _MARGINS[3]), "white")
+    ImageDraw.Draw(image).multiline_text((GAP, GAP), title, fill="black", font=ImageFont.load_default(14))
+    image.paste(Image.fromarray(sheet), (0, _MARGINS[3]))
+    return image
+
+
+def _with_axes(sheet: NDArray[np.uint8], title: str, run: Run, ends: tuple[float, float]) -> Image.Image:
+    """The sheet with a title, and the measures' names and values along its edges; it ends at these fractions of their ranges.
+
+    Matplotlib draws only the frame: the sheet is pasted, which keeps its pixels and takes a fraction of the memory.
+    """
     problem = run.search.problem
-    (left, right), (bottom, top) = problem.ranges
     names = list(problem.task.measures)
     height, width = sheet.shape[:2]
-    figure = Figure(figsize=(width / _DPI + 1.2, height / _DPI + 1.0), layout="constrained")  # inches; the rest holds the labels
-    axes = figure.subplots()
-    axes.imshow(sheet, extent=(left, right, bottom, top), aspect="auto", interpolation="antialiased")
-    axes.set_xlabel(names[0])
-    axes.set_ylabel(names[1])
-    axes.set_title(f"{len(run.search.archive)} elites after {run.search.counters.evaluations:,} evaluations", loc="left")
-    path = run.run_dir.plot_path("contact_sheet.png")
-    figure.savefig(path, dpi=_DPI)
-    return path
+    left, right, bottom, top = _MARGINS
+    top += 18 * title.count("\n")
+    full = (max(width + left + right, _MIN_WIDTH), height + bottom + top)
+    figure = Figure(figsize=(full[0] / _DPI, full[1] / _DPI), dpi=_DPI)
+    axes = figure.add_axes((left / full[0], bottom / full[1], width / full[0], height / full[1]))
+    axes.set_xlim(0.0, ends[0])
+    axes.set_ylim(0.0, ends[1])
+    for axis, name, (low, high), pixels in zip((axes.xaxis, axes.yaxis), names, problem.ranges, (width, height), strict=True):
+        places, labels, unit = ticks(low, high, max(2, min(20, pixels // 70)))
+        axis.set_ticks(places, labels)
+        axis.set_label_text(name + unit)
+    axes.set_title(title, loc="left")
+    file = io.BytesIO()
+    figure.savefig(file, dpi=_DPI)
+    image = Image.open(file).convert("RGB")
+    image.paste(Image.fromarray(sheet), (left, top))
+    return image

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from evo.config import load_config
 from evo.language.program import parse_program
@@ -39,3 +40,17 @@ def new_run(small_config):
     yield make
     for run in runs:
         run.close()
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures that are saved, to look at their content."""
+    figures = []
+    savefig = Figure.savefig
+
+    def keep(figure: Figure, *args, **kwargs) -> None:
+        figures.append(figure)
+        savefig(figure, *args, **kwargs)
+
+    monkeypatch.setattr(Figure, "savefig", keep)
+    return figures

@@ -3,26 +3,12 @@
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
+from matplotlib import colormaps
 from PIL import Image
 
 from evo.report.plot import charts, draw_plots
 
 from .conftest import RED
-
-
-@pytest.fixture
-def drawn(monkeypatch):
-    """The figures that are saved, to look at their content."""
-    figures = []
-    savefig = Figure.savefig
-
-    def keep(figure: Figure, *args, **kwargs) -> None:
-        figures.append(figure)
-        savefig(figure, *args, **kwargs)
-
-    monkeypatch.setattr(Figure, "savefig", keep)
-    return figures
 
 
 def assert_a_picture(path, name: str) -> None:
@@ -63,6 +49,112 @@ def test_archives_of_every_shape_have_a_heat_map(new_run, make_task, plane_folde
     else:
         labels = [label.get_text() for label in drawn[0].axes[0].get_xticklabels()]
         assert labels == list(run.search.problem.task.measures)
+
+
+def image_of(figure) -> np.ndarray:
+    return np.asarray(figure.axes[0].images[0].get_array())
+
+
+def color_at(figure, i: float, j: float) -> list[float]:
+    """The colour in the middle of a cell of the grid of 6 x 5."""
+    image = image_of(figure)
+    rows, columns = image.shape[:2]
+    return image[int((j + 0.5) / 5 * rows), int((i + 0.5) / 6 * columns)].tolist()
+
+
+LAST_CELL = (0.9, 1.9)
+
+
+def test_one_outlier_does_not_decide_the_colours(new_run, drawn):
+    column = [(RED, 0.1 * (j + 1), (-0.9, 0.4 * (j + 0.5))) for j in range(5)]
+    charts.heatmap(new_run([*column, (RED, -36.0, LAST_CELL)]))
+    viridis = colormaps["viridis"]
+    for j in range(5):
+        assert color_at(drawn[0], 0, j) == pytest.approx(viridis(j / 4), abs=0.02)
+    assert color_at(drawn[0], 5, 4) == pytest.approx(viridis(0.0))
+
+
+@pytest.mark.parametrize(
+    ("objective", "shown", "extend"),
+    [
+        ([0.0, 0.2, 0.5, 0.9, 1.0], (0.0, 1.0), "neither"),
+        ([0.0, 0.2, 0.5, 0.9, 50.0], (0.0, 0.9), "max"),
+        ([-36.0, 0.2, 0.5, 0.9, 1.0], (0.2, 1.0), "min"),
+        ([0.0, 0.0, 0.0, 0.0, 1.0], (0.0, 1.0), "neither"),
+        ([2.0], (1.9, 2.1), "neither"),
+    ],
+)
+def test_the_colour_bar_says_which_objectives_are_beyond_it(new_run, drawn, objective, shown, extend):
+    charts.heatmap(new_run([(RED, value, (-0.9, 0.4 * (j + 0.5))) for j, value in enumerate(objective)]))
+    bar = drawn[0].axes[-1]._colorbar
+    assert (bar.vmin, bar.vmax) == pytest.approx(shown)
+    assert bar.extend == extend
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the sum of such objectives
+@pytest.mark.parametrize("objective", [(1e308, -1e308), (1.7e308, 1.0), (1e-310, 0.0), (1e308, 1e308)])
+def test_a_heat_map_of_enormous_or_tiny_objectives_is_drawn(new_run, drawn, objective):
+    run = new_run([(RED, value, place) for value, place in zip(objective, (LAST_CELL, (-0.9, 0.1)), strict=True)])
+    assert_a_picture(charts.heatmap(run), "heatmap.png")
+    ends = (0.5, 0.5) if objective[0] == objective[1] else (1.0, 0.0)
+    for cell, end in zip(((5, 4), (0, 0)), ends, strict=True):
+        assert color_at(drawn[0], *cell) == pytest.approx(colormaps["viridis"](end), abs=0.01)
+    if objective[0] == 1e308:
+        assert drawn[0].axes[-1].get_ylabel() == "objective / 1e+308"
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of pyribs, which subtracts such bounds
+@pytest.mark.parametrize("dims", [[6, 5], [3, 4, 5]])
+def test_a_heat_map_of_enormous_ranges_is_drawn(new_run, make_task, plane_folder, drawn, dims):
+    source = (plane_folder / "task.py").read_text()
+    ranges = ", ".join(f'"{name}": (-1e308, 1e308)' for name in ("a", "b", "c")[: len(dims)])
+    source = source.replace('{"mean": (-1.0, 1.0), "deviation": (0.0, 2.0)}', f"{{{ranges}}}")
+    source = source.replace("[v.mean(axis=1), v.std(axis=1)]", f"[v.mean(axis=1)] * {len(dims)}")
+    changes = {"search": {"archive": {"dims": dims}}, "task": str(make_task(source))}
+    run = new_run([(RED, 0.5, (0.0,) * len(dims))], changes)
+    assert_a_picture(charts.heatmap(run), "heatmap.png")
+    if len(dims) == 2:
+        assert drawn[0].axes[0].get_xlabel() == "a / 1e+308"
+        assert [label.get_text() for label in drawn[0].axes[0].get_yticklabels()][::4] == ["-1", "0", "1"]
+
+
+def test_a_heat_map_colours_the_cell_that_measures_fall_into_and_shows_its_edges(new_run, drawn):
+    rng = np.random.default_rng(4)
+    measures = rng.uniform((-1, 0), (1, 2), (12, 2))
+    centroids = {"archive": {"type": "CVTArchive", "dims": None, "centroids": 9}}
+    run = new_run([(RED, float(x), (x, y)) for x, y in measures], {"search": centroids})
+    charts.heatmap(run)
+    image, elites, places = image_of(drawn[0]), run.search.archive.elites(), run.search.archive.centroids
+    rows, columns = image.shape[:2]
+    edges = np.abs(image - charts._EDGE_COLOR).max(axis=2) < 0.01
+    assert 0.002 < edges.mean() < 0.1
+    low, high = elites.objective.min(), elites.objective.max()
+    for row, column in rng.integers(0, (rows, columns), (300, 2)):
+        if edges[row, column]:
+            continue
+        point = np.array([(column + 0.5) / columns * 2 - 1, (row + 0.5) / rows * 2])
+        cell = ((places - point) ** 2).sum(axis=1).argmin()
+        found = elites.objective[elites.cell == cell]
+        expected = colormaps["viridis"]((found[0] - low) / (high - low)) if len(found) else (1.0, 1.0, 1.0, 1.0)
+        assert image[row, column].tolist() == pytest.approx(expected)
+
+
+def test_parallel_axes_are_not_clipped(new_run, make_task, plane_folder, drawn):
+    source = (plane_folder / "task.py").read_text().replace('{"mean": (-1.0, 1.0), "deviation": (0.0, 2.0)}', MEASURES[3])
+    source = source.replace("[v.mean(axis=1), v.std(axis=1)]", "[v.mean(axis=1)] * 3")
+    elites = [(RED, 0.5, (-1.0, 0.0, 0.0)), (RED, 0.75, (1.0, 2.0, 1.0)), (RED, 0.6, (7.0, 1.0, 0.25))]
+    run = new_run(elites, {"search": {"archive": {"dims": [3, 4, 5]}}, "task": str(make_task(source))})
+    charts.heatmap(run)
+    axes = drawn[0].axes[0]
+    (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+    (lines,) = axes.collections
+    heights = sorted(segment[:, 1].tolist() for segment in lines.get_segments())
+    assert heights == [[0.0, 0.0, 0.0], [1.0, 0.5, 0.25], [1.0, 1.0, 1.0]]
+    assert left < 0 and right > 2 and bottom < 0 and top > 1
+    page = drawn[0].bbox
+    for text in axes.texts:
+        box = text.get_window_extent()
+        assert page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1, text.get_text()
 
 
 def test_the_curves_show_the_metrics(new_run, drawn):

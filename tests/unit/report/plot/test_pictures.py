@@ -64,6 +64,71 @@ def test_without_a_grid_pictures_are_in_cell_order(new_run):
     assert (tile(pixels, 1, 1, THUMBNAIL_SIZE) == BACKGROUND).all()
 
 
+def test_a_large_grid_has_a_sheet_of_bounded_size_that_says_what_it_leaves_out(new_run, drawn, monkeypatch):
+    rendered = []
+    render = pictures.render
+
+    def watch(problem, words, size, t):
+        rendered.append(len(words))
+        return render(problem, words, size, t)
+
+    monkeypatch.setattr(pictures, "render", watch)
+    monkeypatch.setattr(pictures, "_SHEET_BATCH", 2)
+
+    def at(i, j):
+        return -1 + (i + 0.5) * 2 / 300, (j + 0.5) * 2 / 300
+
+    # Red and the better green share a place; the others have their own.
+    elites = [(RED, 0.1, at(20, 40)), (GREEN, 0.2, at(21, 41)), (BLUE, 0.1, at(299, 0)), (BLUE, 0.1, at(298, 0))]
+    pixels = pixels_of(pictures.contact_sheet(new_run(elites, {"search": {"archive": {"dims": [300, 300]}}})))
+    assert max(pixels.shape) < pictures.MAX_SHEET_SIDE + 200
+    assert sum(rendered) == 2 and max(rendered) <= 2
+    title = drawn[0].axes[0].get_title(loc="left")
+    assert title.startswith("4 elites")
+    assert "2 of them shown: the best of each 2 x 2 cells" in title
+    assert "pictures reduced to 25 x 25 pixels" in title
+    assert not len(where(pixels, COLORS[RED]))
+    bottom = np.flatnonzero((pixels == BACKGROUND).all(axis=2).mean(axis=1) > 0.5).max()
+    left = np.flatnonzero((pixels == BACKGROUND).all(axis=2).mean(axis=0) > 0.5).min()
+    for text, i, j in ((GREEN, 10, 20), (BLUE, 149, 0)):
+        found = where(pixels, COLORS[text])
+        assert len(found) == 25 * 25
+        assert ((found[:, 1] - left - GAP) // 27 == i).all()
+        assert ((bottom - found[:, 0] - GAP) // 27 == j).all()
+
+
+def test_a_sheet_is_rendered_in_pieces(new_run, monkeypatch):
+    run = new_run([(text, 0.5, measures_at(*cell)) for text, cell in AT.items()])
+    whole = pixels_of(pictures.contact_sheet(run))
+    monkeypatch.setattr(pictures, "_SHEET_BATCH", 1)
+    np.testing.assert_array_equal(pixels_of(pictures.contact_sheet(run)), whole)
+
+
+def test_a_sheet_without_a_grid_says_what_it_leaves_out(new_run, monkeypatch):
+    monkeypatch.setattr(pictures, "MAX_SHEET_SIDE", 2 + 14)  # room for one picture
+    centroids = {"archive": {"type": "CVTArchive", "dims": None, "centroids": 4}}
+    places = new_run([], {"search": centroids}).search.archive.centroids
+    elites = [(RED, 0.1, tuple(places[0])), (GREEN, 0.9, tuple(places[1]))]
+    pixels = pixels_of(pictures.contact_sheet(new_run(elites, {"search": centroids})))
+    assert not len(where(pixels, COLORS[RED]))
+    assert len(where(pixels, COLORS[GREEN])) == 12 * 12
+    assert len(where(pixels, (0, 0, 0))) > 50, "a title"
+
+
+@pytest.mark.parametrize("dims", [[6, 40], [40, 6], [1, 30]])
+def test_labels_of_a_narrow_sheet_are_whole(new_run, drawn, dims):
+    pixels = pixels_of(pictures.contact_sheet(new_run([(RED, 0.5, (0.0, 1.0))], {"search": {"archive": {"dims": dims}}})))
+    assert len(where(pixels, COLORS[RED])) == THUMBNAIL_SIZE**2, "no pixel is scaled"
+    axes, page = drawn[0].axes[0], drawn[0].bbox
+    tick_boxes = [[text.get_window_extent() for text in axis.get_ticklabels()] for axis in (axes.xaxis, axes.yaxis)]
+    texts = [axes._left_title, axes.xaxis.label, axes.yaxis.label]
+    for box in [*tick_boxes[0], *tick_boxes[1], *(text.get_window_extent() for text in texts)]:
+        assert page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1
+    for boxes in tick_boxes:
+        assert len(boxes) >= 2
+        assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
+
+
 def test_the_best_elite_is_drawn_large(new_run):
     run = new_run([(RED, 0.1, measures_at(0, 0)), (BLUE, 0.9, measures_at(1, 1)), (GREEN, 0.5, measures_at(2, 2))])
     pixels = pixels_of(pictures.best(run))
@@ -130,6 +195,17 @@ def test_the_gallery_shows_the_first_random_programs_of_the_seed(new_run):
     for number, picture in enumerate(expected):
         shown = tile(frames[0], *divmod(number, 8), GALLERY_TILE_SIZE)
         assert abs(shown.mean(axis=(0, 1)) - picture.mean(axis=(0, 1))).max() < 12
+
+
+def test_gradients_of_an_animation_show_neither_noise_nor_flicker():
+    y, x = np.mgrid[0:176, 0:176] / 175
+    gradients = [np.stack([x, y, 0.5 + 0.5 * np.sin(6 * (x + y) + phase)], axis=-1) for phase in np.linspace(0, 1, 8)]
+    frames = [Image.fromarray((255 * gradient).astype(np.uint8)) for gradient in gradients]
+    shown = [image.convert("RGB") for image in pictures._with_one_palette(frames)]
+    errors = [np.asarray(image).astype(float) - np.asarray(frame) for image, frame in zip(shown, frames, strict=True)]
+    assert np.sqrt(np.mean(np.square(errors))) < 10, "with error diffusion and a palette of median cut it is 14"
+    still = pictures._with_one_palette([frames[0]] * 4)
+    assert len({image.tobytes() for image in still}) == 1
 
 
 def test_a_single_program_has_a_still_and_an_animation(new_run, tmp_path):
