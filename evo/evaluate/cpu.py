@@ -124,11 +124,11 @@ class CpuEvaluator:
 
     def _try_both(self, processes: Processes, choice: _Choice, chunks: Sequence[Batch]) -> Evaluation:
         """Evaluates a batch one way, and decides if both ways are known well enough."""
-        if choice.is_worth_starting:
-            processes.start()
         on_processes = False
         try:
-            on_processes = choice.is_worth_starting and choice.wants_processes(len(chunks)) and processes.are_ready()
+            if choice.is_worth_starting:
+                processes.start()
+                on_processes = choice.wants_processes(len(chunks)) and processes.are_ready()
         except UserError as error:  # this process has loaded the task and can go on
             self._keep_threads(processes, f"the processes that score programs cannot start, threads go on: {error}")
             return self._threads.evaluate(chunks)

@@ -80,7 +80,11 @@ class Processes:
         self._num_failed_starts = 0
 
     def start(self) -> None:
-        """Starts the workers, unless they run. Waits for nothing."""
+        """Starts the workers, unless they run. Waits for nothing.
+
+        Raises:
+            UserError: the system refuses.
+        """
         if self._setup_file < 0:
             self._setup_file = os.memfd_create("evo-setup")
             os.pwrite(self._setup_file, pickle.dumps(self._make_setup()), 0)
@@ -122,7 +126,10 @@ class Processes:
             self._setup_file = -1
 
     def _add_worker(self) -> None:
-        worker = _Worker(self._setup_file, self._folder)
+        try:
+            worker = _Worker(self._setup_file, self._folder)
+        except OSError as error:
+            raise UserError(f"cannot start a process that scores programs: {error.strerror}") from error
         self._workers.append(worker)
         self._selector.register(worker.connection, selectors.EVENT_READ, worker)
 
@@ -241,6 +248,10 @@ class _Worker:
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, env=environment, cwd=folder, pass_fds=files)
+        except OSError:
+            self.connection.close()
+            os.close(self._memory_file)
+            raise
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             theirs.close()

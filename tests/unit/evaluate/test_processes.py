@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -204,6 +206,19 @@ def test_an_error_while_a_worker_loads_the_task_is_the_tasks(evaluator, make_tas
     make_task("1 / 0\n", "task_0")
     with pytest.raises(UserError, match=r"task\.py:1: does not import: ZeroDivisionError"):
         each.evaluate(numbers(1))
+
+
+def test_a_system_without_room_for_a_process_ends_the_batch_and_auto_goes_on(evaluator, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(errno.EAGAIN, "no more processes")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    monkeypatch.setattr(cpu, "START_S", 0.0)
+    with pytest.raises(UserError, match=r"^cannot start a process that scores programs: no more processes$"):
+        evaluator().evaluate(numbers(1))
+    each = evaluator(executor="auto")
+    assert processes_of(each.evaluate(numbers(2 * MAX_CHUNK))) == {PARENT}
+    assert each.environment()["executor"] == "threads"
 
 
 def test_auto_starts_no_process_for_a_short_run(evaluator, monkeypatch):
