@@ -124,11 +124,10 @@ def _start_cuda(assignment: Assignment) -> Evaluator:
     if problem := _why_no_cuda() or _why_untrusted_gpu(assignment.settings):
         raise UserError(f"evaluation.backend: cuda cannot be used here: {problem}; use 'cpu' or 'auto'")
     from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
-    from evo.storage.disk_cache import DiskCache, cache_folder
+    from evo.storage.disk_cache import open_cache
 
     options = CudaOptions.from_settings(assignment.settings)
-    max_megabytes = assignment.settings["cache_megabytes"]
-    cache = DiskCache(cache_folder(), max_megabytes << 20) if max_megabytes else None
+    cache = open_cache(assignment.settings["cache_megabytes"])
     return CudaEvaluator(assignment.language, assignment.task, options, cache, assignment.quarantine)
 
 

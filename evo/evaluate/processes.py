@@ -26,14 +26,14 @@ from evo.evaluate.worker import (
     DONE,
     ERROR,
     MAX_MESSAGE,
-    NUM_SLOTS,
+    NUM_AREAS,
     READY,
     REPLY,
     REQUEST,
+    Area,
     Setup,
-    Slot,
-    slot_at,
-    slot_size,
+    area_at,
+    area_size,
 )
 from evo.language.batch import Batch
 
@@ -140,7 +140,7 @@ class Processes:
 
     def _hand_out(self, work: _Work) -> None:
         """Gives each worker a chunk, and a second one while there are enough for all."""
-        for depth in range(1, NUM_SLOTS + 1):
+        for depth in range(1, NUM_AREAS + 1):
             for worker in self._workers:
                 is_enough = len(work.waiting) > (depth - 1) * len(self._workers)
                 if worker.is_ready and len(worker.numbers) < depth and is_enough:
@@ -218,12 +218,12 @@ class _Work:
         times_s = {"evaluate_workers": 0.0, "score_workers": 0.0}
         self.evaluation = Evaluation(np.empty(total, np.uint8), np.empty(total), np.empty((total, num_measures)), (), times_s)
 
-    def take(self, number: int, slot: Slot, evaluate_s: float, score_s: float) -> None:
+    def take(self, number: int, area: Area, evaluate_s: float, score_s: float) -> None:
         """Copies a chunk's results."""
         rows = slice(self._firsts[number], self._firsts[number + 1])
-        self.evaluation.status[rows] = slot.status
-        self.evaluation.objective[rows] = slot.objective
-        self.evaluation.measures[rows] = slot.measures
+        self.evaluation.status[rows] = area.status
+        self.evaluation.objective[rows] = area.objective
+        self.evaluation.measures[rows] = area.measures
         self.evaluation.times_s["evaluate_workers"] += evaluate_s
         self.evaluation.times_s["score_workers"] += score_s
         self.num_done += 1
@@ -236,8 +236,8 @@ class _Worker:
         self.is_ready = False
         self.numbers: deque[int] = deque()
         self.since_s = 0.0
-        self._slots: deque[Slot] = deque()
-        self._next_slot = 0
+        self._areas: deque[Area] = deque()
+        self._next_area = 0
         self._memory: mmap.mmap | None = None
         self._memory_file = os.memfd_create("evo-chunks")
         self.connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -259,23 +259,23 @@ class _Worker:
     def send(self, number: int, chunk: Batch, capacity: int, num_measures: int) -> None:
         """Gives it a chunk."""
         max_length = chunk.words.shape[1]
-        num_bytes = NUM_SLOTS * slot_size(capacity, max_length, num_measures)
+        num_bytes = NUM_AREAS * area_size(capacity, max_length, num_measures)
         if self._memory is None or len(self._memory) < num_bytes:
             os.ftruncate(self._memory_file, num_bytes)
             self._memory = mmap.mmap(self._memory_file, num_bytes)
-        slot = slot_at(self._memory, self._next_slot, len(chunk), capacity, max_length, num_measures)
-        slot.words[:], slot.num_instructions[:] = chunk.words, chunk.num_instructions
-        self.connection.send(REQUEST.pack(self._next_slot, len(chunk), max_length, len(self._memory)))
-        self._next_slot = (self._next_slot + 1) % NUM_SLOTS
+        area = area_at(self._memory, self._next_area, len(chunk), capacity, max_length, num_measures)
+        area.words[:], area.num_instructions[:] = chunk.words, chunk.num_instructions
+        self.connection.send(REQUEST.pack(self._next_area, len(chunk), max_length, len(self._memory)))
+        self._next_area = (self._next_area + 1) % NUM_AREAS
         if not self.numbers:
             self.since_s = time.monotonic()
         self.numbers.append(number)
-        self._slots.append(slot)
+        self._areas.append(area)
 
-    def finished(self) -> tuple[int, Slot]:
+    def finished(self) -> tuple[int, Area]:
         """The chunk that it has done, and where its results are."""
         self.since_s = time.monotonic()
-        return self.numbers.popleft(), self._slots.popleft()
+        return self.numbers.popleft(), self._areas.popleft()
 
     def end(self) -> None:
         """Kills it, unless it has ended."""

@@ -2,7 +2,7 @@
 
 Owns the worker's side of the talk with `evo.evaluate.processes`, and the forms that both sides share. The arguments are the
 numbers of inherited files: a socket for requests and replies, a file with a pickled `Setup`, and the shared memory. Words come
-in and scores go out through slots of that memory. The last argument is the parent's process number. The worker loads the task
+in and scores go out through areas of that memory. The last argument is the parent's process number. The worker loads the task
 from its folder; it never imports the parent's script.
 """
 
@@ -29,11 +29,11 @@ from evo.instructions import InstructionSet
 from evo.language.program import Language, Limits
 from evo.task import load_task
 
-REQUEST = struct.Struct("<IIIQ")  # slot, number of programs, words of a program, bytes of the shared memory
+REQUEST = struct.Struct("<IIIQ")  # area, number of programs, words of a program, bytes of the shared memory
 REPLY = struct.Struct("<Bdd")  # kind, seconds of evaluation and scoring; an error's text follows
 READY, DONE, ERROR = range(3)
 MAX_MESSAGE = 1 << 16
-NUM_SLOTS = 2  # one that is worked on, one that waits
+NUM_AREAS = 2  # one that is worked on, one that waits
 
 _PR_SET_PDEATHSIG = 1
 
@@ -52,7 +52,7 @@ class Setup:
 
 
 @dataclass(frozen=True)
-class Slot:
+class Area:
     """Views of a chunk's place in the shared memory."""
 
     words: NDArray[np.uint64]
@@ -62,19 +62,19 @@ class Slot:
     measures: NDArray[np.float64]
 
 
-def slot_size(capacity: int, max_length: int, num_measures: int) -> int:
-    """Bytes of a slot for this many programs."""
+def area_size(capacity: int, max_length: int, num_measures: int) -> int:
+    """Bytes of an area for this many programs."""
     return 8 * capacity * (max_length + 3 + num_measures)
 
 
-def slot_at(memory: mmap.mmap, index: int, num_programs: int, capacity: int, max_length: int, num_measures: int) -> Slot:
-    """The slot with this index. Each of its arrays begins where it would begin for `capacity` programs."""
-    base = index * slot_size(capacity, max_length, num_measures)
+def area_at(memory: mmap.mmap, index: int, num_programs: int, capacity: int, max_length: int, num_measures: int) -> Area:
+    """The area with this index. Each of its arrays begins where it would begin for `capacity` programs."""
+    base = index * area_size(capacity, max_length, num_measures)
 
     def view(dtype: type, num_before: int, *shape: int) -> NDArray[Any]:
         return np.ndarray(shape, dtype, memory, base + 8 * capacity * num_before)
 
-    return Slot(
+    return Area(
         view(np.uint64, 0, num_programs, max_length),
         view(np.int32, max_length, num_programs),
         view(np.uint8, max_length + 1, num_programs),
@@ -93,9 +93,9 @@ def serve(connection: socket.socket, setup: Setup, memory_file: int) -> None:
         index, num_programs, max_length, num_bytes = REQUEST.unpack(request)
         if memory is None or len(memory) < num_bytes:
             memory = mmap.mmap(memory_file, num_bytes)
-        slot = slot_at(memory, index, num_programs, scorer.chunk_size, max_length, len(task.measures))
-        part = scorer.score(slot.words, slot.num_instructions)
-        slot.status[:], slot.objective[:], slot.measures[:] = part.status, part.objective, part.measures
+        area = area_at(memory, index, num_programs, scorer.chunk_size, max_length, len(task.measures))
+        part = scorer.score(area.words, area.num_instructions)
+        area.status[:], area.objective[:], area.measures[:] = part.status, part.objective, part.measures
         connection.send(REPLY.pack(DONE, part.times_s["evaluate"], part.times_s["score"]))
 
 

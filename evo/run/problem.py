@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from evo.config import RunConfig
 from evo.errors import UserError
-from evo.evaluate import Evaluator
+from evo.evaluate import Evaluator, TaskSource
 from evo.evaluate.backends import AUTO, BACKENDS, CPU, Assignment, Backend, Quarantine
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
 from evo.language.program import Language, Limits
@@ -52,7 +52,8 @@ class Problem:
         """The work of the evaluator."""
         names = list(self.config.program.vocabulary.instructions)
         settings = self.config.evaluation.model_dump()
-        return Assignment(self.language, self.task, names, settings, self.quarantine)
+        source = TaskSource(Path(self.config.task), self.config.task_options)
+        return Assignment(self.language, self.task, names, settings, self.quarantine, source)
 
     @property
     def ranges(self) -> NDArray[np.float64]:

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -49,22 +48,6 @@ class Bad(evo.Task):
         objective = 1.0 / (1.0 + ((v - self.x * self.y) ** 2).mean(axis=1))
         return evo.Scores(objective, np.stack([v.mean(axis=1), v.std(axis=1)], axis=1))
 """
-# Tells the evaluator where the task is.
-COMMAND = """\
-import functools
-from evo.cli import main
-from evo.evaluate import TaskSource
-from evo.run import problem
-
-load, assignment = problem.load_task, problem.Assignment
-
-def load_task(folder, options):
-    problem.Assignment = functools.partial(assignment, source=TaskSource(folder, options))
-    return load(folder, options)
-
-problem.load_task = load_task
-main(prog_name="evo")
-"""
 
 
 class Group(Process):
@@ -76,13 +59,13 @@ class Group(Process):
 
 
 @pytest.fixture
-def start(tmp_path):
-    """Starts an `evo` command that can start workers."""
+def start(evo_command, tmp_path):
+    """Starts an `evo` command in a process group of its own."""
     started = []
 
     def start(*args) -> Group:
         paths = [tmp_path / f"{name}.txt" for name in ("stdout", "stderr")]
-        command = [sys.executable, "-c", COMMAND, *map(str, args)]
+        command = [evo_command, *map(str, args)]
         with paths[0].open("w") as stdout, paths[1].open("w") as stderr:
             popen = subprocess.Popen(
                 command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, process_group=0

@@ -38,7 +38,8 @@ SECTIONS = {
     "search.variation.": ", ".join(["operators", *RATES_OF]),
     **{f"search.variation.{operator}.": ", ".join(rates) for operator, rates in RATES_OF.items()},
     "evaluation.": (
-        "backend, threads, simd, device, compile_workers, packing, opt_level, compile_seconds, launch_seconds, cache_megabytes"
+        "backend, threads, simd, executor, score_seconds, device, compile_workers, packing, opt_level, compile_seconds, "
+        "launch_seconds, cache_megabytes"
     ),
     "evaluation.packing.": "sites_per_kernel, kernels_per_module",
     "stop.": "generations, evaluations, seconds, objective",

@@ -11,6 +11,7 @@ from pathlib import Path
 from evo.errors import UserError
 from evo.report.plot import charts, pictures
 from evo.run.run import Run
+from evo.run.search import PICTURE_PLOTS
 
 PLOTS = {
     "heatmap": charts.heatmap,
@@ -20,13 +21,12 @@ PLOTS = {
     "animation": pictures.animation,
     "gallery": pictures.gallery,
 }
-_NEED_PICTURES = ("contact_sheet", "best", "animation", "gallery")
 _NEED_ELITES = ("heatmap", "contact_sheet", "best", "animation")
 
 
 def why_not_drawn(run: Run, name: str) -> str | None:
     """Why a run has nothing to show in the named plot, or None if it has."""
-    if name in _NEED_PICTURES and not run.search.problem.task.has_pictures():
+    if name in PICTURE_PLOTS and not run.search.problem.task.has_pictures():
         return "the task draws no pictures (it must define picture_points and picture)"
     if name in _NEED_ELITES and run.search.archive.empty:
         return "the archive is empty"

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from evo.run.run import Run
 
 if TYPE_CHECKING:
-    from evo.search.archives.base import Elites  # loads pyribs, which is slow
+    from evo.search.archives.elites import Elites
 
 _CURVES = (
     ("qd_score", "QD score"),

@@ -16,7 +16,6 @@ from PIL import Image, ImageDraw, ImageFont
 from evo.report.plot.charts import ticks
 from evo.run.problem import Problem
 from evo.run.run import Run
-from evo.task import task_errors
 
 # Sides of pictures and the gaps between them, in pixels.
 THUMBNAIL_SIZE = 56  # in the contact sheet, if there is room
@@ -42,20 +41,10 @@ _DITHER = 12  # levels of a colour, from the darkest to the lightest pixel of th
 
 def render(problem: Problem, words: NDArray[np.uint64], size: int, t: float) -> NDArray[np.uint8]:
     """`(batch_size, size, size, 3)` uint8 pictures of `(batch_size, max_length)` programs at time t."""
-    with task_errors(type(problem.task), "picture_points"):
-        points = problem.task.picture_points(size, t)
-    parts = []
     batch_size = max(1, _BATCH_PIXELS // size**2)
-    for start in range(0, len(words), batch_size):
-        batch = words[start : start + batch_size]
-        outputs = problem.evaluator.outputs(batch, points)
-        with np.errstate(all="ignore"), task_errors(type(problem.task), "picture"):
-            drawn = np.asarray(problem.task.picture(outputs, size))
-            shape = (len(batch), size, size, 3)
-            if drawn.shape != shape or drawn.dtype != np.uint8:
-                raise TypeError(f"must return {shape} uint8, got {drawn.shape} {drawn.dtype}")
-            parts.append(drawn)
-    return np.concatenate(parts)
+    return np.concatenate(
+        [problem.draw(words[start : start + batch_size], size, t) for start in range(0, len(words), batch_size)]
+    )
 
 
 def contact_sheet(run: Run) -> Path:

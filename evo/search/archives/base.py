@@ -8,7 +8,7 @@ changes, not on how many elites there are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,9 +48,6 @@ class ProgramArchive(ArchiveBase):
     Raises:
         TypeError, ValueError: the options are wrong; the message says in what way.
     """
-
-    # The function of ribs.visualize that draws an archive of one or two measures.
-    heatmap: ClassVar[str]
 
     def __init__(
         self,

@@ -13,8 +13,6 @@ from evo.search.archives.base import ProgramArchive
 class ProgramCvtArchive(ProgramArchive, CVTArchive):
     """A centroidal Voronoi tessellation; `centroids` is their number. The seed decides where they are."""
 
-    heatmap = "cvt_archive_heatmap"
-
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The centroids, `(cells, num_measures)`: to find them takes long, and other versions might find others."""
         return {"centroids": self.centroids}

@@ -14,8 +14,6 @@ from evo.search.archives.base import ProgramArchive
 class ProgramGridArchive(ProgramArchive, GridArchive):
     """A grid of programs; `dims` are the cells along each measure."""
 
-    heatmap = "grid_archive_heatmap"
-
     def __init__(
         self,
         max_length: int,

@@ -177,14 +177,14 @@ def test_looking_at_an_elite_takes_no_pyribs(start):
 def test_a_run_that_is_looked_at_has_the_elites_of_its_archive_and_the_names_of_its_cells(start, archive):
     run = start({"search": {"archive": archive}})
     execute(run)
-    viewed = Run.view(run.run_dir.path).search
+    viewed = Run.view(run.run_dir.path)[0].search
     elites = run.search.archive.elites()
     assert len(elites) > 5
     for name, array in vars(viewed.elites()).items():
         np.testing.assert_array_equal(array, getattr(elites, name), err_msg=name)
     names = [viewed.layout.cell_name(cell) for cell in range(viewed.archive.cells)]
     assert names == [run.search.layout.cell_name(cell) for cell in range(run.search.archive.cells)]
-    assert_same_elites(run, Run.view(run.run_dir.path))
+    assert_same_elites(run, Run.view(run.run_dir.path)[0])
 
 
 def test_what_a_resume_overrides_holds_for_the_next_one(start, resume, tmp_path):

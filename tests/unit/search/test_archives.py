@@ -303,10 +303,7 @@ def test_a_layout_names_and_places_the_cells_of_its_archive():
 
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_every_archive_has_what_checkpoints_and_reports_need(name):
-    from ribs import visualize
-
     archive = make_archive(name, LENGTH, RANGES, 1, OPTIONS[name])
-    assert callable(getattr(visualize, archive.heatmap))
     layout = make_layout(name, RANGES, OPTIONS[name], archive.arrays())
     assert layout.num_cells == archive.cells
     cells = np.arange(archive.cells)
