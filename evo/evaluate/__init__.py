@@ -126,7 +126,7 @@ def score_batch(task: Task, outputs: Regression | dict[str, NDArray[Any]], num_i
     place = f"{code.co_filename}:{code.co_firstlineno}"
     batch_size = len(num_instructions)
     with np.errstate(all="ignore"), task_errors(type(task), "score"):
-        scores = _call_score(task, outputs, Programs(num_instructions))
+        scores = task.score(outputs, Programs(num_instructions))
         if not isinstance(scores, Scores):
             raise UserError(f"{place}: score() must return evo.Scores, got {type(scores).__name__}")
         objective = np.asarray(scores.objective, dtype=np.float64)
@@ -137,13 +137,6 @@ def score_batch(task: Task, outputs: Regression | dict[str, NDArray[Any]], num_i
             f"({batch_size}, {len(task.measures)}), got {objective.shape} and {measures.shape}"
         )
     return finite_only(objective, measures)
-
-
-def _call_score(task: Task, outputs: Regression | dict[str, NDArray[Any]], programs: Programs) -> Any:
-    try:
-        return task.score(outputs, programs)
-    except SystemExit as end:  # the task's mistake, not the end of the run that its user asked for
-        raise RuntimeError(f"sys.exit({'' if end.code is None else repr(end.code)})").with_traceback(end.__traceback__) from end
 
 
 def finite_only(objective: NDArray[np.float64], measures: NDArray[np.float64]) -> Evaluation:

@@ -140,7 +140,7 @@ def test_processes_and_threads_give_the_same_archive(start, run_on_threads, conf
 ENDS = {
     "exits": ("os._exit(3)", r"ended with exit code 3, twice with the same programs"),
     "crashes": ("os.kill(os.getpid(), signal.SIGSEGV)", r"was killed by SIGSEGV, twice with the same programs"),
-    "leaves": ("sys.exit(3)", r"score() raised RuntimeError: sys.exit(3)"),
+    "leaves": ("sys.exit(3)", r"score() raised SystemExit: 3"),
     "hangs": ("threading.Event().wait()", r"score() did not return within evaluation.score_seconds (5 s)"),
 }
 
