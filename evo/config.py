@@ -1,6 +1,7 @@
 """The config of a run: strict models, defaults, overrides, and one clear line for whatever is wrong.
 
-The only reader of YAML. Knows nothing of how the values are used; `evo.run.search` builds a search from them.
+The only reader of YAML. Knows nothing of how the values are used; `evo.run.search` builds a search from them. Long, since every
+section and key stands here once, with its default and bounds.
 """
 
 from __future__ import annotations
