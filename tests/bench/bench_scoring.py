@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evo.evaluate.cpu import CHUNK_SIZE
+from evo.evaluate import CHUNK_SIZE
 from evo.task import Programs, load_task
 
 FOLDER = Path(__file__).parents[2] / "tasks" / "domain_coloring"
