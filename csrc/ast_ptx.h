@@ -39,6 +39,7 @@
  *     AST_PTX_MAX_INSTRUCTION_ARGS  4       operands of a PTX instruction
  *     AST_PTX_REGISTER_NAME         "ast"   prefix of the names of temporaries
  *     AST_PTX_DEBUG                         errors assert where they are found
+ *     AST_PTX_STATIC                        functions are static; each including file also defines AST_PTX_IMPLEMENTATION
  *
  * Memory and threads
  *
@@ -67,6 +68,17 @@
 #define AST_PTX_VERSION_MAJOR 1
 #define AST_PTX_VERSION_MINOR 1
 #define AST_PTX_VERSION_PATCH 0
+#define AST_PTX_VERSION (10000 * AST_PTX_VERSION_MAJOR + 100 * AST_PTX_VERSION_MINOR + AST_PTX_VERSION_PATCH)
+#define AST_PTX_VERSION_STRING "1.1.0"
+
+/* Before each declaration. It sets the linkage of the definition too. */
+#if !defined(AST_PTX_STATIC)
+#define AST_PTX_API
+#elif defined(__GNUC__)
+#define AST_PTX_API static __attribute__((unused))
+#else
+#define AST_PTX_API static
+#endif
 
 #ifndef AST_PTX_STACK_DEPTH
 #define AST_PTX_STACK_DEPTH 256
@@ -94,6 +106,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+typedef uint32_t AstPtxIdx; /* the payload of a word: an index of any kind */
 
 /* ---- words ------------------------------------------------------------------------------------------------------- */
 
@@ -125,19 +139,12 @@ typedef struct {
 #ifdef __cplusplus
 } /* extern "C" */
 
-/* C++ before 20 has no initialiser for the second member of a union. */
-static inline AstPtxInstruction ast_ptx__encode(AstPtxInstructionType type, uint16_t aux, uint32_t idx) {
-    AstPtxInstruction word;
-    word.instruction_type = static_cast<uint16_t>(type);
-    word.aux = aux;
-    word.payload.idx = idx;
-    return word;
+/* C++ before 20 initialises only the first member of a union, except as an extension. */
+constexpr AstPtxInstruction ast_ptx__encode(uint16_t type, uint16_t aux, uint32_t idx) {
+    return AstPtxInstruction{type, aux, __extension__ AstPtxPayload{.idx = idx}};
 }
-
-static inline AstPtxInstruction ast_ptx__encode_constant(float value) {
-    AstPtxInstruction word = ast_ptx__encode(AST_PTX_INSTRUCTION_TYPE_CONSTANT, 0, 0);
-    word.payload.f = value;
-    return word;
+constexpr AstPtxInstruction ast_ptx__encode_constant(float value) {
+    return AstPtxInstruction{AST_PTX_INSTRUCTION_TYPE_CONSTANT, 0, {value}};
 }
 
 extern "C" {
@@ -146,17 +153,17 @@ extern "C" {
 #define ast_ptx_encode_constant(value) ast_ptx__encode_constant(static_cast<float>(value))
 #else
 #define AST_PTX__WORD(type, aux_value, idx_value)                                                \
-    {                                                                                            \
+    (AstPtxInstruction) {                                                                        \
         AST_PTX_INSTRUCTION_TYPE_##type, (uint16_t)(aux_value), { .idx = (uint32_t)(idx_value) } \
     }
 #define ast_ptx_encode_constant(value)                           \
-    {                                                            \
+    (AstPtxInstruction) {                                        \
         AST_PTX_INSTRUCTION_TYPE_CONSTANT, 0, { (float)(value) } \
     }
 #endif
 
-/* Words as initialisers, usable in static arrays; with ast_ptx_encode_constant(value) above. Elsewhere C wants the type before
-   them: (AstPtxInstruction)ast_ptx_encode_return. */
+/* Words as expressions, with ast_ptx_encode_constant(value) above. They may initialise static objects too. For C, gcc has that as
+   an extension, of which -Wpedantic warns unless __extension__ begins the declaration. */
 #define ast_ptx_encode_input(i) AST_PTX__WORD(INPUT, 0, i)
 #define ast_ptx_encode_ptx_instruction(i, num_args) AST_PTX__WORD(PTX_INSTRUCTION, num_args, i)
 #define ast_ptx_encode_routine(i, num_args) AST_PTX__WORD(ROUTINE, num_args, i)
@@ -182,29 +189,18 @@ typedef enum {
     AST_PTX_ERROR_ROUTINE_IDX_OUT_OF_BOUNDS = 11,
     AST_PTX_ERROR_ROUTINE_ARG_IDX_OUT_OF_BOUNDS = 12, /* also any ROUTINE_ARG of the program itself */
     AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED = 13,        /* more routines open than AST_PTX_ROUTINE_DEPTH */
-    AST_PTX_RESULT_NUM_ENUMS
+    AST_PTX_RESULT_NUM_ELEMS
 } AstPtxResult;
 
 /* The enumerator's name, or "AST_PTX_RESULT_UNKNOWN". The text is static. */
-const char* ast_ptx_result_to_string(AstPtxResult result);
-
-/* For programs that end at an error: astPtxCheck(ast_ptx_compile(..)); prints the place of the call and the result to stderr
-   and exits with EXIT_FAILURE unless the result is SUCCESS. Include stdio.h and stdlib.h to use it. */
-#define astPtxCheck(call)                                                                                             \
-    do {                                                                                                              \
-        const AstPtxResult ast_ptx_check_result = (call);                                                             \
-        if (ast_ptx_check_result != AST_PTX_SUCCESS) {                                                                \
-            (void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, ast_ptx_result_to_string(ast_ptx_check_result)); \
-            exit(EXIT_FAILURE);                                                                                       \
-        }                                                                                                             \
-    } while (0)
+AST_PTX_API const char* ast_ptx_result_to_string(AstPtxResult result);
 
 /* ---- compiling --------------------------------------------------------------------------------------------------- */
 
 /* SUCCESS if `name` may name a register: letters, digits, _ and $ (a percent sign comes before it), and neither a name that
    CUDA compilers give (f1, r2, rd3, p1, fd4, rs5, h6, hh7, b8, rc9, rq1, SP, SPL), nor a special register of PTX, nor one of
    this library's own (ast0). Otherwise, or for NULL, INVALID_VALUE. */
-AstPtxResult ast_ptx_check_name(const char* name);
+AST_PTX_API AstPtxResult ast_ptx_check_name(const char* name);
 
 /* Writes the stub of a program and a NUL, which bytes_written_out does not count. `instructions` and each routine end with a
    RETURN: without one, memory past their end is read. With buffer NULL the length is only measured: a buffer needs one byte more.
@@ -214,7 +210,7 @@ AstPtxResult ast_ptx_check_name(const char* name);
    Registers are named without the percent sign and declared by the caller as .f32; the output may be an input too. The two
    tables of instructions run parallel and are NULL if there are none; an instruction's name may be any text.
    `input_register_names` and `routines` may be NULL if there are none. */
-AstPtxResult ast_ptx_compile(
+AST_PTX_API AstPtxResult ast_ptx_compile(
     const char* output_register_name,
     const char* const* input_register_names,
     size_t num_inputs,
@@ -248,7 +244,7 @@ typedef struct AstPtxPlace {
 
 /* As ast_ptx_compile, for a program of known size. `place_out` may be NULL and is written only when a word is wrong: an
    INVALID_VALUE that is not a word's fault leaves it unchanged. */
-AstPtxResult ast_ptx_compile_program(
+AST_PTX_API AstPtxResult ast_ptx_compile_program(
     const char* output_register_name,
     const char* const* input_register_names,
     size_t num_inputs,
@@ -270,7 +266,7 @@ AstPtxResult ast_ptx_compile_program(
 
 /* ---- shared by the implementations of this header and of ast_ptx_interpreter.h ------------------------------------ */
 
-#if (defined(AST_PTX_IMPLEMENTATION) || defined(AST_PTX_INTERPRETER_IMPLEMENTATION)) && !defined(AST_PTX_CHECK_ONCE)
+#if (defined(AST_PTX_IMPLEMENTATION) || defined(AST_PTX_INTERPRETER_H)) && !defined(AST_PTX_CHECK_ONCE)
 #define AST_PTX_CHECK_ONCE
 
 #include <string.h>
@@ -479,7 +475,7 @@ const char* ast_ptx_result_to_string(AstPtxResult result) {
         AST_PTX__CASE(AST_PTX_ERROR_ROUTINE_ARG_IDX_OUT_OF_BOUNDS);
         AST_PTX__CASE(AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED);
 #undef AST_PTX__CASE
-        case AST_PTX_RESULT_NUM_ENUMS: break;
+        case AST_PTX_RESULT_NUM_ELEMS: break;
     }
     return "AST_PTX_RESULT_UNKNOWN";
 }

@@ -50,7 +50,7 @@ static const uint16_t ast_ptx_ptx_instruction_num_args[AST_PTX_PTX_INSTRUCTION_N
 };
 #undef AST_PTX__NUM_ARGS
 
-/* Words, as initialisers. */
+/* Words, as expressions. */
 #define ast_ptx_encode_ptx_instruction_copysign_f32 ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_COPYSIGN_F32, 2)
 #define ast_ptx_encode_ptx_instruction_add_ftz_f32 ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_ADD_FTZ_F32, 2)
 #define ast_ptx_encode_ptx_instruction_sub_ftz_f32 ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_SUB_FTZ_F32, 2)

@@ -2,11 +2,10 @@
  * ast_ptx_interpreter.h - what an AST PTX program computes, on a CPU.
  *
  * Programs use the instructions of ast_ptx_instructions.h. Needs neither a GPU nor the implementation of ast_ptx.h, only libc
- * and libm.
+ * and libm. All functions are static: any number of files may include it.
  *
  * Usage
  *
- *     #define AST_PTX_INTERPRETER_IMPLEMENTATION      in exactly one C or C++ file
  *     #include "ast_ptx_interpreter.h"
  *
  *     const float inputs[] = {3.0f, 4.0f};
@@ -15,7 +14,7 @@
  *
  * Link with libm: -lm on Linux.
  *
- * Options, defined before the implementation
+ * Options, defined before the first inclusion
  *
  *     AST_PTX_INTERPRETER_BLOCK  32   points computed together
  *     AST_PTX_DEBUG                   errors assert where they are found
@@ -47,14 +46,10 @@
 #include "ast_ptx.h"
 #include "ast_ptx_instructions.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 /* The value of a program at one point. `instructions` and each routine end with a RETURN: without one, memory past their end is
    read. `routines` and `inputs` may be NULL if there are none.
    Errors: those of ast_ptx_compile; UNSUPPORTED_INSTRUCTION for an index past the table's end. */
-AstPtxResult ast_ptx_interpret(
+static inline AstPtxResult ast_ptx_interpret(
     const AstPtxInstruction* instructions,
     const AstPtxInstruction* const* routines,
     size_t num_routines,
@@ -66,7 +61,7 @@ AstPtxResult ast_ptx_interpret(
 /* The values of a program of known size at many points. `inputs` holds an array of num_points values for each input; one that
    the program does not read may be NULL. values_out has num_points values and may be one of the inputs, but must not partly
    overlap one. `place_out` may be NULL and is written only when a word is wrong; a word that reads a NULL is INVALID_VALUE. */
-AstPtxResult ast_ptx_interpret_program(
+static inline AstPtxResult ast_ptx_interpret_program(
     const AstPtxProgram* program,
     const float* const* inputs,
     size_t num_inputs,
@@ -75,22 +70,11 @@ AstPtxResult ast_ptx_interpret_program(
     AstPtxPlace* place_out
 );
 
-#ifdef __cplusplus
-}
-#endif
-
-#endif /* AST_PTX_INTERPRETER_H */
-
 /* ---- implementation ---------------------------------------------------------------------------------------------- */
-
-#if defined(AST_PTX_INTERPRETER_IMPLEMENTATION) && !defined(AST_PTX_INTERPRETER_IMPLEMENTATION_ONCE)
-#define AST_PTX_INTERPRETER_IMPLEMENTATION_ONCE
 
 #include <float.h>
 #include <math.h>
 #include <string.h>
-
-#include "ast_ptx.h" /* again: for the code that both implementations share */
 
 #ifndef AST_PTX_INTERPRETER_BLOCK
 #define AST_PTX_INTERPRETER_BLOCK 32
@@ -364,7 +348,7 @@ static AstPtxResult ast_ptx__check_for_run(const AstPtxProgram* program, size_t 
     return ast_ptx__check(program, &rules, &num_run, place_out);
 }
 
-AstPtxResult ast_ptx_interpret(
+static inline AstPtxResult ast_ptx_interpret(
     const AstPtxInstruction* instructions,
     const AstPtxInstruction* const* routines,
     size_t num_routines,
@@ -392,7 +376,7 @@ AstPtxResult ast_ptx_interpret(
     return ast_ptx__run(&program, &values, 0, 1, value_out, NULL);
 }
 
-AstPtxResult ast_ptx_interpret_program(
+static inline AstPtxResult ast_ptx_interpret_program(
     const AstPtxProgram* program,
     const float* const* inputs,
     size_t num_inputs,
@@ -417,4 +401,4 @@ AstPtxResult ast_ptx_interpret_program(
     return result;
 }
 
-#endif /* AST_PTX_INTERPRETER_IMPLEMENTATION */
+#endif /* AST_PTX_INTERPRETER_H */

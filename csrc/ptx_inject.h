@@ -43,6 +43,7 @@
  * Options, defined before this header is included
  *
  *     PTX_INJECT_DEBUG                 errors assert where they are found
+ *     PTX_INJECT_STATIC                functions are static; each including file also defines PTX_INJECT_IMPLEMENTATION
  *     PTX_INJECT_MALLOC(size), PTX_INJECT_REALLOC(pointer, size), PTX_INJECT_FREE(pointer)
  *                                      replace those of stdlib.h; define all three or none
  *     PTX_INJECT_MAX_UNIQUE_INJECTS    limit on names; undefined: limited by memory
@@ -53,10 +54,10 @@
  * Memory and threads
  *
  * ptx_inject_create and ptx_inject_create_with_types allocate; ptx_inject_destroy frees. ptx_inject_diagnose_ptx frees what it
- * allocates. No other function allocates. There is no global state. A handle never changes: any number of threads may query
- * and render it at the same time. Text arguments are C strings, not needed after the call. Results of queries live as long
- * as the handle. No pointer may be NULL unless its comment says so; a NULL gives PTX_INJECT_ERROR_INVALID_INPUT. Time is
- * linear in the text.
+ * allocates, as do ptx_inject_process_cuda and ptx_inject_diagnose_cuda, which allocate only for more than 64 types. No other
+ * function allocates. There is no global state. A handle never changes: any number of threads may query and render it at the
+ * same time. Text arguments are C strings, not needed after the call. Results of queries live as long as the handle. No pointer
+ * may be NULL unless its comment says so; a NULL gives PTX_INJECT_ERROR_INVALID_INPUT. Time is linear in the text.
  *
  * Markers, for programs that write inline assembly themselves
  *
@@ -98,24 +99,27 @@
 #define PTX_INJECT_VERSION_MAJOR 1
 #define PTX_INJECT_VERSION_MINOR 1
 #define PTX_INJECT_VERSION_PATCH 0
+#define PTX_INJECT_VERSION (PTX_INJECT_VERSION_MAJOR * 10000 + PTX_INJECT_VERSION_MINOR * 100 + PTX_INJECT_VERSION_PATCH)
+#define PTX_INJECT_VERSION_STRING "1.1.0"
 
 /* ---- device side: the macro -------------------------------------------------------------------------------------- */
 
 #if defined(__CUDACC__) || defined(__CUDA__)
 
-/* PTX_INJECT(name, operands...);  a site. `name` is a string literal of letters, digits, _ and $; at most 32 operands.
-   PTX_INJECT_TOK(name, operands...);  the same with a bare word as the name. */
-#define PTX_INJECT(name, ...) PTX_INJECT__SORT(PTX_INJECT__COUNT(name, ##__VA_ARGS__), name, ##__VA_ARGS__)
-#define PTX_INJECT_TOK(name, ...) PTX_INJECT(#name, ##__VA_ARGS__)
+/* PTX_INJECT(name, operands...);  a site. `name` is a string literal of letters, digits, _ and $; at most 64 operands.
+   PTX_INJECT_TOK(name, operands...);  the same with a bare word as the name.
+   Macros in all arguments are expanded first, so that one may stand for a name, a type or several operands. */
+#define PTX_INJECT(...) PTX_INJECT__SITE(__VA_ARGS__, PTX_INJECT__LAST)
+#define PTX_INJECT_TOK(...) PTX_INJECT__TOK(__VA_ARGS__, PTX_INJECT__LAST)
 
 /* PTX_IN(TYPE, name[, expression])  the stub reads it
    PTX_OUT(TYPE, name[, expression]) the stub writes it; it must write it
    PTX_MOD(TYPE, name[, expression]) both
    Queries know the operand by `name`, which is also the default expression. The expression is an operand of inline assembly: an
    lvalue unless it is only read. Put one with a comma outside brackets in parentheses. */
-#define PTX_IN(type, name, ...) (2, #type, PTX_TYPE_INFO_##type, #name, PTX_INJECT__SECOND(0, ##__VA_ARGS__, name, ))
-#define PTX_OUT(type, name, ...) (1, #type, PTX_TYPE_INFO_##type, #name, PTX_INJECT__SECOND(0, ##__VA_ARGS__, name, ))
-#define PTX_MOD(type, name, ...) (0, #type, PTX_TYPE_INFO_##type, #name, PTX_INJECT__SECOND(0, ##__VA_ARGS__, name, ))
+#define PTX_IN(type, ...) PTX_INJECT__OPERAND(0i, type, __VA_ARGS__, __VA_ARGS__, )
+#define PTX_OUT(type, ...) PTX_INJECT__OPERAND(0o, type, __VA_ARGS__, __VA_ARGS__, )
+#define PTX_MOD(type, ...) PTX_INJECT__OPERAND(0m, type, __VA_ARGS__, __VA_ARGS__, )
 
 /* #define PTX_TYPE_INFO_MASK PTX_TYPES_DESC(u32, u32, r, ID)   makes the type MASK.
    In order: the PTX type of its register, the type of mov, the constraint letter of inline assembly, and how the
@@ -131,8 +135,11 @@
 #define PTX_TYPE_INFO_F32 PTX_TYPES_DESC(f32, f32, f, ID)
 #define PTX_TYPE_INFO_B32 PTX_TYPES_DESC(b32, b32, r, ID)
 #define PTX_TYPE_INFO_PHILOX PTX_TYPES_DESC(u32, u32, r, ID)
-/* The state of a random number generator, one word, that the stub reads and advances: PTX_MOD(PHILOX, state). */
-#define PTX_PHILOX(state, ...) PTX_MOD(PHILOX, state, ##__VA_ARGS__)
+/* Six operands: the state of a Philox generator, members key (x and y) and ctr (x, y, z and w), which the stub reads. */
+#define PTX_PHILOX(state)                                                                         \
+    PTX_IN(PHILOX, philox_key_x, (state).key.x), PTX_IN(PHILOX, philox_key_y, (state).key.y),     \
+        PTX_IN(PHILOX, philox_ctr_x, (state).ctr.x), PTX_IN(PHILOX, philox_ctr_y, (state).ctr.y), \
+        PTX_IN(PHILOX, philox_ctr_z, (state).ctr.z), PTX_IN(PHILOX, philox_ctr_w, (state).ctr.w)
 #endif
 
 #ifndef PTX_INJECT_ASM
@@ -143,254 +150,224 @@
 #define PTX_INJECT__BIND_U16(expression) (*(unsigned short*)&(expression))
 #define PTX_INJECT__BIND_U32(expression) (*(unsigned int*)&(expression))
 
-/* An operand is a tuple (kind, data type, register type, mov type, constraint, bind macro, name, expression), where the kind
-   is 0 for mod, 1 for out and 2 for in. The operands are counted, sorted by kind and numbered in their first fields; then
-   each part of the statement is written from all of them. Macros are expanded as rarely as possible: each expansion takes
-   compilers about a microsecond. */
-#define PTX_INJECT__SORT(n, ...) PTX_INJECT__SORT_(n, __VA_ARGS__)
-#define PTX_INJECT__SORT_(n, name, ...)                                                                                  \
-    PTX_INJECT__NUMBER(                                                                                                  \
-        n,                                                                                                               \
-        name PTX_INJECT__EACH_##n(PTX_INJECT__MODS, ##__VA_ARGS__) PTX_INJECT__EACH_##n(PTX_INJECT__OUTS, ##__VA_ARGS__) \
-            PTX_INJECT__EACH_##n(PTX_INJECT__INS, ##__VA_ARGS__)                                                         \
+/* An operand is a tuple (kind, data type, register type, mov type, constraint, bind macro, name, expression). Kinds are 0m, 0o
+   and 0i, because no macro can have such a name. The operands are counted, sorted by kind and numbered in their first fields;
+   then each part of the statement is written from all of them. n = 10 t + r operands are t groups of ten and r more, up to
+   ten; PTX_INJECT__LAST ends each list. Each expansion takes compilers about a microsecond, so there are few. */
+#define PTX_INJECT__OPERAND(kind, type, name, expression, ...) (kind, #type, PTX_TYPE_INFO_##type, #name, expression)
+#define PTX_INJECT__LAST (0e)
+#define PTX_INJECT__TOK(name, ...) PTX_INJECT__SITE(#name, __VA_ARGS__)
+#define PTX_INJECT__SITE(...) PTX_INJECT__SITE_T(PTX_INJECT__COUNT(__VA_ARGS__), __VA_ARGS__)
+#define PTX_INJECT__SITE_T(count, ...) PTX_INJECT__SITE_TR(PTX_INJECT__UNPACK count, __VA_ARGS__)
+#define PTX_INJECT__SITE_TR(...) PTX_INJECT__SITE_TR_(__VA_ARGS__)
+#define PTX_INJECT__SITE_TR_(t, ...) PTX_INJECT__SITE_##t(t, __VA_ARGS__)
+#define PTX_INJECT__SITE_0(t, r, ...) PTX_INJECT__SORT(0, r, __VA_ARGS__)
+#define PTX_INJECT__SITE_0m(t, type, reg, mov, constraint, bind, name, expression, ...) PTX_INJECT__MANY(__VA_ARGS__)
+#define PTX_INJECT__SITE_0o(t, type, reg, mov, constraint, bind, name, expression, ...) PTX_INJECT__MANY(__VA_ARGS__)
+#define PTX_INJECT__SITE_0i(t, type, reg, mov, constraint, bind, name, expression, ...) PTX_INJECT__MANY(__VA_ARGS__)
+#define PTX_INJECT__SITE_0e(t, ...) PTX_INJECT__MANY(__VA_ARGS__)
+#define PTX_INJECT__MANY(...) PTX_INJECT__MANY_T(PTX_INJECT__COUNT_MANY(__VA_ARGS__), __VA_ARGS__)
+#define PTX_INJECT__MANY_T(count, ...) PTX_INJECT__MANY_TR(PTX_INJECT__UNPACK count, __VA_ARGS__)
+#define PTX_INJECT__MANY_TR(...) PTX_INJECT__MANY_TR_(__VA_ARGS__)
+#define PTX_INJECT__MANY_TR_(t, ...) PTX_INJECT__MANY_##t(t, __VA_ARGS__)
+#define PTX_INJECT__MANY_1 PTX_INJECT__SORT
+#define PTX_INJECT__MANY_2 PTX_INJECT__SORT
+#define PTX_INJECT__MANY_3 PTX_INJECT__SORT
+#define PTX_INJECT__MANY_4 PTX_INJECT__SORT
+#define PTX_INJECT__MANY_5 PTX_INJECT__SORT
+#define PTX_INJECT__MANY_6 PTX_INJECT__SORT
+#define PTX_INJECT__MANY_0m(...) PTX_INJECT__TOO_MANY
+#define PTX_INJECT__MANY_0o(...) PTX_INJECT__TOO_MANY
+#define PTX_INJECT__MANY_0i(...) PTX_INJECT__TOO_MANY
+#define PTX_INJECT__MANY_0e(...) PTX_INJECT__TOO_MANY
+#define PTX_INJECT__TOO_MANY static_assert(false, "PTX_INJECT: a site has at most 64 operands")
+#define PTX_INJECT__SORT(t, r, name, ...)                                                                                    \
+    PTX_INJECT__NUMBER(                                                                                                      \
+        t,                                                                                                                   \
+        r,                                                                                                                   \
+        name PTX_INJECT__EACH_T##t(r, PTX_INJECT__MODS, __VA_ARGS__) PTX_INJECT__EACH_T##t(r, PTX_INJECT__OUTS, __VA_ARGS__) \
+            PTX_INJECT__EACH_T##t(r, PTX_INJECT__INS, __VA_ARGS__),                                                          \
+        PTX_INJECT__LAST                                                                                                     \
     )
-#define PTX_INJECT__NUMBER(n, ...) PTX_INJECT__NUMBER_(n, __VA_ARGS__)
-#define PTX_INJECT__NUMBER_(n, name, ...) PTX_INJECT__SITE(n, name PTX_INJECT__INDEX_##n(__VA_ARGS__))
-#define PTX_INJECT__SITE(n, ...) PTX_INJECT__SITE_(n, __VA_ARGS__)
-#define PTX_INJECT__SITE_(n, name, ...)                                                                                                                                \
-    PTX_INJECT_ASM(                                                                                                                                                    \
-        "{\n\t" PTX_INJECT__EACH_##n(                                                                                                                                  \
-            PTX_INJECT__ENTER, ##__VA_ARGS__                                                                                                                           \
-        ) "// PTX_INJECT_START " name                                                                                                                                  \
-          "\n\t" PTX_INJECT__EACH_##n(PTX_INJECT__MARK, ##__VA_ARGS__) "// PTX_INJECT_END\n\t" PTX_INJECT__EACH_##n(                                                   \
-              PTX_INJECT__LEAVE, ##__VA_ARGS__                                                                                                                         \
-          ) "}" : PTX_INJECT__REST(PTX_INJECT__EACH_##n(PTX_INJECT__OUTPUT, ##__VA_ARGS__)) : PTX_INJECT__REST(PTX_INJECT__EACH_##n(PTX_INJECT__INPUT, ##__VA_ARGS__)) \
+#define PTX_INJECT__NUMBER(...) PTX_INJECT__NUMBER_(__VA_ARGS__)
+#define PTX_INJECT__NUMBER_(t, r, name, ...)                                                                                 \
+    PTX_INJECT__WRITE(t, r, name PTX_INJECT__INDEX_T##t((, "1", "2", "3", "4", "5", "6"), r, __VA_ARGS__), PTX_INJECT__LAST)
+#define PTX_INJECT__WRITE(...) PTX_INJECT__WRITE_(__VA_ARGS__)
+#define PTX_INJECT__WRITE_(t, r, name, ...)                                                                                                                                \
+    PTX_INJECT_ASM(                                                                                                                                                        \
+        "{\n\t" PTX_INJECT__EACH_T##t(                                                                                                                                     \
+            r, PTX_INJECT__ENTER, __VA_ARGS__                                                                                                                              \
+        ) "// PTX_INJECT_START " name                                                                                                                                      \
+          "\n\t" PTX_INJECT__EACH_T##t(r, PTX_INJECT__MARK, __VA_ARGS__) "// PTX_INJECT_END\n\t" PTX_INJECT__EACH_T##t(                                                    \
+              r, PTX_INJECT__LEAVE, __VA_ARGS__                                                                                                                            \
+          ) "}" : PTX_INJECT__REST(PTX_INJECT__EACH_T##t(r, PTX_INJECT__OUTPUT, __VA_ARGS__)) : PTX_INJECT__REST(PTX_INJECT__EACH_T##t(r, PTX_INJECT__INPUT, __VA_ARGS__)) \
     )
 
 #define PTX_INJECT__MODS(kind, ...) PTX_INJECT__IF_MOD_##kind(, (kind, __VA_ARGS__))
 #define PTX_INJECT__OUTS(kind, ...) PTX_INJECT__IF_OUT_##kind(, (kind, __VA_ARGS__))
 #define PTX_INJECT__INS(kind, ...) PTX_INJECT__IF_IN_##kind(, (kind, __VA_ARGS__))
-#define PTX_INJECT__ENTER(i, kind, type, reg, mov, constraint, bind, name, expression)                 \
-    ".reg ." reg " %%_x" #i ";\n\t" PTX_INJECT__IF_READ_##kind("mov." mov " %%_x" #i ", %" #i ";\n\t")
+#define PTX_INJECT__ENTER(i, kind, type, reg, mov, constraint, bind, name, expression)              \
+    ".reg ." reg " %%_x" i ";\n\t" PTX_INJECT__IF_READ_##kind("mov." mov " %%_x" i ", %" i ";\n\t")
 #define PTX_INJECT__MARK(i, kind, type, reg, mov, constraint, bind, name, expression) \
-    "// _x" #i PTX_INJECT__LETTER_##kind reg " " type " " name "\n\t"
+    "// _x" i PTX_INJECT__LETTER_##kind reg " " type " " name "\n\t"
 #define PTX_INJECT__LEAVE(i, kind, type, reg, mov, constraint, bind, name, expression) \
-    PTX_INJECT__IF_WRITTEN_##kind("mov." mov " %" #i ", %%_x" #i ";\n\t")
+    PTX_INJECT__IF_WRITTEN_##kind("mov." mov " %" i ", %%_x" i ";\n\t")
 #define PTX_INJECT__OUTPUT(i, kind, type, reg, mov, constraint, bind, name, expression)  \
     PTX_INJECT__IF_WRITTEN_##kind(, PTX_INJECT__SIGN_##kind constraint bind(expression))
 #define PTX_INJECT__INPUT(i, kind, type, reg, mov, constraint, bind, name, expression) \
     PTX_INJECT__IF_IN_##kind(, constraint bind(expression))
 
-#define PTX_INJECT__IF_MOD_0(...) __VA_ARGS__
-#define PTX_INJECT__IF_MOD_1(...)
-#define PTX_INJECT__IF_MOD_2(...)
-#define PTX_INJECT__IF_OUT_0(...)
-#define PTX_INJECT__IF_OUT_1(...) __VA_ARGS__
-#define PTX_INJECT__IF_OUT_2(...)
-#define PTX_INJECT__IF_IN_0(...)
-#define PTX_INJECT__IF_IN_1(...)
-#define PTX_INJECT__IF_IN_2(...) __VA_ARGS__
-#define PTX_INJECT__IF_READ_0(text) text
-#define PTX_INJECT__IF_READ_1(text)
-#define PTX_INJECT__IF_READ_2(text) text
-#define PTX_INJECT__IF_WRITTEN_0(...) __VA_ARGS__
-#define PTX_INJECT__IF_WRITTEN_1(...) __VA_ARGS__
-#define PTX_INJECT__IF_WRITTEN_2(...)
-#define PTX_INJECT__LETTER_0 " m "
-#define PTX_INJECT__LETTER_1 " o "
-#define PTX_INJECT__LETTER_2 " i "
-#define PTX_INJECT__SIGN_0 "+"
-#define PTX_INJECT__SIGN_1 "="
+#define PTX_INJECT__IF_MOD_0m(...) __VA_ARGS__
+#define PTX_INJECT__IF_MOD_0o(...)
+#define PTX_INJECT__IF_MOD_0i(...)
+#define PTX_INJECT__IF_OUT_0m(...)
+#define PTX_INJECT__IF_OUT_0o(...) __VA_ARGS__
+#define PTX_INJECT__IF_OUT_0i(...)
+#define PTX_INJECT__IF_IN_0m(...)
+#define PTX_INJECT__IF_IN_0o(...)
+#define PTX_INJECT__IF_IN_0i(...) __VA_ARGS__
+#define PTX_INJECT__IF_READ_0m(...) __VA_ARGS__
+#define PTX_INJECT__IF_READ_0o(...)
+#define PTX_INJECT__IF_READ_0i(...) __VA_ARGS__
+#define PTX_INJECT__IF_WRITTEN_0m(...) __VA_ARGS__
+#define PTX_INJECT__IF_WRITTEN_0o(...) __VA_ARGS__
+#define PTX_INJECT__IF_WRITTEN_0i(...)
+#define PTX_INJECT__LETTER_0m " m "
+#define PTX_INJECT__LETTER_0o " o "
+#define PTX_INJECT__LETTER_0i " i "
+#define PTX_INJECT__SIGN_0m "+"
+#define PTX_INJECT__SIGN_0o "="
 
 #define PTX_INJECT__UNPACK(...) __VA_ARGS__
-#define PTX_INJECT__SECOND(first, second, ...) second
+#define PTX_INJECT__HEAD(first, ...) first
+#define PTX_INJECT__TAIL(first, ...) (__VA_ARGS__)
 #define PTX_INJECT__REST(...) PTX_INJECT__REST_(__VA_ARGS__)
 #define PTX_INJECT__REST_(first, ...) __VA_ARGS__
-#define PTX_INJECT__COUNT(name, ...)                                                                                                                   \
-    PTX_INJECT__COUNT_(                                                                                                                                \
-        name, ##__VA_ARGS__, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, \
+
+/* The operands' count as (t, r); if there are more than 10 or, in the second form, 64, one of the operands */
+#define PTX_INJECT__COUNT(...)                                                                                                 \
+    PTX_INJECT__COUNT_(__VA_ARGS__, (0, 10), (0, 9), (0, 8), (0, 7), (0, 6), (0, 5), (0, 4), (0, 3), (0, 2), (0, 1), (0, 0), )
+#define PTX_INJECT__COUNT_(name, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, last, count, ...) count
+/* clang-format puts each of many arguments on a line of its own. */
+/* clang-format off */
+#define PTX_INJECT__COUNT_MANY(...)                                                  \
+    PTX_INJECT__COUNT_MANY_(__VA_ARGS__,                                             \
+    (6, 4), (6, 3), (6, 2), (6, 1),                                                  \
+    (5, 10), (5, 9), (5, 8), (5, 7), (5, 6), (5, 5), (5, 4), (5, 3), (5, 2), (5, 1), \
+    (4, 10), (4, 9), (4, 8), (4, 7), (4, 6), (4, 5), (4, 4), (4, 3), (4, 2), (4, 1), \
+    (3, 10), (3, 9), (3, 8), (3, 7), (3, 6), (3, 5), (3, 4), (3, 3), (3, 2), (3, 1), \
+    (2, 10), (2, 9), (2, 8), (2, 7), (2, 6), (2, 5), (2, 4), (2, 3), (2, 2), (2, 1), \
+    (1, 10), (1, 9), (1, 8), (1, 7), (1, 6), (1, 5), (1, 4), (1, 3), (1, 2), (1, 1), \
     )
-#define PTX_INJECT__COUNT_(                                                                                                \
-    name, a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, t, u, v, w, x, y, z, a2, b2, c2, d2, e2, f2, count, ... \
-)                                                                                                                          \
+#define PTX_INJECT__COUNT_MANY_(name,                                                \
+    a0, a1, a2, a3, a4, a5, a6, a7, a8, a9,                                          \
+    b0, b1, b2, b3, b4, b5, b6, b7, b8, b9,                                          \
+    c0, c1, c2, c3, c4, c5, c6, c7, c8, c9,                                          \
+    d0, d1, d2, d3, d4, d5, d6, d7, d8, d9,                                          \
+    e0, e1, e2, e3, e4, e5, e6, e7, e8, e9,                                          \
+    f0, f1, f2, f3, f4, f5, f6, f7, f8, f9,                                          \
+    g0, g1, g2, g3,                                                                  \
+    last, count, ...)                                                                \
     count
+/* clang-format on */
 
 /* f first f second ... of n operands, where f is called with an operand's fields */
-#define PTX_INJECT__EACH_0(f)
-#define PTX_INJECT__EACH_1(f, a) f a
-#define PTX_INJECT__EACH_2(f, a, b) f a f b
-#define PTX_INJECT__EACH_3(f, a, b, c) f a f b f c
-#define PTX_INJECT__EACH_4(f, a, b, c, d) f a f b f c f d
-#define PTX_INJECT__EACH_5(f, a, b, c, d, e) f a f b f c f d f e
-#define PTX_INJECT__EACH_6(f, a, b, c, d, e, g) f a f b f c f d f e f g
-#define PTX_INJECT__EACH_7(f, a, b, c, d, e, g, h) f a f b f c f d f e f g f h
-#define PTX_INJECT__EACH_8(f, a, b, c, d, e, g, h, i) f a f b f c f d f e f g f h f i
-#define PTX_INJECT__EACH_9(f, ...) PTX_INJECT__EACH_MORE(1, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_10(f, ...) PTX_INJECT__EACH_MORE(2, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_11(f, ...) PTX_INJECT__EACH_MORE(3, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_12(f, ...) PTX_INJECT__EACH_MORE(4, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_13(f, ...) PTX_INJECT__EACH_MORE(5, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_14(f, ...) PTX_INJECT__EACH_MORE(6, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_15(f, ...) PTX_INJECT__EACH_MORE(7, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_16(f, ...) PTX_INJECT__EACH_MORE(8, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_17(f, ...) PTX_INJECT__EACH_MORE2(9, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_18(f, ...) PTX_INJECT__EACH_MORE2(10, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_19(f, ...) PTX_INJECT__EACH_MORE2(11, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_20(f, ...) PTX_INJECT__EACH_MORE2(12, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_21(f, ...) PTX_INJECT__EACH_MORE2(13, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_22(f, ...) PTX_INJECT__EACH_MORE2(14, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_23(f, ...) PTX_INJECT__EACH_MORE2(15, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_24(f, ...) PTX_INJECT__EACH_MORE2(16, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_25(f, ...) PTX_INJECT__EACH_MORE3(17, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_26(f, ...) PTX_INJECT__EACH_MORE3(18, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_27(f, ...) PTX_INJECT__EACH_MORE3(19, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_28(f, ...) PTX_INJECT__EACH_MORE3(20, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_29(f, ...) PTX_INJECT__EACH_MORE3(21, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_30(f, ...) PTX_INJECT__EACH_MORE3(22, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_31(f, ...) PTX_INJECT__EACH_MORE3(23, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_32(f, ...) PTX_INJECT__EACH_MORE3(24, f, __VA_ARGS__)
-#define PTX_INJECT__EACH_MORE(n, f, a, b, c, d, e, g, h, i, ...)                       \
-    PTX_INJECT__EACH_8(f, a, b, c, d, e, g, h, i) PTX_INJECT__EACH_##n(f, __VA_ARGS__)
-#define PTX_INJECT__EACH_MORE2(n, f, a, b, c, d, e, g, h, i, ...)                      \
-    PTX_INJECT__EACH_8(f, a, b, c, d, e, g, h, i) PTX_INJECT__EACH_##n(f, __VA_ARGS__)
-#define PTX_INJECT__EACH_MORE3(n, f, a, b, c, d, e, g, h, i, ...)                      \
-    PTX_INJECT__EACH_8(f, a, b, c, d, e, g, h, i) PTX_INJECT__EACH_##n(f, __VA_ARGS__)
+#define PTX_INJECT__EACH_T0(r, ...) PTX_INJECT__EACH_##r(__VA_ARGS__)
+#define PTX_INJECT__EACH_T1(r, f, a, b, c, d, e, g, h, i, j, k, ...)                              \
+    PTX_INJECT__EACH_10(f, a, b, c, d, e, g, h, i, j, k, ) PTX_INJECT__EACH_T0(r, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_T2(r, f, a, b, c, d, e, g, h, i, j, k, ...)                              \
+    PTX_INJECT__EACH_10(f, a, b, c, d, e, g, h, i, j, k, ) PTX_INJECT__EACH_T1(r, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_T3(r, f, a, b, c, d, e, g, h, i, j, k, ...)                              \
+    PTX_INJECT__EACH_10(f, a, b, c, d, e, g, h, i, j, k, ) PTX_INJECT__EACH_T2(r, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_T4(r, f, a, b, c, d, e, g, h, i, j, k, ...)                              \
+    PTX_INJECT__EACH_10(f, a, b, c, d, e, g, h, i, j, k, ) PTX_INJECT__EACH_T3(r, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_T5(r, f, a, b, c, d, e, g, h, i, j, k, ...)                              \
+    PTX_INJECT__EACH_10(f, a, b, c, d, e, g, h, i, j, k, ) PTX_INJECT__EACH_T4(r, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_T6(r, f, a, b, c, d, e, g, h, i, j, k, ...)                              \
+    PTX_INJECT__EACH_10(f, a, b, c, d, e, g, h, i, j, k, ) PTX_INJECT__EACH_T5(r, f, __VA_ARGS__)
+#define PTX_INJECT__EACH_0(...)
+#define PTX_INJECT__EACH_1(f, a, ...) f a
+#define PTX_INJECT__EACH_2(f, a, b, ...) f a f b
+#define PTX_INJECT__EACH_3(f, a, b, c, ...) f a f b f c
+#define PTX_INJECT__EACH_4(f, a, b, c, d, ...) f a f b f c f d
+#define PTX_INJECT__EACH_5(f, a, b, c, d, e, ...) f a f b f c f d f e
+#define PTX_INJECT__EACH_6(f, a, b, c, d, e, g, ...) f a f b f c f d f e f g
+#define PTX_INJECT__EACH_7(f, a, b, c, d, e, g, h, ...) f a f b f c f d f e f g f h
+#define PTX_INJECT__EACH_8(f, a, b, c, d, e, g, h, i, ...) f a f b f c f d f e f g f h f i
+#define PTX_INJECT__EACH_9(f, a, b, c, d, e, g, h, i, j, ...) f a f b f c f d f e f g f h f i f j
+#define PTX_INJECT__EACH_10(f, a, b, c, d, e, g, h, i, j, k, ...) f a f b f c f d f e f g f h f i f j f k
 
-/* , (0, fields of the first) , (1, fields of the second) ...  INDEX8 begins with 8, and so on */
-#define PTX_INJECT__INDEX_0()
-#define PTX_INJECT__INDEX_1(a) , (0, PTX_INJECT__UNPACK a)
-#define PTX_INJECT__INDEX_2(a, b) , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b)
-#define PTX_INJECT__INDEX_3(a, b, c) , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c)
-#define PTX_INJECT__INDEX_4(a, b, c, d)                                                                          \
-    , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c), (3, PTX_INJECT__UNPACK d)
-#define PTX_INJECT__INDEX_5(a, b, c, d, e)                                                                        \
-    , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c), (3, PTX_INJECT__UNPACK d), \
-        (4, PTX_INJECT__UNPACK e)
-#define PTX_INJECT__INDEX_6(a, b, c, d, e, g)                                                                     \
-    , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c), (3, PTX_INJECT__UNPACK d), \
-        (4, PTX_INJECT__UNPACK e), (5, PTX_INJECT__UNPACK g)
-#define PTX_INJECT__INDEX_7(a, b, c, d, e, g, h)                                                                  \
-    , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c), (3, PTX_INJECT__UNPACK d), \
-        (4, PTX_INJECT__UNPACK e), (5, PTX_INJECT__UNPACK g), (6, PTX_INJECT__UNPACK h)
-#define PTX_INJECT__INDEX_8(a, b, c, d, e, g, h, i)                                                                \
-    , (0, PTX_INJECT__UNPACK a), (1, PTX_INJECT__UNPACK b), (2, PTX_INJECT__UNPACK c), (3, PTX_INJECT__UNPACK d),  \
-        (4, PTX_INJECT__UNPACK e), (5, PTX_INJECT__UNPACK g), (6, PTX_INJECT__UNPACK h), (7, PTX_INJECT__UNPACK i)
-#define PTX_INJECT__INDEX_9(...) PTX_INJECT__INDEX_MORE(1, __VA_ARGS__)
-#define PTX_INJECT__INDEX_10(...) PTX_INJECT__INDEX_MORE(2, __VA_ARGS__)
-#define PTX_INJECT__INDEX_11(...) PTX_INJECT__INDEX_MORE(3, __VA_ARGS__)
-#define PTX_INJECT__INDEX_12(...) PTX_INJECT__INDEX_MORE(4, __VA_ARGS__)
-#define PTX_INJECT__INDEX_13(...) PTX_INJECT__INDEX_MORE(5, __VA_ARGS__)
-#define PTX_INJECT__INDEX_14(...) PTX_INJECT__INDEX_MORE(6, __VA_ARGS__)
-#define PTX_INJECT__INDEX_15(...) PTX_INJECT__INDEX_MORE(7, __VA_ARGS__)
-#define PTX_INJECT__INDEX_16(...) PTX_INJECT__INDEX_MORE(8, __VA_ARGS__)
-#define PTX_INJECT__INDEX_17(...) PTX_INJECT__INDEX_MORE(9, __VA_ARGS__)
-#define PTX_INJECT__INDEX_18(...) PTX_INJECT__INDEX_MORE(10, __VA_ARGS__)
-#define PTX_INJECT__INDEX_19(...) PTX_INJECT__INDEX_MORE(11, __VA_ARGS__)
-#define PTX_INJECT__INDEX_20(...) PTX_INJECT__INDEX_MORE(12, __VA_ARGS__)
-#define PTX_INJECT__INDEX_21(...) PTX_INJECT__INDEX_MORE(13, __VA_ARGS__)
-#define PTX_INJECT__INDEX_22(...) PTX_INJECT__INDEX_MORE(14, __VA_ARGS__)
-#define PTX_INJECT__INDEX_23(...) PTX_INJECT__INDEX_MORE(15, __VA_ARGS__)
-#define PTX_INJECT__INDEX_24(...) PTX_INJECT__INDEX_MORE(16, __VA_ARGS__)
-#define PTX_INJECT__INDEX_25(...) PTX_INJECT__INDEX_MORE(17, __VA_ARGS__)
-#define PTX_INJECT__INDEX_26(...) PTX_INJECT__INDEX_MORE(18, __VA_ARGS__)
-#define PTX_INJECT__INDEX_27(...) PTX_INJECT__INDEX_MORE(19, __VA_ARGS__)
-#define PTX_INJECT__INDEX_28(...) PTX_INJECT__INDEX_MORE(20, __VA_ARGS__)
-#define PTX_INJECT__INDEX_29(...) PTX_INJECT__INDEX_MORE(21, __VA_ARGS__)
-#define PTX_INJECT__INDEX_30(...) PTX_INJECT__INDEX_MORE(22, __VA_ARGS__)
-#define PTX_INJECT__INDEX_31(...) PTX_INJECT__INDEX_MORE(23, __VA_ARGS__)
-#define PTX_INJECT__INDEX_32(...) PTX_INJECT__INDEX_MORE(24, __VA_ARGS__)
-#define PTX_INJECT__INDEX_MORE(n, a, b, c, d, e, g, h, i, ...)                      \
-    PTX_INJECT__INDEX_8(a, b, c, d, e, g, h, i) PTX_INJECT__INDEX8_##n(__VA_ARGS__)
-#define PTX_INJECT__INDEX8_1(a) , (8, PTX_INJECT__UNPACK a)
-#define PTX_INJECT__INDEX8_2(a, b) , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b)
-#define PTX_INJECT__INDEX8_3(a, b, c) , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c)
-#define PTX_INJECT__INDEX8_4(a, b, c, d)                                                                           \
-    , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c), (11, PTX_INJECT__UNPACK d)
-#define PTX_INJECT__INDEX8_5(a, b, c, d, e)                                                                         \
-    , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c), (11, PTX_INJECT__UNPACK d), \
-        (12, PTX_INJECT__UNPACK e)
-#define PTX_INJECT__INDEX8_6(a, b, c, d, e, g)                                                                      \
-    , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c), (11, PTX_INJECT__UNPACK d), \
-        (12, PTX_INJECT__UNPACK e), (13, PTX_INJECT__UNPACK g)
-#define PTX_INJECT__INDEX8_7(a, b, c, d, e, g, h)                                                                   \
-    , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c), (11, PTX_INJECT__UNPACK d), \
-        (12, PTX_INJECT__UNPACK e), (13, PTX_INJECT__UNPACK g), (14, PTX_INJECT__UNPACK h)
-#define PTX_INJECT__INDEX8_8(a, b, c, d, e, g, h, i)                                                                   \
-    , (8, PTX_INJECT__UNPACK a), (9, PTX_INJECT__UNPACK b), (10, PTX_INJECT__UNPACK c), (11, PTX_INJECT__UNPACK d),    \
-        (12, PTX_INJECT__UNPACK e), (13, PTX_INJECT__UNPACK g), (14, PTX_INJECT__UNPACK h), (15, PTX_INJECT__UNPACK i)
-#define PTX_INJECT__INDEX8_9(...) PTX_INJECT__INDEX8_MORE(1, __VA_ARGS__)
-#define PTX_INJECT__INDEX8_10(...) PTX_INJECT__INDEX8_MORE(2, __VA_ARGS__)
-#define PTX_INJECT__INDEX8_11(...) PTX_INJECT__INDEX8_MORE(3, __VA_ARGS__)
-#define PTX_INJECT__INDEX8_12(...) PTX_INJECT__INDEX8_MORE(4, __VA_ARGS__)
-#define PTX_INJECT__INDEX8_13(...) PTX_INJECT__INDEX8_MORE(5, __VA_ARGS__)
-#define PTX_INJECT__INDEX8_14(...) PTX_INJECT__INDEX8_MORE(6, __VA_ARGS__)
-#define PTX_INJECT__INDEX8_15(...) PTX_INJECT__INDEX8_MORE(7, __VA_ARGS__)
-#define PTX_INJECT__INDEX8_16(...) PTX_INJECT__INDEX8_MORE(8, __VA_ARGS__)
-#define PTX_INJECT__INDEX8_17(...) PTX_INJECT__INDEX8_MORE(9, __VA_ARGS__)
-#define PTX_INJECT__INDEX8_18(...) PTX_INJECT__INDEX8_MORE(10, __VA_ARGS__)
-#define PTX_INJECT__INDEX8_19(...) PTX_INJECT__INDEX8_MORE(11, __VA_ARGS__)
-#define PTX_INJECT__INDEX8_20(...) PTX_INJECT__INDEX8_MORE(12, __VA_ARGS__)
-#define PTX_INJECT__INDEX8_21(...) PTX_INJECT__INDEX8_MORE(13, __VA_ARGS__)
-#define PTX_INJECT__INDEX8_22(...) PTX_INJECT__INDEX8_MORE(14, __VA_ARGS__)
-#define PTX_INJECT__INDEX8_23(...) PTX_INJECT__INDEX8_MORE(15, __VA_ARGS__)
-#define PTX_INJECT__INDEX8_24(...) PTX_INJECT__INDEX8_MORE(16, __VA_ARGS__)
-#define PTX_INJECT__INDEX8_MORE(n, a, b, c, d, e, g, h, i, ...)                       \
-    PTX_INJECT__INDEX8_8(a, b, c, d, e, g, h, i) PTX_INJECT__INDEX16_##n(__VA_ARGS__)
-#define PTX_INJECT__INDEX16_1(a) , (16, PTX_INJECT__UNPACK a)
-#define PTX_INJECT__INDEX16_2(a, b) , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b)
-#define PTX_INJECT__INDEX16_3(a, b, c) , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c)
-#define PTX_INJECT__INDEX16_4(a, b, c, d)                                                                            \
-    , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c), (19, PTX_INJECT__UNPACK d)
-#define PTX_INJECT__INDEX16_5(a, b, c, d, e)                                                                          \
-    , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c), (19, PTX_INJECT__UNPACK d), \
-        (20, PTX_INJECT__UNPACK e)
-#define PTX_INJECT__INDEX16_6(a, b, c, d, e, g)                                                                       \
-    , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c), (19, PTX_INJECT__UNPACK d), \
-        (20, PTX_INJECT__UNPACK e), (21, PTX_INJECT__UNPACK g)
-#define PTX_INJECT__INDEX16_7(a, b, c, d, e, g, h)                                                                    \
-    , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c), (19, PTX_INJECT__UNPACK d), \
-        (20, PTX_INJECT__UNPACK e), (21, PTX_INJECT__UNPACK g), (22, PTX_INJECT__UNPACK h)
-#define PTX_INJECT__INDEX16_8(a, b, c, d, e, g, h, i)                                                                  \
-    , (16, PTX_INJECT__UNPACK a), (17, PTX_INJECT__UNPACK b), (18, PTX_INJECT__UNPACK c), (19, PTX_INJECT__UNPACK d),  \
-        (20, PTX_INJECT__UNPACK e), (21, PTX_INJECT__UNPACK g), (22, PTX_INJECT__UNPACK h), (23, PTX_INJECT__UNPACK i)
-#define PTX_INJECT__INDEX16_9(...) PTX_INJECT__INDEX16_MORE(1, __VA_ARGS__)
-#define PTX_INJECT__INDEX16_10(...) PTX_INJECT__INDEX16_MORE(2, __VA_ARGS__)
-#define PTX_INJECT__INDEX16_11(...) PTX_INJECT__INDEX16_MORE(3, __VA_ARGS__)
-#define PTX_INJECT__INDEX16_12(...) PTX_INJECT__INDEX16_MORE(4, __VA_ARGS__)
-#define PTX_INJECT__INDEX16_13(...) PTX_INJECT__INDEX16_MORE(5, __VA_ARGS__)
-#define PTX_INJECT__INDEX16_14(...) PTX_INJECT__INDEX16_MORE(6, __VA_ARGS__)
-#define PTX_INJECT__INDEX16_15(...) PTX_INJECT__INDEX16_MORE(7, __VA_ARGS__)
-#define PTX_INJECT__INDEX16_16(...) PTX_INJECT__INDEX16_MORE(8, __VA_ARGS__)
-#define PTX_INJECT__INDEX16_MORE(n, a, b, c, d, e, g, h, i, ...)                       \
-    PTX_INJECT__INDEX16_8(a, b, c, d, e, g, h, i) PTX_INJECT__INDEX24_##n(__VA_ARGS__)
-#define PTX_INJECT__INDEX24_1(a) , (24, PTX_INJECT__UNPACK a)
-#define PTX_INJECT__INDEX24_2(a, b) , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b)
-#define PTX_INJECT__INDEX24_3(a, b, c) , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c)
-#define PTX_INJECT__INDEX24_4(a, b, c, d)                                                                            \
-    , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c), (27, PTX_INJECT__UNPACK d)
-#define PTX_INJECT__INDEX24_5(a, b, c, d, e)                                                                          \
-    , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c), (27, PTX_INJECT__UNPACK d), \
-        (28, PTX_INJECT__UNPACK e)
-#define PTX_INJECT__INDEX24_6(a, b, c, d, e, g)                                                                       \
-    , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c), (27, PTX_INJECT__UNPACK d), \
-        (28, PTX_INJECT__UNPACK e), (29, PTX_INJECT__UNPACK g)
-#define PTX_INJECT__INDEX24_7(a, b, c, d, e, g, h)                                                                    \
-    , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c), (27, PTX_INJECT__UNPACK d), \
-        (28, PTX_INJECT__UNPACK e), (29, PTX_INJECT__UNPACK g), (30, PTX_INJECT__UNPACK h)
-#define PTX_INJECT__INDEX24_8(a, b, c, d, e, g, h, i)                                                                  \
-    , (24, PTX_INJECT__UNPACK a), (25, PTX_INJECT__UNPACK b), (26, PTX_INJECT__UNPACK c), (27, PTX_INJECT__UNPACK d),  \
-        (28, PTX_INJECT__UNPACK e), (29, PTX_INJECT__UNPACK g), (30, PTX_INJECT__UNPACK h), (31, PTX_INJECT__UNPACK i)
+/* , (0, fields of the first) , (1, fields of the second) ... of n operands, where `tens` are the digits before the last */
+#define PTX_INJECT__INDEX_T0(tens, r, ...) PTX_INJECT__INDEX_##r(PTX_INJECT__HEAD tens, __VA_ARGS__)
+#define PTX_INJECT__INDEX_T1(tens, r, a, b, c, d, e, g, h, i, j, k, ...)        \
+    PTX_INJECT__INDEX_10(PTX_INJECT__HEAD tens, a, b, c, d, e, g, h, i, j, k, ) \
+    PTX_INJECT__INDEX_T0(PTX_INJECT__TAIL tens, r, __VA_ARGS__)
+#define PTX_INJECT__INDEX_T2(tens, r, a, b, c, d, e, g, h, i, j, k, ...)        \
+    PTX_INJECT__INDEX_10(PTX_INJECT__HEAD tens, a, b, c, d, e, g, h, i, j, k, ) \
+    PTX_INJECT__INDEX_T1(PTX_INJECT__TAIL tens, r, __VA_ARGS__)
+#define PTX_INJECT__INDEX_T3(tens, r, a, b, c, d, e, g, h, i, j, k, ...)        \
+    PTX_INJECT__INDEX_10(PTX_INJECT__HEAD tens, a, b, c, d, e, g, h, i, j, k, ) \
+    PTX_INJECT__INDEX_T2(PTX_INJECT__TAIL tens, r, __VA_ARGS__)
+#define PTX_INJECT__INDEX_T4(tens, r, a, b, c, d, e, g, h, i, j, k, ...)        \
+    PTX_INJECT__INDEX_10(PTX_INJECT__HEAD tens, a, b, c, d, e, g, h, i, j, k, ) \
+    PTX_INJECT__INDEX_T3(PTX_INJECT__TAIL tens, r, __VA_ARGS__)
+#define PTX_INJECT__INDEX_T5(tens, r, a, b, c, d, e, g, h, i, j, k, ...)        \
+    PTX_INJECT__INDEX_10(PTX_INJECT__HEAD tens, a, b, c, d, e, g, h, i, j, k, ) \
+    PTX_INJECT__INDEX_T4(PTX_INJECT__TAIL tens, r, __VA_ARGS__)
+#define PTX_INJECT__INDEX_T6(tens, r, a, b, c, d, e, g, h, i, j, k, ...)        \
+    PTX_INJECT__INDEX_10(PTX_INJECT__HEAD tens, a, b, c, d, e, g, h, i, j, k, ) \
+    PTX_INJECT__INDEX_T5(PTX_INJECT__TAIL tens, r, __VA_ARGS__)
+#define PTX_INJECT__INDEX_0(...)
+#define PTX_INJECT__INDEX_1(z, a, ...) , (z "0", PTX_INJECT__UNPACK a)
+#define PTX_INJECT__INDEX_2(z, a, b, ...) , (z "0", PTX_INJECT__UNPACK a), (z "1", PTX_INJECT__UNPACK b)
+#define PTX_INJECT__INDEX_3(z, a, b, c, ...)                                                      \
+    , (z "0", PTX_INJECT__UNPACK a), (z "1", PTX_INJECT__UNPACK b), (z "2", PTX_INJECT__UNPACK c)
+#define PTX_INJECT__INDEX_4(z, a, b, c, d, ...)                                                                                  \
+    , (z "0", PTX_INJECT__UNPACK a), (z "1", PTX_INJECT__UNPACK b), (z "2", PTX_INJECT__UNPACK c), (z "3", PTX_INJECT__UNPACK d)
+#define PTX_INJECT__INDEX_5(z, a, b, c, d, e, ...)                                                 \
+    , (z "0", PTX_INJECT__UNPACK a), (z "1", PTX_INJECT__UNPACK b), (z "2", PTX_INJECT__UNPACK c), \
+        (z "3", PTX_INJECT__UNPACK d), (z "4", PTX_INJECT__UNPACK e)
+#define PTX_INJECT__INDEX_6(z, a, b, c, d, e, g, ...)                                               \
+    , (z "0", PTX_INJECT__UNPACK a), (z "1", PTX_INJECT__UNPACK b), (z "2", PTX_INJECT__UNPACK c),  \
+        (z "3", PTX_INJECT__UNPACK d), (z "4", PTX_INJECT__UNPACK e), (z "5", PTX_INJECT__UNPACK g)
+#define PTX_INJECT__INDEX_7(z, a, b, c, d, e, g, h, ...)                                             \
+    , (z "0", PTX_INJECT__UNPACK a), (z "1", PTX_INJECT__UNPACK b), (z "2", PTX_INJECT__UNPACK c),   \
+        (z "3", PTX_INJECT__UNPACK d), (z "4", PTX_INJECT__UNPACK e), (z "5", PTX_INJECT__UNPACK g), \
+        (z "6", PTX_INJECT__UNPACK h)
+#define PTX_INJECT__INDEX_8(z, a, b, c, d, e, g, h, i, ...)                                          \
+    , (z "0", PTX_INJECT__UNPACK a), (z "1", PTX_INJECT__UNPACK b), (z "2", PTX_INJECT__UNPACK c),   \
+        (z "3", PTX_INJECT__UNPACK d), (z "4", PTX_INJECT__UNPACK e), (z "5", PTX_INJECT__UNPACK g), \
+        (z "6", PTX_INJECT__UNPACK h), (z "7", PTX_INJECT__UNPACK i)
+#define PTX_INJECT__INDEX_9(z, a, b, c, d, e, g, h, i, j, ...)                                       \
+    , (z "0", PTX_INJECT__UNPACK a), (z "1", PTX_INJECT__UNPACK b), (z "2", PTX_INJECT__UNPACK c),   \
+        (z "3", PTX_INJECT__UNPACK d), (z "4", PTX_INJECT__UNPACK e), (z "5", PTX_INJECT__UNPACK g), \
+        (z "6", PTX_INJECT__UNPACK h), (z "7", PTX_INJECT__UNPACK i), (z "8", PTX_INJECT__UNPACK j)
+#define PTX_INJECT__INDEX_10(z, a, b, c, d, e, g, h, i, j, k, ...)                                   \
+    , (z "0", PTX_INJECT__UNPACK a), (z "1", PTX_INJECT__UNPACK b), (z "2", PTX_INJECT__UNPACK c),   \
+        (z "3", PTX_INJECT__UNPACK d), (z "4", PTX_INJECT__UNPACK e), (z "5", PTX_INJECT__UNPACK g), \
+        (z "6", PTX_INJECT__UNPACK h), (z "7", PTX_INJECT__UNPACK i), (z "8", PTX_INJECT__UNPACK j), \
+        (z "9", PTX_INJECT__UNPACK k)
 
 #endif /* __CUDACC__ */
 
-/* Variables that a site may have; the macro takes 32. */
+/* Variables that a site may have; the macro takes 64. */
 #define PTX_INJECT_MAX_ARGS 1024u
 
 /* ---- host side --------------------------------------------------------------------------------------------------- */
 
 #ifndef __CUDACC_RTC__
 
+#include <stdbool.h>
 #include <stddef.h>
+
+/* Before each declaration. It sets the linkage of the definition too. */
+#if !defined(PTX_INJECT_STATIC)
+#define PTX_INJECT_API
+#elif defined(__GNUC__)
+#define PTX_INJECT_API static __attribute__((unused))
+#else
+#define PTX_INJECT_API static
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -409,7 +386,7 @@ typedef enum {
     PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND = 9,
     PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND = 10,
     PTX_INJECT_ERROR_OUT_OF_MEMORY = 11,
-    PTX_INJECT_RESULT_NUM_ENUMS
+    PTX_INJECT_RESULT_NUM_ELEMS
 } PtxInjectResult;
 
 /* What a stub does with a variable. */
@@ -439,21 +416,10 @@ typedef struct PtxInjectPlace {
 } PtxInjectPlace;
 
 /* The enumerator's name, or "PTX_INJECT_RESULT_UNKNOWN". The text is static. */
-const char* ptx_inject_result_to_string(PtxInjectResult result);
-
-/* For programs that end at an error: ptxInjectCheck(ptx_inject_create(&handle, ptx)); prints the place of the call and the
-   result to stderr and exits with EXIT_FAILURE unless the result is SUCCESS. Include stdio.h and stdlib.h to use it. */
-#define ptxInjectCheck(call)                                                                                                \
-    do {                                                                                                                    \
-        const PtxInjectResult ptx_inject_check_result = (call);                                                             \
-        if (ptx_inject_check_result != PTX_INJECT_SUCCESS) {                                                                \
-            (void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, ptx_inject_result_to_string(ptx_inject_check_result)); \
-            exit(EXIT_FAILURE);                                                                                             \
-        }                                                                                                                   \
-    } while (0)
+PTX_INJECT_API const char* ptx_inject_result_to_string(PtxInjectResult result);
 
 /* The default types, used if `types` is NULL: f16, f16X2, s32, u32, f32, b32. Static. num_types_out may be NULL. */
-const PtxInjectDataTypeInfo* ptx_inject_default_types(size_t* num_types_out);
+PTX_INJECT_API const PtxInjectDataTypeInfo* ptx_inject_default_types(size_t* num_types_out);
 
 /* ---- annotated CUDA ---- */
 
@@ -473,11 +439,11 @@ const PtxInjectDataTypeInfo* ptx_inject_default_types(size_t* num_types_out);
 // printable ASCII, different for each variable. Text after // is a comment, so that a line can be skipped.
 // Headers in // comments, other comments and strings are ignored; in a macro's definition they are refused.
 //
-// Writes the processed text and a NUL. bytes_written_out counts the NUL; with buffer NULL it is only measured, and
-// on INSUFFICIENT_BUFFER it is the measured size. The buffer's contents are valid only on success.
+// Writes the processed text and a NUL, which bytes_written_out does not count. With buffer NULL, and on INSUFFICIENT_BUFFER, it
+// is the size of the buffer that is needed, NUL included. It may be NULL. The buffer's contents are valid only on success.
 // types NULL, with num_types 0, are the default types.
-// Errors: FORMATTING, INSUFFICIENT_BUFFER, INVALID_INPUT.
-PtxInjectResult ptx_inject_process_cuda(
+// Errors: FORMATTING, INSUFFICIENT_BUFFER, INVALID_INPUT; with more than 64 types OUT_OF_MEMORY.
+PTX_INJECT_API PtxInjectResult ptx_inject_process_cuda(
     const char* cuda,
     const PtxInjectDataTypeInfo* types,
     size_t num_types,
@@ -487,48 +453,45 @@ PtxInjectResult ptx_inject_process_cuda(
 );
 
 /* The result of ptx_inject_process_cuda for this text, with the place and reason of an error. */
-PtxInjectResult ptx_inject_diagnose_cuda(
-    const char* cuda, const PtxInjectDataTypeInfo* types, size_t num_types, PtxInjectPlace* place_out
-);
+PTX_INJECT_API PtxInjectResult
+ptx_inject_diagnose_cuda(const char* cuda, const PtxInjectDataTypeInfo* types, size_t num_types, PtxInjectPlace* place_out);
 
 /* ---- annotated PTX ---- */
 
 /* Reads PTX with markers of either form; the comment form uses the default types. A text without markers has 0 injects. Free the
    handle with ptx_inject_destroy; on an error it is NULL.
    Errors: FORMATTING, INVALID_INPUT, MAX_UNIQUE_INJECTS_EXCEEDED, INCONSISTENT_INJECTION, OUT_OF_MEMORY. */
-PtxInjectResult ptx_inject_create(PtxInjectHandle* handle_out, const char* ptx);
+PTX_INJECT_API PtxInjectResult ptx_inject_create(PtxInjectHandle* handle_out, const char* ptx);
 
 /* The same with your own types, which are copied. NULL, with num_types 0: the default types. */
-PtxInjectResult ptx_inject_create_with_types(
-    PtxInjectHandle* handle_out, const char* ptx, const PtxInjectDataTypeInfo* types, size_t num_types
-);
+PTX_INJECT_API PtxInjectResult
+ptx_inject_create_with_types(PtxInjectHandle* handle_out, const char* ptx, const PtxInjectDataTypeInfo* types, size_t num_types);
 
 /* The result of ptx_inject_create_with_types for this text, with the place and reason of an error. */
-PtxInjectResult ptx_inject_diagnose_ptx(
-    const char* ptx, const PtxInjectDataTypeInfo* types, size_t num_types, PtxInjectPlace* place_out
-);
+PTX_INJECT_API PtxInjectResult
+ptx_inject_diagnose_ptx(const char* ptx, const PtxInjectDataTypeInfo* types, size_t num_types, PtxInjectPlace* place_out);
 
 /* NULL is a no-op. */
-PtxInjectResult ptx_inject_destroy(PtxInjectHandle handle);
+PTX_INJECT_API PtxInjectResult ptx_inject_destroy(PtxInjectHandle handle);
 
 /* ---- queries ----
    Injects, one for each name, are numbered by first appearance in the PTX; their variables, in marker order. Register names
    have no percent sign. Any out pointer may be NULL. */
 
-PtxInjectResult ptx_inject_num_injects(PtxInjectHandle handle, size_t* num_injects_out);
+PTX_INJECT_API PtxInjectResult ptx_inject_num_injects(PtxInjectHandle handle, size_t* num_injects_out);
 
 /* Errors: INVALID_INPUT, INJECTION_NAME_NOT_FOUND. */
-PtxInjectResult ptx_inject_inject_info_by_name(
+PTX_INJECT_API PtxInjectResult ptx_inject_inject_info_by_name(
     PtxInjectHandle handle, const char* inject_name, size_t* inject_idx_out, size_t* num_args_out, size_t* num_sites_out
 );
 
 /* Errors: INVALID_INPUT, OUT_OF_BOUNDS_IDX. */
-PtxInjectResult ptx_inject_inject_info_by_index(
+PTX_INJECT_API PtxInjectResult ptx_inject_inject_info_by_index(
     PtxInjectHandle handle, size_t inject_idx, const char** inject_name_out, size_t* num_args_out, size_t* num_sites_out
 );
 
 /* Errors: INVALID_INPUT, including inject_idx out of range; INJECTION_ARG_NAME_NOT_FOUND. */
-PtxInjectResult ptx_inject_variable_info_by_name(
+PTX_INJECT_API PtxInjectResult ptx_inject_variable_info_by_name(
     PtxInjectHandle handle,
     size_t inject_idx,
     const char* variable_name,
@@ -540,7 +503,7 @@ PtxInjectResult ptx_inject_variable_info_by_name(
 );
 
 /* Errors: INVALID_INPUT, including arg_idx out of range; OUT_OF_BOUNDS_IDX for inject_idx. */
-PtxInjectResult ptx_inject_variable_info_by_index(
+PTX_INJECT_API PtxInjectResult ptx_inject_variable_info_by_index(
     PtxInjectHandle handle,
     size_t inject_idx,
     size_t arg_idx,
@@ -553,11 +516,11 @@ PtxInjectResult ptx_inject_variable_info_by_index(
 
 /* ---- rendering ---- */
 
-/* Writes the PTX, with stubs[i] in each site of inject i, and a NUL. bytes_written_out counts the NUL; with buffer NULL it is
-   only measured, and on INSUFFICIENT_BUFFER it is the measured size. Stubs are inserted unchanged, between line breaks; none
-   may be NULL. num_stubs must be the number of injects; if it is 0, `stubs` may be NULL. Allocates nothing.
+/* Writes the PTX, with stubs[i] in each site of inject i, and a NUL, which bytes_written_out does not count. With buffer NULL,
+   and on INSUFFICIENT_BUFFER, it is the size of the buffer that is needed, NUL included. It may be NULL. Stubs are inserted
+   unchanged, between line breaks; none may be NULL. num_stubs must be the number of injects; if it is 0, `stubs` may be NULL.
    Errors: INVALID_INPUT, WRONG_NUM_STUBS, INSUFFICIENT_BUFFER. */
-PtxInjectResult ptx_inject_render_ptx(
+PTX_INJECT_API PtxInjectResult ptx_inject_render_ptx(
     PtxInjectHandle handle,
     const char* const* stubs,
     size_t num_stubs,
@@ -567,7 +530,7 @@ PtxInjectResult ptx_inject_render_ptx(
 );
 
 /* The same with the stubs' lengths in bytes; the stubs need no NUL. */
-PtxInjectResult ptx_inject_render_ptx_sized(
+PTX_INJECT_API PtxInjectResult ptx_inject_render_ptx_sized(
     PtxInjectHandle handle,
     const char* const* stubs,
     const size_t* stub_lengths,
@@ -625,12 +588,18 @@ typedef struct PtxInject__Slice {
     size_t length;
 } PtxInject__Slice;
 
+/* Types that are looked up without allocating. */
+#define PTX_INJECT__FEW_TYPES 64u
+
 /* A text that is being read, and the error found in it. */
 typedef struct PtxInject__Source {
     const char* text;
     const char* end;
     const PtxInjectDataTypeInfo* types;
     size_t num_types;
+    size_t* type_slots; /* hash table of the types' names, at most half full: indices plus 1, or 0 */
+    size_t num_type_slots; /* a power of two */
+    size_t few_type_slots[2 * PTX_INJECT__FEW_TYPES];
     const char* fault; /* NULL if no place in the text is at fault */
     const char* reason;
 } PtxInject__Source;
@@ -666,7 +635,7 @@ const char* ptx_inject_result_to_string(PtxInjectResult result) {
         case PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND: return "PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND";
         case PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND: return "PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND";
         case PTX_INJECT_ERROR_OUT_OF_MEMORY: return "PTX_INJECT_ERROR_OUT_OF_MEMORY";
-        case PTX_INJECT_RESULT_NUM_ENUMS: break;
+        case PTX_INJECT_RESULT_NUM_ELEMS: break;
     }
     return "PTX_INJECT_RESULT_UNKNOWN";
 }
@@ -765,6 +734,21 @@ static int ptx_inject__begins(const char* at, const char* end, const char* strin
     return (size_t)(end - at) >= length && memcmp(at, string, length) == 0;
 }
 
+#define PTX_INJECT__MIX UINT64_C(0x9E3779B97F4A7C15) /* 2^64 / golden ratio, odd */
+
+static uint64_t ptx_inject__hash(PtxInject__Slice name) {
+    uint64_t hash = (uint64_t)name.length * PTX_INJECT__MIX;
+    while (name.length > 0) {
+        const size_t length = name.length < sizeof hash ? name.length : sizeof hash;
+        uint64_t word = 0;
+        memcpy(&word, name.begin, length);
+        hash = ((hash ^ (hash >> 29)) + word) * PTX_INJECT__MIX;
+        name.begin += length;
+        name.length -= length;
+    }
+    return hash ^ (hash >> 32);
+}
+
 /* ---- types ---- */
 
 const PtxInjectDataTypeInfo* ptx_inject_default_types(size_t* num_types_out) {
@@ -803,7 +787,6 @@ static int ptx_inject__is_text(const char* string) {
 
 static PtxInjectResult ptx_inject__check_type(PtxInject__Source* source, const PtxInjectDataTypeInfo* type) {
     const char* reason = NULL;
-    const PtxInjectDataTypeInfo* other;
 
     if (type->name == NULL || type->name[0] == '\0' || !ptx_inject__is_text(type->name) ||
         strpbrk(type->name, " \"\\%") != NULL) {
@@ -817,10 +800,6 @@ static PtxInjectResult ptx_inject__check_type(PtxInject__Source* source, const P
         reason = "a type's register_char must be a constraint letter of inline assembly";
     } else if (type->register_cast_str != NULL && !ptx_inject__is_text(type->register_cast_str)) {
         reason = "a type's register_cast_str must be one line of ASCII";
-    } else {
-        for (other = source->types; other < type && reason == NULL; ++other) {
-            reason = strcmp(type->name, other->name) == 0 ? "two types have one name" : NULL;
-        }
     }
     if (reason != NULL) {
         PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_INVALID_INPUT, source, NULL, reason);
@@ -828,13 +807,54 @@ static PtxInjectResult ptx_inject__check_type(PtxInject__Source* source, const P
     return PTX_INJECT_SUCCESS;
 }
 
-/* Begins to read a text with some types or, for NULL, the default ones. */
+/* The slot that holds a type's name, or the free one for it. */
+static size_t* ptx_inject__find_type_slot(const PtxInject__Source* source, PtxInject__Slice name) {
+    size_t i = (size_t)ptx_inject__hash(name) & (source->num_type_slots - 1);
+    while (source->type_slots[i] != 0 && !ptx_inject__equal(name, source->types[source->type_slots[i] - 1].name)) {
+        i = (i + 1) & (source->num_type_slots - 1);
+    }
+    return &source->type_slots[i];
+}
+
+/* Checks the types and enters their names into the table. */
+static PtxInjectResult ptx_inject__enter_types(PtxInject__Source* source) {
+    size_t i;
+
+    source->num_type_slots = 2 * PTX_INJECT__FEW_TYPES;
+    if (source->num_types > PTX_INJECT__FEW_TYPES) {
+        while (source->num_type_slots / 2 < source->num_types && source->num_type_slots <= SIZE_MAX / 2 / sizeof(size_t)) {
+            source->num_type_slots *= 2;
+        }
+        source->type_slots = (size_t*)PTX_INJECT_MALLOC(source->num_type_slots * sizeof(size_t));
+        if (source->type_slots == NULL || source->num_type_slots / 2 < source->num_types) {
+            PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_OUT_OF_MEMORY, source, NULL, "out of memory");
+        }
+    }
+    memset(source->type_slots, 0, source->num_type_slots * sizeof(size_t));
+    for (i = 0; i < source->num_types; ++i) {
+        size_t* slot;
+        PTX_INJECT__TRY(ptx_inject__check_type(source, &source->types[i]));
+        slot = ptx_inject__find_type_slot(source, ptx_inject__slice(source->types[i].name));
+        if (*slot != 0) {
+            PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_INVALID_INPUT, source, NULL, "two types have one name");
+        }
+        *slot = i + 1;
+    }
+    return PTX_INJECT_SUCCESS;
+}
+
+static void ptx_inject__close(PtxInject__Source* source) {
+    if (source->type_slots != source->few_type_slots) {
+        PTX_INJECT_FREE(source->type_slots);
+    }
+}
+
+/* Begins to read a text with some types or, for NULL, the default ones. The source is to be closed, after an error too. */
 static PtxInjectResult ptx_inject__open(
     PtxInject__Source* source, const char* text, const PtxInjectDataTypeInfo* types, size_t num_types
 ) {
-    size_t i;
-
     source->text = text;
+    source->type_slots = source->few_type_slots;
     source->fault = NULL;
     source->reason = "";
     if (text == NULL || (types == NULL && num_types > 0)) {
@@ -846,22 +866,17 @@ static PtxInjectResult ptx_inject__open(
     if (types == NULL) {
         source->types = ptx_inject_default_types(&source->num_types);
     }
-    for (i = 0; i < num_types; ++i) {
-        PTX_INJECT__TRY(ptx_inject__check_type(source, &types[i]));
-    }
-    return PTX_INJECT_SUCCESS;
+    return ptx_inject__enter_types(source);
 }
 
 /* Finds the type that a text names. */
 static PtxInjectResult ptx_inject__read_type(
     PtxInject__Source* source, PtxInject__Slice name, const PtxInjectDataTypeInfo** type_out
 ) {
-    size_t i;
-    for (i = 0; i < source->num_types; ++i) {
-        if (ptx_inject__equal(name, source->types[i].name)) {
-            *type_out = &source->types[i];
-            return PTX_INJECT_SUCCESS;
-        }
+    const size_t slot = *ptx_inject__find_type_slot(source, name);
+    if (slot != 0) {
+        *type_out = &source->types[slot - 1];
+        return PTX_INJECT_SUCCESS;
     }
     PTX_INJECT__REFUSE(
         source,
@@ -1376,6 +1391,15 @@ static PtxInjectResult ptx_inject__process(PtxInject__Source* source, PtxInject_
     return PTX_INJECT_SUCCESS;
 }
 
+/* The result for a text of `num_bytes`, its NUL included, that was written to a buffer if it fits. */
+static PtxInjectResult ptx_inject__finish(const char* buffer, size_t buffer_size, size_t num_bytes, size_t* bytes_written_out) {
+    const int is_written = buffer != NULL && num_bytes <= buffer_size;
+    if (bytes_written_out != NULL) {
+        *bytes_written_out = is_written ? num_bytes - 1 : num_bytes;
+    }
+    return is_written || buffer == NULL ? PTX_INJECT_SUCCESS : PTX_INJECT__ERROR(PTX_INJECT_ERROR_INSUFFICIENT_BUFFER);
+}
+
 PtxInjectResult ptx_inject_process_cuda(
     const char* cuda,
     const PtxInjectDataTypeInfo* types,
@@ -1386,20 +1410,18 @@ PtxInjectResult ptx_inject_process_cuda(
 ) {
     PtxInject__Source source;
     PtxInject__Writer writer;
+    PtxInjectResult result;
 
-    if (bytes_written_out == NULL) {
-        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
-    }
     writer.buffer = buffer;
     writer.size = buffer_size;
     writer.length = 0;
-    PTX_INJECT__TRY(ptx_inject__open(&source, cuda, types, num_types));
-    PTX_INJECT__TRY(ptx_inject__process(&source, &writer));
-    *bytes_written_out = writer.length;
-    if (buffer != NULL && writer.length > buffer_size) {
-        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INSUFFICIENT_BUFFER);
+    result = ptx_inject__open(&source, cuda, types, num_types);
+    if (result == PTX_INJECT_SUCCESS) {
+        result = ptx_inject__process(&source, &writer);
     }
-    return PTX_INJECT_SUCCESS;
+    ptx_inject__close(&source);
+    PTX_INJECT__TRY(result);
+    return ptx_inject__finish(buffer, buffer_size, writer.length, bytes_written_out);
 }
 
 PtxInjectResult ptx_inject_diagnose_cuda(
@@ -1416,6 +1438,7 @@ PtxInjectResult ptx_inject_diagnose_cuda(
     if (result == PTX_INJECT_SUCCESS) {
         result = ptx_inject__process(&source, &writer);
     }
+    ptx_inject__close(&source);
     ptx_inject__tell(&source, place_out);
     return result;
 }
@@ -1486,21 +1509,6 @@ PtxInjectResult ptx_inject_destroy(PtxInjectHandle handle) {
 
 /* ---- handles: looking up names ---- */
 
-#define PTX_INJECT__MIX UINT64_C(0x9E3779B97F4A7C15) /* 2^64 / golden ratio, odd */
-
-static uint64_t ptx_inject__hash(PtxInject__Slice name) {
-    uint64_t hash = (uint64_t)name.length * PTX_INJECT__MIX;
-    while (name.length > 0) {
-        const size_t length = name.length < sizeof hash ? name.length : sizeof hash;
-        uint64_t word = 0;
-        memcpy(&word, name.begin, length);
-        hash = ((hash ^ (hash >> 29)) + word) * PTX_INJECT__MIX;
-        name.begin += length;
-        name.length -= length;
-    }
-    return hash ^ (hash >> 32);
-}
-
 /* The entry that holds a name, or the free one for it. There must be a table. */
 static PtxInject__Entry* ptx_inject__find_entry(const struct PtxInjectHandleImpl* handle, uint64_t hash, PtxInject__Slice name) {
     size_t i = (size_t)hash & (handle->num_entries - 1);
@@ -1534,18 +1542,19 @@ typedef struct PtxInject__Reader {
     const PtxInjectDataTypeInfo* type; /* whose register type is among the strings, or NULL */
     size_t type_register;
     size_t stable_names[PTX_INJECT_MAX_ARGS]; /* _x0, _x1, ... among the strings; 0: not there */
+    PtxInject__Slice block; /* the last site's lines with the line breaks around them; empty in the comment form */
+    size_t block_comment;   /* where its // is in them, its PTX_INJECT_START, and the end of its PTX_INJECT_END */
+    size_t block_start;
+    size_t block_end;
 } PtxInject__Reader;
 
-/* Makes room for `num_items` and returns the array, or NULL and keeps the old one. */
-static void* ptx_inject__grow(void* items, size_t* capacity, size_t num_items, size_t item_size) {
+/* Makes room for `num_more` items after the first `count` and returns the array, or NULL and keeps the old one. */
+static void* ptx_inject__grow(void* items, size_t* capacity, size_t count, size_t num_more, size_t item_size) {
     size_t larger = *capacity < 32 ? 32 : *capacity;
-    if (num_items <= *capacity) {
-        return items;
-    }
-    while (larger < num_items && larger <= SIZE_MAX / 2) {
+    while (larger - count < num_more && larger <= SIZE_MAX / 2) {
         larger *= 2;
     }
-    if (larger < num_items || larger > SIZE_MAX / item_size) {
+    if (larger - count < num_more || larger > SIZE_MAX / item_size) {
         return NULL;
     }
     items = PTX_INJECT_REALLOC(items, larger * item_size);
@@ -1556,15 +1565,15 @@ static void* ptx_inject__grow(void* items, size_t* capacity, size_t num_items, s
 }
 
 /* Makes room for some more items in an array of the handle or reader. */
-#define PTX_INJECT__GROW(reader, type, items, count, capacity, num_more)                                    \
-    do {                                                                                                    \
-        type* grown = (size_t)(num_more) > SIZE_MAX - (count)                                               \
-            ? NULL                                                                                          \
-            : (type*)ptx_inject__grow((items), &(capacity), (count) + (size_t)(num_more), sizeof(type));    \
-        if (grown == NULL) {                                                                                \
-            PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_OUT_OF_MEMORY, (reader)->source, NULL, "out of memory"); \
-        }                                                                                                   \
-        (items) = grown;                                                                                    \
+#define PTX_INJECT__GROW(reader, type, items, count, capacity, num_more)                                            \
+    do {                                                                                                            \
+        if ((size_t)(num_more) > (capacity) - (count)) {                                                            \
+            type* grown = (type*)ptx_inject__grow((items), &(capacity), (count), (size_t)(num_more), sizeof(type)); \
+            if (grown == NULL) {                                                                                    \
+                PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_OUT_OF_MEMORY, (reader)->source, NULL, "out of memory");     \
+            }                                                                                                       \
+            (items) = grown;                                                                                        \
+        }                                                                                                           \
     } while (0)
 
 static char* ptx_inject__put(char* out, const char* bytes, size_t length) {
@@ -2106,26 +2115,67 @@ static const char* ptx_inject__find_marker(const char* text, const char* at, con
     return NULL;
 }
 
+/* Is there a block comment? Compilers write none. */
+static int ptx_inject__has_block_comment(const char* text, const char* end) {
+    const char* at = text;
+    while ((at = (const char*)memchr(at, '*', (size_t)(end - at))) != NULL) {
+        if (at > text && at[-1] == '/') {
+            return 1;
+        }
+        ++at;
+    }
+    return 0;
+}
+
+/* Keeps the site that was just read, so that the next one that is the same to the letter is recognised at once. Sites between
+   two line breaks are kept, and only those that get the stub alone. */
+static void ptx_inject__keep_block(PtxInject__Reader* reader, const char* comment, const char* start, const char* body_end) {
+    const char* begin = comment;
+    const char* end = ptx_inject__line_end(body_end, reader->source->end);
+
+    reader->block.length = 0;
+    while (begin > reader->source->text && *begin != '\n') {
+        --begin;
+    }
+    if (*begin == '\n' && end < reader->source->end && (reader->num_markers == 0 || reader->markers[0].type == NULL)) {
+        reader->block.begin = begin;
+        reader->block.length = (size_t)(end + 1 - begin);
+        reader->block_comment = (size_t)(comment - begin);
+        reader->block_start = (size_t)(start - begin);
+        reader->block_end = (size_t)(body_end - begin);
+    }
+}
+
+/* Is the marker that of a site with the same lines as the last one? `copied` is where the text begins that no site has yet. */
+static int ptx_inject__is_repeated(const PtxInject__Reader* reader, const char* copied, const char* marker) {
+    return reader->block.length > 0 && (size_t)(marker - copied) >= reader->block_start &&
+        ptx_inject__begins(marker - reader->block_start, reader->source->end, reader->block.begin, reader->block.length);
+}
+
 static PtxInjectResult ptx_inject__read(PtxInject__Reader* reader) {
-    const char* copied = reader->source->text;
-    const char* at = reader->source->text;
-    const char* scanned = reader->source->text;
-    const int has_block_comments = strstr(reader->source->text, "/*") != NULL; /* compilers write none */
+    const char* text = reader->source->text;
+    const char* end = reader->source->end;
+    const char* copied = text;
+    const char* at = text;
+    const char* scanned = text;
+    const int has_block_comments = ptx_inject__has_block_comment(text, end);
 
-    while ((at = ptx_inject__find_marker(reader->source->text, at, reader->source->end)) != NULL) {
-        const int is_start = PTX_INJECT__IS_START(at, reader->source->end);
+    while ((at = ptx_inject__find_marker(text, at, end)) != NULL) {
+        const int is_repeated = ptx_inject__is_repeated(reader, copied, at);
+        const int is_start = is_repeated || PTX_INJECT__IS_START(at, end);
         const char* comment = NULL;
-        PtxInject__Slice indent;
 
-        if (is_start || PTX_INJECT__IS_END(at, reader->source->end)) {
-            comment = ptx_inject__comment_begin(reader->source->text, at);
+        if (is_repeated) {
+            comment = at - reader->block_start + reader->block_comment;
+        } else if (is_start || PTX_INJECT__IS_END(at, end)) {
+            comment = ptx_inject__comment_begin(text, at);
         }
         if (comment == NULL) {
             at += sizeof PTX_INJECT__MARKER - 1;
             continue;
         }
         if (has_block_comments) {
-            const char* behind = ptx_inject__comment_around(&scanned, comment, reader->source->end);
+            const char* behind = ptx_inject__comment_around(&scanned, comment, end);
             if (behind != NULL) {
                 at = behind;
                 continue;
@@ -2134,17 +2184,25 @@ static PtxInjectResult ptx_inject__read(PtxInject__Reader* reader) {
         if (!is_start) {
             PTX_INJECT__REFUSE(reader->source, at, "no // PTX_INJECT_START precedes this PTX_INJECT_END");
         }
-        for (indent.begin = comment; indent.begin > copied && ptx_inject__is_blank(indent.begin[-1]); --indent.begin) {
-        }
-        indent.length = (size_t)(comment - indent.begin);
-        if (indent.length > PTX_INJECT__MAX_INDENT) {
-            indent.length = 0;
-        }
         PTX_INJECT__TRY(ptx_inject__add_text(reader, copied, (size_t)(comment - copied)));
-        PTX_INJECT__TRY(ptx_inject__read_site(reader, indent, at, &at));
+        if (is_repeated) {
+            PTX_INJECT__TRY(ptx_inject__add_site(reader, reader->handle->sites[reader->handle->num_sites - 1].inject_idx));
+            at += reader->block_end - reader->block_start;
+        } else {
+            const char* start = at;
+            PtxInject__Slice indent;
+            for (indent.begin = comment; indent.begin > copied && ptx_inject__is_blank(indent.begin[-1]); --indent.begin) {
+            }
+            indent.length = (size_t)(comment - indent.begin);
+            if (indent.length > PTX_INJECT__MAX_INDENT) {
+                indent.length = 0;
+            }
+            PTX_INJECT__TRY(ptx_inject__read_site(reader, indent, start, &at));
+            ptx_inject__keep_block(reader, comment, start, at);
+        }
         copied = at;
     }
-    return ptx_inject__add_text(reader, copied, (size_t)(reader->source->end - copied));
+    return ptx_inject__add_text(reader, copied, (size_t)(end - copied));
 }
 
 static PtxInjectResult ptx_inject__create(PtxInject__Source* source, PtxInjectHandle* handle_out) {
@@ -2158,9 +2216,11 @@ static PtxInjectResult ptx_inject__create(PtxInject__Source* source, PtxInjectHa
         PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_OUT_OF_MEMORY, source, NULL, "out of memory");
     }
     memset(reader.handle, 0, sizeof *reader.handle);
-    reader.handle->text = (char*)PTX_INJECT_MALLOC((size_t)(source->end - source->text) + 1);
-    if (reader.handle->text != NULL) {
-        reader.handle->text_capacity = (size_t)(source->end - source->text) + 1; /* the macro form needs no more */
+    reader.handle->text_capacity = (size_t)(source->end - source->text) + 1; /* the macro form needs no more */
+    reader.handle->text = (char*)PTX_INJECT_MALLOC(reader.handle->text_capacity);
+    if (reader.handle->text == NULL) {
+        (void)ptx_inject_destroy(reader.handle);
+        PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_OUT_OF_MEMORY, source, NULL, "out of memory");
     }
     result = ptx_inject__read(&reader);
     PTX_INJECT_FREE(reader.markers);
@@ -2176,13 +2236,18 @@ PtxInjectResult ptx_inject_create_with_types(
     PtxInjectHandle* handle_out, const char* ptx, const PtxInjectDataTypeInfo* types, size_t num_types
 ) {
     PtxInject__Source source;
+    PtxInjectResult result;
 
     if (handle_out == NULL) {
         return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
     }
     *handle_out = NULL;
-    PTX_INJECT__TRY(ptx_inject__open(&source, ptx, types, num_types));
-    return ptx_inject__create(&source, handle_out);
+    result = ptx_inject__open(&source, ptx, types, num_types);
+    if (result == PTX_INJECT_SUCCESS) {
+        result = ptx_inject__create(&source, handle_out);
+    }
+    ptx_inject__close(&source);
+    return result;
 }
 
 PtxInjectResult ptx_inject_create(PtxInjectHandle* handle_out, const char* ptx) {
@@ -2203,6 +2268,7 @@ PtxInjectResult ptx_inject_diagnose_ptx(
     if (result == PTX_INJECT_SUCCESS) {
         result = ptx_inject__create(&source, &handle);
     }
+    ptx_inject__close(&source);
     ptx_inject__tell(&source, place_out);
     (void)ptx_inject_destroy(handle);
     return result;
@@ -2365,9 +2431,11 @@ static PtxInjectResult ptx_inject__render(
     const char* text;
     char* out = buffer;
     size_t remaining = buffer_size;
+    size_t previous_idx = SIZE_MAX;
+    size_t stub_length = 0;
     size_t i, length;
 
-    if (handle == NULL || bytes_written_out == NULL || (stubs == NULL && num_stubs > 0)) {
+    if (handle == NULL || (stubs == NULL && num_stubs > 0)) {
         return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
     }
     if (num_stubs != handle->num_injects) {
@@ -2378,41 +2446,33 @@ static PtxInjectResult ptx_inject__render(
             return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
         }
     }
-    if (buffer == NULL) {
-        *bytes_written_out = ptx_inject__rendered_size(handle, stubs, lengths);
-        return PTX_INJECT_SUCCESS;
-    }
     text = handle->text;
-    for (i = 0; i < handle->num_sites; ++i) {
+    for (i = 0; i < handle->num_sites && buffer != NULL; ++i) {
         const PtxInject__Site* site = &handle->sites[i];
-        const char* stub = stubs[site->inject_idx];
 
+        if (site->inject_idx != previous_idx) {
+            previous_idx = site->inject_idx;
+            stub_length = lengths != NULL ? lengths[previous_idx] : strlen(stubs[previous_idx]);
+        }
         length = (size_t)(handle->text + site->text_offset - text);
-        if (length > remaining) {
+        if (length > remaining || stub_length > remaining - length) {
             break;
         }
+        remaining -= length + stub_length;
         memcpy(out, text, length);
-        out += length;
-        remaining -= length;
+        memcpy(out + length, stubs[previous_idx], stub_length);
+        out += length + stub_length;
         text += length;
-
-        length = lengths != NULL ? lengths[site->inject_idx] : strlen(stub);
-        if (length > remaining) {
-            break;
-        }
-        memcpy(out, stub, length);
-        out += length;
-        remaining -= length;
     }
     length = (size_t)(handle->text + handle->text_length - text);
-    if (i < handle->num_sites || length >= remaining) {
-        *bytes_written_out = ptx_inject__rendered_size(handle, stubs, lengths);
-        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INSUFFICIENT_BUFFER);
+    if (buffer == NULL || i < handle->num_sites || length >= remaining) {
+        return ptx_inject__finish(
+            buffer, buffer == NULL ? 0 : buffer_size, ptx_inject__rendered_size(handle, stubs, lengths), bytes_written_out
+        );
     }
     memcpy(out, text, length);
     out[length] = '\0';
-    *bytes_written_out = (size_t)(out - buffer) + length + 1;
-    return PTX_INJECT_SUCCESS;
+    return ptx_inject__finish(buffer, buffer_size, (size_t)(out - buffer) + length + 1, bytes_written_out);
 }
 
 PtxInjectResult ptx_inject_render_ptx(

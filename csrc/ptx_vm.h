@@ -55,7 +55,9 @@
  *   pred          as an input, true if any of the 32 bits is set; as an output, 0 or 1.
  *   requests      that found an empty stack are zero.
  *
- * All x86-64 levels compute the same bits, for outputs and sums. A call sets the rounding mode and flags of its thread and
+ * All x86-64 levels compute the same bits, for outputs and sums. AVX-512 is fastest if inputs and outputs begin at multiples of
+ * 64 bytes, since each vector then lies in one cache line. At AVX-512 a program with many constants runs at AVX2, whose blocks
+ * are half as large: otherwise they would not fit the first-level cache. A call sets the rounding mode and flags of its thread and
  * restores them. Bits on other machines (aarch64) may differ from those of x86-64.
  */
 
@@ -125,8 +127,9 @@ bool ptx_vm_set_has_instruction(const PtxVmSet* set, size_t instruction_idx);
 
 /* What a program is prepared for. */
 typedef enum {
-    PTX_VM_RUN_STORE = 0, /* ptx_vm_store */
-    PTX_VM_RUN_REDUCE = 1 /* ptx_vm_reduce; every request must be an f32 */
+    PTX_VM_RUN_STORE = 0,  /* ptx_vm_store */
+    PTX_VM_RUN_REDUCE = 1, /* ptx_vm_reduce; every request must be an f32 */
+    PTX_VM_RUN_GRAM = 2    /* ptx_vm_gram; every request must be an f32, and there is at least one */
 } PtxVmRunKind;
 
 /* The prepared form, in the caller's memory. It does not refer to the lowered program. */
@@ -193,6 +196,26 @@ PtxVmResult ptx_vm_reduce(
     size_t num_points,
     const float* const* targets,
     PtxVmSums* sums_out,
+    void* workspace,
+    size_t workspace_bytes
+);
+
+/* Entries of the lower triangle of all products of 2 + num_requests columns. */
+#define PTX_VM_GRAM_NUM_ENTRIES(num_requests) (((size_t)(num_requests) + 2) * ((size_t)(num_requests) + 3) / 2)
+
+/* Runs a program prepared for GRAM, and sums up the products of every two columns: one, target, and each request. So a program
+   with its derivatives (derive.h) gives J'J, J'r and the sums for a linear scale in one pass. The sum of columns i >= j is
+   sums_out[i (i + 1) / 2 + j].
+
+   A point counts where target and first request are finite; the first sum is their number. There, another request that is
+   not finite counts as zero. Subnormals do too. Products are exact in double and are added in the order of PtxVmSums. */
+PtxVmResult ptx_vm_gram(
+    const PtxVmProgram* program,
+    const PtxVmInput* inputs,
+    size_t num_inputs,
+    size_t num_points,
+    const float* target,
+    double* sums_out,
     void* workspace,
     size_t workspace_bytes
 );
@@ -305,6 +328,9 @@ typedef struct PtxVmKernels {
     void (*enter)(const PtxVmStep* first, char* const* memory);
     PtxVmKernel end;
     PtxVmKernel operations[PTX_VM__NUM_OPERATIONS][PTX_VM__NUM_FORMS][2];
+    void (*gram)(
+        const float* target, char* const* requests, uint32_t num_requests, uint32_t num_valid, double* columns, double* lanes
+    );
 } PtxVmKernels;
 
 const PtxVmKernels* ptx_vm__kernels_baseline(void);
@@ -323,6 +349,9 @@ typedef struct PtxVmLaneSums {
     double num_finite[PTX_VM__SUM_LANES];
     uint32_t num_valid; /* points of the current block within the arrays */
 } PtxVmLaneSums;
+
+/* From row to row of the lanes of a Gram matrix: its columns, in fours. */
+#define PTX_VM__GRAM_STRIDE(num_requests) (((num_requests) + 5) / 4 * 4)
 
 #ifdef __cplusplus
 }
@@ -354,6 +383,10 @@ extern "C" {
 
 #define PTX_VM__NO_INDEX UINT32_MAX
 #define PTX_VM__ALIGNMENT 64u /* of every array in the caller's memory: a cache line, a vector */
+
+/* Constants, inputs and outputs of a program at AVX-512. Each has a block in the first-level cache, 512 bytes at AVX-512 and 256
+   at AVX2. Past 32 KiB, the smallest such cache, AVX-512 waits for the second level and is slower than AVX2. */
+#define PTX_VM__MAX_WIDE_VECTORS 56u
 
 /* ---- results and levels ------------------------------------------------------------------------------------------ */
 
@@ -995,6 +1028,7 @@ static uint32_t ptx_vm__add_nodes(PtxVmBuilder* builder, const PtxVmSet* set, co
 /* Which operation writes each request. False if one cannot be reduced. */
 static bool ptx_vm__add_requests(PtxVmBuilder* builder, const PtxVmSet* set, const StackPtxLowered* lowered) {
     uint32_t zero = PTX_VM__NO_INDEX;
+    if (builder->program->kind == PTX_VM_RUN_GRAM && lowered->num_requests == 0) return false;
     for (uint32_t i = lowered->num_requests; i-- > 0;) {
         uint32_t number, id = lowered->request_values[i];
         uint8_t type = PTX_VM__TYPE_F32;
@@ -1006,9 +1040,11 @@ static bool ptx_vm__add_requests(PtxVmBuilder* builder, const PtxVmSet* set, con
             type = set->types[lowered->value_stacks[id]];
         }
         PtxVmValue* value = &builder->values[number];
+        if (builder->program->kind != PTX_VM_RUN_STORE && type != PTX_VM__TYPE_F32) return false;
         if (builder->program->kind == PTX_VM_RUN_REDUCE) {
-            if (type != PTX_VM__TYPE_F32) return false;
             builder->outputs[i] = PTX_VM__SUM_F32;
+        } else if (builder->program->kind == PTX_VM_RUN_GRAM) {
+            builder->outputs[i] = PTX_VM__OUTPUT_BITS;
         } else if (type == PTX_VM__TYPE_PRED) {
             builder->outputs[i] = PTX_VM__OUTPUT_TRUTH;
         } else {
@@ -1049,6 +1085,9 @@ PtxVmResult ptx_vm_program_init(
         return PTX_VM__ERROR(NO_CPU_MEANING);
     }
     if (!ptx_vm__add_requests(&builder, set, lowered)) return PTX_VM__ERROR(INVALID_VALUE);
+    if (level == PTX_VM_LEVEL_AVX512 && ptx_vm__first_scratch(program) > PTX_VM__MAX_WIDE_VECTORS) {
+        program->kernels = ptx_vm__kernels(PTX_VM_LEVEL_AVX2);
+    }
     uint32_t num_ordered = 0;
     for (uint32_t i = 0; i < builder.num_values; i++) {
         PtxVmValue* value = &builder.values[i];
@@ -1096,11 +1135,18 @@ typedef struct PtxVmTree {
     double sums[PTX_VM__MAX_TREE_DEPTH][PTX_VM__NUM_SUMS];
 } PtxVmTree;
 
+typedef struct PtxVmGramRun {
+    double* columns;
+    double* lanes;
+    double* tree;
+} PtxVmGramRun;
+
 typedef struct PtxVmRun {
     char** memory;
     char* vectors;  /* blocks for inputs, outputs and targets, then constants and scratch vectors */
     PtxVmLaneSums* sums;
     PtxVmTree* trees;
+    PtxVmGramRun gram;
 } PtxVmRun;
 
 static size_t ptx_vm__block_bytes(const PtxVmProgram* program) { return program->kernels->num_points * sizeof(float); }
@@ -1112,6 +1158,13 @@ static void ptx_vm__run_lay(PtxVmLayout* layout, const PtxVmProgram* program, Pt
     run->vectors = (char*)ptx_vm__lay(layout, num_vectors, ptx_vm__block_bytes(program));
     run->sums = (PtxVmLaneSums*)ptx_vm__lay(layout, num_reduced, sizeof(PtxVmLaneSums));
     run->trees = (PtxVmTree*)ptx_vm__lay(layout, num_reduced, sizeof(PtxVmTree));
+    if (program->kind == PTX_VM_RUN_GRAM) {
+        const size_t num_requests = program->num_requests, stride = PTX_VM__GRAM_STRIDE(num_requests);
+        run->gram.columns = (double*)ptx_vm__lay(layout, stride * program->kernels->num_points, sizeof(double));
+        run->gram.lanes = (double*)ptx_vm__lay(layout, (2 + num_requests) * stride * 8, sizeof(double));
+        run->gram.tree =
+            (double*)ptx_vm__lay(layout, PTX_VM__MAX_TREE_DEPTH * PTX_VM_GRAM_NUM_ENTRIES(num_requests), sizeof(double));
+    }
 }
 
 PtxVmResult ptx_vm_workspace_size(const PtxVmProgram* program, size_t* bytes_out) {
@@ -1234,6 +1287,15 @@ static void ptx_vm__run_blocks(
     }
 }
 
+/* Whether every register that the program reads has values. */
+static bool ptx_vm__has_inputs(const PtxVmProgram* program, const PtxVmInput* inputs, size_t num_inputs) {
+    if (program->num_registers > num_inputs || (inputs == NULL && program->num_inputs > 0)) return false;
+    for (uint32_t i = 0; i < program->num_inputs; i++) {
+        if (inputs[program->input_registers[i]].values == NULL) return false;
+    }
+    return true;
+}
+
 static PtxVmResult ptx_vm__run(
     const PtxVmProgram* program,
     PtxVmRunKind kind,
@@ -1250,10 +1312,7 @@ static PtxVmResult ptx_vm__run(
     if (program->num_requests > 0 && (arrays == NULL || (sums_out == NULL && kind == PTX_VM_RUN_REDUCE))) {
         return PTX_VM__ERROR(INVALID_VALUE);
     }
-    if (program->num_registers > num_inputs || (inputs == NULL && program->num_inputs > 0)) return PTX_VM__ERROR(INVALID_VALUE);
-    for (uint32_t i = 0; i < program->num_inputs; i++) {
-        if (inputs[program->input_registers[i]].values == NULL) return PTX_VM__ERROR(INVALID_VALUE);
-    }
+    if (!ptx_vm__has_inputs(program, inputs, num_inputs)) return PTX_VM__ERROR(INVALID_VALUE);
     for (uint32_t i = 0; i < program->num_requests; i++) {
         if (arrays[i] == NULL) return PTX_VM__ERROR(INVALID_VALUE);
     }
@@ -1312,6 +1371,8 @@ PtxVmResult ptx_vm_reduce(
         workspace_bytes
     );
 }
+
+#include "detail/ptx_vm_gram.h"
 
 #ifdef __cplusplus
 }

@@ -38,9 +38,10 @@
  *
  * The implementation is in detail/stack_ptx_{language,lower,emit}.h, which this file includes.
  *
- * Options, defined before the implementation
+ * Options, defined before this header is included
  *
  *     STACK_PTX_DEBUG     errors assert where they are found
+ *     STACK_PTX_STATIC    functions are static; each including file also defines STACK_PTX_IMPLEMENTATION
  *
  * Memory and threads
  *
@@ -66,7 +67,7 @@
  *                     REPLACE    pops the top and writes it over the value at a depth (counted before the pop), unless full
  *                     DROP       removes n values if there are more than n
  *                     CLEAR      removes all
- *                     ROTATE     moves the top to the bottom
+ *                     ROTATE     moves the top below the next two; does nothing with fewer than three values
  *                     REVERSE    reverses the stack
  *   STORE, LOAD       pop the top of the stack `aux` into a store entry; push an entry's value, if any, onto its own stack.
  *   ROUTINE           runs another word list on the same stacks.
@@ -88,13 +89,30 @@
 #define STACK_PTX_VERSION_MAJOR 1
 #define STACK_PTX_VERSION_MINOR 1
 #define STACK_PTX_VERSION_PATCH 0
+#define STACK_PTX_VERSION (10000 * STACK_PTX_VERSION_MAJOR + 100 * STACK_PTX_VERSION_MINOR + STACK_PTX_VERSION_PATCH)
+#define STACK_PTX_VERSION_STRING "1.1.0"
 
-/* Changes whenever a program's hash changes; part of every hash. */
-#define STACK_PTX_HASH_VERSION 1
+/* Changes whenever a program's hash or meaning changes; part of every hash. */
+#define STACK_PTX_HASH_VERSION 2
+
+#define STACK_PTX_ARRAY_NUM_ELEMS(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Before each declaration. It sets the linkage of the definition too. */
+#if !defined(STACK_PTX_STATIC)
+#define STACK_PTX_API
+#elif defined(__GNUC__)
+#define STACK_PTX_API static __attribute__((unused))
+#else
+#define STACK_PTX_API static
+#endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+typedef size_t StackPtxStackIdx;
+typedef size_t StackPtxArgIdx;
+typedef uint32_t StackPtxIdx; /* the payload of a word: an index of any kind */
 
 /* ---- words ------------------------------------------------------------------------------------------------------- */
 
@@ -148,11 +166,41 @@ typedef struct {
     StackPtxPayload payload;
 } StackPtxInstruction;
 
+#pragma pack(pop)
+
+/* STACK_PTX__WORD(type, aux, payload member, value): a word as an expression, which encoders expand to. It may initialise static
+   objects too. For C, gcc has that as an extension, of which -Wpedantic warns unless __extension__ begins the declaration. */
+#ifdef __cplusplus
+} /* extern "C" */
+
+/* C++ before 20 initialises only the first member of a union, except as an extension. */
+constexpr StackPtxInstruction stack_ptx__word_u(uint16_t type, uint16_t aux, uint32_t value) {
+    return StackPtxInstruction{type, aux, {value}};
+}
+constexpr StackPtxInstruction stack_ptx__word_s(uint16_t type, uint16_t aux, int32_t value) {
+    return stack_ptx__word_u(type, aux, static_cast<uint32_t>(value));
+}
+constexpr StackPtxInstruction stack_ptx__word_f(uint16_t type, uint16_t aux, float value) {
+    return StackPtxInstruction{type, aux, __extension__ StackPtxPayload{.f = value}};
+}
+
+extern "C" {
+#define STACK_PTX__WORD(type, aux_value, member, value)                                                  \
+    stack_ptx__word_##member(STACK_PTX_INSTRUCTION_TYPE_##type, static_cast<uint16_t>(aux_value), value)
+#else
+#define STACK_PTX__WORD(type, aux_value, member, value)                                 \
+    (StackPtxInstruction) {                                                             \
+        STACK_PTX_INSTRUCTION_TYPE_##type, (uint16_t)(aux_value), { .member = (value) } \
+    }
+#endif
+
 /* ---- instruction sets -------------------------------------------------------------------------------------------- */
 
 #define STACK_PTX_MAX_NUM_ARGS 4
 #define STACK_PTX_MAX_NUM_RETS 2
 #define STACK_PTX_MAX_NUM_VEC_ELEMS 8
+
+#pragma pack(push, 1)
 
 /* An operand or result: a scalar of a stack (num_vec_elems 0), or a vector {a, b, ..} of that many of its values. */
 typedef struct {
@@ -248,7 +296,8 @@ typedef enum {
     STACK_PTX_ERROR_INVALID_VALUE = 4, /* NULL, a bad name, limits out of range; strict: a depth out of range */
     STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE = 5, /* strict: more values than max_nodes */
     STACK_PTX_ERROR_INSUFFICIENT_AST_VISIT_SIZE = 6, /* never given: graphs are walked without a stack */
-    STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN = 7, /* strict: NONE, an internal or an unknown type */
+    STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN = 7, /* strict: NONE, an internal or an unknown type; a word past the
+                                                                execution limit */
     STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE = 8,
     STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS = 9, /* strict */
     STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS = 10, /* strict */
@@ -260,22 +309,11 @@ typedef enum {
     STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS = 16, /* strict */
     STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS = 17, /* strict */
     STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS = 18, /* strict */
-    STACK_PTX_RESULT_NUM_ENUMS
+    STACK_PTX_RESULT_NUM_ELEMS
 } StackPtxResult;
 
 /* The enumerator's name, or "STACK_PTX_RESULT_UNKNOWN". The text is static. */
-const char* stack_ptx_result_to_string(StackPtxResult result);
-
-/* For programs that end at an error: stackPtxCheck(stack_ptx_compile(..)); prints the place of the call and the result to
-   stderr and exits with EXIT_FAILURE unless the result is SUCCESS. Include stdio.h and stdlib.h to use it. */
-#define stackPtxCheck(call)                                                                                               \
-    do {                                                                                                                  \
-        const StackPtxResult stack_ptx_check_result = (call);                                                             \
-        if (stack_ptx_check_result != STACK_PTX_SUCCESS) {                                                                \
-            (void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, stack_ptx_result_to_string(stack_ptx_check_result)); \
-            exit(EXIT_FAILURE);                                                                                           \
-        }                                                                                                                 \
-    } while (0)
+STACK_PTX_API const char* stack_ptx_result_to_string(StackPtxResult result);
 
 /* ---- languages --------------------------------------------------------------------------------------------------- */
 
@@ -309,29 +347,28 @@ typedef struct StackPtxLanguage StackPtxLanguage;
 /* SUCCESS if `name` may name a register: letters, digits, _ and $ (a percent sign comes before it), and neither a name
    that CUDA compilers give (f1, r2, rd3, p1, fd4, rs5, h6, hh7, b8, rc9, rq1, SP, SPL), nor a special register of PTX, nor
    one of this library's own (_s0_1). Otherwise, or for NULL, INVALID_VALUE. */
-StackPtxResult stack_ptx_check_name(const char* name);
+STACK_PTX_API StackPtxResult stack_ptx_check_name(const char* name);
 
 /* Bytes that stack_ptx_language_init needs. Checks only what it reads. */
-StackPtxResult stack_ptx_language_size(const StackPtxLanguageInfo* info, size_t* bytes_out);
+STACK_PTX_API StackPtxResult stack_ptx_language_size(const StackPtxLanguageInfo* info, size_t* bytes_out);
 
 /* Prepares a language in `memory`, which the caller owns and must keep while the language is used.
    Errors: INVALID_VALUE, INSUFFICIENT_WORKSPACE, and STACK, ARG or REGISTER _IDX_OUT_OF_BOUNDS. */
-StackPtxResult stack_ptx_language_init(
+STACK_PTX_API StackPtxResult stack_ptx_language_init(
     const StackPtxLanguageInfo* info, void* memory, size_t memory_bytes, const StackPtxLanguage** language_out
 );
 
 /* ---- lowering ---------------------------------------------------------------------------------------------------- */
 
 typedef enum {
-    /* Every sequence of words is a program: a word that cannot apply is a no-op. A program ends at the node limit. A request
-       that finds its stack empty is zero of its type. Requests are written as one parallel move, so a register may be both an
+    /* Every sequence of words is a program: a word that cannot apply is a no-op. A program ends at either limit. A request that finds its stack empty is zero of its type. Requests are written as one parallel move, so a register may be both an
        input and a request. */
     STACK_PTX_MODE_LENIENT = 0,
-    /* An unknown type, an index, depth or frame out of range, and reaching the node limit are errors. The rest is as in
-       STACK_PTX_MODE_COMPATIBLE. */
+    /* An unknown type, an index, depth or frame out of range, and words past the node limit or the execution limit are errors.
+       The rest is as in STACK_PTX_MODE_COMPATIBLE. */
     STACK_PTX_MODE_STRICT = 1,
-    /* Strict, but a depth or frame out of range is a no-op: what stack_ptx_compile does. A request that finds its stack empty
-       is not written, and requests are written one after the other. */
+    /* Strict, but a depth or frame out of range is a no-op, and a program ends at the execution limit: what stack_ptx_compile
+       does. A request that finds its stack empty is not written, and requests are written one after the other. */
     STACK_PTX_MODE_COMPATIBLE = 2
 } StackPtxMode;
 
@@ -382,12 +419,12 @@ typedef struct StackPtxPlace {
 } StackPtxPlace;
 
 /* Bytes of workspace that programs of this language need. */
-StackPtxResult stack_ptx_workspace_size(const StackPtxLanguage* language, size_t* bytes_out);
+STACK_PTX_API StackPtxResult stack_ptx_workspace_size(const StackPtxLanguage* language, size_t* bytes_out);
 
 /* Lowers one program: num_words words, or fewer if a RETURN comes first. In lenient mode the only errors are
    INVALID_VALUE and INSUFFICIENT_WORKSPACE, which are the caller's. `words` may be NULL if num_words is 0. `place_out` may be
    NULL and is written only when a word is wrong. */
-StackPtxResult stack_ptx_lower(
+STACK_PTX_API StackPtxResult stack_ptx_lower(
     const StackPtxLanguage* language,
     StackPtxMode mode,
     uint32_t flags,
@@ -403,7 +440,7 @@ StackPtxResult stack_ptx_lower(
    or any other of the same language. With buffer NULL the length is only measured: a buffer needs one byte more. On
    INSUFFICIENT_BUFFER bytes_written_out is the measured length and the buffer's contents are undefined. A language whose
    max_frame_depth is 0 runs nothing: outside lenient mode its stub is empty. */
-StackPtxResult stack_ptx_emit(
+STACK_PTX_API StackPtxResult stack_ptx_emit(
     const StackPtxLanguage* language,
     const StackPtxLowered* lowered,
     void* workspace,
@@ -424,7 +461,7 @@ typedef struct StackPtxHash {
    registers, dead code, the order of independent instructions and value numbering do not matter; volatile reads count in
    their order. Compare hashes only of programs lowered in one mode: modes differ in what a missing request means. Hashes are the
    same on every machine. The workspace is as for stack_ptx_emit. */
-StackPtxResult stack_ptx_hash(
+STACK_PTX_API StackPtxResult stack_ptx_hash(
     const StackPtxLanguage* language,
     const StackPtxLowered* lowered,
     void* workspace,
@@ -436,15 +473,17 @@ StackPtxResult stack_ptx_hash(
 
 /* Bytes of workspace that stack_ptx_compile needs, for any number of registers, routines and requests. Checks the whole
    instruction set; stack_ptx_compile checks only what its program uses. */
-StackPtxResult stack_ptx_compile_workspace_size(
+STACK_PTX_API StackPtxResult stack_ptx_compile_workspace_size(
     const StackPtxCompilerInfo* compiler_info, const StackPtxStackInfo* stack_info, size_t* bytes_out
 );
 
 /* Compiles one program, in STACK_PTX_MODE_COMPATIBLE and without value numbering, to a stub and a NUL that
    bytes_written_out does not count. `instructions` and each routine end with a RETURN, or with the execution limit.
-   `registers`, `routines` and `requests` may be NULL if there are none. Buffer and errors as for stack_ptx_emit and
-   stack_ptx_lower. For many programs of one language, prepare the language once and call those. */
-StackPtxResult stack_ptx_compile(
+   `registers`, `routines` and `requests` may be NULL if there are none. Registers may have the names of a compiler's registers,
+   such as f1; the rest is as stack_ptx_check_name says. With a max_frame_depth of 0 the stub is empty, and only compiler_info
+   and bytes_written_out are read. Buffer and errors as for stack_ptx_emit and stack_ptx_lower. For many programs of one language,
+   prepare the language once and call those. */
+STACK_PTX_API StackPtxResult stack_ptx_compile(
     const StackPtxCompilerInfo* compiler_info,
     const StackPtxStackInfo* stack_info,
     const StackPtxInstruction* instructions,

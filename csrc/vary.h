@@ -26,6 +26,7 @@
  * Options, before the include:
  *     VARY_IMPLEMENTATION   compile the functions in this file; otherwise they are only declared
  *     VARY_DEBUG            errors assert where they are found
+ *     VARY_STATIC           functions are static; each including file also defines VARY_IMPLEMENTATION
  *     VARY_NO_SIMD          portable C instead of SSE2 and, if the processor has it, AVX2; the same bits
  *
  * Rows. A program is a row of `max_length` words. Its length is the index of its first RETURN word, or max_length if it
@@ -41,7 +42,7 @@
  * are exact (so fused multiply-adds change no bit); no libm. Default rounding is assumed.
  *
  * Errors. Functions return VARY_SUCCESS, or an error without writing anything. No pointer may be NULL unless its comment says
- * so. No function allocates; only vary_init keeps a pointer. Tables never change after vary_init: any number of threads may
+ * so. No function allocates; only vary_init keeps pointers. Tables never change after vary_init: any number of threads may
  * use them.
  */
 #ifndef VARY_H
@@ -53,6 +54,15 @@
 #define VARY_VERSION_MAJOR 1
 #define VARY_VERSION_MINOR 0
 #define VARY_VERSION_PATCH 0
+
+/* Before each declaration. It sets the linkage of the definition too. */
+#if !defined(VARY_STATIC)
+#define VARY_API
+#elif defined(__GNUC__)
+#define VARY_API static __attribute__((unused))
+#else
+#define VARY_API static
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -66,7 +76,7 @@ typedef enum {
     VARY_ERROR_INVALID_ENTRY = 4,    /* a RETURN word, an unknown draw, a draw that the word cannot take, bad params */
     VARY_ERROR_INVALID_RATE = 5,     /* outside the bounds of VARY_RATES */
     VARY_ERROR_INVALID_SCALE = 6,    /* both deviations of perturbation are zero */
-    VARY_ERROR_INVALID_STACKS = 7,   /* a stack in more than one of the masks */
+    VARY_ERROR_INVALID_STACKS = 7,   /* a stack in more than one of the masks; an effect with too many values or stack 64 */
     VARY_ERROR_INVALID_LENGTH = 8,   /* initial lengths out of order or above max_length, which is 1 to VARY_MAX_LENGTH */
     VARY_ERROR_EMPTY_POOL = 9,
     VARY_ERROR_INVALID_RANGE = 10,       /* slots past 2^32, more than VARY_MAX_ROWS rows, or more candidates than rows */
@@ -96,15 +106,21 @@ typedef enum {
  *     drawn constant is. Constants on stacks in none of the masks are left alone. The two deviations are not both zero.
  * replacement: each word is, with the rate, replaced by one drawn from the vocabulary. If none is hit, one evenly drawn
  *     word is.
+ * subprogram: subtree crossover (Koza, "Genetic Programming", 1992) on words. A subprogram is a stretch of words that leaves one
+ *     value and takes nothing from the stacks, wherever it stands: the shortest that ends at a certain word, which pushes one
+ *     value. Its words are inputs, constants, PTX instructions (VaryEffect) and the meta operations dup and swap. The
+ *     subprogram at an evenly drawn word of the first parent is replaced by one of the second parent, at an evenly drawn word,
+ *     that leaves its value on the same stack. Up to VARY_NUM_TRIES words are drawn for each.
  *
- * UMAD replaces an operator that cannot act, and is then the one reported: alternation and crossover in a pool of one row,
- * perturbation without a constant, every operator on an empty first parent. */
+ * UMAD replaces an operator that cannot act, and is then the one reported: alternation, crossover and subprogram in a pool of one
+ * row, perturbation without a constant, subprogram where the tries find none, every operator on an empty first parent. */
 #define VARY_OPERATORS(X)               \
     X(UMAD, umad, 1, 2)                 \
     X(ALTERNATION, alternation, 2, 3)   \
     X(CROSSOVER, crossover, 2, 4)       \
     X(PERTURBATION, perturbation, 1, 5) \
-    X(REPLACEMENT, replacement, 1, 6)
+    X(REPLACEMENT, replacement, 1, 6)   \
+    X(SUBPROGRAM, subprogram, 2, 9)
 
 /* Rates of the operators: OPERATOR, RATE, rate, default, lowest, highest, whether the lowest itself is refused. */
 #define VARY_RATES(X)                                          \
@@ -143,6 +159,18 @@ typedef enum { VARY_STREAMS(VARY__ENUMERATOR) VARY_OPERATORS(VARY__OPERATOR_ENUM
 #undef VARY__ENUMERATOR
 #undef VARY__OPERATOR_ENUMERATOR
 
+/* Words at which a subprogram is looked for. */
+#define VARY_NUM_TRIES 8
+
+/* What a PTX instruction takes off the stacks and puts on them. */
+#define VARY_UNKNOWN_EFFECT 255u /* as num_popped: instructions with more values or stacks than fit below */
+#define VARY_MAX_EFFECT_VALUES 14
+typedef struct VaryEffect {
+    uint8_t num_popped;
+    uint8_t num_pushed;
+    uint8_t stacks[VARY_MAX_EFFECT_VALUES]; /* below 64, of each value: those popped, then those pushed */
+} VaryEffect;
+
 /* How the payload of a word drawn from the vocabulary is made. */
 typedef enum {
     VARY_DRAW_LITERAL = 0,  /* the word unchanged */
@@ -168,16 +196,21 @@ typedef struct VaryOptions {
     uint64_t float_stacks;    /* bit k: constants of stack k are f32 */
     uint64_t unsigned_stacks; /* bit k: constants of stack k are u32 */
     uint64_t signed_stacks;   /* bit k: constants of stack k are s32 */
+    /* For subprogram, which cannot act without. Both arrays must outlive the tables. */
+    const VaryEffect* effects; /* of the PTX instructions by index, or NULL */
+    size_t num_effects;
+    const uint8_t* input_stacks; /* of the inputs by index, or NULL */
+    size_t num_inputs;
 } VaryOptions;
 
 /* What vary_init prepares: alias tables of vocabulary and events. Lives in the caller's memory. */
 typedef struct VaryTables VaryTables;
 
 /* The enumerator's name, or "unknown VaryResult". The text is static. */
-const char* vary_result_to_string(VaryResult result);
+VARY_API const char* vary_result_to_string(VaryResult result);
 
 /* A static name, such as "umad"; NULL for a number that is no operator. */
-const char* vary_operator_to_string(uint32_t operator_code);
+VARY_API const char* vary_operator_to_string(uint32_t operator_code);
 
 /* A row of VARY_RATES. */
 typedef struct VaryRateInfo {
@@ -190,17 +223,17 @@ typedef struct VaryRateInfo {
 } VaryRateInfo;
 
 /* The row of a rate, in static storage; NULL for a number that is no VaryRate. */
-const VaryRateInfo* vary_rate_info(uint32_t rate);
+VARY_API const VaryRateInfo* vary_rate_info(uint32_t rate);
 
 /* The default rates, only UMAD, no stack with constants, lengths 1 to 64. */
-void vary_default_options(VaryOptions* options_out);
+VARY_API void vary_default_options(VaryOptions* options_out);
 
 /* Bytes that vary_init needs for a vocabulary of this many entries. */
-VaryResult vary_tables_size(size_t num_entries, size_t* num_bytes_out);
+VARY_API VaryResult vary_tables_size(size_t num_entries, size_t* num_bytes_out);
 
 /* Checks everything and builds the tables in `memory`, aligned to 8 and owned by the caller, which must outlive them. Entries and
  * options are copied. There is nothing to release. */
-VaryResult vary_init(
+VARY_API VaryResult vary_init(
     const VaryEntry* entries,
     size_t num_entries,
     const VaryOptions* options,
@@ -211,7 +244,7 @@ VaryResult vary_init(
 
 /* Random programs for the slots first_slot, first_slot + 1, ...: lengths even over the initial lengths, words from
  * the vocabulary. words_out: num_programs rows of max_length words. */
-VaryResult vary_random_programs(
+VARY_API VaryResult vary_random_programs(
     const VaryTables* tables,
     uint64_t seed,
     uint32_t generation,
@@ -228,7 +261,7 @@ VaryResult vary_random_programs(
  * words_out: num_offspring rows. lengths_out: the length of each; if it is not NULL, rows are not cleared after their RETURN, which
  * takes long where rows are much longer than programs. parents_out: two row indices each, the second -1 if the operator has only
  * one parent. operators_out: the VaryOperator that was applied. lengths_out, parents_out and operators_out may be NULL. */
-VaryResult vary_offspring(
+VARY_API VaryResult vary_offspring(
     const VaryTables* tables,
     uint64_t seed,
     uint32_t generation,
@@ -246,14 +279,14 @@ VaryResult vary_offspring(
 );
 
 /* The index of the first RETURN word, or max_length. */
-uint32_t vary_program_length(const uint64_t* words, uint32_t max_length);
+VARY_API uint32_t vary_program_length(const uint64_t* words, uint32_t max_length);
 
 /* One Philox 4x32-10 block. counter and block_out may be the same. */
-void vary_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t block_out[4]);
+VARY_API void vary_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t block_out[4]);
 
 /* The standard Gaussian of 32 random bits, by inversion of the distribution: bit 0 is the sign, the others, u = 0 .. 2^31 - 1,
  * give the tail probability (2 u + 1) / 2^33. Within 1e-6 of the quantile; at most 6.34. */
-float vary_gaussian(uint32_t bits);
+VARY_API float vary_gaussian(uint32_t bits);
 
 #ifdef __cplusplus
 }
@@ -296,7 +329,16 @@ float vary_gaussian(uint32_t bits);
 #endif
 
 /* The word format (bits 0-15 type, 16-31 stack, 32-63 payload), as far as this file needs it. */
-enum { VARY__TYPE_CONSTANT = 2, VARY__TYPE_RETURN = 10, VARY__NUM_MASKED_STACKS = 64 };
+enum {
+    VARY__TYPE_PTX = 1,
+    VARY__TYPE_CONSTANT = 2,
+    VARY__TYPE_INPUT = 3,
+    VARY__TYPE_META = 5,
+    VARY__TYPE_RETURN = 10,
+    VARY__DUP = 0, /* meta operations */
+    VARY__SWAP = 2,
+    VARY__NUM_MASKED_STACKS = 64
+};
 
 /* The rows of VARY_OPERATORS. */
 static const struct {
@@ -819,6 +861,10 @@ struct VaryTables {
     uint64_t float_stacks;
     uint64_t unsigned_stacks;
     uint64_t signed_stacks;
+    const VaryEffect* effects;
+    size_t num_effects;
+    const uint8_t* input_stacks;
+    size_t num_inputs;
     int has_avx2;
     uint32_t log2_columns;
     const Vary__Column* columns;
@@ -1107,6 +1153,82 @@ static uint32_t vary__crossover(Vary__Numbers* numbers, Vary__Parent first, Vary
     return first.length;
 }
 
+/* What a word takes and gives; num_popped is VARY_UNKNOWN_EFFECT for one that is in no subprogram. */
+static VaryEffect vary__effect_of(const VaryTables* tables, uint64_t word) {
+    const uint32_t type = (uint32_t)(word & 0xffffu), stack = (uint32_t)(word >> 16 & 0xffffu), payload = (uint32_t)(word >> 32);
+    VaryEffect effect;
+    memset(&effect, 0, sizeof effect);
+    if (type == VARY__TYPE_PTX && payload < tables->num_effects) return tables->effects[payload];
+    if (type == VARY__TYPE_INPUT && payload < tables->num_inputs) {
+        effect.num_pushed = 1;
+        effect.stacks[0] = tables->input_stacks[payload];
+    } else if (type == VARY__TYPE_CONSTANT && stack < VARY__NUM_MASKED_STACKS) {
+        effect.num_pushed = 1;
+        effect.stacks[0] = (uint8_t)stack;
+    } else if (type == VARY__TYPE_META && stack < VARY__NUM_MASKED_STACKS && (payload == VARY__DUP || payload == VARY__SWAP)) {
+        effect.num_popped = payload == VARY__DUP ? 1 : 2;
+        effect.num_pushed = 2;
+        memset(effect.stacks, (int)stack, 4);
+    } else {
+        effect.num_popped = VARY_UNKNOWN_EFFECT;
+    }
+    return effect;
+}
+
+/* The index of the first word of the subprogram that ends at a word, or UINT32_MAX if there is none; and the stack of its
+ * value. */
+static uint32_t vary__subprogram_start(const VaryTables* tables, const uint64_t* words, uint32_t last, uint32_t* stack_out) {
+    uint32_t needed[VARY__NUM_MASKED_STACKS]; /* values that later words of it take */
+    uint32_t num_needed = 1, index, i;
+    memset(needed, 0, sizeof needed);
+    for (index = last;; index--) {
+        const VaryEffect effect = vary__effect_of(tables, words[index]);
+        const uint8_t* pushed = effect.stacks;
+        if (effect.num_popped == VARY_UNKNOWN_EFFECT) return UINT32_MAX;
+        pushed += effect.num_popped;
+        if (index == last) {
+            if (effect.num_pushed != 1) return UINT32_MAX;
+            *stack_out = pushed[0];
+            needed[pushed[0]] = 1;
+        }
+        for (i = 0; i < effect.num_pushed; i++) {
+            if (needed[pushed[i]] == 0) return UINT32_MAX; /* a second value would be left */
+            needed[pushed[i]]--;
+            num_needed--;
+        }
+        for (i = 0; i < effect.num_popped; i++) needed[effect.stacks[i]]++;
+        num_needed += effect.num_popped;
+        if (num_needed == 0) return index;
+        if (index == 0) return UINT32_MAX;
+    }
+}
+
+static uint32_t vary__subprogram(
+    const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent first, Vary__Parent second, uint32_t max_length, uint64_t* out
+) {
+    uint32_t start = UINT32_MAX, last = 0, stack = 0, other_start = UINT32_MAX, other_last = 0, other_stack = 0, tries, written,
+             count;
+    for (tries = 0; tries < VARY_NUM_TRIES && start == UINT32_MAX; tries++) {
+        last = vary__scale(vary__next(numbers), first.length);
+        start = vary__subprogram_start(tables, first.words, last, &stack);
+    }
+    if (start == UINT32_MAX || second.length == 0) return UINT32_MAX;
+    for (tries = 0; tries < VARY_NUM_TRIES && other_start == UINT32_MAX; tries++) {
+        other_last = vary__scale(vary__next(numbers), second.length);
+        other_start = vary__subprogram_start(tables, second.words, other_last, &other_stack);
+        if (other_start != UINT32_MAX && other_stack != stack) other_start = UINT32_MAX;
+    }
+    if (other_start == UINT32_MAX) return UINT32_MAX;
+    vary__copy(out, first.words, start);
+    written = start;
+    count = vary__min(other_last + 1 - other_start, max_length - written);
+    vary__copy(out + written, second.words + other_start, count);
+    written += count;
+    count = vary__min(first.length - last - 1, max_length - written);
+    vary__copy(out + written, first.words + last + 1, count);
+    return written + count;
+}
+
 /* Bit i: word i of `count` <= 64 is a constant that perturbation can change. */
 VARY__INLINE uint64_t vary__constants(int has_avx2, const VaryTables* tables, const uint64_t* words, uint32_t count) {
     uint64_t stacks = tables->float_stacks | tables->unsigned_stacks | tables->signed_stacks, constants = 0;
@@ -1293,6 +1415,25 @@ static VaryResult vary__init_entry(
 /* The share of `below` in `total`, in Q32. */
 static uint64_t vary__share_q32(double below, double total) { return (uint64_t)(below / total * 4294967296.0 + 0.5); }
 
+/* Whether all effects fit, and all stacks are below 64. */
+static int vary__are_effects(const VaryOptions* options) {
+    size_t i;
+    uint32_t k;
+    for (i = 0; options->effects && i < options->num_effects; i++) {
+        const VaryEffect* effect = options->effects + i;
+        const uint32_t num_values = (uint32_t)effect->num_popped + effect->num_pushed;
+        if (effect->num_popped == VARY_UNKNOWN_EFFECT) continue;
+        if (num_values > VARY_MAX_EFFECT_VALUES) return 0;
+        for (k = 0; k < num_values; k++) {
+            if (effect->stacks[k] >= VARY__NUM_MASKED_STACKS) return 0;
+        }
+    }
+    for (i = 0; options->input_stacks && i < options->num_inputs; i++) {
+        if (options->input_stacks[i] >= VARY__NUM_MASKED_STACKS) return 0;
+    }
+    return 1;
+}
+
 static VaryResult vary__init_options(const VaryOptions* options, VaryTables* tables) {
     static const uint8_t umad_kinds[4] = {VARY__ADD_BEFORE, VARY__ADD_AFTER, VARY__DELETE, VARY__REPLACE};
     static const uint8_t hit_kind[1] = {VARY__DELETE};
@@ -1319,6 +1460,7 @@ static VaryResult vary__init_options(const VaryOptions* options, VaryTables* tab
         (options->unsigned_stacks & options->signed_stacks)) {
         VARY__FAIL(VARY_ERROR_INVALID_STACKS);
     }
+    if (!vary__are_effects(options)) VARY__FAIL(VARY_ERROR_INVALID_STACKS);
     if (options->initial_min_length > options->initial_max_length || options->initial_max_length > VARY_MAX_LENGTH) {
         VARY__FAIL(VARY_ERROR_INVALID_LENGTH);
     }
@@ -1349,6 +1491,10 @@ static VaryResult vary__init_options(const VaryOptions* options, VaryTables* tab
     tables->float_stacks = options->float_stacks;
     tables->unsigned_stacks = options->unsigned_stacks;
     tables->signed_stacks = options->signed_stacks;
+    tables->effects = options->effects;
+    tables->num_effects = options->effects ? options->num_effects : 0;
+    tables->input_stacks = options->input_stacks;
+    tables->num_inputs = options->input_stacks ? options->num_inputs : 0;
     return VARY_SUCCESS;
 }
 
@@ -1517,6 +1663,9 @@ VARY__INLINE uint32_t vary__job_run(
             case VARY_OPERATOR_CROSSOVER: length = vary__crossover(&job->numbers, first, second, out); break;
             case VARY_OPERATOR_PERTURBATION: length = vary__perturbation(has_avx2, tables, &job->numbers, first, out); break;
             case VARY_OPERATOR_REPLACEMENT: length = vary__replacement(tables, &job->numbers, first, out); break;
+            case VARY_OPERATOR_SUBPROGRAM:
+                length = vary__subprogram(tables, &job->numbers, first, second, max_length, out);
+                break;
             case VARY_OPERATOR_UMAD:
             case VARY_NUM_OPERATORS: break;
         }

@@ -504,6 +504,8 @@ static void ptx_vm__sum_f32_first_store(PTX_VM__ARGS) {
     PTX_VM__NEXT;
 }
 
+#include "ptx_vm_gram_kernel.h"
+
 /* ---- tables ------------------------------------------------------------------------------------------------------ */
 
 #define PTX_VM__DEFINE_SUM(name, F)
@@ -558,6 +560,7 @@ const PtxVmKernels* PTX_VM_KERNELS(void) {
         ptx_vm__enter,
         (PtxVmKernel)ptx_vm__end,
         {PTX_VM__OPERATIONS(PTX_VM__ROW)},
+        ptx_vm__gram,
     };
     return &kernels;
 }

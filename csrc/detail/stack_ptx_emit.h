@@ -27,6 +27,26 @@ static void stack_ptx__write(StackPtx__Writer* writer, const char* text, size_t 
     writer->length += num_bytes;
 }
 
+/* With buffer NULL or of no size, only measures. */
+static StackPtx__Writer stack_ptx__open_writer(char* buffer, size_t buffer_size) {
+    StackPtx__Writer writer;
+    writer.buffer = buffer;
+    writer.capacity = buffer == NULL || buffer_size == 0 ? 0 : buffer_size - 1;
+    writer.length = 0;
+    return writer;
+}
+
+static StackPtxResult stack_ptx__close_writer(const StackPtx__Writer* writer, size_t buffer_size, size_t* bytes_written_out) {
+    *bytes_written_out = writer->length;
+    if (writer->buffer != NULL) {
+        if (buffer_size == 0 || writer->length > writer->capacity) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_BUFFER);
+        }
+        writer->buffer[writer->length] = '\0';
+    }
+    return STACK_PTX_SUCCESS;
+}
+
 static void stack_ptx__write_string(StackPtx__Writer* writer, const char* text) { stack_ptx__write(writer, text, strlen(text)); }
 
 /* Finds the constants that are operands of instructions which take registers only. */
@@ -118,6 +138,25 @@ static uint32_t stack_ptx__sort_nodes(const StackPtxLanguage* language, const St
     return (uint32_t)(front - work->sorted_nodes);
 }
 
+/* Names an input or constant. */
+STACK_PTX__HOT void stack_ptx__name_leaf(
+    const StackPtxLanguage* language, StackPtx__Work* work, const StackPtxNode* node, uint32_t payload, StackPtx__Text16* text
+) {
+    const uint32_t constant_type = language->stacks[node->stack_idx].constant_type;
+    text->length = STACK_PTX__LONG;
+    if (node->kind == STACK_PTX_NODE_INPUT) {
+        if (language->register_infos != NULL) {
+            *text = language->register_infos[payload].text;
+        } else {
+            stack_ptx__format_register(text, language->registers[payload].name);
+        }
+    } else if (constant_type < STACK_PTX_CONSTANT_TYPE_F64) {
+        memcpy(text->text, ", ", 2);
+        text->length = (uint8_t)(2 + stack_ptx__format_literal(constant_type, payload, text->text + 2));
+    }
+    work->has_long_texts |= text->length == STACK_PTX__LONG;
+}
+
 /* Names the inputs and constants among the sorted nodes. */
 static void stack_ptx__name_leaves(
     const StackPtxLanguage* language,
@@ -129,20 +168,7 @@ static void stack_ptx__name_leaves(
     uint32_t i;
     for (i = 0; i < num_leaves; ++i) {
         const StackPtxNode* node = &lowered->nodes[leaves[i]];
-        StackPtx__Text16* text = &work->texts[node->first_value];
-        const uint32_t constant_type = language->stacks[node->stack_idx].constant_type;
-        text->length = STACK_PTX__LONG;
-        if (node->kind == STACK_PTX_NODE_INPUT) {
-            if (language->register_infos != NULL) {
-                *text = language->register_infos[node->payload].text;
-            } else {
-                stack_ptx__format_register(text, language->registers[node->payload].name);
-            }
-        } else if (constant_type < STACK_PTX_CONSTANT_TYPE_F64) {
-            memcpy(text->text, ", ", 2);
-            text->length = (uint8_t)(2 + stack_ptx__format_literal(constant_type, node->payload, text->text + 2));
-        }
-        work->has_long_texts |= text->length == STACK_PTX__LONG;
+        stack_ptx__name_leaf(language, work, node, node->payload, &work->texts[node->first_value]);
     }
 }
 
@@ -298,8 +324,27 @@ STACK_PTX__COLD void stack_ptx__write_node(
 /* Bytes that the fast line may touch: the instruction's text, a result, four operands, and an end. */
 #define STACK_PTX__LINE_BYTES (64u + 5u * 16u + 2u)
 
+/* The name and the result of a simple instruction. Sizes are fixed; only lengths differ. */
+STACK_PTX__HOT char* stack_ptx__write_head(const StackPtx__Text64* instruction, const StackPtx__Text16* result, char* cursor) {
+    const uint32_t instruction_length = instruction->length;
+    const uint32_t result_length = result->length - 2u;
+    memcpy(cursor, instruction->text, 32);
+    if (instruction_length > 32) {
+        memcpy(cursor + 32, instruction->text + 32, sizeof instruction->text - 32);
+    }
+    cursor += instruction_length;
+    memcpy(cursor, result->text + 2, 14);
+    return cursor + result_length;
+}
+
+STACK_PTX__HOT char* stack_ptx__write_operand(const StackPtx__Text16* text, char* cursor) {
+    const uint32_t length = text->length;
+    memcpy(cursor, text, 16);
+    return cursor + length;
+}
+
 /* Operand `i` of a simple instruction. A missing one is text 0 with length 0, which is cheaper than a branch on their number. */
-STACK_PTX__HOT char* stack_ptx__write_operand(
+STACK_PTX__HOT char* stack_ptx__write_operand_of(
     const StackPtx__Text16* texts, const uint32_t* operands, uint32_t num_operands, uint32_t i, char* cursor
 ) {
     const uint32_t is_there = 0u - (uint32_t)(i < num_operands);
@@ -309,7 +354,7 @@ STACK_PTX__HOT char* stack_ptx__write_operand(
     return cursor + length;
 }
 
-/* The line of a simple instruction, given room for all that is copied. Sizes are fixed; only lengths differ. */
+/* The line of a simple instruction, given room for all that is copied. */
 STACK_PTX__HOT char* stack_ptx__write_simple(
     const StackPtx__Text64* instruction,
     const StackPtx__Text16* texts,
@@ -318,21 +363,12 @@ STACK_PTX__HOT char* stack_ptx__write_simple(
     char* cursor
 ) {
     const uint32_t num_operands = node->num_operands;
-    const uint32_t instruction_length = instruction->length;
-    const StackPtx__Text16* result = &texts[node->first_value];
-    const uint32_t result_length = result->length - 2u;
-    memcpy(cursor, instruction->text, 32);
-    if (instruction_length > 32) {
-        memcpy(cursor + 32, instruction->text + 32, sizeof instruction->text - 32);
-    }
-    cursor += instruction_length;
-    memcpy(cursor, result->text + 2, 14);
-    cursor += result_length;
-    cursor = stack_ptx__write_operand(texts, operands, num_operands, 0, cursor);
-    cursor = stack_ptx__write_operand(texts, operands, num_operands, 1, cursor);
-    cursor = stack_ptx__write_operand(texts, operands, num_operands, 2, cursor);
+    cursor = stack_ptx__write_head(instruction, &texts[node->first_value], cursor);
+    cursor = stack_ptx__write_operand_of(texts, operands, num_operands, 0, cursor);
+    cursor = stack_ptx__write_operand_of(texts, operands, num_operands, 1, cursor);
+    cursor = stack_ptx__write_operand_of(texts, operands, num_operands, 2, cursor);
     if (num_operands > 3) {
-        cursor = stack_ptx__write_operand(texts, operands, num_operands, 3, cursor);
+        cursor = stack_ptx__write_operand_of(texts, operands, num_operands, 3, cursor);
     }
     memcpy(cursor, ";\n", 2);
     return cursor + 2;
@@ -559,10 +595,7 @@ static StackPtxResult stack_ptx__emit(
     size_t buffer_size,
     size_t* bytes_written_out
 ) {
-    StackPtx__Writer writer;
-    writer.buffer = buffer;
-    writer.capacity = buffer == NULL || buffer_size == 0 ? 0 : buffer_size - 1;
-    writer.length = 0;
+    StackPtx__Writer writer = stack_ptx__open_writer(buffer, buffer_size);
     if (language->limits.max_frame_depth > 0 || lowered->mode == STACK_PTX_MODE_LENIENT) {
         stack_ptx__write(&writer, "{\n", 2);
         stack_ptx__write_declarations(language, work, &writer);
@@ -573,14 +606,7 @@ static StackPtxResult stack_ptx__emit(
         stack_ptx__write_moves(language, lowered, work, num_moves, &writer);
         stack_ptx__write(&writer, "}", 1);
     }
-    *bytes_written_out = writer.length;
-    if (buffer != NULL) {
-        if (buffer_size == 0 || writer.length > writer.capacity) {
-            return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_BUFFER);
-        }
-        buffer[writer.length] = '\0';
-    }
-    return STACK_PTX_SUCCESS;
+    return stack_ptx__close_writer(&writer, buffer_size, bytes_written_out);
 }
 
 StackPtxResult stack_ptx_emit(
@@ -605,6 +631,151 @@ StackPtxResult stack_ptx_emit(
     num_with_temporaries = stack_ptx__sort_nodes(language, lowered, &work);
     num_moves = stack_ptx__plan_moves(language, lowered, &work);
     return stack_ptx__emit(language, lowered, &work, num_with_temporaries, num_moves, buffer, buffer_size, bytes_written_out);
+}
+
+/* ---- emission of simple programs ----
+   stack_ptx_compile gives no lowered form to anyone. If all that a program needs is inputs, constants and instructions with scalar
+   operands and short texts, its stub is written straight from the rows, which have their texts at their own indices. */
+
+typedef struct StackPtx__LiveRows {
+    const uint32_t* lines; /* rows of instructions, first to last */
+    const uint32_t* leaves; /* rows of inputs and constants, in no order */
+    uint32_t num_lines;
+    uint32_t num_leaves;
+} StackPtx__LiveRows;
+
+/* Finds the rows that requests need. False if some are not simple. */
+static bool stack_ptx__find_simple(
+    const StackPtxLanguage* language,
+    StackPtx__Work* work,
+    const uint32_t* request_rows,
+    size_t num_requests,
+    StackPtx__LiveRows* live_rows_out
+) {
+    const StackPtx__Row* rows = work->rows;
+    const StackPtx__OpNode* op_nodes = language->op_nodes;
+    const uint32_t num_rows = work->num_rows;
+    uint8_t* live = work->live;
+    uint32_t* lines = work->sorted_nodes + num_rows;
+    uint32_t* leaves = work->sorted_nodes;
+    uint32_t are_simple = 1, r;
+    size_t i;
+    if (num_rows > language->limits.max_nodes) { /* there may be no places for all texts */
+        return false;
+    }
+    memset(live, 0, num_rows);
+    for (i = 0; i < num_requests; ++i) {
+        live[request_rows[i]] = 1;
+    }
+    for (r = num_rows - 1; r > 0; --r) {
+        if (live[r]) {
+            const StackPtx__Row* row = &rows[r];
+            const uint64_t operands_0 = row->operands[0], operands_1 = row->operands[1];
+            const StackPtx__OpNode* op_node = &op_nodes[(uint32_t)row->head];
+            const uint32_t is_line = op_node->is_ptx;
+            are_simple &= op_node->is_simple_text;
+            live[(uint32_t)operands_0] = 1;
+            live[operands_0 >> 32] = 1;
+            live[(uint32_t)operands_1] = 1;
+            live[operands_1 >> 32] = 1;
+            /* No branch, which could not be predicted. */
+            lines[-1] = r;
+            lines -= is_line;
+            *leaves = r;
+            leaves += is_line ^ 1u;
+        }
+    }
+    live_rows_out->lines = lines;
+    live_rows_out->leaves = work->sorted_nodes;
+    live_rows_out->num_lines = (uint32_t)(work->sorted_nodes + num_rows - lines);
+    live_rows_out->num_leaves = (uint32_t)(leaves - work->sorted_nodes);
+    return are_simple != 0;
+}
+
+/* Names inputs, constants and results, and counts the temporaries of each stack. False if a text is too long. */
+static bool stack_ptx__name_simple(const StackPtxLanguage* language, StackPtx__Work* work, const StackPtx__LiveRows* live_rows) {
+    const StackPtx__Row* rows = work->rows;
+    const StackPtx__OpNode* op_nodes = language->op_nodes;
+    StackPtx__Text16* texts = work->texts;
+    uint32_t* numbers = work->num_temporaries;
+    uint32_t i;
+    work->has_long_texts = 0;
+    for (i = 0; i < live_rows->num_leaves; ++i) {
+        const uint32_t r = live_rows->leaves[i];
+        stack_ptx__name_leaf(language, work, &op_nodes[(uint32_t)rows[r].head].node, (uint32_t)(rows[r].head >> 32), &texts[r]);
+    }
+    memset(numbers, 0, language->stack_info.num_stacks * sizeof *numbers);
+    for (i = 0; i < live_rows->num_lines; ++i) {
+        const uint32_t r = live_rows->lines[i];
+        const uint32_t stack_idx = op_nodes[(uint32_t)rows[r].head].node.stack_idx;
+        stack_ptx__name_temporary(language, work, stack_idx, numbers[stack_idx]++, &texts[r]);
+    }
+    texts[0].length = 0; /* of operands that an instruction does not have */
+    return !work->has_long_texts;
+}
+
+/* The lines of instructions. One that might not fit is written beside the buffer first. */
+static void stack_ptx__write_simple_lines(
+    const StackPtxLanguage* language, const StackPtx__Work* work, const StackPtx__LiveRows* live_rows, StackPtx__Writer* writer
+) {
+    const StackPtx__Text64* op_texts = language->op_texts;
+    const StackPtx__Text16* texts = work->texts;
+    const StackPtx__Row* rows = work->rows;
+    const uint32_t* lines = live_rows->lines;
+    const uint32_t num_lines = live_rows->num_lines;
+    char* const buffer = writer->buffer;
+    const size_t num_fast = writer->capacity >= STACK_PTX__LINE_BYTES ? writer->capacity - STACK_PTX__LINE_BYTES + 1 : 0;
+    size_t length = writer->length;
+    char beside[STACK_PTX__LINE_BYTES];
+    uint32_t i;
+    for (i = 0; i < num_lines; ++i) {
+        /* Copies: what is written might change the row, for all that a compiler knows. */
+        const uint64_t operands_0 = rows[lines[i]].operands[0], operands_1 = rows[lines[i]].operands[1];
+        const uint32_t op_idx = (uint32_t)rows[lines[i]].head;
+        const bool is_fast = length < num_fast;
+        char* line = is_fast ? buffer + length : beside;
+        char* cursor = stack_ptx__write_head(&op_texts[op_idx], &texts[lines[i]], line);
+        cursor = stack_ptx__write_operand(&texts[(uint32_t)operands_0], cursor);
+        cursor = stack_ptx__write_operand(&texts[operands_0 >> 32], cursor);
+        cursor = stack_ptx__write_operand(&texts[(uint32_t)operands_1], cursor);
+        if (operands_1 >> 32 != 0) {
+            cursor = stack_ptx__write_operand(&texts[operands_1 >> 32], cursor);
+        }
+        memcpy(cursor, ";\n", 2);
+        cursor += 2;
+        if (!is_fast && length + (size_t)(cursor - line) <= writer->capacity) {
+            memcpy(buffer + length, line, (size_t)(cursor - line));
+        }
+        length += (size_t)(cursor - line);
+    }
+    writer->length = length;
+}
+
+/* Writes the stub of a program whose rows are simple. False if they are not; then nothing has changed. The rows of requests are in
+   request_values, in the order of the moves. */
+static bool stack_ptx__emit_simple(
+    const StackPtxLanguage* language, StackPtx__Work* work, uint32_t num_moves, StackPtx__Writer* writer
+) {
+    StackPtx__LiveRows live_rows;
+    uint32_t i;
+    if (!stack_ptx__find_simple(language, work, work->request_values, num_moves, &live_rows) ||
+        !stack_ptx__name_simple(language, work, &live_rows)) {
+        return false;
+    }
+    stack_ptx__write(writer, "{\n", 2);
+    stack_ptx__write_declarations(language, work, writer);
+    stack_ptx__write_simple_lines(language, work, &live_rows, writer);
+    for (i = 0; i < num_moves; ++i) {
+        const StackPtxRegister* target = &language->registers[language->requests[work->moves[i].request]];
+        const StackPtx__Text16* text = &work->texts[work->request_values[i]];
+        stack_ptx__write_move_name(language, writer, target->stack_idx);
+        stack_ptx__write(writer, "%", 1);
+        stack_ptx__write_string(writer, target->name);
+        stack_ptx__write(writer, text->text, text->length);
+        stack_ptx__write(writer, ";\n", 2);
+    }
+    stack_ptx__write(writer, "}", 1);
+    return true;
 }
 
 /* ---- canonical hash ---- */
@@ -751,7 +922,14 @@ StackPtxResult stack_ptx_compile_workspace_size(
     StackPtx__Layout layout;
     size_t language_bytes = 0;
     StackPtxResult result;
-    if (compiler_info == NULL || stack_info == NULL || bytes_out == NULL) {
+    if (compiler_info == NULL || bytes_out == NULL) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    if (compiler_info->max_frame_depth == 0) {
+        *bytes_out = 1; /* malloc(0) may give NULL; nothing is used */
+        return STACK_PTX_SUCCESS;
+    }
+    if (stack_info == NULL) {
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     }
     stack_ptx__describe_compile(compiler_info, stack_info, 0, &info);
@@ -789,12 +967,26 @@ StackPtxResult stack_ptx_compile(
     StackPtx__Layout layout;
     StackPtxLanguage* language = NULL;
     StackPtx__Work work;
+    StackPtx__Writer writer;
     StackPtxLowered lowered;
     StackPtxResult result;
     size_t language_bytes = 0, i;
     uint32_t num_moves = 0;
 
-    if (compiler_info == NULL || stack_info == NULL || instructions == NULL || workspace == NULL || bytes_written_out == NULL) {
+    if (compiler_info == NULL || bytes_written_out == NULL) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+    }
+    if (compiler_info->max_frame_depth == 0) {
+        *bytes_written_out = 0;
+        if (buffer != NULL && buffer_size == 0) {
+            return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_BUFFER);
+        }
+        if (buffer != NULL) {
+            buffer[0] = '\0';
+        }
+        return STACK_PTX_SUCCESS;
+    }
+    if (stack_info == NULL || instructions == NULL || workspace == NULL) {
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     }
     stack_ptx__describe_compile(compiler_info, stack_info, execution_limit, &info);
@@ -829,6 +1021,10 @@ StackPtxResult stack_ptx_compile(
             work.request_values[num_moves] = row;
             stack_ptx__add_move(&work, &num_moves, STACK_PTX__MOVE_VALUE, (uint32_t)i, STACK_PTX_NO_VALUE, NULL);
         }
+    }
+    writer = stack_ptx__open_writer(buffer, buffer_size);
+    if (stack_ptx__emit_simple(language, &work, num_moves, &writer)) {
+        return stack_ptx__close_writer(&writer, buffer_size, bytes_written_out);
     }
     stack_ptx__mark_live(&work, work.request_values, num_moves);
     stack_ptx__collect(language, &work, &lowered);

@@ -38,16 +38,15 @@
    without a branch, by its op. There is an op for each PTX instruction, for the constants of each stack, and for each input that
    has a row from the start. */
 typedef struct StackPtx__Op {
-    uint64_t head;         /* of the row, without a constant's bits */
-    uint64_t payload_mask; /* all ones in the upper half if the word's payload goes there */
+    uint64_t operand_masks[2]; /* of two operands each, all ones for one that exists */
+    uint64_t commutes;         /* all ones if the first two operands commute */
     uint32_t in_stack;
     uint32_t out_stack;
     uint32_t num_operands;
-    uint32_t row; /* of an input; 0 if it makes a new one */
-    uint64_t operand_masks[2]; /* of two operands each, all ones for one that exists */
-    uint64_t commutes;         /* all ones if the first two operands commute */
-    uint32_t new_row_mask;     /* all ones if it makes a new row, 0 for an input */
-    uint32_t padding;          /* to 64 bytes */
+    uint32_t head;         /* lower half of the row's; the word's payload is the upper half */
+    uint32_t row;          /* of an input; 0 if it makes a new one */
+    uint32_t new_row_mask; /* all ones if it makes a new row, 0 for an input */
+    uint32_t padding[4];   /* to 64 bytes */
 } StackPtx__Op;
 
 /* In a bare language an op is prepared at its first use: programs use few of them. */
@@ -57,8 +56,10 @@ enum { STACK_PTX__OP_UNPREPARED, STACK_PTX__OP_PLAIN, STACK_PTX__OP_GENERAL };
 typedef struct StackPtx__WordForm {
     uint8_t* op_kinds;
     StackPtx__Op* ops;
-    uint32_t num_ops;     /* 0: such words are never plain */
-    uint32_t index_shift; /* of payload and aux, in this order: 32 if aux is the index */
+    uint32_t num_ops;      /* 0: such words are never plain */
+    uint32_t payload_mask; /* all ones if the payload is the index */
+    uint32_t aux_mask;     /* all ones if aux is */
+    uint32_t padding;      /* to 32 bytes */
 } StackPtx__WordForm;
 
 /* The node of a value in the lowered program, by op: one for each PTX instruction and special register, and for the inputs and
@@ -66,7 +67,7 @@ typedef struct StackPtx__WordForm {
 typedef struct StackPtx__OpNode {
     StackPtxNode node; /* without the word's payload bits, first_operand and first_value */
     uint8_t is_volatile;
-    uint8_t is_simple_text; /* one scalar result, scalar operands, a short name */
+    uint8_t is_simple_text; /* an input or constant; or one scalar result, scalar operands, a short name */
     uint8_t is_ptx;
     uint8_t is_large;       /* more than four operands or one value */
     uint8_t registers_only;
@@ -102,8 +103,8 @@ typedef struct StackPtx__Register {
 /* A value while the program runs; row 0 is no value. If there are more than four operands, the last of the four is a row with
    the rest. The second and later values of a node follow it, with it as their operand. */
 typedef struct StackPtx__Row {
-    uint64_t head;        /* op, and in the upper half the bits of a constant, an input's register, or a special register's
-                             element << 16 */
+    uint64_t head;        /* op, and in the upper half the bits of a constant, an input's register, a special register's
+                             element << 16, or a plain instruction's index */
     uint64_t operands[2]; /* two rows each, the first in the lower half; or 0 */
 } StackPtx__Row;
 
@@ -266,7 +267,7 @@ const char* stack_ptx_result_to_string(StackPtxResult result) {
         STACK_PTX__CASE(STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS);
         STACK_PTX__CASE(STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS);
 #undef STACK_PTX__CASE
-        case STACK_PTX_RESULT_NUM_ENUMS: break;
+        case STACK_PTX_RESULT_NUM_ELEMS: break;
     }
     return "STACK_PTX_RESULT_UNKNOWN";
 }
@@ -299,7 +300,16 @@ static bool stack_ptx__is_identifier(const char* name) {
     return i > 0;
 }
 
-/* Compares first characters before a call: stack_ptx_compile checks its names each time. */
+/* True for a temporary of a stub: _s<digits>_<digits>. */
+static bool stack_ptx__is_temporary(const char* name) {
+    size_t num_digits;
+    if (name[0] != '_' || name[1] != 's') {
+        return false;
+    }
+    num_digits = stack_ptx__num_digits(name + 2);
+    return num_digits > 0 && stack_ptx__is_numbered(name + 2 + num_digits, "_");
+}
+
 StackPtxResult stack_ptx_check_name(const char* name) {
     /* Names of NVVM's virtual registers, by class, and of its stack pointers. */
     static const char* const numbered[] = {"p", "rs", "r", "rd", "rq", "rc", "f", "fd", "h", "hh", "b", "envreg", "pm"};
@@ -334,37 +344,26 @@ StackPtxResult stack_ptx_check_name(const char* name) {
         "dynamic_smem_size",
         "current_graph_exec",
     };
-    static const char initials[] = "prfhbeStnclwsgida_"; /* of all these, and of this library's own */
     static const char* const families[] = {
         "lanemask_", "reserved_smem_", "pm0_", "pm1_", "pm2_", "pm3_", "pm4_", "pm5_", "pm6_", "pm7_"
     };
     size_t i;
 
-    if (name == NULL || !stack_ptx__is_identifier(name)) {
+    if (name == NULL || !stack_ptx__is_identifier(name) || stack_ptx__is_temporary(name)) {
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     }
-    if (strchr(initials, name[0]) == NULL) {
-        return STACK_PTX_SUCCESS;
-    }
     for (i = 0; i < sizeof numbered / sizeof numbered[0]; ++i) {
-        if (name[0] == numbered[i][0] && stack_ptx__is_numbered(name, numbered[i])) {
+        if (stack_ptx__is_numbered(name, numbered[i])) {
             return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
         }
     }
     for (i = 0; i < sizeof whole / sizeof whole[0]; ++i) {
-        if (name[0] == whole[i][0] && strcmp(name, whole[i]) == 0) {
+        if (strcmp(name, whole[i]) == 0) {
             return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
         }
     }
     for (i = 0; i < sizeof families / sizeof families[0]; ++i) {
-        if (name[0] == families[i][0] && strncmp(name, families[i], strlen(families[i])) == 0) {
-            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-        }
-    }
-    if (name[0] == '_' && name[1] == 's') { /* _s<digits>_<digits> */
-        const char* rest = name + 2;
-        const size_t num_digits = stack_ptx__num_digits(rest);
-        if (num_digits > 0 && stack_ptx__is_numbered(rest + num_digits, "_")) {
+        if (strncmp(name, families[i], strlen(families[i])) == 0) {
             return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
         }
     }
@@ -576,7 +575,8 @@ static StackPtxResult stack_ptx__check_stack_info(const StackPtxStackInfo* info,
     return result;
 }
 
-static StackPtxResult stack_ptx__check_connections(const StackPtxLanguageInfo* info) {
+/* stack_ptx_compile, whose languages are bare, takes any names that make PTX and does not compare them with each other. */
+static StackPtxResult stack_ptx__check_connections(const StackPtxLanguageInfo* info, int is_bare) {
     const StackPtxStackInfo* stack_info = info->stack_info;
     size_t i, k;
     for (i = 0; i < info->num_registers; ++i) {
@@ -586,6 +586,12 @@ static StackPtxResult stack_ptx__check_connections(const StackPtxLanguageInfo* i
         }
         if (one->stack_idx >= stack_info->num_stacks) {
             return STACK_PTX__ERROR(STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS);
+        }
+        if (is_bare) {
+            if (!stack_ptx__is_identifier(one->name) || stack_ptx__is_temporary(one->name)) {
+                return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
+            }
+            continue;
         }
         if (stack_ptx_check_name(one->name) != STACK_PTX_SUCCESS) {
             return STACK_PTX_ERROR_INVALID_VALUE;
@@ -829,11 +835,12 @@ STACK_PTX__HOT uint32_t stack_ptx__format_literal(uint32_t constant_type, uint32
 
 static uint32_t stack_ptx__constant_type_of_prefix(const char* prefix) {
     const char letter = prefix[0];
-    uint32_t is_wide;
-    if ((letter != 'f' && letter != 'u' && letter != 's') || (strcmp(prefix + 1, "32") != 0 && strcmp(prefix + 1, "64") != 0)) {
+    const bool is_32 = letter != '\0' && prefix[1] == '3' && prefix[2] == '2' && prefix[3] == '\0';
+    const bool is_64 = letter != '\0' && prefix[1] == '6' && prefix[2] == '4' && prefix[3] == '\0';
+    const uint32_t is_wide = is_64 ? STACK_PTX_CONSTANT_TYPE_F64 - STACK_PTX_CONSTANT_TYPE_F32 : 0;
+    if ((letter != 'f' && letter != 'u' && letter != 's') || (!is_32 && !is_64)) {
         return STACK_PTX_CONSTANT_TYPE_NONE;
     }
-    is_wide = prefix[1] == '6' ? STACK_PTX_CONSTANT_TYPE_F64 - STACK_PTX_CONSTANT_TYPE_F32 : 0;
     return is_wide +
         (letter == 'f'       ? STACK_PTX_CONSTANT_TYPE_F32
              : letter == 'u' ? STACK_PTX_CONSTANT_TYPE_U32
@@ -860,50 +867,50 @@ static void stack_ptx__prepare_stacks(StackPtxLanguage* language, const StackPtx
     }
 }
 
-/* An instruction with scalar operands and one scalar result. Returns whether it is plain: its operands come from one stack. */
-static bool stack_ptx__prepare_plain_op(StackPtx__Op* op, uint32_t out_stack, const uint16_t* arg_stacks, uint32_t num_args) {
-    bool is_plain = true;
-    uint32_t i;
-    op->out_stack = out_stack;
-    op->in_stack = num_args > 0 ? arg_stacks[0] : out_stack;
-    op->num_operands = num_args;
-    for (i = 0; i < num_args; ++i) {
-        op->operand_masks[i / 2] |= UINT64_C(0xFFFFFFFF) << (32 * (i % 2));
-        is_plain = is_plain && arg_stacks[i] == op->in_stack;
-    }
-    return is_plain;
-}
-
 static void stack_ptx__prepare_ptx_op(const StackPtxLanguage* language, uint32_t idx, const StackPtxInstructionTraits* traits) {
     const StackPtxStackInfo* info = &language->stack_info;
     const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[idx];
+    const StackPtxArgTypeInfo* types = info->arg_type_info;
     const uint32_t num_args = stack_ptx__num_args(info, descriptor);
     const uint32_t num_rets = stack_ptx__num_rets(info, descriptor);
+    const uint32_t out_stack = num_rets > 0 ? types[descriptor->ret_types[0]].stack_idx : 0;
+    const uint32_t in_stack = num_args > 0 ? types[descriptor->arg_types[0]].stack_idx : out_stack;
     const char* name = info->ptx_instruction_strings[idx];
+    const size_t name_length = strlen(name);
     StackPtx__Op* op = &language->ops[idx];
     StackPtx__OpNode* op_node = &language->op_nodes[idx];
     StackPtx__Text64* text = &language->op_texts[idx];
-    uint16_t arg_stacks[STACK_PTX_MAX_NUM_ARGS] = {0, 0, 0, 0};
-    uint32_t num_operands = 0, num_values = 0, i;
-    size_t name_length;
-    bool is_scalar = num_rets == 1;
+    uint32_t num_operands = num_args, num_values = num_rets, other_stacks = 0, i;
+    bool is_scalar;
 
     memset(op, 0, sizeof *op);
     memset(op_node, 0, sizeof *op_node);
+    is_scalar = num_rets == 1;
+    for (i = 0; i < num_rets; ++i) {
+        const StackPtxArgTypeInfo* type = &types[descriptor->ret_types[i]];
+        if (type->num_vec_elems > 0) {
+            is_scalar = false;
+            num_values += type->num_vec_elems - 1u;
+        }
+    }
+    for (i = 0; i < num_args; ++i) {
+        const StackPtxArgTypeInfo* type = &types[descriptor->arg_types[i]];
+        other_stacks |= type->stack_idx ^ in_stack;
+        if (type->num_vec_elems > 0) {
+            is_scalar = false;
+            num_operands += type->num_vec_elems - 1u;
+        }
+    }
+    op->in_stack = in_stack;
+    op->out_stack = out_stack;
+    op->operand_masks[0] = stack_ptx__pair(0u - (num_args > 0), 0u - (num_args > 1));
+    op->operand_masks[1] = stack_ptx__pair(0u - (num_args > 2), 0u - (num_args > 3));
     op->head = idx;
     op->new_row_mask = UINT32_MAX;
-    text->length = 0;
-    for (i = 0; i < num_args; ++i) {
-        arg_stacks[i] = info->arg_type_info[descriptor->arg_types[i]].stack_idx;
-        num_operands += stack_ptx__num_elems(info, descriptor->arg_types[i]);
-        is_scalar = is_scalar && !stack_ptx__is_vector(info, descriptor->arg_types[i]);
-    }
-    for (i = 0; i < num_rets; ++i) {
-        num_values += stack_ptx__num_elems(info, descriptor->ret_types[i]);
-        is_scalar = is_scalar && !stack_ptx__is_vector(info, descriptor->ret_types[i]);
-    }
+    op->num_operands = num_args;
+    op->commutes = traits != NULL && traits->num_commutative == 2 ? UINT64_MAX : 0;
     op_node->node.kind = STACK_PTX_NODE_PTX;
-    op_node->node.stack_idx = num_rets > 0 ? info->arg_type_info[descriptor->ret_types[0]].stack_idx : 0;
+    op_node->node.stack_idx = (uint16_t)out_stack;
     op_node->node.num_operands = (uint16_t)num_operands;
     op_node->node.num_values = (uint16_t)num_values;
     op_node->node.payload = idx;
@@ -911,14 +918,11 @@ static void stack_ptx__prepare_ptx_op(const StackPtxLanguage* language, uint32_t
     op_node->is_large = num_operands > 4 || num_values > 1;
     op_node->is_volatile = traits != NULL && traits->is_volatile != 0;
     op_node->registers_only = traits != NULL && traits->registers_only != 0;
-    op->commutes = traits != NULL && traits->num_commutative == 2 ? UINT64_MAX : 0;
-    language->op_kinds[idx] = STACK_PTX__OP_GENERAL;
-    if (is_scalar && !op_node->is_volatile && stack_ptx__prepare_plain_op(op, op_node->node.stack_idx, arg_stacks, num_args)) {
-        language->op_kinds[idx] = STACK_PTX__OP_PLAIN;
-    }
-    name_length = strlen(name);
+    language->op_kinds[idx] =
+        is_scalar && other_stacks == 0 && !op_node->is_volatile ? STACK_PTX__OP_PLAIN : STACK_PTX__OP_GENERAL;
+    text->length = 0;
     /* Immediates follow the operands: not a simple text. */
-    if (name_length < sizeof text->text && strchr(name, ' ') == NULL) {
+    if (name_length < sizeof text->text && memchr(name, ' ', name_length) == NULL) {
         memcpy(text->text, name, name_length);
         text->text[name_length] = ' ';
         text->length = (uint32_t)name_length + 1;
@@ -932,6 +936,7 @@ static void stack_ptx__prepare_leaf(const StackPtxLanguage* language, uint32_t o
     op_node->node.kind = kind;
     op_node->node.stack_idx = (uint16_t)stack_idx;
     op_node->node.num_values = 1;
+    op_node->is_simple_text = kind != STACK_PTX_NODE_SPECIAL;
 }
 
 static void stack_ptx__prepare_special(const StackPtxLanguage* language, uint32_t idx, const StackPtxTraits* traits) {
@@ -961,7 +966,6 @@ static void stack_ptx__prepare_constant(const StackPtxLanguage* language, uint32
     const uint32_t head = language->first_constant + stack_idx;
     stack_ptx__prepare_leaf(language, head, STACK_PTX_NODE_CONSTANT, stack_idx);
     stack_ptx__prepare_push(form, stack_idx, head, stack_idx);
-    form->ops[stack_idx].payload_mask = stack_ptx__pair(0, UINT32_MAX);
 }
 
 static void stack_ptx__prepare_input(const StackPtxLanguage* language, uint32_t register_idx) {
@@ -992,13 +996,15 @@ static void stack_ptx__place_word_forms(StackPtxLanguage* language) {
     ptx->op_kinds = language->op_kinds;
     ptx->ops = language->ops;
     ptx->num_ops = num_ptx;
+    ptx->payload_mask = UINT32_MAX;
     constant->op_kinds = ptx->op_kinds + num_ptx;
     constant->ops = ptx->ops + num_ptx;
     constant->num_ops = num_stacks;
-    constant->index_shift = 32;
+    constant->aux_mask = UINT32_MAX;
     input->op_kinds = constant->op_kinds + num_stacks;
     input->ops = constant->ops + num_stacks;
     input->num_ops = (uint32_t)language->num_input_rows;
+    input->payload_mask = UINT32_MAX;
     memset(language->op_kinds, STACK_PTX__OP_UNPREPARED, num_ptx + num_stacks + language->num_input_rows);
 }
 
@@ -1119,7 +1125,7 @@ static StackPtxResult stack_ptx__init_language(
         }
     }
     if (result == STACK_PTX_SUCCESS) {
-        result = stack_ptx__check_connections(info);
+        result = stack_ptx__check_connections(info, is_bare);
     }
     if (result != STACK_PTX_SUCCESS) {
         return result;

@@ -36,7 +36,7 @@ static void stack_ptx__open_table(const StackPtxLanguage* language, StackPtx__Wo
     }
     work->part_mask = (uint32_t)(part - 1);
     work->grow_at = part == language->layout.table_size ? UINT32_MAX : (uint32_t)(part / 2);
-    memset(work->table, 0, part * sizeof *work->table);
+    memset(work->table, 0, (size_t)part * sizeof *work->table);
 }
 
 STACK_PTX__HOT uint32_t stack_ptx__add_row(StackPtx__Work* work, uint64_t head, uint64_t operands_0, uint64_t operands_1) {
@@ -238,17 +238,22 @@ STACK_PTX__HOT size_t stack_ptx__run_plain_words(
     size_t stop,
     int is_numbering /* a constant where this is inlined */
 ) {
-    StackPtx__Values* stacks = work->stacks;
+    const size_t first = next;
+    const uint32_t num_left = language->limits.max_nodes - work->num_created;
+    size_t end = stop - next < num_left ? stop : next + num_left; /* later if words make no value */
+    size_t num_idle = 0;
+    uint32_t num_rows = work->num_rows;
     StackPtx__Row* rows = work->rows;
-    uint32_t num_rows = work->num_rows, num_left = language->limits.max_nodes - work->num_created;
+    /* Of the stack in use, the top is kept here: read back from memory, each word would wait for the one before. */
+    StackPtx__Values* stack = work->stacks;
+    uint32_t* top = stack->top;
+    uint32_t stack_idx = 0;
 
-    for (; next < stop; ++next) {
+    for (; next < end; ++next) {
         const StackPtxInstruction word = words[next];
         const StackPtx__WordForm* form;
         const StackPtx__Op* op;
-        StackPtx__Values* stack;
         const uint32_t* old_top;
-        uint32_t* top;
         uint64_t head, pair_0, pair_1;
         uint32_t idx, row, mask, found = 0;
 
@@ -256,19 +261,25 @@ STACK_PTX__HOT size_t stack_ptx__run_plain_words(
             break;
         }
         form = &language->word_forms[word.instruction_type];
-        idx = (uint32_t)(stack_ptx__pair(word.payload.u, word.aux) >> form->index_shift);
-        if (idx >= form->num_ops || form->op_kinds[idx] != STACK_PTX__OP_PLAIN || num_left == 0) {
+        idx = (word.payload.u & form->payload_mask) | (word.aux & form->aux_mask);
+        if (idx >= form->num_ops || form->op_kinds[idx] != STACK_PTX__OP_PLAIN) {
             break;
         }
         op = &form->ops[idx];
-        stack = &stacks[op->in_stack];
-        old_top = stack->top;
-        top = stack->top - op->num_operands;
-        if (top < stack->base) {
+        if (op->in_stack != stack_idx) {
+            stack->top = top;
+            stack_idx = op->in_stack;
+            stack = &work->stacks[stack_idx];
+            top = stack->top;
+        }
+        if (top - op->num_operands < stack->base) {
+            end += end < stop;
+            ++num_idle;
             continue;
         }
-        --num_left;
-        head = op->head | (stack_ptx__pair(0, word.payload.u) & op->payload_mask);
+        old_top = top;
+        top -= op->num_operands;
+        head = stack_ptx__pair(op->head, word.payload.u);
         pair_0 = stack_ptx__pair(old_top[-1], old_top[-2]) & op->operand_masks[0];
         pair_1 = stack_ptx__pair(old_top[-3], old_top[-4]) & op->operand_masks[1];
         mask = op->new_row_mask; /* not conditions, which could become branches */
@@ -288,19 +299,24 @@ STACK_PTX__HOT size_t stack_ptx__run_plain_words(
             }
         }
         if (found == 0) {
-            rows[num_rows].head = head;
-            rows[num_rows].operands[0] = pair_0;
-            rows[num_rows].operands[1] = pair_1;
+            StackPtx__Row* new_row = &rows[num_rows];
+            new_row->head = head;
+            new_row->operands[0] = pair_0;
+            new_row->operands[1] = pair_1;
             num_rows -= mask; /* one more, or not */
         }
-        stack->top = top;
-        stack = &stacks[op->out_stack]; /* or the same */
-        top = stack->top;
+        if (op->out_stack != stack_idx) {
+            stack->top = top;
+            stack_idx = op->out_stack;
+            stack = &work->stacks[stack_idx];
+            top = stack->top;
+        }
         *top = row;
-        stack->top = top + (top < stack->full);
+        top += top < stack->full;
     }
+    stack->top = top;
     work->num_rows = num_rows;
-    work->num_created = language->limits.max_nodes - num_left;
+    work->num_created += (uint32_t)(next - first - num_idle);
     return next;
 }
 
@@ -350,8 +366,11 @@ static bool stack_ptx__run_meta(StackPtx__Work* work, StackPtx__Values* stack, u
             break;
         case STACK_PTX_META_INSTRUCTION_CLEAR: stack->top = stack->base; break;
         case STACK_PTX_META_INSTRUCTION_ROTATE:
-            memmove(stack->base + 1, stack->base, (height - 1) * sizeof value);
-            *stack->base = value;
+            if (height > 2) {
+                top[-1] = top[-2];
+                top[-2] = top[-3];
+                top[-3] = value;
+            }
             break;
         default: { /* REVERSE: the caller lets no other operation through */
             uint32_t* low = stack->base;
@@ -369,11 +388,11 @@ static bool stack_ptx__run_meta(StackPtx__Work* work, StackPtx__Values* stack, u
 /* ---- lowering: the run ---- */
 
 /* A ROUTINE or a RETURN, left to the caller. */
-#define STACK_PTX__LEAVE STACK_PTX_RESULT_NUM_ENUMS
+#define STACK_PTX__LEAVE STACK_PTX_RESULT_NUM_ELEMS
 /* A depth or frame out of range: INVALID_VALUE if it is an error. */
-#define STACK_PTX__OUT_OF_RANGE ((StackPtxResult)(STACK_PTX_RESULT_NUM_ENUMS + 1))
+#define STACK_PTX__OUT_OF_RANGE ((StackPtxResult)(STACK_PTX_RESULT_NUM_ELEMS + 1))
 /* The word is prepared now: run it again. */
-#define STACK_PTX__PREPARED ((StackPtxResult)(STACK_PTX_RESULT_NUM_ENUMS + 2))
+#define STACK_PTX__PREPARED ((StackPtxResult)(STACK_PTX_RESULT_NUM_ELEMS + 2))
 
 /* Prepares an instruction of a bare language, which has no traits. */
 STACK_PTX__COLD StackPtxResult stack_ptx__prepare_late(const StackPtxLanguage* language, uint32_t op_idx) {
@@ -606,8 +625,10 @@ static StackPtxResult stack_ptx__run(
             next = frame->next;
             length = frame->length;
             routine_idx = frame->routine_idx;
-        } else {
-            return STACK_PTX_SUCCESS; /* the execution limit */
+        } else { /* the execution limit */
+            return mode != STACK_PTX_MODE_STRICT
+                ? STACK_PTX_SUCCESS
+                : stack_ptx__judge(mode, STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN, routine_idx, next, place_out);
         }
     }
 }

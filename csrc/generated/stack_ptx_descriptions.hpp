@@ -270,7 +270,7 @@ static const char* const literal_prefixes[] = {
     "u32",
 };
 
-static const StackPtxArgTypeInfo arg_types[] = {
+static const StackPtxArgTypeInfo arg_type_info[] = {
     {0, 0},
     {4, 0},
     {4, 1},
@@ -289,6 +289,47 @@ static const StackPtxArgTypeInfo arg_types[] = {
 };
 
 static const char* const ptx_instruction_strings[] = {
+    "add.u32",
+    "sub.u32",
+    "mul.lo.u32",
+    "mad.lo.u32",
+    "copysign.f32",
+    "add.ftz.f32",
+    "sub.ftz.f32",
+    "mul.ftz.f32",
+    "fma.rn.ftz.f32",
+    "div.approx.ftz.f32",
+    "abs.ftz.f32",
+    "neg.ftz.f32",
+    "min.ftz.f32",
+    "max.ftz.f32",
+    "rcp.approx.ftz.f32",
+    "sqrt.approx.ftz.f32",
+    "rsqrt.approx.ftz.f32",
+    "sin.approx.ftz.f32",
+    "cos.approx.ftz.f32",
+    "lg2.approx.ftz.f32",
+    "ex2.approx.ftz.f32",
+    "tanh.approx.f32",
+    "setp.lt.ftz.f32",
+    "setp.eq.u32",
+    "setp.ne.u32",
+    "selp.f32",
+    "cvt.rna.tf32.f32",
+    "cvt.rn.f32.u32",
+    "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32",
+    "mov.b32",
+    "cvt.f32.f16",
+    "mov.b32",
+    "cvt.u32.u8",
+    "add.u32",
+    "xor.b32",
+    "mov.b32",
+    "mul.lo.u32",
+    "mul.hi.u32",
+};
+
+static const char* const ptx_instruction_display_names[] = {
     "add.u32",
     "sub.u32",
     "mul.lo.u32",
@@ -371,6 +412,41 @@ static const StackPtxPtxInstructionDescriptor ptx_instruction_descriptors[] = {
 };
 
 static const char* const special_register_strings[] = {
+    "tid",
+    "tid.x",
+    "tid.y",
+    "tid.z",
+    "ntid",
+    "ntid.x",
+    "ntid.y",
+    "ntid.z",
+    "laneid",
+    "warpid",
+    "nwarpid",
+    "ctaid",
+    "ctaid.x",
+    "ctaid.y",
+    "ctaid.z",
+    "nctaid",
+    "nctaid.x",
+    "nctaid.y",
+    "nctaid.z",
+    "smid",
+    "nsmid",
+    "gridid",
+    "lanemask_eq",
+    "lanemask_le",
+    "lanemask_lt",
+    "lanemask_ge",
+    "lanemask_gt",
+    "clock",
+    "clock_hi",
+    "total_smem_size",
+    "aggr_smem_size",
+    "dynamic_smem_size",
+};
+
+static const char* const special_register_display_names[] = {
     "tid",
     "tid.x",
     "tid.y",
@@ -532,7 +608,7 @@ static const StackPtxStackInfo stack_info = {
     ptx_instruction_strings, ptx_instruction_descriptors, static_cast<size_t>(PtxInstruction::NUM_ENUMS),
     special_register_strings, special_register_descriptors, static_cast<size_t>(SpecialRegister::NUM_ENUMS),
     literal_prefixes, static_cast<size_t>(StackType::NUM_ENUMS),
-    arg_types, static_cast<size_t>(ArgType::NUM_ENUMS)
+    arg_type_info, static_cast<size_t>(ArgType::NUM_ENUMS)
 };
 
 /* For StackPtxLanguageInfo. */

@@ -9,8 +9,9 @@
     }
 
 Optional keys: `constant_type` (f32 u32 s32 f64 u64 s64; without it a stack has no constants), `encoder_type` (f32 u32 s32: the C
-type of constants), `num_vec_elems`, `special_registers`, and of an instruction `name` (default: its PTX with _ between words),
-`display` (for readers, not used), `aligned`, `volatile`, `num_commutative` and `registers_only`: see the classes below.
+type of constants), `num_vec_elems`, `special_registers`, and of an instruction `display` (for readers; default: its PTX), `name`
+(default: its `display`, or else its PTX, as an identifier), `aligned`, `volatile`, `num_commutative` and `registers_only`: see
+the classes below.
 
 Owns the JSON format and its checks. Knows nothing of programs, tasks or search; native modules build their own tables from the
 attributes of `InstructionSet`. `python -m evo.instructions generate` writes a set as a C or C++ header.
@@ -68,7 +69,7 @@ class Instruction:
     """A PTX instruction. args, rets: indices of argument types; the first `num_commutative` operands may be swapped.
 
     ptx: may end with a space and immediates, which are written after the operands: `lop3.b32 0x96`. registers_only: the
-    assembler does not take every constant as an operand, so constants are moved into registers first.
+    assembler does not take every constant as an operand, so constants are moved into registers first. display: for readers.
     """
 
     ptx: str
@@ -79,6 +80,7 @@ class Instruction:
     num_commutative: int
     volatile: bool
     registers_only: bool = False
+    display: str = ""
 
 
 @dataclass(frozen=True)
@@ -216,13 +218,14 @@ def _check(data: Any, source: str) -> InstructionSet:
     instructions = tuple(
         Instruction(
             ptx=entry.ptx,
-            name=entry.name or re.sub(r"[^A-Za-z0-9_]+", "_", entry.ptx),
+            name=entry.name or _identifier(entry.display or "") or _identifier(entry.ptx),
             args=tuple(_look_up(arg_indices, name, f"instructions.{i}.args", source) for name in entry.args),
             rets=tuple(_look_up(arg_indices, name, f"instructions.{i}.rets", source) for name in entry.rets),
             aligned=entry.aligned,
             num_commutative=entry.num_commutative,
             volatile=entry.volatile,
             registers_only=entry.registers_only,
+            display=entry.display or entry.ptx,
         )
         for i, entry in enumerate(parsed.instructions)
     )
@@ -255,6 +258,12 @@ def _first_two_are_alike(instruction: Instruction, arg_types: tuple[ArgType, ...
     first_two = instruction.args[:2]
     is_pair = instruction.num_commutative == 2 and len(first_two) == 2 and first_two[0] == first_two[1]
     return is_pair and arg_types[first_two[0]].num_vec_elems == 0
+
+
+def _identifier(text: str) -> str:
+    """The letters and digits of a text with _ between words; empty if it has none."""
+    name = re.sub(r"[^A-Za-z0-9_]+", "_", text).strip("_")
+    return f"_{name}" if name[:1].isdigit() else name
 
 
 def _index_names(names: list[str], key: str, source: str) -> dict[str, int]:

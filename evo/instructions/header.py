@@ -23,7 +23,7 @@ def render_header(instruction_set: InstructionSet, lang: str, file_name: str) ->
 
     Args:
         instruction_set: any.
-        lang: `c` (C99; in C++ the constants of floats need C++20) or `cpp` (C++11, namespace `stack_ptx`).
+        lang: `c` (C99 and C++11) or `cpp` (C++11, namespace `stack_ptx`).
         file_name: for the include guard.
     """
     guard = "_" * file_name[:1].isdigit() + re.sub(r"[^A-Za-z0-9_]", "_", file_name).upper()
@@ -90,8 +90,10 @@ def _tables(
     sets = instruction_set
     table("char* const", "literal_prefixes", [f'"{stack.literal_prefix}"' for stack in sets.stacks])
     lines_of_types = [f"{{{a.stack_idx}, {a.num_vec_elems}}}" for a in sets.arg_types]
-    table("StackPtxArgTypeInfo", "arg_types", lines_of_types or ["{0, 0}"])
+    table("StackPtxArgTypeInfo", "arg_type_info", lines_of_types or ["{0, 0}"])
     table("char* const", "ptx_instruction_strings", [f'"{instruction.ptx}"' for instruction in sets.instructions])
+    displays = [_c_string(instruction.display) for instruction in sets.instructions]
+    table("char* const", "ptx_instruction_display_names", displays)
     none = len(sets.arg_types)
     descriptors = []
     for instruction in sets.instructions:
@@ -108,9 +110,11 @@ def _tables(
         )
     zeros = "{{0, 0, 0, 0}, {0, 0}, 0, false, {{0, 0}, {0, 0}, {0, 0}, {0, 0}}}"
     table("StackPtxPtxInstructionDescriptor", "ptx_instruction_descriptors", descriptors or [zeros])
-    table("char* const", "special_register_strings", [f'"{special.ptx}"' for special in sets.special_registers])
-    specials = [f"{{{arg(special.arg_idx)}}}" for special in sets.special_registers]
-    table("StackPtxSpecialRegisterDescriptor", "special_register_descriptors", specials or ["{0}"])
+    specials = [f'"{special.ptx}"' for special in sets.special_registers]
+    table("char* const", "special_register_strings", specials)
+    table("char* const", "special_register_display_names", specials)
+    special_types = [f"{{{arg(special.arg_idx)}}}" for special in sets.special_registers]
+    table("StackPtxSpecialRegisterDescriptor", "special_register_descriptors", special_types or ["{0}"])
     traits = [f"{{{i.num_commutative}, {int(i.volatile)}, {int(i.registers_only)}}}" for i in sets.instructions]
     table("StackPtxInstructionTraits", "ptx_instruction_traits", traits or ["{0, 0, 0}"])
     table("uint8_t", "volatile_special_registers", [str(int(special.volatile)) for special in sets.special_registers])
@@ -121,7 +125,7 @@ def _tables(
         f"    {name('ptx_instruction_strings')}, {name('ptx_instruction_descriptors')}, {count('PTX_INSTRUCTION')},",
         f"    {name('special_register_strings')}, {name('special_register_descriptors')}, {count('SPECIAL_REGISTER')},",
         f"    {name('literal_prefixes')}, {count('STACK_TYPE')},",
-        f"    {name('arg_types')}, {count('ARG_TYPE')}",
+        f"    {name('arg_type_info')}, {count('ARG_TYPE')}",
         "};",
         "",
         "/* For StackPtxLanguageInfo. */",
@@ -130,6 +134,15 @@ def _tables(
         "};",
     ]
     return lines
+
+
+def _c_string(text: str) -> str:
+    """A string literal of C. Octal escapes end after three digits, whatever follows."""
+    return '"' + "".join(c if " " <= c <= "~" and c not in '"\\?' else _escape(c) for c in text) + '"'
+
+
+def _escape(character: str) -> str:
+    return "".join(f"\\{byte:03o}" for byte in character.encode())
 
 
 # ---- C ----
@@ -144,23 +157,23 @@ def _c_lines(instruction_set: InstructionSet) -> list[str]:
         lines += [f"    STACK_PTX_{kind}_NUM_ENUMS = {len(names)}", f"}} {type_name};", ""]
 
     def word(word_type: str, aux: str = "0", member: str = "u", payload: str = "0") -> str:
-        return f"{{STACK_PTX_INSTRUCTION_TYPE_{word_type}, {aux}, {{.{member} = {payload}}}}}"
+        return f"STACK_PTX__WORD({word_type}, {aux}, {member}, {payload})"
 
     def define(name: str, value: str) -> None:
         lines.append(f"#define stack_ptx_encode_{name} {value}")
 
-    lines.append("/* Words, as initialisers of StackPtxInstruction. */")
+    lines.append("/* Words, as expressions: for initialisers, static ones too, and for assignments. */")
     define("input(idx)", word("INPUT", payload="(uint32_t)(idx)"))
     for name, stack, c_type, member in _constants(instruction_set):
         define(f"constant_{name}(value)", word("CONSTANT", f"STACK_PTX_STACK_TYPE_{stack}", member, f"({c_type})(value)"))
-    define("store(stack, idx)", word("STORE", "(uint16_t)(stack)", payload="(uint32_t)(idx)"))
+    define("store(stack, idx)", word("STORE", "stack", payload="(uint32_t)(idx)"))
     define("load(idx)", word("LOAD", payload="(uint32_t)(idx)"))
     define("routine(idx)", word("ROUTINE", payload="(uint32_t)(idx)"))
     define("return", word("RETURN"))
-    define("meta_constant(value)", word("META_CONSTANT", member="meta_constant", payload="(uint32_t)(value)"))
+    define("meta_constant(value)", word("META_CONSTANT", payload="(uint32_t)(value)"))
     for operation in META_OPERATIONS:
         enumerator = f"STACK_PTX_META_INSTRUCTION_{operation.upper()}"
-        define(f"meta_{operation}(stack)", word("META", "(uint16_t)(stack)", payload=enumerator))
+        define(f"meta_{operation}(stack)", word("META", "stack", payload=enumerator))
     for instruction in instruction_set.instructions:
         enumerator = f"STACK_PTX_PTX_INSTRUCTION_{instruction.name.upper()}"
         define(f"ptx_instruction_{instruction.name}", word("PTX", payload=enumerator))
@@ -169,8 +182,11 @@ def _c_lines(instruction_set: InstructionSet) -> list[str]:
         define(f"special_register_{name}", word("SPECIAL", payload=f"STACK_PTX_SPECIAL_REGISTER_{name.upper()}"))
     lines += ["", "/* The word of each PTX instruction, by its index. */"]
     lines += ["static const StackPtxInstruction stack_ptx_ptx_instructions[] = {"]
-    lines += [f"    stack_ptx_encode_ptx_instruction_{instruction.name}," for instruction in instruction_set.instructions]
-    lines += [] if instruction_set.instructions else ["    stack_ptx_encode_return,"]
+    lines += [
+        f"    {{STACK_PTX_INSTRUCTION_TYPE_PTX, 0, {{STACK_PTX_PTX_INSTRUCTION_{instruction.name.upper()}}}}},"
+        for instruction in instruction_set.instructions
+    ]
+    lines += [] if instruction_set.instructions else ["    {STACK_PTX_INSTRUCTION_TYPE_RETURN, 0, {0}},"]
     lines += ["};", ""]
 
     def arg(index: int) -> str:

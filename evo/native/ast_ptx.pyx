@@ -18,8 +18,7 @@ from libc.stdlib cimport free, realloc
 cdef extern from *:
     """
     #define AST_PTX_IMPLEMENTATION
-    #define AST_PTX_INTERPRETER_IMPLEMENTATION
-    #include "ast_ptx_interpreter.h"
+    #include "ast_ptx.h"
     """
 
 STACK_DEPTH = AST_PTX_STACK_DEPTH

@@ -2,6 +2,7 @@ cdef extern from "ptx_inject.h" nogil:
     ctypedef enum PtxInjectResult:
         PTX_INJECT_SUCCESS
         PTX_INJECT_ERROR_INVALID_INPUT
+        PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND
         PTX_INJECT_ERROR_OUT_OF_MEMORY
 
     ctypedef enum PtxInjectMutType:
@@ -41,6 +42,9 @@ cdef extern from "ptx_inject.h" nogil:
     )
     PtxInjectResult ptx_inject_destroy(PtxInjectHandle handle)
     PtxInjectResult ptx_inject_num_injects(PtxInjectHandle handle, size_t* num_injects_out)
+    PtxInjectResult ptx_inject_inject_info_by_name(
+        PtxInjectHandle handle, const char* name, size_t* inject_idx_out, size_t* num_args_out, size_t* num_sites_out
+    )
     PtxInjectResult ptx_inject_inject_info_by_index(
         PtxInjectHandle handle, size_t inject_idx, const char** name_out, size_t* num_args_out, size_t* num_sites_out
     )

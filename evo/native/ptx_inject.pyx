@@ -139,8 +139,8 @@ cdef class AnnotatedPtx:
     """
 
     cdef PtxInjectHandle handle
-    cdef readonly tuple injects
-    cdef dict by_name
+    cdef readonly size_t num_injects
+    """The number of names; `render` takes one stub for each."""
 
     def __cinit__(self, ptx, types=None):
         self.handle = NULL
@@ -152,20 +152,38 @@ cdef class AnnotatedPtx:
             result = ptx_inject_create_with_types(&self.handle, begin, native.array, native.count)
         if result != PTX_INJECT_SUCCESS:
             _refuse("PTX", begin, native, result)
-        self.injects = tuple(self._inject(index) for index in range(self._count()))
-        self.by_name = {inject.name: inject for inject in self.injects}
+        _check(ptx_inject_num_injects(self.handle, &self.num_injects))
 
     def __dealloc__(self):
         ptx_inject_destroy(self.handle)
 
     @property
-    def num_injects(self):
-        """The number of names; `render` takes one stub for each."""
-        return len(self.injects)
+    def injects(self):
+        """The `Inject` of each name, in order of appearance; made at each access."""
+        return tuple([self._inject(index) for index in range(self.num_injects)])
+
+    def names(self):
+        """The names in order of appearance, as a list."""
+        cdef const char* name
+        cdef list names = []
+        cdef size_t index
+        for index in range(self.num_injects):
+            _check(ptx_inject_inject_info_by_index(self.handle, index, &name, NULL, NULL))
+            names.append(name.decode("ascii"))
+        return names
 
     def info(self, name):
         """The `Inject` with this name. Raises KeyError."""
-        return self.by_name[name]
+        cdef size_t index = 0
+        cdef bytes encoded
+        cdef PtxInjectResult result
+        if isinstance(name, str) and name.isascii() and "\0" not in name:
+            encoded = name.encode()
+            result = ptx_inject_inject_info_by_name(self.handle, PyBytes_AS_STRING(encoded), &index, NULL, NULL)
+            if result != PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND:
+                _check(result)
+                return self._inject(index)
+        raise KeyError(name)
 
     def render(self, stubs):
         """The PTX with a stub in every site, as bytes.
@@ -184,8 +202,8 @@ cdef class AnnotatedPtx:
         cdef bytes stub_text
         cdef char* buffer
         cdef PtxInjectResult result
-        if num_stubs != <size_t>len(self.injects):
-            raise ValueError(f"stubs: {num_stubs}, but the PTX has sites of {len(self.injects)} names")
+        if num_stubs != self.num_injects:
+            raise ValueError(f"stubs: {num_stubs}, but the PTX has sites of {self.num_injects} names")
         try:
             pointers = <const char**>PyMem_Malloc((num_stubs + 1) * sizeof(char*))
             lengths = <size_t*>PyMem_Malloc((num_stubs + 1) * sizeof(size_t))
@@ -206,11 +224,6 @@ cdef class AnnotatedPtx:
         finally:
             PyMem_Free(pointers)
             PyMem_Free(lengths)
-
-    cdef size_t _count(self) except? 0:
-        cdef size_t count = 0
-        _check(ptx_inject_num_injects(self.handle, &count))
-        return count
 
     cdef object _inject(self, size_t index):
         cdef const char* name

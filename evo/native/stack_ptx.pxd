@@ -148,6 +148,10 @@ cdef extern from "stack_ptx.h":
     ) nogil
 
 
+# `tables` is what `instruction_set_tables` gives; it must live as long as what is filled in is used.
+cdef int fill_stack_info(object tables, StackPtxStackInfo* info, StackPtxTraits* traits) except -1
+
+
 cdef class Lowering:
     cdef readonly object instruction_set
     cdef readonly tuple registers      # (name, stack index) pairs

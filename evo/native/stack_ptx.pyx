@@ -61,6 +61,9 @@ class NodeKind(IntEnum):
     PTX = STACK_PTX_NODE_PTX
 
 
+# Types of words that programs have. NONE, and REGISTER and AST_IDX, which are internal to compilers, are errors.
+_RUNNABLE = frozenset(WordType) - {WordType.NONE, WordType.REGISTER, WordType.AST_IDX}
+
 # Names of StackPtxMode, by value; csrc/stack_ptx.h documents them.
 MODES = ("lenient", "strict", "compatible")
 
@@ -196,7 +199,7 @@ cdef class Lowering:
         cdef size_t num_bytes = 0
         tables = instruction_set_tables(instruction_set)
         connections = connection_tables(self.registers, self.requests, self.routines)
-        _fill_stack_info(tables, &stack_info, &traits)
+        fill_stack_info(tables, &stack_info, &traits)
         info.stack_info = &stack_info
         info.traits = &traits
         _fill_connections(connections, limits, &info)
@@ -346,7 +349,7 @@ cdef _Workspace _take_workspace(Lowering lowering):
         return _Workspace(lowering.workspace_bytes)
 
 
-cdef int _fill_stack_info(tables, StackPtxStackInfo* info, StackPtxTraits* traits) except -1:
+cdef int fill_stack_info(tables, StackPtxStackInfo* info, StackPtxTraits* traits) except -1:
     info.ptx_instruction_strings = <const char**>_address(tables.instruction_strings.addresses)
     info.ptx_instruction_descriptors = <const StackPtxPtxInstructionDescriptor*>_address(tables.descriptors)
     info.num_ptx_instructions = len(tables.descriptors)
@@ -417,7 +420,9 @@ cdef object _program_error(
         STACK_PTX_ERROR_INVALID_VALUE: "the depth on the meta stack must be below the height of the stack"
         if word_type == WordType.META else f"more than {limits.max_frame_depth} word lists would be open",
         STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE: f"the program makes more than {limits.max_nodes} values",
-        STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN: f"no word has type {word_type}; was RETURN forgotten?",
+        STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN:
+        f"the program runs more than {limits.execution_limit} words, its execution_limit"
+        if word_type in _RUNNABLE else f"no word has type {word_type}; was RETURN forgotten?",
         STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS: f"instruction {payload} of {len(description.instructions)}",
         STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS: f"meta operation {payload} of {len(META_OPERATIONS)}",
         STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS: f"input {payload} of {len(lowering.registers)}",

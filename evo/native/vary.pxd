@@ -20,6 +20,11 @@ cdef extern from "vary.h" nogil:
         VARY_DRAW_GAUSSIAN
         VARY_DRAW_UNIFORM
         VARY_DRAW_INTEGER
+        VARY_MAX_EFFECT_VALUES
+        VARY_UNKNOWN_EFFECT
+
+    ctypedef struct VaryEffect:
+        pass
 
     ctypedef struct VaryEntry:
         uint64_t word
@@ -35,6 +40,10 @@ cdef extern from "vary.h" nogil:
         uint64_t float_stacks
         uint64_t unsigned_stacks
         uint64_t signed_stacks
+        const VaryEffect* effects
+        size_t num_effects
+        const uint8_t* input_stacks
+        size_t num_inputs
 
     ctypedef struct VaryTables:
         pass

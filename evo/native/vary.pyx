@@ -13,7 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from libc.string cimport memcpy
+from libc.stdint cimport uintptr_t
+from libc.string cimport memcpy, memset
 
 cdef extern from *:
     """
@@ -76,13 +77,16 @@ cdef class Variation:
         params: `(num_entries, 2)` float64, parameters of the draws.
         options: any object with the attributes `operator_weights` (one number for each of `OPERATORS`), the key of each of
             `RATES`, `initial_min_length`, `initial_max_length`, and `float_stacks`, `unsigned_stacks`, `signed_stacks`: bit masks
-            of stacks by the type of their constants.
+            of stacks by the type of their constants. For `subprogram`, which cannot act without, also `effects`: a pair for each
+            PTX instruction, the stacks of the values that it pops and of those that it pushes; and `input_stacks`, the stack of
+            each input.
 
     Raises:
         ValueError: an array has the wrong shape, or an entry or option is out of range; the message names it.
     """
 
     cdef void* _memory
+    cdef tuple _owned  # what the tables point to
     cdef const VaryTables* _tables
     cdef readonly int initial_max_length
 
@@ -91,7 +95,7 @@ cdef class Variation:
         cdef size_t num_bytes, num_entries
         cdef const VaryEntry[::1] view
         entries = _entries(words, weights, draws, params)
-        _fill_options(options, &native)
+        self._owned = _fill_options(options, &native)
         if len(entries) == 0:
             raise ValueError("vocabulary: has no entry, expected at least one")
         if len(entries) > VARY_MAX_ENTRIES:
@@ -197,10 +201,10 @@ cdef class Variation:
                 )
             _check(result, "offspring")
             if trim:
-                parts.append(_without_tails(words_view[:num_rows_made], lengths_view[:num_rows_made]))
+                parts.append(_without_tails(words[:num_rows_made], lengths_view[:num_rows_made], step < count))
             start += num_rows_made
         if trim:
-            words = _joined(parts, count)
+            words = parts[0] if len(parts) == 1 else _joined(parts, count)
         return words, parents, operators
 
 
@@ -220,15 +224,22 @@ def program_lengths(words):
 cdef enum: _TRIMMED_AT_ONCE = 1 << 16
 
 
-cdef _without_tails(const uint64_t[:, ::1] rows, const uint32_t[::1] lengths):
-    """The rows up to their RETURN, as wide as the longest needs, then zeros."""
-    cdef size_t max_length = rows.shape[1]
+cdef _without_tails(words, const uint32_t[::1] lengths, copied):
+    """The rows up to their RETURN, as wide as the longest needs, then zeros. In the rows' own memory if it fits and may be."""
+    cdef size_t max_length = words.shape[1]
     cdef size_t width = min(<size_t>np.max(lengths) + 1, max_length)
-    cdef Py_ssize_t row
-    trimmed = np.zeros((rows.shape[0], width), np.uint64)
+    cdef uint64_t[:, ::1] rows = words
+    trimmed = np.empty((rows.shape[0], width), np.uint64) if copied or width < max_length else words
     cdef uint64_t[:, ::1] view = trimmed
-    for row in range(rows.shape[0]):
-        memcpy(&view[row, 0], &rows[row, 0], min(<size_t>lengths[row] + 1, width) * sizeof(uint64_t))
+    cdef bint is_copy = trimmed is not words
+    cdef Py_ssize_t row
+    cdef size_t used
+    with nogil:
+        for row in range(rows.shape[0]):
+            used = min(<size_t>lengths[row] + 1, width)
+            if is_copy:
+                memcpy(&view[row, 0], &rows[row, 0], used * sizeof(uint64_t))
+            memset(&view[row, 0] + used, 0, (width - used) * sizeof(uint64_t))
     return trimmed
 
 
@@ -290,6 +301,36 @@ cdef _fill_options(options, VaryOptions* native):
     native.float_stacks = _integer("float_stacks", options.float_stacks, 0, 2**64 - 1)
     native.unsigned_stacks = _integer("unsigned_stacks", options.unsigned_stacks, 0, 2**64 - 1)
     native.signed_stacks = _integer("signed_stacks", options.signed_stacks, 0, 2**64 - 1)
+    effects = _effects(getattr(options, "effects", ()))
+    input_stacks = np.array(_stacks("input_stacks", getattr(options, "input_stacks", ())), np.uint8)
+    native.effects = <const VaryEffect*><uintptr_t>effects.ctypes.data
+    native.num_effects = len(effects)
+    native.input_stacks = <const uint8_t*><uintptr_t>input_stacks.ctypes.data
+    native.num_inputs = len(input_stacks)
+    return effects, input_stacks
+
+
+# The layout of VaryEffect.
+_EFFECT = np.dtype([("num_popped", "u1"), ("num_pushed", "u1"), ("stacks", "u1", (VARY_MAX_EFFECT_VALUES,))])
+
+
+cdef _stacks(name, stacks):
+    for stack in stacks:
+        if not 0 <= stack < 64:
+            raise ValueError(f"{name}: stack {stack}, expected 0 to 63")
+    return stacks
+
+
+cdef _effects(pairs):
+    effects = np.zeros(len(pairs), _EFFECT)
+    for effect, (popped, pushed) in zip(effects, pairs, strict=True):
+        stacks = _stacks("effects", [*popped, *pushed])
+        if len(stacks) > VARY_MAX_EFFECT_VALUES:
+            effect["num_popped"] = VARY_UNKNOWN_EFFECT
+            continue
+        effect["num_popped"], effect["num_pushed"] = len(popped), len(pushed)
+        effect["stacks"][: len(stacks)] = stacks
+    return effects
 
 
 cdef _check_entries(const VaryEntry[::1] entries, const VaryOptions* options, void* memory, size_t memory_bytes):

@@ -14,10 +14,14 @@ compiling, and loads no CUDA library. `evo.compile` uses evo.native.ptx_inject, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Self
 
 from evo.native.ptx_inject import DEFAULT_TYPES, AnnotatedPtx, AnnotationError, DataType, Inject, Variable, process_cuda
 
 __all__ = ["DEFAULT_TYPES", "AnnotationError", "DataType", "PTXInject", "Sites", "Variable", "process_cuda"]
+
+_MAX_LISTED = 20  # names in a message
 
 
 class Sites(Mapping[str, Variable]):
@@ -52,6 +56,8 @@ class Sites(Mapping[str, Variable]):
 class PTXInject(Mapping[str, Sites]):
     """Annotated PTX, parsed once: a mapping from the names of its sites, in order of appearance. Immutable and thread-safe.
 
+    As in mm-ptx-py, `render_ptx` is `render`, and it may stand in a `with` statement, which does nothing at its end.
+
     Args:
         ptx: from nvcc or NVRTC, of a CUDA source with or without sites; bytes are UTF-8.
         types: types of sites marked by comments, instead of `DEFAULT_TYPES`.
@@ -64,23 +70,57 @@ class PTXInject(Mapping[str, Sites]):
     def __init__(self, ptx: str | bytes, types: Sequence[DataType] | None = None):
         if isinstance(ptx, bytes):
             ptx = _decoded(ptx)
+        self._source = (ptx, None if types is None else tuple(types))  # to pickle it
         self._native = AnnotatedPtx(ptx, types)
-        self._sites = {inject.name: Sites(inject) for inject in self._native.injects}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PTXInject, self._source
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    @property
+    def injects(self) -> tuple[Sites, ...]:
+        """The sites of each name, in order of appearance."""
+        return tuple(self.values())
 
     def __getitem__(self, name: str) -> Sites:
         try:
-            return self._sites[name]
+            return Sites(self._native.info(name))
         except KeyError:
-            raise KeyError(f"the PTX has no site {name!r}, only {_listed(self._sites)}") from None
+            raise KeyError(f"the PTX has no site {name!r}, only {_listed(self)}") from None
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            self._native.info(name)
+        except KeyError:
+            return False
+        return True
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._sites)
+        return iter(self._native.names())
 
     def __len__(self) -> int:
-        return len(self._sites)
+        return self._native.num_injects
 
     def __repr__(self) -> str:
-        return f"PTXInject({ {name: sites.num_sites for name, sites in self._sites.items()} })"
+        return f"PTXInject({ {name: sites.num_sites for name, sites in self.items()} })"
+
+    def describe(self) -> dict[str, Any]:
+        """The sites as JSON data, for programs that make stubs elsewhere: all but the PTX itself.
+
+        A worker that has it and the JSON of an instruction set can compile programs over the registers of the sites:
+        `{"abi_version": 1, "sites": [{"name", "num_sites", "variables": [...]}]}`, in order of appearance, where a variable has
+        the fields of `Variable`. `[Variable(**fields) for fields in site["variables"]]` makes them again.
+        """
+        sites = [
+            {"name": name, "num_sites": sites.num_sites, "variables": [variable._asdict() for variable in sites.values()]}
+            for name, sites in self.items()
+        ]
+        return {"abi_version": 1, "sites": sites}
 
     def render(self, stubs: Mapping[str, str]) -> str:
         """The PTX with a stub in every site.
@@ -95,15 +135,20 @@ class PTXInject(Mapping[str, Sites]):
         """
         if not isinstance(stubs, Mapping):
             raise TypeError(f"stubs: expected a mapping from names to stubs, not {type(stubs).__name__}")
-        if missing := [name for name in self._sites if name not in stubs]:
+        names = self._native.names()
+        if missing := [name for name in names if name not in stubs]:
             raise ValueError(f"stubs: none for {_listed(missing)}")
-        if len(stubs) > len(self._sites):
-            unknown = [name for name in stubs if name not in self._sites]
-            raise ValueError(f"stubs: the PTX has no site {_listed(unknown)}, only {_listed(self._sites)}")
+        if len(stubs) > len(names):
+            known = set(names)
+            raise ValueError(
+                f"stubs: the PTX has no site {_listed(name for name in stubs if name not in known)}, only {_listed(names)}"
+            )
         for name, stub in stubs.items():
             if not isinstance(stub, str):
                 raise TypeError(f"stubs: the one for '{name}' is {type(stub).__name__}, expected str")
-        return self._native.render([stubs[name] for name in self._sites]).decode()
+        return self._native.render([stubs[name] for name in names]).decode()
+
+    render_ptx = render
 
 
 def _decoded(ptx: bytes) -> str:
@@ -116,4 +161,5 @@ def _decoded(ptx: bytes) -> str:
 
 
 def _listed(names: Iterable[str]) -> str:
-    return ", ".join(f"'{name}'" for name in names) or "none"
+    quoted = [f"'{name}'" for name in islice(names, _MAX_LISTED + 1)]
+    return ", ".join(quoted[:_MAX_LISTED] + ["..."] * (len(quoted) > _MAX_LISTED)) or "none"

@@ -36,8 +36,11 @@ from evo.instructions import (
 )
 from evo.language.program import Language, Limits, format_program, parse_program, program_length, word
 from evo.native.stack_ptx import META_OPERATIONS, MODES, Lowering, ProgramError, WordType, check_name
+from evo.stack_ptx.enums import load_enums
 
-__all__ = ["DEFAULT_LIMITS", "MODES", "Compiler", "Limits", "Names", "ProgramError", "Registers", "Word", "Words", "load"]
+__all__ = [
+    "DEFAULT_LIMITS", "MODES", "Compiler", "Limits", "Names", "ProgramError", "Registers", "Word", "Words", "load", "load_enums",
+]  # fmt: skip
 
 # As in stack_ptx_default_info.h; a program runs at most as many words as it may create values.
 DEFAULT_LIMITS = Limits(stack_size=128, max_nodes=65536, max_frame_depth=4, store_size=16, execution_limit=65536)
@@ -210,10 +213,13 @@ class Words:
             raise ValueError(f"unknown stack '{name}', one of: {names}") from None
 
     def _meta(self, operation: int) -> Callable[[str], Word]:
-        return lambda stack: Word(word(WordType.META, self.stack(stack), operation))
+        return partial(self._meta_word, operation)
+
+    def _meta_word(self, operation: int, stack: str) -> Word:
+        return Word(word(WordType.META, self.stack(stack), operation))
 
     def _constant(self, stack: int, constant_type: str) -> Callable[[Any], Word]:
-        return lambda value: Word(word(WordType.CONSTANT, stack, _constant_bits(constant_type, value)))
+        return partial(_constant_word, stack, constant_type)
 
     def _number(self, value: Any) -> Word:
         if isinstance(value, np.generic):
@@ -242,8 +248,8 @@ class Compiler:
         routines: programs that ROUTINE words run.
         limits: see `evo.language.program.Limits`.
         mode: `compatible` (as stack_ptx_compile: wrong words are errors, and a missing request is not written), `strict` (a
-            depth or frame out of range is an error too) or `lenient` (wrong words are no-ops, and requests are written all at
-            once).
+            depth or frame out of range and a word past the execution limit are errors too) or `lenient` (wrong words are no-ops,
+            and requests are written all at once).
         value_numbering: merges equal values; None: in lenient mode only.
 
     Raises:
@@ -343,6 +349,10 @@ def _index(value: int, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= value < 2**32:
         raise ValueError(f"{what} {value!r}: use an integer from 0 to 2**32 - 1")
     return int(value)
+
+
+def _constant_word(stack: int, constant_type: str, value: Any) -> Word:
+    return Word(word(WordType.CONSTANT, stack, _constant_bits(constant_type, value)))
 
 
 def _constant_bits(constant_type: str, value: Any) -> int:

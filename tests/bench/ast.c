@@ -8,7 +8,6 @@
 #define AST_PTX_IMPLEMENTATION
 #include <ast_ptx.h>
 #include <ast_ptx_instructions.h>
-#define AST_PTX_INTERPRETER_IMPLEMENTATION
 #include <ast_ptx_interpreter.h>
 
 #include <stdint.h>

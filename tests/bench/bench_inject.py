@@ -1,5 +1,9 @@
-"""PTX Inject in C: reading annotated PTX and rendering stubs into it, on one core; and what its macro costs NVRTC."""
+"""PTX Inject in C: reading annotated PTX and rendering stubs into it, on one core; and what its macro costs NVRTC.
 
+Where the package mm-ptx is installed, the same C file is built with its header too, and runs in turns with ours.
+"""
+
+import importlib.util
 import shutil
 import subprocess
 import tempfile
@@ -8,8 +12,15 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 CSRC = HERE.parent.parent / "csrc"
-KINDS = {"macro": "macro form", "distinct": "macro form, variables of its own at each site", "comment": "comment form"}
-CREATE = {"64": ("60 us", "30 us"), "1024": ("1 ms", "0.5 ms"), "4096": ("4 ms", "2 ms")}
+KINDS = {
+    "one": "macro form, one name",
+    "macro": "macro form",
+    "distinct": "macro form, variables of its own at each site",
+    "comment": "comment form",
+}
+CREATE = {64: ("60 us", "30 us"), 1024: ("1 ms", "0.5 ms"), 4096: ("4 ms", "2 ms")}
+STUB_INSTRUCTIONS = (1, 32)
+NUM_TURNS = 3
 NUM_MACRO_SITES = 64
 NUM_ROUNDS = 15
 
@@ -69,18 +80,49 @@ def macro_rows():
     yield what, f"{by_macro:.1f} ms ({by_hand:.1f} ms)", "", ""
 
 
+def includes():
+    """The folders of our header and, where it is installed, of mm-ptx's."""
+    peer = importlib.util.find_spec("mm_ptx")
+    return [CSRC, *([Path(peer.origin).parent / "include"] if peer else [])]
+
+
+def best_us(programs, *arguments):
+    """For each program the best times of some turns, or None if its header refuses the text."""
+    pin = ["taskset", "-c", "0"] if shutil.which("taskset") else []
+    best = [None] * len(programs)
+    for _ in range(NUM_TURNS):
+        for i, program in enumerate(programs):
+            done = subprocess.run([*pin, program, *map(str, arguments)], capture_output=True, text=True, check=False)
+            if done.returncode == 0:
+                times = [float(time_us) for time_us in done.stdout.split()]
+                best[i] = times if best[i] is None else [min(pair) for pair in zip(best[i], times, strict=True)]
+    return best
+
+
+def beside(times, index):
+    """Our time, and mm-ptx's with the ratio if there is one."""
+    ours, *peers = times
+    text = time_text(ours[index])
+    for peer in filter(None, peers):
+        text += f"; mm-ptx {time_text(peer[index])} ({peer[index] / ours[index]:.1f} times)"
+    return text
+
+
 def rows():
     """Rows of the table."""
     with tempfile.TemporaryDirectory() as folder:
-        program = Path(folder) / "inject"
-        command = ["gcc", "-std=c99", "-O2", "-I", CSRC, HERE / "inject.c", "-o", program]
-        subprocess.run(command, check=True)
-        pin = ["taskset", "-c", "0"] if shutil.which("taskset") else []
-        lines = subprocess.run([*pin, program], capture_output=True, text=True, check=True).stdout.splitlines()
-    for kind, num_sites, create, render, copy in map(str.split, lines):
-        yield f"ptx_inject_create, {num_sites} sites, {KINDS[kind]}", time_text(float(create)), *CREATE[num_sites]
-        if kind == "macro":
-            at_least = "130 us" if num_sites == "1024" else ""
-            what = f"ptx_inject_render, {num_sites} sites, 32-instruction stubs"
-            yield what, time_text(float(render)), at_least, f"{time_text(float(copy))} (memcpy of the result)"
+        programs = []
+        for i, include in enumerate(includes()):
+            programs.append(Path(folder) / f"inject_{i}")
+            command = ["gcc", "-std=c99", "-O2", "-w", "-I", include, HERE / "inject.c", "-o", programs[-1]]
+            subprocess.run(command, check=True)
+        for kind, what in KINDS.items():
+            for num_sites, bounds in CREATE.items():
+                for num_instructions in STUB_INSTRUCTIONS if kind in ("one", "macro") else STUB_INSTRUCTIONS[-1:]:
+                    times = best_us(programs, kind, num_sites, num_instructions)
+                    if num_instructions == STUB_INSTRUCTIONS[-1]:
+                        yield f"ptx_inject_create, {num_sites} sites, {what}", beside(times, 0), *bounds
+                    if kind in ("one", "macro"):
+                        rendering = f"ptx_inject_render, {num_sites} sites, {what}, stubs of {num_instructions} instructions"
+                        yield rendering, beside(times, 1), "", f"{time_text(times[0][2])} (memcpy of the result)"
     yield from macro_rows()

@@ -8,7 +8,6 @@
 #define AST_PTX_STACK_DEPTH 20        /* within reach */
 #define AST_PTX_ROUTINE_DEPTH 3
 #define AST_PTX_IMPLEMENTATION
-#define AST_PTX_INTERPRETER_IMPLEMENTATION
 #include "ast_ptx_interpreter.h"
 
 #include <stdlib.h>
@@ -207,7 +206,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (result == AST_PTX_SUCCESS) {
         check_text(&program, length, shortage);
     } else {
-        REQUIRE(result > AST_PTX_ERROR_INSUFFICIENT_BUFFER && result < AST_PTX_RESULT_NUM_ENUMS);
+        REQUIRE(result > AST_PTX_ERROR_INSUFFICIENT_BUFFER && result < AST_PTX_RESULT_NUM_ELEMS);
         if (place.routine_idx == AST_PTX_MAIN_PROGRAM) {
             REQUIRE(place.word_idx <= program.num_instructions);
         } else {

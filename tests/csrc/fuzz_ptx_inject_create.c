@@ -129,7 +129,7 @@ static void check_rendered(PtxInjectHandle handle, size_t num_injects, size_t nu
     buffer = (char*)malloc(size);
     REQUIRE(buffer != NULL);
     REQUIRE(ptx_inject_render_ptx(handle, stubs, num_injects, buffer, size, &written) == PTX_INJECT_SUCCESS);
-    REQUIRE(written == size && strlen(buffer) + 1 == size);
+    REQUIRE(written + 1 == size && strlen(buffer) == written);
     for (at = buffer; (at = strstr(at, "\x01\x02")) != NULL; ++at) {
         ++num_stubs;
     }

@@ -93,7 +93,7 @@ static char* process(const char* cuda, size_t shortage) {
         REQUIRE(written == size);
     }
     REQUIRE(ptx_inject_process_cuda(cuda, NULL, 0, buffer, size, &written) == PTX_INJECT_SUCCESS);
-    REQUIRE(written == size && strlen(buffer) + 1 == size);
+    REQUIRE(written + 1 == size && strlen(buffer) == written);
     return buffer;
 }
 

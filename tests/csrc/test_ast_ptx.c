@@ -183,7 +183,7 @@ static void test_every_result_has_its_name(void) {
     CHECK_TEXT(ast_ptx_result_to_string(AST_PTX_ERROR_INTERNAL), "AST_PTX_ERROR_INTERNAL");
     CHECK_TEXT(ast_ptx_result_to_string(AST_PTX_ERROR_TOO_MANY_ARGS), "AST_PTX_ERROR_TOO_MANY_ARGS");
     CHECK_TEXT(ast_ptx_result_to_string(AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED), "AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED");
-    CHECK_TEXT(ast_ptx_result_to_string(AST_PTX_RESULT_NUM_ENUMS), "AST_PTX_RESULT_UNKNOWN");
+    CHECK_TEXT(ast_ptx_result_to_string(AST_PTX_RESULT_NUM_ELEMS), "AST_PTX_RESULT_UNKNOWN");
     CHECK_TEXT(ast_ptx_result_to_string((AstPtxResult)99), "AST_PTX_RESULT_UNKNOWN");
 }
 

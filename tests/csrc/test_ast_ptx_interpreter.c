@@ -7,7 +7,6 @@
  * is not defined here: the interpreter does not need it.
  */
 
-#define AST_PTX_INTERPRETER_IMPLEMENTATION
 #include "ast_ptx_interpreter.h"
 
 #include "check.h"

@@ -9,7 +9,6 @@
 #define AST_PTX_REGISTER_NAME "temporary_2_"
 #define AST_PTX_INTERPRETER_BLOCK 2
 #define AST_PTX_IMPLEMENTATION
-#define AST_PTX_INTERPRETER_IMPLEMENTATION
 #include "ast_ptx_interpreter.h"
 
 #include "check.h"

@@ -51,8 +51,8 @@ static char* process_with(const char* cuda, const PtxInjectDataTypeInfo* types, 
         abort();
     }
     CHECK_SUCCESS(ptx_inject_process_cuda(cuda, types, num_types, buffer, size, &written));
-    CHECK_UINT(written, size);
-    CHECK_UINT(strlen(buffer) + 1, size);
+    CHECK_UINT(written, strlen(buffer));
+    CHECK_UINT(size, strlen(buffer) + 1);
     return buffer;
 }
 
@@ -74,8 +74,8 @@ static char* render(PtxInjectHandle handle, const char* const* stubs, size_t num
         abort();
     }
     CHECK_SUCCESS(ptx_inject_render_ptx(handle, stubs, num_stubs, buffer, size, &written));
-    CHECK_UINT(written, size);
-    CHECK_UINT(strlen(buffer) + 1, size);
+    CHECK_UINT(written, strlen(buffer));
+    CHECK_UINT(size, strlen(buffer) + 1);
     return buffer;
 }
 
@@ -410,7 +410,7 @@ static void test_results_have_the_contracts_numbers_and_names(void) {
     for (i = 0; i < sizeof names / sizeof names[0]; ++i) {
         CHECK_TEXT(ptx_inject_result_to_string((PtxInjectResult)i), names[i]);
     }
-    CHECK_UINT(PTX_INJECT_RESULT_NUM_ENUMS, 12);
+    CHECK_UINT(PTX_INJECT_RESULT_NUM_ELEMS, 12);
     CHECK_UINT(PTX_INJECT_MUT_TYPE_OUT, 0);
     CHECK_UINT(PTX_INJECT_MUT_TYPE_MOD, 1);
     CHECK_UINT(PTX_INJECT_MUT_TYPE_IN, 2);
@@ -494,7 +494,8 @@ static void test_stubs_of_known_lengths_need_no_end(void) {
     CHECK_SUCCESS(ptx_inject_render_ptx_sized(handle, stubs, &length, 1, NULL, 0, &size));
     buffer = (char*)malloc(size);
     CHECK_SUCCESS(ptx_inject_render_ptx_sized(handle, stubs, &length, 1, buffer, size, &written));
-    CHECK_UINT(written, size);
+    CHECK_UINT(written, strlen(buffer));
+    CHECK_UINT(size, strlen(buffer) + 1);
     CHECK_TEXT(buffer, expected);
     CHECK_RESULT(
         ptx_inject_render_ptx_sized(handle, stubs, &length, 1, buffer, size - 1, &written), PTX_INJECT_ERROR_INSUFFICIENT_BUFFER
@@ -546,6 +547,79 @@ static void test_as_many_stubs_as_names_are_wanted_and_none_may_be_null(void) {
     free(ptx);
 }
 
+static void test_a_count_that_is_not_wanted_may_be_null(void) {
+    static const char* const cuda = "/* PTX_INJECT a */";
+    const char* stub = "stub";
+    const size_t length = 4;
+    PtxInjectHandle handle = NULL;
+    char buffer[256];
+
+    CHECK_SUCCESS(ptx_inject_process_cuda(cuda, NULL, 0, NULL, 0, NULL));
+    CHECK_RESULT(ptx_inject_process_cuda(cuda, NULL, 0, buffer, 5, NULL), PTX_INJECT_ERROR_INSUFFICIENT_BUFFER);
+    CHECK_SUCCESS(ptx_inject_process_cuda(cuda, NULL, 0, buffer, sizeof buffer, NULL));
+    CHECK_TEXT(buffer, "asm(\n    \"// PTX_INJECT_START a\\n\\t\"\n    \"// PTX_INJECT_END\"\n);");
+
+    CHECK_SUCCESS(ptx_inject_create(&handle, "// PTX_INJECT_START a\n// PTX_INJECT_END\n"));
+    CHECK_SUCCESS(ptx_inject_render_ptx(handle, &stub, 1, NULL, 0, NULL));
+    CHECK_SUCCESS(ptx_inject_render_ptx_sized(handle, &stub, &length, 1, NULL, 0, NULL));
+    CHECK_RESULT(ptx_inject_render_ptx(handle, &stub, 1, buffer, 5, NULL), PTX_INJECT_ERROR_INSUFFICIENT_BUFFER);
+    CHECK_SUCCESS(ptx_inject_render_ptx(handle, &stub, 1, buffer, 6, NULL));
+    CHECK_TEXT(buffer, "stub\n");
+    CHECK_SUCCESS(ptx_inject_destroy(handle));
+}
+
+/* The guide's way: measure, allocate one more, write, and use the count as the length. */
+static void test_what_is_measured_has_the_nul_and_what_is_written_has_not(void) {
+    const char* stub = "add.f32 %_x1, %_x0, %_x2;";
+    char* ptx = LINES(macro_ptx);
+    PtxInjectHandle handle = NULL;
+    size_t size = 0, written = 0;
+    char* buffer;
+
+    CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
+    CHECK_SUCCESS(ptx_inject_render_ptx(handle, &stub, 1, NULL, 0, &size));
+    buffer = (char*)malloc(size + 1);
+    CHECK_SUCCESS(ptx_inject_render_ptx(handle, &stub, 1, buffer, size + 1, &written));
+    CHECK_UINT(written, size - 1);
+    CHECK_UINT(buffer[written - 1], '\n');
+    CHECK_UINT(buffer[written], '\0');
+    free(buffer);
+    CHECK_SUCCESS(ptx_inject_destroy(handle));
+    free(ptx);
+}
+
+static void test_stubs_that_share_their_bytes_keep_their_lengths(void) {
+    static const char bytes[] = "abc";
+    const char* stubs[] = {bytes, bytes};
+    const size_t lengths[] = {1, 3};
+    char buffer[64];
+    PtxInjectHandle handle = NULL;
+    CHECK_SUCCESS(
+        ptx_inject_create(&handle, "// PTX_INJECT_START a\n// PTX_INJECT_END\n// PTX_INJECT_START b\n// PTX_INJECT_END\n")
+    );
+    CHECK_SUCCESS(ptx_inject_render_ptx_sized(handle, stubs, lengths, 2, buffer, sizeof buffer, NULL));
+    CHECK_TEXT(buffer, "a\nabc\n");
+    CHECK_SUCCESS(ptx_inject_destroy(handle));
+}
+
+/* Texts and stubs of every length up to 200 bytes, which are copied in different ways. */
+static void test_every_length_is_copied_whole(void) {
+    size_t length, i;
+    for (length = 0; length < 200; ++length) {
+        char bytes[201], ptx[1000], expected[1000];
+        const char* stub = bytes;
+        for (i = 0; i < length; ++i) {
+            bytes[i] = (char)('A' + (int)(i % 26));
+        }
+        bytes[length] = '\0';
+        (void)sprintf(
+            ptx, "// PTX_INJECT_START a\n// PTX_INJECT_END\n%s\n// PTX_INJECT_START a\n// PTX_INJECT_END\n%s", bytes, bytes
+        );
+        (void)sprintf(expected, "%s\n%s\n%s\n%s", bytes, bytes, bytes, bytes);
+        check_rendered(ptx, &stub, 1, expected);
+    }
+}
+
 static void test_null_where_nothing_says_so_is_an_invalid_input(void) {
     const char* stub = "";
     const size_t length = 0;
@@ -564,7 +638,6 @@ static void test_null_where_nothing_says_so_is_an_invalid_input(void) {
     CHECK_RESULT(ptx_inject_diagnose_ptx("", NULL, 0, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
     CHECK_RESULT(ptx_inject_process_cuda(NULL, NULL, 0, buffer, sizeof buffer, &size), PTX_INJECT_ERROR_INVALID_INPUT);
     CHECK_RESULT(ptx_inject_process_cuda("", NULL, 1, buffer, sizeof buffer, &size), PTX_INJECT_ERROR_INVALID_INPUT);
-    CHECK_RESULT(ptx_inject_process_cuda("", NULL, 0, buffer, sizeof buffer, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
     CHECK_RESULT(ptx_inject_diagnose_cuda(NULL, NULL, 0, &place), PTX_INJECT_ERROR_INVALID_INPUT);
     CHECK_RESULT(ptx_inject_diagnose_cuda("", NULL, 0, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
     CHECK_RESULT(ptx_inject_num_injects(NULL, &size), PTX_INJECT_ERROR_INVALID_INPUT);
@@ -578,7 +651,6 @@ static void test_null_where_nothing_says_so_is_an_invalid_input(void) {
     CHECK_RESULT(ptx_inject_inject_info_by_name(handle, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
     CHECK_RESULT(ptx_inject_variable_info_by_name(handle, 0, NULL, NULL, NULL, NULL, NULL, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
     CHECK_RESULT(ptx_inject_render_ptx(handle, NULL, 1, NULL, 0, &size), PTX_INJECT_ERROR_INVALID_INPUT);
-    CHECK_RESULT(ptx_inject_render_ptx(handle, &stub, 1, buffer, sizeof buffer, NULL), PTX_INJECT_ERROR_INVALID_INPUT);
     CHECK_RESULT(ptx_inject_render_ptx_sized(handle, &stub, NULL, 1, NULL, 0, &size), PTX_INJECT_ERROR_INVALID_INPUT);
     CHECK_RESULT(ptx_inject_render_ptx_sized(handle, NULL, &length, 1, NULL, 0, &size), PTX_INJECT_ERROR_INVALID_INPUT);
     CHECK_SUCCESS(ptx_inject_destroy(handle));
@@ -633,6 +705,58 @@ static void test_sites_that_agree_may_differ_in_blanks_and_form(void) {
         CHECK_SUCCESS(ptx_inject_create_with_types(&handle, ptx, types, 2));
         CHECK_SUCCESS(ptx_inject_inject_info_by_name(handle, "s", NULL, NULL, &num_sites));
         CHECK_UINT(num_sites, 2);
+        CHECK_SUCCESS(ptx_inject_destroy(handle));
+    }
+}
+
+/* A site with the same lines as the one before is recognised by them. What differs only at their edges is not the same. */
+static void test_sites_are_read_alike_whatever_stood_before_them(void) {
+    static const char* const tails[] = {
+        MACRO_SITE(A_IN, ""),
+        "" MACRO_SITE(A_IN, "") MACRO_SITE(A_IN, ""),
+        "x; " MACRO_SITE(A_IN, ""),
+        " " MACRO_SITE(A_IN, ""),
+        "/* " MACRO_SITE(A_IN, "") "*/\n",
+        "/*\n" MACRO_SITE(A_IN, "") "*/\n",
+        "// PTX_INJECT_START s\n" A_IN "// PTX_INJECT_END",
+        "// PTX_INJECT_START s\n" A_IN "// PTX_INJECT_END x\n",
+        "// PTX_INJECT_START st\n" A_IN "// PTX_INJECT_END\n",
+        "// PTX_INJECT_START s\n" A_IN B_OUT "// PTX_INJECT_END\n",
+        "// PTX_INJECT_START s\n// PTX_INJECT_END\n",
+    };
+    static const struct {
+        PtxInjectResult result;
+        size_t num_sites;
+        const char* rendered;
+    } expected[] = {
+        {PTX_INJECT_SUCCESS, 3, "S\n"},
+        {PTX_INJECT_SUCCESS, 4, "S\nS\n"},
+        {PTX_INJECT_ERROR_FORMATTING, 0, ""}, /* its END stands alone */
+        {PTX_INJECT_SUCCESS, 3, " S\n"},
+        {PTX_INJECT_SUCCESS, 2, "/* " MACRO_SITE(A_IN, "") "*/\n"},
+        {PTX_INJECT_SUCCESS, 2, "/*\n" MACRO_SITE(A_IN, "") "*/\n"},
+        {PTX_INJECT_SUCCESS, 3, "S"},
+        {PTX_INJECT_ERROR_FORMATTING, 0, ""},
+        {PTX_INJECT_SUCCESS, 2, "T\n"},
+        {PTX_INJECT_ERROR_INCONSISTENT_INJECTION, 0, ""},
+        {PTX_INJECT_ERROR_INCONSISTENT_INJECTION, 0, ""},
+    };
+    const char* stubs[] = {"S", "T"};
+    size_t i;
+    for (i = 0; i < sizeof tails / sizeof tails[0]; ++i) {
+        PtxInjectHandle handle = NULL;
+        char ptx[512], text[512];
+        size_t num_sites = 0, num_injects = 0;
+        (void)sprintf(ptx, "\n%smid\n%s%s", MACRO_SITE(A_IN, ""), MACRO_SITE(A_IN, ""), tails[i]);
+        CHECK_UINT(ptx_inject_create(&handle, ptx), expected[i].result);
+        if (handle != NULL) {
+            CHECK_SUCCESS(ptx_inject_num_injects(handle, &num_injects));
+            CHECK_SUCCESS(ptx_inject_inject_info_by_name(handle, "s", NULL, NULL, &num_sites));
+            CHECK_UINT(num_sites, expected[i].num_sites);
+            CHECK_SUCCESS(ptx_inject_render_ptx(handle, stubs, num_injects, text, sizeof text, NULL));
+            (void)sprintf(ptx, "\nS\nmid\nS\n%s", expected[i].rendered);
+            CHECK_TEXT(text, ptx);
+        }
         CHECK_SUCCESS(ptx_inject_destroy(handle));
     }
 }
@@ -1062,6 +1186,37 @@ static void test_types_that_cannot_be_written_are_refused(void) {
     }
 }
 
+/* More types than are looked up without allocating. */
+static void test_any_number_of_types_is_kept_apart(void) {
+    enum { NUM_TYPES = 20000 };
+    PtxInjectDataTypeInfo* types = (PtxInjectDataTypeInfo*)malloc(NUM_TYPES * sizeof *types);
+    char* names = (char*)malloc(NUM_TYPES * 8);
+    PtxInjectHandle handle = NULL;
+    size_t num_types, i;
+    for (i = 0; i < NUM_TYPES; ++i) {
+        const PtxInjectDataTypeInfo type = {names + 8 * i, i % 2 == 0 ? "u32" : "f32", "b32", 'r', NULL};
+        (void)sprintf(names + 8 * i, "t%u", (unsigned)i);
+        types[i] = type;
+    }
+    for (num_types = 63; num_types <= NUM_TYPES; num_types = num_types < 66 ? num_types + 1 : num_types * 2) {
+        char ptx[256];
+        (void)sprintf(
+            ptx, "// PTX_INJECT_START s\n// %%r1 in t%u a\n// %%r2 in t0 b\n// PTX_INJECT_END\n", (unsigned)num_types - 1
+        );
+        CHECK_SUCCESS(ptx_inject_create_with_types(&handle, ptx, types, num_types));
+        check_variable(handle, 0, 1, "b", "_x1", PTX_INJECT_MUT_TYPE_IN, "u32", "t0");
+        check_variable(
+            handle, 0, 0, "a", "_x0", PTX_INJECT_MUT_TYPE_IN, num_types % 2 == 1 ? "u32" : "f32", names + 8 * (num_types - 1)
+        );
+        CHECK_SUCCESS(ptx_inject_destroy(handle));
+        CHECK_RESULT(ptx_inject_create_with_types(&handle, ptx, types, num_types - 1), PTX_INJECT_ERROR_FORMATTING);
+    }
+    types[NUM_TYPES - 1].name = "t17";
+    CHECK_RESULT(ptx_inject_create_with_types(&handle, "", types, NUM_TYPES), PTX_INJECT_ERROR_INVALID_INPUT);
+    free(names);
+    free(types);
+}
+
 static void test_wrong_annotations_are_refused_by_line_and_column(void) {
     static const Refused all[] = {
         {"x /* PTX_INJECT", 1, 3},
@@ -1164,9 +1319,14 @@ int main(void) {
     test_stubs_of_known_lengths_need_no_end();
     test_a_size_beyond_all_memory_is_never_taken_for_a_small_one();
     test_as_many_stubs_as_names_are_wanted_and_none_may_be_null();
+    test_a_count_that_is_not_wanted_may_be_null();
+    test_what_is_measured_has_the_nul_and_what_is_written_has_not();
+    test_stubs_that_share_their_bytes_keep_their_lengths();
+    test_every_length_is_copied_whole();
     test_null_where_nothing_says_so_is_an_invalid_input();
     test_sites_of_one_name_must_agree_in_everything();
     test_sites_that_agree_may_differ_in_blanks_and_form();
+    test_sites_are_read_alike_whatever_stood_before_them();
     test_names_have_their_own_variables_also_where_those_before_are_alike();
     test_sites_of_the_comment_form_that_are_alike_to_the_letter_all_get_their_movs();
     test_any_number_of_names_is_kept_apart();
@@ -1182,6 +1342,7 @@ int main(void) {
     test_types_of_the_caller_replace_the_default_ones();
     test_the_default_types_are_those_of_the_guide();
     test_types_that_cannot_be_written_are_refused();
+    test_any_number_of_types_is_kept_apart();
     test_wrong_annotations_are_refused_by_line_and_column();
     test_every_smaller_buffer_for_cuda_is_refused_with_the_size_that_is_needed();
     test_output_stays_in_proportion_however_a_site_is_indented();

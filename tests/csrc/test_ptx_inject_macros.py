@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from evo.ptx_inject import PTXInject, Variable
+
 CSRC = Path(__file__).parent.parent.parent / "csrc"
 COMPILERS = [("g++", "c++11"), ("g++", "gnu++17"), ("g++", "c++20"), ("clang++", "c++11"), ("clang++", "c++20")]
 DEVICE = ("-D__CUDACC__", "-D__CUDACC_RTC__")
@@ -80,8 +82,8 @@ def test_operands_are_declared_moved_and_marked_in_the_order_mod_out_in(expand):
     assert (outputs, inputs) == ('"+f"(y),"=r"(z)', '"f"(x),"r"(w)')
 
 
-@pytest.mark.parametrize("num_operands", [0, 1, 7, 8, 9, 15, 16, 17, 23, 24, 25, 31, 32])
-def test_up_to_32_operands_are_numbered_without_a_gap(expand, num_operands):
+@pytest.mark.parametrize("num_operands", [*range(13), 19, 20, 21, 29, 30, 31, 40, 41, 50, 51, 60, 61, 63, 64])
+def test_up_to_64_operands_are_numbered_without_a_gap(expand, num_operands):
     kinds = ["OUT", "IN", "MOD", "IN", "OUT"]
     operands = [(kinds[i % 5], f"v{i}") for i in range(num_operands)]
     call = ", ".join(['PTX_INJECT("s"', *(f"PTX_{kind}(F32, {name})" for kind, name in operands)]) + ");"
@@ -103,10 +105,10 @@ def test_up_to_32_operands_are_numbered_without_a_gap(expand, num_operands):
 def test_types_have_the_contracts_registers_constraints_and_binding(expand):
     names = ["F16", "F16X2", "S32", "U32", "F32", "B32"]
     operands = ", ".join(f"PTX_IN({name}, v{i})" for i, name in enumerate(names))
-    [(template, outputs, inputs)] = expand(f'PTX_INJECT("s", {operands}, PTX_PHILOX(state), PTX_OUT(F16, h));')
+    [(template, outputs, inputs)] = expand(f'PTX_INJECT("s", {operands}, PTX_MOD(PHILOX, seed), PTX_OUT(F16, h));')
     lines = lines_of(template)
     assert lines[lines.index("// PTX_INJECT_START s") + 1 : lines.index("// PTX_INJECT_END")] == [
-        "// _x0 m u32 PHILOX state",
+        "// _x0 m u32 PHILOX seed",
         "// _x1 o b16 F16 h",
         "// _x2 i b16 F16 v0",
         "// _x3 i b32 F16X2 v1",
@@ -115,7 +117,7 @@ def test_types_have_the_contracts_registers_constraints_and_binding(expand):
         "// _x6 i f32 F32 v4",
         "// _x7 i b32 B32 v5",
     ]
-    assert outputs == '"+r"(state),"=h"(*(unsignedshort*)&(h))'
+    assert outputs == '"+r"(seed),"=h"(*(unsignedshort*)&(h))'
     assert inputs == '"h"(*(unsignedshort*)&(v0)),"r"(*(unsignedint*)&(v1)),"r"(v2),"r"(v3),"f"(v4),"r"(v5)'
 
 
@@ -131,16 +133,83 @@ def test_a_name_may_stand_for_another_expression(expand):
     assert (outputs, inputs) == ('"=f"(out[i])', '"f"((a+f<1,2>(b))),"f"(v.w)')
 
 
-def test_user_macros_do_not_get_into_the_markers(expand):
-    words = ["f", "r", "h", "f32", "F32", "b16", "ID", "U16", "in", "i", "n", "kind", "x", "a"]
+def test_a_philox_state_is_six_operands_to_be_read(expand):
+    [(template, outputs, inputs)] = expand('PTX_INJECT("s", PTX_OUT(U32, bits), PTX_PHILOX(rng));')
+    names = ["philox_key_x", "philox_key_y", "philox_ctr_x", "philox_ctr_y", "philox_ctr_z", "philox_ctr_w"]
+    lines = lines_of(template)
+    assert lines[lines.index("// PTX_INJECT_START s") + 2 : lines.index("// PTX_INJECT_END")] == [
+        f"// _x{i} i u32 PHILOX {name}" for i, name in enumerate(names, start=1)
+    ]
+    assert outputs == '"=r"(bits)'
+    members = ["key.x", "key.y", "ctr.x", "ctr.y", "ctr.z", "ctr.w"]
+    assert inputs == ",".join(f'"r"((rng).{member})' for member in members)
+
+
+def test_macros_in_all_arguments_are_expanded(expand):
+    sites = expand(
+        "#define SITE(i) site_##i",
+        "#define INDEX 7",
+        "#define NUMBERED(i) SITE(i)",
+        '#define TITLE "title"',
+        "#define VAR x",
+        "#define REAL F32",
+        "#define MEMBER(i) v[i].w",
+        "#define BOTH PTX_IN(REAL, VAR), PTX_OUT(F32, z)",
+        "#define PAIR(name) PTX_IN(F32, name##0), PTX_IN(F32, name##1)",
+        "PTX_INJECT_TOK(SITE(3), PTX_IN(F32, VAR));",
+        "PTX_INJECT_TOK(NUMBERED(INDEX), PTX_MOD(REAL, MEMBER(INDEX)));",
+        "PTX_INJECT(TITLE, BOTH, PTX_MOD(U32, own, VAR));",
+        "PTX_INJECT_TOK(pairs, PAIR(a), BOTH, PAIR(b));",
+    )
+    marks = [[line[3:] for line in lines_of(template) if line.startswith("// ")] for template, _, _ in sites]
+    assert marks == [
+        ["PTX_INJECT_START site_3", "_x0 i f32 F32 x", "PTX_INJECT_END"],
+        ["PTX_INJECT_START site_7", "_x0 m f32 F32 v[7].w", "PTX_INJECT_END"],
+        ["PTX_INJECT_START title", "_x0 m u32 U32 own", "_x1 o f32 F32 z", "_x2 i f32 F32 x", "PTX_INJECT_END"],
+        [
+            "PTX_INJECT_START pairs",
+            "_x0 o f32 F32 z",
+            *(f"_x{i} i f32 F32 {name}" for i, name in enumerate(["a0", "a1", "x", "b0", "b1"], start=1)),
+            "PTX_INJECT_END",
+        ],
+    ]
+    assert [outputs + inputs for _, outputs, inputs in sites] == [
+        '"f"(x)',
+        '"+f"(v[7].w)',
+        '"+r"(x),"=f"(z)"f"(x)',
+        '"=f"(z)"f"(a0),"f"(a1),"f"(x),"f"(b0),"f"(b1)',
+    ]
+
+
+def test_what_the_macro_writes_is_read_back(expand):
+    """The text of the statements, as a compiler passes it on, has the sites that were written."""
+    sites = expand(
+        "#define SITE(i) site_##i",
+        "#define VAR a[1]",
+        "PTX_INJECT_TOK(SITE(0), PTX_IN(F32, VAR), PTX_OUT(F32, p->q));",
+        'PTX_INJECT("many", ' + ", ".join(f"PTX_MOD(U32, v{i})" for i in range(64)) + ");",
+    )
+    ptx = "".join(template.replace("%%", "%") + "\n" for template, _, _ in sites)
+    inject = PTXInject(ptx)
+    assert {name: list(inject[name]) for name in inject} == {"site_0": ["p->q", "a[1]"], "many": [f"v{i}" for i in range(64)]}
+    assert inject["many"]["v63"] == Variable("v63", "_x63", "mod", "u32", "U32")
+
+
+def test_user_macros_do_not_get_into_the_types(expand):
+    words = ["f", "r", "h", "f32", "b16", "ID", "U16", "IN", "OUT", "MOD", "in", "i", "n", "t", "z", "kind", "name", "a", "count"]
     [(template, outputs, inputs)] = expand(
-        *(f"#define {word} wrong_{word}" for word in words),
-        "#define y data[1]",
-        'PTX_INJECT("s", PTX_IN(F32, x), PTX_OUT(F16, y));',
+        *(f"#define {word} wrong_{word}" for word in words), 'PTX_INJECT("s", PTX_IN(F32, x), PTX_OUT(F16, y, n));'
     )
     assert "wrong" not in template
     assert {"// _x0 o b16 F16 y", "// _x1 i f32 F32 x"} <= set(lines_of(template))
-    assert (outputs, inputs) == ('"=h"(*(unsignedshort*)&(data[1]))', '"f"(wrong_x)'), "an expression is the user's own"
+    assert (outputs, inputs) == ('"=h"(*(unsignedshort*)&(wrong_n))', '"f"(x)'), "an expression is the user's own"
+
+
+@pytest.mark.parametrize("num_operands", [65, 66, 74, 75, 129, 200])
+def test_more_than_64_operands_are_an_error_that_says_so(num_operands):
+    operands = "".join(f", PTX_{('IN', 'OUT', 'MOD')[i % 3]}(F32, v{i})" for i in range(num_operands))
+    text = preprocess(*DEVICE, "-x", "c++", source=f'#include "ptx_inject.h"\nPTX_INJECT("s"{operands});\n')
+    assert text.split("\n")[-2] == 'static_assert(false, "PTX_INJECT: a site has at most 64 operands");'
 
 
 def test_user_types_add_to_the_default_ones_or_replace_them(expand):
@@ -197,7 +266,7 @@ def test_debug_switch_turns_an_error_into_an_assert_at_its_place(tmp_path):
 def test_check_macro_passes_success_and_ends_the_program_at_an_error_with_its_place(tmp_path, compiler, standard, suffix):
     source = tmp_path / f"main.{suffix}"
     source.write_text(
-        "#include <stdio.h>\n#include <stdlib.h>\n#define PTX_INJECT_IMPLEMENTATION\n#include <ptx_inject.h>\n"
+        "#define PTX_INJECT_IMPLEMENTATION\n#include <ptx_inject.h>\n#include <check_result_helper.h>\n"
         "int main(int argc, char** argv) {\n    PtxInjectHandle handle;\n    (void)argv;\n"
         "    if (argc > 1)\n        ptxInjectCheck(ptx_inject_create(&handle, NULL));\n"
         '    else\n        ptxInjectCheck(ptx_inject_create(&handle, ""));\n'
@@ -209,4 +278,51 @@ def test_check_macro_passes_success_and_ends_the_program_at_an_error_with_its_pl
     passes = subprocess.run([tmp_path / "main"], capture_output=True, text=True, timeout=300, check=False)
     assert (passes.returncode, passes.stderr) == (3, "")
     fails = subprocess.run([tmp_path / "main", "x"], capture_output=True, text=True, timeout=300, check=False)
-    assert (fails.returncode, fails.stderr) == (1, f"{source}:9: PTX_INJECT_ERROR_INVALID_INPUT\n")
+    assert (fails.returncode, fails.stderr) == (1, f"{source}:8: PTX_INJECT_ERROR_INVALID_INPUT\n")
+
+
+@pytest.mark.parametrize(("compiler", "standard", "suffix"), [("gcc", "c99", "c"), ("g++", "c++11", "cpp")])
+def test_a_users_own_check_is_the_one_that_is_called(tmp_path, compiler, standard, suffix):
+    source = tmp_path / f"main.{suffix}"
+    source.write_text(
+        "#define PTX_INJECT_IMPLEMENTATION\n#include <ptx_inject.h>\n"
+        "static int num_errors = 0;\n"
+        "static void ptxInjectCheck(PtxInjectResult result) { num_errors += result != PTX_INJECT_SUCCESS; }\n"
+        "int main(void) {\n    PtxInjectHandle handle;\n    ptxInjectCheck(ptx_inject_create(&handle, NULL));\n"
+        "    return 3 + num_errors;\n}\n"
+    )
+    warnings = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
+    command = [compiler, f"-std={standard}", *warnings, "-I", CSRC, source, "-o", tmp_path / "main"]
+    subprocess.run(command, timeout=300, check=True)
+    assert subprocess.run([tmp_path / "main"], timeout=300, check=False).returncode == 4
+
+
+@pytest.mark.parametrize("standard", ["c99", "c11"])
+def test_the_header_has_no_warnings_where_size_t_has_32_bits(tmp_path, standard):
+    """glibc's 64-bit headers serve for 32 bits, but for one file, which is made here: nothing is linked."""
+    (tmp_path / "gnu").mkdir()
+    (tmp_path / "gnu" / "stubs-32.h").write_text("")
+    probe = ["gcc", "-m32", "-fsyntax-only", "-x", "c", "-I", tmp_path, "-I", "/usr/include/x86_64-linux-gnu", "-"]
+    if subprocess.run(probe, input="#include <stdlib.h>\n", capture_output=True, text=True, check=False).returncode != 0:
+        assert not os.environ.get("CI"), "CI has gcc-multilib and g++-multilib"
+        pytest.skip("this gcc cannot compile for 32 bits")
+    warnings = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wsign-conversion", "-Werror", f"-std={standard}")
+    source = "#define PTX_INJECT_IMPLEMENTATION\n#include <ptx_inject.h>\ntypedef char narrow[sizeof(size_t) == 4 ? 1 : -1];\n"
+    command = [*probe[:-1], *warnings, "-I", CSRC, "-"]
+    done = subprocess.run(command, input=source, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_versions_and_bool_come_with_the_header(tmp_path):
+    source = tmp_path / "main.c"
+    source.write_text(
+        "#include <ptx_inject.h>\n#include <stdio.h>\n"
+        "#if PTX_INJECT_VERSION < 10100\n#error a version is a number that the preprocessor compares\n#endif\n"
+        "int main(void) {\n    bool has_bool = true;\n"
+        '    return printf("%s %d.%d.%d %d %d", PTX_INJECT_VERSION_STRING, PTX_INJECT_VERSION_MAJOR, PTX_INJECT_VERSION_MINOR,\n'
+        "        PTX_INJECT_VERSION_PATCH, PTX_INJECT_RESULT_NUM_ELEMS, has_bool) < 0;\n}\n"
+    )
+    subprocess.run(["gcc", "-std=c99", "-I", CSRC, source, "-o", tmp_path / "main"], timeout=300, check=True)
+    version, parts, num_results, has_bool = subprocess.check_output([tmp_path / "main"], text=True, timeout=300).split()
+    assert version == parts
+    assert (num_results, has_bool) == ("12", "1")

@@ -7,6 +7,7 @@
 #include "check.h"
 #include "stack_ptx_bench.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -153,8 +154,6 @@ static void test_compile_keeps_equal_values_apart_and_shares_copied_ones(void) {
 static void test_compile_runs_routines_to_the_frame_depth(void) {
     static const StackPtxInstruction words[] = {INPUT(A), ROUTINE(0), RETURN};
     StackPtxCompilerInfo limits = compiler_info;
-    limits.max_frame_depth = 0;
-    CHECK_TEXT(compile(&limits, words, 100, request_o0, 1), "");
     limits.max_frame_depth = 1;
     CHECK_TEXT(compile(&limits, words, 100, request_o0, 1), "{\nmov.f32 %o0, %a;\n}");
     limits.max_frame_depth = 2;
@@ -162,6 +161,73 @@ static void test_compile_runs_routines_to_the_frame_depth(void) {
     limits.max_frame_depth = 3;
     CHECK_TEXT(compile(&limits, words, 100, request_all_f32, 2), "{\nmov.f32 %o0, %c;\nmov.f32 %o1, %d;\n}");
     CHECK_TEXT(compile(&limits, words, 3, request_all_f32, 6), "{\nmov.f32 %o0, %b;\nmov.f32 %o1, %a;\n}");
+}
+
+static void test_compile_without_frames_gives_an_empty_text_and_reads_nothing(void) {
+    StackPtxCompilerInfo limits = compiler_info;
+    char text[2] = {'x', 'x'};
+    size_t size = 0, length = 7;
+    limits.max_frame_depth = 0;
+    CHECK(stack_ptx_compile_workspace_size(&limits, NULL, &size) == STACK_PTX_SUCCESS);
+    CHECK(size > 0);
+    CHECK(
+        stack_ptx_compile(&limits, &stack_info, NULL, NULL, 3, NULL, 2, NULL, 1, 9, NULL, 0, text, 1, &length) ==
+        STACK_PTX_SUCCESS
+    );
+    CHECK_UINT(length, 0);
+    CHECK_TEXT(text, "");
+    CHECK(text[1] == 'x');
+    length = 7;
+    CHECK(stack_ptx_compile(&limits, NULL, NULL, NULL, 0, NULL, 0, NULL, 0, 0, NULL, 0, NULL, 0, &length) == STACK_PTX_SUCCESS);
+    CHECK_UINT(length, 0);
+    CHECK(
+        stack_ptx_compile(&limits, NULL, NULL, NULL, 0, NULL, 0, NULL, 0, 0, NULL, 0, text, 0, &length) ==
+        STACK_PTX_ERROR_INSUFFICIENT_BUFFER
+    );
+}
+
+/* Names that check_name refuses because a CUDA compiler gives them too; names that make no PTX are refused here too. */
+static void test_compile_takes_the_names_of_a_compilers_registers(void) {
+    static const char* const right[] = {"f1", "r2", "rd3", "p1", "SP", "_s0", "_", "tid_x"};
+    static const char* const wrong[] = {"", "%f1", "f 1", "a.x", "_s0_1"};
+    static const StackPtxInstruction words[] = {INPUT(0), RETURN};
+    static const size_t request[] = {1};
+    char text[64], expected[64];
+    StackPtxRegister of_compiler[2] = {{"f1", F32}, {"f2", F32}};
+    size_t i, num_bytes = 0, length = 0;
+    void* workspace;
+    CHECK(stack_ptx_compile_workspace_size(&compiler_info, &stack_info, &num_bytes) == STACK_PTX_SUCCESS);
+    workspace = malloc(num_bytes);
+    CHECK(workspace != NULL);
+    for (i = 0; i < COUNT(right) + COUNT(wrong); ++i) {
+        const int is_right = i < COUNT(right);
+        const char* name = is_right ? right[i] : wrong[i - COUNT(right)];
+        of_compiler[0].name = name;
+        CHECK(
+            stack_ptx_compile(
+                &compiler_info,
+                &stack_info,
+                words,
+                of_compiler,
+                2,
+                NULL,
+                0,
+                request,
+                1,
+                100,
+                workspace,
+                num_bytes,
+                text,
+                sizeof text,
+                &length
+            ) == (is_right ? STACK_PTX_SUCCESS : STACK_PTX_ERROR_INVALID_VALUE)
+        );
+        if (is_right) {
+            (void)snprintf(expected, sizeof expected, "{\nmov.f32 %%f2, %%%s;\n}", name);
+            CHECK_TEXT(text, expected);
+        }
+    }
+    free(workspace);
 }
 
 static void test_compile_does_not_write_missing_requests_however_many(void) {
@@ -228,6 +294,8 @@ int main(void) {
     test_default_info_has_the_documented_limits();
     test_compile_keeps_equal_values_apart_and_shares_copied_ones();
     test_compile_runs_routines_to_the_frame_depth();
+    test_compile_without_frames_gives_an_empty_text_and_reads_nothing();
+    test_compile_takes_the_names_of_a_compilers_registers();
     test_compile_does_not_write_missing_requests_however_many();
     test_compile_reports_its_errors();
     return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -7,6 +7,8 @@
 #include "stack_ptx.h"
 #include "stack_ptx_default_info.h"
 
+#include "check_result_helper.h"
+
 #include "generated/stack_ptx_descriptions.h"
 
 #include "check.h"

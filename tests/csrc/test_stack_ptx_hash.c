@@ -204,8 +204,8 @@ static void test_hash_of_special_registers(void) {
     close_bench(&bench);
 }
 
-static void test_hash_version_1_is_as_it_was(void) {
-    /* Not derived from the rules: the value that version 1 gave when it was made. If this fails, stored hashes are void: raise
+static void test_hash_version_2_is_as_it_was(void) {
+    /* Not derived from the rules: the value that version 2 gave when it was made. If this fails, stored hashes are void: raise
        STACK_PTX_HASH_VERSION. */
     static const StackPtxInstruction words[] = {
         INPUT(A),
@@ -222,9 +222,9 @@ static void test_hash_version_1_is_as_it_was(void) {
     StackPtxHash hash;
     open_bench(&bench, &roomy, request_o0, 1);
     hash = HASH(&bench, words);
-    CHECK_UINT(STACK_PTX_HASH_VERSION, 1);
-    CHECK_UINT(hash.words[0], 0xc10050d3de0a8202ull);
-    CHECK_UINT(hash.words[1], 0x0724a0ef5cba73efull);
+    CHECK_UINT(STACK_PTX_HASH_VERSION, 2);
+    CHECK_UINT(hash.words[0], 0x3dcc766f8978e7afull);
+    CHECK_UINT(hash.words[1], 0x5312e6b210f00602ull);
     close_bench(&bench);
 }
 
@@ -329,8 +329,11 @@ static void test_strict_errors_in_a_routine_name_it(void) {
     close_bench(&bench);
 }
 
-static void test_strict_reports_the_node_limit_but_not_the_execution_limit(void) {
+static void test_strict_reports_the_limits(void) {
     static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), PTX(ADD), RETURN};
+    static const StackPtxInstruction calls[] = {INPUT(A), ROUTINE(0), RETURN};
+    static const StackPtxMode other_modes[] = {STACK_PTX_MODE_LENIENT, STACK_PTX_MODE_COMPATIBLE};
+    size_t i;
     StackPtxLimits limits = roomy;
     Bench bench;
     limits.max_nodes = 2;
@@ -345,7 +348,34 @@ static void test_strict_reports_the_node_limit_but_not_the_execution_limit(void)
     limits.execution_limit = 2;
     open_bench(&bench, &limits, request_o0, 1);
     bench.mode = STACK_PTX_MODE_STRICT;
-    CHECK_TEXT(STUB(&bench, words), "{\nmov.f32 %o0, %b;\n}");
+    CHECK(LOWER(&bench, words) == STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN);
+    CHECK_UINT(bench.place.word_idx, 2);
+    CHECK(bench.place.routine_idx == STACK_PTX_MAIN_PROGRAM);
+    /* Two words that end without a RETURN fit. */
+    CHECK(lower(&bench, words, 2) == STACK_PTX_SUCCESS);
+    for (i = 0; i < COUNT(other_modes); ++i) {
+        bench.mode = other_modes[i];
+        CHECK_TEXT(STUB(&bench, words), "{\nmov.f32 %o0, %b;\n}");
+    }
+    close_bench(&bench);
+    /* The RETURN counts. */
+    for (i = 3; i <= 4; ++i) {
+        limits.execution_limit = (uint32_t)i;
+        open_bench(&bench, &limits, request_o0, 1);
+        bench.mode = STACK_PTX_MODE_STRICT;
+        CHECK(LOWER(&bench, words) == (i < 4 ? STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN : STACK_PTX_SUCCESS));
+        close_bench(&bench);
+    }
+    /* a, call, b: the next word of the routine is its second. */
+    limits.execution_limit = 3;
+    open_bench(&bench, &limits, request_o0, 1);
+    bench.info.routines = routines;
+    bench.info.num_routines = 3;
+    open_language(&bench);
+    bench.mode = STACK_PTX_MODE_STRICT;
+    CHECK(LOWER(&bench, calls) == STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN);
+    CHECK_UINT(bench.place.routine_idx, 0);
+    CHECK_UINT(bench.place.word_idx, 1);
     close_bench(&bench);
 }
 
@@ -374,10 +404,10 @@ int main(void) {
     test_hash_does_not_depend_on_indices_of_instructions_and_stacks();
     test_hash_tells_results_of_one_node_and_operand_types_apart();
     test_hash_of_special_registers();
-    test_hash_version_1_is_as_it_was();
+    test_hash_version_2_is_as_it_was();
     test_each_wrong_word_is_a_no_op_or_its_error();
     test_strict_errors_in_a_routine_name_it();
-    test_strict_reports_the_node_limit_but_not_the_execution_limit();
+    test_strict_reports_the_limits();
     test_aux_of_words_that_do_not_use_it_is_not_read();
     return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

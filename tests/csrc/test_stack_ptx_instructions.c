@@ -52,7 +52,7 @@ static void test_enumerators_have_the_documented_values(void) {
 }
 
 static void test_each_result_has_its_documented_value_and_name(void) {
-    static const char* const names[STACK_PTX_RESULT_NUM_ENUMS] = {
+    static const char* const names[STACK_PTX_RESULT_NUM_ELEMS] = {
         "STACK_PTX_SUCCESS",
         "STACK_PTX_ERROR_INTERNAL",
         "STACK_PTX_ERROR_WRONG_TYPE_DISPATCH",
@@ -74,11 +74,11 @@ static void test_each_result_has_its_documented_value_and_name(void) {
         "STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS",
     };
     int i;
-    CHECK_UINT(STACK_PTX_RESULT_NUM_ENUMS, 19);
-    for (i = 0; i < STACK_PTX_RESULT_NUM_ENUMS; ++i) {
+    CHECK_UINT(STACK_PTX_RESULT_NUM_ELEMS, 19);
+    for (i = 0; i < STACK_PTX_RESULT_NUM_ELEMS; ++i) {
         CHECK_TEXT(stack_ptx_result_to_string((StackPtxResult)i), names[i]);
     }
-    CHECK_TEXT(stack_ptx_result_to_string(STACK_PTX_RESULT_NUM_ENUMS), "STACK_PTX_RESULT_UNKNOWN");
+    CHECK_TEXT(stack_ptx_result_to_string(STACK_PTX_RESULT_NUM_ELEMS), "STACK_PTX_RESULT_UNKNOWN");
 }
 
 /* ---- instructions ---- */

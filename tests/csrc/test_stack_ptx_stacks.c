@@ -127,7 +127,7 @@ static void test_meta_operations_on_empty_short_and_exact_stacks(void) {
         {"", 0, OP(DROP), "......"},         {"abc", 0, OP(DROP), "cba..."},       {"abc", 2, OP(DROP), "a....."},
         {"abc", 3, OP(DROP), "cba..."},      {"abc", 4, OP(DROP), "cba..."},       {"abc", -1, OP(DROP), "cba..."},
         {"", -1, OP(CLEAR), "......"},       {"abc", -1, OP(CLEAR), "......"},     {"", -1, OP(ROTATE), "......"},
-        {"a", -1, OP(ROTATE), "a....."},     {"ab", -1, OP(ROTATE), "ab...."},     {"abcd", -1, OP(ROTATE), "cbad.."},
+        {"a", -1, OP(ROTATE), "a....."},     {"ab", -1, OP(ROTATE), "ba...."},     {"abcd", -1, OP(ROTATE), "cbda.."},
         {"", -1, OP(REVERSE), "......"},     {"a", -1, OP(REVERSE), "a....."},     {"abcd", -1, OP(REVERSE), "abcd.."},
         {"abc", -1, OP(REVERSE), "abc..."},
     };
@@ -231,7 +231,7 @@ static void test_operations_without_a_number_leave_the_meta_stack_alone(void) {
         META(DROP, F32),
         RETURN,
     };
-    /* Top first: c c b a after dup and swap; c b a c rotated; c a b c reversed; two dropped: b c. */
+    /* Top first: c c b a after dup and swap; c b c a rotated; a c b c reversed; two dropped: b c. */
     CHECK_TEXT(F32_STACK_AFTER(&roomy, words), "bc....");
 }
 

@@ -802,6 +802,8 @@ static void test_wrong_options_are_refused_by_their_code(void) {
     const VaryOptions good = make_options();
     VaryEntry entries[NUM_ENTRIES];
     VaryOptions bad;
+    VaryEffect effect = {2, 1, {0}};
+    const uint8_t high_stack = 64;
     int i;
     fill_vocabulary(entries);
     CHECK_UINT(init_result(entries, NUM_ENTRIES, &good), VARY_SUCCESS);
@@ -834,6 +836,20 @@ static void test_wrong_options_are_refused_by_their_code(void) {
     CHECK_UINT(init_result(entries, NUM_ENTRIES, &bad), VARY_ERROR_INVALID_SCALE);
     CHECK_BAD(unsigned_stacks, 3u, VARY_ERROR_INVALID_STACKS);
     CHECK_BAD(signed_stacks, 3u << 1, VARY_ERROR_INVALID_STACKS);
+    bad = good;
+    bad.effects = &effect;
+    bad.num_effects = 1;
+    CHECK_UINT(init_result(entries, NUM_ENTRIES, &bad), VARY_SUCCESS);
+    effect.stacks[2] = 64;
+    CHECK_UINT(init_result(entries, NUM_ENTRIES, &bad), VARY_ERROR_INVALID_STACKS);
+    effect.stacks[2] = 63;
+    effect.num_pushed = VARY_MAX_EFFECT_VALUES;
+    CHECK_UINT(init_result(entries, NUM_ENTRIES, &bad), VARY_ERROR_INVALID_STACKS);
+    effect.num_popped = VARY_UNKNOWN_EFFECT;
+    CHECK_UINT(init_result(entries, NUM_ENTRIES, &bad), VARY_SUCCESS);
+    bad.input_stacks = &high_stack;
+    bad.num_inputs = 1;
+    CHECK_UINT(init_result(entries, NUM_ENTRIES, &bad), VARY_ERROR_INVALID_STACKS);
     CHECK_BAD(initial_min_length, 41, VARY_ERROR_INVALID_LENGTH);
     CHECK_BAD(initial_max_length, VARY_MAX_LENGTH + 1u, VARY_ERROR_INVALID_LENGTH);
 #undef CHECK_BAD

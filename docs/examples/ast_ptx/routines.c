@@ -7,6 +7,7 @@
 #define AST_PTX_IMPLEMENTATION
 #include <ast_ptx.h>
 #include <ast_ptx_instructions.h>
+#include <check_result_helper.h>
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #define AST_PTX_IMPLEMENTATION
 #include <ast_ptx.h>
 #include <ast_ptx_instructions.h>
-#define AST_PTX_INTERPRETER_IMPLEMENTATION
 #include <ast_ptx_interpreter.h>
+#include <check_result_helper.h>
 
 #include <stdio.h>
 #include <stdlib.h>

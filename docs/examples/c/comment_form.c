@@ -8,6 +8,7 @@
 
 #define PTX_INJECT_IMPLEMENTATION
 #include <ptx_inject.h>
+#include <check_result_helper.h>
 
 #include "text_file.h"
 

@@ -13,6 +13,7 @@
 
 #define PTX_INJECT_IMPLEMENTATION
 #include <ptx_inject.h>
+#include <check_result_helper.h>
 
 #include "inject_ptx.h"
 

@@ -9,6 +9,7 @@
 #define STACK_PTX_IMPLEMENTATION
 #include <stack_ptx.h>
 #include <stack_ptx_default_info.h>
+#include <check_result_helper.h>
 
 #include "stack_ptx_descriptions.h"
 

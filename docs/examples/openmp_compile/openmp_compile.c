@@ -17,6 +17,8 @@
 #define PTX_INJECT_IMPLEMENTATION
 #include <ptx_inject.h>
 
+#include <check_result_helper.h>
+
 #include <generated/stack_ptx_descriptions.h>
 
 #include "kernel_ptx.h"

@@ -3,11 +3,23 @@
 
 #define PTX_TYPE_INFO_MASK PTX_TYPES_DESC(u64, b64, l, ID)
 
+// Macros as a name, a type, a variable, and several operands.
+#define SITE(i) site_##i
+#define REAL F32
+#define VALUE x
+#define OPERANDS PTX_IN(REAL, VALUE), PTX_OUT(F32, z)
+
 struct Half {
     unsigned short bits;
 };
 
-extern "C" __global__ void kernel(float* out, const Half* halves, unsigned long long mask, unsigned int seed) {
+struct Philox {
+    struct {
+        unsigned int x, y, z, w;
+    } key, ctr;
+};
+
+extern "C" __global__ void kernel(float* out, const Half* halves, unsigned long long mask, unsigned int seed, Philox state) {
     float x = out[0], y = out[1], z;
 
     // Two sites of one name: the loop is unrolled.
@@ -18,11 +30,18 @@ extern "C" __global__ void kernel(float* out, const Half* halves, unsigned long 
     }
 
     Half h = halves[0], r;
-    unsigned int state = seed;
     PTX_INJECT_TOK(
-        types, PTX_IN(F16, h), PTX_OUT(F16, r), PTX_PHILOX(state), PTX_MOD(MASK, mask), PTX_IN(S32, index, int(threadIdx.x))
+        types,
+        PTX_IN(F16, h),
+        PTX_OUT(F16, r),
+        PTX_PHILOX(state),
+        PTX_MOD(PHILOX, seed),
+        PTX_MOD(MASK, mask),
+        PTX_IN(S32, index, int(threadIdx.x))
     );
-    out[4] = float(r.bits) + float(state) + float(mask);
+    out[4] = float(r.bits) + float(seed) + float(mask);
+    PTX_INJECT_TOK(SITE(4), OPERANDS);
+    out[6] = z;
 
     float v[17];
 #pragma unroll

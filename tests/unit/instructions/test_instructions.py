@@ -269,7 +269,7 @@ MINIMAL = {
     "arg_types": [{"name": "F32", "stack_type": "F32"}, {"name": "V2", "stack_type": "F32", "num_vec_elems": 2}],
     "instructions": [
         {"ptx": "add.f32", "args": ["F32", "F32"], "rets": ["F32"], "num_commutative": 2},
-        {"ptx": "mov.b64", "args": ["V2"], "rets": ["F32"], "display": "mov", "aligned": True, "volatile": True},
+        {"ptx": "mov.b64", "args": ["V2"], "rets": ["F32"], "display": "v2 -> f32", "aligned": True, "volatile": True},
     ],
     "special_registers": [{"ptx": "clock", "arg_type": "F32", "volatile": True}],
 }
@@ -283,9 +283,9 @@ def write(tmp_path, description) -> str:
 
 def test_a_description_is_read(tmp_path):
     found = load_instruction_set(write(tmp_path, MINIMAL))
-    assert [(e.name, e.args, e.rets, e.aligned, e.num_commutative, e.volatile) for e in found.instructions] == [
-        ("add_f32", (0, 0), (0,), False, 2, False),
-        ("mov_b64", (1,), (0,), True, 0, True),
+    assert [(e.name, e.display, e.args, e.rets, e.aligned, e.num_commutative, e.volatile) for e in found.instructions] == [
+        ("add_f32", "add.f32", (0, 0), (0,), False, 2, False),
+        ("v2_f32", "v2 -> f32", (1,), (0,), True, 0, True),
     ]
     assert [(s.ptx, s.arg_idx, s.volatile) for s in found.special_registers] == [("clock", 0, True)]
 
@@ -294,6 +294,21 @@ def test_the_description_in_the_documentation_is_one():
     text = instructions.__doc__
     found = describe_instruction_set(json.loads(text[text.index("{") : text.index("\n    }") + 6]))
     assert [entry.ptx for entry in (*found.instructions, *found.special_registers)] == ["add.u32", "tid"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "name"),
+    [
+        ({}, "lop3_b32_0x96"),
+        ({"display": "a ^ b ^ c"}, "a_b_c"),
+        ({"display": "3-way xor!"}, "_3_way_xor"),
+        ({"display": "^"}, "lop3_b32_0x96"),
+        ({"display": "xor", "name": "Xor3"}, "Xor3"),
+    ],
+)
+def test_an_instruction_without_a_name_is_called_by_its_display_or_its_ptx(keys, name):
+    instruction = {"ptx": "lop3.b32 0x96", "args": ["F32"] * 3, "rets": ["F32"], **keys}
+    assert describe_instruction_set({**MINIMAL, "instructions": [instruction]}).instructions[0].name == name
 
 
 def test_special_registers_are_optional(tmp_path):

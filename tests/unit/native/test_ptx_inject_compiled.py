@@ -23,13 +23,15 @@ SITES = {
             "types",
             1,
             [
-                ("state", "mod", "u32", "PHILOX"),
+                ("seed", "mod", "u32", "PHILOX"),
                 ("mask", "mod", "u64", "MASK"),
                 ("r", "out", "b16", "F16"),
                 ("h", "in", "b16", "F16"),
+                *((f"philox_{word}", "in", "u32", "PHILOX") for word in ("key_x", "key_y", "ctr_x", "ctr_y", "ctr_z", "ctr_w")),
                 ("index", "in", "s32", "S32"),
             ],
         ),
+        ("site_4", 1, [("z", "out", "f32", "F32"), ("x", "in", "f32", "F32")]),
         (
             "many",
             1,
@@ -47,27 +49,34 @@ SITES = {
 }
 
 
-def nvrtc_ptx(name: str, arch: str) -> str:
-    """What NVRTC makes of a source now."""
+def nvrtc_compile(source: str, *options: str) -> tuple[str | None, str]:
+    """What NVRTC makes of a source now, or None, and its log."""
     if not os.environ.get("CI"):
         pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
     from cuda.bindings import nvrtc
 
-    source = (CUDA / f"{name}.cu").read_text()
-    if name == "comment":
-        source = process_cuda(source)
-    options = [f"--gpu-architecture={arch}".encode(), f"--include-path={CSRC}".encode()]
-    _, program = nvrtc.nvrtcCreateProgram(source.encode(), f"{name}.cu".encode(), 0, [], [])
-    (result,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+    encoded = [option.encode() for option in (f"--include-path={CSRC}", *options)]
+    _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
+    (result,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
     _, num_bytes = nvrtc.nvrtcGetProgramLogSize(program)
     log = b" " * num_bytes
     nvrtc.nvrtcGetProgramLog(program, log)
-    assert result == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
-    _, num_bytes = nvrtc.nvrtcGetPTXSize(program)
-    ptx = b" " * num_bytes
-    nvrtc.nvrtcGetPTX(program, ptx)
+    ptx = None
+    if result == nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        _, num_bytes = nvrtc.nvrtcGetPTXSize(program)
+        text = b" " * num_bytes
+        nvrtc.nvrtcGetPTX(program, text)
+        ptx = text.rstrip(b"\0").decode()
     nvrtc.nvrtcDestroyProgram(program)
-    return ptx.rstrip(b"\0").decode()
+    return ptx, log.rstrip(b"\0").decode()
+
+
+def nvrtc_ptx(name: str, arch: str) -> str:
+    """What NVRTC makes of a file of sources now."""
+    source = (CUDA / f"{name}.cu").read_text()
+    ptx, log = nvrtc_compile(process_cuda(source) if name == "comment" else source, f"--gpu-architecture={arch}")
+    assert ptx is not None, log
+    return ptx
 
 
 @pytest.fixture(params=["kept", "compute_75", "compute_90", "compute_120"])
@@ -124,3 +133,36 @@ def test_the_assembler_refuses_a_stub_with_an_unknown_register(compiler, name):
     for i in range(len(stubs)):
         with pytest.raises(compiler.CompileError, match="_x99"):
             compiler.compile(inject.render([*stubs[:i], "mov.f32 %_x99, 0f00000000;", *stubs[i + 1 :]]))
+
+
+@pytest.mark.parametrize("standard", ["c++11", "c++14", "c++17", "c++20"])
+def test_macros_in_names_types_and_operands_are_expanded_in_every_standard(standard):
+    ptx, log = nvrtc_compile((CUDA / "macro.cu").read_text(), f"--std={standard}")
+    assert ptx is not None, log
+    assert [one.name for one in AnnotatedPtx(ptx).injects] == [site for site, _, _ in SITES["macro"]]
+
+
+def kernel_with_operands(num_operands: int) -> str:
+    operands = "".join(f", PTX_{'OUT' if i % 3 else 'IN'}(F32, v{i}, v[{i}])" for i in range(num_operands))
+    lines = (
+        "#include <ptx_inject.h>",
+        'extern "C" __global__ void kernel(float* out) {',
+        f"    float v[{num_operands}];",
+        f"    for (int i = 0; i < {num_operands}; ++i) v[i] = out[i];",
+        f'    PTX_INJECT("many"{operands});',
+        f"    for (int i = 0; i < {num_operands}; ++i) out[i] = v[i];",
+        "}",
+    )
+    return "\n".join(lines)
+
+
+def test_a_site_of_64_operands_compiles_and_one_more_is_refused_in_words():
+    ptx, log = nvrtc_compile(kernel_with_operands(64))
+    assert ptx is not None, log
+    [many] = AnnotatedPtx(ptx).injects
+    assert [v.register for v in many.variables] == [f"_x{i}" for i in range(64)]
+    assert [v.name for v in many.variables] == [f"v{i}" for i in range(64) if i % 3] + [f"v{i}" for i in range(0, 64, 3)]
+    for num_operands in (65, 66, 100):
+        ptx, log = nvrtc_compile(kernel_with_operands(num_operands))
+        assert ptx is None
+        assert "PTX_INJECT: a site has at most 64 operands" in log

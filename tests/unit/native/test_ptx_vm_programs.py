@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from evo.language.program import word
-from evo.native.ptx_vm import SUMS_DTYPE, VirtualMachine, levels
+from evo.native.ptx_vm import SUMS_DTYPE, VirtualMachine, empty, levels
 from evo.native.stack_ptx import NO_VALUE, Lowering, NodeKind, WordType
 
 NUM_POINTS = 300
@@ -187,6 +187,30 @@ def test_any_nan_loses_to_a_number_even_after_a_function(real_machines, function
     numbers = np.array([1.5, -2.5, 0.0, -0.0], np.float32).view(np.uint32)
     result = real_machines.store(np.array([words], np.uint64), {0: nans, 1: numbers})[0, 0]
     np.testing.assert_array_equal(result, numbers)
+
+
+@pytest.mark.parametrize("num_constants", [54, 55, 56, 57, 100])
+def test_programs_with_many_constants_are_computed_at_every_level(real_machines, num_constants):
+    """With more than some 50 constants AVX-512 is not the faster level, and the machine takes another."""
+    add = word(WordType.PTX, payload=real_machines.instruction_set.instruction_index("add_ftz_f32"))
+    constants = np.arange(1, num_constants + 1, dtype=np.float32) / 7
+    words = [word(WordType.INPUT, payload=0)]
+    for bits in constants.view(np.uint32):
+        words += [word(WordType.CONSTANT, 0, int(bits)), add]
+    x = np.random.default_rng(3).normal(size=NUM_POINTS).astype(np.float32)
+    expected = x.copy()
+    for constant in constants:
+        expected += constant
+    result = real_machines.store(np.array([[*words, RETURN]], np.uint64), {0: x})[0, 0]
+    np.testing.assert_array_equal(result, expected.view(np.uint32))
+
+
+@pytest.mark.parametrize("shape", [(3,), (5, 2, 7), (1000, 1)])
+def test_new_arrays_begin_at_a_cache_line(shape):
+    for _ in range(5):
+        array = empty(shape, np.float32)
+        array[:] = 1.0
+        assert (array.shape, array.dtype, array.ctypes.data % 64) == (shape, np.float32, 0)
 
 
 def test_outputs_go_into_the_given_array(machines):

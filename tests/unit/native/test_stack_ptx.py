@@ -125,8 +125,8 @@ def reference_values(words, of: SimpleNamespace, expressions: Expressions, reque
             stack.reverse()
         elif operation == "swap" and len(stack) > 1:
             stack[-2:] = [stack[-1], stack[-2]]
-        elif operation == "rotate" and stack:
-            stack.insert(0, stack.pop())
+        elif operation == "rotate" and len(stack) > 2:
+            stack.insert(-2, stack.pop())
         elif operation == "dup" and stack and not full:
             stack.append(stack[-1])
         elif operation == "yank_dup" and not full:
@@ -284,6 +284,23 @@ def test_programs_that_strict_mode_accepts_mean_the_same(words):
     np.testing.assert_array_equal(strict.request_values, lenient.request_values)
 
 
+def test_strict_mode_reports_words_past_the_execution_limit_and_the_other_modes_end_there():
+    add, x, y = (
+        word(WordType.PTX, payload=SET.instruction_index("add_ftz_f32")),
+        *(word(WordType.INPUT, payload=i) for i in (0, 1)),
+    )
+    words = row([x, y, add, y, add, word(WordType.RETURN)])
+    assert lowering(limits(execution_limit=6)).lower(words, mode="strict").num_instructions == 2
+    some = lowering(limits(execution_limit=4))
+    with pytest.raises(
+        ProgramError, match=r"word 4 .*runs more than 4 words, its execution_limit \[STACK_PTX_ERROR_BAD"
+    ) as error:
+        some.lower(words, mode="strict")
+    assert (error.value.word_idx, error.value.routine_idx) == (4, None)
+    for mode in ("lenient", "compatible"):
+        assert some.lower(words, mode=mode).num_instructions == 1
+
+
 def test_arrays_of_a_lowered_program_are_read_only():
     lowered = lowering().lower(row([word(WordType.INPUT)]))
     for array in (
@@ -354,7 +371,7 @@ def test_hash_depends_on_how_a_constant_is_widened(prefix, bits):
 
 
 def test_hash_version_is_known():
-    assert HASH_VERSION == 1
+    assert HASH_VERSION == 2
 
 
 def test_halves_of_the_hashes_of_many_programs_differ():

@@ -1,6 +1,8 @@
 """evo.ptx_inject: sites and variables by name, and stubs by name in every site."""
 
+import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +11,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
+from evo import stack_ptx
 from evo.errors import UserError
 from evo.ptx_inject import AnnotationError, DataType, PTXInject, Variable, process_cuda
 from evo.ptx_inject.types import load_types
@@ -44,6 +47,56 @@ def test_each_site_gets_the_stub_of_its_name():
     assert rendered.count("FUNC\n") == 1
     assert rendered.startswith("first\nOTHER\n{\n.reg .f32 %_x0;\n")
     assert rendered.endswith("mov.f32 %f5, %_x0;\nmov.f32 %f2, %_x1;\n}\nOTHER\nlast é\n")
+
+
+def test_a_description_is_json_that_compiles_stubs_elsewhere():
+    description = json.loads(json.dumps(PTXInject(PTX).describe()))
+    assert description == {
+        "abi_version": 1,
+        "sites": [
+            {"name": "other", "num_sites": 2, "variables": []},
+            {
+                "name": "func",
+                "num_sites": 1,
+                "variables": [
+                    {"name": "y", "register": "_x0", "mutability": "mod", "register_type": "f32", "data_type": "f32"},
+                    {"name": "z", "register": "_x1", "mutability": "out", "register_type": "f32", "data_type": "f32"},
+                    {"name": "x[0]", "register": "_x2", "mutability": "in", "register_type": "s32", "data_type": "s32"},
+                ],
+            },
+        ],
+    }
+    y, z, _ = [Variable(**fields) for fields in description["sites"][1]["variables"]]
+    words = stack_ptx.Words()
+    registers = words.registers({v.register: v.register_type for v in (y, z)})
+    stub = stack_ptx.Compiler(registers, requests=[registers[z.register]]).compile([registers[y.register]])
+    assert "mov.f32 %_x1, %_x0;" in PTXInject(PTX).render({"func": stub, "other": ""})
+
+
+def test_any_number_of_names_is_kept_apart():
+    names = [f"site_{i}" for i in range(3000)]
+    ptx = "".join(f"// PTX_INJECT_START {name}\n// %f{i} out f32 v{i}\n// PTX_INJECT_END\n" for i, name in enumerate(names))
+    inject = PTXInject(ptx)
+    assert (len(inject), list(inject)) == (3000, names)
+    assert list(inject["site_2999"]) == ["v2999"]
+    assert "site_3000" not in inject
+    rendered = inject.render({name: f"<{name}>" for name in reversed(names)})
+    assert re.findall("<(.*)>", rendered) == names
+
+
+@pytest.mark.parametrize("name", ["fun", "", "func\0", "func ", "fünc", 3, None])
+def test_what_names_no_site_is_not_there(name):
+    inject = PTXInject(PTX)
+    assert name not in inject
+    assert inject.get(name) is None
+
+
+def test_messages_do_not_list_names_without_end():
+    inject = PTXInject("".join(f"// PTX_INJECT_START s{i}\n// PTX_INJECT_END\n" for i in range(21)))
+    with pytest.raises(KeyError, match=r"no site 'x', only 's0', 's1', .*'s19', \.\.\."):
+        inject["x"]
+    with pytest.raises(ValueError, match=r"stubs: none for 's1', .*'s19', 's20'$"):
+        inject.render({"s0": ""})
 
 
 def test_a_text_without_sites_is_empty_and_renders_to_itself():
@@ -163,3 +216,10 @@ def error_of(call, argument, expected):
     except expected as error:
         return error
     return None
+
+
+def test_names_of_mm_ptx_py_mean_the_same():
+    with PTXInject(PTX) as inject:
+        assert inject.injects == (inject["other"], inject["func"])
+        assert inject.render_ptx({"func": "A", "other": "B"}) == inject.render({"func": "A", "other": "B"})
+    assert inject["func"].num_sites == 1, "usable after the block"

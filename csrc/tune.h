@@ -1,0 +1,525 @@
+/*
+ * tune.h - fits the constants of a program to a target, by Levenberg-Marquardt.
+ *
+ * The program is lowered once and derived once (derive.h); its constants become inputs of the derived program, which is prepared
+ * once. Each iteration is then one run that sums up products of outputs, derivatives and target (ptx_vm_gram), and one solve of a
+ * small linear system. In the end the constants' words are rewritten.
+ *
+ * Usage
+ *
+ *     #define TUNE_IMPLEMENTATION           in exactly one C or C++ file, which also sees the three other headers
+ *     #include "tune.h"
+ *
+ *     TuneProblem problem = {derive_set, vm_set, level, inputs, num_registers, num_points, target, options};
+ *     stack_ptx_lower(language, STACK_PTX_MODE_LENIENT, 0, words, num_words, .., &lowered, NULL);
+ *     do {
+ *         result = tune_program(&problem, &lowered, words, num_words, memory, memory_bytes, &bytes, &outcome);
+ *         if (result == TUNE_ERROR_INSUFFICIENT_MEMORY) grow memory to `bytes`
+ *     } while (result == TUNE_ERROR_INSUFFICIENT_MEMORY);
+ *
+ * Meaning
+ *
+ *   constants    The finite f32 constants on which the first request y depends (derive_constants), at most TUNE_MAX_PARAMETERS of
+ *                them, the first in evaluation order.
+ *   words        Lowering merges equal constants, so a constant's words are all CONSTANT words of its stack with its bits, up to
+ *                the first RETURN. All of them are rewritten; those that were dead stay dead. The words of routines are not
+ *                known here: do not tune programs of a language whose routines push constants.
+ *   error        The mean squared difference of y and the target over the points where both are finite. If is_scaled, that
+ *                of a + b y for the best a and b, which are projected out at each step (variable projection, in Kaufman's
+ *                approximation).
+ *   iterations   Levenberg-Marquardt with Marquardt's scaling and Nielsen's damping. A step is taken if the error falls
+ *                and no more points are left out. It ends early if a step gains less than a millionth, or moves no constant.
+ *   rank         Normal equations are scaled to a unit diagonal and solved by Cholesky decomposition with diagonal pivoting. A
+ *                constant whose column depends on the others is left where it is. The damping makes that rare.
+ *
+ * A result depends on the arguments alone: not on the SIMD level among x86-64 levels, nor on threads.
+ *
+ * Memory and threads. Nothing is allocated; the caller owns all memory, which may have any alignment and any contents. There is
+ * no global state. A problem may be used by any number of threads; memory, by one at a time. No pointer may be NULL unless its
+ * comment says so.
+ *
+ * Options, defined before the implementation
+ *
+ *     TUNE_DEBUG          errors assert where they are found
+ */
+
+#ifndef TUNE_H
+#define TUNE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "derive.h"
+#include "ptx_vm.h"
+#include "stack_ptx.h"
+
+#define TUNE_VERSION_MAJOR 1
+#define TUNE_VERSION_MINOR 0
+#define TUNE_VERSION_PATCH 0
+
+#define TUNE_MAX_PARAMETERS 16
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum {
+    TUNE_SUCCESS = 0,
+    TUNE_ERROR_INVALID_VALUE = 1,       /* NULL, an input that the program reads but has no values, no such SIMD level */
+    TUNE_ERROR_INSUFFICIENT_MEMORY = 2, /* bytes_needed_out tells how much to come back with */
+    TUNE_RESULT_NUM_ENUMS
+} TuneResult;
+
+/* The enumerator's name, or "TUNE_RESULT_UNKNOWN". The text is static. */
+const char* tune_result_to_string(TuneResult result);
+
+/* What constants are fitted to. Keep what it points to unchanged while it is used. */
+typedef struct TuneProblem {
+    const DeriveSet* derive_set;
+    const PtxVmSet* vm_set;
+    PtxVmLevel level;
+    const PtxVmInput* inputs; /* parallel to the registers that programs are lowered with */
+    size_t num_inputs;
+    size_t num_points;
+    const float* target; /* of the first request */
+    uint32_t num_iterations;
+    bool is_scaled;
+} TuneProblem;
+
+/* What happened to a program. Errors are sums of squares over points; NaN if there was nothing to tune. */
+typedef struct TuneOutcome {
+    uint32_t num_parameters;  /* constants that were fitted; 0 if there are none, or the program cannot run on a CPU */
+    uint32_t num_evaluations; /* runs of the derived program over all points */
+    uint64_t is_changed;      /* 1 if words were rewritten, otherwise 0 */
+    double error_before;
+    double error_after;
+} TuneOutcome;
+
+/* Tunes one program. `lowered` is that of `words` in lenient mode, with value numbering. The words are rewritten in place.
+   bytes_needed_out is written only on INSUFFICIENT_MEMORY; memory may be NULL if memory_bytes is 0. */
+TuneResult tune_program(
+    const TuneProblem* problem,
+    const StackPtxLowered* lowered,
+    StackPtxInstruction* words,
+    size_t num_words,
+    void* memory,
+    size_t memory_bytes,
+    size_t* bytes_needed_out,
+    TuneOutcome* outcome_out
+);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TUNE_H */
+
+/* ================================================================================================================== */
+
+#if defined(TUNE_IMPLEMENTATION) && !defined(TUNE_IMPLEMENTATION_INCLUDED)
+#define TUNE_IMPLEMENTATION_INCLUDED
+
+#include <math.h>
+#include <string.h>
+
+#ifdef TUNE_DEBUG
+#include <assert.h>
+#define TUNE__ERROR(code) (assert(0 && #code), TUNE_ERROR_##code)
+#else
+#define TUNE__ERROR(code) TUNE_ERROR_##code
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TUNE__ALIGNMENT 16u
+#define TUNE__FIRST_DAMPING 1e-3
+#define TUNE__LEAST_DAMPING 1e-10
+#define TUNE__LEAST_PIVOT 1e-9      /* of a matrix with a diagonal of about one; rounding to f32 leaves about 1e-14 */
+#define TUNE__LEAST_GAIN 1e-6       /* of the error, relative */
+#define TUNE__LEAST_VARIATION 1e-12 /* of a column that is projected, relative to its square: below, nothing is left of it */
+
+const char* tune_result_to_string(TuneResult result) {
+    switch (result) {
+        case TUNE_SUCCESS: return "TUNE_SUCCESS";
+        case TUNE_ERROR_INVALID_VALUE: return "TUNE_ERROR_INVALID_VALUE";
+        case TUNE_ERROR_INSUFFICIENT_MEMORY: return "TUNE_ERROR_INSUFFICIENT_MEMORY";
+        case TUNE_RESULT_NUM_ENUMS: break;
+    }
+    return "TUNE_RESULT_UNKNOWN";
+}
+
+/* ---- normal equations -------------------------------------------------------------------------------------------- */
+
+/* The error at some constants, and its model: error - 2 step'gradient + step'matrix step. */
+typedef struct TuneModel {
+    uint32_t num_parameters;
+    double num_points; /* that count */
+    double error;
+    double gradient[TUNE_MAX_PARAMETERS];
+    double matrix[TUNE_MAX_PARAMETERS][TUNE_MAX_PARAMETERS];
+} TuneModel;
+
+enum { TUNE__ONE, TUNE__TARGET, TUNE__Y, TUNE__FIRST_PARAMETER };
+
+static double tune__sum(const double* sums, uint32_t i, uint32_t j) {
+    return i >= j ? sums[i * (i + 1) / 2 + j] : sums[j * (j + 1) / 2 + i];
+}
+
+/* The sum of products without the means. */
+static double tune__centred(const double* sums, uint32_t i, uint32_t j) {
+    return tune__sum(sums, i, j) - tune__sum(sums, i, TUNE__ONE) * tune__sum(sums, j, TUNE__ONE) / sums[0];
+}
+
+static double tune__positive(double number) { return number > 0.0 ? number : 0.0; }
+
+/* With r = target - a - b y at the best a and b, and P what projects 1 and y out: error r'r, gradient b J'P r, matrix
+   b b J'P J. */
+static void tune__scaled_model(const double* sums, TuneModel* model) {
+    const double yy = tune__centred(sums, TUNE__Y, TUNE__Y), yt = tune__centred(sums, TUNE__Y, TUNE__TARGET);
+    const double tt = tune__centred(sums, TUNE__TARGET, TUNE__TARGET);
+    if (!(yy > TUNE__LEAST_VARIATION * tune__sum(sums, TUNE__Y, TUNE__Y))) {
+        model->num_parameters = 0; /* y does not vary: no scale fits */
+        model->error = tune__positive(tt);
+        return;
+    }
+    const double slope = yt / yy;
+    double along_y[TUNE_MAX_PARAMETERS];
+    model->error = tune__positive(tt - slope * yt);
+    for (uint32_t i = 0; i < model->num_parameters; i++) {
+        const uint32_t column = TUNE__FIRST_PARAMETER + i;
+        along_y[i] = tune__centred(sums, column, TUNE__Y);
+        model->gradient[i] = slope * (tune__centred(sums, column, TUNE__TARGET) - slope * along_y[i]);
+        for (uint32_t j = 0; j <= i; j++) {
+            const double product = tune__centred(sums, column, TUNE__FIRST_PARAMETER + j) - along_y[i] * along_y[j] / yy;
+            model->matrix[i][j] = model->matrix[j][i] = slope * slope * product;
+        }
+        if (!(model->matrix[i][i] > TUNE__LEAST_VARIATION * slope * slope * tune__sum(sums, column, column))) {
+            model->matrix[i][i] = 0.0; /* it only scales or shifts y */
+        }
+    }
+}
+
+static void tune__plain_model(const double* sums, TuneModel* model) {
+    const double tt = tune__sum(sums, TUNE__TARGET, TUNE__TARGET), ty = tune__sum(sums, TUNE__Y, TUNE__TARGET);
+    model->error = tune__positive(tt - 2.0 * ty + tune__sum(sums, TUNE__Y, TUNE__Y));
+    for (uint32_t i = 0; i < model->num_parameters; i++) {
+        const uint32_t column = TUNE__FIRST_PARAMETER + i;
+        model->gradient[i] = tune__sum(sums, column, TUNE__TARGET) - tune__sum(sums, column, TUNE__Y);
+        for (uint32_t j = 0; j <= i; j++) {
+            model->matrix[i][j] = model->matrix[j][i] = tune__sum(sums, column, TUNE__FIRST_PARAMETER + j);
+        }
+    }
+}
+
+/* Solves (matrix + damping diagonal) step = gradient. Parameters that do not matter, or that depend on others, get 0. */
+static void tune__solve(const TuneModel* model, double damping, double* step) {
+    const uint32_t n = model->num_parameters;
+    double scale[TUNE_MAX_PARAMETERS], factor[TUNE_MAX_PARAMETERS][TUNE_MAX_PARAMETERS], right[TUNE_MAX_PARAMETERS];
+    uint32_t order[TUNE_MAX_PARAMETERS], rank = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        scale[i] = model->matrix[i][i] > 0.0 ? 1.0 / sqrt(model->matrix[i][i]) : 0.0;
+        order[i] = i;
+        step[i] = 0.0;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t j = 0; j < n; j++) factor[i][j] = scale[i] * model->matrix[i][j] * scale[j];
+        factor[i][i] = scale[i] > 0.0 ? 1.0 + damping : 0.0;
+    }
+    for (; rank < n; rank++) {
+        uint32_t best = rank;
+        for (uint32_t i = rank + 1; i < n; i++) {
+            if (factor[order[i]][order[i]] > factor[order[best]][order[best]]) best = i;
+        }
+        const uint32_t pivot = order[best];
+        order[best] = order[rank];
+        order[rank] = pivot;
+        if (!(factor[pivot][pivot] > TUNE__LEAST_PIVOT)) break;
+        factor[pivot][pivot] = sqrt(factor[pivot][pivot]);
+        for (uint32_t i = rank + 1; i < n; i++) factor[order[i]][pivot] /= factor[pivot][pivot];
+        for (uint32_t i = rank + 1; i < n; i++) {
+            for (uint32_t j = rank + 1; j <= i; j++) {
+                const uint32_t row = order[i], column = order[j];
+                const double change = factor[row][pivot] * factor[column][pivot];
+                factor[row][column] -= change;
+                factor[column][row] = factor[row][column];
+            }
+        }
+    }
+    for (uint32_t i = 0; i < rank; i++) {
+        right[i] = scale[order[i]] * model->gradient[order[i]];
+        for (uint32_t j = 0; j < i; j++) right[i] -= factor[order[i]][order[j]] * right[j];
+        right[i] /= factor[order[i]][order[i]];
+    }
+    for (uint32_t i = rank; i-- > 0;) {
+        for (uint32_t j = i + 1; j < rank; j++) right[i] -= factor[order[j]][order[i]] * right[j];
+        right[i] /= factor[order[i]][order[i]];
+        step[order[i]] = scale[order[i]] * right[i];
+    }
+}
+
+/* By how much the model says that the error falls. */
+static double tune__expected_gain(const TuneModel* model, const double* step) {
+    double gain = 0.0;
+    for (uint32_t i = 0; i < model->num_parameters; i++) {
+        double along = 2.0 * model->gradient[i];
+        for (uint32_t j = 0; j < model->num_parameters; j++) along -= model->matrix[i][j] * step[j];
+        gain += step[i] * along;
+    }
+    return gain;
+}
+
+/* ---- iterations -------------------------------------------------------------------------------------------------- */
+
+/* A prepared program with its constants as inputs. */
+typedef struct TuneRun {
+    const TuneProblem* problem;
+    const PtxVmProgram* program;
+    PtxVmInput* inputs; /* those of the problem, then the constants */
+    float* constants;
+    double* sums;
+    void* workspace;
+    size_t workspace_bytes;
+    uint32_t num_parameters;
+} TuneRun;
+
+/* False if the run is refused. */
+static bool tune__evaluate(const TuneRun* run, const float* constants, TuneModel* model) {
+    const TuneProblem* problem = run->problem;
+    memcpy(run->constants, constants, run->num_parameters * sizeof *constants);
+    model->num_parameters = run->num_parameters;
+    if (ptx_vm_gram(
+            run->program,
+            run->inputs,
+            problem->num_inputs + run->num_parameters,
+            problem->num_points,
+            problem->target,
+            run->sums,
+            run->workspace,
+            run->workspace_bytes
+        ) != PTX_VM_SUCCESS) {
+        return false;
+    }
+    model->num_points = run->sums[0];
+    if (!(model->num_points > 0.0)) {
+        model->num_parameters = 0;
+        model->error = 0.0;
+    } else if (problem->is_scaled) {
+        tune__scaled_model(run->sums, model);
+    } else {
+        tune__plain_model(run->sums, model);
+    }
+    return true;
+}
+
+static bool tune__is_better(const TuneModel* model, const TuneModel* than) {
+    return model->num_points >= than->num_points && model->error / model->num_points < than->error / than->num_points;
+}
+
+/* Writes the constants plus the step. False if none moves or one would not be finite. */
+static bool tune__move(const TuneModel* model, const double* step, const float* from, float* to) {
+    bool moves = false;
+    for (uint32_t i = 0; i < model->num_parameters; i++) {
+        const double number = (double)from[i] + step[i];
+        if (!(number >= -3.4028234663852886e38 && number <= 3.4028234663852886e38)) return false;
+        to[i] = (float)number;
+        moves = moves || to[i] != from[i];
+    }
+    return moves;
+}
+
+/* Improves the constants in place. */
+static TuneResult tune__iterate(const TuneRun* run, float* constants, TuneOutcome* outcome) {
+    TuneModel model, trial;
+    double damping = TUNE__FIRST_DAMPING, growth = 2.0, step[TUNE_MAX_PARAMETERS];
+    float moved[TUNE_MAX_PARAMETERS];
+    if (!tune__evaluate(run, constants, &model)) return TUNE__ERROR(INVALID_VALUE);
+    outcome->num_evaluations = 1;
+    outcome->error_before = model.error;
+    for (uint32_t i = 0; i < run->problem->num_iterations && model.num_parameters > 0; i++) {
+        tune__solve(&model, damping, step);
+        if (!tune__move(&model, step, constants, moved)) break;
+        (void)tune__evaluate(run, moved, &trial);
+        outcome->num_evaluations++;
+        if (!tune__is_better(&trial, &model)) {
+            damping *= growth;
+            growth *= 2.0;
+            continue;
+        }
+        const double gain = model.error - trial.error, ratio = gain / tune__expected_gain(&model, step);
+        const double cube = (2.0 * ratio - 1.0) * (2.0 * ratio - 1.0) * (2.0 * ratio - 1.0);
+        const bool is_done = gain < TUNE__LEAST_GAIN * model.error;
+        damping *= 1.0 - cube > 0.1 ? (1.0 - cube < 2.0 ? 1.0 - cube : 2.0) : 0.1;
+        damping = damping > TUNE__LEAST_DAMPING ? damping : TUNE__LEAST_DAMPING;
+        growth = 2.0;
+        model = trial;
+        memcpy(constants, moved, run->num_parameters * sizeof *constants);
+        if (is_done) break;
+    }
+    outcome->error_after = model.error;
+    return TUNE_SUCCESS;
+}
+
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
+
+/* The part of the caller's memory that is free; what is taken is counted even if it is not there. */
+typedef struct TuneArena {
+    char* base;
+    size_t num_bytes;
+    size_t num_taken;
+} TuneArena;
+
+/* NULL if there is not enough. */
+static void* tune__take(TuneArena* arena, size_t num_bytes) {
+    const size_t first = arena->num_taken;
+    arena->num_taken += (num_bytes + TUNE__ALIGNMENT - 1) / TUNE__ALIGNMENT * TUNE__ALIGNMENT;
+    return arena->num_taken <= arena->num_bytes ? arena->base + first : NULL;
+}
+
+static bool tune__is_finite(uint32_t bits) { return (bits & 0x7f800000u) != 0x7f800000u; }
+
+/* The finite ones of the program's constants. False: not enough memory. */
+static bool tune__choose(
+    const TuneProblem* problem, const StackPtxLowered* lowered, TuneArena* arena, uint32_t* nodes, uint32_t* num_nodes
+) {
+    size_t num_bytes, count = 0;
+    uint32_t num_kept = 0;
+    derive_size(lowered, TUNE_MAX_PARAMETERS, &num_bytes);
+    TuneArena scratch = *arena;
+    void* memory = tune__take(&scratch, num_bytes);
+    if (memory == NULL) {
+        arena->num_taken = scratch.num_taken;
+        return false;
+    }
+    derive_constants(problem->derive_set, lowered, 0, memory, num_bytes, nodes, TUNE_MAX_PARAMETERS, &count);
+    for (size_t i = 0; i < count; i++) {
+        if (tune__is_finite(lowered->nodes[nodes[i]].payload)) nodes[num_kept++] = nodes[i];
+    }
+    *num_nodes = num_kept;
+    return true;
+}
+
+/* Gives each word of a constant its new value. */
+static void tune__rewrite(
+    const StackPtxLowered* lowered,
+    const uint32_t* nodes,
+    uint32_t num_nodes,
+    const float* constants,
+    StackPtxInstruction* words,
+    size_t num_words
+) {
+    for (size_t i = 0; i < num_words && words[i].instruction_type != STACK_PTX_INSTRUCTION_TYPE_RETURN; i++) {
+        if (words[i].instruction_type != STACK_PTX_INSTRUCTION_TYPE_CONSTANT) continue;
+        for (uint32_t k = 0; k < num_nodes; k++) {
+            const StackPtxNode* node = &lowered->nodes[nodes[k]];
+            if (words[i].aux == node->stack_idx && words[i].payload.u == node->payload) {
+                words[i].payload.f = constants[k];
+                break;
+            }
+        }
+    }
+}
+
+/* Derives and prepares the program with these constants as inputs. `program` stays NULL if it cannot run on a CPU. */
+static TuneResult tune__prepare(
+    const TuneProblem* problem, const StackPtxLowered* lowered, const uint32_t* nodes, TuneArena* arena, TuneRun* run
+) {
+    const size_t num_inputs = problem->num_inputs;
+    StackPtxLowered derived;
+    uint32_t node_without_meaning;
+    size_t num_bytes;
+    run->problem = problem;
+    run->inputs = (PtxVmInput*)tune__take(arena, (num_inputs + run->num_parameters) * sizeof(PtxVmInput));
+    run->constants = (float*)tune__take(arena, run->num_parameters * sizeof(float));
+    run->sums = (double*)tune__take(arena, PTX_VM_GRAM_NUM_ENTRIES(1 + run->num_parameters) * sizeof(double));
+    derive_size(lowered, run->num_parameters, &num_bytes);
+    void* memory = tune__take(arena, num_bytes);
+    if (memory == NULL) return TUNE_ERROR_INSUFFICIENT_MEMORY;
+    const DeriveResult derive_result = derive_program(
+        problem->derive_set, lowered, 0, nodes, run->num_parameters, (uint32_t)num_inputs, memory, num_bytes, &derived
+    );
+    if (derive_result != DERIVE_SUCCESS) return TUNE__ERROR(INVALID_VALUE);
+
+    ptx_vm_program_size(&derived, &num_bytes);
+    memory = tune__take(arena, num_bytes);
+    if (memory == NULL) return TUNE_ERROR_INSUFFICIENT_MEMORY;
+    const PtxVmResult result = ptx_vm_program_init(
+        problem->vm_set, problem->level, PTX_VM_RUN_GRAM, &derived, memory, num_bytes, &run->program, &node_without_meaning
+    );
+    if (result == PTX_VM_ERROR_NO_CPU_MEANING) {
+        run->program = NULL;
+        return TUNE_SUCCESS;
+    }
+    if (result != PTX_VM_SUCCESS) return TUNE__ERROR(INVALID_VALUE);
+    ptx_vm_workspace_size(run->program, &run->workspace_bytes);
+    run->workspace = tune__take(arena, run->workspace_bytes);
+    if (run->workspace == NULL) return TUNE_ERROR_INSUFFICIENT_MEMORY;
+
+    if (num_inputs > 0) memcpy(run->inputs, problem->inputs, num_inputs * sizeof *run->inputs);
+    for (uint32_t k = 0; k < run->num_parameters; k++) {
+        run->inputs[num_inputs + k].values = &run->constants[k];
+        run->inputs[num_inputs + k].is_uniform = true;
+    }
+    return TUNE_SUCCESS;
+}
+
+static TuneResult tune__run(
+    const TuneProblem* problem,
+    const StackPtxLowered* lowered,
+    StackPtxInstruction* words,
+    size_t num_words,
+    TuneArena* arena,
+    TuneOutcome* outcome
+) {
+    uint32_t nodes[TUNE_MAX_PARAMETERS];
+    float constants[TUNE_MAX_PARAMETERS];
+    TuneRun run;
+    memset(&run, 0, sizeof run);
+    if (!tune__choose(problem, lowered, arena, nodes, &run.num_parameters)) return TUNE_ERROR_INSUFFICIENT_MEMORY;
+    if (run.num_parameters == 0) return TUNE_SUCCESS;
+    TuneResult result = tune__prepare(problem, lowered, nodes, arena, &run);
+    if (result != TUNE_SUCCESS || run.program == NULL) return result;
+    for (uint32_t k = 0; k < run.num_parameters; k++) {
+        memcpy(&constants[k], &lowered->nodes[nodes[k]].payload, sizeof constants[k]);
+    }
+    result = tune__iterate(&run, constants, outcome);
+    if (result != TUNE_SUCCESS) return result;
+    outcome->num_parameters = run.num_parameters;
+    for (uint32_t k = 0; k < run.num_parameters; k++) {
+        outcome->is_changed |= (uint64_t)(memcmp(&constants[k], &lowered->nodes[nodes[k]].payload, sizeof constants[k]) != 0);
+    }
+    if (outcome->is_changed) tune__rewrite(lowered, nodes, run.num_parameters, constants, words, num_words);
+    return TUNE_SUCCESS;
+}
+
+TuneResult tune_program(
+    const TuneProblem* problem,
+    const StackPtxLowered* lowered,
+    StackPtxInstruction* words,
+    size_t num_words,
+    void* memory,
+    size_t memory_bytes,
+    size_t* bytes_needed_out,
+    TuneOutcome* outcome_out
+) {
+    if (problem == NULL || lowered == NULL || (words == NULL && num_words > 0) || bytes_needed_out == NULL ||
+        outcome_out == NULL || (memory == NULL && memory_bytes > 0) || lowered->num_requests == 0 || problem->target == NULL ||
+        problem->derive_set == NULL || problem->vm_set == NULL || (problem->inputs == NULL && problem->num_inputs > 0)) {
+        return TUNE__ERROR(INVALID_VALUE);
+    }
+    memset(outcome_out, 0, sizeof *outcome_out);
+    outcome_out->error_before = outcome_out->error_after = (double)NAN;
+    TuneArena arena = {(char*)memory, memory_bytes, TUNE__ALIGNMENT - (size_t)((uintptr_t)memory % TUNE__ALIGNMENT)};
+    const TuneResult result = tune__run(problem, lowered, words, num_words, &arena, outcome_out);
+    /* The sizes of later stages are not known before the earlier ones are done: twice as much is enough, most of the time. */
+    if (result == TUNE_ERROR_INSUFFICIENT_MEMORY) *bytes_needed_out = 2 * arena.num_taken;
+    return result;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TUNE_IMPLEMENTATION */

@@ -1,0 +1,247 @@
+"""Derivatives of lowered programs: against central differences in float64, rule by rule and on random programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from float64_programs import run_float64
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evo.instructions import shipped_instruction_set
+from evo.language.program import Language
+from evo.native.derive import Derivation
+from evo.native.ptx_vm import VirtualMachine, levels
+from evo.native.stack_ptx import NO_VALUE, NodeKind
+
+SET = shipped_instruction_set("default")
+INPUTS = (("x", "f32"), ("y", "f32"), ("n", "u32"))
+LANGUAGE = Language(SET, INPUTS, (("f", "f32"),))
+DERIVATION = Derivation(LANGUAGE.lowering)
+# Differentiable instructions by number of operands. selp takes a predicate besides.
+UNARY = ("abs", "neg", "rcp_approx", "sqrt_approx", "rsqrt_approx", "sin_approx", "cos_approx", "lg2_approx", "ex2_approx")
+BINARY = ("add", "sub", "mul", "div_approx", "min", "max")
+NAMES = {
+    1: (*(f"{name}_ftz_f32" for name in UNARY), "tanh_approx_f32"),
+    2: (*(f"{name}_ftz_f32" for name in BINARY), "copysign_f32"),
+    3: ("fma_rn_ftz_f32",),
+}
+
+
+def lower(text: str):
+    words = [LANGUAGE.encode(token) for token in text.split()]
+    return LANGUAGE.lowering.lower(np.array(words, np.uint64))
+
+
+def constant_nodes(lowered) -> list[int]:
+    return [i for i, node in enumerate(lowered.nodes) if node["kind"] == NodeKind.CONSTANT and node["stack_idx"] == 0]
+
+
+def own_values(lowered, nodes) -> dict[int, float]:
+    return {int(i): float(np.uint32(lowered.nodes[i]["payload"]).view(np.float32)) for i in nodes}
+
+
+def difference(lowered, inputs, node: int, step: float) -> np.ndarray:
+    """The central difference by a constant, in float64."""
+    (value,) = own_values(lowered, [node]).values()
+    above = run_float64(SET, lowered, inputs, {node: value + step})[0]
+    below = run_float64(SET, lowered, inputs, {node: value - step})[0]
+    return (np.asarray(above) - below) / (2 * step)
+
+
+def derivatives(lowered, nodes, inputs) -> list[np.ndarray]:
+    return run_float64(SET, DERIVATION.derive(lowered, nodes), inputs, {})[1:]
+
+
+# ---- rules ----
+
+
+@pytest.mark.parametrize(("a", "b", "c"), [(0.7, 1.3, -0.4), (-0.6, 2.1, 0.9), (1.9, -0.8, 2.5)])
+@pytest.mark.parametrize("name", [name for names in NAMES.values() for name in names])
+def test_rule_equals_central_difference(name, a, b, c):
+    num_operands = next(count for count, names in NAMES.items() if name in names)
+    # Scaled, so that the adjoint of the result is not one.
+    has_domain = any(part in name for part in ("sqrt", "lg2"))
+    operands = [f"{abs(number) if has_domain else number}" for number in (a, b, c)[:num_operands]]
+    lowered = lower(" ".join([*reversed(operands), name, "%x", "mul_ftz_f32"]))
+    inputs = {0: 1.7}
+    nodes = constant_nodes(lowered)
+    assert len(nodes) == num_operands
+    computed = derivatives(lowered, nodes, inputs)
+    expected = [difference(lowered, inputs, node, 1e-6) for node in nodes]
+    np.testing.assert_allclose(computed, expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["mul_ftz_f32", "add_ftz_f32", "sub_ftz_f32", "div_approx_ftz_f32", "max_ftz_f32"])
+def test_operand_that_is_used_twice_adds_up(name):
+    lowered = lower(f"0.6 %x mul_ftz_f32 dup.f32 {name} %y mul_ftz_f32")
+    (node,) = constant_nodes(lowered)
+    inputs = {0: np.array([1.5, -2.0]), 1: np.array([0.3, 0.8])}
+    expected = difference(lowered, inputs, node, 1e-6)
+    np.testing.assert_allclose(np.broadcast_to(derivatives(lowered, [node], inputs)[0], 2), expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [  # the operand on top of the stack comes first
+        ("0.0 abs_ftz_f32", {"0.0": 1.0}),
+        ("-0.0 abs_ftz_f32", {"-0.0": -1.0}),
+        ("2.0 %x min_ftz_f32", {"2.0": 1.0}),  # min(x, 2) at x = 2: the second operand's
+        ("%x 2.0 min_ftz_f32", {"2.0": 0.0}),
+        ("2.0 %x max_ftz_f32", {"2.0": 0.0}),
+        ("%x 2.0 max_ftz_f32", {"2.0": 1.0}),
+        ("-3.0 5.0 copysign_f32", {"5.0": 0.0, "-3.0": -1.0}),  # the sign of 5, the magnitude of -3
+        ("7.0 3.0 1.0 2.0 setp_lt_ftz_f32 selp_f32", {"7.0": 1.0, "3.0": 0.0, "1.0": 0.0, "2.0": 0.0}),  # not 2 < 1
+    ],
+)
+def test_subgradient_is_the_documented_one(text, expected):
+    lowered = lower(text)
+    nodes = constant_nodes(lowered)
+    computed = dict(zip(own_values(lowered, nodes).values(), derivatives(lowered, nodes, {0: 2.0}), strict=True))
+    assert {repr(key): float(value) for key, value in computed.items()} == expected
+
+
+def test_square_root_of_zero_has_an_infinite_derivative():
+    lowered = lower("0.0 sqrt_approx_ftz_f32")
+    assert derivatives(lowered, constant_nodes(lowered), {}) == [np.inf]
+
+
+def test_other_instructions_pass_none():
+    listed = {name for names in NAMES.values() for name in names} | {"selp_f32"}
+    assert DERIVATION.differentiable == listed
+    assert "fma_rn_ftz_f32" in DERIVATION.differentiable
+    # x where x < c, otherwise 1: flat in c.
+    lowered = lower("1.0 %x 0.5 %x setp_lt_ftz_f32 selp_f32")
+    half = next(node for node, value in own_values(lowered, constant_nodes(lowered)).items() if value == 0.5)
+    derived = DERIVATION.derive(lowered, [half])
+    assert derived.request_values[1] == NO_VALUE
+    assert half not in DERIVATION.constants(lowered)
+
+
+# ---- the form of derived programs ----
+
+
+def test_constants_are_those_that_matter_in_evaluation_order():
+    lowered = lower("1.5 %x mul_ftz_f32 2.5 sin_approx_ftz_f32 add_ftz_f32 3:u32 cvt_rn_f32_u32 add_ftz_f32 9.0 swap.f32")
+    values = own_values(lowered, DERIVATION.constants(lowered))
+    assert list(values.values()) == [1.5, 2.5]
+
+
+def test_derivative_shares_what_the_program_computes():
+    # d/dc of sin(c) cos(c) needs cos(c) and sin(c), which are there.
+    lowered = lower("%x 0.7 mul_ftz_f32 dup.f32 sin_approx_ftz_f32 swap.f32 cos_approx_ftz_f32 mul_ftz_f32")
+    derived = DERIVATION.derive(lowered, constant_nodes(lowered))
+    names = Counter(SET.instructions[node["payload"]].name for node in derived.nodes if node["kind"] == NodeKind.PTX)
+    assert names["sin_approx_ftz_f32"] == names["cos_approx_ftz_f32"] == 1
+
+
+def test_exponential_costs_one_multiplication_more():
+    lowered = lower("0.7 ex2_approx_ftz_f32")
+    derived = DERIVATION.derive(lowered, constant_nodes(lowered))
+    assert derived.num_instructions == lowered.num_instructions + 1  # times ln 2
+
+
+def test_program_without_an_output_has_derivatives_that_are_zero():
+    derived = DERIVATION.derive(lower(""), [])
+    assert list(derived.request_values) == [NO_VALUE]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "request_idx"),
+    [([0], 0), ([99], 0), ([1, 1], 0), ([2], 0), ([1], 1)],
+    ids=["input", "no such node", "given twice", "instruction", "no such request"],
+)
+def test_wrong_parameter_is_refused(nodes, request_idx):
+    lowered = lower("%x 1.5 mul_ftz_f32")  # nodes: input, constant, instruction
+    with pytest.raises(ValueError, match="derive"):
+        DERIVATION.derive(lowered, nodes, request_idx)
+
+
+def test_second_request_is_derived_alone():
+    language = Language(SET, (("x", "f32"),), (("f", "f32"), ("g", "f32")))
+    derivation = Derivation(language.lowering)
+    words = [language.encode(token) for token in "%x 3.0 mul_ftz_f32 %x 5.0 add_ftz_f32".split()]  # f = x + 5, g = 3 x
+    lowered = language.lowering.lower(np.array(words, np.uint64))
+    (node,) = derivation.constants(lowered, 1)
+    derived = derivation.derive(lowered, [node], 1)
+    y, slope = run_float64(SET, derived, {0: 2.0}, {})
+    assert (y, slope) == (6.0, 2.0)
+    assert derived.num_instructions == 1  # nothing of f
+
+
+# ---- random programs ----
+
+CONSTANTS = st.sampled_from([0.25, -0.5, 0.75, 1.25, -1.5, 2.0, 3.0, -0.125])
+TOKENS = st.one_of(
+    st.sampled_from(["%x", "%y", "dup.f32", "swap.f32"]),
+    CONSTANTS.map(str),
+    st.sampled_from([name for names in NAMES.values() for name in names]),
+    st.just("%x 0.5 setp_lt_ftz_f32 selp_f32"),
+)
+PROGRAMS = st.lists(TOKENS, min_size=4, max_size=30).map(" ".join)
+POINTS = {0: np.linspace(0.31, 2.17, 7), 1: np.linspace(1.93, -1.41, 7)}
+
+
+@given(PROGRAMS)
+@settings(max_examples=300)
+def test_gradient_equals_central_differences_where_these_are_reliable(text):
+    lowered = lower(text)
+    nodes = DERIVATION.constants(lowered)
+    for node, computed in zip(nodes, derivatives(lowered, nodes, POINTS), strict=True):
+        coarse = difference(lowered, POINTS, int(node), 2e-6)
+        fine = difference(lowered, POINTS, int(node), 1e-6)
+        # Kinks, poles and rounding make the two differ.
+        is_reliable = np.abs(coarse - fine) <= 1e-6 * (1 + np.abs(fine))
+        is_reliable &= np.isfinite(computed) & (np.abs(fine) < 1e6)
+        wrong = np.abs(computed - fine) > 1e-4 * (1 + np.abs(fine))
+        assert not np.any(wrong & is_reliable), (text, node, computed, fine)
+
+
+@given(PROGRAMS)
+@settings(max_examples=200)
+def test_parameters_as_inputs_give_the_bits_of_constants_at_every_level(text):
+    lowered = lower(text)
+    nodes = DERIVATION.constants(lowered)
+    outputs = (("f", "f32"), *((f"d{k}", "f32") for k in range(len(nodes))))
+    inputs = [POINTS[0].astype(np.float32), POINTS[1].astype(np.float32), None]
+    kept = Language(SET, INPUTS, outputs)
+    moved = Language(SET, (*INPUTS, *((f"c{k}", "f32") for k in range(len(nodes)))), outputs)
+    numbers = [np.array(value, np.float32) for value in own_values(lowered, nodes).values()]
+    results = []
+    for level in levels():
+        program = DERIVATION.derive(lowered, nodes)
+        machine = VirtualMachine(kept.lowering, level)
+        results.append(machine.store_lowered(program, [*inputs, *[None] * len(outputs)]))
+        program = DERIVATION.derive(lowered, nodes, first_register=len(INPUTS))
+        machine = VirtualMachine(moved.lowering, level)
+        results.append(machine.store_lowered(program, [*inputs, *numbers, *[None] * len(outputs)]))
+        primal = VirtualMachine(LANGUAGE.lowering, level).store_lowered(lowered, [*inputs, None])
+        np.testing.assert_array_equal(results[-1][:1].view(np.uint32), primal.view(np.uint32))
+    for result in results:
+        np.testing.assert_array_equal(result.view(np.uint32), results[0].view(np.uint32))
+
+
+@given(PROGRAMS)
+@settings(max_examples=200)
+def test_derived_program_has_neither_dead_nor_equal_nodes(text):
+    lowered = lower(text)
+    nodes = DERIVATION.constants(lowered)
+    derived = DERIVATION.derive(lowered, nodes, first_register=len(INPUTS))
+    needed = {int(value) for value in derived.request_values if value != NO_VALUE}
+    seen = set()
+    for node in reversed(derived.nodes):
+        first, count = int(node["first_operand"]), int(node["num_operands"])
+        operands = [int(i) for i in derived.operands[first : first + count]]
+        assert int(node["first_value"]) in needed
+        assert all(operand < node["first_value"] for operand in operands)
+        needed.update(operands)
+        if node["kind"] == NodeKind.PTX:
+            name = SET.instructions[node["payload"]].name
+            commutes = name in ("add_ftz_f32", "mul_ftz_f32", "fma_rn_ftz_f32")
+            operands = [*sorted(operands[:2]), *operands[2:]] if commutes else operands
+        key = (int(node["kind"]), int(node["payload"]), int(node["stack_idx"]), *operands)
+        assert key not in seen
+        seen.add(key)
+    assert derived.num_instructions == sum(node["kind"] == NodeKind.PTX for node in derived.nodes)
