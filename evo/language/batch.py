@@ -30,6 +30,14 @@ class Batch:
         """The batch of these programs, `(batch_size, max_length)` uint64."""
         return cls(words, *lowering.analyze(words))
 
+    def joined(self, other: Batch) -> Batch:
+        """This batch and then another whose rows are as wide."""
+        return Batch(
+            np.concatenate([self.words, other.words]),
+            np.concatenate([self.hashes, other.hashes]),
+            np.concatenate([self.num_instructions, other.num_instructions]),
+        )
+
     def __len__(self) -> int:
         return len(self.words)
 

@@ -21,7 +21,7 @@ from evo.ptx_inject.types import load_types
 REPOSITORY = Path(__file__).parent.parent.parent
 CSRC = REPOSITORY / "csrc"
 EXAMPLES = REPOSITORY / "docs" / "examples"
-WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
+WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
 SANITIZERS = ("-g1", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 
 

@@ -150,7 +150,7 @@ TOP_THREE = {
     "replace 2": "cda",
     "drop 1": "cba",
     "clear": "a",
-    "rotate": "cba",
+    "rotate": "cbd",
     "reverse": "abc",
 }
 

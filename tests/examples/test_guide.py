@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import itertools
 import json
 import os
 import re
@@ -21,6 +22,7 @@ from click.testing import CliRunner
 
 from evo.cli import main
 from evo.config import load_config
+from evo.ptx_inject import PTXInject
 from evo.ptx_inject.cli import main as ptxinject
 from evo.run.checkpoint import decode_checkpoint
 from evo.task import Programs, Task, load_task
@@ -82,18 +84,38 @@ def evo(*args: str) -> str:
 
 
 def run_python(page: str, names: dict) -> None:
-    """Runs a page's Python blocks in order; a text block that follows one is what it prints."""
+    """Runs a page's Python blocks in order; a text block that follows one is what it prints, unless it is a C block's."""
     printed = None
-    for b in blocks_of(GUIDE / page):
+    page_blocks = blocks_of(GUIDE / page)
+    for before, b in zip([None, *page_blocks], page_blocks, strict=False):
         if b.language == "python":
             output = io.StringIO()
             with contextlib.redirect_stdout(output):
                 exec(compile("\n" * (b.line - 1) + b.text, str(GUIDE / page), "exec"), names)
             printed = output.getvalue()
-        elif b.language == "text":
+        elif b.language == "text" and before is not None and before.language != "c":
             assert printed is not None
             assert printed.strip() == b.text.strip(), f"{page}:{b.line}"
             printed = None
+
+
+def run_c(page: str, folder: Path, include: Path, arguments: tuple[str, ...] = ()) -> int:
+    """Compiles and runs a page's C blocks; a text block that follows one is what it prints. Returns how many there were."""
+    if (gcc := shutil.which("gcc")) is None:
+        assert not os.environ.get("CI"), "gcc is not installed; CI does not skip for that"
+        pytest.skip("gcc is not installed")
+    page_blocks = blocks_of(GUIDE / page)
+    found = [(b, after) for b, after in itertools.pairwise(page_blocks) if b.language == "c"]
+    for b, after in found:
+        source, program = folder / f"line_{b.line}.c", folder / f"line_{b.line}"
+        source.write_text(b.text)
+        command = [gcc, "-std=c99", "-Wall", "-Wextra", "-Werror", "-I", include, source, "-o", program, "-lm"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{page}:{b.line}\n{done.stderr}"
+        done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, f"{page}:{b.line}\n{done.stderr}"
+        assert after.language == "text" and done.stdout.strip() == after.text.strip(), f"{page}:{after.line}\n{done.stdout}"
+    return len(found)
 
 
 def assert_files_are_as_documented(run: Path) -> None:
@@ -131,6 +153,28 @@ def test_the_commands_of_running_md_run_and_so_does_its_python(workplace):
     assert_files_are_as_documented(run)
 
 
+def test_the_commands_of_regression_md_run(workplace):
+    (workplace / "my.csv").write_text("x,id,y\n" + "".join(f"{i},{i}a,{i * i}\n" for i in range(20)))
+    smaller = ["--set", "task_options.drop=[id]", "--set", "stop.generations=3", "--set", "search.initial.num_programs=512"]
+    first, *others = commands_of(GUIDE / "regression.md")
+    assert "front.png" in evo(*first[1:], *smaller)
+    [run] = (workplace / "runs" / "symbolic_regression").iterdir()
+    with np.load(run / "archive.npz") as archive:
+        cell = int(archive["cell"][0])
+    for command in others:
+        words = [{"RUN": str(run), "5,3": f"{cell // 16},{cell % 16}"}.get(word, word) for word in command[1:]]
+        assert "test_nmse" in evo(*words) or "plot" in words
+
+
+def test_the_sets_that_regression_md_names_are_all_there_are():
+    load_task(REPOSITORY / "tasks" / "symbolic_regression", {})
+    module = next(
+        sys.modules[name] for name in sys.modules if name.endswith(".datasets") and hasattr(sys.modules[name], "DATASETS")
+    )
+    page = (GUIDE / "regression.md").read_text()
+    assert [name for name in module.DATASETS if name not in page] == []
+
+
 def test_the_python_of_libraries_md_prints_what_stands_below_it():
     run_python("libraries.md", {})
 
@@ -153,16 +197,98 @@ def test_the_commands_of_libraries_md_end_well(workplace):
     assert printed == (REPOSITORY / "docs" / "examples" / "expected" / "simple.txt").read_text()
 
 
+MIGRATION = "migrating-from-mm-ptx.md"
+
+
+@pytest.fixture(scope="module")
+def single_headers(tmp_path_factory) -> Path:
+    """A folder with the single headers, as the page on migration makes it."""
+    folder = tmp_path_factory.mktemp("single_headers")
+    subprocess.run([sys.executable, REPOSITORY / "csrc" / "single_headers.py", folder], check=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def kernel_ptx(tmp_path_factory, single_headers) -> Path:
+    """The PTX of the kernel of the page on migration."""
+    from evo.kernel import nvrtc
+
+    source = block(MIGRATION, "cuda").encode()
+    headers = {"ptx_inject.h": (single_headers / "ptx_inject.h").read_bytes()}
+    try:
+        ptx = nvrtc.compile(source, "kernel.cu", headers, ["--gpu-architecture=compute_80"])
+    except nvrtc.NvrtcMissing as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+    path = tmp_path_factory.mktemp("kernel") / "kernel.ptx"
+    path.write_bytes(ptx.rstrip(b"\0"))
+    return path
+
+
+def test_the_c_of_the_page_on_migration_prints_what_stands_below_it(tmp_path, single_headers, kernel_ptx):
+    assert run_c(MIGRATION, tmp_path, single_headers, (str(kernel_ptx),)) == 4
+
+
+def test_the_python_of_the_page_on_migration_runs_and_so_do_the_names_in_its_table(kernel_ptx):
+    import evo as package
+    from evo import ptx_inject
+
+    names = {"ptx": kernel_ptx.read_text()}
+    run_python(MIGRATION, names)
+    section = (GUIDE / MIGRATION).read_text().partition("\n## Python names\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `.* \| (.*) \|$", section, re.MULTILINE)
+    expressions = [span for row in rows for span in re.findall(r"`([^`]+)`", row) if span != "close"]
+    assert len(expressions) >= 25
+    around = {"evo": package, "ptx_inject": ptx_inject, "cuda": "", "func": PTXInject(names["ptx"])["func"]}
+    with contextlib.redirect_stdout(io.StringIO()):
+        for expression in expressions:
+            assert eval(expression, {**names, **around}) is not False, expression
+
+
+def test_the_commands_and_the_cmake_of_the_page_on_migration_work(workplace):
+    (workplace / "program.c").write_text(block(MIGRATION, "c"))
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    outputs = []
+    for command in commands_of(GUIDE / MIGRATION):
+        if shutil.which(command[0], path=environment["PATH"]) is None and not os.environ.get("CI"):
+            pytest.skip(f"{command[0]} is not installed")
+        words = [sys.executable if word == "python" else word for word in command]
+        done = subprocess.run(words, check=True, capture_output=True, text=True, env=environment, timeout=120)
+        outputs.append(done.stdout)
+    [include, *_] = [Path(output.strip()) for output in outputs]
+    assert (include / "stack_ptx.h").is_file()
+    printed = block(MIGRATION, "text")
+    assert subprocess.run(["./program"], check=True, capture_output=True, text=True).stdout.strip() == printed.strip()
+
+    (workplace / "CMakeLists.txt").write_text(
+        f"cmake_minimum_required(VERSION 3.20)\nproject(page LANGUAGES C)\n{block(MIGRATION, 'cmake')}"
+    )
+    cmake = shutil.which("cmake", path=environment["PATH"])
+    if cmake is None and not os.environ.get("CI"):
+        pytest.skip("cmake is not installed")
+    subprocess.run([cmake, "-S", ".", "-B", "build", f"-Devo_ROOT={include}"], check=True, capture_output=True)
+    subprocess.run([cmake, "--build", "build"], check=True, capture_output=True)
+    assert subprocess.run(["build/program"], check=True, capture_output=True, text=True).stdout.strip() == printed.strip()
+
+
 def test_the_task_of_the_guide_can_be_searched(workplace):
     task = workplace / "ripple"
     task.mkdir()
-    source, pictures = (block("writing-a-task.md", "python", number) for number in (0, 1))
+    source, pictures = (block("writing-a-task.md", "python", number) for number in (0, 2))
     (task / "task.py").write_text(source.rstrip() + "\n\n" + textwrap.indent(pictures, "    "))
     (workplace / "ripple.yaml").write_text(block("writing-a-task.md", "yaml") + "\noutput: {plots: [contact_sheet]}\n")
     assert "contact_sheet.png" in evo("run", "ripple.yaml")
     (run,) = (workplace / "runs" / "ripple").iterdir()
     with np.load(run / "archive.npz") as archive:
         assert len(archive["cell"]) > 10
+
+
+def test_the_inputs_of_the_guide_depend_on_an_option(tmp_path):
+    source, methods = (block("writing-a-task.md", "python", number) for number in (0, 1))
+    (tmp_path / "task.py").write_text(source.rstrip() + "\n\n" + textwrap.indent(methods, "    "))
+    task = load_task(tmp_path, {"num_columns": 2})
+    assert list(task.inputs) == list(task.points()) == ["x0", "x1"]
 
 
 @pytest.mark.parametrize("page", ["writing-a-task.md", "task-kernels.md"])

@@ -1,0 +1,284 @@
+"""A program as expressions: the DAG of its lowered form, and how that DAG becomes lines of text.
+
+Owns names, parentheses and local variables in these lines, and the styles of people and of SymPy. Knows nothing of runs, tasks or
+files; source.py has the styles of programming languages.
+"""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.language.program import Language
+from evo.native.stack_ptx import NO_VALUE, NodeKind
+
+MAX_DEPTH = 6  # of operations within a line; a deeper one becomes a line of its own
+_ATOM = 9  # precedence of names, calls and numbers
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of a program. type: a PTX type such as `f32`.
+
+    kind: of its node. name: of an input or special register, or an instruction. ptx: of an instruction, in full. operands:
+    indices of values. bits: of a constant. result: which of its node's results it is, of `num_results`. has_vectors: whether the
+    instruction takes or gives vectors.
+    """
+
+    kind: NodeKind
+    type: str
+    name: str = ""
+    ptx: str = ""
+    operands: tuple[int, ...] = ()
+    bits: int = 0
+    result: int = 0
+    num_results: int = 1
+    has_vectors: bool = False
+
+
+@dataclass(frozen=True)
+class Expression:
+    """What a program computes.
+
+    inputs, outputs: (name, PTX type), as the task declares them. values: each after its operands. results: for each output the
+    index of its value; None: the program leaves none, and the output is zero.
+    """
+
+    inputs: tuple[tuple[str, str], ...]
+    outputs: tuple[tuple[str, str], ...]
+    values: tuple[Value, ...]
+    results: tuple[int | None, ...]
+
+    def instructions(self) -> dict[str, str]:
+        """Name -> PTX of the instructions, in order of their first use."""
+        return {value.name: value.ptx for value in self.values if value.kind == NodeKind.PTX}
+
+    def num_uses(self) -> list[int]:
+        """How often each value is an operand or a result."""
+        uses = [0] * len(self.values)
+        for value in self.values:
+            for operand in value.operands:
+                uses[operand] += 1
+        for result in self.results:
+            if result is not None:
+                uses[result] += 1
+        return uses
+
+
+def expression_of(language: Language, words: NDArray[np.uint64]) -> Expression:
+    """The expression of a program of `(max_length,)` words."""
+    lowered = language.lowering.lower(words)
+    instruction_set = language.instruction_set
+    types = [stack.literal_prefix for stack in instruction_set.stacks]
+    places = dict.fromkeys(range(len(lowered.value_nodes)), 0)
+    values: list[Value] = []
+    for node in lowered.nodes:
+        kind, payload = NodeKind(int(node["kind"])), int(node["payload"])
+        start, count = int(node["first_operand"]), int(node["num_values"])
+        operands = tuple(places[int(value)] for value in lowered.operands[start : start + int(node["num_operands"])])
+        for result in range(count):
+            value = int(node["first_value"]) + result
+            places[value] = len(values)
+            type_name = types[int(lowered.value_stacks[value])]
+            name, ptx, has_vectors = "", "", False
+            if kind == NodeKind.INPUT:
+                name = language.registers[payload][0]
+            elif kind == NodeKind.SPECIAL:
+                name = instruction_set.special_registers[payload].ptx
+            elif kind == NodeKind.PTX:
+                instruction = instruction_set.instructions[payload]
+                name, ptx = instruction.name, instruction.ptx
+                has_vectors = any(instruction_set.arg_types[arg].num_vec_elems for arg in (*instruction.args, *instruction.rets))
+            bits = payload if kind == NodeKind.CONSTANT else 0
+            values.append(Value(kind, type_name, name, ptx, operands, bits, result, count, has_vectors))
+    by_type = tuple((name, types[instruction_set.stack_index(kind)]) for name, kind in language.inputs)
+    outputs = tuple((name, types[instruction_set.stack_index(kind)]) for name, kind in language.outputs)
+    results = tuple(None if value == NO_VALUE else places[int(value)] for value in lowered.request_values)
+    return Expression(by_type, outputs, tuple(values), results)
+
+
+# ---- texts ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Style:
+    """How values are written.
+
+    operators: PTX -> template with an `{}` for each operand and its precedence (higher binds tighter; 9 needs no parentheses).
+    call: what stands for an instruction without an operator; None: it is refused. constant: of a type and its bits.
+    """
+
+    operators: Mapping[str, tuple[str, int]]
+    call: Callable[[Value], str] | None
+    constant: Callable[[str, int], str]
+    reserved: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A program as assignments.
+
+    inputs: name of each input. locals: (name, PTX type, text) in order. outputs: text of each output.
+    """
+
+    inputs: tuple[str, ...]
+    locals: tuple[tuple[str, str, str], ...]
+    outputs: tuple[str, ...]
+
+
+class Unsupported(Exception):
+    """A program has no text in a style; the message names the instruction, special register or type at fault."""
+
+
+def lines_of(expression: Expression, style: Style) -> Lines:
+    """A program's assignments. A value that is used more than once becomes a local variable.
+
+    Raises:
+        Unsupported: the style has no text for an instruction or a special register.
+    """
+    taken = set(style.reserved)
+    names = {name: _identifier(name, taken) for name, _ in expression.inputs}
+    taken |= {_identifier(name, set()) for name, _ in expression.outputs}
+    uses = expression.num_uses()
+    texts: list[tuple[str, int, int]] = []  # text, precedence, depth
+    written: list[tuple[str, str, str]] = []
+    for value, num_uses in zip(expression.values, uses, strict=True):
+        text, precedence, depth = _text(value, texts, names, style)
+        if value.kind == NodeKind.PTX and (num_uses > 1 or depth > MAX_DEPTH):
+            name = _identifier(f"t{len(written)}", taken)
+            written.append((name, value.type, text))
+            text, precedence, depth = name, _ATOM, 0
+        texts.append((text, precedence, depth))
+    zero = [style.constant(type_name, 0) for _, type_name in expression.outputs]
+    outputs = (zero[i] if result is None else texts[result][0] for i, result in enumerate(expression.results))
+    return Lines(tuple(names.values()), tuple(written), tuple(outputs))
+
+
+def _text(value: Value, texts: list[tuple[str, int, int]], names: dict[str, str], style: Style) -> tuple[str, int, int]:
+    if value.kind == NodeKind.INPUT:
+        return names[value.name], _ATOM, 0
+    if value.kind == NodeKind.CONSTANT:
+        text = style.constant(value.type, value.bits)
+        return text, _ATOM if not text.startswith("-") else _NEGATIVE, 0
+    depth = 1 + max((texts[operand][2] for operand in value.operands), default=0)
+    operator = style.operators.get(value.ptx) if value.kind == NodeKind.PTX else None
+    if operator:
+        template, precedence = operator
+        parts = [_operand(texts[operand], template, index, precedence) for index, operand in enumerate(value.operands)]
+        return template.format(*parts), precedence, depth
+    if style.call is None:
+        raise Unsupported(value.name)
+    return f"{style.call(value)}({', '.join(texts[operand][0] for operand in value.operands)})", _ATOM, depth
+
+
+def _operand(operand: tuple[str, int, int], template: str, index: int, precedence: int) -> str:
+    """An operand's text, in parentheses where the template needs them: `{0}` of an operator, none within a call."""
+    text, own, _ = operand
+    is_right = index > 0 or not template.startswith("{}")
+    needs = own < precedence or (is_right and own == precedence) or (is_right and own == _NEGATIVE)
+    return f"({text})" if needs and precedence < _ATOM else text
+
+
+_NEGATIVE = 5  # a minus sign binds tighter than a product, and less than a power
+
+
+def _identifier(name: str, taken: set[str]) -> str:
+    """A name that Python and C accept and that is not taken; takes it."""
+    name = re.sub(r"\W", "_", name)
+    if name[0].isdigit():
+        name = f"_{name}"
+    while name in taken or keyword.iskeyword(name) or name in _C_WORDS:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+_C_WORDS = frozenset(
+    "auto bool break case char const continue default do double else enum extern false float for goto if inline int long main "
+    "register restrict return short signed sizeof static struct switch true typedef union unsigned void volatile while asm "
+    "program size_t int32_t uint32_t int64_t uint64_t INFINITY NAN np numpy".split()
+)
+
+
+# ---- people and SymPy ------------------------------------------------------------------------------------------------------
+
+_ARITHMETIC = {
+    "add.ftz.f32": ("{} + {}", 3),
+    "sub.ftz.f32": ("{} - {}", 3),
+    "mul.ftz.f32": ("{}*{}", 4),
+    "div.approx.ftz.f32": ("{}/{}", 4),
+    "neg.ftz.f32": ("-{}", _NEGATIVE),
+    "sin.approx.ftz.f32": ("sin({})", _ATOM),
+    "cos.approx.ftz.f32": ("cos({})", _ATOM),
+    "tanh.approx.f32": ("tanh({})", _ATOM),
+    "sqrt.approx.ftz.f32": ("sqrt({})", _ATOM),
+    "setp.lt.ftz.f32": ("{} < {}", 2),
+}
+
+_INFIX = {
+    **_ARITHMETIC,
+    "fma.rn.ftz.f32": ("fma({}, {}, {})", _ATOM),
+    "rcp.approx.ftz.f32": ("1/{}", 4),
+    "rsqrt.approx.ftz.f32": ("1/sqrt({})", 4),
+    "abs.ftz.f32": ("abs({})", _ATOM),
+    "min.ftz.f32": ("min({}, {})", _ATOM),
+    "max.ftz.f32": ("max({}, {})", _ATOM),
+    "lg2.approx.ftz.f32": ("log2({})", _ATOM),
+    "ex2.approx.ftz.f32": ("exp2({})", _ATOM),
+    "copysign.f32": ("copysign({1}, {0})", _ATOM),  # as in C; PTX has the sign first
+    "selp.f32": ("select({2}, {0}, {1})", _ATOM),
+}
+
+_SYMPY = {
+    **_ARITHMETIC,
+    "fma.rn.ftz.f32": ("Add(Mul({}, {}), {})", _ATOM),
+    "rcp.approx.ftz.f32": ("1/{}", 4),
+    "rsqrt.approx.ftz.f32": ("1/sqrt({})", 4),
+    "abs.ftz.f32": ("Abs({})", _ATOM),
+    "min.ftz.f32": ("Min({}, {}, evaluate=False)", _ATOM),
+    "max.ftz.f32": ("Max({}, {}, evaluate=False)", _ATOM),
+    "lg2.approx.ftz.f32": ("log({}, 2)", _ATOM),
+    "ex2.approx.ftz.f32": ("Pow(2, {})", _ATOM),
+    "copysign.f32": ("Piecewise((-Abs({1}), {0} < 0), (Abs({1}), True))", _ATOM),
+    "setp.lt.ftz.f32": ("Lt({}, {})", _ATOM),
+    "selp.f32": ("Piecewise(({0}, {2}), ({1}, True))", _ATOM),
+    "cvt.rn.f32.u32": ("{}", 0),
+    "cvt.rn.f32.s32": ("{}", 0),
+}
+
+SYMPY_NAMES = ("Abs", "Add", "Float", "Lt", "Max", "Min", "Mul", "Piecewise", "Pow", "cos", "log", "sin", "sqrt", "tanh")
+
+
+def _plain_constant(type_name: str, bits: int) -> str:
+    """A number as people write it: the shortest that gives the same float32."""
+    if type_name == "f32":
+        return str(np.uint32(bits).view(np.float32)).removesuffix(".0")
+    if type_name == "pred":
+        return "true" if bits else "false"
+    return str(bits - (1 << 32) if type_name == "s32" and bits >> 31 else bits)
+
+
+def _sympy_constant(type_name: str, bits: int) -> str:
+    text = _plain_constant(type_name, bits)
+    if type_name == "f32":
+        if not np.isfinite(np.uint32(bits).view(np.float32)):
+            raise Unsupported(f"the constant {text}")
+        return f"Float('{text}')"
+    return text
+
+
+INFIX = Style(_INFIX, lambda value: f"{value.name}_{value.result}" if value.num_results > 1 else value.name, _plain_constant)
+SYMPY = Style(_SYMPY, None, _sympy_constant, frozenset({*SYMPY_NAMES, "Symbol", "outputs", "sympy", "true", "false"}))
+
+
+def infix(expression: Expression) -> str:
+    """A program as lines that people read: local variables, then outputs."""
+    lines = lines_of(expression, INFIX)
+    pairs = [(name, text) for name, _, text in lines.locals]
+    pairs += [(name, text) for (name, _), text in zip(expression.outputs, lines.outputs, strict=True)]
+    return "".join(f"{name} = {text}\n" for name, text in pairs)

@@ -1,0 +1,245 @@
+"""Programs as source text of Python, C and CUDA.
+
+Owns these texts and what they copy from semantics.py and semantics.h. Knows nothing of runs, tasks or files, and runs nothing.
+
+A program becomes a function `program`. In Python it takes an array or a number for each input and returns the outputs in order;
+in C and CUDA it takes a value for each input and a pointer for each output, and signed integers are passed as unsigned ones.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+
+from evo.language.expression import Expression, Lines, Style, Unsupported, Value, lines_of
+from evo.native.stack_ptx import NodeKind
+
+
+@dataclass(frozen=True)
+class Definitions:
+    """Definitions that a source may copy. texts: by name, in order; uses: the names of others that each one needs."""
+
+    texts: Mapping[str, str]
+    uses: Mapping[str, frozenset[str]]
+
+    def closure(self, lines: Lines) -> list[str]:
+        """The texts that these lines need, in order."""
+        needed: set[str] = set()
+        words = re.findall(r"\w+", " ".join([*(text for _, _, text in lines.locals), *lines.outputs]))
+        waiting = [word for word in words if word in self.texts]
+        while waiting:
+            name = waiting.pop()
+            if name not in needed:
+                needed.add(name)
+                waiting += self.uses[name]
+        return [text for name, text in self.texts.items() if name in needed]
+
+
+@cache
+def python_definitions() -> Definitions:
+    """The definitions of semantics.py."""
+    source = files("evo.language").joinpath("semantics.py").read_text(encoding="utf-8")
+    texts: dict[str, str] = {}
+    nodes: dict[str, ast.stmt] = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef):
+            nodes[node.name] = node
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            nodes[node.targets[0].id] = node
+    for name, node in nodes.items():
+        texts[name] = "\n".join(source.splitlines()[node.lineno - 1 : node.end_lineno])
+    used = {name: {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} for name, node in nodes.items()}
+    return Definitions(texts, {name: frozenset(names & nodes.keys() - {name}) for name, names in used.items()})
+
+
+@cache
+def c_definitions() -> Definitions:
+    """The definitions of semantics.h: blocks between empty lines."""
+    source = files("evo.language").joinpath("semantics.h").read_text(encoding="utf-8")
+    texts: dict[str, str] = {}
+    for block in source.split("\n\n"):
+        if match := re.search(r"^(?:static inline \w+ |#define )(\w+)", block, re.MULTILINE):
+            texts[match[1]] = block.strip("\n")
+    used = {name: set(re.findall(r"\w+", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))) for name, text in texts.items()}
+    return Definitions(texts, {name: frozenset(names & texts.keys() - {name}) for name, names in used.items()})
+
+
+def python_source(expression: Expression, comment: str) -> str:
+    """A Python module with the function `program`; it needs NumPy 2. Raises Unsupported."""
+    definitions = python_definitions()
+    lines = lines_of(expression, _calls(definitions.texts, _python_constant, "Any"))
+    as_array = {"f32": "np.asarray({}, np.float32)", "u32": "np.asarray({}, np.uint32)"}
+    as_array["s32"] = "np.asarray({}, np.int32).view(np.uint32)"
+    body = [
+        f"{name} = {as_array[type_name].format(name)}"
+        for name, (_, type_name) in zip(lines.inputs, expression.inputs, strict=True)
+    ]
+    body += ['with np.errstate(all="ignore"):']
+    body += [f"    {name} = {text}" for name, _, text in lines.locals]
+    results = [
+        f"np.asarray({text}).view(np.int32)" if type_name == "s32" else text
+        for text, (_, type_name) in zip(lines.outputs, expression.outputs, strict=True)
+    ]
+    body += [f"    return ({', '.join(results)},)" if len(results) == 1 else f"    return {', '.join(results)}"]
+    outputs = ", ".join(name for name, _ in expression.outputs)
+    parts = [
+        f'"""{comment}"""',
+        "from typing import Any\n\nimport numpy as np",
+        *definitions.closure(lines),
+        f'def program({", ".join(lines.inputs)}):\n    """Returns the outputs: {outputs}."""\n'
+        + "".join(f"    {line}\n" for line in body).rstrip("\n"),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def c_source(expression: Expression, comment: str) -> str:
+    """A C99 file with the function `program`. Raises Unsupported."""
+    definitions = c_definitions()
+    lines = lines_of(expression, _calls(definitions.texts, _c_constant, ""))
+    parts = [
+        f"/*\n{_comment_lines(comment)} */",
+        "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>",
+        *definitions.closure(lines),
+        _c_function("void", expression, lines, _C_TYPES),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def cuda_source(expression: Expression, comment: str) -> str:
+    """CUDA with the device function `program`: each instruction is inline PTX. Raises Unsupported."""
+    wrappers: dict[str, str] = {}
+    for value in expression.values:
+        if value.kind == NodeKind.PTX:
+            wrappers.setdefault(_wrapper_name(value), _wrapper(value, expression))
+    style = _calls(wrappers, _cuda_constant, "float bool", _wrapper_name)
+    lines = lines_of(expression, style)
+    parts = [
+        f"/*\n{_comment_lines(comment)} */",
+        *wrappers.values(),
+        _c_function("static __device__ __forceinline__ void", expression, lines, _CUDA_TYPES),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def function_name(value: Value) -> str:
+    """What the definition of an instruction is called: its PTX, with dots as underscores."""
+    return re.sub(r"\W", "_", value.ptx)
+
+
+def _calls(
+    known: Iterable[str], constant: Callable[[str, int], str], reserved: str, name_of: Callable[[Value], str] = function_name
+) -> Style:
+    """Calls of definitions; what has none is refused."""
+    names = frozenset(known)
+
+    def call(value: Value) -> str:
+        if value.kind != NodeKind.PTX or value.has_vectors or name_of(value) not in names:
+            raise Unsupported(value.name)
+        return name_of(value)
+
+    return Style({}, call, constant, names | {*reserved.split()})
+
+
+def _comment_lines(comment: str) -> str:
+    return "".join(f" * {line}".rstrip() + "\n" for line in comment.replace("*/", "* /").splitlines())
+
+
+# ---- C and CUDA ----
+
+
+_C_TYPES = {"f32": "float", "u32": "uint32_t", "s32": "uint32_t", "pred": "bool"}
+_CUDA_TYPES = {
+    **dict.fromkeys(("u32", "s32", "b32"), "unsigned int"),
+    **dict.fromkeys(("u64", "s64", "b64"), "unsigned long long"),
+    "f32": "float",
+    "f64": "double",
+    "pred": "bool",
+}
+_CONSTRAINTS = {"float": "f", "double": "d", "unsigned int": "r", "unsigned long long": "l"}
+
+
+def _c_function(head: str, expression: Expression, lines: Lines, types: Mapping[str, str]) -> str:
+    parameter_types = [types[type_name] for _, type_name in expression.inputs]
+    parameters = [f"{type_name} {name}" for type_name, name in zip(parameter_types, lines.inputs, strict=True)]
+    taken = {*lines.inputs, *(name for name, _, _ in lines.locals)}
+    targets = []
+    for name, type_name in expression.outputs:
+        target = re.sub(r"\W", "_", f"{name}_out")
+        while target in taken:
+            target += "_"
+        taken.add(target)
+        targets.append(target)
+        parameters.append(f"{types[type_name]} *{target}")
+    body = [f"const {types[type_name]} {name} = {text};" for name, type_name, text in lines.locals]
+    body += [f"*{target} = {text};" for target, text in zip(targets, lines.outputs, strict=True)]
+    unused = [f"(void){name};" for name in lines.inputs if not any(re.search(rf"\b{name}\b", line) for line in body)]
+    return f"{head} program({', '.join(parameters)}) {{\n" + "".join(f"    {line}\n" for line in [*unused, *body]) + "}"
+
+
+def _wrapper_name(value: Value) -> str:
+    return "ptx_" + re.sub(r"\W", "_", value.name)
+
+
+def _wrapper(value: Value, expression: Expression) -> str:
+    """A device function around one PTX instruction. Predicates pass as integers."""
+    kinds = [expression.values[operand].type for operand in value.operands]
+    if value.has_vectors or not {value.type, *kinds} <= _CUDA_TYPES.keys():
+        raise Unsupported(value.name)
+    opcode, _, immediates = value.ptx.partition(" ")
+    names = [f"a{i}" for i in range(len(kinds))]
+    before, after, operands, passed = [], [], [], []
+    for i, kind in enumerate(kinds):
+        if kind == "pred":
+            before.append(f".reg .pred p{i}; setp.ne.u32 p{i}, %{i + 1}, 0;")
+            operands.append(f"p{i}")
+            passed.append(f'"r"((unsigned int){names[i]})')
+        else:
+            operands.append(f"%{i + 1}")
+            passed.append(f'"{_CONSTRAINTS[_CUDA_TYPES[kind]]}"({names[i]})')
+    result_type = "unsigned int" if value.type == "pred" else _CUDA_TYPES[value.type]
+    if value.type == "pred":
+        before.append(".reg .pred q;")
+        after.append("selp.u32 %0, 1, 0, q;")
+    result = "q" if value.type == "pred" else "%0"
+    instruction = f"{opcode} {', '.join([result, *operands, *([immediates] if immediates else [])])};"
+    code = " ".join(["{", *before, instruction, *after, "}"]) if before else instruction
+    parameters = ", ".join(f"{_CUDA_TYPES[kind]} {name}" for kind, name in zip(kinds, names, strict=True))
+    returned = "result != 0" if value.type == "pred" else "result"
+    return (
+        f"static __device__ __forceinline__ {_CUDA_TYPES[value.type]} {_wrapper_name(value)}({parameters}) {{\n"
+        f'    {result_type} result;\n    asm("{code}" : "={_CONSTRAINTS[result_type]}"(result) : {", ".join(passed)});\n'
+        f"    return {returned};\n}}"
+    )
+
+
+def _number(bits: int) -> str | None:
+    """The shortest decimal of a finite float32, or None."""
+    value = np.uint32(bits).view(np.float32)
+    return str(value) if np.isfinite(value) and np.float32(float(str(value))).view(np.uint32) == bits else None
+
+
+def _python_constant(type_name: str, bits: int) -> str:
+    if type_name == "f32":
+        number = _number(bits)
+        return f"np.float32({number})" if number else f"f32(0x{bits:08x})"
+    return f"np.bool_({bool(bits)})" if type_name == "pred" else f"np.uint32({bits})"
+
+
+def _c_constant(type_name: str, bits: int) -> str:
+    if type_name == "f32":
+        number = _number(bits)
+        return f"{number}f" if number else f"f32(0x{bits:08x}u)"
+    return ("true" if bits else "false") if type_name == "pred" else f"{bits}u"
+
+
+def _cuda_constant(type_name: str, bits: int) -> str:
+    if type_name not in _C_TYPES:
+        raise Unsupported(f"a constant of type {type_name}")
+    text = _c_constant(type_name, bits)
+    return text.replace("f32(", "__uint_as_float(")

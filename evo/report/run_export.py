@@ -1,0 +1,86 @@
+"""Runs exported Python, C and JSON at given points, to see what they compute.
+
+Owns the compiler's call and the loop around exported C. Runs only text that evo has just written. Knows nothing of archives.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.errors import UserError
+from evo.language import semantics
+
+_COMPILERS = ("cc", "gcc", "clang")
+# No fused arithmetic: the bits of the archive.
+_OPTIONS = ("-std=c99", "-O2", "-ffp-contract=off", "-shared", "-fPIC")
+_COMPILE_SECONDS = 300.0
+
+
+def run_python(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
+    """The outputs of an exported module."""
+    namespace: dict[str, Any] = {}
+    exec(compile(text, "<export>", "exec"), namespace)
+    return [np.asarray(output) for output in namespace["program"](*inputs)]
+
+
+def run_c(text: str, inputs: list[NDArray[Any]], num_points: int, num_outputs: int) -> list[NDArray[Any]] | None:
+    """The outputs of an exported C file as bits; None if there is no compiler.
+
+    Raises:
+        UserError: the compiler rejects it.
+    """
+    compiler = next(filter(None, map(shutil.which, _COMPILERS)), None)
+    if compiler is None:
+        return None
+    types = ["float" if array.dtype == np.float32 else "uint32_t" for array in inputs]
+    arguments = [f"(({kind} *)a[{i}])[i]" for i, kind in enumerate(types)]
+    arguments += [f"(void *)((uint32_t *)a[{len(inputs) + i}] + i)" for i in range(num_outputs)]
+    loop = f"void run_all(uint64_t n, void **a) {{ for (uint64_t i = 0; i < n; i++) program({', '.join(arguments)}); }}\n"
+    # A library that is loaded stays loaded; its file may go.
+    with tempfile.TemporaryDirectory(prefix="evo-export-") as folder:
+        source, library = Path(folder, "export.c"), Path(folder, "export.so")
+        source.write_text(f"{text}\n{loop}")
+        command = [compiler, *_OPTIONS, str(source), "-o", str(library), "-lm"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_SECONDS, check=False)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise UserError(f"{compiler}: cannot compile the C export: {error}") from error
+        if done.returncode:
+            raise UserError(f"{compiler}: rejects the C export: {done.stderr.strip()}")
+        run_all = ctypes.CDLL(str(library)).run_all
+    outputs = [np.zeros(num_points, np.uint32) for _ in range(num_outputs)]
+    arrays = [*(np.ascontiguousarray(array) for array in inputs), *outputs]
+    run_all(ctypes.c_uint64(num_points), (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays)))
+    return [output.view(np.float32) for output in outputs]
+
+
+def run_json(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
+    """The outputs of an exported record as bits."""
+    record = json.loads(text)
+    given = {
+        name: array.view(np.uint32) if array.dtype == np.int32 else array
+        for name, array in zip(record["inputs"], inputs, strict=True)
+    }
+    values: list[Any] = []
+    with np.errstate(all="ignore"):
+        for value in record["values"]:
+            if "input" in value:
+                values.append(given[value["input"]])
+            elif "bits" in value:
+                bits = np.uint32(value["bits"])
+                as_type = {"f32": bits.view(np.float32), "pred": np.bool_(bits)}
+                values.append(as_type.get(value["type"], bits))
+            else:
+                function = getattr(semantics, value["ptx"].replace(".", "_"))
+                values.append(function(*(values[operand] for operand in value["operands"])))
+    results = (np.float32(0) if index is None else np.asarray(values[index]) for index in record["outputs"].values())
+    return [np.asarray(result).view(np.float32) for result in results]

@@ -1,0 +1,94 @@
+"""Programs for SymPy: as its source, as LaTeX, and run.
+
+Owns the calls to SymPy, which is optional. SymPy computes in real numbers, and runs in float64: without rounding to float32,
+flushing or PTX's rules for NaN. Knows nothing of archives.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.errors import UserError
+from evo.language.expression import SYMPY, SYMPY_NAMES, Expression, Lines, lines_of
+
+INSTALL = "pip install 'evo[sympy]'"
+
+
+def sympy_text(expression: Expression, comment: str) -> str:
+    """A Python module: `outputs` maps each output's name to its expression."""
+    lines = lines_of(expression, SYMPY)
+    body = [f'{name} = Symbol("{name}", real=True)' for name in lines.inputs]
+    body += [f"{name} = {text}" for name, _, text in lines.locals]
+    body += ["outputs = {"]
+    body += [f'    "{name}": {text},' for (name, _), text in zip(expression.outputs, lines.outputs, strict=True)]
+    body += ["}"]
+    used = set(re.findall(r"\w+", "\n".join(body)))
+    names = [name for name in (*SYMPY_NAMES, "Symbol", "true", "false") if name in used]
+    imports = f"from sympy import {', '.join(names)}\n\n" if names else ""
+    return f'"""{comment}"""\n\n{imports}' + "".join(f"{line}\n" for line in body)
+
+
+def latex_text(expression: Expression) -> str:
+    """A LaTeX `aligned` block: local variables, then outputs."""
+    sympy = _sympy()
+    lines = lines_of(expression, SYMPY)
+    rows = []
+    for name, each in _expressions(lines, [name for name, _ in expression.outputs]):
+        rows.append(f"{sympy.latex(sympy.Symbol(name))} &= {sympy.latex(each)}")
+    return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}\n"
+
+
+def run_sympy(expression: Expression, inputs: list[NDArray[Any]], num_points: int) -> list[NDArray[np.float64]]:
+    """The outputs in float64. Local variables are computed one by one: a formula without them can be far too long."""
+    sympy = _sympy()
+    lines = lines_of(expression, SYMPY)
+    values: dict[str, NDArray[Any]] = dict(zip(lines.inputs, (array.astype(np.float64) for array in inputs), strict=True))
+    outputs = []
+    # A number beats NaN, as in PTX. Which functions are called depends on SymPy's version.
+    functions = {"maximum": np.fmax, "amax": lambda items, **_: reduce(np.fmax, items)}
+    functions |= {"minimum": np.fmin, "amin": lambda items, **_: reduce(np.fmin, items)}
+    pairs = _expressions(lines, [""] * len(lines.outputs))
+    with np.errstate(all="ignore"):
+        for name, each in pairs:
+            symbols = sorted(each.free_symbols, key=str)
+            compute = sympy.lambdify(symbols, each, modules=[functions, "numpy"])
+            found = np.asarray(compute(*(values[str(symbol)] for symbol in symbols)))
+            if np.iscomplexobj(found):
+                found = np.where(found.imag == 0, found.real, np.nan)
+            found = np.broadcast_to(found.astype(np.float64), num_points)  # conditions of different shapes cannot be combined
+            if name:
+                values[name] = found
+            else:
+                outputs.append(found)
+    return outputs
+
+
+def _expressions(lines: Lines, output_names: list[str]) -> list[tuple[str, Any]]:
+    """SymPy's expression of each line. Local variables are symbols in the lines after their own."""
+    sympy = _sympy()
+    namespace: dict[str, Any] = {name: getattr(sympy, name) for name in (*SYMPY_NAMES, "true", "false")}
+    namespace.update({name: sympy.Symbol(name, real=True) for name in lines.inputs})
+    rows = [(name, text, True) for name, _, text in lines.locals]
+    rows += [(name, text, False) for name, text in zip(output_names, lines.outputs, strict=True)]
+    found = []
+    for name, text, is_local in rows:
+        try:
+            found.append((name, sympy.sympify(eval(text, namespace))))
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise UserError(f"SymPy cannot hold this program: {text}: {error}") from error
+        if is_local:
+            namespace[name] = sympy.Symbol(name, real=True)
+    return found
+
+
+def _sympy() -> Any:
+    try:
+        import sympy
+    except ImportError as error:
+        raise UserError(f"--format sympy and latex need SymPy: {INSTALL}") from error
+    return sympy

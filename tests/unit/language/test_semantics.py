@@ -1,0 +1,168 @@
+"""evo.language.semantics in Python and C: the bits of the virtual machine, instruction by instruction."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evo.instructions import shipped_instruction_set
+from evo.language import semantics
+from evo.language.program import Language, word
+from evo.language.source import c_definitions, python_definitions
+from evo.native.ptx_vm import VirtualMachine
+from evo.native.stack_ptx import WordType
+
+SET = shipped_instruction_set("wide")
+INPUTS = (
+    *((f"in_f{i}", "f32") for i in range(3)),
+    *((f"in_u{i}", "u32") for i in range(3)),
+    *((f"in_s{i}", "s32") for i in range(3)),
+)
+
+
+def operand_types(instruction) -> list[str]:
+    return [SET.stacks[SET.arg_types[arg].stack_idx].literal_prefix for arg in instruction.args]
+
+
+def result_type(instruction) -> str:
+    return SET.stacks[SET.arg_types[instruction.rets[0]].stack_idx].literal_prefix
+
+
+def runnable() -> dict[str, object]:
+    unsupported = VirtualMachine(Language(SET, INPUTS, (("y", "f32"),)).lowering).unsupported
+    plain = {i for i, arg in enumerate(SET.arg_types) if SET.stacks[arg.stack_idx].name in ("F32", "U32", "S32", "PRED")}
+    return {i.ptx: i for i in SET.instructions if i.name not in unsupported and {*i.args, *i.rets} <= plain}
+
+
+INSTRUCTIONS = runnable()
+EDGES = [0x00000000, 0x00000001, 0x007FFFFF, 0x00800000, 0x00FFFFFF, 0x3F000000, 0x3F7FFFFF, 0x3F800000, 0x40490FDB, 0x42FE0000]
+EDGES += [0x1E800400, 0x217FF800, 0x1E800800, 0x217FF000]  # products just below the smallest normal number
+EDGES += [0x43000000, 0x4B800000, 0x5F000000, 0x7E800000, 0x7E800001, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FC01234]
+EDGES += [edge | 0x80000000 for edge in EDGES] + [*range(34), 255, 256, 0x7FFFFFFE]
+
+
+def bits(seed: int) -> np.ndarray:
+    """Every pair of edges, then patterns and numbers of all sizes."""
+    rng = np.random.default_rng(seed)
+    numbers = (rng.normal(size=20_000) * 10.0 ** rng.uniform(-38, 38, 20_000)).astype(np.float32).view(np.uint32)
+    near = (rng.normal(size=20_000) * 4).astype(np.float32).view(np.uint32)
+    edges = np.array(EDGES, np.uint32)
+    pairs = np.repeat(edges, len(edges)) if seed == 0 else np.tile(edges, len(edges))
+    return np.concatenate([pairs, rng.integers(0, 1 << 32, 20_000, np.uint32), numbers, near])
+
+
+OPERANDS = [bits(0), bits(1), np.roll(bits(2), 17)]
+
+
+def by_machine(instruction) -> np.ndarray:
+    """What the virtual machine computes; predicates are compared with zero first, and selected by."""
+    language = Language(SET, INPUTS, (("y", {"pred": "u32"}.get(result_type(instruction), result_type(instruction))),))
+    index = {name: i for i, (name, _) in enumerate(INPUTS)}
+    words = []
+    for i, kind in reversed(list(enumerate(operand_types(instruction)))):
+        if kind == "pred":
+            words += [word(WordType.CONSTANT, SET.stack_index("u32"), 0), word(WordType.INPUT, payload=index[f"in_u{i}"])]
+            words += [word(WordType.PTX, payload=SET.instruction_index("setp_ne_u32"))]
+        else:
+            words.append(word(WordType.INPUT, payload=index[f"in_{kind[0]}{i}"]))
+    words.append(word(WordType.PTX, payload=SET.instruction_index(instruction.name)))
+    if result_type(instruction) == "pred":
+        words[:0] = [word(WordType.CONSTANT, SET.stack_index("u32"), n) for n in (0, 1)]
+        words.append(word(WordType.PTX, payload=SET.instruction_index("selp_u32")))
+    arrays = [
+        OPERANDS[i % 3].view({"f": np.float32, "u": np.uint32, "s": np.int32}[name[3]]) for i, (name, _) in enumerate(INPUTS)
+    ]
+    rows = np.array([[*words, word(WordType.RETURN)]], np.uint64)
+    return VirtualMachine(language.lowering).store(rows, [*arrays, None])[0, 0].view(np.uint32)
+
+
+@pytest.mark.parametrize("ptx", INSTRUCTIONS)
+def test_python_gives_the_bits_of_the_virtual_machine(ptx):
+    instruction = INSTRUCTIONS[ptx]
+    views = {"f32": lambda a: a.view(np.float32), "pred": lambda a: a != 0}
+    operands = [views.get(kind, lambda a: a)(OPERANDS[i]) for i, kind in enumerate(operand_types(instruction))]
+    with np.errstate(all="ignore"):
+        result = np.asarray(getattr(semantics, ptx.replace(".", "_"))(*operands))
+    result = result.astype(np.uint32) if result.dtype == bool else result.view(np.uint32)
+    np.testing.assert_array_equal(result, by_machine(instruction))
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    """All of semantics.h, with a loop for each instruction."""
+    folder = tmp_path_factory.mktemp("semantics")
+    parts = [Path(semantics.__file__).with_name("semantics.h").read_text()]
+    for ptx, instruction in INSTRUCTIONS.items():
+        casts = {"f32": "f32(a[{0}][i])", "pred": "a[{0}][i] != 0"}
+        operands = ", ".join(casts.get(kind, "a[{0}][i]").format(i) for i, kind in enumerate(operand_types(instruction)))
+        call = f"{ptx.replace('.', '_')}({operands})"
+        call = f"bits_of({call})" if result_type(instruction) == "f32" else call
+        head = f"void run_{ptx.replace('.', '_')}(uint64_t n, uint32_t **a, uint32_t *out)"
+        parts.append(f"{head} {{ for (uint64_t i = 0; i < n; i++) out[i] = {call}; }}")
+    (folder / "all.c").write_text("\n".join(parts))
+    command = [
+        "cc",
+        "-std=c99",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-O2",
+        "-ffp-contract=off",
+        "-shared",
+        "-fPIC",
+        "all.c",
+        "-o",
+        "all.so",
+        "-lm",
+    ]
+    subprocess.run(command, cwd=folder, check=True)
+    return ctypes.CDLL(str(folder / "all.so"))
+
+
+@pytest.mark.parametrize("ptx", INSTRUCTIONS)
+def test_c_gives_the_bits_of_the_virtual_machine(library, ptx):
+    out = np.empty(len(OPERANDS[0]), np.uint32)
+    pointers = (ctypes.c_void_p * 3)(*(operand.ctypes.data for operand in OPERANDS))
+    getattr(library, f"run_{ptx.replace('.', '_')}")(ctypes.c_uint64(len(out)), pointers, ctypes.c_void_p(out.ctypes.data))
+    np.testing.assert_array_equal(out, by_machine(INSTRUCTIONS[ptx]))
+
+
+def f32(number: float) -> np.ndarray:
+    return np.array([number], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "expected"),
+    [
+        ("copysign_f32", (-1.0, 2.5), 0xC0200000),  # the sign of the first, the magnitude of the second
+        ("min_ftz_f32", (np.nan, 3.0), 0x40400000),
+        ("min_ftz_f32", (0.0, -0.0), 0x80000000),
+        ("max_ftz_f32", (-0.0, 0.0), 0x00000000),
+        ("add_ftz_f32", (1e-39, 0.0), 0x00000000),  # a subnormal operand
+        ("mul_ftz_f32", (-1e-20, 1e-20), 0x80000000),  # a subnormal result
+        ("mul_ftz_f32", ((1 + 2**-13) * 2.0**-66, (1 - 2**-13) * 2.0**-60), 0x00800000),  # 2^-126 (1 - 2^-26) is rounded first
+        ("mul_ftz_f32", ((1 + 2**-12) * 2.0**-66, (1 - 2**-12) * 2.0**-60), 0x00000000),  # 2^-126 (1 - 2^-24) has 24 bits
+        ("sub_ftz_f32", (np.inf, np.inf), 0x7FFFFFFF),
+        ("fma_rn_ftz_f32", (1 + 2**-12, 1 + 2**-12, -1 - 2**-11), 0x33800000),  # 2^-24, which a product would round away
+        ("rcp_approx_ftz_f32", (-0.0,), 0xFF800000),
+        ("div_approx_ftz_f32", (1e38, 1e38), 0x00000000),  # 1/b is subnormal
+        ("lg2_approx_ftz_f32", (8.0,), 0x40400000),
+        ("ex2_approx_ftz_f32", (-3.0,), 0x3E000000),
+        ("sin_approx_ftz_f32", (np.inf,), 0x7FFFFFFF),
+        ("tanh_approx_f32", (9.0,), 0x3F800000),
+    ],
+)
+def test_floats_follow_ptx(name, operands, expected):
+    with np.errstate(all="ignore"):
+        result = getattr(semantics, name)(*map(f32, operands))
+    assert hex(int(np.asarray(result, np.float32).view(np.uint32)[0])) == hex(expected)
+
+
+def test_both_languages_define_the_same_instructions():
+    needed = {ptx.replace(".", "_") for ptx in INSTRUCTIONS}
+    assert needed <= python_definitions().texts.keys()
+    assert needed <= c_definitions().texts.keys()
