@@ -7,8 +7,9 @@ executor of concurrent.futures will do.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
-from dataclasses import dataclass, replace
+from concurrent.futures import BrokenExecutor, Executor, Future
+from dataclasses import dataclass, field, replace
+from queue import Empty, SimpleQueue
 from typing import TypeAlias
 
 import numpy as np
@@ -68,6 +69,15 @@ class _Job:
     is_retry: bool = False
 
 
+@dataclass(frozen=True)
+class _Work:
+    """A batch in progress: requests under way, those of them that have ended, and modules that the cache had."""
+
+    pending: dict[_Future, _Job] = field(default_factory=dict)
+    done: SimpleQueue[_Future] = field(default_factory=SimpleQueue)
+    cached: list[Module] = field(default_factory=list)
+
+
 class PackCompiler:
     """Compiles batches of programs of one language for one target.
 
@@ -109,7 +119,6 @@ class PackCompiler:
         _check_template(self._blank)
         self._executor = executor
         self._packing = packing
-        self._num_workers = getattr(executor, "num_workers", 1)
         self._cache = cache
         self._compile_function = compile_function
         self.failures = {} if failures is None else failures
@@ -121,37 +130,37 @@ class PackCompiler:
         for row in np.flatnonzero(known):
             yield FailedProgram(np.array([row]), self.failures[hashes[row].tobytes()])
         candidates = np.flatnonzero(~known)
-        packs = plan_packs(hashes[candidates], num_instructions[candidates], self._packing, self._num_workers)
-        pending: dict[_Future, _Job] = {}
-        cached: list[Module] = []
+        num_workers = getattr(self._executor, "num_workers", 1)  # those of a farm come and go
+        packs = plan_packs(hashes[candidates], num_instructions[candidates], self._packing, num_workers)
+        work = _Work()
         for pack in packs:
             rows = [candidates[site] for site in pack]
             firsts = [site[0] for site in rows]
             packed_words, lengths, packed_hashes = pack_programs(words[firsts], hashes[firsts])
             request = replace(self._blank, words=packed_words, lengths=lengths, hashes=packed_hashes)
-            self._start(_Job(rows, num_instructions[firsts], request), pending, cached)
+            self._start(_Job(rows, num_instructions[firsts], request), work)
         try:
-            while pending or cached:
-                yield from cached
-                cached.clear()
-                done, _ = wait(pending, WAKE_S, FIRST_COMPLETED)
-                for future in done:
-                    yield from self._finish(future, pending.pop(future), pending, cached)
+            while work.pending or work.cached:
+                yield from work.cached
+                work.cached.clear()
+                if work.pending and (future := _next_done(work)):
+                    yield from self._finish(future, work)
         finally:
-            for future in pending:
+            for future in work.pending:
                 future.cancel()
 
-    def _start(self, job: _Job, pending: dict[_Future, _Job], cached: list[Module]) -> None:
+    def _start(self, job: _Job, work: _Work) -> None:
         cubin = self._cache.get(job.request.cache_key()) if self._cache else None
         if cubin is not None:
-            cached.append(_module(job, Compiled(cubin)))
+            work.cached.append(_module(job, Compiled(cubin)))
         else:
-            pending[self._executor.submit(self._compile_function, job.request)] = job
+            future = self._executor.submit(self._compile_function, job.request)
+            work.pending[future] = job
+            future.add_done_callback(work.done.put)
 
-    def _finish(
-        self, future: _Future, job: _Job, pending: dict[_Future, _Job], cached: list[Module]
-    ) -> Iterator[Module | FailedProgram]:
-        """The results of one request; if it failed, its parts go to `pending`."""
+    def _finish(self, future: _Future, work: _Work) -> Iterator[Module | FailedProgram]:
+        """The results of one request; if it failed, its parts are started."""
+        job = work.pending.pop(future)
         outcome = _outcome(future)
         if isinstance(outcome, Compiled):
             if self._cache:
@@ -159,7 +168,7 @@ class PackCompiler:
             yield _module(job, outcome)
         elif outcome.kind == FailureKind.DIED and not job.is_retry:
             # The system may have killed the worker for a reason that is not in its request.
-            self._start(replace(job, is_retry=True), pending, cached)
+            self._start(replace(job, is_retry=True), work)
         elif len(job.rows) == 1:
             self.failures[job.request.hashes] = outcome
             yield FailedProgram(job.rows[0], outcome)
@@ -167,12 +176,19 @@ class PackCompiler:
             middle, end = len(job.rows) // 2, len(job.rows)
             for start, stop in ((0, middle), (middle, end)):
                 part = _Job(job.rows[start:stop], job.num_instructions[start:stop], job.request.subset(start, stop))
-                self._start(part, pending, cached)
+                self._start(part, work)
 
 
 def _module(job: _Job, compiled: Compiled) -> Module:
     times_s = compiled.compiler_s, compiled.emission_s
     return Module(job.rows, job.num_instructions, job.request.kernel_sizes, compiled.cubin, *times_s)
+
+
+def _next_done(work: _Work) -> _Future | None:
+    try:
+        return work.done.get(timeout=WAKE_S)
+    except Empty:
+        return None
 
 
 def _outcome(future: _Future) -> Compiled | CompileFailure:

@@ -20,6 +20,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import pebble
 
+DEFAULT_TIME_LIMIT_S = 60.0
+
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -39,7 +41,7 @@ class CompilePool(Executor):
         time_limit_s: for one call, counted from its start in a worker.
     """
 
-    def __init__(self, num_workers: int | None = None, time_limit_s: float = 60.0):
+    def __init__(self, num_workers: int | None = None, time_limit_s: float = DEFAULT_TIME_LIMIT_S):
         self.num_workers = num_workers or len(os.sched_getaffinity(0))
         self.time_limit_s = time_limit_s
         # A fork of a process that holds a CUDA context or threads is not safe: workers start afresh.

@@ -16,11 +16,12 @@ import numpy as np
 from evo.compile.assembler import DEFAULT_OPTIONS, compiler_options
 from evo.compile.language import decode_language
 from evo.errors import FailureKind
+from evo.instructions import ABI_VERSION
 from evo.kernel import pointwise
 from evo.kernel.template import POINTWISE, fill_sites, task_ptx
 from evo.native import nvptxcompiler
 from evo.native.ptx_inject import AnnotatedPtx
-from evo.native.stack_ptx import Lowering, WordType
+from evo.native.stack_ptx import HASH_VERSION, Lowering, WordType
 
 # Part of every cubin's cache key. Change it when equal programs get other stubs.
 _STUBS = "stubs-1"
@@ -74,7 +75,7 @@ class CompileRequest:
         They hash everything but the words, which the programs' hashes stand for.
         """
         digest = hashlib.sha256()
-        version = "nvPTXCompiler " + ".".join(map(str, nvptxcompiler.version()))
+        version = f"nvPTXCompiler {_compiler_version()}"
         texts = [version, _STUBS, self.target, str(self.sites_per_kernel), *self.options]
         for part in [*(text.encode() for text in texts), self.template, self.language, self.hashes]:
             digest.update(len(part).to_bytes(8, "little"))
@@ -97,6 +98,17 @@ class CompileFailure:
 
     kind: FailureKind
     log: str
+
+
+def toolchain() -> dict[str, str]:
+    """Versions of all that decides a request's cubin. Machines with the same ones make the same."""
+    return {
+        "nvPTXCompiler": _compiler_version(),
+        "stubs": _STUBS,
+        "kernel template": pointwise.TEMPLATE,
+        "instruction sets": str(ABI_VERSION),
+        "program hashes": str(HASH_VERSION),
+    }
 
 
 def compile_request(request: CompileRequest) -> Compiled | CompileFailure:
@@ -135,6 +147,10 @@ def kernel_sizes(num_programs: int, sites_per_kernel: int) -> tuple[int, ...]:
     """Sites of each kernel: as few kernels as possible, with sizes that differ by at most one."""
     num_kernels = -(-num_programs // sites_per_kernel)
     return tuple(num_programs // num_kernels + (i < num_programs % num_kernels) for i in range(num_kernels))
+
+
+def _compiler_version() -> str:
+    return ".".join(map(str, nvptxcompiler.version()))
 
 
 def _rows(request: CompileRequest) -> np.ndarray:

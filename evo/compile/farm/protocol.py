@@ -1,0 +1,347 @@
+"""The farm's wire format: messages as frames, and what each side accepts from the other.
+
+Owns the bounds on whatever a peer may send. Knows nothing of sockets, workers or time; docs/farm.md describes the format.
+
+A message is a header and its data, a frame each. The header is a msgpack array: the kind of the message and its fields.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache, cached_property, lru_cache
+from typing import Any, ClassVar, TypeAlias
+
+import msgpack
+
+from evo import __version__
+from evo.compile.request import CompileRequest, toolchain
+from evo.errors import FailureKind
+
+PROTOCOL = 1
+# A module of 4,096 programs takes some 5 MB, a task's own kernel a few.
+MAX_FRAME_BYTES = 64 << 20
+MAX_HEADER_BYTES = 16 << 10
+MAX_TEXT = 1024  # characters of a name or a reason
+MAX_LOG_BYTES = 64 << 10
+MAX_PROGRAMS = 4096  # of a request, as `evaluation.packing` allows
+MAX_SLOTS = 4096  # requests that a worker fulfils at once
+MAX_UNPACKED_BYTES = 256 << 20  # of a language or a template, which are sent compressed
+# Shared parts that a worker remembers: those that it was sent last.
+MAX_SHARED = 8
+# A peer is lost when it was silent for this many heartbeats. So its work is elsewhere before the third one.
+HEARTBEATS_OF_LEASE = 2.5
+
+# How a request ends, beside the kinds of failures: in a cubin, or because the run no longer wants it.
+COMPILED = "compiled"
+CANCELLED = "cancelled"
+OUTCOMES = (COMPILED, CANCELLED, FailureKind.REJECTED, FailureKind.TIMED_OUT, FailureKind.DIED)
+
+_ELF_HEADER = struct.Struct("<16s2HI3QI6H")
+_ELF_SECTION = struct.Struct("<2I4Q2I2Q")
+_ELF_MAGIC = b"\x7fELF\x02\x01"  # 64 bits, little-endian
+_EM_CUDA = 190
+_SHT_NOBITS = 8
+
+
+class ProtocolError(Exception):
+    """A peer sent what this side does not accept."""
+
+
+class OtherProtocolError(ProtocolError):
+    """A peer speaks another version of the protocol."""
+
+
+def versions() -> dict[str, str]:
+    """What a run and its workers must have in common, so that they make the same cubins."""
+    return {"evo": __version__, **toolchain()}
+
+
+def first_difference(worker: Mapping[str, str], run: Mapping[str, str]) -> str | None:
+    """Why a worker with these versions cannot work for a run with those; None if it can."""
+    for name in sorted({*worker, *run}):
+        here, there = run.get(name, "none"), worker.get(name, "none")
+        if here != there:
+            return f"the worker has {name} {there}, the run {here}; install the same evo on both"
+    return None
+
+
+@dataclass(frozen=True)
+class Hello:
+    """Worker: offers itself. name: its machine's."""
+
+    KIND: ClassVar = "hello"
+    protocol: int
+    versions: dict[str, str]
+    slots: int
+    name: str
+
+    def __post_init__(self) -> None:
+        _check(_is_whole(self.protocol, 1 << 32), "protocol")
+        _check(type(self.versions) is dict and len(self.versions) <= 32, "versions")
+        _check(all(_is_text(key) and _is_text(value) for key, value in self.versions.items()), "versions")
+        _check(_is_whole(self.slots, MAX_SLOTS) and self.slots > 0, "slots")
+        _check(_is_text(self.name) and self.name.isprintable(), "name")
+
+
+@dataclass(frozen=True)
+class Welcome:
+    """Run: takes the worker. It beats every `heartbeat_s`, and gives each request `compile_s`."""
+
+    KIND: ClassVar = "welcome"
+    heartbeat_s: float
+    compile_s: float
+
+    def __post_init__(self) -> None:
+        _check(_is_seconds(self.heartbeat_s) and self.heartbeat_s > 0, "heartbeat_s")
+        _check(_is_seconds(self.compile_s) and self.compile_s > 0, "compile_s")
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Run: does not take the worker, or takes it no longer. This message is the same in all versions of the protocol."""
+
+    KIND: ClassVar = "refused"
+    reason: str
+
+    def __post_init__(self) -> None:
+        _check(_is_text(self.reason), "reason")
+
+
+@dataclass(frozen=True)
+class Who:
+    """Run: does not know the sender, or took it for lost. The worker forgets its requests and says hello again."""
+
+    KIND: ClassVar = "who"
+
+
+@dataclass(frozen=True)
+class Beat:
+    """Worker: is alive. Run: answers with the same."""
+
+    KIND: ClassVar = "beat"
+
+
+@dataclass(frozen=True)
+class Bye:
+    """Worker or run: leaves. reason: what broke; empty if nothing did."""
+
+    KIND: ClassVar = "bye"
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        _check(_is_text(self.reason), "reason")
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Run: what many requests have in common. They refer to it by its digest."""
+
+    KIND: ClassVar = "shared"
+    BLOBS: ClassVar = ("language", "template")
+    target: str
+    sites_per_kernel: int
+    options: tuple[str, ...]
+    language: bytes
+    template: bytes
+
+    def __post_init__(self) -> None:
+        _check(_is_text(self.target), "target")
+        _check(_is_whole(self.sites_per_kernel, MAX_PROGRAMS) and self.sites_per_kernel > 0, "sites_per_kernel")
+        _check(type(self.options) in (list, tuple) and len(self.options) <= 64, "options")
+        _check(all(_is_text(option) for option in self.options), "options")
+        object.__setattr__(self, "options", tuple(self.options))
+
+    @cached_property
+    def digest(self) -> bytes:
+        """16 bytes, equal for equal parts."""
+        header = msgpack.packb([self.target, self.sites_per_kernel, self.options])
+        digest = hashlib.sha256()
+        for part in (header, self.language, self.template):
+            digest.update(len(part).to_bytes(8, "little"))
+            digest.update(part)
+        return digest.digest()[:16]
+
+    def check_size(self) -> None:
+        """Raises ProtocolError if language or template would unpack to too much."""
+        for packed in (self.language, self.template.removeprefix(b"ptx\0")):
+            unpacker = zlib.decompressobj()
+            try:
+                unpacker.decompress(packed, MAX_UNPACKED_BYTES)
+            except zlib.error:
+                continue  # the name of a built-in template; what is damaged fails when it is used
+            _check(not unpacker.unconsumed_tail, f"more than {MAX_UNPACKED_BYTES >> 20} MiB")
+
+
+@dataclass(frozen=True)
+class Request:
+    """Run: programs to compile. shared: a digest; words, lengths, hashes: as in `CompileRequest`."""
+
+    KIND: ClassVar = "request"
+    BLOBS: ClassVar = ("words", "lengths", "hashes")
+    lease: int
+    shared: bytes
+    words: bytes
+    lengths: bytes
+    hashes: bytes
+
+    def __post_init__(self) -> None:
+        _check(_is_whole(self.lease), "lease")
+        _check(type(self.shared) is bytes and len(self.shared) == 16, "shared")
+        count = len(self.lengths) // 4
+        _check(0 < count <= MAX_PROGRAMS and len(self.lengths) == 4 * count, "lengths")
+        _check(len(self.hashes) == 16 * count, "hashes")
+        _check(len(self.words) == 8 * sum(struct.unpack(f"<{count}I", self.lengths)), "words")
+
+    def of(self, shared: Shared) -> CompileRequest:
+        """The request, with its shared parts."""
+        return CompileRequest(
+            self.words,
+            self.lengths,
+            self.hashes,
+            shared.language,
+            shared.target,
+            shared.sites_per_kernel,
+            shared.options,
+            shared.template,
+        )
+
+
+@dataclass(frozen=True)
+class Cancel:
+    """Run: no longer wants a request. The worker answers it nonetheless."""
+
+    KIND: ClassVar = "cancel"
+    lease: int
+
+    def __post_init__(self) -> None:
+        _check(_is_whole(self.lease), "lease")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Worker: how a request ended. content: a cubin, or a log in UTF-8. seal: of `seal`, over the request that it answers."""
+
+    KIND: ClassVar = "answer"
+    BLOBS: ClassVar = ("content",)
+    lease: int
+    outcome: str
+    compiler_s: float
+    emission_s: float
+    seal: bytes
+    content: bytes
+
+    def __post_init__(self) -> None:
+        _check(_is_whole(self.lease), "lease")
+        _check(self.outcome in OUTCOMES, "outcome")
+        _check(_is_seconds(self.compiler_s) and _is_seconds(self.emission_s), "seconds")
+        _check(type(self.seal) is bytes, "seal")
+        _check(self.outcome == COMPILED or len(self.content) <= MAX_LOG_BYTES, "log")
+
+
+Message: TypeAlias = Hello | Welcome | Refused | Who | Beat | Bye | Shared | Request | Cancel | Answer
+
+# By their kinds, what each side accepts.
+FROM_WORKER: dict[str, type[Message]] = {kind.KIND: kind for kind in (Hello, Beat, Bye, Answer)}
+FROM_RUN: dict[str, type[Message]] = {kind.KIND: kind for kind in (Welcome, Refused, Who, Beat, Bye, Shared, Request, Cancel)}
+
+
+def encode(message: Message) -> list[bytes]:
+    """The frames of a message."""
+    names, blobs = _names(message.KIND)
+    header = [message.KIND, *(getattr(message, name) for name in names)]
+    return [msgpack.packb(header), *(getattr(message, name) for name in blobs)]
+
+
+def decode(frames: Sequence[bytes], accepted: Mapping[str, type[Message]]) -> Message:
+    """The message of these frames.
+
+    Raises:
+        OtherProtocolError: a hello of another version.
+        ProtocolError: nothing that is accepted.
+    """
+    _check(len(frames) > 0 and len(frames[0]) <= MAX_HEADER_BYTES, "header")
+    try:
+        values = msgpack.unpackb(frames[0])
+    except (ValueError, OverflowError, RecursionError, msgpack.UnpackException) as error:
+        raise ProtocolError(f"a header is not msgpack: {error}") from error
+    _check(type(values) is list and len(values) > 0 and type(values[0]) is str and values[0] in accepted, "kind")
+    kind = accepted[values[0]]
+    if kind is Hello and len(values) > 1 and _is_whole(values[1], 1 << 32) and values[1] != PROTOCOL:
+        raise OtherProtocolError(f"the worker speaks protocol {values[1]}, the run {PROTOCOL}; install the same evo on both")
+    names, blobs = _names(kind.KIND)
+    _check(len(values) - 1 == len(names), f"number of fields of '{values[0]}'")
+    _check(len(frames) - 1 == len(blobs), f"number of frames of '{values[0]}'")
+    return kind(*values[1:], *frames[1:])
+
+
+def shared_of(request: CompileRequest) -> Shared:
+    """What a request has in common with others."""
+    return _shared(request.target, request.sites_per_kernel, request.options, request.language, request.template)
+
+
+def seal(shared: bytes, hashes: bytes, content: bytes) -> bytes:
+    """Ties an answer's content to the request that it is for. A worker that mixes up or damages its answers does not match it."""
+    digest = hashlib.sha256(shared)
+    digest.update(hashes)
+    digest.update(content)
+    return digest.digest()
+
+
+def cubin_problem(cubin: bytes, kernels: Sequence[str]) -> str | None:
+    """Why this cannot be a whole cubin with these kernels; None if it can."""
+    if len(cubin) < _ELF_HEADER.size or not cubin.startswith(_ELF_MAGIC):
+        return "not an ELF file"
+    _, _, machine, _, _, segments, table, _, _, segment_bytes, num_segments, entry_bytes, count, names = _ELF_HEADER.unpack_from(
+        cubin
+    )
+    if machine != _EM_CUDA:
+        return f"for machine {machine}, not CUDA"
+    end = max(table + count * entry_bytes, segments + num_segments * segment_bytes)
+    if entry_bytes != _ELF_SECTION.size or end > len(cubin) or not names < count:
+        return "truncated"
+    sections = list(_ELF_SECTION.iter_unpack(cubin[table : table + count * entry_bytes]))
+    for _, kind, _, _, offset, size, _, _, _, _ in sections:
+        if kind != _SHT_NOBITS and offset + size > len(cubin):
+            return "truncated"
+    offset, size = sections[names][4:6]
+    texts = cubin[offset : offset + size]
+    missing = [name for name in kernels if f"\0.text.{name}\0".encode() not in texts]
+    return f"without the kernel {missing[0]}" if missing else None
+
+
+def printable(text: str) -> str:
+    """A peer's text as part of one line."""
+    return "".join(character if character.isprintable() else "?" for character in text)
+
+
+@cache
+def _names(kind_name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The fields in the header of a kind of message, and those that are frames of their own."""
+    kind = (FROM_WORKER | FROM_RUN)[kind_name]
+    blobs: tuple[str, ...] = getattr(kind, "BLOBS", ())
+    return tuple(field.name for field in fields(kind) if field.name not in blobs), blobs
+
+
+_shared = lru_cache(maxsize=MAX_SHARED)(Shared)  # a template may be large; its digest is taken once
+
+
+def _check(is_right: bool, what: str) -> None:
+    if not is_right:
+        raise ProtocolError(f"wrong {what}")
+
+
+def _is_whole(value: Any, end: int = 1 << 63) -> bool:
+    return type(value) is int and 0 <= value <= end
+
+
+def _is_seconds(value: Any) -> bool:
+    return type(value) in (int, float) and math.isfinite(value) and 0 <= value <= 1e6
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is str and len(value) <= MAX_TEXT

@@ -1,0 +1,252 @@
+"""Which worker gets which request, and what becomes of it: credits, leases, losses, second opinions.
+
+Owns the state of workers and requests. Knows nothing of sockets, threads and clocks: whoever calls it says what time it is. So a
+thousand workers that vanish, hang and answer twice can be tried in a simulation, with the same outcome each time.
+
+- A worker holds as many requests as it fulfils at once, and one more that waits, so that it never waits for the network.
+- Each request that it holds is a lease. Whatever the worker sends renews its leases. After a silence it is lost, and its requests
+  go to others. So are a worker's requests if it holds one for longer than any can take.
+- Only the holder of a lease can answer it, once: what comes late or twice belongs to no lease.
+- A failure counts only if two machines find it, or there is only one: a broken machine must not condemn a program.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, deque
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+# A request is given up when this many workers were lost while they held it: it may be what ends them. If a tenth of all workers
+# vanishes each second, chance alone does that to one request in millions.
+MAX_LOSSES = 8
+
+T = TypeVar("T")
+
+
+@dataclass(eq=False)
+class Job(Generic[T]):
+    """A request in the farm. losses: workers that were lost with it. failed_on: the machines on which it failed."""
+
+    content: T
+    losses: int = 0
+    failed_on: set[str] = field(default_factory=set)
+    lease: int | None = None
+    is_cancelled: bool = False
+
+
+@dataclass
+class Lease(Generic[T]):
+    """A request in a worker's hands."""
+
+    number: int
+    peer: Hashable
+    job: Job[T]
+    since_s: float
+
+
+@dataclass
+class _Worker:
+    name: str
+    slots: int
+    heard_s: float
+    is_local: bool
+    leases: dict[int, None] = field(default_factory=dict)
+
+
+class Schedule(Generic[T]):
+    """Requests that wait, workers, and who holds what.
+
+    Attributes:
+        num_slots: requests that all workers fulfil at once.
+
+    Args:
+        lease_s: silence after which a worker is lost.
+        longest_s: a worker is lost, too, if it holds a request for longer than this.
+        pause_s: `tick` is called more often than this. If it is not, this process stands still, and no worker is to blame.
+    """
+
+    def __init__(self, lease_s: float, longest_s: float, pause_s: float):
+        self.num_slots = 0
+        self._lease_s = lease_s
+        self._longest_s = longest_s
+        self._pause_s = pause_s
+        self._latest_s = float("-inf")
+        self._stood_still_s = 0.0
+        self._numbers = itertools.count(1)
+        self._waiting: deque[Job[T]] = deque()
+        self._doubtful: list[Job[T]] = []  # failed on a machine; they wait for another one
+        self._leases: dict[int, Lease[T]] = {}
+        self._workers: dict[Hashable, _Worker] = {}
+        self._names: Counter[str] = Counter()
+        # Workers with an idle core, and workers that only lack a request in waiting. In both, who waits longest comes first.
+        self._idle: dict[Hashable, None] = {}
+        self._spare: dict[Hashable, None] = {}
+
+    @property
+    def num_workers(self) -> int:
+        """Workers, this machine's own included."""
+        return len(self._workers)
+
+    @property
+    def num_waiting(self) -> int:
+        """Requests that no worker holds."""
+        return len(self._waiting) + len(self._doubtful)
+
+    def __contains__(self, peer: Hashable) -> bool:
+        return peer in self._workers
+
+    def join(self, peer: Hashable, name: str, slots: int, now_s: float, *, is_local: bool = False) -> None:
+        """Takes a worker. A local one is never lost, and its failures count alone."""
+        self._workers[peer] = _Worker(name, slots, self._time(now_s), is_local)
+        self._names[name] += 1
+        self.num_slots += slots
+        self._seat(peer)
+
+    def leave(self, peer: Hashable, *, is_loss: bool) -> list[Job[T]]:
+        """Forgets a worker. Its requests go to others, but for those that are given up: they are returned."""
+        worker = self._workers.pop(peer)
+        self.num_slots -= worker.slots
+        self._names[worker.name] -= 1
+        if not self._names[worker.name]:
+            del self._names[worker.name]
+        self._idle.pop(peer, None)
+        self._spare.pop(peer, None)
+        given_up = []
+        for number in reversed(worker.leases):
+            job = self._leases.pop(number).job
+            job.lease = None
+            job.losses += is_loss
+            if job.losses >= MAX_LOSSES and self._has_failed(job, worker):
+                given_up.append(job)
+            elif job.failed_on:
+                self._doubtful.append(job)
+            else:
+                self._waiting.appendleft(job)
+        return given_up
+
+    def heard(self, peer: Hashable, now_s: float) -> bool:
+        """Renews a worker's leases; false if there is no such worker."""
+        worker = self._workers.get(peer)
+        if worker:
+            worker.heard_s = self._time(now_s)
+        return worker is not None
+
+    def name(self, peer: Hashable) -> str:
+        """The machine of a worker."""
+        return self._workers[peer].name
+
+    def leases_of(self, peer: Hashable) -> list[Job[T]]:
+        """What a worker holds, oldest first."""
+        return [self._leases[number].job for number in self._workers[peer].leases]
+
+    def submit(self, job: Job[T]) -> None:
+        """Puts a request in line."""
+        self._waiting.append(job)
+
+    def cancel(self, job: Job[T]) -> Lease[T] | None:
+        """Gives a request up; its lease if a worker holds it. The lease ends as any other does."""
+        job.is_cancelled = True
+        return self._leases[job.lease] if job.lease is not None else None
+
+    def answered(self, peer: Hashable, number: int) -> Job[T] | None:
+        """Ends a lease: the request that is answered. None if this worker does not hold it, or no longer does."""
+        lease = self._leases.get(number)
+        if lease is None or lease.peer != peer:
+            return None
+        del self._leases[number]
+        del self._workers[peer].leases[number]
+        self._seat(peer)
+        lease.job.lease = None
+        return lease.job
+
+    def holds(self, peer: Hashable, number: int) -> Job[T] | None:
+        """The request of a lease; None if this worker does not hold it."""
+        lease = self._leases.get(number)
+        return lease.job if lease and lease.peer == peer else None
+
+    def failed(self, job: Job[T], peer: Hashable) -> bool:
+        """Whether a request that failed on a worker has failed. If not, it waits for another machine."""
+        if self._has_failed(job, self._workers[peer]):
+            return True
+        self._doubtful.append(job)
+        return False
+
+    def assign(self, now_s: float) -> Iterator[tuple[Hashable, int, Job[T]]]:
+        """Gives requests to workers, as far as both go: worker, number of the lease and request of each."""
+        for job in [*self._doubtful]:
+            peer = self._judge(job)
+            if job.is_cancelled or peer is not None:
+                self._doubtful.remove(job)
+            if not job.is_cancelled and peer is not None:
+                yield self._lend(peer, job, now_s)
+        while self._waiting:
+            job = self._waiting[0]
+            if job.is_cancelled:
+                self._waiting.popleft()
+                continue
+            seats = self._idle or self._spare
+            if not seats:
+                break
+            self._waiting.popleft()
+            yield self._lend(next(iter(seats)), job, now_s)
+
+    def tick(self, now_s: float) -> list[tuple[Hashable, str]]:
+        """Workers that are lost, and why. They are still there: `leave` forgets them."""
+        now_s = self._time(now_s)
+        lost = []
+        for peer, worker in self._workers.items():
+            if worker.is_local:
+                continue
+            if now_s - worker.heard_s > self._lease_s:
+                lost.append((peer, f"was silent for {self._lease_s:g} s"))
+            elif worker.leases and now_s - self._leases[next(iter(worker.leases))].since_s > self._longest_s:
+                lost.append((peer, f"did not answer within {self._longest_s:g} s"))
+        return lost
+
+    def silent(self, now_s: float, seconds: float) -> list[Hashable]:
+        """Workers that have said nothing for this long."""
+        now_s = self._time(now_s)
+        return [peer for peer, worker in self._workers.items() if not worker.is_local and now_s - worker.heard_s > seconds]
+
+    def _lend(self, peer: Hashable, job: Job[T], now_s: float) -> tuple[Hashable, int, Job[T]]:
+        number = next(self._numbers)
+        job.lease = number
+        self._leases[number] = Lease(number, peer, job, self._time(now_s))
+        self._workers[peer].leases[number] = None
+        self._seat(peer)
+        return peer, number, job
+
+    def _time(self, now_s: float) -> float:
+        """The time without that in which this process stood still. It never goes back."""
+        if now_s > self._latest_s:
+            if self._latest_s > float("-inf"):
+                self._stood_still_s += max(0.0, now_s - self._latest_s - self._pause_s)
+            self._latest_s = now_s
+        return self._latest_s - self._stood_still_s
+
+    def _seat(self, peer: Hashable) -> None:
+        """Puts a worker where its number of leases says."""
+        worker = self._workers[peer]
+        self._idle.pop(peer, None)
+        self._spare.pop(peer, None)
+        if len(worker.leases) < worker.slots:
+            self._idle[peer] = None
+        elif len(worker.leases) == worker.slots:
+            self._spare[peer] = None
+
+    def _has_failed(self, job: Job[T], worker: _Worker) -> bool:
+        """Notes that a request failed on a worker; whether no other machine has to find the same."""
+        job.failed_on.add(worker.name)
+        return worker.is_local or len(job.failed_on) > 1 or not self._can_judge(job)
+
+    def _can_judge(self, job: Job[T]) -> bool:
+        return any(name not in job.failed_on for name in self._names)
+
+    def _judge(self, job: Job[T]) -> Hashable | None:
+        """A worker for a request that failed: of another machine, or of any if there is no other."""
+        seats = itertools.chain(self._idle, self._spare)
+        if not self._can_judge(job):
+            return next(seats, None)
+        return next((peer for peer in seats if self._workers[peer].name not in job.failed_on), None)

@@ -1,0 +1,69 @@
+"""What a worker of the farm shows: one line that is kept up to date on a terminal, plain lines elsewhere, or JSON.
+
+Owns their form. Knows nothing of how the work is done.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections import deque
+from contextlib import AbstractContextManager
+
+import click
+
+from evo.compile.farm.worker import Status
+
+RATE_S = 10.0  # the rate is that of this long
+PLAIN_S = 60.0  # between two plain lines, unless the worker finds or loses its run
+
+
+class StatusLine(AbstractContextManager["StatusLine"]):
+    """Shows a worker's status when it is called with it.
+
+    Args:
+        address: the run's.
+        as_json: an object a line instead of text.
+    """
+
+    def __init__(self, address: str, *, as_json: bool):
+        self._address = address
+        self._as_json = as_json
+        self._is_terminal = sys.stdout.isatty() and not as_json
+        self._past: deque[tuple[float, int]] = deque()  # time and number of programs
+        self._shown: tuple[float, bool] | None = None  # when the last plain line was printed, and whether there was a run
+
+    def __call__(self, status: Status) -> None:
+        """Shows a status, unless it would repeat a plain line."""
+        now_s = time.monotonic()
+        self._past.append((now_s, status.programs))
+        while len(self._past) > 2 and self._past[1][0] < now_s - RATE_S:
+            self._past.popleft()
+        seconds = now_s - self._past[0][0]
+        rate = (status.programs - self._past[0][1]) / seconds if seconds > 0 else 0.0
+        if self._as_json:
+            fields = {"address": self._address, **vars(status), "programs_per_s": round(rate, 1)}
+            click.echo(json.dumps(fields))
+            return
+        state = "works for" if status.run else "waits for"
+        text = (
+            f"{state} {self._address}  {rate:,.0f} programs/s  queue {status.queue}  "
+            f"done {status.requests:,} requests, {status.programs:,} programs  failed {status.failures:,}"
+        )
+        if self._is_terminal:
+            click.echo(f"\r\x1b[K{text[: shutil.get_terminal_size().columns - 1]}", nl=False)
+        elif self._shown is None or status.run != self._shown[1] or now_s - self._shown[0] >= PLAIN_S:
+            click.echo(text)
+            self._shown = (now_s, status.run)
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_terminal:
+            click.echo()
+
+    def say(self, line: str) -> None:
+        """Shows a line for whoever looks after the worker."""
+        if self._is_terminal:
+            click.echo()
+        click.echo(f"evo: {line}", err=True)

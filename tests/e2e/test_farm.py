@@ -1,0 +1,259 @@
+"""Runs that a farm compiles for, over a stand-in for the GPU: whatever workers suffer, the archive is that of a local run."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from .conftest import Process, assert_same_state, num_rows, run_folders, state_of
+
+if not os.environ.get("CI"):  # in CI what is missing is a failure
+    pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
+    pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
+    pytest.importorskip("zmq", reason="built without evo[farm]")
+
+EXACT = ["add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "fma_rn_ftz_f32", "min_ftz_f32", "max_ftz_f32"]
+# So many packs that workers hold some at any moment.
+PACKING = {"sites_per_kernel": 4, "kernels_per_module": 1}
+
+
+@pytest.fixture
+def address() -> str:
+    """An address of this machine that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+
+
+@pytest.fixture
+def config(small_config):
+    """A search by a GPU in small packs; with an address, compiled by a farm alone."""
+
+    def make(address: str | None = None, generations: int = 4) -> Path:
+        farm = {"farm": {"listen": address}, "local_workers": 0} if address else {"compile_workers": 1}
+        return small_config(
+            {
+                "program": {"vocabulary": {"instructions": EXACT}},
+                "evaluation": {"backend": "cuda", "packing": PACKING, "cache_megabytes": 0, **farm},
+                "stop": {"generations": generations},
+                "output": {"plots": [], "runs": "farm" if address else "local"},
+            },
+            "farm" if address else "local",
+        )
+
+    return make
+
+
+@pytest.fixture
+def start(fork_server, tmp_path):
+    """Starts commands whose GPU is the stand-in; they end with the test at the latest."""
+    started = []
+
+    def start(*args) -> Process:
+        paths = [tmp_path / f"{len(started)}.{name}.txt" for name in ("stdout", "stderr")]
+        for path in paths:
+            path.touch()
+        environment = {"EVO_EMULATED_GPU": "", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        number = fork_server.start([str(arg) for arg in args], tmp_path, environment, *paths)
+        started.append(Process(number, lambda: fork_server.poll(number), *paths))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.close()
+
+
+@pytest.fixture
+def start_worker(start, address):
+    return lambda *options: start("worker", "--connect", address, "--workers", "1", *options)
+
+
+def test_a_run_that_a_farm_compiles_is_that_of_this_machine(start, start_worker, address, config, tmp_path):
+    run, workers = start("run", config(address)), [start_worker(), start_worker("--json")]
+    assert run.wait() == 0, run.stderr
+    local = start("run", config())
+    assert local.wait() == 0, local.stderr
+    assert_same_state(*(state_of(run_folders(tmp_path / name)[0]) for name in ("farm", "local")))
+    assert "farm" not in run.stderr
+    statuses = workers[1].stdout
+    workers[1].wait_until(lambda: '"run": false' in workers[1].stdout.rpartition('"run": true')[2])
+    for worker in workers:  # they wait for the next run, until they are interrupted
+        worker.signal(signal.SIGINT)
+        assert (worker.wait(), worker.stderr) == (0, "")
+    assert workers[0].stdout.splitlines()[-1].startswith(f"waits for {address}  ")
+    last = json.loads(workers[1].stdout.splitlines()[-1])
+    assert statuses and set(last) == {"address", "run", "requests", "programs", "failures", "queue", "programs_per_s"}
+    assert last["programs"] > 0 and last["queue"] == 0 and last["failures"] == 0
+
+
+NUM_WORKERS = 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_kills_of_workers_and_of_the_run_change_nothing(start, start_worker, address, config, tmp_path, seed):
+    """SIGKILL at random moments; each worker is replaced, the run is resumed."""
+    rng = random.Random(seed)
+    run, workers = start("run", config(address, generations=10**6)), [start_worker() for _ in range(NUM_WORKERS)]
+    run.wait_until(lambda: run_folders(tmp_path / "farm"))
+    (folder,) = run_folders(tmp_path / "farm")
+    for _ in range(3):
+        wanted = num_rows(folder) + rng.randint(1, 4)
+        for _ in range(2):
+            victim = rng.randrange(NUM_WORKERS)
+            for _ in range(rng.randint(0, 3000)):  # somewhere within a generation
+                os.sched_yield()
+            workers[victim].signal(signal.SIGKILL)
+            assert workers[victim].wait() == -signal.SIGKILL
+            workers[victim] = start_worker()
+        run.wait_until(lambda: num_rows(folder) >= wanted)  # noqa: B023 - used at once
+        for _ in range(rng.randint(0, 3000)):
+            os.sched_yield()
+        run.signal(signal.SIGKILL)
+        assert run.wait() == -signal.SIGKILL
+        run = start("resume", folder)
+    run.wait_until(lambda: "run folder" in run.stdout)
+    run.signal(signal.SIGKILL)
+    run.wait()
+    generations = num_rows(folder) + 3
+    run = start("resume", folder, "--set", f"stop.generations={generations}")
+    assert run.wait() == 0, run.stderr
+    local = start("run", config(generations=generations))
+    assert local.wait() == 0, local.stderr
+    (expected,) = run_folders(tmp_path / "local")
+    assert_same_state(state_of(folder), state_of(expected))
+    assert not (folder / "quarantine").exists()
+
+
+def test_a_worker_that_hangs_holds_up_nothing_and_works_again_when_it_goes_on(start, start_worker, address, config, tmp_path):
+    run, workers = start("run", config(address, generations=10**6)), [start_worker(), start_worker()]
+    run.wait_until(lambda: run_folders(tmp_path / "farm") and num_rows(run_folders(tmp_path / "farm")[0]) > 0)
+    (folder,) = run_folders(tmp_path / "farm")
+    workers[0].signal(signal.SIGSTOP)
+    wanted = num_rows(folder) + 3
+    run.wait_until(lambda: num_rows(folder) >= wanted)
+    workers[0].signal(signal.SIGCONT)
+    workers[1].signal(signal.SIGKILL)
+    wanted = num_rows(folder) + 3
+    run.wait_until(lambda: num_rows(folder) >= wanted)
+    run.signal(signal.SIGINT)
+    assert run.wait() == 130
+    resumed = start("resume", folder, "--set", f"stop.generations={num_rows(folder) + 1}")
+    assert resumed.wait() == 0, resumed.stderr
+    local = start("run", config(generations=num_rows(folder)))
+    assert local.wait() == 0, local.stderr
+    assert_same_state(state_of(folder), state_of(run_folders(tmp_path / "local")[0]))
+
+
+def test_a_run_that_is_interrupted_saves_and_its_worker_waits_for_the_next(start, start_worker, address, config, tmp_path):
+    run, worker = start("run", config(address, generations=10**6)), start_worker()
+    run.wait_until(lambda: run_folders(tmp_path / "farm") and num_rows(run_folders(tmp_path / "farm")[0]) > 1)
+    run.signal(signal.SIGINT)
+    assert run.wait() == 130
+    assert run.stderr == "evo: finishing this generation and saving; Ctrl-C again aborts\n"
+    (folder,) = run_folders(tmp_path / "farm")
+    done = num_rows(folder)
+    resumed = start("resume", folder, "--set", f"stop.generations={done + 2}")
+    assert resumed.wait() == 0, resumed.stderr
+    assert num_rows(folder) == done + 2
+    worker.signal(signal.SIGTERM)
+    assert (worker.wait(), worker.stderr) == (0, "")
+
+
+SIMULATED = """\
+import sys
+
+import evo.evaluate.cuda.evaluator as evaluator
+from evo.cli import main
+from simulated_farm import Mischief, SimulatedFarm
+
+farms = []
+
+
+def open_executor(*_):
+    farms.append(SimulatedFarm(1000, 5, Mischief(vanish_per_s=0.1, silent=0.3, twice=0.1, broken=20)))
+    return farms[-1]
+
+
+evaluator.open_executor = open_executor
+main(["run", sys.argv[1]], standalone_mode=False)
+counts = sum((farm.simulation.counts for farm in farms), start=farms[0].simulation.counts.__class__())
+print("counts", *(f"{name.replace(' ', '_')}={count}" for name, count in counts.items()))
+"""
+
+
+@pytest.mark.slow
+def test_a_thousand_workers_of_which_a_tenth_vanishes_each_second_find_the_archive_of_this_machine(
+    start, run_emulated, address, config, tmp_path
+):
+    done = run_emulated(config(address, generations=5), script=SIMULATED)
+    assert done.returncode == 0, done.stderr
+    counts = dict(pair.split("=") for pair in done.stdout.splitlines()[-1].split()[1:])
+    assert all(int(counts[name]) > 0 for name in ("vanished", "lost", "dropped", "second_opinions")), counts
+    local = start("run", config(generations=5))
+    assert local.wait() == 0, local.stderr
+    assert_same_state(*(state_of(run_folders(tmp_path / name)[0]) for name in ("farm", "local")))
+
+
+# ---- commands
+
+
+def test_cubins_of_a_farm_are_those_of_this_machine(fork_evo, start_evo, start, address, small_config, tmp_path):
+    keys = fork_evo("keys", "new", "keys")
+    assert (keys.returncode, keys.stderr) == (0, "")
+    assert "keys/run" in keys.stdout and "keys/worker" in keys.stdout
+    worker = start_evo("worker", "--connect", address, "--workers", "2", "--keys", "keys/worker")
+    config, no_cache = small_config(), ("--set", "evaluation.cache_megabytes=0")
+    farm = ("--set", f"evaluation.farm={{listen: '{address}', keys: keys/run}}", "--set", "evaluation.local_workers=0")
+    compiled = fork_evo("compile", config, "--random", "40", "--output", "farm", *farm, *no_cache)
+    assert (compiled.returncode, compiled.stderr) == (0, "")
+    assert fork_evo("compile", config, "--random", "40", "--output", "local", *no_cache).returncode == 0
+    assert "0 requests" not in worker.stdout or worker.poll() is None
+    farm_programs, local_programs = (
+        [entry["program"] for entry in json.loads((tmp_path / name / "index.json").read_text())["programs"]]
+        for name in ("farm", "local")
+    )
+    assert farm_programs == local_programs and len(farm_programs) == 40
+    worker.signal(signal.SIGINT)
+    assert (worker.wait(), worker.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["worker", "--connect", "tcp://192.0.2.1:5711"], "tcp://192.0.2.1:5711 is not on this machine"),
+        (["worker", "--connect", "here"], "--connect: 'here' is not an address; write it as tcp://127.0.0.1:5711"),
+        (["worker", "--connect", "tcp://127.0.0.1:1", "--keys", "none"], "none/secret.key: cannot read the key"),
+        (["worker"], "Missing option '--connect'"),
+        (["keys", "new", "keys", "--worker", "run"], "--worker run: write a name"),
+        (["keys", "old"], "No such command 'old'"),
+    ],
+)
+def test_mistakes_are_one_line(fork_evo, arguments, message):
+    done = fork_evo(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("evo: ") and message in done.stderr and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["evaluation.farm.listen=tcp://0.0.0.0:5711"], "evaluation.farm.listen: tcp://0.0.0.0:5711 is not on this machine"),
+        (["evaluation.farm.listen=5711"], "key 'evaluation.farm.listen': must be a valid string, got 5711"),
+        (["evaluation.farm={}"], "key 'evaluation.farm.listen' is missing"),
+        (["evaluation.farm={listen: a, lissen: b}"], "unknown key 'evaluation.farm.lissen'; valid here: listen, keys"),
+        (["evaluation.local_workers=0"], "local_workers are the processes beside a farm; without one, set compile_workers"),
+        (["evaluation.farm={listen: 'tcp://127.0.0.1:5711', keys: nowhere}"], "nowhere/secret.key: cannot read the key"),
+    ],
+)
+def test_mistakes_in_a_config_are_one_line(fork_evo, small_config, tmp_path, overrides, message):
+    sets = [part for override in overrides for part in ("--set", override)]
+    done = fork_evo("compile", small_config(), "--output", "out", *sets, env={"XDG_CACHE_HOME": str(tmp_path / "cache")})
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("evo: ") and message in done.stderr and done.stderr.count("\n") == 1, done.stderr

@@ -1,0 +1,219 @@
+"""What tests of the farm share: peers written by hand, which say whatever a test wants, over real sockets."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+if not os.environ.get("CI"):  # in CI what is missing is a failure
+    pytest.importorskip("zmq", reason="evo[farm] is not installed")
+    pytest.importorskip("msgpack", reason="evo[farm] is not installed")
+
+import zmq
+from compile_cases import program_text, programs
+
+from evo.compile.farm import protocol
+from evo.compile.farm.keys import WorkerKeys
+from evo.compile.farm.protocol import Answer, Beat, Hello, Message, Request, Shared, Welcome, decode, encode, seal
+from evo.compile.farm.server import CompileFarm
+from evo.compile.farm.worker import Status, Worker
+from evo.compile.language import encode_language
+from evo.compile.request import CompileRequest, compile_request, pack_programs
+
+LIMIT_S = 120.0  # far beyond what anything takes here: it ends a test that hangs
+
+
+class Socket:
+    """A DEALER socket that talks to a farm, or a ROUTER socket that plays one."""
+
+    def __init__(self, kind: int, accepted: dict):
+        self.context = zmq.Context()
+        self.socket = self.context.socket(kind)
+        self.socket.set(zmq.LINGER, 1000)
+        self._accepted = accepted
+
+    def receive(self) -> list[bytes]:
+        assert self.socket.poll(LIMIT_S * 1000), "nothing came"
+        return self.socket.recv_multipart()
+
+    def close(self) -> None:
+        self.context.destroy(linger=1000)
+
+
+HANDSHAKE_FAILURES = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+
+
+class Peer(Socket):
+    """A worker written by hand. handshake_failures: tells of them, from the first one on."""
+
+    def __init__(self, address: str, keys: WorkerKeys | None = None):
+        super().__init__(zmq.DEALER, protocol.FROM_RUN)
+        if keys:
+            self.socket.set(zmq.CURVE_SECRETKEY, keys.secret)
+            self.socket.set(zmq.CURVE_PUBLICKEY, zmq.curve_public(keys.secret))
+            self.socket.set(zmq.CURVE_SERVERKEY, keys.run)
+        self.handshake_failures = self.socket.get_monitor_socket(HANDSHAKE_FAILURES)
+        self.socket.connect(address)
+        self.shared: dict[bytes, Shared] = {}
+
+    def say(self, message: Message) -> None:
+        self.socket.send_multipart(encode(message))
+
+    def hears(self, kind: type[Message] | tuple[type[Message], ...]) -> Message:
+        """The next message, which must be of this kind."""
+        message = decode(self.receive(), self._accepted)
+        assert isinstance(message, kind), message
+        return message
+
+    def hello(self, slots: int = 1, name: str = "host", **versions: str) -> Welcome:
+        self.say(Hello(protocol.PROTOCOL, {**protocol.versions(), **versions}, slots, name))
+        return self.hears(Welcome)
+
+    def request(self) -> Request:
+        """The next request. Beats and shared parts that come before it are taken."""
+        while True:
+            message = decode(self.receive(), self._accepted)
+            if isinstance(message, Shared):
+                self.shared[message.digest] = message
+            elif not isinstance(message, Beat):
+                assert isinstance(message, Request), message
+                return message
+
+    def answer_to(self, request: Request, outcome: str = protocol.COMPILED, content: bytes | None = None) -> Answer:
+        """A right answer, unless the test gives it another content."""
+        if content is None:
+            content = compile_request(request.of(self.shared[request.shared])).cubin
+        return Answer(request.lease, outcome, 0.5, 0.25, seal(request.shared, request.hashes, content), content)
+
+
+class PlayedRun(Socket):
+    """A run written by hand, with the one worker that talks to it."""
+
+    def __init__(self):
+        super().__init__(zmq.ROUTER, protocol.FROM_WORKER)
+        port = self.socket.bind_to_random_port("tcp://127.0.0.1")
+        self.address = f"tcp://127.0.0.1:{port}"
+        self.worker = b""
+
+    def say(self, message: Message) -> None:
+        self.socket.send_multipart([self.worker, *encode(message)])
+
+    def hears(self, kind: type[Message]) -> Message:
+        """The next message of this kind. Beats and hellos that come before it are taken."""
+        while True:
+            self.worker, *frames = self.receive()
+            message = decode(frames, self._accepted)
+            if isinstance(message, kind):
+                return message
+            assert isinstance(message, (Beat, Hello)), message
+
+    def takes(self, heartbeat_s: float = 30.0, compile_s: float = 60.0) -> Hello:
+        hello = self.hears(Hello)
+        self.say(Welcome(heartbeat_s, compile_s))
+        return hello
+
+    def sends(self, lease: int, request: CompileRequest, *, with_shared: bool = True) -> None:
+        shared = protocol.shared_of(request)
+        if with_shared:
+            self.say(shared)
+        self.say(Request(lease, shared.digest, request.words, request.lengths, request.hashes))
+
+
+@dataclass
+class RunningWorker:
+    """A real worker in a thread."""
+
+    worker: Worker
+    thread: threading.Thread
+    lines: list[str]
+    statuses: list[Status]
+    errors: list[BaseException] = field(default_factory=list)
+
+    def end(self) -> None:
+        self.worker.stop()
+        self.thread.join(LIMIT_S)
+        assert not self.thread.is_alive()
+
+    def error(self) -> BaseException:
+        """What ended it."""
+        self.thread.join(LIMIT_S)
+        assert not self.thread.is_alive()
+        return self.errors[0]
+
+
+@pytest.fixture
+def start_worker():
+    """Starts a worker that connects to an address; it ends with the test."""
+    started: list[RunningWorker] = []
+
+    def start(address: str, keys=None, num_workers: int = 1) -> RunningWorker:
+        lines, statuses = [], []
+        worker = Worker(address, keys, num_workers, lambda status: statuses.append(Status(**vars(status))), lines.append)
+
+        def serve() -> None:
+            try:
+                worker.serve()
+            except BaseException as error:  # noqa: BLE001 - the test looks at it
+                running.errors.append(error)
+
+        running = RunningWorker(worker, threading.Thread(target=serve), lines, statuses)
+        running.thread.start()
+        started.append(running)
+        return running
+
+    yield start
+    for running in started:
+        if running.thread.is_alive():
+            running.end()
+
+
+@pytest.fixture
+def open_farm():
+    """Opens farms on a free port of this machine; they close with the test."""
+    opened: list[CompileFarm] = []
+
+    def make(num_local: int = 0, heartbeat_s: float = 30.0, **options) -> CompileFarm:
+        farm = CompileFarm("tcp://127.0.0.1:0", num_local=num_local, heartbeat_s=heartbeat_s, **options)
+        opened.append(farm)
+        return farm
+
+    yield make
+    for farm in opened:
+        farm.shutdown(cancel_futures=True)
+
+
+@pytest.fixture
+def peer_of():
+    """Makes peers; they close with the test."""
+    made: list[Peer] = []
+
+    def make(farm: CompileFarm, keys: WorkerKeys | None = None) -> Peer:
+        made.append(Peer(farm.address, keys))
+        return made[-1]
+
+    yield make
+    for peer in made:
+        peer.close()
+
+
+@pytest.fixture
+def played_run():
+    run = PlayedRun()
+    yield run
+    run.close()
+
+
+@pytest.fixture
+def request_of(language) -> Callable[..., CompileRequest]:
+    """A compile request for some programs, from the number `first` on."""
+
+    def make(count: int = 2, first: int = 0, **changes) -> CompileRequest:
+        batch = programs(language, [program_text(i, i % 4) for i in range(first, first + count)])
+        parts = {"language": encode_language(language), "target": "sm_90", "sites_per_kernel": 3, **changes}
+        return CompileRequest(*pack_programs(batch.words, batch.hashes), **parts)
+
+    return make

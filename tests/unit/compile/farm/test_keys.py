@@ -1,0 +1,130 @@
+"""Keys of a farm: which addresses need them, who can read them, who is let in."""
+
+import os
+import re
+import stat
+
+import pytest
+import zmq
+from zmq.utils import z85
+
+from evo.compile.farm.keys import RunKeys, WorkerKeys, check_address, make_keys
+from evo.errors import UserError
+
+
+@pytest.mark.parametrize(
+    "address", ["tcp://127.0.0.1:5711", "tcp://127.9.9.9:1", "tcp://localhost:5711", "tcp://[::1]:5711", "tcp://127.0.0.1:0"]
+)
+def test_an_address_of_this_machine_needs_no_keys(address):
+    check_address(address, "--connect", has_keys=False)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "tcp://0.0.0.0:5711",
+        "tcp://*:5711",
+        "tcp://192.0.2.1:5711",
+        "tcp://[::]:5711",
+        "tcp://run.example.org:5711",
+        "tcp://eth0:1",
+    ],
+)
+def test_any_other_address_needs_keys_and_the_refusal_says_how_to_make_them(address):
+    check_address(address, "--connect", has_keys=True)
+    with pytest.raises(UserError, match=re.escape(f"--connect: {address} is not on this machine") + ".*: evo keys new KEYS"):
+        check_address(address, "--connect", has_keys=False)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "",
+        "127.0.0.1:5711",
+        "udp://127.0.0.1:1",
+        "tcp://127.0.0.1",
+        "tcp://:1",
+        "tcp://a b:1",
+        "tcp://127.0.0.1:65536",
+        "tcp://::1:5711",
+    ],
+)
+def test_what_is_no_address_is_refused(address):
+    with pytest.raises(UserError, match=r"write it as tcp://127\.0\.0\.1:5711"):
+        check_address(address, "listen", has_keys=True)
+
+
+def mode(path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_keys_fit_each_other_and_only_their_owner_can_read_them(tmp_path):
+    previous = os.umask(0)
+    try:
+        run, worker = make_keys(tmp_path / "keys", "worker")
+    finally:
+        os.umask(previous)
+    assert (run, worker) == (tmp_path / "keys" / "run", tmp_path / "keys" / "worker")
+    files = {path.relative_to(tmp_path / "keys").as_posix(): path for path in (tmp_path / "keys").rglob("*") if path.is_file()}
+    assert set(files) == {"run/secret.key", "run/workers/worker.public", "worker/secret.key", "worker/run.public"}
+    assert {mode(path) for path in files.values()} == {0o600}
+    assert {mode(folder) for folder in (tmp_path / "keys", run, worker)} == {0o700}
+    theirs, ours = WorkerKeys.read(worker), RunKeys(run)
+    assert theirs.run == zmq.curve_public(ours.secret)
+    assert theirs.secret != ours.secret
+    assert ours.name_of(z85.decode(zmq.curve_public(theirs.secret))) == "worker"
+
+
+def test_each_worker_has_its_own_key_for_the_same_run(tmp_path):
+    run, first = make_keys(tmp_path, "worker")
+    secret = (run / "secret.key").read_bytes()
+    _, second = make_keys(tmp_path, "arm-1")
+    assert (run / "secret.key").read_bytes() == secret
+    one, two = WorkerKeys.read(first), WorkerKeys.read(second)
+    assert one.run == two.run and one.secret != two.secret
+    publics = [z85.decode(zmq.curve_public(keys.secret)) for keys in (one, two)]
+    assert [RunKeys(run).name_of(public) for public in publics] == ["worker", "arm-1"]
+
+
+def test_a_worker_whose_file_is_deleted_is_let_in_no_more(tmp_path):
+    run, worker = make_keys(tmp_path, "worker")
+    keys, public = RunKeys(run), z85.decode(zmq.curve_public(WorkerKeys.read(worker).secret))
+    assert keys.name_of(public) == "worker"
+    (run / "workers" / "worker.public").unlink()
+    assert keys.name_of(public) is None
+
+
+def test_existing_keys_are_kept(tmp_path):
+    make_keys(tmp_path, "worker")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(UserError, match="worker: exists; give another worker another name"):
+        make_keys(tmp_path, "worker")
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("name", ["run", "", "../x", "a/b", "-x", "x" * 64])
+def test_a_worker_has_a_name_that_is_a_file_name(tmp_path, name):
+    with pytest.raises(UserError, match="--worker"):
+        make_keys(tmp_path, name)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("content", [b"", b"short", b"x" * 41, b"\xff" * 40, b'"' * 40, b"#" * 40])
+def test_a_file_that_is_no_key_is_refused_by_name(tmp_path, content):
+    run, _ = make_keys(tmp_path, "worker")
+    (run / "secret.key").write_bytes(content)
+    with pytest.raises(UserError, match=f"{run}/secret.key: not a key"):
+        RunKeys(run)
+
+
+def test_a_secret_key_that_others_can_read_is_refused(tmp_path):
+    run, worker = make_keys(tmp_path, "worker")
+    for folder, read in ((run, RunKeys), (worker, WorkerKeys.read)):
+        (folder / "secret.key").chmod(0o640)
+        with pytest.raises(UserError, match=f"others can read this secret key; close it with: chmod 600 {folder}/secret.key"):
+            read(folder)
+
+
+def test_missing_keys_are_refused_with_the_command_that_makes_them(tmp_path):
+    with pytest.raises(UserError, match="No such file or directory; make keys with: evo keys new KEYS"):
+        RunKeys(tmp_path)

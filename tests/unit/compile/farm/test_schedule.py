@@ -1,0 +1,278 @@
+"""Who gets which request: credits, leases, losses and second opinions, without sockets and clocks, up to a thousand workers."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from simulated_farm import Mischief, Simulation
+
+from evo.compile.farm.schedule import MAX_LOSSES, Job, Schedule
+
+LEASE_S, LONGEST_S, PAUSE_S = 3.0, 100.0, 1.0
+
+
+@pytest.fixture
+def schedule():
+    return Schedule(LEASE_S, LONGEST_S, PAUSE_S)
+
+
+def submit(schedule, *contents):
+    jobs = [Job(content) for content in contents]
+    for job in jobs:
+        schedule.submit(job)
+    return jobs
+
+
+def assigned(schedule, now_s=0.0):
+    """(worker, content) of what is handed out."""
+    return [(peer, job.content) for peer, _, job in schedule.assign(now_s)]
+
+
+def pass_time(schedule, start_s, end_s, heard=()):
+    """Ticks each half second; these workers are heard. The workers that are lost."""
+    lost = []
+    now_s = start_s
+    while now_s < end_s:
+        now_s = min(end_s, now_s + 0.5)
+        for peer in heard:
+            schedule.heard(peer, now_s)
+        lost += [peer for peer, _ in schedule.tick(now_s)]
+    return lost
+
+
+def test_a_worker_gets_what_its_cores_hold_and_one_that_waits(schedule):
+    schedule.join("a", "host a", 2, 0.0)
+    submit(schedule, *range(10))
+    assert assigned(schedule) == [("a", 0), ("a", 1), ("a", 2)]
+    assert schedule.num_waiting == 7
+    assert assigned(schedule) == []
+
+
+def test_an_answer_makes_room_for_one_more(schedule):
+    schedule.join("a", "host a", 1, 0.0)
+    submit(schedule, *range(3))
+    (_, first, _), _ = schedule.assign(0.0)
+    assert schedule.answered("a", first).content == 0
+    assert assigned(schedule) == [("a", 2)]
+
+
+def test_idle_cores_come_before_places_in_waiting(schedule):
+    schedule.join("a", "host a", 1, 0.0)
+    schedule.join("b", "host b", 2, 0.0)
+    submit(schedule, *range(5))
+    peers = [peer for peer, _ in assigned(schedule)]
+    assert Counter(peers[:3]) == {"a": 1, "b": 2}
+    assert Counter(peers[3:]) == {"a": 1, "b": 1}
+
+
+def test_only_the_holder_of_a_lease_answers_it_and_once(schedule):
+    schedule.join("a", "host a", 1, 0.0)
+    schedule.join("b", "host b", 1, 0.0)
+    (job,) = submit(schedule, "x")
+    ((peer, number, _),) = schedule.assign(0.0)
+    other = "b" if peer == "a" else "a"
+    assert schedule.answered(other, number) is None
+    assert schedule.answered(peer, number + 1) is None
+    assert schedule.answered(peer, number) is job
+    assert schedule.answered(peer, number) is None
+
+
+def test_a_silent_worker_is_lost_after_three_heartbeats_and_its_requests_go_to_others(schedule):
+    schedule.join("a", "host a", 1, 0.0)
+    submit(schedule, "x", "y")
+    (_, number, _), _ = schedule.assign(0.0)
+    schedule.join("b", "host b", 2, 0.0)
+    assert pass_time(schedule, 0.0, LEASE_S, heard="b") == []
+    assert pass_time(schedule, LEASE_S, LEASE_S + 0.5, heard="b") == ["a"]
+    assert schedule.leave("a", is_loss=True) == []
+    assert assigned(schedule) == [("b", "x"), ("b", "y")]
+    assert schedule.answered("a", number) is None  # too late
+    assert not schedule.heard("a", 4.0)
+
+
+def test_whatever_a_worker_says_renews_its_leases(schedule):
+    schedule.join("a", "host a", 1, 0.0)
+    submit(schedule, "x")
+    assigned(schedule)
+    assert pass_time(schedule, 0.0, 50.0, heard="a") == []
+
+
+def test_a_worker_that_beats_but_never_answers_is_lost_too(schedule):
+    schedule.join("a", "host a", 1, 0.0)
+    assert pass_time(schedule, 0.0, 500.0, heard="a") == []  # it holds nothing
+    submit(schedule, "x")
+    list(schedule.assign(500.0))
+    assert pass_time(schedule, 500.0, 500.0 + LONGEST_S, heard="a") == []
+    assert pass_time(schedule, 500.0 + LONGEST_S, 501.0 + LONGEST_S, heard="a")[:1] == ["a"]
+
+
+def test_no_worker_is_to_blame_for_a_time_in_which_the_run_stood_still(schedule):
+    schedule.join("a", "host a", 1, 0.0)
+    schedule.join("b", "host b", 1, 0.0)
+    assert pass_time(schedule, 0.0, 2.0) == []
+    # An hour passes before the run looks again. What `a` said meanwhile is read first.
+    schedule.heard("a", 3602.0)
+    assert schedule.tick(3602.0) == []
+    # For `b`, 2 s and the longest pause have passed.
+    assert pass_time(schedule, 3602.0, 3602.5, heard="a") == ["b"]
+
+
+def test_a_clock_that_goes_back_or_stands_is_no_time(schedule):
+    schedule.join("a", "host a", 1, 100.0)
+    submit(schedule, "x")
+    list(schedule.assign(100.0))
+    for now_s in (50.0, 0.0, 99.0, 100.0):
+        schedule.heard("a", now_s)
+        assert schedule.tick(now_s) == []
+    assert pass_time(schedule, 100.0, 100.0 + LEASE_S) == []
+    assert pass_time(schedule, 100.0 + LEASE_S, 101.0 + LEASE_S)[:1] == ["a"]
+
+
+def test_a_request_is_given_up_when_it_was_the_end_of_many_workers_on_more_than_one_machine(schedule):
+    (job,) = submit(schedule, "x")
+    schedule.join("first", "host a", 1, 0.0)
+    for number in range(MAX_LOSSES - 1):
+        ((holder, _),) = assigned(schedule)
+        schedule.join(number, "host a", 1, 0.0)
+        assert schedule.leave(holder, is_loss=True) == []
+    schedule.join("other", "host b", 1, 0.0)
+    ((holder, _),) = assigned(schedule)
+    assert schedule.leave(holder, is_loss=True) == []
+    assert assigned(schedule) == [("other", "x")]  # a second opinion
+    assert schedule.leave("other", is_loss=True) == [job]
+    assert schedule.num_waiting == 0
+
+
+def test_one_machine_that_dies_again_and_again_condemns_nothing_while_there_is_another(schedule):
+    (job,) = submit(schedule, "x")
+    for number in range(MAX_LOSSES):
+        schedule.join(number, "bad", 1, 0.0)
+        assert assigned(schedule) == [(number, "x")]
+        if number == MAX_LOSSES - 1:
+            schedule.join("good", "good", 1, 0.0)
+        assert schedule.leave(number, is_loss=True) == []
+    schedule.join("bad again", "bad", 1, 0.0)
+    assert assigned(schedule) == [("good", "x")]
+    assert not job.is_cancelled
+
+
+def test_workers_that_take_their_leave_are_no_losses(schedule):
+    submit(schedule, "x")
+    for number in range(3 * MAX_LOSSES):
+        schedule.join(number, "host", 1, 0.0)
+        assert assigned(schedule) == [(number, "x")]
+        assert schedule.leave(number, is_loss=False) == []
+    assert schedule.num_waiting == 1
+
+
+def test_a_failure_is_checked_by_another_machine(schedule):
+    for peer, name in (("a1", "a"), ("a2", "a"), ("b", "b")):
+        schedule.join(peer, name, 1, 0.0)
+    submit(schedule, "x")
+    ((peer, number, job),) = schedule.assign(0.0)
+    assert peer == "a1"
+    assert schedule.answered(peer, number)
+    assert not schedule.failed(job, peer)
+    ((peer, number, job),) = schedule.assign(0.0)
+    assert peer == "b"
+    assert schedule.answered(peer, number)
+    assert schedule.failed(job, peer)
+    assert schedule.num_waiting == 0
+
+
+def test_a_failure_counts_at_once_if_no_other_machine_is_there_or_it_is_the_runs_own(schedule):
+    schedule.join("a1", "a", 1, 0.0)
+    schedule.join("a2", "a", 1, 0.0)
+    (job,) = submit(schedule, "x")
+    ((peer, number, _),) = schedule.assign(0.0)
+    schedule.answered(peer, number)
+    assert schedule.failed(job, peer)
+    schedule.join("own", "this machine", 1, 0.0, is_local=True)
+    assert schedule.failed(Job("y"), "own")
+
+
+def test_a_request_that_waits_for_another_machine_goes_back_if_there_is_none_any_more(schedule):
+    schedule.join("a", "a", 1, 0.0)
+    submit(schedule, "x")
+    ((_, number, job),) = schedule.assign(0.0)
+    schedule.join("b", "b", 1, 0.0)
+    schedule.answered("a", number)
+    assert not schedule.failed(job, "a")
+    schedule.leave("b", is_loss=True)
+    assert assigned(schedule) == [("a", "x")]
+
+
+def test_the_runs_own_workers_are_never_lost(schedule):
+    schedule.join("own", "this machine", 1, 0.0, is_local=True)
+    submit(schedule, "x")
+    assigned(schedule)
+    assert pass_time(schedule, 0.0, 10 * LONGEST_S) == []
+
+
+def test_a_request_that_is_cancelled_is_not_handed_out_and_one_that_is_held_ends_with_its_lease(schedule):
+    schedule.join("a", "host a", 1, 0.0)
+    held, next_one, waiting, _ = submit(schedule, "held", "next", "waiting", "last")
+    (_, number, _), _ = schedule.assign(0.0)
+    assert schedule.cancel(waiting) is None
+    lease = schedule.cancel(held)
+    assert (lease.peer, lease.number) == ("a", number)
+    assert assigned(schedule) == []
+    assert schedule.answered("a", number) is held
+    assert assigned(schedule) == [("a", "last")]
+    assert schedule.cancel(next_one).peer == "a"
+    assert schedule.leave("a", is_loss=True) == []
+    schedule.join("b", "host b", 1, 0.0)
+    assert assigned(schedule) == [("b", "last")]
+
+
+# ---- many workers
+
+
+def results_of(simulation, contents) -> Counter:
+    """How often each (content, result) came."""
+    found: list = []
+    for content in contents:
+        simulation.submit(content, lambda result, content=content: found.append((content, result)))
+    while len(found) < len(contents):
+        simulation.step()
+    for _ in range(20_000):  # what is still on its way must change nothing
+        simulation.step()
+    return Counter(found)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_of_a_thousand_workers_a_tenth_vanishes_each_second_and_nothing_is_lost_or_doubled(seed):
+    mischief = Mischief(vanish_per_s=0.1, silent=0.3, twice=0.1, broken=30)
+    simulation = Simulation(1000, seed, lambda content: -content, mischief)
+    found = results_of(simulation, range(20_000))
+    assert found == Counter({(content, -content): 1 for content in range(20_000)})
+    counts = simulation.counts
+    assert counts["vanished"] > 1000 and counts["fell silent"] > 500
+    assert counts["dropped"] > 1000  # late and double answers came
+    assert counts["second opinions"] > 100 and counts["failed"] == 0
+    assert counts["given up"] == 0
+
+
+def test_a_simulation_is_the_same_each_time():
+    mischief = Mischief(vanish_per_s=0.1, silent=0.3, twice=0.1, broken=30)
+    one, two = (Simulation(50, 7, lambda content: content, mischief) for _ in range(2))
+    assert results_of(one, range(500)) == results_of(two, range(500))
+    assert (one.now_s, one.counts) == (two.now_s, two.counts)
+
+
+def test_workers_that_join_later_share_the_work():
+    simulation = Simulation(1, 3, lambda content: content)
+    done: list[int] = []
+    for content in range(60):
+        simulation.submit(content, done.append)
+    while len(done) < 10:
+        simulation.step()
+    alone_s = simulation.now_s
+    for _ in range(9):
+        simulation._add_worker()
+    while len(done) < 60:
+        simulation.step()
+    assert simulation.now_s - alone_s < alone_s
+    assert sorted(done) == list(range(60))

@@ -1,0 +1,584 @@
+"""The run's side of the farm over real sockets: whatever peers do, each request is answered once, by a right answer."""
+
+from __future__ import annotations
+
+import logging
+import os
+import resource
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import CancelledError
+from types import SimpleNamespace
+
+import pytest
+import zmq
+from compile_cases import BAD, BAD_CONSTANT, program_text, programs
+
+from evo.compile.compiler import FailedProgram, Module, PackCompiler
+from evo.compile.farm import protocol, server
+from evo.compile.farm.keys import WorkerKeys, make_keys
+from evo.compile.farm.protocol import Answer, Beat, Bye, Cancel, Hello, Refused, Request, Shared, Welcome, Who, encode, seal
+from evo.compile.farm.server import CompileFarm
+from evo.compile.packing import Packing
+from evo.compile.pool import WorkerDied
+from evo.compile.request import Compiled, CompileFailure, compile_request, render
+from evo.errors import FailureKind, UserError
+
+from .conftest import LIMIT_S, Peer
+
+BEAT_S = 0.05  # for workers that are to be lost
+
+
+def test_a_request_is_fulfilled_by_a_worker_that_connects(open_farm, peer_of, request_of):
+    farm, request = open_farm(), request_of()
+    future = farm.submit(compile_request, request)
+    peer = peer_of(farm)
+    assert peer.hello() == Welcome(30.0, 60.0)
+    peer.say(peer.answer_to(peer.request()))
+    compiled = future.result(LIMIT_S)
+    assert compiled.cubin == compile_request(request).cubin
+    assert (compiled.compiler_s, compiled.emission_s) == (0.5, 0.25)
+
+
+def test_shared_parts_are_sent_once_a_worker_and_again_when_it_has_forgotten_them(open_farm, peer_of, request_of):
+    farm = open_farm()
+    peer = peer_of(farm)
+    peer.hello(slots=100)
+    for _ in range(3):
+        farm.submit(compile_request, request_of())
+    peer.hears(Shared)
+    for _ in range(3):
+        peer.hears(Request)
+    for sites in range(10, 10 + protocol.MAX_SHARED):  # so many others that the first are forgotten
+        farm.submit(compile_request, request_of(sites_per_kernel=sites))
+        assert peer.hears(Shared).sites_per_kernel == sites
+        peer.hears(Request)
+    farm.submit(compile_request, request_of())
+    assert peer.hears(Shared).sites_per_kernel == 3
+
+
+def test_no_worker_is_sent_more_than_it_can_hold(open_farm, peer_of, request_of):
+    farm = open_farm()
+    one, two = peer_of(farm), peer_of(farm)
+    one.hello(slots=2, name="one")
+    futures = [farm.submit(compile_request, request_of(1, i)) for i in range(6)]
+    held = [one.request() for _ in range(3)]
+    two.hello(slots=1, name="two")
+    assert len({request.lease for request in [*held, two.request(), two.request()]}) == 5
+    one.say(one.answer_to(held[0]))
+    last = one.request()
+    for request in [*held[1:], last]:
+        one.say(one.answer_to(request))
+    assert [futures[i].result(LIMIT_S).cubin for i in range(3)] == [compile_request(request_of(1, i)).cubin for i in range(3)]
+
+
+def test_failures_come_back_as_those_of_a_pool(open_farm, peer_of, request_of):
+    farm = open_farm()
+    peer = peer_of(farm)
+    peer.hello()
+    futures = []
+    for outcome, log in (
+        ("rejected", b"line 1: bad"),
+        ("timed out", b""),
+        ("died", b"the compile process was killed by SIGSEGV"),
+    ):
+        futures.append(farm.submit(compile_request, request_of()))
+        peer.say(peer.answer_to(peer.request(), outcome, log))
+    assert futures[0].result(LIMIT_S) == CompileFailure(FailureKind.REJECTED, "line 1: bad")
+    assert isinstance(futures[1].exception(LIMIT_S), TimeoutError)
+    error = futures[2].exception(LIMIT_S)
+    assert isinstance(error, WorkerDied) and str(error) == "the compile process was killed by SIGSEGV"
+
+
+def test_a_failure_of_one_machine_is_checked_by_another(open_farm, peer_of, request_of):
+    farm = open_farm()
+    broken, good = peer_of(farm), peer_of(farm)
+    broken.hello(name="broken")
+    good.hello(name="good")
+    future = farm.submit(compile_request, request_of())
+    broken.say(broken.answer_to(broken.request(), "rejected", b"memory fault"))
+    good.say(good.answer_to(good.request()))
+    assert future.result(LIMIT_S).cubin == compile_request(request_of()).cubin
+
+
+WRONG = {
+    "truncated after it was sealed": lambda peer, request: _with(peer.answer_to(request), content=lambda c: c[:-100]),
+    "truncated before": lambda peer, request: peer.answer_to(request, content=peer.answer_to(request).content[:-100]),
+    "one wrong bit": lambda peer, request: _with(
+        peer.answer_to(request), content=lambda c: c[:99] + bytes([c[99] ^ 1]) + c[100:]
+    ),
+    "no cubin": lambda peer, request: peer.answer_to(request, content=b"not a cubin"),
+    "empty": lambda peer, request: peer.answer_to(request, content=b""),
+    "of another request": lambda peer, request: _with(
+        peer.answer_to(request), seal=lambda s: seal(request.shared, bytes(32), b"")
+    ),
+    "cancelled unasked": lambda peer, request: peer.answer_to(request, "cancelled", b""),
+}
+
+
+def _with(answer: Answer, **changes) -> Answer:
+    return Answer(**{**vars(answer), **{name: change(getattr(answer, name)) for name, change in changes.items()}})
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_a_wrong_answer_is_dropped_with_its_worker_and_the_request_goes_to_another(open_farm, peer_of, request_of, wrong, caplog):
+    farm = open_farm()
+    bad, good = peer_of(farm), peer_of(farm)
+    bad.hello(name="bad")
+    future = farm.submit(compile_request, request_of())
+    bad.say(WRONG[wrong](bad, bad.request()))
+    assert bad.hears(Refused).reason.startswith("a wrong answer: ")
+    assert [record.message.split(": a wrong")[0] for record in caplog.records] == ["farm: a worker at bad is refused"]
+    good.hello(name="good")
+    good.say(good.answer_to(good.request()))
+    assert future.result(LIMIT_S).cubin == compile_request(request_of()).cubin
+
+
+GARBAGE = [[b"\xc1\xff"], [b""], [b"x" * 20_000], [b"\x91\xa5hello"], encode(Welcome(1.0, 1.0)), [*encode(Beat()), b"more"]]
+
+
+def test_garbage_is_refused_and_disturbs_nobody(open_farm, peer_of, request_of, caplog):
+    farm = open_farm()
+    good, stranger, traitor = (peer_of(farm) for _ in range(3))
+    traitor.hello(name="traitor")
+    future = farm.submit(compile_request, request_of())
+    traitor.request()
+    for frames in GARBAGE:
+        for peer in (stranger, traitor):
+            peer.socket.send_multipart(frames)
+            assert peer.hears(Refused)
+    good.hello(name="good")
+    good.say(good.answer_to(good.request()))  # the traitor's request
+    assert future.result(LIMIT_S).cubin
+    assert len(caplog.records) == 2 * len(GARBAGE)
+
+
+def test_there_is_an_end_to_lines_about_peers_that_are_refused(open_farm, peer_of, caplog):
+    farm = open_farm()
+    peer = peer_of(farm)
+    for _ in range(server.MAX_REFUSALS + 20):
+        peer.socket.send(b"garbage")
+        peer.hears(Refused)
+    assert len(caplog.records) == server.MAX_REFUSALS
+    assert caplog.records[-1].message.endswith("no more is said about peers that are refused")
+
+
+@pytest.mark.parametrize("change", [{"nvPTXCompiler": "12.9.0"}, {"instruction sets": "0"}, {"evo": "0.0.1"}])
+def test_a_worker_of_another_version_is_refused_in_one_line_on_both_sides(open_farm, peer_of, caplog, change):
+    farm = open_farm()
+    peer = peer_of(farm)
+    peer.say(Hello(protocol.PROTOCOL, {**protocol.versions(), **change}, 1, "old"))
+    ((name, value),) = change.items()
+    reason = f"the worker has {name} {value}, the run {protocol.versions()[name]}; install the same evo on both"
+    assert peer.hears(Refused).reason == reason
+    assert [record.message for record in caplog.records] == [f"farm: a worker at old is refused: {reason}"]
+    peer.say(Beat())
+    peer.hears(Who)
+
+
+def test_a_worker_of_another_protocol_is_refused_however_its_hello_looks(open_farm, peer_of, caplog):
+    import msgpack
+
+    peer = peer_of(open_farm())
+    peer.socket.send(msgpack.packb(["hello", 2, {"something": "new"}]))
+    assert "the worker speaks protocol 2, the run 1" in peer.hears(Refused).reason
+    assert len(caplog.records) == 1
+
+
+def test_the_requests_of_a_silent_worker_go_to_another_and_its_late_answer_is_dropped(open_farm, peer_of, request_of):
+    farm = open_farm(heartbeat_s=BEAT_S)
+    silent = peer_of(farm)
+    silent.hello(name="silent")
+    future = farm.submit(compile_request, request_of())
+    late = silent.answer_to(silent.request())
+    other = peer_of(farm)
+    other.hello(name="other")
+    request = _beating(other)
+    silent.say(late)
+    while isinstance(message := silent.hears((Beat, Who)), Beat):  # beats asked whether it is still there
+        pass
+    assert message == Who()
+    assert not future.done()
+    other.say(other.answer_to(request))
+    assert future.result(LIMIT_S).cubin == late.content
+
+
+def _beating(peer: Peer) -> Request:
+    """The next request of a worker that beats until it comes."""
+    end_s = time.monotonic() + LIMIT_S
+    while time.monotonic() < end_s:
+        peer.say(Beat())
+        while peer.socket.poll(10):
+            message = protocol.decode(peer.socket.recv_multipart(), protocol.FROM_RUN)
+            if isinstance(message, Shared):
+                peer.shared[message.digest] = message
+            elif isinstance(message, Request):
+                return message
+            elif isinstance(message, Who):  # this machine was too slow
+                peer.say(Hello(protocol.PROTOCOL, protocol.versions(), 1, "host"))
+    raise AssertionError("no request came")
+
+
+def test_double_and_replayed_answers_count_once(open_farm, peer_of, request_of):
+    farm = open_farm()
+    one, two = peer_of(farm), peer_of(farm)
+    one.hello(name="one")
+    first, second = farm.submit(compile_request, request_of()), farm.submit(compile_request, request_of(1, 9))
+    answer, held = one.answer_to(one.request()), one.request()
+    two.hello(name="two")
+    two.say(answer)  # seen on the wire: the lease is not its own
+    two.say(Beat())
+    two.hears(Beat)
+    assert not first.done()
+    for _ in range(3):
+        one.say(answer)
+    assert first.result(LIMIT_S).cubin == answer.content
+    assert not second.done()
+    one.say(one.answer_to(held))
+    assert second.result(LIMIT_S).cubin == compile_request(request_of(1, 9)).cubin
+
+
+def test_a_worker_that_leaves_gives_its_requests_back_at_once(open_farm, peer_of, request_of):
+    farm = open_farm()
+    leaver, other = peer_of(farm), peer_of(farm)
+    leaver.hello(name="leaver")
+    future = farm.submit(compile_request, request_of())
+    leaver.request()
+    leaver.say(Bye())
+    other.hello(name="other")
+    other.say(other.answer_to(other.request()))
+    assert isinstance(future.result(LIMIT_S), Compiled)
+
+
+def test_a_worker_that_breaks_says_why(open_farm, peer_of, caplog):
+    farm = open_farm()
+    peer = peer_of(farm)
+    peer.hello(name="poor")
+    peer.say(Bye("MemoryError: \x1b[31m\n"))
+    peer.hello()  # one worker's messages are read in order
+    assert [record.message for record in caplog.records] == ["farm: the worker at poor failed: MemoryError: ?[31m?"]
+
+
+def test_a_worker_that_says_hello_again_has_lost_its_requests_and_gets_them_again(open_farm, peer_of, request_of):
+    farm = open_farm()
+    peer = peer_of(farm)
+    peer.hello()
+    future = farm.submit(compile_request, request_of())
+    old = peer.request()
+    peer.hello()
+    peer.hears(Shared)
+    new = peer.request()
+    assert new.lease != old.lease
+    peer.say(peer.answer_to(old))
+    peer.say(peer.answer_to(new))
+    assert isinstance(future.result(LIMIT_S), Compiled)
+
+
+def test_a_request_is_cancelled_in_line_and_in_a_workers_hands(open_farm, peer_of, request_of):
+    farm = open_farm()
+    peer = peer_of(farm)
+    peer.hello()
+    futures = [farm.submit(compile_request, request_of(1, i)) for i in range(4)]
+    held, waiting = peer.request(), peer.request()
+    assert futures[2].cancel() and futures[0].cancel()
+    assert peer.hears(Cancel).lease == held.lease
+    peer.say(peer.answer_to(held, "cancelled", b""))
+    last = peer.request()
+    for request in (waiting, last):
+        peer.say(peer.answer_to(request))
+    assert [futures[i].result(LIMIT_S).cubin for i in (1, 3)] == [compile_request(request_of(1, i)).cubin for i in (1, 3)]
+    with pytest.raises(CancelledError):
+        futures[0].result()
+
+
+def test_the_farm_takes_its_leave_when_it_closes(open_farm, peer_of, request_of):
+    farm = open_farm()
+    peer = peer_of(farm)
+    peer.hello()
+    future = farm.submit(compile_request, request_of())
+    peer.request()
+    farm.shutdown(cancel_futures=True)
+    assert future.cancelled()
+    assert peer.hears(Cancel) and peer.hears(Bye)
+    with pytest.raises(RuntimeError, match="closed"):
+        farm.submit(compile_request, request_of())
+
+
+def test_local_processes_and_workers_share_the_work(open_farm, peer_of, request_of):
+    farm = open_farm(num_local=1)
+    assert farm.num_workers == 1
+    peer = peer_of(farm)
+    peer.hello(slots=2)
+    assert farm.num_workers == 3
+    futures = [farm.submit(compile_request, request_of(1, i)) for i in range(5)]
+    requests = [peer.request() for _ in range(3)]
+    for request in requests:
+        peer.say(peer.answer_to(request))
+    assert [future.result(LIMIT_S).cubin for future in futures] == [compile_request(request_of(1, i)).cubin for i in range(5)]
+    assert farm.submit(divmod, 7, 3).result(LIMIT_S) == (2, 1)
+
+
+def test_a_farm_without_processes_of_its_own_takes_nothing_but_compile_requests(open_farm):
+    with pytest.raises(ValueError, match="takes compile requests only"):
+        open_farm().submit(divmod, 7, 3)
+
+
+def test_an_address_in_use_is_refused(open_farm):
+    farm = open_farm()
+    with pytest.raises(UserError, match=f"cannot listen at {farm.address}: Address already in use; another run may do so"):
+        CompileFarm(farm.address, num_local=0)
+
+
+def test_an_address_of_another_machine_is_refused(tmp_path):
+    run, _ = make_keys(tmp_path, "worker")
+    with pytest.raises(
+        UserError, match=r"cannot listen at tcp://192\.0\.2\.1:5711: .*; give the number of an address of this machine"
+    ):
+        CompileFarm("tcp://192.0.2.1:5711", run, num_local=0)
+
+
+def test_the_clock_on_the_wall_does_not_matter(open_farm, peer_of, request_of, monkeypatch):
+    times = iter(range(10**9, 0, -(10**5)))
+    monkeypatch.setattr(time, "time", lambda: float(next(times)))
+    farm = open_farm(heartbeat_s=BEAT_S)
+    peer = peer_of(farm)
+    peer.hello()
+    future = farm.submit(compile_request, request_of())
+    peer.say(peer.answer_to(_beating(peer)))
+    assert isinstance(future.result(LIMIT_S), Compiled)
+
+
+def test_a_run_that_stood_still_for_an_hour_loses_no_worker(open_farm, peer_of, request_of, monkeypatch):
+    jump_s = [0.0]
+    monkeypatch.setattr(server, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + jump_s[0]))
+    farm = open_farm(heartbeat_s=30.0)
+    peer = peer_of(farm)
+    peer.hello()
+    future = farm.submit(compile_request, request_of())
+    request = peer.request()
+    jump_s[0] = 3600.0
+    peer.say(Beat())
+    peer.hears(Beat)  # not Who
+    peer.say(peer.answer_to(request))
+    assert isinstance(future.result(LIMIT_S), Compiled)
+
+
+def test_a_worker_that_reads_nothing_holds_up_nobody(open_farm, peer_of, request_of):
+    """It says things that are answered until its buffers and the farm's for it are full."""
+    farm = open_farm()
+    deaf, good = peer_of(farm), peer_of(farm)
+    deaf.socket.set(zmq.RCVHWM, 1)
+    for _ in range(20_000):
+        deaf.say(Beat())
+    good.hello(name="good")
+    future = farm.submit(compile_request, request_of())
+    good.say(good.answer_to(good.request()))
+    assert isinstance(future.result(LIMIT_S), Compiled)
+
+
+# ---- packs of programs
+
+
+def serve(peer: Peer, judge) -> None:
+    """Answers requests by what `judge` makes of them, until the farm closes."""
+    while not isinstance(request := peer.hears((Request, Shared, Beat, Cancel, Bye)), Bye):
+        if isinstance(request, Shared):
+            peer.shared[request.digest] = request
+        if not isinstance(request, Request):
+            continue
+        outcome, content = judge(request.of(peer.shared[request.shared]))
+        peer.say(peer.answer_to(request, outcome, content))
+
+
+@pytest.mark.parametrize("outcome", ["died", "rejected", "timed out"])
+def test_a_pack_that_fails_is_halved_until_only_the_program_at_fault_is_named(language, open_farm, peer_of, outcome):
+    texts = [program_text(i, i % 4) for i in range(15)]
+    texts[2] = texts[11] = BAD
+
+    def judge(request):
+        is_bad = BAD_CONSTANT.encode() in render(request)
+        return (outcome, b"how") if is_bad else (protocol.COMPILED, None)
+
+    farm = open_farm()
+    threads = []
+    for name in ("one", "two"):
+        peer = peer_of(farm)
+        peer.hello(name=name)
+        threads.append(threading.Thread(target=serve, args=(peer, judge)))
+        threads[-1].start()
+    batch = programs(language, texts)
+    results = list(PackCompiler(language, "sm_90", farm, packing=Packing(3, 2)).compile(batch))
+    (failed,) = [result for result in results if isinstance(result, FailedProgram)]
+    assert failed.rows.tolist() == [2, 11]
+    assert failed.failure.kind == outcome
+    rows = sorted(int(row) for result in results if isinstance(result, Module) for rows in result.rows for row in rows)
+    assert rows == [row for row in range(15) if row not in (2, 11)]
+    farm.shutdown()
+    for thread in threads:
+        thread.join(LIMIT_S)
+
+
+# ---- authentication
+
+
+@pytest.fixture
+def keys(tmp_path):
+    """Folders of the run's keys, of a worker's, and of a worker's of another run."""
+    run, worker = make_keys(tmp_path / "keys", "worker")
+    _, stranger = make_keys(tmp_path / "other", "worker")
+    return run, WorkerKeys.read(worker), WorkerKeys.read(stranger)
+
+
+def test_a_worker_with_a_known_key_is_taken(open_farm, peer_of, request_of, keys):
+    run, worker, _ = keys
+    farm = open_farm(keys=run)
+    peer = peer_of(farm, worker)
+    peer.hello()
+    future = farm.submit(compile_request, request_of())
+    peer.say(peer.answer_to(peer.request()))
+    assert future.result(LIMIT_S).cubin == compile_request(request_of()).cubin
+
+
+@pytest.mark.parametrize("kind", ["no key", "unknown key", "key of another run", "deleted key"])
+def test_no_other_worker_gets_a_word_through(open_farm, peer_of, request_of, keys, kind, caplog):
+    run, worker, stranger = keys
+    if kind == "deleted key":
+        (run / "workers" / "worker.public").unlink()
+    theirs = {
+        "no key": None,
+        "unknown key": WorkerKeys(stranger.secret, worker.run),
+        "key of another run": WorkerKeys(worker.secret, stranger.run),
+        "deleted key": worker,
+    }[kind]
+    farm = open_farm(keys=run)
+    intruder = peer_of(farm, theirs)
+    intruder.say(Hello(protocol.PROTOCOL, protocol.versions(), 1, "intruder"))
+    farm.submit(compile_request, request_of())
+    if kind != "no key":  # which libzmq tells nobody
+        assert intruder.handshake_failures.poll(LIMIT_S * 1000), "the handshake succeeded"
+    make_keys(run.parent, "good")
+    good = peer_of(farm, WorkerKeys.read(run.parent / "good"))
+    good.hello(name="good")
+    assert good.request()
+    assert farm.num_workers == 1
+    assert not intruder.socket.poll(0)
+    if kind in ("unknown key", "deleted key"):
+        assert "its key is not in the workers/ of this run's keys" in caplog.records[0].message
+
+
+# ---- below the messages
+
+GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01" + b"NULL".ljust(20, b"\0") + bytes(32)
+READY = b"\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER"
+
+
+def connect(farm: CompileFarm) -> socket.socket:
+    """A connection with its handshake done."""
+    connection = socket.create_connection(("127.0.0.1", int(farm.address.rpartition(":")[2])), LIMIT_S)
+    connection.sendall(GREETING + b"\x04" + bytes([len(READY)]) + READY)
+    received = b""
+    while b"READY" not in received or b"ROUTER" not in received:
+        received += connection.recv(4096)
+    return connection
+
+
+def answer_to_frame(farm: CompileFarm, size: int) -> bytes:
+    """All that comes back for a message of one frame of zeros, until the answer `refused` or the connection's end."""
+    connection, received = connect(farm), b""
+    try:
+        connection.sendall(b"\x02" + struct.pack(">Q", size))
+        for _ in range(0, size, 1 << 20):
+            connection.sendall(bytes(1 << 20))
+        while b"refused" not in received and (more := connection.recv(4096)):
+            received += more
+    except ConnectionError:
+        pass
+    finally:
+        connection.close()
+    return received
+
+
+def test_a_frame_beyond_the_bound_ends_its_connection_before_it_is_read(open_farm, peer_of):
+    farm = open_farm()
+    assert b"wrong header" in answer_to_frame(farm, protocol.MAX_FRAME_BYTES)
+    assert b"refused" not in answer_to_frame(farm, protocol.MAX_FRAME_BYTES + (1 << 20))
+    connection = connect(farm)
+    connection.sendall(b"\x02" + struct.pack(">Q", 1 << 62))
+    peer_of(farm).hello()
+    connection.close()
+
+
+@pytest.mark.parametrize("content", [b"GET / HTTP/1.1\r\n\r\n", bytes(range(256)) * 8, b"\xff" * 4096])
+def test_what_is_not_zeromq_at_all_disturbs_nobody(open_farm, peer_of, content):
+    farm = open_farm()
+    connection = socket.create_connection(("127.0.0.1", int(farm.address.rpartition(":")[2])), LIMIT_S)
+    connection.sendall(content)
+    peer_of(farm).hello()
+    connection.close()
+
+
+CROWD = """\
+import socket, sys
+port, count = int(sys.argv[1]), int(sys.argv[2])
+sockets = []
+for i in range(count):
+    sockets.append(socket.create_connection(("127.0.0.1", port), 120))
+    if i % 3 == 0:
+        sockets[-1].sendall(b"\\xff" + bytes(8) + b"\\x7f")  # the begin of a greeting that never goes on
+    elif i % 3 == 1:
+        sockets[-1].sendall(b"garbage")
+print("there", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.slow
+def test_ten_thousand_connections_keep_no_worker_from_its_work(open_farm, peer_of, request_of):
+    """As many as this system lets a process open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    count = min(10_000, hard - 1000 if hard != resource.RLIM_INFINITY else 10_000)
+    try:
+        farm = open_farm()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        command = [sys.executable, "-c", CROWD, farm.address.rpartition(":")[2], str(count)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as crowd:
+            assert crowd.stdout.readline() == "there\n"
+            peer = peer_of(farm)
+            peer.hello()
+            future = farm.submit(compile_request, request_of())
+            peer.say(peer.answer_to(peer.request()))
+            assert isinstance(future.result(LIMIT_S), Compiled)
+            crowd.stdin.close()
+        assert crowd.returncode == 0
+        grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        assert grown_kib < 100 * count  # 100 KiB each
+        farm.shutdown()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_no_descriptor_is_left_behind(request_of):
+    def count() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    CompileFarm("tcp://127.0.0.1:0", num_local=0).shutdown()
+    before = count()
+    for _ in range(5):
+        farm = CompileFarm("tcp://127.0.0.1:0", num_local=0)
+        peer = Peer(farm.address)
+        peer.hello()
+        farm.submit(compile_request, request_of())
+        farm.shutdown(cancel_futures=True)
+        farm.shutdown()
+        peer.close()
+    assert count() <= before
+
+
+@pytest.fixture(autouse=True)
+def _log_level(caplog):
+    caplog.set_level(logging.WARNING)

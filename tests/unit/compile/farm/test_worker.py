@@ -1,0 +1,261 @@
+"""A worker over real sockets and with real processes: what it answers, and what it does if the run goes, errs or refuses."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from compile_cases import BAD, die, hang, programs, reject
+
+from evo.compile.compiler import FailedProgram, PackCompiler
+from evo.compile.farm import protocol, worker
+from evo.compile.farm.keys import make_keys
+from evo.compile.farm.protocol import Answer, Beat, Bye, Cancel, Hello, Refused, Who, seal
+from evo.compile.packing import Packing
+from evo.compile.request import CompileRequest, compile_request
+from evo.errors import UserError
+
+from .conftest import LIMIT_S
+
+
+@pytest.fixture
+def bad_request(language, request_of):
+    """A request of one program, at which the functions of compile_cases fail."""
+    from evo.compile.request import pack_programs
+
+    batch = programs(language, [BAD])
+    return CompileRequest(*pack_programs(batch.words, batch.hashes), request_of().language, "sm_90", 3)
+
+
+def wait_until(condition) -> None:
+    end_s = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < end_s, "waited in vain"
+        time.sleep(0.01)
+
+
+def test_a_worker_offers_itself_and_answers_with_the_cubin_that_this_process_makes(played_run, start_worker, request_of):
+    running = start_worker(played_run.address, num_workers=2)
+    hello = played_run.takes()
+    assert (hello.protocol, hello.versions, hello.slots) == (protocol.PROTOCOL, protocol.versions(), 2)
+    request = request_of()
+    played_run.sends(5, request)
+    answer = played_run.hears(Answer)
+    assert (answer.lease, answer.outcome, answer.content) == (5, "compiled", compile_request(request).cubin)
+    assert answer.seal == seal(protocol.shared_of(request).digest, request.hashes, answer.content)
+    assert answer.compiler_s > 0
+    played_run.sends(6, request_of(3), with_shared=False)
+    assert played_run.hears(Answer).lease == 6
+    running.end()
+    assert played_run.hears(Bye) == Bye("")
+    status = running.worker.status
+    assert (status.requests, status.programs, status.failures) == (2, 5, 0)
+
+
+def test_a_task_kernels_template_arrives_whole(played_run, start_worker, language, request_of):
+    from evo.kernel import pointwise
+    from evo.kernel.template import task_template
+
+    ptx = pointwise.annotated_ptx(language, (3,), "sm_90").replace("pack_0", "evaluate").encode()
+    request = request_of(template=task_template(ptx, 3).content)
+    start_worker(played_run.address)
+    played_run.takes()
+    played_run.sends(1, request)
+    assert played_run.hears(Answer).content == compile_request(request).cubin
+
+
+@pytest.mark.parametrize(
+    ("function", "outcome", "log"),
+    [(reject, "rejected", b"line 1: bad"), (die, "died", b"the compile process was killed by SIGSEGV"), (hang, "timed out", b"")],
+)
+def test_a_failure_is_told_with_its_log(played_run, start_worker, bad_request, monkeypatch, function, outcome, log):
+    monkeypatch.setattr(worker, "compile_request", function)
+    start_worker(played_run.address)
+    played_run.takes(compile_s=3.0)
+    played_run.sends(1, bad_request)
+    answer = played_run.hears(Answer)
+    assert (answer.outcome, answer.content) == (outcome, log)
+
+
+@pytest.mark.slow
+def test_a_pack_that_kills_its_process_is_halved_and_only_the_program_at_fault_is_named(
+    language, open_farm, start_worker, monkeypatch
+):
+    """Over real workers, on one machine."""
+    from compile_cases import program_text
+
+    monkeypatch.setattr(worker, "compile_request", die_or_compile)
+    texts = [program_text(i, i % 4) for i in range(10)]
+    texts[7] = BAD
+    farm = open_farm()
+    for _ in range(2):
+        start_worker(farm.address)
+    results = list(PackCompiler(language, "sm_90", farm, packing=Packing(3, 2)).compile(programs(language, texts)))
+    (failed,) = [result for result in results if isinstance(result, FailedProgram)]
+    assert (failed.rows.tolist(), failed.failure.kind) == ([7], "died")
+    assert failed.failure.log == "the compile process was killed by SIGSEGV"
+    assert sorted(int(row) for result in results if result is not failed for rows in result.rows for row in rows) == [
+        row for row in range(10) if row != 7
+    ]
+
+
+def die_or_compile(request):
+    die(request)
+    return compile_request(request)
+
+
+def test_work_that_is_cancelled_is_ended_and_told(played_run, start_worker, bad_request, request_of, monkeypatch):
+    monkeypatch.setattr(worker, "compile_request", hang)
+    start_worker(played_run.address)
+    played_run.takes(compile_s=600.0)
+    played_run.sends(1, bad_request)
+    played_run.sends(2, request_of())
+    played_run.say(Cancel(1))
+    answers = [played_run.hears(Answer) for _ in range(2)]
+    assert [(answer.lease, answer.outcome) for answer in answers] == [(1, "cancelled"), (2, "compiled")]
+
+
+def test_a_worker_that_is_not_known_forgets_its_work_and_offers_itself_again(
+    played_run, start_worker, bad_request, request_of, monkeypatch
+):
+    monkeypatch.setattr(worker, "compile_request", hang)
+    start_worker(played_run.address)
+    played_run.takes(compile_s=600.0)
+    played_run.sends(1, bad_request)
+    played_run.say(Who())
+    played_run.takes()
+    played_run.sends(1, request_of())  # the same number, of another run
+    answer = played_run.hears(Answer)
+    assert (answer.lease, answer.outcome) == (1, "compiled")
+
+
+def test_a_worker_whose_run_falls_silent_offers_itself_again(played_run, start_worker, request_of):
+    start_worker(played_run.address)
+    played_run.takes(heartbeat_s=0.05)
+    played_run.hears(Beat)
+    played_run.takes()  # after three beats without an answer
+    played_run.sends(1, request_of())
+    assert played_run.hears(Answer).outcome == "compiled"
+
+
+def test_a_worker_beats_while_its_processes_work(played_run, start_worker, bad_request, monkeypatch):
+    monkeypatch.setattr(worker, "compile_request", hang)
+    start_worker(played_run.address)
+    played_run.takes(heartbeat_s=0.05, compile_s=600.0)
+    played_run.sends(1, bad_request)
+    for _ in range(5):
+        _, *frames = played_run.receive()
+        assert protocol.decode(frames, protocol.FROM_WORKER) == Beat()
+        played_run.say(Beat())
+
+
+def test_a_worker_waits_for_the_next_run_when_one_ends(open_farm, start_worker, request_of):
+    farm = open_farm()
+    address = farm.address
+    running = start_worker(address)
+    assert farm.submit(compile_request, request_of()).result(LIMIT_S)
+    farm.shutdown()
+    wait_until(lambda: running.statuses and not running.statuses[-1].run)
+    from evo.compile.farm.server import CompileFarm
+
+    with CompileFarm(address, num_local=0) as farm:
+        assert farm.submit(compile_request, request_of(1, 5)).result(LIMIT_S).cubin == compile_request(request_of(1, 5)).cubin
+    running.end()
+    assert running.errors == [] and running.worker.status.requests == 2
+
+
+def test_a_worker_that_is_refused_ends_with_the_runs_line(played_run, start_worker):
+    running = start_worker(played_run.address)
+    played_run.hears(Hello)
+    played_run.say(Refused("the worker has evo 1, the run 2;\x1b install the same evo on both"))
+    error = running.error()
+    assert isinstance(error, UserError)
+    assert str(error) == (
+        f"the run at {played_run.address} refuses this worker: the worker has evo 1, the run 2;? install the same evo on both"
+    )
+
+
+@pytest.mark.parametrize("case", ["garbage", "unknown shared parts", "too much", "same lease", "another message"])
+def test_a_run_that_errs_is_left_with_a_line(played_run, start_worker, request_of, bad_request, monkeypatch, case):
+    monkeypatch.setattr(worker, "compile_request", hang)
+    running = start_worker(played_run.address)
+    played_run.takes(compile_s=600.0)
+    if case == "garbage":
+        played_run.socket.send_multipart([played_run.worker, b"garbage"])
+    elif case == "unknown shared parts":
+        played_run.sends(1, bad_request, with_shared=False)
+    elif case == "too much":
+        for lease in range(3):  # one process, and one in waiting
+            played_run.sends(lease, bad_request)
+    elif case == "same lease":
+        for _ in range(2):
+            played_run.sends(1, bad_request)
+    else:
+        played_run.say(Hello(1, {}, 1, "a worker"))
+    error = running.error()
+    assert isinstance(error, UserError) and "sent what no run of this version sends: " in str(error)
+    assert played_run.hears(Bye)
+
+
+def test_shared_parts_beyond_those_that_are_remembered_are_forgotten_in_order(played_run, start_worker, request_of):
+    running = start_worker(played_run.address)
+    played_run.takes()
+    requests = [request_of(sites_per_kernel=3 + i) for i in range(protocol.MAX_SHARED + 1)]
+    for request in requests:
+        played_run.say(protocol.shared_of(request))
+    played_run.sends(1, requests[1], with_shared=False)
+    assert played_run.hears(Answer).outcome == "compiled"
+    played_run.sends(2, requests[0], with_shared=False)
+    assert "shared parts" in str(running.error())
+
+
+def test_an_unexpected_error_of_a_worker_is_told_to_the_run(played_run, start_worker, bad_request, monkeypatch):
+    from compile_cases import break_down
+
+    monkeypatch.setattr(worker, "compile_request", break_down)
+    running = start_worker(played_run.address)
+    played_run.takes()
+    played_run.sends(1, bad_request)
+    assert played_run.hears(Bye).reason == "ZeroDivisionError: a defect of ours"
+    assert isinstance(running.error(), ZeroDivisionError)
+
+
+def test_a_worker_with_the_key_of_another_run_says_so_and_goes_on_trying(tmp_path, open_farm, start_worker):
+    run, _ = make_keys(tmp_path / "keys", "worker")
+    _, stranger = make_keys(tmp_path / "other", "worker")
+    running = start_worker(open_farm(keys=run).address, stranger)
+    wait_until(lambda: running.lines)
+    num_statuses = len(running.statuses)
+    wait_until(lambda: len(running.statuses) > num_statuses + 1)
+    assert not running.statuses[-1].run
+    (line,) = running.lines
+    assert "this worker's run.public is not the run's key" in line
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("unknown key", "does not know this worker's key"),
+        ("no key", "the run has keys: give this worker some by --keys"),
+        ("needless key", "the run has no keys, so leave --keys out"),
+    ],
+)
+def test_a_worker_that_is_not_let_in_ends_with_the_reason(tmp_path, open_farm, start_worker, kind, reason):
+    run, known = make_keys(tmp_path / "keys", "worker")
+    _, stranger = make_keys(tmp_path / "other", "worker")
+    (stranger / "run.public").write_bytes((known / "run.public").read_bytes())
+    farm = open_farm(keys=None if kind == "needless key" else run)
+    error = start_worker(farm.address, None if kind == "no key" else stranger).error()
+    assert isinstance(error, UserError) and reason in str(error)
+
+
+def test_keys_let_a_worker_work(tmp_path, open_farm, start_worker, request_of):
+    run, known = make_keys(tmp_path / "keys", "worker")
+    farm = open_farm(keys=run)
+    start_worker(farm.address, known)
+    assert farm.submit(compile_request, request_of()).result(LIMIT_S).cubin == compile_request(request_of()).cubin
+
+
+def test_an_address_beyond_this_machine_needs_keys(start_worker):
+    with pytest.raises(UserError, match=r"--connect: tcp://192\.0\.2\.1:5711 is not on this machine"):
+        start_worker("tcp://192.0.2.1:5711")
