@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evo.errors import FailureKind, UserError
 from evo.language.batch import Batch
-from evo.task import DTYPES, Programs, Regression, Scores, Task, task_errors
+from evo.task import DTYPES, Programs, Regression, Scores, Task, method_place, task_errors
 
 
 class Status(IntEnum):
@@ -112,21 +112,25 @@ def join(parts: list[Evaluation], num_measures: int) -> Evaluation:
         objective=np.concatenate([np.empty(0), *(part.objective for part in parts)]),
         measures=np.concatenate([np.empty((0, num_measures)), *(part.measures for part in parts)]),
         failures=tuple(failure for part in parts for failure in part.failures),
-        times_s={name: sum(part.times_s[name] for part in parts) for name in names},
+        times_s={name: sum(part.times_s.get(name, 0.0) for part in parts) for name in names},
     )
 
 
-def score_batch(task: Task, outputs: Regression | dict[str, NDArray[Any]], num_instructions: NDArray[np.int32]) -> Evaluation:
+def score_batch(
+    task: Task,
+    outputs: Regression | dict[str, NDArray[Any]],
+    num_instructions: NDArray[np.int32],
+    check: Regression | None = None,
+) -> Evaluation:
     """Calls the task's `score` and checks what it returns.
 
     Raises:
         UserError: `score` raises or returns the wrong thing.
     """
-    code = type(task).score.__code__
-    place = f"{code.co_filename}:{code.co_firstlineno}"
+    place = method_place(type(task), "score")
     batch_size = len(num_instructions)
     with np.errstate(all="ignore"), task_errors(type(task), "score"):
-        scores = task.score(outputs, Programs(num_instructions))
+        scores = task.score(outputs, Programs(num_instructions, check))
         if not isinstance(scores, Scores):
             raise UserError(f"{place}: score() must return evo.Scores, got {type(scores).__name__}")
         objective = np.asarray(scores.objective, dtype=np.float64)

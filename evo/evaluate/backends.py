@@ -61,7 +61,7 @@ class Backend:
 
 def choose_backend(name: str, assignment: Assignment, warn: Callable[[str], None]) -> Backend:
     """The backend with this name. `auto` gives the first of `BACKENDS` that this machine can use, that pays off and that can be
-    trusted.
+    trusted. On a cluster `auto` is the CPU.
 
     Args:
         warn: called with a line if a backend would pay off but cannot be trusted.
@@ -71,6 +71,8 @@ def choose_backend(name: str, assignment: Assignment, warn: Callable[[str], None
     """
     if name != AUTO:
         return BACKENDS[name]
+    if assignment.settings["cluster"]:
+        return CPU  # what the workers have cannot be asked before they are chosen
     for backend in BACKENDS.values():
         if backend.why_unusable() or not backend.pays_off(assignment):
             continue

@@ -7,7 +7,7 @@ number of threads or processes.
 from __future__ import annotations
 
 import time
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from evo.task import Regression, Task, point_arrays, target_array, task_errors
 
 OUTPUT_BYTES = 1 << 20  # of one chunk: fits a core's L2 cache
 MIN_CHUNK, MAX_CHUNK = 8, 256
+MAX_REDUCED = 128  # programs whose sums a thread computes in one go; they are scored with the whole batch
 MEASURE_S = 0.01  # for each SIMD level
 NUM_MEASURED = 16  # programs
 
@@ -31,6 +32,21 @@ def chunk_size(num_points: int, num_outputs: int) -> int:
     return min(max(OUTPUT_BYTES // (4 * num_points * num_outputs), MIN_CHUNK), MAX_CHUNK)
 
 
+@dataclass(frozen=True)
+class Points:
+    """Where a task's programs run.
+
+    inputs: an array for each register, None where it is no input. targets: with a reduction. check: the task's check points, if
+    it has any. set_state: giving the points has set attributes of the task, so `score` may rely on a task that has been asked.
+    """
+
+    inputs: list[NDArray[Any] | None]
+    num_points: int
+    targets: NDArray[np.float32] | None
+    check: Points | None = None
+    set_state: bool = False
+
+
 class ChunkScorer:
     """Runs programs at a task's points and has the task score them. Safe to use from many threads at once.
 
@@ -38,20 +54,20 @@ class ChunkScorer:
         language: what the programs are written in.
         task: gives points and score.
         level: the virtual machine's SIMD level; None: this CPU's best. All levels give the same results.
+        points: those of another scorer of this task; None: the task is asked for them.
 
     Raises:
         UserError: the task's points or targets are malformed, or raise.
     """
 
-    def __init__(self, language: Language, task: Task, level: str | None = None):
+    def __init__(self, language: Language, task: Task, level: str | None = None, points: Points | None = None):
         self.task = task
         self._language = language
         self._machine = VirtualMachine(language.lowering, level)
-        with task_errors(type(task), "points"):
-            points = task.points()
-        self._inputs, num_points = self._point_arrays(points, "points()")
-        self._targets = target_array(task, num_points) if task.reduction else None
-        self.chunk_size = chunk_size(num_points, len(task.outputs))
+        self.points = points or self._ask_for_points()
+        if points and points.set_state:
+            self._ask_for_points()  # for what it does to the task
+        self.chunk_size = chunk_size(self.points.num_points, len(task.outputs))
 
     @property
     def level(self) -> str:
@@ -61,16 +77,38 @@ class ChunkScorer:
     def score(self, words: NDArray[np.uint64], num_instructions: NDArray[np.int32]) -> Evaluation:
         """The results of a chunk. times_s: `evaluate` and `score`."""
         start = time.perf_counter()
-        results: Regression | dict[str, NDArray[Any]]
-        if self._targets is None:
-            results = by_name(self.task, self._machine.store(words, self._inputs))
-        else:
-            sums = self._machine.reduce(words, self._inputs, self._targets)
-            results = Regression(**{field.name: sums[field.name].astype(np.float64) for field in fields(Regression)})
+        results = self.run(words)
         evaluated = time.perf_counter()
-        part = score_batch(self.task, results, num_instructions)
+        part = self.judge(results, num_instructions)
         scored = time.perf_counter()
         return replace(part, times_s={"evaluate": evaluated - start, "score": scored - evaluated})
+
+    @property
+    def num_sums(self) -> int:
+        """With a reduction: sums of a program, those of its outputs at the points and then at the check points."""
+        return len(self.task.outputs) * (2 if self.points.check else 1)
+
+    def run(self, words: NDArray[np.uint64]) -> NDArray[Any]:
+        """What programs leave: outputs, `(num_programs, num_outputs, num_points)`, or sums, `(num_programs, num_sums)`."""
+        points, check = self.points, self.points.check
+        if points.targets is None:
+            return self._machine.store(words, points.inputs)
+        sums: NDArray[Any] = self._machine.reduce(words, points.inputs, points.targets)
+        if check is None:
+            return sums
+        assert check.targets is not None
+        checked = np.zeros_like(sums)
+        rows = np.flatnonzero((sums["num_nonfinite"] == 0).all(axis=1))
+        checked[rows] = self._machine.reduce(np.ascontiguousarray(words[rows]), check.inputs, check.targets)
+        return np.concatenate([sums, checked], axis=1)
+
+    def judge(self, results: NDArray[Any], num_instructions: NDArray[np.int32]) -> Evaluation:
+        """Has the task score what `run` gave."""
+        if self.points.targets is None:
+            return score_batch(self.task, by_name(self.task, results), num_instructions)
+        num_outputs = len(self.task.outputs)
+        check = _regression(results[:, num_outputs:]) if self.points.check else None
+        return score_batch(self.task, _regression(results[:, :num_outputs]), num_instructions, check)
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """As `Evaluator.outputs`."""
@@ -86,12 +124,52 @@ class ChunkScorer:
         while spent_s < MEASURE_S * len(machines):
             for index, machine in enumerate(machines):
                 start = time.perf_counter()
-                machine.store(words, self._inputs)
+                machine.store(words, self.points.inputs)
                 taken_s = time.perf_counter() - start
                 best_s[index] = min(best_s[index], taken_s)
                 spent_s += taken_s
         self._machine = machines[best_s.index(min(best_s))]
 
+    def use_level(self, level: str) -> None:
+        """Goes on at this SIMD level."""
+        if level != self.level:
+            self._machine = VirtualMachine(self._language.lowering, level)
+
+    def _ask_for_points(self) -> Points:
+        before = dict(vars(self.task))
+        with task_errors(type(self.task), "points"):
+            points = self.task.points()
+        inputs, num_points = self._point_arrays(points, "points()")
+        aligned = [_aligned(values) for values in inputs]
+        targets = check = None
+        if self.task.reduction:
+            targets, check = _aligned(target_array(self.task, num_points)), self._ask_for_check_points()
+        after = vars(self.task)
+        set_state = before.keys() != after.keys() or any(value is not before[name] for name, value in after.items())
+        return Points(aligned, num_points, targets, check, set_state)
+
+    def _ask_for_check_points(self) -> Points | None:
+        with task_errors(type(self.task), "check_points"):
+            points = self.task.check_points()
+        if not points:
+            return None
+        inputs, num_points = self._point_arrays(points, "check_points()")
+        targets = target_array(self.task, num_points, "check_targets")
+        return Points([_aligned(values) for values in inputs], num_points, _aligned(targets))
+
     def _point_arrays(self, points: dict[str, NDArray[Any]], method: str) -> tuple[list[NDArray[Any] | None], int]:
         arrays, num_points = point_arrays(self.task, points, method)
         return [*arrays, *[None] * (len(self._language.registers) - len(arrays))], num_points
+
+
+def _regression(sums: NDArray[Any]) -> Regression:
+    return Regression(**{field.name: sums[field.name].astype(np.float64) for field in fields(Regression)})
+
+
+def _aligned(array: NDArray[Any] | None) -> NDArray[Any] | None:
+    """A copy that suits wide vectors."""
+    if array is None:
+        return None
+    copy = ptx_vm.empty(array.shape, array.dtype)
+    copy[...] = array
+    return copy

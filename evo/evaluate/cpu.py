@@ -6,35 +6,35 @@ joined in order. Knows nothing of the GPU.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
-from dataclasses import replace
-from functools import partial
-from queue import SimpleQueue
+from collections import deque
+from collections.abc import Sequence
+from queue import Empty, SimpleQueue
+from statistics import median
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.evaluate import Evaluation, TaskSource, join
-from evo.evaluate.chunks import ChunkScorer
-from evo.evaluate.processes import Processes
+from evo.evaluate import Evaluation, TaskSource
+from evo.evaluate.chunks import MAX_REDUCED, ChunkScorer
+from evo.evaluate.processes import WAKE_S, Processes, Watch, WorkerError, overtime_message
 from evo.evaluate.worker import Setup
 from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.native.ptx_vm import VirtualMachine
-from evo.task import Task
+from evo.native.ptx_vm import SUMS_DTYPE, VirtualMachine
+from evo.task import Task, declared_files, method_place, task_digest
 
-WAKE_S = 0.1  # longest uninterrupted wait of the calling thread, so that it sees Ctrl-C
 SCORE_SECONDS = 300.0
-START_S = 2.0  # of work on threads, after which a run is long enough for processes to pay
-NUM_TRIALS = 3  # batches each way
-MIN_TRIAL_CHUNKS = 2  # a batch of one is no parallel work
+FIRST_S, FIRST_BATCHES = 2.0, 20  # of work on processes before threads are tried
+NUM_TRIALS = 5  # batches each way, in turn
+THREADS_GAIN = 1.1  # threads must be faster by this factor: noise is below it, and a crash of a thread ends the run
+RECHECK_S = 300.0  # of work, after which both ways are tried again: the machine may have been busy
 
 ExecutorName = Literal["auto", "threads", "processes"]
 
@@ -48,13 +48,14 @@ class CpuEvaluator:
         num_threads: threads or processes; None: one for each core that this process may use.
         level: the virtual machine's SIMD level; None: the faster of the two widest on the first programs. All levels give the
             same results.
-        executor: `processes` run a `score` in parallel that holds Python's interpreter lock. `auto` uses threads, and tries
-            processes in a long run if there are several threads and `score` gets outputs; the faster way is kept.
+        executor: `processes` run a `score` in parallel that holds Python's interpreter lock, and a task that crashes does not end
+            this process. `auto` begins with processes if there are several threads, tries threads in a long run, and keeps
+            them for minutes if they are clearly faster.
         source: where processes find the task; None: there are only threads.
-        score_seconds: limit for scoring a chunk. A single thread is the caller's and has no limit.
+        score_seconds: limit for running and scoring a chunk.
 
     Raises:
-        UserError: the task's points or targets are malformed, or raise.
+        UserError: the task's points or targets are malformed, or raise; or processes cannot start.
     """
 
     def __init__(
@@ -68,26 +69,27 @@ class CpuEvaluator:
         source: TaskSource | None = None,
         score_seconds: float = SCORE_SECONDS,
     ):
+        if not faulthandler.is_enabled():
+            faulthandler.enable(2)  # where a task crashes this process
         self._language = language
-        self._task = task
         self._scorer = ChunkScorer(language, task, level)
         self._is_level_chosen = level is not None
         self._num_threads = num_threads or len(os.sched_getaffinity(0))
-        code = type(task).score.__code__
-        place = f"{code.co_filename}:{code.co_firstlineno}"
+        place = method_place(type(task), "score")
         self._threads = _Threads(self._scorer, place, self._num_threads, score_seconds)
         self._processes: Processes | None = None
         self._choice: _Choice | None = None
-        if source and executor != "threads" and (executor == "processes" or (self._num_threads > 1 and not task.reduction)):
+        if source and executor != "threads" and (executor == "processes" or self._num_threads > 1):
             self._processes = Processes(
-                partial(self._setup, source),
+                self._setup(source),
                 place,
                 chunk_size=self._scorer.chunk_size,
                 num_measures=len(task.measures),
                 num_workers=self._num_threads,
                 score_seconds=score_seconds,
             )
-            self._choice = _Choice() if executor == "auto" else None
+            self._choice = _Choice(self._scorer.chunk_size) if executor == "auto" else None
+            self._start(self._processes)
 
     @property
     def device(self) -> str:
@@ -99,13 +101,11 @@ class CpuEvaluator:
         if not self._is_level_chosen and len(batch):
             self._scorer.choose_level(batch)
             self._is_level_chosen = True
-        size = self._scorer.chunk_size
-        chunks = [batch[start : start + size] for start in range(0, len(batch), size)]
-        if not self._processes or not chunks:
-            return self._threads.evaluate(chunks)
+        if not self._processes or not len(batch):
+            return self._threads.evaluate(batch)
         if not self._choice:
-            return self._processes.evaluate(chunks)
-        return self._try_both(self._processes, self._choice, chunks)
+            return self._processes.evaluate(batch, self._scorer.level)
+        return self._evaluate_as_chosen(self._processes, self._choice, batch)
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """As `Evaluator.outputs`, on the calling thread."""
@@ -113,7 +113,8 @@ class CpuEvaluator:
 
     def environment(self) -> dict[str, str | int]:
         """SIMD level, number of threads or processes, and which of them: `auto` if that is still to be seen."""
-        executor = "auto" if self._choice else "processes" if self._processes else "threads"
+        on_processes = self._choice.chosen if self._choice else bool(self._processes)
+        executor = "auto" if on_processes is None else "processes" if on_processes else "threads"
         return {"simd": self._scorer.level, "threads": self._num_threads, "executor": executor}
 
     def close(self) -> None:
@@ -122,162 +123,231 @@ class CpuEvaluator:
         if self._processes:
             self._processes.close()
 
-    def _try_both(self, processes: Processes, choice: _Choice, chunks: Sequence[Batch]) -> Evaluation:
-        """Evaluates a batch one way, and decides if both ways are known well enough."""
-        on_processes = False
+    def _start(self, processes: Processes) -> None:
+        """Starts processes now, so that they load the task while this process prepares the first batch."""
         try:
-            if choice.is_worth_starting:
-                processes.start()
-                on_processes = choice.wants_processes(len(chunks)) and processes.are_ready()
-        except UserError as error:  # this process has loaded the task and can go on
-            self._keep_threads(processes, f"the processes that score programs cannot start, threads go on: {error}")
-            return self._threads.evaluate(chunks)
+            processes.start()
+        except WorkerError as error:
+            if not self._choice:
+                raise
+            self._give_up_processes(error)
+
+    def _evaluate_as_chosen(self, processes: Processes, choice: _Choice, batch: Batch) -> Evaluation:
+        """Evaluates a batch on processes, unless threads have proved faster or it is their turn to be tried."""
         start_s = time.perf_counter()
-        evaluation = processes.evaluate(chunks) if on_processes else self._threads.evaluate(chunks)
-        choice.note(on_processes, time.perf_counter() - start_s, len(evaluation.status), len(chunks))
-        if choice.is_made:
-            self._choice = None
-            if choice.are_threads_faster:
-                self._keep_threads(processes)
+        try:
+            if choice.is_threads and not choice.is_trial:
+                processes.close()
+            on_processes = choice.wants_processes(len(batch))
+            if on_processes and choice.is_threads:
+                processes.start()
+                on_processes = processes.are_ready()
+            evaluation = processes.evaluate(batch, self._scorer.level) if on_processes else None
+        except WorkerError as error:
+            # This process has loaded the task. If its `score` is wrong, it raises here too, and nothing else is to be said.
+            evaluation = self._threads.evaluate(batch)
+            self._give_up_processes(error)
+            return evaluation
+        evaluation = evaluation or self._threads.evaluate(batch)
+        choice.note(on_processes, time.perf_counter() - start_s, len(batch))
         return evaluation
 
-    def _keep_threads(self, processes: Processes, warning: str = "") -> None:
-        processes.close()
+    def _give_up_processes(self, error: UserError) -> None:
+        if self._processes:
+            self._processes.close()
         self._processes = self._choice = None
-        if warning:
-            print(f"evo: {warning}", file=sys.stderr)
+        line = " ".join(str(error).splitlines())
+        print(f"evo: the processes that score programs fail, threads go on: {line}", file=sys.stderr)
 
     def _setup(self, source: TaskSource) -> Setup:
         language = self._language
         return Setup(
             source,
+            task_digest(source.folder, declared_files(self._scorer.task, source.folder)),
             tuple(sys.path),
+            os.environ.get("PYTHONPATH"),
             language.instruction_set,
             language.inputs,
             language.outputs,
             language.limits,
-            self._scorer.level,
+            self._scorer.points,
         )
 
 
 class _Choice:
-    """Which of threads and processes are faster, from the first batches of a long run."""
+    """Whether threads are clearly faster than processes: by trials, in turn, after the first batches and each `RECHECK_S`."""
 
-    def __init__(self) -> None:
-        self._thread_s = 0.0
-        self._num_noted = {False: 0, True: 0}  # on processes? -> batches
-        self._seconds = {False: 0.0, True: 0.0}
-        self._programs = {False: 0, True: 0}
-
-    @property
-    def is_worth_starting(self) -> bool:
-        """Whether the run has taken long enough."""
-        return self._thread_s >= START_S
+    def __init__(self, chunk_size: int) -> None:
+        self._chunk_size = chunk_size
+        self._num_batches = 0  # since the last choice
+        self._spent_s = 0.0
+        self.chosen: bool | None = None  # processes?
+        self._rates: dict[bool, list[float]] = {False: [], True: []}  # on processes? -> programs a second of each trial
 
     @property
-    def is_made(self) -> bool:
-        """Whether both ways have had enough batches."""
-        return min(self._num_noted.values()) > NUM_TRIALS
+    def is_threads(self) -> bool:
+        """Whether threads were chosen."""
+        return self.chosen is False
 
     @property
-    def are_threads_faster(self) -> bool:
-        """Whether they have scored more programs a second."""
-        return self._programs[False] * self._seconds[True] >= self._programs[True] * self._seconds[False]
+    def is_trial(self) -> bool:
+        """Whether it is time to try both."""
+        if self.chosen is None:
+            return self._spent_s >= FIRST_S and self._num_batches >= FIRST_BATCHES
+        return self._spent_s >= RECHECK_S
 
-    def wants_processes(self, num_chunks: int) -> bool:
-        """Whether it is the turn of processes with a batch of this many chunks."""
-        return num_chunks >= MIN_TRIAL_CHUNKS and self._num_noted[True] <= self._num_noted[False]
+    def wants_processes(self, num_programs: int) -> bool:
+        """Whether a batch should go to processes. Only one of several chunks, which is parallel work, is a trial."""
+        if not self.is_trial or num_programs <= self._chunk_size:
+            return not self.is_threads
+        return len(self._rates[True]) <= len(self._rates[False])
 
-    def note(self, on_processes: bool, seconds: float, num_programs: int, num_chunks: int) -> None:
-        """Takes the time of a batch. The first one each way warms up. Threads count as soon as processes have had a batch."""
-        if not on_processes:
-            self._thread_s += seconds
-            if not self._num_noted[True] or num_chunks < MIN_TRIAL_CHUNKS:
-                return
-        if self._num_noted[on_processes]:
-            self._seconds[on_processes] += seconds
-            self._programs[on_processes] += num_programs
-        self._num_noted[on_processes] += 1
+    def note(self, on_processes: bool, seconds: float, num_programs: int) -> None:
+        """Takes the time of a batch. Chooses after enough trials, by medians: a busy moment decides nothing."""
+        if not self.is_trial:
+            self._num_batches += 1
+            self._spent_s += seconds
+            return
+        # Threads count as soon as processes have had a batch. The first one each way warms up.
+        if num_programs > self._chunk_size and (on_processes or self._rates[True]):
+            self._rates[on_processes].append(num_programs / seconds)
+        if min(map(len, self._rates.values())) > NUM_TRIALS:
+            self.chosen = median(self._rates[False][1:]) < THREADS_GAIN * median(self._rates[True][1:])
+            self._rates = {False: [], True: []}
+            self._spent_s = 0.0
 
 
 class _Threads:
-    """Threads that score chunks. With one, the caller does it."""
+    """Threads that score chunks. The caller waits, so that it can end a batch whose score hangs."""
 
     def __init__(self, scorer: ChunkScorer, place: str, num_threads: int, score_seconds: float):
         self._scorer = scorer
         self._place = place
         self._score_seconds = score_seconds
-        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._is_abandoned = False
+        self._watch = Watch()
         # Python's end does not wait for daemons, so a score that hangs cannot hold it.
         self._threads = [threading.Thread(target=self._serve, name=f"evaluate_{i}", daemon=True) for i in range(num_threads)]
-        if num_threads == 1:
-            self._threads = []
         for thread in self._threads:
             thread.start()
 
-    def evaluate(self, chunks: Sequence[Batch]) -> Evaluation:
-        """The results of consecutive chunks."""
-        num_measures = len(self._scorer.task.measures)
-        if not self._threads:
-            return join([self._score(chunk) for chunk in chunks], num_measures)
-        jobs = [_Job(partial(self._score, chunk)) for chunk in chunks]
-        for job in jobs:
-            self._calls.put(job.run)
+    def evaluate(self, batch: Batch) -> Evaluation:
+        """The results of a batch."""
+        job = _Job(self._scorer, batch, len(self._threads))
+        for _ in range(job.num_threads):
+            self._jobs.put(job)
         try:
-            self._wait(jobs)
+            for _ in range(job.num_threads):
+                self._wait(job)
         except BaseException:
             self._is_abandoned = True
-            for job in jobs:
-                job.future.cancel()
+            job.waiting.clear()
             raise
-        return join([job.future.result() for job in jobs], num_measures)
+        return job.evaluation
 
     def close(self) -> None:
         """Ends the threads, and waits for them unless a batch was given up."""
         for _ in self._threads:
-            self._calls.put(None)
+            self._jobs.put(None)
         for thread in self._threads:
             if not self._is_abandoned:
                 thread.join()
         self._threads = []
 
     def _serve(self) -> None:
-        while call := self._calls.get():
-            call()
+        while job := self._jobs.get():
+            job.take_part()
 
-    def _wait(self, jobs: Sequence[_Job]) -> None:
-        # Python handles signals in the main thread. The system may deliver Ctrl-C to another one, which does not wake the main
-        # thread: without a time limit it would see the signal only after the batch.
-        while wait([job.future for job in jobs], WAKE_S).not_done:
-            now_s = time.monotonic()
-            if any(now_s - job.start_s > self._score_seconds for job in jobs if not job.future.done()):
-                raise UserError(
-                    f"{self._place}: score() did not return within evaluation.score_seconds ({self._score_seconds:g} s); "
-                    "a run goes on from its last checkpoint"
-                )
+    def _wait(self, job: _Job) -> None:
+        """Waits until another thread has finished its part.
 
-    def _score(self, chunk: Batch) -> Evaluation:
-        part = self._scorer.score(chunk.words, chunk.num_instructions)
-        return replace(part, times_s={f"{name}_threads": value for name, value in part.times_s.items()})
+        Python handles signals in the main thread. The system may deliver Ctrl-C to another one, which does not wake the main
+        thread: without a time limit it would see the signal only after the batch.
+        """
+        while True:
+            try:
+                error = job.finished.get(timeout=WAKE_S)
+            except Empty:
+                if self._watch.look(job.since_s.copy().items()) > self._score_seconds:
+                    raise UserError(overtime_message(self._place, self._score_seconds)) from None
+                continue
+            if isinstance(error, Exception):
+                raise error
+            if error:  # such as asyncio.CancelledError: signals come in the main thread only
+                raise UserError(f"{self._place}: score() raised {type(error).__name__}: {error}") from error
+            return
 
 
 class _Job:
-    """A call with its future. start_s: when it started, in the future if it has not."""
+    """A batch that threads score together.
 
-    def __init__(self, call: Callable[[], Evaluation]):
-        self._call = call
-        self.future: Future[Evaluation] = Future()
-        self.start_s = float("inf")
+    Attributes:
+        waiting: the first program of each chunk that nobody has begun.
+        num_threads: how many take part.
+        since_s: when each thread that takes part began its chunk.
+        finished: gets an error or None from each thread.
+    """
 
-    def run(self) -> None:
-        if not self.future.set_running_or_notify_cancel():
-            return
-        self.start_s = time.monotonic()
+    def __init__(self, scorer: ChunkScorer, batch: Batch, num_threads: int):
+        size, num_measures = len(batch), len(scorer.task.measures)
+        self._sums = np.empty((size, scorer.num_sums), SUMS_DTYPE) if scorer.task.reduction else None
+        self._chunk_size = scorer.chunk_size if self._sums is None else min(2 * scorer.chunk_size, MAX_REDUCED)
+        self.waiting = deque(range(0, size, self._chunk_size))
+        self.num_threads = self._num_left = min(num_threads, len(self.waiting))
+        self.since_s: dict[int, float] = {}
+        self.finished: SimpleQueue[BaseException | None] = SimpleQueue()
+        self.evaluation = Evaluation(np.empty(size, np.uint8), np.empty(size), np.empty((size, num_measures)))
+        self.evaluation.times_s.update(evaluate_threads=0.0, score_threads=0.0)
+        self._scorer = scorer
+        self._batch = batch
+        self._lock = threading.Lock()
+
+    def take_part(self) -> None:
+        """Scores chunks until none is left. With a reduction the last thread scores all sums: a call costs more than a sum."""
+        thread, error = threading.get_ident(), None
         try:
-            self.future.set_result(self._call())
-        except BaseException as error:  # noqa: BLE001 - the caller gets whatever it is
-            self.future.set_exception(error)
+            while (first := self._next()) is not None:
+                self.since_s[thread] = time.monotonic()
+                self._do(slice(first, first + self._chunk_size))
+            with self._lock:
+                self._num_left -= 1
+                is_last = self._num_left == 0
+            if self._sums is not None and is_last:
+                self.since_s[thread] = time.monotonic()
+                start_s = time.perf_counter()
+                self._take(slice(None), self._scorer.judge(self._sums, self._batch.num_instructions))
+                self._add_times(score=time.perf_counter() - start_s)
+        except BaseException as raised:  # noqa: BLE001 - the caller gets whatever it is
+            self.waiting.clear()
+            error = raised
+        self.since_s.pop(thread, None)
+        self.finished.put(error)
+
+    def _next(self) -> int | None:
+        try:
+            return self.waiting.popleft()
+        except IndexError:
+            return None
+
+    def _do(self, rows: slice) -> None:
+        if self._sums is None:
+            part = self._scorer.score(self._batch.words[rows], self._batch.num_instructions[rows])
+            self._take(rows, part)
+            self._add_times(**part.times_s)
+        else:
+            start_s = time.perf_counter()
+            self._sums[rows] = self._scorer.run(self._batch.words[rows])
+            self._add_times(evaluate=time.perf_counter() - start_s)
+
+    def _take(self, rows: slice, part: Evaluation) -> None:
+        whole = self.evaluation
+        whole.status[rows], whole.objective[rows], whole.measures[rows] = part.status, part.objective, part.measures
+
+    def _add_times(self, **times_s: float) -> None:
+        with self._lock:
+            for name, seconds in times_s.items():
+                self.evaluation.times_s[f"{name}_threads"] += seconds
 
 
 def without_cpu_meaning(language: Language, names: Sequence[str]) -> list[str]:

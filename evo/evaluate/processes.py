@@ -1,32 +1,40 @@
 """Worker processes that run and score chunks of programs, for tasks whose `score` holds Python's interpreter lock.
 
 Owns the processes, the memory shared with them, and the blame for a worker that dies or hangs. `evo.evaluate.worker` is their
-side. No worker outlives this process. Knows nothing of how a chunk is scored.
+side. Workers take chunks from one pipe until it is empty, so this process sleeps while they work. Each has a process group of its
+own, so signals to this process's group, such as Ctrl-C, do not reach it. No worker outlives this process. Knows nothing of how a
+chunk is scored.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-import pickle
+import select
 import selectors
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import ExitStack, suppress
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.evaluate import Evaluation
 from evo.evaluate.worker import (
     DONE,
+    END,
     ERROR,
     MAX_MESSAGE,
-    NUM_AREAS,
+    NO_CHUNK,
+    PENDING,
+    QUEUED,
     READY,
     REPLY,
     REQUEST,
@@ -34,22 +42,47 @@ from evo.evaluate.worker import (
     Setup,
     area_at,
     area_size,
+    write_setup,
 )
 from evo.language.batch import Batch
+from evo.native.ptx_vm import levels
 
 WAKE_S = 0.1  # longest uninterrupted wait: time limits are checked this often, and Ctrl-C is seen
+LOAD_S = 120.0  # for a worker to start and load the task
+FLUSH_S = 1.0  # for workers to end by themselves, with what Python and the task do at their end
 END_S = 5.0  # for the end of a process whose connection has closed
+MAX_QUEUED = 512  # chunks in the pipe; with the workers' ends they fit its smallest size, a page, so no write waits
 MAX_DEATHS = 2  # of workers, with the same chunk or at the start: the system may have caused the first
 
 # Parallel work is done by processes. A library that starts threads in each of them would only disturb.
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"), "1")
 
 
+class WorkerError(UserError):
+    """Workers cannot start or load the task, or the task raises in one. Threads may do better."""
+
+
+class Watch:
+    """Tells how long things go on, from regular looks at them. Hardly counts time in which this process was stopped."""
+
+    def __init__(self) -> None:
+        self._looked_s = time.monotonic()
+        self._seconds: dict[Hashable, float] = {}
+
+    def look(self, things: Iterable[Hashable]) -> float:
+        """How long the oldest of the things that go on has been seen, in seconds."""
+        now_s = time.monotonic()
+        step_s = min(now_s - self._looked_s, 2 * WAKE_S)
+        self._looked_s = now_s
+        self._seconds = {thing: self._seconds.get(thing, -step_s) + step_s for thing in things}
+        return max(self._seconds.values(), default=0.0)
+
+
 class Processes:
     """Workers that score chunks. They start with the first call of `start` or `evaluate`.
 
     Args:
-        make_setup: called once, when the workers start.
+        setup: what workers get when they start.
         place: `file:line` of the task's `score`, for messages.
         chunk_size: most programs of a chunk.
         num_measures: of the task.
@@ -59,7 +92,7 @@ class Processes:
 
     def __init__(
         self,
-        make_setup: Callable[[], Setup],
+        setup: Setup,
         place: str,
         *,
         chunk_size: int,
@@ -67,106 +100,130 @@ class Processes:
         num_workers: int,
         score_seconds: float,
     ):
-        self._make_setup = make_setup
+        self._setup = setup
         self._place = place
         self._chunk_size = chunk_size
         self._num_measures = num_measures
         self._num_workers = num_workers
         self._score_seconds = score_seconds
         self._folder = os.getcwd()  # a task may leave it
-        self._setup_file = -1
-        self._workers: list[_Worker] = []
-        self._selector = selectors.DefaultSelector()
-        self._num_failed_starts = 0
+        self._files: _Files | None = None
+        self._memory: mmap.mmap | None = None
+        self._workers: dict[int, _Worker] = {}
+        self._num_failed_starts: Counter[int] = Counter()  # worker's number -> in a row
+        # The kernel ends a worker with the thread that started it. The caller's thread may end earlier than this one.
+        self._starter = ThreadPoolExecutor(1, "start_workers")
+        self._loading = Watch()
+        self._scoring = Watch()
 
     def start(self) -> None:
         """Starts the workers, unless they run. Waits for nothing.
 
         Raises:
-            UserError: the system refuses.
+            WorkerError: the system refuses.
         """
-        if self._setup_file < 0:
-            self._setup_file = os.memfd_create("evo-setup")
-            os.pwrite(self._setup_file, pickle.dumps(self._make_setup()), 0)
-        while len(self._workers) < self._num_workers:
-            self._add_worker()
+        try:
+            if not self._files:
+                self._files = _Files()
+                write_setup(self._setup, self._files.setup)
+            for number in range(self._num_workers):
+                if number not in self._workers:
+                    self._add_worker(number, self._files)
+        except OSError as error:
+            self.close()
+            file = f": {error.filename}" if error.filename else ""
+            raise WorkerError(f"cannot start a process that scores programs: {error.strerror}{file}") from error
 
     def are_ready(self) -> bool:
         """Whether all workers have loaded the task. Waits for nothing.
 
         Raises:
-            UserError: they cannot.
+            WorkerError: they cannot.
         """
+        if not self._files:
+            return False
         self._handle_events(0.0, None)
-        return len(self._workers) == self._num_workers and all(worker.is_ready for worker in self._workers)
+        return len(self._workers) == self._num_workers and all(worker.is_ready for worker in self._workers.values())
 
-    def evaluate(self, chunks: Sequence[Batch]) -> Evaluation:
-        """The results of consecutive chunks.
+    def evaluate(self, batch: Batch, level: str) -> Evaluation:
+        """The results of a batch, run at a SIMD level.
 
         Raises:
-            UserError: the task raises, hangs, or ends its process. The workers are gone then; the next call starts others.
+            WorkerError: see there. The workers are gone then; the next call starts others.
+            UserError: the task hangs, or ends its process. The workers are gone, too.
         """
-        work = _Work(chunks, self._num_measures)
         try:
             self.start()
-            while work.num_done < len(chunks):
-                self._hand_out(work)
+            work = self._share(batch, level)
+            while work.is_busy or len(work.pending()):
+                if not work.is_busy:
+                    self._hand_out(work)
                 self._handle_events(WAKE_S, work)
         except BaseException:
             self.close()
             raise
-        return work.evaluation
+        area = work.area
+        return Evaluation(area.status.copy(), area.objective.copy(), area.measures.copy(), (), work.times_s)
 
     def close(self) -> None:
-        """Ends the workers, whatever they are doing."""
-        while self._workers:
-            self._remove(self._workers[-1])
-        if self._setup_file >= 0:
-            os.close(self._setup_file)
-            self._setup_file = -1
+        """Ends the workers: those that can by themselves, so that nothing that the task prints is lost."""
+        files, workers = self._files, list(self._workers.values())
+        self._files, self._workers, self._memory = None, {}, None
+        if files:
+            files.close()  # the end of the pipe and of the connections is the end for workers
+        for worker in workers:
+            worker.connection.close()
+        end_s = time.monotonic() + FLUSH_S
+        for worker in workers:
+            worker.end(max(0.0, end_s - time.monotonic()) if worker.is_ready else 0.0)
 
-    def _add_worker(self) -> None:
-        try:
-            worker = _Worker(self._setup_file, self._folder)
-        except OSError as error:
-            raise UserError(f"cannot start a process that scores programs: {error.strerror}") from error
-        self._workers.append(worker)
-        self._selector.register(worker.connection, selectors.EVENT_READ, worker)
+    def _add_worker(self, number: int, files: _Files) -> None:
+        worker = _Worker(number, files, self._folder, self._starter)
+        self._workers[number] = worker
+        files.selector.register(worker.connection, selectors.EVENT_READ, worker)
 
-    def _remove(self, worker: _Worker) -> None:
-        self._workers.remove(worker)
-        self._selector.unregister(worker.connection)
-        worker.end()
+    def _share(self, batch: Batch, level: str) -> _Work:
+        """Copies a batch to the shared memory."""
+        assert self._files
+        shape = (self._num_workers, *batch.words.shape, self._num_measures)
+        num_bytes = area_size(*shape)
+        if self._memory is None or len(self._memory) < num_bytes:
+            try:
+                os.ftruncate(self._files.memory, num_bytes)
+                self._memory = mmap.mmap(self._files.memory, num_bytes)
+            except OSError as error:
+                raise WorkerError(f"cannot share {num_bytes} bytes with worker processes: {error.strerror}") from error
+        area = area_at(self._memory, *shape)
+        area.progress[:] = NO_CHUNK
+        area.words[:], area.num_instructions[:] = batch.words, batch.num_instructions
+        area.status[:] = PENDING
+        return _Work(area, self._chunk_size, levels().index(level), len(self._memory), self._files)
 
     def _hand_out(self, work: _Work) -> None:
-        """Gives each worker a chunk, and a second one while there are enough for all."""
-        for depth in range(1, NUM_AREAS + 1):
-            for worker in self._workers:
-                is_enough = len(work.waiting) > (depth - 1) * len(self._workers)
-                if worker.is_ready and len(worker.numbers) < depth and is_enough:
-                    number = work.waiting.popleft()
-                    try:
-                        worker.send(number, work.chunks[number], self._chunk_size, self._num_measures)
-                    except ConnectionError:  # it has died, which is seen with the other events
-                        work.waiting.appendleft(number)
+        """Queues chunks that have no results, while no worker is busy. Wakes no more workers than there are chunks."""
+        num_chunks = work.queue_chunks()
+        for worker in [worker for worker in self._workers.values() if worker.is_ready][:num_chunks]:
+            work.give(worker)
 
     def _handle_events(self, timeout_s: float, work: _Work | None) -> None:
         """Waits for replies and takes them; replaces workers that died; ends the batch if one hangs."""
-        events = self._selector.select(timeout_s)
+        assert self._files
+        events = self._files.selector.select(timeout_s)
         for key, _ in events:
             self._take_reply(key.data, work)
-        if events or not timeout_s:
+        if events:
             return
-        now_s = time.monotonic()
-        for worker in list(self._workers):
+        for worker in list(self._workers.values()):
             # A child of the task may keep the connection open.
             if worker.process.poll() is not None:
                 self._replace(worker, work)
-            elif worker.numbers and now_s - worker.since_s > self._score_seconds:
-                raise UserError(
-                    f"{self._place}: score() did not return within evaluation.score_seconds ({self._score_seconds:g} s); "
-                    "a run goes on from its last checkpoint"
-                )
+        if self._loading.look(worker for worker in self._workers.values() if not worker.is_ready) > LOAD_S:
+            raise WorkerError(
+                f"{self._place}: a process that scores programs has not loaded the task within {LOAD_S:g} s; "
+                "it may wait for something that another process holds"
+            )
+        if work and self._scoring.look(work.in_progress()) > self._score_seconds:
+            raise UserError(overtime_message(self._place, self._score_seconds))
 
     def _take_reply(self, worker: _Worker, work: _Work | None) -> None:
         try:
@@ -178,111 +235,156 @@ class Processes:
             return
         kind, evaluate_s, score_s = REPLY.unpack_from(reply)
         if kind == ERROR:
-            raise UserError(reply[REPLY.size :].decode(errors="replace"))
+            raise WorkerError(reply[REPLY.size :].decode(errors="replace"))
         if kind == READY:
             worker.is_ready = True
-            self._num_failed_starts = 0
+            del self._num_failed_starts[worker.number]
+            if work and work.is_busy:
+                work.give(worker)
         if kind == DONE and work:
-            work.take(*worker.finished(), evaluate_s, score_s)
+            work.finish(worker, evaluate_s, score_s)
 
     def _replace(self, worker: _Worker, work: _Work | None) -> None:
-        """Starts another worker in place of one that died, and has its chunks done once more."""
+        """Starts another worker in place of one that died. Its chunk is still pending, and is done once more."""
+        assert self._files
         how = worker.how_it_ended()
-        self._remove(worker)
+        del self._workers[worker.number]
+        self._files.selector.unregister(worker.connection)
+        worker.connection.close()
+        worker.end(0.0)
         if not worker.is_ready:
-            self._num_failed_starts += 1
-            if self._num_failed_starts >= MAX_DEATHS:
-                raise UserError(f"{self._place}: the processes that score programs do not start: {how}")
-        elif worker.numbers and work:
-            culprit = worker.numbers[0]
-            work.num_deaths[culprit] += 1
-            if work.num_deaths[culprit] >= MAX_DEATHS:
-                raise UserError(
-                    f"{self._place}: the process that ran and scored programs {how}, twice with the same programs; "
-                    "a run goes on from its last checkpoint"
-                )
-            work.waiting.extendleft(reversed(worker.numbers))
-        self._add_worker()
+            self._num_failed_starts[worker.number] += 1
+            if self._num_failed_starts[worker.number] >= MAX_DEATHS:
+                raise WorkerError(f"{self._place}: the processes that score programs do not start: {how}")
+        elif work and work.num_deaths_with(worker) >= MAX_DEATHS:
+            raise UserError(
+                f"{self._place}: the process that ran and scored programs {how}, twice with the same programs; "
+                "a run goes on from its last checkpoint"
+            )
+        self.start()
+
+
+def overtime_message(place: str, score_seconds: float) -> str:
+    """What ends a batch with a chunk that takes too long, whether its programs or the task's `score` do."""
+    return (
+        f"{place}: programs were not run and scored within evaluation.score_seconds ({score_seconds:g} s a chunk); "
+        "a run goes on from its last checkpoint"
+    )
+
+
+class _Files:
+    """What workers inherit: a pipe of chunk numbers, the setup, the shared memory. And the selector of their connections."""
+
+    def __init__(self) -> None:
+        with ExitStack() as stack:
+            self.selector = stack.enter_context(selectors.DefaultSelector())
+            self.queue, self.queue_end = os.pipe()
+            stack.callback(os.close, self.queue)
+            stack.callback(os.close, self.queue_end)
+            self.setup = os.memfd_create("evo-setup")
+            stack.callback(os.close, self.setup)
+            self.memory = os.memfd_create("evo-batch")
+            stack.callback(os.close, self.memory)
+            self._stack = stack.pop_all()
+
+    def empty_queue(self) -> None:
+        """Reads what workers have left in the pipe."""
+        if select.select([self.queue], [], [], 0)[0]:
+            os.read(self.queue, MAX_MESSAGE)
+
+    def close(self) -> None:
+        """Closes them."""
+        self.empty_queue()
+        self._stack.close()
 
 
 class _Work:
-    """A batch in progress: chunks that wait, and the results so far."""
+    """A batch in progress."""
 
-    def __init__(self, chunks: Sequence[Batch], num_measures: int):
-        self.chunks = chunks
-        self.waiting = deque(range(len(chunks)))
-        self.num_deaths = [0] * len(chunks)
-        self.num_done = 0
-        self._firsts = np.cumsum([0, *map(len, chunks)])
-        total = int(self._firsts[-1])
-        times_s = {"evaluate_workers": 0.0, "score_workers": 0.0}
-        self.evaluation = Evaluation(np.empty(total, np.uint8), np.empty(total), np.empty((total, num_measures)), (), times_s)
+    def __init__(self, area: Area, chunk_size: int, level: int, num_bytes: int, files: _Files):
+        self.area = area
+        self.times_s = {"evaluate_workers": 0.0, "score_workers": 0.0}
+        self._chunk_size = chunk_size
+        self._level = level
+        self._num_bytes = num_bytes
+        self._files = files
+        self._busy: set[int] = set()
+        self._num_deaths: Counter[float] = Counter()
 
-    def take(self, number: int, area: Area, evaluate_s: float, score_s: float) -> None:
-        """Copies a chunk's results."""
-        rows = slice(self._firsts[number], self._firsts[number + 1])
-        self.evaluation.status[rows] = area.status
-        self.evaluation.objective[rows] = area.objective
-        self.evaluation.measures[rows] = area.measures
-        self.evaluation.times_s["evaluate_workers"] += evaluate_s
-        self.evaluation.times_s["score_workers"] += score_s
-        self.num_done += 1
+    @property
+    def is_busy(self) -> bool:
+        """Whether a worker is at it."""
+        return bool(self._busy)
+
+    def pending(self) -> NDArray[np.intp]:
+        """The chunks that have no results."""
+        return np.flatnonzero(self.area.status[:: self._chunk_size] == PENDING)
+
+    def queue_chunks(self) -> int:
+        """Fills the pipe, in which workers that died may have left something. Returns the number of chunks in it."""
+        self._files.empty_queue()
+        chunks = self.pending()[:MAX_QUEUED]
+        os.write(self._files.queue_end, chunks.astype("<u4").tobytes())
+        return len(chunks)
+
+    def give(self, worker: _Worker) -> None:
+        """Has a worker take part."""
+        num_workers, max_length = len(self.area.progress), self.area.words.shape[1]
+        request = REQUEST.pack(worker.number, num_workers, len(self.area.words), max_length, self._level, self._num_bytes)
+        try:
+            worker.connection.send(request)
+        except ConnectionError:  # it has died, which is seen with the other events
+            return
+        os.write(self._files.queue_end, QUEUED.pack(END))
+        self._busy.add(worker.number)
+
+    def finish(self, worker: _Worker, evaluate_s: float, score_s: float) -> None:
+        """Notes that a worker has found the end of the pipe."""
+        self._busy.remove(worker.number)
+        self.times_s["evaluate_workers"] += evaluate_s
+        self.times_s["score_workers"] += score_s
+
+    def in_progress(self) -> list[tuple[float, float]]:
+        """The chunks that workers are at, and since when."""
+        return [(chunk, since_s) for chunk, since_s in self.area.progress.tolist() if chunk != NO_CHUNK]
+
+    def num_deaths_with(self, worker: _Worker) -> int:
+        """Notes that a worker died. Returns how many have died with the chunk that it was at."""
+        self._busy.discard(worker.number)
+        chunk, self.area.progress[worker.number, 0] = float(self.area.progress[worker.number, 0]), NO_CHUNK
+        if chunk == NO_CHUNK:
+            return 0
+        self._num_deaths[chunk] += 1
+        return self._num_deaths[chunk]
 
 
 class _Worker:
-    """One process with its connection and memory. numbers: chunks that it was given, in order; it works on the first."""
+    """One process with its connection."""
 
-    def __init__(self, setup_file: int, folder: str):
+    def __init__(self, number: int, files: _Files, folder: str, starter: Executor):
+        self.number = number
         self.is_ready = False
-        self.numbers: deque[int] = deque()
-        self.since_s = 0.0
-        self._areas: deque[Area] = deque()
-        self._next_area = 0
-        self._memory: mmap.mmap | None = None
-        self._memory_file = os.memfd_create("evo-chunks")
-        self.connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        files = (theirs.fileno(), setup_file, self._memory_file)
-        command = [sys.executable, "-P", "-m", "evo.evaluate.worker", *map(str, files), str(os.getpid())]
-        environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        # The process inherits the blocked signal: Ctrl-C before it ignores it would end it with a traceback.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, env=environment, cwd=folder, pass_fds=files)
-        except OSError:
-            self.connection.close()
-            os.close(self._memory_file)
-            raise
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-            theirs.close()
+        with ExitStack() as stack:
+            self.connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            stack.enter_context(self.connection)
+            with theirs:
+                inherited = (theirs.fileno(), files.queue, files.setup, files.memory)
+                command = [sys.executable, "-P", "-m", "evo.evaluate.worker", *map(str, inherited), str(os.getpid())]
+                environment = {**ONE_THREAD, **os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+                self.process: subprocess.Popen[bytes] = starter.submit(
+                    lambda: subprocess.Popen(
+                        command, stdin=subprocess.DEVNULL, env=environment, cwd=folder, pass_fds=inherited, process_group=0
+                    )
+                ).result()
+            stack.pop_all()
 
-    def send(self, number: int, chunk: Batch, capacity: int, num_measures: int) -> None:
-        """Gives it a chunk."""
-        max_length = chunk.words.shape[1]
-        num_bytes = NUM_AREAS * area_size(capacity, max_length, num_measures)
-        if self._memory is None or len(self._memory) < num_bytes:
-            os.ftruncate(self._memory_file, num_bytes)
-            self._memory = mmap.mmap(self._memory_file, num_bytes)
-        area = area_at(self._memory, self._next_area, len(chunk), capacity, max_length, num_measures)
-        area.words[:], area.num_instructions[:] = chunk.words, chunk.num_instructions
-        self.connection.send(REQUEST.pack(self._next_area, len(chunk), max_length, len(self._memory)))
-        self._next_area = (self._next_area + 1) % NUM_AREAS
-        if not self.numbers:
-            self.since_s = time.monotonic()
-        self.numbers.append(number)
-        self._areas.append(area)
-
-    def finished(self) -> tuple[int, Area]:
-        """The chunk that it has done, and where its results are."""
-        self.since_s = time.monotonic()
-        return self.numbers.popleft(), self._areas.popleft()
-
-    def end(self) -> None:
-        """Kills it, unless it has ended."""
-        self.connection.close()
-        self.process.kill()
+    def end(self, patience_s: float) -> None:
+        """Waits a while for it to end, then kills it with the processes that the task has started."""
+        with suppress(subprocess.TimeoutExpired):
+            self.process.wait(patience_s)
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        os.close(self._memory_file)
 
     def how_it_ended(self) -> str:
         """What its end was, for a message. Its connection has closed, so it has ended or is about to."""

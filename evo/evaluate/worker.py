@@ -1,9 +1,9 @@
-"""A worker process that runs and scores programs: `python -m evo.evaluate.worker SOCKET SETUP MEMORY PARENT`.
+"""A worker process that runs and scores programs: `python -m evo.evaluate.worker SOCKET QUEUE SETUP MEMORY PARENT`.
 
 Owns the worker's side of the talk with `evo.evaluate.processes`, and the forms that both sides share. The arguments are the
-numbers of inherited files: a socket for requests and replies, a file with a pickled `Setup`, and the shared memory. Words come
-in and scores go out through areas of that memory. The last argument is the parent's process number. The worker loads the task
-from its folder; it never imports the parent's script.
+numbers of inherited files: a socket for requests and replies, a pipe from which all workers take the numbers of chunks, a file
+with the `Setup`, and the shared memory, through which words come in and scores go out. The last argument is the parent's process
+number. The worker loads the task from its folder; it never imports the parent's script.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ import signal
 import socket
 import struct
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,99 +27,191 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.evaluate import TaskSource
-from evo.evaluate.chunks import ChunkScorer
+from evo.evaluate.chunks import ChunkScorer, Points
 from evo.instructions import InstructionSet
 from evo.language.program import Language, Limits
-from evo.task import load_task
+from evo.native.ptx_vm import levels
+from evo.task import declared_files, load_task, task_digest
 
-REQUEST = struct.Struct("<IIIQ")  # area, number of programs, words of a program, bytes of the shared memory
+# A request is a batch: its worker's number, all workers, programs, words of a program, the SIMD level's number, bytes of the
+# shared memory.
+REQUEST = struct.Struct("<IIIIIQ")
 REPLY = struct.Struct("<Bdd")  # kind, seconds of evaluation and scoring; an error's text follows
 READY, DONE, ERROR = range(3)
 MAX_MESSAGE = 1 << 16
-NUM_AREAS = 2  # one that is worked on, one that waits
+QUEUED = struct.Struct("<I")  # in the pipe: a chunk's number, or END, which one worker takes for the batch's end
+END = 0xFFFFFFFF
+PENDING = 255  # status of programs that are not scored yet
+NO_CHUNK = -1.0
 
+_ALIGNMENT = 64  # of what is in a setup's file
 _PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What a worker needs to know before its first chunk. python_path: the parent's `sys.path`."""
+    """What a worker needs to know before its first chunk.
+
+    task_digest: of the task that the parent has loaded. python_path: the parent's `sys.path`. python_path_variable: its
+    `PYTHONPATH`, which the worker's own differs from.
+    """
 
     source: TaskSource
+    task_digest: str
     python_path: tuple[str, ...]
+    python_path_variable: str | None
     instruction_set: InstructionSet
     inputs: tuple[tuple[str, str], ...]
     outputs: tuple[tuple[str, str], ...]
     limits: Limits
-    level: str
+    points: Points
+
+
+def write_setup(setup: Setup, file: int) -> None:
+    """Writes to an empty file how many parts follow, their sizes, and the parts: a pickle, and the arrays that it refers to."""
+    arrays: list[pickle.PickleBuffer] = []
+    pickled = pickle.dumps(setup, protocol=5, buffer_callback=arrays.append)
+    parts = [memoryview(pickled), *(array.raw() for array in arrays)]
+    head = struct.pack(f"={1 + len(parts)}Q", len(parts), *map(len, parts))
+    place = 0
+    for part in (memoryview(head), *parts):
+        written = 0
+        while written < len(part):  # the system may stop short
+            written += os.pwrite(file, part[written:], place + written)
+        place += _aligned(len(part))
+
+
+def read_setup(file: int) -> Setup:
+    """The setup in a file. Its arrays are the file's own memory, which all workers share."""
+    memory = memoryview(mmap.mmap(file, 0, access=mmap.ACCESS_READ))
+    (num_parts,) = struct.unpack_from("=Q", memory)
+    place, parts = _aligned(8 * (1 + num_parts)), []
+    for size in struct.unpack_from(f"={num_parts}Q", memory, 8):
+        parts.append(memory[place : place + size])
+        place += _aligned(size)
+    setup: Setup = pickle.loads(parts[0], buffers=parts[1:])
+    return setup
+
+
+def _aligned(num_bytes: int) -> int:
+    return -(-num_bytes // _ALIGNMENT) * _ALIGNMENT
 
 
 @dataclass(frozen=True)
 class Area:
-    """Views of a chunk's place in the shared memory."""
+    """Views of a batch in the shared memory. progress: the chunk that each worker is at, or `NO_CHUNK`, and since when."""
 
+    progress: NDArray[np.float64]
     words: NDArray[np.uint64]
     num_instructions: NDArray[np.int32]
-    status: NDArray[np.uint8]
     objective: NDArray[np.float64]
     measures: NDArray[np.float64]
+    status: NDArray[np.uint8]
 
 
-def area_size(capacity: int, max_length: int, num_measures: int) -> int:
-    """Bytes of an area for this many programs."""
-    return 8 * capacity * (max_length + 3 + num_measures)
+def area_size(num_workers: int, num_programs: int, max_length: int, num_measures: int) -> int:
+    """Bytes of a batch: each number takes eight."""
+    return 8 * (2 * num_workers + num_programs * (max_length + num_measures + 3))
 
 
-def area_at(memory: mmap.mmap, index: int, num_programs: int, capacity: int, max_length: int, num_measures: int) -> Area:
-    """The area with this index. Each of its arrays begins where it would begin for `capacity` programs."""
-    base = index * area_size(capacity, max_length, num_measures)
+def area_at(memory: mmap.mmap, num_workers: int, num_programs: int, max_length: int, num_measures: int) -> Area:
+    """The batch at the beginning of the memory."""
+    place = 0
 
-    def view(dtype: type, num_before: int, *shape: int) -> NDArray[Any]:
-        return np.ndarray(shape, dtype, memory, base + 8 * capacity * num_before)
+    def view(dtype: type, *shape: int) -> NDArray[Any]:
+        nonlocal place
+        array: NDArray[Any] = np.ndarray(shape, dtype, memory, place)
+        place += 8 * array.size
+        return array
 
     return Area(
-        view(np.uint64, 0, num_programs, max_length),
-        view(np.int32, max_length, num_programs),
-        view(np.uint8, max_length + 1, num_programs),
-        view(np.float64, max_length + 2, num_programs),
-        view(np.float64, max_length + 3, num_programs, num_measures),
+        view(np.float64, num_workers, 2),
+        view(np.uint64, num_programs, max_length),
+        view(np.int32, num_programs),
+        view(np.float64, num_programs),
+        view(np.float64, num_programs, num_measures),
+        view(np.uint8, num_programs),
     )
 
 
-def serve(connection: socket.socket, setup: Setup, memory_file: int) -> None:
+def serve(connection: socket.socket, queue: int, setup: Setup, memory_file: int) -> None:
     """Loads the task and answers requests until the parent closes its end."""
-    task = load_task(setup.source.folder, dict(setup.source.options))
-    scorer = ChunkScorer(Language(setup.instruction_set, setup.inputs, setup.outputs, setup.limits), task, setup.level)
+    process, folder = os.getpid(), setup.source.folder
+    task = load_task(folder, dict(setup.source.options))
+    if task_digest(folder, declared_files(task, folder)) != setup.task_digest:
+        raise UserError(f"{folder}: the task's files have changed since the run began; a run goes on with the same only")
+    language = Language(setup.instruction_set, setup.inputs, setup.outputs, setup.limits)
+    scorer = ChunkScorer(language, task, None, setup.points)
     connection.send(REPLY.pack(READY, 0.0, 0.0))
     memory: mmap.mmap | None = None
     while request := connection.recv(MAX_MESSAGE):
-        index, num_programs, max_length, num_bytes = REQUEST.unpack(request)
+        worker, num_workers, num_programs, max_length, level, num_bytes = REQUEST.unpack(request)
+        scorer.use_level(levels()[level])
         if memory is None or len(memory) < num_bytes:
             memory = mmap.mmap(memory_file, num_bytes)
-        area = area_at(memory, index, num_programs, scorer.chunk_size, max_length, len(task.measures))
-        part = scorer.score(area.words, area.num_instructions)
-        area.status[:], area.objective[:], area.measures[:] = part.status, part.objective, part.measures
-        connection.send(REPLY.pack(DONE, part.times_s["evaluate"], part.times_s["score"]))
+        area = area_at(memory, num_workers, num_programs, max_length, len(task.measures))
+        evaluate_s = score_s = 0.0
+        for number in _chunks(queue):
+            area.progress[worker] = number, time.monotonic()
+            rows = slice(number * scorer.chunk_size, (number + 1) * scorer.chunk_size)
+            part = scorer.score(area.words[rows], area.num_instructions[rows])
+            if os.getpid() != process:
+                os._exit(0)  # a child that `score` has forked, and that has come back
+            # The status comes last: it says that the rest is there.
+            area.objective[rows], area.measures[rows], area.status[rows] = part.objective, part.measures, part.status
+            area.progress[worker, 0] = NO_CHUNK
+            evaluate_s += part.times_s["evaluate"]
+            score_s += part.times_s["score"]
+        _flush()
+        connection.send(REPLY.pack(DONE, evaluate_s, score_s))
+
+
+def _chunks(queue: int) -> Iterator[int]:
+    """The numbers of this worker's chunks of one batch."""
+    while item := os.read(queue, QUEUED.size):
+        (number,) = QUEUED.unpack(item)
+        if number == END:
+            return
+        yield number
+
+
+def _flush() -> None:
+    """Writes what the task has printed."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError, AttributeError):  # the task may have closed it, or there is none
+            stream.flush()
 
 
 def main(arguments: list[str]) -> None:
-    """Serves the parent. Only the parent handles signals; the worker ends with it, however it ends."""
-    connection_file, setup_file, memory_file, parent = map(int, arguments)
-    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    """Serves the parent until it closes the connection. The worker ends with its parent, however that ends."""
+    connection_file, queue, setup_file, memory_file, parent = map(int, arguments)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # it ended before the line above
         return
-    setup = pickle.loads(os.pread(setup_file, os.fstat(setup_file).st_size, 0))
+    for file in (connection_file, queue, setup_file, memory_file):
+        os.set_inheritable(file, False)
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # its group is not the terminal's, which may be set to stop it when it prints
+    process = os.getpid()
+    setup = read_setup(setup_file)
     sys.path[:] = setup.python_path
-    with socket.socket(fileno=connection_file) as connection:
-        try:
-            serve(connection, setup, memory_file)
-        except UserError as error:
-            connection.send(REPLY.pack(ERROR, 0.0, 0.0) + str(error).encode()[: MAX_MESSAGE // 2])
-        except ConnectionError:
-            return  # the parent has gone
+    del os.environ["PYTHONPATH"]
+    if setup.python_path_variable is not None:
+        os.environ["PYTHONPATH"] = setup.python_path_variable
+    connection = socket.socket(fileno=connection_file)
+    try:
+        serve(connection, queue, setup, memory_file)
+    except ConnectionError:
+        return  # the parent has gone
+    except BaseException as error:  # noqa: BLE001 - the parent says in one line whatever it is
+        if os.getpid() != process:
+            os._exit(1)  # a child that the task has forked
+        text = str(error)
+        if not isinstance(error, UserError):
+            text = f"{setup.source.folder}: the process that scores programs failed: {type(error).__name__}: {error}"
+        with suppress(OSError):
+            connection.send(REPLY.pack(ERROR, 0.0, 0.0) + text.encode(errors="replace")[: MAX_MESSAGE // 2])
+            return
+        sys.exit(1)  # the task has closed the connection
 
 
 if __name__ == "__main__":

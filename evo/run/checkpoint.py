@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,8 @@ class OtherVersionError(CheckpointError):
     """A checkpoint of another version of the format."""
 
 
-def encode_checkpoint(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> bytes:
-    """The checkpoint that holds `meta` (plain JSON values) and `arrays`."""
+def encode_checkpoint(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Iterator[bytes | memoryview]:
+    """The checkpoint that holds `meta` (plain JSON values) and `arrays`, part by part. Arrays are not copied."""
     plain = {name: _little_endian(array) for name, array in arrays.items()}
     header = json.dumps(
         {
@@ -43,16 +44,13 @@ def encode_checkpoint(meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> 
         },
         sort_keys=True,
     ).encode()
-    body = b"".join(
-        [
-            MAGIC,
-            FORMAT_VERSION.to_bytes(4, "little"),
-            len(header).to_bytes(4, "little"),
-            header,
-            *(array.tobytes() for array in plain.values()),
-        ]
-    )
-    return body + hashlib.sha256(body).digest()
+    prefix = MAGIC + FORMAT_VERSION.to_bytes(4, "little") + len(header).to_bytes(4, "little")
+    parts: list[bytes | memoryview] = [prefix, header, *(array.reshape(-1).view(np.uint8).data for array in plain.values())]
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+        yield part
+    yield digest.digest()
 
 
 def decode_checkpoint(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
@@ -70,7 +68,7 @@ def decode_checkpoint(data: bytes) -> tuple[dict[str, Any], dict[str, NDArray[An
     if version != FORMAT_VERSION:
         writer = "written by evo 0.1, " if version == 1 else ""
         raise OtherVersionError(f"{writer}checkpoint format {version}; this evo reads format {FORMAT_VERSION}")
-    if hashlib.sha256(data[:-_DIGEST_BYTES]).digest() != data[-_DIGEST_BYTES:]:
+    if hashlib.sha256(memoryview(data)[:-_DIGEST_BYTES]).digest() != data[-_DIGEST_BYTES:]:
         raise CheckpointError("damaged: the checksum does not fit the content")
     header_end = _PREFIX_BYTES + int.from_bytes(data[_PREFIX_BYTES - 4 : _PREFIX_BYTES], "little")
     header = json.loads(data[_PREFIX_BYTES:header_end])

@@ -17,6 +17,8 @@ from evo.config import RunConfig
 from evo.errors import UserError
 from evo.evaluate import Evaluator, TaskSource
 from evo.evaluate.backends import AUTO, BACKENDS, CPU, Assignment, Backend, Quarantine
+from evo.evaluate.cluster import ClusterEvaluator
+from evo.evaluate.tuning import ConstantTuner, check_tunable
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
 from evo.language.program import Language, Limits
 from evo.task import Task, declared_files, load_task, task_digest, task_errors
@@ -45,7 +47,27 @@ class Problem:
         Raises:
             UserError: it cannot be started.
         """
+        if self.config.evaluation.cluster:
+            return ClusterEvaluator(self.assignment, self.backend, self.task_digest)
         return self.backend.start(self.assignment)
+
+    @cached_property
+    def tuner(self) -> ConstantTuner | None:
+        """Started when first asked for; None if the config does not tune constants.
+
+        Raises:
+            UserError: the task's points or targets are wrong.
+        """
+        tuning = self.config.search.tuning
+        if not tuning.share:
+            return None
+        return ConstantTuner(
+            self.language,
+            self.task,
+            iterations=tuning.iterations,
+            linear_scale=tuning.linear_scale,
+            num_threads=self.config.evaluation.threads,
+        )
 
     @property
     def assignment(self) -> Assignment:
@@ -78,9 +100,11 @@ class Problem:
         return drawn
 
     def close(self) -> None:
-        """Ends the evaluator, if it was started."""
+        """Ends the evaluator and the tuner, if they were started."""
         if "evaluator" in vars(self):
             self.evaluator.close()
+        if "tuner" in vars(self) and self.tuner:
+            self.tuner.close()
 
 
 def load_problem(config: RunConfig, backend: Backend | None = None, quarantine: Quarantine | None = None) -> Problem:
@@ -95,6 +119,8 @@ def load_problem(config: RunConfig, backend: Backend | None = None, quarantine: 
     """
     task = load_task(Path(config.task), config.task_options)
     digest = task_digest(Path(config.task), declared_files(task, Path(config.task)))
+    if config.search.tuning.share:
+        check_tunable(task, "search.tuning")
     chosen = config.program.instruction_set
     instruction_set = shipped_instruction_set(chosen) if chosen in SHIPPED else load_instruction_set(chosen)
     instruction_set_digest = None if chosen == "default" else hashlib.sha256(repr(instruction_set).encode()).hexdigest()

@@ -54,7 +54,8 @@ class Run:
         search.try_task()
         run_dir = RunDir.create(runs, name, config.seed, dump_config(config), environment(search.problem))
         run = cls(search, run_dir)
-        run.save()
+        run._save()
+        run_dir.wait_for_checkpoint()
         return run
 
     @classmethod
@@ -106,8 +107,10 @@ class Run:
 
         Raises:
             DeviceFailure: the GPU failed. The last checkpoint stands, and the programs at fault are in quarantine.
+            UserError: the task failed, or something could not be written.
         """
         search = self.search
+        checkpoint_seconds = search.problem.config.output.checkpoint_seconds
         reason = None
         saved_s = time.monotonic()
         save_s = 0.0
@@ -117,22 +120,29 @@ class Run:
                 self.run_dir.append_metrics(_metrics_row(generation, search.elapsed_s, save_s))
                 reason = search.stop_reason or ("interrupted" if interrupted() else None)
                 save_s = 0.0
-                if reason or time.monotonic() - saved_s >= search.problem.config.output.checkpoint_seconds:
+                is_saving = self.run_dir.is_saving()
+                is_due = time.monotonic() - saved_s >= checkpoint_seconds
+                # A checkpoint of a large archive may take longer than the time between two.
+                if reason or (is_due and not (is_saving and checkpoint_seconds)):
                     saved_s = time.monotonic()
-                    self.save()
+                    self._save()
                     save_s = time.monotonic() - saved_s
+                if reason:
+                    self.run_dir.wait_for_checkpoint()
                 on_generation(generation, search.elapsed_s)  # saved before: whoever watches may be gone
                 if reason:
                     break
         except DeviceFailure as failure:
             self._save_failures(failure.failures, search.counters.generations)
             raise
+        finally:
+            self.run_dir.wait_for_checkpoint()
         # A run that is resumed at its end writes what was still to be written after the last checkpoint.
         self.run_dir.save_archive(elite_arrays(search.elites()))
         return reason or str(search.stop_reason)
 
-    def save(self) -> None:
-        """Writes a checkpoint."""
+    def _save(self) -> None:
+        """Starts to write a checkpoint. `state` gives copies, so the search goes on meanwhile."""
         self.run_dir.save_checkpoint(self.search.counters.generations, *self.search.state())
 
     def close(self) -> None:

@@ -11,7 +11,8 @@ import io
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -24,6 +25,7 @@ from evo.run.checkpoint import CheckpointError, OtherVersionError, decode_checkp
 from evo.storage.files import PARTIAL_SUFFIX, write_atomically
 
 CHECKPOINTS_KEPT = 2
+WAKE_S = 0.1  # longest uninterrupted wait for a checkpoint, so that the calling thread sees Ctrl-C
 # Of each row of metrics. Only the best objective may be null.
 _NUMBERS = ("generations", "offspring", "evaluations", "duplicates", "coverage", "qd_score", "best_objective")
 
@@ -42,6 +44,8 @@ class RunDir:
             raise UserError(f"{path}: not a run folder (it has no config.yaml); list yours with: ls runs/*")
         self._lock: IO[str] | None = None
         self._metrics: IO[bytes] | None = None
+        self._writer = ThreadPoolExecutor(1, "checkpoint")  # its thread starts with the first checkpoint
+        self._saving: Future[None] | None = None
         if writable:
             with _writing(path / "lock"):
                 self._lock = open(path / "lock", "w")  # noqa: SIM115 - held as long as the object
@@ -115,17 +119,41 @@ class RunDir:
         return generations - known.count(b"\n", 0, end)
 
     def save_checkpoint(self, generation: int, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        """Writes the checkpoint of a generation durably, and keeps one earlier checkpoint.
+        """Starts to write the checkpoint of a generation, durably and in the background. One earlier checkpoint is kept.
 
         Checkpoints of later generations are deleted too: they are damaged, or the run would not have gone back before them.
+
+        Args:
+            arrays: nobody may change them any more.
+
+        Raises:
+            UserError: the checkpoint before, which is waited for, could not be written.
         """
-        meta = {**meta, "metrics_num_bytes": self._sync_metrics()}
-        newest = self.path / "checkpoints" / f"{generation:08d}.ckpt"
-        _write(newest, encode_checkpoint(meta, arrays))
-        paths = self._checkpoints()
-        num_valid = paths.index(newest) + 1
-        for path in paths[: max(0, num_valid - CHECKPOINTS_KEPT)] + paths[num_valid:]:
-            path.unlink()
+        self.wait_for_checkpoint()
+        meta = {**meta, "metrics_num_bytes": self._metrics_num_bytes()}
+        self._saving = self._writer.submit(self._write_checkpoint, generation, meta, arrays)
+
+    def is_saving(self) -> bool:
+        """Whether a checkpoint is being written.
+
+        Raises:
+            UserError: the last one could not be written.
+        """
+        if self._saving and self._saving.done():
+            self.wait_for_checkpoint()
+        return self._saving is not None
+
+    def wait_for_checkpoint(self) -> None:
+        """Returns when no checkpoint is being written.
+
+        Raises:
+            UserError: the last one could not be written.
+        """
+        while self._saving:
+            # The system may deliver Ctrl-C to another thread, which does not wake this one: hence the time limit.
+            if wait([self._saving], WAKE_S).done:
+                done, self._saving = self._saving, None
+                done.result()
 
     def load_checkpoint(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]], list[str]]:
         """The newest intact checkpoint, and a line for each newer one that is damaged.
@@ -202,11 +230,19 @@ class RunDir:
         return self.path / "plots" / name
 
     def close(self) -> None:
-        """Closes the files and unlocks the folder."""
-        for file in (self._metrics, self._lock):
-            if file is not None:
-                file.close()
-        self._metrics = self._lock = None
+        """Waits for the checkpoint that is being written, closes the files and unlocks the folder.
+
+        Raises:
+            UserError: the checkpoint could not be written.
+        """
+        try:
+            self.wait_for_checkpoint()
+        finally:
+            self._writer.shutdown()
+            for file in (self._metrics, self._lock):
+                if file is not None:
+                    file.close()
+            self._metrics = self._lock = None
 
     def __enter__(self) -> RunDir:
         return self
@@ -217,13 +253,23 @@ class RunDir:
     def _checkpoints(self) -> list[Path]:
         return sorted((self.path / "checkpoints").glob("*.ckpt"))
 
-    def _sync_metrics(self) -> int:
+    def _metrics_num_bytes(self) -> int:
         if self._metrics is None:
             path = self.path / "metrics.jsonl"
             return path.stat().st_size if path.exists() else 0
-        with _writing(self.path / "metrics.jsonl"):
-            os.fsync(self._metrics.fileno())
         return self._metrics.tell()
+
+    def _write_checkpoint(self, generation: int, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+        if self._metrics is not None:  # the checkpoint counts on its rows
+            with _writing(self.path / "metrics.jsonl"):
+                os.fsync(self._metrics.fileno())
+        newest = self.path / "checkpoints" / f"{generation:08d}.ckpt"
+        _write(newest, encode_checkpoint(meta, arrays))
+        paths = self._checkpoints()
+        num_valid = paths.index(newest) + 1
+        with _writing(self.path / "checkpoints"):
+            for path in paths[: max(0, num_valid - CHECKPOINTS_KEPT)] + paths[num_valid:]:
+                path.unlink()
 
 
 def _is_row_until(line: bytes, generations: int) -> bool:
@@ -242,7 +288,7 @@ def _is_number(row: Any, name: str) -> bool:
     return (isinstance(value, (int, float)) and not isinstance(value, bool)) or (value is None and name == "best_objective")
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write(path: Path, content: bytes | Iterable[bytes | memoryview]) -> None:
     with _writing(path):
         write_atomically(path, content, durable=True)
 

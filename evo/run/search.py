@@ -6,6 +6,7 @@ Owns the wiring of archive, emitter, memory and evaluator, and what it takes to 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
@@ -24,8 +25,9 @@ from evo.run.problem import Problem
 from evo.search.archives import make_archive, make_layout
 from evo.search.archives.elites import Elites
 from evo.search.archives.layout import Layout
+from evo.search.blocks import Blocks
 from evo.search.emitter import ProgramEmitter
-from evo.search.map_elites import Counters, Generation, map_elites
+from evo.search.map_elites import Counters, Generation, Tuning, map_elites
 from evo.search.memory import HashMemory
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 
@@ -91,7 +93,12 @@ class Search:
             batch_size=config.search.batch_size,
             num_immigrants=round(config.search.immigrants * config.search.batch_size),
             generation=self.counters.generations,
+            blocks=self._blocks,
         )
+
+    @cached_property
+    def _blocks(self) -> Blocks:
+        return Blocks(self.problem.config.evaluation.threads or len(os.sched_getaffinity(0)))
 
     @cached_property
     def memory(self) -> HashMemory:
@@ -124,8 +131,16 @@ class Search:
         self.stop_reason = self._stop_reached(self.archive.best_objective)
         if self.stop_reason:
             return
+        problem, config = self.problem, self.problem.config.search
         generations = map_elites(
-            self.archive, self.emitter, self.problem.evaluator, self.problem.language.lowering, self.memory, self.counters
+            self.archive,
+            self.emitter,
+            problem.evaluator,
+            problem.language.lowering,
+            self.memory,
+            self.counters,
+            self._blocks,
+            Tuning(problem.tuner, config.tuning.share) if problem.tuner else None,
         )
         self._saved = None
         while not self.stop_reason:
@@ -138,6 +153,11 @@ class Search:
             self.elapsed_s = time.monotonic() - start_s
             self.stop_reason = self._stop_reached(generation.best_objective)
             yield generation
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether a stop is reached already."""
+        return self._stop_reached(max(self.elites().objective, default=float("-inf"))) is not None
 
     def try_task(self) -> None:
         """Scores a few programs, and draws one if the plots at the end will.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -13,8 +15,10 @@ import pytest
 
 if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
     pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
+    pytest.importorskip("zmq", reason="evo[farm] is not installed")
 
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
+from evo.compile.farm.server import CompileFarm
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool
 from evo.compile.request import Compiled, CompileFailure, CompileRequest, compile_request
@@ -66,6 +70,24 @@ class Backwards(Executor):
                 future.set_exception(error)
 
 
+class FarmWithWorker(CompileFarm):
+    """A farm with a process of its own and a worker that is another command."""
+
+    def __init__(self):
+        super().__init__("tcp://127.0.0.1:0", num_local=1)
+        command = [Path(sys.executable).with_name("evo"), "worker", "--connect", self.address, "--workers", "1"]
+        self._worker = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        end_s = time.monotonic() + LIMIT_S
+        while self.num_workers < 2:
+            assert time.monotonic() < end_s, "the worker does not come"
+            time.sleep(0.01)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        super().shutdown(wait, cancel_futures=cancel_futures)
+        self._worker.terminate()
+        assert self._worker.wait(LIMIT_S) == 0
+
+
 # How to make each, and how many calls it makes at once while the submitting thread goes on.
 EXECUTORS = {
     "in line": (InLine, 0),
@@ -74,6 +96,7 @@ EXECUTORS = {
     "threads": (lambda: ThreadPoolExecutor(3), 3),
     "processes": (lambda: ProcessPoolExecutor(2, multiprocessing.get_context("spawn")), 2),
     "compile pool": (lambda: CompilePool(2), 2),
+    "farm": (FarmWithWorker, 1),
 }
 
 

@@ -1,4 +1,4 @@
-"""The CUDA evaluator: packs programs into kernels, compiles them in a pool of processes, runs them on an NVIDIA GPU.
+"""The CUDA evaluator: packs programs into kernels, compiles them in processes, runs them on an NVIDIA GPU.
 
 Owns the connection of compiler, lane and score, and the results of programs that fail. Results equal the CPU evaluator's except
 in the last bits of approximate instructions. They do not depend on packing, workers or order. Knows nothing of the search.
@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from evo.compile.assembler import DEFAULT_OPT_LEVEL, assembler_options
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
+from evo.compile.executor import num_local_workers, open_executor
 from evo.compile.packing import Packing
-from evo.compile.pool import CompilePool
 from evo.compile.request import CompileFailure
 from evo.errors import DeviceFailure, FailureKind
 from evo.evaluate import Evaluation, Failure, Status, by_name
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.lane import Lane, PackFailure, Plan, ScoringPlan
-from evo.evaluate.cuda.plans import DeviceInputs, KernelPlan, RegressionPlan, StorePlan
+from evo.evaluate.cuda.plans import CheckedPlan, DeviceInputs, KernelPlan, RegressionPlan, StorePlan
 from evo.kernel.cuda_source import template_of
 from evo.kernel.template import POINTWISE, KernelTemplate
 from evo.language.batch import Batch
@@ -41,13 +41,15 @@ MAX_KERNEL_SITES = 64
 class CudaOptions:
     """How to do the work. Only `compile_seconds` can change a result.
 
-    device: its ordinal; None: the first usable one. num_workers: compile processes; None: one per core. packing: how many
-    programs go together. opt_level: the assembler's. compile_seconds: limit for one compilation. launch_seconds: limit for one
-    pack on the device. num_threads: threads that score; None: one per core.
+    device: its ordinal; None: the first usable one. num_workers: compile processes; None: one per core; 0: none, but only a
+    farm. farm: as in a config; None: none. packing: how many programs go together. opt_level: the assembler's. compile_seconds:
+    limit for one compilation. launch_seconds: limit for one pack on the device. num_threads: threads that score; None: one per
+    core.
     """
 
     device: int | None = None
     num_workers: int | None = None
+    farm: Mapping[str, Any] | None = None
     packing: Packing = field(default_factory=Packing)
     opt_level: int = DEFAULT_OPT_LEVEL
     compile_seconds: float = 60.0
@@ -59,7 +61,8 @@ class CudaOptions:
         """The options in a config's section `evaluation`, given as plain values."""
         return cls(
             device=settings["device"],
-            num_workers=settings["compile_workers"],
+            num_workers=num_local_workers(settings),
+            farm=settings["farm"],
             packing=Packing(**settings["packing"]),
             opt_level=settings["opt_level"],
             compile_seconds=settings["compile_seconds"],
@@ -104,14 +107,14 @@ class CudaEvaluator:
             opened.callback(self._device.close)
             inputs = self._upload(points, "points()")
             opened.callback(inputs.close)
-            self._pool = CompilePool(options.num_workers, options.compile_seconds)
-            opened.callback(self._pool.shutdown, cancel_futures=True)
+            self._executor = open_executor(options.num_workers, options.compile_seconds, options.farm)
+            opened.callback(self._executor.shutdown, cancel_futures=True)
             target = self._device.info.target
             template = template_of(task, language, target, min(MAX_KERNEL_SITES, options.packing.programs_per_module), cache)
             if template is not POINTWISE:
                 self._plan: ScoringPlan = KernelPlan(task, inputs)
             elif task.reduction:
-                self._plan = RegressionPlan(task, inputs, self._device)
+                self._plan = self._regression_plan(inputs, opened)
             else:
                 self._plan = StorePlan(task, inputs)
             opened.callback(self._plan.close)
@@ -168,13 +171,13 @@ class CudaEvaluator:
             "device": self._device.info.name,
             "target": self._device.info.target,
             "driver": "CUDA {}.{}".format(*self._device.driver),
-            "compile_workers": self._pool.num_workers,
+            "compile_workers": self._executor.num_workers,
         }
 
     def close(self) -> None:
         """Ends the workers and frees the device. A device that has failed is left alone."""
         if self._has_failed:
-            self._pool.shutdown(cancel_futures=True)
+            self._executor.shutdown(cancel_futures=True)
         else:
             self._opened.close()
 
@@ -218,13 +221,23 @@ class CudaEvaluator:
         return PackCompiler(
             self._language,
             self._device.info.target,
-            self._pool,
+            self._executor,
             packing=packing,
             template=template,
             options=assembler_options(self._options.opt_level),
             cache=self._cache,
             failures=self._failures,
         )
+
+    def _regression_plan(self, inputs: DeviceInputs, opened: ExitStack) -> ScoringPlan:
+        plan = RegressionPlan(self._task, inputs, self._device)
+        with task_errors(type(self._task), "check_points"):
+            points = self._task.check_points()
+        if not points:
+            return plan
+        check = self._upload(points, "check_points()")
+        opened.callback(check.close)
+        return CheckedPlan(self._task, plan, RegressionPlan(self._task, check, self._device, "check_targets"))
 
     def _upload(self, points: dict[str, NDArray[Any]], method: str) -> DeviceInputs:
         return DeviceInputs(self._device, *point_arrays(self._task, points, method))

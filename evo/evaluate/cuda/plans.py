@@ -88,14 +88,18 @@ class StorePlan:
 
 
 class RegressionPlan:
-    """Sums of outputs against targets (`evo.task.Regression`). The outputs stay on the device."""
+    """Sums of outputs against targets (`evo.task.Regression`). The outputs stay on the device.
 
-    def __init__(self, task: Task, inputs: DeviceInputs, device: Device):
+    Args:
+        targets: the method of the task that gives the targets at the points of `inputs`.
+    """
+
+    def __init__(self, task: Task, inputs: DeviceInputs, device: Device, targets: str = "targets"):
         self._task = task
         self._device = device
         self._inputs = inputs
         self._outputs = StorePlan(task, inputs)
-        self._targets = device.upload(target_array(task, inputs.num_points))
+        self._targets = device.upload(target_array(task, inputs.num_points, targets))
         options = compiler_options(device.info.target, assembler_options(3))  # compiled once, launched for every pack
         self._module = device.load(nvptxcompiler.compile(regression.regression_ptx(device.info.target), options))
 
@@ -125,12 +129,16 @@ class RegressionPlan:
 
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
         """Scores the sums with the task's `score`."""
-        shape = (len(num_instructions), len(self._task.outputs))
+        return score_batch(self._task, Regression(**self.sums(host, len(num_instructions))), num_instructions)
+
+    def sums(self, host: NDArray[Any], num_programs: int) -> dict[str, NDArray[Any]]:
+        """The fields of `Regression`, each `(num_programs, num_outputs)`."""
+        shape = (num_programs, len(self._task.outputs))
         sums = dict(
             zip(regression.FIELDS, np.moveaxis(host.view(np.float64).reshape(*shape, regression.NUM_FIELDS), -1, 0), strict=True)
         )
         sums["num_points"] = np.full(shape, float(self._inputs.num_points))
-        return score_batch(self._task, Regression(**sums), num_instructions)
+        return sums
 
     def close(self) -> None:
         """Frees the targets and unloads the kernels."""
@@ -139,6 +147,44 @@ class RegressionPlan:
 
     def _output_bytes(self, num_programs: int) -> int:
         return -(-self._outputs.result_bytes(num_programs) // 256) * 256  # keeps the sums behind them aligned
+
+
+class CheckedPlan:
+    """Sums at the points, and then at the check points of the task."""
+
+    def __init__(self, task: Task, plan: RegressionPlan, check: RegressionPlan):
+        self._task = task
+        self._plan = plan
+        self._check = check
+
+    def result_bytes(self, num_programs: int) -> int:
+        """The sums of both."""
+        return self._plan.result_bytes(num_programs) + self._check.result_bytes(num_programs)
+
+    def scratch_bytes(self, num_programs: int) -> int:
+        """What the larger of the two needs: they run one after the other."""
+        return max(self._plan.scratch_bytes(num_programs), self._check.scratch_bytes(num_programs))
+
+    def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
+        """Starts both."""
+        self._plan.launch(device, loaded, module, results, scratch, stream)
+        self._check.launch(device, loaded, module, results + self._plan.result_bytes(len(module.rows)), scratch, stream)
+
+    def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
+        """Scores the sums with the task's `score`."""
+        num_programs = len(num_instructions)
+        num_bytes = self._plan.result_bytes(num_programs)
+        sums = self._plan.sums(host[:num_bytes], num_programs)
+        is_finite = (sums["num_nonfinite"] == 0).all(axis=1, keepdims=True)
+        check = {
+            name: np.where(is_finite, values, 0.0) for name, values in self._check.sums(host[num_bytes:], num_programs).items()
+        }
+        return score_batch(self._task, Regression(**sums), num_instructions, Regression(**check))
+
+    def close(self) -> None:
+        """Closes both."""
+        self._plan.close()
+        self._check.close()
 
 
 class KernelPlan:

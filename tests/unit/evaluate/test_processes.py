@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
+import time
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from evo.errors import UserError
-from evo.evaluate import TaskSource, cpu
-from evo.evaluate.chunks import MAX_CHUNK, MIN_CHUNK, chunk_size
+from evo.evaluate import TaskSource, cpu, processes
+from evo.evaluate.chunks import MAX_CHUNK, MIN_CHUNK, Points, chunk_size
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.processes import Processes
+from evo.evaluate.worker import read_setup, write_setup
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 from evo.native.ptx_vm import levels
 from evo.task import load_task
 
-# Scores with the number of the process, so that a test sees where it was; `body` decides what else happens.
+PARENT = os.getpid()
+
+# Scores with the number of the process, so that a test sees where it was; `top` and `body` decide what else happens.
 SOURCE = """\
+import asyncio
 import os
 import signal
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -36,7 +46,7 @@ import numpy as np
 
 import evo
 
-
+{top}
 
 
 class Where(evo.Task):
@@ -48,6 +58,7 @@ class Where(evo.Task):
         self.marker = Path(marker)
 
     def points(self):
+        assert "evo.evaluate.worker" not in str(sys.modules["__main__"].__spec__)  # workers share the array
         return {{"x": np.linspace(0, 1, 5, dtype=np.float32)}}
 
     def score(self, outputs, programs):
@@ -56,8 +67,13 @@ class Where(evo.Task):
         blas = int(os.environ.get("OPENBLAS_NUM_THREADS", 0))
         return evo.Scores(y, np.stack([np.full(len(y), os.getpid()), np.full(len(y), blas)], axis=1))
 """
+
+
+def source(body: str = "", top: str = "") -> str:
+    return SOURCE.format(body=body, top=top)
+
+
 SCORE_LINE = 1 + SOURCE.splitlines().index("    def score(self, outputs, programs):")
-PARENT = os.getpid()
 
 
 @pytest.fixture
@@ -65,11 +81,18 @@ def evaluator(make_task):
     """Makes evaluators of a task with this body, and closes them after the test."""
     made = []
 
-    def make(body: str = "", options: dict | None = None, number: int = 2, executor: str = "processes", **rest) -> CpuEvaluator:
-        folder = make_task(SOURCE.format(body=body), f"task_{len(made)}")
-        source = TaskSource(folder, options or {})
+    def make(
+        body: str = "",
+        options: dict | None = None,
+        number: int = 2,
+        executor: str = "processes",
+        top: str = "",
+        **rest,
+    ) -> CpuEvaluator:
+        folder = make_task(source(body, top), f"task_{len(made)}")
         task = load_task(folder, options or {})
-        made.append(CpuEvaluator(language_of(task), task, number, levels()[0], executor=executor, source=source, **rest))
+        origin = TaskSource(folder, options or {})
+        made.append(CpuEvaluator(language_of(task), task, number, levels()[0], executor=executor, source=origin, **rest))
         return made[-1]
 
     yield make
@@ -95,7 +118,23 @@ def processes_of(evaluation) -> set[int]:
 
 
 def is_alive(process: int) -> bool:
-    return Path(f"/proc/{process}").exists()
+    """Whether a process runs. One that nobody has waited for yet does not."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_for_end(process: int) -> None:
+    """Waits for the end of a process that is about to end."""
+    end_s = time.monotonic() + 60.0  # far beyond what it takes
+    while is_alive(process):
+        assert time.monotonic() < end_s, "waited in vain"
+        time.sleep(0.001)
+
+
+def open_files() -> list[str]:
+    return sorted(os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink())
 
 
 def test_programs_are_scored_in_other_processes_and_in_order(evaluator):
@@ -129,6 +168,55 @@ def test_a_library_starts_no_threads_in_a_worker(evaluator):
     assert evaluator(number=1).evaluate(numbers(1)).measures[0, 1] == 1.0
 
 
+@pytest.mark.parametrize("most_at_once", [10**9, 100])
+def test_points_in_a_setup_are_memory_that_all_workers_share(evaluator, monkeypatch, most_at_once):
+    """Even if the system writes less at once than it is told to."""
+    write = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda file, part, place: write(file, part[:most_at_once], place))
+    points = Points([np.arange(1000, dtype=np.float32), None, np.array(3, np.uint32)], 1000, np.ones((1, 1000), np.float32))
+    sent = dataclasses.replace(evaluator()._processes._setup, points=points)
+    file = os.memfd_create("setup")
+    write_setup(sent, file)
+    setup = read_setup(file)
+    os.close(file)
+    assert dataclasses.replace(setup, points=None) == dataclasses.replace(sent, points=None)
+    assert (setup.points.num_points, setup.points.inputs[1]) == (1000, None)
+    for found, expected in ((setup.points.inputs[0], points.inputs[0]), (setup.points.targets, points.targets)):
+        np.testing.assert_array_equal(found, expected)
+        assert not found.flags.writeable and not found.flags.owndata
+    assert setup.points.inputs[2] == 3
+
+
+STATEFUL = """\
+import numpy as np
+
+import evo
+
+
+class Stateful(evo.Task):
+    inputs = {"x": "f32"}
+    outputs = {"y": "f32"}
+    measures = {"m": (0.0, 1.0)}
+
+    def points(self):
+        self.offset = 10.0
+        return {"x": np.zeros(3, np.float32)}
+
+    def score(self, outputs, programs):
+        return evo.Scores(outputs["y"][:, 0] + self.offset, np.zeros((len(outputs["y"]), 1)))
+"""
+
+
+def test_a_score_may_use_what_points_has_set(make_task):
+    folder = make_task(STATEFUL)
+    task = load_task(folder, {})
+    each = CpuEvaluator(language_of(task), task, 2, executor="processes", source=TaskSource(folder, {}))
+    try:
+        assert each.evaluate(numbers(2)).objective.tolist() == [10.0, 11.0]
+    finally:
+        each.close()
+
+
 def test_the_task_gets_its_options(evaluator, tmp_path):
     body = "outputs = {'y': outputs['y'] + len(self.marker.name)}"
     evaluation = evaluator(body, {"marker": "four"}).evaluate(numbers(2))
@@ -150,15 +238,18 @@ def test_a_task_that_changes_directory_does_not_move_the_workers(evaluator, monk
         ("sys.exit(3)", r"task\.py:{line}: score\(\) raised SystemExit: 3"),
         ("os._exit(3)", r"task\.py:{first}: the process that ran and scored programs ended with exit code 3, twice"),
         ("os.kill(os.getpid(), signal.SIGSEGV)", r"task\.py:{first}: .* was killed by SIGSEGV, twice"),
+        ("raise ValueError('\\udcff')", r"task\.py:{line}: score\(\) raised ValueError: \?"),
+        ("raise asyncio.CancelledError('late')", r"task_0: the process that scores programs failed: CancelledError: late"),
     ],
 )
-def test_a_task_that_fails_is_named_with_its_line_and_the_next_batch_has_new_workers(evaluator, tmp_path, body, message):
+def test_a_task_that_fails_is_named_with_its_line_and_the_next_batch_has_new_workers(evaluator, tmp_path, capfd, body, message):
     marker = tmp_path / "bad"
     marker.touch()
     each = evaluator(f"if self.marker.exists(): {body}", {"marker": str(marker)})
     with pytest.raises(UserError, match=message.format(line=SCORE_LINE + 1, first=SCORE_LINE)) as caught:
         each.evaluate(numbers(2 * MAX_CHUNK))
     assert "\n" not in str(caught.value)
+    assert capfd.readouterr().err == ""
     marker.unlink()
     assert each.evaluate(numbers(3)).objective.tolist() == [0.0, 1.0, 2.0]
 
@@ -175,115 +266,358 @@ DIES_ONCE = """if not self.marker.exists():
 def test_a_worker_that_dies_once_is_replaced_and_its_chunk_done_again(evaluator, tmp_path, has_child):
     marker = tmp_path / "dead"
     body = DIES_ONCE.replace("self.has_child", str(has_child))
-    try:
-        evaluation = evaluator(body, {"marker": str(marker)}, 1).evaluate(numbers(4 * MAX_CHUNK))
-    finally:
-        dead, child = map(int, marker.read_text().split())
-        if child:
-            os.kill(child, signal.SIGKILL)
+    evaluation = evaluator(body, {"marker": str(marker)}, 1).evaluate(numbers(4 * MAX_CHUNK))
+    dead, child = map(int, marker.read_text().split())
+    if child:
+        wait_for_end(child)
     assert evaluation.objective.tolist() == [float(number) for number in range(4 * MAX_CHUNK)]
     assert dead not in processes_of(evaluation)
 
 
+@pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("executor", ["threads", "processes"])
-def test_a_score_that_hangs_ends_the_batch(evaluator, executor):
-    each = evaluator("threading.Event().wait()", executor=executor, score_seconds=0.01)
+def test_a_score_that_hangs_ends_the_batch(evaluator, executor, number):
+    each = evaluator("threading.Event().wait()", number=number, executor=executor, score_seconds=0.01)
     with pytest.raises(
-        UserError, match=rf"task\.py:{SCORE_LINE}: score\(\) did not return within evaluation\.score_seconds \(0\.01 s\)"
+        UserError, match=rf"task\.py:{SCORE_LINE}: .* not run and scored within evaluation\.score_seconds \(0\.01 s"
     ):
         each.evaluate(numbers(1))
 
 
-def test_workers_that_do_not_start_end_the_batch(evaluator, make_task):
-    each = evaluator()
-    make_task(f"import os\nif os.getpid() != {PARENT}: os._exit(7)\n", "task_0")
+def test_time_in_which_this_process_is_stopped_hardly_counts(monkeypatch):
+    looks_s = iter([0.0, 1.0, 1.1, 1.2, 5000.0, 5000.1, 5000.2])
+    monkeypatch.setattr(processes, "time", SimpleNamespace(monotonic=lambda: next(looks_s)))
+    watch = processes.Watch()
+    seconds = [watch.look(["old"]) for _ in range(4)]
+    assert seconds == pytest.approx([0.0, 0.1, 0.2, 0.2 + 2 * processes.WAKE_S])
+    assert watch.look(["new"]) == 0.0
+    assert watch.look(["old", "new"]) == pytest.approx(0.1)
+
+
+def test_a_crash_on_threads_names_the_line_of_the_task(make_task):
+    folder = make_task(source("__import__('ctypes').string_at(0)"))
+    script = f"""
+import numpy as np
+from pathlib import Path
+from evo.evaluate.cpu import CpuEvaluator
+from evo.instructions import shipped_instruction_set
+from evo.language.batch import Batch
+from evo.language.program import Language
+from evo.task import load_task
+task = load_task(Path({str(folder)!r}), {{}})
+language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
+CpuEvaluator(language, task, 1).evaluate(Batch.analyze(language.lowering, np.zeros((1, 4), np.uint64)))
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert ended.returncode == -signal.SIGSEGV
+    assert "Segmentation fault" in ended.stderr
+    assert f'task.py", line {SCORE_LINE + 1} in score' in ended.stderr
+
+
+IN_WORKERS = f"if os.getpid() != {PARENT}: "
+
+
+def test_workers_that_do_not_start_end_the_batch(evaluator):
+    each = evaluator(top=IN_WORKERS + "os._exit(7)")
     with pytest.raises(UserError, match=r"the processes that score programs do not start: ended with exit code 7"):
         each.evaluate(numbers(1))
 
 
-def test_an_error_while_a_worker_loads_the_task_is_the_tasks(evaluator, make_task):
-    each = evaluator()
-    make_task("1 / 0\n", "task_0")
-    with pytest.raises(UserError, match=r"task\.py:1: does not import: ZeroDivisionError"):
+def test_an_error_while_a_worker_loads_the_task_is_the_tasks(evaluator):
+    each = evaluator(top=IN_WORKERS + "1 / 0")
+    with pytest.raises(UserError, match=r"task\.py:\d+: does not import: ZeroDivisionError"):
         each.evaluate(numbers(1))
 
 
-def test_a_system_without_room_for_a_process_ends_the_batch_and_auto_goes_on(evaluator, monkeypatch):
-    def refuse(*_, **__):
-        raise OSError(errno.EAGAIN, "no more processes")
+def test_a_worker_that_waits_for_ever_while_it_loads_the_task_ends_the_batch_and_auto_goes_on(evaluator, monkeypatch):
+    monkeypatch.setattr(processes, "LOAD_S", 0.01)
+    top = IN_WORKERS + "threading.Event().wait()"
+    with pytest.raises(UserError, match=rf"task\.py:{SCORE_LINE}: .* has not loaded the task within 0\.01 s; it may wait for"):
+        evaluator(top=top).evaluate(numbers(1))
+    assert places(evaluator(top=top, executor="auto"), 1) == "t"
 
+
+def kill_worker(each: CpuEvaluator) -> None:
+    """Kills the only worker, as the system does when memory is short."""
+    (process,) = processes_of(each.evaluate(numbers(1)))
+    os.kill(process, signal.SIGKILL)
+
+
+def test_a_worker_that_finds_another_task_than_the_run_began_with_ends_the_batch_and_auto_goes_on(evaluator, capfd):
+    for executor in ("processes", "auto"):
+        each = evaluator("outputs = {'y': outputs['y'] + 1}", executor=executor)
+        each.evaluate(numbers(1))
+        file = each._processes._setup.source.folder / "task.py"
+        file.write_text(file.read_text().replace("+ 1", "+ 2"))
+        for worker in each._processes._workers.values():
+            worker.process.kill()
+        if executor == "auto":
+            assert each.evaluate(numbers(2)).objective.tolist() == [1.0, 2.0]
+            assert "threads go on: " in capfd.readouterr().err
+        else:
+            with pytest.raises(UserError, match=r"task_0: the task's files have changed since the run began"):
+                each.evaluate(numbers(2))
+
+
+def test_a_child_that_score_has_forked_and_that_comes_back_ends(evaluator):
+    each = evaluator("os.fork()", number=1)
+    for _ in range(3):
+        evaluation = each.evaluate(numbers(3 * MAX_CHUNK))
+        assert evaluation.objective.tolist() == [float(number) for number in range(3 * MAX_CHUNK)]
+        (worker,) = processes_of(evaluation)
+        for child in Path(f"/proc/{worker}/task/{worker}/children").read_text().split():
+            wait_for_end(int(child))
+
+
+def test_a_task_can_terminate_a_process_that_it_started(evaluator):
+    body = "child = subprocess.Popen(['sleep', '10000']); child.terminate(); child.wait()"
+    assert evaluator(body, number=1, score_seconds=100.0).evaluate(numbers(2)).objective.tolist() == [0.0, 1.0]
+
+
+def test_a_task_that_closes_its_files_gets_another_worker_without_a_traceback(evaluator, capfd):
+    each = evaluator("os.closerange(3, 200)", number=1)
+    for _ in range(2):
+        assert each.evaluate(numbers(2)).objective.tolist() == [0.0, 1.0]
+    assert capfd.readouterr().err == ""
+
+
+def test_nothing_that_a_task_prints_in_a_worker_is_lost(evaluator, monkeypatch, capfd):
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
+    monkeypatch.setattr(processes, "FLUSH_S", 300.0)
+    each = evaluator("print('scored')", number=1, top="__import__('atexit').register(print, 'ended')")
+    each.evaluate(numbers(1))
+    assert capfd.readouterr().out == "scored\n"
+    each.close()
+    assert capfd.readouterr().out == "ended\n"
+
+
+@pytest.mark.parametrize("end", ["", "; os.kill(os.getpid(), signal.SIGSEGV)"], ids=["well", "by_a_crash"])
+def test_what_a_task_started_ends_with_its_worker(evaluator, tmp_path, end):
+    marker = tmp_path / "child"
+    body = f"self.marker.write_text(str(subprocess.Popen(['sleep', '10000']).pid)){end}"
+    each = evaluator(body, {"marker": str(marker)}, 1)
+    with suppress(UserError):
+        each.evaluate(numbers(1))
+    each.close()
+    wait_for_end(int(marker.read_text()))
+
+
+def test_workers_have_groups_of_their_own_so_that_signals_to_this_one_miss_them(evaluator):
+    each = evaluator()
+    for worker in each._processes._workers.values():
+        assert os.getpgid(worker.process.pid) == worker.process.pid
+
+
+def test_workers_outlive_the_thread_that_made_the_evaluator(evaluator):
+    made, found = [], []
+
+    def evaluate() -> None:
+        made[:] = made or [evaluator(number=1)]
+        found.append(processes_of(made[0].evaluate(numbers(1))))
+
+    for _ in range(3):
+        thread = threading.Thread(target=evaluate)
+        thread.start()
+        thread.join()
+    assert found[0] == found[1] == found[2]
+
+
+def test_closed_evaluators_and_failed_starts_leave_no_open_file(evaluator, monkeypatch):
+    before = open_files()
+    each = evaluator(number=1)
+    each.evaluate(numbers(1))
+    each.close()
+    assert open_files() == before
     monkeypatch.setattr(subprocess, "Popen", refuse)
-    monkeypatch.setattr(cpu, "START_S", 0.0)
+    with pytest.raises(UserError):
+        evaluator()
+    assert open_files() == before
+
+
+def test_programs_that_a_task_starts_have_the_users_environment(evaluator, monkeypatch, tmp_path):
+    names = ("PYTHONPATH", "OMP_NUM_THREADS")
+    for values in ((None, "3"), ("/somewhere", "5")):
+        for name, value in zip(names, values, strict=True):
+            monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
+        marker = tmp_path / "environment"
+        each = evaluator(f"self.marker.write_text(str([os.environ.get(name) for name in {names}]))", {"marker": str(marker)}, 1)
+        each.evaluate(numbers(1))
+        assert marker.read_text() == str(list(values))
+
+
+def refuse(*_, **__):
+    raise OSError(errno.EAGAIN, "no more processes")
+
+
+def test_a_system_without_room_for_a_process_ends_the_run_and_auto_goes_on(evaluator, monkeypatch, capfd):
+    monkeypatch.setattr(subprocess, "Popen", refuse)
     with pytest.raises(UserError, match=r"^cannot start a process that scores programs: no more processes$"):
-        evaluator().evaluate(numbers(1))
+        evaluator()
     each = evaluator(executor="auto")
-    assert processes_of(each.evaluate(numbers(2 * MAX_CHUNK))) == {PARENT}
+    assert places(each, 1) == "t"
     assert each.environment()["executor"] == "threads"
+    assert len(capfd.readouterr().err.splitlines()) == 1
 
 
-def test_auto_starts_no_process_for_a_short_run(evaluator, monkeypatch):
-    monkeypatch.setattr(Processes, "start", lambda _: pytest.fail("started"))
-    each = evaluator(executor="auto")
-    for _ in range(5):
-        assert processes_of(each.evaluate(numbers(2 * MAX_CHUNK))) == {PARENT}
-    assert each.environment()["executor"] == "auto"
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("memfd_create", "cannot start a process that scores programs: no more"),
+        ("ftruncate", r"cannot share \d+ bytes with .*: no more"),
+    ],
+)
+def test_a_system_without_room_for_a_file_ends_the_batch_in_one_line(evaluator, monkeypatch, name, message):
+    monkeypatch.setattr(os, name, refuse)
+    with pytest.raises(UserError, match=message):
+        evaluator().evaluate(numbers(1))
 
 
-@pytest.mark.parametrize("are_threads_faster", [False, True])
-def test_auto_tries_both_ways_in_a_long_run_and_keeps_the_faster(evaluator, monkeypatch, are_threads_faster):
-    monkeypatch.setattr(cpu, "START_S", 0.0)
-    monkeypatch.setattr(cpu._Choice, "are_threads_faster", are_threads_faster)
-    each = evaluator(executor="auto")
-    on_threads = []
-    while each.environment()["executor"] == "auto":
+def test_a_working_folder_that_is_gone_is_named(evaluator, monkeypatch, tmp_path):
+    folder = tmp_path / "gone"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    each = evaluator(number=1)
+    kill_worker(each)
+    folder.rmdir()
+    with pytest.raises(UserError, match=r"cannot start a process that scores programs: No such file or directory: .*/gone$"):
+        each.evaluate(numbers(1))
+
+
+class Clock:
+    """Shows what batches take that do as they are told."""
+
+    def __init__(self, monkeypatch, threads_s: float, processes_s: float):
+        self.now_s = 0.0
+        self.seconds = {cpu._Threads: threads_s, Processes: processes_s}
+        for kind in self.seconds:
+            monkeypatch.setattr(kind, "evaluate", self._timed(kind, kind.evaluate))
+        monkeypatch.setattr(cpu, "time", SimpleNamespace(perf_counter=lambda: self.now_s, monotonic=time.monotonic))
+
+    def _timed(self, kind, evaluate):
+        def timed(evaluator, *args):
+            self.now_s += self.seconds[kind]
+            return evaluate(evaluator, *args)
+
+        return timed
+
+
+def places(each: CpuEvaluator, num_batches: int) -> str:
+    """Where each batch is scored: t for threads, p for processes."""
+    found = ""
+    for _ in range(num_batches):
         evaluation = each.evaluate(numbers(2 * MAX_CHUNK))
         assert evaluation.objective.tolist() == [float(number) for number in range(2 * MAX_CHUNK)]
-        on_threads.append(processes_of(evaluation) == {PARENT})
-    assert on_threads.count(False) == cpu.NUM_TRIALS + 1
-    assert each.environment()["executor"] == ("threads" if are_threads_faster else "processes")
-    assert (processes_of(each.evaluate(numbers(2 * MAX_CHUNK))) == {PARENT}) is are_threads_faster
+        found += "t" if processes_of(evaluation) == {PARENT} else "p"
+    return found
 
 
-def test_auto_stays_with_threads_if_processes_cannot_start(evaluator, make_task, monkeypatch, capfd):
-    monkeypatch.setattr(cpu, "START_S", 0.0)
+@pytest.fixture
+def clock(monkeypatch) -> Clock:
+    """A batch takes a second on threads and on processes. Trials begin after two batches."""
+    monkeypatch.setattr(cpu, "FIRST_S", 0.0)
+    monkeypatch.setattr(cpu, "FIRST_BATCHES", 2)
+    return Clock(monkeypatch, threads_s=1.0, processes_s=1.0)
+
+
+TRIALS = "pt" * (cpu.NUM_TRIALS + 1)
+
+
+def test_auto_begins_with_processes_so_that_a_crash_does_not_end_a_short_run(evaluator, monkeypatch):
     each = evaluator(executor="auto")
-    make_task("1 / 0\n", "task_0")
-    while each.environment()["executor"] == "auto":
-        assert processes_of(each.evaluate(numbers(2 * MAX_CHUNK))) == {PARENT}
+    Clock(monkeypatch, threads_s=1.0, processes_s=1000.0)
+    assert places(each, cpu.FIRST_BATCHES) == "p" * cpu.FIRST_BATCHES
+    assert each.environment()["executor"] == "auto"
+    assert places(each, 2) == "pt"
+    each = evaluator(executor="auto")
+    Clock(monkeypatch, threads_s=1.0, processes_s=0.0)
+    assert places(each, 2 * cpu.FIRST_BATCHES) == "p" * 2 * cpu.FIRST_BATCHES
+
+
+def test_auto_crashes_in_one_line(evaluator):
+    each = evaluator("os._exit(5)", executor="auto")
+    with pytest.raises(UserError, match=rf"task\.py:{SCORE_LINE}: .* ended with exit code 5, twice with the same programs"):
+        each.evaluate(numbers(1))
+
+
+@pytest.mark.parametrize(("processes_s", "kept"), [(2.0, "threads"), (0.5, "processes")])
+def test_auto_tries_both_ways_in_turn_keeps_the_faster_and_tries_again_much_later(
+    evaluator, monkeypatch, clock, processes_s, kept
+):
+    monkeypatch.setattr(cpu, "RECHECK_S", 5.0)
+    each = evaluator(executor="auto")
+    clock.seconds[Processes] = processes_s
+    assert places(each, 2 + len(TRIALS)) == "pp" + TRIALS
+    assert each.environment()["executor"] == kept
+    until_recheck = {"threads": 5, "processes": 10}[kept]
+    assert places(each, until_recheck) == kept[0] * until_recheck
+    # The machine has changed.
+    clock.seconds = {cpu._Threads: processes_s, Processes: 1.0}
+    if kept == "threads":
+        assert places(each, 1) == "t"
+        while not each._processes.are_ready():
+            assert each._processes._files.selector.select(60), "no process has started"
+    assert places(each, len(TRIALS)) == TRIALS
+    assert each.environment()["executor"] != kept
+    assert places(each, 1) != kept[0]
+
+
+def test_auto_keeps_processes_if_threads_are_hardly_faster(evaluator, clock):
+    each = evaluator(executor="auto")
+    clock.seconds[Processes] = 1.09
+    places(each, 2 + len(TRIALS))
+    assert each.environment()["executor"] == "processes"
+
+
+def test_a_slow_batch_now_and_then_decides_nothing(evaluator, clock):
+    each = evaluator(executor="auto")
+    places(each, 2)
+    for trial in range(len(TRIALS)):
+        clock.seconds[Processes] = 50.0 if trial in (0, 4, 8) else 1.0  # the first one warms up
+        places(each, 1)
+    assert each.environment()["executor"] == "processes"
+
+
+def test_a_batch_of_one_chunk_is_no_trial(evaluator, clock):
+    each = evaluator(executor="auto")
+    assert places(each, 2) == "pp"
+    assert PARENT not in processes_of(each.evaluate(numbers(MAX_CHUNK)))
+    assert places(each, 2) == "pt"
+
+
+def test_auto_goes_on_with_threads_if_score_raises_in_processes_alone(evaluator, capfd):
+    each = evaluator(f"assert os.getpid() == {PARENT}", executor="auto")
+    assert places(each, 2) == "tt"
     assert each.environment()["executor"] == "threads"
     (line,) = capfd.readouterr().err.splitlines()
-    assert re.match(r"evo: the processes that score programs cannot start, threads go on: .*task\.py:1: does not import", line)
+    assert re.match(r"evo: the processes that score programs fail, threads go on: .*task\.py:\d+: score\(\) raised Assert", line)
 
 
-@pytest.mark.parametrize(("number", "source"), [(1, True), (2, False)])
-def test_auto_means_threads_with_one_core_or_a_task_from_nowhere(evaluator, make_task, number, source):
-    if source:
+@pytest.mark.parametrize("executor", ["auto", "threads"])
+@pytest.mark.parametrize("error", ["ValueError", "asyncio.CancelledError"])
+def test_a_score_that_raises_on_threads_too_is_said_once(evaluator, capfd, executor, error):
+    each = evaluator(f"raise {error}('late')", executor=executor)
+    with pytest.raises(UserError, match=rf"task\.py:\d+: score\(\) raised {error.split('.')[-1]}: late"):
+        each.evaluate(numbers(2 * MAX_CHUNK))
+    assert capfd.readouterr().err == ""
+
+
+def test_auto_goes_on_with_threads_if_processes_cannot_load_the_task(evaluator, capfd):
+    each = evaluator(executor="auto", top=IN_WORKERS + "1 / 0")
+    assert places(each, 2) == "tt"
+    assert each.environment()["executor"] == "threads"
+    (line,) = capfd.readouterr().err.splitlines()
+    assert re.match(r"evo: the processes that score programs fail, threads go on: .*task\.py:\d+: does not import", line)
+
+
+@pytest.mark.parametrize(("number", "has_source"), [(1, True), (2, False)])
+def test_auto_means_threads_with_one_core_or_a_task_from_nowhere(evaluator, make_task, number, has_source):
+    if has_source:
         each = evaluator(number=number, executor="auto")
     else:
-        task = load_task(make_task(SOURCE.format(body="")), {})
+        task = load_task(make_task(source()), {})
         each = CpuEvaluator(language_of(task), task, number)
     assert each.environment()["executor"] == "threads"
     each.close()
-
-
-@pytest.mark.parametrize(("process_s", "are_threads_faster"), [(0.9, False), (1.1, True)])
-def test_the_way_with_more_programs_a_second_is_kept(process_s, are_threads_faster):
-    """The first batch each way is warm-up: it is slow, and does not count. Batches of processes are twice as large."""
-    choice = cpu._Choice()
-    choice.note(False, cpu.START_S, 100, 4)
-    assert choice.is_worth_starting
-    while not choice.is_made:
-        on_processes = choice.wants_processes(4)
-        is_first = not choice._num_noted[on_processes]
-        seconds = 50.0 if is_first else 2 * process_s if on_processes else 1.0
-        choice.note(on_processes, seconds, 200 if on_processes else 100, 4)
-    assert choice.are_threads_faster is are_threads_faster
-
-
-def test_a_batch_of_one_chunk_tells_nothing_about_processes():
-    choice = cpu._Choice()
-    choice.note(False, cpu.START_S, 100, 4)
-    assert choice.wants_processes(2) and not choice.wants_processes(1)
 
 
 @pytest.mark.parametrize(

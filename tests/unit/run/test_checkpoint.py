@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from evo.run.checkpoint import FORMAT_VERSION, MAGIC, CheckpointError, OtherVersionError, decode_checkpoint, encode_checkpoint
+from evo.run import checkpoint
+from evo.run.checkpoint import FORMAT_VERSION, MAGIC, CheckpointError, OtherVersionError, decode_checkpoint
 
 META = {"counters": {"generations": 3}, "name": "ü", "elapsed_s": 0.1, "seed": 2**64 - 1, "none": None}
 ARRAYS = {
@@ -16,6 +17,10 @@ ARRAYS = {
     "objective": np.array([0.5, -0.0, np.nan, np.inf]),
     "status": np.array([0, 255], np.uint8),
 }
+
+
+def encode_checkpoint(meta: dict, arrays: dict) -> bytes:
+    return b"".join(checkpoint.encode_checkpoint(meta, arrays))
 
 
 def assert_same(given: dict, found: dict) -> None:

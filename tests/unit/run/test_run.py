@@ -1,10 +1,14 @@
 """evo.run.run: what a checkpoint holds is the whole state, and what decides it is checked before a run goes on."""
 
+import errno
 import json
+import os
 import shutil
 import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import wait
 from importlib import resources
 
 import numpy as np
@@ -13,9 +17,11 @@ import pytest
 from evo.config import load_config
 from evo.errors import UserError
 from evo.language.batch import Batch
+from evo.run import run_dir as run_dir_module
 from evo.run.checkpoint import decode_checkpoint, encode_checkpoint
 from evo.run.run import Run
 from evo.run.run_dir import RunDir
+from evo.run.search import elite_arrays
 from evo.search.archives import ARCHIVES
 
 
@@ -153,6 +159,86 @@ def test_checkpoints_are_written_when_their_time_has_come_and_at_the_end(start, 
     assert saved == [0, 1, 2, 3, 4, 5, 6]
 
 
+class HeldWrites:
+    """Holds back whoever writes a checkpoint, until `let_go` is set; counts them."""
+
+    def __init__(self, monkeypatch):
+        self.num_held = 0
+        self.let_go, self.holds = threading.Event(), threading.Event()
+        monkeypatch.setattr(run_dir_module, "encode_checkpoint", self)
+
+    def __call__(self, *args):
+        self.num_held += 1
+        self.holds.set()
+        assert self.let_go.wait(300)
+        return encode_checkpoint(*args)
+
+
+def test_the_search_goes_on_while_a_checkpoint_is_written_and_saves_itself_as_it_was_then(start, monkeypatch):
+    run = start({"stop": {"generations": 4}, "output": {"checkpoint_seconds": 1e-9}})
+    writes = HeldWrites(monkeypatch)
+    saved, load = [], run.run_dir.load_checkpoint
+
+    def watch(generation, _):
+        done = generation.counters.generations
+        if done == 1:
+            saved.append(run.search.archive.elites())
+            assert writes.holds.wait(300)
+        if done == 3:
+            assert (writes.num_held, load()[0]["counters"]["generations"]) == (1, 0)
+            writes.let_go.set()
+            run.run_dir.wait_for_checkpoint()
+            meta, arrays, _ = load()
+            assert meta["counters"]["generations"] == 1
+            for name, array in elite_arrays(saved[0]).items():
+                np.testing.assert_array_equal(arrays[f"elites.{name}"], array)
+
+    run.execute(watch, lambda: False)
+    assert load()[0]["counters"]["generations"] == 4
+
+
+def test_a_checkpoint_that_cannot_be_written_ends_the_run_with_the_next_generation(start, monkeypatch):
+    run = start({"stop": {"generations": 9}, "output": {"checkpoint_seconds": 1e-9}})
+    done = []
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def watch(generation, _):
+        done.append(generation.counters.generations)
+        wait([run.run_dir._saving])
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UserError, match=r"metrics\.jsonl: cannot write: No space left on device$"):
+        run.execute(watch, lambda: False)
+    assert done == [1]
+    assert run.run_dir.load_checkpoint()[0]["counters"]["generations"] == 0
+
+
+def test_a_run_that_is_interrupted_waits_for_its_last_checkpoint(start, monkeypatch):
+    run = start({"output": {"checkpoint_seconds": 1e6}})
+    writes = HeldWrites(monkeypatch)
+
+    def let_go_and_wait(*args):
+        writes.let_go.set()
+        return wait(*args)
+
+    monkeypatch.setattr(run_dir_module, "wait", let_go_and_wait)
+    assert execute(run, lambda: True) == "interrupted"
+    assert run.run_dir.load_checkpoint()[0]["counters"]["generations"] == 1
+
+
+def test_a_last_checkpoint_that_cannot_be_written_is_an_error(start, monkeypatch):
+    run = start({"output": {"checkpoint_seconds": 1e6}})
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(UserError, match=r"metrics\.jsonl: cannot write: No space left on device$"):
+        execute(run)
+
+
 def test_a_run_that_is_looked_at_is_neither_locked_nor_changed(start):
     run = start()
     execute(run, lambda: run.search.counters.generations == 2)
@@ -163,13 +249,25 @@ def test_a_run_that_is_looked_at_is_neither_locked_nor_changed(start):
     assert {path: path.read_bytes() for path in run.run_dir.path.rglob("*") if path.is_file()} == files
 
 
-def test_looking_at_an_elite_takes_no_pyribs(start):
+LOOKS = {
+    "show": ([], "# program:"),
+    "plot": (
+        [part for name in ("contact_sheet", "curves", "best", "animation") for part in ("--plot", name)],
+        "{run}/plots/contact_",
+    ),
+}
+
+
+@pytest.mark.parametrize("verb", LOOKS)
+def test_looking_at_a_run_takes_no_pyribs(start, verb):
     run = start()
     execute(run)
-    script = f"import sys\nfrom evo.cli import main\nmain(['show', {str(run.run_dir.path)!r}], standalone_mode=False)\n"
+    options, beginning = LOOKS[verb]
+    arguments = [verb, str(run.run_dir.path), *options]
+    script = f"import sys\nfrom evo.cli import main\nmain({arguments!r}, standalone_mode=False)\n"
     script += "print('ribs' in sys.modules, 'evo.search.map_elites' in sys.modules)"
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    assert shown.startswith("# program:")
+    assert shown.startswith(beginning.format(run=run.run_dir.path))
     assert shown.endswith("False True\n")
 
 
@@ -231,7 +329,7 @@ def test_the_environment_names_the_simd_level_that_is_used(start):
 def rewrite_meta(run: Run, **changes) -> None:
     path = newest_checkpoint(run)
     meta, arrays = decode_checkpoint(path.read_bytes())
-    path.write_bytes(encode_checkpoint({**meta, **changes}, arrays))
+    path.write_bytes(b"".join(encode_checkpoint({**meta, **changes}, arrays)))
 
 
 def test_a_run_hashed_in_another_way_is_refused_with_both_versions(start):

@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import os
 import subprocess
 import sys
+from concurrent.futures import wait
 
 import numpy as np
 import pytest
@@ -25,6 +27,11 @@ def row(generation: int, **more) -> dict:
     """A row of metrics as runs write it, as far as plots read it."""
     numbers = {"offspring": 8, "evaluations": 7, "duplicates": 1, "coverage": 0.5, "qd_score": -1.5, "best_objective": None}
     return {"generations": generation, **numbers, **more}
+
+
+def save(run_dir, generation, meta, arrays):
+    run_dir.save_checkpoint(generation, meta, arrays)
+    run_dir.wait_for_checkpoint()
 
 
 def checkpoints(run_dir) -> list[str]:
@@ -68,7 +75,7 @@ def test_a_folder_without_a_config_is_no_run(tmp_path):
 
 def test_the_last_two_checkpoints_are_kept(run_dir):
     for generation in (0, 9, 10, 100):
-        run_dir.save_checkpoint(generation, {"generation": generation}, ARRAYS)
+        save(run_dir, generation, {"generation": generation}, ARRAYS)
     assert checkpoints(run_dir) == ["00000010.ckpt", "00000100.ckpt"]
     meta, arrays, damaged = run_dir.load_checkpoint()
     assert (meta["generation"], damaged) == (100, [])
@@ -76,15 +83,15 @@ def test_the_last_two_checkpoints_are_kept(run_dir):
 
 
 def test_a_generation_saved_again_replaces_its_checkpoint(run_dir):
-    run_dir.save_checkpoint(1, {"try": 1}, ARRAYS)
-    run_dir.save_checkpoint(1, {"try": 2}, ARRAYS)
+    save(run_dir, 1, {"try": 1}, ARRAYS)
+    save(run_dir, 1, {"try": 2}, ARRAYS)
     assert checkpoints(run_dir) == ["00000001.ckpt"]
     assert run_dir.load_checkpoint()[0]["try"] == 2
 
 
 def test_a_damaged_checkpoint_is_named_and_the_one_before_is_taken(run_dir):
     for generation in (1, 2):
-        run_dir.save_checkpoint(generation, {"generation": generation}, ARRAYS)
+        save(run_dir, generation, {"generation": generation}, ARRAYS)
     newest = run_dir.path / "checkpoints" / "00000002.ckpt"
     damage(newest)
     meta, _, damaged = run_dir.load_checkpoint()
@@ -94,7 +101,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_is_taken(run_dir):
 
 def test_an_empty_checkpoint_as_a_crash_of_the_machine_may_leave_it_is_damaged(run_dir):
     for generation in (1, 2):
-        run_dir.save_checkpoint(generation, {"generation": generation}, ARRAYS)
+        save(run_dir, generation, {"generation": generation}, ARRAYS)
     newest = run_dir.path / "checkpoints" / "00000002.ckpt"
     newest.write_bytes(b"")
     meta, _, damaged = run_dir.load_checkpoint()
@@ -105,15 +112,15 @@ def test_an_empty_checkpoint_as_a_crash_of_the_machine_may_leave_it_is_damaged(r
 def test_a_damaged_checkpoint_of_the_future_does_not_count_among_the_two_kept(run_dir):
     """After going back, two intact ones must be there again: the damaged one goes, not the good one that is older."""
     for generation in (10, 20):
-        run_dir.save_checkpoint(generation, {"generation": generation}, ARRAYS)
+        save(run_dir, generation, {"generation": generation}, ARRAYS)
     damage(run_dir.path / "checkpoints" / "00000020.ckpt")
-    run_dir.save_checkpoint(11, {"generation": 11}, ARRAYS)
+    save(run_dir, 11, {"generation": 11}, ARRAYS)
     assert checkpoints(run_dir) == ["00000010.ckpt", "00000011.ckpt"]
 
 
 def test_when_no_checkpoint_is_intact_all_are_named(run_dir):
     for generation in (1, 2):
-        run_dir.save_checkpoint(generation, {}, ARRAYS)
+        save(run_dir, generation, {}, ARRAYS)
         damage(run_dir.path / "checkpoints" / f"{generation:08d}.ckpt")
     with pytest.raises(
         UserError, match=r"00000002\.ckpt: damaged.*00000001\.ckpt: damaged.*no intact checkpoint is left"
@@ -128,11 +135,11 @@ def test_a_run_without_checkpoints_is_refused(run_dir):
 
 
 def test_files_left_over_by_a_crash_are_harmless(run_dir):
-    run_dir.save_checkpoint(1, {"generation": 1}, ARRAYS)
+    save(run_dir, 1, {"generation": 1}, ARRAYS)
     partial = run_dir.path / "checkpoints" / f".00000002.ckpt.0123{PARTIAL_SUFFIX}"
     partial.write_bytes(b"EVOCKPT\n half of")
     assert run_dir.load_checkpoint()[0]["generation"] == 1
-    run_dir.save_checkpoint(2, {"generation": 2}, ARRAYS)
+    save(run_dir, 2, {"generation": 2}, ARRAYS)
     assert checkpoints(run_dir) == ["00000001.ckpt", "00000002.ckpt"]
     run_dir.close()
     RunDir(run_dir.path, writable=False).close()
@@ -142,7 +149,7 @@ def test_files_left_over_by_a_crash_are_harmless(run_dir):
 
 
 def test_a_run_of_evo_0_1_is_refused_by_its_version_not_taken_for_damaged(run_dir):
-    run_dir.save_checkpoint(1, {"generation": 1}, ARRAYS)
+    save(run_dir, 1, {"generation": 1}, ARRAYS)
     path = run_dir.path / "checkpoints" / "00000001.ckpt"
     body = path.read_bytes()[:8] + (1).to_bytes(4, "little") + path.read_bytes()[12:-32]
     path.write_bytes(body + hashlib.sha256(body).digest())
@@ -151,7 +158,7 @@ def test_a_run_of_evo_0_1_is_refused_by_its_version_not_taken_for_damaged(run_di
 
 
 def test_a_write_that_fails_leaves_the_file_as_it_was(run_dir, monkeypatch):
-    run_dir.save_checkpoint(1, {"try": 1}, ARRAYS)
+    save(run_dir, 1, {"try": 1}, ARRAYS)
     before = (run_dir.path / "checkpoints" / "00000001.ckpt").read_bytes()
 
     def full(*_):
@@ -159,14 +166,38 @@ def test_a_write_that_fails_leaves_the_file_as_it_was(run_dir, monkeypatch):
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(UserError, match=r"00000001\.ckpt: cannot write: No space left on device"):
-        run_dir.save_checkpoint(1, {"try": 2}, ARRAYS)
+        save(run_dir, 1, {"try": 2}, ARRAYS)
     assert (run_dir.path / "checkpoints" / "00000001.ckpt").read_bytes() == before
+
+
+def test_a_checkpoint_that_could_not_be_written_is_told_once_by_whoever_asks_next(run_dir, monkeypatch):
+    save(run_dir, 1, {"try": 1}, ARRAYS)
+    fsync = os.fsync
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    for ask in (
+        run_dir.wait_for_checkpoint,
+        run_dir.is_saving,
+        lambda: run_dir.save_checkpoint(3, {}, ARRAYS),
+        run_dir.close,
+    ):
+        monkeypatch.setattr("os.fsync", full)
+        run_dir.save_checkpoint(2, {}, ARRAYS)
+        wait([run_dir._saving])
+        monkeypatch.setattr("os.fsync", fsync)
+        with pytest.raises(UserError, match=r"00000002\.ckpt: cannot write: No space left on device$"):
+            ask()
+        assert not run_dir.is_saving()
+    assert checkpoints(run_dir) == ["00000001.ckpt"]
+    RunDir(run_dir.path, writable=True).close()  # not locked any more
 
 
 def test_metrics_are_cut_back_to_what_the_checkpoint_knew(run_dir):
     run_dir.append_metrics(row(1))
     run_dir.append_metrics(row(2))
-    run_dir.save_checkpoint(2, {}, ARRAYS)
+    save(run_dir, 2, {}, ARRAYS)
     run_dir.append_metrics(row(3))
     run_dir.close()
     with open(run_dir.path / "metrics.jsonl", "ab") as file:
@@ -176,7 +207,7 @@ def test_metrics_are_cut_back_to_what_the_checkpoint_knew(run_dir):
         assert again.cut_metrics(again.load_checkpoint()[0]["metrics_num_bytes"], 2) == 0
         assert [row["generations"] for row in again.metrics()] == [1, 2]
         again.append_metrics(row(3, again=True))
-        again.save_checkpoint(3, {}, ARRAYS)
+        save(again, 3, {}, ARRAYS)
         assert [row["generations"] for row in again.metrics()] == [1, 2, 3]
         assert again.load_checkpoint()[0]["metrics_num_bytes"] == (run_dir.path / "metrics.jsonl").stat().st_size
 
@@ -188,7 +219,7 @@ def test_metrics_are_cut_back_to_what_the_checkpoint_knew(run_dir):
 def test_metrics_shorter_than_the_checkpoint_knew_are_cut_to_whole_lines(run_dir, left, kept):
     for generation in (1, 2, 3):
         run_dir.append_metrics(row(generation))
-    run_dir.save_checkpoint(3, {}, ARRAYS)
+    save(run_dir, 3, {}, ARRAYS)
     run_dir.close()
     path = run_dir.path / "metrics.jsonl"
     line, num_bytes = json.dumps(row(1)), path.stat().st_size

@@ -1,0 +1,216 @@
+"""The cluster evaluator: batches evaluated by the workers of a Dask scheduler.
+
+Owns how a task travels and how a batch is divided. It decides no result: every bit of a program's result depends on that program
+alone, whoever evaluates it and however often. Knows nothing of how a worker evaluates.
+"""
+
+from __future__ import annotations
+
+import atexit
+import hashlib
+import io
+import os
+import pickle
+import zipfile
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.errors import DeviceFailure, FailureKind, UserError
+from evo.evaluate import Evaluation, Evaluator, Failure, Status, dask_worker, join
+from evo.evaluate.backends import CPU, Assignment, Backend
+from evo.evaluate.dask_client import GOES_ON, TlsFiles, Workers, WorkersDied, connect
+from evo.language.batch import Batch
+from evo.task import Task, declared_files, method_place, task_digest, task_files
+
+PARTS_PER_WORKER = 4  # of a batch, at most: workers differ in speed, and the last part is waited for
+PART_S = 0.1  # of work that a part has at least; each costs the scheduler and the worker some milliseconds
+
+
+class ClusterEvaluator:
+    """Runs and scores programs on Dask workers. Connects when it is first needed.
+
+    Args:
+        assignment: the work. Its settings have the section `cluster`; its source says where the task is.
+        backend: that workers start.
+        task_digest: of the task as it was loaded.
+    """
+
+    def __init__(self, assignment: Assignment, backend: Backend, task_digest: str):
+        assert assignment.source
+        self._assignment = assignment
+        self._source = assignment.source
+        self._backend = backend
+        self._task_digest = task_digest
+        self._settings: Mapping[str, Any] = assignment.settings["cluster"]
+        self._failures = dict(assignment.quarantine)
+        self._opened = ExitStack()
+        self._program_s = 0.0  # of a worker, in the last batch
+        self._place = method_place(type(assignment.task), "score")
+
+    @property
+    def device(self) -> str:
+        """What the workers' evaluators run on. They are taken to be alike."""
+        return self._described[0]
+
+    def evaluate(self, batch: Batch) -> Evaluation:
+        """As `Evaluator.evaluate`, in parts on the workers."""
+        known = np.array([row for row, key in enumerate(batch.hashes) if key.tobytes() in self._failures], np.intp)
+        if not len(known):
+            return self._evaluate(batch)
+        rest = np.setdiff1d(np.arange(len(batch)), known)
+        return self._with_known(batch, known, rest, self._evaluate(batch[rest]))
+
+    def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """As `Evaluator.outputs`: on a worker with a GPU, or here on the CPU."""
+        if self._backend is CPU:
+            return self._own_cpu.outputs(words, points)
+        (outputs,) = self._call(dask_worker.outputs, [(words, points)])
+        named: dict[str, NDArray[Any]] = outputs
+        return named
+
+    def environment(self) -> dict[str, str | int]:
+        """Those of a worker, the scheduler's address, and how many workers there are at first."""
+        workers = self._workers.usable()
+        counts = {"cluster_workers": len(workers), "cluster_threads": sum(workers.values())}
+        return {**self._described[1], "cluster": self._workers.scheduler, **counts}
+
+    def close(self) -> None:
+        """Has the workers free their evaluators, and ends the connection."""
+        if "_workers" in vars(self):
+            self._workers.call_each(dask_worker.forget, self._key)
+        if "_own_cpu" in vars(self):
+            self._own_cpu.close()
+        self._opened.close()
+        atexit.unregister(self._opened.close)
+
+    @cached_property
+    def _workers(self) -> Workers:
+        settings = self._settings
+        num_local = self._assignment.settings["threads"] if self._backend is CPU else 1
+        tls = TlsFiles(**settings["tls"]) if settings["tls"] else None
+        try:
+            workers = self._opened.enter_context(connect(settings["scheduler"], tls, settings["wait_seconds"], num_local))
+        except UserError as error:
+            raise UserError(f"evaluation.cluster: {error}") from error.__cause__
+        atexit.register(self._opened.close)  # while threads still run: an error may end the process without `close`
+        return workers
+
+    @cached_property
+    def _setup(self) -> bytes:
+        assignment, source = self._assignment, self._source
+        language = assignment.language
+        packed, folder = pack_task(assignment.task, source.folder, self._task_digest)
+        setup = dask_worker.RemoteSetup(
+            zip=packed,
+            zip_digest=hashlib.sha256(packed).hexdigest(),
+            folder=folder,
+            original=str(source.folder),
+            options=source.options,
+            task_digest=self._task_digest,
+            instruction_set=language.instruction_set,
+            inputs=language.inputs,
+            outputs=language.outputs,
+            limits=language.limits,
+            instructions=tuple(assignment.instructions),
+            backend=self._backend.name,
+            settings={name: value for name, value in assignment.settings.items() if name != "cluster"},
+        )
+        return pickle.dumps(setup)
+
+    @cached_property
+    def _key(self) -> str:
+        return hashlib.sha256(self._setup).hexdigest()
+
+    @cached_property
+    def _kept_setup(self) -> Any:
+        return self._workers.keep(self._setup)
+
+    @cached_property
+    def _described(self) -> tuple[str, dict[str, str | int]]:
+        (described,) = self._call(dask_worker.describe, [()])
+        device, environment = described
+        return device, environment
+
+    @cached_property
+    def _own_cpu(self) -> Evaluator:
+        settings = {**self._assignment.settings, "threads": 1, "executor": "threads"}
+        return CPU.start(replace(self._assignment, settings=settings))
+
+    def _evaluate(self, batch: Batch) -> Evaluation:
+        num_measures = len(self._assignment.task.measures)
+        if not len(batch):
+            return join([], num_measures)
+        size = self._part_size(len(batch), len(self._workers.usable()))
+        batches = [batch[start : start + size] for start in range(0, len(batch), size)]
+        parts: list[Evaluation] = self._call(dask_worker.evaluate, [(part,) for part in batches])
+        evaluation = join([replace(part, times_s=_of_workers(part.times_s)) for part in parts], num_measures)
+        self._program_s = evaluation.times_s["part_workers"] / len(batch)
+        self._failures |= {failure.hash: (failure.kind, failure.log) for failure in evaluation.failures}
+        return evaluation
+
+    def _call(self, function: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
+        """The results of a function of `dask_worker`, in order."""
+        results: list[Any] = [None] * len(arguments)
+        calls = [(self._kept_setup, self._key, *own) for own in arguments]
+        for number, result in self._workers.map(function, calls):
+            if isinstance(result, WorkersDied):
+                raise UserError(f"{self._place}: {result}; {GOES_ON}")
+            if isinstance(result, dask_worker.RemoteFailure):
+                self._workers.restart(result.worker)
+                raise DeviceFailure(f"Dask worker {result.worker}: {result.message}", result.failures)
+            results[number] = result
+        return results
+
+    def _part_size(self, num_programs: int, num_workers: int) -> int:
+        """Programs of a part: equal shares, in several parts if they take long enough."""
+        parts_per_worker = int(self._program_s * num_programs / num_workers / PART_S)
+        return -(-num_programs // (num_workers * min(max(parts_per_worker, 1), PARTS_PER_WORKER)))
+
+    def _with_known(self, batch: Batch, known: NDArray[np.intp], rest: NDArray[np.intp], evaluation: Evaluation) -> Evaluation:
+        """The results of a batch of which some programs failed before. They are never tried again."""
+        status = np.full(len(batch), Status.FAILED, np.uint8)
+        objective = np.full(len(batch), np.nan)
+        measures = np.full((len(batch), evaluation.measures.shape[1]), np.nan)
+        status[rest], objective[rest], measures[rest] = evaluation.status, evaluation.objective, evaluation.measures
+        failures = []
+        for row in np.flatnonzero(status == Status.FAILED):
+            key = batch.hashes[row].tobytes()
+            kind, log = self._failures[key]
+            failures.append(Failure(batch.words[row], key, FailureKind(kind), log))
+        return replace(evaluation, status=status, objective=objective, measures=measures, failures=tuple(failures))
+
+
+def pack_task(task: Task, folder: Path, digest: str) -> tuple[bytes, str]:
+    """A zip of the task's folder and the files that it declares, and the folder's path in it. Files lie to each other as here.
+
+    Raises:
+        UserError: they are not those of the digest any more, or cannot be read.
+    """
+    folder = folder.resolve()
+    others = declared_files(task, folder)
+    if task_digest(folder, others) != digest:
+        raise UserError(f"{folder}: the task's files have changed since they were loaded; start again")
+    tops = [folder, *(Path(os.path.abspath(path)) for path in others)]
+    root = Path(os.path.commonpath([path if path.is_dir() else path.parent for path in tops]))
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as files:
+        written = set()
+        for top in tops:
+            for path in task_files(top):
+                name = path.relative_to(root).as_posix()
+                if name not in written:
+                    written.add(name)
+                    files.writestr(zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED)
+    return packed.getvalue(), folder.relative_to(root).as_posix()
+
+
+def _of_workers(times_s: dict[str, float]) -> dict[str, float]:
+    """Seconds by stage, named as sums over workers."""
+    return {f"{name.removesuffix('_threads').removesuffix('_workers')}_workers": value for name, value in times_s.items()}

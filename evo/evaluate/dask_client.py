@@ -1,0 +1,328 @@
+"""A connection to a Dask scheduler: calls spread over those of its workers that have this evo.
+
+Owns the choice of workers, and what happens when they or the scheduler are lost. A worker with another version of evo or NumPy,
+or on another kind of machine, gets no work and is named once. Knows nothing of what the calls do. Importing it loads no Dask.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import logging
+import os
+import platform
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from evo.errors import UserError
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+LOCAL = "local"
+INSTALL = "pip install 'evo[cluster]'"
+WAIT_S = 60.0
+CONNECT_S = 10.0
+WAKE_S = 0.1  # longest uninterrupted wait of the calling thread, so that it sees Ctrl-C
+LOOK_S = 2.0  # between two looks at the workers while no result comes
+GOES_ON = "a run goes on from its last checkpoint"
+PACKAGES = ("evo", "numpy")  # that decide results
+
+
+@dataclass(frozen=True)
+class TlsFiles:
+    """Paths of PEM files: the authority's certificate, and this client's certificate and key."""
+
+    ca: str
+    cert: str
+    key: str
+
+
+class WorkersDied(Exception):
+    """The workers that made a call died, one after the other."""
+
+
+class WrongWorker(Exception):
+    """A call has come to a worker that must not make it."""
+
+
+Facts = tuple[tuple[str, str | None], ...]
+
+
+def facts_of(packages: dict[str, str | None], machine: str) -> Facts:
+    """What must be the same on a worker and here."""
+    return (*((name, packages.get(name)) for name in PACKAGES), ("machine", machine))
+
+
+def facts() -> Facts:
+    """Those of this process."""
+    return facts_of({name: version(name) for name in PACKAGES}, platform.machine())
+
+
+def checked_call(wanted: Facts, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls the function on a worker, if it is one that may do it."""
+    if facts() != wanted:
+        raise WrongWorker(_difference(facts(), wanted))
+    return function(*arguments)
+
+
+@contextmanager
+def connect(
+    scheduler: str, tls: TlsFiles | None = None, wait_s: float = WAIT_S, num_local: int | None = None
+) -> Iterator[Workers]:
+    """A connection to a scheduler.
+
+    Args:
+        scheduler: its address, or `local`: one is started on this machine, with worker processes.
+        tls: for addresses that begin with `tls://`; None: what Dask's own config says.
+        wait_s: longest wait for a first worker, or for another one after all were lost.
+        num_local: processes of a local cluster; None: one for each core that this process may use.
+
+    Raises:
+        UserError: Dask is not installed, or there is no connection.
+    """
+    if importlib.util.find_spec("distributed") is None:
+        raise UserError(f"Dask is missing: {INSTALL}")
+    import dask
+    from distributed import Client, LocalCluster, Security
+
+    with ExitStack() as opened:
+        # What goes wrong is told in one line. Dask's own lines would hide it.
+        for name in ("distributed", "distributed.client", "tornado", "asyncio"):
+            opened.enter_context(_silent(logging.getLogger(name)))
+        address: Any = scheduler
+        try:
+            if scheduler == LOCAL:
+                # Workers may start processes of their own, such as compilers, which daemons may not. Nobody reads their profiles.
+                own = {"distributed.worker.daemon": False, "distributed.worker.profile.enabled": False}
+                opened.enter_context(dask.config.set(own))
+                address = opened.enter_context(
+                    LocalCluster(
+                        n_workers=num_local or len(os.sched_getaffinity(0)),
+                        threads_per_worker=1,
+                        memory_limit=0,
+                        dashboard_address=None,
+                        scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},  # of its web server, which is always there
+                        silence_logs=logging.CRITICAL,
+                        preload=["evo.evaluate.dask_worker"],
+                    )
+                )
+            security = (
+                Security(tls_ca_file=tls.ca, tls_client_cert=tls.cert, tls_client_key=tls.key, require_encryption=True)
+                if tls
+                else None
+            )
+            client = opened.enter_context(Client(address, timeout=CONNECT_S, security=security, set_as_default=False))
+        except (OSError, ValueError, TypeError) as error:  # refused, timed out, not an address; or a TLS file is wrong
+            why = " ".join(str(error).split()) or type(error).__name__
+            raise UserError(f"{scheduler}: no connection to the Dask scheduler: {why}") from error
+        yield Workers(client, scheduler, wait_s)
+
+
+class Workers:
+    """The workers of a scheduler that may be used here."""
+
+    def __init__(self, client: Client, scheduler: str, wait_s: float):
+        self.scheduler = scheduler
+        self._client = client
+        self._wait_s = wait_s
+        self._wanted = facts()
+        self._known: dict[str, str | None] = {}  # address -> why it must not be used
+
+    def usable(self) -> dict[str, int]:
+        """The usable workers with their number of threads. Waits for a first one.
+
+        Raises:
+            UserError: none comes, or the scheduler is lost.
+        """
+        end_s = time.monotonic() + self._wait_s
+        while not (found := self._look()):
+            if time.monotonic() > end_s:
+                raise UserError(self._why_none())
+            time.sleep(WAKE_S)
+        return found
+
+    def keep(self, value: bytes) -> Future[Any]:
+        """Leaves bytes with the scheduler. As an argument of `map`, they reach each worker once."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sending large graph")
+            return self._client.submit(bytes, value, pure=False)
+
+    def map(
+        self, function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]], on_wait: Callable[[], None] = lambda: None
+    ) -> Iterator[tuple[int, Any]]:
+        """Calls the function on workers, once for each tuple of arguments. Yields the tuple's index and the result as they come.
+
+        A call whose worker is lost is made again by another one, so it may be made several times. If one after the other is lost
+        with it, its result is `WorkersDied`.
+
+        Args:
+            function: of an importable module.
+            on_wait: called again and again while no result comes; may raise.
+
+        Raises:
+            UserError: a call raised one; or the scheduler, or all workers for too long, are lost.
+        """
+        waiting = list(range(len(arguments)))
+        active: dict[Future[Any], int] = {}
+        done: SimpleQueue[Future[Any]] = SimpleQueue()
+        where = self._restriction(self.usable()) if waiting else None
+        look_s = time.monotonic() + LOOK_S
+        try:
+            while waiting or active:
+                if waiting:
+                    active |= self._submit(function, arguments, waiting, where, done)
+                    waiting = []
+                if not (ended := [future for future in _take_all(done) if future in active]):
+                    on_wait()
+                    if time.monotonic() >= look_s:
+                        before, where = where, self._restriction(self.usable())
+                        look_s = time.monotonic() + LOOK_S
+                        if where != before:  # what was given out may wait for a worker that is gone, or must not be used
+                            waiting = sorted(active.values())
+                            self._cancel(active)
+                            active = {}
+                    continue
+                look_s = time.monotonic() + LOOK_S
+                for future, result in zip(ended, self._results(ended), strict=True):
+                    number = active.pop(future)
+                    if isinstance(result, WrongWorker):
+                        where = self._restriction(self.usable())
+                        waiting.append(number)
+                    else:
+                        yield number, result
+        finally:
+            self._cancel(active)
+
+    def call_each(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Calls a quick function on each usable worker, whatever it is doing. Those that fail are left alone."""
+        with contextlib.suppress(Exception):  # the workers may be lost, or the scheduler
+            self._client.run(function, *arguments, workers=list(self._look()), on_error="ignore")
+
+    def restart(self, address: str) -> None:
+        """Replaces a worker's process, if it has a nanny that can."""
+        with contextlib.suppress(Exception):  # it may be lost, or have no nanny
+            self._client.restart_workers([address], timeout=CONNECT_S, raise_for_error=False)
+
+    def _submit(
+        self,
+        function: Callable[..., Any],
+        arguments: Sequence[tuple[Any, ...]],
+        numbers: Sequence[int],
+        where: list[str] | None,
+        done: SimpleQueue[Future[Any]],
+    ) -> dict[Future[Any], int]:
+        """Starts the calls with these numbers. Futures that end are put into `done`."""
+        columns = zip(*(arguments[number] for number in numbers), strict=True)
+        same = ([value] * len(numbers) for value in (self._wanted, function))
+        futures = self._client.map(checked_call, *same, *map(list, columns), pure=False, workers=where)
+        for future in futures:
+            future.add_done_callback(done.put)
+        return dict(zip(futures, numbers, strict=True))
+
+    def _results(self, futures: Sequence[Future[Any]]) -> list[Any]:
+        """Results of calls that have ended; `WorkersDied` or `WrongWorker` in place of one that has none."""
+        from distributed import KilledWorker
+
+        errors: dict[Future[Any], Exception] = {}
+        for future in futures:
+            if future.status in ("cancelled", "lost"):  # not by us
+                raise self._lost()
+            if future.status == "error":
+                error = self._ask(future.exception)
+                if isinstance(error, KilledWorker):
+                    error = WorkersDied(f"{error.allowed_failures + 1} Dask workers died with the same work")
+                elif not isinstance(error, WrongWorker):
+                    self._check_unreadable(error)
+                    error = WrongWorker()
+                errors[future] = error
+        values = iter(self._ask(self._client.gather, futures=[future for future in futures if future not in errors]))
+        return [errors[future] if future in errors else next(values) for future in futures]
+
+    def _check_unreadable(self, error: BaseException) -> None:
+        """Raises the error of a call, unless it is that of a worker without this evo, which cannot even read the call."""
+        before = set(self._refused())
+        if not isinstance(error, UserError):
+            self._look()
+        if set(self._refused()) == before:
+            raise error
+
+    def _refused(self) -> dict[str, str]:
+        """The workers that must not be used, and why."""
+        return {address: why for address, why in self._known.items() if why}
+
+    def _look(self) -> dict[str, int]:
+        """The usable workers at this moment. Warns of others that are new."""
+        workers = self._ask(self._client.scheduler_info, n_workers=-1)["workers"]
+        if set(workers) - set(self._known):
+            for address, told in self._ask(self._client.get_versions, packages=list(PACKAGES))["workers"].items():
+                if address not in self._known:
+                    found = facts_of(told["packages"], told["host"]["machine"])
+                    self._known[address] = None if found == self._wanted else _difference(found, self._wanted)
+                    if why := self._known[address]:
+                        print(f"evo: Dask worker {address} is not used: {why}", file=sys.stderr)
+        return {address: worker["nthreads"] for address, worker in workers.items() if not self._known.get(address, "unknown")}
+
+    def _restriction(self, usable: Iterable[str]) -> list[str] | None:
+        """Where calls may be made: None, anywhere, unless there are workers that must not be used."""
+        present = self._ask(self._client.scheduler_info, n_workers=-1)["workers"]
+        return None if set(present) <= set(usable) else sorted(usable)
+
+    def _cancel(self, futures: Iterable[Future[Any]]) -> None:
+        with contextlib.suppress(OSError):
+            self._client.cancel(list(futures), force=True)
+
+    def _ask(self, function: Callable[..., Any], **arguments: Any) -> Any:
+        """Calls something that asks the scheduler."""
+        from distributed import CancelledError
+
+        if self._client.status != "running":
+            raise self._lost()
+        try:
+            return function(**arguments)
+        except (OSError, TimeoutError, CancelledError) as error:
+            raise self._lost() from error
+
+    def _lost(self) -> UserError:
+        return UserError(f"{self.scheduler}: the connection to the Dask scheduler is lost; {GOES_ON}")
+
+    def _why_none(self) -> str:
+        for address, why in self._refused().items():
+            return f"{self.scheduler}: no Dask worker can be used: {address}: {why}"
+        start = "" if self.scheduler == LOCAL else f"; start some with: dask worker {self.scheduler}"
+        return f"{self.scheduler}: no Dask worker for {self._wait_s:g} s{start}"
+
+
+def _take_all(queue: SimpleQueue[Any]) -> Iterator[Any]:
+    """What is in a queue; waits a little for a first one."""
+    try:
+        yield queue.get(timeout=WAKE_S)
+        while True:
+            yield queue.get_nowait()
+    except Empty:
+        return
+
+
+def _difference(found: Facts, wanted: Facts) -> str:
+    """What a worker has that must be otherwise, in words."""
+    for (name, has), (_, needs) in zip(found, wanted, strict=True):
+        if has != needs:
+            return f"it has {'no ' + name if has is None else f'{name} {has}'}, this process has {needs}"
+    return "it has changed"
+
+
+@contextmanager
+def _silent(logger: logging.Logger) -> Iterator[None]:
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,222 @@
+"""A Dask worker's side of an evaluation: the evaluators that it holds.
+
+Owns the task's folder as it was sent, and the evaluator made for it. A worker keeps those of the last few runs. Knows nothing of
+the other workers.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import io
+import multiprocessing
+import os
+import pickle
+import shutil
+import signal
+import tempfile
+import threading
+import time
+import zipfile
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.errors import DeviceFailure, UserError
+from evo.evaluate import Evaluation, Evaluator, Failure, TaskSource
+from evo.evaluate.backends import BACKENDS, CPU, Assignment
+from evo.instructions import InstructionSet
+from evo.language.batch import Batch
+from evo.language.program import Language, Limits
+from evo.task import declared_files, load_task, task_digest
+
+MAX_HELD = 4  # evaluators of a worker
+
+# Dask's nannies fix the C library's threshold at a value at which each chunk's arrays are mapped and paged in anew. These are the
+# largest that it would reach by itself.
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
+_MMAP_BYTES = 32 << 20
+
+
+@dataclass(frozen=True)
+class RemoteSetup:
+    """What a worker needs to make its evaluator.
+
+    zip: the task's folder and the files that it declares. zip_digest: SHA-256 of it. folder: the task's folder in the zip.
+    original: that folder where the run is, for messages. task_digest: as `evo.task.task_digest`. backend: its name. settings: a
+    config's section `evaluation`.
+    """
+
+    zip: bytes
+    zip_digest: str
+    folder: str
+    original: str
+    options: Mapping[str, Any]
+    task_digest: str
+    instruction_set: InstructionSet
+    inputs: tuple[tuple[str, str], ...]
+    outputs: tuple[tuple[str, str], ...]
+    limits: Limits
+    instructions: tuple[str, ...]
+    backend: str
+    settings: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class RemoteFailure:
+    """A device failure of a worker. `DeviceFailure` itself does not survive the way back."""
+
+    worker: str
+    message: str
+    failures: tuple[Failure, ...]
+
+
+class _Held:
+    """An evaluator with its task's folder."""
+
+    def __init__(self, setup: RemoteSetup):
+        self._setup = setup
+        self._root = Path(tempfile.mkdtemp(prefix="evo-task-", dir=_worker().local_directory))
+        self.lock = threading.Lock()  # an evaluator works at one batch at a time
+        try:
+            with self.original_places():
+                self.evaluator = self._make()
+        except BaseException:
+            shutil.rmtree(self._root, ignore_errors=True)
+            raise
+
+    @contextmanager
+    def original_places(self) -> Iterator[None]:
+        """Errors name the files as they are called where the run is."""
+        try:
+            yield
+        except UserError as error:
+            raise UserError(str(error).replace(str(self._root / self._setup.folder), self._setup.original)) from None
+
+    def close(self) -> None:
+        """Frees everything."""
+        self.evaluator.close()
+        shutil.rmtree(self._root, ignore_errors=True)
+
+    def _make(self) -> Evaluator:
+        setup = self._setup
+        if hashlib.sha256(setup.zip).hexdigest() != setup.zip_digest:
+            raise UserError(f"{setup.original}: the task was damaged on its way to Dask worker {_worker().address}")
+        with zipfile.ZipFile(io.BytesIO(setup.zip)) as files:
+            files.extractall(self._root)
+        folder = self._root / setup.folder
+        task = load_task(folder, dict(setup.options))
+        if task_digest(folder, declared_files(task, folder)) != setup.task_digest:
+            raise UserError(f"{setup.original}: Dask worker {_worker().address} has other files of the task than the run")
+        backend = BACKENDS[setup.backend]
+        if backend is not CPU and multiprocessing.current_process().daemon:
+            raise UserError(
+                f"Dask worker {_worker().address} is a daemon, which cannot start compilers; start workers with the environment "
+                "variable DASK_DISTRIBUTED__WORKER__DAEMON=False"
+            )
+        # A score in Python would keep the worker from talking: processes do it.
+        executor = setup.settings["executor"]
+        if executor == "auto":
+            executor = "threads" if task.reduction else "processes"
+        settings = {**setup.settings, "threads": _worker().state.nthreads, "executor": executor}
+        language = Language(setup.instruction_set, setup.inputs, setup.outputs, setup.limits)
+        source = TaskSource(folder, setup.options)
+        return backend.start(Assignment(language, task, setup.instructions, settings, {}, source))
+
+
+_held: OrderedDict[str, _Held] = OrderedDict()
+_held_lock = threading.Lock()
+
+
+def evaluate(setup: bytes, key: str, batch: Batch) -> Evaluation | RemoteFailure:
+    """Scores programs.
+
+    Args:
+        setup: a pickled `RemoteSetup`.
+        key: of the setup.
+        batch: the programs.
+
+    Returns:
+        Their results; `times_s` has the whole time as `part`.
+
+    Raises:
+        UserError: the task is wrong, or cannot be evaluated here.
+    """
+    held = _hold(setup, key)
+    with held.lock, held.original_places():
+        try:
+            start_s = time.perf_counter()
+            evaluation = held.evaluator.evaluate(batch)
+            return replace(evaluation, times_s={**evaluation.times_s, "part": time.perf_counter() - start_s})
+        except DeviceFailure as failure:
+            return RemoteFailure(_worker().address, str(failure), tuple(failure.failures))
+
+
+def outputs(setup: bytes, key: str, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> Any:
+    """Outputs at given points, by name, or a `RemoteFailure`. Raises as `evaluate`."""
+    held = _hold(setup, key)
+    with held.lock, held.original_places():
+        try:
+            return held.evaluator.outputs(words, points)
+        except DeviceFailure as failure:
+            return RemoteFailure(_worker().address, str(failure), tuple(failure.failures))
+
+
+def describe(setup: bytes, key: str) -> tuple[str, dict[str, str | int]]:
+    """Device and environment of the evaluator. Raises as `evaluate`."""
+    held = _hold(setup, key)
+    return held.evaluator.device, held.evaluator.environment()
+
+
+def forget(key: str) -> None:
+    """Frees an evaluator that is no longer needed, unless one is being made."""
+    if _held_lock.acquire(blocking=False):  # the caller is the worker's event loop
+        held = _held.pop(key, None)
+        _held_lock.release()
+        if held:
+            threading.Thread(target=_close, args=(held,), daemon=True).start()
+
+
+def dask_setup(_: object) -> None:
+    """Called by a local cluster's workers as they start. Only the run's process handles Ctrl-C."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+
+
+def _hold(setup: bytes, key: str) -> _Held:
+    """The evaluator of a setup, made if the worker does not have it."""
+    with _held_lock:
+        if not _held:
+            _keep_memory()
+        held = _held.pop(key, None) or _Held(pickle.loads(setup))
+        _held[key] = held
+        surplus = [_held.popitem(last=False)[1] for _ in range(len(_held) - MAX_HELD)]
+    for other in surplus:
+        _close(other)
+    return held
+
+
+def _keep_memory() -> None:
+    """Lets the C library keep the memory of arrays that are made again and again, here and in child processes."""
+    os.environ.pop("MALLOC_TRIM_THRESHOLD_", None)
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt:
+        mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)
+        mallopt(_M_TRIM_THRESHOLD, 2 * _MMAP_BYTES)
+
+
+def _close(held: _Held) -> None:
+    with held.lock:
+        held.close()
+
+
+def _worker() -> Any:
+    from distributed import get_worker
+
+    return get_worker()

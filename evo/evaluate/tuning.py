@@ -1,0 +1,83 @@
+"""The tuner: fits the constants of programs to a task's targets, on this machine's cores.
+
+Owns the threads, and which tasks can be tuned. Knows nothing of which programs are worth it. It decides no result: that of a
+program depends on the program and the task alone. It runs on the CPU, whatever backend scores the programs.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor, wait
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.errors import UserError
+from evo.language.program import Language
+from evo.native.ptx_vm import VirtualMachine
+from evo.native.tune import Tuner
+from evo.task import Task, point_arrays, target_array, task_errors
+
+WAKE_S = 0.1  # longest uninterrupted wait of the calling thread, so that it sees Ctrl-C
+CHUNK_POINTS = 1 << 18  # points times programs that a thread tunes in one call, which holds up the end after Ctrl-C
+MAX_CHUNK = 32  # programs
+
+
+class ConstantTuner:
+    """Tunes programs by Levenberg-Marquardt. csrc/tune.h documents the method.
+
+    Args:
+        language: what the programs are written in.
+        task: gives points and targets.
+        iterations: at most this many for each program.
+        linear_scale: the error is that of the best linear function of the output.
+        num_threads: None: one for each core that this process may use.
+
+    Raises:
+        UserError: the task's points or targets are malformed, or raise.
+    """
+
+    def __init__(self, language: Language, task: Task, *, iterations: int, linear_scale: bool, num_threads: int | None = None):
+        with task_errors(type(task), "points"):
+            points = task.points()
+        inputs, num_points = point_arrays(task, points, "points()")
+        self._tuner = Tuner(
+            VirtualMachine(language.lowering),
+            [*inputs, *[None] * (len(language.registers) - len(inputs))],
+            target_array(task, num_points)[0],
+            iterations=iterations,
+            is_scaled=linear_scale,
+        )
+        self._chunk_size = min(max(CHUNK_POINTS // num_points, 1), MAX_CHUNK)
+        self._pool = ThreadPoolExecutor(num_threads or len(os.sched_getaffinity(0)), thread_name_prefix="tune")
+
+    def tune(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_], int]:
+        """Tuned copies of programs, `(num_programs, max_length)`; which of them changed, `(num_programs,)`; and how often a
+        program was run over all points for it.
+        """
+        chunks = [words[start : start + self._chunk_size] for start in range(0, len(words), self._chunk_size)]
+        if not chunks:
+            return words.copy(), np.zeros(0, np.bool_), 0
+        futures = [self._pool.submit(self._tuner.tune, chunk) for chunk in chunks]
+        try:
+            while wait(futures, WAKE_S).not_done:
+                pass
+        except BaseException:
+            for future in futures:
+                future.cancel()
+            raise
+        parts = [future.result() for future in futures]
+        outcomes = np.concatenate([part for _, part in parts])
+        return np.concatenate([part for part, _ in parts]), outcomes["is_changed"] != 0, int(outcomes["num_evaluations"].sum())
+
+    def close(self) -> None:
+        """Ends the threads."""
+        self._pool.shutdown()
+
+
+def check_tunable(task: Task, place: str) -> None:
+    """Raises UserError unless the task's constants can be tuned. place: the config's key that asks for it."""
+    if task.reduction != "regression":
+        raise UserError(f"{place}: needs a task with the reduction 'regression', whose targets the constants are fitted to")
+    if len(task.outputs) != 1:
+        raise UserError(f"{place}: needs a task with one output, {type(task).__name__} has {len(task.outputs)}")

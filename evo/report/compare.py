@@ -1,0 +1,291 @@
+"""Compares runs over seeds: medians, quartiles, and which differences are more than noise.
+
+Owns how runs are grouped and tested. Reads configs and metrics alone, so it needs neither the tasks nor the machine of the runs.
+Knows nothing of how curves are drawn.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.config import RunConfig, load_config
+from evo.errors import UserError
+from evo.run.run_dir import RunDir
+
+METRICS = {"qd_score": "QD score", "coverage": "coverage", "best_objective": "best objective"}
+MAX_STRAY = 1.1  # of the evaluations of groups that are compared
+LEVEL = 0.05  # of significance, after the correction
+# Least effects with these names (Vargha & Delaney 2000), of the chance that a run of one group beats one of the other.
+_EFFECTS = ((0.71, "large"), (0.64, "medium"), (0.56, "small"), (0.0, "negligible"))
+_MAX_LABEL = 60
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """A run's course. curves: name -> `(num_generations,)`, `evaluations` and `elapsed_s` included."""
+
+    path: Path
+    config: RunConfig
+    task_digest: str
+    curves: dict[str, NDArray[np.float64]]
+
+    def last(self, name: str) -> float:
+        """A number at the end of the run."""
+        return float(self.curves[name][-1])
+
+
+@dataclass(frozen=True)
+class Group:
+    """Runs that differ in their seeds alone."""
+
+    label: str
+    runs: tuple[FinishedRun, ...]
+
+    def last(self, name: str) -> NDArray[np.float64]:
+        """`(num_runs,)` numbers at the runs' ends."""
+        return np.array([run.last(name) for run in self.runs])
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two groups compared in one metric.
+
+    chance: that a run of the first is better than one of the second, ties counting half (A12). p: two-sided, corrected.
+    needed: seeds that each group would need at least; 0 if there are enough.
+    """
+
+    metric: str
+    first: str
+    second: str
+    chance: float
+    p: float
+    needed: int
+
+    @property
+    def effect(self) -> str:
+        """The size of the difference in a word."""
+        return next(name for least, name in _EFFECTS if max(self.chance, 1.0 - self.chance) >= least)
+
+    @property
+    def verdict(self) -> str:
+        """What the seeds tell."""
+        if self.needed:
+            return f"too few seeds: {self.needed} each could tell"
+        if self.p > LEVEL:
+            return "no more than noise"
+        return f"{self.first if self.chance > 0.5 else self.second} is better"
+
+
+def load_groups(paths: Sequence[Path]) -> tuple[list[Group], list[str]]:
+    """The runs in these folders, grouped by config, and lines that the user should read.
+
+    Args:
+        paths: folders of runs, or folders that contain them at any depth.
+
+    Raises:
+        UserError: a folder has no run, a run is damaged, or none has finished.
+    """
+    notes: list[str] = []
+    groups: dict[str, dict[int, FinishedRun]] = {}
+    folders = dict.fromkeys(folder for path in paths for folder in _run_folders(path))
+    for folder in folders:
+        run, why = _read(folder)
+        if run is None:
+            notes.append(f"{folder}: {why}; left out")
+            continue
+        same = groups.setdefault(_group_key(run), {})
+        other = same.setdefault(run.config.seed, run)
+        if other is not run:
+            notes.append(f"{folder}: seed {run.config.seed} is there twice, as in {other.path}; left out")
+    if not groups:
+        raise UserError(f"{', '.join(map(str, paths))}: no finished run; go on with: evo resume RUN")
+    runs = [tuple(same[seed] for seed in sorted(same)) for same in groups.values()]
+    found = sorted(map(Group, _labels(runs), runs), key=lambda group: _natural(group.label))
+    ends = [float(np.median(group.last("evaluations"))) for group in found]
+    if max(ends) > MAX_STRAY * min(ends):
+        notes.append(f"runs end after {min(ends):,.0f} to {max(ends):,.0f} evaluations (medians); the table compares their ends")
+    if len({run.task_digest for group in found for run in group.runs}) > 1:
+        notes.append("the groups have different tasks, or different versions of one; their scores may mean different things")
+    return found, notes
+
+
+def differences(groups: Sequence[Group]) -> list[Difference]:
+    """Each pair of groups in each metric: Mann-Whitney U, two-sided, with Holm's correction over all of these tests."""
+    from scipy.stats import mannwhitneyu
+
+    tests = [(metric, *pair) for metric in METRICS for pair in itertools.combinations(groups, 2)]
+    p_values, chances = [], []
+    for metric, first, second in tests:
+        a, b = first.last(metric), second.last(metric)
+        statistic, p = mannwhitneyu(a, b)
+        p_values.append(1.0 if np.isnan(p) else float(p))
+        chances.append(float(statistic) / (len(a) * len(b)))
+    return [
+        Difference(metric, first.label, second.label, chance, p, _needed_seeds(len(first.runs), len(second.runs), len(tests)))
+        for (metric, first, second), chance, p in zip(tests, chances, holm(p_values), strict=True)
+    ]
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Corrected p-values (Holm 1979): the chance of even one false alarm among all tests stays below the level."""
+    corrected = [0.0] * len(p_values)
+    highest = 0.0
+    for rank, number in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[number]))
+        corrected[number] = highest
+    return corrected
+
+
+def compare_text(groups: Sequence[Group]) -> str:
+    """Two tables: the groups, and their differences."""
+    heads = ["config", "runs", "evaluations", "seconds", *METRICS.values()]
+    forms = {"evaluations": ",.0f", "elapsed_s": ",.1f"}
+    rows = [
+        [group.label, str(len(group.runs))]
+        + [_quartiles(group.last(name), forms.get(name, ".4g")) for name in ("evaluations", "elapsed_s", *METRICS)]
+        for group in groups
+    ]
+    text = f"at the end of each run: median (first quartile to third)\n\n{_table(heads, rows)}"
+    if len(groups) == 1:
+        return text
+    found = differences(groups)
+    heads = ["metric", "first", "second", "A", "effect", "p", "verdict"]
+    rows = [
+        [METRICS[d.metric], d.first, d.second, f"{d.chance:.2f}", d.effect, _p_text(d.p), d.verdict]
+        for d in sorted(found, key=lambda d: d.p)
+    ]
+    return (
+        f"{text}\nMann-Whitney U, two-sided; p is corrected for {len(found)} comparisons (Holm), {LEVEL:g} is the limit.\n"
+        f"A: chance that a run of the first is better than one of the second, 0.5 if they are alike.\n\n{_table(heads, rows)}"
+    )
+
+
+def quartiles(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`(3,)`, or `(3, ...)` over the first axis: first quartile, median, third quartile. Minus infinity is a value."""
+    with np.errstate(invalid="ignore"):
+        found = np.quantile(values, (0.25, 0.5, 0.75), axis=0)
+    return np.where(np.isnan(found), -np.inf, found)
+
+
+def _run_folders(path: Path) -> list[Path]:
+    """The run folders at or below a path."""
+    found = []
+    for folder, folders, files in os.walk(path):
+        folders.sort()
+        if "config.yaml" in files:
+            found.append(Path(folder))
+            folders.clear()
+    if not found:
+        raise UserError(f"{path}: not a run folder, nor is there one in it; list yours with: ls runs/*")
+    return found
+
+
+def _read(path: Path) -> tuple[FinishedRun | None, str]:
+    """A run, or why it cannot be compared."""
+    run_dir = RunDir(path, writable=False)
+    rows = run_dir.metrics()
+    if not rows:
+        return None, "has no metrics yet"
+    config = load_config(path / "config.yaml")
+    if not _has_stopped(config, rows[-1]):
+        return None, "has not finished"
+    try:
+        task_digest = json.loads((path / "environment.json").read_bytes())["task_digest"]
+        curves = {name: _column(rows, name) for name in ("evaluations", "elapsed_s", *METRICS)}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path}: damaged: {type(error).__name__}: {error}") from error
+    return FinishedRun(path, config, str(task_digest), curves), ""
+
+
+def _column(rows: Sequence[dict[str, Any]], name: str) -> NDArray[np.float64]:
+    """A metric over generations; an empty archive's best objective counts as minus infinity."""
+    return np.array([-np.inf if row[name] is None else row[name] for row in rows], np.float64)
+
+
+def _has_stopped(config: RunConfig, row: dict[str, Any]) -> bool:
+    stop = config.stop
+    best = row["best_objective"]
+    reached = (
+        (stop.generations, row["generations"]),
+        (stop.evaluations, row["evaluations"]),
+        (stop.seconds, row.get("elapsed_s", 0.0)),
+        (stop.objective, -np.inf if best is None else best),
+    )
+    return any(bound is not None and value >= bound for bound, value in reached)
+
+
+def _group_key(run: FinishedRun) -> str:
+    """Equal for runs that differ in nothing but their seed, and in where task and output are."""
+    settings = run.config.model_dump(mode="json", exclude={"seed", "output", "task"})
+    return json.dumps([settings, run.task_digest], sort_keys=True)
+
+
+def _labels(groups: Sequence[Sequence[FinishedRun]]) -> list[str]:
+    """A short name for each group: that of its runs' folder, or else what the configs differ in."""
+    names = [" ".join(sorted({run.path.absolute().parent.name for run in runs})) for runs in groups]
+    if len(set(names)) == len(names):
+        return [name[:_MAX_LABEL] for name in names]
+    flat = [_flat(runs[0].config.model_dump(mode="json", exclude={"seed", "output", "task"})) for runs in groups]
+    keys = [key for key in dict.fromkeys(itertools.chain(*flat)) if len({json.dumps(each.get(key)) for each in flat}) > 1]
+    labels = []
+    for number, (name, values) in enumerate(zip(names, flat, strict=True), 1):
+        own = ",".join(f"{key}={json.dumps(values.get(key))}" for key in keys)
+        label = own or f"{name} task {groups[number - 1][0].task_digest[:8]}"
+        labels.append(label if len(label) <= _MAX_LABEL else f"{number}: {label[: _MAX_LABEL - 8]}...")
+    return labels
+
+
+def _natural(label: str) -> list[tuple[float, str]]:
+    """What sorts 256 before 1024."""
+    parts = re.split(r"(\d+(?:\.\d+)?)", label)
+    return [(float(part), "") if i % 2 else (-1.0, part) for i, part in enumerate(parts)]
+
+
+def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested values by dotted keys."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, dict):
+            found |= _flat(value, f"{prefix}{key}.")
+        else:
+            found[prefix + key] = value
+    return found
+
+
+def _needed_seeds(num_first: int, num_second: int, num_tests: int) -> int:
+    """0 if groups of these sizes could differ by more than noise; otherwise the least size of two equal groups that could.
+
+    Even if all runs of one group are better than all of the other, p cannot be less than 2 / binomial(m + n, n).
+    """
+    if 2.0 * num_tests / math.comb(num_first + num_second, num_first) <= LEVEL:
+        return 0
+    return next(n for n in itertools.count(2) if 2.0 * num_tests / math.comb(2 * n, n) <= LEVEL)
+
+
+def _quartiles(values: NDArray[np.float64], form: str) -> str:
+    low, middle, high = (format(value, form) if np.isfinite(value) else "none" for value in quartiles(values))
+    return f"{middle} ({low} to {high})"
+
+
+def _p_text(p: float) -> str:
+    return f"{p:.3f}" if p >= 0.001 else "<0.001"
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Text in aligned columns."""
+    lines = [list(heads), *map(list, rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
+    return "".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n" for line in lines
+    )

@@ -1,0 +1,229 @@
+"""A sweep: one run for each seed and each point of a grid of config values, in a folder that the same command goes on with.
+
+Owns what a sweep consists of, where its runs are, and which of them are finished. Knows nothing of how runs are executed
+(`evo.run.sweep_execute`) or shown.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import itertools
+import json
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from evo.config import RunConfig, first_difference, load_config, parse_values
+from evo.errors import UserError
+from evo.run.problem import load_problem
+from evo.run.run import Run
+from evo.run.search import elite_arrays
+
+MAX_RUNS = 10_000
+_MAX_NAME = 120  # bytes of a folder's name; systems allow 255
+_NOT_IN_A_GRID = {"seed": "give --seeds", "output.runs": "give --output"}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A point of the grid. name: of its folder. task_digest: of its task's files."""
+
+    name: str
+    config: RunConfig
+    task_digest: str
+
+
+@dataclass(frozen=True)
+class SweepRun:
+    """One run of a sweep.
+
+    config: resolved, with its seed and the sweep's folder. is_finished: None if it has yet to start.
+    """
+
+    variant: str
+    config: RunConfig
+    is_finished: bool | None
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"{self.variant}, seed {self.config.seed}"
+
+    @property
+    def folder(self) -> Path:
+        """Where the variant's runs are."""
+        return Path(self.config.output.runs, self.variant)
+
+    @property
+    def log(self) -> Path:
+        """What its process writes to its standard output and error. Deleted at the end if it is empty."""
+        return self.folder / f"seed{self.config.seed}.log"
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """All runs of a sweep and their folder."""
+
+    folder: Path
+    runs: tuple[SweepRun, ...]
+
+    @property
+    def unfinished(self) -> list[SweepRun]:
+        """The runs that are still to be done."""
+        return [run for run in self.runs if not run.is_finished]
+
+
+def plan_sweep(path: Path, seeds: str, grid: Sequence[str], overrides: tuple[str, ...], folder: Path | None) -> Sweep:
+    """What is to be done. Writes nothing.
+
+    Args:
+        path: of the config.
+        seeds: such as `1-20` or `1,3,7-9`.
+        grid: such as `search.batch_size=256,1024`; each key's values are combined with those of all others.
+        folder: of the sweep; None: `<output.runs>/<config>-sweep`.
+
+    Raises:
+        UserError: any of them is wrong, or the folder holds runs of another config or task.
+    """
+    base = load_config(path, overrides)
+    numbers = parse_seeds(seeds)
+    points = _points(grid)
+    if len(numbers) * len(points) > MAX_RUNS:
+        raise UserError(f"--seeds and --grid: {len(numbers) * len(points):,} runs are more than {MAX_RUNS:,}")
+    folder = (folder or Path(base.output.runs, f"{path.stem}-sweep")).absolute()
+    variants = [_variant(path, point, overrides, path.stem) for point in points]
+    if len({variant.name for variant in variants}) < len(variants):
+        raise UserError("--grid: two points have the same name")
+    runs = []
+    for seed, variant in itertools.product(numbers, variants):
+        config = _config_of_run(variant.config, seed, folder)
+        runs.append(SweepRun(variant.name, config, _is_finished(folder / variant.name, config, variant.task_digest)))
+    return Sweep(folder, tuple(runs))
+
+
+def parse_seeds(text: str) -> list[int]:
+    """The seeds of `1-20` or `1,3,7-9`, in this order.
+
+    Raises:
+        UserError: it is something else.
+    """
+    seeds: dict[int, None] = {}
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d{1,20})\s*(?:-\s*(\d{1,20})\s*)?", part)
+        if not match:
+            raise UserError(f"--seeds {text}: write seeds and ranges, for instance 1-20 or 1,3,7-9")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if first > last:
+            raise UserError(f"--seeds {text}: the range {part.strip()} is empty")
+        if last >= 2**64:
+            raise UserError(f"--seeds {text}: {last} is not less than 2^64")
+        if last - first >= MAX_RUNS:
+            raise UserError(f"--seeds {text}: more than {MAX_RUNS:,} seeds")
+        seeds |= dict.fromkeys(range(first, last + 1))
+    return list(seeds)
+
+
+def find_run(folder: Path, seed: int) -> Path | None:
+    """The run in a variant's folder with this seed and a checkpoint, or None. The first, if someone has copied one there."""
+    for path in sorted(folder.glob(f"*-seed{seed}*")):
+        is_seed = re.fullmatch(rf".*-seed{seed}(-\d+)?", path.name)
+        if is_seed and (path / "config.yaml").is_file() and any((path / "checkpoints").glob("*.ckpt")):
+            return path
+    return None
+
+
+def resume_overrides(config: RunConfig) -> tuple[str, ...]:
+    """What makes a run's own config equal to this one where a resumed run may differ."""
+    values = config.model_dump(mode="json")
+    program = {"program.instruction_set": config.program.instruction_set}
+    changes = {name: values[name] for name in ("task", "stop", "evaluation", "output")} | program
+    return tuple(f"{key}={json.dumps(value)}" for key, value in changes.items())
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Makes the sweep's folder and keeps other processes from running the same sweep.
+
+    Raises:
+        UserError: one does, or the folder cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = open(folder / "lock", "w")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise UserError(f"{folder}: cannot create the folder of the sweep: {error.strerror}") from error
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UserError(f"{folder}: another process is running this sweep; wait for it or stop it") from None
+        yield
+
+
+def _points(grid: Sequence[str]) -> list[dict[str, str]]:
+    """Each point of the grid as key -> value; values are JSON."""
+    axes: dict[str, list[str]] = {}
+    for text in grid:
+        key, equals, values = text.partition("=")
+        if not (key and equals and values.strip()):
+            raise UserError(f"--grid {text}: write it as key=value,value, for instance search.batch_size=256,1024")
+        if key in _NOT_IN_A_GRID:
+            raise UserError(f"--grid {text}: {key} is not for a grid; {_NOT_IN_A_GRID[key]}")
+        if key in axes:
+            raise UserError(f"--grid {text}: {key} is given twice; write all its values in one --grid")
+        axes[key] = [json.dumps(value, default=str) for value in parse_values(values, f"--grid {text}")]
+        if len(set(axes[key])) < len(axes[key]):
+            raise UserError(f"--grid {text}: a value is given twice")
+    return [dict(zip(axes, point, strict=True)) for point in itertools.product(*axes.values())]
+
+
+def _variant(path: Path, point: dict[str, str], overrides: tuple[str, ...], stem: str) -> Variant:
+    """A point's config, checked as far as it can be without running programs."""
+    own = tuple(f"{key}={value}" for key, value in point.items())
+    config = load_config(path, (*overrides, *own))
+    name = ",".join(f"{key}={value}" for key, value in point.items()) or stem
+    name = re.sub(r"[^\w.,=+\-\[\]]", "", name)
+    if len(name.encode()) > _MAX_NAME:
+        raise UserError(f"--grid: {name}: too long for the name of a folder, at most {_MAX_NAME} bytes")
+    return Variant(name, config, load_problem(config).task_digest)
+
+
+def _config_of_run(config: RunConfig, seed: int, folder: Path) -> RunConfig:
+    """Runs share the cores among each other: unless the config says so, none starts more than one thread or compiler."""
+    told = config.evaluation
+    evaluation = told.model_copy(update={"threads": told.threads or 1, "compile_workers": told.compile_workers or 1})
+    output = config.output.model_copy(update={"runs": str(folder)})
+    return config.model_copy(update={"seed": seed, "evaluation": evaluation, "output": output})
+
+
+def _is_finished(folder: Path, config: RunConfig, task_digest: str) -> bool | None:
+    """Whether a run has reached a stop and written its archive; None if it has yet to start.
+
+    Raises:
+        UserError: there is a run of another config or task.
+    """
+    path = find_run(folder, config.seed)
+    if path is None:
+        return None
+    elsewhere = "; choose another folder with --output"
+    was = load_config(path / "config.yaml")
+    if change := first_difference(was.identity(), config.identity()):
+        raise UserError(f"{path}: made with another config: {change}{elsewhere}")
+    if json.loads((path / "environment.json").read_text())["task_digest"] != task_digest:
+        raise UserError(f"{path}: made when the task had other files{elsewhere}")
+    run, _ = Run.view(path, resume_overrides(config))
+    return was.stop == config.stop and run.search.is_finished and _has_archive(run, path)
+
+
+def _has_archive(run: Run, path: Path) -> bool:
+    """Whether archive.npz holds the elites of the last checkpoint."""
+    try:
+        with np.load(path / "archive.npz") as archive:
+            elites = elite_arrays(run.search.elites())
+            return set(archive.files) == set(elites) and all(np.array_equal(archive[name], elites[name]) for name in elites)
+    except (OSError, ValueError):
+        return False

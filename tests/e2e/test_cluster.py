@@ -1,0 +1,273 @@
+"""Runs whose batches are evaluated by Dask workers: the archive of a local run, whatever happens to the workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import cloudpickle
+import pytest
+
+from evo.errors import UserError
+from evo.evaluate import dask_client
+from evo.evaluate.dask_client import connect
+
+from .conftest import WAIT_S, assert_same_state, run_folders, state_of
+from .dask_cluster import DaskCluster
+
+pytestmark = pytest.mark.slow
+
+# Fits x * y. While the file `block` exists, a score waits and says so in a file named after the Dask worker above its process.
+TASK = """\
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+import evo
+
+
+class Product(evo.Task):
+    inputs = {"x": "f32", "y": "f32"}
+    outputs = {"v": "f32"}
+    measures = {"mean": (0.0, 1.0), "deviation": (0.0, 1.0)}
+
+    def __init__(self, folder: str):
+        self.folder = Path(folder)
+        self.scale = float((Path(__file__).parent / "../data/scale.txt").read_text())
+        y, x = np.meshgrid(np.linspace(-1, 1, 8), np.linspace(-1, 1, 8), indexing="ij")
+        self.x, self.y = x.ravel(), y.ravel()
+
+    def files(self):
+        return ["../data/scale.txt"]
+
+    def points(self):
+        return {"x": self.x, "y": self.y}
+
+    def score(self, outputs, programs):
+        if len(programs.num_instructions) > 4:
+            while (self.folder / "block").exists():
+                (self.folder / f"blocked-{os.getppid()}").touch()
+                time.sleep(0.001)
+            if (self.folder / "bad").exists():
+                raise ValueError("this is bad")
+        v = outputs["v"].astype(np.float64)
+        objective = 1.0 / (1.0 + self.scale * ((v - self.x * self.y) ** 2).mean(axis=1))
+        return evo.Scores(objective, np.clip(np.stack([v.mean(axis=1), v.std(axis=1)], axis=1), 0, 1))
+"""
+NUM_GENERATIONS = 6
+
+
+@pytest.fixture
+def config(small_config, make_task, tmp_path) -> Path:
+    """A short run of the task, whose folder and declared file travel to the workers."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "scale.txt").write_text("0.5")
+    return small_config(
+        {
+            "task": str(make_task(TASK)),
+            "task_options": {"folder": str(tmp_path)},
+            "search": {"batch_size": 300},
+            "stop": {"generations": NUM_GENERATIONS},
+            "output": {"plots": []},
+        }
+    )
+
+
+@pytest.fixture
+def cluster(tmp_path_factory):
+    """A scheduler without workers."""
+    found = DaskCluster(tmp_path_factory.mktemp("dask"))
+    yield found
+    found.close()
+
+
+def on(cluster: DaskCluster) -> tuple[str, str]:
+    return "--set", f"evaluation.cluster.scheduler={cluster.address}"
+
+
+@pytest.fixture
+def assert_local_run_is_the_same(fork_evo, config, tmp_path):
+    def check(run: Path) -> None:
+        completed = fork_evo("run", config, "--set", f"output.runs={tmp_path}/local")
+        assert completed.returncode == 0, completed.stderr
+        (local,) = run_folders(tmp_path / "local")
+        assert_same_state(state_of(run), state_of(local))
+
+    return check
+
+
+def only_run(tmp_path: Path) -> Path:
+    (run,) = run_folders(tmp_path / "runs")
+    return run
+
+
+def blocked_workers(tmp_path: Path) -> set[int]:
+    return {int(path.name.removeprefix("blocked-")) for path in tmp_path.glob("blocked-*")}
+
+
+def test_a_local_cluster_gives_the_archive_of_a_local_run(start_evo, config, assert_local_run_is_the_same, tmp_path):
+    process = start_evo("run", config, "--set", "evaluation.cluster.scheduler=local", "--set", "evaluation.threads=2")
+    assert process.wait() == 0, process.stderr
+    assert process.stderr == ""
+    run = only_run(tmp_path)
+    environment = json.loads((run / "environment.json").read_text())
+    assert (environment["cluster"], environment["cluster_workers"]) == ("local", 2)
+    assert_local_run_is_the_same(run)
+
+
+def test_ctrl_c_saves_a_run_on_a_local_cluster(evo_command, config, tmp_path):
+    """The signal reaches the workers too, as from a terminal."""
+    command = [evo_command, "run", config, "--set", "evaluation.cluster.scheduler=local", "--set", "stop.generations=1000000"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, process_group=0)
+    try:
+        end_s = time.monotonic() + WAIT_S
+        while not (run_folders(tmp_path / "runs") and (only_run(tmp_path) / "metrics.jsonl").exists()):
+            assert process.poll() is None and time.monotonic() < end_s
+            time.sleep(0.01)
+        os.killpg(process.pid, signal.SIGINT)
+        _, stderr = process.communicate(timeout=WAIT_S)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130
+    assert stderr == "evo: finishing this generation and saving; Ctrl-C again aborts\n"
+
+
+def test_workers_that_die_join_and_leave_change_nothing(start_evo, cluster, config, assert_local_run_is_the_same, tmp_path):
+    first = cluster.add_worker()
+    process = start_evo("run", config, *on(cluster))
+    process.wait_until(lambda: run_folders(tmp_path / "runs") and (only_run(tmp_path) / "metrics.jsonl").exists())
+
+    (tmp_path / "block").touch()  # in the middle of a batch
+    process.wait_until(lambda: blocked_workers(tmp_path))
+    (killed,) = blocked_workers(tmp_path)
+    os.kill(killed, signal.SIGKILL)
+    cluster.add_worker()
+    process.wait_until(lambda: len(blocked_workers(tmp_path)) >= 2)  # another worker makes the call again
+    (tmp_path / "block").unlink()
+    first.terminate()
+    assert process.wait() == 0, process.stderr
+    assert process.stderr == ""
+    assert_local_run_is_the_same(only_run(tmp_path))
+
+
+def test_a_scheduler_that_is_lost_ends_the_run_in_one_line_and_the_run_resumes(
+    start_evo, fork_evo, cluster, config, assert_local_run_is_the_same, tmp_path
+):
+    cluster.add_worker()
+    process = start_evo("run", config, *on(cluster))
+    process.wait_until(lambda: run_folders(tmp_path / "runs") and (only_run(tmp_path) / "metrics.jsonl").exists())
+    (tmp_path / "block").touch()
+    process.wait_until(lambda: blocked_workers(tmp_path))
+    cluster.scheduler.kill()
+    assert process.wait() == 2
+    assert process.stderr == (
+        f"evo: {cluster.address}: the connection to the Dask scheduler is lost; a run goes on from its last checkpoint\n"
+    )
+    (tmp_path / "block").unlink()
+    completed = fork_evo("resume", only_run(tmp_path), "--set", "evaluation.cluster=null")
+    assert completed.returncode == 0, completed.stderr
+    assert_local_run_is_the_same(only_run(tmp_path))
+
+
+def test_an_error_in_the_task_names_the_line_in_the_users_file(start_evo, cluster, config, tmp_path):
+    cluster.add_worker()
+    (tmp_path / "bad").touch()
+    process = start_evo("run", config, *on(cluster))
+    assert process.wait() == 2
+    line = 1 + TASK[: TASK.index("raise ValueError")].count("\n")
+    assert process.stderr == f"evo: {tmp_path}/a_task/task.py:{line}: score() raised ValueError: this is bad\n"
+
+
+OTHER_EVO = """\
+import importlib.metadata
+
+_version = importlib.metadata.version
+importlib.metadata.version = lambda name: "0.0.1" if name == "evo" else _version(name)
+"""
+
+
+def test_a_worker_with_another_evo_is_named_and_gets_no_work(start_evo, cluster, config, assert_local_run_is_the_same, tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "sitecustomize.py").write_text(OTHER_EVO)
+    env = {"PYTHONPATH": str(tmp_path / "other")}
+    other = cluster.add_worker(env=env)
+    process = start_evo("run", config, *on(cluster), "--set", "evaluation.cluster.wait_seconds=5")
+    assert process.wait() == 2
+    refusal = "it has evo 0.0.1, this process has 0.2.0"
+    first, last = process.stderr.splitlines()
+    assert first.startswith("evo: Dask worker tcp://127.0.0.1:") and first.endswith(f" is not used: {refusal}")
+    assert last.startswith(f"evo: {cluster.address}: no Dask worker can be used: ") and last.endswith(refusal)
+    assert not run_folders(tmp_path / "runs")
+
+    cluster.add_worker()
+    process = start_evo("run", config, *on(cluster))
+    assert process.wait() == 0, process.stderr
+    assert process.stderr == f"{first}\n"
+    assert other.poll() is None
+    assert_local_run_is_the_same(only_run(tmp_path))
+
+
+def test_a_daemonic_worker_is_told_how_to_start_for_a_gpu(start_evo, cluster, config):
+    cluster.add_worker()
+    process = start_evo("run", config, *on(cluster), "--set", "evaluation.backend=cuda")
+    assert process.wait() == 2
+    assert "is a daemon, which cannot start compilers; start workers with" in process.stderr
+    assert "DASK_DISTRIBUTED__WORKER__DAEMON=False" in process.stderr and process.stderr.count("\n") == 1
+
+
+def test_no_scheduler_and_no_worker_are_told_in_one_line(monkeypatch, cluster):
+    with (
+        pytest.raises(UserError, match=f"^{cluster.address}: no Dask worker for 0.1 s; start some with: dask worker"),
+        connect(cluster.address, wait_s=0.1) as workers,
+    ):
+        workers.usable()
+    monkeypatch.setattr(dask_client, "CONNECT_S", 0.2)
+    with (
+        pytest.raises(UserError, match=r"^tcp://127\.0\.0\.1:1: no connection to the Dask scheduler: "),
+        connect("tcp://127.0.0.1:1"),
+    ):
+        pass
+
+
+def _compile_here(number: int) -> int:
+    """What a GPU's evaluator does on a worker: starts a pool of processes."""
+    from evo.compile.pool import CompilePool
+
+    pool = CompilePool(1)
+    try:
+        return pool.submit(abs, -number).result()
+    finally:
+        pool.shutdown()
+
+
+def _die(_: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.fixture
+def by_value():
+    """Functions of this module travel as code: workers cannot import it."""
+    module = sys.modules[__name__]
+    cloudpickle.register_pickle_by_value(module)
+    yield
+    cloudpickle.unregister_pickle_by_value(module)
+
+
+def test_compile_processes_work_inside_workers_of_a_local_cluster(by_value):
+    with connect("local", num_local=1) as workers:
+        assert list(workers.map(_compile_here, [(7,)])) == [(0, 7)]
+
+
+def test_a_call_that_kills_its_workers_is_given_up(by_value):
+    with connect("local", num_local=2) as workers:
+        ((number, result),) = workers.map(_die, [(0,)])
+    assert number == 0
+    assert str(result) == "4 Dask workers died with the same work"

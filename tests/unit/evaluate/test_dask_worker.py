@@ -1,0 +1,188 @@
+"""How a task travels: what is in the zip, and what a worker checks before it makes an evaluator."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import pickle
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from evo.config import EvaluationConfig
+from evo.errors import FailureKind, UserError
+from evo.evaluate import Status, TaskSource, cluster, dask_worker
+from evo.evaluate.backends import CPU, Assignment
+from evo.evaluate.cluster import ClusterEvaluator, pack_task
+from evo.language.batch import Batch
+from evo.task import declared_files, load_task, task_digest
+
+SOURCE = """\
+from pathlib import Path
+
+import numpy as np
+
+import evo
+
+
+class Scaled(evo.Task):
+    inputs = {"x": "f32"}
+    outputs = {"y": "f32"}
+    measures = {"mean": (-1.0, 1.0)}
+    reduction = None
+
+    def __init__(self):
+        self.scale = float((Path(__file__).parent / "../../data/scale.txt").read_text())
+
+    def files(self):
+        return ["../../data"]
+
+    def points(self):
+        return {"x": np.linspace(-1, 1, 8)}
+
+    def score(self, outputs, programs):
+        y = outputs["y"].astype(np.float64) * self.scale
+        return evo.Scores(-np.abs(y).mean(axis=1), y.mean(axis=1)[:, None])
+"""
+
+
+@pytest.fixture
+def source(tmp_path) -> TaskSource:
+    folder = tmp_path / "project" / "tasks" / "scaled"
+    (folder / "__pycache__").mkdir(parents=True)
+    (folder / "__pycache__" / "left.pyc").touch()
+    (folder / ".hidden").touch()
+    (folder / "task.py").write_text(SOURCE)
+    (tmp_path / "project" / "data").mkdir()
+    (tmp_path / "project" / "data" / "scale.txt").write_text("0.5")
+    (tmp_path / "project" / "unrelated.txt").touch()
+    return TaskSource(folder, {})
+
+
+@pytest.fixture
+def evaluator(source, language):
+    """Not connected to anything."""
+    task = load_task(source.folder, {})
+    own = type(language)(language.instruction_set, tuple(task.inputs.items()), tuple(task.outputs.items()))
+    settings = EvaluationConfig.model_validate({"cluster": {"scheduler": "local"}, "executor": "threads"}).model_dump()
+    digest = task_digest(source.folder, declared_files(task, source.folder))
+    return ClusterEvaluator(Assignment(own, task, ["add_ftz_f32"], settings, {}, source), CPU, digest)
+
+
+@pytest.fixture
+def worker(monkeypatch, tmp_path) -> Path:
+    """This process as a Dask worker; gives its scratch folder."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    here = SimpleNamespace(local_directory=str(scratch), address="tcp://here", state=SimpleNamespace(nthreads=2))
+    monkeypatch.setattr(dask_worker, "_worker", lambda: here)
+    monkeypatch.setattr(dask_worker, "_keep_memory", lambda: None)
+    yield scratch
+    while dask_worker._held:
+        dask_worker._held.popitem()[1].close()
+
+
+def words_of(evaluator: ClusterEvaluator, text: str) -> Batch:
+    from evo.language.program import parse_program
+
+    language = evaluator._assignment.language
+    words = np.zeros((len(text.splitlines()), 8), np.uint64)
+    for row, line in zip(words, text.splitlines(), strict=True):
+        program = parse_program(language, line, "text")
+        row[: len(program)] = program
+    return Batch.analyze(language.lowering, words)
+
+
+def test_the_zip_has_the_tasks_folder_and_its_declared_files_as_they_lie_to_each_other(evaluator, source):
+    packed, folder = pack_task(evaluator._assignment.task, source.folder, evaluator._task_digest)
+    assert folder == "tasks/scaled"
+    with zipfile.ZipFile(io.BytesIO(packed)) as files:
+        assert sorted(files.namelist()) == ["data/scale.txt", "tasks/scaled/task.py"]
+        assert files.read("data/scale.txt") == b"0.5"
+
+
+def test_a_task_that_has_changed_since_it_was_loaded_does_not_travel(evaluator, source):
+    (source.folder.parents[1] / "data" / "scale.txt").write_text("0.25")
+    with pytest.raises(UserError, match="the task's files have changed since they were loaded; start again"):
+        evaluator._setup  # noqa: B018
+
+
+def test_a_worker_scores_as_a_local_evaluator_does(evaluator, worker):
+    batch = words_of(evaluator, "%x\n%x %x add_ftz_f32")
+    local = CPU.start(replace(evaluator._assignment, settings={**evaluator._assignment.settings, "threads": 1})).evaluate(batch)
+    found = dask_worker.evaluate(evaluator._setup, "key", batch)
+    assert found.objective.tobytes() == local.objective.tobytes()
+    assert found.measures.tobytes() == local.measures.tobytes()
+    assert found.objective[1] == 2 * found.objective[0] != 0.0
+    (copy,) = worker.iterdir()
+    assert (copy / "data" / "scale.txt").is_file()
+    assert dask_worker.describe(evaluator._setup, "key")[0] == "CPU"
+    assert list(worker.iterdir()) == [copy]  # the evaluator is made once
+
+
+def changed(evaluator: ClusterEvaluator, **changes) -> bytes:
+    return pickle.dumps(replace(pickle.loads(evaluator._setup), **changes))
+
+
+def test_a_damaged_zip_is_refused_before_it_is_unpacked(evaluator, worker, source):
+    packed = bytearray(pickle.loads(evaluator._setup).zip)
+    packed[len(packed) // 2] ^= 1
+    with pytest.raises(UserError, match=f"^{source.folder}: the task was damaged on its way to Dask worker tcp://here$"):
+        dask_worker.describe(changed(evaluator, zip=bytes(packed)), "key")
+    assert not list(worker.iterdir())
+
+
+def test_another_task_than_the_runs_is_refused(evaluator, worker, source):
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as files:
+        files.writestr("tasks/scaled/task.py", SOURCE)
+        files.writestr("data/scale.txt", "0.25")
+    setup = changed(evaluator, zip=packed.getvalue(), zip_digest=hashlib.sha256(packed.getvalue()).hexdigest())
+    with pytest.raises(UserError, match=f"^{source.folder}: Dask worker tcp://here has other files of the task than the run$"):
+        dask_worker.describe(setup, "key")
+    assert not list(worker.iterdir())
+
+
+def test_a_worker_keeps_the_evaluators_of_the_last_few_runs(evaluator, worker):
+    for number in range(dask_worker.MAX_HELD + 1):
+        dask_worker.describe(evaluator._setup, f"key{number}")
+    assert list(dask_worker._held) == [f"key{number}" for number in range(1, dask_worker.MAX_HELD + 1)]
+    assert len(list(worker.iterdir())) == dask_worker.MAX_HELD
+
+
+def test_a_program_that_failed_before_is_not_sent_again(evaluator, monkeypatch):
+    batch = words_of(evaluator, "%x\n%x %x add_ftz_f32\n%x %x add_ftz_f32 %x add_ftz_f32")
+    evaluator._failures[batch.hashes[1].tobytes()] = (FailureKind.TIMED_OUT, "too slow")
+    sent = []
+
+    def evaluate(rest: Batch):
+        sent.append(rest.words.copy())
+        return cluster.join([], 1) if not len(rest) else CPU.start(evaluator._assignment).evaluate(rest)
+
+    monkeypatch.setattr(evaluator, "_evaluate", evaluate)
+    found = evaluator.evaluate(batch)
+    assert np.array_equal(sent[0], batch.words[[0, 2]])
+    assert found.status.tolist() == [Status.OK, Status.FAILED, Status.OK]
+    assert np.isnan(found.objective[1]) and np.isfinite(found.objective[[0, 2]]).all()
+    ((failure),) = found.failures
+    assert (failure.hash, failure.kind, failure.log) == (batch.hashes[1].tobytes(), FailureKind.TIMED_OUT, "too slow")
+
+
+@pytest.mark.parametrize(
+    ("program_s", "num_programs", "num_workers", "size"),
+    [
+        (0.0, 4096, 2, 2048),
+        (0.00001, 4096, 2, 2048),
+        (0.0001, 4096, 2, 1024),
+        (1.0, 4096, 2, 512),
+        (1.0, 3, 2, 1),
+        (0.0, 1, 8, 1),
+    ],
+)
+def test_parts_are_equal_shares_and_more_of_them_if_they_take_long(evaluator, program_s, num_programs, num_workers, size):
+    evaluator._program_s = program_s
+    assert evaluator._part_size(num_programs, num_workers) == size

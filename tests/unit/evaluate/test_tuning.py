@@ -1,0 +1,86 @@
+"""evo.evaluate.tuning: results depend on program and task alone, and tasks that cannot be tuned are refused."""
+
+import numpy as np
+import pytest
+
+from evo.errors import UserError
+from evo.evaluate.tuning import ConstantTuner, check_tunable
+from evo.instructions import shipped_instruction_set
+from evo.language.program import Language
+from evo.task import Task
+
+SLOPES = Language(shipped_instruction_set("default"), (("x", "f32"),), (("y", "f32"),))
+
+
+class Line(Task):
+    """y = 4 x - 3 at 500 points."""
+
+    inputs = {"x": "f32"}
+    outputs = {"y": "f32"}
+    measures = {"size": (0.0, 8.0)}
+    reduction = "regression"
+
+    def points(self):
+        return {"x": np.linspace(-1, 1, 500, dtype=np.float32)}
+
+    def targets(self):
+        return {"y": 4 * self.points()["x"] - 3}
+
+
+def words_of(*texts: str) -> np.ndarray:
+    rows = [[SLOPES.encode(token) for token in text.split()] for text in texts]
+    table = np.zeros((len(rows), 8), np.uint64)
+    for row, values in zip(table, rows, strict=True):
+        row[: len(values) + 1] = [*values, SLOPES.encode("return")]
+    return table
+
+
+def test_constants_become_those_of_the_target():
+    tuner = ConstantTuner(SLOPES, Line(), iterations=8, linear_scale=False, num_threads=1)
+    words, changed, num_evaluations = tuner.tune(words_of("%x 1.0 mul_ftz_f32 0.5 add_ftz_f32", "%x"))
+    tuner.close()
+    constants = [np.uint32(int(word) >> 32).view(np.float32) for word in words[0, [1, 3]]]
+    np.testing.assert_allclose(constants, [4, -3], rtol=1e-5)
+    assert changed.tolist() == [True, False]
+    assert 2 <= num_evaluations <= 9
+
+
+def test_threads_and_neighbours_do_not_matter():
+    rng = np.random.default_rng(50)
+    texts = [f"%x {a:.3f} mul_ftz_f32 {b:.3f} add_ftz_f32 sin_approx_ftz_f32" for a, b in rng.normal(size=(150, 2))]
+    words = words_of(*texts)
+    results = []
+    for num_threads in (1, 3):
+        tuner = ConstantTuner(SLOPES, Line(), iterations=5, linear_scale=True, num_threads=num_threads)
+        results.append(tuner.tune(words))
+        one_by_one = [tuner.tune(words[i : i + 1]) for i in range(150)]
+        np.testing.assert_array_equal(np.concatenate([part[0] for part in one_by_one]), results[-1][0])
+        assert sum(part[2] for part in one_by_one) == results[-1][2]
+        tuner.close()
+    for first, second in zip(*results, strict=True):
+        np.testing.assert_array_equal(first, second)
+    assert results[0][1].sum() > 100
+
+
+def test_no_programs_give_no_programs():
+    tuner = ConstantTuner(SLOPES, Line(), iterations=5, linear_scale=True, num_threads=2)
+    words, changed, num_evaluations = tuner.tune(words_of("%x")[:0])
+    tuner.close()
+    assert words.shape == (0, 8) and changed.shape == (0,) and num_evaluations == 0
+
+
+def test_task_without_targets_is_refused():
+    class Free(Line):
+        reduction = None
+
+    with pytest.raises(UserError, match=r"^search\.tuning: needs a task with the reduction 'regression'"):
+        check_tunable(Free(), "search.tuning")
+
+
+def test_task_with_two_outputs_is_refused():
+    class Two(Line):
+        outputs = {"y": "f32", "z": "f32"}
+
+    with pytest.raises(UserError, match=r"^search\.tuning: needs a task with one output, Two has 2$"):
+        check_tunable(Two(), "search.tuning")
+    check_tunable(Line(), "search.tuning")
