@@ -5,13 +5,15 @@ Owns the generation counter. It decides everything random, together with the see
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evo.native.vary import Variation
+from evo.search.blocks import Blocks
 
 if TYPE_CHECKING:
     from evo.search.archives.base import ProgramArchive
@@ -43,6 +45,7 @@ class ProgramEmitter:
         batch_size: programs in each later generation.
         num_immigrants: how many of those are immigrants.
         generation: the first generation to emit.
+        blocks: threads that breed together.
     """
 
     def __init__(
@@ -56,7 +59,9 @@ class ProgramEmitter:
         batch_size: int,
         num_immigrants: int = 0,
         generation: int = 0,
+        blocks: Blocks | None = None,
     ):
+        self._blocks = blocks or Blocks()
         self._archive = archive
         self._max_length = max_length
         self._variation = variation
@@ -79,22 +84,25 @@ class ProgramEmitter:
             self.origin = _no_origin(num_programs)
             return self._short_random_programs(num_programs, generation, 0)
         num_offspring = self._batch_size - self._num_immigrants
-        words, parents, operator = self._variation.offspring(
-            self._seed, generation, 0, num_offspring, self._archive.words, candidates, trim=True
-        )
+
+        def breed(first: int, end: int) -> tuple[NDArray[Any], ...]:
+            return self._variation.offspring(
+                self._seed, generation, first, end - first, self._archive.words, candidates, trim=True
+            )
+
+        blocks, parents, operators = zip(*self._blocks.map(breed, num_offspring), strict=True)
+        parents = np.concatenate(parents)
         exists = parents >= 0
         hashes = np.where(exists[:, :, None], self._archive.hashes(np.where(exists, parents, 0)), np.uint64(0))
         immigrants = _no_origin(self._num_immigrants)
         self.origin = Origin(
             np.concatenate([parents.astype(np.int32), immigrants.parents]),
             np.concatenate([hashes, immigrants.parent_hashes]),
-            np.concatenate([operator.astype(np.int32), immigrants.operator]),
+            np.concatenate([*operators, immigrants.operator]).astype(np.int32),
         )
-        if not self._num_immigrants:
-            return words
-        immigrant_words = self._short_random_programs(self._num_immigrants, generation, num_offspring)
-        width = max(words.shape[1], immigrant_words.shape[1])
-        return np.concatenate([np.pad(rows, ((0, 0), (0, width - rows.shape[1]))) for rows in (words, immigrant_words)])
+        if self._num_immigrants:
+            blocks += (self._short_random_programs(self._num_immigrants, generation, num_offspring),)
+        return _one_below_the_other(blocks)
 
     def random_programs(self, num_programs: int, generation: int = 0, first_slot: int = 0) -> NDArray[np.uint64]:
         """Random programs for the slots from `first_slot` on, `(num_programs, max_length)` uint64. Changes no state."""
@@ -104,6 +112,18 @@ class ProgramEmitter:
         """As `random_programs`, in rows no wider than the longest initial program and its RETURN."""
         width = min(self._variation.initial_max_length + 1, self._max_length)
         return self._variation.random_programs(self._seed, generation, first_slot, num_programs, width)
+
+
+def _one_below_the_other(blocks: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    """Programs in one array, as wide as the widest block."""
+    if len(blocks) == 1:
+        return blocks[0]
+    words = np.zeros((sum(map(len, blocks)), max(block.shape[1] for block in blocks)), np.uint64)
+    first = 0
+    for block in blocks:
+        words[first : first + len(block), : block.shape[1]] = block
+        first += len(block)
+    return words
 
 
 def _no_origin(num_programs: int) -> Origin:

@@ -1,21 +1,23 @@
 """MAP-Elites (Mouret & Clune 2015), one generation at a time.
 
-Owns the loop: ask, hash, evaluate what is new, tell. Knows nothing of files, configs or devices.
+Owns the loop: ask, hash, evaluate what is new, tune the best of it, tell. Knows nothing of files, configs or devices.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.evaluate import Evaluator, Failure, Status
+from evo.evaluate import Evaluation, Evaluator, Failure, Status, join
 from evo.language.batch import Batch
 from evo.native.stack_ptx import Lowering
+from evo.search.blocks import Blocks
 from evo.search.emitter import ProgramEmitter
 from evo.search.memory import HashMemory
 
@@ -30,7 +32,7 @@ class Counters:
     generations: finished. offspring: programs that were asked for. evaluations: programs that were evaluated. duplicates:
     programs whose hash was seen before. neutral: offspring with the hash of a parent. rejected: evaluated, but not OK.
     out_of_range: evaluated, with a measure outside its range, which counts to the cell at the edge. failed: could not be
-    compiled or run.
+    compiled or run. tuned: new programs from tuning; they count as evaluated, and so does each run that tuning took.
     """
 
     generations: int = 0
@@ -41,6 +43,22 @@ class Counters:
     rejected: int = 0
     out_of_range: int = 0
     failed: int = 0
+    tuned: int = 0
+
+
+class Tuner(Protocol):
+    """Fits the constants of programs. A program's result depends on that program alone."""
+
+    def tune(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.bool_], int]:
+        """Tuned copies, which of them changed, and how many evaluations it took."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Tunes the best `share` of the programs that are evaluated in a generation."""
+
+    tuner: Tuner
+    share: float
 
 
 @dataclass(frozen=True)
@@ -68,6 +86,8 @@ def map_elites(
     lowering: Lowering,
     memory: HashMemory,
     counters: Counters,
+    blocks: Blocks | None = None,
+    tuning: Tuning | None = None,
 ) -> Iterator[Generation]:
     """Yields after each generation, without end. Between two yields the state is consistent and may be saved.
 
@@ -75,14 +95,18 @@ def map_elites(
         archive, emitter, memory, counters: the state of the search; all of it.
         evaluator: scores programs.
         lowering: hashes programs.
+        blocks: threads that hash together.
+        tuning: None: constants stay as they were bred.
     """
+    blocks = blocks or Blocks()
     while True:
         clock = _Clock()
         generation = emitter.generation
         words = emitter.ask()
         clock.lap("variation")
 
-        batch = Batch.analyze(lowering, words)
+        facts = blocks.map(lambda first, end, words=words: lowering.analyze(words[first:end]), len(words))  # type: ignore[misc]
+        batch = Batch(words, *map(np.concatenate, zip(*facts, strict=True)))
         new = _first_of_each(batch.hashes) & ~memory.contains(batch.hashes)
         clock.lap("hash")
 
@@ -91,9 +115,20 @@ def map_elites(
         clock.lap("evaluation")
 
         memory.add(new_batch.hashes)
+        slots = np.flatnonzero(new)
+        num_new = len(slots)
+        num_runs = 0
+        if tuning:
+            promising = _promising(evaluation, tuning.share)
+            tuned, rows, num_runs = _tune(tuning.tuner, lowering, memory, new_batch[promising])
+            evaluation = join([evaluation, evaluator.evaluate(tuned)], evaluation.measures.shape[1])
+            memory.add(tuned.hashes)
+            new_batch = new_batch.joined(tuned)
+            slots = np.concatenate([slots, slots[promising[rows]]])
+            clock.lap("tuning")
+
         # A duplicate scores what its first copy scored, so it can only tie with an elite, and ties keep the incumbent.
         # Only new programs are added.
-        slots = np.flatnonzero(new)
         added = archive.add(
             new_batch.words,
             evaluation.objective,
@@ -109,12 +144,12 @@ def map_elites(
 
         ok = evaluation.status == Status.OK
         outside = (evaluation.measures < archive.lower_bounds) | (evaluation.measures > archive.upper_bounds)
-        num_new = int(new.sum())
         counters.generations += 1
         counters.offspring += len(batch)
-        counters.evaluations += num_new
+        counters.evaluations += len(slots) + num_runs
+        counters.tuned += len(slots) - num_new
         counters.duplicates += len(batch) - num_new
-        counters.neutral += int((batch.hashes[:, None] == emitter.origin.parent_hashes).all(axis=2).any(axis=1).sum())
+        counters.neutral += _count_neutral(batch.hashes, emitter.origin.parent_hashes)
         counters.rejected += int((~ok).sum())
         counters.failed += len(evaluation.failures)
         counters.out_of_range += int(outside[ok].any(axis=1).sum())
@@ -131,11 +166,40 @@ def map_elites(
         )
 
 
+def _count_neutral(hashes: NDArray[np.uint64], parent_hashes: NDArray[np.uint64]) -> int:
+    """The number of programs with the hash of a parent."""
+    is_equal = hashes[:, None] == parent_hashes
+    is_parents = is_equal[:, :, 0] & is_equal[:, :, 1]
+    return int(np.count_nonzero(is_parents[:, 0] | is_parents[:, 1]))
+
+
+def _promising(evaluation: Evaluation, share: float) -> NDArray[np.int64]:
+    """The rows of the best programs, best first: this share of those that are OK, rounded up. Of equals, the first."""
+    ok = np.flatnonzero(evaluation.status == Status.OK)
+    order = np.argsort(-evaluation.objective[ok], kind="stable")
+    return ok[order[: math.ceil(share * len(ok))]]
+
+
+def _tune(tuner: Tuner, lowering: Lowering, memory: HashMemory, batch: Batch) -> tuple[Batch, NDArray[np.int64], int]:
+    """The programs that tuning made and that were not evaluated before, the rows of `batch` that they come from, and the
+    evaluations that it took.
+    """
+    words, changed, num_runs = tuner.tune(batch.words)
+    tuned = Batch.analyze(lowering, words)
+    rows = np.flatnonzero(changed & _first_of_each(tuned.hashes) & ~memory.contains(tuned.hashes))
+    return tuned[rows], rows, num_runs
+
+
 def _first_of_each(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """True at the first row of each distinct hash."""
-    first = np.zeros(len(hashes), bool)
-    first[np.unique(hashes.view("V16")[:, 0], return_index=True)[1]] = True
-    return first
+    is_first = np.ones(len(hashes), bool)
+    # Only rows that agree with another one in the first half need a close look.
+    order = np.argsort(hashes[:, 0])
+    agrees = np.diff(hashes[order, 0]) == 0
+    rows = np.sort(order[np.append(agrees, False) | np.append(False, agrees)])
+    is_first[rows] = False
+    is_first[rows[np.unique(hashes[rows].view("V16")[:, 0], return_index=True)[1]]] = True
+    return is_first
 
 
 class _Clock:

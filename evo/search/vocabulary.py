@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from evo.errors import UserError
+from evo.instructions import Instruction
 from evo.language.program import Language, word
 from evo.native.stack_ptx import META_OPERATIONS, WordType
 from evo.native.vary import OPERATORS, RATES, Draw, Variation
@@ -148,7 +149,19 @@ def _native_options(language: Language, options: VariationOptions) -> SimpleName
         float_stacks=masks["f32"],
         unsigned_stacks=masks["u32"],
         signed_stacks=masks["s32"],
+        effects=[_effect(language, instruction) for instruction in language.instruction_set.instructions],
+        input_stacks=[language.instruction_set.stack_index(type_name) for _, type_name in language.inputs],
     )
+
+
+def _effect(language: Language, instruction: Instruction) -> tuple[list[int], list[int]]:
+    """The stacks of the values that it pops, and of those that it pushes."""
+
+    def stacks(arg_types: tuple[int, ...]) -> list[int]:
+        types = [language.instruction_set.arg_types[arg] for arg in arg_types]
+        return [each.stack_idx for each in types for _ in range(max(each.num_vec_elems, 1))]
+
+    return stacks(instruction.args), stacks(instruction.rets)
 
 
 def _by_name(what: str, given: dict[str, float], defaults: dict[str, float]) -> dict[str, float]:

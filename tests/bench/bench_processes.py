@@ -1,16 +1,24 @@
-"""Worker processes against threads, and chunks of different sizes. Ratios of one run; times are the best of several, in turn."""
+"""Two cores against one: scoring by threads and processes, and whole generations of a regression; and chunks of different sizes.
 
+Ratios of one run; times are the best of several, in turn.
+"""
+
+import tempfile
 import time
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import numpy as np
 
+from evo.config import load_config
 from evo.evaluate import TaskSource
 from evo.evaluate.chunks import ChunkScorer
 from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
+from evo.run.problem import load_problem
+from evo.run.search import Search
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 from evo.task import Scores, Task, load_task
 
@@ -19,6 +27,15 @@ BATCH_SIZE = 512
 NUM_ROUNDS = 15
 NAMES = ("add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "fma_rn_ftz_f32", "sin_approx_ftz_f32", "cos_approx_ftz_f32")
 CHUNK_SIZES = (8, 16, 32, 64, 128, 256, 512)
+REGRESSION = f"""
+task: {FOLDER.parent / "erf"}
+program:
+  vocabulary:
+    instructions: [add_ftz_f32, sub_ftz_f32, mul_ftz_f32, fma_rn_ftz_f32, sin_approx_ftz_f32, ex2_approx_ftz_f32]
+search: {{archive: {{dims: [50, 50]}}, batch_size: 2048}}
+evaluation: {{backend: cpu}}
+stop: {{generations: 1000000}}
+"""
 
 
 class Line(Task):
@@ -90,6 +107,35 @@ def scaling_rows():
     yield "2 processes against 1 thread", f"{one_s / best_s['processes', 2]:.2f}x", "1.85x", "1.95x"
 
 
+def regression_search(num_points: int, num_threads: int) -> Search:
+    """A search for a function of one variable, with the built-in reduction."""
+    overrides = (f"task_options.num_points={num_points}", f"evaluation.threads={num_threads}")
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        file.write(REGRESSION)
+        file.flush()
+        return Search(load_problem(load_config(Path(file.name), overrides)))
+
+
+def regression_rows():
+    """Generations of a regression on one and two threads. The searches are the same, so their generations are."""
+    for num_points, num_generations, limits in ((20, 200, ("1.5x", "1.8x")), (10_000, 30, ("1.85x", "1.95x"))):
+        with ExitStack() as stack:
+            searches = [regression_search(num_points, num_threads) for num_threads in (1, 2)]
+            for search in searches:
+                stack.enter_context(closing(search.problem))
+            rates = [[], []]
+            generations = [search.generations() for search in searches]
+            for _ in range(num_generations):
+                for search, generation, found in zip(searches, generations, rates, strict=True):
+                    before, start_s = search.counters.evaluations, time.perf_counter()
+                    next(generation)
+                    found.append((search.counters.evaluations - before) / (time.perf_counter() - start_s))
+        one, two = (max(found[num_generations // 10 :]) for found in rates)
+        what = f"regression at {num_points:,} points, batch 2,048"
+        yield f"{what}, evaluations a second, 1 core", f"{one:,.0f}", *(("150,000", "300,000") if num_points == 20 else ("", ""))
+        yield f"{what}, 2 threads against 1", f"{two / one:.2f}x", *limits
+
+
 def chunk_rows():
     """Programs a second by the size of a chunk, against 32."""
     for num_points in (20, 676, 4096, 10_000):
@@ -112,4 +158,5 @@ def chunk_rows():
 def rows():
     """Rows of the table."""
     yield from scaling_rows()
+    yield from regression_rows()
     yield from chunk_rows()

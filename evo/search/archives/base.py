@@ -1,8 +1,8 @@
 """What every archive of programs has beside pyribs' own methods, and the elites read out of one.
 
-Owns the words of the elites and the fields kept beside each, the order in which elites are read (by cell), and the sum over them.
-Failed programs never reach pyribs, which would raise on them. What a generation costs here depends on the cells that it
-changes, not on how many elites there are.
+Owns which programs become elites, their words and the fields kept beside each, the order in which elites are read (by cell), and
+the sum over them. pyribs owns the cells and the storage. What a generation costs here depends on the cells that it changes, not
+on how many elites there are.
 """
 
 from __future__ import annotations
@@ -122,36 +122,41 @@ class ProgramArchive(ArchiveBase):
         return cells
 
     def add(self, solution: Any, objective: Any, measures: Any, **fields: Any) -> dict[str, NDArray[Any]]:
-        """As pyribs' own; solutions are words, `(n, width)` uint64, where a row narrower than `max_length` has its RETURN.
+        """Takes the best program of each cell, unless the cell has one as good. Of equals in one batch the first wins.
 
-        Rows whose objective is not finite are left out, and reported as not added. An elite keeps its measures as they are, even
-        if they are out of range. Also reported: `elite`, `(n,)` bool, true where the row is an elite now.
+        This does what pyribs' own `add` does, for programs that may have failed, and at a cost that depends on the rows that get
+        in: the others are dropped before their fields are read.
+
+        Args:
+            solution: `(n, width)` uint64 words; a row narrower than `max_length` has its RETURN.
+            objective: `(n,)`; rows where it is not finite are left out.
+            measures: `(n, num_measures)`; kept as they are, even if they are out of range.
+            fields: `hash` and those of `EXTRA_FIELDS`.
+
+        Returns:
+            `elite`, `(n,)` bool: true where the row is an elite now.
         """
-        kept = np.flatnonzero(np.isfinite(objective))
-        status, value = np.zeros(len(objective), np.int32), np.full(len(objective), np.nan)
-        elite = np.zeros(len(objective), bool)
-        if len(kept):
-            kept_fields = {name: array[kept] for name, array in fields.items()}
-            added = super().add(kept_fields.pop("hash"), objective[kept], measures[kept], **kept_fields)
-            status[kept], value[kept] = added["status"], added["value"]
-            rows = np.flatnonzero(status)
-            cells, rows = self._winners(self.index_of(measures[rows]), objective[rows], rows)
-            elite[rows] = True
-            self._update(cells, solution[rows], objective[rows])
-        return {"status": status, "value": value, "elite": elite}
-
-    def _winners(
-        self, cells: NDArray[np.int32], objective: NDArray[np.float64], rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-        """Of rows that beat the elites before them, the cells and the rows that pyribs took: the first of the best in each."""
-        best = objective == self._store.retrieve(cells, "objective")[1]
-        changed, first = np.unique(cells[best], return_index=True)
-        return changed, rows[best][first]
+        is_elite = np.zeros(len(objective), bool)
+        rows = np.flatnonzero(np.isfinite(objective))
+        cells = self.index_of(measures[rows])
+        is_occupied, incumbent = self._store.retrieve(cells, "objective")
+        is_better = ~is_occupied | (objective[rows] > incumbent)
+        rows, cells = rows[is_better], cells[is_better]
+        if not len(rows):
+            return {"elite": is_elite}
+        order = np.lexsort((rows, -objective[rows], cells))
+        rows, cells = rows[order], cells[order]
+        is_first = np.diff(cells, prepend=-1) > 0
+        rows, cells = rows[is_first], cells[is_first]
+        is_elite[rows] = True
+        kept = {name: array[rows] for name, array in fields.items()}
+        kept |= {"solution": kept.pop("hash"), "objective": objective[rows], "measures": measures[rows]}
+        self._store.add(cells, kept | {"threshold": kept["objective"]})  # the threshold is a field of pyribs' own
+        self._update(cells, solution[rows], kept["objective"])
+        return {"elite": is_elite}
 
     def _update(self, cells: NDArray[np.int32], words: NDArray[np.uint64], objective: NDArray[np.float64]) -> None:
         """Takes over the elites of cells that changed."""
-        if not len(cells):
-            return
         width = words.shape[1]
         self.words[cells, :width] = words
         self.words[cells, width : self._used_width] = 0

@@ -8,6 +8,7 @@ import pytest
 from evo.evaluate import Evaluation, Status
 from evo.language.batch import Batch
 from evo.search.archives import make_archive
+from evo.search.blocks import Blocks
 from evo.search.emitter import ProgramEmitter
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 
@@ -78,6 +79,7 @@ def new_search(variation):
         batch_size: int = 30,
         num_immigrants: int = 0,
         max_length: int = MAX_LENGTH,
+        blocks: Blocks | None = None,
     ):
         archive = make_archive("GridArchive", max_length, [tuple(r) for r in RANGES], seed, {"dims": [6, 5]})
         emitter = ProgramEmitter(
@@ -89,6 +91,7 @@ def new_search(variation):
             batch_size=batch_size,
             num_immigrants=num_immigrants,
             generation=generation,
+            blocks=blocks,
         )
         return SimpleNamespace(archive=archive, emitter=emitter, evaluator=WordEvaluator())
 

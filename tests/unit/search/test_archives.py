@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from ribs.archives import GridArchive
 
 from evo.search.archives import ARCHIVES, make_archive, make_layout
 
@@ -67,16 +68,16 @@ def test_an_empty_archive_has_no_elites(new_archive):
 
 def test_failed_programs_never_enter(new_archive):
     archive = new_archive()
-    info = archive.add(**batch([np.nan, 0.5, np.nan, np.inf], [[0.1, -0.9], [0.9, -0.9], [0.9, 0.9], [0.5, 0.0]]))
+    added = archive.add(**batch([np.nan, 0.5, np.nan, np.inf], [[0.1, -0.9], [0.9, -0.9], [0.9, 0.9], [0.5, 0.0]]))
     assert archive.elites().slot.tolist() == [1]
-    assert (np.asarray(info["status"]) > 0).tolist() == [False, True, False, False]
+    assert added["elite"].tolist() == [False, True, False, False]
 
 
 def test_a_batch_of_failed_programs_changes_nothing(new_archive):
     archive = new_archive()
-    info = archive.add(**batch([np.nan, np.nan], np.full((2, 2), np.nan)))
+    added = archive.add(**batch([np.nan, np.nan], np.full((2, 2), np.nan)))
     assert archive.empty
-    assert np.asarray(info["status"]).tolist() == [0, 0]
+    assert added["elite"].tolist() == [False, False]
 
 
 def test_measures_that_are_not_finite_do_not_matter_for_failed_programs(new_archive):
@@ -196,9 +197,24 @@ def test_of_each_cell_that_changes_one_row_is_reported_as_the_elite(new_archive)
     archive = new_archive()
     archive.add(**batch([0.5, 0.25], CENTROIDS[:2]))
     rows = batch([0.6, 0.7, 0.7, 0.1, np.nan, 0.3], CENTROIDS[[0, 0, 0, 1, 2, 3]], first=10)
-    info = archive.add(**rows)
-    assert info["elite"].tolist() == [False, True, False, False, False, True]
+    added = archive.add(**rows)
+    assert added["elite"].tolist() == [False, True, False, False, False, True]
     assert archive.elites().slot.tolist() == [11, 1, 15] or archive.elites().slot.tolist() == [11, 15, 1]
+
+
+def test_a_grid_holds_what_pyribs_own_holds():
+    archive = make_archive("GridArchive", LENGTH, RANGES, 1, OPTIONS["GridArchive"])
+    theirs = GridArchive(solution_dim=1, dims=OPTIONS["GridArchive"]["dims"], ranges=RANGES)
+    for seed in range(8):
+        rows = random_batch(60, seed)
+        archive.add(**rows)
+        finite = np.isfinite(rows["objective"])
+        theirs.add(rows["slot"][finite, None], rows["objective"][finite], rows["measures"][finite])
+    elites, expected = archive.elites(), theirs.data()
+    order = np.argsort(expected["index"])
+    for name, column in (("cell", "index"), ("objective", "objective"), ("measures", "measures")):
+        np.testing.assert_array_equal(getattr(elites, name), expected[column][order])
+    np.testing.assert_array_equal(elites.slot, expected["solution"][order, 0])
 
 
 def test_a_short_program_that_replaces_a_long_one_leaves_nothing_of_it(new_archive):
@@ -257,6 +273,21 @@ def test_a_cvt_made_from_the_arrays_of_another_has_its_centroids_whatever_the_se
     first = make_archive("CVTArchive", LENGTH, RANGES, 3, {"centroids": 6})
     second = make_archive("CVTArchive", LENGTH, RANGES, 4, {"centroids": 6}, first.arrays())
     np.testing.assert_array_equal(second.centroids, first.centroids)
+
+
+@pytest.mark.parametrize("ranges", [[(-5.0, 1e6), (0.0, 1e-3)], [(-5e299, 5e299), (0.0, 1e-300)]])
+@pytest.mark.filterwarnings("error")
+def test_cells_of_a_cvt_are_as_round_in_wide_ranges_as_in_equal_ones(ranges):
+    """The same cells, stretched: whatever the ranges, a point belongs to the centroid nearest to it in units of them."""
+    equal, wide = (make_archive("CVTArchive", LENGTH, each, 3, {"centroids": 50}) for each in ([(0.0, 1.0)] * 2, ranges))
+    low, high = np.array(ranges).T
+    np.testing.assert_allclose((wide.centroids - low) / (high - low), equal.centroids, rtol=0, atol=1e-12)
+    points = np.random.default_rng(5).random((2000, 2))
+    distances = np.linalg.norm(points[:, None] - equal.centroids, axis=2)
+    nearest = distances.argmin(axis=1)
+    assert len(set(nearest)) == 50
+    for archive, measures in ((equal, points), (wide, low + points * (high - low))):
+        np.testing.assert_array_equal(archive.index_of(measures), nearest)
 
 
 def test_a_grid_needs_as_many_dims_as_there_are_measures():

@@ -5,6 +5,7 @@ import pytest
 
 from evo.language.batch import Batch
 from evo.native.vary import OPERATORS, program_lengths
+from evo.search.blocks import MIN_ROWS, Blocks
 from evo.search.emitter import RANDOM
 
 from .conftest import full_rows
@@ -79,6 +80,18 @@ def test_offspring_know_the_cells_and_hashes_of_their_parents(new_search, variat
     for cells, hashes in zip(origin.parents.tolist(), origin.parent_hashes.tolist(), strict=True):
         assert hashes == [hash_of[cell] if cell >= 0 else [0, 0] for cell in cells]
     assert len(set(origin.parents[:, 0].tolist())) > 5
+
+
+@pytest.mark.parametrize("num_immigrants", [0, 50])
+def test_offspring_are_the_same_with_any_number_of_threads(new_search, num_immigrants):
+    asked = []
+    for num_threads in (1, 2, 5):
+        search = new_search(generation=1, batch_size=5 * MIN_ROWS, num_immigrants=num_immigrants, blocks=Blocks(num_threads))
+        fill(search)
+        asked.append((search.emitter.ask(), search.emitter.origin))
+    for words, origin in asked[1:]:
+        np.testing.assert_array_equal(words, asked[0][0])
+        assert_same_origin(origin, asked[0][1])
 
 
 def test_the_same_seed_generation_and_elites_give_the_same_offspring_whatever_came_before(new_search):

@@ -1,0 +1,125 @@
+"""The front of a run: the elites than which none is simpler and as good.
+
+Owns which elites these are, and which of them stand out. Knows nothing of how they are drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.errors import UserError
+from evo.run.problem import Problem
+from evo.run.run import Run
+from evo.task import task_errors
+
+CHUNK_BYTES = 1 << 26  # of outputs at the report points
+
+
+@dataclass(frozen=True)
+class Front:
+    """Elites by rising complexity and rising objective.
+
+    rows: of the run's elites. complexity, objective: theirs. knee: the place in `rows` of the elite beyond which more complexity
+    pays off least. shortest: that of the one with the least description length, or None if the task does not know it.
+    """
+
+    rows: NDArray[np.int64]
+    complexity: NDArray[np.float64]
+    objective: NDArray[np.float64]
+    knee: int
+    shortest: int | None
+
+
+def why_no_front(run: Run) -> str | None:
+    """Why a run has no front, or None if it has."""
+    if run.search.problem.task.complexity is None:
+        return "the task does not say which measure is its complexity (Task.complexity)"
+    return None if len(run.search.elites()) else "the archive is empty"
+
+
+def front_of(run: Run) -> Front:
+    """The front of a run that has one (`why_no_front`).
+
+    Raises:
+        UserError: the task's description_length() fails.
+    """
+    task, elites = run.search.problem.task, run.search.elites()
+    complexity = elites.measures[:, list(task.measures).index(str(task.complexity))]
+    order = np.lexsort((-elites.objective, complexity))
+    best = np.maximum.accumulate(elites.objective[order])
+    rows = order[np.concatenate([[True], best[1:] > best[:-1]])]
+    complexity, objective = complexity[rows], elites.objective[rows]
+    with task_errors(type(task), "description_length"):
+        bits = task.description_length(objective, complexity)
+        shortest = None if bits is None else int(np.argmin(bits))
+    return Front(rows, complexity, objective, _knee(complexity, objective), shortest)
+
+
+def describe_front(run: Run) -> str:
+    """The front as a table.
+
+    Raises:
+        UserError: the run has no front, or the task fails.
+    """
+    if reason := why_no_front(run):
+        raise UserError(f"--front: {reason}")
+    problem, layout, elites = run.search.problem, run.search.layout, run.search.elites()
+    front = front_of(run)
+    facts = report_facts(problem, elites.solution[front.rows])
+    columns = {
+        "cell": [layout.cell_name(int(cell)) for cell in elites.cell[front.rows]],
+        str(problem.task.complexity): [f"{value:g}" for value in front.complexity],
+        "objective": [f"{value:.6g}" for value in front.objective],
+        **{name: [f"{value:.9g}" for value in values] for name, values in facts.items()},
+        "": [", ".join(marks_of(front, place)) for place in range(len(front.rows))],
+    }
+    widths = [max(map(len, (name, *cells))) for name, cells in columns.items()]
+    lines = [list(columns), *map(list, zip(*columns.values(), strict=True))]
+    return "".join(
+        "  ".join(cell.rjust(width) for cell, width in zip(line[:-1], widths, strict=False))
+        + (f"  {line[-1]}" if line[-1] else "")
+        + "\n"
+        for line in lines
+    )
+
+
+def marks_of(front: Front, place: int) -> list[str]:
+    """What the elite at a place of the front stands out for."""
+    return [name for name, marked in (("knee", front.knee), ("shortest description", front.shortest)) if marked == place]
+
+
+def report_facts(problem: Problem, words: NDArray[np.uint64]) -> dict[str, NDArray[np.float64]]:
+    """What the task reports of programs, `(num_programs, max_length)`: name -> a number for each; empty if it reports nothing.
+
+    Raises:
+        UserError: the task fails or returns the wrong thing.
+    """
+    task = problem.task
+    with task_errors(type(task), "report_points"):
+        points = task.report_points()
+    if not points:
+        return {}
+    num_bytes = 4 * len(task.outputs) * max(np.size(values) for values in points.values())
+    step = max(1, CHUNK_BYTES // num_bytes)
+    parts = []
+    for start in range(0, len(words), step):
+        chunk = np.ascontiguousarray(words[start : start + step])
+        outputs = problem.evaluator.outputs(chunk, points)
+        with np.errstate(all="ignore"), task_errors(type(task), "report"):
+            part = {name: np.asarray(values, np.float64) for name, values in task.report(outputs).items()}
+            if any(values.shape != (len(chunk),) for values in part.values()):
+                raise TypeError(f"must return arrays of shape ({len(chunk)},)")
+            parts.append(part)
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _knee(complexity: NDArray[np.float64], objective: NDArray[np.float64]) -> int:
+    """The place farthest above the line from the first to the last (as in Kneedle, Satopaa et al. 2011)."""
+    if len(complexity) < 3:
+        return 0
+    x = (complexity - complexity[0]) / (complexity[-1] - complexity[0])
+    y = (objective - objective[0]) / (objective[-1] - objective[0])
+    return int(np.argmax(y - x))

@@ -1,0 +1,110 @@
+"""CSV files: numbers by column, or one line that says which cell is wrong.
+
+Owns what a table must look like, and the names of inputs. Knows nothing of training and test points.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+import evo
+
+MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
+LARGEST = float(np.finfo(np.float32).max)
+
+
+def read_table(path: Path, target: str, drop: Sequence[str], min_rows: int) -> tuple[dict[str, NDArray[np.float64]], str]:
+    """The columns of a CSV file by identifier, and the identifier of the target. The first line has the names.
+
+    Raises:
+        evo.UserError: the file cannot be read, or a name or a value is wrong.
+    """
+    lines = _read_cells(path)
+    header = [str(cell).strip() for cell in lines.iloc[0]]
+    for number, name in enumerate(header, 1):
+        if not name:
+            raise evo.UserError(f"{path}:1: column {number} has no name")
+        if header.index(name) != number - 1:
+            raise evo.UserError(f"{path}:1: two columns are named '{name}'")
+    listed = ", ".join(header)
+    if target not in header:
+        hint = "; columns must be separated by commas" if len(header) == 1 and re.search("[;\t]", header[0]) else ""
+        raise evo.UserError(f"{path}:1: no column '{target}' (task_options.target); the columns are: {listed}{hint}")
+    for name in drop:
+        if name not in header or name == target:
+            what = "is the target" if name == target else f"is no column; the columns are: {listed}"
+            raise evo.UserError(f"{path}: '{name}' in task_options.drop {what}")
+    rows = lines.iloc[1:]
+    rows = rows[(rows != "").any(axis=1)]  # blank lines
+    if len(rows) < min_rows:
+        raise evo.UserError(f"{path}: {len(rows)} rows of data, needs at least {min_rows}")
+    kept = [(number, name) for number, name in enumerate(header) if name not in drop]
+    if len(kept) < 2:
+        raise evo.UserError(f"{path}: no column but the target '{target}' is left; at least one must be an input")
+    identifiers = _identifiers(path, [name for _, name in kept])
+    columns = {}
+    for (number, name), identifier in zip(kept, identifiers, strict=True):
+        values = _numbers(path, name, rows[number], name == target)
+        if values.min() == values.max():
+            advice = "" if name == target else f"; leave it out with task_options.drop=[{name}]"
+            what = "there is nothing to find" if name == target else "it cannot explain anything"
+            raise evo.UserError(f"{path}: column '{name}' is {values[0]:g} in every row, so {what}{advice}")
+        columns[identifier] = values
+    return columns, identifiers[[name for _, name in kept].index(target)]
+
+
+def _read_cells(path: Path):
+    """All cells as text, the header's too; the index of a row is its line number - 1."""
+    import pandas as pd
+
+    try:
+        return pd.read_csv(
+            path, header=None, dtype=str, keep_default_na=False, skip_blank_lines=False, encoding="utf-8-sig"
+        ).fillna("")
+    except OSError as error:
+        raise evo.UserError(f"{path}: cannot read the data: {error.strerror or error}") from error
+    except pd.errors.EmptyDataError as error:
+        raise evo.UserError(f"{path}: the file is empty") from error
+    except (pd.errors.ParserError, UnicodeDecodeError) as error:
+        reason = str(error).removeprefix("Error tokenizing data. C error: ")
+        raise evo.UserError(f"{path}: not a table of comma-separated values in UTF-8: {reason}") from error
+
+
+def _identifiers(path: Path, names: list[str]) -> list[str]:
+    """A name of letters, digits and underscores for each column."""
+    found: dict[str, str] = {}
+    for name in names:
+        plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+        identifier = re.sub(r"\W+", "_", plain).strip("_")
+        if not identifier:
+            raise evo.UserError(f"{path}:1: column '{name}': no input can be named so; use letters a to z, digits and _")
+        if identifier[0].isdigit():
+            identifier = f"x{identifier}"
+        if identifier in found:
+            raise evo.UserError(f"{path}:1: columns '{found[identifier]}' and '{name}' would both be the input {identifier}")
+        found[identifier] = name
+    return list(found)
+
+
+def _numbers(path: Path, name: str, cells, is_target: bool) -> NDArray[np.float64]:
+    import pandas as pd
+
+    cells = cells.str.strip()
+    values = pd.to_numeric(cells, errors="coerce").to_numpy(np.float64)
+    with np.errstate(invalid="ignore"):
+        wrong = np.flatnonzero(~(np.abs(values) <= LARGEST))
+    if len(wrong):
+        cell, place = cells.iloc[wrong[0]], f"{path}:{cells.index[wrong[0]] + 1}: column '{name}'"
+        advice = "" if is_target else f", or leave the column out with task_options.drop=[{name}]"
+        if cell.lower() in MISSING:
+            raise evo.UserError(f"{place}: the value is missing; fill it in or delete the row{advice}")
+        if np.isnan(values[wrong[0]]):
+            raise evo.UserError(f"{place}: '{cell}' is not a number; write it as one{advice}")
+        raise evo.UserError(f"{place}: {cell} is not finite in f32; correct it or delete the row{advice}")
+    return values

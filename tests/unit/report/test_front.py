@@ -1,0 +1,110 @@
+"""evo.report.front and the plot: which elites are on the front, which are marked, and what is said of them."""
+
+import numpy as np
+import pytest
+
+from evo.config import load_config
+from evo.errors import UserError
+from evo.language.program import parse_program
+from evo.report.front import describe_front, front_of
+from evo.report.plot import charts, why_not_drawn
+from evo.report.show import describe_elite
+from evo.run.run import Run
+
+# Complexity, objective, program. The task's outputs at its report points are 3 + k and 5 + k for `%x0 k add`.
+ELITES = [
+    (-9.0, -8.0, "%x0"),
+    (-7.0, -8.5, "%x0 9.0 add_ftz_f32"),  # worse and more complex
+    (-5.0, -3.0, "%x0 1.0 add_ftz_f32"),
+    (-1.0, -2.0, "%x0 2.0 add_ftz_f32"),
+    (3.0, -1.0, "%x0 3.0 add_ftz_f32"),
+    (5.0, -1.0, "%x0 4.0 add_ftz_f32"),  # as good as a simpler one
+]
+
+
+@pytest.fixture
+def make_run(small_config, repository):
+    runs = []
+
+    def make(elites, task="checked"):
+        changes = {"task": str(repository / "tests" / "data" / task), "search": {"archive": {"dims": [20, 2]}}}
+        run = Run.start(load_config(small_config(changes)), "small")
+        runs.append(run)
+        if elites:
+            problem = run.search.problem
+            words = np.stack([parse_program(problem.language, text, "text", 24) for _, _, text in elites])
+            hashes, num_instructions = problem.language.lowering.analyze(words)
+            run.search.archive.add(
+                words,
+                np.array([objective for _, objective, _ in elites]),
+                np.array([(complexity, 0.0) for complexity, _, _ in elites]),
+                parents=np.full((len(elites), 2), -1),
+                operator=np.full(len(elites), -1),
+                generation=np.zeros(len(elites), int),
+                slot=np.arange(len(elites)),
+                hash=hashes,
+                num_instructions=num_instructions,
+            )
+        return run
+
+    yield make
+    for run in runs:
+        run.close()
+
+
+def test_the_front_holds_the_elites_than_which_none_is_simpler_and_as_good(make_run):
+    front = front_of(make_run(ELITES))
+    assert front.complexity.tolist() == [-9.0, -5.0, -1.0, 3.0]
+    assert front.objective.tolist() == [-8.0, -3.0, -2.0, -1.0]
+    assert front.knee == 1  # 5/7 of the way up after a third of the way
+    assert front.shortest == 1  # complexity - 2 objective: 7, 1, 3, 5
+
+
+def test_a_front_of_one_elite_has_its_knee_there(make_run):
+    front = front_of(make_run(ELITES[:1]))
+    assert (front.rows.tolist(), front.knee, front.shortest) == ([0], 0, 0)
+
+
+def test_the_front_is_listed_with_marks_and_with_what_the_task_reports(make_run):
+    header, *lines = describe_front(make_run(ELITES)).splitlines()
+    assert header.split() == ["cell", "check_mean", "objective", "at_3", "at_5"]
+    assert [line.split()[1:5] for line in lines] == [
+        ["-9", "-8", "3", "5"],
+        ["-5", "-3", "4", "6"],
+        ["-1", "-2", "5", "7"],
+        ["3", "-1", "6", "8"],
+    ]
+    assert [line.partition("  6  ")[2] for line in lines][1] == "knee, shortest description"
+    assert len({len(line) for line in lines[2:]}) == 1
+
+
+def test_an_elite_is_shown_with_what_the_task_reports(make_run):
+    assert "\nat_3                 6\nat_5                 8\n" in describe_elite(make_run(ELITES), None)
+
+
+def test_a_run_without_complexity_or_elites_has_no_front(make_run):
+    with pytest.raises(UserError, match=r"^--front: the task does not say which measure is its complexity"):
+        describe_front(make_run([], "plane"))
+    empty = make_run([])
+    with pytest.raises(UserError, match=r"^--front: the archive is empty$"):
+        describe_front(empty)
+    assert why_not_drawn(empty, "front") == "the archive is empty"
+
+
+def test_the_front_is_drawn_with_its_marks(make_run, monkeypatch):
+    figures = []
+    monkeypatch.setattr(charts, "_save", lambda figure, path: figures.append(figure) or path)
+    assert charts.front(make_run(ELITES)).name == "front.png"
+    [axes] = figures[0].axes
+    assert [text.get_text() for text in axes.texts] == ["knee and shortest description: -5"]
+    assert axes.lines[0].get_xydata().tolist() == [[-9.0, -8.0], [-5.0, -3.0], [-1.0, -2.0], [3.0, -1.0]]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("check_mean", "objective")
+
+
+def test_huge_objectives_are_drawn_in_units(make_run, monkeypatch):
+    figures = []
+    monkeypatch.setattr(charts, "_save", lambda figure, path: figures.append(figure) or path)
+    charts.front(make_run([(x, y * 1e300, text) for x, y, text in ELITES]))
+    [axes] = figures[0].axes
+    assert axes.get_ylabel() == "objective / 1e+300"
+    np.testing.assert_allclose(axes.lines[0].get_ydata(), [-8.0, -3.0, -2.0, -1.0])

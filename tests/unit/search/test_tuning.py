@@ -1,0 +1,126 @@
+"""Tuning in evo.search.map_elites: which programs are tuned, what becomes of them, and what is counted."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from evo.native.stack_ptx import WordType
+from evo.search.map_elites import Counters, Tuning, map_elites
+from evo.search.memory import HashMemory
+
+from .conftest import WordEvaluator, full_rows
+
+RUNS = 3  # that the tuner below says it needs for a program
+
+
+class StepTuner:
+    """Adds one to the bits of each f32 constant, and remembers what it was given."""
+
+    def __init__(self):
+        self.given: list[list[np.ndarray]] = []
+
+    def tune(self, words):
+        self.given.append(list(full_rows(words)))
+        is_constant = (words & 0xFFFF) == WordType.CONSTANT
+        tuned = np.where(is_constant, words + (np.uint64(1) << np.uint64(32)), words)
+        return tuned, is_constant.any(axis=1), RUNS * len(words)
+
+
+class TunedSearch:
+    """A search that tunes, generation by generation."""
+
+    def __init__(self, search, language, share, *, counters=None, capacity=10_000):
+        self.archive, self.emitter, self.evaluator = search.archive, search.emitter, search.evaluator
+        self.memory, self.counters, self.tuner = HashMemory(capacity), counters or Counters(), StepTuner()
+        self.batches: list[list[np.ndarray]] = []  # what was evaluated, call by call
+        evaluate = self.evaluator.evaluate
+
+        def recorded(batch):
+            self.batches.append(list(full_rows(batch.words)))
+            return evaluate(batch)
+
+        self.evaluator.evaluate = recorded
+        tuning = Tuning(self.tuner, share)
+        self.generations = map_elites(
+            self.archive, self.emitter, self.evaluator, language.lowering, self.memory, self.counters, tuning=tuning
+        )
+
+    def run(self, num_generations):
+        return list(itertools.islice(self.generations, num_generations))
+
+
+def objective_of(row):
+    result = WordEvaluator.score(row)
+    return None if result is None else result[0]
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
+def test_the_best_share_of_the_new_programs_is_tuned(new_search, language, share):
+    search = TunedSearch(new_search(), language, share)
+    search.run(8)
+    for new, given in zip(search.batches[0::2], search.tuner.given, strict=True):
+        scored = [(objective, -place) for place, row in enumerate(new) if (objective := objective_of(row)) is not None]
+        best = sorted(scored, reverse=True)[: int(np.ceil(share * len(scored)))]
+        assert [row.tolist() for row in given] == [new[-place].tolist() for _, place in best]
+
+
+def test_tuned_programs_are_evaluated_once_and_remembered(new_search, language):
+    search = TunedSearch(new_search(), language, 0.5)
+    search.run(8)
+    evaluated = [row for batch in search.batches for row in batch]
+    hashes = [tuple(key) for key in language.lowering.analyze(np.array(evaluated))[0].tolist()]
+    assert len(hashes) == len(set(hashes)) == len(search.memory)
+    tuned = [row.tolist() for batch in search.batches[1::2] for row in batch]
+    assert len(tuned) > 5
+    wanted = StepTuner()
+    results = [row.tolist() for given in search.tuner.given for row in wanted.tune(np.array(given))[0]]
+    assert all(row in results for row in tuned)
+
+
+def test_the_archive_holds_tuned_programs_with_the_origin_of_the_untuned(new_search, language):
+    search = TunedSearch(new_search(), language, 1.0)
+    found = 0
+    for number in range(6):
+        new_before = len(search.batches)
+        search.run(1)
+        new, tuned = search.batches[new_before : new_before + 2]
+        sources = {
+            row.tobytes(): result
+            for given in search.tuner.given[-1:]
+            for row, result in zip(StepTuner().tune(np.array(given))[0], given, strict=True)
+        }
+        elites = search.archive.elites()
+        for row, generation, slot in zip(elites.solution, elites.generation, elites.slot, strict=True):
+            if generation == number and any(np.array_equal(row, each) for each in tuned):
+                untuned = sources[row.tobytes()]
+                slots = dict(zip(map(bytes, map(np.ndarray.tobytes, new)), range(len(new)), strict=True))
+                assert slots[untuned.tobytes()] <= slot  # the slot counts duplicates too
+                found += 1
+    assert found > 3
+
+
+def test_runs_and_tuned_programs_are_counted(new_search, language):
+    search = TunedSearch(new_search(), language, 0.3)
+    search.run(8)
+    counters = search.counters
+    num_new, num_tuned = (sum(map(len, search.batches[first::2])) for first in (0, 1))
+    assert counters.tuned == num_tuned > 0
+    assert counters.evaluations == num_new + num_tuned + RUNS * sum(map(len, search.tuner.given))
+    assert counters.duplicates == counters.offspring - num_new
+    rows = [row for batch in search.batches for row in batch]
+    assert counters.rejected == sum(objective_of(row) is None for row in rows)
+
+
+def test_a_search_rebuilt_from_its_state_goes_on_as_if_nothing_had_happened(new_search, language):
+    whole = TunedSearch(new_search(), language, 0.4, capacity=100)
+    first = TunedSearch(new_search(), language, 0.4, capacity=100)
+    whole.run(8)
+    first.run(3)
+    second = TunedSearch(new_search(generation=3), language, 0.4, capacity=100, counters=Counters(**vars(first.counters)))
+    second.archive.restore(first.archive.elites())
+    second.memory.restore(first.memory.arrays())
+    second.run(5)
+    assert second.counters == whole.counters
+    for one, two in zip(vars(second.archive.elites()).values(), vars(whole.archive.elites()).values(), strict=True):
+        np.testing.assert_array_equal(one, two)

@@ -1,0 +1,255 @@
+"""tasks/symbolic_regression: the sets, what tables are refused, scale-free scores, the guard against poles, the test error."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evo.errors import UserError
+from evo.evaluate import Status
+from evo.evaluate.cpu import CpuEvaluator
+from evo.instructions import shipped_instruction_set
+from evo.language.batch import Batch
+from evo.language.program import Language, parse_program
+from evo.task import declared_files, load_task
+
+FOLDER = Path(__file__).parents[3] / "tasks" / "symbolic_regression"
+
+
+def task_of(**options):
+    return load_task(FOLDER, options)
+
+
+def refusal(**options) -> str:
+    with pytest.raises(UserError) as caught:
+        task_of(**options)
+    assert len(str(caught.value).splitlines()) == 1
+    return str(caught.value)
+
+
+def evaluate(task, *texts: str):
+    language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    batch = Batch.analyze(language.lowering, np.stack([parse_program(language, text, "test", 32) for text in texts]))
+    evaluator = CpuEvaluator(language, task, 1)
+    outputs = evaluator.outputs(batch.words, task.report_points())
+    with np.errstate(all="ignore"):
+        return evaluator.evaluate(batch), {name: values.tolist() for name, values in task.report(outputs).items()}
+
+
+# The sets
+
+
+# Training points, test points, and the target at one point, worked out by hand or from a table.
+SETS = {
+    "Koza-1": (20, 1000, {"x": 0.5}, 0.9375),
+    "Koza-3": (20, 1000, {"x": 0.5}, 0.140625),
+    "Nguyen-5": (20, 1000, {"x": 1.0}, -0.5453513),
+    "Nguyen-7": (20, 1000, {"x": 1.0}, 1.3862944),
+    "Nguyen-10": (100, 1000, {"x": 1.0, "y": 0.0}, 1.6829420),
+    "Keijzer-4": (201, 201, {"x": 1.0}, -0.1032682),
+    "Keijzer-6": (50, 120, {"x": 4.0}, 2.0833333),
+    "Keijzer-12": (20, 601 * 601, {"x": 2.0, "y": 4.0}, 12.0),
+    "Korns-12": (10_000, 10_000, {"x": 0.0, "y": 9.0, "z": 9.0, "v": 9.0, "w": 1.0}, -0.0234721),
+    "Pagie-1": (676, 1000, {"x": 1.0, "y": 2.0}, 0.5 + 16 / 17),
+    "Vladislavleva-4": (1024, 5000, {f"x{i}": 4.0 for i in range(1, 6)}, 1.0),
+    "Poly-10": (250, 250, {f"x{i}": float(i) for i in range(1, 11)}, 2 + 12 + 30 + 63 + 180),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_a_set_has_the_points_and_the_values_of_its_source(name):
+    datasets = __import__("sys").modules[type(task_of()).__module__.replace(".task", ".datasets")]
+    assert set(datasets.DATASETS) == set(SETS)
+    num_train, num_test, point, value = SETS[name]
+    found = datasets.sample(name, 3)
+    assert (len(found.train_target), len(found.test_target)) == (num_train, num_test)
+    assert list(found.train) == list(found.test) == list(point)
+    at = datasets.DATASETS[name][0](**{key: np.array([number]) for key, number in point.items()})
+    assert at[0] == pytest.approx(value, abs=1e-6)
+    assert np.isfinite(found.train_target).all() and np.isfinite(found.test_target).all()
+
+
+def test_a_set_depends_on_the_seed_alone():
+    one, same, other = (task_of(dataset="Koza-1", split_seed=seed).points()["x"].tolist() for seed in (1, 1, 2))
+    assert one == same != other
+
+
+# Tables
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text)
+    return str(path)
+
+
+GOOD = "speed (m/s),2019,y\n" + "".join(f"{i},{i * i % 7},{3 * i + 1}\n" for i in range(20))
+
+
+def test_columns_become_inputs_and_rows_are_split_by_seed(tmp_path):
+    data = write(tmp_path / "t.csv", GOOD)
+    task, other = task_of(data=data, target="y"), task_of(data=data, target="y", split_seed=2)
+    assert list(task.inputs) == ["speed_m_s", "x2019"]
+    train = task.points()["speed_m_s"].tolist()
+    assert len(train) == 15 and train == sorted(train)
+    assert sorted(task.report_points()["speed_m_s"].tolist()) == list(range(20))
+    assert other.points()["speed_m_s"].tolist() != train
+    assert declared_files(task, FOLDER) == [tmp_path / "t.csv"]
+    assert list(task_of(data=data, target="y", drop=["2019"]).inputs) == ["speed_m_s"]
+    _, facts = evaluate(task, "%speed_m_s")
+    assert (facts["scale"], facts["offset"]) == (pytest.approx([3.0]), pytest.approx([1.0]))
+    assert facts["test_nmse"][0] < 1e-12
+
+
+def test_a_path_is_relative_to_the_working_folder(tmp_path, monkeypatch):
+    write(tmp_path / "t.csv", GOOD)
+    monkeypatch.chdir(tmp_path)
+    assert task_of(data="t.csv", target="y").files() == [tmp_path / "t.csv"]
+
+
+ROWS = "".join(f"{i},{i % 3}\n" for i in range(12))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", ": the file is empty"),
+        ("a,y\n1,2\n3,4\n", ": 2 rows of data, needs at least 10"),
+        ("a,b\n" + ROWS, ":1: no column 'y' (task_options.target); the columns are: a, b"),
+        ("a;y\n1;2\n", ":1: no column 'y' (task_options.target); the columns are: a;y; columns must be separated by commas"),
+        ("y\n" + "1\n2\n" * 6, ": no column but the target 'y' is left; at least one must be an input"),
+        ("a,y\n,3\n" + ROWS, ":2: column 'a': the value is missing; fill it in or delete the row, or leave the column out"),
+        ("a,y\n" + ROWS + "\n7,NaN\n", ":15: column 'y': the value is missing; fill it in or delete the row"),
+        ("a,y\n1,2\nlow,3\n" + ROWS, ":3: column 'a': 'low' is not a number; write it as one, or leave the column out with"),
+        ("a,y\n" + ROWS + "inf,1\n", ":14: column 'a': inf is not finite in f32; correct it or delete the row, or leave"),
+        ("a,y\n" + ROWS + "1e39,1\n", ":14: column 'a': 1e39 is not finite in f32"),
+        ("a,y\n" + ROWS + "1\n", ":14: column 'y': the value is missing; fill it in or delete the row"),
+        ("a,y\n1,2\n1,2,3\n", ": not a table of comma-separated values in UTF-8: Expected 2 fields in line 3, saw 3"),
+        ("a,y\n" + "5,1\n5,2\n" * 6, ": column 'a' is 5 in every row, so it cannot explain anything; leave it out with"),
+        ("a,y\n" + "1,7\n2,7\n" * 6, ": column 'y' is 7 in every row, so there is nothing to find"),
+        ("a,,y\n", ":1: column 2 has no name"),
+        ("a,a,y\n", ":1: two columns are named 'a'"),
+        ("a b,a-b,y\n" + ROWS.replace("\n", ",1\n"), ":1: columns 'a b' and 'a-b' would both be the input a_b"),
+        ("\u6e29\u5ea6,y\n" + ROWS, ":1: column '\u6e29\u5ea6': no input can be named so; use letters a to z, digits and _"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_one_line_with_its_place(tmp_path, text, message):
+    data = write(tmp_path / "t.csv", text)
+    assert refusal(data=data, target="y").startswith(data + message)
+
+
+@pytest.mark.parametrize(
+    ("ranges", "message"),
+    [
+        ([0, 1], "must be like {x: [0, 10]}, got [0, 1]"),
+        ({"z": [0, 1]}, "'z' is no input; the inputs are: speed_m_s, x2019"),
+        ({"x2019": [0.0, 1.0]}, "x2019 must be [low, high] around its data, 0 to "),
+    ],
+)
+def test_ranges_that_make_no_sense_are_one_line(tmp_path, ranges, message):
+    data = write(tmp_path / "t.csv", GOOD)
+    assert refusal(data=data, target="y", ranges=ranges).startswith(f"task_options.ranges: {message}")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dataset": "Koza-2"}, "task_options.dataset: no set 'Koza-2', one of: Koza-1, "),
+        ({"target": "y"}, "task_options.target needs task_options.data"),
+        ({"data": "none.csv"}, "task_options.data needs task_options.target"),
+        ({"data": "/none/t.csv", "target": "y"}, "/none/t.csv: cannot read the data: No such file or directory"),
+        ({"data": "t.csv", "target": "y", "drop": "a"}, "task_options.drop: must be a list of columns, such as [id, date]"),
+        ({"data": "t.csv", "target": "y", "test_share": 0.6}, "task_options.test_share: must be between 0 and 0.5, got 0.6"),
+        ({"split_seed": -1}, "task_options.split_seed: must be an integer from 0 on, got -1"),
+        ({"max_spread": float("inf")}, "task_options.max_spread: must be a number from 0 on, got inf"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_one_line(options, message):
+    assert refusal(**options).startswith(message)
+
+
+# Scores
+
+
+def test_a_copy_that_is_scaled_and_shifted_has_the_score_and_the_cell_of_the_original():
+    task = task_of(dataset="Koza-1")
+    text = "%x %x mul_ftz_f32 %x add_ftz_f32"
+    found, facts = evaluate(task, text, f"{text} -37.0 mul_ftz_f32", f"{text} 5.0 add_ftz_f32 0.01 mul_ftz_f32")
+    assert found.status.tolist() == [Status.OK] * 3
+    np.testing.assert_allclose(found.objective, found.objective[0], rtol=1e-4)
+    np.testing.assert_allclose(found.measures[:, 1], found.measures[0, 1], rtol=1e-3)
+    np.testing.assert_allclose(facts["test_nmse"], facts["test_nmse"][0], rtol=1e-3)
+    assert facts["scale"][0] / facts["scale"][1] == pytest.approx(-37.0, rel=1e-4)
+
+
+def test_the_objective_is_minus_log10_of_the_nmse_of_the_best_linear_function():
+    task = task_of(dataset="Keijzer-12")
+    x, y = (task.points()[name].astype(float) for name in ("x", "y"))
+    t = x**4 - x**3 + y**2 / 2 - y
+    design = np.column_stack([np.ones(20), x])
+    residual = t - design @ np.linalg.lstsq(design, t, rcond=None)[0]
+    found, facts = evaluate(task, "%x")
+    assert found.objective[0] == pytest.approx(-np.log10((residual**2).mean() / t.var()), rel=1e-5)
+    assert facts["test_nmse"][0] > 0.1
+
+
+def test_an_exact_formula_has_all_digits_and_no_test_error():
+    square = "%x %x mul_ftz_f32"
+    exact = f"{square} {square} mul_ftz_f32 {square} %x mul_ftz_f32 add_ftz_f32 {square} add_ftz_f32 %x add_ftz_f32"
+    found, facts = evaluate(task_of(dataset="Koza-1"), exact)
+    assert found.objective[0] > 11 and facts["test_nmse"][0] < 1e-11
+
+
+def test_constants_have_no_score():
+    found, _ = evaluate(task_of(dataset="Koza-1"), "3.0", "%x 1e9 add_ftz_f32")
+    assert found.status.tolist() == [Status.NONFINITE] * 2
+
+
+def test_a_pole_between_the_training_points_is_rejected():
+    """At all 20 points these are finite; the pole lies in the middle of the widest gap between them."""
+    task = task_of(dataset="Koza-1")
+    x = np.sort(task.points()["x"].astype(float))
+    gap = int(np.argmax(np.diff(x)))
+    pole = (x[gap] + x[gap + 1]) / 2
+    text = f"%x {-pole:.6f} add_ftz_f32 rcp_approx_ftz_f32"
+    found, _ = evaluate(task, text, "%x %x mul_ftz_f32 0.5 add_ftz_f32 rcp_approx_ftz_f32")
+    assert found.status.tolist() == [Status.NONFINITE, Status.OK]
+    loose, _ = evaluate(task_of(dataset="Koza-1", max_spread=0.0), text)
+    assert loose.status.tolist() == [Status.OK]  # finite at all check points: the pole is only near them
+
+
+@pytest.mark.parametrize("max_spread", [0.0, 3.0])
+def test_a_program_without_a_value_at_a_check_point_is_rejected(max_spread):
+    """x1 is at least 0.05 at the training points, and predictions are asked for from -0.25 on."""
+    task = task_of(dataset="Vladislavleva-4", max_spread=max_spread)
+    assert task.points()["x1"].min() > 0.05
+    found, _ = evaluate(task, "%x1 lg2_approx_ftz_f32", "%x1 0.5 add_ftz_f32 lg2_approx_ftz_f32")
+    assert found.status.tolist() == [Status.NONFINITE, Status.OK]
+
+
+def test_check_points_exceed_the_data_but_inputs_of_one_sign_keep_it(tmp_path):
+    data = write(tmp_path / "t.csv", "a,b,c,y\n" + "".join(f"{i},{i - 7},{-i},{i * i}\n" for i in range(1, 31)))
+    task = task_of(data=data, target="y", test_share=0.0)
+    found = {name: (values.min(), values.max()) for name, values in task.check_points().items()}
+    assert found["a"] == pytest.approx((0.5, 31.45)) and found["b"] == pytest.approx((-7.45, 24.45))
+    assert found["c"] == pytest.approx((-31.45, -0.5))
+    assert "test_nmse" not in evaluate(task, "%a")[1]
+    given = task_of(data=data, target="y", ranges={"a": [-100, 300.0]}).check_points()
+    assert (given["a"].min(), given["a"].max()) == (-100, 300)
+
+
+def test_the_check_points_of_a_set_fill_the_range_of_its_test_points():
+    task = task_of(dataset="Vladislavleva-4")
+    assert len(task.check_points()["x1"]) == 1024
+    for values in task.check_points().values():
+        assert -0.26 < values.min() < -0.24 and 6.33 < values.max() < 6.36
+
+
+def test_a_prediction_that_is_not_finite_makes_the_test_error_infinite():
+    task = task_of(dataset="Koza-1")
+    [values] = task.report_points().values()
+    outputs = np.stack([values, np.where(np.arange(len(values)) == 500, np.nan, values)])
+    assert np.isfinite(task.report({"f": outputs})["test_nmse"]).tolist() == [True, False]
+    assert re.fullmatch("inf", str(task.report({"f": outputs})["test_nmse"][1]))
