@@ -2,7 +2,7 @@
 
 Owns what a person sees. A user's mistake is one line on standard error and exit code 2, never a traceback. A check that fails
 ends with 1, a run whose GPU failed with 3, an interrupted run that was saved with 130. Each verb imports the heavy parts that it
-needs.
+needs. Long, since every verb stands here with its options and help.
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ import functools
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 import click
 
+from evo import get_include
 from evo.errors import DeviceFailure, UserError
 
 if TYPE_CHECKING:
     from evo.report.progress import Progress
     from evo.run.run import Run
+    from evo.run.sweep import Sweep
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -32,6 +34,8 @@ EXIT_CHECK_FAILED = 1
 EXIT_USER_ERROR = 2
 EXIT_DEVICE_FAILED = 3
 EXIT_INTERRUPTED = 130
+
+EXPORT_FORMATS = ("ptx", "cuda", "c", "python", "sympy", "latex", "json")
 
 _SET_HELP = "Override a key of the config: --set search.batch_size=256. May be given many times."
 
@@ -71,10 +75,27 @@ class _Main(click.Group):
             return super().invoke(ctx)
 
 
+def _print_include(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
+    if is_given:
+        click.echo(get_include())
+        ctx.exit()
+
+
 @click.group(cls=_Main, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="evo", prog_name="evo")
+@click.option(
+    "--include",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_include,
+    help="Show the folder of the C headers and exit.",
+)
 def main() -> None:
     """Evolutionary search for GPU programs: MAP-Elites over Stack PTX."""
+    # Before NumPy is loaded. Sums of a library depend on its threads, and worker processes have one.
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
 
 
 def _verb(function: Callable[P, T]) -> Callable[P, T]:
@@ -101,6 +122,7 @@ def _verb(function: Callable[P, T]) -> Callable[P, T]:
 @_verb
 def run(config: Path, overrides: tuple[str, ...]) -> None:
     """Run the experiment that CONFIG describes, in a new folder under runs/."""
+    _say_loading(config)
     from evo.config import load_config
 
     loaded = load_config(config, overrides)
@@ -131,6 +153,7 @@ def resume(run_folder: Path, overrides: tuple[str, ...]) -> None:
 @_verb
 def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -> None:
     """Draw the plots of the run in folder RUN into RUN/plots."""
+    _say_loading(run_folder)
     from evo.report.plot import PLOTS, draw_plots, why_not_drawn
 
     for name in names:
@@ -147,17 +170,59 @@ def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -
 @main.command()
 @click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
 @click.option("--cell", metavar="I,J", help="The elite in this cell of the grid (or with this cell number). Default: the best.")
+@click.option("--front", is_flag=True, help="Instead of an elite, the front of objective against complexity.")
 @click.option("--failed", is_flag=True, help="Instead of an elite, the programs that could not be compiled or run.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key that changes no result.")
 @_verb
-def show(run_folder: Path, cell: str | None, failed: bool, overrides: tuple[str, ...]) -> None:
-    """Print an elite of the run in folder RUN: its program, its PTX stub, its origin and its scores."""
+def show(run_folder: Path, cell: str | None, front: bool, failed: bool, overrides: tuple[str, ...]) -> None:
+    """Print an elite of the run in folder RUN: its program, its expression, its PTX stub, its origin and its scores."""
+    from evo.report.front import describe_front
     from evo.report.show import describe_elite, describe_failed
 
-    if failed and cell is not None:
-        raise UserError("--failed and --cell: give one of them")
+    given = [name for name, is_given in (("--failed", failed), ("--cell", cell is not None), ("--front", front)) if is_given]
+    if len(given) > 1:
+        raise UserError(f"{' and '.join(given)}: give one of them")
     run = _view(run_folder, overrides)
-    click.echo(describe_failed(run) if failed else describe_elite(run, cell), nl=False)
+    text = describe_failed(run) if failed else describe_front(run) if front else describe_elite(run, cell)
+    click.echo(text, nl=False)
+
+
+@main.command()
+@click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--format", "format_name", required=True, type=click.Choice(EXPORT_FORMATS), help="Language of the export.")
+@click.option("--cell", metavar="I,J", help="The elite in this cell of the grid (or with this cell number).")
+@click.option("--best", is_flag=True, help="The elite with the highest objective; the default.")
+@click.option("--front", is_flag=True, help="Each elite that no other beats in objective with as few instructions.")
+@click.option("--arch", default="sm_90", show_default=True, help="GPU architecture of PTX and CUDA.")
+@click.option("--output", type=click.Path(path_type=Path), help="File, or folder of a front.  [default: standard output]")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key that changes no result.")
+@_verb
+def export(
+    run_folder: Path,
+    format_name: str,
+    cell: str | None,
+    best: bool,
+    front: bool,
+    arch: str,
+    output: Path | None,
+    overrides: tuple[str, ...],
+) -> None:
+    """Write an elite of the run in folder RUN in another language, once it scores what the archive says."""
+    from evo.report.export import export_elites, write_export
+
+    if (cell is not None) + best + front > 1:
+        raise UserError("--cell, --best and --front: give one of them")
+    if front and output is None and format_name != "json":
+        raise UserError("--front: name the folder of its files: --output FOLDER")
+    target = output and output.absolute()  # before the task's code runs, which may change the working folder
+    exported = export_elites(_view(run_folder, overrides), format_name, cell=cell, front=front, arch=arch)
+    for note in exported.notes:
+        _warn(note)
+    if output is None or target is None:
+        click.echo("".join(exported.texts.values()), nl=False)
+        return
+    for path in write_export(exported, target, front=front):
+        click.echo(output if path == target else output / path.name)
 
 
 @main.command()
@@ -224,6 +289,96 @@ def compile_cubins(source: Path, arch: str, output: Path | None, num_random: int
 
 
 @main.command()
+@click.option("--connect", required=True, metavar="ADDRESS", help="Where the run listens: tcp://HOST:PORT.")
+@click.option("--workers", "num_workers", type=click.IntRange(1), help="Compile processes.  [default: one per core]")
+@click.option("--keys", type=click.Path(path_type=Path), help="Folder of this worker's keys; see: evo keys new --help")
+@click.option("--json", "as_json", is_flag=True, help="Print the status as a JSON object each second.")
+@_verb
+def worker(connect: str, num_workers: int | None, keys: Path | None, as_json: bool) -> None:
+    """Compile for the run at an address, one run after the other, until Ctrl-C. Needs no GPU."""
+    from evo.compile.executor import why_no_farm
+    from evo.evaluate.backends import why_no_compiler
+
+    if problem := why_no_compiler() or why_no_farm():
+        raise UserError(problem)
+    from evo.compile.farm.worker import Worker
+    from evo.report.farm import StatusLine
+
+    with StatusLine(connect, as_json=as_json) as line:
+        worker = Worker(connect, keys, num_workers, line, line.say)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: worker.stop())
+        worker.serve()
+
+
+@main.group()
+def keys() -> None:
+    """Keys by which a run and the workers of its farm know each other."""
+
+
+@keys.command(name="new")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--worker", "name", default="worker", show_default=True, help="The worker's name, and its folder's.")
+@_verb
+def new_keys(folder: Path, name: str) -> None:
+    """Make the keys of a run and of a worker in FOLDER, or of another worker of the same run."""
+    from evo.compile.executor import why_no_farm
+
+    if problem := why_no_farm():
+        raise UserError(problem)
+    from evo.compile.farm.keys import make_keys
+
+    run_folder, worker_folder = make_keys(folder, name)
+    click.echo(f"the run's keys:    {run_folder}  (evaluation.farm.keys)")
+    click.echo(f"the worker's keys: {worker_folder}  (copy the folder to its machine: evo worker --keys)")
+
+
+@main.command()
+@click.argument("config", type=click.Path(path_type=Path))
+@click.option("--seeds", default="1-10", show_default=True, help="Seeds and ranges: 1-20 or 1,3,7-9.")
+@click.option("--grid", multiple=True, metavar="KEY=A,B", help="Try each value of a key: --grid search.batch_size=256,1024.")
+@click.option("--output", type=click.Path(path_type=Path), help="Folder of the sweep.  [default: runs/<config>-sweep]")
+@click.option("--jobs", type=click.IntRange(1), help="Runs at the same time.  [default: one per core]")
+@click.option("--on", "scheduler", metavar="ADDRESS", help="Address of a Dask scheduler whose workers execute the runs.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help=_SET_HELP)
+@_verb
+def sweep(
+    config: Path,
+    seeds: str,
+    grid: tuple[str, ...],
+    output: Path | None,
+    jobs: int | None,
+    scheduler: str | None,
+    overrides: tuple[str, ...],
+) -> None:
+    """Run CONFIG with many seeds, and with each combination of the values in a grid; compare the results.
+
+    The same command goes on with a sweep that was interrupted.
+    """
+    from evo.run.sweep import locked, plan_sweep
+
+    if jobs and scheduler:
+        raise UserError("--jobs and --on: give one of them; the number of Dask workers is that of runs at the same time")
+    plan = plan_sweep(config, seeds, grid, overrides, output)
+    folder = Path(os.path.relpath(plan.folder))
+    with locked(plan.folder):
+        num_failed = _execute_sweep(plan, folder, jobs, scheduler)
+    _compare([folder], folder / "sweep.png")
+    if num_failed:
+        click.echo(f"evo: {num_failed} runs failed; the same command tries them again", err=True)
+        sys.exit(EXIT_CHECK_FAILED)
+
+
+@main.command()
+@click.argument("run_folders", metavar="RUN", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--output", default=Path("compare.png"), show_default=True, type=click.Path(path_type=Path), help="The picture.")
+@_verb
+def compare(run_folders: tuple[Path, ...], output: Path) -> None:
+    """Compare runs in the folders RUN, or in folders of them such as a sweep's: medians, quartiles, and what is no noise."""
+    _compare(run_folders, output)
+
+
+@main.command()
 @click.option("--test", is_flag=True, help="Test each GPU first, even if it was tested before.")
 @_verb
 def doctor(test: bool) -> None:
@@ -243,6 +398,47 @@ def _view(run_folder: Path, overrides: tuple[str, ...]) -> Run:
     for line in notes:
         _warn(line)
     return run
+
+
+def _execute_sweep(plan: Sweep, folder: Path, jobs: int | None, scheduler: str | None) -> int:
+    """Executes the unfinished runs of a sweep and says what became of each. Returns how many failed."""
+    from evo.run.sweep_execute import execute_here, execute_on
+    from evo.run.sweep_process import Ending
+
+    unfinished = plan.unfinished
+    total, num_done = len(plan.runs), len(plan.runs) - len(unfinished)
+    num_started = sum(run.is_finished is False for run in unfinished)
+    click.echo(f"sweep folder: {folder}")
+    click.echo(f"{total} runs: {num_done} finished, {num_started} to go on, {len(unfinished) - num_started} to start")
+    counts = dict.fromkeys(Ending, 0)
+    interrupted = _Interrupt(_Lines(), "finishing the generations in progress and saving")
+    with interrupted:
+        outcomes = execute_on(scheduler, plan, interrupted) if scheduler else execute_here(plan, jobs, interrupted)
+        for run, outcome in outcomes if unfinished else ():
+            counts[outcome.ending] += 1
+            for note in outcome.notes:
+                _warn(f"{run.name}: {note}")
+            if outcome.ending is Ending.FAILED:
+                click.echo(f"evo: {run.name}: failed: {outcome.text}", err=True)
+            elif outcome.ending is Ending.FINISHED:
+                click.echo(f"[{num_done + counts[Ending.FINISHED]}/{total}] {run.name}: stopped by {outcome.text}")
+    if interrupted():
+        click.echo(f"{num_done + counts[Ending.FINISHED]} of {total} runs are finished; go on with the same command")
+        sys.exit(EXIT_INTERRUPTED)
+    return counts[Ending.FAILED]
+
+
+def _compare(run_folders: Sequence[Path], picture: Path) -> None:
+    """Prints a comparison and draws it."""
+    from evo.report.compare import compare_text, load_groups
+    from evo.report.plot.quartiles import draw_quartiles
+
+    groups, notes = load_groups(run_folders)
+    for line in notes:
+        _warn(line)
+    click.echo(compare_text(groups), nl=False)
+    draw_quartiles(groups, picture)
+    click.echo(picture)
 
 
 def _execute(run: Run, folder: Path) -> None:
@@ -289,6 +485,12 @@ def _execute(run: Run, folder: Path) -> None:
     run.close()
 
 
+def _say_loading(path: Path) -> None:
+    """Says on a terminal what may take seconds. Where nobody watches, a mistake stays the only line."""
+    if sys.stdout.isatty():
+        click.echo(f"loading {path}")
+
+
 def _warn(message: str) -> None:
     click.echo(f"warning: {message}", err=True)
 
@@ -302,14 +504,25 @@ def _end_at_once(message: str, exit_code: int) -> NoReturn:
     os._exit(exit_code)
 
 
+class _Lines:
+    """Shows what `_Interrupt` says where no progress is shown."""
+
+    def say(self, message: str) -> None:
+        click.echo(message, err=True)
+
+    def end(self) -> None:
+        pass
+
+
 class _Interrupt:
     """The first Ctrl-C, SIGTERM or SIGHUP asks the run to finish its generation and save; Ctrl-C after it aborts.
 
-    A SIGHUP that is ignored, as under nohup, stays ignored.
+    A SIGHUP that is ignored, as under nohup, stays ignored. what: is done then, in words.
     """
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress | _Lines, what: str = "finishing this generation and saving") -> None:
         self._progress = progress
+        self._what = what
         self._asked = False
         self._previous: dict[int, Any] = {}
 
@@ -336,7 +549,7 @@ class _Interrupt:
         self._asked = True
         with suppress(OSError):
             again = "; Ctrl-C again aborts" if number == signal.SIGINT else ""
-            self._progress.say(f"evo: finishing this generation and saving{again}")
+            self._progress.say(f"evo: {self._what}{again}")
         if number == signal.SIGHUP:
             self._leave_terminal()
 

@@ -31,6 +31,7 @@ else:  # whatever is registered
     ArchiveName = Literal[*ARCHIVES]
     BackendName = Literal[AUTO, *BACKENDS]
 
+PlotName = Literal["heatmap", "front", "contact_sheet", "curves", "best", "animation", "gallery"]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 Positive = Annotated[int, Field(ge=1)]
@@ -184,6 +185,19 @@ else:
     VariationConfig = _variation_config()
 
 
+class TuningConfig(Model):
+    """Constants are fitted to the targets, of a task with the reduction `regression` and one output.
+
+    The best `share` of the new programs of each generation is tuned, each in at most this many `iterations` of
+    Levenberg-Marquardt; 0: none. `linear_scale`: the error is that of the best linear function of the output, for tasks whose
+    score does not change if an output is scaled or shifted.
+    """
+
+    share: Probability = 0.0
+    iterations: Annotated[int, Field(ge=1, le=1000)] = 5
+    linear_scale: bool = True
+
+
 class SearchConfig(Model):
     """MAP-Elites: archive, sizes and operators.
 
@@ -197,6 +211,7 @@ class SearchConfig(Model):
     initial: InitialConfig = InitialConfig()
     variation: VariationConfig = VariationConfig()
     memory_size: Annotated[int, Field(ge=1, le=1 << 26)] = 1 << 18
+    tuning: TuningConfig = TuningConfig()
 
 
 class PackingConfig(Model):
@@ -212,6 +227,46 @@ class PackingConfig(Model):
         return self
 
 
+class FarmConfig(Model):
+    """Compile workers on other machines (`evo worker`).
+
+    `listen` is where they connect, such as tcp://0.0.0.0:5711. `keys` is the folder of the run's keys (`evo keys new`), relative
+    to the config file; an address beyond this machine needs it.
+    """
+
+    listen: str
+    keys: str | None = None
+
+
+class TlsConfig(Model):
+    """PEM files, relative to the config file: the authority's certificate, and this client's certificate and key."""
+
+    ca: str
+    cert: str
+    key: str
+
+
+class ClusterConfig(Model):
+    """Dask workers that evaluate batches in place of this machine (docs/cluster.md).
+
+    `scheduler`: its address, or `local`, which starts one worker process for each of `evaluation.threads` on this machine. `tls`:
+    for an address that begins with `tls://`; null: what Dask's own config says. `wait_seconds`: longest wait for a first worker,
+    or for another one after all were lost.
+    """
+
+    scheduler: str
+    tls: TlsConfig | None = None
+    wait_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 60.0
+
+    @model_validator(mode="after")
+    def _is_address(self) -> Self:
+        if self.scheduler != "local" and not re.fullmatch(r"\w+://[^/\s]+:\d+", self.scheduler):
+            raise ValueError(f"scheduler {self.scheduler}: must be 'local' or an address such as tcp://10.0.0.1:8786")
+        if self.tls and not self.scheduler.startswith("tls://"):
+            raise ValueError(f"scheduler {self.scheduler}: 'tls' needs an address that begins with tls://")
+        return self
+
+
 class EvaluationConfig(Model):
     """Where programs run, and how the work is done.
 
@@ -219,11 +274,13 @@ class EvaluationConfig(Model):
     GPU differ in the last bits of approximate instructions. No other key changes a result, except `compile_seconds`, after which
     a program counts as failed.
     Both: `threads` evaluate and score; null: one per core. CPU: `executor` says whether these are threads or processes, which run
-    a `score` in Python in parallel; auto: the faster in the first batches of a long run. `score_seconds` limits the scoring of a
-    chunk of programs, and the run ends when it passes. `simd`, auto: the faster on the first programs. GPU: `device` is its
-    number, null: the first that can be used; `compile_workers` are processes, null: one per core; `packing`; `opt_level` of the
-    assembler: 3 may pay beyond tens of millions of points; `launch_seconds` limits the kernels of one pack, and the run ends when
-    it passes; `cache_megabytes` of cubins are kept on disk for all runs, 0: none.
+    a `score` in Python in parallel; auto: processes, or threads where the first batches show them to be clearly faster.
+    `score_seconds` limits the scoring of a chunk of programs, and the run ends when it passes. `simd`, auto: the faster on the
+    first programs. GPU: `device` is its number, null: the first that can be used; `compile_workers` are processes, null: one per
+    core; `farm` adds workers of other machines, and `local_workers` are the processes beside it, null: `compile_workers`, 0:
+    none; `packing`; `opt_level` of the assembler: 3 may pay beyond tens of millions of points; `launch_seconds` limits the
+    kernels of one pack, and the run ends when it passes; `cache_megabytes` of cubins are kept on disk for all runs, 0: none.
+    `cluster`: Dask workers do the work.
     """
 
     backend: BackendName = AUTO
@@ -233,11 +290,20 @@ class EvaluationConfig(Model):
     score_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 300.0
     device: Annotated[int, Field(ge=0)] | None = None
     compile_workers: Positive | None = None
+    local_workers: Annotated[int, Field(ge=0)] | None = None
+    farm: FarmConfig | None = None
     packing: PackingConfig = PackingConfig()
     opt_level: Annotated[int, Field(ge=0, le=3)] = DEFAULT_OPT_LEVEL
     compile_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 60.0
     launch_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 60.0
     cache_megabytes: Annotated[int, Field(ge=0, le=1 << 20)] = 2048
+    cluster: ClusterConfig | None = None
+
+    @model_validator(mode="after")
+    def _somebody_compiles(self) -> Self:
+        if self.local_workers is not None and self.farm is None:
+            raise ValueError("local_workers are the processes beside a farm; without one, set compile_workers")
+        return self
 
 
 class StopConfig(Model):
@@ -258,13 +324,14 @@ class StopConfig(Model):
 class OutputConfig(Model):
     """Where runs are written, how often their state is saved, and the plots drawn at the end.
 
-    Plots: `heatmap` of the archive, `contact_sheet` of each elite's picture in its cell, `curves` over generations, the
-    `best` elite large, an `animation` over t of some elites, and a `gallery`: the first 64 random programs, animated.
+    Plots: `heatmap` of the archive, `front` of objective against complexity, `contact_sheet` of each elite's picture in its cell,
+    `curves` over generations, the `best` elite large, an `animation` over t of some elites, and a `gallery`: the first 64 random
+    programs, animated.
     """
 
     runs: str = "runs"
     checkpoint_seconds: Annotated[float, Field(ge=0.0)] = 10.0
-    plots: list[Literal["heatmap", "contact_sheet", "curves", "best", "animation", "gallery"]] = [
+    plots: list[PlotName] = [
         "heatmap",
         "contact_sheet",
         "curves",
@@ -298,14 +365,16 @@ class RunConfig(Model):
             "stop": True,
             "output": True,
         }
+        if not self.search.tuning.share:
+            left_out["search"] = {"tuning"}  # so that runs that were started before there was tuning go on
         return self.model_dump(mode="json", exclude=left_out)
 
 
 def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
     """Reads a config and applies `a.b=value` overrides (values are YAML).
 
-    Paths of the task and the instruction set come back absolute: those in the file are relative to it, those in overrides to the
-    working folder.
+    Paths of the task, the instruction set, the farm's keys and TLS files come back absolute: those in the file are relative to
+    it, those in overrides to the working folder.
 
     Raises:
         UserError: no such file, not YAML, an unknown key, a value out of range.
@@ -326,13 +395,23 @@ def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
         raise UserError(f"{path}: {_describe(error)}") from error
 
     def absolute(key: str, value: str) -> str:
-        given = any(override.startswith(f"{key}=") for override in overrides)
+        given = any(f"{key}.".startswith(f"{override.partition('=')[0]}.") for override in overrides)
         return str((Path() if given else path.parent).joinpath(value).resolve())
 
     changes: dict[str, Any] = {"task": absolute("task", config.task)}
     if config.program.instruction_set not in SHIPPED:
         instruction_set = absolute("program.instruction_set", config.program.instruction_set)
         changes["program"] = config.program.model_copy(update={"instruction_set": instruction_set})
+    evaluation: dict[str, Any] = {}
+    farm = config.evaluation.farm
+    if farm and farm.keys:
+        evaluation["farm"] = farm.model_copy(update={"keys": absolute("evaluation.farm.keys", farm.keys)})
+    cluster = config.evaluation.cluster
+    if cluster and cluster.tls:
+        files = {name: absolute(f"evaluation.cluster.tls.{name}", file) for name, file in cluster.tls.model_dump().items()}
+        evaluation["cluster"] = cluster.model_copy(update={"tls": TlsConfig(**files)})
+    if evaluation:
+        changes["evaluation"] = config.evaluation.model_copy(update=evaluation)
     return config.model_copy(update=changes)
 
 
@@ -351,6 +430,19 @@ def first_difference(old: Any, new: Any, key: str = "") -> str | None:
         return None
     both_nan = old != old and new != new
     return None if old == new or both_nan else f"{key} is {json.dumps(new)} now, was {json.dumps(old)}"
+
+
+def parse_values(text: str, source: str) -> list[Any]:
+    """The values of `256,1024`, separated by commas as in a YAML list.
+
+    Args:
+        source: what messages call the text.
+
+    Raises:
+        UserError: not YAML.
+    """
+    values: list[Any] = _parse_yaml(f"[{text}]", source)
+    return values
 
 
 def _parse_yaml(text: str, source: str) -> Any:
@@ -419,7 +511,9 @@ def _override(data: dict[str, Any], override: str) -> None:
         raise UserError(f"--set {override}: nested too deeply: more than {MAX_DEPTH} levels")
     value = _parse_yaml(text, f"--set {override}")
     for part in parts[:-1]:
-        data = data.setdefault(part, {})
+        if data.get(part) is None:  # no such section, or one that is off
+            data[part] = {}
+        data = data[part]
         if not isinstance(data, dict):
             raise UserError(f"--set {override}: '{part}' is not a section")
     data[parts[-1]] = value

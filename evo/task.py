@@ -1,7 +1,8 @@
 """What a task is, and how one is loaded from its folder.
 
 Owns the interface between a problem and the search: names and types of a program's inputs and outputs, the points at which
-programs are evaluated, the measures, and the score. Knows nothing of how programs are evaluated or bred.
+programs are evaluated, the measures, and the score. Knows nothing of how programs are evaluated or bred. Long, since the class
+documents all that a task may declare.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 
 REDUCTIONS = ("regression",)
+MAX_MEASURE_RANGE = 1e300  # times the number of cells it must not overflow
 DTYPES = {"f32": np.float32, "u32": np.uint32, "s32": np.int32}
 
 
@@ -44,9 +46,11 @@ class Programs:
     """Facts about the programs of a batch, beside what they computed.
 
     num_instructions: `(batch_size,)` int32, PTX instructions left after dead code is gone and equal values are merged.
+    check: if the task has check points, the `Regression` there; of a program that is not finite at all `points()`, zeros.
     """
 
     num_instructions: NDArray[Any]
+    check: Regression | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,7 @@ class Regression:
 class Task:
     """A problem to search programs for. A task is a subclass of this one, in the `task.py` of its own folder.
 
-    Class attributes:
+    Class attributes, which `__init__` may replace by attributes of the task itself if they depend on its options:
         inputs: name -> type (`"f32"`, `"u32"`, `"s32"`) of each value that a program reads.
         outputs: name -> type of each value that a program must leave on its stacks; the first is popped first.
         measures: name -> `(low, high)`, the range that the archive's cells divide.
@@ -111,16 +115,19 @@ class Task:
             cell adds to it; None counts as a `low` of 0.
         reduction: None, and `score` gets the outputs; or `"regression"`, and `score` gets their `Regression` against
             `targets()`. The evaluator sums it up and never stores the outputs.
+        complexity: None, or the name of the measure that tells how complex a program is: reports then show the front of
+            objective against complexity.
 
     A folder may have a `kernel.cu` beside its `task.py`: CUDA that scores programs on the GPU, where the outputs are. See
     docs/guide/task-kernels.md. `score` is needed all the same: CPUs use it, and `evo check` compares the kernel with it.
     """
 
-    inputs: ClassVar[dict[str, str]] = {}
-    outputs: ClassVar[dict[str, str]] = {}
-    measures: ClassVar[dict[str, tuple[float, float]]] = {}
-    objective_range: ClassVar[tuple[float, float] | None] = None
-    reduction: ClassVar[str | None] = None
+    inputs: dict[str, str] = {}  # noqa: RUF012 - a default that no one changes in place
+    outputs: dict[str, str] = {}  # noqa: RUF012
+    measures: dict[str, tuple[float, float]] = {}  # noqa: RUF012
+    objective_range: tuple[float, float] | None = None
+    reduction: str | None = None
+    complexity: str | None = None
 
     def points(self) -> dict[str, NDArray[Any]]:
         """The value of each input at each point: `(num_points,)`, or a scalar if it is the same at all points."""
@@ -129,6 +136,17 @@ class Task:
     def targets(self) -> dict[str, NDArray[Any]]:
         """With a reduction: for each output its target, `(num_points,)` float32."""
         raise UserError(f"{_place(type(self))}: class {type(self).__name__} has a reduction, so it must define targets()")
+
+    def check_points(self) -> dict[str, NDArray[Any]]:
+        """With a reduction: as `points`, a second set of points, where programs run too; empty: none.
+
+        `score` gets the sums there as `programs.check`, such as to reject programs with poles between the points.
+        """
+        return {}
+
+    def check_targets(self) -> dict[str, NDArray[Any]]:
+        """For each output its target at the check points, `(num_check_points,)` float32."""
+        raise UserError(f"{_place(type(self))}: class {type(self).__name__} has check points, so it must define check_targets()")
 
     def score(self, outputs: Any, programs: Programs) -> Scores:
         """Objective and measures of a batch of programs.
@@ -152,6 +170,20 @@ class Task:
     def kernel_defines(self) -> dict[str, int | float | str]:
         """Macros for the task's own kernel.cu, such as options of the task that decide its score."""
         return {}
+
+    # What reports say of programs, beside their scores, is up to these.
+
+    def report_points(self) -> dict[str, NDArray[Any]]:
+        """As `points`: where programs run for `report`, such as on test data; empty: there is nothing to report."""
+        return {}
+
+    def report(self, outputs: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Name -> `(batch_size,)` numbers, of outputs at the report points as `score` gets them without a reduction."""
+        raise UserError(f"{_place(type(self))}: class {type(self).__name__} has report points, so it must define report(outputs)")
+
+    def description_length(self, objective: NDArray[Any], complexity: NDArray[Any]) -> NDArray[Any] | None:
+        """Bits to write down a program and what it leaves unexplained; None: the task does not know. With `complexity` only."""
+        return None
 
     # A task that draws pictures defines these two as well.
 
@@ -199,7 +231,6 @@ def load_task(folder: Path, options: dict[str, Any]) -> Task:
         found = ", ".join(sorted(c.__name__ for c in classes)) or "none"
         raise UserError(f"{path}: must define exactly one class that derives from evo.Task, found: {found}")
     task_class = classes[0]
-    _check_declarations(task_class, path)
     try:
         inspect.signature(task_class).bind(**options)
     except TypeError as error:
@@ -207,12 +238,14 @@ def load_task(folder: Path, options: dict[str, Any]) -> Task:
         raise UserError(f"task_options: {error}; {task_class.__name__} takes: {accepted}") from error
     try:
         with _staying_here():
-            return task_class(**options)
+            task = task_class(**options)
     except UserError:
         raise
     except (Exception, SystemExit) as error:
         call = f"{task_class.__name__}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
         raise UserError(f"{_error_place(error, folder) or path}: {call} raised {type(error).__name__}: {error}") from error
+    _check_declarations(task, path)
+    return task
 
 
 @contextmanager
@@ -254,7 +287,7 @@ def task_digest(folder: Path, others: Sequence[Path] = ()) -> str:
     digest = hashlib.sha256()
     try:
         for number, top in enumerate([folder, *others]):
-            for path in _files(top, frozenset()):
+            for path in task_files(top):
                 with path.open("rb") as file:
                     content = hashlib.file_digest(file, "sha256").hexdigest()
                 digest.update(f"{number}\0{path.relative_to(top).as_posix()}\0{content}\0".encode())
@@ -263,8 +296,12 @@ def task_digest(folder: Path, others: Sequence[Path] = ()) -> str:
     return digest.hexdigest()
 
 
-def _files(path: Path, above: frozenset[Path]) -> Iterator[Path]:
-    """The files in a folder, sorted, without those that decide no result; or the file that `path` is."""
+def task_files(path: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """The files in a folder, sorted, without those that decide no result; or the file that `path` is.
+
+    Args:
+        above: folders that are being listed.
+    """
     if not path.is_dir():
         yield path
         return
@@ -273,7 +310,15 @@ def _files(path: Path, above: frozenset[Path]) -> Iterator[Path]:
         is_run = (each / "config.yaml").is_file() and (each / "checkpoints").is_dir()
         is_cache = each.name == "__pycache__" or each.suffix == ".pyc"
         if not (is_run or is_cache or each.name.startswith(".") or each.resolve() in above):  # a link may lead upwards
-            yield from _files(each, above)
+            yield from task_files(each, above)
+
+
+def method_place(task_class: type[Task], method: str) -> str:
+    """`file:line` of a task's method; of its class, if the method is a callable without code of its own, such as a partial."""
+    code = getattr(inspect.unwrap(getattr(task_class, method)), "__code__", None)
+    if code is not None:
+        return f"{code.co_filename}:{code.co_firstlineno}"
+    return f"{_place(task_class)}:{inspect.getsourcelines(task_class)[1]}"
 
 
 @contextmanager
@@ -284,8 +329,7 @@ def task_errors(task_class: type[Task], method: str) -> Iterator[None]:
     except UserError:
         raise
     except (Exception, SystemExit) as error:  # an exit of the task's must not look like one of evo's
-        code = getattr(task_class, method).__code__
-        place = _error_place(error, Path(_place(task_class)).parent) or f"{code.co_filename}:{code.co_firstlineno}"
+        place = _error_place(error, Path(_place(task_class)).parent) or method_place(task_class, method)
         raise UserError(f"{place}: {method}() raised {type(error).__name__}: {error}") from error
 
 
@@ -317,15 +361,18 @@ def point_arrays(task: Task, points: dict[str, NDArray[Any]], method: str) -> tu
     return arrays, lengths.pop()
 
 
-def target_array(task: Task, num_points: int) -> NDArray[Any]:
+def target_array(task: Task, num_points: int, method: str = "targets") -> NDArray[Any]:
     """The targets of a task with a reduction, `(num_outputs, num_points)` float32.
+
+    Args:
+        method: `targets`, or `check_targets` for those at the check points.
 
     Raises:
         UserError: an output is missing, unknown or not a number, or its length is not the number of points.
     """
-    place = f"{_place(type(task))}: targets()"
-    with task_errors(type(task), "targets"):
-        targets = task.targets()
+    place = f"{_place(type(task))}: {method}()"
+    with task_errors(type(task), method):
+        targets = getattr(task, method)()
     if not isinstance(targets, dict) or set(targets) != set(task.outputs):
         raise UserError(f"{place}: must return a dict of exactly {', '.join(task.outputs)}")
     try:
@@ -351,35 +398,41 @@ def _error_place(error: BaseException, folder: Path) -> str | None:
     return place
 
 
-def _check_declarations(task_class: type[Task], path: Path) -> None:
+def _check_declarations(task: Task, path: Path) -> None:
+    name_of_class = type(task).__name__
     for attribute in ("inputs", "outputs"):
-        declared = getattr(task_class, attribute)
+        declared = getattr(task, attribute)
         if not isinstance(declared, dict) or not declared:
-            raise UserError(f"{path}: {task_class.__name__}.{attribute} must be a dict of name -> type, and not empty")
+            raise UserError(f"{path}: {name_of_class}.{attribute} must be a dict of name -> type, and not empty")
         for name, type_name in declared.items():
             if not isinstance(name, str) or type_name not in tuple(DTYPES):
                 raise UserError(
-                    f"{path}: {task_class.__name__}.{attribute}[{name!r}] is {type_name!r}, must be one of: {', '.join(DTYPES)}"
+                    f"{path}: {name_of_class}.{attribute}[{name!r}] is {type_name!r}, must be one of: {', '.join(DTYPES)}"
                 )
-    if not isinstance(task_class.measures, dict) or not task_class.measures:
-        raise UserError(f"{path}: {task_class.__name__}.measures must be a dict of name -> (low, high), and not empty")
-    for name, bounds in task_class.measures.items():
+    if not isinstance(task.measures, dict) or not task.measures:
+        raise UserError(f"{path}: {name_of_class}.measures must be a dict of name -> (low, high), and not empty")
+    for name, bounds in task.measures.items():
         if not _is_range(bounds):
+            raise UserError(f"{path}: {name_of_class}.measures['{name}'] is {bounds!r}, must be (low, high) with low < high")
+        if bounds[1] - bounds[0] > MAX_MEASURE_RANGE:
             raise UserError(
-                f"{path}: {task_class.__name__}.measures['{name}'] is {bounds!r}, must be (low, high) with low < high"
+                f"{path}: {name_of_class}.measures['{name}'] is {bounds!r}, "
+                f"low and high must be at most {MAX_MEASURE_RANGE:g} apart"
             )
-    if task_class.objective_range is not None and not _is_range(task_class.objective_range):
+    if task.objective_range is not None and not _is_range(task.objective_range):
         raise UserError(
-            f"{path}: {task_class.__name__}.objective_range is {task_class.objective_range!r}, "
-            "must be None or (low, high) with low < high"
+            f"{path}: {name_of_class}.objective_range is {task.objective_range!r}, must be None or (low, high) with low < high"
         )
-    if task_class.reduction is not None and task_class.reduction not in REDUCTIONS:
+    if task.reduction is not None and task.reduction not in REDUCTIONS:
         raise UserError(
-            f"{path}: {task_class.__name__}.reduction is {task_class.reduction!r}, "
-            f"must be None or one of: {', '.join(REDUCTIONS)}"
+            f"{path}: {name_of_class}.reduction is {task.reduction!r}, must be None or one of: {', '.join(REDUCTIONS)}"
         )
-    if task_class.reduction is not None and set(task_class.outputs.values()) != {"f32"}:
-        raise UserError(f"{path}: {task_class.__name__}.reduction needs outputs of type f32")
+    if task.reduction is not None and set(task.outputs.values()) != {"f32"}:
+        raise UserError(f"{path}: {name_of_class}.reduction needs outputs of type f32")
+    if task.complexity is not None and task.complexity not in task.measures:
+        raise UserError(
+            f"{path}: {name_of_class}.complexity is {task.complexity!r}, must be None or a measure: {', '.join(task.measures)}"
+        )
 
 
 def _is_range(bounds: object) -> bool:

@@ -19,9 +19,19 @@ REPOSITORY = Path(__file__).parent.parent
 # The same examples in every run, and none fails for being slow on a busy machine.
 hypothesis.settings.register_profile("evo", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("evo")
+# Of all processes of all tests, which have cache folders of their own: numba takes seconds to compile the functions of one task.
+os.environ.setdefault("NUMBA_CACHE_DIR", str(REPOSITORY / ".pytest_cache" / "numba"))
 
 # Parts that are optional for a user but not in CI, where a test that skips for want of one would pass unseen.
-NEEDED_IN_CI = ("evo.native.nvptxcompiler", "cuda.bindings.nvrtc", "nvidia.cu13", "cutlass_library")
+NEEDED_IN_CI = (
+    "evo.native.nvptxcompiler",
+    "cuda.bindings.nvrtc",
+    "nvidia.cu13",
+    "cutlass_library",
+    "zmq",
+    "msgpack",
+    "distributed",
+)
 
 PLANE = Path(__file__).parent / "data" / "plane"
 LIMIT_S = 300.0  # far beyond what any command takes, on a busy machine too: it ends one that hangs
@@ -115,7 +125,8 @@ SMALL_CONFIG = {
         "batch_size": 64,
         "initial": {"num_programs": 96, "min_length": 4, "max_length": 16},
     },
-    "evaluation": {"backend": "cpu"},  # the same tests on a machine with a GPU
+    # The same tests on a machine with a GPU. Workers take a second to start, and have tests of their own.
+    "evaluation": {"backend": "cpu", "executor": "threads"},
     "stop": {"generations": 6},
     "output": {"checkpoint_seconds": 0.0},
 }

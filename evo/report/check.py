@@ -20,9 +20,10 @@ from evo.report.show import elite_names
 from evo.run.problem import load_problem
 from evo.run.run import Run
 
-# A check passes if the objectives of at least this share of the elites differ by at most the tolerance.
+# A check passes if the objectives of at least this share of the elites differ by at most the tolerance. Rounding moves single
+# elites further, whose programs amplify it; a wrong kernel moves most.
 TOLERANCE = 0.01
-SHARE = 0.99
+SHARE = 0.95
 
 
 @dataclass(frozen=True)

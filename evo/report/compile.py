@@ -14,8 +14,8 @@ from typing import Any
 
 from evo.compile.assembler import assembler_options
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
-from evo.compile.pool import CompilePool
-from evo.config import load_config
+from evo.compile.executor import num_local_workers, open_executor
+from evo.config import EvaluationConfig, load_config
 from evo.errors import UserError
 from evo.evaluate.backends import why_no_compiler
 from evo.kernel.pointwise import TEMPLATE, kernel_name
@@ -25,7 +25,8 @@ from evo.report.show import elite_names
 from evo.run.problem import load_problem
 from evo.run.run import Run
 from evo.run.search import Search
-from evo.storage.disk_cache import DiskCache, open_cache
+from evo.storage.disk_cache import open_cache
+from evo.storage.files import write_outputs
 
 # These cubins are compiled once and launched often.
 _OPT_LEVEL = 3
@@ -58,62 +59,64 @@ def compile_run(run: Run, arch: str, folder: Path) -> CubinReport:
     """Compiles a run's elites into a folder.
 
     Raises:
-        UserError: the cache cannot be used, or as `write_cubins`.
+        UserError: as `write_cubins`.
     """
     elites = run.search.elites()
     batch = Batch(elites.solution, elites.hash, elites.num_instructions)
-    cache = open_cache(run.search.problem.config.evaluation.cache_megabytes)
-    return write_cubins(run.search.problem.language, batch, elite_names(run), arch, folder, cache)
+    problem = run.search.problem
+    return write_cubins(problem.language, batch, elite_names(run), arch, folder, problem.config.evaluation)
 
 
 def compile_config(path: Path, overrides: tuple[str, ...], arch: str, folder: Path, num_random: int) -> CubinReport:
     """Compiles the first random programs of a config's seed into a folder.
 
     Raises:
-        UserError: the cache cannot be used, or as `load_config`, `load_problem` and `write_cubins`.
+        UserError: as `load_config`, `load_problem` and `write_cubins`.
     """
     search = Search(load_problem(load_config(path, overrides)))
     language = search.problem.language
     batch = Batch.analyze(language.lowering, search.emitter.random_programs(num_random))
     names = [f"slot {slot}" for slot in range(num_random)]
-    cache = open_cache(search.problem.config.evaluation.cache_megabytes)
-    return write_cubins(language, batch, names, arch, folder, cache)
+    return write_cubins(language, batch, names, arch, folder, search.problem.config.evaluation)
 
 
 def write_cubins(
-    language: Language, batch: Batch, names: list[str], arch: str, folder: Path, cache: DiskCache | None
+    language: Language, batch: Batch, names: list[str], arch: str, folder: Path, evaluation: EvaluationConfig
 ) -> CubinReport:
     """Compiles programs to `module_0000.cubin`, ... with an `index.json` that locates each program.
 
     Args:
         names: each program's name in the index, such as `cell 3,4`.
         arch: GPU architecture such as `sm_90`.
-        cache: looked up before anything is compiled; None: nothing is kept.
+        evaluation: its cache is looked up before anything is compiled, and its farm used. Without one, each core compiles.
 
     Raises:
-        UserError: there is no compiler, the architecture is unknown, or the folder cannot be written.
+        UserError: cache or farm cannot be used, there is no compiler, the architecture is unknown, or the folder cannot be
+            written.
     """
+    cache = open_cache(evaluation.cache_megabytes)
     if problem := why_no_compiler():
         raise UserError(problem)
+    settings = evaluation.model_dump()
+    num_workers = num_local_workers(settings) if evaluation.farm else None
     start = time.perf_counter()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{folder}: cannot create the folder: {error.strerror}") from error
-    with CompilePool() as pool:
-        compiler = PackCompiler(language, arch, pool, options=assembler_options(_OPT_LEVEL), cache=cache)
+    with open_executor(num_workers, farm=settings["farm"]) as executor:
+        compiler = PackCompiler(language, arch, executor, options=assembler_options(_OPT_LEVEL), cache=cache)
         results = list(compiler.compile(batch))
     # Modules come in the order of completion. Sorting them by their first program makes the files' numbers reproducible.
     modules = sorted((r for r in results if isinstance(r, Module)), key=lambda module: int(module.rows[0][0]))
     files = [f"module_{number:04d}.cubin" for number in range(len(modules))]
     failures = [r for r in results if isinstance(r, FailedProgram)]
     try:
-        for file, module in zip(files, modules, strict=True):
-            (folder / file).write_bytes(module.cubin)
-        for stale in {path.name for path in folder.glob("module_*.cubin")} - set(files):  # from an earlier call
-            (folder / stale).unlink()
         index = {"arch": arch, "template": TEMPLATE, "programs": _index(modules, files, names)}
-        (folder / "index.json").write_text(json.dumps(index, indent=1) + "\n", encoding="utf-8")
+        outputs = {folder / file: module.cubin for file, module in zip(files, modules, strict=True)}
+        write_outputs({**outputs, folder / "index.json": (json.dumps(index, indent=1) + "\n").encode()}, inputs=())
+        for stale in set(folder.glob("module_*.cubin")) - outputs.keys():  # from an earlier call
+            stale.unlink()
     except OSError as error:
         raise UserError(f"{folder}: cannot write the cubins: {error.strerror}") from error
     return CubinReport(

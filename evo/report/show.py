@@ -1,4 +1,4 @@
-"""A program as text: its instructions, PTX stub, origin and scores.
+"""A program as text: its instructions, expression, PTX stub, origin and scores.
 
 Owns what `evo show` and `evo eval` print. Reads runs and never changes them.
 """
@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.evaluate import Status
 from evo.language.batch import Batch
+from evo.language.expression import expression_of, infix
 from evo.language.program import format_program, parse_program, program_length
 from evo.native.vary import OPERATORS
+from evo.report.front import report_facts
 from evo.run.problem import Problem
 from evo.run.run import Run
 from evo.search.archives.elites import Elites
@@ -37,13 +39,13 @@ def read_program(problem: Problem, path: Path) -> NDArray[np.uint64]:
 
 
 def describe_program(problem: Problem, words: NDArray[np.uint64]) -> str:
-    """Evaluates a program; gives its instructions, stub and scores."""
+    """Evaluates a program; gives its instructions, expression, stub and scores."""
     batch = Batch.analyze(problem.language.lowering, words[None])
     evaluation = problem.evaluator.evaluate(batch)
     status = Status(int(evaluation.status[0]))
     scores = [f"status: {status.name.lower()}"]
     if status is Status.OK:
-        scores += _scores(problem, evaluation.objective[0], evaluation.measures[0])
+        scores += _scores(problem, evaluation.objective[0], evaluation.measures[0], batch)
     return _sections(problem, batch, [("scores", scores)])
 
 
@@ -56,10 +58,7 @@ def describe_elite(run: Run, cell: str | None) -> str:
     Raises:
         UserError: there is no such cell, or it is empty.
     """
-    layout, elites = run.search.layout, run.search.elites()
-    if not len(elites):
-        raise UserError(f"{run.run_dir.path}: the archive is empty")
-    row = int(np.argmax(elites.objective)) if cell is None else _row_of_cell(layout, elites, cell)
+    layout, elites, row = run.search.layout, run.search.elites(), row_of_elite(run, cell)
     origin = [
         f"cell       {layout.cell_name(int(elites.cell[row]))}",
         f"born       generation {elites.generation[row]}, slot {elites.slot[row]}",
@@ -68,9 +67,17 @@ def describe_elite(run: Run, cell: str | None) -> str:
         f"hash       {elites.hash[row][1]:016x}{elites.hash[row][0]:016x}",
     ]
     problem = run.search.problem
-    scores = _scores(problem, elites.objective[row], elites.measures[row])
     batch = Batch(elites.solution, elites.hash, elites.num_instructions)[row : row + 1]
+    scores = _scores(problem, elites.objective[row], elites.measures[row], batch)
     return _sections(problem, batch, [("origin", origin), ("scores", scores)])
+
+
+def row_of_elite(run: Run, cell: str | None) -> int:
+    """The row of the elite in a cell, or of the best one if there is no cell. Raises UserError as `describe_elite`."""
+    layout, elites = run.search.layout, run.search.elites()
+    if not len(elites):
+        raise UserError(f"{run.run_dir.path}: the archive is empty")
+    return int(np.argmax(elites.objective)) if cell is None else _row_of_cell(layout, elites, cell)
 
 
 def describe_failed(run: Run) -> str:
@@ -111,17 +118,20 @@ def _sections(problem: Problem, batch: Batch, more: list[tuple[str, list[str]]])
     parts = [
         f"# program: {program_length(words)} words, {batch.num_instructions[0]} live PTX instructions\n"
         + format_program(problem.language, words),
+        "# expression\n" + infix(expression_of(problem.language, words)),
         "# PTX stub\n" + stub.rstrip("\n") + "\n",
         *(f"# {title}\n" + "".join(line + "\n" for line in lines) for title, lines in more),
     ]
     return "\n".join(parts)
 
 
-def _scores(problem: Problem, objective: float, measures: NDArray[np.float64]) -> list[str]:
-    width = max(map(len, ("objective", *problem.task.measures)))
+def _scores(problem: Problem, objective: float, measures: NDArray[np.float64], batch: Batch) -> list[str]:
+    facts = report_facts(problem, batch.words)
+    width = max(map(len, ("objective", *problem.task.measures, *facts)))
     lines = [f"{'objective':<{width}}  {objective:.6g}"]
     for (name, (low, high)), value in zip(problem.task.measures.items(), measures, strict=True):
         lines.append(f"{name:<{width}}  {value:.6g}  (range {low:g} to {high:g})")
+    lines += [f"{name:<{width}}  {values[0]:.9g}" for name, values in facts.items()]
     return lines
 
 

@@ -26,10 +26,11 @@ def read_input(path: Path) -> bytes:
         raise UserError(f"{path}: error: cannot read it: {error.strerror}") from error
 
 
-def write_atomically(path: Path, content: bytes, *, durable: bool = False) -> None:
+def write_atomically(path: Path, content: bytes | Iterable[bytes | memoryview], *, durable: bool = False) -> None:
     """Replaces a file's content as a whole. On failure the old file is kept, and nothing else is left behind.
 
     Args:
+        content: all of it, or its parts in order.
         durable: returns only when content and name are on disk, so that they survive a power failure.
 
     Raises:
@@ -73,14 +74,14 @@ def write_outputs(outputs: Mapping[Path, bytes], inputs: Iterable[Path]) -> None
             partial.unlink(missing_ok=True)
 
 
-def _write_partial(path: Path, content: bytes, *, durable: bool = False) -> Path:
+def _write_partial(path: Path, content: bytes | Iterable[bytes | memoryview], *, durable: bool = False) -> Path:
     """Writes a new file beside `path` that can be renamed to it. Raises OSError and leaves nothing behind."""
     # Not by `tempfile`, whose files only their owner may read.
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}{PARTIAL_SUFFIX}")
     partial.touch(exist_ok=False)
     try:
         with partial.open("wb") as file:
-            file.write(content)
+            file.writelines([content] if isinstance(content, bytes) else content)
             if durable:
                 file.flush()
                 os.fsync(file.fileno())

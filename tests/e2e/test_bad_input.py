@@ -189,21 +189,23 @@ def test_every_verb_with_an_argument_takes_a_run_or_a_config():
     assert {*verbs_with("RUN"), *verbs_with("CONFIG")} == with_arguments >= {"run", "resume", "show"}
 
 
+NEEDED = {"eval": ("--program", "none.txt"), "export": ("--format", "c")}  # options without a default
+
+
 @pytest.mark.parametrize("verb", verbs_with("RUN"))
 def test_an_empty_folder_is_no_run_folder(refusal, tmp_path, verb):
     (tmp_path / "empty").mkdir()
-    assert refusal(verb, tmp_path / "empty").startswith(f"{tmp_path}/empty: not a run folder")
+    assert refusal(verb, tmp_path / "empty", *NEEDED.get(verb, ())).startswith(f"{tmp_path}/empty: not a run folder")
 
 
 @pytest.mark.parametrize("verb", sorted({*verbs_with("RUN")} - {*verbs_with("CONFIG")}))
 def test_a_missing_folder_is_no_run_folder(refusal, tmp_path, verb):
-    assert refusal(verb, tmp_path / "none").startswith(f"{tmp_path}/none: not a run folder")
+    assert refusal(verb, tmp_path / "none", *NEEDED.get(verb, ())).startswith(f"{tmp_path}/none: not a run folder")
 
 
 @pytest.mark.parametrize("verb", verbs_with("CONFIG"))
 def test_every_verb_refuses_a_missing_config(refusal, verb):
-    options = ("--program", "none.txt") if verb == "eval" else ()
-    assert refusal(verb, "none.yaml", *options) == "none.yaml: cannot read the config: No such file or directory"
+    assert refusal(verb, "none.yaml", *NEEDED.get(verb, ())) == "none.yaml: cannot read the config: No such file or directory"
 
 
 @pytest.mark.parametrize(
@@ -230,7 +232,7 @@ def test_an_empty_archive_has_no_elite_to_show_or_draw(fork_evo, refusal, small_
 
 
 def test_a_plot_that_does_not_exist(refusal, finished_run):
-    names = "heatmap, contact_sheet, curves, best, animation, gallery"
+    names = "heatmap, front, contact_sheet, curves, best, animation, gallery"
     assert refusal("plot", finished_run, "--plot", "portrait") == f"--plot portrait: unknown plot, one of: {names}"
 
 

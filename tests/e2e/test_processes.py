@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import WAIT_S, Process, assert_same_state, run_folders, state_of
+from .conftest import WAIT_S, Process, assert_same_state, num_rows, run_folders, state_of
 
 # The tests' plane task. While the file `bad` exists, any score but that of the first few programs does `body`.
 TASK = """\
+import ctypes
 import os
 import signal
 import sys
@@ -83,7 +84,7 @@ def config(small_config, make_task, tmp_path):
     """Writes a config of the task with this body; `bad` is its file."""
 
     def make(body: str, changes: dict | None = None) -> Path:
-        evaluation = {"executor": "processes", "threads": 2, **(changes or {}).pop("evaluation", {})}
+        evaluation = {"threads": 2, "executor": "auto", **(changes or {}).pop("evaluation", {})}
         search = {"batch_size": 300, "initial": {"num_programs": 600}}  # several chunks
         task = {"task": str(make_task(TASK.format(body=body))), "task_options": {"bad": str(tmp_path / "bad")}}
         rest = {"search": search, "stop": {"generations": 3}, "output": {"plots": []}, "evaluation": evaluation}
@@ -127,7 +128,7 @@ def are_gone(numbers: list[int]) -> bool:
 
 def test_processes_and_threads_give_the_same_archive(start, run_on_threads, config, tmp_path):
     path = config("pass")
-    process = start("run", path, "--set", "evaluation.threads=3")
+    process = start("run", path, "--set", "evaluation.threads=3", "--set", "evaluation.executor=processes")
     assert process.wait() == 0, process.stderr
     on_processes = only_run(tmp_path / "runs")
     assert json.loads((on_processes / "environment.json").read_text())["executor"] == "processes"
@@ -141,12 +142,15 @@ ENDS = {
     "exits": ("os._exit(3)", r"ended with exit code 3, twice with the same programs"),
     "crashes": ("os.kill(os.getpid(), signal.SIGSEGV)", r"was killed by SIGSEGV, twice with the same programs"),
     "leaves": ("sys.exit(3)", r"score() raised SystemExit: 3"),
-    "hangs": ("threading.Event().wait()", r"score() did not return within evaluation.score_seconds (5 s)"),
+    "crashes in C": ("ctypes.string_at(0)", r"was killed by SIGSEGV, twice with the same programs"),
+    "hangs": ("threading.Event().wait()", r"were not run and scored within evaluation.score_seconds (5 s a chunk)"),
 }
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_a_task_that_ends_its_process_ends_the_run_in_one_line_and_the_run_resumes(start, run_on_threads, config, tmp_path, end):
+def test_by_default_a_task_that_ends_its_process_ends_the_run_in_one_line_and_the_run_resumes(
+    start, run_on_threads, config, tmp_path, end
+):
     body, message = ENDS[end]
     path = config(body, {"evaluation": {"score_seconds": 5.0}})
     (tmp_path / "bad").touch()
@@ -160,6 +164,54 @@ def test_a_task_that_ends_its_process_ends_the_run_in_one_line_and_the_run_resum
     run_on_threads("resume", resumed)
     run_on_threads("run", path, "--set", f"output.runs={tmp_path}/whole")
     assert_same_state(state_of(resumed), state_of(only_run(tmp_path / "whole")))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_crash_is_contained_on_one_core_too_with_processes(start, config, tmp_path, threads):
+    (tmp_path / "bad").touch()
+    overrides = ("--set", "evaluation.executor=processes", "--set", f"evaluation.threads={threads}")
+    process = start("run", config("os._exit(3)"), *overrides)
+    assert process.wait() == 2
+    assert len(process.stderr.splitlines()) == 1
+
+
+def test_a_run_that_ends_by_a_crash_on_a_thread_resumes(start, run_on_threads, config, tmp_path):
+    path = config("os._exit(5)")
+    (tmp_path / "bad").touch()
+    process = start("run", path, "--set", "evaluation.executor=threads")
+    assert process.wait() == 5
+    (tmp_path / "bad").unlink()
+    resumed = only_run(tmp_path / "runs")
+    run_on_threads("resume", resumed)
+    run_on_threads("run", path, "--set", f"output.runs={tmp_path}/whole")
+    assert_same_state(state_of(resumed), state_of(only_run(tmp_path / "whole")))
+
+
+def test_workers_that_are_killed_during_a_run_change_no_bit(start, run_on_threads, config, tmp_path):
+    path = config("pass", {"stop": {"generations": 10**6}})
+    process = start("run", path)
+    process.wait_until(lambda: run_folders(tmp_path / "runs"))
+    run = only_run(tmp_path / "runs")
+    for _ in range(3):
+        before = num_rows(run)
+        os.kill(workers_of(process)[0], signal.SIGKILL)
+        process.wait_until(lambda before=before: num_rows(run) > before + 1)
+    process.signal(signal.SIGINT)
+    assert process.wait() == 130, process.stderr
+    done = state_of(run).counters["generations"]
+    run_on_threads("run", path, "--set", f"output.runs={tmp_path}/whole", "--set", f"stop.generations={done}")
+    assert_same_state(state_of(run), state_of(only_run(tmp_path / "whole")))
+
+
+def test_libraries_of_a_score_have_one_thread_on_threads_as_in_processes(start, config, monkeypatch, tmp_path):
+    """Sums of BLAS depend on its threads."""
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    (tmp_path / "bad").touch()
+    threads = "{lib['num_threads'] for lib in threadpoolctl.threadpool_info()}"
+    path = config(f"import threadpoolctl; assert {threads} == {{1}}")
+    for executor in ("threads", "processes"):
+        process = start("run", path, "--set", f"evaluation.executor={executor}")
+        assert process.wait() == 0, process.stderr
 
 
 def test_ctrl_c_reaches_the_parent_alone_and_the_run_is_saved(start, run_on_threads, config, tmp_path):

@@ -247,6 +247,18 @@ def test_what_the_elites_cannot_be_read_without_is_refused(fork_evo, copied_run,
     refused(fork_evo(verb, copied_run, "--set", f"task={task}"), expected)
 
 
+def test_a_run_written_when_programs_meant_something_else_is_refused_untouched(fork_evo, repository, plane_folder, tmp_path):
+    """tests/data/run_hash_1: made by evo 0.2.0 when ROTATE turned the whole stack (hash version 1)."""
+    run = Path(shutil.copytree(repository / "tests" / "data" / "run_hash_1", tmp_path / "run"))
+    shutil.copytree(plane_folder, tmp_path / "plane", ignore=shutil.ignore_patterns("__pycache__"))
+    before = {path: path.read_bytes() for path in run.rglob("*.*")}
+    line = f"{run}: written by evo 0.2.0 with hash version 1, this one has 2"
+    resumed = fork_evo("resume", run)
+    assert (resumed.returncode, resumed.stdout, resumed.stderr) == (2, "", f"evo: {line}\n")
+    assert {path: path.read_bytes() for path in run.rglob("*.*")} == before
+    assert fork_evo("show", run).stderr == f"warning: {line}\n"
+
+
 def test_a_run_in_progress_can_be_looked_at_but_not_resumed_by_a_second_process(blocked_run, fork_evo, tmp_path):
     process, run = blocked_run
     refused(fork_evo("resume", run), str(run), "another process is running this run")

@@ -198,5 +198,6 @@ def test_on_a_terminal_there_is_a_progress_bar(evo_command, small_config, tmp_pa
     os.close(reader)
     output = b"".join(parts).decode()
     assert process.wait() == 0, output
+    assert output.startswith(f"loading {config}\r\nrun folder: ")
     assert "\x1b[" in output and "100%" in output
     assert "coverage" in output and "stopped by stop.generations: 6" in output

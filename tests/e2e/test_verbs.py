@@ -16,7 +16,7 @@ from evo.native.vary import OPERATORS
 
 from .conftest import state_of
 
-SECTIONS = ["# PTX stub", "# origin", "# scores"]
+SECTIONS = ["# expression", "# PTX stub", "# origin", "# scores"]
 
 
 def sections(text: str) -> dict[str, str]:
@@ -109,7 +109,8 @@ def test_eval_scores_and_pictures_a_program_written_by_hand(fork_evo, small_conf
     completed = fork_evo("eval", small_config(), "--program", "saddle.txt", "--output", "pictures")
     assert (completed.returncode, completed.stderr) == (0, "")
     found = sections(completed.stdout.removesuffix("pictures/saddle.png\npictures/saddle.gif\n"))
-    assert list(found) == ["# program: 5 words, 2 live PTX instructions", "# PTX stub", "# scores"]
+    assert list(found) == ["# program: 5 words, 2 live PTX instructions", "# expression", "# PTX stub", "# scores"]
+    assert found["# expression"].strip() == "v = y*x + t"
     assert "mul.ftz.f32" in found["# PTX stub"] and "add.ftz.f32" in found["# PTX stub"]
     lines = found["# scores"].split("\n")
     assert lines[1:3] == ["status: ok", "objective  1"]

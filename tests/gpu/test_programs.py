@@ -45,7 +45,7 @@ def test_programs_of_exact_instructions_have_the_same_scores_on_both(both):
 def test_no_packing_changes_a_score(both, sites, kernels):
     task = points_task(300)
     cpu, gpu = both(task, CudaOptions(packing=Packing(sites, kernels)))
-    words = random_programs(language_of(task), EXACT, 12 if sites == 1 else 1100, 40)
+    words = random_programs(language_of(task), EXACT, min(3 * sites * kernels + 2, 1100), 40)
     batch = Batch.analyze(language_of(task).lowering, words)
     assert_same(gpu.evaluate(batch), cpu.evaluate(batch))
 
@@ -117,10 +117,10 @@ def test_sums_of_a_regression_are_those_of_the_cpu_bit_by_bit(both, num_points):
     task = Sums(num_points)
     cpu, gpu = both(task)
     names = tuple(name for name in EXACT if "u32" not in name)
-    words = random_programs(language_of(task), names, 200)
+    words = random_programs(language_of(task), names, 200 if num_points <= 5000 else 40)
     batch = Batch.analyze(language_of(task).lowering, words)
     expected = cpu.evaluate(batch)
-    assert (expected.status == Status.OK).sum() > 100
+    assert (expected.status == Status.OK).mean() > 0.5
     assert_same(gpu.evaluate(batch), expected)
 
 

@@ -57,10 +57,11 @@ def test_the_main_job_runs_on_the_gpu_and_both_backends_agree_on_its_elites(gpu_
 
 
 def test_packs_workers_and_resuming_do_not_change_a_run(gpu_evo, tmp_path):
+    small = ("search.initial.num_programs=96", "search.batch_size=64", "task_options.size=32")
     packs = ("evaluation.packing={sites_per_kernel: 24, kernels_per_module: 3}", "evaluation.compile_workers=3")
-    whole = gpu_evo("run", SMOKE, *settings("stop.generations=4"))
-    other = gpu_evo("run", SMOKE, *settings("stop.generations=4", *packs))
-    parts = gpu_evo("run", SMOKE, *settings("stop.generations=2", "evaluation.threads=1"))
+    whole = gpu_evo("run", SMOKE, *settings(*small, "stop.generations=4"))
+    other = gpu_evo("run", SMOKE, *settings(*small, "stop.generations=4", *packs))
+    parts = gpu_evo("run", SMOKE, *settings(*small, "stop.generations=2", "evaluation.threads=1"))
     folders = [run_folder(completed, tmp_path) for completed in (whole, other, parts)]
     resumed = gpu_evo("resume", folders[2], "--set", "stop.generations=4")
     assert resumed.returncode == 0, resumed.stderr

@@ -32,14 +32,15 @@ SECTIONS = {
     "program.limits.": "stack_size, max_nodes, max_frame_depth, store_size, execution_limit",
     "program.vocabulary.": "instructions, meta, groups, constants",
     "program.vocabulary.constants.": "f32_sigma, u32_max, meta_max",
-    "search.": "archive, batch_size, immigrants, initial, variation, memory_size",
+    "search.": "archive, batch_size, immigrants, initial, variation, memory_size, tuning",
+    "search.tuning.": "share, iterations, linear_scale",
     "search.archive.": ", ".join(["type", *(option for kind in ARCHIVES.values() for option in kind.options)]),
     "search.initial.": "num_programs, min_length, max_length",
     "search.variation.": ", ".join(["operators", *RATES_OF]),
     **{f"search.variation.{operator}.": ", ".join(rates) for operator, rates in RATES_OF.items()},
     "evaluation.": (
-        "backend, threads, simd, executor, score_seconds, device, compile_workers, packing, opt_level, compile_seconds, "
-        "launch_seconds, cache_megabytes"
+        "backend, threads, simd, executor, score_seconds, device, compile_workers, local_workers, farm, packing, opt_level, "
+        "compile_seconds, launch_seconds, cache_megabytes, cluster"
     ),
     "evaluation.packing.": "sites_per_kernel, kernels_per_module",
     "stop.": "generations, evaluations, seconds, objective",
@@ -93,6 +94,51 @@ def test_an_instruction_set_is_found_as_the_task_is(minimal, tmp_path, monkeypat
     minimal.write_text(MINIMAL.replace("program:", "program:\n  instruction_set: sets/a.json"))
     assert load_config(minimal).program.instruction_set == str(tmp_path / "sets" / "a.json")
     assert load_config(minimal, ("program.instruction_set=default",)).program.instruction_set == "default"
+
+
+def test_the_keys_of_a_farm_are_found_as_the_task_is(minimal, tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    minimal.write_text(MINIMAL + "\nevaluation: {farm: {listen: 'tcp://127.0.0.1:1', keys: keys/run}}\n")
+    assert load_config(minimal).evaluation.farm.keys == str(tmp_path / "keys" / "run")
+    given = str(tmp_path / "elsewhere" / "mine")
+    for override in ("evaluation.farm.keys=mine", "evaluation.farm={listen: 'tcp://127.0.0.1:2', keys: mine}"):
+        assert load_config(minimal, (override,)).evaluation.farm.keys == given
+    assert load_config(minimal, ("evaluation.farm=null",)).evaluation.farm is None
+
+
+def test_a_farm_can_be_added_to_a_config_as_a_run_folder_has_it(minimal, tmp_path):
+    whole = tmp_path / "config.yaml"
+    whole.write_text(dump_config(load_config(minimal)))
+    added = load_config(whole, ("evaluation.farm.listen=tcp://127.0.0.1:1", "evaluation.local_workers=0"))
+    assert added.evaluation.farm.model_dump() == {"listen": "tcp://127.0.0.1:1", "keys": None}
+    assert added.identity() == load_config(whole).identity()
+
+
+def test_tls_files_are_found_beside_the_config_file(minimal, tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    cluster = "evaluation:\n  cluster: {scheduler: 'tls://h:1', tls: {ca: ca.pem, cert: keys/c.pem, key: /k.pem}}\n"
+    minimal.write_text(MINIMAL + cluster)
+    tls = load_config(minimal).evaluation.cluster.tls
+    assert (tls.ca, tls.cert, tls.key) == (str(tmp_path / "ca.pem"), str(tmp_path / "keys" / "c.pem"), "/k.pem")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "message"),
+    [
+        (
+            "{scheduler: host}",
+            "key 'evaluation.cluster': scheduler host: must be 'local' or an address such as tcp://10.0.0.1:8786",
+        ),
+        ("{scheduler: local, tls: {ca: a, cert: b, key: c}}", "scheduler local: 'tls' needs an address that begins with tls://"),
+        ("{scheduler: local, bogus: 1}", "unknown key 'evaluation.cluster.bogus'; valid here: scheduler, tls, wait_seconds"),
+        ("{}", "key 'evaluation.cluster.scheduler' is missing"),
+        ("local", "key 'evaluation.cluster': must be a section with the keys scheduler, tls, wait_seconds, got \"local\""),
+    ],
+)
+def test_a_wrong_cluster_is_refused(minimal, cluster, message):
+    assert message in refusal(minimal, f"evaluation.cluster={cluster}")
 
 
 @pytest.mark.parametrize("section", SECTIONS)
@@ -170,6 +216,8 @@ def test_a_missing_key_is_named(minimal):
         ("search.archive.type", "NoArchive"),
         ("search.archive.dims", "[4, 0]"),
         ("search.memory_size", "0"),
+        ("search.tuning.share", "1.5"),
+        ("search.tuning.iterations", "0"),
         ("search.initial.num_programs", "0"),
         ("search.initial.num_programs", "1000000000000"),
         ("search.batch_size", "1000000000000"),
@@ -380,6 +428,14 @@ def test_what_decides_a_result_is_part_of_the_identity_and_the_difference_is_nam
     minimal.write_text(yaml.safe_dump(data))
     old, new = load_config(minimal).identity(), load_config(minimal, (override,)).identity()
     assert first_difference(old, new) == difference
+
+
+def test_tuning_is_part_of_the_identity_only_if_it_is_on(minimal):
+    off = load_config(minimal, ("search.tuning.iterations=9",)).identity()
+    assert off == load_config(minimal).identity()
+    assert "tuning" not in off["search"]  # as in runs that were started before there was tuning
+    on, other = (load_config(minimal, ("search.tuning.share=0.5", f"search.tuning.iterations={n}")).identity() for n in (5, 6))
+    assert first_difference(on, other) == "search.tuning.iterations is 6 now, was 5"
 
 
 def test_equal_identities_have_no_difference(minimal):

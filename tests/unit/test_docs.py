@@ -74,7 +74,7 @@ def public_functions(path: Path) -> set[str]:
     text = public_header(path)
     macros = re.findall(r"^#define (\w+)\(", text, re.MULTILINE)
     code = re.sub(r"^#[^\n]*", "", text, flags=re.MULTILINE)
-    functions = re.findall(r"^(?:const )?\w+\*? \**(\w+)\(", code, re.MULTILINE)
+    functions = re.findall(r"^(?:\w+_API |static inline )?(?:const )?\w+\*?\s\**(\w+)\(", code, re.MULTILINE)
     return {name for name in [*macros, *functions] if "__" not in name}
 
 

@@ -24,7 +24,7 @@ LAYERS = [
     ("search",),
     ("config", "run"),
     ("report",),
-    ("cli",),
+    ("cli", "__main__"),
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
 EVERYBODYS = ("errors",)
@@ -91,6 +91,9 @@ FORBIDDEN = {
     "language": ("ribs", "yaml", "matplotlib"),
     "task": ("ribs", "yaml", "matplotlib", "pydantic"),
     "compile": ("cuda.core", "cuda.bindings.driver"),
+    "compile.farm.protocol": ("zmq", "threading", "time"),
+    "compile.farm.schedule": ("zmq", "threading", "time", "evo.compile.farm.protocol"),
+    "compile.farm": ("pickle", "yaml", "click"),
     "storage": ("yaml", "ribs", "matplotlib"),
     "run.run_dir": ("yaml", "ribs"),
     "run.checkpoint": ("pathlib", "os", "yaml", "pickle"),
@@ -130,6 +133,13 @@ def test_only_the_config_reads_yaml_and_only_the_cuda_evaluator_opens_devices():
     }
 
 
+def test_only_the_farm_uses_the_network_and_loads_only_where_it_is_used():
+    users = {name for name, path in PYTHON_MODULES.items() if {"zmq", "msgpack"} & {i.split(".")[0] for i in imports(path)}}
+    assert users == {f"evo.compile.farm.{name}" for name in ("keys", "protocol", "server", "worker")}
+    loaded = loaded_after("import evo.evaluate.cuda.evaluator, evo.report.compile, evo.config, evo.run.run")
+    assert "pebble" in loaded and not loaded & {"zmq", "msgpack"}
+
+
 def test_nothing_draws_random_numbers_of_its_own():
     for name, path in PYTHON_MODULES.items():
         assert "random" not in imports(path), name
@@ -161,7 +171,7 @@ def test_tasks_use_the_public_names_only(task):
                 assert node.attr in evo.__all__, f"{path}:{node.lineno}"
 
 
-HEAVY = ("cuda", "matplotlib", "ribs", "numba", "pydantic", "yaml", "rich", "PIL", "scipy")
+HEAVY = ("cuda", "matplotlib", "ribs", "numba", "pydantic", "yaml", "rich", "PIL", "scipy", "distributed", "dask")
 
 
 def loaded_after(statement: str) -> set[str]:
@@ -188,4 +198,4 @@ def test_the_command_line_answers_for_help_without_loading_anything_heavy():
 
 
 def test_no_plot_library_loads_for_a_run_before_it_draws():
-    assert not loaded_after("import evo.run.run") & {"matplotlib", "PIL", "cuda", "ribs", "numba"}
+    assert not loaded_after("import evo.run.run") & {"matplotlib", "PIL", "cuda", "ribs", "numba", "distributed"}

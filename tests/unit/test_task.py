@@ -11,6 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from evo.errors import UserError
+from evo.evaluate.cpu import CpuEvaluator
+from evo.instructions import shipped_instruction_set
+from evo.language.batch import Batch
+from evo.language.program import Language
 from evo.task import Regression, Task, declared_files, load_task, point_arrays, target_array, task_digest, task_errors
 
 GOOD = """\
@@ -140,6 +144,96 @@ def test_an_invalid_range_is_named(make_task, bounds):
     message = refusal(folder)
     assert message.startswith(f"{folder}/task.py: Line.measures['size'] is ")
     assert message.endswith("must be (low, high) with low < high")
+
+
+def test_a_range_that_would_overflow_in_an_archive_is_named(make_task):
+    folder = make_task(with_line("(0.0, 1.0)", "(-1e308, 1e308)"))
+    assert refusal(folder) == (
+        f"{folder}/task.py: Line.measures['size'] is (-1e+308, 1e+308), low and high must be at most 1e+300 apart"
+    )
+
+
+DECORATED = """\
+import functools
+import numpy as np
+import evo
+
+
+def logged(score):
+    @functools.wraps(score)
+    def wrapped(*args):
+        return score(*args)
+
+    return wrapped
+
+
+class Rows:
+    def __call__(self, outputs, programs, rows=3):
+        return rows
+
+
+class Line(evo.Task):
+    inputs = {"x": "f32"}
+    outputs = {"y": "f32"}
+    measures = {"size": (0.0, 1.0)}
+
+    def points(self):
+        return {"x": np.zeros(3)}
+
+    @logged
+    def score(self, outputs, programs):
+        return 3
+"""
+
+
+@pytest.mark.parametrize(
+    ("score", "first_line"),
+    [(None, "    @logged"), ("Rows()", "class Line(evo.Task):"), ("functools.partial(Rows(), rows=4)", "class Line(evo.Task):")],
+)
+def test_a_score_that_is_no_plain_method_is_named_with_the_line_of_what_it_wraps_or_of_its_class(make_task, score, first_line):
+    folder = make_task(DECORATED + (f"\n    score = {score}\n" if score else ""))
+    language = Language(shipped_instruction_set("default"), (("x", "f32"),), (("y", "f32"),))
+    batch = Batch.analyze(language.lowering, np.zeros((1, 2), np.uint64))
+    line = DECORATED.splitlines().index(first_line) + 1
+    with pytest.raises(UserError, match=rf"^{folder}/task\.py:{line}: score\(\) must return evo\.Scores, got int$"):
+        CpuEvaluator(language, load_task(folder, {}), 1).evaluate(batch)
+
+
+def test_what_a_callable_raises_elsewhere_is_named_with_the_line_of_the_class(make_task):
+    folder = make_task(DECORATED + "\n    score = functools.partial(float, 'three')\n")
+    line = DECORATED.splitlines().index("class Line(evo.Task):") + 1
+    task = load_task(folder, {})
+    with (
+        pytest.raises(UserError, match=rf"^{folder}/task\.py:{line}: score\(\) raised TypeError: "),
+        task_errors(type(task), "score"),
+    ):
+        task.score({}, None)
+
+
+BY_COUNT = GOOD.replace("slope: float = 1.0", "count: int = 2").replace(
+    "self.slope = slope", "self.inputs = {f'x{i}': 'f32' for i in range(count)}"
+)
+
+
+def test_what_init_sets_counts_instead_of_the_class_and_for_that_task_alone(make_task):
+    folder = make_task(BY_COUNT)
+    three, one = (load_task(folder, {"count": count}) for count in (3, 1))
+    assert (list(three.inputs), list(one.inputs)) == (["x0", "x1", "x2"], ["x0"])
+    assert list(type(three).inputs) == ["x"]
+    assert len(point_arrays(three, {f"x{i}": np.zeros(4) for i in range(3)}, "points()")[0]) == 3
+
+
+def test_what_init_sets_is_checked(make_task):
+    folder = make_task(BY_COUNT)
+    assert refusal(folder, {"count": 0}) == f"{folder}/task.py: Line.inputs must be a dict of name -> type, and not empty"
+    assert refusal(make_task(BY_COUNT + "        self.measures = {'size': (1.0, 0.0)}\n", "other")).endswith(
+        "Line.measures['size'] is (1.0, 0.0), must be (low, high) with low < high"
+    )
+
+
+def test_a_complexity_that_is_no_measure_is_refused_with_the_measures(make_task):
+    folder = make_task(GOOD + "    complexity = 'length'\n")
+    assert refusal(folder) == f"{folder}/task.py: Line.complexity is 'length', must be None or a measure: size"
 
 
 def test_an_unknown_reduction_is_refused_with_the_known_one(make_task):
@@ -308,9 +402,9 @@ def test_targets_come_in_the_order_of_the_outputs():
     assert array.tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
-@pytest.mark.parametrize("method", ["points", "targets", "picture_points", "picture", "score"])
+@pytest.mark.parametrize("method", ["points", "targets", "check_targets", "report", "picture_points", "picture", "score"])
 def test_a_method_that_is_not_defined_is_named_with_the_file(method):
-    arguments = {"points": (), "targets": (), "picture_points": (8, 0.0), "picture": ({}, 8), "score": (None, None)}[method]
+    arguments = {"report": ({},), "picture_points": (8, 0.0), "picture": ({}, 8), "score": (None, None)}.get(method, ())
 
     class Empty(Task):
         pass

@@ -1,25 +1,24 @@
 """Plots of runs: charts of the archive and its growth, and the pictures that programs draw.
 
-Owns the plots' names and what each needs. Reads runs and writes only picture files. Importing it loads matplotlib and Pillow.
+Owns what each plot needs. Reads runs and writes only picture files. Importing it loads matplotlib and Pillow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import get_args
 
+from evo.config import PlotName
 from evo.errors import UserError
+from evo.report.front import why_no_front
 from evo.report.plot import charts, pictures
 from evo.run.run import Run
 from evo.run.search import PICTURE_PLOTS
 
-PLOTS = {
-    "heatmap": charts.heatmap,
-    "contact_sheet": pictures.contact_sheet,
-    "curves": charts.curves,
-    "best": pictures.best,
-    "animation": pictures.animation,
-    "gallery": pictures.gallery,
+# By their names in a config, which are those of the functions that draw them.
+PLOTS: dict[str, Callable[[Run], Path]] = {
+    name: getattr(charts if hasattr(charts, name) else pictures, name) for name in get_args(PlotName)
 }
 _NEED_ELITES = ("heatmap", "contact_sheet", "best", "animation")
 
@@ -28,21 +27,25 @@ def why_not_drawn(run: Run, name: str) -> str | None:
     """Why a run has nothing to show in the named plot, or None if it has."""
     if name in PICTURE_PLOTS and not run.search.problem.task.has_pictures():
         return "the task draws no pictures (it must define picture_points and picture)"
-    if name in _NEED_ELITES and run.search.archive.empty:
+    if name == "front":
+        return why_no_front(run)
+    if name in _NEED_ELITES and not len(run.search.elites()):
         return "the archive is empty"
     return None
 
 
-def draw_plots(run: Run, names: Sequence[str]) -> list[Path]:
+def draw_plots(run: Run, names: Sequence[str]) -> Iterator[Path]:
     """Draws the named plots of a run into its folder, except those with nothing to show (`why_not_drawn`).
 
-    Returns:
-        The files written.
+    Yields:
+        Each file when it is written.
 
     Raises:
         UserError: the task's drawing fails, or the folder cannot be written.
     """
     try:
-        return [PLOTS[name](run) for name in names if not why_not_drawn(run, name)]
+        for name in names:
+            if not why_not_drawn(run, name):
+                yield PLOTS[name](run)
     except OSError as error:
         raise UserError(f"{run.run_dir.path}/plots: cannot write: {error.strerror or error}") from error

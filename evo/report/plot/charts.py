@@ -1,4 +1,4 @@
-"""Charts: the heat map of an archive and the curves of a run.
+"""Charts: the heat map of an archive, its front, and the curves of a run.
 
 Owns their looks. Asks an archive only which cell measures fall into, so it draws every kind. Knows nothing of what programs draw.
 """
@@ -19,6 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
+from evo.report.front import front_of, marks_of
 from evo.run.run import Run
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _CURVES = (
 _SIDE = 900  # of the heat map's image, in pixels
 _MAX_CELLS_WITH_EDGES = 2500
 _EDGE_COLOR = (0.45, 0.45, 0.45, 1.0)
+_MARK_COLOR = "#d1495b"
 _FENCE = 3.0  # interquartile ranges between the quartiles and the objectives beyond which there are outliers (Tukey's "far out")
 _PLAIN = (1e-12, 1e15)  # magnitudes that matplotlib's arithmetic and labels can take as they are
 
@@ -163,6 +165,39 @@ def ticks(low: float, high: float, most: int = 8) -> tuple[NDArray[np.float64], 
     inside = (places >= -1e-9) & (places <= 1.0 + 1e-9)
     values = np.where(abs(values) < 1e-9 * (high - low), 0.0, values)
     return places[inside], [f"{value:.6g}" for value in values[inside]], unit
+
+
+def front(run: Run) -> Path:
+    """The best objective by complexity, over all elites. The knee and the shortest description are marked."""
+    found, elites, task = front_of(run), run.search.elites(), run.search.problem.task
+    name = str(task.complexity)
+    complexity = elites.measures[:, list(task.measures).index(name)]
+    objective, unit = _in_units(elites.objective)
+    best = objective[found.rows]
+    figure = Figure(figsize=(8, 5), layout="constrained")
+    axes = figure.subplots()
+    axes.scatter(complexity, objective, s=9, color="0.75", label="elites")
+    axes.plot(found.complexity, best, "o-", drawstyle="steps-post", markersize=4.5, color="#31688e", label="front")
+    for place, (x, y) in enumerate(zip(found.complexity, best, strict=True)):
+        if marks := marks_of(found, place):
+            is_left = place < len(best) / 2
+            axes.scatter([x], [y], s=90, facecolors="none", edgecolors=_MARK_COLOR, linewidths=1.8, zorder=4)
+            text = axes.annotate(
+                f"{' and '.join(marks)}: {x:g}",
+                (x, y),
+                (10 if is_left else -10, -16),
+                textcoords="offset points",
+                ha="left" if is_left else "right",
+                color=_MARK_COLOR,
+                fontsize=9,
+            )
+            text.set_bbox({"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1.0})
+    axes.set_xlabel(name)
+    axes.set_ylabel(f"objective{unit}")
+    axes.set_title("objective by complexity", loc="left")
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False)
+    return _save(figure, run.run_dir.plot_path("front.png"))
 
 
 def curves(run: Run) -> Path:

@@ -98,7 +98,7 @@ def _best_of_places(places: NDArray[np.int64], objective: NDArray[np.float64]) -
 
 def best(run: Run) -> Path:
     """The elite with the highest objective, large."""
-    elites = run.search.archive.elites()
+    elites = run.search.elites()
     words = elites.solution[[np.argmax(elites.objective)]]
     path = run.run_dir.plot_path("best.png")
     Image.fromarray(render(run.search.problem, words, BEST_SIZE, STILL_T)[0]).save(path)
@@ -107,7 +107,7 @@ def best(run: Run) -> Path:
 
 def animation(run: Run) -> Path:
     """Nine elites over time t: the best of each of nine regions of the archive."""
-    problem, elites = run.search.problem, run.search.archive.elites()
+    problem, elites = run.search.problem, run.search.elites()
     chosen = _best_of_regions(elites.measures[:, :2], elites.objective, problem.ranges[:2])
     return _animate(problem, elites.solution[chosen], 3, TILE_SIZE, run.run_dir.plot_path("animation.gif"))
 

@@ -47,6 +47,21 @@ def test_a_write_that_fails_keeps_the_old_file_alone(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_parts_make_up_the_content_and_a_part_that_fails_keeps_the_old_file_alone(tmp_path):
+    path = tmp_path / "file"
+    write_atomically(path, iter([b"one ", memoryview(b"two "), b"", b"three"]))
+    assert path.read_bytes() == b"one two three"
+
+    def parts():
+        yield b"four"
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_atomically(path, parts())
+    assert path.read_bytes() == b"one two three"
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_rename_that_fails_leaves_nothing_behind(tmp_path):
     path = tmp_path / "folder"
     path.mkdir()

@@ -103,18 +103,17 @@ def test_a_heat_map_of_enormous_or_tiny_objectives_is_drawn(new_run, drawn, obje
         assert drawn[0].axes[-1].get_ylabel() == "objective / 1e+308"
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of pyribs, which subtracts such bounds
 @pytest.mark.parametrize("dims", [[6, 5], [3, 4, 5]])
 def test_a_heat_map_of_enormous_ranges_is_drawn(new_run, make_task, plane_folder, drawn, dims):
     source = (plane_folder / "task.py").read_text()
-    ranges = ", ".join(f'"{name}": (-1e308, 1e308)' for name in ("a", "b", "c")[: len(dims)])
+    ranges = ", ".join(f'"{name}": (-1e299, 1e299)' for name in ("a", "b", "c")[: len(dims)])
     source = source.replace('{"mean": (-1.0, 1.0), "deviation": (0.0, 2.0)}', f"{{{ranges}}}")
     source = source.replace("[v.mean(axis=1), v.std(axis=1)]", f"[v.mean(axis=1)] * {len(dims)}")
     changes = {"search": {"archive": {"dims": dims}}, "task": str(make_task(source))}
     run = new_run([(RED, 0.5, (0.0,) * len(dims))], changes)
     assert_a_picture(charts.heatmap(run), "heatmap.png")
     if len(dims) == 2:
-        assert drawn[0].axes[0].get_xlabel() == "a / 1e+308"
+        assert drawn[0].axes[0].get_xlabel() == "a / 1e+299"
         assert [label.get_text() for label in drawn[0].axes[0].get_yticklabels()][::4] == ["-1", "0", "1"]
 
 
@@ -186,5 +185,5 @@ def test_a_run_without_generations_has_empty_curves(new_run):
 def test_no_figure_stays_open(new_run):
     before = plt.get_fignums()
     run = new_run([(RED, 0.5, (0.0, 0.5))])
-    draw_plots(run, ["heatmap", "curves", "contact_sheet"])
+    assert len(list(draw_plots(run, ["heatmap", "curves", "contact_sheet"]))) == 3
     assert plt.get_fignums() == before

@@ -269,4 +269,4 @@ def test_plots_that_cannot_be_written_are_a_user_error(new_run):
     run = new_run([(RED, 0.5, (0.0, 1.0))])
     (run.run_dir.path / "plots").write_text("in the way")
     with pytest.raises(UserError, match=r"/plots: cannot write"):
-        draw_plots(run, ["best"])
+        list(draw_plots(run, ["best"]))

@@ -1,0 +1,5 @@
+"""`python -m evo`: the command line. Knows nothing of its own."""
+
+from evo.cli import main
+
+main()
