@@ -11,6 +11,7 @@ import hashlib
 import importlib.util
 import inspect
 import os
+import pickle
 import sys
 import types
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 
 REDUCTIONS = ("regression",)
+_CHANGES_WHEN_ASKED = "_evo_changes_when_asked"  # attribute of such a task
 MAX_MEASURE_RANGE = 1e300  # times the number of cells it must not overflow
 DTYPES = {"f32": np.float32, "u32": np.uint32, "s32": np.int32}
 
@@ -333,6 +335,34 @@ def task_errors(task_class: type[Task], method: str) -> Iterator[None]:
         raise UserError(f"{place}: {method}() raised {type(error).__name__}: {error}") from error
 
 
+def ask(task: Task, method: str) -> Any:
+    """What the task's method gives: `points`, `targets`, `check_points` or `check_targets`."""
+    before = _state(task)
+    with task_errors(type(task), method):
+        given = getattr(task, method)()
+    if before is None or _state(task) != before:
+        vars(task)[_CHANGES_WHEN_ASKED] = True
+    return given
+
+
+def changes_when_asked(task: Task) -> bool:
+    """Whether a call of `ask` has changed the task's attributes, or may have: its `score` may rely on having been asked."""
+    return _CHANGES_WHEN_ASKED in vars(task)
+
+
+def _state(task: Task) -> bytes | None:
+    """A digest of the task's attributes and all in them; None if they cannot be pickled."""
+    digest = hashlib.blake2b()
+    pickler = pickle.Pickler(
+        types.SimpleNamespace(write=digest.update), protocol=5, buffer_callback=lambda buffer: digest.update(buffer.raw())
+    )
+    try:
+        pickler.dump({name: value for name, value in vars(task).items() if name != _CHANGES_WHEN_ASKED})
+    except Exception:  # noqa: BLE001 - whatever the task's objects raise
+        return None
+    return digest.digest()
+
+
 def point_arrays(task: Task, points: dict[str, NDArray[Any]], method: str) -> tuple[list[NDArray[Any]], int]:
     """The arrays of `points` in the order of `task.inputs`, each of its type, and the number of points.
 
@@ -371,8 +401,7 @@ def target_array(task: Task, num_points: int, method: str = "targets") -> NDArra
         UserError: an output is missing, unknown or not a number, or its length is not the number of points.
     """
     place = f"{_place(type(task))}: {method}()"
-    with task_errors(type(task), method):
-        targets = getattr(task, method)()
+    targets = ask(task, method)
     if not isinstance(targets, dict) or set(targets) != set(task.outputs):
         raise UserError(f"{place}: must return a dict of exactly {', '.join(task.outputs)}")
     try:

@@ -14,7 +14,7 @@ from typing import Any
 from evo.errors import FailureKind, UserError
 from evo.evaluate import Evaluator, TaskSource
 from evo.language.program import Language
-from evo.task import Task, kernel_path, point_arrays, task_errors
+from evo.task import Task, ask, kernel_path, point_arrays
 
 # What to do if nvPTXCompiler is missing: the build leaves its extension out without this wheel.
 INSTALL_COMPILER = "reinstall evo where the wheel nvidia-nvptxcompiler 13.0.88 is available"
@@ -117,9 +117,7 @@ def _gpu_pays_off(assignment: Assignment) -> bool:
     task = assignment.task
     if not (task.reduction or kernel_path(task)):
         return False
-    with task_errors(type(task), "points"):
-        points = task.points()
-    return point_arrays(task, points, "points()")[1] >= MIN_GPU_POINTS
+    return point_arrays(task, ask(task, "points"), "points()")[1] >= MIN_GPU_POINTS
 
 
 def _start_cuda(assignment: Assignment) -> Evaluator:

@@ -18,7 +18,7 @@ from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native import ptx_vm
 from evo.native.ptx_vm import VirtualMachine
-from evo.task import Regression, Task, point_arrays, target_array, task_errors
+from evo.task import Regression, Task, ask, changes_when_asked, point_arrays, target_array
 
 OUTPUT_BYTES = 1 << 20  # of one chunk: fits a core's L2 cache
 MIN_CHUNK, MAX_CHUNK = 8, 256
@@ -37,14 +37,14 @@ class Points:
     """Where a task's programs run.
 
     inputs: an array for each register, None where it is no input. targets: with a reduction. check: the task's check points, if
-    it has any. set_state: giving the points has set attributes of the task, so `score` may rely on a task that has been asked.
+    it has any. changes_task: asking for the points changes the task, so `score` may rely on a task that has been asked.
     """
 
     inputs: list[NDArray[Any] | None]
     num_points: int
     targets: NDArray[np.float32] | None
     check: Points | None = None
-    set_state: bool = False
+    changes_task: bool = False
 
 
 class ChunkScorer:
@@ -65,7 +65,7 @@ class ChunkScorer:
         self._language = language
         self._machine = VirtualMachine(language.lowering, level)
         self.points = points or self._ask_for_points()
-        if points and points.set_state:
+        if points and points.changes_task:
             self._ask_for_points()  # for what it does to the task
         self.chunk_size = chunk_size(self.points.num_points, len(task.outputs))
 
@@ -136,21 +136,15 @@ class ChunkScorer:
             self._machine = VirtualMachine(self._language.lowering, level)
 
     def _ask_for_points(self) -> Points:
-        before = dict(vars(self.task))
-        with task_errors(type(self.task), "points"):
-            points = self.task.points()
-        inputs, num_points = self._point_arrays(points, "points()")
+        inputs, num_points = self._point_arrays(ask(self.task, "points"), "points()")
         aligned = [_aligned(values) for values in inputs]
         targets = check = None
         if self.task.reduction:
             targets, check = _aligned(target_array(self.task, num_points)), self._ask_for_check_points()
-        after = vars(self.task)
-        set_state = before.keys() != after.keys() or any(value is not before[name] for name, value in after.items())
-        return Points(aligned, num_points, targets, check, set_state)
+        return Points(aligned, num_points, targets, check, changes_when_asked(self.task))
 
     def _ask_for_check_points(self) -> Points | None:
-        with task_errors(type(self.task), "check_points"):
-            points = self.task.check_points()
+        points = ask(self.task, "check_points")
         if not points:
             return None
         inputs, num_points = self._point_arrays(points, "check_points()")

@@ -16,7 +16,7 @@ from evo.errors import UserError
 from evo.language.program import Language
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.tune import Tuner
-from evo.task import Task, point_arrays, target_array, task_errors
+from evo.task import Task, ask, point_arrays, target_array
 
 WAKE_S = 0.1  # longest uninterrupted wait of the calling thread, so that it sees Ctrl-C
 CHUNK_POINTS = 1 << 18  # points times programs that a thread tunes in one call, which holds up the end after Ctrl-C
@@ -38,9 +38,7 @@ class ConstantTuner:
     """
 
     def __init__(self, language: Language, task: Task, *, iterations: int, linear_scale: bool, num_threads: int | None = None):
-        with task_errors(type(task), "points"):
-            points = task.points()
-        inputs, num_points = point_arrays(task, points, "points()")
+        inputs, num_points = point_arrays(task, ask(task, "points"), "points()")
         self._tuner = Tuner(
             VirtualMachine(language.lowering),
             [*inputs, *[None] * (len(language.registers) - len(inputs))],

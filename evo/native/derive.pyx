@@ -12,10 +12,10 @@ import numpy as np
 from evo.native.stack_ptx import NODE_DTYPE
 from evo.native.stack_ptx_tables import instruction_set_tables
 
-from libc.stdint cimport uint16_t, uintptr_t
+from libc.stdint cimport uintptr_t
 from libc.string cimport memcpy
 
-from evo.native.stack_ptx cimport STACK_PTX_MODE_LENIENT, StackPtxNode, StackPtxTraits, fill_stack_info
+from evo.native.stack_ptx cimport StackPtxTraits, fill_lowered, fill_stack_info
 
 
 cdef extern from *:
@@ -74,7 +74,7 @@ cdef class Derivation:
         """
         cdef StackPtxLowered c_lowered
         cdef size_t num_bytes = 0, count = 0
-        arrays = _fill(lowered, &c_lowered)
+        arrays = fill_lowered(lowered, &c_lowered)
         found = np.empty(len(lowered.nodes), np.uint32)
         _check(derive_size(&c_lowered, 0, &num_bytes))
         memory = np.empty(num_bytes, np.uint8)
@@ -100,7 +100,7 @@ cdef class Derivation:
         cdef StackPtxLowered c_lowered, derived
         cdef size_t num_bytes = 0
         cdef uint32_t c_register = DERIVE_KEEP_CONSTANTS if first_register is None else first_register
-        arrays = _fill(lowered, &c_lowered)
+        arrays = fill_lowered(lowered, &c_lowered)
         chosen = np.ascontiguousarray(parameters, np.uint32)
         _check(derive_size(&c_lowered, len(chosen), &num_bytes))
         memory = np.empty(num_bytes, np.uint8)
@@ -118,23 +118,6 @@ cdef class Derivation:
             _copy(derived.request_values, derived.num_requests, np.uint32),
             derived.num_instructions,
         )
-
-
-cdef object _fill(lowered, StackPtxLowered* c_lowered):
-    """Fills the C form; returns the arrays that it points to."""
-    nodes, operands, value_nodes, value_stacks, request_values = (np.ascontiguousarray(array) for array in lowered[:5])
-    c_lowered.nodes = <const StackPtxNode*>_address(nodes)
-    c_lowered.operands = <const uint32_t*>_address(operands)
-    c_lowered.value_nodes = <const uint32_t*>_address(value_nodes)
-    c_lowered.value_stacks = <const uint16_t*>_address(value_stacks)
-    c_lowered.request_values = <const uint32_t*>_address(request_values)
-    c_lowered.num_nodes = len(nodes)
-    c_lowered.num_operands = len(operands)
-    c_lowered.num_values = len(value_nodes)
-    c_lowered.num_requests = len(request_values)
-    c_lowered.num_instructions = lowered.num_instructions
-    c_lowered.mode = STACK_PTX_MODE_LENIENT
-    return nodes, operands, value_nodes, value_stacks, request_values
 
 
 cdef void* _address(array):

@@ -2,7 +2,7 @@
 """What programs compute, on the CPU: blocks of words and arrays of points in, outputs or sums out.
 
 Owns the memory of runs and the place where C errors become exceptions. Knows nothing of tasks or scores. csrc/ptx_vm.h
-documents arithmetic and levels. Slightly long: the class and the messages of its errors belong together.
+documents arithmetic and levels.
 """
 
 import numpy as np
@@ -10,16 +10,10 @@ import numpy as np
 from evo.native.stack_ptx import NO_VALUE, NodeKind
 from evo.native.stack_ptx_tables import instruction_set_tables
 
-from libc.stdint cimport uint8_t, uint16_t, uintptr_t
+from libc.stdint cimport uintptr_t
 from libc.stdlib cimport free, malloc
 
-from evo.native.stack_ptx cimport (
-    Lowering,
-    STACK_PTX_MODE_LENIENT,
-    StackPtxArgTypeInfo,
-    StackPtxNode,
-    StackPtxPtxInstructionDescriptor,
-)
+from evo.native.stack_ptx cimport Lowering, StackPtxTraits, fill_lowered, fill_stack_info
 
 _CACHE_LINE = 64  # bytes
 
@@ -166,21 +160,13 @@ cdef class VirtualMachine:
 
     def __cinit__(self, Lowering lowering, level=None):
         cdef StackPtxStackInfo stack_info
+        cdef StackPtxTraits traits
         cdef size_t num_bytes = 0
         self.lowering = lowering
         self.level_code = ptx_vm_best_level() if level is None else _level_code(level)
         instruction_set = lowering.instruction_set
         tables = instruction_set_tables(instruction_set)
-        stack_info.ptx_instruction_strings = <const char**>_address(tables.instruction_strings.addresses)
-        stack_info.ptx_instruction_descriptors = <const StackPtxPtxInstructionDescriptor*>_address(tables.descriptors)
-        stack_info.num_ptx_instructions = len(tables.descriptors)
-        stack_info.special_register_strings = NULL
-        stack_info.special_register_descriptors = NULL
-        stack_info.num_special_registers = 0
-        stack_info.stack_literal_prefixes = <const char**>_address(tables.literal_prefixes.addresses)
-        stack_info.num_stacks = len(tables.constant_types)
-        stack_info.arg_type_info = <const StackPtxArgTypeInfo*>_address(tables.arg_types)
-        stack_info.num_arg_types = len(tables.arg_types)
+        fill_stack_info(tables, &stack_info, &traits)
         _check(ptx_vm_set_size(&stack_info, &num_bytes))
         self.set_memory = np.empty(num_bytes, np.uint8)
         _check(ptx_vm_set_init(&stack_info, _address(self.set_memory), num_bytes, &self.vm_set))
@@ -262,23 +248,12 @@ cdef class VirtualMachine:
         cdef _Batch batch
         cdef _Memory memory
         cdef StackPtxLowered c_lowered
-        arrays = [np.ascontiguousarray(array) for array in lowered[:5]]
-        nodes, operands, value_nodes, value_stacks, request_values = arrays
+        arrays = fill_lowered(lowered, &c_lowered)
+        nodes, request_values = arrays[0], arrays[4]
         is_read = nodes["kind"] == NodeKind.INPUT
         num_registers = len(self.lowering.registers)
         if len(request_values) != len(self.lowering.requests) or np.any(nodes["payload"][is_read] >= num_registers):
             raise ValueError("lowered: was lowered with other registers or requests than this machine's")
-        c_lowered.nodes = <const StackPtxNode*>_address(nodes)
-        c_lowered.operands = <const uint32_t*>_address(operands)
-        c_lowered.value_nodes = <const uint32_t*>_address(value_nodes)
-        c_lowered.value_stacks = <const uint16_t*>_address(value_stacks)
-        c_lowered.request_values = <const uint32_t*>_address(request_values)
-        c_lowered.num_nodes = len(nodes)
-        c_lowered.num_operands = len(operands)
-        c_lowered.num_values = len(value_nodes)
-        c_lowered.num_requests = len(request_values)
-        c_lowered.num_instructions = lowered.num_instructions
-        c_lowered.mode = STACK_PTX_MODE_LENIENT
         table, owned, num_points = self.input_table(inputs, None)
         out = self._output_array(None, (1, len(request_values), num_points))
         pointers = np.empty(len(request_values), np.uintp)

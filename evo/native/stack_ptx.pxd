@@ -150,6 +150,7 @@ cdef extern from "stack_ptx.h":
 
 # `tables` is what `instruction_set_tables` gives; it must live as long as what is filled in is used.
 cdef int fill_stack_info(object tables, StackPtxStackInfo* info, StackPtxTraits* traits) except -1
+cdef object fill_lowered(object lowered, StackPtxLowered* c_lowered)
 
 
 cdef class Lowering:

@@ -366,6 +366,24 @@ cdef int fill_stack_info(tables, StackPtxStackInfo* info, StackPtxTraits* traits
     return 0
 
 
+cdef object fill_lowered(lowered, StackPtxLowered* c_lowered):
+    """Fills the C form of a program in lenient mode; returns the arrays that it points to."""
+    arrays = [np.ascontiguousarray(array) for array in lowered[:5]]
+    nodes, operands, value_nodes, value_stacks, request_values = arrays
+    c_lowered.nodes = <const StackPtxNode*>_address(nodes)
+    c_lowered.operands = <const uint32_t*>_address(operands)
+    c_lowered.value_nodes = <const uint32_t*>_address(value_nodes)
+    c_lowered.value_stacks = <const uint16_t*>_address(value_stacks)
+    c_lowered.request_values = <const uint32_t*>_address(request_values)
+    c_lowered.num_nodes = len(nodes)
+    c_lowered.num_operands = len(operands)
+    c_lowered.num_values = len(value_nodes)
+    c_lowered.num_requests = len(request_values)
+    c_lowered.num_instructions = lowered.num_instructions
+    c_lowered.mode = STACK_PTX_MODE_LENIENT
+    return arrays
+
+
 cdef int _fill_connections(tables, limits, StackPtxLanguageInfo* info) except -1:
     info.limits.stack_size = limits.stack_size
     info.limits.max_nodes = limits.max_nodes

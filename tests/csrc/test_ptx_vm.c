@@ -11,6 +11,7 @@
 #define PTX_VM_KERNELS ptx_vm__kernels_baseline
 #include "detail/ptx_vm_kernels.h"
 
+#include "block.h"
 #include "check.h"
 #include "stack_ptx_set.h"
 
@@ -43,22 +44,6 @@ static const StackPtxRegister registers[NUM_REGISTERS] = {
 };
 
 enum { MAX_POINTS = 1000, MAX_REQUESTS = 4 };
-
-/* Memory that ends where it was promised to, for the sanitizers to see, and begins at an odd address. */
-typedef struct Block {
-    char* base;
-    char* memory;
-    size_t num_bytes;
-} Block;
-
-static Block block_of(size_t num_bytes) {
-    Block block;
-    block.base = (char*)malloc(num_bytes + 1);
-    block.memory = block.base + 1;
-    block.num_bytes = num_bytes;
-    memset(block.base, 0xA5, num_bytes + 1);
-    return block;
-}
 
 /* A program from words to a workspace. */
 typedef struct Bench {

@@ -1,6 +1,6 @@
 /*
  * tuning.h - what C tests of derive.h, tune.h and ptx_vm_gram share: a language of the default instruction set with inputs x and
- * y and an output f, and memory of exactly the size asked for, at an odd address.
+ * y and an output f.
  */
 
 #ifndef TUNING_H
@@ -11,6 +11,7 @@
 #define DERIVE_IMPLEMENTATION
 #define TUNE_IMPLEMENTATION
 #define PTX_VM_KERNELS ptx_vm__kernels_baseline
+#include "block.h"
 #include "detail/ptx_vm_kernels.h"
 #include "generated/stack_ptx_descriptions.h"
 #include "tune.h"
@@ -31,21 +32,6 @@ static const size_t requests[] = {F};
 #define OPERATION(name) stack_ptx_encode_ptx_instruction_##name
 #define RETURN stack_ptx_encode_return
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-typedef struct Block {
-    char* base;
-    char* memory;
-    size_t num_bytes;
-} Block;
-
-static Block block_of(size_t num_bytes) {
-    Block block;
-    block.base = (char*)malloc(num_bytes + 1);
-    block.memory = block.base + 1;
-    block.num_bytes = num_bytes;
-    memset(block.base, 0xA5, num_bytes + 1);
-    return block;
-}
 
 typedef struct Tools {
     Block language_memory, lowering, vm_memory, derive_memory;

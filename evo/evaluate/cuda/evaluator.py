@@ -31,7 +31,7 @@ from evo.kernel.template import POINTWISE, KernelTemplate
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.storage.disk_cache import DiskCache
-from evo.task import Task, point_arrays, task_errors
+from evo.task import Task, ask, point_arrays
 
 # Most programs of a pack with a task's own kernel: its only kernel grows with each.
 MAX_KERNEL_SITES = 64
@@ -98,8 +98,7 @@ class CudaEvaluator:
         self._options = options = options or CudaOptions()
         self._cache = cache
         self._failures = {key: CompileFailure(kind, log) for key, (kind, log) in (quarantine or {}).items()}
-        with task_errors(type(task), "points"):
-            points = task.points()
+        points = ask(task, "points")
         self._num_threads = options.num_threads or len(os.sched_getaffinity(0))
         self._has_failed = False
         with ExitStack() as opened:  # closes them if a later step fails
@@ -231,8 +230,7 @@ class CudaEvaluator:
 
     def _regression_plan(self, inputs: DeviceInputs, opened: ExitStack) -> ScoringPlan:
         plan = RegressionPlan(self._task, inputs, self._device)
-        with task_errors(type(self._task), "check_points"):
-            points = self._task.check_points()
+        points = ask(self._task, "check_points")
         if not points:
             return plan
         check = self._upload(points, "check_points()")

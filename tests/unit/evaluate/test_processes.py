@@ -28,7 +28,7 @@ from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 from evo.native.ptx_vm import levels
-from evo.task import load_task
+from evo.task import ask, load_task
 
 PARENT = os.getpid()
 
@@ -192,24 +192,40 @@ import numpy as np
 
 import evo
 
+STATE = []
+
 
 class Stateful(evo.Task):
-    inputs = {"x": "f32"}
-    outputs = {"y": "f32"}
-    measures = {"m": (0.0, 1.0)}
+    inputs = {{"x": "f32"}}
+    outputs = {{"y": "f32"}}
+    measures = {{"m": (0.0, 1.0)}}
+
+    def __init__(self):
+        {made}
 
     def points(self):
-        self.offset = 10.0
-        return {"x": np.zeros(3, np.float32)}
+        {asked}
+        return {{"x": np.zeros(3, np.float32)}}
 
     def score(self, outputs, programs):
-        return evo.Scores(outputs["y"][:, 0] + self.offset, np.zeros((len(outputs["y"]), 1)))
+        return evo.Scores(outputs["y"][:, 0] + {read}, np.zeros((len(outputs["y"]), 1)))
 """
 
 
-def test_a_score_may_use_what_points_has_set(make_task):
-    folder = make_task(STATEFUL)
+@pytest.mark.parametrize(
+    ("made", "asked", "read"),
+    [
+        ("pass", "self.offset = 10.0", "self.offset"),
+        ("self.offsets = []", "self.offsets.append(10.0)", "self.offsets[0]"),
+        ("self.offset = None", "self.offset = self.offset or 10.0", "self.offset"),
+        ("self.offset = np.zeros(())", "self.offset[...] = 10.0", "self.offset"),
+        ("self.tell = lambda: STATE[0]", "STATE.append(10.0)", "self.tell()"),
+    ],
+)
+def test_a_score_may_use_what_points_has_set(make_task, made, asked, read):
+    folder = make_task(STATEFUL.format(made=made, asked=asked, read=read))
     task = load_task(folder, {})
+    ask(task, "points")  # what chose the backend has asked before
     each = CpuEvaluator(language_of(task), task, 2, executor="processes", source=TaskSource(folder, {}))
     try:
         assert each.evaluate(numbers(2)).objective.tolist() == [10.0, 11.0]
@@ -303,7 +319,7 @@ from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.task import load_task
+from evo.task import ask, load_task
 task = load_task(Path({str(folder)!r}), {{}})
 language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
 CpuEvaluator(language, task, 1).evaluate(Batch.analyze(language.lowering, np.zeros((1, 4), np.uint64)))
