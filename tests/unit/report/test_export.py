@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,20 +17,18 @@ from evo.language.program import parse_program
 from evo.report.export import FORMATS, export_elites, write_export
 from evo.run.run import Run
 
+CONFIGS = Path(__file__).parents[3] / "configs"
+
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, evo_command):
     """Folders of a small run of each kind: outputs scored in Python, and a reduction."""
     folder = tmp_path_factory.mktemp("runs")
-    from conftest import REPOSITORY
-
     runs = []
     for config, stop in [("domain_coloring_smoke", "stop.generations=2"), ("erf", "stop.evaluations=6000")]:
         settings = [f"output.runs={folder}", "output.plots=[]", stop, "evaluation.backend=cpu"]
         arguments = [argument for setting in settings for argument in ("--set", setting)]
-        subprocess.run(
-            [evo_command, "run", REPOSITORY / "configs" / f"{config}.yaml", *arguments], check=True, capture_output=True
-        )
+        subprocess.run([evo_command, "run", CONFIGS / f"{config}.yaml", *arguments], check=True, capture_output=True)
         runs.append(next((folder / config).iterdir()))
     return dict(zip(("outputs", "reduction"), runs, strict=True))
 
