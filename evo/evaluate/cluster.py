@@ -11,6 +11,7 @@ import hashlib
 import io
 import os
 import pickle
+import uuid
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -23,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import DeviceFailure, FailureKind, UserError
-from evo.evaluate import Evaluation, Evaluator, Failure, Status, dask_worker, join
+from evo.evaluate import Evaluation, Evaluator, Failure, Status, TaskSource, dask_worker, join
 from evo.evaluate.backends import CPU, Assignment, Backend
 from evo.evaluate.dask_client import GOES_ON, TlsFiles, Workers, WorkersDied, connect
 from evo.language.batch import Batch
@@ -31,6 +32,7 @@ from evo.task import Task, declared_files, method_place, task_digest, task_files
 
 PARTS_PER_WORKER = 4  # of a batch, at most: workers differ in speed, and the last part is waited for
 PART_S = 0.1  # of work that a part has at least; each costs the scheduler and the worker some milliseconds
+FADE = 0.5  # by which earlier batches weigh less with each batch
 
 
 class ClusterEvaluator:
@@ -51,7 +53,8 @@ class ClusterEvaluator:
         self._settings: Mapping[str, Any] = assignment.settings["cluster"]
         self._failures = dict(assignment.quarantine)
         self._opened = ExitStack()
-        self._program_s = 0.0  # of a worker, in the last batch
+        self._key = uuid.uuid4().hex
+        self._pace = Pace()
         self._place = method_place(type(assignment.task), "score")
 
     @property
@@ -106,13 +109,11 @@ class ClusterEvaluator:
     def _setup(self) -> bytes:
         assignment, source = self._assignment, self._source
         language = assignment.language
-        packed, folder = pack_task(assignment.task, source.folder, self._task_digest)
+        packed, options = pack_task(assignment.task, source, self._task_digest)
         setup = dask_worker.RemoteSetup(
-            zip=packed,
-            zip_digest=hashlib.sha256(packed).hexdigest(),
-            folder=folder,
-            original=str(source.folder),
-            options=source.options,
+            packed=packed,
+            zip_digest=hashlib.sha256(packed.zip).hexdigest(),
+            options=options,
             task_digest=self._task_digest,
             instruction_set=language.instruction_set,
             inputs=language.inputs,
@@ -123,10 +124,6 @@ class ClusterEvaluator:
             settings={name: value for name, value in assignment.settings.items() if name != "cluster"},
         )
         return pickle.dumps(setup)
-
-    @cached_property
-    def _key(self) -> str:
-        return hashlib.sha256(self._setup).hexdigest()
 
     @cached_property
     def _kept_setup(self) -> Any:
@@ -151,7 +148,7 @@ class ClusterEvaluator:
         batches = [batch[start : start + size] for start in range(0, len(batch), size)]
         parts: list[Evaluation] = self._call(dask_worker.evaluate, [(part,) for part in batches])
         evaluation = join([replace(part, times_s=_of_workers(part.times_s)) for part in parts], num_measures)
-        self._program_s = evaluation.times_s["part_workers"] / len(batch)
+        self._pace.note(len(batch), evaluation.times_s["part_workers"])
         self._failures |= {failure.hash: (failure.kind, failure.log) for failure in evaluation.failures}
         return evaluation
 
@@ -170,7 +167,7 @@ class ClusterEvaluator:
 
     def _part_size(self, num_programs: int, num_workers: int) -> int:
         """Programs of a part: equal shares, in several parts if they take long enough."""
-        parts_per_worker = int(self._program_s * num_programs / num_workers / PART_S)
+        parts_per_worker = int(self._pace.program_s * num_programs / num_workers / PART_S)
         return -(-num_programs // (num_workers * min(max(parts_per_worker, 1), PARTS_PER_WORKER)))
 
     def _with_known(self, batch: Batch, known: NDArray[np.intp], rest: NDArray[np.intp], evaluation: Evaluation) -> Evaluation:
@@ -187,13 +184,33 @@ class ClusterEvaluator:
         return replace(evaluation, status=status, objective=objective, measures=measures, failures=tuple(failures))
 
 
-def pack_task(task: Task, folder: Path, digest: str) -> tuple[bytes, str]:
-    """A zip of the task's folder and the files that it declares, and the folder's path in it. Files lie to each other as here.
+class Pace:
+    """How long workers take for a program, by the last batches.
+
+    Each program counts the same: a batch of a few, most of whose time is that of starting it, weighs little.
+    """
+
+    def __init__(self) -> None:
+        self._num_programs = self._spent_s = 0.0
+
+    @property
+    def program_s(self) -> float:
+        """Seconds of a worker for a program; 0 before the first batch."""
+        return self._spent_s / self._num_programs if self._num_programs else 0.0
+
+    def note(self, num_programs: int, seconds: float) -> None:
+        """Takes a batch, and the seconds that all workers together spent on it."""
+        self._num_programs = FADE * self._num_programs + num_programs
+        self._spent_s = FADE * self._spent_s + seconds
+
+
+def pack_task(task: Task, source: TaskSource, digest: str) -> tuple[dask_worker.PackedTask, dict[str, Any]]:
+    """The task's folder and the files that it declares, and its options, in which paths of these files are those in the zip.
 
     Raises:
-        UserError: they are not those of the digest any more, or cannot be read.
+        UserError: the files are not those of the digest any more, or cannot be read.
     """
-    folder = folder.resolve()
+    folder = source.folder.resolve()
     others = declared_files(task, folder)
     if task_digest(folder, others) != digest:
         raise UserError(f"{folder}: the task's files have changed since they were loaded; start again")
@@ -208,7 +225,12 @@ def pack_task(task: Task, folder: Path, digest: str) -> tuple[bytes, str]:
                 if name not in written:
                     written.add(name)
                     files.writestr(zipfile.ZipInfo(name), path.read_bytes(), zipfile.ZIP_DEFLATED)
-    return packed.getvalue(), folder.relative_to(root).as_posix()
+    options = dict(source.options)
+    for name, value in options.items():
+        place = Path(os.path.abspath(value)) if isinstance(value, str) else Path()
+        if place in tops[1:] or (place.is_file() and any(place.is_relative_to(top) for top in tops)):
+            options[name] = dask_worker.InZip(place.relative_to(root).as_posix())
+    return dask_worker.PackedTask(packed.getvalue(), folder.relative_to(root).as_posix(), str(root)), options
 
 
 def _of_workers(times_s: dict[str, float]) -> dict[str, float]:

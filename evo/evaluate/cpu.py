@@ -234,6 +234,8 @@ class _Threads:
 
     def evaluate(self, batch: Batch) -> Evaluation:
         """The results of a batch."""
+        if not self._threads:
+            raise RuntimeError("the evaluator is closed")
         job = _Job(self._scorer, batch, len(self._threads))
         for _ in range(job.num_threads):
             self._jobs.put(job)

@@ -100,8 +100,13 @@ def connect(
         address: Any = scheduler
         try:
             if scheduler == LOCAL:
-                # Workers may start processes of their own, such as compilers, which daemons may not. Nobody reads their profiles.
-                own = {"distributed.worker.daemon": False, "distributed.worker.profile.enabled": False}
+                own = {
+                    "distributed.worker.daemon": False,  # workers start processes of their own, such as compilers
+                    "distributed.worker.profile.enabled": False,  # nobody reads it
+                    # Deaths after which a call is tried again. Dask does not replace a worker that dies as soon as it is back, so
+                    # more could wait in vain.
+                    "distributed.scheduler.allowed-failures": 1,
+                }
                 opened.enter_context(dask.config.set(own))
                 address = opened.enter_context(
                     LocalCluster(
@@ -124,6 +129,14 @@ def connect(
             why = " ".join(str(error).split()) or type(error).__name__
             raise UserError(f"{scheduler}: no connection to the Dask scheduler: {why}") from error
         yield Workers(client, scheduler, wait_s)
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call that was given out. number: of its arguments. where: the workers that may make it; None: all."""
+
+    number: int
+    where: list[str] | None
 
 
 class Workers:
@@ -171,7 +184,7 @@ class Workers:
             UserError: a call raised one; or the scheduler, or all workers for too long, are lost.
         """
         waiting = list(range(len(arguments)))
-        active: dict[Future[Any], int] = {}
+        active: dict[Future[Any], _Call] = {}
         done: SimpleQueue[Future[Any]] = SimpleQueue()
         where = self._restriction(self.usable()) if waiting else None
         look_s = time.monotonic() + LOOK_S
@@ -183,21 +196,23 @@ class Workers:
                 if not (ended := [future for future in _take_all(done) if future in active]):
                     on_wait()
                     if time.monotonic() >= look_s:
-                        before, where = where, self._restriction(self.usable())
+                        usable = self.usable()
+                        where = self._restriction(usable)
                         look_s = time.monotonic() + LOOK_S
-                        if where != before:  # what was given out may wait for a worker that is gone, or must not be used
-                            waiting = sorted(active.values())
-                            self._cancel(active)
-                            active = {}
+                        # They may wait for workers that are gone.
+                        stale = [future for future, call in active.items() if call.where not in (None, sorted(usable))]
+                        self._cancel(stale)
+                        waiting = sorted(active.pop(future).number for future in stale)
                     continue
                 look_s = time.monotonic() + LOOK_S
-                for future, result in zip(ended, self._results(ended), strict=True):
-                    number = active.pop(future)
+                calls = {future: active.pop(future) for future in ended}
+                for call, result in zip(calls.values(), self._results(calls), strict=True):
                     if isinstance(result, WrongWorker):
-                        where = self._restriction(self.usable())
-                        waiting.append(number)
+                        self._known = {**self._refused()}  # whoever it was has changed since it was looked at
+                        where = sorted(self.usable())
+                        waiting.append(call.number)
                     else:
-                        yield number, result
+                        yield call.number, result
         finally:
             self._cancel(active)
 
@@ -218,41 +233,40 @@ class Workers:
         numbers: Sequence[int],
         where: list[str] | None,
         done: SimpleQueue[Future[Any]],
-    ) -> dict[Future[Any], int]:
+    ) -> dict[Future[Any], _Call]:
         """Starts the calls with these numbers. Futures that end are put into `done`."""
         columns = zip(*(arguments[number] for number in numbers), strict=True)
         same = ([value] * len(numbers) for value in (self._wanted, function))
         futures = self._client.map(checked_call, *same, *map(list, columns), pure=False, workers=where)
         for future in futures:
             future.add_done_callback(done.put)
-        return dict(zip(futures, numbers, strict=True))
+        return {future: _Call(number, where) for future, number in zip(futures, numbers, strict=True)}
 
-    def _results(self, futures: Sequence[Future[Any]]) -> list[Any]:
+    def _results(self, calls: dict[Future[Any], _Call]) -> list[Any]:
         """Results of calls that have ended; `WorkersDied` or `WrongWorker` in place of one that has none."""
         from distributed import KilledWorker
 
         errors: dict[Future[Any], Exception] = {}
-        for future in futures:
+        for future, call in calls.items():
             if future.status in ("cancelled", "lost"):  # not by us
                 raise self._lost()
             if future.status == "error":
                 error = self._ask(future.exception)
-                if isinstance(error, KilledWorker):
-                    error = WorkersDied(f"{error.allowed_failures + 1} Dask workers died with the same work")
-                elif not isinstance(error, WrongWorker):
-                    self._check_unreadable(error)
-                    error = WrongWorker()
-                errors[future] = error
-        values = iter(self._ask(self._client.gather, futures=[future for future in futures if future not in errors]))
-        return [errors[future] if future in errors else next(values) for future in futures]
+                if isinstance(error, WrongWorker) or self._may_be_unreadable(error, call):
+                    errors[future] = WrongWorker()
+                elif isinstance(error, KilledWorker):
+                    errors[future] = WorkersDied(f"{error.allowed_failures + 1} Dask workers died with the same work")
+                else:
+                    raise error
+        values = iter(self._ask(self._client.gather, futures=[future for future in calls if future not in errors]))
+        return [errors[future] if future in errors else next(values) for future in calls]
 
-    def _check_unreadable(self, error: BaseException) -> None:
-        """Raises the error of a call, unless it is that of a worker without this evo, which cannot even read the call."""
-        before = set(self._refused())
-        if not isinstance(error, UserError):
-            self._look()
-        if set(self._refused()) == before:
-            raise error
+    def _may_be_unreadable(self, error: BaseException, call: _Call) -> bool:
+        """Whether a call may have failed, or its worker died, for want of this evo: it cannot even read the call then."""
+        if isinstance(error, UserError) or call.where is not None:
+            return False
+        self._look()
+        return bool(self._refused())
 
     def _refused(self) -> dict[str, str]:
         """The workers that must not be used, and why."""
@@ -297,7 +311,8 @@ class Workers:
         for address, why in self._refused().items():
             return f"{self.scheduler}: no Dask worker can be used: {address}: {why}"
         start = "" if self.scheduler == LOCAL else f"; start some with: dask worker {self.scheduler}"
-        return f"{self.scheduler}: no Dask worker for {self._wait_s:g} s{start}"
+        lost = "all Dask workers are lost, and there was none" if self._known else "no Dask worker"
+        return f"{self.scheduler}: {lost} for {self._wait_s:g} s{start}"
 
 
 def _take_all(queue: SimpleQueue[Any]) -> Iterator[Any]:

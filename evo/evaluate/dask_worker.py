@@ -45,18 +45,40 @@ _MMAP_BYTES = 32 << 20
 
 
 @dataclass(frozen=True)
-class RemoteSetup:
-    """What a worker needs to make its evaluator.
+class PackedTask:
+    """A task's folder and the files that it declares, laid out as they lie to each other.
 
-    zip: the task's folder and the files that it declares. zip_digest: SHA-256 of it. folder: the task's folder in the zip.
-    original: that folder where the run is, for messages. task_digest: as `evo.task.task_digest`. backend: its name. settings: a
-    config's section `evaluation`.
+    zip: of them. folder: the task's, in the zip. root: what the zip's top is where the run is.
     """
 
     zip: bytes
-    zip_digest: str
     folder: str
-    original: str
+    root: str
+
+    @property
+    def original(self) -> str:
+        """The task's folder where the run is."""
+        return str(Path(self.root, self.folder))
+
+
+@dataclass(frozen=True)
+class InZip:
+    """A path in the zip."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class RemoteSetup:
+    """What a worker needs to make its evaluator.
+
+    packed: the task's folder and the files that it declares. zip_digest: SHA-256 of the zip. options: of the task; `InZip` where
+    one is the path of such a file. task_digest: as `evo.task.task_digest`. backend: its name. settings: a config's section
+    `evaluation`.
+    """
+
+    packed: PackedTask
+    zip_digest: str
     options: Mapping[str, Any]
     task_digest: str
     instruction_set: InstructionSet
@@ -84,6 +106,7 @@ class _Held:
         self._setup = setup
         self._root = Path(tempfile.mkdtemp(prefix="evo-task-", dir=_worker().local_directory))
         self.lock = threading.Lock()  # an evaluator works at one batch at a time
+        self.is_closed = False
         try:
             with self.original_places():
                 self.evaluator = self._make()
@@ -97,23 +120,28 @@ class _Held:
         try:
             yield
         except UserError as error:
-            raise UserError(str(error).replace(str(self._root / self._setup.folder), self._setup.original)) from None
+            raise UserError(str(error).replace(str(self._root), self._setup.packed.root.rstrip("/"))) from None
 
     def close(self) -> None:
-        """Frees everything."""
-        self.evaluator.close()
+        """Frees everything, after the batch that it works at."""
+        with self.lock:
+            self.is_closed = True
+            self.evaluator.close()
         shutil.rmtree(self._root, ignore_errors=True)
 
     def _make(self) -> Evaluator:
-        setup = self._setup
-        if hashlib.sha256(setup.zip).hexdigest() != setup.zip_digest:
-            raise UserError(f"{setup.original}: the task was damaged on its way to Dask worker {_worker().address}")
-        with zipfile.ZipFile(io.BytesIO(setup.zip)) as files:
+        setup, packed = self._setup, self._setup.packed
+        if hashlib.sha256(packed.zip).hexdigest() != setup.zip_digest:
+            raise UserError(f"{packed.original}: the task was damaged on its way to Dask worker {_worker().address}")
+        with zipfile.ZipFile(io.BytesIO(packed.zip)) as files:
             files.extractall(self._root)
-        folder = self._root / setup.folder
-        task = load_task(folder, dict(setup.options))
+        folder = self._root / packed.folder
+        options = {
+            name: str(self._root / value.path) if isinstance(value, InZip) else value for name, value in setup.options.items()
+        }
+        task = load_task(folder, options)
         if task_digest(folder, declared_files(task, folder)) != setup.task_digest:
-            raise UserError(f"{setup.original}: Dask worker {_worker().address} has other files of the task than the run")
+            raise UserError(f"{packed.original}: Dask worker {_worker().address} has other files of the task than the run")
         backend = BACKENDS[setup.backend]
         if backend is not CPU and multiprocessing.current_process().daemon:
             raise UserError(
@@ -126,7 +154,7 @@ class _Held:
             executor = "threads" if task.reduction else "processes"
         settings = {**setup.settings, "threads": _worker().state.nthreads, "executor": executor}
         language = Language(setup.instruction_set, setup.inputs, setup.outputs, setup.limits)
-        source = TaskSource(folder, setup.options)
+        source = TaskSource(folder, options)
         return backend.start(Assignment(language, task, setup.instructions, settings, {}, source))
 
 
@@ -139,7 +167,7 @@ def evaluate(setup: bytes, key: str, batch: Batch) -> Evaluation | RemoteFailure
 
     Args:
         setup: a pickled `RemoteSetup`.
-        key: of the setup.
+        key: of the run. Runs share no evaluator, so that each can have its own freed.
         batch: the programs.
 
     Returns:
@@ -148,11 +176,10 @@ def evaluate(setup: bytes, key: str, batch: Batch) -> Evaluation | RemoteFailure
     Raises:
         UserError: the task is wrong, or cannot be evaluated here.
     """
-    held = _hold(setup, key)
-    with held.lock, held.original_places():
+    with _evaluator(setup, key) as evaluator:
         try:
             start_s = time.perf_counter()
-            evaluation = held.evaluator.evaluate(batch)
+            evaluation = evaluator.evaluate(batch)
             return replace(evaluation, times_s={**evaluation.times_s, "part": time.perf_counter() - start_s})
         except DeviceFailure as failure:
             return RemoteFailure(_worker().address, str(failure), tuple(failure.failures))
@@ -160,18 +187,17 @@ def evaluate(setup: bytes, key: str, batch: Batch) -> Evaluation | RemoteFailure
 
 def outputs(setup: bytes, key: str, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> Any:
     """Outputs at given points, by name, or a `RemoteFailure`. Raises as `evaluate`."""
-    held = _hold(setup, key)
-    with held.lock, held.original_places():
+    with _evaluator(setup, key) as evaluator:
         try:
-            return held.evaluator.outputs(words, points)
+            return evaluator.outputs(words, points)
         except DeviceFailure as failure:
             return RemoteFailure(_worker().address, str(failure), tuple(failure.failures))
 
 
 def describe(setup: bytes, key: str) -> tuple[str, dict[str, str | int]]:
     """Device and environment of the evaluator. Raises as `evaluate`."""
-    held = _hold(setup, key)
-    return held.evaluator.device, held.evaluator.environment()
+    with _evaluator(setup, key) as evaluator:
+        return evaluator.device, evaluator.environment()
 
 
 def forget(key: str) -> None:
@@ -180,13 +206,25 @@ def forget(key: str) -> None:
         held = _held.pop(key, None)
         _held_lock.release()
         if held:
-            threading.Thread(target=_close, args=(held,), daemon=True).start()
+            threading.Thread(target=held.close, daemon=True).start()
 
 
 def dask_setup(_: object) -> None:
     """Called by a local cluster's workers as they start. Only the run's process handles Ctrl-C."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def _evaluator(setup: bytes, key: str) -> Iterator[Evaluator]:
+    """The evaluator of a setup, for one call. A run with other calls may have closed the one that was held: then a new one."""
+    while True:
+        held = _hold(setup, key)
+        with held.lock:
+            if not held.is_closed:
+                with held.original_places():
+                    yield held.evaluator
+                return
 
 
 def _hold(setup: bytes, key: str) -> _Held:
@@ -198,7 +236,7 @@ def _hold(setup: bytes, key: str) -> _Held:
         _held[key] = held
         surplus = [_held.popitem(last=False)[1] for _ in range(len(_held) - MAX_HELD)]
     for other in surplus:
-        _close(other)
+        other.close()
     return held
 
 
@@ -209,11 +247,6 @@ def _keep_memory() -> None:
     if mallopt:
         mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)
         mallopt(_M_TRIM_THRESHOLD, 2 * _MMAP_BYTES)
-
-
-def _close(held: _Held) -> None:
-    with held.lock:
-        held.close()
 
 
 def _worker() -> Any:

@@ -200,12 +200,8 @@ def _read(path: Path) -> tuple[FinishedRun | None, str]:
     config = load_config(path / "config.yaml")
     if not _has_stopped(config, rows[-1]):
         return None, "has not finished"
-    try:
-        task_digest = json.loads((path / "environment.json").read_bytes())["task_digest"]
-        curves = {name: _column(rows, name) for name in ("evaluations", "elapsed_s", *METRICS)}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: damaged: {type(error).__name__}: {error}") from error
-    return FinishedRun(path, config, str(task_digest), curves), ""
+    curves = {name: _column(rows, name) for name in ("evaluations", "elapsed_s", *METRICS)}
+    return FinishedRun(path, config, run_dir.task_digest(), curves), ""
 
 
 def _column(rows: Sequence[dict[str, Any]], name: str) -> NDArray[np.float64]:
@@ -219,7 +215,7 @@ def _has_stopped(config: RunConfig, row: dict[str, Any]) -> bool:
     reached = (
         (stop.generations, row["generations"]),
         (stop.evaluations, row["evaluations"]),
-        (stop.seconds, row.get("elapsed_s", 0.0)),
+        (stop.seconds, row["elapsed_s"]),
         (stop.objective, -np.inf if best is None else best),
     )
     return any(bound is not None and value >= bound for bound, value in reached)

@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.run.checkpoint import CheckpointError, OtherVersionError, decode_checkpoint, encode_checkpoint
 from evo.storage.files import PARTIAL_SUFFIX, write_atomically
+from evo.storage.json_file import read_json
 
 CHECKPOINTS_KEPT = 2
 WAKE_S = 0.1  # longest uninterrupted wait for a checkpoint, so that the calling thread sees Ctrl-C
 # Of each row of metrics. Only the best objective may be null.
-_NUMBERS = ("generations", "offspring", "evaluations", "duplicates", "coverage", "qd_score", "best_objective")
+_NUMBERS = ("generations", "offspring", "evaluations", "duplicates", "coverage", "qd_score", "best_objective", "elapsed_s")
 
 
 class RunDir:
@@ -223,6 +224,18 @@ class RunDir:
                     raise UserError(f"{path}:{number}: damaged: no number '{lacking[0]}'; delete this line")
                 rows.append(row)
         return rows
+
+    def task_digest(self) -> str:
+        """The digest of the task's files when the run began.
+
+        Raises:
+            UserError: environment.json is damaged or gone.
+        """
+        path = self.path / "environment.json"
+        facts = read_json(path, "run's environment")
+        if not (isinstance(facts, dict) and isinstance(facts.get("task_digest"), str)):
+            raise UserError(f"{path}: damaged: no text 'task_digest'")
+        return str(facts["task_digest"])
 
     def plot_path(self, name: str) -> Path:
         """The path of a picture of this run, in a folder that exists."""

@@ -21,6 +21,7 @@ from evo.config import RunConfig, first_difference, load_config, parse_values
 from evo.errors import UserError
 from evo.run.problem import load_problem
 from evo.run.run import Run
+from evo.run.run_dir import RunDir
 from evo.run.search import elite_arrays
 
 MAX_RUNS = 10_000
@@ -213,7 +214,7 @@ def _is_finished(folder: Path, config: RunConfig, task_digest: str) -> bool | No
     was = load_config(path / "config.yaml")
     if change := first_difference(was.identity(), config.identity()):
         raise UserError(f"{path}: made with another config: {change}{elsewhere}")
-    if json.loads((path / "environment.json").read_text())["task_digest"] != task_digest:
+    if RunDir(path, writable=False).task_digest() != task_digest:
         raise UserError(f"{path}: made when the task had other files{elsewhere}")
     run, _ = Run.view(path, resume_overrides(config))
     return was.stop == config.stop and run.search.is_finished and _has_archive(run, path)

@@ -14,6 +14,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import traceback
 from dataclasses import asdict, dataclass
@@ -52,16 +53,17 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Job:
-    """What a process needs to execute a run. config: plain JSON values."""
+    """What a process needs to execute a run. config: plain JSON values. folder: in which relative paths of its task begin."""
 
     variant: str
     config: dict[str, Any]
     log: str
+    folder: str
 
     @classmethod
     def of(cls, run: SweepRun) -> Job:
         """The job of a run."""
-        return cls(run.variant, run.config.model_dump(mode="json"), str(run.log))
+        return cls(run.variant, run.config.model_dump(mode="json"), str(run.log), os.getcwd())
 
 
 class RunProcess:
@@ -74,13 +76,21 @@ class RunProcess:
             UserError: the system refuses, or the log cannot be written.
         """
         self._log = Path(job.log)
+        self._is_stopped = False
+        self._told = tempfile.TemporaryFile()  # noqa: SIM115 - closed by `poll`; a pipe that is full would block the run
         command = [sys.executable, "-P", "-m", "evo.run.sweep_process", str(os.getpid())]
         environment = {**os.environ, **ONE_THREAD, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
         try:
             self._log.parent.mkdir(parents=True, exist_ok=True)
             with self._log.open("wb") as log:
                 self._popen = subprocess.Popen(
-                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment, process_group=0
+                    command,
+                    cwd=job.folder if os.path.isdir(job.folder) else None,  # a Dask worker need not have it
+                    stdin=subprocess.PIPE,
+                    stdout=self._told,
+                    stderr=log,
+                    env=environment,
+                    process_group=0,
                 )
         except OSError as error:
             raise UserError(f"{self._log}: cannot start the run: {error.strerror}") from error
@@ -96,26 +106,30 @@ class RunProcess:
         code = self._popen.poll()
         if code is None:
             return None
-        assert self._popen.stdout
-        with self._popen.stdout as stdout:
-            told = stdout.read()
+        with self._told:
+            self._told.seek(0)
+            told = self._told.read()
         if not self._log.stat().st_size:
             self._log.unlink()
         if code == 0 and told:
             outcome = json.loads(told)
             return Outcome(Ending(outcome["ending"]), outcome["text"], tuple(outcome["notes"]))
+        if self._is_stopped and code == -signal.SIGTERM:  # before it could take the signal, and so before the run was open
+            return Outcome(Ending.INTERRUPTED, "interrupted")
         how = f"was killed by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
         where = f"; see {self._log}" if self._log.exists() else ""
         return Outcome(Ending.FAILED, f"its process {how}{where}")
 
     def stop(self) -> None:
         """Asks it to save and end."""
+        self._is_stopped = True
         self._popen.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
         """Ends it at once."""
         self._popen.kill()
         self._popen.wait()
+        self._told.close()
 
 
 def execute_job(job: Job, is_stopped: list[int]) -> Outcome:

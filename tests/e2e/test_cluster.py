@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
-import cloudpickle
 import pytest
+from cluster_cases import compile_here, die
+from distributed import Client, LocalCluster
 
 from evo.errors import UserError
 from evo.evaluate import dask_client
@@ -80,16 +81,22 @@ def config(small_config, make_task, tmp_path) -> Path:
     )
 
 
-@pytest.fixture
-def cluster(tmp_path_factory):
-    """A scheduler without workers."""
+@pytest.fixture(scope="module")
+def shared_cluster(tmp_path_factory):
     found = DaskCluster(tmp_path_factory.mktemp("dask"))
     yield found
     found.close()
 
 
-def on(cluster: DaskCluster) -> tuple[str, str]:
-    return "--set", f"evaluation.cluster.scheduler={cluster.address}"
+@pytest.fixture
+def cluster(shared_cluster):
+    """A scheduler with a worker."""
+    shared_cluster.start()
+    return shared_cluster
+
+
+def on(cluster: DaskCluster) -> tuple[str, str, str, str]:
+    return "--set", f"evaluation.cluster.scheduler={cluster.address}", "--set", f"evaluation.cluster.wait_seconds={WAIT_S}"
 
 
 @pytest.fixture
@@ -108,6 +115,11 @@ def only_run(tmp_path: Path) -> Path:
     return run
 
 
+def wait_for_workers(cluster: DaskCluster, number: int) -> None:
+    with Client(cluster.address, set_as_default=False) as client:
+        client.wait_for_workers(number, timeout=WAIT_S)
+
+
 def blocked_workers(tmp_path: Path) -> set[int]:
     return {int(path.name.removeprefix("blocked-")) for path in tmp_path.glob("blocked-*")}
 
@@ -124,7 +136,8 @@ def test_a_local_cluster_gives_the_archive_of_a_local_run(start_evo, config, ass
 
 def test_ctrl_c_saves_a_run_on_a_local_cluster(evo_command, config, tmp_path):
     """The signal reaches the workers too, as from a terminal."""
-    command = [evo_command, "run", config, "--set", "evaluation.cluster.scheduler=local", "--set", "stop.generations=1000000"]
+    options = ("evaluation.cluster.scheduler=local", "evaluation.threads=1", "stop.generations=1000000")
+    command = [evo_command, "run", config, *(part for option in options for part in ("--set", option))]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, process_group=0)
     try:
         end_s = time.monotonic() + WAIT_S
@@ -140,9 +153,9 @@ def test_ctrl_c_saves_a_run_on_a_local_cluster(evo_command, config, tmp_path):
     assert stderr == "evo: finishing this generation and saving; Ctrl-C again aborts\n"
 
 
-def test_workers_that_die_join_and_leave_change_nothing(start_evo, cluster, config, assert_local_run_is_the_same, tmp_path):
-    first = cluster.add_worker()
-    process = start_evo("run", config, *on(cluster))
+def test_workers_that_die_join_and_leave_change_nothing(start_fork, cluster, config, assert_local_run_is_the_same, tmp_path):
+    first = cluster.worker
+    process = start_fork("run", config, *on(cluster), "--set", "evaluation.executor=processes")
     process.wait_until(lambda: run_folders(tmp_path / "runs") and (only_run(tmp_path) / "metrics.jsonl").exists())
 
     (tmp_path / "block").touch()  # in the middle of a batch
@@ -155,13 +168,51 @@ def test_workers_that_die_join_and_leave_change_nothing(start_evo, cluster, conf
     first.terminate()
     assert process.wait() == 0, process.stderr
     assert process.stderr == ""
+    first.wait(WAIT_S)
     assert_local_run_is_the_same(only_run(tmp_path))
+
+
+def test_an_error_in_the_task_names_the_line_in_the_users_file(fork_evo, cluster, config, tmp_path):
+    (tmp_path / "bad").touch()
+    completed = fork_evo("run", config, *on(cluster))
+    assert completed.returncode == 2
+    line = 1 + TASK[: TASK.index("raise ValueError")].count("\n")
+    assert completed.stderr == f"evo: {tmp_path}/a_task/task.py:{line}: score() raised ValueError: this is bad\n"
+
+
+OTHER_EVO = """\
+import importlib.metadata
+
+_version = importlib.metadata.version
+importlib.metadata.version = lambda name: "0.0.1" if name == "evo" else _version(name)
+"""
+
+
+def test_a_worker_with_another_evo_is_named_and_gets_no_work(fork_evo, cluster, config, assert_local_run_is_the_same, tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "sitecustomize.py").write_text(OTHER_EVO)
+    other = cluster.add_worker(env={"PYTHONPATH": str(tmp_path / "other")})
+    wait_for_workers(cluster, 2)
+    completed = fork_evo("run", config, *on(cluster))
+    other.terminate()
+    assert other.wait(WAIT_S) == 0
+    assert completed.returncode == 0, completed.stderr
+    assert re.fullmatch(
+        r"evo: Dask worker tcp://127\.0\.0\.1:\d+ is not used: it has evo 0\.0\.1, this process has \S+\n", completed.stderr
+    )
+    assert_local_run_is_the_same(only_run(tmp_path))
+
+
+def test_a_daemonic_worker_is_told_how_to_start_for_a_gpu(fork_evo, cluster, config):
+    completed = fork_evo("run", config, *on(cluster), "--set", "evaluation.backend=cuda")
+    assert completed.returncode == 2
+    assert "is a daemon, which cannot start compilers; start workers with" in completed.stderr
+    assert "DASK_DISTRIBUTED__WORKER__DAEMON=False" in completed.stderr and completed.stderr.count("\n") == 1
 
 
 def test_a_scheduler_that_is_lost_ends_the_run_in_one_line_and_the_run_resumes(
     start_evo, fork_evo, cluster, config, assert_local_run_is_the_same, tmp_path
 ):
-    cluster.add_worker()
     process = start_evo("run", config, *on(cluster))
     process.wait_until(lambda: run_folders(tmp_path / "runs") and (only_run(tmp_path) / "metrics.jsonl").exists())
     (tmp_path / "block").touch()
@@ -177,56 +228,11 @@ def test_a_scheduler_that_is_lost_ends_the_run_in_one_line_and_the_run_resumes(
     assert_local_run_is_the_same(only_run(tmp_path))
 
 
-def test_an_error_in_the_task_names_the_line_in_the_users_file(start_evo, cluster, config, tmp_path):
-    cluster.add_worker()
-    (tmp_path / "bad").touch()
-    process = start_evo("run", config, *on(cluster))
-    assert process.wait() == 2
-    line = 1 + TASK[: TASK.index("raise ValueError")].count("\n")
-    assert process.stderr == f"evo: {tmp_path}/a_task/task.py:{line}: score() raised ValueError: this is bad\n"
-
-
-OTHER_EVO = """\
-import importlib.metadata
-
-_version = importlib.metadata.version
-importlib.metadata.version = lambda name: "0.0.1" if name == "evo" else _version(name)
-"""
-
-
-def test_a_worker_with_another_evo_is_named_and_gets_no_work(start_evo, cluster, config, assert_local_run_is_the_same, tmp_path):
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "sitecustomize.py").write_text(OTHER_EVO)
-    env = {"PYTHONPATH": str(tmp_path / "other")}
-    other = cluster.add_worker(env=env)
-    process = start_evo("run", config, *on(cluster), "--set", "evaluation.cluster.wait_seconds=5")
-    assert process.wait() == 2
-    refusal = "it has evo 0.0.1, this process has 0.2.0"
-    first, last = process.stderr.splitlines()
-    assert first.startswith("evo: Dask worker tcp://127.0.0.1:") and first.endswith(f" is not used: {refusal}")
-    assert last.startswith(f"evo: {cluster.address}: no Dask worker can be used: ") and last.endswith(refusal)
-    assert not run_folders(tmp_path / "runs")
-
-    cluster.add_worker()
-    process = start_evo("run", config, *on(cluster))
-    assert process.wait() == 0, process.stderr
-    assert process.stderr == f"{first}\n"
-    assert other.poll() is None
-    assert_local_run_is_the_same(only_run(tmp_path))
-
-
-def test_a_daemonic_worker_is_told_how_to_start_for_a_gpu(start_evo, cluster, config):
-    cluster.add_worker()
-    process = start_evo("run", config, *on(cluster), "--set", "evaluation.backend=cuda")
-    assert process.wait() == 2
-    assert "is a daemon, which cannot start compilers; start workers with" in process.stderr
-    assert "DASK_DISTRIBUTED__WORKER__DAEMON=False" in process.stderr and process.stderr.count("\n") == 1
-
-
-def test_no_scheduler_and_no_worker_are_told_in_one_line(monkeypatch, cluster):
+def test_no_scheduler_and_no_worker_are_told_in_one_line(monkeypatch):
     with (
-        pytest.raises(UserError, match=f"^{cluster.address}: no Dask worker for 0.1 s; start some with: dask worker"),
-        connect(cluster.address, wait_s=0.1) as workers,
+        LocalCluster(n_workers=0, processes=False, dashboard_address=None, protocol="tcp", host="127.0.0.1") as cluster,
+        pytest.raises(UserError, match=f"^{cluster.scheduler_address}: no Dask worker for 0.1 s; start some with: dask worker"),
+        connect(cluster.scheduler_address, wait_s=0.1) as workers,
     ):
         workers.usable()
     monkeypatch.setattr(dask_client, "CONNECT_S", 0.2)
@@ -237,37 +243,18 @@ def test_no_scheduler_and_no_worker_are_told_in_one_line(monkeypatch, cluster):
         pass
 
 
-def _compile_here(number: int) -> int:
-    """What a GPU's evaluator does on a worker: starts a pool of processes."""
-    from evo.compile.pool import CompilePool
-
-    pool = CompilePool(1)
-    try:
-        return pool.submit(abs, -number).result()
-    finally:
-        pool.shutdown()
+@pytest.fixture(scope="module")
+def local_workers():
+    """Two of a local cluster."""
+    with connect("local", wait_s=WAIT_S, num_local=1) as workers:
+        yield workers
 
 
-def _die(_: int) -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
+def test_compile_processes_work_inside_workers_of_a_local_cluster(local_workers):
+    assert list(local_workers.map(compile_here, [(7,)])) == [(0, 7)]
 
 
-@pytest.fixture
-def by_value():
-    """Functions of this module travel as code: workers cannot import it."""
-    module = sys.modules[__name__]
-    cloudpickle.register_pickle_by_value(module)
-    yield
-    cloudpickle.unregister_pickle_by_value(module)
-
-
-def test_compile_processes_work_inside_workers_of_a_local_cluster(by_value):
-    with connect("local", num_local=1) as workers:
-        assert list(workers.map(_compile_here, [(7,)])) == [(0, 7)]
-
-
-def test_a_call_that_kills_its_workers_is_given_up(by_value):
-    with connect("local", num_local=2) as workers:
-        ((number, result),) = workers.map(_die, [(0,)])
+def test_a_call_that_kills_its_workers_is_given_up(local_workers):
+    ((number, result),) = local_workers.map(die, [(0,)])
     assert number == 0
-    assert str(result) == "4 Dask workers died with the same work"
+    assert str(result) == "2 Dask workers died with the same work"

@@ -230,6 +230,14 @@ def test_the_faster_of_the_two_widest_simd_levels_on_the_first_programs_is_kept(
     assert made == [faster]
 
 
+def test_nothing_is_computed_after_the_end(evaluator):
+    task = Mixed()
+    each = evaluator(task)
+    each.close()
+    with pytest.raises(RuntimeError, match="the evaluator is closed"):
+        each.evaluate(batch_of(rows(task, "%x")))
+
+
 def test_by_default_there_is_a_thread_for_each_core(evaluator, monkeypatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 3, 5})
     assert evaluator(Mixed(), None).environment()["threads"] == 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import pickle
+import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -64,13 +65,23 @@ def source(tmp_path) -> TaskSource:
 
 
 @pytest.fixture
-def evaluator(source, language):
-    """Not connected to anything."""
-    task = load_task(source.folder, {})
-    own = type(language)(language.instruction_set, tuple(task.inputs.items()), tuple(task.outputs.items()))
-    settings = EvaluationConfig.model_validate({"cluster": {"scheduler": "local"}, "executor": "threads"}).model_dump()
-    digest = task_digest(source.folder, declared_files(task, source.folder))
-    return ClusterEvaluator(Assignment(own, task, ["add_ftz_f32"], settings, {}, source), CPU, digest)
+def make_evaluator(source, language):
+    """Gives for options of the task an evaluator that is not connected to anything."""
+
+    def make(options: dict) -> ClusterEvaluator:
+        task = load_task(source.folder, options)
+        own = type(language)(language.instruction_set, tuple(task.inputs.items()), tuple(task.outputs.items()))
+        settings = EvaluationConfig.model_validate({"cluster": {"scheduler": "local"}, "executor": "threads"}).model_dump()
+        digest = task_digest(source.folder, declared_files(task, source.folder))
+        assignment = Assignment(own, task, ["add_ftz_f32"], settings, {}, replace(source, options=options))
+        return ClusterEvaluator(assignment, CPU, digest)
+
+    return make
+
+
+@pytest.fixture
+def evaluator(make_evaluator):
+    return make_evaluator({})
 
 
 @pytest.fixture
@@ -98,9 +109,9 @@ def words_of(evaluator: ClusterEvaluator, text: str) -> Batch:
 
 
 def test_the_zip_has_the_tasks_folder_and_its_declared_files_as_they_lie_to_each_other(evaluator, source):
-    packed, folder = pack_task(evaluator._assignment.task, source.folder, evaluator._task_digest)
-    assert folder == "tasks/scaled"
-    with zipfile.ZipFile(io.BytesIO(packed)) as files:
+    packed, _ = pack_task(evaluator._assignment.task, source, evaluator._task_digest)
+    assert (packed.folder, packed.root) == ("tasks/scaled", str(source.folder.parents[1]))
+    with zipfile.ZipFile(io.BytesIO(packed.zip)) as files:
         assert sorted(files.namelist()) == ["data/scale.txt", "tasks/scaled/task.py"]
         assert files.read("data/scale.txt") == b"0.5"
 
@@ -129,19 +140,21 @@ def changed(evaluator: ClusterEvaluator, **changes) -> bytes:
 
 
 def test_a_damaged_zip_is_refused_before_it_is_unpacked(evaluator, worker, source):
-    packed = bytearray(pickle.loads(evaluator._setup).zip)
-    packed[len(packed) // 2] ^= 1
+    packed = pickle.loads(evaluator._setup).packed
+    damaged = bytearray(packed.zip)
+    damaged[len(damaged) // 2] ^= 1
     with pytest.raises(UserError, match=f"^{source.folder}: the task was damaged on its way to Dask worker tcp://here$"):
-        dask_worker.describe(changed(evaluator, zip=bytes(packed)), "key")
+        dask_worker.describe(changed(evaluator, packed=replace(packed, zip=bytes(damaged))), "key")
     assert not list(worker.iterdir())
 
 
 def test_another_task_than_the_runs_is_refused(evaluator, worker, source):
-    packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w") as files:
+    other = io.BytesIO()
+    with zipfile.ZipFile(other, "w") as files:
         files.writestr("tasks/scaled/task.py", SOURCE)
         files.writestr("data/scale.txt", "0.25")
-    setup = changed(evaluator, zip=packed.getvalue(), zip_digest=hashlib.sha256(packed.getvalue()).hexdigest())
+    packed = replace(pickle.loads(evaluator._setup).packed, zip=other.getvalue())
+    setup = changed(evaluator, packed=packed, zip_digest=hashlib.sha256(packed.zip).hexdigest())
     with pytest.raises(UserError, match=f"^{source.folder}: Dask worker tcp://here has other files of the task than the run$"):
         dask_worker.describe(setup, "key")
     assert not list(worker.iterdir())
@@ -152,6 +165,86 @@ def test_a_worker_keeps_the_evaluators_of_the_last_few_runs(evaluator, worker):
         dask_worker.describe(evaluator._setup, f"key{number}")
     assert list(dask_worker._held) == [f"key{number}" for number in range(1, dask_worker.MAX_HELD + 1)]
     assert len(list(worker.iterdir())) == dask_worker.MAX_HELD
+
+
+def test_a_run_that_ends_leaves_the_evaluator_of_another_run_with_its_config(evaluator, worker):
+    other = ClusterEvaluator(evaluator._assignment, CPU, evaluator._task_digest)
+    batch = words_of(evaluator, "%x\n%x %x add_ftz_f32")
+    before = [dask_worker.evaluate(run._setup, run._key, batch) for run in (evaluator, other)]
+    assert len(list(worker.iterdir())) == 2
+    own = dask_worker._held[evaluator._key]
+    dask_worker.forget(evaluator._key)
+    while not own.is_closed:
+        time.sleep(0.001)
+    after = dask_worker.evaluate(other._setup, other._key, batch)
+    assert after.objective.tobytes() == before[1].objective.tobytes() == before[0].objective.tobytes()
+
+
+def test_a_call_whose_evaluator_is_closed_before_it_begins_makes_another_one(evaluator, worker, monkeypatch):
+    batch = words_of(evaluator, "%x\n%x %x add_ftz_f32")
+    before = dask_worker.evaluate(evaluator._setup, "key", batch)
+    hold, closed = dask_worker._hold, []
+
+    def close_first(setup: bytes, key: str):
+        held = hold(setup, key)
+        if not closed:
+            closed.append(dask_worker._held.pop(key))
+            held.close()
+        return held
+
+    monkeypatch.setattr(dask_worker, "_hold", close_first)
+    assert dask_worker.evaluate(evaluator._setup, "key", batch).objective.tobytes() == before.objective.tobytes()
+    assert closed and dask_worker._held["key"] is not closed[0]
+
+
+# The same with the file as an option.
+OPTION = SOURCE.replace(
+    """\
+    def __init__(self):
+        self.scale = float((Path(__file__).parent / "../../data/scale.txt").read_text())
+""",
+    """\
+    def __init__(self, data):
+        self.data = Path(data).absolute()
+        self.scale = float(self.data.read_text())
+""",
+)
+
+
+@pytest.mark.parametrize("is_absolute", [True, False], ids=["absolute", "relative"])
+@pytest.mark.parametrize(
+    ("place", "declared"),
+    [("data/scale.txt", "[self.data]"), ("data/scale.txt", "[self.data.parent]"), ("tasks/scaled/scale.txt", "[]")],
+    ids=["declared", "in a declared folder", "in the task's folder"],
+)
+def test_an_option_that_names_a_file_of_the_task_names_a_workers_copy(
+    source, make_evaluator, worker, monkeypatch, place, declared, is_absolute
+):
+    """The worker has neither that path nor the run's working folder."""
+    (source.folder / "task.py").write_text(OPTION.replace('["../../data"]', declared))
+    data = source.folder.parents[1] / place
+    data.write_text("0.5")
+    monkeypatch.chdir(data.parent)
+    evaluator = make_evaluator({"data": str(data) if is_absolute else "scale.txt"})
+    batch = words_of(evaluator, "%x\n%x %x add_ftz_f32")
+    local = CPU.start(evaluator._assignment).evaluate(batch)
+    setup = evaluator._setup
+    monkeypatch.chdir(worker)
+    data.unlink()
+    assert dask_worker.evaluate(setup, "key", batch).objective.tobytes() == local.objective.tobytes()
+
+
+def test_a_message_about_a_copy_names_the_file_of_the_run(source, make_evaluator, worker, monkeypatch):
+    (source.folder / "task.py").write_text(OPTION.replace('["../../data"]', "[self.data]"))
+    data = source.folder.parents[1] / "data" / "scale.txt"
+    setup = make_evaluator({"data": str(data)})._setup
+    monkeypatch.setattr(dask_worker, "task_digest", raise_about_a_file)
+    with pytest.raises(UserError, match=f"^{data}: cannot be read$"):
+        dask_worker.describe(setup, "key")
+
+
+def raise_about_a_file(folder: Path, others: list[Path]) -> str:
+    raise UserError(f"{others[0]}: cannot be read")
 
 
 def test_a_program_that_failed_before_is_not_sent_again(evaluator, monkeypatch):
@@ -184,5 +277,17 @@ def test_a_program_that_failed_before_is_not_sent_again(evaluator, monkeypatch):
     ],
 )
 def test_parts_are_equal_shares_and_more_of_them_if_they_take_long(evaluator, program_s, num_programs, num_workers, size):
-    evaluator._program_s = program_s
+    if program_s:
+        evaluator._pace.note(100, 100 * program_s)
     assert evaluator._part_size(num_programs, num_workers) == size
+
+
+def test_a_batch_of_a_few_programs_hardly_changes_the_size_of_parts(evaluator):
+    """Such as one of tuned programs: 50 ms for 5 programs are no 10 ms for each of 4,096."""
+    evaluator._pace.note(4096, 4096 * 0.00001)
+    whole = evaluator._part_size(4096, 2)
+    evaluator._pace.note(5, 0.05)
+    assert evaluator._part_size(4096, 2) == whole == 2048
+    for _ in range(8):
+        evaluator._pace.note(4096, 4096 * 0.001)
+    assert evaluator._part_size(4096, 2) == 512

@@ -121,6 +121,23 @@ def test_a_seed_that_is_there_twice_and_a_run_that_has_not_finished_are_left_out
     ]
 
 
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("metrics.jsonl", '"elapsed_s": 1.0', '"elapsed_s": "soon"', "metrics.jsonl:2: damaged: no number 'elapsed_s'; delete"),
+        ("metrics.jsonl", '"elapsed_s": 1.5, ', "", "metrics.jsonl:3: damaged: no number 'elapsed_s'; delete this line"),
+        ("environment.json", "}", "", r"environment.json:1:\d+: not JSON: "),
+        ("environment.json", '"t"', "3", "environment.json: damaged: no text 'task_digest'"),
+    ],
+)
+def test_a_damaged_file_is_named(config, tmp_path, name, old, new, message):
+    path = write_run(tmp_path / "run", {**config, "stop": {"seconds": 1.5}}, seed=1) / name
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(UserError, match=f"^{tmp_path}/run/{message}"):
+        load_groups([tmp_path])
+
+
 def test_other_tasks_and_budgets_are_told(config, tmp_path):
     write_run(tmp_path / "a" / "run", config, seed=1)
     write_run(tmp_path / "b" / "run", {**config, "stop": {"generations": 6}}, seed=1, generations=6, task="u")

@@ -25,8 +25,8 @@ def run_dir(tmp_path):
 
 def row(generation: int, **more) -> dict:
     """A row of metrics as runs write it, as far as plots read it."""
-    numbers = {"offspring": 8, "evaluations": 7, "duplicates": 1, "coverage": 0.5, "qd_score": -1.5, "best_objective": None}
-    return {"generations": generation, **numbers, **more}
+    counts = {"generations": generation, "offspring": 8, "evaluations": 7, "duplicates": 1}
+    return {**counts, "coverage": 0.5, "qd_score": -1.5, "best_objective": None, "elapsed_s": 0.25, **more}
 
 
 def save(run_dir, generation, meta, arrays):
