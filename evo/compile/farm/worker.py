@@ -22,6 +22,7 @@ from zmq.utils.monitor import recv_monitor_message
 from evo.compile.farm import protocol
 from evo.compile.farm.keys import WorkerKeys, check_address
 from evo.compile.farm.protocol import Answer, Beat, Bye, Cancel, Hello, Message, Refused, Request, Shared, Welcome, Who
+from evo.compile.farm.wake import Wake
 from evo.compile.pool import CompilePool
 from evo.compile.request import Compiled, CompileFailure, compile_request
 from evo.errors import FailureKind, UserError
@@ -81,21 +82,21 @@ class Worker:
         self._calls: dict[int, _Call] = {}  # by their leases
         self._done: deque[_Call] = deque()
         self._shared: deque[Shared] = deque(maxlen=protocol.MAX_SHARED)
-        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._wake = Wake()
         self._welcome: Welcome | None = None  # while it works for a run
         self._heard_s = self._next_word_s = self._next_status_s = 0.0
         self._is_stopped = False
         self._socket = self._context.socket(zmq.DEALER)
         self._monitor = self._socket.get_monitor_socket(_HANDSHAKE_EVENTS)
         self._poller = zmq.Poller()
-        for source in (self._socket, self._monitor, self._wake):
+        for source in (self._socket, self._monitor, self._wake.fileno()):
             self._poller.register(source, zmq.POLLIN)
         self._connect()
 
     def stop(self) -> None:
-        """Has `serve` return. May be called by a signal's handler."""
+        """Has `serve` return. May be called at any time, by any thread and by a signal's handler."""
         self._is_stopped = True
-        os.eventfd_write(self._wake, 1)
+        self._wake.set()
 
     def serve(self) -> None:
         """Works until it is stopped.
@@ -108,8 +109,7 @@ class Worker:
             while not self._is_stopped:
                 pause_s = min(self._next_word_s, self._next_status_s) - time.monotonic()
                 ready = dict(self._poller.poll(max(0, math.ceil(pause_s * 1000))))
-                if self._wake in ready:
-                    os.eventfd_read(self._wake)
+                self._wake.clear()
                 if self._monitor in ready:
                     self._watch()
                 if self._socket in ready:
@@ -126,7 +126,7 @@ class Worker:
             self._send(Bye(reason))
             self._context.destroy(linger=LINGER_MS)
             self._pool.shutdown(cancel_futures=True)
-            os.close(self._wake)
+            self._wake.close()
 
     def _connect(self) -> None:
         dealer = self._socket
@@ -205,7 +205,7 @@ class Worker:
 
     def _put_done(self, call: _Call) -> None:
         self._done.append(call)
-        os.eventfd_write(self._wake, 1)
+        self._wake.set()
 
     def _answer(self, call: _Call) -> None:
         request = call.request

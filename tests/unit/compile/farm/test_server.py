@@ -9,9 +9,9 @@ import socket
 import struct
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import CancelledError
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -28,7 +28,7 @@ from evo.compile.pool import WorkerDied
 from evo.compile.request import Compiled, CompileFailure, compile_request, render
 from evo.errors import FailureKind, UserError
 
-from .conftest import LIMIT_S, Peer
+from .conftest import LIMIT_S, Peer, Running
 
 BEAT_S = 0.05  # for workers that are to be lost
 
@@ -388,6 +388,8 @@ def serve(peer: Peer, judge) -> None:
     while not isinstance(request := peer.hears((Request, Shared, Beat, Cancel, Bye)), Bye):
         if isinstance(request, Shared):
             peer.shared[request.digest] = request
+        elif isinstance(request, Beat):
+            peer.say(Beat())
         if not isinstance(request, Request):
             continue
         outcome, content = judge(request.of(peer.shared[request.shared]))
@@ -395,7 +397,7 @@ def serve(peer: Peer, judge) -> None:
 
 
 @pytest.mark.parametrize("outcome", ["died", "rejected", "timed out"])
-def test_a_pack_that_fails_is_halved_until_only_the_program_at_fault_is_named(language, open_farm, peer_of, outcome):
+def test_a_pack_that_fails_is_halved_until_only_the_program_at_fault_is_named(language, farms, open_farm, peer_of, outcome):
     texts = [program_text(i, i % 4) for i in range(15)]
     texts[2] = texts[11] = BAD
 
@@ -404,12 +406,11 @@ def test_a_pack_that_fails_is_halved_until_only_the_program_at_fault_is_named(la
         return (outcome, b"how") if is_bad else (protocol.COMPILED, None)
 
     farm = open_farm()
-    threads = []
+    serving = []
     for name in ("one", "two"):
         peer = peer_of(farm)
         peer.hello(name=name)
-        threads.append(threading.Thread(target=serve, args=(peer, judge)))
-        threads[-1].start()
+        serving.append(Running(partial(serve, peer, judge), farms))
     batch = programs(language, texts)
     results = list(PackCompiler(language, "sm_90", farm, packing=Packing(3, 2)).compile(batch))
     (failed,) = [result for result in results if isinstance(result, FailedProgram)]
@@ -418,8 +419,7 @@ def test_a_pack_that_fails_is_halved_until_only_the_program_at_fault_is_named(la
     rows = sorted(int(row) for result in results if isinstance(result, Module) for rows in result.rows for row in rows)
     assert rows == [row for row in range(15) if row not in (2, 11)]
     farm.shutdown()
-    for thread in threads:
-        thread.join(LIMIT_S)
+    assert [thread.error() for thread in serving] == [None, None]
 
 
 # ---- authentication
