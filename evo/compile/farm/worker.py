@@ -77,8 +77,9 @@ class Worker:
         self._say = say
         self._said: str | None = None
         self.status = Status()
+        if num_workers is not None and num_workers > protocol.MAX_SLOTS:
+            raise UserError(f"--workers: at most {protocol.MAX_SLOTS}, got {num_workers}; start several workers")
         self._context = zmq.Context()
-        self._pool = CompilePool(num_workers)
         self._calls: dict[int, _Call] = {}  # by their leases
         self._done: deque[_Call] = deque()
         self._shared: deque[Shared] = deque(maxlen=protocol.MAX_SHARED)
@@ -92,6 +93,7 @@ class Worker:
         for source in (self._socket, self._monitor, self._wake.fileno()):
             self._poller.register(source, zmq.POLLIN)
         self._connect()
+        self._pool = CompilePool(num_workers)
 
     def stop(self) -> None:
         """Has `serve` return. May be called at any time, by any thread and by a signal's handler."""
@@ -131,6 +133,7 @@ class Worker:
     def _connect(self) -> None:
         dealer = self._socket
         dealer.set(zmq.LINGER, LINGER_MS)
+        dealer.set(zmq.SNDHWM, 2 * protocol.MAX_SLOTS)  # an answer to each request that it may hold, whenever the run reads them
         dealer.set(zmq.IMMEDIATE, 1)  # nothing is sent before there is a connection
         dealer.set(zmq.MAXMSGSIZE, protocol.MAX_FRAME_BYTES)
         dealer.set(zmq.SNDHWM, 2 * self._pool.num_workers + 100)
@@ -146,6 +149,7 @@ class Worker:
         try:
             dealer.connect(self._address)
         except zmq.ZMQError as error:
+            self._context.destroy(linger=0)
             raise UserError(f"--connect: cannot connect to {self._address}: {os.strerror(error.errno or 0)}") from error
 
     def _watch(self) -> None:
@@ -185,6 +189,8 @@ class Worker:
             self._said = None
         elif isinstance(message, (Who, Bye)):
             self._forget()
+        elif self._welcome is None:
+            pass  # it belongs to what the run gave this worker before it forgot it
         elif isinstance(message, Shared):
             message.check_size()
             self._shared.append(message)

@@ -9,7 +9,7 @@ import pytest
 from compile_cases import BAD, break_down, die, die_or_compile, hang, program_text, programs, reject
 
 from evo.compile.compiler import FailedProgram, PackCompiler
-from evo.compile.farm import protocol, worker
+from evo.compile.farm import protocol, server, worker
 from evo.compile.farm.keys import make_keys
 from evo.compile.farm.protocol import Answer, Beat, Bye, Cancel, Hello, Refused, Who, seal
 from evo.compile.farm.server import CompileFarm
@@ -81,13 +81,15 @@ def test_a_pack_that_kills_its_process_is_halved_and_only_the_program_at_fault_i
     language, open_farm, start_worker, monkeypatch
 ):
     """Over real workers, on one machine."""
-    monkeypatch.setattr(worker, "compile_request", die_or_compile)
+    for module in (worker, server):
+        monkeypatch.setattr(module, "compile_request", die_or_compile)
     texts = [program_text(i, i % 4) for i in range(10)]
     texts[7] = BAD
     farm = open_farm()
     for _ in range(2):
         start_worker(farm.address)
-    results = list(PackCompiler(language, "sm_90", farm, packing=Packing(3, 2)).compile(programs(language, texts)))
+    compiler = PackCompiler(language, "sm_90", farm, packing=Packing(3, 2), compile_function=die_or_compile)
+    results = list(compiler.compile(programs(language, texts)))
     (failed,) = [result for result in results if isinstance(result, FailedProgram)]
     assert (failed.rows.tolist(), failed.failure.kind) == ([7], "died")
     assert failed.failure.log == "the compile process was killed by SIGSEGV"
@@ -134,6 +136,19 @@ def test_a_worker_that_is_not_known_forgets_its_work_and_offers_itself_again(
     played_run.sends(1, request_of())  # the same number, of another run
     answer = played_run.hears(Answer)
     assert (answer.lease, answer.outcome) == (1, "compiled")
+
+
+def test_what_a_run_sends_before_it_takes_a_worker_again_is_of_the_past(played_run, start_worker, request_of):
+    """As after a pause of the run: the worker has forgotten what it was given, which the run does not know yet."""
+    start_worker(played_run.address)
+    played_run.takes()
+    played_run.say(Who())
+    played_run.hears(Hello)
+    played_run.sends(1, request_of(), with_shared=False)
+    played_run.say(Cancel(1))
+    played_run.takes()
+    played_run.sends(2, request_of())
+    assert played_run.hears(Answer).lease == 2
 
 
 def test_a_worker_whose_run_falls_silent_offers_itself_again(played_run, start_worker, request_of):
@@ -257,6 +272,11 @@ def test_keys_let_a_worker_work(tmp_path, open_farm, start_worker, request_of):
     farm = open_farm(keys=run)
     start_worker(farm.address, known)
     assert farm.submit(compile_request, request_of()).result(LIMIT_S).cubin == compile_request(request_of()).cubin
+
+
+def test_more_processes_than_a_run_gives_work_are_refused(start_worker):
+    with pytest.raises(UserError, match="--workers: at most 4096, got 4097"):
+        start_worker("tcp://127.0.0.1:1", num_workers=4097)
 
 
 def test_an_address_beyond_this_machine_needs_keys(start_worker):
