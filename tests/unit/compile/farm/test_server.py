@@ -485,6 +485,7 @@ def test_a_verdict_of_this_machine_can_be_cancelled(open_farm, peer_of, language
     peer.hears(Beat)
     assert farm._judge and future.cancel()
     assert wait([future], LIMIT_S).done == {future}
+    assert farm._judge.submit(abs, -3).result(LIMIT_S) == 3  # its only process is free
 
 
 def test_who_waits_for_requests_that_are_cancelled_is_told(open_farm, peer_of, request_of):
