@@ -13,9 +13,10 @@ A key is 32 bytes, written as 40 characters of Z85. Knows nothing of sockets.
 from __future__ import annotations
 
 import ipaddress
-import os
 import re
 import struct
+import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +24,7 @@ import zmq
 from zmq.utils import z85
 
 from evo.errors import UserError
+from evo.storage.files import PARTIAL_SUFFIX, write_atomically
 
 RUN = "run"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
@@ -97,14 +99,17 @@ def make_keys(folder: Path, name: str) -> list[Path]:
     if worker.exists():
         raise UserError(f"{worker}: exists; give another worker another name: evo keys new {folder} --worker NAME")
     try:
-        for path in (folder, run, run / "workers", worker):
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not (run / "secret.key").exists():
-            _write_new(run / "secret.key", zmq.curve_keypair()[1])
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not run.exists():
+            _make_folder(run, {"secret.key": zmq.curve_keypair()[1]})
+        run_public = zmq.curve_public(_read_secret(run / "secret.key"))
         public, secret = zmq.curve_keypair()
-        _write_new(worker / "secret.key", secret)
-        _write_new(worker / "run.public", zmq.curve_public(_read_secret(run / "secret.key")))
-        _write_new(run / "workers" / f"{name}.public", public)
+        # The run learns the key first: whoever sees the worker's folder can use it.
+        (run / "workers").mkdir(mode=0o700, exist_ok=True)
+        public_path = run / "workers" / f"{name}.public"
+        write_atomically(public_path, public + b"\n", durable=True)
+        public_path.chmod(0o600)
+        _make_folder(worker, {"secret.key": secret, "run.public": run_public})
     except OSError as error:
         raise UserError(f"{error.filename or folder}: cannot write the keys: {error.strerror}") from error
     return [run, worker]
@@ -119,9 +124,15 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _write_new(path: Path, key: bytes) -> None:
-    with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(key + b"\n")
+def _make_folder(path: Path, keys: Mapping[str, bytes]) -> None:
+    """Makes a folder of keys that only its owner can read. It appears as a whole."""
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", suffix=PARTIAL_SUFFIX, dir=path.parent) as made:
+        partial = Path(made, path.name)
+        partial.mkdir(mode=0o700)
+        for name, key in keys.items():
+            write_atomically(partial / name, key + b"\n", durable=True)
+            (partial / name).chmod(0o600)
+        partial.rename(path)
 
 
 def _read_secret(path: Path) -> bytes:

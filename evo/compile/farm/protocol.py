@@ -81,7 +81,7 @@ class Hello:
     name: str
 
     def __post_init__(self) -> None:
-        _check(_is_whole(self.protocol, 1 << 32), "protocol")
+        _check(_is_whole(self.protocol), "protocol")
         _check(type(self.versions) is dict and len(self.versions) <= 32, "versions")
         _check(all(_is_text(key) and _is_text(value) for key, value in self.versions.items()), "versions")
         _check(_is_whole(self.slots, MAX_SLOTS) and self.slots > 0, "slots")
@@ -271,7 +271,7 @@ def decode(frames: Sequence[bytes], accepted: Mapping[str, type[Message]]) -> Me
         raise ProtocolError(f"a header is not msgpack: {error}") from error
     _check(type(values) is list and len(values) > 0 and type(values[0]) is str and values[0] in accepted, "kind")
     kind = accepted[values[0]]
-    if kind is Hello and len(values) > 1 and _is_whole(values[1], 1 << 32) and values[1] != PROTOCOL:
+    if kind is Hello and len(values) > 1 and _is_whole(values[1]) and values[1] != PROTOCOL:
         raise OtherProtocolError(f"the worker speaks protocol {values[1]}, the run {PROTOCOL}; install the same evo on both")
     names, blobs = _names(kind.KIND)
     _check(len(values) - 1 == len(names), f"number of fields of '{values[0]}'")
@@ -335,8 +335,8 @@ def _check(is_right: bool, what: str) -> None:
         raise ProtocolError(f"wrong {what}")
 
 
-def _is_whole(value: Any, end: int = 1 << 63) -> bool:
-    return type(value) is int and 0 <= value <= end
+def _is_whole(value: Any, maximum: int = (1 << 63) - 1) -> bool:
+    return type(value) is int and 0 <= value <= maximum
 
 
 def _is_seconds(value: Any) -> bool:

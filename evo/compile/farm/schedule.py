@@ -7,7 +7,8 @@ thousand workers that vanish, hang and answer twice can be tried in a simulation
 - Each request that it holds is a lease. Whatever the worker sends renews its leases. After a silence it is lost, and its requests
   go to others. So are a worker's requests if it holds one for longer than any can take.
 - Only the holder of a lease can answer it, once: what comes late or twice belongs to no lease.
-- A failure counts only if two machines find it, or there is only one: a broken machine must not condemn a program.
+- What fails on a machine is tried on another one, if there is one. What fails there too, or was the end of many workers, is
+  handed back to the caller: machines may be to blame for it, so for a single program its word is not the last.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-# A request is given up when this many workers were lost while they held it: it may be what ends them. If a tenth of all workers
-# vanishes each second, chance alone does that to one request in millions.
+# A request is handed back when this many workers were lost while they held it: it may be what ends them. If a tenth of all
+# workers vanishes each second, chance alone does that to one request in millions.
 MAX_LOSSES = 8
 
 T = TypeVar("T")
@@ -27,23 +28,24 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class Job(Generic[T]):
-    """A request in the farm. losses: workers that were lost with it. failed_on: the machines on which it failed."""
+    """A request in the farm. losses: workers that were lost with it. failed_on: the machine on which it failed."""
 
     content: T
     losses: int = 0
-    failed_on: set[str] = field(default_factory=set)
+    failed_on: str | None = None
     lease: int | None = None
     is_cancelled: bool = False
 
 
 @dataclass
 class Lease(Generic[T]):
-    """A request in a worker's hands."""
+    """A request in a worker's hands. num_pauses: how often this process had stood still before."""
 
     number: int
     peer: Hashable
     job: Job[T]
     since_s: float
+    num_pauses: int
 
 
 @dataclass
@@ -52,6 +54,7 @@ class _Worker:
     slots: int
     heard_s: float
     is_local: bool
+    is_full: bool = False
     leases: dict[int, None] = field(default_factory=dict)
 
 
@@ -74,15 +77,17 @@ class Schedule(Generic[T]):
         self._pause_s = pause_s
         self._latest_s = float("-inf")
         self._stood_still_s = 0.0
+        self._num_pauses = 0
         self._numbers = itertools.count(1)
         self._waiting: deque[Job[T]] = deque()
-        self._doubtful: list[Job[T]] = []  # failed on a machine; they wait for another one
+        self._doubtful: dict[str, deque[Job[T]]] = {}  # by the machine on which they failed; they wait for another one
         self._leases: dict[int, Lease[T]] = {}
         self._workers: dict[Hashable, _Worker] = {}
         self._names: Counter[str] = Counter()
         # Workers with an idle core, and workers that only lack a request in waiting. In both, who waits longest comes first.
         self._idle: dict[Hashable, None] = {}
         self._spare: dict[Hashable, None] = {}
+        self._full: list[Hashable] = []  # workers that could not be sent a request; they may have left
 
     @property
     def num_workers(self) -> int:
@@ -92,20 +97,23 @@ class Schedule(Generic[T]):
     @property
     def num_waiting(self) -> int:
         """Requests that no worker holds."""
-        return len(self._waiting) + len(self._doubtful)
+        return len(self._waiting) + sum(map(len, self._doubtful.values()))
 
     def __contains__(self, peer: Hashable) -> bool:
         return peer in self._workers
 
     def join(self, peer: Hashable, name: str, slots: int, now_s: float, *, is_local: bool = False) -> None:
-        """Takes a worker. A local one is never lost, and its failures count alone."""
+        """Takes a worker. A local one is never lost, and what fails there has failed."""
         self._workers[peer] = _Worker(name, slots, self._time(now_s), is_local)
         self._names[name] += 1
         self.num_slots += slots
         self._seat(peer)
 
     def leave(self, peer: Hashable, *, is_loss: bool) -> list[Job[T]]:
-        """Forgets a worker. Its requests go to others, but for those that are given up: they are returned."""
+        """Forgets a worker. Its requests go to others, but for those that were the end of many workers: they are returned.
+
+        Nothing is held against a request whose worker was lost while this process stood still.
+        """
         worker = self._workers.pop(peer)
         self.num_slots -= worker.slots
         self._names[worker.name] -= 1
@@ -113,18 +121,16 @@ class Schedule(Generic[T]):
             del self._names[worker.name]
         self._idle.pop(peer, None)
         self._spare.pop(peer, None)
-        given_up = []
+        handed_back = []
         for number in reversed(worker.leases):
-            job = self._leases.pop(number).job
-            job.lease = None
-            job.losses += is_loss
-            if job.losses >= MAX_LOSSES and self._has_failed(job, worker):
-                given_up.append(job)
-            elif job.failed_on:
-                self._doubtful.append(job)
+            lease = self._leases.pop(number)
+            lease.job.lease = None
+            lease.job.losses += is_loss and lease.num_pauses == self._num_pauses
+            if lease.job.losses >= MAX_LOSSES:
+                handed_back.append(lease.job)
             else:
-                self._waiting.appendleft(job)
-        return given_up
+                self._put_back(lease.job)
+        return handed_back
 
     def heard(self, peer: Hashable, now_s: float) -> bool:
         """Renews a worker's leases; false if there is no such worker."""
@@ -167,20 +173,26 @@ class Schedule(Generic[T]):
         return lease.job if lease and lease.peer == peer else None
 
     def failed(self, job: Job[T], peer: Hashable) -> bool:
-        """Whether a request that failed on a worker has failed. If not, it waits for another machine."""
-        if self._has_failed(job, self._workers[peer]):
+        """Whether a request that failed on a worker is done with. If not, it waits for another machine."""
+        worker = self._workers[peer]
+        if worker.is_local or job.failed_on not in (None, worker.name) or not self._has_other(worker.name):
             return True
-        self._doubtful.append(job)
+        job.failed_on = worker.name
+        self._put_back(job)
         return False
 
     def assign(self, now_s: float) -> Iterator[tuple[Hashable, int, Job[T]]]:
-        """Gives requests to workers, as far as both go: worker, number of the lease and request of each."""
-        for job in [*self._doubtful]:
-            peer = self._judge(job)
-            if job.is_cancelled or peer is not None:
-                self._doubtful.remove(job)
-            if not job.is_cancelled and peer is not None:
-                yield self._lend(peer, job, now_s)
+        """Gives requests to workers, as far as both go: worker, number of the lease and request of each.
+
+        Whoever cannot send a request to its worker calls `unsent` before the next one.
+        """
+        full, self._full = self._full, []
+        for peer in full:
+            if worker := self._workers.get(peer):
+                worker.is_full = False
+                self._seat(peer)
+        for name in [*self._doubtful]:
+            yield from self._assign_doubtful(name, now_s)
         while self._waiting:
             job = self._waiting[0]
             if job.is_cancelled:
@@ -191,6 +203,17 @@ class Schedule(Generic[T]):
                 break
             self._waiting.popleft()
             yield self._lend(next(iter(seats)), job, now_s)
+
+    def unsent(self, peer: Hashable, number: int) -> None:
+        """Takes back a request that could not be sent to a worker, which gets no more of this `assign`."""
+        job = self._leases.pop(number).job
+        job.lease = None
+        self._put_back(job)
+        worker = self._workers[peer]
+        del worker.leases[number]
+        worker.is_full = True
+        self._full.append(peer)
+        self._seat(peer)
 
     def tick(self, now_s: float) -> list[tuple[Hashable, str]]:
         """Workers that are lost, and why. They are still there: `leave` forgets them."""
@@ -213,7 +236,8 @@ class Schedule(Generic[T]):
     def _lend(self, peer: Hashable, job: Job[T], now_s: float) -> tuple[Hashable, int, Job[T]]:
         number = next(self._numbers)
         job.lease = number
-        self._leases[number] = Lease(number, peer, job, self._time(now_s))
+        since_s = self._time(now_s)
+        self._leases[number] = Lease(number, peer, job, since_s, self._num_pauses)
         self._workers[peer].leases[number] = None
         self._seat(peer)
         return peer, number, job
@@ -221,8 +245,9 @@ class Schedule(Generic[T]):
     def _time(self, now_s: float) -> float:
         """The time without that in which this process stood still. It never goes back."""
         if now_s > self._latest_s:
-            if self._latest_s > float("-inf"):
-                self._stood_still_s += max(0.0, now_s - self._latest_s - self._pause_s)
+            if now_s - self._latest_s > self._pause_s and self._latest_s > float("-inf"):
+                self._stood_still_s += now_s - self._latest_s - self._pause_s
+                self._num_pauses += 1
             self._latest_s = now_s
         return self._latest_s - self._stood_still_s
 
@@ -231,22 +256,30 @@ class Schedule(Generic[T]):
         worker = self._workers[peer]
         self._idle.pop(peer, None)
         self._spare.pop(peer, None)
+        if worker.is_full:
+            return
         if len(worker.leases) < worker.slots:
             self._idle[peer] = None
         elif len(worker.leases) == worker.slots:
             self._spare[peer] = None
 
-    def _has_failed(self, job: Job[T], worker: _Worker) -> bool:
-        """Notes that a request failed on a worker; whether no other machine has to find the same."""
-        job.failed_on.add(worker.name)
-        return worker.is_local or len(job.failed_on) > 1 or not self._can_judge(job)
+    def _put_back(self, job: Job[T]) -> None:
+        """Puts a request that was handed out in line again, before all others."""
+        waiting = self._waiting if job.failed_on is None else self._doubtful.setdefault(job.failed_on, deque())
+        waiting.appendleft(job)
 
-    def _can_judge(self, job: Job[T]) -> bool:
-        return any(name not in job.failed_on for name in self._names)
+    def _assign_doubtful(self, name: str, now_s: float) -> Iterator[tuple[Hashable, int, Job[T]]]:
+        """Gives what failed on a machine to workers of others, or to any if there is no other."""
+        jobs = self._doubtful[name]
+        for seats in (self._idle, self._spare):
+            for peer in [peer for peer in seats if self._workers[peer].name != name or not self._has_other(name)]:
+                while jobs and peer in seats:
+                    job = jobs.popleft()
+                    if not job.is_cancelled:
+                        yield self._lend(peer, job, now_s)
+        if not jobs:
+            del self._doubtful[name]
 
-    def _judge(self, job: Job[T]) -> Hashable | None:
-        """A worker for a request that failed: of another machine, or of any if there is no other."""
-        seats = itertools.chain(self._idle, self._spare)
-        if not self._can_judge(job):
-            return next(seats, None)
-        return next((peer for peer in seats if self._workers[peer].name not in job.failed_on), None)
+    def _has_other(self, name: str) -> bool:
+        """Whether there is a worker of another machine."""
+        return len(self._names) > (name in self._names)

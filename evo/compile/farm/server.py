@@ -1,55 +1,47 @@
 """The run's side of the farm: an executor whose requests are fulfilled by whichever workers connect, and by processes of its own.
 
-Owns the socket, the thread that serves it, and the authentication of workers. `evo.compile.farm.schedule` decides who gets what,
-`evo.compile.farm.protocol` what a message may be. Trusts nothing that comes in before it is checked. Knows nothing
-of packs. Long, since all that touches the socket runs in one thread and stands here.
+Owns the thread that serves the socket, and what a message does. `evo.compile.farm.schedule` decides who gets what,
+`evo.compile.farm.protocol` what a message may be. Trusts nothing that comes in before it is checked. Knows nothing of packs, but
+that a request of one program can be halved no further: before workers condemn it, this machine tries it.
 """
 
 from __future__ import annotations
 
 import atexit
-import concurrent.futures
-import errno
 import logging
 import math
-import os
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, InvalidStateError
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
-import zmq
-
 from evo.compile.farm import protocol
 from evo.compile.farm.keys import RunKeys, check_address
-from evo.compile.farm.protocol import Answer, Beat, Bye, Cancel, Hello, Message, Refused, Request, Welcome, Who
+from evo.compile.farm.protocol import Answer, Beat, Bye, Cancel, Hello, Message, Request, Welcome, Who
+from evo.compile.farm.router import Router
 from evo.compile.farm.schedule import Job, Schedule
 from evo.compile.pool import DEFAULT_TIME_LIMIT_S, CompilePool, WorkerDied
 from evo.compile.request import Compiled, CompileFailure, CompileRequest, compile_request
-from evo.errors import FailureKind, UserError
+from evo.errors import FailureKind
 from evo.kernel.pointwise import kernel_name
 from evo.kernel.template import ENTRY, POINTWISE
 
 HEARTBEAT_S = 1.0
 # Beyond the time limits of the request that a worker compiles and of the one that waits: for the network.
 NETWORK_S = 60.0
-# Messages of one worker that are held until they are read. Credits keep a worker that behaves far below.
-MAX_MESSAGES = 256
 MAX_WORKERS = 1 << 14
 TICKS_PER_HEARTBEAT = 4  # how often time limits are checked
 SILENT_HEARTBEATS = 1.25  # after such a silence it is tried whether a worker can still be reached
 # Messages that are taken before time limits are checked and requests handed out.
 MESSAGES_AT_ONCE = 64
-LINGER_MS = 500  # for the last messages when the farm closes
-END_S = 5.0  # for the end of the farm's thread
-MAX_REFUSALS = 100  # lines about peers that are not let in; then there is silence about them
+RETRY_MS = 10  # until it is tried again to send to a worker that reads more slowly than is sent
 ALONE_S = 3.0  # requests wait this long for the first worker before a line says so
 
 _LOCAL = "this machine"
-_ZAP = "inproc://zeromq.zap.01"
 _log = logging.getLogger(__name__)
 
 _P = ParamSpec("_P")
@@ -61,7 +53,8 @@ class CompileFarm(Executor):
 
     Other calls than of `compile_request` are made by its own processes. As with `CompilePool`, a future's exception is
     TimeoutError if a request exceeded the time limit, and WorkerDied if it ended the process that worked on it; `running()` is
-    never true.
+    never true. A request of a single program fails only if it fails on this machine, if need be in a process that is started
+    for that.
 
     Args:
         listen: where workers connect, such as `tcp://0.0.0.0:5711`. Port 0 takes any that is free; see `address`.
@@ -83,41 +76,28 @@ class CompileFarm(Executor):
         heartbeat_s: float = HEARTBEAT_S,
     ):
         check_address(listen, "evaluation.farm.listen", has_keys=keys is not None)
-        self._keys = RunKeys(keys) if keys else None
         self._welcome = Welcome(heartbeat_s, time_limit_s)
         lease_s = protocol.HEARTBEATS_OF_LEASE * heartbeat_s
         self._schedule: Schedule[_Call] = Schedule(lease_s, 2 * time_limit_s + NETWORK_S, heartbeat_s)
-        self._context = zmq.Context()
-        self._zap = self._context.socket(zmq.REP)
-        self._router = self._context.socket(zmq.ROUTER)
-        try:
-            self._bind(listen)
-        except zmq.ZMQError as error:
-            self._context.destroy(linger=0)
-            hint = "give the number of an address of this machine, or tcp://0.0.0.0:PORT for all"
-            if error.errno == errno.EADDRINUSE:
-                hint = "another run may do so; give this one another port, or no farm: --set evaluation.farm=null"
-            reason = os.strerror(error.errno or 0)
-            raise UserError(f"evaluation.farm.listen: cannot listen at {listen}: {reason}; {hint}") from error
-        self.address: str = self._router.getsockopt_string(zmq.LAST_ENDPOINT)
+        self._router = Router(listen, RunKeys(keys) if keys else None)
+        self.address = self._router.address
         self._local = CompilePool(num_local, time_limit_s) if num_local != 0 else None
+        self._judge = self._local  # has the last word about single programs
         if self._local:
             self._schedule.join(_LOCAL, _LOCAL, self._local.num_workers, time.monotonic(), is_local=True)
         self._shared: dict[Hashable, deque[bytes]] = {}  # digests of what each worker remembers
-        self._num_refusals = 0
         self._next_tick_s = 0.0
         self._alone_since_s: float | None = None
+        self._has_disagreed = False
         self._commands: deque[Callable[[], None]] = deque()
-        # Guards the descriptor that wakes the farm's thread. A signal's handler may close the farm while this thread holds it.
-        self._lock = threading.RLock()
-        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._unfinished: set[Future[Any]] = set()
-        self._unreachable: set[Hashable] = set()
-        self._is_stopping = False
-        self._has_ended = False
+        # Whoever submits either finds the farm closed or is among the unfinished when it closes. A signal's handler may close it
+        # while its own thread submits.
+        self._lock = threading.RLock()
+        self._is_closed = False
         self._thread = threading.Thread(target=self._serve, name="compile-farm", daemon=True)
         self._thread.start()
-        atexit.register(self._end)
+        atexit.register(self.shutdown, cancel_futures=True)
 
     @property
     def num_workers(self) -> int:
@@ -131,8 +111,6 @@ class CompileFarm(Executor):
             ValueError: another call, and there are no processes of this machine.
             RuntimeError: the farm is closed.
         """
-        if not self._thread.is_alive():
-            raise RuntimeError("the farm is closed")
         if fn is not compile_request:
             if self._local is None:
                 raise ValueError("a farm without processes of its own takes compile requests only")
@@ -140,144 +118,103 @@ class CompileFarm(Executor):
         (request,) = args
         assert isinstance(request, CompileRequest)
         call = _Call(request)
-        self._unfinished.add(call.future)
-        call.future.add_done_callback(self._unfinished.discard)
-        call.future.add_done_callback(lambda _: self._command(lambda: self._end_call(call)))
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError("the farm is closed")
+            self._unfinished.add(call.future)
         self._command(lambda: self._schedule.submit(call.job))
+        call.future.add_done_callback(lambda _: self._note_end(call))
         return cast(Future[_T], call.future)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Takes leave of the workers; requests that are unfinished are fulfilled before, or cancelled."""
+        with self._lock:
+            self._is_closed = True
+        if not wait:
+            options = {"cancel_futures": cancel_futures}
+            threading.Thread(target=self.shutdown, kwargs=options, name="compile-farm-end", daemon=True).start()
+            return
         if cancel_futures:
             for future in self._unfinished.copy():
                 future.cancel()
-        elif wait:
-            concurrent.futures.wait(self._unfinished.copy())
-        if self._local:
-            self._local.shutdown(wait, cancel_futures=cancel_futures)
-        if wait or cancel_futures:
-            self._end()
-            atexit.unregister(self._end)
+        self._router.wake()
+        self._thread.join()  # before the processes that it gives requests to
+        for pool in {self._local, self._judge}:
+            if pool:
+                pool.shutdown(cancel_futures=cancel_futures)
+        atexit.unregister(self.shutdown)
 
     def __exit__(self, exception_type: type[BaseException] | None, *_: object) -> None:
         # After an exception, such as Ctrl-C, nobody waits for the results.
         self.shutdown(cancel_futures=exception_type is not None)
 
-    def _bind(self, listen: str) -> None:
-        router = self._router
-        router.set(zmq.LINGER, LINGER_MS)
-        router.set(zmq.ROUTER_MANDATORY, 1)  # a worker that is gone is an error, not silence
-        router.set(zmq.MAXMSGSIZE, protocol.MAX_FRAME_BYTES)
-        router.set(zmq.RCVHWM, MAX_MESSAGES)
-        router.set(zmq.SNDHWM, MAX_MESSAGES)
-        router.set(zmq.IPV6, listen.startswith("tcp://["))
-        router.set(zmq.BACKLOG, 4096)
-        # Connections of machines that lost power are closed.
-        router.set(zmq.HEARTBEAT_IVL, 10_000)
-        router.set(zmq.HEARTBEAT_TIMEOUT, 30_000)
-        if self._keys:
-            self._zap.bind(_ZAP)
-            router.set(zmq.CURVE_SERVER, 1)
-            router.set(zmq.CURVE_SECRETKEY, self._keys.secret)
-        router.bind(listen)
-
     def _command(self, command: Callable[[], None]) -> None:
         """Has the farm's thread call this."""
         self._commands.append(command)
-        with self._lock:
-            if not self._has_ended:
-                os.eventfd_write(self._wake, 1)
+        self._router.wake()
 
-    def _end(self) -> None:
-        self._command(self._stop)
-        self._thread.join(END_S)
-        with self._lock:
-            if not self._has_ended and not self._thread.is_alive():
-                self._has_ended = True
-                os.close(self._wake)
+    def _note_end(self, call: _Call) -> None:
+        """Has the farm's thread look at a call that has ended. It may end, too, with the last one."""
+        self._commands.append(lambda: self._end_call(call))
+        self._unfinished.discard(call.future)
+        self._router.wake()
 
     # ---- all below runs in the farm's thread
 
-    def _stop(self) -> None:
-        self._is_stopping = True
-        for peer in self._shared:
-            self._send(peer, Bye())
-
     def _serve(self) -> None:
-        poller = zmq.Poller()
-        for source in (self._router, self._zap, self._wake):
-            poller.register(source, zmq.POLLIN)
+        timeout_ms = idle_ms = math.ceil(self._welcome.heartbeat_s * 1000 / TICKS_PER_HEARTBEAT)
         try:
-            while not self._is_stopping:
-                ready = dict(poller.poll(math.ceil(self._welcome.heartbeat_s * 1000 / TICKS_PER_HEARTBEAT)))
-                if self._wake in ready:
-                    os.eventfd_read(self._wake)
-                    while self._commands:
-                        self._commands.popleft()()
-                if self._zap in ready:
-                    self._authenticate()
-                if self._router in ready:
-                    self._receive()
-                self._look_after()
+            while not self._is_closed or self._unfinished:
+                self._router.wait(timeout_ms)
+                self._obey()
+                for peer, frames in self._router.receive(MESSAGES_AT_ONCE):
+                    try:
+                        self._handle(peer, protocol.decode(frames, protocol.FROM_WORKER))
+                    except protocol.ProtocolError as error:
+                        self._refuse(peer, str(error))
+                timeout_ms = idle_ms if self._look_after() else min(RETRY_MS, idle_ms)
+            self._obey()
+            for worker in self._shared:
+                self._router.send(worker, Bye())
         except BaseException as error:
+            with self._lock:
+                self._is_closed = True
             for future in self._unfinished.copy():  # nobody would ever answer
                 _resolve(future, error)
             raise
         finally:
-            self._context.destroy(linger=LINGER_MS)
+            self._router.close()
 
-    def _authenticate(self) -> None:
-        """Answers one question of ZeroMQ's own protocol for this (RFC 27): may the owner of this public key connect?"""
-        version, number, _, address, _, _, *credentials = self._zap.recv_multipart()
-        assert self._keys, "asked only with CURVE"
-        name, reason = None, "its key is not in the workers/ of this run's keys"
-        try:
-            name = self._keys.name_of(credentials[0])
-        except UserError as error:
-            reason = str(error)
-        if name is None:
-            self._say_refusal(address.decode(), reason)
-        status = (b"200", b"OK") if name else (b"400", b"unknown key")
-        self._zap.send_multipart([version, number, *status, (name or "").encode(), b""])
-
-    def _receive(self) -> None:
-        for _ in range(MESSAGES_AT_ONCE):
-            try:
-                peer, *frames = self._router.recv_multipart(zmq.NOBLOCK)
-            except zmq.Again:
-                return
-            try:
-                self._handle(peer, protocol.decode(frames, protocol.FROM_WORKER))
-            except protocol.ProtocolError as error:
-                self._refuse(peer, str(error))
+    def _obey(self) -> None:
+        while self._commands:
+            self._commands.popleft()()
 
     def _handle(self, peer: bytes, message: Message) -> None:
         now_s = time.monotonic()
         if isinstance(message, Hello):
             self._take(peer, message, now_s)
         elif not self._schedule.heard(peer, now_s):
-            self._send(peer, Who())
+            self._router.send(peer, Who())
         elif isinstance(message, Beat):
-            self._send(peer, Beat())
+            self._router.send(peer, Beat())
         elif isinstance(message, Bye):
             if message.reason:
                 _log.warning("farm: the worker at %s failed: %s", self._schedule.name(peer), protocol.printable(message.reason))
-            self._forget(peer, message.reason or None)
+            self._forget(peer, is_loss=bool(message.reason))
         elif isinstance(message, Answer):
             self._take_answer(peer, message)
 
     def _take(self, peer: bytes, hello: Hello, now_s: float) -> None:
         if peer in self._schedule:  # it has lost its requests
-            self._forget(peer, None)
+            self._forget(peer, is_loss=False)
         reason = protocol.first_difference(hello.versions, protocol.versions())
         if self._schedule.num_workers >= MAX_WORKERS:
             reason = f"the run has {MAX_WORKERS} workers"
         if reason:
-            self._refuse(peer, reason, hello.name)
-        else:
+            self._router.refuse(peer, hello.name, reason)
+        elif self._router.send(peer, self._welcome):  # otherwise it says hello again
             self._schedule.join(peer, hello.name, hello.slots, now_s)
             self._shared[peer] = deque(maxlen=protocol.MAX_SHARED)
-            self._send(peer, self._welcome)
 
     def _take_answer(self, peer: bytes, answer: Answer) -> None:
         job = self._schedule.holds(peer, answer.lease)
@@ -285,68 +222,98 @@ class CompileFarm(Executor):
             return  # it comes too late, or for the second time
         problem = job.content.problem(answer) if not job.is_cancelled else None
         if problem:
-            self._refuse(peer, f"a wrong answer: {problem}", self._schedule.name(peer))
+            self._refuse(peer, f"a wrong answer: {problem}")
             return
         self._schedule.answered(peer, answer.lease)
         self._finish(peer, job, _outcome(answer))
 
     def _finish(self, peer: Hashable, job: Job[_Call], outcome: Compiled | CompileFailure | BaseException) -> None:
-        if job.is_cancelled or (not isinstance(outcome, Compiled) and not self._schedule.failed(job, peer)):
+        if job.is_cancelled:
             return
-        _resolve(job.content.future, outcome)
+        if isinstance(outcome, Compiled):
+            _resolve(job.content.future, outcome)
+        elif self._schedule.failed(job, peer):
+            self._fail(peer, job, outcome)
 
-    def _refuse(self, peer: bytes, reason: str, name: str | None = None) -> None:
+    def _fail(self, peer: Hashable, job: Job[_Call], outcome: CompileFailure | BaseException) -> None:
+        """Ends a request that failed on a worker. What a single program does is found out here: the worker may be to blame."""
+        call = job.content
+        if peer == _LOCAL or call.request.num_programs > 1:
+            _resolve(call.future, outcome)
+        elif not job.is_cancelled:
+            self._judge = self._judge or CompilePool(1, self._welcome.compile_s)
+            call.local = self._judge.submit(compile_request, call.request)
+            call.local.add_done_callback(lambda done: self._command(lambda: self._take_verdict(call, outcome, done)))
+
+    def _take_verdict(self, call: _Call, there: CompileFailure | BaseException, here: Future[Compiled | CompileFailure]) -> None:
+        if here.cancelled():
+            return
+        outcome = here.exception() or here.result()
+        if isinstance(outcome, Compiled) and not self._has_disagreed:
+            self._has_disagreed = True
+            reason = there.log if isinstance(there, CompileFailure) else str(there) or type(there).__name__
+            _log.warning("farm: workers failed at a program that compiles on this machine: %s", protocol.printable(reason))
+        _resolve(call.future, outcome)
+
+    def _refuse(self, peer: bytes, reason: str) -> None:
         """Turns a peer away. Its requests go to others."""
+        name = "an unknown machine"
         if peer in self._schedule:
             name = self._schedule.name(peer)
-            self._forget(peer, reason)
-        self._say_refusal(name or "an unknown machine", reason)
-        self._send(peer, Refused(reason[: protocol.MAX_TEXT]))
+            self._forget(peer, is_loss=True)
+        self._router.refuse(peer, name, reason)
 
-    def _say_refusal(self, name: str, reason: str) -> None:
-        self._num_refusals += 1
-        if self._num_refusals <= MAX_REFUSALS:
-            more = "" if self._num_refusals < MAX_REFUSALS else "; no more is said about peers that are refused"
-            _log.warning("farm: a worker at %s is refused: %s%s", name, protocol.printable(reason), more)
-
-    def _forget(self, peer: Hashable, loss: str | None) -> None:
-        """Forgets a worker. loss: why it was lost, None if it left."""
+    def _forget(self, peer: Hashable, *, is_loss: bool) -> None:
+        """Forgets a worker. is_loss: it did not take its leave."""
         self._shared.pop(peer)
-        for job in self._schedule.leave(peer, is_loss=loss is not None):
-            _resolve(job.content.future, WorkerDied(f"{job.losses} workers were lost while they compiled it"))
+        for job in self._schedule.leave(peer, is_loss=is_loss):
+            self._fail(peer, job, WorkerDied(f"{job.losses} workers were lost while they compiled it"))
 
-    def _look_after(self) -> None:
-        """Gives up workers that are lost, and hands out what waits."""
+    def _look_after(self) -> bool:
+        """Gives up workers that are lost, and hands out what waits; false if a worker reads more slowly than is sent."""
         now_s = time.monotonic()
         if now_s >= self._next_tick_s:
             self._next_tick_s = now_s + self._welcome.heartbeat_s / TICKS_PER_HEARTBEAT
             for peer, reason in self._schedule.tick(now_s):
                 _log.info("farm: the worker at %s %s", self._schedule.name(peer), reason)
-                self._forget(peer, reason)
+                self._forget(peer, is_loss=True)
             for peer in self._schedule.silent(now_s, SILENT_HEARTBEATS * self._welcome.heartbeat_s):
-                self._send(peer, Beat())  # fails if its connection is gone
-        is_done = False
-        while not is_done:
+                self._router.send(peer, Beat())  # finds out whether its connection is gone
+        are_all_sent = True
+        self._forget_unreachable()
+        while True:
             for peer, number, job in self._schedule.assign(now_s):
-                self._hand_out(peer, number, job)
-            is_done = not self._unreachable
-            for peer in self._unreachable & self._shared.keys():
-                self._forget(peer, "its connection was lost")
-            self._unreachable.clear()
+                if not self._hand_out(peer, number, job):
+                    self._schedule.unsent(peer, number)
+                    are_all_sent = False
+            if not self._forget_unreachable():
+                break
         self._notice_that_it_is_alone(now_s)
+        return are_all_sent
 
-    def _hand_out(self, peer: Hashable, number: int, job: Job[_Call]) -> None:
+    def _forget_unreachable(self) -> bool:
+        """Gives up workers whose connections are gone; false if there are none."""
+        lost = self._router.unreachable & self._shared.keys()
+        self._router.unreachable.clear()
+        for peer in lost:
+            _log.info("farm: the connection of the worker at %s was lost", self._schedule.name(peer))
+            self._forget(peer, is_loss=True)
+        return bool(lost)
+
+    def _hand_out(self, peer: Hashable, number: int, job: Job[_Call]) -> bool:
+        """Whether the request was sent. What it shares with others is sent before it, unless the worker has it."""
         call = job.content
         if self._local and peer == _LOCAL:
             call.local = self._local.submit(compile_request, call.request)
             call.local.add_done_callback(lambda done: self._command(lambda: self._take_local(number, done)))
-            return
+            return True
         known = self._shared[peer]
         if call.shared.digest not in known:
-            self._send(peer, call.shared)
+            if not self._router.send(peer, call.shared):
+                return False
             known.append(call.shared.digest)
         request = call.request
-        self._send(peer, Request(number, call.shared.digest, request.words, request.lengths, request.hashes))
+        return self._router.send(peer, Request(number, call.shared.digest, request.words, request.lengths, request.hashes))
 
     def _take_local(self, number: int, done: Future[Compiled | CompileFailure]) -> None:
         job = self._schedule.answered(_LOCAL, number)
@@ -358,21 +325,12 @@ class CompileFarm(Executor):
         """Nobody waits for a call any more. If it was cancelled, it is not made, or ended."""
         if not call.future.cancelled():
             return
+        call.future.set_running_or_notify_cancel()  # for those who wait in concurrent.futures.wait
         lease = self._schedule.cancel(call.job)
-        if lease is None:
-            return
-        if lease.peer == _LOCAL:
-            assert call.local, "its lease is of this machine"
+        if lease and lease.peer != _LOCAL:
+            self._router.send(lease.peer, Cancel(lease.number))
+        elif call.local:
             call.local.cancel()
-        else:
-            self._send(lease.peer, Cancel(lease.number))
-
-    def _send(self, peer: Hashable, message: Message) -> None:
-        """Sends without waiting. A worker that cannot be reached is lost."""
-        try:
-            self._router.send_multipart([cast(bytes, peer), *protocol.encode(message)], zmq.NOBLOCK)
-        except zmq.ZMQError:
-            self._unreachable.add(peer)
 
     def _notice_that_it_is_alone(self, now_s: float) -> None:
         if not self._schedule.num_waiting or self._schedule.num_workers:
@@ -423,9 +381,8 @@ def _outcome(answer: Answer) -> Compiled | CompileFailure | BaseException:
 
 
 def _resolve(future: Future[Any], outcome: object) -> None:
-    if future.done() or not future.set_running_or_notify_cancel():
-        return
-    if isinstance(outcome, BaseException):
-        future.set_exception(outcome)
-    else:
-        future.set_result(outcome)
+    with suppress(InvalidStateError):  # it was cancelled
+        if isinstance(outcome, BaseException):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)

@@ -22,6 +22,7 @@ from zmq.utils.monitor import recv_monitor_message
 from evo.compile.farm import protocol
 from evo.compile.farm.keys import WorkerKeys, check_address
 from evo.compile.farm.protocol import Answer, Beat, Bye, Cancel, Hello, Message, Refused, Request, Shared, Welcome, Who
+from evo.compile.farm.wake import Wake
 from evo.compile.pool import CompilePool
 from evo.compile.request import Compiled, CompileFailure, compile_request
 from evo.errors import FailureKind, UserError
@@ -76,26 +77,28 @@ class Worker:
         self._say = say
         self._said: str | None = None
         self.status = Status()
+        if num_workers is not None and num_workers > protocol.MAX_SLOTS:
+            raise UserError(f"--workers: at most {protocol.MAX_SLOTS}, got {num_workers}; start several workers")
         self._context = zmq.Context()
-        self._pool = CompilePool(num_workers)
         self._calls: dict[int, _Call] = {}  # by their leases
         self._done: deque[_Call] = deque()
         self._shared: deque[Shared] = deque(maxlen=protocol.MAX_SHARED)
-        self._wake = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._wake = Wake()
         self._welcome: Welcome | None = None  # while it works for a run
         self._heard_s = self._next_word_s = self._next_status_s = 0.0
         self._is_stopped = False
         self._socket = self._context.socket(zmq.DEALER)
         self._monitor = self._socket.get_monitor_socket(_HANDSHAKE_EVENTS)
         self._poller = zmq.Poller()
-        for source in (self._socket, self._monitor, self._wake):
+        for source in (self._socket, self._monitor, self._wake.fileno()):
             self._poller.register(source, zmq.POLLIN)
         self._connect()
+        self._pool = CompilePool(num_workers)
 
     def stop(self) -> None:
-        """Has `serve` return. May be called by a signal's handler."""
+        """Has `serve` return. May be called at any time, by any thread and by a signal's handler."""
         self._is_stopped = True
-        os.eventfd_write(self._wake, 1)
+        self._wake.set()
 
     def serve(self) -> None:
         """Works until it is stopped.
@@ -108,8 +111,7 @@ class Worker:
             while not self._is_stopped:
                 pause_s = min(self._next_word_s, self._next_status_s) - time.monotonic()
                 ready = dict(self._poller.poll(max(0, math.ceil(pause_s * 1000))))
-                if self._wake in ready:
-                    os.eventfd_read(self._wake)
+                self._wake.clear()
                 if self._monitor in ready:
                     self._watch()
                 if self._socket in ready:
@@ -126,11 +128,12 @@ class Worker:
             self._send(Bye(reason))
             self._context.destroy(linger=LINGER_MS)
             self._pool.shutdown(cancel_futures=True)
-            os.close(self._wake)
+            self._wake.close()
 
     def _connect(self) -> None:
         dealer = self._socket
         dealer.set(zmq.LINGER, LINGER_MS)
+        dealer.set(zmq.SNDHWM, 2 * protocol.MAX_SLOTS)  # an answer to each request that it may hold, whenever the run reads them
         dealer.set(zmq.IMMEDIATE, 1)  # nothing is sent before there is a connection
         dealer.set(zmq.MAXMSGSIZE, protocol.MAX_FRAME_BYTES)
         dealer.set(zmq.SNDHWM, 2 * self._pool.num_workers + 100)
@@ -146,6 +149,7 @@ class Worker:
         try:
             dealer.connect(self._address)
         except zmq.ZMQError as error:
+            self._context.destroy(linger=0)
             raise UserError(f"--connect: cannot connect to {self._address}: {os.strerror(error.errno or 0)}") from error
 
     def _watch(self) -> None:
@@ -185,6 +189,8 @@ class Worker:
             self._said = None
         elif isinstance(message, (Who, Bye)):
             self._forget()
+        elif self._welcome is None:
+            pass  # it belongs to what the run gave this worker before it forgot it
         elif isinstance(message, Shared):
             message.check_size()
             self._shared.append(message)
@@ -205,7 +211,7 @@ class Worker:
 
     def _put_done(self, call: _Call) -> None:
         self._done.append(call)
-        os.eventfd_write(self._wake, 1)
+        self._wake.set()
 
     def _answer(self, call: _Call) -> None:
         request = call.request

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import pytest
 
@@ -123,67 +123,92 @@ class PlayedRun(Socket):
         self.say(Request(lease, shared.digest, request.words, request.lengths, request.hashes))
 
 
+class Running:
+    """A function in a thread. An error of it closes the farms: whoever waits for them gets CancelledError rather than nothing."""
+
+    def __init__(self, function: Callable[[], object], farms: list[CompileFarm]):
+        self._error: BaseException | None = None
+        self._function, self._farms = function, farms
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._function()
+        except BaseException as error:  # noqa: BLE001 - the test gets it
+            self._error = error
+            _close(self._farms)
+
+    def error(self) -> BaseException | None:
+        """What ended it. Whoever asks expects it: it no longer fails the test."""
+        self._thread.join(LIMIT_S)
+        assert not self._thread.is_alive(), "it does not end"
+        error, self._error = self._error, None
+        return error
+
+
 @dataclass
 class RunningWorker:
     """A real worker in a thread."""
 
     worker: Worker
-    thread: threading.Thread
+    running: Running
     lines: list[str]
     statuses: list[Status]
-    errors: list[BaseException] = field(default_factory=list)
+
+    def error(self) -> BaseException | None:
+        """What ended it."""
+        return self.running.error()
 
     def end(self) -> None:
+        """Stops it; raises what ended it before."""
         self.worker.stop()
-        self.thread.join(LIMIT_S)
-        assert not self.thread.is_alive()
+        if error := self.error():
+            raise error
 
-    def error(self) -> BaseException:
-        """What ended it."""
-        self.thread.join(LIMIT_S)
-        assert not self.thread.is_alive()
-        return self.errors[0]
+
+def _close(farms: list[CompileFarm]) -> None:
+    for farm in farms:
+        farm.shutdown(cancel_futures=True)
 
 
 @pytest.fixture
-def start_worker():
-    """Starts a worker that connects to an address; it ends with the test."""
+def farms() -> Iterator[list[CompileFarm]]:
+    """The farms of a test. They close with it, or after a long time if it hangs."""
+    opened: list[CompileFarm] = []
+    timer = threading.Timer(LIMIT_S, _close, [opened])
+    timer.start()
+    yield opened
+    timer.cancel()
+    timer.join()
+    _close(opened)
+
+
+@pytest.fixture
+def start_worker(farms):
+    """Starts a worker that connects to an address; it ends with the test, which fails if the worker ended before by an error."""
     started: list[RunningWorker] = []
 
     def start(address: str, keys=None, num_workers: int = 1) -> RunningWorker:
         lines, statuses = [], []
         worker = Worker(address, keys, num_workers, lambda status: statuses.append(Status(**vars(status))), lines.append)
-
-        def serve() -> None:
-            try:
-                worker.serve()
-            except BaseException as error:  # noqa: BLE001 - the test looks at it
-                running.errors.append(error)
-
-        running = RunningWorker(worker, threading.Thread(target=serve), lines, statuses)
-        running.thread.start()
-        started.append(running)
-        return running
+        started.append(RunningWorker(worker, Running(worker.serve, farms), lines, statuses))
+        return started[-1]
 
     yield start
-    for running in started:
-        if running.thread.is_alive():
-            running.end()
+    for worker in started:
+        worker.end()
 
 
 @pytest.fixture
-def open_farm():
-    """Opens farms on a free port of this machine; they close with the test."""
-    opened: list[CompileFarm] = []
+def open_farm(farms):
+    """Opens farms on a free port of this machine."""
 
     def make(num_local: int = 0, heartbeat_s: float = 30.0, **options) -> CompileFarm:
-        farm = CompileFarm("tcp://127.0.0.1:0", num_local=num_local, heartbeat_s=heartbeat_s, **options)
-        opened.append(farm)
-        return farm
+        farms.append(CompileFarm("tcp://127.0.0.1:0", num_local=num_local, heartbeat_s=heartbeat_s, **options))
+        return farms[-1]
 
-    yield make
-    for farm in opened:
-        farm.shutdown(cancel_futures=True)
+    return make
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 import zmq
 from zmq.utils import z85
 
+from evo.compile.farm import keys
 from evo.compile.farm.keys import RunKeys, WorkerKeys, check_address, make_keys
 from evo.errors import UserError
 
@@ -100,6 +101,31 @@ def test_existing_keys_are_kept(tmp_path):
     with pytest.raises(UserError, match="worker: exists; give another worker another name"):
         make_keys(tmp_path, "worker")
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_keys_appear_whole_or_not_at_all(tmp_path, monkeypatch):
+    """Cut off at each step in turn, as by a full disk, the next attempt makes good keys of the same name."""
+    for step in ("write_atomically", "_make_folder"):
+        original = getattr(keys, step)
+        monkeypatch.setattr(keys, step, lambda *args, original=original, **options: (next(left), original(*args, **options)))
+    num_steps = 0
+    while True:
+        folder, left = tmp_path / str(num_steps), iter(range(num_steps))
+        try:
+            make_keys(folder, "worker")
+            break
+        except StopIteration:
+            num_steps += 1
+        for path in folder.rglob("*.key"):
+            assert len(path.read_bytes()) == 41
+        assert not (folder / "worker").exists()
+        left = iter(range(100))
+        run, worker = make_keys(folder, "worker")
+        ours, theirs = RunKeys(run), WorkerKeys.read(worker)
+        assert ours.name_of(z85.decode(zmq.curve_public(theirs.secret))) == "worker"
+        assert theirs.run == zmq.curve_public(ours.secret)
+        assert {path.name for path in folder.iterdir()} == {"run", "worker"}
+    assert num_steps == 6  # two folders with three keys, and a public one
 
 
 @pytest.mark.parametrize("name", ["run", "", "../x", "a/b", "-x", "x" * 64])

@@ -85,6 +85,10 @@ def test_every_message_is_tried():
         assert {message.KIND for message in messages} == set(ACCEPTED[side])
 
 
+def test_the_largest_number_of_a_lease_is_accepted():
+    assert decode([header("answer", 2**63 - 1, "compiled", 0.0, 0.0, bytes(32)), b""], FROM_WORKER).lease == 2**63 - 1
+
+
 @pytest.mark.parametrize(("side", "message"), ALL, ids=lambda value: getattr(value, "KIND", value))
 def test_a_side_refuses_what_only_the_other_may_send(side, message):
     (other,) = set(ACCEPTED) - {side}
@@ -131,6 +135,8 @@ def header(*values) -> bytes:
         [header("bye", None)],
         [header("answer", 7, "compiled", 0.0, 0.0, bytes(32))],
         [header("answer", -7, "compiled", 0.0, 0.0, bytes(32)), b""],
+        [header("answer", 2**63, "compiled", 0.0, 0.0, bytes(32)), b""],
+        [header("hello", 2**63, {}, 4, "host")],
         [header("answer", 7, "eaten", 0.0, 0.0, bytes(32)), b""],
         [header("answer", 7, "compiled", float("nan"), 0.0, bytes(32)), b""],
         [header("answer", 7, "compiled", 0.0, -1.0, bytes(32)), b""],

@@ -129,32 +129,40 @@ def test_a_clock_that_goes_back_or_stands_is_no_time(schedule):
     assert pass_time(schedule, 100.0 + LEASE_S, 101.0 + LEASE_S)[:1] == ["a"]
 
 
-def test_a_request_is_given_up_when_it_was_the_end_of_many_workers_on_more_than_one_machine(schedule):
+def test_a_request_that_was_the_end_of_many_workers_is_handed_back(schedule):
     (job,) = submit(schedule, "x")
-    schedule.join("first", "host a", 1, 0.0)
-    for number in range(MAX_LOSSES - 1):
-        ((holder, _),) = assigned(schedule)
-        schedule.join(number, "host a", 1, 0.0)
-        assert schedule.leave(holder, is_loss=True) == []
-    schedule.join("other", "host b", 1, 0.0)
-    ((holder, _),) = assigned(schedule)
-    assert schedule.leave(holder, is_loss=True) == []
-    assert assigned(schedule) == [("other", "x")]  # a second opinion
-    assert schedule.leave("other", is_loss=True) == [job]
+    for number in range(MAX_LOSSES):
+        schedule.join(number, f"host {number % 2}", 1, 0.0)
+        assert assigned(schedule) == [(number, "x")]
+        assert schedule.leave(number, is_loss=True) == [job] * (number == MAX_LOSSES - 1)
     assert schedule.num_waiting == 0
 
 
-def test_one_machine_that_dies_again_and_again_condemns_nothing_while_there_is_another(schedule):
-    (job,) = submit(schedule, "x")
-    for number in range(MAX_LOSSES):
-        schedule.join(number, "bad", 1, 0.0)
-        assert assigned(schedule) == [(number, "x")]
-        if number == MAX_LOSSES - 1:
-            schedule.join("good", "good", 1, 0.0)
+def test_workers_that_are_lost_after_the_run_stood_still_are_no_losses(schedule):
+    submit(schedule, "x")
+    for number in range(3 * MAX_LOSSES):
+        now_s = 100.0 * number
+        schedule.join(number, "host", 1, now_s)
+        assert [peer for peer, _, _ in schedule.assign(now_s)] == [number]
+        schedule.tick(now_s + 99.0)  # so long after the last look at the clock
         assert schedule.leave(number, is_loss=True) == []
-    schedule.join("bad again", "bad", 1, 0.0)
-    assert assigned(schedule) == [("good", "x")]
-    assert not job.is_cancelled
+    assert schedule.num_waiting == 1
+
+
+def test_what_cannot_be_sent_goes_to_another_and_its_worker_gets_no_more_before_the_next_time(schedule):
+    schedule.join("a", "host a", 9, 0.0)
+    first, *_ = submit(schedule, *range(4))
+    given = []
+    for peer, number, job in schedule.assign(0.0):
+        given.append((peer, job.content))
+        schedule.unsent(peer, number)
+    assert given == [("a", 0)]
+    assert schedule.num_waiting == 4 and schedule.cancel(first) is None
+    schedule.join("b", "host b", 1, 0.0)
+    assert assigned(schedule) == [("b", 1), ("a", 2), ("a", 3)]
+    schedule.unsent("b", schedule.cancel(Job("none", lease=2)).number)
+    assert schedule.leave("b", is_loss=True) == []
+    assert assigned(schedule) == [("a", 1)]
 
 
 def test_workers_that_take_their_leave_are_no_losses(schedule):
@@ -164,6 +172,32 @@ def test_workers_that_take_their_leave_are_no_losses(schedule):
         assert assigned(schedule) == [(number, "x")]
         assert schedule.leave(number, is_loss=False) == []
     assert schedule.num_waiting == 1
+
+
+def test_what_failed_on_a_machine_and_cannot_be_sent_to_another_still_waits_for_one(schedule):
+    for name in ("a", "b"):
+        schedule.join(name, name, 1, 0.0)
+    submit(schedule, "x")
+    ((_, number, job),) = schedule.assign(0.0)
+    schedule.answered("a", number)
+    assert not schedule.failed(job, "a")
+    for peer, number, _ in schedule.assign(0.0):
+        assert peer == "b"
+        schedule.unsent(peer, number)
+    assert schedule.num_waiting == 1
+    assert assigned(schedule) == [("b", "x")]
+
+
+def test_what_failed_on_many_machines_is_spread_over_idle_cores_of_others_before_places_in_waiting(schedule):
+    for name in ("a", "b"):
+        schedule.join(name, name, 3, 0.0)
+    jobs = submit(schedule, *range(8))
+    for peer, number, job in [*schedule.assign(0.0)]:
+        schedule.answered(peer, number)
+        assert not schedule.failed(job, peer)
+    jobs[0].is_cancelled = True
+    given = Counter((peer, job.failed_on) for peer, _, job in schedule.assign(0.0))
+    assert given == {("b", "a"): 3, ("a", "b"): 4}
 
 
 def test_a_failure_is_checked_by_another_machine(schedule):

@@ -11,24 +11,27 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import CancelledError
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future, wait
+from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 import zmq
-from compile_cases import BAD, BAD_CONSTANT, program_text, programs
+from compile_cases import BAD, BAD_CONSTANT, die, hang, program_text, programs, reject
 
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
-from evo.compile.farm import protocol, server
+from evo.compile.farm import protocol, router, schedule, server
 from evo.compile.farm.keys import WorkerKeys, make_keys
 from evo.compile.farm.protocol import Answer, Beat, Bye, Cancel, Hello, Refused, Request, Shared, Welcome, Who, encode, seal
 from evo.compile.farm.server import CompileFarm
 from evo.compile.packing import Packing
 from evo.compile.pool import WorkerDied
-from evo.compile.request import Compiled, CompileFailure, compile_request, render
+from evo.compile.request import Compiled, CompileFailure, compile_request, pack_programs, render
 from evo.errors import FailureKind, UserError
 
-from .conftest import LIMIT_S, Peer
+from .conftest import LIMIT_S, Peer, Running
 
 BEAT_S = 0.05  # for workers that are to be lost
 
@@ -160,10 +163,10 @@ def test_garbage_is_refused_and_disturbs_nobody(open_farm, peer_of, request_of, 
 def test_there_is_an_end_to_lines_about_peers_that_are_refused(open_farm, peer_of, caplog):
     farm = open_farm()
     peer = peer_of(farm)
-    for _ in range(server.MAX_REFUSALS + 20):
+    for _ in range(router.MAX_REFUSALS + 20):
         peer.socket.send(b"garbage")
         peer.hears(Refused)
-    assert len(caplog.records) == server.MAX_REFUSALS
+    assert len(caplog.records) == router.MAX_REFUSALS
     assert caplog.records[-1].message.endswith("no more is said about peers that are refused")
 
 
@@ -204,23 +207,30 @@ def test_the_requests_of_a_silent_worker_go_to_another_and_its_late_answer_is_dr
     assert message == Who()
     assert not future.done()
     other.say(other.answer_to(request))
-    assert future.result(LIMIT_S).cubin == late.content
+    assert _working(other, future).cubin == late.content
 
 
-def _beating(peer: Peer) -> Request:
-    """The next request of a worker that beats until it comes."""
+def _beating(peer: Peer, until: Callable[[Request], bool] = lambda _: True, future: Future | None = None) -> Request | None:
+    """The first request, until which a worker beats, at which the condition holds; None if the future is done before."""
     end_s = time.monotonic() + LIMIT_S
-    while time.monotonic() < end_s:
+    while future is None or not future.done():
+        assert time.monotonic() < end_s, "waited in vain"
         peer.say(Beat())
         while peer.socket.poll(10):
             message = protocol.decode(peer.socket.recv_multipart(), protocol.FROM_RUN)
             if isinstance(message, Shared):
                 peer.shared[message.digest] = message
-            elif isinstance(message, Request):
+            elif isinstance(message, Request) and until(message):
                 return message
             elif isinstance(message, Who):  # this machine was too slow
                 peer.say(Hello(protocol.PROTOCOL, protocol.versions(), 1, "host"))
-    raise AssertionError("no request came")
+    return None
+
+
+def _working(peer: Peer, future: Future) -> object:
+    """The result of a future, while a worker beats and answers."""
+    _beating(peer, lambda request: peer.say(peer.answer_to(request)), future)
+    return future.result(0)
 
 
 def test_double_and_replayed_answers_count_once(open_farm, peer_of, request_of):
@@ -347,9 +357,7 @@ def test_the_clock_on_the_wall_does_not_matter(open_farm, peer_of, request_of, m
     farm = open_farm(heartbeat_s=BEAT_S)
     peer = peer_of(farm)
     peer.hello()
-    future = farm.submit(compile_request, request_of())
-    peer.say(peer.answer_to(_beating(peer)))
-    assert isinstance(future.result(LIMIT_S), Compiled)
+    assert isinstance(_working(peer, farm.submit(compile_request, request_of())), Compiled)
 
 
 def test_a_run_that_stood_still_for_an_hour_loses_no_worker(open_farm, peer_of, request_of, monkeypatch):
@@ -380,6 +388,145 @@ def test_a_worker_that_reads_nothing_holds_up_nobody(open_farm, peer_of, request
     assert isinstance(future.result(LIMIT_S), Compiled)
 
 
+def test_a_worker_that_is_sent_more_than_its_buffers_hold_is_not_lost(open_farm, peer_of, request_of, monkeypatch):
+    monkeypatch.setattr(router, "MAX_MESSAGES", 4)
+    farm = open_farm()
+    futures = [farm.submit(compile_request, request_of(1, i % 8)) for i in range(300)]
+    peer = peer_of(farm)
+    peer.hello(slots=4096)
+    leases = [peer.request().lease for _ in futures]
+    assert len(set(leases)) == len(futures)
+    assert farm.num_workers == 4096
+    farm.submit(compile_request, request_of())
+    assert peer.hears(Request).lease not in leases  # the next message: nothing was sent twice
+
+
+def refuse_to_send(farm, monkeypatch, refuses: Callable[[object, object], bool]) -> None:
+    """Has the farm find its buffers full when this says so."""
+    send = farm._router.send
+    monkeypatch.setattr(farm._router, "send", lambda peer, message: not refuses(peer, message) and send(peer, message))
+
+
+@pytest.mark.parametrize("kind", [Shared, Request])
+def test_a_request_and_what_it_shares_with_others_arrive_in_order_though_one_cannot_be_sent_at_once(
+    open_farm, peer_of, request_of, monkeypatch, kind
+):
+    farm, num_left = open_farm(), iter(range(3))
+    refuse_to_send(farm, monkeypatch, lambda _, message: isinstance(message, kind) and next(num_left, None) is not None)
+    peer = peer_of(farm)
+    peer.hello()
+    future = farm.submit(compile_request, request_of())
+    peer.hears(Shared)
+    peer.say(Answer(peer.hears(Request).lease, "rejected", 0.0, 0.0, b"", b""))
+    assert peer.hears(Refused)  # the seal is wrong; it was this worker's lease
+    assert next(num_left, None) is None and not future.done()
+
+
+def test_a_worker_without_a_connection_is_sent_nothing_more_and_what_it_never_got_is_no_loss(
+    open_farm, peer_of, request_of, monkeypatch
+):
+    monkeypatch.setattr(schedule, "MAX_LOSSES", 1)
+    farm, gone = open_farm(), []
+
+    def is_gone(peer, message) -> bool:
+        if isinstance(message, Request) and (not gone or peer == gone[0]):
+            gone.append(peer)
+            farm._router.unreachable.add(peer)
+            return True
+        return False
+
+    refuse_to_send(farm, monkeypatch, is_gone)
+    futures = [farm.submit(compile_request, request_of(2, i)) for i in range(4)]
+    first, second = peer_of(farm), peer_of(farm)
+    first.hello(slots=9, name="first")
+    second.hello(slots=9, name="second")
+    for _ in futures:
+        second.say(second.answer_to(second.request()))
+    assert all(isinstance(future.result(LIMIT_S), Compiled) for future in futures)
+    assert len(gone) == 1
+
+
+@pytest.mark.parametrize("num_programs", [1, 2])
+@pytest.mark.parametrize("how", ["failures", "losses"])
+def test_a_program_that_fails_only_elsewhere_has_not_failed(
+    open_farm, peer_of, request_of, monkeypatch, caplog, how, num_programs
+):
+    """A pack is halved all the same."""
+    monkeypatch.setattr(schedule, "MAX_LOSSES", 2)
+    farm, request = open_farm(), request_of(num_programs)
+    future = farm.submit(compile_request, request)
+    peers = [peer_of(farm) for _ in range(2)]
+    for peer in peers:
+        peer.hello(name=f"machine {id(peer)}")
+    for peer in peers:
+        answer = peer.answer_to(peer.request(), "rejected", b"no memory")
+        peer.say(answer if how == "failures" else Bye("no memory"))
+    if num_programs == 1:
+        assert future.result(LIMIT_S).cubin == compile_request(request).cubin
+        lines = [record.message for record in caplog.records if "this machine" in record.message]
+        reason = "no memory" if how == "failures" else "2 workers were lost while they compiled it"
+        assert lines == [f"farm: workers failed at a program that compiles on this machine: {reason}"]
+    elif how == "failures":
+        assert future.result(LIMIT_S) == CompileFailure(FailureKind.REJECTED, "no memory")
+    else:
+        assert str(future.exception(LIMIT_S)) == "2 workers were lost while they compiled it"
+
+
+def test_a_verdict_of_this_machine_can_be_cancelled(open_farm, peer_of, language, request_of, monkeypatch):
+    monkeypatch.setattr(server, "compile_request", hang)
+    batch = programs(language, [BAD])
+    words, lengths, hashes = pack_programs(batch.words, batch.hashes)
+    farm = open_farm(time_limit_s=600.0)
+    future = farm.submit(hang, replace(request_of(), words=words, lengths=lengths, hashes=hashes))
+    peer = peer_of(farm)
+    peer.hello()
+    peer.say(peer.answer_to(peer.request(), "timed out", b""))
+    peer.say(Beat())
+    peer.hears(Beat)
+    assert farm._judge and future.cancel()
+    assert wait([future], LIMIT_S).done == {future}
+    assert farm._judge.submit(abs, -3).result(LIMIT_S) == 3  # its only process is free
+
+
+def test_who_waits_for_requests_that_are_cancelled_is_told(open_farm, peer_of, request_of):
+    farm = open_farm()
+    futures = [farm.submit(compile_request, request_of(1, i)) for i in range(3)]
+    peer_of(farm).hello()
+    assert all(future.cancel() for future in futures)
+    assert wait(futures, LIMIT_S).done == {*futures}
+
+
+def test_a_farm_that_closes_without_waiting_fulfils_what_it_has_and_takes_no_more(open_farm, request_of):
+    farm = open_farm(num_local=1)
+    futures = [farm.submit(compile_request, request_of(1, i)) for i in range(5)]
+    farm.shutdown(wait=False)
+    with pytest.raises(RuntimeError, match="closed"):
+        farm.submit(compile_request, request_of())
+    assert [future.result(LIMIT_S).cubin for future in futures] == [compile_request(request_of(1, i)).cubin for i in range(5)]
+    farm.shutdown()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_whoever_submits_while_the_farm_breaks_gets_its_error(open_farm, request_of, monkeypatch):
+    farm = open_farm()
+    before = farm.submit(compile_request, request_of())
+    is_breaking = threading.Event()
+
+    def break_down(_):
+        is_breaking.set()
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(farm._router, "receive", break_down)
+    with farm._lock:
+        farm._router.wake()
+        assert is_breaking.wait(LIMIT_S)
+        meanwhile = farm.submit(compile_request, request_of())
+    for future in (before, meanwhile):
+        assert isinstance(future.exception(LIMIT_S), ZeroDivisionError)
+    with pytest.raises(RuntimeError, match="closed"):
+        farm.submit(compile_request, request_of())
+
+
 # ---- packs of programs
 
 
@@ -388,14 +535,19 @@ def serve(peer: Peer, judge) -> None:
     while not isinstance(request := peer.hears((Request, Shared, Beat, Cancel, Bye)), Bye):
         if isinstance(request, Shared):
             peer.shared[request.digest] = request
+        elif isinstance(request, Beat):
+            peer.say(Beat())
         if not isinstance(request, Request):
             continue
         outcome, content = judge(request.of(peer.shared[request.shared]))
         peer.say(peer.answer_to(request, outcome, content))
 
 
-@pytest.mark.parametrize("outcome", ["died", "rejected", "timed out"])
-def test_a_pack_that_fails_is_halved_until_only_the_program_at_fault_is_named(language, open_farm, peer_of, outcome):
+@pytest.mark.parametrize(("outcome", "here"), [("died", die), ("rejected", reject), ("timed out", hang)])
+def test_a_pack_that_fails_is_halved_until_only_the_program_at_fault_is_named(
+    language, farms, open_farm, peer_of, monkeypatch, outcome, here
+):
+    monkeypatch.setattr(server, "compile_request", here)
     texts = [program_text(i, i % 4) for i in range(15)]
     texts[2] = texts[11] = BAD
 
@@ -403,23 +555,22 @@ def test_a_pack_that_fails_is_halved_until_only_the_program_at_fault_is_named(la
         is_bad = BAD_CONSTANT.encode() in render(request)
         return (outcome, b"how") if is_bad else (protocol.COMPILED, None)
 
-    farm = open_farm()
-    threads = []
+    farm = open_farm(time_limit_s=2.0)
+    serving = []
     for name in ("one", "two"):
         peer = peer_of(farm)
         peer.hello(name=name)
-        threads.append(threading.Thread(target=serve, args=(peer, judge)))
-        threads[-1].start()
+        serving.append(Running(partial(serve, peer, judge), farms))
     batch = programs(language, texts)
-    results = list(PackCompiler(language, "sm_90", farm, packing=Packing(3, 2)).compile(batch))
+    compiler = PackCompiler(language, "sm_90", farm, packing=Packing(3, 2), compile_function=here)
+    results = list(compiler.compile(batch))
     (failed,) = [result for result in results if isinstance(result, FailedProgram)]
     assert failed.rows.tolist() == [2, 11]
     assert failed.failure.kind == outcome
     rows = sorted(int(row) for result in results if isinstance(result, Module) for rows in result.rows for row in rows)
     assert rows == [row for row in range(15) if row not in (2, 11)]
     farm.shutdown()
-    for thread in threads:
-        thread.join(LIMIT_S)
+    assert [thread.error() for thread in serving] == [None, None]
 
 
 # ---- authentication

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import pytest
-from compile_cases import BAD, die, hang, programs, reject
+from compile_cases import BAD, break_down, die, die_or_compile, hang, program_text, programs, reject
 
 from evo.compile.compiler import FailedProgram, PackCompiler
-from evo.compile.farm import protocol, worker
+from evo.compile.farm import protocol, server, worker
 from evo.compile.farm.keys import make_keys
 from evo.compile.farm.protocol import Answer, Beat, Bye, Cancel, Hello, Refused, Who, seal
+from evo.compile.farm.server import CompileFarm
 from evo.compile.packing import Packing
-from evo.compile.request import CompileRequest, compile_request
+from evo.compile.request import CompileRequest, compile_request, pack_programs
 from evo.errors import UserError
+from evo.kernel import pointwise
+from evo.kernel.template import task_template
 
 from .conftest import LIMIT_S
 
@@ -21,8 +25,6 @@ from .conftest import LIMIT_S
 @pytest.fixture
 def bad_request(language, request_of):
     """A request of one program, at which the functions of compile_cases fail."""
-    from evo.compile.request import pack_programs
-
     batch = programs(language, [BAD])
     return CompileRequest(*pack_programs(batch.words, batch.hashes), request_of().language, "sm_90", 3)
 
@@ -53,9 +55,6 @@ def test_a_worker_offers_itself_and_answers_with_the_cubin_that_this_process_mak
 
 
 def test_a_task_kernels_template_arrives_whole(played_run, start_worker, language, request_of):
-    from evo.kernel import pointwise
-    from evo.kernel.template import task_template
-
     ptx = pointwise.annotated_ptx(language, (3,), "sm_90").replace("pack_0", "evaluate").encode()
     request = request_of(template=task_template(ptx, 3).content)
     start_worker(played_run.address)
@@ -82,15 +81,15 @@ def test_a_pack_that_kills_its_process_is_halved_and_only_the_program_at_fault_i
     language, open_farm, start_worker, monkeypatch
 ):
     """Over real workers, on one machine."""
-    from compile_cases import program_text
-
-    monkeypatch.setattr(worker, "compile_request", die_or_compile)
+    for module in (worker, server):
+        monkeypatch.setattr(module, "compile_request", die_or_compile)
     texts = [program_text(i, i % 4) for i in range(10)]
     texts[7] = BAD
     farm = open_farm()
     for _ in range(2):
         start_worker(farm.address)
-    results = list(PackCompiler(language, "sm_90", farm, packing=Packing(3, 2)).compile(programs(language, texts)))
+    compiler = PackCompiler(language, "sm_90", farm, packing=Packing(3, 2), compile_function=die_or_compile)
+    results = list(compiler.compile(programs(language, texts)))
     (failed,) = [result for result in results if isinstance(result, FailedProgram)]
     assert (failed.rows.tolist(), failed.failure.kind) == ([7], "died")
     assert failed.failure.log == "the compile process was killed by SIGSEGV"
@@ -99,9 +98,19 @@ def test_a_pack_that_kills_its_process_is_halved_and_only_the_program_at_fault_i
     ]
 
 
-def die_or_compile(request):
-    die(request)
-    return compile_request(request)
+def test_a_worker_that_has_ended_can_be_stopped_again(played_run, start_worker):
+    """As by a second Ctrl-C. Its descriptor is another file's by now."""
+    running = start_worker(played_run.address)
+    played_run.takes()
+    running.end()
+    reader, writer = os.pipe2(os.O_NONBLOCK)
+    try:
+        running.worker.stop()
+        with pytest.raises(BlockingIOError):
+            os.read(reader, 1)
+    finally:
+        os.close(reader)
+        os.close(writer)
 
 
 def test_work_that_is_cancelled_is_ended_and_told(played_run, start_worker, bad_request, request_of, monkeypatch):
@@ -127,6 +136,19 @@ def test_a_worker_that_is_not_known_forgets_its_work_and_offers_itself_again(
     played_run.sends(1, request_of())  # the same number, of another run
     answer = played_run.hears(Answer)
     assert (answer.lease, answer.outcome) == (1, "compiled")
+
+
+def test_what_a_run_sends_before_it_takes_a_worker_again_is_of_the_past(played_run, start_worker, request_of):
+    """As after a pause of the run: the worker has forgotten what it was given, which the run does not know yet."""
+    start_worker(played_run.address)
+    played_run.takes()
+    played_run.say(Who())
+    played_run.hears(Hello)
+    played_run.sends(1, request_of(), with_shared=False)
+    played_run.say(Cancel(1))
+    played_run.takes()
+    played_run.sends(2, request_of())
+    assert played_run.hears(Answer).lease == 2
 
 
 def test_a_worker_whose_run_falls_silent_offers_itself_again(played_run, start_worker, request_of):
@@ -156,12 +178,10 @@ def test_a_worker_waits_for_the_next_run_when_one_ends(open_farm, start_worker, 
     assert farm.submit(compile_request, request_of()).result(LIMIT_S)
     farm.shutdown()
     wait_until(lambda: running.statuses and not running.statuses[-1].run)
-    from evo.compile.farm.server import CompileFarm
-
     with CompileFarm(address, num_local=0) as farm:
         assert farm.submit(compile_request, request_of(1, 5)).result(LIMIT_S).cubin == compile_request(request_of(1, 5)).cubin
     running.end()
-    assert running.errors == [] and running.worker.status.requests == 2
+    assert running.worker.status.requests == 2
 
 
 def test_a_worker_that_is_refused_ends_with_the_runs_line(played_run, start_worker):
@@ -210,8 +230,6 @@ def test_shared_parts_beyond_those_that_are_remembered_are_forgotten_in_order(pl
 
 
 def test_an_unexpected_error_of_a_worker_is_told_to_the_run(played_run, start_worker, bad_request, monkeypatch):
-    from compile_cases import break_down
-
     monkeypatch.setattr(worker, "compile_request", break_down)
     running = start_worker(played_run.address)
     played_run.takes()
@@ -254,6 +272,11 @@ def test_keys_let_a_worker_work(tmp_path, open_farm, start_worker, request_of):
     farm = open_farm(keys=run)
     start_worker(farm.address, known)
     assert farm.submit(compile_request, request_of()).result(LIMIT_S).cubin == compile_request(request_of()).cubin
+
+
+def test_more_processes_than_a_run_gives_work_are_refused(start_worker):
+    with pytest.raises(UserError, match="--workers: at most 4096, got 4097"):
+        start_worker("tcp://127.0.0.1:1", num_workers=4097)
 
 
 def test_an_address_beyond_this_machine_needs_keys(start_worker):
