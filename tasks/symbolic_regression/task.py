@@ -129,14 +129,16 @@ class SymbolicRegression(evo.Task):
     def report_points(self):
         return {name: np.concatenate([self._train[name], self._test[name]]) for name in self.inputs}
 
+    def scaling(self, outputs):
+        [values] = outputs.values()
+        slope, offset = self._fit(values.astype(np.float64))
+        return dict.fromkeys(outputs, (self._mean + self._deviation * offset, self._deviation * slope))
+
     def report(self, outputs):
         [values] = outputs.values()
         values = values.astype(np.float64)
         count = len(self._target)
-        y, t = values[:, :count], self._target.astype(np.float64)
-        centred = y - y.mean(axis=1, keepdims=True)
-        slope = (centred * (t - t.mean())).sum(axis=1) / (centred**2).sum(axis=1)
-        offset = t.mean() - slope * y.mean(axis=1)
+        slope, offset = self._fit(values[:, :count])
         facts = {"scale": self._deviation * slope, "offset": self._mean + self._deviation * offset}
         if len(self._test_target):
             # Over the test target's own variance; an infinite prediction makes it infinite.
@@ -144,6 +146,13 @@ class SymbolicRegression(evo.Task):
             error = squares.mean(axis=1) / self._test_target.var()
             facts["test_nmse"] = np.where(np.isnan(error), np.inf, error)
         return facts
+
+    def _fit(self, y):
+        """Slope and offset by which outputs at the training points fit the standardised target best."""
+        t = self._target.astype(np.float64)
+        centred = y - y.mean(axis=1, keepdims=True)
+        slope = (centred * (t - t.mean())).sum(axis=1) / (centred**2).sum(axis=1)
+        return slope, t.mean() - slope * y.mean(axis=1)
 
     def description_length(self, objective, complexity):
         # Errors at the resolution of the data, and for each instruction its name and an operand.

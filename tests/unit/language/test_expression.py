@@ -124,7 +124,7 @@ def test_exported_c_gives_the_bits_of_the_virtual_machine(seed):
         for _ in range(120)
     ]
     inputs, row, expected = inputs_and_machine(words)
-    assert_bits(run_c(c_source(expression_of(LANGUAGE, row), "c"), inputs, len(inputs[0]), 4), expected)
+    assert_bits(run_c(c_source(expression_of(LANGUAGE, row), "c"), inputs, len(inputs[0]), [np.float32] * 4), expected)
 
 
 @pytest.mark.parametrize("seed", range(4))

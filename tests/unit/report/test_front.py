@@ -83,10 +83,10 @@ def test_an_elite_is_shown_with_what_the_task_reports(make_run):
 
 
 def test_a_run_without_complexity_or_elites_has_no_front(make_run):
-    with pytest.raises(UserError, match=r"^--front: the task does not say which measure is its complexity"):
+    with pytest.raises(UserError, match=r"/small/.*: no front: the task does not say which measure is its complexity"):
         describe_front(make_run([], "plane"))
     empty = make_run([])
-    with pytest.raises(UserError, match=r"^--front: the archive is empty$"):
+    with pytest.raises(UserError, match=r": no front: the archive is empty$"):
         describe_front(empty)
     assert why_not_drawn(empty, "front") == "the archive is empty"
 
