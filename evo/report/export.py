@@ -6,7 +6,6 @@ Owns the formats and how each one is run here. Knows nothing of how programs bec
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,7 @@ from evo.native.stack_ptx import NodeKind
 from evo.report import run_export
 from evo.report.check import TOLERANCE
 from evo.report.facts import problem_here
-from evo.report.front import front_of
+from evo.report.front import file_names, front_of
 from evo.report.show import row_of_elite
 from evo.report.sympy_text import latex_text, run_sympy, sympy_text
 from evo.report.verify import Elite, Verifier
@@ -218,7 +217,7 @@ def export_elites(run: Run, format_name: str, *, cell: str | None = None, front:
         document = {"programs": [json.loads(text) for text in texts]}
         text = json.dumps(document, indent=1) + "\n"
         return Export({f"programs{suffix}": text}, list(job.notes), is_list=True)
-    names = [f"{place:03d}_cell_{re.sub(r'[^0-9]+', '_', elite.name)}{suffix}" for place, elite in enumerate(elites, 1)]
+    names = file_names([elite.name for elite in elites], suffix)
     return Export(dict(zip(names, texts, strict=True)), list(job.notes))
 
 

@@ -5,6 +5,7 @@ Owns which elites these are, and which of them stand out. Knows nothing of how t
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,6 +85,11 @@ def describe_front(run: Run) -> str:
         for line in lines
     )
     return text + (f"{', '.join(facts)}: {note}\n" if facts and note else "")
+
+
+def file_names(cells: list[str], suffix: str) -> list[str]:
+    """A file's name for each elite of a front by the name of its cell, in the order of the front."""
+    return [f"{place:03d}_cell_{re.sub('[^0-9]+', '_', cell)}{suffix}" for place, cell in enumerate(cells, 1)]
 
 
 def marks_of(front: Front, place: int) -> list[str]:
