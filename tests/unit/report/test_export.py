@@ -51,7 +51,7 @@ def finished(tmp_path_factory, evo_command):
     return dict(zip(("outputs", "reduction", "scaled"), runs, strict=True))
 
 
-@pytest.fixture(params=["outputs", "reduction", "scaled"])
+@pytest.fixture(params=["outputs", "reduction"])
 def run(request, finished):
     made, _ = Run.view(finished[request.param], ())
     return made
@@ -69,7 +69,9 @@ def test_the_best_elite_of_a_run_can_be_exported(finished, fork_evo, tmp_path, f
         assert (tmp_path / kind).stat().st_size > 100
 
 
-def test_an_exported_module_runs_without_evo_and_gives_the_bits_of_the_evaluator(run, tmp_path):
+@pytest.mark.parametrize("kind", ["outputs", "reduction"])
+def test_an_exported_module_runs_without_evo_and_gives_the_bits_of_the_evaluator(finished, kind, tmp_path):
+    run, _ = Run.view(finished[kind])
     (text,) = export_elites(run, "python").texts.values()
     (tmp_path / "elite.py").write_text(text)
     problem = run.search.problem
@@ -111,7 +113,10 @@ def test_without_a_complexity_there_is_no_front_to_export(finished):
 
 
 def predicted(run) -> tuple[dict, np.ndarray]:
-    """Three new points, and by them the least squares fit to the target of what the best elite computes, in float64."""
+    """Three new points, and what the best elite predicts there: fit to the target by least squares, in float64.
+
+    The task fits to a target in float32.
+    """
     problem = run.search.problem
     elites = run.search.elites()
     best = elites.solution[np.argmax(elites.objective)][None]
@@ -133,12 +138,12 @@ def test_python_c_and_json_compute_the_whole_formula(scaled_run):
     points, expected = predicted(scaled_run)
     inputs = [points["x"]]
     (python,) = export_elites(scaled_run, "python").texts.values()
-    np.testing.assert_allclose(run_python(python, inputs)[0], expected, rtol=1e-9)
+    np.testing.assert_allclose(run_python(python, inputs)[0], expected, rtol=1e-7)
     (c,) = export_elites(scaled_run, "c").texts.values()
     assert "double *f_out" in c
-    np.testing.assert_allclose(run_c(c, inputs, 3, [np.float64])[0], expected, rtol=1e-9)
+    np.testing.assert_allclose(run_c(c, inputs, 3, [np.float64])[0], expected, rtol=1e-7)
     (record,) = json.loads(next(iter(export_elites(scaled_run, "json").texts.values())))["programs"]
-    np.testing.assert_allclose(run_json(json.dumps(record), inputs)[0], expected, rtol=1e-9)
+    np.testing.assert_allclose(run_json(json.dumps(record), inputs)[0], expected, rtol=1e-7)
 
 
 def test_sympy_latex_and_cuda_have_the_whole_formula(scaled_run):
