@@ -192,7 +192,7 @@ def show(run_folder: Path, cell: str | None, front: bool, failed: bool, override
 @click.option("--format", "format_name", required=True, type=click.Choice(EXPORT_FORMATS), help="Language of the export.")
 @click.option("--cell", metavar="I,J", help="The elite in this cell of the grid (or with this cell number).")
 @click.option("--best", is_flag=True, help="The elite with the highest objective; the default.")
-@click.option("--front", is_flag=True, help="Each elite that no other beats in objective with as few instructions.")
+@click.option("--front", is_flag=True, help="Each elite of the front, as evo show --front lists them.")
 @click.option("--arch", default="sm_90", show_default=True, help="GPU architecture of PTX and CUDA.")
 @click.option("--output", type=click.Path(path_type=Path), help="File, or folder of a front.  [default: standard output]")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key that changes no result.")
@@ -227,6 +227,76 @@ def export(
 
 @main.command()
 @click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--data", required=True, type=click.Path(path_type=Path), help="What to predict: for tables, a CSV file.")
+@click.option("--cell", metavar="I,J", help="The elite in this cell of the grid (or with this cell number).")
+@click.option("--best", is_flag=True, help="The elite with the highest objective; the default, as of evo show and export.")
+@click.option("--output", type=click.Path(path_type=Path), help="The CSV file to write.  [default: standard output]")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key that changes no result.")
+@_verb
+def predict(run_folder: Path, data: Path, cell: str | None, best: bool, output: Path | None, overrides: tuple[str, ...]) -> None:
+    """Write what an elite of the run in folder RUN predicts for new data, as CSV with a row for each row of the data."""
+    from evo.report.predict import predictions
+    from evo.storage.files import write_outputs
+
+    if cell is not None and best:
+        raise UserError("--cell and --best: give one of them")
+    source, target = data.absolute(), output and output.absolute()  # before the task's code runs
+    text, note = predictions(_view(run_folder, overrides), source, cell)
+    if note:
+        _warn(note)
+    if target is None:
+        click.echo(text, nl=False)
+    else:
+        write_outputs({target: text.encode()}, [source])
+        click.echo(output)
+
+
+@main.command()
+@click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--cell", metavar="I,J", help="The elite in this cell of the grid (or with this cell number).")
+@click.option("--best", is_flag=True, help="The elite with the highest objective; the default.")
+@click.option("--front", is_flag=True, help="Each elite of the front, as evo show --front lists them.")
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0.0, 1.0),
+    default=1e-3,
+    show_default=True,
+    help="Objective that may be lost, times max(1, |objective|).",
+)
+@click.option("--output", type=click.Path(path_type=Path), help="File for the program in text form, or folder of a front.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key that changes no result.")
+@_verb
+def simplify(
+    run_folder: Path,
+    cell: str | None,
+    best: bool,
+    front: bool,
+    tolerance: float,
+    output: Path | None,
+    overrides: tuple[str, ...],
+) -> None:
+    """Take from an elite of the run in folder RUN the instructions and digits that its objective does not need."""
+    from evo.report.simplify import simplify_elites
+    from evo.storage.files import write_outputs
+
+    if (cell is not None) + best + front > 1:
+        raise UserError("--cell, --best and --front: give one of them")
+    target = output and output.absolute()  # before the task's code runs, which may change the working folder
+    found = simplify_elites(_view(run_folder, overrides), cell=cell, front=front, tolerance=tolerance)
+    for note in found.notes:
+        _warn(note)
+    paths: dict[Path, bytes] = {}
+    if target is not None:
+        into_folder = front or target.is_dir()
+        paths = {(target / name if into_folder else target): text.encode() for name, text in found.programs.items()}
+        write_outputs(paths, inputs=())
+    click.echo("\n".join(found.descriptions), nl=False)
+    for path in paths:
+        click.echo(output if output is None or path == target else output / path.name)
+
+
+@main.command()
+@click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key that changes no result.")
 @_verb
 def check(run_folder: Path, overrides: tuple[str, ...]) -> None:
@@ -254,7 +324,7 @@ def evaluate(config: Path, program: Path, output: Path, overrides: tuple[str, ..
     from evo.run.problem import load_problem
 
     folder = output.absolute()  # before the task's code runs, which may change the working folder
-    problem = load_problem(loaded)
+    problem = load_problem(loaded).here()
     words = read_program(problem, program)
     click.echo(describe_program(problem, words), nl=False)
     if problem.task.has_pictures():

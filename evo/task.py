@@ -175,6 +175,17 @@ class Task:
 
     # What reports say of programs, beside their scores, is up to these.
 
+    def scaling(self, outputs: dict[str, NDArray[Any]]) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+        """If what a program predicts is not its output but `offset + scale * output`: output -> (offset, scale).
+
+        Both are `(batch_size,)` numbers. Exports, predictions and printed formulas apply them. Outputs without a pair stay as
+        they are.
+
+        Args:
+            outputs: at `points()`, as `score` gets them without a reduction.
+        """
+        return {}
+
     def report_points(self) -> dict[str, NDArray[Any]]:
         """As `points`: where programs run for `report`, such as on test data; empty: there is nothing to report."""
         return {}
@@ -187,6 +198,16 @@ class Task:
         """Bits to write down a program and what it leaves unexplained; None: the task does not know. With `complexity` only."""
         return None
 
+    # A task that reads data defines this as well.
+
+    def read_points(self, path: Path) -> dict[str, NDArray[Any]]:
+        """As `points`, from a user's file without targets, such as the rows of a table that `evo predict` is given.
+
+        Raises:
+            UserError: the file cannot be read, or does not have what the inputs need.
+        """
+        raise UserError(f"{_place(type(self))}: class {type(self).__name__} reads no files (it has no read_points)")
+
     # A task that draws pictures defines these two as well.
 
     def picture_points(self, size: int, t: float) -> dict[str, NDArray[Any]]:
@@ -196,6 +217,11 @@ class Task:
     def picture(self, outputs: dict[str, NDArray[Any]], size: int) -> NDArray[Any]:
         """`(batch_size, size, size, 3)` uint8 RGB of the outputs at `picture_points(size, t)`."""
         raise UserError(f"{_place(type(self))}: class {type(self).__name__} draws no pictures (it has no picture)")
+
+    @classmethod
+    def has_scaling(cls) -> bool:
+        """Whether the task defines `scaling`."""
+        return cls.scaling is not Task.scaling
 
     @classmethod
     def has_pictures(cls) -> bool:

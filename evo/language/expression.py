@@ -9,7 +9,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,13 +46,15 @@ class Expression:
     """What a program computes.
 
     inputs, outputs: (name, PTX type), as the task declares them. values: each after its operands. results: for each output the
-    index of its value; None: the program leaves none, and the output is zero.
+    index of its value; None: the program leaves none, and the output is zero. scaling: output -> (offset, scale) of those that
+    stand for `offset + scale * output`, a number of type f64.
     """
 
     inputs: tuple[tuple[str, str], ...]
     outputs: tuple[tuple[str, str], ...]
     values: tuple[Value, ...]
     results: tuple[int | None, ...]
+    scaling: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
     def instructions(self) -> dict[str, str]:
         """Name -> PTX of the instructions, in order of their first use."""
@@ -110,12 +112,15 @@ class Style:
     """How values are written.
 
     operators: PTX -> template with an `{}` for each operand and its precedence (higher binds tighter; 9 needs no parentheses).
-    call: what stands for an instruction without an operator; None: it is refused. constant: of a type and its bits.
+    call: what stands for an instruction without an operator; None: it is refused. constant: of a type and its bits. number: of
+    type f64. widened: template that makes it of an f32.
     """
 
     operators: Mapping[str, tuple[str, int]]
     call: Callable[[Value], str] | None
     constant: Callable[[str, int], str]
+    number: Callable[[float], str]
+    widened: str = "{}"
     reserved: frozenset[str] = frozenset()
 
 
@@ -154,8 +159,11 @@ def lines_of(expression: Expression, style: Style) -> Lines:
             written.append((name, value.type, text))
             text, precedence, depth = name, _ATOM, 0
         texts.append((text, precedence, depth))
-    zero = [style.constant(type_name, 0) for _, type_name in expression.outputs]
-    outputs = (zero[i] if result is None else texts[result][0] for i, result in enumerate(expression.results))
+    outputs = []
+    for (name, type_name), result in zip(expression.outputs, expression.results, strict=True):
+        output = (style.constant(type_name, 0), _ATOM, 0) if result is None else texts[result]
+        scaling = expression.scaling.get(name)
+        outputs.append(_scaled(output, *scaling, style) if scaling else output[0])
     return Lines(tuple(names.values()), tuple(written), tuple(outputs))
 
 
@@ -184,6 +192,13 @@ def _operand(operand: tuple[str, int, int], template: str, index: int, precedenc
     return f"({text})" if needs and precedence < _ATOM else text
 
 
+def _scaled(output: tuple[str, int, int], offset: float, scale: float, style: Style) -> str:
+    sign = "-" if scale < 0 else "+"
+    factor = style.widened.format(_operand(output, "{}*{}", 1, _PRODUCT))
+    return f"{style.number(offset)} {sign} {style.number(abs(scale))}*{factor}"
+
+
+_PRODUCT = 4
 _NEGATIVE = 5  # a minus sign binds tighter than a product, and less than a power
 
 
@@ -272,8 +287,19 @@ def _sympy_constant(type_name: str, bits: int) -> str:
     return text
 
 
-INFIX = Style(_INFIX, lambda value: f"{value.name}_{value.result}" if value.num_results > 1 else value.name, _plain_constant)
-SYMPY = Style(_SYMPY, None, _sympy_constant, frozenset({*SYMPY_NAMES, "Symbol", "outputs", "sympy", "true", "false"}))
+INFIX = Style(
+    _INFIX,
+    lambda value: f"{value.name}_{value.result}" if value.num_results > 1 else value.name,
+    _plain_constant,
+    lambda number: f"{number:.9g}",
+)
+SYMPY = Style(
+    _SYMPY,
+    None,
+    _sympy_constant,
+    lambda number: f"Float('{number!r}')",
+    reserved=frozenset({*SYMPY_NAMES, "Symbol", "outputs", "sympy", "true", "false"}),
+)
 
 
 def infix(expression: Expression) -> str:

@@ -4,6 +4,7 @@ Owns these texts and what they copy from semantics.py and semantics.h. Knows not
 
 A program becomes a function `program`. In Python it takes an array or a number for each input and returns the outputs in order;
 in C and CUDA it takes a value for each input and a pointer for each output, and signed integers are passed as unsigned ones.
+Outputs with a scaling are float64.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def c_definitions() -> Definitions:
 def python_source(expression: Expression, comment: str) -> str:
     """A Python module with the function `program`; it needs NumPy 2. Raises Unsupported."""
     definitions = python_definitions()
-    lines = lines_of(expression, _calls(definitions.texts, _python_constant, "Any"))
+    lines = lines_of(expression, _calls(definitions.texts, _python_constant, "Any", "np.asarray({}, np.float64)"))
     as_array = {"f32": "np.asarray({}, np.float32)", "u32": "np.asarray({}, np.uint32)"}
     as_array["s32"] = "np.asarray({}, np.int32).view(np.uint32)"
     body = [
@@ -101,7 +102,7 @@ def python_source(expression: Expression, comment: str) -> str:
 def c_source(expression: Expression, comment: str) -> str:
     """A C99 file with the function `program`. Raises Unsupported."""
     definitions = c_definitions()
-    lines = lines_of(expression, _calls(definitions.texts, _c_constant, ""))
+    lines = lines_of(expression, _calls(definitions.texts, _c_constant, "", "(double)({})"))
     parts = [
         f"/*\n{_comment_lines(comment)} */",
         "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>",
@@ -117,7 +118,7 @@ def cuda_source(expression: Expression, comment: str) -> str:
     for value in expression.values:
         if value.kind == NodeKind.PTX:
             wrappers.setdefault(_wrapper_name(value), _wrapper(value, expression))
-    style = _calls(wrappers, _cuda_constant, "float bool", _wrapper_name)
+    style = _calls(wrappers, _cuda_constant, "float bool", "(double)({})", _wrapper_name)
     lines = lines_of(expression, style)
     parts = [
         f"/*\n{_comment_lines(comment)} */",
@@ -133,7 +134,11 @@ def function_name(value: Value) -> str:
 
 
 def _calls(
-    known: Iterable[str], constant: Callable[[str, int], str], reserved: str, name_of: Callable[[Value], str] = function_name
+    known: Iterable[str],
+    constant: Callable[[str, int], str],
+    reserved: str,
+    widened: str,
+    name_of: Callable[[Value], str] = function_name,
 ) -> Style:
     """Calls of definitions; what has none is refused."""
     names = frozenset(known)
@@ -143,7 +148,7 @@ def _calls(
             raise Unsupported(value.name)
         return name_of(value)
 
-    return Style({}, call, constant, names | {*reserved.split()})
+    return Style({}, call, constant, repr, widened, names | {*reserved.split()})
 
 
 def _comment_lines(comment: str) -> str:
@@ -175,7 +180,7 @@ def _c_function(head: str, expression: Expression, lines: Lines, types: Mapping[
             target += "_"
         taken.add(target)
         targets.append(target)
-        parameters.append(f"{types[type_name]} *{target}")
+        parameters.append(f"{'double' if name in expression.scaling else types[type_name]} *{target}")
     body = [f"const {types[type_name]} {name} = {text};" for name, type_name, text in lines.locals]
     body += [f"*{target} = {text};" for target, text in zip(targets, lines.outputs, strict=True)]
     unused = [f"(void){name};" for name in lines.inputs if not any(re.search(rf"\b{name}\b", line) for line in body)]

@@ -17,7 +17,6 @@ from evo.evaluate import Evaluation
 from evo.evaluate.backends import CPU, CUDA
 from evo.language.batch import Batch
 from evo.report.show import elite_names
-from evo.run.problem import load_problem
 from evo.run.run import Run
 
 # A check passes if the objectives of at least this share of the elites differ by at most the tolerance. Rounding moves single
@@ -83,7 +82,7 @@ def check_elites(run: Run) -> CheckReport:
     if not len(elites):
         raise UserError(f"{run.run_dir.path}: the archive is empty")
     batch = Batch(elites.solution, elites.hash, elites.num_instructions)
-    config = run.search.problem.config
+    problem = run.search.problem
     with ExitStack() as problems:
-        gpu, cpu = (problems.enter_context(closing(load_problem(config, backend))).evaluator for backend in (CUDA, CPU))
+        gpu, cpu = (problems.enter_context(closing(problem.here(backend))).evaluator for backend in (CUDA, CPU))
         return CheckReport(elite_names(run), gpu.device, cpu.evaluate(batch), gpu.evaluate(batch))

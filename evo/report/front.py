@@ -5,17 +5,16 @@ Owns which elites these are, and which of them stand out. Knows nothing of how t
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.run.problem import Problem
+from evo.report.facts import problem_here, report_facts
 from evo.run.run import Run
 from evo.task import task_errors
-
-CHUNK_BYTES = 1 << 26  # of outputs at the report points
 
 
 @dataclass(frozen=True)
@@ -41,11 +40,13 @@ def why_no_front(run: Run) -> str | None:
 
 
 def front_of(run: Run) -> Front:
-    """The front of a run that has one (`why_no_front`).
+    """The front of a run.
 
     Raises:
-        UserError: the task's description_length() fails.
+        UserError: the run has none (`why_no_front`), or the task's description_length() fails.
     """
+    if reason := why_no_front(run):
+        raise UserError(f"{run.run_dir.path}: no front: {reason}")
     task, elites = run.search.problem.task, run.search.elites()
     complexity = elites.measures[:, list(task.measures).index(str(task.complexity))]
     order = np.lexsort((-elites.objective, complexity))
@@ -64,56 +65,36 @@ def describe_front(run: Run) -> str:
     Raises:
         UserError: the run has no front, or the task fails.
     """
-    if reason := why_no_front(run):
-        raise UserError(f"--front: {reason}")
-    problem, layout, elites = run.search.problem, run.search.layout, run.search.elites()
+    task, layout, elites = run.search.problem.task, run.search.layout, run.search.elites()
     front = front_of(run)
-    facts = report_facts(problem, elites.solution[front.rows])
+    with problem_here(run) as (local, note):
+        facts = report_facts(local, elites.solution[front.rows])
     columns = {
         "cell": [layout.cell_name(int(cell)) for cell in elites.cell[front.rows]],
-        str(problem.task.complexity): [f"{value:g}" for value in front.complexity],
+        str(task.complexity): [f"{value:g}" for value in front.complexity],
         "objective": [f"{value:.6g}" for value in front.objective],
         **{name: [f"{value:.9g}" for value in values] for name, values in facts.items()},
         "": [", ".join(marks_of(front, place)) for place in range(len(front.rows))],
     }
     widths = [max(map(len, (name, *cells))) for name, cells in columns.items()]
     lines = [list(columns), *map(list, zip(*columns.values(), strict=True))]
-    return "".join(
+    text = "".join(
         "  ".join(cell.rjust(width) for cell, width in zip(line[:-1], widths, strict=False))
         + (f"  {line[-1]}" if line[-1] else "")
         + "\n"
         for line in lines
     )
+    return text + (f"{', '.join(facts)}: {note}\n" if facts and note else "")
+
+
+def file_names(cells: list[str], suffix: str) -> list[str]:
+    """A file's name for each elite of a front by the name of its cell, in the order of the front."""
+    return [f"{place:03d}_cell_{re.sub('[^0-9]+', '_', cell)}{suffix}" for place, cell in enumerate(cells, 1)]
 
 
 def marks_of(front: Front, place: int) -> list[str]:
     """What the elite at a place of the front stands out for."""
     return [name for name, marked in (("knee", front.knee), ("shortest description", front.shortest)) if marked == place]
-
-
-def report_facts(problem: Problem, words: NDArray[np.uint64]) -> dict[str, NDArray[np.float64]]:
-    """What the task reports of programs, `(num_programs, max_length)`: name -> a number for each; empty if it reports nothing.
-
-    Raises:
-        UserError: the task fails or returns the wrong thing.
-    """
-    task = problem.task
-    with task_errors(type(task), "report_points"):
-        points = task.report_points()
-    if not points:
-        return {}
-    num_bytes = 4 * len(task.outputs) * max(np.size(values) for values in points.values())
-    step = max(1, CHUNK_BYTES // num_bytes)
-    parts = []
-    for start in range(0, len(words), step):
-        chunk = np.ascontiguousarray(words[start : start + step])
-        outputs = problem.evaluator.outputs(chunk, points)
-        with np.errstate(all="ignore"), task_errors(type(task), "report"):
-            part = {name: np.asarray(values, np.float64) for name, values in task.report(outputs).items()}
-            if any(values.shape != (len(chunk),) for values in part.values()):
-                raise TypeError(f"must return arrays of shape ({len(chunk)},)")
-            parts.append(part)
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def _knee(complexity: NDArray[np.float64], objective: NDArray[np.float64]) -> int:

@@ -10,6 +10,7 @@ import json
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +33,11 @@ def run_python(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
     return [np.asarray(output) for output in namespace["program"](*inputs)]
 
 
-def run_c(text: str, inputs: list[NDArray[Any]], num_points: int, num_outputs: int) -> list[NDArray[Any]] | None:
-    """The outputs of an exported C file as bits; None if there is no compiler.
+def run_c(text: str, inputs: list[NDArray[Any]], num_points: int, dtypes: Sequence[Any]) -> list[NDArray[Any]] | None:
+    """The outputs of an exported C file; None if there is no compiler.
+
+    Args:
+        dtypes: of each output: float64, or any of 4 bytes.
 
     Raises:
         UserError: the compiler rejects it.
@@ -43,7 +47,8 @@ def run_c(text: str, inputs: list[NDArray[Any]], num_points: int, num_outputs: i
         return None
     types = ["float" if array.dtype == np.float32 else "uint32_t" for array in inputs]
     arguments = [f"(({kind} *)a[{i}])[i]" for i, kind in enumerate(types)]
-    arguments += [f"(void *)((uint32_t *)a[{len(inputs) + i}] + i)" for i in range(num_outputs)]
+    outputs = [np.zeros(num_points, dtype) for dtype in dtypes]
+    arguments += [f"(void *)((char *)a[{len(inputs) + i}] + {array.itemsize} * i)" for i, array in enumerate(outputs)]
     loop = f"void run_all(uint64_t n, void **a) {{ for (uint64_t i = 0; i < n; i++) program({', '.join(arguments)}); }}\n"
     # A library that is loaded stays loaded; its file may go.
     with tempfile.TemporaryDirectory(prefix="evo-export-") as folder:
@@ -57,20 +62,20 @@ def run_c(text: str, inputs: list[NDArray[Any]], num_points: int, num_outputs: i
         if done.returncode:
             raise UserError(f"{compiler}: rejects the C export: {done.stderr.strip()}")
         run_all = ctypes.CDLL(str(library)).run_all
-    outputs = [np.zeros(num_points, np.uint32) for _ in range(num_outputs)]
     arrays = [*(np.ascontiguousarray(array) for array in inputs), *outputs]
     run_all(ctypes.c_uint64(num_points), (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays)))
-    return [output.view(np.float32) for output in outputs]
+    return outputs
 
 
 def run_json(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
-    """The outputs of an exported record as bits."""
+    """The outputs of an exported record: bits, or float64 of scaled ones."""
     record = json.loads(text)
     given = {
         name: array.view(np.uint32) if array.dtype == np.int32 else array
         for name, array in zip(record["inputs"], inputs, strict=True)
     }
     values: list[Any] = []
+    outputs = []
     with np.errstate(all="ignore"):
         for value in record["values"]:
             if "input" in value:
@@ -82,5 +87,10 @@ def run_json(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
             else:
                 function = getattr(semantics, value["ptx"].replace(".", "_"))
                 values.append(function(*(values[operand] for operand in value["operands"])))
-    results = (np.float32(0) if index is None else np.asarray(values[index]) for index in record["outputs"].values())
-    return [np.asarray(result).view(np.float32) for result in results]
+        for name, index in record["outputs"].items():
+            output = np.asarray(np.float32(0) if index is None else values[index])
+            if scaling := record["scaling"].get(name):
+                outputs.append(np.asarray(scaling["offset"] + scaling["scale"] * output.astype(np.float64)))
+            else:
+                outputs.append(output.view(np.float32))
+    return outputs

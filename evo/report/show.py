@@ -16,7 +16,7 @@ from evo.language.batch import Batch
 from evo.language.expression import expression_of, infix
 from evo.language.program import format_program, parse_program, program_length
 from evo.native.vary import OPERATORS
-from evo.report.front import report_facts
+from evo.report.facts import problem_here, report_facts, whole_expression
 from evo.run.problem import Problem
 from evo.run.run import Run
 from evo.search.archives.elites import Elites
@@ -46,7 +46,7 @@ def describe_program(problem: Problem, words: NDArray[np.uint64]) -> str:
     scores = [f"status: {status.name.lower()}"]
     if status is Status.OK:
         scores += _scores(problem, evaluation.objective[0], evaluation.measures[0], batch)
-    return _sections(problem, batch, [("scores", scores)])
+    return _sections(problem, batch, [("scores", scores)], is_scored=status is Status.OK)
 
 
 def describe_elite(run: Run, cell: str | None) -> str:
@@ -66,10 +66,10 @@ def describe_elite(run: Run, cell: str | None) -> str:
         f"parents    {', '.join(layout.cell_name(int(c)) for c in elites.parents[row] if c >= 0) or 'none'}",
         f"hash       {elites.hash[row][1]:016x}{elites.hash[row][0]:016x}",
     ]
-    problem = run.search.problem
     batch = Batch(elites.solution, elites.hash, elites.num_instructions)[row : row + 1]
-    scores = _scores(problem, elites.objective[row], elites.measures[row], batch)
-    return _sections(problem, batch, [("origin", origin), ("scores", scores)])
+    with problem_here(run) as (problem, note):
+        scores = _scores(problem, elites.objective[row], elites.measures[row], batch, note)
+        return _sections(problem, batch, [("origin", origin), ("scores", scores)], is_scored=True)
 
 
 def row_of_elite(run: Run, cell: str | None) -> int:
@@ -111,27 +111,31 @@ def elite_names(run: Run) -> list[str]:
     return [f"cell {layout.cell_name(int(cell))}" for cell in run.search.elites().cell]
 
 
-def _sections(problem: Problem, batch: Batch, more: list[tuple[str, list[str]]]) -> str:
-    """The text of a batch's only program, followed by further sections."""
+def _sections(problem: Problem, batch: Batch, more: list[tuple[str, list[str]]], *, is_scored: bool = False) -> str:
+    """The text of a batch's only program, followed by further sections. is_scored: it has a score, and so a scaling."""
     words = batch.words[0]
     stub = problem.language.lowering.emit(batch.words)[0]
     parts = [
         f"# program: {program_length(words)} words, {batch.num_instructions[0]} live PTX instructions\n"
         + format_program(problem.language, words),
-        "# expression\n" + infix(expression_of(problem.language, words)),
+        "# expression\n" + infix(whole_expression(problem, words) if is_scored else expression_of(problem.language, words)),
         "# PTX stub\n" + stub.rstrip("\n") + "\n",
         *(f"# {title}\n" + "".join(line + "\n" for line in lines) for title, lines in more),
     ]
     return "\n".join(parts)
 
 
-def _scores(problem: Problem, objective: float, measures: NDArray[np.float64], batch: Batch) -> list[str]:
+def _scores(
+    problem: Problem, objective: float, measures: NDArray[np.float64], batch: Batch, note: str | None = None
+) -> list[str]:
     facts = report_facts(problem, batch.words)
     width = max(map(len, ("objective", *problem.task.measures, *facts)))
     lines = [f"{'objective':<{width}}  {objective:.6g}"]
     for (name, (low, high)), value in zip(problem.task.measures.items(), measures, strict=True):
         lines.append(f"{name:<{width}}  {value:.6g}  (range {low:g} to {high:g})")
     lines += [f"{name:<{width}}  {values[0]:.9g}" for name, values in facts.items()]
+    if facts and note:
+        lines.append(f"({', '.join(facts)}: {note})")
     return lines
 
 

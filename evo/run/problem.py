@@ -6,7 +6,7 @@ Owns the way from a config to these. Knows nothing of the search or of run folde
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -29,7 +29,8 @@ class Problem:
     """A config with its task, its language and the evaluator that runs its programs.
 
     task_digest and instruction_set_digest: of the files as they were when they were loaded; the latter is None for the
-    default set. quarantine: programs that failed before.
+    default set. quarantine: programs that failed before. is_local: this machine evaluates, whatever the config says of clusters
+    and farms.
     """
 
     config: RunConfig
@@ -39,6 +40,7 @@ class Problem:
     instruction_set_digest: str | None
     backend: Backend
     quarantine: Quarantine
+    is_local: bool = False
 
     @cached_property
     def evaluator(self) -> Evaluator:
@@ -47,7 +49,7 @@ class Problem:
         Raises:
             UserError: it cannot be started.
         """
-        if self.config.evaluation.cluster:
+        if self.config.evaluation.cluster and not self.is_local:
             return ClusterEvaluator(self.assignment, self.backend, self.task_digest)
         return self.backend.start(self.assignment)
 
@@ -74,6 +76,8 @@ class Problem:
         """The work of the evaluator."""
         names = list(self.config.program.vocabulary.instructions)
         settings = self.config.evaluation.model_dump()
+        if self.is_local:
+            settings |= {"cluster": None, "farm": None, "local_workers": None}
         source = TaskSource(Path(self.config.task), self.config.task_options)
         return Assignment(self.language, self.task, names, settings, self.quarantine, source)
 
@@ -98,6 +102,10 @@ class Problem:
             if drawn.shape != shape or drawn.dtype != np.uint8:
                 raise TypeError(f"must return {shape} uint8, got {drawn.shape} {drawn.dtype}")
         return drawn
+
+    def here(self, backend: Backend | None = None) -> Problem:
+        """The same problem with an evaluator of its own on this machine alone, for reports. backend: None: the same."""
+        return replace(self, backend=backend or self.backend, is_local=True)
 
     def close(self) -> None:
         """Ends the evaluator and the tuner, if they were started."""

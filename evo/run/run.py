@@ -32,11 +32,16 @@ PACKAGES = ("numpy", "ribs", "pydantic", "matplotlib")
 
 
 class Run:
-    """A search in progress and the folder that it is written to."""
+    """A search in progress and the folder that it is written to.
 
-    def __init__(self, search: Search, run_dir: RunDir):
+    Attributes:
+        backend: that the elites' scores come from.
+    """
+
+    def __init__(self, search: Search, run_dir: RunDir, backend: Backend | None = None):
         self.search = search
         self.run_dir = run_dir
+        self.backend = backend or search.problem.backend
 
     @classmethod
     def start(cls, config: RunConfig, name: str, warn: Callable[[str], None] = lambda _: None) -> Run:
@@ -85,7 +90,7 @@ class Run:
 
     @classmethod
     def view(cls, path: Path, overrides: tuple[str, ...] = ()) -> tuple[Run, list[str]]:
-        """As `resume`, only to look at: nothing is locked or written, even while the run goes on.
+        """As `resume`, only to look at: nothing is locked or written, even while the run goes on, and this machine evaluates.
 
         The lines for the user also tell what would keep the run from going on, such as a changed task.
 
@@ -96,7 +101,9 @@ class Run:
         meta, arrays, damaged = run_dir.load_checkpoint()
         config = load_config(run_dir.path / "config.yaml", overrides)
         notes = [f"{line}; this is the checkpoint before" for line in damaged]
-        return cls(_restore(run_dir, config, meta, arrays, None, notes.append), run_dir), notes
+        search = _restore(run_dir, config, meta, arrays, None, notes.append)
+        search.problem = search.problem.here()
+        return cls(search, run_dir, BACKENDS[meta["backend"]]), notes
 
     def execute(self, on_generation: Callable[[Generation, float], None], interrupted: Callable[[], bool]) -> str:
         """Runs until a stop is reached or `interrupted()`; returns which. Everything is saved when it returns.

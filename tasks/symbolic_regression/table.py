@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,14 +20,22 @@ MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
 LARGEST = float(np.finfo(np.float32).max)
 
 
-def read_table(path: Path, target: str, drop: Sequence[str], min_rows: int) -> tuple[dict[str, NDArray[np.float64]], str]:
-    """The columns of a CSV file by identifier, and the identifier of the target. The first line has the names.
+@dataclass(frozen=True)
+class Table:
+    """The columns of a CSV file by identifier. target: that of the target. names: identifier -> what the file calls it."""
+
+    columns: dict[str, NDArray[np.float64]]
+    target: str
+    names: dict[str, str]
+
+
+def read_table(path: Path, target: str, drop: Sequence[str], min_rows: int) -> Table:
+    """The columns of a CSV file but for those to drop. The first line has the names.
 
     Raises:
         evo.UserError: the file cannot be read, or a name or a value is wrong.
     """
-    lines = _read_cells(path)
-    header = [str(cell).strip() for cell in lines.iloc[0]]
+    header, rows = _read_cells(path)
     for number, name in enumerate(header, 1):
         if not name:
             raise evo.UserError(f"{path}:1: column {number} has no name")
@@ -40,8 +49,6 @@ def read_table(path: Path, target: str, drop: Sequence[str], min_rows: int) -> t
         if name not in header or name == target:
             what = "is the target" if name == target else f"is no column; the columns are: {listed}"
             raise evo.UserError(f"{path}: '{name}' in task_options.drop {what}")
-    rows = lines.iloc[1:]
-    rows = rows[(rows != "").any(axis=1)]  # blank lines
     if len(rows) < min_rows:
         raise evo.UserError(f"{path}: {len(rows)} rows of data, needs at least {min_rows}")
     kept = [(number, name) for number, name in enumerate(header) if name not in drop]
@@ -50,21 +57,39 @@ def read_table(path: Path, target: str, drop: Sequence[str], min_rows: int) -> t
     identifiers = _identifiers(path, [name for _, name in kept])
     columns = {}
     for (number, name), identifier in zip(kept, identifiers, strict=True):
-        values = _numbers(path, name, rows[number], name == target)
+        advice = "" if name == target else f", or leave the column out with task_options.drop=[{name}]"
+        values = _numbers(path, name, rows[number], advice)
         if values.min() == values.max():
             advice = "" if name == target else f"; leave it out with task_options.drop=[{name}]"
             what = "there is nothing to find" if name == target else "it cannot explain anything"
             raise evo.UserError(f"{path}: column '{name}' is {values[0]:g} in every row, so {what}{advice}")
         columns[identifier] = values
-    return columns, identifiers[[name for _, name in kept].index(target)]
+    names = dict(zip(identifiers, (name for _, name in kept), strict=True))
+    return Table(columns, next(identifier for identifier, name in names.items() if name == target), names)
+
+
+def read_inputs(path: Path, names: Mapping[str, str]) -> dict[str, NDArray[np.float64]]:
+    """The columns with these names (identifier -> name) of a CSV file, by identifier. Other columns may be there too.
+
+    Raises:
+        evo.UserError: the file cannot be read, a column is missing, or a value is wrong.
+    """
+    header, rows = _read_cells(path)
+    for name in names.values():
+        if header.count(name) != 1:
+            what = f"two columns are named '{name}'" if name in header else f"no column '{name}'"
+            raise evo.UserError(f"{path}:1: {what}; the formula's inputs are: {', '.join(names.values())}")
+    if not len(rows):
+        raise evo.UserError(f"{path}: no rows of data below the names of the columns")
+    return {identifier: _numbers(path, name, rows[header.index(name)], "") for identifier, name in names.items()}
 
 
 def _read_cells(path: Path):
-    """All cells as text, the header's too; the index of a row is its line number - 1."""
+    """The header's cells, and those of the other lines but for blank ones, as text; the index of a row is its line number - 1."""
     import pandas as pd
 
     try:
-        return pd.read_csv(
+        lines = pd.read_csv(
             path, header=None, dtype=str, keep_default_na=False, skip_blank_lines=False, encoding="utf-8-sig"
         ).fillna("")
     except OSError as error:
@@ -74,6 +99,8 @@ def _read_cells(path: Path):
     except (pd.errors.ParserError, UnicodeDecodeError) as error:
         reason = str(error).removeprefix("Error tokenizing data. C error: ")
         raise evo.UserError(f"{path}: not a table of comma-separated values in UTF-8: {reason}") from error
+    rows = lines.iloc[1:]
+    return [str(cell).strip() for cell in lines.iloc[0]], rows[(rows != "").any(axis=1)]
 
 
 def _identifiers(path: Path, names: list[str]) -> list[str]:
@@ -92,7 +119,7 @@ def _identifiers(path: Path, names: list[str]) -> list[str]:
     return list(found)
 
 
-def _numbers(path: Path, name: str, cells, is_target: bool) -> NDArray[np.float64]:
+def _numbers(path: Path, name: str, cells, advice: str) -> NDArray[np.float64]:
     import pandas as pd
 
     cells = cells.str.strip()
@@ -101,7 +128,6 @@ def _numbers(path: Path, name: str, cells, is_target: bool) -> NDArray[np.float6
         wrong = np.flatnonzero(~(np.abs(values) <= LARGEST))
     if len(wrong):
         cell, place = cells.iloc[wrong[0]], f"{path}:{cells.index[wrong[0]] + 1}: column '{name}'"
-        advice = "" if is_target else f", or leave the column out with task_options.drop=[{name}]"
         if cell.lower() in MISSING:
             raise evo.UserError(f"{place}: the value is missing; fill it in or delete the row{advice}")
         if np.isnan(values[wrong[0]]):

@@ -8,7 +8,7 @@ import numpy as np
 import evo
 
 from .datasets import DATASETS, sample
-from .table import LARGEST, read_table
+from .table import LARGEST, read_inputs, read_table
 
 MIN_ROWS = 10  # of a table; half of it at least is for training
 BEST_DIGITS = 12.0  # an NMSE below 1e-12 is rounding in f32
@@ -45,6 +45,7 @@ class SymbolicRegression(evo.Task):
             self._check_options_of_a_dataset(dataset, target=target, drop=drop, ranges=ranges)
             found = sample(dataset, split_seed)
             train, train_target, test, test_target = found.train, found.train_target, found.test, found.test_target
+            self._names = {name: name for name in train}
             # The range in which the set's source asks for predictions.
             box = {name: _range(np.concatenate([train[name], test[name]])) for name in train}
         else:
@@ -79,8 +80,10 @@ class SymbolicRegression(evo.Task):
             raise evo.UserError(f"task_options.drop: must be a list of columns, such as [id, date]; got {drop!r}")
         if not (isinstance(test_share, (int, float)) and 0 <= test_share <= 0.5):
             raise evo.UserError(f"task_options.test_share: must be between 0 and 0.5, got {test_share!r}")
-        columns, target_name = read_table(self._data, str(target), [str(name) for name in drop], MIN_ROWS)
-        values = columns.pop(target_name)
+        table = read_table(self._data, str(target), [str(name) for name in drop], MIN_ROWS)
+        columns, values = dict(table.columns), table.columns[table.target]
+        del columns[table.target]
+        self._names = {name: table.names[name] for name in columns}
         order = np.random.default_rng(split_seed).permutation(len(values))
         num_test = round(test_share * len(values))
         test, train = np.sort(order[:num_test]), np.sort(order[num_test:])
@@ -129,14 +132,16 @@ class SymbolicRegression(evo.Task):
     def report_points(self):
         return {name: np.concatenate([self._train[name], self._test[name]]) for name in self.inputs}
 
+    def scaling(self, outputs):
+        [values] = outputs.values()
+        slope, offset = self._fit(values.astype(np.float64))
+        return dict.fromkeys(outputs, (self._mean + self._deviation * offset, self._deviation * slope))
+
     def report(self, outputs):
         [values] = outputs.values()
         values = values.astype(np.float64)
         count = len(self._target)
-        y, t = values[:, :count], self._target.astype(np.float64)
-        centred = y - y.mean(axis=1, keepdims=True)
-        slope = (centred * (t - t.mean())).sum(axis=1) / (centred**2).sum(axis=1)
-        offset = t.mean() - slope * y.mean(axis=1)
+        slope, offset = self._fit(values[:, :count])
         facts = {"scale": self._deviation * slope, "offset": self._mean + self._deviation * offset}
         if len(self._test_target):
             # Over the test target's own variance; an infinite prediction makes it infinite.
@@ -144,6 +149,16 @@ class SymbolicRegression(evo.Task):
             error = squares.mean(axis=1) / self._test_target.var()
             facts["test_nmse"] = np.where(np.isnan(error), np.inf, error)
         return facts
+
+    def _fit(self, y):
+        """Slope and offset by which outputs at the training points fit the standardised target best."""
+        t = self._target.astype(np.float64)
+        centred = y - y.mean(axis=1, keepdims=True)
+        slope = (centred * (t - t.mean())).sum(axis=1) / (centred**2).sum(axis=1)
+        return slope, t.mean() - slope * y.mean(axis=1)
+
+    def read_points(self, path):
+        return _as_f32(read_inputs(path, self._names))
 
     def description_length(self, objective, complexity):
         # Errors at the resolution of the data, and for each instruction its name and an operand.

@@ -189,7 +189,11 @@ def test_every_verb_with_an_argument_takes_a_run_or_a_config():
     assert {*verbs_with("RUN"), *verbs_with("CONFIG")} == with_arguments >= {"run", "resume", "show"}
 
 
-NEEDED = {"eval": ("--program", "none.txt"), "export": ("--format", "c")}  # options without a default
+NEEDED = {
+    "eval": ("--program", "none.txt"),
+    "export": ("--format", "c"),
+    "predict": ("--data", "none.csv"),
+}  # options without a default
 
 
 @pytest.mark.parametrize("verb", verbs_with("RUN"))

@@ -144,7 +144,7 @@ def test_the_commands_of_running_md_run_and_so_does_its_python(workplace):
         cell = int(archive["cell"][0])
     for command in commands_of(GUIDE / "running.md"):
         assert command[0] == "evo"
-        words = [{"RUN": str(run), "5,3": f"{cell // 10},{cell % 10}"}.get(word, word) for word in command[1:]]
+        words = [{"5,3": f"{cell // 10},{cell % 10}"}.get(word, re.sub(r"^RUN\b", str(run), word)) for word in command[1:]]
         evo(*words)
     assert list((workplace / "pictures").iterdir())
     assert (run / "cubins" / "index.json").is_file()
@@ -161,9 +161,14 @@ def test_the_commands_of_regression_md_run(workplace):
     [run] = (workplace / "runs" / "symbolic_regression").iterdir()
     with np.load(run / "archive.npz") as archive:
         cell = int(archive["cell"][0])
+    (workplace / "new.csv").write_text("x\n2.5\n3.5\n")
     for command in others:
         words = [{"RUN": str(run), "5,3": f"{cell // 16},{cell % 16}"}.get(word, word) for word in command[1:]]
-        assert "test_nmse" in evo(*words) or "plot" in words
+        printed = evo(*words)
+        if words[0] in ("show", "simplify"):
+            assert "test_nmse" in printed
+    assert len((workplace / "predictions.csv").read_text().splitlines()) == 3
+    assert any("test_nmse" in path.read_text() for path in (workplace / "formulas").iterdir())
 
 
 def test_the_sets_that_regression_md_names_are_all_there_are():

@@ -55,7 +55,7 @@ def test_names_avoid_words_of_the_languages_and_each_other():
     source = python_source(expression(text, language), "c")
     inputs = [np.array([value], np.float32) for value in (2.0, 3.0, 5.0)]
     assert run_python(source, inputs)[0] == 41.0
-    assert run_c(c_source(expression(text, language), "c */"), inputs, 1, 1)[0] == 41.0
+    assert run_c(c_source(expression(text, language), "c */"), inputs, 1, [np.float32])[0] == 41.0
 
 
 def test_a_deep_expression_is_split_into_lines():
@@ -124,7 +124,7 @@ def test_exported_c_gives_the_bits_of_the_virtual_machine(seed):
         for _ in range(120)
     ]
     inputs, row, expected = inputs_and_machine(words)
-    assert_bits(run_c(c_source(expression_of(LANGUAGE, row), "c"), inputs, len(inputs[0]), 4), expected)
+    assert_bits(run_c(c_source(expression_of(LANGUAGE, row), "c"), inputs, len(inputs[0]), [np.float32] * 4), expected)
 
 
 @pytest.mark.parametrize("seed", range(4))

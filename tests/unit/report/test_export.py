@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,22 +18,35 @@ from evo.config import load_config
 from evo.errors import UserError
 from evo.language.program import parse_program
 from evo.report.export import FORMATS, export_elites, write_export
+from evo.report.facts import whole_expression
+from evo.report.front import describe_front
+from evo.report.run_export import run_c, run_json, run_python
+from evo.report.show import describe_elite
+from evo.report.sympy_text import latex_text
+from evo.run.checkpoint import decode_checkpoint, encode_checkpoint
 from evo.run.run import Run
 
 CONFIGS = Path(__file__).parents[3] / "configs"
+SCALED = (
+    "symbolic_regression",
+    "stop.evaluations=3000",
+    "stop.objective=null",
+    "search.initial.num_programs=512",
+    "task_options.dataset=Keijzer-6",
+)
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory, evo_command):
-    """Folders of a small run of each kind: outputs scored in Python, and a reduction."""
+    """Folders of a small run of each kind: outputs scored in Python, a reduction, and one with check points and a scaling."""
     folder = tmp_path_factory.mktemp("runs")
     runs = []
-    for config, stop in [("domain_coloring_smoke", "stop.generations=2"), ("erf", "stop.evaluations=6000")]:
-        settings = [f"output.runs={folder}", "output.plots=[]", stop, "evaluation.backend=cpu"]
+    for config, *stop in [("domain_coloring_smoke", "stop.generations=2"), ("erf", "stop.evaluations=6000"), SCALED]:
+        settings = [f"output.runs={folder}", "output.plots=[]", *stop, "evaluation.backend=cpu"]
         arguments = [argument for setting in settings for argument in ("--set", setting)]
         subprocess.run([evo_command, "run", CONFIGS / f"{config}.yaml", *arguments], check=True, capture_output=True)
         runs.append(next((folder / config).iterdir()))
-    return dict(zip(("outputs", "reduction"), runs, strict=True))
+    return dict(zip(("outputs", "reduction", "scaled"), runs, strict=True))
 
 
 @pytest.fixture(params=["outputs", "reduction"])
@@ -51,7 +67,9 @@ def test_the_best_elite_of_a_run_can_be_exported(finished, fork_evo, tmp_path, f
         assert (tmp_path / kind).stat().st_size > 100
 
 
-def test_an_exported_module_runs_without_evo_and_gives_the_bits_of_the_evaluator(run, tmp_path):
+@pytest.mark.parametrize("kind", ["outputs", "reduction"])
+def test_an_exported_module_runs_without_evo_and_gives_the_bits_of_the_evaluator(finished, kind, tmp_path):
+    run, _ = Run.view(finished[kind])
     (text,) = export_elites(run, "python").texts.values()
     (tmp_path / "elite.py").write_text(text)
     problem = run.search.problem
@@ -73,17 +91,122 @@ def _seven_points(task):
         yield name, np.linspace(-3 + i, 2, 7)
 
 
-def test_a_front_has_a_better_objective_for_each_further_instruction(run, tmp_path):
-    export = export_elites(run, "json", front=True)
-    (path,) = write_export(export, tmp_path / "front.json", front=True)
-    records = json.loads(path.read_text())["programs"]
-    counts, objectives = ([record[key] for record in records] for key in ("num_instructions", "objective"))
-    assert counts == sorted(set(counts)) and objectives == sorted(set(objectives))
-    elites = run.search.elites()
-    for count, objective in zip(elites.num_instructions, elites.objective, strict=True):
-        assert max(o for c, o in zip(counts, objectives, strict=True) if c <= count) >= objective
+def test_a_front_is_exported_as_it_is_shown(finished, tmp_path):
+    run, _ = Run.view(finished["scaled"])
+    cells = [line.split()[0] for line in describe_front(run).splitlines()[1:]]
+    assert len(cells) > 3
+    (path,) = write_export(export_elites(run, "json", front=True), tmp_path / "front.json", front=True)
+    assert [record["cell"] for record in json.loads(path.read_text())["programs"]] == cells
     files = write_export(export_elites(run, "c", front=True), tmp_path / "front", front=True)
-    assert [file.name for file in files] == [f"{count:03d}_instructions.c" for count in counts]
+    assert [file.name for file in files] == [f"{i:03d}_cell_{cell.replace(',', '_')}.c" for i, cell in enumerate(cells, 1)]
+
+
+def test_without_a_complexity_there_is_no_front_to_export(finished):
+    run, _ = Run.view(finished["outputs"])
+    with pytest.raises(UserError, match="no front: the task does not say which measure is its complexity"):
+        export_elites(run, "c", front=True)
+
+
+# ---- scaled outputs
+
+
+def predicted(run) -> tuple[dict, np.ndarray]:
+    """Three new points, and what the best elite predicts there: fit to the target by least squares, in float64.
+
+    The task fits to a target in float32.
+    """
+    problem = run.search.problem
+    elites = run.search.elites()
+    best = elites.solution[np.argmax(elites.objective)][None]
+    n = np.arange(1, 51)
+    target = np.cumsum(1.0 / n)  # Keijzer-6
+    (y,) = problem.evaluator.outputs(best, {"x": n.astype(np.float32)})["f"].astype(np.float64)
+    scale, offset = np.polyfit(y, target, 1)
+    points = {"x": np.array([2.5, 17.0, 119.0], np.float32)}
+    return points, offset + scale * problem.evaluator.outputs(best, points)["f"][0].astype(np.float64)
+
+
+@pytest.fixture
+def scaled_run(finished):
+    run, _ = Run.view(finished["scaled"])
+    return run
+
+
+def test_python_c_and_json_compute_the_whole_formula(scaled_run):
+    points, expected = predicted(scaled_run)
+    inputs = [points["x"]]
+    (python,) = export_elites(scaled_run, "python").texts.values()
+    np.testing.assert_allclose(run_python(python, inputs)[0], expected, rtol=1e-7)
+    (c,) = export_elites(scaled_run, "c").texts.values()
+    assert "double *f_out" in c
+    np.testing.assert_allclose(run_c(c, inputs, 3, [np.float64])[0], expected, rtol=1e-7)
+    (record,) = json.loads(next(iter(export_elites(scaled_run, "json").texts.values())))["programs"]
+    np.testing.assert_allclose(run_json(json.dumps(record), inputs)[0], expected, rtol=1e-7)
+
+
+def test_sympy_latex_and_cuda_have_the_whole_formula(scaled_run):
+    points, expected = predicted(scaled_run)
+    (text,) = export_elites(scaled_run, "sympy").texts.values()
+    namespace: dict = {}
+    exec(text, namespace)
+    values = [float(namespace["outputs"]["f"].subs({namespace["x"]: float(x)})) for x in points["x"]]
+    np.testing.assert_allclose(values, expected, rtol=1e-3)
+    expression = whole_expression(scaled_run.search.problem, best_words(scaled_run))
+    offset, _ = expression.scaling["f"]
+    assert str(offset)[:12] in next(iter(export_elites(scaled_run, "cuda").texts.values()))
+    plain = latex_text(replace(expression, scaling={}))
+    assert next(iter(export_elites(scaled_run, "latex").texts.values())) != plain
+
+
+def best_words(run) -> np.ndarray:
+    elites = run.search.elites()
+    return elites.solution[np.argmax(elites.objective)]
+
+
+@pytest.mark.parametrize("format_name", ["c", "python", "sympy", "ptx", "cuda"])
+def test_the_head_of_an_export_has_the_test_error(scaled_run, format_name):
+    (text,) = export_elites(scaled_run, format_name).texts.values()
+    shown = describe_elite(scaled_run, None)
+    (error,) = re.findall(r"^test_nmse +(\S+)$", shown, re.M)
+    assert f"test_nmse {error}\n" in text
+    if format_name == "ptx":
+        assert re.search(r"^// The kernel stores the program's own f: use \S+ \+ \S+ \* f\.$", text, re.M)
+
+
+def test_an_export_whose_scaling_is_not_that_of_its_task_is_an_error(scaled_run, monkeypatch):
+    def wrong(text, inputs):
+        return [1.000001 * output if output.dtype == np.float64 else output for output in run_python(text, inputs)]
+
+    monkeypatch.setattr("evo.report.run_export.run_python", wrong)
+    with pytest.raises(UserError, match=r"the python export is not offset \+ scale \* program in f; nothing was written"):
+        export_elites(scaled_run, "python")
+
+
+# ---- the run's backend
+
+
+def test_exports_of_a_run_that_a_gpu_scored_may_differ_as_its_instructions_do(finished, tmp_path):
+    folder = shutil.copytree(finished["reduction"], tmp_path / "run")
+    (folder / "config.yaml").write_text((folder / "config.yaml").read_text().replace("backend: cpu", "backend: auto"))
+    path = max((folder / "checkpoints").glob("*.ckpt"))
+    meta, arrays = decode_checkpoint(path.read_bytes())
+    arrays = {**arrays, "elites.objective": arrays["elites.objective"] + 1e-4}
+    for backend, agrees in (("cpu", False), ("cuda", True)):
+        path.write_bytes(b"".join(bytes(part) for part in encode_checkpoint({**meta, "backend": backend}, arrays)))
+        run, _ = Run.view(folder)
+        if agrees:
+            assert export_elites(run, "python").texts
+        else:
+            with pytest.raises(UserError, match=r"the archive .*; they may differ by 1e-09; "):
+                export_elites(run, "python")
+
+
+def test_reports_of_a_run_on_a_cluster_are_computed_here(finished, tmp_path):
+    folder = shutil.copytree(finished["scaled"], tmp_path / "run")
+    run, _ = Run.view(folder, ("evaluation.cluster={scheduler: 'tcp://127.0.0.1:9', wait_seconds: 1}",))
+    assert run.search.problem.config.evaluation.cluster
+    assert "test_nmse" in describe_elite(run, None) and "test_nmse" in describe_front(run)
+    assert export_elites(run, "python").texts
 
 
 @pytest.fixture

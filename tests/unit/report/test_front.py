@@ -3,13 +3,10 @@
 import numpy as np
 import pytest
 
-from evo.config import load_config
 from evo.errors import UserError
-from evo.language.program import parse_program
 from evo.report.front import describe_front, front_of
 from evo.report.plot import charts, why_not_drawn
 from evo.report.show import describe_elite
-from evo.run.run import Run
 
 # Complexity, objective, program. The task's outputs at its report points are 3 + k and 5 + k for `%x0 k add`.
 ELITES = [
@@ -23,33 +20,12 @@ ELITES = [
 
 
 @pytest.fixture
-def make_run(small_config, repository):
-    runs = []
-
+def make_run(new_run, repository):
     def make(elites, task="checked"):
         changes = {"task": str(repository / "tests" / "data" / task), "search": {"archive": {"dims": [20, 2]}}}
-        run = Run.start(load_config(small_config(changes)), "small")
-        runs.append(run)
-        if elites:
-            problem = run.search.problem
-            words = np.stack([parse_program(problem.language, text, "text", 24) for _, _, text in elites])
-            hashes, num_instructions = problem.language.lowering.analyze(words)
-            run.search.archive.add(
-                words,
-                np.array([objective for _, objective, _ in elites]),
-                np.array([(complexity, 0.0) for complexity, _, _ in elites]),
-                parents=np.full((len(elites), 2), -1),
-                operator=np.full(len(elites), -1),
-                generation=np.zeros(len(elites), int),
-                slot=np.arange(len(elites)),
-                hash=hashes,
-                num_instructions=num_instructions,
-            )
-        return run
+        return new_run([(text, objective, (complexity, 0.0)) for complexity, objective, text in elites], changes)
 
-    yield make
-    for run in runs:
-        run.close()
+    return make
 
 
 def test_the_front_holds_the_elites_than_which_none_is_simpler_and_as_good(make_run):
@@ -83,10 +59,10 @@ def test_an_elite_is_shown_with_what_the_task_reports(make_run):
 
 
 def test_a_run_without_complexity_or_elites_has_no_front(make_run):
-    with pytest.raises(UserError, match=r"^--front: the task does not say which measure is its complexity"):
+    with pytest.raises(UserError, match=r"/small/.*: no front: the task does not say which measure is its complexity"):
         describe_front(make_run([], "plane"))
     empty = make_run([])
-    with pytest.raises(UserError, match=r"^--front: the archive is empty$"):
+    with pytest.raises(UserError, match=r": no front: the archive is empty$"):
         describe_front(empty)
     assert why_not_drawn(empty, "front") == "the archive is empty"
 

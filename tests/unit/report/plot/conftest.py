@@ -1,45 +1,11 @@
-"""Runs with archives filled by hand, so that tests know what a plot must show."""
+"""Programs whose pictures tests know, and the figures that are saved."""
 
-import numpy as np
 import pytest
 from matplotlib.figure import Figure
-
-from evo.config import load_config
-from evo.language.program import parse_program
-from evo.run.run import Run
 
 # The plane task fills these programs' pictures with one colour.
 RED, GREEN, BLUE = "1.0", "-1.0", "0.0"
 COLORS = {RED: (255, 0, 0), GREEN: (0, 255, 0), BLUE: (0, 0, 255)}
-
-
-@pytest.fixture
-def new_run(small_config):
-    """Makes runs with the given elites: (program text, objective, measures)."""
-    runs = []
-
-    def make(elites: list[tuple[str, float, tuple[float, ...]]], changes: dict | None = None) -> Run:
-        run = Run.start(load_config(small_config(changes)), "small")
-        runs.append(run)
-        if elites:
-            words = np.stack([parse_program(run.search.problem.language, text, "text", 24) for text, _, _ in elites])
-            hashes, num_instructions = run.search.problem.language.lowering.analyze(words)
-            run.search.archive.add(
-                words,
-                np.array([objective for _, objective, _ in elites]),
-                np.array([measures for _, _, measures in elites]),
-                parents=np.full((len(elites), 2), -1),
-                operator=np.full(len(elites), -1),
-                generation=np.zeros(len(elites), int),
-                slot=np.arange(len(elites)),
-                hash=hashes,
-                num_instructions=num_instructions,
-            )
-        return run
-
-    yield make
-    for run in runs:
-        run.close()
 
 
 @pytest.fixture

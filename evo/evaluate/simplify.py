@@ -1,0 +1,163 @@
+"""Programs made simpler: instructions and digits that a score does not need go.
+
+Owns which changes are tried and which are kept. Every change is scored by the evaluator, many in one batch. Knows nothing of
+archives, runs or texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.errors import UserError
+from evo.evaluate import Evaluation, Status
+from evo.language.batch import Batch
+from evo.language.graph import Graph, Node, graph_of
+from evo.language.program import Language, program_length, word
+from evo.native.stack_ptx import NodeKind, WordType
+
+TOLERANCE = 1e-3  # of max(1, |objective|)
+_PLAIN = (0.0, 1.0)  # constants that are tried in the place of an instruction
+
+
+@dataclass(frozen=True)
+class Simplified:
+    """A program of one row, and the scores of the given one and of this."""
+
+    program: Batch
+    before: Evaluation
+    after: Evaluation
+
+
+def simplify(
+    language: Language, evaluate: Callable[[Batch], Evaluation], words: NDArray[np.uint64], tolerance: float = TOLERANCE
+) -> Simplified:
+    """The program without the instructions and the digits of f32 constants that its objective does not need.
+
+    An instruction is tried without: a value that it is computed from, an input, 0 or 1 takes its place. The change that leaves
+    the fewest instructions is kept, then the one with the best objective, and so on until none is left. Then constants lose
+    digits in the same way. The same program, evaluator and tolerance always give the same result.
+
+    Args:
+        evaluate: scores a batch, such as `Evaluator.evaluate`.
+        words: `(max_length,)`; the result is as long.
+        tolerance: the objective that may be lost in all, times max(1, |objective|).
+
+    Raises:
+        UserError: the program has no finite score, or the evaluator raises.
+    """
+    current = Batch.analyze(language.lowering, words[None])
+    before = evaluate(current)
+    if before.status[0] != Status.OK:
+        raise UserError("the program has no finite score here, so there is nothing to hold a simpler one to")
+    objective = float(before.objective[0])
+    search = _Search(language, evaluate, objective - tolerance * max(1.0, abs(objective)))
+    while True:
+        current = search.without_instructions(current)
+        shorter = search.with_fewer_digits(current)
+        if np.array_equal(shorter.words, current.words):
+            break
+        current = shorter
+    current = search.without_dead_words(current)
+    return Simplified(current, before, evaluate(current))
+
+
+@dataclass(frozen=True)
+class _Search:
+    language: Language
+    evaluate: Callable[[Batch], Evaluation]
+    floor: float  # the least objective
+
+    def without_instructions(self, current: Batch) -> Batch:
+        while (graph := graph_of(self.language, current.words[0])) is not None:
+            rows = (changed.words(self.language, current.words.shape[1]) for changed in self._without_one(graph))
+            tried = self._analyze(row for row in rows if row is not None)
+            tried = tried[tried.num_instructions < current.num_instructions[0]]
+            best = self._best(tried, tried.num_instructions)
+            if best is None:
+                break
+            current = best
+        return current
+
+    def with_fewer_digits(self, current: Batch) -> Batch:
+        while True:
+            words = current.words[0]
+            rows, saved = [], []
+            for value in self._constants(words):
+                bits = np.uint32(value >> np.uint64(32)).view(np.float32)
+                digits = _num_digits(bits)
+                for fewer in range(1, digits):
+                    rounded = np.float32(f"{bits:.{fewer - 1}e}")
+                    other = value & np.uint64(0xFFFFFFFF) | np.uint64(rounded.view(np.uint32)) << np.uint64(32)
+                    rows.append(np.where(words == value, other, words))
+                    saved.append(fewer - digits)
+            tried = self._analyze(rows)
+            keep = (tried.num_instructions <= current.num_instructions[0]) & (tried.hashes != current.hashes).any(axis=1)
+            best = self._best(tried[keep], np.array(saved, np.int64)[keep])
+            if best is None:
+                return current
+            current = best
+
+    def without_dead_words(self, current: Batch) -> Batch:
+        """The same program in fewer words, if the graph has them."""
+        graph = graph_of(self.language, current.words[0])
+        row = graph.words(self.language, current.words.shape[1]) if graph else None
+        if row is None or program_length(row) >= program_length(current.words[0]):
+            return current
+        rewritten = self._analyze([row])
+        return rewritten if np.array_equal(rewritten.hashes, current.hashes) else current
+
+    def _without_one(self, graph: Graph) -> Iterator[Graph]:
+        """All graphs in which something simpler stands in the place of an instruction."""
+        stacks = self.language.instruction_set.stacks
+        for index in graph.instructions():
+            stack = graph.nodes[index].stack
+            for other in graph.needed_by(index):
+                if graph.nodes[other].stack == stack:
+                    yield graph.replaced(index, other)
+            leaves = [Node(NodeKind.INPUT, number, kind) for number, (_, kind) in enumerate(self._inputs())]
+            if stacks[stack].constant_type == "f32":
+                bits = (int(np.float32(value).view(np.uint32)) for value in _PLAIN)
+                leaves += [Node(NodeKind.CONSTANT, each, stack) for each in bits]
+            for leaf in leaves:
+                if leaf.stack == stack and leaf not in graph.nodes[:index]:
+                    yield graph.replaced(index, leaf)
+
+    def _inputs(self) -> Iterable[tuple[str, int]]:
+        return self.language.registers[: len(self.language.inputs)]
+
+    def _constants(self, words: NDArray[np.uint64]) -> list[np.uint64]:
+        """The words of f32 constants, each once, in the order of the program."""
+        stacks = self.language.instruction_set.stacks
+        kinds = {word(WordType.CONSTANT, index) for index, stack in enumerate(stacks) if stack.constant_type == "f32"}
+        used = words[: program_length(words)]
+        return list(dict.fromkeys(value for value in used if int(value & np.uint64(0xFFFFFFFF)) in kinds))
+
+    def _analyze(self, rows: Iterable[NDArray[np.uint64]]) -> Batch:
+        listed = list(rows)
+        words = np.array(listed, np.uint64) if listed else np.zeros((0, 1), np.uint64)
+        return Batch.analyze(self.language.lowering, words)
+
+    def _best(self, tried: Batch, cost: NDArray[np.integer]) -> Batch | None:
+        """The program of least cost that scores enough, of several the best, of those the first."""
+        _, first = np.unique(tried.hashes, axis=0, return_index=True)
+        rows = np.sort(first)
+        if not len(rows):
+            return None
+        scores = self.evaluate(tried[rows])
+        enough = np.flatnonzero((scores.status == Status.OK) & (scores.objective >= self.floor))
+        if not len(enough):
+            return None
+        order = np.lexsort((enough, -scores.objective[enough], cost[rows][enough]))
+        return tried[rows[enough[order[:1]]]]
+
+
+def _num_digits(value: np.float32) -> int:
+    """Significant digits of the shortest decimal; 0 of what is not finite."""
+    if not np.isfinite(value):
+        return 0
+    mantissa = np.format_float_scientific(value, trim="-").partition("e")[0]
+    return len(mantissa.lstrip("-").replace(".", ""))

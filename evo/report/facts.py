@@ -1,0 +1,117 @@
+"""What reports compute of a run's programs anew: the facts that a task reports, scalings, and whole formulas.
+
+Owns where these are computed, which is always this machine, and what may come back from the task. Knows nothing of how they are
+shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.errors import UserError
+from evo.evaluate.backends import AUTO, BACKENDS, CPU
+from evo.language.expression import Expression, expression_of
+from evo.run.problem import Problem
+from evo.run.run import Run
+from evo.task import method_place, point_arrays, task_errors
+
+CHUNK_BYTES = 1 << 26  # of outputs
+
+
+@contextmanager
+def problem_here(run: Run) -> Iterator[tuple[Problem, str | None]]:
+    """A run's problem, evaluated on this machine, and what the user should know of that, if anything.
+
+    Its backend is the one that the elites' scores come from, or that the config names. Where it cannot be used, the CPU takes its
+    place.
+    """
+    problem = run.search.problem
+    wanted = problem.config.evaluation.backend
+    backend = run.backend if wanted == AUTO else BACKENDS[wanted]
+    note = None
+    if reason := backend.why_unusable() or backend.why_untrusted(problem.config.evaluation.model_dump()):
+        note = f"computed on the CPU, whose approximate instructions differ in their last bits; {backend.name}: {reason}"
+        backend = CPU
+    if problem.is_local and problem.backend is backend:
+        yield problem, note
+        return
+    local = problem.here(backend)
+    try:
+        yield local, note
+    finally:
+        local.close()
+
+
+def report_facts(problem: Problem, words: NDArray[np.uint64]) -> dict[str, NDArray[np.float64]]:
+    """What the task reports of programs, `(num_programs, max_length)`: name -> a number for each; empty if it reports nothing.
+
+    Raises:
+        UserError: the task fails or returns the wrong thing.
+    """
+    task = problem.task
+    with task_errors(type(task), "report_points"):
+        points = task.report_points()
+    if isinstance(points, dict) and not points:
+        return {}
+    _, num_points = point_arrays(task, points, "report_points()")
+    parts: list[dict[str, NDArray[np.float64]]] = []
+    for outputs in _outputs(problem, words, points, num_points):
+        count = len(next(iter(outputs.values())))
+        with np.errstate(all="ignore"), task_errors(type(task), "report"):
+            part = {name: np.asarray(values, np.float64) for name, values in task.report(outputs).items()}
+        wrong = [name for name, values in part.items() if not isinstance(name, str) or values.shape != (count,)]
+        if wrong or (parts and part.keys() != parts[0].keys()):
+            raise UserError(
+                f"{method_place(type(task), 'report')}: report() must return the same names each time, with arrays of shape "
+                f"({count},)"
+            )
+        parts.append(part)
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def scalings_of(problem: Problem, words: NDArray[np.uint64]) -> list[dict[str, tuple[float, float]]]:
+    """For each program its scaled outputs with offset and scale (`Task.scaling`).
+
+    Raises:
+        UserError: the task fails or returns the wrong thing.
+    """
+    task = problem.task
+    if not task.has_scaling():
+        return [{} for _ in words]
+    with task_errors(type(task), "points"):
+        points = task.points()
+    _, num_points = point_arrays(task, points, "points()")
+    found = []
+    for outputs in _outputs(problem, words, points, num_points):
+        count = len(next(iter(outputs.values())))
+        with np.errstate(all="ignore"), task_errors(type(task), "scaling"):
+            pairs = {name: np.array([*pair], np.float64) for name, pair in task.scaling(outputs).items()}
+        if not pairs.keys() <= task.outputs.keys() or any(pair.shape != (2, count) for pair in pairs.values()):
+            raise UserError(
+                f"{method_place(type(task), 'scaling')}: scaling() must return a dict of output -> (offset, scale), arrays of "
+                f"shape ({count},); outputs are {', '.join(task.outputs)}"
+            )
+        found += [{name: (float(pair[0, row]), float(pair[1, row])) for name, pair in pairs.items()} for row in range(count)]
+    return found
+
+
+def whole_expression(problem: Problem, words: NDArray[np.uint64]) -> Expression:
+    """The expression of a program of `(max_length,)` words, with its scaling if that is finite."""
+    [scaling] = scalings_of(problem, words[None])
+    finite = {name: pair for name, pair in scaling.items() if np.isfinite(pair).all()}
+    return replace(expression_of(problem.language, words), scaling=finite)
+
+
+def _outputs(
+    problem: Problem, words: NDArray[np.uint64], points: dict[str, NDArray[Any]], num_points: int
+) -> Iterator[dict[str, NDArray[Any]]]:
+    """The outputs of programs at points, some programs at a time."""
+    step = max(1, CHUNK_BYTES // (4 * len(problem.task.outputs) * num_points))
+    for start in range(0, len(words), step):
+        yield problem.evaluator.outputs(np.ascontiguousarray(words[start : start + step]), points)

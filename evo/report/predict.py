@@ -1,0 +1,47 @@
+"""What an elite predicts for a user's data, as CSV.
+
+Owns the form of the predictions. The task reads the data (`Task.read_points`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from evo.report.facts import problem_here, scalings_of
+from evo.report.show import row_of_elite
+from evo.run.run import Run
+from evo.task import point_arrays, task_errors
+
+
+def predictions(run: Run, data: Path, cell: str | None = None) -> tuple[str, str | None]:
+    """A CSV text with a column for each output and a row for each point of the data, and what the user should know, if anything.
+
+    Outputs with a scaling are scaled. Numbers have as many digits as it takes to read the same number back.
+
+    Args:
+        data: a file that the task reads.
+        cell: of the elite; None: the best.
+
+    Raises:
+        UserError: the task reads no files, the data cannot be used, or there is no such elite.
+    """
+    import pandas as pd
+
+    row, task = row_of_elite(run, cell), run.search.problem.task
+    with task_errors(type(task), "read_points"):
+        points = task.read_points(data)
+    _, num_points = point_arrays(task, points, "read_points()")
+    words = run.search.elites().solution[row : row + 1]
+    with problem_here(run) as (problem, note):
+        outputs = problem.evaluator.outputs(np.ascontiguousarray(words), points)
+        [scaling] = scalings_of(problem, words)
+    columns = {}
+    for name, values in outputs.items():
+        columns[name] = np.broadcast_to(values[0], num_points)
+        if name in scaling:
+            offset, scale = scaling[name]
+            with np.errstate(all="ignore"):
+                columns[name] = offset + scale * columns[name].astype(np.float64)
+    return pd.DataFrame(columns).to_csv(index=False, lineterminator="\n", na_rep="nan"), note

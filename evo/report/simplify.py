@@ -1,0 +1,70 @@
+"""Elites without what their scores do not need: what `evo simplify` prints and writes.
+
+Owns the texts. `evo.evaluate.simplify` decides what goes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from evo.evaluate import Evaluation
+from evo.evaluate.simplify import TOLERANCE, simplify
+from evo.language.batch import Batch
+from evo.language.expression import infix
+from evo.language.program import format_program
+from evo.report.facts import problem_here, report_facts, whole_expression
+from evo.report.front import file_names, front_of
+from evo.report.show import row_of_elite
+from evo.run.problem import Problem
+from evo.run.run import Run
+
+
+@dataclass(frozen=True)
+class SimplerElites:
+    """Of each elite a description, and by file name the program. notes: lines for the user."""
+
+    descriptions: list[str]
+    programs: dict[str, str]
+    notes: list[str]
+
+
+def simplify_elites(run: Run, *, cell: str | None = None, front: bool = False, tolerance: float = TOLERANCE) -> SimplerElites:
+    """An elite, or each on the front, without instructions and digits that its objective does not need.
+
+    Args:
+        cell: of the elite; None: the best.
+        front: all elites of the run's front.
+        tolerance: the objective that each may lose, times max(1, |objective|).
+
+    Raises:
+        UserError: there is no such elite or front, it has no score here, or the task fails.
+    """
+    rows = front_of(run).rows.tolist() if front else [row_of_elite(run, cell)]
+    elites = run.search.elites()
+    names = [run.search.layout.cell_name(int(elites.cell[row])) for row in rows]
+    descriptions, programs = [], []
+    with problem_here(run) as (problem, note):
+        for name, row in zip(names, rows, strict=True):
+            found = simplify(problem.language, problem.evaluator.evaluate, elites.solution[row], tolerance)
+            count, fewer = int(elites.num_instructions[row]), int(found.program.num_instructions[0])
+            title = f"cell {name}: {count} instructions, simplified {fewer}"
+            formula = infix(whole_expression(problem, found.program.words[0]))
+            old = Batch(elites.solution, elites.hash, elites.num_instructions)[row : row + 1]
+            scores = _table(_numbers(problem, old, found.before), _numbers(problem, found.program, found.after))
+            descriptions.append(f"# {title}\n{formula}\n{scores}")
+            comment = f"{title}\n\n{formula}\n{scores}"
+            head = "".join(f"# {line}".rstrip() + "\n" for line in comment.splitlines())
+            programs.append(head + format_program(problem.language, found.program.words[0]))
+    notes = [note] if note else []
+    return SimplerElites(descriptions, dict(zip(file_names(names, ".txt"), programs, strict=True)), notes)
+
+
+def _numbers(problem: Problem, program: Batch, scores: Evaluation) -> dict[str, float]:
+    facts = {name: values[0] for name, values in report_facts(problem, program.words).items()}
+    return {"objective": scores.objective[0], **dict(zip(problem.task.measures, scores.measures[0], strict=True)), **facts}
+
+
+def _table(before: dict[str, float], after: dict[str, float]) -> str:
+    rows = [("", "before", "after"), *((name, f"{before[name]:.9g}", f"{after[name]:.9g}") for name in before)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "".join(f"{name:<{widths[0]}}  {old:>{widths[1]}}  {new:>{widths[2]}}\n" for name, old, new in rows)

@@ -1,0 +1,155 @@
+"""evo predict and evo simplify on a run that found a formula in a table."""
+
+import csv
+import io
+import re
+
+import numpy as np
+import pytest
+
+from evo.evaluate.simplify import TOLERANCE
+from evo.storage.files import PARTIAL_SUFFIX
+
+from .conftest import run_folders
+
+NEW = [(0.5, -1.25), (1 / 3, 0.1), (-2.0, 7.0)]
+
+
+@pytest.fixture(scope="session")
+def regression_run(fork_server, repository, tmp_path_factory):
+    """A short run for y = 1000 + 3 u v, of columns whose names are not identifiers. Tests look at it, none may change it."""
+    folder = tmp_path_factory.mktemp("regression")
+    rng = np.random.default_rng(1)
+    rows = "".join(f"{u!r},a{i},{1000 + 3 * u * v!r},{v!r}\n" for i, (u, v) in enumerate(rng.uniform(-2, 2, (40, 2)).tolist()))
+    (folder / "table.csv").write_text("speed (m/s),id,y,2019\n" + rows)
+    settings = [
+        f"task_options={{data: {folder}/table.csv, target: y, drop: [id]}}",
+        "search.initial.num_programs=2048",
+        "search.batch_size=256",
+        "stop={generations: 4, seconds: null, objective: null}",
+        "evaluation={backend: cpu, executor: threads}",
+        "output.plots=[]",
+    ]
+    arguments = [argument for setting in settings for argument in ("--set", setting)]
+    stdout, stderr = folder / "stdout.txt", folder / "stderr.txt"
+    process = fork_server.start(
+        ["run", str(repository / "configs" / "symbolic_regression.yaml"), *arguments], folder, {}, stdout, stderr
+    )
+    assert fork_server.wait(process) == 0, stderr.read_text()
+    (run,) = run_folders(folder / "runs")
+    return run
+
+
+@pytest.fixture
+def data(tmp_path):
+    """New rows: no target, other columns, another order, a blank line."""
+    lines = [f"{v!r},x,{u!r}\n" for u, v in NEW]
+    (tmp_path / "new.csv").write_text("2019,name,speed (m/s)\n" + lines[0] + "\n" + "".join(lines[1:]))
+    return "new.csv"
+
+
+def numbers(text: str) -> list[float]:
+    header, *rows = csv.reader(io.StringIO(text))
+    assert header == ["f"] and all(len(row) == 1 for row in rows)
+    return [float(row[0]) for row in rows]
+
+
+def exported(fork_evo, run, tmp_path, *options: str) -> list[float]:
+    """What the exported Python module gives for the new rows."""
+    text = fork_evo("export", run, "--format", "python", *options).stdout
+    namespace: dict = {}
+    exec(text, namespace)
+    u, v = np.array(NEW, np.float32).T
+    return namespace["program"](speed_m_s=u, x2019=v)[0].tolist()
+
+
+def test_predictions_are_those_of_the_exported_formula_digit_for_digit(fork_evo, regression_run, data, tmp_path):
+    done = fork_evo("predict", regression_run, "--data", data)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert numbers(done.stdout) == exported(fork_evo, regression_run, tmp_path)
+    np.testing.assert_allclose(numbers(done.stdout), [1000 + 3 * u * v for u, v in NEW], rtol=1e-4)
+    assert fork_evo("predict", regression_run, "--data", data, "--best").stdout == done.stdout
+    cell = fork_evo("show", regression_run, "--front").stdout.splitlines()[1].split()[0]
+    of_cell = fork_evo("predict", regression_run, "--data", data, "--cell", cell)
+    assert numbers(of_cell.stdout) == exported(fork_evo, regression_run, tmp_path, "--cell", cell) != numbers(done.stdout)
+
+
+def test_predictions_are_written_to_a_file(fork_evo, regression_run, data, tmp_path):
+    printed = fork_evo("predict", regression_run, "--data", data).stdout
+    done = fork_evo("predict", regression_run, "--data", data, "--output", "out/predictions.csv")
+    assert (done.returncode, done.stdout) == (0, "out/predictions.csv\n")
+    assert (tmp_path / "out" / "predictions.csv").read_text() == printed
+    assert not list((tmp_path / "out").glob(f"*{PARTIAL_SUFFIX}*"))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("2019,speed\n1,2\n", ":1: no column 'speed (m/s)'; the formula's inputs are: speed (m/s), 2019"),
+        ("2019,speed (m/s),2019\n1,2,3\n", ":1: two columns are named '2019'; the formula's inputs are: speed (m/s), 2019"),
+        ("2019,speed (m/s)\n1,2\n1,fast\n", ":3: column 'speed (m/s)': 'fast' is not a number; write it as one"),
+        ("2019,speed (m/s)\n,2\n", ":2: column '2019': the value is missing; fill it in or delete the row"),
+        ("2019,speed (m/s)\n1,2\n1e39,2\n", ":3: column '2019': 1e39 is not finite in f32; correct it or delete the row"),
+        ("2019,speed (m/s)\n", ": no rows of data below the names of the columns"),
+        ("", ": the file is empty"),
+        ("2019,speed (m/s)\n1,2,3\n", ": not a table of comma-separated values in UTF-8: "),
+        (None, ": cannot read the data: No such file or directory"),
+    ],
+)
+def test_data_that_cannot_be_used_is_one_line(fork_evo, regression_run, tmp_path, text, message):
+    if text is not None:
+        (tmp_path / "bad.csv").write_text(text)
+    done = fork_evo("predict", regression_run, "--data", "bad.csv", "--output", "out.csv")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"evo: {tmp_path}/bad.csv{message}") and done.stderr.count("\n") == 1, done.stderr
+    assert not (tmp_path / "out.csv").exists()
+
+
+def test_predict_refuses_what_it_cannot_do(fork_evo, regression_run, finished_run, data, tmp_path):
+    done = fork_evo("predict", finished_run, "--data", data)
+    assert done.returncode == 2 and "class Plane reads no files (it has no read_points)\n" in done.stderr
+    assert fork_evo("predict", regression_run, "--data", data, "--cell", "1,1", "--best").stderr == (
+        "evo: --cell and --best: give one of them\n"
+    )
+    before = (tmp_path / data).read_text()
+    done = fork_evo("predict", regression_run, "--data", data, "--output", data)
+    assert done.returncode == 2 and "would overwrite the input" in done.stderr
+    assert (tmp_path / data).read_text() == before
+
+
+def test_simplify_prints_scores_and_writes_a_program_that_eval_reads(fork_evo, regression_run, tmp_path):
+    done = fork_evo("simplify", regression_run, "--output", "simple.txt")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("simple.txt\n")
+    table = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if len(line.split()) == 3 and "=" not in line}
+    shown = fork_evo("show", regression_run).stdout
+    assert table["num_instructions"][0] == re.search(r"^num_instructions +(\d+)", shown, re.M)[1]
+    assert int(table["num_instructions"][1]) == 1  # u v, by itself
+    before, after = map(float, table["objective"])
+    assert after >= before - TOLERANCE * max(1, before)
+    assert re.search(r"^f = 1000\.?\d* \+ 3\.?\d*\*\((speed_m_s\*x2019|x2019\*speed_m_s)\)$", done.stdout, re.M), done.stdout
+    again = fork_evo("eval", regression_run / "config.yaml", "--program", "simple.txt").stdout
+    assert f"objective         {after:.6g}\n" in again
+    assert fork_evo("simplify", regression_run, "--output", "simple.txt").stdout == done.stdout
+
+
+def test_simplify_writes_a_front_into_a_folder(fork_evo, regression_run, tmp_path):
+    done = fork_evo("simplify", regression_run, "--front", "--tolerance", "0", "--output", "front")
+    assert (done.returncode, done.stderr) == (0, "")
+    cells = [line.split()[0] for line in fork_evo("show", regression_run, "--front").stdout.splitlines()[1:]]
+    names = [f"{i:03d}_cell_{cell.replace(',', '_')}.txt" for i, cell in enumerate(cells, 1)]
+    assert done.stdout.splitlines()[-len(names) :] == [f"front/{name}" for name in names]
+    assert sorted(path.name for path in (tmp_path / "front").iterdir()) == names
+    for line in re.findall(r"^objective .*$", done.stdout, re.M):
+        before, after = map(float, line.split()[1:])
+        assert after >= before
+
+
+def test_the_default_tolerance_is_the_one_that_help_names(fork_evo):
+    assert f"[default: {TOLERANCE};" in " ".join(fork_evo("simplify", "--help").stdout.split())
+
+
+@pytest.mark.parametrize("tolerance", ["-1", "2", "much"])
+def test_a_tolerance_out_of_range_is_refused(fork_evo, regression_run, tolerance):
+    done = fork_evo("simplify", regression_run, "--tolerance", tolerance)
+    assert done.returncode == 2 and "--tolerance" in done.stderr and done.stderr.count("\n") == 1
