@@ -77,7 +77,8 @@ class Problem:
         names = list(self.config.program.vocabulary.instructions)
         settings = self.config.evaluation.model_dump()
         if self.is_local:
-            settings |= {"cluster": None, "farm": None, "local_workers": None}
+            # A report asks for little: starting processes would take longer.
+            settings |= {"cluster": None, "farm": None, "local_workers": None, "executor": "threads"}
         source = TaskSource(Path(self.config.task), self.config.task_options)
         return Assignment(self.language, self.task, names, settings, self.quarantine, source)
 
