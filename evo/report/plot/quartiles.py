@@ -60,13 +60,17 @@ def draw_quartiles(groups: Sequence[Group], path: Path) -> None:
 
 
 def _draw(axes: Axes, group: Group, metric: str, along: str, color: tuple[float, ...]) -> None:
-    """A group's median as a line in the band of its quartiles, from where all its runs have begun to where the last one ends."""
+    """A group's median as a line in the band of its quartiles, from where all its runs have begun to where the last one ends.
+
+    A dot is at the end: it is all there is to see of runs of one generation.
+    """
     first = max(run.curves[along][0] for run in group.runs)
     places = np.linspace(first, max(run.last(along) for run in group.runs), _NUM_PLACES)
     low, middle, high = quartiles(np.stack([_at(places, run.curves[along], run.curves[metric]) for run in group.runs]))
     low, middle, high = (np.where(np.isfinite(values), values, np.nan) for values in (low, middle, high))
     axes.fill_between(places, low, high, color=color, alpha=0.2, linewidth=0)
-    axes.plot(places, middle, color=color, linewidth=1.8, label=f"{group.label} ({len(group.runs)} runs)")
+    label = f"{group.label} ({len(group.runs)} runs)"
+    axes.plot(places, middle, color=color, linewidth=1.8, marker="o", markersize=4.0, markevery=[-1], label=label)
 
 
 def _at(places: NDArray[np.float64], along: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
