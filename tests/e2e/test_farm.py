@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,11 +25,15 @@ PACKING = {"sites_per_kernel": 4, "kernels_per_module": 1}
 
 
 @pytest.fixture
-def address() -> str:
-    """An address of this machine that nobody listens at."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+def address() -> Iterator[str]:
+    """An address of this machine that nobody else gets while the test runs.
+
+    A port that a socket is bound to is given to nobody who asks for any free one. As both allow it, a run may listen there.
+    """
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", 0))
+        yield f"tcp://127.0.0.1:{reserved.getsockname()[1]}"
 
 
 @pytest.fixture
@@ -208,18 +213,21 @@ def test_cubins_of_a_farm_are_those_of_this_machine(fork_evo, start_evo, start, 
     keys = fork_evo("keys", "new", "keys")
     assert (keys.returncode, keys.stderr) == (0, "")
     assert "keys/run" in keys.stdout and "keys/worker" in keys.stdout
-    worker = start_evo("worker", "--connect", address, "--workers", "2", "--keys", "keys/worker")
+    worker = start_evo("worker", "--connect", address, "--workers", "2", "--keys", "keys/worker", "--json")
     config, no_cache = small_config(), ("--set", "evaluation.cache_megabytes=0")
     farm = ("--set", f"evaluation.farm={{listen: '{address}', keys: keys/run}}", "--set", "evaluation.local_workers=0")
     compiled = fork_evo("compile", config, "--random", "40", "--output", "farm", *farm, *no_cache)
     assert (compiled.returncode, compiled.stderr) == (0, "")
     assert fork_evo("compile", config, "--random", "40", "--output", "local", *no_cache).returncode == 0
-    assert "0 requests" not in worker.stdout or worker.poll() is None
     farm_programs, local_programs = (
-        [entry["program"] for entry in json.loads((tmp_path / name / "index.json").read_text())["programs"]]
-        for name in ("farm", "local")
+        json.loads((tmp_path / name / "index.json").read_text())["programs"] for name in ("farm", "local")
     )
-    assert farm_programs == local_programs and len(farm_programs) == 40
+    assert [entry["program"] for entry in farm_programs] == [entry["program"] for entry in local_programs]
+    assert len(farm_programs) == 40
+    worker.wait_until(lambda: '"run": false' in worker.stdout.rpartition('"run": true')[2])
+    last = json.loads(worker.stdout.splitlines()[-1])
+    sites = {(entry["file"], entry["kernel"], entry["site"]) for entry in local_programs}  # equal programs have one
+    assert (last["programs"], last["failures"], last["queue"]) == (len(sites), 0, 0)
     worker.signal(signal.SIGINT)
     assert (worker.wait(), worker.stderr) == (0, "")
 
