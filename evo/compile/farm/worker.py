@@ -133,10 +133,9 @@ class Worker:
     def _connect(self) -> None:
         dealer = self._socket
         dealer.set(zmq.LINGER, LINGER_MS)
-        dealer.set(zmq.SNDHWM, 2 * protocol.MAX_SLOTS)  # an answer to each request that it may hold, whenever the run reads them
         dealer.set(zmq.IMMEDIATE, 1)  # nothing is sent before there is a connection
         dealer.set(zmq.MAXMSGSIZE, protocol.MAX_FRAME_BYTES)
-        dealer.set(zmq.SNDHWM, 2 * self._pool.num_workers + 100)
+        dealer.set(zmq.SNDHWM, 2 * protocol.MAX_SLOTS)
         dealer.set(zmq.RECONNECT_IVL, RECONNECT_MS)
         dealer.set(zmq.RECONNECT_IVL_MAX, MAX_RECONNECT_MS)
         dealer.set(zmq.IPV6, self._address.startswith("tcp://["))
