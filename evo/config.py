@@ -79,11 +79,14 @@ class VocabularyConfig(Model):
 
     Words are drawn for the stacks that inputs, outputs and instructions use. In `meta`, `constant` is a push onto the meta
     stack; in `groups`, `store` weighs the words that store and load values.
+    In `phrases`, `input constant mul_ftz_f32` are three words that are drawn as one: any input, a constant drawn anew, and a
+    product. Other tokens are those of the text form of programs.
     """
 
     instructions: Weights = Field(min_length=1)
     meta: Weights = {"dup": 1.0, "swap": 1.0, "yank_dup": 0.5, "rotate": 0.5, "constant": 0.5}
-    groups: dict[Literal["instructions", "inputs", "constants", "meta", "store"], Weight] = {
+    phrases: Weights = {}
+    groups: dict[Literal["instructions", "inputs", "constants", "meta", "store", "phrases"], Weight] = {
         "instructions": 0.6,
         "inputs": 0.28,
         "constants": 0.07,
@@ -358,9 +361,12 @@ class RunConfig(Model):
         It leaves out where and how fast the work is done, when it ends, and the paths of the task and the instruction set: their
         content counts.
         """
+        program: dict[str, Any] = {"instruction_set": True}
+        if not self.program.vocabulary.phrases:
+            program["vocabulary"] = {"phrases"}  # as with tuning below, for runs that were started before there were phrases
         left_out: dict[str, Any] = {
             "task": True,
-            "program": {"instruction_set"},
+            "program": program,
             "evaluation": True,
             "stop": True,
             "output": True,

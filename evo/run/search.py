@@ -253,6 +253,7 @@ def _variation_options(config: RunConfig) -> tuple[VocabularyOptions, VariationO
             vocabulary.meta,
             {str(name): weight for name, weight in vocabulary.groups.items()},
             **vocabulary.constants.model_dump(),
+            phrases=vocabulary.phrases,
         ),
         VariationOptions(
             operator_weights=variation.operators,

@@ -30,7 +30,7 @@ SECTIONS = {
     "": "task, task_options, seed, program, search, evaluation, stop, output",
     "program.": "max_length, instruction_set, limits, vocabulary",
     "program.limits.": "stack_size, max_nodes, max_frame_depth, store_size, execution_limit",
-    "program.vocabulary.": "instructions, meta, groups, constants",
+    "program.vocabulary.": "instructions, meta, phrases, groups, constants",
     "program.vocabulary.constants.": "f32_sigma, u32_max, meta_max",
     "search.": "archive, batch_size, immigrants, initial, variation, memory_size, tuning",
     "search.tuning.": "share, iterations, linear_scale",
