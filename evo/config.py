@@ -204,12 +204,14 @@ class TuningConfig(Model):
 class SearchConfig(Model):
     """MAP-Elites: archive, sizes and operators.
 
+    `parents`: each generation in turn draws its parents from one of these shares of the elites, the best; 1: from all of them.
     `immigrants` is the share of random programs in each batch. `memory_size` hashes of evaluated programs are remembered, and
     no such program is evaluated again.
     """
 
     archive: ArchiveConfig
     batch_size: BatchSize = 512
+    parents: list[Annotated[float, Field(gt=0.0, le=1.0)]] = Field(default=[1.0], min_length=1)
     immigrants: Probability = 0.0
     initial: InitialConfig = InitialConfig()
     variation: VariationConfig = VariationConfig()
@@ -371,8 +373,11 @@ class RunConfig(Model):
             "stop": True,
             "output": True,
         }
-        if not self.search.tuning.share:
-            left_out["search"] = {"tuning"}  # so that runs that were started before there was tuning go on
+        # So that runs that were started before there were tuning and parents go on.
+        search = {"tuning"} if not self.search.tuning.share else set()
+        if self.search.parents == [1.0]:
+            search.add("parents")
+        left_out["search"] = search
         return self.model_dump(mode="json", exclude=left_out)
 
 

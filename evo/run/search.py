@@ -94,6 +94,7 @@ class Search:
             num_immigrants=round(config.search.immigrants * config.search.batch_size),
             generation=self.counters.generations,
             blocks=self._blocks,
+            parent_shares=config.search.parents,
         )
 
     @cached_property

@@ -46,6 +46,7 @@ class ProgramEmitter:
         num_immigrants: how many of those are immigrants.
         generation: the first generation to emit.
         blocks: threads that breed together.
+        parent_shares: generation g draws its parents from this share of the elites, the best; entry g modulo their number.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class ProgramEmitter:
         num_immigrants: int = 0,
         generation: int = 0,
         blocks: Blocks | None = None,
+        parent_shares: Sequence[float] = (1.0,),
     ):
         self._blocks = blocks or Blocks()
         self._archive = archive
@@ -69,6 +71,7 @@ class ProgramEmitter:
         self._num_initial = num_initial
         self._batch_size = batch_size
         self._num_immigrants = num_immigrants
+        self._parent_shares = parent_shares
         self.generation = generation
         self.origin = _no_origin(0)
 
@@ -83,6 +86,7 @@ class ProgramEmitter:
             num_programs = self._num_initial if generation == 0 else self._batch_size
             self.origin = _no_origin(num_programs)
             return self._short_random_programs(num_programs, generation, 0)
+        candidates = self._archive.best_cells(self._parent_shares[generation % len(self._parent_shares)])
         num_offspring = self._batch_size - self._num_immigrants
 
         def breed(first: int, end: int) -> tuple[NDArray[Any], ...]:

@@ -80,6 +80,7 @@ def new_search(variation):
         num_immigrants: int = 0,
         max_length: int = MAX_LENGTH,
         blocks: Blocks | None = None,
+        parent_shares: tuple[float, ...] = (1.0,),
     ):
         archive = make_archive("GridArchive", max_length, [tuple(r) for r in RANGES], seed, {"dims": [6, 5]})
         emitter = ProgramEmitter(
@@ -92,6 +93,7 @@ def new_search(variation):
             num_immigrants=num_immigrants,
             generation=generation,
             blocks=blocks,
+            parent_shares=parent_shares,
         )
         return SimpleNamespace(archive=archive, emitter=emitter, evaluator=WordEvaluator())
 
