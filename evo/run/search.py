@@ -27,6 +27,7 @@ from evo.search.archives.elites import Elites
 from evo.search.archives.layout import Layout
 from evo.search.blocks import Blocks
 from evo.search.emitter import ProgramEmitter
+from evo.search.lineages import Lineages
 from evo.search.map_elites import Counters, Generation, Tuning, map_elites
 from evo.search.memory import HashMemory
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
@@ -109,6 +110,14 @@ class Search:
             memory.restore(_part(self._saved, "memory."))
         return memory
 
+    @cached_property
+    def lineages(self) -> Lineages:
+        """Which random programs the elites descend from."""
+        lineages = Lineages(int(self.archive.cells))
+        if self._saved is not None:
+            lineages.restore(self.archive.elites(), _part(self._saved, "lineages."))
+        return lineages
+
     def elites(self) -> Elites:
         """All elites, sorted by cell."""
         if self._saved is None or "archive" in vars(self):
@@ -140,6 +149,7 @@ class Search:
             problem.language.lowering,
             self.memory,
             self.counters,
+            self.lineages,
             self._blocks,
             Tuning(problem.tuner, config.tuning.share) if problem.tuner else None,
         )
@@ -189,6 +199,7 @@ class Search:
         return meta, {
             **_with_prefix("elites.", elite_arrays(self.elites())),
             **_with_prefix("memory.", self.memory.arrays()),
+            **_with_prefix("lineages.", self.lineages.arrays()),
             **_with_prefix("archive.", self.archive.arrays()),
         }
 

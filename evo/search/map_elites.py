@@ -19,6 +19,7 @@ from evo.language.batch import Batch
 from evo.native.stack_ptx import Lowering
 from evo.search.blocks import Blocks
 from evo.search.emitter import ProgramEmitter
+from evo.search.lineages import Lineages
 from evo.search.memory import HashMemory
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class Tuning:
 class Generation:
     """What one generation did.
 
-    failures: programs that could not be compiled or run. times_s: seconds by stage, those of the evaluator (`Evaluation.times_s`)
+    num_lineages, largest_lineage: of the elites (`Lineages`). failures: programs that could not be compiled or run. times_s: seconds by stage, those of the evaluator (`Evaluation.times_s`)
     included.
     """
 
@@ -75,6 +76,8 @@ class Generation:
     qd_score: float
     best_objective: float
     num_inserted: int
+    num_lineages: int
+    largest_lineage: float
     failures: tuple[Failure, ...]
     times_s: dict[str, float]
 
@@ -86,13 +89,14 @@ def map_elites(
     lowering: Lowering,
     memory: HashMemory,
     counters: Counters,
+    lineages: Lineages,
     blocks: Blocks | None = None,
     tuning: Tuning | None = None,
 ) -> Iterator[Generation]:
     """Yields after each generation, without end. Between two yields the state is consistent and may be saved.
 
     Args:
-        archive, emitter, memory, counters: the state of the search; all of it.
+        archive, emitter, memory, counters, lineages: the state of the search; all of it.
         evaluator: scores programs.
         lowering: hashes programs.
         blocks: threads that hash together.
@@ -103,6 +107,7 @@ def map_elites(
         clock = _Clock()
         generation = emitter.generation
         words = emitter.ask()
+        founders = lineages.founders(emitter.origin, generation)
         clock.lap("variation")
 
         facts = blocks.map(lambda first, end, words=words: lowering.analyze(words[first:end]), len(words))  # type: ignore[misc]
@@ -140,6 +145,7 @@ def map_elites(
             hash=new_batch.hashes,
             num_instructions=new_batch.num_instructions,
         )
+        lineages.update(archive.index_of(evaluation.measures[added["elite"]]), founders[slots][added["elite"]])
         clock.lap("archive")
 
         ok = evaluation.status == Status.OK
@@ -161,6 +167,8 @@ def map_elites(
             qd_score=archive.qd_score,
             best_objective=archive.best_objective,
             num_inserted=int(added["elite"].sum()),
+            num_lineages=len(lineages),
+            largest_lineage=lineages.largest_share,
             failures=evaluation.failures,
             times_s={**clock.times_s, **evaluation.times_s},
         )

@@ -7,9 +7,10 @@
 A run takes this many CPU seconds on one core, imports and the reading of data not counted; systems take turns. `--runs` appends a
 line of JSON for each run. Several processes on different cores may share the sets or the seeds, each with a file of its own.
 
-A run is exact if its test NMSE is below 1e-6; the time to exact is that of the first generation whose formula is so. evo predicts
-with the elite of the shortest description, as `evo show --front` marks it, and stops where its config says. pyoperon predicts with
-its best formula on the training points, tunes constants with Levenberg-Marquardt and stops after the seconds given, which it measures itself.
+A run is exact if its test NMSE is below 1e-6; the time to exact is that of the first generation whose formula is so. evo
+predicts with the elite of the shortest description, as `evo show --front` marks it, and stops where its config says. pyoperon
+predicts with its best formula on the training points, tunes constants with Levenberg-Marquardt, and stops after the seconds given,
+which it measures itself.
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ def run_evo(name: str, seed: int, seconds: float, overrides: tuple[str, ...]) ->
         if now >= seconds:
             break
     found = {"test_nmse": test_nmse(choose()), "exact_s": exact_s, "evaluations": search.counters.evaluations}
+    found["train_digits"] = search.archive.best_objective
     problem.close()
     return found
 

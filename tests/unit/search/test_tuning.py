@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from evo.native.stack_ptx import WordType
+from evo.search.lineages import Lineages
 from evo.search.map_elites import Counters, Tuning, map_elites
 from evo.search.memory import HashMemory
 
@@ -43,7 +44,14 @@ class TunedSearch:
         self.evaluator.evaluate = recorded
         tuning = Tuning(self.tuner, share)
         self.generations = map_elites(
-            self.archive, self.emitter, self.evaluator, language.lowering, self.memory, self.counters, tuning=tuning
+            self.archive,
+            self.emitter,
+            self.evaluator,
+            language.lowering,
+            self.memory,
+            self.counters,
+            Lineages(self.archive.cells),
+            tuning=tuning,
         )
 
     def run(self, num_generations):
