@@ -66,8 +66,8 @@ class Tuning:
 class Generation:
     """What one generation did.
 
-    num_lineages, largest_lineage: of the elites (`Lineages`). failures: programs that could not be compiled or run. times_s: seconds by stage, those of the evaluator (`Evaluation.times_s`)
-    included.
+    num_lineages, largest_lineage: of the elites (`Lineages`). failures: programs that could not be compiled or run. times_s:
+    seconds by stage, those of the evaluator (`Evaluation.times_s`) included.
     """
 
     counters: Counters
@@ -203,8 +203,8 @@ def _first_of_each(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
     is_first = np.ones(len(hashes), bool)
     # Only rows that agree with another one in the first half need a close look.
     order = np.argsort(hashes[:, 0])
-    agrees = np.diff(hashes[order, 0]) == 0
-    rows = np.sort(order[np.append(agrees, False) | np.append(False, agrees)])
+    agrees = np.flatnonzero(np.diff(hashes[order, 0]) == 0)
+    rows = np.unique(order[np.concatenate([agrees, agrees + 1])])
     is_first[rows] = False
     is_first[rows[np.unique(hashes[rows].view("V16")[:, 0], return_index=True)[1]]] = True
     return is_first

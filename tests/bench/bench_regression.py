@@ -9,7 +9,7 @@ line of JSON for each run. Several processes on different cores may share the se
 
 A run is exact if its test NMSE is below 1e-6; the time to exact is that of the first generation whose formula is so. evo
 predicts with the elite of the shortest description, as `evo show --front` marks it, and stops where its config says. pyoperon
-predicts with its best formula on the training points, tunes constants with Levenberg-Marquardt, and stops after the seconds given,
+predicts with its best formula on the training points, tunes constants with Levenberg-Marquardt and stops after the seconds given,
 which it measures itself.
 """
 

@@ -63,6 +63,19 @@ def objective_of(row):
     return None if result is None else result[0]
 
 
+def test_a_generation_without_a_program_to_tune_changes_nothing(new_search, language):
+    class Failing(WordEvaluator):
+        @staticmethod
+        def score(row):
+            return None
+
+    made = new_search()
+    made.evaluator = Failing()
+    search = TunedSearch(made, language, 0.5)
+    assert [generation.num_elites for generation in search.run(2)] == [0, 0]
+    assert search.counters.tuned == 0
+
+
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
 def test_the_best_share_of_the_new_programs_is_tuned(new_search, language, share):
     search = TunedSearch(new_search(), language, share)
