@@ -193,12 +193,14 @@ class TuningConfig(Model):
 
     The best `share` of the new programs of each generation is tuned, each in at most this many `iterations` of
     Levenberg-Marquardt; 0: none. `linear_scale`: the error is that of the best linear function of the output, for tasks whose
-    score does not change if an output is scaled or shifted.
+    score does not change if an output is scaled or shifted. `points`: so many of the task's points are used, spread evenly over
+    their order; null: all of them.
     """
 
     share: Probability = 0.0
     iterations: Annotated[int, Field(ge=1, le=1000)] = 5
     linear_scale: bool = True
+    points: Annotated[int, Field(ge=16)] | None = None
 
 
 class SearchConfig(Model):
@@ -373,11 +375,11 @@ class RunConfig(Model):
             "stop": True,
             "output": True,
         }
-        # So that runs that were started before there were tuning and parents go on.
-        search = {"tuning"} if not self.search.tuning.share else set()
+        # So that runs that were started before there were tuning, its points, and parents go on.
+        tuning: Any = {"points": True} if self.search.tuning.points is None else {}
+        left_out["search"] = {"tuning": tuning if self.search.tuning.share else True}
         if self.search.parents == [1.0]:
-            search.add("parents")
-        left_out["search"] = search
+            left_out["search"]["parents"] = True
         return self.model_dump(mode="json", exclude=left_out)
 
 

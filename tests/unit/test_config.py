@@ -33,7 +33,7 @@ SECTIONS = {
     "program.vocabulary.": "instructions, meta, phrases, groups, constants",
     "program.vocabulary.constants.": "f32_sigma, u32_max, meta_max",
     "search.": "archive, batch_size, parents, immigrants, initial, variation, memory_size, tuning",
-    "search.tuning.": "share, iterations, linear_scale",
+    "search.tuning.": "share, iterations, linear_scale, points",
     "search.archive.": ", ".join(["type", *(option for kind in ARCHIVES.values() for option in kind.options)]),
     "search.initial.": "num_programs, min_length, max_length",
     "search.variation.": ", ".join(["operators", *RATES_OF]),
@@ -443,6 +443,9 @@ def test_tuning_is_part_of_the_identity_only_if_it_is_on(minimal):
     assert "tuning" not in off["search"]  # as in runs that were started before there was tuning
     on, other = (load_config(minimal, ("search.tuning.share=0.5", f"search.tuning.iterations={n}")).identity() for n in (5, 6))
     assert first_difference(on, other) == "search.tuning.iterations is 6 now, was 5"
+    assert "points" not in on["search"]["tuning"]  # as in runs that were started before there was this key
+    some = load_config(minimal, ("search.tuning.share=0.5", "search.tuning.points=99")).identity()
+    assert first_difference(on, some) == "search.tuning.points is 99 now, was null"
 
 
 def test_phrases_and_parents_are_part_of_the_identity_only_if_they_are_given(minimal):
