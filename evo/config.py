@@ -203,6 +203,16 @@ class TuningConfig(Model):
     points: Annotated[int, Field(ge=16)] | None = None
 
 
+class StartsConfig(Model):
+    """The search begins from random programs `count` times, for so many `generations` each, and then breeds from the elites of all.
+
+    0: it begins once and goes on. For searches that either succeed soon or get stuck.
+    """
+
+    count: Annotated[int, Field(ge=0)] = 0
+    generations: Positive = 300
+
+
 class SearchConfig(Model):
     """MAP-Elites: archive, sizes and operators.
 
@@ -216,6 +226,7 @@ class SearchConfig(Model):
     parents: list[Annotated[float, Field(gt=0.0, le=1.0)]] = Field(default=[1.0], min_length=1)
     immigrants: Probability = 0.0
     initial: InitialConfig = InitialConfig()
+    starts: StartsConfig = StartsConfig()
     variation: VariationConfig = VariationConfig()
     memory_size: Annotated[int, Field(ge=1, le=1 << 26)] = 1 << 18
     tuning: TuningConfig = TuningConfig()
@@ -375,9 +386,11 @@ class RunConfig(Model):
             "stop": True,
             "output": True,
         }
-        # So that runs that were started before there were tuning, its points, and parents go on.
+        # So that runs that were started before there were tuning, its points, parents and starts go on.
         tuning: Any = {"points": True} if self.search.tuning.points is None else {}
         left_out["search"] = {"tuning": tuning if self.search.tuning.share else True}
+        if not self.search.starts.count:
+            left_out["search"]["starts"] = True
         if self.search.parents == [1.0]:
             left_out["search"]["parents"] = True
         return self.model_dump(mode="json", exclude=left_out)

@@ -49,14 +49,21 @@ class Lineages:
         self._founders[cells] = founders
         self._sizes = Counter({founder: size for founder, size in self._sizes.items() if size > 0})
 
+    def begin(self, elites: Elites) -> None:
+        """Goes on from other elites, each the founder of a lineage."""
+        self._founders[:] = _NONE
+        self._sizes = Counter()
+        self.update(elites.cell, _founders(elites.generation, elites.slot))
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The state, for a checkpoint."""
         return {"founders": self._founders.copy()}
 
     def restore(self, elites: Elites, arrays: dict[str, NDArray[Any]]) -> None:
         """Takes back what `arrays` gave. Without it, as in checkpoints of earlier versions, each elite founds a lineage."""
-        own = _founders(elites.generation, elites.slot)
-        self.update(elites.cell, arrays["founders"][elites.cell] if arrays else own)
+        self.begin(elites)
+        if arrays:
+            self.update(elites.cell, arrays["founders"][elites.cell])
 
 
 def _founders(generation: int | NDArray[np.int64], slot: NDArray[Any]) -> NDArray[np.int64]:

@@ -21,6 +21,7 @@ from evo.search.blocks import Blocks
 from evo.search.emitter import ProgramEmitter
 from evo.search.lineages import Lineages
 from evo.search.memory import HashMemory
+from evo.search.starts import Starts
 
 if TYPE_CHECKING:
     from evo.search.archives.base import ProgramArchive
@@ -90,13 +91,14 @@ def map_elites(
     memory: HashMemory,
     counters: Counters,
     lineages: Lineages,
+    starts: Starts,
     blocks: Blocks | None = None,
     tuning: Tuning | None = None,
 ) -> Iterator[Generation]:
     """Yields after each generation, without end. Between two yields the state is consistent and may be saved.
 
     Args:
-        archive, emitter, memory, counters, lineages: the state of the search; all of it.
+        archive, emitter, memory, counters, lineages, starts: the state of the search; all of it.
         evaluator: scores programs.
         lowering: hashes programs.
         blocks: threads that hash together.
@@ -106,6 +108,9 @@ def map_elites(
     while True:
         clock = _Clock()
         generation = emitter.generation
+        if starts.begin(generation):
+            memory.clear()
+            lineages.begin(starts.population.elites())
         words = emitter.ask()
         founders = lineages.founders(emitter.origin, generation)
         clock.lap("variation")
@@ -134,18 +139,19 @@ def map_elites(
 
         # A duplicate scores what its first copy scored, so it can only tie with an elite, and ties keep the incumbent.
         # Only new programs are added.
-        added = archive.add(
-            new_batch.words,
-            evaluation.objective,
-            evaluation.measures,
-            parents=emitter.origin.parents[slots],
-            operator=emitter.origin.operator[slots],
-            generation=np.full(len(slots), generation),
-            slot=slots,
-            hash=new_batch.hashes,
-            num_instructions=new_batch.num_instructions,
-        )
-        lineages.update(archive.index_of(evaluation.measures[added["elite"]]), founders[slots][added["elite"]])
+        fields = {
+            "parents": emitter.origin.parents[slots],
+            "operator": emitter.origin.operator[slots],
+            "generation": np.full(len(slots), generation),
+            "slot": slots,
+            "hash": new_batch.hashes,
+            "num_instructions": new_batch.num_instructions,
+        }
+        is_elite = archive.add(new_batch.words, evaluation.objective, evaluation.measures, **fields)["elite"]
+        is_parent, population = is_elite, starts.population
+        if population is not archive:
+            is_parent = population.add(new_batch.words, evaluation.objective, evaluation.measures, **fields)["elite"]
+        lineages.update(population.index_of(evaluation.measures[is_parent]), founders[slots][is_parent])
         clock.lap("archive")
 
         ok = evaluation.status == Status.OK
@@ -166,7 +172,7 @@ def map_elites(
             coverage=len(archive) / archive.cells,
             qd_score=archive.qd_score,
             best_objective=archive.best_objective,
-            num_inserted=int(added["elite"].sum()),
+            num_inserted=int(is_elite.sum()),
             num_lineages=len(lineages),
             largest_lineage=lineages.largest_share,
             failures=evaluation.failures,

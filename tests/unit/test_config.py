@@ -32,7 +32,8 @@ SECTIONS = {
     "program.limits.": "stack_size, max_nodes, max_frame_depth, store_size, execution_limit",
     "program.vocabulary.": "instructions, meta, phrases, groups, constants",
     "program.vocabulary.constants.": "f32_sigma, u32_max, meta_max",
-    "search.": "archive, batch_size, parents, immigrants, initial, variation, memory_size, tuning",
+    "search.": "archive, batch_size, parents, immigrants, initial, starts, variation, memory_size, tuning",
+    "search.starts.": "count, generations",
     "search.tuning.": "share, iterations, linear_scale, points",
     "search.archive.": ", ".join(["type", *(option for kind in ARCHIVES.values() for option in kind.options)]),
     "search.initial.": "num_programs, min_length, max_length",
@@ -450,7 +451,7 @@ def test_tuning_is_part_of_the_identity_only_if_it_is_on(minimal):
 
 def test_phrases_and_parents_are_part_of_the_identity_only_if_they_are_given(minimal):
     old = load_config(minimal).identity()
-    assert "parents" not in old["search"] and "phrases" not in old["program"]["vocabulary"]
+    assert "parents" not in old["search"] and "starts" not in old["search"] and "phrases" not in old["program"]["vocabulary"]
     assert "batch_size" in old["search"] and "groups" in old["program"]["vocabulary"]
     parents = load_config(minimal, ("search.parents=[1.0,0.1]",)).identity()
     assert first_difference(old, parents) == "search.parents is [1.0, 0.1] now, was null"

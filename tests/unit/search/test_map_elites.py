@@ -24,13 +24,21 @@ class RecordedSearch:
         self.lineages = Lineages(self.archive.cells)
         self.lowering = language.lowering
         self.asked: list[dict] = []
+        self.starts = search.starts
         self.generations = map_elites(
-            self.archive, self.emitter, self.evaluator, self.lowering, self.memory, self.counters, self.lineages
+            self.archive,
+            self.emitter,
+            self.evaluator,
+            self.lowering,
+            self.memory,
+            self.counters,
+            self.lineages,
+            self.starts,
         )
         ask = self.emitter.ask
 
         def recorded_ask():
-            elites = self.archive.elites()
+            elites = self.starts.population.elites()
             words = ask()
             hashes = [tuple(h) for h in self.lowering.analyze(words)[0].tolist()]
             parents = self.emitter.origin.parents.tolist()
@@ -102,7 +110,7 @@ def test_a_small_memory_costs_evaluations_but_changes_no_elite(new_search, langu
 
     for each in (large, small):
         each.generations = map_elites(
-            each.archive, each.emitter, ByHash(), language.lowering, each.memory, each.counters, each.lineages
+            each.archive, each.emitter, ByHash(), language.lowering, each.memory, each.counters, each.lineages, each.starts
         )
         each.run(10)
     assert small.counters.evaluations > large.counters.evaluations
@@ -157,6 +165,50 @@ def test_lineages_are_those_of_the_first_parents_back_to_a_random_program(new_se
         assert generation.largest_lineage == max(sizes.values()) / sizes.total()
         shares.append(generation.largest_lineage)
     assert shares[-1] > 2 * shares[0]
+
+
+def test_each_start_breeds_from_its_own_elites_and_then_all_are_bred_from(new_search, language):
+    search = RecordedSearch(new_search(num_starts=2, start_generations=4), language)
+    one_start = RecordedSearch(new_search(), language)
+    one_start.run(4)
+    populations = []
+    for number in range(10):
+        before = found_elites(search)
+        search.run(1)
+        asked, population = search.asked[-1], search.starts.population
+        if number in (0, 4):
+            assert len(asked["words"]) == 40 and np.all(np.array(asked["parents"]) == -1)
+        else:
+            assert len(asked["words"]) == 30 and np.all(np.array(asked["parents"])[:, 0] >= 0)
+        assert (population is search.archive) == (number >= 8)
+        assert all(found_elites(search)[cell][0] >= elite[0] for cell, elite in before.items())
+        if number == 3:
+            assert found_elites(search) == found_elites(one_start)
+        populations.append({tuple(h) for h in population.elites().hash.tolist()})
+    kept = {tuple(h) for h in search.archive.elites().hash.tolist()}
+    assert populations[9] == kept
+    assert kept & populations[3] and kept & populations[7]  # of both starts
+    assert len(search.memory) < search.counters.evaluations
+
+
+@pytest.mark.parametrize("pause", [2, 4, 6, 8, 9])
+def test_a_search_with_starts_rebuilt_from_its_state_goes_on_alike(new_search, language, pause):
+    options = {"num_starts": 2, "start_generations": 4}
+    whole = RecordedSearch(new_search(**options), language)
+    first = RecordedSearch(new_search(**options), language)
+    whole.run(11)
+    first.run(pause)
+    second = RecordedSearch(new_search(generation=pause, **options), language, counters=Counters(**vars(first.counters)))
+    second.archive.restore(first.archive.elites())
+    if first.starts.population is not first.archive:
+        second.starts.population = new_search().archive
+        second.starts.population.restore(first.starts.population.elites())
+    second.memory.restore(first.memory.arrays())
+    second.lineages.restore(first.starts.population.elites(), first.lineages.arrays())
+    second.run(11 - pause)
+    assert found_elites(second) == found_elites(whole)
+    assert second.counters == whole.counters
+    assert len(second.lineages) == len(whole.lineages)
 
 
 def test_elites_of_a_checkpoint_without_lineages_found_their_own(search):

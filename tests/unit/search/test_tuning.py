@@ -51,6 +51,7 @@ class TunedSearch:
             self.memory,
             self.counters,
             Lineages(self.archive.cells),
+            search.starts,
             tuning=tuning,
         )
 
