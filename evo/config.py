@@ -204,7 +204,7 @@ class TuningConfig(Model):
 
 
 class StartsConfig(Model):
-    """The search begins from random programs `count` times, for so many `generations` each, and then breeds from the elites of all.
+    """The search begins from random programs `count` times, for so many `generations` each; then the elites of all are bred from.
 
     0: it begins once and goes on. For searches that either succeed soon or get stuck.
     """

@@ -13,6 +13,7 @@ from .table import LARGEST, read_table
 MIN_ROWS = 10  # of a table; half of it at least is for training
 BEST_DIGITS = 12.0  # an NMSE below 1e-12 is rounding in f32
 MIN_CHECK, MAX_CHECK = 128, 1024  # check points, a power of two
+NUM_DENSE = 1 << 16  # points in the same box at which a report tells whether a formula is finite
 MARGIN = 0.05  # of the training points' range, by which the check points exceed it on each side
 FLAT = 1e-11  # variance of an output over its mean square, at and below which f32 leaves nothing but rounding
 MAX_INSTRUCTIONS = 48.0
@@ -65,7 +66,8 @@ class SymbolicRegression(evo.Task):
         self._target = ((train_target - self._mean) / self._deviation).astype(np.float32)
         self._test_target = (test_target - self._mean) / self._deviation
         self._max_spread = float(max_spread)
-        self._check = _check_points(box, len(train_target))
+        self._check = _check_points(box, min(max(4 * len(train_target), MIN_CHECK), MAX_CHECK))
+        self._box = box
         self._guess, self._guess_error, self._share_far = _neighbours(self._train, self._target, self._check)
         self._doubt = DOUBT + DOUBT_POINTS / len(train_target)
 
@@ -133,20 +135,22 @@ class SymbolicRegression(evo.Task):
         return evo.Scores(digits, np.stack([programs.num_instructions, shape], axis=1))
 
     def report_points(self):
-        return {name: np.concatenate([self._train[name], self._test[name]]) for name in self.inputs}
+        dense = _check_points(self._box, NUM_DENSE)
+        return {name: np.concatenate([self._train[name], self._test[name], dense[name]]) for name in self.inputs}
 
     def report(self, outputs):
         [values] = outputs.values()
         values = values.astype(np.float64)
-        count = len(self._target)
+        count, num_test = len(self._target), len(self._test_target)
         y, t = values[:, :count], self._target.astype(np.float64)
         centred = y - y.mean(axis=1, keepdims=True)
         slope = (centred * (t - t.mean())).sum(axis=1) / (centred**2).sum(axis=1)
         offset = t.mean() - slope * y.mean(axis=1)
         facts = {"scale": self._deviation * slope, "offset": self._mean + self._deviation * offset}
-        if len(self._test_target):
+        facts["undefined"] = 1.0 - np.isfinite(values[:, count + num_test :]).mean(axis=1)
+        if num_test:
             # Over the test target's own variance; an infinite prediction makes it infinite.
-            squares = (offset[:, None] + slope[:, None] * values[:, count:] - self._test_target) ** 2
+            squares = (offset[:, None] + slope[:, None] * values[:, count : count + num_test] - self._test_target) ** 2
             error = squares.mean(axis=1) / self._test_target.var()
             facts["test_nmse"] = np.where(np.isnan(error), np.inf, error)
         return facts
@@ -199,11 +203,11 @@ def _given_ranges(ranges, train):
     return {name: tuple(ends) for name, ends in ranges.items()}
 
 
-def _check_points(box, num_points):
+def _check_points(box, max_count):
     """Points that fill a box evenly. Half of them have round numbers, such as 0, and equal ones, where formulas have poles."""
     from scipy.stats import qmc
 
-    count = 1 << (min(max(4 * num_points, MIN_CHECK), MAX_CHECK).bit_length() - 1)
+    count = 1 << (max_count.bit_length() - 1)
     places = qmc.Sobol(len(box), scramble=False).random(count) * (count / (count - 1))  # from 0 to 1, ends included
     points = {}
     for (name, (low, high)), place in zip(box.items(), places.T, strict=True):
