@@ -9,8 +9,8 @@
  *     #include "vary.h"
  *
  *     VaryEntry vocabulary[] = {
- *         {0x0000000000000003u, 1.0, {0.0, 0.0}, VARY_DRAW_LITERAL},   // the word INPUT 0, unchanged
- *         {0x0000000000000002u, 0.5, {0.0, 1.0}, VARY_DRAW_GAUSSIAN},  // a CONSTANT of stack 0, payload N(0, 1)
+ *         {0x0000000000000003u, 1.0, {0.0, 0.0}, VARY_DRAW_LITERAL, 1},   // the word INPUT 0, unchanged
+ *         {0x0000000000000002u, 0.5, {0.0, 1.0}, VARY_DRAW_GAUSSIAN, 1},  // a CONSTANT of stack 0, payload N(0, 1)
  *     };
  *     VaryOptions options;
  *     size_t num_bytes;
@@ -52,7 +52,7 @@
 #include <stdint.h>
 
 #define VARY_VERSION_MAJOR 1
-#define VARY_VERSION_MINOR 0
+#define VARY_VERSION_MINOR 1
 #define VARY_VERSION_PATCH 0
 
 /* Before each declaration. It sets the linkage of the definition too. */
@@ -73,7 +73,8 @@ typedef enum {
     VARY_ERROR_EMPTY_VOCABULARY = 1, /* no entry, or all weights are zero */
     VARY_ERROR_TOO_MANY_ENTRIES = 2, /* more than VARY_MAX_ENTRIES */
     VARY_ERROR_INVALID_WEIGHT = 3,   /* negative or not finite; or no operator has a weight */
-    VARY_ERROR_INVALID_ENTRY = 4,    /* a RETURN word, an unknown draw, a draw that the word cannot take, bad params */
+    VARY_ERROR_INVALID_ENTRY = 4,    /* a RETURN word, an unknown draw, a draw that the word cannot take, bad params, a phrase
+                                        that is too long or goes past the last entry */
     VARY_ERROR_INVALID_RATE = 5,     /* outside the bounds of VARY_RATES */
     VARY_ERROR_INVALID_SCALE = 6,    /* both deviations of perturbation are zero */
     VARY_ERROR_INVALID_STACKS = 7,   /* a stack in more than one of the masks; an effect with too many values or stack 64 */
@@ -105,7 +106,7 @@ typedef enum {
  *     kept finite. Integers move by whole steps away from zero, at least one. If none is hit, one evenly
  *     drawn constant is. Constants on stacks in none of the masks are left alone. The two deviations are not both zero.
  * replacement: each word is, with the rate, replaced by one drawn from the vocabulary. If none is hit, one evenly drawn
- *     word is.
+ *     word is. Here and in umad a phrase counts as one new word, so it makes the program longer.
  * subprogram: subtree crossover (Koza, "Genetic Programming", 1992) on words. A subprogram is a stretch of words that leaves one
  *     value and takes nothing from the stacks, wherever it stands: the shortest that ends at a certain word, which pushes one
  *     value. Its words are inputs, constants, PTX instructions (VaryEffect) and the meta operations dup and swap. The
@@ -135,7 +136,7 @@ typedef enum {
 
 /* Streams of random numbers that belong to no operator: NAME, stream. A stream is the last word of the Philox counter and serves
  * one purpose; its number never changes. Using a number twice, here or in VARY_OPERATORS, is a compile error. UMAD draws its
- * events from its own stream, and two numbers for each new word from UMAD_WORDS. */
+ * events from its own stream, and two numbers for each new word, also of a phrase, from UMAD_WORDS. */
 #define VARY_STREAMS(X)    \
     X(PARENTS, 0)          \
     X(OPERATOR, 1)         \
@@ -180,12 +181,18 @@ typedef enum {
     VARY_NUM_DRAWS = 4
 } VaryDraw;
 
-/* One choice for a new word. Weights need not sum to one; probabilities are kept to 2^-32. */
+/* Words of a phrase. */
+#define VARY_MAX_PHRASE 16u
+
+/* One choice for a new word, or for the first of a phrase: several words that are drawn, and put into a program, as one. The
+ * others are the entries after it; with weight 0 they are drawn in no other way. Weights need not sum to one; probabilities are
+ * kept to 2^-32. */
 typedef struct VaryEntry {
     uint64_t word;
     double weight;
     double params[2];
-    uint32_t draw; /* VaryDraw */
+    uint32_t draw;      /* VaryDraw */
+    uint32_t num_words; /* of the phrase; 1: no phrase. From 1 to VARY_MAX_PHRASE */
 } VaryEntry;
 
 typedef struct VaryOptions {
@@ -870,7 +877,9 @@ struct VaryTables {
     const Vary__Column* columns;
     const uint64_t* words; /* payload zero unless literal */
     const Vary__Payload* payloads;
-    const uint8_t* is_drawn; /* whether the payload is drawn */
+    const uint8_t* is_drawn;  /* whether the payload is drawn */
+    const uint8_t* num_words; /* of the phrase */
+    int has_phrases;
 };
 
 /* ---- New words ---- */
@@ -888,10 +897,17 @@ static uint64_t vary__draw_payload(const VaryTables* tables, uint32_t entry, uin
     return tables->words[entry] | (uint64_t)bits << 32;
 }
 
-/* Takes one number for a literal, two for others. */
-static uint64_t vary__draw_word(const VaryTables* tables, Vary__Numbers* numbers) {
-    const uint32_t entry = vary__alias_draw(tables->columns, tables->log2_columns, vary__next(numbers));
-    return tables->is_drawn[entry] ? vary__draw_payload(tables, entry, vary__next(numbers)) : tables->words[entry];
+/* Draws a word, or as many of a phrase as there is room for, which is at least one; returns their number. Takes one number for the
+ * choice, and one for each payload that is drawn. */
+static uint32_t vary__draw_words(const VaryTables* tables, Vary__Numbers* numbers, uint64_t* out, uint32_t room) {
+    const uint32_t first = vary__alias_draw(tables->columns, tables->log2_columns, vary__next(numbers));
+    const uint32_t count = tables->num_words[first] < room ? tables->num_words[first] : room;
+    uint32_t i;
+    for (i = 0; i < count; i++) {
+        const uint32_t entry = first + i;
+        out[i] = tables->is_drawn[entry] ? vary__draw_payload(tables, entry, vary__next(numbers)) : tables->words[entry];
+    }
+    return count;
 }
 
 /* ---- Rows ---- */
@@ -1019,14 +1035,20 @@ typedef struct Vary__Parent {
     uint32_t length;
 } Vary__Parent;
 
-/* Writes what a hit leaves of `old` and a new word, up to the end of the row. Returns the new length. */
+/* Writes what a hit leaves of `old` and the new words, up to the end of the row. Returns the new length. */
 static inline uint32_t vary__write_hit(
-    uint32_t kind, uint64_t old, uint64_t word, uint64_t* out, uint32_t written, uint32_t max_length
+    uint32_t kind, uint64_t old, const uint64_t* words, uint32_t num_words, uint64_t* out, uint32_t written, uint32_t max_length
 ) {
-    const uint32_t count = vary__min((kind & VARY__KIND_MASK) >> VARY__COUNT_SHIFT, max_length - written);
-    if (count > 0) out[written] = kind & VARY__NEW_FIRST ? word : old;
-    if (count > 1) out[written + 1] = kind & VARY__NEW_FIRST ? old : word;
-    return written + count;
+    const uint32_t is_new = kind / VARY__NEW & 1u;
+    const uint32_t is_old = ((kind & VARY__KIND_MASK) >> VARY__COUNT_SHIFT) - is_new;
+    if (is_old && !(kind & VARY__NEW_FIRST) && written < max_length) out[written++] = old;
+    if (is_new) {
+        const uint32_t count = vary__min(num_words, max_length - written);
+        vary__copy(out + written, words, count);
+        written += count;
+    }
+    if (is_old && (kind & VARY__NEW_FIRST) && written < max_length) out[written++] = old;
+    return written;
 }
 
 /* One hit at an evenly drawn place. */
@@ -1035,10 +1057,11 @@ static uint32_t vary__umad_once(
 ) {
     const uint32_t place = vary__scale(vary__next(words), parent.length);
     const uint32_t kind = vary__event_kind(&tables->umad, vary__next(words));
-    const uint64_t word = kind & VARY__NEW ? vary__draw_word(tables, words) : 0;
+    uint64_t drawn[VARY_MAX_PHRASE];
+    const uint32_t num_drawn = kind & VARY__NEW ? vary__draw_words(tables, words, drawn, VARY_MAX_PHRASE) : 0;
     uint32_t written, rest;
     vary__copy(out, parent.words, place);
-    written = vary__write_hit(kind, parent.words[place], word, out, place, max_length);
+    written = vary__write_hit(kind, parent.words[place], drawn, num_drawn, out, place, max_length);
     rest = vary__min(parent.length - place - 1, max_length - written);
     vary__copy(out + written, parent.words + place + 1, rest);
     return written + rest;
@@ -1047,8 +1070,8 @@ static uint32_t vary__umad_once(
 /* Adding and deleting are drawn together: a word keeps a new neighbour with a (1 - d) and is itself deleted with d. Events and
  * new words have two streams, so that no event waits for the lookup of the one before.
  *
- * has_room: `out` has room for two rows and a chunk, and a chunk after the parent's words can be read. Then nothing is checked or
- * cut while copying, and words written past the row are garbage. */
+ * has_room: `out` has room for two rows and a chunk, a chunk after the parent's words can be read, and there are no phrases. Then
+ * nothing is checked or cut while copying, and words written past the row are garbage. */
 VARY__INLINE uint32_t vary__umad(
     int has_avx2,
     int has_room,
@@ -1064,10 +1087,7 @@ VARY__INLINE uint32_t vary__umad(
     const uint8_t* const is_drawn = tables->is_drawn;
     const uint32_t log2_columns = tables->log2_columns;
     uint32_t num_events = 0, num_words = 0, read = 0, written = 0, rest;
-    if (parent.length == 0) {
-        out[0] = vary__draw_word(tables, words);
-        return 1;
-    }
+    if (parent.length == 0) return vary__draw_words(tables, words, out, max_length);
     for (;;) {
         uint32_t event, gap, is_new, entry;
         uint64_t word, old, swap;
@@ -1093,10 +1113,19 @@ VARY__INLINE uint32_t vary__umad(
             out[written + 1] = word ^ swap;
             written += event >> VARY__COUNT_SHIFT & 3u;
         } else {
-            const uint32_t count = vary__min(gap, max_length - written);
+            const uint32_t count = vary__min(gap, max_length - written), num_drawn = tables->num_words[entry];
+            uint64_t drawn[VARY_MAX_PHRASE];
+            uint32_t i;
+            drawn[0] = word;
+            for (i = 1; i < num_drawn && is_new; i++, num_words += 2) {
+                if (num_words == words->num_made) vary__numbers_fill(words);
+                drawn[i] = is_drawn[entry + i]
+                    ? vary__draw_payload(tables, entry + i, words->group[(num_words & VARY__GROUP_MASK) + 1])
+                    : entries[entry + i];
+            }
             vary__copy(out + written, parent.words + read, count);
             read += gap;
-            written = vary__write_hit(event, parent.words[read], word, out, written + count, max_length);
+            written = vary__write_hit(event, parent.words[read], drawn, num_drawn, out, written + count, max_length);
             read++;
         }
     }
@@ -1292,18 +1321,24 @@ vary__perturbation(int has_avx2, const VaryTables* tables, Vary__Numbers* number
     return parent.length;
 }
 
-static uint32_t vary__replacement(const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent parent, uint64_t* out) {
+static uint32_t vary__replacement(
+    const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent parent, uint32_t max_length, uint64_t* out
+) {
     uint64_t hit = vary__next_hit(&tables->replacement, numbers, 0, parent.length);
-    vary__copy(out, parent.words, parent.length);
-    if (hit >= parent.length) {
-        hit = vary__scale(vary__next(numbers), parent.length);
-        out[hit] = vary__draw_word(tables, numbers);
-        return parent.length;
+    uint32_t read = 0, written = 0, count;
+    int is_only_hit = hit >= parent.length;
+    if (is_only_hit) hit = vary__scale(vary__next(numbers), parent.length);
+    while (hit < parent.length && written < max_length) {
+        count = vary__min((uint32_t)hit - read, max_length - written);
+        vary__copy(out + written, parent.words + read, count);
+        written += count;
+        read = (uint32_t)hit + 1;
+        if (written < max_length) written += vary__draw_words(tables, numbers, out + written, max_length - written);
+        hit = is_only_hit ? parent.length : vary__next_hit(&tables->replacement, numbers, hit + 1, parent.length);
     }
-    for (; hit < parent.length; hit = vary__next_hit(&tables->replacement, numbers, hit + 1, parent.length)) {
-        out[hit] = vary__draw_word(tables, numbers);
-    }
-    return parent.length;
+    count = vary__min(parent.length - read, max_length - written);
+    vary__copy(out + written, parent.words + read, count);
+    return written + count;
 }
 
 /* ---- Public functions ---- */
@@ -1360,7 +1395,7 @@ VaryResult vary_tables_size(size_t num_entries, size_t* num_bytes_out) {
     if (num_entries > VARY_MAX_ENTRIES) VARY__FAIL(VARY_ERROR_TOO_MANY_ENTRIES);
     num_columns = (size_t)1 << vary__log2_columns(num_entries);
     /* The weights are used only during vary_init. */
-    *num_bytes_out = sizeof(VaryTables) + num_entries * (sizeof(uint64_t) + sizeof(Vary__Payload) + sizeof(uint8_t)) +
+    *num_bytes_out = sizeof(VaryTables) + num_entries * (sizeof(uint64_t) + sizeof(Vary__Payload) + 2 * sizeof(uint8_t)) +
         num_columns * (sizeof(Vary__Column) + sizeof(uint64_t));
     return VARY_SUCCESS;
 }
@@ -1512,6 +1547,7 @@ VaryResult vary_init(
     Vary__Payload* payloads;
     Vary__Column* columns;
     uint8_t* is_drawn;
+    uint8_t* num_words;
     uint64_t below_q32 = 0;
     double total = 0.0, below = 0.0;
     size_t num_bytes, num_columns, i;
@@ -1529,11 +1565,17 @@ VaryResult vary_init(
     payloads = (Vary__Payload*)(void*)(weights + num_columns);
     columns = (Vary__Column*)(void*)(payloads + num_entries);
     is_drawn = (uint8_t*)(columns + num_columns);
+    num_words = is_drawn + num_entries;
     for (i = 0; i < num_entries; i++) {
         if (!vary__is_within(entries[i].weight, 0.0, VARY__FLOAT_MAX)) VARY__FAIL(VARY_ERROR_INVALID_WEIGHT);
         result = vary__init_entry(entries + i, options, words + i, payloads + i);
         if (result != VARY_SUCCESS) return result;
+        if (entries[i].num_words == 0 || entries[i].num_words > VARY_MAX_PHRASE || entries[i].num_words > num_entries - i) {
+            VARY__FAIL(VARY_ERROR_INVALID_ENTRY);
+        }
         is_drawn[i] = entries[i].draw != VARY_DRAW_LITERAL;
+        num_words[i] = (uint8_t)entries[i].num_words;
+        tables->has_phrases |= num_words[i] > 1;
         total += entries[i].weight;
     }
     if (total <= 0.0) VARY__FAIL(VARY_ERROR_EMPTY_VOCABULARY);
@@ -1550,6 +1592,7 @@ VaryResult vary_init(
     tables->payloads = payloads;
     tables->columns = columns;
     tables->is_drawn = is_drawn;
+    tables->num_words = num_words;
     tables->has_avx2 = vary__has_avx2();
     *tables_out = tables;
     return VARY_SUCCESS;
@@ -1586,7 +1629,7 @@ VaryResult vary_random_programs(
         uint32_t length, i;
         vary__numbers_start(&numbers, &keys, generation, first_slot + (uint32_t)program, VARY_STREAM_INITIAL_PROGRAMS);
         length = tables->initial_min_length + vary__scale(vary__next(&numbers), num_lengths);
-        for (i = 0; i < length; i++) row[i] = vary__draw_word(tables, &numbers);
+        for (i = 0; i < length;) i += vary__draw_words(tables, &numbers, row + i, length - i);
         vary__finish_row(row, length, max_length);
     }
     return VARY_SUCCESS;
@@ -1662,7 +1705,7 @@ VARY__INLINE uint32_t vary__job_run(
                 break;
             case VARY_OPERATOR_CROSSOVER: length = vary__crossover(&job->numbers, first, second, out); break;
             case VARY_OPERATOR_PERTURBATION: length = vary__perturbation(has_avx2, tables, &job->numbers, first, out); break;
-            case VARY_OPERATOR_REPLACEMENT: length = vary__replacement(tables, &job->numbers, first, out); break;
+            case VARY_OPERATOR_REPLACEMENT: length = vary__replacement(tables, &job->numbers, first, max_length, out); break;
             case VARY_OPERATOR_SUBPROGRAM:
                 length = vary__subprogram(tables, &job->numbers, first, second, max_length, out);
                 break;
@@ -1729,7 +1772,8 @@ VARY__INLINE void vary__offspring(
         for (i = 0; i < count; i++) {
             const size_t index = start + i;
             uint64_t* out = words_out + index * max_length;
-            const int has_room = (num_offspring - index) * max_length >= 2 * (size_t)max_length + VARY__CHUNK + 2 &&
+            const int has_room = !tables->has_phrases &&
+                (num_offspring - index) * max_length >= 2 * (size_t)max_length + VARY__CHUNK + 2 &&
                 (num_rows - jobs[i].rows[0]) * max_length >= (size_t)max_length + VARY__CHUNK;
             const uint32_t length = has_room ? vary__job_run(has_avx2, 1, tables, jobs + i, pool, max_length, out)
                                              : vary__job_run(has_avx2, 0, tables, jobs + i, pool, max_length, out);

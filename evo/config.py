@@ -79,11 +79,14 @@ class VocabularyConfig(Model):
 
     Words are drawn for the stacks that inputs, outputs and instructions use. In `meta`, `constant` is a push onto the meta
     stack; in `groups`, `store` weighs the words that store and load values.
+    In `phrases`, `input constant mul_ftz_f32` are three words that are drawn as one: any input, a constant drawn anew, and a
+    product. Other tokens are those of the text form of programs.
     """
 
     instructions: Weights = Field(min_length=1)
     meta: Weights = {"dup": 1.0, "swap": 1.0, "yank_dup": 0.5, "rotate": 0.5, "constant": 0.5}
-    groups: dict[Literal["instructions", "inputs", "constants", "meta", "store"], Weight] = {
+    phrases: Weights = {}
+    groups: dict[Literal["instructions", "inputs", "constants", "meta", "store", "phrases"], Weight] = {
         "instructions": 0.6,
         "inputs": 0.28,
         "constants": 0.07,
@@ -190,25 +193,40 @@ class TuningConfig(Model):
 
     The best `share` of the new programs of each generation is tuned, each in at most this many `iterations` of
     Levenberg-Marquardt; 0: none. `linear_scale`: the error is that of the best linear function of the output, for tasks whose
-    score does not change if an output is scaled or shifted.
+    score does not change if an output is scaled or shifted. `points`: so many of the task's points are used, spread evenly over
+    their order; null: all of them.
     """
 
     share: Probability = 0.0
     iterations: Annotated[int, Field(ge=1, le=1000)] = 5
     linear_scale: bool = True
+    points: Annotated[int, Field(ge=16)] | None = None
+
+
+class StartsConfig(Model):
+    """The search begins from random programs `count` times, for so many `generations` each; then the elites of all are bred from.
+
+    0: it begins once and goes on. For searches that either succeed soon or get stuck.
+    """
+
+    count: Annotated[int, Field(ge=0)] = 0
+    generations: Positive = 300
 
 
 class SearchConfig(Model):
     """MAP-Elites: archive, sizes and operators.
 
+    `parents`: each generation in turn draws its parents from one of these shares of the elites, the best; 1: from all of them.
     `immigrants` is the share of random programs in each batch. `memory_size` hashes of evaluated programs are remembered, and
     no such program is evaluated again.
     """
 
     archive: ArchiveConfig
     batch_size: BatchSize = 512
+    parents: list[Annotated[float, Field(gt=0.0, le=1.0)]] = Field(default=[1.0], min_length=1)
     immigrants: Probability = 0.0
     initial: InitialConfig = InitialConfig()
+    starts: StartsConfig = StartsConfig()
     variation: VariationConfig = VariationConfig()
     memory_size: Annotated[int, Field(ge=1, le=1 << 26)] = 1 << 18
     tuning: TuningConfig = TuningConfig()
@@ -358,15 +376,23 @@ class RunConfig(Model):
         It leaves out where and how fast the work is done, when it ends, and the paths of the task and the instruction set: their
         content counts.
         """
+        program: dict[str, Any] = {"instruction_set": True}
+        if not self.program.vocabulary.phrases:
+            program["vocabulary"] = {"phrases"}  # as with tuning below, for runs that were started before there were phrases
         left_out: dict[str, Any] = {
             "task": True,
-            "program": {"instruction_set"},
+            "program": program,
             "evaluation": True,
             "stop": True,
             "output": True,
         }
-        if not self.search.tuning.share:
-            left_out["search"] = {"tuning"}  # so that runs that were started before there was tuning go on
+        # So that runs that were started before there were tuning, its points, parents and starts go on.
+        tuning: Any = {"points": True} if self.search.tuning.points is None else {}
+        left_out["search"] = {"tuning": tuning if self.search.tuning.share else True}
+        if not self.search.starts.count:
+            left_out["search"]["starts"] = True
+        if self.search.parents == [1.0]:
+            left_out["search"]["parents"] = True
         return self.model_dump(mode="json", exclude=left_out)
 
 

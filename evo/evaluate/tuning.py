@@ -6,6 +6,7 @@ program depends on the program and the task alone. It runs on the CPU, whatever 
 
 from __future__ import annotations
 
+import math
 import os
 from concurrent.futures import ThreadPoolExecutor, wait
 
@@ -21,6 +22,7 @@ from evo.task import Task, ask, point_arrays, target_array
 WAKE_S = 0.1  # longest uninterrupted wait of the calling thread, so that it sees Ctrl-C
 CHUNK_POINTS = 1 << 18  # points times programs that a thread tunes in one call, which holds up the end after Ctrl-C
 MAX_CHUNK = 32  # programs
+GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 class ConstantTuner:
@@ -31,18 +33,32 @@ class ConstantTuner:
         task: gives points and targets.
         iterations: at most this many for each program.
         linear_scale: the error is that of the best linear function of the output.
+        max_points: use at most so many of the task's points, spread evenly over their order; None: all.
         num_threads: None: one for each core that this process may use.
 
     Raises:
         UserError: the task's points or targets are malformed, or raise.
     """
 
-    def __init__(self, language: Language, task: Task, *, iterations: int, linear_scale: bool, num_threads: int | None = None):
+    def __init__(
+        self,
+        language: Language,
+        task: Task,
+        *,
+        iterations: int,
+        linear_scale: bool,
+        max_points: int | None = None,
+        num_threads: int | None = None,
+    ):
         inputs, num_points = point_arrays(task, ask(task, "points"), "points()")
+        rows = _spread(num_points, max_points or num_points)
+        target = target_array(task, num_points)[0, rows]
+        inputs = [values[rows] if values.ndim else values for values in inputs]
+        num_points = len(rows)
         self._tuner = Tuner(
             VirtualMachine(language.lowering),
             [*inputs, *[None] * (len(language.registers) - len(inputs))],
-            target_array(task, num_points)[0],
+            target,
             iterations=iterations,
             is_scaled=linear_scale,
         )
@@ -71,6 +87,15 @@ class ConstantTuner:
     def close(self) -> None:
         """Ends the threads."""
         self._pool.shutdown()
+
+
+def _spread(num_points: int, max_points: int) -> NDArray[np.int64]:
+    """Points by their index, sorted: all, or `max_points` of them. Multiples of the golden ratio choose these, so that they are
+    spread evenly and share no period with a grid.
+    """
+    if num_points <= max_points:
+        return np.arange(num_points)
+    return np.sort(np.argsort(np.arange(num_points) * GOLDEN_RATIO % 1.0, kind="stable")[:max_points])
 
 
 def check_tunable(task: Task, place: str) -> None:

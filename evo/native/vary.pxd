@@ -16,6 +16,7 @@ cdef extern from "vary.h" nogil:
         VARY_MAX_ENTRIES
         VARY_MAX_ROWS
         VARY_MAX_LENGTH
+        VARY_MAX_PHRASE
         VARY_DRAW_LITERAL
         VARY_DRAW_GAUSSIAN
         VARY_DRAW_UNIFORM
@@ -31,6 +32,7 @@ cdef extern from "vary.h" nogil:
         double weight
         double params[2]
         uint32_t draw
+        uint32_t num_words
 
     ctypedef struct VaryOptions:
         double operator_weights[VARY_NUM_OPERATORS]

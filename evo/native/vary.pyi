@@ -20,12 +20,21 @@ class Rate(NamedTuple):
     @property
     def key(self) -> str: ...
 
+MAX_PHRASE: int
 OPERATORS: tuple[str, ...]
 RATES: tuple[Rate, ...]
 
 class Variation:
     initial_max_length: int
-    def __new__(cls, words: ArrayLike, weights: ArrayLike, draws: ArrayLike, params: ArrayLike, options: Any) -> Variation: ...
+    def __new__(
+        cls,
+        words: ArrayLike,
+        weights: ArrayLike,
+        draws: ArrayLike,
+        params: ArrayLike,
+        options: Any,
+        num_words: ArrayLike | None = None,
+    ) -> Variation: ...
     def random_programs(
         self, seed: int, generation: int, first_slot: int, num_programs: int, max_length: int
     ) -> NDArray[np.uint64]: ...

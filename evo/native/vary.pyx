@@ -52,6 +52,9 @@ class Rate(NamedTuple):
         return f"{self.operator}_{self.name}"
 
 
+MAX_PHRASE = VARY_MAX_PHRASE
+"""Words of the longest phrase."""
+
 OPERATORS = tuple(vary_operator_to_string(code).decode() for code in range(VARY_NUM_OPERATORS))
 """Names of the operators by their code: VARY_OPERATORS of vary.h."""
 
@@ -75,6 +78,8 @@ cdef class Variation:
         weights: `(num_entries,)` float64, how often each is drawn; need not sum to one.
         draws: `(num_entries,)` uint32, a `Draw` for each.
         params: `(num_entries, 2)` float64, parameters of the draws.
+        num_words: `(num_entries,)` uint32, from 1 on: an entry is drawn together with this many less one of those after it, which
+            should have weight 0. None: 1 for each.
         options: any object with the attributes `operator_weights` (one number for each of `OPERATORS`), the key of each of
             `RATES`, `initial_min_length`, `initial_max_length`, and `float_stacks`, `unsigned_stacks`, `signed_stacks`: bit masks
             of stacks by the type of their constants. For `subprogram`, which cannot act without, also `effects`: a pair for each
@@ -90,11 +95,11 @@ cdef class Variation:
     cdef const VaryTables* _tables
     cdef readonly int initial_max_length
 
-    def __cinit__(self, words, weights, draws, params, options):
+    def __cinit__(self, words, weights, draws, params, options, num_words=None):
         cdef VaryOptions native
         cdef size_t num_bytes, num_entries
         cdef const VaryEntry[::1] view
-        entries = _entries(words, weights, draws, params)
+        entries = _entries(words, weights, draws, params, np.ones(len(words), np.uint32) if num_words is None else num_words)
         self._owned = _fill_options(options, &native)
         if len(entries) == 0:
             raise ValueError("vocabulary: has no entry, expected at least one")
@@ -265,10 +270,10 @@ cdef _candidates(candidates, num_rows):
 
 
 # The layout of VaryEntry.
-_ENTRY = np.dtype([("word", "u8"), ("weight", "f8"), ("params", "f8", (2,)), ("draw", "u4")], align=True)
+_ENTRY = np.dtype([("word", "u8"), ("weight", "f8"), ("params", "f8", (2,)), ("draw", "u4"), ("num_words", "u4")], align=True)
 
 
-cdef _entries(words, weights, draws, params):
+cdef _entries(words, weights, draws, params, num_words):
     words = np.asarray(words)
     entries = np.zeros(len(words), _ENTRY)
     for name, values, dtype, shape in (
@@ -276,6 +281,7 @@ cdef _entries(words, weights, draws, params):
         ("weight", weights, np.float64, (len(words),)),
         ("draw", draws, np.uint32, (len(words),)),
         ("params", params, np.float64, (len(words), 2)),
+        ("num_words", num_words, np.uint32, (len(words),)),
     ):
         values = np.asarray(values)
         if values.shape != shape or not np.can_cast(values.dtype, dtype, "same_kind"):
@@ -340,6 +346,11 @@ cdef _check_entries(const VaryEntry[::1] entries, const VaryOptions* options, vo
     cdef VaryResult result
     for i in range(entries.shape[0]):
         entry = entries[i]
+        if not 1 <= entry.num_words <= min(VARY_MAX_PHRASE, entries.shape[0] - i):
+            raise ValueError(
+                f"vocabulary entry {i}: a phrase of {entry.num_words} words, expected 1 to {VARY_MAX_PHRASE}, none after the last entry"
+            )
+        entry.num_words = 1
         result = vary_init(&entry, 1, options, memory, memory_bytes, &tables)
         if result == VARY_ERROR_INVALID_WEIGHT:
             raise ValueError(f"vocabulary entry {i}: weight {entry.weight}, expected a finite number of at least 0")

@@ -68,6 +68,7 @@ class Problem:
             self.task,
             iterations=tuning.iterations,
             linear_scale=tuning.linear_scale,
+            max_points=tuning.points,
             num_threads=self.config.evaluation.threads,
         )
 

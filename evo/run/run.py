@@ -264,6 +264,8 @@ def _metrics_row(generation: Generation, elapsed_s: float, save_s: float) -> dic
         **asdict(generation.counters),
         "elites": generation.num_elites,
         "inserted": generation.num_inserted,
+        "lineages": generation.num_lineages,
+        "largest_lineage": generation.largest_lineage,
         "coverage": generation.coverage,
         "qd_score": generation.qd_score,
         "best_objective": best if np.isfinite(best) else None,

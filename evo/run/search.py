@@ -27,8 +27,10 @@ from evo.search.archives.elites import Elites
 from evo.search.archives.layout import Layout
 from evo.search.blocks import Blocks
 from evo.search.emitter import ProgramEmitter
+from evo.search.lineages import Lineages
 from evo.search.map_elites import Counters, Generation, Tuning, map_elites
 from evo.search.memory import HashMemory
+from evo.search.starts import Starts
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 
 if TYPE_CHECKING:
@@ -85,7 +87,7 @@ class Search:
         """The emitter of the next generation."""
         config = self.problem.config
         return ProgramEmitter(
-            self.archive,
+            self.starts,
             make_variation(self.problem.language, *_variation_options(config)),
             seed=config.seed,
             max_length=config.program.max_length,
@@ -94,6 +96,7 @@ class Search:
             num_immigrants=round(config.search.immigrants * config.search.batch_size),
             generation=self.counters.generations,
             blocks=self._blocks,
+            parent_shares=config.search.parents,
         )
 
     @cached_property
@@ -107,6 +110,28 @@ class Search:
         if self._saved is not None:
             memory.restore(_part(self._saved, "memory."))
         return memory
+
+    @cached_property
+    def starts(self) -> Starts:
+        """The elites that are bred from."""
+
+        def make() -> ProgramArchive:
+            return _make_archive(self.problem, self.archive.arrays())
+
+        config = self.problem.config.search.starts
+        starts = Starts(self.archive, make, config.count, config.generations)
+        if self._saved is not None and (elites := _part(self._saved, "population.")):
+            starts.population = make()
+            starts.population.restore(Elites(**elites))
+        return starts
+
+    @cached_property
+    def lineages(self) -> Lineages:
+        """Which random programs the elites descend from."""
+        lineages = Lineages(int(self.archive.cells))
+        if self._saved is not None:
+            lineages.restore(self.starts.population.elites(), _part(self._saved, "lineages."))
+        return lineages
 
     def elites(self) -> Elites:
         """All elites, sorted by cell."""
@@ -139,6 +164,8 @@ class Search:
             problem.language.lowering,
             self.memory,
             self.counters,
+            self.lineages,
+            self.starts,
             self._blocks,
             Tuning(problem.tuner, config.tuning.share) if problem.tuner else None,
         )
@@ -185,9 +212,12 @@ class Search:
             "device": problem.evaluator.device,
             "quarantine": {key.hex(): {"kind": kind, "log": log} for key, (kind, log) in sorted(self.quarantine.items())},
         }
+        population = self.starts.population
         return meta, {
+            **({} if population is self.archive else _with_prefix("population.", elite_arrays(population.elites()))),
             **_with_prefix("elites.", elite_arrays(self.elites())),
             **_with_prefix("memory.", self.memory.arrays()),
+            **_with_prefix("lineages.", self.lineages.arrays()),
             **_with_prefix("archive.", self.archive.arrays()),
         }
 
@@ -253,6 +283,7 @@ def _variation_options(config: RunConfig) -> tuple[VocabularyOptions, VariationO
             vocabulary.meta,
             {str(name): weight for name, weight in vocabulary.groups.items()},
             **vocabulary.constants.model_dump(),
+            phrases=vocabulary.phrases,
         ),
         VariationOptions(
             operator_weights=variation.operators,

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evo.native.vary import Variation
 from evo.search.blocks import Blocks
-
-if TYPE_CHECKING:
-    from evo.search.archives.base import ProgramArchive
+from evo.search.starts import Starts
 
 RANDOM = -1  # operator code of a program that has no parents
 
@@ -33,24 +31,25 @@ class Origin:
 
 
 class ProgramEmitter:
-    """Emits random programs in generation 0 (and while the archive is empty), then offspring of uniformly drawn elites,
-    followed by immigrants: random programs that start new lines of descent.
+    """Emits random programs in generation 0, at each start, and while there are no elites, then offspring of uniformly drawn
+    elites, followed by immigrants: random programs that start new lines of descent.
 
     Args:
-        archive: the archive that parents are drawn from.
+        starts: the elites that parents are drawn from.
         variation: native operators with their options.
         seed: the run's 64-bit seed.
         max_length: words of a program.
-        num_initial: programs in generation 0.
+        num_initial: programs in generation 0 and of each start.
         batch_size: programs in each later generation.
         num_immigrants: how many of those are immigrants.
         generation: the first generation to emit.
         blocks: threads that breed together.
+        parent_shares: generation g draws its parents from this share of the elites, the best; entry g modulo their number.
     """
 
     def __init__(
         self,
-        archive: ProgramArchive,
+        starts: Starts,
         variation: Variation,
         *,
         seed: int,
@@ -60,15 +59,17 @@ class ProgramEmitter:
         num_immigrants: int = 0,
         generation: int = 0,
         blocks: Blocks | None = None,
+        parent_shares: Sequence[float] = (1.0,),
     ):
         self._blocks = blocks or Blocks()
-        self._archive = archive
+        self._starts = starts
         self._max_length = max_length
         self._variation = variation
         self._seed = seed
         self._num_initial = num_initial
         self._batch_size = batch_size
         self._num_immigrants = num_immigrants
+        self._parent_shares = parent_shares
         self.generation = generation
         self.origin = _no_origin(0)
 
@@ -78,22 +79,21 @@ class ProgramEmitter:
         Rows are no wider than the programs need, so they may be narrower than `max_length`.
         """
         generation, self.generation = self.generation, self.generation + 1
-        candidates = self._archive.occupied_cells
-        if generation == 0 or not len(candidates):
-            num_programs = self._num_initial if generation == 0 else self._batch_size
+        population = self._starts.population
+        if self._starts.is_fresh(generation) or not len(population):
+            num_programs = self._num_initial if self._starts.is_fresh(generation) else self._batch_size
             self.origin = _no_origin(num_programs)
             return self._short_random_programs(num_programs, generation, 0)
+        candidates = population.best_cells(self._parent_shares[generation % len(self._parent_shares)])
         num_offspring = self._batch_size - self._num_immigrants
 
         def breed(first: int, end: int) -> tuple[NDArray[Any], ...]:
-            return self._variation.offspring(
-                self._seed, generation, first, end - first, self._archive.words, candidates, trim=True
-            )
+            return self._variation.offspring(self._seed, generation, first, end - first, population.words, candidates, trim=True)
 
         blocks, parents, operators = zip(*self._blocks.map(breed, num_offspring), strict=True)
         parents = np.concatenate(parents)
         exists = parents >= 0
-        hashes = np.where(exists[:, :, None], self._archive.hashes(np.where(exists, parents, 0)), np.uint64(0))
+        hashes = np.where(exists[:, :, None], population.hashes(np.where(exists, parents, 0)), np.uint64(0))
         immigrants = _no_origin(self._num_immigrants)
         self.origin = Origin(
             np.concatenate([parents.astype(np.int32), immigrants.parents]),

@@ -19,7 +19,9 @@ from evo.language.batch import Batch
 from evo.native.stack_ptx import Lowering
 from evo.search.blocks import Blocks
 from evo.search.emitter import ProgramEmitter
+from evo.search.lineages import Lineages
 from evo.search.memory import HashMemory
+from evo.search.starts import Starts
 
 if TYPE_CHECKING:
     from evo.search.archives.base import ProgramArchive
@@ -65,8 +67,8 @@ class Tuning:
 class Generation:
     """What one generation did.
 
-    failures: programs that could not be compiled or run. times_s: seconds by stage, those of the evaluator (`Evaluation.times_s`)
-    included.
+    num_lineages, largest_lineage: of the elites (`Lineages`). failures: programs that could not be compiled or run. times_s:
+    seconds by stage, those of the evaluator (`Evaluation.times_s`) included.
     """
 
     counters: Counters
@@ -75,6 +77,8 @@ class Generation:
     qd_score: float
     best_objective: float
     num_inserted: int
+    num_lineages: int
+    largest_lineage: float
     failures: tuple[Failure, ...]
     times_s: dict[str, float]
 
@@ -86,13 +90,15 @@ def map_elites(
     lowering: Lowering,
     memory: HashMemory,
     counters: Counters,
+    lineages: Lineages,
+    starts: Starts,
     blocks: Blocks | None = None,
     tuning: Tuning | None = None,
 ) -> Iterator[Generation]:
     """Yields after each generation, without end. Between two yields the state is consistent and may be saved.
 
     Args:
-        archive, emitter, memory, counters: the state of the search; all of it.
+        archive, emitter, memory, counters, lineages, starts: the state of the search; all of it.
         evaluator: scores programs.
         lowering: hashes programs.
         blocks: threads that hash together.
@@ -102,7 +108,11 @@ def map_elites(
     while True:
         clock = _Clock()
         generation = emitter.generation
+        if starts.begin(generation):
+            memory.clear()
+            lineages.begin(starts.population.elites())
         words = emitter.ask()
+        founders = lineages.founders(emitter.origin, generation)
         clock.lap("variation")
 
         facts = blocks.map(lambda first, end, words=words: lowering.analyze(words[first:end]), len(words))  # type: ignore[misc]
@@ -129,17 +139,19 @@ def map_elites(
 
         # A duplicate scores what its first copy scored, so it can only tie with an elite, and ties keep the incumbent.
         # Only new programs are added.
-        added = archive.add(
-            new_batch.words,
-            evaluation.objective,
-            evaluation.measures,
-            parents=emitter.origin.parents[slots],
-            operator=emitter.origin.operator[slots],
-            generation=np.full(len(slots), generation),
-            slot=slots,
-            hash=new_batch.hashes,
-            num_instructions=new_batch.num_instructions,
-        )
+        fields = {
+            "parents": emitter.origin.parents[slots],
+            "operator": emitter.origin.operator[slots],
+            "generation": np.full(len(slots), generation),
+            "slot": slots,
+            "hash": new_batch.hashes,
+            "num_instructions": new_batch.num_instructions,
+        }
+        is_elite = archive.add(new_batch.words, evaluation.objective, evaluation.measures, **fields)["elite"]
+        is_parent, population = is_elite, starts.population
+        if population is not archive:
+            is_parent = population.add(new_batch.words, evaluation.objective, evaluation.measures, **fields)["elite"]
+        lineages.update(population.index_of(evaluation.measures[is_parent]), founders[slots][is_parent])
         clock.lap("archive")
 
         ok = evaluation.status == Status.OK
@@ -160,7 +172,9 @@ def map_elites(
             coverage=len(archive) / archive.cells,
             qd_score=archive.qd_score,
             best_objective=archive.best_objective,
-            num_inserted=int(added["elite"].sum()),
+            num_inserted=int(is_elite.sum()),
+            num_lineages=len(lineages),
+            largest_lineage=lineages.largest_share,
             failures=evaluation.failures,
             times_s={**clock.times_s, **evaluation.times_s},
         )
@@ -195,8 +209,8 @@ def _first_of_each(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:
     is_first = np.ones(len(hashes), bool)
     # Only rows that agree with another one in the first half need a close look.
     order = np.argsort(hashes[:, 0])
-    agrees = np.diff(hashes[order, 0]) == 0
-    rows = np.sort(order[np.append(agrees, False) | np.append(False, agrees)])
+    agrees = np.flatnonzero(np.diff(hashes[order, 0]) == 0)
+    rows = np.unique(order[np.concatenate([agrees, agrees + 1])])
     is_first[rows] = False
     is_first[rows[np.unique(hashes[rows].view("V16")[:, 0], return_index=True)[1]]] = True
     return is_first

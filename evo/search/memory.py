@@ -57,6 +57,10 @@ class HashMemory:
             is_left = self._table[places] != rows + 1
             rows, places = rows[is_left], self._after(places[is_left])
 
+    def clear(self) -> None:
+        """Forgets all hashes."""
+        self._table[:] = self._num_used = self._num_added = 0
+
     def _places(self, hashes: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Where the search for each hash begins."""
         return (hashes[:, 0] & np.uint64(len(self._table) - 1)).astype(np.int64)

@@ -5,7 +5,7 @@ Owns the conversion of names and weights to the table that vary.h draws from. Kn
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,7 +14,7 @@ from evo.errors import UserError
 from evo.instructions import Instruction
 from evo.language.program import Language, word
 from evo.native.stack_ptx import META_OPERATIONS, WordType
-from evo.native.vary import OPERATORS, RATES, Draw, Variation
+from evo.native.vary import MAX_PHRASE, OPERATORS, RATES, Draw, Variation
 
 
 @dataclass
@@ -24,13 +24,17 @@ class _Entry:
     weight: float
     draw: Draw = Draw.LITERAL
     params: tuple[float, float] = (0.0, 0.0)
+    others: tuple[_Entry, ...] = ()  # of a phrase
 
 
 @dataclass(frozen=True)
 class VocabularyOptions:
-    """Weights of new words: `instructions` and `meta` by name within their group, `groups` (instructions, inputs,
-    constants, meta, store) against each other. f32 constants are normal with deviation `f32_sigma`, u32 constants uniform up to
-    `u32_max`, meta constants uniform up to `meta_max`.
+    """Weights of new words: `instructions` and `meta` by name and `phrases` by text within their group, `groups` (instructions,
+    inputs, constants, meta, store, phrases) against each other. f32 constants are normal with deviation `f32_sigma`, u32
+    constants uniform up to `u32_max`, meta constants uniform up to `meta_max`.
+
+    A phrase is several words that are drawn as one: tokens of the text form of programs (`evo.language.program`), `input` for any
+    input, and `constant` or `constant.STACK` for one with a value drawn anew.
     """
 
     instructions: dict[str, float]
@@ -39,6 +43,7 @@ class VocabularyOptions:
     f32_sigma: float
     u32_max: int
     meta_max: int
+    phrases: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -59,7 +64,8 @@ def make_variation(language: Language, vocabulary: VocabularyOptions, options: V
     Raises:
         UserError: a name is unknown, nothing has a weight, or a rate is out of range.
     """
-    entries = _weigh_groups(_entries(language, vocabulary), vocabulary.groups)
+    drawn = _weigh_groups(_entries(language, vocabulary), vocabulary.groups)
+    entries = [part for entry in drawn for part in (entry, *entry.others)]
     try:
         return Variation(
             np.array([entry.word for entry in entries], np.uint64),
@@ -67,6 +73,7 @@ def make_variation(language: Language, vocabulary: VocabularyOptions, options: V
             np.array([entry.draw for entry in entries], np.uint32),
             np.array([entry.params for entry in entries], np.float64),
             _native_options(language, options),
+            np.array([1 + len(entry.others) for entry in entries], np.uint32),
         )
     except ValueError as error:
         raise UserError(f"search.variation: {error}") from error
@@ -96,7 +103,37 @@ def _entries(language: Language, vocabulary: VocabularyOptions) -> list[_Entry]:
     if language.limits.store_size:
         entries += [_Entry("store", word(WordType.STORE, s), 1.0 / len(stacks), Draw.INTEGER, store) for s in stacks]
         entries.append(_Entry("store", word(WordType.LOAD), 1.0, Draw.INTEGER, store))
-    return entries
+    return entries + [_phrase(language, vocabulary, text, weight) for text, weight in vocabulary.phrases.items()]
+
+
+def _phrase(language: Language, vocabulary: VocabularyOptions, text: str, weight: float) -> _Entry:
+    """Raises UserError for a phrase that cannot be read."""
+    place, tokens = f"program.vocabulary.phrases: '{text}'", text.split()
+    if not 2 <= len(tokens) <= MAX_PHRASE:
+        raise UserError(f"{place}: {len(tokens)} words, expected 2 to {MAX_PHRASE}, such as 'input constant mul_ftz_f32'")
+    try:
+        first, *others = (_phrase_word(language, vocabulary, token) for token in tokens)
+    except ValueError as error:
+        raise UserError(f"{place}: {error}; 'input' is any input, 'constant' or 'constant.STACK' one drawn anew") from None
+    first.weight, first.others = weight, tuple(others)
+    return first
+
+
+def _phrase_word(language: Language, vocabulary: VocabularyOptions, token: str) -> _Entry:
+    """Raises ValueError with what is wrong. The weight is 0."""
+    head, _, stack_name = token.partition(".")
+    if token == "input" and language.inputs:
+        return _Entry("phrases", word(WordType.INPUT), 0.0, Draw.INTEGER, (0.0, float(len(language.inputs))))
+    if head == "constant":
+        try:
+            [entry] = _constants(language, [language.instruction_set.stack_index(stack_name or "f32")], vocabulary)
+        except (KeyError, ValueError):
+            names = [stack.name.lower() for stack in language.instruction_set.stacks if stack.constant_type]
+            raise ValueError(f"no constants of '{stack_name}', stacks that have some: {', '.join(names)}") from None
+        return replace(entry, group="phrases", weight=0.0)
+    if token == "return":
+        raise ValueError("'return' ends a program and is no word of a phrase")
+    return _Entry("phrases", language.encode(token), 0.0)
 
 
 def _used_stacks(language: Language, instructions: list[int]) -> list[int]:

@@ -13,9 +13,13 @@ from .table import LARGEST, read_inputs, read_table
 MIN_ROWS = 10  # of a table; half of it at least is for training
 BEST_DIGITS = 12.0  # an NMSE below 1e-12 is rounding in f32
 MIN_CHECK, MAX_CHECK = 128, 1024  # check points, a power of two
+NUM_DENSE = 1 << 16  # points in the same box at which a report tells whether a formula is finite
 MARGIN = 0.05  # of the training points' range, by which the check points exceed it on each side
 FLAT = 1e-11  # variance of an output over its mean square, at and below which f32 leaves nothing but rounding
 MAX_INSTRUCTIONS = 48.0
+NUM_NEIGHBOURS = 4  # training points that a check point is compared with
+DOUBT = 2.0  # times the error that is expected of a formula at the check points, for many training points
+DOUBT_POINTS = 200.0  # over the number of training points, is added to that: the truth passes for each set and 60 seeds
 
 
 class SymbolicRegression(evo.Task):
@@ -63,7 +67,10 @@ class SymbolicRegression(evo.Task):
         self._target = ((train_target - self._mean) / self._deviation).astype(np.float32)
         self._test_target = (test_target - self._mean) / self._deviation
         self._max_spread = float(max_spread)
-        self._check, self._probe = _check_points(box, len(train_target))
+        self._check = _check_points(box, min(max(4 * len(train_target), MIN_CHECK), MAX_CHECK))
+        self._box = box
+        self._guess, self._guess_error, self._share_far = _neighbours(self._train, self._target, self._check)
+        self._doubt = DOUBT + DOUBT_POINTS / len(train_target)
 
     def _check_options_of_a_dataset(self, dataset, **options):
         if dataset not in DATASETS:
@@ -107,7 +114,7 @@ class SymbolicRegression(evo.Task):
         return self._check
 
     def check_targets(self):
-        return dict.fromkeys(self.outputs, self._probe)
+        return dict.fromkeys(self.outputs, self._guess)
 
     def score(self, outputs, programs):
         count = outputs.num_points[:, 0]
@@ -122,15 +129,17 @@ class SymbolicRegression(evo.Task):
             check_mean, check_variance = _moments(check, check.num_points[:, 0])
             usable &= check.num_nonfinite[:, 0] == 0
             if self._max_spread:
-                # Mean square of the scaled output at the check points, in deviations of the target around its mean.
-                usable &= slope**2 * check_variance + (offset + slope * check_mean) ** 2 <= self._max_spread**2
+                # Where training points are near, a formula is as far from what they say as it and they are from the target.
+                expected = self._doubt * (error + self._guess_error) + self._share_far * (1.0 + self._max_spread**2)
+                usable &= _squared_difference(check, slope, offset) <= expected
             is_flat = ~(check_variance > FLAT * (check_variance + check_mean**2))
             shape = np.where(is_flat, 0.0, np.minimum(np.abs(check.correlation[:, 0]), 1.0))
         digits = np.where(usable, -np.log10(np.clip(error, 10.0**-BEST_DIGITS, 1.0)) + 0.0, np.nan)
         return evo.Scores(digits, np.stack([programs.num_instructions, shape], axis=1))
 
     def report_points(self):
-        return {name: np.concatenate([self._train[name], self._test[name]]) for name in self.inputs}
+        dense = _check_points(self._box, NUM_DENSE)
+        return {name: np.concatenate([self._train[name], self._test[name], dense[name]]) for name in self.inputs}
 
     def scaling(self, outputs):
         [values] = outputs.values()
@@ -140,12 +149,13 @@ class SymbolicRegression(evo.Task):
     def report(self, outputs):
         [values] = outputs.values()
         values = values.astype(np.float64)
-        count = len(self._target)
+        count, num_test = len(self._target), len(self._test_target)
         slope, offset = self._fit(values[:, :count])
         facts = {"scale": self._deviation * slope, "offset": self._mean + self._deviation * offset}
-        if len(self._test_target):
+        facts["undefined"] = 1.0 - np.isfinite(values[:, count + num_test :]).mean(axis=1)
+        if num_test:
             # Over the test target's own variance; an infinite prediction makes it infinite.
-            squares = (offset[:, None] + slope[:, None] * values[:, count:] - self._test_target) ** 2
+            squares = (offset[:, None] + slope[:, None] * values[:, count : count + num_test] - self._test_target) ** 2
             error = squares.mean(axis=1) / self._test_target.var()
             facts["test_nmse"] = np.where(np.isnan(error), np.inf, error)
         return facts
@@ -175,6 +185,13 @@ def _moments(sums, count):
     return mean, sums.sum_yy[:, 0] / count - mean**2
 
 
+def _squared_difference(check, slope, offset):
+    """The mean square of offset + slope * output - target."""
+    count, y, t = check.num_points[:, 0], check.sum_y[:, 0], check.sum_t[:, 0]
+    squares = slope**2 * check.sum_yy[:, 0] + 2.0 * slope * (offset * y - check.sum_yt[:, 0])
+    return (squares - 2.0 * offset * t + check.sum_tt[:, 0]) / count + offset**2
+
+
 def _range(values):
     return float(values.min()), float(values.max())
 
@@ -201,15 +218,40 @@ def _given_ranges(ranges, train):
     return {name: tuple(ends) for name, ends in ranges.items()}
 
 
-def _check_points(box, num_points):
-    """Points that fill a box evenly, and the wave there that outputs are compared with."""
+def _check_points(box, max_count):
+    """Points that fill a box evenly. Half of them have round numbers, such as 0, and equal ones, where formulas have poles."""
     from scipy.stats import qmc
 
-    count = 1 << (min(max(4 * num_points, MIN_CHECK), MAX_CHECK).bit_length() - 1)
+    count = 1 << (max_count.bit_length() - 1)
     places = qmc.Sobol(len(box), scramble=False).random(count) * (count / (count - 1))  # from 0 to 1, ends included
-    points = {
-        name: (low + place * (high - low)).astype(np.float32)
-        for (name, (low, high)), place in zip(box.items(), places.T, strict=True)
-    }
-    weights = np.linspace(2.0, 4.0, len(box)) / np.sqrt(len(box))
-    return points, np.cos(((2.0 * places - 1.0) * weights).sum(axis=1) + 1.0).astype(np.float32)
+    points = {}
+    for (name, (low, high)), place in zip(box.items(), places.T, strict=True):
+        values = low + place * (high - low)
+        step = 10.0 ** math.floor(math.log10((high - low) / 4.0))
+        is_round = (np.arange(count) >= count // 2) & (place < 1.0)  # the first point has the low ends
+        values[is_round] = np.clip(np.round(values[is_round] / step) * step, low, high)
+        points[name] = values.astype(np.float32)
+    return points
+
+
+def _neighbours(train, target, check):
+    """What the nearest training points say at the check points; its mean squared error at training points, each left out in turn;
+    and the share of the check points that are farther from the training points than these are from each other.
+    """
+    from scipy.spatial import KDTree
+
+    deviations = {name: values.std() or 1.0 for name, values in train.items()}
+    rows, places = (
+        np.stack([points[name] / deviation for name, deviation in deviations.items()], axis=1) for points in (train, check)
+    )
+    tree = KDTree(rows)
+
+    def mean(distances, neighbours):  # by inverse squared distance (Shepard 1968)
+        weights = 1.0 / np.maximum(distances, 1e-9) ** 2
+        return (weights * target[neighbours]).sum(axis=1) / weights.sum(axis=1)
+
+    distances, neighbours = tree.query(rows, NUM_NEIGHBOURS + 1)  # the first is the point itself, or one at the same place
+    error = np.mean((mean(distances[:, 1:], neighbours[:, 1:]) - target) ** 2)
+    reach = distances[:, 1].max()
+    distances, neighbours = tree.query(places, NUM_NEIGHBOURS)
+    return mean(distances, neighbours).astype(np.float32), float(error), float(np.mean(distances[:, 0] > reach))

@@ -38,6 +38,7 @@ static VaryEntry make_entry(uint64_t word, double weight, uint32_t draw, double 
     entry.draw = draw;
     entry.params[0] = first;
     entry.params[1] = second;
+    entry.num_words = 1;
     return entry;
 }
 
@@ -798,6 +799,62 @@ static void test_wrong_entries_are_refused_by_their_code(void) {
     CHECK_UINT(init_result(NULL, VARY_MAX_ENTRIES + 1u, &options), VARY_ERROR_TOO_MANY_ENTRIES);
 }
 
+static void test_a_phrase_that_does_not_fit_is_refused(void) {
+    static const uint32_t wrong[3] = {0, 3, VARY_MAX_PHRASE + 1};
+    const VaryOptions options = make_options();
+    VaryEntry entries[2];
+    int i;
+    for (i = 0; i < 3; i++) {
+        entries[0] = entries[1] = make_entry(make_word(TYPE_INPUT, 0, 0), 1.0, VARY_DRAW_LITERAL, 0.0, 0.0);
+        entries[0].num_words = 2;
+        CHECK_UINT(init_result(entries, 2, &options), VARY_SUCCESS);
+        entries[0].num_words = wrong[i];
+        CHECK_UINT(init_result(entries, 2, &options), VARY_ERROR_INVALID_ENTRY);
+    }
+}
+
+/* A phrase of eight words into rows of every length, with memory of exactly their size. */
+static void test_phrases_are_cut_at_the_end_of_the_row(void) {
+    enum { PHRASE = 8, NUM_ROWS = 40 };
+    VaryOptions options = make_options();
+    VaryEntry entries[PHRASE];
+    const VaryTables* tables;
+    uint32_t max_length, i, longest = 0;
+    for (i = 0; i < PHRASE; i++) {
+        const int is_constant = i % 2 == 1;
+        entries[i] = is_constant ? make_entry(make_word(TYPE_CONSTANT, F32, 0), 0.0, VARY_DRAW_GAUSSIAN, 0.0, 1.0)
+                                 : make_entry(make_word(TYPE_PTX, 0, i), i == 0 ? 1.0 : 0.0, VARY_DRAW_LITERAL, 0.0, 0.0);
+    }
+    entries[0].num_words = PHRASE;
+    options.initial_max_length = 0;
+    options.rates[VARY_RATE_UMAD_ADDITION_RATE] = 0.5;
+    tables = make_tables(entries, PHRASE, &options);
+    for (max_length = 1; max_length < 3 * PHRASE; max_length++) {
+        uint64_t* pool = make_rows(NUM_ROWS, max_length);
+        uint64_t* words = make_rows(NUM_ROWS, max_length);
+        uint32_t generation;
+        CHECK_UINT(vary_random_programs(tables, 1, 0, 0, NUM_ROWS, max_length, pool), VARY_SUCCESS);
+        for (generation = 1; generation < 8; generation++) {
+            CHECK_UINT(
+                vary_offspring(tables, 1, generation, 0, NUM_ROWS, pool, NUM_ROWS, NULL, 0, max_length, words, NULL, NULL, NULL),
+                VARY_SUCCESS
+            );
+            for (i = 0; i < NUM_ROWS; i++) {
+                const uint64_t* row = words + (size_t)i * max_length;
+                const uint32_t length = vary_program_length(row, max_length);
+                CHECK(is_valid_row(row, max_length));
+                if (generation == 1) CHECK_UINT(length, max_length < PHRASE ? max_length : PHRASE); /* of an empty program */
+                if (length > longest) longest = length;
+            }
+            memcpy(pool, words, NUM_ROWS * max_length * sizeof *pool);
+        }
+        CHECK_UINT(longest, max_length);
+        free(pool);
+        free(words);
+    }
+    free_tables(tables);
+}
+
 static void test_wrong_options_are_refused_by_their_code(void) {
     const VaryOptions good = make_options();
     VaryEntry entries[NUM_ENTRIES];
@@ -1005,6 +1062,8 @@ int main(void) {
     test_perturbed_constants_stay_in_range_and_change();
     test_a_single_constant_is_always_perturbed_and_nothing_else();
     test_wrong_entries_are_refused_by_their_code();
+    test_a_phrase_that_does_not_fit_is_refused();
+    test_phrases_are_cut_at_the_end_of_the_row();
     test_wrong_options_are_refused_by_their_code();
     test_wrong_calls_are_refused_by_their_code_and_write_nothing();
     test_results_and_operators_have_names();

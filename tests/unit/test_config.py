@@ -30,10 +30,11 @@ SECTIONS = {
     "": "task, task_options, seed, program, search, evaluation, stop, output",
     "program.": "max_length, instruction_set, limits, vocabulary",
     "program.limits.": "stack_size, max_nodes, max_frame_depth, store_size, execution_limit",
-    "program.vocabulary.": "instructions, meta, groups, constants",
+    "program.vocabulary.": "instructions, meta, phrases, groups, constants",
     "program.vocabulary.constants.": "f32_sigma, u32_max, meta_max",
-    "search.": "archive, batch_size, immigrants, initial, variation, memory_size, tuning",
-    "search.tuning.": "share, iterations, linear_scale",
+    "search.": "archive, batch_size, parents, immigrants, initial, starts, variation, memory_size, tuning",
+    "search.starts.": "count, generations",
+    "search.tuning.": "share, iterations, linear_scale, points",
     "search.archive.": ", ".join(["type", *(option for kind in ARCHIVES.values() for option in kind.options)]),
     "search.initial.": "num_programs, min_length, max_length",
     "search.variation.": ", ".join(["operators", *RATES_OF]),
@@ -148,7 +149,12 @@ def test_an_unknown_key_is_refused_with_the_valid_ones_at_every_depth(minimal, s
 
 def test_the_sections_tried_above_are_all_that_there_are(minimal):
     dumped = load_config(minimal).model_dump()
-    free = {"program.vocabulary.instructions.", "program.vocabulary.meta.", "program.vocabulary.groups."}
+    free = {
+        "program.vocabulary.instructions.",
+        "program.vocabulary.meta.",
+        "program.vocabulary.groups.",
+        "program.vocabulary.phrases.",
+    }
     free |= {"task_options.", "search.variation.operators."}
     assert sections_of(dumped) - free == set(SECTIONS)
 
@@ -211,6 +217,8 @@ def test_a_missing_key_is_named(minimal):
         ("program.vocabulary.constants.f32_sigma", ".nan"),
         ("program.vocabulary.groups.meta", "-0.5"),
         ("search.batch_size", "0"),
+        ("search.parents", "[]"),
+        ("search.parents", "0.5"),
         ("search.batch_size", "true"),
         ("search.batch_size", "'512'"),
         ("search.archive.type", "NoArchive"),
@@ -436,6 +444,19 @@ def test_tuning_is_part_of_the_identity_only_if_it_is_on(minimal):
     assert "tuning" not in off["search"]  # as in runs that were started before there was tuning
     on, other = (load_config(minimal, ("search.tuning.share=0.5", f"search.tuning.iterations={n}")).identity() for n in (5, 6))
     assert first_difference(on, other) == "search.tuning.iterations is 6 now, was 5"
+    assert "points" not in on["search"]["tuning"]  # as in runs that were started before there was this key
+    some = load_config(minimal, ("search.tuning.share=0.5", "search.tuning.points=99")).identity()
+    assert first_difference(on, some) == "search.tuning.points is 99 now, was null"
+
+
+def test_phrases_and_parents_are_part_of_the_identity_only_if_they_are_given(minimal):
+    old = load_config(minimal).identity()
+    assert "parents" not in old["search"] and "starts" not in old["search"] and "phrases" not in old["program"]["vocabulary"]
+    assert "batch_size" in old["search"] and "groups" in old["program"]["vocabulary"]
+    parents = load_config(minimal, ("search.parents=[1.0,0.1]",)).identity()
+    assert first_difference(old, parents) == "search.parents is [1.0, 0.1] now, was null"
+    phrases = load_config(minimal, ("program.vocabulary.phrases={input dup.f32: 1}",)).identity()
+    assert "phrases" in first_difference(old, phrases)
 
 
 def test_equal_identities_have_no_difference(minimal):

@@ -7,6 +7,7 @@ on how many elites there are.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,14 @@ class ProgramArchive(ArchiveBase):
         if len(self._occupied_cells) != len(self):
             self._occupied_cells = np.flatnonzero(self._store.occupied).astype(np.uint32)
         return self._occupied_cells
+
+    def best_cells(self, share: float) -> NDArray[np.uint32]:
+        """The cells of this share of the elites, those of greatest objective, sorted. Rounded up; of equals, the first cells."""
+        cells = self.occupied_cells
+        if share >= 1.0:
+            return cells
+        objective = self._store.retrieve(cells, "objective")[1]
+        return np.sort(cells[np.argsort(-objective, kind="stable")[: math.ceil(share * len(cells))]])
 
     def index_of(self, measures: Any) -> NDArray[np.int32]:
         """The cell of each row of measures. Measures out of range count to the cells at the edge.

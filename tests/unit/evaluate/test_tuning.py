@@ -45,6 +45,34 @@ def test_constants_become_those_of_the_target():
     assert 2 <= num_evaluations <= 9
 
 
+def test_of_many_points_the_multiples_of_the_golden_ratio_are_used():
+    used = sorted(range(500), key=lambda i: i * (5**0.5 - 1) / 2 % 1)[:60]
+    assert max(np.diff(sorted(used))) < 25  # spread over all of them
+
+    class Rubbish(Line):
+        """A line at these points; elsewhere the target has nothing to do with it."""
+
+        inputs = {"x": "f32", "scale": "f32"}
+
+        def points(self):
+            return {**super().points(), "scale": np.float32(2.0)}
+
+        def targets(self):
+            values = np.full(500, 1e4, np.float32)
+            values[used] = (4 * self.points()["x"] - 3)[used]
+            return {"y": values}
+
+    language = Language(shipped_instruction_set("default"), (("x", "f32"), ("scale", "f32")), (("y", "f32"),))
+    text = "%x 1.0 mul_ftz_f32 %scale mul_ftz_f32 0.5 add_ftz_f32 return"
+    words = np.array([[language.encode(token) for token in text.split()]], np.uint64)
+    for max_points, is_line in ((60, True), (500, False), (None, False)):
+        tuner = ConstantTuner(language, Rubbish(), iterations=8, linear_scale=False, max_points=max_points, num_threads=1)
+        tuned = tuner.tune(words)[0]
+        tuner.close()
+        constants = [np.uint32(int(word) >> 32).view(np.float32) for word in tuned[0, [1, 5]]]
+        assert np.allclose(constants, [2, -3], rtol=1e-5) == is_line
+
+
 def test_threads_and_neighbours_do_not_matter():
     rng = np.random.default_rng(50)
     texts = [f"%x {a:.3f} mul_ftz_f32 {b:.3f} add_ftz_f32 sin_approx_ftz_f32" for a, b in rng.normal(size=(150, 2))]

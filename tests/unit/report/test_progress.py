@@ -21,7 +21,16 @@ def run():
 def generation(number: int, evaluations: int, best: float = 0.5, qd_score: float = 1234.5) -> Generation:
     counters = Counters(generations=number, offspring=4000, evaluations=evaluations, duplicates=1000, neutral=400)
     return Generation(
-        counters, num_elites=9, coverage=0.25, qd_score=qd_score, best_objective=best, num_inserted=1, failures=(), times_s={}
+        counters,
+        num_elites=9,
+        coverage=0.25,
+        qd_score=qd_score,
+        best_objective=best,
+        num_inserted=1,
+        num_lineages=1,
+        largest_lineage=1.0,
+        failures=(),
+        times_s={},
     )
 
 

@@ -83,8 +83,9 @@ EVERY_ARCHIVE = pytest.mark.parametrize("archive", [ARCHIVE_CONFIGS.get(name) fo
 
 
 @EVERY_ARCHIVE
-def test_a_run_interrupted_after_any_generation_goes_on_to_the_same_end(start, resume, archive):
-    changes = {"search": {"archive": archive, "memory_size": 150}}  # a memory that forgets within the run
+@pytest.mark.parametrize("starts", [{"count": 0}, {"count": 2, "generations": 2}], ids=["one start", "two starts"])
+def test_a_run_interrupted_after_any_generation_goes_on_to_the_same_end(start, resume, archive, starts):
+    changes = {"search": {"archive": archive, "memory_size": 150, "starts": starts}}  # a memory that forgets within the run
     whole = start(changes)
     assert execute(whole) == "stop.generations: 6"
     for generation in (1, 3, 5):

@@ -10,6 +10,7 @@ from evo.language.batch import Batch
 from evo.search.archives import make_archive
 from evo.search.blocks import Blocks
 from evo.search.emitter import ProgramEmitter
+from evo.search.starts import Starts
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 
 MAX_LENGTH = 12
@@ -80,10 +81,17 @@ def new_search(variation):
         num_immigrants: int = 0,
         max_length: int = MAX_LENGTH,
         blocks: Blocks | None = None,
+        parent_shares: tuple[float, ...] = (1.0,),
+        num_starts: int = 0,
+        start_generations: int = 1,
     ):
-        archive = make_archive("GridArchive", max_length, [tuple(r) for r in RANGES], seed, {"dims": [6, 5]})
+        def make():
+            return make_archive("GridArchive", max_length, [tuple(r) for r in RANGES], seed, {"dims": [6, 5]})
+
+        archive = make()
+        starts = Starts(archive, make, num_starts, start_generations)
         emitter = ProgramEmitter(
-            archive,
+            starts,
             variation,
             seed=seed,
             max_length=max_length,
@@ -92,7 +100,8 @@ def new_search(variation):
             num_immigrants=num_immigrants,
             generation=generation,
             blocks=blocks,
+            parent_shares=parent_shares,
         )
-        return SimpleNamespace(archive=archive, emitter=emitter, evaluator=WordEvaluator())
+        return SimpleNamespace(archive=archive, emitter=emitter, evaluator=WordEvaluator(), starts=starts)
 
     return make

@@ -82,6 +82,18 @@ def test_offspring_know_the_cells_and_hashes_of_their_parents(new_search, variat
     assert len(set(origin.parents[:, 0].tolist())) > 5
 
 
+def test_generations_in_turn_draw_parents_from_their_share_of_the_best_elites(new_search):
+    search = new_search(generation=1, batch_size=500, parent_shares=(1.0, 0.1, 0.5))
+    fill(search)
+    elites = search.archive.elites()
+    by_objective = elites.cell[np.argsort(-elites.objective, kind="stable")]
+    assert len(by_objective) > 20
+    for share in (0.1, 0.5, 1.0, 0.1):
+        search.emitter.ask()
+        parents = search.emitter.origin.parents
+        assert set(parents[parents >= 0].tolist()) == set(by_objective[: int(np.ceil(share * len(elites)))].tolist())
+
+
 @pytest.mark.parametrize("num_immigrants", [0, 50])
 def test_offspring_are_the_same_with_any_number_of_threads(new_search, num_immigrants):
     asked = []

@@ -1,11 +1,13 @@
 """evo.search.map_elites: against a plain Python archive, and with every program evaluated at most once."""
 
 import itertools
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
+from evo.search.lineages import Lineages
 from evo.search.map_elites import Counters, map_elites
 from evo.search.memory import HashMemory
 
@@ -19,13 +21,24 @@ class RecordedSearch:
         self.archive, self.emitter, self.evaluator = search.archive, search.emitter, search.evaluator
         self.memory = HashMemory(capacity)
         self.counters = counters or Counters()
+        self.lineages = Lineages(self.archive.cells)
         self.lowering = language.lowering
         self.asked: list[dict] = []
-        self.generations = map_elites(self.archive, self.emitter, self.evaluator, self.lowering, self.memory, self.counters)
+        self.starts = search.starts
+        self.generations = map_elites(
+            self.archive,
+            self.emitter,
+            self.evaluator,
+            self.lowering,
+            self.memory,
+            self.counters,
+            self.lineages,
+            self.starts,
+        )
         ask = self.emitter.ask
 
         def recorded_ask():
-            elites = self.archive.elites()
+            elites = self.starts.population.elites()
             words = ask()
             hashes = [tuple(h) for h in self.lowering.analyze(words)[0].tolist()]
             parents = self.emitter.origin.parents.tolist()
@@ -96,7 +109,9 @@ def test_a_small_memory_costs_evaluations_but_changes_no_elite(new_search, langu
             return super().evaluate(replace(batch, words=batch.hashes))
 
     for each in (large, small):
-        each.generations = map_elites(each.archive, each.emitter, ByHash(), language.lowering, each.memory, each.counters)
+        each.generations = map_elites(
+            each.archive, each.emitter, ByHash(), language.lowering, each.memory, each.counters, each.lineages, each.starts
+        )
         each.run(10)
     assert small.counters.evaluations > large.counters.evaluations
     assert found_elites(small) == found_elites(large)
@@ -136,6 +151,75 @@ def test_each_generation_reports_the_archive_as_it_is_then(search):
         before = elites
 
 
+def test_lineages_are_those_of_the_first_parents_back_to_a_random_program(new_search, language):
+    search = RecordedSearch(new_search(num_immigrants=5), language)
+    founder: dict[tuple[int, int], tuple[int, int]] = {}  # of each program by generation and slot
+    shares = []
+    for number in range(15):
+        before = found_elites(search)
+        (generation,) = search.run(1)
+        for slot, (first, _) in enumerate(search.asked[-1]["parents"]):
+            founder[number, slot] = founder[before[first][1:3]] if first >= 0 else (number, slot)
+        sizes = Counter(founder[elite[1:3]] for elite in found_elites(search).values())
+        assert generation.num_lineages == len(sizes)
+        assert generation.largest_lineage == max(sizes.values()) / sizes.total()
+        shares.append(generation.largest_lineage)
+    assert shares[-1] > 2 * shares[0]
+
+
+def test_each_start_breeds_from_its_own_elites_and_then_all_are_bred_from(new_search, language):
+    search = RecordedSearch(new_search(num_starts=2, start_generations=4), language)
+    one_start = RecordedSearch(new_search(), language)
+    one_start.run(4)
+    populations = []
+    for number in range(10):
+        before = found_elites(search)
+        search.run(1)
+        asked, population = search.asked[-1], search.starts.population
+        if number in (0, 4):
+            assert len(asked["words"]) == 40 and np.all(np.array(asked["parents"]) == -1)
+        else:
+            assert len(asked["words"]) == 30 and np.all(np.array(asked["parents"])[:, 0] >= 0)
+        assert (population is search.archive) == (number >= 8)
+        assert all(found_elites(search)[cell][0] >= elite[0] for cell, elite in before.items())
+        if number == 3:
+            assert found_elites(search) == found_elites(one_start)
+        populations.append({tuple(h) for h in population.elites().hash.tolist()})
+    kept = {tuple(h) for h in search.archive.elites().hash.tolist()}
+    assert populations[9] == kept
+    assert kept & populations[3] and kept & populations[7]  # of both starts
+    assert len(search.memory) < search.counters.evaluations
+
+
+@pytest.mark.parametrize("pause", [2, 4, 6, 8, 9])
+def test_a_search_with_starts_rebuilt_from_its_state_goes_on_alike(new_search, language, pause):
+    options = {"num_starts": 2, "start_generations": 4}
+    whole = RecordedSearch(new_search(**options), language)
+    first = RecordedSearch(new_search(**options), language)
+    whole.run(11)
+    first.run(pause)
+    second = RecordedSearch(new_search(generation=pause, **options), language, counters=Counters(**vars(first.counters)))
+    second.archive.restore(first.archive.elites())
+    if first.starts.population is not first.archive:
+        second.starts.population = new_search().archive
+        second.starts.population.restore(first.starts.population.elites())
+    second.memory.restore(first.memory.arrays())
+    second.lineages.restore(first.starts.population.elites(), first.lineages.arrays())
+    second.run(11 - pause)
+    assert found_elites(second) == found_elites(whole)
+    assert second.counters == whole.counters
+    assert len(second.lineages) == len(whole.lineages)
+
+
+def test_elites_of_a_checkpoint_without_lineages_found_their_own(search):
+    search.run(5)
+    elites = search.archive.elites()
+    lineages = Lineages(search.archive.cells)
+    lineages.restore(elites, {})
+    assert len(lineages) == len(elites) > len(search.lineages)
+    assert lineages.largest_share == 1 / len(elites)
+
+
 @pytest.mark.parametrize("pause", [1, 5])
 def test_a_search_rebuilt_from_its_state_goes_on_as_if_nothing_had_happened(new_search, language, pause):
     whole = RecordedSearch(new_search(), language, capacity=100)
@@ -145,9 +229,12 @@ def test_a_search_rebuilt_from_its_state_goes_on_as_if_nothing_had_happened(new_
     second = RecordedSearch(new_search(generation=pause), language, capacity=100, counters=Counters(**vars(first.counters)))
     second.archive.restore(first.archive.elites())
     second.memory.restore(first.memory.arrays())
+    second.lineages.restore(first.archive.elites(), first.lineages.arrays())
     second.run(10 - pause)
     assert found_elites(second) == found_elites(whole)
     assert second.counters == whole.counters
+    np.testing.assert_array_equal(second.lineages.arrays()["founders"], whole.lineages.arrays()["founders"])
+    assert (len(second.lineages), second.lineages.largest_share) == (len(whole.lineages), whole.lineages.largest_share)
     for name, array in whole.memory.arrays().items():
         np.testing.assert_array_equal(second.memory.arrays()[name], array)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from evo.native.stack_ptx import WordType
+from evo.search.lineages import Lineages
 from evo.search.map_elites import Counters, Tuning, map_elites
 from evo.search.memory import HashMemory
 
@@ -43,7 +44,15 @@ class TunedSearch:
         self.evaluator.evaluate = recorded
         tuning = Tuning(self.tuner, share)
         self.generations = map_elites(
-            self.archive, self.emitter, self.evaluator, language.lowering, self.memory, self.counters, tuning=tuning
+            self.archive,
+            self.emitter,
+            self.evaluator,
+            language.lowering,
+            self.memory,
+            self.counters,
+            Lineages(self.archive.cells),
+            search.starts,
+            tuning=tuning,
         )
 
     def run(self, num_generations):
@@ -53,6 +62,19 @@ class TunedSearch:
 def objective_of(row):
     result = WordEvaluator.score(row)
     return None if result is None else result[0]
+
+
+def test_a_generation_without_a_program_to_tune_changes_nothing(new_search, language):
+    class Failing(WordEvaluator):
+        @staticmethod
+        def score(row):
+            return None
+
+    made = new_search()
+    made.evaluator = Failing()
+    search = TunedSearch(made, language, 0.5)
+    assert [generation.num_elites for generation in search.run(2)] == [0, 0]
+    assert search.counters.tuned == 0
 
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])

@@ -107,6 +107,38 @@ def test_what_has_no_weight_is_never_drawn():
     assert set(shares(draw(vocabulary))) == {"add_ftz_f32"}
 
 
+def test_phrases_are_drawn_as_one_by_their_weight():
+    vocabulary = replace(
+        VOCABULARY,
+        phrases={"input constant mul_ftz_f32": 3.0, "%y 1.5 constant.u32 dup.f32": 1.0},
+        groups={"inputs": 0.5, "phrases": 0.5},
+    )
+    of = language("f32", "u32")
+    options = replace(OPTIONS, initial_min_length=400, initial_max_length=400)
+    words = make_variation(of, vocabulary, options).random_programs(7, 0, 0, 200, 400)
+    counts: Counter[str] = Counter()
+    for row in words.tolist():
+        tokens = [of.decode(value) for value in row[:390]]
+        place = 0
+        while place < len(tokens) - 4:
+            first, second, third, fourth = tokens[place : place + 4]
+            if third == "mul_ftz_f32":
+                assert first in ("%x", "%y") and float(second) != 0.0
+                counts["weighted " + first] += 1
+                place += 3
+            elif (second, fourth) == ("1.5", "dup.f32"):
+                assert first == "%y" and third.endswith(":u32") and int(third.removesuffix(":u32")) <= 9
+                counts["other"] += 1
+                place += 4
+            else:
+                assert first in ("%x", "%y")
+                counts["input"] += 1
+                place += 1
+    total = counts.total()
+    for name, share in {"weighted %x": 3 / 16, "weighted %y": 3 / 16, "other": 1 / 8, "input": 1 / 2}.items():
+        assert abs(counts[name] / total - share) < 5 * np.sqrt(share * (1 - share) / total), name
+
+
 def test_initial_programs_have_the_lengths_of_the_options():
     words = make_variation(language("f32"), VOCABULARY, OPTIONS).random_programs(7, 0, 0, 500, 12)
     lengths = Counter(int((row != 0).sum()) - int((row & np.uint64(0xFFFF) == 10).any()) for row in words)
@@ -120,6 +152,15 @@ def test_initial_programs_have_the_lengths_of_the_options():
             {"meta": {"dupe": 1.0}},
             r"program\.vocabulary\.meta: unknown operation 'dupe', one of: dup, yank_dup, .*, reverse, constant$",
         ),
+        (
+            {"phrases": {"input constnat mul_ftz_f32": 1.0}},
+            r"program\.vocabulary\.phrases: 'input constnat mul_ftz_f32': 'constnat' is not an instruction, .*; 'input' is any",
+        ),
+        ({"phrases": {"input": 1.0}}, r"program\.vocabulary\.phrases: 'input': 1 words, expected 2 to 16, such as 'input "),
+        ({"phrases": {" ".join(["input"] * 17): 1.0}}, r": 17 words, expected 2 to 16"),
+        ({"phrases": {"input return": 1.0}}, r"'input return': 'return' ends a program"),
+        ({"phrases": {"input constant.pred": 1.0}}, r"no constants of 'pred', stacks that have some: f32, "),
+        ({"phrases": {"input %z": 1.0}}, r"'input %z': unknown input 'z', one of: x, y"),
         ({"groups": {}}, r"program\.vocabulary: no word has a weight above 0$"),
         ({"groups": {"meta": 1.0}, "meta": {}}, r"program\.vocabulary: no word has a weight above 0$"),
     ],

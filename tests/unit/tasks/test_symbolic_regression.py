@@ -94,7 +94,7 @@ def test_columns_become_inputs_and_rows_are_split_by_seed(tmp_path):
     assert list(task.inputs) == ["speed_m_s", "x2019"]
     train = task.points()["speed_m_s"].tolist()
     assert len(train) == 15 and train == sorted(train)
-    assert sorted(task.report_points()["speed_m_s"].tolist()) == list(range(20))
+    assert sorted(task.report_points()["speed_m_s"][:20].tolist()) == list(range(20))
     assert other.points()["speed_m_s"].tolist() != train
     assert declared_files(task, FOLDER) == [tmp_path / "t.csv"]
     assert list(task_of(data=data, target="y", drop=["2019"]).inputs) == ["speed_m_s"]
@@ -229,6 +229,32 @@ def test_a_program_without_a_value_at_a_check_point_is_rejected(max_spread):
     assert found.status.tolist() == [Status.NONFINITE, Status.OK]
 
 
+def test_a_wave_between_the_training_points_is_rejected_and_the_formula_is_not():
+    """Inputs of Pagie-1 are multiples of 0.4, plus 0.2: the wave is zero there."""
+    quartic = "%{} dup.f32 mul_ftz_f32 dup.f32 mul_ftz_f32 rcp_approx_ftz_f32 1.0 add_ftz_f32 rcp_approx_ftz_f32"
+    exact = f"{quartic.format('x')} {quartic.format('y')} add_ftz_f32"
+    wave = f"{exact} %x {np.pi / 0.2:.8g} mul_ftz_f32 sin_approx_ftz_f32 0.3 mul_ftz_f32 add_ftz_f32"
+    found, _ = evaluate(task_of(dataset="Pagie-1"), exact, wave)
+    assert found.status.tolist() == [Status.OK, Status.NONFINITE]
+    loose, _ = evaluate(task_of(dataset="Pagie-1", max_spread=0.0), exact, wave)
+    assert loose.status.tolist() == [Status.OK, Status.OK] and (loose.objective > 8).all()
+
+
+def test_a_report_tells_where_in_the_box_a_formula_is_undefined():
+    _, facts = evaluate(task_of(dataset="Keijzer-12"), "%x 2.7 add_ftz_f32 sqrt_approx_ftz_f32", "%x %y mul_ftz_f32")
+    assert facts["undefined"][0] == pytest.approx(0.3 / 6, abs=0.03) and facts["undefined"][1] == 0.0
+
+
+def test_half_of_the_check_points_have_round_numbers():
+    points = task_of(dataset="Keijzer-12").check_points()
+    x, y = points["x"][64:], points["y"][64:]
+    assert np.isin(x, range(-3, 4)).all() and set(range(-3, 4)) <= set(y.tolist())
+    assert (x == y).any() and ((x == 0) & (y == 0)).any()
+    assert len(np.unique(points["x"][:64])) == 64
+    found, _ = evaluate(task_of(dataset="Keijzer-12"), "%x %y mul_ftz_f32 %y div_approx_ftz_f32")
+    assert found.status.tolist() == [Status.NONFINITE]  # 0 / 0
+
+
 def test_check_points_exceed_the_data_but_inputs_of_one_sign_keep_it(tmp_path):
     data = write(tmp_path / "t.csv", "a,b,c,y\n" + "".join(f"{i},{i - 7},{-i},{i * i}\n" for i in range(1, 31)))
     task = task_of(data=data, target="y", test_share=0.0)
@@ -251,5 +277,7 @@ def test_a_prediction_that_is_not_finite_makes_the_test_error_infinite():
     task = task_of(dataset="Koza-1")
     [values] = task.report_points().values()
     outputs = np.stack([values, np.where(np.arange(len(values)) == 500, np.nan, values)])
-    assert np.isfinite(task.report({"f": outputs})["test_nmse"]).tolist() == [True, False]
+    facts = task.report({"f": outputs})
+    assert np.isfinite(facts["test_nmse"]).tolist() == [True, False]
+    assert facts["undefined"].tolist() == [0.0, 0.0]
     assert re.fullmatch("inf", str(task.report({"f": outputs})["test_nmse"][1]))

@@ -50,7 +50,7 @@ OPTIONS = {
 def make():
     """Makes a Variation of entries (word, weight, draw, params) and options; `only` gives all weight to one operator."""
 
-    def make_variation(entries=MIXED, only: str | None = None, **options) -> Variation:
+    def make_variation(entries=MIXED, only: str | None = None, num_words=None, **options) -> Variation:
         options = {**OPTIONS, **{rate.key: rate.default for rate in RATES if rate.key not in OPTIONS}, **options}
         weights = options["operator_weights"] if only is None else {only: 1.0}
         if isinstance(weights, dict):
@@ -62,6 +62,7 @@ def make():
             np.array(draws, np.uint32),
             np.array(params, np.float64),
             SimpleNamespace(**options),
+            num_words,
         )
 
     return make_variation
