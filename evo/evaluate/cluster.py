@@ -53,7 +53,7 @@ class ClusterEvaluator:
         self._settings: Mapping[str, Any] = assignment.settings["cluster"]
         self._failures = dict(assignment.quarantine)
         self._opened = ExitStack()
-        self._key = uuid.uuid4().hex
+        self._run = uuid.uuid4().hex
         self._pace = Pace()
         self._place = method_place(type(assignment.task), "score")
 
@@ -85,9 +85,9 @@ class ClusterEvaluator:
         return {**self._described[1], "cluster": self._workers.scheduler, **counts}
 
     def close(self) -> None:
-        """Has the workers free their evaluators, and ends the connection."""
+        """Has the workers free evaluators that no other run needs, and ends the connection."""
         if "_workers" in vars(self):
-            self._workers.call_each(dask_worker.forget, self._key)
+            self._workers.call_each(dask_worker.forget, self._key, self._run)
         if "_own_cpu" in vars(self):
             self._own_cpu.close()
         self._opened.close()
@@ -126,6 +126,10 @@ class ClusterEvaluator:
         return pickle.dumps(setup)
 
     @cached_property
+    def _key(self) -> str:
+        return hashlib.sha256(self._setup).hexdigest()
+
+    @cached_property
     def _kept_setup(self) -> Any:
         return self._workers.keep(self._setup)
 
@@ -155,7 +159,7 @@ class ClusterEvaluator:
     def _call(self, function: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
         """The results of a function of `dask_worker`, in order."""
         results: list[Any] = [None] * len(arguments)
-        calls = [(self._kept_setup, self._key, *own) for own in arguments]
+        calls = [(self._kept_setup, self._key, self._run, *own) for own in arguments]
         for number, result in self._workers.map(function, calls):
             if isinstance(result, WorkersDied):
                 raise UserError(f"{self._place}: {result}; {GOES_ON}")

@@ -106,6 +106,7 @@ class _Held:
         self._setup = setup
         self._root = Path(tempfile.mkdtemp(prefix="evo-task-", dir=_worker().local_directory))
         self.lock = threading.Lock()  # an evaluator works at one batch at a time
+        self.runs: set[str] = set()  # that need it
         self.is_closed = False
         try:
             with self.original_places():
@@ -162,12 +163,13 @@ _held: OrderedDict[str, _Held] = OrderedDict()
 _held_lock = threading.Lock()
 
 
-def evaluate(setup: bytes, key: str, batch: Batch) -> Evaluation | RemoteFailure:
+def evaluate(setup: bytes, key: str, run: str, batch: Batch) -> Evaluation | RemoteFailure:
     """Scores programs.
 
     Args:
         setup: a pickled `RemoteSetup`.
-        key: of the run. Runs share no evaluator, so that each can have its own freed.
+        key: of the setup. Runs with the same one share an evaluator.
+        run: who asks, until it calls `forget`.
         batch: the programs.
 
     Returns:
@@ -176,7 +178,7 @@ def evaluate(setup: bytes, key: str, batch: Batch) -> Evaluation | RemoteFailure
     Raises:
         UserError: the task is wrong, or cannot be evaluated here.
     """
-    with _evaluator(setup, key) as evaluator:
+    with _evaluator(setup, key, run) as evaluator:
         try:
             start_s = time.perf_counter()
             evaluation = evaluator.evaluate(batch)
@@ -185,28 +187,24 @@ def evaluate(setup: bytes, key: str, batch: Batch) -> Evaluation | RemoteFailure
             return RemoteFailure(_worker().address, str(failure), tuple(failure.failures))
 
 
-def outputs(setup: bytes, key: str, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> Any:
+def outputs(setup: bytes, key: str, run: str, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> Any:
     """Outputs at given points, by name, or a `RemoteFailure`. Raises as `evaluate`."""
-    with _evaluator(setup, key) as evaluator:
+    with _evaluator(setup, key, run) as evaluator:
         try:
             return evaluator.outputs(words, points)
         except DeviceFailure as failure:
             return RemoteFailure(_worker().address, str(failure), tuple(failure.failures))
 
 
-def describe(setup: bytes, key: str) -> tuple[str, dict[str, str | int]]:
+def describe(setup: bytes, key: str, run: str) -> tuple[str, dict[str, str | int]]:
     """Device and environment of the evaluator. Raises as `evaluate`."""
-    with _evaluator(setup, key) as evaluator:
+    with _evaluator(setup, key, run) as evaluator:
         return evaluator.device, evaluator.environment()
 
 
-def forget(key: str) -> None:
-    """Frees an evaluator that is no longer needed, unless one is being made."""
-    if _held_lock.acquire(blocking=False):  # the caller is the worker's event loop
-        held = _held.pop(key, None)
-        _held_lock.release()
-        if held:
-            threading.Thread(target=held.close, daemon=True).start()
+def forget(key: str, run: str) -> None:
+    """Frees an evaluator, soon, if the run is the last that needs it."""
+    threading.Thread(target=_forget, args=(key, run), daemon=True).start()  # the caller is the worker's event loop
 
 
 def dask_setup(_: object) -> None:
@@ -216,10 +214,10 @@ def dask_setup(_: object) -> None:
 
 
 @contextmanager
-def _evaluator(setup: bytes, key: str) -> Iterator[Evaluator]:
-    """The evaluator of a setup, for one call. A run with other calls may have closed the one that was held: then a new one."""
+def _evaluator(setup: bytes, key: str, run: str) -> Iterator[Evaluator]:
+    """The evaluator of a setup, for one call. If it is closed before the call begins, another one is made."""
     while True:
-        held = _hold(setup, key)
+        held = _hold(setup, key, run)
         with held.lock:
             if not held.is_closed:
                 with held.original_places():
@@ -227,17 +225,30 @@ def _evaluator(setup: bytes, key: str) -> Iterator[Evaluator]:
                 return
 
 
-def _hold(setup: bytes, key: str) -> _Held:
+def _hold(setup: bytes, key: str, run: str) -> _Held:
     """The evaluator of a setup, made if the worker does not have it."""
     with _held_lock:
         if not _held:
             _keep_memory()
         held = _held.pop(key, None) or _Held(pickle.loads(setup))
+        held.runs.add(run)
         _held[key] = held
         surplus = [_held.popitem(last=False)[1] for _ in range(len(_held) - MAX_HELD)]
     for other in surplus:
         other.close()
     return held
+
+
+def _forget(key: str, run: str) -> None:
+    with _held_lock:
+        held = _held.get(key)
+        if held is None:
+            return
+        held.runs.discard(run)
+        if held.runs:
+            return
+        del _held[key]
+    held.close()
 
 
 def _keep_memory() -> None:

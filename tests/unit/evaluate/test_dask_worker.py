@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import pickle
-import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -125,13 +124,13 @@ def test_a_task_that_has_changed_since_it_was_loaded_does_not_travel(evaluator, 
 def test_a_worker_scores_as_a_local_evaluator_does(evaluator, worker):
     batch = words_of(evaluator, "%x\n%x %x add_ftz_f32")
     local = CPU.start(replace(evaluator._assignment, settings={**evaluator._assignment.settings, "threads": 1})).evaluate(batch)
-    found = dask_worker.evaluate(evaluator._setup, "key", batch)
+    found = dask_worker.evaluate(evaluator._setup, "key", "run", batch)
     assert found.objective.tobytes() == local.objective.tobytes()
     assert found.measures.tobytes() == local.measures.tobytes()
     assert found.objective[1] == 2 * found.objective[0] != 0.0
     (copy,) = worker.iterdir()
     assert (copy / "data" / "scale.txt").is_file()
-    assert dask_worker.describe(evaluator._setup, "key")[0] == "CPU"
+    assert dask_worker.describe(evaluator._setup, "key", "run")[0] == "CPU"
     assert list(worker.iterdir()) == [copy]  # the evaluator is made once
 
 
@@ -144,7 +143,7 @@ def test_a_damaged_zip_is_refused_before_it_is_unpacked(evaluator, worker, sourc
     damaged = bytearray(packed.zip)
     damaged[len(damaged) // 2] ^= 1
     with pytest.raises(UserError, match=f"^{source.folder}: the task was damaged on its way to Dask worker tcp://here$"):
-        dask_worker.describe(changed(evaluator, packed=replace(packed, zip=bytes(damaged))), "key")
+        dask_worker.describe(changed(evaluator, packed=replace(packed, zip=bytes(damaged))), "key", "run")
     assert not list(worker.iterdir())
 
 
@@ -156,44 +155,43 @@ def test_another_task_than_the_runs_is_refused(evaluator, worker, source):
     packed = replace(pickle.loads(evaluator._setup).packed, zip=other.getvalue())
     setup = changed(evaluator, packed=packed, zip_digest=hashlib.sha256(packed.zip).hexdigest())
     with pytest.raises(UserError, match=f"^{source.folder}: Dask worker tcp://here has other files of the task than the run$"):
-        dask_worker.describe(setup, "key")
+        dask_worker.describe(setup, "key", "run")
     assert not list(worker.iterdir())
 
 
 def test_a_worker_keeps_the_evaluators_of_the_last_few_runs(evaluator, worker):
     for number in range(dask_worker.MAX_HELD + 1):
-        dask_worker.describe(evaluator._setup, f"key{number}")
+        dask_worker.describe(evaluator._setup, f"key{number}", "run")
     assert list(dask_worker._held) == [f"key{number}" for number in range(1, dask_worker.MAX_HELD + 1)]
     assert len(list(worker.iterdir())) == dask_worker.MAX_HELD
 
 
-def test_a_run_that_ends_leaves_the_evaluator_of_another_run_with_its_config(evaluator, worker):
+def test_runs_with_one_config_share_an_evaluator_until_the_last_ends(evaluator, worker):
     other = ClusterEvaluator(evaluator._assignment, CPU, evaluator._task_digest)
     batch = words_of(evaluator, "%x\n%x %x add_ftz_f32")
-    before = [dask_worker.evaluate(run._setup, run._key, batch) for run in (evaluator, other)]
-    assert len(list(worker.iterdir())) == 2
-    own = dask_worker._held[evaluator._key]
-    dask_worker.forget(evaluator._key)
-    while not own.is_closed:
-        time.sleep(0.001)
-    after = dask_worker.evaluate(other._setup, other._key, batch)
+    before = [dask_worker.evaluate(run._setup, run._key, run._run, batch) for run in (evaluator, other)]
+    assert len(list(worker.iterdir())) == 1
+    dask_worker._forget(evaluator._key, evaluator._run)
+    after = dask_worker.evaluate(other._setup, other._key, other._run, batch)
     assert after.objective.tobytes() == before[1].objective.tobytes() == before[0].objective.tobytes()
+    dask_worker._forget(other._key, other._run)
+    assert not dask_worker._held and not list(worker.iterdir())
 
 
 def test_a_call_whose_evaluator_is_closed_before_it_begins_makes_another_one(evaluator, worker, monkeypatch):
     batch = words_of(evaluator, "%x\n%x %x add_ftz_f32")
-    before = dask_worker.evaluate(evaluator._setup, "key", batch)
+    before = dask_worker.evaluate(evaluator._setup, "key", "run", batch)
     hold, closed = dask_worker._hold, []
 
-    def close_first(setup: bytes, key: str):
-        held = hold(setup, key)
+    def close_first(setup: bytes, key: str, run: str):
+        held = hold(setup, key, run)
         if not closed:
             closed.append(dask_worker._held.pop(key))
             held.close()
         return held
 
     monkeypatch.setattr(dask_worker, "_hold", close_first)
-    assert dask_worker.evaluate(evaluator._setup, "key", batch).objective.tobytes() == before.objective.tobytes()
+    assert dask_worker.evaluate(evaluator._setup, "key", "run", batch).objective.tobytes() == before.objective.tobytes()
     assert closed and dask_worker._held["key"] is not closed[0]
 
 
@@ -231,7 +229,7 @@ def test_an_option_that_names_a_file_of_the_task_names_a_workers_copy(
     setup = evaluator._setup
     monkeypatch.chdir(worker)
     data.unlink()
-    assert dask_worker.evaluate(setup, "key", batch).objective.tobytes() == local.objective.tobytes()
+    assert dask_worker.evaluate(setup, "key", "run", batch).objective.tobytes() == local.objective.tobytes()
 
 
 def test_a_message_about_a_copy_names_the_file_of_the_run(source, make_evaluator, worker, monkeypatch):
@@ -240,7 +238,7 @@ def test_a_message_about_a_copy_names_the_file_of_the_run(source, make_evaluator
     setup = make_evaluator({"data": str(data)})._setup
     monkeypatch.setattr(dask_worker, "task_digest", raise_about_a_file)
     with pytest.raises(UserError, match=f"^{data}: cannot be read$"):
-        dask_worker.describe(setup, "key")
+        dask_worker.describe(setup, "key", "run")
 
 
 def raise_about_a_file(folder: Path, others: list[Path]) -> str:

@@ -163,7 +163,7 @@ def test_the_curves_show_the_metrics(new_run, drawn):
         {"evaluations": 16, "qd_score": 2.5, "coverage": 0.5, "best_objective": 0.75, "duplicates": 5, "offspring": 20},
     ]
     for number, row in enumerate(rows, 1):
-        run.run_dir.append_metrics({"generations": number, **row})
+        run.run_dir.append_metrics({"generations": number, "elapsed_s": float(number), **row})
     assert_a_picture(charts.curves(run), "curves.png")
     shown = {axes.get_title(loc="left"): axes.lines[0] for axes in drawn[0].axes}
     expected = {
