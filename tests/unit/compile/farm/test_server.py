@@ -26,7 +26,7 @@ from evo.errors import FailureKind
 
 from .conftest import LIMIT_S, Peer, Running
 
-BEAT_S = 0.05  # for workers that are to be lost
+BEAT_S = 0.3  # for workers that are to be lost
 
 
 def test_a_request_is_fulfilled_by_a_worker_that_connects(open_farm, peer_of, request_of):
@@ -178,8 +178,8 @@ def test_a_worker_of_another_protocol_is_refused_however_its_hello_looks(open_fa
 def test_the_requests_of_a_silent_worker_go_to_another_and_its_late_answer_is_dropped(open_farm, peer_of, request_of):
     farm = open_farm(heartbeat_s=BEAT_S)
     silent = peer_of(farm)
-    silent.hello(name="silent")
     future = farm.submit(compile_request, request_of())
+    silent.hello(name="silent")
     late = silent.answer_to(silent.request())
     other = peer_of(farm)
     other.hello(name="other")
@@ -189,8 +189,8 @@ def test_the_requests_of_a_silent_worker_go_to_another_and_its_late_answer_is_dr
         pass
     assert message == Who()
     assert not future.done()
-    other.say(other.answer_to(request))
-    assert _working(other, future).cubin == late.content
+    other.say(other.answer_to(request, content=late.content))
+    assert _working(other, future, late.content).cubin == late.content
 
 
 def _beating(peer: Peer, until: Callable[[Request], bool] = lambda _: True, future: Future | None = None) -> Request | None:
@@ -210,9 +210,9 @@ def _beating(peer: Peer, until: Callable[[Request], bool] = lambda _: True, futu
     return None
 
 
-def _working(peer: Peer, future: Future) -> object:
-    """The result of a future, while a worker beats and answers."""
-    _beating(peer, lambda request: peer.say(peer.answer_to(request)), future)
+def _working(peer: Peer, future: Future, cubin: bytes) -> Compiled:
+    """The result of a future, while a worker beats and answers with this cubin."""
+    _beating(peer, lambda request: peer.say(peer.answer_to(request, content=cubin)), future)
     return future.result(0)
 
 
@@ -326,7 +326,8 @@ def test_the_clock_on_the_wall_does_not_matter(open_farm, peer_of, request_of, m
     farm = open_farm(heartbeat_s=BEAT_S)
     peer = peer_of(farm)
     peer.hello()
-    assert isinstance(_working(peer, farm.submit(compile_request, request_of())), Compiled)
+    cubin = compile_request(request_of()).cubin
+    assert _working(peer, farm.submit(compile_request, request_of()), cubin).cubin == cubin
 
 
 def test_a_run_that_stood_still_for_an_hour_loses_no_worker(open_farm, peer_of, request_of, monkeypatch):
