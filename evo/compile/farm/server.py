@@ -39,6 +39,7 @@ SILENT_HEARTBEATS = 1.25  # after such a silence it is tried whether a worker ca
 # Messages that are taken before time limits are checked and requests handed out.
 MESSAGES_AT_ONCE = 64
 RETRY_MS = 10  # until it is tried again to send to a worker that reads more slowly than is sent
+MAX_REASON = 300  # characters of a failure's log in a line
 ALONE_S = 3.0  # requests wait this long for the first worker before a line says so
 
 _LOCAL = "this machine"
@@ -252,7 +253,8 @@ class CompileFarm(Executor):
         if isinstance(outcome, Compiled) and not self._has_disagreed:
             self._has_disagreed = True
             reason = there.log if isinstance(there, CompileFailure) else str(there) or type(there).__name__
-            _log.warning("farm: workers failed at a program that compiles on this machine: %s", protocol.printable(reason))
+            reason = protocol.printable(reason[:MAX_REASON])
+            _log.warning("farm: workers failed at a program that compiles on this machine: %s", reason)
         _resolve(call.future, outcome)
 
     def _refuse(self, peer: bytes, reason: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -182,6 +183,11 @@ def farms() -> Iterator[list[CompileFarm]]:
     timer.cancel()
     timer.join()
     _close(opened)
+
+
+@pytest.fixture(autouse=True)
+def _log_level(caplog):
+    caplog.set_level(logging.WARNING)
 
 
 @pytest.fixture
