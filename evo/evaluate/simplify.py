@@ -47,8 +47,10 @@ def simplify(
         tolerance: the objective that may be lost in all, times max(1, |objective|).
 
     Raises:
-        UserError: the program has no finite score, or the evaluator raises.
+        UserError: the tolerance is no number from 0 on, the program has no finite score, or the evaluator raises.
     """
+    if not tolerance >= 0.0:
+        raise UserError(f"tolerance: must be a number from 0 on, got {tolerance}")
     current = Batch.analyze(language.lowering, words[None])
     before = evaluate(current)
     if before.status[0] != Status.OK:
@@ -90,7 +92,10 @@ class _Search:
                 bits = np.uint32(value >> np.uint64(32)).view(np.float32)
                 digits = _num_digits(bits)
                 for fewer in range(1, digits):
-                    rounded = np.float32(f"{bits:.{fewer - 1}e}")
+                    with np.errstate(over="ignore"):
+                        rounded = np.float32(f"{bits:.{fewer - 1}e}")
+                    if not np.isfinite(rounded):
+                        continue
                     other = value & np.uint64(0xFFFFFFFF) | np.uint64(rounded.view(np.uint32)) << np.uint64(32)
                     rows.append(np.where(words == value, other, words))
                     saved.append(fewer - digits)
