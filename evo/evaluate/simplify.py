@@ -123,16 +123,12 @@ class _Search:
             for other in graph.needed_by(index):
                 if graph.nodes[other].stack == stack:
                     yield graph.replaced(index, other)
-            leaves = [Node(NodeKind.INPUT, number, kind) for number, (_, kind) in enumerate(self._inputs())]
+            inputs = self.language.registers[: len(self.language.inputs)]
+            leaves = [Node(NodeKind.INPUT, number, kind) for number, (_, kind) in enumerate(inputs) if kind == stack]
             if stacks[stack].constant_type == "f32":
-                bits = (int(np.float32(value).view(np.uint32)) for value in _PLAIN)
-                leaves += [Node(NodeKind.CONSTANT, each, stack) for each in bits]
+                leaves += [Node(NodeKind.CONSTANT, int(np.float32(value).view(np.uint32)), stack) for value in _PLAIN]
             for leaf in leaves:
-                if leaf.stack == stack and leaf not in graph.nodes[:index]:
-                    yield graph.replaced(index, leaf)
-
-    def _inputs(self) -> Iterable[tuple[str, int]]:
-        return self.language.registers[: len(self.language.inputs)]
+                yield graph.replaced(index, leaf)
 
     def _constants(self, words: NDArray[np.uint64]) -> list[np.uint64]:
         """The words of f32 constants, each once, in the order of the program."""
