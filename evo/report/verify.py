@@ -131,7 +131,8 @@ class Verifier:
     def _stored(self, output: NDArray[Any], kind: str) -> NDArray[Any]:
         """An output of any export as the evaluator stores it. Those of integers come as bits."""
         values = np.asarray(output)
-        values = values.astype(np.float32) if kind == "f32" else values.view(DTYPES[kind])
+        with np.errstate(over="ignore"):  # SymPy's are float64
+            values = values.astype(np.float32) if kind == "f32" else values.view(DTYPES[kind])
         return np.broadcast_to(values, self.num_points)
 
     def _by_place(self, columns: list[NDArray[Any]]) -> Iterator[list[NDArray[Any]]]:
