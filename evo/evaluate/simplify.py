@@ -47,8 +47,10 @@ def simplify(
         tolerance: the objective that may be lost in all, times max(1, |objective|).
 
     Raises:
-        UserError: the program has no finite score, or the evaluator raises.
+        UserError: the tolerance is no number from 0 on, the program has no finite score, or the evaluator raises.
     """
+    if not tolerance >= 0.0:
+        raise UserError(f"tolerance: must be a number from 0 on, got {tolerance}")
     current = Batch.analyze(language.lowering, words[None])
     before = evaluate(current)
     if before.status[0] != Status.OK:
@@ -90,7 +92,10 @@ class _Search:
                 bits = np.uint32(value >> np.uint64(32)).view(np.float32)
                 digits = _num_digits(bits)
                 for fewer in range(1, digits):
-                    rounded = np.float32(f"{bits:.{fewer - 1}e}")
+                    with np.errstate(over="ignore"):
+                        rounded = np.float32(f"{bits:.{fewer - 1}e}")
+                    if not np.isfinite(rounded):
+                        continue
                     other = value & np.uint64(0xFFFFFFFF) | np.uint64(rounded.view(np.uint32)) << np.uint64(32)
                     rows.append(np.where(words == value, other, words))
                     saved.append(fewer - digits)
@@ -118,16 +123,12 @@ class _Search:
             for other in graph.needed_by(index):
                 if graph.nodes[other].stack == stack:
                     yield graph.replaced(index, other)
-            leaves = [Node(NodeKind.INPUT, number, kind) for number, (_, kind) in enumerate(self._inputs())]
+            inputs = self.language.registers[: len(self.language.inputs)]
+            leaves = [Node(NodeKind.INPUT, number, kind) for number, (_, kind) in enumerate(inputs) if kind == stack]
             if stacks[stack].constant_type == "f32":
-                bits = (int(np.float32(value).view(np.uint32)) for value in _PLAIN)
-                leaves += [Node(NodeKind.CONSTANT, each, stack) for each in bits]
+                leaves += [Node(NodeKind.CONSTANT, int(np.float32(value).view(np.uint32)), stack) for value in _PLAIN]
             for leaf in leaves:
-                if leaf.stack == stack and leaf not in graph.nodes[:index]:
-                    yield graph.replaced(index, leaf)
-
-    def _inputs(self) -> Iterable[tuple[str, int]]:
-        return self.language.registers[: len(self.language.inputs)]
+                yield graph.replaced(index, leaf)
 
     def _constants(self, words: NDArray[np.uint64]) -> list[np.uint64]:
         """The words of f32 constants, each once, in the order of the program."""

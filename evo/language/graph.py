@@ -65,25 +65,23 @@ class Graph:
         entries: dict[int, int] = {}
         uses = self._num_uses()
         todo = [result for result in self.results if result is not None]  # the last goes first: the first output is on top
-        while todo:
-            if len(written) > max_length:
-                return None
+        while todo and len(written) <= max_length:
             index = todo.pop()
-            node = self.nodes[index if index >= 0 else ~index]
             if index < 0:  # its operands are on the stacks
-                written.append(word(WordType.PTX, payload=node.payload))
-                num_more = 0
-                while todo and todo[-1] == ~index:
-                    num_more += 1
-                    todo.pop()
-                if uses[~index] == 1 + num_more:
-                    written += [word(WordType.META, node.stack, _DUP)] * num_more
-                    continue
-                todo += [~index] * num_more
-                if uses[~index] > 1 and len(entries) < language.limits.store_size:
-                    entry = entries.setdefault(~index, len(entries))
-                    written += [word(WordType.STORE, node.stack, entry), word(WordType.LOAD, payload=entry)]
-            elif index in entries:
+                index = ~index
+                stack, num_next = self.nodes[index].stack, 0
+                while num_next < len(todo) and todo[-1 - num_next] == index:
+                    num_next += 1
+                written.append(word(WordType.PTX, payload=self.nodes[index].payload))
+                if uses[index] == 1 + num_next:
+                    written += [word(WordType.META, stack, _DUP)] * num_next
+                    del todo[len(todo) - num_next :]
+                elif len(entries) < language.limits.store_size:
+                    entry = entries.setdefault(index, len(entries))
+                    written += [word(WordType.STORE, stack, entry), word(WordType.LOAD, payload=entry)]
+                continue
+            node = self.nodes[index]
+            if index in entries:
                 written.append(word(WordType.LOAD, payload=entries[index]))
             elif node.kind == NodeKind.CONSTANT:
                 written.append(word(WordType.CONSTANT, node.stack, node.payload))

@@ -166,7 +166,7 @@ def _record(job: _Job, elite: Elite, expression: Expression) -> dict[str, Any]:
         "cell": elite.name,
         "objective": elite.objective,
         "measures": dict(zip(job.problem.task.measures, elite.measures.tolist(), strict=True)),
-        "facts": elite.facts,
+        "facts": {name: value if np.isfinite(value) else None for name, value in elite.facts.items()},
         "num_instructions": elite.num_instructions,
         "program": " ".join(format_program(job.problem.language, elite.batch.words[0]).split()),
         "infix": infix(expression).splitlines(),

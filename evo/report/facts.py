@@ -92,20 +92,28 @@ def scalings_of(problem: Problem, words: NDArray[np.uint64]) -> list[dict[str, t
         count = len(next(iter(outputs.values())))
         with np.errstate(all="ignore"), task_errors(type(task), "scaling"):
             pairs = {name: np.array([*pair], np.float64) for name, pair in task.scaling(outputs).items()}
-        if not pairs.keys() <= task.outputs.keys() or any(pair.shape != (2, count) for pair in pairs.values()):
+        scalable = [name for name, kind in task.outputs.items() if kind == "f32"]
+        if not pairs.keys() <= set(scalable) or any(pair.shape != (2, count) for pair in pairs.values()):
             raise UserError(
                 f"{method_place(type(task), 'scaling')}: scaling() must return a dict of output -> (offset, scale), arrays of "
-                f"shape ({count},); outputs are {', '.join(task.outputs)}"
+                f"shape ({count},); outputs of type f32 are {', '.join(scalable) or 'none'}"
             )
         found += [{name: (float(pair[0, row]), float(pair[1, row])) for name, pair in pairs.items()} for row in range(count)]
     return found
 
 
 def whole_expression(problem: Problem, words: NDArray[np.uint64]) -> Expression:
-    """The expression of a program of `(max_length,)` words, with its scaling if that is finite."""
+    """The expression of a program of `(max_length,)` words that has a score, with its scaling.
+
+    Raises:
+        UserError: as `scalings_of`, or the scaling is not finite.
+    """
     [scaling] = scalings_of(problem, words[None])
-    finite = {name: pair for name, pair in scaling.items() if np.isfinite(pair).all()}
-    return replace(expression_of(problem.language, words), scaling=finite)
+    for name, (offset, scale) in scaling.items():
+        if not np.isfinite([offset, scale]).all():
+            place = method_place(type(problem.task), "scaling")
+            raise UserError(f"{place}: scaling() gives {name} the offset {offset:g} and the scale {scale:g}, must be finite")
+    return replace(expression_of(problem.language, words), scaling=scaling)
 
 
 def _outputs(

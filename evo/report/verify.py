@@ -89,8 +89,9 @@ class Verifier:
     @cached_property
     def inputs(self) -> list[NDArray[Any]]:
         """Each input at all of these places, one after the other."""
-        count = len(self.problem.task.inputs)
-        values = [[np.broadcast_to(array, place.num_points) for array in place.inputs[:count]] for place in self.places]  # type: ignore[arg-type]
+        values = [
+            [np.broadcast_to(array, place.num_points) for array in place.inputs if array is not None] for place in self.places
+        ]
         return [np.concatenate(parts) for parts in zip(*values, strict=True)]
 
     @property
@@ -130,7 +131,8 @@ class Verifier:
     def _stored(self, output: NDArray[Any], kind: str) -> NDArray[Any]:
         """An output of any export as the evaluator stores it. Those of integers come as bits."""
         values = np.asarray(output)
-        values = values.astype(np.float32) if kind == "f32" else values.view(DTYPES[kind])
+        with np.errstate(over="ignore"):  # SymPy's are float64
+            values = values.astype(np.float32) if kind == "f32" else values.view(DTYPES[kind])
         return np.broadcast_to(values, self.num_points)
 
     def _by_place(self, columns: list[NDArray[Any]]) -> Iterator[list[NDArray[Any]]]:
@@ -178,7 +180,7 @@ class Verifier:
         if not whole.scaling:
             return True
         for (name, _), scaled, output in zip(whole.outputs, execute(whole) or (), outputs, strict=True):
-            if name in whole.scaling and not _is_scaled(scaled, *whole.scaling[name], output):
+            if name in whole.scaling and not _is_scaled(scaled, *whole.scaling[name], output, tolerance):
                 raise self.disagreement(elite, f"the {format_name} export is not offset + scale * program in {name}")
         return True
 
@@ -203,10 +205,10 @@ class Verifier:
         return f"Cell {elite.name} of a run of evo, {elite.num_instructions} instructions.\n{text}\n\n{lines}\n"
 
 
-def _is_scaled(scaled: NDArray[Any], offset: float, scale: float, output: NDArray[Any]) -> bool:
-    """Whether an output was scaled, but for the order in which SymPy computes."""
+def _is_scaled(scaled: NDArray[Any], offset: float, scale: float, output: NDArray[Any], tolerance: float) -> bool:
+    """Whether an output was scaled, where it is finite. SymPy may compute in another order."""
     with np.errstate(all="ignore"):
         product = scale * np.asarray(output, np.float64)
         expected = offset + product
-        within = EXACT_TOLERANCE * (abs(offset) + np.abs(product))
+        within = tolerance * (abs(offset) + np.abs(product))
         return bool((~np.isfinite(expected) | (np.abs(scaled - expected) <= within)).all())

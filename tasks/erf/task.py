@@ -12,6 +12,7 @@ class ErrorFunction(evo.Task):
     outputs = {"y": "f32"}
     measures = {"num_instructions": (0.0, 32.0), "worst_digits": (0.0, 8.0)}
     reduction = "regression"  # score gets sums against targets() instead of the outputs
+    complexity = "num_instructions"  # evo show RUN --front: what each further instruction gains
 
     def __init__(self, num_points: int = 2048):
         self.x = np.linspace(-4.0, 4.0, num_points, dtype=np.float32)

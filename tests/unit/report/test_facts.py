@@ -51,7 +51,12 @@ def make_run(new_run, make_task, repository):
         (
             "    def report(",
             SCALING.format("return {'z': (outputs['y'][:, 0], outputs['y'][:, 0])}"),
-            r":\d+: scaling\(\) must return .*; outputs are y$",
+            r":\d+: scaling\(\) must return .*; outputs of type f32 are y$",
+        ),
+        (
+            "    def report(",
+            SCALING.format("return {'y': (outputs['y'][:, 0], outputs['y'][:, 0] / 0)}"),
+            r":\d+: scaling\(\) gives y the offset 2 and the scale inf, must be finite$",
         ),
     ],
 )
