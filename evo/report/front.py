@@ -6,6 +6,7 @@ Owns which elites these are, and which of them stand out. Knows nothing of how t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,18 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.run.problem import Problem
 from evo.run.run import Run
+from evo.run.search import Search
 from evo.task import task_errors
 
 CHUNK_BYTES = 1 << 26  # of outputs at the report points
+
+
+class Searched(Protocol):
+    """What has a search: a run, or a result of `evo.evolve`."""
+
+    @property
+    def search(self) -> Search:
+        """Its search."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +43,14 @@ class Front:
     shortest: int | None
 
 
-def why_no_front(run: Run) -> str | None:
+def why_no_front(run: Searched) -> str | None:
     """Why a run has no front, or None if it has."""
     if run.search.problem.task.complexity is None:
         return "the task does not say which measure is its complexity (Task.complexity)"
     return None if len(run.search.elites()) else "the archive is empty"
 
 
-def front_of(run: Run) -> Front:
+def front_of(run: Searched) -> Front:
     """The front of a run that has one (`why_no_front`).
 
     Raises:
