@@ -32,13 +32,14 @@ from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx import NodeKind, WordType
 from evo.native.vary import program_lengths
 from evo.regression.defaults import FUNCTIONS, PROGRAM, SEARCH, VOCABULARY
-from evo.regression.task import RegressionTask
+from evo.regression.task import RegressionTask, output_name
 
 if TYPE_CHECKING:
     from evo.search.archives.elites import Elites
 
 MAX_FEATURES = 4096  # the time to set up a language grows with their square
 MAX_REPEATED = 4  # times the rows: integer weights repeat rows up to here, beyond they are factors
+MIN_BATCH, MAX_POINTS = 128, 1 << 27  # programs of a generation, if their number times that of rows exceeds MAX_POINTS
 NUM_INITIAL, INITIAL_LENGTHS = 4096, (8, 48)  # of random programs
 CHUNK_ROWS = 1 << 16  # that are predicted in one go
 MAX_WRITTEN_OUT = 5000  # operations of an expression for SymPy
@@ -118,11 +119,13 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
             )
         weights = None if sample_weight is None else _check_sample_weight(sample_weight, columns, dtype=np.float64)
         columns, target, weights = _prepare(columns, target.astype(np.float64), weights)
-        config = self._config()
-        earlier: NDArray[np.uint64] | None = getattr(self, "_elites", None) if self.warm_start else None
+        config = self._config(len(target))
+        earlier: NDArray[np.uint64] | None = None
+        if self.warm_start and len(getattr(self, "_inputs", ())) == columns.shape[1]:
+            earlier = self._elites
         self._inputs = _identifiers(getattr(self, "feature_names_in_", [f"x{i}" for i in range(columns.shape[1])]))
         self._mean = float(np.average(target, weights=weights))
-        self._elites = np.zeros((0, 1), np.uint64)
+        self._elites: NDArray[np.uint64] = np.zeros((0, 1), np.uint64)
         self.n_evaluations_ = 0
         self.n_generations_: int = self.n_generations_ if earlier is not None else 0
         task = None
@@ -190,7 +193,7 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
 
         return str(latex(expression))
 
-    def _config(self) -> RunConfig:
+    def _config(self, num_rows: int) -> RunConfig:
         """Raises ValueError if a parameter is wrong."""
         if self.max_time is None and self.max_evaluations is None:
             raise ValueError("max_time and max_evaluations are None; one of them must end the search")
@@ -202,7 +205,10 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
             seed = int(self.random_state)
         else:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        most = NUM_INITIAL if self.max_evaluations is None else self.max_evaluations
+        most = self.max_evaluations or NUM_INITIAL
+        # So that a generation of much data ends in time.
+        num_initial = min(NUM_INITIAL, most, max(MIN_BATCH, MAX_POINTS // num_rows))
+        batch_size = min(SEARCH["batch_size"], num_initial)
         lengths = {"min_length": min(INITIAL_LENGTHS[0], self.max_length), "max_length": min(INITIAL_LENGTHS[1], self.max_length)}
         data = {
             "task": type(self).__name__,
@@ -210,8 +216,8 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
             "program": {**PROGRAM, "max_length": self.max_length, "vocabulary": self._vocabulary()},
             "search": {
                 **SEARCH,
-                "batch_size": min(SEARCH["batch_size"], most),
-                "initial": {"num_programs": min(NUM_INITIAL, most), **lengths},
+                "batch_size": batch_size,
+                "initial": {"num_programs": num_initial, **lengths},
             },
             "evaluation": {"backend": "cpu", "executor": "threads", "threads": effective_n_jobs(self.n_jobs)},
             "stop": {"seconds": self.max_time, "evaluations": self.max_evaluations},
@@ -316,8 +322,8 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
 @lru_cache(maxsize=16)
 def _language_of(inputs: tuple[str, ...]) -> Language:
     """The language of formulas of these inputs."""
-    output = "f_out" if "f" in inputs else "f"
-    return Language(shipped_instruction_set("default"), tuple((name, "f32") for name in inputs), ((output, "f32"),))
+    outputs = ((output_name(inputs), "f32"),)
+    return Language(shipped_instruction_set("default"), tuple((name, "f32") for name in inputs), outputs)
 
 
 def _prepare(

@@ -6,7 +6,7 @@ Owns the objective, the check points that guard against poles, and the measures.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -42,8 +42,7 @@ class RegressionTask(Task):
             constants cannot be tuned.
     """
 
-    outputs = {"f": "f32"}  # noqa: RUF012 - as in `Task`
-    measures = {"num_instructions": (0.0, MAX_INSTRUCTIONS), "shape": (0.0, 1.0)}  # noqa: RUF012
+    measures = {"num_instructions": (0.0, MAX_INSTRUCTIONS), "shape": (0.0, 1.0)}  # noqa: RUF012 - as in `Task`
     objective_range = (0.0, BEST_DIGITS)
     reduction = "regression"
     complexity = "num_instructions"
@@ -60,8 +59,7 @@ class RegressionTask(Task):
         weights: NDArray[np.float64] | None = None,
     ):
         self.inputs = dict.fromkeys(train, "f32")
-        if "f" in self.inputs:
-            self.outputs = {"f_out": "f32"}
+        self.outputs = {output_name(train): "f32"}
         self._train = _as_f32(train)
         # In these units linear scaling gives the same NMSE, and f32 and sums lose nothing to a large mean.
         self._mean = float(np.average(target, weights=weights))
@@ -152,6 +150,14 @@ class RegressionTask(Task):
         """As `Task.description_length`: errors at the resolution of the data; for each instruction its name and an operand."""
         bits = 2.0 * math.log2(16 + len(self.inputs))
         return np.asarray(-0.5 * len(self._target) * np.log2(10.0) * objective + bits * complexity)
+
+
+def output_name(inputs: Collection[str]) -> str:
+    """The name of the output: `f`, unless an input is called so."""
+    name = "f"
+    while name in inputs:
+        name += "_out"
+    return name
 
 
 def wider_range(values: NDArray[Any]) -> tuple[float, float]:
