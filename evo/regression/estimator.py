@@ -130,7 +130,7 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         self.n_generations_: int = self.n_generations_ if earlier is not None else 0
         task = None
         words = np.array([[word(WordType.CONSTANT), word(WordType.RETURN)]], np.uint64)  # 0
-        if (target != target[0]).any():
+        if np.average((target - self._mean) ** 2, weights=weights) > 0:
             train = dict(zip(self._inputs, columns.T, strict=True))
             task = RegressionTask(train, target, max_spread=self.max_spread, weights=weights)
             elites = self._search(config, task, earlier)

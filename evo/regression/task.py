@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.errors import UserError
 from evo.task import Programs, Regression, Scores, Task
 
 Columns = dict[str, NDArray[np.float64]]
@@ -40,6 +41,9 @@ class RegressionTask(Task):
             around its mean; 0: any finite output will do.
         weights: `(num_points,)`, above 0: of the squared errors; None: all are equal. With weights NumPy sums them up, and
             constants cannot be tuned.
+
+    Raises:
+        UserError: the target is the same everywhere.
     """
 
     measures = {"num_instructions": (0.0, MAX_INSTRUCTIONS), "shape": (0.0, 1.0)}  # noqa: RUF012 - as in `Task`
@@ -64,6 +68,8 @@ class RegressionTask(Task):
         # In these units linear scaling gives the same NMSE, and f32 and sums lose nothing to a large mean.
         self._mean = float(np.average(target, weights=weights))
         self._deviation = math.sqrt(np.average((target - self._mean) ** 2, weights=weights))
+        if not self._deviation > 0:
+            raise UserError("target: is the same at all points, so there is nothing to find")
         self._target = ((target - self._mean) / self._deviation).astype(np.float32)
         self._test = _as_f32(test or {name: np.empty(0) for name in train})
         self._test_target = ((np.empty(0) if test_target is None else test_target) - self._mean) / self._deviation

@@ -11,20 +11,9 @@ from .datasets import DATASETS, sample
 from .table import LARGEST, read_table
 
 MIN_ROWS = 10  # of a table; half of it at least is for training
-BEST_DIGITS = 12.0  # an NMSE below 1e-12 is rounding in f32
-MIN_CHECK, MAX_CHECK = 128, 1024  # check points, a power of two
-MARGIN = 0.05  # of the training points' range, by which the check points exceed it on each side
-FLAT = 1e-11  # variance of an output over its mean square, at and below which f32 leaves nothing but rounding
-MAX_INSTRUCTIONS = 48.0
 
 
-class SymbolicRegression(evo.Task):
-    outputs = {"f": "f32"}
-    measures = {"num_instructions": (0.0, MAX_INSTRUCTIONS), "shape": (0.0, 1.0)}
-    objective_range = (0.0, BEST_DIGITS)
-    reduction = "regression"
-    complexity = "num_instructions"
-
+class SymbolicRegression(evo.RegressionTask):
     def __init__(
         self,
         dataset: str = "Pagie-1",
@@ -49,20 +38,10 @@ class SymbolicRegression(evo.Task):
             box = {name: _range(np.concatenate([train[name], test[name]])) for name in train}
         else:
             train, train_target, test, test_target = self._read(target, drop, test_share, split_seed)
-            box = {**{name: _wider_range(values) for name, values in train.items()}, **_given_ranges(ranges or {}, train)}
-        self.inputs = dict.fromkeys(train, "f32")
-        if "f" in self.inputs:
-            self.outputs = {"f_out": "f32"}
-        self._train = _as_f32(train)
-        self._test = _as_f32(test)
-        # In these units linear scaling gives the same NMSE, and f32 and sums lose nothing to a large mean.
-        self._mean, self._deviation = float(train_target.mean()), float(train_target.std())
-        if not self._deviation > 0:
+            box = _given_ranges(ranges or {}, train)
+        if not train_target.std() > 0:
             raise evo.UserError(f"{data}: column '{target}' is the same in all training rows, so there is nothing to find")
-        self._target = ((train_target - self._mean) / self._deviation).astype(np.float32)
-        self._test_target = (test_target - self._mean) / self._deviation
-        self._max_spread = float(max_spread)
-        self._check, self._probe = _check_points(box, len(train_target))
+        super().__init__(train, train_target, test=test, test_target=test_target, box=box, max_spread=max_spread)
 
     def _check_options_of_a_dataset(self, dataset, **options):
         if dataset not in DATASETS:
@@ -94,81 +73,9 @@ class SymbolicRegression(evo.Task):
     def files(self):
         return [self._data] if self._data else []
 
-    def points(self):
-        return self._train
-
-    def targets(self):
-        return dict.fromkeys(self.outputs, self._target)
-
-    def check_points(self):
-        return self._check
-
-    def check_targets(self):
-        return dict.fromkeys(self.outputs, self._probe)
-
-    def score(self, outputs, programs):
-        count = outputs.num_points[:, 0]
-        mean, variance = _moments(outputs, count)
-        error = 1.0 - outputs.correlation[:, 0] ** 2
-        slope, offset = (values[:, 0] for values in outputs.linear_scaling)
-        usable = (outputs.num_nonfinite[:, 0] == 0) & (variance > FLAT * (variance + mean**2))
-        check = programs.check
-        if check is None:
-            shape = np.zeros(len(count))
-        else:
-            check_mean, check_variance = _moments(check, check.num_points[:, 0])
-            usable &= check.num_nonfinite[:, 0] == 0
-            if self._max_spread:
-                # Mean square of the scaled output at the check points, in deviations of the target around its mean.
-                usable &= slope**2 * check_variance + (offset + slope * check_mean) ** 2 <= self._max_spread**2
-            is_flat = ~(check_variance > FLAT * (check_variance + check_mean**2))
-            shape = np.where(is_flat, 0.0, np.minimum(np.abs(check.correlation[:, 0]), 1.0))
-        digits = np.where(usable, -np.log10(np.clip(error, 10.0**-BEST_DIGITS, 1.0)) + 0.0, np.nan)
-        return evo.Scores(digits, np.stack([programs.num_instructions, shape], axis=1))
-
-    def report_points(self):
-        return {name: np.concatenate([self._train[name], self._test[name]]) for name in self.inputs}
-
-    def report(self, outputs):
-        [values] = outputs.values()
-        values = values.astype(np.float64)
-        count = len(self._target)
-        y, t = values[:, :count], self._target.astype(np.float64)
-        centred = y - y.mean(axis=1, keepdims=True)
-        slope = (centred * (t - t.mean())).sum(axis=1) / (centred**2).sum(axis=1)
-        offset = t.mean() - slope * y.mean(axis=1)
-        facts = {"scale": self._deviation * slope, "offset": self._mean + self._deviation * offset}
-        if len(self._test_target):
-            # Over the test target's own variance; an infinite prediction makes it infinite.
-            squares = (offset[:, None] + slope[:, None] * values[:, count:] - self._test_target) ** 2
-            error = squares.mean(axis=1) / self._test_target.var()
-            facts["test_nmse"] = np.where(np.isnan(error), np.inf, error)
-        return facts
-
-    def description_length(self, objective, complexity):
-        # Errors at the resolution of the data, and for each instruction its name and an operand.
-        bits = 2.0 * math.log2(16 + len(self.inputs))
-        return -0.5 * len(self._target) * np.log2(10.0) * objective + bits * complexity
-
-
-def _as_f32(points):
-    return {name: values.astype(np.float32) for name, values in points.items()}
-
-
-def _moments(sums, count):
-    mean = sums.sum_y[:, 0] / count
-    return mean, sums.sum_yy[:, 0] / count - mean**2
-
 
 def _range(values):
     return float(values.min()), float(values.max())
-
-
-def _wider_range(values):
-    """The range of an input with a margin. Logarithms, roots and quotients are lost at 0, so inputs of one sign keep it."""
-    low, high = _range(values)
-    margin = MARGIN * (high - low)
-    return (low / 2 if 0 <= low <= margin else low - margin), (high / 2 if 0 <= -high <= margin else high + margin)
 
 
 def _given_ranges(ranges, train):
@@ -184,17 +91,3 @@ def _given_ranges(ranges, train):
                 f"task_options.ranges: {name} must be [low, high] around its data, {low:g} to {high:g}; got {ends}"
             )
     return {name: tuple(ends) for name, ends in ranges.items()}
-
-
-def _check_points(box, num_points):
-    """Points that fill a box evenly, and the wave there that outputs are compared with."""
-    from scipy.stats import qmc
-
-    count = 1 << (min(max(4 * num_points, MIN_CHECK), MAX_CHECK).bit_length() - 1)
-    places = qmc.Sobol(len(box), scramble=False).random(count) * (count / (count - 1))  # from 0 to 1, ends included
-    points = {
-        name: (low + place * (high - low)).astype(np.float32)
-        for (name, (low, high)), place in zip(box.items(), places.T, strict=True)
-    }
-    weights = np.linspace(2.0, 4.0, len(box)) / np.sqrt(len(box))
-    return points, np.cos(((2.0 * places - 1.0) * weights).sum(axis=1) + 1.0).astype(np.float32)

@@ -74,6 +74,11 @@ def test_a_box_says_where_formulas_must_be_finite():
     assert evaluate(evo.RegressionTask({"x": X}, TARGET, box={"x": (0.0, 1e3)}, max_spread=0.0), "%x")[0].status == [Status.OK]
 
 
+def test_a_target_that_is_the_same_everywhere_is_refused():
+    with pytest.raises(evo.UserError, match="target: is the same at all points"):
+        evo.RegressionTask({"x": X}, np.full(50, 2.5))
+
+
 def test_the_output_has_a_name_of_its_own():
     assert list(evo.RegressionTask({"x": X}, TARGET).outputs) == ["f"]
     assert list(evo.RegressionTask({"f": X, "f_out": Z}, TARGET).outputs) == ["f_out_out"]
