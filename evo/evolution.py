@@ -15,21 +15,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 from numpy.typing import NDArray
 
-from evo.config import RunConfig, make_config
+from evo.config import make_config
 from evo.errors import UserError
+from evo.evaluate import by_name
 from evo.evaluate.backends import choose_backend
-from evo.evaluate.chunks import ChunkScorer
 from evo.evaluate.cpu import without_cpu_meaning
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
 from evo.language.expression import expression_of, infix
 from evo.language.program import Language, format_program
+from evo.native.ptx_vm import VirtualMachine
 from evo.report.front import front_of, why_no_front
 from evo.run.problem import load_problem, problem_of
 from evo.run.search import Search
 from evo.search.map_elites import Generation
-from evo.task import Task, check_declarations, load_task
+from evo.task import Task, check_declarations, load_task, point_arrays
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,8 +149,10 @@ class Result:
         names = list(expression_of(problem.language, words[0]).instructions())
         if unsupported := without_cpu_meaning(problem.language, names):
             raise UserError(f"outputs(): only a GPU can run {', '.join(unsupported)}")
-        found = ChunkScorer(problem.language, problem.task).outputs(words, dict(points))
-        return {name: values[0] for name, values in found.items()}
+        arrays, _ = point_arrays(problem.task, dict(points), "outputs()")
+        registers = [*arrays, *[None] * (len(problem.language.registers) - len(arrays))]
+        stored = VirtualMachine(problem.language.lowering).store(words, registers)
+        return {name: values[0] for name, values in by_name(problem.task, stored).items()}
 
     def _check_not_empty(self) -> None:
         if not len(self._elites):
@@ -158,6 +162,7 @@ class Result:
 def evolve(
     task: Task | type[Task] | str | Path,
     *,
+    task_options: Section | None = None,
     vocabulary: Sequence[str] | Section | None = None,
     archive: Sequence[int] | Section | None = None,
     seed: int = 1,
@@ -176,6 +181,7 @@ def evolve(
 
     Args:
         task: a task, its class, or the folder of its `task.py`, whose score then runs in worker processes too.
+        task_options: of a class or folder, what the task is made with.
         vocabulary: names of instructions, a mapping from names to weights, or all of `program.vocabulary`; None: all instructions
             on the types of inputs and outputs that a CPU can run.
         archive: cells along each measure, or all of `search.archive`; None: a grid of about 1,024 cells.
@@ -189,15 +195,19 @@ def evolve(
         DeviceFailure: the GPU failed.
     """
     callbacks = [on_generation] if callable(on_generation) else list(on_generation)
-    made = task() if inspect.isclass(task) else task
+    options = dict(task_options or {})
+    if options and isinstance(task, Task):
+        raise UserError("evolve: task_options are for a class or a folder; this task is made already")
+    made = task(**options) if inspect.isclass(task) else task
     if not isinstance(made, (Task, str, Path)):
         raise UserError(f"evolve: a task is an evo.Task, its class or a folder, got {type(made).__name__}")
     data: dict[str, Any] = {
         "task": type(made).__name__ if isinstance(made, Task) else str(Path(made).absolute()),
+        "task_options": options,
         "seed": seed,
-        "program": {**(program or {})},
-        "search": {**(search or {})},
-        "evaluation": {**(evaluation or {})},
+        "program": dict(program or {}),
+        "search": dict(search or {}),
+        "evaluation": dict(evaluation or {}),
         "stop": {"seconds": seconds, "generations": generations, "evaluations": evaluations, "objective": objective},
     }
     for name, value, section in (("vocabulary", vocabulary, "program"), ("archive", archive, "search")):
@@ -208,11 +218,13 @@ def evolve(
         data["program"]["vocabulary"] = vocabulary if is_section else {"instructions": vocabulary}
     if archive is not None:
         data["search"]["archive"] = archive if isinstance(archive, Mapping) else {"dims": archive}
-    known = made if isinstance(made, Task) else load_task(Path(made), {})
-    data["program"].setdefault("vocabulary", {"instructions": _instructions_for(known, data["program"])})
-    data["search"].setdefault("archive", _archive_for(known))
-    config = make_config(data, "evolve")
-    found = make_search(config, made if isinstance(made, Task) else None)
+    known = made if isinstance(made, Task) else load_task(Path(made), options)
+    check_declarations(known)
+    if "vocabulary" not in data["program"]:
+        data["program"]["vocabulary"] = {"instructions": _instructions_for(known, data["program"])}
+    if "archive" not in data["search"]:
+        data["search"]["archive"] = {"dims": [max(2, round(NUM_CELLS ** (1 / len(known.measures))))] * len(known.measures)}
+    found = make_search("evolve", data, made if isinstance(made, Task) else None)
     history: list[dict[str, Any]] = []
     stop_reason = None
     with closing(found.problem):
@@ -225,15 +237,28 @@ def evolve(
     return Result(found, history, stop_reason or str(found.stop_reason))
 
 
-def make_search(config: RunConfig, task: Task | None) -> Search:
-    """The search of a config with a task that this process has made; None: with the config's own.
+def make_search(caller: str, data: dict[str, Any], task: Task | None) -> Search:
+    """The search of a config's sections with a task that this process has made; None: with the config's own.
+
+    Args:
+        caller: what messages about the sections begin with.
 
     Raises:
         UserError: the task or the config is wrong.
     """
+    config = make_config(_plain(data), caller)
     problem = problem_of(config, task) if task else load_problem(config)
     backend = choose_backend(config.evaluation.backend, problem.assignment, _warn)
     return Search(replace(problem, backend=backend))
+
+
+def _plain(value: Any) -> Any:
+    """The same without NumPy, tuples and other mappings than dicts, which configs refuse."""
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
 def _on_one_line(text: str, separator: str = "; ") -> str:
@@ -241,15 +266,16 @@ def _on_one_line(text: str, separator: str = "; ") -> str:
 
 
 def _warn(line: str) -> None:
-    warnings.warn(line, stacklevel=4)
+    warnings.warn(line, stacklevel=5)  # where the user called
 
 
 def _instructions_for(task: Task, program: Section) -> list[str]:
     """The instructions that a CPU can run, whose operands and results have the types of the task's inputs and outputs."""
-    check_declarations(task)
     chosen = program.get("instruction_set", "default")
     instruction_set = shipped_instruction_set(chosen) if chosen in SHIPPED else load_instruction_set(chosen)
-    language = Language(instruction_set, tuple(task.inputs.items()), tuple(task.outputs.items()))
+    # The names of inputs and outputs are checked with the problem.
+    types = sorted({*task.inputs.values(), *task.outputs.values()})
+    language = Language(instruction_set, tuple((f"{kind}_value", kind) for kind in types), ())
     stacks = {stack for _, stack in language.registers}
     names = [
         instruction.name
@@ -258,11 +284,6 @@ def _instructions_for(task: Task, program: Section) -> list[str]:
     ]
     unsupported = without_cpu_meaning(language, names)
     return [name for name in names if name not in unsupported]
-
-
-def _archive_for(task: Task) -> dict[str, Any]:
-    num_measures = len(task.measures)
-    return {"dims": [max(2, round(NUM_CELLS ** (1 / num_measures)))] * num_measures}
 
 
 def _history_row(generation: Generation, elapsed_s: float) -> dict[str, Any]:

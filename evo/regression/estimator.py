@@ -22,14 +22,13 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from evo.config import RunConfig, make_config
 from evo.errors import UserError
 from evo.evolution import make_search
 from evo.instructions import shipped_instruction_set
 from evo.language.expression import INFIX, Expression, expression_of, lines_of
 from evo.language.program import Language, word
 from evo.native.ptx_vm import VirtualMachine
-from evo.native.stack_ptx import NodeKind, WordType
+from evo.native.stack_ptx import NodeKind, WordType, check_name
 from evo.native.vary import program_lengths
 from evo.regression.defaults import FUNCTIONS, PROGRAM, SEARCH, VOCABULARY
 from evo.regression.task import RegressionTask, output_name
@@ -112,6 +111,7 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         Raises:
             ValueError: a parameter or the data is wrong.
         """
+        self._check_parameters()
         columns, target = validate_data(self, X, y, dtype=np.float32, y_numeric=True, ensure_min_samples=2)
         if columns.shape[1] > MAX_FEATURES:
             raise ValueError(
@@ -193,14 +193,27 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
 
         return str(latex(expression))
 
-    def _config(self, num_rows: int) -> RunConfig:
-        """Raises ValueError if a parameter is wrong."""
+    def _check_parameters(self) -> None:
+        """Raises ValueError if one is wrong; those that stand in the config as they are, are checked there."""
         if self.max_time is None and self.max_evaluations is None:
             raise ValueError("max_time and max_evaluations are None; one of them must end the search")
-        if not (isinstance(self.max_spread, Real) and 0 <= self.max_spread < np.inf):
+        for name in ("max_evaluations", "max_length"):
+            value: Any = getattr(self, name)
+            is_count = isinstance(value, Integral) and value >= 1  # type: ignore[operator]
+            if not (is_count or (name == "max_evaluations" and value is None)):
+                raise ValueError(f"{name} is {value!r}, must be an integer from 1 on")
+        if not (isinstance(self.max_spread, Real) and 0.0 <= float(self.max_spread) < np.inf):
             raise ValueError(f"max_spread is {self.max_spread!r}, must be a number from 0 on")
+        if self.functions is not None and (unknown := [name for name in self.functions if name not in FUNCTIONS]):
+            raise ValueError(f"functions: unknown function {unknown[0]!r}, one of: {', '.join(FUNCTIONS)}")
+        self._check_selection()
+
+    def _check_selection(self) -> None:
         if self.model_selection not in SELECTIONS:
             raise ValueError(f"model_selection is {self.model_selection!r}, must be one of: {', '.join(SELECTIONS)}")
+
+    def _config(self, num_rows: int) -> dict[str, Any]:
+        """The config of the search."""
         if isinstance(self.random_state, Integral):
             seed = int(self.random_state)
         else:
@@ -210,7 +223,7 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         num_initial = min(NUM_INITIAL, most, max(MIN_BATCH, MAX_POINTS // num_rows))
         batch_size = min(SEARCH["batch_size"], num_initial)
         lengths = {"min_length": min(INITIAL_LENGTHS[0], self.max_length), "max_length": min(INITIAL_LENGTHS[1], self.max_length)}
-        data = {
+        return {
             "task": type(self).__name__,
             "seed": seed,
             "program": {**PROGRAM, "max_length": self.max_length, "vocabulary": self._vocabulary()},
@@ -222,28 +235,27 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
             "evaluation": {"backend": "cpu", "executor": "threads", "threads": effective_n_jobs(self.n_jobs)},
             "stop": {"seconds": self.max_time, "evaluations": self.max_evaluations},
         }
-        try:
-            return make_config(data, type(self).__name__)
-        except UserError as error:
-            raise ValueError(str(error)) from error
 
     def _vocabulary(self) -> dict[str, Any]:
         if self.functions is None:
             return VOCABULARY
-        if unknown := [name for name in self.functions if name not in FUNCTIONS]:
-            raise ValueError(f"functions: unknown function {unknown[0]!r}, one of: {', '.join(FUNCTIONS)}")
         given = self.functions
         weights = given if isinstance(given, Mapping) else {name: FUNCTIONS[name][1] for name in given}
         return {**VOCABULARY, "instructions": {FUNCTIONS[name][0]: weight for name, weight in weights.items()}}
 
-    def _search(self, config: RunConfig, task: RegressionTask, earlier: NDArray[np.uint64] | None) -> Elites:
+    def _search(self, config: dict[str, Any], task: RegressionTask, earlier: NDArray[np.uint64] | None) -> Elites:
         """The elites of a search that begins with the programs of an earlier one."""
-        search = make_search(config, task)
+        try:
+            search = make_search(type(self).__name__, config, task)
+        except UserError as error:  # scikit-learn's exception for a wrong parameter
+            raise ValueError(str(error)) from error
         with closing(search.problem):
             if earlier is not None and len(earlier):
-                words = np.zeros((len(earlier), max(config.program.max_length, earlier.shape[1])), np.uint64)
-                words[:, : earlier.shape[1]] = earlier
-                search.insert(np.ascontiguousarray(words[:, : config.program.max_length]), self.n_generations_)
+                # Cut, or filled up with zeros.
+                words = np.zeros((len(earlier), self.max_length), np.uint64)
+                width = min(earlier.shape[1], self.max_length)
+                words[:, :width] = earlier[:, :width]
+                search.insert(words, self.n_generations_)
             for _ in search.generations():
                 pass
         self.n_evaluations_ = search.counters.evaluations
@@ -298,9 +310,10 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         """The row of `equations_` that predicts."""
         table = self.equations_
         if index is not None:
-            if not 0 <= index < len(table):
+            if not (isinstance(index, Integral) and 0 <= int(index) < len(table)):
                 raise ValueError(f"index is {index}, but there are {len(table)} equations")
             return int(index)
+        self._check_selection()
         if self.model_selection == "accuracy":
             return int(table.loss.argmin())
         if self.model_selection == "score":
@@ -346,8 +359,9 @@ def _prepare(
     with np.errstate(over="ignore"):
         if not np.isfinite(np.square(target - target.mean()).sum()):
             raise ValueError("y: squares of its deviations from the mean exceed float64; scale it down")
-    keys = [target, *columns.T] if weights is None else [weights, target, *columns.T]
-    order = np.lexsort(keys)
+    order = np.argsort(target, kind="stable")
+    if (np.diff(target[order]) == 0).any():
+        order = np.lexsort([*columns.T, target] if weights is None else [weights, *columns.T, target])
     return columns[order], target[order], None if weights is None else weights[order]
 
 
@@ -368,12 +382,16 @@ def _size(expression: Expression) -> int:
 
 
 def _identifiers(names: Sequence[str]) -> list[str]:
-    """A different name of letters, digits and underscores for each feature."""
+    """A different name for each feature, of letters, digits and underscores, that a register may have."""
     found: dict[str, None] = {}
     for name in names:
         plain = unicodedata.normalize("NFKD", str(name)).encode("ascii", "ignore").decode()
         plain = re.sub(r"\W+", "_", plain).strip("_") or "x"
         plain = f"x{plain}" if plain[0].isdigit() else plain
+        try:
+            check_name(plain)
+        except ValueError:  # such as r1, which PTX uses itself
+            plain += "_in"
         identifier, number = plain, 2
         while identifier in found:
             identifier, number = f"{plain}_{number}", number + 1

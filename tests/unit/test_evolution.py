@@ -87,6 +87,20 @@ def test_plots_are_figures(result, kind, tmp_path):
     assert (tmp_path / "plot.png").stat().st_size > 5000
 
 
+def test_numpy_numbers_and_options_of_a_task_are_as_good_as_any():
+    class Shifted(Square):
+        def __init__(self, shift):
+            self.shift = shift
+
+        def points(self):
+            return {"x": X + self.shift}
+
+    few = {"search": {"initial": {"num_programs": np.int64(64)}}, "generations": np.int32(1)}
+    found = evo.evolve(Shifted, task_options={"shift": 2.0}, archive=(np.int64(5),), seed=np.uint8(7), **few)
+    assert found.search.problem.task.shift == 2.0
+    assert found.search.problem.config.seed == 7 and found.search.archive.cells == 5
+
+
 def test_without_a_vocabulary_instructions_fit_the_types_of_the_task():
     class Bits(Square):
         inputs = {"x": "u32"}
@@ -137,6 +151,8 @@ def test_an_empty_archive_has_tables_and_nothing_else():
         (Square, {"generations": 1, "search": {"size": 1}}, "evolve: unknown key 'search.size'; valid here: archive"),
         (Square, {"generations": 1, "evaluation": {"cluster": {"scheduler": "local"}}}, "evaluation.cluster: "),
         (Square, {"generations": 1, "archive": [3], "search": {"archive": {}}}, "evolve: archive and search.archive"),
+        (Square(), {"generations": 1, "task_options": {"a": 1}}, "evolve: task_options are for a class or a folder"),
+        (type("Spaced", (Square,), {"inputs": {"": "f32"}}), {"generations": 1}, "Spaced"),
         (3, {"generations": 1}, "evolve: a task is an evo.Task, its class or a folder, got int"),
         ("nowhere", {"generations": 1}, "nowhere/task.py: no such file"),
         (type("Undeclared", (Square,), {"measures": {}}), {"generations": 1}, "Undeclared.measures must be a dict"),
@@ -169,6 +185,7 @@ print(len(evo.evolve(Line, generations=2, evaluation={"threads": 2}).archive) > 
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["script", "stdin"])
 def test_a_script_without_a_guard_is_imported_once(tmp_path, way):
     """From standard input there is no file that anyone could import, as in a notebook."""

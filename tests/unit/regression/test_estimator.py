@@ -156,9 +156,12 @@ def test_names_of_columns_become_those_of_formulas():
         model.predict(frame.rename(columns={"2019": "x"}))
 
 
-def test_a_feature_may_have_the_name_of_the_output():
-    model = regressor().fit(pd.DataFrame(X, columns=["f", "f_out", "sin"]), Y)
-    np.testing.assert_allclose(model.predict(pd.DataFrame(X, columns=["f", "f_out", "sin"])), Y, rtol=1e-5)
+@pytest.mark.parametrize("names", [["f", "f_out", "sin"], ["r1", "tid", "%"], ["x", "x_2", " x"], ["t0", "r1_in", "r1"]])
+def test_any_name_will_do_for_a_feature(names):
+    frame = pd.DataFrame(X, columns=names)
+    model = regressor().fit(frame, Y)
+    np.testing.assert_allclose(model.predict(frame), Y, rtol=1e-5)
+    assert len(model.sympy().free_symbols) == 2
 
 
 def test_a_warm_start_goes_on_where_the_last_fit_ended():
@@ -203,11 +206,12 @@ def test_it_works_in_a_pipeline_and_in_a_grid_search_on_two_processes():
     ("parameters", "message"),
     [
         ({"max_evaluations": None}, "max_time and max_evaluations are None"),
-        ({"max_evaluations": 0}, "key 'stop.evaluations': must be greater than or equal to 1, got 0"),
+        ({"max_evaluations": 0}, "max_evaluations is 0, must be an integer from 1 on"),
+        ({"max_evaluations": "many"}, "max_evaluations is 'many', must be an integer from 1 on"),
         ({"max_time": -1.0}, "key 'stop.seconds': must be greater than 0"),
         ({"functions": ["add", "gamma"]}, "unknown function 'gamma', one of: add, sub"),
         ({"functions": []}, "instructions"),
-        ({"max_length": 0}, "max_length"),
+        ({"max_length": 0}, "max_length is 0, must be an integer from 1 on"),
         ({"max_spread": -1.0}, "max_spread is -1.0"),
         ({"model_selection": "worst"}, "model_selection is 'worst', must be one of: best, accuracy, score"),
         ({"random_state": -1}, "seed"),
