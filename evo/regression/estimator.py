@@ -36,7 +36,7 @@ from evo.regression.task import RegressionTask, output_name
 if TYPE_CHECKING:
     from evo.search.archives.elites import Elites
 
-MAX_FEATURES = 4096  # the time to set up a language grows with their square
+MAX_FEATURES = 1024  # the time to set up a language grows with their square
 MAX_REPEATED = 4  # times the rows: integer weights repeat rows up to here, beyond they are factors
 MIN_BATCH, MAX_POINTS = 128, 1 << 27  # programs of a generation, if their number times that of rows exceeds MAX_POINTS
 NUM_INITIAL, INITIAL_LENGTHS = 4096, (8, 48)  # of random programs

@@ -227,7 +227,7 @@ def test_wrong_parameters_are_told(parameters, message):
 
 
 def test_wrong_data_is_told():
-    with pytest.raises(ValueError, match="X has 5000 features, SymbolicRegressor takes at most 4096"):
+    with pytest.raises(ValueError, match="X has 5000 features, SymbolicRegressor takes at most 1024"):
         regressor().fit(np.zeros((3, 5000)), [1, 2, 3])
     with pytest.raises(ValueError, match="too large for dtype"):
         regressor().fit([[1e39], [1.0]], [1.0, 2.0])
