@@ -1,20 +1,42 @@
 """evo: evolutionary search for GPU programs.
 
-Owns the public names that a task needs, and the place of the C headers. Importing it loads no CUDA library, no matplotlib and no
-pyribs; NumPy is loaded with the first name that needs it.
+Owns the public names of tasks and of searches from Python, and the place of the C headers. Importing it loads no CUDA library, no
+matplotlib and no pyribs; each name loads its module when it is first asked for.
 """
 
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evo.errors import UserError
 
 if TYPE_CHECKING:
+    from evo.evolution import Result, evolve
+    from evo.regression.estimator import SymbolicRegressor
+    from evo.regression.task import RegressionTask
     from evo.task import Programs, Scores, Task
 
     __version__: str
 
-__all__ = ["Programs", "Scores", "Task", "UserError", "__version__", "get_include"]
+__all__ = [
+    "Programs",
+    "RegressionTask",
+    "Result",
+    "Scores",
+    "SymbolicRegressor",
+    "Task",
+    "UserError",
+    "__version__",
+    "evolve",
+    "get_include",
+]
+
+_MODULES = {
+    **dict.fromkeys(("Programs", "Scores", "Task"), "evo.task"),
+    **dict.fromkeys(("Result", "evolve"), "evo.evolution"),
+    "RegressionTask": "evo.regression.task",
+    "SymbolicRegressor": "evo.regression.estimator",
+}
 
 
 def get_include() -> str:
@@ -29,8 +51,6 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("evo")
-    if name in __all__:
-        from evo import task
-
-        return getattr(task, name)
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

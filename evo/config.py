@@ -415,10 +415,7 @@ def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
         raise UserError(f"{path}: must be a mapping with the keys {', '.join(RunConfig.model_fields)}")
     for override in overrides:
         _override(data, override)
-    try:
-        config = RunConfig.model_validate(data)
-    except ValidationError as error:
-        raise UserError(f"{path}: {_describe(error)}") from error
+    config = make_config(data, str(path))
 
     def absolute(key: str, value: str) -> str:
         given = any(f"{key}.".startswith(f"{override.partition('=')[0]}.") for override in overrides)
@@ -439,6 +436,21 @@ def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
     if evaluation:
         changes["evaluation"] = config.evaluation.model_copy(update=evaluation)
     return config.model_copy(update=changes)
+
+
+def make_config(data: dict[str, Any], source: str) -> RunConfig:
+    """The config with these sections and keys.
+
+    Args:
+        source: what messages say is wrong.
+
+    Raises:
+        UserError: an unknown key, or a value out of range.
+    """
+    try:
+        return RunConfig.model_validate(data)
+    except ValidationError as error:
+        raise UserError(f"{source}: {_describe(error)}") from error
 
 
 def dump_config(config: RunConfig) -> str:

@@ -272,7 +272,7 @@ def load_task(folder: Path, options: dict[str, Any]) -> Task:
     except (Exception, SystemExit) as error:
         call = f"{task_class.__name__}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
         raise UserError(f"{_error_place(error, folder) or path}: {call} raised {type(error).__name__}: {error}") from error
-    _check_declarations(task, path)
+    check_declarations(task)
     return task
 
 
@@ -453,8 +453,9 @@ def _error_place(error: BaseException, folder: Path) -> str | None:
     return place
 
 
-def _check_declarations(task: Task, path: Path) -> None:
-    name_of_class = type(task).__name__
+def check_declarations(task: Task) -> None:
+    """Raises UserError unless the task's attributes are as `Task` says."""
+    path, name_of_class = _place(type(task)), type(task).__name__
     for attribute in ("inputs", "outputs"):
         declared = getattr(task, attribute)
         if not isinstance(declared, dict) or not declared:

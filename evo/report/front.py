@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,16 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.report.facts import problem_here, report_facts
 from evo.run.run import Run
+from evo.run.search import Search
 from evo.task import task_errors
+
+
+class Searched(Protocol):
+    """What has a search: a run, or a result of `evo.evolve`."""
+
+    @property
+    def search(self) -> Search:
+        """Its search."""
 
 
 @dataclass(frozen=True)
@@ -32,21 +42,22 @@ class Front:
     shortest: int | None
 
 
-def why_no_front(run: Run) -> str | None:
+def why_no_front(run: Searched) -> str | None:
     """Why a run has no front, or None if it has."""
     if run.search.problem.task.complexity is None:
         return "the task does not say which measure is its complexity (Task.complexity)"
     return None if len(run.search.elites()) else "the archive is empty"
 
 
-def front_of(run: Run) -> Front:
+def front_of(run: Searched) -> Front:
     """The front of a run.
 
     Raises:
         UserError: the run has none (`why_no_front`), or the task's description_length() fails.
     """
     if reason := why_no_front(run):
-        raise UserError(f"{run.run_dir.path}: no front: {reason}")
+        place = f"{run.run_dir.path}: " if isinstance(run, Run) else ""
+        raise UserError(f"{place}no front: {reason}")
     task, elites = run.search.problem.task, run.search.elites()
     complexity = elites.measures[:, list(task.measures).index(str(task.complexity))]
     order = np.lexsort((-elites.objective, complexity))

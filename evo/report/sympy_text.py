@@ -43,6 +43,25 @@ def latex_text(expression: Expression) -> str:
     return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}\n"
 
 
+def sympy_outputs(expression: Expression) -> list[Any]:
+    """SymPy's expression of each output, written out in full.
+
+    Raises:
+        UserError: SymPy is missing, or cannot hold the program.
+        Unsupported: the program has an instruction that SymPy has no text for.
+    """
+    values: dict[Any, Any] = {}
+    found = []
+    lines = lines_of(expression, SYMPY)
+    for name, each in _expressions(lines, [""] * len(lines.outputs)):
+        whole = each.xreplace(values)
+        if name:
+            values[_sympy().Symbol(name, real=True)] = whole
+        else:
+            found.append(whole)
+    return found
+
+
 def run_sympy(expression: Expression, inputs: list[NDArray[Any]], num_points: int) -> list[NDArray[np.float64]]:
     """The outputs in float64. Local variables are computed one by one: a formula without them can be far too long."""
     sympy = _sympy()
@@ -90,5 +109,5 @@ def _sympy() -> Any:
     try:
         import sympy
     except ImportError as error:
-        raise UserError(f"--format sympy and latex need SymPy: {INSTALL}") from error
+        raise UserError(f"SymPy and LaTeX expressions need SymPy: {INSTALL}") from error
     return sympy

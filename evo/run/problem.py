@@ -21,20 +21,21 @@ from evo.evaluate.cluster import ClusterEvaluator
 from evo.evaluate.tuning import ConstantTuner, check_tunable
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
 from evo.language.program import Language, Limits
-from evo.task import Task, declared_files, load_task, task_digest, task_errors
+from evo.task import Task, check_declarations, declared_files, load_task, task_digest, task_errors
 
 
 @dataclass(frozen=True)
 class Problem:
     """A config with its task, its language and the evaluator that runs its programs.
 
-    task_digest and instruction_set_digest: of the files as they were when they were loaded; the latter is None for the
-    default set. quarantine: programs that failed before. is_local: this machine evaluates, whatever the config says of clusters
-    and farms.
+    source: where the task comes from; None: it was made in this process. task_digest and instruction_set_digest: of the files as
+    they were when they were loaded; the former is empty without a source, the latter None for the default set. quarantine:
+    programs that failed before. is_local: this machine evaluates, whatever the config says of clusters and farms.
     """
 
     config: RunConfig
     task: Task
+    source: TaskSource | None
     task_digest: str
     language: Language
     instruction_set_digest: str | None
@@ -80,8 +81,7 @@ class Problem:
         if self.is_local:
             # A report asks for little: starting processes would take longer.
             settings |= {"cluster": None, "farm": None, "local_workers": None, "executor": "threads"}
-        source = TaskSource(Path(self.config.task), self.config.task_options)
-        return Assignment(self.language, self.task, names, settings, self.quarantine, source)
+        return Assignment(self.language, self.task, names, settings, self.quarantine, self.source)
 
     @property
     def ranges(self) -> NDArray[np.float64]:
@@ -127,8 +127,27 @@ def load_problem(config: RunConfig, backend: Backend | None = None, quarantine: 
     Raises:
         UserError: any of them is wrong.
     """
-    task = load_task(Path(config.task), config.task_options)
-    digest = task_digest(Path(config.task), declared_files(task, Path(config.task)))
+    source = TaskSource(Path(config.task), config.task_options)
+    task = load_task(source.folder, config.task_options)
+    digest = task_digest(source.folder, declared_files(task, source.folder))
+    return _make_problem(config, task, source, digest, backend, quarantine or {})
+
+
+def problem_of(config: RunConfig, task: Task) -> Problem:
+    """The problem of a config and a task that this process has made; `task` and `task_options` of the config say nothing.
+
+    Raises:
+        UserError: the config is wrong, or does not fit the task.
+    """
+    check_declarations(task)
+    if config.evaluation.cluster:
+        raise UserError("evaluation.cluster: the workers load the task from its folder; give the folder in place of the task")
+    return _make_problem(config, task, None, "", None, {})
+
+
+def _make_problem(
+    config: RunConfig, task: Task, source: TaskSource | None, digest: str, backend: Backend | None, quarantine: Quarantine
+) -> Problem:
     if config.search.tuning.share:
         check_tunable(task, "search.tuning")
     chosen = config.program.instruction_set
@@ -143,7 +162,8 @@ def load_problem(config: RunConfig, backend: Backend | None = None, quarantine: 
         )
         language.lowering  # noqa: B018 - built here, so that a bad name is reported as the task's
     except (KeyError, ValueError) as error:
-        raise UserError(f"{config.task}/task.py: inputs and outputs: {error}") from error
+        place = f"{source.folder}/task.py" if source else type(task).__name__
+        raise UserError(f"{place}: inputs and outputs: {error}") from error
     known = [instruction.name for instruction in instruction_set.instructions]
     for name in config.program.vocabulary.instructions:
         if name not in known:
@@ -153,4 +173,4 @@ def load_problem(config: RunConfig, backend: Backend | None = None, quarantine: 
             raise UserError(f"program.vocabulary.instructions: unknown instruction '{name}'{hint}; this set has: {valid}")
     wanted = config.evaluation.backend
     backend = backend or (CPU if wanted == AUTO else BACKENDS[wanted])
-    return Problem(config, task, digest, language, instruction_set_digest, backend, quarantine or {})
+    return Problem(config, task, source, digest, language, instruction_set_digest, backend, quarantine)

@@ -14,6 +14,7 @@ from functools import cached_property
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from evo.config import RunConfig
@@ -26,7 +27,7 @@ from evo.search.archives import make_archive, make_layout
 from evo.search.archives.elites import Elites
 from evo.search.archives.layout import Layout
 from evo.search.blocks import Blocks
-from evo.search.emitter import ProgramEmitter
+from evo.search.emitter import RANDOM, ProgramEmitter
 from evo.search.lineages import Lineages
 from evo.search.map_elites import Counters, Generation, Tuning, map_elites
 from evo.search.memory import HashMemory
@@ -185,6 +186,28 @@ class Search:
     def is_finished(self) -> bool:
         """Whether a stop is reached already."""
         return self._stop_reached(max(self.elites().objective, default=float("-inf"))) is not None
+
+    def insert(self, words: NDArray[np.uint64], generation: int) -> None:
+        """Evaluates programs, `(num_programs, max_length)`, such as another search's elites, and adds them to the archive as if
+        they were random. The search goes on with this generation.
+        """
+        batch = Batch.analyze(self.problem.language.lowering, words)
+        evaluation = self.problem.evaluator.evaluate(batch)
+        count = len(batch)
+        self.memory.add(batch.hashes)
+        self.archive.add(
+            batch.words,
+            evaluation.objective,
+            evaluation.measures,
+            parents=np.full((count, 2), -1, np.int32),
+            operator=np.full(count, RANDOM, np.int32),
+            generation=np.full(count, generation),
+            slot=np.arange(count, dtype=np.int32),
+            hash=batch.hashes,
+            num_instructions=batch.num_instructions,
+        )
+        self.counters.evaluations += count
+        self.emitter.generation = generation
 
     def try_task(self) -> None:
         """Scores a few programs, and draws one if the plots at the end will.

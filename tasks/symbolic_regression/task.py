@@ -11,24 +11,9 @@ from .datasets import DATASETS, sample
 from .table import LARGEST, read_inputs, read_table
 
 MIN_ROWS = 10  # of a table; half of it at least is for training
-BEST_DIGITS = 12.0  # an NMSE below 1e-12 is rounding in f32
-MIN_CHECK, MAX_CHECK = 128, 1024  # check points, a power of two
-NUM_DENSE = 1 << 16  # points in the same box at which a report tells whether a formula is finite
-MARGIN = 0.05  # of the training points' range, by which the check points exceed it on each side
-FLAT = 1e-11  # variance of an output over its mean square, at and below which f32 leaves nothing but rounding
-MAX_INSTRUCTIONS = 48.0
-NUM_NEIGHBOURS = 4  # training points that a check point is compared with
-DOUBT = 2.0  # times the error that is expected of a formula at the check points, for many training points
-DOUBT_POINTS = 200.0  # over the number of training points, is added to that: the truth passes for each set and 60 seeds
 
 
-class SymbolicRegression(evo.Task):
-    outputs = {"f": "f32"}
-    measures = {"num_instructions": (0.0, MAX_INSTRUCTIONS), "shape": (0.0, 1.0)}
-    objective_range = (0.0, BEST_DIGITS)
-    reduction = "regression"
-    complexity = "num_instructions"
-
+class SymbolicRegression(evo.RegressionTask):
     def __init__(
         self,
         dataset: str = "Pagie-1",
@@ -54,23 +39,10 @@ class SymbolicRegression(evo.Task):
             box = {name: _range(np.concatenate([train[name], test[name]])) for name in train}
         else:
             train, train_target, test, test_target = self._read(target, drop, test_share, split_seed)
-            box = {**{name: _wider_range(values) for name, values in train.items()}, **_given_ranges(ranges or {}, train)}
-        self.inputs = dict.fromkeys(train, "f32")
-        if "f" in self.inputs:
-            self.outputs = {"f_out": "f32"}
-        self._train = _as_f32(train)
-        self._test = _as_f32(test)
-        # In these units linear scaling gives the same NMSE, and f32 and sums lose nothing to a large mean.
-        self._mean, self._deviation = float(train_target.mean()), float(train_target.std())
-        if not self._deviation > 0:
+            box = _given_ranges(ranges or {}, train)
+        if not train_target.std() > 0:
             raise evo.UserError(f"{data}: column '{target}' is the same in all training rows, so there is nothing to find")
-        self._target = ((train_target - self._mean) / self._deviation).astype(np.float32)
-        self._test_target = (test_target - self._mean) / self._deviation
-        self._max_spread = float(max_spread)
-        self._check = _check_points(box, min(max(4 * len(train_target), MIN_CHECK), MAX_CHECK))
-        self._box = box
-        self._guess, self._guess_error, self._share_far = _neighbours(self._train, self._target, self._check)
-        self._doubt = DOUBT + DOUBT_POINTS / len(train_target)
+        super().__init__(train, train_target, test=test, test_target=test_target, box=box, max_spread=max_spread)
 
     def _check_options_of_a_dataset(self, dataset, **options):
         if dataset not in DATASETS:
@@ -104,85 +76,8 @@ class SymbolicRegression(evo.Task):
     def files(self):
         return [self._data] if self._data else []
 
-    def points(self):
-        return self._train
-
-    def targets(self):
-        return dict.fromkeys(self.outputs, self._target)
-
-    def check_points(self):
-        return self._check
-
-    def check_targets(self):
-        return dict.fromkeys(self.outputs, self._guess)
-
-    def score(self, outputs, programs):
-        count = outputs.num_points[:, 0]
-        mean, variance = _moments(outputs, count)
-        error = 1.0 - outputs.correlation[:, 0] ** 2
-        slope, offset = (values[:, 0] for values in outputs.linear_scaling)
-        usable = (outputs.num_nonfinite[:, 0] == 0) & (variance > FLAT * (variance + mean**2))
-        check = programs.check
-        if check is None:
-            shape = np.zeros(len(count))
-        else:
-            check_mean, check_variance = _moments(check, check.num_points[:, 0])
-            usable &= check.num_nonfinite[:, 0] == 0
-            if self._max_spread:
-                # Where training points are near, a formula is as far from what they say as it and they are from the target.
-                expected = self._doubt * (error + self._guess_error) + self._share_far * (1.0 + self._max_spread**2)
-                usable &= _squared_difference(check, slope, offset) <= expected
-            is_flat = ~(check_variance > FLAT * (check_variance + check_mean**2))
-            shape = np.where(is_flat, 0.0, np.minimum(np.abs(check.correlation[:, 0]), 1.0))
-        digits = np.where(usable, -np.log10(np.clip(error, 10.0**-BEST_DIGITS, 1.0)) + 0.0, np.nan)
-        return evo.Scores(digits, np.stack([programs.num_instructions, shape], axis=1))
-
-    def report_points(self):
-        dense = _check_points(self._box, NUM_DENSE)
-        return {name: np.concatenate([self._train[name], self._test[name], dense[name]]) for name in self.inputs}
-
-    def scaling(self, outputs):
-        [values] = outputs.values()
-        slope, offset = self._fit(values.astype(np.float64))
-        return dict.fromkeys(outputs, (self._mean + self._deviation * offset, self._deviation * slope))
-
-    def report(self, outputs):
-        [values] = outputs.values()
-        values = values.astype(np.float64)
-        count, num_test = len(self._target), len(self._test_target)
-        slope, offset = self._fit(values[:, :count])
-        facts = {"scale": self._deviation * slope, "offset": self._mean + self._deviation * offset}
-        facts["undefined"] = 1.0 - np.isfinite(values[:, count + num_test :]).mean(axis=1)
-        if num_test:
-            # Over the test target's own variance; an infinite prediction makes it infinite.
-            squares = (offset[:, None] + slope[:, None] * values[:, count : count + num_test] - self._test_target) ** 2
-            error = squares.mean(axis=1) / self._test_target.var()
-            facts["test_nmse"] = np.where(np.isnan(error), np.inf, error)
-        return facts
-
-    def _fit(self, y):
-        """Slope and offset by which outputs at the training points fit the standardised target best."""
-        t = self._target.astype(np.float64)
-        centred = y - y.mean(axis=1, keepdims=True)
-        slope = (centred * (t - t.mean())).sum(axis=1) / (centred**2).sum(axis=1)
-        return slope, t.mean() - slope * y.mean(axis=1)
-
     def read_points(self, path):
-        return _as_f32(read_inputs(path, self._names))
-
-    def description_length(self, objective, complexity):
-        # Errors at the resolution of the data, and for each instruction its name and an operand.
-        bits = 2.0 * math.log2(16 + len(self.inputs))
-        return -0.5 * len(self._target) * np.log2(10.0) * objective + bits * complexity
-
-
-def _as_f32(points):
-    return {name: values.astype(np.float32) for name, values in points.items()}
-
-
-def _moments(sums, count):
-    mean = sums.sum_y[:, 0] / count
-    return mean, sums.sum_yy[:, 0] / count - mean**2
+        return {name: values.astype(np.float32) for name, values in read_inputs(path, self._names).items()}
 
 
 def _squared_difference(check, slope, offset):
@@ -194,13 +89,6 @@ def _squared_difference(check, slope, offset):
 
 def _range(values):
     return float(values.min()), float(values.max())
-
-
-def _wider_range(values):
-    """The range of an input with a margin. Logarithms, roots and quotients are lost at 0, so inputs of one sign keep it."""
-    low, high = _range(values)
-    margin = MARGIN * (high - low)
-    return (low / 2 if 0 <= low <= margin else low - margin), (high / 2 if 0 <= -high <= margin else high + margin)
 
 
 def _given_ranges(ranges, train):
@@ -216,42 +104,3 @@ def _given_ranges(ranges, train):
                 f"task_options.ranges: {name} must be [low, high] around its data, {low:g} to {high:g}; got {ends}"
             )
     return {name: tuple(ends) for name, ends in ranges.items()}
-
-
-def _check_points(box, max_count):
-    """Points that fill a box evenly. Half of them have round numbers, such as 0, and equal ones, where formulas have poles."""
-    from scipy.stats import qmc
-
-    count = 1 << (max_count.bit_length() - 1)
-    places = qmc.Sobol(len(box), scramble=False).random(count) * (count / (count - 1))  # from 0 to 1, ends included
-    points = {}
-    for (name, (low, high)), place in zip(box.items(), places.T, strict=True):
-        values = low + place * (high - low)
-        step = 10.0 ** math.floor(math.log10((high - low) / 4.0))
-        is_round = (np.arange(count) >= count // 2) & (place < 1.0)  # the first point has the low ends
-        values[is_round] = np.clip(np.round(values[is_round] / step) * step, low, high)
-        points[name] = values.astype(np.float32)
-    return points
-
-
-def _neighbours(train, target, check):
-    """What the nearest training points say at the check points; its mean squared error at training points, each left out in turn;
-    and the share of the check points that are farther from the training points than these are from each other.
-    """
-    from scipy.spatial import KDTree
-
-    deviations = {name: values.std() or 1.0 for name, values in train.items()}
-    rows, places = (
-        np.stack([points[name] / deviation for name, deviation in deviations.items()], axis=1) for points in (train, check)
-    )
-    tree = KDTree(rows)
-
-    def mean(distances, neighbours):  # by inverse squared distance (Shepard 1968)
-        weights = 1.0 / np.maximum(distances, 1e-9) ** 2
-        return (weights * target[neighbours]).sum(axis=1) / weights.sum(axis=1)
-
-    distances, neighbours = tree.query(rows, NUM_NEIGHBOURS + 1)  # the first is the point itself, or one at the same place
-    error = np.mean((mean(distances[:, 1:], neighbours[:, 1:]) - target) ** 2)
-    reach = distances[:, 1].max()
-    distances, neighbours = tree.query(places, NUM_NEIGHBOURS)
-    return mean(distances, neighbours).astype(np.float32), float(error), float(np.mean(distances[:, 0] > reach))

@@ -171,6 +171,10 @@ def test_the_commands_of_regression_md_run(workplace):
     assert any("test_nmse" in path.read_text() for path in (workplace / "formulas").iterdir())
 
 
+def test_the_python_of_regression_md_prints_what_stands_below_it():
+    run_python("regression.md", {})
+
+
 def test_the_sets_that_regression_md_names_are_all_there_are():
     load_task(REPOSITORY / "tasks" / "symbolic_regression", {})
     module = next(

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import json
 import re
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -127,7 +128,7 @@ def members(value) -> set[str]:
     """Public methods and properties that a class defines itself."""
     if not inspect.isclass(value):
         return set()
-    kinds = (classmethod, staticmethod, property)
+    kinds = (classmethod, staticmethod, property, cached_property)
     return {
         name
         for name, member in vars(value).items()

@@ -24,6 +24,8 @@ LAYERS = [
     ("search",),
     ("config", "run"),
     ("report",),
+    ("evolution",),
+    ("regression",),
     ("cli", "__main__"),
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
@@ -74,7 +76,12 @@ PYTHON_MODULES = {name: path for name, path in modules().items() if path.suffix 
 @pytest.mark.parametrize("module", PYTHON_MODULES)
 def test_a_module_imports_only_its_own_layer_and_those_before(module):
     if module == "evo":
-        assert {part_of(name) for name in imports(PYTHON_MODULES[module])} - {None} <= {"errors", "task"}
+        assert {part_of(name) for name in imports(PYTHON_MODULES[module])} - {None} <= {
+            "errors",
+            "task",
+            "evolution",
+            "regression",
+        }
         return
     own = LAYER.get(part_of(module), -1)
     for imported in imports(PYTHON_MODULES[module]):
@@ -99,6 +106,9 @@ FORBIDDEN = {
     "run.checkpoint": ("pathlib", "os", "yaml", "pickle"),
     "run": ("yaml", "click", "rich", "matplotlib"),
     "report": ("yaml",),
+    "evolution": ("yaml",),
+    "regression": ("yaml", "matplotlib", "pathlib", "os"),
+    "regression.task": ("sklearn", "pandas"),
 }
 
 
@@ -171,7 +181,21 @@ def test_tasks_use_the_public_names_only(task):
                 assert node.attr in evo.__all__, f"{path}:{node.lineno}"
 
 
-HEAVY = ("cuda", "matplotlib", "ribs", "numba", "pydantic", "yaml", "rich", "PIL", "scipy", "distributed", "dask")
+HEAVY = (
+    "cuda",
+    "matplotlib",
+    "ribs",
+    "numba",
+    "pydantic",
+    "yaml",
+    "rich",
+    "PIL",
+    "scipy",
+    "distributed",
+    "dask",
+    "pandas",
+    "sklearn",
+)
 
 
 def loaded_after(statement: str) -> set[str]:
@@ -180,7 +204,7 @@ def loaded_after(statement: str) -> set[str]:
 
 
 def test_importing_evo_loads_nothing_heavy():
-    loaded = loaded_after("import evo; evo.__version__; evo.Task")
+    loaded = loaded_after("import evo; evo.__version__; evo.Task; evo.RegressionTask")
     assert "evo" in loaded
     assert not loaded & set(HEAVY)
 

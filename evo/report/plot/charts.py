@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
-from evo.report.front import front_of, marks_of
+from evo.report.front import Searched, front_of, marks_of
 from evo.run.run import Run
 
 if TYPE_CHECKING:
@@ -40,6 +40,11 @@ _PLAIN = (1e-12, 1e15)  # magnitudes that matplotlib's arithmetic and labels can
 
 
 def heatmap(run: Run) -> Path:
+    """`heatmap_figure` in a file."""
+    return _save(heatmap_figure(run), run.run_dir.plot_path("heatmap.png"))
+
+
+def heatmap_figure(run: Searched) -> Figure:
     """The archive's objectives by cell, or on parallel axes if there are more than two measures."""
     archive: Any = run.search.archive
     problem, elites = run.search.problem, archive.elites()
@@ -59,7 +64,7 @@ def heatmap(run: Run) -> Path:
     figure.colorbar(colors, ax=axes, extend=extend, label=f"objective{unit}", pad=0.02)
     title = f"objective · {len(elites)} elites after {run.search.counters.evaluations:,} evaluations"
     axes.set_title(title, pad=24 if len(names) > 2 else None)  # names of parallel axes lie between
-    return _save(figure, run.run_dir.plot_path("heatmap.png"))
+    return figure
 
 
 def _color_range(objective: NDArray[np.float64]) -> tuple[float, float]:
@@ -168,6 +173,11 @@ def ticks(low: float, high: float, most: int = 8) -> tuple[NDArray[np.float64], 
 
 
 def front(run: Run) -> Path:
+    """`front_figure` in a file."""
+    return _save(front_figure(run), run.run_dir.plot_path("front.png"))
+
+
+def front_figure(run: Searched) -> Figure:
     """The best objective by complexity, over all elites. The knee and the shortest description are marked."""
     found, elites, task = front_of(run), run.search.elites(), run.search.problem.task
     name = str(task.complexity)
@@ -197,7 +207,7 @@ def front(run: Run) -> Path:
     axes.set_title("objective by complexity", loc="left")
     axes.grid(alpha=0.3)
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, frameon=False)
-    return _save(figure, run.run_dir.plot_path("front.png"))
+    return figure
 
 
 def curves(run: Run) -> Path:

@@ -1,0 +1,57 @@
+"""What formulas are searched with unless the user says otherwise: the sections `program` and `search` of a config.
+
+configs/symbolic_regression.yaml says the same; a test holds them together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Name of a function: its instruction, and how often it is drawn.
+FUNCTIONS = {
+    "add": ("add_ftz_f32", 3.0),
+    "sub": ("sub_ftz_f32", 2.0),
+    "mul": ("mul_ftz_f32", 4.0),
+    "div": ("div_approx_ftz_f32", 2.0),
+    "rcp": ("rcp_approx_ftz_f32", 1.0),
+    "sin": ("sin_approx_ftz_f32", 0.5),
+    "cos": ("cos_approx_ftz_f32", 0.5),
+    "exp2": ("ex2_approx_ftz_f32", 0.5),
+    "log2": ("lg2_approx_ftz_f32", 0.5),
+    "sqrt": ("sqrt_approx_ftz_f32", 0.5),
+    "tanh": ("tanh_approx_f32", 0.5),
+    "abs": ("abs_ftz_f32", 0.5),
+    "neg": ("neg_ftz_f32", 0.5),
+    "min": ("min_ftz_f32", 0.5),
+    "max": ("max_ftz_f32", 0.5),
+}
+DEFAULT_FUNCTIONS = ("add", "sub", "mul", "div", "rcp", "sin", "cos", "exp2", "log2", "sqrt")
+
+VOCABULARY: dict[str, Any] = {
+    "instructions": dict(FUNCTIONS[name] for name in DEFAULT_FUNCTIONS),
+    "meta": {"dup": 1, "swap": 1, "yank_dup": 0.5, "rotate": 0.5, "constant": 0.5},
+    # A weighted input; a term more or a factor more; a scaled, shifted or squared value.
+    "phrases": {
+        "input constant mul_ftz_f32": 1,
+        "input constant mul_ftz_f32 add_ftz_f32": 2,
+        "input input mul_ftz_f32 add_ftz_f32": 2,
+        "input mul_ftz_f32": 2,
+        "constant mul_ftz_f32": 1,
+        "constant add_ftz_f32": 2,
+        "dup.f32 mul_ftz_f32": 1,
+    },
+    "groups": {"instructions": 0.4, "inputs": 0.15, "constants": 0.05, "phrases": 0.4},
+    "constants": {"f32_sigma": 2.0},
+}
+PROGRAM: dict[str, Any] = {"max_length": 48, "vocabulary": VOCABULARY}
+SEARCH: dict[str, Any] = {
+    "archive": {"type": "GridArchive", "dims": [48, 16]},
+    "batch_size": 512,
+    "initial": {"num_programs": 1024, "min_length": 8, "max_length": 32},
+    "parents": [1.0, 0.3, 0.1],
+    "variation": {
+        "operators": {"umad": 0.4, "subprogram": 0.4, "perturbation": 0.05, "replacement": 0.15},
+        "umad": {"addition_rate": 0.025, "deletion_rate": 0.0244},
+    },
+    "tuning": {"share": 0.25},
+}

@@ -1,0 +1,402 @@
+"""Symbolic regression as an estimator of scikit-learn.
+
+Owns the estimator's parameters and attributes, and which equation is the best. The search is that of `evo.evolution`, the scores
+those of `evo.regression.task`.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from functools import lru_cache
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pandas as pd
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from evo.errors import UserError
+from evo.evolution import make_search
+from evo.instructions import shipped_instruction_set
+from evo.language.expression import INFIX, Expression, expression_of, lines_of
+from evo.language.program import Language, word
+from evo.native.ptx_vm import VirtualMachine
+from evo.native.stack_ptx import NodeKind, WordType, check_name
+from evo.native.vary import program_lengths
+from evo.regression.defaults import FUNCTIONS, PROGRAM, SEARCH, VOCABULARY
+from evo.regression.task import RegressionTask, output_name
+
+if TYPE_CHECKING:
+    from evo.search.archives.elites import Elites
+
+MAX_FEATURES = 1024  # the time to set up a language grows with their square
+MAX_REPEATED = 4  # times the rows: integer weights repeat rows up to here, beyond they are factors
+MIN_BATCH, MAX_POINTS = 128, 1 << 27  # programs of a generation, if their number times that of rows exceeds MAX_POINTS
+CHUNK_ROWS = 1 << 16  # that are predicted in one go
+MAX_WRITTEN_OUT = 5000  # operations of an expression for SymPy
+WORST_LOSS = 1.5  # times the least: of an equation that may be "best", as in PySR
+LEAST_LOSS = 1e-300  # below which logarithms of losses end
+
+SELECTIONS = ("best", "accuracy", "score")
+
+
+class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Finds formulas for a target by MAP-Elites, and keeps those than which none is both simpler and more accurate.
+
+    Each formula is `offset + scale * program`, fitted by least squares. Programs run in float32, by the same virtual machine for
+    `fit` and `predict`. The order of rows does not matter.
+
+    Args:
+        max_time: seconds after which the search ends; None: `max_evaluations` decides.
+        max_evaluations: programs after which the search ends. With a `random_state` and without `max_time` results are the same
+            each time, whatever `n_jobs` is.
+        functions: names out of add, sub, mul, div, rcp, sin, cos, exp2, log2, sqrt, tanh, abs, neg, min and max, or a mapping
+            from names to how often they are drawn; None: the first ten.
+        max_length: words of a program.
+        max_spread: predictions in a box around the data, far from its rows, may spread by so many standard deviations of the
+            target. With a comparison to the nearest rows it keeps poles away; 0: any finite prediction will do.
+        model_selection: which equation predicts. `best`: the greatest `score` among those with a loss of at most 1.5 times the
+            least, as in PySR; `accuracy`: the least loss; `score`: the greatest score.
+        warm_start: a further `fit` goes on with the programs that the last one ended with.
+        n_jobs: threads; None: 1, or what a joblib context says; -1: all cores.
+        random_state: seed of the search.
+
+    Attributes:
+        equations_: a DataFrame from the simplest to the most accurate: `complexity`, the number of instructions of the program;
+            `loss`, the mean squared error on the training data; `score`, how much ln(loss) falls for each further instruction;
+            `equation`.
+        n_features_in_, feature_names_in_: as everywhere in scikit-learn.
+        n_evaluations_, n_generations_: of the search, the latter over all fits of a warm start.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_time: float | None = 10.0,
+        max_evaluations: int | None = None,
+        functions: Sequence[str] | Mapping[str, float] | None = None,
+        max_length: int = 48,
+        max_spread: float = 3.0,
+        model_selection: str = "best",
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ):
+        self.max_time = max_time
+        self.max_evaluations = max_evaluations
+        self.functions = functions
+        self.max_length = max_length
+        self.max_spread = max_spread
+        self.model_selection = model_selection
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:  # noqa: N803 - scikit-learn's name
+        """Searches for formulas.
+
+        Args:
+            X: `(n_samples, n_features)`, finite in float32.
+            y: `(n_samples,)`.
+            sample_weight: `(n_samples,)` factors of squared errors, from 0 on. Rows of weight 0 do not count.
+
+        Raises:
+            ValueError: a parameter or the data is wrong.
+        """
+        self._check_parameters()
+        columns, target = validate_data(self, X, y, dtype=np.float32, y_numeric=True, ensure_min_samples=2)
+        if columns.shape[1] > MAX_FEATURES:
+            raise ValueError(
+                f"X has {columns.shape[1]} features, SymbolicRegressor takes at most {MAX_FEATURES}; select some first"
+            )
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, columns, dtype=np.float64)
+        columns, target, weights = _prepare(columns, target.astype(np.float64), weights)
+        config = self._config(len(target), is_weighted=weights is not None)
+        earlier: NDArray[np.uint64] | None = None
+        if self.warm_start and len(getattr(self, "_inputs", ())) == columns.shape[1]:
+            earlier = self._elites
+        self._inputs = _identifiers(getattr(self, "feature_names_in_", [f"x{i}" for i in range(columns.shape[1])]))
+        self._mean = float(np.average(target, weights=weights))
+        self._elites: NDArray[np.uint64] = np.zeros((0, 1), np.uint64)
+        self.n_evaluations_ = 0
+        self.n_generations_: int = self.n_generations_ if earlier is not None else 0
+        task = None
+        words = np.array([[word(WordType.CONSTANT), word(WordType.RETURN)]], np.uint64)  # 0
+        if np.average((target - self._mean) ** 2, weights=weights) > 0:
+            train = dict(zip(self._inputs, columns.T, strict=True))
+            task = RegressionTask(train, target, max_spread=self.max_spread, weights=weights)
+            elites = self._search(config, task, earlier)
+            if len(elites):
+                words = elites.solution[:, : int(program_lengths(elites.solution).max()) + 1]
+                self._elites = words if self.warm_start else self._elites
+                words = words[_front(elites)]
+        self._tabulate(words, task, columns, target, weights)
+        return self
+
+    def predict(self, X: ArrayLike, index: int | None = None) -> NDArray[np.float64]:  # noqa: N803
+        """What an equation gives for each row. Where it is not finite, that is the mean of the training targets.
+
+        Args:
+            X: `(n_samples, n_features)`.
+            index: of the equation in `equations_`; None: the one that `model_selection` says.
+
+        Returns:
+            `(n_samples,)`, always finite.
+        """
+        check_is_fitted(self)
+        columns = validate_data(self, X, dtype=np.float32, reset=False)
+        row = self._row(index)
+        values = self._run(self._words[row : row + 1], columns)[0].astype(np.float64)
+        offset, scale = self._scaling[row]
+        with np.errstate(all="ignore"):
+            predicted = offset + scale * values
+        return np.where(np.isfinite(predicted), predicted, self._mean)
+
+    def get_best(self) -> pd.Series:
+        """The row of `equations_` that `model_selection` says."""
+        check_is_fitted(self)
+        return self.equations_.loc[self._row(None)]
+
+    def sympy(self, index: int | None = None) -> Any:
+        """An equation as an expression of SymPy (`pip install 'evo[sympy]'`). It computes in real numbers, without rounding.
+
+        Args:
+            index: as in `predict`.
+
+        Raises:
+            UserError: SymPy is missing.
+            ValueError: the equation is far too long where it is written out.
+        """
+        from evo.report.sympy_text import sympy_outputs
+
+        check_is_fitted(self)
+        row = self._row(index)
+        expression = expression_of(self._language, self._words[row])
+        if (size := _size(expression)) > MAX_WRITTEN_OUT:
+            raise ValueError(f"equation {row} has {size} operations where it is written out; choose a simpler one")
+        [program] = sympy_outputs(expression)
+        offset, scale = self._scaling[row]
+        return offset + scale * program
+
+    def latex(self, index: int | None = None) -> str:
+        """An equation as LaTeX; arguments and errors are those of `sympy`."""
+        expression = self.sympy(index)
+        from sympy import latex
+
+        return str(latex(expression))
+
+    def _check_parameters(self) -> None:
+        """Raises ValueError if one is wrong; those that stand in the config as they are, are checked there."""
+        if self.max_time is None and self.max_evaluations is None:
+            raise ValueError("max_time and max_evaluations are None; one of them must end the search")
+        for name in ("max_evaluations", "max_length"):
+            value: Any = getattr(self, name)
+            is_count = isinstance(value, Integral) and value >= 1  # type: ignore[operator]
+            if not (is_count or (name == "max_evaluations" and value is None)):
+                raise ValueError(f"{name} is {value!r}, must be an integer from 1 on")
+        if not (isinstance(self.max_spread, Real) and 0.0 <= float(self.max_spread) < np.inf):
+            raise ValueError(f"max_spread is {self.max_spread!r}, must be a number from 0 on")
+        if self.functions is not None and (unknown := [name for name in self.functions if name not in FUNCTIONS]):
+            raise ValueError(f"functions: unknown function {unknown[0]!r}, one of: {', '.join(FUNCTIONS)}")
+        self._check_selection()
+
+    def _check_selection(self) -> None:
+        if self.model_selection not in SELECTIONS:
+            raise ValueError(f"model_selection is {self.model_selection!r}, must be one of: {', '.join(SELECTIONS)}")
+
+    def _config(self, num_rows: int, *, is_weighted: bool) -> dict[str, Any]:
+        """The config of the search."""
+        if isinstance(self.random_state, Integral):
+            seed = int(self.random_state)
+        else:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        initial = SEARCH["initial"]
+        # So that a generation of much data ends in time.
+        most = min(self.max_evaluations or initial["num_programs"], max(MIN_BATCH, MAX_POINTS // num_rows))
+        lengths = {name: min(initial[name], self.max_length) for name in ("min_length", "max_length")}
+        return {
+            "task": type(self).__name__,
+            "seed": seed,
+            "program": {**PROGRAM, "max_length": self.max_length, "vocabulary": self._vocabulary()},
+            "search": {
+                **SEARCH,
+                "batch_size": min(SEARCH["batch_size"], most),
+                "initial": {"num_programs": min(initial["num_programs"], most), **lengths},
+                **({"tuning": {"share": 0.0}} if is_weighted else {}),  # it takes all points for equal
+            },
+            "evaluation": {"backend": "cpu", "executor": "threads", "threads": effective_n_jobs(self.n_jobs)},
+            "stop": {"seconds": self.max_time, "evaluations": self.max_evaluations},
+        }
+
+    def _vocabulary(self) -> dict[str, Any]:
+        if self.functions is None:
+            return VOCABULARY
+        given = self.functions
+        weights = given if isinstance(given, Mapping) else {name: FUNCTIONS[name][1] for name in given}
+        instructions = {FUNCTIONS[name][0]: weight for name, weight in weights.items()}
+        missing = {instruction for instruction, _ in FUNCTIONS.values()} - instructions.keys()
+        phrases = {text: weight for text, weight in VOCABULARY["phrases"].items() if not missing & set(text.split())}
+        groups = {name: weight for name, weight in VOCABULARY["groups"].items() if name != "phrases" or phrases}
+        return {**VOCABULARY, "instructions": instructions, "phrases": phrases, "groups": groups}
+
+    def _search(self, config: dict[str, Any], task: RegressionTask, earlier: NDArray[np.uint64] | None) -> Elites:
+        """The elites of a search that begins with the programs of an earlier one."""
+        try:
+            search = make_search(type(self).__name__, config, task)
+        except UserError as error:  # scikit-learn's exception for a wrong parameter
+            raise ValueError(str(error)) from error
+        with closing(search.problem):
+            if earlier is not None and len(earlier):
+                # Cut, or filled up with zeros.
+                words = np.zeros((len(earlier), self.max_length), np.uint64)
+                width = min(earlier.shape[1], self.max_length)
+                words[:, :width] = earlier[:, :width]
+                search.insert(words, self.n_generations_)
+            for _ in search.generations():
+                pass
+        self.n_evaluations_ = search.counters.evaluations
+        self.n_generations_ += search.counters.generations
+        return search.elites()
+
+    def _tabulate(
+        self,
+        words: NDArray[np.uint64],
+        task: RegressionTask | None,
+        columns: NDArray[np.float32],
+        target: NDArray[np.float64],
+        weights: NDArray[np.float64] | None,
+    ) -> None:
+        """Makes `equations_` of programs, the simplest first. task: None if the target is the same everywhere."""
+        scaling, losses = np.zeros((len(words), 2)), np.empty(len(words))
+        for row in range(len(words)):
+            values = self._run(words[row : row + 1], columns)
+            scaling[row] = self._mean, 0.0
+            if task and (values != values[0, 0]).any():
+                [(offset, scale)] = task.scaling({"": values}).values()
+                scaling[row] = offset[0], scale[0]
+            errors = scaling[row, 0] + scaling[row, 1] * values[0].astype(np.float64) - target
+            losses[row] = np.average(errors**2, weights=weights)
+        # The search compared sums; here errors are taken one by one, which may turn the order of two that hardly differ.
+        is_better = losses < np.minimum.accumulate(np.append(np.inf, losses[:-1]))
+        self._words, self._scaling, losses = words[is_better], scaling[is_better], losses[is_better]
+        complexity = self._language.lowering.analyze(self._words)[1]
+        logs = np.log(np.maximum(losses, LEAST_LOSS))
+        equations = {
+            "complexity": complexity,
+            "loss": losses,
+            "score": np.append(0.0, -np.diff(logs) / np.diff(complexity)),
+            "equation": [self._equation(row) for row in range(len(losses))],
+        }
+        self.equations_ = pd.DataFrame(equations)
+
+    @property
+    def _language(self) -> Language:
+        return _language_of(tuple(self._inputs))
+
+    def _run(self, words: NDArray[np.uint64], columns: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Outputs of programs, `(num_programs, num_rows)`."""
+        machine = VirtualMachine(self._language.lowering)
+        parts = []
+        for start in range(0, len(columns), CHUNK_ROWS):
+            inputs = np.ascontiguousarray(columns[start : start + CHUNK_ROWS].T)
+            parts.append(machine.store(words, [*inputs, None])[:, 0])
+        return np.concatenate(parts, axis=1)
+
+    def _row(self, index: int | None) -> int:
+        """The row of `equations_` that predicts."""
+        table = self.equations_
+        if index is not None:
+            if not (isinstance(index, Integral) and 0 <= int(index) < len(table)):
+                raise ValueError(f"index is {index}, but there are {len(table)} equations")
+            return int(index)
+        self._check_selection()
+        if self.model_selection == "accuracy":
+            return int(table.loss.argmin())
+        if self.model_selection == "score":
+            return int(table.score.argmax())
+        return int(table.score.where(table.loss <= WORST_LOSS * table.loss.min()).argmax())
+
+    def _equation(self, row: int) -> str:
+        """`offset + scale*program`; values that are used more than once come before it."""
+        lines = lines_of(expression_of(self._language, self._words[row]), INFIX)
+        offset, scale = self._scaling[row]
+        if scale == 0.0:
+            return f"{offset:.6g}"
+        [program] = lines.outputs
+        factor = program if re.fullmatch(r"\w+(\([^()]*\))?", program) else f"({program})"
+        formula = f"{offset:.6g} {'-' if scale < 0 else '+'} {abs(scale):.6g}*{factor}"
+        return "; ".join([*(f"{name} = {text}" for name, _, text in lines.locals), formula])
+
+
+@lru_cache(maxsize=16)
+def _language_of(inputs: tuple[str, ...]) -> Language:
+    """The language of formulas of these inputs."""
+    outputs = ((output_name(inputs), "f32"),)
+    return Language(shipped_instruction_set("default"), tuple((name, "f32") for name in inputs), outputs)
+
+
+def _prepare(
+    columns: NDArray[np.float32], target: NDArray[np.float64], weights: NDArray[np.float64] | None
+) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64] | None]:
+    """The rows that count, in an order that depends on them alone; weights: None if all are equal.
+
+    Rows with integer weights are repeated, unless that makes too many.
+    """
+    if weights is not None:
+        if not (weights >= 0).all() or not weights.any():
+            raise ValueError("sample_weight: must be numbers from 0 on, not all of them 0")
+        counts = weights > 0
+        columns, target, weights = columns[counts], target[counts], weights[counts]
+        if (weights == weights[0]).all():
+            weights = None
+        elif (weights == np.floor(weights)).all() and weights.sum() <= MAX_REPEATED * len(weights):
+            times = weights.astype(np.int64)
+            columns, target, weights = columns.repeat(times, axis=0), target.repeat(times), None
+    with np.errstate(over="ignore"):
+        if not np.isfinite(np.square(target - target.mean()).sum()):
+            raise ValueError("y: squares of its deviations from the mean exceed float64; scale it down")
+    order = np.argsort(target, kind="stable")
+    if (np.diff(target[order]) == 0).any():
+        order = np.lexsort([*columns.T, target] if weights is None else [weights, *columns.T, target])
+    return columns[order], target[order], None if weights is None else weights[order]
+
+
+def _front(elites: Elites) -> NDArray[np.int64]:
+    """The rows of elites than which none is both simpler and as good, the simplest first."""
+    order = np.lexsort((-elites.objective, elites.num_instructions))
+    best = np.maximum.accumulate(elites.objective[order])
+    rows: NDArray[np.int64] = order[np.concatenate([[True], best[1:] > best[:-1]])]
+    return rows
+
+
+def _size(expression: Expression) -> int:
+    """Operations of the first output, if values that are used more than once are written as often."""
+    sizes: list[int] = []
+    for value in expression.values:
+        sizes.append((value.kind == NodeKind.PTX) + sum(sizes[operand] for operand in value.operands))
+    return sizes[expression.results[0]] if expression.results[0] is not None else 0
+
+
+def _identifiers(names: Sequence[str]) -> list[str]:
+    """A different name for each feature, of letters, digits and underscores, that a register may have."""
+    found: dict[str, None] = {}
+    for name in names:
+        plain = unicodedata.normalize("NFKD", str(name)).encode("ascii", "ignore").decode()
+        plain = re.sub(r"\W+", "_", plain).strip("_") or "x"
+        plain = f"x{plain}" if plain[0].isdigit() else plain
+        try:
+            check_name(plain)
+        except ValueError:  # such as r1, which PTX uses itself
+            plain += "_in"
+        identifier, number = plain, 2
+        while identifier in found:
+            identifier, number = f"{plain}_{number}", number + 1
+        found[identifier] = None
+    return list(found)

@@ -1,0 +1,247 @@
+"""evo.SymbolicRegressor: scikit-learn's own checks, and what it promises beyond them."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import evo
+
+RNG = np.random.default_rng(1)
+X = RNG.uniform(0.5, 2.0, (120, 3)).astype(np.float32)
+Y = 3.0 + 2.0 * X[:, 0].astype(np.float64) * X[:, 1]
+
+
+def regressor(max_evaluations: int = 6000, **parameters) -> evo.SymbolicRegressor:
+    return evo.SymbolicRegressor(max_time=None, max_evaluations=max_evaluations, random_state=1, **parameters)
+
+
+@pytest.fixture(scope="module")
+def fitted() -> evo.SymbolicRegressor:
+    noisy = Y + 0.3 * np.random.default_rng(2).normal(size=len(Y)) + np.sin(3.0 * X[:, 2])
+    return regressor(20_000).fit(X, noisy)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([regressor(200)])
+def test_scikit_learn_accepts_it(estimator, check):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        check(estimator)
+
+
+def test_it_finds_a_product_and_says_so():
+    model = regressor().fit(X, Y)
+    assert model.get_best().equation in ("3 + 2*(x0*x1)", "3 + 2*(x1*x0)")
+    assert model.get_best().complexity == 1
+    assert model.score(X, Y) == pytest.approx(1.0, abs=1e-10)
+
+
+def test_the_table_is_a_front_and_its_losses_are_those_of_the_predictions(fitted):
+    noisy = Y + 0.3 * np.random.default_rng(2).normal(size=len(Y)) + np.sin(3.0 * X[:, 2])
+    table = fitted.equations_
+    assert list(table.columns) == ["complexity", "loss", "score", "equation"] and len(table) > 4
+    assert (np.diff(table.complexity) > 0).all() and (np.diff(table.loss) < 0).all()
+    for row in table.index:
+        assert np.mean((fitted.predict(X, row) - noisy) ** 2) == pytest.approx(table.loss[row], rel=1e-9)
+    rise = np.log(table.loss[1] / table.loss[2]) / (table.complexity[2] - table.complexity[1])
+    assert table.score[0] == 0.0 and table.score[2] == pytest.approx(rise)
+
+
+def test_equations_as_text_and_in_sympy_compute_the_predictions(fitted):
+    import sympy
+
+    names = {"exp2": np.exp2, "log2": np.log2, "sin": np.sin, "cos": np.cos, "sqrt": np.sqrt}
+    names |= {f"x{i}": X[:, i].astype(np.float64) for i in range(3)}
+    for row, text in fitted.equations_.equation.items():
+        *locals_, formula = text.split("; ")
+        values = dict(names)
+        for line in locals_:
+            name, _, value = line.partition(" = ")
+            values[name] = eval(value, values)
+        predicted = fitted.predict(X, row)
+        np.testing.assert_allclose(eval(formula, values), predicted, rtol=1e-3)
+        expression = fitted.sympy(row)
+        symbols = [sympy.Symbol(f"x{i}", real=True) for i in range(3)]
+        np.testing.assert_allclose(sympy.lambdify(symbols, expression)(*X.T.astype(np.float64)), predicted, rtol=1e-4)
+        assert fitted.latex(row) == sympy.latex(expression)
+
+
+@pytest.mark.parametrize(
+    ("selection", "expected"),
+    [
+        ("accuracy", lambda table: table.loss.idxmin()),
+        ("score", lambda table: table.score.idxmax()),
+        ("best", lambda table: table.score[table.loss <= 1.5 * table.loss.min()].idxmax()),
+    ],
+)
+def test_the_selection_says_which_equation_predicts(fitted, selection, expected):
+    model = pickle.loads(pickle.dumps(fitted)).set_params(model_selection=selection)
+    row = expected(model.equations_)
+    assert model.get_best().equation == model.equations_.equation[row]
+    assert model.predict(X).tolist() == fitted.predict(X, row).tolist()
+
+
+def test_the_seed_decides_everything_and_threads_and_the_order_of_rows_nothing():
+    noisy = Y + np.random.default_rng(5).normal(size=len(Y)).round(1)  # rounded: some targets are equal
+    first = regressor(n_jobs=1).fit(X, noisy)
+    order = np.random.default_rng(3).permutation(len(Y))
+    same = regressor(n_jobs=2).fit(X[order], noisy[order])
+    other = regressor(n_jobs=1).set_params(random_state=2).fit(X, noisy)
+    pd.testing.assert_frame_equal(first.equations_, same.equations_, check_exact=True)
+    assert first.equations_.equation.tolist() != other.equations_.equation.tolist()
+
+
+def test_integer_weights_are_repeated_rows():
+    weights = np.random.default_rng(4).integers(0, 4, len(Y))
+    noisy = Y + np.random.default_rng(5).normal(size=len(Y))
+    weighted = regressor().fit(X, noisy, sample_weight=weights)
+    order = np.random.default_rng(3).permutation(weights.sum())
+    repeated = regressor().fit(X.repeat(weights, axis=0)[order], noisy.repeat(weights)[order])
+    pd.testing.assert_frame_equal(weighted.equations_, repeated.equations_, check_exact=True)
+
+
+def test_other_weights_are_factors_of_squared_errors():
+    x = X[:, :1]
+    noisy = 2.0 * x[:, 0] + 0.3 * np.random.default_rng(5).normal(size=len(Y))
+    weights = np.random.default_rng(6).uniform(0.1, 5.0, len(Y))
+    model = regressor(400).fit(x, noisy, sample_weight=weights)
+    line = np.polyfit(x[:, 0].astype(np.float64), noisy, 1, w=np.sqrt(weights))
+    np.testing.assert_allclose(model.predict(x, 0), np.polyval(line, x[:, 0]), rtol=1e-5)
+    for row, loss in model.equations_.loss.items():
+        assert np.average((model.predict(x, row) - noisy) ** 2, weights=weights) == pytest.approx(loss, rel=1e-9)
+
+
+def test_the_search_itself_obeys_weights():
+    """Half of the rows say x0 * x1, the other half x2; the weights say which half counts."""
+    target = np.where(np.arange(len(Y)) % 2, X[:, 0] * X[:, 1], X[:, 2]).astype(np.float64)
+    for half, expected in ((0, "x2"), (1, "x0*x1")):
+        weights = np.where(np.arange(len(Y)) % 2 == half, 1.5, 1e-9)
+        model = regressor().fit(X, target, sample_weight=weights)
+        assert expected in model.get_best().equation.replace("x1*x0", "x0*x1")
+        assert model.get_best().complexity == half
+
+
+def test_what_does_not_vary_is_predicted_as_it_is():
+    model = regressor().fit(X, np.full(len(Y), 7.5))
+    assert model.equations_.to_dict("records") == [{"complexity": 0, "loss": 0.0, "score": 0.0, "equation": "7.5"}]
+    assert model.predict(X[:2]).tolist() == [7.5, 7.5]
+    assert model.sympy() == 7.5
+    flat = regressor(500).fit(np.ones((50, 2)), np.arange(50.0))
+    assert flat.predict(np.ones((3, 2))).tolist() == [24.5] * 3
+
+
+def test_predictions_are_finite_where_the_formula_is_not():
+    x = np.linspace(0.5, 3.0, 60)[:, None]
+    model = regressor(max_spread=0.0, functions=["div"]).fit(x, 1.0 / x[:, 0])
+    row = int(np.flatnonzero(model.equations_.complexity == 1)[0])
+    np.testing.assert_allclose(model.predict([[4.0], [-2.0]], row), [0.25, -0.5], rtol=1e-4)
+    assert model.predict([[0.0]], row) == pytest.approx([np.mean(1.0 / x)])
+
+
+def test_names_of_columns_become_those_of_formulas():
+    frame = pd.DataFrame(X, columns=["speed (m/s)", "speed_m_s", "2019"])
+    model = regressor().fit(frame, Y)
+    assert "speed_m_s" in model.get_best().equation and "speed_m_s_2" in model.get_best().equation
+    assert model.feature_names_in_.tolist() == ["speed (m/s)", "speed_m_s", "2019"]
+    assert model._inputs == ["speed_m_s", "speed_m_s_2", "x2019"]
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame.rename(columns={"2019": "x"}))
+
+
+@pytest.mark.parametrize("names", [["f", "f_out", "sin"], ["r1", "tid", "%"], ["x", "x_2", " x"], ["t0", "r1_in", "r1"]])
+def test_any_name_will_do_for_a_feature(names):
+    frame = pd.DataFrame(X, columns=names)
+    model = regressor().fit(frame, Y)
+    np.testing.assert_allclose(model.predict(frame), Y, rtol=1e-5)
+    assert len(model.sympy().free_symbols) == 2
+
+
+def test_a_warm_start_goes_on_where_the_last_fit_ended():
+    target = np.sin(3.0 * X[:, 2]) + Y
+    model = regressor(5000, warm_start=True).fit(X, target)
+    before, generations = model.equations_.loss.min(), model.n_generations_
+    model = pickle.loads(pickle.dumps(model))
+    cold = clone(model).fit(X, target)
+    assert cold.equations_.loss.min() == before
+    model.fit(X, target)
+    assert model.n_generations_ > generations
+    # Elites never get worse: nothing that was found is lost.
+    for row in cold.equations_.itertuples():
+        assert model.equations_.loss[model.equations_.complexity <= row.complexity].min() <= row.loss * (1 + 1e-9)
+    assert model.equations_.loss.min() < before
+    model.fit(X[:, :2], target)  # other features: a new beginning
+    assert model.n_generations_ == clone(model).fit(X[:, :2], target).n_generations_
+
+
+def test_a_fitted_estimator_is_small_and_predicts_the_same_after_pickling(fitted):
+    data = pickle.dumps(fitted)
+    assert len(data) < 30_000
+    assert pickle.loads(data).predict(X).tolist() == fitted.predict(X).tolist()
+
+
+def test_chunks_decide_nothing(fitted, monkeypatch):
+    whole = fitted.predict(X)
+    monkeypatch.setattr("evo.regression.estimator.CHUNK_ROWS", 7)
+    assert fitted.predict(X).tolist() == whole.tolist()
+
+
+@pytest.mark.slow
+def test_it_works_in_a_pipeline_and_in_a_grid_search_on_two_processes():
+    pipeline = make_pipeline(StandardScaler(), regressor(1500))
+    grid = {"symbolicregressor__functions": [["sin"], ["add", "mul"]]}
+    search = GridSearchCV(pipeline, grid, cv=2, n_jobs=2).fit(X, Y)
+    assert search.best_params_["symbolicregressor__functions"] == ["add", "mul"]
+    assert search.score(X, Y) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"max_evaluations": None}, "max_time and max_evaluations are None"),
+        ({"max_evaluations": 0}, "max_evaluations is 0, must be an integer from 1 on"),
+        ({"max_evaluations": "many"}, "max_evaluations is 'many', must be an integer from 1 on"),
+        ({"max_time": -1.0}, "key 'stop.seconds': must be greater than 0"),
+        ({"functions": ["add", "gamma"]}, "unknown function 'gamma', one of: add, sub"),
+        ({"functions": []}, "instructions"),
+        ({"max_length": 0}, "max_length is 0, must be an integer from 1 on"),
+        ({"max_spread": -1.0}, "max_spread is -1.0"),
+        ({"model_selection": "worst"}, "model_selection is 'worst', must be one of: best, accuracy, score"),
+        ({"random_state": -1}, "seed"),
+        ({"random_state": "one"}, "'one' cannot be used to seed"),
+    ],
+)
+def test_wrong_parameters_are_told(parameters, message):
+    with pytest.raises(ValueError, match=r"^[^\n]*$") as caught:
+        regressor().set_params(**parameters).fit(X, Y)
+    assert message in str(caught.value)
+
+
+def test_wrong_data_is_told():
+    with pytest.raises(ValueError, match="X has 5000 features, SymbolicRegressor takes at most 1024"):
+        regressor().fit(np.zeros((3, 5000)), [1, 2, 3])
+    with pytest.raises(ValueError, match="too large for dtype"):
+        regressor().fit([[1e39], [1.0]], [1.0, 2.0])
+    with pytest.raises(ValueError, match="exceed float64"):
+        regressor().fit(X, 1e200 * Y)
+    for weights in (np.zeros(len(Y)), -np.ones(len(Y))):
+        with pytest.raises(ValueError, match=r"(?i)sample[_ ]weight"):
+            regressor().fit(X, Y, sample_weight=weights)
+    model = regressor(100).fit(X, Y)
+    with pytest.raises(ValueError, match="index is 99, but there are"):
+        model.predict(X, 99)
+
+
+def test_many_features_are_no_problem():
+    many = np.random.default_rng(7).normal(size=(60, 300)).astype(np.float32)
+    model = regressor(3000).fit(many, many[:, 299] * 2.0 + 1.0)
+    assert model.get_best().equation == "1 + 2*x299"

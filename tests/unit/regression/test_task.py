@@ -1,0 +1,84 @@
+"""evo.RegressionTask and the defaults of formulas."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import evo
+from evo.config import load_config, make_config
+from evo.evaluate import Status
+from evo.evaluate.cpu import CpuEvaluator
+from evo.instructions import shipped_instruction_set
+from evo.language.batch import Batch
+from evo.language.program import Language, parse_program
+from evo.regression.defaults import PROGRAM, SEARCH
+
+REPOSITORY = Path(__file__).parents[3]
+RNG = np.random.default_rng(1)
+X, Z = RNG.uniform(0.5, 2.0, (2, 50))
+TARGET = 3.0 * X * Z + RNG.normal(size=50)
+
+
+def evaluate(task, *texts: str):
+    language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    batch = Batch.analyze(language.lowering, np.stack([parse_program(language, text, "test", 32) for text in texts]))
+    evaluator = CpuEvaluator(language, task, 1)
+    try:
+        return evaluator.evaluate(batch), task.scaling(evaluator.outputs(batch.words, task.points()))
+    finally:
+        evaluator.close()
+
+
+PROGRAMS = ("%x", "%x %z mul_ftz_f32", "%x %z add_ftz_f32 sin_approx_ftz_f32")
+# A logarithm that ends between the least x and the end of the box.
+POLE = f"%x {0.01 - X.min():.4f} add_ftz_f32 lg2_approx_ftz_f32"
+
+
+def test_the_defaults_are_those_of_the_shipped_config():
+    shipped = load_config(REPOSITORY / "configs" / "symbolic_regression.yaml")
+    own = make_config({"task": "", "program": PROGRAM, "search": SEARCH, "stop": {"seconds": 1}}, "own")
+    assert own.program == shipped.program
+    assert own.search == shipped.search
+
+
+def test_the_objective_is_the_nmse_of_the_best_line_in_digits():
+    task = evo.RegressionTask({"x": X, "z": Z}, TARGET)
+    found, scaling = evaluate(task, *PROGRAMS, POLE)
+    for row, output in enumerate((X, X * Z, np.sin(X + Z))):
+        slope, intercept = np.polyfit(output, TARGET, 1)
+        nmse = np.mean((slope * output + intercept - TARGET) ** 2) / TARGET.var()
+        assert found.objective[row] == pytest.approx(-np.log10(nmse), abs=1e-5)
+        assert [each[row] for each in scaling["f"]] == pytest.approx([intercept, slope], rel=1e-4)
+    assert found.status[3] == Status.NONFINITE
+
+
+def test_weights_score_as_repeated_rows():
+    times = RNG.integers(1, 4, 50)
+    once = evo.RegressionTask({"x": X, "z": Z}, TARGET, weights=times.astype(np.float64))
+    repeated = evo.RegressionTask({"x": X.repeat(times), "z": Z.repeat(times)}, TARGET.repeat(times))
+    (one, ours), (other, theirs) = evaluate(once, *PROGRAMS, POLE), evaluate(repeated, *PROGRAMS, POLE)
+    assert one.status.tolist() == other.status.tolist() == [0, 0, 0, 1]
+    np.testing.assert_allclose(one.objective[:3], other.objective[:3], rtol=1e-5)
+    np.testing.assert_allclose(np.array(ours["f"])[:, :3], np.array(theirs["f"])[:, :3], rtol=1e-4)
+
+
+def test_a_box_says_where_formulas_must_be_finite():
+    text = "%x rcp_approx_ftz_f32"
+    assert evaluate(evo.RegressionTask({"x": X}, TARGET), text)[0].status == [Status.OK]
+    assert evaluate(evo.RegressionTask({"x": X}, TARGET, box={"x": (-1.0, 2.0)}), text)[0].status == [Status.NONFINITE]
+    wide = evo.RegressionTask({"x": X}, TARGET, box={"x": (0.0, 1000.0)})
+    assert evaluate(wide, "%x")[0].status == [Status.NONFINITE]
+    assert evaluate(evo.RegressionTask({"x": X}, TARGET, box={"x": (0.0, 1e3)}, max_spread=0.0), "%x")[0].status == [Status.OK]
+
+
+def test_a_target_that_is_the_same_everywhere_is_refused():
+    with pytest.raises(evo.UserError, match="target: is the same at all points"):
+        evo.RegressionTask({"x": X}, np.full(50, 2.5))
+
+
+def test_the_output_has_a_name_of_its_own():
+    assert list(evo.RegressionTask({"x": X}, TARGET).outputs) == ["f"]
+    assert list(evo.RegressionTask({"f": X, "f_out": Z}, TARGET).outputs) == ["f_out_out"]

@@ -1,0 +1,195 @@
+"""evo.evolve: a search from Python equals one from a config, writes no files, and refuses wrong arguments in one line."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import evo
+from evo.config import load_config
+from evo.run.problem import load_problem
+from evo.run.search import Search
+
+REPOSITORY = Path(__file__).parents[2]
+X = np.linspace(-2, 2, 40)
+
+
+class Square(evo.Task):
+    """Programs like x*x, by number of instructions."""
+
+    inputs = {"x": "f32"}
+    outputs = {"y": "f32"}
+    measures = {"num_instructions": (0.0, 20.0)}
+    complexity = "num_instructions"
+
+    def points(self):
+        return {"x": X}
+
+    def score(self, outputs, programs):
+        return evo.Scores(-np.abs(outputs["y"] - X * X).mean(axis=1), programs.num_instructions[:, None])
+
+
+@pytest.fixture(scope="module")
+def result() -> evo.Result:
+    return evo.evolve(Square, archive=[20], generations=12, seed=3, evaluation={"threads": 1})
+
+
+def test_a_search_from_python_is_that_of_the_same_config(tmp_path, make_task, monkeypatch):
+    source = "import numpy as np\nimport evo\nX = np.linspace(-2, 2, 40)\n"
+    text = Path(__file__).read_text()
+    folder = make_task(source + text[text.index("class Square") : text.index("@pytest.fixture")])
+    (tmp_path / "config.yaml").write_text(
+        f"{{task: {folder}, seed: 3, program: {{vocabulary: {{instructions: [mul_ftz_f32, add_ftz_f32]}}}}, "
+        "search: {archive: {dims: [20]}, batch_size: 64}, stop: {generations: 5}, evaluation: {threads: 1}}"
+    )
+    search = Search(load_problem(load_config(tmp_path / "config.yaml")))
+    list(search.generations())
+    search.problem.close()
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
+    for task in (Square, Square(), folder):
+        found = evo.evolve(
+            task,
+            vocabulary=["mul_ftz_f32", "add_ftz_f32"],
+            archive=[20],
+            search={"batch_size": 64},
+            generations=5,
+            seed=3,
+            evaluation={"threads": 2},
+        )
+        assert found.search.elites().solution.tobytes() == search.elites().solution.tobytes()
+        assert found.history.evaluations.iloc[-1] == search.counters.evaluations
+    assert list(Path().iterdir()) == []
+
+
+def test_tables_tell_what_programs_compute(result):
+    [row] = result.archive.index[result.archive.num_instructions == 1]
+    assert result.archive.expression[row] == "y = x*x"
+    assert result.archive.objective[row] == pytest.approx(0.0, abs=1e-7)
+    assert list(result.archive.columns)[:3] == ["cell", "objective", "num_instructions"]
+    assert result.outputs({"x": [3.0, -4.0]}, row)["y"].tolist() == [9.0, 16.0]
+    assert result.best.objective == result.archive.objective.max()
+    front = result.front()
+    assert front.num_instructions.is_monotonic_increasing and front.objective.is_monotonic_increasing
+    assert front.index[0] == result.archive.num_instructions.idxmin() and front.objective.iloc[-1] == result.best.objective
+    assert result.history.generations.tolist() == list(range(1, 13))
+    assert result.stop_reason == "stop.generations: 12"
+    assert str(len(result.archive)) in repr(result)
+
+
+@pytest.mark.parametrize("kind", ["heatmap", "front"])
+def test_plots_are_figures(result, kind, tmp_path):
+    result.plot(kind).savefig(tmp_path / "plot.png")
+    assert (tmp_path / "plot.png").stat().st_size > 5000
+
+
+def test_numpy_numbers_and_options_of_a_task_are_as_good_as_any():
+    class Shifted(Square):
+        def __init__(self, shift):
+            self.shift = shift
+
+        def points(self):
+            return {"x": X + self.shift}
+
+    few = {"search": {"initial": {"num_programs": np.int64(64)}}, "generations": np.int32(1)}
+    found = evo.evolve(Shifted, task_options={"shift": 2.0}, archive=(np.int64(5),), seed=np.uint8(7), **few)
+    assert found.search.problem.task.shift == 2.0
+    assert found.search.problem.config.seed == 7 and found.search.archive.cells == 5
+
+
+def test_without_a_vocabulary_instructions_fit_the_types_of_the_task():
+    class Bits(Square):
+        inputs = {"x": "u32"}
+        outputs = {"y": "u32"}
+
+        def points(self):
+            return {"x": np.arange(40)}
+
+    for task, some, none in ((Square, "fma_rn_ftz_f32", "add_u32"), (Bits, "mad_lo_u32", "add_ftz_f32")):
+        found = evo.evolve(task, generations=1, search={"initial": {"num_programs": 64}})
+        names = found.search.problem.config.program.vocabulary.instructions
+        assert some in names and none not in names
+        assert found.search.archive.cells == 1024
+
+
+def test_callbacks_see_each_generation_and_end_the_search():
+    seen = []
+    found = evo.evolve(
+        Square,
+        archive=[20],
+        generations=9,
+        on_generation=[lambda g: seen.append(g.counters.generations), lambda g: g.counters.generations == 3],
+    )
+    assert seen == [1, 2, 3]
+    assert found.stop_reason == "on_generation" and len(found.history) == 3
+
+
+class Nothing(Square):
+    def score(self, outputs, programs):
+        return evo.Scores(np.full(len(programs.num_instructions), np.nan), programs.num_instructions[:, None])
+
+
+def test_an_empty_archive_has_tables_and_nothing_else():
+    found = evo.evolve(Nothing, generations=1)
+    assert len(found.archive) == 0 and "0 elites" in repr(found)
+    for ask in (lambda: found.best, found.front, found.plot, lambda: found.outputs({"x": X})):
+        with pytest.raises(evo.UserError, match="the archive is empty"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("task", "arguments", "message"),
+    [
+        (Square, {}, "evolve: key 'stop': needs at least one of: generations, evaluations, seconds, objective"),
+        (Square, {"seconds": -1}, "evolve: key 'stop.seconds': must be greater than 0, got -1"),
+        (Square, {"generations": 1, "vocabulary": ["nope"]}, "unknown instruction 'nope'"),
+        (Square, {"generations": 1, "archive": [3, 3]}, "search.archive: dims: [3, 3] has 2 numbers"),
+        (Square, {"generations": 1, "search": {"size": 1}}, "evolve: unknown key 'search.size'; valid here: archive"),
+        (Square, {"generations": 1, "evaluation": {"cluster": {"scheduler": "local"}}}, "evaluation.cluster: "),
+        (Square, {"generations": 1, "archive": [3], "search": {"archive": {}}}, "evolve: archive and search.archive"),
+        (Square(), {"generations": 1, "task_options": {"a": 1}}, "evolve: task_options are for a class or a folder"),
+        (type("Spaced", (Square,), {"inputs": {"": "f32"}}), {"generations": 1}, "Spaced"),
+        (3, {"generations": 1}, "evolve: a task is an evo.Task, its class or a folder, got int"),
+        ("nowhere", {"generations": 1}, "nowhere/task.py: no such file"),
+        (type("Undeclared", (Square,), {"measures": {}}), {"generations": 1}, "Undeclared.measures must be a dict"),
+        (type("Raises", (Square,), {"points": lambda self: 1 / 0}), {"generations": 1}, "raised ZeroDivisionError"),
+    ],
+)
+def test_wrong_arguments_are_told_in_one_line(task, arguments, message):
+    with pytest.raises(evo.UserError) as caught:
+        evo.evolve(task, **arguments)
+    assert message in str(caught.value) and len(str(caught.value).splitlines()) == 1
+
+
+UNGUARDED = """
+import numpy as np
+import evo
+print("imported")
+
+class Line(evo.Task):
+    inputs = {"x": "f32"}
+    outputs = {"y": "f32"}
+    measures = {"num_instructions": (0.0, 5.0)}
+
+    def points(self):
+        return {"x": np.arange(9.0)}
+
+    def score(self, outputs, programs):
+        return evo.Scores(-np.abs(outputs["y"] - 2).mean(axis=1), programs.num_instructions[:, None])
+
+print(len(evo.evolve(Line, generations=2, evaluation={"threads": 2}).archive) > 0)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["script", "stdin"])
+def test_a_script_without_a_guard_is_imported_once(tmp_path, way):
+    """From standard input there is no file that anyone could import, as in a notebook."""
+    (tmp_path / "script.py").write_text(UNGUARDED)
+    command = [sys.executable, "script.py" if way == "script" else "-"]
+    done = subprocess.run(command, check=False, cwd=tmp_path, input=UNGUARDED, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (0, "imported\nTrue\n"), done.stderr
