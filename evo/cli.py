@@ -379,6 +379,32 @@ def compare(run_folders: tuple[Path, ...], output: Path) -> None:
 
 
 @main.command()
+@click.argument("word", required=False)
+@click.option("--config", "config", metavar="CONFIG", type=click.Path(path_type=Path), help="Only the vocabulary of this config.")
+@click.option("--instruction-set", metavar="SET", default="default", show_default=True, help="default, wide, or a JSON file.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of --config.")
+@_verb
+def instructions(word: str | None, config: Path | None, instruction_set: str, overrides: tuple[str, ...]) -> None:
+    """List the instructions that programs may use, or those with WORD in their name or meaning."""
+    from evo.instructions import check_names, open_instruction_set
+    from evo.report.instructions import describe_instructions
+
+    if config is None:
+        if overrides:
+            raise UserError("--set: overrides a key of a config; name it with --config")
+        chosen = open_instruction_set(instruction_set)
+        names = [instruction.name for instruction in chosen.instructions]
+    else:
+        from evo.config import load_config
+
+        program = load_config(config, overrides).program
+        chosen = open_instruction_set(program.instruction_set)
+        names = list(program.vocabulary.instructions)
+        check_names(chosen, names, "program.vocabulary.instructions")
+    click.echo(describe_instructions(chosen, names, word), nl=False)
+
+
+@main.command()
 @click.option("--test", is_flag=True, help="Test each GPU first, even if it was tested before.")
 @_verb
 def doctor(test: bool) -> None:

@@ -27,13 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from evo.instructions import (
-    SHIPPED,
-    InstructionSet,
-    describe_instruction_set,
-    load_instruction_set,
-    shipped_instruction_set,
-)
+from evo.instructions import InstructionSet, describe_instruction_set, open_instruction_set
 from evo.language.program import Language, Limits, format_program, parse_program, program_length, word
 from evo.native.stack_ptx import META_OPERATIONS, MODES, Lowering, ProgramError, WordType, check_name
 from evo.stack_ptx.enums import load_enums
@@ -65,7 +59,7 @@ def load(source: str | Path | Mapping[str, Any] | InstructionSet = "default") ->
         return source
     if isinstance(source, Mapping):
         return describe_instruction_set(source)
-    return shipped_instruction_set(source) if source in SHIPPED else load_instruction_set(source)
+    return open_instruction_set(source)
 
 
 class Word(int):

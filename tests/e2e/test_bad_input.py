@@ -99,7 +99,7 @@ def test_a_wrong_key_value_or_override(refusal, small_config, override, message)
         ("task_options={speed: 3}", "task_options: got an unexpected keyword argument 'speed'; Plane takes: scale"),
         (
             "program.vocabulary.instructions=[sine]",
-            "program.vocabulary.instructions: unknown instruction 'sine'; this set has: add_u32, ",
+            "program.vocabulary.instructions: unknown instruction 'sine'; did you mean sin_approx_ftz_f32",
         ),
         ("program.vocabulary.instructions=[f16_to_f32]", "program.vocabulary.instructions: no CPU meaning for f16_to_f32: "),
         ("program.vocabulary.meta=[dupe]", "program.vocabulary.meta: unknown operation 'dupe', one of: dup, "),
