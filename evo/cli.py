@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 import click
 
 from evo import get_include
-from evo.errors import DeviceFailure, UserError
+from evo.errors import DeviceFailure, UserError, did_you_mean
 
 if TYPE_CHECKING:
     from evo.report.progress import Progress
@@ -65,6 +65,12 @@ def _usage_in_one_line() -> Iterator[None]:
 
 class _Main(click.Group):
     """The group of verbs. Click's own messages for wrong usage have several lines."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name[:1].isalnum() and self.get_command(ctx, name) is None and not ctx.resilient_parsing:
+            ctx.fail(f"No such command '{name}', {did_you_mean(name, self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         with _usage_in_one_line():
@@ -158,7 +164,7 @@ def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -
 
     for name in names:
         if name not in PLOTS:
-            raise UserError(f"--plot {name}: unknown plot, one of: {', '.join(PLOTS)}")
+            raise UserError(f"--plot {name}: unknown plot, {did_you_mean(name, PLOTS)}")
     run = _view(run_folder, overrides)
     for name in names:
         if reason := why_not_drawn(run, name):

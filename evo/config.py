@@ -18,7 +18,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from evo.compile.assembler import DEFAULT_OPT_LEVEL
-from evo.errors import UserError
+from evo.errors import UserError, did_you_mean
 from evo.evaluate.backends import AUTO, BACKENDS
 from evo.instructions import SHIPPED
 from evo.native.vary import OPERATORS, RATES
@@ -525,7 +525,7 @@ def _describe(error: ValidationError) -> str:
     key = ".".join(str(part) for part in path)
     if first["type"] == "extra_forbidden":
         valid = _keys_of(path[:-1])
-        return f"unknown key '{key}'; valid here: {', '.join(valid)}"
+        return f"unknown key '{key}', {did_you_mean(str(path[-1]), valid)}"
     if first["type"] == "missing":
         return f"key '{key}' is missing"
     if first["type"] == "value_error":

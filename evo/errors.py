@@ -36,9 +36,10 @@ class DeviceFailure(Exception):
         self.failures = failures
 
 
-MAX_LISTED = 12  # names that a message lists
+MAX_LISTED = 16  # names that a message lists
 _MAX_NEAR = 3
-_NEAR, _FAR = 0.6, 0.2  # least similarity of a near name, and how far behind the nearest it may be
+_NEAR, _CLEARLY_NEAR = 0.6, 0.7  # least similarity of a near name among many and among few, which are as well all listed
+_BEHIND = 0.2  # how far behind the nearest another near name may be
 
 
 def near_names(name: str, known: Iterable[str]) -> list[str]:
@@ -61,14 +62,21 @@ def near_names(name: str, known: Iterable[str]) -> list[str]:
         by_part = [max(ratio(part, each) for each in lower.split("_")) for part in parts]
         scored.append((-max(whole, sum(by_part) / max(len(by_part), 1)), -whole, other))
     scored.sort()
-    return [other for score, _, other in scored[:_MAX_NEAR] if -score >= max(_NEAR, -scored[0][0] - _FAR)]
+    least = _NEAR if len(scored) > MAX_LISTED else _CLEARLY_NEAR
+    return [other for score, _, other in scored[:_MAX_NEAR] if -score >= max(least, -scored[0][0] - _BEHIND)]
+
+
+def suggestion(name: str, known: Iterable[str]) -> str | None:
+    """`did you mean ...?` with the nearest names, or None if none is near."""
+    near = near_names(name, known)
+    return f"did you mean {', '.join(near[:-1])}{' or ' * (len(near) > 1)}{near[-1]}?" if near else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown name: its nearest names; without any, all names, or the first of many."""
     known = list(known)
-    if near := near_names(name, known):
-        return f"did you mean {', '.join(near[:-1])}{' or ' * (len(near) > 1)}{near[-1]}?"
     if len(known) <= MAX_LISTED:
-        return f"one of: {', '.join(known) or 'none'}"
-    return f"one of {len(known)}, such as: {', '.join(known[:_MAX_NEAR])}"
+        everything = f"one of: {', '.join(known) or 'none'}"
+    else:
+        everything = f"one of {len(known)}, such as: {', '.join(known[:_MAX_NEAR])}"
+    return suggestion(name, known) or everything

@@ -305,4 +305,4 @@ def _look_up(indices: dict[str, int], name: str, key: str, source: str) -> int:
     try:
         return indices[name]
     except KeyError:
-        raise UserError(f"{source}: key '{key}': unknown type {name!r}, one of: {', '.join(indices)}") from None
+        raise UserError(f"{source}: key '{key}': unknown type {name!r}, {did_you_mean(name, indices)}") from None
