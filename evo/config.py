@@ -32,10 +32,24 @@ else:  # whatever is registered
     BackendName = Literal[AUTO, *BACKENDS]
 
 PlotName = Literal["heatmap", "front", "contact_sheet", "curves", "best", "animation", "gallery"]
+
+
+_WRITTEN_AS_FLOAT = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+)[eE][-+]?\d+")
+_MAX_EXACT = float(1 << 53)  # beyond it, a float may stand for another integer than the one written
+
+
+def _whole(value: Any) -> Any:
+    """An int for a whole number that is written as 1e6, with or without quotes; anything else as it is."""
+    number = float(value) if isinstance(value, str) and _WRITTEN_AS_FLOAT.fullmatch(value) else value
+    is_whole = isinstance(number, float) and number.is_integer() and abs(number) <= _MAX_EXACT
+    return int(number) if is_whole else value
+
+
+Integer = Annotated[int, BeforeValidator(_whole)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-Positive = Annotated[int, Field(ge=1)]
-BatchSize = Annotated[int, Field(ge=1, le=1 << 22)]  # programs held in memory at once
+Positive = Annotated[Integer, Field(ge=1)]
+BatchSize = Annotated[Integer, Field(ge=1, le=1 << 22)]  # programs held in memory at once
 
 MAX_DEPTH = 64  # of lists and mappings in YAML; what reads them calls itself for each
 
@@ -51,7 +65,7 @@ Weights = Annotated[dict[str, Weight], BeforeValidator(_names_to_weights)]
 
 
 class Model(BaseModel):
-    """Refuses unknown keys and loose types (an int is accepted as a float, nothing else is converted)."""
+    """Refuses unknown keys and loose types. An int is accepted as a float, a whole float as an int; nothing else is converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, validate_default=True)
 
@@ -59,19 +73,19 @@ class Model(BaseModel):
 class LimitsConfig(Model):
     """Bounds on a program's run, part of its meaning (`evo.language.program.Limits`)."""
 
-    stack_size: Annotated[int, Field(ge=1, le=65536)] = 128
-    max_nodes: Annotated[int, Field(ge=1, le=65536)] = 4096
-    max_frame_depth: Annotated[int, Field(ge=1, le=64)] = 4
-    store_size: Annotated[int, Field(ge=0, le=4096)] = 16
-    execution_limit: Annotated[int, Field(ge=1, le=1 << 20)] = 4096
+    stack_size: Annotated[Integer, Field(ge=1, le=65536)] = 128
+    max_nodes: Annotated[Integer, Field(ge=1, le=65536)] = 4096
+    max_frame_depth: Annotated[Integer, Field(ge=1, le=64)] = 4
+    store_size: Annotated[Integer, Field(ge=0, le=4096)] = 16
+    execution_limit: Annotated[Integer, Field(ge=1, le=1 << 20)] = 4096
 
 
 class ConstantsConfig(Model):
     """Constants in new words: f32 ones are drawn from a normal distribution, u32 ones uniformly from 0 to `u32_max`."""
 
     f32_sigma: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 1.0
-    u32_max: Annotated[int, Field(ge=0, le=2**32 - 1)] = 255
-    meta_max: Annotated[int, Field(ge=0, le=2**16)] = 4
+    u32_max: Annotated[Integer, Field(ge=0, le=2**32 - 1)] = 255
+    meta_max: Annotated[Integer, Field(ge=0, le=2**16)] = 4
 
 
 class VocabularyConfig(Model):
@@ -98,7 +112,7 @@ class ProgramConfig(Model):
     `instruction_set` is `default`, `wide`, or a JSON file relative to the config file.
     """
 
-    max_length: Annotated[int, Field(ge=1, le=4096)] = 64
+    max_length: Annotated[Integer, Field(ge=1, le=4096)] = 64
     instruction_set: str = "default"
     limits: LimitsConfig = LimitsConfig()
     vocabulary: VocabularyConfig
@@ -194,7 +208,7 @@ class TuningConfig(Model):
     """
 
     share: Probability = 0.0
-    iterations: Annotated[int, Field(ge=1, le=1000)] = 5
+    iterations: Annotated[Integer, Field(ge=1, le=1000)] = 5
     linear_scale: bool = True
 
 
@@ -210,15 +224,15 @@ class SearchConfig(Model):
     immigrants: Probability = 0.0
     initial: InitialConfig = InitialConfig()
     variation: VariationConfig = VariationConfig()
-    memory_size: Annotated[int, Field(ge=1, le=1 << 26)] = 1 << 18
+    memory_size: Annotated[Integer, Field(ge=1, le=1 << 26)] = 1 << 18
     tuning: TuningConfig = TuningConfig()
 
 
 class PackingConfig(Model):
     """Programs that are compiled, loaded and run together: sites of a kernel, and kernels of a module."""
 
-    sites_per_kernel: Annotated[int, Field(ge=1, le=4096)] = 64
-    kernels_per_module: Annotated[int, Field(ge=1, le=4096)] = 2
+    sites_per_kernel: Annotated[Integer, Field(ge=1, le=4096)] = 64
+    kernels_per_module: Annotated[Integer, Field(ge=1, le=4096)] = 2
 
     @model_validator(mode="after")
     def _bounded(self) -> Self:
@@ -288,15 +302,15 @@ class EvaluationConfig(Model):
     simd: Literal["auto", "portable", "baseline", "avx2", "avx512"] = "auto"
     executor: Literal["auto", "threads", "processes"] = "auto"
     score_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 300.0
-    device: Annotated[int, Field(ge=0)] | None = None
+    device: Annotated[Integer, Field(ge=0)] | None = None
     compile_workers: Positive | None = None
-    local_workers: Annotated[int, Field(ge=0)] | None = None
+    local_workers: Annotated[Integer, Field(ge=0)] | None = None
     farm: FarmConfig | None = None
     packing: PackingConfig = PackingConfig()
-    opt_level: Annotated[int, Field(ge=0, le=3)] = DEFAULT_OPT_LEVEL
+    opt_level: Annotated[Integer, Field(ge=0, le=3)] = DEFAULT_OPT_LEVEL
     compile_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 60.0
     launch_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 60.0
-    cache_megabytes: Annotated[int, Field(ge=0, le=1 << 20)] = 2048
+    cache_megabytes: Annotated[Integer, Field(ge=0, le=1 << 20)] = 2048
     cluster: ClusterConfig | None = None
 
     @model_validator(mode="after")
@@ -345,7 +359,7 @@ class RunConfig(Model):
 
     task: str
     task_options: dict[str, Any] = {}
-    seed: Annotated[int, Field(ge=0, lt=2**64)] = 1
+    seed: Annotated[Integer, Field(ge=0, lt=2**64)] = 1
     program: ProgramConfig
     search: SearchConfig
     evaluation: EvaluationConfig = EvaluationConfig()
@@ -497,7 +511,7 @@ class _UniqueKeyLoader(yaml.SafeLoader):
 
 _UniqueKeyLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(\d+\.\d*|\.\d+|\d+)[eE][-+]?\d+$"),
+    re.compile(rf"^{_WRITTEN_AS_FLOAT.pattern}$"),
     list("-+0123456789."),
 )
 

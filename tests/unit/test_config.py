@@ -160,6 +160,21 @@ def test_an_unknown_operator_is_refused_with_the_valid_ones(minimal):
         assert name in message
 
 
+@pytest.mark.parametrize("written", ["1e6", "1E6", "1e+6", "1.0e6", "1000000.0", "'1e6'", "1000000"])
+def test_a_whole_number_is_an_integer_however_it_is_written(minimal, tmp_path, written):
+    config = load_config(minimal, (f"stop.evaluations={written}", f"search.archive.dims=[{written}, 2]"))
+    assert (config.stop.evaluations, config.search.archive.dims) == (1000000, [1000000, 2])
+    assert type(config.stop.evaluations) is int
+    path = tmp_path / "in_the_file.yaml"
+    path.write_text(f"{MINIMAL}seed: {written}\n")
+    assert load_config(path).seed == 1000000 and "seed: 1000000\n" in dump_config(load_config(path))
+
+
+@pytest.mark.parametrize("written", ["1.5", "15e-1", "1e400", ".nan", "'1e-1'", "'six'", "'100'", "12345678901234567e3", "true"])
+def test_what_is_no_integer_is_not_made_one(minimal, written):
+    assert "key 'seed': must be " in refusal(minimal, f"seed={written}")
+
+
 def test_rates_have_their_defaults(minimal):
     variation = load_config(minimal).search.variation
     expected = {
