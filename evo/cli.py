@@ -37,6 +37,7 @@ EXIT_INTERRUPTED = 130
 
 EXPORT_FORMATS = ("ptx", "cuda", "c", "python", "sympy", "latex", "json")
 
+_QUIET = "evo.quiet"  # in click's `Context.meta`
 _SET_HELP = "Override a key of the config: --set search.batch_size=256. May be given many times."
 
 
@@ -104,6 +105,20 @@ def main() -> None:
         os.environ.setdefault(name, "1")
 
 
+def _be_quiet(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
+    ctx.meta[_QUIET] = is_given
+
+
+_quiet_option = click.option(
+    "--quiet",
+    "-q",
+    is_flag=True,
+    expose_value=False,
+    callback=_be_quiet,
+    help="Print errors only: no progress, summary or warning.",
+)
+
+
 def _verb(function: Callable[P, T]) -> Callable[P, T]:
     """Turns a UserError into its line and exit code 2, a DeviceFailure into its line and 3."""
 
@@ -125,6 +140,7 @@ def _verb(function: Callable[P, T]) -> Callable[P, T]:
 @main.command()
 @click.argument("config", type=click.Path(path_type=Path))
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help=_SET_HELP)
+@_quiet_option
 @_verb
 def run(config: Path, overrides: tuple[str, ...]) -> None:
     """Run the experiment that CONFIG describes, in a new folder under runs/."""
@@ -141,6 +157,7 @@ def run(config: Path, overrides: tuple[str, ...]) -> None:
 @main.command()
 @click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a stop, such as stop.evaluations=200000.")
+@_quiet_option
 @_verb
 def resume(run_folder: Path, overrides: tuple[str, ...]) -> None:
     """Go on with the run in folder RUN from its last checkpoint."""
@@ -148,7 +165,7 @@ def resume(run_folder: Path, overrides: tuple[str, ...]) -> None:
 
     run, notes = Run.resume(run_folder, overrides)
     for line in notes:
-        click.echo(f"evo: {line}", err=True)
+        _say(f"evo: {line}", err=True)
     _execute(run, run_folder)
 
 
@@ -347,6 +364,7 @@ def new_keys(folder: Path, name: str) -> None:
 @click.option("--jobs", type=click.IntRange(1), help="Runs at the same time.  [default: one per core]")
 @click.option("--on", "scheduler", metavar="ADDRESS", help="Address of a Dask scheduler whose workers execute the runs.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help=_SET_HELP)
+@_quiet_option
 @_verb
 def sweep(
     config: Path,
@@ -440,8 +458,8 @@ def _execute_sweep(plan: Sweep, folder: Path, jobs: int | None, scheduler: str |
     unfinished = plan.unfinished
     total, num_done = len(plan.runs), len(plan.runs) - len(unfinished)
     num_started = sum(run.is_finished is False for run in unfinished)
-    click.echo(f"sweep folder: {folder}")
-    click.echo(f"{total} runs: {num_done} finished, {num_started} to go on, {len(unfinished) - num_started} to start")
+    _say(f"sweep folder: {folder}")
+    _say(f"{total} runs: {num_done} finished, {num_started} to go on, {len(unfinished) - num_started} to start")
     counts = dict.fromkeys(Ending, 0)
     interrupted = _Interrupt(_Lines(), "finishing the generations in progress and saving")
     with interrupted:
@@ -453,9 +471,9 @@ def _execute_sweep(plan: Sweep, folder: Path, jobs: int | None, scheduler: str |
             if outcome.ending is Ending.FAILED:
                 click.echo(f"evo: {run.name}: failed: {outcome.text}", err=True)
             elif outcome.ending is Ending.FINISHED:
-                click.echo(f"[{num_done + counts[Ending.FINISHED]}/{total}] {run.name}: stopped by {outcome.text}")
+                _say(f"[{num_done + counts[Ending.FINISHED]}/{total}] {run.name}: stopped by {outcome.text}")
     if interrupted():
-        click.echo(f"{num_done + counts[Ending.FINISHED]} of {total} runs are finished; go on with the same command")
+        _say(f"{num_done + counts[Ending.FINISHED]} of {total} runs are finished; go on with the same command")
         sys.exit(EXIT_INTERRUPTED)
     return counts[Ending.FAILED]
 
@@ -468,9 +486,9 @@ def _compare(run_folders: Sequence[Path], picture: Path) -> None:
     groups, notes = load_groups(run_folders)
     for line in notes:
         _warn(line)
-    click.echo(compare_text(groups), nl=False)
+    _say(compare_text(groups).removesuffix("\n"))
     draw_quartiles(groups, picture)
-    click.echo(picture)
+    _say(picture)
 
 
 def _execute(run: Run, folder: Path) -> None:
@@ -478,10 +496,10 @@ def _execute(run: Run, folder: Path) -> None:
     from evo.report.progress import progress_of
 
     search = run.search
-    progress = progress_of(run)
+    progress = progress_of(run, quiet=_is_quiet())
     interrupted = _Interrupt(progress)
-    click.echo(f"run folder: {folder}")
-    click.echo(f"programs run on: {search.problem.evaluator.device}")
+    _say(f"run folder: {folder}")
+    _say(f"programs run on: {search.problem.evaluator.device}")
     try:
         with interrupted, progress:
             reason = run.execute(progress, interrupted)
@@ -492,15 +510,15 @@ def _execute(run: Run, folder: Path) -> None:
         )
         resume_line = f"the last checkpoint stands, go on with: evo resume {folder}"
         _end_at_once(f"the GPU failed: {failure}{culprits}; {resume_line}", EXIT_DEVICE_FAILED)
-    click.echo(f"stopped by {reason}")
+    _say(f"stopped by {reason}")
     if reason == "interrupted":
         run.close()
-        click.echo(f"saved; go on with: evo resume {folder}")
+        _say(f"saved; go on with: evo resume {folder}")
         sys.exit(EXIT_INTERRUPTED)
     from evo.report.plot import draw_plots
 
     for path in draw_plots(run, search.problem.config.output.plots):
-        click.echo(folder / path.relative_to(run.run_dir.path))
+        _say(folder / path.relative_to(run.run_dir.path))
     counters = search.counters
     if search.archive.empty:
         _warn(f"none of {counters.evaluations:,} programs got a finite score; the archive is empty")
@@ -520,11 +538,22 @@ def _execute(run: Run, folder: Path) -> None:
 def _say_loading(path: Path) -> None:
     """Says on a terminal what may take seconds. Where nobody watches, a mistake stays the only line."""
     if sys.stdout.isatty():
-        click.echo(f"loading {path}")
+        _say(f"loading {path}")
+
+
+def _is_quiet() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_QUIET))
+
+
+def _say(message: object, *, err: bool = False) -> None:
+    """Prints what is no error and no result of its own, unless the user wants errors only."""
+    if not _is_quiet():
+        click.echo(message, err=err)
 
 
 def _warn(message: str) -> None:
-    click.echo(f"warning: {message}", err=True)
+    _say(f"warning: {message}", err=True)
 
 
 def _end_at_once(message: str, exit_code: int) -> NoReturn:
@@ -540,7 +569,7 @@ class _Lines:
     """Shows what `_Interrupt` says where no progress is shown."""
 
     def say(self, message: str) -> None:
-        click.echo(message, err=True)
+        _say(message, err=True)
 
     def end(self) -> None:
         pass
