@@ -402,6 +402,18 @@ def compare(run_folders: tuple[Path, ...], output: Path) -> None:
     _compare(run_folders, output)
 
 
+@main.command(name="list")
+@click.argument("folder", metavar="[RUNS]", default="runs", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+@_verb
+def list_runs_below(folder: Path, as_json: bool) -> None:
+    """List the runs in folder RUNS, the youngest first: state, best objective, coverage, evaluations, age and size."""
+    from evo.report.runs import list_runs, runs_json, runs_text
+
+    rows = list_runs(folder)
+    click.echo(runs_json(rows) if as_json else runs_text(rows), nl=False)
+
+
 @main.command()
 @click.argument("word", required=False)
 @click.option("--config", "config", metavar="CONFIG", type=click.Path(path_type=Path), help="Only the vocabulary of this config.")

@@ -429,6 +429,24 @@ def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
     return config.model_copy(update=changes)
 
 
+def read_stop(path: Path) -> StopConfig:
+    """The section `stop` of a run's config.yaml, without reading the rest: of hundreds of runs that would take seconds.
+
+    Raises:
+        UserError: it cannot be read, or is wrong.
+    """
+    try:
+        section = re.search(r"^stop:\n(?:[ ].*\n)+", path.read_text(encoding="utf-8"), re.MULTILINE)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot read the config: {error}") from error
+    if not section:
+        return load_config(path).stop
+    try:
+        return StopConfig.model_validate(_parse_yaml(section[0], str(path))["stop"])
+    except ValidationError as error:
+        raise UserError(f"{path}: section 'stop': {error.errors()[0]['msg']}") from error
+
+
 def dump_config(config: RunConfig) -> str:
     """The config with all defaults filled in, as YAML that `load_config` reads."""
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
