@@ -195,17 +195,33 @@ def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -
 @click.option("--cell", metavar="I,J", help="The elite in this cell of the grid (or with this cell number). Default: the best.")
 @click.option("--front", is_flag=True, help="Instead of an elite, the front of objective against complexity.")
 @click.option("--failed", is_flag=True, help="Instead of an elite, the programs that could not be compiled or run.")
+@click.option(
+    "--csv", "csv_file", metavar="[FILE]", is_flag=False, flag_value="-", help="All elites as CSV.  [FILE: standard output]"
+)
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key that changes no result.")
 @_verb
-def show(run_folder: Path, cell: str | None, front: bool, failed: bool, overrides: tuple[str, ...]) -> None:
+def show(run_folder: Path, cell: str | None, front: bool, failed: bool, csv_file: str | None, overrides: tuple[str, ...]) -> None:
     """Print an elite of the run in folder RUN: its program, its expression, its PTX stub, its origin and its scores."""
     from evo.report.front import describe_front
     from evo.report.show import describe_elite, describe_failed
 
-    given = [name for name, is_given in (("--failed", failed), ("--cell", cell is not None), ("--front", front)) if is_given]
+    asked = {"--failed": failed, "--cell": cell is not None, "--front": front, "--csv": csv_file is not None}
+    given = [name for name, is_given in asked.items() if is_given]
     if len(given) > 1:
         raise UserError(f"{' and '.join(given)}: give one of them")
+    target = Path(csv_file).absolute() if csv_file else None  # before the task's code runs, which may change the working folder
     run = _view(run_folder, overrides)
+    if csv_file is not None and target is not None:
+        from evo.report.elites_csv import elites_csv
+        from evo.storage.files import write_outputs
+
+        table = elites_csv(run)
+        if csv_file == "-":
+            click.echo(table, nl=False)
+        else:
+            write_outputs({target: table.encode()}, [])
+            click.echo(csv_file)
+        return
     text = describe_failed(run) if failed else describe_front(run) if front else describe_elite(run, cell)
     click.echo(text, nl=False)
 
