@@ -209,9 +209,11 @@ def show(run_folder: Path, cell: str | None, front: bool, failed: bool, csv_file
     given = [name for name, is_given in asked.items() if is_given]
     if len(given) > 1:
         raise UserError(f"{' and '.join(given)}: give one of them")
-    target = Path(csv_file).absolute() if csv_file else None  # before the task's code runs, which may change the working folder
+    target = (
+        None if csv_file is None else Path(csv_file).absolute()
+    )  # before the task's code runs, which may change the working folder
     run = _view(run_folder, overrides)
-    if csv_file is not None and target is not None:
+    if target is not None:
         from evo.report.elites_csv import elites_csv
         from evo.storage.files import write_outputs
 
@@ -433,18 +435,22 @@ def list_runs_below(folder: Path, as_json: bool) -> None:
 @main.command()
 @click.argument("word", required=False)
 @click.option("--config", "config", metavar="CONFIG", type=click.Path(path_type=Path), help="Only the vocabulary of this config.")
-@click.option("--instruction-set", metavar="SET", default="default", show_default=True, help="default, wide, or a JSON file.")
+@click.option("--instruction-set", metavar="SET", help="default, wide, or a JSON file.  [default: default]")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of --config.")
 @_verb
-def instructions(word: str | None, config: Path | None, instruction_set: str, overrides: tuple[str, ...]) -> None:
+def instructions(word: str | None, config: Path | None, instruction_set: str | None, overrides: tuple[str, ...]) -> None:
     """List the instructions that programs may use, or those with WORD in their name or meaning."""
     from evo.instructions import check_names, open_instruction_set
     from evo.report.instructions import describe_instructions
 
+    if config and instruction_set:
+        raise UserError(
+            "--config and --instruction-set: give one of them; --set program.instruction_set=SET overrides the config's"
+        )
     if config is None:
         if overrides:
             raise UserError("--set: overrides a key of a config; name it with --config")
-        chosen = open_instruction_set(instruction_set)
+        chosen = open_instruction_set(instruction_set or "default")
         names = [instruction.name for instruction in chosen.instructions]
     else:
         from evo.config import load_config

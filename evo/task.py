@@ -237,7 +237,7 @@ def load_task(folder: Path, options: dict[str, Any]) -> Task:
         inspect.signature(task_class).bind(**options)
     except TypeError as error:
         accepted = inspect.signature(task_class).parameters
-        unknown = [name for name in options if name not in accepted]
+        unknown = [str(name) for name in options if name not in accepted]
         hint = did_you_mean(unknown[0], accepted) if unknown else f"{task_class.__name__} takes: {', '.join(accepted)}"
         raise UserError(f"task_options: {error}; {hint}") from error
     try:

@@ -193,7 +193,9 @@ def check_names(instruction_set: InstructionSet, names: Iterable[str], source: s
         UserError: such a name; the message has the nearest ones.
     """
     known = [instruction.name for instruction in instruction_set.instructions]
-    for name in (name for name in names if name not in known):
+    for name in names:
+        if name in known:
+            continue
         others = [other for other in SHIPPED if name in {i.name for i in shipped_instruction_set(other).instructions}]
         hint = f"it is in the set '{others[0]}': program.instruction_set={others[0]}; " if others else ""
         raise UserError(f"{source}: unknown instruction '{name}'; {hint}{did_you_mean(name, known)}")

@@ -28,7 +28,7 @@ _TERMS = {
     "and": "a and b, bit by bit",
     "bfe": "bit field of a: c bits from bit b on",
     "bfi": "b with a bit field of d bits from bit c on taken from a",
-    "bfind": "position of the highest one bit of a, or the highest bit unlike the sign",
+    "bfind": "position of the highest one bit of a, of a signed a the highest bit unlike its sign",
     "bmsk": "mask of b one bits from bit a on",
     "copysign": "magnitude of b with the sign of a",
     "div": "quotient a / b",

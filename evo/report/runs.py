@@ -113,11 +113,11 @@ def _row(path: Path, now_s: float) -> RunRow:
 
 
 def _is_reached(stop: StopConfig, metrics: dict[str, Any]) -> bool:
-    best = metrics["best_objective"]
+    best, elapsed_s = metrics["best_objective"], metrics.get("elapsed_s")
     done = {
         "generations": metrics["generations"],
         "evaluations": metrics["evaluations"],
-        "seconds": metrics.get("elapsed_s", 0.0) + _TIME_DIGITS,
+        "seconds": elapsed_s + _TIME_DIGITS if isinstance(elapsed_s, (int, float)) else 0.0,
         "objective": float("-inf") if best is None else best,
     }
     return any(bound is not None and done[name] >= bound for name, bound in stop.model_dump().items())
@@ -153,7 +153,7 @@ def _age(seconds: float) -> str:
 
 def _size(num_bytes: float) -> str:
     for unit in ("B", "kB", "MB", "GB"):
-        if num_bytes < 1000:
+        if num_bytes < 999.5:  # of which three digits are shown
             return f"{num_bytes:.3g} {unit}"
         num_bytes /= 1000
     return f"{num_bytes:.3g} TB"

@@ -44,6 +44,10 @@ def test_a_config_restricts_to_its_vocabulary(small_config):
     [
         (["tanhh"], "no instruction has 'tanhh' in its name or meaning; did you mean tanh_approx_f32?"),
         (["@@"], "no instruction has '@@' in its name or meaning; one of 38, such as: add_u32, sub_u32, mul_lo_u32"),
+        (
+            ["--config", "c.yaml", "--instruction-set", "wide"],
+            "--config and --instruction-set: give one of them; --set program.instruction_set=SET overrides the config's",
+        ),
         (["--set", "seed=1"], "--set: overrides a key of a config; name it with --config"),
         (["--instruction-set", "none.json"], "none.json: cannot read the instruction set: No such file or directory"),
     ],

@@ -115,6 +115,19 @@ def break_metrics(path: Path) -> None:
         file.write('{"generations": 5, \n')
 
 
+def break_time(path: Path) -> None:
+    config = path / "config.yaml"
+    config.write_text(config.read_text().replace("seconds: null", "seconds: 1.0"))
+    with (path / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps({**row(3), "elapsed_s": "long"}) + "\n")
+
+
+def test_a_time_that_is_no_number_stops_nothing(make_run):
+    path = make_run(1, 3)
+    break_time(path)
+    assert list_runs(path)[0].state == "interrupted"
+
+
 def remove_checkpoints(path: Path) -> None:
     for file in (path / "checkpoints").iterdir():
         file.unlink()
