@@ -83,6 +83,10 @@ def test_a_name_is_answered_with_the_instruction_that_was_meant_first(name, near
     assert did_you_mean(name, DEFAULT).startswith(f"did you mean {nearest}")
 
 
+def test_a_name_that_is_far_behind_the_nearest_is_left_out():
+    assert did_you_mean("add_f32", DEFAULT) == "did you mean add_ftz_f32 or add_u32?"  # but not abs_ftz_f32
+
+
 def test_at_most_three_names_are_suggested_in_one_sentence():
     assert did_you_mean("abcd", ["abce", "abcf", "abcg", "abch"]) == "did you mean abce, abcf or abcg?"
     assert did_you_mean("abcd", ["abce", "xyz", "abcf"]) == "did you mean abce or abcf?"
