@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 import click
 
 from evo import get_include
-from evo.errors import DeviceFailure, UserError
+from evo.errors import DeviceFailure, UserError, did_you_mean
 
 if TYPE_CHECKING:
     from evo.report.progress import Progress
@@ -37,6 +37,7 @@ EXIT_INTERRUPTED = 130
 
 EXPORT_FORMATS = ("ptx", "cuda", "c", "python", "sympy", "latex", "json")
 
+_QUIET = "evo.quiet"  # in click's `Context.meta`
 _SET_HELP = "Override a key of the config: --set search.batch_size=256. May be given many times."
 
 
@@ -65,6 +66,12 @@ def _usage_in_one_line() -> Iterator[None]:
 
 class _Main(click.Group):
     """The group of verbs. Click's own messages for wrong usage have several lines."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name[:1].isalnum() and self.get_command(ctx, name) is None and not ctx.resilient_parsing:
+            ctx.fail(f"No such command '{name}', {did_you_mean(name, self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         with _usage_in_one_line():
@@ -98,6 +105,20 @@ def main() -> None:
         os.environ.setdefault(name, "1")
 
 
+def _be_quiet(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
+    ctx.meta[_QUIET] = is_given
+
+
+_quiet_option = click.option(
+    "--quiet",
+    "-q",
+    is_flag=True,
+    expose_value=False,
+    callback=_be_quiet,
+    help="Print errors only: no progress, summary or warning.",
+)
+
+
 def _verb(function: Callable[P, T]) -> Callable[P, T]:
     """Turns a UserError into its line and exit code 2, a DeviceFailure into its line and 3."""
 
@@ -119,6 +140,7 @@ def _verb(function: Callable[P, T]) -> Callable[P, T]:
 @main.command()
 @click.argument("config", type=click.Path(path_type=Path))
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help=_SET_HELP)
+@_quiet_option
 @_verb
 def run(config: Path, overrides: tuple[str, ...]) -> None:
     """Run the experiment that CONFIG describes, in a new folder under runs/."""
@@ -135,6 +157,7 @@ def run(config: Path, overrides: tuple[str, ...]) -> None:
 @main.command()
 @click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a stop, such as stop.evaluations=200000.")
+@_quiet_option
 @_verb
 def resume(run_folder: Path, overrides: tuple[str, ...]) -> None:
     """Go on with the run in folder RUN from its last checkpoint."""
@@ -142,7 +165,7 @@ def resume(run_folder: Path, overrides: tuple[str, ...]) -> None:
 
     run, notes = Run.resume(run_folder, overrides)
     for line in notes:
-        click.echo(f"evo: {line}", err=True)
+        _say(f"evo: {line}", err=True)
     _execute(run, run_folder)
 
 
@@ -158,7 +181,7 @@ def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -
 
     for name in names:
         if name not in PLOTS:
-            raise UserError(f"--plot {name}: unknown plot, one of: {', '.join(PLOTS)}")
+            raise UserError(f"--plot {name}: unknown plot, {did_you_mean(name, PLOTS)}")
     run = _view(run_folder, overrides)
     for name in names:
         if reason := why_not_drawn(run, name):
@@ -172,17 +195,35 @@ def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -
 @click.option("--cell", metavar="I,J", help="The elite in this cell of the grid (or with this cell number). Default: the best.")
 @click.option("--front", is_flag=True, help="Instead of an elite, the front of objective against complexity.")
 @click.option("--failed", is_flag=True, help="Instead of an elite, the programs that could not be compiled or run.")
+@click.option(
+    "--csv", "csv_file", metavar="[FILE]", is_flag=False, flag_value="-", help="All elites as CSV.  [FILE: standard output]"
+)
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key that changes no result.")
 @_verb
-def show(run_folder: Path, cell: str | None, front: bool, failed: bool, overrides: tuple[str, ...]) -> None:
+def show(run_folder: Path, cell: str | None, front: bool, failed: bool, csv_file: str | None, overrides: tuple[str, ...]) -> None:
     """Print an elite of the run in folder RUN: its program, its expression, its PTX stub, its origin and its scores."""
     from evo.report.front import describe_front
     from evo.report.show import describe_elite, describe_failed
 
-    given = [name for name, is_given in (("--failed", failed), ("--cell", cell is not None), ("--front", front)) if is_given]
+    asked = {"--failed": failed, "--cell": cell is not None, "--front": front, "--csv": csv_file is not None}
+    given = [name for name, is_given in asked.items() if is_given]
     if len(given) > 1:
         raise UserError(f"{' and '.join(given)}: give one of them")
+    target = (
+        None if csv_file is None else Path(csv_file).absolute()
+    )  # before the task's code runs, which may change the working folder
     run = _view(run_folder, overrides)
+    if target is not None:
+        from evo.report.elites_csv import elites_csv
+        from evo.storage.files import write_outputs
+
+        table = elites_csv(run)
+        if csv_file == "-":
+            click.echo(table, nl=False)
+        else:
+            write_outputs({target: table.encode()}, [])
+            click.echo(csv_file)
+        return
     text = describe_failed(run) if failed else describe_front(run) if front else describe_elite(run, cell)
     click.echo(text, nl=False)
 
@@ -411,6 +452,7 @@ def new_keys(folder: Path, name: str) -> None:
 @click.option("--jobs", type=click.IntRange(1), help="Runs at the same time.  [default: one per core]")
 @click.option("--on", "scheduler", metavar="ADDRESS", help="Address of a Dask scheduler whose workers execute the runs.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help=_SET_HELP)
+@_quiet_option
 @_verb
 def sweep(
     config: Path,
@@ -459,6 +501,48 @@ def compare(run_folders: tuple[Path, ...], output: Path) -> None:
     _compare(run_folders, output)
 
 
+@main.command(name="list")
+@click.argument("folder", metavar="[RUNS]", default="runs", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+@_verb
+def list_runs_below(folder: Path, as_json: bool) -> None:
+    """List the runs in folder RUNS, the youngest first: state, best objective, coverage, evaluations, age and size."""
+    from evo.report.runs import list_runs, runs_json, runs_text
+
+    rows = list_runs(folder)
+    click.echo(runs_json(rows) if as_json else runs_text(rows), nl=False)
+
+
+@main.command()
+@click.argument("word", required=False)
+@click.option("--config", "config", metavar="CONFIG", type=click.Path(path_type=Path), help="Only the vocabulary of this config.")
+@click.option("--instruction-set", metavar="SET", help="default, wide, or a JSON file.  [default: default]")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of --config.")
+@_verb
+def instructions(word: str | None, config: Path | None, instruction_set: str | None, overrides: tuple[str, ...]) -> None:
+    """List the instructions that programs may use, or those with WORD in their name or meaning."""
+    from evo.instructions import check_names, open_instruction_set
+    from evo.report.instructions import describe_instructions
+
+    if config and instruction_set:
+        raise UserError(
+            "--config and --instruction-set: give one of them; --set program.instruction_set=SET overrides the config's"
+        )
+    if config is None:
+        if overrides:
+            raise UserError("--set: overrides a key of a config; name it with --config")
+        chosen = open_instruction_set(instruction_set or "default")
+        names = [instruction.name for instruction in chosen.instructions]
+    else:
+        from evo.config import load_config
+
+        program = load_config(config, overrides).program
+        chosen = open_instruction_set(program.instruction_set)
+        names = list(program.vocabulary.instructions)
+        check_names(chosen, names, "program.vocabulary.instructions")
+    click.echo(describe_instructions(chosen, names, word), nl=False)
+
+
 @main.command()
 @click.option("--test", is_flag=True, help="Test each GPU first, even if it was tested before.")
 @_verb
@@ -489,8 +573,8 @@ def _execute_sweep(plan: Sweep, folder: Path, jobs: int | None, scheduler: str |
     unfinished = plan.unfinished
     total, num_done = len(plan.runs), len(plan.runs) - len(unfinished)
     num_started = sum(run.is_finished is False for run in unfinished)
-    click.echo(f"sweep folder: {folder}")
-    click.echo(f"{total} runs: {num_done} finished, {num_started} to go on, {len(unfinished) - num_started} to start")
+    _say(f"sweep folder: {folder}")
+    _say(f"{total} runs: {num_done} finished, {num_started} to go on, {len(unfinished) - num_started} to start")
     counts = dict.fromkeys(Ending, 0)
     interrupted = _Interrupt(_Lines(), "finishing the generations in progress and saving")
     with interrupted:
@@ -502,9 +586,9 @@ def _execute_sweep(plan: Sweep, folder: Path, jobs: int | None, scheduler: str |
             if outcome.ending is Ending.FAILED:
                 click.echo(f"evo: {run.name}: failed: {outcome.text}", err=True)
             elif outcome.ending is Ending.FINISHED:
-                click.echo(f"[{num_done + counts[Ending.FINISHED]}/{total}] {run.name}: stopped by {outcome.text}")
+                _say(f"[{num_done + counts[Ending.FINISHED]}/{total}] {run.name}: stopped by {outcome.text}")
     if interrupted():
-        click.echo(f"{num_done + counts[Ending.FINISHED]} of {total} runs are finished; go on with the same command")
+        _say(f"{num_done + counts[Ending.FINISHED]} of {total} runs are finished; go on with the same command")
         sys.exit(EXIT_INTERRUPTED)
     return counts[Ending.FAILED]
 
@@ -517,9 +601,9 @@ def _compare(run_folders: Sequence[Path], picture: Path) -> None:
     groups, notes = load_groups(run_folders)
     for line in notes:
         _warn(line)
-    click.echo(compare_text(groups), nl=False)
+    _say(compare_text(groups).removesuffix("\n"))
     draw_quartiles(groups, picture)
-    click.echo(picture)
+    _say(picture)
 
 
 def _execute(run: Run, folder: Path) -> None:
@@ -527,10 +611,10 @@ def _execute(run: Run, folder: Path) -> None:
     from evo.report.progress import progress_of
 
     search = run.search
-    progress = progress_of(run)
+    progress = progress_of(run, quiet=_is_quiet())
     interrupted = _Interrupt(progress)
-    click.echo(f"run folder: {folder}")
-    click.echo(f"programs run on: {search.problem.evaluator.device}")
+    _say(f"run folder: {folder}")
+    _say(f"programs run on: {search.problem.evaluator.device}")
     try:
         with interrupted, progress:
             reason = run.execute(progress, interrupted)
@@ -541,15 +625,15 @@ def _execute(run: Run, folder: Path) -> None:
         )
         resume_line = f"the last checkpoint stands, go on with: evo resume {folder}"
         _end_at_once(f"the GPU failed: {failure}{culprits}; {resume_line}", EXIT_DEVICE_FAILED)
-    click.echo(f"stopped by {reason}")
+    _say(f"stopped by {reason}")
     if reason == "interrupted":
         run.close()
-        click.echo(f"saved; go on with: evo resume {folder}")
+        _say(f"saved; go on with: evo resume {folder}")
         sys.exit(EXIT_INTERRUPTED)
     from evo.report.plot import draw_plots
 
     for path in draw_plots(run, search.problem.config.output.plots):
-        click.echo(folder / path.relative_to(run.run_dir.path))
+        _say(folder / path.relative_to(run.run_dir.path))
     counters = search.counters
     if search.archive.empty:
         _warn(f"none of {counters.evaluations:,} programs got a finite score; the archive is empty")
@@ -569,11 +653,22 @@ def _execute(run: Run, folder: Path) -> None:
 def _say_loading(path: Path) -> None:
     """Says on a terminal what may take seconds. Where nobody watches, a mistake stays the only line."""
     if sys.stdout.isatty():
-        click.echo(f"loading {path}")
+        _say(f"loading {path}")
+
+
+def _is_quiet() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_QUIET))
+
+
+def _say(message: object, *, err: bool = False) -> None:
+    """Prints what is no error and no result of its own, unless the user wants errors only."""
+    if not _is_quiet():
+        click.echo(message, err=err)
 
 
 def _warn(message: str) -> None:
-    click.echo(f"warning: {message}", err=True)
+    _say(f"warning: {message}", err=True)
 
 
 def _end_at_once(message: str, exit_code: int) -> NoReturn:
@@ -589,7 +684,7 @@ class _Lines:
     """Shows what `_Interrupt` says where no progress is shown."""
 
     def say(self, message: str) -> None:
-        click.echo(message, err=True)
+        _say(message, err=True)
 
     def end(self) -> None:
         pass

@@ -18,7 +18,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from evo.compile.assembler import DEFAULT_OPT_LEVEL
-from evo.errors import UserError
+from evo.errors import UserError, did_you_mean
 from evo.evaluate.backends import AUTO, BACKENDS
 from evo.instructions import SHIPPED
 from evo.native.vary import OPERATORS, RATES
@@ -32,10 +32,24 @@ else:  # whatever is registered
     BackendName = Literal[AUTO, *BACKENDS]
 
 PlotName = Literal["heatmap", "front", "contact_sheet", "curves", "best", "animation", "gallery"]
+
+
+_WRITTEN_AS_FLOAT = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+)[eE][-+]?\d+")
+_MAX_EXACT = float(1 << 53)  # beyond it, a float may stand for another integer than the one written
+
+
+def _whole(value: Any) -> Any:
+    """An int for a whole number that is written as 1e6, with or without quotes; anything else as it is."""
+    number = float(value) if isinstance(value, str) and _WRITTEN_AS_FLOAT.fullmatch(value) else value
+    is_whole = isinstance(number, float) and number.is_integer() and abs(number) <= _MAX_EXACT
+    return int(number) if is_whole else value
+
+
+Integer = Annotated[int, BeforeValidator(_whole)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
-Positive = Annotated[int, Field(ge=1)]
-BatchSize = Annotated[int, Field(ge=1, le=1 << 22)]  # programs held in memory at once
+Positive = Annotated[Integer, Field(ge=1)]
+BatchSize = Annotated[Integer, Field(ge=1, le=1 << 22)]  # programs held in memory at once
 
 MAX_DEPTH = 64  # of lists and mappings in YAML; what reads them calls itself for each
 
@@ -51,7 +65,7 @@ Weights = Annotated[dict[str, Weight], BeforeValidator(_names_to_weights)]
 
 
 class Model(BaseModel):
-    """Refuses unknown keys and loose types (an int is accepted as a float, nothing else is converted)."""
+    """Refuses unknown keys and loose types. An int is accepted as a float, a whole float as an int; nothing else is converted."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, validate_default=True)
 
@@ -59,19 +73,19 @@ class Model(BaseModel):
 class LimitsConfig(Model):
     """Bounds on a program's run, part of its meaning (`evo.language.program.Limits`)."""
 
-    stack_size: Annotated[int, Field(ge=1, le=65536)] = 128
-    max_nodes: Annotated[int, Field(ge=1, le=65536)] = 4096
-    max_frame_depth: Annotated[int, Field(ge=1, le=64)] = 4
-    store_size: Annotated[int, Field(ge=0, le=4096)] = 16
-    execution_limit: Annotated[int, Field(ge=1, le=1 << 20)] = 4096
+    stack_size: Annotated[Integer, Field(ge=1, le=65536)] = 128
+    max_nodes: Annotated[Integer, Field(ge=1, le=65536)] = 4096
+    max_frame_depth: Annotated[Integer, Field(ge=1, le=64)] = 4
+    store_size: Annotated[Integer, Field(ge=0, le=4096)] = 16
+    execution_limit: Annotated[Integer, Field(ge=1, le=1 << 20)] = 4096
 
 
 class ConstantsConfig(Model):
     """Constants in new words: f32 ones are drawn from a normal distribution, u32 ones uniformly from 0 to `u32_max`."""
 
     f32_sigma: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 1.0
-    u32_max: Annotated[int, Field(ge=0, le=2**32 - 1)] = 255
-    meta_max: Annotated[int, Field(ge=0, le=2**16)] = 4
+    u32_max: Annotated[Integer, Field(ge=0, le=2**32 - 1)] = 255
+    meta_max: Annotated[Integer, Field(ge=0, le=2**16)] = 4
 
 
 class VocabularyConfig(Model):
@@ -101,7 +115,7 @@ class ProgramConfig(Model):
     `instruction_set` is `default`, `wide`, or a JSON file relative to the config file.
     """
 
-    max_length: Annotated[int, Field(ge=1, le=4096)] = 64
+    max_length: Annotated[Integer, Field(ge=1, le=4096)] = 64
     instruction_set: str = "default"
     limits: LimitsConfig = LimitsConfig()
     vocabulary: VocabularyConfig
@@ -198,9 +212,9 @@ class TuningConfig(Model):
     """
 
     share: Probability = 0.0
-    iterations: Annotated[int, Field(ge=1, le=1000)] = 5
+    iterations: Annotated[Integer, Field(ge=1, le=1000)] = 5
     linear_scale: bool = True
-    points: Annotated[int, Field(ge=16)] | None = None
+    points: Annotated[Integer, Field(ge=16)] | None = None
 
 
 class StartsConfig(Model):
@@ -209,7 +223,7 @@ class StartsConfig(Model):
     0: it begins once and goes on. For searches that either succeed soon or get stuck.
     """
 
-    count: Annotated[int, Field(ge=0)] = 0
+    count: Annotated[Integer, Field(ge=0)] = 0
     generations: Positive = 300
 
 
@@ -228,15 +242,15 @@ class SearchConfig(Model):
     initial: InitialConfig = InitialConfig()
     starts: StartsConfig = StartsConfig()
     variation: VariationConfig = VariationConfig()
-    memory_size: Annotated[int, Field(ge=1, le=1 << 26)] = 1 << 18
+    memory_size: Annotated[Integer, Field(ge=1, le=1 << 26)] = 1 << 18
     tuning: TuningConfig = TuningConfig()
 
 
 class PackingConfig(Model):
     """Programs that are compiled, loaded and run together: sites of a kernel, and kernels of a module."""
 
-    sites_per_kernel: Annotated[int, Field(ge=1, le=4096)] = 64
-    kernels_per_module: Annotated[int, Field(ge=1, le=4096)] = 2
+    sites_per_kernel: Annotated[Integer, Field(ge=1, le=4096)] = 64
+    kernels_per_module: Annotated[Integer, Field(ge=1, le=4096)] = 2
 
     @model_validator(mode="after")
     def _bounded(self) -> Self:
@@ -306,15 +320,15 @@ class EvaluationConfig(Model):
     simd: Literal["auto", "portable", "baseline", "avx2", "avx512"] = "auto"
     executor: Literal["auto", "threads", "processes"] = "auto"
     score_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 300.0
-    device: Annotated[int, Field(ge=0)] | None = None
+    device: Annotated[Integer, Field(ge=0)] | None = None
     compile_workers: Positive | None = None
-    local_workers: Annotated[int, Field(ge=0)] | None = None
+    local_workers: Annotated[Integer, Field(ge=0)] | None = None
     farm: FarmConfig | None = None
     packing: PackingConfig = PackingConfig()
-    opt_level: Annotated[int, Field(ge=0, le=3)] = DEFAULT_OPT_LEVEL
+    opt_level: Annotated[Integer, Field(ge=0, le=3)] = DEFAULT_OPT_LEVEL
     compile_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 60.0
     launch_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 60.0
-    cache_megabytes: Annotated[int, Field(ge=0, le=1 << 20)] = 2048
+    cache_megabytes: Annotated[Integer, Field(ge=0, le=1 << 20)] = 2048
     cluster: ClusterConfig | None = None
 
     @model_validator(mode="after")
@@ -363,7 +377,7 @@ class RunConfig(Model):
 
     task: str
     task_options: dict[str, Any] = {}
-    seed: Annotated[int, Field(ge=0, lt=2**64)] = 1
+    seed: Annotated[Integer, Field(ge=0, lt=2**64)] = 1
     program: ProgramConfig
     search: SearchConfig
     evaluation: EvaluationConfig = EvaluationConfig()
@@ -453,6 +467,24 @@ def make_config(data: dict[str, Any], source: str) -> RunConfig:
         raise UserError(f"{source}: {_describe(error)}") from error
 
 
+def read_stop(path: Path) -> StopConfig:
+    """The section `stop` of a run's config.yaml, without reading the rest: of hundreds of runs that would take seconds.
+
+    Raises:
+        UserError: it cannot be read, or is wrong.
+    """
+    try:
+        section = re.search(r"^stop:\n(?:[ ].*\n)+", path.read_text(encoding="utf-8"), re.MULTILINE)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot read the config: {error}") from error
+    if not section:
+        return load_config(path).stop
+    try:
+        return StopConfig.model_validate(_parse_yaml(section[0], str(path))["stop"])
+    except ValidationError as error:
+        raise UserError(f"{path}: section 'stop': {error.errors()[0]['msg']}") from error
+
+
 def dump_config(config: RunConfig) -> str:
     """The config with all defaults filled in, as YAML that `load_config` reads."""
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
@@ -535,7 +567,7 @@ class _UniqueKeyLoader(yaml.SafeLoader):
 
 _UniqueKeyLoader.add_implicit_resolver(
     "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(\d+\.\d*|\.\d+|\d+)[eE][-+]?\d+$"),
+    re.compile(rf"^{_WRITTEN_AS_FLOAT.pattern}$"),
     list("-+0123456789."),
 )
 
@@ -563,7 +595,7 @@ def _describe(error: ValidationError) -> str:
     key = ".".join(str(part) for part in path)
     if first["type"] == "extra_forbidden":
         valid = _keys_of(path[:-1])
-        return f"unknown key '{key}'; valid here: {', '.join(valid)}"
+        return f"unknown key '{key}', {did_you_mean(str(path[-1]), valid)}"
     if first["type"] == "missing":
         return f"key '{key}' is missing"
     if first["type"] == "value_error":

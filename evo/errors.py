@@ -1,4 +1,5 @@
-"""What can fail: the exceptions that end a command, and the kinds of failures of a program, which end nothing.
+"""What can fail: the exceptions that end a command, and the kinds of failures of a program, which end nothing. And how a message
+about an unknown name ends.
 
 Owns the promise that each exception ends in one clear line, a user's mistake with exit code 2 and a GPU's failure with 3; the
 command line keeps it.
@@ -6,7 +7,7 @@ command line keeps it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any
 
@@ -33,3 +34,49 @@ class DeviceFailure(Exception):
     def __init__(self, message: str, failures: Sequence[Any]):
         super().__init__(message)
         self.failures = failures
+
+
+MAX_LISTED = 16  # names that a message lists
+_MAX_NEAR = 3
+_NEAR, _CLEARLY_NEAR = 0.6, 0.7  # least similarity of a near name among many and among few, which are as well all listed
+_BEHIND = 0.2  # how far behind the nearest another near name may be
+
+
+def near_names(name: str, known: Iterable[str]) -> list[str]:
+    """The names that someone who wrote `name` may have meant, the likeliest first; at most three.
+
+    Similar is what difflib's ratio says, or, if that is more, the mean over the parts of `name`, between `_` or `.`, of
+    each one's best ratio with a part of the other: `add_f32` is near `add_ftz_f32`.
+    """
+    from difflib import SequenceMatcher
+
+    def ratio(one: str, two: str) -> float:
+        return SequenceMatcher(None, one, two, autojunk=False).ratio()
+
+    given = name.lower().replace(".", "_")
+    parts = [part for part in given.split("_") if part]
+    scored = []
+    for other in dict.fromkeys(known):
+        lower = other.lower().replace(".", "_")
+        whole = ratio(given, lower)
+        by_part = [max(ratio(part, each) for each in lower.split("_")) for part in parts]
+        scored.append((-max(whole, sum(by_part) / max(len(by_part), 1)), -whole, other))
+    scored.sort()
+    least = _NEAR if len(scored) > MAX_LISTED else _CLEARLY_NEAR
+    return [other for score, _, other in scored[:_MAX_NEAR] if -score >= max(least, -scored[0][0] - _BEHIND)]
+
+
+def suggestion(name: str, known: Iterable[str]) -> str | None:
+    """`did you mean ...?` with the nearest names, or None if none is near."""
+    near = near_names(name, known)
+    return f"did you mean {', '.join(near[:-1])}{' or ' * (len(near) > 1)}{near[-1]}?" if near else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: its nearest names; without any, all names, or the first of many."""
+    known = list(known)
+    if len(known) <= MAX_LISTED:
+        everything = f"one of: {', '.join(known) or 'none'}"
+    else:
+        everything = f"one of {len(known)}, such as: {', '.join(known[:_MAX_NEAR])}"
+    return suggestion(name, known) or everything

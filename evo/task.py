@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError
+from evo.errors import UserError, did_you_mean
 
 REDUCTIONS = ("regression",)
 _CHANGES_WHEN_ASKED = "_evo_changes_when_asked"  # attribute of such a task
@@ -262,8 +262,10 @@ def load_task(folder: Path, options: dict[str, Any]) -> Task:
     try:
         inspect.signature(task_class).bind(**options)
     except TypeError as error:
-        accepted = ", ".join(inspect.signature(task_class).parameters) or "none"
-        raise UserError(f"task_options: {error}; {task_class.__name__} takes: {accepted}") from error
+        accepted = inspect.signature(task_class).parameters
+        unknown = [str(name) for name in options if name not in accepted]
+        hint = did_you_mean(unknown[0], accepted) if unknown else f"{task_class.__name__} takes: {', '.join(accepted)}"
+        raise UserError(f"task_options: {error}; {hint}") from error
     try:
         with _staying_here():
             task = task_class(**options)

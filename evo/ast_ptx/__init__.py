@@ -41,8 +41,8 @@ from evo.ast_ptx.elements import (
     Registers,
     Routine,
     Words,
-    listed,
 )
+from evo.errors import did_you_mean
 from evo.native import ast_ptx as native
 from evo.native.ast_ptx import MAX_INSTRUCTION_ARGS, MAX_INSTRUCTIONS, ROUTINE_DEPTH, STACK_DEPTH, ProgramError, WordType
 
@@ -183,7 +183,7 @@ class AstPTX:
 
     def _interpreted(self, table: Words, inputs: Mapping[str, ArrayLike]) -> NDArray[np.float32]:
         if unknown := [name for name in inputs if name not in self._input_indices]:
-            raise ValueError(f"input '{unknown[0]}': unknown, one of: {listed(self.inputs)}")
+            raise ValueError(f"input '{unknown[0]}': unknown, {did_you_mean(unknown[0], self.inputs)}")
         given = {name: _as_f32(name, values) for name, values in inputs.items()}
         try:
             shape = np.broadcast_shapes(*(values.shape for values in given.values()))
@@ -232,13 +232,13 @@ class AstPTX:
             return WordType.PTX_INSTRUCTION | element.num_args << 16 | index << 32
         if isinstance(element, Register):
             if element.name not in self._input_indices:
-                raise ValueError(f"{place}: register '{element.name}' is not an input, one of: {listed(self.inputs)}")
+                raise ValueError(f"{place}: register '{element.name}' is not an input, {did_you_mean(element.name, self.inputs)}")
             return WordType.INPUT | self._input_indices[element.name] << 32
         if isinstance(element, Routine):
             index = self._routine_indices.get(element)
             if index is None:
-                known = listed(routine.name for routine in self.routines)
-                raise ValueError(f"{place}: routine '{element.name}' is unknown, one of: {known}")
+                known = [routine.name for routine in self.routines]
+                raise ValueError(f"{place}: routine '{element.name}' is unknown, {did_you_mean(element.name, known)}")
             return WordType.ROUTINE | element.num_args << 16 | index << 32
         if isinstance(element, (Argument, Bits)):
             payload = element.index if isinstance(element, Argument) else element.bits

@@ -5,13 +5,14 @@ Owns these types and the table of the library's instructions. Knows nothing of w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.errors import did_you_mean
 from evo.native.ast_ptx import INSTRUCTIONS as _NATIVE_INSTRUCTIONS
 from evo.native.ast_ptx import STACK_DEPTH
 
@@ -98,7 +99,7 @@ class Instructions:
         try:
             return by_name[name]
         except KeyError:
-            raise AttributeError(f"no instruction '{name}', one of: {listed(by_name)}") from None
+            raise AttributeError(f"no instruction '{name}', {did_you_mean(name, by_name)}") from None
 
     def __iter__(self) -> Iterator[Instruction]:
         return iter(self._by_name.values())
@@ -125,7 +126,7 @@ class Registers:
         try:
             return by_name[name]
         except KeyError:
-            raise AttributeError(f"no input register '{name}', one of: {listed(by_name)}") from None
+            raise AttributeError(f"no input register '{name}', {did_you_mean(name, by_name)}") from None
 
     def __getitem__(self, name: str) -> Register:
         return self._by_name[name]
@@ -145,8 +146,3 @@ INSTRUCTIONS: tuple[Instruction, ...] = tuple(Instruction(ptx, num_args) for ptx
 
 I = Instructions(INSTRUCTIONS)  # noqa: E741
 """`INSTRUCTIONS` by name."""
-
-
-def listed(names: Iterable[str]) -> str:
-    """Names for a message."""
-    return ", ".join(names) or "none"

@@ -24,7 +24,7 @@ compare, select and convert instructions of f32, f64, f16, f16x2, u32, s32, u64,
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
@@ -33,7 +33,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from evo.errors import UserError
+from evo.errors import UserError, did_you_mean
 from evo.storage.json_file import first_mistake, parse_json, read_json
 
 ABI_VERSION = 1
@@ -177,6 +177,30 @@ def load_instruction_set(path: str | Path) -> InstructionSet:
     return _check(read_json(path, _WHAT), str(path))
 
 
+def open_instruction_set(name: str | Path) -> InstructionSet:
+    """The shipped set with this name (a string), or else that of the JSON file with this path.
+
+    Raises:
+        UserError: as `load_instruction_set`.
+    """
+    return shipped_instruction_set(str(name)) if name in SHIPPED else load_instruction_set(name)
+
+
+def check_names(instruction_set: InstructionSet, names: Iterable[str], source: str) -> None:
+    """Refuses the first name that no instruction has.
+
+    Raises:
+        UserError: such a name; the message has the nearest ones.
+    """
+    known = [instruction.name for instruction in instruction_set.instructions]
+    for name in names:
+        if name in known:
+            continue
+        others = [other for other in SHIPPED if name in {i.name for i in shipped_instruction_set(other).instructions}]
+        hint = f"it is in the set '{others[0]}': program.instruction_set={others[0]}; " if others else ""
+        raise UserError(f"{source}: unknown instruction '{name}'; {hint}{did_you_mean(name, known)}")
+
+
 def describe_instruction_set(description: Mapping[str, Any], source: str = "description") -> InstructionSet:
     """Checks a description in Python: the keys of the JSON form, `abi_version` optional. Errors name the `source` and the key.
 
@@ -283,4 +307,4 @@ def _look_up(indices: dict[str, int], name: str, key: str, source: str) -> int:
     try:
         return indices[name]
     except KeyError:
-        raise UserError(f"{source}: key '{key}': unknown type {name!r}, one of: {', '.join(indices)}") from None
+        raise UserError(f"{source}: key '{key}': unknown type {name!r}, {did_you_mean(name, indices)}") from None

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from evo.errors import UserError
-from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
+from evo.instructions import SHIPPED, open_instruction_set
 from evo.instructions.header import render_header
 from evo.storage.files import write_outputs
 
@@ -28,10 +28,9 @@ def main() -> None:
 def generate(source: str, output: Path, lang: str) -> None:
     """Writes the header of an instruction set, for use with stack_ptx.h."""
     try:
-        is_shipped = source in SHIPPED
-        instruction_set = shipped_instruction_set(source) if is_shipped else load_instruction_set(source)
+        instruction_set = open_instruction_set(source)
         header = render_header(instruction_set, lang, output.name)
-        write_outputs({output: header.encode("ascii", "replace")}, [] if is_shipped else [Path(source)])
+        write_outputs({output: header.encode("ascii", "replace")}, [] if source in SHIPPED else [Path(source)])
     except UserError as error:
         click.echo(" ".join(str(error).splitlines()), err=True)
         sys.exit(2)

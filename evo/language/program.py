@@ -22,7 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
-from evo.errors import UserError
+from evo.errors import UserError, did_you_mean, suggestion
 from evo.instructions import InstructionSet
 from evo.native.stack_ptx import META_OPERATIONS, Lowering, WordType
 
@@ -95,7 +95,15 @@ class Language:
             return word(WordType.META, self._stack(stack), META_OPERATIONS.index(operation))
         if _FLOAT.fullmatch(token):
             return self._constant(token, "f32")
-        raise ValueError(f"'{token}' is not an instruction, constant, input (%name) or meta operation (name.stack)")
+        reason = f"'{token}' is not an instruction, constant, input (%name) or meta operation (name.stack)"
+        near = suggestion(token, self._names())
+        raise ValueError(f"{reason}; {near}" if near else reason)
+
+    def _names(self) -> list[str]:
+        """The tokens that are names."""
+        stacks = [stack.name.lower() for stack in self.instruction_set.stacks]
+        meta = [f"{operation}.{stack}" for operation in META_OPERATIONS for stack in stacks]
+        return [*self._instruction_indices, *(f"%{name}" for name, _ in self.inputs), *meta]
 
     def _encode_pair(self, head: str, tail: str) -> int:
         if head == "load":
@@ -167,8 +175,8 @@ class Language:
         try:
             return self.instruction_set.stack_index(name)
         except KeyError:
-            names = ", ".join(stack.name.lower() for stack in self.instruction_set.stacks)
-            raise ValueError(f"unknown stack '{name}', one of: {names}") from None
+            names = [stack.name.lower() for stack in self.instruction_set.stacks]
+            raise ValueError(f"unknown stack '{name}', {did_you_mean(name, names)}") from None
 
     @cached_property
     def _instruction_indices(self) -> dict[str, int]:
@@ -236,7 +244,7 @@ def _index(names: list[str], name: str, what: str) -> int:
     try:
         return names.index(name)
     except ValueError:
-        raise ValueError(f"unknown {what} '{name}', one of: {', '.join(names)}") from None
+        raise ValueError(f"unknown {what} '{name}', {did_you_mean(name, names)}") from None
 
 
 def _unsigned(literal: str, what: str, num_bits: int = 32) -> int:

@@ -187,7 +187,7 @@ def _run_folders(path: Path) -> list[Path]:
             found.append(Path(folder))
             folders.clear()
     if not found:
-        raise UserError(f"{path}: not a run folder, nor is there one in it; list yours with: ls runs/*")
+        raise UserError(f"{path}: not a run folder, nor is there one in it; list yours with: evo list")
     return found
 
 

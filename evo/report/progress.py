@@ -22,8 +22,10 @@ PLAIN_SECONDS = 5.0  # between two plain lines
 HUGE = 1e9  # numbers from here on are written in scientific notation
 
 
-def progress_of(run: Run) -> Progress:
-    """Shows the run's progress while it is entered."""
+def progress_of(run: Run, *, quiet: bool = False) -> Progress:
+    """Shows the run's progress while it is entered; if quiet, nothing."""
+    if quiet:
+        return _NoProgress(run)
     return _TerminalProgress(run) if sys.stdout.isatty() else _PlainProgress(run)
 
 
@@ -62,6 +64,19 @@ class Progress(AbstractContextManager["Progress"]):
                 f"best {_short(generation.best_objective, '.4f')}"
             ),
         )
+
+
+class _NoProgress(Progress):
+    """Shows nothing."""
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __call__(self, generation: Generation, elapsed_s: float) -> None:
+        pass
+
+    def say(self, message: str) -> None:
+        pass
 
 
 class _PlainProgress(Progress):

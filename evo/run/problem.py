@@ -19,7 +19,7 @@ from evo.evaluate import Evaluator, TaskSource
 from evo.evaluate.backends import AUTO, BACKENDS, CPU, Assignment, Backend, Quarantine
 from evo.evaluate.cluster import ClusterEvaluator
 from evo.evaluate.tuning import ConstantTuner, check_tunable
-from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
+from evo.instructions import check_names, open_instruction_set
 from evo.language.program import Language, Limits
 from evo.task import Task, check_declarations, declared_files, load_task, task_digest, task_errors
 
@@ -151,7 +151,7 @@ def _make_problem(
     if config.search.tuning.share:
         check_tunable(task, "search.tuning")
     chosen = config.program.instruction_set
-    instruction_set = shipped_instruction_set(chosen) if chosen in SHIPPED else load_instruction_set(chosen)
+    instruction_set = open_instruction_set(chosen)
     instruction_set_digest = None if chosen == "default" else hashlib.sha256(repr(instruction_set).encode()).hexdigest()
     try:
         language = Language(
@@ -164,13 +164,7 @@ def _make_problem(
     except (KeyError, ValueError) as error:
         place = f"{source.folder}/task.py" if source else type(task).__name__
         raise UserError(f"{place}: inputs and outputs: {error}") from error
-    known = [instruction.name for instruction in instruction_set.instructions]
-    for name in config.program.vocabulary.instructions:
-        if name not in known:
-            others = [other for other in SHIPPED if name in {i.name for i in shipped_instruction_set(other).instructions}]
-            hint = f"; it is in the set '{others[0]}': program.instruction_set={others[0]}" if others else ""
-            valid = ", ".join(known)
-            raise UserError(f"program.vocabulary.instructions: unknown instruction '{name}'{hint}; this set has: {valid}")
+    check_names(instruction_set, config.program.vocabulary.instructions, "program.vocabulary.instructions")
     wanted = config.evaluation.backend
     backend = backend or (CPU if wanted == AUTO else BACKENDS[wanted])
     return Problem(config, task, source, digest, language, instruction_set_digest, backend, quarantine)

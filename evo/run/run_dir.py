@@ -26,6 +26,7 @@ from evo.storage.files import PARTIAL_SUFFIX, write_atomically
 from evo.storage.json_file import read_json
 
 CHECKPOINTS_KEPT = 2
+_TAIL_BYTES = 4096  # read at a time to find the last row of metrics
 WAKE_S = 0.1  # longest uninterrupted wait for a checkpoint, so that the calling thread sees Ctrl-C
 # Of each row of metrics. Only the best objective may be null.
 _NUMBERS = ("generations", "offspring", "evaluations", "duplicates", "coverage", "qd_score", "best_objective", "elapsed_s")
@@ -42,7 +43,7 @@ class RunDir:
         """
         self.path = path
         if not (path / "config.yaml").is_file():
-            raise UserError(f"{path}: not a run folder (it has no config.yaml); list yours with: ls runs/*")
+            raise UserError(f"{path}: not a run folder (it has no config.yaml); list yours with: evo list")
         self._lock: IO[str] | None = None
         self._metrics: IO[bytes] | None = None
         self._writer = ThreadPoolExecutor(1, "checkpoint")  # its thread starts with the first checkpoint
@@ -216,13 +217,7 @@ class RunDir:
         rows = []
         for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
             if line.endswith(b"\n"):
-                try:
-                    row = json.loads(line)
-                except (ValueError, RecursionError) as error:
-                    raise UserError(f"{path}:{number}: damaged: {error}; delete this line") from error
-                if lacking := [name for name in _NUMBERS if not _is_number(row, name)]:
-                    raise UserError(f"{path}:{number}: damaged: no number '{lacking[0]}'; delete this line")
-                rows.append(row)
+                rows.append(_row_of(line, f"{path}:{number}"))
         return rows
 
     def task_digest(self) -> str:
@@ -236,6 +231,37 @@ class RunDir:
         if not (isinstance(facts, dict) and isinstance(facts.get("task_digest"), str)):
             raise UserError(f"{path}: damaged: no text 'task_digest'")
         return str(facts["task_digest"])
+
+    def last_metrics(self) -> dict[str, Any] | None:
+        """The last whole row of metrics.jsonl, without reading the rows before; None if there is none.
+
+        Raises:
+            UserError: it is damaged.
+        """
+        path = self.path / "metrics.jsonl"
+        if not path.exists():
+            return None
+        with path.open("rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            tail = b""
+            while end and tail.count(b"\n") < 2:
+                start = max(0, end - _TAIL_BYTES)
+                file.seek(start)
+                tail = file.read(end - start) + tail
+                end = start
+        lines = tail[: tail.rfind(b"\n") + 1].splitlines()
+        return _row_of(lines[-1], f"{path}: last line") if lines else None
+
+    def is_running(self) -> bool:
+        """Whether a process has the run open for writing. Asks by a shared lock, which it gives back at once."""
+        try:
+            with open(self.path / "lock", "rb") as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
 
     def plot_path(self, name: str) -> Path:
         """The path of a picture of this run, in a folder that exists."""
@@ -283,6 +309,17 @@ class RunDir:
         with _writing(self.path / "checkpoints"):
             for path in paths[: max(0, num_valid - CHECKPOINTS_KEPT)] + paths[num_valid:]:
                 path.unlink()
+
+
+def _row_of(line: bytes, place: str) -> dict[str, Any]:
+    """A row of metrics. Raises UserError, which names the place, if it is damaged."""
+    try:
+        row: dict[str, Any] = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{place}: damaged: {error}; delete this line") from error
+    if lacking := [name for name in _NUMBERS if not _is_number(row, name)]:
+        raise UserError(f"{place}: damaged: no number '{lacking[0]}'; delete this line")
+    return row
 
 
 def _is_row_until(line: bytes, generations: int) -> bool:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from evo.errors import UserError
+from evo.errors import UserError, did_you_mean
 from evo.instructions import Instruction
 from evo.language.program import Language, word
 from evo.native.stack_ptx import META_OPERATIONS, WordType
@@ -97,8 +97,8 @@ def _entries(language: Language, vocabulary: VocabularyOptions) -> list[_Entry]:
             operation = META_OPERATIONS.index(name)
             entries += [_Entry("meta", word(WordType.META, stack, operation), weight / len(stacks)) for stack in stacks]
         else:
-            names = ", ".join((*META_OPERATIONS, "constant"))
-            raise UserError(f"program.vocabulary.meta: unknown operation '{name}', one of: {names}")
+            known = (*META_OPERATIONS, "constant")
+            raise UserError(f"program.vocabulary.meta: unknown operation '{name}', {did_you_mean(name, known)}")
     store = (0.0, float(language.limits.store_size))
     if language.limits.store_size:
         entries += [_Entry("store", word(WordType.STORE, s), 1.0 / len(stacks), Draw.INTEGER, store) for s in stacks]
@@ -204,5 +204,5 @@ def _effect(language: Language, instruction: Instruction) -> tuple[list[int], li
 def _by_name(what: str, given: dict[str, float], defaults: dict[str, float]) -> dict[str, float]:
     unknown = [name for name in given if name not in defaults]
     if unknown:
-        raise UserError(f"search.variation: unknown {what} '{unknown[0]}', one of: {', '.join(defaults)}")
+        raise UserError(f"search.variation: unknown {what} '{unknown[0]}', {did_you_mean(unknown[0], defaults)}")
     return {**defaults, **given}

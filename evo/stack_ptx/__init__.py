@@ -27,13 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from evo.instructions import (
-    SHIPPED,
-    InstructionSet,
-    describe_instruction_set,
-    load_instruction_set,
-    shipped_instruction_set,
-)
+from evo.errors import did_you_mean
+from evo.instructions import InstructionSet, describe_instruction_set, open_instruction_set
 from evo.language.program import Language, Limits, format_program, parse_program, program_length, word
 from evo.native.stack_ptx import META_OPERATIONS, MODES, Lowering, ProgramError, WordType, check_name
 from evo.stack_ptx.enums import load_enums
@@ -65,7 +60,7 @@ def load(source: str | Path | Mapping[str, Any] | InstructionSet = "default") ->
         return source
     if isinstance(source, Mapping):
         return describe_instruction_set(source)
-    return shipped_instruction_set(source) if source in SHIPPED else load_instruction_set(source)
+    return open_instruction_set(source)
 
 
 class Word(int):
@@ -110,7 +105,7 @@ class Names:
         return [*super().__dir__(), *self._things]
 
     def _unknown(self, name: str) -> str:
-        return f"no {self._what} '{name}', one of: {', '.join(self._things)}"
+        return f"no {self._what} '{name}', {did_you_mean(name, self._things)}"
 
 
 class Registers(Names):
@@ -209,8 +204,8 @@ class Words:
         try:
             return self.instruction_set.stack_index(name)
         except KeyError:
-            names = ", ".join(stack.name.lower() for stack in self.instruction_set.stacks)
-            raise ValueError(f"unknown stack '{name}', one of: {names}") from None
+            names = [stack.name.lower() for stack in self.instruction_set.stacks]
+            raise ValueError(f"unknown stack '{name}', {did_you_mean(name, names)}") from None
 
     def _meta(self, operation: int) -> Callable[[str], Word]:
         return partial(self._meta_word, operation)
@@ -341,7 +336,7 @@ def _register_name(names: Sequence[str], registers: Registers, request: str | Wo
             raise ValueError(f"request {request!r} is not a register; give a name or a register's word, such as r.z")
         return names[index]
     if request not in registers:
-        raise ValueError(f"request '{request}': no such register, one of: {', '.join(names)}")
+        raise ValueError(f"request '{request}': no such register, {did_you_mean(request, names)}")
     return request
 
 

@@ -270,7 +270,7 @@ def test_mistakes_are_one_line(fork_evo, arguments, message):
         (["evaluation.farm.listen=tcp://0.0.0.0:5711"], "evaluation.farm.listen: tcp://0.0.0.0:5711 is not on this machine"),
         (["evaluation.farm.listen=5711"], "key 'evaluation.farm.listen': must be a valid string, got 5711"),
         (["evaluation.farm={}"], "key 'evaluation.farm.listen' is missing"),
-        (["evaluation.farm={listen: a, lissen: b}"], "unknown key 'evaluation.farm.lissen'; valid here: listen, keys"),
+        (["evaluation.farm={listen: a, lissen: b}"], "unknown key 'evaluation.farm.lissen', did you mean listen?"),
         (["evaluation.local_workers=0"], "local_workers are the processes beside a farm; without one, set compile_workers"),
         (["evaluation.farm={listen: 'tcp://127.0.0.1:5711', keys: nowhere}"], "nowhere/secret.key: cannot read the key"),
     ],

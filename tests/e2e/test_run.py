@@ -171,6 +171,29 @@ def test_a_run_without_a_single_elite_ends_with_a_warning(fork_evo, small_config
     assert {path.name for path in (run / "plots").iterdir()} == {"curves.png"}
 
 
+def test_quietly_a_run_its_resumption_and_a_sweep_print_nothing(fork_evo, small_config, tmp_path):
+    """Loudly, each of them would print: this vocabulary gives a warning too."""
+    config = small_config({"program": {"vocabulary": {"instructions": {"rcp_approx_ftz_f32": 1.0}}}, "stop": {"generations": 1}})
+    short = ["--set", "output.plots=[curves]", "--set", "search.initial.num_programs=8"]
+    for command in (
+        ["run", config, "-q", *short],
+        ["resume", "RUN", "--quiet", "--set", "stop.generations=2"],
+        ["sweep", config, "--quiet", "--seeds", "1", "--jobs", "1", *short],
+    ):
+        arguments = [run_folders(tmp_path / "runs")[0] if argument == "RUN" else argument for argument in command]
+        completed = fork_evo(*arguments)
+        assert (completed.returncode, completed.stdout, completed.stderr) == (0, "", ""), command
+    run = run_folders(tmp_path / "runs")[0]
+    assert len(state_of(run).metrics) == 2
+    assert (run / "plots" / "curves.png").is_file()
+
+
+def test_a_quiet_run_still_tells_its_errors(fork_evo, small_config):
+    completed = fork_evo("run", small_config(), "-q", "--set", "seed=-1")
+    assert completed.returncode == 2
+    assert completed.stdout == "" and "key 'seed': must be" in completed.stderr
+
+
 def test_measures_out_of_range_are_counted_and_warned_about(finished_run):
     out_of_range = state_of(finished_run).counters["out_of_range"]
     assert out_of_range > 0

@@ -183,7 +183,7 @@ def test_the_line_of_a_task_that_fails_in_the_middle_is_told(fork_evo, small_con
     ("arguments", "message"),
     [
         (["--seeds", "4-1"], "--seeds 4-1: the range 4-1 is empty"),
-        (["--grid", "search.batchsize=1,2"], "unknown key 'search.batchsize'; valid here: "),
+        (["--grid", "search.batchsize=1,2"], "unknown key 'search.batchsize', did you mean batch_size?"),
         (["--jobs", "2", "--on", "tcp://127.0.0.1:1"], "--jobs and --on: give one of them"),
         (
             ["--on", "tcp://127.0.0.1:1", "--set", "evaluation.cluster.scheduler=tcp://127.0.0.1:1"],

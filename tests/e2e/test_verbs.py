@@ -1,7 +1,9 @@
 """What evo show, plot, eval and doctor print and draw, and what every verb says of itself."""
 
+import os
 import re
 import shutil
+import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
@@ -157,7 +159,29 @@ def test_every_verb_explains_itself(fork_evo, verb):
     command = main.commands[verb]
     assert " ".join(command.help.split()) in " ".join(completed.stdout.split())
     options = [name for parameter in command.params if isinstance(parameter, click.Option) for name in parameter.opts]
-    assert set(options) <= set(re.findall(r"^  (--\w+)", completed.stdout, re.M))
+    listed = [line.split("  ")[1] for line in completed.stdout.splitlines() if line.startswith("  -")]
+    assert set(options) <= {name.split()[0] for names in listed for name in names.split(", ")}
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [(["evo", "sw"], ["sweep"]), (["evo", "run", "--s"], ["--set"]), (["evo", "export", "--format", "py"], ["python"])],
+    ids=" ".join,
+)
+def test_bash_completes_verbs_options_and_values(evo_command, tmp_path, words, completed):
+    """As the guide says, in a new shell. Bash calls the function with the words typed so far and the number of the last."""
+    script = f"""
+        source <(_EVO_COMPLETE=bash_source evo)
+        complete -p evo
+        COMP_WORDS=({" ".join(words)}) COMP_CWORD={len(words) - 1}
+        _evo_completion evo
+        echo "${{COMPREPLY[@]}}"
+    """
+    environment = {**os.environ, "PATH": f"{evo_command.parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300
+    )
+    assert done.stdout.splitlines() == ["complete -o nosort -F _evo_completion evo", " ".join(completed)], done.stderr
 
 
 def test_the_command_lists_every_verb(fork_evo):

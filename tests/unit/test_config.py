@@ -133,7 +133,7 @@ def test_tls_files_are_found_beside_the_config_file(minimal, tmp_path, monkeypat
             "key 'evaluation.cluster': scheduler host: must be 'local' or an address such as tcp://10.0.0.1:8786",
         ),
         ("{scheduler: local, tls: {ca: a, cert: b, key: c}}", "scheduler local: 'tls' needs an address that begins with tls://"),
-        ("{scheduler: local, bogus: 1}", "unknown key 'evaluation.cluster.bogus'; valid here: scheduler, tls, wait_seconds"),
+        ("{scheduler: local, bogus: 1}", "unknown key 'evaluation.cluster.bogus', one of: scheduler, tls, wait_seconds"),
         ("{}", "key 'evaluation.cluster.scheduler' is missing"),
         ("local", "key 'evaluation.cluster': must be a section with the keys scheduler, tls, wait_seconds, got \"local\""),
     ],
@@ -144,7 +144,7 @@ def test_a_wrong_cluster_is_refused(minimal, cluster, message):
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_an_unknown_key_is_refused_with_the_valid_ones_at_every_depth(minimal, section):
-    assert refusal(minimal, f"{section}bogus=1") == f"{minimal}: unknown key '{section}bogus'; valid here: {SECTIONS[section]}"
+    assert refusal(minimal, f"{section}bogus=1") == f"{minimal}: unknown key '{section}bogus', one of: {SECTIONS[section]}"
 
 
 def test_the_sections_tried_above_are_all_that_there_are(minimal):
@@ -164,6 +164,21 @@ def test_an_unknown_operator_is_refused_with_the_valid_ones(minimal):
     assert "bogus" in message
     for name in ("umad", "alternation", "crossover", "perturbation", "replacement"):
         assert name in message
+
+
+@pytest.mark.parametrize("written", ["1e6", "1E6", "1e+6", "1.0e6", "1000000.0", "'1e6'", "1000000"])
+def test_a_whole_number_is_an_integer_however_it_is_written(minimal, tmp_path, written):
+    config = load_config(minimal, (f"stop.evaluations={written}", f"search.archive.dims=[{written}, 2]"))
+    assert (config.stop.evaluations, config.search.archive.dims) == (1000000, [1000000, 2])
+    assert type(config.stop.evaluations) is int
+    path = tmp_path / "in_the_file.yaml"
+    path.write_text(f"{MINIMAL}seed: {written}\n")
+    assert load_config(path).seed == 1000000 and "seed: 1000000\n" in dump_config(load_config(path))
+
+
+@pytest.mark.parametrize("written", ["1.5", "15e-1", "1e400", ".nan", "'1e-1'", "'six'", "'100'", "12345678901234567e3", "true"])
+def test_what_is_no_integer_is_not_made_one(minimal, written):
+    assert "key 'seed': must be " in refusal(minimal, f"seed={written}")
 
 
 def test_rates_have_their_defaults(minimal):

@@ -7,6 +7,7 @@ import importlib
 import inspect
 import json
 import re
+import tomllib
 from functools import cached_property
 from pathlib import Path
 
@@ -58,6 +59,18 @@ def test_paths_in_a_page_exist(page):
         return
     for span in re.findall(r"`((?:evo|csrc|docs|tests|tasks|configs)/[\w./*]+)`", page.read_text()):
         assert list(REPOSITORY.glob(span.replace("NAME", "*").rstrip("/"))), span
+
+
+# ---- CITATION.cff
+
+
+def test_the_citation_is_of_this_project_and_version():
+    cited = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text())
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    assert (cited["title"], cited["version"], cited["license"]) == (project["name"], project["version"], project["license"])
+    assert (cited["abstract"], cited["keywords"]) == (project["description"], project["keywords"])
+    assert cited["cff-version"] == "1.2.0" and cited["type"] == "software" and cited["message"]
+    assert cited["authors"] == [{"name": "The evo developers"}]
 
 
 # ---- docs/api/c.md

@@ -7,7 +7,8 @@ import pytest
 import evo
 import evo.report.doctor
 from evo.cli import main
-from evo.errors import UserError
+from evo.errors import MAX_LISTED, UserError, did_you_mean, suggestion
+from evo.instructions import shipped_instruction_set
 from evo.task import load_task
 
 
@@ -62,3 +63,40 @@ class Line(evo.Task):
     with pytest.raises(evo.UserError) as raised:
         load_task(folder, {"path": "sines.csv"})
     assert str(raised.value) == "sines.csv: no such table"
+
+
+DEFAULT = [instruction.name for instruction in shipped_instruction_set("default").instructions]
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("add_f32", "add_ftz_f32"),
+        ("ADD.FTZ.F32", "add_ftz_f32"),
+        ("sqrt", "sqrt_approx_ftz_f32"),
+        ("sine", "sin_approx_ftz_f32"),
+        ("mul_fzt_f32", "mul_ftz_f32"),
+        ("tanh_f32", "tanh_approx_f32"),
+    ],
+)
+def test_a_name_is_answered_with_the_instruction_that_was_meant_first(name, nearest):
+    assert did_you_mean(name, DEFAULT).startswith(f"did you mean {nearest}")
+
+
+def test_a_name_that_is_far_behind_the_nearest_is_left_out():
+    assert did_you_mean("add_f32", DEFAULT) == "did you mean add_ftz_f32 or add_u32?"  # but not abs_ftz_f32
+
+
+def test_at_most_three_names_are_suggested_in_one_sentence():
+    assert did_you_mean("abcd", ["abce", "abcf", "abcg", "abch"]) == "did you mean abce, abcf or abcg?"
+    assert did_you_mean("abcd", ["abce", "xyz", "abcf"]) == "did you mean abce or abcf?"
+    assert did_you_mean("batchsize", ["archive", "batch_size"]) == "did you mean batch_size?"
+
+
+def test_without_a_near_name_a_short_list_is_given_whole_and_a_long_one_in_part():
+    names = [f"{letter}{letter}" for letter in "abcdefghijklmnopqrstuvw"]
+    assert did_you_mean("XYZ", names[:MAX_LISTED]) == f"one of: {', '.join(names[:MAX_LISTED])}"
+    assert did_you_mean("XYZ", names) == "one of 23, such as: aa, bb, cc"
+    assert did_you_mean("XYZ", []) == "one of: none"
+    assert suggestion("XYZ", names) is None
+    assert suggestion("", ["x"]) is None

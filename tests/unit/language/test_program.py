@@ -153,6 +153,11 @@ def test_a_program_that_fills_its_row_needs_no_return(language):
     ("token", "message"),
     [
         ("bogus", "'bogus' is not an instruction, constant, input (%name) or meta operation (name.stack)"),
+        (
+            "add_f32",
+            "'add_f32' is not an instruction, constant, input (%name) or meta operation (name.stack); did you mean add_ftz_f32",
+        ),
+        ("dup.philx", "unknown stack 'philx', did you mean philox?"),
         ("0x10", "'0x10' is not an instruction, constant"),
         ("nan", "'nan' is not an instruction, constant"),
         ("inf", "'inf' is not an instruction, constant"),
@@ -160,9 +165,12 @@ def test_a_program_that_fills_its_row_needs_no_return(language):
         ("\u0661", "'\u0661' is not an instruction, constant"),
         ("%z", "unknown input 'z', one of: t, x, y"),
         ("%", "unknown input '', one of: t, x, y"),
-        ("special:tid.w", "unknown special register 'tid.w', one of: tid, tid.x"),
+        ("special:tid.w", "unknown special register 'tid.w', did you mean tid.x, tid.y or tid.z?"),
         ("dup.f64", "unknown stack 'f64', one of: f32, u32, s32, pred, tf32, f16, f16x2, u8, philox"),
-        ("dupp.f32", "'dupp.f32' is not an instruction"),
+        (
+            "dupp.f32",
+            "'dupp.f32' is not an instruction, constant, input (%name) or meta operation (name.stack); did you mean dup.f32",
+        ),
         ("store.f64:0", "unknown stack 'f64'"),
         ("store.f32:x", "'x' is not a store index: an unsigned integer of at most 32 bits"),
         ("store.f32:4294967296", "'4294967296' is not a store index"),

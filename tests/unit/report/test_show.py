@@ -1,11 +1,17 @@
 """evo.report.show: finds cells of every kind of archive by name, and reads programs from files."""
 
+import csv
+import io
+
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from evo.cli import main
 from evo.config import load_config
 from evo.errors import UserError
 from evo.language.program import parse_program
+from evo.report.elites_csv import elites_csv
 from evo.report.show import describe_elite, describe_program, read_program
 from evo.run.run import Run
 
@@ -93,3 +99,48 @@ def test_a_program_is_read_with_its_comments(run, tmp_path):
     assert read_program(problem, tmp_path / "é.txt").tolist()[:2] == [3 | 1 << 32, 10]
     with pytest.raises(UserError, match="cannot read the program: No such file"):
         read_program(problem, tmp_path / "none.txt")
+
+
+def test_elites_are_rows_of_csv_with_their_cells_in_a_grid(run):
+    table = list(csv.DictReader(io.StringIO(elites_csv(run(GRID, PLACES)))))
+    assert list(table[0]) == [
+        *("cell_mean", "cell_deviation", "objective", "measure_mean", "measure_deviation", "num_instructions"),
+        *("hash", "expression", "program"),
+    ]
+    assert [(row["cell_mean"], row["cell_deviation"]) for row in table] == [("0", "0"), ("5", "0"), ("5", "4")]
+    assert [float(row["objective"]) for row in table] == [0.125, 0.25, 0.375]
+    assert [(float(row["measure_mean"]), float(row["measure_deviation"])) for row in table] == PLACES
+    assert {row["num_instructions"] for row in table} == {"1"}
+    assert table[0]["hash"] == f"{2:016x}{1:016x}"
+    assert table[0]["program"] == "%x %x mul_ftz_f32 0.5 drop.f32"
+    assert table[0]["expression"] == "v = 0.5"  # `drop` finds no number of values to drop
+
+
+def test_elites_of_other_archives_have_the_number_of_their_cell(run):
+    made = run(CVT, PLACES)
+    table = list(csv.DictReader(io.StringIO(elites_csv(made))))
+    assert [int(row["cell"]) for row in table] == made.search.elites().cell.tolist()
+
+
+def test_an_empty_archive_is_csv_without_rows(small_config):
+    made = Run.start(load_config(small_config()), "small")
+    assert elites_csv(made).splitlines()[0].startswith("cell_mean,cell_deviation,objective,")
+    assert elites_csv(made).count("\n") == 1
+    made.close()
+
+
+def test_csv_goes_to_standard_output_or_whole_to_a_file(run, tmp_path):
+    made = run(GRID, PLACES)
+    made._save()
+    made.run_dir.wait_for_checkpoint()
+    folder = str(made.run_dir.path)
+    printed = CliRunner().invoke(main, ["show", folder, "--csv"])
+    assert printed.exit_code == 0 and printed.stdout == elites_csv(made)
+    path = tmp_path / "tables" / "elites.csv"
+    written = CliRunner().invoke(main, ["show", folder, "--csv", str(path)])
+    assert (written.exit_code, written.stdout) == (0, f"{path}\n")
+    assert path.read_text() == printed.stdout and [each.name for each in path.parent.iterdir()] == ["elites.csv"]
+    both = CliRunner().invoke(main, ["show", folder, "--front", "--csv"])
+    assert (both.exit_code, both.stderr) == (2, "evo: --front and --csv: give one of them\n")
+    refused = CliRunner().invoke(main, ["show", folder, "--csv", str(tmp_path)])
+    assert refused.exit_code == 2 and refused.stderr.startswith(f"evo: {tmp_path}: error: exists and is not a file")

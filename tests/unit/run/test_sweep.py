@@ -62,7 +62,7 @@ def test_a_run_has_one_thread_unless_told(small_config, told, threads):
 @pytest.mark.parametrize(
     ("grid", "message"),
     [
-        (["search.batchsize=1,2"], "unknown key 'search.batchsize'; valid here: archive, batch_size, "),
+        (["search.batchsize=1,2"], "unknown key 'search.batchsize', did you mean batch_size?"),
         (["search.batch_size=64,0"], "key 'search.batch_size': must be greater than or equal to 1, got 0"),
         (["search.batch_size"], "--grid search.batch_size: write it as key=value,value, for instance search.batch_size=256,1024"),
         (["search.batch_size="], "--grid search.batch_size=: write it as key=value,value"),

@@ -150,7 +150,7 @@ def test_initial_programs_have_the_lengths_of_the_options():
     [
         (
             {"meta": {"dupe": 1.0}},
-            r"program\.vocabulary\.meta: unknown operation 'dupe', one of: dup, yank_dup, .*, reverse, constant$",
+            r"program\.vocabulary\.meta: unknown operation 'dupe', did you mean dup or ",
         ),
         (
             {"phrases": {"input constnat mul_ftz_f32": 1.0}},
@@ -179,8 +179,8 @@ def test_a_vocabulary_that_is_wrong_is_refused(changes, message):
             {"rates": {"perturbation_relative": 0.0, "perturbation_absolute": 0.0}},
             "search.variation: perturbation_relative, perturbation_absolute",
         ),
-        ({"rates": {"umad_rate": 0.5}}, "search.variation: unknown rate 'umad_rate', one of: umad_addition_rate, "),
-        ({"operator_weights": {"umda": 1.0}}, "search.variation: unknown operator 'umda', one of: umad, "),
+        ({"rates": {"umad_rate": 0.5}}, "search.variation: unknown rate 'umad_rate', did you mean umad_"),
+        ({"operator_weights": {"umda": 1.0}}, "search.variation: unknown operator 'umda', did you mean umad\\?"),
         ({"operator_weights": {"umad": 0.0}}, "search.variation: operator_weights"),
     ],
 )

@@ -105,7 +105,7 @@ def test_every_kind_of_word_in_a_program():
 def test_unknown_names_are_refused_with_the_known_ones():
     with pytest.raises(AttributeError, match=r"no register 'w', one of: x, y, z, u, p, byte$"):
         R.w  # noqa: B018
-    with pytest.raises(KeyError, match="no instruction 'add', one of: add_u32, "):
+    with pytest.raises(KeyError, match="no instruction 'add', did you mean add_u32, "):
         I["add"]
     with pytest.raises(AttributeError, match="no meta operation 'pop', one of: dup, "):
         META.pop("f32")

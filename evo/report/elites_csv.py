@@ -1,0 +1,53 @@
+"""The elites of a run as CSV, one row each, for spreadsheets and pandas.
+
+Owns the columns. Reads runs and never changes them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from evo.language.expression import expression_of, infix
+from evo.language.program import format_program
+from evo.run.run import Run
+
+
+def elites_csv(run: Run) -> str:
+    """The elites sorted by cell, below a line with the names of the columns.
+
+    The cell is its index along each measure in a grid (`cell_NAME`), else its number (`cell`). Then follow the objective, each
+    measure (`measure_NAME`), both with all their digits, the number of live instructions, the hash as `evo show` prints it, and
+    the program as an expression and as text; `evo eval` reads the latter.
+    """
+    layout, elites, language = run.search.layout, run.search.elites(), run.search.problem.language
+    measures = list(run.search.problem.task.measures)
+    cells = [layout.cell_name(int(cell)).split(",") for cell in elites.cell]
+    is_grid = "," in layout.cell_name(0)
+    table = io.StringIO()
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(
+        [
+            *([f"cell_{name}" for name in measures] if is_grid else ["cell"]),
+            "objective",
+            *(f"measure_{name}" for name in measures),
+            "num_instructions",
+            "hash",
+            "expression",
+            "program",
+        ]
+    )
+    for row, indices in enumerate(cells):
+        words = elites.solution[row]
+        writer.writerow(
+            [
+                *indices,
+                float(elites.objective[row]),
+                *elites.measures[row].tolist(),
+                int(elites.num_instructions[row]),
+                f"{elites.hash[row][1]:016x}{elites.hash[row][0]:016x}",
+                "; ".join(infix(expression_of(language, words)).splitlines()),
+                " ".join(format_program(language, words).split()),
+            ]
+        )
+    return table.getvalue()
