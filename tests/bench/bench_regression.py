@@ -1,7 +1,9 @@
-"""Symbolic regression on the twelve sets, beside pyoperon where it is installed: exact runs, test NMSE, time to exact.
+"""Symbolic regression on the twelve sets, beside pyoperon and gplearn where they are installed: exact runs, test NMSE, time to
+exact.
 
     python tests/bench/bench_regression.py [--seconds 10] [--seeds 1-10] [--sets Koza-1,Pagie-1] [--core 0]
-                                           [--systems evo,operon] [--set search.tuning.share=0.1] [--runs FILE]
+                                           [--systems evo,operon,operon-untuned,gplearn] [--runs FILE]
+                                           [--set search.tuning.share=0.1]
     python tests/bench/bench_regression.py --table FILE ...      # the table of runs that several processes wrote
 
 A run takes this many CPU seconds on one core, imports and the reading of data not counted; systems take turns. `--runs` appends a
@@ -10,12 +12,14 @@ line of JSON for each run. Several processes on different cores may share the se
 A run is exact if its test NMSE is below 1e-6; the time to exact is that of the first generation whose formula is so. evo
 predicts with the elite of the shortest description, of those that `evo show --front` finds defined throughout the box of the
 inputs, and stops where its config says. pyoperon predicts with its best formula on the training points, tunes constants with
-Levenberg-Marquardt and stops after the seconds given, which it measures itself.
+Levenberg-Marquardt (`operon-untuned` does not) and stops after the seconds given, which it measures itself. gplearn has its
+defaults, and goes on generation by generation.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import sys
@@ -39,6 +43,7 @@ CLOSE = 1e-5  # training NMSE above which no time to exact is looked for
 ABSURD = 10.0
 MAX_TRIED = 50  # elites, for one that is defined throughout the box; without one the first is taken
 OPERON_SYMBOLS = "add,sub,mul,div,sin,cos,exp,log,sqrt,constant,variable"
+GPLEARN_FUNCTIONS = ("add", "sub", "mul", "div", "sin", "cos", "log", "sqrt")  # it has no exp
 OPERON_ITERATIONS = 5  # of Levenberg-Marquardt for each offspring
 
 
@@ -101,15 +106,22 @@ def run_evo(name: str, seed: int, seconds: float, overrides: tuple[str, ...]) ->
     return found
 
 
-def run_operon(name: str, seed: int, seconds: float, overrides: tuple[str, ...]) -> dict[str, Any]:
+def sample_of(name: str, seed: int):
+    """The training and test points of a set."""
+    from evo.task import load_task
+
+    task = load_task(REPOSITORY / "tasks" / "symbolic_regression", {"dataset": name, "split_seed": seed})
+    return sys.modules[type(task).__module__.replace(".task", ".datasets")].sample(name, seed)
+
+
+def run_operon(
+    name: str, seed: int, seconds: float, overrides: tuple[str, ...], *, iterations: int = OPERON_ITERATIONS
+) -> dict[str, Any]:
     """As `run_evo`; `overrides` are for evo."""
     from pyoperon import sklearn as pyoperon
 
-    from evo.task import load_task
-
     op = pyoperon.op
-    task = load_task(REPOSITORY / "tasks" / "symbolic_regression", {"dataset": name, "split_seed": seed})
-    found = sys.modules[type(task).__module__.replace(".task", ".datasets")].sample(name, seed)
+    found = sample_of(name, seed)
     x, x_test = (np.column_stack(list(points.values())) for points in (found.train, found.test))
     train, test = (op.Dataset(np.asfortranarray(points)) for points in (x, x_test))
     table = op.DispatchTable()
@@ -135,7 +147,7 @@ def run_operon(name: str, seed: int, seconds: float, overrides: tuple[str, ...])
 
     model = pyoperon.SymbolicRegressor(
         allowed_symbols=OPERON_SYMBOLS,
-        optimizer_iterations=OPERON_ITERATIONS,
+        optimizer_iterations=iterations,
         max_time=max(1, round(seconds)),
         generations=10**6,
         max_evaluations=10**9,
@@ -159,7 +171,29 @@ def nmse(predicted, target) -> float:
     return float(error) if np.isfinite(error) else float("inf")
 
 
-SYSTEMS = {"evo": run_evo, "operon": run_operon}
+def run_gplearn(name: str, seed: int, seconds: float, overrides: tuple[str, ...]) -> dict[str, Any]:
+    """As `run_evo`; `overrides` are for evo."""
+    from gplearn.genetic import SymbolicRegressor
+
+    found = sample_of(name, seed)
+    x, x_test = (np.column_stack(list(points.values())) for points in (found.train, found.test))
+    model = SymbolicRegressor(function_set=GPLEARN_FUNCTIONS, generations=0, warm_start=True, random_state=seed)
+    clock = Clock()
+    error, exact_s = np.inf, None
+    while (now := clock.seconds()) < seconds and exact_s is None:
+        model.generations += 1
+        model.fit(x, found.train_target)
+        error = clock.stopped(lambda: nmse(model.predict(x_test), found.test_target))
+        exact_s = now if error < EXACT else None
+    return {"test_nmse": error, "exact_s": exact_s, "evaluations": model.generations * model.population_size}
+
+
+SYSTEMS = {
+    "evo": run_evo,
+    "operon": run_operon,
+    "operon-untuned": functools.partial(run_operon, iterations=0),
+    "gplearn": run_gplearn,
+}
 
 
 def measure(sets, systems, seeds, seconds: float, overrides=(), core: int | None = None):
@@ -234,7 +268,7 @@ def is_least(of, by_set, system, name) -> bool:
 def machine() -> str:
     """What the runs were made with, in a line."""
     cpu = [line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
-    others = "".join(f", {name} {version(name)}" for name in ("pyoperon",) if find_spec(name))
+    others = "".join(f", {name} {version(name)}" for name in ("pyoperon", "gplearn") if find_spec(name))
     return f"One core of {cpu[0] if cpu else 'this machine'}, Python {sys.version.split()[0]}, evo {version('evo')}{others}."
 
 
