@@ -1,13 +1,13 @@
 """Symbolic regression as an estimator of scikit-learn.
 
 Owns the estimator's parameters and attributes, and which equation is the best. The search is that of `evo.evolution`, the scores
-those of `evo.regression.task`.
+those of `evo.regression.task`. Slightly long, since the class documents each parameter.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import lru_cache
@@ -19,6 +19,7 @@ import pandas as pd
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
@@ -28,7 +29,7 @@ from evo.instructions import shipped_instruction_set
 from evo.language.expression import INFIX, Expression, expression_of, lines_of
 from evo.language.program import Language, word
 from evo.native.ptx_vm import VirtualMachine
-from evo.native.stack_ptx import NodeKind, WordType, check_name
+from evo.native.stack_ptx import NodeKind, WordType
 from evo.native.vary import program_lengths
 from evo.regression.defaults import FUNCTIONS, PROGRAM, SEARCH, VOCABULARY
 from evo.regression.task import RegressionTask, output_name
@@ -137,6 +138,8 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
                 words = elites.solution[:, : int(program_lengths(elites.solution).max()) + 1]
                 self._elites = words if self.warm_start else self._elites
                 words = words[_front(elites)]
+            else:
+                warnings.warn("no formula was accepted; the mean of y predicts", ConvergenceWarning, stacklevel=2)
         self._tabulate(words, task, columns, target, weights)
         return self
 
@@ -187,10 +190,9 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
 
     def latex(self, index: int | None = None) -> str:
         """An equation as LaTeX; arguments and errors are those of `sympy`."""
-        expression = self.sympy(index)
-        from sympy import latex
+        from evo.report.sympy_text import latex_of
 
-        return str(latex(expression))
+        return latex_of(self.sympy(index))
 
     def _check_parameters(self) -> None:
         """Raises ValueError if one is wrong; those that stand in the config as they are, are checked there."""
@@ -203,6 +205,8 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
                 raise ValueError(f"{name} is {value!r}, must be an integer from 1 on")
         if not (isinstance(self.max_spread, Real) and 0.0 <= float(self.max_spread) < np.inf):
             raise ValueError(f"max_spread is {self.max_spread!r}, must be a number from 0 on")
+        if self.functions is not None and (isinstance(self.functions, str) or not self.functions):
+            raise ValueError(f"functions is {self.functions!r}, must be a list of names or a mapping from names to numbers")
         if self.functions is not None and (unknown := [name for name in self.functions if name not in FUNCTIONS]):
             raise ValueError(f"functions: unknown function {unknown[0]!r}, one of: {', '.join(FUNCTIONS)}")
         self._check_selection()
@@ -359,9 +363,15 @@ def _prepare(
         elif (weights == np.floor(weights)).all() and weights.sum() <= MAX_REPEATED * len(weights):
             times = weights.astype(np.int64)
             columns, target, weights = columns.repeat(times, axis=0), target.repeat(times), None
+        else:
+            weights = weights / weights.max()  # products of sums stay within float64
     with np.errstate(over="ignore"):
-        if not np.isfinite(np.square(target - target.mean()).sum()):
+        deviations = target - target.mean()
+        squares = np.square(deviations).sum()
+        if not np.isfinite(squares):
             raise ValueError("y: squares of its deviations from the mean exceed float64; scale it down")
+        if squares == 0.0 and deviations.any():
+            raise ValueError("y: squares of its deviations from the mean are too small for float64; scale it up")
     order = np.argsort(target, kind="stable")
     if (np.diff(target[order]) == 0).any():
         order = np.lexsort([*columns.T, target] if weights is None else [weights, *columns.T, target])
@@ -388,13 +398,7 @@ def _identifiers(names: Sequence[str]) -> list[str]:
     """A different name for each feature, of letters, digits and underscores, that a register may have."""
     found: dict[str, None] = {}
     for name in names:
-        plain = unicodedata.normalize("NFKD", str(name)).encode("ascii", "ignore").decode()
-        plain = re.sub(r"\W+", "_", plain).strip("_") or "x"
-        plain = f"x{plain}" if plain[0].isdigit() else plain
-        try:
-            check_name(plain)
-        except ValueError:  # such as r1, which PTX uses itself
-            plain += "_in"
+        plain = RegressionTask.input_name(str(name)) or "x"
         identifier, number = plain, 2
         while identifier in found:
             identifier, number = f"{plain}_{number}", number + 1

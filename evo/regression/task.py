@@ -6,6 +6,8 @@ Owns the objective, the check points that guard against poles, and the measures.
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -13,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
+from evo.native.stack_ptx import check_name
 from evo.task import Programs, Regression, Scores, Task
 
 Columns = dict[str, NDArray[np.float64]]
@@ -88,6 +91,20 @@ class RegressionTask(Task):
         self._weights = weights
         if weights is not None:
             self.reduction = None  # type: ignore[assignment]  # of `score` itself
+
+    @staticmethod
+    def input_name(name: str) -> str:
+        """What an input is called whose column has this name: letters, digits and underscores; empty if none are left."""
+        plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+        plain = re.sub(r"\W+", "_", plain).strip("_")
+        if not plain:
+            return ""
+        plain = f"x{plain}" if plain[0].isdigit() else plain
+        try:
+            check_name(plain)
+        except ValueError:  # such as r1, which PTX uses itself
+            plain += "_in"
+        return plain
 
     def points(self) -> dict[str, NDArray[Any]]:
         """The training points; with weights the check points follow."""

@@ -39,8 +39,15 @@ def latex_text(expression: Expression) -> str:
     lines = lines_of(expression, SYMPY)
     rows = []
     for name, each in _expressions(lines, [name for name, _ in expression.outputs]):
-        rows.append(f"{sympy.latex(sympy.Symbol(name))} &= {sympy.latex(each)}")
+        rows.append(f"{latex_of(sympy.Symbol(name))} &= {latex_of(each)}")
     return "\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}\n"
+
+
+def latex_of(expression: Any) -> str:
+    """LaTeX of SymPy's expression. A name of several words is set as one, and not as a row of indices."""
+    several = (symbol for symbol in expression.free_symbols if symbol.name.count("_") > 1)
+    names = {symbol: f"\\mathrm{{{symbol.name}}}".replace("_", "\\_") for symbol in several}
+    return str(_sympy().latex(expression, symbol_names=names))
 
 
 def sympy_outputs(expression: Expression) -> list[Any]:

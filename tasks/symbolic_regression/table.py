@@ -6,7 +6,6 @@ Owns what a table must look like, and the names of inputs. Knows nothing of trai
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +37,7 @@ def read_table(path: Path, target: str, drop: Sequence[str], min_rows: int) -> T
     header, rows = _read_cells(path)
     for number, name in enumerate(header, 1):
         if not name:
-            raise evo.UserError(f"{path}:1: column {number} has no name")
+            raise evo.UserError(f"{path}:1: column {number} has no name; give it one, or write the table without it")
         if header.index(name) != number - 1:
             raise evo.UserError(f"{path}:1: two columns are named '{name}'")
     listed = ", ".join(header)
@@ -63,6 +62,12 @@ def read_table(path: Path, target: str, drop: Sequence[str], min_rows: int) -> T
             advice = "" if name == target else f"; leave it out with task_options.drop=[{name}]"
             what = "there is nothing to find" if name == target else "it cannot explain anything"
             raise evo.UserError(f"{path}: column '{name}' is {values[0]:g} in every row, so {what}{advice}")
+        num_values, num_kept = (len(np.unique(each)) for each in (values, values.astype(np.float32)))
+        if name != target and num_kept <= num_values / 2:
+            raise evo.UserError(
+                f"{path}: column '{name}': programs compute in f32, where its {num_values} different values become {num_kept}; "
+                f"subtract {values.min():.17g} from them{advice}"
+            )
         columns[identifier] = values
     names = dict(zip(identifiers, (name for _, name in kept), strict=True))
     return Table(columns, next(identifier for identifier, name in names.items() if name == target), names)
@@ -85,7 +90,7 @@ def read_inputs(path: Path, names: Mapping[str, str]) -> dict[str, NDArray[np.fl
 
 
 def _read_cells(path: Path):
-    """The header's cells, and those of the other lines but for blank ones, as text; the index of a row is its line number - 1."""
+    """The header's cells, and those of the other lines but for blank ones at the end, as text; a row's index is its line - 1."""
     import pandas as pd
 
     try:
@@ -100,19 +105,20 @@ def _read_cells(path: Path):
         reason = str(error).removeprefix("Error tokenizing data. C error: ")
         raise evo.UserError(f"{path}: not a table of comma-separated values in UTF-8: {reason}") from error
     rows = lines.iloc[1:]
-    return [str(cell).strip() for cell in lines.iloc[0]], rows[(rows != "").any(axis=1)]
+    used = np.flatnonzero((rows != "").any(axis=1))
+    return [str(cell).strip() for cell in lines.iloc[0]], rows.iloc[: used[-1] + 1 if len(used) else 0]
 
 
 def _identifiers(path: Path, names: list[str]) -> list[str]:
     """A name of letters, digits and underscores for each column."""
     found: dict[str, str] = {}
     for name in names:
-        plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
-        identifier = re.sub(r"\W+", "_", plain).strip("_")
+        identifier = evo.RegressionTask.input_name(name)
         if not identifier:
-            raise evo.UserError(f"{path}:1: column '{name}': no input can be named so; use letters a to z, digits and _")
-        if identifier[0].isdigit():
-            identifier = f"x{identifier}"
+            raise evo.UserError(
+                f"{path}:1: column '{name}': no input can be named so; use letters a to z, digits and _, or leave the column out "
+                f"with task_options.drop=[{name}]"
+            )
         if identifier in found:
             raise evo.UserError(f"{path}:1: columns '{found[identifier]}' and '{name}' would both be the input {identifier}")
         found[identifier] = name

@@ -25,9 +25,9 @@ class SymbolicRegression(evo.RegressionTask):
         ranges: dict[str, list[float]] | None = None,
         max_spread: float = 3.0,
     ):
-        if not (isinstance(split_seed, int) and split_seed >= 0):
+        if not (_is_number(split_seed, int) and split_seed >= 0):
             raise evo.UserError(f"task_options.split_seed: must be an integer from 0 on, got {split_seed!r}")
-        if not (isinstance(max_spread, (int, float)) and max_spread >= 0 and math.isfinite(max_spread)):
+        if not (_is_number(max_spread) and max_spread >= 0 and math.isfinite(max_spread)):
             raise evo.UserError(f"task_options.max_spread: must be a number from 0 on, got {max_spread!r}")
         self._data = None if data is None else Path(str(data)).absolute()
         if self._data is None:
@@ -39,7 +39,7 @@ class SymbolicRegression(evo.RegressionTask):
             box = {name: _range(np.concatenate([train[name], test[name]])) for name in train}
         else:
             train, train_target, test, test_target = self._read(target, drop, test_share, split_seed)
-            box = _given_ranges(ranges or {}, train)
+            box = _given_ranges(ranges or {}, train, self._names)
         if not train_target.std() > 0:
             raise evo.UserError(f"{data}: column '{target}' is the same in all training rows, so there is nothing to find")
         super().__init__(train, train_target, test=test, test_target=test_target, box=box, max_spread=max_spread)
@@ -57,7 +57,7 @@ class SymbolicRegression(evo.RegressionTask):
         drop = [] if drop is None else drop
         if not isinstance(drop, list):
             raise evo.UserError(f"task_options.drop: must be a list of columns, such as [id, date]; got {drop!r}")
-        if not (isinstance(test_share, (int, float)) and 0 <= test_share <= 0.5):
+        if not (_is_number(test_share) and 0 <= test_share <= 0.5):
             raise evo.UserError(f"task_options.test_share: must be between 0 and 0.5, got {test_share!r}")
         table = read_table(self._data, str(target), [str(name) for name in drop], MIN_ROWS)
         columns, values = dict(table.columns), table.columns[table.target]
@@ -80,27 +80,29 @@ class SymbolicRegression(evo.RegressionTask):
         return {name: values.astype(np.float32) for name, values in read_inputs(path, self._names).items()}
 
 
-def _squared_difference(check, slope, offset):
-    """The mean square of offset + slope * output - target."""
-    count, y, t = check.num_points[:, 0], check.sum_y[:, 0], check.sum_t[:, 0]
-    squares = slope**2 * check.sum_yy[:, 0] + 2.0 * slope * (offset * y - check.sum_yt[:, 0])
-    return (squares - 2.0 * offset * t + check.sum_tt[:, 0]) / count + offset**2
-
-
 def _range(values):
     return float(values.min()), float(values.max())
 
 
-def _given_ranges(ranges, train):
+def _is_number(value, kind=(int, float)):
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _given_ranges(ranges, train, names):
+    """Ranges by identifier of inputs that are given by identifier or by the file's name of the column."""
     if not isinstance(ranges, dict):
         raise evo.UserError(f"task_options.ranges: must be like {{x: [0, 10]}}, got {ranges!r}")
-    for name, ends in ranges.items():
-        if name not in train:
-            raise evo.UserError(f"task_options.ranges: '{name}' is no input; the inputs are: {', '.join(train)}")
-        is_range = isinstance(ends, list) and len(ends) == 2 and all(isinstance(end, (int, float)) for end in ends)
+    identifiers = {**{called: identifier for identifier, called in names.items()}, **{name: name for name in train}}
+    found = {}
+    for called, ends in ranges.items():
+        if called not in identifiers:
+            raise evo.UserError(f"task_options.ranges: '{called}' is no input; the inputs are: {', '.join(names.values())}")
+        name = identifiers[called]
+        is_range = isinstance(ends, list) and len(ends) == 2 and all(_is_number(end) for end in ends)
         if not (is_range and -LARGEST <= ends[0] <= train[name].min() and train[name].max() <= ends[1] <= LARGEST):
             low, high = _range(train[name])
             raise evo.UserError(
-                f"task_options.ranges: {name} must be [low, high] around its data, {low:g} to {high:g}; got {ends}"
+                f"task_options.ranges: {called} must be [low, high] around its data, {low:g} to {high:g}; got {ends}"
             )
-    return {name: tuple(ends) for name, ends in ranges.items()}
+        found[name] = tuple(ends)
+    return found

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -121,6 +122,18 @@ def test_other_weights_are_factors_of_squared_errors():
         assert np.average((model.predict(x, row) - noisy) ** 2, weights=weights) == pytest.approx(loss, rel=1e-9)
 
 
+def test_only_the_ratios_of_weights_count():
+    weights = np.random.default_rng(6).uniform(0.1, 5.0, len(Y))
+    first, *others = (regressor(400).fit(X, Y, sample_weight=weights * factor) for factor in (1.0, 2.0**-990, 2.0**1000))
+    for other in others:
+        pd.testing.assert_frame_equal(first.equations_, other.equations_, check_exact=True)
+
+
+def test_a_target_whose_squares_vanish_is_refused():
+    with pytest.raises(ValueError, match="too small for float64; scale it up"):
+        regressor(400).fit(X, Y * 1e-200)
+
+
 def test_the_search_itself_obeys_weights():
     """Half of the rows say x0 * x1, the other half x2; the weights say which half counts."""
     target = np.where(np.arange(len(Y)) % 2, X[:, 0] * X[:, 1], X[:, 2]).astype(np.float64)
@@ -136,7 +149,8 @@ def test_what_does_not_vary_is_predicted_as_it_is():
     assert model.equations_.to_dict("records") == [{"complexity": 0, "loss": 0.0, "score": 0.0, "equation": "7.5"}]
     assert model.predict(X[:2]).tolist() == [7.5, 7.5]
     assert model.sympy() == 7.5
-    flat = regressor(500).fit(np.ones((50, 2)), np.arange(50.0))
+    with pytest.warns(ConvergenceWarning, match="no formula was accepted"):
+        flat = regressor(500).fit(np.ones((50, 2)), np.arange(50.0))
     assert flat.predict(np.ones((3, 2))).tolist() == [24.5] * 3
 
 
@@ -212,7 +226,8 @@ def test_it_works_in_a_pipeline_and_in_a_grid_search_on_two_processes():
         ({"max_evaluations": "many"}, "max_evaluations is 'many', must be an integer from 1 on"),
         ({"max_time": -1.0}, "key 'stop.seconds': must be greater than 0"),
         ({"functions": ["add", "gamma"]}, "unknown function 'gamma', one of: add, sub"),
-        ({"functions": []}, "instructions"),
+        ({"functions": []}, "functions is [], must be a list of names"),
+        ({"functions": "add"}, "functions is 'add', must be a list of names"),
         ({"max_length": 0}, "max_length is 0, must be an integer from 1 on"),
         ({"max_spread": -1.0}, "max_spread is -1.0"),
         ({"model_selection": "worst"}, "model_selection is 'worst', must be one of: best, accuracy, score"),

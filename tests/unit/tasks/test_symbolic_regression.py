@@ -121,7 +121,13 @@ ROWS = "".join(f"{i},{i % 3}\n" for i in range(12))
         ("a;y\n1;2\n", ":1: no column 'y' (task_options.target); the columns are: a;y; columns must be separated by commas"),
         ("y\n" + "1\n2\n" * 6, ": no column but the target 'y' is left; at least one must be an input"),
         ("a,y\n,3\n" + ROWS, ":2: column 'a': the value is missing; fill it in or delete the row, or leave the column out"),
-        ("a,y\n" + ROWS + "\n7,NaN\n", ":15: column 'y': the value is missing; fill it in or delete the row"),
+        ("a,y\n" + ROWS + "7,NaN\n", ":14: column 'y': the value is missing; fill it in or delete the row"),
+        ("a,y\n" + ROWS + "\n7,1\n", ":14: column 'a': the value is missing; fill it in or delete the row"),
+        ("a,y\n" + ROWS + ",\n7,1\n", ":14: column 'a': the value is missing; fill it in or delete the row"),
+        (
+            "a,y\n" + "".join(f"{1_700_000_000 + i},{i}\n" for i in range(30)),
+            ": column 'a': programs compute in f32, where its 30 different values become 1; subtract 1700000000 from them",
+        ),
         ("a,y\n1,2\nlow,3\n" + ROWS, ":3: column 'a': 'low' is not a number; write it as one, or leave the column out with"),
         ("a,y\n" + ROWS + "inf,1\n", ":14: column 'a': inf is not finite in f32; correct it or delete the row, or leave"),
         ("a,y\n" + ROWS + "1e39,1\n", ":14: column 'a': 1e39 is not finite in f32"),
@@ -140,11 +146,22 @@ def test_a_table_that_cannot_be_used_is_one_line_with_its_place(tmp_path, text, 
     assert refusal(data=data, target="y").startswith(data + message)
 
 
+def test_a_column_may_have_a_name_that_ptx_uses_itself(tmp_path):
+    data = write(tmp_path / "t.csv", GOOD.replace("2019", "r1"))
+    assert list(task_of(data=data, target="y").inputs) == ["speed_m_s", "r1_in"]
+
+
+def test_a_range_may_have_the_files_name_of_its_column(tmp_path):
+    data = write(tmp_path / "t.csv", GOOD)
+    task = task_of(data=data, target="y", ranges={"speed (m/s)": [-40.0, 40.0]})
+    assert task.check_points()["speed_m_s"].min() == -40.0
+
+
 @pytest.mark.parametrize(
     ("ranges", "message"),
     [
         ([0, 1], "must be like {x: [0, 10]}, got [0, 1]"),
-        ({"z": [0, 1]}, "'z' is no input; the inputs are: speed_m_s, x2019"),
+        ({"z": [0, 1]}, "'z' is no input; the inputs are: speed (m/s), 2019"),
         ({"x2019": [0.0, 1.0]}, "x2019 must be [low, high] around its data, 0 to "),
     ],
 )
@@ -162,6 +179,7 @@ def test_ranges_that_make_no_sense_are_one_line(tmp_path, ranges, message):
         ({"data": "/none/t.csv", "target": "y"}, "/none/t.csv: cannot read the data: No such file or directory"),
         ({"data": "t.csv", "target": "y", "drop": "a"}, "task_options.drop: must be a list of columns, such as [id, date]"),
         ({"data": "t.csv", "target": "y", "test_share": 0.6}, "task_options.test_share: must be between 0 and 0.5, got 0.6"),
+        ({"split_seed": True}, "task_options.split_seed: must be an integer from 0 on, got True"),
         ({"split_seed": -1}, "task_options.split_seed: must be an integer from 0 on, got -1"),
         ({"max_spread": float("inf")}, "task_options.max_spread: must be a number from 0 on, got inf"),
     ],
