@@ -19,7 +19,7 @@ from evo.evaluate.backends import AUTO, BACKENDS, CPU
 from evo.language.expression import Expression, expression_of
 from evo.run.problem import Problem
 from evo.run.run import Run
-from evo.task import method_place, point_arrays, task_errors
+from evo.task import Task, method_place, point_arrays, task_errors
 
 CHUNK_BYTES = 1 << 26  # of outputs
 
@@ -46,6 +46,17 @@ def problem_here(run: Run) -> Iterator[tuple[Problem, str | None]]:
         yield local, note
     finally:
         local.close()
+
+
+@contextmanager
+def problem_for_facts(run: Run) -> Iterator[tuple[Problem, str | None]]:
+    """As `problem_here`, for `report_facts` and `whole_expression`. A task that has nothing to say needs no backend."""
+    task = run.search.problem.task
+    if task.has_scaling() or type(task).report_points is not Task.report_points:
+        with problem_here(run) as found:
+            yield found
+    else:
+        yield run.search.problem, None
 
 
 def report_facts(problem: Problem, words: NDArray[np.uint64]) -> dict[str, NDArray[np.float64]]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.report.facts import problem_here, report_facts
+from evo.report.facts import problem_for_facts, report_facts
 from evo.run.run import Run
 from evo.run.search import Search
 from evo.task import task_errors
@@ -78,7 +78,7 @@ def describe_front(run: Run) -> str:
     """
     task, layout, elites = run.search.problem.task, run.search.layout, run.search.elites()
     front = front_of(run)
-    with problem_here(run) as (local, note):
+    with problem_for_facts(run) as (local, note):
         facts = report_facts(local, elites.solution[front.rows])
     columns = {
         "cell": [layout.cell_name(int(cell)) for cell in elites.cell[front.rows]],

@@ -16,7 +16,7 @@ from evo.language.batch import Batch
 from evo.language.expression import expression_of, infix
 from evo.language.program import format_program, parse_program, program_length
 from evo.native.vary import OPERATORS
-from evo.report.facts import problem_here, report_facts, whole_expression
+from evo.report.facts import problem_for_facts, report_facts, whole_expression
 from evo.run.problem import Problem
 from evo.run.run import Run
 from evo.search.archives.elites import Elites
@@ -67,7 +67,7 @@ def describe_elite(run: Run, cell: str | None) -> str:
         f"hash       {elites.hash[row][1]:016x}{elites.hash[row][0]:016x}",
     ]
     batch = Batch(elites.solution, elites.hash, elites.num_instructions)[row : row + 1]
-    with problem_here(run) as (problem, note):
+    with problem_for_facts(run) as (problem, note):
         scores = _scores(problem, elites.objective[row], elites.measures[row], batch, note)
         return _sections(problem, batch, [("origin", origin), ("scores", scores)], is_scored=True)
 

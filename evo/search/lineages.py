@@ -26,7 +26,9 @@ class Lineages:
 
     def __init__(self, num_cells: int):
         self._founders = np.full(num_cells, _NONE, np.int64)
-        self._sizes: Counter[int] = Counter()
+        self._sizes: dict[int, int] = {}  # founder -> its elites
+        self._num_of_size: Counter[int] = Counter()  # number of elites -> the lineages that have so many
+        self._largest = self._num_elites = 0
 
     def __len__(self) -> int:
         """The number of lineages that have an elite."""
@@ -35,7 +37,7 @@ class Lineages:
     @property
     def largest_share(self) -> float:
         """The share of the elites that descend from the most common founder; 0 without elites."""
-        return max(self._sizes.values(), default=0) / max(self._sizes.total(), 1)
+        return self._largest / max(self._num_elites, 1)
 
     def founders(self, origin: Origin, generation: int) -> NDArray[np.int64]:
         """The founder of each program of a generation, `(n,)`. Asked before the archive changes."""
@@ -44,15 +46,18 @@ class Lineages:
 
     def update(self, cells: NDArray[np.integer[Any]], founders: NDArray[np.int64]) -> None:
         """Takes over the new elites of some cells, each cell once."""
-        self._sizes.subtract(self._founders[cells].tolist())
-        self._sizes.update(founders.tolist())
+        for founder in self._founders[cells].tolist():
+            if founder != _NONE:
+                self._resize(founder, -1)
+        for founder in founders.tolist():
+            self._resize(founder, 1)
         self._founders[cells] = founders
-        self._sizes = Counter({founder: size for founder, size in self._sizes.items() if size > 0})
 
     def begin(self, elites: Elites) -> None:
         """Goes on from other elites, each the founder of a lineage."""
         self._founders[:] = _NONE
-        self._sizes = Counter()
+        self._sizes, self._num_of_size = {}, Counter()
+        self._largest = self._num_elites = 0
         self.update(elites.cell, _founders(elites.generation, elites.slot))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -64,6 +69,20 @@ class Lineages:
         self.begin(elites)
         if arrays:
             self.update(elites.cell, arrays["founders"][elites.cell])
+
+    def _resize(self, founder: int, change: int) -> None:
+        """One elite more or less. Takes the same time however many lineages there are."""
+        before = self._sizes.get(founder, 0)
+        after = before + change
+        self._num_elites += change
+        self._num_of_size[before] -= 1
+        self._num_of_size[after] += 1
+        if after:
+            self._sizes[founder] = after
+        else:
+            del self._sizes[founder]
+        if after > self._largest or (before == self._largest and not self._num_of_size[before]):
+            self._largest = after
 
 
 def _founders(generation: int | NDArray[np.int64], slot: NDArray[Any]) -> NDArray[np.int64]:

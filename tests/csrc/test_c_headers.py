@@ -88,6 +88,7 @@ def test_c_tests_pass_under_sanitizers(tmp_path, source):
     run(program)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", FUZZ_TARGETS, ids=name_of)
 def test_fuzz_target_holds_on_generated_inputs(tmp_path, source):
     program = tmp_path / source.stem
@@ -95,6 +96,7 @@ def test_fuzz_target_holds_on_generated_inputs(tmp_path, source):
     run(program, str(NUM_FUZZ_RUNS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("source", FUZZ_TARGETS, ids=name_of)
 def test_fuzz_target_holds_under_libfuzzer(tmp_path, source):
     program = tmp_path / source.stem

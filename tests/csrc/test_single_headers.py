@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from csrc.test_c_headers import CSRC, WARNINGS, compiler, run
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = CSRC / "single_headers.py"
 STANDARDS = [
     *(("gcc", standard) for standard in ("c99", "c11", "c17", "c2x")),

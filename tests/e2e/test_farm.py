@@ -151,6 +151,7 @@ def test_kills_of_workers_and_of_the_run_change_nothing(start, start_worker, add
     assert not (folder / "quarantine").exists()
 
 
+@pytest.mark.slow
 def test_a_worker_that_hangs_holds_up_nothing_and_works_again_when_it_goes_on(start, start_worker, address, config, tmp_path):
     run, workers = start("run", config(address, generations=10**6)), [start_worker(), start_worker()]
     run.wait_until(lambda: run_folders(tmp_path / "farm") and num_rows(run_folders(tmp_path / "farm")[0]) > 0)

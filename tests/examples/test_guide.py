@@ -131,12 +131,13 @@ def assert_files_are_as_documented(run: Path) -> None:
     _, arrays = decode_checkpoint(max((run / "checkpoints").iterdir()).read_bytes())
     assert {name.removeprefix("elites.") for name in arrays if name.startswith("elites.")} == columns
     others = {name for name in arrays if not name.startswith("elites.")}
-    assert others == set(re.findall(r"`(memory\.\w+)`", sections["Checkpoints"]))
+    assert others == set(re.findall(r"`((?:memory|lineages)\.\w+)`", sections["Checkpoints"]))
     index = json.loads((run / "cubins" / "index.json").read_text())
     for key in (*index, *index["programs"][0]):
         assert f"`{key}`" in sections["index.json of `evo compile`"], key
 
 
+@pytest.mark.slow
 def test_the_commands_of_running_md_run_and_so_does_its_python(workplace):
     evo("run", "configs/domain_coloring_smoke.yaml", "--set", "seed=5")
     [run] = (workplace / "runs" / "domain_coloring_smoke").iterdir()

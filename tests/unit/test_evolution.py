@@ -148,7 +148,11 @@ def test_an_empty_archive_has_tables_and_nothing_else():
         (Square, {"seconds": -1}, "evolve: key 'stop.seconds': must be greater than 0, got -1"),
         (Square, {"generations": 1, "vocabulary": ["nope"]}, "unknown instruction 'nope'"),
         (Square, {"generations": 1, "archive": [3, 3]}, "search.archive: dims: [3, 3] has 2 numbers"),
-        (Square, {"generations": 1, "search": {"size": 1}}, "evolve: unknown key 'search.size'; valid here: archive"),
+        (
+            Square,
+            {"generations": 1, "search": {"size": 1}},
+            "evolve: unknown key 'search.size', did you mean batch_size or ",
+        ),
         (Square, {"generations": 1, "evaluation": {"cluster": {"scheduler": "local"}}}, "evaluation.cluster: "),
         (Square, {"generations": 1, "archive": [3], "search": {"archive": {}}}, "evolve: archive and search.archive"),
         (Square(), {"generations": 1, "task_options": {"a": 1}}, "evolve: task_options are for a class or a folder"),

@@ -122,10 +122,10 @@ def break_time(path: Path) -> None:
         file.write(json.dumps({**row(3), "elapsed_s": "long"}) + "\n")
 
 
-def test_a_time_that_is_no_number_stops_nothing(make_run):
+def test_a_time_that_is_no_number_is_damage(make_run):
     path = make_run(1, 3)
     break_time(path)
-    assert list_runs(path)[0].state == "interrupted"
+    assert list_runs(path)[0].state == "damaged"
 
 
 def remove_checkpoints(path: Path) -> None:

@@ -306,6 +306,8 @@ def test_local_processes_and_workers_share_the_work(open_farm, peer_of, request_
     assert farm.num_workers == 1
     peer = peer_of(farm)
     peer.hello(slots=2)
+    peer.say(Beat())
+    peer.hears(Beat)  # so what follows the welcome is done
     assert farm.num_workers == 3
     futures = [farm.submit(compile_request, request_of(1, i)) for i in range(5)]
     requests = [peer.request() for _ in range(3)]

@@ -171,6 +171,7 @@ def test_a_worker_beats_while_its_processes_work(played_run, start_worker, bad_r
         played_run.say(Beat())
 
 
+@pytest.mark.slow
 def test_a_worker_waits_for_the_next_run_when_one_ends(open_farm, start_worker, request_of):
     farm = open_farm()
     address = farm.address
