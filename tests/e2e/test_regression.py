@@ -42,9 +42,9 @@ def regression_run(fork_server, repository, tmp_path_factory):
 
 @pytest.fixture
 def data(tmp_path):
-    """New rows: no target, other columns, another order, a blank line."""
+    """New rows: no target, other columns, another order, a blank line at the end."""
     lines = [f"{v!r},x,{u!r}\n" for u, v in NEW]
-    (tmp_path / "new.csv").write_text("2019,name,speed (m/s)\n" + lines[0] + "\n" + "".join(lines[1:]))
+    (tmp_path / "new.csv").write_text("2019,name,speed (m/s)\n" + "".join(lines) + "\n")
     return "new.csv"
 
 
