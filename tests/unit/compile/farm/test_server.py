@@ -1,4 +1,7 @@
-"""The run's side of the farm over real sockets: whatever peers do, each request is answered once, by a right answer."""
+"""The run's side of the farm over real sockets: whatever peers do, each request is answered once, by a right answer.
+
+Longer than most modules: each way in which a peer can vanish, lie or be slow has its test.
+"""
 
 from __future__ import annotations
 
