@@ -608,7 +608,7 @@ def _compare(run_folders: Sequence[Path], picture: Path) -> None:
 
 def _execute(run: Run, folder: Path) -> None:
     """Runs a search to its end with progress; draws its plots. Messages name the run's folder as its user does: `folder`."""
-    from evo.report.progress import progress_of
+    from evo.report.progress import progress_of, success_text
 
     search = run.search
     progress = progress_of(run, quiet=_is_quiet())
@@ -626,6 +626,8 @@ def _execute(run: Run, folder: Path) -> None:
         resume_line = f"the last checkpoint stands, go on with: evo resume {folder}"
         _end_at_once(f"the GPU failed: {failure}{culprits}; {resume_line}", EXIT_DEVICE_FAILED)
     _say(f"stopped by {reason}")
+    if search.problem.config.search.emitters:
+        _say(success_text(search.emitter.success()))
     if reason == "interrupted":
         run.close()
         _say(f"saved; go on with: evo resume {folder}")

@@ -23,6 +23,7 @@ from evo.evaluate.backends import AUTO, BACKENDS
 from evo.instructions import SHIPPED
 from evo.native.vary import OPERATORS, RATES
 from evo.search.archives import ARCHIVES
+from evo.search.emitter import INITIAL
 
 if typing.TYPE_CHECKING:
     ArchiveName: TypeAlias = str
@@ -48,6 +49,7 @@ def _whole(value: Any) -> Any:
 Integer = Annotated[int, BeforeValidator(_whole)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
+EmitterName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w-]*$", max_length=64)]
 Positive = Annotated[Integer, Field(ge=1)]
 BatchSize = Annotated[Integer, Field(ge=1, le=1 << 22)]  # programs held in memory at once
 
@@ -227,23 +229,60 @@ class StartsConfig(Model):
     generations: Positive = 300
 
 
+ParentShares = Annotated[list[Annotated[float, Field(gt=0.0, le=1.0)]], Field(min_length=1)]
+
+
+class EmitterConfig(Model):
+    """One of several emitters: it has a share of each batch by `weight`.
+
+    `kind`: `variation` breeds with operators and rates of its own, from parents as `search.parents` says; `random` makes random
+    programs.
+    """
+
+    kind: Literal["variation", "random"] = "variation"
+    weight: Weight = 1.0
+    parents: ParentShares = [1.0]
+    variation: VariationConfig = VariationConfig()
+
+    @model_validator(mode="after")
+    def _fits_kind(self) -> Self:
+        for name in ("parents", "variation"):
+            if self.kind == "random" and getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"an emitter of random programs has no '{name}'")
+        return self
+
+
 class SearchConfig(Model):
     """MAP-Elites: archive, sizes and operators.
 
     `parents`: each generation in turn draws its parents from one of these shares of the elites, the best; 1: from all of them.
-    `immigrants` is the share of random programs in each batch. `memory_size` hashes of evaluated programs are remembered, and
-    no such program is evaluated again.
+    `immigrants` is the share of random programs in each batch. `emitters`, by name, stand in place of `parents`, `immigrants` and
+    `variation`. `memory_size` hashes of evaluated programs are remembered, and no such program is evaluated again.
     """
 
     archive: ArchiveConfig
     batch_size: BatchSize = 512
-    parents: list[Annotated[float, Field(gt=0.0, le=1.0)]] = Field(default=[1.0], min_length=1)
+    parents: ParentShares = [1.0]
     immigrants: Probability = 0.0
     initial: InitialConfig = InitialConfig()
     starts: StartsConfig = StartsConfig()
     variation: VariationConfig = VariationConfig()
+    emitters: Annotated[dict[EmitterName, EmitterConfig], Field(max_length=100)] = {}
     memory_size: Annotated[Integer, Field(ge=1, le=1 << 26)] = 1 << 18
     tuning: TuningConfig = TuningConfig()
+
+    @model_validator(mode="after")
+    def _emitters_alone(self) -> Self:
+        if not self.emitters:
+            return self
+        for name in ("parents", "immigrants", "variation"):
+            if getattr(self, name) != type(self).model_fields[name].default:
+                raise ValueError(f"'emitters' stand in place of '{name}'; give one of them")
+        if not any(emitter.weight for emitter in self.emitters.values()):
+            raise ValueError("at least one of the emitters needs a weight above 0")
+        if INITIAL in self.emitters:
+            raise ValueError(f"no emitter can be called '{INITIAL}', which stands for the programs that a search begins with")
+        return self
 
 
 class PackingConfig(Model):
@@ -400,13 +439,15 @@ class RunConfig(Model):
             "stop": True,
             "output": True,
         }
-        # So that runs that were started before there were tuning, its points, parents and starts go on.
+        # So that runs that were started before there were tuning, its points, parents, starts and emitters go on.
         tuning: Any = {"points": True} if self.search.tuning.points is None else {}
         left_out["search"] = {"tuning": tuning if self.search.tuning.share else True}
         if not self.search.starts.count:
             left_out["search"]["starts"] = True
         if self.search.parents == [1.0]:
             left_out["search"]["parents"] = True
+        if not self.search.emitters:
+            left_out["search"]["emitters"] = True
         return self.model_dump(mode="json", exclude=left_out)
 
 
@@ -610,6 +651,9 @@ def _describe(error: ValidationError) -> str:
 def _keys_of(path: list[int | str]) -> list[str]:
     model: Any = RunConfig
     for part in path:
+        if typing.get_origin(model) is dict:
+            model = typing.get_args(model)[1]
+            continue
         model = model.model_fields[part].annotation
         if typing.get_origin(model) in (typing.Union, types.UnionType):
             model = next(arg for arg in typing.get_args(model) if isinstance(arg, type) and issubclass(arg, BaseModel))

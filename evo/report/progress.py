@@ -1,4 +1,4 @@
-"""A run's progress: a bar on a terminal, plain lines elsewhere.
+"""A run's progress: a bar on a terminal, plain lines elsewhere; and at its end a table of its emitters.
 
 Owns how a generation's numbers are shown. Reads the run and never changes it.
 """
@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
 import click
 
 from evo.run.run import Run
+from evo.search.emitter import Success
 from evo.search.map_elites import Generation
 
 if TYPE_CHECKING:
@@ -158,6 +160,16 @@ class _TerminalProgress(Progress):
         ]
         if parts:
             self._bar.update(self._bar_task, total=1.0, completed=min(1.0, max(parts)))
+
+
+def success_text(success: Mapping[str, Success]) -> str:
+    """A table of what became of each emitter's programs, with the share of those evaluated that became elites."""
+    width = max(len("emitter"), *map(len, success))
+    lines = [f"{'emitter':<{width}} {'offspring':>12} {'evaluated':>12} {'new cells':>10} {'improved':>10}  became elites"]
+    for name, each in success.items():
+        counts = f"{each.offspring:>12,} {each.evaluations:>12,} {each.new_cells:>10,} {each.improved:>10,}"
+        lines.append(f"{name:<{width}} {counts}  {(each.new_cells + each.improved) / max(each.evaluations, 1):.2%}")
+    return "\n".join(lines)
 
 
 def _short(number: float, form: str) -> str:

@@ -21,7 +21,7 @@ from evo.run.problem import Problem
 from evo.run.run import Run
 from evo.search.archives.elites import Elites
 from evo.search.archives.layout import Layout
-from evo.search.emitter import RANDOM
+from evo.search.emitter import GIVEN, RANDOM
 
 
 def read_program(problem: Problem, path: Path) -> NDArray[np.uint64]:
@@ -152,4 +152,4 @@ def _row_of_cell(layout: Layout, elites: Elites, cell: str) -> int:
 
 
 def _operator_name(code: int) -> str:
-    return "none (random program)" if code == RANDOM else OPERATORS[code]
+    return {RANDOM: "none (random program)", GIVEN: "none (given to generation 0)"}.get(code) or OPERATORS[code]

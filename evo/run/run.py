@@ -124,7 +124,10 @@ class Run:
         try:
             for generation in search.generations():
                 self._save_failures(generation.failures, search.counters.generations - 1)
-                self.run_dir.append_metrics(_metrics_row(generation, search.elapsed_s, save_s))
+                row = _metrics_row(generation, search.elapsed_s, save_s)
+                if search.problem.config.search.emitters:
+                    row["emitters"] = {name: asdict(success) for name, success in generation.success.items()}
+                self.run_dir.append_metrics(row)
                 reason = search.stop_reason or ("interrupted" if interrupted() else None)
                 save_s = 0.0
                 is_saving = self.run_dir.is_saving()

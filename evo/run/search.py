@@ -17,17 +17,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.config import RunConfig
+from evo.config import RunConfig, VariationConfig
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Failure
 from evo.language.batch import Batch
+from evo.language.program import Language
 from evo.native.stack_ptx import HASH_VERSION
+from evo.native.vary import Variation
 from evo.run.problem import Problem
 from evo.search.archives import make_archive, make_layout
 from evo.search.archives.elites import Elites
 from evo.search.archives.layout import Layout
 from evo.search.blocks import Blocks
-from evo.search.emitter import RANDOM, ProgramEmitter
+from evo.search.emitter import RANDOM, Emitter, ProgramEmitter
 from evo.search.lineages import Lineages
 from evo.search.map_elites import Counters, Generation, Tuning, map_elites
 from evo.search.memory import HashMemory
@@ -86,18 +88,19 @@ class Search:
     @cached_property
     def emitter(self) -> ProgramEmitter:
         """The emitter of the next generation."""
-        config = self.problem.config
+        config, language = self.problem.config, self.problem.language
+        variation = make_variation(language, *_variation_options(config, config.search.variation))
         return ProgramEmitter(
             self.starts,
-            make_variation(self.problem.language, *_variation_options(config)),
+            variation,
             seed=config.seed,
             max_length=config.program.max_length,
             num_initial=config.search.initial.num_programs,
             batch_size=config.search.batch_size,
-            num_immigrants=round(config.search.immigrants * config.search.batch_size),
+            emitters=_emitters(config, language, variation),
             generation=self.counters.generations,
             blocks=self._blocks,
-            parent_shares=config.search.parents,
+            success=None if self._saved is None else self._saved.get("emitters.success"),
         )
 
     @cached_property
@@ -242,6 +245,7 @@ class Search:
             **_with_prefix("memory.", self.memory.arrays()),
             **_with_prefix("lineages.", self.lineages.arrays()),
             **_with_prefix("archive.", self.archive.arrays()),
+            "emitters.success": self.emitter.success_counts.copy(),
         }
 
     @classmethod
@@ -294,8 +298,29 @@ def _part(arrays: Arrays, prefix: str) -> Arrays:
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
-def _variation_options(config: RunConfig) -> tuple[VocabularyOptions, VariationOptions]:
-    vocabulary, variation, initial = config.program.vocabulary, config.search.variation, config.search.initial
+def _emitters(config: RunConfig, language: Language, variation: Variation) -> list[Emitter]:
+    """The emitters that `search.emitters` names, by name, those of random programs last; without any, what `search.parents`,
+    `search.variation` and `search.immigrants` stand for.
+    """
+    search = config.search
+    if not search.emitters:
+        num_random = round(search.immigrants * search.batch_size)
+        return [
+            Emitter("variation", search.batch_size - num_random, variation, search.parents),
+            Emitter("immigrants", num_random, None),
+        ]
+    emitters = []
+    for name, emitter in sorted(search.emitters.items(), key=lambda pair: (pair[1].kind == "random", pair[0])):
+        own = None
+        if emitter.kind != "random":
+            options = _variation_options(config, emitter.variation)
+            own = make_variation(language, *options, source=f"search.emitters.{name}.variation")
+        emitters.append(Emitter(name, emitter.weight, own, emitter.parents))
+    return emitters
+
+
+def _variation_options(config: RunConfig, variation: VariationConfig) -> tuple[VocabularyOptions, VariationOptions]:
+    vocabulary, initial = config.program.vocabulary, config.search.initial
     if initial.max_length > config.program.max_length:
         raise UserError(
             f"search.initial.max_length: {initial.max_length} is more than program.max_length {config.program.max_length}"

@@ -1,12 +1,15 @@
-"""The emitter: breeds programs from the archive's elites with the operators of vary.h.
+"""Emitters: they breed programs from the archive's elites with the operators of vary.h, or make random ones.
 
-Owns the generation counter. It decides everything random, together with the seed; there is no other state.
+Owns the generation counter, how the slots of a generation are divided among emitters, and what became of their programs. It
+decides everything random, together with the seed.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -16,35 +19,73 @@ from evo.native.vary import Variation
 from evo.search.blocks import Blocks
 from evo.search.starts import Starts
 
-RANDOM = -1  # operator code of a program that has no parents
+RANDOM = -1  # operator code of a random program
+GIVEN = -2  # of a program that generation 0 was told of
+
+INITIAL = "initial"  # stands for an emitter where programs have none: in generation 0, at a start, and while there are no elites
+
+
+@dataclass(frozen=True)
+class Emitter:
+    """One source of programs. weight: its share of the slots, relative to the others. variation: its operators; None: it makes
+    random programs. parent_shares: generation g draws its parents from this share of the elites, the best; entry g modulo their
+    number.
+    """
+
+    name: str
+    weight: float
+    variation: Variation | None
+    parent_shares: Sequence[float] = (1.0,)
+
+
+@dataclass(frozen=True)
+class Success:
+    """What became of an emitter's programs.
+
+    offspring: programs made. evaluations: evaluated, tuned copies included. new_cells: elites of a cell that was empty. improved:
+    elites of a cell that had one. In a batch, only the best of a cell counts.
+    """
+
+    offspring: int = 0
+    evaluations: int = 0
+    new_cells: int = 0
+    improved: int = 0
 
 
 @dataclass(frozen=True)
 class Origin:
     """Where the programs of one `ask` came from: parents `(n, 2)` int32 cells and `(n, 2, 2)` uint64 hashes (-1 and zero
-    for none), operator `(n,)` int32 (a code of `evo.native.vary.OPERATORS`, or `RANDOM`).
+    for none), operator `(n,)` int32 (a code of `evo.native.vary.OPERATORS`, or `RANDOM` or `GIVEN`), emitter `(n,)` int32 (an
+    index into `ProgramEmitter.names`).
     """
 
     parents: NDArray[np.int32]
     parent_hashes: NDArray[np.uint64]
     operator: NDArray[np.int32]
+    emitter: NDArray[np.int32]
 
 
 class ProgramEmitter:
-    """Emits random programs in generation 0, at each start, and while there are no elites, then offspring of uniformly drawn
-    elites, followed by immigrants: random programs that start new lines of descent.
+    """Emits the given programs and random ones in generation 0, random ones at each start and while there are no elites, then
+    what its emitters make, each in slots of its own.
 
     Args:
         starts: the elites that parents are drawn from.
-        variation: native operators with their options.
+        variation: makes random programs.
         seed: the run's 64-bit seed.
         max_length: words of a program.
-        num_initial: programs in generation 0 and of each start.
+        num_initial: random programs in generation 0 and of each start.
         batch_size: programs in each later generation.
-        num_immigrants: how many of those are immigrants.
+        emitters: at least one has a weight above 0. Their slots are in this order.
+        given: `(n, width)` words of programs that generation 0 begins with.
         generation: the first generation to emit.
         blocks: threads that breed together.
-        parent_shares: generation g draws its parents from this share of the elites, the best; entry g modulo their number.
+        success: `(1 + number of emitters, 4)`, what `success_counts` was before; None: nothing yet.
+
+    Attributes:
+        names: of `INITIAL` and the emitters.
+        origin: of the programs that were asked for last.
+        success_counts: the fields of `Success` for each of `names`, one row each.
     """
 
     def __init__(
@@ -56,10 +97,11 @@ class ProgramEmitter:
         max_length: int,
         num_initial: int,
         batch_size: int,
-        num_immigrants: int = 0,
+        emitters: Sequence[Emitter],
+        given: NDArray[np.uint64] | None = None,
         generation: int = 0,
         blocks: Blocks | None = None,
-        parent_shares: Sequence[float] = (1.0,),
+        success: NDArray[np.int64] | None = None,
     ):
         self._blocks = blocks or Blocks()
         self._starts = starts
@@ -68,10 +110,12 @@ class ProgramEmitter:
         self._seed = seed
         self._num_initial = num_initial
         self._batch_size = batch_size
-        self._num_immigrants = num_immigrants
-        self._parent_shares = parent_shares
+        self._emitters = emitters
+        self._given = given
+        self.names = (INITIAL, *(emitter.name for emitter in emitters))
         self.generation = generation
         self.origin = _no_origin(0)
+        self.success_counts = np.zeros((len(self.names), len(asdict(Success()))), np.int64) if success is None else success.copy()
 
     def ask(self) -> NDArray[np.uint64]:
         """The next generation's programs, `(n, width)` uint64; `origin` tells where they came from.
@@ -79,39 +123,95 @@ class ProgramEmitter:
         Rows are no wider than the programs need, so they may be narrower than `max_length`.
         """
         generation, self.generation = self.generation, self.generation + 1
-        population = self._starts.population
-        if self._starts.is_fresh(generation) or not len(population):
-            num_programs = self._num_initial if self._starts.is_fresh(generation) else self._batch_size
-            self.origin = _no_origin(num_programs)
-            return self._short_random_programs(num_programs, generation, 0)
-        candidates = population.best_cells(self._parent_shares[generation % len(self._parent_shares)])
-        num_offspring = self._batch_size - self._num_immigrants
+        is_fresh = self._starts.is_fresh(generation)
+        if is_fresh or not len(self._starts.population):
+            parts = self._initial_programs(generation, self._num_initial if is_fresh else self._batch_size)
+        else:
+            slots = slots_of([emitter.weight for emitter in self._emitters], self._batch_size, generation)
+            parts = [
+                part
+                for index, (emitter, (first, end)) in enumerate(zip(self._emitters, pairwise(slots), strict=True), start=1)
+                if end > first
+                for part in self._emit(emitter, index, generation, first, end - first)
+            ]
+        origins = [origin for _, origin in parts]
+        self.origin = origins[0] if len(origins) == 1 else _joined(origins)
+        return _one_below_the_other([words for words, _ in parts])
 
-        def breed(first: int, end: int) -> tuple[NDArray[Any], ...]:
-            return self._variation.offspring(self._seed, generation, first, end - first, population.words, candidates, trim=True)
+    def tell(self, slots: NDArray[np.int64], is_elite: NDArray[np.bool_], is_new: NDArray[np.bool_]) -> None:
+        """Counts what became of the programs that were asked for last.
 
-        blocks, parents, operators = zip(*self._blocks.map(breed, num_offspring), strict=True)
-        parents = np.concatenate(parents)
-        exists = parents >= 0
-        hashes = np.where(exists[:, :, None], population.hashes(np.where(exists, parents, 0)), np.uint64(0))
-        immigrants = _no_origin(self._num_immigrants)
-        self.origin = Origin(
-            np.concatenate([parents.astype(np.int32), immigrants.parents]),
-            np.concatenate([hashes, immigrants.parent_hashes]),
-            np.concatenate([*operators, immigrants.operator]).astype(np.int32),
-        )
-        if self._num_immigrants:
-            blocks += (self._short_random_programs(self._num_immigrants, generation, num_offspring),)
-        return _one_below_the_other(blocks)
+        Args:
+            slots: `(n,)`, those of the programs that were evaluated.
+            is_elite: `(n,)`, which of these are elites now.
+            is_new: `(n,)`, which of those took an empty cell.
+        """
+        emitters = self.origin.emitter[slots]
+        each = (self.origin.emitter, emitters, emitters[is_new], emitters[is_elite & ~is_new])
+        self.success_counts += np.stack([np.bincount(rows, minlength=len(self.names)) for rows in each], axis=1)
+
+    def success(self) -> dict[str, Success]:
+        """What became of each emitter's programs so far, by name."""
+        return {name: Success(*counts) for name, counts in zip(self.names, self.success_counts.tolist(), strict=True)}
 
     def random_programs(self, num_programs: int, generation: int = 0, first_slot: int = 0) -> NDArray[np.uint64]:
         """Random programs for the slots from `first_slot` on, `(num_programs, max_length)` uint64. Changes no state."""
         return self._variation.random_programs(self._seed, generation, first_slot, num_programs, self._max_length)
 
+    def _initial_programs(self, generation: int, num_random: int) -> list[tuple[NDArray[np.uint64], Origin]]:
+        num_given = 0 if self._given is None or generation else len(self._given)
+        random = self._short_random_programs(num_random, generation, num_given)
+        parts = [(random, _no_origin(num_random))]
+        if num_given and self._given is not None:
+            parts.insert(0, (self._given, _no_origin(num_given, operator=GIVEN)))
+        return parts
+
+    def _emit(
+        self, emitter: Emitter, index: int, generation: int, first_slot: int, num_programs: int
+    ) -> list[tuple[NDArray[np.uint64], Origin]]:
+        """An emitter's programs for the slots from `first_slot` on."""
+        variation = emitter.variation
+        if variation is None:
+            return [(self._short_random_programs(num_programs, generation, first_slot), _no_origin(num_programs, index))]
+        population = self._starts.population
+        candidates = population.best_cells(emitter.parent_shares[generation % len(emitter.parent_shares)])
+
+        def breed(first: int, end: int) -> tuple[NDArray[Any], ...]:
+            slot = first_slot + first
+            return variation.offspring(self._seed, generation, slot, end - first, population.words, candidates, trim=True)
+
+        parts = []
+        for words, parents, operators in self._blocks.map(breed, num_programs):
+            exists = parents >= 0
+            hashes = np.where(exists[:, :, None], population.hashes(np.where(exists, parents, 0)), np.uint64(0))
+            emitters = np.full(len(words), index, np.int32)
+            parts.append((words, Origin(parents.astype(np.int32), hashes, operators.astype(np.int32), emitters)))
+        return parts
+
     def _short_random_programs(self, num_programs: int, generation: int, first_slot: int) -> NDArray[np.uint64]:
         """As `random_programs`, in rows no wider than the longest initial program and its RETURN."""
         width = min(self._variation.initial_max_length + 1, self._max_length)
         return self._variation.random_programs(self._seed, generation, first_slot, num_programs, width)
+
+
+def slots_of(weights: Sequence[float], batch_size: int, generation: int) -> list[int]:
+    """The slots of a generation's emitters: emitter i has those from entry i up to entry i + 1.
+
+    Each has its share of the batch, rounded down or up. Slots that are left over go to emitters by their fractions (systematic
+    sampling: Madow and Madow, 1944), from an offset that the golden ratio moves from generation to generation, so that in the
+    long run shares are kept. A share below one slot thus has a slot in some generations.
+    """
+    total = sum(weights)
+    shares = [round(weight * batch_size / total, 9) for weight in weights]  # without the noise of weights such as 0.1 and 0.2
+    whole = [math.floor(share) for share in shares]
+    offset = (generation * 0x9E3779B9 % 2**32) / 2**32
+    fractions = accumulate((share - floor for share, floor in zip(shares, whole, strict=True)), initial=0.0)
+    given = [math.ceil(round(fraction, 6) - offset) for fraction in fractions]
+    return [floor + extra for floor, extra in zip(accumulate(whole, initial=0), given, strict=True)]
+
+
+def _joined(origins: Sequence[Origin]) -> Origin:
+    return Origin(*(np.concatenate([vars(origin)[name] for origin in origins]) for name in Origin.__dataclass_fields__))
 
 
 def _one_below_the_other(blocks: Sequence[NDArray[np.uint64]]) -> NDArray[np.uint64]:
@@ -126,10 +226,11 @@ def _one_below_the_other(blocks: Sequence[NDArray[np.uint64]]) -> NDArray[np.uin
     return words
 
 
-def _no_origin(num_programs: int) -> Origin:
-    """The origin of random programs."""
+def _no_origin(num_programs: int, emitter: int = 0, operator: int = RANDOM) -> Origin:
+    """The origin of programs without parents."""
     return Origin(
         np.full((num_programs, 2), -1, np.int32),
         np.zeros((num_programs, 2, 2), np.uint64),
-        np.full(num_programs, RANDOM, np.int32),
+        np.full(num_programs, operator, np.int32),
+        np.full(num_programs, emitter, np.int32),
     )

@@ -18,7 +18,7 @@ from evo.evaluate import Evaluation, Evaluator, Failure, Status, join
 from evo.language.batch import Batch
 from evo.native.stack_ptx import Lowering
 from evo.search.blocks import Blocks
-from evo.search.emitter import ProgramEmitter
+from evo.search.emitter import ProgramEmitter, Success
 from evo.search.lineages import Lineages
 from evo.search.memory import HashMemory
 from evo.search.starts import Starts
@@ -67,8 +67,8 @@ class Tuning:
 class Generation:
     """What one generation did.
 
-    num_lineages, largest_lineage: of the elites (`Lineages`). failures: programs that could not be compiled or run. times_s:
-    seconds by stage, those of the evaluator (`Evaluation.times_s`) included.
+    num_lineages, largest_lineage: of the elites (`Lineages`). success: of each emitter so far. failures: programs that could not
+    be compiled or run. times_s: seconds by stage, those of the evaluator (`Evaluation.times_s`) included.
     """
 
     counters: Counters
@@ -79,6 +79,7 @@ class Generation:
     num_inserted: int
     num_lineages: int
     largest_lineage: float
+    success: dict[str, Success]
     failures: tuple[Failure, ...]
     times_s: dict[str, float]
 
@@ -147,7 +148,9 @@ def map_elites(
             "hash": new_batch.hashes,
             "num_instructions": new_batch.num_instructions,
         }
-        is_elite = archive.add(new_batch.words, evaluation.objective, evaluation.measures, **fields)["elite"]
+        added = archive.add(new_batch.words, evaluation.objective, evaluation.measures, **fields)
+        is_elite = added["elite"]
+        emitter.tell(slots, is_elite, added["new"])
         is_parent, population = is_elite, starts.population
         if population is not archive:
             is_parent = population.add(new_batch.words, evaluation.objective, evaluation.measures, **fields)["elite"]
@@ -175,6 +178,7 @@ def map_elites(
             num_inserted=int(is_elite.sum()),
             num_lineages=len(lineages),
             largest_lineage=lineages.largest_share,
+            success=emitter.success(),
             failures=evaluation.failures,
             times_s={**clock.times_s, **evaluation.times_s},
         )

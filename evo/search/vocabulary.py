@@ -58,8 +58,13 @@ class VariationOptions:
     initial_max_length: int
 
 
-def make_variation(language: Language, vocabulary: VocabularyOptions, options: VariationOptions) -> Variation:
+def make_variation(
+    language: Language, vocabulary: VocabularyOptions, options: VariationOptions, source: str = "search.variation"
+) -> Variation:
     """The native operators on programs of `language`.
+
+    Args:
+        source: where messages say that the options stand.
 
     Raises:
         UserError: a name is unknown, nothing has a weight, or a rate is out of range.
@@ -72,11 +77,11 @@ def make_variation(language: Language, vocabulary: VocabularyOptions, options: V
             np.array([entry.weight for entry in entries], np.float64),
             np.array([entry.draw for entry in entries], np.uint32),
             np.array([entry.params for entry in entries], np.float64),
-            _native_options(language, options),
+            _native_options(language, options, source),
             np.array([1 + len(entry.others) for entry in entries], np.uint32),
         )
     except ValueError as error:
-        raise UserError(f"search.variation: {error}") from error
+        raise UserError(f"{source}: {error}") from error
 
 
 def _entries(language: Language, vocabulary: VocabularyOptions) -> list[_Entry]:
@@ -170,17 +175,17 @@ def _weigh_groups(entries: list[_Entry], groups: dict[str, float]) -> list[_Entr
     return kept
 
 
-def _native_options(language: Language, options: VariationOptions) -> SimpleNamespace:
+def _native_options(language: Language, options: VariationOptions, source: str) -> SimpleNamespace:
     stacks = language.instruction_set.stacks
     # Constants of 64-bit types are widened from 32 bits, and vary like those of the 32-bit type.
     masks = {
         kind: sum(1 << i for i, stack in enumerate(stacks) if stack.constant_type in (kind, f"{kind[0]}64"))
         for kind in ("f32", "u32", "s32")
     }
-    weights = _by_name("operator", options.operator_weights, dict.fromkeys(OPERATORS, 0.0))
+    weights = _by_name(source, "operator", options.operator_weights, dict.fromkeys(OPERATORS, 0.0))
     return SimpleNamespace(
         operator_weights=tuple(weights.values()),
-        **_by_name("rate", options.rates, {rate.key: rate.default for rate in RATES}),
+        **_by_name(source, "rate", options.rates, {rate.key: rate.default for rate in RATES}),
         initial_min_length=options.initial_min_length,
         initial_max_length=options.initial_max_length,
         float_stacks=masks["f32"],
@@ -201,8 +206,8 @@ def _effect(language: Language, instruction: Instruction) -> tuple[list[int], li
     return stacks(instruction.args), stacks(instruction.rets)
 
 
-def _by_name(what: str, given: dict[str, float], defaults: dict[str, float]) -> dict[str, float]:
+def _by_name(source: str, what: str, given: dict[str, float], defaults: dict[str, float]) -> dict[str, float]:
     unknown = [name for name in given if name not in defaults]
     if unknown:
-        raise UserError(f"search.variation: unknown {what} '{unknown[0]}', {did_you_mean(unknown[0], defaults)}")
+        raise UserError(f"{source}: unknown {what} '{unknown[0]}', {did_you_mean(unknown[0], defaults)}")
     return {**defaults, **given}

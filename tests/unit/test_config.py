@@ -32,7 +32,7 @@ SECTIONS = {
     "program.limits.": "stack_size, max_nodes, max_frame_depth, store_size, execution_limit",
     "program.vocabulary.": "instructions, meta, phrases, groups, constants",
     "program.vocabulary.constants.": "f32_sigma, u32_max, meta_max",
-    "search.": "archive, batch_size, parents, immigrants, initial, starts, variation, memory_size, tuning",
+    "search.": "archive, batch_size, parents, immigrants, initial, starts, variation, emitters, memory_size, tuning",
     "search.starts.": "count, generations",
     "search.tuning.": "share, iterations, linear_scale, points",
     "search.archive.": ", ".join(["type", *(option for kind in ARCHIVES.values() for option in kind.options)]),
@@ -155,7 +155,7 @@ def test_the_sections_tried_above_are_all_that_there_are(minimal):
         "program.vocabulary.groups.",
         "program.vocabulary.phrases.",
     }
-    free |= {"task_options.", "search.variation.operators."}
+    free |= {"task_options.", "search.variation.operators.", "search.emitters."}
     assert sections_of(dumped) - free == set(SECTIONS)
 
 
@@ -472,6 +472,42 @@ def test_phrases_and_parents_are_part_of_the_identity_only_if_they_are_given(min
     assert first_difference(old, parents) == "search.parents is [1.0, 0.1] now, was null"
     phrases = load_config(minimal, ("program.vocabulary.phrases={input dup.f32: 1}",)).identity()
     assert "phrases" in first_difference(old, phrases)
+
+
+def test_emitters_are_part_of_the_identity_only_if_they_are_given(minimal):
+    old = load_config(minimal).identity()
+    assert "emitters" not in old["search"]
+    one, other = (load_config(minimal, (f"search.emitters={{bold: {{weight: {w}}}}}",)).identity() for w in (1, 2))
+    assert first_difference(one, other) == "search.emitters.bold.weight is 2.0 now, was 1.0"
+    assert "emitters" in first_difference(old, one)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        (
+            "search.emitters={bold: {wait: 1}}",
+            "unknown key 'search.emitters.bold.wait', one of: kind, weight, parents",
+        ),
+        (
+            "search.emitters={bold: 1}",
+            "key 'search.emitters.bold': must be a section with the keys kind, weight",
+        ),
+        ("search.emitters={bold: {weight: -1}}", "key 'search.emitters.bold.weight': must be greater than or equal to 0, got -1"),
+        ("search.emitters={bold: {weight: 0}}", "key 'search': at least one of the emitters needs a weight above 0"),
+        ("search.emitters={initial: {}}", "no emitter can be called 'initial'"),
+        ("search.emitters={bold: {kind: random, parents: [0.5]}}", "an emitter of random programs has no 'parents'"),
+        ("search.emitters={bold: {kind: randon}}", "key 'search.emitters.bold.kind': must be 'variation' or 'random'"),
+    ],
+)
+def test_a_wrong_emitter_is_refused_in_one_line(minimal, override, message):
+    assert message in refusal(minimal, override)
+
+
+@pytest.mark.parametrize(("key", "value"), [("parents", "[0.5]"), ("immigrants", "0.1"), ("variation", "{operators: {umad: 1}}")])
+def test_emitters_and_what_they_stand_in_place_of_are_not_given_together(minimal, key, value):
+    message = refusal(minimal, f"search.{key}={value}", "search.emitters={bold: {}}")
+    assert message == f"{minimal}: key 'search': 'emitters' stand in place of '{key}'; give one of them"
 
 
 def test_equal_identities_have_no_difference(minimal):

@@ -211,12 +211,17 @@ def front_figure(run: Searched) -> Figure:
 
 
 def curves(run: Run) -> Path:
-    """QD score, coverage, best objective and share of duplicates by number of evaluations."""
+    """QD score, coverage, best objective and share of duplicates by number of evaluations; of a run with several emitters also
+    how often each succeeds, and its share of all successes.
+    """
     rows = run.run_dir.metrics()
     evaluations = [row["evaluations"] for row in rows]
-    figure = Figure(figsize=(10, 6.5), layout="constrained")
-    grid = figure.subplots(2, 2, sharex=True)
-    for axes, (name, label) in zip(grid.flat, _CURVES, strict=True):
+    has_emitters = bool(rows) and all("emitters" in row for row in rows)
+    figure = Figure(figsize=(10, 9.5 if has_emitters else 6.5), layout="constrained")
+    grid = figure.subplots(3 if has_emitters else 2, 2, sharex=True)
+    if has_emitters:
+        _draw_emitters(grid[2], evaluations, [row["emitters"] for row in rows])
+    for axes, (name, label) in zip(grid[:2].flat, _CURVES, strict=True):
         if name == "duplicates":
             values = [row["duplicates"] / row["offspring"] for row in rows]
         else:
@@ -226,9 +231,24 @@ def curves(run: Run) -> Path:
         axes.grid(alpha=0.3)
         if name in ("coverage", "duplicates"):
             axes.yaxis.set_major_formatter(PercentFormatter(1.0))
-    for axes in grid[1]:
+    for axes in grid[-1]:
         axes.set_xlabel("evaluations")
     return _save(figure, run.run_dir.plot_path("curves.png"))
+
+
+def _draw_emitters(grid: Sequence[Axes], evaluations: list[int], rows: list[dict[str, dict[str, int]]]) -> None:
+    """Two charts with a line for each emitter; the rows are `emitters` of metrics.jsonl."""
+    names = list(rows[-1])
+    elites = np.array([[row[name]["new_cells"] + row[name]["improved"] for name in names] for row in rows])
+    evaluated = np.array([[row[name]["evaluations"] for name in names] for row in rows])
+    shares = (elites / np.maximum(evaluated, 1), elites / np.maximum(elites.sum(axis=1, keepdims=True), 1))
+    labels = ("programs that became elites, by emitter", "share of these, by emitter")
+    for axes, values, label in zip(grid, shares, labels, strict=True):
+        axes.plot(evaluations, values, label=names)
+        axes.set_title(label, loc="left")
+        axes.grid(alpha=0.3)
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    grid[1].legend(frameon=False, fontsize=9)
 
 
 def _save(figure: Figure, path: Path) -> Path:

@@ -143,26 +143,26 @@ class ProgramArchive(ArchiveBase):
             fields: `hash` and those of `EXTRA_FIELDS`.
 
         Returns:
-            `elite`, `(n,)` bool: true where the row is an elite now.
+            `elite`, `(n,)` bool: true where the row is an elite now. `new`, `(n,)` bool: where it is the first of its cell.
         """
-        is_elite = np.zeros(len(objective), bool)
+        is_elite, is_new = np.zeros((2, len(objective)), bool)
         rows = np.flatnonzero(np.isfinite(objective))
         cells = self.index_of(measures[rows])
         is_occupied, incumbent = self._store.retrieve(cells, "objective")
         is_better = ~is_occupied | (objective[rows] > incumbent)
-        rows, cells = rows[is_better], cells[is_better]
+        rows, cells, is_occupied = rows[is_better], cells[is_better], is_occupied[is_better]
         if not len(rows):
-            return {"elite": is_elite}
+            return {"elite": is_elite, "new": is_new}
         order = np.lexsort((rows, -objective[rows], cells))
+        order = order[np.diff(cells[order], prepend=-1) > 0]
         rows, cells = rows[order], cells[order]
-        is_first = np.diff(cells, prepend=-1) > 0
-        rows, cells = rows[is_first], cells[is_first]
         is_elite[rows] = True
+        is_new[rows[~is_occupied[order]]] = True
         kept = {name: array[rows] for name, array in fields.items()}
         kept |= {"solution": kept.pop("hash"), "objective": objective[rows], "measures": measures[rows]}
         self._store.add(cells, kept | {"threshold": kept["objective"]})  # the threshold is a field of pyribs' own
         self._update(cells, solution[rows], kept["objective"])
-        return {"elite": is_elite}
+        return {"elite": is_elite, "new": is_new}
 
     def _update(self, cells: NDArray[np.int32], words: NDArray[np.uint64], objective: NDArray[np.float64]) -> None:
         """Takes over the elites of cells that changed."""

@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from evo.report import progress
+from evo.report.progress import success_text
+from evo.search.emitter import Success
 from evo.search.map_elites import Counters, Generation
 
 
@@ -29,6 +31,7 @@ def generation(number: int, evaluations: int, best: float = 0.5, qd_score: float
         num_inserted=1,
         num_lineages=1,
         largest_lineage=1.0,
+        success={},
         failures=(),
         times_s={},
     )
@@ -91,3 +94,14 @@ def test_a_terminal_shows_the_same_numbers_below_a_bar(run, monkeypatch):
         show(generation(8, 2000), 13.0)
     assert "generation 8" in terminal.getvalue() and "coverage 25.0%" in terminal.getvalue()
     assert "100%" in terminal.getvalue()
+
+
+def test_a_table_says_what_became_of_each_emitter():
+    text = success_text({"initial": Success(40, 30, 12, 0), "a-long-name": Success(1000, 800, 0, 2), "idle": Success()})
+    assert [line.split() for line in text.splitlines()] == [
+        "emitter offspring evaluated new cells improved became elites".split(),
+        "initial 40 30 12 0 40.00%".split(),
+        "a-long-name 1,000 800 0 2 0.25%".split(),
+        "idle 0 0 0 0 0.00%".split(),
+    ]
+    assert len({line.rfind("  ") for line in text.splitlines()}) == 1

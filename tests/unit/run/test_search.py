@@ -71,3 +71,69 @@ def test_a_search_restored_from_its_state_goes_on_as_if_it_had_not_paused(new_se
 def test_what_an_archive_cannot_be_made_of_is_refused_with_its_key(new_search):
     with pytest.raises(UserError, match=r"^search\.archive: dims: \[4\] has 1 numbers, but the task has 2 measures$"):
         new_search(None, "search.archive.dims=[4]")
+
+
+EMITTERS = {
+    "bold": {"weight": 1.0, "parents": [0.3], "variation": {"operators": {"umad": 1.0}, "umad": {"addition_rate": 0.3}}},
+    "steady": {"weight": 2.5},
+    "random": {"kind": "random", "weight": 0.2},
+}
+
+
+def fields_of(search: Search) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in vars(search.elites()).items()}
+
+
+def test_one_emitter_of_the_default_kind_is_the_default_search(new_search):
+    default, named = new_search(), new_search({"search": {"emitters": {"any": {"weight": 0.3}}}})
+    list(default.generations())
+    list(named.generations())
+    assert fields_of(named) == fields_of(default)
+    random = {"search": {"batch_size": 40, "emitters": {"a": {"kind": "random"}, "variation": {"weight": 3.0}}}}
+    simple, several = new_search({"search": {"batch_size": 40, "immigrants": 0.25}}), new_search(random)
+    list(simple.generations())
+    list(several.generations())
+    assert fields_of(several) == fields_of(simple) != fields_of(default)
+
+
+def test_success_of_emitters_sums_to_the_totals(new_search):
+    search = new_search({"search": {"emitters": EMITTERS, "starts": {"count": 2, "generations": 2}}, "stop": {"generations": 9}})
+    num_inserted = 0
+    for generation in search.generations():
+        num_inserted += generation.num_inserted
+        total = {
+            name: sum(getattr(each, name) for each in generation.success.values())
+            for name in ("offspring", "evaluations", "new_cells", "improved")
+        }
+        counters = generation.counters
+        assert (total["offspring"], total["evaluations"]) == (counters.offspring, counters.evaluations)
+        assert total["new_cells"] == generation.num_elites  # no cell is ever empty again
+        assert total["new_cells"] + total["improved"] == num_inserted
+    assert list(generation.success) == ["initial", "bold", "steady", "random"]
+    assert all(each.offspring > each.evaluations > 0 for each in generation.success.values())
+    assert generation.success["initial"].new_cells and generation.success["steady"].improved
+
+
+def test_several_emitters_go_on_from_a_saved_state_and_do_not_depend_on_threads(new_search):
+    changes = {"search": {"emitters": EMITTERS, "batch_size": 300}}
+    whole, paused = new_search(changes), new_search(changes, "evaluation.threads=3")
+    *_, last = whole.generations()
+    expected = last.success
+    list(itertools.islice(paused.generations(), 3))
+    restored = Search.restore(paused.problem, *paused.state())
+    *_, last = restored.generations()
+    assert fields_of(restored) == fields_of(whole)
+    assert last.success == expected
+
+
+def test_the_order_in_which_emitters_are_written_does_not_matter(new_search):
+    one, other = (new_search({"search": {"emitters": dict(items)}}) for items in (EMITTERS.items(), reversed(EMITTERS.items())))
+    list(one.generations())
+    list(other.generations())
+    assert fields_of(one) == fields_of(other)
+
+
+def test_a_rate_that_vary_refuses_is_named_with_its_emitter(new_search):
+    rates = {"perturbation": {"relative": 0.0, "absolute": 0.0}}
+    with pytest.raises(UserError, match=r"^search\.emitters\.bold\.variation: perturbation_relative"):
+        new_search({"search": {"emitters": {"bold": {"variation": rates}}}})

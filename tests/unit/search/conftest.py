@@ -1,5 +1,6 @@
 """A small search without config, files or virtual machine: what the tests of emitter and loop share."""
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +10,7 @@ from evo.evaluate import Evaluation, Status
 from evo.language.batch import Batch
 from evo.search.archives import make_archive
 from evo.search.blocks import Blocks
-from evo.search.emitter import ProgramEmitter
+from evo.search.emitter import Emitter, ProgramEmitter
 from evo.search.starts import Starts
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 
@@ -50,7 +51,17 @@ class WordEvaluator:
 
 @pytest.fixture(scope="session")
 def variation(language):
-    """All operators over a small vocabulary."""
+    """Operators over a small vocabulary."""
+    return make_operators(language, ("umad", "alternation", "crossover", "perturbation", "replacement"))
+
+
+@pytest.fixture(scope="session")
+def umad_alone(language):
+    """One operator over the same."""
+    return make_operators(language, ("umad",))
+
+
+def make_operators(language, names):
     vocabulary = VocabularyOptions(
         instructions={"add_ftz_f32": 1.0, "mul_ftz_f32": 1.0, "sin_approx_ftz_f32": 1.0},
         meta={"dup": 1.0, "swap": 1.0},
@@ -60,7 +71,7 @@ def variation(language):
         meta_max=2,
     )
     options = VariationOptions(
-        operator_weights=dict.fromkeys(("umad", "alternation", "crossover", "perturbation", "replacement"), 1.0),
+        operator_weights=dict.fromkeys(names, 1.0),
         rates={"alternation_rate": 0.1, "alternation_deviation": 1.0, "perturbation_rate": 0.5, "perturbation_absolute": 0.1},
         initial_min_length=2,
         initial_max_length=8,
@@ -84,6 +95,8 @@ def new_search(variation):
         parent_shares: tuple[float, ...] = (1.0,),
         num_starts: int = 0,
         start_generations: int = 1,
+        emitters: Sequence[Emitter] = (),
+        given: np.ndarray | None = None,
     ):
         def make():
             return make_archive("GridArchive", max_length, [tuple(r) for r in RANGES], seed, {"dims": [6, 5]})
@@ -97,10 +110,14 @@ def new_search(variation):
             max_length=max_length,
             num_initial=num_initial,
             batch_size=batch_size,
-            num_immigrants=num_immigrants,
+            emitters=emitters
+            or [
+                Emitter("variation", batch_size - num_immigrants, variation, parent_shares),
+                Emitter("immigrants", num_immigrants, None),
+            ],
+            given=given,
             generation=generation,
             blocks=blocks,
-            parent_shares=parent_shares,
         )
         return SimpleNamespace(archive=archive, emitter=emitter, evaluator=WordEvaluator(), starts=starts)
 

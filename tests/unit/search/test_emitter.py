@@ -6,7 +6,7 @@ import pytest
 from evo.language.batch import Batch
 from evo.native.vary import OPERATORS, program_lengths
 from evo.search.blocks import MIN_ROWS, Blocks
-from evo.search.emitter import RANDOM
+from evo.search.emitter import GIVEN, RANDOM, Emitter, slots_of
 
 from .conftest import full_rows
 
@@ -167,3 +167,46 @@ def test_long_rows_lose_only_what_no_program_uses(new_search, variation):
     np.testing.assert_array_equal(full_rows(words, 4096)[70:], search.emitter.random_programs(30, generation=1, first_slot=70))
     np.testing.assert_array_equal(search.emitter.origin.parents[:70, 0], elites.cell[rows[:, 0]])
     assert words.shape[1] <= program_lengths(elites.solution).max() * 2 + 2
+
+
+def test_slots_keep_the_shares_of_the_weights_and_leave_none_out():
+    weights = [5.0, 0.0, 0.3, 2.0, 0.01]
+    counts = np.array([np.diff(slots_of(weights, 32, generation)) for generation in range(2000)])
+    exact = 32 * np.array(weights) / sum(weights)
+    assert (counts.sum(axis=1) == 32).all() and (counts[:, 1] == 0).all()
+    assert (np.abs(counts - exact) < 1).all()
+    np.testing.assert_allclose(counts.mean(axis=0), exact, atol=0.01)
+    assert counts[:, 4].sum() > 50  # less than a slot, yet not nothing
+
+
+def test_slots_of_shares_that_are_whole_are_the_same_in_each_generation():
+    for generation in range(50):
+        assert slots_of([0.7, 0.2, 0.1], 30, generation) == [0, 21, 27, 30]
+        assert slots_of([1.0], 7, generation) == [0, 7]
+
+
+def test_each_emitter_breeds_its_own_slots_with_its_own_operators_and_parents(new_search, variation, umad_alone):
+    emitters = [Emitter("all", 2.0, variation), Emitter("best", 1.0, umad_alone, (0.1,)), Emitter("random", 1.0, None)]
+    search = new_search(generation=1, batch_size=400, emitters=emitters)
+    fill(search)
+    elites = search.archive.elites()
+    words = full_rows(search.emitter.ask())
+    origin = search.emitter.origin
+    assert search.emitter.names == ("initial", "all", "best", "random")
+    assert origin.emitter.tolist() == [1] * 200 + [2] * 100 + [3] * 100
+    np.testing.assert_array_equal(words[:200], variation.offspring(5, 1, 0, 200, elites.solution)[0])
+    assert {OPERATORS[code] for code in origin.operator[200:300]} == {"umad"}
+    best = elites.cell[np.argsort(-elites.objective, kind="stable")][: int(np.ceil(0.1 * len(elites)))]
+    assert set(origin.parents[200:300, 0].tolist()) == set(best.tolist())
+    np.testing.assert_array_equal(words[300:], search.emitter.random_programs(100, generation=1, first_slot=300))
+
+
+def test_given_programs_come_first_in_generation_0_and_never_again(new_search, variation):
+    given = variation.random_programs(99, 7, 0, 3, 12)
+    search = new_search(given=given, num_starts=2, start_generations=2)
+    words = full_rows(search.emitter.ask())
+    np.testing.assert_array_equal(words[:3], given)
+    np.testing.assert_array_equal(words[3:], search.emitter.random_programs(40, first_slot=3))
+    assert search.emitter.origin.operator.tolist() == [GIVEN] * 3 + [RANDOM] * 40
+    for _ in range(3):  # the second start is generation 2
+        assert (search.emitter.ask() is not None) and GIVEN not in search.emitter.origin.operator
