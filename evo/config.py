@@ -24,6 +24,7 @@ from evo.instructions import SHIPPED
 from evo.native.vary import OPERATORS, RATES
 from evo.search.archives import ARCHIVES
 from evo.search.emitter import INITIAL
+from evo.storage.files import exists
 
 if typing.TYPE_CHECKING:
     ArchiveName: TypeAlias = str
@@ -149,11 +150,17 @@ class ArchiveConfig(Model):
 
 
 class InitialConfig(Model):
-    """Random programs of generation 0, of uniformly drawn length."""
+    """Generation 0: the given `programs`, then random ones of uniformly drawn length.
+
+    `programs` are files relative to the config file, run folders, archives, and texts (`evo.run.initial`). `digest` says what
+    they are; null: not read yet.
+    """
 
     num_programs: BatchSize = 4096
     min_length: Positive = 8
     max_length: Positive = 48
+    programs: list[str] = []
+    digest: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
@@ -426,8 +433,8 @@ class RunConfig(Model):
     def identity(self) -> dict[str, Any]:
         """The part that decides the archive, as plain values. A run is only resumed with the same.
 
-        It leaves out where and how fast the work is done, when it ends, and the paths of the task and the instruction set: their
-        content counts.
+        It leaves out where and how fast the work is done, when it ends, and the paths of the task, the instruction set and the
+        initial programs: their content counts.
         """
         program: dict[str, Any] = {"instruction_set": True}
         if not self.program.vocabulary.phrases:
@@ -439,7 +446,7 @@ class RunConfig(Model):
             "stop": True,
             "output": True,
         }
-        # So that runs that were started before there were tuning, its points, parents, starts and emitters go on.
+        # So that runs that were started before there were tuning, its points, parents, starts, emitters and given programs go on.
         tuning: Any = {"points": True} if self.search.tuning.points is None else {}
         left_out["search"] = {"tuning": tuning if self.search.tuning.share else True}
         if not self.search.starts.count:
@@ -448,6 +455,11 @@ class RunConfig(Model):
             left_out["search"]["parents"] = True
         if not self.search.emitters:
             left_out["search"]["emitters"] = True
+        initial = self.search.initial
+        if initial.digest is None:  # no programs, or nobody has read them yet
+            left_out["search"]["initial"] = {"digest"} if initial.programs else {"digest", "programs"}
+        else:
+            left_out["search"]["initial"] = {"programs"}
         return self.model_dump(mode="json", exclude=left_out)
 
 
@@ -470,6 +482,8 @@ def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
         raise UserError(f"{path}: must be a mapping with the keys {', '.join(RunConfig.model_fields)}")
     for override in overrides:
         _override(data, override)
+        if override.startswith("search.initial.programs="):
+            data["search"]["initial"].pop("digest", None)  # of others
     config = make_config(data, str(path))
 
     def absolute(key: str, value: str) -> str:
@@ -477,6 +491,12 @@ def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
         return str((Path() if given else path.parent).joinpath(value).resolve())
 
     changes: dict[str, Any] = {"task": absolute("task", config.task)}
+    initial = config.search.initial
+    if initial.programs:
+        places = [absolute("search.initial.programs", entry) for entry in initial.programs]
+        programs = [place if exists(Path(place)) else entry for place, entry in zip(places, initial.programs, strict=True)]
+        found = initial.model_copy(update={"programs": programs})
+        changes["search"] = config.search.model_copy(update={"initial": found})
     if config.program.instruction_set not in SHIPPED:
         instruction_set = absolute("program.instruction_set", config.program.instruction_set)
         changes["program"] = config.program.model_copy(update={"instruction_set": instruction_set})

@@ -13,7 +13,7 @@ from contextlib import closing
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 Section = Mapping[str, Any]
 Callback = Callable[[Generation], Any]
+Guess: TypeAlias = "str | Path | Result"
 
 NUM_CELLS = 1024  # about, of an archive that nobody has described
 
@@ -165,6 +166,7 @@ def evolve(
     task_options: Section | None = None,
     vocabulary: Sequence[str] | Section | None = None,
     archive: Sequence[int] | Section | None = None,
+    guesses: Guess | Sequence[Guess] = (),
     seed: int = 1,
     seconds: float | None = None,
     generations: int | None = None,
@@ -185,6 +187,8 @@ def evolve(
         vocabulary: names of instructions, a mapping from names to weights, or all of `program.vocabulary`; None: all instructions
             on the types of inputs and outputs that a CPU can run.
         archive: cells along each measure, or all of `search.archive`; None: a grid of about 1,024 cells.
+        guesses: programs that generation 0 begins with, before its random ones: formulas such as `"sin(x0)*2 + 1"`, the text form
+            of programs, paths of files with either, of run folders and of their archives, and the elites of a `Result`.
         seed: decides everything random.
         seconds, generations, evaluations, objective: the search ends after the generation that reaches the first of these.
         program, search, evaluation: further keys of these sections of a config; docs/api/files.md lists them.
@@ -213,6 +217,12 @@ def evolve(
     for name, value, section in (("vocabulary", vocabulary, "program"), ("archive", archive, "search")):
         if value is not None and name in data[section]:
             raise UserError(f"evolve: {name} and {section}.{name} are the same; give one of them")
+    known_programs = _texts_of(guesses)
+    if known_programs:
+        initial = dict(data["search"].get("initial", {}))
+        if initial.get("programs"):
+            raise UserError("evolve: guesses and search.initial.programs are the same; give one of them")
+        data["search"]["initial"] = initial | {"programs": known_programs}
     if vocabulary is not None:
         is_section = isinstance(vocabulary, Mapping) and "instructions" in vocabulary
         data["program"]["vocabulary"] = vocabulary if is_section else {"instructions": vocabulary}
@@ -250,6 +260,24 @@ def make_search(caller: str, data: dict[str, Any], task: Task | None) -> Search:
     problem = problem_of(config, task) if task else load_problem(config)
     backend = choose_backend(config.evaluation.backend, problem.assignment, _warn)
     return Search(replace(problem, backend=backend))
+
+
+def _texts_of(guesses: Guess | Sequence[Guess]) -> list[str]:
+    """Guesses as entries of `search.initial.programs`."""
+    texts = []
+    for guess in [guesses] if isinstance(guesses, (str, Path, Result)) else guesses:
+        if isinstance(guess, Result):
+            language = guess.search.problem.language
+            texts += [format_program(language, words) for words in guess.search.elites().solution]
+        elif isinstance(guess, Path):
+            if not guess.exists():
+                raise UserError(f"evolve: guesses: {guess}: no such file or folder")
+            texts.append(str(guess.absolute()))
+        elif isinstance(guess, str):
+            texts.append(guess)
+        else:
+            raise UserError(f"evolve: a guess is a formula or a program as text, a path or a Result, got {type(guess).__name__}")
+    return texts
 
 
 def _plain(value: Any) -> Any:

@@ -147,15 +147,15 @@ def lines_of(expression: Expression, style: Style) -> Lines:
         Unsupported: the style has no text for an instruction or a special register.
     """
     taken = set(style.reserved)
-    names = {name: _identifier(name, taken) for name, _ in expression.inputs}
-    taken |= {_identifier(name, set()) for name, _ in expression.outputs}
+    names = {name: identifier(name, taken) for name, _ in expression.inputs}
+    taken |= {identifier(name, set()) for name, _ in expression.outputs}
     uses = expression.num_uses()
     texts: list[tuple[str, int, int]] = []  # text, precedence, depth
     written: list[tuple[str, str, str]] = []
     for value, num_uses in zip(expression.values, uses, strict=True):
         text, precedence, depth = _text(value, texts, names, style)
         if value.kind == NodeKind.PTX and (num_uses > 1 or depth > MAX_DEPTH):
-            name = _identifier(f"t{len(written)}", taken)
+            name = identifier(f"t{len(written)}", taken)
             written.append((name, value.type, text))
             text, precedence, depth = name, _ATOM, 0
         texts.append((text, precedence, depth))
@@ -202,7 +202,7 @@ _PRODUCT = 4
 _NEGATIVE = 5  # a minus sign binds tighter than a product, and less than a power
 
 
-def _identifier(name: str, taken: set[str]) -> str:
+def identifier(name: str, taken: set[str]) -> str:
     """A name that Python and C accept and that is not taken; takes it."""
     name = re.sub(r"\W", "_", name)
     if name[0].isdigit():

@@ -57,7 +57,7 @@ class Run:
         problem = load_problem(config)
         search = Search(replace(problem, backend=choose_backend(config.evaluation.backend, problem.assignment, warn)))
         search.try_task()
-        run_dir = RunDir.create(runs, name, config.seed, dump_config(config), environment(search.problem))
+        run_dir = RunDir.create(runs, name, config.seed, dump_config(search.problem.config), environment(search.problem))
         run = cls(search, run_dir)
         run._save()
         run_dir.wait_for_checkpoint()

@@ -24,6 +24,7 @@ from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native.stack_ptx import HASH_VERSION
 from evo.native.vary import Variation
+from evo.run.initial import read_initial, with_digest
 from evo.run.problem import Problem
 from evo.search.archives import make_archive, make_layout
 from evo.search.archives.elites import Elites
@@ -62,9 +63,11 @@ class Search:
         """An empty search; `restore` passes the arrays of a saved one.
 
         Raises:
-            UserError: the archive or the vocabulary cannot be made from the config.
+            UserError: the archive or the vocabulary cannot be made from the config, or its initial programs are wrong.
         """
-        self.problem = problem
+        given = read_initial(problem) if saved is None else saved.get("initial.words")  # until generation 0 is done
+        self._given = np.zeros((0, 1), np.uint64) if given is None else given
+        self.problem = with_digest(problem, self._given) if saved is None else problem
         self.counters = Counters()
         self.quarantine: dict[bytes, tuple[FailureKind, str]] = dict(problem.quarantine)
         self.elapsed_s = 0.0
@@ -98,6 +101,7 @@ class Search:
             num_initial=config.search.initial.num_programs,
             batch_size=config.search.batch_size,
             emitters=_emitters(config, language, variation),
+            given=self._given,
             generation=self.counters.generations,
             blocks=self._blocks,
             success=None if self._saved is None else self._saved.get("emitters.success"),
@@ -239,7 +243,9 @@ class Search:
             "quarantine": {key.hex(): {"kind": kind, "log": log} for key, (kind, log) in sorted(self.quarantine.items())},
         }
         population = self.starts.population
+        is_to_come = len(self._given) and not self.counters.generations
         return meta, {
+            **({"initial.words": self._given} if is_to_come else {}),
             **({} if population is self.archive else _with_prefix("population.", elite_arrays(population.elites()))),
             **_with_prefix("elites.", elite_arrays(self.elites())),
             **_with_prefix("memory.", self.memory.arrays()),

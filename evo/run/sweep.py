@@ -19,6 +19,7 @@ import numpy as np
 
 from evo.config import RunConfig, first_difference, load_config, parse_values
 from evo.errors import UserError
+from evo.run.initial import read_initial, with_digest
 from evo.run.problem import load_problem
 from evo.run.run import Run
 from evo.run.run_dir import RunDir
@@ -190,7 +191,9 @@ def _variant(path: Path, point: dict[str, str], overrides: tuple[str, ...], stem
     name = re.sub(r"[^\w.,=+\-\[\]]", "", name)
     if len(name.encode()) > _MAX_NAME:
         raise UserError(f"--grid: {name}: too long for the name of a folder, at most {_MAX_NAME} bytes")
-    return Variant(name, config, load_problem(config).task_digest)
+    problem = load_problem(config)
+    problem = with_digest(problem, read_initial(problem))
+    return Variant(name, problem.config, problem.task_digest)
 
 
 def _config_of_run(config: RunConfig, seed: int, folder: Path) -> RunConfig:

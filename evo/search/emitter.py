@@ -77,7 +77,7 @@ class ProgramEmitter:
         num_initial: random programs in generation 0 and of each start.
         batch_size: programs in each later generation.
         emitters: at least one has a weight above 0. Their slots are in this order.
-        given: `(n, width)` words of programs that generation 0 begins with.
+        given: `(n, width)` words of programs that generation 0 begins with; None: none.
         generation: the first generation to emit.
         blocks: threads that breed together.
         success: `(1 + number of emitters, 4)`, what `success_counts` was before; None: nothing yet.

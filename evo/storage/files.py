@@ -105,3 +105,11 @@ def _naming(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise UserError(f"{path}: error: cannot write it: {error.strerror}") from error
+
+
+def exists(path: Path) -> bool:
+    """Whether there is such a file or folder. False also for a text that cannot be a path, such as one that is too long."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,361 @@
+"""Formulas as people write them, such as `sin(x0)*2 + 1`, as programs.
+
+Owns which instructions a formula's operators and functions stand for. Reads what `evo.language.expression.infix` writes: a line
+`name = formula` for each local variable and output; a task with one output may have the formula alone. Knows nothing of tasks or
+searches.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.errors import UserError, did_you_mean
+from evo.language.expression import identifier
+from evo.language.graph import Graph, Node
+from evo.language.program import Language
+from evo.native.stack_ptx import NodeKind
+
+_LARGEST_POWER = 64
+
+# What stands for each operator and function, in the order of preference: calls of instructions, by their names in programs. The
+# first whose instructions are at hand, and whose operands have the right types, is taken.
+_FORMS: dict[str, tuple[str, ...]] = {
+    "a + b": ("add_ftz_f32(a, b)", "add_u32(a, b)"),
+    "a - b": ("sub_ftz_f32(a, b)", "sub_u32(a, b)", "add_ftz_f32(a, neg_ftz_f32(b))"),
+    "a * b": ("mul_ftz_f32(a, b)", "mul_lo_u32(a, b)"),
+    "a / b": ("div_approx_ftz_f32(a, b)", "mul_ftz_f32(a, rcp_approx_ftz_f32(b))"),
+    "1 / a": ("rcp_approx_ftz_f32(a)", "div_approx_ftz_f32(1, a)"),
+    "1 / sqrt(a)": ("rsqrt_approx_ftz_f32(a)",),
+    "-a": ("neg_ftz_f32(a)", "sub_ftz_f32(0, a)", "mul_ftz_f32(a, -1)", "sub_u32(0, a)"),
+    "a < b": ("setp_lt_ftz_f32(a, b)",),
+    "a > b": ("setp_lt_ftz_f32(b, a)",),
+    "a == b": ("setp_eq_u32(a, b)",),
+    "a != b": ("setp_ne_u32(a, b)",),
+    "sin(a)": ("sin_approx_ftz_f32(a)",),
+    "cos(a)": ("cos_approx_ftz_f32(a)",),
+    "tan(a)": (
+        "div_approx_ftz_f32(sin_approx_ftz_f32(a), cos_approx_ftz_f32(a))",
+        "mul_ftz_f32(sin_approx_ftz_f32(a), rcp_approx_ftz_f32(cos_approx_ftz_f32(a)))",
+    ),
+    "tanh(a)": ("tanh_approx_f32(a)",),
+    "sqrt(a)": ("sqrt_approx_ftz_f32(a)",),
+    "exp2(a)": ("ex2_approx_ftz_f32(a)",),
+    "log2(a)": ("lg2_approx_ftz_f32(a)",),
+    "exp(a)": (f"ex2_approx_ftz_f32(mul_ftz_f32(a, {1 / math.log(2)!r}))",),
+    "log(a)": (f"mul_ftz_f32(lg2_approx_ftz_f32(a), {math.log(2)!r})",),
+    "abs(a)": ("abs_ftz_f32(a)", "max_ftz_f32(a, neg_ftz_f32(a))"),
+    "min(a, b)": ("min_ftz_f32(a, b)",),
+    "max(a, b)": ("max_ftz_f32(a, b)",),
+    "fma(a, b, c)": ("fma_rn_ftz_f32(a, b, c)", "add_ftz_f32(mul_ftz_f32(a, b), c)"),
+    "copysign(a, b)": ("copysign_f32(b, a)",),
+    "select(a, b, c)": ("selp_f32(b, c, a)",),
+}
+_FUNCTIONS = {form.partition("(")[0]: form for form in _FORMS if form[0].isalpha() and form[1].isalpha()}
+_OPERATORS: dict[type[ast.AST], str] = {
+    ast.Add: "a + b",
+    ast.Sub: "a - b",
+    ast.Mult: "a * b",
+    ast.Div: "a / b",
+    ast.Lt: "a < b",
+    ast.Gt: "a > b",
+    ast.Eq: "a == b",
+    ast.NotEq: "a != b",
+}
+_FOLDED: dict[str, Callable[[Any, Any], Any]] = {
+    "a + b": operator.add,
+    "a - b": operator.sub,
+    "a * b": operator.mul,
+    "a / b": operator.truediv,
+}
+
+
+@dataclass(frozen=True)
+class _Number:
+    """A number whose type its use decides."""
+
+    value: int | float
+
+
+_Operand = int | _Number  # the index of a node, or a number
+
+
+class _Wrong(Exception):
+    """A formula cannot be a program; the message says why."""
+
+
+class _Lacking(Exception):
+    """A form does not fit: its instructions are not at hand, or its operands have other types. The message says which."""
+
+
+def parse_infix(language: Language, text: str, source: str, max_length: int, instructions: Collection[str]) -> NDArray[np.uint64]:
+    """The words of a formula, `(max_length,)` uint64.
+
+    Args:
+        source: what messages call the text.
+        instructions: names of those that may be used.
+
+    Raises:
+        UserError: the text is no formula, an operator or function has no instruction, or the program would be longer. The message
+            names source and line.
+    """
+    try:
+        body = ast.parse(text).body
+    except SyntaxError as error:
+        raise UserError(f"{source}:{error.lineno or 1}: not a formula: {error.msg}") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        raise UserError(f"{source}: not a formula: {str(error) or 'nested too deeply'}") from None
+    reader = _Reader(language, frozenset(instructions))
+    for statement in body:
+        try:
+            reader.read(statement)
+        except (_Wrong, _Lacking) as error:
+            raise UserError(f"{source}:{statement.lineno}: {error}") from None
+        except RecursionError:
+            raise UserError(f"{source}:{statement.lineno}: nested too deeply") from None
+    lacking = [name for name, _ in language.outputs if name not in reader.results]
+    if lacking:
+        example = f"{lacking[0]} = {language.inputs[0][0] if language.inputs else 1}"
+        raise UserError(f"{source}: no formula for the output '{lacking[0]}'; write a line such as: {example}")
+    graph = Graph(tuple(reader.nodes), tuple(reader.results[name] for name, _ in language.outputs))
+    words = graph.words(language, max_length)
+    if words is None:
+        raise UserError(f"{source}: takes more than {max_length} words, which is program.max_length")
+    return words
+
+
+class _Reader:
+    """Makes nodes of statements. Equal values are one node."""
+
+    def __init__(self, language: Language, instructions: frozenset[str]):
+        self._language = language
+        self._set = language.instruction_set
+        self._allowed = instructions
+        self._indices: dict[Node, int] = {}
+        self.nodes: list[Node] = []
+        self.results: dict[str, int] = {}
+        self._inputs: dict[str, int] = {}  # name -> index among the inputs
+        taken: set[str] = set()
+        for index, (name, _) in enumerate(language.inputs):
+            self._inputs |= {name: index, identifier(name, taken): index}
+        self._locals: dict[str, _Operand] = {}
+
+    def read(self, statement: ast.stmt) -> None:
+        """Takes a line. Raises _Wrong."""
+        outputs = dict(self._language.outputs)
+        if isinstance(statement, ast.Expr):
+            if len(outputs) != 1:
+                raise _Wrong(f"which output is this? Write name = formula, for each of {', '.join(outputs)}")
+            (name,) = outputs
+            formula = statement.value
+        elif isinstance(statement, ast.Assign) and len(statement.targets) == 1 and isinstance(statement.targets[0], ast.Name):
+            name, formula = statement.targets[0].id, statement.value
+        else:
+            raise _Wrong(f"'{_text(statement)}' is not a formula; write name = formula, or a formula alone")
+        if name in self._locals or name in self.results:
+            raise _Wrong(f"'{name}' has a formula already")
+        value = self._value(formula)
+        if name in outputs:
+            stack = self._set.stack_index(outputs[name])
+            self.results[name] = self._of_type(value, stack, f"the output '{name}'")
+        elif name in self._inputs:
+            raise _Wrong(f"'{name}' is an input")
+        if name not in self._inputs:  # an output of that name is the input until the end
+            self._locals[name] = value
+
+    def _value(self, formula: ast.expr) -> _Operand:
+        """Raises _Wrong."""
+        if isinstance(formula, ast.Constant):
+            if isinstance(formula.value, bool) or not isinstance(formula.value, (int, float)):
+                raise _Wrong(f"{formula.value!r} is not a number")
+            return _number(formula.value)
+        if isinstance(formula, ast.Name):
+            return self._named(formula.id)
+        if isinstance(formula, ast.UnaryOp) and isinstance(formula.op, (ast.USub, ast.UAdd)):
+            value = self._value(formula.operand)
+            if isinstance(formula.op, ast.UAdd):
+                return value
+            return _number(-value.value) if isinstance(value, _Number) else self._apply("-a", [value], formula)
+        if isinstance(formula, ast.BinOp) and isinstance(formula.op, ast.Pow):
+            return self._power(formula)
+        if isinstance(formula, ast.BinOp) and type(formula.op) in _OPERATORS:
+            return self._binary(formula)
+        if isinstance(formula, ast.Compare) and len(formula.ops) == 1 and type(formula.ops[0]) in _OPERATORS:
+            operands = [self._value(formula.left), self._value(formula.comparators[0])]
+            return self._apply(_OPERATORS[type(formula.ops[0])], operands, formula)
+        if isinstance(formula, ast.IfExp):
+            operands = [self._value(each) for each in (formula.test, formula.body, formula.orelse)]
+            return self._apply("select(a, b, c)", operands, formula)
+        if isinstance(formula, ast.Call) and isinstance(formula.func, ast.Name) and not formula.keywords:
+            return self._call(formula.func.id, [self._value(each) for each in formula.args], formula)
+        raise _Wrong(f"'{_text(formula)}' cannot be a program: there are + - * / **, < > == !=, if else, and functions")
+
+    def _named(self, name: str) -> _Operand:
+        if name in self._locals:
+            return self._locals[name]
+        if name in self._inputs:
+            index = self._inputs[name]
+            return self._node(NodeKind.INPUT, index, self._set.stack_index(self._language.inputs[index][1]))
+        if name == "pi":
+            return _Number(math.pi)
+        known = [*(name for name, _ in self._language.inputs), *self._locals]
+        raise _Wrong(f"unknown name '{name}', {did_you_mean(name, known)}")
+
+    def _binary(self, formula: ast.BinOp) -> _Operand:
+        form = _OPERATORS[type(formula.op)]
+        is_reciprocal = form == "a / b" and isinstance(formula.left, ast.Constant) and formula.left.value == 1
+        right = formula.right
+        if is_reciprocal and isinstance(right, ast.Call) and isinstance(right.func, ast.Name) and right.func.id == "sqrt":
+            operands = [self._value(each) for each in right.args]
+            if len(operands) == 1 and (found := self._first("1 / sqrt(a)", operands)) is not None:
+                return found
+        first, second = self._value(formula.left), self._value(right)
+        if isinstance(first, _Number) and isinstance(second, _Number):
+            try:
+                return _number(_FOLDED[form](first.value, second.value))
+            except ArithmeticError as error:
+                raise _Wrong(f"'{_text(formula)}': {error}") from None
+        return self._apply("1 / a", [second], formula) if is_reciprocal else self._apply(form, [first, second], formula)
+
+    def _power(self, formula: ast.BinOp) -> _Operand:
+        base, exponent = self._value(formula.left), self._value(formula.right)
+        if isinstance(exponent, _Number):
+            number = exponent.value
+            if isinstance(base, _Number):
+                try:
+                    return _number(float(base.value) ** number)
+                except (ArithmeticError, TypeError) as error:
+                    raise _Wrong(f"'{_text(formula)}': {error}") from None
+            if number == 0.5:
+                return self._apply("sqrt(a)", [base], formula)
+            if number == int(number) and 1 <= abs(number) <= _LARGEST_POWER:
+                value = self._whole_power(base, abs(int(number)), formula)
+                return self._apply("1 / a", [value], formula) if number < 0 else value
+        raise _Wrong(
+            f"'{_text(formula)}': exponents are whole numbers up to {_LARGEST_POWER}, or 0.5; for others, of a positive base, "
+            "write exp2(exponent*log2(base))"
+        )
+
+    def _whole_power(self, base: _Operand, exponent: int, formula: ast.expr) -> _Operand:
+        """By repeated squaring."""
+        if exponent == 1:
+            return base
+        root = self._whole_power(base, exponent // 2, formula)
+        value = self._apply("a * b", [root, root], formula)
+        return self._apply("a * b", [value, base], formula) if exponent % 2 else value
+
+    def _call(self, name: str, operands: list[_Operand], formula: ast.expr) -> _Operand:
+        form = _FUNCTIONS.get(name)
+        if form:
+            if len(operands) != form.count(",") + 1:
+                raise _Wrong(f"'{_text(formula)}': {name} takes {form.count(',') + 1} operands, got {len(operands)}")
+            return self._apply(form, operands, formula)
+        try:
+            return self._instruction(name, operands)
+        except _Lacking as error:
+            if name in self._instructions():
+                raise _Wrong(f"'{_text(formula)}': {error}") from None
+            known = [*_FUNCTIONS, *self._instructions()]
+            raise _Wrong(f"unknown function '{name}', {did_you_mean(name, known)}") from None
+
+    def _apply(self, form: str, operands: list[_Operand], formula: ast.expr) -> _Operand:
+        found = self._first(form, operands)
+        if found is not None:
+            return found
+        reasons = []
+        for each in _FORMS[form]:
+            try:
+                self._built(_parsed(each), dict(zip("abc", operands, strict=False)))
+            except _Lacking as error:
+                reasons.append(str(error))
+        raise _Wrong(f"'{_text(formula)}': {'; or '.join(dict.fromkeys(reasons))}")
+
+    def _first(self, form: str, operands: list[_Operand]) -> _Operand | None:
+        """By the first way in which a form can be written; None: there is none."""
+        for each in _FORMS[form]:
+            try:
+                return self._built(_parsed(each), dict(zip("abc", operands, strict=False)))
+            except _Lacking:
+                continue
+        return None
+
+    def _built(self, form: ast.expr, operands: Mapping[str, _Operand]) -> _Operand:
+        if isinstance(form, ast.Name):
+            return operands[form.id]
+        if isinstance(form, ast.Call) and isinstance(form.func, ast.Name):
+            return self._instruction(form.func.id, [self._built(each, operands) for each in form.args])
+        return _Number(ast.literal_eval(form))
+
+    def _instruction(self, name: str, operands: list[_Operand]) -> int:
+        """Raises _Lacking."""
+        if name not in self._instructions():
+            raise _Lacking(f"the instruction set has no {name}")
+        index = self._set.instruction_index(name)
+        instruction = self._set.instructions[index]
+        if name not in self._allowed:
+            raise _Lacking(f"{name} is not in program.vocabulary.instructions")
+        types = [self._set.arg_types[arg] for arg in (*instruction.args, *instruction.rets)]
+        if any(each.num_vec_elems for each in types) or len(instruction.rets) != 1:
+            raise _Lacking(f"{name} has vectors or several results")
+        if len(operands) != len(instruction.args):
+            raise _Lacking(f"{name} takes {len(instruction.args)} operands, got {len(operands)}")
+        stacks = [each.stack_idx for each in types]
+        nodes = [self._of_type(value, stack, name) for value, stack in zip(operands, stacks[:-1], strict=True)]
+        return self._node(NodeKind.PTX, index, stacks[-1], tuple(nodes))
+
+    def _of_type(self, value: _Operand, stack: int, place: str) -> int:
+        """The node of an operand of this stack. Raises _Lacking for another type, and _Wrong for a number without one."""
+        stacks = self._set.stacks
+        if isinstance(value, _Number):
+            type_name = stacks[stack].constant_type
+            if type_name is None:
+                raise _Lacking(f"{place} takes {stacks[stack].name.lower()}, which has no constants")
+            number = value.value
+            literal = (
+                repr(float(number)) if type_name in ("f32", "f64") else repr(int(number) if number == int(number) else number)
+            )
+            try:
+                word = self._language.encode(f"{literal}:{stacks[stack].name.lower()}")
+            except ValueError as error:
+                raise _Wrong(str(error)) from None
+            return self._node(NodeKind.CONSTANT, word >> 32, stack)
+        if self.nodes[value].stack != stack:
+            given, wanted = (stacks[each].name.lower() for each in (self.nodes[value].stack, stack))
+            raise _Lacking(f"{place} takes {wanted}, got {given}")
+        return value
+
+    def _node(self, kind: NodeKind, payload: int, stack: int, operands: tuple[int, ...] = ()) -> int:
+        node = Node(kind, payload, stack, operands)
+        if node not in self._indices:
+            self._indices[node] = len(self.nodes)
+            self.nodes.append(node)
+        return self._indices[node]
+
+    def _instructions(self) -> list[str]:
+        return [instruction.name for instruction in self._set.instructions]
+
+
+@cache
+def _parsed(form: str) -> ast.expr:
+    return ast.parse(form, mode="eval").body
+
+
+def _number(value: Any) -> _Number:
+    try:
+        if not isinstance(value, complex) and math.isfinite(value):
+            return _Number(value)
+    except OverflowError:
+        raise _Wrong(f"a number of {len(str(value))} digits is out of range") from None
+    raise _Wrong(f"{value} is not a finite number")
+
+
+def _text(node: ast.AST) -> str:
+    return ast.unparse(node)

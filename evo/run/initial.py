@@ -1,0 +1,189 @@
+"""The programs that generation 0 is told of: `search.initial.programs`.
+
+Owns the way from files, texts and other runs' elites to words, and what is refused. Runs none of them, and no other run's task.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.config import RunConfig
+from evo.errors import UserError
+from evo.language.infix import parse_infix
+from evo.language.program import Language, parse_program
+from evo.native.stack_ptx import WordType
+from evo.native.vary import program_lengths
+from evo.run.problem import Problem
+from evo.run.run_dir import RunDir
+from evo.storage.files import exists
+
+_KEY = "search.initial.programs"
+_LIKE_A_PATH = re.compile(r"[^\s()*]*(/|\.[A-Za-z]\w*$)[^\s()*]*")
+
+
+def read_initial(problem: Problem) -> NDArray[np.uint64]:
+    """The words of the programs that the config names, `(num_programs, width)`, in its order; no wider than they need.
+
+    Raises:
+        UserError: one cannot be read, is too long, or uses what the config's programs may not; the message says where.
+    """
+    entries = problem.config.search.initial.programs
+    parts = [_read(problem, entry, f"{_KEY}.{number}") for number, entry in enumerate(entries)]
+    words = np.concatenate([np.zeros((0, problem.config.program.max_length), np.uint64), *parts])
+    return words[:, : int(program_lengths(words).max(initial=0)) + 1]
+
+
+def with_digest(problem: Problem, words: NDArray[np.uint64]) -> Problem:
+    """The problem whose config knows the digest of what `read_initial` gave.
+
+    Raises:
+        UserError: the config has another one.
+    """
+    if not len(words):
+        return problem
+    digest = hashlib.sha256()
+    for row, length in zip(words, program_lengths(words), strict=True):
+        digest.update(np.append(row[:length], np.uint64(WordType.RETURN)).astype("<u8").tobytes())
+    initial = problem.config.search.initial
+    found = digest.hexdigest()
+    if initial.digest not in (None, found):
+        raise UserError(
+            "search.initial.digest: the programs are not those that the config was written with; to take them as they are now: "
+            "--set search.initial.digest=null"
+        )
+    return replace(problem, config=_with_initial(problem.config, found))
+
+
+def _with_initial(config: RunConfig, digest: str) -> RunConfig:
+    initial = config.search.initial.model_copy(update={"digest": digest})
+    return config.model_copy(update={"search": config.search.model_copy(update={"initial": initial})})
+
+
+def _read(problem: Problem, entry: str, key: str) -> NDArray[np.uint64]:
+    """The programs of an entry: a run folder, an archive, a file with a program, or a text, which messages call by the key."""
+    path = Path(entry)
+    if not exists(path):
+        try:
+            return _parse(problem, entry, key)
+        except UserError as error:
+            if _LIKE_A_PATH.fullmatch(entry):
+                raise UserError(f"{key}: there is no file or folder '{entry}', and it is no formula: {error}") from None
+            raise
+    if path.is_dir():
+        return _elites_of_run(problem, path)
+    if path.suffix == ".npz":
+        return _elites_of_archive(problem, path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"{path}: cannot read the program: {reason}") from error
+    return _parse(problem, text, str(path))
+
+
+def _parse(problem: Problem, text: str, source: str) -> NDArray[np.uint64]:
+    """A program in text form, or a formula."""
+    language, program = problem.language, problem.config.program
+    if not is_text_form(language, text):
+        return parse_infix(language, text, source, program.max_length, program.vocabulary.instructions)[None]
+    words = parse_program(language, text, source, program.max_length)[None]
+
+    def place(_: int, token: str) -> str:
+        lines = [line.partition("#")[0].split() for line in text.splitlines()]
+        return f"{source}:{next(number for number, tokens in enumerate(lines, 1) if token in tokens)}"
+
+    _check(problem, words, place)
+    return words
+
+
+def is_text_form(language: Language, text: str) -> bool:
+    """Whether a text is a program's text form (`evo.language.program`), right or wrong, rather than a formula: it has an input
+    with its %, or nothing but tokens.
+    """
+    tokens = [token for line in text.splitlines() for token in line.partition("#")[0].split()]
+    if any(token.startswith("%") and len(token) > 1 for token in tokens):
+        return True
+    try:
+        return bool([language.encode(token) for token in tokens])
+    except ValueError:
+        return False
+
+
+def _elites_of_run(problem: Problem, path: Path) -> NDArray[np.uint64]:
+    meta, arrays, _ = RunDir(path, writable=False).load_checkpoint()
+    _check_instruction_set(problem, path, meta)
+    return _elites(problem, path, arrays["elites.solution"], arrays["elites.cell"])
+
+
+def _elites_of_archive(problem: Problem, path: Path) -> NDArray[np.uint64]:
+    if (path.parent / "config.yaml").is_file():  # of a run, which knows its instruction set
+        _check_instruction_set(problem, path, RunDir(path.parent, writable=False).load_checkpoint()[0])
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            solution, cell = archive["solution"], archive["cell"]
+    except (OSError, ValueError, TypeError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise UserError(f"{path}: not the archive of a run: {error}") from error
+    if solution.dtype != np.uint64 or solution.ndim != 2 or cell.shape != solution.shape[:1]:
+        raise UserError(f"{path}: not the archive of a run: 'solution' is {solution.dtype} of shape {solution.shape}")
+    return _elites(problem, path, solution, cell)
+
+
+def _check_instruction_set(problem: Problem, path: Path, meta: dict[str, Any]) -> None:
+    if meta["instruction_set_digest"] != problem.instruction_set_digest:
+        raise UserError(
+            f"{path}: its programs are of another instruction set than program.instruction_set, "
+            f"'{problem.config.program.instruction_set}'"
+        )
+
+
+def _elites(problem: Problem, path: Path, solution: NDArray[np.uint64], cell: NDArray[np.int64]) -> NDArray[np.uint64]:
+    max_length = problem.config.program.max_length
+    if not len(solution):
+        raise UserError(f"{path}: has no elites")
+    lengths = program_lengths(solution)
+    longest = int(np.argmax(lengths))
+    if lengths[longest] > max_length:
+        raise UserError(f"{path}: cell {cell[longest]}: {lengths[longest]} words, but program.max_length is {max_length}")
+    words = np.zeros((len(solution), max_length), np.uint64)
+    width = min(max_length, solution.shape[1])
+    words[:, :width] = solution[:, :width]
+    words[np.arange(max_length) >= lengths[:, None]] = 0
+    ends = np.flatnonzero(lengths < max_length)
+    words[ends, lengths[ends]] = WordType.RETURN
+    _check(problem, words, lambda row, _: f"{path}: cell {cell[row]}")
+    return words
+
+
+def _check(problem: Problem, words: NDArray[np.uint64], place: Callable[[int, str], str]) -> None:
+    """Refuses what the config's programs cannot have.
+
+    Args:
+        place: what messages call a token of a row.
+    """
+    language = problem.language
+    names = [instruction.name for instruction in language.instruction_set.instructions]
+    may_use = np.isin(names, list(problem.config.program.vocabulary.instructions))
+    kinds, payloads = (words & np.uint64(0xFFFF)).astype(np.int64), (words >> np.uint64(32)).astype(np.int64)
+    is_used = np.arange(words.shape[1]) < program_lengths(words)[:, None]
+    is_known = (kinds == WordType.PTX) & (payloads < len(names))
+    refused = {
+        "is not in program.vocabulary.instructions": is_known & ~may_use[np.where(is_known, payloads, 0)],
+        "is no instruction of program.instruction_set": (kinds == WordType.PTX) & ~is_known,
+        "is no input of the task": (kinds == WordType.INPUT) & (payloads >= len(language.inputs)),
+        "is not for a search: it has neither special registers nor routines": np.isin(
+            kinds, (WordType.SPECIAL, WordType.ROUTINE)
+        ),
+    }
+    for reason, is_wrong in refused.items():
+        for row, column in np.argwhere(is_wrong & is_used)[:1].tolist():
+            token = language.decode(int(words[row, column]))
+            raise UserError(f"{place(row, token)}: '{token}' {reason}")
