@@ -133,6 +133,9 @@ def _verb(function: Callable[P, T]) -> Callable[P, T]:
             sys.exit(EXIT_USER_ERROR)
         except DeviceFailure as failure:
             _end_at_once(f"the GPU failed: {failure}", EXIT_DEVICE_FAILED)
+        except KeyboardInterrupt:
+            click.echo("evo: interrupted", err=True)
+            sys.exit(EXIT_INTERRUPTED)
 
     return wrapped
 
@@ -226,6 +229,48 @@ def show(run_folder: Path, cell: str | None, front: bool, failed: bool, csv_file
         return
     text = describe_failed(run) if failed else describe_front(run) if front else describe_elite(run, cell)
     click.echo(text, nl=False)
+
+
+@main.command()
+@click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--cell", metavar="I,J", help="The elite in this cell of the grid (or with this cell number). Default: the best.")
+@click.option("--size", default="1920x1080", show_default=True, metavar="WxH", help="Width and height in pixels.")
+@click.option("--seconds", type=click.FloatRange(0.0, 3600.0, min_open=True), default=20.0, show_default=True, help="Length.")
+@click.option("--fps", type=click.IntRange(1, 240), help="Frames a second.  [default: 60; of a GIF 25]")
+@click.option("--at", type=click.FloatRange(0.0, 1.0, max_open=True), default=0.0, help="Of a still: its time in the film.")
+@click.option(
+    "--output", "-o", required=True, type=click.Path(path_type=Path), help="A film: .mp4, .webm or .gif; a still: .png."
+)
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key that changes no result.")
+@_quiet_option
+@_verb
+def film(
+    run_folder: Path,
+    cell: str | None,
+    size: str,
+    seconds: float,
+    fps: int | None,
+    at: float,
+    output: Path,
+    overrides: tuple[str, ...],
+) -> None:
+    """Draw an elite of the run in folder RUN at any size: as a film that moves in a loop, or as a still."""
+    from evo.report.film import STILL, check_output, write_film, write_still
+    from evo.report.frames import frames_of, parse_size
+    from evo.report.progress import counting
+
+    width, height = parse_size(size)
+    rate = fps or (25 if output.suffix.lower() == ".gif" else 60)
+    target = output.absolute()  # before the task's code runs, which may change the working folder
+    check_output(output, width, height, rate)
+    with frames_of(_view(run_folder, overrides), cell, width, height) as frames:
+        if target.suffix.lower() == STILL:
+            write_still(target, frames.draw(at))
+        else:
+            num_frames = max(1, round(seconds * rate))
+            with counting(num_frames, "frames", quiet=_is_quiet()) as on_frame:
+                write_film(target, frames.draw, num_frames, rate, on_frame)
+    _say(output)
 
 
 @main.command()

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from evo.report.palette import Palette
 from evo.report.plot.charts import ticks
 from evo.run.problem import Problem
 from evo.run.run import Run
@@ -36,7 +37,6 @@ _DPI = 100
 _MARGINS = (80, 20, 60, 40)  # of the contact sheet, for labels: left, right, bottom and top
 _MIN_WIDTH = 480  # of the contact sheet with its title
 _BACKGROUND = (24, 24, 28)
-_DITHER = 12  # levels of a colour, from the darkest to the lightest pixel of the pattern
 
 
 def render(problem: Problem, words: NDArray[np.uint64], size: int, t: float) -> NDArray[np.uint8]:
@@ -141,31 +141,11 @@ def _best_of_regions(
 def _animate(problem: Problem, words: NDArray[np.uint64], columns: int, size: int, path: Path) -> Path:
     rows = -(-len(words) // columns)
     places = [divmod(i, columns) for i in range(len(words))]
-    frames = [
-        Image.fromarray(_mosaic(render(problem, words, size, frame / NUM_FRAMES), places, rows, columns))
-        for frame in range(NUM_FRAMES)
-    ]
-    frames = _with_one_palette(frames)
+    drawn = [_mosaic(render(problem, words, size, frame / NUM_FRAMES), places, rows, columns) for frame in range(NUM_FRAMES)]
+    palette = Palette(drawn[:: NUM_FRAMES // 4])
+    frames = [palette(frame) for frame in drawn]
     frames[0].save(path, save_all=True, append_images=frames[1:], duration=FRAME_MS, loop=0)
     return path
-
-
-def _with_one_palette(frames: list[Image.Image]) -> list[Image.Image]:
-    """The frames in 256 colours, the same in all, so that colours do not flicker.
-
-    The palette is taken from every other pixel of a few frames. Gradients are dithered by a fixed pattern of the strength of a
-    palette's step: it hides their steps, stays where it is and is hardly seen, unlike the noise of error diffusion.
-    """
-    sample = np.concatenate([np.asarray(frame)[::2, ::2] for frame in frames[:: max(1, len(frames) // 4)]], axis=1)
-    palette = Image.fromarray(sample).quantize(256, Image.Quantize.MEDIANCUT, kmeans=8)
-    bayer = np.zeros((1, 1))
-    for _ in range(3):
-        bayer = np.block([[4 * bayer, 4 * bayer + 2], [4 * bayer + 3, 4 * bayer + 1]])
-    width, height = frames[0].size
-    tiled = np.tile((bayer + 0.5) / bayer.size - 0.5, (-(-height // 8), -(-width // 8)))[:height, :width, None]
-    pattern = np.round(_DITHER * tiled).astype(np.int16)
-    dithered = (Image.fromarray(np.clip(np.asarray(frame) + pattern, 0, 255).astype(np.uint8)) for frame in frames)
-    return [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in dithered]
 
 
 def _mosaic(pictures: NDArray[np.uint8], places: list[tuple[int, int]], rows: int, columns: int) -> NDArray[np.uint8]:
