@@ -104,9 +104,7 @@ def test_a_task_without_windows_is_drawn_in_squares(glass):
         def picture_points(self, size, t):
             return super().picture_points(size, t)
 
-    square = types.SimpleNamespace(
-        task=Square(), config=problem.config, backend=problem.backend, draw=lambda words, size, t: problem.draw(words, size, t)
-    )
+    square = types.SimpleNamespace(task=Square(), config=problem.config, backend=problem.backend, draw=problem.draw)
     with Frames(square, words, 64, 64) as frames:
         np.testing.assert_array_equal(frames.draw(0.0), problem.draw(words[None], 64, 0.0)[0])
     with pytest.raises(UserError, match="64x32: class Square draws square pictures only"):
