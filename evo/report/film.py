@@ -89,24 +89,27 @@ def write_film(
     Raises:
         UserError: the file cannot be written, or the encoder fails.
     """
-
-    def frames() -> Iterator[Frame]:
-        for index in range(num_frames):
-            yield draw(index / num_frames)
-            on_frame()
+    frames = (draw(index / num_frames) for index in range(num_frames))
 
     def sampled() -> list[Frame]:
         count = min(NUM_SAMPLED, num_frames)
         return [draw(index / count) for index in range(count)]
 
-    write_frames(path, frames(), sampled, fps)
+    write_frames(path, frames, sampled, fps, on_frame)
 
 
-def write_frames(path: Path, frames: Iterable[Frame], sampled: Callable[[], list[Frame]], fps: int) -> None:
+def write_frames(
+    path: Path,
+    frames: Iterable[Frame],
+    sampled: Callable[[], list[Frame]],
+    fps: int,
+    on_frame: Callable[[], Any] = lambda: None,
+) -> None:
     """Writes a film of frames of one size.
 
     Args:
         sampled: frames that have the film's colours, for formats with a palette.
+        on_frame: called after each frame.
 
     Raises:
         UserError: as `write_film`.
@@ -126,6 +129,7 @@ def write_frames(path: Path, frames: Iterable[Frame], sampled: Callable[[], list
                         encode.describe(stream)
                     for packet in stream.encode(encode(frame)):
                         container.mux(packet)
+                    on_frame()
                 if stream:
                     for packet in stream.encode():
                         container.mux(packet)

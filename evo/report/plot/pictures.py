@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from evo.report.lineage import LinesOfDescent
 from evo.report.palette import Palette
 from evo.report.plot.charts import ticks
 from evo.run.problem import Problem
@@ -26,6 +27,8 @@ BEST_SIZE = 768
 SINGLE_SIZE = 384  # in the animation of one program
 TILE_SIZE = 176  # in the animation of elites
 GALLERY_TILE_SIZE = 80
+LINE_TILE_SIZE = 96  # of an ancestor
+LINE_LENGTH = 12  # most pictures of a line of descent; of a longer one, so many at even steps
 GAP = 2
 GALLERY_SIDE = 8  # the gallery shows 8 x 8 programs
 NUM_FRAMES = 40
@@ -36,7 +39,7 @@ _SHEET_BATCH = 2048  # thumbnails in memory at once
 _DPI = 100
 _MARGINS = (80, 20, 60, 40)  # of the contact sheet, for labels: left, right, bottom and top
 _MIN_WIDTH = 480  # of the contact sheet with its title
-_BACKGROUND = (24, 24, 28)
+BACKGROUND = (24, 24, 28)
 
 
 def render(problem: Problem, words: NDArray[np.uint64], size: int, t: float) -> NDArray[np.uint8]:
@@ -112,6 +115,22 @@ def animation(run: Run) -> Path:
     return _animate(problem, elites.solution[chosen], 3, TILE_SIZE, run.run_dir.plot_path("animation.gif"))
 
 
+def lineage(run: Run) -> Path:
+    """How nine elites came about, the best of each of nine regions: the pictures of their ancestors, oldest first, a row each."""
+    problem, elites = run.search.problem, run.search.elites()
+    lines = LinesOfDescent(run)
+    sheet_rows, places = [], []
+    for number, row in enumerate(_best_of_regions(elites.measures[:, :2], elites.objective, problem.ranges[:2]).tolist()):
+        line = [each.words for each in lines.of(row)] or [elites.solution[row]]
+        chosen = np.unique(np.linspace(0, len(line) - 1, LINE_LENGTH).round().astype(int))
+        sheet_rows += [line[index] for index in chosen]
+        places += [(number, LINE_LENGTH - len(chosen) + index) for index in range(len(chosen))]  # elites below each other
+    pictures = render(problem, np.stack(sheet_rows), LINE_TILE_SIZE, STILL_T)
+    path = run.run_dir.plot_path("lineage.png")
+    Image.fromarray(_mosaic(pictures, places, places[-1][0] + 1, LINE_LENGTH)).save(path)
+    return path
+
+
 def gallery(run: Run) -> Path:
     """The first 64 random programs of the run's seed as one animated sheet."""
     words = run.search.emitter.random_programs(GALLERY_SIDE**2)
@@ -156,7 +175,7 @@ def _mosaic(pictures: NDArray[np.uint8], places: list[tuple[int, int]], rows: in
 
 def _empty_mosaic(size: int, rows: int, columns: int) -> NDArray[np.uint8]:
     sheet = np.empty((rows * (size + GAP) + GAP, columns * (size + GAP) + GAP, 3), np.uint8)
-    sheet[:] = _BACKGROUND
+    sheet[:] = BACKGROUND
     return sheet
 
 
