@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from evo.evolution import Result, evolve
     from evo.regression.estimator import SymbolicRegressor
     from evo.regression.task import RegressionTask
-    from evo.task import Programs, Scores, Task
+    from evo.task import Programs, Scores, Task, Window
 
     __version__: str
 
@@ -26,13 +26,14 @@ __all__ = [
     "SymbolicRegressor",
     "Task",
     "UserError",
+    "Window",
     "__version__",
     "evolve",
     "get_include",
 ]
 
 _MODULES = {
-    **dict.fromkeys(("Programs", "Scores", "Task"), "evo.task"),
+    **dict.fromkeys(("Programs", "Scores", "Task", "Window"), "evo.task"),
     **dict.fromkeys(("Result", "evolve"), "evo.evolution"),
     "RegressionTask": "evo.regression.task",
     "SymbolicRegressor": "evo.regression.estimator",

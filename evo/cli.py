@@ -133,6 +133,9 @@ def _verb(function: Callable[P, T]) -> Callable[P, T]:
             sys.exit(EXIT_USER_ERROR)
         except DeviceFailure as failure:
             _end_at_once(f"the GPU failed: {failure}", EXIT_DEVICE_FAILED)
+        except KeyboardInterrupt:
+            click.echo("evo: interrupted", err=True)
+            sys.exit(EXIT_INTERRUPTED)
 
     return wrapped
 
@@ -194,20 +197,36 @@ def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -
 @click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
 @click.option("--cell", metavar="I,J", help="The elite in this cell of the grid (or with this cell number). Default: the best.")
 @click.option("--front", is_flag=True, help="Instead of an elite, the front of objective against complexity.")
+@click.option("--lineage", is_flag=True, help="Instead, the ancestors of the elite, back to a random program.")
 @click.option("--failed", is_flag=True, help="Instead of an elite, the programs that could not be compiled or run.")
 @click.option(
     "--csv", "csv_file", metavar="[FILE]", is_flag=False, flag_value="-", help="All elites as CSV.  [FILE: standard output]"
 )
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key that changes no result.")
 @_verb
-def show(run_folder: Path, cell: str | None, front: bool, failed: bool, csv_file: str | None, overrides: tuple[str, ...]) -> None:
+def show(
+    run_folder: Path,
+    cell: str | None,
+    front: bool,
+    lineage: bool,
+    failed: bool,
+    csv_file: str | None,
+    overrides: tuple[str, ...],
+) -> None:
     """Print an elite of the run in folder RUN: its program, its expression, its PTX stub, its origin and its scores."""
     from evo.report.front import describe_front
+    from evo.report.lineage import describe_lineage
     from evo.report.show import describe_elite, describe_failed
 
-    asked = {"--failed": failed, "--cell": cell is not None, "--front": front, "--csv": csv_file is not None}
+    asked = {
+        "--failed": failed,
+        "--cell": cell is not None,
+        "--front": front,
+        "--lineage": lineage,
+        "--csv": csv_file is not None,
+    }
     given = [name for name, is_given in asked.items() if is_given]
-    if len(given) > 1:
+    if len(given) > 1 and given != ["--cell", "--lineage"]:
         raise UserError(f"{' and '.join(given)}: give one of them")
     target = (
         None if csv_file is None else Path(csv_file).absolute()
@@ -224,8 +243,66 @@ def show(run_folder: Path, cell: str | None, front: bool, failed: bool, csv_file
             write_outputs({target: table.encode()}, [])
             click.echo(csv_file)
         return
-    text = describe_failed(run) if failed else describe_front(run) if front else describe_elite(run, cell)
+    if lineage:
+        text = describe_lineage(run, cell)
+    else:
+        text = describe_failed(run) if failed else describe_front(run) if front else describe_elite(run, cell)
     click.echo(text, nl=False)
+
+
+@main.command()
+@click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--cell", metavar="I,J", help="The elite in this cell of the grid (or with this cell number). Default: the best.")
+@click.option("--archive", is_flag=True, help="Instead of an elite, the archive as it filled up.")
+@click.option("--size", default="1920x1080", show_default=True, metavar="WxH", help="Width and height in pixels.")
+@click.option("--seconds", type=click.FloatRange(0.0, 3600.0, min_open=True), default=20.0, show_default=True, help="Length.")
+@click.option("--fps", type=click.IntRange(1, 240), help="Frames a second.  [default: 60; of a GIF 25]")
+@click.option("--at", type=click.FloatRange(0.0, 1.0, max_open=True), default=0.0, help="Of a still: its time in the film.")
+@click.option(
+    "--output", "-o", required=True, type=click.Path(path_type=Path), help="A film: .mp4, .webm or .gif; a still: .png."
+)
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key that changes no result.")
+@_quiet_option
+@_verb
+def film(
+    run_folder: Path,
+    cell: str | None,
+    archive: bool,
+    size: str,
+    seconds: float,
+    fps: int | None,
+    at: float,
+    output: Path,
+    overrides: tuple[str, ...],
+) -> None:
+    """Draw an elite of the run in folder RUN at any size: as a film that moves in a loop, or as a still."""
+    from evo.report.archive_film import ArchiveFilm
+    from evo.report.film import STILL, check_output, write_film, write_frames, write_still
+    from evo.report.frames import frames_of, parse_size
+    from evo.report.progress import counting
+
+    if archive and cell is not None:
+        raise UserError("--archive and --cell: give one of them")
+    width, height = parse_size(size)
+    is_still = output.suffix.lower() == STILL
+    if archive and is_still:
+        raise UserError(f"--archive: {output}: for a still of the archive: evo plot RUN --plot contact_sheet")
+    rate = fps or (25 if output.suffix.lower() == ".gif" else 60)
+    num_frames = max(1, round(seconds * rate))
+    target = output.absolute()  # before the task's code runs, which may change the working folder
+    check_output(output, width, height, rate)
+    run = _view(run_folder, overrides)
+    with counting(1 if is_still else num_frames, "frames", quiet=_is_quiet()) as on_frame:
+        if archive:
+            shown = ArchiveFilm(run, width, height)
+            write_frames(target, shown.frames(num_frames), lambda: [shown.last()], rate, on_frame)
+        else:
+            with frames_of(run, cell, width, height) as frames:
+                if is_still:
+                    write_still(target, frames.draw(at))
+                else:
+                    write_film(target, frames.draw, num_frames, rate, on_frame)
+    _say(output)
 
 
 @main.command()

@@ -33,7 +33,7 @@ else:  # whatever is registered
     ArchiveName = Literal[*ARCHIVES]
     BackendName = Literal[AUTO, *BACKENDS]
 
-PlotName = Literal["heatmap", "front", "contact_sheet", "curves", "best", "animation", "gallery"]
+PlotName = Literal["heatmap", "front", "contact_sheet", "curves", "best", "animation", "gallery", "lineage"]
 
 
 _WRITTEN_AS_FLOAT = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+)[eE][-+]?\d+")
@@ -402,13 +402,15 @@ class StopConfig(Model):
 class OutputConfig(Model):
     """Where runs are written, how often their state is saved, and the plots drawn at the end.
 
+    `lineage_megabytes`: of the programs that became elites, which tell how an elite came about; 0: none are kept.
     Plots: `heatmap` of the archive, `front` of objective against complexity, `contact_sheet` of each elite's picture in its cell,
-    `curves` over generations, the `best` elite large, an `animation` over t of some elites, and a `gallery`: the first 64 random
-    programs, animated.
+    `curves` over generations, the `best` elite large, an `animation` over t of some elites, a `gallery`: the first 64 random
+    programs, animated, and a `lineage`: the ancestors of some elites.
     """
 
     runs: str = "runs"
     checkpoint_seconds: Annotated[float, Field(ge=0.0)] = 10.0
+    lineage_megabytes: Annotated[Integer, Field(ge=0, le=1 << 16)] = 64
     plots: list[PlotName] = [
         "heatmap",
         "contact_sheet",

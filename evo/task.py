@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,16 @@ class Scores:
 
     objective: NDArray[Any]
     measures: NDArray[Any]
+
+
+class Window(NamedTuple):
+    """Where a part of a picture lies: it begins `left` pixels to the right of the top left corner of a picture of `side` x `side`
+    pixels, and `top` pixels below. It may lie beside the picture.
+    """
+
+    side: int
+    left: int = 0
+    top: int = 0
 
 
 @dataclass(frozen=True)
@@ -210,8 +220,12 @@ class Task:
 
     # A task that draws pictures defines these two as well.
 
-    def picture_points(self, size: int, t: float) -> dict[str, NDArray[Any]]:
-        """As `points`, for a picture of `size` x `size` pixels at time `t` in [0, 1)."""
+    def picture_points(self, size: int, t: float, window: Window | None = None) -> dict[str, NDArray[Any]]:
+        """As `points`, for a picture of `size` x `size` pixels at time `t` in [0, 1).
+
+        With a `window`, for its `size` x `size` pixels. Only films that are not square, and large stills, ask for windows, from
+        several threads at once; a task need not know that argument.
+        """
         raise UserError(f"{_place(type(self))}: class {type(self).__name__} draws no pictures (it has no picture_points)")
 
     def picture(self, outputs: dict[str, NDArray[Any]], size: int) -> NDArray[Any]:
@@ -227,6 +241,11 @@ class Task:
     def has_pictures(cls) -> bool:
         """Whether the task defines both `picture_points` and `picture`."""
         return cls.picture_points is not Task.picture_points and cls.picture is not Task.picture
+
+    @classmethod
+    def has_windows(cls) -> bool:
+        """Whether the task's `picture_points` knows windows."""
+        return "window" in inspect.signature(cls.picture_points).parameters
 
 
 def load_task(folder: Path, options: dict[str, Any]) -> Task:

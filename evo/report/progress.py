@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import sys
 from abc import abstractmethod
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -29,6 +29,23 @@ def progress_of(run: Run, *, quiet: bool = False) -> Progress:
     if quiet:
         return _NoProgress(run)
     return _TerminalProgress(run) if sys.stdout.isatty() else _PlainProgress(run)
+
+
+@contextmanager
+def counting(total: int, unit: str, *, quiet: bool = False) -> Iterator[Callable[[], Any]]:
+    """Shows a bar on a terminal, and nothing elsewhere.
+
+    Yields:
+        A function to call after each of `total` steps.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (BarColumn(bar_width=None), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=quiet or not console.is_terminal) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda: bar.advance(task)
 
 
 class Progress(AbstractContextManager["Progress"]):

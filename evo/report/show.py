@@ -62,7 +62,7 @@ def describe_elite(run: Run, cell: str | None) -> str:
     origin = [
         f"cell       {layout.cell_name(int(elites.cell[row]))}",
         f"born       generation {elites.generation[row]}, slot {elites.slot[row]}",
-        f"operator   {_operator_name(int(elites.operator[row]))}",
+        f"operator   {operator_name(int(elites.operator[row]))}",
         f"parents    {', '.join(layout.cell_name(int(c)) for c in elites.parents[row] if c >= 0) or 'none'}",
         f"hash       {elites.hash[row][1]:016x}{elites.hash[row][0]:016x}",
     ]
@@ -103,6 +103,11 @@ def describe_failed(run: Run) -> str:
         batch = Batch.analyze(problem.language.lowering, words[None])
         parts.append(_sections(problem, batch, [("failure", [*lines, *log])]))
     return "\n".join(parts) or "no program failed\n"
+
+
+def operator_name(code: int) -> str:
+    """The operator that made a program."""
+    return {RANDOM: "none (random program)", GIVEN: "none (given to generation 0)"}.get(code) or OPERATORS[code]
 
 
 def elite_names(run: Run) -> list[str]:
@@ -149,7 +154,3 @@ def _row_of_cell(layout: Layout, elites: Elites, cell: str) -> int:
         nearest = layout.cell_name(layout.nearest(number, elites.cell))
         raise UserError(f"--cell {cell}: this cell is empty; the nearest elite is in {nearest}")
     return int(rows[0])
-
-
-def _operator_name(code: int) -> str:
-    return {RANDOM: "none (random program)", GIVEN: "none (given to generation 0)"}.get(code) or OPERATORS[code]

@@ -21,7 +21,7 @@ from evo.evaluate.cluster import ClusterEvaluator
 from evo.evaluate.tuning import ConstantTuner, check_tunable
 from evo.instructions import check_names, open_instruction_set
 from evo.language.program import Language, Limits
-from evo.task import Task, check_declarations, declared_files, load_task, task_digest, task_errors
+from evo.task import Task, Window, check_declarations, declared_files, load_task, task_digest, task_errors
 
 
 @dataclass(frozen=True)
@@ -88,15 +88,15 @@ class Problem:
         """`(num_measures, 2)` bounds of the measures."""
         return np.array(list(self.task.measures.values()), dtype=np.float64)
 
-    def draw(self, words: NDArray[np.uint64], size: int, t: float) -> NDArray[np.uint8]:
-        """`(batch_size, size, size, 3)` pictures of `(batch_size, max_length)` programs at time t.
+    def draw(self, words: NDArray[np.uint64], size: int, t: float, window: Window | None = None) -> NDArray[np.uint8]:
+        """`(batch_size, size, size, 3)` pictures of `(batch_size, max_length)` programs at time t, or a window of them.
 
         Raises:
             UserError: the task's drawing raises or returns the wrong thing.
         """
         task = self.task
         with task_errors(type(task), "picture_points"):
-            points = task.picture_points(size, t)
+            points = task.picture_points(size, t, window) if window else task.picture_points(size, t)
         outputs = self.evaluator.outputs(words, points)
         with np.errstate(all="ignore"), task_errors(type(task), "picture"):
             drawn = np.asarray(task.picture(outputs, size))

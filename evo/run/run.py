@@ -26,6 +26,7 @@ from evo.native.stack_ptx import HASH_VERSION
 from evo.run.problem import Problem, load_problem
 from evo.run.run_dir import RunDir
 from evo.run.search import Arrays, Search, elite_arrays
+from evo.search.ancestry import Records, joined
 from evo.search.map_elites import Generation
 
 PACKAGES = ("numpy", "ribs", "pydantic", "matplotlib")
@@ -38,10 +39,11 @@ class Run:
         backend: that the elites' scores come from.
     """
 
-    def __init__(self, search: Search, run_dir: RunDir, backend: Backend | None = None):
+    def __init__(self, search: Search, run_dir: RunDir, backend: Backend | None = None, viewed: dict[str, Any] | None = None):
         self.search = search
         self.run_dir = run_dir
         self.backend = backend or search.problem.backend
+        self._viewed = viewed  # the header of the checkpoint that is looked at
 
     @classmethod
     def start(cls, config: RunConfig, name: str, warn: Callable[[str], None] = lambda _: None) -> Run:
@@ -74,8 +76,13 @@ class Run:
         run_dir = RunDir(path.absolute(), writable=True)
         meta, arrays, damaged = run_dir.load_checkpoint()
         config = load_config(run_dir.path / "config.yaml", overrides)
-        search = _restore(run_dir, config, meta, arrays, _same_backend(path, config, meta), _refuse)
         notes = [f"{line}; going back to the checkpoint before" for line in damaged]
+        try:
+            records = run_dir.records(meta)
+        except UserError as error:
+            records = joined([])
+            notes.append(f"{error}; lines of descent begin anew")
+        search = _restore(run_dir, config, meta, arrays, _same_backend(path, config, meta), _refuse, records)
         was, now = meta["device"], search.problem.evaluator.device
         if was != now:
             notes.append(
@@ -84,6 +91,7 @@ class Run:
         generations = search.counters.generations
         if missing := run_dir.cut_metrics(meta["metrics_num_bytes"], generations):
             notes.append(f"{path}/metrics.jsonl: {missing} of {generations} generations are missing; curves leave them out")
+        run_dir.cut_records(meta)
         if overrides:
             run_dir.save_config(dump_config(config))
         return cls(search, run_dir), notes
@@ -103,7 +111,7 @@ class Run:
         notes = [f"{line}; this is the checkpoint before" for line in damaged]
         search = _restore(run_dir, config, meta, arrays, None, notes.append)
         search.problem = search.problem.here()
-        return cls(search, run_dir, BACKENDS[meta["backend"]]), notes
+        return cls(search, run_dir, BACKENDS[meta["backend"]], meta), notes
 
     def execute(self, on_generation: Callable[[Generation, float], None], interrupted: Callable[[], bool]) -> str:
         """Runs until a stop is reached or `interrupted()`; returns which. Everything is saved when it returns.
@@ -151,9 +159,20 @@ class Run:
         self.run_dir.save_archive(elite_arrays(search.elites()))
         return reason or str(search.stop_reason)
 
+    def records(self) -> Records:
+        """The programs that became elites (`evo.search.ancestry`).
+
+        Raises:
+            UserError: the lineage log of a run that is looked at is damaged.
+        """
+        return self.run_dir.records(self._viewed) if self._viewed else self.search.ancestry.records()
+
     def _save(self) -> None:
         """Starts to write a checkpoint. `state` gives copies, so the search goes on meanwhile."""
-        self.run_dir.save_checkpoint(self.search.counters.generations, *self.search.state())
+        records, is_all = self.search.ancestry.take()
+        is_kept = bool(self.search.problem.config.output.lineage_megabytes)
+        meta, arrays = self.search.state()
+        self.run_dir.save_checkpoint(self.search.counters.generations, meta, arrays, records if is_kept else None, is_all=is_all)
 
     def close(self) -> None:
         """Ends the evaluator and unlocks the folder."""
@@ -194,6 +213,7 @@ def _restore(
     arrays: Arrays,
     backend: Backend | None,
     differs: Callable[[str], None],
+    records: Records | None = None,
 ) -> Search:
     """The search of a checkpoint.
 
@@ -223,7 +243,7 @@ def _restore(
     num_measures = arrays["elites.measures"].shape[1]
     if num_measures != len(problem.task.measures):
         raise UserError(f"{config.task}: the task has {len(problem.task.measures)} measures, this run's elites {num_measures}")
-    return Search.restore(problem, meta, arrays)
+    return Search.restore(problem, meta, arrays, records)
 
 
 def _shape(identity: dict[str, Any]) -> dict[str, Any]:

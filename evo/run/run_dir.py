@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.run.checkpoint import CheckpointError, OtherVersionError, decode_checkpoint, encode_checkpoint
+from evo.run.lineage_log import MAGIC, LineageLogError, decode_log, encode_block
+from evo.search.ancestry import Records, joined
 from evo.storage.files import PARTIAL_SUFFIX, write_atomically
 from evo.storage.json_file import read_json
 
@@ -120,20 +122,29 @@ class RunDir:
                 os.truncate(path, end)
         return generations - known.count(b"\n", 0, end)
 
-    def save_checkpoint(self, generation: int, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    def save_checkpoint(
+        self,
+        generation: int,
+        meta: dict[str, Any],
+        arrays: dict[str, NDArray[Any]],
+        records: Records | None = None,
+        *,
+        is_all: bool = False,
+    ) -> None:
         """Starts to write the checkpoint of a generation, durably and in the background. One earlier checkpoint is kept.
 
         Checkpoints of later generations are deleted too: they are damaged, or the run would not have gone back before them.
 
         Args:
             arrays: nobody may change them any more.
+            records, is_all: what is added to the lineage log, or all that is in it from now on; None: there is no log.
 
         Raises:
             UserError: the checkpoint before, which is waited for, could not be written.
         """
         self.wait_for_checkpoint()
         meta = {**meta, "metrics_num_bytes": self._metrics_num_bytes()}
-        self._saving = self._writer.submit(self._write_checkpoint, generation, meta, arrays)
+        self._saving = self._writer.submit(self._write_checkpoint, generation, meta, arrays, records, is_all)
 
     def is_saving(self) -> bool:
         """Whether a checkpoint is being written.
@@ -176,6 +187,35 @@ class RunDir:
         if damaged:
             raise UserError(f"{'; '.join(damaged)}; no intact checkpoint is left")
         raise UserError(f"{self.path}: has no checkpoint yet; start a new run with: evo run")
+
+    def records(self, meta: dict[str, Any]) -> Records:
+        """The records that the lineage log had when a checkpoint with this header was written; none if there was no log.
+
+        Raises:
+            UserError: the log is damaged or gone.
+        """
+        if "lineage" not in meta:
+            return joined([])
+        path = self.path / "lineage" / meta["lineage"]["file"]
+        try:
+            with path.open("rb") as file:
+                data = file.read(meta["lineage"]["num_bytes"])
+            if len(data) < meta["lineage"]["num_bytes"]:
+                raise LineageLogError(f"cut short at {len(data)} bytes")
+            return decode_log(data)
+        except (LineageLogError, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise UserError(f"{path}: cannot read how the elites came about: {reason}") from error
+
+    def cut_records(self, meta: dict[str, Any]) -> None:
+        """Cuts the lineage log back to what it was when a checkpoint with this header was written."""
+        known = meta.get("lineage", {"file": "", "num_bytes": 0})
+        for path in self._logs():
+            with _writing(path):
+                if path.name > known["file"]:
+                    path.unlink()
+                elif path.name == known["file"] and path.stat().st_size > known["num_bytes"]:
+                    os.truncate(path, known["num_bytes"])
 
     def save_quarantine(self, key: str, record: dict[str, Any]) -> None:
         """Writes quarantine/KEY.json, about a program that could not be compiled or run. An existing file is kept."""
@@ -298,10 +338,15 @@ class RunDir:
             return path.stat().st_size if path.exists() else 0
         return self._metrics.tell()
 
-    def _write_checkpoint(self, generation: int, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    def _write_checkpoint(
+        self, generation: int, meta: dict[str, Any], arrays: dict[str, NDArray[Any]], records: Records | None, is_all: bool
+    ) -> None:
         if self._metrics is not None:  # the checkpoint counts on its rows
             with _writing(self.path / "metrics.jsonl"):
                 os.fsync(self._metrics.fileno())
+        if records is not None:
+            log = self._write_records(generation, records, is_all)
+            meta = {**meta, "lineage": {"file": log.name, "num_bytes": log.stat().st_size}}
         newest = self.path / "checkpoints" / f"{generation:08d}.ckpt"
         _write(newest, encode_checkpoint(meta, arrays))
         paths = self._checkpoints()
@@ -309,6 +354,31 @@ class RunDir:
         with _writing(self.path / "checkpoints"):
             for path in paths[: max(0, num_valid - CHECKPOINTS_KEPT)] + paths[num_valid:]:
                 path.unlink()
+            # A checkpoint begins one log at most, so those that are kept need no more logs than there are of them.
+            for path in self._logs()[:-CHECKPOINTS_KEPT]:
+                path.unlink()
+
+    def _write_records(self, generation: int, records: Records, is_all: bool) -> Path:
+        """Brings the lineage log up to date, durably: appends to it, or begins another one. Returns its path."""
+        logs = self._logs()
+        block = encode_block(records) if len(records) else b""
+        if is_all or not logs:
+            path = self.path / "lineage" / f"{generation:08d}.log"
+            with _writing(path):
+                path.parent.mkdir(exist_ok=True)
+            _write(path, [MAGIC, block])
+            for later in self._logs():  # the run went back before them
+                if later > path:
+                    later.unlink()
+            return path
+        with _writing(logs[-1]), logs[-1].open("ab") as file:
+            file.write(block)
+            file.flush()
+            os.fsync(file.fileno())
+        return logs[-1]
+
+    def _logs(self) -> list[Path]:
+        return sorted((self.path / "lineage").glob("*.log"))
 
 
 def _row_of(line: bytes, place: str) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from evo.native.stack_ptx import HASH_VERSION
 from evo.native.vary import Variation
 from evo.run.initial import read_initial, with_digest
 from evo.run.problem import Problem
+from evo.search.ancestry import NONE, Ancestry, Records, joined
 from evo.search.archives import make_archive, make_layout
 from evo.search.archives.elites import Elites
 from evo.search.archives.layout import Layout
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 NUM_TRIED = 4  # programs that are scored before a search begins
 PICTURE_TRIED = 8  # side in pixels of the picture that is drawn then
-PICTURE_PLOTS = {"contact_sheet", "best", "animation", "gallery"}
+PICTURE_PLOTS = {"contact_sheet", "best", "animation", "gallery", "lineage"}
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -59,8 +60,8 @@ class Search:
         stop_reason: the stop that was reached, or None.
     """
 
-    def __init__(self, problem: Problem, saved: Arrays | None = None):
-        """An empty search; `restore` passes the arrays of a saved one.
+    def __init__(self, problem: Problem, saved: Arrays | None = None, records: Records | None = None):
+        """An empty search; `restore` passes the arrays and records of a saved one.
 
         Raises:
             UserError: the archive or the vocabulary cannot be made from the config, or its initial programs are wrong.
@@ -73,6 +74,7 @@ class Search:
         self.elapsed_s = 0.0
         self.stop_reason: str | None = None
         self._saved = saved  # until the search goes on
+        self._records = records or joined([])
         if saved is None:
             self.emitter  # noqa: B018 - made here, so that errors are reported before a run folder exists
 
@@ -141,6 +143,22 @@ class Search:
             lineages.restore(self.starts.population.elites(), _part(self._saved, "lineages."))
         return lineages
 
+    @cached_property
+    def ancestry(self) -> Ancestry:
+        """The programs that the elites descend from."""
+        ancestry = Ancestry(int(self.archive.cells), self.problem.config.output.lineage_megabytes << 20)
+        if self._saved is not None:
+            ancestry.restore(_part(self._saved, "ancestry."), self._records)
+        return ancestry
+
+    def record_numbers(self) -> NDArray[np.int64]:
+        """The numbers of the elites' records (`evo.search.ancestry`), in the order of `elites`; NONE of those that have none."""
+        cells = self.elites().cell
+        if self._saved is None or "ancestry" in vars(self):
+            return self.ancestry.numbers(cells)
+        saved = _part(self._saved, "ancestry.")
+        return saved["archive"][cells] if saved else np.full(len(cells), NONE, np.int64)
+
     def elites(self) -> Elites:
         """All elites, sorted by cell."""
         if self._saved is None or "archive" in vars(self):
@@ -173,6 +191,7 @@ class Search:
             self.memory,
             self.counters,
             self.lineages,
+            self.ancestry,
             self.starts,
             self._blocks,
             Tuning(problem.tuner, config.tuning.share) if problem.tuner else None,
@@ -202,16 +221,22 @@ class Search:
         evaluation = self.problem.evaluator.evaluate(batch)
         count = len(batch)
         self.memory.add(batch.hashes)
-        self.archive.add(
-            batch.words,
-            evaluation.objective,
-            evaluation.measures,
-            parents=np.full((count, 2), -1, np.int32),
-            operator=np.full(count, RANDOM, np.int32),
-            generation=np.full(count, generation),
-            slot=np.arange(count, dtype=np.int32),
-            hash=batch.hashes,
-            num_instructions=batch.num_instructions,
+        fields = {
+            "parents": np.full((count, 2), -1, np.int32),
+            "operator": np.full(count, RANDOM, np.int32),
+            "generation": np.full(count, generation),
+            "slot": np.arange(count, dtype=np.int32),
+            "hash": batch.hashes,
+            "num_instructions": batch.num_instructions,
+        }
+        is_elite = self.archive.add(batch.words, evaluation.objective, evaluation.measures, **fields)["elite"]
+        self.ancestry.update(
+            self.archive.index_of(evaluation.measures[is_elite]),
+            batch.words[is_elite],
+            evaluation.objective[is_elite],
+            {name: values[is_elite] for name, values in fields.items()},
+            np.ones(int(is_elite.sum()), bool),
+            np.ones(int(is_elite.sum()), bool),
         )
         self.counters.evaluations += count
         self.emitter.generation = generation
@@ -228,7 +253,9 @@ class Search:
             self.problem.draw(words[:1], PICTURE_TRIED, 0.0)
 
     def state(self) -> tuple[dict[str, Any], Arrays]:
-        """All that it takes to go on: plain JSON values, and arrays. `restore` takes both back."""
+        """All that it takes to go on, but for the records of `ancestry`: plain JSON values, and arrays. `restore` takes both
+        back.
+        """
         problem = self.problem
         meta = {
             "evo_version": version("evo"),
@@ -250,14 +277,19 @@ class Search:
             **_with_prefix("elites.", elite_arrays(self.elites())),
             **_with_prefix("memory.", self.memory.arrays()),
             **_with_prefix("lineages.", self.lineages.arrays()),
+            **_with_prefix("ancestry.", self.ancestry.arrays()),
             **_with_prefix("archive.", self.archive.arrays()),
             "emitters.success": self.emitter.success_counts.copy(),
         }
 
     @classmethod
-    def restore(cls, problem: Problem, meta: dict[str, Any], arrays: Arrays) -> Search:
-        """The search that `state` was asked of, with the same problem."""
-        search = cls(problem, arrays)
+    def restore(cls, problem: Problem, meta: dict[str, Any], arrays: Arrays, records: Records | None = None) -> Search:
+        """The search that `state` was asked of, with the same problem.
+
+        Args:
+            records: those of `ancestry`; None: elites are of unknown descent.
+        """
+        search = cls(problem, arrays, records)
         search.counters = Counters(**meta["counters"])
         search.elapsed_s = meta["elapsed_s"]
         return search

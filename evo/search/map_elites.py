@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from evo.evaluate import Evaluation, Evaluator, Failure, Status, join
 from evo.language.batch import Batch
 from evo.native.stack_ptx import Lowering
+from evo.search.ancestry import Ancestry
 from evo.search.blocks import Blocks
 from evo.search.emitter import ProgramEmitter, Success
 from evo.search.lineages import Lineages
@@ -92,6 +93,7 @@ def map_elites(
     memory: HashMemory,
     counters: Counters,
     lineages: Lineages,
+    ancestry: Ancestry,
     starts: Starts,
     blocks: Blocks | None = None,
     tuning: Tuning | None = None,
@@ -99,7 +101,7 @@ def map_elites(
     """Yields after each generation, without end. Between two yields the state is consistent and may be saved.
 
     Args:
-        archive, emitter, memory, counters, lineages, starts: the state of the search; all of it.
+        archive, emitter, memory, counters, lineages, ancestry, starts: the state of the search; all of it.
         evaluator: scores programs.
         lowering: hashes programs.
         blocks: threads that hash together.
@@ -112,6 +114,7 @@ def map_elites(
         if starts.begin(generation):
             memory.clear()
             lineages.begin(starts.population.elites())
+            ancestry.begin(is_archive=starts.population is archive)
         words = emitter.ask()
         founders = lineages.founders(emitter.origin, generation)
         clock.lap("variation")
@@ -155,6 +158,15 @@ def map_elites(
         if population is not archive:
             is_parent = population.add(new_batch.words, evaluation.objective, evaluation.measures, **fields)["elite"]
         lineages.update(population.index_of(evaluation.measures[is_parent]), founders[slots][is_parent])
+        rows = np.flatnonzero(is_elite | is_parent)
+        ancestry.update(
+            archive.index_of(evaluation.measures[rows]),
+            new_batch.words[rows],
+            evaluation.objective[rows],
+            {name: values[rows] for name, values in fields.items()},
+            is_elite[rows],
+            is_parent[rows],
+        )
         clock.lap("archive")
 
         ok = evaluation.status == Status.OK

@@ -16,7 +16,7 @@ from .objective import PictureStatistics
 from .scratch import Scratch
 
 NUM_PIXELS = 1 << 17  # scored at once: 32 pictures of 64x64; more would leave a core's caches
-SUPERSAMPLING = 2  # drawn pictures: points per pixel, along each side
+SUPERSAMPLING = 2  # drawn pictures: points per pixel, along each side; picture() adds up two by two
 
 
 class DomainColoring(evo.Task):
@@ -54,7 +54,7 @@ class DomainColoring(evo.Task):
         except ValueError as error:
             raise evo.UserError(f"task_options: {error}") from error
         self._scratch = Scratch()
-        self._points = self._grid(size, _jitter(size)) | {"t": np.float32(t)}
+        self._points = self._grid(size, evo.Window(size), _jitter(size)) | {"t": np.float32(t)}
 
     def points(self):
         return self._points
@@ -81,25 +81,30 @@ class DomainColoring(evo.Task):
         rgb = self._coloring.rgb(real, imaginary, scratch("rgb", (3, *f.shape)))
         return self._statistics.sums(rgb, scratch), num_finite
 
-    def picture_points(self, size, t):
+    def picture_points(self, size, t, window=None):
         # There and back, so that every animation is a loop. It begins with the scored picture.
         swung = self._t + self._t_swing * math.sin(2.0 * math.pi * t)
-        return self._grid(size * SUPERSAMPLING) | {"t": np.float32(swung)}
+        samples = evo.Window(*(SUPERSAMPLING * each for each in window or evo.Window(size)))
+        return self._grid(SUPERSAMPLING * size, samples) | {"t": np.float32(swung)}
 
     def picture(self, outputs, size):
         pictures = np.empty((len(outputs["f"]), size, size, 3), np.uint8)
         for picture, f, g in zip(pictures, outputs["f"], outputs["g"], strict=True):
-            samples = self._coloring.rgb(f, g).reshape(3, size, SUPERSAMPLING, size, SUPERSAMPLING)
-            pixels = samples.mean(axis=(2, 4), dtype=np.float32)
+            samples = self._coloring.rgb(f, g).reshape(3, size, 2, size, 2)
+            columns = samples[..., 0] + samples[..., 1]
+            pixels = (columns[:, :, 0] + columns[:, :, 1]) * np.float32(0.25)  # `mean` of two axes takes ten times as long
             picture[:] = np.moveaxis(pixels, 0, -1) * np.float32(255.0) + np.float32(0.5)
         return pictures
 
-    def _grid(self, side: int, jitter: tuple[np.ndarray, np.ndarray] | tuple[float, float] = (0.0, 0.0)) -> dict:
-        """The centres of `side` x `side` cells, moved by `jitter` cells; rows from the top, where y is highest."""
-        centre = np.arange(side) + 0.5
-        x = self._low + self._width / side * (centre[None, :] + jitter[0])
-        y = self._low + self._width / side * (centre[::-1, None] + jitter[1])
-        shape = (side, side)
+    def _grid(
+        self, size: int, window: evo.Window, jitter: tuple[np.ndarray, np.ndarray] | tuple[float, float] = (0.0, 0.0)
+    ) -> dict:
+        """The centres of a window's `size` x `size` cells, moved by `jitter` cells; rows from the top, where y is highest."""
+        cell = self._width / window.side
+        centre = np.arange(size) + 0.5
+        x = self._low + cell * (window.left + centre[None, :] + jitter[0])
+        y = self._low + cell * (window.side - window.top - centre[:, None] + jitter[1])
+        shape = (size, size)
         return {
             "x": np.broadcast_to(x, shape).astype(np.float32).ravel(),
             "y": np.broadcast_to(y, shape).astype(np.float32).ravel(),

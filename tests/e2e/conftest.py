@@ -17,6 +17,7 @@ import yaml
 
 from evo.evaluate.backends import MIN_GPU_POINTS
 from evo.run.checkpoint import decode_checkpoint
+from evo.run.lineage_log import decode_log
 
 WAIT_S = 300.0  # far beyond what any of these waits takes, on a busy machine too: it ends a test that hangs
 
@@ -47,22 +48,27 @@ class State:
     checkpoint: dict[str, np.ndarray]
     counters: dict[str, int]
     metrics: list[dict]
+    records: bytes
 
 
 def state_of(run: Path) -> State:
-    """The archive, the newest checkpoint and the metrics of a run folder."""
+    """The archive, the newest checkpoint, the metrics and the lineages of a run folder."""
     with np.load(run / "archive.npz", allow_pickle=False) as file:
         archive = {name: file[name] for name in file.files}
     meta, arrays = decode_checkpoint(max((run / "checkpoints").glob("*.ckpt")).read_bytes())
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     metrics = [{k: v for k, v in row.items() if k not in ("elapsed_s", "times_s")} for row in rows]
-    return State(archive, arrays, meta["counters"], metrics)
+    log = (run / "lineage" / meta["lineage"]["file"]).read_bytes()
+    assert len(log) == meta["lineage"]["num_bytes"]
+    records = decode_log(log)
+    return State(archive, arrays, meta["counters"], metrics, records.facts.tobytes() + records.words.tobytes())
 
 
 def assert_same_state(one: State, two: State) -> None:
     """Array for array and bit for bit."""
     assert one.counters == two.counters
     assert one.metrics == two.metrics
+    assert one.records == two.records
     for first, second in ((one.archive, two.archive), (one.checkpoint, two.checkpoint)):
         assert list(first) == list(second)
         for name in first:

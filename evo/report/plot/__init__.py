@@ -20,7 +20,7 @@ from evo.run.search import PICTURE_PLOTS
 PLOTS: dict[str, Callable[[Run], Path]] = {
     name: getattr(charts if hasattr(charts, name) else pictures, name) for name in get_args(PlotName)
 }
-_NEED_ELITES = ("heatmap", "contact_sheet", "best", "animation")
+_NEED_ELITES = ("heatmap", "contact_sheet", "best", "animation", "lineage")
 
 
 def why_not_drawn(run: Run, name: str) -> str | None:

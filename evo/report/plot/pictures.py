@@ -13,6 +13,8 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from evo.report.lineage import LinesOfDescent
+from evo.report.palette import Palette
 from evo.report.plot.charts import ticks
 from evo.run.problem import Problem
 from evo.run.run import Run
@@ -25,6 +27,8 @@ BEST_SIZE = 768
 SINGLE_SIZE = 384  # in the animation of one program
 TILE_SIZE = 176  # in the animation of elites
 GALLERY_TILE_SIZE = 80
+LINE_TILE_SIZE = 96  # of an ancestor
+LINE_LENGTH = 12  # most pictures of a line of descent; of a longer one, so many at even steps
 GAP = 2
 GALLERY_SIDE = 8  # the gallery shows 8 x 8 programs
 NUM_FRAMES = 40
@@ -35,8 +39,7 @@ _SHEET_BATCH = 2048  # thumbnails in memory at once
 _DPI = 100
 _MARGINS = (80, 20, 60, 40)  # of the contact sheet, for labels: left, right, bottom and top
 _MIN_WIDTH = 480  # of the contact sheet with its title
-_BACKGROUND = (24, 24, 28)
-_DITHER = 12  # levels of a colour, from the darkest to the lightest pixel of the pattern
+BACKGROUND = (24, 24, 28)
 
 
 def render(problem: Problem, words: NDArray[np.uint64], size: int, t: float) -> NDArray[np.uint8]:
@@ -112,6 +115,22 @@ def animation(run: Run) -> Path:
     return _animate(problem, elites.solution[chosen], 3, TILE_SIZE, run.run_dir.plot_path("animation.gif"))
 
 
+def lineage(run: Run) -> Path:
+    """How nine elites came about, the best of each of nine regions: the pictures of their ancestors, oldest first, a row each."""
+    problem, elites = run.search.problem, run.search.elites()
+    lines = LinesOfDescent(run)
+    sheet_rows, places = [], []
+    for number, row in enumerate(_best_of_regions(elites.measures[:, :2], elites.objective, problem.ranges[:2]).tolist()):
+        line = [each.words for each in lines.of(row)] or [elites.solution[row]]
+        chosen = np.unique(np.linspace(0, len(line) - 1, LINE_LENGTH).round().astype(int))
+        sheet_rows += [line[index] for index in chosen]
+        places += [(number, LINE_LENGTH - len(chosen) + index) for index in range(len(chosen))]  # elites below each other
+    pictures = render(problem, np.stack(sheet_rows), LINE_TILE_SIZE, STILL_T)
+    path = run.run_dir.plot_path("lineage.png")
+    Image.fromarray(_mosaic(pictures, places, places[-1][0] + 1, LINE_LENGTH)).save(path)
+    return path
+
+
 def gallery(run: Run) -> Path:
     """The first 64 random programs of the run's seed as one animated sheet."""
     words = run.search.emitter.random_programs(GALLERY_SIDE**2)
@@ -141,31 +160,11 @@ def _best_of_regions(
 def _animate(problem: Problem, words: NDArray[np.uint64], columns: int, size: int, path: Path) -> Path:
     rows = -(-len(words) // columns)
     places = [divmod(i, columns) for i in range(len(words))]
-    frames = [
-        Image.fromarray(_mosaic(render(problem, words, size, frame / NUM_FRAMES), places, rows, columns))
-        for frame in range(NUM_FRAMES)
-    ]
-    frames = _with_one_palette(frames)
+    drawn = [_mosaic(render(problem, words, size, frame / NUM_FRAMES), places, rows, columns) for frame in range(NUM_FRAMES)]
+    palette = Palette(drawn[:: NUM_FRAMES // 4])
+    frames = [palette(frame) for frame in drawn]
     frames[0].save(path, save_all=True, append_images=frames[1:], duration=FRAME_MS, loop=0)
     return path
-
-
-def _with_one_palette(frames: list[Image.Image]) -> list[Image.Image]:
-    """The frames in 256 colours, the same in all, so that colours do not flicker.
-
-    The palette is taken from every other pixel of a few frames. Gradients are dithered by a fixed pattern of the strength of a
-    palette's step: it hides their steps, stays where it is and is hardly seen, unlike the noise of error diffusion.
-    """
-    sample = np.concatenate([np.asarray(frame)[::2, ::2] for frame in frames[:: max(1, len(frames) // 4)]], axis=1)
-    palette = Image.fromarray(sample).quantize(256, Image.Quantize.MEDIANCUT, kmeans=8)
-    bayer = np.zeros((1, 1))
-    for _ in range(3):
-        bayer = np.block([[4 * bayer, 4 * bayer + 2], [4 * bayer + 3, 4 * bayer + 1]])
-    width, height = frames[0].size
-    tiled = np.tile((bayer + 0.5) / bayer.size - 0.5, (-(-height // 8), -(-width // 8)))[:height, :width, None]
-    pattern = np.round(_DITHER * tiled).astype(np.int16)
-    dithered = (Image.fromarray(np.clip(np.asarray(frame) + pattern, 0, 255).astype(np.uint8)) for frame in frames)
-    return [frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in dithered]
 
 
 def _mosaic(pictures: NDArray[np.uint8], places: list[tuple[int, int]], rows: int, columns: int) -> NDArray[np.uint8]:
@@ -176,7 +175,7 @@ def _mosaic(pictures: NDArray[np.uint8], places: list[tuple[int, int]], rows: in
 
 def _empty_mosaic(size: int, rows: int, columns: int) -> NDArray[np.uint8]:
     sheet = np.empty((rows * (size + GAP) + GAP, columns * (size + GAP) + GAP, 3), np.uint8)
-    sheet[:] = _BACKGROUND
+    sheet[:] = BACKGROUND
     return sheet
 
 

@@ -152,7 +152,7 @@ def test_the_qd_score_counts_from_the_low_end_of_the_tasks_objective_range(start
 
 def test_checkpoints_are_written_when_their_time_has_come_and_at_the_end(start, monkeypatch):
     saved = []
-    monkeypatch.setattr(RunDir, "save_checkpoint", lambda self, generation, meta, arrays: saved.append(generation))
+    monkeypatch.setattr(RunDir, "save_checkpoint", lambda self, generation, *_, **__: saved.append(generation))
     execute(start({"output": {"checkpoint_seconds": 1e6}}))
     assert saved == [0, 6]
     saved.clear()

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from evo.search.ancestry import Ancestry
 from evo.search.lineages import Lineages
 from evo.search.map_elites import Counters, map_elites
 from evo.search.memory import HashMemory
@@ -22,6 +23,7 @@ class RecordedSearch:
         self.memory = HashMemory(capacity)
         self.counters = counters or Counters()
         self.lineages = Lineages(self.archive.cells)
+        self.ancestry = Ancestry(self.archive.cells, 1 << 20)
         self.lowering = language.lowering
         self.asked: list[dict] = []
         self.starts = search.starts
@@ -33,6 +35,7 @@ class RecordedSearch:
             self.memory,
             self.counters,
             self.lineages,
+            self.ancestry,
             self.starts,
         )
         ask = self.emitter.ask
@@ -110,7 +113,15 @@ def test_a_small_memory_costs_evaluations_but_changes_no_elite(new_search, langu
 
     for each in (large, small):
         each.generations = map_elites(
-            each.archive, each.emitter, ByHash(), language.lowering, each.memory, each.counters, each.lineages, each.starts
+            each.archive,
+            each.emitter,
+            ByHash(),
+            language.lowering,
+            each.memory,
+            each.counters,
+            each.lineages,
+            each.ancestry,
+            each.starts,
         )
         each.run(10)
     assert small.counters.evaluations > large.counters.evaluations

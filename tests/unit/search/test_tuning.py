@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from evo.native.stack_ptx import WordType
+from evo.search.ancestry import Ancestry
 from evo.search.lineages import Lineages
 from evo.search.map_elites import Counters, Tuning, map_elites
 from evo.search.memory import HashMemory
@@ -51,6 +52,7 @@ class TunedSearch:
             self.memory,
             self.counters,
             Lineages(self.archive.cells),
+            Ancestry(self.archive.cells, 1 << 20),
             search.starts,
             tuning=tuning,
         )

@@ -5,6 +5,7 @@ import pytest
 from PIL import Image
 
 from evo.errors import UserError
+from evo.report.palette import Palette
 from evo.report.plot import draw_plots, pictures, why_not_drawn
 from evo.report.plot.pictures import BEST_SIZE, GALLERY_TILE_SIZE, GAP, NUM_FRAMES, THUMBNAIL_SIZE, TILE_SIZE
 
@@ -200,12 +201,12 @@ def test_the_gallery_shows_the_first_random_programs_of_the_seed(new_run):
 def test_gradients_of_an_animation_show_neither_noise_nor_flicker():
     y, x = np.mgrid[0:176, 0:176] / 175
     gradients = [np.stack([x, y, 0.5 + 0.5 * np.sin(6 * (x + y) + phase)], axis=-1) for phase in np.linspace(0, 1, 8)]
-    frames = [Image.fromarray((255 * gradient).astype(np.uint8)) for gradient in gradients]
-    shown = [image.convert("RGB") for image in pictures._with_one_palette(frames)]
-    errors = [np.asarray(image).astype(float) - np.asarray(frame) for image, frame in zip(shown, frames, strict=True)]
+    frames = [(255 * gradient).astype(np.uint8) for gradient in gradients]
+    palette = Palette(frames[::2])
+    shown = [np.asarray(palette(frame).convert("RGB")).astype(float) for frame in frames]
+    errors = [image - frame for image, frame in zip(shown, frames, strict=True)]
     assert np.sqrt(np.mean(np.square(errors))) < 10, "with error diffusion and a palette of median cut it is 14"
-    still = pictures._with_one_palette([frames[0]] * 4)
-    assert len({image.tobytes() for image in still}) == 1
+    assert palette(frames[0]).tobytes() == palette(frames[0]).tobytes()
 
 
 def test_a_single_program_has_a_still_and_an_animation(new_run, tmp_path):

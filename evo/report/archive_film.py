@@ -1,0 +1,100 @@
+"""A film of an archive that fills up.
+
+Owns which elites a frame shows, and where. `evo.report.film` owns file formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFont
+
+from evo.errors import UserError
+from evo.report.facts import problem_here
+from evo.report.frames import Frame
+from evo.report.plot.pictures import BACKGROUND, GAP, STILL_T, render
+from evo.run.run import Run
+
+HOLD = 0.1  # share of the film that shows the archive as it is now
+SMALLEST_TILE = 8  # pixels
+_TITLE = 36  # pixels below the sheet
+_TEXT = (200, 200, 206)
+
+
+class ArchiveFilm:
+    """Frames that show elites in the order in which they came, at even steps of their number.
+
+    Args:
+        width, height: in pixels.
+
+    Raises:
+        UserError: the task draws no pictures, there are too many cells for the size, or nothing is known of earlier elites.
+    """
+
+    def __init__(self, run: Run, width: int, height: int):
+        problem, layout = run.search.problem, run.search.layout
+        if not problem.task.has_pictures():
+            raise UserError("the task draws no pictures (it must define picture_points and picture)")
+        records = run.records()
+        rows = np.flatnonzero(records.facts["in_archive"])
+        if not len(rows):
+            raise UserError(f"{run.run_dir.path}: no elites are remembered (output.lineage_megabytes)")
+        self._run = run
+        self._facts = records.facts[rows]
+        self._words = records.programs(rows, problem.config.program.max_length)
+        num_cells = layout.num_cells
+        if shape := layout.grid_shape():
+            columns, num_rows = shape
+            column, row = np.asarray(layout.places(self._facts["cell"]), int).T
+            row = num_rows - 1 - row
+        else:
+            columns = int(np.ceil(np.sqrt(num_cells * width / max(height - _TITLE, 1))))
+            num_rows = -(-num_cells // columns)
+            row, column = np.divmod(self._facts["cell"].astype(int), columns)
+        self._tile = min((width - GAP) // columns, (height - _TITLE - GAP) // num_rows) - GAP
+        if self._tile < SMALLEST_TILE:
+            raise UserError(f"{width}x{height}: too small for {columns} x {num_rows} cells")
+        self._size = (width, height)
+        step = self._tile + GAP
+        self._left = (width - columns * step - GAP) // 2 + GAP + column * step
+        self._top = (height - _TITLE - num_rows * step - GAP) // 2 + GAP + row * step
+        self._num_cells = num_cells
+
+    def frames(self, num_frames: int) -> Iterator[Frame]:
+        """The film, frame by frame. Raises UserError if the task's drawing fails."""
+        width, height = self._size
+        sheet = np.empty((height, width, 3), np.uint8)
+        sheet[:] = BACKGROUND
+        num_growing = max(1, round(num_frames * (1.0 - HOLD)))
+        total, shown = len(self._facts), 0
+        occupied: set[int] = set()
+        with problem_here(self._run) as (problem, _):
+            for index in range(num_frames):
+                end = min(total, -(-total * (index + 1) // num_growing))
+                if end > shown:
+                    cells = self._facts["cell"][shown:end]
+                    occupied.update(cells.tolist())
+                    newest = shown + len(cells) - 1 - np.unique(cells[::-1], return_index=True)[1]
+                    pictures = render(problem, np.ascontiguousarray(self._words[newest]), self._tile, STILL_T)
+                    self._place(sheet, pictures, newest)
+                    shown = end
+                    titled = self._with_title(sheet, int(self._facts["generation"][end - 1]), len(occupied))
+                yield titled
+
+    def last(self) -> Frame:
+        """The film's last frame."""
+        [frame] = self.frames(1)
+        return frame
+
+    def _place(self, sheet: Frame, pictures: NDArray[np.uint8], rows: NDArray[np.int64]) -> None:
+        for picture, left, top in zip(pictures, self._left[rows].tolist(), self._top[rows].tolist(), strict=True):
+            sheet[top : top + self._tile, left : left + self._tile] = picture
+
+    def _with_title(self, sheet: Frame, generation: int, num_elites: int) -> Frame:
+        image = Image.fromarray(sheet)
+        text = f"generation {generation:,}   {num_elites:,} elites in {self._num_cells:,} cells"
+        place = (self._size[0] // 2, self._size[1] - _TITLE // 2)
+        ImageDraw.Draw(image).text(place, text, fill=_TEXT, font=ImageFont.load_default(16), anchor="mm")
+        return np.asarray(image)

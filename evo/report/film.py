@@ -1,0 +1,188 @@
+"""Films and stills of a program, at any size.
+
+Owns file formats: MP4, WebM and GIF by PyAV, which is optional and brings its encoders along, and PNG. Knows nothing of how a
+frame is drawn.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from PIL import Image
+
+from evo.errors import UserError
+from evo.report.frames import Frame
+from evo.report.palette import Palette
+from evo.storage.files import PARTIAL_SUFFIX
+
+INSTALL = "pip install 'evo[film]'"
+STILL = ".png"
+NUM_SAMPLED = 8  # frames from which a GIF's palette is taken
+
+
+class _Format(NamedTuple):
+    """container and codec: FFmpeg's names. options: of the codec. is_even: width and height must be."""
+
+    container: str
+    codec: str
+    pixels: str
+    options: dict[str, str]
+    is_even: bool = False
+
+
+# Quality: constant rate factors at which gradients show no steps.
+FORMATS = {
+    ".mp4": _Format("mp4", "libx264", "yuv420p", {"crf": "16", "preset": "medium"}, is_even=True),
+    ".webm": _Format("webm", "libvpx-vp9", "yuv420p", {"crf": "24", "b": "0", "row-mt": "1", "cpu-used": "4"}, is_even=True),
+    ".gif": _Format("gif", "gif", "pal8", {}),
+}
+
+
+def check_output(path: Path, width: int, height: int, fps: int) -> None:
+    """Says before anything is drawn whether a film or still can be written there.
+
+    Raises:
+        UserError: the suffix is unknown, the folder is missing, sides or rate do not suit the format, or PyAV is missing.
+    """
+    suffix = path.suffix.lower()
+    if suffix != STILL and suffix not in FORMATS:
+        raise UserError(f"{path}: unknown kind of file '{suffix}', one of: {', '.join([*FORMATS, STILL])}")
+    if not path.absolute().parent.is_dir():
+        raise UserError(f"{path}: no such folder: {path.parent}")
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path}: exists and is not a file")
+    if suffix == STILL:
+        return
+    if FORMATS[suffix].is_even and (width % 2 or height % 2):
+        raise UserError(f"{width}x{height}: {suffix} films need even sides, such as {width + width % 2}x{height + height % 2}")
+    if suffix == ".gif" and 100 % fps:
+        raise UserError(f"--fps {fps}: a GIF counts hundredths of a second; one of: 10, 20, 25, 50")
+    _av()
+
+
+def write_still(path: Path, frame: Frame) -> None:
+    """Writes a PNG. Raises UserError if it cannot be written."""
+    with _replacing(path) as partial:
+        Image.fromarray(frame).save(partial, format="png")
+
+
+def write_film(
+    path: Path,
+    draw: Callable[[float], Frame],
+    num_frames: int,
+    fps: int,
+    on_frame: Callable[[], Any] = lambda: None,
+) -> None:
+    """Writes a film of frames that `draw(t)` gives for t from 0 to 1, of which 1 is left out: what moves in a loop goes on.
+
+    One frame is in memory at a time, beside those of the encoder.
+
+    Args:
+        on_frame: called after each frame.
+
+    Raises:
+        UserError: the file cannot be written, or the encoder fails.
+    """
+    frames = (draw(index / num_frames) for index in range(num_frames))
+
+    def sampled() -> list[Frame]:
+        count = min(NUM_SAMPLED, num_frames)
+        return [draw(index / count) for index in range(count)]
+
+    write_frames(path, frames, sampled, fps, on_frame)
+
+
+def write_frames(
+    path: Path,
+    frames: Iterable[Frame],
+    sampled: Callable[[], list[Frame]],
+    fps: int,
+    on_frame: Callable[[], Any] = lambda: None,
+) -> None:
+    """Writes a film of frames of one size.
+
+    Args:
+        sampled: frames that have the film's colours, for formats with a palette.
+        on_frame: called after each frame.
+
+    Raises:
+        UserError: as `write_film`.
+    """
+    av = _av()
+    made = FORMATS[path.suffix.lower()]
+    encode = _IndexedFrames(av, sampled()) if made.pixels == "pal8" else _RgbFrames(av, made.pixels)
+    with _replacing(path) as partial:
+        try:
+            with av.open(str(partial), "w", format=made.container) as container:
+                stream = None
+                for frame in frames:
+                    if stream is None:
+                        stream = container.add_stream(made.codec, rate=fps, options=made.options)
+                        stream.height, stream.width = frame.shape[:2]
+                        stream.pix_fmt = made.pixels
+                        encode.describe(stream)
+                    for packet in stream.encode(encode(frame)):
+                        container.mux(packet)
+                    on_frame()
+                if stream:
+                    for packet in stream.encode():
+                        container.mux(packet)
+        except av.FFmpegError as error:
+            raise UserError(f"{path}: the encoder {made.codec} failed: {error.strerror or error}") from error
+
+
+class _RgbFrames:
+    """Frames for codecs of video. Their colours are those of HD video, BT.709, which the file says."""
+
+    def __init__(self, av: Any, pixels: str):
+        self._av, self._pixels = av, pixels
+
+    def describe(self, stream: Any) -> None:
+        context = stream.codec_context
+        context.color_primaries = context.color_trc = context.colorspace = 1  # BT.709 in ITU-T H.273
+        context.color_range = 1  # 16 to 235
+
+    def __call__(self, frame: Frame) -> Any:
+        given = self._av.VideoFrame.from_ndarray(frame, format="rgb24")
+        return given.reformat(format=self._pixels, dst_colorspace="ITU709", dst_color_range="MPEG")
+
+
+class _IndexedFrames:
+    """Frames in 256 colours, the same in all."""
+
+    def __init__(self, av: Any, sampled: list[Frame]):
+        self._av, self._palette = av, Palette(sampled)
+
+    def describe(self, stream: Any) -> None:
+        pass
+
+    def __call__(self, frame: Frame) -> Any:
+        indices = np.asarray(self._palette(frame))
+        return self._av.VideoFrame.from_ndarray((indices, self._palette.argb()), format="pal8")
+
+
+def _av() -> Any:
+    try:
+        import av
+    except ImportError as error:
+        raise UserError(f"films need PyAV: {INSTALL} ({error}); a still, {STILL}, does not") from error
+    return av
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A path to write to, whose file takes the place of `path` at the end, or is deleted on failure."""
+    partial = path.with_name(f".{path.stem}.{secrets.token_hex(8)}{PARTIAL_SUFFIX}")
+    try:
+        yield partial
+        os.replace(partial, path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot write: {error.strerror or error}") from error
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,109 @@
+"""How an elite came about: its line of first parents, from a random program on.
+
+Owns what is told of each ancestor. `evo.search.ancestry` owns which are remembered.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.language.expression import expression_of, infix
+from evo.report.show import operator_name, row_of_elite
+from evo.run.run import Run
+from evo.search.ancestry import NONE, line_of
+
+MAX_TEXT = 100  # characters of an expression
+
+
+@dataclass(frozen=True)
+class Ancestor:
+    """A program of a line of descent.
+
+    objective: its own. operator: how it was made of its parents. cell: where it became an elite. second_parent: the cell and
+    generation of the other parent; None without one, or if it is forgotten. words: `(max_length,)`.
+    """
+
+    generation: int
+    slot: int
+    cell: str
+    objective: float
+    operator: str
+    second_parent: tuple[str, int] | None
+    words: NDArray[np.uint64]
+
+
+class LinesOfDescent:
+    """The ancestors of a run's elites.
+
+    Raises:
+        UserError: the run's lineage log is damaged.
+    """
+
+    def __init__(self, run: Run):
+        self._run = run
+        self._records = run.records()
+        self._numbers = run.search.record_numbers()
+
+    @cached_property
+    def _rows(self) -> dict[int, int]:
+        return {number: row for row, number in enumerate(self._records.facts["number"].tolist())}
+
+    def of(self, row: int) -> list[Ancestor]:
+        """The line of the elite in a row of the archive's elites, oldest first, itself last; empty if it is not known."""
+        facts, layout = self._records.facts, self._run.search.layout
+        rows = line_of(facts, int(self._numbers[row]))
+        programs = self._records.programs(rows, self._run.search.problem.config.program.max_length)
+        return [
+            Ancestor(
+                generation=int(record["generation"]),
+                slot=int(record["slot"]),
+                cell=layout.cell_name(int(record["cell"])),
+                objective=float(record["objective"]),
+                operator=operator_name(int(record["operator"])),
+                second_parent=self._place_of(int(record["parents"][1])),
+                words=words,
+            )
+            for record, words in zip(facts[rows], programs, strict=True)
+        ]
+
+    def is_complete(self, row: int) -> bool:
+        """Whether the line goes back to a program without parents."""
+        rows = line_of(self._records.facts, int(self._numbers[row]))
+        return bool(len(rows) and self._records.facts["parents"][rows[0], 0] == NONE)
+
+    def _place_of(self, number: int) -> tuple[str, int] | None:
+        if number not in self._rows:
+            return None
+        record: Any = self._records.facts[self._rows[number]]
+        return self._run.search.layout.cell_name(int(record["cell"])), int(record["generation"])
+
+
+def describe_lineage(run: Run, cell: str | None) -> str:
+    """The line of an elite as a table.
+
+    Args:
+        cell: of the elite; None: the best.
+
+    Raises:
+        UserError: there is no such elite, or the lineage log is damaged.
+    """
+    row, lines = row_of_elite(run, cell), LinesOfDescent(run)
+    name = run.search.layout.cell_name(int(run.search.elites().cell[row]))
+    line = lines.of(row)
+    if not line:
+        return f"# lineage of cell {name}: not known (output.lineage_megabytes, or a run of an earlier version)\n"
+    begins = "from a random program on" if lines.is_complete(row) else "its beginning is forgotten (output.lineage_megabytes)"
+    table = [("generation", "slot", "cell", "objective", "operator", "second parent", "expression")]
+    for each in line:
+        other = f"{each.second_parent[0]} of {each.second_parent[1]}" if each.second_parent else ""
+        text = "; ".join(infix(expression_of(run.search.problem.language, each.words)).splitlines())
+        text = text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 3]}..."
+        table.append((str(each.generation), str(each.slot), each.cell, f"{each.objective:.6g}", each.operator, other, text))
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    rows = ["  ".join(text.ljust(width) for text, width in zip(texts, widths, strict=True)).rstrip() for texts in table]
+    return f"# lineage of cell {name}: {len(line)} programs, {begins}\n" + "".join(f"{each}\n" for each in rows)

@@ -1,0 +1,174 @@
+"""evo.report.film and frames: a film shows the right picture at the right time, in its colours, and fails in one line."""
+
+import sys
+import types
+
+import av
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from PIL import Image
+
+from evo.cli import main
+from evo.config import load_config
+from evo.errors import UserError
+from evo.report.film import FORMATS, check_output, write_film, write_still
+from evo.report.frames import Frames, parse_size
+from evo.report.show import read_program
+from evo.run.problem import load_problem
+
+WIDTH, HEIGHT, FPS, NUM_FRAMES = 160, 96, 10, 20
+COLORS = np.array([(220, 40, 60), (40, 200, 90), (50, 70, 210), (240, 240, 30)], np.uint8)
+
+
+def quarters(t: float) -> np.ndarray:
+    """A picture of four colours, one in each quarter of its width; from the middle of the film on in reverse order."""
+    frame = np.empty((HEIGHT, WIDTH, 3), np.uint8)
+    for index, color in enumerate(COLORS[::-1] if t >= 0.5 else COLORS):
+        frame[:, index * WIDTH // 4 : (index + 1) * WIDTH // 4] = color
+    return frame
+
+
+def decoded(path) -> list[np.ndarray]:
+    with av.open(str(path)) as container:
+        return [frame.to_ndarray(format="rgb24").astype(int) for frame in container.decode(video=0)]
+
+
+@pytest.fixture(scope="module")
+def glass(repository):
+    problem = load_problem(load_config(repository / "configs/domain_coloring_smoke.yaml")).here()
+    yield problem, read_program(problem, repository / "tasks/domain_coloring/programs/glass.txt")
+    problem.close()
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_film_has_the_frames_in_their_colours(tmp_path, suffix):
+    path = tmp_path / f"film{suffix}"
+    write_film(path, quarters, NUM_FRAMES, FPS)
+    frames = decoded(path)
+    with av.open(str(path)) as container:
+        video = container.streams.video[0]
+        assert (video.width, video.height, video.average_rate) == (WIDTH, HEIGHT, FPS)
+    assert len(frames) == NUM_FRAMES
+    for index, frame in enumerate(frames):
+        wanted = quarters(index / NUM_FRAMES).astype(int)
+        inside = np.arange(WIDTH) % (WIDTH // 4)
+        inside = (inside > 4) & (inside < WIDTH // 4 - 4)  # chroma is stored at half the resolution
+        assert abs(frame - wanted)[:, inside].mean() < 6, f"frame {index}"
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def test_time_runs_from_0_to_just_below_1(tmp_path):
+    asked = []
+    write_film(tmp_path / "film.mp4", lambda t: (asked.append(t), quarters(t))[1], 5, FPS)
+    assert asked == [0.0, 0.2, 0.4, 0.6, 0.8]
+
+
+def test_a_still_has_every_pixel(tmp_path):
+    write_still(tmp_path / "still.png", quarters(0.0))
+    with Image.open(tmp_path / "still.png") as image:
+        np.testing.assert_array_equal(np.asarray(image), quarters(0.0))
+
+
+@pytest.mark.parametrize(("width", "height"), [(300, 300), (333, 150), (150, 333)])
+def test_tiles_make_the_picture_that_is_drawn_whole(glass, width, height):
+    problem, words = glass
+    side, larger = min(width, height), max(width, height)
+    [whole] = problem.draw(words[None], side, 0.25)
+    with Frames(problem, words, width, height) as frames:
+        frame = frames.draw(0.25)
+    before = (larger - side) // 2
+    middle = frame[:, before : before + side] if width > height else frame[before : before + side]
+    np.testing.assert_array_equal(middle, whole)
+    assert len(np.unique(frame.reshape(-1, 3), axis=0)) > 1000, "the picture goes on beside its square"
+
+
+def test_what_lies_beside_the_square_is_the_same_picture_further_out(glass):
+    problem, words = glass
+    with Frames(problem, words, 320, 160) as frames:
+        wide = frames.draw(0.0)
+    # Twice as wide a square of points, at the same distance from each other.
+    options = {"low": -2.25, "high": 3.75}
+    outer = load_problem(problem.config.model_copy(update={"task_options": options})).here()
+    [whole] = outer.draw(words[None], 320, 0.0)
+    outer.close()
+    difference = abs(wide.astype(int) - whole[80:240])
+    assert np.median(difference) == 0
+    assert difference.mean() < 0.5  # points differ in their last bits
+
+
+def test_a_task_without_windows_is_drawn_in_squares(glass):
+    problem, words = glass
+
+    class Square(type(problem.task)):
+        def picture_points(self, size, t):
+            return super().picture_points(size, t)
+
+    square = types.SimpleNamespace(task=Square(), config=problem.config, backend=problem.backend, draw=problem.draw)
+    with Frames(square, words, 64, 64) as frames:
+        np.testing.assert_array_equal(frames.draw(0.0), problem.draw(words[None], 64, 0.0)[0])
+    with pytest.raises(UserError, match="64x32: class Square draws square pictures only"):
+        Frames(square, words, 64, 32)
+
+
+def test_a_size_is_width_and_height_or_both_in_one():
+    assert parse_size("1920x1080") == (1920, 1080)
+    assert parse_size("512") == (512, 512)
+
+
+@pytest.mark.parametrize("text", ["x", "1920x", "8x8", "0x100", "20000x100", "1e3x100", "-5x5"])
+def test_a_wrong_size_is_refused(text):
+    with pytest.raises(UserError, match=f"--size {text}: must be width x height from 16 to 16384 pixels"):
+        parse_size(text)
+
+
+def test_a_wrong_output_is_refused_before_anything_is_drawn(tmp_path, monkeypatch):
+    (tmp_path / "folder.mp4").mkdir()
+    for name, size, fps, message in (
+        ("film.avi", (64, 64), 60, "unknown kind of file '.avi', one of: .mp4, .webm, .gif, .png"),
+        ("none/film.mp4", (64, 64), 60, "no such folder"),
+        ("folder.mp4", (64, 64), 60, "exists and is not a file"),
+        ("film.mp4", (65, 64), 60, "65x64: .mp4 films need even sides, such as 66x64"),
+        ("film.gif", (65, 64), 60, "--fps 60: a GIF counts hundredths of a second"),
+    ):
+        with pytest.raises(UserError, match=message):
+            check_output(tmp_path / name, *size, fps)
+    check_output(tmp_path / "film.gif", 65, 64, 25)
+    monkeypatch.setitem(sys.modules, "av", None)
+    with pytest.raises(UserError, match=r"films need PyAV: pip install 'evo\[film\]'"):
+        check_output(tmp_path / "film.mp4", 64, 64, 60)
+    check_output(tmp_path / "still.png", 65, 64, 60)
+
+
+def test_a_film_that_fails_leaves_the_file_before(tmp_path):
+    path = tmp_path / "film.mp4"
+    path.write_text("before")
+
+    def fails(t: float) -> np.ndarray:
+        if t > 0.5:
+            raise UserError("the task fails")
+        return quarters(t)
+
+    with pytest.raises(UserError, match="the task fails"):
+        write_film(path, fails, NUM_FRAMES, FPS)
+    assert path.read_text() == "before"
+    assert [file.name for file in tmp_path.iterdir()] == ["film.mp4"]
+
+
+def test_the_command_draws_the_elite_of_a_cell(new_run, tmp_path, monkeypatch):
+    # The plane task draws these programs in one colour.
+    run = new_run([("1.0", 0.5, (-0.9, 0.1)), ("-1.0", 0.9, (0.9, 1.9))])
+    run._save()
+    run.close()
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner()
+    for options, color in (([], (0, 255, 0)), (["--cell", "0,0"], (255, 0, 0))):
+        result = runner.invoke(main, ["film", str(run.run_dir.path), "--size", "32", "-o", "still.png", *options])
+        assert result.exit_code == 0, result.output
+        with Image.open("still.png") as image:
+            assert image.size == (32, 32)
+            assert image.getpixel((16, 16)) == color
+    result = runner.invoke(main, ["film", str(run.run_dir.path), "--size", "32x16", "-o", "still.png"])
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+    assert "draws square pictures only" in result.stderr
