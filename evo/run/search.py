@@ -22,6 +22,7 @@ from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Failure
 from evo.language.batch import Batch
 from evo.native.stack_ptx import HASH_VERSION
+from evo.run.made_task import declarations
 from evo.run.problem import Problem
 from evo.search.archives import make_archive, make_layout
 from evo.search.archives.elites import Elites
@@ -228,6 +229,8 @@ class Search:
             "hash_version": HASH_VERSION,
             "identity": problem.config.identity(),
             "task_digest": problem.task_digest,
+            "task": declarations(problem.task),
+            "made_task": asdict(problem.made) if problem.made else None,
             "instruction_set_digest": problem.instruction_set_digest,
             "counters": asdict(self.counters),
             "elapsed_s": self.elapsed_s,
