@@ -26,7 +26,7 @@ from evo.language.program import Language
 from evo.report.progress import progress_of
 from evo.report.result import Result
 from evo.run.problem import load_problem, problem_of
-from evo.run.run import Run, environment, metrics_row, quarantine_record
+from evo.run.run import Run, environment, has_its_own_task, metrics_row, quarantine_record
 from evo.run.search import Search
 from evo.search.map_elites import Generation
 from evo.task import Task, check_declarations, load_task
@@ -154,8 +154,11 @@ def _resumed(
     """The run in a folder, with a task that this process has made again."""
     if isinstance(task, (str, Path)):
         raise UserError(f"evolve: resume is for a task or its class; a run of a task's folder goes on with: evo resume {folder}")
+    config = load_config(folder / "config.yaml")
+    if Path(config.task, "task.py").is_file():
+        raise has_its_own_task(folder)
     if options is None and inspect.isclass(task):
-        options = load_config(folder / "config.yaml").task_options
+        options = config.task_options
     made, _ = _made(task, dict(options or {}))
     assert isinstance(made, Task)
     check_declarations(made)

@@ -5,6 +5,7 @@ Owns what a checkpoint says of a task. Knows nothing of programs and scores.
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 from dataclasses import asdict, dataclass
@@ -86,8 +87,24 @@ def declarations(task: Task) -> dict[str, Any]:
 
 def _source_digest(task_class: type[Task]) -> str | None:
     classes = [each for each in task_class.__mro__ if each is not object and each.__module__.partition(".")[0] != "evo"]
+    texts = [_source_of(each) for each in classes]
+    return None if None in texts else hashlib.sha256("\0".join(map(str, texts)).encode()).hexdigest()
+
+
+def _source_of(task_class: type) -> str | None:
+    """The text of a class; None if Python does not know it. In notebooks `inspect` finds only functions."""
     try:
-        texts = [inspect.getsource(each) for each in classes]
+        return inspect.getsource(task_class)
     except (OSError, TypeError):
-        return None
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+        codes = (getattr(value, "__code__", None) for value in vars(task_class).values())
+    for code in filter(None, codes):
+        try:
+            lines = inspect.findsource(code)[0]  # of the whole cell
+        except OSError:
+            continue
+        for node in ast.walk(ast.parse("".join(lines))):
+            is_class = isinstance(node, ast.ClassDef) and node.name == task_class.__name__
+            first, last = (node.lineno, node.end_lineno or 0) if isinstance(node, ast.stmt) else (0, 0)
+            if is_class and first <= code.co_firstlineno <= last:
+                return "".join(lines[first - 1 : last])
+    return None

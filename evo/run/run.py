@@ -82,6 +82,14 @@ class Run:
             UserError: no run, no intact checkpoint, its config or task has changed, or the GPU that it ran on is gone.
         """
         run_dir = RunDir(path.absolute(), writable=True)
+        try:
+            return cls._resume(path, run_dir, overrides, task)
+        except BaseException:
+            run_dir.close()  # a notebook lives on
+            raise
+
+    @classmethod
+    def _resume(cls, path: Path, run_dir: RunDir, overrides: tuple[str, ...], task: Task | None) -> tuple[Run, list[str]]:
         meta, arrays, damaged = run_dir.load_checkpoint()
         config = load_config(run_dir.path / "config.yaml", overrides)
         search = _restore(run_dir, config, meta, arrays, _same_backend(path, config, meta), _refuse, _loader(path, task))
@@ -288,7 +296,7 @@ def _loader(path: Path, task: Task | None) -> Callable[[RunConfig, dict[str, Any
         made = MadeTask(**meta["made_task"]) if meta.get("made_task") else None
         if not made:
             if task:
-                raise UserError(f"{path}: this run has a task of its own; go on with: evo resume {path}")
+                raise has_its_own_task(path)
             return _load_from_folder(config, backend, quarantine)
         if not task:
             raise UserError(_made_elsewhere(path, made))
@@ -320,6 +328,11 @@ def _load_from_folder(config: RunConfig, backend: Backend | None, quarantine: Qu
     if not (Path(config.task) / "task.py").is_file():
         raise UserError(f"{config.task}: the run's task is not there any more; say where it is with --set task=FOLDER")
     return load_problem(config, backend, quarantine)
+
+
+def has_its_own_task(path: Path) -> UserError:
+    """That a run in a folder needs no task that a script or notebook has made."""
+    return UserError(f"{path}: this run has a task of its own; go on with: evo resume {path}")
 
 
 def _made_elsewhere(path: Path, made: MadeTask) -> str:
