@@ -87,15 +87,19 @@ class Result:
         best = f", best objective {self._elites.objective.max():.6g}" if len(self._elites) else ""
         return f"<evo.Result: {len(self._elites)} elites{best}; {self.stop_reason}>"
 
-    def _repr_png_(self) -> bytes | None:
+    @cached_property
+    def _picture(self) -> bytes | None:
         if not len(self._elites):
             return None
         picture = io.BytesIO()
         self.plot().savefig(picture, format="png")
         return picture.getvalue()
 
+    def _repr_png_(self) -> bytes | None:
+        return self._picture
+
     def _repr_html_(self) -> str:
-        title, picture = html.escape(repr(self)), self._repr_png_()
+        title, picture = html.escape(repr(self)), self._picture
         if picture is None:
             return f"<p>{title}</p>"
         best = self.archive.drop(columns=["generation", "program"]).nlargest(NUM_SHOWN, "objective")
