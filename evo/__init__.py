@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from evo.errors import UserError
 
 if TYPE_CHECKING:
-    from evo.evolution import Result, evolve
+    from evo.evolution import evolve
     from evo.regression.estimator import SymbolicRegressor
     from evo.regression.task import RegressionTask
+    from evo.report.result import Result
     from evo.task import Programs, Scores, Task, Window
 
     __version__: str
@@ -34,7 +35,8 @@ __all__ = [
 
 _MODULES = {
     **dict.fromkeys(("Programs", "Scores", "Task", "Window"), "evo.task"),
-    **dict.fromkeys(("Result", "evolve"), "evo.evolution"),
+    "Result": "evo.report.result",
+    "evolve": "evo.evolution",
     "RegressionTask": "evo.regression.task",
     "SymbolicRegressor": "evo.regression.estimator",
 }

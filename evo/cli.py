@@ -180,12 +180,12 @@ def resume(run_folder: Path, overrides: tuple[str, ...]) -> None:
 def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -> None:
     """Draw the plots of the run in folder RUN into RUN/plots."""
     _say_loading(run_folder)
-    from evo.report.plot import PLOTS, draw_plots, why_not_drawn
+    from evo.report.plot import PLAIN_PLOTS, PLOTS, draw_plots, why_not_drawn
 
     for name in names:
         if name not in PLOTS:
             raise UserError(f"--plot {name}: unknown plot, {did_you_mean(name, PLOTS)}")
-    run = _view(run_folder, overrides)
+    run = _view(run_folder, overrides, with_task=not names or not PLAIN_PLOTS.issuperset(names))
     for name in names:
         if reason := why_not_drawn(run, name):
             raise UserError(f"--plot {name}: {reason}")
@@ -231,7 +231,7 @@ def show(
     target = (
         None if csv_file is None else Path(csv_file).absolute()
     )  # before the task's code runs, which may change the working folder
-    run = _view(run_folder, overrides)
+    run = _view(run_folder, overrides, with_task=target is None and not failed)
     if target is not None:
         from evo.report.elites_csv import elites_csv
         from evo.storage.files import write_outputs
@@ -632,11 +632,11 @@ def doctor(test: bool) -> None:
     click.echo(report(), nl=False)
 
 
-def _view(run_folder: Path, overrides: tuple[str, ...]) -> Run:
+def _view(run_folder: Path, overrides: tuple[str, ...], *, with_task: bool = True) -> Run:
     """The run in a folder, to look at. Warns of what would keep it from going on."""
     from evo.run.run import Run
 
-    run, notes = Run.view(run_folder, overrides)
+    run, notes = Run.view(run_folder, overrides, with_task=with_task)
     for line in notes:
         _warn(line)
     return run
@@ -688,7 +688,7 @@ def _execute(run: Run, folder: Path) -> None:
     from evo.report.progress import progress_of, success_text
 
     search = run.search
-    progress = progress_of(run, quiet=_is_quiet())
+    progress = progress_of(search, shown=not _is_quiet())
     interrupted = _Interrupt(progress)
     _say(f"run folder: {folder}")
     _say(f"programs run on: {search.problem.evaluator.device}")
@@ -781,7 +781,7 @@ class _Interrupt:
         self._asked = False
         self._previous: dict[int, Any] = {}
 
-    def __call__(self) -> bool:
+    def __call__(self, *_: object) -> bool:
         return self._asked
 
     def __enter__(self) -> None:

@@ -10,7 +10,7 @@ import json
 import re
 import types
 import typing
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
@@ -402,7 +402,9 @@ class StopConfig(Model):
 class OutputConfig(Model):
     """Where runs are written, how often their state is saved, and the plots drawn at the end.
 
+    A run folder holds a copy of its task, unless the task and what it declares have more than `task_megabytes`.
     `lineage_megabytes`: of the programs that became elites, which tell how an elite came about; 0: none are kept.
+
     Plots: `heatmap` of the archive, `front` of objective against complexity, `contact_sheet` of each elite's picture in its cell,
     `curves` over generations, the `best` elite large, an `animation` over t of some elites, a `gallery`: the first 64 random
     programs, animated, and a `lineage`: the ancestors of some elites.
@@ -411,6 +413,7 @@ class OutputConfig(Model):
     runs: str = "runs"
     checkpoint_seconds: Annotated[float, Field(ge=0.0)] = 10.0
     lineage_megabytes: Annotated[Integer, Field(ge=0, le=1 << 16)] = 64
+    task_megabytes: Annotated[Integer, Field(ge=0)] = 64
     plots: list[PlotName] = [
         "heatmap",
         "contact_sheet",
@@ -421,10 +424,15 @@ class OutputConfig(Model):
 
 
 class RunConfig(Model):
-    """One experiment. `task` is a folder, relative to the config file."""
+    """One experiment. `task` is a folder, relative to the config file.
+
+    `task_files`, which run folders have: strings in `task_options` that are paths -> the files in their place, relative to the
+    config file.
+    """
 
     task: str
     task_options: dict[str, Any] = {}
+    task_files: dict[str, str] = {}
     seed: Annotated[Integer, Field(ge=0, lt=2**64)] = 1
     program: ProgramConfig
     search: SearchConfig
@@ -443,6 +451,7 @@ class RunConfig(Model):
             program["vocabulary"] = {"phrases"}  # as with tuning below, for runs that were started before there were phrases
         left_out: dict[str, Any] = {
             "task": True,
+            "task_files": True,
             "program": program,
             "evaluation": True,
             "stop": True,
@@ -492,23 +501,42 @@ def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
         given = any(f"{key}.".startswith(f"{override.partition('=')[0]}.") for override in overrides)
         return str((Path() if given else path.parent).joinpath(value).resolve())
 
-    changes: dict[str, Any] = {"task": absolute("task", config.task)}
+    return _with_paths(config, absolute)
+
+
+def with_paths_in(config: RunConfig, folder: Path) -> RunConfig:
+    """The same config with relative paths of what lies in a folder, as a config file there has them."""
+    folder = folder.resolve()
+
+    def relative(_: str, value: str) -> str:
+        path = Path(value)
+        return str(path.relative_to(folder)) if path.is_relative_to(folder) else value
+
+    return _with_paths(config, relative)
+
+
+def _with_paths(config: RunConfig, change: Callable[[str, str], str]) -> RunConfig:
+    """The config with each path changed by a function of its dotted key and its value."""
+    changes: dict[str, Any] = {
+        "task": change("task", config.task),
+        "task_files": {name: change(f"task_files.{name}", file) for name, file in config.task_files.items()},
+    }
     initial = config.search.initial
     if initial.programs:
-        places = [absolute("search.initial.programs", entry) for entry in initial.programs]
+        places = [change("search.initial.programs", entry) for entry in initial.programs]
         programs = [place if exists(Path(place)) else entry for place, entry in zip(places, initial.programs, strict=True)]
         found = initial.model_copy(update={"programs": programs})
         changes["search"] = config.search.model_copy(update={"initial": found})
     if config.program.instruction_set not in SHIPPED:
-        instruction_set = absolute("program.instruction_set", config.program.instruction_set)
+        instruction_set = change("program.instruction_set", config.program.instruction_set)
         changes["program"] = config.program.model_copy(update={"instruction_set": instruction_set})
     evaluation: dict[str, Any] = {}
     farm = config.evaluation.farm
     if farm and farm.keys:
-        evaluation["farm"] = farm.model_copy(update={"keys": absolute("evaluation.farm.keys", farm.keys)})
+        evaluation["farm"] = farm.model_copy(update={"keys": change("evaluation.farm.keys", farm.keys)})
     cluster = config.evaluation.cluster
     if cluster and cluster.tls:
-        files = {name: absolute(f"evaluation.cluster.tls.{name}", file) for name, file in cluster.tls.model_dump().items()}
+        files = {name: change(f"evaluation.cluster.tls.{name}", file) for name, file in cluster.tls.model_dump().items()}
         evaluation["cluster"] = cluster.model_copy(update={"tls": TlsConfig(**files)})
     if evaluation:
         changes["evaluation"] = config.evaluation.model_copy(update=evaluation)

@@ -397,6 +397,12 @@ def changes_when_asked(task: Task) -> bool:
     return _CHANGES_WHEN_ASKED in vars(task)
 
 
+def attributes_digest(task: Task) -> str | None:
+    """A digest of the task's attributes and all in them; None if they cannot be pickled."""
+    state = _state(task)
+    return None if state is None else state.hex()
+
+
 def _state(task: Task) -> bytes | None:
     """A digest of the task's attributes and all in them; None if they cannot be pickled."""
     digest = hashlib.blake2b()
@@ -519,4 +525,7 @@ def _is_range(bounds: object) -> bool:
 
 
 def _place(task_class: type) -> str:
+    if task_class.__module__ == "__main__":  # which is another module in a worker process, and has no file in a notebook
+        codes = (getattr(value, "__code__", None) for value in vars(task_class).values())
+        return next((code.co_filename for code in codes if code), task_class.__module__)
     return getattr(sys.modules.get(task_class.__module__), "__file__", None) or task_class.__module__

@@ -64,6 +64,19 @@ class TaskSource:
     folder: Path
     options: Mapping[str, Any]
 
+    @property
+    def place(self) -> str:
+        """What messages call it."""
+        return str(self.folder)
+
+
+@dataclass(frozen=True)
+class PickledTask:
+    """A task that a script or notebook has made, for worker processes, as `evo.evaluate.pickled_task` wrote it."""
+
+    place: str
+    pickled: bytes
+
 
 class Evaluator(Protocol):
     """Scores programs. Every bit of a program's result depends on that program alone."""

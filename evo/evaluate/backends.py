@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evo.errors import FailureKind, UserError
-from evo.evaluate import Evaluator, TaskSource
+from evo.evaluate import Evaluator, PickledTask, TaskSource
 from evo.language.program import Language
 from evo.task import Task, ask, kernel_path, point_arrays
 
@@ -32,7 +32,7 @@ class Assignment:
     """The work that an evaluator is started for.
 
     instructions: the names that programs may use. settings: a config's section `evaluation` as plain values; each backend reads
-    its own keys. source: where worker processes find the task; None: the task is evaluated in this process only.
+    its own keys. source: where worker processes find the task, or the task itself; None: it is evaluated in this process only.
     """
 
     language: Language
@@ -40,7 +40,7 @@ class Assignment:
     instructions: Sequence[str]
     settings: Mapping[str, Any]
     quarantine: Quarantine
-    source: TaskSource | None = None
+    source: TaskSource | PickledTask | None = None
 
 
 @dataclass(frozen=True)

@@ -45,7 +45,7 @@ class ClusterEvaluator:
     """
 
     def __init__(self, assignment: Assignment, backend: Backend, task_digest: str):
-        assert assignment.source
+        assert isinstance(assignment.source, TaskSource)
         self._assignment = assignment
         self._source = assignment.source
         self._backend = backend

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.evaluate import Evaluation, TaskSource
+from evo.evaluate import Evaluation, PickledTask, TaskSource
 from evo.evaluate.chunks import MAX_REDUCED, ChunkScorer
 from evo.evaluate.processes import WAKE_S, Processes, Watch, WorkerError, overtime_message
 from evo.evaluate.worker import Setup
@@ -50,8 +50,9 @@ class CpuEvaluator:
             same results.
         executor: `processes` run a `score` in parallel that holds Python's interpreter lock, and a task that crashes does not end
             this process. `auto` begins with processes if there are several threads, tries threads in a long run, and keeps
-            them for minutes if they are clearly faster.
-        source: where processes find the task; None: there are only threads.
+            them for minutes if they are clearly faster. With a task that this process has made, it begins with threads: most such
+            searches take less time than processes take to start.
+        source: where processes find the task, or the task itself; None: there are only threads.
         score_seconds: limit for running and scoring a chunk.
 
     Raises:
@@ -66,7 +67,7 @@ class CpuEvaluator:
         level: str | None = None,
         *,
         executor: ExecutorName = "auto",
-        source: TaskSource | None = None,
+        source: TaskSource | PickledTask | None = None,
         score_seconds: float = SCORE_SECONDS,
     ):
         if not faulthandler.is_enabled():
@@ -88,8 +89,10 @@ class CpuEvaluator:
                 num_workers=self._num_threads,
                 score_seconds=score_seconds,
             )
-            self._choice = _Choice(self._scorer.chunk_size) if executor == "auto" else None
-            self._start(self._processes)
+            begins_on_threads = isinstance(source, PickledTask)
+            self._choice = _Choice(self._scorer.chunk_size, begins_on_threads) if executor == "auto" else None
+            if not (self._choice and begins_on_threads):
+                self._start(self._processes)
 
     @property
     def device(self) -> str:
@@ -113,7 +116,7 @@ class CpuEvaluator:
 
     def environment(self) -> dict[str, str | int]:
         """SIMD level, number of threads or processes, and which of them: `auto` if that is still to be seen."""
-        on_processes = self._choice.chosen if self._choice else bool(self._processes)
+        on_processes = self._choice.outcome if self._choice else bool(self._processes)
         executor = "auto" if on_processes is None else "processes" if on_processes else "threads"
         return {"simd": self._scorer.level, "threads": self._num_threads, "executor": executor}
 
@@ -159,11 +162,14 @@ class CpuEvaluator:
         line = " ".join(str(error).splitlines())
         print(f"evo: the processes that score programs fail, threads go on: {line}", file=sys.stderr)
 
-    def _setup(self, source: TaskSource) -> Setup:
+    def _setup(self, source: TaskSource | PickledTask) -> Setup:
         language = self._language
+        digest = ""
+        if isinstance(source, TaskSource):
+            digest = task_digest(source.folder, declared_files(self._scorer.task, source.folder))
         return Setup(
             source,
-            task_digest(source.folder, declared_files(self._scorer.task, source.folder)),
+            digest,
             tuple(sys.path),
             os.environ.get("PYTHONPATH"),
             language.instruction_set,
@@ -177,22 +183,28 @@ class CpuEvaluator:
 class _Choice:
     """Whether threads are clearly faster than processes: by trials, in turn, after the first batches and each `RECHECK_S`."""
 
-    def __init__(self, chunk_size: int) -> None:
+    def __init__(self, chunk_size: int, begins_on_threads: bool = False) -> None:
         self._chunk_size = chunk_size
         self._num_batches = 0  # since the last choice
         self._spent_s = 0.0
-        self.chosen: bool | None = None  # processes?
+        self._is_first = True
+        self.chosen: bool | None = False if begins_on_threads else None  # processes?
         self._rates: dict[bool, list[float]] = {False: [], True: []}  # on processes? -> programs a second of each trial
 
     @property
+    def outcome(self) -> bool | None:
+        """Whether processes were chosen; None before the first choice."""
+        return None if self._is_first else self.chosen
+
+    @property
     def is_threads(self) -> bool:
-        """Whether threads were chosen."""
+        """Whether threads work, unless processes are tried."""
         return self.chosen is False
 
     @property
     def is_trial(self) -> bool:
         """Whether it is time to try both."""
-        if self.chosen is None:
+        if self._is_first:
             return self._spent_s >= FIRST_S and self._num_batches >= FIRST_BATCHES
         return self._spent_s >= RECHECK_S
 
@@ -215,6 +227,7 @@ class _Choice:
             self.chosen = median(self._rates[False][1:]) < THREADS_GAIN * median(self._rates[True][1:])
             self._rates = {False: [], True: []}
             self._spent_s = 0.0
+            self._is_first = False
 
 
 class _Threads:

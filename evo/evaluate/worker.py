@@ -3,7 +3,7 @@
 Owns the worker's side of the talk with `evo.evaluate.processes`, and the forms that both sides share. The arguments are the
 numbers of inherited files: a socket for requests and replies, a pipe from which all workers take the numbers of chunks, a file
 with the `Setup`, and the shared memory, through which words come in and scores go out. The last argument is the parent's process
-number. The worker loads the task from its folder; it never imports the parent's script.
+number. The worker loads the task from its folder, or gets it with its class; it never imports the parent's script.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.evaluate import TaskSource
+from evo.evaluate import PickledTask, TaskSource
 from evo.evaluate.chunks import ChunkScorer, Points
 from evo.instructions import InstructionSet
 from evo.language.program import Language, Limits
 from evo.native.ptx_vm import levels
-from evo.task import declared_files, load_task, task_digest
+from evo.task import Task, declared_files, load_task, task_digest
 
 # A request is a batch: its worker's number, all workers, programs, words of a program, the SIMD level's number, bytes of the
 # shared memory.
@@ -52,11 +52,11 @@ _PR_SET_PDEATHSIG = 1
 class Setup:
     """What a worker needs to know before its first chunk.
 
-    task_digest: of the task that the parent has loaded. python_path: the parent's `sys.path`. python_path_variable: its
+    task_digest: of the folder's task that the parent has loaded. python_path: the parent's `sys.path`. python_path_variable: its
     `PYTHONPATH`, which the worker's own differs from.
     """
 
-    source: TaskSource
+    source: TaskSource | PickledTask
     task_digest: str
     python_path: tuple[str, ...]
     python_path_variable: str | None
@@ -136,10 +136,7 @@ def area_at(memory: mmap.mmap, num_workers: int, num_programs: int, max_length: 
 
 def serve(connection: socket.socket, queue: int, setup: Setup, memory_file: int) -> None:
     """Loads the task and answers requests until the parent closes its end."""
-    process, folder = os.getpid(), setup.source.folder
-    task = load_task(folder, dict(setup.source.options))
-    if task_digest(folder, declared_files(task, folder)) != setup.task_digest:
-        raise UserError(f"{folder}: the task's files have changed since the run began; a run goes on with the same only")
+    process, task = os.getpid(), _task_of(setup)
     language = Language(setup.instruction_set, setup.inputs, setup.outputs, setup.limits)
     scorer = ChunkScorer(language, task, None, setup.points)
     connection.send(REPLY.pack(READY, 0.0, 0.0))
@@ -164,6 +161,17 @@ def serve(connection: socket.socket, queue: int, setup: Setup, memory_file: int)
             score_s += part.times_s["score"]
         _flush()
         connection.send(REPLY.pack(DONE, evaluate_s, score_s))
+
+
+def _task_of(setup: Setup) -> Task:
+    source = setup.source
+    if isinstance(source, PickledTask):
+        pickled: Task = pickle.loads(source.pickled)
+        return pickled
+    task = load_task(source.folder, dict(source.options))
+    if task_digest(source.folder, declared_files(task, source.folder)) != setup.task_digest:
+        raise UserError(f"{source.folder}: the task's files have changed since the run began; a run goes on with the same only")
+    return task
 
 
 def _chunks(queue: int) -> Iterator[int]:
@@ -207,7 +215,7 @@ def main(arguments: list[str]) -> None:
             os._exit(1)  # a child that the task has forked
         text = str(error)
         if not isinstance(error, UserError):
-            text = f"{setup.source.folder}: the process that scores programs failed: {type(error).__name__}: {error}"
+            text = f"{setup.source.place}: the process that scores programs failed: {type(error).__name__}: {error}"
         with suppress(OSError):
             connection.send(REPLY.pack(ERROR, 0.0, 0.0) + text.encode(errors="replace")[: MAX_MESSAGE // 2])
             return

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.config import RunConfig, load_config
+from evo.config import RunConfig, load_config, with_paths_in
 from evo.errors import UserError
 from evo.run.run_dir import RunDir
 
@@ -28,6 +28,7 @@ MAX_STRAY = 1.1  # of the evaluations of groups that are compared
 LEVEL = 0.05  # of significance, after the correction
 # Least effects with these names (Vargha & Delaney 2000), of the chance that a run of one group beats one of the other.
 _EFFECTS = ((0.71, "large"), (0.64, "medium"), (0.56, "small"), (0.0, "negligible"))
+_NOT_SETTINGS = {"seed", "output", "task", "task_files"}  # keys that say nothing about what a run does
 _MAX_LABEL = 60
 
 
@@ -201,7 +202,7 @@ def _read(path: Path) -> tuple[FinishedRun | None, str]:
     if not _has_stopped(config, rows[-1]):
         return None, "has not finished"
     curves = {name: _column(rows, name) for name in ("evaluations", "elapsed_s", *METRICS)}
-    return FinishedRun(path, config, run_dir.task_digest(), curves), ""
+    return FinishedRun(path, with_paths_in(config, path), run_dir.task_digest(), curves), ""
 
 
 def _column(rows: Sequence[dict[str, Any]], name: str) -> NDArray[np.float64]:
@@ -223,7 +224,7 @@ def _has_stopped(config: RunConfig, row: dict[str, Any]) -> bool:
 
 def _group_key(run: FinishedRun) -> str:
     """Equal for runs that differ in nothing but their seed, and in where task and output are."""
-    settings = run.config.model_dump(mode="json", exclude={"seed", "output", "task"})
+    settings = run.config.model_dump(mode="json", exclude=_NOT_SETTINGS)
     return json.dumps([settings, run.task_digest], sort_keys=True)
 
 
@@ -232,7 +233,7 @@ def _labels(groups: Sequence[Sequence[FinishedRun]]) -> list[str]:
     names = [" ".join(sorted({run.path.absolute().parent.name for run in runs})) for runs in groups]
     if len(set(names)) == len(names):
         return [name[:_MAX_LABEL] for name in names]
-    flat = [_flat(runs[0].config.model_dump(mode="json", exclude={"seed", "output", "task"})) for runs in groups]
+    flat = [_flat(runs[0].config.model_dump(mode="json", exclude=_NOT_SETTINGS)) for runs in groups]
     keys = [key for key in dict.fromkeys(itertools.chain(*flat)) if len({json.dumps(each.get(key)) for each in flat}) > 1]
     labels = []
     for number, (name, values) in enumerate(zip(names, flat, strict=True), 1):

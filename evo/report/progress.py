@@ -1,11 +1,13 @@
-"""A run's progress: a bar on a terminal, plain lines elsewhere; and at its end a table of its emitters.
+"""A search's progress: a bar on a terminal or in a notebook, plain lines elsewhere; and at its end a table of its emitters.
 
-Owns how a generation's numbers are shown. Reads the run and never changes it.
+Owns how a generation's numbers are shown. Reads the search and never changes it.
 """
 
 from __future__ import annotations
 
+import html
 import sys
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evo.run.run import Run
+from evo.run.search import Search
 from evo.search.emitter import Success
 from evo.search.map_elites import Generation
 
@@ -21,14 +23,33 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 PLAIN_SECONDS = 5.0  # between two plain lines
+NOTEBOOK_SECONDS = 0.25  # between two updates in a notebook, at least
 HUGE = 1e9  # numbers from here on are written in scientific notation
 
 
-def progress_of(run: Run, *, quiet: bool = False) -> Progress:
-    """Shows the run's progress while it is entered; if quiet, nothing."""
-    if quiet:
-        return _NoProgress(run)
-    return _TerminalProgress(run) if sys.stdout.isatty() else _PlainProgress(run)
+def progress_of(search: Search, *, shown: bool | None = True) -> Progress:
+    """Shows a search's progress while it is entered.
+
+    Args:
+        shown: None: on a terminal or in a notebook only.
+    """
+    in_notebook = is_notebook()
+    if shown is None:
+        shown = in_notebook or sys.stdout.isatty()
+    if not shown:
+        return _NoProgress(search)
+    if in_notebook:
+        return _NotebookProgress(search)
+    return _TerminalProgress(search) if sys.stdout.isatty() else _PlainProgress(search)
+
+
+def is_notebook() -> bool:
+    """Whether this process is the kernel of a notebook, which shows HTML."""
+    if "IPython" not in sys.modules:
+        return False
+    from rich.console import Console
+
+    return Console().is_jupyter
 
 
 @contextmanager
@@ -49,25 +70,39 @@ def counting(total: int, unit: str, *, quiet: bool = False) -> Iterator[Callable
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """Formats a run's numbers. Subclasses show them.
+    """Formats a search's numbers. Subclasses show them.
 
     `say` and `end` may be called by a signal's handler: no other method holds a lock that they wait for.
     """
 
-    def __init__(self, run: Run):
-        self._run = run
-        self._first = (run.search.counters.evaluations, run.search.elapsed_s)
+    def __init__(self, search: Search):
+        self._search = search
+        self._first = (search.counters.evaluations, search.elapsed_s)
 
     @abstractmethod
     def __call__(self, generation: Generation, elapsed_s: float) -> None:
-        """Shows a generation, and the seconds that the run has taken so far."""
+        """Shows a generation, and the seconds that the search has taken so far."""
 
     @abstractmethod
     def say(self, message: str) -> None:
-        """Shows a line to whoever watches the run."""
+        """Shows a line to whoever watches."""
 
     def end(self) -> None:
         """Gives the terminal back, as leaving the context does."""
+
+    def _share_done(self, generation: Generation, elapsed_s: float) -> float | None:
+        """How far the search is towards its nearest stop, up to 1; None if the only stop is an objective."""
+        stop, counters = self._search.problem.config.stop, generation.counters
+        shares = [
+            done / total
+            for done, total in (
+                (counters.generations, stop.generations),
+                (counters.evaluations, stop.evaluations),
+                (elapsed_s, stop.seconds),
+            )
+            if total
+        ]
+        return min(1.0, max(shares)) if shares else None
 
     def _parts(self, generation: Generation, elapsed_s: float) -> tuple[str, str]:
         """Two texts: how far the run is, and how good its elites are."""
@@ -127,11 +162,11 @@ class _TerminalProgress(Progress):
     Only the display's own thread draws, so that the search waits for no terminal.
     """
 
-    def __init__(self, run: Run):
+    def __init__(self, search: Search):
         from rich.live import Live
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeElapsedColumn, TimeRemainingColumn
 
-        super().__init__(run)
+        super().__init__(search)
         self._latest: tuple[Generation, float] | None = None
         self._said: list[str] = []
         self._bar = Progress(BarColumn(bar_width=None), TaskProgressColumn(), TimeElapsedColumn(), TimeRemainingColumn())
@@ -165,18 +200,44 @@ class _TerminalProgress(Progress):
         return Group(self._bar, Text("\n".join([*lines, *self._said])))
 
     def _move_bar(self, generation: Generation, elapsed_s: float) -> None:
-        stop, counters = self._run.search.problem.config.stop, generation.counters
-        parts = [
-            done / total
-            for done, total in (
-                (counters.generations, stop.generations),
-                (counters.evaluations, stop.evaluations),
-                (elapsed_s, stop.seconds),
-            )
-            if total
-        ]
-        if parts:
-            self._bar.update(self._bar_task, total=1.0, completed=min(1.0, max(parts)))
+        share = self._share_done(generation, elapsed_s)
+        if share is not None:
+            self._bar.update(self._bar_task, total=1.0, completed=share)
+
+
+class _NotebookProgress(Progress):
+    """Shows a bar towards the nearest stop above the numbers, in the output of a notebook's cell.
+
+    By IPython's own display: rich's needs ipywidgets in a notebook.
+    """
+
+    def __enter__(self) -> Progress:
+        from IPython.display import HTML, display
+
+        self._html: Callable[[str], Any] = HTML
+        self._shown_s = time.monotonic()
+        self._latest: tuple[Generation, float] | None = None
+        self._handle = display(HTML("starting"), display_id=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._show()
+
+    def __call__(self, generation: Generation, elapsed_s: float) -> None:
+        self._latest = (generation, elapsed_s)
+        if time.monotonic() - self._shown_s >= NOTEBOOK_SECONDS:
+            self._show()
+
+    def say(self, message: str) -> None:
+        click.echo(message, err=True)
+
+    def _show(self) -> None:
+        self._shown_s = time.monotonic()
+        if self._latest:
+            share = self._share_done(*self._latest)
+            value = "" if share is None else f' value="{share:.4f}"'
+            lines = "\n".join(html.escape(part) for part in self._parts(*self._latest))
+            self._handle.update(self._html(f'<progress style="width: 100%" max="1"{value}></progress><pre>{lines}</pre>'))
 
 
 def success_text(success: Mapping[str, Success]) -> str:

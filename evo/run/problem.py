@@ -9,18 +9,21 @@ import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evo.config import RunConfig
 from evo.errors import UserError
-from evo.evaluate import Evaluator, TaskSource
+from evo.evaluate import Evaluator, PickledTask, TaskSource
 from evo.evaluate.backends import AUTO, BACKENDS, CPU, Assignment, Backend, Quarantine
 from evo.evaluate.cluster import ClusterEvaluator
+from evo.evaluate.pickled_task import pickle_task
 from evo.evaluate.tuning import ConstantTuner, check_tunable
 from evo.instructions import check_names, open_instruction_set
 from evo.language.program import Language, Limits
+from evo.run.made_task import DeclaredTask, MadeTask
 from evo.task import Task, Window, check_declarations, declared_files, load_task, task_digest, task_errors
 
 
@@ -28,19 +31,21 @@ from evo.task import Task, Window, check_declarations, declared_files, load_task
 class Problem:
     """A config with its task, its language and the evaluator that runs its programs.
 
-    source: where the task comes from; None: it was made in this process. task_digest and instruction_set_digest: of the files as
-    they were when they were loaded; the former is empty without a source, the latter None for the default set. quarantine:
-    programs that failed before. is_local: this machine evaluates, whatever the config says of clusters and farms.
+    source: where the task comes from; the task itself if this process has made it, and None if it then cannot or need not go to
+    other processes. made: what such a task is recognised by. task_digest and instruction_set_digest: of the files as they were
+    when they were loaded; the former is that of `made` if there is one, the latter None for the default set. quarantine: programs
+    that failed before. is_local: this machine evaluates, whatever the config says of clusters and farms.
     """
 
     config: RunConfig
     task: Task
-    source: TaskSource | None
+    source: TaskSource | PickledTask | None
     task_digest: str
     language: Language
     instruction_set_digest: str | None
     backend: Backend
     quarantine: Quarantine
+    made: MadeTask | None = None
     is_local: bool = False
 
     @cached_property
@@ -127,14 +132,30 @@ def load_problem(config: RunConfig, backend: Backend | None = None, quarantine: 
     Raises:
         UserError: any of them is wrong.
     """
-    source = TaskSource(Path(config.task), config.task_options)
-    task = load_task(source.folder, config.task_options)
+    source = TaskSource(Path(config.task), located_options(config))
+    task = load_task(source.folder, dict(source.options))
     digest = task_digest(source.folder, declared_files(task, source.folder))
     return _make_problem(config, task, source, digest, backend, quarantine or {})
 
 
-def problem_of(config: RunConfig, task: Task) -> Problem:
+def located_options(config: RunConfig) -> dict[str, Any]:
+    """The task's options, with the paths of `task_files` in place of the strings that they stand for."""
+
+    def located(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: located(each) for name, each in value.items()}
+        if isinstance(value, list):
+            return [located(each) for each in value]
+        return config.task_files.get(value, value) if isinstance(value, str) else value
+
+    return {name: located(value) for name, value in config.task_options.items()}
+
+
+def problem_of(config: RunConfig, task: Task, backend: Backend | None = None, quarantine: Quarantine | None = None) -> Problem:
     """The problem of a config and a task that this process has made; `task` and `task_options` of the config say nothing.
+
+    Args:
+        backend, quarantine: as of `load_problem`.
 
     Raises:
         UserError: the config is wrong, or does not fit the task.
@@ -142,11 +163,33 @@ def problem_of(config: RunConfig, task: Task) -> Problem:
     check_declarations(task)
     if config.evaluation.cluster:
         raise UserError("evaluation.cluster: the workers load the task from its folder; give the folder in place of the task")
-    return _make_problem(config, task, None, "", None, {})
+    source = None
+    if config.evaluation.executor != "threads":
+        try:
+            source = pickle_task(task)
+        except UserError:
+            if config.evaluation.executor == "processes":
+                raise
+    made = MadeTask.of(task)
+    return replace(_make_problem(config, task, source, made.digest, backend, quarantine or {}), made=made)
+
+
+def unloaded_problem(config: RunConfig, task: DeclaredTask, digest: str) -> Problem:
+    """The problem of a run whose task is not loaded: its programs and scores can be read.
+
+    Raises:
+        UserError: the instruction set is wrong.
+    """
+    return _make_problem(config, task, None, digest, None, {})
 
 
 def _make_problem(
-    config: RunConfig, task: Task, source: TaskSource | None, digest: str, backend: Backend | None, quarantine: Quarantine
+    config: RunConfig,
+    task: Task,
+    source: TaskSource | PickledTask | None,
+    digest: str,
+    backend: Backend | None,
+    quarantine: Quarantine,
 ) -> Problem:
     if config.search.tuning.share:
         check_tunable(task, "search.tuning")
@@ -162,7 +205,7 @@ def _make_problem(
         )
         language.lowering  # noqa: B018 - built here, so that a bad name is reported as the task's
     except (KeyError, ValueError) as error:
-        place = f"{source.folder}/task.py" if source else type(task).__name__
+        place = f"{source.folder}/task.py" if isinstance(source, TaskSource) else type(task).__name__
         raise UserError(f"{place}: inputs and outputs: {error}") from error
     check_names(instruction_set, config.program.vocabulary.instructions, "program.vocabulary.instructions")
     wanted = config.evaluation.backend

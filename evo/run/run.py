@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -17,17 +18,20 @@ from typing import Any
 
 import numpy as np
 
-from evo.config import RunConfig, dump_config, first_difference, load_config
+from evo.config import RunConfig, dump_config, first_difference, load_config, with_paths_in
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Failure
 from evo.evaluate.backends import AUTO, BACKENDS, Backend, Quarantine, choose_backend
 from evo.language.program import program_length
 from evo.native.stack_ptx import HASH_VERSION
-from evo.run.problem import Problem, load_problem
-from evo.run.run_dir import RunDir
+from evo.run.made_task import DeclaredTask, MadeTask
+from evo.run.problem import Problem, load_problem, problem_of, unloaded_problem
+from evo.run.run_dir import RunDir, new_folder, new_run_folder
 from evo.run.search import Arrays, Search, elite_arrays
+from evo.run.task_copy import hold_task
 from evo.search.ancestry import Records, joined
 from evo.search.map_elites import Generation
+from evo.task import Task
 
 PACKAGES = ("numpy", "ribs", "pydantic", "matplotlib")
 
@@ -57,23 +61,38 @@ class Run:
         """
         runs = Path(config.output.runs).absolute()  # before the task's code runs, which may change the working folder
         problem = load_problem(config)
-        search = Search(replace(problem, backend=choose_backend(config.evaluation.backend, problem.assignment, warn)))
-        search.try_task()
-        run_dir = RunDir.create(runs, name, config.seed, dump_config(search.problem.config), environment(search.problem))
-        run = cls(search, run_dir)
-        run._save()
-        run_dir.wait_for_checkpoint()
+        problem = replace(problem, backend=choose_backend(config.evaluation.backend, problem.assignment, warn))
+        with new_run_folder(runs, name, config.seed) as folder:
+            held = hold_task(problem, folder, warn)  # before the evaluator starts: its workers load the copy
+            with _naming_originals(held, problem):
+                search = Search(held)
+                search.try_task()
+            config = with_paths_in(search.problem.config, folder)
+            run = cls(search, RunDir.create(folder, dump_config(config), environment(held)))
+            run._save()
+            run.run_dir.wait_for_checkpoint()
         return run
 
     @classmethod
-    def resume(cls, path: Path, overrides: tuple[str, ...] = ()) -> tuple[Run, list[str]]:
+    def resume(cls, path: Path, overrides: tuple[str, ...] = (), task: Task | None = None) -> tuple[Run, list[str]]:
         """The run in a folder, as its newest intact checkpoint left it, and lines that its user should read: each damaged
         checkpoint, metrics that are missing, and a change of the device. The overrides become part of the run's config.
+
+        Args:
+            task: of a run that no folder holds the task of, made by this process again.
 
         Raises:
             UserError: no run, no intact checkpoint, its config or task has changed, or the GPU that it ran on is gone.
         """
         run_dir = RunDir(path.absolute(), writable=True)
+        try:
+            return cls._resume(path, run_dir, overrides, task)
+        except BaseException:
+            run_dir.close()  # a notebook lives on
+            raise
+
+    @classmethod
+    def _resume(cls, path: Path, run_dir: RunDir, overrides: tuple[str, ...], task: Task | None) -> tuple[Run, list[str]]:
         meta, arrays, damaged = run_dir.load_checkpoint()
         config = load_config(run_dir.path / "config.yaml", overrides)
         notes = [f"{line}; going back to the checkpoint before" for line in damaged]
@@ -82,7 +101,7 @@ class Run:
         except UserError as error:
             records = joined([])
             notes.append(f"{error}; lines of descent begin anew")
-        search = _restore(run_dir, config, meta, arrays, _same_backend(path, config, meta), _refuse, records)
+        search = _restore(run_dir, config, meta, arrays, _same_backend(path, config, meta), _refuse, _loader(path, task), records)
         was, now = meta["device"], search.problem.evaluator.device
         if was != now:
             notes.append(
@@ -93,14 +112,17 @@ class Run:
             notes.append(f"{path}/metrics.jsonl: {missing} of {generations} generations are missing; curves leave them out")
         run_dir.cut_records(meta)
         if overrides:
-            run_dir.save_config(dump_config(config))
+            run_dir.save_config(dump_config(with_paths_in(config, run_dir.path)))
         return cls(search, run_dir), notes
 
     @classmethod
-    def view(cls, path: Path, overrides: tuple[str, ...] = ()) -> tuple[Run, list[str]]:
+    def view(cls, path: Path, overrides: tuple[str, ...] = (), *, with_task: bool = True) -> tuple[Run, list[str]]:
         """As `resume`, only to look at: nothing is locked or written, even while the run goes on, and this machine evaluates.
 
         The lines for the user also tell what would keep the run from going on, such as a changed task.
+
+        Args:
+            with_task: the task's code is needed, if there is any. False: none of it runs, and a changed task is not noticed.
 
         Raises:
             UserError: no run, no intact checkpoint, or its elites cannot be read with this config and task.
@@ -109,16 +131,17 @@ class Run:
         meta, arrays, damaged = run_dir.load_checkpoint()
         config = load_config(run_dir.path / "config.yaml", overrides)
         notes = [f"{line}; this is the checkpoint before" for line in damaged]
-        search = _restore(run_dir, config, meta, arrays, None, notes.append)
+        load = _reader(path, with_task, notes.append)
+        search = _restore(run_dir, config, meta, arrays, None, notes.append, load)
         search.problem = search.problem.here()
         return cls(search, run_dir, BACKENDS[meta["backend"]], meta), notes
 
-    def execute(self, on_generation: Callable[[Generation, float], None], interrupted: Callable[[], bool]) -> str:
-        """Runs until a stop is reached or `interrupted()`; returns which. Everything is saved when it returns.
+    def execute(self, on_generation: Callable[[Generation, float], None], interrupted: Callable[[Generation], bool]) -> str:
+        """Runs until a stop is reached or `interrupted`; returns which. Everything is saved when it returns.
 
         Args:
             on_generation: called after each generation with it and the seconds that the run has taken.
-            interrupted: asked after each generation.
+            interrupted: asked after each generation, before it is saved.
 
         Raises:
             DeviceFailure: the GPU failed. The last checkpoint stands, and the programs at fault are in quarantine.
@@ -132,11 +155,8 @@ class Run:
         try:
             for generation in search.generations():
                 self._save_failures(generation.failures, search.counters.generations - 1)
-                row = _metrics_row(generation, search.elapsed_s, save_s)
-                if search.problem.config.search.emitters:
-                    row["emitters"] = {name: asdict(success) for name, success in generation.success.items()}
-                self.run_dir.append_metrics(row)
-                reason = search.stop_reason or ("interrupted" if interrupted() else None)
+                self.run_dir.append_metrics(metrics_row(search, generation, save_s))
+                reason = search.stop_reason or ("interrupted" if interrupted(generation) else None)
                 save_s = 0.0
                 is_saving = self.run_dir.is_saving()
                 is_due = time.monotonic() - saved_s >= checkpoint_seconds
@@ -170,9 +190,7 @@ class Run:
     def _save(self) -> None:
         """Starts to write a checkpoint. `state` gives copies, so the search goes on meanwhile."""
         records, is_all = self.search.ancestry.take()
-        is_kept = bool(self.search.problem.config.output.lineage_megabytes)
-        meta, arrays = self.search.state()
-        self.run_dir.save_checkpoint(self.search.counters.generations, meta, arrays, records if is_kept else None, is_all=is_all)
+        _save_checkpoint(self.run_dir, self.search, records, is_all=is_all)
 
     def close(self) -> None:
         """Ends the evaluator and unlocks the folder."""
@@ -182,9 +200,47 @@ class Run:
     def _save_failures(self, failures: Iterable[Failure], generation: int) -> None:
         """Writes what it takes to see programs fail again that were born in a generation."""
         for failure in failures:
-            words = [f"{int(word):016x}" for word in failure.words[: program_length(failure.words)]]
-            record = {"kind": failure.kind, "log": failure.log, "generation": generation, "words": words}
-            self.run_dir.save_quarantine(failure.hash.hex(), record)
+            self.run_dir.save_quarantine(failure.hash.hex(), quarantine_record(failure, generation))
+
+
+def save_search(
+    search: Search,
+    folder: Path,
+    facts: dict[str, Any],
+    metrics: Iterable[dict[str, Any]],
+    quarantine: Mapping[str, dict[str, Any]],
+    warn: Callable[[str], None],
+) -> None:
+    """Writes a search that has no folder as a run, in a new one, with a copy of its task if that is from a folder.
+
+    Args:
+        facts: of `environment`. metrics: of `metrics_row`, for each generation. quarantine: of `quarantine_record`, by hash.
+        warn: called with a line if the task stays where it is.
+
+    Raises:
+        UserError: the folder exists or cannot be written, or the task's files have changed since they were loaded.
+    """
+    with new_folder([folder]):
+        config = with_paths_in(hold_task(search.problem, folder, warn).config, folder)
+        with RunDir.create(folder, dump_config(config), facts) as run_dir:
+            for row in metrics:
+                run_dir.append_metrics(row)
+            for key, record in quarantine.items():
+                run_dir.save_quarantine(key, record)
+            _save_checkpoint(run_dir, search, search.ancestry.records(), is_all=True)
+            run_dir.save_archive(elite_arrays(search.elites()))
+
+
+def _save_checkpoint(run_dir: RunDir, search: Search, records: Records, *, is_all: bool) -> None:
+    is_kept = bool(search.problem.config.output.lineage_megabytes)
+    meta, arrays = search.state()
+    run_dir.save_checkpoint(search.counters.generations, meta, arrays, records if is_kept else None, is_all=is_all)
+
+
+def quarantine_record(failure: Failure, generation: int) -> dict[str, Any]:
+    """What a run keeps of a program that could not be compiled or run."""
+    words = [f"{int(word):016x}" for word in failure.words[: program_length(failure.words)]]
+    return {"kind": failure.kind, "log": failure.log, "generation": generation, "words": words}
 
 
 def environment(problem: Problem) -> dict[str, Any]:
@@ -202,6 +258,18 @@ def environment(problem: Problem) -> dict[str, Any]:
     }
 
 
+@contextmanager
+def _naming_originals(held: Problem, original: Problem) -> Iterator[None]:
+    """Has errors name the user's files in place of the run's copies, which vanish with the folder."""
+    try:
+        yield
+    except UserError as error:
+        text = str(error).replace(held.config.task, original.config.task)
+        for given, copy in held.config.task_files.items():
+            text = text.replace(copy, given)
+        raise UserError(text) from error
+
+
 def _refuse(message: str) -> None:
     raise UserError(message)
 
@@ -213,12 +281,14 @@ def _restore(
     arrays: Arrays,
     backend: Backend | None,
     differs: Callable[[str], None],
+    load: Callable[[RunConfig, dict[str, Any], Backend | None, Quarantine], Problem],
     records: Records | None = None,
 ) -> Search:
     """The search of a checkpoint.
 
     Args:
         differs: called with a line for whatever has changed that decides how the run goes on.
+        load: gives the problem of a config and a checkpoint's facts.
 
     Raises:
         UserError: something has changed without which the elites cannot be read.
@@ -233,9 +303,7 @@ def _restore(
         raise UserError(f"{path}/config.yaml: the config has changed since the checkpoint: {change}")
     if change := first_difference(was, now):
         differs(f"{path}/config.yaml: the config has changed since the checkpoint: {change}")
-    if not (Path(config.task) / "task.py").is_file():
-        raise UserError(f"{config.task}: the run's task is not there any more; say where it is with --set task=FOLDER")
-    problem = load_problem(config, backend, _read_quarantine(run_dir, meta))
+    problem = load(config, meta, backend, _read_quarantine(run_dir, meta))
     if problem.task_digest != meta["task_digest"]:
         differs(f"{config.task}: the task's files have changed since the checkpoint; a run goes on with the same only")
     if problem.instruction_set_digest != meta["instruction_set_digest"]:
@@ -244,6 +312,59 @@ def _restore(
     if num_measures != len(problem.task.measures):
         raise UserError(f"{config.task}: the task has {len(problem.task.measures)} measures, this run's elites {num_measures}")
     return Search.restore(problem, meta, arrays, records)
+
+
+def _loader(path: Path, task: Task | None) -> Callable[[RunConfig, dict[str, Any], Backend | None, Quarantine], Problem]:
+    """Loads the problem of a run that is to go on, of its folder's task or of one that this process has made."""
+
+    def load(config: RunConfig, meta: dict[str, Any], backend: Backend | None, quarantine: Quarantine) -> Problem:
+        made = MadeTask(**meta["made_task"]) if meta.get("made_task") else None
+        if not made:
+            if task:
+                raise has_its_own_task(path)
+            return _load_from_folder(config, backend, quarantine)
+        if not task:
+            raise UserError(_made_elsewhere(path, made))
+        if difference := made.difference(MadeTask.of(task)):
+            raise UserError(f"{path}: {difference}; a run goes on with the same only")
+        return problem_of(config, task, backend, quarantine)
+
+    return load
+
+
+def _reader(
+    path: Path, with_task: bool, note: Callable[[str], None]
+) -> Callable[[RunConfig, dict[str, Any], Backend | None, Quarantine], Problem]:
+    """Loads the problem of a run that is looked at."""
+
+    def load(config: RunConfig, meta: dict[str, Any], backend: Backend | None, quarantine: Quarantine) -> Problem:
+        made = MadeTask(**meta["made_task"]) if meta.get("made_task") else None
+        if made and with_task:
+            note(f"{path}: what the task reports is left out, since it is the class {made.name} of a script or notebook")
+        if made or (not with_task and "task" in meta):
+            reason = _made_elsewhere(path, made) if made else f"{path}: the run's task is not loaded"
+            return unloaded_problem(config, DeclaredTask(meta["task"], reason), meta["task_digest"])
+        return _load_from_folder(config, backend, quarantine)
+
+    return load
+
+
+def _load_from_folder(config: RunConfig, backend: Backend | None, quarantine: Quarantine) -> Problem:
+    if not (Path(config.task) / "task.py").is_file():
+        raise UserError(f"{config.task}: the run's task is not there any more; say where it is with --set task=FOLDER")
+    return load_problem(config, backend, quarantine)
+
+
+def has_its_own_task(path: Path) -> UserError:
+    """That a run in a folder needs no task that a script or notebook has made."""
+    return UserError(f"{path}: this run has a task of its own; go on with: evo resume {path}")
+
+
+def _made_elsewhere(path: Path, made: MadeTask) -> str:
+    return (
+        f"{path}: the run's task is the class {made.name} of a script or notebook; go on there with: "
+        f"evo.evolve({made.name}, resume='{path}')"
+    )
 
 
 def _shape(identity: dict[str, Any]) -> dict[str, Any]:
@@ -281,9 +402,10 @@ def _same_backend(path: Path, config: RunConfig, meta: dict[str, Any]) -> Backen
     return backend
 
 
-def _metrics_row(generation: Generation, elapsed_s: float, save_s: float) -> dict[str, Any]:
+def metrics_row(search: Search, generation: Generation, save_s: float = 0.0) -> dict[str, Any]:
+    """A line of metrics.jsonl. save_s: seconds that the search waited for the checkpoint before."""
     best = generation.best_objective
-    return {
+    row = {
         **asdict(generation.counters),
         "elites": generation.num_elites,
         "inserted": generation.num_inserted,
@@ -292,6 +414,9 @@ def _metrics_row(generation: Generation, elapsed_s: float, save_s: float) -> dic
         "coverage": generation.coverage,
         "qd_score": generation.qd_score,
         "best_objective": best if np.isfinite(best) else None,
-        "elapsed_s": round(elapsed_s, 6),
+        "elapsed_s": round(search.elapsed_s, 6),
         "times_s": {name: round(value, 6) for name, value in {**generation.times_s, "previous_save": save_s}.items()},
     }
+    if search.problem.config.search.emitters:
+        row["emitters"] = {name: asdict(success) for name, success in generation.success.items()}
+    return row

@@ -10,10 +10,12 @@ import fcntl
 import io
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,6 +34,47 @@ _TAIL_BYTES = 4096  # read at a time to find the last row of metrics
 WAKE_S = 0.1  # longest uninterrupted wait for a checkpoint, so that the calling thread sees Ctrl-C
 # Of each row of metrics. Only the best objective may be null.
 _NUMBERS = ("generations", "offspring", "evaluations", "duplicates", "coverage", "qd_score", "best_objective", "elapsed_s")
+
+
+@contextmanager
+def new_run_folder(runs: Path, name: str, seed: int) -> Iterator[Path]:
+    """A new folder `runs/name/<time>-seed<seed>`, with a number behind it if that exists. As `new_folder`."""
+    stem = f"{time.strftime('%Y%m%d-%H%M%S')}-seed{seed}"
+    with new_folder(runs / name / (stem if number == 1 else f"{stem}-{number}") for number in count(1)) as path:
+        yield path
+
+
+@contextmanager
+def new_folder(paths: Iterable[Path]) -> Iterator[Path]:
+    """A folder at the first of the paths where there is nothing. Removed, with those made above it, if the context fails.
+
+    Raises:
+        UserError: it cannot be made, or something exists at each path.
+    """
+    made: list[Path] = []
+    try:
+        for path in paths:
+            above = [each for each in (path.parent, *path.parent.parents) if not each.exists()]
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                made = made or above
+                path.mkdir()
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise UserError(f"{path.parent}: cannot create the run folder: {error.strerror}") from error
+            try:
+                yield path
+            except BaseException:
+                shutil.rmtree(path, ignore_errors=True)
+                raise
+            return
+        raise UserError(f"{path}: exists already; a run is never written over")
+    except BaseException:
+        for each in made:
+            with suppress(OSError):  # another run may lie there by now
+                each.rmdir()
+        raise
 
 
 class RunDir:
@@ -62,26 +105,14 @@ class RunDir:
                 partial.unlink(missing_ok=True)
 
     @classmethod
-    def create(cls, runs: Path, name: str, seed: int, config_yaml: str, environment: dict[str, Any]) -> RunDir:
-        """A new folder `runs/name/<time>-seed<seed>`, with a number behind it if that exists.
+    def create(cls, path: Path, config_yaml: str, environment: dict[str, Any]) -> RunDir:
+        """Makes a run of a new folder.
 
         Raises:
-            UserError: the folder cannot be made.
+            UserError: it cannot be written.
         """
-        stem = f"{time.strftime('%Y%m%d-%H%M%S')}-seed{seed}"
-        try:
-            (runs / name).mkdir(parents=True, exist_ok=True)
-            number = 1
-            while True:
-                path = runs / name / (stem if number == 1 else f"{stem}-{number}")
-                try:
-                    path.mkdir()
-                    break
-                except FileExistsError:
-                    number += 1
+        with _writing(path / "checkpoints"):
             (path / "checkpoints").mkdir()
-        except OSError as error:
-            raise UserError(f"{runs / name}: cannot create the run folder: {error.strerror}") from error
         _write(path / "environment.json", (json.dumps(environment, indent=2) + "\n").encode())
         # config.yaml last: a folder without it is not a run.
         _write(path / "config.yaml", config_yaml.encode())

@@ -25,6 +25,7 @@ from evo.language.program import Language
 from evo.native.stack_ptx import HASH_VERSION
 from evo.native.vary import Variation
 from evo.run.initial import read_initial, with_digest
+from evo.run.made_task import declarations
 from evo.run.problem import Problem
 from evo.search.ancestry import NONE, Ancestry, Records, joined
 from evo.search.archives import make_archive, make_layout
@@ -262,6 +263,8 @@ class Search:
             "hash_version": HASH_VERSION,
             "identity": problem.config.identity(),
             "task_digest": problem.task_digest,
+            "task": declarations(problem.task),
+            "made_task": asdict(problem.made) if problem.made else None,
             "instruction_set_digest": problem.instruction_set_digest,
             "counters": asdict(self.counters),
             "elapsed_s": self.elapsed_s,

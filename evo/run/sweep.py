@@ -138,11 +138,17 @@ def find_run(folder: Path, seed: int) -> Path | None:
     return None
 
 
-def resume_overrides(config: RunConfig) -> tuple[str, ...]:
-    """What makes a run's own config equal to this one where a resumed run may differ."""
+def resume_overrides(folder: Path, config: RunConfig) -> tuple[str, ...]:
+    """What makes the config of a run in a folder equal to this one where a resumed run may differ. The task that it holds stays.
+
+    Raises:
+        UserError: the run's config cannot be read.
+    """
     values = config.model_dump(mode="json")
-    program = {"program.instruction_set": config.program.instruction_set}
-    changes = {name: values[name] for name in ("task", "stop", "evaluation", "output")} | program
+    own = load_config(folder / "config.yaml")
+    changes = {name: values[name] for name in ("stop", "evaluation", "output")}
+    if not Path(own.task).is_relative_to(folder.resolve()):
+        changes |= {"task": config.task, "program.instruction_set": config.program.instruction_set}
     return tuple(f"{key}={json.dumps(value)}" for key, value in changes.items())
 
 
@@ -219,7 +225,7 @@ def _is_finished(folder: Path, config: RunConfig, task_digest: str) -> bool | No
         raise UserError(f"{path}: made with another config: {change}{elsewhere}")
     if RunDir(path, writable=False).task_digest() != task_digest:
         raise UserError(f"{path}: made when the task had other files{elsewhere}")
-    run, _ = Run.view(path, resume_overrides(config))
+    run, _ = Run.view(path, resume_overrides(path, config))
     return was.stop == config.stop and run.search.is_finished and _has_archive(run, path)
 
 

@@ -147,10 +147,10 @@ def execute_job(job: Job, is_stopped: list[int]) -> Outcome:
     notes: list[str] = []
     if folder:
         _wait_until_free(folder)
-        run, notes = Run.resume(folder, resume_overrides(config))
+        run, notes = Run.resume(folder, resume_overrides(folder, config))
     else:
         run = Run.start(config, job.variant, notes.append)
-    reason = run.execute(lambda *_: None, lambda: bool(is_stopped))
+    reason = run.execute(lambda *_: None, lambda _: bool(is_stopped))
     run.close()
     return Outcome(Ending.INTERRUPTED if reason == "interrupted" else Ending.FINISHED, reason, tuple(notes))
 

@@ -6,9 +6,11 @@ which is slow to load. If the cache folder cannot be used, functions are compile
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 import threading
+import types
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,12 +23,13 @@ class Compiled:
     def __init__(self, signature: str, function: Callable[..., None]):
         self._signature = signature
         self._function = function
+        self._source = Path(function.__code__.co_filename).read_bytes()  # as it is imported
         self._compiled: Callable[..., None] | None = None
 
     def __call__(self, *arguments) -> None:
         if self._compiled is None:
             with _lock:
-                self._compiled = self._compiled or _compile(self._signature, self._function)
+                self._compiled = self._compiled or _compile(self._signature, self._function, self._source)
         self._compiled(*arguments)
 
 
@@ -35,7 +38,7 @@ def compiled(signature: str) -> Callable[[Callable[..., None]], Compiled]:
     return lambda function: Compiled(signature, function)
 
 
-def _compile(signature: str, function: Callable[..., None]) -> Callable[..., None]:
+def _compile(signature: str, function: Callable[..., None], source: bytes) -> Callable[..., None]:
     import numba
 
     # Operations keep their written order: no fastmath, no parallel loops.
@@ -46,11 +49,26 @@ def _compile(signature: str, function: Callable[..., None]) -> Callable[..., Non
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = folder
     try:
-        return numba.njit([signature], cache=True, **options)(function)
+        return numba.njit([signature], cache=True, **options)(_kept_by_content(function, source, Path(folder)))
     except Exception:  # noqa: BLE001 damaged entries raise anything; a wrong function raises again here
         return numba.njit([signature], **options)(function)
     finally:
         numba.config.CACHE_DIR = before
+
+
+def _kept_by_content(function: Callable[..., None], source: bytes, folder: Path) -> Callable[..., None]:
+    """The same function as if it were from a copy of its file that is named by its content, in a module that all processes have.
+
+    numba keeps results by the file's path and time, and by the module's name. Each run has a copy of the task of its own.
+    """
+    path = folder / hashlib.sha256(source).hexdigest()[:16] / Path(function.__code__.co_filename).name
+    if not path.is_file():
+        path.parent.mkdir(exist_ok=True)
+        partial = path.with_name(f"{path.name}.{os.getpid()}")
+        partial.write_bytes(source)
+        partial.rename(path)
+    code = function.__code__.replace(co_filename=str(path))
+    return types.FunctionType(code, {**function.__globals__, "__name__": "numba"}, function.__name__)
 
 
 def _cache_folder() -> str | None:

@@ -17,7 +17,7 @@ STEPS = ("fsync", "replace", "unlink", "truncate")  # of os: all steps by which 
 
 
 def execute(run: Run) -> None:
-    run.execute(lambda *_: None, lambda: False)
+    run.execute(lambda *_: None, lambda _: False)
     run.close()
 
 

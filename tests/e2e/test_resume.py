@@ -223,12 +223,15 @@ def test_a_run_whose_task_or_config_has_changed_can_be_looked_at_with_a_warning(
     (run,) = run_folders(tmp_path / "runs")
     unchanged = fork_evo("show", run)
     (task / "labels.csv").write_text("2, 1")
-    line = f"{task}: the task's files have changed since the checkpoint; a run goes on with the same only"
+    shown = fork_evo("show", run)
+    assert (shown.stdout, shown.stderr) == (unchanged.stdout, "")  # the run has its own
+    (run / "task" / "labels.csv").write_text("2, 1")
+    line = f"{run}/task: the task's files have changed since the checkpoint; a run goes on with the same only"
     refused(fork_evo("resume", run), line)
     shown = fork_evo("show", run)
     assert (shown.returncode, shown.stdout, shown.stderr) == (0, unchanged.stdout, f"warning: {line}\n")
-    plotted = fork_evo("plot", run, "--plot", "curves", "--set", "seed=8")
-    assert (plotted.returncode, plotted.stdout) == (0, f"{run}/plots/curves.png\n")
+    plotted = fork_evo("plot", run, "--plot", "gallery", "--set", "seed=8")
+    assert (plotted.returncode, plotted.stdout) == (0, f"{run}/plots/gallery.gif\n")
     assert plotted.stderr.splitlines() == [
         f"warning: {run}/config.yaml: the config has changed since the checkpoint: seed is 8 now, was 7",
         f"warning: {line}",

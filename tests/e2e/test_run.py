@@ -27,6 +27,7 @@ def assert_a_whole_run(run: Path, plots: dict[str, str]) -> None:
         "archive.npz",
         "plots",
         "lock",
+        "task",
     }
     environment = json.loads((run / "environment.json").read_text())
     assert {"evo", "python", "packages", "machine", "cores", "backend", "simd", "task_digest"} <= set(environment)

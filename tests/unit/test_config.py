@@ -27,7 +27,7 @@ RATES_OF = {operator: [r.name for r in RATES if r.operator == operator] for oper
 RATES_OF = {operator: rates for operator, rates in RATES_OF.items() if rates}
 
 SECTIONS = {
-    "": "task, task_options, seed, program, search, evaluation, stop, output",
+    "": "task, task_options, task_files, seed, program, search, evaluation, stop, output",
     "program.": "max_length, instruction_set, limits, vocabulary",
     "program.limits.": "stack_size, max_nodes, max_frame_depth, store_size, execution_limit",
     "program.vocabulary.": "instructions, meta, phrases, groups, constants",
@@ -155,7 +155,7 @@ def test_the_sections_tried_above_are_all_that_there_are(minimal):
         "program.vocabulary.groups.",
         "program.vocabulary.phrases.",
     }
-    free |= {"task_options.", "search.variation.operators.", "search.emitters."}
+    free |= {"task_options.", "task_files.", "search.variation.operators.", "search.emitters."}
     assert sections_of(dumped) - free == set(SECTIONS)
 
 

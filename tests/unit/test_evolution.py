@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import html
+import io
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import evo
 from evo.config import load_config
@@ -87,6 +92,40 @@ def test_plots_are_figures(result, kind, tmp_path):
     assert (tmp_path / "plot.png").stat().st_size > 5000
 
 
+def test_a_program_shows_as_its_expression(result):
+    [row] = result.archive.index[result.archive.num_instructions == 1]
+    view = result.program(row)
+    assert repr(view) == str(view) == "y = x*x" and view.text.split()[-1:] != []
+    assert repr(result.program()) == result.best.expression.replace("; ", "\n")
+    with pytest.raises(evo.UserError, match=r"program\(\): no row 999; the archive has \d+"):
+        result.program(999)
+    view.expression = "y = x < 1 & <b>"
+    assert view._repr_html_() == "<pre>y = x &lt; 1 &amp; &lt;b&gt;</pre>"
+
+
+def test_a_notebook_shows_the_heat_map_and_the_best_programs(result):
+    with Image.open(io.BytesIO(result._repr_png_())) as image:
+        assert image.format == "PNG" and np.asarray(image.convert("RGB")).std() > 1
+    shown = result._repr_html_()
+    [picture] = re.findall('<img width="480" src="data:image/png;base64,([^"]*)">', shown)
+    assert base64.b64decode(picture) == result._repr_png_()
+    assert html.escape(repr(result)) in shown and "<evo.Result" not in shown
+    best = result.archive.nlargest(5, "objective")
+    assert shown.count("<tr") == 6 and all(html.escape(text, quote=False) in shown for text in best.expression)
+
+
+class Named(Square):
+    """A measure whose name is markup."""
+
+    measures = {"<script>": (0.0, 20.0)}
+    complexity = None
+
+
+def test_what_a_notebook_shows_is_escaped():
+    shown = evo.evolve(Named, generations=1, archive=[5], evaluation={"threads": 1})._repr_html_()
+    assert "&lt;script&gt;" in shown and "<script>" not in shown
+
+
 def test_numpy_numbers_and_options_of_a_task_are_as_good_as_any():
     class Shifted(Square):
         def __init__(self, shift):
@@ -136,7 +175,8 @@ class Nothing(Square):
 def test_an_empty_archive_has_tables_and_nothing_else():
     found = evo.evolve(Nothing, generations=1)
     assert len(found.archive) == 0 and "0 elites" in repr(found)
-    for ask in (lambda: found.best, found.front, found.plot, lambda: found.outputs({"x": X})):
+    assert found._repr_png_() is None and found._repr_html_() == f"<p>{html.escape(repr(found))}</p>"
+    for ask in (lambda: found.best, found.program, found.front, found.plot, lambda: found.outputs({"x": X})):
         with pytest.raises(evo.UserError, match="the archive is empty"):
             ask()
 
@@ -170,6 +210,7 @@ def test_wrong_arguments_are_told_in_one_line(task, arguments, message):
 
 
 UNGUARDED = """
+import os
 import numpy as np
 import evo
 print("imported")
@@ -177,23 +218,24 @@ print("imported")
 class Line(evo.Task):
     inputs = {"x": "f32"}
     outputs = {"y": "f32"}
-    measures = {"num_instructions": (0.0, 5.0)}
+    measures = {"process": (0.0, 1e9)}
 
     def points(self):
         return {"x": np.arange(9.0)}
 
     def score(self, outputs, programs):
-        return evo.Scores(-np.abs(outputs["y"] - 2).mean(axis=1), programs.num_instructions[:, None])
+        return evo.Scores(-np.abs(outputs["y"] - 2).mean(axis=1), np.full((len(outputs["y"]), 1), os.getpid()))
 
-print(len(evo.evolve(Line, generations=2, evaluation={"threads": 2}).archive) > 0)
+found = evo.evolve(Line, generations=2, archive=[5], evaluation={"threads": 2, "executor": "processes"})
+print(len(found.archive) > 0, os.getpid() in set(found.archive.process))
 """
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ["script", "stdin"])
-def test_a_script_without_a_guard_is_imported_once(tmp_path, way):
+def test_a_script_without_a_guard_is_run_once_and_its_class_scored_in_processes(tmp_path, way):
     """From standard input there is no file that anyone could import, as in a notebook."""
     (tmp_path / "script.py").write_text(UNGUARDED)
     command = [sys.executable, "script.py" if way == "script" else "-"]
     done = subprocess.run(command, check=False, cwd=tmp_path, input=UNGUARDED, capture_output=True, text=True, timeout=300)
-    assert (done.returncode, done.stdout) == (0, "imported\nTrue\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "imported\nTrue False\n"), done.stderr

@@ -20,6 +20,7 @@ from evo.run.search import PICTURE_PLOTS
 PLOTS: dict[str, Callable[[Run], Path]] = {
     name: getattr(charts if hasattr(charts, name) else pictures, name) for name in get_args(PlotName)
 }
+PLAIN_PLOTS = {"heatmap", "curves"}  # which need none of the task's code
 _NEED_ELITES = ("heatmap", "contact_sheet", "best", "animation", "lineage")
 
 

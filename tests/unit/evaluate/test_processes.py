@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,6 +22,7 @@ from evo.errors import UserError
 from evo.evaluate import TaskSource, cpu, processes
 from evo.evaluate.chunks import MAX_CHUNK, MIN_CHUNK, Points, chunk_size
 from evo.evaluate.cpu import CpuEvaluator
+from evo.evaluate.pickled_task import pickle_task
 from evo.evaluate.processes import Processes
 from evo.evaluate.worker import read_setup, write_setup
 from evo.instructions import shipped_instruction_set
@@ -575,6 +576,20 @@ def test_auto_tries_both_ways_in_turn_keeps_the_faster_and_tries_again_much_late
     assert places(each, len(TRIALS)) == TRIALS
     assert each.environment()["executor"] != kept
     assert places(each, 1) != kept[0]
+
+
+def test_with_a_task_that_this_process_has_made_auto_begins_with_threads(make_task, clock):
+    """Most such searches take less time than processes take to start."""
+    task = load_task(make_task(source()), {})
+    with closing(CpuEvaluator(language_of(task), task, 2, levels()[0], source=pickle_task(task))) as each:
+        assert places(each, 2) == "tt" and not each._processes._files
+        assert each.environment()["executor"] == "auto"
+        clock.seconds[Processes] = 0.5
+        assert places(each, 1) == "t"  # no process has started yet
+        while not each._processes.are_ready():
+            assert each._processes._files.selector.select(60), "no process has started"
+        assert places(each, len(TRIALS)) == TRIALS
+        assert each.environment()["executor"] == "processes" and places(each, 2) == "pp"
 
 
 def test_auto_keeps_processes_if_threads_are_hardly_faster(evaluator, clock):

@@ -1,7 +1,8 @@
 """evo.report.progress: a generation's numbers in plain lines, at most one every few seconds and always the last."""
 
 import io
-from types import SimpleNamespace
+import sys
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -12,12 +13,11 @@ from evo.search.map_elites import Counters, Generation
 
 
 @pytest.fixture
-def run():
-    """A run resumed at 1,000 evaluations and 10 seconds."""
+def search():
+    """A search resumed at 1,000 evaluations and 10 seconds."""
     stop = SimpleNamespace(generations=None, evaluations=2000, seconds=None, objective=None)
     config = SimpleNamespace(stop=stop)
-    search = SimpleNamespace(counters=Counters(evaluations=1000), elapsed_s=10.0, problem=SimpleNamespace(config=config))
-    return SimpleNamespace(search=search)
+    return SimpleNamespace(counters=Counters(evaluations=1000), elapsed_s=10.0, problem=SimpleNamespace(config=config))
 
 
 def generation(number: int, evaluations: int, best: float = 0.5, qd_score: float = 1234.5) -> Generation:
@@ -37,8 +37,8 @@ def generation(number: int, evaluations: int, best: float = 0.5, qd_score: float
     )
 
 
-def test_a_line_has_all_numbers_and_the_rate_since_the_resume(run, capsys):
-    with progress.progress_of(run) as show:
+def test_a_line_has_all_numbers_and_the_rate_since_the_resume(search, capsys):
+    with progress.progress_of(search) as show:
         show(generation(1234, 1500), 12.0)
     assert capsys.readouterr().out == (
         "generation 1,234  evaluations 1,500 (250/s)  duplicates 25%  neutral 10%  "
@@ -54,33 +54,33 @@ def test_a_line_has_all_numbers_and_the_rate_since_the_resume(run, capsys):
         (123456789.0, 123456789.25, "QD score 123,456,789.25  best 123456789.0000"),
     ],
 )
-def test_huge_scores_are_short(run, capsys, best, qd_score, shown):
-    with progress.progress_of(run) as show:
+def test_huge_scores_are_short(search, capsys, best, qd_score, shown):
+    with progress.progress_of(search) as show:
         show(generation(1, 1500, best, qd_score), 12.0)
     assert capsys.readouterr().out.endswith(f"  {shown}\n")
 
 
-def test_a_line_is_printed_every_few_seconds_and_at_the_end(run, capsys):
-    with progress.progress_of(run) as show:
+def test_a_line_is_printed_every_few_seconds_and_at_the_end(search, capsys):
+    with progress.progress_of(search) as show:
         for number in range(1, 100):
             show(generation(number, 1000 + number), 10.0 + 0.1 * number)
     shown = [int(line.split()[1]) for line in capsys.readouterr().out.splitlines()]
     assert shown == [1, 51, 99]
 
 
-def test_a_run_that_did_nothing_prints_nothing(run, capsys):
-    with progress.progress_of(run):
+def test_a_run_that_did_nothing_prints_nothing(search, capsys):
+    with progress.progress_of(search):
         pass
     assert capsys.readouterr().out == ""
 
 
-def test_a_generation_without_elites_has_a_line(run, capsys):
-    with progress.progress_of(run) as show:
+def test_a_generation_without_elites_has_a_line(search, capsys):
+    with progress.progress_of(search) as show:
         show(generation(1, 1001, best=float("nan")), 10.0)
     assert "best nan" in capsys.readouterr().out
 
 
-def test_a_terminal_shows_the_same_numbers_below_a_bar(run, monkeypatch):
+def test_a_terminal_shows_the_same_numbers_below_a_bar(search, monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:
             return True
@@ -89,7 +89,7 @@ def test_a_terminal_shows_the_same_numbers_below_a_bar(run, monkeypatch):
     monkeypatch.setattr("sys.stdout", terminal)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.setenv("COLUMNS", "120")
-    with progress.progress_of(run) as show:
+    with progress.progress_of(search) as show:
         show(generation(7, 1500), 12.0)
         show(generation(8, 2000), 13.0)
     assert "generation 8" in terminal.getvalue() and "coverage 25.0%" in terminal.getvalue()
@@ -105,3 +105,52 @@ def test_a_table_says_what_became_of_each_emitter():
         "idle 0 0 0 0 0.00%".split(),
     ]
     assert len({line.rfind("  ") for line in text.splitlines()}) == 1
+
+
+class Handle:
+    """What IPython gives for an output that can be changed."""
+
+    def __init__(self):
+        self.shown: list[str] = []
+
+    def update(self, html: str) -> None:
+        self.shown.append(html)
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """A stand-in for the display of a notebook's kernel."""
+    handle = Handle()
+    display = ModuleType("IPython.display")
+    display.HTML = str
+    display.display = lambda html, display_id: (handle.update(html), handle)[1]
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    monkeypatch.setattr(progress, "is_notebook", lambda: True)
+    return handle
+
+
+def test_a_notebook_shows_one_output_that_changes_and_ends_with_the_last_numbers(search, notebook, monkeypatch, capsys):
+    clock = iter([0.0, 0.1, 10.0, 10.0, 10.1, 10.1])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    with progress.progress_of(search, shown=None) as show:
+        for number in (1, 2, 3):
+            show(generation(number, 1000 + 100 * number), 10.0 + number)
+    assert [text[:8] for text in notebook.shown] == ["starting", "<progres", "<progres"]
+    assert 'value="0.6000"' in notebook.shown[1] and "generation 2 " in notebook.shown[1]
+    assert 'value="0.6500"' in notebook.shown[2] and "evaluations 1,300 (100/s)" in notebook.shown[2]
+    assert capsys.readouterr().out == ""
+
+
+def test_without_a_stop_that_counts_a_notebooks_bar_has_no_value(search, notebook):
+    search.problem.config.stop.evaluations = None
+    with progress.progress_of(search) as show:
+        show(generation(1, 1100), 11.0)
+    assert "<progress" in notebook.shown[-1] and "value=" not in notebook.shown[-1]
+
+
+def test_progress_is_shown_to_people_unless_it_is_asked_for(search, capsys):
+    for shown, expected in ((None, 0), (False, 0), (True, 1)):
+        with progress.progress_of(search, shown=shown) as show:
+            show(generation(1, 1100), 11.0)
+        assert len(capsys.readouterr().out.splitlines()) == expected

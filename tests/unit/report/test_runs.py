@@ -16,7 +16,7 @@ from evo.cli import main
 from evo.config import dump_config, load_config
 from evo.errors import UserError
 from evo.report.runs import list_runs, runs_text
-from evo.run.run_dir import RunDir
+from evo.run.run_dir import RunDir, new_run_folder
 
 NUMBERS = ("offspring", "duplicates", "qd_score")
 
@@ -38,7 +38,7 @@ def make_run(tmp_path, small_config):
 
     def make(number: int, generations: int, group: str = "small", best: float | None = -0.5, overrides: tuple = ()) -> Path:
         config = dump_config(load_config(small_config(), ("stop.generations=4", *overrides)))
-        with RunDir.create(tmp_path / "runs", group, number, config, {}) as run_dir:
+        with new_run_folder(tmp_path / "runs", group, number) as path, RunDir.create(path, config, {}) as run_dir:
             run_dir.save_checkpoint(0, {}, {"a": np.zeros(3)})
             for generation in range(1, generations + 1):
                 run_dir.append_metrics(row(generation, best))

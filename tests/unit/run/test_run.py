@@ -54,7 +54,7 @@ def resume():
 
 
 def execute(run: Run, interrupted=lambda: False) -> str:
-    return run.execute(lambda *_: None, interrupted)
+    return run.execute(lambda *_: None, lambda _: interrupted())
 
 
 def assert_same_elites(one: Run, two: Run) -> None:
@@ -132,7 +132,7 @@ def test_elites_evaluated_again_score_what_the_archive_says(start):
 def test_each_generation_is_a_row_of_metrics(start):
     run = start()
     seen = []
-    run.execute(lambda generation, elapsed_s: seen.append((generation.num_elites, elapsed_s)), lambda: False)
+    run.execute(lambda generation, elapsed_s: seen.append((generation.num_elites, elapsed_s)), lambda _: False)
     rows = run.run_dir.metrics()
     assert [row["generations"] for row in rows] == [1, 2, 3, 4, 5, 6]
     assert [row["elites"] for row in rows] == [num_elites for num_elites, _ in seen]
@@ -194,7 +194,7 @@ def test_the_search_goes_on_while_a_checkpoint_is_written_and_saves_itself_as_it
             for name, array in elite_arrays(saved[0]).items():
                 np.testing.assert_array_equal(arrays[f"elites.{name}"], array)
 
-    run.execute(watch, lambda: False)
+    run.execute(watch, lambda _: False)
     assert load()[0]["counters"]["generations"] == 4
 
 
@@ -211,7 +211,7 @@ def test_a_checkpoint_that_cannot_be_written_ends_the_run_with_the_next_generati
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(UserError, match=r"metrics\.jsonl: cannot write: No space left on device$"):
-        run.execute(watch, lambda: False)
+        run.execute(watch, lambda _: False)
     assert done == [1]
     assert run.run_dir.load_checkpoint()[0]["counters"]["generations"] == 0
 
@@ -345,7 +345,7 @@ def test_a_task_edited_while_the_run_was_going_is_found_out(start, plane_folder,
     """The digest is that of the code that ran, not of the file as it is when a checkpoint is written."""
     folder = tmp_path / "edited"
     shutil.copytree(plane_folder, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    run = start({"task": str(folder)})
+    run = start({"task": str(folder), "output": {"task_megabytes": 0}})
     with open(folder / "task.py", "a") as file:
         file.write("# edited\n")
     execute(run)
@@ -357,7 +357,8 @@ def test_a_task_edited_while_the_run_was_going_is_found_out(start, plane_folder,
 def test_a_declared_file_is_part_of_the_task(start, resume, make_task, plane_folder, tmp_path):
     (tmp_path / "labels.csv").write_text("1")
     source = (plane_folder / "task.py").read_text()
-    run = start({"task": str(make_task(source + "\n    def files(self):\n        return ['../labels.csv']\n"))})
+    task = make_task(source + "\n    def files(self):\n        return ['../labels.csv']\n")
+    run = start({"task": str(task), "output": {"task_megabytes": 0}})
     run.close()
     resume(run.run_dir.path).close()
     (tmp_path / "labels.csv").write_text("2")

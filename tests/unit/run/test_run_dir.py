@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from evo.errors import UserError
-from evo.run.run_dir import RunDir
+from evo.run.run_dir import RunDir, new_folder, new_run_folder
 from evo.storage.files import PARTIAL_SUFFIX
 
 ARRAYS = {"a": np.arange(5)}
@@ -19,7 +19,9 @@ ARRAYS = {"a": np.arange(5)}
 
 @pytest.fixture
 def run_dir(tmp_path):
-    with RunDir.create(tmp_path / "runs", "small", 3, "seed: 3\n", {"python": "3"}) as created:
+    with new_run_folder(tmp_path / "runs", "small", 3) as folder:
+        pass
+    with RunDir.create(folder, "seed: 3\n", {"python": "3"}) as created:
         yield created
 
 
@@ -55,16 +57,35 @@ def test_runs_begun_in_the_same_second_get_folders_of_their_own(tmp_path, monkey
     monkeypatch.setattr("time.strftime", lambda *_: "20260102-030405")
     paths = []
     for number in range(3):
-        with RunDir.create(tmp_path, "small", 3, f"seed: {number}\n", {}) as run_dir:
-            paths.append(run_dir.path)
+        with new_run_folder(tmp_path, "small", 3) as path:
+            (path / "config.yaml").write_text(f"seed: {number}\n")
+            paths.append(path)
     assert [path.name for path in paths] == [f"20260102-030405-seed3{suffix}" for suffix in ("", "-2", "-3")]
     assert [(path / "config.yaml").read_text() for path in paths] == ["seed: 0\n", "seed: 1\n", "seed: 2\n"]
 
 
+def test_a_new_folder_whose_run_cannot_start_vanishes_with_those_above_it(tmp_path):
+    with pytest.raises(ZeroDivisionError), new_run_folder(tmp_path / "runs", "small", 3) as path:
+        (path / f"{1 / 0}").mkdir()
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "runs" / "small").mkdir(parents=True)
+    with pytest.raises(ZeroDivisionError), new_run_folder(tmp_path / "runs", "small", 3):
+        1 / 0  # noqa: B018
+    assert list((tmp_path / "runs" / "small").iterdir()) == []
+
+
+def test_a_run_is_never_written_over(tmp_path):
+    (tmp_path / "here").mkdir()
+    with pytest.raises(UserError, match="here: exists already"), new_folder([tmp_path / "here"]):
+        pass
+    assert (tmp_path / "here").is_dir()
+
+
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"file/small: cannot create the run folder: Not a directory$"):
-        RunDir.create(tmp_path / "file", "small", 3, "", {})
+    message = r"file/small: cannot create the run folder: Not a directory$"
+    with pytest.raises(UserError, match=message), new_run_folder(tmp_path / "file", "small", 3):
+        pass
 
 
 def test_a_folder_without_a_config_is_no_run(tmp_path):

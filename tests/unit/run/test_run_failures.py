@@ -64,7 +64,7 @@ def gpu(monkeypatch):
 
 def execute(run: Run) -> str:
     try:
-        return run.execute(lambda *_: None, lambda: False)
+        return run.execute(lambda *_: None, lambda _: False)
     finally:
         run.close()
 
@@ -122,7 +122,7 @@ def test_when_the_gpu_fails_the_last_checkpoint_stands_and_the_run_goes_on_witho
     gpu.fatal_call = 5  # the first call tries the task
     run = start(small_config)
     with pytest.raises(DeviceFailure, match="fell off the bus"):
-        run.execute(lambda *_: None, lambda: False)
+        run.execute(lambda *_: None, lambda _: False)
     before = sorted(path.name for path in (run.run_dir.path / "checkpoints").glob("*.ckpt"))
     run.run_dir.close()
     culprits = {key for key, record in records(run).items() if record["kind"] == "device failed"}

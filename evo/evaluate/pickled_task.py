@@ -1,0 +1,40 @@
+"""Tasks that travel to worker processes as they are: their classes are defined in a script or notebook.
+
+Owns what is pickled by value. Workers never import the script itself, which would run it again.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+
+from evo.errors import UserError
+from evo.evaluate import PickledTask
+from evo.task import Task
+
+
+def pickle_task(task: Task) -> PickledTask:
+    """The task with its class, if that is not from a module that workers can import by its name.
+
+    Raises:
+        UserError: an attribute of the task, or something that its class refers to, cannot be pickled.
+    """
+    import cloudpickle
+
+    name = type(task).__name__
+    try:
+        with ExitStack() as stack:
+            for module in {each.__module__ for each in type(task).__mro__ if not _is_importable(each.__module__)}:
+                cloudpickle.register_pickle_by_value(sys.modules[module])
+                stack.callback(cloudpickle.unregister_pickle_by_value, sys.modules[module])
+            return PickledTask(name, cloudpickle.dumps(task))
+    except Exception as error:  # whatever the task's objects raise
+        raise UserError(f"{name}: cannot be sent to worker processes: {type(error).__name__}: {error}") from error
+
+
+def _is_importable(module: str) -> bool:
+    """Whether other processes find a module; `__main__`, which cloudpickle takes by value itself, counts."""
+    if module == "__main__" or module not in sys.modules:
+        return True
+    package = module.partition(".")[0]
+    return any(finder.find_spec(package, None) for finder in sys.meta_path)

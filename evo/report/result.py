@@ -1,0 +1,259 @@
+"""What a search from Python has found, as tables, figures and a run folder.
+
+Owns what users of `evo.evolve` see of its outcome, in notebooks too. Knows nothing of how the search was asked for.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.errors import UserError
+from evo.evaluate import by_name
+from evo.evaluate.cpu import without_cpu_meaning
+from evo.language.expression import expression_of, infix
+from evo.language.program import Language, format_program
+from evo.native.ptx_vm import VirtualMachine
+from evo.report.front import front_of, why_no_front
+from evo.run.run import save_search
+from evo.run.search import Search
+from evo.search.map_elites import Counters
+from evo.task import point_arrays
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+NUM_SHOWN = 5  # of the best programs, in a notebook
+
+
+class ProgramView:
+    """A program, shown as an infix expression.
+
+    Attributes:
+        expression: the infix form, a line for each output.
+        text: the form that `evo eval --program` reads, a line for each word.
+    """
+
+    def __init__(self, language: Language, words: NDArray[np.uint64]):
+        self.expression = infix(expression_of(language, words))
+        self.text = format_program(language, words)
+
+    def __repr__(self) -> str:
+        return self.expression.rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(repr(self))}</pre>"
+
+
+class Result:
+    """What a search has found. A notebook shows its heat map and its best programs.
+
+    Attributes:
+        search: with its archive, task and config.
+        stop_reason: why it ended.
+
+    Args:
+        metrics: of each generation, as in metrics.jsonl.
+        environment: as in environment.json.
+        quarantine: records of programs that could not be compiled or run, by their hashes.
+    """
+
+    def __init__(
+        self,
+        search: Search,
+        metrics: Sequence[dict[str, Any]],
+        stop_reason: str,
+        environment: Mapping[str, Any],
+        quarantine: Mapping[str, dict[str, Any]],
+    ):
+        self.search = search
+        self.stop_reason = stop_reason
+        self._metrics = metrics
+        self._environment = environment
+        self._quarantine = quarantine
+
+    def __repr__(self) -> str:
+        best = f", best objective {self._elites.objective.max():.6g}" if len(self._elites) else ""
+        return f"<evo.Result: {len(self._elites)} elites{best}; {self.stop_reason}>"
+
+    @cached_property
+    def _picture(self) -> bytes | None:
+        if not len(self._elites):
+            return None
+        picture = io.BytesIO()
+        self.plot().savefig(picture, format="png")
+        return picture.getvalue()
+
+    def _repr_png_(self) -> bytes | None:
+        return self._picture
+
+    def _repr_html_(self) -> str:
+        title, picture = html.escape(repr(self)), self._picture
+        if picture is None:
+            return f"<p>{title}</p>"
+        best = self.archive.drop(columns=["generation", "program"]).nlargest(NUM_SHOWN, "objective")
+        table = best.to_html(index=False, escape=True, float_format="{:.6g}".format)
+        image = f'<img width="480" src="data:image/png;base64,{base64.b64encode(picture).decode()}">'
+        return f"<p>{title}</p>{image}{table}"
+
+    @cached_property
+    def _elites(self) -> Any:
+        return self.search.elites()
+
+    @cached_property
+    def archive(self) -> pd.DataFrame:
+        """The elites, sorted by cell: `cell`, `objective`, a column for each measure, `num_instructions`, `generation`,
+        `expression` and `program`, the text that `evo.language.program` describes.
+        """
+        import pandas as pd
+
+        problem, elites, layout = self.search.problem, self._elites, self.search.layout
+        return pd.DataFrame(
+            {
+                "cell": [layout.cell_name(int(cell)) for cell in elites.cell],
+                "objective": elites.objective,
+                **dict(zip(problem.task.measures, elites.measures.T, strict=True)),
+                "num_instructions": elites.num_instructions,
+                "generation": elites.generation,
+                "expression": [_on_one_line(infix(expression_of(problem.language, words))) for words in elites.solution],
+                "program": [_on_one_line(format_program(problem.language, words), " ") for words in elites.solution],
+            }
+        )
+
+    @cached_property
+    def history(self) -> pd.DataFrame:
+        """A row for each generation: the counters of `evo.search.map_elites`, `num_elites`, `coverage`, `qd_score` and
+        `best_objective`.
+        """
+        import pandas as pd
+
+        return pd.DataFrame([_history_row(row) for row in self._metrics])
+
+    @property
+    def best(self) -> pd.Series:
+        """The row of `archive` with the greatest objective.
+
+        Raises:
+            UserError: the archive is empty.
+        """
+        self._check_not_empty()
+        return self.archive.loc[self._elites.objective.argmax()]
+
+    def program(self, row: int | None = None) -> ProgramView:
+        """The program in a row of `archive`, shown as an infix expression; None: the best.
+
+        Raises:
+            UserError: the archive is empty, or there is no such row.
+        """
+        return ProgramView(self.search.problem.language, self._words("program()", row))
+
+    def front(self) -> pd.DataFrame:
+        """The rows of `archive` than which none is simpler and as good.
+
+        Raises:
+            UserError: the archive is empty, or the task has no `complexity`.
+        """
+        if reason := why_no_front(self):
+            raise UserError(f"front(): {reason}")
+        return self.archive.loc[front_of(self).rows]
+
+    def plot(self, kind: Literal["heatmap", "front"] = "heatmap") -> Figure:
+        """The archive's heat map, or the front of objective against complexity.
+
+        Raises:
+            UserError: there is nothing to show.
+        """
+        from evo.report.plot import charts
+
+        figures = {"heatmap": charts.heatmap_figure, "front": charts.front_figure}
+        if kind not in figures:
+            raise UserError(f"plot(): unknown kind '{kind}', one of: {', '.join(figures)}")
+        self._check_not_empty()
+        if kind == "front" and (reason := why_no_front(self)):
+            raise UserError(f"plot(): {reason}")
+        return figures[kind](self)
+
+    def outputs(self, points: Mapping[str, Any], row: int | None = None) -> dict[str, NDArray[Any]]:
+        """Each output of an elite, `(num_points,)`, computed on the CPU.
+
+        Args:
+            points: the value of each input at each point, as `Task.points` gives them.
+            row: of `archive`; None: the best.
+
+        Raises:
+            UserError: the archive is empty, there is no such row, the points do not fit the task's inputs, or only a GPU can run
+                the program.
+        """
+        words, problem = self._words("outputs()", row)[None], self.search.problem
+        names = list(expression_of(problem.language, words[0]).instructions())
+        if unsupported := without_cpu_meaning(problem.language, names):
+            raise UserError(f"outputs(): only a GPU can run {', '.join(unsupported)}")
+        arrays, _ = point_arrays(problem.task, dict(points), "outputs()")
+        registers = [*arrays, *[None] * (len(problem.language.registers) - len(arrays))]
+        stored = VirtualMachine(problem.language.lowering).store(words, registers)
+        return {name: values[0] for name, values in by_name(problem.task, stored).items()}
+
+    def save(self, folder: str | Path) -> Path:
+        """Writes the search to a new folder as a run, which `evo show`, `evo plot` and the others read; returns its path.
+
+        A task's folder is copied into it: `evo resume` goes on, also elsewhere. For a task that this process has made
+        `evolve(task, resume=folder)` goes on.
+
+        Raises:
+            UserError: the folder exists or cannot be written, or files of the task's folder have changed since the search began.
+        """
+        path = Path(folder).absolute()
+        save_search(
+            self.search,
+            path,
+            dict(self._environment),
+            self._metrics,
+            self._quarantine,
+            lambda line: warnings.warn(line, stacklevel=4),
+        )
+        return path
+
+    def _words(self, caller: str, row: int | None) -> NDArray[np.uint64]:
+        """The words of a row, `(max_length,)`."""
+        self._check_not_empty()
+        row = int(self._elites.objective.argmax()) if row is None else row
+        if not 0 <= row < len(self._elites):
+            raise UserError(f"{caller}: no row {row}; the archive has {len(self._elites)}")
+        words: NDArray[np.uint64] = self._elites.solution[row]
+        return words
+
+    def _check_not_empty(self) -> None:
+        if not len(self._elites):
+            raise UserError("the archive is empty: every program was rejected")
+
+
+def _warn(line: str) -> None:
+    warnings.warn(line, stacklevel=4)  # where the user called
+
+
+def _on_one_line(text: str, separator: str = "; ") -> str:
+    return separator.join(text.splitlines())
+
+
+def _history_row(metrics: dict[str, Any]) -> dict[str, Any]:
+    """A row of `Result.history` from one of metrics.jsonl."""
+    best = metrics["best_objective"]
+    return {
+        **{field.name: metrics[field.name] for field in fields(Counters)},
+        "num_elites": metrics["elites"],
+        "coverage": metrics["coverage"],
+        "qd_score": metrics["qd_score"],
+        "best_objective": float("-inf") if best is None else best,
+        "elapsed_s": metrics["elapsed_s"],
+    }

@@ -1,0 +1,110 @@
+"""Tasks without their code: how one that no folder holds is recognised again, and what stands for a task that is not loaded.
+
+Owns what a checkpoint says of a task. Knows nothing of programs and scores.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+from dataclasses import asdict, dataclass
+from typing import Any, NoReturn
+
+from evo.errors import UserError
+from evo.task import Programs, Task, attributes_digest
+
+
+@dataclass(frozen=True)
+class MadeTask:
+    """What a task that a script or notebook has made is recognised by.
+
+    name: of its class. source: SHA-256 of the text of its class and of the classes that it derives from, but for those of evo;
+    None: Python does not know the text, as in an interactive session. attributes: digest of the task's attributes; None: they
+    cannot be pickled.
+    """
+
+    name: str
+    source: str | None
+    attributes: str | None
+
+    @classmethod
+    def of(cls, task: Task) -> MadeTask:
+        """The facts of a task that has not been asked for anything yet."""
+        return cls(type(task).__name__, _source_digest(type(task)), attributes_digest(task))
+
+    @property
+    def digest(self) -> str:
+        """One for all of it."""
+        return hashlib.sha256(repr(asdict(self)).encode()).hexdigest()
+
+    def difference(self, other: MadeTask) -> str | None:
+        """In what a task differs from the one that a run began with, in words; None: in nothing."""
+        if self.name != other.name:
+            return f"the run's task is of class {self.name}, not {other.name}"
+        if self.source != other.source:
+            return f"the source of class {self.name} has changed since the run began"
+        if self.attributes != other.attributes:
+            return f"the attributes of the task, such as data or options of {self.name}, have changed since the run began"
+        return None
+
+
+class DeclaredTask(Task):
+    """A task's declarations alone, as a checkpoint has them: enough to read programs and scores, and it runs nothing.
+
+    Args:
+        declared: of `declarations`.
+        reason: what is to be said if its code is needed.
+    """
+
+    def __init__(self, declared: dict[str, Any], reason: str):
+        self.inputs, self.outputs = dict(declared["inputs"]), dict(declared["outputs"])
+        self.measures = {name: (low, high) for name, low, high in declared["measures"]}
+        self.objective_range = declared["objective_range"] and tuple(declared["objective_range"])
+        self.reduction, self.complexity = declared["reduction"], declared["complexity"]
+        self._reason = reason
+
+    def points(self) -> NoReturn:
+        """Raises UserError."""
+        raise UserError(self._reason)
+
+    def score(self, outputs: Any, programs: Programs) -> NoReturn:
+        """Raises UserError."""
+        raise UserError(self._reason)
+
+
+def declarations(task: Task) -> dict[str, Any]:
+    """What a task declares, as JSON values. Names are in lists: their order counts."""
+    return {
+        "inputs": [list(pair) for pair in task.inputs.items()],
+        "outputs": [list(pair) for pair in task.outputs.items()],
+        "measures": [[name, float(low), float(high)] for name, (low, high) in task.measures.items()],
+        "objective_range": task.objective_range and [float(bound) for bound in task.objective_range],
+        "reduction": task.reduction,
+        "complexity": task.complexity,
+    }
+
+
+def _source_digest(task_class: type[Task]) -> str | None:
+    classes = [each for each in task_class.__mro__ if each is not object and each.__module__.partition(".")[0] != "evo"]
+    texts = [_source_of(each) for each in classes]
+    return None if None in texts else hashlib.sha256("\0".join(map(str, texts)).encode()).hexdigest()
+
+
+def _source_of(task_class: type) -> str | None:
+    """The text of a class; None if Python does not know it. In notebooks `inspect` finds only functions."""
+    try:
+        return inspect.getsource(task_class)
+    except (OSError, TypeError):
+        codes = (getattr(value, "__code__", None) for value in vars(task_class).values())
+    for code in filter(None, codes):
+        try:
+            lines = inspect.findsource(code)[0]  # of the whole cell
+        except OSError:
+            continue
+        for node in ast.walk(ast.parse("".join(lines))):
+            is_class = isinstance(node, ast.ClassDef) and node.name == task_class.__name__
+            first, last = (node.lineno, node.end_lineno or 0) if isinstance(node, ast.stmt) else (0, 0)
+            if is_class and first <= code.co_firstlineno <= last:
+                return "".join(lines[first - 1 : last])
+    return None

@@ -1,0 +1,206 @@
+"""evo.run.task_copy: a run holds its task and what the task declares, and goes on with that wherever it lies."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+from evo.config import load_config
+from evo.errors import UserError
+from evo.evaluate import TaskSource
+from evo.run.run import Run
+from evo.run.task_copy import plan_copy
+from evo.task import load_task
+
+SOURCE = """
+from pathlib import Path
+
+import numpy as np
+
+import evo
+
+
+class Table(evo.Task):
+    inputs = {{"x": "f32"}}
+    outputs = {{"y": "f32"}}
+    measures = {{"num_instructions": (0.0, 9.0), "label": (0.0, 9.0)}}
+
+    def __init__(self, data: list = [], name: str = ""):
+        self.data = [Path(path).absolute() for path in data]
+        self.total = sum(float((path / "part.csv" if path.is_dir() else path).read_text()) for path in self.data)
+        self.near = Path(__file__).parent / "../shared/near.csv"
+        self.total += float(self.near.read_text()) if self.near.exists() else 0.0
+
+    def files(self):
+        return {files}
+
+    def points(self):
+        return {{"x": np.arange(5.0)}}
+
+    def score(self, outputs, programs):
+        n = programs.num_instructions
+        return evo.Scores(-np.abs(outputs["y"] - self.total).mean(axis=1), np.stack([n, np.full(len(n), self.total)], axis=1))
+"""
+DECLARED = "self.data + (['../shared/near.csv'] if self.near.exists() else [])"
+CHANGES = {
+    "program": {"vocabulary": {"instructions": ["add_ftz_f32", "mul_ftz_f32"]}},
+    "search": {"archive": {"type": "GridArchive", "dims": [9, 9]}},
+    "output": {"plots": []},
+}
+
+
+@pytest.fixture
+def place(tmp_path, make_task, monkeypatch):
+    """A folder with a task, a file near it, and data elsewhere; paths in options begin here."""
+    make_task(SOURCE.format(files=DECLARED), "problems")
+    for path, number in {"data/a.csv": 1, "other/a.csv": 2, "whole/part.csv": 3, "shared/near.csv": 4}.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(str(number))
+    (tmp_path / "problems" / ".hidden").write_text("no part of the task")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def config(place, small_config):
+    """Makes the config of a run on that task."""
+
+    def make(data: list[str], **changes):
+        options = {"data": data, "name": "a.csv"}
+        return load_config(small_config({**CHANGES, "task": "problems", "task_options": options, **changes}))
+
+    return make
+
+
+def finish(run: Run) -> bytes:
+    assert run.execute(lambda *_: None, lambda _: False)
+    elites = run.search.elites()
+    run.close()
+    return elites.solution.tobytes() + elites.measures.tobytes()
+
+
+def test_a_run_goes_on_at_another_place_with_task_and_data_gone(place, config):
+    loaded = config(["data/a.csv", str(place / "other" / "a.csv"), "whole"])
+    whole = finish(Run.start(loaded, "whole"))
+    run = Run.start(loaded, "cut")
+    assert run.search.problem.task.total == 10
+    run.execute(lambda *_: None, lambda _: run.search.counters.generations == 2)
+    run.close()
+    run.run_dir.path.rename(place / "moved")
+    for name in ("problems", "data", "other", "whole", "shared"):
+        shutil.rmtree(place / name)
+    resumed, notes = Run.resume(place / "moved", ("stop.generations=6",))
+    assert notes == [] and resumed.search.problem.task.total == 10
+    assert finish(resumed) == whole
+    text = (place / "moved" / "config.yaml").read_text()
+    assert str(place / "moved") not in text and "task: task/problems\n" in text
+    (place / "moved").rename(place / "again")
+    assert Run.view(place / "again")[1] == []
+
+
+def test_the_copy_is_laid_out_by_what_the_options_name(place):
+    options = {"data": ["data/a.csv", "other/a.csv", "whole"], "name": "a.csv"}
+    copy = plan_copy(load_task(place / "problems", options), TaskSource(place / "problems", options))
+    assert {str(name): path.relative_to(place).as_posix() for name, path in copy.files.items()} == {
+        "task/problems/task.py": "problems/task.py",
+        "task/shared/near.csv": "shared/near.csv",
+        "task_files/a.csv": "data/a.csv",
+        "task_files/2-a.csv": "other/a.csv",
+        "task_files/whole/part.csv": "whole/part.csv",
+    }
+    assert set(copy.options) == {"data/a.csv", "other/a.csv", "whole"}
+    shutil.rmtree(place / "shared")
+    copy = plan_copy(load_task(place / "problems", {}), TaskSource(place / "problems", {}))
+    assert [str(name) for name in copy.files] == ["task/task.py"]
+
+
+def test_a_run_keeps_its_own_task_when_the_original_is_edited(place, config):
+    run = Run.start(config(["data/a.csv"]), "small")
+    run.execute(lambda *_: None, lambda _: run.search.counters.generations == 2)
+    run.close()
+    (place / "data" / "a.csv").write_text("100")
+    (place / "problems" / "task.py").write_text("raise SystemExit\n")
+    resumed, notes = Run.resume(run.run_dir.path)
+    assert notes == [] and resumed.search.problem.task.total == 5
+    resumed.close()
+    (run.run_dir.path / "task_files" / "a.csv").write_text("100")
+    with pytest.raises(UserError, match=r"/task/problems: the task's files have changed since the checkpoint"):
+        Run.resume(run.run_dir.path)
+
+
+def test_the_config_of_a_run_folder_starts_another_run(place, config):
+    first = Run.start(config(["data/a.csv"]), "first")
+    first.close()
+    shutil.rmtree(place / "data")
+    second = Run.start(load_config(first.run_dir.path / "config.yaml"), "second")
+    second.close()
+    shutil.rmtree(first.run_dir.path)
+    seen, notes = Run.view(second.run_dir.path)
+    assert notes == [] and seen.search.problem.task.total == 5
+    assert seen.search.problem.config.identity() == second.search.problem.config.identity()
+
+
+def test_a_task_that_is_too_large_stays_where_it_is(place, config):
+    (place / "data" / "a.csv").write_text("1" + " " * 1_000_000)
+    lines: list[str] = []
+    run = Run.start(config(["data/a.csv"], output={**CHANGES["output"], "task_megabytes": 1}), "small", lines.append)
+    run.close()
+    assert len(lines) == 1 and "1 MB with its files, more than output.task_megabytes (1)" in lines[0]
+    assert str(place / "problems") in lines[0]
+    assert not (run.run_dir.path / "task").exists()
+    assert f"task: {place}/problems\n" in (run.run_dir.path / "config.yaml").read_text()
+    Run.resume(run.run_dir.path)[0].close()
+
+
+def test_an_error_at_the_start_names_the_users_files_and_leaves_no_folder(place, config):
+    text = (place / "problems" / "task.py").read_text()
+    (place / "problems" / "task.py").write_text(text.replace("np.full(len(n), self.total)", "np.full(len(n), unknown)"))
+    changes = {"evaluation": {"backend": "cpu", "executor": "processes", "threads": 1}}
+    with pytest.raises(UserError, match=rf"^{place}/problems/task.py:\d+: score\(\) raised NameError"):
+        Run.start(config(["data/a.csv"], **changes), "small")
+    assert not (place / "runs").exists()
+
+
+def test_a_task_that_changes_while_it_is_copied_is_refused(place, config, monkeypatch):
+    from evo.run import run as run_module
+
+    def edit(problem, folder, warn):
+        (place / "data" / "a.csv").write_text("7")
+        return hold_task(problem, folder, warn)
+
+    hold_task = run_module.hold_task
+    monkeypatch.setattr(run_module, "hold_task", edit)
+    with pytest.raises(UserError, match="the task's files have changed since they were loaded; start again"):
+        Run.start(config(["data/a.csv"]), "small")
+
+
+def test_worker_processes_load_the_runs_copy(place, config):
+    """They may start long after the run: the original may be another by then."""
+    changes = {"evaluation": {"backend": "cpu", "executor": "processes", "threads": 1}}
+    run = Run.start(config(["data/a.csv"], **changes), "small")
+    (place / "problems" / "task.py").write_text("raise SystemExit\n")
+    run.search.problem.evaluator._processes.close()
+    assert finish(run)
+
+
+def test_elites_are_read_without_running_the_tasks_code(place, config):
+    run = Run.start(config(["data/a.csv"]), "small")
+    finish(run)
+    from evo.report.elites_csv import elites_csv
+
+    table = elites_csv(Run.view(run.run_dir.path)[0])
+    (run.run_dir.path / "task" / "problems" / "task.py").write_text("raise SystemExit\n")
+    seen, notes = Run.view(run.run_dir.path, with_task=False)
+    assert (elites_csv(seen), notes) == (table, [])
+    with pytest.raises(UserError, match="the run's task is not loaded"):
+        seen.search.try_task()
+
+
+def test_the_environment_has_the_digest_of_the_original(place, config):
+    first, second = (Run.start(config(["data/a.csv"]), name) for name in "ab")
+    for run in (first, second):
+        run.close()
+    digests = {json.loads((run.run_dir.path / "environment.json").read_text())["task_digest"] for run in (first, second)}
+    assert digests == {first.search.problem.task_digest}
