@@ -269,7 +269,7 @@ _SYMPY = {
 SYMPY_NAMES = ("Abs", "Add", "Float", "Lt", "Max", "Min", "Mul", "Piecewise", "Pow", "cos", "log", "sin", "sqrt", "tanh")
 
 
-def _plain_constant(type_name: str, bits: int) -> str:
+def plain_constant(type_name: str, bits: int) -> str:
     """A number as people write it: the shortest that gives the same float32."""
     if type_name == "f32":
         return str(np.uint32(bits).view(np.float32)).removesuffix(".0")
@@ -279,7 +279,7 @@ def _plain_constant(type_name: str, bits: int) -> str:
 
 
 def _sympy_constant(type_name: str, bits: int) -> str:
-    text = _plain_constant(type_name, bits)
+    text = plain_constant(type_name, bits)
     if type_name == "f32":
         if not np.isfinite(np.uint32(bits).view(np.float32)):
             raise Unsupported(f"the constant {text}")
@@ -290,7 +290,7 @@ def _sympy_constant(type_name: str, bits: int) -> str:
 INFIX = Style(
     _INFIX,
     lambda value: f"{value.name}_{value.result}" if value.num_results > 1 else value.name,
-    _plain_constant,
+    plain_constant,
     lambda number: f"{number:.9g}",
 )
 SYMPY = Style(

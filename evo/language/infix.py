@@ -219,11 +219,20 @@ class _Reader:
                 return found
         first, second = self._value(formula.left), self._value(right)
         if isinstance(first, _Number) and isinstance(second, _Number):
-            try:
-                return _number(_FOLDED[form](first.value, second.value))
-            except ArithmeticError as error:
-                raise _Wrong(f"'{_text(formula)}': {error}") from None
+            return self._folded(form, first.value, second.value, formula)
         return self._apply("1 / a", [second], formula) if is_reciprocal else self._apply(form, [first, second], formula)
+
+    @staticmethod
+    def _folded(form: str, first: int | float, second: int | float, formula: ast.expr) -> _Number:
+        """What an operator makes of two numbers: whole ones stay whole, others are float32, as they would be in a program."""
+        is_whole = isinstance(first, int) and isinstance(second, int) and form != "a / b"
+        try:
+            if is_whole:
+                return _number(_FOLDED[form](first, second))
+            with np.errstate(divide="raise", over="raise", invalid="raise"):
+                return _number(float(_FOLDED[form](np.float32(first), np.float32(second))))
+        except ArithmeticError as error:
+            raise _Wrong(f"'{_text(formula)}': {error}") from None
 
     def _power(self, formula: ast.BinOp) -> _Operand:
         base, exponent = self._value(formula.left), self._value(formula.right)

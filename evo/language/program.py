@@ -237,6 +237,8 @@ def _constant_token(constant_type: str | None, stack_name: str, bits: int) -> st
         if _FLOAT.fullmatch(literal) and np.float32(literal).view(np.uint32) == bits:
             return literal if stack_name == "f32" else f"{literal}:{stack_name}"
         return f"0x{bits:08x}:{stack_name}"
+    if constant_type in ("s32", "s64"):
+        return f"{bits - (bits >> 31 << 32)}:{stack_name}"
     return f"{bits}:{stack_name}" if constant_type in ("u32", "u64") else f"0x{bits:08x}:{stack_name}"
 
 

@@ -454,7 +454,10 @@ cdef object _program_error(
     if num_programs > 1:
         where = f"program {program_idx}, {where}"
     name = stack_ptx_result_to_string(code).decode()
-    return ProgramError(f"{where} (0x{word:016x}): {reasons[<int>code]} [{name}]", name, word_idx, routine_idx, program_idx)
+    shown = f"0x{word:016x}"
+    if word_type == WordType.CONSTANT and aux < len(description.stacks) and description.stacks[aux].constant_type in ("f32", "f64"):
+        shown += f", the constant {np.uint32(payload).view(np.float32)}"
+    return ProgramError(f"{where} ({shown}): {reasons[<int>code]} [{name}]", name, word_idx, routine_idx, program_idx)
 
 
 def _as_rows(words):

@@ -20,7 +20,7 @@ from evo.compile.request import CompileRequest, pack_programs, render
 from evo.errors import UserError
 from evo.evaluate.backends import why_no_compiler
 from evo.kernel import nvrtc
-from evo.language.expression import Expression, Unsupported, infix
+from evo.language.expression import Expression, Unsupported, infix, plain_constant
 from evo.language.program import format_program
 from evo.language.source import c_source, cuda_source, python_source
 from evo.native.stack_ptx import NodeKind
@@ -28,6 +28,7 @@ from evo.report import run_export
 from evo.report.check import TOLERANCE
 from evo.report.facts import problem_here
 from evo.report.front import file_names, front_of
+from evo.report.ptx_text import with_values
 from evo.report.show import row_of_elite
 from evo.report.sympy_text import latex_text, run_sympy, sympy_text
 from evo.report.verify import Elite, Verifier
@@ -73,15 +74,16 @@ def _assemble(ptx: bytes, job: _Job) -> None:
 
 def _export_ptx(job: _Job, elite: Elite) -> str:
     words, lengths, hashes = pack_programs(elite.batch.words, elite.batch.hashes)
-    ptx = render(CompileRequest(words, lengths, hashes, encode_language(job.problem.language), job.arch, 1))
-    _assemble(ptx, job)
+    rendered = render(CompileRequest(words, lengths, hashes, encode_language(job.problem.language), job.arch, 1))
+    ptx = with_values(rendered.decode())
+    _assemble(ptx.encode(), job)
     job.own_scores(elite)
     lines = job.comment(elite).splitlines()
     lines += [
         f"The kernel stores the program's own {name}: use {offset!r} + {scale!r} * {name}."
         for name, (offset, scale) in elite.expression.scaling.items()
     ]
-    return "".join(f"// {line}".rstrip() + "\n" for line in lines) + ptx.decode()
+    return "".join(f"// {line}".rstrip() + "\n" for line in lines) + ptx
 
 
 def _export_cuda(job: _Job, elite: Elite) -> str:
@@ -157,7 +159,7 @@ def _record(job: _Job, elite: Elite, expression: Expression) -> dict[str, Any]:
         if value.kind == NodeKind.INPUT:
             values.append({"input": value.name, "type": value.type})
         elif value.kind == NodeKind.CONSTANT:
-            values.append({"bits": value.bits, "type": value.type})
+            values.append({"bits": value.bits, "value": plain_constant(value.type, value.bits), "type": value.type})
         elif value.kind == NodeKind.PTX and not value.has_vectors:
             values.append({"ptx": value.ptx, "operands": value.operands, "type": value.type})
         else:

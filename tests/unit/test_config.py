@@ -36,7 +36,7 @@ SECTIONS = {
     "search.starts.": "count, generations",
     "search.tuning.": "share, iterations, linear_scale, points",
     "search.archive.": ", ".join(["type", *(option for kind in ARCHIVES.values() for option in kind.options)]),
-    "search.initial.": "num_programs, min_length, max_length",
+    "search.initial.": "num_programs, min_length, max_length, programs, digest",
     "search.variation.": ", ".join(["operators", *RATES_OF]),
     **{f"search.variation.{operator}.": ", ".join(rates) for operator, rates in RATES_OF.items()},
     "evaluation.": (

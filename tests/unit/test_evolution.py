@@ -239,3 +239,37 @@ def test_a_script_without_a_guard_is_run_once_and_its_class_scored_in_processes(
     command = [sys.executable, "script.py" if way == "script" else "-"]
     done = subprocess.run(command, check=False, cwd=tmp_path, input=UNGUARDED, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (0, "imported\nTrue False\n"), done.stderr
+
+
+def test_guesses_begin_generation_0_with_the_objective_that_they_have(result, tmp_path):
+    (tmp_path / "quartic.txt").write_text("%x %x mul_ftz_f32 dup.f32 mul_ftz_f32")
+    small = {"archive": [20], "generations": 1, "search": {"initial": {"num_programs": 1}}, "evaluation": {"threads": 1}}
+    guesses = ["y = x*x + 1", tmp_path / "quartic.txt", "%x sin_approx_ftz_f32"]
+    found = evo.evolve(Square, guesses=guesses, **small)
+    elites = found.search.elites()
+    assert found.history.evaluations.tolist() == [4]
+    expected = {0: -1.0, 1: -np.abs(X**4 - X * X).mean()}  # by slot; both have two instructions
+    [cell] = found.archive.index[found.archive.num_instructions == 2]
+    slot = int(elites.slot[cell])
+    assert slot == max(expected, key=expected.get)
+    assert elites.objective[cell] == pytest.approx(expected[slot], abs=1e-6)
+    assert found.archive.objective[found.archive.expression == "y = sin(x)"].item() == pytest.approx(
+        -np.abs(np.sin(X) - X * X).mean(), abs=1e-6
+    )
+    again = evo.evolve(Square, guesses=result, **small)
+    assert len(again.archive) >= len(result.archive) and again.best.objective == result.best.objective
+
+
+@pytest.mark.parametrize(
+    ("guesses", "message"),
+    [
+        (["x", "y = sin(q)"], "search.initial.programs.1:1: unknown name 'q', one of: x"),
+        ([Path("nowhere.txt")], "evolve: guesses: nowhere.txt: no such file or folder"),
+        ([3], "evolve: a guess is a formula or a program as text, a path or a Result, got int"),
+    ],
+)
+def test_a_wrong_guess_is_refused_in_one_line(guesses, message):
+    with pytest.raises(evo.UserError, match=f"^{re.escape(message)}"):
+        evo.evolve(Square, guesses=guesses, generations=1)
+    with pytest.raises(evo.UserError, match=r"^evolve: guesses and search\.initial\.programs are the same"):
+        evo.evolve(Square, guesses="x", generations=1, search={"initial": {"programs": ["x"]}})

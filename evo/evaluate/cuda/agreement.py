@@ -125,9 +125,15 @@ def compare(name: str, points: Points, cpu: NDArray[np.uint32], gpu: NDArray[np.
     if not wrong.size:
         return Agreement(None, num_compared)
     at = wrong[0]
-    inputs = ", ".join(f"{key} {values.view(np.uint32)[at]:08x}" for key, values in points.items())
-    where = f"{wrong.size:,} of {len(cpu):,} points, such as {inputs}: CPU {cpu[at]:08x}, GPU {gpu[at]:08x}"
+    inputs = ", ".join(f"{key} {_readable(values[at])}" for key, values in points.items())
+    results = [_readable(bits[at].view(np.float32) if _stacks_of(name, "rets")[0] == "F32" else bits[at]) for bits in (cpu, gpu)]
+    where = f"{wrong.size:,} of {len(cpu):,} points, such as {inputs}: CPU {results[0]}, GPU {results[1]}"
     return Agreement(f"{name} differs at {where}", num_compared)
+
+
+def _readable(value: Any) -> str:
+    """The bits of a number, and the number."""
+    return f"{value.view(np.uint32):08x} ({value})"
 
 
 def _compare_exact(cpu: NDArray[np.uint32], gpu: NDArray[np.uint32]) -> tuple[NDArray[np.bool_], int]:

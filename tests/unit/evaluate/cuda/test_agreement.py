@@ -60,8 +60,10 @@ def test_one_wrong_bit_of_an_exact_instruction_is_found(name):
     wrong[4321] ^= 1
     problem = compare(name, POINTS, expected, wrong).problem
     assert problem is not None
-    assert problem.startswith(f"{name} differs at 1 of 8,100 points, such as a {POINTS['a'].view(np.uint32)[4321]:08x}, b ")
-    assert problem.endswith(f": CPU {expected[4321]:08x}, GPU {wrong[4321]:08x}")
+    a = POINTS["a"][4321]
+    assert problem.startswith(f"{name} differs at 1 of 8,100 points, such as a {a.view(np.uint32):08x} ({a}), b ")
+    values = [bits.view(np.float32) if name == "add_ftz_f32" else bits for bits in (expected[4321], wrong[4321])]
+    assert problem.endswith(f": CPU {expected[4321]:08x} ({values[0]}), GPU {wrong[4321]:08x} ({values[1]})")
 
 
 def test_a_result_between_subnormal_and_normal_may_be_flushed_or_not():

@@ -1,0 +1,152 @@
+"""evo.language.infix: a formula becomes the program that computes it, or is refused with its line."""
+
+import numpy as np
+import pytest
+
+from evo.errors import UserError
+from evo.instructions import shipped_instruction_set
+from evo.language.expression import _INFIX, expression_of, infix
+from evo.language.infix import parse_infix
+from evo.language.program import Language, parse_program, program_length
+from evo.native.ptx_vm import VirtualMachine
+
+SET = shipped_instruction_set("default")
+NAMES = [instruction.name for instruction in SET.instructions]
+LANGUAGE = Language(SET, (("x", "f32"), ("in", "f32"), ("n", "u32")), (("y", "f32"),))
+X = np.linspace(0.3, 2.7, 41).astype(np.float32)
+Z = np.linspace(-2.2, 1.9, 41).astype(np.float32)
+N = np.arange(41, dtype=np.uint32)
+
+
+def read(text: str, names=NAMES, language=LANGUAGE, max_length: int = 40) -> np.ndarray:
+    return parse_infix(language, text, "guess", max_length, names)
+
+
+def computed(words: np.ndarray, language=LANGUAGE) -> np.ndarray:
+    registers = [X, Z, N, *[None] * (len(language.registers) - 3)]
+    return VirtualMachine(language.lowering).store(words[None], registers)[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("sin(x)*2 + 1", np.sin(X) * 2 + 1),
+        ("x - in_/2 - 3", X - Z / 2 - 3),
+        ("-x**2", -(X**2)),
+        ("x**7", X.astype(float) ** 7),
+        ("x**-3", X.astype(float) ** -3),
+        ("x**0.5 + 2**3/4 + 10*pi", np.sqrt(X) + 2 + 10 * np.pi),
+        ("exp(x) + log(x) - tan(in_/3)", np.exp(X) + np.log(X) - np.tan(Z / 3)),
+        ("1/x - 1/sqrt(x) + in_*cos(x)", 1 / X - 1 / np.sqrt(X) + Z * np.cos(X)),
+        ("exp2(log2(x)) + abs(in_) + min(x, in_) - max(x, 1)", X + abs(Z) + np.minimum(X, Z) - np.maximum(X, 1)),
+        ("x if in_ < 0.5 else -in_", np.where(Z < 0.5, X, -Z)),
+        ("select(in_ > 0.5, x, 3)", np.where(Z > 0.5, X, 3)),
+        ("copysign(x, in_) + fma(x, in_, 2)", np.copysign(X, Z) + X * Z + 2),
+        ("cvt_rn_f32_u32(n*n + 3 - 1)", N.astype(float) ** 2 + 2),
+        ("select(n == 4, x, 0) + select(n != 4, 5, 0)", np.where(N == 4, X, 5)),
+        ("a = x*x\nb = a + 1; y = a*b - a", X**2 * (X**2 + 1) - X**2),
+        ("# a comment\ny = 1.5e-3\n", np.full(41, 1.5e-3)),
+    ],
+)
+def test_a_program_computes_its_formula(text, expected):
+    np.testing.assert_allclose(computed(read(text)), [expected], rtol=2e-5, atol=2e-6)
+
+
+def test_tanh_is_as_exact_as_ptx_says():
+    np.testing.assert_allclose(computed(read("tanh(in_)")), [np.tanh(Z)], rtol=2.0**-11)
+
+
+def test_each_output_has_its_formula_and_an_output_that_is_an_input_is_read_as_the_input():
+    language = Language(SET, (("x", "f32"), ("z", "f32"), ("n", "u32")), (("x", "f32"), ("y", "f32")))
+    np.testing.assert_allclose(computed(read("x = x + 1\ny = x*2", language=language), language), [X + 1, X * 2], rtol=1e-6)
+    np.testing.assert_allclose(computed(read("y = z\nx = y*y", language=language), language), [Z**2, Z], rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in VirtualMachine(LANGUAGE.lowering).unsupported])
+def test_what_is_printed_of_an_instruction_can_be_read_back(name):
+    instruction = SET.instructions[SET.instruction_index(name)]
+    stacks = [SET.stacks[SET.arg_types[arg].stack_idx].name.lower() for arg in (*instruction.args, *instruction.rets)]
+    if not set(stacks) <= {"f32", "u32", "pred", "philox"}:
+        return
+    inputs = tuple((f"{stack}_{i}", stack) for i, stack in enumerate(stacks[:-1]))
+    language = Language(SET, inputs, (("y", stacks[-1]),))
+    tokens = " ".join(f"%{each}" for each, _ in reversed(inputs))
+    words = parse_program(language, f"{tokens} {name}", "test", 8)
+    text = infix(expression_of(language, words))
+    hashes = language.lowering.analyze(np.stack([words, read(text, language=language, max_length=8)]))[0]
+    assert hashes[0].tolist() == hashes[1].tolist(), text
+
+
+def test_what_is_printed_of_random_programs_can_be_read_back():
+    names = [name for name in NAMES if name.endswith("ftz_f32") and name != "div_approx_ftz_f32"]  # 1/x is a reciprocal
+    rng = np.random.default_rng(3)
+    num_long = 0
+    for _ in range(200):
+        tokens = [
+            rng.choice(names) if rng.random() < 0.6 else rng.choice(["%x", "%in", f"{rng.normal():.3g}"])
+            for _ in range(rng.integers(5, 30))
+        ]
+        words = parse_program(LANGUAGE, " ".join(tokens), "test", 40)
+        text = infix(expression_of(LANGUAGE, words))
+        again = read(text, max_length=200)
+        rows = np.zeros((2, 200), np.uint64)
+        rows[0, :40], rows[1] = words, again
+        np.testing.assert_array_equal(computed(rows[0]).view(np.uint32), computed(rows[1]).view(np.uint32), err_msg=text)
+        num_long += program_length(again) > 8
+    assert num_long >= 20
+
+
+def test_every_form_that_is_printed_is_known():
+    """A new entry of the printed forms needs one here."""
+    for ptx, (template, _) in _INFIX.items():
+        name = ptx.replace(".", "_")
+        if template.split("(")[0].isidentifier():
+            assert name in NAMES
+            call = template.format("x", "in_", "x < in_") if "{2}" in template else template.format(*["x"] * template.count("{"))
+            assert SET.instruction_index(name) in (read(call)[:6] >> np.uint64(32)).tolist(), call
+
+
+def test_other_instructions_take_the_place_of_those_that_are_not_in_the_vocabulary():
+    names = ["add_ftz_f32", "mul_ftz_f32", "rcp_approx_ftz_f32", "neg_ftz_f32"]
+    np.testing.assert_allclose(computed(read("x/in_ - 1/x", names)), [X / Z - 1 / X], rtol=1e-5)
+    words = read("fma(x, in_, -in_)", names)
+    np.testing.assert_allclose(computed(words), [X * Z - Z], rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("y = x +\n", "guess:1: not a formula: invalid syntax"),
+        ("a = x\ny = sin(q)", "guess:2: unknown name 'q', one of: x, in, n, a"),
+        ("y = x\ny = in_", "guess:2: 'y' has a formula already"),
+        ("x = 3", "guess:1: 'x' is an input"),
+        ("z = 3", "guess: no formula for the output 'y'; write a line such as: y = x"),
+        ("", "guess: no formula for the output 'y'; write a line such as: y = x"),
+        ("sine(x)", "guess:1: unknown function 'sine', did you mean sin"),
+        ("sin(x, x)", "guess:1: 'sin(x, x)': sin takes 1 operands, got 2"),
+        ("x % 2", "guess:1: 'x % 2' cannot be a program"),
+        ("x[0]", "guess:1: 'x[0]' cannot be a program"),
+        ("import os", "guess:1: 'import os' is not a formula"),
+        ("__import__('os')", "guess:1: 'os' is not a number"),
+        ("x + n", "guess:1: 'x + n': add_ftz_f32 takes f32, got u32; or add_u32 takes u32, got f32"),
+        ("n", "guess:1: the output 'y' takes f32, got u32"),
+        ("x + 1e39", "guess:1: '1e+39' is out of the range of f32"),
+        ("1e400", "guess:1: inf is not a finite number"),
+        ("1/0 + x", "guess:1: '1 / 0': divide by zero"),
+        ("x**x", "guess:1: 'x ** x': exponents are whole numbers up to 64"),
+        ("(-8)**0.5", "guess:1: "),
+        ("cvt_rn_f32_u32(n + 1.5)", "guess:1: '1.5' is not an integer constant"),
+        ("+".join(["x*in_"] * 30), "guess: takes more than 40 words, which is program.max_length"),
+        ("(" * 300 + "x" + ")" * 300, "guess:1: not a formula: too many nested parentheses"),
+    ],
+)
+def test_what_is_wrong_with_a_formula_is_said_with_its_line(text, message):
+    with pytest.raises(UserError) as caught:
+        read(text)
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_the_vocabulary_lacks_is_named():
+    with pytest.raises(UserError, match=r"^guess:1: 'sin\(x\)': sin_approx_ftz_f32 is not in program.vocabulary.instructions$"):
+        read("1 + sin(x)", ["add_ftz_f32"])
