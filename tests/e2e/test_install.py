@@ -89,7 +89,7 @@ def wheel_install(tmp_path_factory, this_install) -> Install:
     folder = tmp_path_factory.mktemp("wheel")
     build = ("-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--wheel-dir", folder, REPOSITORY)
     run(sys.executable, *build, env={**os.environ, "PATH": PATH})
-    [wheel] = folder.glob("evo-*.whl")
+    [wheel] = folder.glob("evo_ptx-*.whl")
     run(sys.executable, "-m", "venv", folder / "venv")
     python = folder / "venv" / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel)
@@ -125,6 +125,20 @@ def test_cmake_finds_the_package_and_builds_with_its_target(install, tmp_path):
     run(tool("cmake"), "-S", tmp_path, "-B", tmp_path / "build", f"-Devo_ROOT={include}")
     run(tool("cmake"), "--build", tmp_path / "build")
     assert subprocess.run([tmp_path / "build" / "main"], check=False).returncode == 42
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_found"),
+    [("0.2", True), ("0.2.0 EXACT", True), ("0.1...0.3", True), ("0.1", False), ("0.2.99", False), ("1", False)],
+)
+def test_cmake_takes_the_package_if_the_version_fits(install, tmp_path, asked, is_found):
+    project = f"cmake_minimum_required(VERSION 3.20)\nproject(asks LANGUAGES NONE)\nfind_package(evo {asked} CONFIG)\n"
+    (tmp_path / "CMakeLists.txt").write_text(project + 'file(WRITE found "${evo_FOUND} ${evo_VERSION}")\n')
+    include = install.output("-m", "evo", "--include").strip()
+    run(tool("cmake"), "-S", tmp_path, "-B", tmp_path / "build", f"-Devo_ROOT={include}")
+    found = (tmp_path / "found").read_text()
+    assert found.startswith("1 ") == is_found
+    assert not is_found or found == f"1 {evo.__version__}"
 
 
 def test_python_m_evo_is_the_command_line(install):
