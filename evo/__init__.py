@@ -31,6 +31,8 @@ __all__ = [
     "get_include",
 ]
 
+DISTRIBUTION = "evo-ptx"  # what package managers call evo
+
 _MODULES = {
     **dict.fromkeys(("Programs", "Scores", "Task"), "evo.task"),
     **dict.fromkeys(("Result", "evolve"), "evo.evolution"),
@@ -50,7 +52,7 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import version
 
-        return version("evo")
+        return version(DISTRIBUTION)
     if name in _MODULES:
         return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -31,6 +31,7 @@ from evo.report.front import front_of, why_no_front
 from evo.run.problem import load_problem, problem_of
 from evo.run.search import Search
 from evo.search.map_elites import Generation
+from evo.shipped import find_task
 from evo.task import Task, check_declarations, load_task, point_arrays
 
 if TYPE_CHECKING:
@@ -180,7 +181,8 @@ def evolve(
     Equal arguments give equal archives, unless the search ends by `seconds`.
 
     Args:
-        task: a task, its class, or the folder of its `task.py`, whose score then runs in worker processes too.
+        task: a task, its class, or the folder of its `task.py` or the name of one of evo's, whose score then runs in worker
+            processes too.
         task_options: of a class or folder, what the task is made with.
         vocabulary: names of instructions, a mapping from names to weights, or all of `program.vocabulary`; None: all instructions
             on the types of inputs and outputs that a CPU can run.
@@ -201,6 +203,8 @@ def evolve(
     made = task(**options) if inspect.isclass(task) else task
     if not isinstance(made, (Task, str, Path)):
         raise UserError(f"evolve: a task is an evo.Task, its class or a folder, got {type(made).__name__}")
+    if not isinstance(made, Task):
+        made = find_task(made, Path())
     data: dict[str, Any] = {
         "task": type(made).__name__ if isinstance(made, Task) else str(Path(made).absolute()),
         "task_options": options,

@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError, did_you_mean
+from evo.errors import UserError, did_you_mean, suggestion
+from evo.shipped import shipped
 
 REDUCTIONS = ("regression",)
 _CHANGES_WHEN_ASKED = "_evo_changes_when_asked"  # attribute of such a task
@@ -239,7 +240,9 @@ def load_task(folder: Path, options: dict[str, Any]) -> Task:
     """
     path = folder / "task.py"
     if not path.is_file():
-        raise UserError(f"{path}: no such file; a task is a folder with a task.py")
+        names = list(shipped("tasks"))
+        near = "" if folder.exists() else f", or one of evo's: {suggestion(folder.name, names) or ', '.join(names)}"
+        raise UserError(f"{path}: no such file; a task is a folder with a task.py{near}")
     package = "evo_task_" + hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
     if package not in sys.modules:
         module = types.ModuleType(package)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from evo import __version__
 from evo.config import RunConfig, dump_config, first_difference, load_config
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Failure
@@ -168,7 +169,7 @@ class Run:
 def environment(problem: Problem) -> dict[str, Any]:
     """What a run was made with: versions and machine."""
     return {
-        "evo": version("evo"),
+        "evo": __version__,
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},
         "machine": platform.machine(),
