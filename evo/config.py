@@ -463,8 +463,8 @@ def _no_config(path: Path, reason: str) -> str:
     names = list(shipped("configs"))
     if path.parent == Path() and not path.suffix:
         near = suggestion(str(path), names)
-        return f"{path}: no such file, and no config of evo's{f', {near}' if near else ';'} evo has {', '.join(names)}"
-    hint = f"; evo's own config of this name is: {path.stem}" if path.stem in names else ""
+        return f"{path}: no such file, and no config of evo's; {f'{near} ' if near else ''}evo has {', '.join(names)}"
+    hint = f"; evo has one by the name {path.stem}" if path.stem in names else ""
     return f"{path}: cannot read the config: {reason}{hint}"
 
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError, did_you_mean, suggestion
+from evo.errors import UserError, did_you_mean
 from evo.shipped import shipped
 
 REDUCTIONS = ("regression",)
@@ -240,9 +240,8 @@ def load_task(folder: Path, options: dict[str, Any]) -> Task:
     """
     path = folder / "task.py"
     if not path.is_file():
-        names = list(shipped("tasks"))
-        near = "" if folder.exists() else f", or one of evo's: {suggestion(folder.name, names) or ', '.join(names)}"
-        raise UserError(f"{path}: no such file; a task is a folder with a task.py{near}")
+        named = "" if folder.exists() else f", or the name of a shipped one, {did_you_mean(folder.name, shipped('tasks'))}"
+        raise UserError(f"{path}: no such file; a task is a folder with a task.py{named}")
     package = "evo_task_" + hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
     if package not in sys.modules:
         module = types.ModuleType(package)

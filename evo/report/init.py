@@ -5,6 +5,7 @@ Owns what is copied where. Knows nothing of what is in a template.
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -19,11 +20,11 @@ def make_project(folder: Path, template: str) -> list[Path]:
         UserError: the folder exists, or cannot be written; then nothing is left of it.
     """
     source = shipped("templates")[template]
+    if os.path.lexists(folder):
+        raise UserError(f"{folder}: exists; give the new project another name: evo init NAME")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir()
-    except FileExistsError as error:
-        raise UserError(f"{error.filename}: exists; give the new project another name: evo init NAME") from error
     except OSError as error:
         raise UserError(f"{error.filename}: cannot create the folder: {error.strerror}") from error
     try:
