@@ -91,3 +91,21 @@ def test_the_formula_of_the_regression_project_knows_the_law_of_the_pendulum(for
     refused = fork_evo("predict", run, "--data", "new.csv", cwd=project)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
     assert "no column 'amplitude'; the formula's inputs are: length, gravity, amplitude" in refused.stderr
+
+
+@pytest.mark.slow
+def test_the_kernel_of_a_project_scores_as_its_score_method_does(fork_evo, tmp_path):
+    """On a stand-in for a GPU (tests/emulated_gpu), by whose PTX and its own score each elite is scored."""
+    gpu = {"EVO_EMULATED_GPU": "", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    fork_evo("init", "mine", "--template", "kernel")
+    few = ("search.initial.num_programs=48", "search.batch_size=16", "stop={generations: 2}", "task_options.size=12")
+    exact = "program.vocabulary.instructions=[add_ftz_f32, mul_ftz_f32, fma_rn_ftz_f32, max_ftz_f32]"
+    settings = (*few, exact, "evaluation.backend=cuda", "evaluation.compile_workers=1", "output.plots=[]")
+    sets = [word for setting in settings for word in ("--set", setting)]
+    done = fork_evo("run", "kernel.yaml", *sets, env=gpu, cwd=tmp_path / "mine")
+    assert done.returncode == 0, done.stderr
+    [run] = (tmp_path / "mine").glob("runs/*/*")
+    checked = fork_evo("check", run, env=gpu, cwd=tmp_path / "mine")
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    [share] = re.findall(r"^objective within 1e-06 +(\S+)", checked.stdout, re.MULTILINE)
+    assert share == "100.00%"  # instructions are exact, so only the order of the sums differs

@@ -17,6 +17,8 @@ import pytest
 
 import evo
 
+from .conftest import borrow_packages, run
+
 REPOSITORY = Path(__file__).parents[2]
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 PROGRAM = """\
@@ -59,13 +61,6 @@ class Install:
         return run(self.python, *args, cwd=self.python.parent).stdout
 
 
-def run(*command: str | Path, **options) -> subprocess.CompletedProcess:
-    """Runs a command to its end; a failure shows what it printed."""
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, **options)
-    assert done.returncode == 0, f"{' '.join(map(str, command))}\nended with {done.returncode}\n{done.stdout}\n{done.stderr}"
-    return done
-
-
 def tool(name: str) -> str:
     path = shutil.which(name, path=PATH)
     if path is None:
@@ -93,10 +88,7 @@ def wheel_install(tmp_path_factory, this_install) -> Install:
     run(sys.executable, "-m", "venv", folder / "venv")
     python = folder / "venv" / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel)
-    packages = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout.strip())
-    # Paths of a .pth file come behind the new environment's own packages, so that its evo is found first.
-    (packages / "borrowed.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
-    return Install(python, packages / "evo" / "include")
+    return Install(python, borrow_packages(python) / "evo" / "include")
 
 
 @pytest.fixture(params=["this_install", pytest.param("wheel_install", marks=pytest.mark.slow)])
