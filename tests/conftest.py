@@ -31,6 +31,9 @@ NEEDED_IN_CI = (
     "zmq",
     "msgpack",
     "distributed",
+    "auditwheel",
+    "build",
+    "twine",
 )
 
 PLANE = Path(__file__).parent / "data" / "plane"
