@@ -33,6 +33,8 @@ __all__ = [
     "get_include",
 ]
 
+DISTRIBUTION = "evo-ptx"  # what package managers call evo
+
 _MODULES = {
     **dict.fromkeys(("Programs", "Scores", "Task", "Window"), "evo.task"),
     "Result": "evo.report.result",
@@ -53,7 +55,7 @@ def __getattr__(name: str) -> Any:
     if name == "__version__":
         from importlib.metadata import version
 
-        return version("evo")
+        return version(DISTRIBUTION)
     if name in _MODULES:
         return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import atexit
 import functools
+import glob
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -18,9 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
-from evo import get_include
+from evo import DISTRIBUTION, get_include
 from evo.errors import DeviceFailure, UserError, did_you_mean
+from evo.shipped import shipped
 
 if TYPE_CHECKING:
     from evo.report.progress import Progress
@@ -82,6 +86,18 @@ class _Main(click.Group):
             return super().invoke(ctx)
 
 
+class _ConfigPath(click.Path):
+    """A config's file, or the name of one of evo's. Tab offers both."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        files = sorted(glob.glob(f"{glob.escape(incomplete)}*.yaml"))
+        names = [name for name in shipped("configs") if name.startswith(incomplete)]
+        return [CompletionItem(value) for value in [*files, *names]] or super().shell_complete(ctx, param, incomplete)
+
+
 def _print_include(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
     if is_given:
         click.echo(get_include())
@@ -89,7 +105,7 @@ def _print_include(ctx: click.Context, _: click.Parameter, is_given: bool) -> No
 
 
 @click.group(cls=_Main, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.version_option(package_name="evo", prog_name="evo")
+@click.version_option(package_name=DISTRIBUTION, prog_name="evo")
 @click.option(
     "--include",
     is_flag=True,
@@ -141,12 +157,30 @@ def _verb(function: Callable[P, T]) -> Callable[P, T]:
 
 
 @main.command()
-@click.argument("config", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="[NAME]", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--template", type=click.Choice(list(shipped("templates"))), default="picture", show_default=True, help="What it begins with."
+)
+@_verb
+def init(folder: Path | None, template: str) -> None:
+    """Make a project in the new folder NAME (default: the template's name): a task of your own, its config, and what to do."""
+    from evo.report.init import make_project
+
+    folder = folder or Path(template)
+    files = make_project(folder, template)
+    for path in files:
+        click.echo(folder / path)
+    [config] = [path for path in files if path.suffix == ".yaml"]
+    click.echo(f"start with: cd {shlex.quote(str(folder))} && evo run {config}")
+
+
+@main.command()
+@click.argument("config", type=_ConfigPath())
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help=_SET_HELP)
 @_quiet_option
 @_verb
 def run(config: Path, overrides: tuple[str, ...]) -> None:
-    """Run the experiment that CONFIG describes, in a new folder under runs/."""
+    """Run the experiment that CONFIG describes, a file or the name of one of evo's, in a new folder under runs/."""
     _say_loading(config)
     from evo.config import load_config
 
@@ -428,7 +462,7 @@ def check(run_folder: Path, overrides: tuple[str, ...]) -> None:
 
 
 @main.command(name="eval")
-@click.argument("config", type=click.Path(path_type=Path))
+@click.argument("config", type=_ConfigPath())
 @click.option("--program", "program", required=True, type=click.Path(path_type=Path), help="A program in text form.")
 @click.option("--output", default=Path(), type=click.Path(path_type=Path), help="Folder for its pictures.  [default: .]")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help=_SET_HELP)
@@ -457,7 +491,7 @@ def evaluate(config: Path, program: Path, output: Path, overrides: tuple[str, ..
 
 
 @main.command(name="compile")
-@click.argument("source", metavar="RUN|CONFIG", type=click.Path(path_type=Path))
+@click.argument("source", metavar="RUN|CONFIG", type=_ConfigPath())
 @click.option("--arch", default="sm_90", show_default=True, help="GPU architecture to compile for.")
 @click.option("--output", type=click.Path(path_type=Path), help="Folder for the cubins.  [default: RUN/cubins or ./cubins]")
 @click.option("--random", "num_random", type=click.IntRange(1), default=256, show_default=True, help="Programs of a CONFIG.")
@@ -522,7 +556,7 @@ def new_keys(folder: Path, name: str) -> None:
 
 
 @main.command()
-@click.argument("config", type=click.Path(path_type=Path))
+@click.argument("config", type=_ConfigPath())
 @click.option("--seeds", default="1-10", show_default=True, help="Seeds and ranges: 1-20 or 1,3,7-9.")
 @click.option("--grid", multiple=True, metavar="KEY=A,B", help="Try each value of a key: --grid search.batch_size=256,1024.")
 @click.option("--output", type=click.Path(path_type=Path), help="Folder of the sweep.  [default: runs/<config>-sweep]")
@@ -592,7 +626,7 @@ def list_runs_below(folder: Path, as_json: bool) -> None:
 
 @main.command()
 @click.argument("word", required=False)
-@click.option("--config", "config", metavar="CONFIG", type=click.Path(path_type=Path), help="Only the vocabulary of this config.")
+@click.option("--config", "config", metavar="CONFIG", type=_ConfigPath(), help="Only the vocabulary of this config.")
 @click.option("--instruction-set", metavar="SET", help="default, wide, or a JSON file.  [default: default]")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key of --config.")
 @_verb

@@ -18,12 +18,13 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from evo.compile.assembler import DEFAULT_OPT_LEVEL
-from evo.errors import UserError, did_you_mean
+from evo.errors import UserError, did_you_mean, suggestion
 from evo.evaluate.backends import AUTO, BACKENDS
 from evo.instructions import SHIPPED
 from evo.native.vary import OPERATORS, RATES
 from evo.search.archives import ARCHIVES
 from evo.search.emitter import INITIAL
+from evo.shipped import find_config, find_task, shipped
 from evo.storage.files import exists
 
 if typing.TYPE_CHECKING:
@@ -424,7 +425,7 @@ class OutputConfig(Model):
 
 
 class RunConfig(Model):
-    """One experiment. `task` is a folder, relative to the config file.
+    """One experiment. `task` is a folder, relative to the config file, or the name of one of evo's tasks.
 
     `task_files`, which run folders have: strings in `task_options` that are paths -> the files in their place, relative to the
     config file.
@@ -475,17 +476,20 @@ class RunConfig(Model):
 
 
 def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
-    """Reads a config and applies `a.b=value` overrides (values are YAML).
+    """Reads a config, from a file or one of evo's by its name, and applies `a.b=value` overrides (values are YAML).
 
     Paths of the task, the instruction set, the farm's keys and TLS files come back absolute: those in the file are relative to
-    it, those in overrides to the working folder.
+    it, those in overrides to the working folder. Where there is no such folder, a task's name is that of one of evo's.
 
     Raises:
         UserError: no such file, not YAML, an unknown key, a value out of range.
     """
+    file = find_config(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
+        if isinstance(error, FileNotFoundError):
+            raise UserError(_no_config(path, str(error.strerror))) from error
         reason = error.strerror if isinstance(error, OSError) else error
         raise UserError(f"{path}: cannot read the config: {reason}") from error
     data = _parse_yaml(text, str(path))
@@ -497,9 +501,13 @@ def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
             data["search"]["initial"].pop("digest", None)  # of others
     config = make_config(data, str(path))
 
-    def absolute(key: str, value: str) -> str:
+    def base(key: str) -> Path:
         given = any(f"{key}.".startswith(f"{override.partition('=')[0]}.") for override in overrides)
-        return str((Path() if given else path.parent).joinpath(value).resolve())
+        return Path() if given else file.parent
+
+    def absolute(key: str, value: str) -> str:
+        found = find_task(value, base(key)) if key == "task" else base(key).joinpath(value)
+        return str(found.resolve())
 
     return _with_paths(config, absolute)
 
@@ -541,6 +549,15 @@ def _with_paths(config: RunConfig, change: Callable[[str, str], str]) -> RunConf
     if evaluation:
         changes["evaluation"] = config.evaluation.model_copy(update=evaluation)
     return config.model_copy(update=changes)
+
+
+def _no_config(path: Path, reason: str) -> str:
+    names = list(shipped("configs"))
+    if path.parent == Path() and not path.suffix:
+        near = suggestion(str(path), names)
+        return f"{path}: no such file, and no config of evo's; {f'{near} ' if near else ''}evo has {', '.join(names)}"
+    hint = f"; evo has one by the name {path.stem}" if path.stem in names else ""
+    return f"{path}: cannot read the config: {reason}{hint}"
 
 
 def make_config(data: dict[str, Any], source: str) -> RunConfig:

@@ -29,6 +29,7 @@ from evo.run.problem import load_problem, problem_of
 from evo.run.run import Run, environment, has_its_own_task, metrics_row, quarantine_record
 from evo.run.search import Search
 from evo.search.map_elites import Generation
+from evo.shipped import find_task
 from evo.task import Task, check_declarations, load_task
 
 Section = Mapping[str, Any]
@@ -62,7 +63,7 @@ def evolve(
     Equal arguments give equal archives, unless the search ends by `seconds`.
 
     Args:
-        task: a task, its class, or the folder of its `task.py`.
+        task: a task, its class, the folder of its `task.py`, or the name of one of evo's tasks.
         resume: a folder that `Result.save` has written, whose search goes on and is saved there. The task must be the same: the
             source of its class and its attributes are compared. Stops given here replace those of the run, and count from its
             beginning. `evaluation` may be given too; all else is the run's.
@@ -92,7 +93,7 @@ def evolve(
 
     stop = {"seconds": seconds, "generations": generations, "evaluations": evaluations, "objective": objective}
     if resume is not None:
-        given = {"vocabulary": vocabulary, "archive": archive, "seed": seed, "program": program, "search": search}
+        given: dict[str, Any] = {"vocabulary": vocabulary, "archive": archive, "seed": seed, "program": program, "search": search}
         given["guesses"] = guesses or None
         if surplus := [name for name, value in given.items() if value is not None]:
             raise UserError(f"evolve: resume goes on with the run's own {', '.join(surplus)}; do not give them")
@@ -106,7 +107,7 @@ def evolve(
             run.close()
     made, options = _made(task, dict(task_options or {}))
     data: dict[str, Any] = {
-        "task": type(made).__name__ if isinstance(made, Task) else str(Path(made).absolute()),
+        "task": type(made).__name__ if isinstance(made, Task) else str(made.absolute()),
         "task_options": options,
         "seed": 1 if seed is None else seed,
         "program": dict(program or {}),
@@ -128,7 +129,7 @@ def evolve(
         data["program"]["vocabulary"] = vocabulary if is_section else {"instructions": vocabulary}
     if archive is not None:
         data["search"]["archive"] = archive if isinstance(archive, Mapping) else {"dims": archive}
-    known = made if isinstance(made, Task) else load_task(Path(made), options)
+    known = made if isinstance(made, Task) else load_task(made, options)
     check_declarations(known)
     if "vocabulary" not in data["program"]:
         data["program"]["vocabulary"] = {"instructions": _instructions_for(known, data["program"])}
@@ -149,14 +150,14 @@ def evolve(
     return Result(found, metrics, (ended_by or [str(found.stop_reason)])[0], facts, quarantine)
 
 
-def _made(task: Task | type[Task] | str | Path, options: dict[str, Any]) -> tuple[Task | str | Path, dict[str, Any]]:
+def _made(task: Task | type[Task] | str | Path, options: dict[str, Any]) -> tuple[Task | Path, dict[str, Any]]:
     """The task, or its folder, and the options that it is made with."""
     if options and isinstance(task, Task):
         raise UserError("evolve: task_options are for a class or a folder; this task is made already")
     made = task(**options) if inspect.isclass(task) else task
     if not isinstance(made, (Task, str, Path)):
         raise UserError(f"evolve: a task is an evo.Task, its class or a folder, got {type(made).__name__}")
-    return made, options
+    return made if isinstance(made, Task) else find_task(made, Path()), options
 
 
 def _resumed(

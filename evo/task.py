@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError, did_you_mean
+from evo.shipped import shipped
 
 REDUCTIONS = ("regression",)
 _CHANGES_WHEN_ASKED = "_evo_changes_when_asked"  # attribute of such a task
@@ -258,7 +259,8 @@ def load_task(folder: Path, options: dict[str, Any]) -> Task:
     """
     path = folder / "task.py"
     if not path.is_file():
-        raise UserError(f"{path}: no such file; a task is a folder with a task.py")
+        named = "" if folder.exists() else f", or the name of a shipped one, {did_you_mean(folder.name, shipped('tasks'))}"
+        raise UserError(f"{path}: no such file; a task is a folder with a task.py{named}")
     package = "evo_task_" + hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
     if package not in sys.modules:
         module = types.ModuleType(package)

@@ -31,6 +31,9 @@ NEEDED_IN_CI = (
     "zmq",
     "msgpack",
     "distributed",
+    "auditwheel",
+    "build",
+    "twine",
 )
 
 PLANE = Path(__file__).parent / "data" / "plane"
@@ -214,10 +217,10 @@ def fork_server():
 def fork_evo(fork_server, tmp_path):
     """As `run_evo`, but without its two seconds of imports: the command runs in a fork of a process that has done them."""
 
-    def run(*args, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
+    def run(*args, env: dict[str, str] | None = None, cwd: Path = tmp_path) -> subprocess.CompletedProcess:
         arguments = [str(arg) for arg in args]
         outputs = [tmp_path.parent / f"{tmp_path.name}.{name}" for name in ("stdout", "stderr")]
-        code = fork_server.wait(fork_server.start(arguments, tmp_path, env or {}, *outputs))
+        code = fork_server.wait(fork_server.start(arguments, cwd, env or {}, *outputs))
         return subprocess.CompletedProcess(["evo", *arguments], code, *(path.read_text() for path in outputs))
 
     return run

@@ -1,4 +1,4 @@
-# find_package(evo CONFIG REQUIRED) defines the target evo::headers, with the folder of the C headers on its include path:
+# find_package(evo 0.2 CONFIG REQUIRED) defines the target evo::headers, with the folder of the C headers on its include path:
 #
 #     target_link_libraries(my_program PRIVATE evo::headers)
 #

@@ -16,7 +16,7 @@ from evo.errors import UserError
 if TYPE_CHECKING:
     from evo.compile.farm.server import CompileFarm
 
-INSTALL_FARM = "pip install 'evo[farm]'"
+INSTALL_FARM = "pip install 'evo-ptx[farm]'"
 
 
 def why_no_farm() -> str | None:

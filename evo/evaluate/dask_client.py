@@ -21,19 +21,20 @@ from importlib.metadata import version
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from evo import DISTRIBUTION
 from evo.errors import UserError
 
 if TYPE_CHECKING:
     from distributed import Client, Future
 
 LOCAL = "local"
-INSTALL = "pip install 'evo[cluster]'"
+INSTALL = "pip install 'evo-ptx[cluster]'"
 WAIT_S = 60.0
 CONNECT_S = 10.0
 WAKE_S = 0.1  # longest uninterrupted wait of the calling thread, so that it sees Ctrl-C
 LOOK_S = 2.0  # between two looks at the workers while no result comes
 GOES_ON = "a run goes on from its last checkpoint"
-PACKAGES = ("evo", "numpy")  # that decide results
+PACKAGES = (DISTRIBUTION, "numpy")  # that decide results
 
 
 @dataclass(frozen=True)

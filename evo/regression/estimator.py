@@ -168,7 +168,7 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
         return self.equations_.loc[self._row(None)]
 
     def sympy(self, index: int | None = None) -> Any:
-        """An equation as an expression of SymPy (`pip install 'evo[sympy]'`). It computes in real numbers, without rounding.
+        """An equation as an expression of SymPy (`pip install 'evo-ptx[sympy]'`). It computes in real numbers, without rounding.
 
         Args:
             index: as in `predict`.

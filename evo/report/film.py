@@ -21,7 +21,7 @@ from evo.report.frames import Frame
 from evo.report.palette import Palette
 from evo.storage.files import PARTIAL_SUFFIX
 
-INSTALL = "pip install 'evo[film]'"
+INSTALL = "pip install 'evo-ptx[film]'"
 STILL = ".png"
 NUM_SAMPLED = 8  # frames from which a GIF's palette is taken
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.language.expression import SYMPY, SYMPY_NAMES, Expression, Lines, lines_of
 
-INSTALL = "pip install 'evo[sympy]'"
+INSTALL = "pip install 'evo-ptx[sympy]'"
 
 
 def sympy_text(expression: Expression, comment: str) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from evo import __version__
 from evo.config import RunConfig, dump_config, first_difference, load_config, with_paths_in
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Failure
@@ -246,7 +247,7 @@ def quarantine_record(failure: Failure, generation: int) -> dict[str, Any]:
 def environment(problem: Problem) -> dict[str, Any]:
     """What a run was made with: versions and machine."""
     return {
-        "evo": version("evo"),
+        "evo": __version__,
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},
         "machine": platform.machine(),

@@ -11,12 +11,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from functools import cached_property
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evo import __version__
 from evo.config import RunConfig, VariationConfig
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Failure
@@ -259,7 +259,7 @@ class Search:
         """
         problem = self.problem
         meta = {
-            "evo_version": version("evo"),
+            "evo_version": __version__,
             "hash_version": HASH_VERSION,
             "identity": problem.config.identity(),
             "task_digest": problem.task_digest,

@@ -31,6 +31,8 @@ from typing import Any
 
 import numpy as np
 
+from evo import __version__
+
 REPOSITORY = Path(__file__).parents[2]
 CONFIG = REPOSITORY / "configs" / "symbolic_regression.yaml"
 SETS = (
@@ -269,7 +271,7 @@ def machine() -> str:
     """What the runs were made with, in a line."""
     cpu = [line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line]
     others = "".join(f", {name} {version(name)}" for name in ("pyoperon", "gplearn") if find_spec(name))
-    return f"One core of {cpu[0] if cpu else 'this machine'}, Python {sys.version.split()[0]}, evo {version('evo')}{others}."
+    return f"One core of {cpu[0] if cpu else 'this machine'}, Python {sys.version.split()[0]}, evo {__version__}{others}."
 
 
 def rows():

@@ -1,4 +1,4 @@
-"""Laws that every shipped task keeps, and the tests' own with them."""
+"""Laws that every shipped task keeps, those of the templates and the tests' own with them."""
 
 import ast
 from pathlib import Path
@@ -15,13 +15,19 @@ from evo.task import Programs, Regression, load_task, point_arrays, target_array
 
 TESTS = Path(__file__).parents[1]
 SHIPPED = [path.parent for path in sorted(TESTS.parent.glob("tasks/*/task.py"))]
-TASKS = [TESTS / "data" / "plane", *SHIPPED]
+TEMPLATES = [path.parent for path in sorted(TESTS.parent.glob("templates/*/task/task.py"))]
+TASKS = [TESTS / "data" / "plane", *SHIPPED, *TEMPLATES]
 PROGRAMS = sorted(TESTS.parent.glob("tasks/*/programs/*.txt"))
 NUM_ROWS = 40
 TYPES = {"f32": np.float32, "u32": np.uint32, "s32": np.int32}
 
 
-@pytest.fixture(scope="module", params=TASKS, ids=lambda folder: folder.name)
+def name_of(folder: Path) -> str:
+    """A task's; a template's with `template` before it."""
+    return f"template-{folder.parent.name}" if folder in TEMPLATES else folder.name
+
+
+@pytest.fixture(scope="module", params=TASKS, ids=name_of)
 def task(request):
     return load_task(request.param, {})
 
@@ -162,7 +168,7 @@ def test_two_threads_may_score_at_once(task, values):
 DRAWING = [folder for folder in TASKS if load_task(folder, {}).has_pictures()]
 
 
-@pytest.mark.parametrize("folder", DRAWING, ids=lambda folder: folder.name)
+@pytest.mark.parametrize("folder", DRAWING, ids=name_of)
 def test_pictures_have_the_documented_shape_at_any_size_and_time(folder):
     task = load_task(folder, {})
     rng = np.random.default_rng(5)

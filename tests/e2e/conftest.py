@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,6 +28,21 @@ ENDLESS = {
     "stop": {"generations": 10**6},
     "output": {"plots": []},
 }
+
+
+def run(*command: str | Path, **options) -> subprocess.CompletedProcess:
+    """Runs a command to its end; a failure shows what it printed."""
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}\nended with {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def borrow_packages(python: Path) -> Path:
+    """Lets a new environment find this one's packages, behind its own. Gives the folder of its own."""
+    packages = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout.strip())
+    # Paths of a .pth file come last, so that the new environment's evo is found first.
+    (packages / "borrowed.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
+    return packages
 
 
 def run_folders(runs: Path) -> list[Path]:

@@ -17,7 +17,7 @@ from .conftest import Process, assert_same_state, num_rows, run_folders, state_o
 if not os.environ.get("CI"):  # in CI what is missing is a failure
     pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
     pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
-    pytest.importorskip("zmq", reason="built without evo[farm]")
+    pytest.importorskip("zmq", reason="built without evo-ptx[farm]")
 
 EXACT = ["add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "fma_rn_ftz_f32", "min_ftz_f32", "max_ftz_f32"]
 # So many packs that workers hold some at any moment.

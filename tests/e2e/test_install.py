@@ -17,6 +17,8 @@ import pytest
 
 import evo
 
+from .conftest import borrow_packages, run
+
 REPOSITORY = Path(__file__).parents[2]
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 PROGRAM = """\
@@ -59,13 +61,6 @@ class Install:
         return run(self.python, *args, cwd=self.python.parent).stdout
 
 
-def run(*command: str | Path, **options) -> subprocess.CompletedProcess:
-    """Runs a command to its end; a failure shows what it printed."""
-    done = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False, **options)
-    assert done.returncode == 0, f"{' '.join(map(str, command))}\nended with {done.returncode}\n{done.stdout}\n{done.stderr}"
-    return done
-
-
 def tool(name: str) -> str:
     path = shutil.which(name, path=PATH)
     if path is None:
@@ -89,14 +84,11 @@ def wheel_install(tmp_path_factory, this_install) -> Install:
     folder = tmp_path_factory.mktemp("wheel")
     build = ("-m", "pip", "wheel", "--quiet", "--no-build-isolation", "--no-deps", "--wheel-dir", folder, REPOSITORY)
     run(sys.executable, *build, env={**os.environ, "PATH": PATH})
-    [wheel] = folder.glob("evo-*.whl")
+    [wheel] = folder.glob("evo_ptx-*.whl")
     run(sys.executable, "-m", "venv", folder / "venv")
     python = folder / "venv" / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", wheel)
-    packages = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout.strip())
-    # Paths of a .pth file come behind the new environment's own packages, so that its evo is found first.
-    (packages / "borrowed.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
-    return Install(python, packages / "evo" / "include")
+    return Install(python, borrow_packages(python) / "evo" / "include")
 
 
 @pytest.fixture(params=["this_install", pytest.param("wheel_install", marks=pytest.mark.slow)])
@@ -125,6 +117,20 @@ def test_cmake_finds_the_package_and_builds_with_its_target(install, tmp_path):
     run(tool("cmake"), "-S", tmp_path, "-B", tmp_path / "build", f"-Devo_ROOT={include}")
     run(tool("cmake"), "--build", tmp_path / "build")
     assert subprocess.run([tmp_path / "build" / "main"], check=False).returncode == 42
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_found"),
+    [("0.2", True), ("0.2.0 EXACT", True), ("0.1...0.3", True), ("0.1", False), ("0.2.99", False), ("1", False)],
+)
+def test_cmake_takes_the_package_if_the_version_fits(install, tmp_path, asked, is_found):
+    project = f"cmake_minimum_required(VERSION 3.20)\nproject(asks LANGUAGES NONE)\nfind_package(evo {asked} CONFIG)\n"
+    (tmp_path / "CMakeLists.txt").write_text(project + 'file(WRITE found "${evo_FOUND} ${evo_VERSION}")\n')
+    include = install.output("-m", "evo", "--include").strip()
+    run(tool("cmake"), "-S", tmp_path, "-B", tmp_path / "build", f"-Devo_ROOT={include}")
+    found = (tmp_path / "found").read_text()
+    assert found.startswith("1 ") == is_found
+    assert not is_found or found == f"1 {evo.__version__}"
 
 
 def test_python_m_evo_is_the_command_line(install):

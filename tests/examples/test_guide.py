@@ -25,6 +25,7 @@ from evo.config import load_config
 from evo.ptx_inject import PTXInject
 from evo.ptx_inject.cli import main as ptxinject
 from evo.run.checkpoint import decode_checkpoint
+from evo.shipped import shipped
 from evo.task import Programs, Task, load_task
 
 REPOSITORY = Path(__file__).parents[2]
@@ -74,6 +75,50 @@ def workplace(tmp_path, monkeypatch):
     monkeypatch.setattr("evo.report.plot.pictures.NUM_FRAMES", 4)
     monkeypatch.setattr("evo.report.plot.pictures.BEST_SIZE", 64)
     return tmp_path
+
+
+@pytest.fixture
+def empty(tmp_path, monkeypatch):
+    """An empty folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("evo.report.plot.pictures.NUM_FRAMES", 4)
+    monkeypatch.setattr("evo.report.plot.pictures.BEST_SIZE", 64)
+    return tmp_path
+
+
+SHORT = {  # overrides of the pages for users, so that their commands take seconds
+    "run": ("stop={generations: 2}", "search.initial.num_programs=256", "search.batch_size=64", "output.plots=[heatmap]"),
+    "sweep": ("stop={generations: 2}", "search.initial.num_programs=64"),
+}
+
+
+def run_commands(page: str) -> list[Path]:
+    """Runs the commands of a page in the working folder, shortened; RUN is the newest run, and a cell one that it has.
+
+    Returns the runs, the oldest first.
+    """
+    start = Path.cwd()
+    runs: list[Path] = []
+    for command in commands_of(GUIDE / page):
+        if command[0] == "cd":
+            os.chdir(command[1])
+            continue
+        assert command[0] == "evo"
+        words = [
+            {"1-10": "1-2"}.get(word, re.sub(r"^stop\.evaluations=\d+$", "stop.generations=3", word)) for word in command[1:]
+        ]
+        if "RUN" in words:
+            words[words.index("RUN")] = os.path.relpath(runs[-1])
+        if "--cell" in words:
+            columns = load_config(runs[-1] / "config.yaml").search.archive.dims[1]
+            with np.load(runs[-1] / "archive.npz") as archive:
+                words[words.index("--cell") + 1] = "{},{}".format(*divmod(int(archive["cell"][0]), columns))
+        evo(*words, *(option for short in SHORT.get(words[0], ()) for option in ("--set", short)))
+        if words[0] == "run":
+            runs.append(max(Path("runs").absolute().glob("*/*"), key=lambda path: path.stat().st_ctime_ns))
+    os.chdir(start)
+    return runs
 
 
 def evo(*args: str) -> str:
@@ -138,8 +183,26 @@ def assert_files_are_as_documented(run: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_commands_of_running_md_run_and_so_does_its_python(workplace):
-    evo("run", "configs/domain_coloring_smoke.yaml", "--set", "seed=5")
+@pytest.mark.parametrize(
+    ("page", "made"),
+    [
+        ("art.md", ["mine.txt", "mine.png", "mine.gif", "runs/domain_coloring_random", "sunset/runs/picture"]),
+        ("kernels.md", ["erf.txt", "formulas", "runs/erf/*/cubins/index.json", "fast/runs/kernel"]),
+        ("research.md", ["runs/erf-sweep/sweep.png", "runs/umad", "compare.png", "elites.csv"]),
+    ],
+)
+def test_the_commands_of_a_page_for_users_run_in_an_empty_folder(empty, page, made):
+    runs = run_commands(page)
+    assert [name for name in made if not list(empty.glob(name))] == []
+    if page == "research.md":
+        run_python(page, {"RUN": str(runs[-1])})
+
+
+@pytest.mark.slow
+def test_the_commands_of_running_md_run_and_so_does_its_python(empty):
+    workplace = empty
+    shutil.copy(shipped("tasks")["domain_coloring"] / "programs" / "glass.txt", empty)
+    evo("run", "domain_coloring_smoke", "--set", "seed=5", "--set", "output.plots=[heatmap]")
     [run] = (workplace / "runs" / "domain_coloring_smoke").iterdir()
     with np.load(run / "archive.npz") as archive:
         cell = int(archive["cell"][0])
@@ -376,9 +439,10 @@ def test_commands_in_a_page_and_in_its_sentences_exist(workplace, page):
                 load_config(smoke, parsed.params.get("overrides", ()))
 
 
-def test_every_verb_is_in_the_readme():
-    text = (REPOSITORY / "README.md").read_text()
-    assert set(re.findall(r"^\| `evo (\w+)", text, re.MULTILINE)) == set(main.commands)
+def test_every_verb_is_explained_and_those_of_the_readme_exist():
+    in_readme = re.findall(r"^\| `evo (\w+)", (REPOSITORY / "README.md").read_text(), re.MULTILINE)
+    in_guide = [verb for page in GUIDE.glob("*.md") for verb in re.findall(r"\bevo (\w+)", page.read_text())]
+    assert set(in_readme) <= set(main.commands) <= {*in_readme, *in_guide}
 
 
 def test_the_readme_is_short():

@@ -15,10 +15,14 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
+import evo
+from evo.compile import executor
 from evo.config import RunConfig
 from evo.errors import FailureKind, UserError
+from evo.evaluate import dask_client
 from evo.instructions import load_instruction_set
 from evo.ptx_inject.types import load_types
+from evo.report import sympy_text
 from evo.run.checkpoint import FORMAT_VERSION
 
 REPOSITORY = Path(__file__).parents[2]
@@ -67,10 +71,17 @@ def test_paths_in_a_page_exist(page):
 def test_the_citation_is_of_this_project_and_version():
     cited = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text())
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    assert (cited["title"], cited["version"], cited["license"]) == (project["name"], project["version"], project["license"])
+    assert (cited["title"], cited["version"], cited["license"]) == ("evo", project["version"], project["license"])
     assert (cited["abstract"], cited["keywords"]) == (project["description"], project["keywords"])
     assert cited["cff-version"] == "1.2.0" and cited["type"] == "software" and cited["message"]
     assert cited["authors"] == [{"name": "The evo developers"}]
+
+
+def test_the_name_and_version_of_pyproject_are_those_that_the_code_and_cmake_say():
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    assert project["name"] == evo.DISTRIBUTION
+    assert all(f"{evo.DISTRIBUTION}[" in text for text in (executor.INSTALL_FARM, dask_client.INSTALL, sympy_text.INSTALL))
+    assert f'set(PACKAGE_VERSION "{project["version"]}")' in (CSRC / "cmake" / "evo-config-version.cmake").read_text()
 
 
 # ---- docs/api/c.md

@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
+import evo
+from evo import DISTRIBUTION
 from evo.errors import UserError
 from evo.evaluate.dask_client import Workers, WorkersDied
 
-pytest.importorskip("distributed", reason="evo[cluster] is not installed")
+pytest.importorskip("distributed", reason="evo-ptx[cluster] is not installed")
 
 GOOD, WRONG = "tcp://good", "tcp://wrong"
 
@@ -48,7 +50,7 @@ class Client:
     def get_versions(self, packages: list[str]) -> dict:
         own = {name: version(name) for name in packages}
         host = {"machine": platform.machine()}
-        packages_of = {GOOD: own, WRONG: {**own, "evo": None}}
+        packages_of = {GOOD: own, WRONG: {**own, DISTRIBUTION: None}}
         return {"workers": {address: {"packages": packages_of[address], "host": host} for address in self.present}}
 
     def map(self, checked_call: Callable, facts: list, functions: list, numbers: list, pure: bool, workers: list | None) -> list:
@@ -75,8 +77,8 @@ def test_calls_that_a_worker_without_evo_cannot_read_are_made_by_another_one(err
     found = dict(Workers(client, "tcp://scheduler", 1.0).map(lambda number: 10 * number, [(1,), (2,), (3,)]))
     assert found == {0: 10, 1: 20, 2: 30}
     assert client.given == [None, [GOOD]]
-    own = version("evo")
-    assert capsys.readouterr().err == f"evo: Dask worker {WRONG} is not used: it has no evo, this process has {own}\n"
+    own = evo.__version__
+    assert capsys.readouterr().err == f"evo: Dask worker {WRONG} is not used: it has no evo-ptx, this process has {own}\n"
 
 
 @pytest.mark.parametrize("error", [ModuleNotFoundError("No module named 'other'"), UserError("a mistake")])
@@ -97,8 +99,8 @@ def test_a_call_that_kills_good_workers_is_given_up():
 def test_workers_with_another_evo_alone_are_refused_by_name():
     client = Client(UserError(""))
     client.present = [WRONG]
-    own = version("evo")
-    with pytest.raises(UserError, match=f"^tcp://scheduler: no Dask worker can be used: {WRONG}: it has no evo, .* {own}$"):
+    own = evo.__version__
+    with pytest.raises(UserError, match=f"^tcp://scheduler: no Dask worker can be used: {WRONG}: it has no evo-ptx, .* {own}$"):
         Workers(client, "tcp://scheduler", 0.0).usable()
 
 

@@ -135,7 +135,7 @@ def test_a_wrong_output_is_refused_before_anything_is_drawn(tmp_path, monkeypatc
             check_output(tmp_path / name, *size, fps)
     check_output(tmp_path / "film.gif", 65, 64, 25)
     monkeypatch.setitem(sys.modules, "av", None)
-    with pytest.raises(UserError, match=r"films need PyAV: pip install 'evo\[film\]'"):
+    with pytest.raises(UserError, match=r"films need PyAV: pip install 'evo-ptx\[film\]'"):
         check_output(tmp_path / "film.mp4", 64, 64, 60)
     check_output(tmp_path / "still.png", 65, 64, 60)
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import pytest
 
 if not os.environ.get("CI"):  # in CI what is missing is a failure
-    pytest.importorskip("zmq", reason="evo[farm] is not installed")
-    pytest.importorskip("msgpack", reason="evo[farm] is not installed")
+    pytest.importorskip("zmq", reason="evo-ptx[farm] is not installed")
+    pytest.importorskip("msgpack", reason="evo-ptx[farm] is not installed")
 
 import zmq
 from compile_cases import program_text, programs

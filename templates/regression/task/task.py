@@ -1,0 +1,53 @@
+"""Formulas for the last column of data.csv from the others."""
+
+from pathlib import Path
+
+import numpy as np
+
+import evo
+
+DATA = Path(__file__).with_name("data.csv")
+
+
+class Formula(evo.RegressionTask):
+    """evo.RegressionTask says what makes a formula good: its error, its length, and no poles between the rows."""
+
+    def __init__(self, test_every: int = 4):
+        # Each fourth row is set aside: the search never sees it, and `evo show` prints the error there.
+        *names, target = header(DATA)
+        columns = read(DATA)
+        is_test = np.arange(len(columns[target])) % test_every == 0
+        super().__init__(
+            {name: columns[name][~is_test] for name in names},
+            columns[target][~is_test],
+            test={name: columns[name][is_test] for name in names},
+            test_target=columns[target][is_test],
+        )
+
+    def read_points(self, path):
+        """For `evo predict`: the inputs in another file."""
+        columns = read(path)
+        if missing := [name for name in self.inputs if name not in columns]:
+            raise evo.UserError(f"{path}: no column '{missing[0]}'; the formula's inputs are: {', '.join(self.inputs)}")
+        return {name: columns[name].astype(np.float32) for name in self.inputs}
+
+
+def header(path):
+    """The names of the columns, as names of inputs: `speed (m/s)` becomes `speed_m_s`."""
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            return [evo.RegressionTask.input_name(name.strip()) for name in file.readline().split(",")]
+    except OSError as error:
+        raise evo.UserError(f"{path}: cannot read the data: {error.strerror}") from error
+
+
+def read(path):
+    """The columns of a CSV file by name; the first line has the names, the others have numbers."""
+    names = header(path)
+    try:
+        rows = np.loadtxt(path, delimiter=",", skiprows=1, ndmin=2, encoding="utf-8-sig")
+    except ValueError as error:
+        raise evo.UserError(f"{path}: not a table of numbers: {error}") from error
+    if rows.shape[1] != len(names):
+        raise evo.UserError(f"{path}: {len(names)} names but {rows.shape[1]} columns")
+    return dict(zip(names, rows.T, strict=True))
