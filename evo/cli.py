@@ -163,7 +163,7 @@ def _verb(function: Callable[P, T]) -> Callable[P, T]:
 )
 @_verb
 def init(folder: Path | None, template: str) -> None:
-    """Make a project in the new folder NAME (default: the template's name): a task of your own, its config, and what to do."""
+    """Make a project: a task of your own, its config and a README, in the new folder NAME (by default, the template's name)."""
     from evo.report.init import make_project
 
     folder = folder or Path(template)
@@ -174,13 +174,13 @@ def init(folder: Path | None, template: str) -> None:
     click.echo(f"start with: cd {shlex.quote(str(folder))} && evo run {config}")
 
 
-@main.command()
+@main.command(epilog=f"Shipped configs: {', '.join(shipped('configs'))}.")
 @click.argument("config", type=_ConfigPath())
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help=_SET_HELP)
 @_quiet_option
 @_verb
 def run(config: Path, overrides: tuple[str, ...]) -> None:
-    """Run the experiment that CONFIG describes, a file or the name of one of evo's, in a new folder under runs/."""
+    """Run the experiment that CONFIG describes, in a new folder under runs/. CONFIG is a file, or the name of a shipped one."""
     _say_loading(config)
     from evo.config import load_config
 

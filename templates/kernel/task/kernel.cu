@@ -35,11 +35,11 @@ extern "C" __global__ void evaluate(EvoPoints points, const int* num_instruction
         worst = fmax(worst, error);
     }
     loss = over_block<Sum>(loss) / points.num_points;
-    worst = fmin(over_block<Max>(worst), 1.0);
+    worst = fmin(fmax(over_block<Max>(worst), 1e-8), 1.0);
     if (threadIdx.x == 0) {
         double* score = scores + (1 + EVO_NUM_MEASURES) * site;  // objective, then the measures; NaN rejects the program
         score[0] = -log10(loss + 1e-8);
         score[1] = num_instructions[site];
-        score[2] = -log10(worst + 1e-8);
+        score[2] = -log10(worst);
     }
 }

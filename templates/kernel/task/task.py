@@ -32,6 +32,6 @@ class Runge(evo.Task):
         error = np.abs(outputs["v"].astype(np.float64) - self.target)
         # Errors far beyond the width count once, not squared (pseudo-Huber loss).
         loss = (np.sqrt(1.0 + (error / self.width) ** 2) - 1.0).mean(axis=1)
-        worst = np.minimum(error.max(axis=1), 1.0)
-        measures = [programs.num_instructions, -np.log10(worst + 1e-8)]
+        worst = error.max(axis=1).clip(1e-8, 1.0)
+        measures = [programs.num_instructions, -np.log10(worst)]
         return evo.Scores(-np.log10(loss + 1e-8), np.stack(measures, axis=1))
