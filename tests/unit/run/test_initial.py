@@ -174,6 +174,8 @@ def test_elites_that_do_not_fit_are_refused(start, small_config, tmp_path):
         ("%t\n%q", "FILE:2: unknown input 'q'"),
         ("%t # add_ftz_f32\n  tanh_approx_f32\n", "FILE:2: 'tanh_approx_f32' is not in program.vocabulary.instructions"),
         ("%t special:tid.x", "FILE:1: 'special:tid.x' is not for a search"),
+        ("1.5 sin_approx_ftz_f32\n0.5 add_f32", "FILE:2: 'add_f32' is not an instruction"),
+        ("%t\nword:425201762307", "FILE:2: 'word:0x0000006300000003' is no input of the task"),
         ("%t word:0x0000006300000003", "FILE:1: 'word:0x0000006300000003' is no input of the task"),
         ("%t " * 25, "FILE: 25 words, but program.max_length is 24"),
         ("a = x\n# a comment\nv = a + q\n", "FILE:3: unknown name 'q', one of: t, x, y, a"),
