@@ -34,7 +34,7 @@ def start(small_config):
 
 
 def execute(run: Run) -> Run:
-    run.execute(lambda *_: None, lambda: False)
+    run.execute(lambda *_: None, lambda *_: False)
     return run
 
 
@@ -90,7 +90,7 @@ def test_a_run_goes_on_without_the_files_of_its_programs(start, tmp_path, num_ge
     whole, paused = start(["saddle.txt", "x"]), start(["saddle.txt", "x"])
     execute(whole)
     if num_generations:
-        paused.execute(lambda *_: None, lambda: paused.search.counters.generations == num_generations)
+        paused.execute(lambda *_: None, lambda *_: paused.search.counters.generations == num_generations)
     paused.close()
     (tmp_path / "saddle.txt").unlink()
     resumed = Run.resume(paused.run_dir.path)[0]
