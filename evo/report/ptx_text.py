@@ -1,4 +1,4 @@
-"""PTX for readers: constants with their values beside their bits.
+"""PTX and programs for readers: constants with their values beside their bits.
 
 Owns these comments. What is compiled goes without them, since stubs are made by the thousand.
 """
@@ -10,6 +10,15 @@ import re
 import numpy as np
 
 _CONSTANT = re.compile(r"\b0[fF]([0-9a-fA-F]{8})\b|\b0[dD]([0-9a-fA-F]{16})\b")
+
+
+_TOKEN = re.compile(r"(?<!\S)0x([0-9a-f]{8}):f(?:32|64)(?!\S)")
+
+
+def with_token_values(program: str) -> str:
+    """The text form of a program, and a comment for each floating point constant that it has as bits: those without a decimal."""
+    found = {match[0]: match[1] for match in _TOKEN.finditer(program)}
+    return program + "".join(f"# {token} is {_value(bits, '')}\n" for token, bits in found.items())
 
 
 def with_values(ptx: str) -> str:

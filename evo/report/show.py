@@ -17,7 +17,7 @@ from evo.language.expression import expression_of, infix
 from evo.language.program import format_program, parse_program, program_length
 from evo.native.vary import OPERATORS
 from evo.report.facts import problem_for_facts, report_facts, whole_expression
-from evo.report.ptx_text import with_values
+from evo.report.ptx_text import with_token_values, with_values
 from evo.run.problem import Problem
 from evo.run.run import Run
 from evo.search.archives.elites import Elites
@@ -123,7 +123,7 @@ def _sections(problem: Problem, batch: Batch, more: list[tuple[str, list[str]]],
     stub = problem.language.lowering.emit(batch.words)[0]
     parts = [
         f"# program: {program_length(words)} words, {batch.num_instructions[0]} live PTX instructions\n"
-        + format_program(problem.language, words),
+        + with_token_values(format_program(problem.language, words)),
         "# expression\n" + infix(whole_expression(problem, words) if is_scored else expression_of(problem.language, words)),
         "# PTX stub\n" + with_values(stub).rstrip("\n") + "\n",
         *(f"# {title}\n" + "".join(line + "\n" for line in lines) for title, lines in more),

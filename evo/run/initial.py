@@ -97,20 +97,18 @@ def _parse(problem: Problem, text: str, source: str) -> NDArray[np.uint64]:
         return parse_infix(language, text, source, program.max_length, program.vocabulary.instructions)[None]
     words = parse_program(language, text, source, program.max_length)[None]
 
-    def place(_: int, token: str) -> str:
-        lines = [line.partition("#")[0].split() for line in text.splitlines()]
-        return f"{source}:{next(number for number, tokens in enumerate(lines, 1) if token in tokens)}"
-
-    _check(problem, words, place)
+    lines = [number for number, line in enumerate(text.splitlines(), 1) for _ in line.partition("#")[0].split()]
+    _check(problem, words, lambda _, word: f"{source}:{lines[word]}")
     return words
 
 
 def is_text_form(language: Language, text: str) -> bool:
     """Whether a text is a program's text form (`evo.language.program`), right or wrong, rather than a formula: it has an input
-    with its %, or nothing but tokens.
+    with its %, an instruction by itself, or nothing but tokens.
     """
     tokens = [token for line in text.splitlines() for token in line.partition("#")[0].split()]
-    if any(token.startswith("%") and len(token) > 1 for token in tokens):
+    names = {instruction.name for instruction in language.instruction_set.instructions}
+    if any(token in names or (token.startswith("%") and len(token) > 1) for token in tokens):
         return True
     try:
         return bool([language.encode(token) for token in tokens])
@@ -163,11 +161,11 @@ def _elites(problem: Problem, path: Path, solution: NDArray[np.uint64], cell: ND
     return words
 
 
-def _check(problem: Problem, words: NDArray[np.uint64], place: Callable[[int, str], str]) -> None:
+def _check(problem: Problem, words: NDArray[np.uint64], place: Callable[[int, int], str]) -> None:
     """Refuses what the config's programs cannot have.
 
     Args:
-        place: what messages call a token of a row.
+        place: what messages call a word of a row.
     """
     language = problem.language
     names = [instruction.name for instruction in language.instruction_set.instructions]
@@ -186,4 +184,4 @@ def _check(problem: Problem, words: NDArray[np.uint64], place: Callable[[int, st
     for reason, is_wrong in refused.items():
         for row, column in np.argwhere(is_wrong & is_used)[:1].tolist():
             token = language.decode(int(words[row, column]))
-            raise UserError(f"{place(row, token)}: '{token}' {reason}")
+            raise UserError(f"{place(row, column)}: '{token}' {reason}")

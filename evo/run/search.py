@@ -1,7 +1,7 @@
 """A search made from a config: its parts, its stops, and all of its state.
 
-Owns the wiring of archive, emitter, memory and evaluator, and what it takes to go on later. Knows nothing of folders and files
-(`evo.run.run`).
+Owns the wiring of archive, emitter, memory and evaluator, and what it takes to go on later. Knows nothing of the folder that a
+run is written to (`evo.run.run`).
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ SECTIONS = {
     ),
     "evaluation.packing.": "sites_per_kernel, kernels_per_module",
     "stop.": "generations, evaluations, seconds, objective",
-    "output.": "runs, checkpoint_seconds, lineage_megabytes, plots",
+    "output.": "runs, checkpoint_seconds, lineage_megabytes, task_megabytes, plots",
 }
 
 

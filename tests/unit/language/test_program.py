@@ -250,3 +250,11 @@ def test_a_language_of_many_registers_is_made_in_linear_time():
     language = Language(shipped_instruction_set("default"), inputs, outputs)
     assert language.requests == tuple(range(num_registers))
     assert _CountedName.num_compared < 10 * num_registers
+
+
+def test_constants_of_signed_types_are_numbers():
+    language = Language(shipped_instruction_set("wide"), (), ())
+    stack = language.instruction_set.stack_index("S64")
+    for text, bits in (("-5:s64", 0xFFFFFFFB), ("7:s64", 7), ("-2147483648:s64", 0x80000000)):
+        assert language.encode(text) == 2 | stack << 16 | bits << 32
+        assert language.decode(language.encode(text)) == text

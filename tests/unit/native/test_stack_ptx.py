@@ -529,3 +529,9 @@ def test_strict_lowering_reports_too_many_values():
     with pytest.raises(ProgramError, match="more than 2 values") as caught:
         lowering(limits(max_nodes=2)).lower(row([word(WordType.INPUT)] * 3), mode="strict")
     assert caught.value.result == "STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE"
+
+
+def test_an_error_at_a_constant_says_its_value():
+    constants = [word(WordType.CONSTANT, F32, bits) for bits in (0, 0x3F800000, 0xC0200000)]
+    with pytest.raises(ProgramError, match=r"^word 2 \(0xc020000000000002, the constant -2\.5\): "):
+        lowering(limits(max_nodes=2)).lower(row(constants), mode="strict")

@@ -5,7 +5,7 @@ import re
 import numpy as np
 
 from evo.language.program import parse_program
-from evo.report.ptx_text import with_values
+from evo.report.ptx_text import with_token_values, with_values
 
 
 def test_each_line_with_constants_says_their_values():
@@ -25,3 +25,11 @@ def test_values_of_a_stub_are_those_of_its_program(language):
     told = re.findall(r"  // (\S+)$", with_values(stub), re.MULTILINE)
     assert sorted(map(np.float32, told)) == sorted([*constants.tolist(), 0.0])  # the other output is zero
     assert re.sub(r"  // \S+$", "", with_values(stub), flags=re.MULTILINE) == stub
+
+
+def test_constants_that_a_program_has_as_bits_get_a_comment_and_it_can_be_read_back(language):
+    text = "%x 0x7f800000:f32 1.5 0x7fc00001:f32 0x7f800000:f32 7:u32 add_ftz_f32\n"
+    told = with_token_values(text)
+    assert told == text + "# 0x7f800000:f32 is inf\n# 0x7fc00001:f32 is nan\n"
+    np.testing.assert_array_equal(parse_program(language, told, "test"), parse_program(language, text, "test"))
+    assert with_token_values("%x 1.5\n") == "%x 1.5\n"

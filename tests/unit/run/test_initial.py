@@ -34,7 +34,7 @@ def start(small_config):
 
 
 def execute(run: Run) -> Run:
-    run.execute(lambda *_: None, lambda: False)
+    run.execute(lambda *_: None, lambda *_: False)
     return run
 
 
@@ -90,7 +90,7 @@ def test_a_run_goes_on_without_the_files_of_its_programs(start, tmp_path, num_ge
     whole, paused = start(["saddle.txt", "x"]), start(["saddle.txt", "x"])
     execute(whole)
     if num_generations:
-        paused.execute(lambda *_: None, lambda: paused.search.counters.generations == num_generations)
+        paused.execute(lambda *_: None, lambda *_: paused.search.counters.generations == num_generations)
     paused.close()
     (tmp_path / "saddle.txt").unlink()
     resumed = Run.resume(paused.run_dir.path)[0]
@@ -174,6 +174,8 @@ def test_elites_that_do_not_fit_are_refused(start, small_config, tmp_path):
         ("%t\n%q", "FILE:2: unknown input 'q'"),
         ("%t # add_ftz_f32\n  tanh_approx_f32\n", "FILE:2: 'tanh_approx_f32' is not in program.vocabulary.instructions"),
         ("%t special:tid.x", "FILE:1: 'special:tid.x' is not for a search"),
+        ("1.5 sin_approx_ftz_f32\n0.5 add_f32", "FILE:2: 'add_f32' is not an instruction"),
+        ("%t\nword:425201762307", "FILE:2: 'word:0x0000006300000003' is no input of the task"),
         ("%t word:0x0000006300000003", "FILE:1: 'word:0x0000006300000003' is no input of the task"),
         ("%t " * 25, "FILE: 25 words, but program.max_length is 24"),
         ("a = x\n# a comment\nv = a + q\n", "FILE:3: unknown name 'q', one of: t, x, y, a"),

@@ -403,3 +403,19 @@ def test_signal_handling_is_not_the_runs_business(start):
     before = signal.getsignal(signal.SIGINT)
     execute(start({"stop": {"generations": 1}}))
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_metrics_say_what_became_of_the_programs_of_each_emitter(start):
+    run, default = start({"search": {"emitters": {"bred": {"weight": 3.0}, "new": {"kind": "random"}}}}), start()
+    execute(run)
+    execute(default)
+    rows = run.run_dir.metrics()
+    for row in rows:
+        assert list(row["emitters"]) == ["initial", "bred", "new"]
+        assert sum(each["offspring"] for each in row["emitters"].values()) == row["offspring"]
+        assert sum(each["evaluations"] for each in row["emitters"].values()) == row["evaluations"]
+        assert sum(each["new_cells"] for each in row["emitters"].values()) == row["elites"]
+    assert [rows[-1]["emitters"][name]["offspring"] for name in ("initial", "bred", "new")] == [96, 5 * 48, 5 * 16]
+    inserted = sum(row["inserted"] for row in rows)
+    assert sum(each["new_cells"] + each["improved"] for each in rows[-1]["emitters"].values()) == inserted
+    assert all("emitters" not in row for row in default.run_dir.metrics())
