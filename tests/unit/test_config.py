@@ -45,7 +45,7 @@ SECTIONS = {
     ),
     "evaluation.packing.": "sites_per_kernel, kernels_per_module",
     "stop.": "generations, evaluations, seconds, objective",
-    "output.": "runs, checkpoint_seconds, plots",
+    "output.": "runs, checkpoint_seconds, task_megabytes, plots",
 }
 
 
