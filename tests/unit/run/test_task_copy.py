@@ -168,6 +168,21 @@ def test_an_error_at_the_start_names_the_users_files_and_leaves_no_folder(place,
     assert not (place / "runs").exists()
 
 
+def test_an_error_names_the_users_files_until_the_run_is_resumed(place, config):
+    text = (place / "problems" / "task.py").read_text()
+    line = f"        assert not Path({str(place / 'fails')!r}).exists()\n"
+    (place / "problems" / "task.py").write_text(text.replace("        n = programs", f"{line}        n = programs"))
+    run = Run.start(config(["data/a.csv"], evaluation={"backend": "cpu", "executor": "processes", "threads": 1}), "small")
+    (place / "fails").touch()
+    with pytest.raises(UserError, match=rf"^{place}/problems/task.py:\d+: score\(\) raised AssertionError"):
+        run.execute(lambda *_: None, lambda _: False)
+    run.close()
+    resumed, _ = Run.resume(run.run_dir.path)
+    with pytest.raises(UserError, match=rf"^{run.run_dir.path}/task/problems/task.py:\d+: score\(\) raised AssertionError"):
+        resumed.execute(lambda *_: None, lambda _: False)
+    resumed.close()
+
+
 def test_a_task_that_changes_while_it_is_copied_is_refused(place, config, monkeypatch):
     from evo.run import run as run_module
 
