@@ -11,6 +11,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -212,12 +213,11 @@ class _NotebookProgress(Progress):
     """
 
     def __enter__(self) -> Progress:
-        from IPython.display import HTML, display
-
-        self._html: Callable[[str], Any] = HTML
+        ipython: Any = import_module("IPython.display")  # which no notebook is without
+        self._html: Callable[[str], Any] = ipython.HTML
         self._shown_s = time.monotonic()
         self._latest: tuple[Generation, float] | None = None
-        self._handle = display(HTML("starting"), display_id=True)
+        self._handle = ipython.display(self._html("starting"), display_id=True)
         return self
 
     def __exit__(self, *_: object) -> None:

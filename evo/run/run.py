@@ -1,7 +1,7 @@
 """A run: a search and the folder that it is written to.
 
 Owns what is written when, and whether a folder's run may go on here. Knows nothing of how progress is shown (`evo.cli`) or of
-formats (`evo.run.checkpoint`).
+formats (`evo.run.checkpoint`). Long, since all ways into a run are here: start, resume, view and save.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ class Run:
         self.run_dir = run_dir
         self.backend = backend or search.problem.backend
         self._viewed = viewed  # the header of the checkpoint that is looked at
+        self._original = search.problem  # whose files messages name
 
     @classmethod
     def start(cls, config: RunConfig, name: str, warn: Callable[[str], None] = lambda _: None) -> Run:
@@ -70,6 +71,7 @@ class Run:
                 search.try_task()
             config = with_paths_in(search.problem.config, folder)
             run = cls(search, RunDir.create(folder, dump_config(config), environment(held)))
+            run._original = problem
             run._save()
             run.run_dir.wait_for_checkpoint()
         return run
@@ -148,6 +150,10 @@ class Run:
             DeviceFailure: the GPU failed. The last checkpoint stands, and the programs at fault are in quarantine.
             UserError: the task failed, or something could not be written.
         """
+        with _naming_originals(self.search.problem, self._original):
+            return self._execute(on_generation, interrupted)
+
+    def _execute(self, on_generation: Callable[[Generation, float], None], interrupted: Callable[[Generation], bool]) -> str:
         search = self.search
         checkpoint_seconds = search.problem.config.output.checkpoint_seconds
         reason = None
@@ -261,7 +267,7 @@ def environment(problem: Problem) -> dict[str, Any]:
 
 @contextmanager
 def _naming_originals(held: Problem, original: Problem) -> Iterator[None]:
-    """Has errors name the user's files in place of the run's copies, which vanish with the folder."""
+    """Has errors name the user's files in place of the run's copies, as long as the process lasts that began the run."""
     try:
         yield
     except UserError as error:

@@ -7,7 +7,8 @@ folder.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -46,9 +47,9 @@ def plan_copy(task: Task, source: TaskSource) -> TaskCopy:
     Raises:
         UserError: a declared file does not exist.
     """
-    folder = Path(os.path.abspath(source.folder))
+    folder = source.folder.resolve()
     others = [Path(os.path.abspath(path)) for path in declared_files(task, folder)]
-    named = {text: Path(os.path.abspath(text)) for text in _strings(dict(source.options)) if text}
+    named = {text: Path(os.path.abspath(text)) for text in _strings(dict(source.options)) if text and Path(text).exists()}
     root = Path(os.path.commonpath([folder, *(top.parent for top in others if not _is_named(top, folder, named.values()))]))
     places = {folder: Path(TASK, folder.relative_to(root))}
     for top in others:
@@ -105,7 +106,7 @@ def hold_task(problem: Problem, folder: Path, warn: Callable[[str], None]) -> Pr
     return replace(problem, config=config, source=TaskSource(folder / copy.folder, located_options(config)))
 
 
-def _is_named(top: Path, folder: Path, named: Any) -> bool:
+def _is_named(top: Path, folder: Path, named: Iterable[Path]) -> bool:
     """Whether an option is the path of a declared file or folder, or of something in it. What lies in the task's folder stays."""
     return not top.is_relative_to(folder) and any(path.is_relative_to(top) for path in named)
 
@@ -123,5 +124,6 @@ def _copy(path: Path, to: Path) -> None:
         to.parent.mkdir(parents=True, exist_ok=True)
         with path.open("rb") as file:
             write_atomically(to, iter(lambda: file.read(1 << 20), b""), durable=True)
+        shutil.copymode(path, to)  # a task may bring a program that it runs
     except OSError as error:
         raise UserError(f"{error.filename or to}: cannot copy the task into the run folder: {error.strerror}") from error

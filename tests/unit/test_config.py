@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evo.config import RunConfig, dump_config, first_difference, load_config
+from evo.config import RunConfig, dump_config, first_difference, load_config, with_paths_in
 from evo.errors import UserError
 from evo.native.vary import OPERATORS, RATES
 from evo.search.archives import ARCHIVES
@@ -145,6 +145,19 @@ def test_a_wrong_cluster_is_refused(minimal, cluster, message):
 @pytest.mark.parametrize("section", SECTIONS)
 def test_an_unknown_key_is_refused_with_the_valid_ones_at_every_depth(minimal, section):
     assert refusal(minimal, f"{section}bogus=1") == f"{minimal}: unknown key '{section}bogus', one of: {SECTIONS[section]}"
+
+
+def test_paths_of_what_lies_in_a_run_folder_are_relative_to_it(minimal, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path)
+    keys = "evaluation.farm={listen: 'tcp://127.0.0.1:5711', keys: /secret}"
+    given = ("task=runs/a/task", "program.instruction_set=runs/a/own.json", "task_files={t.csv: runs/a/t.csv, u: /u}", keys)
+    config = load_config(minimal, tuple(text.replace("runs/", f"{tmp_path}/runs/") for text in given))
+    found = with_paths_in(config, tmp_path / "link" / "runs" / "a")
+    assert (found.task, found.program.instruction_set) == ("task", "own.json")
+    assert found.task_files == {"t.csv": "t.csv", "u": "/u"} and found.evaluation.farm.keys == "/secret"
+    (tmp_path / "runs" / "a").mkdir(parents=True)
+    (tmp_path / "runs" / "a" / "config.yaml").write_text(dump_config(found))
+    assert load_config(tmp_path / "runs" / "a" / "config.yaml") == config
 
 
 def test_the_sections_tried_above_are_all_that_there_are(minimal):

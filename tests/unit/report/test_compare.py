@@ -123,6 +123,18 @@ def test_runs_are_grouped_by_config_whatever_their_seed_and_folder(config, tmp_p
     assert notes == []
 
 
+def test_runs_that_hold_their_task_are_grouped_by_what_they_hold(config, tmp_path):
+    """Each has the paths of its own folder; that of an instruction set is named by its content."""
+    for seed in (1, 2, 3, 4):
+        own = "one" if seed < 3 else "other"
+        program = {**config["program"], "instruction_set": f"{own}.json"}
+        files = {"task": "task", "task_files": {"t.csv": f"task_files/{own}.csv"}}
+        write_run(tmp_path / "all" / f"run{seed}", {**config, **files, "program": program}, seed=seed)
+    groups, _ = load_groups([tmp_path / "all"])
+    assert [[run.config.seed for run in group.runs] for group in groups] == [[1, 2], [3, 4]]
+    assert [group.label for group in groups] == ['program.instruction_set="one.json"', 'program.instruction_set="other.json"']
+
+
 def test_a_seed_that_is_there_twice_and_a_run_that_has_not_finished_are_left_out(config, tmp_path):
     write_run(tmp_path / "a" / "first", config, seed=1)
     write_run(tmp_path / "a" / "second", config, seed=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 
 import pytest
@@ -59,6 +60,8 @@ def place(tmp_path, make_task, monkeypatch):
         (tmp_path / path).parent.mkdir(exist_ok=True)
         (tmp_path / path).write_text(str(number))
     (tmp_path / "problems" / ".hidden").write_text("no part of the task")
+    (tmp_path / "problems" / "simulate").write_text("#!/bin/sh\n")
+    (tmp_path / "problems" / "simulate").chmod(0o755)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -96,6 +99,7 @@ def test_a_run_goes_on_at_another_place_with_task_and_data_gone(place, config):
     assert finish(resumed) == whole
     text = (place / "moved" / "config.yaml").read_text()
     assert str(place / "moved") not in text and "task: task/problems\n" in text
+    assert os.access(place / "moved" / "task" / "problems" / "simulate", os.X_OK)
     (place / "moved").rename(place / "again")
     assert Run.view(place / "again")[1] == []
 
@@ -105,6 +109,7 @@ def test_the_copy_is_laid_out_by_what_the_options_name(place):
     copy = plan_copy(load_task(place / "problems", options), TaskSource(place / "problems", options))
     assert {str(name): path.relative_to(place).as_posix() for name, path in copy.files.items()} == {
         "task/problems/task.py": "problems/task.py",
+        "task/problems/simulate": "problems/simulate",
         "task/shared/near.csv": "shared/near.csv",
         "task_files/a.csv": "data/a.csv",
         "task_files/2-a.csv": "other/a.csv",
@@ -113,7 +118,7 @@ def test_the_copy_is_laid_out_by_what_the_options_name(place):
     assert set(copy.options) == {"data/a.csv", "other/a.csv", "whole"}
     shutil.rmtree(place / "shared")
     copy = plan_copy(load_task(place / "problems", {}), TaskSource(place / "problems", {}))
-    assert [str(name) for name in copy.files] == ["task/task.py"]
+    assert [str(name) for name in copy.files] == ["task/simulate", "task/task.py"]
 
 
 def test_a_run_keeps_its_own_task_when_the_original_is_edited(place, config):
@@ -161,6 +166,21 @@ def test_an_error_at_the_start_names_the_users_files_and_leaves_no_folder(place,
     with pytest.raises(UserError, match=rf"^{place}/problems/task.py:\d+: score\(\) raised NameError"):
         Run.start(config(["data/a.csv"], **changes), "small")
     assert not (place / "runs").exists()
+
+
+def test_an_error_names_the_users_files_until_the_run_is_resumed(place, config):
+    text = (place / "problems" / "task.py").read_text()
+    line = f"        assert not Path({str(place / 'fails')!r}).exists()\n"
+    (place / "problems" / "task.py").write_text(text.replace("        n = programs", f"{line}        n = programs"))
+    run = Run.start(config(["data/a.csv"], evaluation={"backend": "cpu", "executor": "processes", "threads": 1}), "small")
+    (place / "fails").touch()
+    with pytest.raises(UserError, match=rf"^{place}/problems/task.py:\d+: score\(\) raised AssertionError"):
+        run.execute(lambda *_: None, lambda _: False)
+    run.close()
+    resumed, _ = Run.resume(run.run_dir.path)
+    with pytest.raises(UserError, match=rf"^{run.run_dir.path}/task/problems/task.py:\d+: score\(\) raised AssertionError"):
+        resumed.execute(lambda *_: None, lambda _: False)
+    resumed.close()
 
 
 def test_a_task_that_changes_while_it_is_copied_is_refused(place, config, monkeypatch):
