@@ -28,6 +28,9 @@ Options, in the environment's EVO_EMULATED_GPU or by `StandIn.configure`, separa
 
 A program at fault, rather than a call, is made by its text: EVO_EMULATED_GPU_FATAL, or `StandIn.fatal_text`.
 
+A process that tries programs alone (evo.evaluate.cuda.trial) has these options but for their faults, and those of
+EVO_EMULATED_GPU_TRIAL. With EVO_EMULATED_GPU_TRIAL_LOG each such process adds a line to the file of this name.
+
 The stand-in counts as a GPU that passes its self-test (evo.evaluate.cuda.self_test). With EVO_EMULATED_GPU_SELF_TEST in the
 environment, the test's process really runs, on a stand-in with these options instead of those above. Then there are also
 

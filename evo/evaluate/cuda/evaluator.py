@@ -26,10 +26,12 @@ from evo.evaluate import Evaluation, Failure, Status, by_name
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.lane import Lane, PackFailure, Plan, ScoringPlan
 from evo.evaluate.cuda.plans import CheckedPlan, DeviceInputs, KernelPlan, RegressionPlan, StorePlan
+from evo.evaluate.cuda.trial import Kernel, try_alone
 from evo.kernel.cuda_source import template_of
 from evo.kernel.template import POINTWISE, KernelTemplate
 from evo.language.batch import Batch
 from evo.language.program import Language
+from evo.native.stack_ptx import WordType
 from evo.storage.disk_cache import DiskCache
 from evo.task import Task, ask, point_arrays
 
@@ -197,16 +199,36 @@ class CudaEvaluator:
                     kind, log = result.failure.kind, result.failure.log
                     failures.extend((int(row), _failure(batch, row, kind, log)) for row in result.rows)
 
-        # If an exception ends the batch, closing the generator cancels its compilations.
-        with closing(compiler.compile(batch)) as results:
-            try:
+        try:
+            # If an exception ends the batch, closing the generator cancels its compilations.
+            with closing(compiler.compile(batch)) as results:
                 times = lane.run(modules(results), take)
-            except PackFailure as failure:
-                self._has_failed = True
-                log = f"{self._device.info.name}: {failure}"
-                culprits = [_failure(batch, row, FailureKind.DEVICE_FAILED, log) for row in failure.rows]
-                raise DeviceFailure(log, culprits) from failure
+        except PackFailure as failure:
+            self._has_failed = True
+            log = f"{self._device.info.name}: {failure}"
+            rows, reason = self._rows_at_fault(batch, failure.rows, compiler, lane.plan)
+            culprits = [_failure(batch, row, FailureKind.DEVICE_FAILED, log) for row in rows]
+            raise DeviceFailure(log if culprits else f"{log}, and no program is to blame: {reason}", culprits) from failure
         return sorted(failures, key=lambda pair: pair[0]), {**times_s, **asdict(times)}
+
+    def _rows_at_fault(self, batch: Batch, suspects: NDArray[Any], compiler: PackCompiler, plan: Plan) -> tuple[list[int], str]:
+        """The rows of those suspects that fail alone, ascending, and why there is none."""
+        if not len(suspects):
+            return [], "none was running"
+        empty = Batch.analyze(self._language.lowering, np.full_like(batch.words[:1], WordType.RETURN))
+        alone = compiler.one_by_one()
+        control, modules = (
+            sorted((each for each in alone.compile(some) if isinstance(each, Module)), key=lambda module: int(module.rows[0][0]))
+            for some in (empty, batch[suspects])
+        )
+        if not control:
+            return [], "they cannot be compiled again one by one"
+        task, inputs = self._task, plan.inputs
+        is_own = isinstance(plan, KernelPlan)
+        kernel = Kernel(self._device.info.ordinal, task.outputs, task.measures, is_own, inputs.arrays, inputs.num_points)
+        verdict = try_alone(kernel, control[0], modules, self._options.launch_seconds)
+        rows = (suspects[row] for module in verdict.at_fault for row in modules[module].rows[0])
+        return sorted(map(int, rows)), verdict.reason
 
     def _make_lane(self, plan: Plan, max_programs: int) -> Lane:
         max_programs = max(1, min(max_programs, self._options.packing.programs_per_module))

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from evo.compile.compiler import Module
 from evo.errors import UserError
 from evo.evaluate import Evaluation
 from evo.evaluate.cuda.device import OUT_OF_MEMORY, CudaError, Device
+
+if TYPE_CHECKING:
+    from evo.evaluate.cuda.plans import DeviceInputs
 
 # Packs in flight: one runs, one is copied back or scored, one waits to run.
 NUM_IN_FLIGHT = 3
@@ -41,7 +44,9 @@ T = TypeVar("T")
 
 
 class Plan(Protocol):
-    """What a lane's packs compute."""
+    """What a lane's packs compute. inputs: at which points."""
+
+    inputs: DeviceInputs
 
     def result_bytes(self, num_programs: int) -> int:
         """Bytes of results that come back to this machine."""
@@ -64,7 +69,7 @@ class ScoringPlan(Plan, Protocol):
 
 
 class PackFailure(Exception):
-    """The device failed, and this process can no longer use it. rows: those of the pack at fault; empty if none is."""
+    """The device failed, and this process can no longer use it. rows: those of the pack that ran; empty if none did."""
 
     def __init__(self, rows: list[NDArray[Any]], error: CudaError):
         super().__init__(str(error))
@@ -122,7 +127,7 @@ class Lane:
     def __init__(self, device: Device, plan: Plan, max_programs: int, time_limit_s: float, num_threads: int):
         self.capacity = _capacity(device, plan, max_programs)
         self._device = device
-        self._plan = plan
+        self.plan = plan
         self._time_limit_s = time_limit_s
         self._stream = device.stream()
         self._copy_stream = device.stream()
@@ -172,7 +177,7 @@ class Lane:
             self._launcher.submit(self._unload_ended).result()
         except CudaError as error:
             self._settle(flights)
-            raise PackFailure(_at_fault(flights, error), error) from error
+            raise PackFailure(_running(flights, error), error) from error
         except BaseException:
             self._settle(flights)
             raise
@@ -195,7 +200,7 @@ class Lane:
         self._device.destroy_stream(self._copy_stream)
 
     def _make_buffers(self) -> _Buffers:
-        device, plan = self._device, self._plan
+        device, plan = self._device, self.plan
         num_bytes = plan.result_bytes(self.capacity)
         return _Buffers(
             host=device.pinned(num_bytes),
@@ -214,9 +219,9 @@ class Lane:
         if len(self._ended) >= MAX_ENDED_MODULES:
             self._unload_ended()
         flight.loaded = device.load(module.cubin)
-        host = buffers.host[: self._plan.result_bytes(len(module.rows))]
+        host = buffers.host[: self.plan.result_bytes(len(module.rows))]
         device.record(buffers.start, self._stream)
-        self._plan.launch(device, flight.loaded, module, int(buffers.results), int(buffers.scratch), self._stream)
+        self.plan.launch(device, flight.loaded, module, int(buffers.results), int(buffers.scratch), self._stream)
         # This copy follows the kernels in their stream. After a failure, flags tell which packs' kernels had ended.
         device.copy_to_host(buffers.flag, self._one, self._stream)
         device.record(buffers.end, self._stream)
@@ -269,8 +274,8 @@ class Lane:
             self._device.unload(self._ended.pop())
 
 
-def _at_fault(flights: deque[_Flight], error: CudaError) -> list[NDArray[Any]]:
-    """The rows of the first pack whose kernels did not end. Packs run in order."""
+def _running(flights: deque[_Flight], error: CudaError) -> list[NDArray[Any]]:
+    """The rows of the first pack whose kernels did not end: it ran, as packs run in order. Its programs are suspects."""
     if error.name == OUT_OF_MEMORY:  # other processes may have taken the memory
         return []
     return next((flight.module.rows for flight in flights if not flight.buffers.flag.any()), [])

@@ -6,6 +6,7 @@ kernels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,9 @@ class DeviceInputs:
         arrays: for each input 4-byte values `(num_points,)`, or `()` if all points share one value.
     """
 
-    def __init__(self, device: Device, arrays: list[NDArray[Any]], num_points: int):
+    def __init__(self, device: Device, arrays: Sequence[NDArray[Any]], num_points: int):
         self._device = device
+        self.arrays = arrays
         self._buffers = [device.upload(array) for array in arrays]
         self.num_points = num_points
         self.addresses = np.array([int(buffer) for buffer in self._buffers], np.uint64)
@@ -52,11 +54,11 @@ class StorePlan:
 
     def __init__(self, task: Task, inputs: DeviceInputs):
         self._task = task
-        self._inputs = inputs
+        self.inputs = inputs
 
     def result_bytes(self, num_programs: int) -> int:
         """4 bytes for each output at each point."""
-        return num_programs * len(self._task.outputs) * self._inputs.num_points * 4
+        return num_programs * len(self._task.outputs) * self.inputs.num_points * 4
 
     def scratch_bytes(self, num_programs: int) -> int:
         """None."""
@@ -64,7 +66,7 @@ class StorePlan:
 
     def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
         """Starts the module's kernels, each on its sites' part of the results."""
-        inputs = self._inputs
+        inputs = self.inputs
         for kernel, num_sites in enumerate(module.kernel_sizes):
             rows = -(-BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors // num_sites)
             grid = (max(1, min(rows, -(-inputs.num_points // BLOCK_SIZE))), num_sites)
@@ -74,7 +76,7 @@ class StorePlan:
 
     def outputs(self, host: NDArray[Any], num_programs: int) -> NDArray[Any]:
         """The results as `(num_programs, num_outputs, num_points)` float32, to be viewed as the outputs' types."""
-        return host.view(np.float32).reshape(num_programs, len(self._task.outputs), self._inputs.num_points)
+        return host.view(np.float32).reshape(num_programs, len(self._task.outputs), self.inputs.num_points)
 
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
         """Scores chunk by chunk with the task's `score`, as the CPU evaluator does."""
@@ -97,7 +99,7 @@ class RegressionPlan:
     def __init__(self, task: Task, inputs: DeviceInputs, device: Device, targets: str = "targets"):
         self._task = task
         self._device = device
-        self._inputs = inputs
+        self.inputs = inputs
         self._outputs = StorePlan(task, inputs)
         self._targets = device.upload(target_array(task, inputs.num_points, targets))
         options = compiler_options(device.info.target, assembler_options(3))  # compiled once, launched for every pack
@@ -110,7 +112,7 @@ class RegressionPlan:
     def scratch_bytes(self, num_programs: int) -> int:
         """All outputs, and partial sums."""
         return self._output_bytes(num_programs) + regression.scratch_bytes(
-            num_programs * len(self._task.outputs), self._inputs.num_points
+            num_programs * len(self._task.outputs), self.inputs.num_points
         )
 
     def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
@@ -119,12 +121,12 @@ class RegressionPlan:
         num_rows = len(module.rows) * num_outputs
         self._outputs.launch(device, loaded, module, scratch, 0, stream)
         outputs, sums = np.uint64(scratch), np.uint64(scratch + self._output_bytes(len(module.rows)))
-        rows, points = np.uint32(num_rows), np.uint32(self._inputs.num_points)
+        rows, points = np.uint32(num_rows), np.uint32(self.inputs.num_points)
         params: dict[str, list[np.generic]] = {
             "regression_blocks": [outputs, np.uint64(self._targets), sums, rows, np.uint32(num_outputs), points],
             "regression_rows": [sums, np.uint64(results), rows, points],
         }
-        for name, grid, block_size in regression.launches(num_rows, self._inputs.num_points):
+        for name, grid, block_size in regression.launches(num_rows, self.inputs.num_points):
             device.launch(device.function(self._module, name), grid, block_size, params[name], stream)
 
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
@@ -137,7 +139,7 @@ class RegressionPlan:
         sums = dict(
             zip(regression.FIELDS, np.moveaxis(host.view(np.float64).reshape(*shape, regression.NUM_FIELDS), -1, 0), strict=True)
         )
-        sums["num_points"] = np.full(shape, float(self._inputs.num_points))
+        sums["num_points"] = np.full(shape, float(self.inputs.num_points))
         return sums
 
     def close(self) -> None:
@@ -153,6 +155,7 @@ class CheckedPlan:
     """Sums at the points, and then at the check points of the task."""
 
     def __init__(self, task: Task, plan: RegressionPlan, check: RegressionPlan):
+        self.inputs = plan.inputs
         self._task = task
         self._plan = plan
         self._check = check
@@ -191,6 +194,7 @@ class KernelPlan:
     """Scores by a task's own kernel (`evo.kernel.cuda_source`): `(num_programs, 1 + num_measures)` float64."""
 
     def __init__(self, task: Task, inputs: DeviceInputs):
+        self.inputs = inputs
         self._num_scores = 1 + len(task.measures)
         self._points = cuda_header.points_argument(inputs.addresses, inputs.strides, inputs.num_points)
 
