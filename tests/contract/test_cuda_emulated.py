@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +22,8 @@ from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 from evo.task import load_task
+
+OWN_KERNEL = Path(__file__).parents[1] / "data" / "own_kernel"
 
 
 def factor_of(row: int) -> float:
@@ -162,3 +165,22 @@ def test_a_kernel_that_never_ends_is_given_up_after_its_time(emulated_gpu, probl
         evaluator.evaluate(batch)
     evaluator.close()
     assert not raised.value.failures
+
+
+@pytest.mark.parametrize(("capability", "target"), [("10.7", "sm_103"), ("13.0", "compute_121")])
+@pytest.mark.parametrize("has_own_kernel", [False, True])
+def test_a_gpu_newer_than_the_assembler_has_the_same_results(emulated_gpu, plane_folder, capability, target, has_own_kernel):
+    task = load_task(OWN_KERNEL if has_own_kernel else plane_folder, {})
+    language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    texts = [f"%{language.inputs[0][0]} {factor_of(i)} mul_ftz_f32" for i in range(9)]
+    batch = Batch.analyze(language.lowering, np.stack([parse_program(language, text, "test", 8) for text in texts]))
+    found = {}
+    for each in ("9.0", capability):
+        emulated_gpu.configure(f"capability={each}")
+        evaluator = CudaEvaluator(language, task, OPTIONS)
+        found[each] = evaluator.evaluate(batch)
+        environment = evaluator.environment()
+        evaluator.close()
+    assert environment["target"] == target
+    assert found[capability].objective.tobytes() == found["9.0"].objective.tobytes()
+    assert np.isfinite(found["9.0"].objective).any()

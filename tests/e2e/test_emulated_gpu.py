@@ -176,3 +176,19 @@ def test_the_doctor_sees_what_is_there(emulated):
     seen = emulated("doctor", options="capability=8.9,devices=2")
     assert seen.returncode == 0, seen.stderr
     assert seen.stdout.count("sm_89") == 2 and "Emulated GPU" in seen.stdout
+
+
+@pytest.mark.parametrize(
+    ("capability", "how"), [("10.7", "programs are compiled for sm_103"), ("13.0", "the driver compiles programs")]
+)
+def test_the_doctor_says_how_a_gpu_newer_than_the_assembler_is_used(emulated, capability, how):
+    seen = emulated("doctor", options=f"capability={capability}")
+    assert seen.returncode == 0, seen.stderr
+    (line,) = (line for line in seen.stdout.splitlines() if line.startswith("GPU 0"))
+    assert f"sm_{capability.replace('.', '')}" in line and how in line
+
+
+def test_auto_takes_a_gpu_newer_than_the_assembler(run, line_config):
+    _, done = run(line_config("auto"), options="capability=13.0")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "programs run on: Emulated GPU\n" in done.stdout

@@ -14,7 +14,7 @@ Options, in the environment's EVO_EMULATED_GPU or by `StandIn.configure`, separa
 
     devices=0            number of devices (1)
     driver=12040         version of the driver (13000); functions that came later are missing
-    capability=8.6       of all devices (9.0); cubins for others are refused
+    capability=8.6       of all devices (9.0); cubins for others are refused, PTX for later ones
     processors=4         multiprocessors (132)
     total_memory=1000000 bytes of a device (80 GiB)
     deferred=1           streams keep their work until something waits for it

@@ -40,7 +40,7 @@ class _Function(ctypes.Structure):
 
 
 _U32S = ctypes.POINTER(ctypes.c_uint32)
-_LOAD = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int)
+_LOAD = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int, ctypes.c_int)
 _UNLOAD = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64)
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p, ctypes.POINTER(_Function))
 _LAUNCH = ctypes.CFUNCTYPE(
@@ -161,7 +161,7 @@ class StandIn:
         self.messages.append(message)
         print(f"emulated GPU: {message}", file=sys.stderr)
 
-    def _load(self, number: int, text: int, num_bytes: int, capability: int) -> int:
+    def _load(self, number: int, text: int, num_bytes: int, capability: int, is_cubin: int) -> int:
         ptx = ctypes.string_at(text, num_bytes)
         try:
             module = Module(ptx)
@@ -169,7 +169,7 @@ class StandIn:
             self._note(str(error))
             return _INVALID_IMAGE
         target = int(module.target.removeprefix("sm_").rstrip("af"))
-        if target // 10 != capability // 10 or target > capability:
+        if (is_cubin and target // 10 != capability // 10) or target > capability:
             return _NO_BINARY_FOR_GPU
         self._modules[number] = module
         if self.fatal_text and self.fatal_text in ptx:

@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.compile.assembler import assembler_options, compiler_options
+from evo.compile.assembler import assembler_options
 from evo.compile.compiler import Module
+from evo.compile.request import assemble
+from evo.compile.targets import architecture
 from evo.evaluate import CHUNK_SIZE, Evaluation, by_name, finite_only, join, score_batch
 from evo.evaluate.cuda.device import Device
 from evo.kernel import cuda_header, regression
 from evo.kernel.pointwise import kernel_name
 from evo.kernel.template import ENTRY
-from evo.native import nvptxcompiler
 from evo.task import Regression, Task, target_array
 
 BLOCK_SIZE = 256
@@ -102,8 +103,9 @@ class RegressionPlan:
         self.inputs = inputs
         self._outputs = StorePlan(task, inputs)
         self._targets = device.upload(target_array(task, inputs.num_points, targets))
-        options = compiler_options(device.info.target, assembler_options(3))  # compiled once, launched for every pack
-        self._module = device.load(nvptxcompiler.compile(regression.regression_ptx(device.info.target), options))
+        target = device.info.target
+        ptx = regression.regression_ptx(architecture(target)).encode()
+        self._module = device.load(assemble(ptx, target, assembler_options(3)))  # compiled once, launched for every pack
 
     def result_bytes(self, num_programs: int) -> int:
         """The sums of each output."""
