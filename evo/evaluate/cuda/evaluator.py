@@ -22,7 +22,8 @@ from evo.compile.executor import num_local_workers, open_executor
 from evo.compile.packing import Packing
 from evo.compile.request import CompileFailure
 from evo.errors import DeviceFailure, FailureKind
-from evo.evaluate import Evaluation, Failure, Status, by_name
+from evo.evaluate import Evaluation, Failure, Status, TaskSource, by_name
+from evo.evaluate.cpu import SCORE_SECONDS, ExecutorName
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.lane import Lane, PackFailure, Plan, ScoringPlan
 from evo.evaluate.cuda.plans import CheckedPlan, DeviceInputs, KernelPlan, RegressionPlan, StorePlan
@@ -45,8 +46,9 @@ class CudaOptions:
 
     device: its ordinal; None: the first usable one. num_workers: compile processes; None: one per core; 0: none, but only a
     farm. farm: as in a config; None: none. packing: how many programs go together. opt_level: the assembler's. compile_seconds:
-    limit for one compilation. launch_seconds: limit for one pack on the device. num_threads: threads that score; None: one per
-    core.
+    limit for one compilation. launch_seconds: limit for one pack on the device. num_threads: threads or processes that score;
+    None: one per core. executor: which of them score outputs in Python; auto: processes, if there are several and they can.
+    score_seconds: limit for scoring a chunk in a process.
     """
 
     device: int | None = None
@@ -57,6 +59,8 @@ class CudaOptions:
     compile_seconds: float = 60.0
     launch_seconds: float = 60.0
     num_threads: int | None = None
+    executor: ExecutorName = "auto"
+    score_seconds: float = SCORE_SECONDS
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> CudaOptions:
@@ -70,6 +74,8 @@ class CudaOptions:
             compile_seconds=settings["compile_seconds"],
             launch_seconds=settings["launch_seconds"],
             num_threads=settings["threads"],
+            executor=settings["executor"],
+            score_seconds=settings["score_seconds"],
         )
 
 
@@ -82,6 +88,7 @@ class CudaEvaluator:
         options: how to do the work.
         cache: of cubins; None: nothing is kept.
         quarantine: canonical hash (16 bytes) -> kind and log of programs that failed before. They are never retried.
+        source: where processes find the task; None: threads score.
 
     Raises:
         UserError: the device cannot be used or has too little memory, or the task's points, targets or kernel are wrong.
@@ -94,6 +101,7 @@ class CudaEvaluator:
         options: CudaOptions | None = None,
         cache: DiskCache | None = None,
         quarantine: Mapping[bytes, tuple[FailureKind, str]] | None = None,
+        source: TaskSource | None = None,
     ):
         self._language = language
         self._task = task
@@ -118,6 +126,11 @@ class CudaEvaluator:
                 self._plan = self._regression_plan(inputs, opened)
             else:
                 self._plan = StorePlan(task, inputs)
+                if source and options.executor != "threads" and self._num_threads > 1:
+                    is_needed = options.executor == "processes"
+                    self._plan.scorer.start_processes(
+                        language, source, self._num_threads, options.score_seconds, is_needed=is_needed
+                    )
             opened.callback(self._plan.close)
             self._lane = self._make_lane(self._plan, options.packing.programs_per_module)
             opened.callback(self._lane.close)
@@ -135,6 +148,7 @@ class CudaEvaluator:
         objective = np.full(len(batch), np.nan)
         measures = np.full((len(batch), len(self._task.measures)), np.nan)
         score_s: list[float] = []
+        workers_s: list[float] = []
 
         def take(module: Module, host: NDArray[np.uint8]) -> None:
             start = time.perf_counter()
@@ -142,10 +156,11 @@ class CudaEvaluator:
             for site, rows in enumerate(module.rows):
                 status[rows], objective[rows], measures[rows] = part.status[site], part.objective[site], part.measures[site]
             score_s.append(time.perf_counter() - start)
+            workers_s.append(part.times_s.get("score_workers", 0.0))
 
         failures, times_s = self._run(batch, self._compiler, self._lane, take)
         status[[row for row, _ in failures]] = Status.FAILED
-        times_s["score_threads"] = sum(score_s)
+        times_s |= {"score_threads": sum(score_s), "score_workers": sum(workers_s)}
         return Evaluation(status, objective, measures, tuple(failure for _, failure in failures), times_s)
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -179,6 +194,8 @@ class CudaEvaluator:
         """Ends the workers and frees the device. A device that has failed is left alone."""
         if self._has_failed:
             self._executor.shutdown(cancel_futures=True)
+            if isinstance(self._plan, StorePlan):
+                self._plan.close()
         else:
             self._opened.close()
 

@@ -16,8 +16,9 @@ from evo.compile.assembler import assembler_options
 from evo.compile.compiler import Module
 from evo.compile.request import assemble
 from evo.compile.targets import architecture
-from evo.evaluate import CHUNK_SIZE, Evaluation, by_name, finite_only, join, score_batch
+from evo.evaluate import Evaluation, finite_only, score_batch
 from evo.evaluate.cuda.device import Device
+from evo.evaluate.cuda.scoring import OutputScorer
 from evo.kernel import cuda_header, regression
 from evo.kernel.pointwise import kernel_name
 from evo.kernel.template import ENTRY
@@ -56,6 +57,7 @@ class StorePlan:
     def __init__(self, task: Task, inputs: DeviceInputs):
         self._task = task
         self.inputs = inputs
+        self.scorer = OutputScorer(task)
 
     def result_bytes(self, num_programs: int) -> int:
         """4 bytes for each output at each point."""
@@ -81,13 +83,11 @@ class StorePlan:
 
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
         """Scores chunk by chunk with the task's `score`, as the CPU evaluator does."""
-        outputs = self.outputs(host, len(num_instructions))
-        chunks = [slice(first, first + CHUNK_SIZE) for first in range(0, len(num_instructions), CHUNK_SIZE)]
-        parts = [score_batch(self._task, by_name(self._task, outputs[chunk]), num_instructions[chunk]) for chunk in chunks]
-        return join(parts, len(self._task.measures))
+        return self.scorer.score(self.outputs(host, len(num_instructions)), num_instructions)
 
     def close(self) -> None:
-        """Does nothing: this plan holds nothing on the device."""
+        """Ends the processes that score."""
+        self.scorer.close()
 
 
 class RegressionPlan:
