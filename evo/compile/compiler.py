@@ -114,7 +114,7 @@ class PackCompiler:
         failures: dict[bytes, CompileFailure] | None = None,
     ):
         if template.num_sites is not None:
-            packing = Packing(min(packing.sites_per_kernel, template.num_sites), kernels_per_module=1)
+            packing = Packing(min(packing.programs_per_module, template.num_sites), kernels_per_module=1)
         encoded = encode_language(language)
         self._blank = CompileRequest(b"", b"", b"", encoded, target, packing.sites_per_kernel, options, template.content)
         _check_template(self._blank)

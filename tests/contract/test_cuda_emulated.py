@@ -16,6 +16,7 @@ if not os.environ.get("CI"):  # in CI what is missing is a failure
 from evo.compile.packing import Packing
 from evo.errors import DeviceFailure
 from evo.evaluate.cpu import CpuEvaluator
+from evo.evaluate.cuda import lane
 from evo.evaluate.cuda.device import Device, probe
 from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
 from evo.instructions import shipped_instruction_set
@@ -184,3 +185,47 @@ def test_a_gpu_newer_than_the_assembler_has_the_same_results(emulated_gpu, plane
     assert environment["target"] == target
     assert found[capability].objective.tobytes() == found["9.0"].objective.tobytes()
     assert np.isfinite(found["9.0"].objective).any()
+
+
+def test_outputs_beyond_page_locked_memory_are_scored_in_parts(emulated_gpu, problem, monkeypatch):
+    task, language, batch = problem
+    expected = CudaEvaluator(language, task, OPTIONS)
+    monkeypatch.setattr(lane, "MAX_PINNED_BYTES", lane.NUM_IN_FLIGHT * 64 * 4 * 3)  # of outputs at 64 points
+    in_parts = CudaEvaluator(language, task, OPTIONS)
+    loads = emulated_gpu.num_calls("load")
+    found = in_parts.evaluate(batch)
+    assert emulated_gpu.num_calls("load") - loads == 8  # packs are as large as ever
+    assert found.objective.tobytes() == expected.evaluate(batch).objective.tobytes()
+    in_parts.close()
+    expected.close()
+
+
+@pytest.mark.parametrize(("processors", "num_packs"), [(132, 1), (8, 2), (1, 13)])
+def test_packs_of_a_tasks_own_kernel_fill_the_device(emulated_gpu, processors, num_packs):
+    task = load_task(OWN_KERNEL, {})
+    language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    texts = [f"%{language.inputs[0][0]} {factor_of(i)} mul_ftz_f32" for i in range(100)]
+    batch = Batch.analyze(language.lowering, np.stack([parse_program(language, text, "test", 8) for text in texts]))
+    emulated_gpu.configure(f"processors={processors}")
+    evaluator = CudaEvaluator(language, task, CudaOptions(num_workers=1))
+    launches = emulated_gpu.num_calls("launch")
+    evaluator.evaluate(batch)
+    evaluator.close()
+    assert emulated_gpu.num_calls("launch") - launches == num_packs
+
+
+def test_the_time_of_kernels_is_without_copies(emulated_gpu, monkeypatch):
+    """Events stand right before and right after the launches."""
+    task = load_task(OWN_KERNEL, {})
+    language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    words = parse_program(language, f"%{language.inputs[0][0]} 2.5 mul_ftz_f32", "test", 8)[None]
+    evaluator = CudaEvaluator(language, task, CudaOptions(num_workers=1))
+    calls = []
+    for name in ("copy_to_device", "fill", "launch", "copy_to_host", "record"):
+        function = getattr(Device, name)
+        monkeypatch.setattr(
+            Device, name, lambda self, *args, name=name, function=function: calls.append(name) or function(self, *args)
+        )
+    evaluator.evaluate(Batch.analyze(language.lowering, words))
+    evaluator.close()
+    assert calls == ["copy_to_device", "fill", "record", "launch", "record", "copy_to_host", "copy_to_host", "record"]

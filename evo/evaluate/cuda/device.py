@@ -241,10 +241,6 @@ class Device:
         """Makes the event happen when the stream has finished its work so far."""
         _ask(self._cuda.cuEventRecord, event, stream)
 
-    def wait_on_stream(self, stream: Any, event: Any) -> None:
-        """Makes the stream's later work wait for the event."""
-        _ask(self._cuda.cuStreamWaitEvent, stream, event, 0)
-
     def wait(self, event: Any, is_given_up: Callable[[], bool]) -> None:
         """Returns when the event has happened.
 

@@ -28,6 +28,7 @@ from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.lane import Lane, PackFailure, Plan, ScoringPlan
 from evo.evaluate.cuda.plans import CheckedPlan, DeviceInputs, KernelPlan, RegressionPlan, StorePlan
 from evo.evaluate.cuda.trial import Kernel, try_alone
+from evo.kernel.cuda_header import BLOCK_SIZE as KERNEL_BLOCK_SIZE
 from evo.kernel.cuda_source import template_of
 from evo.kernel.template import POINTWISE, KernelTemplate
 from evo.language.batch import Batch
@@ -36,8 +37,8 @@ from evo.native.stack_ptx import WordType
 from evo.storage.disk_cache import DiskCache
 from evo.task import Task, ask, point_arrays
 
-# Most programs of a pack with a task's own kernel: its only kernel grows with each.
-MAX_KERNEL_SITES = 64
+# Of a task's own kernel, which runs a program in each: more programs of a pack would wait for the first ones.
+BLOCKS_PER_MULTIPROCESSOR = 2048 // KERNEL_BLOCK_SIZE
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,8 @@ class CudaEvaluator:
             self._executor = open_executor(options.num_workers, options.compile_seconds, options.farm)
             opened.callback(self._executor.shutdown, cancel_futures=True)
             target = self._device.info.target
-            template = template_of(task, language, target, min(MAX_KERNEL_SITES, options.packing.programs_per_module), cache)
+            most_blocks = BLOCKS_PER_MULTIPROCESSOR * self._device.num_multiprocessors
+            template = template_of(task, language, target, min(most_blocks, options.packing.programs_per_module), cache)
             if template is not POINTWISE:
                 self._plan: ScoringPlan = KernelPlan(task, inputs)
             elif task.reduction:

@@ -54,6 +54,8 @@ class DeviceInputs:
 class StorePlan:
     """Outputs at all points by the pointwise kernel: 4 bytes each, `(num_programs, num_outputs, num_points)`."""
 
+    is_divisible = True
+
     def __init__(self, task: Task, inputs: DeviceInputs):
         self._task = task
         self.inputs = inputs
@@ -66,6 +68,9 @@ class StorePlan:
     def scratch_bytes(self, num_programs: int) -> int:
         """None."""
         return 0
+
+    def prepare(self, device: Device, module: Module, results: int, scratch: int, stream: Any) -> None:
+        """Does nothing."""
 
     def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
         """Starts the module's kernels, each on its sites' part of the results."""
@@ -97,6 +102,8 @@ class RegressionPlan:
         targets: the method of the task that gives the targets at the points of `inputs`.
     """
 
+    is_divisible = True
+
     def __init__(self, task: Task, inputs: DeviceInputs, device: Device, targets: str = "targets"):
         self._task = task
         self._device = device
@@ -116,6 +123,9 @@ class RegressionPlan:
         return self._output_bytes(num_programs) + regression.scratch_bytes(
             num_programs * len(self._task.outputs), self.inputs.num_points
         )
+
+    def prepare(self, device: Device, module: Module, results: int, scratch: int, stream: Any) -> None:
+        """Does nothing."""
 
     def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
         """Starts the module's kernels, then the reduction of their outputs."""
@@ -156,6 +166,8 @@ class RegressionPlan:
 class CheckedPlan:
     """Sums at the points, and then at the check points of the task."""
 
+    is_divisible = False  # the sums of one kind follow all those of the other
+
     def __init__(self, task: Task, plan: RegressionPlan, check: RegressionPlan):
         self.inputs = plan.inputs
         self._task = task
@@ -169,6 +181,9 @@ class CheckedPlan:
     def scratch_bytes(self, num_programs: int) -> int:
         """What the larger of the two needs: they run one after the other."""
         return max(self._plan.scratch_bytes(num_programs), self._check.scratch_bytes(num_programs))
+
+    def prepare(self, device: Device, module: Module, results: int, scratch: int, stream: Any) -> None:
+        """Does nothing."""
 
     def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
         """Starts both."""
@@ -195,6 +210,8 @@ class CheckedPlan:
 class KernelPlan:
     """Scores by a task's own kernel (`evo.kernel.cuda_source`): `(num_programs, 1 + num_measures)` float64."""
 
+    is_divisible = True
+
     def __init__(self, task: Task, inputs: DeviceInputs):
         self.inputs = inputs
         self._num_scores = 1 + len(task.measures)
@@ -208,14 +225,16 @@ class KernelPlan:
         """The number of instructions of each program."""
         return num_programs * 4
 
-    def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
-        """Starts the task's kernel, one row of blocks for each program."""
-        num_programs = len(module.rows)
+    def prepare(self, device: Device, module: Module, results: int, scratch: int, stream: Any) -> None:
+        """Uploads the numbers of instructions."""
         device.copy_to_device(scratch, module.num_instructions.astype(np.int32), stream)
         # A score that the kernel does not write must be NaN, which rejects the program, instead of another pack's score.
-        device.fill(results, 0xFF, self.result_bytes(num_programs), stream)
+        device.fill(results, 0xFF, self.result_bytes(len(module.rows)), stream)
+
+    def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
+        """Starts the task's kernel, one row of blocks for each program."""
         params: list[NDArray[Any] | np.generic] = [self._points, np.uint64(scratch), np.uint64(results)]
-        device.launch(device.function(loaded, ENTRY), (1, num_programs), cuda_header.BLOCK_SIZE, params, stream)
+        device.launch(device.function(loaded, ENTRY), (1, len(module.rows)), cuda_header.BLOCK_SIZE, params, stream)
 
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
         """Takes the kernel's scores, except those that are not finite."""

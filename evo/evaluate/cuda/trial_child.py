@@ -55,6 +55,7 @@ def run(kernel: Kernel, modules: Sequence[Module]) -> None:
     stream, event = device.stream(), device.event()
     for module in modules:
         loaded = device.load(module.cubin)
+        plan.prepare(device, module, int(results), int(scratch), stream)
         plan.launch(device, loaded, module, int(results), int(scratch), stream)
         device.record(event, stream)
         device.wait(event, lambda: False)
