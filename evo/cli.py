@@ -732,7 +732,9 @@ def _execute(run: Run, folder: Path) -> None:
     except DeviceFailure as failure:
         count = len(failure.failures)
         culprits = (
-            f"; the {count} programs of its pack are in {folder / 'quarantine'} and are left out from now on" if count else ""
+            f"; programs that fail alone, {count} of them, are in {folder / 'quarantine'} and are left out from now on"
+            if count
+            else ""
         )
         resume_line = f"the last checkpoint stands, go on with: evo resume {folder}"
         _end_at_once(f"the GPU failed: {failure}{culprits}; {resume_line}", EXIT_DEVICE_FAILED)

@@ -352,8 +352,8 @@ class EvaluationConfig(Model):
     `backend`: auto takes an NVIDIA GPU if one can be used, passes its self-test and pays off (`evo.evaluate.backends`). CPU and
     GPU differ in the last bits of approximate instructions. No other key changes a result, except `compile_seconds`, after which
     a program counts as failed.
-    Both: `threads` evaluate and score; null: one per core. CPU: `executor` says whether these are threads or processes, which run
-    a `score` in Python in parallel; auto: processes, or threads where the first batches show them to be clearly faster.
+    Both: `threads` evaluate and score; null: one per core. `executor` says whether these are threads or processes, which run
+    a `score` in Python in parallel; auto: processes, or on the CPU threads, if the first batches show them to be clearly faster.
     `score_seconds` limits the scoring of a chunk of programs, and the run ends when it passes. `simd`, auto: the faster on the
     first programs. GPU: `device` is its number, null: the first that can be used; `compile_workers` are processes, null: one per
     core; `farm` adds workers of other machines, and `local_workers` are the processes beside it, null: `compile_workers`, 0:

@@ -18,7 +18,7 @@ class FailureKind(StrEnum):
     REJECTED = "rejected"  # by the compiler
     TIMED_OUT = "timed out"  # its compilation exceeded the time limit: the one kind that another try may change
     DIED = "died"  # the process that compiled it, twice
-    DEVICE_FAILED = "device failed"  # while it ran the program's pack
+    DEVICE_FAILED = "device failed"  # while it ran the program alone
 
 
 class UserError(Exception):
@@ -28,7 +28,7 @@ class UserError(Exception):
 class DeviceFailure(Exception):
     """The GPU failed, and this process cannot use it any more.
 
-    failures: the programs of the pack that was at fault, as `evo.evaluate.Failure`.
+    failures: the programs at fault, as `evo.evaluate.Failure`; empty if the machine is.
     """
 
     def __init__(self, message: str, failures: Sequence[Any]):

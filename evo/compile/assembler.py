@@ -1,6 +1,8 @@
-"""Options of the PTX assembler. Imports nothing, so that a config can be read where there is no assembler."""
+"""Options of the PTX assembler. Imports no assembler, so that a config can be read where there is no assembler."""
 
 from __future__ import annotations
+
+from evo.compile.targets import architecture
 
 # A search compiles far more than it runs; see `assembler_options`.
 DEFAULT_OPT_LEVEL = 1
@@ -21,4 +23,4 @@ DEFAULT_OPTIONS = assembler_options(DEFAULT_OPT_LEVEL)
 
 def compiler_options(target: str, options: tuple[str, ...]) -> tuple[str, ...]:
     """What nvPTXCompiler is given for a target such as `sm_90`."""
-    return (f"--gpu-name={target}", *options)
+    return (f"--gpu-name={architecture(target)}", *options)

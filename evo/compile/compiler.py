@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future
+from copy import copy
 from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from typing import TypeAlias
@@ -113,7 +114,7 @@ class PackCompiler:
         failures: dict[bytes, CompileFailure] | None = None,
     ):
         if template.num_sites is not None:
-            packing = Packing(min(packing.sites_per_kernel, template.num_sites), kernels_per_module=1)
+            packing = Packing(min(packing.programs_per_module, template.num_sites), kernels_per_module=1)
         encoded = encode_language(language)
         self._blank = CompileRequest(b"", b"", b"", encoded, target, packing.sites_per_kernel, options, template.content)
         _check_template(self._blank)
@@ -122,6 +123,12 @@ class PackCompiler:
         self._cache = cache
         self._compile_function = compile_function
         self.failures = {} if failures is None else failures
+
+    def one_by_one(self) -> PackCompiler:
+        """A compiler that makes a module of each program, and knows of no failures."""
+        other = copy(self)
+        other._packing, other.failures = Packing(1, 1), {}  # noqa: SLF001 - of its own class
+        return other
 
     def compile(self, batch: Batch) -> Generator[Module | FailedProgram, None, None]:
         """Modules as they get ready, in any order, and failed programs; together they hold every row once."""

@@ -5,12 +5,15 @@ Owns this choice, which changes no result: a program computes the same in every 
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass
 
 import numpy as np
 
-# To keep all workers busy, packs shrink down to this many programs. Half of it would cost each a fifth more compile time.
-MIN_PROGRAMS_PER_MODULE = 32
+# To keep all workers busy, packs shrink down to this many programs: then a pack spends more time on itself than on them.
+MIN_PROGRAMS_PER_MODULE = 8
+# A site takes as long to compile as this many instructions, measured for sm_90: 0.11 ms and 0.026 ms (docs/benchmarks.md).
+SITE_COST = 4
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Packing:
 def plan_packs(
     hashes: np.ndarray, num_instructions: np.ndarray, packing: Packing, num_workers: int = 1
 ) -> list[list[np.ndarray]]:
-    """Packs of programs, those with the most instructions first, so that no long pack is left for the end.
+    """Packs that take about as long as each other: each program, the longest first, goes to the pack with the least to do.
 
     Args:
         hashes: `(num_programs, 2)` uint64, equal for programs that mean the same.
@@ -46,7 +49,7 @@ def plan_packs(
 
     Returns:
         for each pack, for each of its sites, the rows of all programs that mean the same, ascending: the site serves them all.
-        Packs hold programs of similar length, and their sizes differ by at most one.
+        Sites with the most instructions come first.
     """
     if len(hashes) == 0:
         return []
@@ -54,8 +57,16 @@ def plan_packs(
     rows_by_group = np.argsort(groups.ravel(), kind="stable")
     rows_of = np.split(rows_by_group, np.cumsum(np.bincount(groups.ravel()))[:-1])
     order = np.lexsort((first_rows, -num_instructions[first_rows].astype(np.int64)))
-    num_packs = _num_packs(len(order), packing, num_workers)
-    return [[rows_of[group] for group in pack] for pack in np.array_split(order, num_packs)]
+    packs: list[list[np.ndarray]] = [[] for _ in range(_num_packs(len(order), packing, num_workers))]
+    open_packs = [(0, number) for number in range(len(packs))]  # what each has to do; a heap
+    for group in order:
+        cost, number = open_packs[0]
+        packs[number].append(rows_of[group])
+        if len(packs[number]) == packing.programs_per_module:
+            heapq.heappop(open_packs)
+        else:
+            heapq.heapreplace(open_packs, (cost + SITE_COST + int(num_instructions[first_rows[group]]), number))
+    return packs
 
 
 def _num_packs(num_programs: int, packing: Packing, num_workers: int) -> int:

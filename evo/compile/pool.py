@@ -16,11 +16,15 @@ import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
+from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
 import pebble
 
+from evo.errors import UserError
+
 DEFAULT_TIME_LIMIT_S = 60.0
+_MAX_BROKEN = 3
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -30,67 +34,149 @@ class WorkerDied(BrokenExecutor):
     """The process that ran this call crashed or was killed before the call returned. The pool goes on."""
 
 
+@dataclass(eq=False)
+class _Call:
+    """A call without an outcome. scheduled: its future in Pebble's pool."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    future: Future[Any]
+    scheduled: Future[Any] | None = None
+
+
 class CompilePool(Executor):
     """An executor of concurrent.futures.
 
     A future's exception is TimeoutError if the call exceeded the time limit, WorkerDied if its process died, and otherwise what
     the function raised. `running()` is never true: a call can be cancelled at any time. Function and arguments must be picklable.
 
+    Pebble's pool breaks if a process dies while all are idle. Another pool replaces it then, and does what is left.
+
     Args:
         num_workers: processes; None: one for each core that this process may use.
         time_limit_s: for one call, counted from its start in a worker.
+
+    Raises:
+        UserError: the processes cannot be started. Futures raise it, too, if the processes always die before they begin.
     """
 
     def __init__(self, num_workers: int | None = None, time_limit_s: float = DEFAULT_TIME_LIMIT_S):
         self.num_workers = num_workers or len(os.sched_getaffinity(0))
         self.time_limit_s = time_limit_s
-        # A fork of a process that holds a CUDA context or threads is not safe: workers start afresh.
-        context = multiprocessing.get_context("spawn")
-        self._pool = pebble.ProcessPool(self.num_workers, initializer=_start_worker, context=context)
-        self._unfinished: set[Future[Any]] = set()
-        # Processes inherit the blocked signal: Ctrl-C before Pebble ignores it would end one with a traceback.
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:
-            self._pool.schedule(os.getpid)  # starts processes, and the threads that replace them
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        self._lock = threading.RLock()
+        self._calls: dict[_Call, None] = {}  # in the order of their submission
+        self._num_broken = 0  # pools in a row that had calls and finished none
+        self._is_ended = False
+        self._pool = self._open_pool()
         atexit.register(self._kill_workers)
 
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
         """Has a worker call the function."""
-        future: Future[_T] = Future()
-        scheduled = self._pool.schedule(fn, args=args, kwargs=kwargs, timeout=self.time_limit_s)
-        self._unfinished.add(future)
-        future.add_done_callback(self._unfinished.discard)
-        # Cancelling also ends a call that a worker has begun.
-        future.add_done_callback(lambda done: done.cancelled() and scheduled.cancel())
-        scheduled.add_done_callback(lambda done: _pass_on(done, future))
-        return future
+        call = _Call(fn, args, kwargs, Future())
+        with self._lock:
+            if self._is_ended:
+                raise RuntimeError("the pool was shut down")
+            self._calls[call] = None
+            self._schedule(call)
+        call.future.add_done_callback(lambda _: self._forget(call))
+        return call.future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Ends the processes, with `cancel_futures` at once: calls that are running are cancelled too."""
+        unfinished = [call.future for call in list(self._calls)]
         if cancel_futures:
-            for future in self._unfinished.copy():
+            for future in unfinished:
                 future.cancel()
         elif wait:
-            concurrent.futures.wait(self._unfinished.copy())
+            concurrent.futures.wait(unfinished)
         if wait:
             self._kill_workers()
             self._pool.join()
             atexit.unregister(self._kill_workers)
-        elif cancel_futures:
-            self._pool.stop()
+            return
+        with self._lock:
+            self._is_ended = True
+            if cancel_futures:
+                self._pool.stop()
+            else:
+                self._pool.close()
+
+    def _open_pool(self) -> pebble.ProcessPool:
+        # A fork of a process that holds a CUDA context or threads is not safe: workers start afresh.
+        context = multiprocessing.get_context("spawn")
+        pool = pebble.ProcessPool(self.num_workers, initializer=_start_worker, context=context)
+        # Processes inherit the blocked signal: Ctrl-C before Pebble ignores it would end one with a traceback.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            pool.schedule(os.getpid)  # starts processes, and the threads that replace them
+        except BrokenExecutor as error:
+            raise UserError(f"the processes that compile cannot be started: {error.__cause__ or error}") from error
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        threading.Thread(target=self._watch, args=(pool,), daemon=True).start()
+        return pool
+
+    def _watch(self, pool: pebble.ProcessPool) -> None:
+        """Waits for the end of a pool. Unless it was shut down, it broke, and another goes on."""
+        _manager_of(pool).join()
+        with self._lock:
+            if self._is_ended:
+                return
+            self._num_broken = self._num_broken + 1 if self._calls else 0
+            try:
+                if self._num_broken > _MAX_BROKEN:
+                    raise UserError(f"the processes that compile ended {self._num_broken} times before they began")
+                self._pool = self._open_pool()
+            except UserError as error:
+                self._is_ended = True
+                for call in list(self._calls):
+                    call.future.set_exception(error)
+                return
+            for call in self._calls:
+                self._schedule(call)
+        pool.join()
+
+    def _schedule(self, call: _Call) -> None:
+        """Gives a call to the pool. The lock is held."""
+        try:
+            call.scheduled = self._pool.schedule(call.function, args=call.args, kwargs=call.kwargs, timeout=self.time_limit_s)
+        except RuntimeError:
+            return  # it has just broken: the next one gets the call
+        call.scheduled.add_done_callback(lambda done: self._pass_on(done, call))
+
+    def _pass_on(self, done: Future[Any], call: _Call) -> None:
+        with self._lock:
+            is_current = call in self._calls and call.scheduled is done and not done.cancelled()
+            if not is_current or isinstance(done.exception(), BrokenExecutor):
+                return  # what a broken pool leaves undone, the next one does
+            self._num_broken = 0
+            del self._calls[call]
+        if not call.future.set_running_or_notify_cancel():
+            return
+        error = done.exception()
+        if error is None:
+            call.future.set_result(done.result())
+        elif isinstance(error, pebble.ProcessExpired):
+            call.future.set_exception(WorkerDied(_how_it_died(error.exitcode)))
         else:
-            self._pool.close()
+            call.future.set_exception(error)
+
+    def _forget(self, call: _Call) -> None:
+        with self._lock:
+            self._calls.pop(call, None)
+            scheduled = call.scheduled
+        if call.future.cancelled() and scheduled:
+            scheduled.cancel()  # also ends a call that a worker has begun
 
     def _kill_workers(self) -> None:
+        with self._lock:
+            self._is_ended = True
         # Pebble frees the semaphores of its workers before it ends them, and so does Python at its end. A worker that is still
         # starting would not find them, and would end with a traceback.
         self._pool.stop()
-        manager = self._pool._pool_manager_loop  # noqa: SLF001 - the thread that replaces workers; there is no public way
-        assert manager, "the pool was started when it was made"
-        manager.join()
-        for worker in list(self._pool._pool_manager.worker_manager.workers.values()):  # noqa: SLF001 - as above
+        _manager_of(self._pool).join()
+        for worker in list(self._pool._pool_manager.worker_manager.workers.values()):  # noqa: SLF001 - there is no public way
             worker.kill()
 
     def __exit__(self, exception_type: type[BaseException] | None, *_: object) -> None:
@@ -98,16 +184,11 @@ class CompilePool(Executor):
         self.shutdown(cancel_futures=exception_type is not None)
 
 
-def _pass_on(done: Future[_T], future: Future[_T]) -> None:
-    if not future.set_running_or_notify_cancel():
-        return
-    error = done.exception()
-    if error is None:
-        future.set_result(done.result())
-    elif isinstance(error, pebble.ProcessExpired):
-        future.set_exception(WorkerDied(_how_it_died(error.exitcode)))
-    else:
-        future.set_exception(error)
+def _manager_of(pool: pebble.ProcessPool) -> threading.Thread:
+    """The thread that replaces a pool's workers. It ends with the pool."""
+    manager = pool._pool_manager_loop  # noqa: SLF001 - there is no public way
+    assert manager, "the pool was started when it was made"
+    return manager
 
 
 def _how_it_died(exit_code: int | None) -> str:

@@ -7,6 +7,7 @@ concurrent.futures can run it anywhere. Knows nothing of pools, caches or retrie
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -15,6 +16,7 @@ import numpy as np
 
 from evo.compile.assembler import DEFAULT_OPTIONS, compiler_options
 from evo.compile.language import decode_language
+from evo.compile.targets import architecture, is_assembled_by_driver
 from evo.errors import FailureKind
 from evo.instructions import ABI_VERSION
 from evo.kernel import pointwise
@@ -27,6 +29,7 @@ from evo.native.stack_ptx import HASH_VERSION, Lowering, WordType
 _STUBS = "stubs-1"
 
 _HASH_BYTES = 16
+_UNROUNDED = re.compile(rb"\b(add|sub|mul)((?:\.ftz)?(?:\.sat)?\.f(?:32|64))\b")
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class CompileRequest:
 
     words, lengths, hashes: of `pack_programs`: the programs one after the other, each up to its RETURN, 8 bytes a word,
     little-endian; words of each program, 4 bytes each; canonical hashes, 16 bytes each. language: of `encode_language`.
-    target: a GPU architecture; options: further options of ptxas. template: the content of a `KernelTemplate`; a task's own
+    target: of `evo.compile.targets`; options: further options of ptxas. template: the content of a `KernelTemplate`; a task's own
     kernel has sites for all programs.
     """
 
@@ -117,17 +120,30 @@ def compile_request(request: CompileRequest) -> Compiled | CompileFailure:
     ptx = render(request)
     rendered = time.perf_counter()
     try:
-        cubin = nvptxcompiler.compile(ptx, compiler_options(request.target, request.options))
+        cubin = assemble(ptx, request.target, request.options)
     except nvptxcompiler.CompileError as error:
         return CompileFailure(FailureKind.REJECTED, str(error))
     return Compiled(cubin, time.perf_counter() - rendered, rendered - start)
+
+
+def assemble(ptx: bytes, target: str, options: tuple[str, ...]) -> bytes:
+    """What a driver loads: a cubin, or for a target that the driver assembles the PTX.
+
+    Raises:
+        CompileError: of nvPTXCompiler. It reads PTX for the driver as well, so that what it refuses is not a fault of the device.
+    """
+    cubin = nvptxcompiler.compile(ptx, compiler_options(target, options))
+    if not is_assembled_by_driver(target):
+        return cubin
+    # The driver has no --fmad=false, but keeps apart what says how it rounds.
+    return _UNROUNDED.sub(rb"\1.rn\2", ptx) + b"\0"
 
 
 def render(request: CompileRequest) -> bytes:
     """The PTX of a request's module."""
     stubs = _lowering(request.language).emit(_rows(request))
     if request.template == POINTWISE.content:
-        return fill_sites(_pointwise_sites(request.language, request.kernel_sizes, request.target), stubs)
+        return fill_sites(_pointwise_sites(request.language, request.kernel_sizes, architecture(request.target)), stubs)
     return fill_sites(_task_sites(request.template), stubs)
 
 

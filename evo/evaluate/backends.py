@@ -128,7 +128,7 @@ def _start_cuda(assignment: Assignment) -> Evaluator:
 
     options = CudaOptions.from_settings(assignment.settings)
     cache = open_cache(assignment.settings["cache_megabytes"])
-    return CudaEvaluator(assignment.language, assignment.task, options, cache, assignment.quarantine)
+    return CudaEvaluator(assignment.language, assignment.task, options, cache, assignment.quarantine, assignment.source)
 
 
 def _start_cpu(assignment: Assignment) -> Evaluator:

@@ -83,6 +83,14 @@ class ChunkScorer:
         scored = time.perf_counter()
         return replace(part, times_s={"evaluate": evaluated - start, "score": scored - evaluated})
 
+    def score_stored(self, words: NDArray[np.uint64], num_instructions: NDArray[np.int32]) -> Evaluation:
+        """As `score`, of programs that ran elsewhere: their outputs at all points, padded to whole words."""
+        start = time.perf_counter()
+        shape = (len(words), len(self.task.outputs), self.points.num_points)
+        values = words.view(np.float32)[:, : shape[1] * shape[2]]
+        part = self.judge(np.ascontiguousarray(values).reshape(shape), num_instructions)
+        return replace(part, times_s={"evaluate": 0.0, "score": time.perf_counter() - start})
+
     @property
     def num_sums(self) -> int:
         """With a reduction: sums of a program, those of its outputs at the points and then at the check points."""

@@ -23,12 +23,11 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.evaluate import Evaluation, PickledTask, TaskSource
 from evo.evaluate.chunks import MAX_REDUCED, ChunkScorer
-from evo.evaluate.processes import WAKE_S, Processes, Watch, WorkerError, overtime_message
-from evo.evaluate.worker import Setup
+from evo.evaluate.processes import WAKE_S, Processes, Watch, WorkerError, overtime_message, setup_of
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native.ptx_vm import SUMS_DTYPE, VirtualMachine
-from evo.task import Task, declared_files, method_place, task_digest
+from evo.task import Task, method_place
 
 SCORE_SECONDS = 300.0
 FIRST_S, FIRST_BATCHES = 2.0, 20  # of work on processes before threads are tried
@@ -82,7 +81,7 @@ class CpuEvaluator:
         self._choice: _Choice | None = None
         if source and executor != "threads" and (executor == "processes" or self._num_threads > 1):
             self._processes = Processes(
-                self._setup(source),
+                setup_of(self._scorer, language, source),
                 place,
                 chunk_size=self._scorer.chunk_size,
                 num_measures=len(task.measures),
@@ -161,23 +160,6 @@ class CpuEvaluator:
         self._processes = self._choice = None
         line = " ".join(str(error).splitlines())
         print(f"evo: the processes that score programs fail, threads go on: {line}", file=sys.stderr)
-
-    def _setup(self, source: TaskSource | PickledTask) -> Setup:
-        language = self._language
-        digest = ""
-        if isinstance(source, TaskSource):
-            digest = task_digest(source.folder, declared_files(self._scorer.task, source.folder))
-        return Setup(
-            source,
-            digest,
-            tuple(sys.path),
-            os.environ.get("PYTHONPATH"),
-            language.instruction_set,
-            language.inputs,
-            language.outputs,
-            language.limits,
-            self._scorer.points,
-        )
 
 
 class _Choice:

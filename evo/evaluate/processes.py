@@ -21,12 +21,14 @@ from collections import Counter
 from collections.abc import Hashable, Iterable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.evaluate import Evaluation
+from evo.evaluate import Evaluation, PickledTask, TaskSource
+from evo.evaluate.chunks import ChunkScorer
 from evo.evaluate.worker import (
     DONE,
     END,
@@ -38,6 +40,7 @@ from evo.evaluate.worker import (
     READY,
     REPLY,
     REQUEST,
+    STORED,
     Area,
     Setup,
     area_at,
@@ -45,7 +48,9 @@ from evo.evaluate.worker import (
     write_setup,
 )
 from evo.language.batch import Batch
+from evo.language.program import Language
 from evo.native.ptx_vm import levels
+from evo.task import declared_files, task_digest
 
 WAKE_S = 0.1  # longest uninterrupted wait: time limits are checked this often, and Ctrl-C is seen
 LOAD_S = 120.0  # for a worker to start and load the task
@@ -152,9 +157,21 @@ class Processes:
             WorkerError: see there. The workers are gone then; the next call starts others.
             UserError: the task hangs, or ends its process. The workers are gone, too.
         """
+        return self._evaluate(batch.words, batch.num_instructions, self._chunk_size, levels().index(level))
+
+    def score(self, outputs: NDArray[np.float32], num_instructions: NDArray[np.int32]) -> Evaluation:
+        """The results of programs that ran elsewhere, given their outputs, `(num_programs, num_outputs, num_points)`.
+
+        Raises as `evaluate`.
+        """
+        chunk_size = min(self._chunk_size, -(-len(outputs) // self._num_workers))
+        return self._evaluate(outputs.reshape(len(outputs), -1), num_instructions, chunk_size, STORED)
+
+    def _evaluate(self, rows: NDArray[Any], num_instructions: NDArray[np.int32], chunk_size: int, level: int) -> Evaluation:
+        """Shares the programs' rows of words or outputs, and has the workers score them."""
         try:
             self.start()
-            work = self._share(batch, level)
+            work = self._share(rows, num_instructions, chunk_size, level)
             while work.is_busy or len(work.pending()):
                 if not work.is_busy:
                     self._hand_out(work)
@@ -182,10 +199,11 @@ class Processes:
         self._workers[number] = worker
         files.selector.register(worker.connection, selectors.EVENT_READ, worker)
 
-    def _share(self, batch: Batch, level: str) -> _Work:
+    def _share(self, rows: NDArray[Any], num_instructions: NDArray[np.int32], chunk_size: int, level: int) -> _Work:
         """Copies a batch to the shared memory."""
         assert self._files
-        shape = (self._num_workers, *batch.words.shape, self._num_measures)
+        num_words = -(-rows.itemsize * rows.shape[1] // 8)
+        shape = (self._num_workers, len(rows), num_words, self._num_measures)
         num_bytes = area_size(*shape)
         if self._memory is None or len(self._memory) < num_bytes:
             try:
@@ -195,9 +213,10 @@ class Processes:
                 raise WorkerError(f"cannot share {num_bytes} bytes with worker processes: {error.strerror}") from error
         area = area_at(self._memory, *shape)
         area.progress[:] = NO_CHUNK
-        area.words[:], area.num_instructions[:] = batch.words, batch.num_instructions
+        area.words.view(rows.dtype)[:, : rows.shape[1]] = rows
+        area.num_instructions[:] = num_instructions
         area.status[:] = PENDING
-        return _Work(area, self._chunk_size, levels().index(level), len(self._memory), self._files)
+        return _Work(area, chunk_size, level, len(self._memory), self._files)
 
     def _hand_out(self, work: _Work) -> None:
         """Queues chunks that have no results, while no worker is busy. Wakes no more workers than there are chunks."""
@@ -262,6 +281,24 @@ class Processes:
                 "a run goes on from its last checkpoint"
             )
         self.start()
+
+
+def setup_of(scorer: ChunkScorer, language: Language, source: TaskSource | PickledTask) -> Setup:
+    """What workers need to score as this scorer does."""
+    digest = ""
+    if isinstance(source, TaskSource):
+        digest = task_digest(source.folder, declared_files(scorer.task, source.folder))
+    return Setup(
+        source,
+        digest,
+        tuple(sys.path),
+        os.environ.get("PYTHONPATH"),
+        language.instruction_set,
+        language.inputs,
+        language.outputs,
+        language.limits,
+        scorer.points,
+    )
 
 
 def overtime_message(place: str, score_seconds: float) -> str:
@@ -330,7 +367,8 @@ class _Work:
     def give(self, worker: _Worker) -> None:
         """Has a worker take part."""
         num_workers, max_length = len(self.area.progress), self.area.words.shape[1]
-        request = REQUEST.pack(worker.number, num_workers, len(self.area.words), max_length, self._level, self._num_bytes)
+        batch = (len(self.area.words), max_length, self._chunk_size, self._level, self._num_bytes)
+        request = REQUEST.pack(worker.number, num_workers, *batch)
         try:
             worker.connection.send(request)
         except ConnectionError:  # it has died, which is seen with the other events

@@ -33,9 +33,10 @@ from evo.language.program import Language, Limits
 from evo.native.ptx_vm import levels
 from evo.task import Task, declared_files, load_task, task_digest
 
-# A request is a batch: its worker's number, all workers, programs, words of a program, the SIMD level's number, bytes of the
-# shared memory.
-REQUEST = struct.Struct("<IIIIIQ")
+# A request is a batch: its worker's number, all workers, programs, words of a program, programs of a chunk, the SIMD level's
+# number or STORED, bytes of the shared memory.
+REQUEST = struct.Struct("<IIIIIIQ")
+STORED = 0xFFFFFFFF  # in place of a level: programs ran elsewhere, and their words are their outputs
 REPLY = struct.Struct("<Bdd")  # kind, seconds of evaluation and scoring; an error's text follows
 READY, DONE, ERROR = range(3)
 MAX_MESSAGE = 1 << 16
@@ -99,7 +100,11 @@ def _aligned(num_bytes: int) -> int:
 
 @dataclass(frozen=True)
 class Area:
-    """Views of a batch in the shared memory. progress: the chunk that each worker is at, or `NO_CHUNK`, and since when."""
+    """Views of a batch in the shared memory.
+
+    words: of programs, or their outputs, 4 bytes each, in rows of whole words. progress: the chunk that each worker is
+    at, or `NO_CHUNK`, and since when.
+    """
 
     progress: NDArray[np.float64]
     words: NDArray[np.uint64]
@@ -142,16 +147,18 @@ def serve(connection: socket.socket, queue: int, setup: Setup, memory_file: int)
     connection.send(REPLY.pack(READY, 0.0, 0.0))
     memory: mmap.mmap | None = None
     while request := connection.recv(MAX_MESSAGE):
-        worker, num_workers, num_programs, max_length, level, num_bytes = REQUEST.unpack(request)
-        scorer.use_level(levels()[level])
+        worker, num_workers, num_programs, max_length, chunk_size, level, num_bytes = REQUEST.unpack(request)
+        if level != STORED:
+            scorer.use_level(levels()[level])
         if memory is None or len(memory) < num_bytes:
             memory = mmap.mmap(memory_file, num_bytes)
         area = area_at(memory, num_workers, num_programs, max_length, len(task.measures))
         evaluate_s = score_s = 0.0
         for number in _chunks(queue):
             area.progress[worker] = number, time.monotonic()
-            rows = slice(number * scorer.chunk_size, (number + 1) * scorer.chunk_size)
-            part = scorer.score(area.words[rows], area.num_instructions[rows])
+            rows = slice(number * chunk_size, (number + 1) * chunk_size)
+            score = scorer.score_stored if level == STORED else scorer.score
+            part = score(area.words[rows], area.num_instructions[rows])
             if os.getpid() != process:
                 os._exit(0)  # a child that `score` has forked, and that has come back
             # The status comes last: it says that the rest is there.

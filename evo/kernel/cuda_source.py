@@ -63,7 +63,7 @@ def template_of(task: Task, language: Language, target: str, num_sites: int, cac
     """The template for evaluating a task on the GPU: the task's own kernel, or the pointwise one if it has none.
 
     Args:
-        target: a GPU architecture such as `sm_90`.
+        target: such as `sm_90`, or `compute_90`.
         num_sites: most programs of a module with the task's own kernel.
         cache: of annotated PTX; None: nothing is kept.
 

@@ -10,6 +10,7 @@ import os
 import platform
 
 from evo import __version__
+from evo.compile.targets import is_assembled_by_driver
 from evo.errors import UserError
 from evo.evaluate.backends import INSTALL_COMPILER, MIN_GPU_POINTS, why_no_compiler
 from evo.evaluate.cuda.device import MIN_CAPABILITY, Device, DeviceInfo, Probe, probe
@@ -68,7 +69,7 @@ def _gpu() -> list[tuple[str, str, str]]:
         if why_no_compiler()
         else f"'auto' runs programs on a GPU from {MIN_GPU_POINTS:,} points on, unless the task scores in Python"
     )
-    gpus = [(f"GPU {info.ordinal}", info.target, f"{info.name}, {_memory(info)}") for info in found.devices]
+    gpus = [(f"GPU {info.ordinal}", info.architecture, f"{info.name}, {_memory(info)}{_target(info)}") for info in found.devices]
     tests = [(f"self-test {info.ordinal}", *_self_test(info)) for info in _testable(found)]
     return [("NVIDIA driver", driver, meaning), *gpus, *tests]
 
@@ -87,6 +88,15 @@ def _self_test(info: DeviceInfo) -> tuple[str, str]:
     if outcome.problem is None:
         return "passed", "instructions, programs, reductions and unloading agree with the CPU"
     return "failed", f"{outcome.problem}; this GPU is not used; test it again with: {TEST_AGAIN}"
+
+
+def _target(info: DeviceInfo) -> str:
+    """How programs are compiled for a GPU that the assembler does not know."""
+    if info.capability < MIN_CAPABILITY or info.target == info.architecture:
+        return ""
+    if is_assembled_by_driver(info.target):
+        return "; newer than the assembler: the driver compiles programs; if the self-test fails, they run on the CPU"
+    return f"; newer than the assembler: programs are compiled for {info.target}; if the self-test fails, they run on the CPU"
 
 
 def _memory(info: DeviceInfo) -> str:

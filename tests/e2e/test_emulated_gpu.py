@@ -3,7 +3,6 @@ and a GPU that is missing, too small or failing is told in one line."""
 
 from __future__ import annotations
 
-import json
 import os
 
 import pytest
@@ -97,21 +96,21 @@ def test_packs_workers_and_the_time_of_work_do_not_change_a_run(run, config):
 
 
 # With `deferred`, work is done only when it is waited for: the failure is found while other packs are under way.
-@pytest.mark.parametrize("options", ["fault=launch:3:719", "fault=launch:3:700:late", "fault=launch:3:700:late,deferred=1"])
-def test_a_gpu_that_fails_ends_the_run_and_resuming_leaves_its_pack_out(run, emulated, config, options):
-    folder, failed = run(
-        config(), "evaluation.packing.sites_per_kernel=8", "evaluation.packing.kernels_per_module=1", options=options
-    )
+@pytest.mark.parametrize(
+    "options", ["fault=launch:3:719", "fault=load:3:209", "fault=launch:3:214", "fault=launch:3:700:late,deferred=1"]
+)
+def test_a_run_resumed_after_a_fault_of_the_machine_equals_an_undisturbed_one(run, emulated, config, options):
+    small = ("evaluation.packing.sites_per_kernel=8", "evaluation.packing.kernels_per_module=1")
+    expected = complete(run(config(), *small, name="undisturbed"))
+    folder, failed = run(config(), *small, options=options)
     assert failed.returncode == 3
     line = only_line(failed.stderr)
     assert line.startswith("evo: the GPU failed: ") and "CUDA_ERROR_" in line and f"evo resume {folder}" in line
-    records = [json.loads(path.read_text()) for path in (folder / "quarantine").glob("*.json")]
-    assert len(records) == 8
+    assert "no program is to blame" in line
+    assert not list((folder / "quarantine").glob("*.json"))
     resumed = emulated("resume", folder)
     assert resumed.returncode == 0, resumed.stderr
-    state = state_of(folder)
-    assert len(state.metrics) == state.counters["generations"] == 4
-    assert len(list((folder / "quarantine").glob("*.json"))) == len(records)
+    assert_same_state(state_of(folder), expected)
 
 
 def test_a_failing_gpu_is_the_only_line_of_output_on_stderr(run_emulated, config):
@@ -177,3 +176,19 @@ def test_the_doctor_sees_what_is_there(emulated):
     seen = emulated("doctor", options="capability=8.9,devices=2")
     assert seen.returncode == 0, seen.stderr
     assert seen.stdout.count("sm_89") == 2 and "Emulated GPU" in seen.stdout
+
+
+@pytest.mark.parametrize(
+    ("capability", "how"), [("10.7", "programs are compiled for sm_103"), ("13.0", "the driver compiles programs")]
+)
+def test_the_doctor_says_how_a_gpu_newer_than_the_assembler_is_used(emulated, capability, how):
+    seen = emulated("doctor", options=f"capability={capability}")
+    assert seen.returncode == 0, seen.stderr
+    (line,) = (line for line in seen.stdout.splitlines() if line.startswith("GPU 0"))
+    assert f"sm_{capability.replace('.', '')}" in line and how in line
+
+
+def test_auto_takes_a_gpu_newer_than_the_assembler(run, line_config):
+    _, done = run(line_config("auto"), options="capability=13.0")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "programs run on: Emulated GPU\n" in done.stdout

@@ -14,7 +14,7 @@ Options, in the environment's EVO_EMULATED_GPU or by `StandIn.configure`, separa
 
     devices=0            number of devices (1)
     driver=12040         version of the driver (13000); functions that came later are missing
-    capability=8.6       of all devices (9.0); cubins for others are refused
+    capability=8.6       of all devices (9.0); cubins for others are refused, PTX for later ones
     processors=4         multiprocessors (132)
     total_memory=1000000 bytes of a device (80 GiB)
     deferred=1           streams keep their work until something waits for it
@@ -27,6 +27,9 @@ Options, in the environment's EVO_EMULATED_GPU or by `StandIn.configure`, separa
                          stream_destroy stream_wait synchronize unload
 
 A program at fault, rather than a call, is made by its text: EVO_EMULATED_GPU_FATAL, or `StandIn.fatal_text`.
+
+A process that tries programs alone (evo.evaluate.cuda.trial) has these options but for their faults, and those of
+EVO_EMULATED_GPU_TRIAL. With EVO_EMULATED_GPU_TRIAL_LOG each such process adds a line to the file of this name.
 
 The stand-in counts as a GPU that passes its self-test (evo.evaluate.cuda.self_test). With EVO_EMULATED_GPU_SELF_TEST in the
 environment, the test's process really runs, on a stand-in with these options instead of those above. Then there are also

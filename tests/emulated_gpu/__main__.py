@@ -13,8 +13,7 @@ from emulated_gpu import compiling, driver
 
 def prepare() -> None:
     """Gives this process the stand-in for the rest of its life."""
-    stand_in = driver.install()
-    stand_in.fatal_text = os.environ.get("EVO_EMULATED_GPU_FATAL", "").encode() or None
+    driver.install()
     os.environ["XDG_CACHE_HOME"] = os.path.join(os.environ.get("XDG_CACHE_HOME") or driver.build().parent, "emulated")
     for owner, name, value in compiling.replacements():
         setattr(owner, name, value)

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import evo.compile.request
 from emulated_gpu.marker import MARKER
-from evo.evaluate.cuda import self_test
+from evo.evaluate.cuda import self_test, trial
 from evo.native import nvptxcompiler
 
 TESTS = Path(__file__).parents[1]
 # Ends as a self-test that is passed, without doing it.
 _PASS = ("sh", "-c", f"echo {self_test.PASSED}")
-_SELF_TEST = f"import sys; sys.path.insert(0, {str(TESTS)!r}); from emulated_gpu.self_test import main; main()"
+_CHILD = f"import sys; sys.path.insert(0, {str(TESTS)!r}); from emulated_gpu.%s import main; main()"
 
 _assemble = nvptxcompiler.compile
 _compile_request = evo.compile.request.compile_request
@@ -39,11 +39,12 @@ def compile_request(request):
 def replacements():
     """(object, attribute, value) of what makes a process and its workers compile with PTX, and a self-test run on a stand-in."""
     if "EVO_EMULATED_GPU_SELF_TEST" in os.environ:
-        yield self_test, "COMMAND", (sys.executable, "-c", _SELF_TEST)
+        yield self_test, "COMMAND", (sys.executable, "-c", _CHILD % "self_test")
         seconds = os.environ.get("EVO_EMULATED_GPU_SELF_TEST_SECONDS")
         yield self_test, "TIME_LIMIT_S", float(seconds) if seconds else self_test.TIME_LIMIT_S
     else:
         yield self_test, "COMMAND", _PASS
+    yield trial, "COMMAND", (sys.executable, "-c", _CHILD % "trial")
     yield nvptxcompiler, "compile", compile_with_ptx
     yield evo.compile.request, "compile_request", compile_request
     for name, module in list(sys.modules.items()):

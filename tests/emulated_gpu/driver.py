@@ -40,7 +40,7 @@ class _Function(ctypes.Structure):
 
 
 _U32S = ctypes.POINTER(ctypes.c_uint32)
-_LOAD = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int)
+_LOAD = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int, ctypes.c_int)
 _UNLOAD = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64)
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p, ctypes.POINTER(_Function))
 _LAUNCH = ctypes.CFUNCTYPE(
@@ -77,7 +77,8 @@ class StandIn:
 
     Attributes:
         max_steps, order: of `ptx_machine.launch`.
-        fatal_text: kernels of modules whose PTX contains this, such as a program's own constant, access an illegal address.
+        fatal_text: kernels of modules whose PTX contains this, such as a program's own constant, access an illegal address. It is
+            kept in the environment, as EVO_EMULATED_GPU_FATAL, and holds for the processes that this one starts.
         messages: what kernels failed of, in order.
     """
 
@@ -89,7 +90,6 @@ class StandIn:
         self._modules: dict[int, Module] = {}
         self._areas: dict[tuple[int, int], object] = {}
         self.max_steps, self.order = MAX_STEPS, "together"
-        self.fatal_text: bytes | None = None
         self._fatal: set[int] = set()
         self.messages: list[str] = []
         self._callbacks = _Callbacks(
@@ -99,6 +99,14 @@ class StandIn:
             _LAUNCH(self._guarded(self._launch)),
         )
         self._library.evo_emulated_set_callbacks(ctypes.byref(self._callbacks))
+
+    @property
+    def fatal_text(self) -> bytes | None:
+        return os.environ.get("EVO_EMULATED_GPU_FATAL", "").encode() or None
+
+    @fatal_text.setter
+    def fatal_text(self, text: bytes | None) -> None:
+        os.environ["EVO_EMULATED_GPU_FATAL"] = (text or b"").decode()
 
     def configure(self, options: str) -> None:
         """Options as in the environment, such as `fault=launch:2:719,deferred=1`; counts of faults start now."""
@@ -153,7 +161,7 @@ class StandIn:
         self.messages.append(message)
         print(f"emulated GPU: {message}", file=sys.stderr)
 
-    def _load(self, number: int, text: int, num_bytes: int, capability: int) -> int:
+    def _load(self, number: int, text: int, num_bytes: int, capability: int, is_cubin: int) -> int:
         ptx = ctypes.string_at(text, num_bytes)
         try:
             module = Module(ptx)
@@ -161,7 +169,7 @@ class StandIn:
             self._note(str(error))
             return _INVALID_IMAGE
         target = int(module.target.removeprefix("sm_").rstrip("af"))
-        if target // 10 != capability // 10 or target > capability:
+        if (is_cubin and target // 10 != capability // 10) or target > capability:
             return _NO_BINARY_FOR_GPU
         self._modules[number] = module
         if self.fatal_text and self.fatal_text in ptx:

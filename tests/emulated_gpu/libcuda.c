@@ -52,7 +52,7 @@ typedef struct {
 
 /* Each returns a CUresult. */
 typedef struct {
-    int (*load)(uint64_t module, const char* ptx, uint64_t num_bytes, int capability);
+    int (*load)(uint64_t module, const char* ptx, uint64_t num_bytes, int capability, int is_cubin);
     int (*unload)(uint64_t module);
     int (*function)(uint64_t module, const char* name, EvoEmulatedFunction* function_out);
     int (*launch)(
@@ -918,15 +918,21 @@ CUresult cuModuleLoadData(Object** module, const void* image) {
     BEGIN("load", true, true);
     REQUIRE(module && image, INVALID_VALUE);
     uint64_t num_bytes = elf_bytes(image);
-    if (num_bytes == 0) return end(INVALID_IMAGE);
-    const char* marker = (const char*)image + num_bytes;
-    if (strncmp(marker, MARKER, sizeof MARKER - 1)) {
-        note("a cubin without PTX behind it: it was not compiled by emulated_gpu");
-        return end(INVALID_IMAGE);
+    const char* ptx = image;
+    uint64_t ptx_bytes;
+    if (num_bytes) {
+        const char* marker = ptx + num_bytes;
+        if (strncmp(marker, MARKER, sizeof MARKER - 1)) {
+            note("a cubin without PTX behind it: it was not compiled by emulated_gpu");
+            return end(INVALID_IMAGE);
+        }
+        ptx = marker + sizeof MARKER - 1 + 8;
+        ptx_bytes = read_number((const unsigned char*)marker, sizeof MARKER - 1, 8);
+    } else {
+        if (strncmp(ptx, ".version", 8) && strncmp(ptx, "//", 2)) return end(INVALID_IMAGE);
+        ptx_bytes = strlen(ptx);
     }
-    uint64_t ptx_bytes = read_number((const unsigned char*)marker, sizeof MARKER - 1, 8);
-    int result = callbacks.load ? callbacks.load(next_module, marker + sizeof MARKER - 1 + 8, ptx_bytes, options.capability)
-                                : INVALID_IMAGE;
+    int result = callbacks.load ? callbacks.load(next_module, ptx, ptx_bytes, options.capability, num_bytes != 0) : INVALID_IMAGE;
     REQUIRE(result == SUCCESS, result);
     *module = new_object(MODULE);
     (*module)->id = next_module++;

@@ -114,7 +114,7 @@ def test_a_tasks_own_kernel_scores_as_its_score_method_does(gpu_evo, own_kernel_
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
-# The kernel of the tests' task, with a fault in programs of 8 instructions or more.
+# The kernel of the tests' task, with a fault in programs of 10 instructions or more.
 WILD = """\
 #include "evo.cuh"
 extern "C" __global__ void evaluate(EvoPoints points, const int* num_instructions, double* scores) {
@@ -122,7 +122,7 @@ extern "C" __global__ void evaluate(EvoPoints points, const int* num_instruction
     const unsigned int site = blockIdx.y;
     float v, w;
     evo_program(site, points.t(0), points.x(7), points.y(9), points.n(3), v, w);
-    if (num_instructions[site] >= 8) { FAULT }
+    if (num_instructions[site] >= 10) { FAULT }
     double* score = scores + (1 + EVO_NUM_MEASURES) * site;
     score[0] = v + w;
     score[1] = v;
@@ -139,7 +139,7 @@ extern "C" __global__ void evaluate(EvoPoints points, const int* num_instruction
     ],
     ids=["poisoned context", "endless kernel"],
 )
-def test_a_gpu_failure_ends_the_run_and_resuming_leaves_out_the_pack_at_fault(
+def test_a_gpu_failure_ends_the_run_and_resuming_leaves_out_the_programs_at_fault(
     gpu_evo, own_kernel_config, tmp_path, fault, options, name
 ):
     config = own_kernel_config(WILD.replace("FAULT", fault))

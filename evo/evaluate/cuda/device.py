@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.compile.targets import target_for
 from evo.errors import DeviceFailure, UserError
 
-# Cubins of the pinned CUDA 13.0 run on drivers of that version or newer. Its assembler supports GPUs since Turing.
+# Cubins of the pinned CUDA 13.0 run on drivers of that version or newer. Its assembler supports GPUs since Turing; newer ones
+# than it knows get what `evo.compile.targets` says.
 MIN_DRIVER = (13, 0)
 MIN_CAPABILITY = (7, 5)
 
@@ -52,9 +54,14 @@ class DeviceInfo:
     num_bytes: int
 
     @property
-    def target(self) -> str:
-        """The architecture to compile for, such as `sm_90`."""
+    def architecture(self) -> str:
+        """What it is, such as `sm_90`."""
         return "sm_{}{}".format(*self.capability)
+
+    @property
+    def target(self) -> str:
+        """What to compile for, of `evo.compile.targets`."""
+        return target_for(self.capability)
 
 
 @dataclass(frozen=True)
@@ -91,7 +98,7 @@ def probe() -> Probe:
     if not devices:
         return Probe("the NVIDIA driver finds no GPU", version)
     if all(device.capability < MIN_CAPABILITY for device in devices):
-        names = ", ".join(f"{device.name} ({device.target})" for device in devices)
+        names = ", ".join(f"{device.name} ({device.architecture})" for device in devices)
         return Probe(f"{names}: too old, evo needs compute capability {_dotted(MIN_CAPABILITY)}", version, devices)
     return Probe(None, version, devices)
 
@@ -234,10 +241,6 @@ class Device:
         """Makes the event happen when the stream has finished its work so far."""
         _ask(self._cuda.cuEventRecord, event, stream)
 
-    def wait_on_stream(self, stream: Any, event: Any) -> None:
-        """Makes the stream's later work wait for the event."""
-        _ask(self._cuda.cuStreamWaitEvent, stream, event, 0)
-
     def wait(self, event: Any, is_given_up: Callable[[], bool]) -> None:
         """Returns when the event has happened.
 
@@ -274,7 +277,7 @@ class Device:
         _ask(self._cuda.cuMemsetD8Async, address, byte, num_bytes, stream)
 
     def load(self, cubin: bytes) -> Any:
-        """Loads a module onto the device, to be removed by `unload`."""
+        """Loads a module, a cubin or PTX that ends in NUL, onto the device, to be removed by `unload`."""
         return _ask(self._cuda.cuModuleLoadData, cubin)
 
     def unload(self, module: Any) -> None:

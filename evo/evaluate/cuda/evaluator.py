@@ -22,19 +22,23 @@ from evo.compile.executor import num_local_workers, open_executor
 from evo.compile.packing import Packing
 from evo.compile.request import CompileFailure
 from evo.errors import DeviceFailure, FailureKind
-from evo.evaluate import Evaluation, Failure, Status, by_name
+from evo.evaluate import Evaluation, Failure, PickledTask, Status, TaskSource, by_name
+from evo.evaluate.cpu import SCORE_SECONDS, ExecutorName
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.lane import Lane, PackFailure, Plan, ScoringPlan
 from evo.evaluate.cuda.plans import CheckedPlan, DeviceInputs, KernelPlan, RegressionPlan, StorePlan
+from evo.evaluate.cuda.trial import Kernel, try_alone
+from evo.kernel.cuda_header import BLOCK_SIZE as KERNEL_BLOCK_SIZE
 from evo.kernel.cuda_source import template_of
 from evo.kernel.template import POINTWISE, KernelTemplate
 from evo.language.batch import Batch
 from evo.language.program import Language
+from evo.native.stack_ptx import WordType
 from evo.storage.disk_cache import DiskCache
 from evo.task import Task, ask, point_arrays
 
-# Most programs of a pack with a task's own kernel: its only kernel grows with each.
-MAX_KERNEL_SITES = 64
+# Of a task's own kernel, which runs a program in each: more programs of a pack would wait for the first ones.
+BLOCKS_PER_MULTIPROCESSOR = 2048 // KERNEL_BLOCK_SIZE
 
 
 @dataclass(frozen=True)
@@ -43,8 +47,9 @@ class CudaOptions:
 
     device: its ordinal; None: the first usable one. num_workers: compile processes; None: one per core; 0: none, but only a
     farm. farm: as in a config; None: none. packing: how many programs go together. opt_level: the assembler's. compile_seconds:
-    limit for one compilation. launch_seconds: limit for one pack on the device. num_threads: threads that score; None: one per
-    core.
+    limit for one compilation. launch_seconds: limit for one pack on the device. num_threads: threads or processes that score;
+    None: one per core. executor: which of them score outputs in Python; auto: processes, if there are several and they can.
+    score_seconds: limit for scoring a chunk in a process.
     """
 
     device: int | None = None
@@ -55,6 +60,8 @@ class CudaOptions:
     compile_seconds: float = 60.0
     launch_seconds: float = 60.0
     num_threads: int | None = None
+    executor: ExecutorName = "auto"
+    score_seconds: float = SCORE_SECONDS
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> CudaOptions:
@@ -68,6 +75,8 @@ class CudaOptions:
             compile_seconds=settings["compile_seconds"],
             launch_seconds=settings["launch_seconds"],
             num_threads=settings["threads"],
+            executor=settings["executor"],
+            score_seconds=settings["score_seconds"],
         )
 
 
@@ -80,6 +89,7 @@ class CudaEvaluator:
         options: how to do the work.
         cache: of cubins; None: nothing is kept.
         quarantine: canonical hash (16 bytes) -> kind and log of programs that failed before. They are never retried.
+        source: where processes find the task; None: threads score.
 
     Raises:
         UserError: the device cannot be used or has too little memory, or the task's points, targets or kernel are wrong.
@@ -92,6 +102,7 @@ class CudaEvaluator:
         options: CudaOptions | None = None,
         cache: DiskCache | None = None,
         quarantine: Mapping[bytes, tuple[FailureKind, str]] | None = None,
+        source: TaskSource | PickledTask | None = None,
     ):
         self._language = language
         self._task = task
@@ -109,13 +120,19 @@ class CudaEvaluator:
             self._executor = open_executor(options.num_workers, options.compile_seconds, options.farm)
             opened.callback(self._executor.shutdown, cancel_futures=True)
             target = self._device.info.target
-            template = template_of(task, language, target, min(MAX_KERNEL_SITES, options.packing.programs_per_module), cache)
+            most_blocks = BLOCKS_PER_MULTIPROCESSOR * self._device.num_multiprocessors
+            template = template_of(task, language, target, min(most_blocks, options.packing.programs_per_module), cache)
             if template is not POINTWISE:
                 self._plan: ScoringPlan = KernelPlan(task, inputs)
             elif task.reduction:
                 self._plan = self._regression_plan(inputs, opened)
             else:
                 self._plan = StorePlan(task, inputs)
+                if source and options.executor != "threads" and self._num_threads > 1:
+                    is_needed = options.executor == "processes"
+                    self._plan.scorer.start_processes(
+                        language, source, self._num_threads, options.score_seconds, is_needed=is_needed
+                    )
             opened.callback(self._plan.close)
             self._lane = self._make_lane(self._plan, options.packing.programs_per_module)
             opened.callback(self._lane.close)
@@ -133,6 +150,7 @@ class CudaEvaluator:
         objective = np.full(len(batch), np.nan)
         measures = np.full((len(batch), len(self._task.measures)), np.nan)
         score_s: list[float] = []
+        workers_s: list[float] = []
 
         def take(module: Module, host: NDArray[np.uint8]) -> None:
             start = time.perf_counter()
@@ -140,10 +158,11 @@ class CudaEvaluator:
             for site, rows in enumerate(module.rows):
                 status[rows], objective[rows], measures[rows] = part.status[site], part.objective[site], part.measures[site]
             score_s.append(time.perf_counter() - start)
+            workers_s.append(part.times_s.get("score_workers", 0.0))
 
         failures, times_s = self._run(batch, self._compiler, self._lane, take)
         status[[row for row, _ in failures]] = Status.FAILED
-        times_s["score_threads"] = sum(score_s)
+        times_s |= {"score_threads": sum(score_s), "score_workers": sum(workers_s)}
         return Evaluation(status, objective, measures, tuple(failure for _, failure in failures), times_s)
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -177,6 +196,8 @@ class CudaEvaluator:
         """Ends the workers and frees the device. A device that has failed is left alone."""
         if self._has_failed:
             self._executor.shutdown(cancel_futures=True)
+            if isinstance(self._plan, StorePlan):
+                self._plan.close()
         else:
             self._opened.close()
 
@@ -197,16 +218,36 @@ class CudaEvaluator:
                     kind, log = result.failure.kind, result.failure.log
                     failures.extend((int(row), _failure(batch, row, kind, log)) for row in result.rows)
 
-        # If an exception ends the batch, closing the generator cancels its compilations.
-        with closing(compiler.compile(batch)) as results:
-            try:
+        try:
+            # If an exception ends the batch, closing the generator cancels its compilations.
+            with closing(compiler.compile(batch)) as results:
                 times = lane.run(modules(results), take)
-            except PackFailure as failure:
-                self._has_failed = True
-                log = f"{self._device.info.name}: {failure}"
-                culprits = [_failure(batch, row, FailureKind.DEVICE_FAILED, log) for row in failure.rows]
-                raise DeviceFailure(log, culprits) from failure
+        except PackFailure as failure:
+            self._has_failed = True
+            log = f"{self._device.info.name}: {failure}"
+            rows, reason = self._rows_at_fault(batch, failure.rows, compiler, lane.plan)
+            culprits = [_failure(batch, row, FailureKind.DEVICE_FAILED, log) for row in rows]
+            raise DeviceFailure(log if culprits else f"{log}, and no program is to blame: {reason}", culprits) from failure
         return sorted(failures, key=lambda pair: pair[0]), {**times_s, **asdict(times)}
+
+    def _rows_at_fault(self, batch: Batch, suspects: NDArray[Any], compiler: PackCompiler, plan: Plan) -> tuple[list[int], str]:
+        """The rows of those suspects that fail alone, ascending, and why there is none."""
+        if not len(suspects):
+            return [], "none was running"
+        empty = Batch.analyze(self._language.lowering, np.full_like(batch.words[:1], WordType.RETURN))
+        alone = compiler.one_by_one()
+        control, modules = (
+            sorted((each for each in alone.compile(some) if isinstance(each, Module)), key=lambda module: int(module.rows[0][0]))
+            for some in (empty, batch[suspects])
+        )
+        if not control:
+            return [], "they cannot be compiled again one by one"
+        task, inputs = self._task, plan.inputs
+        is_own = isinstance(plan, KernelPlan)
+        kernel = Kernel(self._device.info.ordinal, task.outputs, task.measures, is_own, inputs.arrays, inputs.num_points)
+        verdict = try_alone(kernel, control[0], modules, self._options.launch_seconds)
+        rows = (suspects[row] for module in verdict.at_fault for row in modules[module].rows[0])
+        return sorted(map(int, rows)), verdict.reason
 
     def _make_lane(self, plan: Plan, max_programs: int) -> Lane:
         max_programs = max(1, min(max_programs, self._options.packing.programs_per_module))

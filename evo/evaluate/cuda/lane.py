@@ -1,8 +1,9 @@
-"""A lane of the GPU: takes packs as they are compiled, runs one after the other, and hands back their results.
+"""A lane of the GPU: takes packs as they are compiled, runs them, and hands back their results.
 
-Owns streams, events and the buffers of the packs in flight. While pack k runs, pack k - 1 is copied back and scored, and
-pack k + 1 is compiled or loaded. What packs compute is up to a plan (`evo.evaluate.cuda.plans`).
-Knows nothing of tasks or of how cubins are made.
+Owns streams, events and the buffers of the packs in flight. Each has a stream of its own: a pack that leaves multiprocessors idle
+shares the device with the next one, and while one is copied back and scored, others run. Results that do not fit into page-locked
+memory come back in parts. What packs compute is up to a plan (`evo.evaluate.cuda.plans`). Knows nothing of tasks or of how cubins
+are made.
 
 While packs are in flight, the calling thread never calls the driver. Any call may wait for a running kernel, above all to load or
 unload a module, and a kernel that never ends must not hang the run.
@@ -13,10 +14,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,10 @@ from evo.errors import UserError
 from evo.evaluate import Evaluation
 from evo.evaluate.cuda.device import OUT_OF_MEMORY, CudaError, Device
 
-# Packs in flight: one runs, one is copied back or scored, one waits to run.
+if TYPE_CHECKING:
+    from evo.evaluate.cuda.plans import DeviceInputs
+
+# Packs in flight, such as one that runs, one that is copied back or scored, and one that waits to run.
 NUM_IN_FLIGHT = 3
 # A lane's buffers may take this share of the device memory that is free when the lane is made.
 MEMORY_SHARE = 0.5
@@ -41,7 +45,13 @@ T = TypeVar("T")
 
 
 class Plan(Protocol):
-    """What a lane's packs compute."""
+    """What a lane's packs compute.
+
+    inputs: at which points. is_divisible: whether the results of any consecutive programs of a pack are consecutive bytes.
+    """
+
+    inputs: DeviceInputs
+    is_divisible: bool
 
     def result_bytes(self, num_programs: int) -> int:
         """Bytes of results that come back to this machine."""
@@ -49,8 +59,11 @@ class Plan(Protocol):
     def scratch_bytes(self, num_programs: int) -> int:
         """Further bytes that the kernels use on the device."""
 
+    def prepare(self, device: Device, module: Module, results: int, scratch: int, stream: Any) -> None:
+        """Queues what comes before the kernels; `results` and `scratch` are addresses."""
+
     def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
-        """Starts a loaded module's kernels; `results` and `scratch` are addresses."""
+        """Starts a loaded module's kernels."""
 
 
 class ScoringPlan(Plan, Protocol):
@@ -64,7 +77,7 @@ class ScoringPlan(Plan, Protocol):
 
 
 class PackFailure(Exception):
-    """The device failed, and this process can no longer use it. rows: those of the pack at fault; empty if none is."""
+    """The device failed, and this process can no longer use it. rows: those of the packs whose kernels did not end."""
 
     def __init__(self, rows: list[NDArray[Any]], error: CudaError):
         super().__init__(str(error))
@@ -75,6 +88,7 @@ class PackFailure(Exception):
 class _Buffers:
     """What one pack in flight needs. flag: 4 bytes, nonzero once the kernels have ended, even if the device fails later."""
 
+    stream: Any
     host: NDArray[Any]
     flag: NDArray[Any]
     results: Any
@@ -86,7 +100,9 @@ class _Buffers:
 
 @dataclass
 class LaneTimes:
-    """Seconds that the calling thread waits for cubins, for loading and launching, and for results; seconds in kernels."""
+    """Seconds that the calling thread waits for cubins, for loading and launching, and for results. kernels: seconds in each
+    pack's kernels, added up; packs may share the device.
+    """
 
     wait_for_cubins: float = 0.0
     load: float = 0.0
@@ -122,10 +138,9 @@ class Lane:
     def __init__(self, device: Device, plan: Plan, max_programs: int, time_limit_s: float, num_threads: int):
         self.capacity = _capacity(device, plan, max_programs)
         self._device = device
-        self._plan = plan
+        self.plan = plan
         self._time_limit_s = time_limit_s
-        self._stream = device.stream()
-        self._copy_stream = device.stream()
+        self._part_size = _part_size(plan, self.capacity)
         self._one = device.upload(np.ones(1, np.uint32))
         self._buffers = [self._make_buffers() for _ in range(NUM_IN_FLIGHT)]
         self._launcher = ThreadPoolExecutor(1, "launch")
@@ -172,7 +187,7 @@ class Lane:
             self._launcher.submit(self._unload_ended).result()
         except CudaError as error:
             self._settle(flights)
-            raise PackFailure(_at_fault(flights, error), error) from error
+            raise PackFailure(_running(flights, error), error) from error
         except BaseException:
             self._settle(flights)
             raise
@@ -190,17 +205,16 @@ class Lane:
             self._device.free(buffers.scratch)
             for event in (buffers.start, buffers.end, buffers.copied):
                 self._device.destroy_event(event)
+            self._device.destroy_stream(buffers.stream)
         self._device.free(self._one)
-        self._device.destroy_stream(self._stream)
-        self._device.destroy_stream(self._copy_stream)
 
     def _make_buffers(self) -> _Buffers:
-        device, plan = self._device, self._plan
-        num_bytes = plan.result_bytes(self.capacity)
+        device, plan = self._device, self.plan
         return _Buffers(
-            host=device.pinned(num_bytes),
+            stream=device.stream(),
+            host=device.pinned(plan.result_bytes(self._part_size)),
             flag=device.pinned(4),
-            results=device.allocate(num_bytes),
+            results=device.allocate(plan.result_bytes(self.capacity)),
             scratch=device.allocate(plan.scratch_bytes(self.capacity)),
             start=device.event(),
             end=device.event(),
@@ -214,23 +228,40 @@ class Lane:
         if len(self._ended) >= MAX_ENDED_MODULES:
             self._unload_ended()
         flight.loaded = device.load(module.cubin)
-        host = buffers.host[: self._plan.result_bytes(len(module.rows))]
-        device.record(buffers.start, self._stream)
-        self._plan.launch(device, flight.loaded, module, int(buffers.results), int(buffers.scratch), self._stream)
+        results, scratch, stream = int(buffers.results), int(buffers.scratch), buffers.stream
+        self.plan.prepare(device, module, results, scratch, stream)
+        device.record(buffers.start, stream)
+        self.plan.launch(device, flight.loaded, module, results, scratch, stream)
+        device.record(buffers.end, stream)
         # This copy follows the kernels in their stream. After a failure, flags tell which packs' kernels had ended.
-        device.copy_to_host(buffers.flag, self._one, self._stream)
-        device.record(buffers.end, self._stream)
-        device.wait_on_stream(self._copy_stream, buffers.end)
-        device.copy_to_host(host, buffers.results, self._copy_stream)
-        device.record(buffers.copied, self._copy_stream)
-        flight.landing = self._threads.submit(self._finish, flight, host, take)
+        device.copy_to_host(buffers.flag, self._one, stream)
+        parts = list(self._parts(module))
+        self._copy_back(buffers, *parts[0])
+        flight.landing = self._threads.submit(self._finish, flight, parts, take)
 
-    def _finish(self, flight: _Flight, host: NDArray[Any], take: Callable[[Module, NDArray[Any]], None]) -> float:
-        self._device.make_current()
-        self._device.wait(flight.buffers.copied, self._is_lost.is_set)
-        flight.is_back, self._came_back_s = True, time.monotonic()
-        kernels_s = self._device.elapsed_s(flight.buffers.start, flight.buffers.end)
-        take(flight.module, host)
+    def _parts(self, module: Module) -> Iterator[tuple[Module, int]]:
+        """Programs whose results are copied back together, and where these begin."""
+        for first in range(0, len(module.rows), self._part_size):
+            some = slice(first, first + self._part_size)
+            part = replace(module, rows=module.rows[some], num_instructions=module.num_instructions[some])
+            yield part, self.plan.result_bytes(first) if first else 0
+
+    def _copy_back(self, buffers: _Buffers, part: Module, offset: int) -> None:
+        host = buffers.host[: self.plan.result_bytes(len(part.rows))]
+        self._device.copy_to_host(host, int(buffers.results) + offset, buffers.stream)
+        self._device.record(buffers.copied, buffers.stream)
+
+    def _finish(self, flight: _Flight, parts: list[tuple[Module, int]], take: Callable[[Module, NDArray[Any]], None]) -> float:
+        device, buffers = self._device, flight.buffers
+        device.make_current()
+        for number, (part, offset) in enumerate(parts):
+            if number:
+                self._copy_back(buffers, part, offset)
+            device.wait(buffers.copied, self._is_lost.is_set)
+            if not number:
+                flight.is_back, self._came_back_s = True, time.monotonic()
+                kernels_s = device.elapsed_s(buffers.start, buffers.end)
+            take(part, buffers.host[: self.plan.result_bytes(len(part.rows))])
         return kernels_s
 
     def _land(self, flights: deque[_Flight], times: LaneTimes) -> _Buffers:
@@ -269,21 +300,21 @@ class Lane:
             self._device.unload(self._ended.pop())
 
 
-def _at_fault(flights: deque[_Flight], error: CudaError) -> list[NDArray[Any]]:
-    """The rows of the first pack whose kernels did not end. Packs run in order."""
+def _running(flights: deque[_Flight], error: CudaError) -> list[NDArray[Any]]:
+    """The rows of the packs whose kernels did not end. Their programs are suspects."""
     if error.name == OUT_OF_MEMORY:  # other processes may have taken the memory
         return []
-    return next((flight.module.rows for flight in flights if not flight.buffers.flag.any()), [])
+    return [rows for flight in flights if not flight.buffers.flag.any() for rows in flight.module.rows]
 
 
 def _capacity(device: Device, plan: Plan, max_programs: int) -> int:
     """The largest number of programs per pack, up to `max_programs`, whose buffers fit."""
     device_bytes = int(device.free_bytes() * MEMORY_SHARE) // NUM_IN_FLIGHT
-    pinned_bytes = MAX_PINNED_BYTES // NUM_IN_FLIGHT
 
     def fits(num_programs: int) -> bool:
         results = plan.result_bytes(num_programs)
-        return results <= pinned_bytes and results + plan.scratch_bytes(num_programs) <= device_bytes
+        is_small = _are_pinned(plan, 1 if plan.is_divisible else num_programs)
+        return is_small and results + plan.scratch_bytes(num_programs) <= device_bytes
 
     if not fits(1):
         needed = NUM_IN_FLIGHT * (plan.result_bytes(1) + plan.scratch_bytes(1))
@@ -292,7 +323,21 @@ def _capacity(device: Device, plan: Plan, max_programs: int) -> int:
             f"but may use {device.free_bytes() * MEMORY_SHARE / 2**20:,.0f} MiB of device memory and "
             f"{MAX_PINNED_BYTES / 2**20:,.0f} MiB of page-locked memory; use fewer points, or end other processes on the device"
         )
-    low, high = 1, max_programs  # fits(low) holds
+    return _largest(fits, max_programs)
+
+
+def _part_size(plan: Plan, capacity: int) -> int:
+    """The largest number of programs, up to `capacity`, whose results are copied back together."""
+    return _largest(lambda num_programs: _are_pinned(plan, num_programs), capacity) if plan.is_divisible else capacity
+
+
+def _are_pinned(plan: Plan, num_programs: int) -> bool:
+    return plan.result_bytes(num_programs) <= MAX_PINNED_BYTES // NUM_IN_FLIGHT
+
+
+def _largest(fits: Callable[[int], bool], most: int) -> int:
+    """The largest number that fits, up to `most`; 1 fits."""
+    low, high = 1, most
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if fits(middle) else (low, middle - 1)

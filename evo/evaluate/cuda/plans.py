@@ -6,19 +6,22 @@ kernels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.compile.assembler import assembler_options, compiler_options
+from evo.compile.assembler import assembler_options
 from evo.compile.compiler import Module
-from evo.evaluate import CHUNK_SIZE, Evaluation, by_name, finite_only, join, score_batch
+from evo.compile.request import assemble
+from evo.compile.targets import architecture
+from evo.evaluate import Evaluation, finite_only, score_batch
 from evo.evaluate.cuda.device import Device
+from evo.evaluate.cuda.scoring import OutputScorer
 from evo.kernel import cuda_header, regression
 from evo.kernel.pointwise import kernel_name
 from evo.kernel.template import ENTRY
-from evo.native import nvptxcompiler
 from evo.task import Regression, Task, target_array
 
 BLOCK_SIZE = 256
@@ -34,8 +37,9 @@ class DeviceInputs:
         arrays: for each input 4-byte values `(num_points,)`, or `()` if all points share one value.
     """
 
-    def __init__(self, device: Device, arrays: list[NDArray[Any]], num_points: int):
+    def __init__(self, device: Device, arrays: Sequence[NDArray[Any]], num_points: int):
         self._device = device
+        self.arrays = arrays
         self._buffers = [device.upload(array) for array in arrays]
         self.num_points = num_points
         self.addresses = np.array([int(buffer) for buffer in self._buffers], np.uint64)
@@ -50,21 +54,27 @@ class DeviceInputs:
 class StorePlan:
     """Outputs at all points by the pointwise kernel: 4 bytes each, `(num_programs, num_outputs, num_points)`."""
 
+    is_divisible = True
+
     def __init__(self, task: Task, inputs: DeviceInputs):
         self._task = task
-        self._inputs = inputs
+        self.inputs = inputs
+        self.scorer = OutputScorer(task)
 
     def result_bytes(self, num_programs: int) -> int:
         """4 bytes for each output at each point."""
-        return num_programs * len(self._task.outputs) * self._inputs.num_points * 4
+        return num_programs * len(self._task.outputs) * self.inputs.num_points * 4
 
     def scratch_bytes(self, num_programs: int) -> int:
         """None."""
         return 0
 
+    def prepare(self, device: Device, module: Module, results: int, scratch: int, stream: Any) -> None:
+        """Does nothing."""
+
     def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
         """Starts the module's kernels, each on its sites' part of the results."""
-        inputs = self._inputs
+        inputs = self.inputs
         for kernel, num_sites in enumerate(module.kernel_sizes):
             rows = -(-BLOCKS_PER_MULTIPROCESSOR * device.num_multiprocessors // num_sites)
             grid = (max(1, min(rows, -(-inputs.num_points // BLOCK_SIZE))), num_sites)
@@ -74,17 +84,15 @@ class StorePlan:
 
     def outputs(self, host: NDArray[Any], num_programs: int) -> NDArray[Any]:
         """The results as `(num_programs, num_outputs, num_points)` float32, to be viewed as the outputs' types."""
-        return host.view(np.float32).reshape(num_programs, len(self._task.outputs), self._inputs.num_points)
+        return host.view(np.float32).reshape(num_programs, len(self._task.outputs), self.inputs.num_points)
 
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
         """Scores chunk by chunk with the task's `score`, as the CPU evaluator does."""
-        outputs = self.outputs(host, len(num_instructions))
-        chunks = [slice(first, first + CHUNK_SIZE) for first in range(0, len(num_instructions), CHUNK_SIZE)]
-        parts = [score_batch(self._task, by_name(self._task, outputs[chunk]), num_instructions[chunk]) for chunk in chunks]
-        return join(parts, len(self._task.measures))
+        return self.scorer.score(self.outputs(host, len(num_instructions)), num_instructions)
 
     def close(self) -> None:
-        """Does nothing: this plan holds nothing on the device."""
+        """Ends the processes that score."""
+        self.scorer.close()
 
 
 class RegressionPlan:
@@ -94,14 +102,17 @@ class RegressionPlan:
         targets: the method of the task that gives the targets at the points of `inputs`.
     """
 
+    is_divisible = True
+
     def __init__(self, task: Task, inputs: DeviceInputs, device: Device, targets: str = "targets"):
         self._task = task
         self._device = device
-        self._inputs = inputs
+        self.inputs = inputs
         self._outputs = StorePlan(task, inputs)
         self._targets = device.upload(target_array(task, inputs.num_points, targets))
-        options = compiler_options(device.info.target, assembler_options(3))  # compiled once, launched for every pack
-        self._module = device.load(nvptxcompiler.compile(regression.regression_ptx(device.info.target), options))
+        target = device.info.target
+        ptx = regression.regression_ptx(architecture(target)).encode()
+        self._module = device.load(assemble(ptx, target, assembler_options(3)))  # compiled once, launched for every pack
 
     def result_bytes(self, num_programs: int) -> int:
         """The sums of each output."""
@@ -110,8 +121,11 @@ class RegressionPlan:
     def scratch_bytes(self, num_programs: int) -> int:
         """All outputs, and partial sums."""
         return self._output_bytes(num_programs) + regression.scratch_bytes(
-            num_programs * len(self._task.outputs), self._inputs.num_points
+            num_programs * len(self._task.outputs), self.inputs.num_points
         )
+
+    def prepare(self, device: Device, module: Module, results: int, scratch: int, stream: Any) -> None:
+        """Does nothing."""
 
     def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
         """Starts the module's kernels, then the reduction of their outputs."""
@@ -119,12 +133,12 @@ class RegressionPlan:
         num_rows = len(module.rows) * num_outputs
         self._outputs.launch(device, loaded, module, scratch, 0, stream)
         outputs, sums = np.uint64(scratch), np.uint64(scratch + self._output_bytes(len(module.rows)))
-        rows, points = np.uint32(num_rows), np.uint32(self._inputs.num_points)
+        rows, points = np.uint32(num_rows), np.uint32(self.inputs.num_points)
         params: dict[str, list[np.generic]] = {
             "regression_blocks": [outputs, np.uint64(self._targets), sums, rows, np.uint32(num_outputs), points],
             "regression_rows": [sums, np.uint64(results), rows, points],
         }
-        for name, grid, block_size in regression.launches(num_rows, self._inputs.num_points):
+        for name, grid, block_size in regression.launches(num_rows, self.inputs.num_points):
             device.launch(device.function(self._module, name), grid, block_size, params[name], stream)
 
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
@@ -137,7 +151,7 @@ class RegressionPlan:
         sums = dict(
             zip(regression.FIELDS, np.moveaxis(host.view(np.float64).reshape(*shape, regression.NUM_FIELDS), -1, 0), strict=True)
         )
-        sums["num_points"] = np.full(shape, float(self._inputs.num_points))
+        sums["num_points"] = np.full(shape, float(self.inputs.num_points))
         return sums
 
     def close(self) -> None:
@@ -152,7 +166,10 @@ class RegressionPlan:
 class CheckedPlan:
     """Sums at the points, and then at the check points of the task."""
 
+    is_divisible = False  # the sums of one kind follow all those of the other
+
     def __init__(self, task: Task, plan: RegressionPlan, check: RegressionPlan):
+        self.inputs = plan.inputs
         self._task = task
         self._plan = plan
         self._check = check
@@ -164,6 +181,9 @@ class CheckedPlan:
     def scratch_bytes(self, num_programs: int) -> int:
         """What the larger of the two needs: they run one after the other."""
         return max(self._plan.scratch_bytes(num_programs), self._check.scratch_bytes(num_programs))
+
+    def prepare(self, device: Device, module: Module, results: int, scratch: int, stream: Any) -> None:
+        """Does nothing."""
 
     def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
         """Starts both."""
@@ -190,7 +210,10 @@ class CheckedPlan:
 class KernelPlan:
     """Scores by a task's own kernel (`evo.kernel.cuda_source`): `(num_programs, 1 + num_measures)` float64."""
 
+    is_divisible = True
+
     def __init__(self, task: Task, inputs: DeviceInputs):
+        self.inputs = inputs
         self._num_scores = 1 + len(task.measures)
         self._points = cuda_header.points_argument(inputs.addresses, inputs.strides, inputs.num_points)
 
@@ -202,14 +225,16 @@ class KernelPlan:
         """The number of instructions of each program."""
         return num_programs * 4
 
-    def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
-        """Starts the task's kernel, one row of blocks for each program."""
-        num_programs = len(module.rows)
+    def prepare(self, device: Device, module: Module, results: int, scratch: int, stream: Any) -> None:
+        """Uploads the numbers of instructions."""
         device.copy_to_device(scratch, module.num_instructions.astype(np.int32), stream)
         # A score that the kernel does not write must be NaN, which rejects the program, instead of another pack's score.
-        device.fill(results, 0xFF, self.result_bytes(num_programs), stream)
+        device.fill(results, 0xFF, self.result_bytes(len(module.rows)), stream)
+
+    def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
+        """Starts the task's kernel, one row of blocks for each program."""
         params: list[NDArray[Any] | np.generic] = [self._points, np.uint64(scratch), np.uint64(results)]
-        device.launch(device.function(loaded, ENTRY), (1, num_programs), cuda_header.BLOCK_SIZE, params, stream)
+        device.launch(device.function(loaded, ENTRY), (1, len(module.rows)), cuda_header.BLOCK_SIZE, params, stream)
 
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
         """Takes the kernel's scores, except those that are not finite."""

@@ -1,4 +1,4 @@
-"""Packing: every program once, like lengths together, even packs."""
+"""Packing: every program once, in packs that take about as long as each other."""
 
 import numpy as np
 import pytest
@@ -30,14 +30,25 @@ def test_every_row_is_at_one_site_with_all_rows_that_mean_the_same(batch, packin
 
 
 @given(batch=batches(), packing=st.builds(Packing, st.integers(1, 5), st.integers(1, 3)))
-def test_packs_are_few_even_and_longest_first(batch, packing):
+def test_packs_are_few_and_hold_the_longest_programs_first(batch, packing):
     hashes, num_instructions = batch
     packs = plan_packs(hashes, num_instructions, packing)
     sizes = [len(pack) for pack in packs]
     assert len(packs) == -(-sum(sizes) // packing.programs_per_module)
-    assert not sizes or (max(sizes) <= packing.programs_per_module and max(sizes) - min(sizes) <= 1)
-    lengths = [num_instructions[rows[0]] for pack in packs for rows in pack]
-    assert lengths == sorted(lengths, reverse=True)
+    assert not sizes or (min(sizes) >= 1 and max(sizes) <= packing.programs_per_module)
+    for pack in packs:
+        lengths = [num_instructions[rows[0]] for rows in pack]
+        assert lengths == sorted(lengths, reverse=True)
+
+
+@pytest.mark.parametrize(("num_programs", "num_workers"), [(512, 16), (2048, 16), (512, 64), (2048, 64)])
+def test_packs_have_about_as_many_instructions_as_each_other(num_programs, num_workers):
+    num_instructions = np.random.default_rng(1).integers(1, 40, num_programs).astype(np.int32)
+    hashes = np.arange(2 * num_programs, dtype=np.uint64).reshape(-1, 2)
+    packs = plan_packs(hashes, num_instructions, Packing(), num_workers)
+    assert len(packs) == num_workers
+    costs = np.array([sum(4 + num_instructions[rows[0]] for rows in pack) for pack in packs])
+    assert costs.mean() / costs.max() >= 0.97
 
 
 @pytest.mark.parametrize(
@@ -49,8 +60,10 @@ def test_packs_are_few_even_and_longest_first(batch, packing):
         (2048, 40, 40),
         (256, 2, 2),
         (256, 5, 5),
-        (256, 16, 8),
-        (40, 2, 1),
+        (256, 16, 16),
+        (256, 64, 32),
+        (14, 2, 1),
+        (40, 2, 2),
         (70, 2, 2),
         (1, 8, 1),
         (3000, 64, 64),
@@ -66,9 +79,9 @@ def test_the_plan_depends_on_the_batch_alone():
     hashes = np.arange(40, dtype=np.uint64).reshape(-1, 2)
     lengths = np.zeros(20, np.int32)
     plans = [
-        [rows.tolist() for pack in plan_packs(hashes[::step], lengths, Packing(3, 2)) for rows in pack] for step in (1, 1, -1)
+        [[rows.tolist() for rows in pack] for pack in plan_packs(hashes[::step], lengths, Packing(3, 2))] for step in (1, 1, -1)
     ]
-    assert plans[0] == plans[1] == plans[2] == [[i] for i in range(20)]
+    assert plans[0] == plans[1] == plans[2] == [[[i] for i in range(start, 20, 4)] for start in range(4)]
 
 
 @given(num_programs=st.integers(1, 300), sites_per_kernel=st.integers(1, 130))

@@ -1,5 +1,7 @@
 """The pool: results, exceptions, time limits that end the work, and workers that are replaced."""
 
+import multiprocessing
+import multiprocessing.spawn
 import os
 import signal
 import subprocess
@@ -11,6 +13,7 @@ import pytest
 from compile_cases import append_and_sleep, break_down
 
 from evo.compile.pool import CompilePool, WorkerDied
+from evo.errors import UserError
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +91,53 @@ def test_a_worker_that_dies_is_reported_and_replaced(pool, function, argument, h
     with pytest.raises(WorkerDied, match=how):
         dead.result()
     assert [future.result() for future in futures] == [0, 1, 2, 0, 1, 2]
+
+
+def kill_idle_workers(others: set[int], count: int) -> None:
+    """Kills workers that are not among these processes, and waits until they are gone."""
+    wait_for(lambda: len(children() - others) >= count)
+    pids = sorted(children() - others)[:count]
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    for pid in pids:
+        wait_for(lambda pid=pid: is_gone(pid))
+
+
+def children() -> set[int]:
+    """Processes of this one, among them those of other tests' pools."""
+    return {process.pid for process in multiprocessing.active_children()}
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_idle_workers_that_are_killed_are_replaced(count):
+    others = children()
+    with CompilePool(2) as pool:
+        assert pool.submit(abs, -1).result() == 1
+        for _ in range(5):  # more often than a pool may break whose calls never end
+            kill_idle_workers(others, count)
+            assert [future.result() for future in [pool.submit(abs, -i) for i in range(20)]] == list(range(20))
+        with pytest.raises(WorkerDied, match="exit code 3"):
+            pool.submit(os._exit, 3).result()
+        assert pool.submit(abs, -2).result() == 2
+    wait_for(lambda: children() <= others)
+
+
+def test_calls_that_a_broken_pool_has_not_begun_are_done():
+    others = children()
+    with CompilePool(2) as pool:
+        pool.submit(abs, -1).result()
+        wait_for(lambda: len(children() - others) == 2)
+        for pid in children() - others:
+            os.kill(pid, signal.SIGSTOP)
+        futures = [pool.submit(abs, -i) for i in range(20)]
+        kill_idle_workers(others, 1)
+        assert [future.result() for future in futures] == list(range(20))
+
+
+def test_processes_that_never_start_are_one_line(monkeypatch):
+    monkeypatch.setattr(multiprocessing.spawn, "_python_exe", b"/bin/false")
+    with pytest.raises(UserError, match="processes that compile"), CompilePool(1) as pool:
+        pool.submit(abs, -1).result()
 
 
 def test_cancelling_ends_running_work(pool, tmp_path):

@@ -73,7 +73,7 @@ def test_every_program_of_a_pack_is_live_and_nothing_else(own_kernel, in_process
 def test_smaller_packs_are_respected(own_kernel, in_process):
     language, template = own_kernel
     batch = programs(language, [program_text(i) for i in range(6)])
-    found = modules(PackCompiler(language, "sm_90", in_process, template=template, packing=Packing(2, 2)), batch)
+    found = modules(PackCompiler(language, "sm_90", in_process, template=template, packing=Packing(1, 2)), batch)
     assert [module.kernel_sizes for module in found] == [(2,)] * 3
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -91,11 +92,13 @@ class GoingDevice:
     def nothing(self, *args) -> None:
         pass
 
-    make_current = wait_on_stream = free = free_pinned = destroy_event = destroy_stream = nothing
+    make_current = free = free_pinned = destroy_event = destroy_stream = nothing
 
 
 class Plan:
     """Eight bytes a program, and no kernel."""
+
+    is_divisible = True
 
     def result_bytes(self, num_programs: int) -> int:
         return 8 * num_programs
@@ -103,8 +106,10 @@ class Plan:
     def scratch_bytes(self, num_programs: int) -> int:
         return 0
 
-    def launch(self, *args) -> None:
+    def nothing(self, *args) -> None:
         pass
+
+    prepare = launch = nothing
 
 
 @pytest.fixture
@@ -167,7 +172,7 @@ def test_few_modules_are_loaded_at_a_time(device, lane, monkeypatch):
     [(b"CUDA_ERROR_INVALID_IMAGE", [1]), (b"CUDA_ERROR_OUT_OF_MEMORY", [])],
     ids=["its fault", "nobody's fault"],
 )
-def test_a_pack_that_cannot_be_loaded_is_blamed_instead_of_the_running_one(device, lane, polls, error, rows):
+def test_a_pack_that_cannot_be_loaded_is_suspected_but_not_one_that_has_ended(device, lane, polls, error, rows):
     packs = [pack(device, 0, is_ended=False), pack(device, 1, b"refused " + error)]
     polls.hook = lambda timeout: timeout == LIMIT_S and device.ended[b"pack 0"].set()
     with pytest.raises(PackFailure, match=error.decode()) as raised:
@@ -175,7 +180,7 @@ def test_a_pack_that_cannot_be_loaded_is_blamed_instead_of_the_running_one(devic
     assert raised.value.rows.tolist() == rows
 
 
-def test_a_kernel_that_never_ends_is_blamed_even_if_a_call_of_the_driver_waits_for_it(device, polls):
+def test_a_kernel_that_never_ends_is_suspected_even_if_a_call_of_the_driver_waits_for_it(device, polls):
     lane = Lane(device, Plan(), 4, 0.05, 4)
     packs = [pack(device, 0), pack(device, 1, is_ended=False), pack(device, 2, b"no return")]
 
@@ -186,7 +191,7 @@ def test_a_kernel_that_never_ends_is_blamed_even_if_a_call_of_the_driver_waits_f
     polls.hook = start_the_clock_once_only_the_kernel_is_waited_for
     with pytest.raises(PackFailure, match=r"still running after 0\.05 s") as raised:
         lane.run(iter(packs), taken([]))
-    assert raised.value.rows.tolist() == [1]
+    assert raised.value.rows.tolist() == [1, 2]
 
 
 def test_each_pack_has_its_own_time_limit(device, lane, polls):
@@ -232,3 +237,36 @@ def test_a_lane_is_usable_after_a_score_that_raised(device, lane):
     lane.close()
     assert sorted(rows) == list(range(5))
     assert device.loaded.total() == 0
+
+
+def test_results_beyond_page_locked_memory_come_back_in_parts(device, monkeypatch):
+    monkeypatch.setattr(cuda_lane, "MAX_PINNED_BYTES", cuda_lane.NUM_IN_FLIGHT * 8 * 3)
+    copies = []
+    copy_to_host = device.copy_to_host
+
+    def copy(host, address, stream) -> None:
+        copy_to_host(host, address, stream)
+        if host.nbytes > 4:
+            copies.append((address - 1, host.nbytes))
+
+    monkeypatch.setattr(device, "copy_to_host", copy)
+    lane = Lane(device, Plan(), 8, LIMIT_S, 4)
+    assert lane.capacity == 8
+    module = pack(device, 0)
+    rows = [np.array([row]) for row in range(8)]
+    taken_rows = []
+    lane.run(
+        [replace(module, rows=rows, num_instructions=np.arange(8, dtype=np.int32))],
+        lambda part, host: taken_rows.append(([int(row[0]) for row in part.rows], part.num_instructions.tolist(), len(host))),
+    )
+    expected = [[0, 1, 2], [3, 4, 5], [6, 7]]
+    assert taken_rows == [(part, part, 8 * len(part)) for part in expected]
+    assert copies == [(0, 24), (24, 24), (48, 16)]
+
+
+def test_packs_have_streams_of_their_own(device, lane, monkeypatch):
+    """So that small ones share the device."""
+    streams, record = [], device.record
+    monkeypatch.setattr(device, "record", lambda event, stream: streams.append(stream) or record(event, stream))
+    lane.run((pack(device, row) for row in range(3)), taken([]))
+    assert len(set(map(id, streams))) == cuda_lane.NUM_IN_FLIGHT

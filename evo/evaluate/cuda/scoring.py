@@ -1,0 +1,97 @@
+"""Scores from outputs that come back from the GPU: by the task's `score`, in worker processes or on the calling thread.
+
+Owns this choice, which decides no result. Knows nothing of devices.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.evaluate import CHUNK_SIZE, Evaluation, PickledTask, TaskSource, by_name, join, score_batch
+from evo.evaluate.chunks import ChunkScorer
+from evo.evaluate.processes import Processes, WorkerError, setup_of
+from evo.language.program import Language
+from evo.task import Task, method_place
+
+
+class OutputScorer:
+    """Has a task score outputs. Safe to use from many threads at once; processes serve one after the other, all with one.
+
+    Args:
+        task: its `score` may hold Python's interpreter lock.
+    """
+
+    def __init__(self, task: Task):
+        self._task = task
+        self._processes: Processes | None = None
+        self._is_needed = False
+        self._lock = threading.Lock()
+
+    def start_processes(
+        self, language: Language, source: TaskSource | PickledTask, num_workers: int, score_seconds: float, *, is_needed: bool
+    ) -> None:
+        """Lets worker processes score from now on.
+
+        Args:
+            source: where they find the task.
+            score_seconds: limit for a chunk.
+            is_needed: whether failing to start or load the task is an error; otherwise a line tells, and threads score.
+
+        Raises:
+            UserError: see `is_needed`.
+        """
+        scorer = ChunkScorer(language, self._task)
+        self._is_needed = is_needed
+        self._processes = Processes(
+            setup_of(scorer, language, source),
+            method_place(type(self._task), "score"),
+            chunk_size=CHUNK_SIZE,
+            num_measures=len(self._task.measures),
+            num_workers=num_workers,
+            score_seconds=score_seconds,
+        )
+        try:
+            self._processes.start()
+        except WorkerError as error:
+            self._give_up(error)
+
+    def score(self, outputs: NDArray[Any], num_instructions: NDArray[np.int32]) -> Evaluation:
+        """The results of programs from their outputs, `(num_programs, num_outputs, num_points)` of 4 bytes.
+
+        Raises:
+            UserError: `score` raises, returns the wrong thing, or takes too long.
+        """
+        if self._processes:
+            with self._lock:
+                try:
+                    if self._processes:
+                        return self._processes.score(outputs, num_instructions)
+                except WorkerError as error:
+                    # If `score` is wrong, it raises here too, and nothing else is to be said.
+                    evaluation = self._score_here(outputs, num_instructions)
+                    self._give_up(error)
+                    return evaluation
+        return self._score_here(outputs, num_instructions)
+
+    def close(self) -> None:
+        """Ends the processes."""
+        if self._processes:
+            self._processes.close()
+
+    def _score_here(self, outputs: NDArray[Any], num_instructions: NDArray[np.int32]) -> Evaluation:
+        chunks = [slice(first, first + CHUNK_SIZE) for first in range(0, len(num_instructions), CHUNK_SIZE)]
+        parts = [score_batch(self._task, by_name(self._task, outputs[chunk]), num_instructions[chunk]) for chunk in chunks]
+        return join(parts, len(self._task.measures))
+
+    def _give_up(self, error: WorkerError) -> None:
+        self.close()
+        if self._is_needed:
+            raise error
+        self._processes = None
+        line = " ".join(str(error).splitlines())
+        print(f"evo: the processes that score programs fail, threads go on: {line}", file=sys.stderr)
