@@ -228,8 +228,8 @@ typedef struct ItllKernels {
     void (*hidden)(const float*, size_t, uint32_t, const float*, const float*, size_t, float*);
     void (*similarities)(const float*, size_t, uint32_t, const float*, size_t, float, float*);
     void (*dots)(const float*, size_t, const float*, size_t, uint32_t, float*);
-    void (*pack)(const int16_t*, size_t, size_t, int32_t, int32_t*, int32_t*);
-    void (*add_products)(const int32_t*, const int32_t*, size_t, double*);
+    void (*pack)(const int16_t*, size_t, size_t, int32_t*);
+    void (*add_products)(const int32_t*, size_t, double, double*);
     void (*cross)(const int16_t*, const float*, size_t, size_t, double*);
     void (*subtract_products)(const double*, uint32_t, size_t, size_t, double*);
     void (*factor)(double*, size_t, double*);
@@ -239,10 +239,8 @@ typedef struct ItllKernels {
 } ItllKernels;
 
 ITLL_API const ItllKernels* itll__kernels_baseline(void);
-#ifdef ITLL_X86_LEVELS
 const ItllKernels* itll__kernels_avx2(void);
 const ItllKernels* itll__kernels_avx512(void);
-#endif
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
  * Private to itll.h. A file that includes it defines one function, named by ITLL_KERNELS:
  *
  *     #define ITLL_KERNELS itll__kernels_avx2
+ *     #include "../itll.h"
  *     #include "itll_kernels.h"
  *
  * Bits. Every result is the same at each level and on each machine: products and sums are rounded one by one (no fma), each element
@@ -15,14 +16,17 @@
 #ifndef ITLL_KERNELS_H_INCLUDED
 #define ITLL_KERNELS_H_INCLUDED
 
-#include "../itll.h"
-
 #include <math.h>
 #include <string.h>
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
 
+#if defined(__clang__)
+#define ITLL__UNROLL _Pragma("clang loop unroll(full)")
+#else
+#define ITLL__UNROLL _Pragma("GCC unroll 8")
+#endif
 #define ITLL__INLINE static inline __attribute__((always_inline, unused))
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
@@ -190,7 +194,9 @@ ITLL__INLINE void itll__layer_tile(
             }
         }
     }
+    ITLL__UNROLL
     for (uint32_t i = 0; i < ITLL__TILE; i++) {
+        ITLL__UNROLL
         for (uint32_t k = 0; k < 2; k++) {
             ItllF y = sums[i][k];
             if (function == ITLL__WAVES) y = itll__wave(y);
@@ -287,21 +293,20 @@ static void itll__dots(
 
 /* ---- ridge: integers, so every sum is exact ---------------------------------------------------------------------- */
 
-/* Adds the products of every two columns to the upper triangle of `gram`. `left` and `right` hold pairs of rows, 16 bits each,
-   ITLL__GRAM_PAIRS for every column: left in panels of ITLL__TILE columns, right in panels of 32. What lies below the
-   diagonal within a panel is written too. */
-static void itll__add_products(const int32_t* left, const int32_t* right, size_t num_units, double* gram) {
+/* Adds `sign` times the products of every two columns to the upper triangle of `gram`; some of what lies below the diagonal changes
+   too. `packed` holds ITLL__GRAM_PAIRS pairs of rows, 16 bits each, in panels of 32 columns: packed[panel][pair][column]. */
+static void itll__add_products(const int32_t* packed, size_t num_units, double sign, double* gram) {
     for (size_t column = 0; column < num_units; column += 32) {
         for (size_t part = 0; part < 32; part += 2 * ITLL__LANES) {
             for (size_t row = 0; row < column + 32; row += ITLL__TILE) {
-                const int32_t* a = left + row * ITLL__GRAM_PAIRS;
-                const int32_t* b = right + column * ITLL__GRAM_PAIRS + part;
+                const int32_t* a = packed + row / 32 * 32 * ITLL__GRAM_PAIRS + row % 32;
+                const int32_t* b = packed + column * ITLL__GRAM_PAIRS + part;
                 ItllI sums[ITLL__TILE][2];
                 for (uint32_t i = 0; i < ITLL__TILE; i++) sums[i][0] = sums[i][1] = itll__set_s32(0);
                 for (uint32_t pair = 0; pair < ITLL__GRAM_PAIRS; pair++) {
                     const ItllI b0 = itll__load_s32(b + pair * 32), b1 = itll__load_s32(b + pair * 32 + ITLL__LANES);
                     for (uint32_t i = 0; i < ITLL__TILE; i++) {
-                        const ItllI x = itll__set_s32(a[pair * ITLL__TILE + i]);
+                        const ItllI x = itll__set_s32(a[pair * 32 + i]);
                         sums[i][0] += itll__multiply_pairs(x, b0);
                         sums[i][1] += itll__multiply_pairs(x, b1);
                     }
@@ -310,34 +315,26 @@ static void itll__add_products(const int32_t* left, const int32_t* right, size_t
                     int32_t s[2 * ITLL__LANES];
                     double* to = gram + (row + i) * num_units + column + part;
                     memcpy(s, sums[i], sizeof s);
-                    for (uint32_t k = 0; k < 2 * ITLL__LANES; k++) to[k] += (double)s[k];
+                    for (uint32_t k = 0; k < 2 * ITLL__LANES; k++) to[k] += sign * (double)s[k];
                 }
             }
         }
     }
 }
 
-/* Packs up to 2 ITLL__GRAM_PAIRS rows for itll__add_products; the rest is zero. `sign` is 1 or -1. */
-static void itll__pack(const int16_t* rows, size_t num_rows, size_t num_units, int32_t sign, int32_t* left, int32_t* right) {
-    memset(left, 0, num_units * ITLL__GRAM_PAIRS * sizeof *left);
-    memset(right, 0, num_units * ITLL__GRAM_PAIRS * sizeof *right);
-    for (size_t pair = 0; 2 * pair < num_rows; pair++) {
+/* Packs up to 2 ITLL__GRAM_PAIRS rows for itll__add_products; the rest is zero. */
+static void itll__pack(const int16_t* rows, size_t num_rows, size_t num_units, int32_t* packed) {
+    for (size_t pair = 0; pair < ITLL__GRAM_PAIRS; pair++) {
         const int16_t* low = rows + 2 * pair * num_units;
-        const bool has_high = 2 * pair + 1 < num_rows;
-        const int16_t* high = has_high ? low + num_units : low;
-        const int32_t mask = has_high ? -1 : 0;
+        const int16_t* high = low + num_units;
         for (size_t column = 0; column < num_units; column += 32) {
-            int32_t* to = right + column * ITLL__GRAM_PAIRS + pair * 32;
-            for (size_t k = 0; k < 32; k++) {
-                const uint32_t a = (uint16_t)low[column + k], b = (uint16_t)(high[column + k] & mask);
-                to[k] = (int32_t)(a | b << 16);
-            }
-        }
-        for (size_t column = 0; column < num_units; column += ITLL__TILE) {
-            int32_t* to = left + column * ITLL__GRAM_PAIRS + pair * ITLL__TILE;
-            for (size_t k = 0; k < ITLL__TILE; k++) {
-                const uint32_t a = (uint16_t)(sign * low[column + k]), b = (uint16_t)(sign * (high[column + k] & mask));
-                to[k] = (int32_t)(a | b << 16);
+            int32_t* to = packed + column * ITLL__GRAM_PAIRS + pair * 32;
+            if (2 * pair + 1 < num_rows) {
+                for (size_t k = 0; k < 32; k++) {
+                    to[k] = (int32_t)((uint32_t)(uint16_t)low[column + k] | (uint32_t)(uint16_t)high[column + k] << 16);
+                }
+            } else {
+                for (size_t k = 0; k < 32; k++) to[k] = 2 * pair < num_rows ? (uint16_t)low[column + k] : 0;
             }
         }
     }
@@ -448,6 +445,8 @@ static void itll__solve_lanes(const double* factor, const double* inverses, size
 
 /* ---- nearest neighbours ------------------------------------------------------------------------------------------ */
 
+#define ITLL__CHUNK 2048u /* rows whose scores are kept; a multiple of 64 */
+
 ITLL__INLINE void itll__insert(ItllNearest* nearest, uint32_t num_wanted, int32_t score, uint32_t row) {
     uint32_t at = nearest->count < num_wanted ? nearest->count++ : num_wanted - 1;
     for (; at > 0 && nearest->scores[at - 1] < score; at--) {
@@ -458,8 +457,61 @@ ITLL__INLINE void itll__insert(ItllNearest* nearest, uint32_t num_wanted, int32_
     nearest->rows[at] = row;
 }
 
+/* A score that as many as `num_wanted` of 16 rows reach; with more wanted, that of none. */
+ITLL__INLINE int32_t itll__reached(const int32_t* best, uint32_t num_wanted) {
+    int32_t reached = ITLL__NO_SCORE;
+    if (num_wanted > 16) return reached;
+    for (uint32_t i = 0; i < 16; i++) {
+        uint32_t count = 0;
+        for (uint32_t j = 0; j < 16; j++) count += (uint32_t)(best[j] >= best[i]);
+        reached = count >= num_wanted && best[i] > reached ? best[i] : reached;
+    }
+    return reached;
+}
+
+/* Scores of four queries with rows of 64, and the best score of every sixteenth row so far. */
+ITLL__INLINE void itll__scores(
+    const int32_t* block,
+    const int32_t* norms,
+    uint32_t num_pairs,
+    const int32_t* const* queries,
+    int32_t (*scores)[ITLL__CHUNK],
+    ItllI (*best)[ITLL__PARTS]
+) {
+    enum { VECTORS = ITLL__LANES == 16 ? 4 : 2 };
+    ITLL__UNROLL
+    for (uint32_t part = 0; part < 64; part += VECTORS * ITLL__LANES) {
+        ItllI sums[4][VECTORS];
+        for (uint32_t v = 0; v < VECTORS; v++) {
+            const ItllI norm = itll__load_s32(norms + part + v * ITLL__LANES);
+            for (uint32_t q = 0; q < 4; q++) sums[q][v] = norm;
+        }
+        for (uint32_t pair = 0; pair < num_pairs; pair++) {
+            ItllI rows[VECTORS];
+            for (uint32_t v = 0; v < VECTORS; v++) rows[v] = itll__load_s32(block + pair * 64 + part + v * ITLL__LANES);
+            for (uint32_t q = 0; q < 4; q++) {
+                const ItllI x = itll__set_s32(queries[q][pair]);
+                for (uint32_t v = 0; v < VECTORS; v++) {
+                    sums[q][v] = (ItllI)((ItllU)sums[q][v] + (ItllU)itll__multiply_pairs(x, rows[v]));
+                }
+            }
+        }
+        ITLL__UNROLL
+        for (uint32_t q = 0; q < 4; q++) {
+            ITLL__UNROLL
+            for (uint32_t v = 0; v < VECTORS; v++) {
+                const uint32_t slot = (part / ITLL__LANES + v) % ITLL__PARTS;
+                const ItllI is_better = sums[q][v] > best[q][slot];
+                best[q][slot] = (sums[q][v] & is_better) | (best[q][slot] & ~is_better);
+                memcpy(scores[q] + part + v * ITLL__LANES, &sums[q][v], sizeof sums[q][v]);
+            }
+        }
+    }
+}
+
 /* The rows with the greatest scores 2 query.row - |row|^2, for four queries: the nearest, of equal ones the first. `blocks` has pairs
-   of columns of 64 rows, blocks[block][pair][row]; `norms` minus |row|^2, of rows that do not count INT32_MIN. */
+   of columns of 64 rows, blocks[block][pair][row]; `norms` minus |row|^2, of rows that do not count ITLL__NO_ROW. Scores of a
+   chunk are looked through once its bound is known, which few rows pass: branches on each would mispredict. */
 static void itll__nearest(
     const int32_t* blocks,
     const int32_t* norms,
@@ -470,38 +522,31 @@ static void itll__nearest(
     uint32_t num_wanted,
     ItllNearest* nearest
 ) {
-    enum { VECTORS = ITLL__LANES == 16 ? 4 : 2 };
-    int32_t least[4] = {ITLL__NO_SCORE, ITLL__NO_SCORE, ITLL__NO_SCORE, ITLL__NO_SCORE};
-    for (size_t block = first_block; block < end_block; block++) {
-        for (uint32_t part = 0; part < 64; part += VECTORS * ITLL__LANES) {
-            const int32_t* data = blocks + block * num_pairs * 64 + part;
-            ItllI scores[4][VECTORS];
-            for (uint32_t v = 0; v < VECTORS; v++) {
-                const ItllI norm = itll__load_s32(norms + block * 64 + part + v * ITLL__LANES);
-                for (uint32_t q = 0; q < 4; q++) scores[q][v] = norm;
-            }
-            for (uint32_t pair = 0; pair < num_pairs; pair++) {
-                ItllI rows[VECTORS];
-                for (uint32_t v = 0; v < VECTORS; v++) rows[v] = itll__load_s32(data + pair * 64 + v * ITLL__LANES);
-                for (uint32_t q = 0; q < 4; q++) {
-                    const ItllI x = itll__set_s32(queries[q][pair]);
-                    for (uint32_t v = 0; v < VECTORS; v++) {
-                        scores[q][v] = (ItllI)((ItllU)scores[q][v] + (ItllU)itll__multiply_pairs(x, rows[v]));
-                    }
-                }
-            }
-            for (uint32_t q = 0; q < 4; q++) {
-                for (uint32_t v = 0; v < VECTORS; v++) {
-                    uint32_t mask = itll__greater(scores[q][v], itll__set_s32(least[q]));
-                    if (mask == 0) continue;
-                    int32_t s[ITLL__LANES];
-                    memcpy(s, &scores[q][v], sizeof s);
-                    for (; mask != 0; mask &= mask - 1) {
-                        const uint32_t lane = (uint32_t)__builtin_ctz(mask);
-                        if (s[lane] <= least[q]) continue;
-                        itll__insert(&nearest[q], num_wanted, s[lane], (uint32_t)(block * 64 + part + v * ITLL__LANES + lane));
-                        if (nearest[q].count == num_wanted) least[q] = nearest[q].scores[num_wanted - 1];
-                    }
+    int32_t scores[4][ITLL__CHUNK];
+    for (size_t first = first_block; first < end_block; first += ITLL__CHUNK / 64) {
+        const size_t end = first + ITLL__CHUNK / 64 < end_block ? first + ITLL__CHUNK / 64 : end_block;
+        const uint32_t num_scores = (uint32_t)(end - first) * 64;
+        ItllI best[4][ITLL__PARTS];
+        for (uint32_t q = 0; q < 4; q++) {
+            for (uint32_t i = 0; i < ITLL__PARTS; i++) best[q][i] = itll__set_s32(ITLL__NO_SCORE);
+        }
+        for (size_t block = first; block < end; block++) {
+            int32_t(*to)[ITLL__CHUNK] = (int32_t(*)[ITLL__CHUNK])(void*)(&scores[0][(block - first) * 64]);
+            itll__scores(blocks + block * num_pairs * 64, norms + block * 64, num_pairs, queries, to, best);
+        }
+        for (uint32_t q = 0; q < 4; q++) {
+            ItllNearest* to = &nearest[q];
+            int32_t lanes[16];
+            memcpy(lanes, best[q], sizeof lanes);
+            const int32_t reached = itll__reached(lanes, num_wanted);
+            int32_t least = reached > ITLL__NO_SCORE ? reached - 1 : reached;
+            if (to->count == num_wanted && to->scores[num_wanted - 1] > least) least = to->scores[num_wanted - 1];
+            for (uint32_t at = 0; at < num_scores; at += ITLL__LANES) {
+                uint32_t mask = itll__greater(itll__load_s32(&scores[q][at]), itll__set_s32(least));
+                for (; mask != 0; mask &= mask - 1) {
+                    const uint32_t row = at + (uint32_t)__builtin_ctz(mask);
+                    if (to->count == num_wanted && scores[q][row] <= to->scores[num_wanted - 1]) continue;
+                    itll__insert(to, num_wanted, scores[q][row], (uint32_t)(first * 64) + row);
                 }
             }
         }

@@ -172,8 +172,7 @@ struct ItllModel {
     float* frequencies;  /* RIDGE: [num_features][num_units]; GP: rows, as columns */
     float* values;       /* of units, for some rows; GP: similarities of all rows */
     int16_t* waves;      /* RIDGE: [capacity][num_units] */
-    int32_t* left;       /* RIDGE: packed rows */
-    int32_t* right;
+    int32_t* packed;     /* RIDGE: some rows */
     double* gram;        /* RIDGE: exact integers; PCA: minus the sum of products */
     double* factor;      /* [num_units][num_units]; PCA: the covariance */
     double* diagonal;    /* inverses of the factor's */
@@ -265,8 +264,7 @@ static void itll__lay_model(ItllLayout* layout, const ItllOptions* options, Itll
             model->bias = itll__lay_f32(layout, units);
             model->values = itll__lay_f32(layout, 2 * ITLL__GRAM_PAIRS * units);
             model->waves = (int16_t*)itll__lay(layout, model->capacity * units, sizeof(int16_t));
-            model->left = (int32_t*)itll__lay(layout, ITLL__GRAM_PAIRS * units, sizeof(int32_t));
-            model->right = (int32_t*)itll__lay(layout, ITLL__GRAM_PAIRS * units, sizeof(int32_t));
+            model->packed = (int32_t*)itll__lay(layout, ITLL__GRAM_PAIRS * units, sizeof(int32_t));
             model->gram = itll__lay_f64(layout, units * units);
             break;
         case ITLL_MODEL_GP: model->values = itll__lay_f32(layout, units * units); break;
@@ -490,12 +488,12 @@ static void itll__ridge_waves(ItllModel* model, size_t begin, size_t end) {
 }
 
 /* Adds rows to the matrix of products, or takes them out. */
-static void itll__ridge_add(ItllModel* model, size_t begin, size_t end, int32_t sign) {
+static void itll__ridge_add(ItllModel* model, size_t begin, size_t end, double sign) {
     const size_t units = model->num_units;
     while (begin < end) {
         const size_t count = end - begin < 2 * ITLL__GRAM_PAIRS ? end - begin : 2 * ITLL__GRAM_PAIRS;
-        model->kernels->pack(model->waves + begin * units, count, units, sign, model->left, model->right);
-        model->kernels->add_products(model->left, model->right, units, model->gram);
+        model->kernels->pack(model->waves + begin * units, count, units, model->packed);
+        model->kernels->add_products(model->packed, units, sign, model->gram);
         begin += count;
     }
 }
@@ -796,7 +794,7 @@ ItllResult itll_components(const ItllModel* model, float* components_out, float*
 static void itll__make_room(ItllModel* model, size_t num_rows) {
     const size_t features = model->options.num_features, targets = model->options.num_targets, window = model->options.window;
     const size_t num_leaving = model->count + num_rows > window ? model->count + num_rows - window : 0;
-    if (model->options.kind == ITLL_MODEL_RIDGE) itll__ridge_add(model, model->first, model->first + num_leaving, -1);
+    if (model->options.kind == ITLL_MODEL_RIDGE) itll__ridge_add(model, model->first, model->first + num_leaving, -1.0);
     model->first += num_leaving;
     model->count -= num_leaving;
     if (model->first + model->count + num_rows <= model->capacity) return;
@@ -815,7 +813,7 @@ static void itll__enter(ItllModel* model, size_t begin, size_t end) {
     switch (model->options.kind) {
         case ITLL_MODEL_RIDGE:
             itll__ridge_waves(model, begin, end);
-            itll__ridge_add(model, begin, end, 1);
+            itll__ridge_add(model, begin, end, 1.0);
             break;
         case ITLL_MODEL_KNN: itll__knn_enter(model, begin, end); break;
         case ITLL_MODEL_MLP:

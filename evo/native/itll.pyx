@@ -81,11 +81,7 @@ _NUMBERS = ("length_scale", "noise", "learning_rate")
 
 def levels() -> list[str]:
     """Names of the SIMD levels that this build and this CPU have, the slowest first. Results do not depend on them."""
-    return [
-        itll_level_to_string(<ItllLevel>code).decode()
-        for code in range(ITLL_LEVEL_NUM_ENUMS)
-        if itll_level_is_available(<ItllLevel>code)
-    ]
+    return [_level_name(code) for code in range(ITLL_LEVEL_NUM_ENUMS) if itll_level_is_available(<ItllLevel>code)]
 
 
 cdef class Model:
@@ -106,10 +102,10 @@ cdef class Model:
 
     cdef ItllModel* model
     cdef void* memory
-    cdef readonly str kind
-    cdef readonly str level
+    cdef readonly object kind
+    cdef readonly object level
 
-    def __cinit__(self, str kind, num_features, num_targets=1, *, level=None, **options):
+    def __cinit__(self, kind, num_features, num_targets=1, *, level=None, **options):
         cdef ItllOptions c_options
         cdef size_t num_bytes = 0
         if kind not in _KINDS:
@@ -119,14 +115,13 @@ cdef class Model:
         if itll_model_size(&c_options, &num_bytes) != ITLL_SUCCESS:
             given = ", ".join(f"{name} {value}" for name, value in _options_of(&c_options).items())
             raise ValueError(f"{kind}: an option is out of the range that csrc/itll.h states: {given}")
-        if level is not None and level not in levels():
-            raise ValueError(f"SIMD level '{level}' is not available here, one of: {', '.join(levels())}")
-        self.kind = kind
-        self.level = levels()[-1] if level is None else level
         cdef ItllLevel code = itll_best_level()
-        for number in range(ITLL_LEVEL_NUM_ENUMS):
-            if itll_level_to_string(<ItllLevel>number).decode() == self.level:
-                code = <ItllLevel>number
+        if level is not None:
+            if level not in levels():
+                raise ValueError(f"SIMD level '{level}' is not available here, one of: {', '.join(levels())}")
+            code = <ItllLevel><int>_level_code(level)
+        self.kind = kind
+        self.level = _level_name(code)
         self.memory = malloc(num_bytes)
         if self.memory == NULL:
             raise MemoryError(f"no memory for a model of {num_bytes} bytes")
@@ -146,7 +141,7 @@ cdef class Model:
         state = _bytes(state)
         if itll_state_options(_address(state), len(state), &options) != ITLL_SUCCESS:
             raise ValueError(f"the bytes are no state of a model in version {STATE_VERSION}")
-        kind = next(name for name, code in _KINDS.items() if code == options.kind)
+        kind = KINDS[[_KINDS[name] for name in KINDS].index(options.kind)]
         model = Model(kind, level=level, **_options_of(&options))
         model.load(state)
         return model
@@ -279,6 +274,14 @@ cdef class Model:
         if rows.ndim != 2 or rows.shape[1] != wanted:
             raise ValueError(f"rows: expected shape (num_rows, {wanted}), got {rows.shape}")
         return rows
+
+
+def _level_code(level):
+    return next(code for code in range(ITLL_LEVEL_NUM_ENUMS) if _level_name(code) == level)
+
+
+def _level_name(int level):
+    return itll_level_to_string(<ItllLevel>level).decode()
 
 
 cdef int _set_options(ItllOptions* options, dict given) except -1:
