@@ -147,17 +147,24 @@ size_t itll_features_count(const ItllFeaturesInfo* info) {
         ITLL_FEATURES_NUM_STATISTICS;
 }
 
+/* y / (1 + |y|); NaN is 0. Without branches: of a program's outputs, any may be the first that is infinite. */
 static float itll_features__squash(float number) {
-    const float magnitude = number < 0.0f ? -number : number;
-    if (!(magnitude <= 3.4028234663852886e38f)) return number > 0.0f ? 1.0f : (number < 0.0f ? -1.0f : 0.0f);
-    return number / (1.0f + magnitude);
+    const float most = 3.4028234663852886e38f;
+    float bounded = number < most ? number : most;
+    bounded = bounded > -most ? bounded : -most;
+    bounded = number == number ? bounded : 0.0f;
+    return bounded / (1.0f + (bounded < 0.0f ? -bounded : bounded));
 }
 
 /* ---- outputs ----------------------------------------------------------------------------------------------------- */
 
+static bool itll_features__is_f32(const char* literal_prefix) {
+    return literal_prefix[0] == 'f' && literal_prefix[1] == '3' && literal_prefix[2] == '2' && literal_prefix[3] == '\0';
+}
+
 /* Outputs of another type than f32 become floats of their value. */
 static void itll_features__as_floats(const char* literal_prefix, size_t num_points, float* values) {
-    if (strcmp(literal_prefix, "f32") == 0) return;
+    if (itll_features__is_f32(literal_prefix)) return;
     const bool is_signed = strcmp(literal_prefix, "s32") == 0;
     for (size_t i = 0; i < num_points; i++) {
         uint32_t bits;
@@ -196,7 +203,7 @@ static void itll_features__normalise(size_t num_points, float* values) {
 /* Squashes the outputs in place. Returns the share that is not finite. */
 static float itll_features__outputs(const ItllFeaturesInfo* info, const StackPtxLowered* lowered, float* outputs) {
     const size_t num_outputs = info->num_requests * info->num_points;
-    size_t num_nonfinite = 0;
+    uint32_t num_nonfinite = 0;
     for (size_t i = 0; i < info->num_requests; i++) {
         float* values = outputs + i * info->num_points;
         const uint32_t value = lowered->request_values[i];
@@ -205,7 +212,7 @@ static float itll_features__outputs(const ItllFeaturesInfo* info, const StackPtx
                 info->stack_info->stack_literal_prefixes[lowered->value_stacks[value]], info->num_points, values
             );
         }
-        for (size_t k = 0; k < info->num_points; k++) num_nonfinite += (size_t)(values[k] - values[k] != 0.0f);
+        for (size_t k = 0; k < info->num_points; k++) num_nonfinite += (uint32_t)(values[k] - values[k] != 0.0f);
         if (info->is_scaled) itll_features__normalise(info->num_points, values);
     }
     for (size_t i = 0; i < num_outputs; i++) outputs[i] = itll_features__squash(outputs[i]);
@@ -214,70 +221,76 @@ static float itll_features__outputs(const ItllFeaturesInfo* info, const StackPtx
 
 /* ---- structure --------------------------------------------------------------------------------------------------- */
 
-/* A number for what a node does; the first are instructions. */
-static uint32_t itll_features__operation(const StackPtxNode* node, uint32_t num_instructions) {
-    return node->kind == STACK_PTX_NODE_PTX ? node->payload : num_instructions + node->kind;
+/* Sums over a program's constants, squashed. */
+typedef struct ItllFeaturesConstants {
+    float count, sum, squares, least, greatest;
+} ItllFeaturesConstants;
+
+static void itll_features__add_constant(uint32_t bits, ItllFeaturesConstants* constants) {
+    float constant;
+    memcpy(&constant, &bits, sizeof constant);
+    constant = itll_features__squash(constant);
+    constants->count += 1.0f;
+    constants->sum += constant;
+    constants->squares += constant * constant;
+    constants->least = constant < constants->least ? constant : constants->least;
+    constants->greatest = constant > constants->greatest ? constant : constants->greatest;
 }
 
-static void itll_features__constants(const ItllFeaturesInfo* info, const StackPtxLowered* lowered, float* statistics) {
-    float sum = 0.0f, squares = 0.0f, least = 1.0f, greatest = -1.0f, count = 0.0f;
-    for (uint32_t i = 0; i < lowered->num_nodes; i++) {
-        const StackPtxNode* node = &lowered->nodes[i];
-        if (node->kind != STACK_PTX_NODE_CONSTANT) continue;
-        statistics[ITLL_FEATURES_NUM_CONSTANTS] += 1.0f;
-        if (strcmp(info->stack_info->stack_literal_prefixes[node->stack_idx], "f32") != 0) continue;
-        float constant;
-        memcpy(&constant, &node->payload, sizeof constant);
-        constant = itll_features__squash(constant);
-        sum += constant;
-        squares += constant * constant;
-        least = constant < least ? constant : least;
-        greatest = constant > greatest ? constant : greatest;
-        count += 1.0f;
-    }
-    if (!(count > 0.0f)) return;
-    const float mean = sum / count, variance = squares / count - mean * mean;
-    statistics[ITLL_FEATURES_CONSTANTS_MEAN] = mean;
-    statistics[ITLL_FEATURES_CONSTANTS_DEVIATION] = variance > 0.0f ? sqrtf(variance) : 0.0f;
-    statistics[ITLL_FEATURES_CONSTANTS_LEAST] = least;
-    statistics[ITLL_FEATURES_CONSTANTS_GREATEST] = greatest;
-}
+/* A node's instruction, or a number past them for another kind, and the instructions on the longest way down from it. */
+typedef struct ItllFeaturesNode {
+    uint32_t operation;
+    uint32_t depth;
+} ItllFeaturesNode;
 
-/* `depths` has room for each node. */
+/* `seen` has room for each node. The kinds of nodes are hard to predict, so there are few branches on them. */
 static void itll_features__structure(
     const ItllFeaturesInfo* info,
     const StackPtxLowered* lowered,
-    uint32_t* depths,
+    ItllFeaturesNode* seen,
     float* counts,
     float* bigrams,
     float* statistics
 ) {
     const uint32_t num_instructions = (uint32_t)info->stack_info->num_ptx_instructions;
-    uint32_t depth = 0;
+    const uint64_t num_bigrams = info->num_bigrams;
+    const uint32_t* value_nodes = lowered->value_nodes;
+    uint32_t greatest_depth = 0, num_kinds[STACK_PTX_NODE_PTX + 1] = {0, 0, 0, 0};
+    ItllFeaturesConstants constants = {0.0f, 0.0f, 0.0f, 1.0f, -1.0f};
+    float unused = 0.0f;
     for (uint32_t i = 0; i < lowered->num_nodes; i++) {
         const StackPtxNode* node = &lowered->nodes[i];
-        depths[i] = 0;
-        if (node->kind != STACK_PTX_NODE_PTX) {
-            if (node->kind != STACK_PTX_NODE_CONSTANT) statistics[ITLL_FEATURES_NUM_INPUTS] += 1.0f;
-            continue;
-        }
-        if (node->payload < num_instructions) counts[node->payload] += 1.0f;
+        const uint32_t* operands = lowered->operands + node->first_operand;
+        const bool is_instruction = node->kind == STACK_PTX_NODE_PTX;
+        uint32_t depth = 0;
         for (uint32_t k = 0; k < node->num_operands; k++) {
-            const uint32_t operand = lowered->value_nodes[lowered->operands[node->first_operand + k]];
-            depths[i] = depths[operand] > depths[i] ? depths[operand] : depths[i];
-            if (info->num_bigrams == 0) continue;
-            const uint32_t pair = node->payload << 16 ^ itll_features__operation(&lowered->nodes[operand], num_instructions);
-            bigrams[(size_t)((uint64_t)(pair * 0x9e3779b1u) * info->num_bigrams >> 32)] += 1.0f;
+            const ItllFeaturesNode operand = seen[value_nodes[operands[k]]];
+            const uint32_t pair = (node->payload << 16 ^ operand.operation) * 0x9e3779b1u;
+            *(num_bigrams > 0 ? &bigrams[(size_t)(pair * num_bigrams >> 32)] : &unused) += 1.0f;
+            depth = operand.depth > depth ? operand.depth : depth;
         }
-        depths[i]++;
-        depth = depths[i] > depth ? depths[i] : depth;
+        depth += (uint32_t)is_instruction;
+        greatest_depth = depth > greatest_depth ? depth : greatest_depth;
+        num_kinds[node->kind]++;
+        *(is_instruction ? &counts[node->payload] : &unused) += 1.0f;
+        seen[i].operation = is_instruction ? node->payload : num_instructions + node->kind;
+        seen[i].depth = depth;
+        if (node->kind == STACK_PTX_NODE_CONSTANT &&
+            itll_features__is_f32(info->stack_info->stack_literal_prefixes[node->stack_idx])) {
+            itll_features__add_constant(node->payload, &constants);
+        }
     }
     statistics[ITLL_FEATURES_NUM_INSTRUCTIONS] = (float)lowered->num_instructions;
-    statistics[ITLL_FEATURES_DEPTH] = (float)depth;
-    if (lowered->num_values > 0) {
-        statistics[ITLL_FEATURES_USES] = (float)lowered->num_operands / (float)lowered->num_values;
-    }
-    itll_features__constants(info, lowered, statistics);
+    statistics[ITLL_FEATURES_DEPTH] = (float)greatest_depth;
+    statistics[ITLL_FEATURES_NUM_INPUTS] = (float)(num_kinds[STACK_PTX_NODE_INPUT] + num_kinds[STACK_PTX_NODE_SPECIAL]);
+    statistics[ITLL_FEATURES_NUM_CONSTANTS] = (float)num_kinds[STACK_PTX_NODE_CONSTANT];
+    statistics[ITLL_FEATURES_USES] = lowered->num_values > 0 ? (float)lowered->num_operands / (float)lowered->num_values : 0.0f;
+    if (!(constants.count > 0.0f)) return;
+    const float mean = constants.sum / constants.count, variance = constants.squares / constants.count - mean * mean;
+    statistics[ITLL_FEATURES_CONSTANTS_MEAN] = mean;
+    statistics[ITLL_FEATURES_CONSTANTS_DEVIATION] = variance > 0.0f ? sqrtf(variance) : 0.0f;
+    statistics[ITLL_FEATURES_CONSTANTS_LEAST] = constants.least;
+    statistics[ITLL_FEATURES_CONSTANTS_GREATEST] = constants.greatest;
 }
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
@@ -341,7 +354,7 @@ ItllFeaturesResult itll_features_of(
     ItllFeaturesArena arena = {
         (char*)memory, memory_bytes, ITLL_FEATURES__ALIGNMENT - (size_t)((uintptr_t)memory % ITLL_FEATURES__ALIGNMENT)
     };
-    uint32_t* depths = (uint32_t*)itll_features__take(&arena, lowered->num_nodes * sizeof(uint32_t));
+    ItllFeaturesNode* seen = (ItllFeaturesNode*)itll_features__take(&arena, lowered->num_nodes * sizeof *seen);
     const ItllFeaturesResult result = itll_features__run(info, lowered, &arena, features_out);
     if (result == ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY) {
         /* The workspace's size is not known before the program is prepared: twice as much is enough, most of the time. */
@@ -349,7 +362,7 @@ ItllFeaturesResult itll_features_of(
     }
     if (result != ITLL_FEATURES_SUCCESS) return result;
     statistics[ITLL_FEATURES_NONFINITE] = itll_features__outputs(info, lowered, features_out);
-    itll_features__structure(info, lowered, depths, counts, bigrams, statistics);
+    itll_features__structure(info, lowered, seen, counts, bigrams, statistics);
     return ITLL_FEATURES_SUCCESS;
 }
 

@@ -356,6 +356,12 @@ ItllResult itll_reset(ItllModel* model) {
     model->first = model->count = 0;
     model->num_seen = model->num_scaled = model->num_steps = 0;
     if (model->gram != NULL) memset(model->gram, 0, units * units * sizeof(double));
+    if (model->options.kind != ITLL_MODEL_PCA) {
+        memset(model->means, 0, model->options.num_features * sizeof(float));
+        memset(model->inverses, 0, model->options.num_features * sizeof(float));
+        memset(model->y_means, 0, model->options.num_targets * sizeof(double));
+        memset(model->y_scales, 0, model->options.num_targets * sizeof(double));
+    }
     if (model->options.kind == ITLL_MODEL_MLP) {
         itll__draw(model);
         memset(model->moments, 0, itll__num_parameters(model) * sizeof(float));
@@ -917,6 +923,12 @@ ItllResult itll_workspace_size(const ItllModel* model, size_t* bytes_out) {
     return ITLL_SUCCESS;
 }
 
+/* The nearest f32 that is finite. */
+static float itll__finite(double number) {
+    const double most = 3.4028234663852886e38;
+    return (float)(number < most ? (number > -most ? number : -most) : most);
+}
+
 /* Of ridge and Gaussian process: from values of units (similarities) v of U'v = values, and what |v|^2 leaves unknown. */
 static void itll__deviations(const ItllModel* model, const ItllWorkspace* workspace, size_t num_rows, float* deviations_out) {
     const size_t units = model->num_units, targets = model->options.num_targets;
@@ -939,7 +951,7 @@ static void itll__deviations(const ItllModel* model, const ItllWorkspace* worksp
             share = share > 1e-12 ? share : 1e-12;
         }
         for (size_t t = 0; t < targets; t++) {
-            deviations_out[row * targets + t] = (float)(model->y_scales[t] * sqrt(model->variances[t] * share));
+            deviations_out[row * targets + t] = itll__finite(model->y_scales[t] * sqrt(model->variances[t] * share));
         }
     }
 }
@@ -976,7 +988,7 @@ static void itll__predict_linear(
         for (size_t t = 0; t < targets; t++) {
             float* mean = &means_out[row * targets + t];
             if (model->options.kind == ITLL_MODEL_MLP) *mean += output_weights[targets * units + t];
-            *mean = (float)(model->y_means[t] + model->y_scales[t] * (double)*mean);
+            *mean = itll__finite(model->y_means[t] + model->y_scales[t] * (double)*mean);
         }
     }
     if (deviations_out != NULL) itll__deviations(model, workspace, num_rows, deviations_out);
