@@ -209,6 +209,7 @@ ITLL_API ItllResult itll_load(ItllModel* model, const void* state, size_t state_
 
 /* ---- between this header and the kernels: private ---------------------------------------------------------------- */
 
+#define ITLL__MAX_DEVIATIONS 8.0f /* of a feature from its mean */
 #define ITLL__WAVE 4095.0f /* a random feature is an integer up to this: sums of 128 products fit 32 bits */
 #define ITLL__GRAM_PAIRS 64u /* pairs of rows that are added up in 32 bits */
 #define ITLL__NO_SCORE (-1073741824) /* less than the score of any row, more than that of one that does not count */
@@ -224,6 +225,7 @@ typedef struct ItllNearest {
 
 /* detail/itll_kernels.h says what they do. */
 typedef struct ItllKernels {
+    void (*scale_rows)(const float*, size_t, size_t, const float*, const float*, float*);
     void (*waves)(const float*, size_t, uint32_t, const float*, const float*, size_t, float*);
     void (*hidden)(const float*, size_t, uint32_t, const float*, const float*, size_t, float*);
     void (*similarities)(const float*, size_t, uint32_t, const float*, size_t, float, float*);

@@ -88,6 +88,17 @@ ITLL__INLINE ItllI itll__multiply_pairs(ItllI a, ItllI b) {
 #endif
 }
 
+ITLL__INLINE ItllI itll__max_s32(ItllI a, ItllI b) {
+#if ITLL__LANES == 16
+    return (ItllI)_mm512_max_epi32((__m512i)a, (__m512i)b);
+#elif ITLL__LANES == 8
+    return (ItllI)_mm256_max_epi32((__m256i)a, (__m256i)b);
+#else
+    const ItllI is_greater = a > b;
+    return (a & is_greater) | (b & ~is_greater);
+#endif
+}
+
 /* Bit k: whether lane k of a is greater. */
 ITLL__INLINE uint32_t itll__greater(ItllI a, ItllI b) {
 #if ITLL__LANES == 16
@@ -158,6 +169,22 @@ ITLL__INLINE ItllF itll__ex2(ItllF x) {
 
 /* tanh x = 1 - 2 / (e^2x + 1); absolute error 2^-22. */
 ITLL__INLINE ItllF itll__tanh(ItllF x) { return 1.0f - 2.0f / (itll__ex2(x * 2.8853901f) + 1.0f); }
+
+/* ---- scales ------------------------------------------------------------------------------------------------------ */
+
+/* Rows in standard deviations, at most ITLL__MAX_DEVIATIONS; what is not a number is 0. */
+static void itll__scale_rows(
+    const float* rows, size_t num_rows, size_t num_features, const float* means, const float* inverses, float* scaled
+) {
+    for (size_t row = 0; row < num_rows; row++) {
+        for (size_t f = 0; f < num_features; f++) {
+            const float z = (rows[row * num_features + f] - means[f]) * inverses[f];
+            const float low = z > -ITLL__MAX_DEVIATIONS ? z : -ITLL__MAX_DEVIATIONS;
+            const float bounded = low < ITLL__MAX_DEVIATIONS ? low : ITLL__MAX_DEVIATIONS;
+            scaled[row * num_features + f] = z == z ? bounded : 0.0f;
+        }
+    }
+}
 
 /* ---- layers ------------------------------------------------------------------------------------------------------ */
 
@@ -501,8 +528,7 @@ ITLL__INLINE void itll__scores(
             ITLL__UNROLL
             for (uint32_t v = 0; v < VECTORS; v++) {
                 const uint32_t slot = (part / ITLL__LANES + v) % ITLL__PARTS;
-                const ItllI is_better = sums[q][v] > best[q][slot];
-                best[q][slot] = (sums[q][v] & is_better) | (best[q][slot] & ~is_better);
+                best[q][slot] = itll__max_s32(best[q][slot], sums[q][v]);
                 memcpy(scores[q] + part + v * ITLL__LANES, &sums[q][v], sizeof sums[q][v]);
             }
         }
@@ -531,7 +557,7 @@ static void itll__nearest(
             for (uint32_t i = 0; i < ITLL__PARTS; i++) best[q][i] = itll__set_s32(ITLL__NO_SCORE);
         }
         for (size_t block = first; block < end; block++) {
-            int32_t(*to)[ITLL__CHUNK] = (int32_t(*)[ITLL__CHUNK])(void*)(&scores[0][(block - first) * 64]);
+            int32_t (*to)[ITLL__CHUNK] = (int32_t (*)[ITLL__CHUNK])(void*)(&scores[0][(block - first) * 64]);
             itll__scores(blocks + block * num_pairs * 64, norms + block * 64, num_pairs, queries, to, best);
         }
         for (uint32_t q = 0; q < 4; q++) {
@@ -542,6 +568,16 @@ static void itll__nearest(
             int32_t least = reached > ITLL__NO_SCORE ? reached - 1 : reached;
             if (to->count == num_wanted && to->scores[num_wanted - 1] > least) least = to->scores[num_wanted - 1];
             for (uint32_t at = 0; at < num_scores; at += ITLL__LANES) {
+                if (at % 64 == 0) {
+                    ItllI most = itll__load_s32(&scores[q][at]);
+                    for (uint32_t k = ITLL__LANES; k < 64; k += ITLL__LANES) {
+                        most = itll__max_s32(most, itll__load_s32(&scores[q][at + k]));
+                    }
+                    if (itll__greater(most, itll__set_s32(least)) == 0) {
+                        at += 64 - ITLL__LANES;
+                        continue;
+                    }
+                }
                 uint32_t mask = itll__greater(itll__load_s32(&scores[q][at]), itll__set_s32(least));
                 for (; mask != 0; mask &= mask - 1) {
                     const uint32_t row = at + (uint32_t)__builtin_ctz(mask);
@@ -586,6 +622,7 @@ static void itll__outer(
 
 const ItllKernels* ITLL_KERNELS(void) {
     static const ItllKernels kernels = {
+        itll__scale_rows,
         itll__waves,
         itll__hidden,
         itll__similarities,

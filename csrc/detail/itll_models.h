@@ -14,7 +14,6 @@
 #endif
 
 #define ITLL__ALIGNMENT 64u
-#define ITLL__MAX_DEVIATIONS 8.0f /* of a feature from its mean */
 #define ITLL__BLOCK 16u           /* rows that are predicted at a time: lanes of a triangular solve */
 #define ITLL__BATCH 32u           /* rows of a step of Adam */
 #define ITLL__LEAST_VARIATION 1e-12 /* variance of a column that varies, relative to its squared mean: what f32 can tell */
@@ -429,16 +428,8 @@ static float itll__scaled_target(const ItllModel* model, size_t row, size_t targ
     return scale > 0.0 ? (float)(difference / scale) : 0.0f;
 }
 
-/* Rows in standard deviations, at most ITLL__MAX_DEVIATIONS. */
 static void itll__scale(const ItllModel* model, const float* rows, size_t num_rows, float* scaled) {
-    const size_t features = model->options.num_features;
-    for (size_t row = 0; row < num_rows; row++) {
-        for (size_t f = 0; f < features; f++) {
-            float z = (rows[row * features + f] - model->means[f]) * model->inverses[f];
-            z = z < ITLL__MAX_DEVIATIONS ? z : (z == z ? ITLL__MAX_DEVIATIONS : 0.0f);
-            scaled[row * features + f] = z > -ITLL__MAX_DEVIATIONS ? z : -ITLL__MAX_DEVIATIONS;
-        }
-    }
+    model->kernels->scale_rows(rows, num_rows, model->options.num_features, model->means, model->inverses, scaled);
 }
 
 /* ---- linear systems ---------------------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 """In-the-loop learning: models against scikit-learn's, at the fastest SIMD level, and features of programs, on one core.
 
-32 normal features, 2,000 rows, three targets. scikit-learn has float64 arrays and one thread; RBFSampler makes Ridge's random features.
+32 normal features, 2,000 rows, three targets. scikit-learn has float64 arrays and one thread; RBFSampler makes Ridge's random
+features.
 An update is a batch of 512 rows that pushes 512 others out of a full window; scikit-learn fits the window anew. The programs
 are those of bench_tuning.py. Times are the best of many calls.
 """
@@ -20,6 +21,7 @@ from evo.native.ptx_vm import VirtualMachine
 NUM_FEATURES = 32
 NUM_ROWS = 2_000
 NUM_QUERIES = 10_000
+NUM_FEW = 16
 NUM_UPDATE = 512
 NUM_TARGETS = 3
 NUM_PROBES = 32
@@ -60,9 +62,9 @@ def rows():
     neighbours = KNeighborsRegressor(5, weights="distance").fit(data, targets)
     perceptron = MLPRegressor(hidden_layer_sizes=(NUM_FEATURES,), activation="tanh", max_iter=5).fit(data, targets)
     theirs = {
-        "ridge": lambda: ridge.predict(sampler.transform(queries)),
-        "knn": lambda: neighbours.predict(queries),
-        "mlp": lambda: perceptron.predict(queries),
+        "ridge": lambda rows: ridge.predict(sampler.transform(rows)),
+        "knn": neighbours.predict,
+        "mlp": perceptron.predict,
     }
     bounds = {"ridge": (1, 0.3), "knn": (5, 2), "mlp": (1, 0.3)}
     names = {"ridge": "ridge, 256 random features", "knn": "5 nearest neighbours", "mlp": "perceptron 32-32-3"}
@@ -74,7 +76,7 @@ def rows():
                 model = Model(kind, NUM_FEATURES, NUM_TARGETS, level=level)
                 model.update(data_f32, targets_f32)
                 times[level] = best_s(lambda m=model: m.predict(queries_f32), 10) / NUM_QUERIES
-            reference_s = best_s(reference, 3) / NUM_QUERIES
+            reference_s = best_s(lambda r=reference: r(queries), 3) / NUM_QUERIES
             least, aim = bounds[kind]
             shown = ", ".join(f"{level} {each * 1e6:.2f}" for level, each in times.items())
             what = f"{names[kind]}: predict a row of {NUM_QUERIES:,}, {NUM_ROWS:,} rows learned"
@@ -85,6 +87,10 @@ def rows():
                 "10x",
                 "50x",
             )
+            few_s = best_s(lambda m=model: m.predict(queries_f32[:NUM_FEW]), 100)
+            reference_s = best_s(lambda r=reference: r(queries[:NUM_FEW]), 50)
+            what = f"the same, a call with {NUM_FEW} rows against scikit-learn ({reference_s * 1e6:.0f} us)"
+            yield what, f"{few_s * 1e6:.1f} us, {reference_s / few_s:.0f}x", "10x", "50x"
         times = {}
         for level in levels():
             model = Model("ridge", NUM_FEATURES, 1, level=level)
