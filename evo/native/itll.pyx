@@ -131,7 +131,7 @@ cdef class Model:
         free(self.memory)
 
     @staticmethod
-    def from_state(state, level=None) -> "Model":
+    def from_state(state, level=None):
         """The model that a state was saved from.
 
         Raises:
