@@ -132,7 +132,7 @@ def run_example(request, headers, tmp_path):
             build = (tool("g++"), "-std=c++11", *WARNINGS)
             check = (tool("clang++"), "-std=c++11", *WARNINGS)
         run(*check, "-fsyntax-only", "-I", CSRC, "-I", headers, source)
-        run(*build, "-I", CSRC, "-I", headers, source, "-o", program)
+        run(*build, "-I", CSRC, "-I", headers, source, "-o", program, "-lm")
         return run(program, *args)
 
     return build_and_run

@@ -21,7 +21,7 @@ STUBS = [
     *("mma", "half_types", "bytes", "philox"),
 ]
 INJECTING = ["inject", "two_sites", "custom_types"]
-OTHERS = ["comment_form"]
+OTHERS = ["comment_form", "itll"]
 ONLY_PYTHON = ["cuda_to_cubin", "inline_asm"]
 
 
@@ -59,6 +59,11 @@ def test_a_wrong_annotation_is_reported_with_its_place(run_example, language, tm
     source.write_text("void f() {\n    /* PTX_INJECT func\n        in f32\n    */\n}\n")
     with pytest.raises(AssertionError, match=r"wrong\.cu:3:\d+: "):
         run_example(language, "comment_form", source)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_model_learns_the_same_in_every_language(run_example, language):
+    assert run_example(language, "itll") == expected("itll")
 
 
 def test_all_steps_in_one_file_make_a_cubin(run_example, annotated_ptx, tmp_path):

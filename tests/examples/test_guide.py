@@ -248,6 +248,10 @@ def test_the_sets_that_regression_md_names_are_all_there_are():
     assert [name for name in module.DATASETS if name not in page] == []
 
 
+def test_the_python_of_the_page_on_learning_prints_what_stands_below_it():
+    run_python("in-the-loop-learning.md", {})
+
+
 def test_the_python_of_libraries_md_prints_what_stands_below_it():
     run_python("libraries.md", {})
 

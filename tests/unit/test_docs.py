@@ -122,7 +122,7 @@ def test_c_reference_lists_the_functions_of_a_header_and_no_others(header):
 @pytest.mark.parametrize("header", HEADERS, ids=lambda path: path.name)
 def test_what_c_reference_names_is_in_the_header(header):
     text = header.read_text()
-    for name in re.findall(r"`((?:stack_?ptx|ast_?ptx|ptx_?inject|ptx_?vm|vary)\w*)", c_section(header), re.IGNORECASE):
+    for name in re.findall(r"`((?:stack_?ptx|ast_?ptx|ptx_?inject|ptx_?vm|vary|itll)\w*)", c_section(header), re.IGNORECASE):
         assert re.search(rf"\b{name}", text), name
 
 
@@ -165,7 +165,7 @@ def python_sections() -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-MODULES = ("evo", "evo.stack_ptx", "evo.ast_ptx", "evo.ptx_inject", "evo.ptx_inject.types", "evo.instructions")
+MODULES = ("evo", "evo.stack_ptx", "evo.ast_ptx", "evo.ptx_inject", "evo.ptx_inject.types", "evo.instructions", "evo.itll")
 ENTRY = re.compile(r"^\| `(\.?)(\w+)(\(.*\))?` \| ", re.MULTILINE)
 
 

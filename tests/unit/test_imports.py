@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).parents[2]
 # names) and `evo.errors` are everybody's.
 LAYERS = [
     ("native",),
-    ("storage", "shipped", "instructions", "language", "ast_ptx", "ptx_inject", "stack_ptx"),
+    ("storage", "shipped", "instructions", "language", "ast_ptx", "ptx_inject", "stack_ptx", "itll"),
     ("task", "kernel"),
     ("compile",),
     ("evaluate",),

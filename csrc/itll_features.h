@@ -1,0 +1,373 @@
+/*
+ * itll_features.h - what a program looks like to a model of itll.h, without running its task.
+ *
+ * A program is run at a few probe points: what it computes there tells more of it than its text ("phenotypic characterisation",
+ * Hildebrandt & Branke 2015). Beside that stand counts of its instructions, of pairs of them, and its shape.
+ *
+ * Usage
+ *
+ *     #define ITLL_FEATURES_IMPLEMENTATION  in exactly one C or C++ file, which also sees the headers below
+ *     #include "itll_features.h"
+ *
+ *     ItllFeaturesInfo info = {stack_info, vm_set, level, inputs, num_registers, num_points, num_requests, 16, false};
+ *     num_features = itll_features_count(&info);
+ *     stack_ptx_lower(language, STACK_PTX_MODE_LENIENT, 0, words, num_words, .., &lowered, NULL);
+ *     itll_features_of(&info, &lowered, memory, memory_bytes, &bytes, features);    once more, if `bytes` is more than there was
+ *
+ * Meaning: the features, in this order
+ *
+ *   outputs       (num_requests, num_points): y / (1 + |y|), so that all lie in [-1, 1]; NaN is 0. If is_scaled, a task that takes
+ *                 the best a + b y sees no difference between y and 2 y + 1, so y is first taken in standard deviations from its mean
+ *                 over the points, with the sign that makes the first of them positive. A program without CPU semantics has zeros.
+ *   instructions  how often each instruction of the set occurs
+ *   bigrams       how often an instruction reads the result of another, an input, a constant or a special register: num_bigrams
+ *                 counts, among which a hash distributes the pairs
+ *   statistics    ITLL_FEATURES_NUM_STATISTICS, see the enum
+ *
+ * All are finite. On x86-64 they are the same at every SIMD level, as the outputs of ptx_vm.h are.
+ *
+ * Memory and threads. Nothing is allocated; the caller owns all memory, which may have any alignment and any contents. There is no
+ * global state. An info may be used by any number of threads; memory, by one at a time. No pointer may be NULL unless its
+ * comment says so.
+ *
+ * Options, defined before the implementation
+ *
+ *     ITLL_FEATURES_DEBUG     errors assert where they are found
+ */
+
+#ifndef ITLL_FEATURES_H
+#define ITLL_FEATURES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ptx_vm.h"
+#include "stack_ptx.h"
+
+#define ITLL_FEATURES_VERSION_MAJOR 1
+#define ITLL_FEATURES_VERSION_MINOR 0
+#define ITLL_FEATURES_VERSION_PATCH 0
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum {
+    ITLL_FEATURES_SUCCESS = 0,
+    ITLL_FEATURES_ERROR_INVALID_VALUE = 1, /* NULL, an input that the program reads but has no values, no such SIMD level */
+    ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY = 2, /* bytes_needed_out tells how much to come back with */
+    ITLL_FEATURES_RESULT_NUM_ENUMS
+} ItllFeaturesResult;
+
+/* The enumerator's name, or "ITLL_FEATURES_RESULT_UNKNOWN". The text is static. */
+const char* itll_features_result_to_string(ItllFeaturesResult result);
+
+/* How programs are looked at. Keep what it points to unchanged while it is used. */
+typedef struct ItllFeaturesInfo {
+    const StackPtxStackInfo* stack_info;
+    const PtxVmSet* vm_set;
+    PtxVmLevel level;
+    const PtxVmInput* inputs; /* parallel to the registers that programs are lowered with: their values at the probe points */
+    size_t num_inputs;
+    size_t num_points;
+    size_t num_requests;
+    size_t num_bigrams;
+    bool is_scaled;
+} ItllFeaturesInfo;
+
+typedef enum {
+    ITLL_FEATURES_NUM_INSTRUCTIONS, /* live ones */
+    ITLL_FEATURES_DEPTH, /* instructions on the longest way from an input to a request */
+    ITLL_FEATURES_NUM_INPUTS, /* registers and special registers that are read */
+    ITLL_FEATURES_NUM_CONSTANTS, /* different ones */
+    ITLL_FEATURES_CONSTANTS_MEAN, /* of c / (1 + |c|), as the next three; of f32 constants alone; 0 without any */
+    ITLL_FEATURES_CONSTANTS_DEVIATION,
+    ITLL_FEATURES_CONSTANTS_LEAST,
+    ITLL_FEATURES_CONSTANTS_GREATEST,
+    ITLL_FEATURES_USES, /* operands by values: more than one where values are used again */
+    ITLL_FEATURES_NONFINITE, /* the share of outputs that are not finite */
+    ITLL_FEATURES_NUM_STATISTICS
+} ItllFeaturesStatistic;
+
+/* The number of features of a program; 0 if info is NULL. */
+size_t itll_features_count(const ItllFeaturesInfo* info);
+
+/* Writes the features of one program, which was lowered in lenient mode. bytes_needed_out is written only on INSUFFICIENT_MEMORY; memory
+   may be NULL if memory_bytes is 0. */
+ItllFeaturesResult itll_features_of(
+    const ItllFeaturesInfo* info,
+    const StackPtxLowered* lowered,
+    void* memory,
+    size_t memory_bytes,
+    size_t* bytes_needed_out,
+    float* features_out
+);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ITLL_FEATURES_H */
+
+/* ================================================================================================================== */
+
+#if defined(ITLL_FEATURES_IMPLEMENTATION) && !defined(ITLL_FEATURES_IMPLEMENTATION_INCLUDED)
+#define ITLL_FEATURES_IMPLEMENTATION_INCLUDED
+
+#include <math.h>
+#include <string.h>
+
+#ifdef ITLL_FEATURES_DEBUG
+#include <assert.h>
+#define ITLL_FEATURES__ERROR(code) (assert(0 && #code), ITLL_FEATURES_ERROR_##code)
+#else
+#define ITLL_FEATURES__ERROR(code) ITLL_FEATURES_ERROR_##code
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define ITLL_FEATURES__ALIGNMENT 64u
+
+const char* itll_features_result_to_string(ItllFeaturesResult result) {
+    switch (result) {
+        case ITLL_FEATURES_SUCCESS: return "ITLL_FEATURES_SUCCESS";
+        case ITLL_FEATURES_ERROR_INVALID_VALUE: return "ITLL_FEATURES_ERROR_INVALID_VALUE";
+        case ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY: return "ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY";
+        case ITLL_FEATURES_RESULT_NUM_ENUMS: break;
+    }
+    return "ITLL_FEATURES_RESULT_UNKNOWN";
+}
+
+size_t itll_features_count(const ItllFeaturesInfo* info) {
+    if (info == NULL) return 0;
+    return info->num_requests * info->num_points + info->stack_info->num_ptx_instructions + info->num_bigrams +
+        ITLL_FEATURES_NUM_STATISTICS;
+}
+
+/* y / (1 + |y|); NaN is 0. Without branches: of a program's outputs, any may be the first that is infinite. */
+static float itll_features__squash(float number) {
+    const float most = 3.4028234663852886e38f;
+    float bounded = number < most ? number : most;
+    bounded = bounded > -most ? bounded : -most;
+    bounded = number == number ? bounded : 0.0f;
+    return bounded / (1.0f + (bounded < 0.0f ? -bounded : bounded));
+}
+
+/* ---- outputs ----------------------------------------------------------------------------------------------------- */
+
+static bool itll_features__is_f32(const char* literal_prefix) {
+    return literal_prefix[0] == 'f' && literal_prefix[1] == '3' && literal_prefix[2] == '2' && literal_prefix[3] == '\0';
+}
+
+/* Outputs of another type than f32 become floats of their value. */
+static void itll_features__as_floats(const char* literal_prefix, size_t num_points, float* values) {
+    if (itll_features__is_f32(literal_prefix)) return;
+    const bool is_signed = strcmp(literal_prefix, "s32") == 0;
+    for (size_t i = 0; i < num_points; i++) {
+        uint32_t bits;
+        memcpy(&bits, &values[i], sizeof bits);
+        values[i] = is_signed ? (float)(int32_t)bits : (float)bits;
+    }
+}
+
+/* Values in standard deviations from their mean, the first that differs from it above; not finite ones stay what they are. */
+static void itll_features__normalise(size_t num_points, float* values) {
+    double sum = 0.0, squares = 0.0, count = 0.0, scale = 0.0;
+    for (size_t i = 0; i < num_points; i++) {
+        if (values[i] - values[i] != 0.0f) continue;
+        sum += (double)values[i];
+        count += 1.0;
+    }
+    const double mean = count > 0.0 ? sum / count : 0.0;
+    for (size_t i = 0; i < num_points; i++) {
+        const double difference = (double)values[i] - mean;
+        if (values[i] - values[i] == 0.0f) squares += difference * difference;
+    }
+    const double variance = count > 0.0 ? squares / count : 0.0;
+    if (variance > 1e-12 * mean * mean) scale = 1.0 / sqrt(variance);
+    bool has_sign = false;
+    for (size_t i = 0; i < num_points; i++) {
+        if (values[i] - values[i] != 0.0f) continue;
+        const double z = ((double)values[i] - mean) * scale;
+        if (!has_sign && (z > 1e-3 || z < -1e-3)) {
+            has_sign = true;
+            scale = z < 0.0 ? -scale : scale;
+        }
+        values[i] = (float)(((double)values[i] - mean) * scale);
+    }
+}
+
+/* Squashes the outputs in place. Returns the share that is not finite. */
+static float itll_features__outputs(const ItllFeaturesInfo* info, const StackPtxLowered* lowered, float* outputs) {
+    const size_t num_outputs = info->num_requests * info->num_points;
+    uint32_t num_nonfinite = 0;
+    for (size_t i = 0; i < info->num_requests; i++) {
+        float* values = outputs + i * info->num_points;
+        const uint32_t value = lowered->request_values[i];
+        if (value != STACK_PTX_NO_VALUE) {
+            itll_features__as_floats(
+                info->stack_info->stack_literal_prefixes[lowered->value_stacks[value]], info->num_points, values
+            );
+        }
+        for (size_t k = 0; k < info->num_points; k++) num_nonfinite += (uint32_t)(values[k] - values[k] != 0.0f);
+        if (info->is_scaled) itll_features__normalise(info->num_points, values);
+    }
+    for (size_t i = 0; i < num_outputs; i++) outputs[i] = itll_features__squash(outputs[i]);
+    return num_outputs > 0 ? (float)num_nonfinite / (float)num_outputs : 0.0f;
+}
+
+/* ---- structure --------------------------------------------------------------------------------------------------- */
+
+/* Sums over a program's constants, squashed. */
+typedef struct ItllFeaturesConstants {
+    float count, sum, squares, least, greatest;
+} ItllFeaturesConstants;
+
+static void itll_features__add_constant(uint32_t bits, ItllFeaturesConstants* constants) {
+    float constant;
+    memcpy(&constant, &bits, sizeof constant);
+    constant = itll_features__squash(constant);
+    constants->count += 1.0f;
+    constants->sum += constant;
+    constants->squares += constant * constant;
+    constants->least = constant < constants->least ? constant : constants->least;
+    constants->greatest = constant > constants->greatest ? constant : constants->greatest;
+}
+
+/* A node's instruction, or a number past them for another kind, and the instructions on the longest way down from it. */
+typedef struct ItllFeaturesNode {
+    uint32_t operation;
+    uint32_t depth;
+} ItllFeaturesNode;
+
+/* `seen` has room for each node. The kinds of nodes are hard to predict, so there are few branches on them. */
+static void itll_features__structure(
+    const ItllFeaturesInfo* info,
+    const StackPtxLowered* lowered,
+    ItllFeaturesNode* seen,
+    float* counts,
+    float* bigrams,
+    float* statistics
+) {
+    const uint32_t num_instructions = (uint32_t)info->stack_info->num_ptx_instructions;
+    const uint64_t num_bigrams = info->num_bigrams;
+    const uint32_t* value_nodes = lowered->value_nodes;
+    uint32_t greatest_depth = 0, num_kinds[STACK_PTX_NODE_PTX + 1] = {0, 0, 0, 0};
+    ItllFeaturesConstants constants = {0.0f, 0.0f, 0.0f, 1.0f, -1.0f};
+    float unused = 0.0f;
+    for (uint32_t i = 0; i < lowered->num_nodes; i++) {
+        const StackPtxNode* node = &lowered->nodes[i];
+        const uint32_t* operands = lowered->operands + node->first_operand;
+        const bool is_instruction = node->kind == STACK_PTX_NODE_PTX;
+        uint32_t depth = 0;
+        for (uint32_t k = 0; k < node->num_operands; k++) {
+            const ItllFeaturesNode operand = seen[value_nodes[operands[k]]];
+            const uint32_t pair = (node->payload << 16 ^ operand.operation) * 0x9e3779b1u;
+            *(num_bigrams > 0 ? &bigrams[(size_t)(pair * num_bigrams >> 32)] : &unused) += 1.0f;
+            depth = operand.depth > depth ? operand.depth : depth;
+        }
+        depth += (uint32_t)is_instruction;
+        greatest_depth = depth > greatest_depth ? depth : greatest_depth;
+        num_kinds[node->kind]++;
+        *(is_instruction ? &counts[node->payload] : &unused) += 1.0f;
+        seen[i].operation = is_instruction ? node->payload : num_instructions + node->kind;
+        seen[i].depth = depth;
+        if (node->kind == STACK_PTX_NODE_CONSTANT &&
+            itll_features__is_f32(info->stack_info->stack_literal_prefixes[node->stack_idx])) {
+            itll_features__add_constant(node->payload, &constants);
+        }
+    }
+    statistics[ITLL_FEATURES_NUM_INSTRUCTIONS] = (float)lowered->num_instructions;
+    statistics[ITLL_FEATURES_DEPTH] = (float)greatest_depth;
+    statistics[ITLL_FEATURES_NUM_INPUTS] = (float)(num_kinds[STACK_PTX_NODE_INPUT] + num_kinds[STACK_PTX_NODE_SPECIAL]);
+    statistics[ITLL_FEATURES_NUM_CONSTANTS] = (float)num_kinds[STACK_PTX_NODE_CONSTANT];
+    statistics[ITLL_FEATURES_USES] = lowered->num_values > 0 ? (float)lowered->num_operands / (float)lowered->num_values : 0.0f;
+    if (!(constants.count > 0.0f)) return;
+    const float mean = constants.sum / constants.count, variance = constants.squares / constants.count - mean * mean;
+    statistics[ITLL_FEATURES_CONSTANTS_MEAN] = mean;
+    statistics[ITLL_FEATURES_CONSTANTS_DEVIATION] = variance > 0.0f ? sqrtf(variance) : 0.0f;
+    statistics[ITLL_FEATURES_CONSTANTS_LEAST] = constants.least;
+    statistics[ITLL_FEATURES_CONSTANTS_GREATEST] = constants.greatest;
+}
+
+/* ---- programs ---------------------------------------------------------------------------------------------------- */
+
+/* The part of the caller's memory that is free; what is taken is counted even if it is not there. */
+typedef struct ItllFeaturesArena {
+    char* base;
+    size_t num_bytes;
+    size_t num_taken;
+} ItllFeaturesArena;
+
+/* NULL if there is not enough. */
+static void* itll_features__take(ItllFeaturesArena* arena, size_t num_bytes) {
+    const size_t first = arena->num_taken;
+    arena->num_taken += (num_bytes + ITLL_FEATURES__ALIGNMENT - 1) / ITLL_FEATURES__ALIGNMENT * ITLL_FEATURES__ALIGNMENT;
+    return arena->num_taken <= arena->num_bytes ? arena->base + first : NULL;
+}
+
+/* Runs the program at the probe points. Outputs are left as they are if it has no CPU semantics. */
+static ItllFeaturesResult itll_features__run(
+    const ItllFeaturesInfo* info, const StackPtxLowered* lowered, ItllFeaturesArena* arena, float* outputs
+) {
+    size_t num_bytes;
+    const PtxVmProgram* program = NULL;
+    void** pointers = (void**)itll_features__take(arena, info->num_requests * sizeof(void*));
+    (void)ptx_vm_program_size(lowered, &num_bytes);
+    void* memory = itll_features__take(arena, num_bytes);
+    if (memory == NULL) return ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY;
+    const PtxVmResult result =
+        ptx_vm_program_init(info->vm_set, info->level, PTX_VM_RUN_STORE, lowered, memory, num_bytes, &program, NULL);
+    if (result == PTX_VM_ERROR_NO_CPU_MEANING) return ITLL_FEATURES_SUCCESS;
+    if (result != PTX_VM_SUCCESS) return ITLL_FEATURES__ERROR(INVALID_VALUE);
+    (void)ptx_vm_workspace_size(program, &num_bytes);
+    memory = itll_features__take(arena, num_bytes);
+    if (memory == NULL) return ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY;
+    for (size_t i = 0; i < info->num_requests; i++) pointers[i] = outputs + i * info->num_points;
+    if (ptx_vm_store(program, info->inputs, info->num_inputs, info->num_points, pointers, memory, num_bytes) != PTX_VM_SUCCESS) {
+        return ITLL_FEATURES__ERROR(INVALID_VALUE);
+    }
+    return ITLL_FEATURES_SUCCESS;
+}
+
+ItllFeaturesResult itll_features_of(
+    const ItllFeaturesInfo* info,
+    const StackPtxLowered* lowered,
+    void* memory,
+    size_t memory_bytes,
+    size_t* bytes_needed_out,
+    float* features_out
+) {
+    if (info == NULL || lowered == NULL || bytes_needed_out == NULL || features_out == NULL || info->stack_info == NULL ||
+        info->vm_set == NULL || (memory == NULL && memory_bytes > 0) || (info->inputs == NULL && info->num_inputs > 0) ||
+        lowered->num_requests != info->num_requests) {
+        return ITLL_FEATURES__ERROR(INVALID_VALUE);
+    }
+    const size_t num_outputs = info->num_requests * info->num_points;
+    float* counts = features_out + num_outputs;
+    float* bigrams = counts + info->stack_info->num_ptx_instructions;
+    float* statistics = bigrams + info->num_bigrams;
+    memset(features_out, 0, itll_features_count(info) * sizeof *features_out);
+    ItllFeaturesArena arena = {
+        (char*)memory, memory_bytes, ITLL_FEATURES__ALIGNMENT - (size_t)((uintptr_t)memory % ITLL_FEATURES__ALIGNMENT)
+    };
+    ItllFeaturesNode* seen = (ItllFeaturesNode*)itll_features__take(&arena, lowered->num_nodes * sizeof *seen);
+    const ItllFeaturesResult result = itll_features__run(info, lowered, &arena, features_out);
+    if (result == ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY) {
+        /* The workspace's size is not known before the program is prepared: twice as much is enough, most of the time. */
+        *bytes_needed_out = 2 * arena.num_taken;
+    }
+    if (result != ITLL_FEATURES_SUCCESS) return result;
+    statistics[ITLL_FEATURES_NONFINITE] = itll_features__outputs(info, lowered, features_out);
+    itll_features__structure(info, lowered, seen, counts, bigrams, statistics);
+    return ITLL_FEATURES_SUCCESS;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* ITLL_FEATURES_IMPLEMENTATION */

@@ -1,0 +1,335 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False
+"""Models that learn while a search runs: NumPy arrays in and out.
+
+Owns the memory of a model and of its predictions. Knows nothing of programs and searches. csrc/itll.h documents the models.
+"""
+
+import numpy as np
+
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport free, malloc
+
+
+cdef extern from "itll.h" nogil:
+    ctypedef enum ItllResult:
+        ITLL_SUCCESS
+        ITLL_ERROR_INVALID_STATE
+
+    ctypedef enum ItllLevel:
+        ITLL_LEVEL_NUM_ENUMS
+
+    ctypedef enum ItllModelKind:
+        ITLL_MODEL_RIDGE
+        ITLL_MODEL_KNN
+        ITLL_MODEL_MLP
+        ITLL_MODEL_GP
+        ITLL_MODEL_PCA
+
+    ctypedef struct ItllOptions:
+        ItllModelKind kind
+        uint32_t num_features
+        uint32_t num_targets
+        uint32_t window
+        uint32_t num_units
+        uint32_t num_neighbours
+        uint32_t num_visits
+        float length_scale
+        float noise
+        float learning_rate
+        uint64_t seed
+
+    ctypedef struct ItllModel:
+        pass
+
+    const int ITLL_STATE_VERSION
+
+    const char* itll_result_to_string(ItllResult result)
+    const char* itll_level_to_string(ItllLevel level)
+    bint itll_level_is_available(ItllLevel level)
+    ItllLevel itll_best_level()
+    ItllOptions itll_default_options(ItllModelKind kind, uint32_t num_features, uint32_t num_targets)
+    ItllResult itll_model_size(const ItllOptions* options, size_t* bytes_out)
+    ItllResult itll_model_init(
+        const ItllOptions* options, ItllLevel level, void* memory, size_t memory_bytes, ItllModel** model_out
+    )
+    const ItllOptions* itll_model_options(const ItllModel* model)
+    size_t itll_model_num_rows(const ItllModel* model)
+    ItllResult itll_reset(ItllModel* model)
+    ItllResult itll_update(ItllModel* model, const float* rows, const float* targets, size_t num_rows)
+    ItllResult itll_workspace_size(const ItllModel* model, size_t* bytes_out)
+    ItllResult itll_predict(
+        const ItllModel* model, const float* rows, size_t num_rows, float* means_out, float* deviations_out, void* workspace,
+        size_t workspace_bytes
+    )
+    ItllResult itll_components(const ItllModel* model, float* components_out, float* variances_out)
+    ItllResult itll_state_size(const ItllModel* model, size_t* bytes_out)
+    ItllResult itll_save(const ItllModel* model, void* state, size_t state_bytes)
+    ItllResult itll_state_options(const void* state, size_t state_bytes, ItllOptions* options_out)
+    ItllResult itll_load(ItllModel* model, const void* state, size_t state_bytes)
+
+
+# Changes whenever a state means something else, or the same rows give other bits.
+STATE_VERSION = ITLL_STATE_VERSION
+
+_KINDS = {
+    "ridge": ITLL_MODEL_RIDGE, "knn": ITLL_MODEL_KNN, "mlp": ITLL_MODEL_MLP, "gp": ITLL_MODEL_GP, "pca": ITLL_MODEL_PCA,
+}  # fmt: skip
+KINDS = tuple(_KINDS)
+_INTEGERS = ("num_features", "num_targets", "window", "num_units", "num_neighbours", "num_visits", "seed")
+_NUMBERS = ("length_scale", "noise", "learning_rate")
+
+
+def levels() -> list[str]:
+    """Names of the SIMD levels that this build and this CPU have, the slowest first. Results do not depend on them."""
+    return [_level_name(code) for code in range(ITLL_LEVEL_NUM_ENUMS) if itll_level_is_available(<ItllLevel>code)]
+
+
+cdef class Model:
+    """A model that learns from rows as they come. csrc/itll.h says what each kind does and what its options mean.
+
+    Predictions release the GIL, and threads may predict together; updates release it too, but nobody else may use the model then.
+
+    Args:
+        kind: one of `KINDS`.
+        num_features: columns of a row.
+        num_targets: columns that are predicted; of `pca`, components.
+        level: name of a SIMD level of `levels()`, or None for the fastest. Results do not depend on it.
+        options: `window`, `num_units`, `num_neighbours`, `num_visits`, `length_scale`, `noise`, `learning_rate`, `seed`.
+
+    Raises:
+        ValueError: an option is unknown or out of range, or there is no such level.
+    """
+
+    cdef ItllModel* model
+    cdef void* memory
+    cdef readonly object kind
+    cdef readonly object level
+
+    def __cinit__(self, kind, num_features, num_targets=1, *, level=None, **options):
+        cdef ItllOptions c_options
+        cdef size_t num_bytes = 0
+        if kind not in _KINDS:
+            raise ValueError(f"no model '{kind}', one of: {', '.join(KINDS)}")
+        c_options = itll_default_options(_KINDS[kind], 1, 1)
+        _set_options(&c_options, {"num_features": num_features, "num_targets": num_targets, **options})
+        if itll_model_size(&c_options, &num_bytes) != ITLL_SUCCESS:
+            given = ", ".join(f"{name} {value}" for name, value in _options_of(&c_options).items())
+            raise ValueError(f"{kind}: an option is out of the range that csrc/itll.h states: {given}")
+        cdef ItllLevel code = itll_best_level()
+        if level is not None:
+            if level not in levels():
+                raise ValueError(f"SIMD level '{level}' is not available here, one of: {', '.join(levels())}")
+            code = <ItllLevel><int>_level_code(level)
+        self.kind = kind
+        self.level = _level_name(code)
+        self.memory = malloc(num_bytes)
+        if self.memory == NULL:
+            raise MemoryError(f"no memory for a model of {num_bytes} bytes")
+        _check(itll_model_init(&c_options, code, self.memory, num_bytes, &self.model))
+
+    def __dealloc__(self):
+        free(self.memory)
+
+    @staticmethod
+    def from_state(state, level=None):
+        """The model that a state was saved from.
+
+        Raises:
+            ValueError: the bytes are no state, or one of another version.
+        """
+        cdef ItllOptions options
+        state = _bytes(state)
+        if itll_state_options(_address(state), len(state), &options) != ITLL_SUCCESS:
+            raise ValueError(f"the bytes are no state of a model in version {STATE_VERSION}")
+        kind = KINDS[[_KINDS[name] for name in KINDS].index(options.kind)]
+        model = Model(kind, level=level, **_options_of(&options))
+        model.load(state)
+        return model
+
+    @property
+    def options(self) -> dict:
+        """Its options by name."""
+        return _options_of(itll_model_options(self.model))
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that it knows: those of its window; of `pca`, all that it has seen."""
+        return itll_model_num_rows(self.model)
+
+    def reset(self) -> None:
+        """Forgets everything."""
+        _check(itll_reset(self.model))
+
+    def update(self, rows, targets=None) -> None:
+        """Learns from rows, the oldest first. A row with a target that is not finite is skipped.
+
+        Args:
+            rows: `(num_rows, num_features)`, taken as float32.
+            targets: `(num_rows, num_targets)` or, for one target, `(num_rows,)`. None for `pca`.
+
+        Raises:
+            ValueError: an array has another shape.
+        """
+        cdef const float* c_rows
+        cdef const float* c_targets = NULL
+        cdef size_t num_rows
+        cdef ItllResult result
+        rows = self._rows(rows)
+        if self.kind == "pca":
+            if targets is not None:
+                raise ValueError("targets: pca learns from rows alone; expected None")
+        else:
+            wanted = itll_model_options(self.model).num_targets
+            targets = np.ascontiguousarray(targets, np.float32)
+            if targets.ndim == 1 and wanted == 1:
+                targets = targets[:, None]
+            if targets.shape != (len(rows), wanted):
+                raise ValueError(f"targets: expected shape ({len(rows)}, {wanted}), got {targets.shape}")
+            c_targets = <const float*>_address(targets)
+        c_rows = <const float*>_address(rows)
+        num_rows = len(rows)
+        with nogil:
+            result = itll_update(self.model, c_rows, c_targets, num_rows)
+        _check(result)
+
+    def predict(self, rows, return_std=False):
+        """Predicted targets, `(num_rows, num_targets)` float32; of `pca`, coordinates.
+
+        Args:
+            rows: `(num_rows, num_features)`, taken as float32.
+            return_std: also return the standard deviation of what a target will be around its prediction, in the same shape.
+
+        Raises:
+            ValueError: the array has another shape, or the model has no uncertainty.
+        """
+        cdef size_t num_rows, workspace_bytes = 0
+        cdef ItllResult result
+        cdef float* deviations = NULL
+        rows = self._rows(rows)
+        if return_std and self.kind in ("mlp", "pca"):
+            raise ValueError(f"return_std: {self.kind} has no uncertainty; expected False")
+        shape = (len(rows), itll_model_options(self.model).num_targets)
+        means = np.empty(shape, np.float32)
+        std = np.empty(shape, np.float32) if return_std else None
+        if return_std:
+            deviations = <float*>_address(std)
+        cdef const float* c_rows = <const float*>_address(rows)
+        cdef float* c_means = <float*>_address(means)
+        num_rows = len(rows)
+        _check(itll_workspace_size(self.model, &workspace_bytes))
+        cdef void* workspace = malloc(workspace_bytes)
+        if workspace == NULL:
+            raise MemoryError("no memory to predict")
+        with nogil:
+            result = itll_predict(self.model, c_rows, num_rows, c_means, deviations, workspace, workspace_bytes)
+            free(workspace)
+        _check(result)
+        return (means, std) if return_std else means
+
+    def components(self):
+        """Of `pca`: unit vectors `(num_targets, num_features)` float32 by falling variance, and those variances `(num_targets,)`.
+
+        Raises:
+            ValueError: the model is another.
+        """
+        if self.kind != "pca":
+            raise ValueError(f"{self.kind} has no components; pca has")
+        options = self.options
+        vectors = np.empty((options["num_targets"], options["num_features"]), np.float32)
+        variances = np.empty(options["num_targets"], np.float32)
+        _check(itll_components(self.model, <float*>_address(vectors), <float*>_address(variances)))
+        return vectors, variances
+
+    def save(self) -> np.ndarray:
+        """Everything that it has learned, `(num_bytes,)` uint8: a model that loads it goes on as if it had never been saved."""
+        cdef size_t num_bytes = 0
+        _check(itll_state_size(self.model, &num_bytes))
+        state = np.empty(num_bytes, np.uint8)
+        _check(itll_save(self.model, _address(state), num_bytes))
+        return state
+
+    def load(self, state) -> None:
+        """Learns what a state says, and forgets the rest.
+
+        Args:
+            state: bytes or uint8, of a model with these options. Any SIMD level, any machine.
+
+        Raises:
+            ValueError: the bytes are no state, or one of another version or of other options; the model has forgotten everything.
+        """
+        cdef ItllResult result
+        state = _bytes(state)
+        result = itll_load(self.model, _address(state), len(state))
+        if result == ITLL_ERROR_INVALID_STATE:
+            raise ValueError(f"the bytes are no state of a model in version {STATE_VERSION}")
+        if result != ITLL_SUCCESS:
+            raise ValueError(f"the state is of a model with other options; expected {self.kind}: {self.options}")
+
+    def __reduce__(self):
+        return Model.from_state, (self.save().tobytes(),)
+
+    def _rows(self, rows):
+        rows = np.ascontiguousarray(rows, np.float32)
+        wanted = itll_model_options(self.model).num_features
+        if rows.ndim != 2 or rows.shape[1] != wanted:
+            raise ValueError(f"rows: expected shape (num_rows, {wanted}), got {rows.shape}")
+        return rows
+
+
+def _level_code(level):
+    return next(code for code in range(ITLL_LEVEL_NUM_ENUMS) if _level_name(code) == level)
+
+
+def _level_name(int level):
+    return itll_level_to_string(<ItllLevel>level).decode()
+
+
+cdef int _set_options(ItllOptions* options, dict given) except -1:
+    for name, value in given.items():
+        if name not in _INTEGERS and name not in _NUMBERS:
+            raise ValueError(f"no option '{name}', one of: {', '.join((*_INTEGERS, *_NUMBERS))}")
+        most = 2**64 if name == "seed" else 2**32
+        if name in _INTEGERS and not (isinstance(value, (int, np.integer)) and 0 <= value < most):
+            raise ValueError(f"{name}: expected a whole number from 0 to {most - 1}, got {value!r}")
+    cdef dict values = {**_options_of(options), **given}
+    options.num_features = values["num_features"]
+    options.num_targets = values["num_targets"]
+    options.window = values["window"]
+    options.num_units = values["num_units"]
+    options.num_neighbours = values["num_neighbours"]
+    options.num_visits = values["num_visits"]
+    options.length_scale = values["length_scale"]
+    options.noise = values["noise"]
+    options.learning_rate = values["learning_rate"]
+    options.seed = values["seed"]
+    return 0
+
+
+cdef dict _options_of(const ItllOptions* options):
+    return {
+        "num_features": options.num_features,
+        "num_targets": options.num_targets,
+        "window": options.window,
+        "num_units": options.num_units,
+        "num_neighbours": options.num_neighbours,
+        "num_visits": options.num_visits,
+        "length_scale": options.length_scale,
+        "noise": options.noise,
+        "learning_rate": options.learning_rate,
+        "seed": options.seed,
+    }
+
+
+cdef void* _address(array):
+    """The address of an array's data."""
+    return <void*><uintptr_t>array.ctypes.data
+
+
+def _bytes(state):
+    return np.ascontiguousarray(np.frombuffer(state, np.uint8))
+
+
+cdef int _check(ItllResult result) except -1:
+    if result != ITLL_SUCCESS:
+        raise ValueError(f"ITLL refused its input: {itll_result_to_string(result).decode()}")
+    return 0

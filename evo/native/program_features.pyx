@@ -1,0 +1,163 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False
+"""What programs look like to a model of evo.native.itll: blocks of words in, a row of features for each program out.
+
+Owns the memory of a call. Knows nothing of tasks, scores or models. csrc/itll_features.h documents the features.
+"""
+
+import numpy as np
+
+from libc.stdint cimport uint64_t, uintptr_t
+from libc.stdlib cimport free, malloc
+
+from evo.native.ptx_vm cimport PtxVmInput, PtxVmLevel, PtxVmSet
+from evo.native.stack_ptx cimport Lowering, StackPtxLowered, StackPtxStackInfo, StackPtxTraits, fill_stack_info
+from evo.native.stack_ptx_tables import instruction_set_tables
+
+
+cdef extern from *:
+    """
+    #define ITLL_FEATURES_IMPLEMENTATION
+    #include "itll_features.h"
+    """
+
+
+cdef extern from "itll_features.h" nogil:
+    ctypedef enum ItllFeaturesResult:
+        ITLL_FEATURES_SUCCESS
+        ITLL_FEATURES_ERROR_INVALID_VALUE
+        ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY
+
+    ctypedef struct ItllFeaturesInfo:
+        const StackPtxStackInfo* stack_info
+        const PtxVmSet* vm_set
+        PtxVmLevel level
+        const PtxVmInput* inputs
+        size_t num_inputs
+        size_t num_points
+        size_t num_requests
+        size_t num_bigrams
+        bint is_scaled
+
+    const int ITLL_FEATURES_NUM_STATISTICS
+
+    size_t itll_features_count(const ItllFeaturesInfo* info)
+    ItllFeaturesResult itll_features_of(
+        const ItllFeaturesInfo* info, const StackPtxLowered* lowered, void* memory, size_t memory_bytes, size_t* bytes_needed_out,
+        float* features_out
+    )
+
+
+# The last features, in their order.
+STATISTICS = (
+    "num_instructions", "depth", "num_inputs", "num_constants", "constants_mean", "constants_deviation", "constants_least",
+    "constants_greatest", "uses", "nonfinite",
+)  # fmt: skip
+
+cdef enum:
+    _OUT_OF_MEMORY = -1
+
+
+cdef class ProgramFeatures:
+    """Describes programs of one language. Immutable, so threads may share it; `describe` releases the GIL.
+
+    Args:
+        machine: runs the programs (evo.native.ptx_vm.VirtualMachine).
+        inputs: as for `VirtualMachine.store`: the registers' values at the probe points, of which 16 to 64 are enough.
+        num_bigrams: counts among which pairs of instructions are distributed.
+        is_scaled: the task takes the best a + b y of an output y, so outputs are compared apart from offset and scale.
+
+    Raises:
+        ValueError: an array has the wrong type or shape.
+    """
+
+    cdef readonly object machine
+    cdef readonly tuple names  # of features: output_REQUEST_POINT, instructions, bigram_NUMBER, STATISTICS
+    cdef Lowering lowering
+    cdef StackPtxStackInfo stack_info
+    cdef ItllFeaturesInfo info
+    cdef tuple owned           # what `info` points to
+
+    def __cinit__(self, machine, inputs, *, size_t num_bigrams=16, bint is_scaled=False):
+        cdef StackPtxTraits traits
+        table, arrays, num_points = machine.input_table(inputs, None)
+        lowering = machine.lowering
+        tables = instruction_set_tables(lowering.instruction_set)
+        fill_stack_info(tables, &self.stack_info, &traits)
+        set_address, level = machine.handle()
+        self.machine = machine
+        self.lowering = lowering
+        self.owned = (table, arrays, tables)
+        self.info.stack_info = &self.stack_info
+        self.info.vm_set = <const PtxVmSet*><uintptr_t>set_address
+        self.info.level = <PtxVmLevel><int>level
+        self.info.inputs = <const PtxVmInput*>_address(table)
+        self.info.num_inputs = len(table)
+        self.info.num_points = num_points
+        self.info.num_requests = len(lowering.requests)
+        self.info.num_bigrams = num_bigrams
+        self.info.is_scaled = is_scaled
+        requests = [lowering.registers[request][0] for request in lowering.requests]
+        self.names = (
+            *(f"output_{name}_{point}" for name in requests for point in range(num_points)),
+            *(instruction.name for instruction in lowering.instruction_set.instructions),
+            *(f"bigram_{number}" for number in range(num_bigrams)),
+            *STATISTICS,
+        )
+
+    @property
+    def num_features(self) -> int:
+        """Features of a program."""
+        return itll_features_count(&self.info)
+
+    def describe(self, words) -> np.ndarray:
+        """The features of programs, `(num_programs, num_features)` float32, all finite.
+
+        Args:
+            words: `(num_programs, max_length)` uint64.
+
+        Raises:
+            ValueError: the array has the wrong type or shape, or a program reads a register without values.
+        """
+        words = np.ascontiguousarray(words)
+        if words.dtype != np.uint64 or words.ndim != 2:
+            raise ValueError(f"words: expected uint64 of shape (num_programs, max_length), got {words.dtype} of {words.shape}")
+        cdef size_t num_programs = words.shape[0], num_words = words.shape[1], num_features = self.num_features, i
+        features = np.empty((num_programs, num_features), np.float32)
+        cdef const uint64_t* rows = <const uint64_t*>_address(words)
+        cdef float* out = <float*>_address(features)
+        cdef StackPtxLowered lowered
+        cdef int result = ITLL_FEATURES_SUCCESS
+        cdef void* memory = NULL
+        cdef void* lowering_memory = NULL
+        cdef size_t memory_bytes = 0, needed = 0
+        with nogil:
+            lowering_memory = malloc(self.lowering.workspace_bytes)
+            if lowering_memory == NULL:
+                result = _OUT_OF_MEMORY
+            for i in range(num_programs):
+                if result != ITLL_FEATURES_SUCCESS:
+                    break
+                self.lowering.lower_program(rows + i * num_words, num_words, lowering_memory, &lowered)
+                result = ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY
+                while result == ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY:
+                    result = itll_features_of(&self.info, &lowered, memory, memory_bytes, &needed, out + i * num_features)
+                    if result == ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY:
+                        free(memory)
+                        memory_bytes = 0
+                        memory = malloc(needed)
+                        if memory == NULL:
+                            result = _OUT_OF_MEMORY
+                        else:
+                            memory_bytes = needed
+            free(lowering_memory)
+            free(memory)
+        if result == _OUT_OF_MEMORY:
+            raise MemoryError("no memory to describe programs")
+        if result != ITLL_FEATURES_SUCCESS:
+            raise ValueError("describe: a program reads a register that has no values")
+        return features
+
+
+cdef void* _address(array):
+    """The address of an array's data."""
+    return <void*><uintptr_t>array.ctypes.data

@@ -1,0 +1,216 @@
+/*
+ * Tests of itll.h as a C library: memory of exactly the size that the queries tell and of any alignment, each error code, and
+ * predictions that are worked out by hand. Models are compared with scikit-learn, and SIMD levels with each other, from Python
+ * (tests/unit/native/test_itll.py).
+ */
+
+#define ITLL_IMPLEMENTATION
+#include "itll.h"
+
+#include "block.h"
+#include "check.h"
+
+typedef struct Bench {
+    Block memory, workspace;
+    ItllModel* model;
+} Bench;
+
+static Bench bench_of(const ItllOptions* options) {
+    Bench bench;
+    size_t num_bytes = 0;
+    CHECK_UINT(itll_model_size(options, &num_bytes), ITLL_SUCCESS);
+    bench.memory = block_of(num_bytes);
+    CHECK_UINT(itll_model_init(options, ITLL_LEVEL_BASELINE, bench.memory.memory, num_bytes, &bench.model), ITLL_SUCCESS);
+    CHECK_UINT(itll_workspace_size(bench.model, &num_bytes), ITLL_SUCCESS);
+    bench.workspace = block_of(num_bytes);
+    return bench;
+}
+
+static void bench_free(Bench* bench) {
+    free(bench->memory.base);
+    free(bench->workspace.base);
+}
+
+static ItllResult predict(const Bench* bench, const float* rows, size_t num_rows, float* means, float* deviations) {
+    return itll_predict(bench->model, rows, num_rows, means, deviations, bench->workspace.memory, bench->workspace.num_bytes);
+}
+
+/* Rows 0 to 4 on a line: the mean is 2, the deviation the root of 2. */
+static void test_neighbours_are_weighted_by_their_inverse_distance(void) {
+    static const float rows[] = {0.0f, 1.0f, 2.0f, 3.0f, 4.0f}, targets[] = {10.0f, 20.0f, 40.0f, 80.0f, 160.0f};
+    const float query = 1.25f;
+    float mean, deviation;
+    ItllOptions options = itll_default_options(ITLL_MODEL_KNN, 1, 1);
+    options.num_neighbours = 2;
+    Bench bench = bench_of(&options);
+    CHECK_UINT(itll_update(bench.model, rows, targets, 5), ITLL_SUCCESS);
+    CHECK_UINT(predict(&bench, &query, 1, &mean, &deviation), ITLL_SUCCESS);
+    /* 20 at 0.25 and 40 at 0.75: weights 3 to 1. Features are rounded to a 511th of a deviation. */
+    CHECK(fabsf(mean - 25.0f) < 0.1f);
+    CHECK(fabsf(deviation - sqrtf(75.0f)) < 0.1f);
+    bench_free(&bench);
+}
+
+static void test_of_rows_at_one_distance_the_older_is_nearer(void) {
+    static const float rows[] = {1.0f, -1.0f, 1.0f, -1.0f}, targets[] = {1.0f, 2.0f, 3.0f, 4.0f};
+    const float query = 1.0f;
+    float mean;
+    ItllOptions options = itll_default_options(ITLL_MODEL_KNN, 1, 1);
+    options.num_neighbours = 1;
+    Bench bench = bench_of(&options);
+    (void)itll_update(bench.model, rows, targets, 4);
+    CHECK_UINT(predict(&bench, &query, 1, &mean, NULL), ITLL_SUCCESS);
+    CHECK(mean == 1.0f);
+    bench_free(&bench);
+}
+
+/* Points on the diagonal of a plane, at -2, -1, 1 and 2 of a unit vector. */
+static void test_the_component_of_a_line_is_its_direction(void) {
+    static const float rows[] = {-2.0f, -2.0f, -1.0f, -1.0f, 1.0f, 1.0f, 2.0f, 2.0f};
+    const ItllOptions options = itll_default_options(ITLL_MODEL_PCA, 2, 2);
+    float components[4], variances[2], coordinates[2];
+    Bench bench = bench_of(&options);
+    CHECK_UINT(itll_update(bench.model, rows, NULL, 3), ITLL_SUCCESS);
+    CHECK_UINT(itll_update(bench.model, rows + 6, NULL, 1), ITLL_SUCCESS);
+    CHECK_UINT(itll_components(bench.model, components, variances), ITLL_SUCCESS);
+    CHECK(fabsf(components[0] - sqrtf(0.5f)) < 1e-6f && fabsf(components[1] - sqrtf(0.5f)) < 1e-6f);
+    CHECK(components[2] == 0.0f && components[3] == 0.0f && variances[1] == 0.0f);
+    CHECK(fabsf(variances[0] - 20.0f / 3.0f) < 1e-5f);
+    CHECK_UINT(predict(&bench, rows, 1, coordinates, NULL), ITLL_SUCCESS);
+    CHECK(fabsf(coordinates[0] + 2.0f * sqrtf(2.0f)) < 1e-5f && coordinates[1] == 0.0f);
+    CHECK_UINT(itll_model_num_rows(bench.model), 4);
+    bench_free(&bench);
+}
+
+/* One row has nothing to vary with: its target is predicted everywhere, exactly. */
+static void test_one_row_predicts_its_target(void) {
+    static const float row[] = {3.0f, -1.0f}, other[] = {50.0f, 0.0f}, target = 7.0f;
+    static const ItllModelKind kinds[] = {ITLL_MODEL_RIDGE, ITLL_MODEL_KNN, ITLL_MODEL_MLP, ITLL_MODEL_GP};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        const ItllOptions options = itll_default_options(kinds[i], 2, 1);
+        float mean = 0.0f;
+        Bench bench = bench_of(&options);
+        CHECK_UINT(itll_update(bench.model, row, &target, 1), ITLL_SUCCESS);
+        CHECK_UINT(predict(&bench, other, 1, &mean, NULL), ITLL_SUCCESS);
+        CHECK(mean == 7.0f);
+        bench_free(&bench);
+    }
+}
+
+static void test_without_rows_nothing_is_known(void) {
+    static const float row[] = {3.0f, -1.0f}, target = NAN;
+    for (int kind = 0; kind < ITLL_MODEL_NUM_ENUMS; kind++) {
+        const ItllOptions options = itll_default_options((ItllModelKind)kind, 2, 1);
+        const bool has_deviations = kind != ITLL_MODEL_MLP && kind != ITLL_MODEL_PCA;
+        float mean = 5.0f, deviation = 5.0f;
+        Bench bench = bench_of(&options);
+        CHECK_UINT(itll_update(bench.model, NULL, NULL, 0), ITLL_SUCCESS);
+        if (kind != ITLL_MODEL_PCA) CHECK_UINT(itll_update(bench.model, row, &target, 1), ITLL_SUCCESS);
+        CHECK_UINT(itll_model_num_rows(bench.model), 0);
+        CHECK_UINT(predict(&bench, row, 1, &mean, has_deviations ? &deviation : NULL), ITLL_SUCCESS);
+        CHECK(mean == 0.0f && (!has_deviations || isinf(deviation)));
+        CHECK_UINT(predict(&bench, NULL, 0, NULL, NULL), ITLL_SUCCESS);
+        bench_free(&bench);
+    }
+}
+
+static void test_options_out_of_range_are_refused(void) {
+    const ItllOptions valid = itll_default_options(ITLL_MODEL_RIDGE, 2, 1);
+    ItllOptions options = valid;
+    size_t num_bytes;
+#define REFUSED(field, value)                                                   \
+    options = valid;                                                            \
+    options.field = (value);                                                    \
+    CHECK_UINT(itll_model_size(&options, &num_bytes), ITLL_ERROR_INVALID_VALUE)
+    REFUSED(num_features, 0);
+    REFUSED(num_features, ITLL_MAX_FEATURES + 1);
+    REFUSED(num_targets, 0);
+    REFUSED(num_targets, ITLL_MAX_TARGETS + 1);
+    REFUSED(window, 0);
+    REFUSED(window, ITLL_MAX_WINDOW + 1);
+    REFUSED(num_units, ITLL_MAX_UNITS + 1);
+    REFUSED(num_neighbours, ITLL_MAX_NEIGHBOURS + 1);
+    REFUSED(num_visits, 0);
+    REFUSED(noise, 0.0f);
+    REFUSED(noise, NAN);
+    REFUSED(length_scale, INFINITY);
+    REFUSED(learning_rate, 2.0f);
+    REFUSED(kind, ITLL_MODEL_NUM_ENUMS);
+    options = itll_default_options(ITLL_MODEL_GP, 2, 1);
+    options.window = ITLL_MAX_GP_ROWS + 1;
+    CHECK_UINT(itll_model_size(&options, &num_bytes), ITLL_ERROR_INVALID_VALUE);
+    options = itll_default_options(ITLL_MODEL_PCA, 2, 3);
+    CHECK_UINT(itll_model_size(&options, &num_bytes), ITLL_ERROR_INVALID_VALUE);
+#undef REFUSED
+}
+
+static void test_wrong_arguments_are_refused(void) {
+    static const float row[] = {3.0f, -1.0f}, target = 7.0f;
+    const ItllOptions options = itll_default_options(ITLL_MODEL_MLP, 2, 1);
+    float mean, deviation, components[2];
+    ItllModel* model;
+    size_t num_bytes;
+    Bench bench = bench_of(&options);
+    CHECK_UINT(itll_model_size(NULL, &num_bytes), ITLL_ERROR_INVALID_VALUE);
+    CHECK_UINT(
+        itll_model_init(&options, ITLL_LEVEL_BASELINE, bench.memory.memory, bench.memory.num_bytes - 1, &model),
+        ITLL_ERROR_INSUFFICIENT_MEMORY
+    );
+    CHECK_UINT(
+        itll_model_init(&options, ITLL_LEVEL_AVX512, bench.memory.memory, bench.memory.num_bytes, &model), ITLL_ERROR_NO_LEVEL
+    );
+    CHECK(!itll_level_is_available(ITLL_LEVEL_NUM_ENUMS) && itll_best_level() == ITLL_LEVEL_BASELINE);
+    CHECK_UINT(itll_update(NULL, row, &target, 1), ITLL_ERROR_INVALID_VALUE);
+    CHECK_UINT(itll_update(bench.model, NULL, &target, 1), ITLL_ERROR_INVALID_VALUE);
+    CHECK_UINT(itll_update(bench.model, row, NULL, 1), ITLL_ERROR_INVALID_VALUE);
+    CHECK_UINT(predict(&bench, row, 1, &mean, &deviation), ITLL_ERROR_INVALID_VALUE); /* no uncertainty */
+    CHECK_UINT(predict(&bench, NULL, 1, &mean, NULL), ITLL_ERROR_INVALID_VALUE);
+    CHECK_UINT(
+        itll_predict(bench.model, row, 1, &mean, NULL, bench.workspace.memory, bench.workspace.num_bytes - 1),
+        ITLL_ERROR_INSUFFICIENT_MEMORY
+    );
+    CHECK_UINT(itll_components(bench.model, components, &mean), ITLL_ERROR_INVALID_VALUE);
+    CHECK_TEXT(itll_result_to_string(ITLL_ERROR_NO_LEVEL), "ITLL_ERROR_NO_LEVEL");
+    CHECK_TEXT(itll_result_to_string(ITLL_RESULT_NUM_ENUMS), "ITLL_RESULT_UNKNOWN");
+    CHECK_TEXT(itll_level_to_string(ITLL_LEVEL_AVX512), "avx512");
+    bench_free(&bench);
+}
+
+static void test_a_wrong_state_is_refused_and_leaves_nothing(void) {
+    static const float rows[] = {3.0f, -1.0f, 2.0f, 5.0f}, targets[] = {7.0f, 8.0f};
+    ItllOptions options = itll_default_options(ITLL_MODEL_RIDGE, 2, 1), read;
+    size_t num_bytes;
+    Bench bench = bench_of(&options);
+    (void)itll_update(bench.model, rows, targets, 2);
+    CHECK_UINT(itll_state_size(bench.model, &num_bytes), ITLL_SUCCESS);
+    Block state = block_of(num_bytes);
+    CHECK_UINT(itll_save(bench.model, state.memory, num_bytes - 1), ITLL_ERROR_INSUFFICIENT_MEMORY);
+    CHECK_UINT(itll_save(bench.model, state.memory, num_bytes), ITLL_SUCCESS);
+    CHECK_UINT(itll_state_options(state.memory, num_bytes, &read), ITLL_SUCCESS);
+    CHECK(read.num_features == 2 && read.num_units == 256 && read.noise == options.noise);
+    CHECK_UINT(itll_load(bench.model, state.memory, num_bytes), ITLL_SUCCESS);
+    CHECK_UINT(itll_model_num_rows(bench.model), 2);
+    CHECK_UINT(itll_load(bench.model, state.memory, num_bytes - 1), ITLL_ERROR_INVALID_STATE);
+    CHECK_UINT(itll_model_num_rows(bench.model), 0);
+    state.memory[8]++; /* the version */
+    CHECK_UINT(itll_load(bench.model, state.memory, num_bytes), ITLL_ERROR_INVALID_STATE);
+    state.memory[8]--;
+    options.seed = 1;
+    Bench other = bench_of(&options);
+    CHECK_UINT(itll_load(other.model, state.memory, num_bytes), ITLL_ERROR_OTHER_OPTIONS);
+    bench_free(&bench);
+    bench_free(&other);
+    free(state.base);
+}
+
+int main(void) {
+    test_neighbours_are_weighted_by_their_inverse_distance();
+    test_of_rows_at_one_distance_the_older_is_nearer();
+    test_the_component_of_a_line_is_its_direction();
+    test_one_row_predicts_its_target();
+    test_without_rows_nothing_is_known();
+    test_options_out_of_range_are_refused();
+    test_wrong_arguments_are_refused();
+    test_a_wrong_state_is_refused_and_leaves_nothing();
+    return check_num_failures != 0;
+}
