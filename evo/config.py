@@ -31,7 +31,7 @@ else:  # whatever is registered
     ArchiveName = Literal[*ARCHIVES]
     BackendName = Literal[AUTO, *BACKENDS]
 
-PlotName = Literal["heatmap", "front", "contact_sheet", "curves", "best", "animation", "gallery"]
+PlotName = Literal["heatmap", "front", "contact_sheet", "curves", "best", "animation", "gallery", "page"]
 
 
 _WRITTEN_AS_FLOAT = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+)[eE][-+]?\d+")
@@ -357,8 +357,8 @@ class OutputConfig(Model):
     """Where runs are written, how often their state is saved, and the plots drawn at the end.
 
     Plots: `heatmap` of the archive, `front` of objective against complexity, `contact_sheet` of each elite's picture in its cell,
-    `curves` over generations, the `best` elite large, an `animation` over t of some elites, and a `gallery`: the first 64 random
-    programs, animated.
+    `curves` over generations, the `best` elite large, an `animation` over t of some elites, a `gallery`: the first 64 random
+    programs, animated, and a `page`: the archive as an HTML file.
     """
 
     runs: str = "runs"

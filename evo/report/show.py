@@ -62,7 +62,7 @@ def describe_elite(run: Run, cell: str | None) -> str:
     origin = [
         f"cell       {layout.cell_name(int(elites.cell[row]))}",
         f"born       generation {elites.generation[row]}, slot {elites.slot[row]}",
-        f"operator   {_operator_name(int(elites.operator[row]))}",
+        f"operator   {operator_name(int(elites.operator[row]))}",
         f"parents    {', '.join(layout.cell_name(int(c)) for c in elites.parents[row] if c >= 0) or 'none'}",
         f"hash       {elites.hash[row][1]:016x}{elites.hash[row][0]:016x}",
     ]
@@ -151,5 +151,6 @@ def _row_of_cell(layout: Layout, elites: Elites, cell: str) -> int:
     return int(rows[0])
 
 
-def _operator_name(code: int) -> str:
+def operator_name(code: int) -> str:
+    """What a program was made by, from its code in an archive."""
     return "none (random program)" if code == RANDOM else OPERATORS[code]
