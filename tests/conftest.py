@@ -31,6 +31,8 @@ NEEDED_IN_CI = (
     "zmq",
     "msgpack",
     "distributed",
+    "playwright",
+    "axe_playwright_python",
 )
 
 PLANE = Path(__file__).parent / "data" / "plane"

@@ -45,7 +45,7 @@ def html_of(data: dict[str, Any], curves: list[str], *, live: str | None = None)
         "curves": "\n".join(f"<li>{curve}</li>" for curve in curves),
         "data": script_json({**data, "live": live}),
     }
-    return _MARK.sub(lambda mark: parts[mark[1]], _part("page.html")).encode()
+    return _MARK.sub(lambda mark: parts[mark[1]], _part("page.html")).encode(errors="replace")  # a folder's name may be no text
 
 
 def script_json(data: Any) -> str:

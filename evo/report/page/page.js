@@ -317,7 +317,7 @@ function table() {
   });
   heads.push(...COLUMNS.map(([name]) => el("th", { scope: "col", class: "text", text: name })));
   const rows = visible.map((elite) => el("tr", {},
-    el("th", { scope: "row" }, el("a", { href: `#${encodeURIComponent(elite.cell)}`, text: elite.cell })),
+    el("th", { scope: "row" }, el("a", { href: link(elite.cell), text: elite.cell })),
     el("td", { text: elite.row + 1 }),
     ...elite.values.map((value) => el("td", { text: number(value) })),
     ...COLUMNS.map(([, text]) => el("td", { class: "text", text: text(elite) }))));
@@ -355,13 +355,17 @@ function tip(button) {
 // ---- the panel; the fragment of the address says which cells it shows
 
 const cellsOf = (hash) => hash.slice(1).split("~").filter(Boolean).map(decodeURIComponent).filter((cell) => byCell.has(cell)).slice(0, 2);
-const link = (...cells) => `#${cells.map(encodeURIComponent).join("~")}`;
+const link = (...cells) => `#${cells.map((cell) => encodeURIComponent(cell).replaceAll("%2C", ",")).join("~")}`;
 
 function open(cell) {
   const cells = state.held && state.held !== cell ? [state.held, cell] : [cell];
   hold(null);
-  if (location.hash === link(...cells)) follow();
-  else location.hash = link(...cells);
+  show(...cells);
+}
+
+function show(...cells) {
+  if (location.hash !== link(...cells)) history.pushState(null, "", link(...cells));
+  follow();
 }
 
 function follow() {
@@ -448,7 +452,7 @@ function actions(elite) {
   const save = el("a", { href: URL.createObjectURL(new Blob([text], { type: "text/plain" })), download: `cell_${elite.cell.replace(/\D+/g, "_")}.txt`, text: "Save program" });
   const paired = state.shown.length > 1;
   const compare = paired
-    ? el("button", { type: "button", text: "Take away", "aria-label": `Take cell ${elite.cell} away`, onclick: () => { location.hash = link(...state.shown.filter((cell) => cell !== elite.cell)); } })
+    ? el("button", { type: "button", text: "Take away", "aria-label": `Take cell ${elite.cell} away`, onclick: () => show(...state.shown.filter((cell) => cell !== elite.cell)) })
     : el("button", { type: "button", text: "Compare with …", onclick: () => { hold(elite.cell); $("panel").close(); } });
   return el("div", { class: "actions" }, copy, compare, save);
 }

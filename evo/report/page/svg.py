@@ -38,7 +38,7 @@ def inline_svg(figure: Figure, title: str, colors: dict[str, str]) -> str:
             name, _, value = (part.strip() for part in declaration.partition(":"))
             if name == "font":
                 element.set("font-size", _FONT_SIZE.search(value)[1])  # type: ignore[index]  # matplotlib gives pixels
-            elif name:
+            elif name and name != "font-family":  # the page's own
                 element.set(name, {**_COLORS, **colors}.get(value, value))
     for name in ("width", "height", "version"):
         root.attrib.pop(name, None)
