@@ -229,6 +229,42 @@ def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -
 
 @main.command()
 @click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--output", type=click.Path(path_type=Path), help="The HTML file.  [default: RUN/plots/page.html]")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key that changes no result.")
+@_verb
+def page(run_folder: Path, output: Path | None, overrides: tuple[str, ...]) -> None:
+    """Write the archive of the run in folder RUN as one HTML file, to look at in a browser without a network."""
+    _say_loading(run_folder)
+    from evo.report.page import FILE_NAME, write_page
+
+    shown = output or run_folder / "plots" / FILE_NAME
+    target = shown.absolute()  # before the task's code runs, which may change the working folder
+    write_page(_view(run_folder, overrides), target)
+    click.echo(shown)
+
+
+@main.command()
+@click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Where to listen; beyond this machine the address has a token."
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to listen at.  [default: any that is free]")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key that changes no result.")
+@_verb
+def watch(run_folder: Path, host: str, port: int, overrides: tuple[str, ...]) -> None:
+    """Serve the page of the run in folder RUN to a browser, and renew it with each checkpoint, until Ctrl-C."""
+    _say_loading(run_folder)
+    from evo.report.watch import Watch
+
+    with Watch(run_folder, overrides, host, port, _warn) as watch:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: watch.stop())
+        click.echo(f"watching {run_folder}; Ctrl-C ends\n{watch.url}")
+        watch.serve()
+
+
+@main.command()
+@click.argument("run_folder", metavar="RUN", type=click.Path(path_type=Path))
 @click.option("--cell", metavar="I,J", help="The elite in this cell of the grid (or with this cell number). Default: the best.")
 @click.option("--front", is_flag=True, help="Instead of an elite, the front of objective against complexity.")
 @click.option("--lineage", is_flag=True, help="Instead, the ancestors of the elite, back to a random program.")

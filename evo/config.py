@@ -34,7 +34,7 @@ else:  # whatever is registered
     ArchiveName = Literal[*ARCHIVES]
     BackendName = Literal[AUTO, *BACKENDS]
 
-PlotName = Literal["heatmap", "front", "contact_sheet", "curves", "best", "animation", "gallery", "lineage"]
+PlotName = Literal["heatmap", "front", "contact_sheet", "curves", "best", "animation", "gallery", "lineage", "page"]
 
 
 _WRITTEN_AS_FLOAT = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+)[eE][-+]?\d+")
@@ -408,7 +408,7 @@ class OutputConfig(Model):
 
     Plots: `heatmap` of the archive, `front` of objective against complexity, `contact_sheet` of each elite's picture in its cell,
     `curves` over generations, the `best` elite large, an `animation` over t of some elites, a `gallery`: the first 64 random
-    programs, animated, and a `lineage`: the ancestors of some elites.
+    programs, animated, a `lineage`: the ancestors of some elites, and a `page`: the archive as an HTML file.
     """
 
     runs: str = "runs"

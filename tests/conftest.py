@@ -34,6 +34,8 @@ NEEDED_IN_CI = (
     "auditwheel",
     "build",
     "twine",
+    "playwright",
+    "axe_playwright_python",
 )
 
 PLANE = Path(__file__).parent / "data" / "plane"

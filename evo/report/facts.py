@@ -114,17 +114,25 @@ def scalings_of(problem: Problem, words: NDArray[np.uint64]) -> list[dict[str, t
 
 
 def whole_expression(problem: Problem, words: NDArray[np.uint64]) -> Expression:
-    """The expression of a program of `(max_length,)` words that has a score, with its scaling.
+    """The expression of a program of `(max_length,)` words that has a score, with its scaling. Raises as `whole_expressions`."""
+    [expression] = whole_expressions(problem, words[None])
+    return expression
+
+
+def whole_expressions(problem: Problem, words: NDArray[np.uint64]) -> list[Expression]:
+    """The expressions of programs, `(num_programs, max_length)`, that have scores, with their scalings.
 
     Raises:
-        UserError: as `scalings_of`, or the scaling is not finite.
+        UserError: as `scalings_of`, or a scaling is not finite.
     """
-    [scaling] = scalings_of(problem, words[None])
-    for name, (offset, scale) in scaling.items():
-        if not np.isfinite([offset, scale]).all():
-            place = method_place(type(problem.task), "scaling")
-            raise UserError(f"{place}: scaling() gives {name} the offset {offset:g} and the scale {scale:g}, must be finite")
-    return replace(expression_of(problem.language, words), scaling=scaling)
+    found = []
+    for row, scaling in enumerate(scalings_of(problem, words)):
+        for name, (offset, scale) in scaling.items():
+            if not np.isfinite([offset, scale]).all():
+                place = method_place(type(problem.task), "scaling")
+                raise UserError(f"{place}: scaling() gives {name} the offset {offset:g} and the scale {scale:g}, must be finite")
+        found.append(replace(expression_of(problem.language, words[row]), scaling=scaling))
+    return found
 
 
 def _outputs(

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 NUM_TRIED = 4  # programs that are scored before a search begins
 PICTURE_TRIED = 8  # side in pixels of the picture that is drawn then
 PICTURE_PLOTS = {"contact_sheet", "best", "animation", "gallery", "lineage"}
+PLOTS_WITH_PICTURES = PICTURE_PLOTS | {"page"}  # if the task draws any
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -250,7 +251,7 @@ class Search:
         """
         words = self.emitter.random_programs(NUM_TRIED)
         self.problem.evaluator.evaluate(Batch.analyze(self.problem.language.lowering, words))
-        if self.problem.task.has_pictures() and PICTURE_PLOTS & set(self.problem.config.output.plots):
+        if self.problem.task.has_pictures() and PLOTS_WITH_PICTURES & set(self.problem.config.output.plots):
             self.problem.draw(words[:1], PICTURE_TRIED, 0.0)
 
     def state(self) -> tuple[dict[str, Any], Arrays]:

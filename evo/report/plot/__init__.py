@@ -1,6 +1,6 @@
-"""Plots of runs: charts of the archive and its growth, and the pictures that programs draw.
+"""Plots of runs: charts of the archive and its growth, the pictures that programs draw, and the page that has them all.
 
-Owns what each plot needs. Reads runs and writes only picture files. Importing it loads matplotlib and Pillow.
+Owns what each plot needs. Reads runs and writes only files of plots. Importing it loads matplotlib and Pillow.
 """
 
 from __future__ import annotations
@@ -16,12 +16,19 @@ from evo.report.plot import charts, pictures
 from evo.run.run import Run
 from evo.run.search import PICTURE_PLOTS
 
+
+def _page(run: Run) -> Path:
+    from evo.report.page import draw_page  # which is made of charts and pictures, and so of this package
+
+    return draw_page(run)
+
+
 # By their names in a config, which are those of the functions that draw them.
 PLOTS: dict[str, Callable[[Run], Path]] = {
-    name: getattr(charts if hasattr(charts, name) else pictures, name) for name in get_args(PlotName)
+    name: _page if name == "page" else getattr(charts if hasattr(charts, name) else pictures, name) for name in get_args(PlotName)
 }
 PLAIN_PLOTS = {"heatmap", "curves"}  # which need none of the task's code
-_NEED_ELITES = ("heatmap", "contact_sheet", "best", "animation", "lineage")
+_NEED_ELITES = ("heatmap", "contact_sheet", "best", "animation", "lineage", "page")
 
 
 def why_not_drawn(run: Run, name: str) -> str | None:

@@ -5,7 +5,7 @@ Owns their looks. Asks an archive only which cell measures fall into, so it draw
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,12 +25,13 @@ from evo.run.run import Run
 if TYPE_CHECKING:
     from evo.search.archives.elites import Elites
 
-_CURVES = (
-    ("qd_score", "QD score"),
-    ("coverage", "coverage"),
-    ("best_objective", "best objective"),
-    ("duplicates", "duplicates among offspring"),
-)
+CURVES = {
+    "qd_score": "QD score",
+    "coverage": "coverage",
+    "best_objective": "best objective",
+    "duplicates": "duplicates among offspring",
+}
+CURVE_COLOR = "#31688e"
 _SIDE = 900  # of the heat map's image, in pixels
 _MAX_CELLS_WITH_EDGES = 2500
 _EDGE_COLOR = (0.45, 0.45, 0.45, 1.0)
@@ -49,7 +50,7 @@ def heatmap_figure(run: Searched) -> Figure:
     archive: Any = run.search.archive
     problem, elites = run.search.problem, archive.elites()
     objective, unit = _in_units(elites.objective)
-    low, high = _color_range(objective)
+    low, high = color_range(objective)
     colors = ScalarMappable(Normalize(low, high, clip=True), colormaps["viridis"])
     names = list(problem.task.measures)
     figure = Figure(figsize=(8, 3.2 if len(names) == 1 else 6.5), layout="constrained")
@@ -67,7 +68,7 @@ def heatmap_figure(run: Searched) -> Figure:
     return figure
 
 
-def _color_range(objective: NDArray[np.float64]) -> tuple[float, float]:
+def color_range(objective: NDArray[np.float64]) -> tuple[float, float]:
     """The least and the greatest objective that are no outliers, so that a single one does not decide all colours."""
     lower, upper = np.quantile(objective, (0.25, 0.75))
     reach = _FENCE * (upper - lower)
@@ -221,19 +222,24 @@ def curves(run: Run) -> Path:
     grid = figure.subplots(3 if has_emitters else 2, 2, sharex=True)
     if has_emitters:
         _draw_emitters(grid[2], evaluations, [row["emitters"] for row in rows])
-    for axes, (name, label) in zip(grid[:2].flat, _CURVES, strict=True):
-        if name == "duplicates":
-            values = [row["duplicates"] / row["offspring"] for row in rows]
-        else:
-            values = [row[name] if row[name] is not None else float("nan") for row in rows]
-        axes.plot(evaluations, values, color="#31688e")
-        axes.set_title(label, loc="left")
-        axes.grid(alpha=0.3)
-        if name in ("coverage", "duplicates"):
-            axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+    for axes, name in zip(grid[:2].flat, CURVES, strict=True):
+        draw_curve(axes, rows, name, "evaluations")
+        axes.set_title(CURVES[name], loc="left")
     for axes in grid[-1]:
         axes.set_xlabel("evaluations")
     return _save(figure, run.run_dir.plot_path("curves.png"))
+
+
+def draw_curve(axes: Axes, rows: Sequence[Mapping[str, Any]], name: str, along: str) -> None:
+    """One of `CURVES` over the column `along` of a run's metrics."""
+    if name == "duplicates":
+        values = [row["duplicates"] / row["offspring"] for row in rows]
+    else:
+        values = [row[name] if row[name] is not None else float("nan") for row in rows]
+    axes.plot([row[along] for row in rows], values, color=CURVE_COLOR)
+    axes.grid(alpha=0.3)
+    if name in ("coverage", "duplicates"):
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
 
 
 def _draw_emitters(grid: Sequence[Axes], evaluations: list[int], rows: list[dict[str, dict[str, int]]]) -> None:

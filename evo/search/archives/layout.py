@@ -58,6 +58,14 @@ class Layout(ABC):
         """Columns and rows, if the cells are those of a grid of two measures; None otherwise."""
         return None
 
+    def outlines(self) -> list[NDArray[np.float64]] | None:
+        """The corners of each cell on a map, `(num_corners, 2)` in order; None if there are more than two measures.
+
+        The first measure runs to the right, the second upwards, both as fractions of their ranges, from 0 to 1. Cells of a
+        single measure are as high as the map.
+        """
+        return None
+
 
 class GridLayout(Layout):
     """Cells of equal size along each measure, numbered with the last measure fastest."""
@@ -93,6 +101,15 @@ class GridLayout(Layout):
         """Columns and rows of a grid of two measures."""
         return (self._dims[0], self._dims[1]) if len(self._dims) == 2 else None
 
+    def outlines(self) -> list[NDArray[np.float64]] | None:
+        """A rectangle for each cell."""
+        if len(self._dims) > 2:
+            return None
+        dims = np.array([*self._dims, 1][:2])
+        low = np.stack(np.unravel_index(np.arange(self.num_cells), dims), axis=1)
+        corners = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
+        return list((low[:, None] + corners) / dims)
+
 
 class CentroidLayout(Layout):
     """Cells around centroids; they have numbers for names."""
@@ -101,8 +118,30 @@ class CentroidLayout(Layout):
         del options
         low, high = np.array(ranges, np.float64).T
         self._places: NDArray[np.float64] = arrays["centroids"] / (high - low)
+        self._origin: NDArray[np.float64] = low / (high - low)
         self.num_cells = len(self._places)
 
     def places(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
         """The centroids, in units of the measures' ranges."""
         return self._places[cells]
+
+    def outlines(self) -> list[NDArray[np.float64]] | None:
+        """The polygon of each cell: of all places, those nearest to its centroid."""
+        from scipy.spatial import Voronoi
+
+        count, num_measures = self._places.shape
+        if num_measures > 2:
+            return None
+        units = np.full((count, 2), 0.5)
+        units[:, :num_measures] = self._places - self._origin
+        # The mirror images of the centroids at the four edges make the edges part of the outlines, so that no cell is unbounded.
+        mirrored = [np.where(np.arange(2) == axis, 2.0 * edge - units, units) for axis in (0, 1) for edge in (0.0, 1.0)]
+        diagram = Voronoi(np.concatenate([units, *mirrored]))
+        corners = (diagram.vertices[diagram.regions[region]] for region in diagram.point_region[:count])
+        return [np.clip(_around(polygon), 0.0, 1.0) for polygon in corners]
+
+
+def _around(polygon: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The corners of a convex polygon in counterclockwise order."""
+    x, y = (polygon - polygon.mean(axis=0)).T
+    return polygon[np.argsort(np.arctan2(y, x))]

@@ -340,3 +340,31 @@ def test_every_archive_has_what_checkpoints_and_reports_need(name):
     cells = np.arange(archive.cells)
     assert [layout.cell_number(layout.cell_name(cell)) for cell in cells] == cells.tolist()
     assert layout.places(cells).shape == (archive.cells, 2)
+
+
+@pytest.mark.parametrize("num_measures", [1, 2])
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_an_outline_encloses_what_falls_into_its_cell_and_outlines_fill_the_map(name, num_measures):
+    ranges = [(0.0, 4.0), (-1.0, 1.0)][:num_measures]
+    options = {"GridArchive": {"dims": [4, 5][:num_measures]}, "CVTArchive": {"centroids": 17}}[name]
+    archive = make_archive(name, LENGTH, ranges, 1, options)
+    layout = make_layout(name, ranges, options, archive.arrays())
+    outlines = layout.outlines()
+    area = 0.0
+    for x, y in (corners.T for corners in outlines):
+        area += 0.5 * (x * np.roll(y, -1) - y * np.roll(x, -1)).sum()  # positive: counterclockwise
+    assert len(outlines) == layout.num_cells and area == pytest.approx(1.0)
+    places = np.random.default_rng(1).random((300, 2))
+    low, high = np.array(ranges).T
+    cells = archive.index_of(low + places[:, :num_measures] * (high - low))
+    for place, cell in zip(places, cells, strict=True):
+        corners = outlines[cell]
+        edges, to_place = np.roll(corners, -1, axis=0) - corners, place - corners
+        assert (edges[:, 0] * to_place[:, 1] - edges[:, 1] * to_place[:, 0] > -1e-9).all()
+
+
+def test_cells_of_three_measures_have_no_outlines():
+    ranges = [(0.0, 1.0)] * 3
+    for name, options in {"GridArchive": {"dims": [2, 2, 2]}, "CVTArchive": {"centroids": 4}}.items():
+        archive = make_archive(name, LENGTH, ranges, 1, options)
+        assert make_layout(name, ranges, options, archive.arrays()).outlines() is None

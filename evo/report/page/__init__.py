@@ -1,0 +1,71 @@
+"""A run as one page: a self-contained HTML file that opens without a network.
+
+Owns the way from a run to its page. content.py has what it tells; page.html, page.css and page.js how it looks and works;
+document.py how they become one file. Reads runs and never changes them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from evo.errors import UserError
+from evo.report.page.content import run_content
+from evo.report.page.document import html_of
+from evo.report.page.pictures import Pictures
+from evo.report.page.svg import inline_svg
+from evo.report.plot.charts import CURVE_COLOR, CURVES, draw_curve
+from evo.run.run import Run
+from evo.storage.files import write_atomically, write_outputs
+
+FILE_NAME = "page.html"
+
+
+def draw_page(run: Run) -> Path:
+    """The page as a plot of the run: the file `page.html`."""
+    path = run.run_dir.plot_path(FILE_NAME)
+    write_atomically(path, page_of(run))
+    return path
+
+
+def write_page(run: Run, path: Path) -> None:
+    """Writes the page of a finished or interrupted run.
+
+    Raises:
+        UserError: the run is in progress, has no elites, or the file cannot be written.
+    """
+    folder = run.run_dir.path
+    if run.run_dir.is_running():
+        raise UserError(f"{folder}: the run is in progress; look at it with: evo watch RUN")
+    if not len(run.search.elites()):
+        raise UserError(f"{folder}: the archive is empty, so there is nothing to show")
+    write_outputs({path: page_of(run)}, inputs=())
+
+
+def page_of(run: Run, pictures: Pictures | None = None, *, live: str | None = None) -> bytes:
+    """The HTML of a run's page, as its last checkpoint left it.
+
+    Args:
+        pictures: that have been drawn already; new ones are added.
+        live: as `html_of`.
+
+    Raises:
+        UserError: the task fails, or the metrics are damaged.
+    """
+    return html_of(run_content(run, pictures), _curves(run), live=live)
+
+
+def _curves(run: Run) -> list[str]:
+    """The curves of the run's metrics over generations."""
+    rows = run.run_dir.metrics()
+    found = []
+    for name, title in CURVES.items() if rows else ():
+        figure = Figure(figsize=(4.4, 2.7), layout="constrained")
+        axes = figure.subplots()
+        draw_curve(axes, rows, name, "generations")
+        axes.set_title(title, loc="left", fontsize=11)
+        axes.set_xlabel("generation")
+        axes.spines[["top", "right"]].set_visible(False)
+        found.append(inline_svg(figure, f"{title} by generation", {CURVE_COLOR: "var(--accent)"}))
+    return found

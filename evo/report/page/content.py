@@ -1,0 +1,137 @@
+"""What a page tells of a run, as JSON data.
+
+Owns what is told, and how much where there are too many elites. Knows nothing of looks. Text stands as the task and its files
+have it; document.py escapes it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from matplotlib import colormaps
+from matplotlib.colors import Normalize, to_hex
+from numpy.typing import NDArray
+
+from evo.language.expression import infix
+from evo.language.program import format_program, program_length
+from evo.report.facts import problem_for_facts, report_facts, whole_expressions
+from evo.report.page.fits import fits
+from evo.report.page.origins import origins
+from evo.report.page.pictures import Pictures
+from evo.report.plot.charts import color_range, ticks
+from evo.run.problem import Problem
+from evo.run.run import Run
+
+MAX_ELITES = 4096  # shown, the best: a browser takes no more in a second
+MAX_OUTLINES = 4096  # of empty cells
+LENGTH = "num_instructions"
+
+
+def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
+    """All that the page of a run shows, but for its curves over generations. Elites are in order of rank.
+
+    Args:
+        pictures: that have been drawn already.
+
+    Raises:
+        UserError: the task fails.
+    """
+    search, elites = run.search, run.search.elites()
+    rows = np.argsort(-elites.objective, kind="stable")[:MAX_ELITES]
+    words = elites.solution[rows]
+    counters, names = search.counters, list(search.problem.task.measures)
+    found: dict[str, Any] = {
+        "name": run.run_dir.path.parent.name,
+        "run": run.run_dir.path.name,
+        "counts": {
+            "generations": counters.generations,
+            "evaluations": counters.evaluations,
+            "elites": len(elites),
+            "cells": search.layout.num_cells,
+        },
+        "quantities": ["objective", *names, *([] if LENGTH in names else [LENGTH]), "generation"],
+        "num_measures": len(names),
+        "map": _map(run),
+        "elites": [],
+        "pictures": None,
+        "fits": None,
+        "note": None,
+    }
+    if not len(rows):
+        return found
+    with problem_for_facts(run) as (problem, found["note"]):
+        expressions = whole_expressions(problem, words)
+        facts = report_facts(problem, words)
+        if problem.task.has_pictures():
+            drawn = pictures or Pictures(len(rows))
+            found["pictures"] = drawn.draw(problem, words, elites.hash[rows])
+        else:
+            found["fits"] = fits(problem, words, [expression.scaling for expression in expressions])
+    place_of = {int(row): place for place, row in enumerate(rows)}
+    origin = origins(run)
+    outlines = search.layout.outlines()
+    colors = _colors(elites.objective)
+    stubs = search.problem.language.lowering.emit(words)
+    for place, row in enumerate(rows.tolist()):
+        born = origin[row]
+        born["parents"] = [(name, None if parent is None else place_of.get(parent)) for name, parent in born["parents"]]
+        length = [] if LENGTH in names else [int(elites.num_instructions[row])]
+        found["elites"].append(
+            {
+                "cell": search.layout.cell_name(int(elites.cell[row])),
+                "outline": None if outlines is None else outlines[int(elites.cell[row])].round(5).ravel().tolist(),
+                "color": colors[row],
+                "values": _numbers([elites.objective[row], *elites.measures[row], *length, elites.generation[row]]),
+                "facts": [[name, f"{values[place]:.9g}"] for name, values in facts.items()],
+                "origin": born,
+                "hash": f"{elites.hash[row][1]:016x}{elites.hash[row][0]:016x}",
+                "num_words": program_length(elites.solution[row]),
+                "num_instructions": int(elites.num_instructions[row]),
+                "program": format_program(search.problem.language, elites.solution[row]),
+                "instructions": list(expressions[place].instructions()),
+                "expression": infix(expressions[place]),
+                "ptx": stubs[place],
+            }
+        )
+    return found
+
+
+def _map(run: Run) -> dict[str, Any] | None:
+    """The map's axes, its shape and the outlines of all cells as an SVG path, or None where there are more than two measures."""
+    layout, problem = run.search.layout, run.search.problem
+    outlines = layout.outlines()
+    if outlines is None:
+        return None
+    names = list(problem.task.measures)
+    shape = layout.grid_shape()
+    columns = shape[0] if shape else layout.num_cells if len(names) == 1 else float(np.sqrt(layout.num_cells))
+    rows = shape[1] if shape else 1 if len(names) == 1 else columns
+    return {
+        "columns": columns,
+        "rows": rows,
+        "axes": [_axis(problem, axis) for axis in range(len(names))],
+        "outlines": "".join(map(_path, outlines)) if len(outlines) <= MAX_OUTLINES else "",
+    }
+
+
+def _axis(problem: Problem, axis: int) -> dict[str, Any]:
+    low, high = problem.ranges[axis].tolist()
+    places, labels, unit = ticks(low, high, 6)
+    return {"name": list(problem.task.measures)[axis] + unit, "ticks": list(zip(places.round(5).tolist(), labels, strict=True))}
+
+
+def _path(corners: NDArray[np.float64]) -> str:
+    """A polygon on a map of 1000 x 1000 units, whose y runs downwards."""
+    x, y = np.round(1000.0 * np.stack([corners[:, 0], 1.0 - corners[:, 1]]), 1)
+    return "M" + "L".join(f"{a:g} {b:g}" for a, b in zip(x, y, strict=True)) + "Z"
+
+
+def _colors(objective: NDArray[np.float64]) -> list[str]:
+    norm = Normalize(*color_range(objective), clip=True)
+    return [to_hex(color) for color in colormaps["viridis"](norm(objective))]
+
+
+def _numbers(values: list[Any]) -> list[float | None]:
+    """As JSON has them: null for what is not finite."""
+    return [float(value) if np.isfinite(value) else None for value in values]

@@ -1,0 +1,649 @@
+"use strict";
+// The page of a run. Owns its state, which outlives a renewal of the data, and all that is drawn from both. Whatever a task or a
+// file names is set as text or as an attribute, never parsed as markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+const POLL_MS = 2000;
+const NARROW = "(max-width: 64rem)"; // as in page.css: one column
+const PHONE = "(max-width: 48rem)"; // the panel takes the whole window
+const LONG = 100; // characters of an expression in the table
+const STEPS = 200; // of the sliders of filters
+const GAP = 65535; // in curves: not finite
+const TOP = 65534; // in curves: the upper edge
+
+const $ = (id) => document.getElementById(id);
+const state = {
+  view: null, face: null, sort: 0, descending: true, cell: null, // that the arrow keys start from
+  ranges: new Map(), // number of a quantity -> [least, greatest], null: no bound
+  shown: [], held: null, playing: !matchMedia("(prefers-reduced-motion: reduce)").matches, paused: false,
+};
+let data, elites, byCell, visible, buttons, atlas, target;
+
+// ---- elements
+
+function el(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key === "text") element.textContent = value;
+    else if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (value !== null && value !== false) element.setAttribute(key, value === true ? "" : value);
+  }
+  element.append(...children);
+  return element;
+}
+
+function svg(name, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
+function number(value) {
+  if (value === null) return "not finite";
+  const short = Number(value.toPrecision(6));
+  return (Math.abs(short) >= 1e6 && Math.abs(short) < 1e15 ? short.toLocaleString("en") : String(short)).replace("-", "−");
+}
+
+const count = (value) => value.toLocaleString("en");
+const percent = (value) => `${(100 * value).toFixed(1)} %`;
+const label = (elite) => data.quantities.map((name, i) => `${name} ${number(elite.values[i])}`);
+const webp = (text) => `data:image/webp;base64,${text}`;
+
+function bytes(text) {
+  const raw = atob(text), found = new Uint8Array(raw.length);
+  for (let i = 0; i < raw.length; i++) found[i] = raw.charCodeAt(i);
+  return found;
+}
+
+// ---- data
+
+function load(found) {
+  const before = byCell;
+  data = found;
+  elites = data.elites.map((elite, row) => ({ ...elite, row, ...geometry(elite.outline) }));
+  byCell = new Map(elites.map((elite) => [elite.cell, elite]));
+  if (atlas) URL.revokeObjectURL(atlas);
+  atlas = data.pictures && URL.createObjectURL(new Blob([bytes(data.pictures.atlas)], { type: "image/webp" }));
+  if (atlas) document.documentElement.style.setProperty("--atlas", `url("${atlas}")`);
+  target = data.fits && curve(data.fits.target);
+  if (!byCell.has(state.cell)) state.cell = elites.length ? elites[0].cell : null;
+  if (!data.map && (state.view === null || state.view === "map")) state.view = "gallery";
+  state.view ??= "map";
+  header();
+  menus();
+  axes();
+  buttons = new Map(elites.map((elite) => [elite.cell, cellButton(elite)]));
+  if (before) for (const elite of elites) buttons.get(elite.cell).classList.toggle("changed", before.get(elite.cell)?.hash !== elite.hash);
+  ranges();
+  apply();
+}
+
+function geometry(outline) {
+  if (!outline) return {};
+  const x = outline.filter((_, i) => i % 2 === 0), y = outline.filter((_, i) => i % 2 === 1);
+  const left = Math.min(...x), bottom = Math.min(...y), width = Math.max(...x) - left, height = Math.max(...y) - bottom;
+  const corners = x.map((each, i) => [each, y[i]]);
+  return { left, bottom, width, height, corners, middle: [left + width / 2, bottom + height / 2] };
+}
+
+const path = (elite) => "M" + elite.corners.map(([x, y]) => `${1000 * x} ${1000 * (1 - y)}`).join("L") + "Z";
+
+function curve(text) {
+  const level = bytes(text), places = data.fits.places;
+  let drawn = "", open = false;
+  places.forEach((place, i) => {
+    const value = level[2 * i] + 256 * level[2 * i + 1];
+    if (value !== GAP) drawn += `${open ? "L" : "M"}${(1000 * place).toFixed(1)} ${(1000 - (1000 * value) / TOP).toFixed(1)}`;
+    open = value !== GAP;
+  });
+  return drawn;
+}
+
+function plot(elite) {
+  const paths = [svg("path", { class: "target", d: target }), svg("path", { d: curve(data.fits.curves[elite.row]) })];
+  return svg("svg", { class: "plot", viewBox: "0 0 1000 1000", preserveAspectRatio: "none", "aria-hidden": "true" }, ...paths);
+}
+
+// ---- the head and the menus
+
+function header() {
+  $("name").textContent = data.name;
+  $("run").textContent = data.run + (elites.length < data.counts.elites ? ` · the best ${count(elites.length)} elites are shown` : "");
+  const { elites: found, cells, evaluations, generations } = data.counts;
+  const facts = {
+    elites: count(found), coverage: percent(found / cells), "best objective": found ? number(elites[0].values[0]) : "none",
+    evaluations: count(evaluations), generations: count(generations),
+  };
+  $("facts").replaceChildren(...Object.entries(facts).map(([name, text]) => el("div", {}, el("dt", { text: name }), el("dd", { text }))));
+}
+
+function menus() {
+  const faces = [...(data.pictures ? ["pictures"] : []), ...(data.fits ? ["curves"] : []), "objective"];
+  if (!faces.includes(state.face)) state.face = faces[0];
+  options($("face"), faces.map((name) => [name, name]), state.face);
+  options($("sort"), [...data.quantities.map((name, i) => [String(i), name]), ["cell", "cell"]], String(state.sort));
+  const used = new Map();
+  for (const elite of elites) for (const name of elite.instructions) used.set(name, (used.get(name) ?? 0) + 1);
+  $("instructions").replaceChildren(...[...used].sort((a, b) => b[1] - a[1]).map(([value, n]) => el("option", { value, label: `${value}, in ${n}` })));
+  document.querySelector('[data-view="map"]').disabled = !data.map;
+}
+
+function options(select, pairs, value) {
+  select.replaceChildren(...pairs.map(([key, text]) => el("option", { value: key, text })));
+  select.value = value;
+}
+
+function axes() {
+  const [across, up] = data.map ? data.map.axes : [];
+  const places = (axis, side) => (axis ? axis.ticks : []).map(([place, text]) => {
+    const tick = el("span", { text });
+    tick.style[side] = `${100 * place}%`;
+    return tick;
+  });
+  $("horizontal").replaceChildren(...places(across, "left"), el("b", { text: across ? `${across.name} →` : "" }));
+  $("vertical").replaceChildren(...places(up, "bottom"), el("b", { text: up ? `${up.name} →` : "" }));
+}
+
+// ---- filters
+
+function extent(quantity) {
+  const values = elites.map((elite) => elite.values[quantity]).filter((value) => value !== null);
+  return values.length ? [Math.min(...values), Math.max(...values)] : [0, 0];
+}
+
+function ranges() {
+  const focused = document.activeElement?.dataset?.bound;
+  $("ranges").replaceChildren(...data.quantities.map((name, i) => {
+    const [low, high] = extent(i);
+    const value = (step) => low + ((high - low) * step) / STEPS;
+    const step = (bound, otherwise) => bound === null ? otherwise : Math.round((STEPS * (bound - low)) / (high - low || 1));
+    const bounds = state.ranges.get(i) ?? [null, null];
+    const shown = el("output");
+    const tell = () => {
+      const [from, to] = state.ranges.get(i) ?? [null, null];
+      shown.textContent = `${number(from ?? low)} to ${number(to ?? high)}`;
+    };
+    const slider = (end) => {
+      const text = `${name}, ${end ? "at most" : "at least"}`;
+      const input = el("input", { type: "range", min: 0, max: STEPS, "aria-label": text, "data-bound": `${i}.${end}`, disabled: low === high });
+      input.value = step(bounds[end], end ? STEPS : 0);
+      input.addEventListener("input", () => {
+        const now = [...(state.ranges.get(i) ?? [null, null])];
+        const free = Number(input.value) === (end ? STEPS : 0);
+        now[end] = free ? null : value(Number(input.value));
+        state.ranges.set(i, now);
+        tell();
+        apply();
+      });
+      return input;
+    };
+    const field = el("fieldset", {}, el("legend", {}, `${name} `, shown), slider(0), slider(1));
+    tell();
+    return field;
+  }));
+  if (focused) document.querySelector(`[data-bound="${focused}"]`)?.focus();
+}
+
+function matches(elite) {
+  const within = data.quantities.every((name, i) => {
+    const [from, to] = state.ranges.get(i) ?? [null, null];
+    const value = elite.values[i];
+    return (from === null || (value !== null && value >= from)) && (to === null || (value !== null && value <= to));
+  });
+  const words = $("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+  return within && words.every((word) => elite.instructions.some((name) => name.toLowerCase().includes(word)));
+}
+
+function order(one, two) {
+  const sign = state.descending ? -1 : 1;
+  if (state.sort === "cell") return sign * one.cell.localeCompare(two.cell, "en", { numeric: true });
+  const [a, b] = [one.values[state.sort], two.values[state.sort]];
+  if (a === b) return one.row - two.row;
+  return a === null ? 1 : b === null ? -1 : sign * (a - b);
+}
+
+// ---- cells
+
+function face(elite) {
+  if (state.face === "curves") return plot(elite);
+  const tile = el("span", { class: "tile" });
+  if (state.face === "pictures") {
+    const { columns } = data.pictures, rows = Math.ceil(elites.length / columns);
+    const at = (place, places) => `${places > 1 ? (100 * place) / (places - 1) : 0}%`;
+    tile.style.backgroundSize = `${100 * columns}% ${100 * rows}%`;
+    tile.style.backgroundPosition = `${at(elite.row % columns, columns)} ${at(Math.floor(elite.row / columns), rows)}`;
+  } else {
+    tile.style.background = elite.color;
+  }
+  return tile;
+}
+
+function cellButton(elite) {
+  const name = `Cell ${elite.cell}, rank ${elite.row + 1}: ${label(elite).join(", ")}`;
+  const button = el("button", { type: "button", class: "cell", "aria-label": name, "data-cell": elite.cell, tabindex: -1 }, face(elite));
+  if (state.face === "curves") button.style.setProperty("--tint", elite.color);
+  return button;
+}
+
+function placed(button, elite, isMap) {
+  const style = button.style, tile = button.querySelector(".tile");
+  const share = (value) => `${100 * value}%`;
+  for (const name of ["left", "top", "width", "height", "clipPath"]) style[name] = "";
+  let side = 1;
+  if (isMap) {
+    const { left, bottom, width, height, corners } = elite;
+    Object.assign(style, { left: share(left), top: share(1 - bottom - height), width: share(width), height: share(height) });
+    const inside = corners.map(([x, y]) => `${share((x - left) / width)} ${share(1 - (y - bottom) / height)}`);
+    if (corners.length !== 4 || corners.some(([x, y]) => x !== corners[0][0] && x !== corners[2][0] && y !== corners[0][1])) {
+      style.clipPath = `polygon(${inside.join(",")})`;
+    }
+    side = Math.max(1, (height * data.map.rows) / (width * data.map.columns));
+  }
+  if (tile) tile.style.width = share(side);
+}
+
+function apply() {
+  const hadFocus = document.activeElement?.classList.contains("cell") && $("stage").contains(document.activeElement);
+  visible = elites.filter(matches).sort(order);
+  const isMap = state.view === "map", isTable = state.view === "table", stage = $("stage");
+  stage.className = $("figure").className = isMap ? "map" : "gallery";
+  stage.setAttribute("aria-label", isMap ? "Map of elites" : "Gallery of elites");
+  for (const id of ["vertical", "horizontal"]) $(id).hidden = !isMap || (id === "vertical" && data.map.axes.length < 2);
+  $("figure").hidden = $("hint").hidden = isTable;
+  $("tabular").hidden = !isTable;
+  $("size").disabled = isTable;
+  $("count").textContent = `${count(visible.length)} of ${count(elites.length)} elites`;
+  for (const button of document.querySelectorAll("[data-view]")) button.setAttribute("aria-pressed", button.dataset.view === state.view);
+  $("direction").textContent = state.descending ? "Descending" : "Ascending";
+  if (isTable) {
+    table();
+    return;
+  }
+  if (isMap) {
+    stage.style.setProperty("--columns", data.map.columns);
+    stage.style.setProperty("--rows", data.map.rows);
+  }
+  stage.style.setProperty("--cell", `${Math.max(isMap ? 0 : 56, Number($("size").value))}px`);
+  const shown = visible.map((elite) => {
+    const button = buttons.get(elite.cell);
+    placed(button, elite, isMap);
+    return button;
+  });
+  const unit = { viewBox: "0 0 1000 1000", preserveAspectRatio: "none", "aria-hidden": "true" };
+  const ring = svg("svg", { ...unit, class: "ring" }, svg("path"), svg("path"));
+  stage.replaceChildren(...(isMap ? [svg("svg", unit, svg("path", { class: "empty", d: data.map.outlines })), ...shown, ring] : shown));
+  rove();
+  if (hadFocus) buttons.get(state.cell)?.focus({ preventScroll: true });
+}
+
+function rove() {
+  if (!visible.some((elite) => elite.cell === state.cell) && visible.length) state.cell = visible[0].cell;
+  for (const [cell, button] of buttons) button.tabIndex = cell === state.cell ? 0 : -1;
+}
+
+function mark(elite) {
+  const d = elite && elite.corners ? path(elite) : "";
+  for (const each of document.querySelectorAll("#stage .ring path")) each.setAttribute("d", d);
+}
+
+function neighbour(key) {
+  const from = byCell.get(state.cell), place = visible.indexOf(from);
+  if (key === "Home") return visible[0];
+  if (key === "End") return visible.at(-1);
+  const across = { ArrowRight: 1, ArrowLeft: -1 }[key] ?? 0, up = { ArrowUp: 1, ArrowDown: -1 }[key] ?? 0;
+  if (state.view !== "map") {
+    const columns = getComputedStyle($("stage")).gridTemplateColumns.split(" ").length;
+    return visible[place + across - up * columns];
+  }
+  let best, least = Infinity;
+  for (const elite of visible) {
+    const x = (elite.middle[0] - from.middle[0]) * data.map.columns, y = (elite.middle[1] - from.middle[1]) * data.map.rows;
+    const along = across * x + up * y, aside = Math.abs(across ? y : x);
+    if (along > 1e-6 && aside <= 1.5 * along && along + 3 * aside < least) [best, least] = [elite, along + 3 * aside];
+  }
+  return best;
+}
+
+// ---- the table
+
+const COLUMNS = [
+  ["origin", (elite) => elite.origin.operator],
+  ["expression", (elite) => (elite.expression.length > LONG ? `${elite.expression.slice(0, LONG)} …` : elite.expression)],
+];
+
+function table() {
+  const heads = ["cell", "rank", ...data.quantities].map((name, i) => {
+    const key = i === 0 ? "cell" : Math.max(0, i - 2);
+    if (i === 1) return el("th", { scope: "col" }, el("span", { text: name }));
+    const isSorted = String(state.sort) === String(key);
+    const sort = el("button", { type: "button", text: name + (isSorted ? (state.descending ? " ↓" : " ↑") : ""), "data-sort": key });
+    return el("th", { scope: "col", "aria-sort": isSorted ? (state.descending ? "descending" : "ascending") : "none" }, sort);
+  });
+  heads.push(...COLUMNS.map(([name]) => el("th", { scope: "col", class: "text", text: name })));
+  const rows = visible.map((elite) => el("tr", {},
+    el("th", { scope: "row" }, el("a", { href: link(elite.cell), text: elite.cell })),
+    el("td", { text: elite.row + 1 }),
+    ...elite.values.map((value) => el("td", { text: number(value) })),
+    ...COLUMNS.map(([, text]) => el("td", { class: "text", text: text(elite) }))));
+  const focused = document.activeElement?.dataset?.sort;
+  $("tabular").replaceChildren(el("table", {},
+    el("caption", { text: `${count(visible.length)} elites; a cell's name opens it` }),
+    el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...rows)));
+  if (focused !== undefined) $("tabular").querySelector(`[data-sort="${focused}"]`)?.focus();
+}
+
+function sortBy(key) {
+  const sort = key === "cell" ? key : Number(key);
+  state.descending = sort === state.sort ? !state.descending : sort !== "cell";
+  state.sort = sort;
+  $("sort").value = key;
+  apply();
+}
+
+// ---- scores beside the cell that is looked at
+
+function tip(button) {
+  const elite = button && byCell.get(button.dataset.cell);
+  mark(elite);
+  $("tip").hidden = !elite;
+  if (!elite) return;
+  const rows = data.quantities.map((name, i) => el("div", {}, el("span", { text: name }), el("span", { text: number(elite.values[i]) })));
+  $("tip").replaceChildren(el("strong", { text: `Cell ${elite.cell} · rank ${elite.row + 1}` }), ...rows);
+  const at = button.getBoundingClientRect(), box = $("tip").getBoundingClientRect(), gap = 10;
+  const right = at.right + gap + box.width < innerWidth;
+  const x = right ? at.right + gap : at.left - gap - box.width;
+  $("tip").style.left = `${Math.max(gap, Math.min(x, innerWidth - box.width - gap))}px`;
+  $("tip").style.top = `${Math.max(gap, Math.min(at.top, innerHeight - box.height - gap))}px`;
+}
+
+// ---- the panel; the fragment of the address says which cells it shows
+
+const cellsOf = (hash) => hash.slice(1).split("~").filter(Boolean).map(decodeURIComponent).filter((cell) => byCell.has(cell)).slice(0, 2);
+const link = (...cells) => `#${cells.map((cell) => encodeURIComponent(cell).replaceAll("%2C", ",")).join("~")}`;
+
+function open(cell) {
+  const cells = state.held && state.held !== cell ? [state.held, cell] : [cell];
+  hold(null);
+  show(...cells);
+}
+
+function show(...cells) {
+  if (location.hash !== link(...cells)) history.pushState(null, "", link(...cells));
+  follow();
+}
+
+function follow() {
+  const cells = cellsOf(location.hash);
+  state.shown = cells;
+  if (!cells.length) {
+    if ($("panel").open) $("panel").close();
+    return;
+  }
+  tip(null);
+  state.cell = cells.at(-1);
+  rove();
+  cards();
+  $("panel-state").textContent = "";
+  $("panel").scrollTop = 0;
+  if (!$("panel").open) matchMedia(PHONE).matches ? $("panel").showModal() : $("panel").show();
+  $("cards").querySelector("article:last-child h2").focus({ preventScroll: true });
+}
+
+function cards() {
+  const chosen = state.shown.map((cell) => byCell.get(cell));
+  $("panel").classList.toggle("two", chosen.length > 1);
+  $("cards").replaceChildren(...chosen.map(card));
+  $("comparison").replaceChildren(...(chosen.length > 1 ? [comparison(...chosen)] : []));
+}
+
+function comparison(one, two) {
+  const rows = data.quantities.map((name, i) => {
+    const [a, b] = [one.values[i], two.values[i]];
+    const difference = a === null || b === null ? "" : (b > a ? "+" : "") + number(b - a);
+    return el("tr", {}, el("th", { scope: "row", text: name }), ...[number(a), number(b), difference].map((text) => el("td", { text })));
+  });
+  const heads = ["", `cell ${one.cell}`, `cell ${two.cell}`, "difference"].map((text) => text ? el("th", { scope: "col", text }) : el("td"));
+  return el("table", {}, el("caption", { text: "Scores of both" }), el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...rows));
+}
+
+function card(elite) {
+  const id = `elite-${elite.row}`;
+  const title = el("h2", { id, tabindex: -1, text: `Cell ${elite.cell}` });
+  const rank = el("p", { class: "rank", text: `Rank ${elite.row + 1} of ${count(data.counts.elites)} by objective` });
+  return el("article", { "aria-labelledby": id, "data-hash": elite.hash }, title, rank, ...looks(elite), actions(elite), scores(elite),
+    ...section("Expression", el("pre", { tabindex: 0, text: elite.expression, "aria-label": "Expression" })),
+    ...section(`Program: ${elite.num_words} words, ${elite.num_instructions} live instructions`,
+      el("pre", { class: "program", tabindex: 0, text: elite.program.trim(), "aria-label": "Program" }),
+      el("p", { class: "note" }, "Score it again with ", el("code", { text: "evo eval RUN/config.yaml --program FILE" }))),
+    ...section("Origin", ...origin(elite)),
+    ...section("PTX", el("pre", { tabindex: 0, text: elite.ptx.trim(), "aria-label": "PTX" })));
+}
+
+const section = (title, ...content) => [el("h3", { text: title }), ...content];
+
+function looks(elite) {
+  if (data.pictures) {
+    const film = data.pictures.films[elite.row], still = data.pictures.stills[elite.row];
+    const image = el("img", { alt: `Picture of cell ${elite.cell}` });
+    const toggle = el("button", { type: "button", class: "play" });
+    const turn = () => {
+      image.src = webp(film && state.playing ? film : still);
+      toggle.textContent = state.playing ? "Pause" : "Play";
+      toggle.setAttribute("aria-label", `${toggle.textContent} the animation of cell ${elite.cell}`);
+    };
+    toggle.addEventListener("click", () => {
+      state.playing = !state.playing;
+      turn();
+    });
+    turn();
+    return [el("div", { class: "picture" }, image, ...(film ? [toggle] : []))];
+  }
+  if (data.fits) {
+    const { input, output, x, y } = data.fits;
+    const text = input ? `${input} from ${number(x[0])} to ${number(x[1])}` : `${count(x[1])} points, sorted by target`;
+    const legend = [el("span", { class: "line", text: output }), el("span", { class: "line target", text: "target" }),
+      el("span", { text }), el("span", { text: `${output} from ${number(y[0])} to ${number(y[1])}` })];
+    return [el("figure", { class: "chart" }, plot(elite), el("figcaption", {}, ...legend))];
+  }
+  const swatch = el("div", { class: "swatch" });
+  swatch.style.background = elite.color;
+  return [swatch];
+}
+
+function actions(elite) {
+  const text = `# cell ${elite.cell}, objective ${elite.values[0]}\n${elite.program.trim()}\n`;
+  const copy = el("button", { type: "button", text: "Copy program", onclick: () => copied(text) });
+  const save = el("a", { href: URL.createObjectURL(new Blob([text], { type: "text/plain" })), download: `cell_${elite.cell.replace(/\D+/g, "_")}.txt`, text: "Save program" });
+  const paired = state.shown.length > 1;
+  const compare = paired
+    ? el("button", { type: "button", text: "Take away", "aria-label": `Take cell ${elite.cell} away`, onclick: () => show(...state.shown.filter((cell) => cell !== elite.cell)) })
+    : el("button", { type: "button", text: "Compare with …", onclick: () => { hold(elite.cell); $("panel").close(); } });
+  return el("div", { class: "actions" }, copy, compare, save);
+}
+
+async function copied(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch { // such as where the page may not use the clipboard
+    const area = el("textarea", { "aria-hidden": "true" });
+    area.value = text;
+    $("panel").append(area);
+    area.select();
+    document.execCommand("copy");
+    area.remove();
+  }
+  $("panel-state").textContent = "Copied.";
+}
+
+function scores(elite) {
+  const rows = data.quantities.map((name, i) => {
+    const [low, high] = extent(i), value = elite.values[i];
+    const bar = el("span");
+    bar.style.setProperty("--share", `${value === null || high === low ? 0 : (100 * (value - low)) / (high - low)}%`);
+    return el("tr", {}, el("th", { scope: "row", text: name }), el("td", { class: "meter", "aria-hidden": "true" }, bar), el("td", { text: number(value) }));
+  });
+  const facts = elite.facts.map(([name, text]) => el("tr", {}, el("th", { scope: "row", text: name }), el("td"), el("td", { text })));
+  const note = facts.length && data.note ? [el("p", { class: "note", text: data.note })] : [];
+  return el("div", {}, el("table", {}, el("tbody", {}, ...rows, ...facts)), ...note);
+}
+
+function origin(elite) {
+  const { operator, generation, slot, parents } = elite.origin;
+  const cells = parents.flatMap(([cell, row], i) => [i ? " and " : " from ",
+    row === null ? `cell ${cell} (replaced since)` : el("a", { href: link(cell), text: `cell ${cell}` })]);
+  const story = el("p", {}, `Made in generation ${generation} (slot ${slot}) by ${operator}`, ...cells, ".");
+  const hash = el("p", { class: "note" }, "Hash ", el("code", { text: elite.hash }));
+  const line = ancestors(elite);
+  return line.length > 1 ? [story, descent(line), hash] : [story, hash];
+}
+
+// The line of first parents, from an elite back to the oldest that is still in the archive.
+function ancestors(elite) {
+  const line = [elite];
+  for (let parent; (parent = line.at(-1).origin.parents.find(([, row]) => row !== null)); ) line.push(elites[parent[1]]);
+  return line;
+}
+
+function descent(line) {
+  const oldest = line.at(-1).origin;
+  const end = oldest.parents.length ? "… parents since replaced" : `random program of generation ${oldest.generation}`;
+  const items = line.slice(1).map((elite) => {
+    const small = el("a", { class: "cell", href: link(elite.cell), "aria-label": `Ancestor in cell ${elite.cell}, generation ${elite.origin.generation}` }, face(elite));
+    placed(small, elite, false);
+    return el("li", {}, "←", small, `gen. ${elite.origin.generation}`);
+  });
+  return el("ul", { class: "descent", "aria-label": "Ancestors" }, ...items, el("li", { text: `← ${end}` }));
+}
+
+function hold(cell) {
+  state.held = cell;
+  $("comparing").hidden = cell === null;
+  if (cell !== null) $("comparing").firstElementChild.textContent = `Choose an elite to compare with cell ${cell}.`;
+}
+
+// ---- renewal, where a server has the page
+
+async function poll() {
+  if (!state.paused) {
+    try {
+      const answer = await fetch(location.pathname + location.search, { cache: "no-store", headers: { "If-None-Match": `"${data.live}"` } });
+      if (answer.status === 200) renew(await answer.text());
+      else if (answer.status !== 304) throw new Error(answer.statusText);
+      tell(`generation ${count(data.counts.generations)}`);
+    } catch {
+      tell("no answer from evo watch; trying again");
+    }
+  }
+  setTimeout(poll, POLL_MS);
+}
+
+function tell(text) {
+  if ($("live-state").textContent !== text) $("live-state").textContent = text;
+}
+
+function renew(text) {
+  const next = new DOMParser().parseFromString(text, "text/html");
+  const [left, top] = [$("scroll").scrollLeft, scrollY];
+  const within = document.activeElement && $("panel").contains(document.activeElement) ? document.activeElement.id : null;
+  tip(null);
+  load(JSON.parse(next.getElementById("data").textContent));
+  $("curves").replaceChildren(...[...next.getElementById("curves").children].map((each) => document.importNode(each, true)));
+  state.shown = state.shown.filter((cell) => byCell.has(cell));
+  if ($("panel").open) {
+    const kept = [...$("cards").children].map((each) => each.dataset.hash).join();
+    if (kept !== state.shown.map((cell) => byCell.get(cell).hash).join()) {
+      const depth = $("panel").scrollTop;
+      cards();
+      $("panel").scrollTop = depth;
+      if (within !== null) $("cards").querySelector("h2")?.focus({ preventScroll: true });
+    }
+  }
+  $("scroll").scrollLeft = left;
+  scrollTo(scrollX, top);
+}
+
+// ---- events
+
+function listen() {
+  for (const button of document.querySelectorAll("[data-view]")) button.addEventListener("click", () => { state.view = button.dataset.view; apply(); });
+  $("face").addEventListener("change", () => {
+    state.face = $("face").value;
+    buttons = new Map(elites.map((elite) => [elite.cell, cellButton(elite)]));
+    apply();
+  });
+  $("sort").addEventListener("change", () => { state.sort = $("sort").value === "cell" ? "cell" : Number($("sort").value); apply(); });
+  $("direction").addEventListener("click", () => { state.descending = !state.descending; apply(); });
+  $("size").addEventListener("input", apply);
+  $("theme").addEventListener("change", () => { document.documentElement.dataset.theme = $("theme").value; });
+  $("search").addEventListener("input", apply);
+  $("reset").addEventListener("click", () => { $("search").value = ""; state.ranges.clear(); ranges(); apply(); });
+  $("tabular").addEventListener("click", (event) => {
+    const key = event.target.closest("[data-sort]")?.dataset.sort;
+    if (key !== undefined) sortBy(key);
+    if (event.target.closest("a") && event.target.closest("a").hash === location.hash) follow();
+  });
+  $("comparing").querySelector("button").addEventListener("click", () => { hold(null); buttons.get(state.cell)?.focus(); });
+
+  const stage = $("stage");
+  stage.addEventListener("click", (event) => {
+    const button = event.target.closest(".cell");
+    if (button) open(button.dataset.cell);
+  });
+  stage.addEventListener("pointerover", (event) => { if (event.pointerType !== "touch") tip(event.target.closest(".cell")); });
+  stage.addEventListener("pointerleave", () => tip(null));
+  stage.addEventListener("focusin", (event) => {
+    const button = event.target.closest(".cell");
+    state.cell = button.dataset.cell;
+    rove();
+    if (button.matches(":focus-visible")) tip(button);
+  });
+  stage.addEventListener("focusout", () => tip(null));
+  stage.addEventListener("keydown", (event) => {
+    if (!/^(Arrow(Left|Right|Up|Down)|Home|End)$/.test(event.key) || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    const next = neighbour(event.key);
+    if (next) buttons.get(next.cell).focus();
+  });
+
+  addEventListener("scroll", () => tip(null), { passive: true });
+  addEventListener("hashchange", follow);
+  $("close").addEventListener("click", () => $("panel").close());
+  $("panel").addEventListener("close", () => {
+    if (location.hash) history.replaceState(null, "", location.pathname + location.search);
+    state.shown = [];
+    const back = state.view === "table" ? [...$("tabular").querySelectorAll("tbody a")].find((each) => each.textContent === state.cell) : buttons.get(state.cell);
+    back?.focus({ preventScroll: true });
+  });
+  addEventListener("keydown", (event) => {
+    if (event.key !== "Escape") return;
+    if (!$("tip").hidden) tip(null);
+    else if (!$("panel").matches(":modal") && $("panel").open) $("panel").close();
+    else if (state.held !== null) hold(null);
+  });
+  if (data.live) {
+    $("live").hidden = false;
+    tell(`generation ${count(data.counts.generations)}`);
+    $("live-toggle").addEventListener("click", () => {
+      state.paused = !state.paused;
+      $("live-toggle").setAttribute("aria-pressed", state.paused);
+    });
+    setTimeout(poll, POLL_MS);
+  }
+}
+
+// Cells are as large as the window allows, but never too small to touch.
+function fit(found) {
+  if (!found.map) return 96;
+  const room = $("explore").clientWidth - 72;
+  return Math.max(24, Math.min(Math.floor(room / found.map.columns), Math.floor((innerHeight - 230) / found.map.rows), 120));
+}
+
+const given = JSON.parse($("data").textContent);
+$("size").value = fit(given);
+$("filters").open = !matchMedia(NARROW).matches;
+load(given);
+listen();
+const best = buttons.get(state.cell), room = $("scroll").clientWidth;
+if (best && $("scroll").scrollWidth > 1.2 * room) $("scroll").scrollLeft = best.offsetLeft + best.offsetWidth / 2 - room / 2;
+if (location.hash) follow();

@@ -1,0 +1,138 @@
+"""The pictures of a page, as WebP: one for each elite, one sheet of thumbnails, and animations of the best.
+
+Owns their sizes, which depend on how much room the page has, and remembers what was drawn, so that the page of a run in progress
+costs only its new elites. Knows nothing of how a task draws.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import takewhile
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, features
+
+from evo.errors import UserError
+from evo.report.plot.pictures import STILL_T, render
+from evo.run.problem import Problem
+
+NUM_FILMS = 20  # the best elites are animated
+NUM_FRAMES = 30
+FRAME_MS = 80
+TILE = 64  # side of a thumbnail in pixels: a multiple of WebP's blocks of 16, so that neighbours do not bleed into each other
+SIZES = (96, 128, 160, 192, 224, 256, 320, 384)  # of a still, in pixels; the largest for which there is room
+FILM_SIZES = (96, 128, 160, 192, 224)
+STILL_BYTES = 3_000_000  # of all stills together, before base64 makes them a third longer
+FILM_BYTES = 1_000_000
+_QUALITY = 78  # of WebP, from 0 to 100
+_FILM_QUALITY = 70
+_NUM_TRIED = 16  # pictures whose length tells the rest
+_NUM_TRIED_FILMS = 2
+_BATCH = 64  # pictures in memory at once
+
+
+class Pictures:
+    """The pictures of elites of one task.
+
+    Args:
+        most: elites that there may be; the sizes of their pictures are chosen for so many.
+    """
+
+    def __init__(self, most: int):
+        if not features.check("webp"):
+            raise UserError("Pillow here was built without WebP, which the page's pictures are; install Pillow's own wheel")
+        self._most = max(1, most)
+        self._sizes: tuple[int, int] | None = None
+        self._stills: dict[bytes, bytes] = {}
+        self._tiles: dict[bytes, NDArray[np.uint8]] = {}
+        self._films: dict[bytes, bytes] = {}
+
+    def draw(self, problem: Problem, words: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> dict[str, Any]:
+        """The pictures of `(n, max_length)` programs, the best first, as JSON data: all WebP, in base64.
+
+        Returns:
+            `stills`, one each; `films`, of the first; `atlas`, a sheet of thumbnails in rows of `columns`.
+        """
+        keys = [each.tobytes() for each in hashes]
+        with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            size, film_size = self._sizes = self._sizes or self._choose(problem, words, pool)
+            missing = [row for row, key in enumerate(keys) if key not in self._stills]
+            for start in range(0, len(missing), _BATCH):
+                rows = missing[start : start + _BATCH]
+                pixels = render(problem, words[rows], size, STILL_T)
+                for row, still, picture in zip(rows, pool.map(_encode_still, pixels), pixels, strict=True):
+                    self._stills[keys[row]] = still
+                    self._tiles[keys[row]] = _reduced(picture)
+            missing = [row for row, key in enumerate(keys[:NUM_FILMS]) if key not in self._films]
+            films = pool.map(_encode_film, [_frames(problem, words[row], film_size) for row in missing])
+            self._films |= {keys[row]: film for row, film in zip(missing, films, strict=True)}
+        self._stills = {key: self._stills[key] for key in keys}
+        self._tiles = {key: self._tiles[key] for key in keys}
+        self._films = {key: self._films[key] for key in keys[:NUM_FILMS]}
+        columns = max(1, int(np.ceil(np.sqrt(len(keys)))))
+        return {
+            "stills": [_base64(self._stills[key]) for key in keys],
+            "films": [_base64(self._films[key]) for key in keys[:NUM_FILMS]],
+            "atlas": _base64(_atlas([self._tiles[key] for key in keys], columns)),
+            "columns": columns,
+        }
+
+    def _choose(self, problem: Problem, words: NDArray[np.uint64], pool: ThreadPoolExecutor) -> tuple[int, int]:
+        """The sizes of stills and films."""
+
+        def num_bytes(size: int) -> float:
+            tried = words[:: max(1, len(words) // _NUM_TRIED)][:_NUM_TRIED]
+            return self._most * float(np.mean([*map(len, pool.map(_encode_still, render(problem, tried, size, STILL_T)))]))
+
+        def film_bytes(size: int) -> float:
+            tried = words[:_NUM_TRIED_FILMS]
+            return NUM_FILMS * float(np.mean([len(_encode_film(_frames(problem, each, size))) for each in tried]))
+
+        return _largest(SIZES, num_bytes, STILL_BYTES), _largest(FILM_SIZES, film_bytes, FILM_BYTES)
+
+
+def _largest(sizes: Sequence[int], num_bytes: Callable[[int], float], room: int) -> int:
+    """The greatest of rising sizes for which there is room, or the first."""
+    return [sizes[0], *takewhile(lambda size: num_bytes(size) <= room, sizes[1:])][-1]
+
+
+def _frames(problem: Problem, words: NDArray[np.uint64], size: int) -> list[NDArray[np.uint8]]:
+    return [render(problem, words[None], size, frame / NUM_FRAMES)[0] for frame in range(NUM_FRAMES)]
+
+
+def _encode_still(pixels: NDArray[np.uint8]) -> bytes:
+    return _webp(Image.fromarray(pixels), quality=_QUALITY)
+
+
+def _encode_film(frames: list[NDArray[np.uint8]]) -> bytes:
+    first, *others = map(Image.fromarray, frames)
+    return _webp(first, quality=_FILM_QUALITY, save_all=True, append_images=others, duration=FRAME_MS, loop=0)
+
+
+def _reduced(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    return np.asarray(Image.fromarray(pixels).resize((TILE, TILE), Image.Resampling.LANCZOS))
+
+
+def _atlas(tiles: list[NDArray[np.uint8]], columns: int) -> bytes:
+    rows = max(1, -(-len(tiles) // columns))
+    sheet = np.zeros((rows * TILE, columns * TILE, 3), np.uint8)
+    for number, tile in enumerate(tiles):
+        top, left = TILE * (number // columns), TILE * (number % columns)
+        sheet[top : top + TILE, left : left + TILE] = tile
+    return _webp(Image.fromarray(sheet), quality=_QUALITY)
+
+
+def _webp(image: Image.Image, **options: Any) -> bytes:
+    file = io.BytesIO()
+    image.save(file, "WEBP", method=3, **options)
+    return file.getvalue()
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()

@@ -1,0 +1,153 @@
+"""What tests of pages in a browser share: a browser, runs of a task that names things as an attacker would, and visits to pages.
+
+The browser is the system's Chromium, driven by Playwright. Without it such tests are skipped; in CI they fail.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+import yaml
+
+from .conftest import run_folders
+
+NAME = "a<b>&amp;<script>document.title='hit'<"
+SCRIPT = "mean</script><script>document.title='hit'</script>"
+IMAGE = "<img src=x onerror=\"document.title='hit'\">\u2028&amp;{{data}}"
+FACT = "<svg onload=\"document.title='hit'\">"
+TASK = f"""\
+import numpy as np
+
+import evo
+
+SIDE = 8
+
+
+class Hostile(evo.Task):
+    inputs = {{"t": "f32", "x": "f32", "y": "f32"}}
+    outputs = {{"v": "f32"}}
+    measures = {{{SCRIPT!r}: (-1.0, 1.0), {IMAGE!r}: (0.0, 2.0)}}
+
+    def points(self):
+        return self.grid(SIDE, 0.5)
+
+    def score(self, outputs, programs):
+        v = outputs["v"].astype(np.float64)
+        objective = 1.0 / (1.0 + ((v - self.saddle()) ** 2).mean(axis=1))
+        objective[~np.isfinite(v).all(axis=1)] = np.nan
+        return evo.Scores(objective, np.stack([v.mean(axis=1), v.std(axis=1)], axis=1))
+
+    def report_points(self):
+        return self.points()
+
+    def report(self, outputs):
+        return {{{FACT!r}: outputs["v"].max(axis=1)}}
+
+    def saddle(self):
+        points = self.points()
+        return points["t"] + points["x"] * points["y"]
+
+    def grid(self, size, t):
+        y, x = np.meshgrid(np.linspace(-1, 1, size), np.linspace(-1, 1, size), indexing="ij")
+        return {{"t": np.float32(t), "x": x.ravel().astype(np.float32), "y": y.ravel().astype(np.float32)}}
+"""
+PICTURES = """
+    def picture_points(self, size, t):
+        return self.grid(size, t)
+
+    def picture(self, outputs, size):
+        v = np.nan_to_num(outputs["v"].reshape(-1, size, size))
+        return (127.5 * (1.0 + np.tanh(np.stack([v, -v, 3.0 * v], axis=-1)))).astype(np.uint8)
+"""
+CURVES = """
+    def targets(self):
+        return {"v": self.saddle()}
+"""
+COLUMNS, ROWS = 9, 6
+GRID = {"dims": [COLUMNS, ROWS]}
+# By what cells show or are: what the task has beside its scores, and the archive.
+CASES = {
+    "pictures": (PICTURES, GRID),
+    "polygons": (PICTURES, {"type": "CVTArchive", "centroids": 40}),
+    "curves": (CURVES, GRID),
+    "swatches": ("", GRID),
+}
+INSTRUCTIONS = ["add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "rcp_approx_ftz_f32", "sin_approx_ftz_f32"]
+DESKTOP = {"width": 1440, "height": 1200}
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.fixture(scope="session")
+def hostile_run(fork_server, tmp_path_factory):
+    """Finished runs of the hostile task with their pages, by case. Their folders' name is hostile too; none may be changed."""
+    made = {}
+
+    def run(case: str) -> Path:
+        if case not in made:
+            folder = tmp_path_factory.mktemp(case)
+            more, archive = CASES[case]
+            (folder / "task").mkdir()
+            (folder / "task" / "task.py").write_text(TASK + more)
+            config = {
+                "task": "task",
+                "seed": 3,
+                "program": {"max_length": 24, "vocabulary": {"instructions": INSTRUCTIONS}},
+                "search": {"archive": archive, "batch_size": 64, "initial": {"num_programs": 96, "max_length": 16}},
+                "evaluation": {"backend": "cpu", "executor": "threads"},
+                "stop": {"generations": 12},
+                "output": {"plots": ["page"]},
+            }
+            (folder / f"{NAME}.yaml").write_text(yaml.safe_dump(config))
+            code = fork_server.wait(fork_server.start(["run", f"{NAME}.yaml"], folder, {}, folder / "out", folder / "err"))
+            assert code == 0, (folder / "err").read_text()
+            (made[case],) = run_folders(folder / "runs")
+        return made[case]
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A headless Chromium."""
+    program = shutil.which("chromium")
+    lacking = [name for name, found in (("chromium", program), ("playwright", find_spec("playwright"))) if not found]
+    if lacking:
+        assert not os.environ.get("CI"), f"CI lacks {', '.join(lacking)}, which pages are tried in"
+        pytest.skip(f"{', '.join(lacking)} is not installed")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])  # a container's root has no sandbox
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def visit(browser, hostile_run):
+    """Opens the page of a case, or of an address, in a context of its own.
+
+    Afterwards nothing may have been asked for but that page, and nothing said in the console.
+    """
+    contexts, asked, said = [], [], []
+
+    def open_page(case: str, *, viewport: dict | None = None, **options):
+        address = case if "://" in case else (hostile_run(case) / "plots" / "page.html").as_uri()
+        context = browser.new_context(viewport=viewport or DESKTOP, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("request", lambda request: asked.append((request.url, address)))
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.goto(address)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not said
+    strangers = {url for url, address in asked if url != address and not url.startswith(("data:", "blob:"))}
+    assert not strangers

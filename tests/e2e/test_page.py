@@ -1,0 +1,137 @@
+"""evo page and evo watch from the command line: what they write and serve, and what they refuse."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import shutil
+import signal
+from urllib.parse import urlsplit
+
+import pytest
+
+from .conftest import num_rows, run_folders
+
+
+def run_with(fork_evo, config, tmp_path):
+    assert fork_evo("run", config).returncode == 0
+    (run,) = run_folders(tmp_path / "runs")
+    return run
+
+
+def test_page_writes_one_file_that_names_the_run(fork_evo, finished_run, tmp_path):
+    completed = fork_evo("page", finished_run, "--output", "deep/page.html")
+    assert (completed.returncode, completed.stdout, completed.stderr) == (0, "deep/page.html\n", "")
+    text = (tmp_path / "deep" / "page.html").read_text()
+    assert text.startswith("<!doctype html>") and finished_run.name in text
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["page.html"]
+
+
+def test_the_page_is_a_plot_and_the_same_each_time(fork_evo, small_config, tmp_path):
+    run = run_with(fork_evo, small_config({"output": {"plots": ["page"]}}), tmp_path)
+    plot = run / "plots" / "page.html"
+    written = plot.read_bytes()
+    plot.unlink()
+    assert fork_evo("page", run).stdout == f"{plot}\n"
+    is_same = plot.read_bytes() == written  # compared here: the difference of two pages would fill the report
+    assert is_same
+    assert fork_evo("plot", run, "--plot", "page").stdout == f"{plot}\n"
+    is_same = plot.read_bytes() == written
+    assert is_same
+
+
+@pytest.mark.parametrize("verb", ["page", "watch"])
+def test_a_run_without_elites_is_refused(fork_evo, small_config, make_task, tmp_path, verb):
+    task = make_task(
+        "import numpy as np\nimport evo\n\n\nclass Nothing(evo.Task):\n"
+        '    inputs = {"x": "f32"}\n    outputs = {"y": "f32"}\n    measures = {"m": (0.0, 1.0)}\n\n'
+        '    def points(self):\n        return {"x": np.ones(4)}\n\n'
+        "    def score(self, outputs, programs):\n        n = len(programs.num_instructions)\n"
+        "        return evo.Scores(np.full(n, np.nan), np.zeros((n, 1)))\n"
+    )
+    changes = {"task": str(task), "search": {"archive": {"dims": [4]}}, "output": {"plots": ["page"]}, "stop": {"generations": 1}}
+    run = run_with(fork_evo, small_config(changes), tmp_path)
+    assert not (run / "plots").exists()
+    refused = fork_evo(verb, run)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith(f"evo: {run}: the archive is empty") and refused.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("verb", ["page", "watch"])
+def test_a_damaged_archive_is_refused(fork_evo, finished_run, tmp_path, verb):
+    run = tmp_path / "damaged"
+    shutil.copytree(finished_run, run)
+    before = (run / "plots").stat().st_mtime_ns
+    for path in (run / "checkpoints").glob("*.ckpt"):
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    refused = fork_evo(verb, run)
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+    assert "the checksum does not fit the content" in refused.stderr
+    assert (run / "plots").stat().st_mtime_ns == before
+
+
+def test_the_page_of_a_run_in_progress_is_left_to_watch(fork_evo, start_fork, small_config, tmp_path):
+    started = start_fork("run", small_config({"stop": {"generations": 10**6}, "output": {"plots": []}}))
+    started.wait_until(lambda: run_folders(tmp_path / "runs") and num_rows(run_folders(tmp_path / "runs")[0]) > 1)
+    (run,) = run_folders(tmp_path / "runs")
+    refused = fork_evo("page", run)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == f"evo: {run}: the run is in progress; look at it with: evo watch RUN\n"
+    assert not (run / "plots").exists()
+
+
+def test_a_page_that_cannot_be_written(fork_evo, finished_run, tmp_path):
+    (tmp_path / "folder").mkdir()
+    refused = fork_evo("page", finished_run, "--output", "folder")
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+    assert "folder: error: exists and is not a file" in refused.stderr
+
+
+def test_watch_serves_the_page_alone_and_ends_with_ctrl_c(start_evo, finished_run):
+    watch = start_evo("watch", finished_run)
+    watch.wait_until(lambda: watch.stdout.count("\n") == 2)
+    first, url = watch.stdout.splitlines()
+    assert first == f"watching {finished_run}; Ctrl-C ends"
+    address = urlsplit(url)
+    assert (address.hostname, address.path, address.query) == ("127.0.0.1", "/", "")
+
+    def get(path: str, **headers: str) -> http.client.HTTPResponse:
+        connection = http.client.HTTPConnection(address.hostname, address.port, timeout=60)
+        connection.request("GET", path, headers=headers)
+        return connection.getresponse()
+
+    assert finished_run.name.encode() in get("/").read()
+    for path in ("/config.yaml", "/../config.yaml", "/plots/page.html", "//", f"/{os.fspath(finished_run)}/config.yaml"):
+        answer = get(path)
+        assert (answer.status, answer.read()) == (404, b"Not Found\n")
+    assert get("/", Host="evil.example").status == 421
+    watch.signal(signal.SIGINT)
+    assert watch.wait() == 0
+    assert watch.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--host", "no.such.host.invalid"], "--host no.such.host.invalid: no such address: "),
+        (["--host", "192.0.2.1"], "--host 192.0.2.1 --port 0: cannot listen: "),
+        (["--port", "70000"], "Invalid value for '--port': "),
+    ],
+)
+def test_watch_refuses_an_address_that_it_cannot_have(fork_evo, finished_run, options, message):
+    refused = fork_evo("watch", finished_run, *options)
+    assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (2, "", 1)
+    assert refused.stderr.startswith(f"evo: {message}")
+
+
+def test_a_curve_over_generations_is_in_the_page_for_each_metric(fork_evo, finished_run, tmp_path):
+    assert fork_evo("page", finished_run, "--output", "page.html").returncode == 0
+    text = (tmp_path / "page.html").read_text()
+    titles = re.findall(r'<svg [^>]*aria-label="([^"]*)"', text)
+    assert titles == [
+        f"{name} by generation" for name in ("QD score", "coverage", "best objective", "duplicates among offspring")
+    ]
+    assert not [part for part in re.findall(r"<svg.*?</svg>", text, re.S) if " style=" in part]

@@ -1,0 +1,483 @@
+"""The page of a run in a real browser: each control by mouse and by keyboard, what it shows, and who can use it."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from evo.run.checkpoint import decode_checkpoint
+
+from .browser import (  # noqa: F401
+    CASES,
+    COLUMNS,
+    DESKTOP,
+    FACT,
+    IMAGE,
+    NAME,
+    PHONE,
+    ROWS,
+    SCRIPT,
+    browser,
+    hostile_run,
+    visit,
+)
+from .conftest import state_of
+from .test_verbs import sections
+
+pytestmark = pytest.mark.slow
+
+CELL = "#stage .cell"
+
+
+@pytest.fixture
+def archive(hostile_run):  # noqa: F811
+    """The elites of a grid as a table: `cell` is a name, and the best comes first."""
+
+    def read(case: str = "pictures") -> dict[str, np.ndarray]:
+        found = state_of(hostile_run(case)).archive
+        order = np.argsort(-found["objective"], kind="stable")
+        cells = [str(number) if case == "polygons" else f"{number // ROWS},{number % ROWS}" for number in found["cell"]]
+        return {name: array[order] for name, array in found.items()} | {"cell": np.array(cells)[order]}
+
+    return read
+
+
+def button(page, cell: str):
+    return page.locator(f'{CELL}[data-cell="{cell}"]')
+
+
+def panel(page):
+    return page.locator("#panel")
+
+
+def expect_shown(page, *cells: str) -> None:
+    """The panel shows these cells, or will at once; none: it is closed."""
+    from playwright.sync_api import expect
+
+    expect(panel(page)).to_be_visible(visible=bool(cells))
+    if cells:
+        expect(page.locator("#cards h2")).to_have_text([f"Cell {cell}" for cell in cells])
+
+
+def focused(page) -> str:
+    """The element with the focus: its id, cell, view or text."""
+    return page.evaluate(
+        "(({id, dataset, textContent}) => id || dataset.cell || dataset.view || dataset.bound || dataset.sort || textContent)"
+        "(document.activeElement)"
+    )
+
+
+def order_shown(page) -> list[str]:
+    return [each.get_attribute("data-cell") for each in page.locator(CELL).all()]
+
+
+def click_at(page, slider, share: float) -> None:
+    """Clicks into a slider, at a share of its length."""
+    box = slider.bounding_box()
+    page.mouse.click(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
+
+
+def coarse(element) -> np.ndarray:
+    """What an element looks like, in 8 x 8 pixels."""
+    shot = Image.open(io.BytesIO(element.screenshot())).convert("RGB")
+    return np.asarray(shot.resize((8, 8), Image.Resampling.BOX), int)
+
+
+# ---- what is shown
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_names_of_tasks_and_files_are_shown_and_never_become_markup(visit, archive, case):  # noqa: F811
+    page = visit(case)
+    assert page.title() == f"{NAME} · evo"
+    assert page.locator("h1").inner_text() == NAME
+    assert page.locator("script").count() == 2 and page.locator("body img").count() == 0
+    legends = page.locator("legend").evaluate_all("all => all.map((each) => each.firstChild.textContent)")
+    assert legends[1:3] == [f"{SCRIPT} ", f"{IMAGE} "]
+    assert page.locator(CELL).count() == len(archive(case)["cell"])
+    page.locator(CELL).first.click()
+    names = page.locator("#cards tbody th").all_text_contents()
+    assert {SCRIPT, IMAGE, FACT} <= set(names)
+    assert page.locator("script").count() == 2 and page.title() == f"{NAME} · evo"
+
+
+def test_cells_of_a_grid_lie_where_their_measures_are(visit, archive):  # noqa: F811
+    page = visit("pictures")
+    stage = page.locator("#stage").bounding_box()
+    for cell in archive()["cell"]:
+        i, j = map(int, cell.split(","))
+        box = button(page, cell).bounding_box()
+        assert box["x"] + box["width"] / 2 == pytest.approx(stage["x"] + (i + 0.5) / COLUMNS * stage["width"], abs=1)
+        assert box["y"] + box["height"] / 2 == pytest.approx(stage["y"] + (1 - (j + 0.5) / ROWS) * stage["height"], abs=1)
+
+
+def test_cells_of_a_cvt_archive_are_the_polygons_around_their_centroids(visit, hostile_run):  # noqa: F811
+    page = visit("polygons")
+    run = hostile_run("polygons")
+    _, arrays = decode_checkpoint(max((run / "checkpoints").glob("*.ckpt")).read_bytes())
+    centroids, cells = arrays["archive.centroids"], set(arrays["elites.cell"].tolist())
+    stage = page.locator("#stage").bounding_box()
+    rng = np.random.default_rng(1)
+    for x, y in rng.uniform(0.01, 0.99, (200, 2)):
+        units = (centroids - [-1.0, 0.0]) / 2.0
+        distances = np.hypot(*(units - [x, y]).T)
+        nearest, next_one = np.argsort(distances)[:2]
+        if distances[next_one] - distances[nearest] < 0.02:  # at an edge rounding decides
+            continue
+        at = [stage["x"] + x * stage["width"], stage["y"] + (1 - y) * stage["height"]]
+        hit = page.evaluate("([x, y]) => document.elementFromPoint(x, y).closest('.cell')?.dataset.cell ?? null", at)
+        assert hit == (str(nearest) if int(nearest) in cells else None)
+
+
+def test_hover_and_focus_show_the_scores_of_a_cell(visit, archive):  # noqa: F811
+    page, elites = visit("pictures"), archive()
+    cell = elites["cell"][2]
+    expected = [f"{float(f'{elites[name][2]:.6g}'):g}" for name in ("objective",)]
+    button(page, cell).hover()
+    text = page.locator("#tip").inner_text()
+    assert f"Cell {cell} · rank 3" in text and all(value in text for value in expected)
+    page.locator("h1").hover()
+    assert not page.locator("#tip").is_visible()
+    page.locator("#size").focus()
+    page.keyboard.press("Tab")  # to the map, which is one stop
+    assert focused(page) == elites["cell"][0]
+    assert f"Cell {elites['cell'][0]} · rank 1" in page.locator("#tip").inner_text()
+    page.keyboard.press("Escape")
+    assert not page.locator("#tip").is_visible()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_panel_says_what_evo_show_says(visit, archive, fork_evo, hostile_run, case):  # noqa: F811
+    page, elites = visit(case), archive(case)
+    row = 1
+    cell = elites["cell"][row]
+    button(page, cell).click()
+    told = sections(fork_evo("show", hostile_run(case), "--cell", cell).stdout)
+    blocks = dict(zip(["expression", "program", "ptx"], page.locator("#cards pre").all_inner_texts(), strict=True))
+    (heading,) = [name for name in told if name.startswith("# program")]
+    assert blocks["program"].split() == told[heading].split()
+    assert blocks["expression"].strip() == told["# expression"].strip()
+    assert blocks["ptx"].split() == told["# PTX stub"].split()
+    text = page.locator("#cards").inner_text()
+    assert f"Rank 2 of {len(elites['cell'])} by objective" in text
+    born = re.search(r"generation (\d+), slot (\d+)\noperator +(.*)\nparents +(.*)\nhash +(\w+)", told["# origin"])
+    assert f"Made in generation {born[1]} (slot {born[2]}) by {born[3]}" in text and born[5] in text
+    for parent in born[4].split(", ") if born[4] != "none" and case != "polygons" else []:
+        assert f"cell {parent}" in text
+
+
+def test_the_best_elites_have_animations_and_all_have_pictures(visit, archive):  # noqa: F811
+    page, elites = visit("pictures"), archive()
+    assert len(elites["cell"]) > 20
+
+    def picture() -> Image.Image:
+        return Image.open(io.BytesIO(base64.b64decode(page.locator("#cards img").get_attribute("src").partition(",")[2])))
+
+    button(page, elites["cell"][19]).click()
+    assert (picture().format, picture().n_frames) == ("WEBP", 30)
+    page.locator("#cards .play").click()
+    assert (picture().format, picture().n_frames, page.locator("#cards .play").inner_text()) == ("WEBP", 1, "Play")
+    page.keyboard.press("Enter")
+    assert picture().n_frames == 30
+    button(page, elites["cell"][20]).click()
+    assert (picture().n_frames, page.locator("#cards .play").count()) == (1, 0)
+    still = visit("pictures", reduced_motion="reduce")
+    button(still, elites["cell"][0]).click()
+    assert still.locator("#cards .play").inner_text() == "Play"
+
+
+def test_a_thumbnail_is_its_own_elites_picture(visit, archive):  # noqa: F811
+    page, elites = visit("pictures", reduced_motion="reduce"), archive()
+    page.locator("#size").fill("96")
+    for row in (0, 7, len(elites["cell"]) - 1):
+        cell = button(page, elites["cell"][row])
+        small = coarse(cell)
+        cell.click()
+        large = coarse(page.locator("#cards img"))
+        page.locator("#close").click()
+        inner = np.s_[1:-1, 1:-1]  # the focus has a ring, the large picture round corners
+        assert abs(small - large)[inner].mean() < 12
+
+
+# ---- what is done
+
+
+def test_a_copied_program_scores_what_the_page_says(visit, archive, fork_evo, hostile_run, tmp_path):  # noqa: F811
+    page, elites = visit("pictures", permissions=["clipboard-read", "clipboard-write"]), archive()
+    for row in (0, 5):
+        button(page, elites["cell"][row]).click()
+        page.get_by_role("button", name="Copy program").click()
+        page.locator("#panel-state", has_text="Copied.").wait_for()
+        program = tmp_path / "copied.txt"
+        program.write_text(page.evaluate("navigator.clipboard.readText()"))
+        told = fork_evo("eval", hostile_run("pictures") / "config.yaml", "--program", program)
+        assert told.returncode == 0, told.stderr
+        objective = re.search(r"^objective +(\S+)$", told.stdout, re.M)[1]
+        assert objective == f"{elites['objective'][row]:.6g}"
+        assert page.locator("#cards tbody tr").first.inner_text().split() == ["objective", objective]
+        with page.expect_download() as download:
+            page.get_by_role("link", name="Save program").click()
+        assert Path(download.value.path()).read_text() == program.read_text()
+
+
+def test_arrow_keys_move_through_the_map_and_enter_opens(visit, archive):  # noqa: F811
+    page, elites = visit("pictures"), archive()
+    cells = {tuple(map(int, cell.split(","))) for cell in elites["cell"]}
+    pairs = [(i, j) for i, j in sorted(cells) if (i + 1, j) in cells and (i, j + 1) in cells]
+    i, j = pairs[len(pairs) // 2]
+    button(page, f"{i},{j}").focus()
+    for key, expected in (("ArrowRight", (i + 1, j)), ("ArrowLeft", (i, j)), ("ArrowUp", (i, j + 1)), ("ArrowDown", (i, j))):
+        page.keyboard.press(key)
+        assert focused(page) == f"{expected[0]},{expected[1]}"
+        assert f"Cell {expected[0]},{expected[1]} " in page.locator("#tip").inner_text()
+    assert page.locator(f'{CELL}[tabindex="0"]').count() == 1
+    page.keyboard.press("Enter")
+    expect_shown(page, f"{i},{j}")
+    assert focused(page) != f"{i},{j}"
+    page.keyboard.press("Escape")
+    expect_shown(page)
+    assert focused(page) == f"{i},{j}"
+    page.keyboard.press("Home")
+    assert focused(page) == elites["cell"][0]
+    page.keyboard.press("End")
+    assert focused(page) == elites["cell"][-1]
+
+
+def test_every_control_can_be_reached_by_tab_alone(visit, archive):  # noqa: F811
+    page = visit("pictures")
+    controls = "button, select, input, summary, a[href], #tabular"
+    for opened in (False, True):
+        if opened:
+            button(page, archive()["cell"][0]).click()
+        page.evaluate(
+            f"[...document.querySelectorAll('{controls}')].filter((each) => each.checkVisibility() && !each.disabled"
+            " && !each.matches('#stage .cell')).forEach((each, i) => (each.dataset.number = i))"
+        )
+        number = page.locator("[data-number]").count()
+        page.evaluate("document.activeElement.blur()")
+        reached = set()
+        for _ in range(number + 12):  # program, expression and PTX can be scrolled, and so take the focus too
+            page.keyboard.press("Tab")
+            reached.add(page.evaluate("document.activeElement.dataset.number ?? null"))
+        assert reached >= {str(each) for each in range(number)}
+
+
+def test_views_and_sorting_by_mouse_and_by_keyboard(visit, archive):  # noqa: F811
+    page, elites = visit("pictures"), archive()
+    page.get_by_role("button", name="Gallery").click()
+    assert order_shown(page) == elites["cell"].tolist()
+    page.locator("#direction").click()
+    assert [elites["objective"][elites["cell"].tolist().index(cell)] for cell in order_shown(page)] == sorted(elites["objective"])
+    page.locator("#direction").press("Space")
+    page.locator("#sort").select_option(label=SCRIPT)
+    by_mean = elites["cell"][np.argsort(-elites["measures"][:, 0], kind="stable")]
+    assert order_shown(page) == by_mean.tolist()
+    page.locator("#sort").focus()
+    page.keyboard.press("Home")
+    assert order_shown(page) == elites["cell"].tolist()
+    page.locator(CELL).first.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert focused(page) == elites["cell"][2]
+    columns = page.evaluate("getComputedStyle(document.getElementById('stage')).gridTemplateColumns.split(' ').length")
+    page.keyboard.press("ArrowDown")
+    assert focused(page) == elites["cell"][2 + columns]
+    page.get_by_role("button", name="Table").focus()
+    page.keyboard.press("Enter")
+    assert [row.split("\t")[0] for row in page.locator("#tabular tbody tr").all_inner_texts()] == elites["cell"].tolist()
+    page.locator('#tabular [data-sort="1"]').click()
+    assert page.locator("#tabular tbody th").all_inner_texts() == by_mean.tolist()
+    assert page.locator('th:has([data-sort="1"])').get_attribute("aria-sort") == "descending"
+    page.keyboard.press("Enter")
+    assert page.locator('th:has([data-sort="1"])').get_attribute("aria-sort") == "ascending"
+    means = dict(zip(elites["cell"].tolist(), elites["measures"][:, 0], strict=True))
+    assert [means[cell] for cell in page.locator("#tabular tbody th").all_inner_texts()] == sorted(means.values())
+    page.locator("#tabular tbody a").first.focus()
+    page.keyboard.press("Enter")
+    lowest = page.locator("#tabular tbody a").first.inner_text()
+    expect_shown(page, lowest)
+    page.locator("#close").click()
+    assert focused(page) == lowest
+    page.get_by_role("button", name="Map").click()
+    assert page.locator("#stage").get_attribute("class") == "map"
+
+
+def test_filters_keep_the_elites_within_their_bounds(visit, archive):  # noqa: F811
+    page, elites = visit("pictures"), archive()
+    total = len(elites["cell"])
+    at_least = page.get_by_role("slider", name="objective, at least")
+    at_least.focus()
+    for _ in range(20):
+        page.keyboard.press("ArrowRight")
+    low, high = elites["objective"].min(), elites["objective"].max()
+    bound = low + 20 / 200 * (high - low)
+    kept = elites["cell"][elites["objective"] >= bound]
+    assert 0 < len(kept) < total
+    assert sorted(order_shown(page)) == sorted(kept)
+    assert page.locator("#count").inner_text() == f"{len(kept)} of {total} elites"
+    click_at(page, page.get_by_role("slider", name=f"{SCRIPT}, at most"), 0.5)
+    assert {*order_shown(page)} < {*kept}
+    for cell in order_shown(page):
+        assert elites["measures"][elites["cell"].tolist().index(cell), 0] < np.median([*elites["measures"][:, 0]]) + 1.0
+    page.locator("#reset").click()
+    assert len(order_shown(page)) == total
+    click_at(page, page.get_by_role("slider", name="generation, at least"), 0.98)
+    latest = elites["generation"].max()
+    assert sorted(order_shown(page)) == sorted(elites["cell"][elites["generation"] == latest])
+    page.locator("#reset").focus()
+    page.keyboard.press("Enter")
+    assert len(order_shown(page)) == total
+
+
+def test_search_finds_the_elites_whose_live_code_has_the_instructions(visit, fork_evo, hostile_run):  # noqa: F811
+    page = visit("pictures")
+    rows = list(csv.DictReader(io.StringIO(fork_evo("show", hostile_run("pictures"), "--csv").stdout)))
+    with_sine = [row for row in rows if "sin(" in row["expression"]]
+    assert 0 < len(with_sine) < len(rows)
+    page.locator("#search").click()
+    page.keyboard.type("SIN")
+    assert len(order_shown(page)) == len(with_sine)
+    both = [row for row in with_sine if " - " in row["expression"]]
+    page.keyboard.type(" sub_ftz")
+    assert len(order_shown(page)) == len(both)
+    page.locator("#search").fill("nothing")
+    assert page.locator("#count").inner_text() == f"0 of {len(rows)} elites"
+
+
+def test_two_cells_are_compared_side_by_side(visit, archive):  # noqa: F811
+    page, elites = visit("pictures"), archive()
+    button(page, elites["cell"][0]).click()
+    page.get_by_role("button", name="Compare with").click()
+    expect_shown(page)
+    assert elites["cell"][0] in page.locator("#comparing").inner_text()
+    button(page, elites["cell"][3]).focus()
+    page.keyboard.press("Enter")
+    expect_shown(page, elites["cell"][0], elites["cell"][3])
+    one, two = (page.locator("#cards article").nth(i).bounding_box() for i in (0, 1))
+    assert one["y"] == two["y"] and one["x"] + one["width"] <= two["x"]
+    first = page.locator("#comparison tbody tr").first.inner_text().split("\t")
+    difference = elites["objective"][3] - elites["objective"][0]
+    assert -float(first[3].removeprefix("\N{MINUS SIGN}")) == pytest.approx(difference, rel=1e-5)
+    page.get_by_role("button", name=f"Take cell {elites['cell'][0]} away").click()
+    expect_shown(page, elites["cell"][3])
+    page.get_by_role("button", name="Compare with").press("Enter")
+    page.get_by_role("button", name="Cancel").click()
+    button(page, elites["cell"][1]).click()
+    expect_shown(page, elites["cell"][1])
+
+
+def test_origins_lead_to_parents_that_are_still_there(visit, archive):  # noqa: F811
+    page, elites = visit("pictures"), archive()
+    born = dict(zip(elites["cell"].tolist(), elites["generation"].tolist(), strict=True))
+    numbers = {f"{n // ROWS},{n % ROWS}": n for n in range(COLUMNS * ROWS)}
+    names = {n: name for name, n in numbers.items()}
+    followed = 0
+    for row, cell in enumerate(elites["cell"]):
+        parents = {names[n] for n in elites["parents"][row] if n >= 0}
+        there = {name for name in parents if born.get(name, born[cell]) < born[cell]}
+        page.goto(f"{page.url.partition('#')[0]}#{cell}")
+        expect_shown(page, cell)
+        links = page.locator("#cards p a[href^='#']")
+        assert {text.removeprefix("cell ") for text in links.all_inner_texts()} == there
+        if there and not followed:
+            parent = links.first.inner_text().removeprefix("cell ")
+            links.first.click()
+            expect_shown(page, parent)
+            page.go_back()
+            expect_shown(page, cell)
+            page.locator(".descent a").first.press("Enter")
+            expect_shown(page, parent)
+            followed += 1
+    assert followed
+
+
+def test_size_theme_and_what_cells_show(visit):  # noqa: F811
+    page = visit("pictures", color_scheme="light")
+    width = page.locator("#stage").bounding_box()["width"]
+    page.locator("#size").focus()
+    page.keyboard.press("End")
+    assert page.locator("#stage").bounding_box()["width"] == COLUMNS * 192 > width
+    click_at(page, page.locator("#size"), 0.3)
+    assert page.locator("#stage").bounding_box()["width"] < COLUMNS * 192
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
+    page.locator("#theme").select_option("dark")
+    dark = page.evaluate(background)
+    assert light != dark
+    page.locator("#theme").focus()
+    page.keyboard.press("Home")
+    assert page.evaluate(background) == light
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate(background) == dark
+    before = page.locator(CELL).first.screenshot()
+    page.locator("#face").select_option("objective")
+    assert page.locator(CELL).first.screenshot() != before
+    page.locator("summary").click()
+    assert not page.locator("#search").is_visible()
+    page.locator("summary").press("Enter")
+    assert page.locator("#search").is_visible()
+
+
+# ---- who can use it
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("case", ["pictures", "curves"])
+def test_axe_finds_no_serious_fault(visit, archive, case, scheme, viewport):  # noqa: F811
+    from axe_playwright_python.sync_playwright import Axe
+
+    page, cells = visit(case, viewport=viewport, color_scheme=scheme, reduced_motion="reduce"), archive(case)["cell"]
+
+    def check(place: str) -> None:
+        found = Axe().run(page).response["violations"]
+        serious = [each for each in found if each["impact"] in ("serious", "critical")]
+        assert not [f"{place}: {each['id']}: {each['nodes'][0]['html'][:200]}" for each in serious]
+
+    for view in ("Map", "Gallery", "Table"):
+        page.get_by_role("button", name=view).click()
+        check(view)
+    page.get_by_role("button", name="Map").click()
+    page.evaluate("location.hash = '#" + cells[0] + "'")
+    check("panel")
+    page.evaluate("location.hash = '#" + "~".join(cells[:2]) + "'")
+    check("comparison")
+
+
+def test_a_phone_shows_all_without_scrolling_sideways(visit, archive):  # noqa: F811
+    page = visit("pictures", viewport=PHONE, has_touch=True, is_mobile=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    cell = archive()["cell"][0]
+    button(page, cell).tap()
+    box = panel(page).bounding_box()
+    assert (box["x"], box["width"]) == (0, PHONE["width"])
+    assert page.evaluate("document.querySelector('#panel').scrollWidth") <= PHONE["width"]
+    page.keyboard.press("Escape")
+    expect_shown(page)
+    assert focused(page) == cell
+
+
+def test_a_printed_page_has_the_map_and_no_controls(visit):  # noqa: F811
+    page = visit("pictures", viewport={"width": 720, "height": 1000}, color_scheme="dark")
+    page.emulate_media(media="print")
+    assert not any(page.locator(place).is_visible() for place in ("#toolbar", "#controls", "#hint"))
+    assert page.locator("#stage").bounding_box()["width"] <= 720
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.pdf().startswith(b"%PDF")
+
+
+def test_data_in_the_file_is_what_the_archive_has(hostile_run, archive):  # noqa: F811
+    text = (hostile_run("pictures") / "plots" / "page.html").read_text()
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)[1])
+    elites = archive()
+    assert [each["cell"] for each in data["elites"]] == elites["cell"].tolist()
+    assert [each["values"][0] for each in data["elites"]] == elites["objective"].tolist()
+    assert [each["values"][1:3] for each in data["elites"]] == elites["measures"].tolist()

@@ -1,0 +1,68 @@
+"""evo watch in a real browser: the page follows its run, and who reads it stays where they are."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+
+import pytest
+
+from .browser import browser, hostile_run, visit  # noqa: F401
+from .conftest import num_rows
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_page_follows_the_run_and_keeps_the_readers_place(
+    visit,  # noqa: F811
+    hostile_run,  # noqa: F811
+    start_evo,
+    fork_evo,
+    tmp_path,
+):
+    from playwright.sync_api import expect
+
+    run = tmp_path / "run"
+    shutil.copytree(hostile_run("pictures"), run)
+    watch = start_evo("watch", run)
+    watch.wait_until(lambda: watch.stdout.count("\n") == 2)
+    page = visit(watch.stdout.splitlines()[1])
+    expect(page.locator("#live-state")).to_have_text("generation 12")
+    page.get_by_role("button", name="Gallery").click()
+    page.locator("#sort").select_option("generation")
+    page.locator("#search").fill("add")
+    slider = page.get_by_role("slider", name="objective, at least")
+    slider.fill("20")
+    bound = page.locator("#ranges output").first.inner_text().split()[0]
+    page.locator("#stage .cell").first.click()
+    cell = page.locator("#cards h2").inner_text()
+    page.get_by_role("button", name="Compare with").focus()
+    scrolled = page.evaluate("(scrollTo(0, 120), scrollY)")
+
+    def go_on(generations: int) -> None:
+        task = run.parent / "task"
+        if not task.exists():
+            shutil.copytree(hostile_run("pictures").parents[2] / "task", task)
+        told = fork_evo("resume", run, "--set", f"stop.generations={generations}", "--set", "output.plots=[]")
+        assert told.returncode == 0, told.stderr
+
+    go_on(20)
+    assert num_rows(run) == 20
+    expect(page.locator("#live-state")).to_have_text("generation 20", timeout=120_000)
+    facts = page.locator("#facts div").all_inner_texts()
+    assert any("20" in text and "generations" in text for text in facts)
+    assert page.get_by_role("button", name="Gallery").get_attribute("aria-pressed") == "true"
+    assert page.locator("#sort").input_value() == str(page.locator("#sort option", has_text="generation").get_attribute("value"))
+    assert page.locator("#search").input_value() == "add"
+    assert page.locator("#ranges output").first.inner_text().split()[0] == bound
+    assert page.locator("#cards h2").inner_text() == cell and page.locator("#panel").is_visible()
+    assert page.evaluate("scrollY") == scrolled
+    assert page.evaluate("document.querySelector('#panel').contains(document.activeElement)")
+
+    page.locator("#close").click()
+    page.locator("#live-toggle").click()
+    go_on(24)
+    page.locator("#live-toggle").press("Enter")
+    expect(page.locator("#live-state")).to_have_text("generation 24", timeout=120_000)
+    watch.signal(signal.SIGINT)
+    assert watch.wait() == 0
