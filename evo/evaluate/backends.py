@@ -126,7 +126,7 @@ def _start_cuda(assignment: Assignment) -> Evaluator:
     from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
     from evo.storage.disk_cache import open_cache
 
-    options = CudaOptions.from_settings(assignment.settings)
+    options = CudaOptions.from_settings(assignment.settings, assignment.instructions)
     cache = open_cache(assignment.settings["cache_megabytes"])
     return CudaEvaluator(assignment.language, assignment.task, options, cache, assignment.quarantine)
 
