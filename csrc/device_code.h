@@ -155,22 +155,21 @@ const char* device_code_result_to_string(DeviceCodeResult result) {
 /* ---- values ------------------------------------------------------------------------------------------------------ */
 
 /* Kinds of values: an instruction's result, a constant's that some instruction wants in a vector (a result without operands),
-   an input, and a constant that is part of steps. */
-enum { DEVICE_CODE__RESULT, DEVICE_CODE__LOADED, DEVICE_CODE__INPUT, DEVICE_CODE__CONSTANT };
+   an input, a constant that is part of steps, and the operand that an instruction does not have. */
+enum { DEVICE_CODE__RESULT, DEVICE_CODE__LOADED, DEVICE_CODE__INPUT, DEVICE_CODE__CONSTANT, DEVICE_CODE__NOTHING };
 
 typedef struct DeviceCodeValue {
     uint8_t kind;
-    uint8_t num_operands;
-    uint8_t is_swappable;
-    uint8_t is_expanded; /* while ordering: its operands are on the stack or ordered */
-    uint8_t is_ordered;
-    uint8_t vector;           /* that holds it, or NO_VECTOR */
-    uint16_t height;          /* results on the longest way from it down, up to a bound: only a rule of thumb */
+    uint8_t is_swappable;   /* the first two operands */
+    uint8_t is_pair;        /* two operands: both may be the accumulator */
+    uint8_t vector;         /* that holds it, or NO_VECTOR */
+    uint32_t height;        /* 1 + results on the longest way from it down; of NOTHING 0 */
     uint32_t operands[DEVICE_CODE__MAX_OPERANDS];
-    uint32_t num_uses;        /* as operands that are still to come */
-    uint32_t payload;         /* instruction, or constant's bits */
-    uint32_t first_request;   /* of those for it, or NONE */
-    uint32_t loaded;          /* a constant's value in a vector, or NONE */
+    uint32_t num_uses;      /* as operands that are still to come */
+    uint32_t num_pending;   /* while ordering: as operands of values that are not ordered yet */
+    uint32_t payload;       /* instruction, or constant's bits */
+    uint32_t first_request; /* of those for it, or NONE */
+    uint32_t loaded;        /* a constant's value in a vector, or NONE */
 } DeviceCodeValue;
 
 #define DEVICE_CODE__NO_VECTOR 0xFFu
@@ -185,12 +184,13 @@ typedef struct DeviceCodeBuilder {
     uint32_t num_values, num_ordered, first_output;
     uint64_t* steps;
     size_t num_steps, max_steps;
-    uint8_t free_vectors[DEVICE_CODE_MAX_VECTORS];
-    uint32_t num_free, num_used;
+    uint8_t free_vectors[DEVICE_CODE_MAX_VECTORS + 1]; /* slots without a value */
 } DeviceCodeBuilder;
 
-/* Each value, constants again in a vector, and zero for missing requests, in both forms. */
-static size_t device_code__max_values(const StackPtxLowered* lowered) { return 2 * (size_t)lowered->num_values + 2; }
+/* NOTHING for each operand, each value, constants again in a vector, and zero for missing requests. */
+static size_t device_code__max_values(const StackPtxLowered* lowered) {
+    return 2 * (size_t)lowered->num_values + DEVICE_CODE__MAX_OPERANDS + 1;
+}
 
 static size_t device_code__lay(DeviceCodeBuilder* builder, const StackPtxLowered* lowered, void* workspace) {
     const size_t num_values = device_code__max_values(lowered);
@@ -216,12 +216,12 @@ DeviceCodeResult device_code_workspace_size(const StackPtxLowered* lowered, size
 
 static uint32_t device_code__add_value(DeviceCodeBuilder* builder, uint8_t kind, uint32_t payload) {
     DeviceCodeValue* value = &builder->values[builder->num_values];
-    memset(value, 0, sizeof *value);
+    memset(value, 0, sizeof *value); /* its operands are values that are NOTHING */
     value->kind = kind;
     value->payload = payload;
+    value->height = kind != DEVICE_CODE__NOTHING;
     value->vector = DEVICE_CODE__NO_VECTOR;
     value->first_request = value->loaded = DEVICE_CODE__NONE;
-    for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) value->operands[k] = DEVICE_CODE__NONE;
     return builder->num_values++;
 }
 
@@ -234,30 +234,35 @@ static uint32_t device_code__load(DeviceCodeBuilder* builder, uint32_t number) {
     return builder->values[number].loaded;
 }
 
-/* Of an instruction's operands one may be a constant, and none if it is the only operand: others are loaded before. */
+/* Of an instruction's operands one may be a constant, and none if it is the only operand: others are loaded before. Branches on a
+   program's structure are hard to predict: here and below there are few, and every instruction has three operands. */
 static uint32_t device_code__add_instruction(
     DeviceCodeBuilder* builder, const StackPtxLowered* lowered, const StackPtxNode* node
 ) {
-    uint32_t operands[DEVICE_CODE__MAX_OPERANDS], num_constants = 0;
-    for (uint32_t k = 0; k < node->num_operands; k++) {
-        operands[k] = builder->numbers[lowered->operands[node->first_operand + k]];
+    uint32_t operands[DEVICE_CODE__MAX_OPERANDS], num_constants = 0, height = 0;
+    for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) {
+        const bool is_there = k < node->num_operands;
+        const uint32_t number = builder->numbers[lowered->operands[node->first_operand + (is_there ? k : 0)]];
+        operands[k] = is_there ? number : k;
         num_constants += builder->values[operands[k]].kind == DEVICE_CODE__CONSTANT;
     }
-    for (uint32_t k = 0; k < node->num_operands && num_constants > (node->num_operands > 1); k++) {
+    for (uint32_t k = 0; num_constants > (node->num_operands > 1); k++) {
         if (builder->values[operands[k]].kind != DEVICE_CODE__CONSTANT) continue;
         operands[k] = device_code__load(builder, operands[k]);
         num_constants--;
     }
     const uint32_t number = device_code__add_value(builder, DEVICE_CODE__RESULT, node->payload);
     DeviceCodeValue* value = &builder->values[number];
-    value->num_operands = (uint8_t)node->num_operands;
     value->is_swappable = builder->kernel->num_commutative[node->payload] == 2;
-    for (uint32_t k = 0; k < node->num_operands; k++) {
+    value->is_pair = node->num_operands == 2;
+    for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) {
         DeviceCodeValue* used = &builder->values[operands[k]];
         value->operands[k] = operands[k];
         used->num_uses++;
-        if (value->height <= used->height && used->height < UINT16_MAX) value->height = (uint16_t)(used->height + 1);
+        used->num_pending++;
+        height = used->height > height ? used->height : height;
     }
+    value->height = height + 1;
     return number;
 }
 
@@ -302,39 +307,38 @@ static void device_code__add_requests(DeviceCodeBuilder* builder, const StackPtx
 
 /* ---- order ------------------------------------------------------------------------------------------------------- */
 
-/* Orders a value after its operands. An operand without other uses comes last, to be taken from the accumulator and never
-   stored; of several, the lowest, so that few slots are in use meanwhile. */
-static void device_code__order(DeviceCodeBuilder* builder, uint32_t root) {
-    uint32_t depth = 0;
-    builder->stack[depth++] = root;
+static void device_code__sort_pair(const DeviceCodeBuilder* builder, uint32_t* first, uint32_t* second) {
+    const uint32_t a = *first, b = *second;
+    const bool is_wrong = builder->values[a].height < builder->values[b].height;
+    *first = is_wrong ? b : a;
+    *second = is_wrong ? a : b;
+}
+
+/* Orders results from the last to the first: a value comes right before the first of its users, so to speak as late as it can. Of
+   the operands that this makes possible the lowest comes last, to be taken from the accumulator, and those with more below them
+   before, so that few slots are in use meanwhile. */
+static void device_code__order(DeviceCodeBuilder* builder, uint32_t depth) {
+    uint32_t first = builder->num_values;
     while (depth > 0) {
-        const uint32_t number = builder->stack[depth - 1];
-        DeviceCodeValue* value = &builder->values[number];
-        if (value->is_ordered) {
-            depth--;
-        } else if (value->is_expanded) {
-            value->is_ordered = 1;
-            builder->order[builder->num_ordered++] = number;
-            depth--;
-        } else {
-            uint32_t num_pushed = 0;
-            value->is_expanded = 1;
-            for (uint32_t k = 0; k < value->num_operands; k++) {
-                const DeviceCodeValue* operand = &builder->values[value->operands[k]];
-                if (operand->is_ordered || operand->kind > DEVICE_CODE__LOADED) continue;
-                /* Insertion sort: what is pushed first comes last. */
-                uint32_t at = num_pushed++;
-                for (; at > 0; at--) {
-                    const DeviceCodeValue* before = &builder->values[builder->stack[depth + at - 1]];
-                    const bool single = operand->num_uses == 1, before_single = before->num_uses == 1;
-                    if (single != before_single ? before_single : before->height <= operand->height) break;
-                    builder->stack[depth + at] = builder->stack[depth + at - 1];
-                }
-                builder->stack[depth + at] = value->operands[k];
-            }
-            depth += num_pushed;
+        const uint32_t number = builder->stack[--depth];
+        const DeviceCodeValue* value = &builder->values[number];
+        uint32_t ready[DEVICE_CODE__MAX_OPERANDS], num_ready = 0;
+        builder->order[--first] = number;
+        for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) {
+            DeviceCodeValue* operand = &builder->values[value->operands[k]];
+            const bool is_ready = (--operand->num_pending == 0) & (operand->kind <= DEVICE_CODE__LOADED);
+            ready[k] = is_ready ? value->operands[k] : 0;
+            num_ready += is_ready;
         }
+        /* By height, the highest first: it is taken off the stack last. */
+        device_code__sort_pair(builder, &ready[0], &ready[1]);
+        device_code__sort_pair(builder, &ready[1], &ready[2]);
+        device_code__sort_pair(builder, &ready[0], &ready[1]);
+        for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) builder->stack[depth + k] = ready[k];
+        depth += num_ready;
     }
+    builder->num_ordered = builder->num_values - first;
+    builder->order += first;
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
@@ -342,114 +346,119 @@ static void device_code__order(DeviceCodeBuilder* builder, uint32_t root) {
 /* Where a value's operands come from, in the order in which the kernel takes them. */
 typedef struct DeviceCodeForm {
     uint32_t operands[DEVICE_CODE__MAX_OPERANDS];
-    uint8_t places[DEVICE_CODE__MAX_OPERANDS];
+    uint32_t places[DEVICE_CODE__MAX_OPERANDS];
     uint32_t num_taken; /* from the accumulator */
 } DeviceCodeForm;
 
-static DeviceCodeForm device_code__form(const DeviceCodeBuilder* builder, const DeviceCodeValue* value, uint32_t accumulator) {
-    DeviceCodeForm form;
-    form.num_taken = 0;
+/* Of each kind of value. The place of NOTHING is that of no operand in the number of a form. */
+static const uint8_t device_code__places[] = {
+    DEVICE_CODE_SLOT, DEVICE_CODE_SLOT, DEVICE_CODE_SLOT, DEVICE_CODE_CONSTANT, DEVICE_CODE_ACCUMULATOR
+};
+
+static void device_code__choose_form(
+    const DeviceCodeBuilder* builder, const DeviceCodeValue* value, uint32_t accumulator, DeviceCodeForm* form
+) {
+    form->num_taken = 0;
     for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) {
         const uint32_t operand = value->operands[k];
-        form.operands[k] = operand;
-        form.places[k] = DEVICE_CODE_ACCUMULATOR; /* also of operands that are not there */
-        if (k >= value->num_operands) continue;
-        if (operand == accumulator && (form.num_taken == 0 || value->num_operands == 2)) {
-            form.num_taken++;
-        } else {
-            form.places[k] = builder->values[operand].kind == DEVICE_CODE__CONSTANT ? DEVICE_CODE_CONSTANT : DEVICE_CODE_SLOT;
-        }
+        const bool is_taken = (operand == accumulator) & ((form->num_taken == 0) | (value->is_pair != 0));
+        form->operands[k] = operand;
+        form->places[k] = is_taken ? 0 : device_code__places[builder->values[operand].kind];
+        form->num_taken += is_taken;
     }
-    if (value->is_swappable && form.places[0] > form.places[1]) {
-        const uint32_t operand = form.operands[0];
-        const uint8_t place = form.places[0];
-        form.operands[0] = form.operands[1];
-        form.places[0] = form.places[1];
-        form.operands[1] = operand;
-        form.places[1] = place;
-    }
-    return form;
+    const bool is_swapped = value->is_swappable & (form->places[0] > form->places[1]);
+    const uint32_t operand = form->operands[0], place = form->places[0];
+    form->operands[0] = is_swapped ? form->operands[1] : operand;
+    form->places[0] = is_swapped ? form->places[1] : place;
+    form->operands[1] = is_swapped ? operand : form->operands[1];
+    form->places[1] = is_swapped ? place : form->places[1];
 }
 
-static bool device_code__add_step(DeviceCodeBuilder* builder, uint64_t first, uint32_t target, uint64_t second) {
+static bool device_code__add_step(DeviceCodeBuilder* builder, uint64_t step, uint32_t vector) {
+    const uint64_t target = (uint64_t)(vector & (DEVICE_CODE_MAX_VECTORS - 1)) << 24 | UINT64_C(1) << 31;
     if (builder->num_steps == builder->max_steps) return false;
-    if (target != DEVICE_CODE__NO_VECTOR) first |= (uint64_t)target << 24 | UINT64_C(1) << 31;
-    builder->steps[builder->num_steps++] = first | second << 32;
+    builder->steps[builder->num_steps++] = step | (vector != DEVICE_CODE__NO_VECTOR ? target : 0);
     return true;
 }
 
-/* The step of a result, whose operands are in their places. */
-static bool device_code__add_result(
-    DeviceCodeBuilder* builder, const DeviceCodeValue* value, const DeviceCodeForm* form, uint32_t target
-) {
-    static const uint32_t shifts[] = {12, 18, 32 + 12};
-    static const uint32_t digits[] = {1, 3, 9};
-    uint64_t step = 0, constant = 0;
-    uint32_t num_slots = 0, form_idx = 0;
-    if (value->kind == DEVICE_CODE__LOADED)
-        return device_code__add_step(builder, DEVICE_CODE_CASE_LOAD_CONSTANT, target, value->payload);
-    for (uint32_t k = 0; k < value->num_operands; k++) {
-        form_idx += form->places[k] * digits[k];
-        if (form->places[k] == DEVICE_CODE_SLOT) {
-            step |= (uint64_t)builder->values[form->operands[k]].vector << shifts[num_slots++];
-        } else if (form->places[k] == DEVICE_CODE_CONSTANT) {
-            constant = builder->values[form->operands[k]].payload;
-        }
+static uint64_t device_code__constant_step(uint32_t payload) { return DEVICE_CODE_CASE_LOAD_CONSTANT | (uint64_t)payload << 32; }
+
+/* The step of an instruction. The operand that it does not have is no slot and its payload is 0. */
+static uint64_t device_code__step(const DeviceCodeBuilder* builder, const DeviceCodeValue* value, const DeviceCodeForm* form) {
+    static const uint8_t shifts[] = {12, 18, 32 + 12, 0};
+    const uint32_t form_idx = form->places[0] + 3 * form->places[1] + 9 * form->places[2];
+    uint64_t step = builder->kernel->cases[value->payload * DEVICE_CODE_NUM_FORMS + form_idx];
+    uint32_t num_slots = 0;
+    for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) {
+        const DeviceCodeValue* operand = &builder->values[form->operands[k]];
+        const bool is_slot = form->places[k] == DEVICE_CODE_SLOT, is_constant = form->places[k] == DEVICE_CODE_CONSTANT;
+        step |= (is_slot ? (uint64_t)operand->vector : 0) << shifts[num_slots];
+        step |= (is_constant ? (uint64_t)operand->payload : 0) << 32;
+        num_slots += is_slot;
     }
-    step |= builder->kernel->cases[value->payload * DEVICE_CODE_NUM_FORMS + form_idx];
-    return device_code__add_step(builder, step & UINT32_MAX, target, step >> 32 | constant);
+    return step;
 }
 
 /* Requests of inputs and constants. */
 static bool device_code__add_copies(DeviceCodeBuilder* builder, const DeviceCodeValue* value) {
-    const bool is_input = value->kind == DEVICE_CODE__INPUT;
+    const uint64_t step = value->kind == DEVICE_CODE__INPUT ? DEVICE_CODE_CASE_LOAD_SLOT | (uint64_t)value->vector << 12
+                                                            : device_code__constant_step(value->payload);
     for (uint32_t i = value->first_request; i != DEVICE_CODE__NONE; i = builder->next_request[i]) {
-        const uint64_t first = is_input ? (uint64_t)DEVICE_CODE_CASE_LOAD_SLOT | (uint64_t)value->vector << 12
-                                        : (uint64_t)DEVICE_CODE_CASE_LOAD_CONSTANT;
-        if (!device_code__add_step(builder, first, builder->first_output + i, is_input ? 0 : value->payload)) return false;
+        if (!device_code__add_step(builder, step, builder->first_output + i)) return false;
+    }
+    return true;
+}
+
+/* Stores a value in the vector of its first request. Steps for the others follow its own. */
+static bool device_code__add_kept(DeviceCodeBuilder* builder, uint32_t request) {
+    for (; request != DEVICE_CODE__NONE; request = builder->next_request[request]) {
+        if (!device_code__add_step(builder, DEVICE_CODE_CASE_KEEP, builder->first_output + request)) return false;
     }
     return true;
 }
 
 static DeviceCodeResult device_code__add_steps(DeviceCodeBuilder* builder) {
-    const DeviceCodeKernel* kernel = builder->kernel;
-    DeviceCodeForm form, next;
-    if (builder->num_ordered > 0) form = device_code__form(builder, &builder->values[builder->order[0]], DEVICE_CODE__NONE);
+    const uint32_t first_slot = builder->kernel->first_slot, num_slots = builder->kernel->num_slots;
+    DeviceCodeForm forms[2];
+    uint32_t num_free = 0, num_used = 0;
+    if (builder->num_ordered > 0) {
+        device_code__choose_form(builder, &builder->values[builder->order[0]], DEVICE_CODE__NONE, &forms[0]);
+    }
     for (uint32_t i = 0; i < builder->num_ordered; i++) {
         const uint32_t number = builder->order[i];
         DeviceCodeValue* value = &builder->values[number];
+        const bool is_loaded = value->kind == DEVICE_CODE__LOADED;
+        const uint64_t step =
+            is_loaded ? device_code__constant_step(value->payload) : device_code__step(builder, value, &forms[i % 2]);
         /* A slot is free right after its last use: a step reads all operands before it stores. Inputs and outputs stay. */
-        for (uint32_t k = 0; k < value->num_operands; k++) {
+        for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) {
             DeviceCodeValue* used = &builder->values[value->operands[k]];
-            if (--used->num_uses == 0 && used->vector - kernel->first_slot < kernel->num_slots) {
-                builder->free_vectors[builder->num_free++] = used->vector;
-            }
+            builder->free_vectors[num_free] = used->vector;
+            num_free += (uint32_t)(--used->num_uses == 0) & (uint32_t)(used->vector - first_slot < num_slots);
         }
         /* A result is stored unless the next step takes it from the accumulator and is its only user. */
         uint32_t num_taken = 0;
         if (i + 1 < builder->num_ordered) {
-            next = device_code__form(builder, &builder->values[builder->order[i + 1]], number);
-            num_taken = next.num_taken;
+            device_code__choose_form(builder, &builder->values[builder->order[i + 1]], number, &forms[(i + 1) % 2]);
+            num_taken = forms[(i + 1) % 2].num_taken;
         }
-        uint32_t request = value->first_request;
-        if (request != DEVICE_CODE__NONE) {
+        const uint32_t request = value->first_request;
+        if (request == DEVICE_CODE__NONE) {
+            const bool is_stored = value->num_uses > num_taken, is_reused = num_free > 0;
+            const uint32_t slot = is_reused ? builder->free_vectors[num_free - 1] : first_slot + num_used;
+            value->vector = (uint8_t)(is_stored ? slot : DEVICE_CODE__NO_VECTOR);
+            num_free -= is_stored & is_reused;
+            num_used += is_stored & !is_reused;
+            if (num_used > num_slots) return DEVICE_CODE_ERROR_TOO_MANY_SLOTS;
+            if (!device_code__add_step(builder, step, value->vector)) return DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER;
+        } else {
             value->vector = (uint8_t)(builder->first_output + request);
-            request = builder->next_request[request];
-        } else if (value->num_uses > num_taken) {
-            if (builder->num_free == 0 && builder->num_used == kernel->num_slots) return DEVICE_CODE_ERROR_TOO_MANY_SLOTS;
-            value->vector = builder->num_free > 0 ? builder->free_vectors[--builder->num_free]
-                                                  : (uint8_t)(kernel->first_slot + builder->num_used++);
+            if (!device_code__add_step(builder, step, value->vector)) return DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER;
+            if (!device_code__add_kept(builder, builder->next_request[request])) return DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER;
         }
-        bool has_room = device_code__add_result(builder, value, &form, value->vector);
-        for (; request != DEVICE_CODE__NONE; request = builder->next_request[request]) {
-            has_room = has_room && device_code__add_step(builder, DEVICE_CODE_CASE_KEEP, builder->first_output + request, 0);
-        }
-        if (!has_room) return DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER;
-        form = next;
     }
-    return device_code__add_step(builder, DEVICE_CODE_CASE_END, DEVICE_CODE__NO_VECTOR, 0)
-        ? DEVICE_CODE_SUCCESS
-        : DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER;
+    const bool has_room = device_code__add_step(builder, DEVICE_CODE_CASE_END, DEVICE_CODE__NO_VECTOR);
+    return has_room ? DEVICE_CODE_SUCCESS : DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER;
 }
 
 DeviceCodeResult device_code_encode(
@@ -474,20 +483,22 @@ DeviceCodeResult device_code_encode(
     builder.steps = steps;
     builder.max_steps = max_steps;
     builder.first_output = first_output;
-    builder.num_values = builder.num_ordered = builder.num_free = builder.num_used = 0;
+    builder.num_values = builder.num_ordered = 0;
     builder.num_steps = 0;
+    for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) device_code__add_value(&builder, DEVICE_CODE__NOTHING, 0);
     if (!device_code__add_nodes(&builder, lowered)) return DEVICE_CODE_ERROR_NO_CASE;
     device_code__add_requests(&builder, lowered);
-    const uint32_t num_values = builder.num_values;
-    for (uint32_t i = 0; i < num_values; i++) {
-        DeviceCodeValue* value = &builder.values[i];
-        if (value->first_request == DEVICE_CODE__NONE) continue;
-        if (value->kind > DEVICE_CODE__LOADED) {
-            if (!device_code__add_copies(&builder, value)) return DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER;
-        } else {
-            device_code__order(&builder, i);
+    uint32_t num_roots = 0;
+    for (uint32_t i = 0; i < builder.num_values; i++) {
+        const DeviceCodeValue* value = &builder.values[i];
+        if (value->kind <= DEVICE_CODE__LOADED) {
+            builder.stack[num_roots] = i;
+            num_roots += value->num_uses == 0; /* all are of use, so it is requested */
+        } else if (value->first_request != DEVICE_CODE__NONE && !device_code__add_copies(&builder, value)) {
+            return DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER;
         }
     }
+    device_code__order(&builder, num_roots);
     const DeviceCodeResult result = device_code__add_steps(&builder);
     if (result == DEVICE_CODE_SUCCESS) *num_steps_out = builder.num_steps;
     return result;
