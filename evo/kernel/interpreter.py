@@ -10,7 +10,7 @@ of shared memory, with POINTS_PER_THREAD neighbouring points for each thread, wh
 in registers, the accumulator. All threads are at the same step, so its operands are decoded once for a warp. Launch contract:
 
     grid     x: `num_tiles`    y: ceil(num_programs / num_together)
-    block    BLOCK_SIZE threads
+    block    BLOCK_SIZE threads, `Layout.shared_bytes` of dynamic shared memory
     params   one u64 an input: address of its values, 4 bytes each
              one u32 an input: bytes from a point to the next, 4, or 0 for an input that is the same at all points
              u64: address of the device code, 8 bytes a step, with at least one step after the last program's
@@ -53,13 +53,15 @@ POINTS_PER_THREAD = 4
 POINTS = BLOCK_SIZE * POINTS_PER_THREAD  # as regression.POINTS_PER_BLOCK
 VECTOR_BYTES = 4 * POINTS
 
-# Shared memory that a block has without asking: 12 vectors. Two such blocks, 16 warps, fit a multiprocessor of compute capability
-# 8.6, 8.9 or 12.0, whose 100 KiB are the least since Turing; three fit 8.0, and four 9.0 and 10.0.
-MAX_VECTORS = 12
+# Shared memory of a block: 12 vectors. Two such blocks, 16 warps, fit a multiprocessor of compute capability 8.6, 8.9 or 12.0,
+# whose 100 KiB are the least since Turing; three fit 8.0, and four 9.0 and 10.0.
+NUM_VECTORS = 12
+# With many inputs and outputs a block may have twice as much, which is what all GPUs since compute capability 8.0 have for one.
+MAX_VECTORS = 24
 _MIN_BLOCKS = 2  # for a multiprocessor, so that the assembler leaves registers for as many
 # Programs whose outputs wait to be summed: as many octets as a warp has.
 _MAX_BUFFERED = 4
-# Fewer slots would send programs to the compile lane for the sake of summing faster.
+# Fewer slots would send programs to the compile lane for the sake of more warps.
 _MIN_SLOTS = 7
 
 
@@ -81,18 +83,19 @@ class Layout:
         return self.num_inputs + self.num_slots
 
     @property
-    def num_vectors(self) -> int:
-        """All of them."""
-        return self.first_output + self.num_buffered * self.num_outputs
+    def shared_bytes(self) -> int:
+        """Of all vectors."""
+        return (self.first_output + self.num_buffered * self.num_outputs) * VECTOR_BYTES
 
 
 def layout_of(language: Language, sums: bool) -> Layout | None:
-    """How a kernel for these inputs and outputs uses its shared memory; None if they leave no slot."""
+    """How a kernel for these inputs and outputs uses its shared memory; None if they leave too few slots."""
     num_inputs, num_outputs = len(language.inputs), len(language.outputs)
-    available = MAX_VECTORS - num_inputs
-    num_buffered = max(1, min(_MAX_BUFFERED, (available - _MIN_SLOTS) // num_outputs)) if sums else 1
-    num_slots = available - num_buffered * num_outputs
-    return Layout(num_inputs, num_outputs, num_slots, num_buffered) if num_slots > 0 else None
+    num_vectors = max(NUM_VECTORS, num_inputs + num_outputs + _MIN_SLOTS)
+    num_buffered = (num_vectors - num_inputs - _MIN_SLOTS) // num_outputs if sums else 1
+    num_buffered = min(num_buffered, _MAX_BUFFERED)
+    num_slots = num_vectors - num_inputs - num_buffered * num_outputs
+    return Layout(num_inputs, num_outputs, num_slots, num_buffered) if num_vectors <= MAX_VECTORS else None
 
 
 @dataclass(frozen=True)
@@ -144,8 +147,15 @@ def _kernel(layout: Layout, cases: Cases, sums: bool) -> list[str]:
     params = [f".param .u64 input_{i}" for i in inputs] + [f".param .u32 stride_{i}" for i in inputs]
     params += [".param .u64 code", ".param .u64 starts", ".param .u32 num_programs", ".param .u32 num_together"]
     params += [".param .u32 num_points", ".param .u64 results", *([".param .u64 targets"] if sums else [])]
-    lines = [f".visible .entry {ENTRY}(", ",\n".join(params), ")", f".maxntid {BLOCK_SIZE}, 1, 1", f".minnctapersm {_MIN_BLOCKS}"]
-    lines += ["{", f".shared .align 16 .b8 vectors[{layout.num_vectors * VECTOR_BYTES}];", _REGISTERS, _START]
+    lines = [
+        ".extern .shared .align 16 .b8 vectors[];",
+        f".visible .entry {ENTRY}(",
+        ",\n".join(params),
+        ")",
+        f".maxntid {BLOCK_SIZE}, 1, 1",
+        f".minnctapersm {_MIN_BLOCKS}",
+    ]
+    lines += ["{", _REGISTERS, _START]
     for i in inputs:
         lines += [f"ld.param.u64 %address, [input_{i}];", "cvta.to.global.u64 %address, %address;"]
         lines += [f"ld.param.u32 %index, [stride_{i}];", "mad.wide.u32 %address, %point, %index, %address;"]

@@ -46,8 +46,8 @@ class CudaOptions:
     device: its ordinal; None: the first usable one. num_workers: compile processes; None: one per core; 0: none, but only a
     farm. farm: as in a config; None: none. packing: how many programs go together. opt_level: the assembler's. compile_seconds:
     limit for one compilation. launch_seconds: limit for one pack on the device. num_threads: threads that score and encode; None:
-    one per core. lane: of `evo.evaluate.cuda.choice`. instructions: names of those that programs may use, for the interpreter;
-    None: any.
+    one per core. lane: of `evo.evaluate.cuda.choice`. lanes_problem: why it must be this one, or None. instructions: names of
+    those that programs may use, for the interpreter; None: any.
     """
 
     device: int | None = None
@@ -59,6 +59,7 @@ class CudaOptions:
     launch_seconds: float = 60.0
     num_threads: int | None = None
     lane: str = COMPILE
+    lanes_problem: str | None = None
     instructions: Collection[str] | None = None
 
     @classmethod
@@ -189,12 +190,14 @@ class CudaEvaluator:
         return by_name(self._task, stored)
 
     def environment(self) -> dict[str, str | int]:
-        """GPU, target, driver and number of compile workers."""
+        """GPU, target, driver, number of compile workers, and how the lanes differ, if they do."""
+        problem = self._options.lanes_problem
         return {
             "device": self._device.info.name,
             "target": self._device.info.target,
             "driver": "CUDA {}.{}".format(*self._device.driver),
             "compile_workers": self._executor.num_workers,
+            **({"lanes_differ": problem} if problem else {}),
         }
 
     def close(self) -> None:

@@ -32,10 +32,11 @@ from evo.native.device_code import NUM_EXTRA_STEPS, DeviceEncoder, Encoded, max_
 from evo.storage.disk_cache import DiskCache
 from evo.task import Task
 
-# Most programs and steps of a pack. A pack is a launch: large enough that starting it costs a program next to nothing, and small
-# enough that a batch of a few thousand programs keeps encoding, kernels and scoring busy at once.
+# Most programs of a pack, and steps for each of them. A pack is a launch: large enough that starting it costs a program next to
+# nothing, and small enough that a batch of a few thousand programs keeps encoding, kernels and scoring busy at once.
 MAX_PROGRAMS = 1024
-MAX_STEPS = 128 * MAX_PROGRAMS
+_STEPS_PER_PROGRAM = 128
+_MIN_STEPS = 4096  # of a pack of few programs
 # A batch is cut into this many packs, unless they get too small.
 _NUM_PACKS = 4
 _MIN_PROGRAMS = 256
@@ -76,6 +77,7 @@ class Kernel:
         self._device = device
         self._module = device.load(cubin)
         self._function = device.function(self._module, kernels.ENTRY)
+        device.allow_shared_bytes(self._function, layout.shared_bytes)
 
     def launch(self, inputs: DeviceInputs, code: int, num_programs: int, results: int, targets: int | None, stream: Any) -> None:
         """Starts the kernel for the programs whose code lies at the address `code`, as in a `CodePack`."""
@@ -85,7 +87,7 @@ class Kernel:
         params += [np.uint64(code + starts_bytes(num_programs)), np.uint64(code), np.uint32(num_programs), np.uint32(together)]
         params += [np.uint32(inputs.num_points), np.uint64(results), *([] if targets is None else [np.uint64(targets)])]
         grid = (tiles, -(-num_programs // together))
-        self._device.launch(self._function, grid, kernels.BLOCK_SIZE, params, stream)
+        self._device.launch(self._function, grid, kernels.BLOCK_SIZE, params, stream, self.layout.shared_bytes)
 
     def close(self) -> None:
         """Unloads it."""
@@ -132,9 +134,13 @@ def starts_bytes(num_programs: int) -> int:
     return -(-num_programs * 4 // 256) * 256
 
 
-def code_bytes(num_programs: int) -> int:
-    """Most bytes of a pack's code."""
-    return starts_bytes(num_programs) + 8 * MAX_STEPS
+def code_bytes(max_programs: int) -> int:
+    """Bytes of the code of a pack of at most so many programs."""
+    return starts_bytes(max_programs) + 8 * _most_steps(max_programs)
+
+
+def _most_steps(max_programs: int) -> int:
+    return _MIN_STEPS + _STEPS_PER_PROGRAM * max_programs
 
 
 class InterpretLane:
@@ -154,6 +160,7 @@ class InterpretLane:
         self._kernel = kernel
         self._lane = Lane(device, plan, max(1, min(max_programs, MAX_PROGRAMS)), time_limit_s, num_threads)
         self._num_requests = len(kernel.encoder.lowering.requests)
+        self._most_steps = _most_steps(self._lane.capacity)
         self._num_ahead = min(num_threads, NUM_IN_FLIGHT)
         # Of the lane's packs some are in flight and one waits for a place, while others are encoded.
         num_slots = NUM_IN_FLIGHT + 1 + self._num_ahead
@@ -193,7 +200,7 @@ class InterpretLane:
     ) -> Iterator[NDArray[np.int64]]:
         """Rows of packs whose code has room for any programs of so many instructions."""
         needed = max_steps(num_instructions.astype(np.int64), self._num_requests)
-        room = MAX_STEPS - NUM_EXTRA_STEPS
+        room = self._most_steps - NUM_EXTRA_STEPS
         left.append(rows[needed > room])
         rows, needed = rows[needed <= room], needed[needed <= room]
         ends = np.cumsum(needed)
@@ -209,7 +216,7 @@ class InterpretLane:
         """The pack of these rows, and those of them that it lacks."""
         layout = self._kernel.layout
         table = starts_bytes(len(rows))
-        starts, steps = slot[: len(rows) * 4].view(np.uint32), slot[table : table + 8 * MAX_STEPS].view(np.uint64)
+        starts, steps = slot[: len(rows) * 4].view(np.uint32), slot[table : table + 8 * self._most_steps].view(np.uint64)
         results, used = self._kernel.encoder.encode(batch.words, rows, steps, starts, layout.first_output, layout.num_buffered)
         is_there = results == Encoded.OK
         taken = rows[is_there]
@@ -266,7 +273,7 @@ class CodeRegressionPlan(RegressionPlan):
         """Sends the pack's code and starts the kernel, then adds up its partial sums."""
         num_programs = len(module.rows)
         num_rows = num_programs * len(self._task.outputs)
-        sums = scratch + _aligned(code_bytes(num_programs))
+        sums = scratch + _aligned(len(module.code))
         device.copy_to_device(scratch, module.code, stream)
         self._kernel.launch(self._inputs, scratch, num_programs, sums, int(self._targets), stream)
         params: list[np.generic] = [np.uint64(sums), np.uint64(results), np.uint32(num_rows), np.uint32(self._inputs.num_points)]
