@@ -24,6 +24,9 @@ NUM_FORMS = 27  # of up to three operands
 NO_CASE = 0xFFFF
 END, KEEP, LOAD_SLOT, LOAD_CONSTANT, _NUM_SPECIAL = range(5)
 
+# The time to assemble a kernel grows with the square of its cases: that many take a core some seven seconds, once.
+MAX_CASES = 1000
+
 # Types whose values have 32 bits in a slot.
 _TYPES = ("f32", "u32", "s32", "b32", "pred")
 _MAX_OPERANDS = 3
@@ -83,7 +86,7 @@ class Cases:
 
 def cases_of(instruction_set: InstructionSet, names: Collection[str] | None = None) -> Cases:
     """The cases of the instructions that a kernel can interpret: one result and up to three operands, each a scalar of 32 bits
-    or a predicate, whose values depend on nothing else.
+    or a predicate, whose values depend on nothing else. If there would be more than MAX_CASES, the last ones are left out.
 
     Args:
         names: of those that programs may use; None: the whole set.
@@ -93,7 +96,10 @@ def cases_of(instruction_set: InstructionSet, names: Collection[str] | None = No
     for index, instruction in enumerate(instruction_set.instructions):
         if (names is not None and instruction.name not in names) or not is_interpretable(instruction_set, instruction):
             continue
-        for form in _forms(len(instruction.args), instruction.num_commutative):
+        forms = list(_forms(len(instruction.args), instruction.num_commutative))
+        if count + len(forms) > MAX_CASES:
+            continue
+        for form in forms:
             numbers[index, form_index(form)] = count
             count += 1
     return Cases(instruction_set, numbers)

@@ -85,7 +85,7 @@ def host_row():
 
 CONFIG = f"""
 task: .
-program: {{max_length: 64, vocabulary: {{instructions: [{', '.join(MIX_A)}]}}}}
+program: {{max_length: 64, vocabulary: {{instructions: [{", ".join(MIX_A)}]}}}}
 search:
   archive: {{type: GridArchive, dims: [50, 50]}}
   batch_size: {BATCH_SIZE}
