@@ -178,6 +178,7 @@ typedef struct DeviceCodeBuilder {
     const DeviceCodeKernel* kernel;
     DeviceCodeValue* values;
     uint32_t* numbers;      /* of the lowered program's values */
+    uint32_t* requested;    /* value of each request */
     uint32_t* next_request; /* for the same value, or NONE */
     uint32_t* order;        /* results in order of evaluation */
     uint32_t* stack;        /* values to order */
@@ -200,11 +201,12 @@ static size_t device_code__lay(DeviceCodeBuilder* builder, const StackPtxLowered
     builder->values = (DeviceCodeValue*)memory;
     uint32_t* words = (uint32_t*)(void*)(memory + num_values * sizeof(DeviceCodeValue));
     builder->numbers = words;
-    builder->next_request = words + lowered->num_values;
+    builder->requested = words + lowered->num_values;
+    builder->next_request = builder->requested + lowered->num_requests;
     builder->order = builder->next_request + lowered->num_requests;
     builder->stack = builder->order + num_values;
     return sizeof(uint64_t) + num_values * sizeof(DeviceCodeValue) +
-        sizeof(uint32_t) * (lowered->num_values + lowered->num_requests + num_values + 3 * num_values + 1);
+        sizeof(uint32_t) * (lowered->num_values + 2 * (size_t)lowered->num_requests + num_values + 3 * num_values + 1);
 }
 
 DeviceCodeResult device_code_workspace_size(const StackPtxLowered* lowered, size_t* bytes_out) {
@@ -299,7 +301,8 @@ static void device_code__add_requests(DeviceCodeBuilder* builder, const StackPtx
         const uint32_t id = lowered->request_values[i];
         if (id == STACK_PTX_NO_VALUE && zero == DEVICE_CODE__NONE)
             zero = device_code__add_value(builder, DEVICE_CODE__CONSTANT, 0);
-        DeviceCodeValue* value = &builder->values[id == STACK_PTX_NO_VALUE ? zero : builder->numbers[id]];
+        builder->requested[i] = id == STACK_PTX_NO_VALUE ? zero : builder->numbers[id];
+        DeviceCodeValue* value = &builder->values[builder->requested[i]];
         builder->next_request[i] = value->first_request;
         value->first_request = i;
     }
@@ -489,12 +492,13 @@ DeviceCodeResult device_code_encode(
     if (!device_code__add_nodes(&builder, lowered)) return DEVICE_CODE_ERROR_NO_CASE;
     device_code__add_requests(&builder, lowered);
     uint32_t num_roots = 0;
-    for (uint32_t i = 0; i < builder.num_values; i++) {
-        const DeviceCodeValue* value = &builder.values[i];
+    for (uint32_t i = 0; i < lowered->num_requests; i++) {
+        const DeviceCodeValue* value = &builder.values[builder.requested[i]];
+        if (value->first_request != i) continue;
         if (value->kind <= DEVICE_CODE__LOADED) {
-            builder.stack[num_roots] = i;
-            num_roots += value->num_uses == 0; /* all are of use, so it is requested */
-        } else if (value->first_request != DEVICE_CODE__NONE && !device_code__add_copies(&builder, value)) {
+            builder.stack[num_roots] = builder.requested[i];
+            num_roots += value->num_uses == 0; /* a value that is used as well comes before its users */
+        } else if (!device_code__add_copies(&builder, value)) {
             return DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER;
         }
     }
