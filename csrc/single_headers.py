@@ -7,7 +7,8 @@ A single header is the header itself with the text of each header that it includ
 included together, in any order. Copy all of them from one version.
 
 Owns what goes into single headers. ptx_vm.h is left out, since its kernels are compiled once for each SIMD level, each in a file
-with flags of its own, and so are derive.h, tune.h and itll_features.h, which work with it. To use these, copy the folder csrc/.
+with flags of its own, and so are derive.h, tune.h and itll_features.h, which work with it, and device_code.h, which is for a
+kernel of the Python package. To use these, copy the folder csrc/.
 """
 
 from __future__ import annotations

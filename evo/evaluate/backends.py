@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from evo.errors import FailureKind, UserError
@@ -123,10 +123,15 @@ def _gpu_pays_off(assignment: Assignment) -> bool:
 def _start_cuda(assignment: Assignment) -> Evaluator:
     if problem := _why_no_cuda() or _why_untrusted_gpu(assignment.settings):
         raise UserError(f"evaluation.backend: cuda cannot be used here: {problem}; use 'cpu' or 'auto'")
+    from evo.evaluate.cuda.choice import COMPILE
+    from evo.evaluate.cuda.device import choose_device, probe
     from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
+    from evo.evaluate.cuda.self_test import why_one_lane
     from evo.storage.disk_cache import open_cache
 
-    options = CudaOptions.from_settings(assignment.settings)
+    options = CudaOptions.from_settings(assignment.settings, assignment.instructions)
+    if problem := why_one_lane(choose_device(probe(), options.device)):
+        options = replace(options, lane=COMPILE, lanes_problem=problem)
     cache = open_cache(assignment.settings["cache_megabytes"])
     return CudaEvaluator(assignment.language, assignment.task, options, cache, assignment.quarantine, assignment.source)
 

@@ -35,7 +35,7 @@ def config(small_config):
         return small_config(
             {
                 "program": {"vocabulary": {"instructions": instructions}},
-                "evaluation": {"backend": backend, "compile_workers": 1},
+                "evaluation": {"backend": backend, "compile_workers": 1, "lane": "compile"},
                 "stop": {"generations": generations},
                 "output": {"plots": []},
             }

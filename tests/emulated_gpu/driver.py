@@ -77,6 +77,7 @@ class StandIn:
 
     Attributes:
         max_steps, order: of `ptx_machine.launch`.
+        is_null: kernels end without having done anything.
         fatal_text: kernels of modules whose PTX contains this, such as a program's own constant, access an illegal address. It is
             kept in the environment, as EVO_EMULATED_GPU_FATAL, and holds for the processes that this one starts.
         messages: what kernels failed of, in order.
@@ -89,7 +90,7 @@ class StandIn:
         self._library.evo_emulated_cubin_bytes.restype = ctypes.c_uint64
         self._modules: dict[int, Module] = {}
         self._areas: dict[tuple[int, int], object] = {}
-        self.max_steps, self.order = MAX_STEPS, "together"
+        self.max_steps, self.order, self.is_null = MAX_STEPS, "together", False
         self._fatal: set[int] = set()
         self.messages: list[str] = []
         self._callbacks = _Callbacks(
@@ -116,7 +117,7 @@ class StandIn:
     def reset(self) -> None:
         """Forgets all contexts, errors, counts, messages and options, those of the environment too."""
         self._library.evo_emulated_reset()
-        self.max_steps, self.order, self.fatal_text = MAX_STEPS, "together", None
+        self.max_steps, self.order, self.is_null, self.fatal_text = MAX_STEPS, "together", False, None
         self.messages.clear()
 
     def alive(self) -> dict[str, int]:
@@ -192,6 +193,8 @@ class StandIn:
         return 0
 
     def _launch(self, number: int, name: bytes, grid, block, shared_bytes: int, parameters: int, num_bytes: int) -> int:
+        if self.is_null:
+            return 0
         if number in self._fatal:
             raise IllegalAddress(f"a module with {self.fatal_text.decode()}")
         launch(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,10 +24,13 @@ from evo.compile.request import CompileFailure
 from evo.errors import DeviceFailure, FailureKind
 from evo.evaluate import Evaluation, Failure, PickledTask, Status, TaskSource, by_name
 from evo.evaluate.cpu import SCORE_SECONDS, ExecutorName
+from evo.evaluate.cuda.choice import COMPILE, INTERPRET, choose_lane
 from evo.evaluate.cuda.device import Device
-from evo.evaluate.cuda.lane import Lane, PackFailure, Plan, ScoringPlan
+from evo.evaluate.cuda.interpret import MAX_PROGRAMS, CodeRegressionPlan, CodeStorePlan, InterpretLane, Kernel, open_kernel
+from evo.evaluate.cuda.lane import Lane, LaneTimes, Pack, PackFailure, Plan, ScoringPlan
 from evo.evaluate.cuda.plans import CheckedPlan, DeviceInputs, KernelPlan, RegressionPlan, StorePlan
-from evo.evaluate.cuda.trial import Kernel, try_alone
+from evo.evaluate.cuda.trial import Kernel as TrialKernel
+from evo.evaluate.cuda.trial import try_alone
 from evo.kernel.cuda_header import BLOCK_SIZE as KERNEL_BLOCK_SIZE
 from evo.kernel.cuda_source import template_of
 from evo.kernel.template import POINTWISE, KernelTemplate
@@ -47,9 +50,11 @@ class CudaOptions:
 
     device: its ordinal; None: the first usable one. num_workers: compile processes; None: one per core; 0: none, but only a
     farm. farm: as in a config; None: none. packing: how many programs go together. opt_level: the assembler's. compile_seconds:
-    limit for one compilation. launch_seconds: limit for one pack on the device. num_threads: threads or processes that score;
-    None: one per core. executor: which of them score outputs in Python; auto: processes, if there are several and they can.
-    score_seconds: limit for scoring a chunk in a process.
+    limit for one compilation. launch_seconds: limit for one pack on the device. num_threads: threads that encode, and threads or
+    processes that score; None: one per core. executor: which of them score outputs in Python; auto: processes, if there are
+    several and they can. score_seconds: limit for scoring a chunk in a process. lane: of `evo.evaluate.cuda.choice`.
+    lanes_problem: why it must be this one, or None. instructions: names of those that programs may use, for the interpreter;
+    None: any.
     """
 
     device: int | None = None
@@ -62,9 +67,12 @@ class CudaOptions:
     num_threads: int | None = None
     executor: ExecutorName = "auto"
     score_seconds: float = SCORE_SECONDS
+    lane: str = COMPILE
+    lanes_problem: str | None = None
+    instructions: Collection[str] | None = None
 
     @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> CudaOptions:
+    def from_settings(cls, settings: Mapping[str, Any], instructions: Collection[str] | None = None) -> CudaOptions:
         """The options in a config's section `evaluation`, given as plain values."""
         return cls(
             device=settings["device"],
@@ -77,6 +85,8 @@ class CudaOptions:
             num_threads=settings["threads"],
             executor=settings["executor"],
             score_seconds=settings["score_seconds"],
+            lane=settings["lane"],
+            instructions=instructions,
         )
 
 
@@ -137,6 +147,8 @@ class CudaEvaluator:
             self._lane = self._make_lane(self._plan, options.packing.programs_per_module)
             opened.callback(self._lane.close)
             self._compiler = self._make_compiler(self._lane.capacity, template)
+            has_own_kernel = template is not POINTWISE
+            self._interpreter = None if has_own_kernel else self._open_interpreter(inputs, opened)
             self._opened = opened.pop_all()
 
     @property
@@ -152,44 +164,61 @@ class CudaEvaluator:
         score_s: list[float] = []
         workers_s: list[float] = []
 
-        def take(module: Module, host: NDArray[np.uint8]) -> None:
+        def take(pack: Pack, host: NDArray[np.uint8]) -> None:
             start = time.perf_counter()
-            part = self._plan.score(host, module.num_instructions)
-            for site, rows in enumerate(module.rows):
-                status[rows], objective[rows], measures[rows] = part.status[site], part.objective[site], part.measures[site]
+            part = self._plan.score(host, pack.num_instructions)
+            rows = np.concatenate(pack.rows)
+            sites = np.repeat(np.arange(len(pack.rows)), [len(each) for each in pack.rows])
+            status[rows], objective[rows], measures[rows] = part.status[sites], part.objective[sites], part.measures[sites]
             score_s.append(time.perf_counter() - start)
             workers_s.append(part.times_s.get("score_workers", 0.0))
 
-        failures, times_s = self._run(batch, self._compiler, self._lane, take)
+        rows = np.arange(len(batch))
+        times_s: dict[str, float] = {}
+        if self._interpreter:
+            rows = self._interpret(batch, self._interpreter, take, times_s)
+        failures = self._compile(batch, rows, self._compiler, self._lane, take, times_s)
         status[[row for row, _ in failures]] = Status.FAILED
         times_s |= {"score_threads": sum(score_s), "score_workers": sum(workers_s)}
-        return Evaluation(status, objective, measures, tuple(failure for _, failure in failures), times_s)
+        lanes = {INTERPRET: len(batch) - len(rows), COMPILE: len(rows)}
+        return Evaluation(status, objective, measures, tuple(failure for _, failure in failures), times_s, lanes)
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """As `Evaluator.outputs`. Outputs of programs that fail, or failed in an earlier batch, are zeros."""
-        inputs = self._upload(points, "picture_points()")
-        plan = StorePlan(self._task, inputs)
-        lane = self._make_lane(plan, len(words))
-        stored = np.zeros((len(words), len(self._language.outputs), inputs.num_points), np.float32)
-
-        def take(module: Module, host: NDArray[np.uint8]) -> None:
-            outputs = plan.outputs(host, len(module.rows))
-            for site, rows in enumerate(module.rows):
-                stored[rows] = outputs[site]
-
         batch = Batch.analyze(self._language.lowering, words)
-        self._run(batch, self._make_compiler(lane.capacity, POINTWISE), lane, take)
-        lane.close()
-        inputs.close()
+        rows = np.arange(len(batch))
+        with ExitStack() as opened:
+            inputs = self._upload(points, "picture_points()")
+            opened.callback(inputs.close)
+            stored = np.zeros((len(words), len(self._language.outputs), inputs.num_points), np.float32)
+            plan = StorePlan(self._task, inputs)
+
+            def take(pack: Pack, host: NDArray[np.uint8]) -> None:
+                outputs = plan.outputs(host, len(pack.rows))
+                for site, its_rows in enumerate(pack.rows):
+                    stored[its_rows] = outputs[site]
+
+            kernel = self._open_kernel(inputs.num_points, False, opened)
+            if kernel:
+                code_plan = CodeStorePlan(self._task, inputs, kernel)
+                rows = self._interpret(batch, self._make_interpreter(code_plan, kernel, len(words), opened), take, {})
+            if len(rows):
+                lane = self._make_lane(plan, len(words))
+                opened.callback(lane.close)
+                self._compile(batch, rows, self._make_compiler(lane.capacity, POINTWISE), lane, take, {})
+            if self._has_failed:
+                opened.pop_all()
         return by_name(self._task, stored)
 
     def environment(self) -> dict[str, str | int]:
-        """GPU, target, driver and number of compile workers."""
+        """GPU, target, driver, number of compile workers, and how the lanes differ, if they do."""
+        problem = self._options.lanes_problem
         return {
             "device": self._device.info.name,
             "target": self._device.info.target,
             "driver": "CUDA {}.{}".format(*self._device.driver),
             "compile_workers": self._executor.num_workers,
+            **({"lanes_differ": problem} if problem else {}),
         }
 
     def close(self) -> None:
@@ -201,34 +230,84 @@ class CudaEvaluator:
         else:
             self._opened.close()
 
-    def _run(
-        self, batch: Batch, compiler: PackCompiler, lane: Lane, take: Callable[[Module, NDArray[np.uint8]], None]
-    ) -> tuple[list[tuple[int, Failure]], dict[str, float]]:
-        """Failed rows with their failures in ascending order, and seconds by stage."""
+    def _compile(
+        self,
+        batch: Batch,
+        rows: NDArray[np.int64],
+        compiler: PackCompiler,
+        lane: Lane,
+        take: Callable[[Pack, NDArray[np.uint8]], None],
+        times_s: dict[str, float],
+    ) -> list[tuple[int, Failure]]:
+        """Runs some rows in the compile lane. Gives failed rows with their failures, ascending; adds to the seconds by stage."""
         failures: list[tuple[int, Failure]] = []
-        times_s = {"compiler_workers": 0.0, "emission_workers": 0.0}
+        times_s |= {"compiler_workers": 0.0, "emission_workers": 0.0}
 
         def modules(results: Iterator[Module | FailedProgram]) -> Iterator[Module]:
             for result in results:
                 if isinstance(result, Module):
                     times_s["compiler_workers"] += result.compiler_s
                     times_s["emission_workers"] += result.emission_s
-                    yield result
+                    yield replace(result, rows=[rows[each] for each in result.rows])
                 else:
                     kind, log = result.failure.kind, result.failure.log
-                    failures.extend((int(row), _failure(batch, row, kind, log)) for row in result.rows)
+                    failures.extend((int(row), _failure(batch, row, kind, log)) for row in rows[result.rows])
 
+        # If an exception ends the batch, closing the generator cancels its compilations.
+        part = batch if len(rows) == len(batch) else batch[rows]
+        with closing(compiler.compile(part)) as results, self._blaming(batch, compiler, lane.plan):
+            _add_times(times_s, lane.run(modules(results), take))
+        return sorted(failures, key=lambda pair: pair[0])
+
+    def _interpret(
+        self, batch: Batch, lane: InterpretLane, take: Callable[[Pack, NDArray[np.uint8]], None], times_s: dict[str, float]
+    ) -> NDArray[np.int64]:
+        """Runs a batch in the interpreter's lane. Gives the rows that it cannot run, and adds to the seconds by stage."""
+        # Programs that failed before are not tried again.
+        has_failed = np.zeros(len(batch), bool)
+        if self._failures:
+            has_failed[:] = [row.tobytes() in self._failures for row in batch.hashes]
+        with self._blaming(batch, self._make_compiler(1, POINTWISE), lane.plan):
+            times, left = lane.run(batch, np.flatnonzero(~has_failed), take)
+        _add_times(times_s, times)
+        return np.sort(np.concatenate([np.flatnonzero(has_failed), left]))
+
+    @contextmanager
+    def _blaming(self, batch: Batch, compiler: PackCompiler, plan: Plan) -> Iterator[None]:
+        """Turns a failure of the device into one that names the programs at fault."""
         try:
-            # If an exception ends the batch, closing the generator cancels its compilations.
-            with closing(compiler.compile(batch)) as results:
-                times = lane.run(modules(results), take)
+            yield
         except PackFailure as failure:
             self._has_failed = True
             log = f"{self._device.info.name}: {failure}"
-            rows, reason = self._rows_at_fault(batch, failure.rows, compiler, lane.plan)
+            rows, reason = self._rows_at_fault(batch, failure.rows, compiler, plan)
             culprits = [_failure(batch, row, FailureKind.DEVICE_FAILED, log) for row in rows]
             raise DeviceFailure(log if culprits else f"{log}, and no program is to blame: {reason}", culprits) from failure
-        return sorted(failures, key=lambda pair: pair[0]), {**times_s, **asdict(times)}
+
+    def _open_kernel(self, num_points: int, sums: bool, opened: ExitStack) -> Kernel | None:
+        """The interpreter's kernel, if it is to run programs at so many points."""
+        if choose_lane(self._options.lane, num_points) == COMPILE:
+            return None
+        kernel = open_kernel(self._device, self._language, sums, self._options.instructions, self._cache)
+        if kernel:
+            opened.callback(kernel.close)
+        return kernel
+
+    def _open_interpreter(self, inputs: DeviceInputs, opened: ExitStack) -> InterpretLane | None:
+        kernel = self._open_kernel(inputs.num_points, self._task.reduction is not None, opened)
+        if kernel is None:
+            return None
+        if self._task.reduction:
+            plan: ScoringPlan = self._regression_plan(inputs, opened, kernel)
+        else:
+            plan = CodeStorePlan(self._task, inputs, kernel)
+        opened.callback(plan.close)
+        return self._make_interpreter(plan, kernel, MAX_PROGRAMS, opened)
+
+    def _make_interpreter(self, plan: Plan, kernel: Kernel, max_programs: int, opened: ExitStack) -> InterpretLane:
+        lane = InterpretLane(self._device, plan, kernel, max_programs, self._options.launch_seconds, self._num_threads)
+        opened.callback(lane.close)
+        return lane
 
     def _rows_at_fault(self, batch: Batch, suspects: NDArray[Any], compiler: PackCompiler, plan: Plan) -> tuple[list[int], str]:
         """The rows of those suspects that fail alone, ascending, and why there is none."""
@@ -244,7 +323,7 @@ class CudaEvaluator:
             return [], "they cannot be compiled again one by one"
         task, inputs = self._task, plan.inputs
         is_own = isinstance(plan, KernelPlan)
-        kernel = Kernel(self._device.info.ordinal, task.outputs, task.measures, is_own, inputs.arrays, inputs.num_points)
+        kernel = TrialKernel(self._device.info.ordinal, task.outputs, task.measures, is_own, inputs.arrays, inputs.num_points)
         verdict = try_alone(kernel, control[0], modules, self._options.launch_seconds)
         rows = (suspects[row] for module in verdict.at_fault for row in modules[module].rows[0])
         return sorted(map(int, rows)), verdict.reason
@@ -269,14 +348,21 @@ class CudaEvaluator:
             failures=self._failures,
         )
 
-    def _regression_plan(self, inputs: DeviceInputs, opened: ExitStack) -> ScoringPlan:
-        plan = RegressionPlan(self._task, inputs, self._device)
+    def _regression_plan(self, inputs: DeviceInputs, opened: ExitStack, kernel: Kernel | None = None) -> ScoringPlan:
+        """Sums over outputs that packs store, or that the interpreter's kernel sums by itself."""
+
+        def plan_at(inputs: DeviceInputs, targets: str) -> RegressionPlan:
+            if kernel:
+                return CodeRegressionPlan(self._task, inputs, self._device, kernel, targets)
+            return RegressionPlan(self._task, inputs, self._device, targets)
+
+        plan = plan_at(inputs, "targets")
         points = ask(self._task, "check_points")
         if not points:
             return plan
         check = self._upload(points, "check_points()")
         opened.callback(check.close)
-        return CheckedPlan(self._task, plan, RegressionPlan(self._task, check, self._device, "check_targets"))
+        return CheckedPlan(self._task, plan, plan_at(check, "check_targets"))
 
     def _upload(self, points: dict[str, NDArray[Any]], method: str) -> DeviceInputs:
         return DeviceInputs(self._device, *point_arrays(self._task, points, method))
@@ -284,3 +370,8 @@ class CudaEvaluator:
 
 def _failure(batch: Batch, row: int | np.integer[Any], kind: FailureKind, log: str) -> Failure:
     return Failure(batch.words[row], batch.hashes[row].tobytes(), kind, log)
+
+
+def _add_times(times_s: dict[str, float], times: LaneTimes) -> None:
+    for name, seconds in asdict(times).items():
+        times_s[name] = times_s.get(name, 0.0) + seconds

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.compile.compiler import Module
 from evo.errors import UserError
 from evo.evaluate import Evaluation
 from evo.evaluate.cuda.device import OUT_OF_MEMORY, CudaError, Device
@@ -42,6 +41,21 @@ MAX_ENDED_MODULES = 256
 WAKE_S = 0.1  # longest uninterrupted wait of the calling thread, so that it sees Ctrl-C
 
 T = TypeVar("T")
+P = TypeVar("P", bound="Pack")
+
+
+class Pack(Protocol):
+    """Programs that are launched together: a `Module` with a cubin to load, or code for a kernel that is there already.
+
+    rows: for each program, the rows of the batch that it serves. cubin: None if nothing is to be loaded.
+    """
+
+    @property
+    def rows(self) -> list[NDArray[Any]]: ...  # noqa: D102
+    @property
+    def num_instructions(self) -> NDArray[np.int32]: ...  # noqa: D102
+    @property
+    def cubin(self) -> bytes | None: ...  # noqa: D102
 
 
 class Plan(Protocol):
@@ -59,10 +73,10 @@ class Plan(Protocol):
     def scratch_bytes(self, num_programs: int) -> int:
         """Further bytes that the kernels use on the device."""
 
-    def prepare(self, device: Device, module: Module, results: int, scratch: int, stream: Any) -> None:
+    def prepare(self, device: Device, module: Any, results: int, scratch: int, stream: Any) -> None:
         """Queues what comes before the kernels; `results` and `scratch` are addresses."""
 
-    def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
+    def launch(self, device: Device, loaded: Any, module: Any, results: int, scratch: int, stream: Any) -> None:
         """Starts a loaded module's kernels."""
 
 
@@ -114,7 +128,7 @@ class LaneTimes:
 class _Flight:
     """A pack in flight. is_back: its results are on this machine."""
 
-    module: Module
+    module: Pack
     buffers: _Buffers
     began_s: float
     loaded: Any = None
@@ -149,7 +163,7 @@ class Lane:
         self._is_lost = threading.Event()
         self._came_back_s = float("-inf")  # when the latest pack did
 
-    def run(self, modules: Iterable[Module], take: Callable[[Module, NDArray[Any]], None]) -> LaneTimes:
+    def run(self, modules: Iterable[P], take: Callable[[P, NDArray[Any]], None]) -> LaneTimes:
         """Runs the modules in the order in which they come.
 
         Args:
@@ -221,13 +235,13 @@ class Lane:
             copied=device.event(),
         )
 
-    def _start(self, flight: _Flight, take: Callable[[Module, NDArray[Any]], None]) -> None:
+    def _start(self, flight: _Flight, take: Callable[[Any, NDArray[Any]], None]) -> None:
         device, buffers, module = self._device, flight.buffers, flight.module
         device.make_current()
         buffers.flag[:] = 0
         if len(self._ended) >= MAX_ENDED_MODULES:
             self._unload_ended()
-        flight.loaded = device.load(module.cubin)
+        flight.loaded = None if module.cubin is None else device.load(module.cubin)
         results, scratch, stream = int(buffers.results), int(buffers.scratch), buffers.stream
         self.plan.prepare(device, module, results, scratch, stream)
         device.record(buffers.start, stream)
@@ -239,19 +253,19 @@ class Lane:
         self._copy_back(buffers, *parts[0])
         flight.landing = self._threads.submit(self._finish, flight, parts, take)
 
-    def _parts(self, module: Module) -> Iterator[tuple[Module, int]]:
+    def _parts(self, module: Any) -> Iterator[tuple[Any, int]]:
         """Programs whose results are copied back together, and where these begin."""
         for first in range(0, len(module.rows), self._part_size):
             some = slice(first, first + self._part_size)
             part = replace(module, rows=module.rows[some], num_instructions=module.num_instructions[some])
             yield part, self.plan.result_bytes(first) if first else 0
 
-    def _copy_back(self, buffers: _Buffers, part: Module, offset: int) -> None:
+    def _copy_back(self, buffers: _Buffers, part: Pack, offset: int) -> None:
         host = buffers.host[: self.plan.result_bytes(len(part.rows))]
         self._device.copy_to_host(host, int(buffers.results) + offset, buffers.stream)
         self._device.record(buffers.copied, buffers.stream)
 
-    def _finish(self, flight: _Flight, parts: list[tuple[Module, int]], take: Callable[[Module, NDArray[Any]], None]) -> float:
+    def _finish(self, flight: _Flight, parts: list[tuple[Any, int]], take: Callable[[Any, NDArray[Any]], None]) -> float:
         device, buffers = self._device, flight.buffers
         device.make_current()
         for number, (part, offset) in enumerate(parts):
@@ -269,7 +283,7 @@ class Lane:
         oldest = flights[0]
         assert oldest.landing, "a flight lands after it was started"
         times.kernels += self._wait(oldest.landing, flights)
-        self._ended.append(oldest.loaded)
+        self._ended += [oldest.loaded] if oldest.loaded else []
         flights.popleft()
         return oldest.buffers
 

@@ -164,8 +164,8 @@ def after_first_line(monkeypatch, tmp_path):
 
 def test_a_process_that_hangs_is_killed_with_its_workers(child, after_first_line):
     child(after_first_line(subprocess.TimeoutExpired("sh", self_test.TIME_LIMIT_S)))
-    assert run_self_test(INFO) == Outcome("not finished after 60 s, during: an endless kernel")
-    assert remembered(INFO) == Outcome("not finished after 60 s, during: an endless kernel")
+    assert run_self_test(INFO) == Outcome("not finished after 120 s, during: an endless kernel")
+    assert remembered(INFO) == Outcome("not finished after 120 s, during: an endless kernel")
 
 
 def test_an_interrupted_test_is_killed_and_not_remembered(child, after_first_line, monkeypatch):
@@ -185,7 +185,7 @@ def test_a_process_that_cannot_be_killed_is_left_alone(child, after_first_line, 
     monkeypatch.setattr(self_test, "_KILL_S", 0.0)
     killed = []
     monkeypatch.setattr(self_test.os, "killpg", lambda group, number: killed.append((group, number)))
-    assert run_self_test(INFO) == Outcome("not finished after 60 s")
+    assert run_self_test(INFO) == Outcome("not finished after 120 s")
     ((group, number),) = killed
     monkeypatch.undo()
     self_test.os.killpg(group, number)

@@ -1,0 +1,121 @@
+"""The interpreter's lane without a GPU: encoding programs, on one core, and what the host does for each program of a run whose
+device does nothing.
+
+The programs are those of bench_vm.py, of mix A. The null device is the stand-in for a GPU (tests/emulated_gpu), whose kernels end
+at once.
+"""
+
+import os
+import sys
+import tempfile
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+TESTS = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS), str(Path(__file__).parent)]
+
+from bench_vm import MIX_A, SHAPES, best_s, draw_program  # noqa: E402 - from this folder
+
+from evo.instructions import shipped_instruction_set  # noqa: E402
+from evo.kernel.interpreter import interpreter  # noqa: E402
+from evo.language.program import Language  # noqa: E402
+from evo.native.device_code import NUM_EXTRA_STEPS, DeviceEncoder, max_steps  # noqa: E402
+
+NUM_PROGRAMS = 200
+BOUNDS_US = {32: (3.0, 1.5), 100: (8.0, 4.0)}
+BATCH_SIZE, NUM_POINTS, NUM_BATCHES = 2048, 1024, 12
+
+
+def encoding_rows():
+    """Lowering and encoding, in one call for all programs."""
+    language = Language(shipped_instruction_set("default"), (("t", "f32"), ("x", "f32"), ("y", "f32")), (("z", "f32"),))
+    made = interpreter(language, "sm_90", True)
+    layout = made.layout
+    vectors = [*range(3), layout.first_output]
+    encoder = DeviceEncoder(language.lowering, made.cases.numbers, vectors, layout.num_inputs, layout.num_slots)
+    for num_operations, (at_least, aim) in BOUNDS_US.items():
+        texts = []
+        for shape in SHAPES:
+            rng = np.random.default_rng(20)
+            programs = [draw_program(language, rng, shape, "A", num_operations) for _ in range(NUM_PROGRAMS)]
+            words = np.zeros((NUM_PROGRAMS, max(map(len, programs))), np.uint64)
+            for row, program in zip(words, programs, strict=True):
+                row[: len(program)] = program
+            _, num_instructions = language.lowering.analyze(words)
+            steps = np.zeros(int(max_steps(num_instructions.astype(np.int64), 1).sum()) + NUM_EXTRA_STEPS, np.uint64)
+            arguments = (words, np.arange(NUM_PROGRAMS), steps, np.zeros(NUM_PROGRAMS, np.uint32))
+            results, _ = encoder.encode(*arguments, layout.first_output, layout.num_buffered)
+            seconds = best_s(lambda arguments=arguments: encoder.encode(*arguments, layout.first_output, layout.num_buffered))
+            us = seconds / NUM_PROGRAMS * 1e6 * num_operations / num_instructions.mean()
+            texts.append(f"{shape} {us:.2f}" + (f" ({(results != 0).mean():.0%} refused)" if results.any() else ""))
+        what = f"encoding for the interpreter, lowering included, {num_operations} live instructions, 1 core"
+        yield what, f"{', '.join(texts)} us", f"{at_least:g} us", f"{aim:g} us"
+
+
+def host_row():
+    """A search whose kernels take no time."""
+    from emulated_gpu import compiling, driver
+
+    stand_in = driver.install()
+    stand_in.is_null = True
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp()
+    for owner, name, value in compiling.replacements():
+        setattr(owner, name, value)
+    from evo.config import load_config
+    from evo.run.problem import load_problem
+    from evo.run.search import Search
+
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "task.py").write_text(TASK)
+        config = Path(folder) / "config.yaml"
+        config.write_text(CONFIG)
+        search = Search(load_problem(load_config(config, ())))
+        marks = [
+            (time.perf_counter(), generation.counters.evaluations)
+            for generation, _ in zip(search.generations(), range(NUM_BATCHES), strict=False)
+        ]
+        search.problem.evaluator.close()
+    us = min((end - start) / (after - before) * 1e6 for (start, before), (end, after) in pairwise(marks))
+    what = f"host work a program in a run with the interpreter, null device, {NUM_POINTS:,} points, 1 core"
+    yield what, f"{us:.2f} us", "6 us", "3 us"
+
+
+CONFIG = f"""
+task: .
+program: {{max_length: 64, vocabulary: {{instructions: [{", ".join(MIX_A)}]}}}}
+search:
+  archive: {{type: GridArchive, dims: [50, 50]}}
+  batch_size: {BATCH_SIZE}
+evaluation: {{backend: cuda, lane: interpret, compile_workers: 1, threads: 1}}
+stop: {{generations: {10 * NUM_BATCHES}}}
+"""
+
+TASK = f"""
+import numpy as np
+import evo
+
+class Line(evo.Task):
+    inputs = {{"x": "f32", "y": "f32"}}
+    outputs = {{"z": "f32"}}
+    measures = {{"a": (-1.0, 1.0), "b": (0.0, 100.0)}}
+    reduction = "regression"
+
+    def points(self):
+        return {{name: np.linspace(-1.0, 1.0, {NUM_POINTS}, dtype=np.float32) for name in "xy"}}
+
+    def targets(self):
+        return {{"z": np.ones({NUM_POINTS}, np.float32)}}
+
+    def score(self, sums, programs):
+        count = programs.num_instructions.astype(float)
+        return evo.Scores(np.ones(len(count)), np.stack([np.cos(count), count], axis=1))
+"""
+
+
+def rows():
+    """One row for each size of programs, and one for a run."""
+    yield from encoding_rows()
+    yield from host_row()

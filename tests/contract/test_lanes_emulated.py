@@ -1,0 +1,157 @@
+"""The lanes of a GPU, over a stand-in: interpreted and compiled programs give the same bits."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+if not os.environ.get("CI"):  # in CI what is missing is a failure
+    pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
+    pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
+
+import evo
+from evo.evaluate.cpu import CpuEvaluator
+from evo.evaluate.cuda import interpret
+from evo.evaluate.cuda.agreement import EDGES, LANGUAGE, NAMES, Operands, points_of, programs_of
+from evo.evaluate.cuda.choice import AUTO, COMPILE, INTERPRET, MAX_INTERPRETED_POINTS, choose_lane
+from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
+from evo.evaluate.cuda.self_test_child import _random_programs
+from evo.instructions import shipped_instruction_set
+from evo.language.batch import Batch
+from evo.language.program import Language, parse_program
+
+DEFAULT = shipped_instruction_set("default")
+EXACT = ["add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "fma_rn_ftz_f32", "min_ftz_f32", "max_ftz_f32", "neg_ftz_f32"]
+
+
+@pytest.fixture
+def lanes(emulated_gpu):
+    """Gives for a language and a task an evaluator of each lane, which ends with the test, when nothing may be left."""
+    made = []
+
+    def make(language: Language, task: evo.Task, instructions=None) -> tuple[CudaEvaluator, CudaEvaluator]:
+        options = CudaOptions(num_workers=1, num_threads=2, instructions=instructions)
+        made.extend(CudaEvaluator(language, task, replace(options, lane=lane)) for lane in (INTERPRET, COMPILE))
+        return made[-2], made[-1]
+
+    yield make
+    for evaluator in made:
+        evaluator.close()
+    assert not any(emulated_gpu.leaked().values())
+
+
+def assert_same_outputs(one: dict, two: dict) -> None:
+    for name, values in two.items():
+        different = np.flatnonzero((one[name].view(np.uint32) != values.view(np.uint32)).any(axis=1))
+        assert not different.size, (name, different)
+
+
+def edge_points(count: int) -> dict:
+    rng = np.random.default_rng(6)
+    return points_of([rng.choice(EDGES, count) for _ in range(3)])
+
+
+@pytest.mark.parametrize("names", [NAMES[:40], NAMES[40:]])
+def test_every_instruction_gives_the_same_bits_in_both_lanes(lanes, names):
+    task = Operands(edge_points(1100))
+    helpers = ["setp_lt_ftz_f32", "setp_ne_u32", "selp_f32", "u32_to_philox", "philox_to_u32"]
+    one, two = lanes(LANGUAGE, task, {*names, *helpers})
+    words = programs_of(names)
+    assert_same_outputs(one.outputs(words, task.points()), two.outputs(words, task.points()))
+
+
+class Mixed(evo.Task):
+    """Floats and integers, in and out."""
+
+    inputs = {"x": "f32", "y": "f32", "i": "u32"}
+    outputs = {"f": "f32", "u": "u32"}
+    measures = {"unused": (0.0, 1.0)}
+
+    def points(self):
+        rng = np.random.default_rng(8)
+        return {"x": rng.normal(size=300).astype(np.float32), "y": np.float32(0.75), "i": rng.integers(0, 2**32, 300, np.uint32)}
+
+
+@pytest.mark.parametrize("count", [150, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_random_programs_give_the_same_bits_in_both_lanes(lanes, monkeypatch, count):
+    monkeypatch.setattr("evo.evaluate.cuda.self_test_child._NUM_PROGRAMS", count)
+    task = Mixed()
+    language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
+    names = [
+        instruction.name for instruction in DEFAULT.instructions if "mma" not in instruction.ptx and "u8" not in instruction.ptx
+    ]
+    words = _random_programs(language, names)
+    one, two = lanes(language, task)
+    assert_same_outputs(one.outputs(words, task.points()), two.outputs(words, task.points()))
+
+
+class Line(evo.Task):
+    """A regression whose scores show the sums."""
+
+    inputs = {"x": "f32", "y": "f32"}
+    outputs = {"f": "f32", "g": "f32", "h": "f32"}
+    measures = dict.fromkeys(("y", "t", "yy", "tt", "yt", "worst", "nonfinite"), (-1.0, 1.0))
+    reduction = "regression"
+
+    def __init__(self, num_points: int):
+        values = np.random.default_rng(num_points).normal(size=(5, num_points)).astype(np.float32)
+        values[3:, ::17] = np.float32(np.inf)  # of targets: these points are left out
+        self.values = values
+
+    def points(self):
+        return {"x": self.values[0], "y": self.values[1]}
+
+    def targets(self):
+        return dict(zip("fgh", self.values[2:], strict=True))
+
+    def score(self, sums, programs):
+        columns = (sums.sum_y, sums.sum_t, sums.sum_yy, sums.sum_tt, sums.sum_yt, sums.max_abs_error, sums.num_nonfinite)
+        weighted = [column[:, 0] + 3.0 * column[:, 1] + 7.0 * column[:, 2] for column in (sums.sum_squared_error, *columns)]
+        return evo.Scores(weighted[0], np.stack(weighted[1:], axis=1))
+
+
+@pytest.mark.parametrize("num_points", [1, 1023, 1024, 2050])
+def test_sums_in_the_interpreter_are_those_of_the_cpu_bit_by_bit(lanes, num_points):
+    task = Line(num_points)
+    language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
+    batch = Batch.analyze(language.lowering, _random_programs(language, EXACT))
+    one, _ = lanes(language, task)
+    found, expected = one.evaluate(batch), CpuEvaluator(language, task, 1).evaluate(batch)
+    assert found.lanes == {INTERPRET: len(batch), COMPILE: 0}
+    assert (expected.status == 0).any()
+    for name in ("status", "objective", "measures"):
+        assert getattr(found, name).tobytes() == getattr(expected, name).tobytes(), name
+
+
+def test_what_the_interpreter_cannot_run_is_compiled_and_counted(lanes, monkeypatch):
+    monkeypatch.setattr(interpret, "_MIN_PROGRAMS", 3)
+    task = Line(70)
+    language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
+    texts = [f"%x {i}.0 {'sub_ftz_f32' if i % 3 else 'sin_approx_ftz_f32'} %y add_ftz_f32" for i in range(1, 20)]
+    batch = Batch.analyze(language.lowering, np.stack([parse_program(language, text, "test", 8) for text in texts]))
+    one, two = lanes(language, task, ["sub_ftz_f32", "add_ftz_f32"])
+    found, expected = one.evaluate(batch), two.evaluate(batch)
+    assert (found.lanes, expected.lanes) == ({INTERPRET: 13, COMPILE: 6}, {INTERPRET: 0, COMPILE: 19})
+    assert found.objective.tobytes() == expected.objective.tobytes()
+    assert found.measures.tobytes() == expected.measures.tobytes()
+    assert len(set(found.objective)) == len(texts)
+
+
+def test_an_empty_batch_has_empty_results(lanes):
+    task = Line(8)
+    language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
+    one, _ = lanes(language, task)
+    evaluation = one.evaluate(Batch.analyze(language.lowering, np.zeros((0, 10), np.uint64)))
+    assert evaluation.status.shape == (0,) and evaluation.measures.shape == (0, 7)
+
+
+def test_the_lane_is_the_one_that_is_set_or_else_a_matter_of_points():
+    assert [choose_lane(setting, 10**9) for setting in (INTERPRET, COMPILE)] == [INTERPRET, COMPILE]
+    assert [choose_lane(AUTO, count) for count in (20, MAX_INTERPRETED_POINTS, MAX_INTERPRETED_POINTS + 1)] == [
+        INTERPRET,
+        INTERPRET,
+        COMPILE,
+    ]

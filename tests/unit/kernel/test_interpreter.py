@@ -1,0 +1,166 @@
+"""The interpreter kernel as machine code: that it assembles for every target, what it leaves of a multiprocessor, and how many
+instructions a step costs."""
+
+import importlib
+import os
+import re
+import struct
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
+    pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
+
+from evo.instructions import shipped_instruction_set
+from evo.kernel.interpreter import BLOCK_SIZE, POINTS_PER_THREAD, interpreter, layout_of, num_tiles
+from evo.kernel.interpreter_cases import MAX_CASES, NO_CASE, cases_of
+from evo.language.program import Language
+from evo.native.device_code import DeviceEncoder
+from evo.native.nvptxcompiler import CompileError
+from evo.native.nvptxcompiler import compile as assemble
+
+DEFAULT = shipped_instruction_set("default")
+LANGUAGE = Language(DEFAULT, (("x", "f32"), ("y", "f32"), ("t", "f32")), (("z", "f32"),))
+TARGETS = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120", "sm_121"]
+
+# CUDA C++ Programming Guide 13.0, 5.1 "Compute Capabilities" and 8.2 "Occupancy": threads, blocks and KiB of shared memory of a
+# multiprocessor. Each has 65,536 registers, which warps get in units of 256; a block's shared memory costs 1 KiB more.
+MULTIPROCESSORS = {"sm_80": (2048, 32, 164), "sm_90": (2048, 32, 228), "sm_120": (1536, 24, 100)}
+
+
+def options(target: str) -> tuple[str, ...]:
+    return (f"--gpu-name={target}", "--fmad=false", "--opt-level=3")
+
+
+def num_registers(cubin: bytes) -> int:
+    """Of the only kernel: the attribute EIATTR_REGCOUNT in .nv.info, which is there twice for some targets."""
+    found = re.findall(rb"\x04\x2f\x08\x00....(....)", cubin, re.DOTALL)
+    return max(struct.unpack("<I", each)[0] for each in found)
+
+
+def resident_warps(target: str, registers: int, shared_bytes: int) -> int:
+    threads, blocks, shared_kib = MULTIPROCESSORS[target]
+    warps = BLOCK_SIZE // 32
+    by_registers = 65536 // (-(-registers * 32 // 256) * 256 * warps)
+    by_shared = shared_kib * 1024 // (shared_bytes + 1024)
+    return warps * min(threads // BLOCK_SIZE, blocks, by_registers, by_shared)
+
+
+@pytest.mark.parametrize("sums", [False, True])
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_kernel_assembles_and_sixteen_warps_fit_a_multiprocessor(target, sums):
+    made = interpreter(LANGUAGE, target, sums)
+    cubin = assemble(made.ptx, options(target))
+    if target in MULTIPROCESSORS:
+        warps = resident_warps(target, num_registers(cubin), made.layout.shared_bytes)
+        assert warps == {"sm_80": 24, "sm_90": 32, "sm_120": 16}[target]
+
+
+def test_an_instruction_that_a_target_lacks_is_found_by_its_line():
+    made = interpreter(LANGUAGE, "sm_75", False)
+    with pytest.raises(CompileError) as caught:
+        assemble(made.ptx, options("sm_75"))
+    lines = [int(line) for line in re.findall(r"line (\d+)", caught.value.log)]
+    assert made.instructions_at(lines) == {"cvt_rna_tf32_f32"}
+    assemble(interpreter(LANGUAGE, "sm_75", False, made.cases.names - {"cvt_rna_tf32_f32"}).ptx, options("sm_75"))
+
+
+def test_a_kernel_has_cases_of_the_named_instructions_alone():
+    made = interpreter(
+        LANGUAGE, "sm_90", False, ["add_ftz_f32", "selp_f32", "mma_sync_aligned_m16n8k4_row_col_f32_tf32_tf32_f32"]
+    )
+    has_cases = (made.cases.numbers != NO_CASE).any(axis=1)
+    assert [DEFAULT.instructions[i].name for i in np.flatnonzero(has_cases)] == ["add_ftz_f32", "selp_f32"]
+    numbers = made.cases.numbers[made.cases.numbers != NO_CASE]
+    assert sorted(numbers) == list(range(4, 4 + len(numbers)))
+
+
+def test_a_large_set_leaves_its_last_instructions_out():
+    wide = shipped_instruction_set("wide")
+    cases = cases_of(wide)
+    count = cases.numbers[cases.numbers != NO_CASE].max() + 1
+    assert MAX_CASES - 20 < count <= MAX_CASES
+    assert {instruction.name for instruction in DEFAULT.instructions[:27]} < cases.names
+    assert len(cases_of(wide, ["selp_s32"]).names) == 1
+
+
+@pytest.mark.parametrize(
+    ("num_inputs", "num_outputs", "sums", "expected"),
+    [(2, 1, False, (9, 1)), (2, 1, True, (7, 3)), (1, 1, True, (7, 4)), (2, 2, True, (8, 1)), (9, 3, False, (7, 1))],
+)
+def test_vectors_go_to_slots_first_and_then_to_programs_that_are_summed_together(num_inputs, num_outputs, sums, expected):
+    names = "abcdefghijkl"
+    inputs, outputs = names[:num_inputs], names[num_inputs : num_inputs + num_outputs]
+    layout = layout_of(Language(DEFAULT, tuple((n, "f32") for n in inputs), tuple((n, "f32") for n in outputs)), sums)
+    assert (layout.num_slots, layout.num_buffered) == expected
+    assert layout.shared_bytes == max(12, num_inputs + 7 + num_outputs) * 4096
+
+
+def test_too_many_inputs_have_no_kernel():
+    inputs = tuple((f"x{i}", "f32") for i in range(17))
+    assert interpreter(Language(DEFAULT, inputs, (("z", "f32"),)), "sm_90", False) is None
+    assert interpreter(Language(DEFAULT, inputs[:16], (("z", "f32"),)), "sm_90", False) is not None
+
+
+def test_a_tile_holds_1024_points():
+    assert [num_tiles(count) for count in (1, 1024, 1025, 10**6)] == [1, 1, 2, 977]
+
+
+class Sass:
+    """The step loop of a kernel's machine code."""
+
+    def __init__(self, lines: list[str]):
+        self._lines = lines
+        self._places = {line: i for i, line in enumerate(lines) if line.startswith(".L_x")}
+        (self._branch,) = [i for i, line in enumerate(lines) if line.startswith("BRX")]
+        self._targets = re.search(r'"BRANCH_TARGETS (.*?)"', lines[self._branch])[1].split(",")
+        (back,) = [i for i, line in enumerate(lines) if line.startswith("@P0 BRA") and self._label(line) in self._loop_heads()]
+        self._head = self._places[self._label(lines[back])]
+        self.num_dispatched = sum(not line.startswith(".L") for line in lines[self._head : self._branch + 1])
+
+    def num_issued(self, case: int, is_stored: bool) -> int:
+        """Instructions of a step, from its decoding to the branch back."""
+        place, count = self._places[self._targets[case]], self.num_dispatched
+        while place != self._head:
+            line = self._lines[place]
+            place += 1
+            if line.startswith(".L_x"):
+                continue
+            count += 1
+            if line.startswith("BRA") or (line.startswith("@P0 BRA") and not is_stored):
+                place = self._places[self._label(line)]
+        return count
+
+    def _label(self, line: str) -> str:
+        return re.search(r"\((\.L_x_\d+)\)", line)[1]
+
+    def _loop_heads(self) -> set[str]:
+        """Labels before the branch table with nothing but straight code between."""
+        before = [line for line in self._lines[: self._branch] if line.startswith(".L_x")]
+        return set(before[-2:])
+
+
+def mix_a(shape: str) -> np.ndarray:
+    """The programs of tests/bench/bench_vm.py."""
+    sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
+    bench_vm = importlib.import_module("bench_vm")
+    return bench_vm.draw_programs(LANGUAGE, shape, "A")
+
+
+@pytest.mark.parametrize("shape", ["chain", "tree", "dag"])
+def test_an_operation_takes_less_than_seven_issue_slots_a_point_on_mix_a(disassemble, shape):
+    """Slots of all steps, those that load constants among them, for each live instruction."""
+    made = interpreter(LANGUAGE, "sm_90", True)
+    sass = Sass(disassemble(assemble(made.ptx, options("sm_90")))["interpret"])
+    layout = made.layout
+    encoder = DeviceEncoder(LANGUAGE.lowering, made.cases.numbers, [0, 1, 2, layout.first_output], 3, 61 - 3)
+    words = mix_a(shape)
+    _, num_instructions = LANGUAGE.lowering.analyze(words)
+    steps, starts = np.zeros(20000, np.uint64), np.zeros(len(words), np.uint32)
+    results, used = encoder.encode(words, np.arange(len(words)), steps, starts, 61, 1)
+    assert not results.any()
+    slots = sum(sass.num_issued(int(step) & 0xFFF, bool(step >> np.uint64(31) & np.uint64(1))) for step in steps[:used] if step)
+    assert 0.5 * 7 < slots / POINTS_PER_THREAD / num_instructions.sum() < 7

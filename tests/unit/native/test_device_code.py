@@ -1,0 +1,156 @@
+"""Device code: that it computes what the virtual machine does, with slots used again, and what is told of other programs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from evo.instructions import shipped_instruction_set
+from evo.kernel.interpreter_cases import ACCUMULATOR, END, KEEP, LOAD_CONSTANT, LOAD_SLOT, NO_CASE, SLOT, cases_of
+from evo.language.program import Language, parse_program
+from evo.native.device_code import NUM_EXTRA_STEPS, DeviceEncoder, Encoded, max_steps
+from evo.native.ptx_vm import VirtualMachine
+
+SET = shipped_instruction_set("default")
+LANGUAGE = Language(SET, (("x", "f32"), ("y", "f32")), (("z", "f32"), ("x", "f32"), ("w", "f32")))
+NUM_INPUTS, FIRST_OUTPUT = 2, 60
+CASES = cases_of(SET)
+# Exact instructions, whose results NumPy has too. The programs below stay clear of NaN and of subnormals.
+MEANINGS = {
+    "add_ftz_f32": np.add,
+    "sub_ftz_f32": np.subtract,
+    "mul_ftz_f32": np.multiply,
+    "min_ftz_f32": np.minimum,
+    "max_ftz_f32": np.maximum,
+    "neg_ftz_f32": np.negative,
+    "abs_ftz_f32": np.abs,
+    "selp_f32": lambda a, b, p: np.where(p.view(np.uint32) != 0, a, b),
+    "setp_lt_ftz_f32": lambda a, b: (a < b).astype(np.uint32).view(np.float32),
+}
+
+
+def encoder(num_slots: int = 20, names=None) -> DeviceEncoder:
+    cases = CASES if names is None else cases_of(SET, names)
+    return DeviceEncoder(LANGUAGE.lowering, cases.numbers, [0, 1, 63, 63], NUM_INPUTS, num_slots)
+
+
+def encode(words: np.ndarray, **kernel) -> tuple[np.ndarray, list[np.ndarray]]:
+    """What became of each program, and the steps of those that have any."""
+    _, num_instructions = LANGUAGE.lowering.analyze(words)
+    steps = np.full(int(max_steps(num_instructions.astype(np.int64), 3).sum()) + NUM_EXTRA_STEPS, 99, np.uint64)
+    starts = np.zeros(len(words), np.uint32)
+    results, used = encoder(**kernel).encode(words, np.arange(len(words)), steps, starts, FIRST_OUTPUT, 1)
+    assert steps[used - 1] == END and (steps[used:] == 99).all()
+    ends = np.flatnonzero(steps[:used] == END)
+    return results, [steps[start : ends[ends >= start][0]] for start in starts[: (results == Encoded.OK).sum()]]
+
+
+def run(steps: np.ndarray, inputs: list[np.ndarray]) -> tuple[np.ndarray, set[int]]:
+    """What the steps leave in the vectors of the outputs, as the header describes it, and the vectors that they store to."""
+    vectors: dict[int, np.ndarray] = dict(enumerate(inputs))
+    accumulator, stored = None, set()
+    case_of = {int(CASES.numbers[i, f]): (i, f) for i, f in np.argwhere(CASES.numbers != NO_CASE)}
+    for word in map(int, steps):
+        first, second = word & 0xFFFFFFFF, word >> 32
+        places = iter([first >> 12 & 63, first >> 18 & 63, second >> 12 & 63])
+        constant = np.full(len(inputs[0]), second, np.uint32).view(np.float32)
+        case = first & 0xFFF
+        if case == LOAD_SLOT:
+            accumulator = vectors[next(places)]
+        elif case == LOAD_CONSTANT:
+            accumulator = constant
+        elif case != KEEP:
+            index, form = case_of[case]
+            instruction = SET.instructions[index]
+            operands = []
+            for k in range(len(instruction.args)):
+                place = form // 3**k % 3
+                operands.append(accumulator if place == ACCUMULATOR else vectors[next(places)] if place == SLOT else constant)
+            accumulator = MEANINGS[instruction.name](*operands)
+        if first >> 31:
+            vectors[first >> 24 & 63] = accumulator
+            stored.add(first >> 24 & 63)
+    return np.stack([vectors[FIRST_OUTPUT + i] for i in range(3)]), stored
+
+
+def random_words(count: int) -> np.ndarray:
+    rng = np.random.default_rng(4)
+    rows = []
+    for _ in range(count):
+        choices = ["%x", "%y", *map(str, rng.integers(1, 9, 2).astype(float)), *MEANINGS, *MEANINGS]
+        tokens = [str(rng.choice(choices)) for _ in range(rng.integers(1, 60))]
+        rows.append(parse_program(LANGUAGE, " ".join(tokens), "test", 64))
+    return np.stack(rows)
+
+
+def test_steps_compute_what_the_virtual_machine_does():
+    words = random_words(400)
+    x, y = (np.arange(-8, 8) / 3).astype(np.float32), (np.arange(16)[::-1] - 5.5).astype(np.float32)
+    results, code = encode(words)
+    assert (results == Encoded.OK).all()
+    expected = VirtualMachine(LANGUAGE.lowering).store(words, [x, y, x, x][: len(LANGUAGE.registers)])
+    longest = 0
+    for row, steps in enumerate(code):
+        found, stored = run(steps, [x, y])
+        np.testing.assert_array_equal(found, expected[row], err_msg=str(row))
+        assert stored.isdisjoint(range(NUM_INPUTS))
+        longest = max(longest, len(steps))
+    assert longest > 20
+
+
+def test_a_chain_of_operations_never_leaves_the_accumulator():
+    words = parse_program(LANGUAGE, " ".join(["%x", *["%y add_ftz_f32 2.0 mul_ftz_f32"] * 10]), "test", 64)[None]
+    _, [steps] = encode(words, num_slots=0)
+    assert sum(int(step) >> 31 & 1 for step in steps) == 3  # the outputs
+
+
+def test_slots_are_used_again():
+    text = "%x %y mul_ftz_f32 %x %y add_ftz_f32 sub_ftz_f32 abs_ftz_f32"
+    text += " %x %y mul_ftz_f32 %x 3.0 add_ftz_f32 min_ftz_f32 add_ftz_f32" * 4
+    results, [steps] = encode(parse_program(LANGUAGE, text, "test", 64)[None], num_slots=3)
+    assert results[0] == Encoded.OK
+    assert {int(step) >> 24 & 63 for step in steps if int(step) >> 31 & 1} <= {2, 3, 4, FIRST_OUTPUT, 61, 62}
+
+
+def test_what_a_kernel_cannot_run_is_told_and_takes_no_place():
+    deep = "%x %y sub_ftz_f32 %x %y add_ftz_f32 %x %y mul_ftz_f32 min_ftz_f32 max_ftz_f32"
+    texts = ["%x 1.0 add_ftz_f32", "%x sin_approx_ftz_f32", deep, "%y"]
+    words = np.stack([parse_program(LANGUAGE, text, "test", 64) for text in texts])
+    names = [name for name in MEANINGS if name != "abs_ftz_f32"]
+    results, code = encode(words, num_slots=0, names=names)
+    assert list(results) == [Encoded.OK, Encoded.NO_CASE, Encoded.TOO_MANY_SLOTS, Encoded.OK]
+    assert len(code) == 2
+
+
+def test_programs_take_turns_with_the_vectors_of_outputs():
+    words = np.stack([parse_program(LANGUAGE, text, "test", 8) for text in ("%y", "%x sin_approx_ftz_f32", "%x", "1.0")])
+    steps, starts = np.zeros(40, np.uint64), np.zeros(4, np.uint32)
+    kernel = encoder(names=["add_ftz_f32"])
+    results, _ = kernel.encode(words, np.array([3, 1, 0, 2, 0]), steps, np.zeros(5, np.uint32), 40, 2)
+    assert list(results) == [Encoded.OK, Encoded.NO_CASE, *[Encoded.OK] * 3]
+    kernel.encode(words, np.array([3, 1, 0]), steps, starts[:3], 40, 2)
+    ends = np.flatnonzero(steps == END)
+    first, second = steps[starts[0] : ends[0]], steps[starts[1] : ends[1]]
+    assert {int(step) >> 24 & 63 for step in first} == {40, 41, 42}
+    assert {int(step) >> 24 & 63 for step in second} == {43, 44, 45}
+
+
+def test_a_buffer_that_is_too_small_is_told():
+    words = parse_program(LANGUAGE, "%x 1.0 add_ftz_f32", "test", 8)[None]
+    results, used = encoder().encode(words, np.arange(1), np.zeros(3, np.uint64), np.zeros(1, np.uint32), FIRST_OUTPUT, 1)
+    assert (list(results), used) == ([Encoded.NO_ROOM], 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"rows": np.array([1])}, "rows: expected numbers below 1"),
+        ({"steps": np.zeros(0, np.uint64)}, "at least 1 steps"),
+        ({"first_output": 62}, "64 vectors"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments, message):
+    words = parse_program(LANGUAGE, "%x", "test", 8)[None]
+    given = {"rows": np.array([0]), "steps": np.zeros(9, np.uint64), "starts": np.zeros(1, np.uint32), "first_output": 60}
+    with pytest.raises(ValueError, match=message):
+        encoder().encode(words, **{**given, **arguments}, num_buffered=1)
