@@ -535,6 +535,17 @@ ITLL__INLINE void itll__scores(
     }
 }
 
+/* Bit k: whether score k of 64 is greater. Mostly none is, which one comparison tells. */
+ITLL__INLINE uint64_t itll__passing(const int32_t* scores, int32_t least) {
+    const ItllI bound = itll__set_s32(least);
+    ItllI most = itll__load_s32(scores);
+    uint64_t mask = 0;
+    for (uint32_t i = ITLL__LANES; i < 64; i += ITLL__LANES) most = itll__max_s32(most, itll__load_s32(scores + i));
+    if (itll__greater(most, bound) == 0) return 0;
+    for (uint32_t i = 0; i < 64; i += ITLL__LANES) mask |= (uint64_t)itll__greater(itll__load_s32(scores + i), bound) << i;
+    return mask;
+}
+
 /* The rows with the greatest scores 2 query.row - |row|^2, for four queries: the nearest, of equal ones the first. `blocks` has pairs
    of columns of 64 rows, blocks[block][pair][row]; `norms` minus |row|^2, of rows that do not count ITLL__NO_ROW. Scores of a
    chunk are looked through once its bound is known, which few rows pass: branches on each would mispredict. */
@@ -567,20 +578,9 @@ static void itll__nearest(
             const int32_t reached = itll__reached(lanes, num_wanted);
             int32_t least = reached > ITLL__NO_SCORE ? reached - 1 : reached;
             if (to->count == num_wanted && to->scores[num_wanted - 1] > least) least = to->scores[num_wanted - 1];
-            for (uint32_t at = 0; at < num_scores; at += ITLL__LANES) {
-                if (at % 64 == 0) {
-                    ItllI most = itll__load_s32(&scores[q][at]);
-                    for (uint32_t k = ITLL__LANES; k < 64; k += ITLL__LANES) {
-                        most = itll__max_s32(most, itll__load_s32(&scores[q][at + k]));
-                    }
-                    if (itll__greater(most, itll__set_s32(least)) == 0) {
-                        at += 64 - ITLL__LANES;
-                        continue;
-                    }
-                }
-                uint32_t mask = itll__greater(itll__load_s32(&scores[q][at]), itll__set_s32(least));
-                for (; mask != 0; mask &= mask - 1) {
-                    const uint32_t row = at + (uint32_t)__builtin_ctz(mask);
+            for (uint32_t at = 0; at < num_scores; at += 64) {
+                for (uint64_t mask = itll__passing(&scores[q][at], least); mask != 0; mask &= mask - 1) {
+                    const uint32_t row = at + (uint32_t)__builtin_ctzll(mask);
                     if (to->count == num_wanted && scores[q][row] <= to->scores[num_wanted - 1]) continue;
                     itll__insert(to, num_wanted, scores[q][row], (uint32_t)(first * 64) + row);
                 }
