@@ -249,7 +249,7 @@ def test_a_mistake_is_one_line_and_nothing_is_written(finished, fork_evo, tmp_pa
 def test_without_sympy_its_formats_say_what_to_install(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "sympy", None)
     for format_name in ("sympy", "latex"):
-        with pytest.raises(UserError, match=r"need SymPy: pip install 'evo\[sympy\]'"):
+        with pytest.raises(UserError, match=r"need SymPy: pip install 'evo-ptx\[sympy\]'"):
             export_elites(run, format_name)
 
 

@@ -43,7 +43,8 @@ def test_damage_is_found_wherever_it_is():
 
 @pytest.fixture
 def run_dir(tmp_path):
-    with RunDir.create(tmp_path / "runs", "small", 3, "seed: 3\n", {}) as created:
+    tmp_path.joinpath("run").mkdir()
+    with RunDir.create(tmp_path / "run", "seed: 3\n", {}) as created:
         yield created
 
 
