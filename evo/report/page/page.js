@@ -1,11 +1,13 @@
 "use strict";
 // The page of a run. Owns its state, which outlives a renewal of the data, and all that is drawn from both. Whatever a task or a
-// file names is set as text or as an attribute, never parsed as markup.
+// file names is set as text or as an attribute, never parsed as markup. Long, since a page in one file without a build step has
+// one script.
 
 const SVG = "http://www.w3.org/2000/svg";
 const POLL_MS = 2000;
 const NARROW = "(max-width: 64rem)"; // as in page.css: one column
 const PHONE = "(max-width: 48rem)"; // the panel takes the whole window
+const LONG = 100; // characters of an expression in the table
 const STEPS = 200; // of the sliders of filters
 const GAP = 65535; // in curves: not finite
 const TOP = 65534; // in curves: the upper edge
@@ -50,8 +52,9 @@ const label = (elite) => data.quantities.map((name, i) => `${name} ${number(elit
 const webp = (text) => `data:image/webp;base64,${text}`;
 
 function bytes(text) {
-  const raw = atob(text);
-  return Uint8Array.from(raw, (character) => character.charCodeAt(0));
+  const raw = atob(text), found = new Uint8Array(raw.length);
+  for (let i = 0; i < raw.length; i++) found[i] = raw.charCodeAt(i);
+  return found;
 }
 
 // ---- data
@@ -245,7 +248,7 @@ function apply() {
   const hadFocus = document.activeElement?.classList.contains("cell") && $("stage").contains(document.activeElement);
   visible = elites.filter(matches).sort(order);
   const isMap = state.view === "map", isTable = state.view === "table", stage = $("stage");
-  stage.className = isMap ? "map" : "gallery";
+  stage.className = $("figure").className = isMap ? "map" : "gallery";
   stage.setAttribute("aria-label", isMap ? "Map of elites" : "Gallery of elites");
   for (const id of ["vertical", "horizontal"]) $(id).hidden = !isMap || (id === "vertical" && data.map.axes.length < 2);
   $("figure").hidden = $("hint").hidden = isTable;
@@ -305,7 +308,10 @@ function neighbour(key) {
 
 // ---- the table
 
-const COLUMNS = [["origin", (elite) => elite.origin.operator], ["expression", (elite) => elite.expression]];
+const COLUMNS = [
+  ["origin", (elite) => elite.origin.operator],
+  ["expression", (elite) => (elite.expression.length > LONG ? `${elite.expression.slice(0, LONG)} …` : elite.expression)],
+];
 
 function table() {
   const heads = ["cell", "rank", ...data.quantities].map((name, i) => {
@@ -435,9 +441,9 @@ function looks(elite) {
     return [el("div", { class: "picture" }, image, ...(film ? [toggle] : []))];
   }
   if (data.fits) {
-    const { input, output, x, y } = data.fits;
+    const { input, output, scaled, x, y } = data.fits;
     const text = input ? `${input} from ${number(x[0])} to ${number(x[1])}` : `${count(x[1])} points, sorted by target`;
-    const legend = [el("span", { class: "line", text: output }), el("span", { class: "line target", text: "target" }),
+    const legend = [el("span", { class: "line", text: output + (scaled ? ", scaled" : "") }), el("span", { class: "line target", text: "target" }),
       el("span", { text }), el("span", { text: `${output} from ${number(y[0])} to ${number(y[1])}` })];
     return [el("figure", { class: "chart" }, plot(elite), el("figcaption", {}, ...legend))];
   }
@@ -639,6 +645,6 @@ $("size").value = fit(given);
 $("filters").open = !matchMedia(NARROW).matches;
 load(given);
 listen();
-const best = buttons.get(state.cell); // into view, where the map is wider than the window
-if (best) $("scroll").scrollLeft = best.offsetLeft + best.offsetWidth / 2 - $("scroll").clientWidth / 2;
+const best = buttons.get(state.cell), room = $("scroll").clientWidth;
+if (best && $("scroll").scrollWidth > 1.2 * room) $("scroll").scrollLeft = best.offsetLeft + best.offsetWidth / 2 - room / 2;
 if (location.hash) follow();
