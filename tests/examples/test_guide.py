@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from evo.cli import main
@@ -422,11 +423,22 @@ def test_the_task_of_the_readme_is_the_shipped_one():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_configs_in_a_page_load(workplace, page):
+    """A part of a config stands for what is changed in another one."""
+    smoke = yaml.safe_load((workplace / "configs" / "domain_coloring_smoke.yaml").read_text())
     for b in blocks_of(page):
         if b.language == "yaml":
+            config = yaml.safe_load(b.text)
+            if "task" not in config:
+                config = merged(smoke, config)
             path = workplace / "configs" / "from_the_page.yaml"
-            path.write_text(b.text)
+            path.write_text(yaml.safe_dump(config))
             assert load_config(path).stop.model_dump(exclude_none=True)
+
+
+def merged(config, changes):
+    if not (isinstance(config, dict) and isinstance(changes, dict)):
+        return changes
+    return {**config, **{key: merged(config.get(key), value) for key, value in changes.items()}}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: f"{path.parent.name}/{path.name}")

@@ -67,7 +67,7 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
             drawn = pictures or Pictures(len(rows))
             found["pictures"] = drawn.draw(problem, words, elites.hash[rows])
         else:
-            found["fits"] = fits(problem, words, [expression.scaling for expression in expressions])
+            found["fits"] = fits(problem, words)
     place_of = {int(row): place for place, row in enumerate(rows)}
     origin = origins(run)
     outlines = search.layout.outlines()

@@ -6,7 +6,6 @@ Owns which points are shown, and in what order. Knows nothing of how curves are 
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,17 +20,15 @@ _GAP = 65535  # stands for what is not finite
 _MARGIN = 0.15  # of the target's range, above and below it
 
 
-def fits(problem: Problem, words: NDArray[np.uint64], scalings: Sequence[Mapping[str, tuple[float, float]]]) -> Any:
+def fits(problem: Problem, words: NDArray[np.uint64]) -> Any:
     """Curves of `(n, max_length)` programs as JSON data, or None if the task has no target to compare them with.
 
-    Points lie along the input that varies. If several do, they are sorted by target.
-
-    Args:
-        scalings: of each program, as `Expression.scaling`.
+    Points lie along the input that varies. If several do, they are sorted by target. Outputs that the task scales are scaled to
+    the target here (Keijzer 2003): a target may be in other units than predictions are.
 
     Returns:
-        `output`, its name; `input`, its name or null; `x`, the ends of its range; `places`, of the points, from 0 to 1; `y`, the
-        values at the edges; `target` and `curves`: uint16 in base64.
+        `output`, its name; `scaled`, whether it is; `input`, its name or null; `x`, the ends of its range; `places`, of the
+        points, from 0 to 1; `y`, the values at the edges; `target` and `curves`: uint16 in base64.
     """
     task = problem.task
     name = next((name for name, kind in task.outputs.items() if kind == "f32"), None)
@@ -50,10 +47,9 @@ def fits(problem: Problem, words: NDArray[np.uint64], scalings: Sequence[Mapping
     chosen = {key: array[shown] if array.ndim else array for key, array in zip(task.inputs, arrays, strict=True)}
     outputs = problem.evaluator.outputs(words, {key: np.asarray(a, DTYPES[task.inputs[key]]) for key, a in chosen.items()})
     values = np.asarray(outputs[name], np.float64)
-    pairs = np.array([scaling.get(name, (0.0, 1.0)) for scaling in scalings]).reshape(-1, 2)
-    with np.errstate(all="ignore"):
-        values = pairs[:, :1] + pairs[:, 1:] * values
     target = target[shown]
+    if task.has_scaling():
+        values = _scaled(values, target)
     low, high = float(target.min()), float(target.max())
     margin = _MARGIN * (high - low) or 0.5 * max(1.0, abs(low))
     ends = low - margin, high + margin
@@ -64,6 +60,7 @@ def fits(problem: Problem, words: NDArray[np.uint64], scalings: Sequence[Mapping
         first, last, places = 1.0, float(num_points), np.linspace(0.0, 1.0, len(shown))
     return {
         "output": name,
+        "scaled": task.has_scaling(),
         "input": list(task.inputs)[varying[0]] if len(varying) == 1 else None,
         "x": [first, last],
         "places": places.round(5).tolist(),
@@ -71,6 +68,19 @@ def fits(problem: Problem, words: NDArray[np.uint64], scalings: Sequence[Mapping
         "target": _levels(target, *ends),
         "curves": [_levels(row, *ends) for row in values],
     }
+
+
+def _scaled(values: NDArray[np.float64], target: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Each row as its linear function that has the least squared error where the row is finite."""
+    with np.errstate(all="ignore"):
+        finite = np.isfinite(values)
+        count = finite.sum(axis=1, keepdims=True)
+        y, t = (np.where(finite, each, 0.0) for each in (values, target))
+        y_mean, t_mean = (each.sum(axis=1, keepdims=True) / count for each in (y, t))
+        y, t = (np.where(finite, each - mean, 0.0) for each, mean in ((values, y_mean), (target, t_mean)))
+        variance = (y * y).sum(axis=1, keepdims=True)
+        slope = np.where(variance > 0.0, (y * t).sum(axis=1, keepdims=True) / variance, 0.0)
+        return np.where(finite, t_mean + slope * (values - y_mean), np.nan)
 
 
 def _levels(values: NDArray[np.float64], low: float, high: float) -> str:

@@ -1,6 +1,7 @@
 "use strict";
 // The page of a run. Owns its state, which outlives a renewal of the data, and all that is drawn from both. Whatever a task or a
-// file names is set as text or as an attribute, never parsed as markup.
+// file names is set as text or as an attribute, never parsed as markup. Long, since a page in one file without a build step has
+// one script.
 
 const SVG = "http://www.w3.org/2000/svg";
 const POLL_MS = 2000;
@@ -440,9 +441,9 @@ function looks(elite) {
     return [el("div", { class: "picture" }, image, ...(film ? [toggle] : []))];
   }
   if (data.fits) {
-    const { input, output, x, y } = data.fits;
+    const { input, output, scaled, x, y } = data.fits;
     const text = input ? `${input} from ${number(x[0])} to ${number(x[1])}` : `${count(x[1])} points, sorted by target`;
-    const legend = [el("span", { class: "line", text: output }), el("span", { class: "line target", text: "target" }),
+    const legend = [el("span", { class: "line", text: output + (scaled ? ", scaled" : "") }), el("span", { class: "line target", text: "target" }),
       el("span", { text }), el("span", { text: `${output} from ${number(y[0])} to ${number(y[1])}` })];
     return [el("figure", { class: "chart" }, plot(elite), el("figcaption", {}, ...legend))];
   }
