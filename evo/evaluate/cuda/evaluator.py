@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.compile.assembler import DEFAULT_OPT_LEVEL, assembler_options
+from evo.compile.assembler import assembler_options, choose_opt_level
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.executor import num_local_workers, open_executor
 from evo.compile.packing import Packing
@@ -46,7 +46,8 @@ class CudaOptions:
     """How to do the work. Only `compile_seconds` can change a result.
 
     device: its ordinal; None: the first usable one. num_workers: compile processes; None: one per core; 0: none, but only a
-    farm. farm: as in a config; None: none. packing: how many programs go together. opt_level: the assembler's. compile_seconds:
+    farm. farm: as in a config; None: none. packing: how many programs go together. opt_level: the assembler's; None:
+    `evo.compile.assembler.choose_opt_level`. compile_seconds:
     limit for one compilation. launch_seconds: limit for one pack on the device. num_threads: threads or processes that score;
     None: one per core. executor: which of them score outputs in Python; auto: processes, if there are several and they can.
     score_seconds: limit for scoring a chunk in a process.
@@ -56,7 +57,7 @@ class CudaOptions:
     num_workers: int | None = None
     farm: Mapping[str, Any] | None = None
     packing: Packing = field(default_factory=Packing)
-    opt_level: int = DEFAULT_OPT_LEVEL
+    opt_level: int | None = None
     compile_seconds: float = 60.0
     launch_seconds: float = 60.0
     num_threads: int | None = None
@@ -136,6 +137,8 @@ class CudaEvaluator:
             opened.callback(self._plan.close)
             self._lane = self._make_lane(self._plan, options.packing.programs_per_module)
             opened.callback(self._lane.close)
+            level = options.opt_level
+            self._opt_level = choose_opt_level(inputs.num_points, template is not POINTWISE) if level is None else level
             self._compiler = self._make_compiler(self._lane.capacity, template)
             self._opened = opened.pop_all()
 
@@ -190,6 +193,7 @@ class CudaEvaluator:
             "target": self._device.info.target,
             "driver": "CUDA {}.{}".format(*self._device.driver),
             "compile_workers": self._executor.num_workers,
+            "opt_level": self._opt_level,
         }
 
     def close(self) -> None:
@@ -264,7 +268,7 @@ class CudaEvaluator:
             self._executor,
             packing=packing,
             template=template,
-            options=assembler_options(self._options.opt_level),
+            options=assembler_options(self._opt_level),
             cache=self._cache,
             failures=self._failures,
         )
