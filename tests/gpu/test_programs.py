@@ -125,7 +125,7 @@ def test_sums_of_a_regression_are_those_of_the_cpu_bit_by_bit(both, num_points):
 
 
 def test_programs_of_all_instructions_agree_but_for_what_errors_grow_to(both):
-    """Decision 8 of the design: 99 % within 0.01, here of a bounded mean."""
+    """As `evo check` wants it of 95 %, here of a bounded mean."""
 
     class Bounded(Sums):
         measures = {"mean": (-1.0, 1.0)}
