@@ -17,7 +17,6 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model, model_validator
 
-from evo.compile.assembler import DEFAULT_OPT_LEVEL
 from evo.errors import UserError, did_you_mean, suggestion
 from evo.evaluate.backends import AUTO, BACKENDS
 from evo.instructions import SHIPPED
@@ -351,14 +350,14 @@ class EvaluationConfig(Model):
 
     `backend`: auto takes an NVIDIA GPU if one can be used, passes its self-test and pays off (`evo.evaluate.backends`). CPU and
     GPU differ in the last bits of approximate instructions. No other key changes a result, except `compile_seconds`, after which
-    a program counts as failed.
+    a program counts as failed, and `opt_level`, which may change last bits of approximate functions of constants.
     Both: `threads` evaluate and score; null: one per core. `executor` says whether these are threads or processes, which run
     a `score` in Python in parallel; auto: processes, or on the CPU threads, if the first batches show them to be clearly faster.
     `score_seconds` limits the scoring of a chunk of programs, and the run ends when it passes. `simd`, auto: the faster on the
     first programs. GPU: `device` is its number, null: the first that can be used; `lane`: programs are interpreted or compiled,
     auto: as the number of points suggests; `compile_workers` are processes, null: one per
     core; `farm` adds workers of other machines, and `local_workers` are the processes beside it, null: `compile_workers`, 0:
-    none; `packing`; `opt_level` of the assembler: 3 may pay beyond tens of millions of points; `launch_seconds` limits the
+    none; `packing`; `opt_level` of the assembler, null: by the number of points; `launch_seconds` limits the
     kernels of one pack, and the run ends when it passes; `cache_megabytes` of cubins are kept on disk for all runs, 0: none.
     `cluster`: Dask workers do the work.
     """
@@ -374,7 +373,7 @@ class EvaluationConfig(Model):
     local_workers: Annotated[Integer, Field(ge=0)] | None = None
     farm: FarmConfig | None = None
     packing: PackingConfig = PackingConfig()
-    opt_level: Annotated[Integer, Field(ge=0, le=3)] = DEFAULT_OPT_LEVEL
+    opt_level: Annotated[Integer, Field(ge=0, le=3)] | None = None
     compile_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 60.0
     launch_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 60.0
     cache_megabytes: Annotated[Integer, Field(ge=0, le=1 << 20)] = 2048

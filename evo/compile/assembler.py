@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from evo.compile.targets import architecture
 
-# A search compiles far more than it runs; see `assembler_options`.
+# For cubins that are kept, and for a task's own kernel, whose text level 0 would leave as slow as it is written.
 DEFAULT_OPT_LEVEL = 1
+
+# Up to this many points level 0 pays. It saves 0.4 ms of a core for a program of 32 live instructions, and leaves 18 instructions
+# more (docs/benchmarks.md). An H200 issues 132 x 128 of them at 1.7 GHz, so the 0.4 ms of one of 16 cores are 40 million points:
+# 2 million for a GPU a tenth as fast beside twice as many cores.
+MAX_POINTS_UNOPTIMISED = 2_000_000
+
+
+def choose_opt_level(num_points: int, has_own_kernel: bool) -> int:
+    """The level for a run whose config names none. It depends on the task alone: a run that is resumed keeps it.
+
+    It must: from level 1 on the assembler computes approximate functions of constants itself, with other bits than a GPU.
+    """
+    return 0 if num_points <= MAX_POINTS_UNOPTIMISED and not has_own_kernel else DEFAULT_OPT_LEVEL
 
 
 def assembler_options(opt_level: int) -> tuple[str, ...]:
-    """Options for an optimisation level from 0 to 3, which changes no result.
+    """Options for an optimisation level from 0 to 3. It changes no result but for functions of constants, see `choose_opt_level`.
 
     Level 1 leaves as many of a program's instructions as level 3 and compiles a tenth faster, but schedules them less well.
     Level 0 compiles almost twice as fast and leaves half as many instructions again (docs/benchmarks.md).

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.evaluate import Evaluation, PickledTask, TaskSource
 from evo.evaluate.chunks import MAX_REDUCED, ChunkScorer
-from evo.evaluate.processes import WAKE_S, Processes, Watch, WorkerError, overtime_message, setup_of
+from evo.evaluate.processes import WAKE_S, Processes, Watch, WorkerError, overtime_message
+from evo.evaluate.worker import setup_of
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native.ptx_vm import SUMS_DTYPE, VirtualMachine

@@ -3,7 +3,7 @@
 Owns the processes, the memory shared with them, and the blame for a worker that dies or hangs. `evo.evaluate.worker` is their
 side. Workers take chunks from one pipe until it is empty, so this process sleeps while they work. Each has a process group of its
 own, so signals to this process's group, such as Ctrl-C, do not reach it. No worker outlives this process. Knows nothing of how a
-chunk is scored.
+chunk is scored. Longer than most modules, since blame takes the whole state of a batch.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.evaluate import Evaluation, PickledTask, TaskSource
-from evo.evaluate.chunks import ChunkScorer
+from evo.evaluate import Evaluation
 from evo.evaluate.worker import (
     DONE,
     END,
@@ -48,9 +47,7 @@ from evo.evaluate.worker import (
     write_setup,
 )
 from evo.language.batch import Batch
-from evo.language.program import Language
 from evo.native.ptx_vm import levels
-from evo.task import declared_files, task_digest
 
 WAKE_S = 0.1  # longest uninterrupted wait: time limits are checked this often, and Ctrl-C is seen
 LOAD_S = 120.0  # for a worker to start and load the task
@@ -281,24 +278,6 @@ class Processes:
                 "a run goes on from its last checkpoint"
             )
         self.start()
-
-
-def setup_of(scorer: ChunkScorer, language: Language, source: TaskSource | PickledTask) -> Setup:
-    """What workers need to score as this scorer does."""
-    digest = ""
-    if isinstance(source, TaskSource):
-        digest = task_digest(source.folder, declared_files(scorer.task, source.folder))
-    return Setup(
-        source,
-        digest,
-        tuple(sys.path),
-        os.environ.get("PYTHONPATH"),
-        language.instruction_set,
-        language.inputs,
-        language.outputs,
-        language.limits,
-        scorer.points,
-    )
 
 
 def overtime_message(place: str, score_seconds: float) -> str:

@@ -68,6 +68,24 @@ class Setup:
     points: Points
 
 
+def setup_of(scorer: ChunkScorer, language: Language, source: TaskSource | PickledTask) -> Setup:
+    """What workers need to score as this scorer does."""
+    digest = ""
+    if isinstance(source, TaskSource):
+        digest = task_digest(source.folder, declared_files(scorer.task, source.folder))
+    return Setup(
+        source,
+        digest,
+        tuple(sys.path),
+        os.environ.get("PYTHONPATH"),
+        language.instruction_set,
+        language.inputs,
+        language.outputs,
+        language.limits,
+        scorer.points,
+    )
+
+
 def write_setup(setup: Setup, file: int) -> None:
     """Writes to an empty file how many parts follow, their sizes, and the parts: a pickle, and the arrays that it refers to."""
     arrays: list[pickle.PickleBuffer] = []

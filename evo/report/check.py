@@ -18,21 +18,36 @@ from evo.evaluate.backends import CPU, CUDA
 from evo.language.batch import Batch
 from evo.report.show import elite_names
 from evo.run.run import Run
+from evo.task import kernel_path
 
-# A check passes if the objectives of at least this share of the elites differ by at most the tolerance. Rounding moves single
-# elites further, whose programs amplify it; a wrong kernel moves most.
+# A check passes if the objectives of at least SHARE of the elites differ by at most TOLERANCE, and those of half of the accurate
+# elites, without tanh, by at most NEAR. Rounding moves single elites far, whose programs amplify it, and most hardly; a wrong
+# instruction moves most of its users a little. 256 elites of domain colouring over the stand-in for a GPU (tests/emulated_gpu):
+#
+#     errors                                    within TOLERANCE   median of accurate elites
+#     the largest that the PTX ISA allows       97.3 %             8e-7
+#     sin wrong by 1e-4; rcp by a factor 1e-4   94.9 %; 98.0 %     8e-5; 1e-5
+#     tanh wrong by a factor of 1e-2            94.1 %             9e-8
+#     abs left out; max for min; sin for cos    79 %; 84 %; 30 %   2e-7; 1e-7; 3e-2
 TOLERANCE = 0.01
 SHARE = 0.95
+NEAR = 5e-6
+
+# The ISA allows tanh.approx a relative error of 2^-11. All others have 2^-20.5 or less.
+_COARSE = "tanh.approx"
 
 
 @dataclass(frozen=True)
 class CheckReport:
-    """Scores of elites on CPU and GPU. names: the elites' cells. device: the GPU's name."""
+    """Scores of elites on CPU and GPU. names: the elites' cells. device: the GPU's name. is_accurate: `(num_elites,)`, whether
+    each must be near: its instructions are accurate, and it was not scored by a task's own kernel.
+    """
 
     names: list[str]
     device: str
     cpu: Evaluation
     gpu: Evaluation
+    is_accurate: NDArray[np.bool_]
 
     @property
     def difference(self) -> NDArray[np.float64]:
@@ -42,9 +57,14 @@ class CheckReport:
         return np.where(both_failed, 0.0, np.nan_to_num(np.abs(cpu - gpu), nan=np.inf))
 
     @property
+    def median(self) -> float:
+        """The difference that half of the accurate elites do not exceed; 0 without any."""
+        return float(np.median(self.difference[self.is_accurate])) if self.is_accurate.any() else 0.0
+
+    @property
     def passed(self) -> bool:
-        """Whether enough elites agree."""
-        return bool((self.difference <= TOLERANCE).mean() >= SHARE)
+        """Whether enough elites agree, and the accurate ones closely enough."""
+        return bool((self.difference <= TOLERANCE).mean() >= SHARE and self.median <= NEAR)
 
     def text(self) -> str:
         """The report that `evo check` prints. It lists the elites beyond the tolerance, worst first."""
@@ -54,13 +74,15 @@ class CheckReport:
             for a, b, m, n in zip(self.cpu.objective, self.gpu.objective, self.cpu.measures, self.gpu.measures, strict=True)
         )
         count = len(difference)
+        near = f", and half of those without tanh within {NEAR:g}" if self.is_accurate.any() else ""
         rows = [
             ("elites", f"{count:,}"),
             ("GPU", self.device),
             ("bit-identical scores", f"{same / count:.2%}"),
             *((f"objective within {bound:g}", f"{(difference <= bound).mean():.2%}") for bound in (1e-6, 1e-4, TOLERANCE, 0.1)),
             ("largest difference", f"{difference.max():.6g}"),
-            ("verdict", f"{'passed' if self.passed else 'FAILED'}: {SHARE:.0%} must be within {TOLERANCE:g}"),
+            ("median without tanh", f"{self.median:.3g}"),
+            ("verdict", f"{'passed' if self.passed else 'FAILED'}: {SHARE:.0%} must be within {TOLERANCE:g}{near}"),
         ]
         lines = [f"{name:<26} {value}\n" for name, value in rows]
         apart = [int(row) for row in np.argsort(-difference, kind="stable") if difference[row] > TOLERANCE]
@@ -85,4 +107,8 @@ def check_elites(run: Run) -> CheckReport:
     problem = run.search.problem
     with ExitStack() as problems:
         gpu, cpu = (problems.enter_context(closing(problem.here(backend))).evaluator for backend in (CUDA, CPU))
-        return CheckReport(elite_names(run), gpu.device, cpu.evaluate(batch), gpu.evaluate(batch))
+        # A task states how near its own kernel comes to its `score`.
+        is_own = kernel_path(problem.task) is not None
+        stubs = problem.language.lowering.emit(batch.words)
+        is_accurate = np.array([not is_own and _COARSE not in stub for stub in stubs])
+        return CheckReport(elite_names(run), gpu.device, cpu.evaluate(batch), gpu.evaluate(batch), is_accurate)

@@ -229,3 +229,15 @@ def test_the_time_of_kernels_is_without_copies(emulated_gpu, monkeypatch):
     evaluator.evaluate(Batch.analyze(language.lowering, words))
     evaluator.close()
     assert calls == ["copy_to_device", "fill", "record", "launch", "record", "copy_to_host", "copy_to_host", "record"]
+
+
+@pytest.mark.parametrize(("has_own_kernel", "wanted", "level"), [(False, None, 0), (False, 3, 3), (True, None, 1)])
+def test_the_optimisation_level_is_chosen_by_the_task_unless_it_is_given(
+    emulated_gpu, plane_folder, has_own_kernel, wanted, level
+):
+    task = load_task(OWN_KERNEL if has_own_kernel else plane_folder, {})
+    language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
+    evaluator = CudaEvaluator(language, task, CudaOptions(num_workers=1, opt_level=wanted))
+    environment = evaluator.environment()
+    evaluator.close()
+    assert environment["opt_level"] == level

@@ -7,7 +7,7 @@
 
 It does not model time (nothing overlaps; events tell when work was done, not how long a GPU would need), the machine code
 (faults of the assembler go unseen), caches, registers and occupancy, races (threads go in step, but see `order` in
-ptx_machine.py), and the bits of approximate instructions. Work is done when it is submitted, or, with `deferred=1` in
+ptx_machine.py), and the bits of a GPU's approximate instructions. Work is done when it is submitted, or, with `deferred=1` in
 EVO_EMULATED_GPU, when it is waited for. tests/gpu runs on the real thing.
 
 Options, in the environment's EVO_EMULATED_GPU or by `StandIn.configure`, separated by commas:
@@ -27,6 +27,9 @@ Options, in the environment's EVO_EMULATED_GPU or by `StandIn.configure`, separa
                          stream_destroy stream_wait synchronize unload
 
 A program at fault, rather than a call, is made by its text: EVO_EMULATED_GPU_FATAL, or `StandIn.fatal_text`.
+
+Approximate instructions are as exact as libm's. With EVO_EMULATED_GPU_ERRORS in the environment they have the largest errors that
+the PTX ISA documents: `up`, `down`, or `mixed`, by the bits of the operands.
 
 A process that tries programs alone (evo.evaluate.cuda.trial) has these options but for their faults, and those of
 EVO_EMULATED_GPU_TRIAL. With EVO_EMULATED_GPU_TRIAL_LOG each such process adds a line to the file of this name.

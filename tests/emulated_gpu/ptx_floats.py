@@ -6,6 +6,7 @@ Owns their functions. Knows nothing of opcodes that are no floating-point arithm
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
 
 import numpy as np
@@ -58,8 +59,48 @@ def _minimum(a, b, is_min: bool, keeps_nan: bool):
     return np.where(a_is_nan, b, np.where(b_is_nan, a, result))
 
 
-def _approximate(function: Callable) -> Callable:
-    return lambda *args: function(*(a.astype(np.float64) for a in args)).astype(args[0].dtype)
+# The largest errors that the PTX ISA documents: (kind, bound). `either` is absolute for operands between 1/2 and 2, and relative
+# elsewhere. sin and cos are bounded within a turn; beyond it this takes the same.
+_BOUNDS = {
+    "rcp": ("ulp", 1.0),
+    "div": ("ulp", 2.0),
+    "sqrt": ("relative", 2.0**-23),
+    "rsqrt": ("relative", 2.0**-22.9),
+    "sin": ("absolute", 2.0**-20.5),
+    "cos": ("absolute", 2.0**-20.5),
+    "lg2": ("either", 2.0**-22),
+    "ex2": ("ulp", 2.0),
+    "tanh": ("relative", 2.0**-11),
+}
+
+
+def _approximate(name: str, function: Callable) -> Callable:
+    def run(*args):
+        exact = function(*(a.astype(np.float64) for a in args))
+        errors = os.environ.get("EVO_EMULATED_GPU_ERRORS")
+        return _with_error(name, exact, args, errors) if errors else exact.astype(args[0].dtype)
+
+    return run
+
+
+def _with_error(name: str, exact, args, errors: str):
+    """The float32 next to the largest error within the documented bound: `up`, `down`, or `mixed` by the operands' bits."""
+    kind, bound = _BOUNDS[name]
+    x, dtype = args[0].astype(np.float64), args[0].dtype
+    unit = {
+        "absolute": lambda: np.ones(exact.shape),
+        "relative": lambda: np.abs(exact),
+        "ulp": lambda: np.ldexp(1.0, np.frexp(exact)[1] - 24),
+        "either": lambda: np.where((x > 0.5) & (x < 2.0), 1.0, np.abs(exact)),
+    }[kind]()
+    mixed = sum(a.view(np.uint32) * np.uint32(factor) for a, factor in zip(args, (2654435761, 2246822519), strict=False))
+    sign = {"up": 1.0, "down": -1.0, "mixed": np.where(mixed >> 31, 1.0, -1.0)}[errors]
+    error = bound * unit
+    result = (exact + sign * error).astype(dtype)
+    is_beyond = np.abs(result.astype(np.float64) - exact) > error
+    result = np.where(is_beyond, np.nextafter(result, exact.astype(dtype)), result)
+    keeps = ~np.isfinite(exact) | (exact == 0) | (np.abs(exact) < 2.0**-125)
+    return np.where(keeps, exact.astype(dtype), result)
 
 
 def _divide_approximately(a, b):
@@ -131,5 +172,5 @@ def _function(name: str, rest: list[str], kind: str, directed: str | None, opcod
         }
         if name in approximate:
             num_sources, function = approximate[name]
-            return num_sources, _approximate(function)
+            return num_sources, _approximate(name, function)
     raise Unsupported(opcode)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.compile.assembler import DEFAULT_OPT_LEVEL, assembler_options
+from evo.compile.assembler import assembler_options, choose_opt_level
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.executor import num_local_workers, open_executor
 from evo.compile.packing import Packing
@@ -49,19 +49,19 @@ class CudaOptions:
     """How to do the work. Only `compile_seconds` can change a result.
 
     device: its ordinal; None: the first usable one. num_workers: compile processes; None: one per core; 0: none, but only a
-    farm. farm: as in a config; None: none. packing: how many programs go together. opt_level: the assembler's. compile_seconds:
-    limit for one compilation. launch_seconds: limit for one pack on the device. num_threads: threads that encode, and threads or
-    processes that score; None: one per core. executor: which of them score outputs in Python; auto: processes, if there are
-    several and they can. score_seconds: limit for scoring a chunk in a process. lane: of `evo.evaluate.cuda.choice`.
-    lanes_problem: why it must be this one, or None. instructions: names of those that programs may use, for the interpreter;
-    None: any.
+    farm. farm: as in a config; None: none. packing: how many programs go together. opt_level: the assembler's; None:
+    `evo.compile.assembler.choose_opt_level`. compile_seconds: limit for one compilation. launch_seconds: limit for one pack on
+    the device. num_threads: threads that encode, and threads or processes that score; None: one per core. executor: which of
+    them score outputs in Python; auto: processes, if there are several and they can. score_seconds: limit for scoring a chunk
+    in a process. lane: of `evo.evaluate.cuda.choice`. lanes_problem: why it must be this one, or None. instructions: names of
+    those that programs may use, for the interpreter; None: any.
     """
 
     device: int | None = None
     num_workers: int | None = None
     farm: Mapping[str, Any] | None = None
     packing: Packing = field(default_factory=Packing)
-    opt_level: int = DEFAULT_OPT_LEVEL
+    opt_level: int | None = None
     compile_seconds: float = 60.0
     launch_seconds: float = 60.0
     num_threads: int | None = None
@@ -146,6 +146,8 @@ class CudaEvaluator:
             opened.callback(self._plan.close)
             self._lane = self._make_lane(self._plan, options.packing.programs_per_module)
             opened.callback(self._lane.close)
+            level = options.opt_level
+            self._opt_level = choose_opt_level(inputs.num_points, template is not POINTWISE) if level is None else level
             self._compiler = self._make_compiler(self._lane.capacity, template)
             has_own_kernel = template is not POINTWISE
             self._interpreter = None if has_own_kernel else self._open_interpreter(inputs, opened)
@@ -219,6 +221,7 @@ class CudaEvaluator:
             "driver": "CUDA {}.{}".format(*self._device.driver),
             "compile_workers": self._executor.num_workers,
             **({"lanes_differ": problem} if problem else {}),
+            "opt_level": self._opt_level,
         }
 
     def close(self) -> None:
@@ -343,7 +346,7 @@ class CudaEvaluator:
             self._executor,
             packing=packing,
             template=template,
-            options=assembler_options(self._options.opt_level),
+            options=assembler_options(self._opt_level),
             cache=self._cache,
             failures=self._failures,
         )

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from evo.evaluate import CHUNK_SIZE, Evaluation, PickledTask, TaskSource, by_name, join, score_batch
 from evo.evaluate.chunks import ChunkScorer
-from evo.evaluate.processes import Processes, WorkerError, setup_of
+from evo.evaluate.processes import Processes, WorkerError
+from evo.evaluate.worker import setup_of
 from evo.language.program import Language
 from evo.task import Task, method_place
 

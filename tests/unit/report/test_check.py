@@ -12,12 +12,24 @@ def evaluation(objective) -> Evaluation:
     return finite_only(objective, np.zeros((len(objective), 2)))
 
 
-def report(cpu, gpu) -> CheckReport:
-    return CheckReport([f"cell {i}" for i in range(len(cpu))], "GPU of the tests", evaluation(cpu), evaluation(gpu))
+def report(cpu, gpu, is_accurate=None) -> CheckReport:
+    is_accurate = np.ones(len(cpu), bool) if is_accurate is None else is_accurate
+    return CheckReport([f"cell {i}" for i in range(len(cpu))], "GPU of the tests", evaluation(cpu), evaluation(gpu), is_accurate)
 
 
-def test_elites_within_the_tolerance_pass():
-    assert report([1.0] * 100, [1.0099] * 100).passed
+def test_programs_that_amplify_rounding_pass():
+    assert report([1.0] * 100, [1.0] * 51 + [1.0099] * 49).passed
+
+
+@pytest.mark.parametrize(("difference", "passes"), [(4.9e-6, True), (5.1e-6, False)])
+def test_half_of_the_accurate_elites_must_be_near(difference, passes):
+    """A wrong instruction may move every elite by less than the tolerance."""
+    cpu = np.ones(100)
+    assert report(cpu, cpu + difference).passed is passes
+    is_accurate = np.arange(100) < 40
+    assert report(cpu, np.where(is_accurate, cpu, cpu + 0.005), is_accurate).passed
+    assert report(cpu, np.where(is_accurate, cpu + difference, cpu), is_accurate).passed is passes
+    assert report(cpu, cpu + 0.005, np.zeros(100, bool)).passed
 
 
 @pytest.mark.parametrize(("num_apart", "passes"), [(5, True), (6, False)])

@@ -1,0 +1,55 @@
+"""Optimisation levels: which one a run takes, and what they leave of a program."""
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from evo.compile.assembler import assembler_options, choose_opt_level
+from evo.compile.compiler import PackCompiler
+from evo.compile.packing import Packing
+from evo.evaluate.cuda.agreement import LANGUAGE, NAMES, programs_of
+from evo.instructions import shipped_instruction_set
+from evo.language.batch import Batch
+from evo.language.program import Language, parse_program
+
+# What rounds or approximates. Selects, moves and integers are exact.
+ARITHMETIC = re.compile(r"(?:@!?U?P\w+ )?(MUFU\.\w+|FADD|FMUL|FFMA|F2I|I2F|FRND)\b")
+
+
+@pytest.mark.parametrize(
+    ("num_points", "has_own_kernel", "level"),
+    [(1, False, 0), (2_000_000, False, 0), (2_000_001, False, 1), (1 << 24, False, 1), (1000, True, 1)],
+)
+def test_few_points_take_the_level_that_compiles_fastest(num_points, has_own_kernel, level):
+    assert choose_opt_level(num_points, has_own_kernel) == level
+
+
+@pytest.fixture
+def arithmetic(in_process, disassemble):
+    """Counts a batch's rounding and approximating machine instructions at a level."""
+
+    def count(language: Language, words: np.ndarray, level: int) -> Counter:
+        packing, options = Packing(len(words), 1), assembler_options(level)
+        compiler = PackCompiler(language, "sm_90", in_process, packing=packing, options=options)
+        (module,) = compiler.compile(Batch.analyze(language.lowering, words))
+        return Counter(
+            found[1] for lines in disassemble(module.cubin).values() for line in lines if (found := ARITHMETIC.match(line))
+        )
+
+    return count
+
+
+def test_all_levels_leave_an_instruction_the_same_arithmetic(arithmetic):
+    words = programs_of(NAMES)
+    unoptimised = arithmetic(LANGUAGE, words, 0)
+    assert unoptimised["MUFU.SIN"] and unoptimised["FFMA"]
+    assert arithmetic(LANGUAGE, words, 1) == arithmetic(LANGUAGE, words, 3) == unoptimised
+
+
+def test_functions_of_constants_are_why_a_run_keeps_its_level(arithmetic):
+    language = Language(shipped_instruction_set("default"), (("x", "f32"),), (("z", "f32"),))
+    words = parse_program(language, "%x 0.7 sin_approx_ftz_f32 add_ftz_f32", "test", 8)[None]
+    assert arithmetic(language, words, 0)["MUFU.SIN"] == 1
+    assert arithmetic(language, words, 1)["MUFU.SIN"] == 0
