@@ -125,11 +125,10 @@ class CudaEvaluator:
             else:
                 self._plan = StorePlan(task, inputs)
             opened.callback(self._plan.close)
-            self._lane = self._make_lane(self._plan, options.packing.programs_per_module)
-            opened.callback(self._lane.close)
-            self._compiler = self._make_compiler(self._lane.capacity, template)
-            has_own_kernel = template is not POINTWISE
-            self._interpreter = None if has_own_kernel else self._open_interpreter(inputs, opened)
+            self._template = template
+            self._interpreter = self._open_interpreter(inputs, opened) if template is POINTWISE else None
+            # With an interpreter it is opened for the first program that needs it: its buffers may take gigabytes.
+            self._compile_lane = None if self._interpreter else self._open_compile_lane(opened)
             self._opened = opened.pop_all()
 
     @property
@@ -156,8 +155,11 @@ class CudaEvaluator:
         times_s: dict[str, float] = {}
         if self._interpreter:
             rows = self._interpret(batch, self._interpreter, take, times_s)
-        failures = self._compile(batch, rows, self._compiler, self._lane, take, times_s)
-        status[[row for row, _ in failures]] = Status.FAILED
+        failures = []
+        if len(rows) or not self._interpreter:
+            self._compile_lane = self._compile_lane or self._open_compile_lane(self._opened)
+            failures = self._compile(batch, rows, *self._compile_lane, take, times_s)
+            status[[row for row, _ in failures]] = Status.FAILED
         times_s["score_threads"] = sum(score_s)
         lanes = {INTERPRET: len(batch) - len(rows), COMPILE: len(rows)}
         return Evaluation(status, objective, measures, tuple(failure for _, failure in failures), times_s, lanes)
@@ -184,7 +186,7 @@ class CudaEvaluator:
             if len(rows):
                 lane = self._make_lane(plan, len(words))
                 opened.callback(lane.close)
-                self._compile(batch, rows, self._make_compiler(lane.capacity, POINTWISE), lane, take, {})
+                self._compile(batch, rows, lane, self._make_compiler(lane.capacity, POINTWISE), take, {})
             if self._has_failed:
                 opened.pop_all()
         return by_name(self._task, stored)
@@ -211,8 +213,8 @@ class CudaEvaluator:
         self,
         batch: Batch,
         rows: NDArray[np.int64],
-        compiler: PackCompiler,
         lane: Lane,
+        compiler: PackCompiler,
         take: Callable[[Pack, NDArray[np.uint8]], None],
         times_s: dict[str, float],
     ) -> list[tuple[int, Failure]]:
@@ -284,6 +286,11 @@ class CudaEvaluator:
         lane = InterpretLane(self._device, plan, kernel, max_programs, self._options.launch_seconds, self._num_threads)
         opened.callback(lane.close)
         return lane
+
+    def _open_compile_lane(self, opened: ExitStack) -> tuple[Lane, PackCompiler]:
+        lane = self._make_lane(self._plan, self._options.packing.programs_per_module)
+        opened.callback(lane.close)
+        return lane, self._make_compiler(lane.capacity, self._template)
 
     def _make_lane(self, plan: Plan, max_programs: int) -> Lane:
         max_programs = max(1, min(max_programs, self._options.packing.programs_per_module))
