@@ -168,7 +168,7 @@ class CudaEvaluator:
         """As `Evaluator.outputs`. Outputs of programs that fail, or failed in an earlier batch, are zeros."""
         batch = Batch.analyze(self._language.lowering, words)
         rows = np.arange(len(batch))
-        with ExitStack() as opened:
+        with self._closing() as opened:
             inputs = self._upload(points, "picture_points()")
             opened.callback(inputs.close)
             stored = np.zeros((len(words), len(self._language.outputs), inputs.num_points), np.float32)
@@ -187,8 +187,6 @@ class CudaEvaluator:
                 lane = self._make_lane(plan, len(words))
                 opened.callback(lane.close)
                 self._compile(batch, rows, lane, self._make_compiler(lane.capacity, POINTWISE), take, {})
-            if self._has_failed:
-                opened.pop_all()
         return by_name(self._task, stored)
 
     def environment(self) -> dict[str, str | int]:
@@ -250,6 +248,16 @@ class CudaEvaluator:
             times, left = lane.run(batch, np.flatnonzero(~has_failed), take)
         _add_times(times_s, times)
         return np.sort(np.concatenate([np.flatnonzero(has_failed), left]))
+
+    @contextmanager
+    def _closing(self) -> Iterator[ExitStack]:
+        """What is opened is closed at the end. A device that has failed is left alone."""
+        with ExitStack() as opened:
+            try:
+                yield opened
+            except DeviceFailure:
+                opened.pop_all()
+                raise
 
     @contextmanager
     def _blaming(self, batch: Batch) -> Iterator[None]:
