@@ -58,6 +58,8 @@ VECTOR_BYTES = 4 * POINTS
 NUM_VECTORS = 12
 # With many inputs and outputs a block may have twice as much, which is what all GPUs since compute capability 8.0 have for one.
 MAX_VECTORS = 24
+# The 64 KiB of compute capability 7.5 are one block's.
+_SHARED_BYTES = {"sm_75": 64 << 10}
 _MIN_BLOCKS = 2  # for a multiprocessor, so that the assembler leaves registers for as many
 # Programs whose outputs wait to be summed: as many octets as a warp has.
 _MAX_BUFFERED = 4
@@ -130,7 +132,7 @@ def interpreter(language: Language, target: str, sums: bool, instructions: Colle
         None if there are too many inputs and outputs.
     """
     layout = layout_of(language, sums)
-    if layout is None:
+    if layout is None or layout.shared_bytes > _SHARED_BYTES.get(target, MAX_VECTORS * VECTOR_BYTES):
         return None
     cases = cases_of(language.instruction_set, instructions)
     lines = [f".version {PTX_VERSION}", f".target {target}", ".address_size 64", *_kernel(layout, cases, sums)]

@@ -13,6 +13,7 @@ if not os.environ.get("CI"):  # in CI what is missing is a failure
     pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
 
 import evo
+from evo.errors import DeviceFailure
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda import interpret
 from evo.evaluate.cuda.agreement import EDGES, LANGUAGE, NAMES, Operands, points_of, programs_of
@@ -138,6 +139,20 @@ def test_what_the_interpreter_cannot_run_is_compiled_and_counted(lanes, monkeypa
     assert found.objective.tobytes() == expected.objective.tobytes()
     assert found.measures.tobytes() == expected.measures.tobytes()
     assert len(set(found.objective)) == len(texts)
+
+
+@pytest.mark.parametrize("asks_for_outputs", [False, True])
+def test_a_device_that_fails_under_the_interpreter_is_left_alone(emulated_gpu, asks_for_outputs):
+    task = Line(8)
+    language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
+    batch = Batch.analyze(language.lowering, _random_programs(language, EXACT))
+    evaluator = CudaEvaluator(language, task, CudaOptions(num_workers=1, num_threads=1, lane=INTERPRET))
+    emulated_gpu.configure("fault=launch:1:719")
+    with pytest.raises(DeviceFailure, match="CUDA_ERROR_LAUNCH_FAILED"):
+        evaluator.outputs(batch.words, task.points()) if asks_for_outputs else evaluator.evaluate(batch)
+    calls = emulated_gpu.num_calls("free")
+    evaluator.close()
+    assert emulated_gpu.num_calls("free") == calls
 
 
 def test_an_empty_batch_has_empty_results(lanes):

@@ -59,6 +59,7 @@ def test_a_gpu_whose_lanes_differ_keeps_to_one_of_them(search, machine):  # noqa
     folder, _ = search("auto", wrong="max.ftz.f32@interpret")
     assert lanes_of(folder)["interpret"] == 0
     assert json.loads((folder / "environment.json").read_text())["lanes_differ"] == "max_ftz_f32"
+    assert "interpreted they differ: max_ftz_f32" in " ".join(machine("doctor").stdout.split())
     # The outcome is remembered.
     again, _ = search("interpret")
     assert lanes_of(again)["interpret"] == 0

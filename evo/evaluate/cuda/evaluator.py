@@ -144,13 +144,12 @@ class CudaEvaluator:
                         language, source, self._num_threads, options.score_seconds, is_needed=is_needed
                     )
             opened.callback(self._plan.close)
-            self._lane = self._make_lane(self._plan, options.packing.programs_per_module)
-            opened.callback(self._lane.close)
             level = options.opt_level
             self._opt_level = choose_opt_level(inputs.num_points, template is not POINTWISE) if level is None else level
-            self._compiler = self._make_compiler(self._lane.capacity, template)
-            has_own_kernel = template is not POINTWISE
-            self._interpreter = None if has_own_kernel else self._open_interpreter(inputs, opened)
+            self._template = template
+            self._interpreter = self._open_interpreter(inputs, opened) if template is POINTWISE else None
+            # With an interpreter it is opened for the first program that needs it: its buffers may take gigabytes.
+            self._compile_lane = None if self._interpreter else self._open_compile_lane(opened)
             self._opened = opened.pop_all()
 
     @property
@@ -179,8 +178,11 @@ class CudaEvaluator:
         times_s: dict[str, float] = {}
         if self._interpreter:
             rows = self._interpret(batch, self._interpreter, take, times_s)
-        failures = self._compile(batch, rows, self._compiler, self._lane, take, times_s)
-        status[[row for row, _ in failures]] = Status.FAILED
+        failures = []
+        if len(rows) or not self._interpreter:
+            self._compile_lane = self._compile_lane or self._open_compile_lane(self._opened)
+            failures = self._compile(batch, rows, *self._compile_lane, take, times_s)
+            status[[row for row, _ in failures]] = Status.FAILED
         times_s |= {"score_threads": sum(score_s), "score_workers": sum(workers_s)}
         lanes = {INTERPRET: len(batch) - len(rows), COMPILE: len(rows)}
         return Evaluation(status, objective, measures, tuple(failure for _, failure in failures), times_s, lanes)
@@ -189,7 +191,7 @@ class CudaEvaluator:
         """As `Evaluator.outputs`. Outputs of programs that fail, or failed in an earlier batch, are zeros."""
         batch = Batch.analyze(self._language.lowering, words)
         rows = np.arange(len(batch))
-        with ExitStack() as opened:
+        with self._closing() as opened:
             inputs = self._upload(points, "picture_points()")
             opened.callback(inputs.close)
             stored = np.zeros((len(words), len(self._language.outputs), inputs.num_points), np.float32)
@@ -207,9 +209,7 @@ class CudaEvaluator:
             if len(rows):
                 lane = self._make_lane(plan, len(words))
                 opened.callback(lane.close)
-                self._compile(batch, rows, self._make_compiler(lane.capacity, POINTWISE), lane, take, {})
-            if self._has_failed:
-                opened.pop_all()
+                self._compile(batch, rows, lane, self._make_compiler(lane.capacity, POINTWISE), take, {})
         return by_name(self._task, stored)
 
     def environment(self) -> dict[str, str | int]:
@@ -237,8 +237,8 @@ class CudaEvaluator:
         self,
         batch: Batch,
         rows: NDArray[np.int64],
-        compiler: PackCompiler,
         lane: Lane,
+        compiler: PackCompiler,
         take: Callable[[Pack, NDArray[np.uint8]], None],
         times_s: dict[str, float],
     ) -> list[tuple[int, Failure]]:
@@ -274,6 +274,16 @@ class CudaEvaluator:
             times, left = lane.run(batch, np.flatnonzero(~has_failed), take)
         _add_times(times_s, times)
         return np.sort(np.concatenate([np.flatnonzero(has_failed), left]))
+
+    @contextmanager
+    def _closing(self) -> Iterator[ExitStack]:
+        """What is opened is closed at the end. A device that has failed is left alone."""
+        with ExitStack() as opened:
+            try:
+                yield opened
+            except DeviceFailure:
+                opened.pop_all()
+                raise
 
     @contextmanager
     def _blaming(self, batch: Batch, compiler: PackCompiler, plan: Plan) -> Iterator[None]:
@@ -330,6 +340,11 @@ class CudaEvaluator:
         verdict = try_alone(kernel, control[0], modules, self._options.launch_seconds)
         rows = (suspects[row] for module in verdict.at_fault for row in modules[module].rows[0])
         return sorted(map(int, rows)), verdict.reason
+
+    def _open_compile_lane(self, opened: ExitStack) -> tuple[Lane, PackCompiler]:
+        lane = self._make_lane(self._plan, self._options.packing.programs_per_module)
+        opened.callback(lane.close)
+        return lane, self._make_compiler(lane.capacity, self._template)
 
     def _make_lane(self, plan: Plan, max_programs: int) -> Lane:
         max_programs = max(1, min(max_programs, self._options.packing.programs_per_module))

@@ -103,6 +103,8 @@ def test_too_many_inputs_have_no_kernel():
     inputs = tuple((f"x{i}", "f32") for i in range(17))
     assert interpreter(Language(DEFAULT, inputs, (("z", "f32"),)), "sm_90", False) is None
     assert interpreter(Language(DEFAULT, inputs[:16], (("z", "f32"),)), "sm_90", False) is not None
+    assert interpreter(Language(DEFAULT, inputs[:9], (("z", "f32"),)), "sm_75", False) is None
+    assert interpreter(Language(DEFAULT, inputs[:8], (("z", "f32"),)), "sm_75", False) is not None
 
 
 def test_a_tile_holds_1024_points():
