@@ -157,26 +157,26 @@ typedef struct StackPtx__Pending {
 } StackPtx__Pending;
 
 /* The arrays of a workspace: X(type, name, number of items). */
-#define STACK_PTX__WORK_ARRAYS(X)                                                                       \
-    X(StackPtx__Values, stacks, num_stacks)                                                             \
-    X(uint32_t, stack_rows, STACK_PTX__STACKS_MARGIN + num_stacks * (limits->stack_size + UINT64_C(1))) \
-    X(uint32_t, meta, limits->stack_size)                                                               \
-    X(StackPtx__StoreEntry, store, limits->store_size)                                                  \
-    X(StackPtx__Frame, frames, limits->max_frame_depth)                                                 \
-    X(StackPtx__Row, rows, max_rows)                                                                    \
-    X(uint32_t, table, table_size)       /* rows by the hash of their contents; 0 is free */            \
-    X(uint8_t, live, max_rows)           /* 1 for rows that requests need; then, for constants moved */ \
-    X(uint32_t, value_ids, max_rows)     /* of live rows in the lowered form */                         \
-    X(StackPtxNode, nodes, max_values)                                                                  \
-    X(uint32_t, operands, max_values* operands_per_node)                                                \
-    X(uint32_t, value_nodes, max_values)                                                                \
-    X(uint16_t, value_stacks, max_values)                                                               \
-    X(uint32_t, request_values, num_requests)                                                           \
-    X(StackPtx__Move, moves, max_moves)                                                                 \
-    X(StackPtx__Pending, pending, is_bare ? 0 : num_requests)                                           \
-    X(StackPtx__Text16, texts, max_values)   /* of each value, for stack_ptx_emit */                    \
-    X(uint32_t, sorted_nodes, max_values)    /* those with temporaries, then the others backwards */    \
-    X(uint32_t, num_temporaries, num_stacks) /* of each stack, in all */                                \
+#define STACK_PTX__WORK_ARRAYS(X)                                                                             \
+    X(StackPtx__Values, stacks, num_stacks)                                                                   \
+    X(uint32_t, stack_rows, STACK_PTX__STACKS_MARGIN + num_stacks * (limits->stack_size + UINT64_C(1)))       \
+    X(uint32_t, meta, limits->stack_size)                                                                     \
+    X(StackPtx__StoreEntry, store, limits->store_size)                                                        \
+    X(StackPtx__Frame, frames, limits->max_frame_depth)                                                       \
+    X(StackPtx__Row, rows, max_rows)                                                                          \
+    X(uint32_t, table, table_size)       /* rows by the hash of their contents; 0 is free */                  \
+    X(uint8_t, live, max_rows)           /* 1 for rows that requests need; then, for constants moved */       \
+    X(uint32_t, value_ids, max_rows)     /* of live rows in the lowered form; before, see folding */          \
+    X(StackPtxNode, nodes, max_values)                                                                        \
+    X(uint32_t, operands, max_values* operands_per_node)    /* no fewer than max_rows; before, see folding */ \
+    X(uint32_t, value_nodes, max_values)                                                                      \
+    X(uint16_t, value_stacks, max_values)                                                                     \
+    X(uint32_t, request_values, num_requests)                                                                 \
+    X(StackPtx__Move, moves, max_moves)                                                                       \
+    X(StackPtx__Pending, pending, is_bare ? 0 : num_requests)                                                 \
+    X(StackPtx__Text16, texts, max_values)   /* of each value, for stack_ptx_emit */                          \
+    X(uint32_t, sorted_nodes, max_values)    /* those with temporaries, then the others backwards */          \
+    X(uint32_t, num_temporaries, num_stacks) /* of each stack, in all */                                      \
     X(StackPtxHash, hashes, is_bare ? 0 : max_values) /* of each value, for stack_ptx_hash */
 
 /* Their offsets in bytes. */
@@ -213,6 +213,7 @@ struct StackPtxLanguage {
     const size_t* requests;
     const StackPtxInstruction* const* routines;
     const size_t* routine_lengths;
+    StackPtxFolding folding;
     size_t num_registers;
     size_t num_requests;
     size_t num_routines;
@@ -1143,6 +1144,7 @@ static StackPtxResult stack_ptx__init_language(
     language->requests = info->requests;
     language->routines = info->routines;
     language->routine_lengths = info->routine_lengths;
+    language->folding = info->folding;
     language->num_registers = info->num_registers;
     language->num_requests = info->num_requests;
     language->num_routines = info->num_routines;
