@@ -10,7 +10,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from evo.config import make_config
 from evo.errors import UserError
 from evo.evaluate import by_name
-from evo.evaluate.backends import choose_backend
 from evo.evaluate.cpu import without_cpu_meaning
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
 from evo.language.expression import expression_of, infix
@@ -248,8 +247,9 @@ def make_search(caller: str, data: dict[str, Any], task: Task | None) -> Search:
     """
     config = make_config(_plain(data), caller)
     problem = problem_of(config, task) if task else load_problem(config)
-    backend = choose_backend(config.evaluation.backend, problem.assignment, _warn)
-    return Search(replace(problem, backend=backend))
+    search = Search(problem)
+    search.choose_backend(_warn)
+    return search
 
 
 def _plain(value: Any) -> Any:
@@ -266,7 +266,7 @@ def _on_one_line(text: str, separator: str = "; ") -> str:
 
 
 def _warn(line: str) -> None:
-    warnings.warn(line, stacklevel=5)  # where the user called
+    warnings.warn(line, stacklevel=6)  # where the user called
 
 
 def _instructions_for(task: Task, program: Section) -> list[str]:

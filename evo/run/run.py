@@ -10,23 +10,26 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evo.config import RunConfig, dump_config, first_difference, load_config
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Failure
-from evo.evaluate.backends import AUTO, BACKENDS, Backend, Quarantine, choose_backend
+from evo.evaluate.backends import AUTO, BACKENDS, Backend, Quarantine
 from evo.language.program import program_length
 from evo.native.stack_ptx import HASH_VERSION
 from evo.run.problem import Problem, load_problem
 from evo.run.run_dir import RunDir
 from evo.run.search import Arrays, Search, elite_arrays
 from evo.search.map_elites import Generation
+
+if TYPE_CHECKING:
+    from evo.evaluate.calibration import Calibration
 
 PACKAGES = ("numpy", "ribs", "pydantic", "matplotlib")
 
@@ -36,12 +39,14 @@ class Run:
 
     Attributes:
         backend: that the elites' scores come from.
+        calibration: what programs cost, if that decided where they run; None for a run that goes on.
     """
 
-    def __init__(self, search: Search, run_dir: RunDir, backend: Backend | None = None):
+    def __init__(self, search: Search, run_dir: RunDir, backend: Backend | None = None, calibration: Calibration | None = None):
         self.search = search
         self.run_dir = run_dir
         self.backend = backend or search.problem.backend
+        self.calibration = calibration
 
     @classmethod
     def start(cls, config: RunConfig, name: str, warn: Callable[[str], None] = lambda _: None) -> Run:
@@ -54,11 +59,14 @@ class Run:
             UserError: the config's task, or the folder, is wrong.
         """
         runs = Path(config.output.runs).absolute()  # before the task's code runs, which may change the working folder
-        problem = load_problem(config)
-        search = Search(replace(problem, backend=choose_backend(config.evaluation.backend, problem.assignment, warn)))
+        search = Search(load_problem(config))
+        calibration = search.choose_backend(warn)
         search.try_task()
-        run_dir = RunDir.create(runs, name, config.seed, dump_config(config), environment(search.problem))
-        run = cls(search, run_dir)
+        facts = environment(search.problem)
+        if calibration:
+            facts["calibration"] = calibration.record()
+        run_dir = RunDir.create(runs, name, config.seed, dump_config(config), facts)
+        run = cls(search, run_dir, calibration=calibration)
         run._save()
         run_dir.wait_for_checkpoint()
         return run

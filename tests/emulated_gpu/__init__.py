@@ -28,6 +28,9 @@ Options, in the environment's EVO_EMULATED_GPU or by `StandIn.configure`, separa
 
 A program at fault, rather than a call, is made by its text: EVO_EMULATED_GPU_FATAL, or `StandIn.fatal_text`.
 
+It models no time, so EVO_EMULATED_GPU_COSTS says what a calibration finds (evo.evaluate.calibration): seconds of a program on the
+CPU and on the GPU, such as `1e-3,1e-4`. Without it they are measured, and the stand-in is the slower one.
+
 The stand-in counts as a GPU that passes its self-test (evo.evaluate.cuda.self_test). With EVO_EMULATED_GPU_SELF_TEST in the
 environment, the test's process really runs, on a stand-in with these options instead of those above. Then there are also
 
