@@ -308,7 +308,8 @@ class EvaluationConfig(Model):
     Both: `threads` evaluate and score; null: one per core. CPU: `executor` says whether these are threads or processes, which run
     a `score` in Python in parallel; auto: processes, or threads where the first batches show them to be clearly faster.
     `score_seconds` limits the scoring of a chunk of programs, and the run ends when it passes. `simd`, auto: the faster on the
-    first programs. GPU: `device` is its number, null: the first that can be used; `compile_workers` are processes, null: one per
+    first programs. GPU: `device` is its number, null: the first that can be used; `lane`: programs are interpreted or compiled,
+    auto: as the number of points suggests; `compile_workers` are processes, null: one per
     core; `farm` adds workers of other machines, and `local_workers` are the processes beside it, null: `compile_workers`, 0:
     none; `packing`; `opt_level` of the assembler: 3 may pay beyond tens of millions of points; `launch_seconds` limits the
     kernels of one pack, and the run ends when it passes; `cache_megabytes` of cubins are kept on disk for all runs, 0: none.
@@ -321,6 +322,7 @@ class EvaluationConfig(Model):
     executor: Literal["auto", "threads", "processes"] = "auto"
     score_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 300.0
     device: Annotated[Integer, Field(ge=0)] | None = None
+    lane: Literal["auto", "interpret", "compile"] = "auto"
     compile_workers: Positive | None = None
     local_workers: Annotated[Integer, Field(ge=0)] | None = None
     farm: FarmConfig | None = None

@@ -47,7 +47,8 @@ class Evaluation:
 
     status: `(batch_size,)` uint8 of `Status`. objective: `(batch_size,)` float64. measures: `(batch_size, num_measures)` float64.
     Scores are NaN unless the status is OK. failures: the programs that failed, now or earlier, in the batch's order. times_s:
-    seconds by stage of the evaluator; names ending in `_threads` or `_workers` are sums over these.
+    seconds by stage of the evaluator; names ending in `_threads` or `_workers` are sums over these. lanes: how many programs each
+    lane of a GPU took; empty without a GPU.
     """
 
     status: NDArray[np.uint8]
@@ -55,6 +56,7 @@ class Evaluation:
     measures: NDArray[np.float64]
     failures: tuple[Failure, ...] = ()
     times_s: dict[str, float] = field(default_factory=dict)
+    lanes: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -107,12 +109,14 @@ def by_name(task: Task, stored: NDArray[Any]) -> dict[str, NDArray[Any]]:
 def join(parts: list[Evaluation], num_measures: int) -> Evaluation:
     """Joins the results of consecutive parts of a batch and adds up their times."""
     names = dict.fromkeys(name for part in parts for name in part.times_s)
+    lanes = dict.fromkeys(name for part in parts for name in part.lanes)
     return Evaluation(
         status=np.concatenate([np.empty(0, np.uint8), *(part.status for part in parts)]),
         objective=np.concatenate([np.empty(0), *(part.objective for part in parts)]),
         measures=np.concatenate([np.empty((0, num_measures)), *(part.measures for part in parts)]),
         failures=tuple(failure for part in parts for failure in part.failures),
         times_s={name: sum(part.times_s.get(name, 0.0) for part in parts) for name in names},
+        lanes={name: sum(part.lanes.get(name, 0) for part in parts) for name in lanes},
     )
 
 

@@ -147,10 +147,13 @@ def calibrate_lanes(backend: Backend, assignment: Assignment, batch: Batch, cali
     from evo.evaluate.calibration import measure_lane
 
     lanes = {}
-    for lane in backend.lanes:
-        settings = {**assignment.settings, "cache_megabytes": 0}  # what is compiled is to be compiled again
+    wanted = assignment.settings["lane"]
+    for lane in backend.lanes if wanted == AUTO else (wanted,):
+        # What is compiled is to be compiled again.
+        settings = {**assignment.settings, "lane": lane, "cache_megabytes": 0}
         with closing(backend.start(replace(assignment, settings=settings))) as evaluator:
-            lanes[lane] = measure_lane(evaluator, batch, calibration.threads)
+            if costs := measure_lane(evaluator, lane, batch, calibration.threads):
+                lanes[lane] = costs
     return replace(calibration, lanes={**calibration.lanes, **lanes})
 
 
@@ -188,10 +191,15 @@ def _why_untrusted_gpu(settings: Mapping[str, Any]) -> str | None:
 def _start_cuda(assignment: Assignment) -> Evaluator:
     if problem := _why_no_cuda() or _why_untrusted_gpu(assignment.settings):
         raise UserError(f"evaluation.backend: cuda cannot be used here: {problem}; use 'cpu' or 'auto'")
+    from evo.evaluate.cuda.choice import COMPILE
+    from evo.evaluate.cuda.device import choose_device, probe
     from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
+    from evo.evaluate.cuda.self_test import why_one_lane
     from evo.storage.disk_cache import open_cache
 
-    options = CudaOptions.from_settings(assignment.settings)
+    options = CudaOptions.from_settings(assignment.settings, assignment.instructions)
+    if problem := why_one_lane(choose_device(probe(), options.device)):
+        options = replace(options, lane=COMPILE, lanes_problem=problem)
     cache = open_cache(assignment.settings["cache_megabytes"])
     return CudaEvaluator(assignment.language, assignment.task, options, cache, assignment.quarantine)
 
@@ -220,7 +228,7 @@ def _start_cpu(assignment: Assignment) -> Evaluator:
 
 AUTO = "auto"
 CPU = Backend("cpu", lambda: None, _start_cpu)
-CUDA = Backend("cuda", _why_no_gpu, _start_cuda, ("compile",), _why_untrusted_gpu)
+CUDA = Backend("cuda", _why_no_gpu, _start_cuda, ("interpret", "compile"), _why_untrusted_gpu)
 
 # In the order in which `auto` tries them. The CPU is always usable: `auto` never takes what comes after it.
 BACKENDS = {backend.name: backend for backend in (CUDA, CPU)}

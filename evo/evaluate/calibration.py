@@ -23,8 +23,6 @@ NUM_ROUNDS = 3  # of each, of which the best counts: whatever else the machine d
 NUM_FIRST = 4  # programs of a GPU's first measurement
 CPU = "cpu"
 VERBS = {"interpret": "interpreted", "compile": "compiled"}
-# Stages of a GPU's evaluator that one thread spends, one program after the other.
-HOST_STAGES = ("load", "encode", "launch")
 
 
 @dataclass(frozen=True)
@@ -132,25 +130,38 @@ def measure_cpu(scorer: ChunkScorer, batch: Batch, num_threads: int) -> tuple[fl
     return run_s, score_s
 
 
-def measure_lane(evaluator: Evaluator, batch: Batch, num_threads: int) -> LaneCosts:
-    """What a program costs on the GPU, of an evaluator that keeps no cubins."""
-    _timed(evaluator, batch[:NUM_FIRST])  # starts workers and loads modules for the first time
-    spent_s = max(sum(_timed(evaluator, batch[:NUM_FIRST]).values()) / NUM_FIRST, 1e-9)
+def measure_lane(evaluator: Evaluator, lane: str, batch: Batch, num_threads: int) -> LaneCosts | None:
+    """What a program costs in a lane of the GPU, of an evaluator that is held to it and keeps no cubins; None: it has none."""
+    evaluator.evaluate(batch[:NUM_FIRST])  # starts workers and loads modules for the first time
+    first = evaluator.evaluate(batch[:NUM_FIRST])
+    if not first.lanes.get(lane):
+        return None
+    spent_s = max(sum(_stages(first).values()) / NUM_FIRST, 1e-9)
     count = min(len(batch), max(NUM_FIRST, int(BUDGET_S / spent_s)))
-    stages = _timed(evaluator, batch[:count])
+    start = time.perf_counter()
+    stages = _stages(evaluator.evaluate(batch[:count]))
+    wall_s = time.perf_counter() - start
     facts = evaluator.environment()
+    compile_s = _total(stages, lambda name: name.endswith("_workers"))
+    kernels_s = stages.get("kernels", 0.0)
+    score_s = _total(stages, lambda name: name.endswith("_threads"))
+    # Without compiling, what is left of the time is encoding and launching, which the next batch waits for.
+    left_s = 0.0 if compile_s else wall_s - kernels_s - score_s / num_threads
     return LaneCosts(
-        compile_s=_total(stages, lambda name: name.endswith("_workers")) / count,
-        host_s=_total(stages, lambda name: name in HOST_STAGES) / count,
-        kernels_s=stages.get("kernels", 0.0) / count,
-        score_s=_total(stages, lambda name: name.endswith("_threads")) / count,
+        compile_s=compile_s / count,
+        host_s=max(left_s, stages.get("load", 0.0)) / count,
+        kernels_s=kernels_s / count,
+        score_s=score_s / count,
         num_workers=max(1, int(facts.get("compile_workers", 1))),
         num_threads=num_threads,
     )
 
 
-def _timed(evaluator: Evaluator, batch: Batch) -> dict[str, float]:
-    evaluation: Evaluation = evaluator.evaluate(batch)
+def _stages(evaluation: Evaluation) -> dict[str, float]:
+    """The seconds of a batch by stage, without waiting.
+
+    Those of `load` are the thread's that launches, one program after the other.
+    """
     return {name: seconds for name, seconds in evaluation.times_s.items() if not name.startswith("wait_")}
 
 

@@ -28,8 +28,8 @@ FIELDS = ("num_nonfinite", "sum_y", "sum_t", "sum_yy", "sum_tt", "sum_yt", "sum_
 NUM_FIELDS = len(FIELDS)
 BLOCK_SIZE = 256
 
-_LANES = 8  # as PTX_VM__SUM_LANES
-_POINTS_PER_BLOCK = 1024  # as PTX_VM__SUM_BLOCK
+LANES = 8  # as PTX_VM__SUMLANES
+POINTS_PER_BLOCK = 1024  # as PTX_VM__SUM_BLOCK
 _WARP = 32
 _POINTS_AT_ONCE = 8  # a thread's loads in flight, of outputs and targets each
 
@@ -52,7 +52,7 @@ def launches(num_rows: int, num_points: int) -> tuple[tuple[str, tuple[int, int]
             points of a row.
     """
     num_octets, num_warps = num_rows * _num_blocks(num_points), num_rows * NUM_FIELDS
-    threads = {"regression_blocks": num_octets * _LANES, "regression_rows": num_warps * _WARP}
+    threads = {"regression_blocks": num_octets * LANES, "regression_rows": num_warps * _WARP}
     if not (num_rows > 0 and 0 < num_points < 2**32 and max(threads.values()) < 2**32 - BLOCK_SIZE):
         raise ValueError(f"{num_rows} rows of {num_points} points do not fit into one launch")
     return tuple((name, (-(-count // BLOCK_SIZE), 1), BLOCK_SIZE) for name, count in threads.items())
@@ -68,8 +68,24 @@ def regression_ptx(target: str) -> str:
 
 
 def _num_blocks(num_points: int) -> int:
-    return -(-num_points // _POINTS_PER_BLOCK)
+    return -(-num_points // POINTS_PER_BLOCK)
 
+
+# The sums of a lane, which other kernels use as well. They also need the u32 registers `lane`, 0 to 7, and `index`.
+SUM_REGISTERS = """
+.reg .pred %is_finite, %is_field;
+.reg .u32 %nonfinite, %low, %high;
+.reg .f64 %y, %t, %error, %product, %other, %value, %max_error, %sum_y, %sum_t, %sum_yy, %sum_tt, %sum_yt, %sum_ee;"""
+
+NO_SUMS = """
+mov.u32 %nonfinite, 0;
+mov.f64 %max_error, 0d0000000000000000;
+mov.f64 %sum_y, 0d0000000000000000;
+mov.f64 %sum_t, 0d0000000000000000;
+mov.f64 %sum_yy, 0d0000000000000000;
+mov.f64 %sum_tt, 0d0000000000000000;
+mov.f64 %sum_yt, 0d0000000000000000;
+mov.f64 %sum_ee, 0d0000000000000000;"""
 
 # thread: number of this thread in its grid; lane, octet, row, block: what it works on; left: points of the row from this lane's
 # on. Shuffles need whole warps, so threads past the last octet repeat the last one's work and do not store it.
@@ -79,11 +95,11 @@ _BLOCKS_START = f"""
     .param .u32 num_rows, .param .u32 num_outputs, .param .u32 num_points
 )
 {{
-.reg .pred %is_point, %is_finite, %is_field, %is_octet, %again;
+{SUM_REGISTERS}
+.reg .pred %is_point, %is_octet, %again;
 .reg .u32 %num_rows, %num_outputs, %num_points, %num_blocks, %thread, %size, %lane, %octet, %last_octet;
-.reg .u32 %row, %block, %output, %point, %left, %trip, %nonfinite, %index, %low, %high;
+.reg .u32 %row, %block, %output, %point, %left, %trip, %index;
 .reg .u64 %outputs, %targets, %scratch, %y_address, %t_address, %row_bytes, %offset;
-.reg .f64 %y, %t, %error, %product, %other, %value, %max_error, %sum_y, %sum_t, %sum_yy, %sum_tt, %sum_yt, %sum_ee;
 .reg .f32 %y_<{_POINTS_AT_ONCE}>, %t_<{_POINTS_AT_ONCE}>;
 ld.param.u64 %outputs, [outputs];
 ld.param.u64 %targets, [targets];
@@ -99,10 +115,10 @@ mov.u32 %size, %ntid.x;
 mov.u32 %index, %tid.x;
 mad.lo.u32 %thread, %thread, %size, %index;
 sub.u32 %num_blocks, %num_points, 1;
-div.u32 %num_blocks, %num_blocks, {_POINTS_PER_BLOCK};
+div.u32 %num_blocks, %num_blocks, {POINTS_PER_BLOCK};
 add.u32 %num_blocks, %num_blocks, 1;
-rem.u32 %lane, %thread, {_LANES};
-div.u32 %octet, %thread, {_LANES};
+rem.u32 %lane, %thread, {LANES};
+div.u32 %octet, %thread, {LANES};
 mul.lo.u32 %last_octet, %num_rows, %num_blocks;
 sub.u32 %last_octet, %last_octet, 1;
 setp.le.u32 %is_octet, %octet, %last_octet;
@@ -110,7 +126,7 @@ min.u32 %octet, %octet, %last_octet;
 div.u32 %row, %octet, %num_blocks;
 rem.u32 %block, %octet, %num_blocks;
 rem.u32 %output, %row, %num_outputs;
-mad.lo.u32 %point, %block, {_POINTS_PER_BLOCK}, %lane;
+mad.lo.u32 %point, %block, {POINTS_PER_BLOCK}, %lane;
 setp.lt.u32 %is_point, %point, %num_points;
 sub.u32 %left, %num_points, %point;
 selp.u32 %left, %left, 0, %is_point;
@@ -122,15 +138,8 @@ mad.lo.u64 %t_address, %offset, %row_bytes, %targets;
 mul.wide.u32 %offset, %point, 4;
 add.u64 %y_address, %y_address, %offset;
 add.u64 %t_address, %t_address, %offset;
-mov.u32 %nonfinite, 0;
-mov.f64 %max_error, 0d0000000000000000;
-mov.f64 %sum_y, 0d0000000000000000;
-mov.f64 %sum_t, 0d0000000000000000;
-mov.f64 %sum_yy, 0d0000000000000000;
-mov.f64 %sum_tt, 0d0000000000000000;
-mov.f64 %sum_yt, 0d0000000000000000;
-mov.f64 %sum_ee, 0d0000000000000000;
-mov.u32 %trip, {_POINTS_PER_BLOCK // _LANES // _POINTS_AT_ONCE};
+{NO_SUMS}
+mov.u32 %trip, {POINTS_PER_BLOCK // LANES // _POINTS_AT_ONCE};
 $points:"""
 
 # Subnormal outputs and targets count as zero. In double the difference of two floats is finite only if both are. The product of
@@ -156,10 +165,10 @@ abs.f64 %other, %error;
 max.f64 %max_error, %max_error, %other;"""
 
 _BLOCKS_NEXT = f"""
-max.u32 %left, %left, {_POINTS_AT_ONCE * _LANES};
-sub.u32 %left, %left, {_POINTS_AT_ONCE * _LANES};
-add.u64 %y_address, %y_address, {_POINTS_AT_ONCE * _LANES * 4};
-add.u64 %t_address, %t_address, {_POINTS_AT_ONCE * _LANES * 4};
+max.u32 %left, %left, {_POINTS_AT_ONCE * LANES};
+sub.u32 %left, %left, {_POINTS_AT_ONCE * LANES};
+add.u64 %y_address, %y_address, {_POINTS_AT_ONCE * LANES * 4};
+add.u64 %t_address, %t_address, {_POINTS_AT_ONCE * LANES * 4};
 sub.u32 %trip, %trip, 1;
 setp.ne.u32 %again, %trip, 0;
 @%again bra $points;"""
@@ -207,7 +216,7 @@ rem.u32 %field, %warp, {NUM_FIELDS};
 setp.eq.u32 %is_max, %field, {FIELDS.index("max_abs_error")};
 setp.eq.u32 %is_first, %lane, 0;
 sub.u32 %num_values, %num_points, 1;
-div.u32 %num_values, %num_values, {_POINTS_PER_BLOCK};
+div.u32 %num_values, %num_values, {POINTS_PER_BLOCK};
 add.u32 %num_values, %num_values, 1;
 mul.wide.u32 %offset, %num_values, 8;
 cvt.u64.u32 %address, %warp;
@@ -246,12 +255,22 @@ def _blocks_kernel() -> str:
     points = range(_POINTS_AT_ONCE)
     parts = [_BLOCKS_START]
     for i in points:
-        parts += [f"\nsetp.gt.u32 %is_point, %left, {i * _LANES};"]
+        parts += [f"\nsetp.gt.u32 %is_point, %left, {i * LANES};"]
         for name in ("y", "t"):
             parts += [f"\nmov.f32 %{name}_{i}, 0f00000000;"]
-            parts += [f"\n@%is_point ld.global.nc.f32 %{name}_{i}, [%{name}_address+{i * _LANES * 4}];"]
-    parts += [_ADD_POINT.format(i=i) for i in points]
-    parts += [_BLOCKS_NEXT]
+            parts += [f"\n@%is_point ld.global.nc.f32 %{name}_{i}, [%{name}_address+{i * LANES * 4}];"]
+    parts += [add_point(i) for i in points]
+    return "".join([*parts, _BLOCKS_NEXT, join_lanes(), _BLOCKS_END])
+
+
+def add_point(i: int) -> str:
+    """Adds the point with output `y_i` and target `t_i`, f32, to the sums."""
+    return _ADD_POINT.format(i=i)
+
+
+def join_lanes() -> str:
+    """Adds up the sums of an octet's lanes, pairwise. The lane's field is then in `value`."""
+    parts = []
     for distance in (1, 2, 4):
         for name in ("sum_y", "sum_t", "sum_yy", "sum_tt", "sum_yt", "sum_ee"):
             parts += [_from_lane(name, distance), f"\nadd.rn.f64 %{name}, %{name}, %other;"]
@@ -261,7 +280,7 @@ def _blocks_kernel() -> str:
     parts += ["\ncvt.rn.f64.u32 %value, %nonfinite;"]
     for field, name in enumerate(("sum_y", "sum_t", "sum_yy", "sum_tt", "sum_yt", "sum_ee", "max_error"), 1):
         parts += [f"\nsetp.eq.u32 %is_field, %lane, {field};\nselp.f64 %value, %{name}, %value, %is_field;"]
-    return "".join([*parts, _BLOCKS_END])
+    return "".join(parts)
 
 
 def _rows_kernel() -> str:

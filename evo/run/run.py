@@ -278,5 +278,6 @@ def _metrics_row(generation: Generation, elapsed_s: float, save_s: float) -> dic
         "qd_score": generation.qd_score,
         "best_objective": best if np.isfinite(best) else None,
         "elapsed_s": round(elapsed_s, 6),
+        **({"lanes": generation.lanes} if generation.lanes else {}),
         "times_s": {name: round(value, 6) for name, value in {**generation.times_s, "previous_save": save_s}.items()},
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -68,7 +68,7 @@ class Generation:
     """What one generation did.
 
     num_lineages, largest_lineage: of the elites (`Lineages`). failures: programs that could not be compiled or run. times_s:
-    seconds by stage, those of the evaluator (`Evaluation.times_s`) included.
+    seconds by stage, those of the evaluator (`Evaluation.times_s`) included. lanes: as in `Evaluation`.
     """
 
     counters: Counters
@@ -81,6 +81,7 @@ class Generation:
     largest_lineage: float
     failures: tuple[Failure, ...]
     times_s: dict[str, float]
+    lanes: dict[str, int] = field(default_factory=dict)
 
 
 def map_elites(
@@ -177,6 +178,7 @@ def map_elites(
             largest_lineage=lineages.largest_share,
             failures=evaluation.failures,
             times_s={**clock.times_s, **evaluation.times_s},
+            lanes=evaluation.lanes,
         )
 
 

@@ -34,7 +34,7 @@ def config(small_config):
         return small_config(
             {
                 "program": {"vocabulary": {"instructions": instructions}},
-                "evaluation": {"backend": backend, "compile_workers": 1},
+                "evaluation": {"backend": backend, "compile_workers": 1, "lane": "compile"},
                 "stop": {"generations": generations},
                 "output": {"plots": []},
             }
@@ -146,8 +146,8 @@ def test_a_gpu_that_cannot_be_used_is_one_line(run, config, options, message):
 @pytest.mark.parametrize(
     ("costs", "options", "device", "measured"),
     [
-        ("1e-3,1e-4", "", "Emulated GPU", "CPU 1 ms (1 thread), GPU compiled 100 us"),
-        ("1e-4,1e-3", "", "CPU", "CPU 100 us (1 thread), GPU compiled 1 ms"),
+        ("1e-3,1e-4", "", "Emulated GPU", "CPU 1 ms (1 thread), GPU interpreted 100 us, GPU compiled 100 us"),
+        ("1e-4,1e-3", "", "CPU", "CPU 100 us (1 thread), GPU interpreted 1 ms, GPU compiled 1 ms"),
         ("1e-6,1e-9", "", "CPU", "CPU 1 us (1 thread)"),
         ("1e-3,1e-4", "devices=0", "CPU", None),
     ],

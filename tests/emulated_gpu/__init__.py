@@ -34,7 +34,8 @@ CPU and on the GPU, such as `1e-3,1e-4`. Without it they are measured, and the s
 The stand-in counts as a GPU that passes its self-test (evo.evaluate.cuda.self_test). With EVO_EMULATED_GPU_SELF_TEST in the
 environment, the test's process really runs, on a stand-in with these options instead of those above. Then there are also
 
-    EVO_EMULATED_GPU_SELF_TEST_WRONG     an opcode such as `sub.ftz.f32`; its results have a wrong bit in the test's process
+    EVO_EMULATED_GPU_SELF_TEST_WRONG     an opcode such as `sub.ftz.f32`; its results have a wrong bit in the test's process,
+                                         or, as `sub.ftz.f32@interpret`, in kernels of this name there
     EVO_EMULATED_GPU_SELF_TEST_SECONDS   the test's time limit
     EVO_EMULATED_GPU_SELF_TEST_LOG       a file to which each of the test's processes adds a line
 """

@@ -42,8 +42,9 @@ def _costs(cpu_s: float, gpu_s: float):
     """What stands for the measurements of a calibration. Those of the GPU are made all the same."""
     measure_lane = calibration.measure_lane
 
-    def measured(evaluator, batch, num_threads):
-        return replace(measure_lane(evaluator, batch[:1], num_threads), compile_s=0.0, host_s=0.0, kernels_s=gpu_s, score_s=0.0)
+    def measured(evaluator, lane, batch, num_threads):
+        costs = measure_lane(evaluator, lane, batch[:1], num_threads)
+        return costs and replace(costs, compile_s=0.0, host_s=0.0, kernels_s=gpu_s, score_s=0.0)
 
     yield calibration, "measure_cpu", lambda scorer, batch, num_threads: (cpu_s, 0.0)
     yield calibration, "measure_lane", measured

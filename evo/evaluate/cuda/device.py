@@ -285,18 +285,30 @@ class Device:
         """A kernel of a module."""
         return _ask(self._cuda.cuModuleGetFunction, module, name.encode())
 
+    def allow_shared_bytes(self, function: Any, num_bytes: int) -> None:
+        """Lets a kernel be launched with so much dynamic shared memory."""
+        attribute = self._cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        _ask(self._cuda.cuFuncSetAttribute, function, attribute, num_bytes)
+
     def launch(
-        self, function: Any, grid: tuple[int, int], block_size: int, params: Sequence[NDArray[Any] | np.generic], stream: Any
+        self,
+        function: Any,
+        grid: tuple[int, int],
+        block_size: int,
+        params: Sequence[NDArray[Any] | np.generic],
+        stream: Any,
+        shared_bytes: int = 0,
     ) -> None:
         """Starts a kernel.
 
         Args:
             grid: blocks along x and y.
+            shared_bytes: of dynamic shared memory.
             params: the kernel's parameters in order, each of the size that the kernel expects; addresses as uint64.
         """
         values = [np.atleast_1d(param) for param in params]
         addresses = np.array([value.ctypes.data for value in values], np.uint64)
-        _ask(self._cuda.cuLaunchKernel, function, *grid, 1, block_size, 1, 1, 0, stream, addresses.ctypes.data, 0)
+        _ask(self._cuda.cuLaunchKernel, function, *grid, 1, block_size, 1, 1, shared_bytes, stream, addresses.ctypes.data, 0)
 
 
 def _ask(function: Any, *args: Any) -> Any:

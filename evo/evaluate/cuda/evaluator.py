@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,10 @@ from evo.compile.packing import Packing
 from evo.compile.request import CompileFailure
 from evo.errors import DeviceFailure, FailureKind
 from evo.evaluate import Evaluation, Failure, Status, by_name
+from evo.evaluate.cuda.choice import COMPILE, INTERPRET, LaneChoice, choose_lane
 from evo.evaluate.cuda.device import Device
-from evo.evaluate.cuda.lane import Lane, PackFailure, Plan, ScoringPlan
+from evo.evaluate.cuda.interpret import MAX_PROGRAMS, CodeRegressionPlan, CodeStorePlan, InterpretLane, Kernel, open_kernel
+from evo.evaluate.cuda.lane import Lane, LaneTimes, Pack, PackFailure, Plan, ScoringPlan
 from evo.evaluate.cuda.plans import CheckedPlan, DeviceInputs, KernelPlan, RegressionPlan, StorePlan
 from evo.kernel.cuda_source import template_of
 from evo.kernel.template import POINTWISE, KernelTemplate
@@ -43,8 +45,9 @@ class CudaOptions:
 
     device: its ordinal; None: the first usable one. num_workers: compile processes; None: one per core; 0: none, but only a
     farm. farm: as in a config; None: none. packing: how many programs go together. opt_level: the assembler's. compile_seconds:
-    limit for one compilation. launch_seconds: limit for one pack on the device. num_threads: threads that score; None: one per
-    core.
+    limit for one compilation. launch_seconds: limit for one pack on the device. num_threads: threads that score and encode; None:
+    one per core. lane: of `evo.evaluate.cuda.choice`. lanes_problem: why it must be this one, or None. instructions: names of
+    those that programs may use, for the interpreter; None: any.
     """
 
     device: int | None = None
@@ -55,9 +58,12 @@ class CudaOptions:
     compile_seconds: float = 60.0
     launch_seconds: float = 60.0
     num_threads: int | None = None
+    lane: str = COMPILE
+    lanes_problem: str | None = None
+    instructions: Collection[str] | None = None
 
     @classmethod
-    def from_settings(cls, settings: Mapping[str, Any]) -> CudaOptions:
+    def from_settings(cls, settings: Mapping[str, Any], instructions: Collection[str] | None = None) -> CudaOptions:
         """The options in a config's section `evaluation`, given as plain values."""
         return cls(
             device=settings["device"],
@@ -68,6 +74,8 @@ class CudaOptions:
             compile_seconds=settings["compile_seconds"],
             launch_seconds=settings["launch_seconds"],
             num_threads=settings["threads"],
+            lane=settings["lane"],
+            instructions=instructions,
         )
 
 
@@ -120,6 +128,9 @@ class CudaEvaluator:
             self._lane = self._make_lane(self._plan, options.packing.programs_per_module)
             opened.callback(self._lane.close)
             self._compiler = self._make_compiler(self._lane.capacity, template)
+            has_own_kernel = template is not POINTWISE
+            self._choice = LaneChoice(options.lane, inputs.num_points)
+            self._interpreter = None if has_own_kernel else self._open_interpreter(inputs, opened)
             self._opened = opened.pop_all()
 
     @property
@@ -134,43 +145,64 @@ class CudaEvaluator:
         measures = np.full((len(batch), len(self._task.measures)), np.nan)
         score_s: list[float] = []
 
-        def take(module: Module, host: NDArray[np.uint8]) -> None:
+        def take(pack: Pack, host: NDArray[np.uint8]) -> None:
             start = time.perf_counter()
-            part = self._plan.score(host, module.num_instructions)
-            for site, rows in enumerate(module.rows):
-                status[rows], objective[rows], measures[rows] = part.status[site], part.objective[site], part.measures[site]
+            part = self._plan.score(host, pack.num_instructions)
+            rows = np.concatenate(pack.rows)
+            sites = np.repeat(np.arange(len(pack.rows)), [len(each) for each in pack.rows])
+            status[rows], objective[rows], measures[rows] = part.status[sites], part.objective[sites], part.measures[sites]
             score_s.append(time.perf_counter() - start)
 
-        failures, times_s = self._run(batch, self._compiler, self._lane, take)
+        rows = np.arange(len(batch))
+        times_s: dict[str, float] = {}
+        lane, start_s = self._choice.lane, time.perf_counter()
+        if self._interpreter and lane == INTERPRET:
+            rows = self._interpret(batch, self._interpreter, take, times_s)
+        failures = self._compile(batch, rows, self._compiler, self._lane, take, times_s)
+        if self._interpreter:
+            self._choice.note(lane, time.perf_counter() - start_s, int(batch.num_instructions.sum()))
         status[[row for row, _ in failures]] = Status.FAILED
         times_s["score_threads"] = sum(score_s)
-        return Evaluation(status, objective, measures, tuple(failure for _, failure in failures), times_s)
+        lanes = {INTERPRET: len(batch) - len(rows), COMPILE: len(rows)}
+        return Evaluation(status, objective, measures, tuple(failure for _, failure in failures), times_s, lanes)
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """As `Evaluator.outputs`. Outputs of programs that fail, or failed in an earlier batch, are zeros."""
-        inputs = self._upload(points, "picture_points()")
-        plan = StorePlan(self._task, inputs)
-        lane = self._make_lane(plan, len(words))
-        stored = np.zeros((len(words), len(self._language.outputs), inputs.num_points), np.float32)
-
-        def take(module: Module, host: NDArray[np.uint8]) -> None:
-            outputs = plan.outputs(host, len(module.rows))
-            for site, rows in enumerate(module.rows):
-                stored[rows] = outputs[site]
-
         batch = Batch.analyze(self._language.lowering, words)
-        self._run(batch, self._make_compiler(lane.capacity, POINTWISE), lane, take)
-        lane.close()
-        inputs.close()
+        rows = np.arange(len(batch))
+        with ExitStack() as opened:
+            inputs = self._upload(points, "picture_points()")
+            opened.callback(inputs.close)
+            stored = np.zeros((len(words), len(self._language.outputs), inputs.num_points), np.float32)
+            plan = StorePlan(self._task, inputs)
+
+            def take(pack: Pack, host: NDArray[np.uint8]) -> None:
+                outputs = plan.outputs(host, len(pack.rows))
+                for site, its_rows in enumerate(pack.rows):
+                    stored[its_rows] = outputs[site]
+
+            is_interpreted = choose_lane(self._options.lane, inputs.num_points) == INTERPRET
+            kernel = self._open_kernel(False, opened) if is_interpreted else None
+            if kernel:
+                code_plan = CodeStorePlan(self._task, inputs, kernel)
+                rows = self._interpret(batch, self._make_interpreter(code_plan, kernel, len(words), opened), take, {})
+            if len(rows):
+                lane = self._make_lane(plan, len(words))
+                opened.callback(lane.close)
+                self._compile(batch, rows, self._make_compiler(lane.capacity, POINTWISE), lane, take, {})
+            if self._has_failed:
+                opened.pop_all()
         return by_name(self._task, stored)
 
     def environment(self) -> dict[str, str | int]:
-        """GPU, target, driver and number of compile workers."""
+        """GPU, target, driver, number of compile workers, and how the lanes differ, if they do."""
+        problem = self._options.lanes_problem
         return {
             "device": self._device.info.name,
             "target": self._device.info.target,
             "driver": "CUDA {}.{}".format(*self._device.driver),
             "compile_workers": self._executor.num_workers,
+            **({"lanes_differ": problem} if problem else {}),
         }
 
     def close(self) -> None:
@@ -180,33 +212,83 @@ class CudaEvaluator:
         else:
             self._opened.close()
 
-    def _run(
-        self, batch: Batch, compiler: PackCompiler, lane: Lane, take: Callable[[Module, NDArray[np.uint8]], None]
-    ) -> tuple[list[tuple[int, Failure]], dict[str, float]]:
-        """Failed rows with their failures in ascending order, and seconds by stage."""
+    def _compile(
+        self,
+        batch: Batch,
+        rows: NDArray[np.int64],
+        compiler: PackCompiler,
+        lane: Lane,
+        take: Callable[[Pack, NDArray[np.uint8]], None],
+        times_s: dict[str, float],
+    ) -> list[tuple[int, Failure]]:
+        """Runs some rows in the compile lane. Gives failed rows with their failures, ascending; adds to the seconds by stage."""
         failures: list[tuple[int, Failure]] = []
-        times_s = {"compiler_workers": 0.0, "emission_workers": 0.0}
+        times_s |= {"compiler_workers": 0.0, "emission_workers": 0.0}
 
         def modules(results: Iterator[Module | FailedProgram]) -> Iterator[Module]:
             for result in results:
                 if isinstance(result, Module):
                     times_s["compiler_workers"] += result.compiler_s
                     times_s["emission_workers"] += result.emission_s
-                    yield result
+                    yield replace(result, rows=[rows[each] for each in result.rows])
                 else:
                     kind, log = result.failure.kind, result.failure.log
-                    failures.extend((int(row), _failure(batch, row, kind, log)) for row in result.rows)
+                    failures.extend((int(row), _failure(batch, row, kind, log)) for row in rows[result.rows])
 
         # If an exception ends the batch, closing the generator cancels its compilations.
-        with closing(compiler.compile(batch)) as results:
-            try:
-                times = lane.run(modules(results), take)
-            except PackFailure as failure:
-                self._has_failed = True
-                log = f"{self._device.info.name}: {failure}"
-                culprits = [_failure(batch, row, FailureKind.DEVICE_FAILED, log) for row in failure.rows]
-                raise DeviceFailure(log, culprits) from failure
-        return sorted(failures, key=lambda pair: pair[0]), {**times_s, **asdict(times)}
+        part = batch if len(rows) == len(batch) else batch[rows]
+        with closing(compiler.compile(part)) as results, self._blaming(batch):
+            _add_times(times_s, lane.run(modules(results), take))
+        return sorted(failures, key=lambda pair: pair[0])
+
+    def _interpret(
+        self, batch: Batch, lane: InterpretLane, take: Callable[[Pack, NDArray[np.uint8]], None], times_s: dict[str, float]
+    ) -> NDArray[np.int64]:
+        """Runs a batch in the interpreter's lane. Gives the rows that it cannot run, and adds to the seconds by stage."""
+        # Programs that failed before are not tried again.
+        has_failed = np.zeros(len(batch), bool)
+        if self._failures:
+            has_failed[:] = [row.tobytes() in self._failures for row in batch.hashes]
+        with self._blaming(batch):
+            times, left = lane.run(batch, np.flatnonzero(~has_failed), take)
+        _add_times(times_s, times)
+        return np.sort(np.concatenate([np.flatnonzero(has_failed), left]))
+
+    @contextmanager
+    def _blaming(self, batch: Batch) -> Iterator[None]:
+        """Turns a failure of the device into one that names the programs at fault."""
+        try:
+            yield
+        except PackFailure as failure:
+            self._has_failed = True
+            log = f"{self._device.info.name}: {failure}"
+            culprits = [_failure(batch, row, FailureKind.DEVICE_FAILED, log) for row in failure.rows]
+            raise DeviceFailure(log, culprits) from failure
+
+    def _open_kernel(self, sums: bool, opened: ExitStack) -> Kernel | None:
+        """The interpreter's kernel, if the inputs and outputs leave room for it."""
+        kernel = open_kernel(self._device, self._language, sums, self._options.instructions, self._cache)
+        if kernel:
+            opened.callback(kernel.close)
+        return kernel
+
+    def _open_interpreter(self, inputs: DeviceInputs, opened: ExitStack) -> InterpretLane | None:
+        if self._options.lane == COMPILE:
+            return None
+        kernel = self._open_kernel(self._task.reduction is not None, opened)
+        if kernel is None:
+            return None
+        if self._task.reduction:
+            plan: ScoringPlan = self._regression_plan(inputs, opened, kernel)
+        else:
+            plan = CodeStorePlan(self._task, inputs, kernel)
+        opened.callback(plan.close)
+        return self._make_interpreter(plan, kernel, MAX_PROGRAMS, opened)
+
+    def _make_interpreter(self, plan: Plan, kernel: Kernel, max_programs: int, opened: ExitStack) -> InterpretLane:
+        lane = InterpretLane(self._device, plan, kernel, max_programs, self._options.launch_seconds, self._num_threads)
+        opened.callback(lane.close)
+        return lane
 
     def _make_lane(self, plan: Plan, max_programs: int) -> Lane:
         max_programs = max(1, min(max_programs, self._options.packing.programs_per_module))
@@ -228,14 +310,21 @@ class CudaEvaluator:
             failures=self._failures,
         )
 
-    def _regression_plan(self, inputs: DeviceInputs, opened: ExitStack) -> ScoringPlan:
-        plan = RegressionPlan(self._task, inputs, self._device)
+    def _regression_plan(self, inputs: DeviceInputs, opened: ExitStack, kernel: Kernel | None = None) -> ScoringPlan:
+        """Sums over outputs that packs store, or that the interpreter's kernel sums by itself."""
+
+        def plan_at(inputs: DeviceInputs, targets: str) -> RegressionPlan:
+            if kernel:
+                return CodeRegressionPlan(self._task, inputs, self._device, kernel, targets)
+            return RegressionPlan(self._task, inputs, self._device, targets)
+
+        plan = plan_at(inputs, "targets")
         points = ask(self._task, "check_points")
         if not points:
             return plan
         check = self._upload(points, "check_points()")
         opened.callback(check.close)
-        return CheckedPlan(self._task, plan, RegressionPlan(self._task, check, self._device, "check_targets"))
+        return CheckedPlan(self._task, plan, plan_at(check, "check_targets"))
 
     def _upload(self, points: dict[str, NDArray[Any]], method: str) -> DeviceInputs:
         return DeviceInputs(self._device, *point_arrays(self._task, points, method))
@@ -243,3 +332,8 @@ class CudaEvaluator:
 
 def _failure(batch: Batch, row: int | np.integer[Any], kind: FailureKind, log: str) -> Failure:
     return Failure(batch.words[row], batch.hashes[row].tobytes(), kind, log)
+
+
+def _add_times(times_s: dict[str, float], times: LaneTimes) -> None:
+    for name, seconds in asdict(times).items():
+        times_s[name] = times_s.get(name, 0.0) + seconds

@@ -21,7 +21,6 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.compile.compiler import Module
 from evo.errors import UserError
 from evo.evaluate import Evaluation
 from evo.evaluate.cuda.device import OUT_OF_MEMORY, CudaError, Device
@@ -38,6 +37,21 @@ MAX_ENDED_MODULES = 256
 WAKE_S = 0.1  # longest uninterrupted wait of the calling thread, so that it sees Ctrl-C
 
 T = TypeVar("T")
+P = TypeVar("P", bound="Pack")
+
+
+class Pack(Protocol):
+    """Programs that are launched together: a `Module` with a cubin to load, or code for a kernel that is there already.
+
+    rows: for each program, the rows of the batch that it serves. cubin: None if nothing is to be loaded.
+    """
+
+    @property
+    def rows(self) -> list[NDArray[Any]]: ...  # noqa: D102
+    @property
+    def num_instructions(self) -> NDArray[np.int32]: ...  # noqa: D102
+    @property
+    def cubin(self) -> bytes | None: ...  # noqa: D102
 
 
 class Plan(Protocol):
@@ -49,7 +63,7 @@ class Plan(Protocol):
     def scratch_bytes(self, num_programs: int) -> int:
         """Further bytes that the kernels use on the device."""
 
-    def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
+    def launch(self, device: Device, loaded: Any, module: Any, results: int, scratch: int, stream: Any) -> None:
         """Starts a loaded module's kernels; `results` and `scratch` are addresses."""
 
 
@@ -98,7 +112,7 @@ class LaneTimes:
 class _Flight:
     """A pack in flight. is_back: its results are on this machine."""
 
-    module: Module
+    module: Pack
     buffers: _Buffers
     began_s: float
     loaded: Any = None
@@ -134,7 +148,7 @@ class Lane:
         self._is_lost = threading.Event()
         self._came_back_s = float("-inf")  # when the latest pack did
 
-    def run(self, modules: Iterable[Module], take: Callable[[Module, NDArray[Any]], None]) -> LaneTimes:
+    def run(self, modules: Iterable[P], take: Callable[[P, NDArray[Any]], None]) -> LaneTimes:
         """Runs the modules in the order in which they come.
 
         Args:
@@ -207,13 +221,13 @@ class Lane:
             copied=device.event(),
         )
 
-    def _start(self, flight: _Flight, take: Callable[[Module, NDArray[Any]], None]) -> None:
+    def _start(self, flight: _Flight, take: Callable[[Any, NDArray[Any]], None]) -> None:
         device, buffers, module = self._device, flight.buffers, flight.module
         device.make_current()
         buffers.flag[:] = 0
         if len(self._ended) >= MAX_ENDED_MODULES:
             self._unload_ended()
-        flight.loaded = device.load(module.cubin)
+        flight.loaded = None if module.cubin is None else device.load(module.cubin)
         host = buffers.host[: self._plan.result_bytes(len(module.rows))]
         device.record(buffers.start, self._stream)
         self._plan.launch(device, flight.loaded, module, int(buffers.results), int(buffers.scratch), self._stream)
@@ -225,7 +239,7 @@ class Lane:
         device.record(buffers.copied, self._copy_stream)
         flight.landing = self._threads.submit(self._finish, flight, host, take)
 
-    def _finish(self, flight: _Flight, host: NDArray[Any], take: Callable[[Module, NDArray[Any]], None]) -> float:
+    def _finish(self, flight: _Flight, host: NDArray[Any], take: Callable[[Any, NDArray[Any]], None]) -> float:
         self._device.make_current()
         self._device.wait(flight.buffers.copied, self._is_lost.is_set)
         flight.is_back, self._came_back_s = True, time.monotonic()
@@ -238,7 +252,7 @@ class Lane:
         oldest = flights[0]
         assert oldest.landing, "a flight lands after it was started"
         times.kernels += self._wait(oldest.landing, flights)
-        self._ended.append(oldest.loaded)
+        self._ended += [oldest.loaded] if oldest.loaded else []
         flights.popleft()
         return oldest.buffers
 

@@ -21,8 +21,8 @@ from evo.evaluate.cuda.device import DeviceInfo, driver_name
 from evo.storage.disk_cache import cache_folder
 from evo.storage.files import write_atomically
 
-# The test takes a few seconds. The rest is for a busy machine and a cold disk.
-TIME_LIMIT_S = 60.0
+# The test takes some ten seconds. The rest is for a busy machine and a cold disk.
+TIME_LIMIT_S = 120.0
 # How long a killed process may take to end. One that waits inside a driver may never do.
 _KILL_S = 5.0
 
@@ -31,7 +31,7 @@ COMMAND = (sys.executable, "-P", "-m", "evo.evaluate.cuda.self_test_child")
 TEST_AGAIN = "evo doctor --test"
 
 # What the child's lines begin with.
-STEP, PASSED, FAILED, UNTESTED = "step: ", "passed", "failed: ", "untested: "
+STEP, PASSED, FAILED, UNTESTED, LANES_DIFFER = "step: ", "passed", "failed: ", "untested: ", "lanes differ: "
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,13 @@ class Outcome:
     """What a test said of a device.
 
     problem: in one line why it must not be used, or None if it passed. is_final: the outcome is remembered, because another try
-    is not expected to differ.
+    is not expected to differ. lanes_problem: in one line how interpreted programs differ from compiled ones, so that a run must
+    keep to one lane, or None if they do not.
     """
 
     problem: str | None
     is_final: bool = True
+    lanes_problem: str | None = None
 
 
 def why_untrusted(info: DeviceInfo) -> str | None:
@@ -59,23 +61,30 @@ def why_untrusted(info: DeviceInfo) -> str | None:
     return f"{info.name} could not be tested: {outcome.problem}"
 
 
+def why_one_lane(info: DeviceInfo) -> str | None:
+    """Why a run on a device that passed its self-test must keep to the compile lane, in one line, or None if it need not."""
+    outcome = remembered(info)
+    return outcome.lanes_problem if outcome else None
+
+
 def remembered(info: DeviceInfo) -> Outcome | None:
     """The outcome of the last test of such a device with this driver and evo, or None. Damaged records count as none."""
     try:
         record = json.loads(_path(info).read_bytes())
         if {name: record[name] for name in _key(info)} != _key(info):
             return None
-        problem = record["problem"]
+        problem, lanes_problem = record["problem"], record["lanes_problem"]
     except (OSError, ValueError, TypeError, KeyError):
         return None
-    return Outcome(problem) if problem is None or isinstance(problem, str) else None
+    is_valid = all(each is None or isinstance(each, str) for each in (problem, lanes_problem))
+    return Outcome(problem, lanes_problem=lanes_problem) if is_valid else None
 
 
 def run_self_test(info: DeviceInfo) -> Outcome:
     """Tests a device in a child process and remembers the outcome."""
     outcome = _run_child(info.ordinal)
     if outcome.is_final:
-        record = {**_key(info), "problem": outcome.problem}
+        record = {**_key(info), "problem": outcome.problem, "lanes_problem": outcome.lanes_problem}
         path = _path(info)
         with suppress(OSError):  # then the next process tests again
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -105,7 +114,8 @@ def _run_child(ordinal: int) -> Outcome:
         raise
     *_, last = ["", *text.splitlines()]
     if last == PASSED:
-        return Outcome(None)
+        told = [line.removeprefix(LANES_DIFFER) for line in text.splitlines() if line.startswith(LANES_DIFFER)]
+        return Outcome(None, lanes_problem=told[0] if told else None)
     for prefix, is_final in ((FAILED, True), (UNTESTED, False)):
         if last.startswith(prefix):
             return Outcome(last.removeprefix(prefix), is_final)

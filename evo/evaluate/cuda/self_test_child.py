@@ -9,7 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import TypeVar
@@ -34,10 +34,11 @@ from evo.evaluate.cuda.agreement import (
     points_of,
     programs_of,
 )
+from evo.evaluate.cuda.choice import COMPILE, INTERPRET
 from evo.evaluate.cuda.device import OUT_OF_MEMORY, Device
 from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
 from evo.evaluate.cuda.plans import DeviceInputs, StorePlan
-from evo.evaluate.cuda.self_test import FAILED, PASSED, STEP, TIME_LIMIT_S, UNTESTED
+from evo.evaluate.cuda.self_test import FAILED, LANES_DIFFER, PASSED, STEP, TIME_LIMIT_S, UNTESTED
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, word
@@ -100,7 +101,39 @@ def _outcome(ordinal: int) -> str:
         print(f"{STEP}{name}", flush=True)
         if problem := step(ordinal):
             return f"{FAILED}{problem}"
+    print(f"{STEP}the interpreter", flush=True)
+    if problem := _compare_lanes(ordinal):
+        print(f"{LANES_DIFFER}{problem}", flush=True)
     return PASSED
+
+
+def _compare_lanes(ordinal: int) -> str | None:
+    """How interpreted programs differ from compiled ones, which have passed: every instruction, random programs, a reduction."""
+    for what, language, task, words in _lane_cases():
+        batch = Batch.analyze(language.lowering, words)
+        results = []
+        for lane in (COMPILE, INTERPRET):
+            evaluator = CudaEvaluator(language, task, _options(ordinal, _LARGE_PACKS, lane))
+            if task.reduction:
+                evaluation = evaluator.evaluate(batch)
+                results.append([evaluation.objective.tobytes(), evaluation.measures.tobytes()])
+            else:
+                outputs = evaluator.outputs(words, task.points())
+                results.append([b"".join(values[row].tobytes() for values in outputs.values()) for row in range(len(words))])
+            evaluator.close()
+        if wrong := [row for row, (one, other) in enumerate(zip(*results, strict=True)) if one != other]:
+            return what(wrong[0])
+    return None
+
+
+def _lane_cases() -> Iterator[tuple[Callable[[int], str], Language, Task, NDArray[np.uint64]]]:
+    """What to say of a difference, given its index, the language, the task, and programs."""
+    operands = Operands(points_of(edge_columns()))
+    yield NAMES.__getitem__, LANGUAGE, operands, programs_of(NAMES)
+    yield lambda _: "random programs", LANGUAGE, Operands(_moderate_points()), _random_programs(LANGUAGE, NAMES)
+    sums = Sums()
+    language = Language(shipped_instruction_set("default"), tuple(sums.inputs.items()), tuple(sums.outputs.items()))
+    yield lambda _: "a reduction", language, sums, _random_programs(language, [name for name in EXACT if "u32" not in name])
 
 
 def _test_instructions(ordinal: int) -> str | None:
@@ -173,12 +206,17 @@ def _test_unloading(ordinal: int) -> str | None:
 
 def _ask_both(ordinal: int, language: Language, task: Task, packing: Packing, ask: Callable[[Evaluator], T]) -> tuple[T, T]:
     """The answers of the CPU evaluator and of the CUDA evaluator."""
-    # The time limit is that of the whole process, which the parent ends.
-    options = CudaOptions(ordinal, num_workers=1, packing=packing, launch_seconds=TIME_LIMIT_S, num_threads=1)
-    gpu = CudaEvaluator(language, task, options)
+    gpu = CudaEvaluator(language, task, _options(ordinal, packing, COMPILE))
     answers = ask(CpuEvaluator(language, task, 1)), ask(gpu)
     gpu.close()
     return answers
+
+
+def _options(ordinal: int, packing: Packing, lane: str) -> CudaOptions:
+    # The time limit is that of the whole process, which the parent ends.
+    return CudaOptions(
+        ordinal, num_workers=1, packing=packing, launch_seconds=TIME_LIMIT_S, num_threads=1, lane=lane, instructions=NAMES
+    )
 
 
 def _random_programs(language: Language, names: Sequence[str]) -> NDArray[np.uint64]:

@@ -82,7 +82,7 @@ def choose(monkeypatch, task_of):
         monkeypatch.setitem(BACKENDS, "cuda", replace(CUDA, **(defaults | properties)))
         monkeypatch.setattr(calibration, "measure_cpu", lambda scorer, batch, threads: (cpu_s, 0.0))
         costs = LaneCosts(compile_s=gpu_s * 4, host_s=0.0, kernels_s=0.0, score_s=0.0, num_workers=4, num_threads=2)
-        monkeypatch.setattr(calibration, "measure_lane", lambda evaluator, batch, threads: costs)
+        monkeypatch.setattr(calibration, "measure_lane", lambda evaluator, lane, batch, threads: costs)
         warnings: list[str] = []
         choice = choose_backend(name, assignment_of(task_of("neither", 8), instructions), programs, warnings.append)
         assert Started.open == 0

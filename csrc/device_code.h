@@ -1,0 +1,512 @@
+/*
+ * device_code.h - lowered programs as code for a GPU kernel that interprets them.
+ *
+ * A kernel runs a program step by step at many points. Each value of the program is a vector, with a value for each point. The
+ * latest one stays in registers, the accumulator; what is needed later is stored in a slot, which is used again as soon as its
+ * value is no longer needed. Instructions are ordered as in ptx_vm.h, so that most values never leave the accumulator.
+ *
+ * Usage
+ *
+ *     #define DEVICE_CODE_IMPLEMENTATION         in exactly one C or C++ file
+ *     #include "device_code.h"
+ *
+ *     device_code_workspace_size(&lowered, &bytes);                                             for each program
+ *     device_code_encode(&kernel, &lowered, first_output, workspace, bytes, steps, room, &num_steps);
+ *
+ * Options, defined before the implementation
+ *
+ *     DEVICE_CODE_DEBUG   errors assert where they are found
+ *
+ * Memory and threads. Nothing is allocated; the caller owns all memory. There is no global state. A kernel's description may be
+ * used by any number of threads; a workspace, by one at a time. No pointer may be NULL unless its comment says so.
+ *
+ * Format. A step has 8 bytes, two words of 32 bits, the first one in the lower half of a little-endian uint64:
+ *
+ *     bits  0-11 of the first    the case: an instruction with operands from given places, or one of DeviceCodeCase
+ *     bits 12-17                 vector of the first operand that comes from a vector
+ *     bits 18-23                 vector of the second one
+ *     bits 24-29                 vector that the result is stored in
+ *     bit  31                    whether it is stored
+ *     second word                the constant, if an operand is one; otherwise bits 12-17: vector of the third operand from one
+ *
+ * The result is also left in the accumulator. Operands are in PTX's order, but the first two of a commutative instruction may be
+ * swapped. A predicate is 0 or 1. Vectors are numbered by the kernel: inputs, slots, outputs. A missing request is zero. The
+ * last step of a program is DEVICE_CODE_CASE_END.
+ */
+
+#ifndef DEVICE_CODE_H
+#define DEVICE_CODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "stack_ptx.h"
+
+#define DEVICE_CODE_VERSION_MAJOR 1
+#define DEVICE_CODE_VERSION_MINOR 0
+#define DEVICE_CODE_VERSION_PATCH 0
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum {
+    DEVICE_CODE_SUCCESS = 0,
+    DEVICE_CODE_ERROR_INVALID_VALUE = 1,       /* NULL, or a request that has no vector */
+    DEVICE_CODE_ERROR_INSUFFICIENT_MEMORY = 2, /* less workspace than the size query returned */
+    DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER = 3, /* more steps than there is room for */
+    DEVICE_CODE_ERROR_NO_CASE = 4,             /* the kernel does not know an instruction, or a node is a special register */
+    DEVICE_CODE_ERROR_TOO_MANY_SLOTS = 5,      /* more values are needed at once than the kernel has slots */
+    DEVICE_CODE_RESULT_NUM_ENUMS
+} DeviceCodeResult;
+
+/* The enumerator's name, or "DEVICE_CODE_RESULT_UNKNOWN". The text is static. */
+const char* device_code_result_to_string(DeviceCodeResult result);
+
+/* Where an operand comes from. */
+enum { DEVICE_CODE_ACCUMULATOR = 0, DEVICE_CODE_SLOT = 1, DEVICE_CODE_CONSTANT = 2 };
+
+/* The form of an instruction: the places of its operands as digits to base 3, the first operand's the lowest. */
+#define DEVICE_CODE_NUM_FORMS 27
+#define DEVICE_CODE_NO_CASE 0xFFFFu
+
+/* Cases without an instruction: the program ends; the accumulator stays; it is loaded from a vector or with a constant. */
+typedef enum {
+    DEVICE_CODE_CASE_END = 0,
+    DEVICE_CODE_CASE_KEEP = 1,
+    DEVICE_CODE_CASE_LOAD_SLOT = 2,
+    DEVICE_CODE_CASE_LOAD_CONSTANT = 3
+} DeviceCodeCase;
+
+#define DEVICE_CODE_MAX_VECTORS 64
+
+/* What the encoder must know of a kernel. Of an instruction that it knows, the kernel has the cases of all forms but these:
+   swapped ones of a commutative instruction, where the first operand's place is above the second's; with two constants, or one in
+   an instruction of a single operand; with the accumulator twice, if there are three operands. */
+typedef struct DeviceCodeKernel {
+    const uint16_t* cases;         /* num_instructions times DEVICE_CODE_NUM_FORMS, NO_CASE for those that it does not have */
+    const uint8_t* num_commutative; /* of each instruction: 2 if the first two operands may be swapped, else 0 */
+    size_t num_instructions;
+    const uint8_t* register_vectors; /* vector of each register's values */
+    size_t num_registers;
+    uint32_t first_slot;
+    uint32_t num_slots;
+} DeviceCodeKernel;
+
+DeviceCodeResult device_code_workspace_size(const StackPtxLowered* lowered, size_t* bytes_out);
+
+/* The most steps that a program of so many instructions and requests takes. */
+#define DEVICE_CODE_MAX_STEPS(num_instructions, num_requests) (3 * (size_t)(num_instructions) + 2 * (size_t)(num_requests) + 1)
+
+/* Writes a program's steps. Request i goes to vector first_output + i. On an error other than INVALID_VALUE, num_steps_out is 0. */
+DeviceCodeResult device_code_encode(
+    const DeviceCodeKernel* kernel,
+    const StackPtxLowered* lowered,
+    uint32_t first_output,
+    void* workspace,
+    size_t workspace_bytes,
+    uint64_t* steps,
+    size_t max_steps,
+    size_t* num_steps_out
+);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* DEVICE_CODE_H */
+
+/* ================================================================================================================== */
+
+#ifdef DEVICE_CODE_IMPLEMENTATION
+#ifndef DEVICE_CODE_IMPLEMENTATION_INCLUDED
+#define DEVICE_CODE_IMPLEMENTATION_INCLUDED
+
+#include <stdbool.h>
+#include <string.h>
+
+#ifdef DEVICE_CODE_DEBUG
+#include <assert.h>
+#define DEVICE_CODE__ERROR(code) (assert(0 && #code), DEVICE_CODE_ERROR_##code)
+#else
+#define DEVICE_CODE__ERROR(code) DEVICE_CODE_ERROR_##code
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DEVICE_CODE__NONE UINT32_MAX
+#define DEVICE_CODE__MAX_OPERANDS 3u
+
+const char* device_code_result_to_string(DeviceCodeResult result) {
+    switch (result) {
+        case DEVICE_CODE_SUCCESS: return "DEVICE_CODE_SUCCESS";
+        case DEVICE_CODE_ERROR_INVALID_VALUE: return "DEVICE_CODE_ERROR_INVALID_VALUE";
+        case DEVICE_CODE_ERROR_INSUFFICIENT_MEMORY: return "DEVICE_CODE_ERROR_INSUFFICIENT_MEMORY";
+        case DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER: return "DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER";
+        case DEVICE_CODE_ERROR_NO_CASE: return "DEVICE_CODE_ERROR_NO_CASE";
+        case DEVICE_CODE_ERROR_TOO_MANY_SLOTS: return "DEVICE_CODE_ERROR_TOO_MANY_SLOTS";
+        case DEVICE_CODE_RESULT_NUM_ENUMS: break;
+    }
+    return "DEVICE_CODE_RESULT_UNKNOWN";
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+/* Kinds of values: an instruction's result, a constant's that some instruction wants in a vector (a result without operands),
+   an input, a constant that is part of steps, and the operand that an instruction does not have. */
+enum { DEVICE_CODE__RESULT, DEVICE_CODE__LOADED, DEVICE_CODE__INPUT, DEVICE_CODE__CONSTANT, DEVICE_CODE__NOTHING };
+
+typedef struct DeviceCodeValue {
+    uint8_t kind;
+    uint8_t is_swappable;   /* the first two operands */
+    uint8_t is_pair;        /* two operands: both may be the accumulator */
+    uint8_t vector;         /* that holds it, or NO_VECTOR */
+    uint32_t height;        /* 1 + results on the longest way from it down; of NOTHING 0 */
+    uint32_t operands[DEVICE_CODE__MAX_OPERANDS];
+    uint32_t num_uses;      /* as operands that are still to come */
+    uint32_t num_pending;   /* while ordering: as operands of values that are not ordered yet */
+    uint32_t payload;       /* instruction, or constant's bits */
+    uint32_t first_request; /* of those for it, or NONE */
+    uint32_t loaded;        /* a constant's value in a vector, or NONE */
+} DeviceCodeValue;
+
+#define DEVICE_CODE__NO_VECTOR 0xFFu
+
+typedef struct DeviceCodeBuilder {
+    const DeviceCodeKernel* kernel;
+    DeviceCodeValue* values;
+    uint32_t* numbers;      /* of the lowered program's values */
+    uint32_t* next_request; /* for the same value, or NONE */
+    uint32_t* order;        /* results in order of evaluation */
+    uint32_t* stack;        /* values to order */
+    uint32_t num_values, num_ordered, first_output;
+    uint64_t* steps;
+    size_t num_steps, max_steps;
+    uint8_t free_vectors[DEVICE_CODE_MAX_VECTORS + 1]; /* slots without a value */
+} DeviceCodeBuilder;
+
+/* NOTHING for each operand, each value, constants again in a vector, and zero for missing requests. */
+static size_t device_code__max_values(const StackPtxLowered* lowered) {
+    return 2 * (size_t)lowered->num_values + DEVICE_CODE__MAX_OPERANDS + 1;
+}
+
+static size_t device_code__lay(DeviceCodeBuilder* builder, const StackPtxLowered* lowered, void* workspace) {
+    const size_t num_values = device_code__max_values(lowered);
+    char* memory = (char*)workspace;
+    size_t misalignment = (size_t)((uintptr_t)memory % sizeof(uint64_t));
+    if (memory != NULL && misalignment != 0) memory += sizeof(uint64_t) - misalignment;
+    builder->values = (DeviceCodeValue*)memory;
+    uint32_t* words = (uint32_t*)(void*)(memory + num_values * sizeof(DeviceCodeValue));
+    builder->numbers = words;
+    builder->next_request = words + lowered->num_values;
+    builder->order = builder->next_request + lowered->num_requests;
+    builder->stack = builder->order + num_values;
+    return sizeof(uint64_t) + num_values * sizeof(DeviceCodeValue) +
+        sizeof(uint32_t) * (lowered->num_values + lowered->num_requests + num_values + 3 * num_values + 1);
+}
+
+DeviceCodeResult device_code_workspace_size(const StackPtxLowered* lowered, size_t* bytes_out) {
+    DeviceCodeBuilder builder;
+    if (lowered == NULL || bytes_out == NULL) return DEVICE_CODE__ERROR(INVALID_VALUE);
+    *bytes_out = device_code__lay(&builder, lowered, NULL);
+    return DEVICE_CODE_SUCCESS;
+}
+
+static uint32_t device_code__add_value(DeviceCodeBuilder* builder, uint8_t kind, uint32_t payload) {
+    DeviceCodeValue* value = &builder->values[builder->num_values];
+    memset(value, 0, sizeof *value); /* its operands are values that are NOTHING */
+    value->kind = kind;
+    value->payload = payload;
+    value->height = kind != DEVICE_CODE__NOTHING;
+    value->vector = DEVICE_CODE__NO_VECTOR;
+    value->first_request = value->loaded = DEVICE_CODE__NONE;
+    return builder->num_values++;
+}
+
+/* A constant as a value in a vector. */
+static uint32_t device_code__load(DeviceCodeBuilder* builder, uint32_t number) {
+    if (builder->values[number].loaded == DEVICE_CODE__NONE) {
+        uint32_t loaded = device_code__add_value(builder, DEVICE_CODE__LOADED, builder->values[number].payload);
+        builder->values[number].loaded = loaded;
+    }
+    return builder->values[number].loaded;
+}
+
+/* Of an instruction's operands one may be a constant, and none if it is the only operand: others are loaded before. Branches on a
+   program's structure are hard to predict: here and below there are few, and every instruction has three operands. */
+static uint32_t device_code__add_instruction(
+    DeviceCodeBuilder* builder, const StackPtxLowered* lowered, const StackPtxNode* node
+) {
+    uint32_t operands[DEVICE_CODE__MAX_OPERANDS], num_constants = 0, height = 0;
+    for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) {
+        const bool is_there = k < node->num_operands;
+        const uint32_t number = builder->numbers[lowered->operands[node->first_operand + (is_there ? k : 0)]];
+        operands[k] = is_there ? number : k;
+        num_constants += builder->values[operands[k]].kind == DEVICE_CODE__CONSTANT;
+    }
+    for (uint32_t k = 0; num_constants > (node->num_operands > 1); k++) {
+        if (builder->values[operands[k]].kind != DEVICE_CODE__CONSTANT) continue;
+        operands[k] = device_code__load(builder, operands[k]);
+        num_constants--;
+    }
+    const uint32_t number = device_code__add_value(builder, DEVICE_CODE__RESULT, node->payload);
+    DeviceCodeValue* value = &builder->values[number];
+    value->is_swappable = builder->kernel->num_commutative[node->payload] == 2;
+    value->is_pair = node->num_operands == 2;
+    for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) {
+        DeviceCodeValue* used = &builder->values[operands[k]];
+        value->operands[k] = operands[k];
+        used->num_uses++;
+        used->num_pending++;
+        height = used->height > height ? used->height : height;
+    }
+    value->height = height + 1;
+    return number;
+}
+
+static bool device_code__knows(const DeviceCodeKernel* kernel, const StackPtxNode* node) {
+    if (node->kind != STACK_PTX_NODE_PTX || node->payload >= kernel->num_instructions) return false;
+    if (node->num_operands == 0 || node->num_operands > DEVICE_CODE__MAX_OPERANDS || node->num_values != 1) return false;
+    /* The form with all operands from slots is there if any is. */
+    static const uint32_t all_slots[] = {0, 1, 4, 13};
+    return kernel->cases[node->payload * DEVICE_CODE_NUM_FORMS + all_slots[node->num_operands]] != DEVICE_CODE_NO_CASE;
+}
+
+static bool device_code__add_nodes(DeviceCodeBuilder* builder, const StackPtxLowered* lowered) {
+    for (uint32_t i = 0; i < lowered->num_nodes; i++) {
+        const StackPtxNode* node = &lowered->nodes[i];
+        uint32_t number;
+        if (node->kind == STACK_PTX_NODE_INPUT && node->payload < builder->kernel->num_registers) {
+            number = device_code__add_value(builder, DEVICE_CODE__INPUT, 0);
+            builder->values[number].vector = builder->kernel->register_vectors[node->payload];
+        } else if (node->kind == STACK_PTX_NODE_CONSTANT) {
+            number = device_code__add_value(builder, DEVICE_CODE__CONSTANT, node->payload);
+        } else if (device_code__knows(builder->kernel, node)) {
+            number = device_code__add_instruction(builder, lowered, node);
+        } else {
+            return false;
+        }
+        builder->numbers[node->first_value] = number;
+    }
+    return true;
+}
+
+static void device_code__add_requests(DeviceCodeBuilder* builder, const StackPtxLowered* lowered) {
+    uint32_t zero = DEVICE_CODE__NONE;
+    for (uint32_t i = lowered->num_requests; i-- > 0;) {
+        const uint32_t id = lowered->request_values[i];
+        if (id == STACK_PTX_NO_VALUE && zero == DEVICE_CODE__NONE)
+            zero = device_code__add_value(builder, DEVICE_CODE__CONSTANT, 0);
+        DeviceCodeValue* value = &builder->values[id == STACK_PTX_NO_VALUE ? zero : builder->numbers[id]];
+        builder->next_request[i] = value->first_request;
+        value->first_request = i;
+    }
+}
+
+/* ---- order ------------------------------------------------------------------------------------------------------- */
+
+static void device_code__sort_pair(const DeviceCodeBuilder* builder, uint32_t* first, uint32_t* second) {
+    const uint32_t a = *first, b = *second;
+    const bool is_wrong = builder->values[a].height < builder->values[b].height;
+    *first = is_wrong ? b : a;
+    *second = is_wrong ? a : b;
+}
+
+/* Orders results from the last to the first: a value comes right before the first of its users, so to speak as late as it can. Of
+   the operands that this makes possible the lowest comes last, to be taken from the accumulator, and those with more below them
+   before, so that few slots are in use meanwhile. */
+static void device_code__order(DeviceCodeBuilder* builder, uint32_t depth) {
+    uint32_t first = builder->num_values;
+    while (depth > 0) {
+        const uint32_t number = builder->stack[--depth];
+        const DeviceCodeValue* value = &builder->values[number];
+        uint32_t ready[DEVICE_CODE__MAX_OPERANDS], num_ready = 0;
+        builder->order[--first] = number;
+        for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) {
+            DeviceCodeValue* operand = &builder->values[value->operands[k]];
+            const bool is_ready = (--operand->num_pending == 0) & (operand->kind <= DEVICE_CODE__LOADED);
+            ready[k] = is_ready ? value->operands[k] : 0;
+            num_ready += is_ready;
+        }
+        /* By height, the highest first: it is taken off the stack last. */
+        device_code__sort_pair(builder, &ready[0], &ready[1]);
+        device_code__sort_pair(builder, &ready[1], &ready[2]);
+        device_code__sort_pair(builder, &ready[0], &ready[1]);
+        for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) builder->stack[depth + k] = ready[k];
+        depth += num_ready;
+    }
+    builder->num_ordered = builder->num_values - first;
+    builder->order += first;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+/* Where a value's operands come from, in the order in which the kernel takes them. */
+typedef struct DeviceCodeForm {
+    uint32_t operands[DEVICE_CODE__MAX_OPERANDS];
+    uint32_t places[DEVICE_CODE__MAX_OPERANDS];
+    uint32_t num_taken; /* from the accumulator */
+} DeviceCodeForm;
+
+/* Of each kind of value. The place of NOTHING is that of no operand in the number of a form. */
+static const uint8_t device_code__places[] = {
+    DEVICE_CODE_SLOT, DEVICE_CODE_SLOT, DEVICE_CODE_SLOT, DEVICE_CODE_CONSTANT, DEVICE_CODE_ACCUMULATOR
+};
+
+static void device_code__choose_form(
+    const DeviceCodeBuilder* builder, const DeviceCodeValue* value, uint32_t accumulator, DeviceCodeForm* form
+) {
+    form->num_taken = 0;
+    for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) {
+        const uint32_t operand = value->operands[k];
+        const bool is_taken = (operand == accumulator) & ((form->num_taken == 0) | (value->is_pair != 0));
+        form->operands[k] = operand;
+        form->places[k] = is_taken ? 0 : device_code__places[builder->values[operand].kind];
+        form->num_taken += is_taken;
+    }
+    const bool is_swapped = value->is_swappable & (form->places[0] > form->places[1]);
+    const uint32_t operand = form->operands[0], place = form->places[0];
+    form->operands[0] = is_swapped ? form->operands[1] : operand;
+    form->places[0] = is_swapped ? form->places[1] : place;
+    form->operands[1] = is_swapped ? operand : form->operands[1];
+    form->places[1] = is_swapped ? place : form->places[1];
+}
+
+static bool device_code__add_step(DeviceCodeBuilder* builder, uint64_t step, uint32_t vector) {
+    const uint64_t target = (uint64_t)(vector & (DEVICE_CODE_MAX_VECTORS - 1)) << 24 | UINT64_C(1) << 31;
+    if (builder->num_steps == builder->max_steps) return false;
+    builder->steps[builder->num_steps++] = step | (vector != DEVICE_CODE__NO_VECTOR ? target : 0);
+    return true;
+}
+
+static uint64_t device_code__constant_step(uint32_t payload) { return DEVICE_CODE_CASE_LOAD_CONSTANT | (uint64_t)payload << 32; }
+
+/* The step of an instruction. The operand that it does not have is no slot and its payload is 0. */
+static uint64_t device_code__step(const DeviceCodeBuilder* builder, const DeviceCodeValue* value, const DeviceCodeForm* form) {
+    static const uint8_t shifts[] = {12, 18, 32 + 12, 0};
+    const uint32_t form_idx = form->places[0] + 3 * form->places[1] + 9 * form->places[2];
+    uint64_t step = builder->kernel->cases[value->payload * DEVICE_CODE_NUM_FORMS + form_idx];
+    uint32_t num_slots = 0;
+    for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) {
+        const DeviceCodeValue* operand = &builder->values[form->operands[k]];
+        const bool is_slot = form->places[k] == DEVICE_CODE_SLOT, is_constant = form->places[k] == DEVICE_CODE_CONSTANT;
+        step |= (is_slot ? (uint64_t)operand->vector : 0) << shifts[num_slots];
+        step |= (is_constant ? (uint64_t)operand->payload : 0) << 32;
+        num_slots += is_slot;
+    }
+    return step;
+}
+
+/* Requests of inputs and constants. */
+static bool device_code__add_copies(DeviceCodeBuilder* builder, const DeviceCodeValue* value) {
+    const uint64_t step = value->kind == DEVICE_CODE__INPUT ? DEVICE_CODE_CASE_LOAD_SLOT | (uint64_t)value->vector << 12
+                                                            : device_code__constant_step(value->payload);
+    for (uint32_t i = value->first_request; i != DEVICE_CODE__NONE; i = builder->next_request[i]) {
+        if (!device_code__add_step(builder, step, builder->first_output + i)) return false;
+    }
+    return true;
+}
+
+/* Stores a value in the vector of its first request. Steps for the others follow its own. */
+static bool device_code__add_kept(DeviceCodeBuilder* builder, uint32_t request) {
+    for (; request != DEVICE_CODE__NONE; request = builder->next_request[request]) {
+        if (!device_code__add_step(builder, DEVICE_CODE_CASE_KEEP, builder->first_output + request)) return false;
+    }
+    return true;
+}
+
+static DeviceCodeResult device_code__add_steps(DeviceCodeBuilder* builder) {
+    const uint32_t first_slot = builder->kernel->first_slot, num_slots = builder->kernel->num_slots;
+    DeviceCodeForm forms[2];
+    uint32_t num_free = 0, num_used = 0;
+    if (builder->num_ordered > 0) {
+        device_code__choose_form(builder, &builder->values[builder->order[0]], DEVICE_CODE__NONE, &forms[0]);
+    }
+    for (uint32_t i = 0; i < builder->num_ordered; i++) {
+        const uint32_t number = builder->order[i];
+        DeviceCodeValue* value = &builder->values[number];
+        const bool is_loaded = value->kind == DEVICE_CODE__LOADED;
+        const uint64_t step =
+            is_loaded ? device_code__constant_step(value->payload) : device_code__step(builder, value, &forms[i % 2]);
+        /* A slot is free right after its last use: a step reads all operands before it stores. Inputs and outputs stay. */
+        for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) {
+            DeviceCodeValue* used = &builder->values[value->operands[k]];
+            builder->free_vectors[num_free] = used->vector;
+            num_free += (uint32_t)(--used->num_uses == 0) & (uint32_t)(used->vector - first_slot < num_slots);
+        }
+        /* A result is stored unless the next step takes it from the accumulator and is its only user. */
+        uint32_t num_taken = 0;
+        if (i + 1 < builder->num_ordered) {
+            device_code__choose_form(builder, &builder->values[builder->order[i + 1]], number, &forms[(i + 1) % 2]);
+            num_taken = forms[(i + 1) % 2].num_taken;
+        }
+        const uint32_t request = value->first_request;
+        if (request == DEVICE_CODE__NONE) {
+            const bool is_stored = value->num_uses > num_taken, is_reused = num_free > 0;
+            const uint32_t slot = is_reused ? builder->free_vectors[num_free - 1] : first_slot + num_used;
+            value->vector = (uint8_t)(is_stored ? slot : DEVICE_CODE__NO_VECTOR);
+            num_free -= is_stored & is_reused;
+            num_used += is_stored & !is_reused;
+            if (num_used > num_slots) return DEVICE_CODE_ERROR_TOO_MANY_SLOTS;
+            if (!device_code__add_step(builder, step, value->vector)) return DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER;
+        } else {
+            value->vector = (uint8_t)(builder->first_output + request);
+            if (!device_code__add_step(builder, step, value->vector)) return DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER;
+            if (!device_code__add_kept(builder, builder->next_request[request])) return DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER;
+        }
+    }
+    const bool has_room = device_code__add_step(builder, DEVICE_CODE_CASE_END, DEVICE_CODE__NO_VECTOR);
+    return has_room ? DEVICE_CODE_SUCCESS : DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER;
+}
+
+DeviceCodeResult device_code_encode(
+    const DeviceCodeKernel* kernel,
+    const StackPtxLowered* lowered,
+    uint32_t first_output,
+    void* workspace,
+    size_t workspace_bytes,
+    uint64_t* steps,
+    size_t max_steps,
+    size_t* num_steps_out
+) {
+    DeviceCodeBuilder builder;
+    if (kernel == NULL || lowered == NULL || workspace == NULL || steps == NULL || num_steps_out == NULL) {
+        return DEVICE_CODE__ERROR(INVALID_VALUE);
+    }
+    if (first_output + lowered->num_requests > DEVICE_CODE_MAX_VECTORS) return DEVICE_CODE__ERROR(INVALID_VALUE);
+    if (kernel->first_slot + kernel->num_slots > DEVICE_CODE_MAX_VECTORS) return DEVICE_CODE__ERROR(INVALID_VALUE);
+    *num_steps_out = 0;
+    if (workspace_bytes < device_code__lay(&builder, lowered, workspace)) return DEVICE_CODE__ERROR(INSUFFICIENT_MEMORY);
+    builder.kernel = kernel;
+    builder.steps = steps;
+    builder.max_steps = max_steps;
+    builder.first_output = first_output;
+    builder.num_values = builder.num_ordered = 0;
+    builder.num_steps = 0;
+    for (uint32_t k = 0; k < DEVICE_CODE__MAX_OPERANDS; k++) device_code__add_value(&builder, DEVICE_CODE__NOTHING, 0);
+    if (!device_code__add_nodes(&builder, lowered)) return DEVICE_CODE_ERROR_NO_CASE;
+    device_code__add_requests(&builder, lowered);
+    uint32_t num_roots = 0;
+    for (uint32_t i = 0; i < builder.num_values; i++) {
+        const DeviceCodeValue* value = &builder.values[i];
+        if (value->kind <= DEVICE_CODE__LOADED) {
+            builder.stack[num_roots] = i;
+            num_roots += value->num_uses == 0; /* all are of use, so it is requested */
+        } else if (value->first_request != DEVICE_CODE__NONE && !device_code__add_copies(&builder, value)) {
+            return DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER;
+        }
+    }
+    device_code__order(&builder, num_roots);
+    const DeviceCodeResult result = device_code__add_steps(&builder);
+    if (result == DEVICE_CODE_SUCCESS) *num_steps_out = builder.num_steps;
+    return result;
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* DEVICE_CODE_IMPLEMENTATION_INCLUDED */
+#endif /* DEVICE_CODE_IMPLEMENTATION */

@@ -1,0 +1,175 @@
+"""The cases of the interpreter kernel: an instruction applied to operands from given places.
+
+Owns which instructions the kernel knows, the numbers of their cases, and a case's PTX. Knows nothing of launches and of what the
+vectors of shared memory hold. csrc/device_code.h has the format of a step.
+
+An operand comes from the accumulator, from a slot or from the step itself, as a constant. Each combination that the encoder uses
+is a case of its own, so that none moves an operand that it does not need. Predicates are 0 or 1 in registers and slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.instructions import Instruction, InstructionSet
+
+# As in csrc/device_code.h.
+ACCUMULATOR, SLOT, CONSTANT = range(3)
+NUM_FORMS = 27  # of up to three operands
+NO_CASE = 0xFFFF
+END, KEEP, LOAD_SLOT, LOAD_CONSTANT, _NUM_SPECIAL = range(5)
+
+# Types whose values have 32 bits in a slot.
+_TYPES = ("f32", "u32", "s32", "b32", "pred")
+_MAX_OPERANDS = 3
+_POINTS = range(4)  # of a thread
+_SLOT_REGISTERS = "xyz"  # of the first, second and third operand from a slot
+
+
+@dataclass(frozen=True)
+class Cases:
+    """The cases of a kernel. numbers: `(num_instructions, NUM_FORMS)` uint16, of each instruction in each form, or NO_CASE."""
+
+    instruction_set: InstructionSet
+    numbers: NDArray[np.uint16]
+
+    @property
+    def names(self) -> set[str]:
+        """The instructions that have cases."""
+        return {self.instruction_set.instructions[index].name for index in np.flatnonzero((self.numbers != NO_CASE).any(axis=1))}
+
+    def text(self) -> Iterator[str]:
+        """PTX from the label `$step`, which takes the next step, to branches back to it or to `$program_end`."""
+        count = int(self.numbers[self.numbers != NO_CASE].max(initial=_NUM_SPECIAL - 1)) + 1
+        yield from _STEP.splitlines()
+        yield f"$cases: .branchtargets $program_end, $stored, {', '.join(f'$case_{i}' for i in range(LOAD_SLOT, count))};"
+        yield "brx.idx.uni %case, $cases;"
+        for label, place in ((LOAD_SLOT, SLOT), (LOAD_CONSTANT, CONSTANT)):
+            yield f"$case_{label}:"
+            yield from _fetch((place,))
+            yield from (f"mov.b32 %a{k}, {_place((place,), 0, k)};" for k in _POINTS)
+            yield "bra.uni $stored;"
+        for index, form_index in np.argwhere(self.numbers != NO_CASE):
+            yield f"$case_{self.numbers[index, form_index]}:"
+            yield from self._case(self.instruction_set.instructions[index], _FORMS[form_index])
+            yield "bra.uni $stored;"
+        # A store follows its computation in every case, so one place serves all.
+        yield from _END_OF_STEP.splitlines()
+
+    def _case(self, instruction: Instruction, form: tuple[int, ...]) -> Iterator[str]:
+        form = form[: len(instruction.args)]
+        yield from _fetch(form)
+        opcode, *immediates = instruction.ptx.split(" ", 1)
+        result = _type_name(self.instruction_set, instruction.rets[0])
+        types = [_type_name(self.instruction_set, arg) for arg in instruction.args]
+        for k in _POINTS:
+            operands = []
+            for i, type_name in enumerate(types):
+                place = _place(form, i, k)
+                if type_name == "pred":
+                    yield f"setp.ne.u32 %p{i}, {place}, 0;"
+                    place = f"%p{i}"
+                operands.append(place)
+            target = "%p0" if result == "pred" else f"%a{k}"
+            yield f"{opcode} {', '.join([target, *operands, *immediates])};"
+            if result == "pred":
+                yield f"selp.u32 %a{k}, 1, 0, %p0;"
+
+
+def cases_of(instruction_set: InstructionSet, names: Collection[str] | None = None) -> Cases:
+    """The cases of the instructions that a kernel can interpret: one result and up to three operands, each a scalar of 32 bits
+    or a predicate, whose values depend on nothing else.
+
+    Args:
+        names: of those that programs may use; None: the whole set.
+    """
+    numbers = np.full((len(instruction_set.instructions), NUM_FORMS), NO_CASE, np.uint16)
+    count = _NUM_SPECIAL
+    for index, instruction in enumerate(instruction_set.instructions):
+        if (names is not None and instruction.name not in names) or not is_interpretable(instruction_set, instruction):
+            continue
+        for form in _forms(len(instruction.args), instruction.num_commutative):
+            numbers[index, form_index(form)] = count
+            count += 1
+    return Cases(instruction_set, numbers)
+
+
+def is_interpretable(instruction_set: InstructionSet, instruction: Instruction) -> bool:
+    """Whether a case can do this instruction."""
+    if (
+        instruction.aligned
+        or instruction.volatile
+        or len(instruction.rets) != 1
+        or not 1 <= len(instruction.args) <= _MAX_OPERANDS
+    ):
+        return False
+    types = [instruction_set.arg_types[arg] for arg in (*instruction.args, *instruction.rets)]
+    return all(arg.num_vec_elems == 0 and instruction_set.stacks[arg.stack_idx].literal_prefix in _TYPES for arg in types)
+
+
+def form_index(form: tuple[int, ...]) -> int:
+    """The index of a form: its places as the digits of a number to base 3, the first operand's last."""
+    return sum(place * 3**i for i, place in enumerate(form))
+
+
+_FORMS = [form[::-1] for form in product(range(3), repeat=_MAX_OPERANDS)]
+
+
+def _forms(num_operands: int, num_commutative: int) -> Iterator[tuple[int, ...]]:
+    """The forms that the encoder uses. It swaps the first two operands of a commutative instruction into ascending order, moves a
+    second constant into a slot, and takes the accumulator twice only in instructions of two operands.
+    """
+    for form in product(range(3), repeat=num_operands):
+        has_two = num_operands > 2 and form.count(ACCUMULATOR) > 1
+        is_swapped = num_commutative == 2 and form[0] > form[1]
+        if not (has_two or is_swapped or form.count(CONSTANT) > (num_operands > 1)):
+            yield form
+
+
+# The fields of a step. is_stored: the result is needed later than by the next step.
+_STEP = """$step:
+mov.b32 %step, %next_step;
+mov.b32 %operand, %next_operand;
+add.u64 %at, %at, 8;
+ld.global.nc.v2.b32 {%next_step, %next_operand}, [%at];
+and.b32 %case, %step, 0xfff;
+setp.lt.s32 %is_stored, %step, 0;"""
+
+_END_OF_STEP = """$stored:
+@!%is_stored bra.uni $step;
+shr.u32 %target, %step, 12;
+and.b32 %target, %target, 0x3f000;
+add.u32 %target, %target, %mine;
+st.shared.v4.b32 [%target], {%a0, %a1, %a2, %a3};
+bra.uni $step;"""
+
+# The bits of the first, second and third operand from a slot, as the offset of its vector.
+_SLOT_FIELDS = (
+    ("and.b32 %from, %step, 0x3f000;",),
+    ("shr.u32 %from, %step, 6;", "and.b32 %from, %from, 0x3f000;"),
+    ("and.b32 %from, %operand, 0x3f000;",),
+)
+
+
+def _fetch(form: tuple[int, ...]) -> Iterator[str]:
+    """Loads the operands that come from slots."""
+    for field, register in zip(_SLOT_FIELDS[: form.count(SLOT)], _SLOT_REGISTERS, strict=False):
+        yield from field
+        yield "add.u32 %from, %from, %mine;"
+        yield f"ld.shared.v4.b32 {{{', '.join(f'%{register}{k}' for k in _POINTS)}}}, [%from];"
+
+
+def _place(form: tuple[int, ...], i: int, k: int) -> str:
+    """The register of operand i at the thread's point k."""
+    if form[i] == ACCUMULATOR:
+        return f"%a{k}"
+    return "%operand" if form[i] == CONSTANT else f"%{_SLOT_REGISTERS[form[:i].count(SLOT)]}{k}"
+
+
+def _type_name(instruction_set: InstructionSet, arg: int) -> str:
+    return instruction_set.stacks[instruction_set.arg_types[arg].stack_idx].literal_prefix
