@@ -125,7 +125,8 @@ bool ptx_vm_set_has_instruction(const PtxVmSet* set, size_t instruction_idx);
 
 /* What an instruction of constants gives, as the `fold` of a StackPtxFolding whose context is a PtxVmSet. So a GPU's assembler
    finds no instruction of constants that it would compute by its own approximations, and CPU and GPU agree. selp whose predicate
-   is known is one of its operands. */
+   is known is one of its operands. div.approx by a constant is the product with its reciprocal, as "Meaning" says, which an
+   assembler would compute too. */
 StackPtxFoldKind ptx_vm_fold(
     const void* set, uint32_t instruction_idx, uint32_t known, const uint32_t* operands, uint32_t* result_out
 );
@@ -565,6 +566,7 @@ struct PtxVmSet {
     const PtxVmKernels* kernels; /* of the fastest level */
     size_t num_instructions;
     size_t num_stacks;
+    uint32_t multiplication; /* an instruction that is MUL_F32; num_instructions if there is none */
     uint8_t* operations;     /* of each instruction */
     const char** signatures; /* of each instruction with an operation */
     uint8_t* types;          /* of each stack */
@@ -636,10 +638,12 @@ PtxVmResult ptx_vm_set_init(const StackPtxStackInfo* stack_info, void* memory, s
     PtxVmLayout layout = ptx_vm__layout(memory);
     PtxVmSet* set = ptx_vm__set_lay(&layout, stack_info);
     set->kernels = ptx_vm__kernels(ptx_vm_best_level());
+    set->multiplication = (uint32_t)set->num_instructions;
     for (size_t i = 0; i < set->num_stacks; i++) set->types[i] = ptx_vm__type(stack_info->stack_literal_prefixes[i]);
     for (size_t i = 0; i < set->num_instructions; i++) {
         set->signatures[i] = "";
         set->operations[i] = ptx_vm__operation(stack_info, set->types, i, &set->signatures[i]);
+        if (set->operations[i] == PTX_VM__MUL_F32) set->multiplication = (uint32_t)i;
     }
     *set_out = set;
     return PTX_VM_SUCCESS;
@@ -1417,6 +1421,13 @@ StackPtxFoldKind ptx_vm_fold(
         const uint32_t chosen = operands[2] != 0 ? 0 : 1;
         *result_out = known >> chosen & 1 ? operands[chosen] : chosen;
         return known >> chosen & 1 ? STACK_PTX_FOLD_CONSTANT : STACK_PTX_FOLD_OPERAND;
+    }
+    if (operation == PTX_VM__DIV_F32 && known == 2 && set->multiplication < set->num_instructions) {
+        const uint32_t one_over[2] = {0x3f800000u, operands[1]};
+        result_out[0] = set->multiplication;
+        result_out[1] = 1;
+        (void)ptx_vm_fold(set, instruction_idx, 3, one_over, &result_out[2]);
+        return STACK_PTX_FOLD_INSTRUCTION;
     }
     if (known != (1u << num_operands) - 1) return STACK_PTX_FOLD_NONE;
     if (operation == PTX_VM__MOV) {

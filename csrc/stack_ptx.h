@@ -327,18 +327,22 @@ typedef struct StackPtxLimits {
     uint32_t execution_limit; /* words run, RETURNs included */
 } StackPtxLimits;
 
-/* What is known of an instruction before it runs. */
+/* What is known of an instruction before it runs, and the words that say it. */
 typedef enum {
     STACK_PTX_FOLD_NONE = 0, /* nothing: it stays */
-    STACK_PTX_FOLD_CONSTANT = 1, /* its result is a constant, given by its bits */
-    STACK_PTX_FOLD_OPERAND = 2 /* its result is one of its operands, given by its index */
+    STACK_PTX_FOLD_CONSTANT = 1, /* its result is a constant: the bits */
+    STACK_PTX_FOLD_OPERAND = 2, /* its result is one of its operands: the index */
+    STACK_PTX_FOLD_INSTRUCTION = 3 /* it is another instruction on the same stacks, with another constant as one of its operands:
+                                      the instruction, the operand's index, the bits */
 } StackPtxFoldKind;
 
 /* Computes instructions of constants while a program is lowered. An assembler does that too, with approximations of its own.
 
    `fold` gets an instruction with one result and up to four operands, of which bit k of `known` says whether operand k is the
-   constant operands[k]. It is called for instructions that are not volatile and all of whose operands are known, or one of them
-   on a stack without constants, such as a predicate. It must depend on its arguments alone. ptx_vm_fold of ptx_vm.h is one. */
+   constant operands[k]; it writes up to three words. It is called for instructions that are not volatile and all of whose
+   operands are known, or one of them on a stack without constants, such as a predicate. It is also called where one operand is
+   known for which it gave FOLD_INSTRUCTION when the language was initialised, which asks about each operand alone, as a zero. It
+   must depend on its arguments alone. ptx_vm_fold of ptx_vm.h is one. */
 typedef StackPtxFoldKind (*StackPtxFoldFunction)(
     const void* context, uint32_t instruction_idx, uint32_t known, const uint32_t* operands, uint32_t* result_out
 );
@@ -396,7 +400,7 @@ typedef enum {
 
 /* Flags of stack_ptx_lower. */
 #define STACK_PTX_FLAG_NO_VALUE_NUMBERING 1u /* keep equal values apart; an input is still one node */
-#define STACK_PTX_FLAG_NO_FOLDING 2u         /* keep instructions of constants although the language folds them */
+#define STACK_PTX_FLAG_NO_FOLDING 2u /* keep instructions of constants although the language folds them */
 
 typedef enum {
     STACK_PTX_NODE_INPUT, /* payload: register index */

@@ -71,7 +71,8 @@ typedef struct StackPtx__OpNode {
     uint8_t is_ptx;
     uint8_t is_large;       /* more than four operands or one value */
     uint8_t registers_only;
-    uint8_t padding[6];     /* to 32 bytes */
+    uint8_t rewrites;       /* bits of the operands that, if constant, make it another instruction */
+    uint8_t padding[5];     /* to 32 bytes */
 } StackPtx__OpNode;
 
 /* Short texts are padded so that they can be copied by fixed sizes. */
@@ -233,6 +234,7 @@ struct StackPtxLanguage {
     uint32_t continuation; /* op of the rows of operands beyond the fourth */
     uint32_t num_ops;
     int has_registers_only; /* some instruction takes no constants */
+    int has_rewrites;       /* some instruction becomes another if an operand is constant */
 
     /* NULL in the bare form that stack_ptx_compile uses; it neither numbers values, nor hashes, nor moves in parallel. */
     StackPtxHash* op_hashes;
@@ -1028,6 +1030,20 @@ static void stack_ptx__prepare_ops(StackPtxLanguage* language, const StackPtxTra
     }
 }
 
+/* Asks the folding which instructions become others. */
+static void stack_ptx__prepare_folding(StackPtxLanguage* language) {
+    static const uint32_t zeros[4] = {0, 0, 0, 0};
+    uint32_t i, k, result[3];
+    for (i = 0; i < language->first_special && language->folding.fold != NULL; ++i) {
+        StackPtx__OpNode* op_node = &language->op_nodes[i];
+        for (k = 0; k < op_node->node.num_operands && !op_node->is_large && !op_node->is_volatile; ++k) {
+            const StackPtxFoldKind kind = language->folding.fold(language->folding.context, i, 1u << k, zeros, result);
+            op_node->rewrites = (uint8_t)(op_node->rewrites | (uint32_t)(kind == STACK_PTX_FOLD_INSTRUCTION) << k);
+        }
+        language->has_rewrites |= op_node->rewrites != 0;
+    }
+}
+
 static void stack_ptx__absorb_type(StackPtxHash* state, const StackPtxLanguage* language, uint32_t arg_type) {
     const StackPtxArgTypeInfo* info = &language->stack_info.arg_type_info[arg_type];
     const StackPtxHash* type_hash = &language->stacks[info->stack_idx].type_hash;
@@ -1161,6 +1177,7 @@ static StackPtxResult stack_ptx__init_language(
     stack_ptx__place_word_forms(language);
     if (!is_bare) {
         stack_ptx__prepare_ops(language, info->traits);
+        stack_ptx__prepare_folding(language);
         stack_ptx__prepare_hashes(language);
         stack_ptx__prepare_connections(language);
         stack_ptx__place_work(
