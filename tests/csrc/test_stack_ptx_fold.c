@@ -23,9 +23,10 @@ static uint32_t bits_of(float number) {
     return bits;
 }
 
-/* add, neg, setp.lt, selp and add.u32 of the test's set; `context` counts the calls. */
-static StackPtxFoldKind
-fold(const void* context, uint32_t instruction_idx, uint32_t known, const uint32_t* operands, uint32_t* result_out) {
+/* add, neg, setp.lt, selp and add.u32 of the test's set, and sub of a constant as add; `context` counts the calls. */
+static StackPtxFoldKind fold(
+    const void* context, uint32_t instruction_idx, uint32_t known, const uint32_t* operands, uint32_t* result_out
+) {
     ++*(size_t*)(uintptr_t)context;
     switch (instruction_idx) {
         case ADD: *result_out = bits_of(float_of(operands[0]) + float_of(operands[1])); break;
@@ -38,6 +39,11 @@ fold(const void* context, uint32_t instruction_idx, uint32_t known, const uint32
             }
             *result_out = operands[2] != 0 ? 0 : 1;
             return STACK_PTX_FOLD_OPERAND;
+        case SUB:
+            result_out[0] = ADD;
+            result_out[1] = 1;
+            result_out[2] = operands[1] ^ 0x80000000u;
+            return known == 2u ? STACK_PTX_FOLD_INSTRUCTION : STACK_PTX_FOLD_NONE;
         default: return STACK_PTX_FOLD_NONE;
     }
     return known == 3u || (known == 1u && instruction_idx == NEG) ? STACK_PTX_FOLD_CONSTANT : STACK_PTX_FOLD_NONE;
@@ -179,8 +185,9 @@ static void test_only_live_instructions_of_constants_are_asked_about(void) {
     };
     static const StackPtxInstruction without_meaning[] = {
         CONSTANT(F32, ONE_F32),
-        CONSTANT(F32, ONE_F32),
-        PTX(SUB),
+        META(DUP, F32),
+        META(DUP, F32),
+        PTX(FMA),
         RETURN,
     };
     Bench bench;
@@ -191,6 +198,47 @@ static void test_only_live_instructions_of_constants_are_asked_about(void) {
     CHECK(LOWER(&bench, without_meaning) == STACK_PTX_SUCCESS);
     CHECK_UINT(num_calls, 1);
     CHECK_UINT(bench.lowered.num_instructions, 1);
+    close_bench(&bench);
+}
+
+static void test_an_instruction_that_is_another_gets_a_constant_of_its_own(void) {
+    /* (a - 1) + (b - 1) + 1 with 1 pushed once, and the same by additions of -1. */
+    static const StackPtxInstruction words[] = {
+        CONSTANT(F32, ONE_F32),
+        CONSTANT(F32, ONE_F32),
+        INPUT(A),
+        PTX(SUB),
+        CONSTANT(F32, ONE_F32),
+        INPUT(B),
+        PTX(SUB),
+        PTX(ADD),
+        PTX(ADD),
+        RETURN,
+    };
+    static const StackPtxInstruction written[] = {
+        CONSTANT(F32, ONE_F32),
+        CONSTANT(F32, 0xBF800000u),
+        INPUT(A),
+        PTX(ADD),
+        CONSTANT(F32, 0xBF800000u),
+        INPUT(B),
+        PTX(ADD),
+        PTX(ADD),
+        PTX(ADD),
+        RETURN,
+    };
+    Bench bench;
+    StackPtxLimits tight = roomy;
+    open_folding_bench(&bench, request_o0, 1);
+    CHECK(is_equal(HASH(&bench, words), HASH(&bench, written)));
+    CHECK(LOWER(&bench, words) == STACK_PTX_SUCCESS);
+    CHECK_UINT(bench.lowered.num_nodes, 8); /* a, b, 1, -1 and four sums */
+    CHECK_UINT(bench.lowered.num_instructions, 4);
+    tight.max_nodes = 9;
+    bench.info.limits = tight;
+    open_language(&bench);
+    CHECK(LOWER(&bench, words) == STACK_PTX_SUCCESS);
+    CHECK_UINT(bench.lowered.num_instructions, 4);
     close_bench(&bench);
 }
 
@@ -223,6 +271,7 @@ int main(void) {
     test_a_known_predicate_chooses_although_it_has_no_constant();
     test_a_known_predicate_that_is_asked_for_stays_an_instruction();
     test_only_live_instructions_of_constants_are_asked_about();
+    test_an_instruction_that_is_another_gets_a_constant_of_its_own();
     test_values_of_several_results_stay_in_order_when_their_node_merges();
     return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
