@@ -123,6 +123,14 @@ PtxVmResult ptx_vm_set_init(const StackPtxStackInfo* stack_info, void* memory, s
 /* Whether the instruction has a CPU meaning; false for an index out of range. */
 bool ptx_vm_set_has_instruction(const PtxVmSet* set, size_t instruction_idx);
 
+/* What an instruction of constants gives, as the `fold` of a StackPtxFolding whose context is a PtxVmSet. So a GPU's assembler
+   finds no instruction of constants that it would compute by its own approximations, and CPU and GPU agree. selp whose predicate
+   is known is one of its operands. div.approx by a constant is the product with its reciprocal, as "Meaning" says, which an
+   assembler would compute too. */
+StackPtxFoldKind ptx_vm_fold(
+    const void* set, uint32_t instruction_idx, uint32_t known, const uint32_t* operands, uint32_t* result_out
+);
+
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
 /* What a program is prepared for. */
@@ -555,10 +563,13 @@ static const struct {
 };
 
 struct PtxVmSet {
+    const PtxVmKernels* kernels; /* of the fastest level */
     size_t num_instructions;
     size_t num_stacks;
-    uint8_t* operations; /* of each instruction */
-    uint8_t* types;      /* of each stack */
+    uint32_t multiplication; /* an instruction that is MUL_F32; num_instructions if there is none */
+    uint8_t* operations;     /* of each instruction */
+    const char** signatures; /* of each instruction with an operation */
+    uint8_t* types;          /* of each stack */
 };
 
 static uint8_t ptx_vm__type(const char* literal_prefix) {
@@ -575,7 +586,9 @@ static bool ptx_vm__matches(const StackPtxStackInfo* stack_info, const uint8_t* 
     return info.num_vec_elems == 0 && info.stack_idx < stack_info->num_stacks && types[info.stack_idx] == (uint8_t)letter;
 }
 
-static uint8_t ptx_vm__operation(const StackPtxStackInfo* stack_info, const uint8_t* types, size_t instruction_idx) {
+static uint8_t ptx_vm__operation(
+    const StackPtxStackInfo* stack_info, const uint8_t* types, size_t instruction_idx, const char** signature_out
+) {
     const StackPtxPtxInstructionDescriptor* descriptor = &stack_info->ptx_instruction_descriptors[instruction_idx];
     for (size_t i = 0; i < sizeof ptx_vm__meanings / sizeof ptx_vm__meanings[0]; i++) {
         if (strcmp(stack_info->ptx_instruction_strings[instruction_idx], ptx_vm__meanings[i].ptx) != 0) continue;
@@ -587,23 +600,32 @@ static uint8_t ptx_vm__operation(const StackPtxStackInfo* stack_info, const uint
             matches =
                 matches && ptx_vm__matches(stack_info, types, descriptor->arg_types[k], k < num_args ? signature[k + 1] : '\0');
         }
+        *signature_out = signature;
         return matches ? ptx_vm__meanings[i].operation : (uint8_t)PTX_VM__NO_OPERATION;
     }
     return PTX_VM__NO_OPERATION;
 }
 
-static PtxVmSet* ptx_vm__set_lay(PtxVmLayout* layout, const StackPtxStackInfo* stack_info, uint8_t** arrays) {
+/* With a NULL base it only counts. */
+static PtxVmSet* ptx_vm__set_lay(PtxVmLayout* layout, const StackPtxStackInfo* stack_info) {
     PtxVmSet* set = (PtxVmSet*)ptx_vm__lay(layout, 1, sizeof(PtxVmSet));
-    arrays[0] = (uint8_t*)ptx_vm__lay(layout, stack_info->num_ptx_instructions, 1);
-    arrays[1] = (uint8_t*)ptx_vm__lay(layout, stack_info->num_stacks, 1);
+    void* operations = ptx_vm__lay(layout, stack_info->num_ptx_instructions, sizeof(uint8_t));
+    void* signatures = ptx_vm__lay(layout, stack_info->num_ptx_instructions, sizeof(char*));
+    void* types = ptx_vm__lay(layout, stack_info->num_stacks, sizeof(uint8_t));
+    if (set != NULL) {
+        set->num_instructions = stack_info->num_ptx_instructions;
+        set->num_stacks = stack_info->num_stacks;
+        set->operations = (uint8_t*)operations;
+        set->signatures = (const char**)signatures;
+        set->types = (uint8_t*)types;
+    }
     return set;
 }
 
 PtxVmResult ptx_vm_set_size(const StackPtxStackInfo* stack_info, size_t* bytes_out) {
     if (stack_info == NULL || bytes_out == NULL) return PTX_VM__ERROR(INVALID_VALUE);
     PtxVmLayout layout = ptx_vm__layout(NULL);
-    uint8_t* arrays[2];
-    ptx_vm__set_lay(&layout, stack_info, arrays);
+    ptx_vm__set_lay(&layout, stack_info);
     *bytes_out = layout.num_bytes;
     return PTX_VM_SUCCESS;
 }
@@ -614,14 +636,15 @@ PtxVmResult ptx_vm_set_init(const StackPtxStackInfo* stack_info, void* memory, s
     ptx_vm_set_size(stack_info, &num_bytes);
     if (memory_bytes < num_bytes) return PTX_VM__ERROR(INSUFFICIENT_MEMORY);
     PtxVmLayout layout = ptx_vm__layout(memory);
-    uint8_t* arrays[2];
-    PtxVmSet* set = ptx_vm__set_lay(&layout, stack_info, arrays);
-    set->num_instructions = stack_info->num_ptx_instructions;
-    set->num_stacks = stack_info->num_stacks;
-    set->operations = arrays[0];
-    set->types = arrays[1];
+    PtxVmSet* set = ptx_vm__set_lay(&layout, stack_info);
+    set->kernels = ptx_vm__kernels(ptx_vm_best_level());
+    set->multiplication = (uint32_t)set->num_instructions;
     for (size_t i = 0; i < set->num_stacks; i++) set->types[i] = ptx_vm__type(stack_info->stack_literal_prefixes[i]);
-    for (size_t i = 0; i < set->num_instructions; i++) set->operations[i] = ptx_vm__operation(stack_info, set->types, i);
+    for (size_t i = 0; i < set->num_instructions; i++) {
+        set->signatures[i] = "";
+        set->operations[i] = ptx_vm__operation(stack_info, set->types, i, &set->signatures[i]);
+        if (set->operations[i] == PTX_VM__MUL_F32) set->multiplication = (uint32_t)i;
+    }
     *set_out = set;
     return PTX_VM_SUCCESS;
 }
@@ -1373,6 +1396,76 @@ PtxVmResult ptx_vm_reduce(
 }
 
 #include "detail/ptx_vm_gram.h"
+
+/* ---- instructions of constants ----------------------------------------------------------------------------------- */
+
+#define PTX_VM__MAX_BLOCK_BYTES 512u /* of the widest level */
+
+/* A constant as an operation takes it. */
+static uint32_t ptx_vm__operand_bits(uint8_t operation, char letter, uint32_t bits) {
+    if (letter == PTX_VM__TYPE_PRED) return bits != 0 ? UINT32_MAX : 0;
+    if (operation != PTX_VM__MIN_F32 && operation != PTX_VM__MAX_F32) return bits;
+    if (ptx_vm__is_nan_bits(bits)) return 0x7fffffffu;
+    return ptx_vm__is_subnormal_bits(bits) ? bits & 0x80000000u : bits;
+}
+
+StackPtxFoldKind ptx_vm_fold(
+    const void* context, uint32_t instruction_idx, uint32_t known, const uint32_t* operands, uint32_t* result_out
+) {
+    const PtxVmSet* set = (const PtxVmSet*)context;
+    if (!ptx_vm_set_has_instruction(set, instruction_idx)) return STACK_PTX_FOLD_NONE;
+    const uint8_t operation = set->operations[instruction_idx];
+    const char* signature = set->signatures[instruction_idx];
+    const uint32_t num_operands = (uint32_t)strlen(signature) - 1;
+    if (operation == PTX_VM__SELP_B32 && (known >> 2 & 1)) {
+        const uint32_t chosen = operands[2] != 0 ? 0 : 1;
+        *result_out = known >> chosen & 1 ? operands[chosen] : chosen;
+        return known >> chosen & 1 ? STACK_PTX_FOLD_CONSTANT : STACK_PTX_FOLD_OPERAND;
+    }
+    if (operation == PTX_VM__DIV_F32 && known == 2 && set->multiplication < set->num_instructions) {
+        const uint32_t one_over[2] = {0x3f800000u, operands[1]};
+        result_out[0] = set->multiplication;
+        result_out[1] = 1;
+        (void)ptx_vm_fold(set, instruction_idx, 3, one_over, &result_out[2]);
+        return STACK_PTX_FOLD_INSTRUCTION;
+    }
+    if (known != (1u << num_operands) - 1) return STACK_PTX_FOLD_NONE;
+    if (operation == PTX_VM__MOV) {
+        *result_out = operands[0];
+        return STACK_PTX_FOLD_CONSTANT;
+    }
+
+    /* The operation and what writes an output, on one block: operands, then the result, then the output. */
+    enum { RESULT = 3, OUTPUT, NUM_BLOCKS };
+    const PtxVmKernels* kernels = set->kernels;
+    const size_t block_bytes = kernels->num_points * sizeof(float);
+    const bool is_loose = (ptx_vm__nans[operation] & PTX_VM__LOOSE_NAN) != 0;
+    const uint8_t output = signature[0] == PTX_VM__TYPE_PRED ? PTX_VM__OUTPUT_TRUTH
+        : is_loose                                           ? PTX_VM__OUTPUT_F32
+                                                             : PTX_VM__OUTPUT_BITS;
+    char blocks[NUM_BLOCKS * PTX_VM__MAX_BLOCK_BYTES + 2 * PTX_VM__ALIGNMENT];
+    char* memory[NUM_BLOCKS];
+    PtxVmStep steps[3];
+    PtxVmLayout layout = ptx_vm__layout(blocks);
+    memset(steps, 0, sizeof steps);
+    for (uint32_t i = 0; i < NUM_BLOCKS; i++) memory[i] = (char*)ptx_vm__lay(&layout, 1, block_bytes);
+    for (uint32_t i = 0; i < num_operands; i++) {
+        const uint32_t bits = ptx_vm__operand_bits(operation, signature[i + 1], operands[i]);
+        ptx_vm__fill(memory[i], &bits, block_bytes);
+        steps[0].operands[i] = i;
+    }
+    steps[0].kernel = kernels->operations[operation][PTX_VM__FORM_NONE][true];
+    steps[0].result = RESULT;
+    steps[1].kernel = kernels->operations[output][PTX_VM__FORM_NONE][true];
+    steps[1].operands[0] = RESULT;
+    steps[1].result = OUTPUT;
+    steps[2].kernel = kernels->end;
+    const PtxVmMode mode = ptx_vm__set_mode();
+    kernels->enter(steps, memory);
+    ptx_vm__restore_mode(mode);
+    memcpy(result_out, memory[OUTPUT], sizeof *result_out);
+    return STACK_PTX_FOLD_CONSTANT;
+}
 
 #ifdef __cplusplus
 }

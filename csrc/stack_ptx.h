@@ -36,7 +36,7 @@
  *
  * stack_ptx_compile does all of this in one call.
  *
- * The implementation is in detail/stack_ptx_{language,lower,emit}.h, which this file includes.
+ * The implementation is in detail/stack_ptx_{language,lower,fold,emit}.h, which this file includes.
  *
  * Options, defined before this header is included
  *
@@ -93,7 +93,7 @@
 #define STACK_PTX_VERSION_STRING "1.1.0"
 
 /* Changes whenever a program's hash or meaning changes; part of every hash. */
-#define STACK_PTX_HASH_VERSION 2
+#define STACK_PTX_HASH_VERSION 3
 
 #define STACK_PTX_ARRAY_NUM_ELEMS(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -327,6 +327,31 @@ typedef struct StackPtxLimits {
     uint32_t execution_limit; /* words run, RETURNs included */
 } StackPtxLimits;
 
+/* What is known of an instruction before it runs, and the words that say it. */
+typedef enum {
+    STACK_PTX_FOLD_NONE = 0, /* nothing: it stays */
+    STACK_PTX_FOLD_CONSTANT = 1, /* its result is a constant: the bits */
+    STACK_PTX_FOLD_OPERAND = 2, /* its result is one of its operands: the index */
+    STACK_PTX_FOLD_INSTRUCTION = 3 /* it is another instruction on the same stacks, with another constant as one of its operands:
+                                      the instruction, the operand's index, the bits */
+} StackPtxFoldKind;
+
+/* Computes instructions of constants while a program is lowered. An assembler does that too, with approximations of its own.
+
+   `fold` gets an instruction with one result and up to four operands, of which bit k of `known` says whether operand k is the
+   constant operands[k]; it writes up to three words. It is called for instructions that are not volatile and all of whose
+   operands are known, or one of them on a stack without constants, such as a predicate. It is also called where one operand is
+   known for which it gave FOLD_INSTRUCTION when the language was initialised, which asks about each operand alone, as a zero. It
+   must depend on its arguments alone. ptx_vm_fold of ptx_vm.h is one. */
+typedef StackPtxFoldKind (*StackPtxFoldFunction)(
+    const void* context, uint32_t instruction_idx, uint32_t known, const uint32_t* operands, uint32_t* result_out
+);
+
+typedef struct StackPtxFolding {
+    StackPtxFoldFunction fold; /* NULL: instructions of constants stay */
+    const void* context;
+} StackPtxFolding;
+
 /* What programs are written in and connected to. Keep the arrays and strings unchanged while the language is used. */
 typedef struct StackPtxLanguageInfo {
     const StackPtxStackInfo* stack_info; /* the struct itself is needed only by stack_ptx_language_init */
@@ -339,6 +364,7 @@ typedef struct StackPtxLanguageInfo {
     const StackPtxInstruction* const* routines; /* NULL if there are none */
     const size_t* routine_lengths; /* words of each. NULL: each ends with a RETURN */
     size_t num_routines;
+    StackPtxFolding folding; /* zeros: none */
 } StackPtxLanguageInfo;
 
 /* The prepared form: strings measured and padded, operands resolved to stacks. It lies in the caller's memory. */
@@ -374,6 +400,7 @@ typedef enum {
 
 /* Flags of stack_ptx_lower. */
 #define STACK_PTX_FLAG_NO_VALUE_NUMBERING 1u /* keep equal values apart; an input is still one node */
+#define STACK_PTX_FLAG_NO_FOLDING 2u /* keep instructions of constants although the language folds them */
 
 typedef enum {
     STACK_PTX_NODE_INPUT, /* payload: register index */
@@ -511,5 +538,6 @@ STACK_PTX_API StackPtxResult stack_ptx_compile(
 #define STACK_PTX_IMPLEMENTATION_ONCE
 #include "detail/stack_ptx_language.h"
 #include "detail/stack_ptx_lower.h"
+#include "detail/stack_ptx_fold.h"
 #include "detail/stack_ptx_emit.h"
 #endif

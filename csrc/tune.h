@@ -96,8 +96,9 @@ typedef struct TuneOutcome {
     double error_after;
 } TuneOutcome;
 
-/* Tunes one program. `lowered` is that of `words` in lenient mode, with value numbering. The words are rewritten in place.
-   bytes_needed_out is written only on INSUFFICIENT_MEMORY; memory may be NULL if memory_bytes is 0. */
+/* Tunes one program. `lowered` is that of `words` in lenient mode, with value numbering and without folding: a folded constant has
+   no words. The words are rewritten in place. bytes_needed_out is written only on INSUFFICIENT_MEMORY; memory may be NULL if
+   memory_bytes is 0. */
 TuneResult tune_program(
     const TuneProblem* problem,
     const StackPtxLowered* lowered,

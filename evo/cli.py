@@ -692,14 +692,20 @@ def instructions(word: str | None, config: Path | None, instruction_set: str | N
 
 @main.command()
 @click.option("--test", is_flag=True, help="Test each GPU first, even if it was tested before.")
+@click.option("--measure", is_flag=True, help="Measure what programs cost here: some 10 seconds, with a GPU about a minute.")
 @_verb
-def doctor(test: bool) -> None:
+def doctor(test: bool, measure: bool) -> None:
     """Say what this machine offers, and what each missing piece means."""
     from evo.report.doctor import report, test_gpus
 
     for line in test_gpus() if test else []:
         _warn(line)
     click.echo(report(), nl=False)
+    if measure:
+        from evo.report import measure as measurement
+
+        for line in measurement.measure(_warn):
+            click.echo(line)
 
 
 def _view(run_folder: Path, overrides: tuple[str, ...], *, with_task: bool = True) -> Run:
@@ -761,6 +767,8 @@ def _execute(run: Run, folder: Path) -> None:
     progress = progress_of(search, shown=not _is_quiet())
     interrupted = _Interrupt(progress)
     _say(f"run folder: {folder}")
+    if run.calibration:
+        _say(f"measured: {run.calibration}")
     _say(f"programs run on: {search.problem.evaluator.device}")
     try:
         with interrupted, progress:

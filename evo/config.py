@@ -348,9 +348,9 @@ class ClusterConfig(Model):
 class EvaluationConfig(Model):
     """Where programs run, and how the work is done.
 
-    `backend`: auto takes an NVIDIA GPU if one can be used, passes its self-test and pays off (`evo.evaluate.backends`). CPU and
-    GPU differ in the last bits of approximate instructions. No other key changes a result, except `compile_seconds`, after which
-    a program counts as failed, and `opt_level`, which may change last bits of approximate functions of constants.
+    `backend`: auto takes an NVIDIA GPU if one can be used, passes its self-test and is measured to be faster
+    (`evo.evaluate.calibration`). CPU and GPU differ in the last bits of approximate instructions. No other key changes a result,
+    except `compile_seconds`, after which a program counts as failed.
     Both: `threads` evaluate and score; null: one per core. `executor` says whether these are threads or processes, which run
     a `score` in Python in parallel; auto: processes, or on the CPU threads, if the first batches show them to be clearly faster.
     `score_seconds` limits the scoring of a chunk of programs, and the run ends when it passes. `simd`, auto: the faster on the

@@ -11,7 +11,6 @@ import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,7 +18,6 @@ import numpy as np
 
 from evo.config import load_config, make_config
 from evo.errors import UserError
-from evo.evaluate.backends import choose_backend
 from evo.evaluate.cpu import without_cpu_meaning
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
 from evo.language.program import Language, format_program
@@ -194,8 +192,9 @@ def make_search(caller: str, data: dict[str, Any], task: Task | None) -> Search:
     """
     config = make_config(_plain(data), caller)
     problem = problem_of(config, task) if task else load_problem(config)
-    backend = choose_backend(config.evaluation.backend, problem.assignment, _warn)
-    return Search(replace(problem, backend=backend))
+    search = Search(problem)
+    search.choose_backend(_warn)
+    return search
 
 
 def _texts_of(guesses: Guess | Sequence[Guess]) -> list[str]:
@@ -226,7 +225,7 @@ def _plain(value: Any) -> Any:
 
 
 def _warn(line: str) -> None:
-    warnings.warn(line, stacklevel=5)  # where the user called
+    warnings.warn(line, stacklevel=6)  # where the user called
 
 
 def _instructions_for(task: Task, program: Section) -> list[str]:

@@ -71,7 +71,8 @@ typedef struct StackPtx__OpNode {
     uint8_t is_ptx;
     uint8_t is_large;       /* more than four operands or one value */
     uint8_t registers_only;
-    uint8_t padding[6];     /* to 32 bytes */
+    uint8_t rewrites;       /* bits of the operands that, if constant, make it another instruction */
+    uint8_t padding[5];     /* to 32 bytes */
 } StackPtx__OpNode;
 
 /* Short texts are padded so that they can be copied by fixed sizes. */
@@ -157,26 +158,26 @@ typedef struct StackPtx__Pending {
 } StackPtx__Pending;
 
 /* The arrays of a workspace: X(type, name, number of items). */
-#define STACK_PTX__WORK_ARRAYS(X)                                                                       \
-    X(StackPtx__Values, stacks, num_stacks)                                                             \
-    X(uint32_t, stack_rows, STACK_PTX__STACKS_MARGIN + num_stacks * (limits->stack_size + UINT64_C(1))) \
-    X(uint32_t, meta, limits->stack_size)                                                               \
-    X(StackPtx__StoreEntry, store, limits->store_size)                                                  \
-    X(StackPtx__Frame, frames, limits->max_frame_depth)                                                 \
-    X(StackPtx__Row, rows, max_rows)                                                                    \
-    X(uint32_t, table, table_size)       /* rows by the hash of their contents; 0 is free */            \
-    X(uint8_t, live, max_rows)           /* 1 for rows that requests need; then, for constants moved */ \
-    X(uint32_t, value_ids, max_rows)     /* of live rows in the lowered form */                         \
-    X(StackPtxNode, nodes, max_values)                                                                  \
-    X(uint32_t, operands, max_values* operands_per_node)                                                \
-    X(uint32_t, value_nodes, max_values)                                                                \
-    X(uint16_t, value_stacks, max_values)                                                               \
-    X(uint32_t, request_values, num_requests)                                                           \
-    X(StackPtx__Move, moves, max_moves)                                                                 \
-    X(StackPtx__Pending, pending, is_bare ? 0 : num_requests)                                           \
-    X(StackPtx__Text16, texts, max_values)   /* of each value, for stack_ptx_emit */                    \
-    X(uint32_t, sorted_nodes, max_values)    /* those with temporaries, then the others backwards */    \
-    X(uint32_t, num_temporaries, num_stacks) /* of each stack, in all */                                \
+#define STACK_PTX__WORK_ARRAYS(X)                                                                             \
+    X(StackPtx__Values, stacks, num_stacks)                                                                   \
+    X(uint32_t, stack_rows, STACK_PTX__STACKS_MARGIN + num_stacks * (limits->stack_size + UINT64_C(1)))       \
+    X(uint32_t, meta, limits->stack_size)                                                                     \
+    X(StackPtx__StoreEntry, store, limits->store_size)                                                        \
+    X(StackPtx__Frame, frames, limits->max_frame_depth)                                                       \
+    X(StackPtx__Row, rows, max_rows)                                                                          \
+    X(uint32_t, table, table_size)       /* rows by the hash of their contents; 0 is free */                  \
+    X(uint8_t, live, max_rows)           /* 1 for rows that requests need; then, for constants moved */       \
+    X(uint32_t, value_ids, max_rows)     /* of live rows in the lowered form; before, see folding */          \
+    X(StackPtxNode, nodes, max_values)                                                                        \
+    X(uint32_t, operands, max_values* operands_per_node)    /* no fewer than max_rows; before, see folding */ \
+    X(uint32_t, value_nodes, max_values)                                                                      \
+    X(uint16_t, value_stacks, max_values)                                                                     \
+    X(uint32_t, request_values, num_requests)                                                                 \
+    X(StackPtx__Move, moves, max_moves)                                                                       \
+    X(StackPtx__Pending, pending, is_bare ? 0 : num_requests)                                                 \
+    X(StackPtx__Text16, texts, max_values)   /* of each value, for stack_ptx_emit */                          \
+    X(uint32_t, sorted_nodes, max_values)    /* those with temporaries, then the others backwards */          \
+    X(uint32_t, num_temporaries, num_stacks) /* of each stack, in all */                                      \
     X(StackPtxHash, hashes, is_bare ? 0 : max_values) /* of each value, for stack_ptx_hash */
 
 /* Their offsets in bytes. */
@@ -213,6 +214,7 @@ struct StackPtxLanguage {
     const size_t* requests;
     const StackPtxInstruction* const* routines;
     const size_t* routine_lengths;
+    StackPtxFolding folding;
     size_t num_registers;
     size_t num_requests;
     size_t num_routines;
@@ -232,6 +234,7 @@ struct StackPtxLanguage {
     uint32_t continuation; /* op of the rows of operands beyond the fourth */
     uint32_t num_ops;
     int has_registers_only; /* some instruction takes no constants */
+    int has_rewrites;       /* some instruction becomes another if an operand is constant */
 
     /* NULL in the bare form that stack_ptx_compile uses; it neither numbers values, nor hashes, nor moves in parallel. */
     StackPtxHash* op_hashes;
@@ -1027,6 +1030,20 @@ static void stack_ptx__prepare_ops(StackPtxLanguage* language, const StackPtxTra
     }
 }
 
+/* Asks the folding which instructions become others. */
+static void stack_ptx__prepare_folding(StackPtxLanguage* language) {
+    static const uint32_t zeros[4] = {0, 0, 0, 0};
+    uint32_t i, k, result[3];
+    for (i = 0; i < language->first_special && language->folding.fold != NULL; ++i) {
+        StackPtx__OpNode* op_node = &language->op_nodes[i];
+        for (k = 0; k < op_node->node.num_operands && !op_node->is_large && !op_node->is_volatile; ++k) {
+            const StackPtxFoldKind kind = language->folding.fold(language->folding.context, i, 1u << k, zeros, result);
+            op_node->rewrites = (uint8_t)(op_node->rewrites | (uint32_t)(kind == STACK_PTX_FOLD_INSTRUCTION) << k);
+        }
+        language->has_rewrites |= op_node->rewrites != 0;
+    }
+}
+
 static void stack_ptx__absorb_type(StackPtxHash* state, const StackPtxLanguage* language, uint32_t arg_type) {
     const StackPtxArgTypeInfo* info = &language->stack_info.arg_type_info[arg_type];
     const StackPtxHash* type_hash = &language->stacks[info->stack_idx].type_hash;
@@ -1143,6 +1160,7 @@ static StackPtxResult stack_ptx__init_language(
     language->requests = info->requests;
     language->routines = info->routines;
     language->routine_lengths = info->routine_lengths;
+    language->folding = info->folding;
     language->num_registers = info->num_registers;
     language->num_requests = info->num_requests;
     language->num_routines = info->num_routines;
@@ -1159,6 +1177,7 @@ static StackPtxResult stack_ptx__init_language(
     stack_ptx__place_word_forms(language);
     if (!is_bare) {
         stack_ptx__prepare_ops(language, info->traits);
+        stack_ptx__prepare_folding(language);
         stack_ptx__prepare_hashes(language);
         stack_ptx__prepare_connections(language);
         stack_ptx__place_work(

@@ -656,6 +656,9 @@ static void stack_ptx__mark_live(StackPtx__Work* work, const uint32_t* request_r
     }
 }
 
+/* In stack_ptx_fold.h. Computes instructions of constants among the live rows, and marks those that are live then. */
+static void stack_ptx__fold(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t* request_rows, size_t num_requests);
+
 /* Operands of a node beyond the third, from the rows in which it continues. */
 STACK_PTX__COLD void stack_ptx__collect_continued(
     const StackPtx__Work* work, const StackPtx__Row* row, uint32_t num_operands, uint32_t* operands
@@ -771,7 +774,7 @@ StackPtxResult stack_ptx_lower(
         return result;
     }
     if (lowered_out == NULL || (words == NULL && num_words > 0) || (unsigned)mode > STACK_PTX_MODE_COMPATIBLE ||
-        (flags & ~STACK_PTX_FLAG_NO_VALUE_NUMBERING) != 0) {
+        (flags & ~(STACK_PTX_FLAG_NO_VALUE_NUMBERING | STACK_PTX_FLAG_NO_FOLDING)) != 0) {
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     }
     stack_ptx__open_work(language, workspace, &work);
@@ -783,6 +786,9 @@ StackPtxResult stack_ptx_lower(
         work.request_values[i] = stack_ptx__pop(&work.stacks[language->registers[language->requests[i]].stack_idx]);
     }
     stack_ptx__mark_live(&work, work.request_values, language->num_requests);
+    if (language->folding.fold != NULL && (flags & STACK_PTX_FLAG_NO_FOLDING) == 0) {
+        stack_ptx__fold(language, &work, work.request_values, language->num_requests);
+    }
     stack_ptx__collect(language, &work, lowered_out);
     for (i = 0; i < language->num_requests; ++i) {
         const uint32_t row = work.request_values[i];

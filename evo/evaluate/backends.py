@@ -7,21 +7,29 @@ importing this module loads neither compilers nor CUDA.
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evo.errors import FailureKind, UserError
+import numpy as np
+
+from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Evaluator, PickledTask, TaskSource
+from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.task import Task, ask, kernel_path, point_arrays
+from evo.native import ptx_vm
+from evo.task import Task, ask, point_arrays
+
+if TYPE_CHECKING:
+    from evo.evaluate.calibration import Calibration
 
 # What to do if nvPTXCompiler is missing: the build leaves its extension out without this wheel.
 INSTALL_COMPILER = "reinstall evo where the wheel nvidia-nvptxcompiler 13.0.88 is available"
 
-# `auto` takes a GPU from this many points on. Compiling a program takes about 1 ms of a core, and in that time the core evaluates
-# it at some 500,000 points itself. A task that scores in Python never pays off: its score takes far longer than its programs.
-MIN_GPU_POINTS = 500_000
+# A program that the CPU runs and scores in less time is not worth a GPU, since handing it over takes longer: `auto` starts none.
+LEAST_GPU_S = 5e-6
 
 # Canonical hash (16 bytes) -> kind and log of each program that failed before. Backends never retry these.
 Quarantine = Mapping[bytes, tuple[FailureKind, str]]
@@ -48,39 +56,110 @@ class Backend:
     """One way to run programs.
 
     why_unusable: gives in one line what this machine lacks, or None if nothing. start: makes the evaluator; raises UserError if
-    the assignment does not fit. pays_off: whether `auto` takes it for an assignment. why_untrusted: gives in one line why it must
-    not be used with a config's section `evaluation`, although its hardware is there, or None; may take seconds.
+    the assignment does not fit. lanes: the ways in which it runs programs, which are measured one by one; they give the same
+    results. why_untrusted: gives in one line why it must not be used with a config's section `evaluation`, although its hardware
+    is there, or None; may take seconds.
     """
 
     name: str
     why_unusable: Callable[[], str | None]
     start: Callable[[Assignment], Evaluator]
-    pays_off: Callable[[Assignment], bool] = lambda _: True
+    lanes: tuple[str, ...] = ()
     why_untrusted: Callable[[Mapping[str, Any]], str | None] = lambda _: None
 
 
-def choose_backend(name: str, assignment: Assignment, warn: Callable[[str], None]) -> Backend:
-    """The backend with this name. `auto` gives the first of `BACKENDS` that this machine can use, that pays off and that can be
-    trusted. On a cluster `auto` is the CPU.
+@dataclass(frozen=True)
+class Choice:
+    """A backend, and what programs cost if that decided."""
+
+    backend: Backend
+    calibration: Calibration | None = None
+
+
+def choose_backend(
+    name: str, assignment: Assignment, programs: Callable[[], Batch], warn: Callable[[str], None] = lambda _: None
+) -> Choice:
+    """The backend with this name. `auto` gives the first of `BACKENDS` that this machine can use, that can be trusted and that
+    runs the task's programs faster than the CPU does, as measured now. On a cluster `auto` is the CPU.
 
     Args:
-        warn: called with a line if a backend would pay off but cannot be trusted.
+        programs: gives programs such as the search will have. They are run if there is a choice.
+        warn: called with a line if a backend could be used but fails.
 
     Raises:
-        UserError: the task's points are wrong.
+        UserError: the task's points or score are wrong.
     """
     if name != AUTO:
-        return BACKENDS[name]
+        return Choice(BACKENDS[name])
     if assignment.settings["cluster"]:
-        return CPU  # what the workers have cannot be asked before they are chosen
+        return Choice(CPU)  # what the workers have cannot be asked before they are chosen
+    calibration = None
     for backend in BACKENDS.values():
-        if backend.why_unusable() or not backend.pays_off(assignment):
+        if backend is CPU:
+            break
+        if backend.why_unusable():
             continue
-        problem = backend.why_untrusted(assignment.settings)
-        if not problem:
-            return backend
-        warn(f"programs do not run on the GPU: {problem}")
-    return CPU
+        batch = programs()
+        calibration = calibration or calibrate_cpu(assignment, batch)
+        if calibration.costs().get(CPU.name, LEAST_GPU_S) < LEAST_GPU_S:
+            break
+        try:
+            if problem := backend.why_untrusted(assignment.settings):
+                raise UserError(problem)
+            calibration = calibrate_lanes(backend, assignment, batch, calibration)
+        except (UserError, DeviceFailure) as error:
+            warn(f"programs do not run on the GPU: {error}")
+            continue
+        if calibration.fastest() in backend.lanes:
+            return Choice(backend, calibration)
+    return Choice(CPU, calibration)
+
+
+def calibrate_cpu(assignment: Assignment, batch: Batch) -> Calibration:
+    """What these programs cost on the CPU, if it can run all that the assignment may bring.
+
+    Raises:
+        UserError: the task's points or score are wrong.
+    """
+    from evo.evaluate.calibration import Calibration, measure_cpu
+    from evo.evaluate.chunks import ChunkScorer
+    from evo.evaluate.cpu import without_cpu_meaning
+
+    num_points = point_arrays(assignment.task, ask(assignment.task, "points"), "points()")[1]
+    threads = num_threads(assignment.settings)
+    size = float(np.mean(batch.num_instructions))
+    if without_cpu_meaning(assignment.language, assignment.instructions):
+        return Calibration(num_points, size, threads, None, 0.0)  # only a GPU can run these programs
+    simd = assignment.settings["simd"]
+    level = simd if simd in ptx_vm.levels() else None
+    return Calibration(
+        num_points, size, threads, *measure_cpu(ChunkScorer(assignment.language, assignment.task, level), batch, threads)
+    )
+
+
+def calibrate_lanes(backend: Backend, assignment: Assignment, batch: Batch, calibration: Calibration) -> Calibration:
+    """The calibration with the backend's lanes.
+
+    Raises:
+        UserError: the backend cannot be started.
+        DeviceFailure: the device failed.
+    """
+    from evo.evaluate.calibration import measure_lane
+
+    lanes = {}
+    wanted = assignment.settings["lane"]
+    for lane in backend.lanes if wanted == AUTO else (wanted,):
+        # What is compiled is to be compiled again.
+        settings = {**assignment.settings, "lane": lane, "cache_megabytes": 0}
+        with closing(backend.start(replace(assignment, settings=settings))) as evaluator:
+            if costs := measure_lane(evaluator, lane, batch, calibration.threads):
+                lanes[lane] = costs
+    return replace(calibration, lanes={**calibration.lanes, **lanes})
+
+
+def num_threads(settings: Mapping[str, Any]) -> int:
+    """Threads or processes that evaluate: a config's section `evaluation` says so, or one for each core of this process."""
+    return settings["threads"] or len(os.sched_getaffinity(0))
 
 
 def why_no_compiler() -> str | None:
@@ -109,17 +188,6 @@ def _why_untrusted_gpu(settings: Mapping[str, Any]) -> str | None:
     return why_untrusted(choose_device(probe(), settings["device"]))
 
 
-def _gpu_pays_off(assignment: Assignment) -> bool:
-    from evo.evaluate.cpu import without_cpu_meaning
-
-    if without_cpu_meaning(assignment.language, assignment.instructions):
-        return True  # only a GPU can run these programs
-    task = assignment.task
-    if not (task.reduction or kernel_path(task)):
-        return False
-    return point_arrays(task, ask(task, "points"), "points()")[1] >= MIN_GPU_POINTS
-
-
 def _start_cuda(assignment: Assignment) -> Evaluator:
     if problem := _why_no_cuda() or _why_untrusted_gpu(assignment.settings):
         raise UserError(f"evaluation.backend: cuda cannot be used here: {problem}; use 'cpu' or 'auto'")
@@ -138,7 +206,6 @@ def _start_cuda(assignment: Assignment) -> Evaluator:
 
 def _start_cpu(assignment: Assignment) -> Evaluator:
     from evo.evaluate.cpu import CpuEvaluator, without_cpu_meaning
-    from evo.native import ptx_vm
 
     if unsupported := without_cpu_meaning(assignment.language, assignment.instructions):
         raise UserError(
@@ -161,7 +228,7 @@ def _start_cpu(assignment: Assignment) -> Evaluator:
 
 AUTO = "auto"
 CPU = Backend("cpu", lambda: None, _start_cpu)
-CUDA = Backend("cuda", _why_no_gpu, _start_cuda, _gpu_pays_off, _why_untrusted_gpu)
+CUDA = Backend("cuda", _why_no_gpu, _start_cuda, ("interpret", "compile"), _why_untrusted_gpu)
 
 # In the order in which `auto` tries them. The CPU is always usable: `auto` never takes what comes after it.
 BACKENDS = {backend.name: backend for backend in (CUDA, CPU)}

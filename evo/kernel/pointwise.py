@@ -74,7 +74,7 @@ def site_lowering(language: Language) -> Lowering:
     """The lowering that emits stubs over the registers of a site. Its hashes equal those of the language's own lowering."""
     registers = {variable.name: variable.register for variable in site_variables(language)}
     named = [(registers[name], stack_idx) for name, stack_idx in language.registers]
-    return Lowering(language.instruction_set, named, language.requests, language.limits)
+    return Lowering(language.instruction_set, named, language.requests, language.limits, folding=language.lowering.folding)
 
 
 def annotated_ptx(language: Language, kernel_sizes: Sequence[int], target: str) -> str:

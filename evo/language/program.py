@@ -24,6 +24,7 @@ import numpy as np
 
 from evo.errors import UserError, did_you_mean, suggestion
 from evo.instructions import InstructionSet
+from evo.native.ptx_vm import Folding
 from evo.native.stack_ptx import META_OPERATIONS, Lowering, WordType
 
 _UNSIGNED = re.compile(r"0|[1-9][0-9]*|0[xX][0-9a-fA-F]+")
@@ -76,7 +77,7 @@ class Language:
     @cached_property
     def lowering(self) -> Lowering:
         """The native lowering of this language; safe to use from many threads at once."""
-        return Lowering(self.instruction_set, self.registers, self.requests, self.limits)
+        return Lowering(self.instruction_set, self.registers, self.requests, self.limits, folding=Folding(self.instruction_set))
 
     def encode(self, token: str) -> int:
         """The word of a token. Raises ValueError with what is wrong."""

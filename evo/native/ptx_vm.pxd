@@ -3,7 +3,7 @@
 from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t
 
-from evo.native.stack_ptx cimport StackPtxLowered, StackPtxStackInfo
+from evo.native.stack_ptx cimport StackPtxFoldKind, StackPtxLowered, StackPtxStackInfo
 
 
 cdef extern from "ptx_vm.h" nogil:
@@ -42,6 +42,9 @@ cdef extern from "ptx_vm.h" nogil:
         const StackPtxStackInfo* stack_info, void* memory, size_t memory_bytes, const PtxVmSet** set_out
     )
     bint ptx_vm_set_has_instruction(const PtxVmSet* vm_set, size_t instruction_idx)
+    StackPtxFoldKind ptx_vm_fold(
+        const void* vm_set, uint32_t instruction_idx, uint32_t known, const uint32_t* operands, uint32_t* result_out
+    )
     PtxVmResult ptx_vm_program_size(const StackPtxLowered* lowered, size_t* bytes_out)
     PtxVmResult ptx_vm_program_init(
         const PtxVmSet* vm_set, PtxVmLevel level, PtxVmRunKind kind, const StackPtxLowered* lowered, void* memory,

@@ -57,6 +57,33 @@ def empty(shape, dtype) -> np.ndarray:
     return memory[first : first + num_bytes].view(dtype).reshape(shape)
 
 
+cdef class Folding:
+    """Computes instructions of constants of an instruction set, for `Lowering`. Immutable and thread-safe."""
+
+    cdef const PtxVmSet* vm_set
+    cdef object set_memory
+
+    def __cinit__(self, instruction_set):
+        self.set_memory = _fill_set(instruction_set, &self.vm_set)
+
+    def handle(self) -> tuple:
+        """For `Lowering`: the addresses of a StackPtxFolding's function and context, valid while this object lives."""
+        return <uintptr_t>&ptx_vm_fold, <uintptr_t>self.vm_set
+
+
+cdef object _fill_set(instruction_set, const PtxVmSet** vm_set):
+    """The memory of the PtxVmSet."""
+    cdef StackPtxStackInfo stack_info
+    cdef StackPtxTraits traits
+    cdef size_t num_bytes = 0
+    tables = instruction_set_tables(instruction_set)
+    fill_stack_info(tables, &stack_info, &traits)
+    _check(ptx_vm_set_size(&stack_info, &num_bytes))
+    memory = np.empty(num_bytes, np.uint8)
+    _check(ptx_vm_set_init(&stack_info, _address(memory), num_bytes, vm_set))
+    return memory
+
+
 cdef str _level_name(PtxVmLevel level):
     return ptx_vm_level_to_string(level).decode()
 
@@ -159,17 +186,10 @@ cdef class VirtualMachine:
     cdef tuple register_types            # PTX type of each register
 
     def __cinit__(self, Lowering lowering, level=None):
-        cdef StackPtxStackInfo stack_info
-        cdef StackPtxTraits traits
-        cdef size_t num_bytes = 0
         self.lowering = lowering
         self.level_code = ptx_vm_best_level() if level is None else _level_code(level)
         instruction_set = lowering.instruction_set
-        tables = instruction_set_tables(instruction_set)
-        fill_stack_info(tables, &stack_info, &traits)
-        _check(ptx_vm_set_size(&stack_info, &num_bytes))
-        self.set_memory = np.empty(num_bytes, np.uint8)
-        _check(ptx_vm_set_init(&stack_info, _address(self.set_memory), num_bytes, &self.vm_set))
+        self.set_memory = _fill_set(instruction_set, &self.vm_set)
         self.unsupported = frozenset(
             instruction.name
             for index, instruction in enumerate(instruction_set.instructions)

@@ -31,6 +31,17 @@ cdef extern from "stack_ptx.h":
         STACK_PTX_MODE_LENIENT
         STACK_PTX_MODE_STRICT
 
+    ctypedef enum StackPtxFoldKind:
+        pass
+
+    ctypedef StackPtxFoldKind (*StackPtxFoldFunction)(
+        const void* context, uint32_t instruction_idx, uint32_t known, const uint32_t* operands, uint32_t* result_out
+    ) noexcept nogil
+
+    ctypedef struct StackPtxFolding:
+        StackPtxFoldFunction fold
+        const void* context
+
     ctypedef enum StackPtxNodeKind:
         STACK_PTX_NODE_INPUT
         STACK_PTX_NODE_CONSTANT
@@ -67,6 +78,7 @@ cdef extern from "stack_ptx.h":
     const int STACK_PTX_HASH_VERSION
     const size_t STACK_PTX_MAIN_PROGRAM
     const uint32_t STACK_PTX_FLAG_NO_VALUE_NUMBERING
+    const uint32_t STACK_PTX_FLAG_NO_FOLDING
 
     ctypedef struct StackPtxArgTypeInfo:
         pass
@@ -119,6 +131,7 @@ cdef extern from "stack_ptx.h":
         const StackPtxInstruction** routines
         const size_t* routine_lengths
         size_t num_routines
+        StackPtxFolding folding
 
     ctypedef struct StackPtxPlace:
         size_t routine_idx
@@ -159,13 +172,19 @@ cdef class Lowering:
     cdef readonly tuple requests       # register indices
     cdef readonly object limits
     cdef readonly tuple routines       # uint64 arrays
+    cdef readonly object folding       # evo.native.ptx_vm.Folding or None
     cdef const StackPtxLanguage* language
     cdef readonly size_t workspace_bytes
     cdef list owned                    # keeps alive what `language` points to
     cdef list idle_workspaces
 
-    # Lowers one program in lenient mode, with value numbering; cannot fail. The workspace has workspace_bytes, any contents, and
-    # one user at a time. The arrays of `lowered_out` lie in it.
+    # Lowers one program in lenient mode, with value numbering and folding; cannot fail. The workspace has workspace_bytes, any
+    # contents, and one user at a time. The arrays of `lowered_out` lie in it.
     cdef void lower_program(
+        self, const uint64_t* words, size_t num_words, void* workspace, StackPtxLowered* lowered_out
+    ) noexcept nogil
+
+    # The same without folding: each constant is one of the words'.
+    cdef void lower_unfolded(
         self, const uint64_t* words, size_t num_words, void* workspace, StackPtxLowered* lowered_out
     ) noexcept nogil

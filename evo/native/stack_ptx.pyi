@@ -63,12 +63,16 @@ class _Limits(Protocol):
     @property
     def execution_limit(self) -> int: ...
 
+class _Folding(Protocol):
+    def handle(self) -> tuple[int, int]: ...
+
 class Lowering:
     instruction_set: Any
     registers: tuple[tuple[str, int], ...]
     requests: tuple[int, ...]
     limits: _Limits
     routines: tuple[NDArray[np.uint64], ...]
+    folding: _Folding | None
     workspace_bytes: int
     def __new__(
         cls,
@@ -77,7 +81,10 @@ class Lowering:
         requests: Iterable[int],
         limits: _Limits,
         routines: Sequence[NDArray[np.uint64]] = (),
+        folding: _Folding | None = None,
     ) -> Lowering: ...
     def analyze(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int32]]: ...
     def emit(self, words: NDArray[np.uint64], *, mode: str = "lenient", value_numbering: bool = True) -> list[str]: ...
-    def lower(self, words: NDArray[np.uint64], *, mode: str = "lenient", value_numbering: bool = True) -> Lowered: ...
+    def lower(
+        self, words: NDArray[np.uint64], *, mode: str = "lenient", value_numbering: bool = True, folding: bool = True
+    ) -> Lowered: ...

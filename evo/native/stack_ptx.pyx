@@ -179,17 +179,19 @@ cdef class Lowering:
         requests: indices of the registers that a program writes, in order.
         limits: an object with `stack_size`, `max_nodes`, `max_frame_depth`, `store_size` and `execution_limit`.
         routines: uint64 word lists that ROUTINE words run.
+        folding: computes instructions of constants (`evo.native.ptx_vm.Folding`); None: they stay as they are.
 
     Raises:
         ValueError: a name, index or limit is out of range.
     """
 
-    def __cinit__(self, instruction_set, registers, requests, limits, routines=()):
+    def __cinit__(self, instruction_set, registers, requests, limits, routines=(), folding=None):
         self.instruction_set = instruction_set
         self.registers = tuple((str(name), int(stack_idx)) for name, stack_idx in registers)
         self.requests = tuple(int(request) for request in requests)
         self.limits = limits
         self.routines = tuple(np.array(routine, np.uint64, ndmin=1) for routine in routines)
+        self.folding = folding
         self.idle_workspaces = []
         _check_connections(self)
 
@@ -203,6 +205,7 @@ cdef class Lowering:
         info.stack_info = &stack_info
         info.traits = &traits
         _fill_connections(connections, limits, &info)
+        _fill_folding(folding, &info.folding)
         _check(stack_ptx_language_size(&info, &num_bytes))
         memory = np.empty(num_bytes, np.uint8)
         self.owned = [tables, connections, memory]
@@ -214,6 +217,14 @@ cdef class Lowering:
     ) noexcept nogil:
         stack_ptx_lower(
             self.language, STACK_PTX_MODE_LENIENT, 0, <const StackPtxInstruction*>words, num_words,
+            workspace, self.workspace_bytes, lowered_out, NULL
+        )
+
+    cdef void lower_unfolded(
+        self, const uint64_t* words, size_t num_words, void* workspace, StackPtxLowered* lowered_out
+    ) noexcept nogil:
+        stack_ptx_lower(
+            self.language, STACK_PTX_MODE_LENIENT, STACK_PTX_FLAG_NO_FOLDING, <const StackPtxInstruction*>words, num_words,
             workspace, self.workspace_bytes, lowered_out, NULL
         )
 
@@ -299,13 +310,14 @@ cdef class Lowering:
         self.idle_workspaces.append(workspace)
         return stubs
 
-    def lower(self, words, *, mode="lenient", bint value_numbering=True):
+    def lower(self, words, *, mode="lenient", bint value_numbering=True, bint folding=True):
         """One program as a `Lowered`.
 
         Args:
             words: `(length,)` uint64.
             mode: one of `MODES`.
             value_numbering: merges equal values.
+            folding: computes instructions of constants, if this lowering does.
 
         Raises:
             ProgramError: a word is wrong; not in lenient mode.
@@ -319,7 +331,7 @@ cdef class Lowering:
         cdef StackPtxResult result = stack_ptx_lower(
             self.language,
             _mode(mode),
-            0 if value_numbering else STACK_PTX_FLAG_NO_VALUE_NUMBERING,
+            (0 if value_numbering else STACK_PTX_FLAG_NO_VALUE_NUMBERING) | (0 if folding else STACK_PTX_FLAG_NO_FOLDING),
             <const StackPtxInstruction*>&rows[0, 0] if length else NULL,
             length, workspace.memory, self.workspace_bytes, &lowered, &place,
         )
@@ -397,6 +409,16 @@ cdef int _fill_connections(tables, limits, StackPtxLanguageInfo* info) except -1
     info.routines = <const StackPtxInstruction**>_address(tables.routines)
     info.routine_lengths = <const size_t*>_address(tables.routine_lengths)
     info.num_routines = len(tables.routines)
+    return 0
+
+
+cdef int _fill_folding(folding, StackPtxFolding* c_folding) except -1:
+    c_folding.fold = NULL
+    c_folding.context = NULL
+    if folding is not None:
+        function, context = folding.handle()
+        c_folding.fold = <StackPtxFoldFunction><uintptr_t>function
+        c_folding.context = <const void*><uintptr_t>context
     return 0
 
 

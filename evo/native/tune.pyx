@@ -156,7 +156,7 @@ cdef class Tuner:
         cdef StackPtxLowered lowered
         cdef size_t needed = 0
         cdef int result = TUNE_ERROR_INSUFFICIENT_MEMORY
-        self.lowering.lower_program(words, num_words, lowering_memory, &lowered)
+        self.lowering.lower_unfolded(words, num_words, lowering_memory, &lowered)
         while result == TUNE_ERROR_INSUFFICIENT_MEMORY:
             result = tune_program(
                 &self.problem, &lowered, <StackPtxInstruction*>words, num_words, memory[0], memory_bytes[0], &needed, outcome

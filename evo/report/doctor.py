@@ -12,7 +12,7 @@ import platform
 from evo import __version__
 from evo.compile.targets import is_assembled_by_driver
 from evo.errors import UserError
-from evo.evaluate.backends import INSTALL_COMPILER, MIN_GPU_POINTS, why_no_compiler
+from evo.evaluate.backends import INSTALL_COMPILER, why_no_compiler
 from evo.evaluate.cuda.device import MIN_CAPABILITY, Device, DeviceInfo, Probe, probe
 from evo.evaluate.cuda.self_test import TEST_AGAIN, remembered, run_self_test
 from evo.kernel import nvrtc
@@ -67,7 +67,7 @@ def _gpu() -> list[tuple[str, str, str]]:
     meaning = (
         "unusable without nvPTXCompiler"
         if why_no_compiler()
-        else f"'auto' runs programs on a GPU from {MIN_GPU_POINTS:,} points on, unless the task scores in Python"
+        else "'auto' measures before each run whether programs run faster on a GPU; for this machine: evo doctor --measure"
     )
     gpus = [(f"GPU {info.ordinal}", info.architecture, f"{info.name}, {_memory(info)}{_target(info)}") for info in found.devices]
     tests = [(f"self-test {info.ordinal}", *_self_test(info)) for info in _testable(found)]

@@ -11,10 +11,10 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from evo import __version__
 from evo.config import RunConfig, dump_config, first_difference, load_config, with_paths_in
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Failure
-from evo.evaluate.backends import AUTO, BACKENDS, Backend, Quarantine, choose_backend
+from evo.evaluate.backends import AUTO, BACKENDS, Backend, Quarantine
 from evo.language.program import program_length
 from evo.native.stack_ptx import HASH_VERSION
 from evo.run.made_task import DeclaredTask, MadeTask
@@ -34,6 +34,9 @@ from evo.search.ancestry import Records, joined
 from evo.search.map_elites import Generation
 from evo.task import Task
 
+if TYPE_CHECKING:
+    from evo.evaluate.calibration import Calibration
+
 PACKAGES = ("numpy", "ribs", "pydantic", "matplotlib")
 
 
@@ -42,12 +45,21 @@ class Run:
 
     Attributes:
         backend: that the elites' scores come from.
+        calibration: what programs cost, if that decided where they run; None for a run that goes on.
     """
 
-    def __init__(self, search: Search, run_dir: RunDir, backend: Backend | None = None, viewed: dict[str, Any] | None = None):
+    def __init__(
+        self,
+        search: Search,
+        run_dir: RunDir,
+        backend: Backend | None = None,
+        viewed: dict[str, Any] | None = None,
+        calibration: Calibration | None = None,
+    ):
         self.search = search
         self.run_dir = run_dir
         self.backend = backend or search.problem.backend
+        self.calibration = calibration
         self._viewed = viewed  # the header of the checkpoint that is looked at
         self._original = search.problem  # whose files messages name
 
@@ -63,14 +75,17 @@ class Run:
         """
         runs = Path(config.output.runs).absolute()  # before the task's code runs, which may change the working folder
         problem = load_problem(config)
-        problem = replace(problem, backend=choose_backend(config.evaluation.backend, problem.assignment, warn))
         with new_run_folder(runs, name, config.seed) as folder:
             held = hold_task(problem, folder, warn)  # before the evaluator starts: its workers load the copy
             with _naming_originals(held, problem):
                 search = Search(held)
+                calibration = search.choose_backend(warn)
                 search.try_task()
+            facts = environment(search.problem)
+            if calibration:
+                facts["calibration"] = calibration.record()
             config = with_paths_in(search.problem.config, folder)
-            run = cls(search, RunDir.create(folder, dump_config(config), environment(held)))
+            run = cls(search, RunDir.create(folder, dump_config(config), facts), calibration=calibration)
             run._original = problem
             run._save()
             run.run_dir.wait_for_checkpoint()

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from evo import __version__
 from evo.config import RunConfig, VariationConfig
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Failure
+from evo.evaluate.backends import choose_backend
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native.stack_ptx import HASH_VERSION
@@ -40,9 +41,11 @@ from evo.search.starts import Starts
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 
 if TYPE_CHECKING:
+    from evo.evaluate.calibration import Calibration
     from evo.search.archives.base import ProgramArchive
 
 NUM_TRIED = 4  # programs that are scored before a search begins
+NUM_DRAWN, NUM_TYPICAL = 1024, 128  # random programs, and the longest of them, which what programs cost is measured with
 PICTURE_TRIED = 8  # side in pixels of the picture that is drawn then
 PICTURE_PLOTS = {"contact_sheet", "best", "animation", "gallery", "lineage"}
 PLOTS_WITH_PICTURES = PICTURE_PLOTS | {"page"}  # if the task draws any
@@ -242,6 +245,26 @@ class Search:
         )
         self.counters.evaluations += count
         self.emitter.generation = generation
+
+    def typical_programs(self) -> Batch:
+        """Programs about as long as evolved ones: the longest of random ones. The search does not notice that they are drawn."""
+        drawn = Batch.analyze(self.problem.language.lowering, self.emitter.random_programs(NUM_DRAWN))
+        longest = np.argsort(-drawn.num_instructions, kind="stable")[:NUM_TYPICAL]
+        return drawn[longest]
+
+    def choose_backend(self, warn: Callable[[str], None] = lambda _: None) -> Calibration | None:
+        """Decides what programs run on, before the evaluator is asked for. Gives what they cost, if that decided.
+
+        Args:
+            warn: called with a line if a backend could be used but fails.
+
+        Raises:
+            UserError: the task's points or score are wrong.
+        """
+        problem = self.problem
+        choice = choose_backend(problem.config.evaluation.backend, problem.assignment, self.typical_programs, warn)
+        self.problem = replace(problem, backend=choice.backend)
+        return choice.calibration
 
     def try_task(self) -> None:
         """Scores a few programs, and draws one if the plots at the end will.

@@ -171,7 +171,7 @@ static void test_null_where_nothing_says_so_is_an_invalid_value(void) {
     );
     CHECK(
         stack_ptx_lower(
-            bench.language, STACK_PTX_MODE_LENIENT, 2, words, 2, bench.workspace, bench.workspace_bytes, &bench.lowered, NULL
+            bench.language, STACK_PTX_MODE_LENIENT, 4, words, 2, bench.workspace, bench.workspace_bytes, &bench.lowered, NULL
         ) == STACK_PTX_ERROR_INVALID_VALUE
     );
     CHECK(LOWER(&bench, words) == STACK_PTX_SUCCESS);

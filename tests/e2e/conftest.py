@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 import yaml
 
-from evo.evaluate.backends import MIN_GPU_POINTS
 from evo.run.checkpoint import decode_checkpoint
 from evo.run.lineage_log import decode_log
 
@@ -167,20 +166,19 @@ class Line(evo.Task):
 
 @pytest.fixture
 def line_config(small_config, make_task):
-    """A short search by a task with a reduction, for which `auto` takes a GPU if it has as many points as by default."""
+    """A short search by a task with a reduction."""
 
-    def make(backend: str, num_points: int = MIN_GPU_POINTS):
+    def make(backend: str):
         return small_config(
             {
                 "task": str(make_task(LINE, "line")),
-                "task_options": {"num_points": num_points},
                 "program": {"vocabulary": {"instructions": ["add_ftz_f32", "mul_ftz_f32"]}},
                 "search": {"archive": {"dims": [24]}, "batch_size": 4, "initial": {"num_programs": 4}},
                 "evaluation": {"backend": backend, "compile_workers": 1, "threads": 1},
                 "stop": {"generations": 1},
                 "output": {"plots": []},
             },
-            f"line_{backend}_{num_points}",
+            f"line_{backend}",
         )
 
     return make

@@ -7,8 +7,6 @@ import os
 
 import pytest
 
-from evo.evaluate.backends import MIN_GPU_POINTS
-
 from .conftest import assert_same_state, run_folders, state_of
 
 if not os.environ.get("CI"):  # in CI what is missing is a failure
@@ -46,10 +44,11 @@ def config(small_config):
 
 @pytest.fixture
 def emulated(fork_evo, tmp_path):
-    """Runs a verb of `evo` whose GPU is the stand-in, with options of its own."""
+    """Runs a verb of `evo` whose GPU is the stand-in, with options of its own, and costs that a calibration finds."""
 
-    def start(*args, options: str = ""):
-        return fork_evo(*args, env={"EVO_EMULATED_GPU": options, "XDG_CACHE_HOME": str(tmp_path / "cache")})
+    def start(*args, options: str = "", costs: str = ""):
+        environment = {"EVO_EMULATED_GPU": options, "EVO_EMULATED_GPU_COSTS": costs}
+        return fork_evo(*args, env={**environment, "XDG_CACHE_HOME": str(tmp_path / "cache")})
 
     return start
 
@@ -143,16 +142,35 @@ def test_a_gpu_that_cannot_be_used_is_one_line(run, config, options, message):
     assert line.startswith("evo: ") and message in line
 
 
-def test_auto_takes_the_gpu_for_many_points_if_it_can_and_otherwise_the_cpu(run, line_config):
-    _, on_gpu = run(line_config("auto"), name="gpu")
-    _, without_gpu = run(line_config("auto"), name="without", options="devices=0")
-    _, few_points = run(line_config("auto", num_points=MIN_GPU_POINTS - 1), name="few")
-    for done, device in ((on_gpu, "Emulated GPU"), (without_gpu, "CPU"), (few_points, "CPU")):
-        assert (done.returncode, done.stderr) == (0, "")
-        assert f"programs run on: {device}\n" in done.stdout
+@pytest.mark.parametrize(
+    ("costs", "options", "device", "measured"),
+    [
+        ("1e-3,1e-4", "", "Emulated GPU", "CPU 1 ms (1 thread), GPU interpreted 100 us, GPU compiled 100 us"),
+        ("1e-4,1e-3", "", "CPU", "CPU 100 us (1 thread), GPU interpreted 1 ms, GPU compiled 1 ms"),
+        ("1e-6,1e-9", "", "CPU", "CPU 1 us (1 thread)"),
+        ("1e-3,1e-4", "devices=0", "CPU", None),
+    ],
+)
+def test_auto_takes_what_is_measured_to_be_faster_and_keeps_it(emulated, line_config, tmp_path, costs, options, device, measured):
+    done = emulated("run", line_config("auto"), options=options, costs=costs)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"programs run on: {device}\n" in done.stdout
+    lines = [line for line in done.stdout.splitlines() if line.startswith("measured: ")]
+    assert lines == ([] if measured is None else [f"measured: a program takes: {measured}"])
+    (folder,) = run_folders(tmp_path / "runs")
+    record = json.loads((folder / "environment.json").read_text())
+    assert record["backend"] == ("cpu" if device == "CPU" else "cuda")
+    assert ("calibration" in record) == (measured is not None)
+    if measured:
+        assert record["calibration"]["cpu_s"] == float(costs.split(",")[0])
+    # Costs have turned round: the run goes on where it began.
+    turned = ",".join(reversed(costs.split(",")))
+    resumed = emulated("resume", folder, "--set", "stop.generations=2", options=options, costs=turned)
+    assert (resumed.returncode, resumed.stderr) == (0, "")
+    assert f"programs run on: {device}\n" in resumed.stdout and "measured" not in resumed.stdout
 
 
-def test_auto_takes_the_cpu_for_a_task_that_scores_in_python(run, config):
+def test_auto_measures_a_task_that_scores_in_python_too(run, config):
     _, done = run(config("auto"))
     assert done.returncode == 0, done.stderr
     assert "programs run on: CPU\n" in done.stdout

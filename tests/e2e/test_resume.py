@@ -255,7 +255,7 @@ def test_a_run_written_when_programs_meant_something_else_is_refused_untouched(f
     run = Path(shutil.copytree(repository / "tests" / "data" / "run_hash_1", tmp_path / "run"))
     shutil.copytree(plane_folder, tmp_path / "plane", ignore=shutil.ignore_patterns("__pycache__"))
     before = {path: path.read_bytes() for path in run.rglob("*.*")}
-    line = f"{run}: written by evo 0.2.0 with hash version 1, this one has 2"
+    line = f"{run}: written by evo 0.2.0 with hash version 1, this one has 3"
     resumed = fork_evo("resume", run)
     assert (resumed.returncode, resumed.stdout, resumed.stderr) == (2, "", f"evo: {line}\n")
     assert {path: path.read_bytes() for path in run.rglob("*.*")} == before

@@ -34,6 +34,9 @@ the PTX ISA documents: `up`, `down`, or `mixed`, by the bits of the operands.
 A process that tries programs alone (evo.evaluate.cuda.trial) has these options but for their faults, and those of
 EVO_EMULATED_GPU_TRIAL. With EVO_EMULATED_GPU_TRIAL_LOG each such process adds a line to the file of this name.
 
+It models no time, so EVO_EMULATED_GPU_COSTS says what a calibration finds (evo.evaluate.calibration): seconds of a program on the
+CPU and on the GPU, such as `1e-3,1e-4`. Without it they are measured, and the stand-in is the slower one.
+
 The stand-in counts as a GPU that passes its self-test (evo.evaluate.cuda.self_test). With EVO_EMULATED_GPU_SELF_TEST in the
 environment, the test's process really runs, on a stand-in with these options instead of those above. Then there are also
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import evo.compile.request
 from emulated_gpu.marker import MARKER
+from evo.evaluate import calibration
 from evo.evaluate.cuda import self_test, trial
 from evo.native import nvptxcompiler
 
@@ -36,6 +38,18 @@ def compile_request(request):
     return _compile_request(request)
 
 
+def _costs(cpu_s: float, gpu_s: float):
+    """What stands for the measurements of a calibration. Those of the GPU are made all the same."""
+    measure_lane = calibration.measure_lane
+
+    def measured(evaluator, lane, batch, num_threads):
+        costs = measure_lane(evaluator, lane, batch[:1], num_threads)
+        return costs and replace(costs, compile_s=0.0, host_s=0.0, kernels_s=gpu_s, score_s=0.0)
+
+    yield calibration, "measure_cpu", lambda scorer, batch, num_threads: (cpu_s, 0.0)
+    yield calibration, "measure_lane", measured
+
+
 def replacements():
     """(object, attribute, value) of what makes a process and its workers compile with PTX, and a self-test run on a stand-in."""
     if "EVO_EMULATED_GPU_SELF_TEST" in os.environ:
@@ -45,6 +59,8 @@ def replacements():
     else:
         yield self_test, "COMMAND", _PASS
     yield trial, "COMMAND", (sys.executable, "-c", _CHILD % "trial")
+    if costs := os.environ.get("EVO_EMULATED_GPU_COSTS"):
+        yield from _costs(*map(float, costs.split(",")))
     yield nvptxcompiler, "compile", compile_with_ptx
     yield evo.compile.request, "compile_request", compile_request
     for name, module in list(sys.modules.items()):

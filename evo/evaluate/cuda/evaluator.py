@@ -24,7 +24,7 @@ from evo.compile.request import CompileFailure
 from evo.errors import DeviceFailure, FailureKind
 from evo.evaluate import Evaluation, Failure, PickledTask, Status, TaskSource, by_name
 from evo.evaluate.cpu import SCORE_SECONDS, ExecutorName
-from evo.evaluate.cuda.choice import COMPILE, INTERPRET, choose_lane
+from evo.evaluate.cuda.choice import COMPILE, INTERPRET, LaneChoice, choose_lane
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.interpret import MAX_PROGRAMS, CodeRegressionPlan, CodeStorePlan, InterpretLane, Kernel, open_kernel
 from evo.evaluate.cuda.lane import Lane, LaneTimes, Pack, PackFailure, Plan, ScoringPlan
@@ -147,6 +147,7 @@ class CudaEvaluator:
             level = options.opt_level
             self._opt_level = choose_opt_level(inputs.num_points, template is not POINTWISE) if level is None else level
             self._template = template
+            self._choice = LaneChoice(options.lane, inputs.num_points)
             self._interpreter = self._open_interpreter(inputs, opened) if template is POINTWISE else None
             # With an interpreter it is opened for the first program that needs it: its buffers may take gigabytes.
             self._compile_lane = None if self._interpreter else self._open_compile_lane(opened)
@@ -176,13 +177,16 @@ class CudaEvaluator:
 
         rows = np.arange(len(batch))
         times_s: dict[str, float] = {}
-        if self._interpreter:
+        lane, start_s = self._choice.lane, time.perf_counter()
+        if self._interpreter and lane == INTERPRET:
             rows = self._interpret(batch, self._interpreter, take, times_s)
         failures = []
         if len(rows) or not self._interpreter:
             self._compile_lane = self._compile_lane or self._open_compile_lane(self._opened)
             failures = self._compile(batch, rows, *self._compile_lane, take, times_s)
             status[[row for row, _ in failures]] = Status.FAILED
+        if self._interpreter:
+            self._choice.note(lane, time.perf_counter() - start_s, int(batch.num_instructions.sum()))
         times_s |= {"score_threads": sum(score_s), "score_workers": sum(workers_s)}
         lanes = {INTERPRET: len(batch) - len(rows), COMPILE: len(rows)}
         return Evaluation(status, objective, measures, tuple(failure for _, failure in failures), times_s, lanes)
@@ -202,7 +206,8 @@ class CudaEvaluator:
                 for site, its_rows in enumerate(pack.rows):
                     stored[its_rows] = outputs[site]
 
-            kernel = self._open_kernel(inputs.num_points, False, opened)
+            is_interpreted = choose_lane(self._options.lane, inputs.num_points) == INTERPRET
+            kernel = self._open_kernel(False, opened) if is_interpreted else None
             if kernel:
                 code_plan = CodeStorePlan(self._task, inputs, kernel)
                 rows = self._interpret(batch, self._make_interpreter(code_plan, kernel, len(words), opened), take, {})
@@ -297,17 +302,17 @@ class CudaEvaluator:
             culprits = [_failure(batch, row, FailureKind.DEVICE_FAILED, log) for row in rows]
             raise DeviceFailure(log if culprits else f"{log}, and no program is to blame: {reason}", culprits) from failure
 
-    def _open_kernel(self, num_points: int, sums: bool, opened: ExitStack) -> Kernel | None:
-        """The interpreter's kernel, if it is to run programs at so many points."""
-        if choose_lane(self._options.lane, num_points) == COMPILE:
-            return None
+    def _open_kernel(self, sums: bool, opened: ExitStack) -> Kernel | None:
+        """The interpreter's kernel, if the inputs and outputs leave room for it."""
         kernel = open_kernel(self._device, self._language, sums, self._options.instructions, self._cache)
         if kernel:
             opened.callback(kernel.close)
         return kernel
 
     def _open_interpreter(self, inputs: DeviceInputs, opened: ExitStack) -> InterpretLane | None:
-        kernel = self._open_kernel(inputs.num_points, self._task.reduction is not None, opened)
+        if self._options.lane == COMPILE:
+            return None
+        kernel = self._open_kernel(self._task.reduction is not None, opened)
         if kernel is None:
             return None
         if self._task.reduction:

@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 from evo.config import EvaluationConfig
-from evo.errors import UserError
-from evo.evaluate.backends import AUTO, BACKENDS, CPU, CUDA, Assignment, choose_backend
+from evo.errors import DeviceFailure, UserError
+from evo.evaluate import calibration
+from evo.evaluate.backends import AUTO, BACKENDS, CPU, CUDA, LEAST_GPU_S, Assignment, choose_backend
+from evo.evaluate.calibration import LaneCosts
 from evo.instructions import shipped_instruction_set
+from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.task import Task, load_task
 
@@ -52,57 +55,95 @@ def assignment_of(task: Task, instructions: tuple[str, ...] = ("add_ftz_f32",)) 
     return Assignment(language, task, instructions, EvaluationConfig().model_dump(), {})
 
 
-@pytest.mark.parametrize(
-    ("kind", "num_points", "expected"),
-    [
-        ("reduction", 500_000, True),
-        ("reduction", 499_999, False),
-        ("kernel.cu", 500_000, True),
-        ("kernel.cu", 499_999, False),
-        ("neither", 5_000_000, False),
-    ],
-)
-def test_a_gpu_pays_off_for_many_points_unless_the_task_scores_in_python(task_of, kind, num_points, expected):
-    assert CUDA.pays_off(assignment_of(task_of(kind, num_points))) == expected
+def programs() -> Batch:
+    """Two programs of one and three instructions."""
+    return Batch(np.zeros((2, 1), np.uint64), np.zeros((2, 2), np.uint64), np.array([1, 3], np.int32))
 
 
-def test_a_gpu_is_taken_for_instructions_that_only_it_can_run(task_of):
-    assert CUDA.pays_off(assignment_of(task_of("neither", 8), ("add_ftz_f32", "cvt_rna_tf32_f32")))
+class Started:
+    """An evaluator of a backend that was started for a measurement."""
+
+    open = 0
+
+    def __init__(self, assignment: Assignment):
+        assert assignment.settings["cache_megabytes"] == 0
+        Started.open += 1
+
+    def close(self) -> None:
+        Started.open -= 1
 
 
 @pytest.fixture
 def choose(monkeypatch, task_of):
-    """What is chosen, and the warnings, if the CUDA backend has these properties."""
+    """The choice, and the warnings, if programs cost so much and the CUDA backend has these properties."""
 
-    def run(name: str = AUTO, **properties):
-        defaults = {"why_unusable": lambda: None, "pays_off": lambda _: True, "why_untrusted": lambda _: None}
+    def run(name: str = AUTO, *, cpu_s: float = 1e-3, gpu_s: float = 1e-4, instructions=("add_ftz_f32",), **properties):
+        defaults = {"why_unusable": lambda: None, "why_untrusted": lambda _: None, "start": Started, "lanes": ("compile",)}
         monkeypatch.setitem(BACKENDS, "cuda", replace(CUDA, **(defaults | properties)))
+        monkeypatch.setattr(calibration, "measure_cpu", lambda scorer, batch, threads: (cpu_s, 0.0))
+        costs = LaneCosts(compile_s=gpu_s * 4, host_s=0.0, kernels_s=0.0, score_s=0.0, num_workers=4, num_threads=2)
+        monkeypatch.setattr(calibration, "measure_lane", lambda evaluator, lane, batch, threads: costs)
         warnings: list[str] = []
-        return choose_backend(name, assignment_of(task_of("neither", 8)), warnings.append).name, warnings
+        choice = choose_backend(name, assignment_of(task_of("neither", 8), instructions), programs, warnings.append)
+        assert Started.open == 0
+        return choice, warnings
 
     return run
 
 
-def must_not_be_asked(_):
+def must_not_be_asked(*_):
     raise AssertionError("asked in vain")
 
 
-def test_auto_takes_a_gpu_that_is_there_pays_off_and_is_trusted(choose):
-    assert choose() == ("cuda", [])
+def test_auto_takes_what_runs_a_program_in_less_time(choose):
+    for cpu_s, gpu_s, expected in ((1e-3, 1e-4, "cuda"), (1e-4, 1e-3, "cpu")):
+        choice, warnings = choose(cpu_s=cpu_s, gpu_s=gpu_s)
+        assert (choice.backend.name, warnings) == (expected, [])
+        assert choice.calibration.costs() == {"cpu": cpu_s, "compile": gpu_s}
+        assert (choice.calibration.num_points, choice.calibration.num_instructions) == (8, 2.0)
 
 
-def test_auto_says_nothing_if_there_is_no_gpu_or_none_is_wanted(choose):
-    assert choose(why_unusable=lambda: "no NVIDIA driver", why_untrusted=must_not_be_asked) == ("cpu", [])
-    assert choose(pays_off=lambda _: False, why_untrusted=must_not_be_asked) == ("cpu", [])
+def test_auto_starts_no_gpu_for_programs_that_cost_the_cpu_next_to_nothing(choose):
+    choice, warnings = choose(cpu_s=0.9 * LEAST_GPU_S, start=must_not_be_asked, why_untrusted=must_not_be_asked)
+    assert (choice.backend.name, warnings) == ("cpu", [])
+    assert choice.calibration.costs() == {"cpu": 0.9 * LEAST_GPU_S}
 
 
-def test_auto_warns_of_a_gpu_that_is_not_trusted(choose):
-    assert choose(why_untrusted=lambda _: "it is broken") == ("cpu", ["programs do not run on the GPU: it is broken"])
+def test_auto_measures_and_says_nothing_if_there_is_no_gpu(choose, monkeypatch):
+    choice, warnings = choose(why_unusable=lambda: "no NVIDIA driver", start=must_not_be_asked, why_untrusted=must_not_be_asked)
+    assert (choice.backend.name, choice.calibration, warnings) == ("cpu", None, [])
+
+
+def test_a_gpu_is_taken_for_instructions_that_only_it_can_run(choose):
+    choice, warnings = choose(gpu_s=10.0, instructions=("add_ftz_f32", "cvt_rna_tf32_f32"))
+    assert (choice.backend.name, warnings) == ("cuda", [])
+    assert choice.calibration.costs() == {"compile": 10.0}
+
+
+def refuse(error: Exception):
+    def start(_):
+        raise error
+
+    return start
+
+
+@pytest.mark.parametrize(
+    ("properties", "line"),
+    [
+        ({"why_untrusted": lambda _: "it is broken"}, "it is broken"),
+        ({"start": refuse(UserError("too little memory"))}, "too little memory"),
+        ({"start": refuse(DeviceFailure("device lost", []))}, "device lost"),
+    ],
+)
+def test_auto_warns_of_a_gpu_that_cannot_be_used_and_takes_the_cpu(choose, properties, line):
+    choice, warnings = choose(**properties)
+    assert (choice.backend.name, warnings) == ("cpu", [f"programs do not run on the GPU: {line}"])
 
 
 def test_a_backend_that_the_user_names_is_chosen_unasked(choose):
-    assert choose("cuda", pays_off=must_not_be_asked, why_untrusted=must_not_be_asked) == ("cuda", [])
-    assert choose("cpu", why_untrusted=must_not_be_asked) == ("cpu", [])
+    for name in ("cuda", "cpu"):
+        choice, warnings = choose(name, start=must_not_be_asked, why_untrusted=must_not_be_asked)
+        assert (choice.backend.name, choice.calibration, warnings) == (name, None, [])
     assert CPU.name == "cpu"
 
 
@@ -111,9 +152,10 @@ def test_a_gpu_without_an_assembler_is_not_used_and_one_line_says_so(emulated_gp
     monkeypatch.setattr(
         importlib.util, "find_spec", lambda asked, *args: None if asked == "evo.native.nvptxcompiler" else find_spec(asked, *args)
     )
-    assignment = assignment_of(task_of("reduction", 500_000))
+    assignment = assignment_of(task_of("neither", 8))
     warnings: list[str] = []
-    assert choose_backend(AUTO, assignment, warnings.append) is CPU
+    monkeypatch.setattr(calibration, "measure_cpu", lambda scorer, batch, threads: (1.0, 0.0))
+    assert choose_backend(AUTO, assignment, programs, warnings.append).backend is CPU
     reason = "nvPTXCompiler is missing: reinstall evo where the wheel nvidia-nvptxcompiler 13.0.88 is available"
     assert warnings == [f"programs do not run on the GPU: {reason}"]
     with pytest.raises(UserError, match=reason):
@@ -124,4 +166,4 @@ def test_wrong_points_are_refused_before_a_backend_is_chosen(emulated_gpu, task_
     task = task_of("reduction", 8)
     monkeypatch.setattr(type(task), "points", lambda self: {"x": np.zeros((2, 2))})
     with pytest.raises(UserError, match=r"points\(\): each input is a scalar or has the shape"):
-        choose_backend(AUTO, assignment_of(task), lambda _: None)
+        choose_backend(AUTO, assignment_of(task), programs)

@@ -32,7 +32,7 @@ NAMES = {
 
 def lower(text: str):
     words = [LANGUAGE.encode(token) for token in text.split()]
-    return LANGUAGE.lowering.lower(np.array(words, np.uint64))
+    return LANGUAGE.lowering.lower(np.array(words, np.uint64), folding=False)
 
 
 def constant_nodes(lowered) -> list[int]:
@@ -163,7 +163,7 @@ def test_second_request_is_derived_alone():
     language = Language(SET, (("x", "f32"),), (("f", "f32"), ("g", "f32")))
     derivation = Derivation(language.lowering)
     words = [language.encode(token) for token in "%x 3.0 mul_ftz_f32 %x 5.0 add_ftz_f32".split()]  # f = x + 5, g = 3 x
-    lowered = language.lowering.lower(np.array(words, np.uint64))
+    lowered = language.lowering.lower(np.array(words, np.uint64), folding=False)
     (node,) = derivation.constants(lowered, 1)
     derived = derivation.derive(lowered, [node], 1)
     y, slope = run_float64(SET, derived, {0: 2.0}, {})

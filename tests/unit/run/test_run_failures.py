@@ -10,8 +10,9 @@ import pytest
 
 from evo.config import load_config
 from evo.errors import DeviceFailure, FailureKind, UserError
-from evo.evaluate import Failure, Status
+from evo.evaluate import Failure, Status, calibration
 from evo.evaluate.backends import BACKENDS, Backend
+from evo.evaluate.calibration import LaneCosts
 from evo.evaluate.cpu import CpuEvaluator
 from evo.report.show import describe_failed
 from evo.run.run import Run
@@ -45,6 +46,9 @@ class GpuLike(CpuEvaluator):
         return replace(results, status=status, objective=objective, measures=measures, failures=failures)
 
 
+GPU_LIKE = Backend("cuda", lambda: None, lambda a: GpuLike(a.language, a.task, a.quarantine), ("compile",))
+
+
 def failures_of(batch, kind: FailureKind, log: str) -> list[Failure]:
     return [Failure(words, key.tobytes(), kind, log) for words, key in zip(batch.words, batch.hashes, strict=True)]
 
@@ -57,8 +61,12 @@ def without_cuda(reason: str) -> Backend:
 @pytest.fixture
 def gpu(monkeypatch):
     """Puts GpuLike in the place of the CUDA backend."""
-    monkeypatch.setitem(BACKENDS, "cuda", Backend("cuda", lambda: None, lambda a: GpuLike(a.language, a.task, a.quarantine)))
+    monkeypatch.setitem(
+        BACKENDS, "cuda", Backend("cuda", lambda: None, lambda a: GpuLike(a.language, a.task, a.quarantine), ("compile",))
+    )
     monkeypatch.setattr(GpuLike, "fatal_call", None)
+    monkeypatch.setattr(calibration, "measure_cpu", lambda scorer, batch, threads: (1.0, 0.0))
+    monkeypatch.setattr(calibration, "measure_lane", lambda evaluator, lane, batch, threads: LaneCosts(0.1, 0.0, 0.0, 0.0, 1, 1))
     return GpuLike
 
 
@@ -157,7 +165,9 @@ def test_a_run_of_the_cpu_stays_there_when_a_gpu_appears(small_config, monkeypat
     monkeypatch.setitem(BACKENDS, "cuda", without_cuda("no NVIDIA driver"))
     run = start(small_config, "stop.generations=2")
     execute(run)
-    monkeypatch.setitem(BACKENDS, "cuda", Backend("cuda", lambda: None, lambda a: GpuLike(a.language, a.task, a.quarantine)))
+    monkeypatch.setitem(
+        BACKENDS, "cuda", Backend("cuda", lambda: None, lambda a: GpuLike(a.language, a.task, a.quarantine), ("compile",))
+    )
     resumed, notes = Run.resume(run.run_dir.path)
     assert (resumed.search.problem.evaluator.device, notes) == ("CPU", [])
     resumed.close()

@@ -1,0 +1,200 @@
+"""Calibration: what a program of a task costs on this machine, by what runs it.
+
+Owns the measurements and the arithmetic of costs. They decide where programs run, never what they compute. Knows nothing of
+configs, run folders or the search.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from evo.evaluate import Evaluation, Evaluator
+from evo.evaluate.chunks import ChunkScorer
+from evo.language.batch import Batch
+
+BUDGET_S = 0.2  # of one measurement, beside a first one of a few programs that warms up
+NUM_ROUNDS = 3  # of each, of which the best counts: whatever else the machine does only slows it down
+NUM_FIRST = 4  # programs of a GPU's first measurement
+CPU = "cpu"
+VERBS = {"interpret": "interpreted", "compile": "compiled"}
+
+
+@dataclass(frozen=True)
+class LaneCosts:
+    """What a program costs on a GPU by one lane, in seconds.
+
+    compile_s: of one compile worker. host_s: of the thread that loads and launches. kernels_s: of the GPU. score_s: of one
+    thread. These overlap, so that the longest decides.
+    """
+
+    compile_s: float
+    host_s: float
+    kernels_s: float
+    score_s: float
+    num_workers: int
+    num_threads: int
+
+    @property
+    def total_s(self) -> float:
+        """Seconds a program, with all workers and threads."""
+        return max(self.compile_s / self.num_workers, self.host_s, self.kernels_s, self.score_s / self.num_threads)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What a program costs, in seconds.
+
+    num_points: of the task. num_instructions: of the measured programs, in the mean. threads: of the CPU. cpu_s: a program run on
+    the CPU by all threads; None: it cannot run them. score_s: its scoring, by one thread. lanes: those of the GPU that were
+    measured.
+    """
+
+    num_points: int
+    num_instructions: float
+    threads: int
+    cpu_s: float | None
+    score_s: float
+    lanes: Mapping[str, LaneCosts] = field(default_factory=dict)
+
+    def costs(self) -> dict[str, float]:
+        """Seconds a program, run and scored, by `cpu` and the name of each lane."""
+        costs = {} if self.cpu_s is None else {CPU: self.cpu_s + self.score_s / self.threads}
+        return {**costs, **{name: lane.total_s for name, lane in self.lanes.items()}}
+
+    def fastest(self) -> str:
+        """`cpu`, or the lane, with the least cost."""
+        costs = self.costs()
+        return min(costs, key=lambda name: costs[name])
+
+    def __str__(self) -> str:
+        """The costs in one line."""
+        parts = []
+        for name, seconds in self.costs().items():
+            if name == CPU:
+                parts.append(f"CPU {duration(seconds)} ({self.threads} {'thread' if self.threads == 1 else 'threads'})")
+            else:
+                compile_s = self.lanes[name].compile_s
+                core = f" ({duration(compile_s)} a core)" if compile_s else ""
+                parts.append(f"GPU {VERBS.get(name, name)} {duration(seconds)}{core}")
+        if self.score_s:
+            parts.append(f"scoring {duration(self.score_s)} a thread")
+        return f"a program takes: {', '.join(parts)}"
+
+    def record(self) -> dict[str, Any]:
+        """The fields as plain values, for the run's records."""
+        return {**asdict(self), "lanes": {name: {**asdict(lane), "total_s": lane.total_s} for name, lane in self.lanes.items()}}
+
+
+def duration(seconds: float) -> str:
+    """Three digits and a unit: `3.14 us`."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= scale or unit == "us":
+            return f"{seconds / scale:.3g} {unit}"
+    raise AssertionError("unreachable")
+
+
+def measure_cpu(scorer: ChunkScorer, batch: Batch, num_threads: int) -> tuple[float, float]:
+    """Seconds a program to run on all threads, and to score on one.
+
+    Raises:
+        UserError: the task's `score` raises or returns the wrong thing.
+    """
+    words, size = np.ascontiguousarray(batch.words), scorer.chunk_size
+
+    def run(rows: range) -> Any:
+        results = None
+        for first in range(rows.start, rows.stop, size):
+            results = scorer.run(words[[row % len(words) for row in range(first, min(first + size, rows.stop))]])
+        return results
+
+    with ThreadPoolExecutor(num_threads, "calibrate") as pool:
+
+        def run_all(num_each: int) -> float:
+            start = time.perf_counter()
+            list(pool.map(run, [range(i * num_each, (i + 1) * num_each) for i in range(num_threads)]))
+            return (time.perf_counter() - start) / (num_threads * num_each)
+
+        run_all(1)
+        first_s = run_all(1) * num_threads
+        num_each = max(1, int(BUDGET_S / NUM_ROUNDS / first_s)) if first_s > 0.0 else 1
+        run_s = min(run_all(num_each) for _ in range(NUM_ROUNDS))
+    count = min(size, len(words))
+    results = run(range(count))
+    score_s = _best(lambda: scorer.judge(results, batch.num_instructions[:count])) / count
+    return run_s, score_s
+
+
+def measure_lane(evaluator: Evaluator, lane: str, batch: Batch, num_threads: int) -> LaneCosts | None:
+    """What a program costs in a lane of the GPU, of an evaluator that is held to it and keeps no cubins; None: it has none."""
+    evaluator.evaluate(batch[:NUM_FIRST])  # starts workers and loads modules for the first time
+    first = evaluator.evaluate(batch[:NUM_FIRST])
+    if not first.lanes.get(lane):
+        return None
+    spent_s = max(sum(_stages(first).values()) / NUM_FIRST, 1e-9)
+    count = min(len(batch), max(NUM_FIRST, int(BUDGET_S / spent_s)))
+    start = time.perf_counter()
+    stages = _stages(evaluator.evaluate(batch[:count]))
+    wall_s = time.perf_counter() - start
+    facts = evaluator.environment()
+    compile_s = _total(stages, lambda name: name.endswith("_workers"))
+    kernels_s = stages.get("kernels", 0.0)
+    score_s = _total(stages, lambda name: name.endswith("_threads"))
+    # Without compiling, what is left of the time is encoding and launching, which the next batch waits for.
+    left_s = 0.0 if compile_s else wall_s - kernels_s - score_s / num_threads
+    return LaneCosts(
+        compile_s=compile_s / count,
+        host_s=max(left_s, stages.get("load", 0.0)) / count,
+        kernels_s=kernels_s / count,
+        score_s=score_s / count,
+        num_workers=max(1, int(facts.get("compile_workers", 1))),
+        num_threads=num_threads,
+    )
+
+
+def _stages(evaluation: Evaluation) -> dict[str, float]:
+    """The seconds of a batch by stage, without waiting.
+
+    Those of `load` are the thread's that launches, one program after the other.
+    """
+    return {name: seconds for name, seconds in evaluation.times_s.items() if not name.startswith("wait_")}
+
+
+def _total(stages: Mapping[str, float], is_counted: Callable[[str], bool]) -> float:
+    return sum(seconds for name, seconds in stages.items() if is_counted(name))
+
+
+def _best(function: Callable[[], object]) -> float:
+    """Seconds: the best of some calls after one that warms up."""
+    function()
+    spent_s, best_s, rounds = 0.0, float("inf"), 0
+    while rounds < NUM_ROUNDS or (spent_s < BUDGET_S / NUM_ROUNDS and rounds < 100):
+        start = time.perf_counter()
+        function()
+        taken_s = time.perf_counter() - start
+        best_s, spent_s, rounds = min(best_s, taken_s), spent_s + taken_s, rounds + 1
+        if spent_s > BUDGET_S:
+            break
+    return best_s
+
+
+def break_even(points: Iterable[int], slow_s: Iterable[float], fast_s: Iterable[float]) -> float | None:
+    """From how many points on `fast_s` is the lower of two costs, measured at ascending numbers of points, up to the last.
+    Between two numbers both costs are taken to be powers of the points. None: it is not.
+    """
+    rows = list(zip(points, slow_s, fast_s, strict=True))
+    if not rows or rows[-1][2] >= rows[-1][1]:
+        return None
+    later = rows[-1]
+    for row in reversed(rows[:-1]):
+        if row[2] >= row[1]:
+            gap, later_gap = np.log(row[2] / row[1]), np.log(later[2] / later[1])
+            share = gap / (gap - later_gap)
+            return float(np.exp(np.log(row[0]) + share * np.log(later[0] / row[0])))
+        later = row
+    return float(rows[0][0])

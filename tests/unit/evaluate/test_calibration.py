@@ -1,0 +1,157 @@
+"""evo.evaluate.calibration: what programs cost, measured on a clock of the tests, and what follows from it."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from evo.evaluate import Evaluation, calibration
+from evo.evaluate.calibration import Calibration, LaneCosts, break_even, duration, measure_cpu, measure_lane
+from evo.language.batch import Batch
+
+
+def batch_of(count: int) -> Batch:
+    return Batch(np.arange(count, dtype=np.uint64)[:, None], np.zeros((count, 2), np.uint64), np.ones(count, np.int32))
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that stands still unless the test moves it."""
+    now = SimpleNamespace(s=0.0)
+    monkeypatch.setattr(calibration.time, "perf_counter", lambda: now.s)
+    return now
+
+
+class Scorer:
+    """Runs a program in 3 us and scores it in 2 us, at most five of them in one go."""
+
+    chunk_size = 5
+
+    def __init__(self, clock):
+        self.clock, self.most = clock, 0
+
+    def run(self, words):
+        self.most = max(self.most, len(words))
+        self.clock.s += 3e-6 * len(words)
+        return len(words)
+
+    def judge(self, results, num_instructions):
+        assert results == len(num_instructions)
+        self.clock.s += 2e-6 * results
+
+
+def test_the_cpu_is_measured_by_program_in_chunks(clock):
+    scorer = Scorer(clock)
+    run_s, score_s = measure_cpu(scorer, batch_of(7), 1)
+    assert (run_s, score_s) == (pytest.approx(3e-6), pytest.approx(2e-6))
+    assert scorer.most == 5
+
+
+class Gpu:
+    """A GPU's evaluator with two compile workers: each program takes these seconds."""
+
+    def __init__(self):
+        self.sizes: list[int] = []
+
+    def evaluate(self, batch):
+        count = len(batch)
+        self.sizes.append(count)
+        stages = {"compiler_workers": 3e-3, "emission_workers": 1e-3, "load": 5e-4, "kernels": 1e-4, "score_threads": 9e-4}
+        times_s = {name: seconds * count for name, seconds in stages.items()} | {"wait_for_cubins": 7.0}
+        scores = np.zeros(count), np.zeros((count, 1))
+        return Evaluation(np.zeros(count, np.uint8), *scores, times_s=times_s, lanes={"compile": count, "interpret": 0})
+
+    def environment(self):
+        return {"compile_workers": 2}
+
+
+def test_a_lane_is_measured_by_stage_in_about_the_time_that_is_allowed():
+    gpu = Gpu()
+    costs = measure_lane(gpu, "compile", batch_of(100), num_threads=3)
+    assert costs == LaneCosts(pytest.approx(4e-3), pytest.approx(5e-4), pytest.approx(1e-4), pytest.approx(9e-4), 2, 3)
+    assert costs.total_s == pytest.approx(2e-3)  # two workers compile
+    assert gpu.sizes == [4, 4, int(calibration.BUDGET_S / 5.5e-3)]
+
+
+def test_a_lane_that_a_gpu_has_not_costs_nothing_that_could_be_told():
+    assert measure_lane(Gpu(), "interpret", batch_of(100), num_threads=3) is None
+
+
+class Interpreter(Gpu):
+    """Interprets: each program takes 5 us of the clock, 2 us of them in kernels and 1 us on each of two threads that score."""
+
+    def __init__(self, clock):
+        super().__init__()
+        self.clock = clock
+
+    def evaluate(self, batch):
+        count = len(batch)
+        self.clock.s += 5e-6 * count
+        times_s = {"kernels": 2e-6 * count, "score_threads": 2e-6 * count, "load": 1e-7 * count}
+        return Evaluation(
+            np.zeros(count, np.uint8), np.zeros(count), np.zeros((count, 1)), times_s=times_s, lanes={"interpret": count}
+        )
+
+
+def test_what_is_left_of_the_time_without_compiling_is_the_hosts(clock):
+    costs = measure_lane(Interpreter(clock), "interpret", batch_of(100), num_threads=2)
+    assert costs.host_s == pytest.approx(2e-6) and costs.compile_s == 0.0
+
+
+LANE = LaneCosts(compile_s=1.2e-3, host_s=0.0, kernels_s=2e-6, score_s=1e-5, num_workers=16, num_threads=4)
+
+
+@pytest.mark.parametrize(
+    ("costs", "total_s"),
+    [
+        ({}, 7.5e-5),
+        ({"host_s": 1e-4}, 1e-4),
+        ({"kernels_s": 2e-4}, 2e-4),
+        ({"score_s": 4e-3}, 1e-3),
+        ({"compile_s": 0.0}, 2.5e-6),
+    ],
+)
+def test_the_longest_stage_decides_what_a_lane_costs(costs, total_s):
+    assert LaneCosts(**{**vars(LANE), **costs}).total_s == pytest.approx(total_s)
+
+
+def test_the_fastest_is_taken_scoring_included():
+    both = Calibration(1000, 20.0, 4, 6e-5, 8e-5, {"compile": LANE})
+    assert both.costs() == {"cpu": pytest.approx(8e-5), "compile": pytest.approx(7.5e-5)}
+    assert both.fastest() == "compile"
+    assert Calibration(1000, 20.0, 4, 5e-5, 8e-5, {"compile": LANE}).fastest() == "cpu"
+    assert Calibration(1000, 20.0, 4, None, 0.0, {"compile": LANE}).fastest() == "compile"
+
+
+def test_the_costs_are_one_line_and_one_record():
+    both = Calibration(1000, 20.0, 4, 6e-5, 8e-5, {"interpret": LaneCosts(0.0, 6e-6, 0.0, 0.0, 1, 4), "compile": LANE})
+    line = (
+        "a program takes: CPU 80 us (4 threads), GPU interpreted 6 us, GPU compiled 75 us (1.2 ms a core), scoring 80 us a thread"
+    )
+    assert str(both) == line
+    record = json.loads(json.dumps(both.record()))
+    assert record["cpu_s"] == 6e-5
+    assert record["lanes"]["compile"] == {**vars(LANE), "total_s": pytest.approx(7.5e-5)}
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(2.5, "2.5 s"), (1e-3, "1 ms"), (1.234e-5, "12.3 us"), (4e-8, "0.04 us")])
+def test_durations_have_three_digits_and_a_unit(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_break_even_lies_where_two_powers_cross():
+    points = (100, 10_000, 1_000_000)
+    linear, constant = [1e-8 * count for count in points], [1e-4] * 3
+    assert break_even(points, linear, constant) == pytest.approx(10_000)
+    roots = [1e-6 * count**0.5 for count in points]  # equal to the linear cost at 10,000 points too
+    assert break_even(points, linear, roots) == pytest.approx(10_000)
+    assert break_even(points, linear, [2e-5] * 3) == pytest.approx(2_000)
+
+
+def test_without_a_crossing_one_is_always_faster():
+    points = (100, 10_000)
+    assert break_even(points, [1e-6, 1e-4], [1e-5, 1e-3]) is None
+    assert break_even(points, [1e-5, 1e-3], [1e-6, 1e-4]) == 100

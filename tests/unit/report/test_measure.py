@@ -1,0 +1,76 @@
+"""evo.report.measure: the table of `evo doctor --measure`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from evo.errors import UserError
+from evo.evaluate.backends import BACKENDS, CUDA
+from evo.evaluate.calibration import Calibration, LaneCosts
+from evo.report import measure
+
+
+@pytest.fixture
+def table(monkeypatch):
+    """The lines, and the warnings, if a program costs 10 ns a point on the CPU, and on the GPU so many seconds."""
+
+    def make(gpu_s: float | None, **properties) -> tuple[list[str], list[str]]:
+        def lanes(backend, assignment, batch, calibration):
+            if gpu_s is None:
+                raise UserError("too little memory")
+            lane = LaneCosts(compile_s=4 * gpu_s, host_s=0.0, kernels_s=0.0, score_s=0.0, num_workers=4, num_threads=1)
+            return replace(calibration, lanes={"compile": lane})
+
+        def cpu(assignment, batch):
+            num_points = len(assignment.task.points()["x"])
+            return Calibration(num_points, float(batch.num_instructions.mean()), 2, 1e-8 * num_points, 0.0)
+
+        monkeypatch.setitem(
+            BACKENDS, "cuda", replace(CUDA, **({"why_unusable": lambda: None, "why_untrusted": lambda _: None} | properties))
+        )
+        monkeypatch.setattr(measure, "calibrate_lanes", lanes)
+        monkeypatch.setattr(measure, "calibrate_cpu", cpu)
+        warnings: list[str] = []
+        return list(measure.measure(warnings.append, (100, 10_000, 1_000_000))), warnings
+
+    return make
+
+
+def test_a_row_for_each_number_of_points_and_then_the_break_even(table):
+    lines, warnings = table(2e-5)
+    assert lines[0].startswith("Time of a program of ") and lines[0].endswith("CPU: 2 threads.")
+    rows = [line.split("  ") for line in lines[1:5]]
+    assert [[cell.strip() for cell in row if cell] for row in rows] == [
+        ["points", "CPU", "GPU compiled", "compiling, a core"],
+        ["100", "1 us", "20 us", "80 us"],
+        ["10,000", "100 us", "20 us", "80 us"],
+        ["1,000,000", "10 ms", "20 us", "80 us"],
+    ]
+    assert lines[5:] == ["GPU compiled: faster than the CPU from about 2,000 points on"]
+    assert warnings == []
+
+
+def test_a_gpu_that_never_pays_is_told(table):
+    assert table(1.0)[0][-1] == "GPU compiled: the CPU is faster at up to 1,000,000 points"
+
+
+def test_without_a_gpu_the_cpu_alone_is_measured_and_that_is_said(table):
+    lines, warnings = table(1.0, why_unusable=lambda: "no NVIDIA driver")
+    assert lines[1] == "No GPU can be used here: only the CPU is measured."
+    assert lines[2].split() == ["points", "CPU"] and len(lines) == 6
+    assert warnings == []
+
+
+@pytest.mark.parametrize(("gpu_s", "properties"), [(None, {}), (1.0, {"why_untrusted": lambda _: "too little memory"})])
+def test_a_gpu_that_fails_is_told_and_left_out(table, gpu_s, properties):
+    lines, warnings = table(gpu_s, **properties)
+    assert warnings == ["the GPU is not measured at 100 points and beyond: too little memory"]
+    assert len(lines) == 6
+
+
+def test_it_measures_over_the_stand_in(emulated_gpu):
+    lines = list(measure.measure(pytest.fail, (64, 128)))
+    assert [line.split()[0] for line in lines[2:4]] == ["64", "128"]
+    assert lines[-1].startswith("GPU compiled: ")
