@@ -3,6 +3,7 @@ and a GPU that is missing, too small or failing is told in one line."""
 
 from __future__ import annotations
 
+import json
 import os
 
 import pytest
