@@ -67,14 +67,14 @@ def contact_sheet(run: Run) -> Path:
     if shape := layout.grid_shape():
         merged = -(-max(shape) // most)  # cells along the side of a place
         columns, rows = (-(-cells // merged) for cells in shape)
-        places = np.asarray(layout.places(elites.cell), int)
-        column, row = places[:, :2].T // merged
+        indices = np.asarray(layout.places(elites.cell), int)
+        column, row = indices[:, :2].T // merged
         row = rows - 1 - row
         shown = _best_of_places(row * columns + column, elites.objective)
         if merged > 1:
             title += f"\n{len(shown):,} of them shown: the best of each {merged} x {merged} cells"
-        elif places.shape[1] > 2:
-            shown = varied(run, elites, places[:, :2])
+        elif indices.shape[1] > 2:
+            shown = varied(run, elites, indices[:, :2])
             title += f"\n{len(shown):,} of them shown: of each place a good one unlike its neighbours"
     else:
         shown = np.sort(np.argsort(-elites.objective, kind="stable")[: most**2])
