@@ -39,6 +39,7 @@ class Statistics:
     hue_variety: roundness of the cloud of opponent colours, from 0 (two-tone) to 1.
     colourfulness: that of Hasler & Suesstrunk, for colours in [0, 1].
     detail: share of the pixels that lie on an edge.
+    hue: angle of the mean opponent colour in degrees, from 0 to 360: 0 for more red than green, 90 for more yellow than blue.
     orientation: the main direction of edges in degrees, from 0 to 180: 0 for level ones, 90 for upright ones.
     """
 
@@ -54,6 +55,7 @@ class Statistics:
     hue_variety: np.ndarray
     colourfulness: np.ndarray
     detail: np.ndarray
+    hue: np.ndarray
     orientation: np.ndarray
 
     def objective(self) -> np.ndarray:
@@ -144,6 +146,7 @@ class PictureStatistics:
             hue_variety=2.0 * np.sqrt(np.maximum(aa * bb - ab * ab, 0.0)) / (aa + bb + TINY),
             colourfulness=np.sqrt(aa + bb) + 0.3 * np.hypot(of["mean_a"], of["mean_b"]),
             detail=of["edges"] / (size - 1) ** 2,
+            hue=np.degrees(np.arctan2(of["mean_b"], of["mean_a"])) % 360.0,
             orientation=(np.degrees(np.arctan2(of["twice_imaginary"], of["twice_real"])) / 2.0 + 90.0) % 180.0,
         )
 

@@ -17,7 +17,7 @@ from .objective import PictureStatistics
 from .scratch import Scratch
 
 NUM_PIXELS = 1 << 17  # scored at once: 32 pictures of 64x64; more would leave a core's caches
-RANGES = {"colourfulness": (0.0, 0.65), "detail": (0.0, 0.5), "orientation": (0.0, 180.0)}  # of the measures
+RANGES = {"colourfulness": (0.0, 0.65), "detail": (0.0, 0.5), "hue": (0.0, 360.0), "orientation": (0.0, 180.0)}  # of the measures
 SUPERSAMPLING = 2  # drawn pictures: points per pixel, along each side; picture() adds up two by two
 
 

@@ -158,6 +158,7 @@ def reference_statistics(picture):
         "hue_variety": 2 * math.sqrt(np.linalg.det(covariance)) / np.trace(covariance),
         "colourfulness": math.sqrt(np.trace(covariance)) + 0.3 * math.hypot(a.mean(), b.mean()),
         "detail": is_edge.mean(),
+        "hue": math.degrees(math.atan2(b.mean(), a.mean())) % 360,
         "orientation": math.degrees(np.angle((weight * unit).sum()) / 2 + math.pi / 2) % 180,
     }
 
@@ -171,7 +172,13 @@ def test_statistics_are_those_of_the_readme(size):
     for number, picture in enumerate(pictures):
         for name, expected in reference_statistics(picture).items():
             # One pixel more or less may lie on an edge, or in another level, where float32 rounds.
-            tolerances = {"detail": 2 / (size - 1) ** 2, "seam": 1 / (size - 1), "entropy": 2e-3, "orientation": 1e-2}
+            tolerances = {
+                "detail": 2 / (size - 1) ** 2,
+                "seam": 1 / (size - 1),
+                "entropy": 2e-3,
+                "orientation": 1e-2,
+                "hue": 1e-2,
+            }
             tolerance = tolerances.get(name, 2e-5)
             assert getattr(measured, name)[number] == pytest.approx(expected, abs=tolerance), (name, number)
 
@@ -231,6 +238,15 @@ def test_orientation_is_the_direction_of_edges(degrees):
     x, y = coordinates()  # y grows downwards, angles grow against the clock
     across = x * math.sin(math.radians(degrees)) + y * math.cos(math.radians(degrees))
     assert statistics(grey(0.5 + 0.4 * np.sin(40 * across))).orientation == pytest.approx([degrees], abs=1.5)
+
+
+@pytest.mark.parametrize(
+    ("colour", "degrees"), [((1, 0, 0), 26.565), ((1, 1, 0), 90), ((0, 1, 0), 153.435), ((0, 0, 1), 270), ((1, 0, 0.5), 0)]
+)
+def test_hue_is_the_angle_from_red_to_yellow(colour, degrees):
+    x, _ = coordinates()
+    picture = np.where(x[..., None] < 0.5, np.array(colour, float), 0.5)
+    assert statistics(picture).hue % 360 == pytest.approx([degrees], abs=0.01)
 
 
 def test_a_straight_edge_through_the_picture_along_an_axis_is_a_seam():
@@ -296,6 +312,7 @@ IDEAL = {
     "hue_variety": 0.8,
     "colourfulness": 0.4,
     "detail": 0.3,
+    "hue": 0.0,
     "orientation": 90.0,
 }
 
@@ -328,6 +345,7 @@ IDEAL = {
         ("hue_variety", 0.25, 0.65),
         ("colourfulness", 0.0, 1.0),
         ("detail", 0.0, 1.0),
+        ("hue", 180.0, 1.0),
         ("orientation", 0.0, 1.0),
     ],
 )
@@ -427,8 +445,8 @@ def test_measures_are_those_of_the_option_in_its_order():
     np.testing.assert_array_equal(measures[:, :0:-1], score(load_task(FOLDER, {}), f, g).measures)
     rising = np.sin(5 * (task.points()["x"] - task.points()["y"]))  # its edges rise from left to right
     assert score(task, rising + 1.5, 0 * rising + 1).measures[0, 0] == pytest.approx(45, abs=2)
-    with pytest.raises(UserError, match=r"task_options\.measures: no 'hue', these are: colourfulness, detail, orientation"):
-        load_task(FOLDER, {"measures": ["hue", "detail"]})
+    with pytest.raises(UserError, match=r"task_options\.measures: no 'size', these are: colourfulness, detail, hue, orientation"):
+        load_task(FOLDER, {"measures": ["size", "detail"]})
 
 
 def test_scores_of_a_row_do_not_depend_on_the_other_rows(task):
