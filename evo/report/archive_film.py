@@ -47,7 +47,7 @@ class ArchiveFilm:
         num_cells = layout.num_cells
         if shape := layout.grid_shape():
             columns, num_rows = shape
-            column, row = np.asarray(layout.places(self._facts["cell"]), int).T
+            column, row = np.asarray(layout.places(self._facts["cell"]), int)[:, :2].T
             row = num_rows - 1 - row
         else:
             columns = int(np.ceil(np.sqrt(num_cells * width / max(height - _TITLE, 1))))
@@ -61,6 +61,8 @@ class ArchiveFilm:
         self._left = (width - columns * step - GAP) // 2 + GAP + column * step
         self._top = (height - _TITLE - num_rows * step - GAP) // 2 + GAP + row * step
         self._num_cells = num_cells
+        self._place_number = row * columns + column
+        self._is_best = _is_best_so_far(self._place_number, self._facts["objective"])
 
     def frames(self, num_frames: int) -> Iterator[Frame]:
         """The film, frame by frame. Raises UserError if the task's drawing fails."""
@@ -76,7 +78,8 @@ class ArchiveFilm:
                 if end > shown:
                     cells = self._facts["cell"][shown:end]
                     occupied.update(cells.tolist())
-                    newest = shown + len(cells) - 1 - np.unique(cells[::-1], return_index=True)[1]
+                    best = shown + np.flatnonzero(self._is_best[shown:end])[::-1]
+                    newest = best[np.unique(self._place_number[best], return_index=True)[1]]
                     pictures = render(problem, np.ascontiguousarray(self._words[newest]), self._tile, STILL_T)
                     self._place(sheet, pictures, newest)
                     shown = end
@@ -98,3 +101,14 @@ class ArchiveFilm:
         place = (self._size[0] // 2, self._size[1] - _TITLE // 2)
         ImageDraw.Draw(image).text(place, text, fill=_TEXT, font=ImageFont.load_default(16), anchor="mm")
         return np.asarray(image)
+
+
+def _is_best_so_far(places: NDArray[np.int64], objective: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which elites are better than all before them at their place. In a grid of more than two measures, cells share places."""
+    best: dict[int, float] = {}
+    is_best = np.zeros(len(places), bool)
+    for index, (place, value) in enumerate(zip(places.tolist(), objective.tolist(), strict=True)):
+        if value > best.get(place, -np.inf):
+            best[place] = value
+            is_best[index] = True
+    return is_best

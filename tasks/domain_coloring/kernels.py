@@ -16,13 +16,15 @@ from .compiled import compiled
 BLOCK = 4  # pixels: side of the blocks in which a gradient's orientation is taken
 REGION = 2  # blocks: side of the regions over which structure is spread
 NUM_LUMINANCE_LEVELS = 32
+ALONG = np.float32(0.17157288)  # tan(pi / 8)^2: an edge lies along an axis if it turns from it by less than pi / 8
 TINY = 1e-12
 # What `summarize` computes: means of luminance y and of the opponent colours a = red - green and b = (red + green) / 2 - blue,
-# sums of products of their differences from the mean, the number of edges, sums over blocks, sums over regions.
+# sums of products of their differences from the mean, the number of edges, sums over blocks, sums over regions, and the number of
+# edges along the row or column that has most.
 SUMS = (
     *("mean", "yy", "mean_a", "mean_b", "aa", "bb", "ab", "edges"),
     *("energy", "oriented", "amplitude", "twice_real", "twice_imaginary", "fourfold_real", "fourfold_imaginary"),
-    *("region_amplitude", "region_energy"),
+    *("region_amplitude", "region_energy", "seam"),
 )
 
 _ZERO, _HALF, _ONE, _TWO = np.float32(0.0), np.float32(0.5), np.float32(1.0), np.float32(2.0)
@@ -171,11 +173,13 @@ def summarize(rgb, window, edge_energy, sums, histogram, windowed):
 
         # Squared gradients over 2 x 2 pixels, so the last row and column have none: energy, real and imaginary part.
         blocks[:] = 0.0
-        columns[:] = _ZERO  # of these the first counts edges
+        columns[:] = _ZERO  # of these the first counts edges, the second those along their column
+        most_along = _ZERO
         spread = spread_squares = 0.0
         for block_row in range(side):
             gradients[:] = _ZERO
             for row in range(block_row * BLOCK, min((block_row + 1) * BLOCK, size - 1)):
+                columns[2] = _ZERO  # edges along this row
                 for i in range(size - 1):
                     falling = luminance[row + 1, i + 1] - luminance[row, i]
                     rising = luminance[row, i + 1] - luminance[row + 1, i]
@@ -183,10 +187,17 @@ def summarize(rgb, window, edge_energy, sums, histogram, windowed):
                     down = (rising - falling) * _HALF
                     product = across * down
                     energy = across * across + down * down
-                    columns[0, i] += _ONE if energy > edge_energy else _ZERO
+                    is_edge = _ONE if energy > edge_energy else _ZERO
+                    columns[0, i] += is_edge
+                    columns[1, i] += is_edge if down * down < ALONG * across * across else _ZERO
+                    columns[2, i] += is_edge if across * across < ALONG * down * down else _ZERO
                     gradients[0, i] += energy
                     gradients[1, i] += across * across - down * down
                     gradients[2, i] += product + product
+                along = _ZERO
+                for i in range(size - 1):
+                    along += columns[2, i]
+                most_along = along if along > most_along else most_along
             if block_row % REGION == 0:
                 regions[:] = 0.0
             for i in range(side):
@@ -214,7 +225,8 @@ def summarize(rgb, window, edge_energy, sums, histogram, windowed):
         total = 0.0
         for i in range(size):
             total += columns[0, i]
-        sums[picture, 7] = total
+            most_along = columns[1, i] if columns[1, i] > most_along else most_along
+        sums[picture, 7], sums[picture, 17] = total, most_along
         for k in range(7):
             total = 0.0
             for i in range(side):

@@ -35,9 +35,12 @@ class Statistics:
     anisotropy: how much one orientation prevails in the whole picture, from 0 to 1 (stripes).
     squareness: how much two orthogonal orientations prevail, from 0 to 1 (grids).
     spread: share of the picture that its structure covers, from 0 to 1.
+    seam: the greatest share of a row or column of pixels that is an edge along it, from 0 to 1.
     hue_variety: roundness of the cloud of opponent colours, from 0 (two-tone) to 1.
     colourfulness: that of Hasler & Suesstrunk, for colours in [0, 1].
     detail: share of the pixels that lie on an edge.
+    hue: angle of the mean opponent colour in degrees, from 0 to 360: 0 for more red than green, 90 for more yellow than blue.
+    orientation: the main direction of edges in degrees, from 0 to 180: 0 for level ones, 90 for upright ones.
     """
 
     brightness: np.ndarray
@@ -48,9 +51,12 @@ class Statistics:
     anisotropy: np.ndarray
     squareness: np.ndarray
     spread: np.ndarray
+    seam: np.ndarray
     hue_variety: np.ndarray
     colourfulness: np.ndarray
     detail: np.ndarray
+    hue: np.ndarray
+    orientation: np.ndarray
 
     def objective(self) -> np.ndarray:
         """`(batch_size,)` float64 in [0, 1]: a product of factors, each 1 over the range of natural scenes and art."""
@@ -64,6 +70,7 @@ class Statistics:
             * _ramp(self.anisotropy, 1.0, 0.3)
             * _ramp(self.squareness, 1.0, 0.3)
             * _ramp(self.spread, 0.2, 0.65)
+            * _ramp(self.seam, 1.0, 0.7)
             * (0.3 + 0.7 * _ramp(self.hue_variety, 0.0, 0.5))
         )
 
@@ -135,9 +142,12 @@ class PictureStatistics:
             anisotropy=np.hypot(of["twice_real"], of["twice_imaginary"]) / amplitude,
             squareness=np.hypot(of["fourfold_real"], of["fourfold_imaginary"]) / amplitude,
             spread=of["region_amplitude"] ** 2 / (num_regions * of["region_energy"] + TINY),
+            seam=of["seam"] / (size - 1),
             hue_variety=2.0 * np.sqrt(np.maximum(aa * bb - ab * ab, 0.0)) / (aa + bb + TINY),
             colourfulness=np.sqrt(aa + bb) + 0.3 * np.hypot(of["mean_a"], of["mean_b"]),
             detail=of["edges"] / (size - 1) ** 2,
+            hue=np.degrees(np.arctan2(of["mean_b"], of["mean_a"])) % 360.0,
+            orientation=(np.degrees(np.arctan2(of["twice_imaginary"], of["twice_real"])) / 2.0 + 90.0) % 180.0,
         )
 
 

@@ -5,6 +5,7 @@ makes a picture good; kernels.py has their loops over pixels.
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from .objective import PictureStatistics
 from .scratch import Scratch
 
 NUM_PIXELS = 1 << 17  # scored at once: 32 pictures of 64x64; more would leave a core's caches
+RANGES = {"colourfulness": (0.0, 0.65), "detail": (0.0, 0.5), "hue": (0.0, 360.0), "orientation": (0.0, 180.0)}  # of the measures
 SUPERSAMPLING = 2  # drawn pictures: points per pixel, along each side; picture() adds up two by two
 
 
@@ -28,11 +30,11 @@ class DomainColoring(evo.Task):
         t: the time at which pictures are scored.
         t_swing: amplitude of t around that time in an animation.
         saturation, pure_magnitude: see `Coloring`.
+        measures: names of those that span the archive.
     """
 
     inputs = {"t": "f32", "x": "f32", "y": "f32"}
     outputs = {"f": "f32", "g": "f32"}
-    measures = {"colourfulness": (0.0, 0.65), "detail": (0.0, 0.5)}
 
     def __init__(
         self,
@@ -43,9 +45,13 @@ class DomainColoring(evo.Task):
         t_swing: float = 0.4,
         saturation: float = 0.65,
         pure_magnitude: float = 2.0,
+        measures: Sequence[str] = ("colourfulness", "detail"),
     ):
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise evo.UserError(f"task_options: low is {low} and high is {high}, low must be the smaller")
+        if unknown := set(measures) - set(RANGES):
+            raise evo.UserError(f"task_options.measures: no '{min(unknown)}', these are: {', '.join(RANGES)}")
+        self.measures = {name: RANGES[name] for name in measures}
         self._low, self._width = low, high - low
         self._t, self._t_swing = t, t_swing
         try:
@@ -69,7 +75,7 @@ class DomainColoring(evo.Task):
         # A few poles and holes are part of the genre. A quarter of the picture makes it worthless, half a failure.
         objective = statistics.objective() * np.clip(1.0 - 4.0 * (1.0 - finite), 0.0, 1.0)
         objective[finite < 0.5] = np.nan
-        return evo.Scores(objective, np.stack([statistics.colourfulness, statistics.detail], axis=1))
+        return evo.Scores(objective, np.stack([getattr(statistics, name) for name in self.measures], axis=1))
 
     def _sums(self, f: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The sums that statistics need, and the number of pixels where f and g are finite."""

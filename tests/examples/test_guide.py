@@ -112,9 +112,9 @@ def run_commands(page: str) -> list[Path]:
         if "RUN" in words:
             words[words.index("RUN")] = os.path.relpath(runs[-1])
         if "--cell" in words:
-            columns = load_config(runs[-1] / "config.yaml").search.archive.dims[1]
+            dims = load_config(runs[-1] / "config.yaml").search.archive.dims
             with np.load(runs[-1] / "archive.npz") as archive:
-                words[words.index("--cell") + 1] = "{},{}".format(*divmod(int(archive["cell"][0]), columns))
+                words[words.index("--cell") + 1] = ",".join(map(str, np.unravel_index(int(archive["cell"][0]), dims)))
         evo(*words, *(option for short in SHORT.get(words[0], ()) for option in ("--set", short)))
         if words[0] == "run":
             runs.append(max(Path("runs").absolute().glob("*/*"), key=lambda path: path.stat().st_ctime_ns))

@@ -16,13 +16,17 @@ from PIL import Image, ImageDraw, ImageFont
 from evo.report.lineage import LinesOfDescent
 from evo.report.palette import Palette
 from evo.report.plot.charts import ticks
+from evo.report.plot.variety import features, most_varied
 from evo.run.problem import Problem
 from evo.run.run import Run
+from evo.search.archives.elites import Elites
 
 # Sides of pictures and the gaps between them, in pixels.
 THUMBNAIL_SIZE = 56  # in the contact sheet, if there is room
 SMALLEST_THUMBNAIL_SIZE = 12
 MAX_SHEET_SIDE = 4096  # of the contact sheet's pictures together
+NUM_CANDIDATES = 12  # elites that one place of the contact sheet may show
+LOOK_SIZE = 32  # of the pictures by which they are compared
 BEST_SIZE = 768
 SINGLE_SIZE = 384  # in the animation of one program
 TILE_SIZE = 176  # in the animation of elites
@@ -53,8 +57,9 @@ def render(problem: Problem, words: NDArray[np.uint64], size: int, t: float) -> 
 def contact_sheet(run: Run) -> Path:
     """Each elite's picture in its cell, the first measure to the right, the second upwards; without a grid, in cell order.
 
-    If there are too many cells for pictures of the usual size, pictures are smaller; if they would be too small, several cells
-    share one place, which shows their best elite. The title says so.
+    In a grid of more measures, several cells share one place, which shows one of their elites, chosen so that neighbours differ
+    (`most_varied`). If there are too many cells for pictures of the usual size, pictures are smaller; if they would be too small,
+    still more cells share one place, which shows their best elite. The title says so.
     """
     layout, elites = run.search.layout, run.search.elites()
     title = f"{len(elites):,} elites after {run.search.counters.evaluations:,} evaluations"
@@ -62,11 +67,15 @@ def contact_sheet(run: Run) -> Path:
     if shape := layout.grid_shape():
         merged = -(-max(shape) // most)  # cells along the side of a place
         columns, rows = (-(-cells // merged) for cells in shape)
-        column, row = (np.asarray(layout.places(elites.cell), int) // merged).T
+        indices = np.asarray(layout.places(elites.cell), int)
+        column, row = indices[:, :2].T // merged
         row = rows - 1 - row
         shown = _best_of_places(row * columns + column, elites.objective)
         if merged > 1:
             title += f"\n{len(shown):,} of them shown: the best of each {merged} x {merged} cells"
+        elif indices.shape[1] > 2:
+            shown = varied(run, elites, indices[:, :2])
+            title += f"\n{len(shown):,} of them shown: of each place a good one unlike its neighbours"
     else:
         shown = np.sort(np.argsort(-elites.objective, kind="stable")[: most**2])
         columns = int(np.ceil(np.sqrt(len(shown))))
@@ -90,6 +99,19 @@ def contact_sheet(run: Run) -> Path:
     else:
         (_with_title(sheet, title) if "\n" in title else Image.fromarray(sheet)).save(path)
     return path
+
+
+def varied(run: Run, elites: Elites, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows of the elites to show at the places of a grid, sorted; of each place, the best few are looked at."""
+    order = np.lexsort((-elites.objective, *places.T))
+    is_first = np.any(np.diff(places[order], axis=0, prepend=-1) != 0, axis=1)
+    first = np.maximum.accumulate(np.where(is_first, np.arange(len(order)), 0))
+    rows = np.sort(order[np.arange(len(order)) - first < NUM_CANDIDATES])
+    looks = [
+        features(render(run.search.problem, elites.solution[rows[start : start + _SHEET_BATCH]], LOOK_SIZE, STILL_T))
+        for start in range(0, len(rows), _SHEET_BATCH)
+    ]
+    return rows[most_varied(places[rows], elites.objective[rows], np.concatenate(looks))]
 
 
 def _best_of_places(places: NDArray[np.int64], objective: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -210,7 +232,8 @@ def _with_axes(sheet: NDArray[np.uint8], title: str, run: Run, ends: tuple[float
     axes = figure.add_axes((left / full[0], bottom / full[1], width / full[0], height / full[1]))
     axes.set_xlim(0.0, ends[0])
     axes.set_ylim(0.0, ends[1])
-    for axis, name, (low, high), pixels in zip((axes.xaxis, axes.yaxis), names, problem.ranges, (width, height), strict=True):
+    edges = zip((axes.xaxis, axes.yaxis), names[:2], problem.ranges[:2], (width, height), strict=True)
+    for axis, name, (low, high), pixels in edges:
         places, labels, unit = ticks(low, high, max(2, min(20, pixels // 70)))
         axis.set_ticks(places, labels)
         axis.set_label_text(name + unit)

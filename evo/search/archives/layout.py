@@ -55,7 +55,7 @@ class Layout(ABC):
         return int(cells[np.argmin(np.abs(places[:-1] - places[-1]).sum(axis=1))])
 
     def grid_shape(self) -> tuple[int, int] | None:
-        """Columns and rows, if the cells are those of a grid of two measures; None otherwise."""
+        """Columns and rows, if the cells are those of a grid of at least two measures; None otherwise."""
         return None
 
     def outlines(self) -> list[NDArray[np.float64]] | None:
@@ -98,8 +98,8 @@ class GridLayout(Layout):
         return np.stack(np.unravel_index(cells, self._dims), axis=1).astype(np.float64)
 
     def grid_shape(self) -> tuple[int, int] | None:
-        """Columns and rows of a grid of two measures."""
-        return (self._dims[0], self._dims[1]) if len(self._dims) == 2 else None
+        """The cells along the first two measures."""
+        return (self._dims[0], self._dims[1]) if len(self._dims) >= 2 else None
 
     def outlines(self) -> list[NDArray[np.float64]] | None:
         """A rectangle for each cell."""

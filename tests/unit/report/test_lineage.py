@@ -6,7 +6,7 @@ from PIL import Image
 
 from evo.config import load_config
 from evo.errors import UserError
-from evo.report.archive_film import ArchiveFilm
+from evo.report.archive_film import ArchiveFilm, _is_best_so_far
 from evo.report.lineage import LinesOfDescent, describe_lineage
 from evo.report.plot import draw_plots
 from evo.report.plot.pictures import GAP, LINE_LENGTH, LINE_TILE_SIZE
@@ -62,6 +62,11 @@ def test_an_ancestor_computes_what_it_did(finished):
     line = lines.of(int(finished.search.elites().generation.argmax()))
     batch = Batch.analyze(problem.language.lowering, np.stack([each.words for each in line]))
     np.testing.assert_array_equal(problem.evaluator.evaluate(batch).objective, [each.objective for each in line])
+
+
+def test_where_cells_share_a_place_the_film_shows_the_best_so_far():
+    places, objective = np.array([3, 5, 3, 3, 5, 3]), np.array([0.5, -1.0, 0.4, 0.5, -0.5, 0.6])
+    assert _is_best_so_far(places, objective).tolist() == [True, True, False, False, True, True]
 
 
 def test_a_run_without_records_says_so(new_run):

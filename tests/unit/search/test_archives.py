@@ -318,8 +318,9 @@ def test_the_nearest_cell_is_fewest_steps_away_in_a_grid_and_by_centroid_in_a_cv
     assert CVT.nearest(0, np.array([2, 1, 3])) == 1
 
 
-def test_only_a_grid_of_two_measures_has_columns_and_rows():
+def test_only_a_grid_of_two_measures_or_more_has_columns_and_rows():
     assert GRID.grid_shape() == (4, 5)
+    assert make_layout("GridArchive", [(0.0, 1.0)] * 3, {"dims": [4, 5, 6]}, {}).grid_shape() == (4, 5)
     assert make_layout("GridArchive", RANGES[:1], {"dims": [4]}, {}).grid_shape() is None
     assert CVT.grid_shape() is None
 

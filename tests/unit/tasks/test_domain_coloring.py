@@ -143,6 +143,9 @@ def reference_statistics(picture):
     unit = squares / np.maximum(abs(squares), 1e-300)
     weight = np.sqrt(energy) * coherence
     amplitude = np.sqrt(energy.reshape(size // 8, 2, size // 8, 2).sum(axis=(1, 3)))
+    steepness = np.degrees(np.arctan2(abs(gradient.imag), abs(gradient.real)))  # of the gradient: edges are at right angles to it
+    is_edge = abs(gradient) > 5 / size
+    along = [(is_edge & (steepness < 22.5)).mean(axis=0).max(), (is_edge & (steepness > 67.5)).mean(axis=1).max()]
     return {
         "brightness": luminance.mean(),
         "contrast": luminance.std(),
@@ -151,9 +154,12 @@ def reference_statistics(picture):
         "anisotropy": abs((weight * unit).sum()) / np.sqrt(energy).sum(),
         "squareness": abs((weight * unit**2).sum()) / np.sqrt(energy).sum(),
         "spread": amplitude.sum() ** 2 / (amplitude.size * (amplitude**2).sum()),
+        "seam": max(along),
         "hue_variety": 2 * math.sqrt(np.linalg.det(covariance)) / np.trace(covariance),
         "colourfulness": math.sqrt(np.trace(covariance)) + 0.3 * math.hypot(a.mean(), b.mean()),
-        "detail": (abs(gradient) > 5 / size).mean(),
+        "detail": is_edge.mean(),
+        "hue": math.degrees(math.atan2(b.mean(), a.mean())) % 360,
+        "orientation": math.degrees(np.angle((weight * unit).sum()) / 2 + math.pi / 2) % 180,
     }
 
 
@@ -166,7 +172,14 @@ def test_statistics_are_those_of_the_readme(size):
     for number, picture in enumerate(pictures):
         for name, expected in reference_statistics(picture).items():
             # One pixel more or less may lie on an edge, or in another level, where float32 rounds.
-            tolerance = {"detail": 2 / (size - 1) ** 2, "entropy": 2e-3}.get(name, 2e-5)
+            tolerances = {
+                "detail": 2 / (size - 1) ** 2,
+                "seam": 1 / (size - 1),
+                "entropy": 2e-3,
+                "orientation": 1e-2,
+                "hue": 1e-2,
+            }
+            tolerance = tolerances.get(name, 2e-5)
             assert getattr(measured, name)[number] == pytest.approx(expected, abs=tolerance), (name, number)
 
 
@@ -220,6 +233,34 @@ def test_stripes_are_anisotropic_in_any_direction(degrees):
     assert measured.coherence[0] > 0.97
 
 
+@pytest.mark.parametrize("degrees", [0.5, 30, 45, 90, 117, 179])
+def test_orientation_is_the_direction_of_edges(degrees):
+    x, y = coordinates()  # y grows downwards, angles grow against the clock
+    across = x * math.sin(math.radians(degrees)) + y * math.cos(math.radians(degrees))
+    assert statistics(grey(0.5 + 0.4 * np.sin(40 * across))).orientation == pytest.approx([degrees], abs=1.5)
+
+
+@pytest.mark.parametrize(
+    ("colour", "degrees"), [((1, 0, 0), 26.565), ((1, 1, 0), 90), ((0, 1, 0), 153.435), ((0, 0, 1), 270), ((1, 0, 0.5), 0)]
+)
+def test_hue_is_the_angle_from_red_to_yellow(colour, degrees):
+    x, _ = coordinates()
+    picture = np.where(x[..., None] < 0.5, np.array(colour, float), 0.5)
+    assert statistics(picture).hue % 360 == pytest.approx([degrees], abs=0.01)
+
+
+def test_a_straight_edge_through_the_picture_along_an_axis_is_a_seam():
+    x, y = coordinates()
+    upright, level, half, slanted, circle = (
+        statistics(grey(0.3 + 0.4 * inside)).seam[0]
+        for inside in (x < 0.3, y < 0.7, (x < 0.3) & (y < 0.5), x + y < 1, np.hypot(x - 0.5, y - 0.5) < 0.3)
+    )
+    assert upright == level == 1.0
+    assert half == pytest.approx(0.5, abs=0.02)
+    assert slanted < 0.05
+    assert circle < 0.4
+
+
 def test_crossed_stripes_are_square_but_not_anisotropic():
     x, y = coordinates()
     measured = statistics(grey(0.5 + 0.4 * np.sin(40 * np.where(x < 0.5, y, x))))
@@ -267,9 +308,12 @@ IDEAL = {
     "anisotropy": 0.1,
     "squareness": 0.1,
     "spread": 0.8,
+    "seam": 0.3,
     "hue_variety": 0.8,
     "colourfulness": 0.4,
     "detail": 0.3,
+    "hue": 0.0,
+    "orientation": 90.0,
 }
 
 
@@ -286,6 +330,9 @@ IDEAL = {
         ("squareness", 1.0, 0.0),
         ("spread", 0.2, 0.0),
         ("spread", 0.425, 0.5),
+        ("seam", 0.7, 1.0),
+        ("seam", 0.85, 0.5),
+        ("seam", 1.0, 0.0),
         ("contrast", 0.0, 0.0),
         ("contrast", 0.09, 0.5),
         ("brightness", 0.1, 0.0),
@@ -298,6 +345,8 @@ IDEAL = {
         ("hue_variety", 0.25, 0.65),
         ("colourfulness", 0.0, 1.0),
         ("detail", 0.0, 1.0),
+        ("hue", 180.0, 1.0),
+        ("orientation", 0.0, 1.0),
     ],
 )
 def test_objective_is_the_product_of_the_factors_in_the_readme(name, value, factor):
@@ -319,6 +368,14 @@ def test_stripes_with_a_natural_spectrum_score_far_below_a_natural_picture():
         measured = statistics(picture)
         assert measured.spectral_deviation[0] < 1.5
         assert measured.objective()[0] < 0.01
+
+
+def test_a_natural_picture_cut_in_two_by_a_straight_line_is_worth_little():
+    picture = dead_leaves(1)
+    cut = np.where(coordinates()[0][..., None] < 0.25, 0.4 * picture, 0.6 + 0.4 * picture)
+    softened = 0.2 + 0.4 * picture
+    measured = statistics(softened, cut, np.moveaxis(cut, 1, 0)).objective()
+    assert (measured[1:] < 0.1 * measured[0]).all()
 
 
 @pytest.mark.parametrize("exponent", [0.0, 1.0])
@@ -377,6 +434,19 @@ def test_objective_and_measures_are_finite_and_in_range_on_any_outputs(task):
     assert len(objective) > 100
     assert ((objective >= 0) & (objective <= 1)).all()
     assert ((scores.measures >= 0) & (scores.measures <= 1)).all()
+
+
+def test_measures_are_those_of_the_option_in_its_order():
+    names = ["orientation", "detail", "colourfulness"]
+    task = load_task(FOLDER, {"measures": names})
+    assert list(task.measures) == names
+    f, g = random_outputs(12, 50)
+    measures = score(task, f, g).measures
+    np.testing.assert_array_equal(measures[:, :0:-1], score(load_task(FOLDER, {}), f, g).measures)
+    rising = np.sin(5 * (task.points()["x"] - task.points()["y"]))  # its edges rise from left to right
+    assert score(task, rising + 1.5, 0 * rising + 1).measures[0, 0] == pytest.approx(45, abs=2)
+    with pytest.raises(UserError, match=r"task_options\.measures: no 'size', these are: colourfulness, detail, hue, orientation"):
+        load_task(FOLDER, {"measures": ["size", "detail"]})
 
 
 def test_scores_of_a_row_do_not_depend_on_the_other_rows(task):

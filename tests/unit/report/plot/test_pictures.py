@@ -51,6 +51,47 @@ def test_the_contact_sheet_has_each_elites_picture_in_its_cell(new_run):
         assert len(found) > 0.8 * (right - left) / 6 * (bottom - top) / 5, "it fills its cell"
 
 
+SPACE = """
+from pathlib import Path
+
+import numpy as np
+import evo
+from evo.task import load_task
+
+Plane = type(load_task(Path({plane!r}), {{}}))
+
+class Space(Plane):
+    measures = {{"mean": (-1.0, 1.0), "deviation": (0.0, 2.0), "third": (0.0, 1.0)}}
+
+    def score(self, outputs, programs):
+        scores = super().score(outputs, programs)
+        return evo.Scores(scores.objective, np.concatenate([scores.measures, 0.0 * scores.measures[:, :1]], axis=1))
+"""
+
+
+def space(repository, tmp_path):
+    """Changes to the config: the plane task with a third measure."""
+    folder = tmp_path / "space"
+    folder.mkdir()
+    (folder / "task.py").write_text(SPACE.format(plane=str(repository / "tests/data/plane")))
+    return {"task": str(folder), "search": {"archive": {"dims": [6, 5, 3]}}}
+
+
+def test_a_grid_of_three_measures_shows_at_each_place_an_elite_unlike_its_neighbours(new_run, repository, tmp_path, drawn):
+    def at(i, j, k):
+        return *measures_at(i, j), (k + 0.5) / 3
+
+    elites = [(RED, 0.9, at(1, 1, 0)), (RED, 0.5, at(2, 1, 2)), (GREEN, 0.45, at(2, 1, 0)), (BLUE, 0.1, at(5, 4, 1))]
+    pixels = pixels_of(pictures.contact_sheet(new_run(elites, space(repository, tmp_path))))
+    assert "4 elites" in drawn[0].axes[0].get_title(loc="left") and "3 of them shown" in drawn[0].axes[0].get_title(loc="left")
+    assert (drawn[0].axes[0].get_xlabel(), drawn[0].axes[0].get_ylabel()) == ("mean", "deviation")
+    corners = {text: where(pixels, COLORS[text]).min(axis=0) for text in (RED, GREEN, BLUE)}
+    step = THUMBNAIL_SIZE + GAP
+    assert [len(where(pixels, COLORS[text])) for text in (RED, GREEN, BLUE)] == [THUMBNAIL_SIZE**2] * 3
+    assert (corners[GREEN] - corners[RED]).tolist() == [0, step]
+    assert (corners[BLUE] - corners[RED]).tolist() == [-3 * step, 4 * step]
+
+
 def test_without_a_grid_pictures_are_in_cell_order(new_run):
     centroids = {"archive": {"type": "CVTArchive", "dims": None, "centroids": 4}}
     run = new_run([], {"search": centroids})
