@@ -14,7 +14,7 @@ from typing import Any
 from evo.errors import FailureKind, UserError
 from evo.evaluate import Evaluator, PickledTask, TaskSource
 from evo.language.program import Language
-from evo.task import Task, ask, kernel_path, point_arrays
+from evo.task import Task, ask, point_arrays, task_kernel
 
 # What to do if nvPTXCompiler is missing: the build leaves its extension out without this wheel.
 INSTALL_COMPILER = "reinstall evo where the wheel nvidia-nvptxcompiler 13.0.88 is available"
@@ -115,7 +115,7 @@ def _gpu_pays_off(assignment: Assignment) -> bool:
     if without_cpu_meaning(assignment.language, assignment.instructions):
         return True  # only a GPU can run these programs
     task = assignment.task
-    if not (task.reduction or kernel_path(task)):
+    if not (task.reduction or task_kernel(task)):
         return False
     return point_arrays(task, ask(task, "points"), "points()")[1] >= MIN_GPU_POINTS
 
