@@ -31,8 +31,13 @@ def macros(size: int, coloring: Coloring) -> dict[str, int | float | str]:
     return {
         **{name: _literal(value) if isinstance(value, np.float32) else value for name, value in constants.items()},
         **{f"SUM_{name.upper()}": column for column, name in enumerate(kernels.SUMS)},
-        **{"SIZE": size, "LOG_SIZE": size.bit_length() - 1, "HISTOGRAM": _HISTOGRAM, "BANDS": _BANDS, "NUM_BANDS": _num_bands(size)},
-        **{"NUM_FINITE": num_sums(size) - 1, "NUM_RESULTS": num_sums(size)},
+        "SIZE": size,
+        "LOG_SIZE": size.bit_length() - 1,
+        "HISTOGRAM": _HISTOGRAM,
+        "BANDS": _BANDS,
+        "NUM_BANDS": _num_bands(size),
+        "NUM_FINITE": num_sums(size) - 1,
+        "NUM_RESULTS": num_sums(size),
         "ROOTS": ", ".join(f"{{{_literal(root.real)}, {_literal(root.imag)}}}" for root in roots),
         "TAPER": ", ".join(repr(float(value)) for value in taper),
     }

@@ -8,12 +8,12 @@
 #include "spectrum.cuh"
 
 constexpr int NUM_WARPS = EVO_BLOCK_SIZE / 32;
-constexpr int NUM_SEGMENTS = EVO_BLOCK_SIZE / SIZE;  // threads that share a column, one below the other
-constexpr int SEGMENT = SIZE / NUM_SEGMENTS;         // pixels of a thread
-constexpr int SIDE = SIZE / BLOCK;                   // blocks along a side
-constexpr int REGIONS = SIDE / REGION;               // regions along a side
+constexpr int NUM_SEGMENTS = EVO_BLOCK_SIZE / SIZE; // threads that share a column, one below the other
+constexpr int SEGMENT = SIZE / NUM_SEGMENTS; // pixels of a thread
+constexpr int SIDE = SIZE / BLOCK; // blocks along a side
+constexpr int REGIONS = SIDE / REGION; // regions along a side
 constexpr int NUM_BLOCK_SUMS = SUM_FOURFOLD_IMAGINARY - SUM_EDGES + 1;
-constexpr int LINES = 16;  // partial sums that a sum over all threads is made of
+constexpr int LINES = 16; // partial sums that a sum over all threads is made of
 constexpr int MAX_LINES = NUM_BANDS > NUM_BLOCK_SUMS ? NUM_BANDS : NUM_BLOCK_SUMS;
 
 static_assert(SIZE % 32 == 0 && SIZE <= EVO_BLOCK_SIZE && SIDE * SIDE <= EVO_BLOCK_SIZE, "each block has its thread");
@@ -22,8 +22,7 @@ static_assert(NUM_BLOCK_SUMS == 8 && NUM_RESULTS == EVO_NUM_RESULTS, "the column
 
 static __device__ const double taper[SIZE] = {TAPER};
 
-template <typename T>
-static __device__ double sum_in_order(const T* values, int count, int stride = 1) {
+template <typename T> static __device__ double sum_in_order(const T* values, int count, int stride = 1) {
     double sum = 0.0;
 #pragma unroll 4
     for (int i = 0; i < count; ++i) sum += (double)values[i * stride];
@@ -127,7 +126,7 @@ extern "C" __global__ void evaluate(EvoPoints points, const int* num_instruction
     levels[thread / 32][lane] = num_in_level;
     if (lane == 0) num_finite[thread / 32] = num_finite_in_warp;
 
-    sum_columns<3>(scratch.columns, column, segment, [&](int k, float(&pixel)[3]) {
+    sum_columns<3>(scratch.columns, column, segment, [&](int k, float (&pixel)[3]) {
         pixel[0] = picture[first_pixel + k * SIZE];
         pixel[1] = a[k];
         pixel[2] = b[k];
@@ -142,7 +141,7 @@ extern "C" __global__ void evaluate(EvoPoints points, const int* num_instruction
 
     // Differences from the means.
     const float mean = means[0], mean_a = means[1], mean_b = means[2];
-    sum_columns<4>(scratch.columns, column, segment, [&](int k, float(&pixel)[4]) {
+    sum_columns<4>(scratch.columns, column, segment, [&](int k, float (&pixel)[4]) {
         const float y = picture[first_pixel + k * SIZE] - mean, red_green = a[k] - mean_a, yellow_blue = b[k] - mean_b;
         picture[first_pixel + k * SIZE] = y;
         pixel[0] = y * y;

@@ -37,8 +37,8 @@ EXIT_UNTESTED = 3  # of a child that lacked memory, which says nothing of its pr
 class Kernel:
     """What launching programs takes, apart from their cubins.
 
-    ordinal: of the device. outputs: of the task. num_results: values that the task's own kernel writes for each program; None: it is
-    not the task's own. arrays, num_points: as `DeviceInputs` takes them.
+    ordinal: of the device. outputs: of the task. num_results: values that a task's own kernel writes for each program; None: the
+    kernel is not a task's. arrays, num_points: as `DeviceInputs` takes them.
     """
 
     ordinal: int
