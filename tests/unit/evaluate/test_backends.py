@@ -66,6 +66,12 @@ def test_a_gpu_pays_off_for_many_points_unless_the_task_scores_in_python(task_of
     assert CUDA.pays_off(assignment_of(task_of(kind, num_points))) == expected
 
 
+def test_a_kernel_that_does_not_serve_the_tasks_options_does_not_pay_off(task_of, monkeypatch):
+    task = task_of("kernel.cu", 500_000)
+    monkeypatch.setattr(type(task), "kernel_defines", lambda self: None)
+    assert not CUDA.pays_off(assignment_of(task))
+
+
 def test_a_gpu_is_taken_for_instructions_that_only_it_can_run(task_of):
     assert CUDA.pays_off(assignment_of(task_of("neither", 8), ("add_ftz_f32", "cvt_rna_tf32_f32")))
 

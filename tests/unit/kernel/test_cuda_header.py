@@ -45,7 +45,5 @@ def test_an_input_that_cpp_cannot_name_is_refused(name):
 
 def test_sizes_are_macros():
     text = header(language_with("x"), 17, 3, 5)
-    assert all(
-        f"#define {name}\n" in text
-        for name in ("EVO_NUM_SITES 17", "EVO_NUM_MEASURES 3", "EVO_NUM_RESULTS 5", "EVO_BLOCK_SIZE 256")
-    )
+    expected = ("EVO_NUM_SITES 17", "EVO_NUM_MEASURES 3", "EVO_NUM_RESULTS 5", "EVO_BLOCK_SIZE 256")
+    assert all(f"#define {name}\n" in text for name in expected)
