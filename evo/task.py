@@ -130,6 +130,8 @@ class Task:
             `targets()`. The evaluator sums it up and never stores the outputs.
         complexity: None, or the name of the measure that tells how complex a program is: reports then show the front of
             objective against complexity.
+        kernel_sums: None, and the task's kernel.cu writes objective and measures; or how many numbers it writes for each program
+            instead, of which `score_sums` makes the scores.
 
     A folder may have a `kernel.cu` beside its `task.py`: CUDA that scores programs on the GPU, where the outputs are. See
     docs/guide/task-kernels.md. `score` is needed all the same: CPUs use it, and `evo check` compares the kernel with it.
@@ -141,6 +143,7 @@ class Task:
     objective_range: tuple[float, float] | None = None
     reduction: str | None = None
     complexity: str | None = None
+    kernel_sums: int | None = None
 
     def points(self) -> dict[str, NDArray[Any]]:
         """The value of each input at each point: `(num_points,)`, or a scalar if it is the same at all points."""
@@ -180,9 +183,16 @@ class Task:
         """
         return []
 
-    def kernel_defines(self) -> dict[str, int | float | str]:
-        """Macros for the task's own kernel.cu, such as options of the task that decide its score."""
+    def kernel_defines(self) -> dict[str, int | float | str] | None:
+        """Macros for the task's own kernel.cu, such as options of the task that decide its score.
+
+        None: kernel.cu does not serve the task with these options; its programs are scored by `score`.
+        """
         return {}
+
+    def score_sums(self, sums: NDArray[np.float64], programs: Programs) -> Scores:
+        """With `kernel_sums`: as `score`, of what kernel.cu has written, `(batch_size, kernel_sums)`; NaN where it has not."""
+        raise UserError(f"{_place(type(self))}: class {type(self).__name__} has kernel_sums, so it must define score_sums()")
 
     # What reports say of programs, beside their scores, is up to these.
 
@@ -310,11 +320,20 @@ def _staying_here() -> Iterator[None]:
         os.close(folder)
 
 
-def kernel_path(task: Task) -> Path | None:
-    """The task's own kernel, `kernel.cu` beside its `task.py`, or None."""
+def task_kernel(task: Task) -> tuple[Path, dict[str, Any]] | None:
+    """The task's own kernel, `kernel.cu` beside its `task.py`, and its macros; None if it has none that serves its options."""
     file = getattr(sys.modules.get(type(task).__module__), "__file__", None)
     path = Path(file).with_name("kernel.cu") if file else None
-    return path if path and path.is_file() else None
+    if not (path and path.is_file()):
+        return None
+    with task_errors(type(task), "kernel_defines"):
+        defines = task.kernel_defines()
+    return None if defines is None else (path, defines)
+
+
+def num_kernel_results(task: Task) -> int:
+    """How many numbers the task's own kernel writes for each program."""
+    return task.kernel_sums or 1 + len(task.measures)
 
 
 def declared_files(task: Task, folder: Path) -> list[Path]:
@@ -514,6 +533,9 @@ def check_declarations(task: Task) -> None:
         )
     if task.reduction is not None and set(task.outputs.values()) != {"f32"}:
         raise UserError(f"{path}: {name_of_class}.reduction needs outputs of type f32")
+    sums = task.kernel_sums
+    if sums is not None and (not isinstance(sums, int) or sums < 1):
+        raise UserError(f"{path}: {name_of_class}.kernel_sums is {sums!r}, must be None or a whole number from 1")
     if task.complexity is not None and task.complexity not in task.measures:
         raise UserError(
             f"{path}: {name_of_class}.complexity is {task.complexity!r}, must be None or a measure: {', '.join(task.measures)}"

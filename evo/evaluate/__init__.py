@@ -135,26 +135,27 @@ def join(parts: list[Evaluation], num_measures: int) -> Evaluation:
 
 def score_batch(
     task: Task,
-    outputs: Regression | dict[str, NDArray[Any]],
+    outputs: Regression | dict[str, NDArray[Any]] | NDArray[np.float64],
     num_instructions: NDArray[np.int32],
     check: Regression | None = None,
+    method: str = "score",
 ) -> Evaluation:
-    """Calls the task's `score` and checks what it returns.
+    """Calls the task's `score`, or `score_sums`, and checks what it returns.
 
     Raises:
-        UserError: `score` raises or returns the wrong thing.
+        UserError: the method raises or returns the wrong thing.
     """
-    place = method_place(type(task), "score")
+    place = method_place(type(task), method)
     batch_size = len(num_instructions)
-    with np.errstate(all="ignore"), task_errors(type(task), "score"):
-        scores = task.score(outputs, Programs(num_instructions, check))
+    with np.errstate(all="ignore"), task_errors(type(task), method):
+        scores = getattr(task, method)(outputs, Programs(num_instructions, check))
         if not isinstance(scores, Scores):
-            raise UserError(f"{place}: score() must return evo.Scores, got {type(scores).__name__}")
+            raise UserError(f"{place}: {method}() must return evo.Scores, got {type(scores).__name__}")
         objective = np.asarray(scores.objective, dtype=np.float64)
         measures = np.asarray(scores.measures, dtype=np.float64)
     if objective.shape != (batch_size,) or measures.shape != (batch_size, len(task.measures)):
         raise UserError(
-            f"{place}: score() must return objective of shape ({batch_size},) and measures of shape "
+            f"{place}: {method}() must return objective of shape ({batch_size},) and measures of shape "
             f"({batch_size}, {len(task.measures)}), got {objective.shape} and {measures.shape}"
         )
     return finite_only(objective, measures)

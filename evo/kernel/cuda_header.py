@@ -39,8 +39,11 @@ _KEYWORDS = frozenset(
 _TYPES = {"f32": ("float", "f"), "u32": ("unsigned int", "r"), "s32": ("int", "r"), "b32": ("unsigned int", "r")}
 
 
-def header(language: Language, num_sites: int, num_measures: int) -> str:
+def header(language: Language, num_sites: int, num_measures: int, num_results: int) -> str:
     """The text of evo.cuh.
+
+    Args:
+        num_results: values that the kernel writes for each program.
 
     Raises:
         UserError: an input's name is not possible in C++.
@@ -54,7 +57,7 @@ def header(language: Language, num_sites: int, num_measures: int) -> str:
     types = {variable.name: _TYPES[variable.register_type][0] for variable in variables}
     outputs = [name for name, _ in language.outputs]
     lines = ["#ifndef EVO_CUH", "#define EVO_CUH", f"#define EVO_BLOCK_SIZE {BLOCK_SIZE}", f"#define EVO_NUM_SITES {num_sites}"]
-    lines += [f"#define EVO_NUM_MEASURES {num_measures}", "struct EvoPoints {"]
+    lines += [f"#define EVO_NUM_MEASURES {num_measures}", f"#define EVO_NUM_RESULTS {num_results}", "struct EvoPoints {"]
     lines += [f"    const char* evo_values_{i};" for i in range(len(inputs))]
     lines += [f"    unsigned int evo_stride_{i};" for i in range(len(inputs))] + ["    unsigned int num_points;"]
     for i, name in enumerate(inputs):

@@ -18,11 +18,12 @@ outputs are not copied back for `Task.score`:
 Launch: grid (1, number of programs), blocks of EVO_BLOCK_SIZE threads, no dynamic shared memory. The block of a program writes
 1 + EVO_NUM_MEASURES values: the objective, then the measures in the task's order. They equal those of the task's `score` within a
 tolerance that the task states, and are summed in an order that depends on the points alone. A value that is not finite rejects
-the program. `num_instructions` has one value for each program.
+the program. `num_instructions` has one value for each program. A task with `kernel_sums` gets so many values instead, and its
+`score_sums` makes the scores.
 
 evo.cuh (`evo.kernel.cuda_header`) is generated for the task and defines
 
-    EVO_BLOCK_SIZE, EVO_NUM_MEASURES    and EVO_NUM_SITES, the most programs of a launch
+    EVO_BLOCK_SIZE, EVO_NUM_MEASURES    and EVO_NUM_RESULTS, the values of a program; EVO_NUM_SITES, the most programs of a launch
     EvoPoints      `num_points`, and for each input a function of the same name that returns its value at a point
     evo_program(site, inputs..., outputs&...)    runs the site's program; inputs and outputs in the task's order. It may be called
                    anywhere and any number of times, even in loops that the compiler unrolls. Outputs that a program leaves no
@@ -49,7 +50,7 @@ from evo.language.program import Language
 from evo.native import nvptxcompiler
 from evo.native.ptx_inject import AnnotatedPtx
 from evo.storage.disk_cache import DiskCache
-from evo.task import Task, kernel_path, task_errors
+from evo.task import Task, num_kernel_results, task_kernel
 
 # Without --fmad=false the compiler would fuse a kernel's multiplications and additions: other bits than in `score`.
 _OPTIONS = ("--fmad=false",)
@@ -60,7 +61,8 @@ _MACRO = re.compile(r"(?!evo_|EVO_)[A-Za-z_][A-Za-z0-9_]*")
 
 
 def template_of(task: Task, language: Language, target: str, num_sites: int, cache: DiskCache | None = None) -> KernelTemplate:
-    """The template for evaluating a task on the GPU: the task's own kernel, or the pointwise one if it has none.
+    """The template for evaluating a task on the GPU: the task's own kernel, or the pointwise one if it has none
+    that serves its options.
 
     Args:
         target: such as `sm_90`, or `compute_90`.
@@ -70,12 +72,12 @@ def template_of(task: Task, language: Language, target: str, num_sites: int, cac
     Raises:
         UserError: kernel.cu or `kernel_defines` is wrong, or NVRTC is missing.
     """
-    path = kernel_path(task)
-    if path is None:
+    kernel = task_kernel(task)
+    if kernel is None:
         return POINTWISE
-    with task_errors(type(task), "kernel_defines"):
-        defines = task.kernel_defines()
-    texts = {**_folder_headers(path), HEADER_NAME: header(language, num_sites, len(task.measures)).encode()}
+    path, defines = kernel
+    sizes = (num_sites, len(task.measures), num_kernel_results(task))
+    texts = {**_folder_headers(path), HEADER_NAME: header(language, *sizes).encode()}
     options = (f"--gpu-architecture={target.replace('sm_', 'compute_')}", *_OPTIONS, *_macros(path, defines))
     ptx = _annotated_ptx(path, _read(path), texts, options, cache)
     _check_sites(path, ptx, num_sites)

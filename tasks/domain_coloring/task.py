@@ -11,7 +11,7 @@ import numpy as np
 
 import evo
 
-from . import kernels
+from . import cuda, kernels
 from .coloring import Coloring
 from .objective import PictureStatistics
 from .scratch import Scratch
@@ -60,6 +60,8 @@ class DomainColoring(evo.Task):
         except ValueError as error:
             raise evo.UserError(f"task_options: {error}") from error
         self._scratch = Scratch()
+        self._size = size
+        self.kernel_sums = cuda.num_sums(size)
         self._points = self._grid(size, evo.Window(size), _jitter(size)) | {"t": np.float32(t)}
 
     def points(self):
@@ -69,23 +71,28 @@ class DomainColoring(evo.Task):
         f, g = outputs["f"], outputs["g"]
         step = max(1, NUM_PIXELS // f.shape[1])
         parts = [self._sums(f[i : i + step], g[i : i + step]) for i in range(0, len(f), step)]
-        sums, num_finite = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        statistics = self._statistics.statistics(sums)
-        finite = num_finite / f.shape[1]
+        return self.score_sums(np.concatenate(parts), programs)
+
+    def kernel_defines(self):
+        return cuda.macros(self._size, self._coloring) if self._size in cuda.SIZES else None
+
+    def score_sums(self, sums, programs):
+        statistics = self._statistics.statistics(sums[:, :-1])
+        finite = sums[:, -1] / self._size**2
         # A few poles and holes are part of the genre. A quarter of the picture makes it worthless, half a failure.
         objective = statistics.objective() * np.clip(1.0 - 4.0 * (1.0 - finite), 0.0, 1.0)
         objective[finite < 0.5] = np.nan
         return evo.Scores(objective, np.stack([getattr(statistics, name) for name in self.measures], axis=1))
 
-    def _sums(self, f: np.ndarray, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The sums that statistics need, and the number of pixels where f and g are finite."""
+    def _sums(self, f: np.ndarray, g: np.ndarray) -> np.ndarray:
+        """The sums that statistics need, and the number of pixels where f and g are finite: `(batch_size, kernel_sums)`."""
         scratch = self._scratch
         real, imaginary = scratch("complex", (2, *f.shape))
         real[:], imaginary[:] = f, g  # contiguous, as the kernels need them
         num_finite = np.empty(len(f), np.int64)
         kernels.count_finite(real, imaginary, num_finite)
         rgb = self._coloring.rgb(real, imaginary, scratch("rgb", (3, *f.shape)))
-        return self._statistics.sums(rgb, scratch), num_finite
+        return np.column_stack([self._statistics.sums(rgb, scratch), num_finite])
 
     def picture_points(self, size, t, window=None):
         # There and back, so that every animation is a loop. It begins with the scored picture.

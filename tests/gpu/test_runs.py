@@ -17,6 +17,8 @@ OWN_KERNEL = REPOSITORY / "tests" / "data" / "own_kernel"
 IS_EMULATED = "EVO_EMULATED_GPU" in os.environ
 # The stand-in ends an endless kernel by itself, and no kernel that is only slow must be taken for one.
 LAUNCH_SECONDS = 60 if IS_EMULATED else 3
+# A picture of 64x64 takes the stand-in a tenth of a second.
+FEWER = ("task_options.size=32", "stop.generations=4") if IS_EMULATED else ()
 
 
 @pytest.fixture
@@ -44,7 +46,7 @@ def archive(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_main_job_runs_on_the_gpu_and_both_backends_agree_on_its_elites(gpu_evo, tmp_path):
-    completed = gpu_evo("run", SMOKE, *settings())
+    completed = gpu_evo("run", SMOKE, *settings(*FEWER))
     assert completed.returncode == 0, completed.stderr
     folder = run_folder(completed, tmp_path)
     assert json.loads((folder / "environment.json").read_text())["backend"] == "cuda"

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from evo.errors import UserError
+from evo.evaluate import score_batch
 from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
@@ -229,6 +230,19 @@ def test_what_init_sets_is_checked(make_task):
     assert refusal(make_task(BY_COUNT + "        self.measures = {'size': (1.0, 0.0)}\n", "other")).endswith(
         "Line.measures['size'] is (1.0, 0.0), must be (low, high) with low < high"
     )
+
+
+@pytest.mark.parametrize("declared", ["0", "-3", "2.0", "'many'"])
+def test_kernel_sums_that_are_no_count_are_refused(make_task, declared):
+    folder = make_task(GOOD + f"    kernel_sums = {declared}\n")
+    assert refusal(folder) == f"{folder}/task.py: Line.kernel_sums is {declared}, must be None or a whole number from 1"
+
+
+def test_kernel_sums_without_score_sums_are_the_tasks_error(make_task):
+    folder = make_task(GOOD + "    kernel_sums = 3\n")
+    with pytest.raises(UserError) as error:
+        score_batch(load_task(folder, {}), np.zeros((2, 3)), np.zeros(2, np.int32), method="score_sums")
+    assert str(error.value) == f"{folder}/task.py: class Line has kernel_sums, so it must define score_sums()"
 
 
 def test_a_complexity_that_is_no_measure_is_refused_with_the_measures(make_task):

@@ -38,7 +38,7 @@ from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native.stack_ptx import WordType
 from evo.storage.disk_cache import DiskCache
-from evo.task import Task, ask, point_arrays
+from evo.task import Task, ask, num_kernel_results, point_arrays
 
 # Of a task's own kernel, which runs a program in each: more programs of a pack would wait for the first ones.
 BLOCKS_PER_MULTIPROCESSOR = 2048 // KERNEL_BLOCK_SIZE
@@ -340,8 +340,8 @@ class CudaEvaluator:
         if not control:
             return [], "they cannot be compiled again one by one"
         task, inputs = self._task, plan.inputs
-        is_own = isinstance(plan, KernelPlan)
-        kernel = TrialKernel(self._device.info.ordinal, task.outputs, task.measures, is_own, inputs.arrays, inputs.num_points)
+        num_results = num_kernel_results(task) if isinstance(plan, KernelPlan) else None
+        kernel = TrialKernel(self._device.info.ordinal, task.outputs, num_results, inputs.arrays, inputs.num_points)
         verdict = try_alone(kernel, control[0], modules, self._options.launch_seconds)
         rows = (suspects[row] for module in verdict.at_fault for row in modules[module].rows[0])
         return sorted(map(int, rows)), verdict.reason

@@ -22,7 +22,7 @@ from evo.evaluate.cuda.scoring import OutputScorer
 from evo.kernel import cuda_header, regression
 from evo.kernel.pointwise import kernel_name
 from evo.kernel.template import ENTRY
-from evo.task import Regression, Task, target_array
+from evo.task import Regression, Task, num_kernel_results, target_array
 
 BLOCK_SIZE = 256
 # A multiprocessor holds at most 2,048 threads. Several times as many are launched if there are enough points, because programs
@@ -208,18 +208,19 @@ class CheckedPlan:
 
 
 class KernelPlan:
-    """Scores by a task's own kernel (`evo.kernel.cuda_source`): `(num_programs, 1 + num_measures)` float64."""
+    """Scores, or sums, by a task's own kernel (`evo.kernel.cuda_source`): `(num_programs, num_results)` float64."""
 
     is_divisible = True
 
     def __init__(self, task: Task, inputs: DeviceInputs):
         self.inputs = inputs
-        self._num_scores = 1 + len(task.measures)
+        self._task = task
+        self._num_results = num_kernel_results(task)
         self._points = cuda_header.points_argument(inputs.addresses, inputs.strides, inputs.num_points)
 
     def result_bytes(self, num_programs: int) -> int:
-        """An objective and measures in float64 for each program."""
-        return num_programs * self._num_scores * 8
+        """An objective and measures, or sums, in float64 for each program."""
+        return num_programs * self._num_results * 8
 
     def scratch_bytes(self, num_programs: int) -> int:
         """The number of instructions of each program."""
@@ -228,7 +229,7 @@ class KernelPlan:
     def prepare(self, device: Device, module: Module, results: int, scratch: int, stream: Any) -> None:
         """Uploads the numbers of instructions."""
         device.copy_to_device(scratch, module.num_instructions.astype(np.int32), stream)
-        # A score that the kernel does not write must be NaN, which rejects the program, instead of another pack's score.
+        # What the kernel does not write must be NaN, which rejects the program, instead of another pack's result.
         device.fill(results, 0xFF, self.result_bytes(len(module.rows)), stream)
 
     def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
@@ -237,9 +238,11 @@ class KernelPlan:
         device.launch(device.function(loaded, ENTRY), (1, len(module.rows)), cuda_header.BLOCK_SIZE, params, stream)
 
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
-        """Takes the kernel's scores, except those that are not finite."""
-        scores = host.view(np.float64).reshape(len(num_instructions), self._num_scores)
-        return finite_only(scores[:, 0].copy(), scores[:, 1:].copy())
+        """Takes the kernel's scores, or those that the task makes of its sums, except those that are not finite."""
+        results = host.view(np.float64).reshape(len(num_instructions), self._num_results)
+        if self._task.kernel_sums:
+            return score_batch(self._task, results, num_instructions, method="score_sums")
+        return finite_only(results[:, 0].copy(), results[:, 1:].copy())
 
     def close(self) -> None:
         """Does nothing: this plan holds nothing on the device."""

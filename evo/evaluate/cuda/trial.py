@@ -37,14 +37,13 @@ EXIT_UNTESTED = 3  # of a child that lacked memory, which says nothing of its pr
 class Kernel:
     """What launching programs takes, apart from their cubins.
 
-    ordinal: of the device. outputs, measures: of the task. is_own: whether it is the task's own kernel. arrays, num_points: as
-    `DeviceInputs` takes them.
+    ordinal: of the device. outputs: of the task. num_results: values that a task's own kernel writes for each program; None: the
+    kernel is not a task's. arrays, num_points: as `DeviceInputs` takes them.
     """
 
     ordinal: int
     outputs: Mapping[str, str]
-    measures: Mapping[str, Any]
-    is_own: bool
+    num_results: int | None
     arrays: Sequence[NDArray[Any]]
     num_points: int
 

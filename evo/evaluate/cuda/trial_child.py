@@ -24,7 +24,7 @@ class Declaration(Task):
     """What plans ask of a task to launch its kernels."""
 
     def __init__(self, kernel: Kernel):
-        self.outputs, self.measures = dict(kernel.outputs), dict(kernel.measures)
+        self.outputs, self.kernel_sums = dict(kernel.outputs), kernel.num_results
 
 
 def main() -> None:
@@ -50,7 +50,7 @@ def run(kernel: Kernel, modules: Sequence[Module]) -> None:
     device = Device(kernel.ordinal)
     inputs = DeviceInputs(device, kernel.arrays, kernel.num_points)
     task = Declaration(kernel)
-    plan: Plan = KernelPlan(task, inputs) if kernel.is_own else StorePlan(task, inputs)
+    plan: Plan = KernelPlan(task, inputs) if kernel.num_results else StorePlan(task, inputs)
     results, scratch = device.allocate(plan.result_bytes(1)), device.allocate(plan.scratch_bytes(1))
     stream, event = device.stream(), device.event()
     for module in modules:

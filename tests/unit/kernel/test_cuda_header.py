@@ -22,7 +22,7 @@ def test_the_bytes_of_points_are_those_of_the_struct(nvrtc, num_inputs):
     addresses = [0x1111_0000_0000_0001 * (i + 1) for i in range(num_inputs)]
     strides, num_points = [4 * (i % 2) + 0x100 * i for i in range(num_inputs)], 0x7654_3210
     content = points_argument(np.array(addresses, np.uint64), np.array(strides, np.uint32), num_points)
-    text = header(language_with(*(f"x{i}" for i in range(num_inputs))), 1, 1)
+    text = header(language_with(*(f"x{i}" for i in range(num_inputs))), 1, 1, 2)
     fields = re.findall(r"^    (const char\*|unsigned int) (\w+);$", text, re.MULTILINE)
     kinds = {"const char*": ctypes.c_uint64, "unsigned int": ctypes.c_uint32}
     points = type("Points", (ctypes.Structure,), {"_fields_": [(name, kinds[kind]) for kind, name in fields]})
@@ -40,9 +40,10 @@ def test_the_bytes_of_points_are_those_of_the_struct(nvrtc, num_inputs):
 @pytest.mark.parametrize("name", ["float", "a b", "1x", "num_points", "evo_values_0", "EVO_CUH", "é", "x-y", ""])
 def test_an_input_that_cpp_cannot_name_is_refused(name):
     with pytest.raises(UserError, match=f"^input '{re.escape(name)}': kernel.cu would call it .* rename it$"):
-        header(language_with("x", name), 1, 1)
+        header(language_with("x", name), 1, 1, 2)
 
 
 def test_sizes_are_macros():
-    text = header(language_with("x"), 17, 3)
-    assert all(f"#define {name}\n" in text for name in ("EVO_NUM_SITES 17", "EVO_NUM_MEASURES 3", "EVO_BLOCK_SIZE 256"))
+    text = header(language_with("x"), 17, 3, 5)
+    expected = ("EVO_NUM_SITES 17", "EVO_NUM_MEASURES 3", "EVO_NUM_RESULTS 5", "EVO_BLOCK_SIZE 256")
+    assert all(f"#define {name}\n" in text for name in expected)

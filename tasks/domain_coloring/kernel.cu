@@ -1,0 +1,194 @@
+// Sums over pictures on the GPU: a block colours the picture of one program and writes what `score_sums` of task.py takes.
+//
+// Does what `count_finite`, `color` and `summarize` of kernels.py do, in the same order, so that all sums have the bits that they
+// have on the CPU, except the power of the bands (spectrum.cuh). The constants of kernels.py are macros here; cuda.py makes them.
+#include "evo.cuh"
+
+#include "coloring.cuh"
+#include "spectrum.cuh"
+
+constexpr int NUM_WARPS = EVO_BLOCK_SIZE / 32;
+constexpr int NUM_SEGMENTS = EVO_BLOCK_SIZE / SIZE; // threads that share a column, one below the other
+constexpr int SEGMENT = SIZE / NUM_SEGMENTS; // pixels of a thread
+constexpr int SIDE = SIZE / BLOCK; // blocks along a side
+constexpr int REGIONS = SIDE / REGION; // regions along a side
+constexpr int NUM_BLOCK_SUMS = SUM_FOURFOLD_IMAGINARY - SUM_EDGES + 1;
+constexpr int LINES = 16; // partial sums that a sum over all threads is made of
+constexpr int MAX_LINES = NUM_BANDS > NUM_BLOCK_SUMS ? NUM_BANDS : NUM_BLOCK_SUMS;
+
+static_assert(SIZE % 32 == 0 && SIZE <= EVO_BLOCK_SIZE && SIDE * SIDE <= EVO_BLOCK_SIZE, "each block has its thread");
+static_assert(NUM_LUMINANCE_LEVELS == 32, "each lane of a warp counts one level");
+static_assert(NUM_BLOCK_SUMS == 8 && NUM_RESULTS == EVO_NUM_RESULTS, "the columns of the sums");
+
+static __device__ const double taper[SIZE] = {TAPER};
+
+template <typename T> static __device__ double sum_in_order(const T* values, int count, int stride = 1) {
+    double sum = 0.0;
+#pragma unroll 4
+    for (int i = 0; i < count; ++i) sum += (double)values[i * stride];
+    return sum;
+}
+
+// Adds up values(k) of the pixels of each column from top to bottom, k of each thread, in float32 as on the CPU.
+template <int N, typename Values>
+static __device__ void sum_columns(float (&columns)[4][SIZE], int column, int segment, Values values) {
+#pragma unroll 1
+    for (int turn = 0; turn < NUM_SEGMENTS; ++turn) {
+        if (turn == segment) {
+            float sums[N], pixel[N];
+            for (int q = 0; q < N; ++q) sums[q] = turn > 0 ? columns[q][column] : 0.0f;
+#pragma unroll 1
+            for (int k = 0; k < SEGMENT; ++k) {
+                values(k, pixel);
+                for (int q = 0; q < N; ++q) sums[q] += pixel[q];
+            }
+            for (int q = 0; q < N; ++q) columns[q][column] = sums[q];
+        }
+        __syncthreads();
+    }
+}
+
+// What `summarize` adds up of a block of BLOCK x BLOCK pixels, from SUM_EDGES on.
+static __device__ void sum_block(const float* luminance, int first_row, int first_column, double (&sums)[NUM_BLOCK_SUMS]) {
+    float energies[BLOCK] = {}, reals[BLOCK] = {}, imaginaries[BLOCK] = {};
+    int edges = 0;
+#pragma unroll 1
+    for (int row = first_row; row < min(first_row + BLOCK, SIZE - 1); ++row) {
+        const float* upper = luminance + row * SIZE + first_column;
+        const float* lower = upper + SIZE;
+#pragma unroll
+        for (int i = 0; i < BLOCK; ++i) {
+            if (first_column + i == SIZE - 1) continue;
+            const float falling = lower[i + 1] - upper[i];
+            const float rising = upper[i + 1] - lower[i];
+            const float across = (falling + rising) * 0.5f;
+            const float down = (rising - falling) * 0.5f;
+            const float product = across * down;
+            const float energy = across * across + down * down;
+            edges += energy > EDGE_ENERGY;
+            energies[i] += energy;
+            reals[i] += across * across - down * down;
+            imaginaries[i] += product + product;
+        }
+    }
+    const double energy = (energies[0] + energies[1]) + (energies[2] + energies[3]);
+    const double real = (reals[0] + reals[1]) + (reals[2] + reals[3]);
+    const double imaginary = (imaginaries[0] + imaginaries[1]) + (imaginaries[2] + imaginaries[3]);
+    const double oriented = sqrt(real * real + imaginary * imaginary);
+    const double amplitude = sqrt(energy);
+    const double weight = amplitude / (energy + TINY);
+    const double fourfold = weight / (oriented + TINY);
+    sums[0] = edges;
+    sums[1] = energy;
+    sums[2] = oriented;
+    sums[3] = amplitude;
+    sums[4] = weight * real;
+    sums[5] = weight * imaginary;
+    sums[6] = fourfold * (real * real - imaginary * imaginary);
+    sums[7] = fourfold * 2.0 * real * imaginary;
+}
+
+extern "C" __global__ void evaluate(EvoPoints points, const int* num_instructions, double* results) {
+    __shared__ __align__(16) float picture[SIZE * SIZE];
+    __shared__ union {
+        float columns[4][SIZE];
+        double blocks[NUM_BLOCK_SUMS][SIDE * SIDE];
+        float bands[NUM_BANDS][EVO_BLOCK_SIZE];
+    } scratch;
+    __shared__ double lines[MAX_LINES][LINES], regions[2][REGIONS * REGIONS];
+    __shared__ int levels[NUM_WARPS][32], num_finite[NUM_WARPS];
+    __shared__ float means[3];
+    const int thread = threadIdx.x, lane = thread % 32, column = thread % SIZE, segment = thread / SIZE;
+    const int first_pixel = segment * SEGMENT * SIZE + column;
+    results += EVO_NUM_RESULTS * blockIdx.y;
+
+    // Colours: luminance, and the opponent colours, red against green and yellow against blue.
+    float a[SEGMENT], b[SEGMENT];
+    int num_in_level = 0, num_finite_in_warp = 0;
+#pragma unroll 1
+    for (int k = 0; k < SEGMENT; ++k) {
+        const unsigned int i = first_pixel + k * SIZE;
+        float f, g;
+        evo_program(blockIdx.y, points.t(i), points.x(i), points.y(i), f, g);
+        const Rgb rgb = color(f, g);
+        const float luminance = rgb.red * LUMA_RED + rgb.green * LUMA_GREEN + rgb.blue * LUMA_BLUE;
+        picture[i] = luminance;
+        a[k] = rgb.red - rgb.green;
+        b[k] = (rgb.red + rgb.green) * 0.5f - rgb.blue;
+        num_finite_in_warp += __popc(__ballot_sync(~0u, (f - f) + (g - g) == 0.0f));
+        // Each lane counts the pixels of its warp whose level is the lane's number: all five bits are equal.
+        const int level = (int)(luminance * LEVELS);
+        unsigned int is_in_level = ~0u;
+#pragma unroll
+        for (int bit = 1; bit < 32; bit *= 2) is_in_level &= __ballot_sync(~0u, level & bit) ^ (lane & bit ? 0u : ~0u);
+        num_in_level += __popc(is_in_level);
+    }
+    levels[thread / 32][lane] = num_in_level;
+    if (lane == 0) num_finite[thread / 32] = num_finite_in_warp;
+
+    sum_columns<3>(scratch.columns, column, segment, [&](int k, float (&pixel)[3]) {
+        pixel[0] = picture[first_pixel + k * SIZE];
+        pixel[1] = a[k];
+        pixel[2] = b[k];
+    });
+    if (thread < 3) {
+        means[thread] = (float)(sum_in_order(scratch.columns[thread], SIZE) * (1.0 / (SIZE * SIZE)));
+        results[thread == 0 ? SUM_MEAN : SUM_MEAN_A + thread - 1] = means[thread];
+    }
+    if (thread < 32) results[HISTOGRAM + thread] = sum_in_order(&levels[0][thread], NUM_WARPS, 32);
+    if (thread == 0) results[NUM_FINITE] = sum_in_order(num_finite, NUM_WARPS);
+    __syncthreads();
+
+    // Differences from the means.
+    const float mean = means[0], mean_a = means[1], mean_b = means[2];
+    sum_columns<4>(scratch.columns, column, segment, [&](int k, float (&pixel)[4]) {
+        const float y = picture[first_pixel + k * SIZE] - mean, red_green = a[k] - mean_a, yellow_blue = b[k] - mean_b;
+        picture[first_pixel + k * SIZE] = y;
+        pixel[0] = y * y;
+        pixel[1] = red_green * red_green;
+        pixel[2] = yellow_blue * yellow_blue;
+        pixel[3] = red_green * yellow_blue;
+    });
+    if (thread < 4) results[thread == 0 ? SUM_YY : SUM_AA + thread - 1] = sum_in_order(scratch.columns[thread], SIZE);
+    __syncthreads();
+
+    // Gradients: sums over blocks, column by column, and over regions.
+    if (thread < SIDE * SIDE) {
+        double sums[NUM_BLOCK_SUMS];
+        sum_block(picture, thread / SIDE * BLOCK, thread % SIDE * BLOCK, sums);
+        for (int q = 0; q < NUM_BLOCK_SUMS; ++q) scratch.blocks[q][thread] = sums[q];
+    }
+    __syncthreads();
+    if (thread < NUM_BLOCK_SUMS * SIDE) {
+        lines[thread / SIDE][thread % SIDE] = sum_in_order(&scratch.blocks[thread / SIDE][thread % SIDE], SIDE, SIDE);
+    }
+    if (thread < REGIONS * REGIONS) {
+        const double* block = scratch.blocks[1] + thread / REGIONS * REGION * SIDE + thread % REGIONS * REGION;
+        double energy = 0.0;
+        for (int i = 0; i < REGION; ++i)
+            for (int j = 0; j < REGION; ++j) energy += block[i * SIDE + j];
+        regions[0][thread] = sqrt(energy);
+        regions[1][thread] = energy;
+    }
+#pragma unroll 1
+    for (int k = 0; k < SEGMENT; ++k) {
+        picture[first_pixel + k * SIZE] *= (float)(taper[segment * SEGMENT + k] * taper[column]);
+    }
+    __syncthreads();
+    if (thread < NUM_BLOCK_SUMS) results[SUM_EDGES + thread] = sum_in_order(lines[thread], SIDE);
+    if (thread < 2) results[SUM_REGION_AMPLITUDE + thread] = sum_in_order(regions[thread], REGIONS * REGIONS);
+
+    // The spectrum.
+    float2* numbers = reinterpret_cast<float2*>(picture);
+    float bands[NUM_BANDS] = {};
+    transform(numbers);
+    add_bands(numbers, bands);
+    for (int band = 0; band < NUM_BANDS; ++band) scratch.bands[band][thread] = bands[band];
+    __syncthreads();
+    if (thread < NUM_BANDS * LINES) {
+        const int band = thread / LINES, line = thread % LINES;
+        lines[band][line] = sum_in_order(&scratch.bands[band][line], EVO_BLOCK_SIZE / LINES, LINES);
+    }
+    __syncthreads();
+    if (thread < NUM_BANDS) results[BANDS + thread] = sum_in_order(lines[thread], LINES);
+}

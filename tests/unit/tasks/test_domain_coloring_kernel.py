@@ -1,0 +1,173 @@
+"""The kernel of domain colouring, run by the stand-in for a GPU: its sums and scores are those of `score`.
+
+Both are given the outputs that the stand-in computes, so that they alone are compared.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evo import Scores
+from evo.compile.assembler import DEFAULT_OPTIONS, compiler_options
+from evo.compile.packing import Packing
+from evo.evaluate import Status
+from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
+from evo.instructions import shipped_instruction_set
+from evo.kernel.cuda_source import template_of
+from evo.kernel.template import POINTWISE, task_ptx
+from evo.language.batch import Batch
+from evo.language.program import Language, parse_program
+from evo.task import Programs, load_task
+
+FOLDER = Path(__file__).parents[3] / "tasks" / "domain_coloring"
+MAX_LENGTH = 100
+# Of one colour; undefined in a quarter, in three quarters, and everywhere; infinite; with a pole.
+EDGES = ["0.5", "1.5 %x sub_ftz_f32 lg2_approx_ftz_f32 %y", "%x 1.5 sub_ftz_f32 lg2_approx_ftz_f32 %y", "-1.0 lg2_approx_ftz_f32"]
+EDGES += ["1e38 1e38 mul_ftz_f32", "1.0 %y %x mul_ftz_f32 div_approx_ftz_f32"]
+
+FIRST_BAND = 17 + 32  # after the sums over pixels and the histogram
+# Only the power of the bands has other bits than on the CPU: both transforms round to float32, in another order. Each is off by
+# some 2^-24 of the largest amplitude, here by up to 2e-7. A band much below that is noise on both sides.
+AMPLITUDE_TOLERANCE = 1e-6
+# The deviation D of the bands takes part in the objective as exp(-(D / 1.2)^2 / 2), which is tiny where bands are so unequal:
+# here the largest difference is 6e-8.
+OBJECTIVE_TOLERANCE = 1e-6
+
+
+@pytest.fixture(autouse=True)
+def kept_loops(monkeypatch):
+    """The task's compiled loops stay in the user's cache, whatever else the stand-in keeps elsewhere."""
+    user = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", os.environ.get("NUMBA_CACHE_DIR") or str(user / "evo" / "numba"))
+
+
+def make_problem(size=64, folder=FOLDER):
+    """A task whose measures are its sums, and its language."""
+    if not os.environ.get("CI"):
+        pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    task = load_task(folder, {"size": size, "saturation": 0.7, "pure_magnitude": 1.5})
+    num_pixels, make_scores = size**2, task.score_sums
+
+    def score_sums(sums, programs):
+        return Scores(make_scores(sums, programs).objective, sums)
+
+    def score(outputs, programs):
+        assert outputs["f"].shape[1] == num_pixels
+        return score_sums(task._sums(outputs["f"], outputs["g"]), programs)
+
+    task.score_sums, task.score = score_sums, score
+    task.measures = {f"sum_{i}": (0.0, 1.0) for i in range(task.kernel_sums)}
+    return task, Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
+
+
+def some_programs(language, count, seed=1):
+    """Those at the edges, those that come with the task, and crossings of these, which are as varied as a search's."""
+    shipped = [path.read_text() for path in sorted((FOLDER / "programs").glob("*.txt"))]
+    words = [parse_program(language, text, "test", MAX_LENGTH) for text in (*EDGES, *shipped)]
+    rng = np.random.default_rng(seed)
+    parents = [each[each != 0] for each in words[len(EDGES) :]]
+    while len(words) < count:
+        first, second = (parents[i] for i in rng.integers(len(parents), size=2))
+        child = np.concatenate([first[: rng.integers(len(first))], second[rng.integers(len(second)) :]])[:MAX_LENGTH]
+        words.append(np.pad(child, (0, MAX_LENGTH - len(child))))
+    return np.stack(words[:count])
+
+
+def evaluate(task, language, words, packing=None):
+    """By the kernel, and by `score` of the outputs."""
+    evaluator = CudaEvaluator(language, task, CudaOptions(num_workers=1, packing=packing or Packing(64, 1)))
+    try:
+        found = evaluator.evaluate(Batch.analyze(language.lowering, words))
+        outputs = evaluator.outputs(words, task.points())
+    finally:
+        evaluator.close()
+    with np.errstate(all="ignore"):
+        return found, task.score(outputs, Programs(np.zeros(len(words), np.int32)))
+
+
+def assert_agree(task, found, expected):
+    """Rejects are the same; all sums but those of the bands have the same bits; bands and objective are near."""
+    is_finite = np.isfinite(expected.objective)
+    assert is_finite.any() and not is_finite.all()
+    np.testing.assert_array_equal(found.status, np.where(is_finite, Status.OK, Status.NONFINITE))
+    sums, expected_sums = found.measures[is_finite], expected.measures[is_finite]
+    bands = slice(FIRST_BAND, task.kernel_sums - 1)
+    np.testing.assert_array_equal(np.delete(sums, bands, axis=1), np.delete(expected_sums, bands, axis=1))
+    amplitudes, expected_amplitudes = np.sqrt(sums[:, bands]), np.sqrt(expected_sums[:, bands])
+    largest = expected_amplitudes.max(axis=1, keepdims=True)
+    assert (abs(amplitudes - expected_amplitudes) <= AMPLITUDE_TOLERANCE * largest).all()
+    np.testing.assert_allclose(found.objective[is_finite], expected.objective[is_finite], rtol=0, atol=OBJECTIVE_TOLERANCE)
+
+
+def test_sums_and_scores_are_those_of_the_cpu(emulated_gpu):
+    task, language = make_problem()
+    assert_agree(task, *evaluate(task, language, some_programs(language, 8)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("size", "packing"), [(64, Packing(64, 1)), (32, Packing(20, 2))])
+def test_300_pictures_agree_in_packs_of_many_sites(emulated_gpu, size, packing):
+    task, language = make_problem(size)
+    found, expected = evaluate(task, language, some_programs(language, 300), packing)
+    assert_agree(task, found, expected)
+    assert np.quantile(expected.objective[np.isfinite(expected.objective)], [0.5, 0.9]) == pytest.approx([0.3, 0.8], abs=0.29)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ["warps", "warps reversed"])
+def test_sums_do_not_depend_on_the_order_of_warps(emulated_gpu, order):
+    """Between barriers the warps of a block run one after the other here: a race would show."""
+    task, language = make_problem(32)
+    emulated_gpu.order = order
+    assert_agree(task, *evaluate(task, language, some_programs(language, 8)))
+
+
+WRONG = {
+    "a colour": ("coloring.cuh", "THREE_HALVES - angle", "1.4999f - angle"),
+    "a level": ("kernel.cu", "luminance * LEVELS", "luminance * 32.0f"),
+    "an orientation": ("kernel.cu", "reals[i] += across * across - down", "reals[i] += across * across + down"),
+    "a column added in another order": ("kernel.cu", "values(k, pixel)", "values(SEGMENT - 1 - k, pixel)"),
+    "a twiddle factor": ("spectrum.cuh", "(LOG_WIDTH + unit - stage)]", "(LOG_WIDTH + unit - stage - (stage == 1))]"),
+    "the window": ("kernel.cu", "* taper[column]", "* taper[(column + 1) % SIZE]"),
+    "what is finite": ("kernel.cu", "(f - f) + (g - g) == 0.0f", "g - g == 0.0f"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", WRONG)
+def test_a_wrong_kernel_is_found(emulated_gpu, tmp_path, what):
+    name, right, wrong = WRONG[what]
+    folder = tmp_path / "task"
+    shutil.copytree(FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    text = (folder / name).read_text()
+    assert text.count(right) == 1
+    (folder / name).write_text(text.replace(right, wrong))
+    task, language = make_problem(32, folder)
+    found, expected = evaluate(task, language, some_programs(language, 13))
+    with pytest.raises(AssertionError):
+        assert_agree(task, found, expected)
+
+
+@pytest.mark.parametrize("size", [32, 64, 128])
+def test_sums_have_a_column_for_each_result_of_the_kernel(size):
+    task = load_task(FOLDER, {"size": size})
+    rng = np.random.default_rng(2)
+    sums = task._sums(*np.float32(rng.normal(size=(2, 3, size**2))))
+    assert sums.shape == (3, task.kernel_sums)
+    assert (sums[:, -1] == size**2).all()
+
+
+@pytest.mark.parametrize("target", ["sm_75", "sm_120"])
+def test_the_kernel_assembles_without_a_driver(target):
+    nvptxcompiler = pytest.importorskip("evo.native.nvptxcompiler")
+    task, language = make_problem()
+    ptx = task_ptx(template_of(task, language, target, 1).content)
+    assert nvptxcompiler.compile(ptx, compiler_options(target, DEFAULT_OPTIONS))
+
+
+def test_pictures_too_large_for_shared_memory_are_scored_by_the_cpu():
+    task, language = make_problem(128)
+    assert template_of(task, language, "sm_90", 4) is POINTWISE
