@@ -18,7 +18,7 @@ from evo.evaluate.backends import CPU, CUDA
 from evo.language.batch import Batch
 from evo.report.show import elite_names
 from evo.run.run import Run
-from evo.task import kernel_path
+from evo.task import task_kernel
 
 # A check passes if the objectives of at least SHARE of the elites differ by at most TOLERANCE, and those of half of the accurate
 # elites, without tanh, by at most NEAR. Rounding moves single elites far, whose programs amplify it, and most hardly; a wrong
@@ -108,7 +108,7 @@ def check_elites(run: Run) -> CheckReport:
     with ExitStack() as problems:
         gpu, cpu = (problems.enter_context(closing(problem.here(backend))).evaluator for backend in (CUDA, CPU))
         # A task states how near its own kernel comes to its `score`.
-        is_own = kernel_path(problem.task) is not None
+        is_own = task_kernel(problem.task) is not None
         stubs = problem.language.lowering.emit(batch.words)
         is_accurate = np.array([not is_own and _COARSE not in stub for stub in stubs])
         return CheckReport(elite_names(run), gpu.device, cpu.evaluate(batch), gpu.evaluate(batch), is_accurate)
