@@ -29,7 +29,7 @@ def finished(tmp_path_factory, plane_folder):
     }
     (folder / "small.yaml").write_text(yaml.safe_dump(config))
     run = Run.start(load_config(folder / "small.yaml"), "small")
-    run.execute(lambda *_: None, lambda: False)
+    run.execute(lambda *_: None, lambda _: False)
     run.close()
     return Run.view(run.run_dir.path)[0]
 
@@ -92,7 +92,7 @@ def test_a_damaged_log_is_named_and_a_resumed_run_goes_on(finished, tmp_path):
         describe_lineage(run, None)
     resumed, notes = Run.resume(copy, ("stop.generations=15",))
     assert any("lines of descent begin anew" in note for note in notes)
-    resumed.execute(lambda *_: None, lambda: False)
+    resumed.execute(lambda *_: None, lambda _: False)
     resumed.close()
     again = LinesOfDescent(Run.view(copy)[0])
     lengths = [len(again.of(row)) for row in range(len(again._numbers))]
