@@ -24,7 +24,7 @@ from evo.run.run import Run
 CONFIG = Path(__file__).parents[2] / "configs" / "domain_coloring.yaml"
 SIZE = 64  # pixels
 SEEDS = (1, 2, 3)
-ALIKE = 0.5  # structure: below this distance, people take two pictures for shades of one
+ALIKE = 0.5  # structure: a third of the distance between unrelated pictures (1.5)
 
 
 @dataclass(frozen=True)

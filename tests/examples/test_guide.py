@@ -114,7 +114,8 @@ def run_commands(page: str) -> list[Path]:
         if "--cell" in words:
             dims = load_config(runs[-1] / "config.yaml").search.archive.dims
             with np.load(runs[-1] / "archive.npz") as archive:
-                words[words.index("--cell") + 1] = ",".join(map(str, np.unravel_index(int(archive["cell"][0]), dims)))
+                best = int(archive["cell"][archive["objective"].argmax()])
+                words[words.index("--cell") + 1] = ",".join(map(str, np.unravel_index(best, dims)))
         evo(*words, *(option for short in SHORT.get(words[0], ()) for option in ("--set", short)))
         if words[0] == "run":
             runs.append(max(Path("runs").absolute().glob("*/*"), key=lambda path: path.stat().st_ctime_ns))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 NUM_ORIENTATIONS = 6
 CENTRES = (1 / 4, 1 / 8, 1 / 16)  # of the filters' bands, in cycles a pixel
-OCTAVE_WIDTH = 0.55  # standard deviation of a filter over log frequency: the bands, an octave apart, meet at 0.82 of their height
+LOG_WIDTH = 0.55  # standard deviation of a filter over the log of frequency: bands, an octave apart, meet at 0.82 of their height
 ANGLE_WIDTH = 0.45  # and over orientation, in radians; neighbours, 30 degrees apart, meet at 0.84
 NUM_REGIONS = 4  # along a side
 NUM_STRUCTURE = len(CENTRES) * NUM_ORIENTATIONS * NUM_REGIONS**2  # the first features: the others are colours
@@ -63,8 +63,8 @@ def _filters(size: int) -> NDArray[np.float64]:
     for centre in CENTRES:
         for index in range(NUM_ORIENTATIONS):
             turn = np.angle(np.exp(1j * (angle - np.pi * index / NUM_ORIENTATIONS)))
-            octaves = np.log(frequency / centre)
-            filters.append(np.exp(-0.5 * ((octaves / OCTAVE_WIDTH) ** 2 + (turn / ANGLE_WIDTH) ** 2)))
+            ratio = np.log(frequency / centre)
+            filters.append(np.exp(-0.5 * ((ratio / LOG_WIDTH) ** 2 + (turn / ANGLE_WIDTH) ** 2)))
     return np.stack(filters)
 
 
