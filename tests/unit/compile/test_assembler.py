@@ -48,8 +48,9 @@ def test_all_levels_leave_an_instruction_the_same_arithmetic(arithmetic):
     assert arithmetic(LANGUAGE, words, 1) == arithmetic(LANGUAGE, words, 3) == unoptimised
 
 
-def test_functions_of_constants_are_why_a_run_keeps_its_level(arithmetic):
+def test_a_choice_between_equal_values_is_why_a_run_keeps_its_level(arithmetic):
     language = Language(shipped_instruction_set("default"), (("x", "f32"),), (("z", "f32"),))
-    words = parse_program(language, "%x 0.7 sin_approx_ftz_f32 add_ftz_f32", "test", 8)[None]
+    text = "0.7 0.7 %x 1.0 setp_lt_ftz_f32 selp_f32 sin_approx_ftz_f32 %x add_ftz_f32"
+    words = parse_program(language, text, "test", 16)[None]
     assert arithmetic(language, words, 0)["MUFU.SIN"] == 1
     assert arithmetic(language, words, 1)["MUFU.SIN"] == 0
