@@ -16,13 +16,14 @@ MAX_POINTS_UNOPTIMISED = 2_000_000
 def choose_opt_level(num_points: int, has_own_kernel: bool) -> int:
     """The level for a run whose config names none. It depends on the task alone: a run that is resumed keeps it.
 
-    It must: from level 1 on the assembler computes approximate functions of constants itself, with other bits than a GPU.
+    It must: level 1 finds more constants than folding does, such as a choice between equal values, and computes approximate
+    functions of these itself, with other bits than a GPU.
     """
     return 0 if num_points <= MAX_POINTS_UNOPTIMISED and not has_own_kernel else DEFAULT_OPT_LEVEL
 
 
 def assembler_options(opt_level: int) -> tuple[str, ...]:
-    """Options for an optimisation level from 0 to 3. It changes no result but for functions of constants, see `choose_opt_level`.
+    """Options for an optimisation level from 0 to 3. It changes no result but for what `choose_opt_level` says.
 
     Level 1 leaves as many of a program's instructions as level 3 and compiles a tenth faster, but schedules them less well.
     Level 0 compiles almost twice as fast and leaves half as many instructions again (docs/benchmarks.md).

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future
-from copy import copy
 from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from typing import TypeAlias
@@ -123,12 +122,6 @@ class PackCompiler:
         self._cache = cache
         self._compile_function = compile_function
         self.failures = {} if failures is None else failures
-
-    def one_by_one(self) -> PackCompiler:
-        """A compiler that makes a module of each program, and knows of no failures."""
-        other = copy(self)
-        other._packing, other.failures = Packing(1, 1), {}  # noqa: SLF001 - of its own class
-        return other
 
     def compile(self, batch: Batch) -> Generator[Module | FailedProgram, None, None]:
         """Modules as they get ready, in any order, and failed programs; together they hold every row once."""

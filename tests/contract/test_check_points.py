@@ -64,15 +64,18 @@ def test_sums_at_check_points_are_those_of_numpy(problem, executor):
         evaluator.close()
 
 
-def test_sums_at_check_points_on_a_gpu_are_those_of_numpy(problem, emulated_gpu):
+@pytest.mark.parametrize("lane", ["interpret", "compile"])
+def test_sums_at_check_points_on_a_gpu_are_those_of_numpy(problem, emulated_gpu, lane):
     if not os.environ.get("CI"):
         pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
         pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
-    from evo.evaluate.cuda.evaluator import CudaEvaluator
+    from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
 
     _, task, language, batch = problem
-    evaluator = CudaEvaluator(language, task)
+    evaluator = CudaEvaluator(language, task, CudaOptions(lane=lane))
     try:
-        assert_expected(evaluator.evaluate(batch))
+        evaluation = evaluator.evaluate(batch)
+        assert evaluation.lanes[lane] == len(batch)
+        assert_expected(evaluation)
     finally:
         evaluator.close()

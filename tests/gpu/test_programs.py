@@ -148,7 +148,7 @@ def test_results_depend_neither_on_workers_nor_the_cache_nor_the_order_nor_the_a
     words = random_programs(language_of(task), (*EXACT, *APPROXIMATE), 400)
     batch = Batch.analyze(language_of(task).lowering, words)
     cache = DiskCache(tmp_path)
-    _, gpu = both(task, CudaOptions(num_workers=1, packing=Packing(16, 1), opt_level=1), cache=cache)
+    _, gpu = both(task, CudaOptions(num_workers=1, packing=Packing(16, 1)), cache=cache)
     expected = gpu.evaluate(batch)
     assert_same(gpu.evaluate(batch), expected)  # out of the cache
     _, other = both(task, CudaOptions(num_workers=3, packing=Packing(50, 3), opt_level=3))

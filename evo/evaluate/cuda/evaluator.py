@@ -263,7 +263,7 @@ class CudaEvaluator:
 
         # If an exception ends the batch, closing the generator cancels its compilations.
         part = batch if len(rows) == len(batch) else batch[rows]
-        with closing(compiler.compile(part)) as results, self._blaming(batch, compiler, lane.plan):
+        with closing(compiler.compile(part)) as results, self._blaming(batch, lane.plan):
             _add_times(times_s, lane.run(modules(results), take))
         return sorted(failures, key=lambda pair: pair[0])
 
@@ -275,7 +275,7 @@ class CudaEvaluator:
         has_failed = np.zeros(len(batch), bool)
         if self._failures:
             has_failed[:] = [row.tobytes() in self._failures for row in batch.hashes]
-        with self._blaming(batch, self._make_compiler(1, POINTWISE), lane.plan):
+        with self._blaming(batch, lane.plan):
             times, left = lane.run(batch, np.flatnonzero(~has_failed), take)
         _add_times(times_s, times)
         return np.sort(np.concatenate([np.flatnonzero(has_failed), left]))
@@ -287,18 +287,19 @@ class CudaEvaluator:
             try:
                 yield opened
             except DeviceFailure:
+                self._has_failed = True
                 opened.pop_all()
                 raise
 
     @contextmanager
-    def _blaming(self, batch: Batch, compiler: PackCompiler, plan: Plan) -> Iterator[None]:
+    def _blaming(self, batch: Batch, plan: Plan) -> Iterator[None]:
         """Turns a failure of the device into one that names the programs at fault."""
         try:
             yield
         except PackFailure as failure:
             self._has_failed = True
             log = f"{self._device.info.name}: {failure}"
-            rows, reason = self._rows_at_fault(batch, failure.rows, compiler, plan)
+            rows, reason = self._rows_at_fault(batch, failure.rows, plan)
             culprits = [_failure(batch, row, FailureKind.DEVICE_FAILED, log) for row in rows]
             raise DeviceFailure(log if culprits else f"{log}, and no program is to blame: {reason}", culprits) from failure
 
@@ -327,12 +328,13 @@ class CudaEvaluator:
         opened.callback(lane.close)
         return lane
 
-    def _rows_at_fault(self, batch: Batch, suspects: NDArray[Any], compiler: PackCompiler, plan: Plan) -> tuple[list[int], str]:
-        """The rows of those suspects that fail alone, ascending, and why there is none."""
+    def _rows_at_fault(self, batch: Batch, suspects: NDArray[Any], plan: Plan) -> tuple[list[int], str]:
+        """The rows of those suspects that fail alone, compiled, ascending, and why there is none."""
         if not len(suspects):
             return [], "none was running"
         empty = Batch.analyze(self._language.lowering, np.full_like(batch.words[:1], WordType.RETURN))
-        alone = compiler.one_by_one()
+        is_own = isinstance(plan, KernelPlan)
+        alone = self._make_compiler(1, self._template if is_own else POINTWISE)
         control, modules = (
             sorted((each for each in alone.compile(some) if isinstance(each, Module)), key=lambda module: int(module.rows[0][0]))
             for some in (empty, batch[suspects])
@@ -340,7 +342,7 @@ class CudaEvaluator:
         if not control:
             return [], "they cannot be compiled again one by one"
         task, inputs = self._task, plan.inputs
-        num_results = num_kernel_results(task) if isinstance(plan, KernelPlan) else None
+        num_results = num_kernel_results(task) if is_own else None
         kernel = TrialKernel(self._device.info.ordinal, task.outputs, num_results, inputs.arrays, inputs.num_points)
         verdict = try_alone(kernel, control[0], modules, self._options.launch_seconds)
         rows = (suspects[row] for module in verdict.at_fault for row in modules[module].rows[0])

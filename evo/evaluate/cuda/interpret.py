@@ -9,8 +9,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
@@ -180,10 +181,12 @@ class InterpretLane:
             PackFailure: the device failed.
         """
         left: list[NDArray[np.int64]] = []
-        times = self._lane.run(self._packs(batch, rows, left), take)
+        # If an exception ends the batch, closing the generator waits for its threads.
+        with closing(self._packs(batch, rows, left)) as packs:
+            times = self._lane.run(packs, take)
         return times, np.sort(np.concatenate(left))
 
-    def _packs(self, batch: Batch, rows: NDArray[np.int64], left: list[NDArray[np.int64]]) -> Iterator[CodePack]:
+    def _packs(self, batch: Batch, rows: NDArray[np.int64], left: list[NDArray[np.int64]]) -> Generator[CodePack, None, None]:
         slots = cycle(self._slots)
         encoding: deque[Future[tuple[CodePack, NDArray[np.int64]]]] = deque()
         try:

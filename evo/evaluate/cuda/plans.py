@@ -183,7 +183,8 @@ class CheckedPlan:
         return max(self._plan.scratch_bytes(num_programs), self._check.scratch_bytes(num_programs))
 
     def prepare(self, device: Device, module: Module, results: int, scratch: int, stream: Any) -> None:
-        """Does nothing."""
+        """What the first of the two needs. The second one needs the same."""
+        self._plan.prepare(device, module, results, scratch, stream)
 
     def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
         """Starts both."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evo.compile.assembler import assembler_options, choose_opt_level
-from evo.compile.compiler import PackCompiler
+from evo.compile.compiler import FailedProgram, PackCompiler
 from evo.compile.packing import Packing
 from evo.evaluate.cuda.agreement import LANGUAGE, NAMES, programs_of
 from evo.instructions import shipped_instruction_set
@@ -48,8 +48,16 @@ def test_all_levels_leave_an_instruction_the_same_arithmetic(arithmetic):
     assert arithmetic(LANGUAGE, words, 1) == arithmetic(LANGUAGE, words, 3) == unoptimised
 
 
-def test_functions_of_constants_are_why_a_run_keeps_its_level(arithmetic):
+def test_a_choice_between_equal_values_is_why_a_run_keeps_its_level(arithmetic):
     language = Language(shipped_instruction_set("default"), (("x", "f32"),), (("z", "f32"),))
-    words = parse_program(language, "%x 0.7 sin_approx_ftz_f32 add_ftz_f32", "test", 8)[None]
+    text = "0.7 0.7 %x 1.0 setp_lt_ftz_f32 selp_f32 sin_approx_ftz_f32 %x add_ftz_f32"
+    words = parse_program(language, text, "test", 16)[None]
     assert arithmetic(language, words, 0)["MUFU.SIN"] == 1
     assert arithmetic(language, words, 1)["MUFU.SIN"] == 0
+
+
+def test_the_oldest_target_assembles_every_instruction_that_the_cpu_knows(in_process):
+    compiler = PackCompiler(LANGUAGE, "sm_75", in_process, options=assembler_options(0))
+    results = list(compiler.compile(Batch.analyze(LANGUAGE.lowering, programs_of(NAMES))))
+    assert [NAMES[row] for result in results if isinstance(result, FailedProgram) for row in result.rows] == []
+    assert sum(len(rows) for result in results for rows in result.rows) == len(NAMES)
