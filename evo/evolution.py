@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import json
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -25,6 +25,7 @@ from evo.report.progress import progress_of
 from evo.report.result import Result
 from evo.run.problem import load_problem, problem_of
 from evo.run.run import Run, environment, has_its_own_task, metrics_row, quarantine_record
+from evo.run.run_dir import RunDir
 from evo.run.search import Search
 from evo.search.map_elites import Generation
 from evo.shipped import find_task
@@ -164,7 +165,8 @@ def _resumed(
     """The run in a folder, with a task that this process has made again."""
     if isinstance(task, (str, Path)):
         raise UserError(f"evolve: resume is for a task or its class; a run of a task's folder goes on with: evo resume {folder}")
-    config = load_config(folder / "config.yaml")
+    with RunDir(folder, writable=False) as run_dir:  # or else it is no run
+        config = load_config(run_dir.path / "config.yaml")
     if Path(config.task, "task.py").is_file():
         raise has_its_own_task(folder)
     if options is None and inspect.isclass(task):
@@ -200,7 +202,7 @@ def make_search(caller: str, data: dict[str, Any], task: Task | None) -> Search:
 def _texts_of(guesses: Guess | Sequence[Guess]) -> list[str]:
     """Guesses as entries of `search.initial.programs`."""
     texts = []
-    for guess in [guesses] if isinstance(guesses, (str, Path, Result)) else guesses:
+    for guess in [guesses] if isinstance(guesses, str) or not isinstance(guesses, Iterable) else guesses:
         if isinstance(guess, Result):
             language = guess.search.problem.language
             texts += [format_program(language, words) for words in guess.search.elites().solution]

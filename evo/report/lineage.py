@@ -106,4 +106,5 @@ def describe_lineage(run: Run, cell: str | None) -> str:
         table.append((str(each.generation), str(each.slot), each.cell, f"{each.objective:.6g}", each.operator, other, text))
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     rows = ["  ".join(text.ljust(width) for text, width in zip(texts, widths, strict=True)).rstrip() for texts in table]
-    return f"# lineage of cell {name}: {len(line)} programs, {begins}\n" + "".join(f"{each}\n" for each in rows)
+    count = "1 program" if len(line) == 1 else f"{len(line)} programs"
+    return f"# lineage of cell {name}: {count}, {begins}\n" + "".join(f"{each}\n" for each in rows)

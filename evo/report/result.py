@@ -199,6 +199,8 @@ class Result:
         names = list(expression_of(problem.language, words[0]).instructions())
         if unsupported := without_cpu_meaning(problem.language, names):
             raise UserError(f"outputs(): only a GPU can run {', '.join(unsupported)}")
+        if set(points) != set(problem.task.inputs):
+            raise UserError(f"outputs(): points are those of exactly {', '.join(problem.task.inputs)}; got {', '.join(points)}")
         arrays, _ = point_arrays(problem.task, dict(points), "outputs()")
         registers = [*arrays, *[None] * (len(problem.language.registers) - len(arrays))]
         stored = VirtualMachine(problem.language.lowering).store(words, registers)

@@ -76,7 +76,8 @@ def _read(problem: Problem, entry: str, key: str) -> NDArray[np.uint64]:
             return _parse(problem, entry, key)
         except UserError as error:
             if _LIKE_A_PATH.fullmatch(entry):
-                raise UserError(f"{key}: there is no file or folder '{entry}', and it is no formula: {error}") from None
+                mistake = str(error).partition(": ")[2]  # without the key
+                raise UserError(f"{key}: there is no file or folder '{entry}', and it is no formula: {mistake}") from None
             raise
     if path.is_dir():
         return _elites_of_run(problem, path)

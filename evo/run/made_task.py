@@ -9,6 +9,7 @@ import ast
 import hashlib
 import inspect
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, NoReturn
 
 from evo.errors import UserError
@@ -69,6 +70,10 @@ class DeclaredTask(Task):
         raise UserError(self._reason)
 
     def score(self, outputs: Any, programs: Programs) -> NoReturn:
+        """Raises UserError."""
+        raise UserError(self._reason)
+
+    def read_points(self, path: Path) -> NoReturn:
         """Raises UserError."""
         raise UserError(self._reason)
 

@@ -1,7 +1,8 @@
 """The folder of a run: created once, appended to, checkpointed, resumed. The only writer under runs/.
 
 Owns names and durability: files appear whole, and the last two checkpoints are kept, so a run that is killed at any moment can
-be resumed. Knows nothing of how a run is computed. runs/README.md describes the layout.
+be resumed. Knows nothing of how a run is computed. runs/README.md describes the layout. Long,
+since every file of the folder has its way in and out here.
 """
 
 from __future__ import annotations

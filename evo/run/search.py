@@ -1,7 +1,7 @@
 """A search made from a config: its parts, its stops, and all of its state.
 
 Owns the wiring of archive, emitter, memory and evaluator, and what it takes to go on later. Knows nothing of the folder that a
-run is written to (`evo.run.run`).
+run is written to (`evo.run.run`). Slightly long, since every part of a search is made and saved here.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@ def assert_a_whole_run(run: Path, plots: dict[str, str]) -> None:
         "metrics.jsonl",
         "checkpoints",
         "archive.npz",
+        "lineage",
         "plots",
         "lock",
         "task",

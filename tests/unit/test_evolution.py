@@ -77,6 +77,8 @@ def test_tables_tell_what_programs_compute(result):
     assert result.archive.objective[row] == pytest.approx(0.0, abs=1e-7)
     assert list(result.archive.columns)[:3] == ["cell", "objective", "num_instructions"]
     assert result.outputs({"x": [3.0, -4.0]}, row)["y"].tolist() == [9.0, 16.0]
+    with pytest.raises(evo.UserError, match=r"^outputs\(\): points are those of exactly x; got z$"):
+        result.outputs({"z": [3.0]})
     assert result.best.objective == result.archive.objective.max()
     front = result.front()
     assert front.num_instructions.is_monotonic_increasing and front.objective.is_monotonic_increasing
@@ -266,6 +268,7 @@ def test_guesses_begin_generation_0_with_the_objective_that_they_have(result, tm
         (["x", "y = sin(q)"], "search.initial.programs.1:1: unknown name 'q', one of: x"),
         ([Path("nowhere.txt")], "evolve: guesses: nowhere.txt: no such file or folder"),
         ([3], "evolve: a guess is a formula or a program as text, a path or a Result, got int"),
+        (3, "evolve: a guess is a formula or a program as text, a path or a Result, got int"),
     ],
 )
 def test_a_wrong_guess_is_refused_in_one_line(guesses, message):

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import evo
+from evo.report.predict import predictions
 from evo.run.run import Run, save_search
 
 X = np.linspace(-2, 2, 40)
@@ -82,6 +83,7 @@ def test_a_saved_search_is_a_run_that_can_be_looked_at_without_its_class(saved):
         "checkpoints",
         "config.yaml",
         "environment.json",
+        "lineage",
         "lock",
         "metrics.jsonl",
     }
@@ -92,6 +94,8 @@ def test_a_saved_search_is_a_run_that_can_be_looked_at_without_its_class(saved):
     message = rf"the class Square of a script or notebook; go on there with: evo\.evolve\(Square, resume='{folder}'\)$"
     with pytest.raises(evo.UserError, match=message):
         run.search.try_task()
+    with pytest.raises(evo.UserError, match=message):
+        predictions(run, folder / "config.yaml")
     with pytest.raises(evo.UserError, match=message):
         Run.resume(folder)
 
@@ -197,7 +201,7 @@ def test_wrong_arguments_of_a_resume_are_told_in_one_line(saved, tmp_path):
         ),
         (Square, {"seconds": -1}, "key 'stop.seconds': must be greater than 0, got -1"),
         (Square(), {"task_options": {"shift": 1}}, "evolve: task_options are for a class or a folder"),
-        (Square, {"resume": tmp_path / "none"}, f"{tmp_path}/none/config.yaml: cannot read the config"),
+        (Square, {"resume": tmp_path / "none"}, f"{tmp_path}/none: not a run folder"),
     ):
         with pytest.raises(evo.UserError) as caught:
             evo.evolve(task, **{"resume": folder, **arguments})

@@ -192,7 +192,7 @@ def test_a_mistake_in_a_program_names_file_and_line_or_the_entry(small_config, t
 
 def test_a_missing_file_is_said_to_be_missing(small_config):
     assert refusal(small_config, ["seeds/p.txt"]).startswith(
-        "search.initial.programs.0: there is no file or folder 'seeds/p.txt'"
+        "search.initial.programs.0: there is no file or folder 'seeds/p.txt', and it is no formula: unknown name 'seeds'"
     )
 
 
