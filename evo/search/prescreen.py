@@ -63,8 +63,8 @@ class Screening:
 
     stage: `initial` (programs without parents), `screened`, `control`, or `off`. rank_correlation: Spearman's, of predicted and
     true objectives of programs that the model had not learned from; calibration: share of these within two predicted standard
-    deviations; None: nothing to compare. screened_rate, control_rate: elites for each evaluation, so far; None: none yet. ended:
-    why it has ended itself, in the generation in which it does.
+    deviations, where objectives below the worst elite's count as that; None: nothing to compare. screened_rate, control_rate:
+    elites for each evaluation, so far; None: none yet. ended: why it has ended itself, in the generation in which it does.
     """
 
     stage: str
@@ -196,10 +196,10 @@ class Prescreen:
             return Screening(stage, ended=cheap if self._is_cheap and self._generation == 0 else None)
         first = len(objective) - len(self._rows)
         objective, measures = objective[first:], measures[first:]
-        correlation, calibration = self._quality(objective)
         # Programs without a score are as bad as the worst that matter, and tell nothing about measures.
         floor = _floor(population)
         is_ok = np.isfinite(objective)
+        correlation, calibration = self._quality(objective, floor)
         clipped = np.clip(measures, population.lower_bounds, population.upper_bounds)
         targets = np.column_stack([np.maximum(objective, floor), clipped])
         targets[~is_ok] = self._predicted[0, ~is_ok]
@@ -242,13 +242,13 @@ class Prescreen:
         explored = np.sort(others)[np.arange(num_explored) * len(others) // max(num_explored, 1)]
         return np.sort(np.concatenate([best, explored]))
 
-    def _quality(self, objective: NDArray[np.float64]) -> tuple[float | None, float | None]:
+    def _quality(self, objective: NDArray[np.float64], floor: float) -> tuple[float | None, float | None]:
         """Rank correlation and calibration on programs that the model has not learned from."""
         is_ok = np.isfinite(objective)
         if not self._model.num_rows or is_ok.sum() < 2:
             return None, None
         means, deviations = self._predicted[:, is_ok, 0].astype(np.float64)
-        is_covered = np.abs(objective[is_ok] - means) < COVERED * deviations
+        is_covered = np.abs(np.maximum(objective[is_ok], floor) - means) < COVERED * deviations
         return rank_correlation(means, objective[is_ok]), float(is_covered.mean())
 
     def _judge(self) -> str | None:
