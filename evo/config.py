@@ -52,7 +52,8 @@ Probability = Annotated[float, Field(ge=0.0, le=1.0)]
 Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 EmitterName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w-]*$", max_length=64)]
 Positive = Annotated[Integer, Field(ge=1)]
-BatchSize = Annotated[Integer, Field(ge=1, le=1 << 22)]  # programs held in memory at once
+MAX_BATCH_SIZE = 1 << 22  # programs held in memory at once
+BatchSize = Annotated[Integer, Field(ge=1, le=MAX_BATCH_SIZE)]
 
 MAX_DEPTH = 64  # of lists and mappings in YAML; what reads them calls itself for each
 
@@ -226,6 +227,31 @@ class TuningConfig(Model):
     points: Annotated[Integer, Field(ge=16)] | None = None
 
 
+class LearningConfig(Model):
+    """A model learns from the programs that are evaluated, and chooses offspring for evaluation (`evo.search.prescreen`).
+
+    `prescreen`: so many offspring are bred for each one that is evaluated; 1: one, and there is no model. `exploration`: share of
+    the evaluated that is chosen without the model. `control`: one generation in so many evaluates offspring as they come, to tell
+    what the choice is worth. `model` learns from the newest `window` programs; their outputs at `points` of the task's points are
+    among their features. `evaluation_cost`: of an evaluation, in units of what it costs to look at an offspring; null: measured
+    as the search begins, and part of its state.
+    """
+
+    prescreen: Annotated[Integer, Field(ge=1, le=64)] = 1
+    exploration: Probability = 0.1
+    control: Annotated[Integer, Field(ge=2, le=1000)] = 8
+    model: Literal["ridge", "knn", "gp"] = "ridge"
+    window: Annotated[Integer, Field(ge=16, le=10000)] = 2000
+    points: Annotated[Integer, Field(ge=1, le=256)] = 32
+    evaluation_cost: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
+
+    @model_validator(mode="after")
+    def _fits_model(self) -> Self:
+        if self.model == "gp" and self.window > 1024:
+            raise ValueError(f"window {self.window}: a gp knows at most 1024 programs")
+        return self
+
+
 class StartsConfig(Model):
     """The search begins from random programs `count` times, for so many `generations` each; then the elites of all are bred from.
 
@@ -277,6 +303,13 @@ class SearchConfig(Model):
     emitters: Annotated[dict[EmitterName, EmitterConfig], Field(max_length=100)] = {}
     memory_size: Annotated[Integer, Field(ge=1, le=1 << 26)] = 1 << 18
     tuning: TuningConfig = TuningConfig()
+    learning: LearningConfig = LearningConfig()
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if self.batch_size * self.learning.prescreen > MAX_BATCH_SIZE:
+            raise ValueError(f"batch_size times learning.prescreen must be at most {MAX_BATCH_SIZE} programs")
+        return self
 
     @model_validator(mode="after")
     def _emitters_alone(self) -> Self:
@@ -459,9 +492,12 @@ class RunConfig(Model):
             "stop": True,
             "output": True,
         }
-        # So that runs that were started before there were tuning, its points, parents, starts, emitters and given programs go on.
+        # So that runs that were started before there were tuning, its points, learning, parents, starts, emitters and given
+        # programs go on.
         tuning: Any = {"points": True} if self.search.tuning.points is None else {}
         left_out["search"] = {"tuning": tuning if self.search.tuning.share else True}
+        if self.search.learning.prescreen == 1:
+            left_out["search"]["learning"] = True
         if not self.search.starts.count:
             left_out["search"]["starts"] = True
         if self.search.parents == [1.0]:

@@ -51,7 +51,7 @@ class ConstantTuner:
         num_threads: int | None = None,
     ):
         inputs, num_points = point_arrays(task, ask(task, "points"), "points()")
-        rows = _spread(num_points, max_points or num_points)
+        rows = spread(num_points, max_points or num_points)
         target = target_array(task, num_points)[0, rows]
         inputs = [values[rows] if values.ndim else values for values in inputs]
         num_points = len(rows)
@@ -89,7 +89,7 @@ class ConstantTuner:
         self._pool.shutdown()
 
 
-def _spread(num_points: int, max_points: int) -> NDArray[np.int64]:
+def spread(num_points: int, max_points: int) -> NDArray[np.int64]:
     """Points by their index, sorted: all, or `max_points` of them. Multiples of the golden ratio choose these, so that they are
     spread evenly and share no period with a grid.
     """

@@ -91,6 +91,11 @@ class Progress(AbstractContextManager["Progress"]):
     def end(self) -> None:
         """Gives the terminal back, as leaving the context does."""
 
+    def _say_what_ended(self, generation: Generation) -> None:
+        """Says once that the prescreen is off."""
+        if generation.screening and generation.screening.ended:
+            self.say(f"prescreen off from generation {generation.counters.generations}: {generation.screening.ended}")
+
     def _share_done(self, generation: Generation, elapsed_s: float) -> float | None:
         """How far the search is towards its nearest stop, up to 1; None if the only stop is an objective."""
         stop, counters = self._search.problem.config.stop, generation.counters
@@ -147,6 +152,7 @@ class _PlainProgress(Progress):
             click.echo(self._last)
 
     def __call__(self, generation: Generation, elapsed_s: float) -> None:
+        self._say_what_ended(generation)
         self._last = "  ".join(self._parts(generation, elapsed_s))
         if elapsed_s - self._shown_s >= PLAIN_SECONDS:
             click.echo(self._last)
@@ -182,6 +188,7 @@ class _TerminalProgress(Progress):
         self.end()
 
     def __call__(self, generation: Generation, elapsed_s: float) -> None:
+        self._say_what_ended(generation)
         self._latest = (generation, elapsed_s)
 
     def say(self, message: str) -> None:
@@ -224,6 +231,7 @@ class _NotebookProgress(Progress):
         self._show()
 
     def __call__(self, generation: Generation, elapsed_s: float) -> None:
+        self._say_what_ended(generation)
         self._latest = (generation, elapsed_s)
         if time.monotonic() - self._shown_s >= NOTEBOOK_SECONDS:
             self._show()

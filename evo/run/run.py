@@ -440,6 +440,8 @@ def metrics_row(search: Search, generation: Generation, save_s: float = 0.0) -> 
         **({"lanes": generation.lanes} if generation.lanes else {}),
         "times_s": {name: round(value, 6) for name, value in {**generation.times_s, "previous_save": save_s}.items()},
     }
+    if generation.screening:
+        row["learning"] = {name: value for name, value in asdict(generation.screening).items() if value is not None}
     if search.problem.config.search.emitters:
         row["emitters"] = {name: asdict(success) for name, success in generation.success.items()}
     return row

@@ -26,6 +26,7 @@ from evo.language.program import Language
 from evo.native.stack_ptx import HASH_VERSION
 from evo.native.vary import Variation
 from evo.run.initial import read_initial, with_digest
+from evo.run.learning import make_prescreen
 from evo.run.made_task import declarations
 from evo.run.problem import Problem
 from evo.search.ancestry import NONE, Ancestry, Records, joined
@@ -37,6 +38,7 @@ from evo.search.emitter import RANDOM, Emitter, ProgramEmitter
 from evo.search.lineages import Lineages
 from evo.search.map_elites import Counters, Generation, Tuning, map_elites
 from evo.search.memory import HashMemory
+from evo.search.prescreen import Prescreen
 from evo.search.starts import Starts
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 
@@ -156,6 +158,12 @@ class Search:
             ancestry.restore(_part(self._saved, "ancestry."), self._records)
         return ancestry
 
+    @cached_property
+    def prescreen(self) -> Prescreen | None:
+        """What chooses offspring for evaluation; None if nothing does. Making a new one may measure what an evaluation costs."""
+        saved = {} if self._saved is None else _part(self._saved, "prescreen.")
+        return make_prescreen(self.problem, self.emitter, self._blocks, saved)
+
     def record_numbers(self) -> NDArray[np.int64]:
         """The numbers of the elites' records (`evo.search.ancestry`), in the order of `elites`; NONE of those that have none."""
         cells = self.elites().cell
@@ -200,6 +208,7 @@ class Search:
             self.starts,
             self._blocks,
             Tuning(problem.tuner, config.tuning.share) if problem.tuner else None,
+            self.prescreen,
         )
         self._saved = None
         while not self.stop_reason:
@@ -306,6 +315,7 @@ class Search:
             **_with_prefix("lineages.", self.lineages.arrays()),
             **_with_prefix("ancestry.", self.ancestry.arrays()),
             **_with_prefix("archive.", self.archive.arrays()),
+            **(_with_prefix("prescreen.", self.prescreen.arrays()) if self.prescreen else {}),
             "emitters.success": self.emitter.success_counts.copy(),
         }
 

@@ -117,17 +117,18 @@ class ProgramEmitter:
         self.origin = _no_origin(0)
         self.success_counts = np.zeros((len(self.names), len(asdict(Success()))), np.int64) if success is None else success.copy()
 
-    def ask(self) -> NDArray[np.uint64]:
+    def ask(self, factor: int = 1) -> NDArray[np.uint64]:
         """The next generation's programs, `(n, width)` uint64; `origin` tells where they came from.
 
-        Rows are no wider than the programs need, so they may be narrower than `max_length`.
+        With a `factor`, emitters make so many times `batch_size`. Rows are no wider than the programs need, so they may be
+        narrower than `max_length`.
         """
         generation, self.generation = self.generation, self.generation + 1
         is_fresh = self._starts.is_fresh(generation)
         if is_fresh or not len(self._starts.population):
             parts = self._initial_programs(generation, self._num_initial if is_fresh else self._batch_size)
         else:
-            slots = slots_of([emitter.weight for emitter in self._emitters], self._batch_size, generation)
+            slots = slots_of([emitter.weight for emitter in self._emitters], factor * self._batch_size, generation)
             parts = [
                 part
                 for index, (emitter, (first, end)) in enumerate(zip(self._emitters, pairwise(slots), strict=True), start=1)

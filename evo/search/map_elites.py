@@ -1,6 +1,7 @@
 """MAP-Elites (Mouret & Clune 2015), one generation at a time.
 
-Owns the loop: ask, hash, evaluate what is new, tune the best of it, tell. Knows nothing of files, configs or devices.
+Owns the loop: ask, hash, choose from what is new, evaluate it, tune the best of it, tell. Knows nothing of files, configs or
+devices.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from evo.search.blocks import Blocks
 from evo.search.emitter import ProgramEmitter, Success
 from evo.search.lineages import Lineages
 from evo.search.memory import HashMemory
+from evo.search.prescreen import Prescreen, Screening
 from evo.search.starts import Starts
 
 if TYPE_CHECKING:
@@ -35,7 +37,8 @@ class Counters:
     generations: finished. offspring: programs that were asked for. evaluations: programs that were evaluated. duplicates:
     programs whose hash was seen before. neutral: offspring with the hash of a parent. rejected: evaluated, but not OK.
     out_of_range: evaluated, with a measure outside its range, which counts to the cell at the edge. failed: could not be
-    compiled or run. tuned: new programs from tuning; they count as evaluated, and so does each run that tuning took.
+    compiled or run. tuned: new programs from tuning; they count as evaluated, and so does each run that tuning took. screened:
+    new programs that the prescreen passed over.
     """
 
     generations: int = 0
@@ -47,6 +50,7 @@ class Counters:
     out_of_range: int = 0
     failed: int = 0
     tuned: int = 0
+    screened: int = 0
 
 
 class Tuner(Protocol):
@@ -70,7 +74,7 @@ class Generation:
 
     num_lineages, largest_lineage: of the elites (`Lineages`). success: of each emitter so far. failures: programs that could not
     be compiled or run. times_s: seconds by stage, those of the evaluator (`Evaluation.times_s`) included. lanes: as in
-    `Evaluation`.
+    `Evaluation`. screening: None without a prescreen.
     """
 
     counters: Counters
@@ -85,6 +89,7 @@ class Generation:
     failures: tuple[Failure, ...]
     times_s: dict[str, float]
     lanes: dict[str, int] = field(default_factory=dict)
+    screening: Screening | None = None
 
 
 def map_elites(
@@ -99,6 +104,7 @@ def map_elites(
     starts: Starts,
     blocks: Blocks | None = None,
     tuning: Tuning | None = None,
+    prescreen: Prescreen | None = None,
 ) -> Iterator[Generation]:
     """Yields after each generation, without end. Between two yields the state is consistent and may be saved.
 
@@ -108,6 +114,7 @@ def map_elites(
         lowering: hashes programs.
         blocks: threads that hash together.
         tuning: None: constants stay as they were bred.
+        prescreen: None: every new program is evaluated.
     """
     blocks = blocks or Blocks()
     while True:
@@ -117,15 +124,20 @@ def map_elites(
             memory.clear()
             lineages.begin(starts.population.elites())
             ancestry.begin(is_archive=starts.population is archive)
-        words = emitter.ask()
+        factor = prescreen.begin(generation, starts.population, is_fresh=starts.is_fresh(generation)) if prescreen else 1
+        words = emitter.ask(factor)
         founders = lineages.founders(emitter.origin, generation)
         clock.lap("variation")
 
         facts = blocks.map(lambda first, end, words=words: lowering.analyze(words[first:end]), len(words))  # type: ignore[misc]
         batch = Batch(words, *map(np.concatenate, zip(*facts, strict=True)))
         new = _first_of_each(batch.hashes) & ~memory.contains(batch.hashes)
+        num_different = int(new.sum())
         clock.lap("hash")
 
+        if prescreen:
+            new = prescreen.choose(batch.words, new, emitter.origin.parents, starts.population)
+            clock.lap("prescreen")
         new_batch = batch[new]
         evaluation = evaluator.evaluate(new_batch)
         clock.lap("evaluation")
@@ -171,13 +183,21 @@ def map_elites(
         )
         clock.lap("archive")
 
+        screening = None
+        if prescreen:
+            scores = evaluation.objective[:num_new], evaluation.measures[:num_new]
+            num_evaluations, num_improved = len(slots) + num_runs, int(is_parent.sum())
+            screening = prescreen.learn(*scores, len(batch), num_evaluations, num_improved, starts.population)
+            clock.lap("learning")
+
         ok = evaluation.status == Status.OK
         outside = (evaluation.measures < archive.lower_bounds) | (evaluation.measures > archive.upper_bounds)
         counters.generations += 1
         counters.offspring += len(batch)
         counters.evaluations += len(slots) + num_runs
         counters.tuned += len(slots) - num_new
-        counters.duplicates += len(batch) - num_new
+        counters.duplicates += len(batch) - num_different
+        counters.screened += num_different - num_new
         counters.neutral += _count_neutral(batch.hashes, emitter.origin.parent_hashes)
         counters.rejected += int((~ok).sum())
         counters.failed += len(evaluation.failures)
@@ -196,6 +216,7 @@ def map_elites(
             failures=evaluation.failures,
             times_s={**clock.times_s, **evaluation.times_s},
             lanes=evaluation.lanes,
+            screening=screening,
         )
 
 

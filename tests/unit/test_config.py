@@ -32,9 +32,10 @@ SECTIONS = {
     "program.limits.": "stack_size, max_nodes, max_frame_depth, store_size, execution_limit",
     "program.vocabulary.": "instructions, meta, phrases, groups, constants",
     "program.vocabulary.constants.": "f32_sigma, u32_max, meta_max",
-    "search.": "archive, batch_size, parents, immigrants, initial, starts, variation, emitters, memory_size, tuning",
+    "search.": "archive, batch_size, parents, immigrants, initial, starts, variation, emitters, memory_size, tuning, learning",
     "search.starts.": "count, generations",
     "search.tuning.": "share, iterations, linear_scale, points",
+    "search.learning.": "prescreen, exploration, control, model, window, points, evaluation_cost",
     "search.archive.": ", ".join(["type", *(option for kind in ARCHIVES.values() for option in kind.options)]),
     "search.initial.": "num_programs, min_length, max_length, programs, digest",
     "search.variation.": ", ".join(["operators", *RATES_OF]),
@@ -253,6 +254,14 @@ def test_a_missing_key_is_named(minimal):
         ("search.archive.dims", "[4, 0]"),
         ("search.memory_size", "0"),
         ("search.tuning.share", "1.5"),
+        ("search.learning.prescreen", "0"),
+        ("search.learning.prescreen", "65"),
+        ("search.learning.exploration", "1.5"),
+        ("search.learning.control", "1"),
+        ("search.learning.model", "mlp"),
+        ("search.learning.window", "15"),
+        ("search.learning.points", "0"),
+        ("search.learning.evaluation_cost", "0"),
         ("search.tuning.iterations", "0"),
         ("search.initial.num_programs", "0"),
         ("search.initial.num_programs", "1000000000000"),
@@ -464,6 +473,31 @@ def test_what_decides_a_result_is_part_of_the_identity_and_the_difference_is_nam
     minimal.write_text(yaml.safe_dump(data))
     old, new = load_config(minimal).identity(), load_config(minimal, (override,)).identity()
     assert first_difference(old, new) == difference
+
+
+def test_learning_is_part_of_the_identity_only_if_it_is_on(minimal):
+    off = load_config(minimal, ("search.learning.window=99",)).identity()
+    assert "learning" not in off["search"]  # as in runs that were started before there was learning
+    on, other = (
+        load_config(minimal, ("search.learning.prescreen=4", f"search.learning.window={n}")).identity() for n in (99, 100)
+    )
+    assert first_difference(on, other) == "search.learning.window is 100 now, was 99"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (("search.learning.model=gp",), "key 'search.learning': window 2000: a gp knows at most 1024 programs"),
+        (
+            ("search.batch_size=100000", "search.learning.prescreen=64"),
+            "key 'search': batch_size times learning.prescreen must be at most 4194304 programs",
+        ),
+    ],
+)
+def test_a_prescreen_that_is_too_large_is_refused(minimal, overrides, message):
+    with pytest.raises(UserError) as error:
+        load_config(minimal, overrides)
+    assert str(error.value).endswith(message)
 
 
 def test_tuning_is_part_of_the_identity_only_if_it_is_on(minimal):

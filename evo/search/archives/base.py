@@ -174,6 +174,11 @@ class ProgramArchive(ArchiveBase):
         # An elite is only replaced by a better one, so the best never leaves.
         self.best_objective = float(np.fmax(self.best_objective, objective.max()))
 
+    def scores(self, cells: NDArray[np.integer[Any]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The objective `(n,)` and measures `(n, num_measures)` of the elites in some cells, `(n,)`; NaN where there is none."""
+        is_occupied, fields = self._store.retrieve(cells, ["objective", "measures"], "dict")
+        return np.where(is_occupied, fields["objective"], np.nan), np.where(is_occupied[:, None], fields["measures"], np.nan)
+
     def hashes(self, cells: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
         """The hashes of the elites in some cells, `(*cells.shape, 2)`."""
         return np.asarray(self._store.retrieve(cells, "solution")[1])

@@ -40,9 +40,9 @@ class RecordedSearch:
         )
         ask = self.emitter.ask
 
-        def recorded_ask():
+        def recorded_ask(factor):
             elites = self.starts.population.elites()
-            words = ask()
+            words = ask(factor)
             hashes = [tuple(h) for h in self.lowering.analyze(words)[0].tolist()]
             parents = self.emitter.origin.parents.tolist()
             elite_hashes = {cell: tuple(h) for cell, h in zip(elites.cell.tolist(), elites.hash.tolist(), strict=True)}

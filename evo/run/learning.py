@@ -1,0 +1,107 @@
+"""What a search learns with: the prescreen of a config, and what an evaluation costs on this machine.
+
+Owns the probe points of programs' features, and the only clock that decides anything: the cost is measured once, as the search
+begins, and is part of its state from then on.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.errors import UserError
+from evo.evaluate.cpu import without_cpu_meaning
+from evo.evaluate.tuning import spread
+from evo.itll import Model, ProgramFeatures
+from evo.language.batch import Batch
+from evo.native.ptx_vm import VirtualMachine
+from evo.run.problem import Problem
+from evo.search.blocks import Blocks
+from evo.search.emitter import ProgramEmitter
+from evo.search.prescreen import Prescreen, PrescreenOptions
+from evo.task import ask, point_arrays
+
+NUM_LOOKED_AT = 512  # programs that the cost of looking at one is measured with
+WARM_UP = 2  # programs that are evaluated before: the first may start threads
+MIN_SECONDS = 0.02  # of evaluation, that its cost is taken from
+
+Describe = Callable[[NDArray[np.uint64]], NDArray[np.float32]]
+
+
+def make_prescreen(
+    problem: Problem, emitter: ProgramEmitter, blocks: Blocks, arrays: dict[str, NDArray[Any]]
+) -> Prescreen | None:
+    """The prescreen of a config; None if it has none.
+
+    Args:
+        emitter: makes the programs that costs are measured with.
+        blocks: threads that describe together.
+        arrays: of the same prescreen in an earlier process; empty: it is new.
+
+    Raises:
+        UserError: the programs cannot be described, or the arrays are of another version of evo.
+    """
+    config = problem.config.search.learning
+    if config.prescreen == 1:
+        return None
+    describe = _describe(problem, blocks)
+    cost = float(arrays["cost"][0]) if arrays else config.evaluation_cost or _measured_cost(problem, emitter, describe)
+    options = PrescreenOptions(config.prescreen, config.exploration, config.control, config.model, config.window)
+    num_measures = len(problem.task.measures)
+    try:
+        return Prescreen(options, describe, num_measures=num_measures, seed=problem.config.seed, cost=cost, arrays=arrays)
+    except ValueError as error:
+        raise UserError(f"search.learning: the checkpoint does not fit: {error}") from error
+
+
+def _describe(problem: Problem, blocks: Blocks) -> Describe:
+    """Gives the features of programs, at points of the task spread evenly over their order."""
+    language, task, config = problem.language, problem.task, problem.config
+    if missing := without_cpu_meaning(language, list(config.program.vocabulary.instructions)):
+        raise UserError(f"search.learning: offspring are described on the CPU, which has no {missing[0]}; set prescreen to 1")
+    inputs, num_points = point_arrays(task, ask(task, "points"), "points()")
+    rows = spread(num_points, config.search.learning.points)
+    probes = [values[rows] if values.ndim else values for values in inputs]
+    features = ProgramFeatures(
+        VirtualMachine(language.lowering),
+        [*probes, *[None] * (len(language.registers) - len(inputs))],
+        is_scaled=task.has_scaling(),
+    )
+
+    def describe(words: NDArray[np.uint64]) -> NDArray[np.float32]:
+        return np.concatenate(blocks.map(lambda first, end: features.describe(words[first:end]), len(words)))
+
+    return describe
+
+
+def _measured_cost(problem: Problem, emitter: ProgramEmitter, describe: Describe) -> float:
+    """Seconds of an evaluation for each second of looking at an offspring: breeding, hashing and describing it, its prediction,
+    and the learning from one in so many.
+    """
+    config, lowering = problem.config.search.learning, problem.language.lowering
+    clock = time.perf_counter
+    num_learned = max(NUM_LOOKED_AT // config.prescreen, 1)
+    model = None
+    for _ in range(2):  # the first warms up
+        start_s = clock()
+        words = emitter.random_programs(NUM_LOOKED_AT)
+        Batch.analyze(lowering, words)
+        features = describe(words)
+        model = model or Model(config.model, features.shape[1], 1 + len(problem.task.measures), window=config.window)
+        model.predict(features, return_std=True)
+        model.update(features[:num_learned], np.zeros((num_learned, 1 + len(problem.task.measures))))
+        look_s = (clock() - start_s) / NUM_LOOKED_AT
+    problem.evaluator.evaluate(Batch.analyze(lowering, emitter.random_programs(WARM_UP, generation=1)))
+    evaluation_s, size, first = 0.0, 4, 0
+    while evaluation_s * size < MIN_SECONDS and size <= NUM_LOOKED_AT:
+        batch = Batch.analyze(lowering, emitter.random_programs(size, first_slot=first))
+        start_s = clock()
+        problem.evaluator.evaluate(batch)
+        evaluation_s = (clock() - start_s) / size
+        first += size
+        size *= 4
+    return max(evaluation_s / look_s, 1e-9)

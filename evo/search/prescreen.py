@@ -1,0 +1,323 @@
+"""The prescreen: a model that learns while the search runs picks which offspring are evaluated.
+
+More offspring are bred than are evaluated. A model predicts objective and measures of each from its features, and those are
+evaluated that promise the greatest expected improvement of the cell that they are predicted to fall into (as SAIL: Gaier,
+Asteroth and Mouret, Data-efficient design exploration through surrogate-assisted illumination, 2018), with some exploration.
+
+Owns the model, the choice, and the account of whether it pays: now and then a control generation evaluates offspring as they
+come. Elites for each unit of cost are compared, and a prescreen that has not shown to pay ends itself. All of this follows from
+counts and from one cost that its maker gives, so that a search stays exact. Knows nothing of tasks, files or clocks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.itll import Model
+
+if TYPE_CHECKING:
+    from evo.search.archives.base import ProgramArchive
+
+PROBATION = 4  # periods, each with one control generation, before the first judgement
+MIN_DEVIATIONS = 1.0  # the lead that a prescreen must have by then, in standard deviations
+MAX_ELITES = 2000  # counted before all counts are halved, so that the newest weigh most
+COVERED = 2.0  # standard deviations of a prediction within which `calibration` counts objectives; 0.95 of them if all is well
+
+# Int64 state. screened_, control_: programs evaluated and elites that came of them, in generations of either kind.
+COUNTS = (
+    "has_ended",
+    "periods",
+    "screened_offspring",
+    "screened_evaluations",
+    "screened_elites",
+    "control_evaluations",
+    "control_elites",
+)
+
+
+@dataclass(frozen=True)
+class PrescreenOptions:
+    """How a prescreen chooses.
+
+    factor: offspring for each program that is evaluated. exploration: share of the evaluated that is chosen without the model.
+    control: so many generations make a period, and one of them is a control. model: a kind of `evo.itll.Model` with uncertainty.
+    window: newest evaluated programs that the model knows.
+    """
+
+    factor: int
+    exploration: float = 0.1
+    control: int = 8
+    model: str = "ridge"
+    window: int = 2000
+
+
+@dataclass(frozen=True)
+class Screening:
+    """What a prescreen did in a generation.
+
+    stage: `initial` (programs without parents), `screened`, `control`, or `off`. rank_correlation: Spearman's, of predicted and
+    true objectives of programs that the model had not learned from; calibration: share of these within two predicted standard
+    deviations, where objectives below the worst elite's count as that; None: nothing to compare. screened_rate, control_rate:
+    elites for each evaluation, so far; None: none yet. ended: why it has ended itself, in the generation in which it does.
+    """
+
+    stage: str
+    rank_correlation: float | None = None
+    calibration: float | None = None
+    screened_rate: float | None = None
+    control_rate: float | None = None
+    ended: str | None = None
+
+
+class Prescreen:
+    """Chooses offspring, and learns from those that were evaluated.
+
+    Args:
+        options: how it chooses.
+        describe: features `(n, num_features)` of `(n, width)` programs.
+        num_measures: of the archive.
+        seed: of the model.
+        cost: of an evaluation, in units of what it costs to breed, describe and learn from an offspring.
+        arrays: what `arrays` gave for this prescreen in an earlier process; None: it is new.
+
+    Raises:
+        ValueError: the arrays are of another version.
+    """
+
+    def __init__(
+        self,
+        options: PrescreenOptions,
+        describe: Callable[[NDArray[np.uint64]], NDArray[np.float32]],
+        *,
+        num_measures: int,
+        seed: int,
+        cost: float,
+        arrays: dict[str, NDArray[Any]] | None = None,
+    ):
+        self._options = options
+        self._describe = describe
+        self._cost = cost
+        self._num_targets = 1 + num_measures
+        num_features = describe(np.zeros((1, 1), np.uint64)).shape[1] + self._num_targets
+        self._model_options = {
+            "num_features": num_features,
+            "num_targets": self._num_targets,
+            "window": options.window,
+            "seed": seed,
+        }
+        self._counts = dict.fromkeys(COUNTS, 0)
+        self._model = self._new_model()
+        # Of a batch bred `factor` times as large, the best choice finds at most `factor` times as many elites.
+        self._is_cheap = cost * (options.factor - 1) <= options.factor
+        self._counts["has_ended"] = int(self._is_cheap)
+        if arrays:
+            self._counts = dict(zip(COUNTS, arrays["counts"].tolist(), strict=True))
+            self._model.load(arrays["model"])
+        self._generation = 0
+        self._stage = "off"
+        self._rows = np.zeros((0, num_features), np.float32)  # of the programs that are being evaluated
+        self._predicted = np.zeros((2, 0, self._num_targets), np.float32)  # means and deviations
+
+    @property
+    def is_on(self) -> bool:
+        """Whether it still chooses."""
+        return not self._counts["has_ended"]
+
+    def begin(self, generation: int, population: ProgramArchive, *, is_fresh: bool) -> int:
+        """Begins a generation; returns how many offspring are to be bred for each one that is evaluated.
+
+        Args:
+            population: what is bred from.
+            is_fresh: its programs will have no parents.
+        """
+        self._generation = generation
+        if not self.is_on:
+            self._stage = "off"
+        elif is_fresh or not len(population) or not self._model.num_rows:
+            self._stage = "initial"
+        else:  # The control is in the middle of a period, since elites become rarer as a search goes on.
+            is_control = generation % self._options.control == self._options.control // 2
+            self._stage = "control" if is_control else "screened"
+        return self._options.factor if self._stage == "screened" else 1
+
+    def choose(
+        self, words: NDArray[np.uint64], is_new: NDArray[np.bool_], parents: NDArray[np.int32], population: ProgramArchive
+    ) -> NDArray[np.bool_]:
+        """Which programs to evaluate, `(n,)`.
+
+        Args:
+            words: `(n, width)`, the offspring.
+            is_new: `(n,)`, those that need an evaluation.
+            parents: `(n, 2)`, their parents' cells in the population; -1: none.
+        """
+        if self._stage == "off":
+            return is_new
+        slots = np.flatnonzero(is_new)
+        # The model forgets all but its window.
+        described = slots[-self._options.window :] if self._stage == "initial" else slots
+        rows = np.column_stack([self._describe(words[described]), _scores_of(population, parents[described, 0])])
+        predicted = np.stack(self._model.predict(rows, return_std=True))
+        num_wanted = len(words) // self._options.factor
+        if self._stage == "screened" and num_wanted < len(slots):
+            kept = self._picked(predicted, population, num_wanted)
+            slots, rows, predicted = slots[kept], rows[kept], predicted[:, kept]
+        self._rows, self._predicted = rows, predicted
+        chosen = np.zeros(len(words), bool)
+        chosen[slots] = True
+        return chosen
+
+    def learn(
+        self,
+        objective: NDArray[np.float64],
+        measures: NDArray[np.float64],
+        num_offspring: int,
+        num_evaluations: int,
+        num_elites: int,
+        population: ProgramArchive,
+    ) -> Screening:
+        """Learns from the programs that were chosen, and judges what that choice was worth.
+
+        Args:
+            objective, measures: `(n,)` and `(n, num_measures)`, of the chosen programs in their order; NaN: rejected.
+            num_offspring: offspring that were bred.
+            num_evaluations: of this generation, those of tuning included.
+            num_elites: that came of them.
+            population: that they were added to.
+        """
+        stage = self._stage
+        if stage == "off":
+            cheap = f"an evaluation costs {self._cost:.2g} times what it costs to look at an offspring"
+            return Screening(stage, ended=cheap if self._is_cheap and self._generation == 0 else None)
+        first = len(objective) - len(self._rows)
+        objective, measures = objective[first:], measures[first:]
+        # Programs without a score are as bad as the worst that matter, and tell nothing about measures.
+        floor = _floor(population)
+        is_ok = np.isfinite(objective)
+        correlation, calibration = self._quality(objective, floor)
+        clipped = np.clip(measures, population.lower_bounds, population.upper_bounds)
+        targets = np.column_stack([np.maximum(objective, floor), clipped])
+        targets[~is_ok] = self._predicted[0, ~is_ok]
+        targets[~is_ok, 0] = floor
+        self._model.update(self._rows, targets)
+        counts = self._counts
+        if stage != "initial":
+            counts[f"{stage}_evaluations"] += num_evaluations
+            counts[f"{stage}_elites"] += num_elites
+            counts["screened_offspring"] += num_offspring if stage == "screened" else 0
+        rates = [_rate(counts[f"{kind}_elites"], counts[f"{kind}_evaluations"]) for kind in ("screened", "control")]
+        return Screening(stage, correlation, calibration, rates[0], rates[1], self._judge())
+
+    def _new_model(self) -> Model:
+        return Model(self._options.model, **self._model_options)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All that it takes to go on."""
+        return {
+            "counts": np.array([self._counts[name] for name in COUNTS], np.int64),
+            "model": self._model.save(),
+            "cost": np.array([self._cost]),
+        }
+
+    def _picked(self, predicted: NDArray[np.float32], population: ProgramArchive, num_wanted: int) -> NDArray[np.int64]:
+        """The rows to evaluate, sorted: those of greatest expected improvement, and for exploration some of the others, evenly
+        spread over their slots.
+        """
+        means, deviations = predicted.astype(np.float64)
+        lowest = min(population.qd_score_offset, _floor(population))
+        gain = np.zeros(len(means))
+        # Over the predicted cell and those a deviation away in either direction of each measure.
+        for direction in (np.zeros(self._num_targets - 1), *np.eye(self._num_targets - 1), *-np.eye(self._num_targets - 1)):
+            cells = population.index_of(means[:, 1:] + direction * deviations[:, 1:])
+            incumbent = population.scores(cells)[0]
+            gain += expected_improvement(means[:, 0] - np.where(np.isnan(incumbent), lowest, incumbent), deviations[:, 0])
+        order = np.argsort(-gain, kind="stable")
+        num_explored = round(self._options.exploration * num_wanted)
+        best, others = np.split(order, [num_wanted - num_explored])
+        explored = np.sort(others)[np.arange(num_explored) * len(others) // max(num_explored, 1)]
+        return np.sort(np.concatenate([best, explored]))
+
+    def _quality(self, objective: NDArray[np.float64], floor: float) -> tuple[float | None, float | None]:
+        """Rank correlation and calibration on programs that the model has not learned from."""
+        is_ok = np.isfinite(objective)
+        if not self._model.num_rows or is_ok.sum() < 2:
+            return None, None
+        means, deviations = self._predicted[:, is_ok, 0].astype(np.float64)
+        is_covered = np.abs(np.maximum(objective[is_ok], floor) - means) < COVERED * deviations
+        return rank_correlation(means, objective[is_ok]), float(is_covered.mean())
+
+    def _judge(self) -> str | None:
+        """Ends the prescreen at the end of a period unless it pays; says why."""
+        counts = self._counts
+        if self._generation % self._options.control != self._options.control - 1 or self._stage == "initial":
+            return None
+        counts["periods"] += 1
+        elites = (counts["screened_elites"], counts["control_elites"])
+        screened = counts["screened_evaluations"] * self._cost + counts["screened_offspring"]
+        costs = (screened, counts["control_evaluations"] * self._cost)
+        if counts["periods"] < PROBATION or not sum(elites) or not all(costs):
+            return None
+        if lead(elites, costs) < MIN_DEVIATIONS:
+            gain = elites[0] * costs[1] / max(elites[1] * costs[0], 1e-9)
+            counts["has_ended"] = 1
+            self._model = self._new_model()  # which takes less room in checkpoints
+            return f"it finds {gain:.2f} times the elites at equal cost, which is not surely more"
+        if sum(elites) > MAX_ELITES:
+            for name in COUNTS[2:]:
+                counts[name] //= 2
+        return None
+
+
+def expected_improvement(lead: NDArray[np.float64], deviation: NDArray[np.float64]) -> NDArray[np.float64]:
+    """By how much a program is expected to beat an incumbent that it leads by `lead`, give or take `deviation`; never negative.
+
+    E max(0, lead + deviation x) for an x with Student's distribution of two degrees of freedom, scaled so that at lead 0 it is
+    that of a normal distribution. It needs no exponential function, which has other bits on other machines, and its heavy tails
+    forgive a model that is too sure of itself.
+    """
+    return 0.5 * (lead + np.sqrt(lead * lead + (2.0 / math.pi) * deviation * deviation))
+
+
+def lead(elites: tuple[int, int], costs: tuple[float, float]) -> float:
+    """How many standard deviations the first count lies above what it would be if both had the same rate for each unit of cost.
+
+    Given their sum, the first of two Poisson counts is binomial (Przyborowski and Wilenski, Homogeneity of results in testing
+    samples from Poisson series, 1940).
+    """
+    total, share = sum(elites), costs[0] / sum(costs)
+    return (elites[0] - total * share) / math.sqrt(total * share * (1.0 - share))
+
+
+def rank_correlation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float | None:
+    """Spearman's, of two rows of numbers; equals have their mean rank. None: all of a row are equal."""
+    centred = [ranks - ranks.mean() for ranks in map(_ranks, (first, second))]
+    scale = math.sqrt(float(np.prod([np.sum(each * each) for each in centred])))
+    return float(np.sum(centred[0] * centred[1])) / scale if scale else None
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The rank of each value, from 0; equals have the mean of theirs."""
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts + 1) / 2.0)[inverse]
+
+
+def _rate(elites: int, evaluations: int) -> float | None:
+    return elites / evaluations if evaluations else None
+
+
+def _scores_of(population: ProgramArchive, cells: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Objective and measures of the elites in some cells, `(n, 1 + num_measures)`; NaN where there is none or the cell is -1."""
+    scores = np.column_stack(population.scores(np.maximum(cells, 0)))
+    scores[cells < 0] = np.nan
+    return scores
+
+
+def _floor(population: ProgramArchive) -> float:
+    """The objective below which programs are told apart no more: that of the worst elite, unless it is an outlier."""
+    objective = population.scores(population.occupied_cells)[0]
+    return max(objective.min(), 5.0 * np.median(objective) - 4.0 * objective.max()) if len(objective) else 0.0

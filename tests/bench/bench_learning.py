@@ -1,0 +1,124 @@
+"""The prescreen against a search without: evaluations and wall time to equal QD score, and what it costs where it cannot pay.
+
+For each seed a search without prescreen runs for so many evaluations; one with a prescreen then runs until it has the same QD
+score, at most three times as long. Wall times at 1 ms are those of an evaluator that sleeps, on one thread. The number of seeds
+may be given in EVO_BENCH_SEEDS. Three take two minutes.
+"""
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+from evo.config import load_config
+from evo.run.problem import load_problem
+from evo.run.search import Search
+
+NUM_SEEDS = int(os.environ.get("EVO_BENCH_SEEDS", "20"))
+FACTOR = 8
+LIMIT = 3  # times the evaluations of the search without, after which the other gives up
+SLEEP_S = 1e-3
+CONFIGS = Path(__file__).parents[2] / "configs"
+ONE_THREAD = ("evaluation.threads=1", "evaluation.executor=threads", "evaluation.backend=cpu", "stop.seconds=null")
+REGRESSION = ("search.tuning.share=0", "stop.objective=null")
+CHEAP_GENERATIONS = 400
+CHEAP_ROUNDS = 5
+# What, config, evaluations without a prescreen, overrides.
+TASKS = (
+    ("domain colouring", "domain_coloring", 30_000, ("search.initial.num_programs=2000",)),
+    ("regression, Pagie-1", "symbolic_regression", 20_000, REGRESSION),
+)
+DEAR_TASK = ("erf", 10_000, ("search.initial.num_programs=1000",))
+
+
+class Sleeping:
+    """An evaluator whose every evaluation takes a millisecond more."""
+
+    def __init__(self, evaluator):
+        self._evaluator = evaluator
+
+    def evaluate(self, batch):
+        time.sleep(SLEEP_S * len(batch))
+        return self._evaluator.evaluate(batch)
+
+    def __getattr__(self, name):
+        return getattr(self._evaluator, name)
+
+
+def make(name: str, seed: int, evaluations: int, factor: int, overrides: tuple[str, ...], *, is_dear: bool = False) -> Search:
+    """A search by config, seed and factor."""
+    sets = (*ONE_THREAD, *overrides, f"seed={seed}", f"stop.evaluations={evaluations}", f"search.learning.prescreen={factor}")
+    problem = load_problem(load_config(CONFIGS / f"{name}.yaml", sets))
+    if is_dear:
+        vars(problem)["evaluator"] = Sleeping(problem.evaluator)
+    return Search(problem)
+
+
+def until(search: Search, qd_score: float) -> tuple[int, float, float, bool]:
+    """Evaluations, seconds and QD score when a search reaches a QD score or its stop, and whether a prescreen is still on."""
+    start_s = time.perf_counter()
+    for generation in search.generations():
+        if generation.qd_score >= qd_score:
+            break
+    seconds = time.perf_counter() - start_s
+    is_on = bool(search.prescreen and search.prescreen.is_on)
+    search.problem.close()
+    return search.counters.evaluations, seconds, generation.qd_score, is_on
+
+
+def compare(name: str, evaluations: int, overrides: tuple[str, ...], *, is_dear: bool) -> tuple[list[float], list[float], int]:
+    """For each seed the ratios of evaluations and of seconds; and how many prescreens were on at the end."""
+    ratios, times, num_on = [], [], 0
+    for seed in range(1, NUM_SEEDS + 1):
+        without = until(make(name, seed, evaluations, 1, overrides, is_dear=is_dear), np.inf)
+        with_it = until(make(name, seed, LIMIT * evaluations, FACTOR, overrides, is_dear=is_dear), without[2])
+        ratios.append(with_it[0] / without[0])
+        times.append(with_it[1] / without[1])
+        num_on += with_it[3]
+    return ratios, times, num_on
+
+
+def shown(ratios: list[float]) -> str:
+    """Median and quartiles."""
+    low, median, high = np.percentile(ratios, [25, 50, 75])
+    return f"{median:.2f}x ({low:.2f} to {high:.2f})"
+
+
+def cheap() -> tuple[float, float]:
+    """CPU seconds with a prescreen that may end itself, as a share of those without: the median of rounds; and its cost."""
+    ratios = []
+    for round_number in range(CHEAP_ROUNDS + 1):
+        seconds = []
+        for factor in (1, FACTOR):
+            overrides = (*REGRESSION, f"stop.generations={CHEAP_GENERATIONS}")
+            search = make("symbolic_regression", 1, 10**9, factor, overrides)
+            start_s = time.process_time()
+            for _ in search.generations():
+                pass
+            seconds.append(time.process_time() - start_s)
+            search.problem.close()
+        if round_number:  # the first warms up
+            ratios.append(seconds[1] / seconds[0])
+    return float(np.median(ratios)), float(search.prescreen.arrays()["cost"][0])
+
+
+def rows():
+    """Rows of the table."""
+    seeds = f"{NUM_SEEDS} seeds"
+    for what, name, evaluations, overrides in TASKS:
+        fixed = (*overrides, "search.learning.evaluation_cost=300")
+        ratios, _, num_on = compare(name, evaluations, fixed, is_dear=False)
+        yield (
+            f"evaluations to the QD score of {evaluations:,}: {what}, {seeds}, {FACTOR} offspring for one evaluation",
+            f"{shown(ratios)}, on at the end {num_on} times",
+            "0.7x",
+            "0.3x",
+        )
+    name, evaluations, overrides = DEAR_TASK
+    ratios, times, num_on = compare(name, evaluations, overrides, is_dear=True)
+    what = f"{name} with 1 ms for an evaluation, {seeds}"
+    yield f"the same: {what}", f"{shown(ratios)}, on at the end {num_on} times", "0.7x", "0.3x"
+    yield "its wall time", shown(times), "0.75x", "0.35x"
+    ratio, cost = cheap()
+    yield f"CPU time of a search with cheap evaluations (cost {cost:.2f}), self-switch on", f"{ratio:.3f}x", "< 1.02x", ""

@@ -1,0 +1,206 @@
+"""evo.search.prescreen: it finds more where features tell the outcome, ends itself where they do not, and resumes exactly."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from evo.evaluate import Evaluation, Status
+from evo.search.ancestry import Ancestry
+from evo.search.lineages import Lineages
+from evo.search.map_elites import Counters, map_elites
+from evo.search.memory import HashMemory
+from evo.search.prescreen import PROBATION, Prescreen, PrescreenOptions, expected_improvement, lead, rank_correlation
+
+NUM_FEATURES = 3
+DEAR = 1000.0
+
+
+def numbers_of(words: np.ndarray, salt: int) -> np.ndarray:
+    """Three numbers in [0, 1) for each program, drawn from its words: `(n, 3)`. Trailing zeros do not count."""
+    total = np.zeros(len(words), np.uint64)
+    for place in range(words.shape[1]):
+        mixed = (words[:, place] + np.uint64(salt)) * np.uint64(0x9E3779B97F4A7C15) ^ np.uint64(place)
+        total += np.where(words[:, place] > 0, mixed * np.uint64(0xBF58476D1CE4E5B9), np.uint64(0))
+    return np.stack([(total >> np.uint64(shift) & np.uint64(0xFFFF)) / 65536.0 for shift in (44, 28, 12)], axis=1)
+
+
+class Drawn:
+    """Scores by `numbers_of`; one in sixteen is rejected."""
+
+    def __init__(self, salt: int):
+        self.salt, self.batches = salt, []
+
+    def evaluate(self, batch):
+        self.batches.append(batch.words)
+        numbers = numbers_of(batch.words, self.salt)
+        numbers[numbers[:, 0] < 1 / 16] = np.nan
+        ok = np.isfinite(numbers[:, 0])
+        status = np.where(ok, Status.OK, Status.NONFINITE).astype(np.uint8)
+        return Evaluation(status, numbers[:, 0] ** 2, numbers[:, 1:] * [12.0, 1.0])
+
+
+class ScreenedSearch:
+    """A search with a prescreen. Its features are the numbers that the outcome is made of if `salt` is 1."""
+
+    def __init__(self, search, language, *, salt=1, cost=DEAR, options=None, arrays=None, memory=None, counters=None):
+        self.archive, self.emitter = search.archive, search.emitter
+        self.evaluator, self.memory = Drawn(salt), HashMemory(100_000)
+        self.counters = counters or Counters()
+        self.memory.restore(memory or {"hash": np.zeros((0, 2), np.uint64)})
+        self.prescreen = None
+        if options:
+            self.prescreen = Prescreen(
+                options, lambda words: numbers_of(words, 1).astype(np.float32), num_measures=2, seed=7, cost=cost, arrays=arrays
+            )
+        self.generations = map_elites(
+            self.archive,
+            self.emitter,
+            self.evaluator,
+            language.lowering,
+            self.memory,
+            self.counters,
+            Lineages(self.archive.cells),
+            Ancestry(self.archive.cells, 1 << 20),
+            search.starts,
+            prescreen=self.prescreen,
+        )
+
+    def run(self, num_generations):
+        return list(itertools.islice(self.generations, num_generations))
+
+
+OPTIONS = PrescreenOptions(factor=4, control=4, window=300)
+
+
+@pytest.fixture
+def make(new_search, language):
+    def make(*, generation=0, **arguments):
+        return ScreenedSearch(new_search(generation=generation, num_initial=60, batch_size=60), language, **arguments)
+
+    return make
+
+
+def test_where_features_tell_the_outcome_more_of_the_evaluated_become_elites(make):
+    search = make(options=OPTIONS)
+    last = search.run(20)[-1].screening
+    assert last.screened_rate > 1.5 * last.control_rate > 0
+    assert last.stage == "screened"
+    assert last.rank_correlation > 0.7
+    assert last.calibration > 0.7
+    assert search.prescreen.is_on
+
+
+def test_where_features_tell_the_outcome_fewer_evaluations_give_the_same_qd_score(make):
+    search, plain = make(options=OPTIONS), make()
+    search.run(8)
+    while plain.archive.qd_score < search.archive.qd_score:
+        plain.run(1)
+    assert search.counters.evaluations < 0.75 * plain.counters.evaluations
+
+
+def test_where_features_tell_nothing_it_ends_itself_once_and_says_so(make):
+    search = make(salt=2, options=OPTIONS)
+    generations = search.run(60)
+    said = [number for number, generation in enumerate(generations) if generation.screening.ended]
+    assert len(said) == 1
+    assert said[0] >= PROBATION * OPTIONS.control - 1
+    assert said[0] % OPTIONS.control == OPTIONS.control - 1  # at the end of a period
+    assert "at equal cost" in generations[said[0]].screening.ended
+    assert {generation.screening.stage for generation in generations[said[0] + 1 :]} == {"off"}
+    assert all(len(batch) <= 60 for batch in search.evaluator.batches)
+    assert not search.prescreen.is_on
+    correlations = [generation.screening.rank_correlation for generation in generations[1 : said[0]]]
+    assert abs(np.mean(correlations)) < 0.2
+
+
+def test_a_prescreen_that_cannot_pay_never_begins(make):
+    """At cost 1.3, four evaluations cost 5.2, and to evaluate the best of four offspring costs 5.3."""
+    search, plain = make(options=OPTIONS, cost=1.3), make()
+    first, *others = search.run(12)
+    plain.run(12)
+    assert "1.3 times" in first.screening.ended
+    assert not any(generation.screening.ended for generation in others)
+    assert search.counters == plain.counters
+    for one, two in zip(vars(search.archive.elites()).values(), vars(plain.archive.elites()).values(), strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+def test_offspring_are_screened_but_for_the_first_and_the_control_generations(make):
+    search = make(options=OPTIONS)
+    made = []
+    ask = search.emitter.ask
+    search.emitter.ask = lambda factor: made.append(ask(factor)) or made[-1]
+    stages = [generation.screening.stage for generation in search.run(9)]
+    assert stages == ["initial", "screened", "control", *["screened"] * 3, "control", *["screened"] * 2]
+    assert [len(words) for words in made] == [60, 240, 60, 240, 240, 240, 60, 240, 240]
+    assert [len(batch) for batch, stage in zip(search.evaluator.batches, stages, strict=True) if stage == "screened"] == [60] * 6
+    counters = search.counters
+    assert counters.offspring == counters.evaluations + counters.duplicates + counters.screened
+    for words, batch in zip(made, search.evaluator.batches, strict=True):  # in the order of their slots
+        rows = [row.tobytes() for row in words]
+        places = [rows.index(row.tobytes()) for row in batch]
+        assert places == sorted(places)
+
+
+def test_exploration_alone_chooses_evenly_and_without_the_model(make):
+    chosen = []
+    for salt in (1, 2):
+        search = make(salt=salt, options=PrescreenOptions(factor=4, exploration=1.0, control=4))
+        search.run(1)
+        population = search.archive
+        assert search.prescreen.begin(1, population, is_fresh=False) == 4
+        words = search.emitter.random_programs(240, generation=9)
+        parents = np.full((240, 2), -1, np.int32)
+        chosen.append(np.flatnonzero(search.prescreen.choose(words, np.ones(240, bool), parents, population)))
+    np.testing.assert_array_equal(chosen[0], np.arange(0, 240, 4))
+    np.testing.assert_array_equal(chosen[1], chosen[0])
+
+
+@pytest.mark.parametrize("pause", [1, 6, 19])
+@pytest.mark.parametrize("salt", [1, 2])
+def test_a_search_rebuilt_from_its_state_goes_on_as_if_nothing_had_happened(make, pause, salt):
+    whole, first = (make(salt=salt, options=OPTIONS) for _ in range(2))
+    expected = [generation.screening for generation in whole.run(24)]
+    first.run(pause)
+    second = make(
+        salt=salt,
+        options=OPTIONS,
+        generation=pause,
+        arrays=first.prescreen.arrays(),
+        memory=first.memory.arrays(),
+        counters=Counters(**vars(first.counters)),
+    )
+    second.archive.restore(first.archive.elites())
+    assert [generation.screening for generation in second.run(24 - pause)] == expected[pause:]
+    assert second.counters == whole.counters
+    for one, two in zip(vars(second.archive.elites()).values(), vars(whole.archive.elites()).values(), strict=True):
+        np.testing.assert_array_equal(one, two)
+    for name, array in whole.prescreen.arrays().items():
+        np.testing.assert_array_equal(second.prescreen.arrays()[name], array)
+
+
+@pytest.mark.parametrize("ahead", [-3.0, -0.5, 0.0, 0.7, 2.0])
+def test_expected_improvement_is_the_integral_over_students_distribution(ahead):
+    deviation = 1.7
+    student = stats.t(df=2, scale=deviation / np.sqrt(np.pi))
+    expected, _ = integrate.quad(lambda x: (ahead + x) * student.pdf(x), -ahead, np.inf)
+    found = expected_improvement(np.array([ahead]), np.array([deviation]))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    if ahead == 0.0:  # as of a normal distribution
+        np.testing.assert_allclose(found, deviation * stats.norm.pdf(0.0), rtol=1e-12)
+
+
+def test_the_rank_correlation_is_spearmans():
+    rng = np.random.default_rng(3)
+    first = rng.integers(0, 6, 40).astype(float)
+    second = first + rng.normal(0, 3, 40).round()
+    np.testing.assert_allclose(rank_correlation(first, second), stats.spearmanr(first, second).statistic, rtol=1e-12)
+    assert rank_correlation(np.ones(5), np.arange(5.0)) is None
+
+
+def test_the_lead_is_that_of_a_binomial_count():
+    assert lead((60, 40), (5.0, 5.0)) == pytest.approx(2.0)  # 100 coins: mean 50, deviation 5
+    assert lead((75, 25), (3.0, 1.0)) == pytest.approx(0.0)
+    assert lead((0, 9), (1.0, 1.0)) == pytest.approx(-3.0)
