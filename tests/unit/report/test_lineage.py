@@ -95,9 +95,9 @@ def test_a_damaged_log_is_named_and_a_resumed_run_goes_on(finished, tmp_path):
     resumed.execute(lambda *_: None, lambda _: False)
     resumed.close()
     again = LinesOfDescent(Run.view(copy)[0])
-    lengths = [len(again.of(row)) for row in range(len(again._numbers))]
+    lengths = [len(again.of(row)) for row in range(len(again.numbers))]
     assert 0 in lengths  # elites from before
-    assert max(lengths) > 0 or not again._records.facts["generation"].size
+    assert max(lengths) > 0 or not again.records.facts["generation"].size
 
 
 def test_pictures_of_a_line_end_with_the_elite(finished):
