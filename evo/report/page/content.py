@@ -20,6 +20,7 @@ from evo.report.page.fits import fits
 from evo.report.page.origins import origins
 from evo.report.page.pictures import Pictures
 from evo.report.plot.charts import color_range, ticks
+from evo.report.ptx_text import with_values
 from evo.report.show import operator_name
 from evo.run.problem import Problem
 from evo.run.run import Run
@@ -105,7 +106,7 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
                 "program": format_program(search.problem.language, elites.solution[row]),
                 "instructions": list(expressions[place].instructions()),
                 "expression": infix(expressions[place]),
-                "ptx": stubs[place],
+                "ptx": with_values(stubs[place]),
             }
         )
     return found

@@ -18,7 +18,7 @@ from evo.run.run import Run
 from evo.search.ancestry import RECORD_DTYPE, joined
 
 LINE_LENGTHS = (12, 6, 3, 2)  # programs of a line that are shown, itself among them; the first that leaves few enough ancestors
-MAX_ANCESTORS = 3000  # of all lines together
+MAX_ANCESTORS = 2000  # of all lines together
 
 
 @dataclass(frozen=True)
