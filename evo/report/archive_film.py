@@ -6,6 +6,7 @@ Owns which elites a frame shows, and where. `evo.report.film` owns file formats.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from evo.report.facts import problem_here
 from evo.report.frames import Frame
 from evo.report.plot.pictures import BACKGROUND, GAP, STILL_T, render
 from evo.run.run import Run
+from evo.search.ancestry import NONE, RECORD_DTYPE
 
 HOLD = 0.1  # share of the film that shows the archive as it is now
 SMALLEST_TILE = 8  # pixels
@@ -25,6 +27,8 @@ _TEXT = (200, 200, 206)
 
 class ArchiveFilm:
     """Frames that show elites in the order in which they came, at even steps of their number.
+
+    Elites that have been replaced are shown as far as they are remembered.
 
     Args:
         width, height: in pixels.
@@ -42,8 +46,9 @@ class ArchiveFilm:
         if not len(rows):
             raise UserError(f"{run.run_dir.path}: no elites are remembered (output.lineage_megabytes)")
         self._run = run
-        self._facts = records.facts[rows]
-        self._words = records.programs(rows, problem.config.program.max_length)
+        max_length = problem.config.program.max_length
+        facts, words = _with_unrecorded(run, records.facts[rows], records.programs(rows, max_length))
+        self._facts, self._words = facts, words
         num_cells = layout.num_cells
         if shape := layout.grid_shape():
             columns, num_rows = shape
@@ -112,3 +117,16 @@ def _is_best_so_far(places: NDArray[np.int64], objective: NDArray[np.float64]) -
             best[place] = value
             is_best[index] = True
     return is_best
+
+
+def _with_unrecorded(run: Run, facts: NDArray[Any], words: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[np.uint64]]:
+    """Records and their programs, and the elites whose records are forgotten, by generation: the film ends with all elites."""
+    elites = run.search.elites()
+    missing = ~np.isin(run.search.record_numbers(), facts["number"])
+    more = np.zeros(int(missing.sum()), RECORD_DTYPE)
+    more["number"] = NONE
+    more["objective"] = elites.objective[missing]
+    more["generation"], more["cell"] = elites.generation[missing], elites.cell[missing]
+    all_facts, all_words = np.concatenate([facts, more]), np.concatenate([words, elites.solution[missing]])
+    order = np.argsort(all_facts["generation"], kind="stable")
+    return all_facts[order], all_words[order]

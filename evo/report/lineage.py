@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from evo.language.expression import expression_of, infix
 from evo.report.show import operator_name, row_of_elite
 from evo.run.run import Run
-from evo.search.ancestry import NONE, line_of
+from evo.search.ancestry import line_of
+from evo.search.emitter import GIVEN, RANDOM
 
 MAX_TEXT = 100  # characters of an expression
 
@@ -40,24 +41,31 @@ class Ancestor:
 class LinesOfDescent:
     """The ancestors of a run's elites.
 
+    Attributes:
+        records: the programs that are remembered.
+        numbers: of the elites' records, in the order of `run.search.elites()`; NONE of those that have none.
+
     Raises:
         UserError: the run's lineage log is damaged.
     """
 
     def __init__(self, run: Run):
         self._run = run
-        self._records = run.records()
-        self._numbers = run.search.record_numbers()
+        self.records = run.records()
+        self.numbers = run.search.record_numbers()
 
     @cached_property
     def _rows(self) -> dict[int, int]:
-        return {number: row for row, number in enumerate(self._records.facts["number"].tolist())}
+        return {number: row for row, number in enumerate(self.records.facts["number"].tolist())}
+
+    def rows_of(self, row: int) -> NDArray[np.int64]:
+        """The rows of `records` that `of` tells of."""
+        return line_of(self.records.facts, int(self.numbers[row]))
 
     def of(self, row: int) -> list[Ancestor]:
         """The line of the elite in a row of the archive's elites, oldest first, itself last; empty if it is not known."""
-        facts, layout = self._records.facts, self._run.search.layout
-        rows = line_of(facts, int(self._numbers[row]))
-        programs = self._records.programs(rows, self._run.search.problem.config.program.max_length)
+        facts, layout, rows = self.records.facts, self._run.search.layout, self.rows_of(row)
+        programs = self.records.programs(rows, self._run.search.problem.config.program.max_length)
         return [
             Ancestor(
                 generation=int(record["generation"]),
@@ -71,15 +79,10 @@ class LinesOfDescent:
             for record, words in zip(facts[rows], programs, strict=True)
         ]
 
-    def is_complete(self, row: int) -> bool:
-        """Whether the line goes back to a program without parents."""
-        rows = line_of(self._records.facts, int(self._numbers[row]))
-        return bool(len(rows) and self._records.facts["parents"][rows[0], 0] == NONE)
-
     def _place_of(self, number: int) -> tuple[str, int] | None:
         if number not in self._rows:
             return None
-        record: Any = self._records.facts[self._rows[number]]
+        record: Any = self.records.facts[self._rows[number]]
         return self._run.search.layout.cell_name(int(record["cell"])), int(record["generation"])
 
 
@@ -97,7 +100,9 @@ def describe_lineage(run: Run, cell: str | None) -> str:
     line = lines.of(row)
     if not line:
         return f"# lineage of cell {name}: not known (output.lineage_megabytes, or a run of an earlier version)\n"
-    begins = "from a random program on" if lines.is_complete(row) else "its beginning is forgotten (output.lineage_megabytes)"
+    first = int(lines.records.facts["operator"][lines.rows_of(row)[0]])
+    forgotten = "its beginning is forgotten (output.lineage_megabytes)"
+    begins = {RANDOM: "from a random program on", GIVEN: "from a given program on"}.get(first, forgotten)
     table = [("generation", "slot", "cell", "objective", "operator", "second parent", "expression")]
     for each in line:
         other = f"{each.second_parent[0]} of {each.second_parent[1]}" if each.second_parent else ""

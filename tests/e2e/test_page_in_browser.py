@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from evo.report.lineage import LinesOfDescent
 from evo.run.checkpoint import decode_checkpoint
+from evo.run.run import Run
 
 from .browser import (  # noqa: F401
     CASES,
@@ -393,10 +395,42 @@ def test_origins_lead_to_parents_that_are_still_there(visit, archive):  # noqa: 
             expect_shown(page, parent)
             page.go_back()
             expect_shown(page, cell)
-            page.locator(".descent a").first.press("Enter")
-            expect_shown(page, parent)
             followed += 1
     assert followed
+
+
+def test_an_elites_ancestors_are_shown_with_their_own_pictures(visit, hostile_run):  # noqa: F811
+    page = visit("pictures", reduced_motion="reduce")
+    run, _ = Run.view(hostile_run("pictures"))
+    lines, cells = LinesOfDescent(run), run.search.elites().cell.tolist()
+    by_name = {run.search.layout.cell_name(cell): lines.of(row) for row, cell in enumerate(cells)}
+    cell = max(by_name, key=lambda name: len(by_name[name]))
+    page.goto(f"{page.url.partition('#')[0]}#{cell}")
+    expect_shown(page, cell)
+    line, items = by_name[cell], page.locator(".descent li")
+    assert 3 < len(line) == items.count() <= 12
+    assert f"{len(line)} programs; from one without parents on" in page.locator("#cards").inner_text()
+    drawn = run.search.problem.draw(np.stack([each.words for each in line]), 96, 0.0)
+    for number, (each, picture) in enumerate(zip(line, drawn, strict=True)):
+        lines_of_text = items.nth(number).inner_text().split("\n")
+        made = each.operator.removeprefix("none (").removesuffix(")")
+        assert lines_of_text[:2] == [f"gen. {each.generation}", made]
+        assert float(lines_of_text[2].replace("\N{MINUS SIGN}", "-")) == pytest.approx(each.objective, rel=1e-5)
+        expected = np.asarray(Image.fromarray(picture).resize((8, 8), Image.Resampling.BOX), int)
+        assert abs(coarse(items.nth(number).locator(".cell")) - expected)[1:-1, 1:-1].mean() < 12
+    links = page.locator(".descent a")
+    assert page.locator(".descent .past").count() + links.count() + 1 == len(line)
+    for name, its_line in by_name.items():
+        page.goto(f"{page.url.partition('#')[0]}#{name}")
+        expect_shown(page, name)
+        if page.locator(".descent a").count():
+            ancestor = page.locator(".descent a").first.get_attribute("aria-label").removeprefix("Ancestor in cell ")
+            assert any(each.cell == ancestor for each in its_line)
+            page.locator(".descent a").first.press("Enter")
+            expect_shown(page, ancestor)
+            break
+    else:
+        raise AssertionError("no ancestor is an elite")
 
 
 def test_size_theme_and_what_cells_show(visit):  # noqa: F811

@@ -20,6 +20,8 @@ from evo.report.page.fits import fits
 from evo.report.page.origins import origins
 from evo.report.page.pictures import Pictures
 from evo.report.plot.charts import color_range, ticks
+from evo.report.ptx_text import with_values
+from evo.report.show import operator_name
 from evo.run.problem import Problem
 from evo.run.run import Run
 
@@ -54,28 +56,41 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
         "num_measures": len(names),
         "map": _map(run),
         "elites": [],
+        "ancestors": [],
         "pictures": None,
         "fits": None,
         "note": None,
+        "lineage_note": None,
     }
     if not len(rows):
         return found
+    born = origins(run, rows)
+    found["lineage_note"] = born.note
     with problem_for_facts(run) as (problem, found["note"]):
         expressions = whole_expressions(problem, words)
         facts = report_facts(problem, words)
         if problem.task.has_pictures():
             drawn = pictures or Pictures(len(rows))
-            found["pictures"] = drawn.draw(problem, words, elites.hash[rows])
+            found["pictures"] = {
+                **drawn.draw(problem, words, elites.hash[rows]),
+                "ancestors": drawn.ancestors(problem, born.words, born.facts["hash"]),
+            }
         else:
-            found["fits"] = fits(problem, words)
-    place_of = {int(row): place for place, row in enumerate(rows)}
-    origin = origins(run)
+            found["fits"] = fits(problem, np.concatenate([words, born.words]))
     outlines = search.layout.outlines()
-    colors = _colors(elites.objective)
+    colors = _colors(elites.objective, np.concatenate([elites.objective, born.facts["objective"]]))
+    found["ancestors"] = [
+        {
+            "cell": search.layout.cell_name(int(record["cell"])),
+            "color": color,
+            "objective": _numbers([record["objective"]])[0],
+            "generation": int(record["generation"]),
+            "operator": operator_name(int(record["operator"])),
+        }
+        for record, color in zip(born.facts, colors[len(elites) :], strict=True)
+    ]
     stubs = search.problem.language.lowering.emit(words)
     for place, row in enumerate(rows.tolist()):
-        born = origin[row]
-        born["parents"] = [(name, None if parent is None else place_of.get(parent)) for name, parent in born["parents"]]
         length = [] if LENGTH in names else [int(elites.num_instructions[row])]
         found["elites"].append(
             {
@@ -84,14 +99,14 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
                 "color": colors[row],
                 "values": _numbers([elites.objective[row], *elites.measures[row], *length, elites.generation[row]]),
                 "facts": [[name, f"{values[place]:.9g}"] for name, values in facts.items()],
-                "origin": born,
+                "origin": born.elites[place],
                 "hash": f"{elites.hash[row][1]:016x}{elites.hash[row][0]:016x}",
                 "num_words": program_length(elites.solution[row]),
                 "num_instructions": int(elites.num_instructions[row]),
                 "program": format_program(search.problem.language, elites.solution[row]),
                 "instructions": list(expressions[place].instructions()),
                 "expression": infix(expressions[place]),
-                "ptx": stubs[place],
+                "ptx": with_values(stubs[place]),
             }
         )
     return found
@@ -127,8 +142,8 @@ def _path(corners: NDArray[np.float64]) -> str:
     return "M" + "L".join(f"{a:g} {b:g}" for a, b in zip(x, y, strict=True)) + "Z"
 
 
-def _colors(objective: NDArray[np.float64]) -> list[str]:
-    norm = Normalize(*color_range(objective), clip=True)
+def _colors(of_elites: NDArray[np.float64], objective: NDArray[np.float64]) -> list[str]:
+    norm = Normalize(*color_range(of_elites), clip=True)
     return [to_hex(color) for color in colormaps["viridis"](norm(objective))]
 
 

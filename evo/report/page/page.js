@@ -18,7 +18,7 @@ const state = {
   ranges: new Map(), // number of a quantity -> [least, greatest], null: no bound
   shown: [], held: null, playing: !matchMedia("(prefers-reduced-motion: reduce)").matches, paused: false,
 };
-let data, elites, byCell, visible, buttons, atlas, target;
+let data, elites, byCell, visible, buttons, target, sheets = [];
 
 // ---- elements
 
@@ -64,9 +64,8 @@ function load(found) {
   data = found;
   elites = data.elites.map((elite, row) => ({ ...elite, row, ...geometry(elite.outline) }));
   byCell = new Map(elites.map((elite) => [elite.cell, elite]));
-  if (atlas) URL.revokeObjectURL(atlas);
-  atlas = data.pictures && URL.createObjectURL(new Blob([bytes(data.pictures.atlas)], { type: "image/webp" }));
-  if (atlas) document.documentElement.style.setProperty("--atlas", `url("${atlas}")`);
+  for (const sheet of sheets) URL.revokeObjectURL(sheet);
+  sheets = [background("--atlas", data.pictures), background("--ancestors", data.pictures?.ancestors)].filter(Boolean);
   target = data.fits && curve(data.fits.target);
   if (!byCell.has(state.cell)) state.cell = elites.length ? elites[0].cell : null;
   if (!data.map && (state.view === null || state.view === "map")) state.view = "gallery";
@@ -78,6 +77,14 @@ function load(found) {
   if (before) for (const elite of elites) buttons.get(elite.cell).classList.toggle("changed", before.get(elite.cell)?.hash !== elite.hash);
   ranges();
   apply();
+}
+
+// A sheet of thumbnails is one background that all of them share.
+function background(name, sheet) {
+  if (!sheet) return null;
+  const url = URL.createObjectURL(new Blob([bytes(sheet.atlas)], { type: "image/webp" }));
+  document.documentElement.style.setProperty(name, `url("${url}")`);
+  return url;
 }
 
 function geometry(outline) {
@@ -101,8 +108,8 @@ function curve(text) {
   return drawn;
 }
 
-function plot(elite) {
-  const paths = [svg("path", { class: "target", d: target }), svg("path", { d: curve(data.fits.curves[elite.row]) })];
+function plot(program) {
+  const paths = [svg("path", { class: "target", d: target }), svg("path", { d: curve(data.fits.curves[program]) })];
   return svg("svg", { class: "plot", viewBox: "0 0 1000 1000", preserveAspectRatio: "none", "aria-hidden": "true" }, ...paths);
 }
 
@@ -206,23 +213,26 @@ function order(one, two) {
 
 // ---- cells
 
-function face(elite) {
-  if (state.face === "curves") return plot(elite);
-  const tile = el("span", { class: "tile" });
+// A program has a number: an elite its row; an ancestor, which is none any more, its place behind all elites.
+function face(program) {
+  if (state.face === "curves") return plot(program);
+  const isElite = program < elites.length, place = isElite ? program : program - elites.length;
+  const tile = el("span", { class: isElite ? "tile" : "tile past" });
   if (state.face === "pictures") {
-    const { columns } = data.pictures, rows = Math.ceil(elites.length / columns);
+    const { columns } = isElite ? data.pictures : data.pictures.ancestors;
+    const rows = Math.ceil((isElite ? elites : data.ancestors).length / columns);
     const at = (place, places) => `${places > 1 ? (100 * place) / (places - 1) : 0}%`;
     tile.style.backgroundSize = `${100 * columns}% ${100 * rows}%`;
-    tile.style.backgroundPosition = `${at(elite.row % columns, columns)} ${at(Math.floor(elite.row / columns), rows)}`;
+    tile.style.backgroundPosition = `${at(place % columns, columns)} ${at(Math.floor(place / columns), rows)}`;
   } else {
-    tile.style.background = elite.color;
+    tile.style.background = (isElite ? elites : data.ancestors)[place].color;
   }
   return tile;
 }
 
 function cellButton(elite) {
   const name = `Cell ${elite.cell}, rank ${elite.row + 1}: ${label(elite).join(", ")}`;
-  const button = el("button", { type: "button", class: "cell", "aria-label": name, "data-cell": elite.cell, tabindex: -1 }, face(elite));
+  const button = el("button", { type: "button", class: "cell", "aria-label": name, "data-cell": elite.cell, tabindex: -1 }, face(elite.row));
   if (state.face === "curves") button.style.setProperty("--tint", elite.color);
   return button;
 }
@@ -411,16 +421,17 @@ function comparison(one, two) {
 function card(elite) {
   const id = `elite-${elite.row}`;
   const title = el("h2", { id, tabindex: -1, text: `Cell ${elite.cell}` });
-  const rank = el("p", { class: "rank", text: `Rank ${elite.row + 1} of ${count(data.counts.elites)} by objective` });
-  return el("article", { "aria-labelledby": id, "data-hash": elite.hash }, title, rank, ...looks(elite), actions(elite), scores(elite),
+  const place = el("p", { class: "rank", text: rank(elite) });
+  return el("article", { "aria-labelledby": id, "data-hash": elite.hash }, title, place, ...looks(elite), actions(elite), scores(elite),
     ...section("Expression", el("pre", { tabindex: 0, text: elite.expression, "aria-label": "Expression" })),
     ...section(`Program: ${elite.num_words} words, ${elite.num_instructions} live instructions`,
       el("pre", { class: "program", tabindex: 0, text: elite.program.trim(), "aria-label": "Program" }),
       el("p", { class: "note" }, "Score it again with ", el("code", { text: "evo eval RUN/config.yaml --program FILE" }))),
-    ...section("Origin", ...origin(elite)),
+    ...section("Origin", el("div", { class: "origin" }, ...origin(elite))),
     ...section("PTX", el("pre", { tabindex: 0, text: elite.ptx.trim(), "aria-label": "PTX" })));
 }
 
+const rank = (elite) => `Rank ${elite.row + 1} of ${count(data.counts.elites)} by objective`;
 const section = (title, ...content) => [el("h3", { text: title }), ...content];
 
 function looks(elite) {
@@ -445,7 +456,7 @@ function looks(elite) {
     const text = input ? `${input} from ${number(x[0])} to ${number(x[1])}` : `${count(x[1])} points, sorted by target`;
     const legend = [el("span", { class: "line", text: output + (scaled ? ", scaled" : "") }), el("span", { class: "line target", text: "target" }),
       el("span", { text }), el("span", { text: `${output} from ${number(y[0])} to ${number(y[1])}` })];
-    return [el("figure", { class: "chart" }, plot(elite), el("figcaption", {}, ...legend))];
+    return [el("figure", { class: "chart" }, plot(elite.row), el("figcaption", {}, ...legend))];
   }
   const swatch = el("div", { class: "swatch" });
   swatch.style.background = elite.color;
@@ -495,26 +506,33 @@ function origin(elite) {
     row === null ? `cell ${cell} (replaced since)` : el("a", { href: link(cell), text: `cell ${cell}` })]);
   const story = el("p", {}, `Made in generation ${generation} (slot ${slot}) by ${operator}`, ...cells, ".");
   const hash = el("p", { class: "note" }, "Hash ", el("code", { text: elite.hash }));
-  const line = ancestors(elite);
-  return line.length > 1 ? [story, descent(line), hash] : [story, hash];
+  return [story, ...(elite.origin.line.length > 1 ? [descent(elite)] : []), el("p", { class: "note", text: ancestry(elite) }), hash];
 }
 
-// The line of first parents, from an elite back to the oldest that is still in the archive.
-function ancestors(elite) {
-  const line = [elite];
-  for (let parent; (parent = line.at(-1).origin.parents.find(([, row]) => row !== null)); ) line.push(elites[parent[1]]);
-  return line;
+function ancestry({ origin: { line, length, end } }) {
+  const programs = length === 1 ? "this program alone" : count(length) + " programs" + (line.length < length ? `, ${line.length} of them shown` : "");
+  const since = {
+    complete: "from one without parents on",
+    forgotten: "its beginning is forgotten",
+    archive: data.lineage_note ?? "older ones have been replaced, and nothing is recorded of them",
+  };
+  return `Line of first parents: ${programs}; ${since[end]}.`;
 }
 
-function descent(line) {
-  const oldest = line.at(-1).origin;
-  const end = oldest.parents.length ? "… parents since replaced" : `random program of generation ${oldest.generation}`;
-  const items = line.slice(1).map((elite) => {
-    const small = el("a", { class: "cell", href: link(elite.cell), "aria-label": `Ancestor in cell ${elite.cell}, generation ${elite.origin.generation}` }, face(elite));
-    placed(small, elite, false);
-    return el("li", {}, "←", small, `gen. ${elite.origin.generation}`);
+// The programs of the line that are shown, oldest first. Those that are still elites lead to their cells.
+function descent(elite) {
+  const items = elite.origin.line.map((program) => {
+    const there = elites[program], past = data.ancestors[program - elites.length];
+    const { cell, operator, generation, objective } = past ?? { ...there.origin, cell: there.cell, objective: there.values[0] };
+    const leads = there && there !== elite;
+    const picture = leads
+      ? el("a", { class: "cell", href: link(cell), "aria-label": `Ancestor in cell ${cell}` }, face(program))
+      : el("span", { class: "cell" }, face(program));
+    placed(picture, null, false);
+    const maker = operator.replace(/^none \((.*)\)$/, "$1");
+    return el("li", {}, picture, ...[`gen. ${count(generation)}`, maker, number(objective)].map((text) => el("span", { text })));
   });
-  return el("ul", { class: "descent", "aria-label": "Ancestors" }, ...items, el("li", { text: `← ${end}` }));
+  return el("ol", { class: "descent", "aria-label": "Ancestors, the oldest first" }, ...items);
 }
 
 function hold(cell) {
@@ -558,10 +576,24 @@ function renew(text) {
       cards();
       $("panel").scrollTop = depth;
       if (within !== null) $("cards").querySelector("h2")?.focus({ preventScroll: true });
+    } else {
+      refresh();
     }
   }
   $("scroll").scrollLeft = left;
   scrollTo(scrollX, top);
+}
+
+// What the panel says of other elites, where its own are the same as before.
+function refresh() {
+  const led = document.activeElement?.closest(".origin") ? document.activeElement.getAttribute("href") : null;
+  [...$("cards").children].forEach((article, i) => {
+    const elite = byCell.get(state.shown[i]);
+    article.querySelector(".rank").textContent = rank(elite);
+    article.querySelector(".origin").replaceChildren(...origin(elite));
+  });
+  const back = led && [...$("cards").querySelectorAll(".origin a")].find((each) => each.getAttribute("href") === led);
+  if (led) (back ?? $("cards").querySelector("h2")).focus({ preventScroll: true });
 }
 
 // ---- events

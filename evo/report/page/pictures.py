@@ -1,4 +1,5 @@
-"""The pictures of a page, as WebP: one for each elite, one sheet of thumbnails, and animations of the best.
+"""The pictures of a page, as WebP: one for each elite, sheets of thumbnails of elites and of ancestors, and animations
+of the best.
 
 Owns their sizes, which depend on how much room the page has, and remembers what was drawn, so that the page of a run in progress
 costs only its new elites. Knows nothing of how a task draws.
@@ -25,13 +26,15 @@ from evo.run.problem import Problem
 NUM_FILMS = 20  # the best elites are animated
 NUM_FRAMES = 30
 FRAME_MS = 80
-TILE = 64  # side of a thumbnail in pixels: a multiple of WebP's blocks of 16, so that neighbours do not bleed into each other
+TILE = 64  # side of a thumbnail in pixels: a multiple of 16, WebP's blocks, so that neighbours do not bleed into each other
+ANCESTOR_TILE = 48
 SIZES = (96, 128, 160, 192, 224, 256, 320, 384)  # of a still, in pixels; the largest for which there is room
 FILM_SIZES = (96, 128, 160, 192, 224)
-STILL_BYTES = 3_000_000  # of all stills together, before base64 makes them a third longer
+STILL_BYTES = 2_500_000  # of all stills together, before base64 makes them a third longer
 FILM_BYTES = 1_000_000
 _QUALITY = 78  # of WebP, from 0 to 100
 _FILM_QUALITY = 70
+_ANCESTOR_QUALITY = 60
 _NUM_TRIED = 16  # pictures whose length tells the rest
 _NUM_TRIED_FILMS = 2
 _BATCH = 64  # pictures in memory at once
@@ -52,6 +55,7 @@ class Pictures:
         self._stills: dict[bytes, bytes] = {}
         self._tiles: dict[bytes, NDArray[np.uint8]] = {}
         self._films: dict[bytes, bytes] = {}
+        self._ancestors: dict[bytes, NDArray[np.uint8]] = {}  # thumbnails
 
     def draw(self, problem: Problem, words: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> dict[str, Any]:
         """The pictures of `(n, max_length)` programs, the best first, as JSON data: all WebP, in base64.
@@ -68,20 +72,29 @@ class Pictures:
                 pixels = render(problem, words[rows], size, STILL_T)
                 for row, still, picture in zip(rows, pool.map(_encode_still, pixels), pixels, strict=True):
                     self._stills[keys[row]] = still
-                    self._tiles[keys[row]] = _reduced(picture)
+                    self._tiles[keys[row]] = _reduced(picture, TILE)
             missing = [row for row, key in enumerate(keys[:NUM_FILMS]) if key not in self._films]
             films = pool.map(_encode_film, [_frames(problem, words[row], film_size) for row in missing])
             self._films |= {keys[row]: film for row, film in zip(missing, films, strict=True)}
         self._stills = {key: self._stills[key] for key in keys}
         self._tiles = {key: self._tiles[key] for key in keys}
         self._films = {key: self._films[key] for key in keys[:NUM_FILMS]}
-        columns = max(1, int(np.ceil(np.sqrt(len(keys)))))
         return {
             "stills": [_base64(self._stills[key]) for key in keys],
             "films": [_base64(self._films[key]) for key in keys[:NUM_FILMS]],
-            "atlas": _base64(_atlas([self._tiles[key] for key in keys], columns)),
-            "columns": columns,
+            **_sheet([self._tiles[key] for key in keys], TILE, _QUALITY),
         }
+
+    def ancestors(self, problem: Problem, words: NDArray[np.uint64], hashes: NDArray[np.uint64]) -> dict[str, Any] | None:
+        """Thumbnails of `(n, max_length)` programs: `atlas` and `columns` as `draw` gives them, or None without any."""
+        keys = [each.tobytes() for each in hashes]
+        missing = [row for row, key in enumerate(keys) if key not in self._ancestors]
+        for start in range(0, len(missing), _BATCH):
+            rows = missing[start : start + _BATCH]
+            pixels = render(problem, words[rows], SIZES[0], STILL_T)
+            self._ancestors |= {keys[row]: _reduced(each, ANCESTOR_TILE) for row, each in zip(rows, pixels, strict=True)}
+        self._ancestors = {key: self._ancestors[key] for key in keys}
+        return _sheet([self._ancestors[key] for key in keys], ANCESTOR_TILE, _ANCESTOR_QUALITY) if keys else None
 
     def _choose(self, problem: Problem, words: NDArray[np.uint64], pool: ThreadPoolExecutor) -> tuple[int, int]:
         """The sizes of stills and films."""
@@ -115,17 +128,19 @@ def _encode_film(frames: list[NDArray[np.uint8]]) -> bytes:
     return _webp(first, quality=_FILM_QUALITY, save_all=True, append_images=others, duration=FRAME_MS, loop=0)
 
 
-def _reduced(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    return np.asarray(Image.fromarray(pixels).resize((TILE, TILE), Image.Resampling.LANCZOS))
+def _reduced(pixels: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+    return np.asarray(Image.fromarray(pixels).resize((side, side), Image.Resampling.LANCZOS))
 
 
-def _atlas(tiles: list[NDArray[np.uint8]], columns: int) -> bytes:
+def _sheet(tiles: list[NDArray[np.uint8]], side: int, quality: int) -> dict[str, Any]:
+    """Thumbnails in rows of `columns` as one picture, `atlas`."""
+    columns = max(1, int(np.ceil(np.sqrt(len(tiles)))))
     rows = max(1, -(-len(tiles) // columns))
-    sheet = np.zeros((rows * TILE, columns * TILE, 3), np.uint8)
+    sheet = np.zeros((rows * side, columns * side, 3), np.uint8)
     for number, tile in enumerate(tiles):
-        top, left = TILE * (number // columns), TILE * (number % columns)
-        sheet[top : top + TILE, left : left + TILE] = tile
-    return _webp(Image.fromarray(sheet), quality=_QUALITY)
+        top, left = side * (number // columns), side * (number % columns)
+        sheet[top : top + side, left : left + side] = tile
+    return {"atlas": _base64(_webp(Image.fromarray(sheet), quality=quality)), "columns": columns}
 
 
 def _webp(image: Image.Image, **options: Any) -> bytes:

@@ -94,10 +94,31 @@ def test_a_damaged_log_is_named_and_a_resumed_run_goes_on(finished, tmp_path):
     assert any("lines of descent begin anew" in note for note in notes)
     resumed.execute(lambda *_: None, lambda _: False)
     resumed.close()
-    again = LinesOfDescent(Run.view(copy)[0])
-    lengths = [len(again.of(row)) for row in range(len(again._numbers))]
-    assert 0 in lengths  # elites from before
-    assert max(lengths) > 0 or not again._records.facts["generation"].size
+    viewed = Run.view(copy)[0]
+    elites, again = viewed.search.elites(), LinesOfDescent(viewed)
+    born = elites.generation < 12  # before the log was lost
+    lengths = np.array([len(again.of(row)) for row in range(len(elites))])
+    assert (lengths[born] == 0).all() and (lengths[~born] > 0).all() and born.any()
+    bred = [row for row in np.flatnonzero(~born) if elites.operator[row] >= 0]
+    assert bred
+    for row in bred:  # their parents are of before, or their parents' parents
+        told = describe_lineage(viewed, viewed.search.layout.cell_name(int(elites.cell[row])))
+        is_from_random = "(random program)" in told.splitlines()[2]
+        assert ("from a random program on" in told) == is_from_random
+        assert ("its beginning is forgotten" in told) != is_from_random
+    frames = [*ArchiveFilm(viewed, 400, 400).frames(4)]
+    assert num_tiles(frames[-1], viewed) == len(elites)  # also those of before
+
+
+def num_tiles(frame, run):
+    """How many cells of an archive's frame are not empty."""
+    columns, rows = run.search.layout.grid_shape()
+    tile = min((400 - GAP) // columns, (400 - 36 - GAP) // rows) - GAP
+    left = (400 - columns * (tile + GAP) - GAP) // 2 + GAP + tile // 2
+    top = (400 - 36 - rows * (tile + GAP) - GAP) // 2 + GAP + tile // 2
+    middles = frame[top : top + rows * (tile + GAP) : tile + GAP, left : left + columns * (tile + GAP) : tile + GAP]
+    assert middles.shape[:2] == (rows, columns)
+    return int((middles != (24, 24, 28)).any(axis=2).sum())
 
 
 def test_pictures_of_a_line_end_with_the_elite(finished):
