@@ -17,20 +17,7 @@ from evo.report.lineage import LinesOfDescent
 from evo.run.checkpoint import decode_checkpoint
 from evo.run.run import Run
 
-from .browser import (  # noqa: F401
-    CASES,
-    COLUMNS,
-    DESKTOP,
-    FACT,
-    IMAGE,
-    NAME,
-    PHONE,
-    ROWS,
-    SCRIPT,
-    browser,
-    hostile_run,
-    visit,
-)
+from .browser import CASES, COLUMNS, DESKTOP, FACT, IMAGE, NAME, PHONE, ROWS, SCRIPT
 from .conftest import state_of
 from .test_verbs import sections
 
@@ -40,7 +27,7 @@ CELL = "#stage .cell"
 
 
 @pytest.fixture
-def archive(hostile_run):  # noqa: F811
+def archive(hostile_run):
     """The elites of a grid as a table: `cell` is a name, and the best comes first."""
 
     def read(case: str = "pictures") -> dict[str, np.ndarray]:
@@ -97,7 +84,7 @@ def coarse(element) -> np.ndarray:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_names_of_tasks_and_files_are_shown_and_never_become_markup(visit, archive, case):  # noqa: F811
+def test_names_of_tasks_and_files_are_shown_and_never_become_markup(visit, archive, case):
     page = visit(case)
     assert page.title() == f"{NAME} · evo"
     assert page.locator("h1").inner_text() == NAME
@@ -111,7 +98,7 @@ def test_names_of_tasks_and_files_are_shown_and_never_become_markup(visit, archi
     assert page.locator("script").count() == 2 and page.title() == f"{NAME} · evo"
 
 
-def test_cells_of_a_grid_lie_where_their_measures_are(visit, archive):  # noqa: F811
+def test_cells_of_a_grid_lie_where_their_measures_are(visit, archive):
     page = visit("pictures")
     stage = page.locator("#stage").bounding_box()
     for cell in archive()["cell"]:
@@ -121,7 +108,7 @@ def test_cells_of_a_grid_lie_where_their_measures_are(visit, archive):  # noqa: 
         assert box["y"] + box["height"] / 2 == pytest.approx(stage["y"] + (1 - (j + 0.5) / ROWS) * stage["height"], abs=1)
 
 
-def test_cells_of_a_cvt_archive_are_the_polygons_around_their_centroids(visit, hostile_run):  # noqa: F811
+def test_cells_of_a_cvt_archive_are_the_polygons_around_their_centroids(visit, hostile_run):
     page = visit("polygons")
     run = hostile_run("polygons")
     _, arrays = decode_checkpoint(max((run / "checkpoints").glob("*.ckpt")).read_bytes())
@@ -139,7 +126,7 @@ def test_cells_of_a_cvt_archive_are_the_polygons_around_their_centroids(visit, h
         assert hit == (str(nearest) if int(nearest) in cells else None)
 
 
-def test_hover_and_focus_show_the_scores_of_a_cell(visit, archive):  # noqa: F811
+def test_hover_and_focus_show_the_scores_of_a_cell(visit, archive):
     page, elites = visit("pictures"), archive()
     cell = elites["cell"][2]
     expected = [f"{float(f'{elites[name][2]:.6g}'):g}" for name in ("objective",)]
@@ -157,7 +144,7 @@ def test_hover_and_focus_show_the_scores_of_a_cell(visit, archive):  # noqa: F81
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_panel_says_what_evo_show_says(visit, archive, fork_evo, hostile_run, case):  # noqa: F811
+def test_the_panel_says_what_evo_show_says(visit, archive, fork_evo, hostile_run, case):
     page, elites = visit(case), archive(case)
     row = 1
     cell = elites["cell"][row]
@@ -176,7 +163,7 @@ def test_the_panel_says_what_evo_show_says(visit, archive, fork_evo, hostile_run
         assert f"cell {parent}" in text
 
 
-def test_the_best_elites_have_animations_and_all_have_pictures(visit, archive):  # noqa: F811
+def test_the_best_elites_have_animations_and_all_have_pictures(visit, archive):
     page, elites = visit("pictures"), archive()
     assert len(elites["cell"]) > 20
 
@@ -196,7 +183,7 @@ def test_the_best_elites_have_animations_and_all_have_pictures(visit, archive): 
     assert still.locator("#cards .play").inner_text() == "Play"
 
 
-def test_a_thumbnail_is_its_own_elites_picture(visit, archive):  # noqa: F811
+def test_a_thumbnail_is_its_own_elites_picture(visit, archive):
     page, elites = visit("pictures", reduced_motion="reduce"), archive()
     page.locator("#size").fill("96")
     for row in (0, 7, len(elites["cell"]) - 1):
@@ -212,7 +199,7 @@ def test_a_thumbnail_is_its_own_elites_picture(visit, archive):  # noqa: F811
 # ---- what is done
 
 
-def test_a_copied_program_scores_what_the_page_says(visit, archive, fork_evo, hostile_run, tmp_path):  # noqa: F811
+def test_a_copied_program_scores_what_the_page_says(visit, archive, fork_evo, hostile_run, tmp_path):
     page, elites = visit("pictures", permissions=["clipboard-read", "clipboard-write"]), archive()
     for row in (0, 5):
         button(page, elites["cell"][row]).click()
@@ -230,7 +217,7 @@ def test_a_copied_program_scores_what_the_page_says(visit, archive, fork_evo, ho
         assert Path(download.value.path()).read_text() == program.read_text()
 
 
-def test_arrow_keys_move_through_the_map_and_enter_opens(visit, archive):  # noqa: F811
+def test_arrow_keys_move_through_the_map_and_enter_opens(visit, archive):
     page, elites = visit("pictures"), archive()
     cells = {tuple(map(int, cell.split(","))) for cell in elites["cell"]}
     pairs = [(i, j) for i, j in sorted(cells) if (i + 1, j) in cells and (i, j + 1) in cells]
@@ -253,7 +240,7 @@ def test_arrow_keys_move_through_the_map_and_enter_opens(visit, archive):  # noq
     assert focused(page) == elites["cell"][-1]
 
 
-def test_every_control_can_be_reached_by_tab_alone(visit, archive):  # noqa: F811
+def test_every_control_can_be_reached_by_tab_alone(visit, archive):
     page = visit("pictures")
     controls = "button, select, input, summary, a[href], #tabular"
     for opened in (False, True):
@@ -272,7 +259,7 @@ def test_every_control_can_be_reached_by_tab_alone(visit, archive):  # noqa: F81
         assert reached >= {str(each) for each in range(number)}
 
 
-def test_views_and_sorting_by_mouse_and_by_keyboard(visit, archive):  # noqa: F811
+def test_views_and_sorting_by_mouse_and_by_keyboard(visit, archive):
     page, elites = visit("pictures"), archive()
     page.get_by_role("button", name="Gallery").click()
     assert order_shown(page) == elites["cell"].tolist()
@@ -312,7 +299,7 @@ def test_views_and_sorting_by_mouse_and_by_keyboard(visit, archive):  # noqa: F8
     assert page.locator("#stage").get_attribute("class") == "map"
 
 
-def test_filters_keep_the_elites_within_their_bounds(visit, archive):  # noqa: F811
+def test_filters_keep_the_elites_within_their_bounds(visit, archive):
     page, elites = visit("pictures"), archive()
     total = len(elites["cell"])
     at_least = page.get_by_role("slider", name="objective, at least")
@@ -339,7 +326,7 @@ def test_filters_keep_the_elites_within_their_bounds(visit, archive):  # noqa: F
     assert len(order_shown(page)) == total
 
 
-def test_search_finds_the_elites_whose_live_code_has_the_instructions(visit, fork_evo, hostile_run):  # noqa: F811
+def test_search_finds_the_elites_whose_live_code_has_the_instructions(visit, fork_evo, hostile_run):
     page = visit("pictures")
     rows = list(csv.DictReader(io.StringIO(fork_evo("show", hostile_run("pictures"), "--csv").stdout)))
     with_sine = [row for row in rows if "sin(" in row["expression"]]
@@ -354,7 +341,7 @@ def test_search_finds_the_elites_whose_live_code_has_the_instructions(visit, for
     assert page.locator("#count").inner_text() == f"0 of {len(rows)} elites"
 
 
-def test_two_cells_are_compared_side_by_side(visit, archive):  # noqa: F811
+def test_two_cells_are_compared_side_by_side(visit, archive):
     page, elites = visit("pictures"), archive()
     button(page, elites["cell"][0]).click()
     page.get_by_role("button", name="Compare with").click()
@@ -376,7 +363,7 @@ def test_two_cells_are_compared_side_by_side(visit, archive):  # noqa: F811
     expect_shown(page, elites["cell"][1])
 
 
-def test_origins_lead_to_parents_that_are_still_there(visit, archive):  # noqa: F811
+def test_origins_lead_to_parents_that_are_still_there(visit, archive):
     page, elites = visit("pictures"), archive()
     born = dict(zip(elites["cell"].tolist(), elites["generation"].tolist(), strict=True))
     numbers = {f"{n // ROWS},{n % ROWS}": n for n in range(COLUMNS * ROWS)}
@@ -399,7 +386,7 @@ def test_origins_lead_to_parents_that_are_still_there(visit, archive):  # noqa: 
     assert followed
 
 
-def test_an_elites_ancestors_are_shown_with_their_own_pictures(visit, hostile_run):  # noqa: F811
+def test_an_elites_ancestors_are_shown_with_their_own_pictures(visit, hostile_run):
     page = visit("pictures", reduced_motion="reduce")
     run, _ = Run.view(hostile_run("pictures"))
     lines, cells = LinesOfDescent(run), run.search.elites().cell.tolist()
@@ -409,7 +396,7 @@ def test_an_elites_ancestors_are_shown_with_their_own_pictures(visit, hostile_ru
     expect_shown(page, cell)
     line, items = by_name[cell], page.locator(".descent li")
     assert 3 < len(line) == items.count() <= 12
-    assert f"{len(line)} programs; from one without parents on" in page.locator("#cards").inner_text()
+    assert f"{len(line)} programs; back to one without parents" in page.locator("#cards").inner_text()
     drawn = run.search.problem.draw(np.stack([each.words for each in line]), 96, 0.0)
     for number, (each, picture) in enumerate(zip(line, drawn, strict=True)):
         lines_of_text = items.nth(number).inner_text().split("\n")
@@ -433,7 +420,7 @@ def test_an_elites_ancestors_are_shown_with_their_own_pictures(visit, hostile_ru
         raise AssertionError("no ancestor is an elite")
 
 
-def test_size_theme_and_what_cells_show(visit):  # noqa: F811
+def test_size_theme_and_what_cells_show(visit):
     page = visit("pictures", color_scheme="light")
     width = page.locator("#stage").bounding_box()["width"]
     page.locator("#size").focus()
@@ -466,7 +453,7 @@ def test_size_theme_and_what_cells_show(visit):  # noqa: F811
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("case", ["pictures", "curves"])
-def test_axe_finds_no_serious_fault(visit, archive, case, scheme, viewport):  # noqa: F811
+def test_axe_finds_no_serious_fault(visit, archive, case, scheme, viewport):
     from axe_playwright_python.sync_playwright import Axe
 
     page, cells = visit(case, viewport=viewport, color_scheme=scheme, reduced_motion="reduce"), archive(case)["cell"]
@@ -486,7 +473,7 @@ def test_axe_finds_no_serious_fault(visit, archive, case, scheme, viewport):  # 
     check("comparison")
 
 
-def test_a_phone_shows_all_without_scrolling_sideways(visit, archive):  # noqa: F811
+def test_a_phone_shows_all_without_scrolling_sideways(visit, archive):
     page = visit("pictures", viewport=PHONE, has_touch=True, is_mobile=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
     cell = archive()["cell"][0]
@@ -499,7 +486,7 @@ def test_a_phone_shows_all_without_scrolling_sideways(visit, archive):  # noqa: 
     assert focused(page) == cell
 
 
-def test_a_printed_page_has_the_map_and_no_controls(visit):  # noqa: F811
+def test_a_printed_page_has_the_map_and_no_controls(visit):
     page = visit("pictures", viewport={"width": 720, "height": 1000}, color_scheme="dark")
     page.emulate_media(media="print")
     assert not any(page.locator(place).is_visible() for place in ("#toolbar", "#controls", "#hint"))
@@ -508,7 +495,7 @@ def test_a_printed_page_has_the_map_and_no_controls(visit):  # noqa: F811
     assert page.pdf().startswith(b"%PDF")
 
 
-def test_data_in_the_file_is_what_the_archive_has(hostile_run, archive):  # noqa: F811
+def test_data_in_the_file_is_what_the_archive_has(hostile_run, archive):
     text = (hostile_run("pictures") / "plots" / "page.html").read_text()
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)[1])
     elites = archive()

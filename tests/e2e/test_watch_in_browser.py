@@ -7,15 +7,14 @@ import signal
 
 import pytest
 
-from .browser import browser, hostile_run, visit  # noqa: F401
 from .conftest import num_rows
 
 pytestmark = pytest.mark.slow
 
 
 def test_the_page_follows_the_run_and_keeps_the_readers_place(
-    visit,  # noqa: F811
-    hostile_run,  # noqa: F811
+    visit,
+    hostile_run,
     start_evo,
     fork_evo,
     tmp_path,

@@ -512,7 +512,7 @@ function origin(elite) {
 function ancestry({ origin: { line, length, end } }) {
   const programs = length === 1 ? "this program alone" : count(length) + " programs" + (line.length < length ? `, ${line.length} of them shown` : "");
   const since = {
-    complete: "from one without parents on",
+    complete: "back to one without parents",
     forgotten: "its beginning is forgotten",
     archive: data.lineage_note ?? "older ones have been replaced, and nothing is recorded of them",
   };
