@@ -6,6 +6,7 @@ have it; document.py escapes it.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from evo.report.page.fits import fits
 from evo.report.page.origins import origins
 from evo.report.page.pictures import Pictures
 from evo.report.plot.charts import color_range, ticks
+from evo.report.plot.pictures import best_of_places, varied
 from evo.report.ptx_text import with_values
 from evo.report.show import operator_name
 from evo.run.problem import Problem
@@ -77,7 +79,7 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
             }
         else:
             found["fits"] = fits(problem, np.concatenate([words, born.words]))
-    outlines = search.layout.outlines()
+    outlines, on_map = search.layout.outlines(), _on_map(run, rows)
     colors = _colors(elites.objective, np.concatenate([elites.objective, born.facts["objective"]]))
     found["ancestors"] = [
         {
@@ -95,7 +97,7 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
         found["elites"].append(
             {
                 "cell": search.layout.cell_name(int(elites.cell[row])),
-                "outline": None if outlines is None else outlines[int(elites.cell[row])].round(5).ravel().tolist(),
+                "outline": outlines[int(elites.cell[row])].round(5).ravel().tolist() if outlines and row in on_map else None,
                 "color": colors[row],
                 "values": _numbers([elites.objective[row], *elites.measures[row], *length, elites.generation[row]]),
                 "facts": [[name, f"{values[place]:.9g}"] for name, values in facts.items()],
@@ -112,8 +114,19 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
     return found
 
 
+def _on_map(run: Run, rows: NDArray[np.int64]) -> set[int]:
+    """Of these rows of elites, those that the map shows: in a grid of more than two measures, one at each place."""
+    elites, task = run.search.elites(), run.search.problem.task
+    if run.search.layout.grid_shape() is None or len(task.measures) <= 2:
+        return set(rows.tolist())
+    some = replace(elites, **{name: getattr(elites, name)[rows] for name in vars(elites)})
+    places = np.asarray(run.search.layout.places(some.cell), int)[:, :2]
+    shown = varied(run, some, places) if task.has_pictures() else best_of_places(places, some.objective)
+    return set(rows[shown].tolist())
+
+
 def _map(run: Run) -> dict[str, Any] | None:
-    """The map's axes, its shape and the outlines of all cells as an SVG path, or None where there are more than two measures."""
+    """The map's axes, its shape and the outlines of all places as an SVG path, or None where there is no map."""
     layout, problem = run.search.layout, run.search.problem
     outlines = layout.outlines()
     if outlines is None:
@@ -125,8 +138,8 @@ def _map(run: Run) -> dict[str, Any] | None:
     return {
         "columns": columns,
         "rows": rows,
-        "axes": [_axis(problem, axis) for axis in range(len(names))],
-        "outlines": "".join(map(_path, outlines)) if len(outlines) <= MAX_OUTLINES else "",
+        "axes": [_axis(problem, axis) for axis in range(min(2, len(names)))],
+        "outlines": "".join(dict.fromkeys(map(_path, outlines))) if len(outlines) <= MAX_OUTLINES else "",
     }
 
 

@@ -256,8 +256,9 @@ function placed(button, elite, isMap) {
 
 function apply() {
   const hadFocus = document.activeElement?.classList.contains("cell") && $("stage").contains(document.activeElement);
-  visible = elites.filter(matches).sort(order);
   const isMap = state.view === "map", isTable = state.view === "table", stage = $("stage");
+  // With more than two measures, several elites share a place of the map, which shows one of them.
+  visible = elites.filter((elite) => matches(elite) && (!isMap || elite.corners)).sort(order);
   stage.className = $("figure").className = isMap ? "map" : "gallery";
   stage.setAttribute("aria-label", isMap ? "Map of elites" : "Gallery of elites");
   for (const id of ["vertical", "horizontal"]) $(id).hidden = !isMap || (id === "vertical" && data.map.axes.length < 2);

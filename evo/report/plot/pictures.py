@@ -70,7 +70,7 @@ def contact_sheet(run: Run) -> Path:
         indices = np.asarray(layout.places(elites.cell), int)
         column, row = indices[:, :2].T // merged
         row = rows - 1 - row
-        shown = _best_of_places(row * columns + column, elites.objective)
+        shown = best_of_places(np.stack([row, column], axis=1), elites.objective)
         if merged > 1:
             title += f"\n{len(shown):,} of them shown: the best of each {merged} x {merged} cells"
         elif indices.shape[1] > 2:
@@ -114,10 +114,10 @@ def varied(run: Run, elites: Elites, places: NDArray[np.int64]) -> NDArray[np.in
     return rows[most_varied(places[rows], elites.objective[rows], np.concatenate(looks))]
 
 
-def _best_of_places(places: NDArray[np.int64], objective: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Rows of the best elite at each place, sorted."""
+def best_of_places(places: NDArray[np.int64], objective: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Rows of the best elite at each place, `(n, 2)`, sorted."""
     order = np.argsort(-objective, kind="stable")
-    _, first = np.unique(places[order], return_index=True)
+    _, first = np.unique(places[order], axis=0, return_index=True)
     return np.sort(order[first])
 
 

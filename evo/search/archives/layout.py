@@ -59,10 +59,10 @@ class Layout(ABC):
         return None
 
     def outlines(self) -> list[NDArray[np.float64]] | None:
-        """The corners of each cell on a map, `(num_corners, 2)` in order; None if there are more than two measures.
+        """The corners of each cell on a map, `(num_corners, 2)` in order; None if cells have no place on one.
 
         The first measure runs to the right, the second upwards, both as fractions of their ranges, from 0 to 1. Cells of a
-        single measure are as high as the map.
+        single measure are as high as the map; those of a grid that differ only in further measures have one place.
         """
         return None
 
@@ -103,10 +103,8 @@ class GridLayout(Layout):
 
     def outlines(self) -> list[NDArray[np.float64]] | None:
         """A rectangle for each cell."""
-        if len(self._dims) > 2:
-            return None
         dims = np.array([*self._dims, 1][:2])
-        low = np.stack(np.unravel_index(np.arange(self.num_cells), dims), axis=1)
+        low = np.stack(np.unravel_index(np.arange(self.num_cells), (*self._dims, 1))[:2], axis=1)
         corners = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
         return list((low[:, None] + corners) / dims)
 
