@@ -194,6 +194,7 @@ def test_every_verb_that_needs_an_argument_takes_a_run_or_a_config():
 NEEDED = {
     "eval": ("--program", "none.txt"),
     "export": ("--format", "c"),
+    "film": ("--output", "none.png"),
     "predict": ("--data", "none.csv"),
 }  # options without a default
 
@@ -238,7 +239,7 @@ def test_an_empty_archive_has_no_elite_to_show_or_draw(fork_evo, refusal, small_
 
 
 def test_a_plot_that_does_not_exist(refusal, finished_run):
-    names = "heatmap, front, contact_sheet, curves, best, animation, gallery"
+    names = "heatmap, front, contact_sheet, curves, best, animation, gallery, lineage, page"
     assert refusal("plot", finished_run, "--plot", "portrait") == f"--plot portrait: unknown plot, one of: {names}"
 
 
