@@ -1,5 +1,7 @@
 """evo.language.infix: a formula becomes the program that computes it, or is refused with its line."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -81,13 +83,15 @@ def test_what_is_printed_of_random_programs_can_be_read_back():
     names = [name for name in NAMES if name.endswith("ftz_f32") and name != "div_approx_ftz_f32"]  # 1/x is a reciprocal
     rng = np.random.default_rng(3)
     num_long = 0
-    for _ in range(200):
+    for _ in range(300):
         tokens = [
             rng.choice(names) if rng.random() < 0.6 else rng.choice(["%x", "%in", f"{rng.normal():.3g}"])
             for _ in range(rng.integers(5, 30))
         ]
         words = parse_program(LANGUAGE, " ".join(tokens), "test", 40)
         text = infix(expression_of(LANGUAGE, words))
+        if re.search(r"\b(nan|inf)\b", text):  # what instructions of constants may give; a formula has no such constants
+            continue
         again = read(text, max_length=200)
         rows = np.zeros((2, 200), np.uint64)
         rows[0, :40], rows[1] = words, again
