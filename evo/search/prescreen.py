@@ -24,6 +24,7 @@ from evo.itll import Model
 if TYPE_CHECKING:
     from evo.search.archives.base import ProgramArchive
 
+LENGTH_SCALE = 2.0  # of the models that have one: on regression and domain colouring better than 0.5, 1 and 4
 PROBATION = 4  # periods, each with one control generation, before the first judgement
 MIN_DEVIATIONS = 1.0  # the lead that a prescreen must have by then, in standard deviations
 MAX_ELITES = 2000  # counted before all counts are halved, so that the newest weigh most
@@ -109,6 +110,7 @@ class Prescreen:
             "num_features": num_features,
             "num_targets": self._num_targets,
             "window": options.window,
+            "length_scale": LENGTH_SCALE,
             "seed": seed,
         }
         self._counts = dict.fromkeys(COUNTS, 0)

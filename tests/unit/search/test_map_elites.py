@@ -270,7 +270,7 @@ def test_a_generation_without_a_new_program_evaluates_nothing(new_search, langua
     search = RecordedSearch(new_search(num_initial=30), language)
     search.run(1)
     num_evaluated, before = len(search.evaluator.evaluated), found_elites(search)
-    search.emitter.ask = lambda: search.asked[0]["words"]
+    search.emitter.ask = lambda factor: search.asked[0]["words"]
     (generation,) = search.run(1)
     assert len(search.evaluator.evaluated) == num_evaluated
     assert found_elites(search) == before
