@@ -16,7 +16,7 @@ constexpr int NUM_BLOCK_SUMS = SUM_FOURFOLD_IMAGINARY - SUM_EDGES + 1;
 constexpr int LINES = 16; // partial sums that a sum over all threads is made of
 constexpr int MAX_LINES = NUM_BANDS > NUM_BLOCK_SUMS ? NUM_BANDS : NUM_BLOCK_SUMS;
 
-static_assert(SIZE % 32 == 0 && SIZE <= EVO_BLOCK_SIZE && SIDE * SIDE <= EVO_BLOCK_SIZE, "each block has its thread");
+static_assert(SIZE % 32 == 0 && 2 * SIZE <= EVO_BLOCK_SIZE && SIDE * SIDE <= EVO_BLOCK_SIZE, "each block has its thread");
 static_assert(NUM_LUMINANCE_LEVELS == 32, "each lane of a warp counts one level");
 static_assert(NUM_BLOCK_SUMS == 8 && NUM_RESULTS == EVO_NUM_RESULTS, "the columns of the sums");
 
@@ -48,6 +48,34 @@ static __device__ void sum_columns(float (&columns)[4][SIZE], int column, int se
     }
 }
 
+struct Gradient {
+    float across, down, energy;
+};
+
+// Over 2 x 2 pixels, `upper` above `lower`.
+static __device__ __forceinline__ Gradient gradient_of(const float* upper, const float* lower) {
+    const float falling = lower[1] - upper[0];
+    const float rising = upper[1] - lower[0];
+    const float across = (falling + rising) * 0.5f;
+    const float down = (rising - falling) * 0.5f;
+    return {across, down, across * across + down * down};
+}
+
+// The number of edges along a row or column of pixels. Neighbouring threads read different banks: each row begins elsewhere.
+static __device__ int count_along(const float* luminance, int line, bool is_row) {
+    int count = 0;
+#pragma unroll 1
+    for (int i = 0; i < SIZE; ++i) {
+        const int other = (i + line) % SIZE;
+        if (line == SIZE - 1 || other == SIZE - 1) continue;
+        const float* upper = luminance + (is_row ? line * SIZE + other : other * SIZE + line);
+        const Gradient gradient = gradient_of(upper, upper + SIZE);
+        const float along = is_row ? gradient.down : gradient.across, turned = is_row ? gradient.across : gradient.down;
+        count += gradient.energy > EDGE_ENERGY && turned * turned < ALONG * along * along;
+    }
+    return count;
+}
+
 // What `summarize` adds up of a block of BLOCK x BLOCK pixels, from SUM_EDGES on.
 static __device__ void sum_block(const float* luminance, int first_row, int first_column, double (&sums)[NUM_BLOCK_SUMS]) {
     float energies[BLOCK] = {}, reals[BLOCK] = {}, imaginaries[BLOCK] = {};
@@ -59,15 +87,11 @@ static __device__ void sum_block(const float* luminance, int first_row, int firs
 #pragma unroll
         for (int i = 0; i < BLOCK; ++i) {
             if (first_column + i == SIZE - 1) continue;
-            const float falling = lower[i + 1] - upper[i];
-            const float rising = upper[i + 1] - lower[i];
-            const float across = (falling + rising) * 0.5f;
-            const float down = (rising - falling) * 0.5f;
-            const float product = across * down;
-            const float energy = across * across + down * down;
-            edges += energy > EDGE_ENERGY;
-            energies[i] += energy;
-            reals[i] += across * across - down * down;
+            const Gradient gradient = gradient_of(upper + i, lower + i);
+            const float product = gradient.across * gradient.down;
+            edges += gradient.energy > EDGE_ENERGY;
+            energies[i] += gradient.energy;
+            reals[i] += gradient.across * gradient.across - gradient.down * gradient.down;
             imaginaries[i] += product + product;
         }
     }
@@ -96,7 +120,7 @@ extern "C" __global__ void evaluate(EvoPoints points, const int* num_instruction
         float bands[NUM_BANDS][EVO_BLOCK_SIZE];
     } scratch;
     __shared__ double lines[MAX_LINES][LINES], regions[2][REGIONS * REGIONS];
-    __shared__ int levels[NUM_WARPS][32], num_finite[NUM_WARPS];
+    __shared__ int levels[NUM_WARPS][32], num_finite[NUM_WARPS], along[2 * SIZE];
     __shared__ float means[3];
     const int thread = threadIdx.x, lane = thread % 32, column = thread % SIZE, segment = thread / SIZE;
     const int first_pixel = segment * SEGMENT * SIZE + column;
@@ -152,7 +176,8 @@ extern "C" __global__ void evaluate(EvoPoints points, const int* num_instruction
     if (thread < 4) results[thread == 0 ? SUM_YY : SUM_AA + thread - 1] = sum_in_order(scratch.columns[thread], SIZE);
     __syncthreads();
 
-    // Gradients: sums over blocks, column by column, and over regions.
+    // Gradients: sums over blocks, column by column, and over regions; edges along rows and columns.
+    if (thread < 2 * SIZE) along[thread] = count_along(picture, thread % SIZE, thread < SIZE);
     if (thread < SIDE * SIDE) {
         double sums[NUM_BLOCK_SUMS];
         sum_block(picture, thread / SIDE * BLOCK, thread % SIDE * BLOCK, sums);
@@ -176,6 +201,11 @@ extern "C" __global__ void evaluate(EvoPoints points, const int* num_instruction
     }
     __syncthreads();
     if (thread < NUM_BLOCK_SUMS) results[SUM_EDGES + thread] = sum_in_order(lines[thread], SIDE);
+    if (thread == 0) {
+        int most_along = 0;
+        for (int i = 0; i < 2 * SIZE; ++i) most_along = max(most_along, along[i]);
+        results[SUM_SEAM] = most_along;
+    }
     if (thread < 2) results[SUM_REGION_AMPLITUDE + thread] = sum_in_order(regions[thread], REGIONS * REGIONS);
 
     // The spectrum.
