@@ -31,6 +31,7 @@ class DomainColoring(evo.Task):
         t_swing: amplitude of t around that time in an animation.
         saturation, pure_magnitude: see `Coloring`.
         measures: names of those that span the archive.
+        kernel: score on a GPU by kernel.cu, if it serves the size.
     """
 
     inputs = {"t": "f32", "x": "f32", "y": "f32"}
@@ -46,6 +47,7 @@ class DomainColoring(evo.Task):
         saturation: float = 0.65,
         pure_magnitude: float = 2.0,
         measures: Sequence[str] = ("colourfulness", "detail"),
+        kernel: bool = False,
     ):
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise evo.UserError(f"task_options: low is {low} and high is {high}, low must be the smaller")
@@ -61,6 +63,7 @@ class DomainColoring(evo.Task):
             raise evo.UserError(f"task_options: {error}") from error
         self._scratch = Scratch()
         self._size = size
+        self._has_kernel = kernel and size in cuda.SIZES
         self.kernel_sums = cuda.num_sums(size)
         self._points = self._grid(size, evo.Window(size), _jitter(size)) | {"t": np.float32(t)}
 
@@ -74,7 +77,7 @@ class DomainColoring(evo.Task):
         return self.score_sums(np.concatenate(parts), programs)
 
     def kernel_defines(self):
-        return cuda.macros(self._size, self._coloring) if self._size in cuda.SIZES else None
+        return cuda.macros(self._size, self._coloring) if self._has_kernel else None
 
     def score_sums(self, sums, programs):
         statistics = self._statistics.statistics(sums[:, :-1])

@@ -23,7 +23,7 @@ WAIT_S = 300.0  # far beyond what any of these waits takes: it ends a test that 
 def folder(small_config):
     """The folder of a short finished run."""
     run = Run.start(load_config(small_config({"stop": {"generations": 2}})), "small")
-    run.execute(lambda *_: None, lambda: False)
+    run.execute(lambda *_: None, lambda _: False)
     run.close()
     return run.run_dir.path
 
@@ -105,7 +105,7 @@ def test_the_page_follows_the_checkpoints_and_outlives_a_damaged_one(watch, fold
     thread = Thread(target=served.serve)
     thread.start()
     run, _ = Run.resume(folder, ("stop.generations=3",))
-    run.execute(lambda *_: None, lambda: False)
+    run.execute(lambda *_: None, lambda _: False)
     run.close()
     wait_until(lambda: served.served.version != first.version and b'"generations":3' in served.served.html)
     for path in (folder / "checkpoints").iterdir():

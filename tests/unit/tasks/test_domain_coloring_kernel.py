@@ -48,7 +48,7 @@ def make_problem(size=64, folder=FOLDER):
     """A task whose measures are its sums, and its language."""
     if not os.environ.get("CI"):
         pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
-    task, scorer = (load_task(folder, {"size": size, "saturation": 0.7, "pure_magnitude": 1.5}) for _ in range(2))
+    task, scorer = (load_task(folder, {"size": size, "saturation": 0.7, "pure_magnitude": 1.5, "kernel": True}) for _ in range(2))
 
     def score_sums(sums, programs):
         return Scores(scorer.score_sums(sums, programs).objective, sums)
@@ -152,6 +152,12 @@ def test_a_wrong_kernel_is_found(emulated_gpu, tmp_path, what):
     found, expected = evaluate(task, language, some_programs(language, 13))
     with pytest.raises(AssertionError):
         assert_agree(task, found, expected)
+
+
+def test_the_kernel_is_asked_for_and_serves_some_sizes():
+    assert load_task(FOLDER, {}).kernel_defines() is None
+    assert load_task(FOLDER, {"kernel": True}).kernel_defines() is not None
+    assert load_task(FOLDER, {"kernel": True, "size": 128}).kernel_defines() is None
 
 
 @pytest.mark.parametrize("size", [32, 64, 128])
