@@ -207,7 +207,7 @@ def test_the_doctor_says_how_a_gpu_newer_than_the_assembler_is_used(emulated, ca
     assert f"sm_{capability.replace('.', '')}" in line and how in line
 
 
-def test_auto_takes_a_gpu_newer_than_the_assembler(run, line_config):
-    _, done = run(line_config("auto"), options="capability=13.0")
+def test_auto_takes_a_gpu_newer_than_the_assembler(emulated, line_config):
+    done = emulated("run", line_config("auto"), options="capability=13.0", costs="1e-3,1e-4")
     assert (done.returncode, done.stderr) == (0, "")
     assert "programs run on: Emulated GPU\n" in done.stdout

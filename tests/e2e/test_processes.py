@@ -194,6 +194,7 @@ def test_workers_that_are_killed_during_a_run_change_no_bit(start, run_on_thread
     run = only_run(tmp_path / "runs")
     for _ in range(3):
         before = num_rows(run)
+        process.wait_until(lambda: workers_of(process))
         os.kill(workers_of(process)[0], signal.SIGKILL)
         process.wait_until(lambda before=before: num_rows(run) > before + 1)
     process.signal(signal.SIGINT)

@@ -19,7 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.compile.assembler import assembler_options, compiler_options
+from evo.compile.assembler import assembler_options
+from evo.compile.request import assemble
+from evo.compile.targets import architecture
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.lane import NUM_IN_FLIGHT, Lane, LaneTimes, Plan
 from evo.evaluate.cuda.plans import DeviceInputs, RegressionPlan, StorePlan
@@ -106,7 +108,7 @@ def open_kernel(
         cache: of cubins; None: nothing is kept.
     """
     names = None if instructions is None else set(instructions)
-    while made := kernels.interpreter(language, device.info.target, sums, names):
+    while made := kernels.interpreter(language, architecture(device.info.target), sums, names):
         try:
             return Kernel(device, language, made, _assemble(made.ptx, device.info.target, cache))
         except nvptxcompiler.CompileError as error:
@@ -119,12 +121,11 @@ def open_kernel(
 
 
 def _assemble(ptx: str, target: str, cache: DiskCache | None) -> bytes:
-    options = compiler_options(target, _OPTIONS)
-    text = "\0".join([kernels.TEMPLATE, str(nvptxcompiler.version()), *options, ptx])
+    text = "\0".join([kernels.TEMPLATE, str(nvptxcompiler.version()), target, *_OPTIONS, ptx])
     key = hashlib.sha256(text.encode()).hexdigest()
     cubin = cache.get(key) if cache else None
     if cubin is None:
-        cubin = nvptxcompiler.compile(ptx, options)
+        cubin = assemble(ptx.encode(), target, _OPTIONS)
         if cache:
             cache.put(key, cubin)
     return cubin

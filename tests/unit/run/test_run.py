@@ -53,7 +53,7 @@ def resume():
         run.close()
 
 
-def execute(run: Run, interrupted=lambda _: False) -> str:
+def execute(run: Run, interrupted=lambda: False) -> str:
     return run.execute(lambda *_: None, lambda _: interrupted())
 
 

@@ -364,8 +364,14 @@ def test_an_outline_encloses_what_falls_into_its_cell_and_outlines_fill_the_map(
         assert (edges[:, 0] * to_place[:, 1] - edges[:, 1] * to_place[:, 0] > -1e-9).all()
 
 
-def test_cells_of_three_measures_have_no_outlines():
-    ranges = [(0.0, 1.0)] * 3
-    for name, options in {"GridArchive": {"dims": [2, 2, 2]}, "CVTArchive": {"centroids": 4}}.items():
-        archive = make_archive(name, LENGTH, ranges, 1, options)
-        assert make_layout(name, ranges, options, archive.arrays()).outlines() is None
+def test_cells_of_a_grid_that_differ_in_a_third_measure_have_one_place():
+    ranges, options = [(0.0, 1.0)] * 3, {"dims": [2, 2, 3]}
+    outlines = make_layout("GridArchive", ranges, options, {}).outlines()
+    flat = make_layout("GridArchive", ranges[:2], {"dims": [2, 2]}, {}).outlines()
+    np.testing.assert_array_equal(outlines, np.repeat(flat, 3, axis=0))
+
+
+def test_centroids_of_three_measures_have_no_outlines():
+    ranges, options = [(0.0, 1.0)] * 3, {"centroids": 4}
+    archive = make_archive("CVTArchive", LENGTH, ranges, 1, options)
+    assert make_layout("CVTArchive", ranges, options, archive.arrays()).outlines() is None

@@ -283,7 +283,7 @@ def test_text_of_f64_constants_are_floats():
     words = stack_ptx.Words("wide")
     compiler = stack_ptx.Compiler(words.registers(a="f64"), ["a"])
     program = [words.constants.f64(1.5), words.constants.u64(7), words.constants.s64(-1)]
-    assert compiler.format(program) == "1.5:f64 7:u64 0xffffffff:s64\n"
+    assert compiler.format(program) == "1.5:f64 7:u64 -1:s64\n"
     np.testing.assert_array_equal(compiler.parse(compiler.format(program)), words.encode(program))
     assert compiler.compile(program[:1]) == "{\nmov.f64 %a, 0d3FF8000000000000;\n}"
 

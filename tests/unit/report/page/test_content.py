@@ -168,12 +168,17 @@ def test_curves_leave_out_what_is_not_finite_and_stay_within_their_picture(new_r
     assert curve[2] == 65535
 
 
-def test_an_archive_of_more_than_two_measures_has_no_map(new_run, make_task):
+def test_of_elites_that_differ_in_a_third_measure_the_map_shows_the_best(new_run, make_task):
     task = CURVE.replace('"deviation": (0.0, 2.0)', '"deviation": (0.0, 2.0), "third": (0.0, 1.0)').replace("(n, 2)", "(n, 3)")
     changes = {"task": str(make_task(task)), "search": {"archive": {"dims": [3, 3, 2]}}}
-    found = run_content(new_run([("%x", 1.0, (0.1, 0.1, 0.9))], changes))
-    assert found["map"] is None
-    assert (found["elites"][0]["cell"], found["elites"][0]["outline"]) == ("1,0,1", None)
+    elites = [("%x", 1.0, (0.1, 0.1, 0.9)), ("1.0", 2.0, (0.1, 0.1, 0.1)), ("2.0", 0.5, (0.9, 0.1, 0.1))]
+    found = run_content(new_run(elites, changes))
+    assert (found["map"]["columns"], found["map"]["rows"], len(found["map"]["axes"])) == (3, 3, 2)
+    assert [(each["cell"], each["outline"] is None) for each in found["elites"]] == [
+        ("1,0,0", False),
+        ("1,0,1", True),
+        ("2,0,0", False),
+    ]
 
 
 def test_equal_runs_have_equal_pages(new_run):
