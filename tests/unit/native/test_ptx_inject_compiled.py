@@ -59,12 +59,12 @@ def nvrtc_compile(source: str, *options: str) -> tuple[str | None, str]:
     _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
     (result,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
     _, num_bytes = nvrtc.nvrtcGetProgramLogSize(program)
-    log = b" " * num_bytes
+    log = bytes(num_bytes)  # not b" ": NVRTC writes to it, and Python shares texts of one byte
     nvrtc.nvrtcGetProgramLog(program, log)
     ptx = None
     if result == nvrtc.nvrtcResult.NVRTC_SUCCESS:
         _, num_bytes = nvrtc.nvrtcGetPTXSize(program)
-        text = b" " * num_bytes
+        text = bytes(num_bytes)
         nvrtc.nvrtcGetPTX(program, text)
         ptx = text.rstrip(b"\0").decode()
     nvrtc.nvrtcDestroyProgram(program)
