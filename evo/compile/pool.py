@@ -68,6 +68,7 @@ class CompilePool(Executor):
         self._calls: dict[_Call, None] = {}  # in the order of their submission
         self._num_broken = 0  # pools in a row that had calls and finished none
         self._is_ended = False
+        self._broken: list[pebble.ProcessPool] = []
         self._pool = self._open_pool()
         atexit.register(self._kill_workers)
 
@@ -123,6 +124,7 @@ class CompilePool(Executor):
         with self._lock:
             if self._is_ended:
                 return
+            self._broken.append(pool)
             self._num_broken = self._num_broken + 1 if self._calls else 0
             try:
                 if self._num_broken > _MAX_BROKEN:
@@ -176,8 +178,9 @@ class CompilePool(Executor):
         # starting would not find them, and would end with a traceback.
         self._pool.stop()
         _manager_of(self._pool).join()
-        for worker in list(self._pool._pool_manager.worker_manager.workers.values()):  # noqa: SLF001 - there is no public way
-            worker.kill()
+        for pool in (*self._broken, self._pool):  # one that breaks may have started a worker that nobody ends
+            for worker in list(pool._pool_manager.worker_manager.workers.values()):  # noqa: SLF001 - there is no public way
+                worker.kill()
 
     def __exit__(self, exception_type: type[BaseException] | None, *_: object) -> None:
         # After an exception, such as Ctrl-C, nobody waits for the results.

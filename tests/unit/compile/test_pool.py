@@ -119,7 +119,7 @@ def test_idle_workers_that_are_killed_are_replaced(count):
         with pytest.raises(WorkerDied, match="exit code 3"):
             pool.submit(os._exit, 3).result()
         assert pool.submit(abs, -2).result() == 2
-    wait_for(lambda: children() <= others)
+    wait_for(lambda: all(is_gone(pid) for pid in children() - others))
 
 
 def test_calls_that_a_broken_pool_has_not_begun_are_done():
