@@ -45,7 +45,7 @@ def config(small_config):
         return small_config(
             {
                 "program": {"vocabulary": {"instructions": EXACT}},
-                "evaluation": {"backend": "cuda", "packing": PACKING, "cache_megabytes": 0, **farm},
+                "evaluation": {"backend": "cuda", "lane": "compile", "packing": PACKING, "cache_megabytes": 0, **farm},
                 "stop": {"generations": generations},
                 "output": {"plots": [], "runs": "farm" if address else "local"},
             },

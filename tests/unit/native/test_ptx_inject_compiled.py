@@ -59,12 +59,12 @@ def nvrtc_compile(source: str, *options: str) -> tuple[str | None, str]:
     _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
     (result,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
     _, num_bytes = nvrtc.nvrtcGetProgramLogSize(program)
-    log = bytes(num_bytes)  # not b" ": NVRTC writes to it, and Python shares texts of one byte
+    log = bytearray(num_bytes)
     nvrtc.nvrtcGetProgramLog(program, log)
     ptx = None
     if result == nvrtc.nvrtcResult.NVRTC_SUCCESS:
         _, num_bytes = nvrtc.nvrtcGetPTXSize(program)
-        text = bytes(num_bytes)
+        text = bytearray(num_bytes)
         nvrtc.nvrtcGetPTX(program, text)
         ptx = text.rstrip(b"\0").decode()
     nvrtc.nvrtcDestroyProgram(program)

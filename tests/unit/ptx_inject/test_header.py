@@ -105,16 +105,16 @@ extern "C" __global__ void kernel(unsigned int* out) {
     _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
     (result,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
     _, num_bytes = nvrtc.nvrtcGetProgramLogSize(program)
-    log = b" " * num_bytes
+    log = bytearray(num_bytes)
     nvrtc.nvrtcGetProgramLog(program, log)
     assert result == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
     assert log.strip(b" \0\n") == b"", "no warning"
     _, num_bytes = nvrtc.nvrtcGetPTXSize(program)
-    ptx = b" " * num_bytes
+    ptx = bytearray(num_bytes)
     nvrtc.nvrtcGetPTX(program, ptx)
     nvrtc.nvrtcDestroyProgram(program)
 
-    inject = AnnotatedPtx(ptx.rstrip(b"\0"))
+    inject = AnnotatedPtx(bytes(ptx).rstrip(b"\0"))
     variables = inject.info("s").variables
     assert [(v.name, v.register_type, v.data_type) for v in variables] == [
         ("m", "u32", "MASK"),
