@@ -100,14 +100,15 @@ def _source_of(task_class: type) -> str | None:
     """The text of a class; None if Python does not know it. In notebooks `inspect` finds only functions."""
     try:
         return inspect.getsource(task_class)
-    except (OSError, TypeError):
+    except (OSError, TypeError, SyntaxError):  # the last: the file has changed since, or is a document
         codes = (getattr(value, "__code__", None) for value in vars(task_class).values())
     for code in filter(None, codes):
         try:
             lines = inspect.findsource(code)[0]  # of the whole cell
-        except OSError:
+            tree = ast.parse("".join(lines))
+        except (OSError, SyntaxError):
             continue
-        for node in ast.walk(ast.parse("".join(lines))):
+        for node in ast.walk(tree):
             is_class = isinstance(node, ast.ClassDef) and node.name == task_class.__name__
             first, last = (node.lineno, node.end_lineno or 0) if isinstance(node, ast.stmt) else (0, 0)
             if is_class and first <= code.co_firstlineno <= last:

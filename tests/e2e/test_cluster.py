@@ -185,7 +185,7 @@ OTHER_EVO = """\
 import importlib.metadata
 
 _version = importlib.metadata.version
-importlib.metadata.version = lambda name: "0.0.1" if name == "evo" else _version(name)
+importlib.metadata.version = lambda name: "0.0.1" if name == "evo-ptx" else _version(name)
 """
 
 
@@ -199,7 +199,7 @@ def test_a_worker_with_another_evo_is_named_and_gets_no_work(fork_evo, cluster, 
     assert other.wait(WAIT_S) == 0
     assert completed.returncode == 0, completed.stderr
     assert re.fullmatch(
-        r"evo: Dask worker tcp://127\.0\.0\.1:\d+ is not used: it has evo 0\.0\.1, this process has \S+\n", completed.stderr
+        r"evo: Dask worker tcp://127\.0\.0\.1:\d+ is not used: it has evo-ptx 0\.0\.1, this process has \S+\n", completed.stderr
     )
     assert_local_run_is_the_same(only_run(tmp_path))
 

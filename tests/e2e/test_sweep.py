@@ -88,7 +88,7 @@ def test_a_sweep_gives_the_runs_of_evo_run_a_table_and_a_picture(fork_evo, confi
     assert "too few seeds: 5 each could tell" in completed.stdout
     assert completed.stdout.endswith("runs/small-sweep/sweep.png\n")
     assert (sweep / "sweep.png").read_bytes().startswith(b"\x89PNG")
-    assert not list(sweep.rglob("*.log"))
+    assert not list(sweep.rglob("seed*.log"))
     assert_equal_to_single_runs(fork_evo, config, sweep, tmp_path)
 
     before = modified(runs_of(sweep).values())

@@ -51,8 +51,8 @@ def test_the_main_job_runs_on_the_gpu_and_both_backends_agree_on_its_elites(gpu_
     folder = run_folder(completed, tmp_path)
     assert json.loads((folder / "environment.json").read_text())["backend"] == "cuda"
     last = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
-    assert last["coverage"] > 0.3 and last["failed"] == 0
-    assert {"wait_for_cubins", "load", "wait_for_results", "kernels", "score_threads", "compiler_workers"} <= set(last["times_s"])
+    assert last["coverage"] > 0.2 and last["failed"] == 0
+    assert {"wait_for_cubins", "load", "wait_for_results", "kernels", "score_threads"} <= set(last["times_s"])
     checked = gpu_evo("check", folder)
     assert checked.returncode == 0, checked.stdout + checked.stderr
     assert "verdict                    passed" in checked.stdout

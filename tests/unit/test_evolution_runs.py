@@ -157,6 +157,14 @@ def test_only_the_same_task_goes_on(script, tmp_path):
         evo.evolve(script(), resume=folder, task_options={"shift": 1.0})
 
 
+def test_a_script_that_no_longer_parses_does_not_stop_its_search(script, tmp_path):
+    """Its text is what somebody edits now. Then the class is known by its attributes alone."""
+    task = script()
+    (tmp_path / "script0.py").write_text("class Square(evo.Task:\n")
+    folder = evo.evolve(task, generations=2, **SETTINGS).save(tmp_path / "run")
+    assert len(evo.evolve(task, resume=folder, generations=3).history) == 3
+
+
 CELL = """
 import numpy as np
 import evo
