@@ -132,6 +132,8 @@ class Task:
             objective against complexity.
         kernel_sums: None, and the task's kernel.cu writes objective and measures; or how many numbers it writes for each program
             instead, of which `score_sums` makes the scores.
+        needs_kernel: whether a run on a GPU is refused where kernel.cu cannot be compiled, for want of NVRTC. False: `score` does
+            its work then.
 
     A folder may have a `kernel.cu` beside its `task.py`: CUDA that scores programs on the GPU, where the outputs are. See
     docs/guide/task-kernels.md. `score` is needed all the same: CPUs use it, and `evo check` compares the kernel with it.
@@ -144,6 +146,7 @@ class Task:
     reduction: str | None = None
     complexity: str | None = None
     kernel_sums: int | None = None
+    needs_kernel: bool = True
 
     def points(self) -> dict[str, NDArray[Any]]:
         """The value of each input at each point: `(num_points,)`, or a scalar if it is the same at all points."""
@@ -536,6 +539,8 @@ def check_declarations(task: Task) -> None:
     sums = task.kernel_sums
     if sums is not None and (not isinstance(sums, int) or sums < 1):
         raise UserError(f"{path}: {name_of_class}.kernel_sums is {sums!r}, must be None or a whole number from 1")
+    if not isinstance(task.needs_kernel, bool):
+        raise UserError(f"{path}: {name_of_class}.needs_kernel is {task.needs_kernel!r}, must be True or False")
     if task.complexity is not None and task.complexity not in task.measures:
         raise UserError(
             f"{path}: {name_of_class}.complexity is {task.complexity!r}, must be None or a measure: {', '.join(task.measures)}"

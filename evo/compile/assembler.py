@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evo.compile.targets import architecture
 
-# For cubins that are kept, and for a task's own kernel, whose text level 0 would leave as slow as it is written.
+# For cubins that are kept.
 DEFAULT_OPT_LEVEL = 1
 
 # Up to this many points level 0 pays. It saves 0.4 ms of a core for a program of 32 live instructions, and leaves 18 instructions
@@ -13,13 +13,13 @@ DEFAULT_OPT_LEVEL = 1
 MAX_POINTS_UNOPTIMISED = 2_000_000
 
 
-def choose_opt_level(num_points: int, has_own_kernel: bool) -> int:
+def choose_opt_level(num_points: int) -> int:
     """The level for a run whose config names none. It depends on the task alone: a run that is resumed keeps it.
 
     It must: level 1 finds more constants than folding does, such as a choice between equal values, and computes approximate
     functions of these itself, with other bits than a GPU.
     """
-    return 0 if num_points <= MAX_POINTS_UNOPTIMISED and not has_own_kernel else DEFAULT_OPT_LEVEL
+    return 0 if num_points <= MAX_POINTS_UNOPTIMISED else DEFAULT_OPT_LEVEL
 
 
 def assembler_options(opt_level: int) -> tuple[str, ...]:

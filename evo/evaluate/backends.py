@@ -193,7 +193,8 @@ def _start_cuda(assignment: Assignment) -> Evaluator:
         raise UserError(f"evaluation.backend: cuda cannot be used here: {problem}; use 'cpu' or 'auto'")
     from evo.evaluate.cuda.choice import COMPILE
     from evo.evaluate.cuda.device import choose_device, probe
-    from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
+    from evo.evaluate.cuda.evaluator import CudaEvaluator
+    from evo.evaluate.cuda.options import CudaOptions
     from evo.evaluate.cuda.self_test import why_one_lane
     from evo.storage.disk_cache import open_cache
 

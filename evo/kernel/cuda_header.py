@@ -16,6 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
+from evo.kernel.interpreted_program import program_text
+from evo.kernel.interpreter import Layout
+from evo.kernel.interpreter_cases import Cases
 from evo.kernel.pointwise import SiteVariable, site_variables
 from evo.language.program import Language
 
@@ -39,11 +42,14 @@ _KEYWORDS = frozenset(
 _TYPES = {"f32": ("float", "f"), "u32": ("unsigned int", "r"), "s32": ("int", "r"), "b32": ("unsigned int", "r")}
 
 
-def header(language: Language, num_sites: int, num_measures: int, num_results: int) -> str:
+def header(
+    language: Language, num_sites: int, num_measures: int, num_results: int, interpreted: tuple[Layout, Cases] | None = None
+) -> str:
     """The text of evo.cuh.
 
     Args:
         num_results: values that the kernel writes for each program.
+        interpreted: what evo_program interprets; None: programs are compiled into its sites.
 
     Raises:
         UserError: an input's name is not possible in C++.
@@ -66,17 +72,12 @@ def header(language: Language, num_sites: int, num_measures: int, num_results: i
         lines += [f"        return __ldg(reinterpret_cast<const {types[name]}*>({address}));", "    }"]
     # This declaration makes any other signature, and C++ linkage, an error at the kernel's definition.
     lines += ["};", 'extern "C" __global__ void __launch_bounds__(EVO_BLOCK_SIZE)']
-    lines += [
-        "evaluate(EvoPoints points, const int* num_instructions, double* scores);",
-        *_site_macro(variables, inputs, outputs),
-    ]
-    parameters = [f"{types[name]} in_{i}" for i, name in enumerate(inputs)]
-    parameters += [f"{types[name]}& out_{i}" for i, name in enumerate(outputs)]
-    lines += [f"static __device__ __forceinline__ void evo_program(unsigned int site, {', '.join(parameters)}) {{"]
-    # A register that is both input and output is passed as the output.
-    lines += [f"    out_{i} = {f'in_{inputs.index(name)}' if name in inputs else 0};" for i, name in enumerate(outputs)]
-    lines += ["    switch (site) {", *(f"    EVO__SITE({site})" for site in range(num_sites)), "    }", "}", "#endif"]
-    return "\n".join(lines) + "\n"
+    lines += ["evaluate(EvoPoints points, const int* num_instructions, double* scores);"]
+    if interpreted:
+        lines += program_text(*interpreted, [types[name] for name in inputs], [types[name] for name in outputs])
+    else:
+        lines += _sites(variables, inputs, outputs, num_sites)
+    return "\n".join([*lines, "#endif"]) + "\n"
 
 
 def points_argument(addresses: _Integers, strides: _Integers, num_points: int) -> NDArray[np.uint8]:
@@ -89,6 +90,18 @@ def points_argument(addresses: _Integers, strides: _Integers, num_points: int) -
     num_inputs = len(addresses)
     packed = struct.pack(f"<{num_inputs}Q{num_inputs + 1}I", *map(int, addresses), *map(int, strides), num_points)
     return np.frombuffer(packed + bytes(-len(packed) % 8), np.uint8)
+
+
+def _sites(variables: tuple[SiteVariable, ...], inputs: list[str], outputs: list[str], num_sites: int) -> list[str]:
+    """evo_program with a site for each program."""
+    types = {variable.name: _TYPES[variable.register_type][0] for variable in variables}
+    parameters = [f"{types[name]} in_{i}" for i, name in enumerate(inputs)]
+    parameters += [f"{types[name]}& out_{i}" for i, name in enumerate(outputs)]
+    lines = _site_macro(variables, inputs, outputs)
+    lines += [f"static __device__ __forceinline__ void evo_program(unsigned int site, {', '.join(parameters)}) {{"]
+    # A register that is both input and output is passed as the output.
+    lines += [f"    out_{i} = {f'in_{inputs.index(name)}' if name in inputs else 0};" for i, name in enumerate(outputs)]
+    return [*lines, "    switch (site) {", *(f"    EVO__SITE({site})" for site in range(num_sites)), "    }", "}"]
 
 
 def _site_macro(variables: tuple[SiteVariable, ...], inputs: list[str], outputs: list[str]) -> list[str]:

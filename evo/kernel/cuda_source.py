@@ -38,13 +38,16 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from numbers import Integral, Real
 from pathlib import Path
 
 from evo.errors import UserError
 from evo.kernel import nvrtc
 from evo.kernel.cuda_header import HEADER_NAME, header
+from evo.kernel.interpreted_program import CODE
+from evo.kernel.interpreter import Interpreter, layout_of
+from evo.kernel.interpreter_cases import cases_of
 from evo.kernel.template import ENTRY, POINTWISE, KernelTemplate, task_template
 from evo.language.program import Language
 from evo.native import nvptxcompiler
@@ -57,34 +60,88 @@ _OPTIONS = ("--fmad=false",)
 
 _ERROR = re.compile(r"^(?P<file>[^\n]+?)\((?P<line>\d+)\): (?:catastrophic )?error(?: #[\w-]+)?: (?P<message>.+)$", re.MULTILINE)
 _ABSOLUTE = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*[\"<](/[^\">\n]*)", re.MULTILINE)
+# NVRTC hides variables of a module that it knows as a whole.
+_CODE = re.compile(rf"^\.global [^\n]*\b{CODE};$", re.MULTILINE)
 _MACRO = re.compile(r"(?!evo_|EVO_)[A-Za-z_][A-Za-z0-9_]*")
 
 
 def template_of(task: Task, language: Language, target: str, num_sites: int, cache: DiskCache | None = None) -> KernelTemplate:
     """The template for evaluating a task on the GPU: the task's own kernel, or the pointwise one if it has none
-    that serves its options.
+    that serves its options, or does not need one and NVRTC is missing.
 
     Args:
         target: such as `sm_90`, or `compute_90`.
         num_sites: most programs of a module with the task's own kernel.
-        cache: of annotated PTX; None: nothing is kept.
+        cache: of PTX; None: nothing is kept.
 
     Raises:
-        UserError: kernel.cu or `kernel_defines` is wrong, or NVRTC is missing.
+        UserError: kernel.cu or `kernel_defines` is wrong, or NVRTC is missing and the task needs it.
     """
     kernel = task_kernel(task)
-    if kernel is None:
+    if kernel is None or not (task.needs_kernel or _has_nvrtc()):
         return POINTWISE
-    path, defines = kernel
-    sizes = (num_sites, len(task.measures), num_kernel_results(task))
-    texts = {**_folder_headers(path), HEADER_NAME: header(language, *sizes).encode()}
-    options = (f"--gpu-architecture={target.replace('sm_', 'compute_')}", *_OPTIONS, *_macros(path, defines))
-    ptx = _annotated_ptx(path, _read(path), texts, options, cache)
-    _check_sites(path, ptx, num_sites)
+    path, _ = kernel
+    ptx = _ptx(*kernel, header(language, num_sites, len(task.measures), num_kernel_results(task)), target, cache)
+    if len(AnnotatedPtx(ptx).injects) < num_sites:
+        raise _no_program(path)
     return task_template(ptx, num_sites)
 
 
-def _annotated_ptx(
+def interpreting(
+    task: Task,
+    language: Language,
+    target: str,
+    num_sites: int,
+    instructions: Collection[str] | None = None,
+    cache: DiskCache | None = None,
+) -> Interpreter | None:
+    """The task's own kernel, with an `evo_program` that interprets (`evo.kernel.interpreted_program`).
+
+    Args:
+        target, cache: as of `template_of`.
+        num_sites: most programs of a launch.
+        instructions: names of those that programs may use; None: the whole set.
+
+    Returns:
+        None if there are too many inputs and outputs.
+
+    Raises:
+        UserError: as of `template_of`.
+    """
+    kernel, layout = task_kernel(task), layout_of(language, sums=False)
+    assert kernel, "the task has a kernel"
+    if layout is None:
+        return None
+    cases = cases_of(language.instruction_set, instructions)
+    text = header(language, num_sites, len(task.measures), num_kernel_results(task), (layout, cases))
+    ptx = _ptx(*kernel, text, target, cache).decode()
+    if "brx.idx" not in ptx:  # NVRTC leaves out what nobody calls
+        raise _no_program(kernel[0])
+    return Interpreter(_CODE.sub(r".visible \g<0>", ptx), layout, cases)
+
+
+def _ptx(path: Path, defines: Mapping[str, int | float | str], header: str, target: str, cache: DiskCache | None) -> bytes:
+    texts = {**_folder_headers(path), HEADER_NAME: header.encode()}
+    options = (f"--gpu-architecture={target.replace('sm_', 'compute_')}", *_OPTIONS, *_macros(path, defines))
+    ptx = _compiled(path, _read(path), texts, options, cache)
+    if f".entry {ENTRY}(".encode() not in ptx:
+        raise UserError(f"{path}: must define {ENTRY}, which {HEADER_NAME} declares")
+    return ptx
+
+
+def _has_nvrtc() -> bool:
+    try:
+        nvrtc.version()
+    except nvrtc.NvrtcMissing:
+        return False
+    return True
+
+
+def _no_program(path: Path) -> UserError:
+    return UserError(f"{path}: {ENTRY} must call evo_program, and its scores must depend on the outputs")
+
+
+def _compiled(
     path: Path, source: bytes, headers: Mapping[str, bytes], options: tuple[str, ...], cache: DiskCache | None
 ) -> bytes:
     try:
@@ -130,14 +187,6 @@ def _check_version(path: Path, compiler_version: tuple[int, int]) -> None:
     if compiler_version > nvptxcompiler.version():
         newer, older = (".".join(map(str, version)) for version in (compiler_version, nvptxcompiler.version()))
         raise UserError(f"{path}: NVRTC {newer} is newer than the assembler, {older}: {nvrtc.INSTALL}")
-
-
-def _check_sites(path: Path, ptx: bytes, num_sites: int) -> None:
-    if f".entry {ENTRY}(".encode() not in ptx:
-        raise UserError(f"{path}: must define {ENTRY}, which {HEADER_NAME} declares")
-    found = {inject.name for inject in AnnotatedPtx(ptx).injects}
-    if len(found) < num_sites:
-        raise UserError(f"{path}: {ENTRY} must call evo_program, and its scores must depend on the outputs")
 
 
 def _folder_headers(path: Path) -> dict[str, bytes]:

@@ -38,7 +38,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evo.kernel import regression
-from evo.kernel.interpreter_cases import Cases, cases_of
+from evo.kernel.interpreter_cases import Cases, Threads, cases_of
 from evo.kernel.pointwise import PTX_VERSION
 from evo.language.program import Language
 
@@ -52,6 +52,7 @@ BLOCK_SIZE = 256
 POINTS_PER_THREAD = 4
 POINTS = BLOCK_SIZE * POINTS_PER_THREAD  # as regression.POINTS_PER_BLOCK
 VECTOR_BYTES = 4 * POINTS
+_THREADS = Threads(POINTS_PER_THREAD, VECTOR_BYTES.bit_length() - 1, are_together=True)
 
 # Shared memory of a block: 12 vectors. Two such blocks, 16 warps, fit a multiprocessor of compute capability 8.6, 8.9 or 12.0,
 # whose 100 KiB are the least since Turing; three fit 8.0, and four 9.0 and 10.0.
@@ -85,9 +86,14 @@ class Layout:
         return self.num_inputs + self.num_slots
 
     @property
+    def num_vectors(self) -> int:
+        """All of them."""
+        return self.first_output + self.num_buffered * self.num_outputs
+
+    @property
     def shared_bytes(self) -> int:
         """Of all vectors."""
-        return (self.first_output + self.num_buffered * self.num_outputs) * VECTOR_BYTES
+        return self.num_vectors * VECTOR_BYTES
 
 
 def layout_of(language: Language, sums: bool) -> Layout | None:
@@ -170,7 +176,7 @@ def _kernel(layout: Layout, cases: Cases, sums: bool) -> list[str]:
             ]
             lines += ["add.u64 %address, %address, %offset;"] if k + 1 < POINTS_PER_THREAD else []
         lines += [f"st.shared.v4.b32 [%mine+{i * VECTOR_BYTES}], {{%a0, %a1, %a2, %a3}};"]
-    lines += [_PROGRAM, *cases.text(), "$program_end:"]
+    lines += [_PROGRAM, *cases.text(_THREADS), "$program_end:"]
     lines += _sum(layout) if sums else _store(layout)
     return [*lines, "add.u32 %program, %program, 1;", "bra.uni $program;", "$kernel_end:", "ret;", "}"]
 

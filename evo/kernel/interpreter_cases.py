@@ -30,8 +30,20 @@ MAX_CASES = 1000
 # Types whose values have 32 bits in a slot.
 _TYPES = ("f32", "u32", "s32", "b32", "pred")
 _MAX_OPERANDS = 3
-_POINTS = range(4)  # of a thread
 _SLOT_REGISTERS = "xyz"  # of the first, second and third operand from a slot
+
+
+@dataclass(frozen=True)
+class Threads:
+    """How threads take steps.
+
+    num_points: of a thread, 1 or 4, which lie next to each other in a vector. vector_bits: vectors lie 2**vector_bits bytes
+    apart. are_together: all threads of a warp are always at the same step.
+    """
+
+    num_points: int
+    vector_bits: int
+    are_together: bool
 
 
 @dataclass(frozen=True)
@@ -46,31 +58,41 @@ class Cases:
         """The instructions that have cases."""
         return {self.instruction_set.instructions[index].name for index in np.flatnonzero((self.numbers != NO_CASE).any(axis=1))}
 
-    def text(self) -> Iterator[str]:
-        """PTX from the label `$step`, which takes the next step, to branches back to it or to `$program_end`."""
+    def text(self, threads: Threads) -> Iterator[str]:
+        """PTX from the label `$step`, which takes the next step, to branches back to it or to `$program_end`.
+
+        It finds the first step in %next_step and %next_operand, its address in %at, and in %mine the address of the thread's part
+        of the first vector.
+        """
         count = int(self.numbers[self.numbers != NO_CASE].max(initial=_NUM_SPECIAL - 1)) + 1
+        uni = ".uni" if threads.are_together else ""
+        points = range(threads.num_points)
         yield from _STEP.splitlines()
         yield f"$cases: .branchtargets $program_end, $stored, {', '.join(f'$case_{i}' for i in range(LOAD_SLOT, count))};"
-        yield "brx.idx.uni %case, $cases;"
+        yield f"brx.idx{uni} %case, $cases;"
         for label, place in ((LOAD_SLOT, SLOT), (LOAD_CONSTANT, CONSTANT)):
             yield f"$case_{label}:"
-            yield from _fetch((place,))
-            yield from (f"mov.b32 %a{k}, {_place((place,), 0, k)};" for k in _POINTS)
-            yield "bra.uni $stored;"
+            yield from _fetch((place,), threads)
+            yield from (f"mov.b32 %a{k}, {_place((place,), 0, k)};" for k in points)
+            yield f"bra{uni} $stored;"
         for index, form_index in np.argwhere(self.numbers != NO_CASE):
             yield f"$case_{self.numbers[index, form_index]}:"
-            yield from self._case(self.instruction_set.instructions[index], _FORMS[form_index])
-            yield "bra.uni $stored;"
+            yield from self._case(self.instruction_set.instructions[index], _FORMS[form_index], threads)
+            yield f"bra{uni} $stored;"
         # A store follows its computation in every case, so one place serves all.
-        yield from _END_OF_STEP.splitlines()
+        yield "$stored:"
+        yield f"@!%is_stored bra{uni} $step;"
+        yield from _offset("%target", "%step", 24, threads)
+        yield f"st.shared{_vector('a', points)[0]} [%target], {_vector('a', points)[1]};"
+        yield f"bra{uni} $step;"
 
-    def _case(self, instruction: Instruction, form: tuple[int, ...]) -> Iterator[str]:
+    def _case(self, instruction: Instruction, form: tuple[int, ...], threads: Threads) -> Iterator[str]:
         form = form[: len(instruction.args)]
-        yield from _fetch(form)
+        yield from _fetch(form, threads)
         opcode, *immediates = instruction.ptx.split(" ", 1)
         result = _type_name(self.instruction_set, instruction.rets[0])
         types = [_type_name(self.instruction_set, arg) for arg in instruction.args]
-        for k in _POINTS:
+        for k in range(threads.num_points):
             operands = []
             for i, type_name in enumerate(types):
                 place = _place(form, i, k)
@@ -146,28 +168,31 @@ ld.global.nc.v2.b32 {%next_step, %next_operand}, [%at];
 and.b32 %case, %step, 0xfff;
 setp.lt.s32 %is_stored, %step, 0;"""
 
-_END_OF_STEP = """$stored:
-@!%is_stored bra.uni $step;
-shr.u32 %target, %step, 12;
-and.b32 %target, %target, 0x3f000;
-add.u32 %target, %target, %mine;
-st.shared.v4.b32 [%target], {%a0, %a1, %a2, %a3};
-bra.uni $step;"""
-
-# The bits of the first, second and third operand from a slot, as the offset of its vector.
-_SLOT_FIELDS = (
-    ("and.b32 %from, %step, 0x3f000;",),
-    ("shr.u32 %from, %step, 6;", "and.b32 %from, %from, 0x3f000;"),
-    ("and.b32 %from, %operand, 0x3f000;",),
-)
+# The words and lowest bits of the first, second and third operand from a slot.
+_SLOT_FIELDS = (("%step", 12), ("%step", 18), ("%operand", 12))
 
 
-def _fetch(form: tuple[int, ...]) -> Iterator[str]:
+def _fetch(form: tuple[int, ...], threads: Threads) -> Iterator[str]:
     """Loads the operands that come from slots."""
-    for field, register in zip(_SLOT_FIELDS[: form.count(SLOT)], _SLOT_REGISTERS, strict=False):
-        yield from field
-        yield "add.u32 %from, %from, %mine;"
-        yield f"ld.shared.v4.b32 {{{', '.join(f'%{register}{k}' for k in _POINTS)}}}, [%from];"
+    for (word, bit), register in zip(_SLOT_FIELDS[: form.count(SLOT)], _SLOT_REGISTERS, strict=False):
+        yield from _offset("%from", word, bit, threads)
+        suffix, registers = _vector(register, range(threads.num_points))
+        yield f"ld.shared{suffix} {registers}, [%from];"
+
+
+def _offset(target: str, word: str, bit: int, threads: Threads) -> Iterator[str]:
+    """The address of the thread's part of the vector whose number lies in a word from this bit on."""
+    shift, mask = bit - threads.vector_bits, 0x3F << threads.vector_bits
+    if shift:
+        yield f"shr.u32 {target}, {word}, {shift};"
+    yield f"and.b32 {target}, {target if shift else word}, {mask:#x};"
+    yield f"add.u32 {target}, {target}, %mine;"
+
+
+def _vector(register: str, points: range) -> tuple[str, str]:
+    """Suffix of a load or store, and the registers of the thread's points."""
+    names = [f"%{register}{k}" for k in points]
+    return (".b32", names[0]) if len(names) == 1 else (".v4.b32", f"{{{', '.join(names)}}}")
 
 
 def _place(form: tuple[int, ...], i: int, k: int) -> str:

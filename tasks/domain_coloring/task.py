@@ -31,11 +31,12 @@ class DomainColoring(evo.Task):
         t_swing: amplitude of t around that time in an animation.
         saturation, pure_magnitude: see `Coloring`.
         measures: names of those that span the archive.
-        kernel: score on a GPU by kernel.cu, if it serves the size.
+        kernel: score on a GPU by kernel.cu, if it serves the size and NVRTC is installed.
     """
 
     inputs = {"t": "f32", "x": "f32", "y": "f32"}
     outputs = {"f": "f32", "g": "f32"}
+    needs_kernel = False
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class DomainColoring(evo.Task):
         saturation: float = 0.65,
         pure_magnitude: float = 2.0,
         measures: Sequence[str] = ("colourfulness", "detail"),
-        kernel: bool = False,
+        kernel: bool = True,
     ):
         if not (math.isfinite(low) and math.isfinite(high) and low < high):
             raise evo.UserError(f"task_options: low is {low} and high is {high}, low must be the smaller")

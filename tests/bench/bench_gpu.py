@@ -17,7 +17,8 @@ from bench_vm import draw_program
 import evo
 from evo.compile.packing import Packing
 from evo.evaluate.cuda.device import Device, probe
-from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
+from evo.evaluate.cuda.evaluator import CudaEvaluator
+from evo.evaluate.cuda.options import CudaOptions
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language

@@ -69,7 +69,8 @@ def test_sums_at_check_points_on_a_gpu_are_those_of_numpy(problem, emulated_gpu,
     if not os.environ.get("CI"):
         pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
         pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
-    from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
+    from evo.evaluate.cuda.evaluator import CudaEvaluator
+    from evo.evaluate.cuda.options import CudaOptions
 
     _, task, language, batch = problem
     evaluator = CudaEvaluator(language, task, CudaOptions(lane=lane))

@@ -17,7 +17,8 @@ from emulated_gpu import ptx_decode
 
 from evo.config import load_config
 from evo.evaluate.backends import CPU
-from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
+from evo.evaluate.cuda.evaluator import CudaEvaluator
+from evo.evaluate.cuda.options import CudaOptions
 from evo.language.batch import Batch
 from evo.report.check import CheckReport
 from evo.run.problem import load_problem

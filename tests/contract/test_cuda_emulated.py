@@ -18,7 +18,8 @@ from evo.errors import DeviceFailure
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda import lane
 from evo.evaluate.cuda.device import Device, probe
-from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
+from evo.evaluate.cuda.evaluator import CudaEvaluator
+from evo.evaluate.cuda.options import CudaOptions
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program

@@ -14,7 +14,8 @@ from evo.compile.packing import Packing
 from evo.evaluate import Status, TaskSource
 from evo.evaluate.backends import BACKENDS
 from evo.evaluate.cpu import CpuEvaluator, without_cpu_meaning
-from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
+from evo.evaluate.cuda.evaluator import CudaEvaluator
+from evo.evaluate.cuda.options import CudaOptions
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,17 +15,21 @@ if not os.environ.get("CI"):  # in CI what is missing is a failure
 
 import evo
 from evo.errors import DeviceFailure
+from evo.evaluate import Status
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda import interpret
 from evo.evaluate.cuda.agreement import EDGES, LANGUAGE, NAMES, Operands, points_of, programs_of
 from evo.evaluate.cuda.choice import AUTO, COMPILE, INTERPRET, MAX_INTERPRETED_POINTS, choose_lane
-from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
+from evo.evaluate.cuda.evaluator import CudaEvaluator
+from evo.evaluate.cuda.options import CudaOptions
 from evo.evaluate.cuda.self_test_child import _random_programs
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
+from evo.task import load_task
 
 DEFAULT = shipped_instruction_set("default")
+KERNEL_BITS = Path(__file__).parents[1] / "data" / "kernel_bits"
 EXACT = ["add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "fma_rn_ftz_f32", "min_ftz_f32", "max_ftz_f32", "neg_ftz_f32"]
 
 
@@ -87,6 +92,21 @@ def test_random_programs_give_the_same_bits_in_both_lanes(lanes, monkeypatch, co
     words = _random_programs(language, names)
     one, two = lanes(language, task)
     assert_same_outputs(one.outputs(words, task.points()), two.outputs(words, task.points()))
+
+
+@pytest.mark.parametrize("names", [NAMES[:40], NAMES[40:]])
+def test_a_tasks_own_kernel_finds_the_same_bits_in_both_lanes(lanes, names):
+    """Also where threads part ways, and where calls are unrolled."""
+    task = load_task(KERNEL_BITS, {})
+    instructions = {*names, "setp_lt_ftz_f32", "setp_ne_u32", "selp_f32", "u32_to_philox", "philox_to_u32"}
+    single, random = programs_of(names), _random_programs(LANGUAGE, sorted(instructions))[:30]
+    words = np.concatenate([np.pad(single, ((0, 0), (0, random.shape[1] - single.shape[1]))), random])
+    batch = Batch.analyze(LANGUAGE.lowering, words)
+    one, two = (lane.evaluate(batch) for lane in lanes(LANGUAGE, task, instructions))
+    assert one.lanes[INTERPRET] > 0.9 * len(words) and two.lanes == {INTERPRET: 0, COMPILE: len(words)}
+    np.testing.assert_array_equal(one.status, Status.OK)
+    np.testing.assert_array_equal(one.measures, two.measures)
+    assert not (one.measures == one.measures[:1]).all()
 
 
 class Line(evo.Task):

@@ -43,13 +43,16 @@ _U32S = ctypes.POINTER(ctypes.c_uint32)
 _LOAD = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int, ctypes.c_int)
 _UNLOAD = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64)
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p, ctypes.POINTER(_Function))
+_VARIABLE = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_uint64)
+)
 _LAUNCH = ctypes.CFUNCTYPE(
     ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p, _U32S, _U32S, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_uint32
 )
 
 
 class _Callbacks(ctypes.Structure):
-    _fields_ = [("load", _LOAD), ("unload", _UNLOAD), ("function", _FUNCTION), ("launch", _LAUNCH)]
+    _fields_ = [("load", _LOAD), ("unload", _UNLOAD), ("function", _FUNCTION), ("variable", _VARIABLE), ("launch", _LAUNCH)]
 
 
 def build() -> Path:
@@ -97,6 +100,7 @@ class StandIn:
             _LOAD(self._guarded(self._load)),
             _UNLOAD(self._guarded(self._unload)),
             _FUNCTION(self._guarded(self._function)),
+            _VARIABLE(self._guarded(self._variable)),
             _LAUNCH(self._guarded(self._launch)),
         )
         self._library.evo_emulated_set_callbacks(ctypes.byref(self._callbacks))
@@ -190,6 +194,13 @@ class StandIn:
         out[0].static_shared_bytes = code.shared_bytes
         for i, parameter in enumerate(code.kernel.parameters):
             out[0].offsets[i], out[0].sizes[i] = parameter.offset, parameter.num_bytes
+        return 0
+
+    def _variable(self, number: int, name: bytes, address, num_bytes) -> int:
+        area = Code.variable(self._modules[number], name.decode())
+        if area is None:
+            return _NOT_FOUND
+        address[0], num_bytes[0] = area.address, len(area.data)
         return 0
 
     def _launch(self, number: int, name: bytes, grid, block, shared_bytes: int, parameters: int, num_bytes: int) -> int:

@@ -55,6 +55,7 @@ typedef struct {
     int (*load)(uint64_t module, const char* ptx, uint64_t num_bytes, int capability, int is_cubin);
     int (*unload)(uint64_t module);
     int (*function)(uint64_t module, const char* name, EvoEmulatedFunction* function_out);
+    int (*variable)(uint64_t module, const char* name, uint64_t* address_out, uint64_t* num_bytes_out);
     int (*launch)(
         uint64_t module,
         const char* name,
@@ -79,7 +80,7 @@ typedef struct {
     uint64_t used_bytes;
 } Context;
 
-typedef enum { STREAM, EVENT, MODULE, FUNCTION, DEVICE_MEMORY, HOST_MEMORY, NUM_KINDS } Kind;
+typedef enum { STREAM, EVENT, MODULE, FUNCTION, VARIABLE, DEVICE_MEMORY, HOST_MEMORY, NUM_KINDS } Kind;
 
 typedef struct Work Work;
 
@@ -94,12 +95,12 @@ typedef struct Object {
     uint64_t num_recorded, num_done;    /* events */
     struct timespec time;               /* events */
     uint64_t id;                        /* modules */
-    struct Object* module;              /* functions */
+    struct Object* module;              /* functions, variables */
     char* name;                         /* functions */
     EvoEmulatedFunction* shape;         /* functions */
     uint32_t max_dynamic_shared_bytes;  /* functions */
-    char* memory;                       /* memory */
-    uint64_t num_bytes;                 /* memory */
+    char* memory;                       /* memory, variables; those belong to the process's part */
+    uint64_t num_bytes;                 /* memory, variables */
 } Object;
 
 typedef enum { COPY, SET8, SET32, LAUNCH, RECORD, WAIT, FREE } WorkKind;
@@ -307,6 +308,10 @@ static Object* find_memory(uint64_t address, uint64_t num_bytes, Kind kind) {
         if (address >= first && num_bytes <= object->num_bytes && address - first <= object->num_bytes - num_bytes) return object;
     }
     return NULL;
+}
+
+static bool is_on_device(uint64_t address, uint64_t num_bytes) {
+    return find_memory(address, num_bytes, DEVICE_MEMORY) || find_memory(address, num_bytes, VARIABLE);
 }
 
 static void free_memory(Object* object) {
@@ -716,7 +721,7 @@ static int copy(Object* stream, char* target, const char* source, uint64_t num_b
     uint64_t host = (uint64_t)(uintptr_t)(is_to_device ? source : target);
     uint64_t device = (uint64_t)(uintptr_t)(is_to_device ? target : source);
     if (num_bytes == 0) return SUCCESS;
-    if (!host || !find_memory(device, num_bytes, DEVICE_MEMORY)) return INVALID_VALUE;
+    if (!host || !is_on_device(device, num_bytes)) return INVALID_VALUE;
     bool is_pinned = find_memory(host, num_bytes, HOST_MEMORY) != NULL;
     if (is_to_device && !is_pinned) {
         work.owned = malloc(num_bytes);
@@ -953,7 +958,7 @@ CUresult cuModuleUnload(Object* module) {
     REQUIRE(find_object(module, MODULE), INVALID_HANDLE);
     /* It does not wait: the driver's documentation does not promise that it would. */
     for (Object* object = objects; object; object = object->next)
-        if (object->kind == FUNCTION && object->module == module) object->is_alive = false;
+        if ((object->kind == FUNCTION || object->kind == VARIABLE) && object->module == module) object->is_alive = false;
     module->is_alive = false;
     callbacks.unload(module->id);
     return end(waited());
@@ -973,6 +978,23 @@ CUresult cuModuleGetFunction(Object** function, Object* module, const char* name
     (*function)->module = module;
     (*function)->name = strdup(name);
     (*function)->shape = shape;
+    return end(SUCCESS);
+}
+
+CUresult cuModuleGetGlobal_v2(CUdeviceptr* address, size_t* num_bytes, Object* module, const char* name) {
+    uint64_t found = 0, size = 0;
+    BEGIN("variable", true, false);
+    REQUIRE(find_object(module, MODULE), INVALID_HANDLE);
+    int result = callbacks.variable(module->id, name, &found, &size);
+    REQUIRE(result == SUCCESS, result);
+    if (!find_memory(found, size, VARIABLE)) {
+        Object* variable = new_object(VARIABLE);
+        variable->module = module;
+        variable->memory = (char*)(uintptr_t)found;
+        variable->num_bytes = size;
+    }
+    if (address) *address = found;
+    if (num_bytes) *num_bytes = size;
     return end(SUCCESS);
 }
 
@@ -1172,6 +1194,7 @@ static const struct {
     ENTRY("cuModuleLoadDataEx", 2010, cuModuleLoadDataEx),
     ENTRY("cuModuleUnload", 2000, cuModuleUnload),
     ENTRY("cuModuleGetFunction", 2000, cuModuleGetFunction),
+    ENTRY("cuModuleGetGlobal", 3020, cuModuleGetGlobal_v2),
     ENTRY("cuFuncGetAttribute", 2020, cuFuncGetAttribute),
     ENTRY("cuFuncSetAttribute", 9000, cuFuncSetAttribute),
     ENTRY("cuLaunchKernel", 4000, cuLaunchKernel),

@@ -14,7 +14,7 @@ import numpy as np
 from emulated_gpu.ptx_arithmetic import operation
 from emulated_gpu.ptx_memory import WINDOWS, Area, EmulatorFault, MisalignedAddress
 from emulated_gpu.ptx_operands import Operands, Reader, Writer
-from emulated_gpu.ptx_text import Kernel, Module, PtxError, Scope, Statement, Unsupported, parse_constant
+from emulated_gpu.ptx_text import Kernel, Module, PtxError, Scope, Statement, Unsupported, Variable, parse_constant
 from emulated_gpu.ptx_values import DTYPES, unsigned
 
 _SPACES = ("global", "shared", "local", "const", "param")
@@ -61,12 +61,7 @@ class Code:
                 self.addresses[variable.name] = start
                 sizes[variable.space] = start + variable.num_bytes
                 continue
-            if variable.name not in own:
-                data = np.zeros(max(variable.num_bytes, len(variable.initial)) + 256, np.uint8)
-                data = data[-data.ctypes.data % 256 :][: max(variable.num_bytes, len(variable.initial))]
-                data[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
-                own[variable.name] = Area(data.ctypes.data, data)
-            self.addresses[variable.name] = own[variable.name].address
+            self.addresses[variable.name] = self._place(module, variable).address
         self.areas = list(own.values())
         self.shared_bytes, self.local_bytes = sizes["shared"], sizes["local"]
 
@@ -77,6 +72,24 @@ class Code:
         if kernel_name not in known:
             known[kernel_name] = cls(module, module.kernel(kernel_name))
         return known[kernel_name]
+
+    @classmethod
+    def variable(cls, module: Module, name: str) -> Area | None:
+        """A module's variable in global or constant memory that others may see, or None."""
+        variable = module.variables.get(name)
+        is_known = variable is not None and variable.is_visible and variable.space in ("global", "const")
+        return cls._place(module, variable) if is_known else None
+
+    @classmethod
+    def _place(cls, module: Module, variable: Variable) -> Area:
+        own = cls._variables.setdefault(module, {})
+        if variable.name not in own:
+            num_bytes = max(variable.num_bytes, len(variable.initial))
+            data = np.zeros(num_bytes + 256, np.uint8)
+            data = data[-data.ctypes.data % 256 :][:num_bytes]
+            data[: len(variable.initial)] = np.frombuffer(variable.initial, np.uint8)
+            own[variable.name] = Area(data.ctypes.data, data)
+        return own[variable.name]
 
     def register_name(self, slot: int) -> str:
         """The name of a register, for messages."""

@@ -1,6 +1,7 @@
 """PTX text to kernels: parameters, variables, and a list of statements with the registers and labels that their scope declares.
 
-Owns PTX's grammar as far as kernels without calls need it. Knows nothing of what instructions mean.
+Owns PTX's grammar as far as kernels need it. A call of a function becomes the function's statements, so that nothing else knows
+of calls. Knows nothing of what instructions mean.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ TYPE_BYTES |= {"f16x2": 4, "bf16": 2, "pred": 1}
 _COMMENT = re.compile(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _ENTRY = re.compile(r"(?:\.(?:visible|weak|extern)\s+)?\.(entry|func)\b")
 _ENTRY_NAME = re.compile(r"\.entry\s+([\w$%]+)\s*(?:\(([^)]*)\))?")
+_FUNCTION = re.compile(r"\.func\s+(\([^)]*\))?\s*([\w$%]+)\s*\(([^)]*)\)\s*(;?)")
+_CALL = re.compile(r"(?:call|call\.uni)\s+([\w$%]+)\s*(?:,\s*\(([^)]*)\))?")
+_LOCAL_PARAMETER = re.compile(r"\[\s*([\w$%]+)\s*(?:\+\s*0\s*)?\]")
 _LABEL = re.compile(r"([\w$%]+)\s*:(?!:)")
 _INSTRUCTION = re.compile(r"(?:@(!?)\s*([\w$%]+)\s+)?([a-z][\w.:]*)\s*(.*)", re.DOTALL)
 _VARIABLE = re.compile(
@@ -40,6 +44,7 @@ _PARAMETER = re.compile(
 )
 _TABLE = re.compile(r"\s*\.branchtargets\s+([^;]*);")
 _OPERAND = re.compile(r"\{[^}]*\}|\[[^\]]*\]|[^,\s][^,]*")
+_END_OF_CALL = "$end of call"
 _LINE_DIRECTIVE = re.compile(r"\.(?:loc|file)\b[^\n]*")
 
 
@@ -54,13 +59,16 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable in memory. num_bytes: 0 for an array whose size the launch decides. initial: its bytes from the first on."""
+    """A variable in memory. num_bytes: 0 for an array whose size the launch decides. initial: its bytes from the first on.
+    is_visible: to those who ask for its address.
+    """
 
     name: str
     space: str
     alignment: int
     num_bytes: int
     initial: bytes = b""
+    is_visible: bool = False
 
 
 @dataclass
@@ -126,17 +134,24 @@ class Module:
         self.target = target[1]
         self.variables: dict[str, Variable] = {}
         self._sources: dict[str, tuple[str, str]] = {}
+        self._functions: dict[str, tuple[tuple[Parameter, ...], str]] = {}
         self._kernels: dict[str, Kernel] = {}
         at = 0
         for match in _ENTRY.finditer(text):
             if match.start() < at:
                 continue
             self._read_variables(text[at : match.start()])
+            function = _FUNCTION.search(text, match.start()) if match[1] == "func" else None
+            if function and function[4]:  # a declaration
+                at = function.end()
+                continue
             opening = text.index("{", match.end())
             closing = _closing_brace(text, opening)
             if match[1] == "entry":
                 name = _ENTRY_NAME.search(text, match.start())
                 self._sources[name[1]] = (name[2] or "", text[opening + 1 : closing])
+            elif function and not function[1]:
+                self._functions[function[2]] = (_parse_parameters(function[3]), text[opening + 1 : closing])
             at = closing + 1
         self._read_variables(text[at:])
 
@@ -148,7 +163,8 @@ class Module:
         """The kernel of this name, parsed when first asked for. Raises KeyError."""
         if name not in self._kernels:
             parameters, body = self._sources[name]
-            self._kernels[name] = _BodyParser(name, _parse_parameters(parameters), dict(self.variables)).parse(body)
+            kernel = Kernel(name, _parse_parameters(parameters), [], [], dict(self.variables))
+            self._kernels[name] = _BodyParser(kernel, self._functions).parse(body)
         return self._kernels[name]
 
     def _read_variables(self, text: str) -> None:
@@ -161,9 +177,10 @@ class Module:
 
 def parse_variable(text: str) -> Variable:
     """A declaration of a variable, without its semicolon."""
-    match = _VARIABLE.match(text.strip())
+    text = text.strip()
+    match = _VARIABLE.match(text)
     if match is None:
-        raise Unsupported(f"declaration: {text.strip()[:80]}")
+        raise Unsupported(f"declaration: {text[:80]}")
     space, alignment, lanes, type_name, name, dimensions, initial = match.groups()
     element = _bytes_of(type_name)
     num_bytes = element * int(lanes or 1)
@@ -171,7 +188,8 @@ def parse_variable(text: str) -> Variable:
         num_bytes *= int(size, 0) if size else 0
     values = re.findall(r"[\w.+-]+", initial) if initial else []
     data = b"".join((parse_constant(value, type_name) & (2 ** (8 * element) - 1)).to_bytes(element, "little") for value in values)
-    return Variable(name, space, int(alignment or element * int(lanes or 1)), num_bytes, data)
+    is_visible = ".visible" in text[: match.start(1)]
+    return Variable(name, space, int(alignment or element * int(lanes or 1)), num_bytes, data, is_visible)
 
 
 def parse_constant(text: str, type_name: str) -> int | None:
@@ -233,9 +251,11 @@ def _parse_parameters(text: str) -> tuple[Parameter, ...]:
 
 
 class _BodyParser:
-    def __init__(self, name: str, parameters: tuple[Parameter, ...], variables: dict[str, Variable]):
-        self._kernel = Kernel(name, parameters, [], [], variables)
+    def __init__(self, kernel: Kernel, functions: dict[str, tuple[tuple[Parameter, ...], str]]):
+        self._kernel = kernel
+        self._functions = functions
         self._scope = Scope(None)
+        self._calls: list[str] = []  # of functions, from the outermost on
 
     def parse(self, text: str) -> Kernel:
         at, end = 0, len(text)
@@ -285,9 +305,39 @@ class _BodyParser:
         if match is None:
             raise PtxError(f"no instruction: {text[:80]!r}")
         negation, guard, opcode, operands = match.groups()
-        self._kernel.statements.append(
-            Statement(guard or "", bool(negation), opcode, split_operands(operands.strip()), self._scope)
-        )
+        parts = split_operands(operands.strip())
+        if opcode in ("call", "call.uni"):
+            if guard:
+                raise Unsupported(f"call of some threads: {text[:80]}")
+            self._call(text)
+            return
+        if self._calls and opcode in ("ret", "ret.uni"):
+            opcode, parts = "bra", (_END_OF_CALL,)
+        # Parameters of calls are registers here.
+        if opcode.startswith(("st.param.", "ld.param.")):
+            where = 0 if opcode.startswith("st") else 1
+            name = _LOCAL_PARAMETER.fullmatch(parts[where])
+            if name and self._scope.find("registers", name[1]) is not None:
+                opcode = f"mov.{opcode.split('.')[-1]}"
+                parts = (name[1], parts[1]) if where == 0 else (parts[0], name[1])
+        self._kernel.statements.append(Statement(guard or "", bool(negation), opcode, parts, self._scope))
+
+    def _call(self, text: str) -> None:
+        match = _CALL.fullmatch(text)
+        if match is None or match[1] not in self._functions or match[1] in self._calls:
+            raise Unsupported(f"call: {text[:80]}")
+        parameters, body = self._functions[match[1]]
+        given = [name.strip() for name in (match[2] or "").split(",") if name.strip()]
+        if len(given) != len(parameters):
+            raise PtxError(f"expected {len(parameters)} parameters: {text[:80]}")
+        slots = [self._scope.find("registers", name) for name in given]
+        caller, self._scope = self._scope, Scope(None, {p.name: slot for p, slot in zip(parameters, slots, strict=True)})
+        inner = self._scope
+        self._calls.append(match[1])
+        self.parse(body)
+        self._calls.pop()
+        inner.labels[_END_OF_CALL] = len(self._kernel.statements)
+        self._scope = caller
 
     def _directive(self, text: str) -> None:
         name = text.split(None, 1)[0]
@@ -302,6 +352,12 @@ class _BodyParser:
                         raise PtxError(f"register {register} twice")
                     self._scope.registers[register] = len(self._kernel.register_types)
                     self._kernel.register_types.append(match[1])
+        elif name == ".param":
+            match = _PARAMETER.fullmatch(text)
+            if match is None or match[4]:
+                raise Unsupported(f"declaration: {text}")
+            self._scope.registers[match[3]] = len(self._kernel.register_types)
+            self._kernel.register_types.append(match[2])
         elif name in (".shared", ".local", ".global", ".const"):
             variable = parse_variable(text)
             self._kernel.variables[variable.name] = variable

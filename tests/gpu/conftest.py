@@ -8,7 +8,8 @@ import pytest
 import evo
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda.device import probe
-from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
+from evo.evaluate.cuda.evaluator import CudaEvaluator
+from evo.evaluate.cuda.options import CudaOptions
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation

@@ -10,7 +10,7 @@ import evo
 from evo.compile.packing import Packing
 from evo.evaluate import Status
 from evo.evaluate.cuda.agreement import BOUNDS, EXACT
-from evo.evaluate.cuda.evaluator import CudaOptions
+from evo.evaluate.cuda.options import CudaOptions
 from evo.language.batch import Batch
 from evo.storage.disk_cache import DiskCache
 

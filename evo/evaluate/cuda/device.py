@@ -26,6 +26,7 @@ MIN_DRIVER = (13, 0)
 MIN_CAPABILITY = (7, 5)
 
 OUT_OF_MEMORY = "CUDA_ERROR_OUT_OF_MEMORY"
+INVALID_VALUE = "CUDA_ERROR_INVALID_VALUE"
 
 DRIVER_MODULE = Path("/sys/module/nvidia/version")
 
@@ -287,6 +288,10 @@ class Device:
     def function(self, module: Any, name: str) -> Any:
         """A kernel of a module."""
         return _ask(self._cuda.cuModuleGetFunction, module, name.encode())
+
+    def variable(self, module: Any, name: str) -> int:
+        """The address of a variable in global memory of a module."""
+        return int(_ask(self._cuda.cuModuleGetGlobal, module, name.encode())[0])
 
     def allow_shared_bytes(self, function: Any, num_bytes: int) -> None:
         """Lets a kernel be launched with so much dynamic shared memory."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -18,16 +18,27 @@ from numpy.typing import NDArray
 
 from evo.compile.assembler import assembler_options, choose_opt_level
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
-from evo.compile.executor import num_local_workers, open_executor
+from evo.compile.executor import open_executor
 from evo.compile.packing import Packing
 from evo.compile.request import CompileFailure
 from evo.errors import DeviceFailure, FailureKind
 from evo.evaluate import Evaluation, Failure, PickledTask, Status, TaskSource, by_name
-from evo.evaluate.cpu import SCORE_SECONDS, ExecutorName
 from evo.evaluate.cuda.choice import COMPILE, INTERPRET, LaneChoice, choose_lane
 from evo.evaluate.cuda.device import Device
-from evo.evaluate.cuda.interpret import MAX_PROGRAMS, CodeRegressionPlan, CodeStorePlan, InterpretLane, Kernel, open_kernel
+from evo.evaluate.cuda.interpret import (
+    MAX_PROGRAMS,
+    CodeKernelPlan,
+    CodeRegressionPlan,
+    CodeStorePlan,
+    Coding,
+    InterpretLane,
+    Kernel,
+    TaskKernel,
+    open_kernel,
+    open_task_kernel,
+)
 from evo.evaluate.cuda.lane import Lane, LaneTimes, Pack, PackFailure, Plan, ScoringPlan
+from evo.evaluate.cuda.options import CudaOptions
 from evo.evaluate.cuda.plans import CheckedPlan, DeviceInputs, KernelPlan, RegressionPlan, StorePlan
 from evo.evaluate.cuda.trial import Kernel as TrialKernel
 from evo.evaluate.cuda.trial import try_alone
@@ -42,52 +53,6 @@ from evo.task import Task, ask, num_kernel_results, point_arrays
 
 # Of a task's own kernel, which runs a program in each: more programs of a pack would wait for the first ones.
 BLOCKS_PER_MULTIPROCESSOR = 2048 // KERNEL_BLOCK_SIZE
-
-
-@dataclass(frozen=True)
-class CudaOptions:
-    """How to do the work. Only `compile_seconds` can change a result.
-
-    device: its ordinal; None: the first usable one. num_workers: compile processes; None: one per core; 0: none, but only a
-    farm. farm: as in a config; None: none. packing: how many programs go together. opt_level: the assembler's; None:
-    `evo.compile.assembler.choose_opt_level`. compile_seconds: limit for one compilation. launch_seconds: limit for one pack on
-    the device. num_threads: threads that encode, and threads or processes that score; None: one per core. executor: which of
-    them score outputs in Python; auto: processes, if there are several and they can. score_seconds: limit for scoring a chunk
-    in a process. lane: of `evo.evaluate.cuda.choice`. lanes_problem: why it must be this one, or None. instructions: names of
-    those that programs may use, for the interpreter; None: any.
-    """
-
-    device: int | None = None
-    num_workers: int | None = None
-    farm: Mapping[str, Any] | None = None
-    packing: Packing = field(default_factory=Packing)
-    opt_level: int | None = None
-    compile_seconds: float = 60.0
-    launch_seconds: float = 60.0
-    num_threads: int | None = None
-    executor: ExecutorName = "auto"
-    score_seconds: float = SCORE_SECONDS
-    lane: str = COMPILE
-    lanes_problem: str | None = None
-    instructions: Collection[str] | None = None
-
-    @classmethod
-    def from_settings(cls, settings: Mapping[str, Any], instructions: Collection[str] | None = None) -> CudaOptions:
-        """The options in a config's section `evaluation`, given as plain values."""
-        return cls(
-            device=settings["device"],
-            num_workers=num_local_workers(settings),
-            farm=settings["farm"],
-            packing=Packing(**settings["packing"]),
-            opt_level=settings["opt_level"],
-            compile_seconds=settings["compile_seconds"],
-            launch_seconds=settings["launch_seconds"],
-            num_threads=settings["threads"],
-            executor=settings["executor"],
-            score_seconds=settings["score_seconds"],
-            lane=settings["lane"],
-            instructions=instructions,
-        )
 
 
 class CudaEvaluator:
@@ -145,10 +110,10 @@ class CudaEvaluator:
                     )
             opened.callback(self._plan.close)
             level = options.opt_level
-            self._opt_level = choose_opt_level(inputs.num_points, template is not POINTWISE) if level is None else level
+            self._opt_level = choose_opt_level(inputs.num_points) if level is None else level
             self._template = template
             self._choice = LaneChoice(options.lane, inputs.num_points)
-            self._interpreter = self._open_interpreter(inputs, opened) if template is POINTWISE else None
+            self._interpreter = self._open_interpreter(inputs, opened)
             # With an interpreter it is opened for the first program that needs it: its buffers may take gigabytes.
             self._compile_lane = None if self._interpreter else self._open_compile_lane(opened)
             self._opened = opened.pop_all()
@@ -218,7 +183,7 @@ class CudaEvaluator:
         return by_name(self._task, stored)
 
     def environment(self) -> dict[str, str | int]:
-        """GPU, target, driver, number of compile workers, and how the lanes differ, if they do."""
+        """GPU, target, driver, number of compile workers, how the lanes differ, if they do, and the kernel."""
         problem = self._options.lanes_problem
         return {
             "device": self._device.info.name,
@@ -226,6 +191,7 @@ class CudaEvaluator:
             "driver": "CUDA {}.{}".format(*self._device.driver),
             "compile_workers": self._executor.num_workers,
             **({"lanes_differ": problem} if problem else {}),
+            "kernel": "pointwise" if self._template is POINTWISE else "kernel.cu",
             "opt_level": self._opt_level,
         }
 
@@ -313,17 +279,23 @@ class CudaEvaluator:
     def _open_interpreter(self, inputs: DeviceInputs, opened: ExitStack) -> InterpretLane | None:
         if self._options.lane == COMPILE:
             return None
-        kernel = self._open_kernel(self._task.reduction is not None, opened)
-        if kernel is None:
-            return None
-        if self._task.reduction:
-            plan: ScoringPlan = self._regression_plan(inputs, opened, kernel)
+        kernel: Kernel | TaskKernel | None
+        if self._template is not POINTWISE:
+            kernel = open_task_kernel(self._device, self._task, self._language, self._options.instructions, self._cache)
+            if kernel is None:
+                return None
+            opened.callback(kernel.close)
+            plan: ScoringPlan = CodeKernelPlan(self._task, inputs, kernel)
         else:
-            plan = CodeStorePlan(self._task, inputs, kernel)
+            kernel = self._open_kernel(self._task.reduction is not None, opened)
+            if kernel is None:
+                return None
+            is_reduced = self._task.reduction is not None
+            plan = self._regression_plan(inputs, opened, kernel) if is_reduced else CodeStorePlan(self._task, inputs, kernel)
         opened.callback(plan.close)
         return self._make_interpreter(plan, kernel, MAX_PROGRAMS, opened)
 
-    def _make_interpreter(self, plan: Plan, kernel: Kernel, max_programs: int, opened: ExitStack) -> InterpretLane:
+    def _make_interpreter(self, plan: Plan, kernel: Coding, max_programs: int, opened: ExitStack) -> InterpretLane:
         lane = InterpretLane(self._device, plan, kernel, max_programs, self._options.launch_seconds, self._num_threads)
         opened.callback(lane.close)
         return lane

@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,15 @@ from numpy.typing import NDArray
 from evo.compile.assembler import assembler_options
 from evo.compile.request import assemble
 from evo.compile.targets import architecture
-from evo.evaluate.cuda.device import Device
+from evo.evaluate.cuda.device import INVALID_VALUE, CudaError, Device
 from evo.evaluate.cuda.lane import NUM_IN_FLIGHT, Lane, LaneTimes, Plan
-from evo.evaluate.cuda.plans import DeviceInputs, RegressionPlan, StorePlan
+from evo.evaluate.cuda.plans import DeviceInputs, KernelPlan, RegressionPlan, StorePlan
+from evo.kernel import cuda_header, regression
 from evo.kernel import interpreter as kernels
-from evo.kernel import regression
+from evo.kernel.cuda_source import interpreting
+from evo.kernel.interpreted_program import CODE, TABLE_ALIGNMENT, shared_bytes
 from evo.kernel.interpreter import Interpreter
+from evo.kernel.template import ENTRY
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native import nvptxcompiler
@@ -66,10 +69,10 @@ class CodePack:
     cubin: None = None
 
 
-class Kernel:
-    """The interpreter kernel on a device, and the encoder for it."""
+class Coding:
+    """How programs become code for a kernel that interprets them."""
 
-    def __init__(self, device: Device, language: Language, made: Interpreter, cubin: bytes):
+    def __init__(self, language: Language, made: Interpreter):
         layout = made.layout
         self.layout = layout
         self.known = made.cases.names
@@ -77,10 +80,17 @@ class Kernel:
         # An output that is no input is a register that no program reads before writing it: any vector will do.
         vectors = [inputs.index(name) if name in inputs else layout.first_output for name, _ in language.registers]
         self.encoder = DeviceEncoder(language.lowering, made.cases.numbers, vectors, layout.num_inputs, layout.num_slots)
+
+
+class Kernel(Coding):
+    """The interpreter kernel on a device, and the encoder for it."""
+
+    def __init__(self, device: Device, language: Language, made: Interpreter, cubin: bytes):
+        super().__init__(language, made)
         self._device = device
         self._module = device.load(cubin)
         self._function = device.function(self._module, kernels.ENTRY)
-        device.allow_shared_bytes(self._function, layout.shared_bytes)
+        device.allow_shared_bytes(self._function, self.layout.shared_bytes)
 
     def launch(self, inputs: DeviceInputs, code: int, num_programs: int, results: int, targets: int | None, stream: Any) -> None:
         """Starts the kernel for the programs whose code lies at the address `code`, as in a `CodePack`."""
@@ -97,6 +107,47 @@ class Kernel:
         self._device.unload(self._module)
 
 
+class TaskKernel(Coding):
+    """A task's own kernel, whose `evo_program` interprets, on a device, and the encoder for it.
+
+    It finds its code by a variable of its module. So each place that code is sent to has a module of its own.
+    """
+
+    def __init__(self, device: Device, language: Language, made: Interpreter, cubin: bytes):
+        super().__init__(language, made)
+        self._device = device
+        self._cubin = cubin
+        self._modules: dict[int, tuple[Any, Any]] = {}  # and its kernel, by the address of the code
+        self._next: tuple[Any, Any] | None = self._open()
+
+    def launch(self, code: int, num_programs: int, params: Sequence[NDArray[Any] | np.generic], stream: Any) -> None:
+        """Starts the kernel for the programs whose code lies at the address `code`, as in a `CodePack`."""
+        if code not in self._modules:
+            self._modules[code], self._next = self._next or self._open(), None
+            address = self._device.variable(self._modules[code][0], CODE)
+            self._device.copy_to_device(address, np.array([code], np.uint64), stream)
+        size = shared_bytes(self.layout)
+        self._device.launch(self._modules[code][1], (1, num_programs), cuda_header.BLOCK_SIZE, params, stream, size)
+
+    def close(self) -> None:
+        """Unloads it."""
+        for module, _ in [*self._modules.values(), *([self._next] if self._next else [])]:
+            self._device.unload(module)
+
+    def _open(self) -> tuple[Any, Any]:
+        module = self._device.load(self._cubin)
+        try:
+            function = self._device.function(module, ENTRY)
+            self._device.allow_shared_bytes(function, shared_bytes(self.layout))
+        except CudaError:
+            self._device.unload(module)
+            raise
+        return module, function
+
+
+K = TypeVar("K", bound=Coding)
+
+
 def open_kernel(
     device: Device, language: Language, sums: bool, instructions: Collection[str] | None, cache: DiskCache | None
 ) -> Kernel | None:
@@ -107,10 +158,49 @@ def open_kernel(
         instructions: names of those that programs may use; None: the whole set.
         cache: of cubins; None: nothing is kept.
     """
+
+    def make(names: set[str] | None) -> Interpreter | None:
+        return kernels.interpreter(language, architecture(device.info.target), sums, names)
+
+    return _opened(Kernel, make, device, language, instructions, cache)
+
+
+def open_task_kernel(
+    device: Device, task: Task, language: Language, instructions: Collection[str] | None, cache: DiskCache | None
+) -> TaskKernel | None:
+    """A task's own kernel for programs of a language, or None if there are too many inputs and outputs, or if it and the
+    interpreter need more shared memory than a block can have.
+
+    Args:
+        instructions, cache: as of `open_kernel`.
+
+    Raises:
+        UserError: as of `evo.kernel.cuda_source.template_of`.
+    """
+
+    def make(names: set[str] | None) -> Interpreter | None:
+        return interpreting(task, language, device.info.target, MAX_PROGRAMS, names, cache)
+
+    try:
+        return _opened(TaskKernel, make, device, language, instructions, cache)
+    except CudaError as error:
+        if error.name != INVALID_VALUE:
+            raise
+        return None
+
+
+def _opened(
+    kind: Callable[[Device, Language, Interpreter, bytes], K],
+    make: Callable[[set[str] | None], Interpreter | None],
+    device: Device,
+    language: Language,
+    instructions: Collection[str] | None,
+    cache: DiskCache | None,
+) -> K | None:
     names = None if instructions is None else set(instructions)
-    while made := kernels.interpreter(language, architecture(device.info.target), sums, names):
+    while made := make(names):
         try:
-            return Kernel(device, language, made, _assemble(made.ptx, device.info.target, cache))
+            return kind(device, language, made, _assemble(made.ptx, device.info.target, cache))
         except nvptxcompiler.CompileError as error:
             # Older GPUs lack some instructions. Programs with these fail to compile too.
             missing = made.instructions_at([int(line) for line in _LINE.findall(error.log)])
@@ -133,7 +223,7 @@ def _assemble(ptx: str, target: str, cache: DiskCache | None) -> bytes:
 
 def starts_bytes(num_programs: int) -> int:
     """Bytes of the first steps of so many programs, as they lie before the steps."""
-    return -(-num_programs * 4 // 256) * 256
+    return -(-num_programs * 4 // TABLE_ALIGNMENT) * TABLE_ALIGNMENT
 
 
 def code_bytes(max_programs: int) -> int:
@@ -157,7 +247,7 @@ class InterpretLane:
         UserError: there is too little memory for even one program.
     """
 
-    def __init__(self, device: Device, plan: Plan, kernel: Kernel, max_programs: int, time_limit_s: float, num_threads: int):
+    def __init__(self, device: Device, plan: Plan, kernel: Coding, max_programs: int, time_limit_s: float, num_threads: int):
         self._device = device
         self._kernel = kernel
         self.plan = plan
@@ -290,6 +380,28 @@ class CodeRegressionPlan(RegressionPlan):
         params: list[np.generic] = [np.uint64(sums), np.uint64(results), np.uint32(num_rows), np.uint32(self.inputs.num_points)]
         _, (name, grid, block_size) = regression.launches(num_rows, self.inputs.num_points)
         device.launch(device.function(self._module, name), grid, block_size, params, stream)
+
+
+class CodeKernelPlan(KernelPlan):
+    """Scores, or sums, by a task's own kernel, as `KernelPlan` gives them, whose `evo_program` interprets."""
+
+    def __init__(self, task: Task, inputs: DeviceInputs, kernel: TaskKernel):
+        super().__init__(task, inputs)
+        self._kernel = kernel
+
+    def scratch_bytes(self, num_programs: int) -> int:
+        """The code, and the number of instructions of each program."""
+        return _aligned(code_bytes(num_programs)) + super().scratch_bytes(num_programs)
+
+    def prepare(self, device: Device, module: Any, results: int, scratch: int, stream: Any) -> None:
+        """Sends the pack's code and the numbers of instructions."""
+        device.copy_to_device(scratch, module.code, stream)
+        super().prepare(device, module, results, scratch + _aligned(len(module.code)), stream)
+
+    def launch(self, device: Device, loaded: Any, module: Any, results: int, scratch: int, stream: Any) -> None:
+        """Starts the task's kernel."""
+        params = self.parameters(results, scratch + _aligned(len(module.code)))
+        self._kernel.launch(scratch, len(module.rows), params, stream)
 
 
 def _aligned(num_bytes: int) -> int:

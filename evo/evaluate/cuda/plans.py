@@ -235,8 +235,12 @@ class KernelPlan:
 
     def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
         """Starts the task's kernel, one row of blocks for each program."""
-        params: list[NDArray[Any] | np.generic] = [self._points, np.uint64(scratch), np.uint64(results)]
+        params = self.parameters(results, scratch)
         device.launch(device.function(loaded, ENTRY), (1, len(module.rows)), cuda_header.BLOCK_SIZE, params, stream)
+
+    def parameters(self, results: int, num_instructions: int) -> list[NDArray[Any] | np.generic]:
+        """The kernel's, given the addresses of results and of the numbers of instructions."""
+        return [self._points, np.uint64(num_instructions), np.uint64(results)]
 
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
         """Takes the kernel's scores, or those that the task makes of its sums, except those that are not finite."""

@@ -36,7 +36,8 @@ from evo.evaluate.cuda.agreement import (
 )
 from evo.evaluate.cuda.choice import COMPILE, INTERPRET
 from evo.evaluate.cuda.device import OUT_OF_MEMORY, Device
-from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
+from evo.evaluate.cuda.evaluator import CudaEvaluator
+from evo.evaluate.cuda.options import CudaOptions
 from evo.evaluate.cuda.plans import DeviceInputs, StorePlan
 from evo.evaluate.cuda.self_test import FAILED, LANES_DIFFER, PASSED, STEP, TIME_LIMIT_S, UNTESTED
 from evo.instructions import shipped_instruction_set

@@ -18,12 +18,9 @@ from evo.language.program import Language, parse_program
 ARITHMETIC = re.compile(r"(?:@!?U?P\w+ )?(MUFU\.\w+|FADD|FMUL|FFMA|F2I|I2F|FRND)\b")
 
 
-@pytest.mark.parametrize(
-    ("num_points", "has_own_kernel", "level"),
-    [(1, False, 0), (2_000_000, False, 0), (2_000_001, False, 1), (1 << 24, False, 1), (1000, True, 1)],
-)
-def test_few_points_take_the_level_that_compiles_fastest(num_points, has_own_kernel, level):
-    assert choose_opt_level(num_points, has_own_kernel) == level
+@pytest.mark.parametrize(("num_points", "level"), [(1, 0), (2_000_000, 0), (2_000_001, 1), (1 << 24, 1)])
+def test_few_points_take_the_level_that_compiles_fastest(num_points, level):
+    assert choose_opt_level(num_points) == level
 
 
 @pytest.fixture

@@ -198,6 +198,42 @@ def test_a_module_is_a_cubin_for_this_device_with_its_ptx(gpu):
     ok(driver.cuModuleLoadData(other))
 
 
+VARIABLES = """.version 9.0
+.target sm_90
+.address_size 64
+.visible .global .align 4 .u32 seen = 7;
+.global .align 4 .u32 hidden;
+.visible .entry copy(.param .u64 target)
+{
+    .reg .u64 %q; .reg .u32 %v;
+    ld.param.u64 %q, [target];
+    ld.global.u32 %v, [seen];
+    st.global.u32 [%q], %v;
+    st.global.u32 [hidden], %v;
+    ret;
+}
+"""
+
+
+def test_a_variable_is_a_modules_own_and_is_found_by_its_name(gpu):
+    cubin = nvptxcompiler.compile(VARIABLES)
+    modules = [ok(driver.cuModuleLoadData(cubin)) for _ in range(2)]
+    places = [ok(driver.cuModuleGetGlobal(module, b"seen")) for module in modules]
+    assert [num_bytes for _, num_bytes in places] == [4, 4] and int(places[0][0]) != int(places[1][0])
+    assert code(driver.cuModuleGetGlobal(modules[0], b"hidden")) == "NOT_FOUND"
+    value = np.array([9], np.uint32)
+    ok(driver.cuMemcpyHtoD(places[0][0], value.ctypes.data, 4))
+    address, found = ok(driver.cuMemAlloc(4)), []
+    for module in modules:
+        function, parameters = ok(driver.cuModuleGetFunction(module, b"copy")), ((int(address),), (ctypes.c_uint64,))
+        ok(driver.cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, 0, parameters, 0))
+        ok(driver.cuMemcpyDtoH(value.ctypes.data, address, 4))
+        found.append(int(value[0]))
+    assert found == [9, 7]
+    ok(driver.cuModuleUnload(modules[0]))
+    assert code(driver.cuMemcpyHtoD(places[0][0], value.ctypes.data, 4)) == "INVALID_VALUE"
+
+
 def test_an_illegal_address_is_reported_by_the_next_call_that_waits_and_persists(gpu):
     stream = ok(driver.cuStreamCreate(1))
     address = ok(driver.cuMemAlloc(NUM_BYTES))

@@ -83,6 +83,50 @@ def test_scopes_have_registers_and_labels_of_their_own():
     assert per_thread(body, 1) == [106]
 
 
+CALLS = """.func halve(.param .b64 where, .param .b32 count)
+{
+    .reg .u64 %q; .reg .u32 %n, %v; .reg .pred %done;
+    ld.param.u64 %q, [where];
+    ld.param.u32 %n, [count];
+$again:
+    setp.eq.u32 %done, %n, 0;
+    @%done ret;
+    ld.global.u32 %v, [%q];
+    shr.u32 %v, %v, 1;
+    st.global.u32 [%q], %v;
+    sub.u32 %n, %n, 1;
+    bra $again;
+}
+"""
+
+
+def test_a_call_runs_a_function_with_its_parameters_for_the_threads_that_make_it():
+    """Twice: its labels and registers are its own each time."""
+    values = np.arange(64, dtype=np.uint32)
+    call = "{{ .param .b64 a; st.param.b64 [a], %q; .param .b32 b; st.param.b32 [b+0], {}; call.uni halve, (a, b); }}\n"
+    body = f"""
+    .reg .u32 %i, %n; .reg .u64 %q; .reg .pred %few;
+    ld.param.u64 %q, [p0]; mov.u32 %i, %tid.x; mad.wide.u32 %q, %i, 4, %q;
+    and.b32 %n, %i, 3;
+    {call.format("%n")}
+    setp.lt.u32 %few, %i, 32;
+    @%few bra $end;
+    {call.format(1)}
+$end:
+    ret;"""
+    module = Module(f"{HEADER}{CALLS}.visible .entry kernel(.param .u64 p0)\n{{\n{body}\n}}\n")
+    found = values.copy()
+    launch(module, "kernel", (1,), (64,), struct.pack("<Q", found.ctypes.data), Memory.of_arrays(found))
+    assert found.tolist() == [value >> (value & 3) >> (value >= 32) for value in values.tolist()]
+
+
+@pytest.mark.parametrize("call", ["call twice, (a);", "call halve, (a);", "@%p call halve, (a, a);"])
+def test_a_call_without_a_meaning_is_reported(call):
+    text = f"{HEADER}{CALLS}.visible .entry kernel()\n{{\n.param .b32 a; .reg .pred %p;\n{call}\nret;\n}}\n"
+    with pytest.raises(PtxError):
+        Module(text).kernel("kernel")
+
+
 def test_threads_know_who_they_are():
     module = Module(
         f"""{HEADER}.visible .entry who(.param .u64 p) {{

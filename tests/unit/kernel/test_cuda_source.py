@@ -10,7 +10,7 @@ import pytest
 from evo.errors import UserError
 from evo.kernel import cuda_source
 from evo.kernel import nvrtc as nvrtc_module
-from evo.kernel.cuda_source import template_of
+from evo.kernel.cuda_source import interpreting, template_of
 from evo.kernel.template import POINTWISE, task_ptx
 from evo.language.program import Language
 from evo.native.ptx_inject import AnnotatedPtx
@@ -180,6 +180,23 @@ def test_a_missing_nvrtc_is_one_line(own_kernel, monkeypatch, error):
         ptx_of(task, language)
     assert str(raised.value).startswith(str(folder))
     assert "\n" not in str(raised.value)
+    task.needs_kernel = False
+    assert template_of(task, language, "sm_90", 4) is POINTWISE
+
+
+def test_interpreted_programs_need_no_sites_and_the_host_sees_where_their_code_is_named(own_kernel):
+    task, language, _ = own_kernel()
+    made = interpreting(task, language, "sm_90", 64)
+    assert "PTX_INJECT" not in made.ptx and re.search(r"^\.visible \.global .*\bevo_code;$", made.ptx, re.MULTILINE)
+    assert made.ptx.count("brx.idx %case") == 1, "one interpreter for all calls"
+    few = interpreting(task, language, "sm_90", 64, {"add_ftz_f32"})
+    assert few.cases.names == {"add_ftz_f32"} and "mul.ftz.f32" not in few.ptx[: few.ptx.index(".entry")]
+
+
+def test_an_interpreting_kernel_without_programs_is_refused(own_kernel):
+    task, language, _ = own_kernel(HEAD + "scores[blockIdx.y] = 1.0;\n}\n")
+    with pytest.raises(UserError, match="evaluate must call evo_program, and its scores must depend on the outputs"):
+        interpreting(task, language, "sm_90", 64)
 
 
 def test_a_compiler_newer_than_the_assembler_is_one_line(own_kernel, monkeypatch):

@@ -15,7 +15,9 @@ if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
     pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
 
 from evo.instructions import shipped_instruction_set
-from evo.kernel.interpreter import BLOCK_SIZE, POINTS_PER_THREAD, interpreter, layout_of, num_tiles
+from evo.kernel import nvrtc
+from evo.kernel.cuda_header import header
+from evo.kernel.interpreter import BLOCK_SIZE, POINTS_PER_THREAD, Interpreter, interpreter, layout_of, num_tiles
 from evo.kernel.interpreter_cases import MAX_CASES, NO_CASE, cases_of
 from evo.language.program import Language
 from evo.native.device_code import DeviceEncoder
@@ -111,15 +113,18 @@ def test_a_tile_holds_1024_points():
     assert [num_tiles(count) for count in (1, 1024, 1025, 10**6)] == [1, 1, 2, 977]
 
 
+CONDITIONAL = re.compile(r"@P\d BRA")
+
+
 class Sass:
-    """The step loop of a kernel's machine code."""
+    """The step loop of machine code."""
 
     def __init__(self, lines: list[str]):
         self._lines = lines
         self._places = {line: i for i, line in enumerate(lines) if line.startswith(".L_x")}
         (self._branch,) = [i for i, line in enumerate(lines) if line.startswith("BRX")]
         self._targets = re.search(r'"BRANCH_TARGETS (.*?)"', lines[self._branch])[1].split(",")
-        (back,) = [i for i, line in enumerate(lines) if line.startswith("@P0 BRA") and self._label(line) in self._loop_heads()]
+        (back,) = [i for i, line in enumerate(lines) if CONDITIONAL.match(line) and self._label(line) in self._loop_heads()]
         self._head = self._places[self._label(lines[back])]
         self.num_dispatched = sum(not line.startswith(".L") for line in lines[self._head : self._branch + 1])
 
@@ -132,7 +137,7 @@ class Sass:
             if line.startswith(".L_x"):
                 continue
             count += 1
-            if line.startswith("BRA") or (line.startswith("@P0 BRA") and not is_stored):
+            if line.startswith("BRA") or (CONDITIONAL.match(line) and not is_stored):
                 place = self._places[self._label(line)]
         return count
 
@@ -152,17 +157,44 @@ def mix_a(shape: str) -> np.ndarray:
     return bench_vm.draw_programs(LANGUAGE, shape, "A")
 
 
-@pytest.mark.parametrize("shape", ["chain", "tree", "dag"])
-def test_an_operation_takes_less_than_seven_issue_slots_a_point_on_mix_a(disassemble, shape):
-    """Slots of all steps, those that load constants among them, for each live instruction."""
-    made = interpreter(LANGUAGE, "sm_90", True)
-    sass = Sass(disassemble(assemble(made.ptx, options("sm_90")))["interpret"])
-    layout = made.layout
-    encoder = DeviceEncoder(LANGUAGE.lowering, made.cases.numbers, [0, 1, 2, layout.first_output], 3, 61 - 3)
+def slots_of(sass: Sass, made: Interpreter, shape: str) -> float:
+    """Issue slots of all steps of mix A, those that load constants among them, for each live instruction."""
+    encoder = DeviceEncoder(LANGUAGE.lowering, made.cases.numbers, [0, 1, 2, made.layout.first_output], 3, 61 - 3)
     words = mix_a(shape)
     _, num_instructions = LANGUAGE.lowering.analyze(words)
     steps, starts = np.zeros(20000, np.uint64), np.zeros(len(words), np.uint32)
     results, used = encoder.encode(words, np.arange(len(words)), steps, starts, 61, 1)
     assert not results.any()
     slots = sum(sass.num_issued(int(step) & 0xFFF, bool(step >> np.uint64(31) & np.uint64(1))) for step in steps[:used] if step)
-    assert 0.5 * 7 < slots / POINTS_PER_THREAD / num_instructions.sum() < 7
+    return slots / num_instructions.sum()
+
+
+@pytest.mark.parametrize("shape", ["chain", "tree", "dag"])
+def test_an_operation_takes_less_than_seven_issue_slots_a_point_on_mix_a(disassemble, shape):
+    made = interpreter(LANGUAGE, "sm_90", True)
+    sass = Sass(disassemble(assemble(made.ptx, options("sm_90")))["interpret"])
+    assert 0.5 * 7 < slots_of(sass, made, shape) / POINTS_PER_THREAD < 7
+
+
+KERNEL = """
+#include "evo.cuh"
+extern "C" __global__ void evaluate(EvoPoints points, const int* num_instructions, double* scores) {
+    float sum = 0.0f, z;
+    for (unsigned int i = threadIdx.x; i < points.num_points; i += EVO_BLOCK_SIZE) {
+        evo_program(blockIdx.y, points.x(i), points.y(i), points.t(i), z);
+        sum += z;
+    }
+    scores[EVO_NUM_RESULTS * blockIdx.y + threadIdx.x] = sum;
+}
+"""
+
+
+@pytest.mark.parametrize("shape", ["chain", "tree", "dag"])
+def test_in_a_tasks_own_kernel_an_operation_takes_less_than_22_issue_slots_on_mix_a(disassemble, shape):
+    if not os.environ.get("CI"):
+        pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
+    layout, cases = layout_of(LANGUAGE, False), cases_of(DEFAULT)
+    texts = {"evo.cuh": header(LANGUAGE, 64, 1, 256, (layout, cases)).encode()}
+    ptx = nvrtc.compile(KERNEL.encode(), "kernel.cu", texts, ("--gpu-architecture=compute_90", "--fmad=false")).decode()
+    sass = Sass(disassemble(assemble(ptx, options("sm_90")))["evaluate"])
+    assert 0.5 * 22 < slots_of(sass, Interpreter(ptx, layout, cases), shape) < 22

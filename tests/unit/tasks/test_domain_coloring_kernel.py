@@ -14,7 +14,9 @@ from evo import Scores
 from evo.compile.assembler import DEFAULT_OPTIONS, compiler_options
 from evo.compile.packing import Packing
 from evo.evaluate import Status
-from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
+from evo.evaluate.cuda.choice import COMPILE, INTERPRET, LANES
+from evo.evaluate.cuda.evaluator import CudaEvaluator
+from evo.evaluate.cuda.options import CudaOptions
 from evo.instructions import shipped_instruction_set
 from evo.kernel.cuda_source import template_of
 from evo.kernel.template import POINTWISE, task_ptx
@@ -48,7 +50,7 @@ def make_problem(size=64, folder=FOLDER):
     """A task whose measures are its sums, and its language."""
     if not os.environ.get("CI"):
         pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
-    task, scorer = (load_task(folder, {"size": size, "saturation": 0.7, "pure_magnitude": 1.5, "kernel": True}) for _ in range(2))
+    task, scorer = (load_task(folder, {"size": size, "saturation": 0.7, "pure_magnitude": 1.5}) for _ in range(2))
 
     def score_sums(sums, programs):
         return Scores(scorer.score_sums(sums, programs).objective, sums)
@@ -74,11 +76,13 @@ def some_programs(language, count, seed=1):
     return np.stack(words[:count])
 
 
-def evaluate(task, language, words, packing=None):
+def evaluate(task, language, words, packing=None, lane=COMPILE):
     """By the kernel, and by `score` of the outputs."""
-    evaluator = CudaEvaluator(language, task, CudaOptions(num_workers=1, packing=packing or Packing(64, 1)))
+    options = CudaOptions(num_workers=1, packing=packing or Packing(64, 1), lane=lane)
+    evaluator = CudaEvaluator(language, task, options)
     try:
         found = evaluator.evaluate(Batch.analyze(language.lowering, words))
+        assert lane == COMPILE or found.lanes[INTERPRET] > 0.9 * len(words)
         outputs = evaluator.outputs(words, task.points())
     finally:
         evaluator.close()
@@ -100,16 +104,19 @@ def assert_agree(task, found, expected):
     np.testing.assert_allclose(found.objective[is_finite], expected.objective[is_finite], rtol=0, atol=OBJECTIVE_TOLERANCE)
 
 
-def test_sums_and_scores_are_those_of_the_cpu(emulated_gpu):
+@pytest.mark.parametrize("lane", LANES)
+def test_sums_and_scores_are_those_of_the_cpu(emulated_gpu, lane):
     task, language = make_problem()
-    assert_agree(task, *evaluate(task, language, some_programs(language, 8)))
+    assert_agree(task, *evaluate(task, language, some_programs(language, 8), lane=lane))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("size", "packing"), [(64, Packing(64, 1)), (32, Packing(20, 2))])
-def test_300_pictures_agree_in_packs_of_many_sites(emulated_gpu, size, packing):
+@pytest.mark.parametrize(
+    ("size", "lane", "packing"), [(64, COMPILE, Packing(64, 1)), (32, COMPILE, Packing(20, 2)), (64, INTERPRET, None)]
+)
+def test_300_pictures_agree_in_packs_of_many_programs(emulated_gpu, size, lane, packing):
     task, language = make_problem(size)
-    found, expected = evaluate(task, language, some_programs(language, 300), packing)
+    found, expected = evaluate(task, language, some_programs(language, 300), packing, lane)
     assert_agree(task, found, expected)
     assert np.quantile(expected.objective[np.isfinite(expected.objective)], [0.5, 0.9]) == pytest.approx([0.3, 0.8], abs=0.29)
 
@@ -154,10 +161,10 @@ def test_a_wrong_kernel_is_found(emulated_gpu, tmp_path, what):
         assert_agree(task, found, expected)
 
 
-def test_the_kernel_is_asked_for_and_serves_some_sizes():
-    assert load_task(FOLDER, {}).kernel_defines() is None
-    assert load_task(FOLDER, {"kernel": True}).kernel_defines() is not None
-    assert load_task(FOLDER, {"kernel": True, "size": 128}).kernel_defines() is None
+def test_the_kernel_serves_some_sizes_and_may_be_declined():
+    assert load_task(FOLDER, {}).kernel_defines() is not None
+    assert load_task(FOLDER, {"kernel": False}).kernel_defines() is None
+    assert load_task(FOLDER, {"size": 128}).kernel_defines() is None
 
 
 @pytest.mark.parametrize("size", [32, 64, 128])

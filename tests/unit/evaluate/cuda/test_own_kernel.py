@@ -10,7 +10,8 @@ import pytest
 from evo.compile.packing import Packing
 from evo.errors import UserError
 from evo.evaluate.cpu import CpuEvaluator
-from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
+from evo.evaluate.cuda.evaluator import CudaEvaluator
+from evo.evaluate.cuda.options import CudaOptions
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
@@ -35,19 +36,46 @@ def problem():
     return task, language, Batch.analyze(language.lowering, words)
 
 
-@pytest.mark.parametrize("packing", [Packing(2, 1), Packing(2, 2), Packing(64, 2)])
-def test_scores_equal_the_tasks_own_in_packs_of_any_size(emulated_gpu, problem, packing):
+def assert_scores_equal_the_tasks_own(problem, options: CudaOptions, num_batches: int = 1) -> dict[str, int]:
+    """Gives how many programs each lane took."""
     task, language, batch = problem
-    evaluator = CudaEvaluator(language, task, CudaOptions(num_workers=1, packing=packing))
-    try:
-        found = evaluator.evaluate(batch)
-    finally:
-        evaluator.close()
     expected = CpuEvaluator(language, task).evaluate(batch)
     assert expected.status.tolist() == [0, 0, 0, 1, *[0] * 6]
-    np.testing.assert_array_equal(found.status, expected.status)
-    np.testing.assert_array_equal(found.objective, expected.objective)
-    np.testing.assert_array_equal(found.measures, expected.measures)
+    evaluator = CudaEvaluator(language, task, options)
+    try:
+        for _ in range(num_batches):
+            found = evaluator.evaluate(batch)
+            np.testing.assert_array_equal(found.status, expected.status)
+            np.testing.assert_array_equal(found.objective, expected.objective)
+            np.testing.assert_array_equal(found.measures, expected.measures)
+        assert evaluator.environment()["kernel"] == "kernel.cu"
+    finally:
+        evaluator.close()
+    return found.lanes
+
+
+@pytest.mark.parametrize("packing", [Packing(2, 1), Packing(2, 2), Packing(64, 2)])
+def test_scores_equal_the_tasks_own_in_packs_of_any_size(emulated_gpu, problem, packing):
+    lanes = assert_scores_equal_the_tasks_own(problem, CudaOptions(num_workers=1, packing=packing))
+    assert lanes == {"interpret": 0, "compile": len(TEXTS)}
+
+
+def test_scores_of_interpreted_programs_equal_the_tasks_own_pack_after_pack(emulated_gpu, problem, monkeypatch):
+    """Packs in flight at once have their code, and so their module, at places of their own."""
+    monkeypatch.setattr("evo.evaluate.cuda.interpret._MIN_PROGRAMS", 1)
+    monkeypatch.setattr("evo.evaluate.cuda.interpret._NUM_PACKS", 5)
+    lanes = assert_scores_equal_the_tasks_own(problem, CudaOptions(num_threads=2, lane="interpret"), num_batches=3)
+    assert lanes == {"interpret": len(TEXTS), "compile": 0}
+    assert emulated_gpu.num_calls("launch") == 15
+    assert emulated_gpu.num_calls("variable") == 3
+    assert not any(emulated_gpu.leaked().values())
+
+
+def test_programs_are_compiled_where_the_kernel_leaves_no_shared_memory_to_interpret(emulated_gpu, problem):
+    emulated_gpu.configure("fault=attribute:1:1")  # CUDA_ERROR_INVALID_VALUE
+    lanes = assert_scores_equal_the_tasks_own(problem, CudaOptions(num_workers=1, lane="interpret"))
+    assert lanes == {"interpret": 0, "compile": len(TEXTS)}
+    assert not any(emulated_gpu.leaked().values())
 
 
 def test_an_error_in_the_kernel_has_its_line_and_leaves_nothing_on_the_device(emulated_gpu, problem, tmp_path):

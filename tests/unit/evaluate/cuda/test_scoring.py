@@ -11,7 +11,8 @@ import pytest
 
 from evo.errors import UserError
 from evo.evaluate import TaskSource
-from evo.evaluate.cuda.evaluator import CudaEvaluator, CudaOptions
+from evo.evaluate.cuda.evaluator import CudaEvaluator
+from evo.evaluate.cuda.options import CudaOptions
 from evo.evaluate.cuda.scoring import OutputScorer
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
