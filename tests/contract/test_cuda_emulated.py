@@ -17,6 +17,7 @@ from evo.compile.packing import Packing
 from evo.errors import DeviceFailure
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda import lane
+from evo.evaluate.cuda.choice import LANES
 from evo.evaluate.cuda.device import Device, probe
 from evo.evaluate.cuda.evaluator import CudaEvaluator
 from evo.evaluate.cuda.options import CudaOptions
@@ -171,7 +172,10 @@ def test_a_kernel_that_never_ends_is_given_up_after_its_time(emulated_gpu, probl
 
 @pytest.mark.parametrize(("capability", "target"), [("10.7", "sm_103"), ("13.0", "compute_121")])
 @pytest.mark.parametrize("has_own_kernel", [False, True])
-def test_a_gpu_newer_than_the_assembler_has_the_same_results(emulated_gpu, plane_folder, capability, target, has_own_kernel):
+@pytest.mark.parametrize("name", LANES)
+def test_a_gpu_newer_than_the_assembler_has_the_same_results(
+    emulated_gpu, plane_folder, capability, target, has_own_kernel, name
+):
     task = load_task(OWN_KERNEL if has_own_kernel else plane_folder, {})
     language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
     texts = [f"%{language.inputs[0][0]} {factor_of(i)} mul_ftz_f32" for i in range(9)]
@@ -179,7 +183,7 @@ def test_a_gpu_newer_than_the_assembler_has_the_same_results(emulated_gpu, plane
     found = {}
     for each in ("9.0", capability):
         emulated_gpu.configure(f"capability={each}")
-        evaluator = CudaEvaluator(language, task, OPTIONS)
+        evaluator = CudaEvaluator(language, task, replace(OPTIONS, lane=name))
         found[each] = evaluator.evaluate(batch)
         environment = evaluator.environment()
         evaluator.close()
@@ -232,11 +236,9 @@ def test_the_time_of_kernels_is_without_copies(emulated_gpu, monkeypatch):
     assert calls == ["copy_to_device", "fill", "record", "launch", "record", "copy_to_host", "copy_to_host", "record"]
 
 
-@pytest.mark.parametrize(("has_own_kernel", "wanted", "level"), [(False, None, 0), (False, 3, 3), (True, None, 1)])
-def test_the_optimisation_level_is_chosen_by_the_task_unless_it_is_given(
-    emulated_gpu, plane_folder, has_own_kernel, wanted, level
-):
-    task = load_task(OWN_KERNEL if has_own_kernel else plane_folder, {})
+@pytest.mark.parametrize(("wanted", "level"), [(None, 0), (3, 3)])
+def test_the_optimisation_level_is_chosen_by_the_task_unless_it_is_given(emulated_gpu, plane_folder, wanted, level):
+    task = load_task(plane_folder, {})
     language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
     evaluator = CudaEvaluator(language, task, CudaOptions(num_workers=1, opt_level=wanted))
     environment = evaluator.environment()
