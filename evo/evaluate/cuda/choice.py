@@ -1,7 +1,7 @@
 """Which lane runs a batch: `interpret`, without compiling, or `compile`.
 
-Owns this choice, which changes no result: both lanes give the same bits on one device, and a device on which they do not is kept
-on one of them.
+Owns this choice, which changes no result: both lanes give the same bits on one device, and where they may not, a run is kept to
+one of them.
 """
 
 from __future__ import annotations
@@ -37,10 +37,12 @@ class LaneChoice:
 
     Args:
         setting, num_points: as of `choose_lane`, which gives the lane of the first batches.
+        opt_level: of the assembler. Above 0 rare programs have other bits compiled than interpreted
+            (`evo.compile.assembler.choose_opt_level`), so that the first lane is kept.
     """
 
-    def __init__(self, setting: str, num_points: int):
-        self._is_free = setting == AUTO
+    def __init__(self, setting: str, num_points: int, opt_level: int = 0):
+        self._is_free = setting == AUTO and opt_level == 0
         self._chosen = choose_lane(setting, num_points)
         self._spent_s = 0.0  # since the last trials
         self._until_trials_s = FIRST_S

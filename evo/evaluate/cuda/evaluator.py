@@ -112,7 +112,7 @@ class CudaEvaluator:
             level = options.opt_level
             self._opt_level = choose_opt_level(inputs.num_points) if level is None else level
             self._template = template
-            self._choice = LaneChoice(options.lane, inputs.num_points)
+            self._choice = LaneChoice(options.lane, inputs.num_points, self._opt_level)
             self._interpreter = self._open_interpreter(inputs, opened)
             # With an interpreter it is opened for the first program that needs it: its buffers may take gigabytes.
             self._compile_lane = None if self._interpreter else self._open_compile_lane(opened)

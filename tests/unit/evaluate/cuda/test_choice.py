@@ -34,6 +34,12 @@ def test_a_lane_that_is_named_is_kept(lane):
     assert set(run(LaneChoice(lane, 8), costs_s, 50)) == {lane}
 
 
+def test_where_an_assembler_may_find_constants_the_first_lane_is_kept():
+    costs_s = {INTERPRET: 2.0, COMPILE: 1.0}
+    assert set(run(LaneChoice(AUTO, 8, opt_level=1), costs_s, 50)) == {INTERPRET}
+    assert set(run(LaneChoice(AUTO, 8, opt_level=0), costs_s, 50)) == {INTERPRET, COMPILE}
+
+
 def test_before_anything_is_measured_points_decide():
     assert LaneChoice(AUTO, 8).lane == INTERPRET
     assert LaneChoice(AUTO, MANY).lane == COMPILE
