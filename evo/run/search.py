@@ -264,7 +264,7 @@ class Search:
 
     def insert(self, words: NDArray[np.uint64], generation: int) -> None:
         """Evaluates programs, `(num_programs, max_length)`, such as another search's elites, and adds them to the archive as if
-        they were random. The search goes on with this generation.
+        they were random. The search goes on with this generation. The task's own measures span the archive.
         """
         batch = Batch.analyze(self.problem.language.lowering, words)
         evaluation = self.problem.evaluator.evaluate(batch)
