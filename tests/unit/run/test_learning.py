@@ -111,7 +111,7 @@ def test_features_of_an_empty_archive_are_an_empty_column(start):
     ids=["learned", "features"],
 )
 def test_a_page_tells_of_each_elites_components(start, changes, names):
-    run = start(changes)
+    run = start({**changes, "stop": {"generations": 2}})
     execute(run)
     found = run_content(run)
     assert found["quantities"] == ["objective", "mean", "deviation", *names, "num_instructions", "generation"]
