@@ -228,13 +228,16 @@ class TuningConfig(Model):
 
 
 class LearningConfig(Model):
-    """A model learns from the programs that are evaluated, and chooses offspring for evaluation (`evo.search.prescreen`).
+    """What is learned while a search runs: which offspring to evaluate (`evo.search.prescreen`), and measures
+    (`evo.search.learned_measures`).
 
     `prescreen`: so many offspring are bred for each one that is evaluated; 1: one, and there is no model. `exploration`: share of
     the evaluated that is chosen without the model. `control`: one generation in so many evaluates offspring as they come, to tell
     what the choice is worth. `model` learns from the newest `window` programs; their outputs at `points` of the task's points are
     among their features. `evaluation_cost`: of an evaluation, in units of what it costs to look at an offspring; null: measured
     as the search begins, and part of its state.
+    `features`: so many principal components of the elites' outputs at these points are written beside the elites; with the
+    `descriptors` `learned` they span the archive in place of the task's measures.
     """
 
     prescreen: Annotated[Integer, Field(ge=1, le=64)] = 1
@@ -244,11 +247,26 @@ class LearningConfig(Model):
     window: Annotated[Integer, Field(ge=16, le=10000)] = 2000
     points: Annotated[Integer, Field(ge=1, le=256)] = 32
     evaluation_cost: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
+    descriptors: Literal["task", "learned"] = "task"
+    features: Annotated[Integer, Field(ge=0, le=8)] = 0
+
+    @property
+    def is_spanning(self) -> bool:
+        """Whether learned measures span the archive."""
+        return self.descriptors == "learned"
 
     @model_validator(mode="after")
     def _fits_model(self) -> Self:
         if self.model == "gp" and self.window > 1024:
             raise ValueError(f"window {self.window}: a gp knows at most 1024 programs")
+        return self
+
+    @model_validator(mode="after")
+    def _fits_descriptors(self) -> Self:
+        if self.is_spanning and not self.features:
+            raise ValueError("descriptors 'learned' need 'features': how many of them span the archive, 1 to 8")
+        if self.is_spanning and self.prescreen > 1:
+            raise ValueError("descriptors 'learned' do not go with a prescreen, which predicts the task's; give one of them")
         return self
 
 
@@ -309,6 +327,15 @@ class SearchConfig(Model):
     def _bounded(self) -> Self:
         if self.batch_size * self.learning.prescreen > MAX_BATCH_SIZE:
             raise ValueError(f"batch_size times learning.prescreen must be at most {MAX_BATCH_SIZE} programs")
+        return self
+
+    @model_validator(mode="after")
+    def _fits_learned(self) -> Self:
+        dims, num_learned = self.archive.dims, self.learning.features
+        if self.learning.is_spanning and dims and len(dims) != num_learned:
+            raise ValueError(f"archive.dims {dims} has {len(dims)} numbers, but learning.features is {num_learned}")
+        if self.learning.is_spanning and self.starts.count:
+            raise ValueError("'starts' do not go with learning.descriptors 'learned'; give one of them")
         return self
 
     @model_validator(mode="after")
@@ -496,8 +523,9 @@ class RunConfig(Model):
         # programs go on.
         tuning: Any = {"points": True} if self.search.tuning.points is None else {}
         left_out["search"] = {"tuning": tuning if self.search.tuning.share else True}
-        if self.search.learning.prescreen == 1:
-            left_out["search"]["learning"] = True
+        learning = self.search.learning
+        if not learning.is_spanning:  # components of the elites are computed at the end
+            left_out["search"]["learning"] = {"descriptors", "features"} if learning.prescreen > 1 else True
         if not self.search.starts.count:
             left_out["search"]["starts"] = True
         if self.search.parents == [1.0]:

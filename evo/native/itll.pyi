@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 STATE_VERSION: int
+MAX_PCA_FEATURES: int
 KINDS: tuple[str, ...]
 
 def levels() -> list[str]: ...

@@ -42,6 +42,7 @@ cdef extern from "itll.h" nogil:
         pass
 
     const int ITLL_STATE_VERSION
+    const int ITLL_MAX_PCA_FEATURES
 
     const char* itll_result_to_string(ItllResult result)
     const char* itll_level_to_string(ItllLevel level)
@@ -70,6 +71,7 @@ cdef extern from "itll.h" nogil:
 
 # Changes whenever a state means something else, or the same rows give other bits.
 STATE_VERSION = ITLL_STATE_VERSION
+MAX_PCA_FEATURES = ITLL_MAX_PCA_FEATURES
 
 _KINDS = {
     "ridge": ITLL_MODEL_RIDGE, "knn": ITLL_MODEL_KNN, "mlp": ITLL_MODEL_MLP, "gp": ITLL_MODEL_GP, "pca": ITLL_MODEL_PCA,

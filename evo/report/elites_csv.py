@@ -17,18 +17,20 @@ def elites_csv(run: Run) -> str:
     """The elites sorted by cell, below a line with the names of the columns.
 
     The cell is its index along each measure in a grid (`cell_NAME`), else its number (`cell`). Then follow the objective, each
-    measure (`measure_NAME`), both with all their digits, the number of live instructions, the hash as `evo show` prints it, and
-    the program as an expression and as text; `evo eval` reads the latter.
+    measure (`measure_NAME`), learned ones last, all with all their digits, the number of live instructions, the hash as
+    `evo show` prints it, and the program as an expression and as text; `evo eval` reads the latter.
     """
     layout, elites, language = run.search.layout, run.search.elites(), run.search.problem.language
-    measures = list(run.search.problem.task.measures)
+    problem = run.search.problem
+    spanning = list(problem.spanning)
+    measures = [*problem.task.measures, *(spanning if elites.latent.shape[1] else [])]
     cells = [layout.cell_name(int(cell)).split(",") for cell in elites.cell]
     is_grid = "," in layout.cell_name(0)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
     writer.writerow(
         [
-            *([f"cell_{name}" for name in measures] if is_grid else ["cell"]),
+            *([f"cell_{name}" for name in spanning] if is_grid else ["cell"]),
             "objective",
             *(f"measure_{name}" for name in measures),
             "num_instructions",
@@ -44,6 +46,7 @@ def elites_csv(run: Run) -> str:
                 *indices,
                 float(elites.objective[row]),
                 *elites.measures[row].tolist(),
+                *elites.latent[row].tolist(),
                 int(elites.num_instructions[row]),
                 f"{elites.hash[row][1]:016x}{elites.hash[row][0]:016x}",
                 "; ".join(infix(expression_of(language, words)).splitlines()),

@@ -113,8 +113,8 @@ class Result:
 
     @cached_property
     def archive(self) -> pd.DataFrame:
-        """The elites, sorted by cell: `cell`, `objective`, a column for each measure, `num_instructions`, `generation`,
-        `expression` and `program`, the text that `evo.language.program` describes.
+        """The elites, sorted by cell: `cell`, `objective`, a column for each measure, also learned ones, `num_instructions`,
+        `generation`, `expression` and `program`, the text that `evo.language.program` describes.
         """
         import pandas as pd
 
@@ -124,6 +124,7 @@ class Result:
                 "cell": [layout.cell_name(int(cell)) for cell in elites.cell],
                 "objective": elites.objective,
                 **dict(zip(problem.task.measures, elites.measures.T, strict=True)),
+                **dict(zip(problem.spanning, elites.latent.T, strict=False)),
                 "num_instructions": elites.num_instructions,
                 "generation": elites.generation,
                 "expression": [_on_one_line(infix(expression_of(problem.language, words))) for words in elites.solution],

@@ -5,6 +5,7 @@ Owns what `evo show` and `evo eval` print. Reads runs and never changes them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -69,7 +70,7 @@ def describe_elite(run: Run, cell: str | None) -> str:
     ]
     batch = Batch(elites.solution, elites.hash, elites.num_instructions)[row : row + 1]
     with problem_for_facts(run) as (problem, note):
-        scores = _scores(problem, elites.objective[row], elites.measures[row], batch, note)
+        scores = _scores(problem, elites.objective[row], elites.measures[row], batch, note, elites.latent[row])
         return _sections(problem, batch, [("origin", origin), ("scores", scores)], is_scored=True)
 
 
@@ -132,12 +133,18 @@ def _sections(problem: Problem, batch: Batch, more: list[tuple[str, list[str]]],
 
 
 def _scores(
-    problem: Problem, objective: float, measures: NDArray[np.float64], batch: Batch, note: str | None = None
+    problem: Problem,
+    objective: float,
+    measures: NDArray[np.float64],
+    batch: Batch,
+    note: str | None = None,
+    latent: Sequence[float] | NDArray[np.float64] = (),
 ) -> list[str]:
     facts = report_facts(problem, batch.words)
-    width = max(map(len, ("objective", *problem.task.measures, *facts)))
+    ranges = [*problem.task.measures.items(), *(problem.spanning.items() if len(latent) else [])]
+    width = max(map(len, ("objective", *(name for name, _ in ranges), *facts)))
     lines = [f"{'objective':<{width}}  {objective:.6g}"]
-    for (name, (low, high)), value in zip(problem.task.measures.items(), measures, strict=True):
+    for (name, (low, high)), value in zip(ranges, [*measures, *latent], strict=True):
         lines.append(f"{name:<{width}}  {value:.6g}  (range {low:g} to {high:g})")
     lines += [f"{name:<{width}}  {values[0]:.9g}" for name, values in facts.items()]
     if facts and note:

@@ -1,4 +1,4 @@
-"""What a search learns with: the prescreen of a config, and what an evaluation costs on this machine.
+"""What a search learns with: the prescreen and the learned measures of a config, and what an evaluation costs on this machine.
 
 Owns the probe points of programs' features, and the only clock that decides anything: the cost is measured once, as the search
 begins, and is part of its state from then on.
@@ -18,10 +18,12 @@ from evo.evaluate.cpu import without_cpu_meaning
 from evo.evaluate.tuning import spread
 from evo.itll import Model, ProgramFeatures
 from evo.language.batch import Batch
+from evo.native.itll import MAX_PCA_FEATURES
 from evo.native.ptx_vm import VirtualMachine
 from evo.run.problem import Problem
 from evo.search.blocks import Blocks
 from evo.search.emitter import ProgramEmitter
+from evo.search.learned_measures import LearnedMeasures
 from evo.search.prescreen import Prescreen, PrescreenOptions
 from evo.task import ask, point_arrays
 
@@ -49,7 +51,7 @@ def make_prescreen(
     config = problem.config.search.learning
     if config.prescreen == 1:
         return None
-    describe = _describe(problem, blocks)
+    describe = _describe(blocks, _features(problem)[0])
     cost = float(arrays["cost"][0]) if arrays else config.evaluation_cost or _measured_cost(problem, emitter, describe)
     options = PrescreenOptions(config.prescreen, config.exploration, config.control, config.model, config.window)
     num_measures = len(problem.task.measures)
@@ -59,11 +61,37 @@ def make_prescreen(
         raise UserError(f"search.learning: the checkpoint does not fit: {error}") from error
 
 
-def _describe(problem: Problem, blocks: Blocks) -> Describe:
-    """Gives the features of programs, at points of the task spread evenly over their order."""
+def make_learned_measures(problem: Problem, blocks: Blocks, arrays: dict[str, NDArray[Any]] | None = None) -> LearnedMeasures:
+    """Principal components of programs' outputs, as many as a config has `features`.
+
+    Args:
+        blocks: threads that describe together.
+        arrays: of the same measures in an earlier process; empty or None: they are new.
+
+    Raises:
+        UserError: the programs cannot be described, they have too many outputs or too few, or the arrays are of another version.
+    """
+    wanted = problem.config.search.learning.features
+    features, num_outputs = _features(problem)
+    if not wanted <= num_outputs <= MAX_PCA_FEATURES:
+        raise UserError(
+            f"search.learning.points: programs have {num_outputs} outputs at all points; {wanted} features need {wanted} to "
+            f"{MAX_PCA_FEATURES}"
+        )
+    try:
+        return LearnedMeasures(_describe(blocks, features, num_outputs), wanted, arrays)
+    except ValueError as error:
+        raise UserError(f"search.learning: the checkpoint does not fit: {error}") from error
+
+
+def _features(problem: Problem) -> tuple[ProgramFeatures, int]:
+    """Describes programs, at points of the task spread evenly over their order; and how many features, the first, are outputs."""
     language, task, config = problem.language, problem.task, problem.config
     if missing := without_cpu_meaning(language, list(config.program.vocabulary.instructions)):
-        raise UserError(f"search.learning: offspring are described on the CPU, which has no {missing[0]}; set prescreen to 1")
+        raise UserError(
+            f"search.learning: programs are described on the CPU, which has no {missing[0]}; set prescreen to 1, descriptors to "
+            "task and features to 0"
+        )
     inputs, num_points = point_arrays(task, ask(task, "points"), "points()")
     rows = spread(num_points, config.search.learning.points)
     probes = [values[rows] if values.ndim else values for values in inputs]
@@ -72,9 +100,14 @@ def _describe(problem: Problem, blocks: Blocks) -> Describe:
         [*probes, *[None] * (len(language.registers) - len(inputs))],
         is_scaled=task.has_scaling(),
     )
+    return features, len(task.outputs) * len(rows)
+
+
+def _describe(blocks: Blocks, features: ProgramFeatures, num_features: int | None = None) -> Describe:
+    """Gives the first features of programs, or all of them."""
 
     def describe(words: NDArray[np.uint64]) -> NDArray[np.float32]:
-        return np.concatenate(blocks.map(lambda first, end: features.describe(words[first:end]), len(words)))
+        return np.concatenate(blocks.map(lambda first, end: features.describe(words[first:end])[:, :num_features], len(words)))
 
     return describe
 

@@ -24,6 +24,7 @@ from evo.evaluate.tuning import ConstantTuner, check_tunable
 from evo.instructions import check_names, open_instruction_set
 from evo.language.program import Language, Limits
 from evo.run.made_task import DeclaredTask, MadeTask
+from evo.search.learned_measures import RANGE, component_names
 from evo.task import Task, Window, check_declarations, declared_files, load_task, task_digest, task_errors
 
 
@@ -89,9 +90,15 @@ class Problem:
         return Assignment(self.language, self.task, names, settings, self.quarantine, self.source)
 
     @property
+    def spanning(self) -> dict[str, tuple[float, float]]:
+        """The measures that span the archive, by name: the task's, or learned ones."""
+        learning = self.config.search.learning
+        return dict.fromkeys(component_names(learning.features), RANGE) if learning.is_spanning else self.task.measures
+
+    @property
     def ranges(self) -> NDArray[np.float64]:
-        """`(num_measures, 2)` bounds of the measures."""
-        return np.array(list(self.task.measures.values()), dtype=np.float64)
+        """`(num_measures, 2)` bounds of the measures that span the archive."""
+        return np.array(list(self.spanning.values()), dtype=np.float64)
 
     def draw(self, words: NDArray[np.uint64], size: int, t: float, window: Window | None = None) -> NDArray[np.uint8]:
         """`(batch_size, size, size, 3)` pictures of `(batch_size, max_length)` programs at time t, or a window of them.

@@ -28,7 +28,7 @@ from evo.native.stack_ptx import HASH_VERSION
 from evo.run.made_task import DeclaredTask, MadeTask
 from evo.run.problem import Problem, load_problem, problem_of, unloaded_problem
 from evo.run.run_dir import RunDir, new_folder, new_run_folder
-from evo.run.search import Arrays, Search, elite_arrays
+from evo.run.search import Arrays, Search
 from evo.run.task_copy import hold_task
 from evo.search.ancestry import Records, joined
 from evo.search.map_elites import Generation
@@ -198,7 +198,7 @@ class Run:
         finally:
             self.run_dir.wait_for_checkpoint()
         # A run that is resumed at its end writes what was still to be written after the last checkpoint.
-        self.run_dir.save_archive(elite_arrays(search.elites()))
+        self.run_dir.save_archive(search.elite_columns())
         return reason or str(search.stop_reason)
 
     def records(self) -> Records:
@@ -250,7 +250,7 @@ def save_search(
             for key, record in quarantine.items():
                 run_dir.save_quarantine(key, record)
             _save_checkpoint(run_dir, search, search.ancestry.records(), is_all=True)
-            run_dir.save_archive(elite_arrays(search.elites()))
+            run_dir.save_archive(search.elite_columns())
 
 
 def _save_checkpoint(run_dir: RunDir, search: Search, records: Records, *, is_all: bool) -> None:
@@ -391,9 +391,13 @@ def _made_elsewhere(path: Path, made: MadeTask) -> str:
 
 def _shape(identity: dict[str, Any]) -> dict[str, Any]:
     """The part of an identity that decides the arrays of a checkpoint."""
+    learning = identity["search"].get("learning", {})
     return {
         "program": {"max_length": identity["program"]["max_length"]},
-        "search": {name: identity["search"][name] for name in ("archive", "memory_size")},
+        "search": {
+            **{name: identity["search"][name] for name in ("archive", "memory_size")},
+            "learning": {"descriptors": learning.get("descriptors", "task"), "features": learning.get("features", 0)},
+        },
     }
 
 
@@ -442,6 +446,8 @@ def metrics_row(search: Search, generation: Generation, save_s: float = 0.0) -> 
     }
     if generation.screening:
         row["learning"] = {name: value for name, value in asdict(generation.screening).items() if value is not None}
+    if generation.fit:
+        row["learning"] = {name: value for name, value in asdict(generation.fit).items() if value is not None}
     if search.problem.config.search.emitters:
         row["emitters"] = {name: asdict(success) for name, success in generation.success.items()}
     return row

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from evo.language.program import Language
 from evo.native.stack_ptx import HASH_VERSION
 from evo.native.vary import Variation
 from evo.run.initial import read_initial, with_digest
-from evo.run.learning import make_prescreen
+from evo.run.learning import make_learned_measures, make_prescreen
 from evo.run.made_task import declarations
 from evo.run.problem import Problem
 from evo.search.ancestry import NONE, Ancestry, Records, joined
@@ -35,6 +35,7 @@ from evo.search.archives.elites import Elites
 from evo.search.archives.layout import Layout
 from evo.search.blocks import Blocks
 from evo.search.emitter import RANDOM, Emitter, ProgramEmitter
+from evo.search.learned_measures import LearnedMeasures
 from evo.search.lineages import Lineages
 from evo.search.map_elites import Counters, Generation, Tuning, map_elites
 from evo.search.memory import HashMemory
@@ -84,6 +85,8 @@ class Search:
         self._records = records or joined([])
         if saved is None:
             self.emitter  # noqa: B018 - made here, so that errors are reported before a run folder exists
+            if problem.config.search.learning.features:
+                make_learned_measures(problem, self._blocks)  # for its errors
 
     @cached_property
     def archive(self) -> ProgramArchive:
@@ -92,7 +95,7 @@ class Search:
             return _make_archive(self.problem, {})
         archive = _make_archive(self.problem, _part(self._saved, "archive."))
         try:
-            archive.restore(Elites(**_part(self._saved, "elites.")))
+            archive.restore(Elites.of(_part(self._saved, "elites.")))
         except ValueError as error:
             raise UserError(f"search.archive: the checkpoint does not fit: {error}") from error
         return archive
@@ -139,7 +142,7 @@ class Search:
         starts = Starts(self.archive, make, config.count, config.generations)
         if self._saved is not None and (elites := _part(self._saved, "population.")):
             starts.population = make()
-            starts.population.restore(Elites(**elites))
+            starts.population.restore(Elites.of(elites))
         return starts
 
     @cached_property
@@ -164,6 +167,37 @@ class Search:
         saved = {} if self._saved is None else _part(self._saved, "prescreen.")
         return make_prescreen(self.problem, self.emitter, self._blocks, saved)
 
+    @cached_property
+    def learned(self) -> LearnedMeasures | None:
+        """The measures that span the archive in place of the task's; None if those do."""
+        if not self.problem.config.search.learning.is_spanning:
+            return None
+        return make_learned_measures(self.problem, self._blocks, {} if self._saved is None else _part(self._saved, "learned."))
+
+    def latent(self) -> NDArray[np.float64]:
+        """The principal components of what the elites compute, `(num_elites, search.learning.features)`: the learned measures
+        where these span the archive, else those of components fitted to these elites alone.
+
+        Raises:
+            UserError: the programs cannot be described.
+        """
+        elites, learning = self.elites(), self.problem.config.search.learning
+        if learning.is_spanning or not learning.features:
+            return elites.latent
+        if not len(elites):
+            return np.zeros((0, learning.features))
+        components = make_learned_measures(self.problem, self._blocks)
+        components.fit(elites.solution)
+        return components.of(elites.solution)
+
+    def elite_columns(self) -> Arrays:
+        """The elites as `archive.npz` has them.
+
+        Raises:
+            UserError: as of `latent`.
+        """
+        return replace(self.elites(), latent=self.latent()).arrays()
+
     def record_numbers(self) -> NDArray[np.int64]:
         """The numbers of the elites' records (`evo.search.ancestry`), in the order of `elites`; NONE of those that have none."""
         cells = self.elites().cell
@@ -176,14 +210,14 @@ class Search:
         """All elites, sorted by cell."""
         if self._saved is None or "archive" in vars(self):
             return self.archive.elites()
-        return Elites(**_part(self._saved, "elites."))
+        return Elites.of(_part(self._saved, "elites."))
 
     @property
     def layout(self) -> Layout:
         """Names and places of the archive's cells."""
         archive = self.problem.config.search.archive
         arrays = self.archive.arrays() if self._saved is None else _part(self._saved, "archive.")
-        return make_layout(archive.type, list(self.problem.task.measures.values()), archive.options(), arrays)
+        return make_layout(archive.type, list(self.problem.spanning.values()), archive.options(), arrays)
 
     def generations(self) -> Iterator[Generation]:
         """Yields after each generation until a stop is reached; `stop_reason` then says which.
@@ -209,6 +243,7 @@ class Search:
             self._blocks,
             Tuning(problem.tuner, config.tuning.share) if problem.tuner else None,
             self.prescreen,
+            self.learned,
         )
         self._saved = None
         while not self.stop_reason:
@@ -229,7 +264,7 @@ class Search:
 
     def insert(self, words: NDArray[np.uint64], generation: int) -> None:
         """Evaluates programs, `(num_programs, max_length)`, such as another search's elites, and adds them to the archive as if
-        they were random. The search goes on with this generation.
+        they were random. The search goes on with this generation. The task's own measures span the archive.
         """
         batch = Batch.analyze(self.problem.language.lowering, words)
         evaluation = self.problem.evaluator.evaluate(batch)
@@ -309,13 +344,14 @@ class Search:
         is_to_come = len(self._given) and not self.counters.generations
         return meta, {
             **({"initial.words": self._given} if is_to_come else {}),
-            **({} if population is self.archive else _with_prefix("population.", elite_arrays(population.elites()))),
-            **_with_prefix("elites.", elite_arrays(self.elites())),
+            **({} if population is self.archive else _with_prefix("population.", population.elites().arrays())),
+            **_with_prefix("elites.", self.elites().arrays()),
             **_with_prefix("memory.", self.memory.arrays()),
             **_with_prefix("lineages.", self.lineages.arrays()),
             **_with_prefix("ancestry.", self.ancestry.arrays()),
             **_with_prefix("archive.", self.archive.arrays()),
             **(_with_prefix("prescreen.", self.prescreen.arrays()) if self.prescreen else {}),
+            **(_with_prefix("learned.", self.learned.arrays()) if self.learned else {}),
             "emitters.success": self.emitter.success_counts.copy(),
         }
 
@@ -350,17 +386,15 @@ class Search:
         return None
 
 
-def elite_arrays(elites: Elites) -> Arrays:
-    """The fields of elites by name."""
-    return {field.name: getattr(elites, field.name) for field in fields(elites)}
-
-
 def _make_archive(problem: Problem, arrays: Arrays) -> ProgramArchive:
-    config, ranges = problem.config, list(problem.task.measures.values())
+    config, ranges = problem.config, list(problem.spanning.values())
     archive = config.search.archive
+    num_kept = len(problem.task.measures) if config.search.learning.is_spanning else 0
     lowest = problem.task.objective_range[0] if problem.task.objective_range else 0.0
     try:
-        return make_archive(archive.type, config.program.max_length, ranges, config.seed, archive.options(), arrays, lowest)
+        return make_archive(
+            archive.type, config.program.max_length, ranges, config.seed, archive.options(), arrays, lowest, num_kept
+        )
     except (TypeError, ValueError, MemoryError) as error:
         raise UserError(f"search.archive: {error}") from error
 

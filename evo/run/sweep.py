@@ -23,7 +23,6 @@ from evo.run.initial import read_initial, with_digest
 from evo.run.problem import load_problem
 from evo.run.run import Run
 from evo.run.run_dir import RunDir
-from evo.run.search import elite_arrays
 
 MAX_RUNS = 10_000
 _MAX_NAME = 120  # bytes of a folder's name; systems allow 255
@@ -233,7 +232,7 @@ def _has_archive(run: Run, path: Path) -> bool:
     """Whether archive.npz holds the elites of the last checkpoint."""
     try:
         with np.load(path / "archive.npz") as archive:
-            elites = elite_arrays(run.search.elites())
+            elites = run.search.elite_columns()
             return set(archive.files) == set(elites) and all(np.array_equal(archive[name], elites[name]) for name in elites)
     except (OSError, ValueError):
         return False

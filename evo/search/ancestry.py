@@ -144,6 +144,12 @@ class Ancestry:
         if self._num_bytes > self._max_bytes:
             self._forget()
 
+    def move(self, before: NDArray[np.int64], after: NDArray[np.int64]) -> None:
+        """The elites of the archive's cells `before` are in the cells `after` from now on, and no others are left."""
+        numbers = self._archive[before]
+        self._archive[:] = NONE
+        self._archive[after] = numbers
+
     def take(self) -> tuple[Records, bool]:
         """The records since the last call, and False; or all, and True: at first, and if some were forgotten meanwhile."""
         is_all, self._is_all_new = self._is_all_new, False

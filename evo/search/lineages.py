@@ -55,10 +55,17 @@ class Lineages:
 
     def begin(self, elites: Elites) -> None:
         """Goes on from other elites, each the founder of a lineage."""
+        self._begin(elites.cell, _founders(elites.generation, elites.slot))
+
+    def move(self, before: NDArray[np.int64], after: NDArray[np.int64]) -> None:
+        """Goes on from the elites of the cells `before`, which are in the cells `after` from now on."""
+        self._begin(after, self._founders[before])
+
+    def _begin(self, cells: NDArray[np.int64], founders: NDArray[np.int64]) -> None:
         self._founders[:] = _NONE
         self._sizes, self._num_of_size = {}, Counter()
         self._largest = self._num_elites = 0
-        self.update(elites.cell, _founders(elites.generation, elites.slot))
+        self.update(cells, founders)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The state, for a checkpoint."""

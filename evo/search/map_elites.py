@@ -21,6 +21,7 @@ from evo.native.stack_ptx import Lowering
 from evo.search.ancestry import Ancestry
 from evo.search.blocks import Blocks
 from evo.search.emitter import ProgramEmitter, Success
+from evo.search.learned_measures import Fit, LearnedMeasures
 from evo.search.lineages import Lineages
 from evo.search.memory import HashMemory
 from evo.search.prescreen import Prescreen, Screening
@@ -74,7 +75,7 @@ class Generation:
 
     num_lineages, largest_lineage: of the elites (`Lineages`). success: of each emitter so far. failures: programs that could not
     be compiled or run. times_s: seconds by stage, those of the evaluator (`Evaluation.times_s`) included. lanes: as in
-    `Evaluation`. screening: None without a prescreen.
+    `Evaluation`. screening: None without a prescreen. fit: None if the model of learned measures stays as it was.
     """
 
     counters: Counters
@@ -90,6 +91,7 @@ class Generation:
     times_s: dict[str, float]
     lanes: dict[str, int] = field(default_factory=dict)
     screening: Screening | None = None
+    fit: Fit | None = None
 
 
 def map_elites(
@@ -105,6 +107,7 @@ def map_elites(
     blocks: Blocks | None = None,
     tuning: Tuning | None = None,
     prescreen: Prescreen | None = None,
+    learned: LearnedMeasures | None = None,
 ) -> Iterator[Generation]:
     """Yields after each generation, without end. Between two yields the state is consistent and may be saved.
 
@@ -115,6 +118,7 @@ def map_elites(
         blocks: threads that hash together.
         tuning: None: constants stay as they were bred.
         prescreen: None: every new program is evaluated.
+        learned: measures that span the archive; None: the task's do. They go neither with a prescreen nor with starts.
     """
     blocks = blocks or Blocks()
     while True:
@@ -155,6 +159,16 @@ def map_elites(
             slots = np.concatenate([slots, slots[promising[rows]]])
             clock.lap("tuning")
 
+        fit = None
+        spanning = evaluation.measures
+        if learned:
+            is_ok = np.isfinite(evaluation.objective)
+            if is_ok.any() and not learned.is_fitted:
+                fit = Fit(learned.fit(new_batch.words[is_ok], counters.evaluations + len(slots) + num_runs))
+            spanning = np.full((len(is_ok), len(archive.lower_bounds)), np.nan)
+            spanning[is_ok] = learned.of(new_batch.words[is_ok])
+            clock.lap("measures")
+
         # A duplicate scores what its first copy scored, so it can only tie with an elite, and ties keep the incumbent.
         # Only new programs are added.
         fields = {
@@ -164,17 +178,18 @@ def map_elites(
             "slot": slots,
             "hash": new_batch.hashes,
             "num_instructions": new_batch.num_instructions,
+            **({"task_measures": evaluation.measures} if learned else {}),
         }
-        added = archive.add(new_batch.words, evaluation.objective, evaluation.measures, **fields)
+        added = archive.add(new_batch.words, evaluation.objective, spanning, **fields)
         is_elite = added["elite"]
         emitter.tell(slots, is_elite, added["new"])
         is_parent, population = is_elite, starts.population
         if population is not archive:
-            is_parent = population.add(new_batch.words, evaluation.objective, evaluation.measures, **fields)["elite"]
-        lineages.update(population.index_of(evaluation.measures[is_parent]), founders[slots][is_parent])
+            is_parent = population.add(new_batch.words, evaluation.objective, spanning, **fields)["elite"]
+        lineages.update(population.index_of(spanning[is_parent]), founders[slots][is_parent])
         rows = np.flatnonzero(is_elite | is_parent)
         ancestry.update(
-            archive.index_of(evaluation.measures[rows]),
+            archive.index_of(spanning[rows]),
             new_batch.words[rows],
             evaluation.objective[rows],
             {name: values[rows] for name, values in fields.items()},
@@ -191,7 +206,7 @@ def map_elites(
             clock.lap("learning")
 
         ok = evaluation.status == Status.OK
-        outside = (evaluation.measures < archive.lower_bounds) | (evaluation.measures > archive.upper_bounds)
+        outside = (spanning < archive.lower_bounds) | (spanning > archive.upper_bounds)
         counters.generations += 1
         counters.offspring += len(batch)
         counters.evaluations += len(slots) + num_runs
@@ -202,6 +217,9 @@ def map_elites(
         counters.rejected += int((~ok).sum())
         counters.failed += len(evaluation.failures)
         counters.out_of_range += int(outside[ok].any(axis=1).sum())
+        if learned and len(archive) and learned.is_due(counters.evaluations):
+            fit = _fit(learned, counters.evaluations, archive, lineages, ancestry)
+            clock.lap("learning")
         clock.lap("statistics")
         yield Generation(
             counters=counters,
@@ -217,7 +235,18 @@ def map_elites(
             times_s={**clock.times_s, **evaluation.times_s},
             lanes=evaluation.lanes,
             screening=screening,
+            fit=fit,
         )
+
+
+def _fit(learned: LearnedMeasures, num_evaluations: int, archive: ProgramArchive, lineages: Lineages, ancestry: Ancestry) -> Fit:
+    """Fits learned measures to the elites, and fills the archive anew."""
+    words = archive.elites().solution
+    explained, num_before = learned.fit(words, num_evaluations), len(archive)
+    cells = archive.rebuild(learned.of(words))
+    lineages.move(*cells)
+    ancestry.move(*cells)
+    return Fit(explained, num_before, len(archive))
 
 
 def _count_neutral(hashes: NDArray[np.uint64], parent_hashes: NDArray[np.uint64]) -> int:

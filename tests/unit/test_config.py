@@ -35,7 +35,7 @@ SECTIONS = {
     "search.": "archive, batch_size, parents, immigrants, initial, starts, variation, emitters, memory_size, tuning, learning",
     "search.starts.": "count, generations",
     "search.tuning.": "share, iterations, linear_scale, points",
-    "search.learning.": "prescreen, exploration, control, model, window, points, evaluation_cost",
+    "search.learning.": "prescreen, exploration, control, model, window, points, evaluation_cost, descriptors, features",
     "search.archive.": ", ".join(["type", *(option for kind in ARCHIVES.values() for option in kind.options)]),
     "search.initial.": "num_programs, min_length, max_length, programs, digest",
     "search.variation.": ", ".join(["operators", *RATES_OF]),
@@ -262,6 +262,8 @@ def test_a_missing_key_is_named(minimal):
         ("search.learning.window", "15"),
         ("search.learning.points", "0"),
         ("search.learning.evaluation_cost", "0"),
+        ("search.learning.descriptors", "mine"),
+        ("search.learning.features", "9"),
         ("search.tuning.iterations", "0"),
         ("search.initial.num_programs", "0"),
         ("search.initial.num_programs", "1000000000000"),
@@ -482,6 +484,10 @@ def test_learning_is_part_of_the_identity_only_if_it_is_on(minimal):
         load_config(minimal, ("search.learning.prescreen=4", f"search.learning.window={n}")).identity() for n in (99, 100)
     )
     assert first_difference(on, other) == "search.learning.window is 100 now, was 99"
+    assert "features" not in on["search"]["learning"]  # as in runs that were started before there were learned measures
+    learned = ("search.learning.descriptors=learned", "search.learning.features=2")
+    on, other = (load_config(minimal, (*learned, f"search.learning.points={n}")).identity() for n in (32, 33))
+    assert first_difference(on, other) == "search.learning.points is 33 now, was 32"
 
 
 @pytest.mark.parametrize(
@@ -492,9 +498,25 @@ def test_learning_is_part_of_the_identity_only_if_it_is_on(minimal):
             ("search.batch_size=100000", "search.learning.prescreen=64"),
             "key 'search': batch_size times learning.prescreen must be at most 4194304 programs",
         ),
+        (
+            ("search.learning.descriptors=learned",),
+            "key 'search.learning': descriptors 'learned' need 'features': how many of them span the archive, 1 to 8",
+        ),
+        (
+            ("search.learning={descriptors: learned, features: 2, prescreen: 4}",),
+            "descriptors 'learned' do not go with a prescreen, which predicts the task's; give one of them",
+        ),
+        (
+            ("search.learning={descriptors: learned, features: 3}",),
+            "key 'search': archive.dims [4, 4] has 2 numbers, but learning.features is 3",
+        ),
+        (
+            ("search.learning={descriptors: learned, features: 2}", "search.starts.count=2"),
+            "key 'search': 'starts' do not go with learning.descriptors 'learned'; give one of them",
+        ),
     ],
 )
-def test_a_prescreen_that_is_too_large_is_refused(minimal, overrides, message):
+def test_learning_that_does_not_fit_is_refused(minimal, overrides, message):
     with pytest.raises(UserError) as error:
         load_config(minimal, overrides)
     assert str(error.value).endswith(message)

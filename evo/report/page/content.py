@@ -24,8 +24,10 @@ from evo.report.plot.charts import color_range, ticks
 from evo.report.plot.pictures import best_of_places, varied
 from evo.report.ptx_text import with_values
 from evo.report.show import operator_name
+from evo.run.made_task import DeclaredTask
 from evo.run.problem import Problem
 from evo.run.run import Run
+from evo.search.learned_measures import component_names
 
 MAX_ELITES = 4096  # shown, the best: a browser takes no more in a second
 MAX_OUTLINES = 4096  # of empty cells
@@ -45,6 +47,7 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
     rows = np.argsort(-elites.objective, kind="stable")[:MAX_ELITES]
     words = elites.solution[rows]
     counters, names = search.counters, list(search.problem.task.measures)
+    latent = _latent(run)
     found: dict[str, Any] = {
         "name": run.run_dir.path.parent.name,
         "run": run.run_dir.path.name,
@@ -54,7 +57,11 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
             "elites": len(elites),
             "cells": search.layout.num_cells,
         },
-        "quantities": ["objective", *names, *([] if LENGTH in names else [LENGTH]), "generation"],
+        "quantities": [
+            *("objective", *names, *component_names(latent.shape[1])),
+            *([] if LENGTH in names else [LENGTH]),
+            "generation",
+        ],
         "num_measures": len(names),
         "map": _map(run),
         "elites": [],
@@ -99,7 +106,7 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
                 "cell": search.layout.cell_name(int(elites.cell[row])),
                 "outline": outlines[int(elites.cell[row])].round(5).ravel().tolist() if outlines and row in on_map else None,
                 "color": colors[row],
-                "values": _numbers([elites.objective[row], *elites.measures[row], *length, elites.generation[row]]),
+                "values": _numbers([elites.objective[row], *elites.measures[row], *latent[row], *length, elites.generation[row]]),
                 "facts": [[name, f"{values[place]:.9g}"] for name, values in facts.items()],
                 "origin": born.elites[place],
                 "hash": f"{elites.hash[row][1]:016x}{elites.hash[row][0]:016x}",
@@ -114,10 +121,16 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
     return found
 
 
+def _latent(run: Run) -> NDArray[np.float64]:
+    """The elites' principal components, `(num_elites, num_components)`; none of a task that is not loaded."""
+    search = run.search
+    return search.elites().latent if isinstance(search.problem.task, DeclaredTask) else search.latent()
+
+
 def _on_map(run: Run, rows: NDArray[np.int64]) -> set[int]:
     """Of these rows of elites, those that the map shows: in a grid of more than two measures, one at each place."""
     elites, task = run.search.elites(), run.search.problem.task
-    if run.search.layout.grid_shape() is None or len(task.measures) <= 2:
+    if run.search.layout.grid_shape() is None or elites.spanning.shape[1] <= 2:
         return set(rows.tolist())
     some = replace(elites, **{name: getattr(elites, name)[rows] for name in vars(elites)})
     places = np.asarray(run.search.layout.places(some.cell), int)[:, :2]
@@ -131,7 +144,7 @@ def _map(run: Run) -> dict[str, Any] | None:
     outlines = layout.outlines()
     if outlines is None:
         return None
-    names = list(problem.task.measures)
+    names = list(problem.spanning)
     shape = layout.grid_shape()
     columns = shape[0] if shape else layout.num_cells if len(names) == 1 else float(np.sqrt(layout.num_cells))
     rows = shape[1] if shape else 1 if len(names) == 1 else columns
@@ -146,7 +159,7 @@ def _map(run: Run) -> dict[str, Any] | None:
 def _axis(problem: Problem, axis: int) -> dict[str, Any]:
     low, high = problem.ranges[axis].tolist()
     places, labels, unit = ticks(low, high, 6)
-    return {"name": list(problem.task.measures)[axis] + unit, "ticks": list(zip(places.round(5).tolist(), labels, strict=True))}
+    return {"name": list(problem.spanning)[axis] + unit, "ticks": list(zip(places.round(5).tolist(), labels, strict=True))}
 
 
 def _path(corners: NDArray[np.float64]) -> str:

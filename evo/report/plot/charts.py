@@ -52,7 +52,7 @@ def heatmap_figure(run: Searched) -> Figure:
     objective, unit = _in_units(elites.objective)
     low, high = color_range(objective)
     colors = ScalarMappable(Normalize(low, high, clip=True), colormaps["viridis"])
-    names = list(problem.task.measures)
+    names = list(problem.spanning)
     figure = Figure(figsize=(8, 3.2 if len(names) == 1 else 6.5), layout="constrained")
     axes = figure.subplots()
     ranges = np.asarray(problem.ranges, float)
@@ -123,7 +123,7 @@ def _draw_lines(
 ) -> None:
     """More measures: one axis for each, one line for each elite, the best on top."""
     low, high = ranges.T
-    heights = np.clip(_fraction(elites.measures, low, high), 0.0, 1.0)
+    heights = np.clip(_fraction(elites.spanning, low, high), 0.0, 1.0)
     order = np.argsort(objective, kind="stable")
     across = np.broadcast_to(np.arange(len(names), dtype=float), heights.shape)
     lines = np.stack([across, heights], axis=-1)[order]

@@ -133,7 +133,7 @@ def best(run: Run) -> Path:
 def animation(run: Run) -> Path:
     """Nine elites over time t: the best of each of nine regions of the archive."""
     problem, elites = run.search.problem, run.search.elites()
-    chosen = _best_of_regions(elites.measures[:, :2], elites.objective, problem.ranges[:2])
+    chosen = _best_of_regions(elites.spanning[:, :2], elites.objective, problem.ranges[:2])
     return _animate(problem, elites.solution[chosen], 3, TILE_SIZE, run.run_dir.plot_path("animation.gif"))
 
 
@@ -142,7 +142,7 @@ def lineage(run: Run) -> Path:
     problem, elites = run.search.problem, run.search.elites()
     lines = LinesOfDescent(run)
     sheet_rows, places = [], []
-    for number, row in enumerate(_best_of_regions(elites.measures[:, :2], elites.objective, problem.ranges[:2]).tolist()):
+    for number, row in enumerate(_best_of_regions(elites.spanning[:, :2], elites.objective, problem.ranges[:2]).tolist()):
         line = [each.words for each in lines.of(row)] or [elites.solution[row]]
         chosen = np.unique(np.linspace(0, len(line) - 1, LINE_LENGTH).round().astype(int))
         sheet_rows += [line[index] for index in chosen]
@@ -223,7 +223,7 @@ def _with_axes(sheet: NDArray[np.uint8], title: str, run: Run, ends: tuple[float
     Matplotlib draws only the frame: the sheet is pasted, which keeps its pixels and takes a fraction of the memory.
     """
     problem = run.search.problem
-    names = list(problem.task.measures)
+    names = list(problem.spanning)
     height, width = sheet.shape[:2]
     left, right, bottom, top = _MARGINS
     top += 18 * title.count("\n")

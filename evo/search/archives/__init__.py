@@ -46,11 +46,12 @@ def make_archive(
     options: dict[str, Any],
     arrays: dict[str, NDArray[Any]] | None = None,
     qd_score_offset: float = 0.0,
+    num_task_measures: int = 0,
 ) -> ProgramArchive:
     """An empty archive of programs by its name in `ARCHIVES`; arguments and errors are those of `ProgramArchive`."""
     module, _, class_name = ARCHIVES[name].class_path.partition(":")
     archive_class: type[ProgramArchive] = getattr(importlib.import_module(module), class_name)
-    return archive_class(max_length, ranges, seed, options, arrays or {}, qd_score_offset)
+    return archive_class(max_length, ranges, seed, options, arrays or {}, qd_score_offset, num_task_measures)
 
 
 def make_layout(

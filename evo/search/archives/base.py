@@ -45,6 +45,7 @@ class ProgramArchive(ArchiveBase):
         options: the keyword arguments of the pyribs class that `ARCHIVES` allows in a config.
         arrays: what `arrays` gave for this archive in an earlier process, by name.
         qd_score_offset: the least objective: what an elite adds to the QD score is its objective above this.
+        num_task_measures: measures of the task that are kept beside learned ones, which then span the archive; 0: the task's do.
 
     Raises:
         TypeError, ValueError: the options are wrong; the message says in what way.
@@ -58,7 +59,9 @@ class ProgramArchive(ArchiveBase):
         options: dict[str, Any],
         arrays: dict[str, NDArray[Any]],
         qd_score_offset: float = 0.0,
+        num_task_measures: int = 0,
     ):
+        self._is_learned = num_task_measures > 0
         arguments: dict[str, Any] = {
             "solution_dim": 2,
             "ranges": ranges,
@@ -66,7 +69,7 @@ class ProgramArchive(ArchiveBase):
             "solution_dtype": np.uint64,
             "objective_dtype": np.float64,
             "measures_dtype": np.float64,
-            "extra_fields": EXTRA_FIELDS,
+            "extra_fields": EXTRA_FIELDS | ({"task_measures": ((num_task_measures,), np.float64)} if self._is_learned else {}),
             "qd_score_offset": qd_score_offset,
         }
         super().__init__(**arguments, **(options | arrays))
@@ -139,8 +142,8 @@ class ProgramArchive(ArchiveBase):
         Args:
             solution: `(n, width)` uint64 words; a row narrower than `max_length` has its RETURN.
             objective: `(n,)`; rows where it is not finite are left out.
-            measures: `(n, num_measures)`; kept as they are, even if they are out of range.
-            fields: `hash` and those of `EXTRA_FIELDS`.
+            measures: `(n, num_measures)`, those that span the archive; kept as they are, even if they are out of range.
+            fields: `hash` and those of `EXTRA_FIELDS`; where learned measures span the archive, also `task_measures`.
 
         Returns:
             `elite`, `(n,)` bool: true where the row is an elite now. `new`, `(n,)` bool: where it is the first of its cell.
@@ -153,8 +156,7 @@ class ProgramArchive(ArchiveBase):
         rows, cells, is_occupied = rows[is_better], cells[is_better], is_occupied[is_better]
         if not len(rows):
             return {"elite": is_elite, "new": is_new}
-        order = np.lexsort((rows, -objective[rows], cells))
-        order = order[np.diff(cells[order], prepend=-1) > 0]
+        order = _best_of_cells(cells, objective[rows])
         rows, cells = rows[order], cells[order]
         is_elite[rows] = True
         is_new[rows[~is_occupied[order]]] = True
@@ -186,8 +188,11 @@ class ProgramArchive(ArchiveBase):
     def elites(self) -> Elites:
         """All elites, sorted by cell."""
         cells = self.occupied_cells
-        fields = self._store.retrieve(cells, ["objective", "measures", *EXTRA_FIELDS], "dict")[1]
-        return Elites(cell=cells.astype(np.int64), solution=self.words[cells], hash=self.hashes(cells), **fields)
+        names = ["objective", "measures", *EXTRA_FIELDS, *(["task_measures"] if self._is_learned else [])]
+        fields = self._store.retrieve(cells, names, "dict")[1]
+        if self._is_learned:
+            fields["latent"], fields["measures"] = fields["measures"], fields.pop("task_measures")
+        return Elites.of({"cell": cells.astype(np.int64), "solution": self.words[cells], "hash": self.hashes(cells), **fields})
 
     def restore(self, elites: Elites) -> None:
         """Puts elites of `elites` back into an empty archive of the same kind.
@@ -197,15 +202,51 @@ class ProgramArchive(ArchiveBase):
         """
         if not len(elites):
             return
-        if not np.array_equal(self.index_of(elites.measures), elites.cell):
+        if not np.array_equal(self.index_of(elites.spanning), elites.cell):
             raise ValueError("the elites do not fall into their cells")
+        self._add_elites(elites)
+
+    def rebuild(self, measures: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Gives all elites other learned measures, `(n, num_measures)` in the order of `elites`, and moves them to the cells that
+        these fall into. The best of a cell stays, of equals the first.
+
+        Returns:
+            The cells of those that stay, before and after. Elites whose parents are gone have none from now on.
+        """
+        elites = self.elites()
+        cells = self.index_of(measures).astype(np.int64)
+        kept = np.sort(_best_of_cells(cells, elites.objective))
+        before, after = elites.cell[kept], cells[kept]
+        moved = np.full(int(self.cells), -1)
+        moved[before] = after
+        born = np.full(int(self.cells), np.iinfo(np.int64).max)  # a parent whose cell has a younger elite is gone
+        born[elites.cell] = elites.generation
+        is_there = (elites.parents >= 0) & (born[elites.parents] < elites.generation[:, None])
+        parents = np.where(is_there, moved[elites.parents], -1).astype(np.int32)
+        self.clear()
+        self._qd_scores = _SumTree(int(self.cells))
+        self._occupied_cells = np.zeros(0, np.uint32)
+        columns = {**vars(elites), "cell": cells, "latent": measures, "parents": parents}
+        self._add_elites(Elites.of({name: column[kept] for name, column in columns.items()}))
+        return before, after
+
+    def _add_elites(self, elites: Elites) -> None:
         width = int(program_lengths(elites.solution).max()) + 1
         fields = {name: getattr(elites, name) for name in (*EXTRA_FIELDS, "hash")}
-        self.add(elites.solution[:, :width], elites.objective, elites.measures, **fields)
+        if self._is_learned:
+            fields["task_measures"] = elites.measures
+        self.add(elites.solution[:, :width], elites.objective, elites.spanning, **fields)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What it takes beside the options to make this archive again."""
         return {}
+
+
+def _best_of_cells(cells: NDArray[Any], objective: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The row of greatest objective of each cell, by cell; of equals the first."""
+    order = np.lexsort((-objective, cells))  # which is stable
+    best: NDArray[np.int64] = order[np.diff(cells[order], prepend=-1) > 0]
+    return best
 
 
 class _SumTree:

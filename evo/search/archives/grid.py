@@ -22,8 +22,9 @@ class ProgramGridArchive(ProgramArchive, GridArchive):
         options: dict[str, Any],
         arrays: dict[str, NDArray[Any]],
         qd_score_offset: float = 0.0,
+        num_task_measures: int = 0,
     ):
         dims = options["dims"]
         if len(dims) != len(ranges):
             raise ValueError(f"dims: {dims} has {len(dims)} numbers, but the task has {len(ranges)} measures")
-        super().__init__(max_length, ranges, seed, options, arrays, qd_score_offset)
+        super().__init__(max_length, ranges, seed, options, arrays, qd_score_offset, num_task_measures)

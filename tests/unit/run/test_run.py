@@ -21,7 +21,6 @@ from evo.run import run_dir as run_dir_module
 from evo.run.checkpoint import decode_checkpoint, encode_checkpoint
 from evo.run.run import Run
 from evo.run.run_dir import RunDir
-from evo.run.search import elite_arrays
 from evo.search.archives import ARCHIVES
 
 
@@ -108,9 +107,9 @@ def test_what_was_written_last_holds_all_of_the_state(start):
     meta, arrays = decode_checkpoint(newest_checkpoint(run).read_bytes())
     elites = run.search.archive.elites()
     with np.load(run.run_dir.path / "archive.npz") as archive:
-        for name in vars(elites):
-            np.testing.assert_array_equal(arrays[f"elites.{name}"], getattr(elites, name))
-            np.testing.assert_array_equal(archive[name], getattr(elites, name))
+        for name, array in elites.arrays().items():
+            np.testing.assert_array_equal(arrays[f"elites.{name}"], array)
+            np.testing.assert_array_equal(archive[name], array)
     for name, array in run.search.memory.arrays().items():
         np.testing.assert_array_equal(arrays[f"memory.{name}"], array)
     assert meta["counters"] == vars(run.search.counters)
@@ -191,7 +190,7 @@ def test_the_search_goes_on_while_a_checkpoint_is_written_and_saves_itself_as_it
             run.run_dir.wait_for_checkpoint()
             meta, arrays, _ = load()
             assert meta["counters"]["generations"] == 1
-            for name, array in elite_arrays(saved[0]).items():
+            for name, array in saved[0].arrays().items():
                 np.testing.assert_array_equal(arrays[f"elites.{name}"], array)
 
     run.execute(watch, lambda _: False)
