@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from evo.config import load_config, make_config
+from evo.config import RunConfig, make_config
 from evo.errors import UserError
 from evo.evaluate.cpu import without_cpu_meaning
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
@@ -24,8 +24,7 @@ from evo.language.program import Language, format_program
 from evo.report.progress import progress_of
 from evo.report.result import Result
 from evo.run.problem import load_problem, problem_of
-from evo.run.run import Run, environment, has_its_own_task, metrics_row, quarantine_record
-from evo.run.run_dir import RunDir
+from evo.run.run import Run, environment, metrics_row, quarantine_record
 from evo.run.search import Search
 from evo.search.map_elites import Generation
 from evo.shipped import find_task
@@ -165,19 +164,17 @@ def _resumed(
     """The run in a folder, with a task that this process has made again."""
     if isinstance(task, (str, Path)):
         raise UserError(f"evolve: resume is for a task or its class; a run of a task's folder goes on with: evo resume {folder}")
-    with RunDir(folder, writable=False) as run_dir:  # or else it is no run
-        config = load_config(run_dir.path / "config.yaml")
-    if Path(config.task, "task.py").is_file():
-        raise has_its_own_task(folder)
-    if options is None and inspect.isclass(task):
-        options = config.task_options
-    made, _ = _made(task, dict(options or {}))
-    assert isinstance(made, Task)
-    check_declarations(made)
+
+    def make(config: RunConfig) -> Task:
+        known = config.task_options if inspect.isclass(task) else {}
+        made, _ = _made(task, dict(known if options is None else options))
+        assert isinstance(made, Task)
+        return made
+
     overrides = [f"evaluation.{name}={json.dumps(_plain(value))}" for name, value in evaluation.items()]
     if any(value is not None for value in stop.values()):
         overrides.append(f"stop={json.dumps(_plain(stop))}")
-    run, notes = Run.resume(folder, tuple(overrides), made)
+    run, notes = Run.resume(folder, tuple(overrides), make)
     for note in notes:
         _warn(note)
     return run

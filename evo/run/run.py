@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -36,6 +36,8 @@ from evo.task import Task
 
 if TYPE_CHECKING:
     from evo.evaluate.calibration import Calibration
+
+MakeTask: TypeAlias = Callable[[RunConfig], Task]
 
 PACKAGES = ("numpy", "ribs", "pydantic", "matplotlib")
 
@@ -92,25 +94,27 @@ class Run:
         return run
 
     @classmethod
-    def resume(cls, path: Path, overrides: tuple[str, ...] = (), task: Task | None = None) -> tuple[Run, list[str]]:
+    def resume(cls, path: Path, overrides: tuple[str, ...] = (), make_task: MakeTask | None = None) -> tuple[Run, list[str]]:
         """The run in a folder, as its newest intact checkpoint left it, and lines that its user should read: each damaged
         checkpoint, metrics that are missing, and a change of the device. The overrides become part of the run's config.
 
         Args:
-            task: of a run that no folder holds the task of, made by this process again.
+            make_task: makes the task again, of a run that no folder holds the task of.
 
         Raises:
             UserError: no run, no intact checkpoint, its config or task has changed, or the GPU that it ran on is gone.
         """
         run_dir = RunDir(path.absolute(), writable=True)
         try:
-            return cls._resume(path, run_dir, overrides, task)
+            return cls._resume(path, run_dir, overrides, make_task)
         except BaseException:
             run_dir.close()  # a notebook lives on
             raise
 
     @classmethod
-    def _resume(cls, path: Path, run_dir: RunDir, overrides: tuple[str, ...], task: Task | None) -> tuple[Run, list[str]]:
+    def _resume(
+        cls, path: Path, run_dir: RunDir, overrides: tuple[str, ...], make_task: MakeTask | None
+    ) -> tuple[Run, list[str]]:
         meta, arrays, damaged = run_dir.load_checkpoint()
         config = load_config(run_dir.path / "config.yaml", overrides)
         notes = [f"{line}; going back to the checkpoint before" for line in damaged]
@@ -119,7 +123,8 @@ class Run:
         except UserError as error:
             records = joined([])
             notes.append(f"{error}; lines of descent begin anew")
-        search = _restore(run_dir, config, meta, arrays, _same_backend(path, config, meta), _refuse, _loader(path, task), records)
+        backend = _same_backend(path, config, meta)
+        search = _restore(run_dir, config, meta, arrays, backend, _refuse, _loader(path, make_task), records)
         was, now = meta["device"], search.problem.evaluator.device
         if was != now:
             notes.append(
@@ -336,17 +341,18 @@ def _restore(
     return Search.restore(problem, meta, arrays, records)
 
 
-def _loader(path: Path, task: Task | None) -> Callable[[RunConfig, dict[str, Any], Backend | None, Quarantine], Problem]:
-    """Loads the problem of a run that is to go on, of its folder's task or of one that this process has made."""
+def _loader(path: Path, make_task: MakeTask | None) -> Callable[[RunConfig, dict[str, Any], Backend | None, Quarantine], Problem]:
+    """Loads the problem of a run that is to go on, of its folder's task or of one that this process makes."""
 
     def load(config: RunConfig, meta: dict[str, Any], backend: Backend | None, quarantine: Quarantine) -> Problem:
         made = MadeTask(**meta["made_task"]) if meta.get("made_task") else None
         if not made:
-            if task:
-                raise has_its_own_task(path)
+            if make_task:
+                raise UserError(f"{path}: this run has a task of its own; go on with: evo resume {path}")
             return _load_from_folder(config, backend, quarantine)
-        if not task:
+        if not make_task:
             raise UserError(_made_elsewhere(path, made))
+        task = make_task(config)
         if difference := made.difference(MadeTask.of(task)):
             raise UserError(f"{path}: {difference}; a run goes on with the same only")
         return problem_of(config, task, backend, quarantine)
@@ -375,11 +381,6 @@ def _load_from_folder(config: RunConfig, backend: Backend | None, quarantine: Qu
     if not (Path(config.task) / "task.py").is_file():
         raise UserError(f"{config.task}: the run's task is not there any more; say where it is with --set task=FOLDER")
     return load_problem(config, backend, quarantine)
-
-
-def has_its_own_task(path: Path) -> UserError:
-    """That a run in a folder needs no task that a script or notebook has made."""
-    return UserError(f"{path}: this run has a task of its own; go on with: evo resume {path}")
 
 
 def _made_elsewhere(path: Path, made: MadeTask) -> str:
