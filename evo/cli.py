@@ -12,6 +12,7 @@ import functools
 import glob
 import os
 import shlex
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -316,7 +317,8 @@ def show(
     if lineage:
         text = describe_lineage(run, cell)
     else:
-        text = describe_failed(run) if failed else describe_front(run) if front else describe_elite(run, cell)
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        text = describe_failed(run) if failed else describe_front(run, width) if front else describe_elite(run, cell)
     click.echo(text, nl=False)
 
 

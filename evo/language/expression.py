@@ -308,3 +308,8 @@ def infix(expression: Expression) -> str:
     pairs = [(name, text) for name, _, text in lines.locals]
     pairs += [(name, text) for (name, _), text in zip(expression.outputs, lines.outputs, strict=True)]
     return "".join(f"{name} = {text}\n" for name, text in pairs)
+
+
+def infix_line(expression: Expression) -> str:
+    """As `infix`, on one line, for tables."""
+    return "; ".join(infix(expression).splitlines())

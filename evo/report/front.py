@@ -6,6 +6,7 @@ Owns which elites these are, and which of them stand out. Knows nothing of how t
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,10 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.report.facts import problem_for_facts, report_facts
+from evo.language.expression import infix_line
+from evo.report.facts import problem_for_facts, report_facts, whole_expressions
 from evo.run.run import Run
 from evo.run.search import Search
 from evo.task import task_errors
+
+MIN_EXPRESSION = 20  # characters of an expression, even where lines are too narrow
 
 
 class Searched(Protocol):
@@ -70,8 +74,11 @@ def front_of(run: Searched) -> Front:
     return Front(rows, complexity, objective, _knee(complexity, objective), shortest)
 
 
-def describe_front(run: Run) -> str:
-    """The front as a table.
+def describe_front(run: Run, width: int | None = None) -> str:
+    """The front as a table, whose last column has the expressions.
+
+    Args:
+        width: most characters of a line, which expressions are cut to; None: all of them.
 
     Raises:
         UserError: the run has no front, or the task fails.
@@ -80,6 +87,7 @@ def describe_front(run: Run) -> str:
     front = front_of(run)
     with problem_for_facts(run) as (local, note):
         facts = report_facts(local, elites.solution[front.rows])
+        expressions = [infix_line(each) for each in whole_expressions(local, elites.solution[front.rows])]
     columns = {
         "cell": [layout.cell_name(int(cell)) for cell in elites.cell[front.rows]],
         str(task.complexity): [f"{value:g}" for value in front.complexity],
@@ -88,14 +96,16 @@ def describe_front(run: Run) -> str:
         "": [", ".join(marks_of(front, place)) for place in range(len(front.rows))],
     }
     widths = [max(map(len, (name, *cells))) for name, cells in columns.items()]
-    lines = [list(columns), *map(list, zip(*columns.values(), strict=True))]
-    text = "".join(
-        "  ".join(cell.rjust(width) for cell, width in zip(line[:-1], widths, strict=False))
-        + (f"  {line[-1]}" if line[-1] else "")
-        + "\n"
-        for line in lines
-    )
+    lines = list(zip(*([name, *cells] for name, cells in columns.items()), strict=True))
+    text = ""
+    for (*cells, marks), expression in zip(lines, ["expression", *expressions], strict=True):
+        begin = "  ".join([*map(str.rjust, cells, widths), marks.ljust(widths[-1])]) + "  "
+        text += begin + _cut(expression, max(MIN_EXPRESSION, (width or sys.maxsize) - len(begin))) + "\n"
     return text + (f"{', '.join(facts)}: {note}\n" if facts and note else "")
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
 def file_names(cells: list[str], suffix: str) -> list[str]:
