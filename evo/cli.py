@@ -763,7 +763,7 @@ def _compare(run_folders: Sequence[Path], picture: Path) -> None:
 
 def _execute(run: Run, folder: Path) -> None:
     """Runs a search to its end with progress; draws its plots. Messages name the run's folder as its user does: `folder`."""
-    from evo.report.progress import progress_of, success_text
+    from evo.report.progress import prescreen_text, progress_of, success_text
 
     search = run.search
     progress = progress_of(search, shown=not _is_quiet())
@@ -787,6 +787,8 @@ def _execute(run: Run, folder: Path) -> None:
     _say(f"stopped by {reason}")
     if search.problem.config.search.emitters:
         _say(success_text(search.emitter.success()))
+    if search.prescreen and (text := prescreen_text(run.run_dir.metrics())):
+        _say(text)
     if reason == "interrupted":
         run.close()
         _say(f"saved; go on with: evo resume {folder}")
