@@ -33,6 +33,8 @@ CURVES = {
 }
 CURVE_COLOR = "#31688e"
 _SIDE = 900  # of the heat map's image, in pixels
+_MAX_PANELS = 20  # of a heat map of three measures: of more levels, neighbours share one
+_PANEL_INCHES, _MAX_INCHES = 3.4, 13.0  # of a panel's side, and of all beside each other
 _MAX_CELLS_WITH_EDGES = 2500
 _EDGE_COLOR = (0.45, 0.45, 0.45, 1.0)
 _MARK_COLOR = "#d1495b"
@@ -46,25 +48,36 @@ def heatmap(run: Run) -> Path:
 
 
 def heatmap_figure(run: Searched) -> Figure:
-    """The archive's objectives by cell, or on parallel axes if there are more than two measures."""
+    """The archive's objectives by cell.
+
+    Of a grid of more than two measures, a panel for each level of the third, with the best over all further ones; of other
+    archives of more than two, parallel axes.
+    """
     archive: Any = run.search.archive
     problem, elites = run.search.problem, archive.elites()
     objective, unit = _in_units(elites.objective)
     low, high = color_range(objective)
     colors = ScalarMappable(Normalize(low, high, clip=True), colormaps["viridis"])
     names = list(problem.task.measures)
-    figure = Figure(figsize=(8, 3.2 if len(names) == 1 else 6.5), layout="constrained")
-    axes = figure.subplots()
     ranges = np.asarray(problem.ranges, float)
-    if len(names) > 2:
-        _draw_lines(axes, elites, objective, colors, names, ranges)
+    title = f"objective · {len(elites)} elites after {run.search.counters.evaluations:,} evaluations"
+    dims = run.search.layout.dims
+    axes: Any
+    if dims and len(dims) > 2:
+        figure, axes = _panels(dims, elites, objective, colors, names, ranges)
+        others = f" · the best over {', '.join(names[3:])}" if len(names) > 3 else ""
+        figure.suptitle(title + others)
     else:
-        _draw_cells(axes, archive, elites, objective, colors, names, ranges)
+        figure = Figure(figsize=(8, 3.2 if len(names) == 1 else 6.5), layout="constrained")
+        axes = figure.subplots()
+        if len(names) > 2:
+            _draw_lines(axes, elites, objective, colors, names, ranges)
+        else:
+            _draw_cells(axes, archive, elites, objective, colors, names, ranges)
+        axes.set_title(title, pad=24 if len(names) > 2 else None)  # names of parallel axes lie between
     below, above = bool((objective < low).any()), bool((objective > high).any())
     extend = "both" if below and above else "min" if below else "max" if above else "neither"
-    figure.colorbar(colors, ax=axes, extend=extend, label=f"objective{unit}", pad=0.02)
-    title = f"objective · {len(elites)} elites after {run.search.counters.evaluations:,} evaluations"
-    axes.set_title(title, pad=24 if len(names) > 2 else None)  # names of parallel axes lie between
+    figure.colorbar(colors, ax=axes, extend=extend, label=f"objective{unit}", pad=0.02, aspect=30)
     return figure
 
 
@@ -111,6 +124,55 @@ def _draw_cells(
     places, labels, unit = ticks(*ranges[1])
     axes.set_yticks(places, labels)
     axes.set_ylabel(names[1] + unit)
+
+
+def _panels(
+    dims: tuple[int, ...],
+    elites: Elites,
+    objective: NDArray[np.float64],
+    colors: ScalarMappable,
+    names: Sequence[str],
+    ranges: NDArray[np.float64],
+) -> tuple[Figure, NDArray[Any]]:
+    """A grid of three measures or more: a figure with a map of the first two for each level of the third, and its axes."""
+    columns, rows, levels = dims[:3]
+    num_panels = min(levels, _MAX_PANELS)
+    column, row, level = np.unravel_index(elites.cell, dims)[:3]
+    panel = level * num_panels // levels
+    best = np.full((num_panels, rows, columns), -np.inf)
+    np.maximum.at(best, (panel, row, column), objective)
+    across = num_panels if num_panels <= 3 else int(np.ceil(np.sqrt(num_panels)))
+    down = -(-num_panels // across)
+    side = min(_PANEL_INCHES, _MAX_INCHES / across)
+    figure = Figure(figsize=(side * across + 1.3, (side + 0.3) * down + 0.7), layout="constrained")
+    grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+    low, high = ranges[2]
+    first_levels = -(-np.arange(num_panels + 1) * levels // num_panels)  # of each panel, and the end
+    (bounds, unit), most = _in_units(low * (1.0 - first_levels / levels) + high * (first_levels / levels)), int(2 * side)
+    for number, axes in enumerate(grid.flat):
+        if number >= num_panels:
+            axes.set_axis_off()
+            grid[number // across - 1, number % across].xaxis.set_tick_params(labelbottom=True)
+            continue
+        axes.pcolormesh(
+            np.linspace(0.0, 1.0, columns + 1),
+            np.linspace(0.0, 1.0, rows + 1),
+            np.ma.masked_equal(best[number], -np.inf),
+            cmap=colors.cmap,
+            norm=colors.norm,
+            edgecolors=_EDGE_COLOR if columns * rows <= _MAX_CELLS_WITH_EDGES else "none",
+            linewidth=0.3,
+        )
+        axes.set_title(f"{names[2]} {bounds[number]:.3g} to {bounds[number + 1]:.3g}{unit}", fontsize=10)
+    for axis, (name, bound) in enumerate(zip(names[:2], ranges[:2], strict=True)):
+        places, labels, unit = ticks(bound[0], bound[1], most)
+        if axis == 0:
+            grid[0, 0].set_xticks(places, labels)
+            figure.supxlabel(name + unit)
+        else:
+            grid[0, 0].set_yticks(places, labels)
+            figure.supylabel(name + unit)
+    return figure, grid
 
 
 def _draw_lines(
