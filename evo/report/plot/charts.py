@@ -146,9 +146,8 @@ def _panels(
     side = min(_PANEL_INCHES, _MAX_INCHES / across)
     figure = Figure(figsize=(side * across + 1.3, (side + 0.3) * down + 0.7), layout="constrained")
     grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
-    low, high = ranges[2]
-    first_levels = -(-np.arange(num_panels + 1) * levels // num_panels)  # of each panel, and the end
-    (bounds, unit), most = _in_units(low * (1.0 - first_levels / levels) + high * (first_levels / levels)), int(2 * side)
+    (low, high), edges = ranges[2], -(-np.arange(num_panels + 1) * levels // num_panels) / levels
+    bounds, unit = _in_units(low * (1.0 - edges) + high * edges)
     for number, axes in enumerate(grid.flat):
         if number >= num_panels:
             axes.set_axis_off()
@@ -164,14 +163,13 @@ def _panels(
             linewidth=0.3,
         )
         axes.set_title(f"{names[2]} {bounds[number]:.3g} to {bounds[number + 1]:.3g}{unit}", fontsize=10)
-    for axis, (name, bound) in enumerate(zip(names[:2], ranges[:2], strict=True)):
-        places, labels, unit = ticks(bound[0], bound[1], most)
-        if axis == 0:
-            grid[0, 0].set_xticks(places, labels)
-            figure.supxlabel(name + unit)
-        else:
-            grid[0, 0].set_yticks(places, labels)
-            figure.supylabel(name + unit)
+    most = int(2 * side)
+    places, labels, unit = ticks(ranges[0, 0], ranges[0, 1], most)
+    grid[0, 0].set_xticks(places, labels)  # the panels share them
+    figure.supxlabel(names[0] + unit)
+    places, labels, unit = ticks(ranges[1, 0], ranges[1, 1], most)
+    grid[0, 0].set_yticks(places, labels)
+    figure.supylabel(names[1] + unit)
     return figure, grid
 
 

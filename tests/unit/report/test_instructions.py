@@ -1,5 +1,8 @@
 """evo instructions: the table of what programs may use."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -48,6 +51,19 @@ def test_cost_is_the_time_that_a_point_adds_to_each_copy(monkeypatch):
     assert list(measured) == names[:3]
     np.testing.assert_allclose(list(measured.values()), 20.0)
     assert {name: row[2] for name, row in table("setp_eq_u32").items()} == {"setp_eq_u32": "20.00"}
+
+
+def test_a_set_without_floats_has_costs(tmp_path):
+    default = json.loads((Path(costs.__file__).parents[1] / "instructions" / "default.json").read_text())
+    kept = {"stack_types": "U32", "arg_types": "U32"}
+    default |= {key: [each for each in default[key] if each["name"] == name] for key, name in kept.items()}
+    default["instructions"] = [{"ptx": "add.u32", "args": ["U32", "U32"], "rets": ["U32"], "num_commutative": 2}]
+    default["special_registers"] = []
+    path = tmp_path / "integers.json"
+    path.write_text(json.dumps(default))
+    [(types, backends, cost, _)] = table("--instruction-set", path).values()
+    assert (types, backends) == ("u32 u32 -> u32", "CPU, GPU")
+    assert float(cost) >= 0.0
 
 
 def test_programs_that_are_measured_compute_each_copy(monkeypatch):
