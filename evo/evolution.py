@@ -156,7 +156,7 @@ def _made(task: Task | type[Task] | str | Path, options: dict[str, Any]) -> tupl
     """The task, or its folder, and the options that it is made with."""
     if options and isinstance(task, Task):
         raise UserError("evolve: task_options are for a class or a folder; this task is made already")
-    if inspect.isclass(task):
+    if inspect.isclass(task) and issubclass(task, Task):
         check_options(task, options)
     made = task(**options) if inspect.isclass(task) else task
     if not isinstance(made, (Task, str, Path)):

@@ -6,7 +6,6 @@ Owns which elites these are, and which of them stand out. Knows nothing of how t
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -87,7 +86,7 @@ def describe_front(run: Run, width: int | None = None) -> str:
     front = front_of(run)
     with problem_for_facts(run) as (local, note):
         facts = report_facts(local, elites.solution[front.rows])
-        expressions = [infix_line(each) for each in whole_expressions(local, elites.solution[front.rows])]
+        expressions = whole_expressions(local, elites.solution[front.rows])
     columns = {
         "cell": [layout.cell_name(int(cell)) for cell in elites.cell[front.rows]],
         str(task.complexity): [f"{value:g}" for value in front.complexity],
@@ -96,16 +95,12 @@ def describe_front(run: Run, width: int | None = None) -> str:
         "": [", ".join(marks_of(front, place)) for place in range(len(front.rows))],
     }
     widths = [max(map(len, (name, *cells))) for name, cells in columns.items()]
-    lines = list(zip(*([name, *cells] for name, cells in columns.items()), strict=True))
-    text = ""
-    for (*cells, marks), expression in zip(lines, ["expression", *expressions], strict=True):
-        begin = "  ".join([*map(str.rjust, cells, widths), marks.ljust(widths[-1])]) + "  "
-        text += begin + _cut(expression, max(MIN_EXPRESSION, (width or sys.maxsize) - len(begin))) + "\n"
+    lines = zip(*([name, *cells] for name, cells in columns.items()), strict=True)
+    begins = ["  ".join([*map(str.rjust, cells, widths), marks.ljust(widths[-1])]) + "  " for *cells, marks in lines]
+    most = None if width is None else max(MIN_EXPRESSION, width - len(begins[0]))
+    ends = ["expression", *(infix_line(expression, most) for expression in expressions)]
+    text = "".join(f"{begin}{end}\n" for begin, end in zip(begins, ends, strict=True))
     return text + (f"{', '.join(facts)}: {note}\n" if facts and note else "")
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 3]}..."
 
 
 def file_names(cells: list[str], suffix: str) -> list[str]:

@@ -106,8 +106,7 @@ def describe_lineage(run: Run, cell: str | None) -> str:
     table = [("generation", "slot", "cell", "objective", "operator", "second parent", "expression")]
     for each in line:
         other = f"{each.second_parent[0]} of {each.second_parent[1]}" if each.second_parent else ""
-        text = infix_line(expression_of(run.search.problem.language, each.words))
-        text = text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 3]}..."
+        text = infix_line(expression_of(run.search.problem.language, each.words), MAX_TEXT)
         table.append((str(each.generation), str(each.slot), each.cell, f"{each.objective:.6g}", each.operator, other, text))
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     rows = ["  ".join(text.ljust(width) for text, width in zip(texts, widths, strict=True)).rstrip() for texts in table]

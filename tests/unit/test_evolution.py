@@ -218,6 +218,7 @@ def test_an_empty_archive_has_tables_and_nothing_else():
         (Square, {"vocabulary": {}}, "keys of program.vocabulary; got {}"),
         (Square, {"vocabulary": ["add_ftz_f32", 3]}, "keys of program.vocabulary; got ['add_ftz_f32', 3]"),
         (Square, {"vocabulary": {"constants": {}}}, "evolve: key 'program.vocabulary.instructions' is missing"),
+        (int, {"generations": 1}, "evolve: a task is an evo.Task, its class or a folder, got int"),
         (3, {"generations": 1}, "evolve: a task is an evo.Task, its class or a folder, got int"),
         ("nowhere", {"generations": 1}, "nowhere/task.py: no such file"),
         (type("Undeclared", (Square,), {"measures": {}}), {"generations": 1}, "Undeclared.measures must be a dict"),

@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 class Layout(ABC):
     """The cells of one archive.
 
+    Attributes:
+        dims: how many there are along each measure, if they are those of a grid; None otherwise.
+
     Args:
         ranges: `(low, high)` of each measure.
         options: of the archive, as in the config.
@@ -24,7 +27,6 @@ class Layout(ABC):
 
     num_cells: int
     dims: tuple[int, ...] | None = None
-    """Cells along each measure, if they are those of a grid."""
 
     @abstractmethod
     def __init__(self, ranges: Sequence[tuple[float, float]], options: dict[str, Any], arrays: dict[str, NDArray[Any]]): ...
