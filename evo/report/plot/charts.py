@@ -56,15 +56,17 @@ def heatmap_figure(run: Searched) -> Figure:
     archive: Any = run.search.archive
     problem, elites = run.search.problem, archive.elites()
     objective, unit = _in_units(elites.objective)
-    low, high = color_range(objective)
+    dims = run.search.layout.dims
+    best = _best_by_level(dims, elites, objective) if dims and len(dims) > 2 else None
+    shown = objective if best is None else best[best > -np.inf]
+    low, high = color_range(shown)
     colors = ScalarMappable(Normalize(low, high, clip=True), colormaps["viridis"])
     names = list(problem.task.measures)
     ranges = np.asarray(problem.ranges, float)
     title = f"objective · {len(elites)} elites after {run.search.counters.evaluations:,} evaluations"
-    dims = run.search.layout.dims
     axes: Any
-    if dims and len(dims) > 2:
-        figure, axes = _panels(dims, elites, objective, colors, names, ranges)
+    if dims and best is not None:
+        figure, axes = _panels(best, dims[2], colors, names, ranges)
         others = f" · the best over {', '.join(names[3:])}" if len(names) > 3 else ""
         figure.suptitle(title + others)
     else:
@@ -75,7 +77,7 @@ def heatmap_figure(run: Searched) -> Figure:
         else:
             _draw_cells(axes, archive, elites, objective, colors, names, ranges)
         axes.set_title(title, pad=24 if len(names) > 2 else None)  # names of parallel axes lie between
-    below, above = bool((objective < low).any()), bool((objective > high).any())
+    below, above = bool((shown < low).any()), bool((shown > high).any())
     extend = "both" if below and above else "min" if below else "max" if above else "neither"
     figure.colorbar(colors, ax=axes, extend=extend, label=f"objective{unit}", pad=0.02, aspect=30)
     return figure
@@ -126,21 +128,22 @@ def _draw_cells(
     axes.set_ylabel(names[1] + unit)
 
 
-def _panels(
-    dims: tuple[int, ...],
-    elites: Elites,
-    objective: NDArray[np.float64],
-    colors: ScalarMappable,
-    names: Sequence[str],
-    ranges: NDArray[np.float64],
-) -> tuple[Figure, NDArray[Any]]:
-    """A grid of three measures or more: a figure with a map of the first two for each level of the third, and its axes."""
-    columns, rows, levels = dims[:3]
-    num_panels = min(levels, _MAX_PANELS)
+def _best_by_level(dims: tuple[int, ...], elites: Elites, objective: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`(num_panels, rows, columns)`, the best objective of a grid of three measures or more over all that share a place; -inf:
+    none does.
+    """
     column, row, level = np.unravel_index(elites.cell, dims)[:3]
-    panel = level * num_panels // levels
-    best = np.full((num_panels, rows, columns), -np.inf)
-    np.maximum.at(best, (panel, row, column), objective)
+    num_panels = min(dims[2], _MAX_PANELS)
+    best = np.full((num_panels, dims[1], dims[0]), -np.inf)
+    np.maximum.at(best, (level * num_panels // dims[2], row, column), objective)
+    return best
+
+
+def _panels(
+    best: NDArray[np.float64], levels: int, colors: ScalarMappable, names: Sequence[str], ranges: NDArray[np.float64]
+) -> tuple[Figure, NDArray[Any]]:
+    """A figure with a map of the first two measures for each level of the third, or for neighbouring levels; and its axes."""
+    num_panels, rows, columns = best.shape
     across = num_panels if num_panels <= 3 else int(np.ceil(np.sqrt(num_panels)))
     down = -(-num_panels // across)
     side = min(_PANEL_INCHES, _MAX_INCHES / across)

@@ -90,7 +90,7 @@ def test_a_grid_of_four_measures_has_a_map_for_each_level_of_the_third_with_the_
         (RED, 0.0, (-0.9, 0.1, 0.1, 0.1)),
         (RED, 1.0, (0.9, 0.6, 0.1, 0.1)),
         (RED, 0.5, (0.0, 1.9, 0.9, 0.1)),
-        (RED, 0.25, (0.0, 1.9, 0.9, 0.9)),
+        (RED, -9.0, (0.0, 1.9, 0.9, 0.9)),
     ]
     charts.heatmap(run_of(4, {"archive": {"dims": [3, 4, 5, 2]}}, elites))
     maps = maps_of(drawn[0], 5)
@@ -99,6 +99,7 @@ def test_a_grid_of_four_measures_has_a_map_for_each_level_of_the_third_with_the_
     expected[0, 0, 0], expected[0, 1, 2], expected[4, 3, 1] = viridis(0.0), viridis(1.0), viridis(0.5)
     np.testing.assert_allclose(maps, expected, atol=0.01)
     assert drawn[0].get_suptitle().endswith("4 elites after 0 evaluations · the best over fourth")
+    assert drawn[0].axes[-1]._colorbar.extend == "neither"  # a colour for what is shown: not for the elite behind another
     assert len(drawn[0].axes) == 6 + 1  # with a place that is empty, and one colour bar
 
 
@@ -108,7 +109,8 @@ def test_neighbouring_levels_share_a_panel_where_there_are_many(run_of, drawn):
     titles = [axes.get_title() for axes in drawn[0].axes[:20]]
     assert titles[:3] == ["third 0 to 0.06", "third 0.06 to 0.1", "third 0.1 to 0.16"]
     ends = np.array([float(title.split()[-1]) for title in titles])
-    best = [colormaps["viridis"](level / 49) for level in np.round(ends * 50 - 1)]
+    last = np.round(ends * 50 - 1)  # the best level of each panel
+    best = colormaps["viridis"]((last - last[0]) / (last[-1] - last[0]))
     np.testing.assert_allclose(maps_of(drawn[0], 20)[:, 0, 0], best, atol=0.01)
 
 
