@@ -1,43 +1,37 @@
-"""The command line: verbs, messages, exit codes.
+"""The command line: verbs and messages.
 
-Owns what a person sees. A user's mistake is one line on standard error and exit code 2, never a traceback. A check that fails
-ends with 1, a run whose GPU failed with 3, an interrupted run that was saved with 130. Each verb imports the heavy parts that it
-needs. Long, since every verb stands here with its options and help.
+Owns what a person sees. A user's mistake is one line on standard error, never a traceback. Each verb imports the heavy parts that
+it needs. Long, since every verb stands here with its options and help.
 """
 
 from __future__ import annotations
 
-import atexit
 import functools
 import glob
 import os
 import shlex
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import click
 from click.shell_completion import CompletionItem
 
 from evo import DISTRIBUTION, get_include
+from evo.ending import EXIT_CHECK_FAILED, EXIT_DEVICE_FAILED, EXIT_INTERRUPTED, EXIT_USER_ERROR, Interrupt, end_at_once
 from evo.errors import DeviceFailure, UserError, did_you_mean
 from evo.shipped import shipped
 
 if TYPE_CHECKING:
-    from evo.report.progress import Progress
     from evo.run.run import Run
     from evo.run.sweep import Sweep
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-EXIT_CHECK_FAILED = 1
-EXIT_USER_ERROR = 2
-EXIT_DEVICE_FAILED = 3
-EXIT_INTERRUPTED = 130
 
 EXPORT_FORMATS = ("ptx", "cuda", "c", "python", "sympy", "latex", "json")
 
@@ -148,7 +142,7 @@ def _verb(function: Callable[P, T]) -> Callable[P, T]:
                 raise
             sys.exit(EXIT_USER_ERROR)
         except DeviceFailure as failure:
-            _end_at_once(f"the GPU failed: {failure}", EXIT_DEVICE_FAILED)
+            end_at_once(f"the GPU failed: {failure}", EXIT_DEVICE_FAILED)
         except KeyboardInterrupt:
             click.echo("evo: interrupted", err=True)
             sys.exit(EXIT_INTERRUPTED)
@@ -316,7 +310,8 @@ def show(
     if lineage:
         text = describe_lineage(run, cell)
     else:
-        text = describe_failed(run) if failed else describe_front(run) if front else describe_elite(run, cell)
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        text = describe_failed(run) if failed else describe_front(run, width) if front else describe_elite(run, cell)
     click.echo(text, nl=False)
 
 
@@ -729,7 +724,7 @@ def _execute_sweep(plan: Sweep, folder: Path, jobs: int | None, scheduler: str |
     _say(f"sweep folder: {folder}")
     _say(f"{total} runs: {num_done} finished, {num_started} to go on, {len(unfinished) - num_started} to start")
     counts = dict.fromkeys(Ending, 0)
-    interrupted = _Interrupt(_Lines(), "finishing the generations in progress and saving")
+    interrupted = Interrupt(_Lines(), "finishing the generations in progress and saving")
     with interrupted:
         outcomes = execute_on(scheduler, plan, interrupted) if scheduler else execute_here(plan, jobs, interrupted)
         for run, outcome in outcomes if unfinished else ():
@@ -761,11 +756,11 @@ def _compare(run_folders: Sequence[Path], picture: Path) -> None:
 
 def _execute(run: Run, folder: Path) -> None:
     """Runs a search to its end with progress; draws its plots. Messages name the run's folder as its user does: `folder`."""
-    from evo.report.progress import progress_of, success_text
+    from evo.report.progress import prescreen_text, progress_of, success_text
 
     search = run.search
     progress = progress_of(search, shown=not _is_quiet())
-    interrupted = _Interrupt(progress)
+    interrupted = Interrupt(progress)
     _say(f"run folder: {folder}")
     if run.calibration:
         _say(f"measured: {run.calibration}")
@@ -781,10 +776,12 @@ def _execute(run: Run, folder: Path) -> None:
             else ""
         )
         resume_line = f"the last checkpoint stands, go on with: evo resume {folder}"
-        _end_at_once(f"the GPU failed: {failure}{culprits}; {resume_line}", EXIT_DEVICE_FAILED)
+        end_at_once(f"the GPU failed: {failure}{culprits}; {resume_line}", EXIT_DEVICE_FAILED)
     _say(f"stopped by {reason}")
     if search.problem.config.search.emitters:
         _say(success_text(search.emitter.success()))
+    if search.prescreen and (text := prescreen_text(run.run_dir.metrics())):
+        _say(text)
     if reason == "interrupted":
         run.close()
         _say(f"saved; go on with: evo resume {folder}")
@@ -830,69 +827,11 @@ def _warn(message: str) -> None:
     _say(f"warning: {message}", err=True)
 
 
-def _end_at_once(message: str, exit_code: int) -> NoReturn:
-    """Ends the process with a line. Python's own end would wait for threads that wait for a device that may never answer."""
-    click.echo(f"evo: {message}", err=True)
-    sys.stdout.flush()
-    # This part of Python's end stops processes and frees what multiprocessing would otherwise warn about.
-    atexit._run_exitfuncs()  # noqa: SLF001 - there is no public way to run exit functions and then end at once
-    os._exit(exit_code)
-
-
 class _Lines:
-    """Shows what `_Interrupt` says where no progress is shown."""
+    """Shows what `Interrupt` says where no progress is shown."""
 
     def say(self, message: str) -> None:
         _say(message, err=True)
 
     def end(self) -> None:
         pass
-
-
-class _Interrupt:
-    """The first Ctrl-C, SIGTERM or SIGHUP asks the run to finish its generation and save; Ctrl-C after it aborts.
-
-    A SIGHUP that is ignored, as under nohup, stays ignored. what: is done then, in words.
-    """
-
-    def __init__(self, progress: Progress | _Lines, what: str = "finishing this generation and saving") -> None:
-        self._progress = progress
-        self._what = what
-        self._asked = False
-        self._previous: dict[int, Any] = {}
-
-    def __call__(self, *_: object) -> bool:
-        return self._asked
-
-    def __enter__(self) -> None:
-        self._terminals = [file for file in (0, 1, 2) if os.isatty(file)]
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:
-                self._previous[number] = signal.signal(number, self._handle)
-
-    def __exit__(self, *_: object) -> None:
-        for number, previous in self._previous.items():
-            signal.signal(number, previous)
-
-    def _handle(self, number: int, _: object) -> None:
-        if self._asked:
-            if number == signal.SIGINT:
-                with suppress(OSError):
-                    self._progress.end()
-                _end_at_once("aborted; the last checkpoint stands", EXIT_INTERRUPTED)
-            return
-        self._asked = True
-        with suppress(OSError):
-            again = "; Ctrl-C again aborts" if number == signal.SIGINT else ""
-            self._progress.say(f"evo: {self._what}{again}")
-        if number == signal.SIGHUP:
-            self._leave_terminal()
-
-    def _leave_terminal(self) -> None:
-        """Writes to a terminal that is gone would fail, before or while the run is saved."""
-        with suppress(OSError):
-            self._progress.end()
-        nothing = os.open(os.devnull, os.O_RDWR)
-        for file in self._terminals:
-            os.dup2(nothing, file)
-        os.close(nothing)

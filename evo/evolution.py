@@ -8,28 +8,29 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from evo.config import load_config, make_config
+from evo.config import RunConfig, VocabularyConfig, make_config
 from evo.errors import UserError
 from evo.evaluate.cpu import without_cpu_meaning
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
 from evo.language.program import Language, format_program
 from evo.report.progress import progress_of
 from evo.report.result import Result
+from evo.run.initial import INITIAL_PROGRAMS
 from evo.run.problem import load_problem, problem_of
-from evo.run.run import Run, environment, has_its_own_task, metrics_row, quarantine_record
-from evo.run.run_dir import RunDir
+from evo.run.run import Run, environment, metrics_row, quarantine_record
 from evo.run.search import Search
 from evo.search.map_elites import Generation
 from evo.shipped import find_task
-from evo.task import Task, check_declarations, load_task
+from evo.task import Task, check_declarations, check_options, load_task
 
 Section = Mapping[str, Any]
 Callback = Callable[[Generation], Any]
@@ -82,6 +83,8 @@ def evolve(
         UserError: an argument is wrong, or the task is or fails, or it is not the run's.
         DeviceFailure: the GPU failed.
     """
+    if task_options is not None and not isinstance(task_options, Mapping):
+        raise UserError(f"evolve: task_options is a mapping from names to values, got {task_options!r}")
     callbacks = [on_generation] if callable(on_generation) else list(on_generation)
     ended_by: list[str] = []
 
@@ -117,15 +120,14 @@ def evolve(
     for name, value, section in (("vocabulary", vocabulary, "program"), ("archive", archive, "search")):
         if value is not None and name in data[section]:
             raise UserError(f"evolve: {name} and {section}.{name} are the same; give one of them")
-    known_programs = _texts_of(guesses)
+    known_programs, places = _texts_of(guesses)
     if known_programs:
         initial = dict(data["search"].get("initial", {}))
         if initial.get("programs"):
             raise UserError("evolve: guesses and search.initial.programs are the same; give one of them")
         data["search"]["initial"] = initial | {"programs": known_programs}
     if vocabulary is not None:
-        is_section = isinstance(vocabulary, Mapping) and "instructions" in vocabulary
-        data["program"]["vocabulary"] = vocabulary if is_section else {"instructions": vocabulary}
+        data["program"]["vocabulary"] = _vocabulary_section(vocabulary)
     if archive is not None:
         data["search"]["archive"] = archive if isinstance(archive, Mapping) else {"dims": archive}
     known = made if isinstance(made, Task) else load_task(made, options)
@@ -134,7 +136,8 @@ def evolve(
         data["program"]["vocabulary"] = {"instructions": _instructions_for(known, data["program"])}
     if "archive" not in data["search"]:
         data["search"]["archive"] = {"dims": [max(2, round(NUM_CELLS ** (1 / len(known.measures))))] * len(known.measures)}
-    found = make_search("evolve", data, made if isinstance(made, Task) else None)
+    with _naming_guesses(places):
+        found = make_search("evolve", data, made if isinstance(made, Task) else None)
     metrics: list[dict[str, Any]] = []
     quarantine: dict[str, dict[str, Any]] = {}
     with closing(found.problem), progress_of(found, shown=progress) as show:
@@ -153,10 +156,26 @@ def _made(task: Task | type[Task] | str | Path, options: dict[str, Any]) -> tupl
     """The task, or its folder, and the options that it is made with."""
     if options and isinstance(task, Task):
         raise UserError("evolve: task_options are for a class or a folder; this task is made already")
+    if inspect.isclass(task) and issubclass(task, Task):
+        check_options(task, options)
     made = task(**options) if inspect.isclass(task) else task
     if not isinstance(made, (Task, str, Path)):
         raise UserError(f"evolve: a task is an evo.Task, its class or a folder, got {type(made).__name__}")
     return made if isinstance(made, Task) else find_task(made, Path()), options
+
+
+def _vocabulary_section(vocabulary: Sequence[str] | Section) -> Section:
+    """All of `program.vocabulary`."""
+    if isinstance(vocabulary, Mapping) and vocabulary:
+        is_section = not vocabulary.keys().isdisjoint(VocabularyConfig.model_fields)
+        return vocabulary if is_section else {"instructions": vocabulary}
+    is_list = isinstance(vocabulary, (list, tuple, np.ndarray)) and len(vocabulary)
+    if not is_list or not all(isinstance(name, str) for name in vocabulary):
+        raise UserError(
+            "evolve: vocabulary is a list of names of instructions such as ['add_ftz_f32'], a mapping from names to weights, or "
+            f"the keys of program.vocabulary; got {vocabulary!r}"
+        )
+    return {"instructions": vocabulary}
 
 
 def _resumed(
@@ -165,19 +184,17 @@ def _resumed(
     """The run in a folder, with a task that this process has made again."""
     if isinstance(task, (str, Path)):
         raise UserError(f"evolve: resume is for a task or its class; a run of a task's folder goes on with: evo resume {folder}")
-    with RunDir(folder, writable=False) as run_dir:  # or else it is no run
-        config = load_config(run_dir.path / "config.yaml")
-    if Path(config.task, "task.py").is_file():
-        raise has_its_own_task(folder)
-    if options is None and inspect.isclass(task):
-        options = config.task_options
-    made, _ = _made(task, dict(options or {}))
-    assert isinstance(made, Task)
-    check_declarations(made)
+
+    def make(config: RunConfig) -> Task:
+        known = config.task_options if inspect.isclass(task) else {}
+        made, _ = _made(task, dict(known if options is None else options))
+        assert isinstance(made, Task)
+        return made
+
     overrides = [f"evaluation.{name}={json.dumps(_plain(value))}" for name, value in evaluation.items()]
     if any(value is not None for value in stop.values()):
         overrides.append(f"stop={json.dumps(_plain(stop))}")
-    run, notes = Run.resume(folder, tuple(overrides), made)
+    run, notes = Run.resume(folder, tuple(overrides), make)
     for note in notes:
         _warn(note)
     return run
@@ -199,22 +216,41 @@ def make_search(caller: str, data: dict[str, Any], task: Task | None) -> Search:
     return search
 
 
-def _texts_of(guesses: Guess | Sequence[Guess]) -> list[str]:
-    """Guesses as entries of `search.initial.programs`."""
-    texts = []
-    for guess in [guesses] if isinstance(guesses, str) or not isinstance(guesses, Iterable) else guesses:
+def _texts_of(guesses: Guess | Sequence[Guess]) -> tuple[list[str], list[str]]:
+    """Guesses as entries of `search.initial.programs`, and what messages call each."""
+    named: list[tuple[str, Any]] = [("guesses", guesses)]
+    if isinstance(guesses, Iterable) and not isinstance(guesses, str):
+        named = [(f"guesses[{number}]", guess) for number, guess in enumerate(guesses)]
+    texts, places = [], []
+    for place, guess in named:
         if isinstance(guess, Result):
             language = guess.search.problem.language
-            texts += [format_program(language, words) for words in guess.search.elites().solution]
+            found = [format_program(language, words) for words in guess.search.elites().solution]
         elif isinstance(guess, Path):
             if not guess.exists():
-                raise UserError(f"evolve: guesses: {guess}: no such file or folder")
-            texts.append(str(guess.absolute()))
+                raise UserError(f"evolve: {place}: {guess}: no such file or folder")
+            found = [str(guess.absolute())]
         elif isinstance(guess, str):
-            texts.append(guess)
+            found = [guess]
         else:
-            raise UserError(f"evolve: a guess is a formula or a program as text, a path or a Result, got {type(guess).__name__}")
-    return texts
+            raise UserError(
+                f"evolve: {place}: a guess is a formula or a program as text, a path or a Result, got {type(guess).__name__}"
+            )
+        texts += found
+        places += [place] * len(found)
+    return texts, places
+
+
+@contextmanager
+def _naming_guesses(places: Sequence[str]) -> Iterator[None]:
+    """Has errors name the argument in place of the entry that it became."""
+    try:
+        yield
+    except UserError as error:
+        if not places:
+            raise
+        pattern = rf"{re.escape(INITIAL_PROGRAMS)}\.([0-9]+)"
+        raise UserError(re.sub(pattern, lambda found: places[int(found[1])], str(error))) from error
 
 
 def _plain(value: Any) -> Any:

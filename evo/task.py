@@ -14,7 +14,7 @@ import os
 import pickle
 import sys
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -262,6 +262,21 @@ class Task:
         return "window" in inspect.signature(cls.picture_points).parameters
 
 
+def check_options(task_class: type[Task], options: Mapping[str, Any]) -> None:
+    """Refuses options that a task's class does not take.
+
+    Raises:
+        UserError: a name is unknown or missing; the message has those that there are.
+    """
+    try:
+        inspect.signature(task_class).bind(**options)
+    except TypeError as error:
+        accepted = inspect.signature(task_class).parameters
+        unknown = [str(name) for name in options if name not in accepted]
+        hint = did_you_mean(unknown[0], accepted) if unknown else f"{task_class.__name__} takes: {', '.join(accepted)}"
+        raise UserError(f"task_options: {error}; {hint}") from error
+
+
 def load_task(folder: Path, options: dict[str, Any]) -> Task:
     """The task in `folder`/task.py, made with `options` as keyword arguments.
 
@@ -293,13 +308,7 @@ def load_task(folder: Path, options: dict[str, Any]) -> Task:
         found = ", ".join(sorted(c.__name__ for c in classes)) or "none"
         raise UserError(f"{path}: must define exactly one class that derives from evo.Task, found: {found}")
     task_class = classes[0]
-    try:
-        inspect.signature(task_class).bind(**options)
-    except TypeError as error:
-        accepted = inspect.signature(task_class).parameters
-        unknown = [str(name) for name in options if name not in accepted]
-        hint = did_you_mean(unknown[0], accepted) if unknown else f"{task_class.__name__} takes: {', '.join(accepted)}"
-        raise UserError(f"task_options: {error}; {hint}") from error
+    check_options(task_class, options)
     try:
         with _staying_here():
             task = task_class(**options)

@@ -104,8 +104,6 @@ def choose_backend(
         if calibration.costs().get(CPU.name, LEAST_GPU_S) < LEAST_GPU_S:
             break
         try:
-            if problem := backend.why_untrusted(assignment.settings):
-                raise UserError(problem)
             calibration = calibrate_lanes(backend, assignment, batch, calibration)
         except (UserError, DeviceFailure) as error:
             warn(f"programs do not run on the GPU: {error}")
@@ -141,11 +139,13 @@ def calibrate_lanes(backend: Backend, assignment: Assignment, batch: Batch, cali
     """The calibration with the backend's lanes.
 
     Raises:
-        UserError: the backend cannot be started.
+        UserError: the backend cannot be started, or its results not be trusted.
         DeviceFailure: the device failed.
     """
     from evo.evaluate.calibration import measure_lane
 
+    if problem := backend.why_untrusted(assignment.settings):
+        raise UserError(problem)
     lanes = {}
     wanted = assignment.settings["lane"]
     for lane in backend.lanes if wanted == AUTO else (wanted,):

@@ -308,3 +308,9 @@ def infix(expression: Expression) -> str:
     pairs = [(name, text) for name, _, text in lines.locals]
     pairs += [(name, text) for (name, _), text in zip(expression.outputs, lines.outputs, strict=True)]
     return "".join(f"{name} = {text}\n" for name, text in pairs)
+
+
+def infix_line(expression: Expression, most: int | None = None) -> str:
+    """As `infix`, on one line, for tables. most: characters that it is cut to; None: all."""
+    text = "; ".join(infix(expression).splitlines())
+    return text if most is None or len(text) <= most else f"{text[: most - 3]}..."

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 
-from evo.language.expression import expression_of, infix
+from evo.language.expression import expression_of, infix_line
 from evo.language.program import format_program
 from evo.run.run import Run
 
@@ -49,7 +49,7 @@ def elites_csv(run: Run) -> str:
                 *elites.latent[row].tolist(),
                 int(elites.num_instructions[row]),
                 f"{elites.hash[row][1]:016x}{elites.hash[row][0]:016x}",
-                "; ".join(infix(expression_of(language, words)).splitlines()),
+                infix_line(expression_of(language, words)),
                 " ".join(format_program(language, words).split()),
             ]
         )

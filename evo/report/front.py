@@ -13,10 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.report.facts import problem_for_facts, report_facts
+from evo.language.expression import infix_line
+from evo.report.facts import problem_for_facts, report_facts, whole_expressions
 from evo.run.run import Run
 from evo.run.search import Search
 from evo.task import task_errors
+
+MIN_EXPRESSION = 20  # characters of an expression, even where lines are too narrow
 
 
 class Searched(Protocol):
@@ -70,8 +73,11 @@ def front_of(run: Searched) -> Front:
     return Front(rows, complexity, objective, _knee(complexity, objective), shortest)
 
 
-def describe_front(run: Run) -> str:
-    """The front as a table.
+def describe_front(run: Run, width: int | None = None) -> str:
+    """The front as a table, whose last column has the expressions.
+
+    Args:
+        width: most characters of a line, which expressions are cut to; None: all of them.
 
     Raises:
         UserError: the run has no front, or the task fails.
@@ -80,6 +86,7 @@ def describe_front(run: Run) -> str:
     front = front_of(run)
     with problem_for_facts(run) as (local, note):
         facts = report_facts(local, elites.solution[front.rows])
+        expressions = whole_expressions(local, elites.solution[front.rows])
     columns = {
         "cell": [layout.cell_name(int(cell)) for cell in elites.cell[front.rows]],
         str(task.complexity): [f"{value:g}" for value in front.complexity],
@@ -88,13 +95,11 @@ def describe_front(run: Run) -> str:
         "": [", ".join(marks_of(front, place)) for place in range(len(front.rows))],
     }
     widths = [max(map(len, (name, *cells))) for name, cells in columns.items()]
-    lines = [list(columns), *map(list, zip(*columns.values(), strict=True))]
-    text = "".join(
-        "  ".join(cell.rjust(width) for cell, width in zip(line[:-1], widths, strict=False))
-        + (f"  {line[-1]}" if line[-1] else "")
-        + "\n"
-        for line in lines
-    )
+    lines = zip(*([name, *cells] for name, cells in columns.items()), strict=True)
+    begins = ["  ".join([*map(str.rjust, cells, widths), marks.ljust(widths[-1])]) + "  " for *cells, marks in lines]
+    most = None if width is None else max(MIN_EXPRESSION, width - len(begins[0]))
+    ends = ["expression", *(infix_line(expression, most) for expression in expressions)]
+    text = "".join(f"{begin}{end}\n" for begin, end in zip(begins, ends, strict=True))
     return text + (f"{', '.join(facts)}: {note}\n" if facts and note else "")
 
 

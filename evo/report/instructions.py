@@ -1,4 +1,4 @@
-"""The instructions that programs may use, as a table: name, types, meaning, backends.
+"""The instructions that programs may use, as a table: name, types, meaning, backends, cost.
 
 Owns what `evo instructions` prints. Needs no task and no run.
 """
@@ -6,12 +6,14 @@ Owns what `evo instructions` prints. Needs no task and no run.
 from __future__ import annotations
 
 from evo.errors import UserError, did_you_mean
-from evo.evaluate.cpu import without_cpu_meaning
+from evo.evaluate.instruction_costs import instruction_costs
 from evo.instructions import Instruction, InstructionSet
 from evo.instructions.meaning import meaning_of
-from evo.language.program import Language
 
-_HEADING = "# Operands are a, b, c and d; a is on top of its stack.\n"
+_HEADING = """\
+# Operands are a, b, c and d; a is on top of its stack.
+# Cost: nanoseconds a point on one core of this CPU, measured now.
+"""
 
 
 def describe_instructions(instruction_set: InstructionSet, names: list[str], word: str | None) -> str:
@@ -29,13 +31,13 @@ def describe_instructions(instruction_set: InstructionSet, names: list[str], wor
     found = [i for i in all_of_set if word is None or word.lower() in f"{i.name}\n{i.ptx}\n{meanings[i.name]}".lower()]
     if not found:
         raise UserError(f"no instruction has {word!r} in its name or meaning; {did_you_mean(str(word), names)}")
-    only_gpu = set(without_cpu_meaning(Language(instruction_set, (), ()), names))
-    rows = [("name", "operands -> results", "runs on", "computes")]
-    rows += [
-        (i.name, _signature(instruction_set, i), "GPU" if i.name in only_gpu else "CPU, GPU", meanings[i.name]) for i in found
-    ]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    lines = ("  ".join((*map(str.ljust, row[:3], widths), row[3])) for row in rows)
+    costs = instruction_costs(instruction_set, [instruction.name for instruction in found])
+    rows = [("name", "operands -> results", "runs on", "cost", "computes")]
+    for i in found:
+        runs_on, cost = ("CPU, GPU", f"{costs[i.name]:.2f}") if i.name in costs else ("GPU", "-")
+        rows.append((i.name, _signature(instruction_set, i), runs_on, cost, meanings[i.name]))
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    lines = ("  ".join((*map(str.ljust, row[:4], widths), row[4])) for row in rows)
     return _HEADING + "".join(f"{line}\n" for line in lines)
 
 

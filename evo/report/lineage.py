@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.language.expression import expression_of, infix
+from evo.language.expression import expression_of, infix_line
 from evo.report.show import operator_name, row_of_elite
 from evo.run.run import Run
 from evo.search.ancestry import line_of
@@ -106,8 +106,7 @@ def describe_lineage(run: Run, cell: str | None) -> str:
     table = [("generation", "slot", "cell", "objective", "operator", "second parent", "expression")]
     for each in line:
         other = f"{each.second_parent[0]} of {each.second_parent[1]}" if each.second_parent else ""
-        text = "; ".join(infix(expression_of(run.search.problem.language, each.words)).splitlines())
-        text = text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 3]}..."
+        text = infix_line(expression_of(run.search.problem.language, each.words), MAX_TEXT)
         table.append((str(each.generation), str(each.slot), each.cell, f"{each.objective:.6g}", each.operator, other, text))
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     rows = ["  ".join(text.ljust(width) for text, width in zip(texts, widths, strict=True)).rstrip() for texts in table]

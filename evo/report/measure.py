@@ -78,8 +78,6 @@ def measure(warn: Callable[[str], None], num_points: tuple[int, ...] = NUM_POINT
         calibration = calibrate_cpu(assignment, batch)
         for backend in list(backends):
             try:
-                if problem := backend.why_untrusted(assignment.settings):
-                    raise UserError(problem)
                 calibration = calibrate_lanes(backend, assignment, batch, calibration)
             except (UserError, DeviceFailure) as error:
                 warn(f"the GPU is not measured at {count:,} points and beyond: {error}")

@@ -1,4 +1,5 @@
-"""A search's progress: a bar on a terminal or in a notebook, plain lines elsewhere; and at its end a table of its emitters.
+"""A search's progress: a bar on a terminal or in a notebook, plain lines elsewhere; at its end what became of emitters and
+prescreen.
 
 Owns how a generation's numbers are shown. Reads the search and never changes it.
 """
@@ -9,7 +10,7 @@ import html
 import sys
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -256,6 +257,19 @@ def success_text(success: Mapping[str, Success]) -> str:
         counts = f"{each.offspring:>12,} {each.evaluations:>12,} {each.new_cells:>10,} {each.improved:>10,}"
         lines.append(f"{name:<{width}} {counts}  {(each.new_cells + each.improved) / max(each.evaluations, 1):.2%}")
     return "\n".join(lines)
+
+
+def prescreen_text(rows: Iterable[Mapping[str, Any]]) -> str | None:
+    """What became of a run's prescreen, from its rows of metrics.jsonl; None: it has none."""
+    known = [(row["generations"], row["learning"]) for row in rows if "learning" in row]
+    for generation, learning in known:
+        if "ended" in learning:
+            return f"prescreen: off since generation {generation}: {learning['ended']}"
+    if not known:
+        return None
+    names = {"screened_rate": "with it", "control_rate": "without"}
+    rates = [f"{known[-1][1][name]:.3g} {words}" for name, words in names.items() if name in known[-1][1]]
+    return f"prescreen: on; elites for each evaluation: {', '.join(rates) or 'none yet'}"
 
 
 def _short(number: float, form: str) -> str:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.evaluate import by_name
 from evo.evaluate.cpu import without_cpu_meaning
-from evo.language.expression import expression_of, infix
+from evo.language.expression import expression_of, infix, infix_line
 from evo.language.program import Language, format_program
 from evo.native.ptx_vm import VirtualMachine
 from evo.report.front import front_of, why_no_front
@@ -127,8 +127,8 @@ class Result:
                 **dict(zip(problem.spanning, elites.latent.T, strict=False)),
                 "num_instructions": elites.num_instructions,
                 "generation": elites.generation,
-                "expression": [_on_one_line(infix(expression_of(problem.language, words))) for words in elites.solution],
-                "program": [_on_one_line(format_program(problem.language, words), " ") for words in elites.solution],
+                "expression": [infix_line(expression_of(problem.language, words)) for words in elites.solution],
+                "program": [" ".join(format_program(problem.language, words).splitlines()) for words in elites.solution],
             }
         )
 
@@ -243,10 +243,6 @@ class Result:
 
 def _warn(line: str) -> None:
     warnings.warn(line, stacklevel=4)  # where the user called
-
-
-def _on_one_line(text: str, separator: str = "; ") -> str:
-    return separator.join(text.splitlines())
 
 
 def _history_row(metrics: dict[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from evo.run.problem import Problem
 from evo.run.run_dir import RunDir
 from evo.storage.files import exists
 
-_KEY = "search.initial.programs"
+INITIAL_PROGRAMS = "search.initial.programs"
 _LIKE_A_PATH = re.compile(r"[^\s()*]*(/|\.[A-Za-z]\w*$)[^\s()*]*")
 
 
@@ -37,7 +37,7 @@ def read_initial(problem: Problem) -> NDArray[np.uint64]:
         UserError: one cannot be read, is too long, or uses what the config's programs may not; the message says where.
     """
     entries = problem.config.search.initial.programs
-    parts = [_read(problem, entry, f"{_KEY}.{number}") for number, entry in enumerate(entries)]
+    parts = [_read(problem, entry, f"{INITIAL_PROGRAMS}.{number}") for number, entry in enumerate(entries)]
     words = np.concatenate([np.zeros((0, problem.config.program.max_length), np.uint64), *parts])
     return words[:, : int(program_lengths(words).max(initial=0)) + 1]
 

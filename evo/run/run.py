@@ -1,7 +1,7 @@
 """A run: a search and the folder that it is written to.
 
-Owns what is written when, and whether a folder's run may go on here. Knows nothing of how progress is shown (`evo.cli`) or of
-formats (`evo.run.checkpoint`). Long, since all ways into a run are here: start, resume, view and save.
+Owns what is written when. Whether a folder's run may go on here is `evo.run.restore`'s. Knows nothing of how progress is shown
+(`evo.cli`) or of formats (`evo.run.checkpoint`).
 """
 
 from __future__ import annotations
@@ -19,20 +19,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evo import __version__
-from evo.config import RunConfig, dump_config, first_difference, load_config, with_paths_in
-from evo.errors import DeviceFailure, FailureKind, UserError
+from evo.config import RunConfig, dump_config, load_config, with_paths_in
+from evo.errors import DeviceFailure, UserError
 from evo.evaluate import Failure
-from evo.evaluate.backends import AUTO, BACKENDS, Backend, Quarantine
+from evo.evaluate.backends import BACKENDS, Backend
 from evo.language.program import program_length
-from evo.native.stack_ptx import HASH_VERSION
-from evo.run.made_task import DeclaredTask, MadeTask
-from evo.run.problem import Problem, load_problem, problem_of, unloaded_problem
+from evo.run.problem import Problem, load_problem
+from evo.run.restore import MakeTask, loader, reader, refuse, restore, same_backend
 from evo.run.run_dir import RunDir, new_folder, new_run_folder
-from evo.run.search import Arrays, Search
+from evo.run.search import Search
 from evo.run.task_copy import hold_task
 from evo.search.ancestry import Records, joined
 from evo.search.map_elites import Generation
-from evo.task import Task
 
 if TYPE_CHECKING:
     from evo.evaluate.calibration import Calibration
@@ -92,25 +90,27 @@ class Run:
         return run
 
     @classmethod
-    def resume(cls, path: Path, overrides: tuple[str, ...] = (), task: Task | None = None) -> tuple[Run, list[str]]:
+    def resume(cls, path: Path, overrides: tuple[str, ...] = (), make_task: MakeTask | None = None) -> tuple[Run, list[str]]:
         """The run in a folder, as its newest intact checkpoint left it, and lines that its user should read: each damaged
         checkpoint, metrics that are missing, and a change of the device. The overrides become part of the run's config.
 
         Args:
-            task: of a run that no folder holds the task of, made by this process again.
+            make_task: makes the task again, of a run that no folder holds the task of.
 
         Raises:
             UserError: no run, no intact checkpoint, its config or task has changed, or the GPU that it ran on is gone.
         """
         run_dir = RunDir(path.absolute(), writable=True)
         try:
-            return cls._resume(path, run_dir, overrides, task)
+            return cls._resume(path, run_dir, overrides, make_task)
         except BaseException:
             run_dir.close()  # a notebook lives on
             raise
 
     @classmethod
-    def _resume(cls, path: Path, run_dir: RunDir, overrides: tuple[str, ...], task: Task | None) -> tuple[Run, list[str]]:
+    def _resume(
+        cls, path: Path, run_dir: RunDir, overrides: tuple[str, ...], make_task: MakeTask | None
+    ) -> tuple[Run, list[str]]:
         meta, arrays, damaged = run_dir.load_checkpoint()
         config = load_config(run_dir.path / "config.yaml", overrides)
         notes = [f"{line}; going back to the checkpoint before" for line in damaged]
@@ -119,7 +119,8 @@ class Run:
         except UserError as error:
             records = joined([])
             notes.append(f"{error}; lines of descent begin anew")
-        search = _restore(run_dir, config, meta, arrays, _same_backend(path, config, meta), _refuse, _loader(path, task), records)
+        backend = same_backend(path, config, meta)
+        search = restore(run_dir, config, meta, arrays, backend, refuse, loader(path, make_task), records)
         was, now = meta["device"], search.problem.evaluator.device
         if was != now:
             notes.append(
@@ -149,8 +150,8 @@ class Run:
         meta, arrays, damaged = run_dir.load_checkpoint()
         config = load_config(run_dir.path / "config.yaml", overrides)
         notes = [f"{line}; this is the checkpoint before" for line in damaged]
-        load = _reader(path, with_task, notes.append)
-        search = _restore(run_dir, config, meta, arrays, None, notes.append, load)
+        load = reader(path, with_task, notes.append)
+        search = restore(run_dir, config, meta, arrays, None, notes.append, load)
         search.problem = search.problem.here()
         return cls(search, run_dir, BACKENDS[meta["backend"]], meta), notes
 
@@ -290,142 +291,6 @@ def _naming_originals(held: Problem, original: Problem) -> Iterator[None]:
         for given, copy in held.config.task_files.items():
             text = text.replace(copy, given)
         raise UserError(text) from error
-
-
-def _refuse(message: str) -> None:
-    raise UserError(message)
-
-
-def _restore(
-    run_dir: RunDir,
-    config: RunConfig,
-    meta: dict[str, Any],
-    arrays: Arrays,
-    backend: Backend | None,
-    differs: Callable[[str], None],
-    load: Callable[[RunConfig, dict[str, Any], Backend | None, Quarantine], Problem],
-    records: Records | None = None,
-) -> Search:
-    """The search of a checkpoint.
-
-    Args:
-        differs: called with a line for whatever has changed that decides how the run goes on.
-        load: gives the problem of a config and a checkpoint's facts.
-
-    Raises:
-        UserError: something has changed without which the elites cannot be read.
-    """
-    path = run_dir.path
-    if meta["hash_version"] != HASH_VERSION:
-        differs(
-            f"{path}: written by evo {meta['evo_version']} with hash version {meta['hash_version']}, this one has {HASH_VERSION}"
-        )
-    was, now = meta["identity"], config.identity()
-    if change := first_difference(_shape(was), _shape(now)):
-        raise UserError(f"{path}/config.yaml: the config has changed since the checkpoint: {change}")
-    if change := first_difference(was, now):
-        differs(f"{path}/config.yaml: the config has changed since the checkpoint: {change}")
-    problem = load(config, meta, backend, _read_quarantine(run_dir, meta))
-    if problem.task_digest != meta["task_digest"]:
-        differs(f"{config.task}: the task's files have changed since the checkpoint; a run goes on with the same only")
-    if problem.instruction_set_digest != meta["instruction_set_digest"]:
-        raise UserError(f"{config.program.instruction_set}: the instruction set has changed since the checkpoint")
-    num_measures = arrays["elites.measures"].shape[1]
-    if num_measures != len(problem.task.measures):
-        raise UserError(f"{config.task}: the task has {len(problem.task.measures)} measures, this run's elites {num_measures}")
-    return Search.restore(problem, meta, arrays, records)
-
-
-def _loader(path: Path, task: Task | None) -> Callable[[RunConfig, dict[str, Any], Backend | None, Quarantine], Problem]:
-    """Loads the problem of a run that is to go on, of its folder's task or of one that this process has made."""
-
-    def load(config: RunConfig, meta: dict[str, Any], backend: Backend | None, quarantine: Quarantine) -> Problem:
-        made = MadeTask(**meta["made_task"]) if meta.get("made_task") else None
-        if not made:
-            if task:
-                raise has_its_own_task(path)
-            return _load_from_folder(config, backend, quarantine)
-        if not task:
-            raise UserError(_made_elsewhere(path, made))
-        if difference := made.difference(MadeTask.of(task)):
-            raise UserError(f"{path}: {difference}; a run goes on with the same only")
-        return problem_of(config, task, backend, quarantine)
-
-    return load
-
-
-def _reader(
-    path: Path, with_task: bool, note: Callable[[str], None]
-) -> Callable[[RunConfig, dict[str, Any], Backend | None, Quarantine], Problem]:
-    """Loads the problem of a run that is looked at."""
-
-    def load(config: RunConfig, meta: dict[str, Any], backend: Backend | None, quarantine: Quarantine) -> Problem:
-        made = MadeTask(**meta["made_task"]) if meta.get("made_task") else None
-        if made and with_task:
-            note(f"{path}: what the task reports is left out, since it is the class {made.name} of a script or notebook")
-        if made or (not with_task and "task" in meta):
-            reason = _made_elsewhere(path, made) if made else f"{path}: the run's task is not loaded"
-            return unloaded_problem(config, DeclaredTask(meta["task"], reason), meta["task_digest"])
-        return _load_from_folder(config, backend, quarantine)
-
-    return load
-
-
-def _load_from_folder(config: RunConfig, backend: Backend | None, quarantine: Quarantine) -> Problem:
-    if not (Path(config.task) / "task.py").is_file():
-        raise UserError(f"{config.task}: the run's task is not there any more; say where it is with --set task=FOLDER")
-    return load_problem(config, backend, quarantine)
-
-
-def has_its_own_task(path: Path) -> UserError:
-    """That a run in a folder needs no task that a script or notebook has made."""
-    return UserError(f"{path}: this run has a task of its own; go on with: evo resume {path}")
-
-
-def _made_elsewhere(path: Path, made: MadeTask) -> str:
-    return (
-        f"{path}: the run's task is the class {made.name} of a script or notebook; go on there with: "
-        f"evo.evolve({made.name}, resume='{path}')"
-    )
-
-
-def _shape(identity: dict[str, Any]) -> dict[str, Any]:
-    """The part of an identity that decides the arrays of a checkpoint."""
-    learning = identity["search"].get("learning", {})
-    return {
-        "program": {"max_length": identity["program"]["max_length"]},
-        "search": {
-            **{name: identity["search"][name] for name in ("archive", "memory_size")},
-            "learning": {"descriptors": learning.get("descriptors", "task"), "features": learning.get("features", 0)},
-        },
-    }
-
-
-def _read_quarantine(run_dir: RunDir, meta: dict[str, Any]) -> Quarantine:
-    """The checkpoint's and the folder's, which also knows programs that failed later, such as those that ended the run."""
-    quarantine = {}
-    for key, record in {**meta["quarantine"], **run_dir.quarantine()}.items():
-        try:
-            quarantine[bytes.fromhex(key)] = (FailureKind(record["kind"]), str(record["log"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise UserError(
-                f"{run_dir.path}/quarantine/{key}.json: not a record of a failed program ({type(error).__name__}: {error}); "
-                "delete it, and the program is tried again"
-            ) from error
-    return quarantine
-
-
-def _same_backend(path: Path, config: RunConfig, meta: dict[str, Any]) -> Backend:
-    """The backend that a run goes on with: the one that it had, unless the config names one."""
-    if config.evaluation.backend != AUTO:
-        return BACKENDS[config.evaluation.backend]
-    backend = BACKENDS[meta["backend"]]
-    if reason := backend.why_unusable() or backend.why_untrusted(config.evaluation.model_dump()):
-        raise UserError(
-            f"{path}: this run's programs ran on {meta['device']}, which cannot be used here: {reason}; "
-            "to go on with the CPU, whose approximate instructions differ in their last bits: --set evaluation.backend=cpu"
-        )
-    return backend
 
 
 def metrics_row(search: Search, generation: Generation, save_s: float = 0.0) -> dict[str, Any]:

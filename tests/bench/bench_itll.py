@@ -7,11 +7,11 @@ are those of bench_tuning.py. Times are the best of many calls.
 """
 
 import os
-import time
 import warnings
 
 import numpy as np
 from bench_tuning import NUM_CONSTANTS, NUM_OPERATIONS, draw_words
+from bench_vm import best_s
 
 from evo.instructions import shipped_instruction_set
 from evo.itll import Model, ProgramFeatures, levels
@@ -26,17 +26,6 @@ NUM_UPDATE = 512
 NUM_TARGETS = 3
 NUM_PROBES = 32
 NUM_PROGRAMS = 256
-
-
-def best_s(function, num_rounds: int) -> float:
-    """Seconds: the best of `num_rounds` calls after one that warms up."""
-    function()
-    best = float("inf")
-    for _ in range(num_rounds):
-        start = time.perf_counter()
-        function()
-        best = min(best, time.perf_counter() - start)
-    return best
 
 
 def draw_data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -6,10 +6,9 @@ target is noise. A program that is tuned in fewer iterations is not measured. Pr
 """
 
 import os
-import time
 
 import numpy as np
-from bench_vm import SHAPES, draw_program
+from bench_vm import SHAPES, best_s, draw_program
 
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, word
@@ -74,17 +73,6 @@ def draw_programs(language: Language, inputs: list, targets: np.ndarray) -> np.n
     for row, words in zip(table, rows, strict=True):
         row[: len(words)] = words
     return table
-
-
-def best_s(function, num_rounds: int = NUM_ROUNDS) -> float:
-    """Seconds: the best of `num_rounds` calls after one that warms up."""
-    function()
-    best = float("inf")
-    for _ in range(num_rounds):
-        start = time.perf_counter()
-        function()
-        best = min(best, time.perf_counter() - start)
-    return best
 
 
 def rows():

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from exact_instructions import EXACT
 
 from evo.compile.packing import Packing
 from evo.evaluate import Status, TaskSource
@@ -26,18 +27,6 @@ from evo.task import load_task
 TESTS = Path(__file__).parents[1]
 TASKS = [TESTS / "data" / "plane", *(path.parent for path in sorted(TESTS.parent.glob("tasks/*/task.py")))]
 NUM_PROGRAMS = 150
-# On these a GPU has the bits of a CPU.
-EXACT = (
-    "add_ftz_f32",
-    "sub_ftz_f32",
-    "mul_ftz_f32",
-    "fma_rn_ftz_f32",
-    "min_ftz_f32",
-    "max_ftz_f32",
-    "abs_ftz_f32",
-    "neg_ftz_f32",
-)
-
 
 # Every way to evaluate a program; the first is what the others are compared with.
 CPU_EVALUATORS = {

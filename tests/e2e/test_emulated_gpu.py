@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 
 import pytest
+from exact_instructions import EXACT
 
 from .conftest import assert_same_state, run_folders, state_of
 
@@ -14,26 +16,15 @@ if not os.environ.get("CI"):  # in CI what is missing is a failure
     pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
     pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
 
-EXACT = [
-    "add_ftz_f32",
-    "sub_ftz_f32",
-    "mul_ftz_f32",
-    "fma_rn_ftz_f32",
-    "min_ftz_f32",
-    "max_ftz_f32",
-    "abs_ftz_f32",
-    "neg_ftz_f32",
-]
-
 
 @pytest.fixture
 def config(small_config):
     """A search by a GPU, with changes merged in."""
 
-    def make(backend: str = "cuda", instructions: list[str] = EXACT, generations: int = 4):
+    def make(backend: str = "cuda", instructions: Sequence[str] = EXACT, generations: int = 4):
         return small_config(
             {
-                "program": {"vocabulary": {"instructions": instructions}},
+                "program": {"vocabulary": {"instructions": list(instructions)}},
                 "evaluation": {"backend": backend, "compile_workers": 1, "lane": "compile"},
                 "stop": {"generations": generations},
                 "output": {"plots": []},

@@ -53,7 +53,10 @@ def test_a_resumed_run_ends_equal_to_a_whole_one(run, fork_evo, done):
 
 
 def test_metrics_tell_how_well_it_predicts_and_what_that_is_worth(run):
-    rows = rows_of(run(DEAR)[0])
+    folder, completed = run(DEAR, "stop.generations=6")
+    rows = rows_of(folder)
+    rates = [f"{rows[-1]['learning'][name]:.3g}" for name in ("screened_rate", "control_rate")]
+    assert "prescreen: on; elites for each evaluation: {} with it, {} without\n".format(*rates) in completed.stdout
     assert [row["learning"]["stage"] for row in rows[:6]] == ["initial", "control", *["screened"] * 2, "control", "screened"]
     assert "rank_correlation" not in rows[0]["learning"]
     for row in rows[1:]:
@@ -64,10 +67,23 @@ def test_metrics_tell_how_well_it_predicts_and_what_that_is_worth(run):
     assert 0.0 < rows[5]["learning"]["screened_rate"] <= 1.0
 
 
+def test_one_that_ends_itself_says_so_then_and_at_the_end_of_each_part_of_the_run(run, fork_evo):
+    """At cost 1.4, three eighths more offspring are bred than pay. The first judgement is that of the fourth control."""
+    folder, completed = run("search.learning.evaluation_cost=1.4", "stop.generations=14")
+    [ended] = [row["generations"] for row in rows_of(folder) if "ended" in row["learning"]]
+    assert 12 <= ended < 14
+    assert completed.stderr.count(f"prescreen off from generation {ended}: it finds ") == 1
+    assert completed.stdout.count(f"prescreen: off since generation {ended}: it finds ") == 1
+    resumed = fork_evo("resume", folder, "--set", "stop.generations=16")
+    assert "prescreen off" not in resumed.stderr
+    assert resumed.stdout.count(f"prescreen: off since generation {ended}: it finds ") == 1
+
+
 def test_a_prescreen_that_cannot_pay_is_off_and_says_so_once(run):
     folder, completed = run(CHEAP)
     said = "prescreen off from generation 1: an evaluation costs 0.1 times what it costs to look at an offspring"
     assert completed.stderr.count(said) == 1
+    assert "\nprescreen: off since generation 1: an evaluation costs 0.1 times" in completed.stdout
     rows = rows_of(folder)
     assert [row["learning"]["stage"] for row in rows] == ["off"] * 16
     assert rows[-1]["screened"] == 0

@@ -1,4 +1,7 @@
-"""The page of a run in a real browser: each control by mouse and by keyboard, what it shows, and who can use it."""
+"""The page of a run in a real browser: each control by mouse and by keyboard, what it shows, and who can use it.
+
+Longer than most modules: each control has its test, and they share one browser.
+"""
 
 from __future__ import annotations
 

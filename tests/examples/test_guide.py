@@ -1,4 +1,7 @@
-"""docs/guide: its code runs, and prints what stands below it; its commands do what they say; its configs load."""
+"""docs/guide: its code runs, and prints what stands below it; its commands do what they say; its configs load.
+
+Longer than most modules: each page's commands have their test.
+"""
 
 from __future__ import annotations
 

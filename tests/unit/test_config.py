@@ -1,4 +1,7 @@
-"""evo.config: what is refused is refused in one line that names key and remedy; what is accepted comes back unchanged."""
+"""evo.config: what is refused is refused in one line that names key and remedy; what is accepted comes back unchanged.
+
+Longer than most modules: each way in which a config can be wrong has its line.
+"""
 
 import copy
 from pathlib import Path

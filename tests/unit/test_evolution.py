@@ -199,6 +199,26 @@ def test_an_empty_archive_has_tables_and_nothing_else():
         (Square, {"generations": 1, "archive": [3], "search": {"archive": {}}}, "evolve: archive and search.archive"),
         (Square(), {"generations": 1, "task_options": {"a": 1}}, "evolve: task_options are for a class or a folder"),
         (type("Spaced", (Square,), {"inputs": {"": "f32"}}), {"generations": 1}, "Spaced"),
+        (
+            Square,
+            {"generations": 1, "task_options": {"a": 1}},
+            "task_options: got an unexpected keyword argument 'a'; one of: none",
+        ),
+        (Square, {"task_options": "a=1"}, "evolve: task_options is a mapping from names to values, got 'a=1'"),
+        (
+            "erf",
+            {"task_options": {"points": 1}},
+            "task_options: got an unexpected keyword argument 'points'; did you mean num_points?",
+        ),
+        (
+            Square,
+            {"vocabulary": "add_ftz_f32"},
+            "evolve: vocabulary is a list of names of instructions such as ['add_ftz_f32'], a",
+        ),
+        (Square, {"vocabulary": {}}, "keys of program.vocabulary; got {}"),
+        (Square, {"vocabulary": ["add_ftz_f32", 3]}, "keys of program.vocabulary; got ['add_ftz_f32', 3]"),
+        (Square, {"vocabulary": {"constants": {}}}, "evolve: key 'program.vocabulary.instructions' is missing"),
+        (int, {"generations": 1}, "evolve: a task is an evo.Task, its class or a folder, got int"),
         (3, {"generations": 1}, "evolve: a task is an evo.Task, its class or a folder, got int"),
         ("nowhere", {"generations": 1}, "nowhere/task.py: no such file"),
         (type("Undeclared", (Square,), {"measures": {}}), {"generations": 1}, "Undeclared.measures must be a dict"),
@@ -262,13 +282,22 @@ def test_guesses_begin_generation_0_with_the_objective_that_they_have(result, tm
     assert len(again.archive) >= len(result.archive) and again.best.objective == result.best.objective
 
 
+def test_a_wrong_guess_after_those_of_a_result_has_its_own_number(result):
+    assert len(result.archive) > 1
+    with pytest.raises(evo.UserError, match=r"^guesses\[1\]:1: unknown name 'q'"):
+        evo.evolve(Square, guesses=[result, "q"], generations=1)
+
+
 @pytest.mark.parametrize(
     ("guesses", "message"),
     [
-        (["x", "y = sin(q)"], "search.initial.programs.1:1: unknown name 'q', one of: x"),
-        ([Path("nowhere.txt")], "evolve: guesses: nowhere.txt: no such file or folder"),
-        ([3], "evolve: a guess is a formula or a program as text, a path or a Result, got int"),
-        (3, "evolve: a guess is a formula or a program as text, a path or a Result, got int"),
+        (["x", "y = sin(q)"], "guesses[1]:1: unknown name 'q', one of: x"),
+        ("sin(q)", "guesses:1: unknown name 'q', one of: x"),
+        (["x", "%x %y"], "guesses[1]:1: "),
+        (["x", "x/y.txt"], "guesses[1]: there is no file or folder 'x/y.txt', and it is no formula"),
+        ([Path("nowhere.txt")], "evolve: guesses[0]: nowhere.txt: no such file or folder"),
+        (["x", 3], "evolve: guesses[1]: a guess is a formula or a program as text, a path or a Result, got int"),
+        (3, "evolve: guesses: a guess is a formula or a program as text, a path or a Result, got int"),
     ],
 )
 def test_a_wrong_guess_is_refused_in_one_line(guesses, message):

@@ -157,6 +157,15 @@ def test_only_the_same_task_goes_on(script, tmp_path):
         evo.evolve(script(), resume=folder, task_options={"shift": 1.0})
 
 
+def test_a_class_with_the_name_of_a_shipped_task_goes_on(tmp_path):
+    """The config of its run says `task: erf`, which names a folder too."""
+    erf = type("erf", (Square,), {})
+    folder = evo.evolve(erf, generations=2, **SETTINGS).save(tmp_path / "run")
+    assert elites(evo.evolve(erf, resume=folder, generations=4)) == elites(evo.evolve(erf, generations=4, **SETTINGS))
+    with pytest.raises(evo.UserError, match=r"the run's task is the class erf of a script or notebook; go on there with"):
+        Run.resume(folder)
+
+
 def test_a_script_that_no_longer_parses_does_not_stop_its_search(script, tmp_path):
     """Its text is what somebody edits now. Then the class is known by its attributes alone."""
     task = script()

@@ -26,6 +26,7 @@ LAYERS = [
     ("report",),
     ("evolution",),
     ("regression",),
+    ("ending",),
     ("cli", "__main__"),
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}

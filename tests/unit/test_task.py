@@ -1,4 +1,7 @@
-"""evo.task: every fault of a task's folder is one line with file and place; statistics agree with scipy."""
+"""evo.task: every fault of a task's folder is one line with file and place; statistics agree with scipy.
+
+Longer than most modules: each way in which a task can be wrong has its line.
+"""
 
 import re
 from pathlib import Path

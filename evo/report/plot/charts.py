@@ -33,6 +33,8 @@ CURVES = {
 }
 CURVE_COLOR = "#31688e"
 _SIDE = 900  # of the heat map's image, in pixels
+_MAX_PANELS = 20  # of a heat map of three measures: of more levels, neighbours share one
+_PANEL_INCHES, _MAX_INCHES = 3.4, 13.0  # of a panel's side, and of all beside each other
 _MAX_CELLS_WITH_EDGES = 2500
 _EDGE_COLOR = (0.45, 0.45, 0.45, 1.0)
 _MARK_COLOR = "#d1495b"
@@ -46,25 +48,38 @@ def heatmap(run: Run) -> Path:
 
 
 def heatmap_figure(run: Searched) -> Figure:
-    """The archive's objectives by cell, or on parallel axes if there are more than two measures."""
+    """The archive's objectives by cell.
+
+    Of a grid of more than two measures, a panel for each level of the third, with the best over all further ones; of other
+    archives of more than two, parallel axes.
+    """
     archive: Any = run.search.archive
     problem, elites = run.search.problem, archive.elites()
     objective, unit = _in_units(elites.objective)
-    low, high = color_range(objective)
+    dims = run.search.layout.dims
+    best = _best_by_level(dims, elites, objective) if dims and len(dims) > 2 else None
+    shown = objective if best is None else best[best > -np.inf]
+    low, high = color_range(shown)
     colors = ScalarMappable(Normalize(low, high, clip=True), colormaps["viridis"])
     names = list(problem.spanning)
-    figure = Figure(figsize=(8, 3.2 if len(names) == 1 else 6.5), layout="constrained")
-    axes = figure.subplots()
     ranges = np.asarray(problem.ranges, float)
-    if len(names) > 2:
-        _draw_lines(axes, elites, objective, colors, names, ranges)
-    else:
-        _draw_cells(axes, archive, elites, objective, colors, names, ranges)
-    below, above = bool((objective < low).any()), bool((objective > high).any())
-    extend = "both" if below and above else "min" if below else "max" if above else "neither"
-    figure.colorbar(colors, ax=axes, extend=extend, label=f"objective{unit}", pad=0.02)
     title = f"objective · {len(elites)} elites after {run.search.counters.evaluations:,} evaluations"
-    axes.set_title(title, pad=24 if len(names) > 2 else None)  # names of parallel axes lie between
+    axes: Any
+    if dims and best is not None:
+        figure, axes = _panels(best, dims[2], colors, names, ranges)
+        others = f" · the best over {', '.join(names[3:])}" if len(names) > 3 else ""
+        figure.suptitle(title + others)
+    else:
+        figure = Figure(figsize=(8, 3.2 if len(names) == 1 else 6.5), layout="constrained")
+        axes = figure.subplots()
+        if len(names) > 2:
+            _draw_lines(axes, elites, objective, colors, names, ranges)
+        else:
+            _draw_cells(axes, archive, elites, objective, colors, names, ranges)
+        axes.set_title(title, pad=24 if len(names) > 2 else None)  # names of parallel axes lie between
+    below, above = bool((shown < low).any()), bool((shown > high).any())
+    extend = "both" if below and above else "min" if below else "max" if above else "neither"
+    figure.colorbar(colors, ax=axes, extend=extend, label=f"objective{unit}", pad=0.02, aspect=30)
     return figure
 
 
@@ -111,6 +126,54 @@ def _draw_cells(
     places, labels, unit = ticks(*ranges[1])
     axes.set_yticks(places, labels)
     axes.set_ylabel(names[1] + unit)
+
+
+def _best_by_level(dims: tuple[int, ...], elites: Elites, objective: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`(num_panels, rows, columns)`, the best objective of a grid of three measures or more over all that share a place; -inf:
+    none does.
+    """
+    column, row, level = np.unravel_index(elites.cell, dims)[:3]
+    num_panels = min(dims[2], _MAX_PANELS)
+    best = np.full((num_panels, dims[1], dims[0]), -np.inf)
+    np.maximum.at(best, (level * num_panels // dims[2], row, column), objective)
+    return best
+
+
+def _panels(
+    best: NDArray[np.float64], levels: int, colors: ScalarMappable, names: Sequence[str], ranges: NDArray[np.float64]
+) -> tuple[Figure, NDArray[Any]]:
+    """A figure with a map of the first two measures for each level of the third, or for neighbouring levels; and its axes."""
+    num_panels, rows, columns = best.shape
+    across = num_panels if num_panels <= 3 else int(np.ceil(np.sqrt(num_panels)))
+    down = -(-num_panels // across)
+    side = min(_PANEL_INCHES, _MAX_INCHES / across)
+    figure = Figure(figsize=(side * across + 1.3, (side + 0.3) * down + 0.7), layout="constrained")
+    grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+    (low, high), edges = ranges[2], -(-np.arange(num_panels + 1) * levels // num_panels) / levels
+    bounds, unit = _in_units(low * (1.0 - edges) + high * edges)
+    for number, axes in enumerate(grid.flat):
+        if number >= num_panels:
+            axes.set_axis_off()
+            grid[number // across - 1, number % across].xaxis.set_tick_params(labelbottom=True)
+            continue
+        axes.pcolormesh(
+            np.linspace(0.0, 1.0, columns + 1),
+            np.linspace(0.0, 1.0, rows + 1),
+            np.ma.masked_equal(best[number], -np.inf),
+            cmap=colors.cmap,
+            norm=colors.norm,
+            edgecolors=_EDGE_COLOR if columns * rows <= _MAX_CELLS_WITH_EDGES else "none",
+            linewidth=0.3,
+        )
+        axes.set_title(f"{names[2]} {bounds[number]:.3g} to {bounds[number + 1]:.3g}{unit}", fontsize=10)
+    most = int(2 * side)
+    places, labels, unit = ticks(ranges[0, 0], ranges[0, 1], most)
+    grid[0, 0].set_xticks(places, labels)  # the panels share them
+    figure.supxlabel(names[0] + unit)
+    places, labels, unit = ticks(ranges[1, 0], ranges[1, 1], most)
+    grid[0, 0].set_yticks(places, labels)
+    figure.supylabel(names[1] + unit)
+    return figure, grid
 
 
 def _draw_lines(

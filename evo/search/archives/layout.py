@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 class Layout(ABC):
     """The cells of one archive.
 
+    Attributes:
+        dims: how many there are along each measure, if they are those of a grid; None otherwise.
+
     Args:
         ranges: `(low, high)` of each measure.
         options: of the archive, as in the config.
@@ -23,6 +26,7 @@ class Layout(ABC):
     """
 
     num_cells: int
+    dims: tuple[int, ...] | None = None
 
     @abstractmethod
     def __init__(self, ranges: Sequence[tuple[float, float]], options: dict[str, Any], arrays: dict[str, NDArray[Any]]): ...
@@ -72,12 +76,12 @@ class GridLayout(Layout):
 
     def __init__(self, ranges: Sequence[tuple[float, float]], options: dict[str, Any], arrays: dict[str, NDArray[Any]]):
         del ranges, arrays
-        self._dims: tuple[int, ...] = tuple(options["dims"])
-        self.num_cells = int(np.prod(self._dims))
+        self.dims: tuple[int, ...] = tuple(options["dims"])
+        self.num_cells = int(np.prod(self.dims))
 
     def cell_name(self, cell: int) -> str:
         """The indices along the measures, such as `3,4`."""
-        return ",".join(map(str, np.unravel_index(cell, self._dims)))
+        return ",".join(map(str, np.unravel_index(cell, self.dims)))
 
     def cell_number(self, name: str) -> int:
         """Indices along the measures such as `3,4`, or a cell number."""
@@ -87,24 +91,24 @@ class GridLayout(Layout):
             raise ValueError("write grid indices such as 3,4, or a cell number") from None
         if len(indices) == 1:
             return super().cell_number(name)
-        if len(indices) != len(self._dims):
-            raise ValueError(f"no such cell; the grid has {len(self._dims)} axes")
-        if any(not 0 <= index < dim for index, dim in zip(indices, self._dims, strict=True)):
-            raise ValueError(f"out of range, the grid is {' x '.join(map(str, self._dims))}, counted from 0")
-        return int(np.ravel_multi_index(indices, self._dims))
+        if len(indices) != len(self.dims):
+            raise ValueError(f"no such cell; the grid has {len(self.dims)} axes")
+        if any(not 0 <= index < dim for index, dim in zip(indices, self.dims, strict=True)):
+            raise ValueError(f"out of range, the grid is {' x '.join(map(str, self.dims))}, counted from 0")
+        return int(np.ravel_multi_index(indices, self.dims))
 
     def places(self, cells: NDArray[np.int64]) -> NDArray[np.float64]:
         """The indices along the measures."""
-        return np.stack(np.unravel_index(cells, self._dims), axis=1).astype(np.float64)
+        return np.stack(np.unravel_index(cells, self.dims), axis=1).astype(np.float64)
 
     def grid_shape(self) -> tuple[int, int] | None:
         """The cells along the first two measures."""
-        return (self._dims[0], self._dims[1]) if len(self._dims) >= 2 else None
+        return (self.dims[0], self.dims[1]) if len(self.dims) >= 2 else None
 
     def outlines(self) -> list[NDArray[np.float64]] | None:
         """A rectangle for each cell."""
-        dims = np.array([*self._dims, 1][:2])
-        low = np.stack(np.unravel_index(np.arange(self.num_cells), (*self._dims, 1))[:2], axis=1)
+        dims = np.array([*self.dims, 1][:2])
+        low = np.stack(np.unravel_index(np.arange(self.num_cells), (*self.dims, 1))[:2], axis=1)
         corners = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
         return list((low[:, None] + corners) / dims)
 

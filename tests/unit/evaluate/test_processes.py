@@ -1,4 +1,7 @@
-"""evo.evaluate.processes: programs scored in worker processes, by workers that fail in every way."""
+"""evo.evaluate.processes: programs scored in worker processes, by workers that fail in every way.
+
+Longer than most modules: each way in which a worker can fail has its test, and they share one evaluator.
+"""
 
 from __future__ import annotations
 

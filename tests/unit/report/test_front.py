@@ -43,15 +43,23 @@ def test_a_front_of_one_elite_has_its_knee_there(make_run):
 
 def test_the_front_is_listed_with_marks_and_with_what_the_task_reports(make_run):
     header, *lines = describe_front(make_run(ELITES)).splitlines()
-    assert header.split() == ["cell", "check_mean", "objective", "at_3", "at_5"]
+    assert header.split() == ["cell", "check_mean", "objective", "at_3", "at_5", "expression"]
     assert [line.split()[1:5] for line in lines] == [
         ["-9", "-8", "3", "5"],
         ["-5", "-3", "4", "6"],
         ["-1", "-2", "5", "7"],
         ["3", "-1", "6", "8"],
     ]
-    assert [line.partition("  6  ")[2] for line in lines][1] == "knee, shortest description"
-    assert len({len(line) for line in lines[2:]}) == 1
+    assert lines[1].endswith("  6  knee, shortest description  y = 1 + x0")
+    assert [line[header.index("expression") :] for line in lines] == ["y = x0", "y = 1 + x0", "y = 2 + x0", "y = 3 + x0"]
+
+
+def test_expressions_of_the_front_are_cut_to_the_width_of_a_line(make_run):
+    run = make_run([(-9.0, -8.0, " ".join(["%x0", *["%x1 add_ftz_f32"] * 11]))])
+    (header, whole), *cut = (describe_front(run, width).splitlines()[:2] for width in (None, 100, 10))
+    begin = header.index("expression")
+    assert whole[begin:].count("x1") == 11
+    assert [line for _, line in cut] == [whole[:97] + "...", whole[: begin + 17] + "..."]
 
 
 def test_an_elite_is_shown_with_what_the_task_reports(make_run):

@@ -16,7 +16,7 @@ from evo.report import measure
 def table(monkeypatch):
     """The lines, and the warnings, if a program costs 10 ns a point on the CPU, and on the GPU so many seconds."""
 
-    def make(gpu_s: float | None, **properties) -> tuple[list[str], list[str]]:
+    def make(gpu_s: float | None, why_unusable=lambda: None) -> tuple[list[str], list[str]]:
         def lanes(backend, assignment, batch, calibration):
             if gpu_s is None:
                 raise UserError("too little memory")
@@ -27,9 +27,7 @@ def table(monkeypatch):
             num_points = len(assignment.task.points()["x"])
             return Calibration(num_points, float(batch.num_instructions.mean()), 2, 1e-8 * num_points, 0.0)
 
-        monkeypatch.setitem(
-            BACKENDS, "cuda", replace(CUDA, **({"why_unusable": lambda: None, "why_untrusted": lambda _: None} | properties))
-        )
+        monkeypatch.setitem(BACKENDS, "cuda", replace(CUDA, why_unusable=why_unusable))
         monkeypatch.setattr(measure, "calibrate_lanes", lanes)
         monkeypatch.setattr(measure, "calibrate_cpu", cpu)
         warnings: list[str] = []
@@ -63,11 +61,19 @@ def test_without_a_gpu_the_cpu_alone_is_measured_and_that_is_said(table):
     assert warnings == []
 
 
-@pytest.mark.parametrize(("gpu_s", "properties"), [(None, {}), (1.0, {"why_untrusted": lambda _: "too little memory"})])
-def test_a_gpu_that_fails_is_told_and_left_out(table, gpu_s, properties):
-    lines, warnings = table(gpu_s, **properties)
+def test_a_gpu_that_fails_is_told_and_left_out(table):
+    lines, warnings = table(None)
     assert warnings == ["the GPU is not measured at 100 points and beyond: too little memory"]
     assert len(lines) == 6
+
+
+def test_a_gpu_that_is_not_trusted_is_told_and_left_out(monkeypatch):
+    untrusted = replace(CUDA, why_unusable=lambda: None, why_untrusted=lambda _: "it computes 2")
+    monkeypatch.setitem(BACKENDS, "cuda", untrusted)
+    warnings: list[str] = []
+    lines = list(measure.measure(warnings.append, (64, 128)))
+    assert warnings == ["the GPU is not measured at 64 points and beyond: it computes 2"]
+    assert lines[1] == "No GPU can be used here: only the CPU is measured."
 
 
 def test_it_measures_over_the_stand_in(emulated_gpu):

@@ -1,4 +1,7 @@
-"""evo.run.run: what a checkpoint holds is the whole state, and what decides it is checked before a run goes on."""
+"""evo.run.run and evo.run.restore: a checkpoint holds the whole state, and what decides it is checked before a run goes on.
+
+Slightly long, since each part of a run's state has its test.
+"""
 
 import errno
 import json

@@ -1,5 +1,6 @@
 """A small search without config, files or virtual machine: what the tests of emitter and loop share."""
 
+import itertools
 from collections.abc import Sequence
 from types import SimpleNamespace
 
@@ -8,9 +9,13 @@ import pytest
 
 from evo.evaluate import Evaluation, Status
 from evo.language.batch import Batch
+from evo.search.ancestry import Ancestry
 from evo.search.archives import make_archive
 from evo.search.blocks import Blocks
 from evo.search.emitter import Emitter, ProgramEmitter
+from evo.search.lineages import Lineages
+from evo.search.map_elites import Counters, Generation, map_elites
+from evo.search.memory import HashMemory
 from evo.search.starts import Starts
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 
@@ -47,6 +52,37 @@ class WordEvaluator:
         if number % 8 == 0:
             return None
         return (number % 101) / 101, (float(number % 13), (number % 97) / 90)
+
+
+class SteppedSearch:
+    """MAP-Elites over what `new_search` makes, generation by generation.
+
+    Args:
+        capacity: of its memory.
+        more: `prescreen` and `tuning` of `map_elites`.
+    """
+
+    def __init__(self, search, language, *, evaluator=None, capacity: int = 10_000, counters: Counters | None = None, **more):
+        self.archive, self.emitter, self.starts = search.archive, search.emitter, search.starts
+        self.evaluator = evaluator or search.evaluator
+        self.memory, self.counters = HashMemory(capacity), counters or Counters()
+        self.lineages, self.ancestry = Lineages(self.archive.cells), Ancestry(self.archive.cells, 1 << 20)
+        self.lowering = language.lowering
+        self.generations = map_elites(
+            self.archive,
+            self.emitter,
+            self.evaluator,
+            self.lowering,
+            self.memory,
+            self.counters,
+            self.lineages,
+            self.ancestry,
+            self.starts,
+            **more,
+        )
+
+    def run(self, num_generations: int) -> list[Generation]:
+        return list(itertools.islice(self.generations, num_generations))
 
 
 @pytest.fixture(scope="session")

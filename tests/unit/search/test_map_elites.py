@@ -1,43 +1,23 @@
 """evo.search.map_elites: against a plain Python archive, and with every program evaluated at most once."""
 
-import itertools
 from collections import Counter
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from evo.search.ancestry import Ancestry
 from evo.search.lineages import Lineages
 from evo.search.map_elites import Counters, map_elites
-from evo.search.memory import HashMemory
 
-from .conftest import WordEvaluator
+from .conftest import SteppedSearch, WordEvaluator
 
 
-class RecordedSearch:
+class RecordedSearch(SteppedSearch):
     """A search whose programs, hashes and origins are kept for each generation."""
 
-    def __init__(self, search, language, *, capacity: int = 10_000, counters: Counters | None = None):
-        self.archive, self.emitter, self.evaluator = search.archive, search.emitter, search.evaluator
-        self.memory = HashMemory(capacity)
-        self.counters = counters or Counters()
-        self.lineages = Lineages(self.archive.cells)
-        self.ancestry = Ancestry(self.archive.cells, 1 << 20)
-        self.lowering = language.lowering
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
         self.asked: list[dict] = []
-        self.starts = search.starts
-        self.generations = map_elites(
-            self.archive,
-            self.emitter,
-            self.evaluator,
-            self.lowering,
-            self.memory,
-            self.counters,
-            self.lineages,
-            self.ancestry,
-            self.starts,
-        )
         ask = self.emitter.ask
 
         def recorded_ask(factor):
@@ -50,9 +30,6 @@ class RecordedSearch:
             return words
 
         self.emitter.ask = recorded_ask
-
-    def run(self, num_generations: int) -> list:
-        return list(itertools.islice(self.generations, num_generations))
 
 
 @pytest.fixture

@@ -1,17 +1,14 @@
 """evo.search.prescreen: it finds more where features tell the outcome, ends itself where they do not, and resumes exactly."""
 
-import itertools
-
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
 from evo.evaluate import Evaluation, Status
-from evo.search.ancestry import Ancestry
-from evo.search.lineages import Lineages
-from evo.search.map_elites import Counters, map_elites
-from evo.search.memory import HashMemory
+from evo.search.map_elites import Counters
 from evo.search.prescreen import PROBATION, Prescreen, PrescreenOptions, expected_improvement, lead, rank_correlation
+
+from .conftest import SteppedSearch
 
 NUM_FEATURES = 3
 DEAR = 1000.0
@@ -41,34 +38,18 @@ class Drawn:
         return Evaluation(status, numbers[:, 0] ** 2, numbers[:, 1:] * [12.0, 1.0])
 
 
-class ScreenedSearch:
+class ScreenedSearch(SteppedSearch):
     """A search with a prescreen. Its features are the numbers that the outcome is made of if `salt` is 1."""
 
     def __init__(self, search, language, *, salt=1, cost=DEAR, options=None, arrays=None, memory=None, counters=None):
-        self.archive, self.emitter = search.archive, search.emitter
-        self.evaluator, self.memory = Drawn(salt), HashMemory(100_000)
-        self.counters = counters or Counters()
-        self.memory.restore(memory or {"hash": np.zeros((0, 2), np.uint64)})
         self.prescreen = None
         if options:
             self.prescreen = Prescreen(
                 options, lambda words: numbers_of(words, 1).astype(np.float32), num_measures=2, seed=7, cost=cost, arrays=arrays
             )
-        self.generations = map_elites(
-            self.archive,
-            self.emitter,
-            self.evaluator,
-            language.lowering,
-            self.memory,
-            self.counters,
-            Lineages(self.archive.cells),
-            Ancestry(self.archive.cells, 1 << 20),
-            search.starts,
-            prescreen=self.prescreen,
-        )
-
-    def run(self, num_generations):
-        return list(itertools.islice(self.generations, num_generations))
+        super().__init__(search, language, evaluator=Drawn(salt), capacity=100_000, counters=counters, prescreen=self.prescreen)
+        if memory:
+            self.memory.restore(memory)
 
 
 OPTIONS = PrescreenOptions(factor=4, control=4, window=300)

@@ -1,17 +1,12 @@
 """Tuning in evo.search.map_elites: which programs are tuned, what becomes of them, and what is counted."""
 
-import itertools
-
 import numpy as np
 import pytest
 
 from evo.native.stack_ptx import WordType
-from evo.search.ancestry import Ancestry
-from evo.search.lineages import Lineages
-from evo.search.map_elites import Counters, Tuning, map_elites
-from evo.search.memory import HashMemory
+from evo.search.map_elites import Counters, Tuning
 
-from .conftest import WordEvaluator, full_rows
+from .conftest import SteppedSearch, WordEvaluator, full_rows
 
 RUNS = 3  # that the tuner below says it needs for a program
 
@@ -29,12 +24,12 @@ class StepTuner:
         return tuned, is_constant.any(axis=1), RUNS * len(words)
 
 
-class TunedSearch:
-    """A search that tunes, generation by generation."""
+class TunedSearch(SteppedSearch):
+    """A search that tunes."""
 
-    def __init__(self, search, language, share, *, counters=None, capacity=10_000):
-        self.archive, self.emitter, self.evaluator = search.archive, search.emitter, search.evaluator
-        self.memory, self.counters, self.tuner = HashMemory(capacity), counters or Counters(), StepTuner()
+    def __init__(self, search, language, share, **options):
+        self.tuner = StepTuner()
+        super().__init__(search, language, tuning=Tuning(self.tuner, share), **options)
         self.batches: list[list[np.ndarray]] = []  # what was evaluated, call by call
         evaluate = self.evaluator.evaluate
 
@@ -43,22 +38,6 @@ class TunedSearch:
             return evaluate(batch)
 
         self.evaluator.evaluate = recorded
-        tuning = Tuning(self.tuner, share)
-        self.generations = map_elites(
-            self.archive,
-            self.emitter,
-            self.evaluator,
-            language.lowering,
-            self.memory,
-            self.counters,
-            Lineages(self.archive.cells),
-            Ancestry(self.archive.cells, 1 << 20),
-            search.starts,
-            tuning=tuning,
-        )
-
-    def run(self, num_generations):
-        return list(itertools.islice(self.generations, num_generations))
 
 
 def objective_of(row):

@@ -19,29 +19,48 @@ def assert_a_picture(path, name: str) -> None:
         assert np.asarray(image.convert("L")).std() > 5
 
 
-MEASURES = {1: '{"mean": (-1.0, 1.0)}', 3: '{"mean": (-1.0, 1.0), "deviation": (0.0, 2.0), "third": (0.0, 1.0)}'}
+MEASURES = {
+    1: '{"mean": (-1.0, 1.0)}',
+    3: '{"mean": (-1.0, 1.0), "deviation": (0.0, 2.0), "third": (0.0, 1.0)}',
+    4: '{"mean": (-1.0, 1.0), "deviation": (0.0, 2.0), "third": (0.0, 1.0), "fourth": (0.0, 1.0)}',
+}
 ARCHIVES = {
     "grid": ({"archive": {"dims": [6, 5]}}, 2),
     "line": ({"archive": {"dims": [7]}}, 1),
     "box": ({"archive": {"dims": [3, 4, 5]}}, 3),
     "cvt": ({"archive": {"type": "CVTArchive", "dims": None, "centroids": 9}}, 2),
+    "cvt of three measures": ({"archive": {"type": "CVTArchive", "dims": None, "centroids": 9}}, 3),
 }
 
 
+@pytest.fixture
+def run_of(new_run, make_task, plane_folder):
+    """Makes a run of the plane task with so many measures, and these elites."""
+
+    def make(num_measures: int, search, elites):
+        changes = {"search": search}
+        if num_measures != 2:
+            source = (plane_folder / "task.py").read_text()
+            source = source.replace('{"mean": (-1.0, 1.0), "deviation": (0.0, 2.0)}', MEASURES[num_measures])
+            source = source.replace("[v.mean(axis=1), v.std(axis=1)]", f"[v.mean(axis=1)] * {num_measures}")
+            changes["task"] = str(make_task(source))
+        return new_run(elites, changes)
+
+    return make
+
+
 @pytest.mark.parametrize("kind", ARCHIVES)
-def test_archives_of_every_shape_have_a_heat_map(new_run, make_task, plane_folder, drawn, kind):
+def test_archives_of_every_shape_have_a_heat_map(run_of, drawn, kind):
     search, num_measures = ARCHIVES[kind]
-    changes = {"search": search}
-    if num_measures != 2:
-        source = (plane_folder / "task.py").read_text()
-        source = source.replace('{"mean": (-1.0, 1.0), "deviation": (0.0, 2.0)}', MEASURES[num_measures])
-        source = source.replace("[v.mean(axis=1), v.std(axis=1)]", f"[v.mean(axis=1)] * {num_measures}")
-        changes["task"] = str(make_task(source))
     elites = [(RED, 0.5, (0.0, 0.5, 0.5)[:num_measures]), (RED, 0.75, (0.9, 0.1, 0.9)[:num_measures])]
-    run = new_run(elites, changes)
+    run = run_of(num_measures, search, elites)
     assert_a_picture(charts.heatmap(run), "heatmap.png")
-    assert "2 elites after 0 evaluations" in drawn[0].axes[0].get_title()
-    if num_measures <= 2:
+    assert "2 elites after 0 evaluations" in (drawn[0].get_suptitle() or drawn[0].axes[0].get_title())
+    if kind == "box":
+        titles = [axes.get_title() for axes in drawn[0].axes[:5]]
+        assert titles == [f"third {level / 5:g} to {(level + 1) / 5:g}" for level in range(5)]
+        assert (drawn[0].get_supxlabel(), drawn[0].get_supylabel()) == ("mean", "deviation")
+    elif num_measures <= 2:
         assert drawn[0].axes[0].get_xlabel() == "mean"
         assert drawn[0].axes[0].get_ylabel() == ("deviation" if num_measures == 2 else "")
         box = drawn[0].axes[0].get_position()
@@ -49,6 +68,50 @@ def test_archives_of_every_shape_have_a_heat_map(new_run, make_task, plane_folde
     else:
         labels = [label.get_text() for label in drawn[0].axes[0].get_xticklabels()]
         assert labels == list(run.search.problem.task.measures)
+
+
+def maps_of(figure, num_panels: int) -> np.ndarray:
+    """`(num_panels, rows, columns, 4)`, the colours of the cells; NaN where there is none."""
+    figure.draw_without_rendering()
+    meshes = [axes.collections[0] for axes in figure.axes[:num_panels]]
+    return np.stack(
+        [
+            np.where(
+                np.ma.getmaskarray(mesh.get_array())[..., None], np.nan, mesh.get_facecolor().reshape(*mesh.get_array().shape, 4)
+            )
+            for mesh in meshes
+        ]
+    )
+
+
+def test_a_grid_of_four_measures_has_a_map_for_each_level_of_the_third_with_the_best_over_the_fourth(run_of, drawn):
+    """The cell of (mean, deviation, third) is in panel 5 third, row 4 deviation / 2, column 3 (mean + 1) / 2."""
+    elites = [
+        (RED, 0.0, (-0.9, 0.1, 0.1, 0.1)),
+        (RED, 1.0, (0.9, 0.6, 0.1, 0.1)),
+        (RED, 0.5, (0.0, 1.9, 0.9, 0.1)),
+        (RED, -9.0, (0.0, 1.9, 0.9, 0.9)),
+    ]
+    charts.heatmap(run_of(4, {"archive": {"dims": [3, 4, 5, 2]}}, elites))
+    maps = maps_of(drawn[0], 5)
+    expected = np.full((5, 4, 3, 4), np.nan)
+    viridis = colormaps["viridis"]
+    expected[0, 0, 0], expected[0, 1, 2], expected[4, 3, 1] = viridis(0.0), viridis(1.0), viridis(0.5)
+    np.testing.assert_allclose(maps, expected, atol=0.01)
+    assert drawn[0].get_suptitle().endswith("4 elites after 0 evaluations · the best over fourth")
+    assert drawn[0].axes[-1]._colorbar.extend == "neither"  # a colour for what is shown: not for the elite behind another
+    assert len(drawn[0].axes) == 6 + 1  # with a place that is empty, and one colour bar
+
+
+def test_neighbouring_levels_share_a_panel_where_there_are_many(run_of, drawn):
+    elites = [(RED, level / 49, (0.0, 1.0, (level + 0.5) / 50)) for level in range(50)]
+    charts.heatmap(run_of(3, {"archive": {"dims": [1, 1, 50]}}, elites))
+    titles = [axes.get_title() for axes in drawn[0].axes[:20]]
+    assert titles[:3] == ["third 0 to 0.06", "third 0.06 to 0.1", "third 0.1 to 0.16"]
+    ends = np.array([float(title.split()[-1]) for title in titles])
+    last = np.round(ends * 50 - 1)  # the best level of each panel
+    best = colormaps["viridis"]((last - last[0]) / (last[-1] - last[0]))
+    np.testing.assert_allclose(maps_of(drawn[0], 20)[:, 0, 0], best, atol=0.01)
 
 
 def image_of(figure) -> np.ndarray:
@@ -138,12 +201,9 @@ def test_a_heat_map_colours_the_cell_that_measures_fall_into_and_shows_its_edges
         assert image[row, column].tolist() == pytest.approx(expected)
 
 
-def test_parallel_axes_are_not_clipped(new_run, make_task, plane_folder, drawn):
-    source = (plane_folder / "task.py").read_text().replace('{"mean": (-1.0, 1.0), "deviation": (0.0, 2.0)}', MEASURES[3])
-    source = source.replace("[v.mean(axis=1), v.std(axis=1)]", "[v.mean(axis=1)] * 3")
+def test_parallel_axes_are_not_clipped(run_of, drawn):
     elites = [(RED, 0.5, (-1.0, 0.0, 0.0)), (RED, 0.75, (1.0, 2.0, 1.0)), (RED, 0.6, (7.0, 1.0, 0.25))]
-    run = new_run(elites, {"search": {"archive": {"dims": [3, 4, 5]}}, "task": str(make_task(source))})
-    charts.heatmap(run)
+    charts.heatmap(run_of(3, {"archive": {"type": "CVTArchive", "dims": None, "centroids": 30}}, elites))
     axes = drawn[0].axes[0]
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     (lines,) = axes.collections

@@ -1,0 +1,155 @@
+"""The search of a run's checkpoint, to go on with or to look at.
+
+Owns what must be the same as when the checkpoint was written, and where the task comes from. Writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from evo.config import RunConfig, first_difference
+from evo.errors import FailureKind, UserError
+from evo.evaluate.backends import AUTO, BACKENDS, Backend, Quarantine
+from evo.native.stack_ptx import HASH_VERSION
+from evo.run.made_task import DeclaredTask, MadeTask
+from evo.run.problem import Problem, load_problem, problem_of, unloaded_problem
+from evo.run.run_dir import RunDir
+from evo.run.search import Arrays, Search
+from evo.search.ancestry import Records
+from evo.task import Task
+
+MakeTask: TypeAlias = Callable[[RunConfig], Task]
+Load: TypeAlias = Callable[[RunConfig, dict[str, Any], Backend | None, Quarantine], Problem]
+
+
+def refuse(message: str) -> None:
+    """For `restore` of a run that is to go on: every difference ends it. Raises UserError."""
+    raise UserError(message)
+
+
+def restore(
+    run_dir: RunDir,
+    config: RunConfig,
+    meta: dict[str, Any],
+    arrays: Arrays,
+    backend: Backend | None,
+    differs: Callable[[str], None],
+    load: Load,
+    records: Records | None = None,
+) -> Search:
+    """The search of a checkpoint.
+
+    Args:
+        differs: called with a line for whatever has changed that decides how the run goes on.
+        load: gives the problem of a config and a checkpoint's facts.
+
+    Raises:
+        UserError: something has changed without which the elites cannot be read.
+    """
+    path = run_dir.path
+    if meta["hash_version"] != HASH_VERSION:
+        differs(
+            f"{path}: written by evo {meta['evo_version']} with hash version {meta['hash_version']}, this one has {HASH_VERSION}"
+        )
+    was, now = meta["identity"], config.identity()
+    if change := first_difference(_shape(was), _shape(now)):
+        raise UserError(f"{path}/config.yaml: the config has changed since the checkpoint: {change}")
+    if change := first_difference(was, now):
+        differs(f"{path}/config.yaml: the config has changed since the checkpoint: {change}")
+    problem = load(config, meta, backend, _read_quarantine(run_dir, meta))
+    if problem.task_digest != meta["task_digest"]:
+        differs(f"{config.task}: the task's files have changed since the checkpoint; a run goes on with the same only")
+    if problem.instruction_set_digest != meta["instruction_set_digest"]:
+        raise UserError(f"{config.program.instruction_set}: the instruction set has changed since the checkpoint")
+    num_measures = arrays["elites.measures"].shape[1]
+    if num_measures != len(problem.task.measures):
+        raise UserError(f"{config.task}: the task has {len(problem.task.measures)} measures, this run's elites {num_measures}")
+    return Search.restore(problem, meta, arrays, records)
+
+
+def loader(path: Path, make_task: MakeTask | None) -> Load:
+    """For `restore`: loads the problem of a run that is to go on, of its folder's task or of one that this process makes."""
+
+    def load(config: RunConfig, meta: dict[str, Any], backend: Backend | None, quarantine: Quarantine) -> Problem:
+        made = MadeTask(**meta["made_task"]) if meta.get("made_task") else None
+        if not made:
+            if make_task:
+                raise UserError(f"{path}: this run has a task of its own; go on with: evo resume {path}")
+            return _load_from_folder(config, backend, quarantine)
+        if not make_task:
+            raise UserError(_made_elsewhere(path, made))
+        task = make_task(config)
+        if difference := made.difference(MadeTask.of(task)):
+            raise UserError(f"{path}: {difference}; a run goes on with the same only")
+        return problem_of(config, task, backend, quarantine)
+
+    return load
+
+
+def reader(path: Path, with_task: bool, note: Callable[[str], None]) -> Load:
+    """For `restore`: loads the problem of a run that is looked at."""
+
+    def load(config: RunConfig, meta: dict[str, Any], backend: Backend | None, quarantine: Quarantine) -> Problem:
+        made = MadeTask(**meta["made_task"]) if meta.get("made_task") else None
+        if made and with_task:
+            note(f"{path}: what the task reports is left out, since it is the class {made.name} of a script or notebook")
+        if made or (not with_task and "task" in meta):
+            reason = _made_elsewhere(path, made) if made else f"{path}: the run's task is not loaded"
+            return unloaded_problem(config, DeclaredTask(meta["task"], reason), meta["task_digest"])
+        return _load_from_folder(config, backend, quarantine)
+
+    return load
+
+
+def _load_from_folder(config: RunConfig, backend: Backend | None, quarantine: Quarantine) -> Problem:
+    if not (Path(config.task) / "task.py").is_file():
+        raise UserError(f"{config.task}: the run's task is not there any more; say where it is with --set task=FOLDER")
+    return load_problem(config, backend, quarantine)
+
+
+def _made_elsewhere(path: Path, made: MadeTask) -> str:
+    return (
+        f"{path}: the run's task is the class {made.name} of a script or notebook; go on there with: "
+        f"evo.evolve({made.name}, resume='{path}')"
+    )
+
+
+def _shape(identity: dict[str, Any]) -> dict[str, Any]:
+    """The part of an identity that decides the arrays of a checkpoint."""
+    learning = identity["search"].get("learning", {})
+    return {
+        "program": {"max_length": identity["program"]["max_length"]},
+        "search": {
+            **{name: identity["search"][name] for name in ("archive", "memory_size")},
+            "learning": {"descriptors": learning.get("descriptors", "task"), "features": learning.get("features", 0)},
+        },
+    }
+
+
+def _read_quarantine(run_dir: RunDir, meta: dict[str, Any]) -> Quarantine:
+    """The checkpoint's and the folder's, which also knows programs that failed later, such as those that ended the run."""
+    quarantine = {}
+    for key, record in {**meta["quarantine"], **run_dir.quarantine()}.items():
+        try:
+            quarantine[bytes.fromhex(key)] = (FailureKind(record["kind"]), str(record["log"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise UserError(
+                f"{run_dir.path}/quarantine/{key}.json: not a record of a failed program ({type(error).__name__}: {error}); "
+                "delete it, and the program is tried again"
+            ) from error
+    return quarantine
+
+
+def same_backend(path: Path, config: RunConfig, meta: dict[str, Any]) -> Backend:
+    """The backend that a run goes on with: the one that it had, unless the config names one."""
+    if config.evaluation.backend != AUTO:
+        return BACKENDS[config.evaluation.backend]
+    backend = BACKENDS[meta["backend"]]
+    if reason := backend.why_unusable() or backend.why_untrusted(config.evaluation.model_dump()):
+        raise UserError(
+            f"{path}: this run's programs ran on {meta['device']}, which cannot be used here: {reason}; "
+            "to go on with the CPU, whose approximate instructions differ in their last bits: --set evaluation.backend=cpu"
+        )
+    return backend
