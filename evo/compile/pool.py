@@ -69,6 +69,7 @@ class CompilePool(Executor):
         self._num_broken = 0  # pools in a row that had calls and finished none
         self._is_ended = False
         self._broken: list[pebble.ProcessPool] = []
+        self._ending = threading.Lock()  # Pebble's join may not be called twice at once
         self._pool = self._open_pool()
         atexit.register(self._kill_workers)
 
@@ -93,7 +94,8 @@ class CompilePool(Executor):
             concurrent.futures.wait(unfinished)
         if wait:
             self._kill_workers()
-            self._pool.join()
+            with self._ending:
+                self._pool.join()
             atexit.unregister(self._kill_workers)
             return
         with self._lock:

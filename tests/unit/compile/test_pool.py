@@ -6,9 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
+import pebble
 import pytest
 from compile_cases import append_and_sleep, break_down
 
@@ -84,13 +86,35 @@ def test_the_time_limit_counts_from_the_start_of_a_call_not_from_its_submission(
 @pytest.mark.parametrize(
     ("function", "argument", "how"), [(signal.raise_signal, signal.SIGKILL, "killed by SIGKILL"), (os._exit, 3, "exit code 3")]
 )
-def test_a_worker_that_dies_is_reported_and_replaced(pool, function, argument, how):
-    futures = [pool.submit(abs, -i) for i in range(3)]
-    dead = pool.submit(function, argument)
-    futures += [pool.submit(abs, -i) for i in range(3)]
-    with pytest.raises(WorkerDied, match=how):
-        dead.result()
-    assert [future.result() for future in futures] == [0, 1, 2, 0, 1, 2]
+def test_a_worker_that_dies_is_reported_and_replaced(function, argument, how):
+    with CompilePool(2) as pool:  # its own: other tests count the children that they find
+        futures = [pool.submit(abs, -i) for i in range(3)]
+        dead = pool.submit(function, argument)
+        futures += [pool.submit(abs, -i) for i in range(3)]
+        with pytest.raises(WorkerDied, match=how):
+            dead.result()
+        assert [future.result() for future in futures] == [0, 1, 2, 0, 1, 2]
+
+
+def test_two_threads_may_end_it_at_once(monkeypatch):
+    """As a farm's own thread and whoever closes the farm do. Pebble would close its pipes twice."""
+    join, is_joining, overlaps = pebble.ProcessPool.join, threading.Event(), []
+
+    def watched(self, timeout=None):
+        overlaps.append(is_joining.is_set())
+        is_joining.set()
+        if len(overlaps) == 1:
+            other.start()
+            other.join(0.5)  # it cannot end before this does
+        join(self, timeout)
+        is_joining.clear()
+
+    monkeypatch.setattr(pebble.ProcessPool, "join", watched)
+    pool = CompilePool(1)
+    other = threading.Thread(target=pool.shutdown)
+    pool.shutdown()
+    other.join()
+    assert overlaps == [False, False]
 
 
 def kill_idle_workers(others: set[int], count: int) -> None:
@@ -140,12 +164,13 @@ def test_processes_that_never_start_are_one_line(monkeypatch):
         pool.submit(abs, -1).result()
 
 
-def test_cancelling_ends_running_work(pool, tmp_path):
+def test_cancelling_ends_running_work(tmp_path):
     marks = tmp_path / "marks"
-    future = pool.submit(append_and_sleep, str(marks), 50.0)
-    wait_for(lambda: marks.exists() and marks.read_text().endswith("\n"))
-    assert future.cancel()
-    wait_for(lambda: is_gone(int(marks.read_text())))
+    with CompilePool(2) as pool:
+        future = pool.submit(append_and_sleep, str(marks), 50.0)
+        wait_for(lambda: marks.exists() and marks.read_text().endswith("\n"))
+        assert future.cancel()
+        wait_for(lambda: is_gone(int(marks.read_text())))
 
 
 def test_an_exception_that_leaves_the_pool_ends_all_work_at_once(tmp_path):
