@@ -228,7 +228,7 @@ class Prescreen:
 
     def _picked(self, predicted: NDArray[np.float32], population: ProgramArchive, num_wanted: int) -> NDArray[np.int64]:
         """The rows to evaluate, sorted: those of greatest expected improvement, and for exploration some of the others, evenly
-        spread over their slots.
+        spread over their slots. Only one program can take a cell, so the n-th best of a predicted cell counts an n-th.
         """
         means, deviations = predicted.astype(np.float64)
         lowest = min(population.qd_score_offset, _floor(population))
@@ -238,7 +238,7 @@ class Prescreen:
             cells = population.index_of(means[:, 1:] + direction * deviations[:, 1:])
             incumbent = population.scores(cells)[0]
             gain += expected_improvement(means[:, 0] - np.where(np.isnan(incumbent), lowest, incumbent), deviations[:, 0])
-        order = np.argsort(-gain, kind="stable")
+        order = np.argsort(-gain / _places(population.index_of(means[:, 1:]), gain), kind="stable")
         num_explored = round(self._options.exploration * num_wanted)
         best, others = np.split(order, [num_wanted - num_explored])
         explored = np.sort(others)[np.arange(num_explored) * len(others) // max(num_explored, 1)]
@@ -273,6 +273,15 @@ class Prescreen:
             for name in COUNTS[2:]:
                 counts[name] //= 2
         return None
+
+
+def _places(cells: NDArray[Any], gain: NDArray[np.float64]) -> NDArray[np.int64]:
+    """The place of each row among those of its cell by falling gain, from 1; of equals the first is before."""
+    order = np.lexsort((-gain, cells))
+    first = np.flatnonzero(np.diff(cells[order], prepend=-1))
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order))) + 1
+    return places
 
 
 def expected_improvement(lead: NDArray[np.float64], deviation: NDArray[np.float64]) -> NDArray[np.float64]:

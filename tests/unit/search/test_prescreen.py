@@ -6,7 +6,15 @@ from scipy import integrate, stats
 
 from evo.evaluate import Evaluation, Status
 from evo.search.map_elites import Counters
-from evo.search.prescreen import PROBATION, Prescreen, PrescreenOptions, expected_improvement, lead, rank_correlation
+from evo.search.prescreen import (
+    PROBATION,
+    Prescreen,
+    PrescreenOptions,
+    _places,
+    expected_improvement,
+    lead,
+    rank_correlation,
+)
 
 from .conftest import SteppedSearch
 
@@ -160,6 +168,12 @@ def test_a_search_rebuilt_from_its_state_goes_on_as_if_nothing_had_happened(make
         np.testing.assert_array_equal(one, two)
     for name, array in whole.prescreen.arrays().items():
         np.testing.assert_array_equal(second.prescreen.arrays()[name], array)
+
+
+def test_the_best_of_a_cell_counts_before_its_others():
+    gain = np.array([0.5, 0.2, 0.9, 0.5, 0.4])
+    assert _places(np.array([3, 1, 3, 3, 1]), gain).tolist() == [2, 2, 1, 3, 1]
+    assert _places(np.zeros(0, np.int64), np.zeros(0)).tolist() == []
 
 
 @pytest.mark.parametrize("ahead", [-3.0, -0.5, 0.0, 0.7, 2.0])
