@@ -25,18 +25,8 @@ from evo.errors import DeviceFailure, FailureKind
 from evo.evaluate import Evaluation, Failure, PickledTask, Status, TaskSource, by_name
 from evo.evaluate.cuda.choice import COMPILE, INTERPRET, LaneChoice, choose_lane
 from evo.evaluate.cuda.device import Device
-from evo.evaluate.cuda.interpret import (
-    MAX_PROGRAMS,
-    CodeKernelPlan,
-    CodeRegressionPlan,
-    CodeStorePlan,
-    Coding,
-    InterpretLane,
-    Kernel,
-    TaskKernel,
-    open_kernel,
-    open_task_kernel,
-)
+from evo.evaluate.cuda.interpret import CodeKernelPlan, CodeRegressionPlan, CodeStorePlan, InterpretLane
+from evo.evaluate.cuda.interpreter_kernels import MAX_PROGRAMS, Coding, Kernel, TaskKernel, open_kernel, open_task_kernel
 from evo.evaluate.cuda.lane import Lane, LaneTimes, Pack, PackFailure, Plan, ScoringPlan
 from evo.evaluate.cuda.options import CudaOptions
 from evo.evaluate.cuda.plans import CheckedPlan, DeviceInputs, KernelPlan, RegressionPlan, StorePlan

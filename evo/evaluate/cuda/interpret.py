@@ -1,58 +1,37 @@
-"""The interpreter's side of a GPU: assembles its kernel, encodes batches, and launches them.
+"""The interpreter's lane of a GPU: encodes batches ahead of it, and launches them.
 
-Owns device code on its way to the GPU, and the plans whose programs come as code instead of cubins. `evo.kernel.interpreter`
-makes the kernel, `evo.evaluate.cuda.lane` runs the packs. Knows nothing of which lane is better.
+Owns device code on its way to the GPU, and the plans whose programs come as code instead of cubins.
+`evo.evaluate.cuda.interpreter_kernels` has the kernels, `evo.evaluate.cuda.lane` runs the packs. Knows nothing of which lane is
+better.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import cycle
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.compile.assembler import assembler_options
-from evo.compile.request import assemble
-from evo.compile.targets import architecture
-from evo.evaluate.cuda.device import INVALID_VALUE, CudaError, Device
+from evo.evaluate.cuda.device import Device
+from evo.evaluate.cuda.interpreter_kernels import MAX_PROGRAMS, Coding, Kernel, TaskKernel, starts_bytes
 from evo.evaluate.cuda.lane import NUM_IN_FLIGHT, Lane, LaneTimes, Plan
 from evo.evaluate.cuda.plans import DeviceInputs, KernelPlan, RegressionPlan, StorePlan
-from evo.kernel import cuda_header, regression
-from evo.kernel import interpreter as kernels
-from evo.kernel.cuda_source import interpreting
-from evo.kernel.interpreted_program import CODE, TABLE_ALIGNMENT, shared_bytes
-from evo.kernel.interpreter import Interpreter
-from evo.kernel.template import ENTRY
+from evo.kernel import regression
 from evo.language.batch import Batch
-from evo.language.program import Language
-from evo.native import nvptxcompiler
-from evo.native.device_code import NUM_EXTRA_STEPS, DeviceEncoder, Encoded, max_steps
-from evo.storage.disk_cache import DiskCache
+from evo.native.device_code import NUM_EXTRA_STEPS, Encoded, max_steps
 from evo.task import Task
 
-# Most programs of a pack, and steps for each of them. A pack is a launch: large enough that starting it costs a program next to
-# nothing, and small enough that a batch of a few thousand programs keeps encoding, kernels and scoring busy at once.
-MAX_PROGRAMS = 1024
-_STEPS_PER_PROGRAM = 128
+_STEPS_PER_PROGRAM = 128  # of a pack
 _MIN_STEPS = 4096  # of a pack of few programs
 # A batch is cut into this many packs, unless they get too small.
 _NUM_PACKS = 4
 _MIN_PROGRAMS = 256
-# Most programs that a block runs on a tile, after which the tile's inputs are read again.
-MAX_TOGETHER = 32
-# Blocks that a multiprocessor should get. Two to four run at once; programs differ in length. An estimate, not a measurement.
-BLOCKS_PER_MULTIPROCESSOR = 16
-
-_OPTIONS = assembler_options(3)  # assembled once, launched for every pack
-_LINE = re.compile(r"line (\d+); error")
 
 
 @dataclass(frozen=True)
@@ -67,163 +46,6 @@ class CodePack:
     num_instructions: NDArray[np.int32]
     code: NDArray[np.uint8]
     cubin: None = None
-
-
-class Coding:
-    """How programs become code for a kernel that interprets them."""
-
-    def __init__(self, language: Language, made: Interpreter):
-        layout = made.layout
-        self.layout = layout
-        self.known = made.cases.names
-        inputs = [name for name, _ in language.inputs]
-        # An output that is no input is a register that no program reads before writing it: any vector will do.
-        vectors = [inputs.index(name) if name in inputs else layout.first_output for name, _ in language.registers]
-        self.encoder = DeviceEncoder(language.lowering, made.cases.numbers, vectors, layout.num_inputs, layout.num_slots)
-
-
-class Kernel(Coding):
-    """The interpreter kernel on a device, and the encoder for it."""
-
-    def __init__(self, device: Device, language: Language, made: Interpreter, cubin: bytes):
-        super().__init__(language, made)
-        self._device = device
-        self._module = device.load(cubin)
-        self._function = device.function(self._module, kernels.ENTRY)
-        device.allow_shared_bytes(self._function, self.layout.shared_bytes)
-
-    def launch(self, inputs: DeviceInputs, code: int, num_programs: int, results: int, targets: int | None, stream: Any) -> None:
-        """Starts the kernel for the programs whose code lies at the address `code`, as in a `CodePack`."""
-        tiles = kernels.num_tiles(inputs.num_points)
-        together = _num_together(num_programs, tiles, self._device.num_multiprocessors, self.layout.num_buffered)
-        params: list[np.generic] = [*inputs.addresses, *inputs.strides]
-        params += [np.uint64(code + starts_bytes(num_programs)), np.uint64(code), np.uint32(num_programs), np.uint32(together)]
-        params += [np.uint32(inputs.num_points), np.uint64(results), *([] if targets is None else [np.uint64(targets)])]
-        grid = (tiles, -(-num_programs // together))
-        self._device.launch(self._function, grid, kernels.BLOCK_SIZE, params, stream, self.layout.shared_bytes)
-
-    def close(self) -> None:
-        """Unloads it."""
-        self._device.unload(self._module)
-
-
-class TaskKernel(Coding):
-    """A task's own kernel, whose `evo_program` interprets, on a device, and the encoder for it.
-
-    It finds its code by a variable of its module. So each place that code is sent to has a module of its own.
-    """
-
-    def __init__(self, device: Device, language: Language, made: Interpreter, cubin: bytes):
-        super().__init__(language, made)
-        self._device = device
-        self._cubin = cubin
-        self._modules: dict[int, tuple[Any, Any]] = {}  # and its kernel, by the address of the code
-        self._next: tuple[Any, Any] | None = self._open()
-
-    def launch(self, code: int, num_programs: int, params: Sequence[NDArray[Any] | np.generic], stream: Any) -> None:
-        """Starts the kernel for the programs whose code lies at the address `code`, as in a `CodePack`."""
-        if code not in self._modules:
-            self._modules[code], self._next = self._next or self._open(), None
-            address = self._device.variable(self._modules[code][0], CODE)
-            self._device.copy_to_device(address, np.array([code], np.uint64), stream)
-        size = shared_bytes(self.layout)
-        self._device.launch(self._modules[code][1], (1, num_programs), cuda_header.BLOCK_SIZE, params, stream, size)
-
-    def close(self) -> None:
-        """Unloads it."""
-        for module, _ in [*self._modules.values(), *([self._next] if self._next else [])]:
-            self._device.unload(module)
-
-    def _open(self) -> tuple[Any, Any]:
-        module = self._device.load(self._cubin)
-        try:
-            function = self._device.function(module, ENTRY)
-            self._device.allow_shared_bytes(function, shared_bytes(self.layout))
-        except CudaError:
-            self._device.unload(module)
-            raise
-        return module, function
-
-
-K = TypeVar("K", bound=Coding)
-
-
-def open_kernel(
-    device: Device, language: Language, sums: bool, instructions: Collection[str] | None, cache: DiskCache | None
-) -> Kernel | None:
-    """The kernel for programs of a language, or None if there are too many inputs and outputs for it.
-
-    Args:
-        sums: whether outputs are summed against targets instead of stored.
-        instructions: names of those that programs may use; None: the whole set.
-        cache: of cubins; None: nothing is kept.
-    """
-
-    def make(names: set[str] | None) -> Interpreter | None:
-        return kernels.interpreter(language, architecture(device.info.target), sums, names)
-
-    return _opened(Kernel, make, device, language, instructions, cache)
-
-
-def open_task_kernel(
-    device: Device, task: Task, language: Language, instructions: Collection[str] | None, cache: DiskCache | None
-) -> TaskKernel | None:
-    """A task's own kernel for programs of a language, or None if there are too many inputs and outputs, or if it and the
-    interpreter need more shared memory than a block can have.
-
-    Args:
-        instructions, cache: as of `open_kernel`.
-
-    Raises:
-        UserError: as of `evo.kernel.cuda_source.template_of`.
-    """
-
-    def make(names: set[str] | None) -> Interpreter | None:
-        return interpreting(task, language, device.info.target, MAX_PROGRAMS, names, cache)
-
-    try:
-        return _opened(TaskKernel, make, device, language, instructions, cache)
-    except CudaError as error:
-        if error.name != INVALID_VALUE:
-            raise
-        return None
-
-
-def _opened(
-    kind: Callable[[Device, Language, Interpreter, bytes], K],
-    make: Callable[[set[str] | None], Interpreter | None],
-    device: Device,
-    language: Language,
-    instructions: Collection[str] | None,
-    cache: DiskCache | None,
-) -> K | None:
-    names = None if instructions is None else set(instructions)
-    while made := make(names):
-        try:
-            return kind(device, language, made, _assemble(made.ptx, device.info.target, cache))
-        except nvptxcompiler.CompileError as error:
-            # Older GPUs lack some instructions. Programs with these fail to compile too.
-            missing = made.instructions_at([int(line) for line in _LINE.findall(error.log)])
-            if not missing:
-                raise
-            names = made.cases.names - missing
-    return None
-
-
-def _assemble(ptx: str, target: str, cache: DiskCache | None) -> bytes:
-    text = "\0".join([kernels.TEMPLATE, str(nvptxcompiler.version()), target, *_OPTIONS, ptx])
-    key = hashlib.sha256(text.encode()).hexdigest()
-    cubin = cache.get(key) if cache else None
-    if cubin is None:
-        cubin = assemble(ptx.encode(), target, _OPTIONS)
-        if cache:
-            cache.put(key, cubin)
-    return cubin
-
-
-def starts_bytes(num_programs: int) -> int:
-    """Bytes of the first steps of so many programs, as they lie before the steps."""
-    return -(-num_programs * 4 // TABLE_ALIGNMENT) * TABLE_ALIGNMENT
 
 
 def code_bytes(max_programs: int) -> int:
@@ -406,9 +228,3 @@ class CodeKernelPlan(KernelPlan):
 
 def _aligned(num_bytes: int) -> int:
     return -(-num_bytes // 256) * 256
-
-
-def _num_together(num_programs: int, num_tiles: int, num_multiprocessors: int, num_buffered: int) -> int:
-    """Programs that a block runs: many, so that they share inputs, unless there would be too few blocks for the device."""
-    most = num_programs * num_tiles // (num_multiprocessors * BLOCKS_PER_MULTIPROCESSOR)
-    return max(1, min(most, MAX_TOGETHER) // num_buffered) * num_buffered
