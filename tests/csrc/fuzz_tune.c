@@ -3,7 +3,7 @@
  * fuzz.h says how to run it.
  */
 
-#include "tuning.h"
+#include "fuzz_program.h"
 
 #include <math.h>
 
@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     StackPtxInstruction words[MAX_WORDS], before[MAX_WORDS];
     const PtxVmInput inputs[] = {{x, false}, {y, false}, {NULL, false}};
     TuneOutcome outcome;
-    size_t num_words = 0, needed = 0;
+    size_t needed = 0;
     TuneResult result;
     if (!is_ready) {
         is_ready = true;
@@ -33,23 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
             target[i] = x[i] * y[i] + 1.0f;
         }
     }
-    for (; 3 * num_words + 2 < size && num_words < MAX_WORDS; num_words++) {
-        const uint8_t* bytes = data + 3 * num_words;
-        StackPtxInstruction word;
-        memset(&word, 0, sizeof word);
-        if (bytes[0] % 8 < 4) {
-            word.instruction_type = STACK_PTX_INSTRUCTION_TYPE_PTX;
-            word.payload.u = bytes[1] % STACK_PTX_PTX_INSTRUCTION_NUM_ENUMS;
-        } else if (bytes[0] % 8 < 6) {
-            word.instruction_type = STACK_PTX_INSTRUCTION_TYPE_INPUT;
-            word.payload.u = bytes[1] % 2;
-        } else {
-            word.instruction_type = STACK_PTX_INSTRUCTION_TYPE_CONSTANT;
-            word.aux = bytes[0] % 16 == 7 ? STACK_PTX_STACK_TYPE_U32 : STACK_PTX_STACK_TYPE_F32;
-            word.payload.u = bytes[1] < 250 ? (uint32_t)(0x3e800000u + bytes[1] * 0x40000u) : (uint32_t)bytes[2] << 23;
-        }
-        words[num_words] = before[num_words] = word;
-    }
+    const size_t num_words = program_of(data, size, words, MAX_WORDS);
+    memcpy(before, words, num_words * sizeof *words);
     const TuneProblem problem = {
         tools.derive_set, tools.vm_set, PTX_VM_LEVEL_BASELINE, inputs, NUM_REGISTERS, NUM_POINTS, target, 4, size % 2 == 0
     };
