@@ -33,8 +33,6 @@ __all__ = [
     "get_include",
 ]
 
-DISTRIBUTION = "evo-ptx"  # what package managers call evo
-
 _MODULES = {
     **dict.fromkeys(("Programs", "Scores", "Task", "Window"), "evo.task"),
     "Result": "evo.report.result",
@@ -53,9 +51,9 @@ def get_include() -> str:
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import version
+        from evo.about import VERSION
 
-        return version(DISTRIBUTION)
+        return VERSION
     if name in _MODULES:
         return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from evo import DISTRIBUTION, get_include
-from evo.ending import EXIT_CHECK_FAILED, EXIT_DEVICE_FAILED, EXIT_INTERRUPTED, EXIT_USER_ERROR, Interrupt, end_at_once
+from evo import get_include
+from evo.about import DISTRIBUTION
 from evo.errors import DeviceFailure, UserError, did_you_mean
+from evo.exit_codes import EXIT_CHECK_FAILED, EXIT_DEVICE_FAILED, EXIT_INTERRUPTED, EXIT_USER_ERROR, Interrupt, end_at_once
 from evo.shipped import shipped
 
 if TYPE_CHECKING:
@@ -504,7 +505,7 @@ def evaluate(config: Path, program: Path, output: Path, overrides: tuple[str, ..
 
     loaded = load_config(config, overrides)
     from evo.report.show import describe_program, read_program
-    from evo.run.problem import load_problem
+    from evo.run.loaded_task import load_problem
 
     folder = output.absolute()  # before the task's code runs, which may change the working folder
     problem = load_problem(loaded).here()

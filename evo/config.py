@@ -153,8 +153,8 @@ class ArchiveConfig(Model):
 class InitialConfig(Model):
     """Generation 0: the given `programs`, then random ones of uniformly drawn length.
 
-    `programs` are files relative to the config file, run folders, archives, and texts (`evo.run.initial`). `digest` says what
-    they are; null: not read yet.
+    `programs` are files relative to the config file, run folders, archives, and texts (`evo.run.initial_programs`). `digest` says
+    what they are; null: not read yet.
     """
 
     num_programs: BatchSize = 4096

@@ -24,8 +24,8 @@ from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_
 from evo.language.program import Language, format_program
 from evo.report.progress import progress_of
 from evo.report.result import Result
-from evo.run.initial import INITIAL_PROGRAMS
-from evo.run.problem import load_problem, problem_of
+from evo.run.initial_programs import INITIAL_PROGRAMS
+from evo.run.loaded_task import load_problem, problem_of
 from evo.run.run import Run, environment, metrics_row, quarantine_record
 from evo.run.search import Search
 from evo.search.map_elites import Generation

@@ -21,7 +21,7 @@ from importlib.metadata import version
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from evo import DISTRIBUTION
+from evo.about import DISTRIBUTION
 from evo.errors import UserError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from evo import __version__
+from evo.about import VERSION
 from evo.errors import UserError
 from evo.native.ptx_inject import AnnotationError, DataType, process_cuda
 from evo.storage.files import read_input, write_outputs
@@ -29,7 +29,7 @@ EXIT_USER_ERROR = 2
 @click.option(
     "--types", "types_path", metavar="FILE.json", type=click.Path(path_type=Path), help="Types instead of the default ones."
 )
-@click.version_option(__version__, prog_name="ptxinject")
+@click.version_option(VERSION, prog_name="ptxinject")
 def main(inputs: tuple[Path, ...], output: str, types_path: Path | None) -> None:
     """Turns the PTX_INJECT annotations of CUDA files into inline assembly that marks their sites.
 

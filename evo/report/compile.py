@@ -22,7 +22,7 @@ from evo.kernel.pointwise import TEMPLATE, kernel_name
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.report.show import elite_names
-from evo.run.problem import load_problem
+from evo.run.loaded_task import load_problem
 from evo.run.run import Run
 from evo.run.search import Search
 from evo.storage.disk_cache import open_cache

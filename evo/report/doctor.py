@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import platform
 
-from evo import __version__
+from evo.about import VERSION
 from evo.compile.targets import is_assembled_by_driver
 from evo.errors import UserError
 from evo.evaluate.backends import INSTALL_COMPILER, why_no_compiler
@@ -25,7 +25,7 @@ LITTLE_MEMORY = 128 << 20
 def report() -> str:
     """The report that `evo doctor` prints: one line for each piece."""
     rows = [
-        ("evo", __version__, ""),
+        ("evo", VERSION, ""),
         ("python", platform.python_version(), ""),
         ("machine", platform.machine(), ""),
         ("cores", str(len(os.sched_getaffinity(0))), "all of them evaluate programs unless evaluation.threads says otherwise"),

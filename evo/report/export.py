@@ -32,7 +32,7 @@ from evo.report.ptx_text import with_values
 from evo.report.show import row_of_elite
 from evo.report.sympy_text import latex_text, run_sympy, sympy_text
 from evo.report.verify import Elite, Verifier
-from evo.run.problem import Problem
+from evo.run.loaded_task import Problem
 from evo.run.run import Run
 from evo.storage.files import write_outputs
 from evo.task import DTYPES

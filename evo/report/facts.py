@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.evaluate.backends import AUTO, BACKENDS, CPU
 from evo.language.expression import Expression, expression_of
-from evo.run.problem import Problem
+from evo.run.loaded_task import Problem
 from evo.run.run import Run
 from evo.task import Task, method_place, point_arrays, task_errors
 

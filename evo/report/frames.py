@@ -18,7 +18,7 @@ from evo.errors import UserError
 from evo.evaluate.backends import CPU
 from evo.report.facts import problem_here
 from evo.report.show import row_of_elite
-from evo.run.problem import Problem
+from evo.run.loaded_task import Problem
 from evo.run.run import Run
 from evo.task import Window
 

@@ -15,7 +15,7 @@ from evo.config import make_config
 from evo.errors import DeviceFailure, UserError
 from evo.evaluate.backends import BACKENDS, CPU, calibrate_cpu, calibrate_lanes
 from evo.evaluate.calibration import VERBS, Calibration, break_even, duration
-from evo.run.problem import problem_of
+from evo.run.loaded_task import problem_of
 from evo.run.search import Search
 from evo.task import Programs, Regression, Scores, Task
 

@@ -15,7 +15,7 @@ from evo.language.program import format_program
 from evo.report.facts import problem_here, report_facts, whole_expression
 from evo.report.front import file_names, front_of
 from evo.report.show import row_of_elite
-from evo.run.problem import Problem
+from evo.run.loaded_task import Problem
 from evo.run.run import Run
 
 

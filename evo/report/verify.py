@@ -26,7 +26,7 @@ from evo.language.program import Language, word
 from evo.native.stack_ptx import WordType
 from evo.report.check import TOLERANCE
 from evo.report.facts import report_facts, whole_expression
-from evo.run.problem import Problem
+from evo.run.loaded_task import Problem
 from evo.run.run import Run
 from evo.task import DTYPES
 

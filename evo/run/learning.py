@@ -20,11 +20,11 @@ from evo.itll import Model, ProgramFeatures
 from evo.language.batch import Batch
 from evo.native.itll import MAX_PCA_FEATURES
 from evo.native.ptx_vm import VirtualMachine
-from evo.run.problem import Problem
-from evo.search.blocks import Blocks
+from evo.run.loaded_task import Problem
 from evo.search.emitter import ProgramEmitter
 from evo.search.learned_measures import LearnedMeasures
 from evo.search.prescreen import Prescreen, PrescreenOptions
+from evo.search.row_threads import RowThreads
 from evo.task import ask, point_arrays
 
 NUM_ROUNDS = 4  # of which the fastest counts: the first warms up, and others may be interrupted
@@ -36,7 +36,7 @@ Describe = Callable[[NDArray[np.uint64]], NDArray[np.float32]]
 
 
 def make_prescreen(
-    problem: Problem, emitter: ProgramEmitter, blocks: Blocks, arrays: dict[str, NDArray[Any]]
+    problem: Problem, emitter: ProgramEmitter, blocks: RowThreads, arrays: dict[str, NDArray[Any]]
 ) -> Prescreen | None:
     """The prescreen of a config; None if it has none.
 
@@ -61,7 +61,7 @@ def make_prescreen(
         raise UserError(f"search.learning: the checkpoint does not fit: {error}") from error
 
 
-def make_learned_measures(problem: Problem, blocks: Blocks, arrays: dict[str, NDArray[Any]] | None = None) -> LearnedMeasures:
+def make_learned_measures(problem: Problem, blocks: RowThreads, arrays: dict[str, NDArray[Any]] | None = None) -> LearnedMeasures:
     """Principal components of programs' outputs, as many as a config has `features`.
 
     Args:
@@ -103,7 +103,7 @@ def _features(problem: Problem) -> tuple[ProgramFeatures, int]:
     return features, len(task.outputs) * len(rows)
 
 
-def _describe(blocks: Blocks, features: ProgramFeatures, num_features: int | None = None) -> Describe:
+def _describe(blocks: RowThreads, features: ProgramFeatures, num_features: int | None = None) -> Describe:
     """Gives the first features of programs, or all of them."""
 
     def describe(words: NDArray[np.uint64]) -> NDArray[np.float32]:

@@ -13,10 +13,10 @@ from evo.config import RunConfig, first_difference
 from evo.errors import FailureKind, UserError
 from evo.evaluate.backends import AUTO, BACKENDS, Backend, Quarantine
 from evo.native.stack_ptx import HASH_VERSION
-from evo.run.made_task import DeclaredTask, MadeTask
-from evo.run.problem import Problem, load_problem, problem_of, unloaded_problem
+from evo.run.loaded_task import Problem, load_problem, problem_of, unloaded_problem
 from evo.run.run_dir import RunDir
 from evo.run.search import Arrays, Search
+from evo.run.task_identity import DeclaredTask, MadeTask
 from evo.search.ancestry import Records
 from evo.task import Task
 

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evo import __version__
+from evo.about import VERSION
 from evo.config import RunConfig, dump_config, load_config, with_paths_in
 from evo.errors import DeviceFailure, UserError
 from evo.evaluate import Failure
 from evo.evaluate.backends import BACKENDS, Backend
 from evo.language.program import program_length
-from evo.run.problem import Problem, load_problem
+from evo.run.loaded_task import Problem, load_problem
 from evo.run.restore import MakeTask, loader, reader, refuse, restore, same_backend
 from evo.run.run_dir import RunDir, new_folder, new_run_folder
 from evo.run.search import Search
@@ -269,7 +269,7 @@ def quarantine_record(failure: Failure, generation: int) -> dict[str, Any]:
 def environment(problem: Problem) -> dict[str, Any]:
     """What a run was made with: versions and machine."""
     return {
-        "evo": __version__,
+        "evo": VERSION,
         "python": platform.python_version(),
         "packages": {name: version(name) for name in PACKAGES},
         "machine": platform.machine(),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo import __version__
+from evo.about import VERSION
 from evo.config import RunConfig, VariationConfig
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Failure
@@ -25,22 +25,22 @@ from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native.stack_ptx import HASH_VERSION
 from evo.native.vary import Variation
-from evo.run.initial import read_initial, with_digest
+from evo.run.initial_programs import read_initial, with_digest
 from evo.run.learning import make_learned_measures, make_prescreen
-from evo.run.made_task import declarations
-from evo.run.problem import Problem
+from evo.run.loaded_task import Problem
+from evo.run.task_identity import declarations
 from evo.search.ancestry import NONE, Ancestry, Records, joined
 from evo.search.archives import make_archive, make_layout
 from evo.search.archives.elites import Elites
 from evo.search.archives.layout import Layout
-from evo.search.blocks import Blocks
 from evo.search.emitter import RANDOM, Emitter, ProgramEmitter
 from evo.search.learned_measures import LearnedMeasures
 from evo.search.lineages import Lineages
 from evo.search.map_elites import Counters, Generation, Tuning, map_elites
 from evo.search.memory import HashMemory
 from evo.search.prescreen import Prescreen
-from evo.search.starts import Starts
+from evo.search.restarts import Restarts
+from evo.search.row_threads import RowThreads
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 
 if TYPE_CHECKING:
@@ -120,8 +120,8 @@ class Search:
         )
 
     @cached_property
-    def _blocks(self) -> Blocks:
-        return Blocks(self.problem.config.evaluation.threads or len(os.sched_getaffinity(0)))
+    def _blocks(self) -> RowThreads:
+        return RowThreads(self.problem.config.evaluation.threads or len(os.sched_getaffinity(0)))
 
     @cached_property
     def memory(self) -> HashMemory:
@@ -132,14 +132,14 @@ class Search:
         return memory
 
     @cached_property
-    def starts(self) -> Starts:
+    def starts(self) -> Restarts:
         """The elites that are bred from."""
 
         def make() -> ProgramArchive:
             return _make_archive(self.problem, self.archive.arrays())
 
         config = self.problem.config.search.starts
-        starts = Starts(self.archive, make, config.count, config.generations)
+        starts = Restarts(self.archive, make, config.count, config.generations)
         if self._saved is not None and (elites := _part(self._saved, "population.")):
             starts.population = make()
             starts.population.restore(Elites.of(elites))
@@ -327,7 +327,7 @@ class Search:
         """
         problem = self.problem
         meta = {
-            "evo_version": __version__,
+            "evo_version": VERSION,
             "hash_version": HASH_VERSION,
             "identity": problem.config.identity(),
             "task_digest": problem.task_digest,

@@ -19,8 +19,8 @@ import numpy as np
 
 from evo.config import RunConfig, first_difference, load_config, parse_values
 from evo.errors import UserError
-from evo.run.initial import read_initial, with_digest
-from evo.run.problem import load_problem
+from evo.run.initial_programs import read_initial, with_digest
+from evo.run.loaded_task import load_problem
 from evo.run.run import Run
 from evo.run.run_dir import RunDir
 

@@ -17,7 +17,7 @@ from typing import Any
 from evo.errors import UserError
 from evo.evaluate import TaskSource
 from evo.instructions import SHIPPED
-from evo.run.problem import Problem, located_options
+from evo.run.loaded_task import Problem, located_options
 from evo.storage.files import write_atomically
 from evo.task import Task, declared_files, task_digest, task_files
 

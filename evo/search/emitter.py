@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.native.vary import Variation
-from evo.search.blocks import Blocks
-from evo.search.starts import Starts
+from evo.search.restarts import Restarts
+from evo.search.row_threads import RowThreads
 
 RANDOM = -1  # operator code of a random program
 GIVEN = -2  # of a program that generation 0 was told of
@@ -90,7 +90,7 @@ class ProgramEmitter:
 
     def __init__(
         self,
-        starts: Starts,
+        starts: Restarts,
         variation: Variation,
         *,
         seed: int,
@@ -100,10 +100,10 @@ class ProgramEmitter:
         emitters: Sequence[Emitter],
         given: NDArray[np.uint64] | None = None,
         generation: int = 0,
-        blocks: Blocks | None = None,
+        blocks: RowThreads | None = None,
         success: NDArray[np.int64] | None = None,
     ):
-        self._blocks = blocks or Blocks()
+        self._blocks = blocks or RowThreads()
         self._starts = starts
         self._max_length = max_length
         self._variation = variation

@@ -19,13 +19,13 @@ from evo.evaluate import Evaluation, Evaluator, Failure, Status, join
 from evo.language.batch import Batch
 from evo.native.stack_ptx import Lowering
 from evo.search.ancestry import Ancestry
-from evo.search.blocks import Blocks
 from evo.search.emitter import ProgramEmitter, Success
 from evo.search.learned_measures import Fit, LearnedMeasures
 from evo.search.lineages import Lineages
 from evo.search.memory import HashMemory
 from evo.search.prescreen import Prescreen, Screening
-from evo.search.starts import Starts
+from evo.search.restarts import Restarts
+from evo.search.row_threads import RowThreads
 
 if TYPE_CHECKING:
     from evo.search.archives.base import ProgramArchive
@@ -103,8 +103,8 @@ def map_elites(
     counters: Counters,
     lineages: Lineages,
     ancestry: Ancestry,
-    starts: Starts,
-    blocks: Blocks | None = None,
+    starts: Restarts,
+    blocks: RowThreads | None = None,
     tuning: Tuning | None = None,
     prescreen: Prescreen | None = None,
     learned: LearnedMeasures | None = None,
@@ -120,7 +120,7 @@ def map_elites(
         prescreen: None: every new program is evaluated.
         learned: measures that span the archive; None: the task's do. They go neither with a prescreen nor with starts.
     """
-    blocks = blocks or Blocks()
+    blocks = blocks or RowThreads()
     while True:
         clock = _Clock()
         generation = emitter.generation

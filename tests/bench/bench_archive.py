@@ -10,7 +10,7 @@ import numpy as np
 
 from evo.config import load_config
 from evo.language.batch import Batch
-from evo.run.problem import load_problem
+from evo.run.loaded_task import load_problem
 from evo.run.search import Search
 
 BATCH = 2048

@@ -65,7 +65,7 @@ def host_row():
     for owner, name, value in compiling.replacements():
         setattr(owner, name, value)
     from evo.config import load_config
-    from evo.run.problem import load_problem
+    from evo.run.loaded_task import load_problem
     from evo.run.search import Search
 
     with tempfile.TemporaryDirectory() as folder:

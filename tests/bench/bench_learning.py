@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from evo.config import load_config
-from evo.run.problem import load_problem
+from evo.run.loaded_task import load_problem
 from evo.run.search import Search
 
 NUM_SEEDS = int(os.environ.get("EVO_BENCH_SEEDS", "20"))

@@ -13,7 +13,7 @@ from evo.config import load_config
 from evo.evaluate.backends import CPU
 from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.run.problem import load_problem
+from evo.run.loaded_task import load_problem
 from evo.run.search import Search
 
 CONFIG = Path(__file__).parents[2] / "configs" / "domain_coloring_smoke.yaml"

@@ -17,7 +17,7 @@ from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.run.problem import load_problem
+from evo.run.loaded_task import load_problem
 from evo.run.search import Search
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 from evo.task import Scores, Task, load_task

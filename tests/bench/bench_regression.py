@@ -70,7 +70,7 @@ def run_evo(name: str, seed: int, seconds: float, overrides: tuple[str, ...]) ->
     """Test NMSE, time to exact and evaluations of a run."""
     from evo.config import load_config
     from evo.report.front import report_facts
-    from evo.run.problem import load_problem
+    from evo.run.loaded_task import load_problem
     from evo.run.search import Search
 
     def choose() -> dict[str, float]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from evo.config import RunConfig
-from evo.run.problem import load_problem
+from evo.run.loaded_task import load_problem
 from evo.run.search import Search
 
 FOLDER = Path(__file__).parent / "formulas"

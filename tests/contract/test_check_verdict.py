@@ -21,7 +21,7 @@ from evo.evaluate.cuda.evaluator import CudaEvaluator
 from evo.evaluate.cuda.options import CudaOptions
 from evo.language.batch import Batch
 from evo.report.check import CheckReport
-from evo.run.problem import load_problem
+from evo.run.loaded_task import load_problem
 from evo.run.search import Search
 
 pytestmark = pytest.mark.slow

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-import evo
+from evo.about import DISTRIBUTION
 from evo.compile import executor
 from evo.config import RunConfig
 from evo.errors import FailureKind, UserError
@@ -79,8 +79,8 @@ def test_the_citation_is_of_this_project_and_version():
 
 def test_the_name_and_version_of_pyproject_are_those_that_the_code_and_cmake_say():
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    assert project["name"] == evo.DISTRIBUTION
-    assert all(f"{evo.DISTRIBUTION}[" in text for text in (executor.INSTALL_FARM, dask_client.INSTALL, sympy_text.INSTALL))
+    assert project["name"] == DISTRIBUTION
+    assert all(f"{DISTRIBUTION}[" in text for text in (executor.INSTALL_FARM, dask_client.INSTALL, sympy_text.INSTALL))
     assert f'set(PACKAGE_VERSION "{project["version"]}")' in (CSRC / "cmake" / "evo-config-version.cmake").read_text()
 
 

@@ -16,7 +16,7 @@ from PIL import Image
 
 import evo
 from evo.config import load_config
-from evo.run.problem import load_problem
+from evo.run.loaded_task import load_problem
 from evo.run.search import Search
 
 REPOSITORY = Path(__file__).parents[2]

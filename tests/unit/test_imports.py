@@ -13,8 +13,8 @@ import evo
 PACKAGE = Path(evo.__file__).parent
 REPOSITORY = Path(__file__).parents[2]
 
-# ARCHITECTURE.md has the figure. A module may import its own layer and the ones before it. `evo` itself (its version and public
-# names) and `evo.errors` are everybody's.
+# ARCHITECTURE.md has the figure. A module may import its own layer and the ones before it. `evo.about` and `evo.errors` are
+# everybody's.
 LAYERS = [
     ("native",),
     ("storage", "shipped", "instructions", "language", "ast_ptx", "ptx_inject", "stack_ptx", "itll"),
@@ -26,11 +26,11 @@ LAYERS = [
     ("report",),
     ("evolution",),
     ("regression",),
-    ("ending",),
+    ("exit_codes",),
     ("cli", "__main__"),
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
-EVERYBODYS = ("errors",)
+EVERYBODYS = ("about", "errors")
 
 
 @cache
@@ -80,6 +80,7 @@ PYTHON_MODULES = {name: path for name, path in modules().items() if path.suffix 
 def test_a_module_imports_only_its_own_layer_and_those_before(module):
     if module == "evo":
         assert {part_of(name) for name in imports(PYTHON_MODULES[module])} - {None} <= {
+            "about",
             "errors",
             "task",
             "report",

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import msgpack
 
-from evo import __version__
+from evo.about import VERSION
 from evo.compile.request import CompileRequest, toolchain
 from evo.errors import FailureKind
 
@@ -58,7 +58,7 @@ class OtherProtocolError(ProtocolError):
 
 def versions() -> dict[str, str]:
     """What a run and its workers must have in common, so that they make the same cubins."""
-    return {"evo": __version__, **toolchain()}
+    return {"evo": VERSION, **toolchain()}
 
 
 def first_difference(worker: Mapping[str, str], run: Mapping[str, str]) -> str | None:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from evo import __version__
+from evo.about import VERSION
 from evo.evaluate.cuda.device import DeviceInfo, driver_name
 from evo.storage.disk_cache import cache_folder
 from evo.storage.files import write_atomically
@@ -149,7 +149,7 @@ def _how_it_ended(code: int, errors: str) -> str:
 
 
 def _key(info: DeviceInfo) -> dict[str, str]:
-    return {"device": info.name, "target": info.target, "driver": driver_name(), "evo": __version__}
+    return {"device": info.name, "target": info.target, "driver": driver_name(), "evo": VERSION}
 
 
 def _path(info: DeviceInfo) -> Path:

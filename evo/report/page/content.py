@@ -24,9 +24,9 @@ from evo.report.plot.charts import color_range, ticks
 from evo.report.plot.pictures import best_of_places, varied
 from evo.report.ptx_text import with_values
 from evo.report.show import operator_name
-from evo.run.made_task import DeclaredTask
-from evo.run.problem import Problem
+from evo.run.loaded_task import Problem
 from evo.run.run import Run
+from evo.run.task_identity import DeclaredTask
 from evo.search.learned_measures import component_names
 
 MAX_ELITES = 4096  # shown, the best: a browser takes no more in a second

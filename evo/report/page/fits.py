@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.run.problem import Problem
+from evo.run.loaded_task import Problem
 from evo.task import DTYPES, Task, point_arrays, task_errors
 
 NUM_POINTS = 128  # of a curve

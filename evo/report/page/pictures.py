@@ -21,7 +21,7 @@ from PIL import Image, features
 
 from evo.errors import UserError
 from evo.report.plot.pictures import STILL_T, render
-from evo.run.problem import Problem
+from evo.run.loaded_task import Problem
 
 NUM_FILMS = 20  # the best elites are animated
 NUM_FRAMES = 30

@@ -17,7 +17,7 @@ from evo.report.lineage import LinesOfDescent
 from evo.report.palette import Palette
 from evo.report.plot.charts import ticks
 from evo.report.plot.variety import features, most_varied
-from evo.run.problem import Problem
+from evo.run.loaded_task import Problem
 from evo.run.run import Run
 from evo.search.archives.elites import Elites
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import evo
-from evo import DISTRIBUTION
+from evo.about import DISTRIBUTION
 from evo.errors import UserError
 from evo.evaluate.dask_client import Workers, WorkersDied
 

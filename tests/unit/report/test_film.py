@@ -15,7 +15,7 @@ from evo.errors import UserError
 from evo.report.film import FORMATS, check_output, write_film, write_still
 from evo.report.frames import Frames, parse_size
 from evo.report.show import read_program
-from evo.run.problem import load_problem
+from evo.run.loaded_task import load_problem
 
 WIDTH, HEIGHT, FPS, NUM_FRAMES = 160, 96, 10, 20
 COLORS = np.array([(220, 40, 60), (40, 200, 90), (50, 70, 210), (240, 240, 30)], np.uint8)

@@ -10,10 +10,10 @@ from evo.language.batch import Batch
 from evo.language.program import parse_program
 from evo.report.page.content import run_content
 from evo.run.learning import make_learned_measures
-from evo.run.problem import load_problem
+from evo.run.loaded_task import load_problem
 from evo.run.run import Run
 from evo.search.ancestry import line_of
-from evo.search.blocks import Blocks
+from evo.search.row_threads import RowThreads
 
 LEARNED = {"search": {"learning": {"descriptors": "learned", "features": 2}}}
 FEATURES = {"search": {"learning": {"features": 3, "points": 64}}}  # all the points of the task
@@ -55,7 +55,7 @@ def random_programs(problem, count: int) -> np.ndarray:
 
 
 def test_programs_have_the_same_measures_if_they_compute_the_same_and_others_otherwise(problem):
-    learned = make_learned_measures(problem, Blocks())
+    learned = make_learned_measures(problem, RowThreads())
     learned.fit(random_programs(problem, 300))
     texts = ["%x %y mul_ftz_f32", "%y 1.0 mul_ftz_f32 %x mul_ftz_f32", "%x %y add_ftz_f32", "%x", "%y", "0.5"]
     same, again, *others = learned.of(np.stack([parse_program(problem.language, text, "text", 24) for text in texts]))
@@ -67,7 +67,7 @@ def test_programs_have_the_same_measures_if_they_compute_the_same_and_others_oth
 def test_measures_do_not_depend_on_the_number_of_threads(problem):
     words, found = random_programs(problem, 700), []
     for num_threads in (1, 3):
-        learned = make_learned_measures(problem, Blocks(num_threads))
+        learned = make_learned_measures(problem, RowThreads(num_threads))
         learned.fit(words[:500])
         found.append(learned.of(words).tobytes())
     assert found[0] == found[1]

@@ -7,7 +7,7 @@ import pytest
 
 from evo.config import load_config
 from evo.errors import UserError
-from evo.run.problem import load_problem
+from evo.run.loaded_task import load_problem
 from evo.run.search import Search
 
 CVT = {"type": "CVTArchive", "dims": None, "centroids": 12}

@@ -11,12 +11,12 @@ from evo.evaluate import Evaluation, Status
 from evo.language.batch import Batch
 from evo.search.ancestry import Ancestry
 from evo.search.archives import make_archive
-from evo.search.blocks import Blocks
 from evo.search.emitter import Emitter, ProgramEmitter
 from evo.search.lineages import Lineages
 from evo.search.map_elites import Counters, Generation, map_elites
 from evo.search.memory import HashMemory
-from evo.search.starts import Starts
+from evo.search.restarts import Restarts
+from evo.search.row_threads import RowThreads
 from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
 
 MAX_LENGTH = 12
@@ -127,7 +127,7 @@ def new_search(variation):
         batch_size: int = 30,
         num_immigrants: int = 0,
         max_length: int = MAX_LENGTH,
-        blocks: Blocks | None = None,
+        blocks: RowThreads | None = None,
         parent_shares: tuple[float, ...] = (1.0,),
         num_starts: int = 0,
         start_generations: int = 1,
@@ -138,7 +138,7 @@ def new_search(variation):
             return make_archive("GridArchive", max_length, [tuple(r) for r in RANGES], seed, {"dims": [6, 5]})
 
         archive = make()
-        starts = Starts(archive, make, num_starts, start_generations)
+        starts = Restarts(archive, make, num_starts, start_generations)
         emitter = ProgramEmitter(
             starts,
             variation,

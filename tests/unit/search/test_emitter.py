@@ -5,8 +5,8 @@ import pytest
 
 from evo.language.batch import Batch
 from evo.native.vary import OPERATORS, program_lengths
-from evo.search.blocks import MIN_ROWS, Blocks
 from evo.search.emitter import GIVEN, RANDOM, Emitter, slots_of
+from evo.search.row_threads import MIN_ROWS, RowThreads
 
 from .conftest import full_rows
 
@@ -98,7 +98,7 @@ def test_generations_in_turn_draw_parents_from_their_share_of_the_best_elites(ne
 def test_offspring_are_the_same_with_any_number_of_threads(new_search, num_immigrants):
     asked = []
     for num_threads in (1, 2, 5):
-        search = new_search(generation=1, batch_size=5 * MIN_ROWS, num_immigrants=num_immigrants, blocks=Blocks(num_threads))
+        search = new_search(generation=1, batch_size=5 * MIN_ROWS, num_immigrants=num_immigrants, blocks=RowThreads(num_threads))
         fill(search)
         asked.append((search.emitter.ask(), search.emitter.origin))
     for words, origin in asked[1:]:

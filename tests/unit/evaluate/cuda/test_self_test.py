@@ -73,7 +73,7 @@ def test_another_device_driver_or_version_of_evo_is_tested_anew(child, monkeypat
     monkeypatch.setattr(self_test, "driver_name", lambda: "CUDA 13.0 580.82.07")
     assert why_untrusted(INFO) is None
     assert len(child.ordinals) == 3
-    monkeypatch.setattr(self_test, "__version__", "9.9.9")
+    monkeypatch.setattr(self_test, "VERSION", "9.9.9")
     assert why_untrusted(INFO) is None
     assert len(child.ordinals) == 4
 

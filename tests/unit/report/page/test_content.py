@@ -12,7 +12,7 @@ from evo.report.page import page_of
 from evo.report.page.content import run_content
 from evo.report.page.document import script_json
 from evo.report.page.pictures import FRAME_MS, NUM_FILMS, NUM_FRAMES, Pictures
-from evo.run.problem import Problem
+from evo.run.loaded_task import Problem
 
 RED, GREEN, BLUE = "1.0", "-1.0", "0.0"  # fill the plane task's pictures
 COLORS = {RED: (255, 0, 0), GREEN: (0, 255, 0), BLUE: (0, 0, 255)}

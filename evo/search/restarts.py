@@ -1,4 +1,4 @@
-"""Starts: several searches from scratch, one after the other, before the search goes on from the elites of all.
+"""Restarts: several searches from scratch, one after the other, before the search goes on from the elites of all.
 
 Owns which elites are bred from in a generation. Knows nothing of what is made of them.
 """
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from evo.search.archives.base import ProgramArchive
 
 
-class Starts:
+class Restarts:
     """The population that programs are bred from: elites of the present start, and of the archive after the last one.
 
     One lineage soon takes over a population, and some never find the way on. Another start is then worth more than patience.

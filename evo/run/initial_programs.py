@@ -22,7 +22,7 @@ from evo.language.infix import parse_infix
 from evo.language.program import Language, parse_program
 from evo.native.stack_ptx import WordType
 from evo.native.vary import program_lengths
-from evo.run.problem import Problem
+from evo.run.loaded_task import Problem
 from evo.run.run_dir import RunDir
 from evo.storage.files import exists
 

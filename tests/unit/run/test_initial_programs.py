@@ -1,4 +1,4 @@
-"""evo.run.initial: generation 0 begins with the programs that it is told of, whose content decides, or they are refused."""
+"""evo.run.initial_programs: generation 0 begins with the given programs, whose content decides, or they are refused."""
 
 import shutil
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from evo.config import first_difference, load_config
 from evo.errors import UserError
 from evo.native.vary import program_lengths
-from evo.run.problem import load_problem
+from evo.run.loaded_task import load_problem
 from evo.run.run import Run
 from evo.run.search import Search
 from evo.run.sweep import plan_sweep

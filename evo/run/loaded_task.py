@@ -23,7 +23,7 @@ from evo.evaluate.pickled_task import pickle_task
 from evo.evaluate.tuning import ConstantTuner, check_tunable
 from evo.instructions import check_names, open_instruction_set
 from evo.language.program import Language, Limits
-from evo.run.made_task import DeclaredTask, MadeTask
+from evo.run.task_identity import DeclaredTask, MadeTask
 from evo.search.learned_measures import RANGE, component_names
 from evo.task import Task, Window, check_declarations, declared_files, load_task, task_digest, task_errors
 

@@ -3,7 +3,7 @@
 from contextlib import closing
 
 from evo.config import load_config
-from evo.run.problem import load_problem
+from evo.run.loaded_task import load_problem
 
 
 def test_a_report_uses_neither_processes_nor_the_runs_cluster(small_config):

@@ -15,7 +15,7 @@ Result = TypeVar("Result")
 MIN_ROWS = 128  # of a block; to wake a thread for fewer costs more than it gains
 
 
-class Blocks:
+class RowThreads:
     """Cuts rows into equal blocks, one for each thread. The caller does the first; the others end with this object."""
 
     def __init__(self, num_threads: int = 1):
