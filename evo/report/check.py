@@ -22,7 +22,7 @@ from evo.task import task_kernel
 
 # A check passes if the objectives of at least SHARE of the elites differ by at most TOLERANCE, and those of half of the accurate
 # elites, without tanh, by at most NEAR. Rounding moves single elites far, whose programs amplify it, and most hardly; a wrong
-# instruction moves most of its users a little. 256 elites of domain colouring over the stand-in for a GPU (tests/emulated_gpu):
+# instruction moves most of its users a little. 256 elites of domain colouring over the stand-in for a GPU (emulator/):
 #
 #     errors                                    within TOLERANCE   median of accurate elites
 #     the largest that the PTX ISA allows       98.4 %             6e-7

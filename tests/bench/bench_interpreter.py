@@ -1,7 +1,7 @@
 """The interpreter's lane without a GPU: encoding programs, on one core, and what the host does for each program of a run whose
 device does nothing.
 
-The programs are those of bench_vm.py, of mix A. The null device is the stand-in for a GPU (tests/emulated_gpu), whose kernels end
+The programs are those of bench_vm.py, of mix A. The null device is the stand-in for a GPU (emulator/), whose kernels end
 at once.
 """
 
@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-TESTS = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(TESTS), str(Path(__file__).parent)]
+EMULATOR = Path(__file__).resolve().parents[2] / "emulator"
+sys.path[:0] = [str(EMULATOR), str(Path(__file__).parent)]
 
 from bench_vm import MIX_A, SHAPES, best_s, draw_program  # noqa: E402 - from this folder
 

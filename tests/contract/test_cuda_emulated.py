@@ -1,4 +1,4 @@
-"""The CUDA evaluator on a stand-in for a GPU (tests/emulated_gpu): what a GPU does not show."""
+"""The CUDA evaluator on a stand-in for a GPU (emulator/): what a GPU does not show."""
 
 from __future__ import annotations
 

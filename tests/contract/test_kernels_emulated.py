@@ -1,6 +1,6 @@
 """The law that ties the backends: the pointwise kernel's PTX, run by an emulator, gives what the CPU's virtual machine gives.
 
-The emulator reads the PTX ISA by itself (tests/emulated_gpu), so that lowering, emission, packing and the kernel's own addressing
+The emulator reads the PTX ISA by itself (emulator/), so that lowering, emission, packing and the kernel's own addressing
 are judged together. Instructions that the ISA defines exactly agree bit by bit, approximate ones within a bound.
 """
 

@@ -3,7 +3,7 @@
 Reads a request a line and answers with a line; both are JSON. {"args", "folder", "environment", "stdout", "stderr"} starts a
 command and is answered with the number of its process. {"process", "wait"} is answered with that process's exit code; unless
 "wait" is true, with null while it runs. A command with EVO_EMULATED_GPU in its environment has the stand-in for a GPU
-(tests/emulated_gpu).
+(emulator/).
 
 This process runs nothing but one `add` to a grid, for which pyribs loads what numba has compiled: a process that has used OpenMP
 (as scikit-learn does) must not fork.
@@ -29,7 +29,7 @@ import evo.run.run
 from evo.search.archives import ARCHIVES, make_archive
 from evo.search.archives.base import EXTRA_FIELDS
 
-TESTS = Path(__file__).parents[1]
+EMULATOR = Path(__file__).parents[2] / "emulator"
 LIMIT_S = 300  # far beyond what any command takes: it ends one that hangs
 
 
@@ -46,7 +46,7 @@ def execute(request: dict) -> None:
         os.environ.update(request["environment"])
         del sys.modules["__main__"].__file__  # compile workers would import this file with all that it imports
         if "EVO_EMULATED_GPU" in request["environment"]:
-            sys.path.insert(0, str(TESTS))
+            sys.path.insert(0, str(EMULATOR))
             from emulated_gpu.__main__ import prepare
 
             prepare()

@@ -1,4 +1,4 @@
-"""Runs on a GPU from end to end, over a stand-in for the GPU (tests/emulated_gpu): results do not depend on how the work is done,
+"""Runs on a GPU from end to end, over a stand-in for the GPU (emulator/): results do not depend on how the work is done,
 and a GPU that is missing, too small or failing is told in one line."""
 
 from __future__ import annotations

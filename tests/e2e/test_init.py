@@ -95,7 +95,7 @@ def test_the_formula_of_the_regression_project_knows_the_law_of_the_pendulum(for
 
 @pytest.mark.slow
 def test_the_kernel_of_a_project_scores_as_its_score_method_does(fork_evo, tmp_path):
-    """On a stand-in for a GPU (tests/emulated_gpu), by whose PTX and its own score each elite is scored."""
+    """On a stand-in for a GPU (emulator/), by whose PTX and its own score each elite is scored."""
     gpu = {"EVO_EMULATED_GPU": "", "XDG_CACHE_HOME": str(tmp_path / "cache")}
     fork_evo("init", "mine", "--template", "kernel")
     few = ("search.initial.num_programs=48", "search.batch_size=16", "stop={generations: 2}", "task_options.size=12")

@@ -1,6 +1,6 @@
 """docs/examples: the stubs that they print, put into their CUDA, assemble and compute what the examples say.
 
-The kernels run in the emulator of tests/emulated_gpu; expected values are NumPy's. The emulator has no mma: it is only assembled.
+The kernels run in the emulator (emulator/); expected values are NumPy's. The emulator has no mma: it is only assembled.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """evo.evaluate.cuda.lane on a fake device whose kernels run by themselves and whose calls may never return: the stand-in driver
-of tests/emulated_gpu can do neither."""
+of emulator/ can do neither."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).parents[1]
+PACKAGES = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def run_emulated(tmp_path) -> Callable[..., subprocess.CompletedProcess]:
             path = tmp_path / "script.py"
             path.write_text(script)
             args = (path, *args)
-        own = {"PYTHONPATH": str(TESTS), "EVO_EMULATED_GPU": options, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        own = {"PYTHONPATH": str(PACKAGES), "EVO_EMULATED_GPU": options, "XDG_CACHE_HOME": str(tmp_path / "cache")}
         return subprocess.run(
             [sys.executable, "-m", "emulated_gpu", *map(str, args)],
             cwd=tmp_path,

@@ -17,10 +17,10 @@ from evo.evaluate import calibration
 from evo.evaluate.cuda import self_test, trial
 from evo.native import nvptxcompiler
 
-TESTS = Path(__file__).parents[1]
+PACKAGES = Path(__file__).parents[1]
 # Ends as a self-test that is passed, without doing it.
 _PASS = ("sh", "-c", f"echo {self_test.PASSED}")
-_CHILD = f"import sys; sys.path.insert(0, {str(TESTS)!r}); from emulated_gpu.%s import main; main()"
+_CHILD = f"import sys; sys.path.insert(0, {str(PACKAGES)!r}); from emulated_gpu.%s import main; main()"
 
 _assemble = nvptxcompiler.compile
 _compile_request = evo.compile.request.compile_request
