@@ -378,6 +378,8 @@ typedef struct PtxVmLaneSums {
 #include <xmmintrin.h>
 #endif
 
+#include "generated/instruction_table.h"
+
 #ifdef PTX_VM_DEBUG
 #include <assert.h>
 #define PTX_VM__ERROR(code) (assert(0 && #code), PTX_VM_ERROR_##code)
@@ -477,90 +479,12 @@ enum { PTX_VM__TYPE_NONE, PTX_VM__TYPE_F32 = 'f', PTX_VM__TYPE_INTEGER = 'i', PT
 enum { PTX_VM__MOV = PTX_VM__NUM_OPERATIONS, PTX_VM__NO_OPERATION };
 
 /* PTX names, and the types of result and operands. */
+#define PTX_VM__MEANING(enumerator, ptx, signature, operation, derivative) {ptx, signature, PTX_VM__##operation},
 static const struct {
     const char* ptx;
     const char* signature;
     uint8_t operation;
-} ptx_vm__meanings[] = {
-    {"add.u32", "iii", PTX_VM__ADD_U32},
-    {"sub.u32", "iii", PTX_VM__SUB_U32},
-    {"mul.lo.u32", "iii", PTX_VM__MUL_LO_U32},
-    {"mul.hi.u32", "iii", PTX_VM__MUL_HI_U32},
-    {"mad.lo.u32", "iiii", PTX_VM__MAD_LO_U32},
-    {"xor.b32", "iii", PTX_VM__XOR_B32},
-    {"mov.b32", "ii", PTX_VM__MOV},
-    {"copysign.f32", "fff", PTX_VM__COPYSIGN_F32},
-    {"add.ftz.f32", "fff", PTX_VM__ADD_F32},
-    {"sub.ftz.f32", "fff", PTX_VM__SUB_F32},
-    {"mul.ftz.f32", "fff", PTX_VM__MUL_F32},
-    {"fma.rn.ftz.f32", "ffff", PTX_VM__FMA_F32},
-    {"div.approx.ftz.f32", "fff", PTX_VM__DIV_F32},
-    {"abs.ftz.f32", "ff", PTX_VM__ABS_F32},
-    {"neg.ftz.f32", "ff", PTX_VM__NEG_F32},
-    {"min.ftz.f32", "fff", PTX_VM__MIN_F32},
-    {"max.ftz.f32", "fff", PTX_VM__MAX_F32},
-    {"rcp.approx.ftz.f32", "ff", PTX_VM__RCP_F32},
-    {"sqrt.approx.ftz.f32", "ff", PTX_VM__SQRT_F32},
-    {"rsqrt.approx.ftz.f32", "ff", PTX_VM__RSQRT_F32},
-    {"sin.approx.ftz.f32", "ff", PTX_VM__SIN_F32},
-    {"cos.approx.ftz.f32", "ff", PTX_VM__COS_F32},
-    {"lg2.approx.ftz.f32", "ff", PTX_VM__LG2_F32},
-    {"ex2.approx.ftz.f32", "ff", PTX_VM__EX2_F32},
-    {"tanh.approx.f32", "ff", PTX_VM__TANH_F32},
-    {"setp.lt.ftz.f32", "pff", PTX_VM__SETP_LT_F32},
-    {"setp.eq.u32", "pii", PTX_VM__SETP_EQ_U32},
-    {"setp.ne.u32", "pii", PTX_VM__SETP_NE_U32},
-    {"selp.f32", "fffp", PTX_VM__SELP_B32},
-    {"cvt.rn.f32.u32", "fi", PTX_VM__F32_FROM_U32},
-    {"cvt.rn.f32.s32", "fi", PTX_VM__F32_FROM_S32},
-    {"add.s32", "iii", PTX_VM__ADD_U32},
-    {"sub.s32", "iii", PTX_VM__SUB_U32},
-    {"mul.lo.s32", "iii", PTX_VM__MUL_LO_U32},
-    {"mul.hi.s32", "iii", PTX_VM__MUL_HI_S32},
-    {"mad.lo.s32", "iiii", PTX_VM__MAD_LO_U32},
-    {"neg.s32", "ii", PTX_VM__NEG_S32},
-    {"abs.s32", "ii", PTX_VM__ABS_S32},
-    {"min.u32", "iii", PTX_VM__MIN_U32},
-    {"max.u32", "iii", PTX_VM__MAX_U32},
-    {"min.s32", "iii", PTX_VM__MIN_S32},
-    {"max.s32", "iii", PTX_VM__MAX_S32},
-    {"and.b32", "iii", PTX_VM__AND_B32},
-    {"or.b32", "iii", PTX_VM__OR_B32},
-    {"not.b32", "ii", PTX_VM__NOT_B32},
-    {"cnot.b32", "ii", PTX_VM__CNOT_B32},
-    {"and.pred", "ppp", PTX_VM__AND_B32},
-    {"or.pred", "ppp", PTX_VM__OR_B32},
-    {"xor.pred", "ppp", PTX_VM__XOR_B32},
-    {"not.pred", "pp", PTX_VM__NOT_B32},
-    {"shl.b32", "iii", PTX_VM__SHL_B32},
-    {"shr.u32", "iii", PTX_VM__SHR_U32},
-    {"shr.s32", "iii", PTX_VM__SHR_S32},
-    {"shf.l.wrap.b32", "iiii", PTX_VM__SHF_L_WRAP_B32},
-    {"shf.l.clamp.b32", "iiii", PTX_VM__SHF_L_CLAMP_B32},
-    {"shf.r.wrap.b32", "iiii", PTX_VM__SHF_R_WRAP_B32},
-    {"shf.r.clamp.b32", "iiii", PTX_VM__SHF_R_CLAMP_B32},
-    {"brev.b32", "ii", PTX_VM__BREV_B32},
-    {"popc.b32", "ii", PTX_VM__POPC_B32},
-    {"clz.b32", "ii", PTX_VM__CLZ_B32},
-    {"bfind.u32", "ii", PTX_VM__BFIND_U32},
-    {"bfind.s32", "ii", PTX_VM__BFIND_S32},
-    {"bfind.shiftamt.u32", "ii", PTX_VM__BFIND_SHIFTAMT_U32},
-    {"bfind.shiftamt.s32", "ii", PTX_VM__BFIND_SHIFTAMT_S32},
-    {"bfe.u32", "iiii", PTX_VM__BFE_U32},
-    {"bfe.s32", "iiii", PTX_VM__BFE_S32},
-    {"setp.lt.u32", "pii", PTX_VM__SETP_LT_U32},
-    {"setp.le.u32", "pii", PTX_VM__SETP_LE_U32},
-    {"setp.gt.u32", "pii", PTX_VM__SETP_GT_U32},
-    {"setp.ge.u32", "pii", PTX_VM__SETP_GE_U32},
-    {"setp.eq.s32", "pii", PTX_VM__SETP_EQ_U32},
-    {"setp.ne.s32", "pii", PTX_VM__SETP_NE_U32},
-    {"setp.lt.s32", "pii", PTX_VM__SETP_LT_S32},
-    {"setp.le.s32", "pii", PTX_VM__SETP_LE_S32},
-    {"setp.gt.s32", "pii", PTX_VM__SETP_GT_S32},
-    {"setp.ge.s32", "pii", PTX_VM__SETP_GE_S32},
-    {"selp.u32", "iiip", PTX_VM__SELP_B32},
-    {"selp.s32", "iiip", PTX_VM__SELP_B32},
-};
+} ptx_vm__meanings[] = {INSTRUCTION_TABLE(PTX_VM__MEANING)};
 
 struct PtxVmSet {
     const PtxVmKernels* kernels; /* of the fastest level */

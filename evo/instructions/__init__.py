@@ -1,4 +1,4 @@
-"""Instruction sets: what the words of a program can mean, read from JSON or from a mapping with the same keys.
+"""Instruction sets: what the words of a program can mean, and what each instruction computes.
 
     {
       "abi_version": 1,
@@ -10,22 +10,30 @@
 
 Optional keys: `constant_type` (f32 u32 s32 f64 u64 s64; without it a stack has no constants), `encoder_type` (f32 u32 s32: the C
 type of constants), `num_vec_elems`, `special_registers`, and of an instruction `display` (for readers; default: its PTX), `name`
-(default: its `display`, or else its PTX, as an identifier), `aligned`, `volatile`, `num_commutative` and `registers_only`: see
-the classes below.
+(default: its `display`, or else its PTX, as an identifier), `aligned`, `volatile`, `num_commutative`, `registers_only` and
+`meaning` (one line of words): see the classes below. What an instruction does not say is taken from the shipped one with its PTX.
+
+The shipped sets are one table, instructions.json. `wide` is all of it: PTX's arithmetic, logic, shift, bit, compare, select and
+convert instructions of f32, f64, f16, f16x2, u32, s32, u64, s64, b32, b64 and pred that need no memory (the sections
+"Instructions: ..." of the PTX ISA, 8.1, for sm_90). Instructions with a carry flag are left out: it is state. `default` is the
+beginning of it; the key `default` has its counts. Some rows have more keys, in which operands are called a, b, c and d. They may
+stand in other sets too, but `vm` and `derivative` are compiled in: only the library's own are taken.
+
+    vm           the operation of csrc/ptx_vm.h that computes it on a CPU; without it the CPU cannot
+    error        the largest error that the PTX ISA 9.1 allows, section 9.7.3; without it the result is exact
+    derivative   what each operand gains, in the order of addition, as a formula of the result's gain w, the operands, the result
+                 y, 0, 1, half, ln2 and log2e (1/ln2), with * / - < sin cos copysign select. Operands that are left out gain
+                 nothing. csrc/derive.h reads it in postfix form: see evo.instructions.tables
 
 Owns the JSON format and its checks. Knows nothing of programs, tasks or search; native modules build their own tables from the
-attributes of `InstructionSet`. `python -m evo.instructions generate` writes a set as a C or C++ header.
-
-Two sets are shipped: `default`, and `wide`, which begins with the default one and adds PTX's arithmetic, logic, shift, bit,
-compare, select and convert instructions of f32, f64, f16, f16x2, u32, s32, u64, s64, b32, b64 and pred that need no memory
-(the sections "Instructions: ..." of the PTX ISA, 8.1, for sm_90). Instructions with a carry flag are left out: it is state.
+attributes of `InstructionSet`. `python -m evo.instructions` writes sets and the table as C headers.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
@@ -65,11 +73,22 @@ class ArgType:
 
 
 @dataclass(frozen=True)
+class Semantics:
+    """What is known of an instruction: the keys of its row, empty where it does not have them. meaning: in one line of words."""
+
+    meaning: str = "see the PTX ISA"
+    vm: str = ""
+    error: str = ""
+    derivative: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
 class Instruction:
     """A PTX instruction. args, rets: indices of argument types; the first `num_commutative` operands may be swapped.
 
     ptx: may end with a space and immediates, which are written after the operands: `lop3.b32 0x96`. registers_only: the
     assembler does not take every constant as an operand, so constants are moved into registers first. display: for readers.
+    semantics: not part of the repr, by which runs recognise a set: it may be told in other words.
     """
 
     ptx: str
@@ -81,6 +100,7 @@ class Instruction:
     volatile: bool
     registers_only: bool = False
     display: str = ""
+    semantics: Semantics = field(default=Semantics(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -152,6 +172,10 @@ class _InstructionJson(_Strict):
     num_commutative: int = Field(default=0, ge=0, le=2)
     volatile: bool = False
     registers_only: bool = False
+    meaning: str = Field(default="", min_length=1)
+    vm: str = ""
+    error: str = ""
+    derivative: dict[Literal["a", "b", "c", "d"], str] = {}
 
 
 class _SpecialRegisterJson(_Strict):
@@ -160,8 +184,15 @@ class _SpecialRegisterJson(_Strict):
     volatile: bool = False
 
 
+class _CountsJson(_Strict):
+    stack_types: int
+    arg_types: int
+    instructions: int
+
+
 class _InstructionSetJson(_Strict):
     abi_version: int
+    default: _CountsJson | None = None
     stack_types: list[_StackTypeJson] = Field(min_length=1, max_length=_MAX_COUNT)
     arg_types: list[_ArgTypeJson] = Field(max_length=_MAX_COUNT)
     instructions: list[_InstructionJson]
@@ -215,11 +246,41 @@ def shipped_instruction_set(name: str) -> InstructionSet:
     """One of `SHIPPED`. Its order of indices is part of the meaning of every stored program. Raises KeyError."""
     if name not in SHIPPED:
         raise KeyError(name)
-    file = f"{name}.json"
-    return _check(parse_json(files(__package__).joinpath(file).read_text(encoding="utf-8"), file, _WHAT), file)
+    wide, counts = _table()
+    if name == "wide":
+        return wide
+    return InstructionSet(
+        wide.stacks[: counts.stack_types],
+        wide.arg_types[: counts.arg_types],
+        wide.instructions[: counts.instructions],
+        wide.special_registers,
+    )
+
+
+@cache
+def _table() -> tuple[InstructionSet, _CountsJson]:
+    """All of the shipped instructions, and the counts of the default ones."""
+    source = "instructions.json"
+    table = _parsed(parse_json(files(__package__).joinpath(source).read_text(encoding="utf-8"), source, _WHAT), source)
+    assert table.default is not None
+    return _resolved(table, source, {}), table.default
 
 
 def _check(data: Any, source: str) -> InstructionSet:
+    known = {instruction.ptx: instruction.semantics for instruction in reversed(shipped_instruction_set("wide").instructions)}
+    found = _resolved(_parsed(data, source), source, known)
+    for i, instruction in enumerate(found.instructions):
+        shipped = known.get(instruction.ptx, _UNKNOWN)
+        for key in ("vm", "derivative"):
+            if getattr(instruction.semantics, key) not in (getattr(shipped, key), getattr(_UNKNOWN, key)):
+                raise UserError(
+                    f"{source}: key 'instructions.{i}.{key}': the library finds it by the PTX text; leave it out, or add "
+                    f"{instruction.ptx!r} to the library (CONTRIBUTING.md)"
+                )
+    return found
+
+
+def _parsed(data: Any, source: str) -> _InstructionSetJson:
     try:
         parsed = _InstructionSetJson.model_validate(data)
     except ValidationError as error:
@@ -228,7 +289,11 @@ def _check(data: Any, source: str) -> InstructionSet:
         raise UserError(f"{source}: {place}: {reason}") from error
     if parsed.abi_version != ABI_VERSION:
         raise UserError(f"{source}: key 'abi_version': {parsed.abi_version} is not supported, use {ABI_VERSION}")
+    return parsed
 
+
+def _resolved(parsed: _InstructionSetJson, source: str, known: Mapping[str, Semantics]) -> InstructionSet:
+    """known: by PTX, from which instructions take what they do not say."""
     stacks = tuple(
         StackType(s.name, s.literal_prefix, s.constant_type, s.encoder_type or _ENCODER_TYPES[s.constant_type])
         for s in parsed.stack_types
@@ -250,6 +315,7 @@ def _check(data: Any, source: str) -> InstructionSet:
             volatile=entry.volatile,
             registers_only=entry.registers_only,
             display=entry.display or entry.ptx,
+            semantics=replace(known.get(entry.ptx, _UNKNOWN), **entry.model_dump(include=_SEMANTICS, exclude_unset=True)),
         )
         for i, entry in enumerate(parsed.instructions)
     )
@@ -273,6 +339,9 @@ def _check(data: Any, source: str) -> InstructionSet:
             )
     return InstructionSet(stacks, arg_types, instructions, special_registers)
 
+
+_UNKNOWN = Semantics()
+_SEMANTICS = {each.name for each in fields(Semantics)}
 
 # The default encoder type by constant type: constants of 64-bit types are widened from 32 bits.
 _ENCODER_TYPES = {None: None, "f32": "f32", "u32": "u32", "s32": "s32", "f64": "f32", "u64": "u32", "s64": "s32"}

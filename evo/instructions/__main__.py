@@ -1,4 +1,4 @@
-"""`python -m evo.instructions generate`: an instruction set as a header for C or C++.
+"""`python -m evo.instructions`: an instruction set, or the table of them, as headers for C or C++.
 
 Owns the command line. A mistake in the description gives one line on stderr and exit code 2, and no file is written.
 """
@@ -13,6 +13,7 @@ import click
 from evo.errors import UserError
 from evo.instructions import SHIPPED, open_instruction_set
 from evo.instructions.header import render_header
+from evo.instructions.tables import rendered_tables
 from evo.storage.files import write_outputs
 
 
@@ -34,6 +35,13 @@ def generate(source: str, output: Path, lang: str) -> None:
     except UserError as error:
         click.echo(" ".join(str(error).splitlines()), err=True)
         sys.exit(2)
+
+
+@main.command()
+@click.argument("folder", type=click.Path(file_okay=False, exists=True, path_type=Path))
+def tables(folder: Path) -> None:
+    """Writes the generated headers of csrc/ into a FOLDER: csrc/generated."""
+    write_outputs({folder / name: text.encode("ascii") for name, text in rendered_tables().items()}, [])
 
 
 if __name__ == "__main__":

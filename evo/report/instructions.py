@@ -8,7 +8,6 @@ from __future__ import annotations
 from evo.errors import UserError, did_you_mean
 from evo.evaluate.instruction_costs import instruction_costs
 from evo.instructions import Instruction, InstructionSet
-from evo.instructions.meaning import meaning_of
 
 _HEADING = """\
 # Operands are a, b, c and d; a is on top of its stack.
@@ -27,15 +26,14 @@ def describe_instructions(instruction_set: InstructionSet, names: list[str], wor
         UserError: none contains it; the message has the nearest names.
     """
     all_of_set = [instruction_set.instructions[instruction_set.instruction_index(name)] for name in names]
-    meanings = {instruction.name: meaning_of(instruction) for instruction in all_of_set}
-    found = [i for i in all_of_set if word is None or word.lower() in f"{i.name}\n{i.ptx}\n{meanings[i.name]}".lower()]
+    found = [i for i in all_of_set if word is None or word.lower() in f"{i.name}\n{i.ptx}\n{i.semantics.meaning}".lower()]
     if not found:
         raise UserError(f"no instruction has {word!r} in its name or meaning; {did_you_mean(str(word), names)}")
     costs = instruction_costs(instruction_set, [instruction.name for instruction in found])
     rows = [("name", "operands -> results", "runs on", "cost", "computes")]
     for i in found:
         runs_on, cost = ("CPU, GPU", f"{costs[i.name]:.2f}") if i.name in costs else ("GPU", "-")
-        rows.append((i.name, _signature(instruction_set, i), runs_on, cost, meanings[i.name]))
+        rows.append((i.name, _signature(instruction_set, i), runs_on, cost, i.semantics.meaning))
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     lines = ("  ".join((*map(str.ljust, row[:4], widths), row[4])) for row in rows)
     return _HEADING + "".join(f"{line}\n" for line in lines)

@@ -1,7 +1,6 @@
 """evo instructions: the table of what programs may use."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -54,13 +53,11 @@ def test_cost_is_the_time_that_a_point_adds_to_each_copy(monkeypatch):
 
 
 def test_a_set_without_floats_has_costs(tmp_path):
-    default = json.loads((Path(costs.__file__).parents[1] / "instructions" / "default.json").read_text())
-    kept = {"stack_types": "U32", "arg_types": "U32"}
-    default |= {key: [each for each in default[key] if each["name"] == name] for key, name in kept.items()}
-    default["instructions"] = [{"ptx": "add.u32", "args": ["U32", "U32"], "rets": ["U32"], "num_commutative": 2}]
-    default["special_registers"] = []
+    row = {"ptx": "add.u32", "args": ["U32", "U32"], "rets": ["U32"], "num_commutative": 2}
+    stacks, types = [{"name": "U32", "literal_prefix": "u32"}], [{"name": "U32", "stack_type": "U32"}]
+    description = {"abi_version": 1, "stack_types": stacks, "arg_types": types, "instructions": [row]}
     path = tmp_path / "integers.json"
-    path.write_text(json.dumps(default))
+    path.write_text(json.dumps(description))
     [(types, backends, cost, _)] = table("--instruction-set", path).values()
     assert (types, backends) == ("u32 u32 -> u32", "CPU, GPU")
     assert float(cost) >= 0.0

@@ -369,7 +369,7 @@ def test_a_declared_file_is_part_of_the_task(start, resume, make_task, plane_fol
 
 
 def test_an_instruction_set_of_ones_own_may_move_but_not_change(start, resume, tmp_path):
-    shipped = resources.files("evo.instructions").joinpath("default.json").read_text()
+    shipped = resources.files("evo.instructions").joinpath("instructions.json").read_text()
     (tmp_path / "own.json").write_text(shipped)
     run = start({"program": {"instruction_set": "own.json"}})
     execute(run, lambda: run.search.counters.generations == 2)

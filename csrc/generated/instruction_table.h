@@ -1,0 +1,92 @@
+/*
+ * instruction_table.h - the PTX instructions that a CPU can compute.
+ *
+ * Written by `python -m evo.instructions tables`; edit evo/instructions/instructions.json instead.
+ */
+
+#ifndef GENERATED_INSTRUCTION_TABLE_H
+#define GENERATED_INSTRUCTION_TABLE_H
+
+/* X(enumerator, PTX, signature, operation, derivative). Signature: the types of result and operands, f, i or p.
+   Operation: of ptx_vm.h. Derivative: in postfix form, see evo/instructions/tables.py; empty without one. */
+#define INSTRUCTION_TABLE(X)                                                                                  \
+    X(ADD_U32, "add.u32", "iii", ADD_U32, "")                                                                 \
+    X(SUB_U32, "sub.u32", "iii", SUB_U32, "")                                                                 \
+    X(MUL_LO_U32, "mul.lo.u32", "iii", MUL_LO_U32, "")                                                        \
+    X(MAD_LO_U32, "mad.lo.u32", "iiii", MAD_LO_U32, "")                                                       \
+    X(COPYSIGN_F32, "copysign.f32", "fff", COPYSIGN_F32, "wa1|b1|*@b")                                        \
+    X(ADD_FTZ_F32, "add.ftz.f32", "fff", ADD_F32, "w=aw=b")                                                   \
+    X(SUB_FTZ_F32, "sub.ftz.f32", "fff", SUB_F32, "w=aw~=b")                                                  \
+    X(MUL_FTZ_F32, "mul.ftz.f32", "fff", MUL_F32, "wb@awa@b")                                                 \
+    X(FMA_RN_FTZ_F32, "fma.rn.ftz.f32", "ffff", FMA_F32, "w=cwb@awa@b")                                       \
+    X(DIV_APPROX_FTZ_F32, "div.approx.ftz.f32", "fff", DIV_F32, "wb/=awb/~y@b")                               \
+    X(ABS_FTZ_F32, "abs.ftz.f32", "ff", ABS_F32, "wa1|@a")                                                    \
+    X(NEG_FTZ_F32, "neg.ftz.f32", "ff", NEG_F32, "w~=a")                                                      \
+    X(MIN_FTZ_F32, "min.ftz.f32", "fff", MIN_F32, "ab<w0?=aab<0w?=b")                                         \
+    X(MAX_FTZ_F32, "max.ftz.f32", "fff", MAX_F32, "ab<w0?=bab<0w?=a")                                         \
+    X(RCP_APPROX_FTZ_F32, "rcp.approx.ftz.f32", "ff", RCP_F32, "wy*~y@a")                                     \
+    X(SQRT_APPROX_FTZ_F32, "sqrt.approx.ftz.f32", "ff", SQRT_F32, "wh*y/=a")                                  \
+    X(RSQRT_APPROX_FTZ_F32, "rsqrt.approx.ftz.f32", "ff", RSQRT_F32, "wh*y*a/~=a")                            \
+    X(SIN_APPROX_FTZ_F32, "sin.approx.ftz.f32", "ff", SIN_F32, "waC@a")                                       \
+    X(COS_APPROX_FTZ_F32, "cos.approx.ftz.f32", "ff", COS_F32, "w~aS@a")                                      \
+    X(LG2_APPROX_FTZ_F32, "lg2.approx.ftz.f32", "ff", LG2_F32, "wL*a/=a")                                     \
+    X(EX2_APPROX_FTZ_F32, "ex2.approx.ftz.f32", "ff", EX2_F32, "wl*y@a")                                      \
+    X(TANH_APPROX_F32, "tanh.approx.f32", "ff", TANH_F32, "w1yy*-@a")                                         \
+    X(SETP_LT_FTZ_F32, "setp.lt.ftz.f32", "pff", SETP_LT_F32, "")                                             \
+    X(SETP_EQ_U32, "setp.eq.u32", "pii", SETP_EQ_U32, "")                                                     \
+    X(SETP_NE_U32, "setp.ne.u32", "pii", SETP_NE_U32, "")                                                     \
+    X(SELP_F32, "selp.f32", "fffp", SELP_B32, "cw0?=ac0w?=b")                                                 \
+    X(CVT_RN_F32_U32, "cvt.rn.f32.u32", "fi", F32_FROM_U32, "")                                               \
+    X(XOR_B32, "xor.b32", "iii", XOR_B32, "")                                                                 \
+    X(MOV_B32, "mov.b32", "ii", MOV, "")                                                                      \
+    X(MUL_HI_U32, "mul.hi.u32", "iii", MUL_HI_U32, "")                                                        \
+    X(MIN_U32, "min.u32", "iii", MIN_U32, "")                                                                 \
+    X(MAX_U32, "max.u32", "iii", MAX_U32, "")                                                                 \
+    X(ADD_S32, "add.s32", "iii", ADD_U32, "")                                                                 \
+    X(SUB_S32, "sub.s32", "iii", SUB_U32, "")                                                                 \
+    X(MUL_LO_S32, "mul.lo.s32", "iii", MUL_LO_U32, "")                                                        \
+    X(MUL_HI_S32, "mul.hi.s32", "iii", MUL_HI_S32, "")                                                        \
+    X(MAD_LO_S32, "mad.lo.s32", "iiii", MAD_LO_U32, "")                                                       \
+    X(ABS_S32, "abs.s32", "ii", ABS_S32, "")                                                                  \
+    X(NEG_S32, "neg.s32", "ii", NEG_S32, "")                                                                  \
+    X(MIN_S32, "min.s32", "iii", MIN_S32, "")                                                                 \
+    X(MAX_S32, "max.s32", "iii", MAX_S32, "")                                                                 \
+    X(AND_PRED, "and.pred", "ppp", AND_B32, "")                                                               \
+    X(OR_PRED, "or.pred", "ppp", OR_B32, "")                                                                  \
+    X(XOR_PRED, "xor.pred", "ppp", XOR_B32, "")                                                               \
+    X(NOT_PRED, "not.pred", "pp", NOT_B32, "")                                                                \
+    X(AND_B32, "and.b32", "iii", AND_B32, "")                                                                 \
+    X(OR_B32, "or.b32", "iii", OR_B32, "")                                                                    \
+    X(NOT_B32, "not.b32", "ii", NOT_B32, "")                                                                  \
+    X(CNOT_B32, "cnot.b32", "ii", CNOT_B32, "")                                                               \
+    X(SHL_B32, "shl.b32", "iii", SHL_B32, "")                                                                 \
+    X(SHR_U32, "shr.u32", "iii", SHR_U32, "")                                                                 \
+    X(SHR_S32, "shr.s32", "iii", SHR_S32, "")                                                                 \
+    X(BFE_U32, "bfe.u32", "iiii", BFE_U32, "")                                                                \
+    X(BFE_S32, "bfe.s32", "iiii", BFE_S32, "")                                                                \
+    X(BFIND_U32, "bfind.u32", "ii", BFIND_U32, "")                                                            \
+    X(BFIND_S32, "bfind.s32", "ii", BFIND_S32, "")                                                            \
+    X(BFIND_SHIFTAMT_U32, "bfind.shiftamt.u32", "ii", BFIND_SHIFTAMT_U32, "")                                 \
+    X(BFIND_SHIFTAMT_S32, "bfind.shiftamt.s32", "ii", BFIND_SHIFTAMT_S32, "")                                 \
+    X(BREV_B32, "brev.b32", "ii", BREV_B32, "")                                                               \
+    X(CLZ_B32, "clz.b32", "ii", CLZ_B32, "")                                                                  \
+    X(POPC_B32, "popc.b32", "ii", POPC_B32, "")                                                               \
+    X(SHF_L_CLAMP_B32, "shf.l.clamp.b32", "iiii", SHF_L_CLAMP_B32, "")                                        \
+    X(SHF_L_WRAP_B32, "shf.l.wrap.b32", "iiii", SHF_L_WRAP_B32, "")                                           \
+    X(SHF_R_CLAMP_B32, "shf.r.clamp.b32", "iiii", SHF_R_CLAMP_B32, "")                                        \
+    X(SHF_R_WRAP_B32, "shf.r.wrap.b32", "iiii", SHF_R_WRAP_B32, "")                                           \
+    X(SETP_LT_U32, "setp.lt.u32", "pii", SETP_LT_U32, "")                                                     \
+    X(SETP_LE_U32, "setp.le.u32", "pii", SETP_LE_U32, "")                                                     \
+    X(SETP_GT_U32, "setp.gt.u32", "pii", SETP_GT_U32, "")                                                     \
+    X(SETP_GE_U32, "setp.ge.u32", "pii", SETP_GE_U32, "")                                                     \
+    X(SETP_EQ_S32, "setp.eq.s32", "pii", SETP_EQ_U32, "")                                                     \
+    X(SETP_NE_S32, "setp.ne.s32", "pii", SETP_NE_U32, "")                                                     \
+    X(SETP_LT_S32, "setp.lt.s32", "pii", SETP_LT_S32, "")                                                     \
+    X(SETP_LE_S32, "setp.le.s32", "pii", SETP_LE_S32, "")                                                     \
+    X(SETP_GT_S32, "setp.gt.s32", "pii", SETP_GT_S32, "")                                                     \
+    X(SETP_GE_S32, "setp.ge.s32", "pii", SETP_GE_S32, "")                                                     \
+    X(SELP_U32, "selp.u32", "iiip", SELP_B32, "")                                                             \
+    X(SELP_S32, "selp.s32", "iiip", SELP_B32, "")                                                             \
+    X(CVT_RN_F32_S32, "cvt.rn.f32.s32", "fi", F32_FROM_S32, "")
+
+#endif /* GENERATED_INSTRUCTION_TABLE_H */

@@ -1,0 +1,57 @@
+"""The table of instructions: its words and derivatives, held to the PTX ISA and to calculus."""
+
+import pytest
+
+from evo.instructions import describe_instruction_set, shipped_instruction_set
+from evo.instructions.tables import postfix
+
+WIDE = shipped_instruction_set("wide")
+BY_NAME = {instruction.name: instruction for instruction in WIDE.instructions}
+
+
+def test_no_two_instructions_of_the_same_types_have_the_same_meaning_but_defaults():
+    """`rn` is what PTX rounds by if nothing is said; whatever else differs in the PTX text must be told."""
+    told: dict[tuple, set[str]] = {}
+    for instruction in WIDE.instructions:
+        assert instruction.semantics.meaning != "see the PTX ISA", instruction.name
+        key = (instruction.args, instruction.rets, instruction.semantics.meaning)
+        told.setdefault(key, set()).add(instruction.ptx)
+    assert not [texts for texts in told.values() if len(texts) > 1]
+
+
+@pytest.mark.parametrize("name", [name for name in BY_NAME if name.startswith("lop3")])
+def test_words_of_lop3_give_its_table(name):
+    """PTX ISA: the table is the function of a = 0xF0, b = 0xCC and c = 0xAA."""
+    instruction = BY_NAME[name]
+    words = instruction.semantics.meaning.removesuffix(", bit by bit")
+    special = {"majority of a, b and c": "a & b | a & c | b & c", "b where a has ones, else c": "a & b | ~a & c"}
+    formula = special.get(words) or words.replace("xor", "^").replace("and", "&").replace("or", "|")
+    assert eval(formula, {"a": 0xF0, "b": 0xCC, "c": 0xAA}) & 0xFF == int(instruction.ptx.split()[1], 16)
+
+
+def test_a_users_instruction_has_its_own_words_or_those_of_its_ptx():
+    rows = [{"ptx": ptx, "args": ["F32"], "rets": ["F32"]} for ptx in ("frobnicate.f32", "neg.f32", "abs.f32")]
+    rows[2]["meaning"] = "the size of a"
+    types = {"stack_types": [{"name": "F32", "literal_prefix": "f32"}], "arg_types": [{"name": "F32", "stack_type": "F32"}]}
+    own = describe_instruction_set({**types, "instructions": rows})
+    assert [i.semantics.meaning for i in own.instructions] == [
+        "see the PTX ISA",
+        BY_NAME["neg_f32"].semantics.meaning,
+        "the size of a",
+    ]
+    other = describe_instruction_set({**types, "instructions": [*rows[:2], {**rows[2], "meaning": "other words"}]})
+    assert repr(own) == repr(other)  # which says whether a run goes on with the same set
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("fma_rn_ftz_f32", "w=cwb@awa@b"),
+        ("div_approx_ftz_f32", "wb/=awb/~y@b"),
+        ("cos_approx_ftz_f32", "w~aS@a"),
+        ("min_ftz_f32", "ab<w0?=aab<0w?=b"),
+        ("setp_lt_ftz_f32", ""),
+    ],
+)
+def test_derivatives_are_written_in_postfix_form(name, text):
+    assert postfix(BY_NAME[name]) == text
