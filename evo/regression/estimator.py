@@ -177,7 +177,7 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
             UserError: SymPy is missing.
             ValueError: the equation is far too long where it is written out.
         """
-        from evo.report.sympy_text import sympy_outputs
+        from evo.report.export.sympy_text import sympy_outputs
 
         check_is_fitted(self)
         row = self._row(index)
@@ -190,7 +190,7 @@ class SymbolicRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]  #
 
     def latex(self, index: int | None = None) -> str:
         """An equation as LaTeX; arguments and errors are those of `sympy`."""
-        from evo.report.sympy_text import latex_of
+        from evo.report.export.sympy_text import latex_of
 
         return latex_of(self.sympy(index))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evo.report.facts import problem_here, scalings_of
+from evo.report.recompute import problem_here, scalings_of
 from evo.report.show import row_of_elite
 from evo.run.run import Run
 from evo.task import point_arrays, task_errors

@@ -24,7 +24,7 @@ from evo.evaluate.cpu import without_cpu_meaning
 from evo.language.expression import expression_of, infix, infix_line
 from evo.language.program import Language, format_program
 from evo.native.ptx_vm import VirtualMachine
-from evo.report.front import front_of, why_no_front
+from evo.report.pareto import front_of, why_no_front
 from evo.run.run import save_search
 from evo.run.search import Search
 from evo.search.map_elites import Counters

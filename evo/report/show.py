@@ -17,8 +17,8 @@ from evo.language.batch import Batch
 from evo.language.expression import expression_of, infix
 from evo.language.program import format_program, parse_program, program_length
 from evo.native.vary import OPERATORS
-from evo.report.facts import problem_for_facts, report_facts, whole_expression
 from evo.report.ptx_text import with_token_values, with_values
+from evo.report.recompute import problem_for_facts, report_facts, whole_expression
 from evo.run.loaded_task import Problem
 from evo.run.run import Run
 from evo.search.archives.elites import Elites

@@ -69,7 +69,7 @@ class Clock:
 def run_evo(name: str, seed: int, seconds: float, overrides: tuple[str, ...]) -> dict[str, Any]:
     """Test NMSE, time to exact and evaluations of a run."""
     from evo.config import load_config
-    from evo.report.front import report_facts
+    from evo.report.pareto import report_facts
     from evo.run.loaded_task import load_problem
     from evo.run.search import Search
 

@@ -17,13 +17,13 @@ import numpy as np
 from bench_compile import TARGET, rounds
 from bench_lowering import live_programs
 
+from evo.cli.cost_table import Probe
 from evo.compile.packing import Packing
 from evo.evaluate.calibration import break_even, measure_cpu
 from evo.evaluate.chunks import ChunkScorer
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.report.measure import Probe
 
 NUM_INSTRUCTIONS = 32
 NUM_POINTS = (1_000, 4_000, 16_000, 64_000, 250_000, 1_000_000, 4_000_000, 16_000_000)

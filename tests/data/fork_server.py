@@ -22,7 +22,7 @@ import numpy as np
 import evo.cli
 import evo.compile.compiler
 import evo.evaluate.cpu
-import evo.report.plot
+import evo.report.plots
 import evo.report.progress
 import evo.report.show
 import evo.run.run

@@ -22,7 +22,7 @@ from evo.errors import FailureKind, UserError
 from evo.evaluate import dask_client
 from evo.instructions import load_instruction_set
 from evo.ptx_inject.types import load_types
-from evo.report import sympy_text
+from evo.report.export import sympy_text
 from evo.run.checkpoint import FORMAT_VERSION
 
 REPOSITORY = Path(__file__).parents[2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import evo
-import evo.report.doctor
+import evo.cli.doctor
 from evo.cli import main
 from evo.errors import MAX_LISTED, UserError, did_you_mean, suggestion
 from evo.instructions import shipped_instruction_set
@@ -20,7 +20,7 @@ def end_of(monkeypatch):
         def work():
             raise error
 
-        monkeypatch.setattr(evo.report.doctor, "report", work)
+        monkeypatch.setattr(evo.cli.doctor, "report", work)
         with pytest.raises(BaseException) as raised:  # noqa: PT011 - the caller looks at its type
             main(["doctor"])
         return raised.value

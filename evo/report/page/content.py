@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from evo.language.expression import infix
 from evo.language.program import format_program, program_length
-from evo.report.facts import problem_for_facts, report_facts, whole_expressions
 from evo.report.page.fits import fits
 from evo.report.page.origins import origins
 from evo.report.page.pictures import Pictures
 from evo.report.plot.charts import color_range, ticks
 from evo.report.plot.pictures import best_of_places, varied
 from evo.report.ptx_text import with_values
+from evo.report.recompute import problem_for_facts, report_facts, whole_expressions
 from evo.report.show import operator_name
 from evo.run.loaded_task import Problem
 from evo.run.run import Run

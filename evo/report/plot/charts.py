@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
-from evo.report.front import Searched, front_of, marks_of
+from evo.report.pareto import Searched, front_of, marks_of
 from evo.run.run import Run
 
 if TYPE_CHECKING:

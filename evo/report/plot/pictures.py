@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from evo.report.lineage import LinesOfDescent
-from evo.report.palette import Palette
 from evo.report.plot.charts import ticks
+from evo.report.plot.palette import Palette
 from evo.report.plot.variety import features, most_varied
 from evo.run.loaded_task import Problem
 from evo.run.run import Run

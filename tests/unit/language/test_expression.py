@@ -13,8 +13,8 @@ from evo.language.program import Language, parse_program, word
 from evo.language.source import c_source, cuda_source, python_source
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx import WordType
-from evo.report.run_export import run_c, run_python
-from evo.report.sympy_text import latex_text, run_sympy, sympy_text
+from evo.report.export.run_export import run_c, run_python
+from evo.report.export.sympy_text import latex_text, run_sympy, sympy_text
 
 SET = shipped_instruction_set("wide")
 LANGUAGE = Language(

@@ -6,10 +6,10 @@ from PIL import Image
 
 from evo.config import load_config
 from evo.errors import UserError
-from evo.report.archive_film import ArchiveFilm, _is_best_so_far
 from evo.report.lineage import LinesOfDescent, describe_lineage
-from evo.report.plot import draw_plots
+from evo.report.plot.archive_film import ArchiveFilm, _is_best_so_far
 from evo.report.plot.pictures import GAP, LINE_LENGTH, LINE_TILE_SIZE
+from evo.report.plots import draw_plots
 from evo.run.run import Run
 from evo.search.ancestry import NONE
 

@@ -6,7 +6,8 @@ import pytest
 from matplotlib import colormaps
 from PIL import Image
 
-from evo.report.plot import charts, draw_plots
+from evo.report.plot import charts
+from evo.report.plots import draw_plots
 
 from .conftest import RED
 

@@ -5,9 +5,10 @@ import pytest
 from PIL import Image
 
 from evo.errors import UserError
-from evo.report.palette import Palette
-from evo.report.plot import draw_plots, pictures, why_not_drawn
+from evo.report.plot import pictures
+from evo.report.plot.palette import Palette
 from evo.report.plot.pictures import BEST_SIZE, GALLERY_TILE_SIZE, GAP, NUM_FRAMES, THUMBNAIL_SIZE, TILE_SIZE
+from evo.report.plots import draw_plots, why_not_drawn
 
 from .conftest import BLUE, COLORS, GREEN, RED
 

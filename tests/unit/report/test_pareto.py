@@ -1,11 +1,12 @@
-"""evo.report.front and the plot: which elites are on the front, which are marked, and what is said of them."""
+"""evo.report.pareto and the plot: which elites are on the front, which are marked, and what is said of them."""
 
 import numpy as np
 import pytest
 
 from evo.errors import UserError
-from evo.report.front import describe_front, front_of
-from evo.report.plot import charts, why_not_drawn
+from evo.report.pareto import describe_front, front_of
+from evo.report.plot import charts
+from evo.report.plots import why_not_drawn
 from evo.report.show import describe_elite
 
 # Complexity, objective, program. The task's outputs at its report points are 3 + k and 5 + k for `%x0 k add`.

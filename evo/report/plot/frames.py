@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.evaluate.backends import CPU
-from evo.report.facts import problem_here
+from evo.report.recompute import problem_here
 from evo.report.show import row_of_elite
 from evo.run.loaded_task import Problem
 from evo.run.run import Run

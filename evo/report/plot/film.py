@@ -17,8 +17,8 @@ import numpy as np
 from PIL import Image
 
 from evo.errors import UserError
-from evo.report.frames import Frame
-from evo.report.palette import Palette
+from evo.report.plot.frames import Frame
+from evo.report.plot.palette import Palette
 from evo.storage.files import PARTIAL_SUFFIX
 
 INSTALL = "pip install 'evo-ptx[film]'"

@@ -1,6 +1,6 @@
 """A film of an archive that fills up.
 
-Owns which elites a frame shows, and where. `evo.report.film` owns file formats.
+Owns which elites a frame shows, and where. `evo.report.plot.film` owns file formats.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from evo.errors import UserError
-from evo.report.facts import problem_here
-from evo.report.frames import Frame
+from evo.report.plot.frames import Frame
 from evo.report.plot.pictures import BACKGROUND, GAP, STILL_T, render
+from evo.report.recompute import problem_here
 from evo.run.run import Run
 from evo.search.ancestry import NONE, RECORD_DTYPE
 

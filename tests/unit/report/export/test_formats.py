@@ -13,20 +13,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evo.cli import EXPORT_FORMATS
+from evo.cli.export_verbs import EXPORT_FORMATS
 from evo.config import load_config
 from evo.errors import UserError
 from evo.language.program import parse_program
-from evo.report.export import FORMATS, export_elites, write_export
-from evo.report.facts import whole_expression
-from evo.report.front import describe_front
-from evo.report.run_export import run_c, run_json, run_python
+from evo.report.export.formats import FORMATS, export_elites
+from evo.report.export.run_export import run_c, run_json, run_python
+from evo.report.export.sympy_text import latex_text
+from evo.report.pareto import describe_front
+from evo.report.recompute import whole_expression
 from evo.report.show import describe_elite
-from evo.report.sympy_text import latex_text
 from evo.run.checkpoint import decode_checkpoint, encode_checkpoint
 from evo.run.run import Run
 
-CONFIGS = Path(__file__).parents[3] / "configs"
+CONFIGS = Path(__file__).parents[4] / "configs"
 SCALED = (
     "symbolic_regression",
     "stop.evaluations=3000",
@@ -91,14 +91,14 @@ def _seven_points(task):
         yield name, np.linspace(-3 + i, 2, 7)
 
 
-def test_a_front_is_exported_as_it_is_shown(finished, tmp_path):
+def test_a_front_is_exported_as_it_is_shown(finished):
     run, _ = Run.view(finished["scaled"])
     cells = [line.split()[0] for line in describe_front(run).splitlines()[1:]]
     assert len(cells) > 3
-    (path,) = write_export(export_elites(run, "json", front=True), tmp_path / "front.json", front=True)
-    assert [record["cell"] for record in json.loads(path.read_text())["programs"]] == cells
-    files = write_export(export_elites(run, "python", front=True), tmp_path / "front", front=True)
-    assert [file.name for file in files] == [f"{i:03d}_cell_{cell.replace(',', '_')}.py" for i, cell in enumerate(cells, 1)]
+    [text] = export_elites(run, "json", front=True).texts.values()
+    assert [record["cell"] for record in json.loads(text)["programs"]] == cells
+    files = export_elites(run, "python", front=True).texts
+    assert list(files) == [f"{i:03d}_cell_{cell.replace(',', '_')}.py" for i, cell in enumerate(cells, 1)]
 
 
 def test_without_a_complexity_there_is_no_front_to_export(finished):
@@ -177,7 +177,7 @@ def test_an_export_whose_scaling_is_not_that_of_its_task_is_an_error(scaled_run,
     def wrong(text, inputs):
         return [1.000001 * output if output.dtype == np.float64 else output for output in run_python(text, inputs)]
 
-    monkeypatch.setattr("evo.report.run_export.run_python", wrong)
+    monkeypatch.setattr("evo.report.export.run_export.run_python", wrong)
     with pytest.raises(UserError, match=r"the python export is not offset \+ scale \* program in f; nothing was written"):
         export_elites(scaled_run, "python")
 
@@ -234,7 +234,7 @@ def test_an_export_that_disagrees_with_its_archive_is_an_error(false_run, format
     ("options", "message"),
     [
         (["--format", "fortran"], "'fortran' is not one of 'ptx', 'cuda'"),
-        (["--format", "c", "--best", "--front"], "--cell, --best and --front: give one of them"),
+        (["--format", "c", "--best", "--front"], "--best and --front: give one of them"),
         (["--format", "c", "--front"], "--front: name the folder of its files: --output FOLDER"),
         (["--format", "c", "--cell", "99,99"], "--cell 99,99: "),
         (["--format", "ptx", "--arch", "sm_1"], "--arch sm_1: "),

@@ -1,4 +1,4 @@
-"""evo.report.measure: the table of `evo doctor --measure`."""
+"""evo.cli.cost_table: the table of `evo doctor --measure`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from evo.cli import cost_table
 from evo.errors import UserError
 from evo.evaluate.backends import BACKENDS, CUDA
 from evo.evaluate.calibration import Calibration, LaneCosts
-from evo.report import measure
 
 
 @pytest.fixture
@@ -28,10 +28,10 @@ def table(monkeypatch):
             return Calibration(num_points, float(batch.num_instructions.mean()), 2, 1e-8 * num_points, 0.0)
 
         monkeypatch.setitem(BACKENDS, "cuda", replace(CUDA, why_unusable=why_unusable))
-        monkeypatch.setattr(measure, "calibrate_lanes", lanes)
-        monkeypatch.setattr(measure, "calibrate_cpu", cpu)
+        monkeypatch.setattr(cost_table, "calibrate_lanes", lanes)
+        monkeypatch.setattr(cost_table, "calibrate_cpu", cpu)
         warnings: list[str] = []
-        return list(measure.measure(warnings.append, (100, 10_000, 1_000_000))), warnings
+        return list(cost_table.cost_table(warnings.append, (100, 10_000, 1_000_000))), warnings
 
     return make
 
@@ -71,12 +71,12 @@ def test_a_gpu_that_is_not_trusted_is_told_and_left_out(monkeypatch):
     untrusted = replace(CUDA, why_unusable=lambda: None, why_untrusted=lambda _: "it computes 2")
     monkeypatch.setitem(BACKENDS, "cuda", untrusted)
     warnings: list[str] = []
-    lines = list(measure.measure(warnings.append, (64, 128)))
+    lines = list(cost_table.cost_table(warnings.append, (64, 128)))
     assert warnings == ["the GPU is not measured at 64 points and beyond: it computes 2"]
     assert lines[1] == "No GPU can be used here: only the CPU is measured."
 
 
 def test_it_measures_over_the_stand_in(emulated_gpu):
-    lines = list(measure.measure(pytest.fail, (64, 128)))
+    lines = list(cost_table.cost_table(pytest.fail, (64, 128)))
     assert [line.split()[0] for line in lines[2:4]] == ["64", "128"]
     assert lines[-1].startswith("GPU compiled: ")

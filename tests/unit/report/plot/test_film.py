@@ -1,4 +1,4 @@
-"""evo.report.film and frames: a film shows the right picture at the right time, in its colours, and fails in one line."""
+"""evo.report.plot.film and frames: a film shows the right picture at the right time, in its colours, and fails in one line."""
 
 import sys
 import types
@@ -12,8 +12,8 @@ from PIL import Image
 from evo.cli import main
 from evo.config import load_config
 from evo.errors import UserError
-from evo.report.film import FORMATS, check_output, write_film, write_still
-from evo.report.frames import Frames, parse_size
+from evo.report.plot.film import FORMATS, check_output, write_film, write_still
+from evo.report.plot.frames import Frames, parse_size
 from evo.report.show import read_program
 from evo.run.loaded_task import load_problem
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,17 +23,16 @@ from evo.language.expression import Expression, Unsupported, infix, plain_consta
 from evo.language.program import format_program
 from evo.language.source import c_source, cuda_source, python_source
 from evo.native.stack_ptx import NodeKind
-from evo.report import run_export
 from evo.report.check import TOLERANCE
-from evo.report.facts import problem_here
-from evo.report.front import file_names, front_of
+from evo.report.export import run_export
+from evo.report.export.sympy_text import latex_text, run_sympy, sympy_text
+from evo.report.export.verify import Elite, Verifier
+from evo.report.pareto import file_names, front_of
 from evo.report.ptx_text import with_values
+from evo.report.recompute import problem_here
 from evo.report.show import row_of_elite
-from evo.report.sympy_text import latex_text, run_sympy, sympy_text
-from evo.report.verify import Elite, Verifier
 from evo.run.loaded_task import Problem
 from evo.run.run import Run
-from evo.storage.files import write_outputs
 from evo.task import DTYPES
 
 _OPT_LEVEL = 3
@@ -202,7 +200,7 @@ def export_elites(run: Run, format_name: str, *, cell: str | None = None, front:
 
     Args:
         cell: of the elite; None: the best.
-        front: all elites of the run's front (`evo.report.front`).
+        front: all elites of the run's front (`evo.report.pareto`).
         arch: GPU architecture of PTX and CUDA.
 
     Raises:
@@ -237,15 +235,3 @@ def _export_all(job: _Job, elites: list[Elite], format_name: str) -> Iterator[tu
             raise UserError(
                 f"--format {format_name}: cell {elite.name} uses {error}, which this format has no text for"
             ) from error
-
-
-def write_export(export: Export, output: Path, *, front: bool) -> list[Path]:
-    """Writes an export's file, or the files of a front into a folder; gives their paths.
-
-    Raises:
-        UserError: a file cannot be written.
-    """
-    into_folder = output.is_dir() or (front and not export.is_list)
-    paths = {(output / name if into_folder else output): text.encode() for name, text in export.texts.items()}
-    write_outputs(paths, inputs=())
-    return list(paths)

@@ -1,4 +1,4 @@
-"""Plots of runs: charts of the archive and its growth, the pictures that programs draw, and the page that has them all.
+"""The plots that a config may name: charts, pictures that programs draw, and the page.
 
 Owns what each plot needs. Reads runs and writes only files of plots. Importing it loads matplotlib and Pillow.
 """
@@ -7,25 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import get_args
 
 from evo.config import PlotName
 from evo.errors import UserError
-from evo.report.front import why_no_front
+from evo.report.page import draw_page
+from evo.report.pareto import why_no_front
 from evo.report.plot import charts, pictures
 from evo.run.run import Run
 from evo.run.search import PICTURE_PLOTS
 
-
-def _page(run: Run) -> Path:
-    from evo.report.page import draw_page  # which is made of charts and pictures, and so of this package
-
-    return draw_page(run)
-
-
-# By their names in a config, which are those of the functions that draw them.
-PLOTS: dict[str, Callable[[Run], Path]] = {
-    name: _page if name == "page" else getattr(charts if hasattr(charts, name) else pictures, name) for name in get_args(PlotName)
+PLOTS: dict[PlotName, Callable[[Run], Path]] = {
+    "heatmap": charts.heatmap,
+    "front": charts.front,
+    "contact_sheet": pictures.contact_sheet,
+    "curves": charts.curves,
+    "best": pictures.best,
+    "animation": pictures.animation,
+    "gallery": pictures.gallery,
+    "lineage": pictures.lineage,
+    "page": draw_page,
 }
 PLAIN_PLOTS = {"heatmap", "curves"}  # which need none of the task's code
 _NEED_ELITES = ("heatmap", "contact_sheet", "best", "animation", "lineage", "page")

@@ -25,7 +25,7 @@ from evo.language.expression import Expression, expression_of, infix
 from evo.language.program import Language, word
 from evo.native.stack_ptx import WordType
 from evo.report.check import TOLERANCE
-from evo.report.facts import report_facts, whole_expression
+from evo.report.recompute import report_facts, whole_expression
 from evo.run.loaded_task import Problem
 from evo.run.run import Run
 from evo.task import DTYPES

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.language.expression import infix_line
-from evo.report.facts import problem_for_facts, report_facts, whole_expressions
+from evo.report.recompute import problem_for_facts, report_facts, whole_expressions
 from evo.run.run import Run
 from evo.run.search import Search
 from evo.task import task_errors

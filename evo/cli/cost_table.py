@@ -64,7 +64,7 @@ class Probe(Task):
         return Scores(-outputs.mse[:, 0], programs.num_instructions[:, None].astype(np.float64))
 
 
-def measure(warn: Callable[[str], None], num_points: tuple[int, ...] = NUM_POINTS) -> Iterator[str]:
+def cost_table(warn: Callable[[str], None], num_points: tuple[int, ...] = NUM_POINTS) -> Iterator[str]:
     """The lines of the table, each as soon as it is measured, and then from how many points on each lane of a GPU pays.
 
     Args:

@@ -1,4 +1,4 @@
-"""evo.report.facts: what a task reports and how it scales is checked, and where it is computed depends on the run."""
+"""evo.report.recompute: what a task reports and how it scales is checked, and where it is computed depends on the run."""
 
 from dataclasses import replace
 
@@ -7,8 +7,8 @@ import pytest
 from evo.errors import UserError
 from evo.evaluate.backends import BACKENDS, Backend
 from evo.evaluate.cpu import CpuEvaluator
-from evo.report.facts import problem_here, whole_expression
-from evo.report.front import describe_front
+from evo.report.pareto import describe_front
+from evo.report.recompute import problem_here, whole_expression
 from evo.report.show import describe_elite
 from evo.run.run import Run
 

@@ -1,15 +1,15 @@
-"""evo.report.doctor: one line for each piece, with what a missing one means. None of them is needed."""
+"""evo.cli.doctor: one line for each piece, with what a missing one means. None of them is needed."""
 
 import importlib.util
 
 import pytest
 
+from evo.cli import doctor
 from evo.errors import UserError
 from evo.evaluate.cuda.device import DeviceInfo, Probe
 from evo.evaluate.cuda.self_test import Outcome
 from evo.kernel.nvrtc import NvrtcMissing
 from evo.native import ptx_vm
-from evo.report import doctor
 
 
 def rows() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""evo.report.watch: who may ask, what is answered, and that the page follows the run's checkpoints."""
+"""evo.report.page.server: who may ask, what is answered, and that the page follows the run's checkpoints."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-import evo.report.watch
+import evo.report.page.server
 from evo.config import load_config
 from evo.errors import UserError
-from evo.report.watch import Watch
+from evo.report.page.server import PageServer
 from evo.run.run import Run
 
 WAIT_S = 300.0  # far beyond what any of these waits takes: it ends a test that hangs
@@ -33,9 +33,9 @@ def watch(folder):
     """Starts watching a folder; gives the lines that it warned with too."""
     started = []
 
-    def start(path=folder, host="127.0.0.1") -> tuple[Watch, list[str]]:
+    def start(path=folder, host="127.0.0.1") -> tuple[PageServer, list[str]]:
         warnings: list[str] = []
-        started.append(Watch(path, (), host, 0, warnings.append))
+        started.append(PageServer(path, (), host, 0, warnings.append))
         return started[-1], warnings
 
     yield start
@@ -44,7 +44,9 @@ def watch(folder):
         each.close()
 
 
-def ask(watch: Watch, target: str | None = None, method: str = "GET", **headers: str) -> tuple[http.client.HTTPResponse, bytes]:
+def ask(
+    watch: PageServer, target: str | None = None, method: str = "GET", **headers: str
+) -> tuple[http.client.HTTPResponse, bytes]:
     address = urlsplit(watch.url)
     connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=60)
     connection.request(method, target or f"/?{address.query}", headers={"Host": address.netloc, **headers})
@@ -99,7 +101,7 @@ def test_beyond_this_machine_a_token_is_needed(watch):
 
 
 def test_the_page_follows_the_checkpoints_and_outlives_a_damaged_one(watch, folder, monkeypatch):
-    monkeypatch.setattr(evo.report.watch, "LOOK_S", 0.01)
+    monkeypatch.setattr(evo.report.page.server, "LOOK_S", 0.01)
     served, warnings = watch()
     first = served.served
     thread = Thread(target=served.serve)
@@ -129,4 +131,4 @@ def wait_until(condition) -> None:
 def test_an_address_in_use_is_refused(watch, folder):
     port = urlsplit(watch()[0].url).port
     with pytest.raises(UserError, match=f"--host 127.0.0.1 --port {port}: cannot listen: "):
-        Watch(folder, (), "127.0.0.1", port, lambda _: None)
+        PageServer(folder, (), "127.0.0.1", port, lambda _: None)

@@ -12,8 +12,8 @@ from evo.evaluate.simplify import TOLERANCE, simplify
 from evo.language.batch import Batch
 from evo.language.expression import infix
 from evo.language.program import format_program
-from evo.report.facts import problem_here, report_facts, whole_expression
-from evo.report.front import file_names, front_of
+from evo.report.pareto import file_names, front_of
+from evo.report.recompute import problem_here, report_facts, whole_expression
 from evo.report.show import row_of_elite
 from evo.run.loaded_task import Problem
 from evo.run.run import Run

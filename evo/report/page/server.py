@@ -50,7 +50,7 @@ class Served:
     gzipped: bytes
 
 
-class Watch:
+class PageServer:
     """Serves the page of a run until it is told to stop.
 
     Args:
@@ -141,7 +141,7 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False  # a browser keeps its connection open
 
-    def __init__(self, address: Any, family: socket.AddressFamily, watch: Watch):
+    def __init__(self, address: Any, family: socket.AddressFamily, watch: PageServer):
         self.address_family = family
         self.watch = watch
         super().__init__(address, _Handler)

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from evo.cli import main
 from evo.config import dump_config, load_config
 from evo.errors import UserError
-from evo.report.runs import list_runs, runs_text
+from evo.report.run_list import list_runs, runs_text
 from evo.run.run_dir import RunDir, new_run_folder
 
 NUMBERS = ("offspring", "duplicates", "qd_score")
@@ -199,6 +199,6 @@ def test_a_folder_that_is_not_there_is_refused(tmp_path):
 
 
 def test_listing_loads_neither_archives_nor_tasks():
-    script = "import sys, evo.report.runs; print(*[name for name in ('ribs', 'numba', 'matplotlib') if name in sys.modules])"
+    script = "import sys, evo.report.run_list; print(*[name for name in ('ribs', 'numba', 'matplotlib') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "\n"

@@ -1,0 +1,173 @@
+"""The verbs that hand programs on: export, predict, simplify and compile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from evo.cli.terminal import (
+    PATH,
+    ConfigPath,
+    best_option,
+    cell_option,
+    check_one_of,
+    front_option,
+    run_argument,
+    set_key,
+    set_shown_key,
+    verb,
+    view,
+    warn,
+)
+from evo.errors import UserError
+
+EXPORT_FORMATS = ("ptx", "cuda", "c", "python", "sympy", "latex", "json")
+
+
+@verb()
+@run_argument
+@click.option("--format", "format_name", required=True, type=click.Choice(EXPORT_FORMATS), help="Language of the export.")
+@cell_option
+@best_option
+@front_option
+@click.option("--arch", default="sm_90", show_default=True, help="GPU architecture of PTX and CUDA.")
+@click.option("--output", type=PATH, help="File, or folder of a front.  [default: standard output]")
+@set_shown_key
+def export(
+    run_folder: Path,
+    format_name: str,
+    cell: str | None,
+    best: bool,
+    front: bool,
+    arch: str,
+    output: Path | None,
+    overrides: tuple[str, ...],
+) -> None:
+    """Write an elite of the run in folder RUN in another language.
+
+    It is written once it scores what the archive says.
+    """
+    from evo.report.export.formats import export_elites
+
+    check_one_of({"--cell": cell is not None, "--best": best, "--front": front})
+    if front and output is None and format_name != "json":
+        raise UserError("--front: name the folder of its files: --output FOLDER")
+    target = output and output.absolute()  # before the task's code runs, which may change the working folder
+    exported = export_elites(view(run_folder, overrides), format_name, cell=cell, front=front, arch=arch)
+    for note in exported.notes:
+        warn(note)
+    if output is None or target is None:
+        click.echo("".join(exported.texts.values()), nl=False)
+        return
+    for path in _write(exported.texts, output, target, into_folder=front and not exported.is_list):
+        click.echo(path)
+
+
+@verb()
+@run_argument
+@click.option("--data", required=True, type=PATH, help="What to predict: for tables, a CSV file.")
+@cell_option
+@click.option("--best", is_flag=True, help="The elite with the highest objective; the default, as of evo show and export.")
+@click.option("--output", type=PATH, help="The CSV file to write.  [default: standard output]")
+@set_shown_key
+def predict(run_folder: Path, data: Path, cell: str | None, best: bool, output: Path | None, overrides: tuple[str, ...]) -> None:
+    """Write what an elite of the run predicts for new data.
+
+    RUN is the run's folder. The predictions are CSV with a row for each row of the data.
+    """
+    from evo.report.predict import predictions
+    from evo.storage.files import write_outputs
+
+    check_one_of({"--cell": cell is not None, "--best": best})
+    source, target = data.absolute(), output and output.absolute()  # before the task's code runs
+    text, note = predictions(view(run_folder, overrides), source, cell)
+    if note:
+        warn(note)
+    if target is None:
+        click.echo(text, nl=False)
+    else:
+        write_outputs({target: text.encode()}, [source])
+        click.echo(output)
+
+
+@verb()
+@run_argument
+@cell_option
+@best_option
+@front_option
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0.0, 1.0),
+    default=1e-3,
+    show_default=True,
+    help="Objective that may be lost, times max(1, |objective|).",
+)
+@click.option("--output", type=PATH, help="File for the program in text form, or folder of a front.")
+@set_shown_key
+def simplify(
+    run_folder: Path,
+    cell: str | None,
+    best: bool,
+    front: bool,
+    tolerance: float,
+    output: Path | None,
+    overrides: tuple[str, ...],
+) -> None:
+    """Take from an elite what its objective does not need.
+
+    Instructions and digits of an elite of the run in folder RUN go if the objective stays within the tolerance.
+    """
+    from evo.report.simplified import simplify_elites
+
+    check_one_of({"--cell": cell is not None, "--best": best, "--front": front})
+    target = output and output.absolute()  # before the task's code runs, which may change the working folder
+    found = simplify_elites(view(run_folder, overrides), cell=cell, front=front, tolerance=tolerance)
+    for note in found.notes:
+        warn(note)
+    paths = _write(found.programs, output, target, into_folder=front) if output and target else []
+    click.echo("\n".join(found.descriptions), nl=False)
+    for path in paths:
+        click.echo(path)
+
+
+@verb("compile")
+@click.argument("source", metavar="RUN|CONFIG", type=ConfigPath())
+@click.option("--arch", default="sm_90", show_default=True, help="GPU architecture to compile for.")
+@click.option("--output", type=PATH, help="Folder for the cubins.  [default: RUN/cubins or ./cubins]")
+@click.option("--random", "num_random", type=click.IntRange(1), default=256, show_default=True, help="Programs of a CONFIG.")
+@set_key
+def compile_cubins(source: Path, arch: str, output: Path | None, num_random: int, overrides: tuple[str, ...]) -> None:
+    """Compile elites, or random programs, to cubins.
+
+    The elites of folder RUN, or random programs of CONFIG. Needs no GPU.
+    """
+    from evo.report.export.cubins import compile_config, compile_run
+
+    if source.is_dir():
+        report = compile_run(view(source, overrides), arch, output or source / "cubins")
+    else:
+        report = compile_config(source, overrides, arch, output or Path("cubins"), num_random)
+    for line in report.failed:
+        click.echo(f"failed: {line}", err=True)
+    click.echo(report.text(), nl=False)
+
+
+VERBS = (export, predict, simplify, compile_cubins)
+
+
+def _write(texts: Mapping[str, str], output: Path, target: Path, *, into_folder: bool) -> list[Path]:
+    """Writes texts by file name into a folder, or the only one to a file; gives the paths as the user names them.
+
+    Args:
+        target: `output` made absolute, before the task's code ran.
+    """
+    from evo.storage.files import write_outputs
+
+    if not (into_folder or target.is_dir()):
+        [text] = texts.values()
+        write_outputs({target: text.encode()}, inputs=())
+        return [output]
+    write_outputs({target / name: text.encode() for name, text in texts.items()}, inputs=())
+    return [output / name for name in texts]

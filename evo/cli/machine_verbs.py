@@ -1,0 +1,177 @@
+"""The verbs about machines and single programs: doctor, instructions, check, eval, worker and keys."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+from evo.cli.terminal import (
+    PATH,
+    ConfigPath,
+    Verbs,
+    config_argument,
+    run_argument,
+    set_key,
+    set_option,
+    set_shown_key,
+    verb,
+    view,
+    warn,
+)
+from evo.errors import UserError
+from evo.exit_codes import EXIT_CHECK_FAILED
+
+
+@verb()
+@click.option("--test", is_flag=True, help="Test each GPU first, even if it was tested before.")
+@click.option("--measure", is_flag=True, help="Measure what programs cost here: some 10 seconds, with a GPU about a minute.")
+def doctor(test: bool, measure: bool) -> None:
+    """Say what this machine offers, and what it lacks.
+
+    Each missing piece stands with what it means.
+    """
+    from evo.cli.doctor import report, test_gpus
+
+    for line in test_gpus() if test else []:
+        warn(line)
+    click.echo(report(), nl=False)
+    if measure:
+        from evo.cli.cost_table import cost_table
+
+        for line in cost_table(warn):
+            click.echo(line)
+
+
+@verb()
+@click.argument("word", required=False)
+@click.option("--config", "config", metavar="CONFIG", type=ConfigPath(), help="Only the vocabulary of this config.")
+@click.option("--instruction-set", metavar="SET", help="default, wide, or a JSON file.  [default: default]")
+@set_option("Override a key of --config.")
+def instructions(word: str | None, config: Path | None, instruction_set: str | None, overrides: tuple[str, ...]) -> None:
+    """List the instructions that programs may use.
+
+    With WORD, those that have it in their name or meaning.
+    """
+    from evo.cli.instruction_table import describe_instructions
+    from evo.instructions import check_names, open_instruction_set
+
+    if config and instruction_set:
+        raise UserError(
+            "--config and --instruction-set: give one of them; --set program.instruction_set=SET overrides the config's"
+        )
+    if config is None:
+        if overrides:
+            raise UserError("--set: overrides a key of a config; name it with --config")
+        chosen = open_instruction_set(instruction_set or "default")
+        names = [instruction.name for instruction in chosen.instructions]
+    else:
+        from evo.config import load_config
+
+        program = load_config(config, overrides).program
+        chosen = open_instruction_set(program.instruction_set)
+        names = list(program.vocabulary.instructions)
+        check_names(chosen, names, "program.vocabulary.instructions")
+    click.echo(describe_instructions(chosen, names, word), nl=False)
+
+
+@verb()
+@run_argument
+@set_shown_key
+def check(run_folder: Path, overrides: tuple[str, ...]) -> None:
+    """Score a run's elites on CPU and GPU; say how far they agree.
+
+    All elites of the run in folder RUN are scored on both.
+    """
+    from evo.report.check import check_elites
+
+    report = check_elites(view(run_folder, overrides))
+    click.echo(report.text(), nl=False)
+    if not report.passed:
+        sys.exit(EXIT_CHECK_FAILED)
+
+
+@verb("eval")
+@config_argument
+@click.option("--program", "program", required=True, type=PATH, help="A program in text form.")
+@click.option("--output", default=Path(), type=PATH, help="Folder for its pictures.  [default: .]")
+@set_key
+def evaluate(config: Path, program: Path, output: Path, overrides: tuple[str, ...]) -> None:
+    """Score, and picture, a program for the task of CONFIG.
+
+    The program is a text file, such as one written by hand.
+    """
+    from evo.config import load_config
+
+    loaded = load_config(config, overrides)
+    from evo.report.show import describe_program, read_program
+    from evo.run.loaded_task import load_problem
+
+    folder = output.absolute()  # before the task's code runs, which may change the working folder
+    problem = load_problem(loaded).here()
+    words = read_program(problem, program)
+    click.echo(describe_program(problem, words), nl=False)
+    if problem.task.has_pictures():
+        from evo.report.plot.pictures import picture_program
+
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for path in picture_program(problem, words, folder / program.stem):
+                click.echo(output / path.name)
+        except OSError as error:
+            raise UserError(f"{output}: cannot write the pictures: {error.strerror}") from error
+
+
+@verb()
+@click.option("--connect", required=True, metavar="ADDRESS", help="Where the run listens: tcp://HOST:PORT.")
+@click.option("--workers", "num_workers", type=click.IntRange(1), help="Compile processes.  [default: one per core]")
+@click.option("--keys", type=PATH, help="Folder of this worker's keys; see: evo keys new --help")
+@click.option("--json", "as_json", is_flag=True, help="Print the status as a JSON object each second.")
+def worker(connect: str, num_workers: int | None, keys: Path | None, as_json: bool) -> None:
+    """Compile for the run at an address, until Ctrl-C.
+
+    One run after the other. Needs no GPU.
+    """
+    from evo.compile.executor import why_no_farm
+    from evo.evaluate.backends import why_no_compiler
+
+    if problem := why_no_compiler() or why_no_farm():
+        raise UserError(problem)
+    from evo.cli.worker_status import StatusLine
+    from evo.compile.farm.worker import Worker
+
+    with StatusLine(connect, as_json=as_json) as line:
+        worker = Worker(connect, keys, num_workers, line, line.say)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: worker.stop())
+        worker.serve()
+
+
+@click.group(cls=Verbs)
+def keys() -> None:
+    """Keys by which a run and its farm's workers know each other."""
+
+
+@verb("new")
+@click.argument("folder", type=PATH)
+@click.option("--worker", "name", default="worker", show_default=True, help="The worker's name, and its folder's.")
+def new_keys(folder: Path, name: str) -> None:
+    """Make the keys of a run and of a worker in FOLDER.
+
+    Where the run has keys already, those of another worker.
+    """
+    from evo.compile.executor import why_no_farm
+
+    if problem := why_no_farm():
+        raise UserError(problem)
+    from evo.compile.farm.keys import make_keys
+
+    run_folder, worker_folder = make_keys(folder, name)
+    click.echo(f"the run's keys:    {run_folder}  (evaluation.farm.keys)")
+    click.echo(f"the worker's keys: {worker_folder}  (copy the folder to its machine: evo worker --keys)")
+
+
+keys.add_command(new_keys)
+VERBS = (doctor, instructions, check, evaluate, worker, keys)

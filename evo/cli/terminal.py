@@ -1,0 +1,200 @@
+"""What the verbs of the command line share: arguments, options, messages, and how a mistake is told.
+
+A user's mistake is one line on standard error, never a traceback. Knows no verb.
+"""
+
+from __future__ import annotations
+
+import functools
+import glob
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from evo.errors import DeviceFailure, UserError, did_you_mean
+from evo.exit_codes import EXIT_DEVICE_FAILED, EXIT_INTERRUPTED, EXIT_USER_ERROR, end_at_once
+from evo.shipped import shipped
+
+if TYPE_CHECKING:
+    from evo.run.run import Run
+
+_QUIET = "evo.quiet"  # in click's `Context.meta`
+
+# ---- wrong usage, in one line --------------------------------------------------------------------------------------------
+
+
+class _UsageError(click.ClickException):
+    """A mistake in the options or arguments, as one line."""
+
+    exit_code = EXIT_USER_ERROR
+
+    def __init__(self, error: click.UsageError):
+        command = error.ctx.command_path if error.ctx else "evo"
+        super().__init__(f"{' '.join(error.format_message().split()).rstrip('.')}; see: {command} --help")
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"evo: {self.message}", err=True)
+
+
+@contextmanager
+def _usage_in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        raise _UsageError(error) from error
+
+
+class Verbs(click.Group):
+    """A group of verbs. Click's own messages for wrong usage have several lines."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click's, but suggests the verbs whose names are near."""
+        name = args[0]
+        if name[:1].isalnum() and self.get_command(ctx, name) is None and not ctx.resilient_parsing:
+            ctx.fail(f"No such command '{name}', {did_you_mean(name, self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """As click's."""
+        with _usage_in_one_line():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click's."""
+        with _usage_in_one_line():
+            return super().invoke(ctx)
+
+
+# ---- verbs ---------------------------------------------------------------------------------------------------------------
+
+
+def verb(name: str | None = None, **settings: Any) -> Callable[[Callable[..., None]], click.Command]:
+    """Makes a command of a function. A UserError becomes its line and exit code 2, a DeviceFailure its line and 3.
+
+    Args:
+        name: of the verb; None: the function's.
+        settings: of `click.command`.
+    """
+
+    def made(function: Callable[..., None]) -> click.Command:
+        @functools.wraps(function)
+        def wrapped(*args: Any, **kwargs: Any) -> None:
+            try:
+                function(*args, **kwargs)
+            except UserError as error:
+                click.echo(f"evo: {one_line(error)}", err=True)
+                if os.environ.get("EVO_TRACEBACK"):
+                    raise
+                sys.exit(EXIT_USER_ERROR)
+            except DeviceFailure as failure:
+                end_at_once(f"the GPU failed: {failure}", EXIT_DEVICE_FAILED)
+            except KeyboardInterrupt:
+                click.echo("evo: interrupted", err=True)
+                sys.exit(EXIT_INTERRUPTED)
+
+        return click.command(name, **settings)(wrapped)
+
+    return made
+
+
+# ---- arguments and options -----------------------------------------------------------------------------------------------
+
+PATH = click.Path(path_type=Path)
+
+
+class ConfigPath(click.Path):
+    """A config's file, or the name of one of evo's. Tab offers both."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Files and names that begin so."""
+        files = sorted(glob.glob(f"{glob.escape(incomplete)}*.yaml"))
+        names = [name for name in shipped("configs") if name.startswith(incomplete)]
+        return [CompletionItem(value) for value in [*files, *names]] or super().shell_complete(ctx, param, incomplete)
+
+
+def _be_quiet(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
+    ctx.meta[_QUIET] = is_given
+
+
+def set_option(help_text: str) -> Callable[..., Any]:
+    """`--set`, whose values are `overrides`."""
+    return click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help=help_text)
+
+
+run_argument = click.argument("run_folder", metavar="RUN", type=PATH)
+config_argument = click.argument("config", type=ConfigPath())
+set_key = set_option("Override a key of the config: --set search.batch_size=256. May be given many times.")
+set_shown_key = set_option("Override a key that changes no result.")
+cell_option = click.option("--cell", metavar="I,J", help="The elite in this cell of the grid (or with this cell number).")
+best_option = click.option("--best", is_flag=True, help="The elite with the highest objective; the default.")
+front_option = click.option("--front", is_flag=True, help="Each elite of the front, as evo show --front lists them.")
+quiet_option = click.option(
+    "--quiet",
+    "-q",
+    is_flag=True,
+    expose_value=False,
+    callback=_be_quiet,
+    help="Print errors only: no progress, summary or warning.",
+)
+
+
+def check_one_of(options: Mapping[str, bool]) -> None:
+    """Raises UserError if more than one of these options is given: name -> whether it is."""
+    given = [name for name, is_given in options.items() if is_given]
+    if len(given) > 1:
+        raise UserError(f"{' and '.join(given)}: give one of them")
+
+
+# ---- messages ------------------------------------------------------------------------------------------------------------
+
+
+def is_quiet() -> bool:
+    """Whether the user wants errors only."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_QUIET))
+
+
+def say(message: object, *, err: bool = False) -> None:
+    """Prints what is no error and no result of its own, unless the user wants errors only."""
+    if not is_quiet():
+        click.echo(message, err=err)
+
+
+def warn(message: str) -> None:
+    """Prints a warning, unless the user wants errors only."""
+    say(f"warning: {message}", err=True)
+
+
+def say_loading(path: Path) -> None:
+    """Says on a terminal what may take seconds. Where nobody watches, a mistake stays the only line."""
+    if sys.stdout.isatty():
+        say(f"loading {path}")
+
+
+def one_line(error: UserError) -> str:
+    """An error's message without line breaks."""
+    return " ".join(str(error).splitlines())
+
+
+# ---- runs ----------------------------------------------------------------------------------------------------------------
+
+
+def view(run_folder: Path, overrides: tuple[str, ...], *, with_task: bool = True) -> Run:
+    """The run in a folder, to look at. Warns of what would keep it from going on."""
+    from evo.run.run import Run
+
+    run, notes = Run.view(run_folder, overrides, with_task=with_task)
+    for line in notes:
+        warn(line)
+    return run

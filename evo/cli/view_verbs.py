@@ -1,0 +1,208 @@
+"""The verbs that look at runs: list, show, plot, page, watch and film."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+from evo.cli.terminal import (
+    PATH,
+    check_one_of,
+    is_quiet,
+    quiet_option,
+    run_argument,
+    say,
+    say_loading,
+    set_shown_key,
+    verb,
+    view,
+    warn,
+)
+from evo.errors import UserError, did_you_mean
+
+_cell_option = click.option(
+    "--cell", metavar="I,J", help="The elite in this cell of the grid (or with this cell number). Default: the best."
+)
+
+
+@verb("list")
+@click.argument("folder", metavar="[RUNS]", default="runs", type=PATH)
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON list.")
+def list_runs_below(folder: Path, as_json: bool) -> None:
+    """List the runs in folder RUNS, the youngest first.
+
+    Each with its state, best objective, coverage, evaluations, age and size.
+    """
+    from evo.report.run_list import list_runs, runs_json, runs_text
+
+    rows = list_runs(folder)
+    click.echo(runs_json(rows) if as_json else runs_text(rows), nl=False)
+
+
+@verb()
+@run_argument
+@_cell_option
+@click.option("--front", is_flag=True, help="Instead of an elite, the front of objective against complexity.")
+@click.option("--lineage", is_flag=True, help="Instead, the ancestors of the elite, back to a random program.")
+@click.option("--failed", is_flag=True, help="Instead of an elite, the programs that could not be compiled or run.")
+@click.option(
+    "--csv", "csv_file", metavar="[FILE]", is_flag=False, flag_value="-", help="All elites as CSV.  [FILE: standard output]"
+)
+@set_shown_key
+def show(
+    run_folder: Path,
+    cell: str | None,
+    front: bool,
+    lineage: bool,
+    failed: bool,
+    csv_file: str | None,
+    overrides: tuple[str, ...],
+) -> None:
+    """Print an elite of the run in folder RUN.
+
+    Its program, its expression, its PTX stub, its origin and its scores.
+    """
+    from evo.report.elites_csv import elites_csv
+    from evo.report.lineage import describe_lineage
+    from evo.report.pareto import describe_front
+    from evo.report.show import describe_elite, describe_failed
+    from evo.storage.files import write_outputs
+
+    others = {"--front": front, "--lineage": lineage, "--csv": csv_file is not None}
+    check_one_of({"--failed": failed, "--cell": cell is not None and not lineage, **others})
+    target = None if csv_file in (None, "-") else Path(str(csv_file)).absolute()  # the task's code may change the working folder
+    run = view(run_folder, overrides, with_task=csv_file is None and not failed)
+    if target:
+        write_outputs({target: elites_csv(run).encode()}, [])
+        click.echo(csv_file)
+        return
+    if csv_file:
+        text = elites_csv(run)
+    elif lineage:
+        text = describe_lineage(run, cell)
+    elif front:
+        text = describe_front(run, shutil.get_terminal_size().columns if sys.stdout.isatty() else None)
+    else:
+        text = describe_failed(run) if failed else describe_elite(run, cell)
+    click.echo(text, nl=False)
+
+
+@verb()
+@run_argument
+@click.option("--plot", "names", multiple=True, help="Draw only this plot; may be given many times.")
+@set_shown_key
+def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -> None:
+    """Draw the plots of the run in folder RUN into RUN/plots."""
+    say_loading(run_folder)
+    from evo.report.plots import PLAIN_PLOTS, PLOTS, draw_plots, why_not_drawn
+
+    for name in names:
+        if name not in PLOTS:
+            raise UserError(f"--plot {name}: unknown plot, {did_you_mean(name, PLOTS)}")
+    run = view(run_folder, overrides, with_task=not names or not PLAIN_PLOTS.issuperset(names))
+    for name in names:
+        if reason := why_not_drawn(run, name):
+            raise UserError(f"--plot {name}: {reason}")
+    for path in draw_plots(run, list(names) or run.search.problem.config.output.plots):
+        click.echo(run_folder / path.relative_to(run.run_dir.path))
+
+
+@verb()
+@run_argument
+@click.option("--output", type=PATH, help="The HTML file.  [default: RUN/plots/page.html]")
+@set_shown_key
+def page(run_folder: Path, output: Path | None, overrides: tuple[str, ...]) -> None:
+    """Write the archive of the run as one HTML file.
+
+    RUN is the run's folder. The file opens in a browser without a network.
+    """
+    say_loading(run_folder)
+    from evo.report.page import FILE_NAME, write_page
+
+    shown = output or run_folder / "plots" / FILE_NAME
+    target = shown.absolute()  # before the task's code runs, which may change the working folder
+    write_page(view(run_folder, overrides), target)
+    click.echo(shown)
+
+
+@verb()
+@run_argument
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Where to listen; beyond this machine the address has a token."
+)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to listen at.  [default: any that is free]")
+@set_shown_key
+def watch(run_folder: Path, host: str, port: int, overrides: tuple[str, ...]) -> None:
+    """Serve the page of the run in folder RUN to a browser.
+
+    The page is renewed with each checkpoint, until Ctrl-C.
+    """
+    say_loading(run_folder)
+    from evo.report.page.server import PageServer
+
+    with PageServer(run_folder, overrides, host, port, warn) as server:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: server.stop())
+        click.echo(f"watching {run_folder}; Ctrl-C ends\n{server.url}")
+        server.serve()
+
+
+@verb()
+@run_argument
+@_cell_option
+@click.option("--archive", is_flag=True, help="Instead of an elite, the archive as it filled up.")
+@click.option("--size", default="1920x1080", show_default=True, metavar="WxH", help="Width and height in pixels.")
+@click.option("--seconds", type=click.FloatRange(0.0, 3600.0, min_open=True), default=20.0, show_default=True, help="Length.")
+@click.option("--fps", type=click.IntRange(1, 240), help="Frames a second.  [default: 60; of a GIF 25]")
+@click.option("--at", type=click.FloatRange(0.0, 1.0, max_open=True), default=0.0, help="Time in the loop (0 to 1) of a still.")
+@click.option("--output", "-o", required=True, type=PATH, help="A film: .mp4, .webm or .gif; a still: .png.")
+@set_shown_key
+@quiet_option
+def film(
+    run_folder: Path,
+    cell: str | None,
+    archive: bool,
+    size: str,
+    seconds: float,
+    fps: int | None,
+    at: float,
+    output: Path,
+    overrides: tuple[str, ...],
+) -> None:
+    """Draw an elite of the run in folder RUN at any size.
+
+    As a film that moves in a loop, or as a still.
+    """
+    from evo.report.plot.archive_film import ArchiveFilm
+    from evo.report.plot.film import STILL, check_output, write_film, write_frames, write_still
+    from evo.report.plot.frames import frames_of, parse_size
+    from evo.report.progress import counting
+
+    check_one_of({"--archive": archive, "--cell": cell is not None})
+    width, height = parse_size(size)
+    is_still = output.suffix.lower() == STILL
+    if archive and is_still:
+        raise UserError(f"--archive: {output}: for a still of the archive: evo plot RUN --plot contact_sheet")
+    rate = fps or (25 if output.suffix.lower() == ".gif" else 60)
+    num_frames = max(1, round(seconds * rate))
+    target = output.absolute()  # before the task's code runs, which may change the working folder
+    check_output(output, width, height, rate)
+    run = view(run_folder, overrides)
+    with counting(1 if is_still else num_frames, "frames", quiet=is_quiet()) as on_frame:
+        if archive:
+            shown = ArchiveFilm(run, width, height)
+            write_frames(target, shown.frames(num_frames), lambda: [shown.last()], rate, on_frame)
+        else:
+            with frames_of(run, cell, width, height) as frames:
+                if is_still:
+                    write_still(target, frames.draw(at))
+                else:
+                    write_film(target, frames.draw, num_frames, rate, on_frame)
+    say(output)
+
+
+VERBS = (list_runs_below, show, plot, page, watch, film)
