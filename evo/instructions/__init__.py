@@ -267,7 +267,8 @@ def _table() -> tuple[InstructionSet, _CountsJson]:
 
 
 def _check(data: Any, source: str) -> InstructionSet:
-    known = {instruction.ptx: instruction.semantics for instruction in reversed(shipped_instruction_set("wide").instructions)}
+    shipped_ones = sorted(shipped_instruction_set("wide").instructions, key=lambda each: bool(each.semantics.vm))
+    known = {each.ptx: each.semantics for each in shipped_ones}
     found = _resolved(_parsed(data, source), source, known)
     for i, instruction in enumerate(found.instructions):
         shipped = known.get(instruction.ptx, _UNKNOWN)
