@@ -61,6 +61,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "detail/result.h"
 #include "stack_ptx.h"
 
 #define DERIVE_VERSION_MAJOR 1
@@ -71,12 +72,12 @@
 extern "C" {
 #endif
 
-typedef enum {
-    DERIVE_SUCCESS = 0,
-    DERIVE_ERROR_INVALID_VALUE = 1, /* NULL, an index out of range, a parameter that is no f32 constant or is given twice */
-    DERIVE_ERROR_INSUFFICIENT_MEMORY = 2, /* less memory than the size query returned */
-    DERIVE_RESULT_NUM_ENUMS
-} DeriveResult;
+#define DERIVE__RESULTS(X)                                                                                                    \
+    X(DERIVE_SUCCESS, 0)                                                                                                      \
+    X(DERIVE_ERROR_INVALID_VALUE, 1) /* NULL, an index out of range, a parameter that is no f32 constant or is given twice */ \
+    X(DERIVE_ERROR_INSUFFICIENT_MEMORY, 2) /* less memory than the size query returned */
+
+typedef enum { DERIVE__RESULTS(EVO__ENUMERATOR) DERIVE_RESULT_NUM_ENUMS } DeriveResult;
 
 /* The enumerator's name, or "DERIVE_RESULT_UNKNOWN". The text is static. */
 const char* derive_result_to_string(DeriveResult result);
@@ -140,6 +141,9 @@ DeriveResult derive_program(
 
 #include <string.h>
 
+#include "detail/arena.h"
+#include "detail/signature.h"
+
 #ifdef DERIVE_DEBUG
 #include <assert.h>
 #define DERIVE__ERROR(code) (assert(0 && #code), DERIVE_ERROR_##code)
@@ -151,41 +155,7 @@ DeriveResult derive_program(
 extern "C" {
 #endif
 
-const char* derive_result_to_string(DeriveResult result) {
-    switch (result) {
-        case DERIVE_SUCCESS: return "DERIVE_SUCCESS";
-        case DERIVE_ERROR_INVALID_VALUE: return "DERIVE_ERROR_INVALID_VALUE";
-        case DERIVE_ERROR_INSUFFICIENT_MEMORY: return "DERIVE_ERROR_INSUFFICIENT_MEMORY";
-        case DERIVE_RESULT_NUM_ENUMS: break;
-    }
-    return "DERIVE_RESULT_UNKNOWN";
-}
-
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
-
-#define DERIVE__ALIGNMENT 16u /* of every array in the caller's memory */
-
-/* Lays arrays one after the other; with a NULL base it only counts. */
-typedef struct DeriveLayout {
-    char* base;
-    size_t num_bytes;
-} DeriveLayout;
-
-static DeriveLayout derive__layout(void* memory) {
-    DeriveLayout layout = {NULL, DERIVE__ALIGNMENT}; /* room to align the base */
-    if (memory != NULL) {
-        const size_t misalignment = (size_t)((uintptr_t)memory % DERIVE__ALIGNMENT);
-        layout.base = (char*)memory + (misalignment ? DERIVE__ALIGNMENT - misalignment : 0) - DERIVE__ALIGNMENT;
-    }
-    return layout;
-}
-
-static void* derive__lay(DeriveLayout* layout, size_t count, size_t item_bytes) {
-    void* array = layout->base == NULL ? NULL : layout->base + layout->num_bytes;
-    const size_t num_bytes = count * item_bytes;
-    layout->num_bytes += (num_bytes + DERIVE__ALIGNMENT - 1) / DERIVE__ALIGNMENT * DERIVE__ALIGNMENT;
-    return array;
-}
+const char* derive_result_to_string(DeriveResult result){EVO__RETURN_NAME(result, DERIVE__RESULTS, "DERIVE_RESULT_UNKNOWN")}
 
 /* ---- instruction sets -------------------------------------------------------------------------------------------- */
 
@@ -215,7 +185,9 @@ static void* derive__lay(DeriveLayout* layout, size_t count, size_t item_bytes) 
     X(SETP_LT, "setp.lt.ftz.f32", "pff", DERIVE__BIT(NONE)) /* serves rules, and passes none */
 
 #define DERIVE__ENUMERATOR(enumerator, ptx, signature, needs) DERIVE__##enumerator,
-enum { DERIVE__OPERATIONS(DERIVE__ENUMERATOR) DERIVE__NONE };
+enum {
+    DERIVE__OPERATIONS(DERIVE__ENUMERATOR) DERIVE__NONE
+};
 
 #define DERIVE__ROW(enumerator, ptx, signature, needs) {ptx, signature, sizeof signature - 2, needs},
 static const struct {
@@ -237,45 +209,33 @@ struct DeriveSet {
     uint8_t* operations; /* of each instruction */
 };
 
-/* Whether an argument type is a scalar of the stack that a letter of a signature names; 0 stands for no argument. */
-static bool derive__matches(const StackPtxStackInfo* info, const DeriveSet* set, uint16_t arg_type, char letter) {
-    if (arg_type >= info->num_arg_types) {
-        return letter == '\0';
-    }
-    return info->arg_type_info[arg_type].num_vec_elems == 0 && letter != '\0' &&
-        info->arg_type_info[arg_type].stack_idx == (letter == 'f' ? set->stack_idx : set->predicate_stack_idx);
-}
-
-static uint8_t derive__operation(const StackPtxStackInfo* info, const DeriveSet* set, size_t instruction_idx) {
-    const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[instruction_idx];
-    for (uint8_t i = 0; i < DERIVE__NONE; i++) {
-        const char* signature = derive__operations[i].signature;
-        const size_t num_args = derive__operations[i].num_operands;
-        if (strcmp(info->ptx_instruction_strings[instruction_idx], derive__operations[i].ptx) != 0) {
-            continue;
-        }
-        bool matches = derive__matches(info, set, descriptor->ret_types[0], signature[0]) &&
-            derive__matches(info, set, descriptor->ret_types[1], '\0');
-        for (size_t k = 0; k < STACK_PTX_MAX_NUM_ARGS; k++) {
-            matches = matches && derive__matches(info, set, descriptor->arg_types[k], k < num_args ? signature[k + 1] : '\0');
-        }
-        return matches ? i : (uint8_t)DERIVE__NONE;
-    }
-    return DERIVE__NONE;
-}
-
-/* The first stack of a PTX type; one past the last if there is none. */
-static uint16_t derive__stack_of(const StackPtxStackInfo* info, const char* literal_prefix) {
-    uint16_t i = 0;
-    while (i < info->num_stacks && strcmp(info->stack_literal_prefixes[i], literal_prefix) != 0) {
+static uint8_t derive__operation(const StackPtxStackInfo* info, const char* letters, size_t instruction_idx) {
+    uint8_t i = 0;
+    while (i < DERIVE__NONE && strcmp(info->ptx_instruction_strings[instruction_idx], derive__operations[i].ptx) != 0) {
         i++;
+    }
+    return i < DERIVE__NONE && evo__has_signature(info, letters, instruction_idx, derive__operations[i].signature)
+        ? i
+        : (uint8_t)DERIVE__NONE;
+}
+
+/* The first stack of a type, which gets its letter; one past the last if there is none. */
+static uint16_t derive__stack_of(const StackPtxStackInfo* info, char letter, char* letters) {
+    uint16_t i = 0;
+    while (i < info->num_stacks && evo__letter(info->stack_literal_prefixes[i]) != letter) {
+        i++;
+    }
+    if (i < info->num_stacks) {
+        letters[i] = letter;
     }
     return i;
 }
 
-static DeriveSet* derive__set_lay(DeriveLayout* layout, const StackPtxStackInfo* info, uint8_t** operations) {
-    DeriveSet* set = (DeriveSet*)derive__lay(layout, 1, sizeof(DeriveSet));
-    *operations = (uint8_t*)derive__lay(layout, info->num_ptx_instructions, 1);
+/* `letters`: of the two stacks that rules know. */
+static DeriveSet* derive__take_set(EvoArena* arena, const StackPtxStackInfo* info, uint8_t** operations, char** letters) {
+    DeriveSet* set = (DeriveSet*)evo__take(arena, 1, sizeof(DeriveSet));
+    *operations = (uint8_t*)evo__take(arena, info->num_ptx_instructions, 1);
+    *letters = (char*)evo__take(arena, info->num_stacks, 1);
     return set;
 }
 
@@ -283,33 +243,34 @@ DeriveResult derive_set_size(const StackPtxStackInfo* stack_info, size_t* bytes_
     if (stack_info == NULL || bytes_out == NULL) {
         return DERIVE__ERROR(INVALID_VALUE);
     }
-    DeriveLayout layout = derive__layout(NULL);
+    EvoArena arena = evo__arena(NULL, 0);
     uint8_t* operations;
-    derive__set_lay(&layout, stack_info, &operations);
-    *bytes_out = layout.num_bytes;
+    char* letters;
+    derive__take_set(&arena, stack_info, &operations, &letters);
+    *bytes_out = arena.num_bytes;
     return DERIVE_SUCCESS;
 }
 
 DeriveResult derive_set_init(const StackPtxStackInfo* stack_info, void* memory, size_t memory_bytes, const DeriveSet** set_out) {
-    size_t num_bytes;
     if (stack_info == NULL || memory == NULL || set_out == NULL) {
         return DERIVE__ERROR(INVALID_VALUE);
     }
-    derive_set_size(stack_info, &num_bytes);
-    if (memory_bytes < num_bytes) {
+    EvoArena arena = evo__arena(memory, memory_bytes);
+    uint8_t* operations;
+    char* letters;
+    DeriveSet* set = derive__take_set(&arena, stack_info, &operations, &letters);
+    if (memory_bytes < arena.num_bytes) {
         return DERIVE__ERROR(INSUFFICIENT_MEMORY);
     }
-    DeriveLayout layout = derive__layout(memory);
-    uint8_t* operations;
-    DeriveSet* set = derive__set_lay(&layout, stack_info, &operations);
     uint32_t found = 0;
     memset(set, 0, sizeof *set);
+    memset(letters, 0, stack_info->num_stacks);
     set->num_instructions = stack_info->num_ptx_instructions;
     set->operations = operations;
-    set->stack_idx = derive__stack_of(stack_info, "f32");
-    set->predicate_stack_idx = derive__stack_of(stack_info, "pred");
+    set->stack_idx = derive__stack_of(stack_info, 'f', letters);
+    set->predicate_stack_idx = derive__stack_of(stack_info, 'p', letters);
     for (size_t i = set->num_instructions; i-- > 0;) {
-        const uint8_t operation = derive__operation(stack_info, set, i);
+        const uint8_t operation = derive__operation(stack_info, letters, i);
         operations[i] = operation;
         if (operation != DERIVE__NONE) {
             found |= 1u << operation;
@@ -373,26 +334,24 @@ typedef struct DeriveBuilder {
     uint32_t table_mask;
 } DeriveBuilder;
 
-static void derive__lay_builder(
-    DeriveLayout* layout, const StackPtxLowered* lowered, size_t num_parameters, DeriveBuilder* builder
-) {
+static void derive__take_builder(EvoArena* arena, const StackPtxLowered* lowered, size_t num_parameters, DeriveBuilder* builder) {
     const size_t num_added = (size_t)DERIVE__MAX_RULE_NODES * lowered->num_nodes + 2 * num_parameters;
     const size_t num_nodes = lowered->num_nodes + num_added;
     size_t table_size = 64;
     while (table_size < 2 * num_nodes) {
         table_size *= 2;
     }
-    builder->nodes = (StackPtxNode*)derive__lay(layout, num_nodes, sizeof(StackPtxNode));
-    builder->operands = (uint32_t*)derive__lay(layout, lowered->num_operands + 3 * num_added, sizeof(uint32_t));
-    builder->value_nodes = (uint32_t*)derive__lay(layout, lowered->num_values + num_added, sizeof(uint32_t));
-    builder->value_stacks = (uint16_t*)derive__lay(layout, lowered->num_values + num_added, sizeof(uint16_t));
-    builder->request_values = (uint32_t*)derive__lay(layout, 1 + num_parameters, sizeof(uint32_t));
-    builder->is_live = (uint8_t*)derive__lay(layout, lowered->num_nodes, 1);
-    builder->parameter_of = (uint32_t*)derive__lay(layout, lowered->num_nodes, sizeof(uint32_t));
-    builder->new_values = (uint32_t*)derive__lay(layout, lowered->num_values, sizeof(uint32_t));
-    builder->is_active = (uint8_t*)derive__lay(layout, lowered->num_values, 1);
-    builder->adjoints = (DeriveAdjoint*)derive__lay(layout, lowered->num_values, sizeof(DeriveAdjoint));
-    builder->table = (uint32_t*)derive__lay(layout, table_size, sizeof(uint32_t));
+    builder->nodes = (StackPtxNode*)evo__take(arena, num_nodes, sizeof(StackPtxNode));
+    builder->operands = (uint32_t*)evo__take(arena, lowered->num_operands + 3 * num_added, sizeof(uint32_t));
+    builder->value_nodes = (uint32_t*)evo__take(arena, lowered->num_values + num_added, sizeof(uint32_t));
+    builder->value_stacks = (uint16_t*)evo__take(arena, lowered->num_values + num_added, sizeof(uint16_t));
+    builder->request_values = (uint32_t*)evo__take(arena, 1 + num_parameters, sizeof(uint32_t));
+    builder->is_live = (uint8_t*)evo__take(arena, lowered->num_nodes, 1);
+    builder->parameter_of = (uint32_t*)evo__take(arena, lowered->num_nodes, sizeof(uint32_t));
+    builder->new_values = (uint32_t*)evo__take(arena, lowered->num_values, sizeof(uint32_t));
+    builder->is_active = (uint8_t*)evo__take(arena, lowered->num_values, 1);
+    builder->adjoints = (DeriveAdjoint*)evo__take(arena, lowered->num_values, sizeof(DeriveAdjoint));
+    builder->table = (uint32_t*)evo__take(arena, table_size, sizeof(uint32_t));
     builder->table_mask = (uint32_t)(table_size - 1);
 }
 
@@ -400,10 +359,10 @@ DeriveResult derive_size(const StackPtxLowered* lowered, size_t num_parameters, 
     if (lowered == NULL || bytes_out == NULL) {
         return DERIVE__ERROR(INVALID_VALUE);
     }
-    DeriveLayout layout = derive__layout(NULL);
+    EvoArena arena = evo__arena(NULL, 0);
     DeriveBuilder builder;
-    derive__lay_builder(&layout, lowered, num_parameters, &builder);
-    *bytes_out = layout.num_bytes;
+    derive__take_builder(&arena, lowered, num_parameters, &builder);
+    *bytes_out = arena.num_bytes;
     return DERIVE_SUCCESS;
 }
 
@@ -787,11 +746,11 @@ DeriveResult derive_program(
     if ((parameters == NULL && num_parameters > 0) || derived_out == NULL) {
         return DERIVE__ERROR(INVALID_VALUE);
     }
-    DeriveLayout layout = derive__layout(memory);
+    EvoArena arena = evo__arena(memory, memory_bytes);
     DeriveBuilder builder;
     memset(&builder, 0, sizeof builder);
     builder.set = set;
-    derive__lay_builder(&layout, lowered, num_parameters, &builder);
+    derive__take_builder(&arena, lowered, num_parameters, &builder);
     memset(builder.table, 0, ((size_t)builder.table_mask + 1) * sizeof *builder.table);
     if (!derive__take_parameters(&builder, lowered, parameters, num_parameters)) {
         return DERIVE__ERROR(INVALID_VALUE);

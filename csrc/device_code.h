@@ -40,6 +40,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "detail/result.h"
 #include "stack_ptx.h"
 
 #define DEVICE_CODE_VERSION_MAJOR 1
@@ -50,15 +51,15 @@
 extern "C" {
 #endif
 
-typedef enum {
-    DEVICE_CODE_SUCCESS = 0,
-    DEVICE_CODE_ERROR_INVALID_VALUE = 1,       /* NULL, or a request that has no vector */
-    DEVICE_CODE_ERROR_INSUFFICIENT_MEMORY = 2, /* less workspace than the size query returned */
-    DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER = 3, /* more steps than there is room for */
-    DEVICE_CODE_ERROR_NO_CASE = 4,             /* the kernel does not know an instruction, or a node is a special register */
-    DEVICE_CODE_ERROR_TOO_MANY_SLOTS = 5,      /* more values are needed at once than the kernel has slots */
-    DEVICE_CODE_RESULT_NUM_ENUMS
-} DeviceCodeResult;
+#define DEVICE_CODE__RESULTS(X)                                                                                    \
+    X(DEVICE_CODE_SUCCESS, 0)                                                                                      \
+    X(DEVICE_CODE_ERROR_INVALID_VALUE, 1) /* NULL, or a request that has no vector */                              \
+    X(DEVICE_CODE_ERROR_INSUFFICIENT_MEMORY, 2) /* less workspace than the size query returned */                  \
+    X(DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER, 3) /* more steps than there is room for */                            \
+    X(DEVICE_CODE_ERROR_NO_CASE, 4) /* the kernel does not know an instruction, or a node is a special register */ \
+    X(DEVICE_CODE_ERROR_TOO_MANY_SLOTS, 5) /* more values are needed at once than the kernel has slots */
+
+typedef enum { DEVICE_CODE__RESULTS(EVO__ENUMERATOR) DEVICE_CODE_RESULT_NUM_ENUMS } DeviceCodeResult;
 
 /* The enumerator's name, or "DEVICE_CODE_RESULT_UNKNOWN". The text is static. */
 const char* device_code_result_to_string(DeviceCodeResult result);
@@ -125,6 +126,8 @@ DeviceCodeResult device_code_encode(
 #include <stdbool.h>
 #include <string.h>
 
+#include "detail/arena.h"
+
 #ifdef DEVICE_CODE_DEBUG
 #include <assert.h>
 #define DEVICE_CODE__ERROR(code) (assert(0 && #code), DEVICE_CODE_ERROR_##code)
@@ -140,16 +143,7 @@ extern "C" {
 #define DEVICE_CODE__MAX_OPERANDS 3u
 
 const char* device_code_result_to_string(DeviceCodeResult result) {
-    switch (result) {
-        case DEVICE_CODE_SUCCESS: return "DEVICE_CODE_SUCCESS";
-        case DEVICE_CODE_ERROR_INVALID_VALUE: return "DEVICE_CODE_ERROR_INVALID_VALUE";
-        case DEVICE_CODE_ERROR_INSUFFICIENT_MEMORY: return "DEVICE_CODE_ERROR_INSUFFICIENT_MEMORY";
-        case DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER: return "DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER";
-        case DEVICE_CODE_ERROR_NO_CASE: return "DEVICE_CODE_ERROR_NO_CASE";
-        case DEVICE_CODE_ERROR_TOO_MANY_SLOTS: return "DEVICE_CODE_ERROR_TOO_MANY_SLOTS";
-        case DEVICE_CODE_RESULT_NUM_ENUMS: break;
-    }
-    return "DEVICE_CODE_RESULT_UNKNOWN";
+    EVO__RETURN_NAME(result, DEVICE_CODE__RESULTS, "DEVICE_CODE_RESULT_UNKNOWN")
 }
 
 /* ---- values ------------------------------------------------------------------------------------------------------ */
@@ -193,26 +187,22 @@ static size_t device_code__max_values(const StackPtxLowered* lowered) {
     return 2 * (size_t)lowered->num_values + DEVICE_CODE__MAX_OPERANDS + 1;
 }
 
-static size_t device_code__lay(DeviceCodeBuilder* builder, const StackPtxLowered* lowered, void* workspace) {
+static void device_code__take_builder(EvoArena* arena, const StackPtxLowered* lowered, DeviceCodeBuilder* builder) {
     const size_t num_values = device_code__max_values(lowered);
-    char* memory = (char*)workspace;
-    size_t misalignment = (size_t)((uintptr_t)memory % sizeof(uint64_t));
-    if (memory != NULL && misalignment != 0) memory += sizeof(uint64_t) - misalignment;
-    builder->values = (DeviceCodeValue*)memory;
-    uint32_t* words = (uint32_t*)(void*)(memory + num_values * sizeof(DeviceCodeValue));
-    builder->numbers = words;
-    builder->requested = words + lowered->num_values;
-    builder->next_request = builder->requested + lowered->num_requests;
-    builder->order = builder->next_request + lowered->num_requests;
-    builder->stack = builder->order + num_values;
-    return sizeof(uint64_t) + num_values * sizeof(DeviceCodeValue) +
-        sizeof(uint32_t) * (lowered->num_values + 2 * (size_t)lowered->num_requests + num_values + 3 * num_values + 1);
+    builder->values = (DeviceCodeValue*)evo__take(arena, num_values, sizeof(DeviceCodeValue));
+    builder->numbers = (uint32_t*)evo__take(arena, lowered->num_values, sizeof(uint32_t));
+    builder->requested = (uint32_t*)evo__take(arena, lowered->num_requests, sizeof(uint32_t));
+    builder->next_request = (uint32_t*)evo__take(arena, lowered->num_requests, sizeof(uint32_t));
+    builder->order = (uint32_t*)evo__take(arena, num_values, sizeof(uint32_t));
+    builder->stack = (uint32_t*)evo__take(arena, 3 * num_values + 1, sizeof(uint32_t));
 }
 
 DeviceCodeResult device_code_workspace_size(const StackPtxLowered* lowered, size_t* bytes_out) {
+    EvoArena arena = evo__arena(NULL, 0);
     DeviceCodeBuilder builder;
     if (lowered == NULL || bytes_out == NULL) return DEVICE_CODE__ERROR(INVALID_VALUE);
-    *bytes_out = device_code__lay(&builder, lowered, NULL);
+    device_code__take_builder(&arena, lowered, &builder);
+    *bytes_out = arena.num_bytes;
     return DEVICE_CODE_SUCCESS;
 }
 
@@ -474,6 +464,7 @@ DeviceCodeResult device_code_encode(
     size_t max_steps,
     size_t* num_steps_out
 ) {
+    EvoArena arena = evo__arena(workspace, workspace_bytes);
     DeviceCodeBuilder builder;
     if (kernel == NULL || lowered == NULL || workspace == NULL || steps == NULL || num_steps_out == NULL) {
         return DEVICE_CODE__ERROR(INVALID_VALUE);
@@ -481,7 +472,8 @@ DeviceCodeResult device_code_encode(
     if (first_output + lowered->num_requests > DEVICE_CODE_MAX_VECTORS) return DEVICE_CODE__ERROR(INVALID_VALUE);
     if (kernel->first_slot + kernel->num_slots > DEVICE_CODE_MAX_VECTORS) return DEVICE_CODE__ERROR(INVALID_VALUE);
     *num_steps_out = 0;
-    if (workspace_bytes < device_code__lay(&builder, lowered, workspace)) return DEVICE_CODE__ERROR(INSUFFICIENT_MEMORY);
+    device_code__take_builder(&arena, lowered, &builder);
+    if (workspace_bytes < arena.num_bytes) return DEVICE_CODE__ERROR(INSUFFICIENT_MEMORY);
     builder.kernel = kernel;
     builder.steps = steps;
     builder.max_steps = max_steps;

@@ -68,6 +68,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "detail/result.h"
 #include "stack_ptx.h"
 
 #define PTX_VM_VERSION_MAJOR 1
@@ -80,14 +81,14 @@ extern "C" {
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-typedef enum {
-    PTX_VM_SUCCESS = 0,
-    PTX_VM_ERROR_INVALID_VALUE = 1,       /* NULL, an index out of range, an input that the program reads but has no values */
-    PTX_VM_ERROR_INSUFFICIENT_MEMORY = 2, /* less memory than the size query returned */
-    PTX_VM_ERROR_NO_LEVEL = 3,            /* a SIMD level that this build or this CPU lacks */
-    PTX_VM_ERROR_NO_CPU_MEANING = 4,      /* the CPU cannot run a node: its instruction, special register or stack type */
-    PTX_VM_RESULT_NUM_ENUMS
-} PtxVmResult;
+#define PTX_VM__RESULTS(X)                                                                                                \
+    X(PTX_VM_SUCCESS, 0)                                                                                                  \
+    X(PTX_VM_ERROR_INVALID_VALUE, 1) /* NULL, an index out of range, an input that the program reads but has no values */ \
+    X(PTX_VM_ERROR_INSUFFICIENT_MEMORY, 2) /* less memory than the size query returned */                                 \
+    X(PTX_VM_ERROR_NO_LEVEL, 3) /* a SIMD level that this build or this CPU lacks */                                      \
+    X(PTX_VM_ERROR_NO_CPU_MEANING, 4) /* the CPU cannot run a node: its instruction, special register or stack type */
+
+typedef enum { PTX_VM__RESULTS(EVO__ENUMERATOR) PTX_VM_RESULT_NUM_ENUMS } PtxVmResult;
 
 /* The enumerator's name, or "PTX_VM_RESULT_UNKNOWN". The text is static. */
 const char* ptx_vm_result_to_string(PtxVmResult result);
@@ -378,6 +379,8 @@ typedef struct PtxVmLaneSums {
 #include <xmmintrin.h>
 #endif
 
+#include "detail/arena.h"
+#include "detail/signature.h"
 #include "generated/instruction_table.h"
 
 #ifdef PTX_VM_DEBUG
@@ -392,7 +395,6 @@ extern "C" {
 #endif
 
 #define PTX_VM__NO_INDEX UINT32_MAX
-#define PTX_VM__ALIGNMENT 64u /* of every array in the caller's memory: a cache line, a vector */
 
 /* Constants, inputs and outputs of a program at AVX-512. Each has a block in the first-level cache, 512 bytes at AVX-512 and 256
    at AVX2. Past 32 KiB, the smallest such cache, AVX-512 waits for the second level and is slower than AVX2. */
@@ -400,17 +402,7 @@ extern "C" {
 
 /* ---- results and levels ------------------------------------------------------------------------------------------ */
 
-const char* ptx_vm_result_to_string(PtxVmResult result) {
-    switch (result) {
-        case PTX_VM_SUCCESS: return "PTX_VM_SUCCESS";
-        case PTX_VM_ERROR_INVALID_VALUE: return "PTX_VM_ERROR_INVALID_VALUE";
-        case PTX_VM_ERROR_INSUFFICIENT_MEMORY: return "PTX_VM_ERROR_INSUFFICIENT_MEMORY";
-        case PTX_VM_ERROR_NO_LEVEL: return "PTX_VM_ERROR_NO_LEVEL";
-        case PTX_VM_ERROR_NO_CPU_MEANING: return "PTX_VM_ERROR_NO_CPU_MEANING";
-        case PTX_VM_RESULT_NUM_ENUMS: break;
-    }
-    return "PTX_VM_RESULT_UNKNOWN";
-}
+const char* ptx_vm_result_to_string(PtxVmResult result) { EVO__RETURN_NAME(result, PTX_VM__RESULTS, "PTX_VM_RESULT_UNKNOWN") }
 
 const char* ptx_vm_level_to_string(PtxVmLevel level) {
     switch (level) {
@@ -449,33 +441,9 @@ PtxVmLevel ptx_vm_best_level(void) {
     return PTX_VM_LEVEL_BASELINE;
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
-
-/* Lays arrays one after the other; with a NULL base it only counts. */
-typedef struct PtxVmLayout {
-    char* base;
-    size_t num_bytes;
-} PtxVmLayout;
-
-static PtxVmLayout ptx_vm__layout(void* memory) {
-    PtxVmLayout layout = {NULL, PTX_VM__ALIGNMENT}; /* room to align the base */
-    if (memory != NULL) {
-        size_t misalignment = (size_t)((uintptr_t)memory % PTX_VM__ALIGNMENT);
-        layout.base = (char*)memory + (misalignment ? PTX_VM__ALIGNMENT - misalignment : 0) - PTX_VM__ALIGNMENT;
-    }
-    return layout;
-}
-
-static void* ptx_vm__lay(PtxVmLayout* layout, size_t count, size_t item_bytes) {
-    void* array = layout->base == NULL ? NULL : layout->base + layout->num_bytes;
-    size_t num_bytes = count * item_bytes;
-    layout->num_bytes += (num_bytes + PTX_VM__ALIGNMENT - 1) / PTX_VM__ALIGNMENT * PTX_VM__ALIGNMENT;
-    return array;
-}
-
 /* ---- instruction sets -------------------------------------------------------------------------------------------- */
 
-enum { PTX_VM__TYPE_NONE, PTX_VM__TYPE_F32 = 'f', PTX_VM__TYPE_INTEGER = 'i', PTX_VM__TYPE_PRED = 'p' };
+enum { PTX_VM__TYPE_NONE, PTX_VM__TYPE_F32 = 'f', PTX_VM__TYPE_PRED = 'p' };
 enum { PTX_VM__MOV = PTX_VM__NUM_OPERATIONS, PTX_VM__NO_OPERATION };
 
 /* PTX names, and the types of result and operands. */
@@ -493,77 +461,50 @@ struct PtxVmSet {
     uint32_t multiplication; /* an instruction that is MUL_F32; num_instructions if there is none */
     uint8_t* operations;     /* of each instruction */
     const char** signatures; /* of each instruction with an operation */
-    uint8_t* types;          /* of each stack */
+    char* types;             /* letter of each stack */
 };
 
-static uint8_t ptx_vm__type(const char* literal_prefix) {
-    if (strcmp(literal_prefix, "f32") == 0) return PTX_VM__TYPE_F32;
-    if (strcmp(literal_prefix, "u32") == 0 || strcmp(literal_prefix, "s32") == 0) return PTX_VM__TYPE_INTEGER;
-    if (strcmp(literal_prefix, "pred") == 0) return PTX_VM__TYPE_PRED;
-    return PTX_VM__TYPE_NONE;
-}
-
-/* Whether an argument type is a scalar of the type that a letter of a signature names; 0 stands for no argument. */
-static bool ptx_vm__matches(const StackPtxStackInfo* stack_info, const uint8_t* types, uint16_t arg_type, char letter) {
-    if (arg_type >= stack_info->num_arg_types) return letter == '\0';
-    const StackPtxArgTypeInfo info = stack_info->arg_type_info[arg_type];
-    return info.num_vec_elems == 0 && info.stack_idx < stack_info->num_stacks && types[info.stack_idx] == (uint8_t)letter;
-}
-
 static uint8_t ptx_vm__operation(
-    const StackPtxStackInfo* stack_info, const uint8_t* types, size_t instruction_idx, const char** signature_out
+    const StackPtxStackInfo* stack_info, const char* types, size_t instruction_idx, const char** signature_out
 ) {
-    const StackPtxPtxInstructionDescriptor* descriptor = &stack_info->ptx_instruction_descriptors[instruction_idx];
-    for (size_t i = 0; i < sizeof ptx_vm__meanings / sizeof ptx_vm__meanings[0]; i++) {
+    for (size_t i = 0; i < STACK_PTX_ARRAY_NUM_ELEMS(ptx_vm__meanings); i++) {
         if (strcmp(stack_info->ptx_instruction_strings[instruction_idx], ptx_vm__meanings[i].ptx) != 0) continue;
-        const char* signature = ptx_vm__meanings[i].signature;
-        size_t num_args = strlen(signature) - 1;
-        bool matches = ptx_vm__matches(stack_info, types, descriptor->ret_types[0], signature[0]) &&
-            ptx_vm__matches(stack_info, types, descriptor->ret_types[1], '\0');
-        for (size_t k = 0; k < STACK_PTX_MAX_NUM_ARGS; k++) {
-            matches =
-                matches && ptx_vm__matches(stack_info, types, descriptor->arg_types[k], k < num_args ? signature[k + 1] : '\0');
-        }
-        *signature_out = signature;
-        return matches ? ptx_vm__meanings[i].operation : (uint8_t)PTX_VM__NO_OPERATION;
+        if (!evo__has_signature(stack_info, types, instruction_idx, ptx_vm__meanings[i].signature)) break;
+        *signature_out = ptx_vm__meanings[i].signature;
+        return ptx_vm__meanings[i].operation;
     }
     return PTX_VM__NO_OPERATION;
 }
 
-/* With a NULL base it only counts. */
-static PtxVmSet* ptx_vm__set_lay(PtxVmLayout* layout, const StackPtxStackInfo* stack_info) {
-    PtxVmSet* set = (PtxVmSet*)ptx_vm__lay(layout, 1, sizeof(PtxVmSet));
-    void* operations = ptx_vm__lay(layout, stack_info->num_ptx_instructions, sizeof(uint8_t));
-    void* signatures = ptx_vm__lay(layout, stack_info->num_ptx_instructions, sizeof(char*));
-    void* types = ptx_vm__lay(layout, stack_info->num_stacks, sizeof(uint8_t));
-    if (set != NULL) {
-        set->num_instructions = stack_info->num_ptx_instructions;
-        set->num_stacks = stack_info->num_stacks;
-        set->operations = (uint8_t*)operations;
-        set->signatures = (const char**)signatures;
-        set->types = (uint8_t*)types;
-    }
-    return set;
+/* Returns where the set is to lie. */
+static PtxVmSet* ptx_vm__take_set(EvoArena* arena, const StackPtxStackInfo* stack_info, PtxVmSet* set) {
+    PtxVmSet* place = (PtxVmSet*)evo__take(arena, 1, sizeof(PtxVmSet));
+    set->num_instructions = stack_info->num_ptx_instructions;
+    set->num_stacks = stack_info->num_stacks;
+    set->operations = (uint8_t*)evo__take(arena, set->num_instructions, sizeof(uint8_t));
+    set->signatures = (const char**)evo__take(arena, set->num_instructions, sizeof(char*));
+    set->types = (char*)evo__take(arena, set->num_stacks, sizeof(char));
+    return place;
 }
 
 PtxVmResult ptx_vm_set_size(const StackPtxStackInfo* stack_info, size_t* bytes_out) {
     if (stack_info == NULL || bytes_out == NULL) return PTX_VM__ERROR(INVALID_VALUE);
-    PtxVmLayout layout = ptx_vm__layout(NULL);
-    ptx_vm__set_lay(&layout, stack_info);
-    *bytes_out = layout.num_bytes;
+    EvoArena arena = evo__arena(NULL, 0);
+    PtxVmSet set;
+    (void)ptx_vm__take_set(&arena, stack_info, &set);
+    *bytes_out = arena.num_bytes;
     return PTX_VM_SUCCESS;
 }
 
 PtxVmResult ptx_vm_set_init(const StackPtxStackInfo* stack_info, void* memory, size_t memory_bytes, const PtxVmSet** set_out) {
-    size_t num_bytes;
     if (stack_info == NULL || memory == NULL || set_out == NULL) return PTX_VM__ERROR(INVALID_VALUE);
-    ptx_vm_set_size(stack_info, &num_bytes);
-    if (memory_bytes < num_bytes) return PTX_VM__ERROR(INSUFFICIENT_MEMORY);
-    PtxVmLayout layout = ptx_vm__layout(memory);
-    PtxVmSet* set = ptx_vm__set_lay(&layout, stack_info);
+    EvoArena arena = evo__arena(memory, memory_bytes);
+    PtxVmSet content, *set = ptx_vm__take_set(&arena, stack_info, &content);
+    if (memory_bytes < arena.num_bytes) return PTX_VM__ERROR(INSUFFICIENT_MEMORY);
+    *set = content;
     set->kernels = ptx_vm__kernels(ptx_vm_best_level());
     set->multiplication = (uint32_t)set->num_instructions;
-    for (size_t i = 0; i < set->num_stacks; i++) set->types[i] = ptx_vm__type(stack_info->stack_literal_prefixes[i]);
+    for (size_t i = 0; i < set->num_stacks; i++) set->types[i] = evo__letter(stack_info->stack_literal_prefixes[i]);
     for (size_t i = 0; i < set->num_instructions; i++) {
         set->signatures[i] = "";
         set->operations[i] = ptx_vm__operation(stack_info, set->types, i, &set->signatures[i]);
@@ -641,35 +582,33 @@ typedef struct PtxVmBuilder {
     uint32_t* stack;        /* values to order; then free scratch vectors */
 } PtxVmBuilder;
 
-static PtxVmProgram* ptx_vm__program_lay(PtxVmLayout* layout, const StackPtxLowered* lowered, PtxVmBuilder* builder) {
+/* Returns where the program is to lie. */
+static PtxVmProgram* ptx_vm__take_program(
+    EvoArena* arena, const StackPtxLowered* lowered, PtxVmProgram* program, PtxVmBuilder* builder
+) {
     /* Each value may be there as it is, quiet, and fixed; and zero for missing requests. */
     size_t num_values = 3 * (size_t)lowered->num_values + 1;
-    PtxVmProgram* program = (PtxVmProgram*)ptx_vm__lay(layout, 1, sizeof(PtxVmProgram));
-    void* input_registers = ptx_vm__lay(layout, lowered->num_values, sizeof(uint32_t));
-    void* constants = ptx_vm__lay(layout, num_values, sizeof(uint32_t));
-    void* steps = ptx_vm__lay(layout, num_values + lowered->num_requests + 1, sizeof(PtxVmStep));
-    builder->values = (PtxVmValue*)ptx_vm__lay(layout, num_values, sizeof(PtxVmValue));
-    builder->numbers = (uint32_t*)ptx_vm__lay(layout, lowered->num_values, sizeof(uint32_t));
-    builder->next_request = (uint32_t*)ptx_vm__lay(layout, lowered->num_requests, sizeof(uint32_t));
-    builder->outputs = (uint8_t*)ptx_vm__lay(layout, lowered->num_requests, sizeof(uint8_t));
-    builder->order = (uint32_t*)ptx_vm__lay(layout, num_values, sizeof(uint32_t));
-    builder->stack = (uint32_t*)ptx_vm__lay(layout, 3 * num_values + 1, sizeof(uint32_t));
-    if (program != NULL) {
-        memset(program, 0, sizeof *program);
-        program->input_registers = (uint32_t*)input_registers;
-        program->constants = (uint32_t*)constants;
-        program->steps = (PtxVmStep*)steps;
-    }
-    builder->program = program;
-    return program;
+    PtxVmProgram* place = (PtxVmProgram*)evo__take(arena, 1, sizeof(PtxVmProgram));
+    program->input_registers = (uint32_t*)evo__take(arena, lowered->num_values, sizeof(uint32_t));
+    program->constants = (uint32_t*)evo__take(arena, num_values, sizeof(uint32_t));
+    program->steps = (PtxVmStep*)evo__take(arena, num_values + lowered->num_requests + 1, sizeof(PtxVmStep));
+    builder->program = place;
+    builder->values = (PtxVmValue*)evo__take(arena, num_values, sizeof(PtxVmValue));
+    builder->numbers = (uint32_t*)evo__take(arena, lowered->num_values, sizeof(uint32_t));
+    builder->next_request = (uint32_t*)evo__take(arena, lowered->num_requests, sizeof(uint32_t));
+    builder->outputs = (uint8_t*)evo__take(arena, lowered->num_requests, sizeof(uint8_t));
+    builder->order = (uint32_t*)evo__take(arena, num_values, sizeof(uint32_t));
+    builder->stack = (uint32_t*)evo__take(arena, 3 * num_values + 1, sizeof(uint32_t));
+    return place;
 }
 
 PtxVmResult ptx_vm_program_size(const StackPtxLowered* lowered, size_t* bytes_out) {
     if (lowered == NULL || bytes_out == NULL) return PTX_VM__ERROR(INVALID_VALUE);
-    PtxVmLayout layout = ptx_vm__layout(NULL);
+    EvoArena arena = evo__arena(NULL, 0);
+    PtxVmProgram program;
     PtxVmBuilder builder;
-    ptx_vm__program_lay(&layout, lowered, &builder);
-    *bytes_out = layout.num_bytes;
+    (void)ptx_vm__take_program(&arena, lowered, &program, &builder);
+    *bytes_out = arena.num_bytes;
     return PTX_VM_SUCCESS;
 }
 
@@ -697,7 +636,7 @@ static uint32_t ptx_vm__add_unary(PtxVmBuilder* builder, uint8_t operation, uint
     return number;
 }
 
-static uint32_t ptx_vm__add_input(PtxVmBuilder* builder, uint32_t register_idx, uint8_t type) {
+static uint32_t ptx_vm__add_input(PtxVmBuilder* builder, uint32_t register_idx, char type) {
     PtxVmProgram* program = builder->program;
     uint32_t number = ptx_vm__add_value(builder, PTX_VM__INPUT, type == PTX_VM__TYPE_F32 ? PTX_VM__RAW : 0);
     uint32_t i = 0;
@@ -711,7 +650,7 @@ static uint32_t ptx_vm__add_input(PtxVmBuilder* builder, uint32_t register_idx, 
 static bool ptx_vm__is_nan_bits(uint32_t bits) { return (bits & 0x7fffffffu) > 0x7f800000u; }
 static bool ptx_vm__is_subnormal_bits(uint32_t bits) { return (bits & 0x7f800000u) == 0 && (bits & 0x007fffffu) != 0; }
 
-static uint32_t ptx_vm__add_constant(PtxVmBuilder* builder, uint32_t bits, uint8_t type) {
+static uint32_t ptx_vm__add_constant(PtxVmBuilder* builder, uint32_t bits, char type) {
     PtxVmProgram* program = builder->program;
     bool is_raw = type == PTX_VM__TYPE_F32 && (ptx_vm__is_nan_bits(bits) || ptx_vm__is_subnormal_bits(bits));
     uint32_t number = ptx_vm__add_value(builder, PTX_VM__CONSTANT, is_raw ? PTX_VM__RAW : 0);
@@ -951,7 +890,7 @@ static void ptx_vm__add_steps(PtxVmBuilder* builder, uint32_t num_ordered) {
 static uint32_t ptx_vm__add_nodes(PtxVmBuilder* builder, const PtxVmSet* set, const StackPtxLowered* lowered) {
     for (uint32_t i = 0; i < lowered->num_nodes; i++) {
         const StackPtxNode* node = &lowered->nodes[i];
-        uint8_t type = node->stack_idx < set->num_stacks ? set->types[node->stack_idx] : (uint8_t)PTX_VM__TYPE_NONE;
+        char type = node->stack_idx < set->num_stacks ? set->types[node->stack_idx] : (char)PTX_VM__TYPE_NONE;
         uint32_t* number = &builder->numbers[node->first_value];
         if (node->kind == STACK_PTX_NODE_INPUT && type != PTX_VM__TYPE_NONE) {
             *number = ptx_vm__add_input(builder, node->payload, type);
@@ -978,7 +917,7 @@ static bool ptx_vm__add_requests(PtxVmBuilder* builder, const PtxVmSet* set, con
     if (builder->program->kind == PTX_VM_RUN_GRAM && lowered->num_requests == 0) return false;
     for (uint32_t i = lowered->num_requests; i-- > 0;) {
         uint32_t number, id = lowered->request_values[i];
-        uint8_t type = PTX_VM__TYPE_F32;
+        char type = PTX_VM__TYPE_F32;
         if (id == STACK_PTX_NO_VALUE) {
             if (zero == PTX_VM__NO_INDEX) zero = ptx_vm__add_constant(builder, 0, PTX_VM__TYPE_F32);
             number = zero;
@@ -1013,14 +952,15 @@ PtxVmResult ptx_vm_program_init(
     const PtxVmProgram** program_out,
     uint32_t* node_out
 ) {
-    size_t num_bytes;
     if (set == NULL || lowered == NULL || memory == NULL || program_out == NULL) return PTX_VM__ERROR(INVALID_VALUE);
-    ptx_vm_program_size(lowered, &num_bytes);
-    if (memory_bytes < num_bytes) return PTX_VM__ERROR(INSUFFICIENT_MEMORY);
-    PtxVmLayout layout = ptx_vm__layout(memory);
+    EvoArena arena = evo__arena(memory, memory_bytes);
+    PtxVmProgram content;
     PtxVmBuilder builder;
+    memset(&content, 0, sizeof content);
     memset(&builder, 0, sizeof builder);
-    PtxVmProgram* program = ptx_vm__program_lay(&layout, lowered, &builder);
+    PtxVmProgram* program = ptx_vm__take_program(&arena, lowered, &content, &builder);
+    if (memory_bytes < arena.num_bytes) return PTX_VM__ERROR(INSUFFICIENT_MEMORY);
+    *program = content;
     program->kernels = ptx_vm__kernels(level);
     program->kind = kind;
     program->num_requests = lowered->num_requests;
@@ -1098,28 +1038,28 @@ typedef struct PtxVmRun {
 
 static size_t ptx_vm__block_bytes(const PtxVmProgram* program) { return program->kernels->num_points * sizeof(float); }
 
-static void ptx_vm__run_lay(PtxVmLayout* layout, const PtxVmProgram* program, PtxVmRun* run) {
+static void ptx_vm__take_run(EvoArena* arena, const PtxVmProgram* program, PtxVmRun* run) {
     const size_t num_vectors = (size_t)ptx_vm__first_scratch(program) + program->num_scratch;
     const size_t num_reduced = program->kind == PTX_VM_RUN_REDUCE ? program->num_requests : 0;
-    run->memory = (char**)ptx_vm__lay(layout, num_vectors, sizeof(char*));
-    run->vectors = (char*)ptx_vm__lay(layout, num_vectors, ptx_vm__block_bytes(program));
-    run->sums = (PtxVmLaneSums*)ptx_vm__lay(layout, num_reduced, sizeof(PtxVmLaneSums));
-    run->trees = (PtxVmTree*)ptx_vm__lay(layout, num_reduced, sizeof(PtxVmTree));
+    run->memory = (char**)evo__take(arena, num_vectors, sizeof(char*));
+    run->vectors = (char*)evo__take(arena, num_vectors, ptx_vm__block_bytes(program));
+    run->sums = (PtxVmLaneSums*)evo__take(arena, num_reduced, sizeof(PtxVmLaneSums));
+    run->trees = (PtxVmTree*)evo__take(arena, num_reduced, sizeof(PtxVmTree));
     if (program->kind == PTX_VM_RUN_GRAM) {
         const size_t num_requests = program->num_requests, stride = PTX_VM__GRAM_STRIDE(num_requests);
-        run->gram.columns = (double*)ptx_vm__lay(layout, stride * program->kernels->num_points, sizeof(double));
-        run->gram.lanes = (double*)ptx_vm__lay(layout, (2 + num_requests) * stride * 8, sizeof(double));
+        run->gram.columns = (double*)evo__take(arena, stride * program->kernels->num_points, sizeof(double));
+        run->gram.lanes = (double*)evo__take(arena, (2 + num_requests) * stride * 8, sizeof(double));
         run->gram.tree =
-            (double*)ptx_vm__lay(layout, PTX_VM__MAX_TREE_DEPTH * PTX_VM_GRAM_NUM_ENTRIES(num_requests), sizeof(double));
+            (double*)evo__take(arena, PTX_VM__MAX_TREE_DEPTH * PTX_VM_GRAM_NUM_ENTRIES(num_requests), sizeof(double));
     }
 }
 
 PtxVmResult ptx_vm_workspace_size(const PtxVmProgram* program, size_t* bytes_out) {
     if (program == NULL || bytes_out == NULL) return PTX_VM__ERROR(INVALID_VALUE);
-    PtxVmLayout layout = ptx_vm__layout(NULL);
+    EvoArena arena = evo__arena(NULL, 0);
     PtxVmRun run;
-    ptx_vm__run_lay(&layout, program, &run);
-    *bytes_out = layout.num_bytes;
+    ptx_vm__take_run(&arena, program, &run);
+    *bytes_out = arena.num_bytes;
     return PTX_VM_SUCCESS;
 }
 
@@ -1254,7 +1194,6 @@ static PtxVmResult ptx_vm__run(
     void* workspace,
     size_t workspace_bytes
 ) {
-    size_t num_bytes;
     if (program == NULL || program->kind != kind || workspace == NULL) return PTX_VM__ERROR(INVALID_VALUE);
     if (program->num_requests > 0 && (arrays == NULL || (sums_out == NULL && kind == PTX_VM_RUN_REDUCE))) {
         return PTX_VM__ERROR(INVALID_VALUE);
@@ -1263,12 +1202,10 @@ static PtxVmResult ptx_vm__run(
     for (uint32_t i = 0; i < program->num_requests; i++) {
         if (arrays[i] == NULL) return PTX_VM__ERROR(INVALID_VALUE);
     }
-    ptx_vm_workspace_size(program, &num_bytes);
-    if (workspace_bytes < num_bytes) return PTX_VM__ERROR(INSUFFICIENT_MEMORY);
-
-    PtxVmLayout layout = ptx_vm__layout(workspace);
+    EvoArena arena = evo__arena(workspace, workspace_bytes);
     PtxVmRun run;
-    ptx_vm__run_lay(&layout, program, &run);
+    ptx_vm__take_run(&arena, program, &run);
+    if (workspace_bytes < arena.num_bytes) return PTX_VM__ERROR(INSUFFICIENT_MEMORY);
     ptx_vm__run_start(program, inputs, &run);
     if (kind == PTX_VM_RUN_REDUCE) memset(run.sums, 0, program->num_requests * sizeof(PtxVmLaneSums));
     const PtxVmMode mode = ptx_vm__set_mode();
@@ -1367,12 +1304,12 @@ StackPtxFoldKind ptx_vm_fold(
     const uint8_t output = signature[0] == PTX_VM__TYPE_PRED ? PTX_VM__OUTPUT_TRUTH
         : is_loose                                           ? PTX_VM__OUTPUT_F32
                                                              : PTX_VM__OUTPUT_BITS;
-    char blocks[NUM_BLOCKS * PTX_VM__MAX_BLOCK_BYTES + 2 * PTX_VM__ALIGNMENT];
+    char blocks[NUM_BLOCKS * PTX_VM__MAX_BLOCK_BYTES + 2 * EVO__ALIGNMENT];
     char* memory[NUM_BLOCKS];
     PtxVmStep steps[3];
-    PtxVmLayout layout = ptx_vm__layout(blocks);
+    EvoArena arena = evo__arena(blocks, sizeof blocks);
     memset(steps, 0, sizeof steps);
-    for (uint32_t i = 0; i < NUM_BLOCKS; i++) memory[i] = (char*)ptx_vm__lay(&layout, 1, block_bytes);
+    for (uint32_t i = 0; i < NUM_BLOCKS; i++) memory[i] = (char*)evo__take(&arena, 1, block_bytes);
     for (uint32_t i = 0; i < num_operands; i++) {
         const uint32_t bits = ptx_vm__operand_bits(operation, signature[i + 1], operands[i]);
         ptx_vm__fill(memory[i], &bits, block_bytes);

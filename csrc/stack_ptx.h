@@ -36,7 +36,7 @@
  *
  * stack_ptx_compile does all of this in one call.
  *
- * The implementation is in detail/stack_ptx_{language,lower,fold,emit}.h, which this file includes.
+ * The implementation is in detail/stack_ptx_{language,run,fold,lower,emit}.h, which this file includes.
  *
  * Options, defined before this header is included
  *
@@ -85,6 +85,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "detail/result.h"
 
 #define STACK_PTX_VERSION_MAJOR 1
 #define STACK_PTX_VERSION_MINOR 1
@@ -288,29 +290,28 @@ typedef struct {
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
 /* "strict" marks errors of a word that lenient mode does not report. */
-typedef enum {
-    STACK_PTX_SUCCESS = 0,
-    STACK_PTX_ERROR_INTERNAL = 1, /* never given: nothing here can fail halfway */
-    STACK_PTX_ERROR_WRONG_TYPE_DISPATCH = 2, /* strict: a constant of a stack that has no constants */
-    STACK_PTX_ERROR_INSUFFICIENT_BUFFER = 3, /* the text does not fit */
-    STACK_PTX_ERROR_INVALID_VALUE = 4, /* NULL, a bad name, limits out of range; strict: a depth out of range */
-    STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE = 5, /* strict: more values than max_nodes */
-    STACK_PTX_ERROR_INSUFFICIENT_AST_VISIT_SIZE = 6, /* never given: graphs are walked without a stack */
-    STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN = 7, /* strict: NONE, an internal or an unknown type; a word past the
-                                                                execution limit */
-    STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE = 8,
-    STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS = 9, /* strict */
-    STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS = 10, /* strict */
-    STACK_PTX_ERROR_INPUT_IDX_OUT_OF_BOUNDS = 11, /* never given: inputs are registers */
-    STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS = 12, /* strict: an INPUT; a request */
-    STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS = 13, /* strict */
-    STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS = 14, /* strict: `aux`; the stack of a register or argument type */
-    STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS = 15, /* an argument type of an instruction or special register */
-    STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS = 16, /* strict */
-    STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS = 17, /* strict */
-    STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS = 18, /* strict */
-    STACK_PTX_RESULT_NUM_ELEMS
-} StackPtxResult;
+#define STACK_PTX__RESULTS(X)                                                                                         \
+    X(STACK_PTX_SUCCESS, 0)                                                                                           \
+    X(STACK_PTX_ERROR_INTERNAL, 1) /* never given: nothing here can fail halfway */                                   \
+    X(STACK_PTX_ERROR_WRONG_TYPE_DISPATCH, 2) /* strict: a constant of a stack that has no constants */               \
+    X(STACK_PTX_ERROR_INSUFFICIENT_BUFFER, 3) /* the text does not fit */                                             \
+    X(STACK_PTX_ERROR_INVALID_VALUE, 4) /* NULL, a bad name, limits out of range; strict: a depth out of range */     \
+    X(STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE, 5) /* strict: more values than max_nodes */                              \
+    X(STACK_PTX_ERROR_INSUFFICIENT_AST_VISIT_SIZE, 6) /* never given: graphs are walked without a stack */            \
+    X(STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN, 7) /* strict: NONE, internal or unknown; past the limit */ \
+    X(STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE, 8)                                                                      \
+    X(STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS, 9) /* strict */                                              \
+    X(STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS, 10) /* strict */                                            \
+    X(STACK_PTX_ERROR_INPUT_IDX_OUT_OF_BOUNDS, 11) /* never given: inputs are registers */                            \
+    X(STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS, 12) /* strict: an INPUT; a request */                               \
+    X(STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS, 13) /* strict */                                            \
+    X(STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS, 14) /* strict: `aux`; the stack of a register or argument type */      \
+    X(STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS, 15) /* an argument type of an instruction or special register */         \
+    X(STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS, 16) /* strict */                                                    \
+    X(STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS, 17) /* strict */                                                       \
+    X(STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS, 18) /* strict */
+
+typedef enum { STACK_PTX__RESULTS(EVO__ENUMERATOR) STACK_PTX_RESULT_NUM_ELEMS } StackPtxResult;
 
 /* The enumerator's name, or "STACK_PTX_RESULT_UNKNOWN". The text is static. */
 STACK_PTX_API const char* stack_ptx_result_to_string(StackPtxResult result);
@@ -537,7 +538,8 @@ STACK_PTX_API StackPtxResult stack_ptx_compile(
 #if defined(STACK_PTX_IMPLEMENTATION) && !defined(STACK_PTX_IMPLEMENTATION_ONCE)
 #define STACK_PTX_IMPLEMENTATION_ONCE
 #include "detail/stack_ptx_language.h"
-#include "detail/stack_ptx_lower.h"
+#include "detail/stack_ptx_run.h"
 #include "detail/stack_ptx_fold.h"
+#include "detail/stack_ptx_lower.h"
 #include "detail/stack_ptx_emit.h"
 #endif

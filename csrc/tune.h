@@ -51,6 +51,7 @@
 #include <stdint.h>
 
 #include "derive.h"
+#include "detail/result.h"
 #include "ptx_vm.h"
 #include "stack_ptx.h"
 
@@ -64,12 +65,12 @@
 extern "C" {
 #endif
 
-typedef enum {
-    TUNE_SUCCESS = 0,
-    TUNE_ERROR_INVALID_VALUE = 1,       /* NULL, an input that the program reads but has no values, no such SIMD level */
-    TUNE_ERROR_INSUFFICIENT_MEMORY = 2, /* bytes_needed_out tells how much to come back with */
-    TUNE_RESULT_NUM_ENUMS
-} TuneResult;
+#define TUNE__RESULTS(X)                                                                                             \
+    X(TUNE_SUCCESS, 0)                                                                                               \
+    X(TUNE_ERROR_INVALID_VALUE, 1) /* NULL, an input that the program reads but has no values, no such SIMD level */ \
+    X(TUNE_ERROR_INSUFFICIENT_MEMORY, 2) /* bytes_needed_out tells how much to come back with */
+
+typedef enum { TUNE__RESULTS(EVO__ENUMERATOR) TUNE_RESULT_NUM_ENUMS } TuneResult;
 
 /* The enumerator's name, or "TUNE_RESULT_UNKNOWN". The text is static. */
 const char* tune_result_to_string(TuneResult result);
@@ -124,6 +125,8 @@ TuneResult tune_program(
 #include <math.h>
 #include <string.h>
 
+#include "detail/arena.h"
+
 #ifdef TUNE_DEBUG
 #include <assert.h>
 #define TUNE__ERROR(code) (assert(0 && #code), TUNE_ERROR_##code)
@@ -135,22 +138,13 @@ TuneResult tune_program(
 extern "C" {
 #endif
 
-#define TUNE__ALIGNMENT 16u
 #define TUNE__FIRST_DAMPING 1e-3
 #define TUNE__LEAST_DAMPING 1e-10
 #define TUNE__LEAST_PIVOT 1e-9      /* of a matrix with a diagonal of about one; rounding to f32 leaves about 1e-14 */
 #define TUNE__LEAST_GAIN 1e-6       /* of the error, relative */
 #define TUNE__LEAST_VARIATION 1e-12 /* of a column that is projected, relative to its square: below, nothing is left of it */
 
-const char* tune_result_to_string(TuneResult result) {
-    switch (result) {
-        case TUNE_SUCCESS: return "TUNE_SUCCESS";
-        case TUNE_ERROR_INVALID_VALUE: return "TUNE_ERROR_INVALID_VALUE";
-        case TUNE_ERROR_INSUFFICIENT_MEMORY: return "TUNE_ERROR_INSUFFICIENT_MEMORY";
-        case TUNE_RESULT_NUM_ENUMS: break;
-    }
-    return "TUNE_RESULT_UNKNOWN";
-}
+const char* tune_result_to_string(TuneResult result) { EVO__RETURN_NAME(result, TUNE__RESULTS, "TUNE_RESULT_UNKNOWN") }
 
 /* ---- normal equations -------------------------------------------------------------------------------------------- */
 
@@ -365,33 +359,19 @@ static TuneResult tune__iterate(const TuneRun* run, float* constants, TuneOutcom
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-/* The part of the caller's memory that is free; what is taken is counted even if it is not there. */
-typedef struct TuneArena {
-    char* base;
-    size_t num_bytes;
-    size_t num_taken;
-} TuneArena;
-
-/* NULL if there is not enough. */
-static void* tune__take(TuneArena* arena, size_t num_bytes) {
-    const size_t first = arena->num_taken;
-    arena->num_taken += (num_bytes + TUNE__ALIGNMENT - 1) / TUNE__ALIGNMENT * TUNE__ALIGNMENT;
-    return arena->num_taken <= arena->num_bytes ? arena->base + first : NULL;
-}
-
 static bool tune__is_finite(uint32_t bits) { return (bits & 0x7f800000u) != 0x7f800000u; }
 
 /* The finite ones of the program's constants. False: not enough memory. */
 static bool tune__choose(
-    const TuneProblem* problem, const StackPtxLowered* lowered, TuneArena* arena, uint32_t* nodes, uint32_t* num_nodes
+    const TuneProblem* problem, const StackPtxLowered* lowered, EvoArena* arena, uint32_t* nodes, uint32_t* num_nodes
 ) {
     size_t num_bytes, count = 0;
     uint32_t num_kept = 0;
     derive_size(lowered, TUNE_MAX_PARAMETERS, &num_bytes);
-    TuneArena scratch = *arena;
-    void* memory = tune__take(&scratch, num_bytes);
+    EvoArena scratch = *arena;
+    void* memory = evo__take(&scratch, num_bytes, 1);
     if (memory == NULL) {
-        arena->num_taken = scratch.num_taken;
+        arena->num_bytes = scratch.num_bytes;
         return false;
     }
     derive_constants(problem->derive_set, lowered, 0, memory, num_bytes, nodes, TUNE_MAX_PARAMETERS, &count);
@@ -425,18 +405,18 @@ static void tune__rewrite(
 
 /* Derives and prepares the program with these constants as inputs. `program` stays NULL if it cannot run on a CPU. */
 static TuneResult tune__prepare(
-    const TuneProblem* problem, const StackPtxLowered* lowered, const uint32_t* nodes, TuneArena* arena, TuneRun* run
+    const TuneProblem* problem, const StackPtxLowered* lowered, const uint32_t* nodes, EvoArena* arena, TuneRun* run
 ) {
     const size_t num_inputs = problem->num_inputs;
     StackPtxLowered derived;
     uint32_t node_without_meaning;
     size_t num_bytes;
     run->problem = problem;
-    run->inputs = (PtxVmInput*)tune__take(arena, (num_inputs + run->num_parameters) * sizeof(PtxVmInput));
-    run->constants = (float*)tune__take(arena, run->num_parameters * sizeof(float));
-    run->sums = (double*)tune__take(arena, PTX_VM_GRAM_NUM_ENTRIES(1 + run->num_parameters) * sizeof(double));
+    run->inputs = (PtxVmInput*)evo__take(arena, num_inputs + run->num_parameters, sizeof(PtxVmInput));
+    run->constants = (float*)evo__take(arena, run->num_parameters, sizeof(float));
+    run->sums = (double*)evo__take(arena, PTX_VM_GRAM_NUM_ENTRIES(1 + run->num_parameters), sizeof(double));
     derive_size(lowered, run->num_parameters, &num_bytes);
-    void* memory = tune__take(arena, num_bytes);
+    void* memory = evo__take(arena, num_bytes, 1);
     if (memory == NULL) return TUNE_ERROR_INSUFFICIENT_MEMORY;
     const DeriveResult derive_result = derive_program(
         problem->derive_set, lowered, 0, nodes, run->num_parameters, (uint32_t)num_inputs, memory, num_bytes, &derived
@@ -444,7 +424,7 @@ static TuneResult tune__prepare(
     if (derive_result != DERIVE_SUCCESS) return TUNE__ERROR(INVALID_VALUE);
 
     ptx_vm_program_size(&derived, &num_bytes);
-    memory = tune__take(arena, num_bytes);
+    memory = evo__take(arena, num_bytes, 1);
     if (memory == NULL) return TUNE_ERROR_INSUFFICIENT_MEMORY;
     const PtxVmResult result = ptx_vm_program_init(
         problem->vm_set, problem->level, PTX_VM_RUN_GRAM, &derived, memory, num_bytes, &run->program, &node_without_meaning
@@ -455,7 +435,7 @@ static TuneResult tune__prepare(
     }
     if (result != PTX_VM_SUCCESS) return TUNE__ERROR(INVALID_VALUE);
     ptx_vm_workspace_size(run->program, &run->workspace_bytes);
-    run->workspace = tune__take(arena, run->workspace_bytes);
+    run->workspace = evo__take(arena, run->workspace_bytes, 1);
     if (run->workspace == NULL) return TUNE_ERROR_INSUFFICIENT_MEMORY;
 
     if (num_inputs > 0) memcpy(run->inputs, problem->inputs, num_inputs * sizeof *run->inputs);
@@ -471,7 +451,7 @@ static TuneResult tune__run(
     const StackPtxLowered* lowered,
     StackPtxInstruction* words,
     size_t num_words,
-    TuneArena* arena,
+    EvoArena* arena,
     TuneOutcome* outcome
 ) {
     uint32_t nodes[TUNE_MAX_PARAMETERS];
@@ -512,10 +492,10 @@ TuneResult tune_program(
     }
     memset(outcome_out, 0, sizeof *outcome_out);
     outcome_out->error_before = outcome_out->error_after = (double)NAN;
-    TuneArena arena = {(char*)memory, memory_bytes, TUNE__ALIGNMENT - (size_t)((uintptr_t)memory % TUNE__ALIGNMENT)};
+    EvoArena arena = evo__arena(memory, memory_bytes);
     const TuneResult result = tune__run(problem, lowered, words, num_words, &arena, outcome_out);
     /* The sizes of later stages are not known before the earlier ones are done: twice as much is enough, most of the time. */
-    if (result == TUNE_ERROR_INSUFFICIENT_MEMORY) *bytes_needed_out = 2 * arena.num_taken;
+    if (result == TUNE_ERROR_INSUFFICIENT_MEMORY) *bytes_needed_out = 2 * arena.num_bytes;
     return result;
 }
 

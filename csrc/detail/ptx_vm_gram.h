@@ -60,20 +60,18 @@ PtxVmResult ptx_vm_gram(
     void* workspace,
     size_t workspace_bytes
 ) {
-    size_t num_bytes;
     if (program == NULL || program->kind != PTX_VM_RUN_GRAM || workspace == NULL || target == NULL || sums_out == NULL ||
         !ptx_vm__has_inputs(program, inputs, num_inputs)) {
         return PTX_VM__ERROR(INVALID_VALUE);
     }
-    ptx_vm_workspace_size(program, &num_bytes);
-    if (workspace_bytes < num_bytes) return PTX_VM__ERROR(INSUFFICIENT_MEMORY);
+    EvoArena arena = evo__arena(workspace, workspace_bytes);
+    PtxVmRun run;
+    ptx_vm__take_run(&arena, program, &run);
+    if (workspace_bytes < arena.num_bytes) return PTX_VM__ERROR(INSUFFICIENT_MEMORY);
 
     const uint32_t num_requests = program->num_requests;
     const size_t num_entries = PTX_VM_GRAM_NUM_ENTRIES(num_requests);
     const size_t num_sum_blocks = num_points / PTX_VM__SUM_BLOCK + (num_points % PTX_VM__SUM_BLOCK != 0);
-    PtxVmLayout layout = ptx_vm__layout(workspace);
-    PtxVmRun run;
-    ptx_vm__run_lay(&layout, program, &run);
     ptx_vm__run_start(program, inputs, &run);
     memset(run.gram.lanes, 0, (size_t)(2 + num_requests) * PTX_VM__GRAM_STRIDE(num_requests) * 8 * sizeof(double));
     memset( /* the columns that only fill up the last four */

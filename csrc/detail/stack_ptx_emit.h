@@ -8,7 +8,6 @@
 #ifndef STACK_PTX_EMIT_H
 #define STACK_PTX_EMIT_H
 
-#include "stack_ptx_language.h"
 #include "stack_ptx_lower.h"
 
 /* ---- emission ---- */

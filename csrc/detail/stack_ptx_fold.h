@@ -1,7 +1,7 @@
 /*
  * stack_ptx_fold.h - computes instructions of constants while a program is lowered.
  *
- * Private: included only by stack_ptx.h, after stack_ptx_lower.h. It works on the rows of a program that has run, before they are
+ * Private: included only by stack_ptx.h, after stack_ptx_run.h. It works on the rows of a program that has run, before they are
  * renumbered. What an instruction computes is asked of the language's StackPtxFolding.
  *
  * Most programs have no instruction of constants alone: a first pass finds out. In the others each live row is visited in order,
@@ -16,7 +16,7 @@
 #ifndef STACK_PTX_FOLD_H
 #define STACK_PTX_FOLD_H
 
-#include "stack_ptx_lower.h"
+#include "stack_ptx_run.h"
 
 /* Bit of `live`, beside the lowest, of a row that is known but no constant. Its bits are in `operands`, which is not in use yet and
    has room for one of each row. */
@@ -237,6 +237,7 @@ static bool stack_ptx__rewrite_rows(
     return true;
 }
 
+/* Computes instructions of constants among the live rows, and marks those that are live then. */
 static void stack_ptx__fold(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t* request_rows, size_t num_requests) {
     const uint32_t first_row = stack_ptx__first_of_constants(language, work);
     if (first_row < work->num_rows) {

@@ -246,36 +246,13 @@ struct StackPtxLanguage {
 
 /* ---- small things ---- */
 
-const char* stack_ptx_result_to_string(StackPtxResult result) {
-    switch (result) {
-#define STACK_PTX__CASE(name) \
-    case name: return #name
-        STACK_PTX__CASE(STACK_PTX_SUCCESS);
-        STACK_PTX__CASE(STACK_PTX_ERROR_INTERNAL);
-        STACK_PTX__CASE(STACK_PTX_ERROR_WRONG_TYPE_DISPATCH);
-        STACK_PTX__CASE(STACK_PTX_ERROR_INSUFFICIENT_BUFFER);
-        STACK_PTX__CASE(STACK_PTX_ERROR_INVALID_VALUE);
-        STACK_PTX__CASE(STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE);
-        STACK_PTX__CASE(STACK_PTX_ERROR_INSUFFICIENT_AST_VISIT_SIZE);
-        STACK_PTX__CASE(STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN);
-        STACK_PTX__CASE(STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE);
-        STACK_PTX__CASE(STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS);
-        STACK_PTX__CASE(STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS);
-        STACK_PTX__CASE(STACK_PTX_ERROR_INPUT_IDX_OUT_OF_BOUNDS);
-        STACK_PTX__CASE(STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS);
-        STACK_PTX__CASE(STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS);
-        STACK_PTX__CASE(STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS);
-        STACK_PTX__CASE(STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS);
-        STACK_PTX__CASE(STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS);
-        STACK_PTX__CASE(STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS);
-        STACK_PTX__CASE(STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS);
-#undef STACK_PTX__CASE
-        case STACK_PTX_RESULT_NUM_ELEMS: break;
-    }
-    return "STACK_PTX_RESULT_UNKNOWN";
+const char* stack_ptx_result_to_string(StackPtxResult result){
+    EVO__RETURN_NAME(result, STACK_PTX__RESULTS, "STACK_PTX_RESULT_UNKNOWN")
 }
 
-STACK_PTX__HOT uint64_t stack_ptx__pair(uint32_t low, uint32_t high) { return low | (uint64_t)high << 32; }
+STACK_PTX__HOT uint64_t stack_ptx__pair(uint32_t low, uint32_t high) {
+    return low | (uint64_t)high << 32;
+}
 
 /* Length of the run of digits that starts at `text`. */
 static size_t stack_ptx__num_digits(const char* text) { return strspn(text, "0123456789"); }

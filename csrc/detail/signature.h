@@ -1,0 +1,44 @@
+/*
+ * signature.h - whether an instruction of a set has the types that its PTX name stands for.
+ *
+ * Private: included by headers that give instructions a meaning. A signature has a letter for the result and one for each operand:
+ * f for f32, i for u32 or s32, p for pred. All are scalars.
+ */
+
+#ifndef EVO_SIGNATURE_H
+#define EVO_SIGNATURE_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "../stack_ptx.h"
+
+/* The letter of a stack's type; 0 if it has none. */
+static inline char evo__letter(const char* literal_prefix) {
+    if (strcmp(literal_prefix, "f32") == 0) return 'f';
+    if (strcmp(literal_prefix, "u32") == 0 || strcmp(literal_prefix, "s32") == 0) return 'i';
+    return strcmp(literal_prefix, "pred") == 0 ? 'p' : '\0';
+}
+
+/* Whether an argument type is a scalar of the type of a letter; 0 stands for no argument. */
+static inline bool evo__has_type(const StackPtxStackInfo* info, const char* letters, uint16_t arg_type, char letter) {
+    if (arg_type >= info->num_arg_types) return letter == '\0';
+    const StackPtxArgTypeInfo type = info->arg_type_info[arg_type];
+    return letter != '\0' && type.num_vec_elems == 0 && type.stack_idx < info->num_stacks && letters[type.stack_idx] == letter;
+}
+
+/* `letters` has one for each stack. */
+static inline bool evo__has_signature(
+    const StackPtxStackInfo* info, const char* letters, size_t instruction_idx, const char* signature
+) {
+    const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[instruction_idx];
+    const size_t num_args = strlen(signature) - 1;
+    bool has = evo__has_type(info, letters, descriptor->ret_types[0], signature[0]) &&
+        evo__has_type(info, letters, descriptor->ret_types[1], '\0');
+    for (size_t k = 0; k < STACK_PTX_MAX_NUM_ARGS; k++) {
+        has = has && evo__has_type(info, letters, descriptor->arg_types[k], k < num_args ? signature[k + 1] : '\0');
+    }
+    return has;
+}
+
+#endif /* EVO_SIGNATURE_H */
