@@ -14,13 +14,11 @@ from pathlib import Path
 import evo.compile.request
 from emulated_gpu.marker import MARKER
 from evo.evaluate import calibration
-from evo.evaluate.cuda import self_test, trial
+from evo.evaluate.cuda import device_child, self_test
 from evo.native import nvptxcompiler
 
 PACKAGES = Path(__file__).parents[1]
-# Ends as a self-test that is passed, without doing it.
-_PASS = ("sh", "-c", f"echo {self_test.PASSED}")
-_CHILD = f"import sys; sys.path.insert(0, {str(PACKAGES)!r}); from emulated_gpu.%s import main; main()"
+_CHILD = f"import sys; sys.path.insert(0, {str(PACKAGES)!r}); from emulated_gpu.child import main; main()"
 
 _assemble = nvptxcompiler.compile
 _compile_request = evo.compile.request.compile_request
@@ -52,13 +50,9 @@ def _costs(cpu_s: float, gpu_s: float):
 
 def replacements():
     """(object, attribute, value) of what makes a process and its workers compile with PTX, and a self-test run on a stand-in."""
-    if "EVO_EMULATED_GPU_SELF_TEST" in os.environ:
-        yield self_test, "COMMAND", (sys.executable, "-c", _CHILD % "self_test")
-        seconds = os.environ.get("EVO_EMULATED_GPU_SELF_TEST_SECONDS")
-        yield self_test, "TIME_LIMIT_S", float(seconds) if seconds else self_test.TIME_LIMIT_S
-    else:
-        yield self_test, "COMMAND", _PASS
-    yield trial, "COMMAND", (sys.executable, "-c", _CHILD % "trial")
+    yield device_child, "COMMAND", (sys.executable, "-c", _CHILD)
+    if seconds := os.environ.get("EVO_EMULATED_GPU_SELF_TEST_SECONDS"):
+        yield self_test, "TIME_LIMIT_S", float(seconds)
     if costs := os.environ.get("EVO_EMULATED_GPU_COSTS"):
         yield from _costs(*map(float, costs.split(",")))
     yield nvptxcompiler, "compile", compile_with_ptx

@@ -140,7 +140,7 @@ def worker(connect: str, num_workers: int | None, keys: Path | None, as_json: bo
     if problem := why_no_compiler() or why_no_farm():
         raise UserError(problem)
     from evo.cli.worker_status import StatusLine
-    from evo.compile.farm.worker import Worker
+    from evo.compile.farm.farm_worker import Worker
 
     with StatusLine(connect, as_json=as_json) as line:
         worker = Worker(connect, keys, num_workers, line, line.say)

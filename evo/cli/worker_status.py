@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 
 import click
 
-from evo.compile.farm.worker import Status
+from evo.compile.farm.farm_worker import Status
 
 RATE_S = 10.0  # the rate is that of this long
 PLAIN_S = 60.0  # between two plain lines, unless the worker finds or loses its run

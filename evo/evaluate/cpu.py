@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.evaluate import Evaluation, PickledTask, TaskSource
 from evo.evaluate.chunks import MAX_REDUCED, ChunkScorer
-from evo.evaluate.processes import WAKE_S, Processes, Watch, WorkerError, overtime_message
-from evo.evaluate.worker import setup_of
+from evo.evaluate.scoring_pool import WAKE_S, Ongoing, ScoringPool, WorkerError, overtime_message
+from evo.evaluate.scoring_process import setup_of
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native.ptx_vm import SUMS_DTYPE, VirtualMachine
@@ -78,10 +78,10 @@ class CpuEvaluator:
         self._num_threads = num_threads or len(os.sched_getaffinity(0))
         place = method_place(type(task), "score")
         self._threads = _Threads(self._scorer, place, self._num_threads, score_seconds)
-        self._processes: Processes | None = None
+        self._processes: ScoringPool | None = None
         self._choice: _Choice | None = None
         if source and executor != "threads" and (executor == "processes" or self._num_threads > 1):
-            self._processes = Processes(
+            self._processes = ScoringPool(
                 setup_of(self._scorer, language, source),
                 place,
                 chunk_size=self._scorer.chunk_size,
@@ -126,7 +126,7 @@ class CpuEvaluator:
         if self._processes:
             self._processes.close()
 
-    def _start(self, processes: Processes) -> None:
+    def _start(self, processes: ScoringPool) -> None:
         """Starts processes now, so that they load the task while this process prepares the first batch."""
         try:
             processes.start()
@@ -135,7 +135,7 @@ class CpuEvaluator:
                 raise
             self._give_up_processes(error)
 
-    def _evaluate_as_chosen(self, processes: Processes, choice: _Choice, batch: Batch) -> Evaluation:
+    def _evaluate_as_chosen(self, processes: ScoringPool, choice: _Choice, batch: Batch) -> Evaluation:
         """Evaluates a batch on processes, unless threads have proved faster or it is their turn to be tried."""
         start_s = time.perf_counter()
         try:
@@ -222,7 +222,7 @@ class _Threads:
         self._score_seconds = score_seconds
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._is_abandoned = False
-        self._watch = Watch()
+        self._watch = Ongoing()
         # Python's end does not wait for daemons, so a score that hangs cannot hold it.
         self._threads = [threading.Thread(target=self._serve, name=f"evaluate_{i}", daemon=True) for i in range(num_threads)]
         for thread in self._threads:

@@ -22,7 +22,7 @@ in registers, the accumulator. All threads are at the same step, so its operands
 
 Results of a kernel that stores are the outputs, `(num_programs, num_outputs, num_points)` of 4 bytes. A kernel that sums keeps
 the outputs of `num_buffered` programs in shared memory, and then eight threads, an octet, sum each: no output goes to memory. Its
-results are the scratch of `regression_rows` (`evo.kernel.regression`), one row for each output of each program, as
+results are the scratch of `regression_rows` (`evo.kernel.reduction`), one row for each output of each program, as
 `regression_blocks` writes it: in the same order and so with the same bits. Targets are `(num_outputs, num_points)` float32.
 
 Inputs are read from memory once for all programs of a block. So with sums, a program and a point cost 4 / num_together bytes for
@@ -37,7 +37,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evo.kernel import regression
+from evo.kernel import reduction
 from evo.kernel.interpreter_cases import Cases, Threads, cases_of
 from evo.kernel.pointwise import PTX_VERSION
 from evo.language.program import Language
@@ -50,7 +50,7 @@ BLOCK_SIZE = 256
 # Four let a load or store of a vector move 16 bytes, the most that one instruction can, and share the work of decoding a step.
 # Eight would halve that work again, but also the warps of a multiprocessor, and not the traffic of shared memory (docs/gpu.md).
 POINTS_PER_THREAD = 4
-POINTS = BLOCK_SIZE * POINTS_PER_THREAD  # as regression.POINTS_PER_BLOCK
+POINTS = BLOCK_SIZE * POINTS_PER_THREAD  # as reduction.POINTS_PER_BLOCK
 VECTOR_BYTES = 4 * POINTS
 _THREADS = Threads(POINTS_PER_THREAD, VECTOR_BYTES.bit_length() - 1, are_together=True)
 
@@ -251,7 +251,7 @@ def _store(layout: Layout) -> list[str]:
 _SKEW = 8
 _NUM_OCTETS = 4  # of a warp
 _POINTS_AT_ONCE = 4  # a lane's loads in flight
-_NUM_TRIPS = -(-(regression.POINTS_PER_BLOCK // regression.LANES + _NUM_OCTETS - 1) // _POINTS_AT_ONCE)
+_NUM_TRIPS = -(-(reduction.POINTS_PER_BLOCK // reduction.LANES + _NUM_OCTETS - 1) // _POINTS_AT_ONCE)
 
 # num_rows: of the programs whose outputs wait; left: points of the tile; number: of the thread's next point in the tile.
 _SUM_START = """
@@ -321,14 +321,14 @@ $summed:"""
 def _sum(layout: Layout) -> list[str]:
     """Sums the outputs of the programs since the last sums when their vectors are full, or after the block's last program."""
     max_rows = layout.num_buffered * layout.num_outputs
-    first_row, step = layout.first_output * VECTOR_BYTES, regression.LANES * _POINTS_AT_ONCE
+    first_row, step = layout.first_output * VECTOR_BYTES, reduction.LANES * _POINTS_AT_ONCE
     numbers = {
         "at_once": _POINTS_AT_ONCE,
         "num_buffered": layout.num_buffered,
         "last_buffered": layout.num_buffered - 1,
         "num_outputs": layout.num_outputs,
-        "num_threads": -(-max_rows // _NUM_OCTETS) * _NUM_OCTETS * regression.LANES,
-        "lanes": regression.LANES,
+        "num_threads": -(-max_rows // _NUM_OCTETS) * _NUM_OCTETS * reduction.LANES,
+        "lanes": reduction.LANES,
         "max_row": max_rows - 1,
         "num_octets": _NUM_OCTETS,
         "skew": _SKEW,
@@ -337,13 +337,13 @@ def _sum(layout: Layout) -> list[str]:
         "num_trips": _NUM_TRIPS,
         "step": step,
         "step_bytes": 4 * step,
-        "num_fields": regression.NUM_FIELDS,
+        "num_fields": reduction.NUM_FIELDS,
     }
-    lines = [regression.SUM_REGISTERS, _SUM_START.format(**numbers), regression.NO_SUMS, "$points:"]
+    lines = [reduction.SUM_REGISTERS, _SUM_START.format(**numbers), reduction.NO_SUMS, "$points:"]
     for i in range(_POINTS_AT_ONCE):
-        lines += [f"add.u32 %index, %number, {i * regression.LANES};", "setp.lt.u32 %is_point, %index, %left;"]
+        lines += [f"add.u32 %index, %number, {i * reduction.LANES};", "setp.lt.u32 %is_point, %index, %left;"]
         lines += [f"mov.f32 %y_{i}, 0f00000000;", f"mov.f32 %t_{i}, 0f00000000;"]
-        lines += [f"@%is_point ld.shared.f32 %y_{i}, [%y_address+{first_row + i * regression.LANES * 4}];"]
-        lines += [f"@%is_point ld.global.nc.f32 %t_{i}, [%t_address+{i * regression.LANES * 4}];"]
-    lines += [regression.add_point(i) for i in range(_POINTS_AT_ONCE)]
-    return [*lines, _SUM_NEXT.format(**numbers), regression.join_lanes(), _SUM_END.format(**numbers)]
+        lines += [f"@%is_point ld.shared.f32 %y_{i}, [%y_address+{first_row + i * reduction.LANES * 4}];"]
+        lines += [f"@%is_point ld.global.nc.f32 %t_{i}, [%t_address+{i * reduction.LANES * 4}];"]
+    lines += [reduction.add_point(i) for i in range(_POINTS_AT_ONCE)]
+    return [*lines, _SUM_NEXT.format(**numbers), reduction.join_lanes(), _SUM_END.format(**numbers)]

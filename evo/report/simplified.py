@@ -1,6 +1,6 @@
 """Elites without what their scores do not need: what `evo simplify` prints and writes.
 
-Owns the texts. `evo.evaluate.simplify` decides what goes.
+Owns the texts. `evo.evaluate.program_simplifier` decides what goes.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from evo.evaluate import Evaluation
-from evo.evaluate.simplify import TOLERANCE, simplify
+from evo.evaluate.program_simplifier import TOLERANCE, simplify
 from evo.language.batch import Batch
 from evo.language.expression import infix
 from evo.language.program import format_program

@@ -24,7 +24,7 @@ from typing import Any
 
 from evo.config import RunConfig
 from evo.errors import DeviceFailure, UserError
-from evo.evaluate.processes import ONE_THREAD
+from evo.evaluate.scoring_pool import ONE_THREAD
 from evo.run.run import Run
 from evo.run.sweep import SweepRun, find_run, resume_overrides
 

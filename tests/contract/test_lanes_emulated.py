@@ -20,9 +20,9 @@ from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda import interpret
 from evo.evaluate.cuda.agreement import EDGES, LANGUAGE, NAMES, Operands, points_of, programs_of
 from evo.evaluate.cuda.choice import AUTO, COMPILE, INTERPRET, MAX_INTERPRETED_POINTS, choose_lane
+from evo.evaluate.cuda.device_tests import _random_programs
 from evo.evaluate.cuda.evaluator import CudaEvaluator
 from evo.evaluate.cuda.options import CudaOptions
-from evo.evaluate.cuda.self_test_child import _random_programs
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
@@ -83,7 +83,7 @@ class Mixed(evo.Task):
 
 @pytest.mark.parametrize("count", [150, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_random_programs_give_the_same_bits_in_both_lanes(lanes, monkeypatch, count):
-    monkeypatch.setattr("evo.evaluate.cuda.self_test_child._NUM_PROGRAMS", count)
+    monkeypatch.setattr("evo.evaluate.cuda.device_tests._NUM_PROGRAMS", count)
     task = Mixed()
     language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
     names = [

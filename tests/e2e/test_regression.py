@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from evo.evaluate.simplify import TOLERANCE
+from evo.evaluate.program_simplifier import TOLERANCE
 from evo.storage.files import PARTIAL_SUFFIX
 
 from .conftest import run_folders

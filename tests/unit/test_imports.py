@@ -150,7 +150,7 @@ def test_only_the_config_reads_yaml_and_only_the_cuda_evaluator_opens_devices():
 
 def test_only_the_farm_uses_the_network_and_loads_only_where_it_is_used():
     users = {name for name, path in PYTHON_MODULES.items() if {"zmq", "msgpack"} & {i.split(".")[0] for i in imports(path)}}
-    assert users == {f"evo.compile.farm.{name}" for name in ("keys", "protocol", "router", "worker")}
+    assert users == {f"evo.compile.farm.{name}" for name in ("farm_worker", "keys", "protocol", "router")}
     loaded = loaded_after("import evo.evaluate.cuda.evaluator, evo.report.export.cubins, evo.config, evo.run.run")
     assert "pebble" in loaded and not loaded & {"zmq", "msgpack"}
 

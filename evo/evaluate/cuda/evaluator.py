@@ -23,15 +23,15 @@ from evo.compile.packing import Packing
 from evo.compile.request import CompileFailure
 from evo.errors import DeviceFailure, FailureKind
 from evo.evaluate import Evaluation, Failure, PickledTask, Status, TaskSource, by_name
+from evo.evaluate.cuda.blame import Kernel as BlamedKernel
+from evo.evaluate.cuda.blame import try_alone
 from evo.evaluate.cuda.choice import COMPILE, INTERPRET, LaneChoice, choose_lane
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.interpret import CodeKernelPlan, CodeRegressionPlan, CodeStorePlan, InterpretLane
 from evo.evaluate.cuda.interpreter_kernels import MAX_PROGRAMS, Coding, Kernel, TaskKernel, open_kernel, open_task_kernel
-from evo.evaluate.cuda.lane import Lane, LaneTimes, Pack, PackFailure, Plan, ScoringPlan
+from evo.evaluate.cuda.lane import Lane, LaneTimes, Pack, PackFailure
 from evo.evaluate.cuda.options import CudaOptions
-from evo.evaluate.cuda.plans import CheckedPlan, DeviceInputs, KernelPlan, RegressionPlan, StorePlan
-from evo.evaluate.cuda.trial import Kernel as TrialKernel
-from evo.evaluate.cuda.trial import try_alone
+from evo.evaluate.cuda.plans import CheckedPlan, DeviceInputs, KernelPlan, Plan, RegressionPlan, StorePlan
 from evo.kernel.cuda_header import BLOCK_SIZE as KERNEL_BLOCK_SIZE
 from evo.kernel.cuda_source import template_of
 from evo.kernel.template import POINTWISE, KernelTemplate
@@ -39,7 +39,7 @@ from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native.stack_ptx import WordType
 from evo.storage.disk_cache import DiskCache
-from evo.task import Task, ask, num_kernel_results, point_arrays
+from evo.task import Task, ask, point_arrays
 
 # Of a task's own kernel, which runs a program in each: more programs of a pack would wait for the first ones.
 BLOCKS_PER_MULTIPROCESSOR = 2048 // KERNEL_BLOCK_SIZE
@@ -88,7 +88,7 @@ class CudaEvaluator:
             most_blocks = BLOCKS_PER_MULTIPROCESSOR * self._device.num_multiprocessors
             template = template_of(task, language, target, min(most_blocks, options.packing.programs_per_module), cache)
             if template is not POINTWISE:
-                self._plan: ScoringPlan = KernelPlan(task, inputs)
+                self._plan: Plan = KernelPlan(task, inputs)
             elif task.reduction:
                 self._plan = self._regression_plan(inputs, opened)
             else:
@@ -189,8 +189,7 @@ class CudaEvaluator:
         """Ends the workers and frees the device. A device that has failed is left alone."""
         if self._has_failed:
             self._executor.shutdown(cancel_futures=True)
-            if isinstance(self._plan, StorePlan):
-                self._plan.close()
+            self._plan.abandon()
         else:
             self._opened.close()
 
@@ -275,7 +274,7 @@ class CudaEvaluator:
             if kernel is None:
                 return None
             opened.callback(kernel.close)
-            plan: ScoringPlan = CodeKernelPlan(self._task, inputs, kernel)
+            plan: Plan = CodeKernelPlan(self._task, inputs, kernel)
         else:
             kernel = self._open_kernel(self._task.reduction is not None, opened)
             if kernel is None:
@@ -295,17 +294,15 @@ class CudaEvaluator:
         if not len(suspects):
             return [], "none was running"
         empty = Batch.analyze(self._language.lowering, np.full_like(batch.words[:1], WordType.RETURN))
-        is_own = isinstance(plan, KernelPlan)
-        alone = self._make_compiler(1, self._template if is_own else POINTWISE)
+        alone = self._make_compiler(1, POINTWISE if plan.num_results is None else self._template)
         control, modules = (
             sorted((each for each in alone.compile(some) if isinstance(each, Module)), key=lambda module: int(module.rows[0][0]))
             for some in (empty, batch[suspects])
         )
         if not control:
             return [], "they cannot be compiled again one by one"
-        task, inputs = self._task, plan.inputs
-        num_results = num_kernel_results(task) if is_own else None
-        kernel = TrialKernel(self._device.info.ordinal, task.outputs, num_results, inputs.arrays, inputs.num_points)
+        inputs, ordinal = plan.inputs, self._device.info.ordinal
+        kernel = BlamedKernel(ordinal, self._task.outputs, plan.num_results, inputs.arrays, inputs.num_points)
         verdict = try_alone(kernel, control[0], modules, self._options.launch_seconds)
         rows = (suspects[row] for module in verdict.at_fault for row in modules[module].rows[0])
         return sorted(map(int, rows)), verdict.reason
@@ -335,7 +332,7 @@ class CudaEvaluator:
             failures=self._failures,
         )
 
-    def _regression_plan(self, inputs: DeviceInputs, opened: ExitStack, kernel: Kernel | None = None) -> ScoringPlan:
+    def _regression_plan(self, inputs: DeviceInputs, opened: ExitStack, kernel: Kernel | None = None) -> Plan:
         """Sums over outputs that packs store, or that the interpreter's kernel sums by itself."""
 
         def plan_at(inputs: DeviceInputs, targets: str) -> RegressionPlan:

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.interpreter_kernels import MAX_PROGRAMS, Coding, Kernel, TaskKernel, starts_bytes
-from evo.evaluate.cuda.lane import NUM_IN_FLIGHT, Lane, LaneTimes, Plan
-from evo.evaluate.cuda.plans import DeviceInputs, KernelPlan, RegressionPlan, StorePlan
-from evo.kernel import regression
+from evo.evaluate.cuda.lane import NUM_IN_FLIGHT, Lane, LaneTimes
+from evo.evaluate.cuda.plans import DeviceInputs, KernelPlan, Plan, RegressionPlan, StorePlan
+from evo.kernel import reduction
 from evo.language.batch import Batch
 from evo.native.device_code import NUM_EXTRA_STEPS, Encoded, max_steps
 from evo.task import Task
@@ -187,7 +187,7 @@ class CodeRegressionPlan(RegressionPlan):
     def scratch_bytes(self, num_programs: int) -> int:
         """The code, and partial sums."""
         num_rows = num_programs * len(self._task.outputs)
-        return _aligned(code_bytes(num_programs)) + regression.scratch_bytes(num_rows, self.inputs.num_points)
+        return _aligned(code_bytes(num_programs)) + reduction.scratch_bytes(num_rows, self.inputs.num_points)
 
     def prepare(self, device: Device, module: Any, results: int, scratch: int, stream: Any) -> None:
         """Sends the pack's code."""
@@ -200,7 +200,7 @@ class CodeRegressionPlan(RegressionPlan):
         sums = scratch + _aligned(len(module.code))
         self._kernel.launch(self.inputs, scratch, num_programs, sums, int(self._targets), stream)
         params: list[np.generic] = [np.uint64(sums), np.uint64(results), np.uint32(num_rows), np.uint32(self.inputs.num_points)]
-        _, (name, grid, block_size) = regression.launches(num_rows, self.inputs.num_points)
+        _, (name, grid, block_size) = reduction.launches(num_rows, self.inputs.num_points)
         device.launch(device.function(self._module, name), grid, block_size, params, stream)
 
 

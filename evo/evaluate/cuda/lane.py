@@ -17,17 +17,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.evaluate import Evaluation
 from evo.evaluate.cuda.device import OUT_OF_MEMORY, CudaError, Device
-
-if TYPE_CHECKING:
-    from evo.evaluate.cuda.plans import DeviceInputs
+from evo.evaluate.cuda.plans import Plan
 
 # Packs in flight, such as one that runs, one that is copied back or scored, and one that waits to run.
 NUM_IN_FLIGHT = 3
@@ -56,38 +53,6 @@ class Pack(Protocol):
     def num_instructions(self) -> NDArray[np.int32]: ...  # noqa: D102
     @property
     def cubin(self) -> bytes | None: ...  # noqa: D102
-
-
-class Plan(Protocol):
-    """What a lane's packs compute.
-
-    inputs: at which points. is_divisible: whether the results of any consecutive programs of a pack are consecutive bytes.
-    """
-
-    inputs: DeviceInputs
-    is_divisible: bool
-
-    def result_bytes(self, num_programs: int) -> int:
-        """Bytes of results that come back to this machine."""
-
-    def scratch_bytes(self, num_programs: int) -> int:
-        """Further bytes that the kernels use on the device."""
-
-    def prepare(self, device: Device, module: Any, results: int, scratch: int, stream: Any) -> None:
-        """Queues what comes before the kernels; `results` and `scratch` are addresses."""
-
-    def launch(self, device: Device, loaded: Any, module: Any, results: int, scratch: int, stream: Any) -> None:
-        """Starts a loaded module's kernels."""
-
-
-class ScoringPlan(Plan, Protocol):
-    """A plan whose results can be scored."""
-
-    def score(self, host: NDArray[np.uint8], num_instructions: NDArray[np.int32]) -> Evaluation:
-        """The scores of a module's programs from its results on this machine, `(result_bytes,)`."""
-
-    def close(self) -> None:
-        """Frees what the plan holds on the device."""
 
 
 class PackFailure(Exception):

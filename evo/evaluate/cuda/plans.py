@@ -19,7 +19,7 @@ from evo.compile.targets import architecture
 from evo.evaluate import Evaluation, finite_only, score_batch
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.scoring import OutputScorer
-from evo.kernel import cuda_header, regression
+from evo.kernel import cuda_header, reduction
 from evo.kernel.pointwise import kernel_name
 from evo.kernel.template import ENTRY
 from evo.task import Regression, Task, num_kernel_results, target_array
@@ -51,26 +51,59 @@ class DeviceInputs:
             self._device.free(buffer)
 
 
-class StorePlan:
-    """Outputs at all points by the pointwise kernel: 4 bytes each, `(num_programs, num_outputs, num_points)`."""
+class Plan:
+    """What a lane's packs compute.
+
+    Attributes:
+        inputs: at which points.
+        is_divisible: whether the results of any consecutive programs of a pack are consecutive bytes.
+        num_results: values that a task's own kernel writes for each program; None: the kernel is not a task's.
+    """
 
     is_divisible = True
+    num_results: int | None = None
 
     def __init__(self, task: Task, inputs: DeviceInputs):
         self._task = task
         self.inputs = inputs
+
+    def result_bytes(self, num_programs: int) -> int:
+        """Bytes of results that come back to this machine."""
+        raise NotImplementedError
+
+    def scratch_bytes(self, num_programs: int) -> int:
+        """Further bytes that the kernels use on the device."""
+        return 0
+
+    def prepare(self, device: Device, module: Any, results: int, scratch: int, stream: Any) -> None:
+        """Queues what comes before the kernels; `results` and `scratch` are addresses."""
+
+    def launch(self, device: Device, loaded: Any, module: Any, results: int, scratch: int, stream: Any) -> None:
+        """Starts a loaded module's kernels."""
+        raise NotImplementedError
+
+    def score(self, host: NDArray[np.uint8], num_instructions: NDArray[np.int32]) -> Evaluation:
+        """The scores of a module's programs from its results on this machine, `(result_bytes,)`."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Frees what the plan holds on the device, and ends its processes."""
+        self.abandon()
+
+    def abandon(self) -> None:
+        """Ends its processes. Leaves a device alone that has failed."""
+
+
+class StorePlan(Plan):
+    """Outputs at all points by the pointwise kernel: 4 bytes each, `(num_programs, num_outputs, num_points)`."""
+
+    def __init__(self, task: Task, inputs: DeviceInputs):
+        super().__init__(task, inputs)
         self.scorer = OutputScorer(task)
 
     def result_bytes(self, num_programs: int) -> int:
         """4 bytes for each output at each point."""
         return num_programs * len(self._task.outputs) * self.inputs.num_points * 4
-
-    def scratch_bytes(self, num_programs: int) -> int:
-        """None."""
-        return 0
-
-    def prepare(self, device: Device, module: Module, results: int, scratch: int, stream: Any) -> None:
-        """Does nothing."""
 
     def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
         """Starts the module's kernels, each on its sites' part of the results."""
@@ -90,42 +123,36 @@ class StorePlan:
         """Scores chunk by chunk with the task's `score`, as the CPU evaluator does."""
         return self.scorer.score(self.outputs(host, len(num_instructions)), num_instructions)
 
-    def close(self) -> None:
+    def abandon(self) -> None:
         """Ends the processes that score."""
         self.scorer.close()
 
 
-class RegressionPlan:
+class RegressionPlan(Plan):
     """Sums of outputs against targets (`evo.task.Regression`). The outputs stay on the device.
 
     Args:
         targets: the method of the task that gives the targets at the points of `inputs`.
     """
 
-    is_divisible = True
-
     def __init__(self, task: Task, inputs: DeviceInputs, device: Device, targets: str = "targets"):
-        self._task = task
+        super().__init__(task, inputs)
         self._device = device
-        self.inputs = inputs
         self._outputs = StorePlan(task, inputs)
         self._targets = device.upload(target_array(task, inputs.num_points, targets))
         target = device.info.target
-        ptx = regression.regression_ptx(architecture(target)).encode()
+        ptx = reduction.regression_ptx(architecture(target)).encode()
         self._module = device.load(assemble(ptx, target, assembler_options(3)))  # compiled once, launched for every pack
 
     def result_bytes(self, num_programs: int) -> int:
         """The sums of each output."""
-        return regression.result_bytes(num_programs * len(self._task.outputs))
+        return reduction.result_bytes(num_programs * len(self._task.outputs))
 
     def scratch_bytes(self, num_programs: int) -> int:
         """All outputs, and partial sums."""
-        return self._output_bytes(num_programs) + regression.scratch_bytes(
+        return self._output_bytes(num_programs) + reduction.scratch_bytes(
             num_programs * len(self._task.outputs), self.inputs.num_points
         )
-
-    def prepare(self, device: Device, module: Module, results: int, scratch: int, stream: Any) -> None:
-        """Does nothing."""
 
     def launch(self, device: Device, loaded: Any, module: Module, results: int, scratch: int, stream: Any) -> None:
         """Starts the module's kernels, then the reduction of their outputs."""
@@ -138,7 +165,7 @@ class RegressionPlan:
             "regression_blocks": [outputs, np.uint64(self._targets), sums, rows, np.uint32(num_outputs), points],
             "regression_rows": [sums, np.uint64(results), rows, points],
         }
-        for name, grid, block_size in regression.launches(num_rows, self.inputs.num_points):
+        for name, grid, block_size in reduction.launches(num_rows, self.inputs.num_points):
             device.launch(device.function(self._module, name), grid, block_size, params[name], stream)
 
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
@@ -149,7 +176,7 @@ class RegressionPlan:
         """The fields of `Regression`, each `(num_programs, num_outputs)`."""
         shape = (num_programs, len(self._task.outputs))
         sums = dict(
-            zip(regression.FIELDS, np.moveaxis(host.view(np.float64).reshape(*shape, regression.NUM_FIELDS), -1, 0), strict=True)
+            zip(reduction.FIELDS, np.moveaxis(host.view(np.float64).reshape(*shape, reduction.NUM_FIELDS), -1, 0), strict=True)
         )
         sums["num_points"] = np.full(shape, float(self.inputs.num_points))
         return sums
@@ -163,14 +190,13 @@ class RegressionPlan:
         return -(-self._outputs.result_bytes(num_programs) // 256) * 256  # keeps the sums behind them aligned
 
 
-class CheckedPlan:
+class CheckedPlan(Plan):
     """Sums at the points, and then at the check points of the task."""
 
     is_divisible = False  # the sums of one kind follow all those of the other
 
     def __init__(self, task: Task, plan: RegressionPlan, check: RegressionPlan):
-        self.inputs = plan.inputs
-        self._task = task
+        super().__init__(task, plan.inputs)
         self._plan = plan
         self._check = check
 
@@ -208,20 +234,19 @@ class CheckedPlan:
         self._check.close()
 
 
-class KernelPlan:
+class KernelPlan(Plan):
     """Scores, or sums, by a task's own kernel (`evo.kernel.cuda_source`): `(num_programs, num_results)` float64."""
 
-    is_divisible = True
+    num_results: int
 
     def __init__(self, task: Task, inputs: DeviceInputs):
-        self.inputs = inputs
-        self._task = task
-        self._num_results = num_kernel_results(task)
+        super().__init__(task, inputs)
+        self.num_results = num_kernel_results(task)
         self._points = cuda_header.points_argument(inputs.addresses, inputs.strides, inputs.num_points)
 
     def result_bytes(self, num_programs: int) -> int:
         """An objective and measures, or sums, in float64 for each program."""
-        return num_programs * self._num_results * 8
+        return num_programs * self.num_results * 8
 
     def scratch_bytes(self, num_programs: int) -> int:
         """The number of instructions of each program."""
@@ -244,10 +269,7 @@ class KernelPlan:
 
     def score(self, host: NDArray[Any], num_instructions: NDArray[Any]) -> Evaluation:
         """Takes the kernel's scores, or those that the task makes of its sums, except those that are not finite."""
-        results = host.view(np.float64).reshape(len(num_instructions), self._num_results)
+        results = host.view(np.float64).reshape(len(num_instructions), self.num_results)
         if self._task.kernel_sums:
             return score_batch(self._task, results, num_instructions, method="score_sums")
         return finite_only(results[:, 0].copy(), results[:, 1:].copy())
-
-    def close(self) -> None:
-        """Does nothing: this plan holds nothing on the device."""

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from evo.evaluate import CHUNK_SIZE, Evaluation, PickledTask, TaskSource, by_name, join, score_batch
 from evo.evaluate.chunks import ChunkScorer
-from evo.evaluate.processes import Processes, WorkerError
-from evo.evaluate.worker import setup_of
+from evo.evaluate.scoring_pool import ScoringPool, WorkerError
+from evo.evaluate.scoring_process import setup_of
 from evo.language.program import Language
 from evo.task import Task, method_place
 
@@ -29,7 +29,7 @@ class OutputScorer:
 
     def __init__(self, task: Task):
         self._task = task
-        self._processes: Processes | None = None
+        self._processes: ScoringPool | None = None
         self._is_needed = False
         self._lock = threading.Lock()
 
@@ -48,7 +48,7 @@ class OutputScorer:
         """
         scorer = ChunkScorer(language, self._task)
         self._is_needed = is_needed
-        self._processes = Processes(
+        self._processes = ScoringPool(
             setup_of(scorer, language, source),
             method_place(type(self._task), "score"),
             chunk_size=CHUNK_SIZE,

@@ -1,37 +1,29 @@
 """Whether a GPU may be trusted: the self-test, run once for each device, driver and version of evo, and its remembered outcome.
 
-Owns the child process with its time limit, and the records in the user's cache folder. What is tested: `self_test_child`. Knows
-nothing of runs.
+Owns the records in the user's cache folder. `device_tests` has what is tested, in a process of `device_child`. Knows nothing of
+runs.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from evo.about import VERSION
 from evo.evaluate.cuda.device import DeviceInfo, driver_name
+from evo.evaluate.cuda.device_child import run_in_child
 from evo.storage.disk_cache import cache_folder
 from evo.storage.files import write_atomically
 
 # The test takes some ten seconds. The rest is for a busy machine and a cold disk.
 TIME_LIMIT_S = 120.0
-# How long a killed process may take to end. One that waits inside a driver may never do.
-_KILL_S = 5.0
-
-# -P: modules in the user's current folder are not imported.
-COMMAND = (sys.executable, "-P", "-m", "evo.evaluate.cuda.self_test_child")
+TESTS = "evo.evaluate.cuda.device_tests:run"
 TEST_AGAIN = "evo doctor --test"
 
-# What the child's lines begin with.
-STEP, PASSED, FAILED, UNTESTED, LANES_DIFFER = "step: ", "passed", "failed: ", "untested: ", "lanes differ: "
+LANES_DIFFER = "lanes differ: "  # begins a step that tells how
 
 
 @dataclass(frozen=True)
@@ -82,7 +74,9 @@ def remembered(info: DeviceInfo) -> Outcome | None:
 
 def run_self_test(info: DeviceInfo) -> Outcome:
     """Tests a device in a child process and remembers the outcome."""
-    outcome = _run_child(info.ordinal)
+    report = run_in_child(TESTS, info.ordinal, TIME_LIMIT_S)
+    told = [step.removeprefix(LANES_DIFFER) for step in report.steps if step.startswith(LANES_DIFFER)]
+    outcome = Outcome(report.problem, report.is_final, told[0] if told and report.problem is None else None)
     if outcome.is_final:
         record = {**_key(info), "problem": outcome.problem, "lanes_problem": outcome.lanes_problem}
         path = _path(info)
@@ -90,62 +84,6 @@ def run_self_test(info: DeviceInfo) -> Outcome:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_atomically(path, json.dumps(record, indent=2).encode() + b"\n")
     return outcome
-
-
-def _run_child(ordinal: int) -> Outcome:
-    try:
-        child = subprocess.Popen(
-            [*COMMAND, str(ordinal)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            start_new_session=True,  # so that its compile workers can be killed with it
-        )
-    except OSError as error:
-        return Outcome(f"its process cannot be started: {error.strerror}", is_final=False)
-    try:
-        text, errors = child.communicate(timeout=TIME_LIMIT_S)
-    except subprocess.TimeoutExpired:
-        return Outcome(f"not finished after {TIME_LIMIT_S:g} s{_during(_kill(child))}")
-    except BaseException:
-        _kill(child)
-        raise
-    *_, last = ["", *text.splitlines()]
-    if last == PASSED:
-        told = [line.removeprefix(LANES_DIFFER) for line in text.splitlines() if line.startswith(LANES_DIFFER)]
-        return Outcome(None, lanes_problem=told[0] if told else None)
-    for prefix, is_final in ((FAILED, True), (UNTESTED, False)):
-        if last.startswith(prefix):
-            return Outcome(last.removeprefix(prefix), is_final)
-    return Outcome(f"its process {_how_it_ended(child.returncode, errors)}{_during(text)}")
-
-
-def _kill(child: subprocess.Popen[str]) -> str:
-    """Kills the child and its workers, and gives what it had printed."""
-    with suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    try:
-        return child.communicate(timeout=_KILL_S)[0]
-    except subprocess.TimeoutExpired:
-        return ""
-
-
-def _during(text: str) -> str:
-    """The step that had begun last."""
-    steps = [line.removeprefix(STEP) for line in text.splitlines() if line.startswith(STEP)]
-    return f", during: {steps[-1]}" if steps else ""
-
-
-def _how_it_ended(code: int, errors: str) -> str:
-    if code >= 0:
-        *_, last = ["", *errors.strip().splitlines()]  # of a traceback: the exception
-        return f"ended with exit code {code}" + (f" ({last})" if last else "")
-    try:
-        return f"was killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"was killed by signal {-code}"
 
 
 def _key(info: DeviceInfo) -> dict[str, str]:

@@ -18,10 +18,10 @@ import zmq
 from compile_cases import program_text, programs
 
 from evo.compile.farm import protocol
+from evo.compile.farm.farm_worker import Status, Worker
 from evo.compile.farm.keys import WorkerKeys
 from evo.compile.farm.protocol import Answer, Beat, Hello, Message, Request, Shared, Welcome, decode, encode, seal
 from evo.compile.farm.server import CompileFarm
-from evo.compile.farm.worker import Status, Worker
 from evo.compile.language import encode_language
 from evo.compile.request import CompileRequest, compile_request, pack_programs
 

@@ -1,4 +1,4 @@
-"""evo.evaluate.cuda.agreement and self_test_child: a difference between CPU and GPU is found, wherever it is."""
+"""evo.evaluate.cuda.agreement and device_tests: a difference between CPU and GPU is found, wherever it is."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if not os.environ.get("CI"):  # in CI what is missing is a failure
     pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
 
 from evo.evaluate.cpu import CpuEvaluator
-from evo.evaluate.cuda import self_test_child
+from evo.evaluate.cuda import device_tests
 from evo.evaluate.cuda.agreement import (
     BOUNDS,
     EXACT,
@@ -122,11 +122,11 @@ class WrongOnce(CpuEvaluator):
         return found
 
 
-@pytest.mark.parametrize("step", self_test_child.STEPS)
+@pytest.mark.parametrize("step", device_tests.STEPS)
 def test_each_step_passes_on_a_gpu_without_fault_and_finds_one_wrong_bit(emulated_gpu, monkeypatch, step):
-    assert self_test_child.STEPS[step](0) is None
-    monkeypatch.setattr(self_test_child, "CpuEvaluator", WrongOnce)
-    assert self_test_child.STEPS[step](0) is not None
+    assert device_tests.STEPS[step](0) is None
+    monkeypatch.setattr(device_tests, "CpuEvaluator", WrongOnce)
+    assert device_tests.STEPS[step](0) is not None
 
 
 def test_a_module_is_unloaded_between_the_launches_of_another_and_their_end(emulated_gpu, monkeypatch):
@@ -135,5 +135,5 @@ def test_a_module_is_unloaded_between_the_launches_of_another_and_their_end(emul
         call = getattr(Device, name)
         monkeypatch.setattr(Device, name, lambda self, *args, n=name, c=call: calls.append(n) or c(self, *args))
     emulated_gpu.configure("deferred=1")
-    assert self_test_child.STEPS["a module unloaded while another runs"](0) is None
+    assert device_tests.STEPS["a module unloaded while another runs"](0) is None
     assert calls == ["launch", "wait", *["launch"] * 4, "unload", "wait"]

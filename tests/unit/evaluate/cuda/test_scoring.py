@@ -108,7 +108,7 @@ def test_a_score_that_ends_its_process_is_one_line(scorer):
         scorer("os._exit(7)").score(OUTPUTS, NUM_INSTRUCTIONS)
 
 
-UNLOADABLE = 'assert "evo.evaluate.worker" not in str(__import__("sys").modules["__main__"].__spec__)'
+UNLOADABLE = 'assert "evo.evaluate.scoring_process" not in str(__import__("sys").modules["__main__"].__spec__)'
 
 
 def test_where_processes_fail_threads_score_and_a_line_says_so(scorer, capfd):

@@ -1,15 +1,16 @@
-"""evo.evaluate.cuda.self_test: outcomes, what is remembered of them, and the process of the test. The process is a shell here."""
+"""evo.evaluate.cuda.self_test and device_child: outcomes, what is remembered of them, and the process. It is a shell here."""
 
 from __future__ import annotations
 
-import subprocess
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from evo.evaluate.cuda import self_test
+from evo.evaluate.cuda import device_child, self_test
 from evo.evaluate.cuda.device import DeviceInfo
+from evo.evaluate.cuda.device_child import Report, run_in_child
 from evo.evaluate.cuda.self_test import Outcome, remembered, run_self_test, why_untrusted
 
 INFO = DeviceInfo(3, "NVIDIA H200 / test", (9, 0), 140 << 30)
@@ -23,13 +24,13 @@ class Child:
         self("echo passed")
 
     def __call__(self, script: str) -> None:
-        script = f'echo "$0" >> "{self._log}"; {script}'
-        self._monkeypatch.setattr(self_test, "COMMAND", ("sh", "-c", script))
+        script = f'echo >> "{self._log}"; {script}'
+        self._monkeypatch.setattr(device_child, "COMMAND", ("sh", "-c", script))
 
     @property
-    def ordinals(self) -> list[str]:
-        """The device of each process so far."""
-        return self._log.read_text().split() if self._log.exists() else []
+    def count(self) -> int:
+        """Processes so far."""
+        return len(self._log.read_text()) if self._log.exists() else 0
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def child(monkeypatch, tmp_path) -> Child:
 def test_a_device_that_passes_is_trusted_and_tested_once(child):
     assert remembered(INFO) is None
     assert (why_untrusted(INFO), why_untrusted(INFO)) == (None, None)
-    assert child.ordinals == ["3"]
+    assert child.count == 1
     assert remembered(INFO) == Outcome(None)
 
 
@@ -52,7 +53,7 @@ def test_a_failure_is_remembered_with_its_reason(child):
     assert why_untrusted(INFO) == line
     child("echo passed")
     assert why_untrusted(INFO) == line
-    assert child.ordinals == ["3"]
+    assert child.count == 1
 
 
 def test_testing_again_replaces_what_is_remembered(child):
@@ -61,21 +62,21 @@ def test_testing_again_replaces_what_is_remembered(child):
     child("echo passed")
     assert run_self_test(INFO) == Outcome(None)
     assert why_untrusted(INFO) is None
-    assert len(child.ordinals) == 2
+    assert child.count == 2
 
 
 def test_another_device_driver_or_version_of_evo_is_tested_anew(child, monkeypatch):
     assert why_untrusted(INFO) is None
     assert why_untrusted(replace(INFO, ordinal=0)) is None  # the same device in another place
-    assert len(child.ordinals) == 1
+    assert child.count == 1
     assert why_untrusted(replace(INFO, name="NVIDIA H100")) is None
-    assert len(child.ordinals) == 2
+    assert child.count == 2
     monkeypatch.setattr(self_test, "driver_name", lambda: "CUDA 13.0 580.82.07")
     assert why_untrusted(INFO) is None
-    assert len(child.ordinals) == 3
+    assert child.count == 3
     monkeypatch.setattr(self_test, "VERSION", "9.9.9")
     assert why_untrusted(INFO) is None
-    assert len(child.ordinals) == 4
+    assert child.count == 4
 
 
 def test_names_that_make_the_same_file_name_are_told_apart(child):
@@ -91,13 +92,13 @@ def test_a_damaged_record_counts_as_none(child, tmp_path, content):
     assert remembered(INFO) is None
     assert why_untrusted(INFO) is None
     assert remembered(INFO) == Outcome(None)
-    assert len(child.ordinals) == 2
+    assert child.count == 2
 
 
 def test_a_cache_folder_that_cannot_be_written_only_means_testing_again(child, tmp_path):
     (tmp_path / "cache").write_text("a file, not a folder")
     assert (why_untrusted(INFO), why_untrusted(INFO)) == (None, None)
-    assert len(child.ordinals) == 2
+    assert child.count == 2
 
 
 def test_a_device_that_cannot_be_tested_now_is_tested_the_next_time(child):
@@ -105,11 +106,11 @@ def test_a_device_that_cannot_be_tested_now_is_tested_the_next_time(child):
     assert why_untrusted(INFO) == "NVIDIA H200 / test could not be tested: no memory is free"
     child("echo passed")
     assert why_untrusted(INFO) is None
-    assert len(child.ordinals) == 2
+    assert child.count == 2
 
 
 def test_a_process_that_cannot_be_started_says_nothing_of_the_device(child, monkeypatch, tmp_path):
-    monkeypatch.setattr(self_test, "COMMAND", (str(tmp_path / "missing"),))
+    monkeypatch.setattr(device_child, "COMMAND", (str(tmp_path / "missing"),))
     assert run_self_test(INFO) == Outcome("its process cannot be started: No such file or directory", is_final=False)
     assert remembered(INFO) is None
 
@@ -136,56 +137,46 @@ def test_the_process_needs_nothing_of_the_current_folder_and_says_that_there_is_
     monkeypatch.chdir(tmp_path)
     (tmp_path / "json.py").write_text("raise SystemExit('the wrong module')")
     (tmp_path / "evo").mkdir()
-    done = subprocess.run([*self_test.COMMAND, "0"], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[0] == "step: every instruction"
-    assert done.stdout.splitlines()[-1].startswith("untested: no GPU is usable: ")
+    report = run_in_child(self_test.TESTS, 0, self_test.TIME_LIMIT_S)
+    assert (report.steps, report.is_final) == (("every instruction",), False)
+    assert report.problem.startswith("no GPU is usable: ")
 
 
-@pytest.fixture
-def after_first_line(monkeypatch, tmp_path):
-    """Lets the time limit pass, or Ctrl-C be pressed, when the process has begun, however long that takes."""
-    begun = tmp_path / "begun"
-    communicate = subprocess.Popen.communicate
-
-    def wait_for(error: BaseException) -> str:
-        def stand_in(self, timeout):
-            if timeout != self_test.TIME_LIMIT_S:
-                return communicate(self, timeout=timeout)
-            while not begun.exists():
-                assert self.poll() is None
-            raise error
-
-        monkeypatch.setattr(subprocess.Popen, "communicate", stand_in)
-        # The second process holds the pipe as well: only if both are killed, the first one's line is read.
-        return f'echo step: an endless kernel; sleep 1000 & touch "{begun}"; wait'
-
-    return wait_for
+# The second process holds the pipe as well: its end is read only if both are killed.
+HANGING = "echo step: an endless kernel; sleep 1000 & echo $! > {pid}; echo step: it began; wait"
 
 
-def test_a_process_that_hangs_is_killed_with_its_workers(child, after_first_line):
-    child(after_first_line(subprocess.TimeoutExpired("sh", self_test.TIME_LIMIT_S)))
-    assert run_self_test(INFO) == Outcome("not finished after 120 s, during: an endless kernel")
-    assert remembered(INFO) == Outcome("not finished after 120 s, during: an endless kernel")
+def test_a_process_that_hangs_is_killed_with_its_workers(child, tmp_path):
+    child(HANGING.format(pid=tmp_path / "pid"))
+    report = run_in_child("work", None, 60.0, 0.1)
+    assert report == Report(("an endless kernel", "it began"), "not finished after 60 s, during: it began")
+    assert not is_alive(tmp_path / "pid")
 
 
-def test_an_interrupted_test_is_killed_and_not_remembered(child, after_first_line, monkeypatch):
-    killed = []
-    kill = self_test._kill
-    monkeypatch.setattr(self_test, "_kill", lambda process: killed.append(kill(process)))
-    child(after_first_line(KeyboardInterrupt()))
+def test_the_limit_of_a_test_is_for_all_its_steps(child, monkeypatch):
+    monkeypatch.setattr(self_test, "TIME_LIMIT_S", 0.3)
+    child("while echo step: one more; do sleep 0.05; done")
+    assert run_self_test(INFO) == remembered(INFO) == Outcome("not finished after 0.3 s, during: one more")
+
+
+def test_an_interrupted_test_is_killed_and_not_remembered(child, tmp_path, monkeypatch):
+    def interrupt(*_):
+        while not (tmp_path / "pid").exists():
+            pass
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(device_child.select, "select", interrupt)
+    child(HANGING.format(pid=tmp_path / "pid"))
     with pytest.raises(KeyboardInterrupt):
         run_self_test(INFO)
-    assert killed == ["step: an endless kernel\n"]
-    assert remembered(INFO) is None
+    assert remembered(INFO) is None and not is_alive(tmp_path / "pid")
 
 
-def test_a_process_that_cannot_be_killed_is_left_alone(child, after_first_line, monkeypatch):
-    script = after_first_line(subprocess.TimeoutExpired("sh", self_test.TIME_LIMIT_S))
-    child(script)
-    monkeypatch.setattr(self_test, "_KILL_S", 0.0)
-    killed = []
-    monkeypatch.setattr(self_test.os, "killpg", lambda group, number: killed.append((group, number)))
-    assert run_self_test(INFO) == Outcome("not finished after 120 s")
-    ((group, number),) = killed
-    monkeypatch.undo()
-    self_test.os.killpg(group, number)
+def is_alive(pid: Path) -> bool:
+    """Whether a process still runs, given the file with its number, after a moment in which it is reaped."""
+    status = Path("/proc", pid.read_text().strip(), "stat")
+    for _ in range(100):
+        if not status.exists() or status.read_text().rpartition(")")[2].split()[0] == "Z":
+            return False
+        time.sleep(0.05)
+    return True

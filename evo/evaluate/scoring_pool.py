@@ -1,7 +1,7 @@
 """Worker processes that run and score chunks of programs, for tasks whose `score` holds Python's interpreter lock.
 
-Owns the processes, the memory shared with them, and the blame for a worker that dies or hangs. `evo.evaluate.worker` is their
-side. Workers take chunks from one pipe until it is empty, so this process sleeps while they work. Each has a process group of its
+Owns the processes, the memory shared with them, and the blame for a worker that dies or hangs. `scoring_process` is their side.
+Workers take chunks from one pipe until it is empty, so this process sleeps while they work. Each has a process group of its
 own, so signals to this process's group, such as Ctrl-C, do not reach it. No worker outlives this process. Knows nothing of how a
 chunk is scored. Longer than most modules, since blame takes the whole state of a batch.
 """
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.evaluate import Evaluation
-from evo.evaluate.worker import (
+from evo.evaluate.scoring_process import (
     DONE,
     END,
     ERROR,
@@ -64,7 +64,7 @@ class WorkerError(UserError):
     """Workers cannot start or load the task, or the task raises in one. Threads may do better."""
 
 
-class Watch:
+class Ongoing:
     """Tells how long things go on, from regular looks at them. Hardly counts time in which this process was stopped."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Watch:
         return max(self._seconds.values(), default=0.0)
 
 
-class Processes:
+class ScoringPool:
     """Workers that score chunks. They start with the first call of `start` or `evaluate`.
 
     Args:
@@ -115,8 +115,8 @@ class Processes:
         self._num_failed_starts: Counter[int] = Counter()  # worker's number -> in a row
         # The kernel ends a worker with the thread that started it. The caller's thread may end earlier than this one.
         self._starter = ThreadPoolExecutor(1, "start_workers")
-        self._loading = Watch()
-        self._scoring = Watch()
+        self._loading = Ongoing()
+        self._scoring = Ongoing()
 
     def start(self) -> None:
         """Starts the workers, unless they run. Waits for nothing.
@@ -386,7 +386,7 @@ class _Worker:
             stack.enter_context(self.connection)
             with theirs:
                 inherited = (theirs.fileno(), files.queue, files.setup, files.memory)
-                command = [sys.executable, "-P", "-m", "evo.evaluate.worker", *map(str, inherited), str(os.getpid())]
+                command = [sys.executable, "-P", "-m", "evo.evaluate.scoring_process", *map(str, inherited), str(os.getpid())]
                 environment = {**ONE_THREAD, **os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
                 self.process: subprocess.Popen[bytes] = starter.submit(
                     lambda: subprocess.Popen(

@@ -1,4 +1,4 @@
-"""evo.evaluate.cuda.trial: the verdict on programs, over processes that are made up, and the watch over real ones."""
+"""evo.evaluate.cuda.blame: the verdict on programs, over processes that are made up and real ones."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from evo.compile.compiler import Module
-from evo.evaluate.cuda import trial
-from evo.evaluate.cuda.trial import Kernel, Verdict, try_alone
+from evo.evaluate.cuda import device_child
+from evo.evaluate.cuda.blame import MAX_AT_FAULT, Kernel, Verdict, run_alone, try_alone
 
 KERNEL = Kernel(0, {"v": "f32"}, None, [np.zeros(4, np.float32)], 4)
 
@@ -20,7 +20,7 @@ EMPTY, SUSPECTS = module("empty"), [module(f"program {i}") for i in range(20)]
 
 
 @pytest.fixture
-def judge(monkeypatch):
+def judge():
     """The verdict on 20 programs. `fails(process, name)`, of processes counted from 0, says whether a module fails in one."""
 
     def judged(fails) -> Verdict:
@@ -30,8 +30,7 @@ def judge(monkeypatch):
             process = next(processes)
             return next((i for i, each in enumerate(modules) if fails(process, each.cubin.decode())), len(modules))
 
-        monkeypatch.setattr(trial, "_run_child", run_child)
-        return try_alone(KERNEL, EMPTY, SUSPECTS, 1.0)
+        return try_alone(KERNEL, EMPTY, SUSPECTS, 1.0, run_child)
 
     return judged
 
@@ -55,24 +54,18 @@ def test_a_machine_that_breaks_during_the_trial_clears_every_program(judge, proc
 
 
 def test_where_many_programs_fail_some_are_named(judge):
-    assert judge(lambda process, name: name != "empty").at_fault == tuple(range(trial.MAX_AT_FAULT))
+    assert judge(lambda process, name: name != "empty").at_fault == tuple(range(MAX_AT_FAULT))
 
 
 @pytest.mark.parametrize(
-    ("script", "num_passed"),
-    [
-        ("printf ...", 3),
-        ("printf ..; exit 1", 2),
-        ("printf ..; kill -SEGV $$", 2),
-        ("printf ..; exec sleep 600", 2),  # beyond the time limit
-        (f"printf .; exit {trial.EXIT_UNTESTED}", -1),
-    ],
+    ("end", "num_passed"),
+    [("echo step: 2; echo passed", 3), ("exit 1", 2), ("kill -SEGV $$", 2), ("exec sleep 600", 2), ("echo untested: full", -1)],
 )
-def test_the_watch_over_a_process_tells_how_many_programs_ran(monkeypatch, script, num_passed):
-    monkeypatch.setattr(trial, "COMMAND", ("sh", "-c", script))
-    assert trial._run_child(KERNEL, SUSPECTS[:3], 0.2) == num_passed
+def test_a_process_tells_how_many_programs_ran(monkeypatch, end, num_passed):
+    monkeypatch.setattr(device_child, "COMMAND", ("sh", "-c", f"echo step: 0; echo step: 1; {end}"))
+    assert run_alone(KERNEL, SUSPECTS[:3], 0.2) == num_passed
 
 
 def test_a_process_that_cannot_be_started_tells_nothing(monkeypatch):
-    monkeypatch.setattr(trial, "COMMAND", ("/no/such/program",))
+    monkeypatch.setattr(device_child, "COMMAND", ("/no/such/program",))
     assert try_alone(KERNEL, EMPTY, SUSPECTS, 1.0) == Verdict(reason="the device can no longer be used")

@@ -1,6 +1,6 @@
-"""A worker process that runs and scores programs: `python -m evo.evaluate.worker SOCKET QUEUE SETUP MEMORY PARENT`.
+"""A worker process that runs and scores programs: `python -m evo.evaluate.scoring_process SOCKET QUEUE SETUP MEMORY PARENT`.
 
-Owns the worker's side of the talk with `evo.evaluate.processes`, and the forms that both sides share. The arguments are the
+Owns the worker's side of the talk with `evo.evaluate.scoring_pool`, and the forms that both sides share. The arguments are the
 numbers of inherited files: a socket for requests and replies, a pipe from which all workers take the numbers of chunks, a file
 with the `Setup`, and the shared memory, through which words come in and scores go out. The last argument is the parent's process
 number. The worker loads the task from its folder, or gets it with its class; it never imports the parent's script.

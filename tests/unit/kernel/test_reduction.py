@@ -13,7 +13,7 @@ if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
     pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
 
 from evo.instructions import shipped_instruction_set
-from evo.kernel.regression import FIELDS, launches, regression_ptx, result_bytes, scratch_bytes
+from evo.kernel.reduction import FIELDS, launches, regression_ptx, result_bytes, scratch_bytes
 from evo.language.program import Language, parse_program
 from evo.native.nvptxcompiler import compile as assemble
 from evo.native.ptx_vm import SUMS_DTYPE, VirtualMachine

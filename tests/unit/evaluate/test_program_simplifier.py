@@ -1,4 +1,4 @@
-"""evo.evaluate.simplify: what an objective does not need goes, no more, and every change was scored."""
+"""evo.evaluate.program_simplifier: what an objective does not need goes, no more, and every change was scored."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ import evo
 from evo.errors import UserError
 from evo.evaluate import Status
 from evo.evaluate.chunks import ChunkScorer
-from evo.evaluate.simplify import simplify
+from evo.evaluate.program_simplifier import simplify
 from evo.instructions import shipped_instruction_set
 from evo.language.expression import expression_of, infix
 from evo.language.program import Language, format_program, parse_program

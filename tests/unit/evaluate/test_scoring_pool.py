@@ -1,4 +1,4 @@
-"""evo.evaluate.processes: programs scored in worker processes, by workers that fail in every way.
+"""evo.evaluate.scoring_pool: programs scored in worker processes, by workers that fail in every way.
 
 Longer than most modules: each way in which a worker can fail has its test, and they share one evaluator.
 """
@@ -22,12 +22,12 @@ import numpy as np
 import pytest
 
 from evo.errors import UserError
-from evo.evaluate import TaskSource, cpu, processes
+from evo.evaluate import TaskSource, cpu, scoring_pool
 from evo.evaluate.chunks import MAX_CHUNK, MIN_CHUNK, Points, chunk_size
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.pickled_task import pickle_task
-from evo.evaluate.processes import Processes
-from evo.evaluate.worker import read_setup, write_setup
+from evo.evaluate.scoring_pool import ScoringPool
+from evo.evaluate.scoring_process import read_setup, write_setup
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
@@ -62,7 +62,7 @@ class Where(evo.Task):
         self.marker = Path(marker)
 
     def points(self):
-        assert "evo.evaluate.worker" not in str(sys.modules["__main__"].__spec__)  # workers share the array
+        assert "evo.evaluate.scoring_process" not in str(sys.modules["__main__"].__spec__)  # workers share the array
         return {{"x": np.linspace(0, 1, 5, dtype=np.float32)}}
 
     def score(self, outputs, programs):
@@ -306,10 +306,10 @@ def test_a_score_that_hangs_ends_the_batch(evaluator, executor, number):
 
 def test_time_in_which_this_process_is_stopped_hardly_counts(monkeypatch):
     looks_s = iter([0.0, 1.0, 1.1, 1.2, 5000.0, 5000.1, 5000.2])
-    monkeypatch.setattr(processes, "time", SimpleNamespace(monotonic=lambda: next(looks_s)))
-    watch = processes.Watch()
+    monkeypatch.setattr(scoring_pool, "time", SimpleNamespace(monotonic=lambda: next(looks_s)))
+    watch = scoring_pool.Ongoing()
     seconds = [watch.look(["old"]) for _ in range(4)]
-    assert seconds == pytest.approx([0.0, 0.1, 0.2, 0.2 + 2 * processes.WAKE_S])
+    assert seconds == pytest.approx([0.0, 0.1, 0.2, 0.2 + 2 * scoring_pool.WAKE_S])
     assert watch.look(["new"]) == 0.0
     assert watch.look(["old", "new"]) == pytest.approx(0.1)
 
@@ -350,7 +350,7 @@ def test_an_error_while_a_worker_loads_the_task_is_the_tasks(evaluator):
 
 
 def test_a_worker_that_waits_for_ever_while_it_loads_the_task_ends_the_batch_and_auto_goes_on(evaluator, monkeypatch):
-    monkeypatch.setattr(processes, "LOAD_S", 0.01)
+    monkeypatch.setattr(scoring_pool, "LOAD_S", 0.01)
     top = IN_WORKERS + "threading.Event().wait()"
     with pytest.raises(UserError, match=rf"task\.py:{SCORE_LINE}: .* has not loaded the task within 0\.01 s; it may wait for"):
         evaluator(top=top).evaluate(numbers(1))
@@ -403,7 +403,7 @@ def test_a_task_that_closes_its_files_gets_another_worker_without_a_traceback(ev
 
 def test_nothing_that_a_task_prints_in_a_worker_is_lost(evaluator, monkeypatch, capfd):
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
-    monkeypatch.setattr(processes, "FLUSH_S", 300.0)
+    monkeypatch.setattr(scoring_pool, "FLUSH_S", 300.0)
     each = evaluator("print('scored')", number=1, top="__import__('atexit').register(print, 'ended')")
     each.evaluate(numbers(1))
     assert capfd.readouterr().out == "scored\n"
@@ -508,7 +508,7 @@ class Clock:
 
     def __init__(self, monkeypatch, threads_s: float, processes_s: float):
         self.now_s = 0.0
-        self.seconds = {cpu._Threads: threads_s, Processes: processes_s}
+        self.seconds = {cpu._Threads: threads_s, ScoringPool: processes_s}
         for kind in self.seconds:
             monkeypatch.setattr(kind, "evaluate", self._timed(kind, kind.evaluate))
         monkeypatch.setattr(cpu, "time", SimpleNamespace(perf_counter=lambda: self.now_s, monotonic=time.monotonic))
@@ -565,13 +565,13 @@ def test_auto_tries_both_ways_in_turn_keeps_the_faster_and_tries_again_much_late
 ):
     monkeypatch.setattr(cpu, "RECHECK_S", 5.0)
     each = evaluator(executor="auto")
-    clock.seconds[Processes] = processes_s
+    clock.seconds[ScoringPool] = processes_s
     assert places(each, 2 + len(TRIALS)) == "pp" + TRIALS
     assert each.environment()["executor"] == kept
     until_recheck = {"threads": 5, "processes": 10}[kept]
     assert places(each, until_recheck) == kept[0] * until_recheck
     # The machine has changed.
-    clock.seconds = {cpu._Threads: processes_s, Processes: 1.0}
+    clock.seconds = {cpu._Threads: processes_s, ScoringPool: 1.0}
     if kept == "threads":
         assert places(each, 1) == "t"
         while not each._processes.are_ready():
@@ -587,7 +587,7 @@ def test_with_a_task_that_this_process_has_made_auto_begins_with_threads(make_ta
     with closing(CpuEvaluator(language_of(task), task, 2, levels()[0], source=pickle_task(task))) as each:
         assert places(each, 2) == "tt" and not each._processes._files
         assert each.environment()["executor"] == "auto"
-        clock.seconds[Processes] = 0.5
+        clock.seconds[ScoringPool] = 0.5
         assert places(each, 1) == "t"  # no process has started yet
         while not each._processes.are_ready():
             assert each._processes._files.selector.select(60), "no process has started"
@@ -597,7 +597,7 @@ def test_with_a_task_that_this_process_has_made_auto_begins_with_threads(make_ta
 
 def test_auto_keeps_processes_if_threads_are_hardly_faster(evaluator, clock):
     each = evaluator(executor="auto")
-    clock.seconds[Processes] = 1.09
+    clock.seconds[ScoringPool] = 1.09
     places(each, 2 + len(TRIALS))
     assert each.environment()["executor"] == "processes"
 
@@ -606,7 +606,7 @@ def test_a_slow_batch_now_and_then_decides_nothing(evaluator, clock):
     each = evaluator(executor="auto")
     places(each, 2)
     for trial in range(len(TRIALS)):
-        clock.seconds[Processes] = 50.0 if trial in (0, 4, 8) else 1.0  # the first one warms up
+        clock.seconds[ScoringPool] = 50.0 if trial in (0, 4, 8) else 1.0  # the first one warms up
         places(each, 1)
     assert each.environment()["executor"] == "processes"
 

@@ -1,14 +1,10 @@
-"""The self-test of a GPU, in a process of its own: `python -m evo.evaluate.cuda.self_test_child ORDINAL`.
+"""What a GPU is tested with before its first use: `run`, the work of a `device_child`.
 
-Owns what is tested. Prints a line when a step begins and a line with the outcome, which `evo.evaluate.cuda.self_test` reads. The
-process may hang or die with the driver. Knows nothing of records and backends.
+Owns the steps of the self-test. Knows nothing of records and backends.
 """
 
 from __future__ import annotations
 
-import atexit
-import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
@@ -19,7 +15,6 @@ from numpy.typing import NDArray
 
 from evo.compile.compiler import Module, PackCompiler
 from evo.compile.packing import Packing
-from evo.errors import DeviceFailure, UserError
 from evo.evaluate import Evaluator
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda.agreement import (
@@ -35,11 +30,11 @@ from evo.evaluate.cuda.agreement import (
     programs_of,
 )
 from evo.evaluate.cuda.choice import COMPILE, INTERPRET
-from evo.evaluate.cuda.device import OUT_OF_MEMORY, Device
+from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.evaluator import CudaEvaluator
 from evo.evaluate.cuda.options import CudaOptions
 from evo.evaluate.cuda.plans import DeviceInputs, StorePlan
-from evo.evaluate.cuda.self_test import FAILED, LANES_DIFFER, PASSED, STEP, TIME_LIMIT_S, UNTESTED
+from evo.evaluate.cuda.self_test import LANES_DIFFER, TIME_LIMIT_S
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, word
@@ -80,32 +75,16 @@ class Sums(Task):
         return Scores(outputs.sum_squared_error[:, 1], np.stack([column[:, 0] for column in sums], axis=1))
 
 
-def main(ordinal: int) -> None:
-    """Runs the steps and ends the process."""
-    try:
-        outcome = _outcome(ordinal)
-    except UserError as error:
-        outcome = f"{UNTESTED}{error}"
-    except DeviceFailure as error:
-        # Another process may have taken the memory: that says nothing of the device.
-        outcome = f"{UNTESTED if OUT_OF_MEMORY in str(error) else FAILED}{error}"
-    except Exception as error:  # noqa: BLE001 - whatever fails on this device is a reason not to use it
-        outcome = f"{FAILED}{type(error).__name__}: {error}"
-    print(" ".join(outcome.split()), flush=True)
-    # Python's own end would wait for threads that wait for a device that may never answer. This part ends the compile workers.
-    atexit._run_exitfuncs()  # noqa: SLF001 - there is no public way to run exit functions and then end at once
-    os._exit(0)
-
-
-def _outcome(ordinal: int) -> str:
+def run(ordinal: int, report: Callable[[str], None]) -> str | None:
+    """Tests a device: in one line what is wrong, or None. Reports each step, and how the lanes differ if they do."""
     for name, step in STEPS.items():
-        print(f"{STEP}{name}", flush=True)
+        report(name)
         if problem := step(ordinal):
-            return f"{FAILED}{problem}"
-    print(f"{STEP}the interpreter", flush=True)
+            return problem
+    report("the interpreter")
     if problem := _compare_lanes(ordinal):
-        print(f"{LANES_DIFFER}{problem}", flush=True)
-    return PASSED
+        report(f"{LANES_DIFFER}{problem}")
+    return None
 
 
 def _compare_lanes(ordinal: int) -> str | None:
@@ -263,6 +242,3 @@ STEPS: dict[str, Callable[[int], str | None]] = {
     "a reduction": _test_reduction,
     "a module unloaded while another runs": _test_unloading,
 }
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))
