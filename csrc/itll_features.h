@@ -27,12 +27,8 @@
  * All are finite. On x86-64 they are the same at every SIMD level, as the outputs of ptx_vm.h are.
  *
  * Memory and threads. Nothing is allocated; the caller owns all memory, which may have any alignment and any contents. There is no
- * global state. An info may be used by any number of threads; memory, by one at a time. No pointer may be NULL unless its
- * comment says so.
- *
- * Options, defined before the implementation
- *
- *     ITLL_FEATURES_DEBUG     errors assert where they are found
+ * global state. An info may be used by any number of threads; memory, by one at a time. Functions refuse NULL unless their comment
+ * says otherwise. With ITLL_DEBUG, errors assert where they are found.
  */
 
 #ifndef ITLL_FEATURES_H
@@ -42,26 +38,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "itll.h"
 #include "ptx_vm.h"
 #include "stack_ptx.h"
-
-#define ITLL_FEATURES_VERSION_MAJOR 1
-#define ITLL_FEATURES_VERSION_MINOR 0
-#define ITLL_FEATURES_VERSION_PATCH 0
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef enum {
-    ITLL_FEATURES_SUCCESS = 0,
-    ITLL_FEATURES_ERROR_INVALID_VALUE = 1, /* NULL, an input that the program reads but has no values, no such SIMD level */
-    ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY = 2, /* bytes_needed_out tells how much to come back with */
-    ITLL_FEATURES_RESULT_NUM_ENUMS
-} ItllFeaturesResult;
-
-/* The enumerator's name, or "ITLL_FEATURES_RESULT_UNKNOWN". The text is static. */
-const char* itll_features_result_to_string(ItllFeaturesResult result);
 
 /* How programs are looked at. Keep what it points to unchanged while it is used. */
 typedef struct ItllFeaturesInfo {
@@ -90,12 +73,13 @@ typedef enum {
     ITLL_FEATURES_NUM_STATISTICS
 } ItllFeaturesStatistic;
 
-/* The number of features of a program; 0 if info is NULL. */
+/* The number of features of a program; 0 if info or its stack_info is NULL. */
 size_t itll_features_count(const ItllFeaturesInfo* info);
 
-/* Writes the features of one program, which was lowered in lenient mode. bytes_needed_out is written only on INSUFFICIENT_MEMORY; memory
-   may be NULL if memory_bytes is 0. */
-ItllFeaturesResult itll_features_of(
+/* Writes the features of one program, which was lowered in lenient mode. bytes_needed_out is written only on INSUFFICIENT_MEMORY, and
+   tells how much to come back with; memory may be NULL if memory_bytes is 0. INVALID_VALUE: also an input that the program reads but
+   that has no values, or no such SIMD level. */
+ItllResult itll_features_of(
     const ItllFeaturesInfo* info,
     const StackPtxLowered* lowered,
     void* memory,
@@ -118,31 +102,14 @@ ItllFeaturesResult itll_features_of(
 #include <math.h>
 #include <string.h>
 
-#ifdef ITLL_FEATURES_DEBUG
-#include <assert.h>
-#define ITLL_FEATURES__ERROR(code) (assert(0 && #code), ITLL_FEATURES_ERROR_##code)
-#else
-#define ITLL_FEATURES__ERROR(code) ITLL_FEATURES_ERROR_##code
-#endif
-
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 #define ITLL_FEATURES__ALIGNMENT 64u
 
-const char* itll_features_result_to_string(ItllFeaturesResult result) {
-    switch (result) {
-        case ITLL_FEATURES_SUCCESS: return "ITLL_FEATURES_SUCCESS";
-        case ITLL_FEATURES_ERROR_INVALID_VALUE: return "ITLL_FEATURES_ERROR_INVALID_VALUE";
-        case ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY: return "ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY";
-        case ITLL_FEATURES_RESULT_NUM_ENUMS: break;
-    }
-    return "ITLL_FEATURES_RESULT_UNKNOWN";
-}
-
 size_t itll_features_count(const ItllFeaturesInfo* info) {
-    if (info == NULL) return 0;
+    if (info == NULL || info->stack_info == NULL) return 0;
     return info->num_requests * info->num_points + info->stack_info->num_ptx_instructions + info->num_bigrams +
         ITLL_FEATURES_NUM_STATISTICS;
 }
@@ -310,7 +277,7 @@ static void* itll_features__take(ItllFeaturesArena* arena, size_t num_bytes) {
 }
 
 /* Runs the program at the probe points. Outputs are left as they are if it has no CPU semantics. */
-static ItllFeaturesResult itll_features__run(
+static ItllResult itll_features__run(
     const ItllFeaturesInfo* info, const StackPtxLowered* lowered, ItllFeaturesArena* arena, float* outputs
 ) {
     size_t num_bytes;
@@ -318,22 +285,22 @@ static ItllFeaturesResult itll_features__run(
     void** pointers = (void**)itll_features__take(arena, info->num_requests * sizeof(void*));
     (void)ptx_vm_program_size(lowered, &num_bytes);
     void* memory = itll_features__take(arena, num_bytes);
-    if (memory == NULL) return ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY;
+    if (memory == NULL) return ITLL_ERROR_INSUFFICIENT_MEMORY;
     const PtxVmResult result =
         ptx_vm_program_init(info->vm_set, info->level, PTX_VM_RUN_STORE, lowered, memory, num_bytes, &program, NULL);
-    if (result == PTX_VM_ERROR_NO_CPU_MEANING) return ITLL_FEATURES_SUCCESS;
-    if (result != PTX_VM_SUCCESS) return ITLL_FEATURES__ERROR(INVALID_VALUE);
+    if (result == PTX_VM_ERROR_NO_CPU_MEANING) return ITLL_SUCCESS;
+    if (result != PTX_VM_SUCCESS) return ITLL__ERROR(INVALID_VALUE);
     (void)ptx_vm_workspace_size(program, &num_bytes);
     memory = itll_features__take(arena, num_bytes);
-    if (memory == NULL) return ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY;
+    if (memory == NULL) return ITLL_ERROR_INSUFFICIENT_MEMORY;
     for (size_t i = 0; i < info->num_requests; i++) pointers[i] = outputs + i * info->num_points;
     if (ptx_vm_store(program, info->inputs, info->num_inputs, info->num_points, pointers, memory, num_bytes) != PTX_VM_SUCCESS) {
-        return ITLL_FEATURES__ERROR(INVALID_VALUE);
+        return ITLL__ERROR(INVALID_VALUE);
     }
-    return ITLL_FEATURES_SUCCESS;
+    return ITLL_SUCCESS;
 }
 
-ItllFeaturesResult itll_features_of(
+ItllResult itll_features_of(
     const ItllFeaturesInfo* info,
     const StackPtxLowered* lowered,
     void* memory,
@@ -344,7 +311,7 @@ ItllFeaturesResult itll_features_of(
     if (info == NULL || lowered == NULL || bytes_needed_out == NULL || features_out == NULL || info->stack_info == NULL ||
         info->vm_set == NULL || (memory == NULL && memory_bytes > 0) || (info->inputs == NULL && info->num_inputs > 0) ||
         lowered->num_requests != info->num_requests) {
-        return ITLL_FEATURES__ERROR(INVALID_VALUE);
+        return ITLL__ERROR(INVALID_VALUE);
     }
     const size_t num_outputs = info->num_requests * info->num_points;
     float* counts = features_out + num_outputs;
@@ -355,15 +322,15 @@ ItllFeaturesResult itll_features_of(
         (char*)memory, memory_bytes, ITLL_FEATURES__ALIGNMENT - (size_t)((uintptr_t)memory % ITLL_FEATURES__ALIGNMENT)
     };
     ItllFeaturesNode* seen = (ItllFeaturesNode*)itll_features__take(&arena, lowered->num_nodes * sizeof *seen);
-    const ItllFeaturesResult result = itll_features__run(info, lowered, &arena, features_out);
-    if (result == ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY) {
+    const ItllResult result = itll_features__run(info, lowered, &arena, features_out);
+    if (result == ITLL_ERROR_INSUFFICIENT_MEMORY) {
         /* The workspace's size is not known before the program is prepared: twice as much is enough, most of the time. */
         *bytes_needed_out = 2 * arena.num_taken;
     }
-    if (result != ITLL_FEATURES_SUCCESS) return result;
+    if (result != ITLL_SUCCESS) return result;
     statistics[ITLL_FEATURES_NONFINITE] = itll_features__outputs(info, lowered, features_out);
     itll_features__structure(info, lowered, seen, counts, bigrams, statistics);
-    return ITLL_FEATURES_SUCCESS;
+    return ITLL_SUCCESS;
 }
 
 #ifdef __cplusplus

@@ -243,7 +243,7 @@ class LearningConfig(Model):
     prescreen: Annotated[Integer, Field(ge=1, le=64)] = 1
     exploration: Probability = 0.1
     control: Annotated[Integer, Field(ge=2, le=1000)] = 8
-    model: Literal["ridge", "knn", "gp"] = "ridge"
+    model: Literal["ridge"] = "ridge"
     window: Annotated[Integer, Field(ge=16, le=10000)] = 2000
     points: Annotated[Integer, Field(ge=1, le=256)] = 32
     evaluation_cost: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
@@ -254,12 +254,6 @@ class LearningConfig(Model):
     def is_spanning(self) -> bool:
         """Whether learned measures span the archive."""
         return self.descriptors == "learned"
-
-    @model_validator(mode="after")
-    def _fits_model(self) -> Self:
-        if self.model == "gp" and self.window > 1024:
-            raise ValueError(f"window {self.window}: a gp knows at most 1024 programs")
-        return self
 
     @model_validator(mode="after")
     def _fits_descriptors(self) -> Self:

@@ -11,7 +11,7 @@
  * has its operations in an order of its own that no vector width changes, and sums over a row go to 16 partial sums that are
  * added as a tree. What is counted in integers is exact, so its order is free.
  *
- * Matrices are row-major. "Units" are columns of a layer: random waves, hidden units. Their number is a multiple of 32.
+ * Matrices are row-major. "Units" are random waves. Their number is a multiple of 32.
  */
 #ifndef ITLL_KERNELS_H_INCLUDED
 #define ITLL_KERNELS_H_INCLUDED
@@ -72,8 +72,6 @@ ITLL__INLINE ItllI itll__set_s32(int32_t i) {
     ItllI zero = {0};
     return zero + i;
 }
-ITLL__INLINE ItllF itll__select(ItllI mask, ItllF yes, ItllF no) { return (ItllF)((mask & (ItllI)yes) | (~mask & (ItllI)no)); }
-
 /* Products of 16-bit integers, added in pairs. */
 ITLL__INLINE ItllI itll__multiply_pairs(ItllI a, ItllI b) {
 #if ITLL__LANES == 16
@@ -85,33 +83,6 @@ ITLL__INLINE ItllI itll__multiply_pairs(ItllI a, ItllI b) {
 #else
     const ItllI low_a = (ItllI)((ItllU)a << 16) >> 16, low_b = (ItllI)((ItllU)b << 16) >> 16;
     return low_a * low_b + (a >> 16) * (b >> 16);
-#endif
-}
-
-ITLL__INLINE ItllI itll__max_s32(ItllI a, ItllI b) {
-#if ITLL__LANES == 16
-    return (ItllI)_mm512_max_epi32((__m512i)a, (__m512i)b);
-#elif ITLL__LANES == 8
-    return (ItllI)_mm256_max_epi32((__m256i)a, (__m256i)b);
-#else
-    const ItllI is_greater = a > b;
-    return (a & is_greater) | (b & ~is_greater);
-#endif
-}
-
-/* Bit k: whether lane k of a is greater. */
-ITLL__INLINE uint32_t itll__greater(ItllI a, ItllI b) {
-#if ITLL__LANES == 16
-    return (uint32_t)_mm512_cmpgt_epi32_mask((__m512i)a, (__m512i)b);
-#elif ITLL__LANES == 8
-    return (uint32_t)_mm256_movemask_ps((__m256)(a > b));
-#elif defined(__SSE2__)
-    return (uint32_t)_mm_movemask_ps((__m128)(a > b));
-#else
-    const ItllI greater = a > b;
-    uint32_t mask = 0;
-    for (uint32_t i = 0; i < ITLL__LANES; i++) mask |= (uint32_t)(greater[i] & 1) << i;
-    return mask;
 #endif
 }
 
@@ -136,8 +107,6 @@ ITLL__INLINE float itll__tree(const ItllF* parts) {
     return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
-/* ---- functions of one vector ------------------------------------------------------------------------------------- */
-
 /* The nearest integer, for magnitudes below 2^22. */
 ITLL__INLINE ItllF itll__round(ItllF x) { return (x + 12582912.0f) - 12582912.0f; }
 
@@ -151,24 +120,6 @@ ITLL__INLINE ItllF itll__wave(ItllF t) {
     p = r2 * p + 6.2831855f;
     return itll__round(r * p * ITLL__WAVE);
 }
-
-/* 2^x for x in [-126, 126], clamped; error 2 ulp. The polynomial is that of ptx_vm_kernels.h. */
-ITLL__INLINE ItllF itll__ex2(ItllF x) {
-    const ItllF low = itll__set(-126.0f), high = itll__set(126.0f);
-    x = itll__select(x > low, x, low);
-    x = itll__select(x < high, x, high);
-    const ItllF magic = x + 12582912.0f, f = x - (magic - 12582912.0f);
-    ItllF p = f * 0.00015326471f + 0.0013390806f;
-    p = f * p + 0.009618506f;
-    p = f * p + 0.0555036f;
-    p = f * p + 0.24022648f;
-    p = f * p + 0.6931472f;
-    p = f * p + 1.0f;
-    return (ItllF)((ItllU)p + ((ItllU)magic << 23));
-}
-
-/* tanh x = 1 - 2 / (e^2x + 1); absolute error 2^-22. */
-ITLL__INLINE ItllF itll__tanh(ItllF x) { return 1.0f - 2.0f / (itll__ex2(x * 2.8853901f) + 1.0f); }
 
 /* ---- scales ------------------------------------------------------------------------------------------------------ */
 
@@ -188,110 +139,57 @@ static void itll__scale_rows(
 
 /* ---- layers ------------------------------------------------------------------------------------------------------ */
 
-enum { ITLL__WAVES, ITLL__TANH, ITLL__DISTANCES };
-
-/* A tile of a layer; constants let the compiler keep it in registers. */
-ITLL__INLINE void itll__layer_tile(
+/* The waves of a tile of rows and units; constants let the compiler keep it in registers. */
+ITLL__INLINE void itll__wave_tile(
     const float* const* rows,
-    const float* weights,
-    const float* bias,
+    const float* frequencies,
+    const float* phases,
     uint32_t num_features,
     size_t stride,
-    int function,
-    float scale,
     float* const* out
 ) {
     ItllF sums[ITLL__TILE][2];
     for (uint32_t i = 0; i < ITLL__TILE; i++) {
-        for (uint32_t k = 0; k < 2; k++) {
-            sums[i][k] = function == ITLL__DISTANCES ? itll__set(0.0f) : itll__load(bias + k * ITLL__LANES);
-        }
+        for (uint32_t k = 0; k < 2; k++) sums[i][k] = itll__load(phases + k * ITLL__LANES);
     }
     for (uint32_t f = 0; f < num_features; f++) {
-        const ItllF w0 = itll__load(weights + f * stride), w1 = itll__load(weights + f * stride + ITLL__LANES);
+        const ItllF w0 = itll__load(frequencies + f * stride), w1 = itll__load(frequencies + f * stride + ITLL__LANES);
         for (uint32_t i = 0; i < ITLL__TILE; i++) {
             const ItllF x = itll__set(rows[i][f]);
-            if (function == ITLL__DISTANCES) {
-                const ItllF d0 = x - w0, d1 = x - w1;
-                sums[i][0] += d0 * d0;
-                sums[i][1] += d1 * d1;
-            } else {
-                sums[i][0] += x * w0;
-                sums[i][1] += x * w1;
-            }
+            sums[i][0] += x * w0;
+            sums[i][1] += x * w1;
         }
     }
     ITLL__UNROLL
     for (uint32_t i = 0; i < ITLL__TILE; i++) {
         ITLL__UNROLL
-        for (uint32_t k = 0; k < 2; k++) {
-            ItllF y = sums[i][k];
-            if (function == ITLL__WAVES) y = itll__wave(y);
-            if (function == ITLL__TANH) y = itll__tanh(y);
-            if (function == ITLL__DISTANCES) y = itll__ex2(y * scale);
-            itll__store(out[i] + k * ITLL__LANES, y);
-        }
+        for (uint32_t k = 0; k < 2; k++) itll__store(out[i] + k * ITLL__LANES, itll__wave(sums[i][k]));
     }
 }
 
-ITLL__INLINE void itll__layer_of(
-    const float* rows,
-    size_t num_rows,
-    uint32_t num_features,
-    const float* weights,
-    const float* bias,
-    size_t num_units,
-    int function,
-    float scale,
-    float* out
-) {
-    for (size_t first = 0; first < num_rows; first += ITLL__TILE) {
-        const float* inputs[ITLL__TILE];
-        for (size_t i = 0; i < ITLL__TILE; i++) {
-            inputs[i] = rows + (first + i < num_rows ? first + i : num_rows - 1) * num_features; /* the last may repeat */
-        }
-        for (size_t unit = 0; unit < num_units; unit += 2 * ITLL__LANES) {
-            float* outputs[ITLL__TILE];
-            for (size_t i = 0; i < ITLL__TILE; i++) {
-                outputs[i] = out + (first + i < num_rows ? first + i : num_rows - 1) * num_units + unit;
-            }
-            itll__layer_tile(
-                inputs, weights + unit, bias == NULL ? NULL : bias + unit, num_features, num_units, function, scale, outputs
-            );
-        }
-    }
-}
-
-/* out[row][unit] = waves(bias[unit] + sum over f of rows[row][f] weights[f][unit]), in turns. */
+/* out[row][unit] = the wave of phases[unit] + the sum over f of rows[row][f] frequencies[f][unit], in turns. */
 static void itll__waves(
     const float* rows,
     size_t num_rows,
     uint32_t num_features,
-    const float* weights,
-    const float* bias,
+    const float* frequencies,
+    const float* phases,
     size_t num_units,
     float* out
 ) {
-    itll__layer_of(rows, num_rows, num_features, weights, bias, num_units, ITLL__WAVES, 0.0f, out);
-}
-
-static void itll__hidden(
-    const float* rows,
-    size_t num_rows,
-    uint32_t num_features,
-    const float* weights,
-    const float* bias,
-    size_t num_units,
-    float* out
-) {
-    itll__layer_of(rows, num_rows, num_features, weights, bias, num_units, ITLL__TANH, 0.0f, out);
-}
-
-/* out[row][unit] = 2^(scale |rows[row] - points[.][unit]|^2). */
-static void itll__similarities(
-    const float* rows, size_t num_rows, uint32_t num_features, const float* points, size_t num_points, float scale, float* out
-) {
-    itll__layer_of(rows, num_rows, num_features, points, NULL, num_points, ITLL__DISTANCES, scale, out);
+    for (size_t first = 0; first < num_rows; first += ITLL__TILE) {
+        size_t tile[ITLL__TILE];
+        const float* inputs[ITLL__TILE];
+        float* outputs[ITLL__TILE];
+        for (size_t i = 0; i < ITLL__TILE; i++) {
+            tile[i] = first + i < num_rows ? first + i : num_rows - 1; /* the last may repeat */
+            inputs[i] = rows + tile[i] * num_features;
+        }
+        for (size_t unit = 0; unit < num_units; unit += 2 * ITLL__LANES) {
+            for (size_t i = 0; i < ITLL__TILE; i++) outputs[i] = out + tile[i] * num_units + unit;
+            itll__wave_tile(inputs, frequencies + unit, phases + unit, num_features, num_units, outputs);
+        }
+    }
 }
 
 /* out[row][target] = the sum over units of values[row][unit] weights[target][unit]. */
@@ -470,162 +368,12 @@ static void itll__solve_lanes(const double* factor, const double* inverses, size
     }
 }
 
-/* ---- nearest neighbours ------------------------------------------------------------------------------------------ */
-
-#define ITLL__CHUNK 2048u /* rows whose scores are kept; a multiple of 64 */
-
-ITLL__INLINE void itll__insert(ItllNearest* nearest, uint32_t num_wanted, int32_t score, uint32_t row) {
-    uint32_t at = nearest->count < num_wanted ? nearest->count++ : num_wanted - 1;
-    for (; at > 0 && nearest->scores[at - 1] < score; at--) {
-        nearest->scores[at] = nearest->scores[at - 1];
-        nearest->rows[at] = nearest->rows[at - 1];
-    }
-    nearest->scores[at] = score;
-    nearest->rows[at] = row;
-}
-
-/* A score that as many as `num_wanted` of 16 rows reach; with more wanted, that of none. */
-ITLL__INLINE int32_t itll__reached(const int32_t* best, uint32_t num_wanted) {
-    int32_t reached = ITLL__NO_SCORE;
-    if (num_wanted > 16) return reached;
-    for (uint32_t i = 0; i < 16; i++) {
-        uint32_t count = 0;
-        for (uint32_t j = 0; j < 16; j++) count += (uint32_t)(best[j] >= best[i]);
-        reached = count >= num_wanted && best[i] > reached ? best[i] : reached;
-    }
-    return reached;
-}
-
-/* Scores of four queries with rows of 64, and the best score of every sixteenth row so far. */
-ITLL__INLINE void itll__scores(
-    const int32_t* block,
-    const int32_t* norms,
-    uint32_t num_pairs,
-    const int32_t* const* queries,
-    int32_t (*scores)[ITLL__CHUNK],
-    ItllI (*best)[ITLL__PARTS]
-) {
-    enum { VECTORS = ITLL__LANES == 16 ? 4 : 2 };
-    ITLL__UNROLL
-    for (uint32_t part = 0; part < 64; part += VECTORS * ITLL__LANES) {
-        ItllI sums[4][VECTORS];
-        for (uint32_t v = 0; v < VECTORS; v++) {
-            const ItllI norm = itll__load_s32(norms + part + v * ITLL__LANES);
-            for (uint32_t q = 0; q < 4; q++) sums[q][v] = norm;
-        }
-        for (uint32_t pair = 0; pair < num_pairs; pair++) {
-            ItllI rows[VECTORS];
-            for (uint32_t v = 0; v < VECTORS; v++) rows[v] = itll__load_s32(block + pair * 64 + part + v * ITLL__LANES);
-            for (uint32_t q = 0; q < 4; q++) {
-                const ItllI x = itll__set_s32(queries[q][pair]);
-                for (uint32_t v = 0; v < VECTORS; v++) {
-                    sums[q][v] = (ItllI)((ItllU)sums[q][v] + (ItllU)itll__multiply_pairs(x, rows[v]));
-                }
-            }
-        }
-        ITLL__UNROLL
-        for (uint32_t q = 0; q < 4; q++) {
-            ITLL__UNROLL
-            for (uint32_t v = 0; v < VECTORS; v++) {
-                const uint32_t slot = (part / ITLL__LANES + v) % ITLL__PARTS;
-                best[q][slot] = itll__max_s32(best[q][slot], sums[q][v]);
-                memcpy(scores[q] + part + v * ITLL__LANES, &sums[q][v], sizeof sums[q][v]);
-            }
-        }
-    }
-}
-
-/* Bit k: whether score k of 64 is greater. Mostly none is, which one comparison tells. */
-ITLL__INLINE uint64_t itll__passing(const int32_t* scores, int32_t least) {
-    const ItllI bound = itll__set_s32(least);
-    ItllI most = itll__load_s32(scores);
-    uint64_t mask = 0;
-    for (uint32_t i = ITLL__LANES; i < 64; i += ITLL__LANES) most = itll__max_s32(most, itll__load_s32(scores + i));
-    if (itll__greater(most, bound) == 0) return 0;
-    for (uint32_t i = 0; i < 64; i += ITLL__LANES) mask |= (uint64_t)itll__greater(itll__load_s32(scores + i), bound) << i;
-    return mask;
-}
-
-/* The rows with the greatest scores 2 query.row - |row|^2, for four queries: the nearest, of equal ones the first. `blocks` has pairs
-   of columns of 64 rows, blocks[block][pair][row]; `norms` minus |row|^2, of rows that do not count ITLL__NO_ROW. Scores of a
-   chunk are looked through once its bound is known, which few rows pass: branches on each would mispredict. */
-static void itll__nearest(
-    const int32_t* blocks,
-    const int32_t* norms,
-    size_t first_block,
-    size_t end_block,
-    uint32_t num_pairs,
-    const int32_t* const* queries,
-    uint32_t num_wanted,
-    ItllNearest* nearest
-) {
-    int32_t scores[4][ITLL__CHUNK];
-    for (size_t first = first_block; first < end_block; first += ITLL__CHUNK / 64) {
-        const size_t end = first + ITLL__CHUNK / 64 < end_block ? first + ITLL__CHUNK / 64 : end_block;
-        const uint32_t num_scores = (uint32_t)(end - first) * 64;
-        ItllI best[4][ITLL__PARTS];
-        for (uint32_t q = 0; q < 4; q++) {
-            for (uint32_t i = 0; i < ITLL__PARTS; i++) best[q][i] = itll__set_s32(ITLL__NO_SCORE);
-        }
-        for (size_t block = first; block < end; block++) {
-            int32_t (*to)[ITLL__CHUNK] = (int32_t (*)[ITLL__CHUNK])(void*)(&scores[0][(block - first) * 64]);
-            itll__scores(blocks + block * num_pairs * 64, norms + block * 64, num_pairs, queries, to, best);
-        }
-        for (uint32_t q = 0; q < 4; q++) {
-            ItllNearest* to = &nearest[q];
-            int32_t lanes[16];
-            memcpy(lanes, best[q], sizeof lanes);
-            const int32_t reached = itll__reached(lanes, num_wanted);
-            int32_t least = reached > ITLL__NO_SCORE ? reached - 1 : reached;
-            if (to->count == num_wanted && to->scores[num_wanted - 1] > least) least = to->scores[num_wanted - 1];
-            for (uint32_t at = 0; at < num_scores; at += 64) {
-                for (uint64_t mask = itll__passing(&scores[q][at], least); mask != 0; mask &= mask - 1) {
-                    const uint32_t row = at + (uint32_t)__builtin_ctzll(mask);
-                    if (to->count == num_wanted && scores[q][row] <= to->scores[num_wanted - 1]) continue;
-                    itll__insert(to, num_wanted, scores[q][row], (uint32_t)(first * 64) + row);
-                }
-            }
-        }
-    }
-}
-
-/* ---- training of a perceptron ------------------------------------------------------------------------------------ */
-
-/* sums[a][unit] = the sum over rows of left[row][a] right[row][unit]. */
-static void itll__outer(
-    const float* left, uint32_t num_left, const float* right, size_t num_units, size_t num_rows, float* sums
-) {
-    for (uint32_t a = 0; a < num_left; a += 4) {
-        uint32_t at[4];
-        for (uint32_t i = 0; i < 4; i++) at[i] = a + i < num_left ? a + i : num_left - 1; /* the last may repeat */
-        for (size_t unit = 0; unit < num_units; unit += 2 * ITLL__LANES) {
-            ItllF s[4][2];
-            for (uint32_t i = 0; i < 4; i++) s[i][0] = s[i][1] = itll__set(0.0f);
-            for (size_t row = 0; row < num_rows; row++) {
-                const float* from = right + row * num_units + unit;
-                const ItllF r0 = itll__load(from), r1 = itll__load(from + ITLL__LANES);
-                for (uint32_t i = 0; i < 4; i++) {
-                    const ItllF x = itll__set(left[row * num_left + at[i]]);
-                    s[i][0] += x * r0;
-                    s[i][1] += x * r1;
-                }
-            }
-            for (uint32_t i = 0; i < 4; i++) {
-                itll__store(sums + at[i] * num_units + unit, s[i][0]);
-                itll__store(sums + at[i] * num_units + unit + ITLL__LANES, s[i][1]);
-            }
-        }
-    }
-}
-
 /* ---- the table --------------------------------------------------------------------------------------------------- */
 
 const ItllKernels* ITLL_KERNELS(void) {
     static const ItllKernels kernels = {
         itll__scale_rows,
         itll__waves,
-        itll__hidden,
-        itll__similarities,
         itll__dots,
         itll__pack,
         itll__add_products,
@@ -633,8 +381,6 @@ const ItllKernels* ITLL_KERNELS(void) {
         itll__subtract_products,
         itll__factor,
         itll__solve_lanes,
-        itll__nearest,
-        itll__outer,
     };
     return &kernels;
 }

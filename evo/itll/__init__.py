@@ -12,11 +12,8 @@
 
 Kinds of models, and where they come from; csrc/itll.h has their meaning and options:
 
-    ridge  ridge regression on random Fourier features (Rahimi & Recht, Random features for large-scale kernel machines, 2007)
-    knn    nearest neighbours, weighted by inverse distance
-    mlp    a perceptron with one hidden layer, trained by Adam (Kingma & Ba, 2015)
-    gp     a Gaussian process on at most 1,024 rows, as in SAIL (Gaier, Asteroth & Mouret, Data-efficient design exploration
-           through surrogate-assisted illumination, 2018)
+    ridge  ridge regression on random Fourier features, with uncertainty (Rahimi & Recht, Random features for large-scale kernel
+           machines, 2007)
     pca    principal components as learned measures, as in AURORA (Cully, Autonomous skill discovery with quality-diversity and
            unsupervised descriptors, 2019)
 

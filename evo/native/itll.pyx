@@ -20,9 +20,6 @@ cdef extern from "itll.h" nogil:
 
     ctypedef enum ItllModelKind:
         ITLL_MODEL_RIDGE
-        ITLL_MODEL_KNN
-        ITLL_MODEL_MLP
-        ITLL_MODEL_GP
         ITLL_MODEL_PCA
 
     ctypedef struct ItllOptions:
@@ -31,11 +28,8 @@ cdef extern from "itll.h" nogil:
         uint32_t num_targets
         uint32_t window
         uint32_t num_units
-        uint32_t num_neighbours
-        uint32_t num_visits
         float length_scale
         float noise
-        float learning_rate
         uint64_t seed
 
     ctypedef struct ItllModel:
@@ -62,7 +56,6 @@ cdef extern from "itll.h" nogil:
         const ItllModel* model, const float* rows, size_t num_rows, float* means_out, float* deviations_out, void* workspace,
         size_t workspace_bytes
     )
-    ItllResult itll_components(const ItllModel* model, float* components_out, float* variances_out)
     ItllResult itll_state_size(const ItllModel* model, size_t* bytes_out)
     ItllResult itll_save(const ItllModel* model, void* state, size_t state_bytes)
     ItllResult itll_state_options(const void* state, size_t state_bytes, ItllOptions* options_out)
@@ -73,12 +66,10 @@ cdef extern from "itll.h" nogil:
 STATE_VERSION = ITLL_STATE_VERSION
 MAX_PCA_FEATURES = ITLL_MAX_PCA_FEATURES
 
-_KINDS = {
-    "ridge": ITLL_MODEL_RIDGE, "knn": ITLL_MODEL_KNN, "mlp": ITLL_MODEL_MLP, "gp": ITLL_MODEL_GP, "pca": ITLL_MODEL_PCA,
-}  # fmt: skip
+_KINDS = {"ridge": ITLL_MODEL_RIDGE, "pca": ITLL_MODEL_PCA}  # in the order of their codes
 KINDS = tuple(_KINDS)
-_INTEGERS = ("num_features", "num_targets", "window", "num_units", "num_neighbours", "num_visits", "seed")
-_NUMBERS = ("length_scale", "noise", "learning_rate")
+_INTEGERS = ("num_features", "num_targets", "window", "num_units", "seed")
+_NUMBERS = ("length_scale", "noise")
 
 
 def levels() -> list[str]:
@@ -96,7 +87,7 @@ cdef class Model:
         num_features: columns of a row.
         num_targets: columns that are predicted; of `pca`, components.
         level: name of a SIMD level of `levels()`, or None for the fastest. Results do not depend on it.
-        options: `window`, `num_units`, `num_neighbours`, `num_visits`, `length_scale`, `noise`, `learning_rate`, `seed`.
+        options: `window`, `num_units`, `length_scale`, `noise`, `seed`.
 
     Raises:
         ValueError: an option is unknown or out of range, or there is no such level.
@@ -143,8 +134,7 @@ cdef class Model:
         state = _bytes(state)
         if itll_state_options(_address(state), len(state), &options) != ITLL_SUCCESS:
             raise ValueError(f"the bytes are no state of a model in version {STATE_VERSION}")
-        kind = KINDS[[_KINDS[name] for name in KINDS].index(options.kind)]
-        model = Model(kind, level=level, **_options_of(&options))
+        model = Model(KINDS[<int>options.kind], level=level, **_options_of(&options))
         model.load(state)
         return model
 
@@ -208,8 +198,8 @@ cdef class Model:
         cdef ItllResult result
         cdef float* deviations = NULL
         rows = self._rows(rows)
-        if return_std and self.kind in ("mlp", "pca"):
-            raise ValueError(f"return_std: {self.kind} has no uncertainty; expected False")
+        if return_std and self.kind == "pca":
+            raise ValueError("return_std: pca has no uncertainty; expected False")
         shape = (len(rows), itll_model_options(self.model).num_targets)
         means = np.empty(shape, np.float32)
         std = np.empty(shape, np.float32) if return_std else None
@@ -227,20 +217,6 @@ cdef class Model:
             free(workspace)
         _check(result)
         return (means, std) if return_std else means
-
-    def components(self):
-        """Of `pca`: unit vectors `(num_targets, num_features)` float32 by falling variance, and those variances `(num_targets,)`.
-
-        Raises:
-            ValueError: the model is another.
-        """
-        if self.kind != "pca":
-            raise ValueError(f"{self.kind} has no components; pca has")
-        options = self.options
-        vectors = np.empty((options["num_targets"], options["num_features"]), np.float32)
-        variances = np.empty(options["num_targets"], np.float32)
-        _check(itll_components(self.model, <float*>_address(vectors), <float*>_address(variances)))
-        return vectors, variances
 
     def save(self) -> np.ndarray:
         """Everything that it has learned, `(num_bytes,)` uint8: a model that loads it goes on as if it had never been saved."""
@@ -298,11 +274,8 @@ cdef int _set_options(ItllOptions* options, dict given) except -1:
     options.num_targets = values["num_targets"]
     options.window = values["window"]
     options.num_units = values["num_units"]
-    options.num_neighbours = values["num_neighbours"]
-    options.num_visits = values["num_visits"]
     options.length_scale = values["length_scale"]
     options.noise = values["noise"]
-    options.learning_rate = values["learning_rate"]
     options.seed = values["seed"]
     return 0
 
@@ -313,11 +286,8 @@ cdef dict _options_of(const ItllOptions* options):
         "num_targets": options.num_targets,
         "window": options.window,
         "num_units": options.num_units,
-        "num_neighbours": options.num_neighbours,
-        "num_visits": options.num_visits,
         "length_scale": options.length_scale,
         "noise": options.noise,
-        "learning_rate": options.learning_rate,
         "seed": options.seed,
     }
 

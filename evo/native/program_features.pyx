@@ -22,10 +22,9 @@ cdef extern from *:
 
 
 cdef extern from "itll_features.h" nogil:
-    ctypedef enum ItllFeaturesResult:
-        ITLL_FEATURES_SUCCESS
-        ITLL_FEATURES_ERROR_INVALID_VALUE
-        ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY
+    ctypedef enum ItllResult:
+        ITLL_SUCCESS
+        ITLL_ERROR_INSUFFICIENT_MEMORY
 
     ctypedef struct ItllFeaturesInfo:
         const StackPtxStackInfo* stack_info
@@ -41,7 +40,7 @@ cdef extern from "itll_features.h" nogil:
     const int ITLL_FEATURES_NUM_STATISTICS
 
     size_t itll_features_count(const ItllFeaturesInfo* info)
-    ItllFeaturesResult itll_features_of(
+    ItllResult itll_features_of(
         const ItllFeaturesInfo* info, const StackPtxLowered* lowered, void* memory, size_t memory_bytes, size_t* bytes_needed_out,
         float* features_out
     )
@@ -126,7 +125,7 @@ cdef class ProgramFeatures:
         cdef const uint64_t* rows = <const uint64_t*>_address(words)
         cdef float* out = <float*>_address(features)
         cdef StackPtxLowered lowered
-        cdef int result = ITLL_FEATURES_SUCCESS
+        cdef int result = ITLL_SUCCESS
         cdef void* memory = NULL
         cdef void* lowering_memory = NULL
         cdef size_t memory_bytes = 0, needed = 0
@@ -135,13 +134,13 @@ cdef class ProgramFeatures:
             if lowering_memory == NULL:
                 result = _OUT_OF_MEMORY
             for i in range(num_programs):
-                if result != ITLL_FEATURES_SUCCESS:
+                if result != ITLL_SUCCESS:
                     break
                 self.lowering.lower_program(rows + i * num_words, num_words, lowering_memory, &lowered)
-                result = ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY
-                while result == ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY:
+                result = ITLL_ERROR_INSUFFICIENT_MEMORY
+                while result == ITLL_ERROR_INSUFFICIENT_MEMORY:
                     result = itll_features_of(&self.info, &lowered, memory, memory_bytes, &needed, out + i * num_features)
-                    if result == ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY:
+                    if result == ITLL_ERROR_INSUFFICIENT_MEMORY:
                         free(memory)
                         memory_bytes = 0
                         memory = malloc(needed)
@@ -153,7 +152,7 @@ cdef class ProgramFeatures:
             free(memory)
         if result == _OUT_OF_MEMORY:
             raise MemoryError("no memory to describe programs")
-        if result != ITLL_FEATURES_SUCCESS:
+        if result != ITLL_SUCCESS:
             raise ValueError("describe: a program reads a register that has no values")
         return features
 

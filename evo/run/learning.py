@@ -53,7 +53,7 @@ def make_prescreen(
         return None
     describe = _describe(blocks, _features(problem)[0])
     cost = float(arrays["cost"][0]) if arrays else config.evaluation_cost or _measured_cost(problem, emitter, describe)
-    options = PrescreenOptions(config.prescreen, config.exploration, config.control, config.model, config.window)
+    options = PrescreenOptions(config.prescreen, config.exploration, config.control, config.window)
     num_measures = len(problem.task.measures)
     try:
         return Prescreen(options, describe, num_measures=num_measures, seed=problem.config.seed, cost=cost, arrays=arrays)
@@ -126,7 +126,7 @@ def _measured_cost(problem: Problem, emitter: ProgramEmitter, describe: Describe
         words = emitter.random_programs(NUM_LOOKED_AT)
         Batch.analyze(lowering, words)
         features = describe(words)
-        model = model or Model(config.model, features.shape[1], 1 + len(problem.task.measures), window=config.window)
+        model = model or Model("ridge", features.shape[1], 1 + len(problem.task.measures), window=config.window)
         model.predict(features, return_std=True)
         model.update(features[:num_learned], np.zeros((num_learned, 1 + len(problem.task.measures))))
         look_s = min(look_s, (clock() - start_s) / NUM_LOOKED_AT)

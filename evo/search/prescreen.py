@@ -24,7 +24,7 @@ from evo.itll import Model
 if TYPE_CHECKING:
     from evo.search.archives.base import ProgramArchive
 
-LENGTH_SCALE = 2.0  # of the models that have one: on regression and domain colouring better than 0.5, 1 and 4
+LENGTH_SCALE = 2.0  # of the model: on regression and domain colouring better than 0.5, 1 and 4
 PROBATION = 4  # periods, each with one control generation, before the first judgement
 MIN_DEVIATIONS = 1.0  # the lead that a prescreen must have by then, in standard deviations
 MAX_ELITES = 2000  # counted before all counts are halved, so that the newest weigh most
@@ -47,14 +47,13 @@ class PrescreenOptions:
     """How a prescreen chooses.
 
     factor: offspring for each program that is evaluated. exploration: share of the evaluated that is chosen without the model.
-    control: so many generations make a period, and one of them is a control. model: a kind of `evo.itll.Model` with uncertainty.
-    window: newest evaluated programs that the model knows.
+    control: so many generations make a period, and one of them is a control. window: newest evaluated programs that the
+    model knows.
     """
 
     factor: int
     exploration: float = 0.1
     control: int = 8
-    model: str = "ridge"
     window: int = 2000
 
 
@@ -216,7 +215,7 @@ class Prescreen:
         return Screening(stage, correlation, calibration, rates[0], rates[1], self._judge())
 
     def _new_model(self) -> Model:
-        return Model(self._options.model, **self._model_options)
+        return Model("ridge", **self._model_options)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All that it takes to go on."""

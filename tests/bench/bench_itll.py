@@ -1,4 +1,4 @@
-"""In-the-loop learning: models against scikit-learn's, at the fastest SIMD level, and features of programs, on one core.
+"""In-the-loop learning: ridge against scikit-learn's, at the fastest SIMD level, and features of programs, on one core.
 
 32 normal features, 2,000 rows, three targets. scikit-learn has float64 arrays and one thread; RBFSampler makes Ridge's random
 features.
@@ -7,7 +7,6 @@ are those of bench_tuning.py. Times are the best of many calls.
 """
 
 import os
-import warnings
 
 import numpy as np
 from bench_tuning import NUM_CONSTANTS, NUM_OPERATIONS, draw_words
@@ -40,46 +39,28 @@ def rows():
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     from sklearn.kernel_approximation import RBFSampler
     from sklearn.linear_model import Ridge
-    from sklearn.neighbors import KNeighborsRegressor
-    from sklearn.neural_network import MLPRegressor
     from threadpoolctl import threadpool_limits
 
-    warnings.simplefilter("ignore")  # of an MLP that was not trained to the end
     data, targets, queries = draw_data()
     sampler = RBFSampler(gamma=1 / (2 * NUM_FEATURES), n_components=256, random_state=0).fit(data)
     ridge = Ridge(alpha=0.1).fit(sampler.transform(data), targets)
-    neighbours = KNeighborsRegressor(5, weights="distance").fit(data, targets)
-    perceptron = MLPRegressor(hidden_layer_sizes=(NUM_FEATURES,), activation="tanh", max_iter=5).fit(data, targets)
-    theirs = {
-        "ridge": lambda rows: ridge.predict(sampler.transform(rows)),
-        "knn": neighbours.predict,
-        "mlp": perceptron.predict,
-    }
-    bounds = {"ridge": (1, 0.3), "knn": (5, 2), "mlp": (1, 0.3)}
-    names = {"ridge": "ridge, 256 random features", "knn": "5 nearest neighbours", "mlp": "perceptron 32-32-3"}
     queries_f32, data_f32, targets_f32 = (each.astype(np.float32) for each in (queries, data, targets))
     with threadpool_limits(1):
-        for kind, reference in theirs.items():
-            times = {}
-            for level in levels():
-                model = Model(kind, NUM_FEATURES, NUM_TARGETS, level=level)
-                model.update(data_f32, targets_f32)
-                times[level] = best_s(lambda m=model: m.predict(queries_f32), 10) / NUM_QUERIES
-            reference_s = best_s(lambda r=reference: r(queries), 3) / NUM_QUERIES
-            least, aim = bounds[kind]
-            shown = ", ".join(f"{level} {each * 1e6:.2f}" for level, each in times.items())
-            what = f"{names[kind]}: predict a row of {NUM_QUERIES:,}, {NUM_ROWS:,} rows learned"
-            yield what, f"{shown} us", f"{least} us", f"{aim} us"
-            yield (
-                f"the same against scikit-learn ({reference_s * 1e6:.1f} us)",
-                f"{reference_s / min(times.values()):.0f}x",
-                "10x",
-                "50x",
-            )
-            few_s = best_s(lambda m=model: m.predict(queries_f32[:NUM_FEW]), 100)
-            reference_s = best_s(lambda r=reference: r(queries[:NUM_FEW]), 50)
-            what = f"the same, a call with {NUM_FEW} rows against scikit-learn ({reference_s * 1e6:.0f} us)"
-            yield what, f"{few_s * 1e6:.1f} us, {reference_s / few_s:.0f}x", "10x", "50x"
+        times = {}
+        for level in levels():
+            model = Model("ridge", NUM_FEATURES, NUM_TARGETS, level=level)
+            model.update(data_f32, targets_f32)
+            times[level] = best_s(lambda m=model: m.predict(queries_f32), 10) / NUM_QUERIES
+        reference_s = best_s(lambda: ridge.predict(sampler.transform(queries)), 3) / NUM_QUERIES
+        shown = ", ".join(f"{level} {each * 1e6:.2f}" for level, each in times.items())
+        what = f"ridge, 256 random features: predict a row of {NUM_QUERIES:,}, {NUM_ROWS:,} rows learned"
+        yield what, f"{shown} us", "1 us", "0.3 us"
+        what = f"the same against scikit-learn ({reference_s * 1e6:.1f} us)"
+        yield what, f"{reference_s / min(times.values()):.0f}x", "10x", "50x"
+        few_s = best_s(lambda: model.predict(queries_f32[:NUM_FEW]), 100)
+        reference_s = best_s(lambda: ridge.predict(sampler.transform(queries[:NUM_FEW])), 50)
+        what = f"the same, a call with {NUM_FEW} rows against scikit-learn ({reference_s * 1e6:.0f} us)"
+        yield what, f"{few_s * 1e6:.1f} us, {reference_s / few_s:.0f}x", "10x", "50x"
         times = {}
         for level in levels():
             model = Model("ridge", NUM_FEATURES, 1, level=level)

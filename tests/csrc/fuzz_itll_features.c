@@ -17,16 +17,16 @@ enum { NUM_POINTS = 19, NUM_BIGRAMS = 8, MAX_FEATURES = 300 };
 static Block memory;
 
 static void describe(const ItllFeaturesInfo* info, const StackPtxLowered* lowered, float* features) {
-    ItllFeaturesResult result;
+    ItllResult result;
     size_t needed = 0;
     for (;;) {
         result = itll_features_of(info, lowered, memory.memory, memory.num_bytes, &needed, features);
-        if (result != ITLL_FEATURES_ERROR_INSUFFICIENT_MEMORY) break;
+        if (result != ITLL_ERROR_INSUFFICIENT_MEMORY) break;
         REQUIRE(needed > memory.num_bytes);
         free(memory.base);
         memory = block_of(needed);
     }
-    REQUIRE(result == ITLL_FEATURES_SUCCESS);
+    REQUIRE(result == ITLL_SUCCESS);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

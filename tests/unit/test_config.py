@@ -496,7 +496,7 @@ def test_learning_is_part_of_the_identity_only_if_it_is_on(minimal):
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (("search.learning.model=gp",), "key 'search.learning': window 2000: a gp knows at most 1024 programs"),
+        (("search.learning.model=gp",), "key 'search.learning.model': must be 'ridge', got \"gp\""),
         (
             ("search.batch_size=100000", "search.learning.prescreen=64"),
             "key 'search': batch_size times learning.prescreen must be at most 4194304 programs",
