@@ -269,22 +269,13 @@ AST_PTX_API AstPtxResult ast_ptx_compile_program(
 #if (defined(AST_PTX_IMPLEMENTATION) || defined(AST_PTX_INTERPRETER_H)) && !defined(AST_PTX_CHECK_ONCE)
 #define AST_PTX_CHECK_ONCE
 
-#include <string.h>
+#include "detail/ptx_text.h"
 
 #ifdef AST_PTX_DEBUG
 #include <assert.h>
 #define AST_PTX__ERROR(code) (assert(0 && #code), (code))
 #else
 #define AST_PTX__ERROR(code) (code)
-#endif
-
-/* Code that runs for every word is fully inlined; rare code is kept out of line. */
-#if defined(__GNUC__)
-#define AST_PTX__HOT static inline __attribute__((always_inline))
-#define AST_PTX__COLD static __attribute__((noinline, cold))
-#else
-#define AST_PTX__HOT static inline
-#define AST_PTX__COLD static
 #endif
 
 /* What words are checked against. */
@@ -325,7 +316,7 @@ static void ast_ptx__open_routine(const AstPtxProgram* program, AstPtxInstructio
 }
 
 /* The error of a word alone; RETURN has none. `num_values` is the height of the stack of its own word list. */
-AST_PTX__COLD AstPtxResult ast_ptx__check_word(
+PTX_TEXT__COLD AstPtxResult ast_ptx__check_word(
     const AstPtxProgram* program,
     const AstPtx__Rules* rules,
     const AstPtx__Frame* frame,
@@ -482,368 +473,156 @@ const char* ast_ptx_result_to_string(AstPtxResult result) {
 
 /* ---- names ---- */
 
-#define AST_PTX__STEM_LENGTH (sizeof AST_PTX_REGISTER_NAME - 1)
-
-static int ast_ptx__is_digit(char c) { return c >= '0' && c <= '9'; }
-
 /* The length of a valid name, otherwise 0. */
-static size_t ast_ptx__check_name(const char* name) {
-    /* Names of NVVM's virtual registers, by class, and of its stack pointers; special registers of PTX. */
-    static const char* const numbered[] = {"p", "rs", "r", "rd", "rq", "rc", "f", "fd", "h", "hh", "b", "envreg", "pm"};
-    static const char* const whole[] = {
-        "SP",
-        "SPL",
-        "tid",
-        "ntid",
-        "ctaid",
-        "nctaid",
-        "laneid",
-        "warpid",
-        "nwarpid",
-        "smid",
-        "nsmid",
-        "gridid",
-        "clusterid",
-        "nclusterid",
-        "cluster_ctaid",
-        "cluster_nctaid",
-        "cluster_ctarank",
-        "cluster_nctarank",
-        "is_explicit_cluster",
-        "clock",
-        "clock_hi",
-        "clock64",
-        "globaltimer",
-        "globaltimer_lo",
-        "globaltimer_hi",
-        "total_smem_size",
-        "aggr_smem_size",
-        "dynamic_smem_size",
-        "current_graph_exec",
-    };
-    static const char* const families[] = {
-        "lanemask_",
-        "reserved_smem_",
-        "pm0_",
-        "pm1_",
-        "pm2_",
-        "pm3_",
-        "pm4_",
-        "pm5_",
-        "pm6_",
-        "pm7_",
-    };
-    size_t length, stem_length, i;
-    if (name == NULL) {
-        return 0;
-    }
-    for (length = 0; name[length] != '\0'; ++length) {
-        const char c = name[length];
-        const char lower = (char)(c | 0x20);
-        if (!(lower >= 'a' && lower <= 'z') && !ast_ptx__is_digit(c) && c != '_' && c != '$') {
-            return 0;
-        }
-    }
-    for (stem_length = length; stem_length > 0 && ast_ptx__is_digit(name[stem_length - 1]); --stem_length) {
-    }
-    for (i = 0; i < sizeof numbered / sizeof numbered[0] && stem_length < length; ++i) {
-        if (strlen(numbered[i]) == stem_length && memcmp(name, numbered[i], stem_length) == 0) {
-            return 0;
-        }
-    }
-    for (i = 0; i < sizeof whole / sizeof whole[0]; ++i) {
-        if (name[0] == whole[i][0] && strcmp(name, whole[i]) == 0) {
-            return 0;
-        }
-    }
-    for (i = 0; i < sizeof families / sizeof families[0]; ++i) {
-        if (name[0] == families[i][0] && strncmp(name, families[i], strlen(families[i])) == 0) {
-            return 0;
-        }
-    }
-    /* The stem may itself end with digits. */
-    if (length > AST_PTX__STEM_LENGTH && stem_length <= AST_PTX__STEM_LENGTH &&
-        memcmp(name, AST_PTX_REGISTER_NAME, AST_PTX__STEM_LENGTH) == 0) {
-        return 0;
-    }
-    return length;
+static size_t ast_ptx__name_length(const char* name) {
+    const size_t length = name == NULL ? 0 : ptx_text__identifier_length(name);
+    return length > 0 && !ptx_text__is_reserved(name, length) && !ptx_text__is_numbered(name, AST_PTX_REGISTER_NAME) ? length : 0;
 }
 
 AstPtxResult ast_ptx_check_name(const char* name) {
-    return ast_ptx__check_name(name) > 0 ? AST_PTX_SUCCESS : AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
-}
-
-/* ---- values ---- */
-
-/* A value as text with the comma before it: ", %x", ", %ast12", ", 0f3f800000"; padded, so that it is copied by its full size.
-   A register whose name does not fit has the length AST_PTX__LONG, and its text is an AstPtx__Register. */
-typedef struct AstPtx__Value {
-    char text[15];
-    uint8_t length;
-} AstPtx__Value;
-
-#define AST_PTX__LONG 255u
-
-typedef struct AstPtx__Register {
-    uint32_t is_temporary;
-    uint32_t idx; /* of an input, or number of a temporary */
-} AstPtx__Register;
-
-static void ast_ptx__make_register(
-    const char* name, size_t name_length, AstPtx__Register which, const char* digits, size_t num_digits, AstPtx__Value* value_out
-) {
-    if (3 + name_length + num_digits <= sizeof value_out->text) {
-        memcpy(value_out->text, ", %", 3);
-        memcpy(value_out->text + 3, name, name_length);
-        memcpy(value_out->text + 3 + name_length, digits, num_digits);
-        value_out->length = (uint8_t)(3 + name_length + num_digits);
-    } else {
-        memcpy(value_out->text, &which, sizeof which);
-        value_out->length = AST_PTX__LONG;
-    }
-}
-
-static void ast_ptx__make_input(const char* name, size_t name_length, uint32_t idx, AstPtx__Value* value_out) {
-    AstPtx__Register which;
-    which.is_temporary = 0;
-    which.idx = idx;
-    ast_ptx__make_register(name, name_length, which, "", 0, value_out);
-}
-
-/* Writes a number and returns how many digits it has, at most 10. */
-static size_t ast_ptx__format_decimal(uint32_t number, char* digits_out) {
-    char reversed[10];
-    size_t num_digits = 0, i;
-    do {
-        reversed[num_digits++] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    for (i = 0; i < num_digits; ++i) {
-        digits_out[i] = reversed[num_digits - 1 - i];
-    }
-    return num_digits;
-}
-
-/* The first temporary. */
-static void ast_ptx__make_temporary(AstPtx__Value* value_out) {
-    AstPtx__Register which;
-    which.is_temporary = 1;
-    which.idx = 0;
-    ast_ptx__make_register(AST_PTX_REGISTER_NAME, AST_PTX__STEM_LENGTH, which, "0", 1, value_out);
-}
-
-/* From one temporary to the next, whose number is given too: cheaper than to format each. */
-static void ast_ptx__count_up(AstPtx__Value* value, uint32_t number) {
-    const size_t first_digit = 3 + AST_PTX__STEM_LENGTH;
-    if (value->length != AST_PTX__LONG) {
-        size_t i = value->length;
-        while (i > first_digit && value->text[i - 1] == '9') {
-            value->text[--i] = '0';
-        }
-        if (i > first_digit) {
-            ++value->text[i - 1];
-            return;
-        }
-        if (value->length < sizeof value->text) { /* all were nines, and are zeros now */
-            value->text[first_digit] = '1';
-            value->text[value->length++] = '0';
-            return;
-        }
-    }
-    {
-        AstPtx__Register which;
-        which.is_temporary = 1;
-        which.idx = number;
-        memcpy(value->text, &which, sizeof which);
-        value->length = AST_PTX__LONG;
-    }
-}
-
-static void ast_ptx__make_constant(uint32_t bits, AstPtx__Value* value_out) {
-    /* One nibble in each of eight bytes, all made digits at once: from '9' + 1 to 'a' it is 39. */
-    uint64_t digits = bits;
-    char* text = value_out->text + 4;
-    digits = (digits | digits << 16) & UINT64_C(0x0000ffff0000ffff);
-    digits = (digits | digits << 8) & UINT64_C(0x00ff00ff00ff00ff);
-    digits = (digits | digits << 4) & UINT64_C(0x0f0f0f0f0f0f0f0f);
-    digits += UINT64_C(0x3030303030303030) +
-        (((digits + UINT64_C(0x0606060606060606)) >> 4 & UINT64_C(0x0101010101010101)) * UINT64_C(39));
-    memcpy(value_out->text, ", 0f", 4);
-    /* Written out, so that compilers see one store. */
-    text[0] = (char)(digits >> 56);
-    text[1] = (char)(digits >> 48);
-    text[2] = (char)(digits >> 40);
-    text[3] = (char)(digits >> 32);
-    text[4] = (char)(digits >> 24);
-    text[5] = (char)(digits >> 16);
-    text[6] = (char)(digits >> 8);
-    text[7] = (char)digits;
-    value_out->length = 12;
+    return ast_ptx__name_length(name) > 0 ? AST_PTX_SUCCESS : AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
 }
 
 /* ---- text ---- */
 
-/* Text under construction. `length` also counts what did not fit or was only measured. */
-typedef struct AstPtx__Writer {
-    char* buffer;
-    size_t capacity; /* without the NUL */
-    size_t length;
-} AstPtx__Writer;
-
-static void ast_ptx__write(AstPtx__Writer* writer, const char* text, size_t num_bytes) {
-    if (writer->length <= writer->capacity && num_bytes <= writer->capacity - writer->length) {
-        memcpy(writer->buffer + writer->length, text, num_bytes);
-    }
-    writer->length += num_bytes;
-}
-
-static void ast_ptx__write_string(AstPtx__Writer* writer, const char* text) { ast_ptx__write(writer, text, strlen(text)); }
-
-/* A value of any length, without the comma before it. */
-static void ast_ptx__write_value(AstPtx__Writer* writer, const char* const* input_register_names, const AstPtx__Value* value) {
-    if (value->length != AST_PTX__LONG) {
-        ast_ptx__write(writer, value->text + 2, value->length - 2u);
-    } else {
-        AstPtx__Register which;
-        memcpy(&which, value->text, sizeof which);
-        ast_ptx__write(writer, "%", 1);
-        if (which.is_temporary) {
-            char digits[10];
-            ast_ptx__write(writer, AST_PTX_REGISTER_NAME, AST_PTX__STEM_LENGTH);
-            ast_ptx__write(writer, digits, ast_ptx__format_decimal(which.idx, digits));
-        } else {
-            ast_ptx__write_string(writer, input_register_names[which.idx]);
-        }
-    }
-}
-
-/* The name of an instruction and a space, padded. Cached by the instruction's index, unless it is long. */
-typedef struct AstPtx__Name {
-    char text[47];
-    uint8_t length;
-} AstPtx__Name;
+/* A value whose text is too long for its padded form begins with this. */
+typedef struct AstPtx__Long {
+    uint32_t idx; /* number of a temporary, or of an input */
+    char is_input;
+} AstPtx__Long;
 
 enum { AST_PTX__NUM_NAMES = 32, AST_PTX__NUM_INPUTS = 16 }; /* cached; powers of two */
 
 /* All that writing a stub needs. */
 typedef struct AstPtx__Work {
-    AstPtx__Writer writer;
+    PtxText__Writer writer;
     const char* const* input_register_names;
     const char* const* ptx_instruction_names;
-    AstPtx__Value inputs[AST_PTX__NUM_INPUTS]; /* the first ones */
-    const char* name_sources[AST_PTX__NUM_NAMES]; /* what is cached; NULL: nothing */
-    AstPtx__Name names[AST_PTX__NUM_NAMES];
+    bool has_long_texts; /* some value's text is too long for its padded form */
+    PtxText__Value stem; /* of temporaries */
+    PtxText__Value inputs[AST_PTX__NUM_INPUTS]; /* the first ones */
+    const char* name_sources[AST_PTX__NUM_NAMES]; /* what is cached, by index; NULL: nothing */
+    PtxText__Name names[AST_PTX__NUM_NAMES];
     AstPtx__Frame frames[AST_PTX_ROUTINE_DEPTH + 1];
-    AstPtx__Value stack[AST_PTX_STACK_DEPTH];
+    PtxText__Value stack[AST_PTX_STACK_DEPTH];
 } AstPtx__Work;
 
+static void ast_ptx__make_input(AstPtx__Work* work, const char* name, size_t length, uint32_t idx, PtxText__Value* value_out) {
+    ptx_text__make_register(name, length, value_out);
+    if (value_out->length == PTX_TEXT__LONG) {
+        const AstPtx__Long which = {idx, 1};
+        memcpy(value_out->text, &which, sizeof which);
+        work->has_long_texts = true;
+    }
+}
+
+PTX_TEXT__HOT void ast_ptx__make_temporary(AstPtx__Work* work, uint32_t number, PtxText__Value* value_out) {
+    if (work->stem.length == PTX_TEXT__LONG || ptx_text__make_temporary(&work->stem, number, value_out)) {
+        const AstPtx__Long which = {number, 0};
+        memcpy(value_out->text, &which, sizeof which);
+        value_out->length = PTX_TEXT__LONG;
+        work->has_long_texts = true;
+    }
+}
+
+PTX_TEXT__HOT void ast_ptx__make_constant(uint32_t bits, PtxText__Value* value_out) {
+    memcpy(value_out->text, ", 0f", 4);
+    ptx_text__format_hex(bits, true, value_out->text + 4);
+    value_out->length = 12;
+}
+
+/* A value of any length, without the comma before it. */
+static void ast_ptx__write_value(AstPtx__Work* work, const PtxText__Value* value) {
+    PtxText__Writer* writer = &work->writer;
+    AstPtx__Long which;
+    memcpy(&which, value->text, sizeof which);
+    if (value->length != PTX_TEXT__LONG) {
+        ptx_text__write(writer, value->text + 2, value->length - 2u);
+    } else if (which.is_input) {
+        ptx_text__write(writer, "%", 1);
+        ptx_text__write_string(writer, work->input_register_names[which.idx]);
+    } else {
+        ptx_text__write_string(writer, "%" AST_PTX_REGISTER_NAME);
+        ptx_text__write_decimal(writer, which.idx);
+    }
+}
+
 /* The cached form of a name; NULL if it is too long. */
-static const AstPtx__Name* ast_ptx__find_name(AstPtx__Work* work, uint32_t idx) {
-    AstPtx__Name* name = &work->names[idx % AST_PTX__NUM_NAMES];
+PTX_TEXT__HOT const PtxText__Name* ast_ptx__find_name(AstPtx__Work* work, uint32_t idx) {
+    PtxText__Name* name = &work->names[idx % AST_PTX__NUM_NAMES];
     const char* source = work->ptx_instruction_names[idx];
     if (work->name_sources[idx % AST_PTX__NUM_NAMES] != source) {
-        const size_t length = strlen(source);
-        if (length >= sizeof name->text) {
+        if (!ptx_text__make_name(source, strlen(source), name)) {
             return NULL;
         }
-        memcpy(name->text, source, length);
-        name->text[length] = ' ';
-        name->length = (uint8_t)(length + 1);
         work->name_sources[idx % AST_PTX__NUM_NAMES] = source;
     }
     return name;
 }
 
 /* The line of an instruction of any form. */
-AST_PTX__COLD void ast_ptx__write_any_line(
-    AstPtx__Work* work, AstPtxInstruction word, const AstPtx__Value* result, const AstPtx__Value* operands
+PTX_TEXT__COLD void ast_ptx__write_any_line(
+    AstPtx__Work* work, AstPtxInstruction word, const PtxText__Value* result, const PtxText__Value* operands
 ) {
-    AstPtx__Writer* writer = &work->writer;
     size_t i;
-    ast_ptx__write_string(writer, work->ptx_instruction_names[word.payload.idx]);
-    ast_ptx__write(writer, " ", 1);
-    ast_ptx__write_value(writer, work->input_register_names, result);
+    ptx_text__write_string(&work->writer, work->ptx_instruction_names[word.payload.idx]);
+    ptx_text__write(&work->writer, " ", 1);
+    ast_ptx__write_value(work, result);
     for (i = 0; i < word.aux; ++i) {
-        ast_ptx__write(writer, ", ", 2);
-        ast_ptx__write_value(writer, work->input_register_names, &operands[i]);
+        ptx_text__write(&work->writer, ", ", 2);
+        ast_ptx__write_value(work, &operands[i]);
     }
-    ast_ptx__write(writer, ";\n", 2);
+    ptx_text__write(&work->writer, ";\n", 2);
 }
 
-/* Bytes that the fast line may touch: a name, a result, three operands and an end. */
-#define AST_PTX__LINE_BYTES (48u + 4u * 16u + 2u)
-
-/* The line of an instruction. Texts are copied at full size and only lengths differ; a missing operand is the first one with
-   length 0. That is cheaper than a branch on the number of operands. */
-AST_PTX__HOT void ast_ptx__write_line(
-    AstPtx__Work* work, AstPtxInstruction word, const AstPtx__Value* result, const AstPtx__Value* operands
+PTX_TEXT__HOT void ast_ptx__write_line(
+    AstPtx__Work* work, AstPtxInstruction word, const PtxText__Value* result, const PtxText__Value* operands
 ) {
-    AstPtx__Writer* writer = &work->writer;
-    const AstPtx__Name* name = ast_ptx__find_name(work, word.payload.idx);
-    const uint32_t has_second = 0u - (uint32_t)(word.aux > 1), has_third = 0u - (uint32_t)(word.aux > 2);
-    const AstPtx__Value* second = &operands[1u & has_second];
-    const AstPtx__Value* third = &operands[2u & has_third];
-    size_t length;
-    char* cursor;
-    if (name == NULL || word.aux - 1u > 2u || result->length == AST_PTX__LONG || operands->length == AST_PTX__LONG ||
-        second->length == AST_PTX__LONG || third->length == AST_PTX__LONG) {
+    static const PtxText__Value missing = {"", 0};
+    const PtxText__Name* name = ast_ptx__find_name(work, word.payload.idx);
+    PtxText__Writer* writer = &work->writer;
+    if (name == NULL || work->has_long_texts || word.aux > 4) {
         ast_ptx__write_any_line(work, word, result, operands);
         return;
     }
-    length = (size_t)name->length + result->length + operands->length;
-    length += (second->length & has_second) + (third->length & has_third);
-    if (writer->length + AST_PTX__LINE_BYTES > writer->capacity) {
-        if (writer->length + length > writer->capacity) {
-            writer->length += length;
-        } else {
-            ast_ptx__write_any_line(work, word, result, operands);
-        }
-        return;
-    }
-    cursor = writer->buffer + writer->length;
-    writer->length += length;
-    memcpy(cursor, name->text, 32);
-    if (name->length > 32) {
-        memcpy(cursor + 32, name->text + 32, sizeof name->text - 32);
-    }
-    cursor += name->length;
-    memcpy(cursor, result->text + 2, sizeof *result - 2);
-    cursor += result->length - 2u;
-    memcpy(cursor, operands->text, sizeof *operands);
-    cursor += operands->length;
-    memcpy(cursor, second->text, sizeof *second);
-    cursor += second->length & has_second;
-    memcpy(cursor, third->text, sizeof *third);
-    cursor += third->length & has_third;
-    memcpy(cursor, ";\n", 2);
+    writer->length = ptx_text__write_line(
+        writer->buffer,
+        writer->capacity,
+        writer->length,
+        name,
+        result,
+        word.aux > 0 ? &operands[0] : &missing,
+        word.aux > 1 ? &operands[1] : &missing,
+        word.aux > 2 ? &operands[2] : &missing,
+        word.aux > 3 ? &operands[3] : NULL
+    );
 }
 
 /* The lines of a program that passed its check. Returns its value. */
-static const AstPtx__Value* ast_ptx__write_lines(AstPtx__Work* work, const AstPtxProgram* program) {
+static const PtxText__Value* ast_ptx__write_lines(AstPtx__Work* work, const AstPtxProgram* program) {
     AstPtx__Frame* frame = work->frames;
-    AstPtx__Value* top = work->stack;
-    AstPtx__Value temporary;
+    PtxText__Value* top = work->stack;
     uint32_t num_temporaries = 0;
-    ast_ptx__make_temporary(&temporary);
     ast_ptx__open_program(program, frame);
     for (;;) {
         const AstPtxInstruction word = frame->words[frame->next++];
         const uint32_t idx = word.payload.idx;
+        PtxText__Value result;
         switch (word.instruction_type) {
             case AST_PTX_INSTRUCTION_TYPE_INPUT:
                 if (idx < AST_PTX__NUM_INPUTS) {
                     *top++ = work->inputs[idx];
                 } else {
                     const char* name = work->input_register_names[idx];
-                    ast_ptx__make_input(name, strlen(name), idx, top++);
+                    ast_ptx__make_input(work, name, strlen(name), idx, top++);
                 }
                 break;
             case AST_PTX_INSTRUCTION_TYPE_CONSTANT: ast_ptx__make_constant(idx, top++); break;
             case AST_PTX_INSTRUCTION_TYPE_PTX_INSTRUCTION:
                 top -= word.aux;
-                ast_ptx__write_line(work, word, &temporary, top);
-                *top++ = temporary;
-                ast_ptx__count_up(&temporary, ++num_temporaries);
+                ast_ptx__make_temporary(work, num_temporaries++, &result);
+                ast_ptx__write_line(work, word, &result, top);
+                *top++ = result;
                 break;
             case AST_PTX_INSTRUCTION_TYPE_ROUTINE:
                 ++frame;
@@ -879,23 +658,24 @@ AstPtxResult ast_ptx_compile_program(
 ) {
     AstPtx__Work work;
     AstPtx__Rules rules;
-    const AstPtx__Value* value;
+    const PtxText__Value* value;
     AstPtxResult result;
     uint32_t num_temporaries = 0;
-    const size_t output_length = ast_ptx__check_name(output_register_name);
+    const size_t output_length = ast_ptx__name_length(output_register_name);
     size_t i;
 
     if (output_length == 0 || program == NULL || bytes_written_out == NULL || (input_register_names == NULL && num_inputs > 0) ||
         ((ptx_instruction_names == NULL || ptx_instruction_num_args == NULL) && num_ptx_instructions > 0)) {
         return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
     }
+    work.has_long_texts = false;
     for (i = 0; i < num_inputs; ++i) {
-        const size_t length = ast_ptx__check_name(input_register_names[i]);
+        const size_t length = ast_ptx__name_length(input_register_names[i]);
         if (length == 0) {
             return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
         }
         if (i < AST_PTX__NUM_INPUTS) {
-            ast_ptx__make_input(input_register_names[i], length, (uint32_t)i, &work.inputs[i]);
+            ast_ptx__make_input(&work, input_register_names[i], length, (uint32_t)i, &work.inputs[i]);
         }
     }
     for (i = 0; i < num_ptx_instructions; ++i) {
@@ -915,33 +695,24 @@ AstPtxResult ast_ptx_compile_program(
     for (i = 0; i < AST_PTX__NUM_NAMES; ++i) {
         work.name_sources[i] = NULL;
     }
-    work.writer.buffer = buffer;
-    work.writer.capacity = buffer == NULL || buffer_size == 0 ? 0 : buffer_size - 1;
-    work.writer.length = 0;
+    work.writer = ptx_text__open(buffer, buffer_size);
     work.input_register_names = input_register_names;
     work.ptx_instruction_names = ptx_instruction_names;
-    ast_ptx__write(&work.writer, "{\n", 2);
+    ptx_text__make_register(AST_PTX_REGISTER_NAME, strlen(AST_PTX_REGISTER_NAME), &work.stem);
+    ptx_text__write(&work.writer, "{\n", 2);
     if (num_temporaries > 0) {
-        char digits[10];
-        ast_ptx__write_string(&work.writer, ".reg .f32 %" AST_PTX_REGISTER_NAME "<");
-        ast_ptx__write(&work.writer, digits, ast_ptx__format_decimal(num_temporaries, digits));
-        ast_ptx__write(&work.writer, ">;\n", 3);
+        ptx_text__write_string(&work.writer, ".reg .f32 %" AST_PTX_REGISTER_NAME "<");
+        ptx_text__write_decimal(&work.writer, num_temporaries);
+        ptx_text__write(&work.writer, ">;\n", 3);
     }
     value = ast_ptx__write_lines(&work, program);
-    ast_ptx__write(&work.writer, "mov.f32 %", 9);
-    ast_ptx__write(&work.writer, output_register_name, output_length);
-    ast_ptx__write(&work.writer, ", ", 2);
-    ast_ptx__write_value(&work.writer, input_register_names, value);
-    ast_ptx__write(&work.writer, ";\n}", 3);
-
-    *bytes_written_out = work.writer.length;
-    if (buffer != NULL) {
-        if (buffer_size == 0 || work.writer.length > work.writer.capacity) {
-            return AST_PTX__ERROR(AST_PTX_ERROR_INSUFFICIENT_BUFFER);
-        }
-        buffer[work.writer.length] = '\0';
-    }
-    return AST_PTX_SUCCESS;
+    ptx_text__write(&work.writer, "mov.f32 %", 9);
+    ptx_text__write(&work.writer, output_register_name, output_length);
+    ptx_text__write(&work.writer, ", ", 2);
+    ast_ptx__write_value(&work, value);
+    ptx_text__write(&work.writer, ";\n}", 3);
+    return ptx_text__close(&work.writer, buffer_size, bytes_written_out) ? AST_PTX_SUCCESS
+                                                                         : AST_PTX__ERROR(AST_PTX_ERROR_INSUFFICIENT_BUFFER);
 }
 
 AstPtxResult ast_ptx_compile(

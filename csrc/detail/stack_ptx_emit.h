@@ -12,44 +12,8 @@
 
 /* ---- emission ---- */
 
-/* Text under construction. `length` also counts what did not fit or was only measured. */
-typedef struct StackPtx__Writer {
-    char* buffer;
-    size_t capacity; /* without the NUL */
-    size_t length;
-} StackPtx__Writer;
-
-static void stack_ptx__write(StackPtx__Writer* writer, const char* text, size_t num_bytes) {
-    if (writer->length + num_bytes <= writer->capacity) {
-        memcpy(writer->buffer + writer->length, text, num_bytes);
-    }
-    writer->length += num_bytes;
-}
-
-/* With buffer NULL or of no size, only measures. */
-static StackPtx__Writer stack_ptx__open_writer(char* buffer, size_t buffer_size) {
-    StackPtx__Writer writer;
-    writer.buffer = buffer;
-    writer.capacity = buffer == NULL || buffer_size == 0 ? 0 : buffer_size - 1;
-    writer.length = 0;
-    return writer;
-}
-
-static StackPtxResult stack_ptx__close_writer(const StackPtx__Writer* writer, size_t buffer_size, size_t* bytes_written_out) {
-    *bytes_written_out = writer->length;
-    if (writer->buffer != NULL) {
-        if (buffer_size == 0 || writer->length > writer->capacity) {
-            return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_BUFFER);
-        }
-        writer->buffer[writer->length] = '\0';
-    }
-    return STACK_PTX_SUCCESS;
-}
-
-static void stack_ptx__write_string(StackPtx__Writer* writer, const char* text) { stack_ptx__write(writer, text, strlen(text)); }
-
 /* Finds the constants that are operands of instructions which take registers only. */
-STACK_PTX__COLD void stack_ptx__mark_moved(
+PTX_TEXT__COLD void stack_ptx__mark_moved(
     const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work
 ) {
     uint32_t i, k;
@@ -67,59 +31,83 @@ STACK_PTX__COLD void stack_ptx__mark_moved(
 }
 
 /* Names a temporary of a stack. */
-STACK_PTX__HOT void stack_ptx__name_temporary(
-    const StackPtxLanguage* language, StackPtx__Work* work, uint32_t stack_idx, uint32_t number, StackPtx__Text16* text
+PTX_TEXT__HOT void stack_ptx__name_temporary(
+    const StackPtxLanguage* language, StackPtx__Work* work, uint32_t stack_idx, uint32_t number, PtxText__Value* text
 ) {
-    const StackPtx__Text16* stem = &language->stems[stack_idx];
-    *text = *stem;
-    if (number < 1000) { /* ", %_s65535_999" fits */
-        text->length = (uint8_t)(stem->length + stack_ptx__format_decimal(number, text->text + stem->length));
-    } else {
-        char digits[10];
-        const uint32_t num_digits = stack_ptx__format_decimal(number, digits);
-        if (stem->length + num_digits <= sizeof text->text) {
-            memcpy(text->text + stem->length, digits, num_digits);
-            text->length = (uint8_t)(stem->length + num_digits);
-        } else {
-            memcpy(text->text, &number, sizeof number);
-            text->length = STACK_PTX__LONG;
-            work->has_long_texts = 1;
-        }
+    if (ptx_text__make_temporary(&language->stems[stack_idx], number, text)) {
+        work->has_long_texts = 1;
     }
 }
 
-/* Names and counts the temporaries of the first sorted nodes. */
-static void stack_ptx__name_results(
-    const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work, uint32_t num_with_temporaries
+/* Names an input or constant. */
+PTX_TEXT__HOT void stack_ptx__name_leaf(
+    const StackPtxLanguage* language, StackPtx__Work* work, const StackPtxNode* node, uint32_t payload, PtxText__Value* text
 ) {
-    const StackPtxNode* nodes = lowered->nodes;
-    const uint32_t* sorted_nodes = work->sorted_nodes;
-    uint32_t* num_temporaries = work->num_temporaries;
-    StackPtx__Text16* texts = work->texts;
+    const uint32_t constant_type = language->stacks[node->stack_idx].constant_type;
+    text->length = PTX_TEXT__LONG;
+    if (node->kind == STACK_PTX_NODE_INPUT) {
+        const char* name = language->registers[payload].name;
+        ptx_text__make_register(name, strlen(name), text);
+    } else if (constant_type < STACK_PTX_CONSTANT_TYPE_F64) {
+        memcpy(text->text, ", ", 2);
+        text->length = (uint8_t)(2 + stack_ptx__format_literal(constant_type, payload, text->text + 2));
+    }
+    work->has_long_texts |= text->length == PTX_TEXT__LONG;
+}
+
+/* What is written: a lowered program, or rows. stack_ptx_compile gives no lowered form to anyone, so it has the rows of a simple
+   program written straight, whose texts are at their own indices: is_rows, a constant where it is inlined. Inputs and most
+   constants are written in place; instructions and special registers are lines and have temporaries for results. They are listed
+   apart, so that loops over one kind predict well. */
+typedef struct StackPtx__Source {
+    const StackPtxLowered* lowered; /* NULL: rows */
+    const uint32_t* lines;          /* first to last */
+    const uint32_t* leaves;         /* in no order */
+    uint32_t num_lines;
+    uint32_t num_leaves;
+} StackPtx__Source;
+
+/* Names all values, and counts the temporaries of each stack. */
+PTX_TEXT__HOT void stack_ptx__name_values(
+    const StackPtxLanguage* language, StackPtx__Work* work, const StackPtx__Source* source, int is_rows
+) {
+    const StackPtx__Row* rows = work->rows;
+    const StackPtx__OpNode* op_nodes = language->op_nodes;
+    const StackPtxNode* nodes = is_rows ? NULL : source->lowered->nodes;
+    PtxText__Value* texts = work->texts;
+    uint32_t* numbers = work->num_temporaries;
     uint32_t i, k;
-    memset(num_temporaries, 0, language->stack_info.num_stacks * sizeof *num_temporaries);
-    for (i = 0; i < num_with_temporaries; ++i) {
-        const StackPtxNode* node = &nodes[sorted_nodes[i]];
-        stack_ptx__name_temporary(language, work, node->stack_idx, num_temporaries[node->stack_idx]++, &texts[node->first_value]);
-        for (k = 1; k < node->num_values; ++k) {
-            const uint32_t value = node->first_value + k;
-            const uint32_t stack_idx = lowered->value_stacks[value];
-            stack_ptx__name_temporary(language, work, stack_idx, num_temporaries[stack_idx]++, &texts[value]);
+    work->has_long_texts = 0;
+    for (i = 0; i < source->num_leaves; ++i) {
+        const uint32_t idx = source->leaves[i];
+        const StackPtxNode* node = is_rows ? &op_nodes[(uint32_t)rows[idx].head].node : &nodes[idx];
+        const uint32_t payload = is_rows ? (uint32_t)(rows[idx].head >> 32) : node->payload;
+        stack_ptx__name_leaf(language, work, node, payload, &texts[is_rows ? idx : node->first_value]);
+    }
+    memset(numbers, 0, language->stack_info.num_stacks * sizeof *numbers);
+    for (i = 0; i < source->num_lines; ++i) {
+        const uint32_t idx = source->lines[i];
+        const StackPtxNode* node = is_rows ? &op_nodes[(uint32_t)rows[idx].head].node : &nodes[idx];
+        const uint32_t first = is_rows ? idx : node->first_value;
+        stack_ptx__name_temporary(language, work, node->stack_idx, numbers[node->stack_idx]++, &texts[first]);
+        for (k = 1; k < node->num_values && !is_rows; ++k) {
+            const uint32_t stack_idx = source->lowered->value_stacks[first + k];
+            stack_ptx__name_temporary(language, work, stack_idx, numbers[stack_idx]++, &texts[first + k]);
         }
     }
 }
 
-/* Inputs and most constants are written in place; instructions and special registers have temporaries for results. Lists the
-   latter from the front of the array and the former from its back, so that loops over one kind predict well. Names and counts
-   the temporaries. Returns how many nodes have them. */
-static uint32_t stack_ptx__sort_nodes(const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work) {
+/* Lists the lines from the front of an array and the leaves from its back, and names all values. */
+static StackPtx__Source stack_ptx__open_lowered(
+    const StackPtxLanguage* language, const StackPtxLowered* lowered, StackPtx__Work* work
+) {
     const StackPtxNode* nodes = lowered->nodes;
     const uint32_t num_nodes = lowered->num_nodes;
     const uint8_t* moved = NULL;
     uint32_t* front = work->sorted_nodes;
     uint32_t* back = work->sorted_nodes + num_nodes;
+    StackPtx__Source source;
     uint32_t i;
-    work->has_long_texts = 0;
     work->moved = NULL;
     if (language->has_registers_only) {
         stack_ptx__mark_moved(language, lowered, work);
@@ -133,51 +121,60 @@ static uint32_t stack_ptx__sort_nodes(const StackPtxLanguage* language, const St
         front += is_front;
         back -= is_front ^ 1u;
     }
-    stack_ptx__name_results(language, lowered, work, (uint32_t)(front - work->sorted_nodes));
-    return (uint32_t)(front - work->sorted_nodes);
+    source.lowered = lowered;
+    source.lines = work->sorted_nodes;
+    source.leaves = front;
+    source.num_lines = (uint32_t)(front - work->sorted_nodes);
+    source.num_leaves = num_nodes - source.num_lines;
+    stack_ptx__name_values(language, work, &source, 0);
+    return source;
 }
 
-/* Names an input or constant. */
-STACK_PTX__HOT void stack_ptx__name_leaf(
-    const StackPtxLanguage* language, StackPtx__Work* work, const StackPtxNode* node, uint32_t payload, StackPtx__Text16* text
+/* Finds the rows that requests need, and names their values. False if some are not inputs, constants or instructions of scalars
+   with short texts. */
+static bool stack_ptx__open_rows(
+    const StackPtxLanguage* language, StackPtx__Work* work, size_t num_requests, StackPtx__Source* source_out
 ) {
-    const uint32_t constant_type = language->stacks[node->stack_idx].constant_type;
-    text->length = STACK_PTX__LONG;
-    if (node->kind == STACK_PTX_NODE_INPUT) {
-        if (language->register_infos != NULL) {
-            *text = language->register_infos[payload].text;
-        } else {
-            stack_ptx__format_register(text, language->registers[payload].name);
+    const StackPtx__Row* rows = work->rows;
+    const uint32_t num_rows = work->num_rows;
+    uint8_t* live = work->live;
+    uint32_t* lines = work->sorted_nodes + num_rows;
+    uint32_t* leaves = work->sorted_nodes;
+    uint32_t are_simple = 1, r;
+    if (num_rows > language->limits.max_nodes) { /* there may be no places for all texts */
+        return false;
+    }
+    stack_ptx__mark_requests(work, work->request_values, num_requests);
+    for (r = num_rows - 1; r > 0; --r) {
+        if (live[r]) {
+            const StackPtx__OpNode* op_node = &language->op_nodes[(uint32_t)rows[r].head];
+            const uint32_t is_line = op_node->is_ptx;
+            are_simple &= op_node->is_simple_text;
+            stack_ptx__mark_operands(live, &rows[r]);
+            /* No branch, which could not be predicted. */
+            lines[-1] = r;
+            lines -= is_line;
+            *leaves = r;
+            leaves += is_line ^ 1u;
         }
-    } else if (constant_type < STACK_PTX_CONSTANT_TYPE_F64) {
-        memcpy(text->text, ", ", 2);
-        text->length = (uint8_t)(2 + stack_ptx__format_literal(constant_type, payload, text->text + 2));
     }
-    work->has_long_texts |= text->length == STACK_PTX__LONG;
+    source_out->lowered = NULL;
+    source_out->lines = lines;
+    source_out->leaves = work->sorted_nodes;
+    source_out->num_lines = (uint32_t)(work->sorted_nodes + num_rows - lines);
+    source_out->num_leaves = (uint32_t)(leaves - work->sorted_nodes);
+    if (are_simple == 0) {
+        return false;
+    }
+    stack_ptx__name_values(language, work, source_out, 1);
+    work->texts[0].length = 0; /* of operands that an instruction lacks */
+    return !work->has_long_texts;
 }
 
-/* Names the inputs and constants among the sorted nodes. */
-static void stack_ptx__name_leaves(
-    const StackPtxLanguage* language,
-    const StackPtxLowered* lowered,
-    StackPtx__Work* work,
-    const uint32_t* leaves,
-    uint32_t num_leaves
-) {
-    uint32_t i;
-    for (i = 0; i < num_leaves; ++i) {
-        const StackPtxNode* node = &lowered->nodes[leaves[i]];
-        stack_ptx__name_leaf(language, work, node, node->payload, &work->texts[node->first_value]);
-    }
-}
-
-static void stack_ptx__write_temporary(
-    const StackPtxLanguage* language, StackPtx__Writer* writer, StackPtx__Temporary temporary
-) {
-    const StackPtx__Text16* stem = &language->stems[temporary.stack_idx];
-    char digits[10];
-    stack_ptx__write(writer, stem->text + 2, stem->length - 2u);
-    stack_ptx__write(writer, digits, stack_ptx__format_decimal(temporary.number, digits));
+static void stack_ptx__write_temporary(const StackPtxLanguage* language, PtxText__Writer* writer, StackPtx__Temporary temporary) {
+    const PtxText__Value* stem = &language->stems[temporary.stack_idx];
+    ptx_text__write(writer, stem->text + 2, stem->length - 2u);
+    ptx_text__write_decimal(writer, temporary.number);
 }
 
 /* The suffix of a special register whose node has this payload: the element of a vector one. */
@@ -188,10 +185,10 @@ static const char* stack_ptx__element_suffix(const StackPtxLanguage* language, u
     return is_vector ? suffixes[payload >> 16] : "";
 }
 
-static void stack_ptx__write_constant(const StackPtxLanguage* language, StackPtx__Writer* writer, const StackPtxNode* node) {
+static void stack_ptx__write_constant(const StackPtxLanguage* language, PtxText__Writer* writer, const StackPtxNode* node) {
     char literal[STACK_PTX__MAX_LITERAL];
     const uint32_t constant_type = language->stacks[node->stack_idx].constant_type;
-    stack_ptx__write(writer, literal, stack_ptx__format_literal(constant_type, node->payload, literal));
+    ptx_text__write(writer, literal, stack_ptx__format_literal(constant_type, node->payload, literal));
 }
 
 /* A value of any length, without the comma before it. */
@@ -199,17 +196,21 @@ static void stack_ptx__write_value(
     const StackPtxLanguage* language,
     const StackPtxLowered* lowered,
     const StackPtx__Work* work,
-    StackPtx__Writer* writer,
+    PtxText__Writer* writer,
     uint32_t value
 ) {
-    const uint32_t node_idx = lowered->value_nodes[value];
-    const StackPtxNode* node = &lowered->nodes[node_idx];
-    const StackPtx__Text16* text = &work->texts[value];
-    if (text->length != STACK_PTX__LONG) {
-        stack_ptx__write(writer, text->text + 2, text->length - 2u);
-    } else if (node->kind == STACK_PTX_NODE_INPUT) {
-        stack_ptx__write(writer, "%", 1);
-        stack_ptx__write_string(writer, language->registers[node->payload].name);
+    const PtxText__Value* text = &work->texts[value];
+    uint32_t node_idx;
+    const StackPtxNode* node;
+    if (text->length != PTX_TEXT__LONG) {
+        ptx_text__write(writer, text->text + 2, text->length - 2u);
+        return;
+    }
+    node_idx = lowered->value_nodes[value];
+    node = &lowered->nodes[node_idx];
+    if (node->kind == STACK_PTX_NODE_INPUT) {
+        ptx_text__write(writer, "%", 1);
+        ptx_text__write_string(writer, language->registers[node->payload].name);
     } else if (node->kind == STACK_PTX_NODE_CONSTANT && (work->moved == NULL || !work->moved[node_idx])) {
         stack_ptx__write_constant(language, writer, node);
     } else {
@@ -225,7 +226,7 @@ static void stack_ptx__write_group(
     const StackPtxLanguage* language,
     const StackPtxLowered* lowered,
     const StackPtx__Work* work,
-    StackPtx__Writer* writer,
+    PtxText__Writer* writer,
     uint32_t arg_type,
     const uint32_t* values, /* NULL: those from first_value on */
     uint32_t first_value
@@ -234,22 +235,22 @@ static void stack_ptx__write_group(
     const bool is_vector = stack_ptx__is_vector(&language->stack_info, arg_type);
     uint32_t i;
     if (is_vector) {
-        stack_ptx__write(writer, "{", 1);
+        ptx_text__write(writer, "{", 1);
     }
     for (i = 0; i < count; ++i) {
         if (i > 0) {
-            stack_ptx__write(writer, ", ", 2);
+            ptx_text__write(writer, ", ", 2);
         }
         stack_ptx__write_value(language, lowered, work, writer, values != NULL ? values[i] : first_value + i);
     }
     if (is_vector) {
-        stack_ptx__write(writer, "}", 1);
+        ptx_text__write(writer, "}", 1);
     }
 }
 
 /* The instruction that copies a value of a stack, and a space. PTX has no mov for 8-bit registers, which only cvt, ld and st
    take, nor for the f16 types, whose registers are moved as bits. */
-static void stack_ptx__write_move_name(const StackPtxLanguage* language, StackPtx__Writer* writer, uint32_t stack_idx) {
+static void stack_ptx__write_move_name(const StackPtxLanguage* language, PtxText__Writer* writer, uint32_t stack_idx) {
     static const char* const others[][2] = {
         {"u8", "cvt.u8.u8 "},
         {"s8", "cvt.u8.u8 "},
@@ -261,21 +262,21 @@ static void stack_ptx__write_move_name(const StackPtxLanguage* language, StackPt
     size_t i;
     for (i = 0; i < sizeof others / sizeof others[0]; ++i) {
         if (strcmp(prefix, others[i][0]) == 0) {
-            stack_ptx__write_string(writer, others[i][1]);
+            ptx_text__write_string(writer, others[i][1]);
             return;
         }
     }
-    stack_ptx__write(writer, "mov.", 4);
-    stack_ptx__write_string(writer, prefix);
-    stack_ptx__write(writer, " ", 1);
+    ptx_text__write(writer, "mov.", 4);
+    ptx_text__write_string(writer, prefix);
+    ptx_text__write(writer, " ", 1);
 }
 
 /* The line of an instruction, special register or moved constant, of any form. */
-STACK_PTX__COLD void stack_ptx__write_node(
+PTX_TEXT__COLD void stack_ptx__write_node(
     const StackPtxLanguage* language,
     const StackPtxLowered* lowered,
     const StackPtx__Work* work,
-    StackPtx__Writer* writer,
+    PtxText__Writer* writer,
     const StackPtxNode* node
 ) {
     const StackPtxStackInfo* info = &language->stack_info;
@@ -283,13 +284,13 @@ STACK_PTX__COLD void stack_ptx__write_node(
     if (node->kind == STACK_PTX_NODE_SPECIAL) {
         stack_ptx__write_move_name(language, writer, node->stack_idx);
         stack_ptx__write_value(language, lowered, work, writer, node->first_value);
-        stack_ptx__write(writer, ", %", 3);
-        stack_ptx__write_string(writer, info->special_register_strings[idx]);
-        stack_ptx__write_string(writer, stack_ptx__element_suffix(language, node->payload));
+        ptx_text__write(writer, ", %", 3);
+        ptx_text__write_string(writer, info->special_register_strings[idx]);
+        ptx_text__write_string(writer, stack_ptx__element_suffix(language, node->payload));
     } else if (node->kind == STACK_PTX_NODE_CONSTANT) {
         stack_ptx__write_move_name(language, writer, node->stack_idx);
         stack_ptx__write_value(language, lowered, work, writer, node->first_value);
-        stack_ptx__write(writer, ", ", 2);
+        ptx_text__write(writer, ", ", 2);
         stack_ptx__write_constant(language, writer, node);
     } else {
         const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[idx];
@@ -300,128 +301,98 @@ STACK_PTX__COLD void stack_ptx__write_node(
         const char* immediates = strchr(name, ' ');
         uint32_t value = node->first_value;
         uint32_t i;
-        stack_ptx__write(writer, name, immediates == NULL ? strlen(name) : (size_t)(immediates - name));
+        ptx_text__write(writer, name, immediates == NULL ? strlen(name) : (size_t)(immediates - name));
         for (i = 0; i < num_rets; ++i) {
             /* Two results are written p|q. */
-            stack_ptx__write(writer, i == 0 ? " " : "|", 1);
+            ptx_text__write(writer, i == 0 ? " " : "|", 1);
             stack_ptx__write_group(language, lowered, work, writer, descriptor->ret_types[i], NULL, value);
             value += stack_ptx__num_elems(info, descriptor->ret_types[i]);
         }
         for (i = 0; i < num_args; ++i) {
-            stack_ptx__write(writer, ", ", 2);
+            ptx_text__write(writer, ", ", 2);
             stack_ptx__write_group(language, lowered, work, writer, descriptor->arg_types[i], operands, 0);
             operands += stack_ptx__num_elems(info, descriptor->arg_types[i]);
         }
         if (immediates != NULL) {
-            stack_ptx__write(writer, ",", 1);
-            stack_ptx__write_string(writer, immediates);
+            ptx_text__write(writer, ",", 1);
+            ptx_text__write_string(writer, immediates);
         }
     }
-    stack_ptx__write(writer, ";\n", 2);
+    ptx_text__write(writer, ";\n", 2);
 }
 
-/* Bytes that the fast line may touch: the instruction's text, a result, four operands, and an end. */
-#define STACK_PTX__LINE_BYTES (64u + 5u * 16u + 2u)
-
-/* The name and the result of a simple instruction. Sizes are fixed; only lengths differ. */
-STACK_PTX__HOT char* stack_ptx__write_head(const StackPtx__Text64* instruction, const StackPtx__Text16* result, char* cursor) {
-    const uint32_t instruction_length = instruction->length;
-    const uint32_t result_length = result->length - 2u;
-    memcpy(cursor, instruction->text, 32);
-    if (instruction_length > 32) {
-        memcpy(cursor + 32, instruction->text + 32, sizeof instruction->text - 32);
-    }
-    cursor += instruction_length;
-    memcpy(cursor, result->text + 2, 14);
-    return cursor + result_length;
-}
-
-STACK_PTX__HOT char* stack_ptx__write_operand(const StackPtx__Text16* text, char* cursor) {
-    const uint32_t length = text->length;
-    memcpy(cursor, text, 16);
-    return cursor + length;
-}
-
-/* Operand `i` of a simple instruction. A missing one is text 0 with length 0, which is cheaper than a branch on their number. */
-STACK_PTX__HOT char* stack_ptx__write_operand_of(
-    const StackPtx__Text16* texts, const uint32_t* operands, uint32_t num_operands, uint32_t i, char* cursor
-) {
-    const uint32_t is_there = 0u - (uint32_t)(i < num_operands);
-    const StackPtx__Text16* text = &texts[operands[i] & is_there];
-    const uint32_t length = text->length & is_there;
-    memcpy(cursor, text, 16);
-    return cursor + length;
-}
-
-/* The line of a simple instruction, given room for all that is copied. */
-STACK_PTX__HOT char* stack_ptx__write_simple(
-    const StackPtx__Text64* instruction,
-    const StackPtx__Text16* texts,
-    const uint32_t* operands,
-    const StackPtxNode* node,
-    char* cursor
-) {
-    const uint32_t num_operands = node->num_operands;
-    cursor = stack_ptx__write_head(instruction, &texts[node->first_value], cursor);
-    cursor = stack_ptx__write_operand_of(texts, operands, num_operands, 0, cursor);
-    cursor = stack_ptx__write_operand_of(texts, operands, num_operands, 1, cursor);
-    cursor = stack_ptx__write_operand_of(texts, operands, num_operands, 2, cursor);
-    if (num_operands > 3) {
-        cursor = stack_ptx__write_operand_of(texts, operands, num_operands, 3, cursor);
-    }
-    memcpy(cursor, ";\n", 2);
-    return cursor + 2;
-}
-
-/* Writes the lines of the first sorted nodes. */
-static void stack_ptx__write_nodes(
+/* Writes all lines. */
+PTX_TEXT__HOT void stack_ptx__write_lines(
     const StackPtxLanguage* language,
-    const StackPtxLowered* lowered,
     const StackPtx__Work* work,
-    uint32_t num_with_temporaries,
-    StackPtx__Writer* writer
+    const StackPtx__Source* source,
+    PtxText__Writer* writer,
+    int is_rows
 ) {
-    const StackPtx__OpNode* op_nodes = language->op_nodes;
-    const StackPtx__Text64* op_texts = language->op_texts;
-    const StackPtx__Text16* texts = work->texts;
-    const uint32_t* operands = lowered->operands;
-    const bool is_fast = !work->has_long_texts && writer->capacity >= STACK_PTX__LINE_BYTES;
-    const size_t last_fast = is_fast ? writer->capacity - STACK_PTX__LINE_BYTES : 0; /* the last begin of a fast line */
+    static const PtxText__Value missing = {"", 0};
+    const PtxText__Name* names = language->op_texts;
+    const PtxText__Value* texts = work->texts;
+    const StackPtx__Row* rows = work->rows;
+    const uint32_t* lines = source->lines;
+    const uint32_t num_lines = source->num_lines;
+    char* const buffer = writer->buffer;
+    const size_t capacity = writer->capacity;
+    const bool are_simple = !work->has_long_texts;
     size_t length = writer->length;
     uint32_t i;
-    for (i = 0; i < num_with_temporaries; ++i) {
-        const StackPtxNode* node = &lowered->nodes[work->sorted_nodes[i]];
-        if (node->kind == STACK_PTX_NODE_PTX && op_nodes[node->payload].is_simple_text && is_fast && length <= last_fast) {
-            char* line = writer->buffer + length;
-            length +=
-                (size_t)(stack_ptx__write_simple(&op_texts[node->payload], texts, operands + node->first_operand, node, line) -
-                         line);
+    for (i = 0; i < num_lines; ++i) {
+        const uint32_t idx = lines[i];
+        const StackPtxNode* node = is_rows ? NULL : &source->lowered->nodes[idx];
+        if (is_rows) {
+            /* Copies: what is written might change the row, for all that a compiler knows. */
+            const uint64_t operands_0 = rows[idx].operands[0], operands_1 = rows[idx].operands[1];
+            length = ptx_text__write_line(
+                buffer,
+                capacity,
+                length,
+                &names[(uint32_t)rows[idx].head],
+                &texts[idx],
+                &texts[(uint32_t)operands_0],
+                &texts[operands_0 >> 32],
+                &texts[(uint32_t)operands_1],
+                operands_1 >> 32 != 0 ? &texts[operands_1 >> 32] : NULL
+            );
+        } else if (node->kind == STACK_PTX_NODE_PTX && are_simple && language->op_nodes[node->payload].is_simple_text) {
+            const uint32_t* operands = source->lowered->operands + node->first_operand;
+            length = ptx_text__write_line(
+                buffer,
+                capacity,
+                length,
+                &names[node->payload],
+                &texts[node->first_value],
+                node->num_operands > 0 ? &texts[operands[0]] : &missing,
+                node->num_operands > 1 ? &texts[operands[1]] : &missing,
+                node->num_operands > 2 ? &texts[operands[2]] : &missing,
+                node->num_operands > 3 ? &texts[operands[3]] : NULL
+            );
         } else {
             writer->length = length;
-            stack_ptx__write_node(language, lowered, work, writer, node);
+            stack_ptx__write_node(language, source->lowered, work, writer, node);
             length = writer->length;
         }
     }
     writer->length = length;
 }
 
-static void stack_ptx__write_declarations(
-    const StackPtxLanguage* language, const StackPtx__Work* work, StackPtx__Writer* writer
-) {
+static void stack_ptx__write_declarations(const StackPtxLanguage* language, const StackPtx__Work* work, PtxText__Writer* writer) {
     const size_t num_stacks = language->stack_info.num_stacks;
     size_t i;
     for (i = 0; i < num_stacks; ++i) {
-        const StackPtx__Text16* stem = &language->stems[i];
-        char digits[10];
+        const PtxText__Value* stem = &language->stems[i];
         if (work->num_temporaries[i] == 0) {
             continue;
         }
-        stack_ptx__write(writer, ".reg .", 6);
-        stack_ptx__write_string(writer, language->stack_info.stack_literal_prefixes[i]);
-        stack_ptx__write(writer, stem->text + 1, stem->length - 1u);
-        stack_ptx__write(writer, "<", 1);
-        stack_ptx__write(writer, digits, stack_ptx__format_decimal(work->num_temporaries[i], digits));
-        stack_ptx__write(writer, ">;\n", 3);
+        ptx_text__write(writer, ".reg .", 6);
+        ptx_text__write_string(writer, language->stack_info.stack_literal_prefixes[i]);
+        ptx_text__write(writer, stem->text + 1, stem->length - 1u);
+        ptx_text__write(writer, "<", 1);
+        ptx_text__write_decimal(writer, work->num_temporaries[i]);
+        ptx_text__write(writer, ">;\n", 3);
     }
 }
 
@@ -554,7 +525,7 @@ static void stack_ptx__write_moves(
     const StackPtxLowered* lowered,
     const StackPtx__Work* work,
     uint32_t num_moves,
-    StackPtx__Writer* writer
+    PtxText__Writer* writer
 ) {
     uint32_t i;
     for (i = 0; i < num_moves; ++i) {
@@ -564,48 +535,50 @@ static void stack_ptx__write_moves(
         stack_ptx__write_move_name(language, writer, target->stack_idx);
         if (move->kind == STACK_PTX__MOVE_TO_SAVE) {
             stack_ptx__write_temporary(language, writer, move->temporary);
-            stack_ptx__write(writer, ", ", 2);
+            ptx_text__write(writer, ", ", 2);
         }
-        stack_ptx__write(writer, "%", 1);
-        stack_ptx__write_string(writer, target->name);
+        ptx_text__write(writer, "%", 1);
+        ptx_text__write_string(writer, target->name);
         if (move->kind != STACK_PTX__MOVE_TO_SAVE) {
-            stack_ptx__write(writer, ", ", 2);
+            ptx_text__write(writer, ", ", 2);
         }
         if (move->kind == STACK_PTX__MOVE_SAVED) {
             stack_ptx__write_temporary(language, writer, move->temporary);
         } else if (move->kind == STACK_PTX__MOVE_VALUE && move->value == STACK_PTX_NO_VALUE) {
             char literal[STACK_PTX__MAX_LITERAL];
             const uint32_t constant_type = stack_ptx__constant_type_of_prefix(prefix);
-            stack_ptx__write(writer, literal, stack_ptx__format_literal(constant_type, 0, literal));
+            ptx_text__write(writer, literal, stack_ptx__format_literal(constant_type, 0, literal));
         } else if (move->kind == STACK_PTX__MOVE_VALUE) {
             stack_ptx__write_value(language, lowered, work, writer, move->value);
         }
-        stack_ptx__write(writer, ";\n", 2);
+        ptx_text__write(writer, ";\n", 2);
     }
 }
 
+/* The stub of what is opened, with these moves at its end. */
 static StackPtxResult stack_ptx__emit(
     const StackPtxLanguage* language,
-    const StackPtxLowered* lowered,
-    StackPtx__Work* work,
-    uint32_t num_with_temporaries,
+    const StackPtx__Work* work,
+    const StackPtx__Source* source,
     uint32_t num_moves,
     char* buffer,
     size_t buffer_size,
     size_t* bytes_written_out
 ) {
-    StackPtx__Writer writer = stack_ptx__open_writer(buffer, buffer_size);
-    if (language->limits.max_frame_depth > 0 || lowered->mode == STACK_PTX_MODE_LENIENT) {
-        stack_ptx__write(&writer, "{\n", 2);
+    PtxText__Writer writer = ptx_text__open(buffer, buffer_size);
+    if (language->limits.max_frame_depth > 0 || source->lowered->mode == STACK_PTX_MODE_LENIENT) {
+        ptx_text__write(&writer, "{\n", 2);
         stack_ptx__write_declarations(language, work, &writer);
-        stack_ptx__name_leaves(
-            language, lowered, work, work->sorted_nodes + num_with_temporaries, lowered->num_nodes - num_with_temporaries
-        );
-        stack_ptx__write_nodes(language, lowered, work, num_with_temporaries, &writer);
-        stack_ptx__write_moves(language, lowered, work, num_moves, &writer);
-        stack_ptx__write(&writer, "}", 1);
+        if (source->lowered == NULL) {
+            stack_ptx__write_lines(language, work, source, &writer, 1);
+        } else {
+            stack_ptx__write_lines(language, work, source, &writer, 0);
+        }
+        stack_ptx__write_moves(language, source->lowered, work, num_moves, &writer);
+        ptx_text__write(&writer, "}", 1);
     }
-    return stack_ptx__close_writer(&writer, buffer_size, bytes_written_out);
+    return ptx_text__close(&writer, buffer_size, bytes_written_out) ? STACK_PTX_SUCCESS
+                                                                    : STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_BUFFER);
 }
 
 StackPtxResult stack_ptx_emit(
@@ -618,7 +591,7 @@ StackPtxResult stack_ptx_emit(
     size_t* bytes_written_out
 ) {
     StackPtx__Work work;
-    uint32_t num_with_temporaries, num_moves;
+    StackPtx__Source source;
     const StackPtxResult result = stack_ptx__check_work(language, workspace, workspace_bytes);
     if (result != STACK_PTX_SUCCESS) {
         return result;
@@ -627,154 +600,10 @@ StackPtxResult stack_ptx_emit(
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     }
     stack_ptx__open_work(language, workspace, &work);
-    num_with_temporaries = stack_ptx__sort_nodes(language, lowered, &work);
-    num_moves = stack_ptx__plan_moves(language, lowered, &work);
-    return stack_ptx__emit(language, lowered, &work, num_with_temporaries, num_moves, buffer, buffer_size, bytes_written_out);
-}
-
-/* ---- emission of simple programs ----
-   stack_ptx_compile gives no lowered form to anyone. If all that a program needs is inputs, constants and instructions with scalar
-   operands and short texts, its stub is written straight from the rows, which have their texts at their own indices. */
-
-typedef struct StackPtx__LiveRows {
-    const uint32_t* lines; /* rows of instructions, first to last */
-    const uint32_t* leaves; /* rows of inputs and constants, in no order */
-    uint32_t num_lines;
-    uint32_t num_leaves;
-} StackPtx__LiveRows;
-
-/* Finds the rows that requests need. False if some are not simple. */
-static bool stack_ptx__find_simple(
-    const StackPtxLanguage* language,
-    StackPtx__Work* work,
-    const uint32_t* request_rows,
-    size_t num_requests,
-    StackPtx__LiveRows* live_rows_out
-) {
-    const StackPtx__Row* rows = work->rows;
-    const StackPtx__OpNode* op_nodes = language->op_nodes;
-    const uint32_t num_rows = work->num_rows;
-    uint8_t* live = work->live;
-    uint32_t* lines = work->sorted_nodes + num_rows;
-    uint32_t* leaves = work->sorted_nodes;
-    uint32_t are_simple = 1, r;
-    size_t i;
-    if (num_rows > language->limits.max_nodes) { /* there may be no places for all texts */
-        return false;
-    }
-    memset(live, 0, num_rows);
-    for (i = 0; i < num_requests; ++i) {
-        live[request_rows[i]] = 1;
-    }
-    for (r = num_rows - 1; r > 0; --r) {
-        if (live[r]) {
-            const StackPtx__Row* row = &rows[r];
-            const uint64_t operands_0 = row->operands[0], operands_1 = row->operands[1];
-            const StackPtx__OpNode* op_node = &op_nodes[(uint32_t)row->head];
-            const uint32_t is_line = op_node->is_ptx;
-            are_simple &= op_node->is_simple_text;
-            live[(uint32_t)operands_0] = 1;
-            live[operands_0 >> 32] = 1;
-            live[(uint32_t)operands_1] = 1;
-            live[operands_1 >> 32] = 1;
-            /* No branch, which could not be predicted. */
-            lines[-1] = r;
-            lines -= is_line;
-            *leaves = r;
-            leaves += is_line ^ 1u;
-        }
-    }
-    live_rows_out->lines = lines;
-    live_rows_out->leaves = work->sorted_nodes;
-    live_rows_out->num_lines = (uint32_t)(work->sorted_nodes + num_rows - lines);
-    live_rows_out->num_leaves = (uint32_t)(leaves - work->sorted_nodes);
-    return are_simple != 0;
-}
-
-/* Names inputs, constants and results, and counts the temporaries of each stack. False if a text is too long. */
-static bool stack_ptx__name_simple(const StackPtxLanguage* language, StackPtx__Work* work, const StackPtx__LiveRows* live_rows) {
-    const StackPtx__Row* rows = work->rows;
-    const StackPtx__OpNode* op_nodes = language->op_nodes;
-    StackPtx__Text16* texts = work->texts;
-    uint32_t* numbers = work->num_temporaries;
-    uint32_t i;
-    work->has_long_texts = 0;
-    for (i = 0; i < live_rows->num_leaves; ++i) {
-        const uint32_t r = live_rows->leaves[i];
-        stack_ptx__name_leaf(language, work, &op_nodes[(uint32_t)rows[r].head].node, (uint32_t)(rows[r].head >> 32), &texts[r]);
-    }
-    memset(numbers, 0, language->stack_info.num_stacks * sizeof *numbers);
-    for (i = 0; i < live_rows->num_lines; ++i) {
-        const uint32_t r = live_rows->lines[i];
-        const uint32_t stack_idx = op_nodes[(uint32_t)rows[r].head].node.stack_idx;
-        stack_ptx__name_temporary(language, work, stack_idx, numbers[stack_idx]++, &texts[r]);
-    }
-    texts[0].length = 0; /* of operands that an instruction does not have */
-    return !work->has_long_texts;
-}
-
-/* The lines of instructions. One that might not fit is written beside the buffer first. */
-static void stack_ptx__write_simple_lines(
-    const StackPtxLanguage* language, const StackPtx__Work* work, const StackPtx__LiveRows* live_rows, StackPtx__Writer* writer
-) {
-    const StackPtx__Text64* op_texts = language->op_texts;
-    const StackPtx__Text16* texts = work->texts;
-    const StackPtx__Row* rows = work->rows;
-    const uint32_t* lines = live_rows->lines;
-    const uint32_t num_lines = live_rows->num_lines;
-    char* const buffer = writer->buffer;
-    const size_t num_fast = writer->capacity >= STACK_PTX__LINE_BYTES ? writer->capacity - STACK_PTX__LINE_BYTES + 1 : 0;
-    size_t length = writer->length;
-    char beside[STACK_PTX__LINE_BYTES];
-    uint32_t i;
-    for (i = 0; i < num_lines; ++i) {
-        /* Copies: what is written might change the row, for all that a compiler knows. */
-        const uint64_t operands_0 = rows[lines[i]].operands[0], operands_1 = rows[lines[i]].operands[1];
-        const uint32_t op_idx = (uint32_t)rows[lines[i]].head;
-        const bool is_fast = length < num_fast;
-        char* line = is_fast ? buffer + length : beside;
-        char* cursor = stack_ptx__write_head(&op_texts[op_idx], &texts[lines[i]], line);
-        cursor = stack_ptx__write_operand(&texts[(uint32_t)operands_0], cursor);
-        cursor = stack_ptx__write_operand(&texts[operands_0 >> 32], cursor);
-        cursor = stack_ptx__write_operand(&texts[(uint32_t)operands_1], cursor);
-        if (operands_1 >> 32 != 0) {
-            cursor = stack_ptx__write_operand(&texts[operands_1 >> 32], cursor);
-        }
-        memcpy(cursor, ";\n", 2);
-        cursor += 2;
-        if (!is_fast && length + (size_t)(cursor - line) <= writer->capacity) {
-            memcpy(buffer + length, line, (size_t)(cursor - line));
-        }
-        length += (size_t)(cursor - line);
-    }
-    writer->length = length;
-}
-
-/* Writes the stub of a program whose rows are simple. False if they are not; then nothing has changed. The rows of requests are in
-   request_values, in the order of the moves. */
-static bool stack_ptx__emit_simple(
-    const StackPtxLanguage* language, StackPtx__Work* work, uint32_t num_moves, StackPtx__Writer* writer
-) {
-    StackPtx__LiveRows live_rows;
-    uint32_t i;
-    if (!stack_ptx__find_simple(language, work, work->request_values, num_moves, &live_rows) ||
-        !stack_ptx__name_simple(language, work, &live_rows)) {
-        return false;
-    }
-    stack_ptx__write(writer, "{\n", 2);
-    stack_ptx__write_declarations(language, work, writer);
-    stack_ptx__write_simple_lines(language, work, &live_rows, writer);
-    for (i = 0; i < num_moves; ++i) {
-        const StackPtxRegister* target = &language->registers[language->requests[work->moves[i].request]];
-        const StackPtx__Text16* text = &work->texts[work->request_values[i]];
-        stack_ptx__write_move_name(language, writer, target->stack_idx);
-        stack_ptx__write(writer, "%", 1);
-        stack_ptx__write_string(writer, target->name);
-        stack_ptx__write(writer, text->text, text->length);
-        stack_ptx__write(writer, ";\n", 2);
-    }
-    stack_ptx__write(writer, "}", 1);
-    return true;
+    source = stack_ptx__open_lowered(language, lowered, &work);
+    return stack_ptx__emit(
+        language, &work, &source, stack_ptx__plan_moves(language, lowered, &work), buffer, buffer_size, bytes_written_out
+    );
 }
 
 /* ---- canonical hash ---- */
@@ -966,7 +795,7 @@ StackPtxResult stack_ptx_compile(
     StackPtx__Layout layout;
     StackPtxLanguage* language = NULL;
     StackPtx__Work work;
-    StackPtx__Writer writer;
+    StackPtx__Source source;
     StackPtxLowered lowered;
     StackPtxResult result;
     size_t language_bytes = 0, i;
@@ -1018,29 +847,19 @@ StackPtxResult stack_ptx_compile(
         const uint32_t row = stack_ptx__pop(&work.stacks[registers[requests[i]].stack_idx]);
         if (row != 0) {
             work.request_values[num_moves] = row;
-            stack_ptx__add_move(&work, &num_moves, STACK_PTX__MOVE_VALUE, (uint32_t)i, STACK_PTX_NO_VALUE, NULL);
+            stack_ptx__add_move(&work, &num_moves, STACK_PTX__MOVE_VALUE, (uint32_t)i, row, NULL);
         }
     }
-    writer = stack_ptx__open_writer(buffer, buffer_size);
-    if (stack_ptx__emit_simple(language, &work, num_moves, &writer)) {
-        return stack_ptx__close_writer(&writer, buffer_size, bytes_written_out);
+    if (!stack_ptx__open_rows(language, &work, num_moves, &source)) {
+        stack_ptx__mark_live(&work, work.request_values, num_moves);
+        stack_ptx__collect(language, &work, &lowered);
+        lowered.mode = STACK_PTX_MODE_COMPATIBLE;
+        for (i = 0; i < num_moves; ++i) {
+            work.moves[i].value = work.value_ids[work.request_values[i]];
+        }
+        source = stack_ptx__open_lowered(language, &lowered, &work);
     }
-    stack_ptx__mark_live(&work, work.request_values, num_moves);
-    stack_ptx__collect(language, &work, &lowered);
-    lowered.mode = STACK_PTX_MODE_COMPATIBLE;
-    for (i = 0; i < num_moves; ++i) {
-        work.moves[i].value = work.value_ids[work.request_values[i]];
-    }
-    return stack_ptx__emit(
-        language,
-        &lowered,
-        &work,
-        stack_ptx__sort_nodes(language, &lowered, &work),
-        num_moves,
-        buffer,
-        buffer_size,
-        bytes_written_out
-    );
+    return stack_ptx__emit(language, &work, &source, num_moves, buffer, buffer_size, bytes_written_out);
 }
 
 #endif /* STACK_PTX_EMIT_H */

@@ -22,11 +22,11 @@
    has room for one of each row. */
 #define STACK_PTX__IS_REMEMBERED 2u
 
-STACK_PTX__HOT bool stack_ptx__is_constant(const StackPtxLanguage* language, const StackPtx__Work* work, uint32_t r) {
+PTX_TEXT__HOT bool stack_ptx__is_constant(const StackPtxLanguage* language, const StackPtx__Work* work, uint32_t r) {
     return (uint32_t)work->rows[r].head - language->first_constant < language->follower - language->first_constant;
 }
 
-STACK_PTX__HOT uint32_t stack_ptx__operand(const StackPtx__Row* row, uint32_t k) {
+PTX_TEXT__HOT uint32_t stack_ptx__operand(const StackPtx__Row* row, uint32_t k) {
     return (uint32_t)(row->operands[k / 2] >> (k % 2 * 32));
 }
 

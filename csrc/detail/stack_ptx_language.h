@@ -8,22 +8,13 @@
 #ifndef STACK_PTX_LANGUAGE_H
 #define STACK_PTX_LANGUAGE_H
 
-#include <string.h>
+#include "ptx_text.h"
 
 #ifdef STACK_PTX_DEBUG
 #include <assert.h>
 #define STACK_PTX__ERROR(code) (assert(0 && #code), (code))
 #else
 #define STACK_PTX__ERROR(code) (code)
-#endif
-
-/* Code that runs for every word is fully inlined; rare code is kept out of line. This saves a third of the time. */
-#if defined(__GNUC__)
-#define STACK_PTX__HOT static inline __attribute__((always_inline))
-#define STACK_PTX__COLD static __attribute__((noinline, cold))
-#else
-#define STACK_PTX__HOT static inline
-#define STACK_PTX__COLD static
 #endif
 
 #define STACK_PTX__ALIGNMENT 64u
@@ -75,28 +66,13 @@ typedef struct StackPtx__OpNode {
     uint8_t padding[5];     /* to 32 bytes */
 } StackPtx__OpNode;
 
-/* Short texts are padded so that they can be copied by fixed sizes. */
-typedef struct StackPtx__Text64 {
-    char text[60];
-    uint32_t length;
-} StackPtx__Text64;
-
-/* A value with the comma before it: ", %x", ", %_s0_12", ", 0f3F800000". A length of STACK_PTX__LONG means that it does not
-   fit; the text of a temporary then holds its number. */
-typedef struct StackPtx__Text16 {
-    char text[15];
-    uint8_t length;
-} StackPtx__Text16;
-
-#define STACK_PTX__LONG 255u
-
 typedef struct StackPtx__Stack {
     StackPtxHash type_hash;
     uint32_t constant_type;
 } StackPtx__Stack;
 
 typedef struct StackPtx__Register {
-    StackPtx__Text16 text;  /* ", %x" */
+    PtxText__Value text;  /* ", %x" */
     uint32_t canonical;     /* first register of the same name */
     uint32_t first_request; /* first request that writes it; set on canonical registers */
 } StackPtx__Register;
@@ -175,7 +151,7 @@ typedef struct StackPtx__Pending {
     X(uint32_t, request_values, num_requests)                                                                 \
     X(StackPtx__Move, moves, max_moves)                                                                       \
     X(StackPtx__Pending, pending, is_bare ? 0 : num_requests)                                                 \
-    X(StackPtx__Text16, texts, max_values)   /* of each value, for stack_ptx_emit */                          \
+    X(PtxText__Value, texts, max_values)   /* of each value, for stack_ptx_emit */                            \
     X(uint32_t, sorted_nodes, max_values)    /* those with temporaries, then the others backwards */          \
     X(uint32_t, num_temporaries, num_stacks) /* of each stack, in all */                                      \
     X(StackPtxHash, hashes, is_bare ? 0 : max_values) /* of each value, for stack_ptx_hash */
@@ -224,9 +200,9 @@ struct StackPtxLanguage {
     uint8_t* op_kinds; /* of ops */
     StackPtx__Op* ops; /* of PTX instructions, then of constants by stack, then of inputs */
     StackPtx__OpNode* op_nodes;
-    StackPtx__Text64* op_texts;
+    PtxText__Name* op_texts;
     StackPtx__Stack* stacks;
-    StackPtx__Text16* stems; /* ", %_s0_" of each stack */
+    PtxText__Value* stems; /* ", %_s0_" of each stack */
     uint32_t first_special;
     uint32_t first_input;
     uint32_t first_constant;
@@ -250,34 +226,8 @@ const char* stack_ptx_result_to_string(StackPtxResult result){
     EVO__RETURN_NAME(result, STACK_PTX__RESULTS, "STACK_PTX_RESULT_UNKNOWN")
 }
 
-STACK_PTX__HOT uint64_t stack_ptx__pair(uint32_t low, uint32_t high) {
+PTX_TEXT__HOT uint64_t stack_ptx__pair(uint32_t low, uint32_t high) {
     return low | (uint64_t)high << 32;
-}
-
-/* Length of the run of digits that starts at `text`. */
-static size_t stack_ptx__num_digits(const char* text) { return strspn(text, "0123456789"); }
-
-/* True for a prefix, one digit or more, and the end. */
-static bool stack_ptx__is_numbered(const char* name, const char* prefix) {
-    const size_t length = strlen(prefix);
-    size_t num_digits;
-    if (strncmp(name, prefix, length) != 0) {
-        return false;
-    }
-    num_digits = stack_ptx__num_digits(name + length);
-    return num_digits > 0 && name[length + num_digits] == '\0';
-}
-
-static bool stack_ptx__is_identifier(const char* name) {
-    size_t i;
-    for (i = 0; name[i] != '\0'; ++i) {
-        const char character = name[i];
-        const bool is_letter = (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z');
-        if (!is_letter && !(character >= '0' && character <= '9') && character != '_' && character != '$') {
-            return false;
-        }
-    }
-    return i > 0;
 }
 
 /* True for a temporary of a stub: _s<digits>_<digits>. */
@@ -286,66 +236,14 @@ static bool stack_ptx__is_temporary(const char* name) {
     if (name[0] != '_' || name[1] != 's') {
         return false;
     }
-    num_digits = stack_ptx__num_digits(name + 2);
-    return num_digits > 0 && stack_ptx__is_numbered(name + 2 + num_digits, "_");
+    num_digits = strspn(name + 2, "0123456789");
+    return num_digits > 0 && ptx_text__is_numbered(name + 2 + num_digits, "_");
 }
 
 StackPtxResult stack_ptx_check_name(const char* name) {
-    /* Names of NVVM's virtual registers, by class, and of its stack pointers. */
-    static const char* const numbered[] = {"p", "rs", "r", "rd", "rq", "rc", "f", "fd", "h", "hh", "b", "envreg", "pm"};
-    static const char* const whole[] = {
-        "SP",
-        "SPL",
-        "tid",
-        "ntid",
-        "ctaid",
-        "nctaid",
-        "laneid",
-        "warpid",
-        "nwarpid",
-        "smid",
-        "nsmid",
-        "gridid",
-        "clusterid",
-        "nclusterid",
-        "cluster_ctaid",
-        "cluster_nctaid",
-        "cluster_ctarank",
-        "cluster_nctarank",
-        "is_explicit_cluster",
-        "clock",
-        "clock_hi",
-        "clock64",
-        "globaltimer",
-        "globaltimer_lo",
-        "globaltimer_hi",
-        "total_smem_size",
-        "aggr_smem_size",
-        "dynamic_smem_size",
-        "current_graph_exec",
-    };
-    static const char* const families[] = {
-        "lanemask_", "reserved_smem_", "pm0_", "pm1_", "pm2_", "pm3_", "pm4_", "pm5_", "pm6_", "pm7_"
-    };
-    size_t i;
-
-    if (name == NULL || !stack_ptx__is_identifier(name) || stack_ptx__is_temporary(name)) {
+    const size_t length = name == NULL ? 0 : ptx_text__identifier_length(name);
+    if (length == 0 || ptx_text__is_reserved(name, length) || stack_ptx__is_temporary(name)) {
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-    }
-    for (i = 0; i < sizeof numbered / sizeof numbered[0]; ++i) {
-        if (stack_ptx__is_numbered(name, numbered[i])) {
-            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-        }
-    }
-    for (i = 0; i < sizeof whole / sizeof whole[0]; ++i) {
-        if (strcmp(name, whole[i]) == 0) {
-            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-        }
-    }
-    for (i = 0; i < sizeof families / sizeof families[0]; ++i) {
-        if (strncmp(name, families[i], strlen(families[i])) == 0) {
-            return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
-        }
     }
     return STACK_PTX_SUCCESS;
 }
@@ -385,11 +283,11 @@ enum {
     STACK_PTX__TAG_MISSING
 };
 
-STACK_PTX__HOT uint64_t stack_ptx__rotate(uint64_t x, unsigned count) {
+PTX_TEXT__HOT uint64_t stack_ptx__rotate(uint64_t x, unsigned count) {
     return (x << (count & 63u)) | (x >> ((0u - count) & 63u));
 }
 
-STACK_PTX__HOT void stack_ptx__absorb(StackPtxHash* state, uint64_t x, uint64_t y) {
+PTX_TEXT__HOT void stack_ptx__absorb(StackPtxHash* state, uint64_t x, uint64_t y) {
     uint64_t a = (state->words[0] ^ x) * STACK_PTX__MIX_1;
     uint64_t b = (state->words[1] ^ y) * STACK_PTX__MIX_2;
     a ^= a >> 32;
@@ -568,7 +466,7 @@ static StackPtxResult stack_ptx__check_connections(const StackPtxLanguageInfo* i
             return STACK_PTX__ERROR(STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS);
         }
         if (is_bare) {
-            if (!stack_ptx__is_identifier(one->name) || stack_ptx__is_temporary(one->name)) {
+            if (ptx_text__identifier_length(one->name) == 0 || stack_ptx__is_temporary(one->name)) {
                 return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
             }
             continue;
@@ -630,18 +528,18 @@ static size_t stack_ptx__place_language(StackPtxLanguage* language, const StackP
     op_kinds = stack_ptx__reserve(&total, num_plain_ops, sizeof(uint8_t));
     ops = stack_ptx__reserve(&total, num_plain_ops, sizeof(StackPtx__Op));
     op_nodes = stack_ptx__reserve(&total, num_ops, sizeof(StackPtx__OpNode));
-    op_texts = stack_ptx__reserve(&total, stack_info->num_ptx_instructions, sizeof(StackPtx__Text64));
+    op_texts = stack_ptx__reserve(&total, stack_info->num_ptx_instructions, sizeof(PtxText__Name));
     stacks = stack_ptx__reserve(&total, stack_info->num_stacks, sizeof(StackPtx__Stack));
-    stems = stack_ptx__reserve(&total, stack_info->num_stacks, sizeof(StackPtx__Text16));
+    stems = stack_ptx__reserve(&total, stack_info->num_stacks, sizeof(PtxText__Value));
     op_hashes = stack_ptx__reserve(&total, is_bare ? 0 : num_ops, sizeof(StackPtxHash));
     register_infos = stack_ptx__reserve(&total, is_bare ? 0 : info->num_registers, sizeof(StackPtx__Register));
     if (base != NULL) {
         language->op_kinds = (uint8_t*)(base + op_kinds);
         language->ops = (StackPtx__Op*)(void*)(base + ops);
         language->op_nodes = (StackPtx__OpNode*)(void*)(base + op_nodes);
-        language->op_texts = (StackPtx__Text64*)(void*)(base + op_texts);
+        language->op_texts = (PtxText__Name*)(void*)(base + op_texts);
         language->stacks = (StackPtx__Stack*)(void*)(base + stacks);
-        language->stems = (StackPtx__Text16*)(void*)(base + stems);
+        language->stems = (PtxText__Value*)(void*)(base + stems);
         language->op_hashes = is_bare ? NULL : (StackPtxHash*)(void*)(base + op_hashes);
         language->register_infos = is_bare ? NULL : (StackPtx__Register*)(void*)(base + register_infos);
     }
@@ -716,54 +614,6 @@ static void stack_ptx__open_work(const StackPtxLanguage* language, void* workspa
 
 /* ---- languages: contents ---- */
 
-static const char stack_ptx__decimal_pairs[] =
-    "0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849"
-    "5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
-
-static const char stack_ptx__hex_pairs[] = "000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F"
-                                           "202122232425262728292A2B2C2D2E2F303132333435363738393A3B3C3D3E3F"
-                                           "404142434445464748494A4B4C4D4E4F505152535455565758595A5B5C5D5E5F"
-                                           "606162636465666768696A6B6C6D6E6F707172737475767778797A7B7C7D7E7F"
-                                           "808182838485868788898A8B8C8D8E8F909192939495969798999A9B9C9D9E9F"
-                                           "A0A1A2A3A4A5A6A7A8A9AAABACADAEAFB0B1B2B3B4B5B6B7B8B9BABBBCBDBEBF"
-                                           "C0C1C2C3C4C5C6C7C8C9CACBCCCDCECFD0D1D2D3D4D5D6D7D8D9DADBDCDDDEDF"
-                                           "E0E1E2E3E4E5E6E7E8E9EAEBECEDEEEFF0F1F2F3F4F5F6F7F8F9FAFBFCFDFEFF";
-
-/* Decimal digits of a number, ten at most; returns how many. */
-STACK_PTX__HOT uint32_t stack_ptx__format_decimal(uint32_t number, char* digits_out) {
-    uint32_t num_digits = 1, rest = number;
-    if (number < 10) {
-        digits_out[0] = (char)('0' + number);
-        return 1;
-    }
-    if (number < 100) {
-        memcpy(digits_out, stack_ptx__decimal_pairs + 2 * number, 2);
-        return 2;
-    }
-    if (number < 1000) {
-        digits_out[0] = (char)('0' + number / 100);
-        memcpy(digits_out + 1, stack_ptx__decimal_pairs + 2 * (number % 100), 2);
-        return 3;
-    }
-    while (rest >= 10) {
-        rest /= 10;
-        ++num_digits;
-    }
-    for (rest = num_digits; rest > 0; --rest) {
-        digits_out[rest - 1] = (char)('0' + number % 10);
-        number /= 10;
-    }
-    return num_digits;
-}
-
-/* Eight upper-case hexadecimal digits. */
-STACK_PTX__HOT void stack_ptx__format_hex(uint32_t bits, char* digits_out) {
-    memcpy(digits_out, stack_ptx__hex_pairs + 2 * (bits >> 24), 2);
-    memcpy(digits_out + 2, stack_ptx__hex_pairs + 2 * (bits >> 16 & 255u), 2);
-    memcpy(digits_out + 4, stack_ptx__hex_pairs + 2 * (bits >> 8 & 255u), 2);
-    memcpy(digits_out + 6, stack_ptx__hex_pairs + 2 * (bits & 255u), 2);
-}
-
 /* The bits of the double that equals a float. Integer arithmetic, so that NaN payloads and subnormals are kept. */
 static uint64_t stack_ptx__widen_float(uint32_t bits) {
     const uint64_t sign = (uint64_t)(bits >> 31) << 63;
@@ -787,7 +637,7 @@ static uint64_t stack_ptx__widen_float(uint32_t bits) {
 #define STACK_PTX__MAX_LITERAL 19u
 
 /* A literal; returns its length. A type without constants has only 0. */
-STACK_PTX__HOT uint32_t stack_ptx__format_literal(uint32_t constant_type, uint32_t bits, char* literal_out) {
+PTX_TEXT__HOT uint32_t stack_ptx__format_literal(uint32_t constant_type, uint32_t bits, char* literal_out) {
     uint32_t high = 0, low = bits;
     char letter = 'x';
     switch (constant_type) {
@@ -803,12 +653,12 @@ STACK_PTX__HOT uint32_t stack_ptx__format_literal(uint32_t constant_type, uint32
     }
     literal_out[0] = '0';
     literal_out[1] = letter;
-    stack_ptx__format_hex(constant_type >= STACK_PTX_CONSTANT_TYPE_F64 ? high : low, literal_out + 2);
+    ptx_text__format_hex(constant_type >= STACK_PTX_CONSTANT_TYPE_F64 ? high : low, false, literal_out + 2);
     if (constant_type < STACK_PTX_CONSTANT_TYPE_F64) {
         literal_out[10] = 'U';
         return constant_type == STACK_PTX_CONSTANT_TYPE_U32 ? 11 : 10;
     }
-    stack_ptx__format_hex(low, literal_out + 10);
+    ptx_text__format_hex(low, false, literal_out + 10);
     literal_out[18] = 'U';
     return constant_type == STACK_PTX_CONSTANT_TYPE_U64 ? 19 : 18;
 }
@@ -831,14 +681,14 @@ static void stack_ptx__prepare_stacks(StackPtxLanguage* language, const StackPtx
     size_t i;
     for (i = 0; i < language->stack_info.num_stacks; ++i) {
         StackPtx__Stack* stack = &language->stacks[i];
-        StackPtx__Text16* stem = &language->stems[i];
+        PtxText__Value* stem = &language->stems[i];
         const char* prefix = language->stack_info.stack_literal_prefixes[i];
         memset(stack, 0, sizeof *stack);
         memset(stem, 0, sizeof *stem);
         stack->constant_type = traits != NULL && traits->constant_types != NULL ? traits->constant_types[i]
                                                                                 : stack_ptx__constant_type_of_prefix(prefix);
         memcpy(stem->text, ", %_s", 5);
-        stem->length = (uint8_t)(5 + stack_ptx__format_decimal((uint32_t)i, stem->text + 5));
+        stem->length = (uint8_t)(5 + ptx_text__format_decimal((uint32_t)i, stem->text + 5));
         stem->text[stem->length++] = '_';
         if (language->op_hashes != NULL) {
             stack->type_hash = stack_ptx__hash_begin(STACK_PTX__TAG_TYPE);
@@ -859,7 +709,7 @@ static void stack_ptx__prepare_ptx_op(const StackPtxLanguage* language, uint32_t
     const size_t name_length = strlen(name);
     StackPtx__Op* op = &language->ops[idx];
     StackPtx__OpNode* op_node = &language->op_nodes[idx];
-    StackPtx__Text64* text = &language->op_texts[idx];
+    PtxText__Name* text = &language->op_texts[idx];
     uint32_t num_operands = num_args, num_values = num_rets, other_stacks = 0, i;
     bool is_scalar;
 
@@ -900,14 +750,8 @@ static void stack_ptx__prepare_ptx_op(const StackPtxLanguage* language, uint32_t
     op_node->registers_only = traits != NULL && traits->registers_only != 0;
     language->op_kinds[idx] =
         is_scalar && other_stacks == 0 && !op_node->is_volatile ? STACK_PTX__OP_PLAIN : STACK_PTX__OP_GENERAL;
-    text->length = 0;
     /* Immediates follow the operands: not a simple text. */
-    if (name_length < sizeof text->text && memchr(name, ' ', name_length) == NULL) {
-        memcpy(text->text, name, name_length);
-        text->text[name_length] = ' ';
-        text->length = (uint32_t)name_length + 1;
-    }
-    op_node->is_simple_text = is_scalar && text->length > 0;
+    op_node->is_simple_text = is_scalar && ptx_text__make_name(name, name_length, text) && memchr(name, ' ', name_length) == NULL;
 }
 
 static void stack_ptx__prepare_leaf(const StackPtxLanguage* language, uint32_t op_idx, uint16_t kind, uint32_t stack_idx) {
@@ -1080,16 +924,6 @@ static void stack_ptx__prepare_hashes(StackPtxLanguage* language) {
     stack_ptx__absorb(&language->salt, limits->execution_limit, STACK_PTX__TAG_PROGRAM);
 }
 
-static void stack_ptx__format_register(StackPtx__Text16* text, const char* name) {
-    const size_t length = strlen(name);
-    text->length = STACK_PTX__LONG;
-    if (length + 3 <= sizeof text->text) {
-        memcpy(text->text, ", %", 3);
-        memcpy(text->text + 3, name, length);
-        text->length = (uint8_t)(length + 3);
-    }
-}
-
 static void stack_ptx__prepare_connections(StackPtxLanguage* language) {
     size_t i;
     for (i = 0; i < language->num_registers; ++i) {
@@ -1099,7 +933,7 @@ static void stack_ptx__prepare_connections(StackPtxLanguage* language) {
             ++info->canonical;
         }
         info->first_request = UINT32_MAX;
-        stack_ptx__format_register(&info->text, language->registers[i].name);
+        ptx_text__make_register(language->registers[i].name, strlen(language->registers[i].name), &info->text);
     }
     for (i = language->num_requests; i > 0; --i) {
         language->register_infos[language->register_infos[language->requests[i - 1]].canonical].first_request = (uint32_t)i - 1;

@@ -11,7 +11,7 @@
 #include "stack_ptx_fold.h"
 
 /* Operands of a node beyond the third, from the rows in which it continues. */
-STACK_PTX__COLD void stack_ptx__collect_continued(
+PTX_TEXT__COLD void stack_ptx__collect_continued(
     const StackPtx__Work* work, const StackPtx__Row* row, uint32_t num_operands, uint32_t* operands
 ) {
     while (num_operands > 4) {
@@ -26,7 +26,7 @@ STACK_PTX__COLD void stack_ptx__collect_continued(
 }
 
 /* The results of a node with more than one, which may lie on several stacks. */
-STACK_PTX__COLD void stack_ptx__number_results(
+PTX_TEXT__COLD void stack_ptx__number_results(
     const StackPtxLanguage* language, StackPtx__Work* work, uint32_t r, uint32_t node_idx
 ) {
     const StackPtxStackInfo* info = &language->stack_info;

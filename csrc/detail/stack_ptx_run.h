@@ -18,7 +18,7 @@
 
 /* Where the search for a value begins; the same for both orders of operands that commute. Small indices, the usual ones, do not
    overlap in the mix before the multiplication. */
-STACK_PTX__HOT uint32_t
+PTX_TEXT__HOT uint32_t
 stack_ptx__entry_of(const StackPtx__Work* work, uint64_t head, uint64_t operands_0, uint64_t operands_1, uint64_t commutes) {
     const uint64_t both_orders = operands_0 + (stack_ptx__rotate(operands_0, 32) & commutes);
     const uint64_t mix = head ^ stack_ptx__rotate(both_orders, 10) ^ stack_ptx__rotate(operands_1, 21);
@@ -38,7 +38,7 @@ static void stack_ptx__open_table(const StackPtxLanguage* language, StackPtx__Wo
     memset(work->table, 0, (size_t)part * sizeof *work->table);
 }
 
-STACK_PTX__HOT uint32_t stack_ptx__add_row(StackPtx__Work* work, uint64_t head, uint64_t operands_0, uint64_t operands_1) {
+PTX_TEXT__HOT uint32_t stack_ptx__add_row(StackPtx__Work* work, uint64_t head, uint64_t operands_0, uint64_t operands_1) {
     StackPtx__Row* row = &work->rows[work->num_rows];
     row->head = head;
     row->operands[0] = operands_0;
@@ -52,7 +52,7 @@ static uint64_t stack_ptx__commutes(const StackPtxLanguage* language, uint32_t o
 
 /* Makes the part four times as large and reinserts the rows that value numbering may find. The others, such as inputs, might not
    fit. */
-STACK_PTX__COLD void stack_ptx__grow_table(const StackPtxLanguage* language, StackPtx__Work* work) {
+PTX_TEXT__COLD void stack_ptx__grow_table(const StackPtxLanguage* language, StackPtx__Work* work) {
     uint32_t i;
     stack_ptx__open_table(language, work, 4 * ((uint64_t)work->part_mask + 1));
     for (i = 1; i < work->num_rows; ++i) {
@@ -73,7 +73,7 @@ STACK_PTX__COLD void stack_ptx__grow_table(const StackPtxLanguage* language, Sta
 /* The table's entry for the row of an equal value, or the free entry for a new one. The search rarely takes more than one step.
    Its outcome is a branch, not a choice between values, so that a processor that predicts it need not wait. With a mask of zeros
    instead of ones every entry is free. */
-STACK_PTX__HOT uint32_t* stack_ptx__find_entry(
+PTX_TEXT__HOT uint32_t* stack_ptx__find_entry(
     const StackPtx__Work* work, uint64_t head, uint64_t operands_0, uint64_t operands_1, uint64_t commutes, uint32_t mask
 ) {
     uint32_t entry = stack_ptx__entry_of(work, head, operands_0, operands_1, commutes);
@@ -112,18 +112,18 @@ static uint32_t stack_ptx__find_row(
     return *entry;
 }
 
-STACK_PTX__HOT void stack_ptx__push(StackPtx__Values* stack, uint32_t row) {
+PTX_TEXT__HOT void stack_ptx__push(StackPtx__Values* stack, uint32_t row) {
     *stack->top = row;
     stack->top += stack->top < stack->full;
 }
 
 /* 0 if the stack is empty. */
-STACK_PTX__HOT uint32_t stack_ptx__pop(StackPtx__Values* stack) { return stack->top == stack->base ? 0 : *--stack->top; }
+PTX_TEXT__HOT uint32_t stack_ptx__pop(StackPtx__Values* stack) { return stack->top == stack->base ? 0 : *--stack->top; }
 
-STACK_PTX__HOT size_t stack_ptx__height(const StackPtx__Values* stack) { return (size_t)(stack->top - stack->base); }
+PTX_TEXT__HOT size_t stack_ptx__height(const StackPtx__Values* stack) { return (size_t)(stack->top - stack->base); }
 
 /* False if the node limit ends the program. */
-STACK_PTX__HOT bool stack_ptx__count_values(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t count) {
+PTX_TEXT__HOT bool stack_ptx__count_values(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t count) {
     if (count > language->limits.max_nodes - work->num_created) {
         return false;
     }
@@ -132,7 +132,7 @@ STACK_PTX__HOT bool stack_ptx__count_values(const StackPtxLanguage* language, St
 }
 
 /* A PTX instruction with vectors, several results or operands from several stacks, or a volatile one. */
-STACK_PTX__COLD bool stack_ptx__run_general_ptx(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t op_idx) {
+PTX_TEXT__COLD bool stack_ptx__run_general_ptx(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t op_idx) {
     const StackPtxStackInfo* info = &language->stack_info;
     const StackPtxPtxInstructionDescriptor* descriptor = &info->ptx_instruction_descriptors[op_idx];
     const StackPtx__OpNode* op_node = &language->op_nodes[op_idx];
@@ -197,7 +197,7 @@ STACK_PTX__COLD bool stack_ptx__run_general_ptx(const StackPtxLanguage* language
     return true;
 }
 
-STACK_PTX__COLD bool stack_ptx__run_special(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t idx) {
+PTX_TEXT__COLD bool stack_ptx__run_special(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t idx) {
     const StackPtxStackInfo* info = &language->stack_info;
     const uint32_t arg_type = info->special_register_descriptors[idx].arg_type_idx;
     const uint32_t num_elems = stack_ptx__num_elems(info, arg_type);
@@ -216,7 +216,7 @@ STACK_PTX__COLD bool stack_ptx__run_special(const StackPtxLanguage* language, St
 }
 
 /* An input that has no row from the start. */
-STACK_PTX__COLD bool stack_ptx__run_late_input(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t register_idx) {
+PTX_TEXT__COLD bool stack_ptx__run_late_input(const StackPtxLanguage* language, StackPtx__Work* work, uint32_t register_idx) {
     const uint32_t stack_idx = language->registers[register_idx].stack_idx;
     if (!stack_ptx__count_values(language, work, 1)) {
         return false;
@@ -229,7 +229,7 @@ STACK_PTX__COLD bool stack_ptx__run_late_input(const StackPtxLanguage* language,
 
 /* Runs words up to the first that is not plain, is not prepared, or might exceed the node limit. Returns its index, or `stop`. An
    input makes a row like the others, which is not kept. */
-STACK_PTX__HOT size_t stack_ptx__run_plain_words(
+PTX_TEXT__HOT size_t stack_ptx__run_plain_words(
     const StackPtxLanguage* language,
     StackPtx__Work* work,
     const StackPtxInstruction* words,
@@ -394,7 +394,7 @@ static bool stack_ptx__run_meta(StackPtx__Work* work, StackPtx__Values* stack, u
 #define STACK_PTX__PREPARED ((StackPtxResult)(STACK_PTX_RESULT_NUM_ELEMS + 2))
 
 /* Prepares an instruction of a bare language, which has no traits. */
-STACK_PTX__COLD StackPtxResult stack_ptx__prepare_late(const StackPtxLanguage* language, uint32_t op_idx) {
+PTX_TEXT__COLD StackPtxResult stack_ptx__prepare_late(const StackPtxLanguage* language, uint32_t op_idx) {
     const StackPtxResult result = stack_ptx__check_instruction(&language->stack_info, op_idx, NULL);
     if (result == STACK_PTX_SUCCESS) {
         stack_ptx__prepare_ptx_op(language, op_idx, NULL);
@@ -534,7 +534,7 @@ static void stack_ptx__open_run(const StackPtxLanguage* language, StackPtx__Work
 }
 
 /* How a mode treats a word's error: SUCCESS to continue, or the error, whose place is written. */
-STACK_PTX__COLD StackPtxResult
+PTX_TEXT__COLD StackPtxResult
 stack_ptx__judge(StackPtxMode mode, StackPtxResult of_word, size_t routine_idx, size_t word_idx, StackPtxPlace* place_out) {
     if (mode == STACK_PTX_MODE_LENIENT || (mode == STACK_PTX_MODE_COMPATIBLE && of_word == STACK_PTX__OUT_OF_RANGE)) {
         return STACK_PTX_SUCCESS;
@@ -634,23 +634,29 @@ static StackPtxResult stack_ptx__run(
 
 /* ---- lowering: live rows ---- */
 
+static void stack_ptx__mark_requests(StackPtx__Work* work, const uint32_t* request_rows, size_t num_requests) {
+    size_t i;
+    memset(work->live, 0, work->num_rows);
+    for (i = 0; i < num_requests; ++i) {
+        work->live[request_rows[i]] = 1;
+    }
+}
+
+PTX_TEXT__HOT void stack_ptx__mark_operands(uint8_t* live, const StackPtx__Row* row) {
+    const uint64_t operands_0 = row->operands[0], operands_1 = row->operands[1];
+    live[(uint32_t)operands_0] = 1;
+    live[operands_0 >> 32] = 1;
+    live[(uint32_t)operands_1] = 1;
+    live[operands_1 >> 32] = 1;
+}
+
 /* Marks the rows that requests need, directly or not. */
 static void stack_ptx__mark_live(StackPtx__Work* work, const uint32_t* request_rows, size_t num_requests) {
-    const StackPtx__Row* rows = work->rows;
-    uint8_t* live = work->live;
-    size_t i;
     uint32_t r;
-    memset(live, 0, work->num_rows);
-    for (i = 0; i < num_requests; ++i) {
-        live[request_rows[i]] = 1;
-    }
+    stack_ptx__mark_requests(work, request_rows, num_requests);
     for (r = work->num_rows - 1; r > 0; --r) {
-        if (live[r]) {
-            const StackPtx__Row* row = &rows[r];
-            live[(uint32_t)row->operands[0]] = 1;
-            live[row->operands[0] >> 32] = 1;
-            live[(uint32_t)row->operands[1]] = 1;
-            live[row->operands[1] >> 32] = 1;
+        if (work->live[r]) {
+            stack_ptx__mark_operands(work->live, &work->rows[r]);
         }
     }
 }
