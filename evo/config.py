@@ -1,119 +1,46 @@
 """The config of a run: strict models, defaults, overrides, and one clear line for whatever is wrong.
 
-The only reader of YAML. Knows nothing of how the values are used; `evo.run.search` builds a search from them. Long, since every
-section and key stands here once, with its default and bounds.
+Composes the options that each layer defines for itself. Knows nothing of how the values are used; `evo.run.search` builds a
+search from them.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import types
 import typing
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
-import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from evo.errors import UserError, did_you_mean, suggestion
-from evo.evaluate.backends import AUTO, BACKENDS
+from evo.errors import UserError, suggestion
+from evo.evaluate.options import EvaluationOptions, TlsFiles
 from evo.instructions import SHIPPED
-from evo.native.vary import OPERATORS, RATES
+from evo.language.program import Limits
+from evo.options import Integer, Options, Positive, Probability, Weight, mistake
 from evo.search.archives import ARCHIVES
 from evo.search.emitter import INITIAL
+from evo.search.vocabulary import VariationOptions, VocabularyOptions
 from evo.shipped import find_config, find_task, shipped
 from evo.storage.files import exists
+from evo.storage.yaml_text import MAX_DEPTH, dump_yaml, parse_yaml
 
 if typing.TYPE_CHECKING:
     ArchiveName: TypeAlias = str
-    BackendName: TypeAlias = str
 else:  # whatever is registered
     ArchiveName = Literal[*ARCHIVES]
-    BackendName = Literal[AUTO, *BACKENDS]
 
 PlotName = Literal["heatmap", "front", "contact_sheet", "curves", "best", "animation", "gallery", "lineage", "page"]
 
 
-_WRITTEN_AS_FLOAT = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+)[eE][-+]?\d+")
-_MAX_EXACT = float(1 << 53)  # beyond it, a float may stand for another integer than the one written
-
-
-def _whole(value: Any) -> Any:
-    """An int for a whole number that is written as 1e6, with or without quotes; anything else as it is."""
-    number = float(value) if isinstance(value, str) and _WRITTEN_AS_FLOAT.fullmatch(value) else value
-    is_whole = isinstance(number, float) and number.is_integer() and abs(number) <= _MAX_EXACT
-    return int(number) if is_whole else value
-
-
-Integer = Annotated[int, BeforeValidator(_whole)]
-Probability = Annotated[float, Field(ge=0.0, le=1.0)]
-Weight = Annotated[float, Field(ge=0.0, allow_inf_nan=False)]
 EmitterName = Annotated[str, Field(pattern=r"^[A-Za-z_][\w-]*$", max_length=64)]
-Positive = Annotated[Integer, Field(ge=1)]
 MAX_BATCH_SIZE = 1 << 22  # programs held in memory at once
 BatchSize = Annotated[Integer, Field(ge=1, le=MAX_BATCH_SIZE)]
 
-MAX_DEPTH = 64  # of lists and mappings in YAML; what reads them calls itself for each
 
-
-def _names_to_weights(value: Any) -> Any:
-    """A plain list of names means that each has weight 1."""
-    if isinstance(value, list) and all(isinstance(name, str) for name in value):
-        return dict.fromkeys(value, 1.0)
-    return value
-
-
-Weights = Annotated[dict[str, Weight], BeforeValidator(_names_to_weights)]
-
-
-class Model(BaseModel):
-    """Refuses unknown keys and loose types. An int is accepted as a float, a whole float as an int; nothing else is converted."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, validate_default=True)
-
-
-class LimitsConfig(Model):
-    """Bounds on a program's run, part of its meaning (`evo.language.program.Limits`)."""
-
-    stack_size: Annotated[Integer, Field(ge=1, le=65536)] = 128
-    max_nodes: Annotated[Integer, Field(ge=1, le=65536)] = 4096
-    max_frame_depth: Annotated[Integer, Field(ge=1, le=64)] = 4
-    store_size: Annotated[Integer, Field(ge=0, le=4096)] = 16
-    execution_limit: Annotated[Integer, Field(ge=1, le=1 << 20)] = 4096
-
-
-class ConstantsConfig(Model):
-    """Constants in new words: f32 ones are drawn from a normal distribution, u32 ones uniformly from 0 to `u32_max`."""
-
-    f32_sigma: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 1.0
-    u32_max: Annotated[Integer, Field(ge=0, le=2**32 - 1)] = 255
-    meta_max: Annotated[Integer, Field(ge=0, le=2**16)] = 4
-
-
-class VocabularyConfig(Model):
-    """What new words are drawn from. Weights are relative within a group; `groups` weighs the groups.
-
-    Words are drawn for the stacks that inputs, outputs and instructions use. In `meta`, `constant` is a push onto the meta
-    stack; in `groups`, `store` weighs the words that store and load values.
-    In `phrases`, `input constant mul_ftz_f32` are three words that are drawn as one: any input, a constant drawn anew, and a
-    product. Other tokens are those of the text form of programs.
-    """
-
-    instructions: Weights = Field(min_length=1)
-    meta: Weights = {"dup": 1.0, "swap": 1.0, "yank_dup": 0.5, "rotate": 0.5, "constant": 0.5}
-    phrases: Weights = {}
-    groups: dict[Literal["instructions", "inputs", "constants", "meta", "store", "phrases"], Weight] = {
-        "instructions": 0.6,
-        "inputs": 0.28,
-        "constants": 0.07,
-        "meta": 0.05,
-    }
-    constants: ConstantsConfig = ConstantsConfig()
-
-
-class ProgramConfig(Model):
+class ProgramConfig(Options):
     """Programs: their maximal length in words, their instruction set, and the words that variation may draw.
 
     `instruction_set` is `default`, `wide`, or a JSON file relative to the config file.
@@ -121,11 +48,11 @@ class ProgramConfig(Model):
 
     max_length: Annotated[Integer, Field(ge=1, le=4096)] = 64
     instruction_set: str = "default"
-    limits: LimitsConfig = LimitsConfig()
-    vocabulary: VocabularyConfig
+    limits: Limits = Limits()
+    vocabulary: VocabularyOptions
 
 
-class ArchiveConfig(Model):
+class ArchiveConfig(Options):
     """An archive by its name in `evo.search.archives`, and its options: a GridArchive has `dims`, a CVTArchive `centroids`."""
 
     type: ArchiveName = "GridArchive"
@@ -150,7 +77,7 @@ class ArchiveConfig(Model):
         return {name for name in type(self).model_fields if name != "type" and getattr(self, name) is not None}
 
 
-class InitialConfig(Model):
+class InitialConfig(Options):
     """Generation 0: the given `programs`, then random ones of uniformly drawn length.
 
     `programs` are files relative to the config file, run folders, archives, and texts (`evo.run.initial_programs`). `digest` says
@@ -170,49 +97,7 @@ class InitialConfig(Model):
         return self
 
 
-OPERATOR_WEIGHTS = {"umad": 0.5, "alternation": 0.1, "crossover": 0.1, "perturbation": 0.2, "replacement": 0.1}
-"""The default mix; an operator that is not named here has weight 0."""
-
-
-class _VariationConfig(Model):
-    """Operators: one is drawn for each offspring by weight. Each operator with rates has a section of its own."""
-
-    operators: dict[str, Weight] = OPERATOR_WEIGHTS
-
-    @property
-    def rates(self) -> dict[str, float]:
-        """All rates by `Rate.key`."""
-        return {rate.key: getattr(getattr(self, rate.operator), rate.name) for rate in RATES}
-
-    @model_validator(mode="after")
-    def _some_operator(self) -> typing.Self:
-        if not sum(self.operators.values()) > 0:
-            raise ValueError("at least one of the operators needs a weight above 0")
-        return self
-
-
-def _variation_config() -> type[_VariationConfig]:
-    """The model of `search.variation`, with the operators, rates, defaults and bounds of vary.h."""
-    rates: dict[str, dict[str, Any]] = {}
-    for rate in RATES:
-        # A lowest value that is refused is left to vary.h.
-        number = Annotated[float, Field(ge=rate.lowest, le=rate.highest)]
-        rates.setdefault(rate.operator, {})[rate.name] = (number, rate.default)
-    literal: Any = Literal
-    fields: dict[str, Any] = {"operators": (dict[literal[OPERATORS], Weight], OPERATOR_WEIGHTS)}
-    for operator, section in rates.items():
-        model = create_model(f"{operator.capitalize()}Config", __base__=Model, **section)
-        fields[operator] = (model, model())
-    return create_model("VariationConfig", __base__=_VariationConfig, **fields)
-
-
-if typing.TYPE_CHECKING:
-    VariationConfig = _VariationConfig
-else:
-    VariationConfig = _variation_config()
-
-
-class TuningConfig(Model):
+class TuningConfig(Options):
     """Constants are fitted to the targets, of a task with the reduction `regression` and one output.
 
     The best `share` of the new programs of each generation is tuned, each in at most this many `iterations` of
@@ -227,7 +112,7 @@ class TuningConfig(Model):
     points: Annotated[Integer, Field(ge=16)] | None = None
 
 
-class LearningConfig(Model):
+class LearningConfig(Options):
     """What is learned while a search runs: which offspring to evaluate (`evo.search.prescreen`), and measures
     (`evo.search.learned_measures`).
 
@@ -264,7 +149,7 @@ class LearningConfig(Model):
         return self
 
 
-class StartsConfig(Model):
+class StartsConfig(Options):
     """The search begins from random programs `count` times, for so many `generations` each; then the elites of all are bred from.
 
     0: it begins once and goes on. For searches that either succeed soon or get stuck.
@@ -277,7 +162,7 @@ class StartsConfig(Model):
 ParentShares = Annotated[list[Annotated[float, Field(gt=0.0, le=1.0)]], Field(min_length=1)]
 
 
-class EmitterConfig(Model):
+class EmitterConfig(Options):
     """One of several emitters: it has a share of each batch by `weight`.
 
     `kind`: `variation` breeds with operators and rates of its own, from parents as `search.parents` says; `random` makes random
@@ -287,7 +172,7 @@ class EmitterConfig(Model):
     kind: Literal["variation", "random"] = "variation"
     weight: Weight = 1.0
     parents: ParentShares = [1.0]
-    variation: VariationConfig = VariationConfig()
+    variation: VariationOptions = VariationOptions()
 
     @model_validator(mode="after")
     def _fits_kind(self) -> Self:
@@ -297,7 +182,7 @@ class EmitterConfig(Model):
         return self
 
 
-class SearchConfig(Model):
+class SearchConfig(Options):
     """MAP-Elites: archive, sizes and operators.
 
     `parents`: each generation in turn draws its parents from one of these shares of the elites, the best; 1: from all of them.
@@ -311,7 +196,7 @@ class SearchConfig(Model):
     immigrants: Probability = 0.0
     initial: InitialConfig = InitialConfig()
     starts: StartsConfig = StartsConfig()
-    variation: VariationConfig = VariationConfig()
+    variation: VariationOptions = VariationOptions()
     emitters: Annotated[dict[EmitterName, EmitterConfig], Field(max_length=100)] = {}
     memory_size: Annotated[Integer, Field(ge=1, le=1 << 26)] = 1 << 18
     tuning: TuningConfig = TuningConfig()
@@ -346,101 +231,7 @@ class SearchConfig(Model):
         return self
 
 
-class PackingConfig(Model):
-    """Programs that are compiled, loaded and run together: sites of a kernel, and kernels of a module."""
-
-    sites_per_kernel: Annotated[Integer, Field(ge=1, le=4096)] = 64
-    kernels_per_module: Annotated[Integer, Field(ge=1, le=4096)] = 2
-
-    @model_validator(mode="after")
-    def _bounded(self) -> Self:
-        if self.sites_per_kernel * self.kernels_per_module > 4096:
-            raise ValueError("sites_per_kernel times kernels_per_module must be at most 4096 programs")
-        return self
-
-
-class FarmConfig(Model):
-    """Compile workers on other machines (`evo worker`).
-
-    `listen` is where they connect, such as tcp://0.0.0.0:5711. `keys` is the folder of the run's keys (`evo keys new`), relative
-    to the config file; an address beyond this machine needs it.
-    """
-
-    listen: str
-    keys: str | None = None
-
-
-class TlsConfig(Model):
-    """PEM files, relative to the config file: the authority's certificate, and this client's certificate and key."""
-
-    ca: str
-    cert: str
-    key: str
-
-
-class ClusterConfig(Model):
-    """Dask workers that evaluate batches in place of this machine (docs/cluster.md).
-
-    `scheduler`: its address, or `local`, which starts one worker process for each of `evaluation.threads` on this machine. `tls`:
-    for an address that begins with `tls://`; null: what Dask's own config says. `wait_seconds`: longest wait for a first worker,
-    or for another one after all were lost.
-    """
-
-    scheduler: str
-    tls: TlsConfig | None = None
-    wait_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 60.0
-
-    @model_validator(mode="after")
-    def _is_address(self) -> Self:
-        if self.scheduler != "local" and not re.fullmatch(r"\w+://[^/\s]+:\d+", self.scheduler):
-            raise ValueError(f"scheduler {self.scheduler}: must be 'local' or an address such as tcp://10.0.0.1:8786")
-        if self.tls and not self.scheduler.startswith("tls://"):
-            raise ValueError(f"scheduler {self.scheduler}: 'tls' needs an address that begins with tls://")
-        return self
-
-
-class EvaluationConfig(Model):
-    """Where programs run, and how the work is done.
-
-    `backend`: auto takes an NVIDIA GPU if one can be used, passes its self-test and is measured to be faster
-    (`evo.evaluate.calibration`). CPU and GPU differ in the last bits of approximate instructions. No other key changes a result,
-    except `compile_seconds`, after which a program counts as failed, and `opt_level` last bits of rare programs (docs/gpu.md).
-    Both: `threads` evaluate and score; null: one per core. `executor` says whether these are threads or processes, which run
-    a `score` in Python in parallel; auto: processes, or on the CPU threads, if the first batches show them to be clearly faster.
-    `score_seconds` limits the scoring of a chunk of programs, and the run ends when it passes. `simd`, auto: the faster on the
-    first programs. GPU: `device` is its number, null: the first that can be used; `lane`: programs are interpreted or compiled,
-    auto: the faster, batch by batch; `compile_workers` are processes, null: one per core; `farm` adds workers of other
-    machines, and `local_workers` are the processes beside it, null: `compile_workers`, 0: none; `packing`; `opt_level` of the
-    assembler, null: by the number of points; `launch_seconds` limits the kernels of one pack, and the run ends when it passes;
-    `cache_megabytes` of cubins are kept on disk for all runs, 0: none.
-    `cluster`: Dask workers do the work.
-    """
-
-    backend: BackendName = AUTO
-    threads: Positive | None = None
-    simd: Literal["auto", "portable", "baseline", "avx2", "avx512"] = "auto"
-    executor: Literal["auto", "threads", "processes"] = "auto"
-    score_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 300.0
-    device: Annotated[Integer, Field(ge=0)] | None = None
-    lane: Literal["auto", "interpret", "compile"] = "auto"
-    compile_workers: Positive | None = None
-    local_workers: Annotated[Integer, Field(ge=0)] | None = None
-    farm: FarmConfig | None = None
-    packing: PackingConfig = PackingConfig()
-    opt_level: Annotated[Integer, Field(ge=0, le=3)] | None = None
-    compile_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 60.0
-    launch_seconds: Annotated[float, Field(gt=0.0, le=86400.0)] = 60.0
-    cache_megabytes: Annotated[Integer, Field(ge=0, le=1 << 20)] = 2048
-    cluster: ClusterConfig | None = None
-
-    @model_validator(mode="after")
-    def _somebody_compiles(self) -> Self:
-        if self.local_workers is not None and self.farm is None:
-            raise ValueError("local_workers are the processes beside a farm; without one, set compile_workers")
-        return self
-
-
-class StopConfig(Model):
+class StopConfig(Options):
     """The run ends after the generation in which the first of these is reached; at least one is needed."""
 
     generations: Positive | None = None
@@ -455,7 +246,7 @@ class StopConfig(Model):
         return self
 
 
-class OutputConfig(Model):
+class OutputConfig(Options):
     """Where runs are written, how often their state is saved, and the plots drawn at the end.
 
     A run folder holds a copy of its task, unless the task and what it declares have more than `task_megabytes`.
@@ -479,7 +270,7 @@ class OutputConfig(Model):
     ]
 
 
-class RunConfig(Model):
+class RunConfig(Options):
     """One experiment. `task` is a folder, relative to the config file, or the name of one of evo's tasks.
 
     `task_files`, which run folders have: strings in `task_options` that are paths -> the files in their place, relative to the
@@ -492,7 +283,7 @@ class RunConfig(Model):
     seed: Annotated[Integer, Field(ge=0, lt=2**64)] = 1
     program: ProgramConfig
     search: SearchConfig
-    evaluation: EvaluationConfig = EvaluationConfig()
+    evaluation: EvaluationOptions = EvaluationOptions()
     stop: StopConfig
     output: OutputConfig = OutputConfig()
 
@@ -551,7 +342,7 @@ def load_config(path: Path, overrides: tuple[str, ...] = ()) -> RunConfig:
             raise UserError(_no_config(path, str(error.strerror))) from error
         reason = error.strerror if isinstance(error, OSError) else error
         raise UserError(f"{path}: cannot read the config: {reason}") from error
-    data = _parse_yaml(text, str(path))
+    data = parse_yaml(text, str(path))
     if not isinstance(data, dict):
         raise UserError(f"{path}: must be a mapping with the keys {', '.join(RunConfig.model_fields)}")
     for override in overrides:
@@ -604,7 +395,7 @@ def _with_paths(config: RunConfig, change: Callable[[str, str], str]) -> RunConf
     cluster = config.evaluation.cluster
     if cluster and cluster.tls:
         files = {name: change(f"evaluation.cluster.tls.{name}", file) for name, file in cluster.tls.model_dump().items()}
-        evaluation["cluster"] = cluster.model_copy(update={"tls": TlsConfig(**files)})
+        evaluation["cluster"] = cluster.model_copy(update={"tls": TlsFiles(**files)})
     if evaluation:
         changes["evaluation"] = config.evaluation.model_copy(update=evaluation)
     return config.model_copy(update=changes)
@@ -631,7 +422,7 @@ def make_config(data: dict[str, Any], source: str) -> RunConfig:
     try:
         return RunConfig.model_validate(data)
     except ValidationError as error:
-        raise UserError(f"{source}: {_describe(error)}") from error
+        raise UserError(f"{source}: {mistake(error, RunConfig)}") from error
 
 
 def read_stop(path: Path) -> StopConfig:
@@ -647,14 +438,14 @@ def read_stop(path: Path) -> StopConfig:
     if not section:
         return load_config(path).stop
     try:
-        return StopConfig.model_validate(_parse_yaml(section[0], str(path))["stop"])
+        return StopConfig.model_validate(parse_yaml(section[0], str(path))["stop"])
     except ValidationError as error:
         raise UserError(f"{path}: section 'stop': {error.errors()[0]['msg']}") from error
 
 
 def dump_config(config: RunConfig) -> str:
     """The config with all defaults filled in, as YAML that `load_config` reads."""
-    return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    return dump_yaml(config.model_dump(mode="json"))
 
 
 def first_difference(old: Any, new: Any, key: str = "") -> str | None:
@@ -678,65 +469,8 @@ def parse_values(text: str, source: str) -> list[Any]:
     Raises:
         UserError: not YAML.
     """
-    values: list[Any] = _parse_yaml(f"[{text}]", source)
+    values: list[Any] = parse_yaml(f"[{text}]", source)
     return values
-
-
-def _parse_yaml(text: str, source: str) -> Any:
-    too_deep = UserError(f"{source}: nested too deeply: more than {MAX_DEPTH} levels")
-    try:
-        value = yaml.load(text, _UniqueKeyLoader)
-    except yaml.MarkedYAMLError as error:
-        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise UserError(f"{source}{line}: not YAML: {error.problem}") from error
-    except yaml.YAMLError as error:
-        raise UserError(f"{source}: not YAML: {' '.join(str(error).split())}") from error
-    except RecursionError:
-        raise too_deep from None
-    if _is_deeper(value, MAX_DEPTH):
-        raise too_deep
-    return value
-
-
-def _is_deeper(value: Any, limit: int) -> bool:
-    """Whether lists and mappings nest deeper than the limit. One that contains itself does."""
-    level = [value]
-    for _ in range(limit + 1):
-        level = list({id(each): each for each in level if isinstance(each, (dict, list))}.values())
-        if not level:
-            return False
-        level = [child for each in level for child in (each.values() if isinstance(each, dict) else each)]
-    return True
-
-
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """Refuses a key that is given twice, reads 1e-3 as a number, and names the line of an invalid value."""
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
-        try:
-            return super().construct_object(node, deep)
-        except ValueError as error:  # such as a date in month 13
-            raise yaml.MarkedYAMLError(problem=str(error), problem_mark=node.start_mark) from error
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            if key_node.tag == "tag:yaml.org,2002:merge":
-                continue  # `<<: *anchor`: given keys win over merged ones
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise yaml.MarkedYAMLError(problem="a key must be a plain value", problem_mark=key_node.start_mark)
-            key = self.construct_object(key_node, deep=True)
-            if key in seen:
-                raise yaml.MarkedYAMLError(problem=f"key '{key}' is given twice", problem_mark=key_node.start_mark)
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-_UniqueKeyLoader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(rf"^{_WRITTEN_AS_FLOAT.pattern}$"),
-    list("-+0123456789."),
-)
 
 
 def _override(data: dict[str, Any], override: str) -> None:
@@ -746,7 +480,7 @@ def _override(data: dict[str, Any], override: str) -> None:
         raise UserError(f"--set {override}: write it as key=value, for instance search.batch_size=256")
     if len(parts) > MAX_DEPTH:
         raise UserError(f"--set {override}: nested too deeply: more than {MAX_DEPTH} levels")
-    value = _parse_yaml(text, f"--set {override}")
+    value = parse_yaml(text, f"--set {override}")
     for part in parts[:-1]:
         if data.get(part) is None:  # no such section, or one that is off
             data[part] = {}
@@ -754,33 +488,3 @@ def _override(data: dict[str, Any], override: str) -> None:
         if not isinstance(data, dict):
             raise UserError(f"--set {override}: '{part}' is not a section")
     data[parts[-1]] = value
-
-
-def _describe(error: ValidationError) -> str:
-    first = error.errors()[0]
-    path = [part for part in first["loc"] if part != "[key]"]
-    key = ".".join(str(part) for part in path)
-    if first["type"] == "extra_forbidden":
-        valid = _keys_of(path[:-1])
-        return f"unknown key '{key}', {did_you_mean(str(path[-1]), valid)}"
-    if first["type"] == "missing":
-        return f"key '{key}' is missing"
-    if first["type"] == "value_error":
-        message = str(first["ctx"]["error"])
-        return f"key '{key}': {message}" if key else message
-    if first["type"] == "model_type":
-        return f"key '{key}': must be a section with the keys {', '.join(_keys_of(path))}, got {json.dumps(first['input'])}"
-    message = first["msg"].replace("Input should be", "must be")
-    return f"key '{key}': {message}, got {json.dumps(first['input'], default=str)}"
-
-
-def _keys_of(path: list[int | str]) -> list[str]:
-    model: Any = RunConfig
-    for part in path:
-        if typing.get_origin(model) is dict:
-            model = typing.get_args(model)[1]
-            continue
-        model = model.model_fields[part].annotation
-        if typing.get_origin(model) in (typing.Union, types.UnionType):
-            model = next(arg for arg in typing.get_args(model) if isinstance(arg, type) and issubclass(arg, BaseModel))
-    return list(model.model_fields)

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from evo.config import RunConfig, VocabularyConfig, make_config
+from evo.config import RunConfig, make_config
 from evo.errors import UserError
 from evo.evaluate.cpu import without_cpu_meaning
 from evo.instructions import SHIPPED, load_instruction_set, shipped_instruction_set
@@ -29,6 +29,7 @@ from evo.run.loaded_task import load_problem, problem_of
 from evo.run.run import Run, environment, metrics_row, quarantine_record
 from evo.run.search import Search
 from evo.search.map_elites import Generation
+from evo.search.vocabulary import VocabularyOptions
 from evo.shipped import find_task
 from evo.task import Task, check_declarations, check_options, load_task
 
@@ -167,7 +168,7 @@ def _made(task: Task | type[Task] | str | Path, options: dict[str, Any]) -> tupl
 def _vocabulary_section(vocabulary: Sequence[str] | Section) -> Section:
     """All of `program.vocabulary`."""
     if isinstance(vocabulary, Mapping) and vocabulary:
-        is_section = not vocabulary.keys().isdisjoint(VocabularyConfig.model_fields)
+        is_section = not vocabulary.keys().isdisjoint(VocabularyOptions.model_fields)
         return vocabulary if is_section else {"instructions": vocabulary}
     is_list = isinstance(vocabulary, (list, tuple, np.ndarray)) and len(vocabulary)
     if not is_list or not all(isinstance(name, str) for name in vocabulary):

@@ -113,7 +113,7 @@ class PackCompiler:
         failures: dict[bytes, CompileFailure] | None = None,
     ):
         if template.num_sites is not None:
-            packing = Packing(min(packing.programs_per_module, template.num_sites), kernels_per_module=1)
+            packing = Packing(sites_per_kernel=min(packing.programs_per_module, template.num_sites), kernels_per_module=1)
         encoded = encode_language(language)
         self._blank = CompileRequest(b"", b"", b"", encoded, target, packing.sites_per_kernel, options, template.content)
         _check_template(self._blank)

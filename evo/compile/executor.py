@@ -5,18 +5,29 @@ Owns this choice. Loads the farm's libraries only if it is chosen.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from evo.compile.pool import DEFAULT_TIME_LIMIT_S, CompilePool
 from evo.errors import UserError
+from evo.options import Options
 
 if TYPE_CHECKING:
     from evo.compile.farm.server import CompileFarm
 
 INSTALL_FARM = "pip install 'evo-ptx[farm]'"
+
+
+class FarmOptions(Options):
+    """Compile workers on other machines (`evo worker`).
+
+    `listen` is where they connect, such as tcp://0.0.0.0:5711. `keys` is the folder of the run's keys (`evo keys new`), relative
+    to the config file; an address beyond this machine needs it.
+    """
+
+    listen: str
+    keys: str | None = None
 
 
 def why_no_farm() -> str | None:
@@ -25,21 +36,15 @@ def why_no_farm() -> str | None:
     return f"{' and '.join(missing)} missing: {INSTALL_FARM}" if missing else None
 
 
-def num_local_workers(settings: Mapping[str, Any]) -> int | None:
-    """Compile processes of this machine by a config's section `evaluation`, given as plain values; None: one per core."""
-    wanted: int | None = settings["compile_workers"] if settings["local_workers"] is None else settings["local_workers"]
-    return wanted
-
-
 def open_executor(
-    num_workers: int | None = None, time_limit_s: float = DEFAULT_TIME_LIMIT_S, farm: Mapping[str, Any] | None = None
+    num_workers: int | None = None, time_limit_s: float = DEFAULT_TIME_LIMIT_S, farm: FarmOptions | None = None
 ) -> CompilePool | CompileFarm:
     """An executor for compile requests.
 
     Args:
         num_workers: processes of this machine; None: one per core; 0: none, which takes a farm.
         time_limit_s: for one request.
-        farm: the section of a config, with `listen` and `keys`; None: no farm.
+        farm: None: there is none.
 
     Raises:
         UserError: the farm cannot be opened.
@@ -50,4 +55,4 @@ def open_executor(
         raise UserError(f"evaluation.farm: {reason}")
     from evo.compile.farm.server import CompileFarm
 
-    return CompileFarm(farm["listen"], Path(farm["keys"]) if farm["keys"] else None, num_workers, time_limit_s)
+    return CompileFarm(farm.listen, Path(farm.keys) if farm.keys else None, num_workers, time_limit_s)

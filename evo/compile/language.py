@@ -20,7 +20,7 @@ def encode_language(language: Language) -> bytes:
         "instruction_set": asdict(language.instruction_set),
         "inputs": language.inputs,
         "outputs": language.outputs,
-        "limits": asdict(language.limits),
+        "limits": language.limits.model_dump(),
     }
     return zlib.compress(json.dumps(fields, sort_keys=True, separators=(",", ":")).encode())
 

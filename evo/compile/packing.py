@@ -6,30 +6,33 @@ Owns this choice, which changes no result: a program computes the same in every 
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from typing import Annotated, Self
 
 import numpy as np
+from pydantic import Field, model_validator
+
+from evo.options import Integer, Options
 
 # To keep all workers busy, packs shrink down to this many programs: then a pack spends more time on itself than on them.
 MIN_PROGRAMS_PER_MODULE = 8
 # A site takes as long to compile as this many instructions, measured for sm_90: 0.11 ms and 0.026 ms (docs/benchmarks.md).
 SITE_COST = 4
+MAX_PROGRAMS = 4096  # of a module, and of a request
 
 
-@dataclass(frozen=True)
-class Packing:
-    """How many programs are compiled together.
-
-    sites_per_kernel: programs in a kernel; kernels_per_module: kernels that are compiled, loaded and timed as one. The defaults
-    compile the most programs a second (docs/benchmarks.md).
+class Packing(Options):
+    """Programs that are compiled, loaded and run together: sites of a kernel, and kernels of a module. The defaults compile the
+    most programs a second (docs/benchmarks.md).
     """
 
-    sites_per_kernel: int = 64
-    kernels_per_module: int = 2
+    sites_per_kernel: Annotated[Integer, Field(ge=1, le=MAX_PROGRAMS)] = 64
+    kernels_per_module: Annotated[Integer, Field(ge=1, le=MAX_PROGRAMS)] = 2
 
-    def __post_init__(self) -> None:
-        if self.sites_per_kernel < 1 or self.kernels_per_module < 1:
-            raise ValueError(f"sites_per_kernel and kernels_per_module must be at least 1: {self}")
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if self.programs_per_module > MAX_PROGRAMS:
+            raise ValueError(f"sites_per_kernel times kernels_per_module must be at most {MAX_PROGRAMS} programs")
+        return self
 
     @property
     def programs_per_module(self) -> int:

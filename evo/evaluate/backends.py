@@ -11,12 +11,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Evaluator, PickledTask, TaskSource
+from evo.evaluate.options import AUTO, EvaluationOptions
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native import ptx_vm
@@ -39,14 +40,14 @@ Quarantine = Mapping[bytes, tuple[FailureKind, str]]
 class Assignment:
     """The work that an evaluator is started for.
 
-    instructions: the names that programs may use. settings: a config's section `evaluation` as plain values; each backend reads
-    its own keys. source: where worker processes find the task, or the task itself; None: it is evaluated in this process only.
+    instructions: the names that programs may use. settings: each backend reads its own. source: where worker processes find the
+    task, or the task itself; None: it is evaluated in this process only.
     """
 
     language: Language
     task: Task
     instructions: Sequence[str]
-    settings: Mapping[str, Any]
+    settings: EvaluationOptions
     quarantine: Quarantine
     source: TaskSource | PickledTask | None = None
 
@@ -57,15 +58,15 @@ class Backend:
 
     why_unusable: gives in one line what this machine lacks, or None if nothing. start: makes the evaluator; raises UserError if
     the assignment does not fit. lanes: the ways in which it runs programs, which are measured one by one; they give the same
-    results. why_untrusted: gives in one line why it must not be used with a config's section `evaluation`, although its hardware
-    is there, or None; may take seconds.
+    results. why_untrusted: gives in one line why it must not be used with these options, although its hardware is there, or
+    None; may take seconds.
     """
 
     name: str
     why_unusable: Callable[[], str | None]
     start: Callable[[Assignment], Evaluator]
     lanes: tuple[str, ...] = ()
-    why_untrusted: Callable[[Mapping[str, Any]], str | None] = lambda _: None
+    why_untrusted: Callable[[EvaluationOptions], str | None] = lambda _: None
 
 
 @dataclass(frozen=True)
@@ -91,7 +92,7 @@ def choose_backend(
     """
     if name != AUTO:
         return Choice(BACKENDS[name])
-    if assignment.settings["cluster"]:
+    if assignment.settings.cluster:
         return Choice(CPU)  # what the workers have cannot be asked before they are chosen
     calibration = None
     for backend in BACKENDS.values():
@@ -128,7 +129,7 @@ def calibrate_cpu(assignment: Assignment, batch: Batch) -> Calibration:
     size = float(np.mean(batch.num_instructions))
     if without_cpu_meaning(assignment.language, assignment.instructions):
         return Calibration(num_points, size, threads, None, 0.0)  # only a GPU can run these programs
-    simd = assignment.settings["simd"]
+    simd = assignment.settings.simd
     level = simd if simd in ptx_vm.levels() else None
     return Calibration(
         num_points, size, threads, *measure_cpu(ChunkScorer(assignment.language, assignment.task, level), batch, threads)
@@ -147,19 +148,19 @@ def calibrate_lanes(backend: Backend, assignment: Assignment, batch: Batch, cali
     if problem := backend.why_untrusted(assignment.settings):
         raise UserError(problem)
     lanes = {}
-    wanted = assignment.settings["lane"]
+    wanted = assignment.settings.lane
     for lane in backend.lanes if wanted == AUTO else (wanted,):
         # What is compiled is to be compiled again.
-        settings = {**assignment.settings, "lane": lane, "cache_megabytes": 0}
+        settings = assignment.settings.model_copy(update={"lane": lane, "cache_megabytes": 0})
         with closing(backend.start(replace(assignment, settings=settings))) as evaluator:
             if costs := measure_lane(evaluator, lane, batch, calibration.threads):
                 lanes[lane] = costs
     return replace(calibration, lanes={**calibration.lanes, **lanes})
 
 
-def num_threads(settings: Mapping[str, Any]) -> int:
-    """Threads or processes that evaluate: a config's section `evaluation` says so, or one for each core of this process."""
-    return settings["threads"] or len(os.sched_getaffinity(0))
+def num_threads(settings: EvaluationOptions) -> int:
+    """Threads or processes that evaluate: one for each core of this process if the options do not say."""
+    return settings.threads or len(os.sched_getaffinity(0))
 
 
 def why_no_compiler() -> str | None:
@@ -179,13 +180,13 @@ def _why_no_cuda() -> str | None:
     return why_no_compiler() or _why_no_gpu()
 
 
-def _why_untrusted_gpu(settings: Mapping[str, Any]) -> str | None:
+def _why_untrusted_gpu(settings: EvaluationOptions) -> str | None:
     if problem := why_no_compiler():
         return problem
     from evo.evaluate.cuda.device import choose_device, probe
     from evo.evaluate.cuda.self_test import why_untrusted
 
-    return why_untrusted(choose_device(probe(), settings["device"]))
+    return why_untrusted(choose_device(probe(), settings.device))
 
 
 def _start_cuda(assignment: Assignment) -> Evaluator:
@@ -194,15 +195,22 @@ def _start_cuda(assignment: Assignment) -> Evaluator:
     from evo.evaluate.cuda.choice import COMPILE
     from evo.evaluate.cuda.device import choose_device, probe
     from evo.evaluate.cuda.evaluator import CudaEvaluator
-    from evo.evaluate.cuda.options import CudaOptions
     from evo.evaluate.cuda.self_test import why_one_lane
     from evo.storage.disk_cache import open_cache
 
-    options = CudaOptions.from_settings(assignment.settings, assignment.instructions)
-    if problem := why_one_lane(choose_device(probe(), options.device)):
-        options = replace(options, lane=COMPILE, lanes_problem=problem)
-    cache = open_cache(assignment.settings["cache_megabytes"])
-    return CudaEvaluator(assignment.language, assignment.task, options, cache, assignment.quarantine, assignment.source)
+    settings = assignment.settings
+    if problem := why_one_lane(choose_device(probe(), settings.device)):
+        settings = settings.model_copy(update={"lane": COMPILE})
+    return CudaEvaluator(
+        assignment.language,
+        assignment.task,
+        settings,
+        open_cache(settings.cache_megabytes),
+        assignment.quarantine,
+        assignment.source,
+        assignment.instructions,
+        problem,
+    )
 
 
 def _start_cpu(assignment: Assignment) -> Evaluator:
@@ -212,22 +220,21 @@ def _start_cpu(assignment: Assignment) -> Evaluator:
         raise UserError(
             f"program.vocabulary.instructions: no CPU meaning for {', '.join(unsupported)}: remove them, or use a GPU backend"
         )
-    simd = assignment.settings["simd"]
+    simd = assignment.settings.simd
     if simd != AUTO and simd not in ptx_vm.levels():
         raise UserError(f"evaluation.simd: this CPU has no '{simd}', one of: {AUTO}, {', '.join(ptx_vm.levels())}")
     level = None if simd == AUTO else simd
     return CpuEvaluator(
         assignment.language,
         assignment.task,
-        assignment.settings["threads"],
+        assignment.settings.threads,
         level,
-        executor=assignment.settings["executor"],
+        executor=assignment.settings.executor,
         source=assignment.source,
-        score_seconds=assignment.settings["score_seconds"],
+        score_seconds=assignment.settings.score_seconds,
     )
 
 
-AUTO = "auto"
 CPU = Backend("cpu", lambda: None, _start_cpu)
 CUDA = Backend("cuda", _why_no_gpu, _start_cuda, ("interpret", "compile"), _why_untrusted_gpu)
 

@@ -13,7 +13,7 @@ import os
 import pickle
 import uuid
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import cached_property
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Evaluation, Evaluator, Failure, Status, TaskSource, dask_worker, join
 from evo.evaluate.backends import CPU, Assignment, Backend
-from evo.evaluate.dask_client import GOES_ON, TlsFiles, Workers, WorkersDied, connect
+from evo.evaluate.dask_client import GOES_ON, Workers, WorkersDied, connect
 from evo.language.batch import Batch
 from evo.task import Task, declared_files, method_place, task_digest, task_files
 
@@ -39,18 +39,19 @@ class ClusterEvaluator:
     """Runs and scores programs on Dask workers. Connects when it is first needed.
 
     Args:
-        assignment: the work. Its settings have the section `cluster`; its source says where the task is.
+        assignment: the work. Its settings have a `cluster`; its source says where the task is.
         backend: that workers start.
         task_digest: of the task as it was loaded.
     """
 
     def __init__(self, assignment: Assignment, backend: Backend, task_digest: str):
         assert isinstance(assignment.source, TaskSource)
+        assert assignment.settings.cluster
         self._assignment = assignment
         self._source = assignment.source
         self._backend = backend
         self._task_digest = task_digest
-        self._settings: Mapping[str, Any] = assignment.settings["cluster"]
+        self._cluster = assignment.settings.cluster
         self._failures = dict(assignment.quarantine)
         self._opened = ExitStack()
         self._run = uuid.uuid4().hex
@@ -95,11 +96,10 @@ class ClusterEvaluator:
 
     @cached_property
     def _workers(self) -> Workers:
-        settings = self._settings
-        num_local = self._assignment.settings["threads"] if self._backend is CPU else 1
-        tls = TlsFiles(**settings["tls"]) if settings["tls"] else None
+        cluster = self._cluster
+        num_local = self._assignment.settings.threads if self._backend is CPU else 1
         try:
-            workers = self._opened.enter_context(connect(settings["scheduler"], tls, settings["wait_seconds"], num_local))
+            workers = self._opened.enter_context(connect(cluster.scheduler, cluster.tls, cluster.wait_seconds, num_local))
         except UserError as error:
             raise UserError(f"evaluation.cluster: {error}") from error.__cause__
         atexit.register(self._opened.close)  # while threads still run: an error may end the process without `close`
@@ -121,7 +121,7 @@ class ClusterEvaluator:
             limits=language.limits,
             instructions=tuple(assignment.instructions),
             backend=self._backend.name,
-            settings={name: value for name, value in assignment.settings.items() if name != "cluster"},
+            settings=assignment.settings.model_copy(update={"cluster": None}),
         )
         return pickle.dumps(setup)
 
@@ -141,7 +141,7 @@ class ClusterEvaluator:
 
     @cached_property
     def _own_cpu(self) -> Evaluator:
-        settings = {**self._assignment.settings, "threads": 1, "executor": "threads"}
+        settings = self._assignment.settings.model_copy(update={"threads": 1, "executor": "threads"})
         return CPU.start(replace(self._assignment, settings=settings))
 
     def _evaluate(self, batch: Batch) -> Evaluation:

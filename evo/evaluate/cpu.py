@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Sequence
 from queue import Empty, SimpleQueue
 from statistics import median
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.evaluate import Evaluation, PickledTask, TaskSource
 from evo.evaluate.chunks import MAX_REDUCED, ChunkScorer
+from evo.evaluate.options import ExecutorName
 from evo.evaluate.scoring_pool import WAKE_S, Ongoing, ScoringPool, WorkerError, overtime_message
 from evo.evaluate.scoring_process import setup_of
 from evo.language.batch import Batch
@@ -35,8 +36,6 @@ FIRST_S, FIRST_BATCHES = 2.0, 20  # of work on processes before threads are trie
 NUM_TRIALS = 5  # batches each way, in turn
 THREADS_GAIN = 1.1  # threads must be faster by this factor: noise is below it, and a crash of a thread ends the run
 RECHECK_S = 300.0  # of work, after which both ways are tried again: the machine may have been busy
-
-ExecutorName = Literal["auto", "threads", "processes"]
 
 
 class CpuEvaluator:

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from evo.about import DISTRIBUTION
 from evo.errors import UserError
+from evo.evaluate.options import TlsFiles
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -35,15 +36,6 @@ WAKE_S = 0.1  # longest uninterrupted wait of the calling thread, so that it see
 LOOK_S = 2.0  # between two looks at the workers while no result comes
 GOES_ON = "a run goes on from its last checkpoint"
 PACKAGES = (DISTRIBUTION, "numpy")  # that decide results
-
-
-@dataclass(frozen=True)
-class TlsFiles:
-    """Paths of PEM files: the authority's certificate, and this client's certificate and key."""
-
-    ca: str
-    cert: str
-    key: str
 
 
 class WorkersDied(Exception):

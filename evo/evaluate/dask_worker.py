@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from evo.errors import DeviceFailure, UserError
 from evo.evaluate import Evaluation, Evaluator, Failure, TaskSource
 from evo.evaluate.backends import BACKENDS, CPU, Assignment
+from evo.evaluate.options import EvaluationOptions
 from evo.instructions import InstructionSet
 from evo.language.batch import Batch
 from evo.language.program import Language, Limits
@@ -73,8 +74,7 @@ class RemoteSetup:
     """What a worker needs to make its evaluator.
 
     packed: the task's folder and the files that it declares. zip_digest: SHA-256 of the zip. options: of the task; `InZip` where
-    one is the path of such a file. task_digest: as `evo.task.task_digest`. backend: its name. settings: a config's section
-    `evaluation`.
+    one is the path of such a file. task_digest: as `evo.task.task_digest`. backend: its name. settings: of the run.
     """
 
     packed: PackedTask
@@ -87,7 +87,7 @@ class RemoteSetup:
     limits: Limits
     instructions: tuple[str, ...]
     backend: str
-    settings: Mapping[str, Any]
+    settings: EvaluationOptions
 
 
 @dataclass(frozen=True)
@@ -150,10 +150,10 @@ class _Held:
                 "variable DASK_DISTRIBUTED__WORKER__DAEMON=False"
             )
         # A score in Python would keep the worker from talking: processes do it.
-        executor = setup.settings["executor"]
+        executor = setup.settings.executor
         if executor == "auto":
             executor = "threads" if task.reduction else "processes"
-        settings = {**setup.settings, "threads": _worker().state.nthreads, "executor": executor}
+        settings = setup.settings.model_copy(update={"threads": _worker().state.nthreads, "executor": executor})
         language = Language(setup.instruction_set, setup.inputs, setup.outputs, setup.limits)
         source = TaskSource(folder, options)
         return backend.start(Assignment(language, task, setup.instructions, settings, {}, source))

@@ -17,34 +17,36 @@ Constants without a shorter exact form are printed as bits (`0x7f800000:f32`), s
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field
 
 from evo.errors import UserError, did_you_mean, suggestion
 from evo.instructions import InstructionSet
 from evo.native.ptx_vm import Folding
 from evo.native.stack_ptx import META_OPERATIONS, Lowering, WordType
+from evo.options import Integer, Options
 
 _UNSIGNED = re.compile(r"0|[1-9][0-9]*|0[xX][0-9a-fA-F]+")
 _SIGNED = re.compile(r"0|-?[1-9][0-9]*|0[xX][0-9a-fA-F]+")
 _FLOAT = re.compile(r"[+-]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)([eE][+-]?[0-9]+)?")
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Options):
     """Bounds on a program's run. They are part of its meaning: stack_ptx.h says how a program goes on that reaches one.
 
     stack_size: values of a stack; max_nodes: values that a program may create; max_frame_depth: word lists open at once,
     including the main program; store_size: entries of the store; execution_limit: words that may run.
     """
 
-    stack_size: int = 128
-    max_nodes: int = 4096
-    max_frame_depth: int = 4
-    store_size: int = 16
-    execution_limit: int = 4096
+    stack_size: Annotated[Integer, Field(ge=1, le=65536)] = 128
+    max_nodes: Annotated[Integer, Field(ge=1, le=65536)] = 4096
+    max_frame_depth: Annotated[Integer, Field(ge=1, le=64)] = 4
+    store_size: Annotated[Integer, Field(ge=0, le=4096)] = 16
+    execution_limit: Annotated[Integer, Field(ge=1, le=1 << 20)] = 4096
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Language:
     instruction_set: InstructionSet
     inputs: tuple[tuple[str, str], ...]
     outputs: tuple[tuple[str, str], ...]
-    limits: Limits = Limits()
+    limits: Limits = field(default_factory=Limits)
 
     @cached_property
     def registers(self) -> tuple[tuple[str, int], ...]:

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.evaluate.backends import AUTO, BACKENDS, CPU
+from evo.evaluate.backends import BACKENDS, CPU
+from evo.evaluate.options import AUTO
 from evo.language.expression import Expression, expression_of
 from evo.run.loaded_task import Problem
 from evo.run.run import Run
@@ -35,7 +36,7 @@ def problem_here(run: Run) -> Iterator[tuple[Problem, str | None]]:
     wanted = problem.config.evaluation.backend
     backend = run.backend if wanted == AUTO else BACKENDS[wanted]
     note = None
-    if reason := backend.why_unusable() or backend.why_untrusted(problem.config.evaluation.model_dump()):
+    if reason := backend.why_unusable() or backend.why_untrusted(problem.config.evaluation):
         note = f"computed on the CPU, whose approximate instructions differ in their last bits; {backend.name}: {reason}"
         backend = CPU
     if problem.is_local and problem.backend is backend:

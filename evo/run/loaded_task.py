@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 from evo.config import RunConfig
 from evo.errors import UserError
 from evo.evaluate import Evaluator, PickledTask, TaskSource
-from evo.evaluate.backends import AUTO, BACKENDS, CPU, Assignment, Backend, Quarantine
+from evo.evaluate.backends import BACKENDS, CPU, Assignment, Backend, Quarantine
 from evo.evaluate.cluster import ClusterEvaluator
+from evo.evaluate.options import AUTO
 from evo.evaluate.pickled_task import pickle_task
 from evo.evaluate.tuning import ConstantTuner, check_tunable
 from evo.instructions import check_names, open_instruction_set
-from evo.language.program import Language, Limits
+from evo.language.program import Language
 from evo.run.task_identity import DeclaredTask, MadeTask
 from evo.search.learned_measures import RANGE, component_names
 from evo.task import Task, Window, check_declarations, declared_files, load_task, task_digest, task_errors
@@ -83,10 +84,11 @@ class Problem:
     def assignment(self) -> Assignment:
         """The work of the evaluator."""
         names = list(self.config.program.vocabulary.instructions)
-        settings = self.config.evaluation.model_dump()
+        settings = self.config.evaluation
         if self.is_local:
             # A report asks for little: starting processes would take longer.
-            settings |= {"cluster": None, "farm": None, "local_workers": None, "executor": "threads"}
+            here = {"cluster": None, "farm": None, "local_workers": None, "executor": "threads"}
+            settings = settings.model_copy(update=here)
         return Assignment(self.language, self.task, names, settings, self.quarantine, self.source)
 
     @property
@@ -208,7 +210,7 @@ def _make_problem(
             instruction_set,
             tuple(task.inputs.items()),
             tuple(task.outputs.items()),
-            Limits(**config.program.limits.model_dump()),
+            config.program.limits,
         )
         language.lowering  # noqa: B018 - built here, so that a bad name is reported as the task's
     except (KeyError, ValueError) as error:

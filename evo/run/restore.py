@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 from evo.config import RunConfig, first_difference
 from evo.errors import FailureKind, UserError
-from evo.evaluate.backends import AUTO, BACKENDS, Backend, Quarantine
+from evo.evaluate.backends import BACKENDS, Backend, Quarantine
+from evo.evaluate.options import AUTO
 from evo.native.stack_ptx import HASH_VERSION
 from evo.run.loaded_task import Problem, load_problem, problem_of, unloaded_problem
 from evo.run.run_dir import RunDir
@@ -147,7 +148,7 @@ def same_backend(path: Path, config: RunConfig, meta: dict[str, Any]) -> Backend
     if config.evaluation.backend != AUTO:
         return BACKENDS[config.evaluation.backend]
     backend = BACKENDS[meta["backend"]]
-    if reason := backend.why_unusable() or backend.why_untrusted(config.evaluation.model_dump()):
+    if reason := backend.why_unusable() or backend.why_untrusted(config.evaluation):
         raise UserError(
             f"{path}: this run's programs ran on {meta['device']}, which cannot be used here: {reason}; "
             "to go on with the CPU, whose approximate instructions differ in their last bits: --set evaluation.backend=cpu"

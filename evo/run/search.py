@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.about import VERSION
-from evo.config import RunConfig, VariationConfig
+from evo.config import RunConfig
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Failure
 from evo.evaluate.backends import choose_backend
@@ -41,7 +41,7 @@ from evo.search.memory import HashMemory
 from evo.search.prescreen import Prescreen
 from evo.search.restarts import Restarts
 from evo.search.row_threads import RowThreads
-from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
+from evo.search.vocabulary import VariationOptions, make_variation
 
 if TYPE_CHECKING:
     from evo.evaluate.calibration import Calibration
@@ -104,7 +104,7 @@ class Search:
     def emitter(self) -> ProgramEmitter:
         """The emitter of the next generation."""
         config, language = self.problem.config, self.problem.language
-        variation = make_variation(language, *_variation_options(config, config.search.variation))
+        variation = _variation(config, language, config.search.variation)
         return ProgramEmitter(
             self.starts,
             variation,
@@ -422,30 +422,15 @@ def _emitters(config: RunConfig, language: Language, variation: Variation) -> li
     for name, emitter in sorted(search.emitters.items(), key=lambda pair: (pair[1].kind == "random", pair[0])):
         own = None
         if emitter.kind != "random":
-            options = _variation_options(config, emitter.variation)
-            own = make_variation(language, *options, source=f"search.emitters.{name}.variation")
+            own = _variation(config, language, emitter.variation, f"search.emitters.{name}.variation")
         emitters.append(Emitter(name, emitter.weight, own, emitter.parents))
     return emitters
 
 
-def _variation_options(config: RunConfig, variation: VariationConfig) -> tuple[VocabularyOptions, VariationOptions]:
-    vocabulary, initial = config.program.vocabulary, config.search.initial
+def _variation(config: RunConfig, language: Language, options: VariationOptions, source: str = "search.variation") -> Variation:
+    initial = config.search.initial
     if initial.max_length > config.program.max_length:
         raise UserError(
             f"search.initial.max_length: {initial.max_length} is more than program.max_length {config.program.max_length}"
         )
-    return (
-        VocabularyOptions(
-            vocabulary.instructions,
-            vocabulary.meta,
-            {str(name): weight for name, weight in vocabulary.groups.items()},
-            **vocabulary.constants.model_dump(),
-            phrases=vocabulary.phrases,
-        ),
-        VariationOptions(
-            operator_weights=variation.operators,
-            rates=variation.rates,
-            initial_min_length=initial.min_length,
-            initial_max_length=initial.max_length,
-        ),
-    )
+    return make_variation(language, config.program.vocabulary, options, (initial.min_length, initial.max_length), source)

@@ -1,20 +1,23 @@
 """The vocabulary: which words variation draws, and how often.
 
-Owns the conversion of names and weights to the table that vary.h draws from. Knows nothing of the archive or of configs.
+Owns the conversion of names and weights to the table that vary.h draws from. Knows nothing of the archive.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
+from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from evo.errors import UserError, did_you_mean
 from evo.instructions import Instruction
 from evo.language.program import Language, word
 from evo.native.stack_ptx import META_OPERATIONS, WordType
 from evo.native.vary import MAX_PHRASE, OPERATORS, RATES, Draw, Variation
+from evo.options import Integer, Options, Weight
 
 
 @dataclass
@@ -27,49 +30,104 @@ class _Entry:
     others: tuple[_Entry, ...] = ()  # of a phrase
 
 
-@dataclass(frozen=True)
-class VocabularyOptions:
-    """Weights of new words: `instructions` and `meta` by name and `phrases` by text within their group, `groups` (instructions,
-    inputs, constants, meta, store, phrases) against each other. f32 constants are normal with deviation `f32_sigma`, u32
-    constants uniform up to `u32_max`, meta constants uniform up to `meta_max`.
+def _names_to_weights(value: Any) -> Any:
+    """A plain list of names means that each has weight 1."""
+    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        return dict.fromkeys(value, 1.0)
+    return value
 
+
+Weights = Annotated[dict[str, Weight], BeforeValidator(_names_to_weights)]
+
+
+class ConstantOptions(Options):
+    """Constants in new words: f32 ones are drawn from a normal distribution, u32 ones uniformly from 0 to `u32_max`."""
+
+    f32_sigma: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 1.0
+    u32_max: Annotated[Integer, Field(ge=0, le=2**32 - 1)] = 255
+    meta_max: Annotated[Integer, Field(ge=0, le=2**16)] = 4
+
+
+class VocabularyOptions(Options):
+    """What new words are drawn from. Weights are relative within a group; `groups` weighs the groups.
+
+    Words are drawn for the stacks that inputs, outputs and instructions use. In `meta`, `constant` is a push onto the meta
+    stack; in `groups`, `store` weighs the words that store and load values.
     A phrase is several words that are drawn as one: tokens of the text form of programs (`evo.language.program`), `input` for any
     input, and `constant` or `constant.STACK` for one with a value drawn anew.
     """
 
-    instructions: dict[str, float]
-    meta: dict[str, float]
-    groups: dict[str, float]
-    f32_sigma: float
-    u32_max: int
-    meta_max: int
-    phrases: dict[str, float] = field(default_factory=dict)
+    instructions: Weights = Field(min_length=1)
+    meta: Weights = {"dup": 1.0, "swap": 1.0, "yank_dup": 0.5, "rotate": 0.5, "constant": 0.5}
+    phrases: Weights = {}
+    groups: dict[Literal["instructions", "inputs", "constants", "meta", "store", "phrases"], Weight] = {
+        "instructions": 0.6,
+        "inputs": 0.28,
+        "constants": 0.07,
+        "meta": 0.05,
+    }
+    constants: ConstantOptions = ConstantOptions()
 
 
-@dataclass(frozen=True)
-class VariationOptions:
-    """Weights of operators by name, 0 if absent; rates by `Rate.key`, the default if absent; the length of initial programs in
-    words.
-    """
+OPERATOR_WEIGHTS = {"umad": 0.5, "alternation": 0.1, "crossover": 0.1, "perturbation": 0.2, "replacement": 0.1}
+"""The default mix; an operator that is not named here has weight 0."""
 
-    operator_weights: dict[str, float]
-    rates: dict[str, float]
-    initial_min_length: int
-    initial_max_length: int
+
+class _VariationOptions(Options):
+    """Operators: one is drawn for each offspring by weight. Each operator with rates has a section of its own."""
+
+    operators: dict[str, Weight] = OPERATOR_WEIGHTS
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """All rates by `Rate.key`."""
+        return {rate.key: getattr(getattr(self, rate.operator), rate.name) for rate in RATES}
+
+    @model_validator(mode="after")
+    def _some_operator(self) -> Self:
+        if not sum(self.operators.values()) > 0:
+            raise ValueError("at least one of the operators needs a weight above 0")
+        return self
+
+
+def _variation_options() -> type[_VariationOptions]:
+    """The options with the operators, rates, defaults and bounds of vary.h."""
+    rates: dict[str, dict[str, Any]] = {}
+    for rate in RATES:
+        # A lowest value that is refused is left to vary.h.
+        number = Annotated[float, Field(ge=rate.lowest, le=rate.highest)]
+        rates.setdefault(rate.operator, {})[rate.name] = (number, rate.default)
+    literal: Any = Literal
+    fields: dict[str, Any] = {"operators": (dict[literal[OPERATORS], Weight], OPERATOR_WEIGHTS)}
+    for operator, section in rates.items():
+        model = create_model(f"{operator.capitalize()}Options", __base__=Options, **section)
+        fields[operator] = (model, model())
+    return create_model("VariationOptions", __base__=_VariationOptions, **fields)
+
+
+if TYPE_CHECKING:
+    VariationOptions = _VariationOptions
+else:
+    VariationOptions = _variation_options()
 
 
 def make_variation(
-    language: Language, vocabulary: VocabularyOptions, options: VariationOptions, source: str = "search.variation"
+    language: Language,
+    vocabulary: VocabularyOptions,
+    options: VariationOptions,
+    initial_lengths: tuple[int, int],
+    source: str = "search.variation",
 ) -> Variation:
     """The native operators on programs of `language`.
 
     Args:
+        initial_lengths: the least and the greatest length of random programs, in words.
         source: where messages say that the options stand.
 
     Raises:
         UserError: a name is unknown, nothing has a weight, or a rate is out of range.
     """
-    drawn = _weigh_groups(_entries(language, vocabulary), vocabulary.groups)
+    drawn = _weigh_groups(_entries(language, vocabulary), {str(name): weight for name, weight in vocabulary.groups.items()})
     entries = [part for entry in drawn for part in (entry, *entry.others)]
     try:
         return Variation(
@@ -77,7 +135,7 @@ def make_variation(
             np.array([entry.weight for entry in entries], np.float64),
             np.array([entry.draw for entry in entries], np.uint32),
             np.array([entry.params for entry in entries], np.float64),
-            _native_options(language, options, source),
+            _native_options(language, options, initial_lengths),
             np.array([1 + len(entry.others) for entry in entries], np.uint32),
         )
     except ValueError as error:
@@ -96,7 +154,7 @@ def _entries(language: Language, vocabulary: VocabularyOptions) -> list[_Entry]:
     entries += _constants(language, stacks, vocabulary)
     for name, weight in vocabulary.meta.items():
         if name == "constant":
-            meta_max = float(vocabulary.meta_max)
+            meta_max = float(vocabulary.constants.meta_max)
             entries.append(_Entry("meta", word(WordType.META_CONSTANT), weight, Draw.INTEGER, (0.0, meta_max + 1)))
         elif name in META_OPERATIONS:
             operation = META_OPERATIONS.index(name)
@@ -156,9 +214,9 @@ def _constants(language: Language, stacks: list[int], vocabulary: VocabularyOpti
         constant_type = language.instruction_set.stacks[stack].constant_type
         literal = word(WordType.CONSTANT, stack)
         if constant_type in ("f32", "f64"):
-            entries.append(_Entry("constants", literal, 1.0, Draw.GAUSSIAN, (0.0, vocabulary.f32_sigma)))
+            entries.append(_Entry("constants", literal, 1.0, Draw.GAUSSIAN, (0.0, vocabulary.constants.f32_sigma)))
         elif constant_type is not None:
-            entries.append(_Entry("constants", literal, 1.0, Draw.INTEGER, (0.0, float(vocabulary.u32_max) + 1)))
+            entries.append(_Entry("constants", literal, 1.0, Draw.INTEGER, (0.0, float(vocabulary.constants.u32_max) + 1)))
     return entries
 
 
@@ -175,19 +233,18 @@ def _weigh_groups(entries: list[_Entry], groups: dict[str, float]) -> list[_Entr
     return kept
 
 
-def _native_options(language: Language, options: VariationOptions, source: str) -> SimpleNamespace:
+def _native_options(language: Language, options: VariationOptions, initial_lengths: tuple[int, int]) -> SimpleNamespace:
     stacks = language.instruction_set.stacks
     # Constants of 64-bit types are widened from 32 bits, and vary like those of the 32-bit type.
     masks = {
         kind: sum(1 << i for i, stack in enumerate(stacks) if stack.constant_type in (kind, f"{kind[0]}64"))
         for kind in ("f32", "u32", "s32")
     }
-    weights = _by_name(source, "operator", options.operator_weights, dict.fromkeys(OPERATORS, 0.0))
     return SimpleNamespace(
-        operator_weights=tuple(weights.values()),
-        **_by_name(source, "rate", options.rates, {rate.key: rate.default for rate in RATES}),
-        initial_min_length=options.initial_min_length,
-        initial_max_length=options.initial_max_length,
+        operator_weights=tuple(options.operators.get(name, 0.0) for name in OPERATORS),
+        **options.rates,
+        initial_min_length=initial_lengths[0],
+        initial_max_length=initial_lengths[1],
         float_stacks=masks["f32"],
         unsigned_stacks=masks["u32"],
         signed_stacks=masks["s32"],
@@ -204,10 +261,3 @@ def _effect(language: Language, instruction: Instruction) -> tuple[list[int], li
         return [each.stack_idx for each in types for _ in range(max(each.num_vec_elems, 1))]
 
     return stacks(instruction.args), stacks(instruction.rets)
-
-
-def _by_name(source: str, what: str, given: dict[str, float], defaults: dict[str, float]) -> dict[str, float]:
-    unknown = [name for name in given if name not in defaults]
-    if unknown:
-        raise UserError(f"{source}: unknown {what} '{unknown[0]}', {did_you_mean(unknown[0], defaults)}")
-    return {**defaults, **given}

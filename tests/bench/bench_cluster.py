@@ -4,14 +4,14 @@ several, in turn."""
 import time
 from pathlib import Path
 
-from evo.config import EvaluationConfig
 from evo.evaluate import TaskSource
 from evo.evaluate.backends import CPU, Assignment
 from evo.evaluate.cluster import ClusterEvaluator
+from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
+from evo.search.vocabulary import ConstantOptions, VariationOptions, VocabularyOptions, make_variation
 from evo.task import load_task, task_digest
 
 FOLDER = Path(__file__).parents[2] / "tasks" / "domain_coloring"
@@ -23,9 +23,14 @@ NAMES = ("add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "fma_rn_ftz_f32", "sin_app
 def random_batch(language: Language) -> Batch:
     """Random programs of 16 to 48 words."""
     groups = {"instructions": 0.5, "inputs": 0.3, "constants": 0.15, "meta": 0.05}
-    vocabulary = VocabularyOptions(dict.fromkeys(NAMES, 1.0), {"dup": 1.0, "swap": 1.0}, groups, 1.0, 9, 2)
-    options = VariationOptions({"umad": 1.0}, {}, 16, 48)
-    words = make_variation(language, vocabulary, options).random_programs(5, 0, 0, BATCH_SIZE, 48)
+    vocabulary = VocabularyOptions(
+        instructions=dict.fromkeys(NAMES, 1.0),
+        meta={"dup": 1.0, "swap": 1.0},
+        groups=groups,
+        constants=ConstantOptions(f32_sigma=1.0, u32_max=9, meta_max=2),
+    )
+    variation = make_variation(language, vocabulary, VariationOptions(operators={"umad": 1.0}), (16, 48))
+    words = variation.random_programs(5, 0, 0, BATCH_SIZE, 48)
     return Batch.analyze(language.lowering, words)
 
 
@@ -35,9 +40,7 @@ def rows():
     language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
     batch = random_batch(language)
     settings = {"threads": 2, "executor": "processes", "cluster": {"scheduler": "local"}}
-    assignment = Assignment(
-        language, task, NAMES, EvaluationConfig.model_validate(settings).model_dump(), {}, TaskSource(FOLDER, {})
-    )
+    assignment = Assignment(language, task, NAMES, EvaluationOptions.model_validate(settings), {}, TaskSource(FOLDER, {}))
     evaluators = {
         "processes": CPU.start(assignment),
         "cluster": ClusterEvaluator(assignment, CPU, task_digest(FOLDER)),

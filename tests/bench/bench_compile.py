@@ -57,7 +57,12 @@ def rows():
     num_few = len(np.unique(few.hashes, axis=0))
 
     with ThreadPoolExecutor(1) as executor:
-        for packing in (Packing(32, 2), Packing(64, 1), Packing(64, 2), Packing(128, 1)):
+        for packing in (
+            Packing(sites_per_kernel=32, kernels_per_module=2),
+            Packing(sites_per_kernel=64, kernels_per_module=1),
+            Packing(sites_per_kernel=64, kernels_per_module=2),
+            Packing(sites_per_kernel=128, kernels_per_module=1),
+        ):
             cpu_s = min(cpu_s for _, _, cpu_s in rounds(language, few, executor, packing))
             what = f"{TARGET}, 32 live instructions, {packing.kernels_per_module} x {packing.sites_per_kernel} sites, by CPU time"
             yield f"programs compiled, {what}", f"{num_few / cpu_s:.0f} / s", "896 / s", "1165 / s"

@@ -18,7 +18,7 @@ import evo
 from evo.compile.packing import Packing
 from evo.evaluate.cuda.device import Device, probe
 from evo.evaluate.cuda.evaluator import CudaEvaluator
-from evo.evaluate.cuda.options import CudaOptions
+from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
@@ -60,7 +60,7 @@ def kernel_rate(num_operations: int, num_points: int, packing: Packing, num_prog
         row[: len(program)] = program
     batch = Batch.analyze(language.lowering, words)
     with tempfile.TemporaryDirectory() as folder:
-        evaluator = CudaEvaluator(language, task, CudaOptions(packing=packing), DiskCache(folder))
+        evaluator = CudaEvaluator(language, task, EvaluationOptions(packing=packing, lane="compile"), DiskCache(folder))
         evaluator.evaluate(batch)  # fills the cache
         best_s = min(evaluator.evaluate(batch).times_s["kernels"] for _ in range(NUM_ROUNDS))
         evaluator.close()
@@ -77,9 +77,12 @@ def kernel_rows():
     peak = peak_rate(device)
     device.close()
     yield "peak of FP32 instructions", f"{peak:,.0f} GPops/s", "", ""
-    cases = [(length, 1 << 20, Packing(64, 2), 128) for length in (10, 32, 100, 300)]
-    cases += [(32, num_points, Packing(64, 2), 128) for num_points in (4096, 65_536)]
-    cases += [(32, 65_536, Packing(*pack), 1024) for pack in ((16, 1), (64, 1), (128, 1), (64, 16))]
+    cases = [(length, 1 << 20, Packing(sites_per_kernel=64, kernels_per_module=2), 128) for length in (10, 32, 100, 300)]
+    cases += [(32, num_points, Packing(sites_per_kernel=64, kernels_per_module=2), 128) for num_points in (4096, 65_536)]
+    cases += [
+        (32, 65_536, Packing(sites_per_kernel=sites, kernels_per_module=kernels), 1024)
+        for sites, kernels in ((16, 1), (64, 1), (128, 1), (64, 16))
+    ]
     for length, num_points, packing, num_programs in cases:
         rate = kernel_rate(length, num_points, packing, num_programs)
         what = f"kernels, mix A, {length} instructions, {num_points:,} points, packs of {packing.kernels_per_module} x "

@@ -38,7 +38,9 @@ def pack_times_s(language: Language, batch: Batch, num_workers: int) -> list[flo
     parts = [batch[np.array([site[0] for site in pack])] for pack in packs]
     times_s = np.full((NUM_ROUNDS, len(parts)), np.inf)
     with ThreadPoolExecutor(1) as executor:
-        compiler = PackCompiler(language, TARGET, executor, packing=Packing(1024, 1), options=DEFAULT_OPTIONS)
+        compiler = PackCompiler(
+            language, TARGET, executor, packing=Packing(sites_per_kernel=1024, kernels_per_module=1), options=DEFAULT_OPTIONS
+        )
         for taken_s in times_s:  # all packs in turn, so that a slow moment of the machine is not a pack's
             for number, part in enumerate(parts):
                 (module,) = compiler.compile(part)

@@ -19,7 +19,7 @@ from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.run.loaded_task import load_problem
 from evo.run.search import Search
-from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
+from evo.search.vocabulary import ConstantOptions, VariationOptions, VocabularyOptions, make_variation
 from evo.task import Scores, Task, load_task
 
 FOLDER = Path(__file__).parents[2] / "tasks" / "domain_coloring"
@@ -67,9 +67,14 @@ def language_of(task: Task) -> Language:
 def random_batch(language: Language, num_programs: int) -> Batch:
     """Random programs of up to 48 words."""
     groups = {"instructions": 0.5, "inputs": 0.3, "constants": 0.15, "meta": 0.05}
-    vocabulary = VocabularyOptions(dict.fromkeys(NAMES, 1.0), {"dup": 1.0, "swap": 1.0}, groups, 1.0, 9, 2)
-    options = VariationOptions({"umad": 1.0}, {}, 16, 48)
-    words = make_variation(language, vocabulary, options).random_programs(5, 0, 0, num_programs, 48)
+    vocabulary = VocabularyOptions(
+        instructions=dict.fromkeys(NAMES, 1.0),
+        meta={"dup": 1.0, "swap": 1.0},
+        groups=groups,
+        constants=ConstantOptions(f32_sigma=1.0, u32_max=9, meta_max=2),
+    )
+    variation = make_variation(language, vocabulary, VariationOptions(operators={"umad": 1.0}), (16, 48))
+    words = variation.random_programs(5, 0, 0, num_programs, 48)
     return Batch.analyze(language.lowering, words)
 
 

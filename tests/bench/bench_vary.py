@@ -5,10 +5,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from evo.config import VariationConfig
 from evo.language.program import word
 from evo.native.stack_ptx import WordType
 from evo.native.vary import OPERATORS, Draw, Variation
+from evo.search.vocabulary import VariationOptions
 
 NUM_OFFSPRING = 10_000
 NUM_PARENTS = 1000
@@ -27,7 +27,7 @@ def make_variation(operator_weights: tuple[float, ...]) -> Variation:
     params[-1] = 0.0, 1.0
     options = SimpleNamespace(
         operator_weights=operator_weights,
-        **VariationConfig().rates,
+        **VariationOptions().rates,
         initial_min_length=LENGTH,
         initial_max_length=LENGTH,
         float_stacks=1,
@@ -49,7 +49,7 @@ def best_ms(function) -> float:
 
 def rows():
     """Rows of the table."""
-    mix = tuple(VariationConfig().operators.get(name, 0.0) for name in OPERATORS)
+    mix = tuple(VariationOptions().operators.get(name, 0.0) for name in OPERATORS)
     alone = [(f"{name} alone", tuple(float(name == other) for other in OPERATORS)) for name in OPERATORS]
     for what, weights in [("default mix", mix), *alone]:
         variation = make_variation(weights)

@@ -70,10 +70,10 @@ def test_sums_at_check_points_on_a_gpu_are_those_of_numpy(problem, emulated_gpu,
         pytest.importorskip("cuda.bindings.driver", reason="cuda-bindings is not installed")
         pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
     from evo.evaluate.cuda.evaluator import CudaEvaluator
-    from evo.evaluate.cuda.options import CudaOptions
+    from evo.evaluate.options import EvaluationOptions
 
     _, task, language, batch = problem
-    evaluator = CudaEvaluator(language, task, CudaOptions(lane=lane))
+    evaluator = CudaEvaluator(language, task, EvaluationOptions(lane=lane))
     try:
         evaluation = evaluator.evaluate(batch)
         assert evaluation.lanes[lane] == len(batch)

@@ -18,7 +18,7 @@ from emulated_gpu import ptx_decode
 from evo.config import load_config
 from evo.evaluate.backends import CPU
 from evo.evaluate.cuda.evaluator import CudaEvaluator
-from evo.evaluate.cuda.options import CudaOptions
+from evo.evaluate.options import EvaluationOptions
 from evo.language.batch import Batch
 from evo.report.check import CheckReport
 from evo.run.loaded_task import load_problem
@@ -48,7 +48,7 @@ def verdict(emulated_gpu, elites):
 
     def judge() -> bool:
         task, language, batch, cpu = elites
-        evaluator = CudaEvaluator(language, task, CudaOptions(num_workers=1, num_threads=1))
+        evaluator = CudaEvaluator(language, task, EvaluationOptions(compile_workers=1, threads=1, lane="compile"))
         gpu = evaluator.evaluate(batch)
         evaluator.close()
         is_accurate = np.array(["tanh.approx" not in stub for stub in language.lowering.emit(batch.words)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,7 @@ from evo.evaluate.cuda import lane
 from evo.evaluate.cuda.choice import LANES
 from evo.evaluate.cuda.device import Device, probe
 from evo.evaluate.cuda.evaluator import CudaEvaluator
-from evo.evaluate.cuda.options import CudaOptions
+from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
@@ -45,7 +44,7 @@ def problem(plane_folder):
     return task, language, Batch.analyze(language.lowering, words)
 
 
-OPTIONS = CudaOptions(num_workers=1, packing=Packing(4, 2))
+OPTIONS = EvaluationOptions(compile_workers=1, packing=Packing(sites_per_kernel=4, kernels_per_module=2), lane="compile")
 
 
 def test_an_evaluator_gives_back_all_that_it_takes_of_a_device(emulated_gpu, problem):
@@ -162,7 +161,7 @@ def test_no_program_is_at_fault_on_a_machine_that_stays_broken(emulated_gpu, pro
 
 def test_a_kernel_that_never_ends_is_given_up_after_its_time(emulated_gpu, problem):
     task, language, batch = problem
-    evaluator = CudaEvaluator(language, task, replace(OPTIONS, launch_seconds=3.0))
+    evaluator = CudaEvaluator(language, task, OPTIONS.model_copy(update={"launch_seconds": 3.0}))
     emulated_gpu.configure("fault=launch:9:600")
     with pytest.raises(DeviceFailure, match=r"still running after 3 s") as raised:
         evaluator.evaluate(batch)
@@ -183,7 +182,7 @@ def test_a_gpu_newer_than_the_assembler_has_the_same_results(
     found = {}
     for each in ("9.0", capability):
         emulated_gpu.configure(f"capability={each}")
-        evaluator = CudaEvaluator(language, task, replace(OPTIONS, lane=name))
+        evaluator = CudaEvaluator(language, task, OPTIONS.model_copy(update={"lane": name}))
         found[each] = evaluator.evaluate(batch)
         environment = evaluator.environment()
         evaluator.close()
@@ -212,7 +211,7 @@ def test_packs_of_a_tasks_own_kernel_fill_the_device(emulated_gpu, processors, n
     texts = [f"%{language.inputs[0][0]} {factor_of(i)} mul_ftz_f32" for i in range(100)]
     batch = Batch.analyze(language.lowering, np.stack([parse_program(language, text, "test", 8) for text in texts]))
     emulated_gpu.configure(f"processors={processors}")
-    evaluator = CudaEvaluator(language, task, CudaOptions(num_workers=1))
+    evaluator = CudaEvaluator(language, task, EvaluationOptions(compile_workers=1, lane="compile"))
     launches = emulated_gpu.num_calls("launch")
     evaluator.evaluate(batch)
     evaluator.close()
@@ -224,7 +223,7 @@ def test_the_time_of_kernels_is_without_copies(emulated_gpu, monkeypatch):
     task = load_task(OWN_KERNEL, {})
     language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
     words = parse_program(language, f"%{language.inputs[0][0]} 2.5 mul_ftz_f32", "test", 8)[None]
-    evaluator = CudaEvaluator(language, task, CudaOptions(num_workers=1))
+    evaluator = CudaEvaluator(language, task, EvaluationOptions(compile_workers=1, lane="compile"))
     calls = []
     for name in ("copy_to_device", "fill", "launch", "copy_to_host", "record"):
         function = getattr(Device, name)
@@ -240,7 +239,7 @@ def test_the_time_of_kernels_is_without_copies(emulated_gpu, monkeypatch):
 def test_the_optimisation_level_is_chosen_by_the_task_unless_it_is_given(emulated_gpu, plane_folder, wanted, level):
     task = load_task(plane_folder, {})
     language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
-    evaluator = CudaEvaluator(language, task, CudaOptions(num_workers=1, opt_level=wanted))
+    evaluator = CudaEvaluator(language, task, EvaluationOptions(compile_workers=1, opt_level=wanted, lane="compile"))
     environment = evaluator.environment()
     evaluator.close()
     assert environment["opt_level"] == level

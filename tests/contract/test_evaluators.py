@@ -16,12 +16,12 @@ from evo.evaluate import Status, TaskSource
 from evo.evaluate.backends import BACKENDS
 from evo.evaluate.cpu import CpuEvaluator, without_cpu_meaning
 from evo.evaluate.cuda.evaluator import CudaEvaluator
-from evo.evaluate.cuda.options import CudaOptions
+from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native import ptx_vm
-from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
+from evo.search.vocabulary import ConstantOptions, VariationOptions, VocabularyOptions, make_variation
 from evo.task import load_task
 
 TESTS = Path(__file__).parents[1]
@@ -61,12 +61,10 @@ class Case:
             instructions=dict.fromkeys(known, 1.0),
             meta={"dup": 1.0, "swap": 1.0},
             groups={"instructions": 0.5, "inputs": 0.3, "constants": 0.15, "meta": 0.05},
-            f32_sigma=1.0,
-            u32_max=9,
-            meta_max=2,
+            constants=ConstantOptions(f32_sigma=1.0, u32_max=9, meta_max=2),
         )
-        options = VariationOptions({"umad": 1.0}, {"umad_addition_rate": 0.1, "umad_deletion_rate": 0.1}, 1, 60)
-        words = make_variation(self.language, vocabulary, options).random_programs(11, 0, 0, NUM_PROGRAMS, 64)
+        options = VariationOptions(operators={"umad": 1.0})
+        words = make_variation(self.language, vocabulary, options, (1, 60)).random_programs(11, 0, 0, NUM_PROGRAMS, 64)
         self.batch = Batch.analyze(self.language.lowering, words)
         self.expected = cpu.evaluate(self.batch)
 
@@ -101,7 +99,11 @@ def both(request, cases, process_evaluator):
         return
     if name == "cuda":
         request.getfixturevalue("emulated_gpu")
-        evaluator = CudaEvaluator(case.language, case.task, CudaOptions(num_workers=1, packing=Packing(16, 2)))
+        evaluator = CudaEvaluator(
+            case.language,
+            case.task,
+            EvaluationOptions(compile_workers=1, packing=Packing(sites_per_kernel=16, kernels_per_module=2), lane="compile"),
+        )
     else:
         evaluator = CpuEvaluator(case.language, case.task, **CPU_EVALUATORS[name])
     yield case, evaluator

@@ -29,7 +29,7 @@ from compile_cases import BAD, break_down, program_text, programs, reject
 
 NUM_PROGRAMS = 15
 LIMIT_S = 300.0  # far beyond what any call takes, on a busy machine too: it ends a test that hangs
-PACKING = Packing(3, 2)
+PACKING = Packing(sites_per_kernel=3, kernels_per_module=2)
 
 
 class InLine(Executor):
@@ -199,7 +199,7 @@ def test_what_a_function_raises_is_raised_and_the_executor_goes_on(executor, lan
 
 
 def test_a_batch_that_is_given_up_leaves_an_executor_that_goes_on(executor, language, batch):
-    results = PackCompiler(language, "sm_90", executor, packing=Packing(1, 1)).compile(batch)
+    results = PackCompiler(language, "sm_90", executor, packing=Packing(sites_per_kernel=1, kernels_per_module=1)).compile(batch)
     assert isinstance(next(results), Module)
     results.close()
     assert executor.submit(divmod, 7, 3).result(timeout=LIMIT_S) == (2, 1)

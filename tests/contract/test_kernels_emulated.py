@@ -26,7 +26,7 @@ from evo.instructions import shipped_instruction_set
 from evo.kernel.pointwise import kernel_name
 from evo.language.program import Language, Limits, parse_program
 from evo.native.ptx_vm import VirtualMachine
-from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
+from evo.search.vocabulary import ConstantOptions, VariationOptions, VocabularyOptions, make_variation
 
 SET = shipped_instruction_set("default")
 INPUTS = (("a", "f32"), ("b", "f32"), ("c", "f32"), ("u", "u32"), ("v", "u32"), ("p", "philox"))
@@ -66,12 +66,10 @@ def random_programs(language: Language, names: tuple[str, ...], count: int, seed
         instructions=dict.fromkeys(names, 1.0),
         meta={"dup": 1.0, "swap": 1.0, "rotate": 1.0},
         groups={"instructions": 0.5, "inputs": 0.3, "constants": 0.15, "meta": 0.05},
-        f32_sigma=1.0,
-        u32_max=9,
-        meta_max=2,
+        constants=ConstantOptions(f32_sigma=1.0, u32_max=9, meta_max=2),
     )
-    options = VariationOptions({"umad": 1.0}, {"umad_addition_rate": 0.1, "umad_deletion_rate": 0.1}, 1, 70)
-    return make_variation(language, vocabulary, options).random_programs(seed, 0, 0, count, 70)
+    options = VariationOptions(operators={"umad": 1.0})
+    return make_variation(language, vocabulary, options, (1, 70)).random_programs(seed, 0, 0, count, 70)
 
 
 def some_inputs(num_points: int, scalars: tuple[str, ...] = ()) -> dict[str, np.ndarray]:

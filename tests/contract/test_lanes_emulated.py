@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,7 @@ from evo.evaluate.cuda.agreement import EDGES, LANGUAGE, NAMES, Operands, points
 from evo.evaluate.cuda.choice import AUTO, COMPILE, INTERPRET, MAX_INTERPRETED_POINTS, choose_lane
 from evo.evaluate.cuda.device_tests import _random_programs
 from evo.evaluate.cuda.evaluator import CudaEvaluator
-from evo.evaluate.cuda.options import CudaOptions
+from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
@@ -39,8 +38,9 @@ def lanes(emulated_gpu):
     made = []
 
     def make(language: Language, task: evo.Task, instructions=None) -> tuple[CudaEvaluator, CudaEvaluator]:
-        options = CudaOptions(num_workers=1, num_threads=2, instructions=instructions)
-        made.extend(CudaEvaluator(language, task, replace(options, lane=lane)) for lane in (INTERPRET, COMPILE))
+        for lane in (INTERPRET, COMPILE):
+            options = EvaluationOptions(compile_workers=1, threads=2, lane=lane)
+            made.append(CudaEvaluator(language, task, options, instructions=instructions))
         return made[-2], made[-1]
 
     yield make
@@ -166,7 +166,7 @@ def test_a_device_that_fails_under_the_interpreter_is_left_alone(emulated_gpu, a
     task = Line(8)
     language = Language(DEFAULT, tuple(task.inputs.items()), tuple(task.outputs.items()))
     batch = Batch.analyze(language.lowering, _random_programs(language, EXACT))
-    evaluator = CudaEvaluator(language, task, CudaOptions(num_workers=1, num_threads=1, lane=INTERPRET))
+    evaluator = CudaEvaluator(language, task, EvaluationOptions(compile_workers=1, threads=1, lane=INTERPRET))
     emulated_gpu.configure("fault=launch:1:719")
     with pytest.raises(DeviceFailure, match="CUDA_ERROR_LAUNCH_FAILED"):
         evaluator.outputs(batch.words, task.points()) if asks_for_outputs else evaluator.evaluate(batch)

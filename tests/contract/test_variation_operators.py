@@ -3,13 +3,11 @@
 The meaning of each operator has tests of its own; these are the laws that the search relies on.
 """
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from evo.native.vary import OPERATORS
-from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
+from evo.search.vocabulary import ConstantOptions, VariationOptions, VocabularyOptions, make_variation
 
 MAX_LENGTH = 32
 RETURN = 10
@@ -19,36 +17,30 @@ VOCABULARY = VocabularyOptions(
     instructions={"add_ftz_f32": 1.0, "mul_ftz_f32": 1.0, "fma_rn_ftz_f32": 1.0, "sin_approx_ftz_f32": 1.0, "add_u32": 1.0},
     meta={"dup": 1.0, "swap": 1.0, "yank_dup": 0.5, "constant": 0.5},
     groups={"instructions": 0.4, "inputs": 0.25, "constants": 0.2, "meta": 0.1, "store": 0.05},
-    f32_sigma=1.0,
-    u32_max=255,
-    meta_max=4,
+    constants=ConstantOptions(f32_sigma=1.0, u32_max=255, meta_max=4),
 )
 OPTIONS = VariationOptions(
-    operator_weights={},
-    rates={
-        "umad_addition_rate": 0.2,
-        "umad_deletion_rate": 0.15,
-        "alternation_rate": 0.1,
-        "alternation_deviation": 2.0,
-        "replacement_rate": 0.1,
-    },
-    initial_min_length=1,
-    initial_max_length=28,
+    umad={"addition_rate": 0.2, "deletion_rate": 0.15},
+    alternation={"rate": 0.1, "deviation": 2.0},
+    replacement={"rate": 0.1},
 )
+
+
+def variation_of(language, name):
+    """A variation that has this one operator only."""
+    return make_variation(language, VOCABULARY, OPTIONS.model_copy(update={"operators": {name: 1.0}}), (1, 28))
 
 
 @pytest.fixture(params=OPERATORS)
 def operator(request, language):
     """A variation that has this one operator only."""
-    return make_variation(language, VOCABULARY, replace(OPTIONS, operator_weights={request.param: 1.0}))
+    return variation_of(language, request.param)
 
 
 @pytest.fixture(scope="module")
 def pool(language):
     """Parents of every length, from empty to full, with extreme constants among them."""
-    random = make_variation(language, VOCABULARY, replace(OPTIONS, operator_weights={"umad": 1.0})).random_programs(
-        3, 0, 0, 60, MAX_LENGTH
-    )
+    random = variation_of(language, "umad").random_programs(3, 0, 0, 60, MAX_LENGTH)
     random[0] = 0
     random[0, 0] = RETURN  # no words at all
     full = np.full(MAX_LENGTH, INPUT, np.uint64)

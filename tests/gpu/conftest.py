@@ -9,10 +9,10 @@ import evo
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda.device import probe
 from evo.evaluate.cuda.evaluator import CudaEvaluator
-from evo.evaluate.cuda.options import CudaOptions
+from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language
-from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
+from evo.search.vocabulary import ConstantOptions, VariationOptions, VocabularyOptions, make_variation
 
 PROBLEM = probe().problem
 
@@ -56,12 +56,10 @@ def random_programs(language: Language, names: tuple[str, ...], count: int, max_
         instructions=dict.fromkeys(names, 1.0),
         meta={"dup": 1.0, "swap": 1.0},
         groups={"instructions": 0.5, "inputs": 0.35, "constants": 0.1, "meta": 0.05},
-        f32_sigma=1.0,
-        u32_max=9,
-        meta_max=2,
+        constants=ConstantOptions(f32_sigma=1.0, u32_max=9, meta_max=2),
     )
-    options = VariationOptions({"umad": 1.0}, {"umad_addition_rate": 0.1, "umad_deletion_rate": 0.1}, 1, max_length)
-    return make_variation(language, vocabulary, options).random_programs(seed, 0, 0, count, max_length)
+    options = VariationOptions(operators={"umad": 1.0})
+    return make_variation(language, vocabulary, options, (1, max_length)).random_programs(seed, 0, 0, count, max_length)
 
 
 @pytest.fixture
@@ -69,10 +67,10 @@ def both():
     """Makes the CPU and the CUDA evaluator of a task; both are closed at the end."""
     made = []
 
-    def make(task: evo.Task, options: CudaOptions | None = None, **rest) -> tuple[CpuEvaluator, CudaEvaluator]:
+    def make(task: evo.Task, options: EvaluationOptions | None = None, **rest) -> tuple[CpuEvaluator, CudaEvaluator]:
         language = language_of(task)
         made.append(CpuEvaluator(language, task))
-        made.append(CudaEvaluator(language, task, options or CudaOptions(), **rest))
+        made.append(CudaEvaluator(language, task, options or EvaluationOptions(lane="compile"), **rest))
         return made[-2], made[-1]
 
     yield make

@@ -15,7 +15,7 @@ from evo.evaluate import Status
 from evo.evaluate.cuda.agreement import BOUNDS, EXACT, LANGUAGE, NAMES, programs_of
 from evo.evaluate.cuda.choice import COMPILE, INTERPRET, LANES
 from evo.evaluate.cuda.evaluator import CudaEvaluator
-from evo.evaluate.cuda.options import CudaOptions
+from evo.evaluate.options import EvaluationOptions
 from evo.language.batch import Batch
 from evo.storage.disk_cache import DiskCache
 from evo.task import load_task
@@ -50,7 +50,7 @@ def test_programs_of_exact_instructions_have_the_same_scores_on_both(both):
 @pytest.mark.parametrize(("sites", "kernels"), [(1, 1), (1, 3), (7, 1), (64, 2), (128, 1), (1024, 1), (64, 64)])
 def test_no_packing_changes_a_score(both, sites, kernels):
     task = points_task(300)
-    cpu, gpu = both(task, CudaOptions(packing=Packing(sites, kernels)))
+    cpu, gpu = both(task, EvaluationOptions(packing=Packing(sites_per_kernel=sites, kernels_per_module=kernels), lane="compile"))
     words = random_programs(language_of(task), EXACT, min(3 * sites * kernels + 2, 1100), 40)
     batch = Batch.analyze(language_of(task).lowering, words)
     assert_same(gpu.evaluate(batch), cpu.evaluate(batch))
@@ -154,10 +154,19 @@ def test_results_depend_neither_on_workers_nor_the_cache_nor_the_order_nor_the_a
     words = random_programs(language_of(task), (*EXACT, *APPROXIMATE), 400)
     batch = Batch.analyze(language_of(task).lowering, words)
     cache = DiskCache(tmp_path)
-    _, gpu = both(task, CudaOptions(num_workers=1, packing=Packing(16, 1)), cache=cache)
+    _, gpu = both(
+        task,
+        EvaluationOptions(compile_workers=1, packing=Packing(sites_per_kernel=16, kernels_per_module=1), lane="compile"),
+        cache=cache,
+    )
     expected = gpu.evaluate(batch)
     assert_same(gpu.evaluate(batch), expected)  # out of the cache
-    _, other = both(task, CudaOptions(num_workers=3, packing=Packing(50, 3), opt_level=3))
+    _, other = both(
+        task,
+        EvaluationOptions(
+            compile_workers=3, packing=Packing(sites_per_kernel=50, kernels_per_module=3), opt_level=3, lane="compile"
+        ),
+    )
     order = np.random.default_rng(2).permutation(len(words))
     shuffled = other.evaluate(batch[order])
     for name in ("status", "objective", "measures"):
@@ -172,7 +181,7 @@ def test_in_a_tasks_own_kernel_interpreted_programs_have_the_bits_of_compiled_on
     batch = Batch.analyze(LANGUAGE.lowering, programs_of(NAMES))
     found = {}
     for lane in LANES:
-        evaluator = CudaEvaluator(LANGUAGE, task, CudaOptions(num_workers=1, lane=lane, instructions=NAMES))
+        evaluator = CudaEvaluator(LANGUAGE, task, EvaluationOptions(compile_workers=1, lane=lane), instructions=NAMES)
         found[lane] = evaluator.evaluate(batch)
         evaluator.close()
     assert found[INTERPRET].lanes[INTERPRET] > 0.9 * len(batch)

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, TypeAlias
 import msgpack
 
 from evo.about import VERSION
+from evo.compile.packing import MAX_PROGRAMS
 from evo.compile.request import CompileRequest, toolchain
 from evo.errors import FailureKind
 
@@ -28,7 +29,6 @@ MAX_FRAME_BYTES = 64 << 20
 MAX_HEADER_BYTES = 16 << 10
 MAX_TEXT = 1024  # characters of a name or a reason
 MAX_LOG_BYTES = 64 << 10
-MAX_PROGRAMS = 4096  # of a request, as `evaluation.packing` allows
 MAX_SLOTS = 4096  # requests that a worker fulfils at once
 MAX_UNPACKED_BYTES = 256 << 20  # of a language or a template, which are sent compressed
 # Shared parts that a worker remembers: those that it was sent last.

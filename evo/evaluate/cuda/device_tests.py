@@ -32,9 +32,9 @@ from evo.evaluate.cuda.agreement import (
 from evo.evaluate.cuda.choice import COMPILE, INTERPRET
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.evaluator import CudaEvaluator
-from evo.evaluate.cuda.options import CudaOptions
 from evo.evaluate.cuda.plans import DeviceInputs, StorePlan
 from evo.evaluate.cuda.self_test import LANES_DIFFER, TIME_LIMIT_S
+from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, word
@@ -45,8 +45,8 @@ from evo.task import Programs, Regression, Scores, Task, point_arrays
 T = TypeVar("T")
 
 # The instructions' programs go together, as in a search: a kernel of 64 sites and one with the rest.
-_LARGE_PACKS = Packing(64, 2)
-_SMALL_PACKS = Packing(5, 2)
+_LARGE_PACKS = Packing(sites_per_kernel=64, kernels_per_module=2)
+_SMALL_PACKS = Packing(sites_per_kernel=5, kernels_per_module=2)
 _NUM_PROGRAMS = 24
 _MAX_LENGTH = 40
 _NUM_POINTS = 5000  # of the reduction: two blocks of its first kernel
@@ -93,7 +93,7 @@ def _compare_lanes(ordinal: int) -> str | None:
         batch = Batch.analyze(language.lowering, words)
         results = []
         for lane in (COMPILE, INTERPRET):
-            evaluator = CudaEvaluator(language, task, _options(ordinal, _LARGE_PACKS, lane))
+            evaluator = CudaEvaluator(language, task, _options(ordinal, _LARGE_PACKS, lane), instructions=NAMES)
             if task.reduction:
                 evaluation = evaluator.evaluate(batch)
                 results.append([evaluation.objective.tobytes(), evaluation.measures.tobytes()])
@@ -158,7 +158,11 @@ def _test_unloading(ordinal: int) -> str | None:
     inputs = DeviceInputs(device, *point_arrays(task, task.points(), "points()"))
     plan = StorePlan(task, inputs)
     with ThreadPoolExecutor(1) as executor:
-        compiled = list(PackCompiler(LANGUAGE, device.info.target, executor, packing=Packing(4, 1)).compile(batch))
+        compiled = list(
+            PackCompiler(
+                LANGUAGE, device.info.target, executor, packing=Packing(sites_per_kernel=4, kernels_per_module=1)
+            ).compile(batch)
+        )
     modules = [each for each in compiled if isinstance(each, Module)]
     if len(modules) < len(compiled):
         return "a program could not be compiled"
@@ -186,17 +190,16 @@ def _test_unloading(ordinal: int) -> str | None:
 
 def _ask_both(ordinal: int, language: Language, task: Task, packing: Packing, ask: Callable[[Evaluator], T]) -> tuple[T, T]:
     """The answers of the CPU evaluator and of the CUDA evaluator."""
-    gpu = CudaEvaluator(language, task, _options(ordinal, packing, COMPILE))
+    gpu = CudaEvaluator(language, task, _options(ordinal, packing, COMPILE), instructions=NAMES)
     answers = ask(CpuEvaluator(language, task, 1)), ask(gpu)
     gpu.close()
     return answers
 
 
-def _options(ordinal: int, packing: Packing, lane: str) -> CudaOptions:
+def _options(ordinal: int, packing: Packing, lane: str) -> EvaluationOptions:
     # The time limit is that of the whole process, which the parent ends.
-    return CudaOptions(
-        ordinal, num_workers=1, packing=packing, launch_seconds=TIME_LIMIT_S, num_threads=1, lane=lane, instructions=NAMES
-    )
+    values = {"device": ordinal, "compile_workers": 1, "packing": packing, "launch_seconds": TIME_LIMIT_S, "threads": 1}
+    return EvaluationOptions.model_validate({**values, "lane": lane})
 
 
 def _random_programs(language: Language, names: Sequence[str]) -> NDArray[np.uint64]:

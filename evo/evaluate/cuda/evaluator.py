@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, replace
 from typing import Any
@@ -30,8 +30,8 @@ from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.interpret import CodeKernelPlan, CodeRegressionPlan, CodeStorePlan, InterpretLane
 from evo.evaluate.cuda.interpreter_kernels import MAX_PROGRAMS, Coding, Kernel, TaskKernel, open_kernel, open_task_kernel
 from evo.evaluate.cuda.lane import Lane, LaneTimes, Pack, PackFailure
-from evo.evaluate.cuda.options import CudaOptions
 from evo.evaluate.cuda.plans import CheckedPlan, DeviceInputs, KernelPlan, Plan, RegressionPlan, StorePlan
+from evo.evaluate.options import EvaluationOptions
 from evo.kernel.cuda_header import BLOCK_SIZE as KERNEL_BLOCK_SIZE
 from evo.kernel.cuda_source import template_of
 from evo.kernel.template import POINTWISE, KernelTemplate
@@ -55,6 +55,8 @@ class CudaEvaluator:
         cache: of cubins; None: nothing is kept.
         quarantine: canonical hash (16 bytes) -> kind and log of programs that failed before. They are never retried.
         source: where processes find the task; None: threads score.
+        instructions: names of those that programs may use, for the interpreter; None: any.
+        lanes_problem: why it must be the lane of the options; None: it need not.
 
     Raises:
         UserError: the device cannot be used or has too little memory, or the task's points, targets or kernel are wrong.
@@ -64,25 +66,29 @@ class CudaEvaluator:
         self,
         language: Language,
         task: Task,
-        options: CudaOptions | None = None,
+        options: EvaluationOptions,
         cache: DiskCache | None = None,
         quarantine: Mapping[bytes, tuple[FailureKind, str]] | None = None,
         source: TaskSource | PickledTask | None = None,
+        instructions: Collection[str] | None = None,
+        lanes_problem: str | None = None,
     ):
         self._language = language
         self._task = task
-        self._options = options = options or CudaOptions()
+        self._options = options
+        self._instructions = instructions
+        self._lanes_problem = lanes_problem
         self._cache = cache
         self._failures = {key: CompileFailure(kind, log) for key, (kind, log) in (quarantine or {}).items()}
         points = ask(task, "points")
-        self._num_threads = options.num_threads or len(os.sched_getaffinity(0))
+        self._num_threads = options.threads or len(os.sched_getaffinity(0))
         self._has_failed = False
         with ExitStack() as opened:  # closes them if a later step fails
             self._device = Device(options.device)
             opened.callback(self._device.close)
             inputs = self._upload(points, "points()")
             opened.callback(inputs.close)
-            self._executor = open_executor(options.num_workers, options.compile_seconds, options.farm)
+            self._executor = open_executor(options.num_compilers, options.compile_seconds, options.farm)
             opened.callback(self._executor.shutdown, cancel_futures=True)
             target = self._device.info.target
             most_blocks = BLOCKS_PER_MULTIPROCESSOR * self._device.num_multiprocessors
@@ -174,7 +180,7 @@ class CudaEvaluator:
 
     def environment(self) -> dict[str, str | int]:
         """GPU, target, driver, number of compile workers, how the lanes differ, if they do, and the kernel."""
-        problem = self._options.lanes_problem
+        problem = self._lanes_problem
         return {
             "device": self._device.info.name,
             "target": self._device.info.target,
@@ -260,7 +266,7 @@ class CudaEvaluator:
 
     def _open_kernel(self, sums: bool, opened: ExitStack) -> Kernel | None:
         """The interpreter's kernel, if the inputs and outputs leave room for it."""
-        kernel = open_kernel(self._device, self._language, sums, self._options.instructions, self._cache)
+        kernel = open_kernel(self._device, self._language, sums, self._instructions, self._cache)
         if kernel:
             opened.callback(kernel.close)
         return kernel
@@ -270,7 +276,7 @@ class CudaEvaluator:
             return None
         kernel: Kernel | TaskKernel | None
         if self._template is not POINTWISE:
-            kernel = open_task_kernel(self._device, self._task, self._language, self._options.instructions, self._cache)
+            kernel = open_task_kernel(self._device, self._task, self._language, self._instructions, self._cache)
             if kernel is None:
                 return None
             opened.callback(kernel.close)
@@ -320,7 +326,7 @@ class CudaEvaluator:
         packing = self._options.packing
         if capacity < packing.programs_per_module:
             sites = min(packing.sites_per_kernel, capacity)
-            packing = Packing(sites, capacity // sites)
+            packing = Packing(sites_per_kernel=sites, kernels_per_module=capacity // sites)
         return PackCompiler(
             self._language,
             self._device.info.target,

@@ -14,10 +14,11 @@ from typing import Any
 
 from evo.compile.assembler import assembler_options
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
-from evo.compile.executor import num_local_workers, open_executor
-from evo.config import EvaluationConfig, load_config
+from evo.compile.executor import open_executor
+from evo.config import load_config
 from evo.errors import UserError
 from evo.evaluate.backends import why_no_compiler
+from evo.evaluate.options import EvaluationOptions
 from evo.kernel.pointwise import TEMPLATE, kernel_name
 from evo.language.batch import Batch
 from evo.language.program import Language
@@ -81,7 +82,7 @@ def compile_config(path: Path, overrides: tuple[str, ...], arch: str, folder: Pa
 
 
 def write_cubins(
-    language: Language, batch: Batch, names: list[str], arch: str, folder: Path, evaluation: EvaluationConfig
+    language: Language, batch: Batch, names: list[str], arch: str, folder: Path, evaluation: EvaluationOptions
 ) -> CubinReport:
     """Compiles programs to `module_0000.cubin`, ... with an `index.json` that locates each program.
 
@@ -97,14 +98,13 @@ def write_cubins(
     cache = open_cache(evaluation.cache_megabytes)
     if problem := why_no_compiler():
         raise UserError(problem)
-    settings = evaluation.model_dump()
-    num_workers = num_local_workers(settings) if evaluation.farm else None
+    num_workers = evaluation.num_compilers if evaluation.farm else None
     start = time.perf_counter()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{folder}: cannot create the folder: {error.strerror}") from error
-    with open_executor(num_workers, farm=settings["farm"]) as executor:
+    with open_executor(num_workers, farm=evaluation.farm) as executor:
         compiler = PackCompiler(language, arch, executor, options=assembler_options(_OPT_LEVEL), cache=cache)
         results = list(compiler.compile(batch))
     # Modules come in the order of completion. Sorting them by their first program makes the files' numbers reproducible.

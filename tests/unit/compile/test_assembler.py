@@ -28,7 +28,7 @@ def arithmetic(in_process, disassemble):
     """Counts a batch's rounding and approximating machine instructions at a level."""
 
     def count(language: Language, words: np.ndarray, level: int) -> Counter:
-        packing, options = Packing(len(words), 1), assembler_options(level)
+        packing, options = Packing(sites_per_kernel=len(words), kernels_per_module=1), assembler_options(level)
         compiler = PackCompiler(language, "sm_90", in_process, packing=packing, options=options)
         (module,) = compiler.compile(Batch.analyze(language.lowering, words))
         return Counter(

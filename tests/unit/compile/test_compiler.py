@@ -47,7 +47,9 @@ def split(results) -> tuple[list[Module], list[FailedProgram]]:
     ("function", "kind"), [(reject, FailureKind.REJECTED), (hang, FailureKind.TIMED_OUT), (die, FailureKind.DIED)]
 )
 def test_the_program_at_fault_is_named_and_all_others_survive(language, pool, batch, function, kind):
-    compiler = PackCompiler(language, "sm_90", pool, packing=Packing(4, 2), compile_function=function)
+    compiler = PackCompiler(
+        language, "sm_90", pool, packing=Packing(sites_per_kernel=4, kernels_per_module=2), compile_function=function
+    )
     modules, failed = split(compiler.compile(batch))
     assert [failure.rows.tolist() for failure in failed] == [[5, 17]]
     assert failed[0].failure.kind is kind
@@ -134,7 +136,7 @@ def requests_of(language, batch):
 
 
 def test_a_pool_of_processes_makes_the_same_cubins_as_this_process(language, in_process, batch):
-    packing = Packing(4, 2)
+    packing = Packing(sites_per_kernel=4, kernels_per_module=2)
     with CompilePool(2) as pool:
         there = list(PackCompiler(language, "sm_90", pool, packing=packing).compile(batch))
     here = list(PackCompiler(language, "sm_90", in_process, packing=packing).compile(batch))
@@ -165,7 +167,12 @@ def test_a_cached_batch_is_compiled_once(language, in_process, batch, tmp_path):
 
     def compile_all():
         compiler = PackCompiler(
-            language, "sm_90", in_process, packing=Packing(4, 2), cache=DiskCache(tmp_path), compile_function=count
+            language,
+            "sm_90",
+            in_process,
+            packing=Packing(sites_per_kernel=4, kernels_per_module=2),
+            cache=DiskCache(tmp_path),
+            compile_function=count,
         )
         return split(compiler.compile(batch))[0]
 
@@ -179,7 +186,9 @@ def test_a_cached_batch_is_compiled_once(language, in_process, batch, tmp_path):
 
 def test_an_abandoned_batch_leaves_no_work_behind(language, batch):
     with CompilePool(1, time_limit_s=600.0) as pool:
-        results = PackCompiler(language, "sm_90", pool, packing=Packing(1, 1), compile_function=hang).compile(batch)
+        results = PackCompiler(
+            language, "sm_90", pool, packing=Packing(sites_per_kernel=1, kernels_per_module=1), compile_function=hang
+        ).compile(batch)
         next(results)
         results.close()
         assert pool.submit(os.getpid).result(timeout=30) > 0

@@ -35,7 +35,13 @@ def site_constants(sass: list[str], num_sites: int) -> list[float]:
 
 
 @pytest.mark.parametrize(
-    ("num_programs", "packing"), [(1, Packing()), (3, Packing(2, 2)), (1024, Packing(64, 16)), (1024, Packing(1024, 1))]
+    ("num_programs", "packing"),
+    [
+        (1, Packing()),
+        (3, Packing(sites_per_kernel=2, kernels_per_module=2)),
+        (1024, Packing(sites_per_kernel=64, kernels_per_module=16)),
+        (1024, Packing(sites_per_kernel=1024, kernels_per_module=1)),
+    ],
 )
 def test_a_module_holds_each_program_at_its_site_and_nothing_else(language, in_process, disassemble, num_programs, packing):
     batch = programs(language, [program_text(i) for i in range(num_programs)])

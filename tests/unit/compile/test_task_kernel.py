@@ -59,7 +59,12 @@ def test_every_program_of_a_pack_is_live_and_nothing_else(own_kernel, in_process
     language, template = own_kernel
     batch = programs(language, [program_text(i) for i in range(num_programs)])
     # Even where packs of the pointwise kernel would be larger and of several kernels.
-    found = modules(PackCompiler(language, "sm_90", in_process, template=template, packing=Packing(64, 4)), batch)
+    found = modules(
+        PackCompiler(
+            language, "sm_90", in_process, template=template, packing=Packing(sites_per_kernel=64, kernels_per_module=4)
+        ),
+        batch,
+    )
     assert [len(module.rows) for module in found] == [num_programs] if num_programs <= NUM_SITES else [5, 4]
     for module in found:
         assert module.kernel_sizes == (len(module.rows),)
@@ -73,7 +78,10 @@ def test_every_program_of_a_pack_is_live_and_nothing_else(own_kernel, in_process
 def test_smaller_packs_are_respected(own_kernel, in_process):
     language, template = own_kernel
     batch = programs(language, [program_text(i) for i in range(6)])
-    found = modules(PackCompiler(language, "sm_90", in_process, template=template, packing=Packing(1, 2)), batch)
+    found = modules(
+        PackCompiler(language, "sm_90", in_process, template=template, packing=Packing(sites_per_kernel=1, kernels_per_module=2)),
+        batch,
+    )
     assert [module.kernel_sizes for module in found] == [(2,)] * 3
 
 

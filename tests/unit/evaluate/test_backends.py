@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evo.config import EvaluationConfig
 from evo.errors import DeviceFailure, UserError
 from evo.evaluate import calibration
 from evo.evaluate.backends import AUTO, BACKENDS, CPU, CUDA, LEAST_GPU_S, Assignment, choose_backend
 from evo.evaluate.calibration import LaneCosts
+from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
@@ -52,7 +52,7 @@ def task_of(make_task):
 
 def assignment_of(task: Task, instructions: tuple[str, ...] = ("add_ftz_f32",)) -> Assignment:
     language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
-    return Assignment(language, task, instructions, EvaluationConfig().model_dump(), {})
+    return Assignment(language, task, instructions, EvaluationOptions(), {})
 
 
 def programs() -> Batch:
@@ -66,7 +66,7 @@ class Started:
     open = 0
 
     def __init__(self, assignment: Assignment):
-        assert assignment.settings["cache_megabytes"] == 0
+        assert assignment.settings.cache_megabytes == 0
         Started.open += 1
 
     def close(self) -> None:

@@ -13,11 +13,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from evo.config import EvaluationConfig
 from evo.errors import FailureKind, UserError
 from evo.evaluate import Status, TaskSource, cluster, dask_worker
 from evo.evaluate.backends import CPU, Assignment
 from evo.evaluate.cluster import ClusterEvaluator, pack_task
+from evo.evaluate.options import EvaluationOptions
 from evo.language.batch import Batch
 from evo.task import declared_files, load_task, task_digest
 
@@ -70,7 +70,7 @@ def make_evaluator(source, language):
     def make(options: dict) -> ClusterEvaluator:
         task = load_task(source.folder, options)
         own = type(language)(language.instruction_set, tuple(task.inputs.items()), tuple(task.outputs.items()))
-        settings = EvaluationConfig.model_validate({"cluster": {"scheduler": "local"}, "executor": "threads"}).model_dump()
+        settings = EvaluationOptions.model_validate({"cluster": {"scheduler": "local"}, "executor": "threads"})
         digest = task_digest(source.folder, declared_files(task, source.folder))
         assignment = Assignment(own, task, ["add_ftz_f32"], settings, {}, replace(source, options=options))
         return ClusterEvaluator(assignment, CPU, digest)
@@ -123,7 +123,8 @@ def test_a_task_that_has_changed_since_it_was_loaded_does_not_travel(evaluator, 
 
 def test_a_worker_scores_as_a_local_evaluator_does(evaluator, worker):
     batch = words_of(evaluator, "%x\n%x %x add_ftz_f32")
-    local = CPU.start(replace(evaluator._assignment, settings={**evaluator._assignment.settings, "threads": 1})).evaluate(batch)
+    alone = evaluator._assignment.settings.model_copy(update={"threads": 1})
+    local = CPU.start(replace(evaluator._assignment, settings=alone)).evaluate(batch)
     found = dask_worker.evaluate(evaluator._setup, "key", "run", batch)
     assert found.objective.tobytes() == local.objective.tobytes()
     assert found.measures.tobytes() == local.measures.tobytes()

@@ -17,7 +17,7 @@ from evo.search.map_elites import Counters, Generation, map_elites
 from evo.search.memory import HashMemory
 from evo.search.restarts import Restarts
 from evo.search.row_threads import RowThreads
-from evo.search.vocabulary import VariationOptions, VocabularyOptions, make_variation
+from evo.search.vocabulary import ConstantOptions, VariationOptions, VocabularyOptions, make_variation
 
 MAX_LENGTH = 12
 RANGES = np.array([(0.0, 12.0), (0.0, 1.0)])
@@ -102,17 +102,14 @@ def make_operators(language, names):
         instructions={"add_ftz_f32": 1.0, "mul_ftz_f32": 1.0, "sin_approx_ftz_f32": 1.0},
         meta={"dup": 1.0, "swap": 1.0},
         groups={"instructions": 0.5, "inputs": 0.4, "constants": 0.05, "meta": 0.05},
-        f32_sigma=1.0,
-        u32_max=4,
-        meta_max=2,
+        constants=ConstantOptions(f32_sigma=1.0, u32_max=4, meta_max=2),
     )
     options = VariationOptions(
-        operator_weights=dict.fromkeys(names, 1.0),
-        rates={"alternation_rate": 0.1, "alternation_deviation": 1.0, "perturbation_rate": 0.5, "perturbation_absolute": 0.1},
-        initial_min_length=2,
-        initial_max_length=8,
+        operators=dict.fromkeys(names, 1.0),
+        alternation={"rate": 0.1, "deviation": 1.0},
+        perturbation={"rate": 0.5, "absolute": 0.1},
     )
-    return make_variation(language, vocabulary, options)
+    return make_variation(language, vocabulary, options, (2, 8))
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from evo.compile.packing import Packing
 from evo.evaluate import Status
 from evo.evaluate.cuda.choice import COMPILE, INTERPRET, LANES
 from evo.evaluate.cuda.evaluator import CudaEvaluator
-from evo.evaluate.cuda.options import CudaOptions
+from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
 from evo.kernel.cuda_source import template_of
 from evo.kernel.template import POINTWISE, task_ptx
@@ -78,7 +78,9 @@ def some_programs(language, count, seed=1):
 
 def evaluate(task, language, words, packing=None, lane=COMPILE):
     """By the kernel, and by `score` of the outputs."""
-    options = CudaOptions(num_workers=1, packing=packing or Packing(64, 1), lane=lane)
+    options = EvaluationOptions(
+        compile_workers=1, packing=packing or Packing(sites_per_kernel=64, kernels_per_module=1), lane=lane
+    )
     evaluator = CudaEvaluator(language, task, options)
     try:
         found = evaluator.evaluate(Batch.analyze(language.lowering, words))
@@ -112,7 +114,12 @@ def test_sums_and_scores_are_those_of_the_cpu(emulated_gpu, lane):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("size", "lane", "packing"), [(64, COMPILE, Packing(64, 1)), (32, COMPILE, Packing(20, 2)), (64, INTERPRET, None)]
+    ("size", "lane", "packing"),
+    [
+        (64, COMPILE, Packing(sites_per_kernel=64, kernels_per_module=1)),
+        (32, COMPILE, Packing(sites_per_kernel=20, kernels_per_module=2)),
+        (64, INTERPRET, None),
+    ],
 )
 def test_300_pictures_agree_in_packs_of_many_programs(emulated_gpu, size, lane, packing):
     task, language = make_problem(size)

@@ -88,7 +88,9 @@ def test_a_pack_that_kills_its_process_is_halved_and_only_the_program_at_fault_i
     farm = open_farm()
     for _ in range(2):
         start_worker(farm.address)
-    compiler = PackCompiler(language, "sm_90", farm, packing=Packing(3, 2), compile_function=die_or_compile)
+    compiler = PackCompiler(
+        language, "sm_90", farm, packing=Packing(sites_per_kernel=3, kernels_per_module=2), compile_function=die_or_compile
+    )
     results = list(compiler.compile(programs(language, texts)))
     (failed,) = [result for result in results if isinstance(result, FailedProgram)]
     assert (failed.rows.tolist(), failed.failure.kind) == ([7], "died")

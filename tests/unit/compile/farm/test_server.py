@@ -537,7 +537,9 @@ def test_a_pack_that_fails_is_halved_until_only_the_program_at_fault_is_named(
         peer.hello(name=name)
         serving.append(Running(partial(serve, peer, judge), farms))
     batch = programs(language, texts)
-    compiler = PackCompiler(language, "sm_90", farm, packing=Packing(3, 2), compile_function=here)
+    compiler = PackCompiler(
+        language, "sm_90", farm, packing=Packing(sites_per_kernel=3, kernels_per_module=2), compile_function=here
+    )
     results = list(compiler.compile(batch))
     (failed,) = [result for result in results if isinstance(result, FailedProgram)]
     assert failed.rows.tolist() == [2, 11]

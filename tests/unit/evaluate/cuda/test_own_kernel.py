@@ -11,7 +11,7 @@ from evo.compile.packing import Packing
 from evo.errors import UserError
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda.evaluator import CudaEvaluator
-from evo.evaluate.cuda.options import CudaOptions
+from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
@@ -36,7 +36,7 @@ def problem():
     return task, language, Batch.analyze(language.lowering, words)
 
 
-def assert_scores_equal_the_tasks_own(problem, options: CudaOptions, num_batches: int = 1) -> dict[str, int]:
+def assert_scores_equal_the_tasks_own(problem, options: EvaluationOptions, num_batches: int = 1) -> dict[str, int]:
     """Gives how many programs each lane took."""
     task, language, batch = problem
     expected = CpuEvaluator(language, task).evaluate(batch)
@@ -54,9 +54,16 @@ def assert_scores_equal_the_tasks_own(problem, options: CudaOptions, num_batches
     return found.lanes
 
 
-@pytest.mark.parametrize("packing", [Packing(2, 1), Packing(2, 2), Packing(64, 2)])
+@pytest.mark.parametrize(
+    "packing",
+    [
+        Packing(sites_per_kernel=2, kernels_per_module=1),
+        Packing(sites_per_kernel=2, kernels_per_module=2),
+        Packing(sites_per_kernel=64, kernels_per_module=2),
+    ],
+)
 def test_scores_equal_the_tasks_own_in_packs_of_any_size(emulated_gpu, problem, packing):
-    lanes = assert_scores_equal_the_tasks_own(problem, CudaOptions(num_workers=1, packing=packing))
+    lanes = assert_scores_equal_the_tasks_own(problem, EvaluationOptions(compile_workers=1, packing=packing, lane="compile"))
     assert lanes == {"interpret": 0, "compile": len(TEXTS)}
 
 
@@ -64,7 +71,7 @@ def test_scores_of_interpreted_programs_equal_the_tasks_own_pack_after_pack(emul
     """Packs in flight at once have their code, and so their module, at places of their own."""
     monkeypatch.setattr("evo.evaluate.cuda.interpret._MIN_PROGRAMS", 1)
     monkeypatch.setattr("evo.evaluate.cuda.interpret._NUM_PACKS", 5)
-    lanes = assert_scores_equal_the_tasks_own(problem, CudaOptions(num_threads=2, lane="interpret"), num_batches=3)
+    lanes = assert_scores_equal_the_tasks_own(problem, EvaluationOptions(threads=2, lane="interpret"), num_batches=3)
     assert lanes == {"interpret": len(TEXTS), "compile": 0}
     assert emulated_gpu.num_calls("launch") == 15
     assert emulated_gpu.num_calls("variable") == 3
@@ -73,7 +80,7 @@ def test_scores_of_interpreted_programs_equal_the_tasks_own_pack_after_pack(emul
 
 def test_programs_are_compiled_where_the_kernel_leaves_no_shared_memory_to_interpret(emulated_gpu, problem):
     emulated_gpu.configure("fault=attribute:1:1")  # CUDA_ERROR_INVALID_VALUE
-    lanes = assert_scores_equal_the_tasks_own(problem, CudaOptions(num_workers=1, lane="interpret"))
+    lanes = assert_scores_equal_the_tasks_own(problem, EvaluationOptions(compile_workers=1, lane="interpret"))
     assert lanes == {"interpret": 0, "compile": len(TEXTS)}
     assert not any(emulated_gpu.leaked().values())
 
@@ -84,7 +91,7 @@ def test_an_error_in_the_kernel_has_its_line_and_leaves_nothing_on_the_device(em
         (tmp_path / name).write_bytes((FOLDER / name).read_bytes())
     (tmp_path / "kernel.cu").write_text('#include "evo.cuh"\n\nint f( {}\n')
     with pytest.raises(UserError, match=r"kernel\.cu:3: "):
-        CudaEvaluator(language, load_task(tmp_path, {}), CudaOptions(num_workers=1))
+        CudaEvaluator(language, load_task(tmp_path, {}), EvaluationOptions(compile_workers=1, lane="compile"))
     nothing = dict.fromkeys(emulated_gpu.alive(), 0)
     assert (emulated_gpu.alive(), emulated_gpu.leaked()) == (nothing, nothing)
     assert multiprocessing.active_children() == []

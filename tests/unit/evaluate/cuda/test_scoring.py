@@ -12,8 +12,8 @@ import pytest
 from evo.errors import UserError
 from evo.evaluate import TaskSource
 from evo.evaluate.cuda.evaluator import CudaEvaluator
-from evo.evaluate.cuda.options import CudaOptions
 from evo.evaluate.cuda.scoring import OutputScorer
+from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
@@ -128,7 +128,7 @@ def test_the_evaluator_scores_outputs_of_the_gpu_in_processes(emulated_gpu, prob
     task, language, source = problem()
     texts = [f"%x {i}.5 mul_ftz_f32" for i in range(20)]
     batch = Batch.analyze(language.lowering, np.stack([parse_program(language, text, "test", 8) for text in texts]))
-    options = CudaOptions(num_workers=1, num_threads=2, executor=executor)
+    options = EvaluationOptions(compile_workers=1, threads=2, executor=executor, lane="compile")
     evaluator = CudaEvaluator(language, task, options, source=source)
     found = evaluator.evaluate(batch)
     evaluator.close()

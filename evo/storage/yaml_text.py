@@ -1,0 +1,81 @@
+"""YAML that users write: read whole, or refused in one line that names the place. Knows nothing of what is described."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable
+from typing import Any
+
+import yaml
+
+from evo.errors import UserError
+from evo.options import WRITTEN_AS_FLOAT
+
+MAX_DEPTH = 64  # of lists and mappings; what reads them calls itself for each
+
+
+def parse_yaml(text: str, source: str) -> Any:
+    """The value of a text; errors name its `source`.
+
+    Raises:
+        UserError: the text is not YAML, has a key twice, or nests deeper than `MAX_DEPTH`.
+    """
+    too_deep = UserError(f"{source}: nested too deeply: more than {MAX_DEPTH} levels")
+    try:
+        value = yaml.load(text, _UniqueKeyLoader)
+    except yaml.MarkedYAMLError as error:
+        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise UserError(f"{source}{line}: not YAML: {error.problem}") from error
+    except yaml.YAMLError as error:
+        raise UserError(f"{source}: not YAML: {' '.join(str(error).split())}") from error
+    except RecursionError:
+        raise too_deep from None
+    if _is_deeper(value, MAX_DEPTH):
+        raise too_deep
+    return value
+
+
+def dump_yaml(value: Any) -> str:
+    """A value of lists, mappings and plain values as YAML, in its order."""
+    return str(yaml.safe_dump(value, sort_keys=False, allow_unicode=True))
+
+
+def _is_deeper(value: Any, limit: int) -> bool:
+    """Whether lists and mappings nest deeper than the limit. One that contains itself does."""
+    level = [value]
+    for _ in range(limit + 1):
+        level = list({id(each): each for each in level if isinstance(each, (dict, list))}.values())
+        if not level:
+            return False
+        level = [child for each in level for child in (each.values() if isinstance(each, dict) else each)]
+    return True
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """Refuses a key that is given twice, reads 1e-3 as a number, and names the line of an invalid value."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except ValueError as error:  # such as a date in month 13
+            raise yaml.MarkedYAMLError(problem=str(error), problem_mark=node.start_mark) from error
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue  # `<<: *anchor`: given keys win over merged ones
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise yaml.MarkedYAMLError(problem="a key must be a plain value", problem_mark=key_node.start_mark)
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.MarkedYAMLError(problem=f"key '{key}' is given twice", problem_mark=key_node.start_mark)
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+_UniqueKeyLoader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(rf"^{WRITTEN_AS_FLOAT.pattern}$"),
+    list("-+0123456789."),
+)
