@@ -7,34 +7,22 @@ from pathlib import Path
 
 import click
 
-from evo.cli.terminal import (
-    PATH,
-    ConfigPath,
-    best_option,
-    cell_option,
-    check_one_of,
-    front_option,
-    run_argument,
-    set_key,
-    set_shown_key,
-    verb,
-    view,
-    warn,
-)
+from evo.cli import terminal
+from evo.cli.terminal import PATH, verb, view, warn
 from evo.errors import UserError
 
 EXPORT_FORMATS = ("ptx", "cuda", "c", "python", "sympy", "latex", "json")
 
 
 @verb()
-@run_argument
+@terminal.run_argument
 @click.option("--format", "format_name", required=True, type=click.Choice(EXPORT_FORMATS), help="Language of the export.")
-@cell_option
-@best_option
-@front_option
+@terminal.cell_option
+@terminal.best_option
+@terminal.front_option
 @click.option("--arch", default="sm_90", show_default=True, help="GPU architecture of PTX and CUDA.")
 @click.option("--output", type=PATH, help="File, or folder of a front.  [default: standard output]")
-@set_shown_key
+@terminal.set_shown_key
 def export(
     run_folder: Path,
     format_name: str,
@@ -51,7 +39,7 @@ def export(
     """
     from evo.report.export.formats import export_elites
 
-    check_one_of({"--cell": cell is not None, "--best": best, "--front": front})
+    terminal.check_one_of({"--cell": cell is not None, "--best": best, "--front": front})
     if front and output is None and format_name != "json":
         raise UserError("--front: name the folder of its files: --output FOLDER")
     target = output and output.absolute()  # before the task's code runs, which may change the working folder
@@ -66,12 +54,12 @@ def export(
 
 
 @verb()
-@run_argument
+@terminal.run_argument
 @click.option("--data", required=True, type=PATH, help="What to predict: for tables, a CSV file.")
-@cell_option
+@terminal.cell_option
 @click.option("--best", is_flag=True, help="The elite with the highest objective; the default, as of evo show and export.")
 @click.option("--output", type=PATH, help="The CSV file to write.  [default: standard output]")
-@set_shown_key
+@terminal.set_shown_key
 def predict(run_folder: Path, data: Path, cell: str | None, best: bool, output: Path | None, overrides: tuple[str, ...]) -> None:
     """Write what an elite of the run predicts for new data.
 
@@ -80,7 +68,7 @@ def predict(run_folder: Path, data: Path, cell: str | None, best: bool, output: 
     from evo.report.predict import predictions
     from evo.storage.files import write_outputs
 
-    check_one_of({"--cell": cell is not None, "--best": best})
+    terminal.check_one_of({"--cell": cell is not None, "--best": best})
     source, target = data.absolute(), output and output.absolute()  # before the task's code runs
     text, note = predictions(view(run_folder, overrides), source, cell)
     if note:
@@ -93,10 +81,10 @@ def predict(run_folder: Path, data: Path, cell: str | None, best: bool, output: 
 
 
 @verb()
-@run_argument
-@cell_option
-@best_option
-@front_option
+@terminal.run_argument
+@terminal.cell_option
+@terminal.best_option
+@terminal.front_option
 @click.option(
     "--tolerance",
     type=click.FloatRange(0.0, 1.0),
@@ -105,7 +93,7 @@ def predict(run_folder: Path, data: Path, cell: str | None, best: bool, output: 
     help="Objective that may be lost, times max(1, |objective|).",
 )
 @click.option("--output", type=PATH, help="File for the program in text form, or folder of a front.")
-@set_shown_key
+@terminal.set_shown_key
 def simplify(
     run_folder: Path,
     cell: str | None,
@@ -121,7 +109,7 @@ def simplify(
     """
     from evo.report.simplified import simplify_elites
 
-    check_one_of({"--cell": cell is not None, "--best": best, "--front": front})
+    terminal.check_one_of({"--cell": cell is not None, "--best": best, "--front": front})
     target = output and output.absolute()  # before the task's code runs, which may change the working folder
     found = simplify_elites(view(run_folder, overrides), cell=cell, front=front, tolerance=tolerance)
     for note in found.notes:
@@ -133,11 +121,11 @@ def simplify(
 
 
 @verb("compile")
-@click.argument("source", metavar="RUN|CONFIG", type=ConfigPath())
+@click.argument("source", metavar="RUN|CONFIG", type=terminal.ConfigPath())
 @click.option("--arch", default="sm_90", show_default=True, help="GPU architecture to compile for.")
 @click.option("--output", type=PATH, help="Folder for the cubins.  [default: RUN/cubins or ./cubins]")
 @click.option("--random", "num_random", type=click.IntRange(1), default=256, show_default=True, help="Programs of a CONFIG.")
-@set_key
+@terminal.set_key
 def compile_cubins(source: Path, arch: str, output: Path | None, num_random: int, overrides: tuple[str, ...]) -> None:
     """Compile elites, or random programs, to cubins.
 

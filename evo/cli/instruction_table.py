@@ -8,6 +8,7 @@ from __future__ import annotations
 from evo.errors import UserError, did_you_mean
 from evo.evaluate.instruction_costs import instruction_costs
 from evo.instructions import Instruction, InstructionSet
+from evo.report.table import table
 
 _HEADING = """\
 # Operands are a, b, c and d; a is on top of its stack.
@@ -34,9 +35,7 @@ def describe_instructions(instruction_set: InstructionSet, names: list[str], wor
     for i in found:
         runs_on, cost = ("CPU, GPU", f"{costs[i.name]:.2f}") if i.name in costs else ("GPU", "-")
         rows.append((i.name, _signature(instruction_set, i), runs_on, cost, i.semantics.meaning))
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    lines = ("  ".join((*map(str.ljust, row[:4], widths), row[4])) for row in rows)
-    return _HEADING + "".join(f"{line}\n" for line in lines)
+    return _HEADING + table(rows)
 
 
 def _signature(instruction_set: InstructionSet, instruction: Instruction) -> str:

@@ -8,19 +8,8 @@ from pathlib import Path
 
 import click
 
-from evo.cli.terminal import (
-    PATH,
-    ConfigPath,
-    Verbs,
-    config_argument,
-    run_argument,
-    set_key,
-    set_option,
-    set_shown_key,
-    verb,
-    view,
-    warn,
-)
+from evo.cli import terminal
+from evo.cli.terminal import PATH, verb, view, warn
 from evo.errors import UserError
 from evo.exit_codes import EXIT_CHECK_FAILED
 
@@ -47,9 +36,9 @@ def doctor(test: bool, measure: bool) -> None:
 
 @verb()
 @click.argument("word", required=False)
-@click.option("--config", "config", metavar="CONFIG", type=ConfigPath(), help="Only the vocabulary of this config.")
+@click.option("--config", "config", metavar="CONFIG", type=terminal.ConfigPath(), help="Only the vocabulary of this config.")
 @click.option("--instruction-set", metavar="SET", help="default, wide, or a JSON file.  [default: default]")
-@set_option("Override a key of --config.")
+@terminal.set_option("Override a key of --config.")
 def instructions(word: str | None, config: Path | None, instruction_set: str | None, overrides: tuple[str, ...]) -> None:
     """List the instructions that programs may use.
 
@@ -78,8 +67,8 @@ def instructions(word: str | None, config: Path | None, instruction_set: str | N
 
 
 @verb()
-@run_argument
-@set_shown_key
+@terminal.run_argument
+@terminal.set_shown_key
 def check(run_folder: Path, overrides: tuple[str, ...]) -> None:
     """Score a run's elites on CPU and GPU; say how far they agree.
 
@@ -94,10 +83,10 @@ def check(run_folder: Path, overrides: tuple[str, ...]) -> None:
 
 
 @verb("eval")
-@config_argument
+@terminal.config_argument
 @click.option("--program", "program", required=True, type=PATH, help="A program in text form.")
 @click.option("--output", default=Path(), type=PATH, help="Folder for its pictures.  [default: .]")
-@set_key
+@terminal.set_key
 def evaluate(config: Path, program: Path, output: Path, overrides: tuple[str, ...]) -> None:
     """Score, and picture, a program for the task of CONFIG.
 
@@ -149,7 +138,7 @@ def worker(connect: str, num_workers: int | None, keys: Path | None, as_json: bo
         worker.serve()
 
 
-@click.group(cls=Verbs)
+@click.group(cls=terminal.Verbs)
 def keys() -> None:
     """Keys by which a run and its farm's workers know each other."""
 

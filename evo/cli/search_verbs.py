@@ -11,20 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evo.cli.terminal import (
-    PATH,
-    config_argument,
-    is_quiet,
-    one_line,
-    quiet_option,
-    run_argument,
-    say,
-    say_loading,
-    set_key,
-    set_option,
-    verb,
-    warn,
-)
+from evo.cli import terminal
+from evo.cli.terminal import PATH, say, verb, warn
 from evo.errors import DeviceFailure, UserError
 from evo.exit_codes import EXIT_CHECK_FAILED, EXIT_DEVICE_FAILED, EXIT_INTERRUPTED, Interrupt, end_at_once
 from evo.shipped import shipped
@@ -55,15 +43,15 @@ def init(folder: Path | None, template: str) -> None:
 
 
 @verb(epilog=f"Shipped configs: {', '.join(shipped('configs'))}.")
-@config_argument
-@set_key
-@quiet_option
+@terminal.config_argument
+@terminal.set_key
+@terminal.quiet_option
 def run(config: Path, overrides: tuple[str, ...]) -> None:
     """Run the experiment that CONFIG describes.
 
     CONFIG is a file, or the name of a shipped one. The run is a new folder under runs/.
     """
-    say_loading(config)
+    terminal.say_loading(config)
     from evo.config import load_config
 
     loaded = load_config(config, overrides)
@@ -74,9 +62,9 @@ def run(config: Path, overrides: tuple[str, ...]) -> None:
 
 
 @verb()
-@run_argument
-@set_option("Override a stop, such as stop.evaluations=200000.")
-@quiet_option
+@terminal.run_argument
+@terminal.set_option("Override a stop, such as stop.evaluations=200000.")
+@terminal.quiet_option
 def resume(run_folder: Path, overrides: tuple[str, ...]) -> None:
     """Go on with the run in folder RUN.
 
@@ -91,14 +79,14 @@ def resume(run_folder: Path, overrides: tuple[str, ...]) -> None:
 
 
 @verb()
-@config_argument
+@terminal.config_argument
 @click.option("--seeds", default="1-10", show_default=True, help="Seeds and ranges: 1-20 or 1,3,7-9.")
 @click.option("--grid", multiple=True, metavar="KEY=A,B", help="Try each value of a key: --grid search.batch_size=256,1024.")
 @click.option("--output", type=PATH, help="Folder of the sweep.  [default: runs/<config>-sweep]")
 @click.option("--jobs", type=click.IntRange(1), help="Runs at the same time.  [default: one per core]")
 @click.option("--on", "scheduler", metavar="ADDRESS", help="Address of a Dask scheduler whose workers execute the runs.")
-@set_key
-@quiet_option
+@terminal.set_key
+@terminal.quiet_option
 def sweep(
     config: Path,
     seeds: str,
@@ -134,7 +122,7 @@ def sweep(
         try:
             _compare([folder], folder / "sweep.png")
         except UserError as error:
-            warn(f"no comparison: {one_line(error)}")
+            warn(f"no comparison: {terminal.one_line(error)}")
     sys.exit(EXIT_CHECK_FAILED)
 
 
@@ -157,7 +145,7 @@ def _execute(run: Run, folder: Path) -> None:
     from evo.report.progress import prescreen_text, progress_of, success_text
 
     search = run.search
-    progress = progress_of(search, shown=not is_quiet())
+    progress = progress_of(search, shown=not terminal.is_quiet())
     interrupted = Interrupt(progress)
     say(f"run folder: {folder}")
     if run.calibration:

@@ -9,19 +9,8 @@ from pathlib import Path
 
 import click
 
-from evo.cli.terminal import (
-    PATH,
-    check_one_of,
-    is_quiet,
-    quiet_option,
-    run_argument,
-    say,
-    say_loading,
-    set_shown_key,
-    verb,
-    view,
-    warn,
-)
+from evo.cli import terminal
+from evo.cli.terminal import PATH, say, verb, view, warn
 from evo.errors import UserError, did_you_mean
 
 _cell_option = click.option(
@@ -44,7 +33,7 @@ def list_runs_below(folder: Path, as_json: bool) -> None:
 
 
 @verb()
-@run_argument
+@terminal.run_argument
 @_cell_option
 @click.option("--front", is_flag=True, help="Instead of an elite, the front of objective against complexity.")
 @click.option("--lineage", is_flag=True, help="Instead, the ancestors of the elite, back to a random program.")
@@ -52,7 +41,7 @@ def list_runs_below(folder: Path, as_json: bool) -> None:
 @click.option(
     "--csv", "csv_file", metavar="[FILE]", is_flag=False, flag_value="-", help="All elites as CSV.  [FILE: standard output]"
 )
-@set_shown_key
+@terminal.set_shown_key
 def show(
     run_folder: Path,
     cell: str | None,
@@ -73,7 +62,7 @@ def show(
     from evo.storage.files import write_outputs
 
     others = {"--front": front, "--lineage": lineage, "--csv": csv_file is not None}
-    check_one_of({"--failed": failed, "--cell": cell is not None and not lineage, **others})
+    terminal.check_one_of({"--failed": failed, "--cell": cell is not None and not lineage, **others})
     target = None if csv_file in (None, "-") else Path(str(csv_file)).absolute()  # the task's code may change the working folder
     run = view(run_folder, overrides, with_task=csv_file is None and not failed)
     if target:
@@ -92,12 +81,12 @@ def show(
 
 
 @verb()
-@run_argument
+@terminal.run_argument
 @click.option("--plot", "names", multiple=True, help="Draw only this plot; may be given many times.")
-@set_shown_key
+@terminal.set_shown_key
 def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -> None:
     """Draw the plots of the run in folder RUN into RUN/plots."""
-    say_loading(run_folder)
+    terminal.say_loading(run_folder)
     from evo.report.plots import PLAIN_PLOTS, PLOTS, draw_plots, why_not_drawn
 
     for name in names:
@@ -112,15 +101,15 @@ def plot(run_folder: Path, names: tuple[str, ...], overrides: tuple[str, ...]) -
 
 
 @verb()
-@run_argument
+@terminal.run_argument
 @click.option("--output", type=PATH, help="The HTML file.  [default: RUN/plots/page.html]")
-@set_shown_key
+@terminal.set_shown_key
 def page(run_folder: Path, output: Path | None, overrides: tuple[str, ...]) -> None:
     """Write the archive of the run as one HTML file.
 
     RUN is the run's folder. The file opens in a browser without a network.
     """
-    say_loading(run_folder)
+    terminal.say_loading(run_folder)
     from evo.report.page import FILE_NAME, write_page
 
     shown = output or run_folder / "plots" / FILE_NAME
@@ -130,18 +119,18 @@ def page(run_folder: Path, output: Path | None, overrides: tuple[str, ...]) -> N
 
 
 @verb()
-@run_argument
+@terminal.run_argument
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Where to listen; beyond this machine the address has a token."
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port to listen at.  [default: any that is free]")
-@set_shown_key
+@terminal.set_shown_key
 def watch(run_folder: Path, host: str, port: int, overrides: tuple[str, ...]) -> None:
     """Serve the page of the run in folder RUN to a browser.
 
     The page is renewed with each checkpoint, until Ctrl-C.
     """
-    say_loading(run_folder)
+    terminal.say_loading(run_folder)
     from evo.report.page.server import PageServer
 
     with PageServer(run_folder, overrides, host, port, warn) as server:
@@ -152,7 +141,7 @@ def watch(run_folder: Path, host: str, port: int, overrides: tuple[str, ...]) ->
 
 
 @verb()
-@run_argument
+@terminal.run_argument
 @_cell_option
 @click.option("--archive", is_flag=True, help="Instead of an elite, the archive as it filled up.")
 @click.option("--size", default="1920x1080", show_default=True, metavar="WxH", help="Width and height in pixels.")
@@ -160,8 +149,8 @@ def watch(run_folder: Path, host: str, port: int, overrides: tuple[str, ...]) ->
 @click.option("--fps", type=click.IntRange(1, 240), help="Frames a second.  [default: 60; of a GIF 25]")
 @click.option("--at", type=click.FloatRange(0.0, 1.0, max_open=True), default=0.0, help="Time in the loop (0 to 1) of a still.")
 @click.option("--output", "-o", required=True, type=PATH, help="A film: .mp4, .webm or .gif; a still: .png.")
-@set_shown_key
-@quiet_option
+@terminal.set_shown_key
+@terminal.quiet_option
 def film(
     run_folder: Path,
     cell: str | None,
@@ -178,11 +167,11 @@ def film(
     As a film that moves in a loop, or as a still.
     """
     from evo.report.plot.archive_film import ArchiveFilm
-    from evo.report.plot.film import STILL, check_output, write_film, write_frames, write_still
+    from evo.report.plot.film import NUM_SAMPLED, STILL, check_output, write_film, write_still
     from evo.report.plot.frames import frames_of, parse_size
     from evo.report.progress import counting
 
-    check_one_of({"--archive": archive, "--cell": cell is not None})
+    terminal.check_one_of({"--archive": archive, "--cell": cell is not None})
     width, height = parse_size(size)
     is_still = output.suffix.lower() == STILL
     if archive and is_still:
@@ -192,16 +181,17 @@ def film(
     target = output.absolute()  # before the task's code runs, which may change the working folder
     check_output(output, width, height, rate)
     run = view(run_folder, overrides)
-    with counting(1 if is_still else num_frames, "frames", quiet=is_quiet()) as on_frame:
+    with counting(1 if is_still else num_frames, "frames", quiet=terminal.is_quiet()) as on_frame:
         if archive:
             shown = ArchiveFilm(run, width, height)
-            write_frames(target, shown.frames(num_frames), lambda: [shown.last()], rate, on_frame)
+            write_film(target, shown.frames(num_frames), lambda: [shown.last()], rate, on_frame)
         else:
             with frames_of(run, cell, width, height) as frames:
                 if is_still:
                     write_still(target, frames.draw(at))
                 else:
-                    write_film(target, frames.draw, num_frames, rate, on_frame)
+                    sampled = min(NUM_SAMPLED, num_frames)
+                    write_film(target, frames.loop(num_frames), lambda: [*frames.loop(sampled)], rate, on_frame)
     say(output)
 
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.evaluate import Evaluation
 from evo.evaluate.backends import CPU, CUDA
-from evo.language.batch import Batch
-from evo.report.show import elite_names
+from evo.report.elites import batch_of, cell_names
 from evo.run.run import Run
 from evo.task import task_kernel
 
@@ -100,15 +99,15 @@ def check_elites(run: Run) -> CheckReport:
     """
     if reason := CUDA.why_unusable():
         raise UserError(f"a check needs a GPU, and none can be used here: {reason}")
-    elites = run.search.elites()
-    if not len(elites):
+    if not len(run.search.elites()):
         raise UserError(f"{run.run_dir.path}: the archive is empty")
-    batch = Batch(elites.solution, elites.hash, elites.num_instructions)
-    problem = run.search.problem
+    batch, problem = batch_of(run), run.search.problem
     with ExitStack() as problems:
         gpu, cpu = (problems.enter_context(closing(problem.here(backend))).evaluator for backend in (CUDA, CPU))
         # A task states how near its own kernel comes to its `score`.
         is_own = task_kernel(problem.task) is not None
         stubs = problem.language.lowering.emit(batch.words)
         is_accurate = np.array([not is_own and _COARSE not in stub for stub in stubs])
-        return CheckReport(elite_names(run), gpu.device, cpu.evaluate(batch), gpu.evaluate(batch), is_accurate)
+        return CheckReport(
+            [f"cell {name}" for name in cell_names(run)], gpu.device, cpu.evaluate(batch), gpu.evaluate(batch), is_accurate
+        )

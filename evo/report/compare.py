@@ -11,7 +11,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 
 from evo.config import RunConfig, load_config, with_paths_in
 from evo.errors import UserError
+from evo.report.run_list import has_stopped
+from evo.report.table import table
 from evo.run.run_dir import RunDir
 
 METRICS = {"qd_score": "QD score", "coverage": "coverage", "best_objective": "best objective"}
@@ -157,7 +159,7 @@ def compare_text(groups: Sequence[Group]) -> str:
         + [_quartiles(group.last(name), forms.get(name, ".4g")) for name in ("evaluations", "elapsed_s", *METRICS)]
         for group in groups
     ]
-    text = f"at the end of each run: median (first quartile to third)\n\n{_table(heads, rows)}"
+    text = f"at the end of each run: median (first quartile to third)\n\n{table([heads, *rows])}"
     if len(groups) == 1:
         return text
     found = differences(groups)
@@ -168,7 +170,7 @@ def compare_text(groups: Sequence[Group]) -> str:
     ]
     return (
         f"{text}\nMann-Whitney U, two-sided; p is corrected for {len(found)} comparisons (Holm), {LEVEL:g} is the limit.\n"
-        f"A: chance that a run of the first is better than one of the second, 0.5 if they are alike.\n\n{_table(heads, rows)}"
+        f"A: chance that a run of the first is better than one of the second, 0.5 if they are alike.\n\n{table([heads, *rows])}"
     )
 
 
@@ -199,7 +201,7 @@ def _read(path: Path) -> tuple[FinishedRun | None, str]:
     if not rows:
         return None, "has no metrics yet"
     config = load_config(path / "config.yaml")
-    if not _has_stopped(config, rows[-1]):
+    if not has_stopped(config.stop, rows[-1]):
         return None, "has not finished"
     curves = {name: _column(rows, name) for name in ("evaluations", "elapsed_s", *METRICS)}
     return FinishedRun(path, with_paths_in(config, path), run_dir.task_digest(), curves), ""
@@ -208,18 +210,6 @@ def _read(path: Path) -> tuple[FinishedRun | None, str]:
 def _column(rows: Sequence[dict[str, Any]], name: str) -> NDArray[np.float64]:
     """A metric over generations; an empty archive's best objective counts as minus infinity."""
     return np.array([-np.inf if row[name] is None else row[name] for row in rows], np.float64)
-
-
-def _has_stopped(config: RunConfig, row: dict[str, Any]) -> bool:
-    stop = config.stop
-    best = row["best_objective"]
-    reached = (
-        (stop.generations, row["generations"]),
-        (stop.evaluations, row["evaluations"]),
-        (stop.seconds, row["elapsed_s"]),
-        (stop.objective, -np.inf if best is None else best),
-    )
-    return any(bound is not None and value >= bound for bound, value in reached)
 
 
 def _group_key(run: FinishedRun) -> str:
@@ -277,12 +267,3 @@ def _quartiles(values: NDArray[np.float64], form: str) -> str:
 
 def _p_text(p: float) -> str:
     return f"{p:.3f}" if p >= 0.001 else "<0.001"
-
-
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Text in aligned columns."""
-    lines = [list(heads), *map(list, rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
-    return "".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n" for line in lines
-    )

@@ -10,6 +10,7 @@ import io
 
 from evo.language.expression import expression_of, infix_line
 from evo.language.program import format_program
+from evo.report.elites import cell_names, hash_text
 from evo.run.run import Run
 
 
@@ -24,7 +25,7 @@ def elites_csv(run: Run) -> str:
     problem = run.search.problem
     spanning = list(problem.spanning)
     measures = [*problem.task.measures, *(spanning if elites.latent.shape[1] else [])]
-    cells = [layout.cell_name(int(cell)).split(",") for cell in elites.cell]
+    cells = [name.split(",") for name in cell_names(run)]
     is_grid = "," in layout.cell_name(0)
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
@@ -48,7 +49,7 @@ def elites_csv(run: Run) -> str:
                 *elites.measures[row].tolist(),
                 *elites.latent[row].tolist(),
                 int(elites.num_instructions[row]),
-                f"{elites.hash[row][1]:016x}{elites.hash[row][0]:016x}",
+                hash_text(elites.hash[row]),
                 infix_line(expression_of(language, words)),
                 " ".join(format_program(language, words).split()),
             ]

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.language.expression import infix_line
+from evo.report.elites import cell_names
 from evo.report.recompute import problem_for_facts, report_facts, whole_expressions
+from evo.report.table import aligned
 from evo.run.run import Run
 from evo.run.search import Search
 from evo.task import task_errors
@@ -82,24 +84,22 @@ def describe_front(run: Run, width: int | None = None) -> str:
     Raises:
         UserError: the run has no front, or the task fails.
     """
-    task, layout, elites = run.search.problem.task, run.search.layout, run.search.elites()
+    task, elites = run.search.problem.task, run.search.elites()
     front = front_of(run)
     with problem_for_facts(run) as (local, note):
         facts = report_facts(local, elites.solution[front.rows])
         expressions = whole_expressions(local, elites.solution[front.rows])
     columns = {
-        "cell": [layout.cell_name(int(cell)) for cell in elites.cell[front.rows]],
+        "cell": cell_names(run, front.rows),
         str(task.complexity): [f"{value:g}" for value in front.complexity],
         "objective": [f"{value:.6g}" for value in front.objective],
         **{name: [f"{value:.9g}" for value in values] for name, values in facts.items()},
         "": [", ".join(marks_of(front, place)) for place in range(len(front.rows))],
     }
-    widths = [max(map(len, (name, *cells))) for name, cells in columns.items()]
-    lines = zip(*([name, *cells] for name, cells in columns.items()), strict=True)
-    begins = ["  ".join([*map(str.rjust, cells, widths), marks.ljust(widths[-1])]) + "  " for *cells, marks in lines]
-    most = None if width is None else max(MIN_EXPRESSION, width - len(begins[0]))
+    begins = aligned([columns, *zip(*columns.values(), strict=True)], right=range(len(columns) - 1))
+    most = None if width is None else max(MIN_EXPRESSION, width - len(begins[0]) - 2)
     ends = ["expression", *(infix_line(expression, most) for expression in expressions)]
-    text = "".join(f"{begin}{end}\n" for begin, end in zip(begins, ends, strict=True))
+    text = "".join(f"{begin}  {end}\n" for begin, end in zip(begins, ends, strict=True))
     return text + (f"{', '.join(facts)}: {note}\n" if facts and note else "")
 
 

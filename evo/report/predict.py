@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
+from evo.report.elites import row_of_elite
 from evo.report.recompute import problem_here, scalings_of
-from evo.report.show import row_of_elite
 from evo.run.run import Run
 from evo.task import point_arrays, task_errors
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import html
 import sys
 import time
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
@@ -39,7 +38,7 @@ def progress_of(search: Search, *, shown: bool | None = True) -> Progress:
     if shown is None:
         shown = in_notebook or sys.stdout.isatty()
     if not shown:
-        return _NoProgress(search)
+        return Progress(search)
     if in_notebook:
         return _NotebookProgress(search)
     return _TerminalProgress(search) if sys.stdout.isatty() else _PlainProgress(search)
@@ -72,7 +71,7 @@ def counting(total: int, unit: str, *, quiet: bool = False) -> Iterator[Callable
 
 
 class Progress(AbstractContextManager["Progress"]):
-    """Formats a search's numbers. Subclasses show them.
+    """Formats a search's numbers and shows nothing; subclasses show them.
 
     `say` and `end` may be called by a signal's handler: no other method holds a lock that they wait for.
     """
@@ -81,11 +80,12 @@ class Progress(AbstractContextManager["Progress"]):
         self._search = search
         self._first = (search.counters.evaluations, search.elapsed_s)
 
-    @abstractmethod
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
     def __call__(self, generation: Generation, elapsed_s: float) -> None:
         """Shows a generation, and the seconds that the search has taken so far."""
 
-    @abstractmethod
     def say(self, message: str) -> None:
         """Shows a line to whoever watches."""
 
@@ -125,19 +125,6 @@ class Progress(AbstractContextManager["Progress"]):
                 f"best {_short(generation.best_objective, '.4f')}"
             ),
         )
-
-
-class _NoProgress(Progress):
-    """Shows nothing."""
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def __call__(self, generation: Generation, elapsed_s: float) -> None:
-        pass
-
-    def say(self, message: str) -> None:
-        pass
 
 
 class _PlainProgress(Progress):
@@ -184,9 +171,6 @@ class _TerminalProgress(Progress):
     def __enter__(self) -> Progress:
         self._live.start(refresh=True)
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
 
     def __call__(self, generation: Generation, elapsed_s: float) -> None:
         self._say_what_ended(generation)

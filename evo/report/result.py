@@ -241,10 +241,6 @@ class Result:
             raise UserError("the archive is empty: every program was rejected")
 
 
-def _warn(line: str) -> None:
-    warnings.warn(line, stacklevel=4)  # where the user called
-
-
 def _history_row(metrics: dict[str, Any]) -> dict[str, Any]:
     """A row of `Result.history` from one of metrics.jsonl."""
     best = metrics["best_objective"]

@@ -17,6 +17,7 @@ from typing import Any
 
 from evo.config import StopConfig, read_stop
 from evo.errors import UserError
+from evo.report.table import table
 from evo.run.run_dir import RunDir
 
 _NAME = re.compile(r"(\d{8}-\d{6})-seed\d+(-\d+)?")
@@ -70,10 +71,7 @@ def runs_text(rows: list[RunRow]) -> str:
         )
         for row in rows
     ]
-    widths = [max(len(line[column]) for line in cells) for column in range(6)]
-    return "".join(
-        "  ".join([line[0].ljust(widths[0]), *map(str.rjust, line[1:6], widths[1:]), line[6]]) + "\n" for line in cells
-    )
+    return table(cells, right=range(1, 6))
 
 
 def runs_json(rows: list[RunRow]) -> str:
@@ -103,7 +101,7 @@ def _row(path: Path, now_s: float) -> RunRow:
             metrics = run_dir.last_metrics() or {}
             if not any((path / "checkpoints").glob("*.ckpt")):
                 raise UserError(f"{path}: has no checkpoint")
-        if state == "interrupted" and metrics and _is_reached(read_stop(path / "config.yaml"), metrics):
+        if state == "interrupted" and metrics and has_stopped(read_stop(path / "config.yaml"), metrics):
             state = "finished" if (path / "archive.npz").is_file() else state
     except (UserError, OSError) as error:
         text = str(error) if isinstance(error, UserError) else f"{error.filename}: {error.strerror}"
@@ -112,7 +110,8 @@ def _row(path: Path, now_s: float) -> RunRow:
     return RunRow(str(path), state, best, coverage, evaluations, max(0.0, age_s), num_bytes, reason)
 
 
-def _is_reached(stop: StopConfig, metrics: dict[str, Any]) -> bool:
+def has_stopped(stop: StopConfig, metrics: dict[str, Any]) -> bool:
+    """Whether a run with these last metrics has reached one of its stops."""
     best, elapsed_s = metrics["best_objective"], metrics.get("elapsed_s")
     done = {
         "generations": metrics["generations"],

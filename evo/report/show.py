@@ -16,14 +16,11 @@ from evo.evaluate import Status
 from evo.language.batch import Batch
 from evo.language.expression import expression_of, infix
 from evo.language.program import format_program, parse_program, program_length
-from evo.native.vary import OPERATORS
+from evo.report.elites import batch_of, hash_text, operator_name, row_of_elite
 from evo.report.ptx_text import with_token_values, with_values
 from evo.report.recompute import problem_for_facts, report_facts, whole_expression
 from evo.run.loaded_task import Problem
 from evo.run.run import Run
-from evo.search.archives.elites import Elites
-from evo.search.archives.layout import Layout
-from evo.search.emitter import GIVEN, RANDOM
 
 
 def read_program(problem: Problem, path: Path) -> NDArray[np.uint64]:
@@ -55,10 +52,10 @@ def describe_elite(run: Run, cell: str | None) -> str:
     """The elite in a cell, with origin and scores.
 
     Args:
-        cell: its name, such as `"i,j"` in a grid, or its number; None: the cell of the best elite.
+        cell: as `row_of_elite`.
 
     Raises:
-        UserError: there is no such cell, or it is empty.
+        UserError: as `row_of_elite`, or the task fails.
     """
     layout, elites, row = run.search.layout, run.search.elites(), row_of_elite(run, cell)
     origin = [
@@ -66,20 +63,12 @@ def describe_elite(run: Run, cell: str | None) -> str:
         f"born       generation {elites.generation[row]}, slot {elites.slot[row]}",
         f"operator   {operator_name(int(elites.operator[row]))}",
         f"parents    {', '.join(layout.cell_name(int(c)) for c in elites.parents[row] if c >= 0) or 'none'}",
-        f"hash       {elites.hash[row][1]:016x}{elites.hash[row][0]:016x}",
+        f"hash       {hash_text(elites.hash[row])}",
     ]
-    batch = Batch(elites.solution, elites.hash, elites.num_instructions)[row : row + 1]
+    batch = batch_of(run)[row : row + 1]
     with problem_for_facts(run) as (problem, note):
         scores = _scores(problem, elites.objective[row], elites.measures[row], batch, note, elites.latent[row])
         return _sections(problem, batch, [("origin", origin), ("scores", scores)], is_scored=True)
-
-
-def row_of_elite(run: Run, cell: str | None) -> int:
-    """The row of the elite in a cell, or of the best one if there is no cell. Raises UserError as `describe_elite`."""
-    layout, elites = run.search.layout, run.search.elites()
-    if not len(elites):
-        raise UserError(f"{run.run_dir.path}: the archive is empty")
-    return int(np.argmax(elites.objective)) if cell is None else _row_of_cell(layout, elites, cell)
 
 
 def describe_failed(run: Run) -> str:
@@ -105,17 +94,6 @@ def describe_failed(run: Run) -> str:
         batch = Batch.analyze(problem.language.lowering, words[None])
         parts.append(_sections(problem, batch, [("failure", [*lines, *log])]))
     return "\n".join(parts) or "no program failed\n"
-
-
-def operator_name(code: int) -> str:
-    """The operator that made a program."""
-    return {RANDOM: "none (random program)", GIVEN: "none (given to generation 0)"}.get(code) or OPERATORS[code]
-
-
-def elite_names(run: Run) -> list[str]:
-    """`cell i,j` for each elite, sorted by cell."""
-    layout = run.search.layout
-    return [f"cell {layout.cell_name(int(cell))}" for cell in run.search.elites().cell]
 
 
 def _sections(problem: Problem, batch: Batch, more: list[tuple[str, list[str]]], *, is_scored: bool = False) -> str:
@@ -150,15 +128,3 @@ def _scores(
     if facts and note:
         lines.append(f"({', '.join(facts)}: {note})")
     return lines
-
-
-def _row_of_cell(layout: Layout, elites: Elites, cell: str) -> int:
-    try:
-        number = layout.cell_number(cell)
-    except ValueError as error:
-        raise UserError(f"--cell {cell}: {error}") from None
-    rows = np.flatnonzero(elites.cell == number)
-    if not rows.size:
-        nearest = layout.cell_name(layout.nearest(number, elites.cell))
-        raise UserError(f"--cell {cell}: this cell is empty; the nearest elite is in {nearest}")
-    return int(rows[0])

@@ -12,9 +12,10 @@ from evo.evaluate.program_simplifier import TOLERANCE, simplify
 from evo.language.batch import Batch
 from evo.language.expression import infix
 from evo.language.program import format_program
+from evo.report.elites import batch_of, cell_names, row_of_elite
 from evo.report.pareto import file_names, front_of
 from evo.report.recompute import problem_here, report_facts, whole_expression
-from evo.report.show import row_of_elite
+from evo.report.table import table
 from evo.run.loaded_task import Problem
 from evo.run.run import Run
 
@@ -41,7 +42,7 @@ def simplify_elites(run: Run, *, cell: str | None = None, front: bool = False, t
     """
     rows = front_of(run).rows.tolist() if front else [row_of_elite(run, cell)]
     elites = run.search.elites()
-    names = [run.search.layout.cell_name(int(elites.cell[row])) for row in rows]
+    names = cell_names(run, rows)
     descriptions, programs = [], []
     with problem_here(run) as (problem, note):
         for name, row in zip(names, rows, strict=True):
@@ -49,8 +50,8 @@ def simplify_elites(run: Run, *, cell: str | None = None, front: bool = False, t
             count, fewer = int(elites.num_instructions[row]), int(found.program.num_instructions[0])
             title = f"cell {name}: {count} instructions, simplified {fewer}"
             formula = infix(whole_expression(problem, found.program.words[0]))
-            old = Batch(elites.solution, elites.hash, elites.num_instructions)[row : row + 1]
-            scores = _table(_numbers(problem, old, found.before), _numbers(problem, found.program, found.after))
+            old = batch_of(run)[row : row + 1]
+            scores = _changes(_numbers(problem, old, found.before), _numbers(problem, found.program, found.after))
             descriptions.append(f"# {title}\n{formula}\n{scores}")
             comment = f"{title}\n\n{formula}\n{scores}"
             head = "".join(f"# {line}".rstrip() + "\n" for line in comment.splitlines())
@@ -64,7 +65,6 @@ def _numbers(problem: Problem, program: Batch, scores: Evaluation) -> dict[str, 
     return {"objective": scores.objective[0], **dict(zip(problem.task.measures, scores.measures[0], strict=True)), **facts}
 
 
-def _table(before: dict[str, float], after: dict[str, float]) -> str:
+def _changes(before: dict[str, float], after: dict[str, float]) -> str:
     rows = [("", "before", "after"), *((name, f"{before[name]:.9g}", f"{after[name]:.9g}") for name in before)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "".join(f"{name:<{widths[0]}}  {old:>{widths[1]}}  {new:>{widths[2]}}\n" for name, old, new in rows)
+    return table(rows, right=(1, 2))

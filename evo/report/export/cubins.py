@@ -22,7 +22,7 @@ from evo.evaluate.options import EvaluationOptions
 from evo.kernel.pointwise import TEMPLATE, kernel_name
 from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.report.show import elite_names
+from evo.report.elites import batch_of, cell_names
 from evo.run.loaded_task import load_problem
 from evo.run.run import Run
 from evo.run.search import Search
@@ -62,10 +62,8 @@ def compile_run(run: Run, arch: str, folder: Path) -> CubinReport:
     Raises:
         UserError: as `write_cubins`.
     """
-    elites = run.search.elites()
-    batch = Batch(elites.solution, elites.hash, elites.num_instructions)
-    problem = run.search.problem
-    return write_cubins(problem.language, batch, elite_names(run), arch, folder, problem.config.evaluation)
+    problem, names = run.search.problem, [f"cell {name}" for name in cell_names(run)]
+    return write_cubins(problem.language, batch_of(run), names, arch, folder, problem.config.evaluation)
 
 
 def compile_config(path: Path, overrides: tuple[str, ...], arch: str, folder: Path, num_random: int) -> CubinReport:

@@ -24,13 +24,13 @@ from evo.language.program import format_program
 from evo.language.source import c_source, cuda_source, python_source
 from evo.native.stack_ptx import NodeKind
 from evo.report.check import TOLERANCE
+from evo.report.elites import row_of_elite
 from evo.report.export import run_export
 from evo.report.export.sympy_text import latex_text, run_sympy, sympy_text
 from evo.report.export.verify import Elite, Verifier
 from evo.report.pareto import file_names, front_of
 from evo.report.ptx_text import with_values
 from evo.report.recompute import problem_here
-from evo.report.show import row_of_elite
 from evo.run.loaded_task import Problem
 from evo.run.run import Run
 from evo.task import DTYPES

@@ -25,6 +25,7 @@ from evo.language.expression import Expression, expression_of, infix
 from evo.language.program import Language, word
 from evo.native.stack_ptx import WordType
 from evo.report.check import TOLERANCE
+from evo.report.elites import batch_of, cell_names
 from evo.report.recompute import report_facts, whole_expression
 from evo.run.loaded_task import Problem
 from evo.run.run import Run
@@ -102,8 +103,7 @@ class Verifier:
     def elite(self, row: int) -> Elite:
         """The elite of a row. Raises UserError if its scaling cannot be computed here."""
         elites, language = self.run.search.elites(), self.problem.language
-        batch = Batch(elites.solution, elites.hash, elites.num_instructions)[row : row + 1]
-        name = self.run.search.layout.cell_name(int(elites.cell[row]))
+        batch, [name] = batch_of(self.run)[row : row + 1], cell_names(self.run, [row])
         expression, facts = expression_of(language, batch.words[0]), {}
         if self.local.backend is CPU and expression.instructions().keys() & self.unsupported:
             if self.problem.task.has_scaling():

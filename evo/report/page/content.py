@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from evo.language.expression import infix
 from evo.language.program import format_program, program_length
+from evo.report.elites import hash_text, operator_name
+from evo.report.lineage import origins
 from evo.report.page.fits import fits
-from evo.report.page.origins import origins
 from evo.report.page.pictures import Pictures
 from evo.report.plot.charts import color_range, ticks
 from evo.report.plot.pictures import best_of_places, varied
 from evo.report.ptx_text import with_values
 from evo.report.recompute import problem_for_facts, report_facts, whole_expressions
-from evo.report.show import operator_name
 from evo.run.loaded_task import Problem
 from evo.run.run import Run
 from evo.run.task_identity import DeclaredTask
@@ -109,7 +109,7 @@ def run_content(run: Run, pictures: Pictures | None = None) -> dict[str, Any]:
                 "values": _numbers([elites.objective[row], *elites.measures[row], *latent[row], *length, elites.generation[row]]),
                 "facts": [[name, f"{values[place]:.9g}"] for name, values in facts.items()],
                 "origin": born.elites[place],
-                "hash": f"{elites.hash[row][1]:016x}{elites.hash[row][0]:016x}",
+                "hash": hash_text(elites.hash[row]),
                 "num_words": program_length(elites.solution[row]),
                 "num_instructions": int(elites.num_instructions[row]),
                 "program": format_program(search.problem.language, elites.solution[row]),

@@ -23,7 +23,7 @@ from evo.storage.files import PARTIAL_SUFFIX
 
 INSTALL = "pip install 'evo-ptx[film]'"
 STILL = ".png"
-NUM_SAMPLED = 8  # frames from which a GIF's palette is taken
+NUM_SAMPLED = 8  # frames of a loop from which a GIF's palette is taken
 
 
 class _Format(NamedTuple):
@@ -74,45 +74,19 @@ def write_still(path: Path, frame: Frame) -> None:
 
 def write_film(
     path: Path,
-    draw: Callable[[float], Frame],
-    num_frames: int,
-    fps: int,
-    on_frame: Callable[[], Any] = lambda: None,
-) -> None:
-    """Writes a film of frames that `draw(t)` gives for t from 0 to 1, of which 1 is left out: what moves in a loop goes on.
-
-    One frame is in memory at a time, beside those of the encoder.
-
-    Args:
-        on_frame: called after each frame.
-
-    Raises:
-        UserError: the file cannot be written, or the encoder fails.
-    """
-    frames = (draw(index / num_frames) for index in range(num_frames))
-
-    def sampled() -> list[Frame]:
-        count = min(NUM_SAMPLED, num_frames)
-        return [draw(index / count) for index in range(count)]
-
-    write_frames(path, frames, sampled, fps, on_frame)
-
-
-def write_frames(
-    path: Path,
     frames: Iterable[Frame],
     sampled: Callable[[], list[Frame]],
     fps: int,
     on_frame: Callable[[], Any] = lambda: None,
 ) -> None:
-    """Writes a film of frames of one size.
+    """Writes a film of frames of one size. One frame is in memory at a time, beside those of the encoder.
 
     Args:
         sampled: frames that have the film's colours, for formats with a palette.
         on_frame: called after each frame.
 
     Raises:
-        UserError: as `write_film`.
+        UserError: the file cannot be written, or the encoder fails.
     """
     av = _av()
     made = FORMATS[path.suffix.lower()]

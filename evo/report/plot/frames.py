@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.evaluate.backends import CPU
+from evo.report.elites import row_of_elite
 from evo.report.recompute import problem_here
-from evo.report.show import row_of_elite
 from evo.run.loaded_task import Problem
 from evo.run.run import Run
 from evo.task import Window
@@ -90,6 +90,10 @@ class Frames:
         for _ in self._threads.map(lambda corner: self._draw_tile(frame, corner, t), self._corners()):
             pass
         return frame
+
+    def loop(self, num_frames: int) -> Iterator[Frame]:
+        """Frames at even steps of t from 0 to 1, of which 1 is left out: what moves in a loop goes on."""
+        return (self.draw(index / num_frames) for index in range(num_frames))
 
     def __enter__(self) -> Frames:
         return self

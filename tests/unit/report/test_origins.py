@@ -1,4 +1,4 @@
-"""evo.report.page.origins: which ancestors are told of, from a lineage log, from the archive alone, and from a damaged log."""
+"""evo.report.lineage: which ancestors are told of, from a lineage log, from the archive alone, and from a damaged log."""
 
 import shutil
 from collections import Counter
@@ -8,10 +8,9 @@ import pytest
 import yaml
 
 from evo.config import load_config
-from evo.report.lineage import LinesOfDescent
+from evo.report.elites import operator_name
+from evo.report.lineage import LINE_LENGTHS, MAX_ANCESTORS, LinesOfDescent, _steps, origins
 from evo.report.page.content import run_content
-from evo.report.page.origins import LINE_LENGTHS, MAX_ANCESTORS, _steps, origins
-from evo.report.show import operator_name
 from evo.run.run import Run
 
 
@@ -83,7 +82,7 @@ def test_fewer_ancestors_are_shown_where_they_would_be_too_many(finished, monkey
     run, _ = Run.view(finished)
     many = origins(run, ranked(run))
     assert LINE_LENGTHS[0] == 12 and len(many.facts) <= MAX_ANCESTORS
-    monkeypatch.setattr("evo.report.page.origins.MAX_ANCESTORS", len(many.facts) - 1)
+    monkeypatch.setattr("evo.report.lineage.MAX_ANCESTORS", len(many.facts) - 1)
     few = origins(run, ranked(run))
     assert 0 < len(few.facts) < len(many.facts)
     assert [each["length"] for each in few.elites] == [each["length"] for each in many.elites]

@@ -1,0 +1,63 @@
+"""The elites of a run as reports name and number them.
+
+Owns how an elite is found, and how its cell, operator and hash are written. Reads runs and never changes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.errors import UserError
+from evo.language.batch import Batch
+from evo.native.vary import OPERATORS
+from evo.run.run import Run
+from evo.search.emitter import GIVEN, RANDOM
+
+
+def batch_of(run: Run) -> Batch:
+    """All elites, sorted by cell."""
+    elites = run.search.elites()
+    return Batch(elites.solution, elites.hash, elites.num_instructions)
+
+
+def row_of_elite(run: Run, cell: str | None) -> int:
+    """The row of an elite.
+
+    Args:
+        cell: its name, such as `"i,j"` in a grid, or its number; None: the cell of the best elite.
+
+    Raises:
+        UserError: there is no such cell, or it is empty.
+    """
+    layout, elites = run.search.layout, run.search.elites()
+    if not len(elites):
+        raise UserError(f"{run.run_dir.path}: the archive is empty")
+    if cell is None:
+        return int(np.argmax(elites.objective))
+    try:
+        number = layout.cell_number(cell)
+    except ValueError as error:
+        raise UserError(f"--cell {cell}: {error}") from None
+    rows = np.flatnonzero(elites.cell == number)
+    if not rows.size:
+        nearest = layout.cell_name(layout.nearest(number, elites.cell))
+        raise UserError(f"--cell {cell}: this cell is empty; the nearest elite is in {nearest}")
+    return int(rows[0])
+
+
+def cell_names(run: Run, rows: Sequence[int] | NDArray[np.int64] | slice = slice(None)) -> list[str]:
+    """The names of the elites' cells, such as `3,4`."""
+    return [run.search.layout.cell_name(int(cell)) for cell in run.search.elites().cell[rows]]
+
+
+def hash_text(words: NDArray[np.uint64]) -> str:
+    """A canonical hash, `(2,)`, as 32 hexadecimal digits."""
+    return f"{words[1]:016x}{words[0]:016x}"
+
+
+def operator_name(code: int) -> str:
+    """The operator that made a program."""
+    return {RANDOM: "none (random program)", GIVEN: "none (given to generation 0)"}.get(code) or OPERATORS[code]
