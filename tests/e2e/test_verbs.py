@@ -14,7 +14,6 @@ from PIL import Image
 import evo
 from evo.cli import main
 from evo.language.program import parse_program
-from evo.native.vary import OPERATORS
 
 from .conftest import state_of
 
@@ -56,30 +55,6 @@ def test_show_prints_the_best_elite_with_program_stub_origin_and_scores(fork_evo
     assert re.search(r"^mean       \S+  \(range -1 to 1\)\ndeviation  \S+  \(range 0 to 2\)$", found["# scores"], re.M)
 
 
-def test_an_elite_can_be_shown_by_its_cell(fork_evo, finished_run):
-    archive = state_of(finished_run).archive
-    for row in (0, len(archive["cell"]) // 2, len(archive["cell"]) - 1):
-        cell = int(archive["cell"][row])
-        by_number = fork_evo("show", finished_run, f"--cell={cell}")
-        by_indices = fork_evo("show", finished_run, f"--cell={cell // 5},{cell % 5}")
-        assert by_number.returncode == 0
-        assert by_number.stdout == by_indices.stdout
-        assert f"objective  {archive['objective'][row]:.6g}\n" in by_number.stdout
-        parents = [f"{c // 5},{c % 5}" for c in archive["parents"][row].tolist() if c >= 0]
-        assert f"parents    {', '.join(parents) or 'none'}\n" in by_number.stdout
-        operator = OPERATORS[archive["operator"][row]] if archive["operator"][row] >= 0 else "none (random program)"
-        assert f"operator   {operator}\n" in by_number.stdout
-
-
-def test_an_empty_cell_is_refused_with_the_nearest_elite(fork_evo, finished_run):
-    taken = state_of(finished_run).archive["cell"].tolist()
-    empty = next(cell for cell in range(30) if cell not in taken)
-    completed = fork_evo("show", finished_run, f"--cell={empty}")
-    assert completed.returncode == 2
-    i, j = map(int, re.search(r"this cell is empty; the nearest elite is in (\d+),(\d+)$", completed.stderr).groups())
-    assert i * 5 + j in taken
-
-
 def test_looking_at_a_run_changes_nothing_in_it(fork_evo, finished_run):
     def stamps() -> dict[Path, int]:
         return {path: path.stat().st_mtime_ns for path in finished_run.rglob("*")}
@@ -96,14 +71,6 @@ def test_plot_draws_the_plots_asked_for_and_prints_their_paths(fork_evo, finishe
     assert (completed.returncode, completed.stderr) == (0, "")
     assert completed.stdout.split() == [f"{run}/plots/best.png", f"{run}/plots/curves.png"]
     assert {path.name for path in (run / "plots").iterdir()} == {"best.png", "curves.png"}
-
-
-def test_plot_draws_the_same_pictures_again(fork_evo, finished_run, tmp_path):
-    run = Path(shutil.copytree(finished_run, tmp_path / "run"))
-    assert fork_evo("plot", run, "--plot", "best", "--plot", "contact_sheet").returncode == 0
-    for name in ("best.png", "contact_sheet.png"):
-        with Image.open(run / "plots" / name) as again, Image.open(finished_run / "plots" / name) as first:
-            assert again.tobytes() == first.tobytes()
 
 
 def test_eval_scores_and_pictures_a_program_written_by_hand(fork_evo, small_config, tmp_path):
@@ -182,8 +149,3 @@ def test_bash_completes_verbs_options_and_values(evo_command, tmp_path, words, c
         ["bash", "--norc", "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300
     )
     assert done.stdout.splitlines() == ["complete -o nosort -F _evo_completion evo", " ".join(completed)], done.stderr
-
-
-def test_the_command_lists_every_verb(fork_evo):
-    listed = re.findall(r"^  (\w+)  ", fork_evo("--help").stdout.split("Commands:")[1], re.M)
-    assert sorted(listed) == sorted(main.commands)

@@ -69,7 +69,6 @@ class PageServer:
         self._stopped = Event()
         self._seen: tuple[str, ...] = ()
         self._warned = ""
-        self.served = self._made(first=True)
         addresses = _resolved(host, port)
         is_local = all(ipaddress.ip_address(address[0]).is_loopback for _, address in addresses)
         self.token = None if is_local else secrets.token_urlsafe(_TOKEN_BYTES)
@@ -78,6 +77,11 @@ class PageServer:
             self._server = _Server(address, family, self)
         except OSError as error:
             raise UserError(f"--host {host} --port {port}: cannot listen: {error.strerror or error}") from error
+        try:
+            self.served = self._made(first=True)
+        except BaseException:
+            self._server.server_close()
+            raise
         self._port = self._server.server_address[1]
         if ipaddress.ip_address(address[0]).is_unspecified:
             host = socket.gethostname()  # listening at every address has no name of its own

@@ -1,7 +1,10 @@
 """Runs with archives filled by hand, so that tests know what a report must say."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+import yaml
 
 from evo.config import load_config
 from evo.language.program import parse_program
@@ -35,3 +38,25 @@ def new_run(small_config):
     yield make
     for run in runs:
         run.close()
+
+
+@pytest.fixture(scope="session")
+def finish(tmp_path_factory, plane_folder):
+    """Makes the folder of a finished run of the plane task, which tests leave as it is."""
+
+    def make(dims: list[int], generations: int) -> Path:
+        folder = tmp_path_factory.mktemp("finished")
+        config = {
+            "task": str(plane_folder),
+            "program": {"max_length": 24, "vocabulary": {"instructions": ["add_ftz_f32", "mul_ftz_f32"]}},
+            "search": {"archive": {"dims": dims}, "batch_size": 48, "initial": {"num_programs": 64, "max_length": 20}},
+            "stop": {"generations": generations},
+            "output": {"runs": str(folder / "runs"), "plots": []},
+        }
+        (folder / "small.yaml").write_text(yaml.safe_dump(config))
+        run = Run.start(load_config(folder / "small.yaml"), "small")
+        run.execute(lambda *_: None, lambda _: False)
+        run.close()
+        return run.run_dir.path
+
+    return make

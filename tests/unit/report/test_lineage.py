@@ -1,12 +1,16 @@
-"""evo.report.lineage, its pictures and the archive's film: they show the ancestors that a run recorded."""
+"""evo.report.lineage, its pictures and the archive's film: they show the ancestors that a run recorded, or that are elites."""
+
+import shutil
+from collections import Counter
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from evo.config import load_config
 from evo.errors import UserError
-from evo.report.lineage import LinesOfDescent, describe_lineage
+from evo.language.batch import Batch
+from evo.report.elites import operator_name
+from evo.report.lineage import LINE_LENGTHS, MAX_ANCESTORS, LinesOfDescent, _steps, describe_lineage, origins
 from evo.report.plot.archive_film import ArchiveFilm, _is_best_so_far
 from evo.report.plot.pictures import GAP, LINE_LENGTH, LINE_TILE_SIZE
 from evo.report.plots import draw_plots
@@ -15,31 +19,17 @@ from evo.search.ancestry import NONE
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory, plane_folder):
-    """A run of the plane task to its end, looked at."""
-    import yaml
-
-    folder = tmp_path_factory.mktemp("lineage")
-    config = {
-        "task": str(plane_folder),
-        "program": {"max_length": 24, "vocabulary": {"instructions": ["add_ftz_f32", "mul_ftz_f32"]}},
-        "search": {"archive": {"dims": [12, 10]}, "batch_size": 48, "initial": {"num_programs": 64, "max_length": 20}},
-        "stop": {"generations": 12},
-        "output": {"runs": str(folder / "runs"), "plots": []},
-    }
-    (folder / "small.yaml").write_text(yaml.safe_dump(config))
-    run = Run.start(load_config(folder / "small.yaml"), "small")
-    run.execute(lambda *_: None, lambda _: False)
-    run.close()
-    return Run.view(run.run_dir.path)[0]
+def run(finish) -> Run:
+    """A run with its lineage, looked at."""
+    return Run.view(finish([12, 10], 20))[0]
 
 
-def test_the_table_leads_from_a_random_program_to_the_elite(finished):
-    elites = finished.search.elites()
-    lines = LinesOfDescent(finished)
+def test_the_table_leads_from_a_random_program_to_the_elite(run):
+    elites = run.search.elites()
+    lines = LinesOfDescent(run)
     row = max(range(len(elites)), key=lambda row: len(lines.of(row)))
-    cell = finished.search.layout.cell_name(int(elites.cell[row]))
-    title, header, *rows = describe_lineage(finished, cell).splitlines()
+    cell = run.search.layout.cell_name(int(elites.cell[row]))
+    title, header, *rows = describe_lineage(run, cell).splitlines()
     assert title == f"# lineage of cell {cell}: {len(rows)} programs, from a random program on"
     assert header.split()[:4] == ["generation", "slot", "cell", "objective"]
     assert len(rows) > 2
@@ -54,12 +44,79 @@ def test_the_table_leads_from_a_random_program_to_the_elite(finished):
     assert generations == sorted(set(generations))
 
 
-def test_an_ancestor_computes_what_it_did(finished):
-    """Its objective comes out again when it is evaluated anew."""
-    from evo.language.batch import Batch
+def ranked(run: Run) -> np.ndarray:
+    return np.argsort(-run.search.elites().objective, kind="stable")
 
-    lines, problem = LinesOfDescent(finished), finished.search.problem
-    line = lines.of(int(finished.search.elites().generation.argmax()))
+
+def test_a_line_leads_through_recorded_ancestors_to_the_elite(run):
+    elites, rows, lines, layout = run.search.elites(), ranked(run), LinesOfDescent(run), run.search.layout
+    found = origins(run, rows)
+    born = [*elites.generation[rows], *found.facts["generation"]]
+    cells = [layout.cell_name(int(cell)) for cell in (*elites.cell[rows], *found.facts["cell"])]
+
+    lengths = Counter()
+    for place, row in enumerate(rows.tolist()):
+        origin, line = found.elites[place], lines.of(row)
+        assert (origin["length"], origin["end"]) == (len(line), "complete")
+        assert origin["line"][-1] == place
+        told = [(born[number], cells[number]) for number in origin["line"]]
+        known = [(each.generation, each.cell) for each in line]
+        assert told == [each for each in known if each in told] and told[0] == known[0]
+        for number in origin["line"]:
+            [same] = [each for each in line if (each.generation, each.cell) == (born[number], cells[number])]
+            past = number - len(rows)
+            assert (same.words == (elites.solution[rows[number]] if past < 0 else found.words[past])).all()
+        lengths[len(line)] += 1
+    assert max(lengths) > 4
+    assert {number for each in found.elites for number in each["line"]} >= set(range(len(rows), len(born)))
+    assert found.note is None
+
+
+def test_steps_are_even_and_lines_that_begin_alike_show_the_same():
+    for length in range(1, 200):
+        shown = _steps(list(range(length)), 12)
+        assert shown[0] == 0 and shown[-1] == length - 1
+        assert len(shown) <= 12 and len(shown) >= min(length, 6)
+        assert len(set(np.diff(shown)[:-1].tolist())) <= 1
+    one, two = _steps(list(range(100)), 12), _steps([*range(60), *range(1000, 1030)], 12)
+    assert [each for each in one if each < 60] == [each for each in two if each < 60]
+
+
+def test_fewer_ancestors_are_shown_where_they_would_be_too_many(run, monkeypatch):
+    many = origins(run, ranked(run))
+    assert LINE_LENGTHS[0] == 12 and len(many.facts) <= MAX_ANCESTORS
+    monkeypatch.setattr("evo.report.lineage.MAX_ANCESTORS", len(many.facts) - 1)
+    few = origins(run, ranked(run))
+    assert 0 < len(few.facts) < len(many.facts)
+    assert [each["length"] for each in few.elites] == [each["length"] for each in many.elites]
+    assert max(len(each["line"]) for each in few.elites) <= 6
+
+
+def check_lines_of_the_archive(run, told) -> None:
+    """Without a log ancestors are those that are still elites."""
+    elites, rows = run.search.elites(), ranked(run)
+    place_of = {int(elites.cell[row]): place for place, row in enumerate(rows)}
+    longest = 0
+    for place, row in enumerate(rows.tolist()):
+        expected, at = [place], row  # by the archive's own parents
+        while (cell := int(elites.parents[at][0])) >= 0:
+            parent = np.flatnonzero(elites.cell == cell)
+            if not len(parent) or elites.generation[parent[0]] >= elites.generation[at]:
+                break
+            at = int(parent[0])
+            expected.insert(0, place_of[cell])
+        origin = told[place]
+        assert origin["length"] == len(expected) and origin["line"][-1] == place and origin["line"][0] == expected[0]
+        is_random = operator_name(int(elites.operator[at])).startswith("none")
+        assert origin["end"] == ("complete" if is_random else "archive")
+        longest = max(longest, len(expected))
+    assert longest > 1
+
+
+def test_an_ancestor_computes_what_it_did(run):
+    """Its objective comes out again when it is evaluated anew."""
+    lines, problem = LinesOfDescent(run), run.search.problem
+    line = lines.of(int(run.search.elites().generation.argmax()))
     batch = Batch.analyze(problem.language.lowering, np.stack([each.words for each in line]))
     np.testing.assert_array_equal(problem.evaluator.evaluate(batch).objective, [each.objective for each in line])
 
@@ -80,23 +137,24 @@ def test_a_run_without_records_says_so(new_run):
         ArchiveFilm(run, 320, 240)
 
 
-def test_a_damaged_log_is_named_and_a_resumed_run_goes_on(finished, tmp_path):
-    import shutil
-
+def test_a_damaged_log_is_named_and_a_resumed_run_goes_on(run, tmp_path):
     copy = tmp_path / "copy"
-    shutil.copytree(finished.run_dir.path, copy)
+    shutil.copytree(run.run_dir.path, copy)
     [log] = (copy / "lineage").iterdir()
     log.write_bytes(log.read_bytes()[:-3])
-    run, _ = Run.view(copy)
+    damaged, _ = Run.view(copy)
     with pytest.raises(UserError, match=r"\.log: cannot read how the elites came about: cut short"):
-        describe_lineage(run, None)
-    resumed, notes = Run.resume(copy, ("stop.generations=15",))
+        describe_lineage(damaged, None)
+    told = origins(damaged, ranked(damaged))
+    assert told.note.startswith(f"{log}: cannot read how the elites came about: cut short at ") and not len(told.facts)
+    check_lines_of_the_archive(damaged, told.elites)
+    resumed, notes = Run.resume(copy, ("stop.generations=23",))
     assert any("lines of descent begin anew" in note for note in notes)
     resumed.execute(lambda *_: None, lambda _: False)
     resumed.close()
     viewed = Run.view(copy)[0]
     elites, again = viewed.search.elites(), LinesOfDescent(viewed)
-    born = elites.generation < 12  # before the log was lost
+    born = elites.generation < 20  # before the log was lost
     lengths = np.array([len(again.of(row)) for row in range(len(elites))])
     assert (lengths[born] == 0).all() and (lengths[~born] > 0).all() and born.any()
     bred = [row for row in np.flatnonzero(~born) if elites.operator[row] >= 0]
@@ -121,11 +179,11 @@ def num_tiles(frame, run):
     return int((middles != (24, 24, 28)).any(axis=2).sum())
 
 
-def test_pictures_of_a_line_end_with_the_elite(finished):
-    [path] = draw_plots(finished, ["lineage"])
+def test_pictures_of_a_line_end_with_the_elite(run):
+    [path] = draw_plots(run, ["lineage"])
     with Image.open(path) as image:
         sheet = np.asarray(image.convert("RGB"))
-    elites, problem = finished.search.elites(), finished.search.problem
+    elites, problem = run.search.elites(), run.search.problem
     drawn = problem.draw(elites.solution, LINE_TILE_SIZE, 0.0)
     left = GAP + (LINE_LENGTH - 1) * (LINE_TILE_SIZE + GAP)
     for number in range(9):
@@ -134,13 +192,13 @@ def test_pictures_of_a_line_end_with_the_elite(finished):
         assert (drawn == last).all(axis=(1, 2, 3)).any()
 
 
-def test_the_archives_film_begins_with_the_first_elites_and_ends_with_all(finished):
-    frames = list(ArchiveFilm(finished, 400, 400).frames(20))
+def test_the_archives_film_begins_with_the_first_elites_and_ends_with_all(run):
+    frames = list(ArchiveFilm(run, 400, 400).frames(20))
     assert len(frames) == 20
     assert all(frame.shape == (400, 400, 3) for frame in frames)
     shown = [int((frame[:360] != (24, 24, 28)).any(axis=2).sum()) for frame in frames]
     assert 0 < shown[0] < shown[9] < shown[19]
-    elites, problem, layout = finished.search.elites(), finished.search.problem, finished.search.layout
+    elites, problem, layout = run.search.elites(), run.search.problem, run.search.layout
     columns, rows = layout.grid_shape()
     tile = min((400 - GAP) // columns, (400 - 36 - GAP) // rows) - GAP
     left = (400 - columns * (tile + GAP) - GAP) // 2 + GAP
@@ -150,4 +208,4 @@ def test_the_archives_film_begins_with_the_first_elites_and_ends_with_all(finish
         x, y = left + column * (tile + GAP), top + (rows - 1 - row) * (tile + GAP)
         np.testing.assert_array_equal(frames[-1][y : y + tile, x : x + tile], picture)
     with pytest.raises(UserError, match="64x48: too small for 12 x 10 cells"):
-        ArchiveFilm(finished, 64, 48)
+        ArchiveFilm(run, 64, 48)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from PIL import Image, ImageSequence
 
-from evo.report.page import page_of
 from evo.report.page.content import run_content
 from evo.report.page.document import script_json
 from evo.report.page.pictures import FRAME_MS, NUM_FILMS, NUM_FRAMES, Pictures
@@ -179,9 +178,3 @@ def test_of_elites_that_differ_in_a_third_measure_the_map_shows_the_best(new_run
         ("1,0,1", True),
         ("2,0,0", False),
     ]
-
-
-def test_equal_runs_have_equal_pages(new_run):
-    run = new_run(ELITES)
-    is_same = page_of(run) == page_of(run)
-    assert is_same

@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 import pytest
 
 import evo.report.page.server
-from evo.config import load_config
 from evo.errors import UserError
 from evo.report.page.server import PageServer
 from evo.run.run import Run
@@ -19,105 +18,94 @@ from evo.run.run import Run
 WAIT_S = 300.0  # far beyond what any of these waits takes: it ends a test that hangs
 
 
-@pytest.fixture
-def folder(small_config):
-    """The folder of a short finished run."""
-    run = Run.start(load_config(small_config({"stop": {"generations": 2}})), "small")
-    run.execute(lambda *_: None, lambda _: False)
-    run.close()
-    return run.run_dir.path
+@pytest.fixture(scope="module")
+def finished(finish):
+    """The folder of a run whose page is made in a moment: it has few elites."""
+    return finish([2, 1], 1)
 
 
-@pytest.fixture
-def watch(folder):
-    """Starts watching a folder; gives the lines that it warned with too."""
-    started = []
-
-    def start(path=folder, host="127.0.0.1") -> tuple[PageServer, list[str]]:
-        warnings: list[str] = []
-        started.append(PageServer(path, (), host, 0, warnings.append))
-        return started[-1], warnings
-
-    yield start
-    for each in started:
-        each.stop()
-        each.close()
+@pytest.fixture(scope="module")
+def server(finished):
+    """A server of a finished run's page."""
+    with PageServer(finished, (), "127.0.0.1", 0, pytest.fail) as started:
+        yield started
 
 
-def ask(
-    watch: PageServer, target: str | None = None, method: str = "GET", **headers: str
-) -> tuple[http.client.HTTPResponse, bytes]:
-    address = urlsplit(watch.url)
+def ask(server, target: str | None = None, method: str = "GET", **headers: str) -> tuple[http.client.HTTPResponse, bytes]:
+    address = urlsplit(server.url)
     connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=60)
     connection.request(method, target or f"/?{address.query}", headers={"Host": address.netloc, **headers})
     answer = connection.getresponse()
     return answer, answer.read()
 
 
-def test_the_page_is_served_once_per_version(watch):
-    served, _ = watch()
-    answer, page = ask(served)
-    assert answer.status == 200 and page == served.served.html and page.startswith(b"<!doctype html>")
+def test_the_page_is_served_once_per_version(server):
+    answer, page = ask(server)
+    assert answer.status == 200 and page == server.served.html and page.startswith(b"<!doctype html>")
     assert answer.headers["Content-Security-Policy"] == "frame-ancestors 'none'"
-    again, nothing = ask(served, **{"If-None-Match": answer.headers["ETag"]})
+    again, nothing = ask(server, **{"If-None-Match": answer.headers["ETag"]})
     assert (again.status, nothing) == (304, b"")
-    packed, content = ask(served, **{"Accept-Encoding": "gzip"})
+    packed, content = ask(server, **{"Accept-Encoding": "gzip"})
     assert packed.headers["Content-Encoding"] == "gzip" and gzip.decompress(content) == page
-    head, nothing = ask(served, method="HEAD")
+    head, nothing = ask(server, method="HEAD")
     assert (head.status, int(head.headers["Content-Length"]), nothing) == (200, len(page), b"")
 
 
 @pytest.mark.parametrize("target", ["/page.html", "/..", "/%2e%2e/config.yaml", "http://other.example/x", "/;/"])
-def test_no_other_path_is_served(watch, target):
-    answer, text = ask(watch()[0], target)
+def test_no_other_path_is_served(server, target):
+    answer, text = ask(server, target)
     assert (answer.status, text) == (404, b"Not Found\n")
 
 
 @pytest.mark.parametrize("host", ["other.example", "localhost.other.example", "127.0.0.1", "127.0.0.1:1", ""])
-def test_a_name_that_is_not_this_servers_is_refused(watch, host):
-    served, _ = watch()
-    answer, text = ask(served, Host=host)
+def test_a_name_that_is_not_this_servers_is_refused(server, host):
+    answer, text = ask(server, Host=host)
     assert (answer.status, text) == (421, b"Misdirected Request\n")
-    port = urlsplit(served.url).port
-    for own in (f"localhost:{port}", f"LOCALHOST:{port}", f"[::1]:{port}"):
-        assert ask(served, Host=own)[0].status == 200
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "[::1]"])
+def test_a_name_of_this_machine_is_answered(server, host):
+    assert ask(server, Host=f"{host}:{urlsplit(server.url).port}")[0].status == 200
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
-def test_nothing_can_be_changed(watch, method):
-    answer, _ = ask(watch()[0], method=method)
-    assert answer.status == 501
+def test_nothing_can_be_changed(server, method):
+    assert ask(server, method=method)[0].status == 501
 
 
-def test_beyond_this_machine_a_token_is_needed(watch):
-    served, _ = watch(host="0.0.0.0")
-    other, _ = watch(host="0.0.0.0")
-    assert len(served.token) >= 20 and served.token != other.token
-    for target in ("/", "/?token=", f"/?token={served.token}x", f"/?token={other.token}", "/?token=%ff"):
-        answer, text = ask(served, target)
-        assert answer.status == 403 and b"<" not in text
-    assert ask(served)[0].status == 200 and served.url.endswith(f"/?token={served.token}")
-    assert ask(served, f"/x?token={served.token}")[0].status == 404
+def test_beyond_this_machine_a_token_is_needed(server, finished):
+    with PageServer(finished, (), "0.0.0.0", 0, pytest.fail) as beyond:
+        assert len(beyond.token) >= 20
+        for target in ("/", "/?token=", f"/?token={beyond.token}x", f"/?token={beyond.token[::-1]}", "/?token=%ff"):
+            answer, text = ask(beyond, target)
+            assert answer.status == 403 and b"<" not in text
+        assert ask(beyond)[0].status == 200 and beyond.url.endswith(f"/?token={beyond.token}")
+        assert ask(beyond, f"/x?token={beyond.token}")[0].status == 404
 
 
-def test_the_page_follows_the_checkpoints_and_outlives_a_damaged_one(watch, folder, monkeypatch):
+def test_the_page_follows_the_checkpoints_and_outlives_a_damaged_one(new_run, monkeypatch, tmp_path):
     monkeypatch.setattr(evo.report.page.server, "LOOK_S", 0.01)
-    served, warnings = watch()
-    first = served.served
-    thread = Thread(target=served.serve)
-    thread.start()
-    run, _ = Run.resume(folder, ("stop.generations=3",))
+    run = new_run([], {"stop": {"generations": 2}})
     run.execute(lambda *_: None, lambda _: False)
     run.close()
-    wait_until(lambda: served.served.version != first.version and b'"generations":3' in served.served.html)
-    for path in (folder / "checkpoints").iterdir():
-        path.write_bytes(b"no checkpoint")
-    wait_until(lambda: warnings)
-    kept = served.served
-    assert b'"generations":3' in kept.html
-    assert ask(served)[1] == kept.html
-    served.stop()
-    thread.join()
+    folder = run.run_dir.path
+    warnings: list[str] = []
+    with PageServer(folder, (), "127.0.0.1", 0, warnings.append) as server:
+        first = server.served
+        thread = Thread(target=server.serve)
+        thread.start()
+        resumed, _ = Run.resume(folder, ("stop.generations=3",))
+        resumed.execute(lambda *_: None, lambda _: False)
+        resumed.close()
+        wait_until(lambda: server.served.version != first.version and b'"generations":3' in server.served.html)
+        for path in (folder / "checkpoints").iterdir():
+            path.write_bytes(b"no checkpoint")
+        wait_until(lambda: warnings)
+        kept = server.served
+        assert b'"generations":3' in kept.html
+        assert ask(server)[1] == kept.html
+        server.stop()
+        thread.join()
     assert len(warnings) == 1 and warnings[0].endswith("; the page stays as it was") and "cut short at 13 bytes" in warnings[0]
 
 
@@ -128,7 +116,7 @@ def wait_until(condition) -> None:
         time.sleep(0.002)
 
 
-def test_an_address_in_use_is_refused(watch, folder):
-    port = urlsplit(watch()[0].url).port
+def test_an_address_in_use_is_refused(server, finished):
+    port = urlsplit(server.url).port
     with pytest.raises(UserError, match=f"--host 127.0.0.1 --port {port}: cannot listen: "):
-        PageServer(folder, (), "127.0.0.1", port, lambda _: None)
+        PageServer(finished, (), "127.0.0.1", port, lambda _: None)

@@ -28,7 +28,3 @@ def test_an_inline_figure_has_attributes_in_place_of_styles():
     texts = {each.text: each for each in elements if each.tag == f"{NAMESPACE}text"}
     assert texts["a < b & c"].get("font-size") == "12px"
     assert not [each for each in elements if "#000000" in each.attrib.values()]
-
-
-def test_equal_figures_give_equal_text():
-    assert inline_svg(figure(), "a", {}) == inline_svg(figure(), "a", {})

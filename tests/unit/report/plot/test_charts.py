@@ -1,13 +1,11 @@
 """evo.report.plot.charts: a heat map for every kind of archive, and the curves of the metrics."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib import colormaps
 from PIL import Image
 
 from evo.report.plot import charts
-from evo.report.plots import draw_plots
 
 from .conftest import RED
 
@@ -255,10 +253,3 @@ def test_the_curves_of_several_emitters_show_how_each_succeeds(new_run, drawn):
 
 def test_a_run_without_generations_has_empty_curves(new_run):
     assert_a_picture(charts.curves(new_run([])), "curves.png")
-
-
-def test_no_figure_stays_open(new_run):
-    before = plt.get_fignums()
-    run = new_run([(RED, 0.5, (0.0, 0.5))])
-    assert len(list(draw_plots(run, ["heatmap", "curves", "contact_sheet"]))) == 3
-    assert plt.get_fignums() == before
