@@ -21,13 +21,20 @@
  *     void* memory = malloc(num_bytes);
  *     vary_init(vocabulary, 2, &options, memory, num_bytes, &tables);
  *     vary_random_programs(tables, seed, 0, 0, 1000, max_length, pool);
- *     vary_offspring(tables, seed, 1, 0, 1000, pool, 1000, NULL, 0, max_length, words, NULL, parents, operators);
+ *
+ *     VaryBatch batch = {0};                                           // 1,000 offspring of generation 1
+ *     batch.seed = seed;
+ *     batch.generation = 1;
+ *     batch.num_offspring = batch.num_rows = 1000;
+ *     batch.pool = pool;
+ *     batch.max_length = max_length;
+ *     batch.words_out = words;
+ *     vary_offspring(tables, &batch);
  *
  * Options, before the include:
  *     VARY_IMPLEMENTATION   compile the functions in this file; otherwise they are only declared
  *     VARY_DEBUG            errors assert where they are found
  *     VARY_STATIC           functions are static; each including file also defines VARY_IMPLEMENTATION
- *     VARY_NO_SIMD          portable C instead of SSE2 and, if the processor has it, AVX2; the same bits
  *
  * Rows. A program is a row of `max_length` words. Its length is the index of its first RETURN word, or max_length if it
  * has none. Output rows hold the program, a RETURN if the program is shorter than the row, then zeros. Words of a pool row
@@ -41,12 +48,13 @@
  * block with draw 4 (k / 16) + k % 4: four blocks at a time, transposed. Arithmetic is on integers, or on doubles whose products
  * are exact (so fused multiply-adds change no bit); no libm. Default rounding is assumed.
  *
- * Errors. Functions return VARY_SUCCESS, or an error without writing anything. No pointer may be NULL unless its comment says
- * so. No function allocates; only vary_init keeps pointers. Tables never change after vary_init: any number of threads may
- * use them.
+ * Errors. Functions return VARY_SUCCESS, or an error without writing anything; a NULL where a comment does not allow it is one.
+ * No function allocates; only vary_init keeps pointers. Tables never change after vary_init: any number of threads may use them.
  */
 #ifndef VARY_H
 #define VARY_H
+
+#include "detail/result.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -68,22 +76,22 @@
 extern "C" {
 #endif
 
-typedef enum {
-    VARY_SUCCESS = 0,
-    VARY_ERROR_EMPTY_VOCABULARY = 1, /* no entry, or all weights are zero */
-    VARY_ERROR_TOO_MANY_ENTRIES = 2, /* more than VARY_MAX_ENTRIES */
-    VARY_ERROR_INVALID_WEIGHT = 3,   /* negative or not finite; or no operator has a weight */
-    VARY_ERROR_INVALID_ENTRY = 4,    /* a RETURN word, an unknown draw, a draw that the word cannot take, bad params, a phrase
-                                        that is too long or goes past the last entry */
-    VARY_ERROR_INVALID_RATE = 5,     /* outside the bounds of VARY_RATES */
-    VARY_ERROR_INVALID_SCALE = 6,    /* both deviations of perturbation are zero */
-    VARY_ERROR_INVALID_STACKS = 7,   /* a stack in more than one of the masks; an effect with too many values or stack 64 */
-    VARY_ERROR_INVALID_LENGTH = 8,   /* initial lengths out of order or above max_length, which is 1 to VARY_MAX_LENGTH */
-    VARY_ERROR_EMPTY_POOL = 9,
-    VARY_ERROR_INVALID_RANGE = 10,       /* slots past 2^32, more than VARY_MAX_ROWS rows, or more candidates than rows */
-    VARY_ERROR_INSUFFICIENT_MEMORY = 11, /* fewer bytes than vary_tables_size returned, or not aligned to 8 */
-    VARY_RESULT_NUM_ENUMS
-} VaryResult;
+/* Results: name, value. */
+#define VARY__RESULTS(X)                                                                                                     \
+    X(VARY_SUCCESS, 0)                                                                                                       \
+    X(VARY_ERROR_EMPTY_VOCABULARY, 1) /* no entry, or all weights are zero */                                                \
+    X(VARY_ERROR_TOO_MANY_ENTRIES, 2) /* more than VARY_MAX_ENTRIES */                                                       \
+    X(VARY_ERROR_INVALID_WEIGHT, 3) /* negative or not finite; or no operator has a weight */                                \
+    X(VARY_ERROR_INVALID_ENTRY, 4) /* a RETURN word, a draw that is unknown or not for the word, bad params, a bad phrase */ \
+    X(VARY_ERROR_INVALID_RATE, 5) /* outside the bounds of VARY_RATES */                                                     \
+    X(VARY_ERROR_INVALID_SCALE, 6) /* both deviations of perturbation are zero */                                            \
+    X(VARY_ERROR_INVALID_STACKS, 7) /* a stack in two masks; an effect with too many values or stack 64 */                   \
+    X(VARY_ERROR_INVALID_LENGTH, 8) /* lengths out of order or above max_length, 1 to VARY_MAX_LENGTH */                     \
+    X(VARY_ERROR_EMPTY_POOL, 9)                                                                                              \
+    X(VARY_ERROR_INVALID_RANGE, 10) /* slots past 2^32, too many rows, or more candidates than rows */                       \
+    X(VARY_ERROR_INSUFFICIENT_MEMORY, 11) /* less than vary_tables_size, or not aligned to 8 */                              \
+    X(VARY_ERROR_INVALID_VALUE, 12) /* NULL where a value is needed */
+typedef enum { VARY__RESULTS(EVO__ENUMERATOR) VARY_RESULT_NUM_ENUMS } VaryResult;
 
 #define VARY_MAX_ENTRIES 65535u
 #define VARY_MAX_ROWS 0x7fffffffu
@@ -232,7 +240,7 @@ typedef struct VaryRateInfo {
 /* The row of a rate, in static storage; NULL for a number that is no VaryRate. */
 VARY_API const VaryRateInfo* vary_rate_info(uint32_t rate);
 
-/* The default rates, only UMAD, no stack with constants, lengths 1 to 64. */
+/* The default rates, only UMAD, no stack with constants, lengths 1 to 64. Does nothing for NULL. */
 VARY_API void vary_default_options(VaryOptions* options_out);
 
 /* Bytes that vary_init needs for a vocabulary of this many entries. */
@@ -261,34 +269,33 @@ VARY_API VaryResult vary_random_programs(
     uint64_t* words_out
 );
 
-/* Offspring for the slots first_slot, first_slot + 1, ... . The first parent is drawn evenly from the candidates, the second
- * evenly from the others; then the operator, by weight. pool: num_rows rows of max_length words, must not overlap the output.
- * candidates: num_candidates different row indices; the content of other rows does not matter. NULL: all rows, and num_candidates
- * is ignored. Equal programs in the same order of candidates give equal offspring, wherever in the pool they are.
- * words_out: num_offspring rows. lengths_out: the length of each; if it is not NULL, rows are not cleared after their RETURN, which
- * takes long where rows are much longer than programs. parents_out: two row indices each, the second -1 if the operator has only
- * one parent. operators_out: the VaryOperator that was applied. lengths_out, parents_out and operators_out may be NULL. */
-VARY_API VaryResult vary_offspring(
-    const VaryTables* tables,
-    uint64_t seed,
-    uint32_t generation,
-    uint32_t first_slot,
-    size_t num_offspring,
-    const uint64_t* pool,
-    size_t num_rows,
-    const uint32_t* candidates,
-    size_t num_candidates,
-    uint32_t max_length,
-    uint64_t* words_out,
-    uint32_t* lengths_out,
-    int64_t* parents_out,
-    uint8_t* operators_out
-);
+/* Offspring for the slots first_slot, first_slot + 1, ... of a generation. */
+typedef struct VaryBatch {
+    uint64_t seed;
+    uint32_t generation;
+    uint32_t first_slot;
+    size_t num_offspring;
+    uint32_t max_length;
+    const uint64_t* pool; /* num_rows rows of max_length words; must not overlap the output */
+    size_t num_rows;
+    const uint32_t* candidates; /* num_candidates different row indices; the content of other rows does not matter. NULL: all
+                                   rows, and num_candidates is ignored */
+    size_t num_candidates;
+    uint64_t* words_out;    /* num_offspring rows */
+    uint32_t* lengths_out; /* the length of each, or NULL. If it is not, rows are not cleared after their RETURN, which takes long
+                               where rows are much longer than programs */
+    int64_t* parents_out; /* two row indices each, the second -1 if the operator has only one parent; or NULL */
+    uint8_t* operators_out; /* the VaryOperator that was applied; or NULL */
+} VaryBatch;
 
-/* The index of the first RETURN word, or max_length. */
+/* Makes a batch. The first parent is drawn evenly from the candidates, the second evenly from the others; then the operator, by
+ * weight. Equal programs in the same order of candidates give equal offspring, wherever in the pool they are. */
+VARY_API VaryResult vary_offspring(const VaryTables* tables, const VaryBatch* batch);
+
+/* The index of the first RETURN word, or max_length; 0 for NULL. */
 VARY_API uint32_t vary_program_length(const uint64_t* words, uint32_t max_length);
 
-/* One Philox 4x32-10 block. counter and block_out may be the same. */
+/* One Philox 4x32-10 block. counter and block_out may be the same; none may be NULL. */
 VARY_API void vary_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t block_out[4]);
 
 /* The standard Gaussian of 32 random bits, by inversion of the distribution: bit 0 is the sign, the others, u = 0 .. 2^31 - 1,
@@ -316,15 +323,6 @@ VARY_API float vary_gaussian(uint32_t bits);
     } while (0)
 #else
 #define VARY__FAIL(result) return (result)
-#endif
-
-#if defined(__SSE2__) && !defined(VARY_NO_SIMD)
-#define VARY__SSE2
-#include <emmintrin.h>
-#if defined(__GNUC__) && defined(__x86_64__)
-#define VARY__AVX2 __attribute__((target("avx2,bmi,bmi2"))) /* also compiled, used if the processor has it */
-#include <immintrin.h>
-#endif
 #endif
 
 #if defined(__GNUC__)
@@ -400,71 +398,14 @@ void vary_philox(const uint32_t key[2], const uint32_t counter[4], uint32_t bloc
     block_out[3] = c3;
 }
 
-/* The two keys of each round, each repeated for vector loads. */
-typedef struct Vary__Keys {
-    uint32_t rounds[VARY__PHILOX_ROUNDS][2][2 * VARY__LANES];
-} Vary__Keys;
-
-static void vary__keys_init(Vary__Keys* keys, uint64_t seed) {
-    uint32_t round, lane;
-    for (round = 0; round < VARY__PHILOX_ROUNDS; round++) {
-        /* Not by adding to the previous round's keys: gcc 12 -O3 miscompiles that when it vectorises it. */
-        const uint32_t key_0 = (uint32_t)seed + round * VARY__PHILOX_WEYL_0;
-        const uint32_t key_1 = (uint32_t)(seed >> 32) + round * VARY__PHILOX_WEYL_1;
-        for (lane = 0; lane < 2 * VARY__LANES; lane++) keys->rounds[round][0][lane] = key_0;
-        for (lane = 0; lane < 2 * VARY__LANES; lane++) keys->rounds[round][1][lane] = key_1;
-    }
-}
-
-/* A group is four blocks: of four draws of one slot, or of draw 0 of four slots. Word w of block b is number 4 w + b. */
+/* Four blocks of a stream: of draws from `draw` on of one slot, or of that draw of four slots. Word w of block b is number
+ * 4 w + b. */
 enum { VARY__OF_DRAWS = 0, VARY__OF_SLOTS = 1 };
 
 static void vary__philox_group(
-    const Vary__Keys* keys,
-    uint32_t generation,
-    uint32_t slot,
-    uint32_t draw,
-    uint32_t stream,
-    int of_slots,
-    uint32_t* numbers_out
+    uint64_t seed, uint32_t generation, uint32_t slot, uint32_t draw, uint32_t stream, int of_slots, uint32_t* numbers_out
 ) {
-#ifdef VARY__SSE2
-    /* A block to each 64 bits, a word in the low half: the multiplier reads only those, so the high halves need not be
-     * cleared. [0] holds blocks 0 and 1, [1] blocks 2 and 3. */
-    const __m128i multiplier_0 = _mm_set1_epi32((int)VARY__PHILOX_MULTIPLIER_0);
-    const __m128i multiplier_1 = _mm_set1_epi32((int)VARY__PHILOX_MULTIPLIER_1);
-    __m128i c0[2], c1[2], c2[2], c3[2];
-    int round, half;
-    for (half = 0; half < 2; half++) {
-        const __m128i blocks = half ? _mm_set_epi32(0, 3, 0, 2) : _mm_set_epi32(0, 1, 0, 0);
-        c0[half] = _mm_set1_epi32((int)generation);
-        c1[half] = _mm_add_epi32(_mm_set1_epi32((int)slot), of_slots ? blocks : _mm_setzero_si128());
-        c2[half] = _mm_add_epi32(_mm_set1_epi32((int)draw), of_slots ? _mm_setzero_si128() : blocks);
-        c3[half] = _mm_set1_epi32((int)stream);
-    }
-    for (round = 0; round < VARY__PHILOX_ROUNDS; round++) {
-        const __m128i key_0 = _mm_loadu_si128((const __m128i*)(const void*)keys->rounds[round][0]);
-        const __m128i key_1 = _mm_loadu_si128((const __m128i*)(const void*)keys->rounds[round][1]);
-        for (half = 0; half < 2; half++) {
-            const __m128i p0 = _mm_mul_epu32(c0[half], multiplier_0);
-            const __m128i p1 = _mm_mul_epu32(c2[half], multiplier_1);
-            c0[half] = _mm_xor_si128(_mm_srli_epi64(p1, 32), _mm_xor_si128(c1[half], key_0));
-            c2[half] = _mm_xor_si128(_mm_srli_epi64(p0, 32), _mm_xor_si128(c3[half], key_1));
-            c1[half] = p1;
-            c3[half] = p0;
-        }
-    }
-#define VARY__STORE(word, c)                                                                                                \
-    _mm_storeu_ps(                                                                                                          \
-        (float*)(void*)(numbers_out + 4 * (word)), _mm_shuffle_ps(_mm_castsi128_ps((c)[0]), _mm_castsi128_ps((c)[1]), 0x88) \
-    )
-    VARY__STORE(0, c0);
-    VARY__STORE(1, c1);
-    VARY__STORE(2, c2);
-    VARY__STORE(3, c3);
-#undef VARY__STORE
-#else
-    const uint32_t key[2] = {keys->rounds[0][0][0], keys->rounds[0][1][0]};
+    const uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
     uint32_t block, word;
     for (block = 0; block < VARY__LANES; block++) {
         uint32_t counter[4];
@@ -475,95 +416,13 @@ static void vary__philox_group(
         vary_philox(key, counter, counter);
         for (word = 0; word < 4; word++) numbers_out[4 * word + block] = counter[word];
     }
-#endif
-}
-
-#ifdef VARY__AVX2
-/* As above for two streams, the first in the low and the second in the high half of each register. */
-VARY__AVX2 static inline void vary__philox_two_groups_avx2(
-    const Vary__Keys* keys,
-    uint32_t generation,
-    uint32_t slot,
-    uint32_t first_stream,
-    uint32_t second_stream,
-    int of_slots,
-    uint32_t* first_out,
-    uint32_t* second_out
-) {
-    const __m256i multiplier_0 = _mm256_set1_epi32((int)VARY__PHILOX_MULTIPLIER_0);
-    const __m256i multiplier_1 = _mm256_set1_epi32((int)VARY__PHILOX_MULTIPLIER_1);
-    __m256i c0[2], c1[2], c2[2], c3[2];
-    int round, half;
-    for (half = 0; half < 2; half++) {
-        const __m256i blocks = half ? _mm256_set_epi32(0, 3, 0, 2, 0, 3, 0, 2) : _mm256_set_epi32(0, 1, 0, 0, 0, 1, 0, 0);
-        c0[half] = _mm256_set1_epi32((int)generation);
-        c1[half] = _mm256_add_epi32(_mm256_set1_epi32((int)slot), of_slots ? blocks : _mm256_setzero_si256());
-        c2[half] = of_slots ? _mm256_setzero_si256() : blocks;
-        c3[half] = _mm256_set_m128i(_mm_set1_epi32((int)second_stream), _mm_set1_epi32((int)first_stream));
-    }
-    for (round = 0; round < VARY__PHILOX_ROUNDS; round++) {
-        const __m256i key_0 = _mm256_loadu_si256((const __m256i*)(const void*)keys->rounds[round][0]);
-        const __m256i key_1 = _mm256_loadu_si256((const __m256i*)(const void*)keys->rounds[round][1]);
-        for (half = 0; half < 2; half++) {
-            const __m256i p0 = _mm256_mul_epu32(c0[half], multiplier_0);
-            const __m256i p1 = _mm256_mul_epu32(c2[half], multiplier_1);
-            c0[half] = _mm256_xor_si256(_mm256_srli_epi64(p1, 32), _mm256_xor_si256(c1[half], key_0));
-            c2[half] = _mm256_xor_si256(_mm256_srli_epi64(p0, 32), _mm256_xor_si256(c3[half], key_1));
-            c1[half] = p1;
-            c3[half] = p0;
-        }
-    }
-#define VARY__STORE(word, c)                                                                                     \
-    do {                                                                                                         \
-        const __m256 packed = _mm256_shuffle_ps(_mm256_castsi256_ps((c)[0]), _mm256_castsi256_ps((c)[1]), 0x88); \
-        _mm_storeu_ps((float*)(void*)(first_out + 4 * (word)), _mm256_castps256_ps128(packed));                  \
-        _mm_storeu_ps((float*)(void*)(second_out + 4 * (word)), _mm256_extractf128_ps(packed, 1));               \
-    } while (0)
-    VARY__STORE(0, c0);
-    VARY__STORE(1, c1);
-    VARY__STORE(2, c2);
-    VARY__STORE(3, c3);
-#undef VARY__STORE
-}
-#endif
-
-/* The first group of two streams. */
-VARY__INLINE void vary__philox_two_groups(
-    int has_avx2,
-    const Vary__Keys* keys,
-    uint32_t generation,
-    uint32_t slot,
-    uint32_t first_stream,
-    uint32_t second_stream,
-    int of_slots,
-    uint32_t* first_out,
-    uint32_t* second_out
-) {
-#ifdef VARY__AVX2
-    if (has_avx2) {
-        vary__philox_two_groups_avx2(keys, generation, slot, first_stream, second_stream, of_slots, first_out, second_out);
-        return;
-    }
-#endif
-    (void)has_avx2;
-    vary__philox_group(keys, generation, slot, 0, first_stream, of_slots, first_out);
-    vary__philox_group(keys, generation, slot, 0, second_stream, of_slots, second_out);
-}
-
-static int vary__has_avx2(void) {
-#ifdef VARY__AVX2
-    __builtin_cpu_init();
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-#else
-    return 0;
-#endif
 }
 
 /* The numbers of one stream of one slot, in order, a group at a time. */
 enum { VARY__GROUP_MASK = VARY__GROUP - 1 };
 typedef struct Vary__Numbers {
     uint32_t group[VARY__GROUP];
-    const Vary__Keys* keys;
+    uint64_t seed;
     uint32_t generation, slot, stream;
     uint32_t num_made, num_used;
 } Vary__Numbers;
@@ -571,15 +430,15 @@ typedef struct Vary__Numbers {
 /* Replaces the group by the next one. */
 static void vary__numbers_fill(Vary__Numbers* numbers) {
     vary__philox_group(
-        numbers->keys, numbers->generation, numbers->slot, numbers->num_made / 4, numbers->stream, VARY__OF_DRAWS, numbers->group
+        numbers->seed, numbers->generation, numbers->slot, numbers->num_made / 4, numbers->stream, VARY__OF_DRAWS, numbers->group
     );
     numbers->num_made += VARY__GROUP;
 }
 
 static inline void vary__numbers_start(
-    Vary__Numbers* numbers, const Vary__Keys* keys, uint32_t generation, uint32_t slot, uint32_t stream
+    Vary__Numbers* numbers, uint64_t seed, uint32_t generation, uint32_t slot, uint32_t stream
 ) {
-    numbers->keys = keys;
+    numbers->seed = seed;
     numbers->generation = generation;
     numbers->slot = slot;
     numbers->stream = stream;
@@ -667,7 +526,7 @@ enum {
 
 typedef struct Vary__Events {
     Vary__Column columns[VARY__EVENT_COLUMNS]; /* outcomes are gap << VARY__KIND_BITS | kind */
-    uint32_t kind_bounds[VARY__MAX_KINDS];     /* cumulative Q31 probabilities of the kinds of a hit */
+    uint32_t kind_bounds[VARY__MAX_KINDS]; /* cumulative Q31 probabilities of the kinds of a hit */
     uint32_t num_kinds;
     const uint8_t* kinds; /* of static storage */
 } Vary__Events;
@@ -737,7 +596,7 @@ static uint32_t vary__event_kind(const Vary__Events* events, uint32_t number) {
 }
 
 /* With one kind of events: the index of the first hit at or after `index`, or a number >= end. */
-static uint64_t vary__next_hit(const Vary__Events* events, Vary__Numbers* numbers, uint64_t index, uint64_t end) {
+VARY__INLINE uint64_t vary__next_hit(const Vary__Events* events, Vary__Numbers* numbers, uint64_t index, uint64_t end) {
     while (index < end) {
         uint32_t event = vary__event(events, vary__next(numbers));
         index += event >> VARY__KIND_BITS;
@@ -788,7 +647,7 @@ static const int32_t vary__gaussian_table[32][VARY__GAUSSIAN_DEGREE + 1] = {
     {85534103, -176978965, 18590366, -15364461, 5090576, -3785413, 1829471},
 };
 
-float vary_gaussian(uint32_t bits) {
+VARY__INLINE float vary__gaussian(uint32_t bits) {
     uint32_t v = bits | 1u, octave = 31;
     const int32_t* coefficients;
     int64_t x_q31, z_q28;
@@ -810,6 +669,8 @@ float vary_gaussian(uint32_t bits) {
     return (float)(bits & 1u ? z_q28 : -z_q28) * (1.0f / 268435456.0f);
 }
 
+float vary_gaussian(uint32_t bits) { return vary__gaussian(bits); }
+
 /* ---- Constants ---- */
 
 #define VARY__FLOAT_MAX 3.4028234663852886e38
@@ -826,7 +687,7 @@ static int vary__is_finite_f32(uint32_t bits) { return (bits & 0x7f800000u) != 0
 static int vary__is_normal_f32(uint32_t bits) { return vary__is_finite_f32(bits) && (bits & 0x7f800000u) != 0; }
 
 /* The nearest f32, finite, with zero for a subnormal in every flush mode of the processor. */
-static uint32_t vary__constant_of_double(double value) {
+VARY__INLINE uint32_t vary__constant_of_double(double value) {
     float rounded;
     uint32_t bits;
     if (value > VARY__FLOAT_MAX) value = VARY__FLOAT_MAX;
@@ -847,9 +708,9 @@ static int64_t vary__round(double value) {
 /* ---- Tables ---- */
 
 typedef struct Vary__Payload {
-    double first;        /* Gaussian: mean; uniform: low end */
+    double first; /* Gaussian: mean; uniform: low end */
     uint64_t num_values; /* integer */
-    float factor;    /* Gaussian: deviation; uniform: width. Kept in f32: its product with a drawn f32 is exact in double. */
+    float factor; /* Gaussian: deviation; uniform: width. Kept in f32: its product with a drawn f32 is exact in double. */
     uint32_t lowest; /* integer */
     uint32_t draw;
 } Vary__Payload;
@@ -860,38 +721,26 @@ struct VaryTables {
     Vary__Events perturbation;
     Vary__Events replacement;
     uint64_t operator_bounds[VARY_NUM_OPERATORS - 1]; /* Q32: operator k or below for a number below bound k */
-    float alternation_deviation;
-    float perturbation_relative;
-    float perturbation_absolute;
-    uint32_t initial_min_length;
-    uint32_t initial_max_length;
-    uint64_t float_stacks;
-    uint64_t unsigned_stacks;
-    uint64_t signed_stacks;
-    const VaryEffect* effects;
-    size_t num_effects;
-    const uint8_t* input_stacks;
-    size_t num_inputs;
-    int has_avx2;
+    VaryOptions options;
     uint32_t log2_columns;
     const Vary__Column* columns;
     const uint64_t* words; /* payload zero unless literal */
     const Vary__Payload* payloads;
-    const uint8_t* is_drawn;  /* whether the payload is drawn */
+    const uint8_t* is_drawn; /* whether the payload is drawn */
     const uint8_t* num_words; /* of the phrase */
     int has_phrases;
 };
 
 /* ---- New words ---- */
 
-static uint64_t vary__draw_payload(const VaryTables* tables, uint32_t entry, uint32_t number) {
+VARY__INLINE uint64_t vary__draw_payload(const VaryTables* tables, uint32_t entry, uint32_t number) {
     const Vary__Payload* payload = tables->payloads + entry;
     uint32_t bits;
     if (payload->draw == VARY_DRAW_INTEGER) {
         bits = payload->lowest + (uint32_t)((payload->num_values * number) >> 32);
     } else {
         const float factor =
-            payload->draw == VARY_DRAW_GAUSSIAN ? vary_gaussian(number) : (float)(number >> 8) * (1.0f / 16777216.0f);
+            payload->draw == VARY_DRAW_GAUSSIAN ? vary__gaussian(number) : (float)(number >> 8) * (1.0f / 16777216.0f);
         bits = vary__constant_of_double(payload->first + (double)payload->factor * (double)factor);
     }
     return tables->words[entry] | (uint64_t)bits << 32;
@@ -899,7 +748,7 @@ static uint64_t vary__draw_payload(const VaryTables* tables, uint32_t entry, uin
 
 /* Draws a word, or as many of a phrase as there is room for, which is at least one; returns their number. Takes one number for the
  * choice, and one for each payload that is drawn. */
-static uint32_t vary__draw_words(const VaryTables* tables, Vary__Numbers* numbers, uint64_t* out, uint32_t room) {
+VARY__INLINE uint32_t vary__draw_words(const VaryTables* tables, Vary__Numbers* numbers, uint64_t* out, uint32_t room) {
     const uint32_t first = vary__alias_draw(tables->columns, tables->log2_columns, vary__next(numbers));
     const uint32_t count = tables->num_words[first] < room ? tables->num_words[first] : room;
     uint32_t i;
@@ -930,69 +779,34 @@ static inline uint32_t vary__count_bits(uint64_t bits) {
     return (uint32_t)(((bits + (bits >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f)) * UINT64_C(0x0101010101010101) >> 56);
 }
 
-#ifdef VARY__AVX2
-VARY__AVX2 static inline uint64_t vary__match_64_avx2(const uint64_t* words, uint32_t mask, uint32_t value) {
-    const __m256i masks = _mm256_set1_epi32((int)mask), values = _mm256_set1_epi32((int)value);
-    uint64_t matches = 0;
-    int i, eight;
-    for (i = 0; i < 64; i += 32) {
-        __m256i eights[4], bytes;
-        __m128i low, high;
-        for (eight = 0; eight < 4; eight++) {
-            const float* at = (const float*)(const void*)(words + i + 8 * eight);
-            const __m256i low_halves = _mm256_castps_si256(_mm256_shuffle_ps(_mm256_loadu_ps(at), _mm256_loadu_ps(at + 8), 0x88));
-            eights[eight] = _mm256_cmpeq_epi32(_mm256_and_si256(low_halves, masks), values);
-        }
-        bytes = _mm256_packs_epi16(_mm256_packs_epi32(eights[0], eights[1]), _mm256_packs_epi32(eights[2], eights[3]));
-        /* Each step worked on the halves of registers: even pairs of words are in the low half, odd ones in the high half. */
-        low = _mm256_castsi256_si128(bytes);
-        high = _mm256_extracti128_si256(bytes, 1);
-        matches |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_unpacklo_epi16(low, high)) << i;
-        matches |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_unpackhi_epi16(low, high)) << (i + 16);
-    }
-    return matches;
-}
-#endif
-
 /* Bit i: the low half of word i of `count` <= 64, seen through `mask`, is `value`. */
-VARY__INLINE uint64_t vary__match(int has_avx2, const uint64_t* words, uint32_t count, uint32_t mask, uint32_t value) {
+VARY__INLINE uint64_t vary__match(const uint64_t* words, uint32_t count, uint32_t mask, uint32_t value) {
     uint64_t matches = 0;
-    uint32_t i = 0;
-#ifdef VARY__AVX2
-    if (has_avx2 && count == 64) return vary__match_64_avx2(words, mask, value);
-#endif
-    (void)has_avx2;
-#ifdef VARY__SSE2
-    for (; i + 16 <= count; i += 16) {
-        const __m128i masks = _mm_set1_epi32((int)mask), values = _mm_set1_epi32((int)value);
-        __m128i fours[4];
-        int four;
-        for (four = 0; four < 4; four++) {
-            const float* at = (const float*)(const void*)(words + i + 4 * four);
-            const __m128i low_halves = _mm_castps_si128(_mm_shuffle_ps(_mm_loadu_ps(at), _mm_loadu_ps(at + 4), 0x88));
-            fours[four] = _mm_cmpeq_epi32(_mm_and_si128(low_halves, masks), values);
+    uint32_t i = 0, k;
+    if (count == 64) { /* in two steps that compilers vectorise: a byte for each word, then a bit for each byte */
+        uint8_t bytes[64];
+        for (; i < 64; i++) bytes[i] = ((uint32_t)words[i] & mask) == value;
+        for (k = 0; k < 8; k++) {
+            uint64_t eight;
+            memcpy(&eight, bytes + 8 * k, sizeof eight);
+            matches |= (eight * UINT64_C(0x0102040810204080) >> 56) << 8 * k;
         }
-        matches |= (uint64_t)(uint32_t)_mm_movemask_epi8(
-                       _mm_packs_epi16(_mm_packs_epi32(fours[0], fours[1]), _mm_packs_epi32(fours[2], fours[3]))
-                   )
-            << i;
     }
-#endif
     for (; i < count; i++) matches |= (uint64_t)(((uint32_t)words[i] & mask) == value) << i;
     return matches;
 }
 
-VARY__INLINE uint32_t vary__length(int has_avx2, const uint64_t* words, uint32_t max_length) {
+VARY__INLINE uint32_t vary__length(const uint64_t* words, uint32_t max_length) {
     uint32_t start;
     for (start = 0; start < max_length; start += 64) {
         const uint32_t count = vary__min(max_length - start, 64);
-        const uint64_t returns = vary__match(has_avx2, words + start, count, 0xffffu, VARY__TYPE_RETURN);
+        const uint64_t returns = vary__match(words + start, count, 0xffffu, VARY__TYPE_RETURN);
         if (returns) return start + vary__trailing_zeros(returns);
     }
     return max_length;
 }
 
-uint32_t vary_program_length(const uint64_t* words, uint32_t max_length) { return vary__length(0, words, max_length); }
+uint32_t vary_program_length(const uint64_t* words, uint32_t max_length) { return words ? vary__length(words, max_length) : 0; }
 
 static inline void vary__copy(uint64_t* to, const uint64_t* from, uint32_t count) {
     memcpy(to, from, (size_t)count * sizeof *to);
@@ -1000,29 +814,12 @@ static inline void vary__copy(uint64_t* to, const uint64_t* from, uint32_t count
 
 enum { VARY__CHUNK = 16 };
 
-#ifdef VARY__AVX2
-VARY__AVX2 static inline void vary__copy_chunk_avx2(uint64_t* to, const uint64_t* from) {
-    __m256i fours[VARY__CHUNK / 4];
-    int i;
-    for (i = 0; i < VARY__CHUNK / 4; i++) fours[i] = _mm256_loadu_si256((const __m256i*)(const void*)(from + 4 * i));
-    for (i = 0; i < VARY__CHUNK / 4; i++) _mm256_storeu_si256((__m256i*)(void*)(to + 4 * i), fours[i]);
-}
-#endif
-
 /* Copies at least `count` words, in whole chunks and at least one: otherwise each short copy of unpredictable length
  * costs a mispredicted branch. Reads and writes up to VARY__CHUNK extra words. */
-VARY__INLINE void vary__copy_chunks(int has_avx2, uint64_t* to, const uint64_t* from, uint32_t count) {
+VARY__INLINE void vary__copy_chunks(uint64_t* to, const uint64_t* from, uint32_t count) {
     uint32_t copied = 0;
-    (void)has_avx2;
     do {
-#ifdef VARY__AVX2
-        if (has_avx2) {
-            vary__copy_chunk_avx2(to + copied, from + copied);
-        } else
-#endif
-        {
-            memcpy(to + copied, from + copied, VARY__CHUNK * sizeof *to);
-        }
+        memcpy(to + copied, from + copied, VARY__CHUNK * sizeof *to);
         copied += VARY__CHUNK;
     } while (copied < count);
 }
@@ -1073,7 +870,6 @@ static uint32_t vary__umad_once(
  * has_room: `out` has room for two rows and a chunk, a chunk after the parent's words can be read, and there are no phrases. Then
  * nothing is checked or cut while copying, and words written past the row are garbage. */
 VARY__INLINE uint32_t vary__umad(
-    int has_avx2,
     int has_room,
     const VaryTables* tables,
     Vary__Numbers* events,
@@ -1104,7 +900,7 @@ VARY__INLINE uint32_t vary__umad(
         if (is_drawn[entry] & is_new) word = vary__draw_payload(tables, entry, words->group[(num_words & VARY__GROUP_MASK) + 1]);
         num_words += 2 * is_new;
         if (has_room) {
-            vary__copy_chunks(has_avx2, out + written, parent.words + read, gap);
+            vary__copy_chunks(out + written, parent.words + read, gap);
             read += gap;
             written += gap;
             old = parent.words[read++];
@@ -1132,7 +928,7 @@ VARY__INLINE uint32_t vary__umad(
     if (num_words == 0 && written == read) return vary__umad_once(tables, words, parent, max_length, out);
     rest = parent.length - read;
     if (has_room) {
-        vary__copy_chunks(has_avx2, out + written, parent.words + read, rest);
+        vary__copy_chunks(out + written, parent.words + read, rest);
     } else {
         rest = vary__min(rest, max_length - written);
         vary__copy(out + written, parent.words + read, rest);
@@ -1140,7 +936,7 @@ VARY__INLINE uint32_t vary__umad(
     return vary__min(written + rest, max_length);
 }
 
-static uint32_t vary__alternation(
+VARY__INLINE uint32_t vary__alternation(
     const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent first, Vary__Parent second, uint32_t max_length, uint64_t* out
 ) {
     Vary__Parent reading = first, other = second, swapped;
@@ -1155,7 +951,10 @@ static uint32_t vary__alternation(
         vary__copy(out + written, reading.words + read, (uint32_t)gap);
         written += (uint32_t)gap;
         shifted = (int64_t)read + (int64_t)gap +
-            vary__round((double)tables->alternation_deviation * (double)vary_gaussian(vary__next(numbers)));
+            vary__round(
+                      (double)(float)tables->options.rates[VARY_RATE_ALTERNATION_DEVIATION] *
+                      (double)vary__gaussian(vary__next(numbers))
+            );
         swapped = reading;
         reading = other;
         other = swapped;
@@ -1167,15 +966,15 @@ static uint32_t vary__alternation(
     return written + count;
 }
 
-static uint32_t vary__crossover(Vary__Numbers* numbers, Vary__Parent first, Vary__Parent second, uint64_t* out) {
+VARY__INLINE uint32_t vary__crossover(Vary__Numbers* numbers, Vary__Parent first, Vary__Parent second, uint64_t* out) {
     const uint32_t num_common = vary__min(first.length, second.length);
+    const uint64_t* const sources[2] = {first.words, second.words}; /* a condition could become a branch */
     uint32_t start, i;
     for (start = 0; start < num_common; start += 32) {
         const uint32_t choices = vary__next(numbers);
         const uint32_t count = vary__min(num_common - start, 32);
         for (i = 0; i < count; i++) {
-            const uint64_t from_second = 0u - (uint64_t)(choices >> i & 1u);
-            out[start + i] = first.words[start + i] ^ ((first.words[start + i] ^ second.words[start + i]) & from_second);
+            out[start + i] = sources[choices >> i & 1u][start + i];
         }
     }
     vary__copy(out + num_common, first.words + num_common, first.length - num_common);
@@ -1183,14 +982,14 @@ static uint32_t vary__crossover(Vary__Numbers* numbers, Vary__Parent first, Vary
 }
 
 /* What a word takes and gives; num_popped is VARY_UNKNOWN_EFFECT for one that is in no subprogram. */
-static VaryEffect vary__effect_of(const VaryTables* tables, uint64_t word) {
+VARY__INLINE VaryEffect vary__effect_of(const VaryTables* tables, uint64_t word) {
     const uint32_t type = (uint32_t)(word & 0xffffu), stack = (uint32_t)(word >> 16 & 0xffffu), payload = (uint32_t)(word >> 32);
     VaryEffect effect;
     memset(&effect, 0, sizeof effect);
-    if (type == VARY__TYPE_PTX && payload < tables->num_effects) return tables->effects[payload];
-    if (type == VARY__TYPE_INPUT && payload < tables->num_inputs) {
+    if (type == VARY__TYPE_PTX && payload < tables->options.num_effects) return tables->options.effects[payload];
+    if (type == VARY__TYPE_INPUT && payload < tables->options.num_inputs) {
         effect.num_pushed = 1;
-        effect.stacks[0] = tables->input_stacks[payload];
+        effect.stacks[0] = tables->options.input_stacks[payload];
     } else if (type == VARY__TYPE_CONSTANT && stack < VARY__NUM_MASKED_STACKS) {
         effect.num_pushed = 1;
         effect.stacks[0] = (uint8_t)stack;
@@ -1206,7 +1005,8 @@ static VaryEffect vary__effect_of(const VaryTables* tables, uint64_t word) {
 
 /* The index of the first word of the subprogram that ends at a word, or UINT32_MAX if there is none; and the stack of its
  * value. */
-static uint32_t vary__subprogram_start(const VaryTables* tables, const uint64_t* words, uint32_t last, uint32_t* stack_out) {
+VARY__INLINE uint32_t
+vary__subprogram_start(const VaryTables* tables, const uint64_t* words, uint32_t last, uint32_t* stack_out) {
     uint32_t needed[VARY__NUM_MASKED_STACKS]; /* values that later words of it take */
     uint32_t num_needed = 1, index, i;
     memset(needed, 0, sizeof needed);
@@ -1232,7 +1032,7 @@ static uint32_t vary__subprogram_start(const VaryTables* tables, const uint64_t*
     }
 }
 
-static uint32_t vary__subprogram(
+VARY__INLINE uint32_t vary__subprogram(
     const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent first, Vary__Parent second, uint32_t max_length, uint64_t* out
 ) {
     uint32_t start = UINT32_MAX, last = 0, stack = 0, other_start = UINT32_MAX, other_last = 0, other_stack = 0, tries, written,
@@ -1259,27 +1059,30 @@ static uint32_t vary__subprogram(
 }
 
 /* Bit i: word i of `count` <= 64 is a constant that perturbation can change. */
-VARY__INLINE uint64_t vary__constants(int has_avx2, const VaryTables* tables, const uint64_t* words, uint32_t count) {
-    uint64_t stacks = tables->float_stacks | tables->unsigned_stacks | tables->signed_stacks, constants = 0;
+VARY__INLINE uint64_t vary__constants(const VaryTables* tables, const uint64_t* words, uint32_t count) {
+    uint64_t stacks = tables->options.float_stacks | tables->options.unsigned_stacks | tables->options.signed_stacks,
+             constants = 0;
     for (; stacks; stacks &= stacks - 1) {
-        constants |= vary__match(has_avx2, words, count, 0xffffffffu, VARY__TYPE_CONSTANT | vary__trailing_zeros(stacks) << 16);
+        constants |= vary__match(words, count, 0xffffffffu, VARY__TYPE_CONSTANT | vary__trailing_zeros(stacks) << 16);
     }
     return constants;
 }
 
-static uint64_t vary__perturb(const VaryTables* tables, uint64_t word, uint32_t number) {
+VARY__INLINE uint64_t vary__perturb(const VaryTables* tables, uint64_t word, uint32_t number) {
     const uint64_t stack = (uint64_t)1 << (word >> 16 & 0xffffu);
     const uint32_t bits = (uint32_t)(word >> 32);
-    const double z = (double)vary_gaussian(number);
-    const double relative = (double)tables->perturbation_relative, absolute = (double)tables->perturbation_absolute;
+    const double z = (double)vary__gaussian(number);
+    /* Through f32, so that products with what is drawn are exact. */
+    const double relative = (double)(float)tables->options.rates[VARY_RATE_PERTURBATION_RELATIVE];
+    const double absolute = (double)(float)tables->options.rates[VARY_RATE_PERTURBATION_ABSOLUTE];
     uint32_t payload;
-    if (stack & tables->float_stacks) {
+    if (stack & tables->options.float_stacks) {
         /* A number that is not normal counts as zero. */
         const double value = vary__is_normal_f32(bits) ? (double)vary__float_of_bits(bits) : 0.0;
         const double deviation = relative * (value < 0.0 ? -value : value) + absolute;
         payload = vary__constant_of_double(value + z * (double)vary__float_of_bits(vary__constant_of_double(deviation)));
     } else {
-        const int is_signed = (stack & tables->signed_stacks) != 0;
+        const int is_signed = (stack & tables->options.signed_stacks) != 0;
         const int64_t lowest = is_signed ? INT32_MIN : 0, highest = is_signed ? INT32_MAX : UINT32_MAX;
         const int64_t value = is_signed && bits >> 31 ? (int64_t)bits - ((int64_t)1 << 32) : (int64_t)bits;
         const double deviation = relative * (double)(float)(value < 0 ? -value : value) + absolute;
@@ -1294,14 +1097,13 @@ static uint64_t vary__perturb(const VaryTables* tables, uint64_t word, uint32_t 
 }
 
 /* Returns UINT32_MAX if there is no constant to perturb. */
-VARY__INLINE uint32_t
-vary__perturbation(int has_avx2, const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent parent, uint64_t* out) {
+VARY__INLINE uint32_t vary__perturbation(const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent parent, uint64_t* out) {
     uint64_t hit;
     uint32_t num_constants = 0, index = 0, start;
     int is_only_hit;
     for (start = 0; start < parent.length; start += 64) {
         const uint32_t count = vary__min(parent.length - start, 64);
-        num_constants += vary__count_bits(vary__constants(has_avx2, tables, parent.words + start, count));
+        num_constants += vary__count_bits(vary__constants(tables, parent.words + start, count));
     }
     if (num_constants == 0) return UINT32_MAX;
     vary__copy(out, parent.words, parent.length);
@@ -1310,7 +1112,7 @@ vary__perturbation(int has_avx2, const VaryTables* tables, Vary__Numbers* number
     if (is_only_hit) hit = vary__scale(vary__next(numbers), num_constants);
     for (start = 0; hit < num_constants; start += 64) {
         const uint32_t count = vary__min(parent.length - start, 64);
-        uint64_t constants = vary__constants(has_avx2, tables, parent.words + start, count);
+        uint64_t constants = vary__constants(tables, parent.words + start, count);
         for (; constants; constants &= constants - 1) {
             const uint32_t place = start + vary__trailing_zeros(constants);
             if (index++ != hit) continue;
@@ -1321,9 +1123,8 @@ vary__perturbation(int has_avx2, const VaryTables* tables, Vary__Numbers* number
     return parent.length;
 }
 
-static uint32_t vary__replacement(
-    const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent parent, uint32_t max_length, uint64_t* out
-) {
+VARY__INLINE uint32_t
+vary__replacement(const VaryTables* tables, Vary__Numbers* numbers, Vary__Parent parent, uint32_t max_length, uint64_t* out) {
     uint64_t hit = vary__next_hit(&tables->replacement, numbers, 0, parent.length);
     uint32_t read = 0, written = 0, count;
     int is_only_hit = hit >= parent.length;
@@ -1343,24 +1144,7 @@ static uint32_t vary__replacement(
 
 /* ---- Public functions ---- */
 
-const char* vary_result_to_string(VaryResult result) {
-    switch (result) {
-        case VARY_SUCCESS: return "VARY_SUCCESS";
-        case VARY_ERROR_EMPTY_VOCABULARY: return "VARY_ERROR_EMPTY_VOCABULARY";
-        case VARY_ERROR_TOO_MANY_ENTRIES: return "VARY_ERROR_TOO_MANY_ENTRIES";
-        case VARY_ERROR_INVALID_WEIGHT: return "VARY_ERROR_INVALID_WEIGHT";
-        case VARY_ERROR_INVALID_ENTRY: return "VARY_ERROR_INVALID_ENTRY";
-        case VARY_ERROR_INVALID_RATE: return "VARY_ERROR_INVALID_RATE";
-        case VARY_ERROR_INVALID_SCALE: return "VARY_ERROR_INVALID_SCALE";
-        case VARY_ERROR_INVALID_STACKS: return "VARY_ERROR_INVALID_STACKS";
-        case VARY_ERROR_INVALID_LENGTH: return "VARY_ERROR_INVALID_LENGTH";
-        case VARY_ERROR_EMPTY_POOL: return "VARY_ERROR_EMPTY_POOL";
-        case VARY_ERROR_INVALID_RANGE: return "VARY_ERROR_INVALID_RANGE";
-        case VARY_ERROR_INSUFFICIENT_MEMORY: return "VARY_ERROR_INSUFFICIENT_MEMORY";
-        case VARY_RESULT_NUM_ENUMS: break;
-    }
-    return "unknown VaryResult";
-}
+const char* vary_result_to_string(VaryResult result) { EVO__RETURN_NAME(result, VARY__RESULTS, "unknown VaryResult") }
 
 const char* vary_operator_to_string(uint32_t operator_code) {
     return operator_code < VARY_NUM_OPERATORS ? vary__operators[operator_code].name : NULL;
@@ -1376,6 +1160,7 @@ const VaryRateInfo* vary_rate_info(uint32_t rate) {
 
 void vary_default_options(VaryOptions* options_out) {
     uint32_t rate;
+    if (!options_out) return;
     memset(options_out, 0, sizeof *options_out);
     options_out->operator_weights[VARY_OPERATOR_UMAD] = 1.0;
     for (rate = 0; rate < VARY_NUM_RATES; rate++) options_out->rates[rate] = vary_rate_info(rate)->default_value;
@@ -1391,6 +1176,7 @@ static uint32_t vary__log2_columns(size_t num_entries) {
 
 VaryResult vary_tables_size(size_t num_entries, size_t* num_bytes_out) {
     size_t num_columns;
+    if (!num_bytes_out) VARY__FAIL(VARY_ERROR_INVALID_VALUE);
     if (num_entries == 0) VARY__FAIL(VARY_ERROR_EMPTY_VOCABULARY);
     if (num_entries > VARY_MAX_ENTRIES) VARY__FAIL(VARY_ERROR_TOO_MANY_ENTRIES);
     num_columns = (size_t)1 << vary__log2_columns(num_entries);
@@ -1518,18 +1304,9 @@ static VaryResult vary__init_options(const VaryOptions* options, VaryTables* tab
     vary__events_build(rates, hit_kind, 1, &tables->perturbation);
     rates[0] = vary__rate_q31(options->rates[VARY_RATE_REPLACEMENT_RATE]);
     vary__events_build(rates, hit_kind, 1, &tables->replacement);
-    tables->alternation_deviation = (float)options->rates[VARY_RATE_ALTERNATION_DEVIATION];
-    tables->perturbation_relative = (float)options->rates[VARY_RATE_PERTURBATION_RELATIVE];
-    tables->perturbation_absolute = (float)options->rates[VARY_RATE_PERTURBATION_ABSOLUTE];
-    tables->initial_min_length = options->initial_min_length;
-    tables->initial_max_length = options->initial_max_length;
-    tables->float_stacks = options->float_stacks;
-    tables->unsigned_stacks = options->unsigned_stacks;
-    tables->signed_stacks = options->signed_stacks;
-    tables->effects = options->effects;
-    tables->num_effects = options->effects ? options->num_effects : 0;
-    tables->input_stacks = options->input_stacks;
-    tables->num_inputs = options->input_stacks ? options->num_inputs : 0;
+    tables->options = *options;
+    if (!options->effects) tables->options.num_effects = 0;
+    if (!options->input_stacks) tables->options.num_inputs = 0;
     return VARY_SUCCESS;
 }
 
@@ -1553,6 +1330,7 @@ VaryResult vary_init(
     size_t num_bytes, num_columns, i;
     VaryResult result = vary_tables_size(num_entries, &num_bytes);
     if (result != VARY_SUCCESS) return result;
+    if (!entries || !options || !memory || !tables_out) VARY__FAIL(VARY_ERROR_INVALID_VALUE);
     if (memory_bytes < num_bytes || (uintptr_t)memory % sizeof(uint64_t) != 0) VARY__FAIL(VARY_ERROR_INSUFFICIENT_MEMORY);
     memset(tables, 0, sizeof *tables);
     result = vary__init_options(options, tables);
@@ -1593,7 +1371,6 @@ VaryResult vary_init(
     tables->columns = columns;
     tables->is_drawn = is_drawn;
     tables->num_words = num_words;
-    tables->has_avx2 = vary__has_avx2();
     *tables_out = tables;
     return VARY_SUCCESS;
 }
@@ -1615,20 +1392,19 @@ VaryResult vary_random_programs(
     uint32_t max_length,
     uint64_t* words_out
 ) {
-    const uint32_t num_lengths = tables->initial_max_length - tables->initial_min_length + 1;
-    Vary__Keys keys;
-    Vary__Numbers numbers;
     size_t program;
-    if (max_length == 0 || max_length > VARY_MAX_LENGTH || tables->initial_max_length > max_length) {
+    if (!tables || (!words_out && num_programs)) VARY__FAIL(VARY_ERROR_INVALID_VALUE);
+    if (max_length == 0 || max_length > VARY_MAX_LENGTH || tables->options.initial_max_length > max_length) {
         VARY__FAIL(VARY_ERROR_INVALID_LENGTH);
     }
     if (!vary__are_slots(first_slot, num_programs)) VARY__FAIL(VARY_ERROR_INVALID_RANGE);
-    vary__keys_init(&keys, seed);
     for (program = 0; program < num_programs; program++) {
+        const uint32_t min_length = tables->options.initial_min_length;
         uint64_t* row = words_out + program * max_length;
+        Vary__Numbers numbers;
         uint32_t length, i;
-        vary__numbers_start(&numbers, &keys, generation, first_slot + (uint32_t)program, VARY_STREAM_INITIAL_PROGRAMS);
-        length = tables->initial_min_length + vary__scale(vary__next(&numbers), num_lengths);
+        vary__numbers_start(&numbers, seed, generation, first_slot + (uint32_t)program, VARY_STREAM_INITIAL_PROGRAMS);
+        length = min_length + vary__scale(vary__next(&numbers), tables->options.initial_max_length - min_length + 1);
         for (i = 0; i < length;) i += vary__draw_words(tables, &numbers, row + i, length - i);
         vary__finish_row(row, length, max_length);
     }
@@ -1638,30 +1414,23 @@ VaryResult vary_random_programs(
 /* The draws of one offspring. */
 typedef struct Vary__Job {
     Vary__Numbers numbers; /* of the operator's stream */
-    Vary__Numbers words;   /* of VARY_STREAM_UMAD_WORDS */
+    Vary__Numbers words; /* of VARY_STREAM_UMAD_WORDS */
     uint32_t rows[2];
     uint32_t operator_code;
 } Vary__Job;
 
 static int vary__has_two_parents(uint32_t operator_code) { return vary__operators[operator_code].num_parents == 2; }
 
-/* Draws parents and operators of up to four jobs, and the first numbers of each. */
-VARY__INLINE void vary__jobs_draw(
-    int has_avx2,
-    const VaryTables* tables,
-    const Vary__Keys* keys,
-    uint32_t generation,
-    uint32_t first_slot,
-    const uint32_t* candidates,
-    uint32_t num_candidates,
-    uint32_t count,
-    Vary__Job* jobs
+/* Draws parents and operators of up to four jobs. */
+static void vary__jobs_draw(
+    const VaryTables* tables, const VaryBatch* batch, uint32_t first_slot, uint32_t count, Vary__Job* jobs
 ) {
+    const uint32_t* candidates = batch->candidates;
+    const uint32_t num_candidates = (uint32_t)(candidates ? batch->num_candidates : batch->num_rows);
     const uint32_t num_others = num_candidates > 1 ? num_candidates - 1 : 1;
     uint32_t parents[VARY__GROUP], choices[VARY__GROUP], lane, bound;
-    vary__philox_two_groups(
-        has_avx2, keys, generation, first_slot, VARY_STREAM_PARENTS, VARY_STREAM_OPERATOR, VARY__OF_SLOTS, parents, choices
-    );
+    vary__philox_group(batch->seed, batch->generation, first_slot, 0, VARY_STREAM_PARENTS, VARY__OF_SLOTS, parents);
+    vary__philox_group(batch->seed, batch->generation, first_slot, 0, VARY_STREAM_OPERATOR, VARY__OF_SLOTS, choices);
     for (lane = 0; lane < count; lane++) {
         Vary__Job* job = jobs + lane;
         const uint32_t slot = first_slot + lane;
@@ -1675,28 +1444,22 @@ VARY__INLINE void vary__jobs_draw(
         job->rows[0] = candidates ? candidates[first] : first;
         job->rows[1] = candidates ? candidates[second] : second;
         job->operator_code = operator_code;
-        vary__numbers_start(&job->numbers, keys, generation, slot, stream);
-        vary__numbers_start(&job->words, keys, generation, slot, VARY_STREAM_UMAD_WORDS);
-        vary__philox_two_groups(
-            has_avx2, keys, generation, slot, stream, VARY_STREAM_UMAD_WORDS, VARY__OF_DRAWS, job->numbers.group, job->words.group
-        );
-        job->numbers.num_made = VARY__GROUP;
-        job->words.num_made = VARY__GROUP;
+        vary__numbers_start(&job->numbers, batch->seed, batch->generation, slot, stream);
+        vary__numbers_start(&job->words, batch->seed, batch->generation, slot, VARY_STREAM_UMAD_WORDS);
     }
 }
 
 /* Makes one offspring, without its RETURN; returns its length and sets the job's operator to the one applied. has_room as at
  * vary__umad. */
-VARY__INLINE uint32_t vary__job_run(
-    int has_avx2, int has_room, const VaryTables* tables, Vary__Job* job, const uint64_t* pool, uint32_t max_length, uint64_t* out
-) {
+VARY__INLINE uint32_t
+vary__job_run(int has_room, const VaryTables* tables, Vary__Job* job, const uint64_t* pool, uint32_t max_length, uint64_t* out) {
     Vary__Parent first, second = {NULL, 0};
     uint32_t length = UINT32_MAX;
     first.words = pool + (size_t)job->rows[0] * max_length;
-    first.length = vary__length(has_avx2, first.words, max_length);
+    first.length = vary__length(first.words, max_length);
     if (vary__has_two_parents(job->operator_code)) {
         second.words = pool + (size_t)job->rows[1] * max_length;
-        second.length = vary__length(has_avx2, second.words, max_length);
+        second.length = vary__length(second.words, max_length);
     }
     if (first.length != 0) {
         switch ((VaryOperator)job->operator_code) { /* each case returns UINT32_MAX if it cannot act */
@@ -1704,7 +1467,7 @@ VARY__INLINE uint32_t vary__job_run(
                 length = vary__alternation(tables, &job->numbers, first, second, max_length, out);
                 break;
             case VARY_OPERATOR_CROSSOVER: length = vary__crossover(&job->numbers, first, second, out); break;
-            case VARY_OPERATOR_PERTURBATION: length = vary__perturbation(has_avx2, tables, &job->numbers, first, out); break;
+            case VARY_OPERATOR_PERTURBATION: length = vary__perturbation(tables, &job->numbers, first, out); break;
             case VARY_OPERATOR_REPLACEMENT: length = vary__replacement(tables, &job->numbers, first, max_length, out); break;
             case VARY_OPERATOR_SUBPROGRAM:
                 length = vary__subprogram(tables, &job->numbers, first, second, max_length, out);
@@ -1716,69 +1479,44 @@ VARY__INLINE uint32_t vary__job_run(
     if (length == UINT32_MAX) {
         if (job->operator_code != VARY_OPERATOR_UMAD) {
             job->operator_code = VARY_OPERATOR_UMAD;
-            vary__numbers_start(&job->numbers, job->numbers.keys, job->numbers.generation, job->numbers.slot, VARY_STREAM_UMAD);
+            vary__numbers_start(&job->numbers, job->numbers.seed, job->numbers.generation, job->numbers.slot, VARY_STREAM_UMAD);
         }
-        length = vary__umad(has_avx2, has_room, tables, &job->numbers, &job->words, first, max_length, out);
+        length = vary__umad(has_room, tables, &job->numbers, &job->words, first, max_length, out);
     }
     return length;
 }
 
-VARY__INLINE void vary__offspring(
-    int has_avx2,
-    const VaryTables* tables,
-    uint64_t seed,
-    uint32_t generation,
-    uint32_t first_slot,
-    size_t num_offspring,
-    const uint64_t* pool,
-    size_t num_rows,
-    const uint32_t* candidates,
-    size_t num_candidates,
-    uint32_t max_length,
-    uint64_t* words_out,
-    uint32_t* lengths_out,
-    int64_t* parents_out,
-    uint8_t* operators_out
-) {
+static void vary__offspring(const VaryTables* tables, const VaryBatch* batch) {
     /* This many jobs are drawn before they are run: blocks of Philox overlap in the processor, and the parents' words are
      * prefetched before they are read. */
     enum { JOBS = 16, WORDS_PER_LINE = 8, MAX_LINES = 8 };
+    const size_t num_offspring = batch->num_offspring;
+    const uint32_t max_length = batch->max_length;
     const uint32_t num_lines = vary__min((max_length + WORDS_PER_LINE - 1) / WORDS_PER_LINE, MAX_LINES);
-    Vary__Keys keys;
     Vary__Job jobs[JOBS];
     size_t start;
-    vary__keys_init(&keys, seed);
     for (start = 0; start < num_offspring; start += JOBS) {
         const uint32_t count = num_offspring - start < JOBS ? (uint32_t)(num_offspring - start) : (uint32_t)JOBS;
         uint32_t i, line;
         for (i = 0; i < count; i += VARY__LANES) {
-            vary__jobs_draw(
-                has_avx2,
-                tables,
-                &keys,
-                generation,
-                first_slot + (uint32_t)start + i,
-                candidates,
-                (uint32_t)num_candidates,
-                vary__min(count - i, VARY__LANES),
-                jobs + i
-            );
+            const uint32_t first_slot = batch->first_slot + (uint32_t)start + i;
+            vary__jobs_draw(tables, batch, first_slot, vary__min(count - i, VARY__LANES), jobs + i);
         }
         for (i = 0; i < count; i++) {
             for (line = 0; line < num_lines; line++) {
-                VARY__PREFETCH(pool + (size_t)jobs[i].rows[0] * max_length + line * WORDS_PER_LINE);
+                VARY__PREFETCH(batch->pool + (size_t)jobs[i].rows[0] * max_length + line * WORDS_PER_LINE);
             }
         }
         for (i = 0; i < count; i++) {
             const size_t index = start + i;
-            uint64_t* out = words_out + index * max_length;
+            uint64_t* out = batch->words_out + index * max_length;
             const int has_room = !tables->has_phrases &&
                 (num_offspring - index) * max_length >= 2 * (size_t)max_length + VARY__CHUNK + 2 &&
-                (num_rows - jobs[i].rows[0]) * max_length >= (size_t)max_length + VARY__CHUNK;
-            const uint32_t length = has_room ? vary__job_run(has_avx2, 1, tables, jobs + i, pool, max_length, out)
-                                             : vary__job_run(has_avx2, 0, tables, jobs + i, pool, max_length, out);
-            if (lengths_out) {
-                lengths_out[index] = length;
+                (batch->num_rows - jobs[i].rows[0]) * max_length >= (size_t)max_length + VARY__CHUNK;
+            const uint32_t length = has_room ? vary__job_run(1, tables, jobs + i, batch->pool, max_length, out)
+                                             : vary__job_run(0, tables, jobs + i, batch->pool, max_length, out);
+            if (batch->lengths_out) {
+                batch->lengths_out[index] = length;
                 if (length < max_length) out[length] = VARY__TYPE_RETURN;
             } else if (has_room) {
                 uint32_t zeroed = length + 1;
@@ -1787,111 +1525,26 @@ VARY__INLINE void vary__offspring(
             } else {
                 vary__finish_row(out, length, max_length);
             }
-            if (operators_out) operators_out[index] = (uint8_t)jobs[i].operator_code;
-            if (parents_out) {
-                parents_out[2 * index] = jobs[i].rows[0];
-                parents_out[2 * index + 1] = vary__has_two_parents(jobs[i].operator_code) ? (int64_t)jobs[i].rows[1] : -1;
+            if (batch->operators_out) batch->operators_out[index] = (uint8_t)jobs[i].operator_code;
+            if (batch->parents_out) {
+                const int has_second = vary__has_two_parents(jobs[i].operator_code);
+                batch->parents_out[2 * index] = jobs[i].rows[0];
+                batch->parents_out[2 * index + 1] = has_second ? (int64_t)jobs[i].rows[1] : -1;
             }
         }
     }
 }
 
-#ifdef VARY__AVX2
-VARY__AVX2 static void vary__offspring_avx2(
-    const VaryTables* tables,
-    uint64_t seed,
-    uint32_t generation,
-    uint32_t first_slot,
-    size_t num_offspring,
-    const uint64_t* pool,
-    size_t num_rows,
-    const uint32_t* candidates,
-    size_t num_candidates,
-    uint32_t max_length,
-    uint64_t* words_out,
-    uint32_t* lengths_out,
-    int64_t* parents_out,
-    uint8_t* operators_out
-) {
-    vary__offspring(
-        1,
-        tables,
-        seed,
-        generation,
-        first_slot,
-        num_offspring,
-        pool,
-        num_rows,
-        candidates,
-        num_candidates,
-        max_length,
-        words_out,
-        lengths_out,
-        parents_out,
-        operators_out
-    );
-}
-#endif
-
-VaryResult vary_offspring(
-    const VaryTables* tables,
-    uint64_t seed,
-    uint32_t generation,
-    uint32_t first_slot,
-    size_t num_offspring,
-    const uint64_t* pool,
-    size_t num_rows,
-    const uint32_t* candidates,
-    size_t num_candidates,
-    uint32_t max_length,
-    uint64_t* words_out,
-    uint32_t* lengths_out,
-    int64_t* parents_out,
-    uint8_t* operators_out
-) {
-    if (max_length == 0 || max_length > VARY_MAX_LENGTH) VARY__FAIL(VARY_ERROR_INVALID_LENGTH);
-    if (!candidates) num_candidates = num_rows;
-    if (num_rows == 0 || num_candidates == 0) VARY__FAIL(VARY_ERROR_EMPTY_POOL);
-    if (num_rows > VARY_MAX_ROWS || num_candidates > num_rows || !vary__are_slots(first_slot, num_offspring))
+VaryResult vary_offspring(const VaryTables* tables, const VaryBatch* batch) {
+    if (!tables || !batch) VARY__FAIL(VARY_ERROR_INVALID_VALUE);
+    if (batch->max_length == 0 || batch->max_length > VARY_MAX_LENGTH) VARY__FAIL(VARY_ERROR_INVALID_LENGTH);
+    if (batch->num_rows == 0 || (batch->candidates && batch->num_candidates == 0)) VARY__FAIL(VARY_ERROR_EMPTY_POOL);
+    if (batch->num_rows > VARY_MAX_ROWS || (batch->candidates && batch->num_candidates > batch->num_rows) ||
+        !vary__are_slots(batch->first_slot, batch->num_offspring)) {
         VARY__FAIL(VARY_ERROR_INVALID_RANGE);
-#ifdef VARY__AVX2
-    if (tables->has_avx2) {
-        vary__offspring_avx2(
-            tables,
-            seed,
-            generation,
-            first_slot,
-            num_offspring,
-            pool,
-            num_rows,
-            candidates,
-            num_candidates,
-            max_length,
-            words_out,
-            lengths_out,
-            parents_out,
-            operators_out
-        );
-        return VARY_SUCCESS;
     }
-#endif
-    vary__offspring(
-        0,
-        tables,
-        seed,
-        generation,
-        first_slot,
-        num_offspring,
-        pool,
-        num_rows,
-        candidates,
-        num_candidates,
-        max_length,
-        words_out,
-        lengths_out,
-        parents_out,
-        operators_out
-    );
+    if (!batch->pool || (!batch->words_out && batch->num_offspring)) VARY__FAIL(VARY_ERROR_INVALID_VALUE);
+    vary__offspring(tables, batch);
     return VARY_SUCCESS;
 }
 

@@ -50,6 +50,21 @@ cdef extern from "vary.h" nogil:
     ctypedef struct VaryTables:
         pass
 
+    ctypedef struct VaryBatch:
+        uint64_t seed
+        uint32_t generation
+        uint32_t first_slot
+        size_t num_offspring
+        uint32_t max_length
+        const uint64_t* pool
+        size_t num_rows
+        const uint32_t* candidates
+        size_t num_candidates
+        uint64_t* words_out
+        uint32_t* lengths_out
+        int64_t* parents_out
+        uint8_t* operators_out
+
     ctypedef struct VaryRateInfo:
         uint32_t operator_code
         const char* name
@@ -70,9 +85,5 @@ cdef extern from "vary.h" nogil:
         const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot, size_t num_programs,
         uint32_t max_length, uint64_t* words_out,
     )
-    VaryResult vary_offspring(
-        const VaryTables* tables, uint64_t seed, uint32_t generation, uint32_t first_slot, size_t num_offspring,
-        const uint64_t* pool, size_t num_rows, const uint32_t* candidates, size_t num_candidates, uint32_t max_length,
-        uint64_t* words_out, uint32_t* lengths_out, int64_t* parents_out, uint8_t* operators_out,
-    )
+    VaryResult vary_offspring(const VaryTables* tables, const VaryBatch* batch)
     uint32_t vary_program_length(const uint64_t* words, uint32_t max_length)

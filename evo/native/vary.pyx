@@ -162,52 +162,51 @@ cdef class Variation:
         Raises:
             ValueError: the pool or the candidates are empty or the wrong kind of array, or a number is out of range.
         """
-        cdef uint64_t key = _integer("seed", seed, 0, 2**64 - 1)
-        cdef uint32_t native_generation = _integer("generation", generation, 0, 2**32 - 1)
+        cdef VaryBatch batch
+        cdef const uint64_t[:, ::1] pool_view = _rows("pool", pool)
+        cdef const uint32_t[::1] candidates_view
+        cdef VaryResult result
+        batch.seed = _integer("seed", seed, 0, 2**64 - 1)
+        batch.generation = _integer("generation", generation, 0, 2**32 - 1)
         cdef uint32_t slot = _integer("first_slot", first_slot, 0, 2**32 - 1)
         cdef size_t count = _integer("num_offspring", num_offspring, 0, 2**32 - first_slot)
-        cdef const uint64_t[:, ::1] pool_view = _rows("pool", pool)
-        cdef size_t num_rows = pool_view.shape[0]
-        cdef const uint32_t[::1] candidates_view
-        cdef const uint32_t* native_candidates = NULL
-        cdef size_t num_candidates = 0
-        cdef uint32_t length
-        cdef VaryResult result
-        if num_rows == 0:
+        batch.num_rows = pool_view.shape[0]
+        batch.max_length = pool_view.shape[1]
+        batch.candidates = NULL
+        if batch.num_rows == 0:
             raise ValueError("pool: is empty, expected at least one program to breed from")
-        if num_rows > VARY_MAX_ROWS:
-            raise ValueError(f"pool: {num_rows} programs, expected at most {VARY_MAX_ROWS}")
+        if batch.num_rows > VARY_MAX_ROWS:
+            raise ValueError(f"pool: {batch.num_rows} programs, expected at most {VARY_MAX_ROWS}")
+        batch.pool = &pool_view[0, 0]
         if candidates is not None:
-            candidates_view = _candidates(candidates, num_rows)
-            native_candidates = &candidates_view[0]
-            num_candidates = candidates_view.shape[0]
-        length = pool_view.shape[1]
+            candidates_view = _candidates(candidates, batch.num_rows)
+            batch.candidates = &candidates_view[0]
+            batch.num_candidates = candidates_view.shape[0]
         # Trimmed rows are made a few at a time in one place that stays in the cache.
-        cdef size_t step = max(1, min(count, _TRIMMED_AT_ONCE // length)) if trim else count
+        cdef size_t step = max(1, min(count, _TRIMMED_AT_ONCE // batch.max_length)) if trim else count
         cdef size_t start = 0
-        cdef size_t num_rows_made = 0
-        words = np.empty((step, length), np.uint64)
+        words = np.empty((step, batch.max_length), np.uint64)
         lengths = np.empty(step, np.uint32)
         parents = np.empty((count, 2), np.int64)
         operators = np.empty(count, np.uint8)
         parts = []
         cdef uint64_t[:, ::1] words_view = words
         cdef uint32_t[::1] lengths_view = lengths
-        cdef uint32_t* native_lengths = &lengths_view[0] if trim else NULL
         cdef int64_t[:, ::1] parents_view = parents
         cdef uint8_t[::1] operators_view = operators
+        batch.lengths_out = &lengths_view[0] if trim else NULL
         while start < count:
-            num_rows_made = min(step, count - start)
+            batch.first_slot = <uint32_t>(slot + start)
+            batch.num_offspring = min(step, count - start)
+            batch.words_out = &words_view[0, 0]
+            batch.parents_out = &parents_view[start, 0]
+            batch.operators_out = &operators_view[start]
             with nogil:
-                result = vary_offspring(
-                    self._tables, key, native_generation, <uint32_t>(slot + start), num_rows_made, &pool_view[0, 0], num_rows,
-                    native_candidates, num_candidates, length, &words_view[0, 0], native_lengths, &parents_view[start, 0],
-                    &operators_view[start],
-                )
+                result = vary_offspring(self._tables, &batch)
             _check(result, "offspring")
             if trim:
-                parts.append(_without_tails(words[:num_rows_made], lengths_view[:num_rows_made], step < count))
-            start += num_rows_made
+                parts.append(_without_tails(words[: batch.num_offspring], lengths_view[: batch.num_offspring], step < count))
+            start += batch.num_offspring
         if trim:
             words = parts[0] if len(parts) == 1 else _joined(parts, count)
         return words, parents, operators

@@ -2,7 +2,6 @@
 
 import re
 from concurrent.futures import ThreadPoolExecutor
-from hashlib import sha256
 from types import SimpleNamespace
 
 import numpy as np
@@ -54,43 +53,6 @@ def test_every_offspring_of_any_pool_is_valid(make, assert_valid, pool, types, o
         if operator in TWO_PARENTS:
             known = set(pool[rows].ravel().tolist())
             assert set(child[:n].tolist()) <= known
-
-
-@given(
-    split=st.lists(st.integers(1, 60), min_size=1, max_size=6),
-    first_slot=st.integers(0, 2**32 - 400),
-    generation=st.integers(0, 2**32 - 1),
-    seed=st.integers(0, 2**64 - 1),
-)
-def test_batches_can_be_split_anywhere(make, split, first_slot, generation, seed):
-    variation = make()
-    pool = variation.random_programs(1, 0, 0, 30, 48)
-    whole = variation.offspring(seed, generation, first_slot, sum(split), pool)
-    whole_programs = variation.random_programs(seed, generation, first_slot, sum(split), 48)
-    start = 0
-    for count in split:
-        part = variation.offspring(seed, generation, first_slot + start, count, pool)
-        for some, every in zip(part, whole, strict=True):
-            np.testing.assert_array_equal(some, every[start : start + count])
-        programs = variation.random_programs(seed, generation, first_slot + start, count, 48)
-        np.testing.assert_array_equal(programs, whole_programs[start : start + count])
-        start += count
-
-
-def test_seed_generation_and_slot_each_change_the_offspring(make):
-    variation = make()
-    pool = variation.random_programs(1, 0, 0, 30, 48)
-    base = variation.offspring(1, 1, 0, 50, pool)[0]
-    for other in ((2, 1, 0), (1 + 2**32, 1, 0), (1, 2, 0), (1, 1, 50)):
-        assert not (variation.offspring(*other, 50, pool)[0] == base).all(axis=1).any()
-
-
-def test_offspring_are_those_of_version_1(make):
-    variation = make()
-    pool = variation.random_programs(1, 0, 0, 100, 48)
-    words, parents, operators = variation.offspring(1, 1, 0, 1000, pool)
-    digest = sha256(pool.tobytes() + words.tobytes() + parents.tobytes() + operators.tobytes())
-    assert digest.hexdigest() == "5f6126618b3085f455520918e4011a261a27bdf0e9b548e0fe61f66d3fd08c91"
 
 
 def test_threads_share_one_variation(make):

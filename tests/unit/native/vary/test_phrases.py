@@ -119,22 +119,6 @@ def test_an_empty_program_gets_a_phrase(make, row):
     assert lengths == {1, 4}
 
 
-def test_offspring_with_phrases_depend_on_their_slots_alone(make):
-    variation = make(ENTRIES, num_words=NUM_WORDS, initial_max_length=30)
-    pool = variation.random_programs(1, 0, 0, 40, 32)
-    whole = variation.offspring(9, 4, 100, 300, pool)
-    parts = [variation.offspring(9, 4, 100 + start, 60, pool) for start in range(0, 300, 60)]
-    for array, pieces in zip(whole, zip(*parts, strict=True), strict=True):
-        np.testing.assert_array_equal(array, np.concatenate(pieces))
-
-
-def test_a_phrase_of_one_word_is_that_word(make):
-    single, phrases = make(), make(num_words=np.ones(7, np.uint32))
-    pool = single.random_programs(1, 0, 0, 40, 64)
-    for one, two in zip(single.offspring(9, 4, 0, 500, pool), phrases.offspring(9, 4, 0, 500, pool), strict=True):
-        np.testing.assert_array_equal(one, two)
-
-
 @pytest.mark.parametrize("num_words", [[1, 0, 1, 1, 1], [1, 5, 1, 1, 1], [MAX_PHRASE + 1, 1, 1, 1, 1]])
 def test_a_phrase_that_goes_past_the_last_entry_is_refused(make, num_words):
     place = next(i for i, count in enumerate(num_words) if count != 1)
