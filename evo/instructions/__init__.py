@@ -17,13 +17,14 @@ The shipped sets are one table, instructions.json. `wide` is all of it: PTX's ar
 convert instructions of f32, f64, f16, f16x2, u32, s32, u64, s64, b32, b64 and pred that need no memory (the sections
 "Instructions: ..." of the PTX ISA, 8.1, for sm_90). Instructions with a carry flag are left out: it is state. `default` is the
 beginning of it; the key `default` has its counts. Some rows have more keys, in which operands are called a, b, c and d. They may
-stand in other sets too, but `vm` and `derivative` are compiled in: only the library's own are taken.
+stand in other sets too, but `vm`, `derivative` and `code` are compiled in: only the library's own are taken.
 
     vm           the operation of csrc/ptx_vm.h that computes it on a CPU; without it the CPU cannot
     error        the largest error that the PTX ISA 9.1 allows, section 9.7.3; without it the result is exact
     derivative   what each operand gains, in the order of addition, as a formula of the result's gain w, the operands, the result
                  y, 0, 1, half, ln2 and log2e (1/ln2), with * / - < sin cos copysign select. Operands that are left out gain
                  nothing. csrc/derive.h reads it in postfix form: see evo.instructions.tables
+    code         what exported Python and C compute: see evo.language.definitions; the key `helpers` has functions that it shares
 
 Owns the JSON format and its checks. Knows nothing of programs, tasks or search; native modules build their own tables from the
 attributes of `InstructionSet`. `python -m evo.instructions` writes sets and the table as C headers.
@@ -80,6 +81,7 @@ class Semantics:
     vm: str = ""
     error: str = ""
     derivative: Mapping[str, str] = field(default_factory=dict, hash=False)
+    code: str = ""
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,17 @@ class Instruction:
     registers_only: bool = False
     display: str = ""
     semantics: Semantics = field(default=Semantics(), repr=False)
+
+
+@dataclass(frozen=True)
+class Function:
+    """What exported text calls an instruction, or a helper of some. operands, result: PTX types, with u32 for s32."""
+
+    name: str
+    operands: tuple[str, ...]
+    result: str
+    meaning: str
+    code: str
 
 
 @dataclass(frozen=True)
@@ -176,12 +189,21 @@ class _InstructionJson(_Strict):
     vm: str = ""
     error: str = ""
     derivative: dict[Literal["a", "b", "c", "d"], str] = {}
+    code: str = ""
 
 
 class _SpecialRegisterJson(_Strict):
     ptx: _Special
     arg_type: str
     volatile: bool = False
+
+
+class _HelperJson(_Strict):
+    name: _Name
+    args: list[str]
+    rets: list[str]
+    meaning: str
+    code: str
 
 
 class _CountsJson(_Strict):
@@ -196,6 +218,7 @@ class _InstructionSetJson(_Strict):
     stack_types: list[_StackTypeJson] = Field(min_length=1, max_length=_MAX_COUNT)
     arg_types: list[_ArgTypeJson] = Field(max_length=_MAX_COUNT)
     instructions: list[_InstructionJson]
+    helpers: list[_HelperJson] = []
     special_registers: list[_SpecialRegisterJson] = Field(default=[], max_length=_MAX_COUNT)
 
 
@@ -246,9 +269,11 @@ def shipped_instruction_set(name: str) -> InstructionSet:
     """One of `SHIPPED`. Its order of indices is part of the meaning of every stored program. Raises KeyError."""
     if name not in SHIPPED:
         raise KeyError(name)
-    wide, counts = _table()
+    wide, table = _table()
     if name == "wide":
         return wide
+    counts = table.default
+    assert counts is not None
     return InstructionSet(
         wide.stacks[: counts.stack_types],
         wide.arg_types[: counts.arg_types],
@@ -258,12 +283,25 @@ def shipped_instruction_set(name: str) -> InstructionSet:
 
 
 @cache
-def _table() -> tuple[InstructionSet, _CountsJson]:
-    """All of the shipped instructions, and the counts of the default ones."""
+def shipped_functions() -> tuple[Function, ...]:
+    """The helpers, and the instructions with `code`; one for each PTX."""
+    wide, table = _table()
+    prefixes = [wide.stacks[each.stack_idx].literal_prefix for each in wide.arg_types]
+    types = {each.name: prefix for each, prefix in zip(wide.arg_types, prefixes, strict=True)}
+    found = [Function(h.name, tuple(types[arg] for arg in h.args), types[h.rets[0]], h.meaning, h.code) for h in table.helpers]
+    for each in wide.instructions:
+        if each.semantics.code:
+            words = [prefixes[index].replace("s32", "u32") for index in (*each.rets, *each.args)]
+            found.append(Function(_identifier(each.ptx), tuple(words[1:]), words[0], each.semantics.meaning, each.semantics.code))
+    return tuple({function.name: function for function in found}.values())
+
+
+@cache
+def _table() -> tuple[InstructionSet, _InstructionSetJson]:
+    """All of the shipped instructions, as a set and as it is written."""
     source = "instructions.json"
     table = _parsed(parse_json(files(__package__).joinpath(source).read_text(encoding="utf-8"), source, _WHAT), source)
-    assert table.default is not None
-    return _resolved(table, source, {}), table.default
+    return _resolved(table, source, {}), table
 
 
 def _check(data: Any, source: str) -> InstructionSet:
@@ -272,7 +310,7 @@ def _check(data: Any, source: str) -> InstructionSet:
     found = _resolved(_parsed(data, source), source, known)
     for i, instruction in enumerate(found.instructions):
         shipped = known.get(instruction.ptx, _UNKNOWN)
-        for key in ("vm", "derivative"):
+        for key in ("vm", "derivative", "code"):
             if getattr(instruction.semantics, key) not in (getattr(shipped, key), getattr(_UNKNOWN, key)):
                 raise UserError(
                     f"{source}: key 'instructions.{i}.{key}': the library finds it by the PTX text; leave it out, or add "

@@ -1,6 +1,6 @@
 """Programs as source text of Python, C and CUDA.
 
-Owns these texts and what they copy from semantics.py and semantics.h. Knows nothing of runs, tasks or files, and runs nothing.
+Owns these texts. Knows nothing of runs, tasks or files, and runs nothing; definitions.py has what they copy.
 
 A program becomes a function `program`. In Python it takes an array or a number for each input and returns the outputs in order;
 in C and CUDA it takes a value for each input and a pointer for each output, and signed integers are passed as unsigned ones.
@@ -9,66 +9,14 @@ Outputs with a scaling are float64.
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 
 import numpy as np
 
+from evo.language.definitions import c_definitions, python_definitions
 from evo.language.expression import Expression, Lines, Style, Unsupported, Value, lines_of
 from evo.native.stack_ptx import NodeKind
-
-
-@dataclass(frozen=True)
-class Definitions:
-    """Definitions that a source may copy. texts: by name, in order; uses: the names of others that each one needs."""
-
-    texts: Mapping[str, str]
-    uses: Mapping[str, frozenset[str]]
-
-    def closure(self, lines: Lines) -> list[str]:
-        """The texts that these lines need, in order."""
-        needed: set[str] = set()
-        words = re.findall(r"\w+", " ".join([*(text for _, _, text in lines.locals), *lines.outputs]))
-        waiting = [word for word in words if word in self.texts]
-        while waiting:
-            name = waiting.pop()
-            if name not in needed:
-                needed.add(name)
-                waiting += self.uses[name]
-        return [text for name, text in self.texts.items() if name in needed]
-
-
-@cache
-def python_definitions() -> Definitions:
-    """The definitions of semantics.py."""
-    source = files("evo.language").joinpath("semantics.py").read_text(encoding="utf-8")
-    texts: dict[str, str] = {}
-    nodes: dict[str, ast.stmt] = {}
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef):
-            nodes[node.name] = node
-        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            nodes[node.targets[0].id] = node
-    for name, node in nodes.items():
-        texts[name] = "\n".join(source.splitlines()[node.lineno - 1 : node.end_lineno])
-    used = {name: {n.id for n in ast.walk(node) if isinstance(n, ast.Name)} for name, node in nodes.items()}
-    return Definitions(texts, {name: frozenset(names & nodes.keys() - {name}) for name, names in used.items()})
-
-
-@cache
-def c_definitions() -> Definitions:
-    """The definitions of semantics.h: blocks between empty lines."""
-    source = files("evo.language").joinpath("semantics.h").read_text(encoding="utf-8")
-    texts: dict[str, str] = {}
-    for block in source.split("\n\n"):
-        if match := re.search(r"^(?:static inline \w+ |#define )(\w+)", block, re.MULTILINE):
-            texts[match[1]] = block.strip("\n")
-    used = {name: set(re.findall(r"\w+", re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL))) for name, text in texts.items()}
-    return Definitions(texts, {name: frozenset(names & texts.keys() - {name}) for name, names in used.items()})
 
 
 def python_source(expression: Expression, comment: str) -> str:
@@ -92,7 +40,7 @@ def python_source(expression: Expression, comment: str) -> str:
     parts = [
         f'"""{comment}"""',
         "from typing import Any\n\nimport numpy as np",
-        *definitions.closure(lines),
+        *definitions.closure(_words(lines)),
         f'def program({", ".join(lines.inputs)}):\n    """Returns the outputs: {outputs}."""\n'
         + "".join(f"    {line}\n" for line in body).rstrip("\n"),
     ]
@@ -106,7 +54,7 @@ def c_source(expression: Expression, comment: str) -> str:
     parts = [
         f"/*\n{_comment_lines(comment)} */",
         "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n#include <string.h>",
-        *definitions.closure(lines),
+        *definitions.closure(_words(lines)),
         _c_function("void", expression, lines, _C_TYPES),
     ]
     return "\n\n".join(parts) + "\n"
@@ -126,6 +74,10 @@ def cuda_source(expression: Expression, comment: str) -> str:
         _c_function("static __device__ __forceinline__ void", expression, lines, _CUDA_TYPES),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _words(lines: Lines) -> list[str]:
+    return re.findall(r"\w+", " ".join([*(text for _, _, text in lines.locals), *lines.outputs]))
 
 
 def function_name(value: Value) -> str:
