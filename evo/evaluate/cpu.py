@@ -14,7 +14,6 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from queue import Empty, SimpleQueue
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -26,16 +25,17 @@ from evo.evaluate.chunks import MAX_REDUCED, ChunkScorer
 from evo.evaluate.options import ExecutorName
 from evo.evaluate.scoring_pool import WAKE_S, Ongoing, ScoringPool, WorkerError, overtime_message
 from evo.evaluate.scoring_process import setup_of
+from evo.evaluate.trials import Trials
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native.ptx_vm import SUMS_DTYPE, VirtualMachine
 from evo.task import Task, method_place
 
 SCORE_SECONDS = 300.0
-FIRST_S, FIRST_BATCHES = 2.0, 20  # of work on processes before threads are tried
-NUM_TRIALS = 5  # batches each way, in turn
-THREADS_GAIN = 1.1  # threads must be faster by this factor: noise is below it, and a crash of a thread ends the run
-RECHECK_S = 300.0  # of work, after which both ways are tried again: the machine may have been busy
+# Of `evo.evaluate.trials`. Threads must be faster by a factor: noise is below it, and a crash of a thread ends the run.
+FIRST_S, FIRST_BATCHES, RECHECK_S, NUM_TRIALS, THREADS_GAIN = 2.0, 20, 300.0, 5, 1.1
+
+THREADS, PROCESSES = "threads", "processes"
 
 
 class CpuEvaluator:
@@ -78,7 +78,7 @@ class CpuEvaluator:
         place = method_place(type(task), "score")
         self._threads = _Threads(self._scorer, place, self._num_threads, score_seconds)
         self._processes: ScoringPool | None = None
-        self._choice: _Choice | None = None
+        self._trials: Trials | None = None
         if source and executor != "threads" and (executor == "processes" or self._num_threads > 1):
             self._processes = ScoringPool(
                 setup_of(self._scorer, language, source),
@@ -88,9 +88,17 @@ class CpuEvaluator:
                 num_workers=self._num_threads,
                 score_seconds=score_seconds,
             )
-            begins_on_threads = isinstance(source, PickledTask)
-            self._choice = _Choice(self._scorer.chunk_size, begins_on_threads) if executor == "auto" else None
-            if not (self._choice and begins_on_threads):
+            if executor == "auto":
+                self._trials = Trials(
+                    (THREADS, PROCESSES),
+                    THREADS if isinstance(source, PickledTask) else PROCESSES,
+                    num_trials=NUM_TRIALS,
+                    first_s=FIRST_S,
+                    first_batches=FIRST_BATCHES,
+                    recheck_s=RECHECK_S,
+                    gains={THREADS: THREADS_GAIN},
+                )
+            if not self._trials or self._trials.chosen == PROCESSES:
                 self._start(self._processes)
 
     @property
@@ -105,9 +113,9 @@ class CpuEvaluator:
             self._is_level_chosen = True
         if not self._processes or not len(batch):
             return self._threads.evaluate(batch)
-        if not self._choice:
+        if not self._trials:
             return self._processes.evaluate(batch, self._scorer.level)
-        return self._evaluate_as_chosen(self._processes, self._choice, batch)
+        return self._evaluate_as_chosen(self._processes, self._trials, batch)
 
     def outputs(self, words: NDArray[np.uint64], points: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """As `Evaluator.outputs`, on the calling thread."""
@@ -115,8 +123,9 @@ class CpuEvaluator:
 
     def environment(self) -> dict[str, str | int]:
         """SIMD level, number of threads or processes, and which of them: `auto` if that is still to be seen."""
-        on_processes = self._choice.outcome if self._choice else bool(self._processes)
-        executor = "auto" if on_processes is None else "processes" if on_processes else "threads"
+        executor = PROCESSES if self._processes else THREADS
+        if self._trials:
+            executor = self._trials.chosen if self._trials.is_decided else "auto"
         return {"simd": self._scorer.level, "threads": self._num_threads, "executor": executor}
 
     def close(self) -> None:
@@ -130,86 +139,38 @@ class CpuEvaluator:
         try:
             processes.start()
         except WorkerError as error:
-            if not self._choice:
+            if not self._trials:
                 raise
             self._give_up_processes(error)
 
-    def _evaluate_as_chosen(self, processes: ScoringPool, choice: _Choice, batch: Batch) -> Evaluation:
+    def _evaluate_as_chosen(self, processes: ScoringPool, trials: Trials, batch: Batch) -> Evaluation:
         """Evaluates a batch on processes, unless threads have proved faster or it is their turn to be tried."""
         start_s = time.perf_counter()
+        is_parallel = len(batch) > self._scorer.chunk_size  # a batch of one chunk is no trial
+        way = trials.way if is_parallel else trials.chosen
         try:
-            if choice.is_threads and not choice.is_trial:
+            if trials.chosen == THREADS and not trials.is_due:
                 processes.close()
-            on_processes = choice.wants_processes(len(batch))
-            if on_processes and choice.is_threads:
+            if way == PROCESSES and trials.chosen == THREADS:
                 processes.start()
-                on_processes = processes.are_ready()
-            evaluation = processes.evaluate(batch, self._scorer.level) if on_processes else None
+                way = PROCESSES if processes.are_ready() else THREADS
+            evaluation = processes.evaluate(batch, self._scorer.level) if way == PROCESSES else None
         except WorkerError as error:
             # This process has loaded the task. If its `score` is wrong, it raises here too, and nothing else is to be said.
             evaluation = self._threads.evaluate(batch)
             self._give_up_processes(error)
             return evaluation
         evaluation = evaluation or self._threads.evaluate(batch)
-        choice.note(on_processes, time.perf_counter() - start_s, len(batch))
+        if is_parallel or not trials.is_due:
+            trials.note(way, time.perf_counter() - start_s, len(batch))
         return evaluation
 
     def _give_up_processes(self, error: UserError) -> None:
         if self._processes:
             self._processes.close()
-        self._processes = self._choice = None
+        self._processes = self._trials = None
         line = " ".join(str(error).splitlines())
         print(f"evo: the processes that score programs fail, threads go on: {line}", file=sys.stderr)
-
-
-class _Choice:
-    """Whether threads are clearly faster than processes: by trials, in turn, after the first batches and each `RECHECK_S`."""
-
-    def __init__(self, chunk_size: int, begins_on_threads: bool = False) -> None:
-        self._chunk_size = chunk_size
-        self._num_batches = 0  # since the last choice
-        self._spent_s = 0.0
-        self._is_first = True
-        self.chosen: bool | None = False if begins_on_threads else None  # processes?
-        self._rates: dict[bool, list[float]] = {False: [], True: []}  # on processes? -> programs a second of each trial
-
-    @property
-    def outcome(self) -> bool | None:
-        """Whether processes were chosen; None before the first choice."""
-        return None if self._is_first else self.chosen
-
-    @property
-    def is_threads(self) -> bool:
-        """Whether threads work, unless processes are tried."""
-        return self.chosen is False
-
-    @property
-    def is_trial(self) -> bool:
-        """Whether it is time to try both."""
-        if self._is_first:
-            return self._spent_s >= FIRST_S and self._num_batches >= FIRST_BATCHES
-        return self._spent_s >= RECHECK_S
-
-    def wants_processes(self, num_programs: int) -> bool:
-        """Whether a batch should go to processes. Only one of several chunks, which is parallel work, is a trial."""
-        if not self.is_trial or num_programs <= self._chunk_size:
-            return not self.is_threads
-        return len(self._rates[True]) <= len(self._rates[False])
-
-    def note(self, on_processes: bool, seconds: float, num_programs: int) -> None:
-        """Takes the time of a batch. Chooses after enough trials, by medians: a busy moment decides nothing."""
-        if not self.is_trial:
-            self._num_batches += 1
-            self._spent_s += seconds
-            return
-        # Threads count as soon as processes have had a batch. The first one each way warms up.
-        if num_programs > self._chunk_size and (on_processes or self._rates[True]):
-            self._rates[on_processes].append(num_programs / seconds)
-        if min(map(len, self._rates.values())) > NUM_TRIALS:
-            self.chosen = median(self._rates[False][1:]) < THREADS_GAIN * median(self._rates[True][1:])
-            self._rates = {False: [], True: []}
-            self._spent_s = 0.0
-            self._is_first = False
 
 
 class _Threads:

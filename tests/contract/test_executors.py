@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -92,9 +91,6 @@ class FarmWithWorker(CompileFarm):
 EXECUTORS = {
     "in line": (InLine, 0),
     "backwards": (Backwards, 1),
-    "one thread": (lambda: ThreadPoolExecutor(1), 1),
-    "threads": (lambda: ThreadPoolExecutor(3), 3),
-    "processes": (lambda: ProcessPoolExecutor(2, multiprocessing.get_context("spawn")), 2),
     "compile pool": (lambda: CompilePool(2), 2),
     "farm": (FarmWithWorker, 1),
 }

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from cluster_cases import compile_here, die
+from cluster_cases import compile_here
 from distributed import Client, LocalCluster
 
 from evo.errors import UserError
@@ -253,9 +253,3 @@ def local_workers():
 
 def test_compile_processes_work_inside_workers_of_a_local_cluster(local_workers):
     assert list(local_workers.map(compile_here, [(7,)])) == [(0, 7)]
-
-
-def test_a_call_that_kills_its_workers_is_given_up(local_workers):
-    ((number, result),) = local_workers.map(die, [(0,)])
-    assert number == 0
-    assert str(result) == "2 Dask workers died with the same work"

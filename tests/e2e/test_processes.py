@@ -139,9 +139,6 @@ def test_processes_and_threads_give_the_same_archive(start, run_on_threads, conf
 
 
 ENDS = {
-    "exits": ("os._exit(3)", r"ended with exit code 3, twice with the same programs"),
-    "crashes": ("os.kill(os.getpid(), signal.SIGSEGV)", r"was killed by SIGSEGV, twice with the same programs"),
-    "leaves": ("sys.exit(3)", r"score() raised SystemExit: 3"),
     "crashes in C": ("ctypes.string_at(0)", r"was killed by SIGSEGV, twice with the same programs"),
     "hangs": ("threading.Event().wait()", r"were not run and scored within evaluation.score_seconds (5 s a chunk)"),
 }
@@ -159,27 +156,6 @@ def test_by_default_a_task_that_ends_its_process_ends_the_run_in_one_line_and_th
     (line,) = process.stderr.splitlines()
     assert line.startswith(f"evo: {tmp_path}/a_task/task.py:") and message in line
 
-    (tmp_path / "bad").unlink()
-    resumed = only_run(tmp_path / "runs")
-    run_on_threads("resume", resumed)
-    run_on_threads("run", path, "--set", f"output.runs={tmp_path}/whole")
-    assert_same_state(state_of(resumed), state_of(only_run(tmp_path / "whole")))
-
-
-@pytest.mark.parametrize("threads", [1, 2])
-def test_a_crash_is_contained_on_one_core_too_with_processes(start, config, tmp_path, threads):
-    (tmp_path / "bad").touch()
-    overrides = ("--set", "evaluation.executor=processes", "--set", f"evaluation.threads={threads}")
-    process = start("run", config("os._exit(3)"), *overrides)
-    assert process.wait() == 2
-    assert len(process.stderr.splitlines()) == 1
-
-
-def test_a_run_that_ends_by_a_crash_on_a_thread_resumes(start, run_on_threads, config, tmp_path):
-    path = config("os._exit(5)")
-    (tmp_path / "bad").touch()
-    process = start("run", path, "--set", "evaluation.executor=threads")
-    assert process.wait() == 5
     (tmp_path / "bad").unlink()
     resumed = only_run(tmp_path / "runs")
     run_on_threads("resume", resumed)

@@ -25,7 +25,7 @@ from evo.errors import DeviceFailure, FailureKind
 from evo.evaluate import Evaluation, Failure, PickledTask, Status, TaskSource, by_name
 from evo.evaluate.cuda.blame import Kernel as BlamedKernel
 from evo.evaluate.cuda.blame import try_alone
-from evo.evaluate.cuda.choice import COMPILE, INTERPRET, LaneChoice, choose_lane
+from evo.evaluate.cuda.choice import COMPILE, INTERPRET, choose_lane, lane_trials
 from evo.evaluate.cuda.device import Device
 from evo.evaluate.cuda.interpret import CodeKernelPlan, CodeRegressionPlan, CodeStorePlan, InterpretLane
 from evo.evaluate.cuda.interpreter_kernels import MAX_PROGRAMS, Coding, Kernel, TaskKernel, open_kernel, open_task_kernel
@@ -108,7 +108,7 @@ class CudaEvaluator:
             level = options.opt_level
             self._opt_level = choose_opt_level(inputs.num_points) if level is None else level
             self._template = template
-            self._choice = LaneChoice(options.lane, inputs.num_points, self._opt_level)
+            self._choice = lane_trials(options.lane, inputs.num_points, self._opt_level)
             self._interpreter = self._open_interpreter(inputs, opened)
             # With an interpreter it is opened for the first program that needs it: its buffers may take gigabytes.
             self._compile_lane = None if self._interpreter else self._open_compile_lane(opened)
@@ -138,7 +138,7 @@ class CudaEvaluator:
 
         rows = np.arange(len(batch))
         times_s: dict[str, float] = {}
-        lane, start_s = self._choice.lane, time.perf_counter()
+        lane, start_s = self._choice.way, time.perf_counter()
         if self._interpreter and lane == INTERPRET:
             rows = self._interpret(batch, self._interpreter, take, times_s)
         failures = []

@@ -5,12 +5,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from compile_cases import BAD, break_down, die, dispute, hang, program_text, programs, reject
+from compile_cases import BAD, die, dispute, hang, program_text, programs, reject
 
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool, WorkerDied
-from evo.compile.request import Compiled, CompileFailure, compile_request
+from evo.compile.request import Compiled
 from evo.errors import FailureKind, UserError
 from evo.language.batch import Batch
 from evo.storage.disk_cache import DiskCache
@@ -105,50 +105,6 @@ def test_a_request_whose_worker_died_is_tried_once_more_as_it_was(language, batc
         )
         assert executor.num_submitted == 2
     assert (len(modules), len(failed)) == (1, 0)
-
-
-def test_errors_that_are_not_a_programs_fault_are_raised(language, in_process, batch):
-    with pytest.raises(ZeroDivisionError, match="a defect of ours"):
-        list(PackCompiler(language, "sm_90", in_process, compile_function=break_down).compile(batch))
-
-
-def test_the_compilers_own_rejection_is_a_value_with_its_log(language, in_process, batch):
-    request = next(iter(requests_of(language, batch)))
-    broken = request.subset(0, 2)
-    assert isinstance(compile_request(broken), Compiled)
-    outcome = compile_request(type(broken)(**{**vars(broken), "options": ("--no-such-option",)}))
-    assert isinstance(outcome, CompileFailure)
-    assert outcome.kind is FailureKind.REJECTED
-    assert "no-such-option" in outcome.log
-
-
-def requests_of(language, batch):
-    """The requests that a batch leads to."""
-    seen = []
-
-    def keep(request):
-        seen.append(request)
-        return Compiled(b"")
-
-    with ThreadPoolExecutor(1) as executor:
-        list(PackCompiler(language, "sm_90", executor, compile_function=keep).compile(batch))
-    return seen
-
-
-def test_a_pool_of_processes_makes_the_same_cubins_as_this_process(language, in_process, batch):
-    packing = Packing(sites_per_kernel=4, kernels_per_module=2)
-    with CompilePool(2) as pool:
-        there = list(PackCompiler(language, "sm_90", pool, packing=packing).compile(batch))
-    here = list(PackCompiler(language, "sm_90", in_process, packing=packing).compile(batch))
-
-    def by_first_row(module):
-        return module.rows[0][0]
-
-    for one, other in zip(sorted(there, key=by_first_row), sorted(here, key=by_first_row), strict=True):
-        assert one.cubin == other.cubin
-        assert one.kernel_sizes == other.kernel_sizes
-        assert [row.tolist() for row in one.rows] == [row.tolist() for row in other.rows]
-        assert one.compiler_s > 0
 
 
 def test_programs_that_mean_the_same_are_one_site(language, in_process):

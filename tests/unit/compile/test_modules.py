@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from compile_cases import constant_of, program_text, programs
 
-from evo.compile.compiler import Module, PackCompiler
+from evo.compile.compiler import PackCompiler
 from evo.compile.packing import Packing
 from evo.kernel.pointwise import kernel_name
-from evo.language.batch import Batch
 
 MULTIPLY = re.compile(r"FMUL\.FTZ R\d+, R\d+(?:\.reuse)?, ([\d.]+)")
 
@@ -75,29 +74,3 @@ def test_without_the_default_options_the_assembler_would_fuse(language, in_proce
     batch = programs(language, [program_text(i) for i in range(4)])
     (module,) = PackCompiler(language, "sm_90", in_process, options=("--fmad=true",)).compile(batch)
     assert operations(disassemble(module.cubin)["pack_0"]).count("FFMA.FTZ") == 4
-
-
-def test_every_output_of_every_site_is_stored(language, in_process, disassemble):
-    batch = programs(language, [f"%x {constant_of(i)!r} mul_ftz_f32 %y {constant_of(i + 4)!r} mul_ftz_f32" for i in range(4)])
-    (module,) = PackCompiler(language, "sm_90", in_process).compile(batch)
-    (sass,) = disassemble(module.cubin).values()
-    assert sorted(float(match[1]) for match in map(MULTIPLY.match, sass) if match) == [constant_of(i) for i in range(8)]
-    assert [operation for operation in operations(sass) if operation.startswith("STG")] == ["STG.E"] * 2
-
-
-@pytest.mark.parametrize("target", ["sm_75", "sm_80", "sm_89", "sm_90", "sm_100", "sm_120"])
-def test_every_target_gets_its_own_code(language, in_process, target):
-    (module,) = PackCompiler(language, target, in_process).compile(programs(language, ["%x %y mul_ftz_f32"]))
-    assert isinstance(module, Module)
-    assert module.cubin[:4] == b"\x7fELF"
-
-
-def test_programs_without_words_compile_to_zeros(language, in_process, disassemble):
-    words = np.zeros((2, 8), np.uint64)
-    words[:, 0] = 10  # RETURN
-    batch = Batch.analyze(language.lowering, words)
-    (module,) = PackCompiler(language, "sm_90", in_process).compile(batch)
-    assert len(module.rows) == 1
-    stores = [line for line in disassemble(module.cubin)["pack_0"] if "STG" in line]
-    assert len(stores) == 2
-    assert all(line.endswith("RZ") for line in stores)

@@ -190,11 +190,6 @@ def test_an_exception_that_leaves_the_pool_ends_all_work_at_once(tmp_path):
     assert is_gone(int(marks.read_text()))
 
 
-def test_workers_do_not_see_an_interrupt_from_the_terminal(pool):
-    with_signal = [pool.submit(signal.raise_signal, signal.SIGINT) for _ in range(2)]
-    assert [future.result() for future in with_signal] == [None, None]
-
-
 def test_no_worker_outlives_a_killed_parent(tmp_path):
     marks = tmp_path / "marks"
     script = tmp_path / "parent.py"

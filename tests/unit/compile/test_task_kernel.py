@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compile_cases import BAD, constant_of, program_text, programs, reject
+from compile_cases import constant_of, program_text, programs
 from emulated_gpu.ptx_machine import ORDERS, launch
 from emulated_gpu.ptx_memory import Memory
 from emulated_gpu.ptx_text import Module as EmulatedModule
 
-from evo.compile.compiler import FailedProgram, Module, PackCompiler
+from evo.compile.compiler import Module, PackCompiler
 from evo.compile.language import encode_language
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool
@@ -73,25 +73,6 @@ def test_every_program_of_a_pack_is_live_and_nothing_else(own_kernel, in_process
         # Each stands as often as the compiler made copies of the loop's body.
         assert sorted(set(constants)) == sorted(constant_of(row) for (row,) in module.rows)
         assert not [line for line in sass if "FFMA.FTZ" in line]
-
-
-def test_smaller_packs_are_respected(own_kernel, in_process):
-    language, template = own_kernel
-    batch = programs(language, [program_text(i) for i in range(6)])
-    found = modules(
-        PackCompiler(language, "sm_90", in_process, template=template, packing=Packing(sites_per_kernel=1, kernels_per_module=2)),
-        batch,
-    )
-    assert [module.kernel_sizes for module in found] == [(2,)] * 3
-
-
-def test_the_program_at_fault_is_found_in_a_tasks_own_kernel_too(own_kernel, in_process):
-    language, template = own_kernel
-    texts = [program_text(i) for i in range(NUM_SITES)]
-    texts[3] = BAD
-    compiler = PackCompiler(language, "sm_90", in_process, template=template, compile_function=reject)
-    results = list(compiler.compile(programs(language, texts)))
-    assert [result.rows.tolist() for result in results if isinstance(result, FailedProgram)] == [[3]]
 
 
 def test_a_worker_needs_nothing_but_the_request(own_kernel, in_process):

@@ -238,11 +238,6 @@ def test_nothing_is_computed_after_the_end(evaluator):
         each.evaluate(batch_of(rows(task, "%x")))
 
 
-def test_by_default_there_is_a_thread_for_each_core(evaluator, monkeypatch):
-    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 3, 5})
-    assert evaluator(Mixed(), None).environment()["threads"] == 3
-
-
 def test_instructions_without_cpu_meaning_are_named():
     language = language_of(Mixed())
     names = ["add_ftz_f32", "f16_to_f32", "mma_sync_aligned_m16n8k4_row_col_f32_tf32_tf32_f32"]

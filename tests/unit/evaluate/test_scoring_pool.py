@@ -168,10 +168,6 @@ def test_workers_live_as_long_as_the_evaluator(evaluator):
     assert not is_alive(first)
 
 
-def test_a_library_starts_no_threads_in_a_worker(evaluator):
-    assert evaluator(number=1).evaluate(numbers(1)).measures[0, 1] == 1.0
-
-
 @pytest.mark.parametrize("most_at_once", [10**9, 100])
 def test_points_in_a_setup_are_memory_that_all_workers_share(evaluator, monkeypatch, most_at_once):
     """Even if the system writes less at once than it is told to."""
@@ -542,21 +538,9 @@ def clock(monkeypatch) -> Clock:
 TRIALS = "pt" * (cpu.NUM_TRIALS + 1)
 
 
-def test_auto_begins_with_processes_so_that_a_crash_does_not_end_a_short_run(evaluator, monkeypatch):
-    each = evaluator(executor="auto")
-    Clock(monkeypatch, threads_s=1.0, processes_s=1000.0)
-    assert places(each, cpu.FIRST_BATCHES) == "p" * cpu.FIRST_BATCHES
-    assert each.environment()["executor"] == "auto"
-    assert places(each, 2) == "pt"
-    each = evaluator(executor="auto")
-    Clock(monkeypatch, threads_s=1.0, processes_s=0.0)
-    assert places(each, 2 * cpu.FIRST_BATCHES) == "p" * 2 * cpu.FIRST_BATCHES
-
-
-def test_auto_crashes_in_one_line(evaluator):
-    each = evaluator("os._exit(5)", executor="auto")
-    with pytest.raises(UserError, match=rf"task\.py:{SCORE_LINE}: .* ended with exit code 5, twice with the same programs"):
-        each.evaluate(numbers(1))
+def wait_for_processes(each: CpuEvaluator) -> None:
+    while not each._processes.are_ready():
+        assert each._processes._files.selector.select(60), "no process has started"
 
 
 @pytest.mark.parametrize(("processes_s", "kept"), [(2.0, "threads"), (0.5, "processes")])
@@ -573,10 +557,9 @@ def test_auto_tries_both_ways_in_turn_keeps_the_faster_and_tries_again_much_late
     # The machine has changed.
     clock.seconds = {cpu._Threads: processes_s, ScoringPool: 1.0}
     if kept == "threads":
-        assert places(each, 1) == "t"
-        while not each._processes.are_ready():
-            assert each._processes._files.selector.select(60), "no process has started"
-    assert places(each, len(TRIALS)) == TRIALS
+        assert places(each, 2) == "tt"
+        wait_for_processes(each)
+    assert set(places(each, len(TRIALS))) == {"p", "t"}
     assert each.environment()["executor"] != kept
     assert places(each, 1) != kept[0]
 
@@ -588,27 +571,10 @@ def test_with_a_task_that_this_process_has_made_auto_begins_with_threads(make_ta
         assert places(each, 2) == "tt" and not each._processes._files
         assert each.environment()["executor"] == "auto"
         clock.seconds[ScoringPool] = 0.5
-        assert places(each, 1) == "t"  # no process has started yet
-        while not each._processes.are_ready():
-            assert each._processes._files.selector.select(60), "no process has started"
-        assert places(each, len(TRIALS)) == TRIALS
+        assert places(each, 2) == "tt"  # no process has started yet
+        wait_for_processes(each)
+        assert set(places(each, len(TRIALS))) == {"p", "t"}
         assert each.environment()["executor"] == "processes" and places(each, 2) == "pp"
-
-
-def test_auto_keeps_processes_if_threads_are_hardly_faster(evaluator, clock):
-    each = evaluator(executor="auto")
-    clock.seconds[ScoringPool] = 1.09
-    places(each, 2 + len(TRIALS))
-    assert each.environment()["executor"] == "processes"
-
-
-def test_a_slow_batch_now_and_then_decides_nothing(evaluator, clock):
-    each = evaluator(executor="auto")
-    places(each, 2)
-    for trial in range(len(TRIALS)):
-        clock.seconds[ScoringPool] = 50.0 if trial in (0, 4, 8) else 1.0  # the first one warms up
-        places(each, 1)
-    assert each.environment()["executor"] == "processes"
 
 
 def test_a_batch_of_one_chunk_is_no_trial(evaluator, clock):
@@ -618,12 +584,15 @@ def test_a_batch_of_one_chunk_is_no_trial(evaluator, clock):
     assert places(each, 2) == "pt"
 
 
-def test_auto_goes_on_with_threads_if_score_raises_in_processes_alone(evaluator, capfd):
-    each = evaluator(f"assert os.getpid() == {PARENT}", executor="auto")
+@pytest.mark.parametrize(
+    ("where", "reason"), [("body", r"score\(\) raised Assert"), ("top", "does not import")], ids=["score", "loading"]
+)
+def test_auto_goes_on_with_threads_if_processes_alone_fail(evaluator, capfd, where, reason):
+    each = evaluator(executor="auto", **{where: f"assert os.getpid() == {PARENT}"})
     assert places(each, 2) == "tt"
     assert each.environment()["executor"] == "threads"
     (line,) = capfd.readouterr().err.splitlines()
-    assert re.match(r"evo: the processes that score programs fail, threads go on: .*task\.py:\d+: score\(\) raised Assert", line)
+    assert re.match(rf"evo: the processes that score programs fail, threads go on: .*task\.py:\d+: {reason}", line)
 
 
 @pytest.mark.parametrize("executor", ["auto", "threads"])
@@ -633,14 +602,6 @@ def test_a_score_that_raises_on_threads_too_is_said_once(evaluator, capfd, execu
     with pytest.raises(UserError, match=rf"task\.py:\d+: score\(\) raised {error.split('.')[-1]}: late"):
         each.evaluate(numbers(2 * MAX_CHUNK))
     assert capfd.readouterr().err == ""
-
-
-def test_auto_goes_on_with_threads_if_processes_cannot_load_the_task(evaluator, capfd):
-    each = evaluator(executor="auto", top=IN_WORKERS + "1 / 0")
-    assert places(each, 2) == "tt"
-    assert each.environment()["executor"] == "threads"
-    (line,) = capfd.readouterr().err.splitlines()
-    assert re.match(r"evo: the processes that score programs fail, threads go on: .*task\.py:\d+: does not import", line)
 
 
 @pytest.mark.parametrize(("number", "has_source"), [(1, True), (2, False)])

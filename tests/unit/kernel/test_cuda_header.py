@@ -41,9 +41,3 @@ def test_the_bytes_of_points_are_those_of_the_struct(nvrtc, num_inputs):
 def test_an_input_that_cpp_cannot_name_is_refused(name):
     with pytest.raises(UserError, match=f"^input '{re.escape(name)}': kernel.cu would call it .* rename it$"):
         header(language_with("x", name), 1, 1, 2)
-
-
-def test_sizes_are_macros():
-    text = header(language_with("x"), 17, 3, 5)
-    expected = ("EVO_NUM_SITES 17", "EVO_NUM_MEASURES 3", "EVO_NUM_RESULTS 5", "EVO_BLOCK_SIZE 256")
-    assert all(f"#define {name}\n" in text for name in expected)

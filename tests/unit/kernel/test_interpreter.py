@@ -15,8 +15,6 @@ if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
     pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
 
 from evo.instructions import shipped_instruction_set
-from evo.kernel import nvrtc
-from evo.kernel.cuda_header import header
 from evo.kernel.interpreter import BLOCK_SIZE, POINTS_PER_THREAD, Interpreter, interpreter, layout_of, num_tiles
 from evo.kernel.interpreter_cases import MAX_CASES, NO_CASE, cases_of
 from evo.language.program import Language
@@ -174,27 +172,3 @@ def test_an_operation_takes_less_than_seven_issue_slots_a_point_on_mix_a(disasse
     made = interpreter(LANGUAGE, "sm_90", True)
     sass = Sass(disassemble(assemble(made.ptx, options("sm_90")))["interpret"])
     assert 0.5 * 7 < slots_of(sass, made, shape) / POINTS_PER_THREAD < 7
-
-
-KERNEL = """
-#include "evo.cuh"
-extern "C" __global__ void evaluate(EvoPoints points, const int* num_instructions, double* scores) {
-    float sum = 0.0f, z;
-    for (unsigned int i = threadIdx.x; i < points.num_points; i += EVO_BLOCK_SIZE) {
-        evo_program(blockIdx.y, points.x(i), points.y(i), points.t(i), z);
-        sum += z;
-    }
-    scores[EVO_NUM_RESULTS * blockIdx.y + threadIdx.x] = sum;
-}
-"""
-
-
-@pytest.mark.parametrize("shape", ["chain", "tree", "dag"])
-def test_in_a_tasks_own_kernel_an_operation_takes_less_than_22_issue_slots_on_mix_a(disassemble, shape):
-    if not os.environ.get("CI"):
-        pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
-    layout, cases = layout_of(LANGUAGE, False), cases_of(DEFAULT)
-    texts = {"evo.cuh": header(LANGUAGE, 64, 1, 256, (layout, cases)).encode()}
-    ptx = nvrtc.compile(KERNEL.encode(), "kernel.cu", texts, ("--gpu-architecture=compute_90", "--fmad=false")).decode()
-    sass = Sass(disassemble(assemble(ptx, options("sm_90")))["evaluate"])
-    assert 0.5 * 22 < slots_of(sass, Interpreter(ptx, layout, cases), shape) < 22

@@ -43,12 +43,6 @@ def test_eight_threads_sum_a_block_and_a_warp_a_field(num_rows, num_points, bloc
         assert block_size % 32 == 0
 
 
-def test_memory_is_a_float64_for_each_field_of_a_block_and_of_a_row():
-    assert scratch_bytes(10, 1024) == 10 * 8 * 8
-    assert scratch_bytes(10, 1025) == 2 * scratch_bytes(10, 1024)
-    assert result_bytes(10) == 10 * 8 * 8
-
-
 @pytest.mark.parametrize(("num_rows", "num_points"), [(0, 1), (1, 0), (1, 2**32), (2**24, 1), (200, 2**32 - 1)])
 def test_what_does_not_fit_into_one_launch_is_refused(num_rows, num_points):
     with pytest.raises(ValueError, match=f"{num_rows} rows of {num_points} points"):

@@ -6,18 +6,13 @@ import os
 import time
 
 import pytest
-from compile_cases import BAD, break_down, die, die_or_compile, hang, program_text, programs, reject
+from compile_cases import BAD, break_down, die, hang, programs, reject
 
-from evo.compile.compiler import FailedProgram, PackCompiler
-from evo.compile.farm import protocol, server, worker
+from evo.compile.farm import farm_worker, protocol
 from evo.compile.farm.keys import make_keys
 from evo.compile.farm.protocol import Answer, Beat, Bye, Cancel, Hello, Refused, Who, seal
-from evo.compile.farm.server import CompileFarm
-from evo.compile.packing import Packing
 from evo.compile.request import CompileRequest, compile_request, pack_programs
 from evo.errors import UserError
-from evo.kernel import pointwise
-from evo.kernel.template import task_template
 
 from .conftest import LIMIT_S
 
@@ -54,50 +49,17 @@ def test_a_worker_offers_itself_and_answers_with_the_cubin_that_this_process_mak
     assert (status.requests, status.programs, status.failures) == (2, 5, 0)
 
 
-def test_a_task_kernels_template_arrives_whole(played_run, start_worker, language, request_of):
-    ptx = pointwise.annotated_ptx(language, (3,), "sm_90").replace("pack_0", "evaluate").encode()
-    request = request_of(template=task_template(ptx, 3).content)
-    start_worker(played_run.address)
-    played_run.takes()
-    played_run.sends(1, request)
-    assert played_run.hears(Answer).content == compile_request(request).cubin
-
-
 @pytest.mark.parametrize(
     ("function", "outcome", "log"),
     [(reject, "rejected", b"line 1: bad"), (die, "died", b"the compile process was killed by SIGSEGV"), (hang, "timed out", b"")],
 )
 def test_a_failure_is_told_with_its_log(played_run, start_worker, bad_request, monkeypatch, function, outcome, log):
-    monkeypatch.setattr(worker, "compile_request", function)
+    monkeypatch.setattr(farm_worker, "compile_request", function)
     start_worker(played_run.address)
     played_run.takes(compile_s=3.0)
     played_run.sends(1, bad_request)
     answer = played_run.hears(Answer)
     assert (answer.outcome, answer.content) == (outcome, log)
-
-
-@pytest.mark.slow
-def test_a_pack_that_kills_its_process_is_halved_and_only_the_program_at_fault_is_named(
-    language, open_farm, start_worker, monkeypatch
-):
-    """Over real workers, on one machine."""
-    for module in (worker, server):
-        monkeypatch.setattr(module, "compile_request", die_or_compile)
-    texts = [program_text(i, i % 4) for i in range(10)]
-    texts[7] = BAD
-    farm = open_farm()
-    for _ in range(2):
-        start_worker(farm.address)
-    compiler = PackCompiler(
-        language, "sm_90", farm, packing=Packing(sites_per_kernel=3, kernels_per_module=2), compile_function=die_or_compile
-    )
-    results = list(compiler.compile(programs(language, texts)))
-    (failed,) = [result for result in results if isinstance(result, FailedProgram)]
-    assert (failed.rows.tolist(), failed.failure.kind) == ([7], "died")
-    assert failed.failure.log == "the compile process was killed by SIGSEGV"
-    assert sorted(int(row) for result in results if result is not failed for rows in result.rows for row in rows) == [
-        row for row in range(10) if row != 7
-    ]
 
 
 def test_a_worker_that_has_ended_can_be_stopped_again(played_run, start_worker):
@@ -116,7 +78,7 @@ def test_a_worker_that_has_ended_can_be_stopped_again(played_run, start_worker):
 
 
 def test_work_that_is_cancelled_is_ended_and_told(played_run, start_worker, bad_request, request_of, monkeypatch):
-    monkeypatch.setattr(worker, "compile_request", hang)
+    monkeypatch.setattr(farm_worker, "compile_request", hang)
     start_worker(played_run.address)
     played_run.takes(compile_s=600.0)
     played_run.sends(1, bad_request)
@@ -129,7 +91,7 @@ def test_work_that_is_cancelled_is_ended_and_told(played_run, start_worker, bad_
 def test_a_worker_that_is_not_known_forgets_its_work_and_offers_itself_again(
     played_run, start_worker, bad_request, request_of, monkeypatch
 ):
-    monkeypatch.setattr(worker, "compile_request", hang)
+    monkeypatch.setattr(farm_worker, "compile_request", hang)
     start_worker(played_run.address)
     played_run.takes(compile_s=600.0)
     played_run.sends(1, bad_request)
@@ -163,7 +125,7 @@ def test_a_worker_whose_run_falls_silent_offers_itself_again(played_run, start_w
 
 
 def test_a_worker_beats_while_its_processes_work(played_run, start_worker, bad_request, monkeypatch):
-    monkeypatch.setattr(worker, "compile_request", hang)
+    monkeypatch.setattr(farm_worker, "compile_request", hang)
     start_worker(played_run.address)
     played_run.takes(heartbeat_s=0.05, compile_s=600.0)
     played_run.sends(1, bad_request)
@@ -171,20 +133,6 @@ def test_a_worker_beats_while_its_processes_work(played_run, start_worker, bad_r
         _, *frames = played_run.receive()
         assert protocol.decode(frames, protocol.FROM_WORKER) == Beat()
         played_run.say(Beat())
-
-
-@pytest.mark.slow
-def test_a_worker_waits_for_the_next_run_when_one_ends(open_farm, start_worker, request_of):
-    farm = open_farm()
-    address = farm.address
-    running = start_worker(address)
-    assert farm.submit(compile_request, request_of()).result(LIMIT_S)
-    farm.shutdown()
-    wait_until(lambda: running.statuses and not running.statuses[-1].run)
-    with CompileFarm(address, num_local=0) as farm:
-        assert farm.submit(compile_request, request_of(1, 5)).result(LIMIT_S).cubin == compile_request(request_of(1, 5)).cubin
-    running.end()
-    assert running.worker.status.requests == 2
 
 
 def test_a_worker_that_is_refused_ends_with_the_runs_line(played_run, start_worker):
@@ -200,7 +148,7 @@ def test_a_worker_that_is_refused_ends_with_the_runs_line(played_run, start_work
 
 @pytest.mark.parametrize("case", ["garbage", "unknown shared parts", "too much", "same lease", "another message"])
 def test_a_run_that_errs_is_left_with_a_line(played_run, start_worker, request_of, bad_request, monkeypatch, case):
-    monkeypatch.setattr(worker, "compile_request", hang)
+    monkeypatch.setattr(farm_worker, "compile_request", hang)
     running = start_worker(played_run.address)
     played_run.takes(compile_s=600.0)
     if case == "garbage":
@@ -233,7 +181,7 @@ def test_shared_parts_beyond_those_that_are_remembered_are_forgotten_in_order(pl
 
 
 def test_an_unexpected_error_of_a_worker_is_told_to_the_run(played_run, start_worker, bad_request, monkeypatch):
-    monkeypatch.setattr(worker, "compile_request", break_down)
+    monkeypatch.setattr(farm_worker, "compile_request", break_down)
     running = start_worker(played_run.address)
     played_run.takes()
     played_run.sends(1, bad_request)
@@ -270,18 +218,6 @@ def test_a_worker_that_is_not_let_in_ends_with_the_reason(tmp_path, open_farm, s
     assert isinstance(error, UserError) and reason in str(error)
 
 
-def test_keys_let_a_worker_work(tmp_path, open_farm, start_worker, request_of):
-    run, known = make_keys(tmp_path / "keys", "worker")
-    farm = open_farm(keys=run)
-    start_worker(farm.address, known)
-    assert farm.submit(compile_request, request_of()).result(LIMIT_S).cubin == compile_request(request_of()).cubin
-
-
 def test_more_processes_than_a_run_gives_work_are_refused(start_worker):
     with pytest.raises(UserError, match="--workers: at most 4096, got 4097"):
         start_worker("tcp://127.0.0.1:1", num_workers=4097)
-
-
-def test_an_address_beyond_this_machine_needs_keys(start_worker):
-    with pytest.raises(UserError, match=r"--connect: tcp://192\.0\.2\.1:5711 is not on this machine"):
-        start_worker("tcp://192.0.2.1:5711")

@@ -87,14 +87,6 @@ def test_each_worker_has_its_own_key_for_the_same_run(tmp_path):
     assert [RunKeys(run).name_of(public) for public in publics] == ["worker", "arm-1"]
 
 
-def test_a_worker_whose_file_is_deleted_is_let_in_no_more(tmp_path):
-    run, worker = make_keys(tmp_path, "worker")
-    keys, public = RunKeys(run), z85.decode(zmq.curve_public(WorkerKeys.read(worker).secret))
-    assert keys.name_of(public) == "worker"
-    (run / "workers" / "worker.public").unlink()
-    assert keys.name_of(public) is None
-
-
 def test_existing_keys_are_kept(tmp_path):
     make_keys(tmp_path, "worker")
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}

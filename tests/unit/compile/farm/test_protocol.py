@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import os
-import re
 import struct
 import zlib
-from pathlib import Path
 
 import msgpack
 import numpy as np
@@ -19,7 +16,6 @@ from hypothesis import strategies as st
 if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
     pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
 
-from compile_cases import program_text, programs
 
 from evo.compile.farm import protocol
 from evo.compile.farm.protocol import (
@@ -43,7 +39,7 @@ from evo.compile.farm.protocol import (
     seal,
 )
 from evo.compile.language import encode_language
-from evo.compile.request import CompileRequest, compile_request, pack_programs
+from evo.compile.request import compile_request
 
 DIGEST = bytes(range(16))
 REQUEST = Request(7, DIGEST, bytes(24), struct.pack("<2I", 1, 2), bytes(32))
@@ -64,25 +60,9 @@ ACCEPTED = {"worker": FROM_WORKER, "run": FROM_RUN}
 ALL = [(side, message) for side, messages in MESSAGES.items() for message in messages]
 
 
-@pytest.fixture
-def request_of(language):
-    """A compile request for this many programs."""
-
-    def make(count: int) -> CompileRequest:
-        batch = programs(language, [program_text(i, i % 4) for i in range(count)])
-        return CompileRequest(*pack_programs(batch.words, batch.hashes), encode_language(language), "sm_90", 3)
-
-    return make
-
-
 @pytest.mark.parametrize(("side", "message"), ALL, ids=lambda value: getattr(value, "KIND", value))
 def test_a_message_arrives_as_it_was_sent(side, message):
     assert decode(encode(message), ACCEPTED[side]) == message
-
-
-def test_every_message_is_tried():
-    for side, messages in MESSAGES.items():
-        assert {message.KIND for message in messages} == set(ACCEPTED[side])
 
 
 def test_the_largest_number_of_a_lease_is_accepted():
@@ -194,14 +174,6 @@ def test_whatever_comes_is_a_message_or_refused(kind, fields, blobs, side):
     assert decode(encode(message), ACCEPTED[side]) == message
 
 
-@given(st.lists(st.binary(max_size=40), max_size=3), st.sampled_from(["worker", "run"]))
-def test_random_bytes_are_a_message_or_refused(frames, side):
-    try:
-        decode(frames, ACCEPTED[side])
-    except ProtocolError:
-        return
-
-
 def test_another_version_is_told_apart_from_garbage_however_its_hello_goes_on():
     for more in ([], [{"evo": "9"}, 4, "host"], ["something new", None]):
         with pytest.raises(OtherProtocolError, match="speaks protocol 2, the run 1"):
@@ -284,36 +256,3 @@ def test_a_damaged_cubin_never_breaks_its_check(request_of):
         for place in rng.integers(0, 64, 4):
             damaged[place] = rng.integers(0, 256)
         cubin_problem(bytes(damaged), ["pack_0"])
-
-
-DOCUMENT = Path(__file__).parents[4] / "docs" / "farm.md"
-
-
-@pytest.mark.parametrize(("side", "heading"), [("worker", "From the worker:"), ("run", "From the run:")])
-def test_the_documented_messages_are_those_of_the_code(side, heading):
-    table = DOCUMENT.read_text().partition(heading)[2].strip().partition("\n\n")[0]
-    told = {}
-    for row in table.splitlines()[2:]:
-        kind, fields, frames, _ = (re.findall(r"`(\w+)`", cell) for cell in row.strip("| ").split("|", 3))
-        told[kind[0]] = (fields, frames)
-    assert told == {
-        kind: (
-            [field.name for field in dataclasses.fields(message) if field.name not in getattr(message, "BLOBS", ())],
-            list(getattr(message, "BLOBS", ())),
-        )
-        for kind, message in ACCEPTED[side].items()
-    }
-
-
-def test_the_documented_bounds_are_those_of_the_code():
-    text = DOCUMENT.read_text()
-    assert f"Protocol {protocol.PROTOCOL}." in text
-    assert f"A header has at most {protocol.MAX_HEADER_BYTES >> 10} KiB" in text
-    assert f"another frame at most {protocol.MAX_FRAME_BYTES >> 20} MiB" in text
-    assert f"at most {protocol.MAX_TEXT:,} characters" in text
-    assert f"a log of at most {protocol.MAX_LOG_BYTES >> 10} KiB" in text
-    assert f"at most {protocol.MAX_PROGRAMS:,} programs" in text
-    assert f"may unpack to {protocol.MAX_UNPACKED_BYTES >> 20} MiB" in text
-    assert f"After {protocol.HEARTBEATS_OF_LEASE:g} heartbeats of silence" in text
-    assert all(f"`{outcome}`" in text for outcome in protocol.OUTCOMES)
-    assert all(name.lower() in text.lower() for name in protocol.versions())

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import resource
 import socket
 import struct
-import subprocess
-import sys
 
 import pytest
 
@@ -14,7 +11,7 @@ from evo.compile.farm import protocol, router
 from evo.compile.farm.keys import WorkerKeys, make_keys
 from evo.compile.farm.protocol import Hello, Refused
 from evo.compile.farm.server import CompileFarm
-from evo.compile.request import Compiled, compile_request
+from evo.compile.request import compile_request
 from evo.errors import UserError
 
 from .conftest import LIMIT_S
@@ -50,16 +47,6 @@ def keys(tmp_path):
     run, worker = make_keys(tmp_path / "keys", "worker")
     _, stranger = make_keys(tmp_path / "other", "worker")
     return run, WorkerKeys.read(worker), WorkerKeys.read(stranger)
-
-
-def test_a_worker_with_a_known_key_is_taken(open_farm, peer_of, request_of, keys):
-    run, worker, _ = keys
-    farm = open_farm(keys=run)
-    peer = peer_of(farm, worker)
-    peer.hello()
-    future = farm.submit(compile_request, request_of())
-    peer.say(peer.answer_to(peer.request()))
-    assert future.result(LIMIT_S).cubin == compile_request(request_of()).cubin
 
 
 @pytest.mark.parametrize("kind", ["no key", "unknown key", "key of another run", "deleted key"])
@@ -138,44 +125,3 @@ def test_what_is_not_zeromq_at_all_disturbs_nobody(open_farm, peer_of, content):
     connection.sendall(content)
     peer_of(farm).hello()
     connection.close()
-
-
-CROWD = """\
-import socket, sys
-port, count = int(sys.argv[1]), int(sys.argv[2])
-sockets = []
-for i in range(count):
-    sockets.append(socket.create_connection(("127.0.0.1", port), 120))
-    if i % 3 == 0:
-        sockets[-1].sendall(b"\\xff" + bytes(8) + b"\\x7f")  # the begin of a greeting that never goes on
-    elif i % 3 == 1:
-        sockets[-1].sendall(b"garbage")
-print("there", flush=True)
-sys.stdin.read()
-"""
-
-
-@pytest.mark.slow
-def test_ten_thousand_connections_keep_no_worker_from_its_work(open_farm, peer_of, request_of):
-    """As many as this system lets a process open."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    count = min(10_000, hard - 1000 if hard != resource.RLIM_INFINITY else 10_000)
-    try:
-        farm = open_farm()
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        command = [sys.executable, "-c", CROWD, farm.address.rpartition(":")[2], str(count)]
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as crowd:
-            assert crowd.stdout.readline() == "there\n"
-            peer = peer_of(farm)
-            peer.hello()
-            future = farm.submit(compile_request, request_of())
-            peer.say(peer.answer_to(peer.request()))
-            assert isinstance(future.result(LIMIT_S), Compiled)
-            crowd.stdin.close()
-        assert crowd.returncode == 0
-        grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-        assert grown_kib < 100 * count  # 100 KiB each
-        farm.shutdown()
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

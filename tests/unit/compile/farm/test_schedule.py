@@ -288,26 +288,3 @@ def test_of_a_thousand_workers_a_tenth_vanishes_each_second_and_nothing_is_lost_
     assert counts["dropped"] > 1000  # late and double answers came
     assert counts["second opinions"] > 100 and counts["failed"] == 0
     assert counts["given up"] == 0
-
-
-def test_a_simulation_is_the_same_each_time():
-    mischief = Mischief(vanish_per_s=0.1, silent=0.3, twice=0.1, broken=30)
-    one, two = (Simulation(50, 7, lambda content: content, mischief) for _ in range(2))
-    assert results_of(one, range(500)) == results_of(two, range(500))
-    assert (one.now_s, one.counts) == (two.now_s, two.counts)
-
-
-def test_workers_that_join_later_share_the_work():
-    simulation = Simulation(1, 3, lambda content: content)
-    done: list[int] = []
-    for content in range(60):
-        simulation.submit(content, done.append)
-    while len(done) < 10:
-        simulation.step()
-    alone_s = simulation.now_s
-    for _ in range(9):
-        simulation._add_worker()
-    while len(done) < 60:
-        simulation.step()
-    assert simulation.now_s - alone_s < alone_s
-    assert sorted(done) == list(range(60))

@@ -169,15 +169,6 @@ def test_a_worker_of_another_version_is_refused_in_one_line_on_both_sides(open_f
     peer.hears(Who)
 
 
-def test_a_worker_of_another_protocol_is_refused_however_its_hello_looks(open_farm, peer_of, caplog):
-    import msgpack
-
-    peer = peer_of(open_farm())
-    peer.socket.send(msgpack.packb(["hello", 2, {"something": "new"}]))
-    assert "the worker speaks protocol 2, the run 1" in peer.hears(Refused).reason
-    assert len(caplog.records) == 1
-
-
 def test_the_requests_of_a_silent_worker_go_to_another_and_its_late_answer_is_dropped(open_farm, peer_of, request_of):
     farm = open_farm(heartbeat_s=BEAT_S)
     silent = peer_of(farm)
@@ -323,16 +314,6 @@ def test_local_processes_and_workers_share_the_work(open_farm, peer_of, request_
 def test_a_farm_without_processes_of_its_own_takes_nothing_but_compile_requests(open_farm):
     with pytest.raises(ValueError, match="takes compile requests only"):
         open_farm().submit(divmod, 7, 3)
-
-
-def test_the_clock_on_the_wall_does_not_matter(open_farm, peer_of, request_of, monkeypatch):
-    times = iter(range(10**9, 0, -(10**5)))
-    monkeypatch.setattr(time, "time", lambda: float(next(times)))
-    farm = open_farm(heartbeat_s=BEAT_S)
-    peer = peer_of(farm)
-    peer.hello()
-    cubin = compile_request(request_of()).cubin
-    assert _working(peer, farm.submit(compile_request, request_of()), cubin).cubin == cubin
 
 
 def test_a_run_that_stood_still_for_an_hour_loses_no_worker(open_farm, peer_of, request_of, monkeypatch):
