@@ -24,26 +24,16 @@
  * numbered by value together with the copied ones, so that cos(x) is computed once if the program has it and its derivative
  * needs it.
  *
- * Rules, with w the adjoint of the result y. Instructions that are not listed pass none: their operands count as constants. So do
- * those with a missing instruction: a set needs add, sub, mul, fma and neg for any derivative, and what the table names
- * besides.
+ * Rules. The column `derivative` of evo/instructions/instructions.json says what an instruction passes to its operands: scalars of
+ * one f32 stack. Instructions without one pass nothing: their operands count as constants. So do those whose rule needs an
+ * instruction that the set lacks; add, sub, mul, fma and neg are needed for any derivative. Subgradients:
  *
- *     add, sub, mul, fma, neg    as in calculus
- *     div.approx a, b            w / b to a, -(w / b) y to b
- *     rcp.approx a               -(w y) y
- *     sqrt.approx a              (w / 2) / y: infinite at 0; needs div
- *     rsqrt.approx a             -((w / 2) y) / a; needs div
- *     sin.approx, cos.approx     w cos(a), -w sin(a); need each other
- *     lg2.approx a               (w / ln 2) / a; needs div
- *     ex2.approx a               (w ln 2) y
- *     tanh.approx a              w (1 - y y)
- *     abs a                      w with the sign of a, also at 0 and -0; needs copysign
- *     min, max a, b              w to the operand that is the result; to b if they are equal in min, to a if they are equal in
- *                                max. If b is NaN, min passes to b and max to a; needs setp.lt and selp
- *     copysign a, b              to b: w, or -w if the signs of a and b differ. None to a, which gives only its sign
- *     selp a, b, p               w to a if p, otherwise to b. None to p
- *
- * All are the .ftz.f32 forms of the default set (copysign, tanh and selp: .f32), with scalars of one stack.
+ *     sqrt        infinite at 0
+ *     abs         the sign of its operand, also at 0 and -0
+ *     min, max    to the operand that is the result; to the second of two equal ones in min, to the first in max. If the second is
+ *                 NaN, min passes to it and max to the first
+ *     copysign    to the magnitude alone, none to the sign
+ *     selp        to the operand that is chosen, none to the predicate
  *
  * Memory and threads. Nothing is allocated; the caller owns all memory, which may have any alignment and any contents. There is
  * no global state. A set is immutable and may be used by any number of threads. No pointer may be NULL unless its comment says
@@ -142,7 +132,7 @@ DeriveResult derive_program(
 #include <string.h>
 
 #include "detail/arena.h"
-#include "detail/signature.h"
+#include "detail/instruction_row.h"
 
 #ifdef DERIVE_DEBUG
 #include <assert.h>
@@ -159,149 +149,145 @@ const char* derive_result_to_string(DeriveResult result){EVO__RETURN_NAME(result
 
 /* ---- instruction sets -------------------------------------------------------------------------------------------- */
 
-/* Operations: enumerator, PTX, signature (result, then operands; f or p for a predicate), what its rule needs besides add, sub,
-   mul, fma and neg (bits of operations). */
-#define DERIVE__BIT(operation) (1u << DERIVE__##operation)
-#define DERIVE__OPERATIONS(X)                                                                   \
-    X(ADD, "add.ftz.f32", "fff", 0)                                                             \
-    X(SUB, "sub.ftz.f32", "fff", 0)                                                             \
-    X(MUL, "mul.ftz.f32", "fff", 0)                                                             \
-    X(FMA, "fma.rn.ftz.f32", "ffff", 0)                                                         \
-    X(NEG, "neg.ftz.f32", "ff", 0)                                                              \
-    X(DIV, "div.approx.ftz.f32", "fff", 0)                                                      \
-    X(RCP, "rcp.approx.ftz.f32", "ff", 0)                                                       \
-    X(SQRT, "sqrt.approx.ftz.f32", "ff", DERIVE__BIT(DIV))                                      \
-    X(RSQRT, "rsqrt.approx.ftz.f32", "ff", DERIVE__BIT(DIV))                                    \
-    X(SIN, "sin.approx.ftz.f32", "ff", DERIVE__BIT(COS))                                        \
-    X(COS, "cos.approx.ftz.f32", "ff", DERIVE__BIT(SIN))                                        \
-    X(LG2, "lg2.approx.ftz.f32", "ff", DERIVE__BIT(DIV))                                        \
-    X(EX2, "ex2.approx.ftz.f32", "ff", 0)                                                       \
-    X(TANH, "tanh.approx.f32", "ff", 0)                                                         \
-    X(ABS, "abs.ftz.f32", "ff", DERIVE__BIT(COPYSIGN))                                          \
-    X(MIN, "min.ftz.f32", "fff", DERIVE__BIT(SETP_LT) | DERIVE__BIT(SELP))                      \
-    X(MAX, "max.ftz.f32", "fff", DERIVE__BIT(SETP_LT) | DERIVE__BIT(SELP))                      \
-    X(COPYSIGN, "copysign.f32", "fff", 0)                                                       \
-    X(SELP, "selp.f32", "fffp", 0)                                                              \
-    X(SETP_LT, "setp.lt.ftz.f32", "pff", DERIVE__BIT(NONE)) /* serves rules, and passes none */
+/* What derivatives are made of: enumerator, character in a rule (see evo/instructions/tables.py), operands, row of the table. */
+#define DERIVE__OPERATORS(X)           \
+    X(ADD, '+', 2, ADD_FTZ_F32)        \
+    X(SUB, '-', 2, SUB_FTZ_F32)        \
+    X(MUL, '*', 2, MUL_FTZ_F32)        \
+    X(NEG, '~', 1, NEG_FTZ_F32)        \
+    X(FMA, '@', 3, FMA_RN_FTZ_F32)     \
+    X(DIV, '/', 2, DIV_APPROX_FTZ_F32) \
+    X(SIN, 'S', 1, SIN_APPROX_FTZ_F32) \
+    X(COS, 'C', 1, COS_APPROX_FTZ_F32) \
+    X(COPYSIGN, '|', 2, COPYSIGN_F32)  \
+    X(SELECT, '?', 3, SELP_F32)        \
+    X(LESS, '<', 2, SETP_LT_FTZ_F32)
 
-#define DERIVE__ENUMERATOR(enumerator, ptx, signature, needs) DERIVE__##enumerator,
+#define DERIVE__OPERATOR_ENUMERATOR(enumerator, character, num_operands, row) DERIVE__##enumerator,
 enum {
-    DERIVE__OPERATIONS(DERIVE__ENUMERATOR) DERIVE__NONE
+    DERIVE__OPERATORS(DERIVE__OPERATOR_ENUMERATOR) DERIVE__NUM_OPERATORS
 };
 
-#define DERIVE__ROW(enumerator, ptx, signature, needs) {ptx, signature, sizeof signature - 2, needs},
-static const struct {
-    const char* ptx;
-    const char* signature;
-    uint16_t num_operands;
-    uint32_t needs;
-} derive__operations[] = {DERIVE__OPERATIONS(DERIVE__ROW)};
+#define DERIVE__ALWAYS_NEEDED "+-*~@" /* whatever the rule */
 
-static const uint32_t derive__always_needed =
-    DERIVE__BIT(ADD) | DERIVE__BIT(SUB) | DERIVE__BIT(MUL) | DERIVE__BIT(FMA) | DERIVE__BIT(NEG);
+#define DERIVE__OPERATOR_CHARACTER(enumerator, character, num_operands, row) character,
+static const char derive__characters[] = {DERIVE__OPERATORS(DERIVE__OPERATOR_CHARACTER)};
+
+#define DERIVE__OPERATOR_NUM_OPERANDS(enumerator, character, num_operands, row) num_operands,
+static const uint8_t derive__num_operands[] = {DERIVE__OPERATORS(DERIVE__OPERATOR_NUM_OPERANDS)};
+
+#define DERIVE__OPERATOR_ROW(enumerator, character, num_operands, row) EVO__ROW_##row,
+static const uint8_t derive__operator_rows[] = {DERIVE__OPERATORS(DERIVE__OPERATOR_ROW)};
+
+/* Of an instruction. */
+typedef struct DeriveRule {
+    const char* text;   /* "" if it passes nothing */
+    uint8_t passes_to;  /* bit k: operand k */
+    uint8_t operation;  /* the operator that it is, or NUM_OPERATORS */
+} DeriveRule;
 
 struct DeriveSet {
     size_t num_instructions;
-    uint32_t has_rule; /* bit for each operation */
     uint16_t stack_idx; /* of the scalars that have derivatives */
     uint16_t predicate_stack_idx;
-    uint32_t instructions[DERIVE__NONE]; /* index of each operation */
-    uint8_t* operations; /* of each instruction */
+    uint32_t instructions[DERIVE__NUM_OPERATORS]; /* index of each operator; UINT32_MAX if there is none */
+    DeriveRule* rules; /* of each instruction */
 };
 
-static uint8_t derive__operation(const StackPtxStackInfo* info, const char* letters, size_t instruction_idx) {
+/* The operator of a character in a rule, or NUM_OPERATORS. */
+static uint8_t derive__operator(char character) {
     uint8_t i = 0;
-    while (i < DERIVE__NONE && strcmp(info->ptx_instruction_strings[instruction_idx], derive__operations[i].ptx) != 0) {
-        i++;
+    while (i < DERIVE__NUM_OPERATORS && derive__characters[i] != character) i++;
+    return i;
+}
+
+/* The instruction's rule, whether or not the set has what it needs. */
+static DeriveRule derive__find_rule(const StackPtxStackInfo* info, const char* letters, size_t instruction_idx) {
+    const size_t row = evo__find_row(info, letters, instruction_idx);
+    DeriveRule rule = {"", 0, 0};
+    if (row < EVO__NUM_ROWS) rule.text = evo__rows[row].derivative;
+    while (rule.operation < DERIVE__NUM_OPERATORS && derive__operator_rows[rule.operation] != row) rule.operation++;
+    for (const char* end = rule.text + strcspn(rule.text, "=@"); *end != '\0'; end += 2 + strcspn(end + 2, "=@")) {
+        rule.passes_to |= (uint8_t)(1u << (end[1] - 'a'));
     }
-    return i < DERIVE__NONE && evo__has_signature(info, letters, instruction_idx, derive__operations[i].signature)
-        ? i
-        : (uint8_t)DERIVE__NONE;
+    return rule;
+}
+
+/* Whether the set has the operators among the characters of a text. */
+static bool derive__has_operators(const DeriveSet* set, const char* text) {
+    bool has = true;
+    for (; *text != '\0'; text++) {
+        const uint8_t operation = derive__operator(*text);
+        has = has && (operation == DERIVE__NUM_OPERATORS || set->instructions[operation] != UINT32_MAX);
+    }
+    return has;
 }
 
 /* The first stack of a type, which gets its letter; one past the last if there is none. */
 static uint16_t derive__stack_of(const StackPtxStackInfo* info, char letter, char* letters) {
     uint16_t i = 0;
-    while (i < info->num_stacks && evo__letter(info->stack_literal_prefixes[i]) != letter) {
-        i++;
-    }
-    if (i < info->num_stacks) {
-        letters[i] = letter;
-    }
+    while (i < info->num_stacks && evo__letter(info->stack_literal_prefixes[i]) != letter) i++;
+    if (i < info->num_stacks) letters[i] = letter;
     return i;
 }
 
 /* `letters`: of the two stacks that rules know. */
-static DeriveSet* derive__take_set(EvoArena* arena, const StackPtxStackInfo* info, uint8_t** operations, char** letters) {
+static DeriveSet* derive__take_set(EvoArena* arena, const StackPtxStackInfo* info, DeriveRule** rules, char** letters) {
     DeriveSet* set = (DeriveSet*)evo__take(arena, 1, sizeof(DeriveSet));
-    *operations = (uint8_t*)evo__take(arena, info->num_ptx_instructions, 1);
+    *rules = (DeriveRule*)evo__take(arena, info->num_ptx_instructions, sizeof(DeriveRule));
     *letters = (char*)evo__take(arena, info->num_stacks, 1);
     return set;
 }
 
 DeriveResult derive_set_size(const StackPtxStackInfo* stack_info, size_t* bytes_out) {
-    if (stack_info == NULL || bytes_out == NULL) {
-        return DERIVE__ERROR(INVALID_VALUE);
-    }
+    if (stack_info == NULL || bytes_out == NULL) return DERIVE__ERROR(INVALID_VALUE);
     EvoArena arena = evo__arena(NULL, 0);
-    uint8_t* operations;
+    DeriveRule* rules;
     char* letters;
-    derive__take_set(&arena, stack_info, &operations, &letters);
+    (void)derive__take_set(&arena, stack_info, &rules, &letters);
     *bytes_out = arena.num_bytes;
     return DERIVE_SUCCESS;
 }
 
 DeriveResult derive_set_init(const StackPtxStackInfo* stack_info, void* memory, size_t memory_bytes, const DeriveSet** set_out) {
-    if (stack_info == NULL || memory == NULL || set_out == NULL) {
-        return DERIVE__ERROR(INVALID_VALUE);
-    }
+    if (stack_info == NULL || memory == NULL || set_out == NULL) return DERIVE__ERROR(INVALID_VALUE);
     EvoArena arena = evo__arena(memory, memory_bytes);
-    uint8_t* operations;
+    DeriveRule* rules;
     char* letters;
-    DeriveSet* set = derive__take_set(&arena, stack_info, &operations, &letters);
-    if (memory_bytes < arena.num_bytes) {
-        return DERIVE__ERROR(INSUFFICIENT_MEMORY);
-    }
-    uint32_t found = 0;
-    memset(set, 0, sizeof *set);
+    DeriveSet* set = derive__take_set(&arena, stack_info, &rules, &letters);
+    if (memory_bytes < arena.num_bytes) return DERIVE__ERROR(INSUFFICIENT_MEMORY);
     memset(letters, 0, stack_info->num_stacks);
+    memset(set->instructions, 0xff, sizeof set->instructions);
     set->num_instructions = stack_info->num_ptx_instructions;
-    set->operations = operations;
+    set->rules = rules;
     set->stack_idx = derive__stack_of(stack_info, 'f', letters);
     set->predicate_stack_idx = derive__stack_of(stack_info, 'p', letters);
     for (size_t i = set->num_instructions; i-- > 0;) {
-        const uint8_t operation = derive__operation(stack_info, letters, i);
-        operations[i] = operation;
-        if (operation != DERIVE__NONE) {
-            found |= 1u << operation;
-            set->instructions[operation] = (uint32_t)i;
-        }
+        rules[i] = derive__find_rule(stack_info, letters, i);
+        if (rules[i].operation < DERIVE__NUM_OPERATORS) set->instructions[rules[i].operation] = (uint32_t)i;
     }
-    for (uint32_t i = 0; i < DERIVE__NONE; i++) {
-        const uint32_t needed = derive__operations[i].needs | derive__always_needed | 1u << i;
-        set->has_rule |= (uint32_t)((found & needed) == needed) << i;
+    for (size_t i = 0; i < set->num_instructions; i++) {
+        if (!derive__has_operators(set, DERIVE__ALWAYS_NEEDED) || !derive__has_operators(set, rules[i].text)) {
+            rules[i].text = "";
+            rules[i].passes_to = 0;
+        }
     }
     *set_out = set;
     return DERIVE_SUCCESS;
 }
 
 bool derive_set_has_rule(const DeriveSet* set, size_t instruction_idx) {
-    return set != NULL && instruction_idx < set->num_instructions && set->operations[instruction_idx] != DERIVE__NONE &&
-        (set->has_rule >> set->operations[instruction_idx] & 1u) != 0;
+    return set != NULL && instruction_idx < set->num_instructions && set->rules[instruction_idx].passes_to != 0;
 }
 
-/* The rule of a node, or DERIVE__NONE. */
-static uint8_t derive__rule(const DeriveSet* set, const StackPtxNode* node) {
-    if (node->kind != STACK_PTX_NODE_PTX || !derive_set_has_rule(set, node->payload)) {
-        return DERIVE__NONE;
-    }
-    return set->operations[node->payload];
+/* The rule of a node. */
+static DeriveRule derive__rule(const DeriveSet* set, const StackPtxNode* node) {
+    static const DeriveRule none = {"", 0, DERIVE__NUM_OPERATORS};
+    return node->kind == STACK_PTX_NODE_PTX && node->payload < set->num_instructions ? set->rules[node->payload] : none;
 }
 
 /* Whether a rule passes a derivative to this operand. */
-static bool derive__passes_to(uint8_t rule, uint32_t operand) {
-    return rule == DERIVE__COPYSIGN ? operand == 1 : rule == DERIVE__SELP ? operand < 2 : true;
-}
+static bool derive__passes_to(DeriveRule rule, uint32_t operand) { return operand < 8 && (rule.passes_to >> operand & 1) != 0; }
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
@@ -309,12 +295,12 @@ static bool derive__passes_to(uint8_t rule, uint32_t operand) {
 #define DERIVE__MAX_RULE_NODES 8u
 #define DERIVE__NO_PARAMETER UINT32_MAX
 
-/* What the request gains per unit of a value. */
-enum { DERIVE__ZERO, DERIVE__ONE, DERIVE__VALUE };
+/* What the request gains per unit of a value, and what rules calculate with. */
+enum { DERIVE__ZERO, DERIVE__ONE, DERIVE__VALUE, DERIVE__CONSTANT };
 typedef struct DeriveAdjoint {
     uint8_t kind;
     uint8_t is_negative; /* the adjoint is minus one, or minus the value */
-    uint32_t value; /* id, if it is a VALUE */
+    uint32_t value; /* id of a VALUE, bits of a CONSTANT that is no node yet */
 } DeriveAdjoint;
 
 typedef struct DeriveBuilder {
@@ -338,9 +324,7 @@ static void derive__take_builder(EvoArena* arena, const StackPtxLowered* lowered
     const size_t num_added = (size_t)DERIVE__MAX_RULE_NODES * lowered->num_nodes + 2 * num_parameters;
     const size_t num_nodes = lowered->num_nodes + num_added;
     size_t table_size = 64;
-    while (table_size < 2 * num_nodes) {
-        table_size *= 2;
-    }
+    while (table_size < 2 * num_nodes) table_size *= 2;
     builder->nodes = (StackPtxNode*)evo__take(arena, num_nodes, sizeof(StackPtxNode));
     builder->operands = (uint32_t*)evo__take(arena, lowered->num_operands + 3 * num_added, sizeof(uint32_t));
     builder->value_nodes = (uint32_t*)evo__take(arena, lowered->num_values + num_added, sizeof(uint32_t));
@@ -356,9 +340,7 @@ static void derive__take_builder(EvoArena* arena, const StackPtxLowered* lowered
 }
 
 DeriveResult derive_size(const StackPtxLowered* lowered, size_t num_parameters, size_t* bytes_out) {
-    if (lowered == NULL || bytes_out == NULL) {
-        return DERIVE__ERROR(INVALID_VALUE);
-    }
+    if (lowered == NULL || bytes_out == NULL) return DERIVE__ERROR(INVALID_VALUE);
     EvoArena arena = evo__arena(NULL, 0);
     DeriveBuilder builder;
     derive__take_builder(&arena, lowered, num_parameters, &builder);
@@ -401,13 +383,9 @@ static bool derive__computes_same(
     const DeriveBuilder* builder, const StackPtxNode* node, const StackPtxNode* other, const uint32_t* operands
 ) {
     const uint32_t* others = builder->operands + other->first_operand;
-    if (node->kind != other->kind || node->payload != other->payload || node->stack_idx != other->stack_idx) {
-        return false;
-    }
-    if (memcmp(others, operands, node->num_operands * sizeof *operands) == 0) {
-        return true;
-    }
-    return node->kind == STACK_PTX_NODE_PTX && derive__commutes(builder->set->operations[node->payload]) &&
+    if (node->kind != other->kind || node->payload != other->payload || node->stack_idx != other->stack_idx) return false;
+    if (memcmp(others, operands, node->num_operands * sizeof *operands) == 0) return true;
+    return node->kind == STACK_PTX_NODE_PTX && derive__commutes(builder->set->rules[node->payload].operation) &&
         operands[0] == others[1] && operands[1] == others[0] && (node->num_operands < 3 || operands[2] == others[2]);
 }
 
@@ -444,10 +422,10 @@ static uint32_t derive__value_of(DeriveBuilder* builder, const StackPtxNode* nod
     return builder->nodes[*entry - 1].first_value;
 }
 
-static uint32_t derive__constant(DeriveBuilder* builder, float number) {
+static uint32_t derive__constant(DeriveBuilder* builder, uint32_t bits) {
     StackPtxNode node = {STACK_PTX_NODE_CONSTANT, builder->set->stack_idx, 0, 1, 0, 0, 0};
     const uint32_t no_operand = 0;
-    memcpy(&node.payload, &number, sizeof node.payload);
+    node.payload = bits;
     return derive__value_of(builder, &node, &no_operand);
 }
 
@@ -455,15 +433,9 @@ static uint32_t derive__apply(DeriveBuilder* builder, uint8_t operation, uint32_
     const DeriveSet* set = builder->set;
     const uint32_t operands[3] = {a, b, c};
     StackPtxNode node = {STACK_PTX_NODE_PTX, set->stack_idx, 0, 1, set->instructions[operation], 0, 0};
-    node.num_operands = derive__operations[operation].num_operands;
-    if (operation == DERIVE__SETP_LT) {
-        node.stack_idx = set->predicate_stack_idx;
-    }
+    node.num_operands = derive__num_operands[operation];
+    if (operation == DERIVE__LESS) node.stack_idx = set->predicate_stack_idx;
     return derive__value_of(builder, &node, operands);
-}
-
-static uint32_t derive__unary(DeriveBuilder* builder, uint8_t operation, uint32_t a) {
-    return derive__apply(builder, operation, a, 0, 0);
 }
 
 static uint32_t derive__binary(DeriveBuilder* builder, uint8_t operation, uint32_t a, uint32_t b) {
@@ -472,46 +444,38 @@ static uint32_t derive__binary(DeriveBuilder* builder, uint8_t operation, uint32
 
 /* ---- programs: adjoints ---- */
 
-/* The adjoint as a value, without its sign. */
-static uint32_t derive__magnitude(DeriveBuilder* builder, DeriveAdjoint adjoint) {
-    return adjoint.kind == DERIVE__ONE ? derive__constant(builder, 1.0f) : adjoint.value;
-}
+#define DERIVE__BITS_OF_1 0x3f800000u
+#define DERIVE__BITS_OF_HALF 0x3f000000u
+#define DERIVE__BITS_OF_LN_2 0x3f317218u
+#define DERIVE__BITS_OF_1_OVER_LN_2 0x3fb8aa3bu
 
-static DeriveAdjoint derive__of_value(uint32_t value, uint8_t is_negative) {
-    DeriveAdjoint adjoint = {DERIVE__VALUE, 0, 0};
+static DeriveAdjoint derive__adjoint(uint8_t kind, uint32_t value, uint8_t is_negative) {
+    DeriveAdjoint adjoint = {DERIVE__ZERO, 0, 0};
+    adjoint.kind = kind;
     adjoint.is_negative = is_negative;
     adjoint.value = value;
     return adjoint;
 }
 
+static DeriveAdjoint derive__of_value(uint32_t value, uint8_t is_negative) {
+    return derive__adjoint(DERIVE__VALUE, value, is_negative);
+}
+
+/* The adjoint as a value, without its sign. */
+static uint32_t derive__magnitude(DeriveBuilder* builder, DeriveAdjoint adjoint) {
+    if (adjoint.kind == DERIVE__VALUE) return adjoint.value;
+    return derive__constant(builder, adjoint.kind == DERIVE__ONE ? DERIVE__BITS_OF_1 : adjoint.value);
+}
+
 /* The adjoint times a value. */
 static DeriveAdjoint derive__times(DeriveBuilder* builder, DeriveAdjoint adjoint, uint32_t factor) {
-    if (adjoint.kind == DERIVE__ONE) {
-        return derive__of_value(factor, adjoint.is_negative);
-    }
+    if (adjoint.kind == DERIVE__ONE) return derive__of_value(factor, adjoint.is_negative);
     return derive__of_value(derive__binary(builder, DERIVE__MUL, adjoint.value, factor), adjoint.is_negative);
 }
 
-static DeriveAdjoint derive__scaled(DeriveBuilder* builder, DeriveAdjoint adjoint, float factor) {
-    return derive__times(builder, adjoint, derive__constant(builder, factor));
-}
-
-static DeriveAdjoint derive__over(DeriveBuilder* builder, DeriveAdjoint adjoint, uint32_t divisor) {
-    const uint32_t dividend = derive__magnitude(builder, adjoint);
-    return derive__of_value(derive__binary(builder, DERIVE__DIV, dividend, divisor), adjoint.is_negative);
-}
-
-static DeriveAdjoint derive__negated(DeriveAdjoint adjoint) {
-    adjoint.is_negative = !adjoint.is_negative;
-    return adjoint;
-}
-
-/* Adds to the adjoint of a value, if it has one. */
+/* Adds to the adjoint of a value. */
 static void derive__add(DeriveBuilder* builder, uint32_t value, DeriveAdjoint term) {
     DeriveAdjoint* sum = &builder->adjoints[value];
-    if (!builder->is_active[value]) {
-        return;
-    }
     if (sum->kind == DERIVE__ZERO) {
         *sum = term;
         return;
@@ -529,9 +493,6 @@ static void derive__add(DeriveBuilder* builder, uint32_t value, DeriveAdjoint te
 /* Adds the product of an adjoint and a value. */
 static void derive__add_product(DeriveBuilder* builder, uint32_t value, DeriveAdjoint adjoint, uint32_t factor) {
     DeriveAdjoint* sum = &builder->adjoints[value];
-    if (!builder->is_active[value]) {
-        return;
-    }
     if (adjoint.kind == DERIVE__ONE || sum->kind == DERIVE__ZERO || sum->is_negative != adjoint.is_negative) {
         derive__add(builder, value, derive__times(builder, adjoint, factor));
         return;
@@ -540,81 +501,75 @@ static void derive__add_product(DeriveBuilder* builder, uint32_t value, DeriveAd
     sum->kind = DERIVE__VALUE;
 }
 
-/* Gives the adjoint to a where the predicate holds, to b elsewhere. */
-static void derive__add_selected(DeriveBuilder* builder, DeriveAdjoint w, uint32_t a, uint32_t b, uint32_t predicate) {
-    const uint32_t magnitude = derive__magnitude(builder, w), zero = derive__constant(builder, 0.0f);
-    if (builder->is_active[a]) {
-        const uint32_t part = derive__apply(builder, DERIVE__SELP, magnitude, zero, predicate);
-        derive__add(builder, a, derive__of_value(part, w.is_negative));
+/* Applies an operator of a rule to the values at the end of a stack. Returns what takes their place. */
+static DeriveAdjoint derive__operate(DeriveBuilder* builder, uint8_t operation, const DeriveAdjoint* first) {
+    const uint32_t count = derive__num_operands[operation];
+    uint32_t values[3] = {0, 0, 0};
+    uint8_t is_negative = 0;
+    if (operation == DERIVE__MUL && first[0].kind == DERIVE__ONE) {
+        return derive__of_value(derive__magnitude(builder, first[1]), first[0].is_negative);
     }
-    if (builder->is_active[b]) {
-        const uint32_t part = derive__apply(builder, DERIVE__SELP, zero, magnitude, predicate);
-        derive__add(builder, b, derive__of_value(part, w.is_negative));
+    for (uint32_t k = 0; k < count; k++) { /* a gain of 1 becomes a node before constants do */
+        is_negative ^= first[k].is_negative;
+        if (first[k].kind == DERIVE__ONE) (void)derive__magnitude(builder, first[k]);
     }
+    for (uint32_t k = 0; k < count; k++) values[k] = derive__magnitude(builder, first[k]);
+    if (operation == DERIVE__SELECT) { /* PTX has the condition last */
+        return derive__of_value(derive__apply(builder, operation, values[1], values[2], values[0]), is_negative);
+    }
+    return derive__of_value(derive__apply(builder, operation, values[0], values[1], 0), is_negative);
 }
 
-/* Passes a node's adjoint on to its operands: the table at the top. */
-static void derive__pass(DeriveBuilder* builder, uint8_t rule, const uint32_t* operands, uint32_t y, DeriveAdjoint w) {
-    const float ln_2 = 0.693147181f, half = 0.5f;
-    const uint32_t a = operands[0];
-    switch (rule) {
-        case DERIVE__ADD:
-            derive__add(builder, a, w);
-            derive__add(builder, operands[1], w);
-            break;
-        case DERIVE__SUB:
-            derive__add(builder, a, w);
-            derive__add(builder, operands[1], derive__negated(w));
-            break;
-        case DERIVE__FMA: derive__add(builder, operands[2], w); /* fall through */
-        case DERIVE__MUL:
-            derive__add_product(builder, a, w, operands[1]);
-            derive__add_product(builder, operands[1], w, a);
-            break;
-        case DERIVE__NEG: derive__add(builder, a, derive__negated(w)); break;
-        case DERIVE__DIV:
-            w = derive__over(builder, w, operands[1]);
-            derive__add(builder, a, w);
-            derive__add_product(builder, operands[1], derive__negated(w), y);
-            break;
-        case DERIVE__RCP: derive__add_product(builder, a, derive__negated(derive__times(builder, w, y)), y); break;
-        case DERIVE__SQRT: derive__add(builder, a, derive__over(builder, derive__scaled(builder, w, half), y)); break;
-        case DERIVE__RSQRT:
-            w = derive__times(builder, derive__scaled(builder, w, half), y);
-            derive__add(builder, a, derive__negated(derive__over(builder, w, a)));
-            break;
-        case DERIVE__SIN: derive__add_product(builder, a, w, derive__unary(builder, DERIVE__COS, a)); break;
-        case DERIVE__COS: derive__add_product(builder, a, derive__negated(w), derive__unary(builder, DERIVE__SIN, a)); break;
-        case DERIVE__LG2: derive__add(builder, a, derive__over(builder, derive__scaled(builder, w, 1.0f / ln_2), a)); break;
-        case DERIVE__EX2: derive__add_product(builder, a, derive__scaled(builder, w, ln_2), y); break;
-        case DERIVE__TANH: {
-            const uint32_t square = derive__binary(builder, DERIVE__MUL, y, y);
-            const uint32_t slope = derive__binary(builder, DERIVE__SUB, derive__constant(builder, 1.0f), square);
-            derive__add_product(builder, a, w, slope);
-            break;
+/* Evaluates a formula in postfix form, up to its end. Returns the last of what is on the stack then. */
+static const DeriveAdjoint* derive__evaluate(
+    DeriveBuilder* builder,
+    const char* formula,
+    const char* end,
+    const uint32_t* operands,
+    uint32_t y,
+    DeriveAdjoint w,
+    DeriveAdjoint* stack
+) {
+    DeriveAdjoint* top = stack; /* one past it */
+    for (; formula < end; formula++) {
+        const uint8_t operation = derive__operator(*formula);
+        switch (*formula) {
+            case 'w': *top++ = w; break;
+            case 'y': *top++ = derive__of_value(y, 0); break;
+            case '0': *top++ = derive__adjoint(DERIVE__CONSTANT, 0, 0); break;
+            case '1': *top++ = derive__adjoint(DERIVE__ONE, 0, 0); break;
+            case 'h': *top++ = derive__adjoint(DERIVE__CONSTANT, DERIVE__BITS_OF_HALF, 0); break;
+            case 'l': *top++ = derive__adjoint(DERIVE__CONSTANT, DERIVE__BITS_OF_LN_2, 0); break;
+            case 'L': *top++ = derive__adjoint(DERIVE__CONSTANT, DERIVE__BITS_OF_1_OVER_LN_2, 0); break;
+            case '~': top[-1].is_negative = !top[-1].is_negative; break;
+            default:
+                if (operation == DERIVE__NUM_OPERATORS) {
+                    *top++ = derive__of_value(operands[*formula - 'a'], 0);
+                } else {
+                    top -= derive__num_operands[operation];
+                    *top = derive__operate(builder, operation, top);
+                    top++;
+                }
         }
-        case DERIVE__ABS: {
-            const uint32_t one = derive__constant(builder, 1.0f);
-            derive__add_product(builder, a, w, derive__binary(builder, DERIVE__COPYSIGN, a, one));
-            break;
+    }
+    return top - 1;
+}
+
+/* Passes a node's adjoint w on to those of its operands that have one, by the formulas of a rule. */
+static void derive__pass(DeriveBuilder* builder, const char* rule, const uint32_t* operands, uint32_t y, DeriveAdjoint w) {
+    DeriveAdjoint stack[DERIVE__MAX_RULE_NODES];
+    while (*rule != '\0') {
+        const char* end = rule + strcspn(rule, "=@");
+        const uint32_t operand = operands[end[1] - 'a'];
+        if (builder->is_active[operand]) {
+            const DeriveAdjoint* last = derive__evaluate(builder, rule, end, operands, y, w, stack);
+            if (*end == '=') {
+                derive__add(builder, operand, *last);
+            } else {
+                derive__add_product(builder, operand, last[-1], derive__magnitude(builder, *last));
+            }
         }
-        case DERIVE__MIN:
-        case DERIVE__MAX: {
-            const uint32_t is_less = derive__binary(builder, DERIVE__SETP_LT, a, operands[1]);
-            const bool is_min = rule == DERIVE__MIN;
-            derive__add_selected(builder, w, operands[is_min ? 0 : 1], operands[is_min ? 1 : 0], is_less);
-            break;
-        }
-        case DERIVE__COPYSIGN: {
-            const uint32_t one = derive__constant(builder, 1.0f);
-            const uint32_t sign_a = derive__binary(builder, DERIVE__COPYSIGN, a, one);
-            const uint32_t sign_b = derive__binary(builder, DERIVE__COPYSIGN, operands[1], one);
-            derive__add_product(builder, operands[1], w, derive__binary(builder, DERIVE__MUL, sign_a, sign_b));
-            break;
-        }
-        default: /* SELP: the caller lets no other through */
-            derive__add_selected(builder, w, a, operands[1], operands[2]);
-            break;
+        rule = end + 2;
     }
 }
 
@@ -626,16 +581,12 @@ static void derive__mark(
 ) {
     const uint32_t value = lowered->request_values[request_idx];
     memset(is_marked, 0, lowered->num_nodes);
-    if (value == STACK_PTX_NO_VALUE) {
-        return;
-    }
+    if (value == STACK_PTX_NO_VALUE) return;
     is_marked[lowered->value_nodes[value]] = 1;
     for (uint32_t i = lowered->value_nodes[value] + 1; i-- > 0;) {
         const StackPtxNode* node = &lowered->nodes[i];
-        const uint8_t rule = through_rules ? derive__rule(set, node) : (uint8_t)DERIVE__NONE;
-        if (!is_marked[i] || (through_rules && rule == DERIVE__NONE)) {
-            continue;
-        }
+        const DeriveRule rule = derive__rule(set, node);
+        if (!is_marked[i]) continue;
         for (uint32_t k = 0; k < node->num_operands; k++) {
             const uint32_t operand_node = lowered->value_nodes[lowered->operands[node->first_operand + k]];
             is_marked[operand_node] |= (uint8_t)(!through_rules || derive__passes_to(rule, k));
@@ -654,20 +605,14 @@ DeriveResult derive_constants(
     size_t* num_nodes_out
 ) {
     const DeriveResult result = derive__check(set, lowered, request_idx, 0, memory, memory_bytes);
-    if (result != DERIVE_SUCCESS) {
-        return result;
-    }
-    if ((nodes_out == NULL && max_nodes > 0) || num_nodes_out == NULL) {
-        return DERIVE__ERROR(INVALID_VALUE);
-    }
+    if (result != DERIVE_SUCCESS) return result;
+    if ((nodes_out == NULL && max_nodes > 0) || num_nodes_out == NULL) return DERIVE__ERROR(INVALID_VALUE);
     uint8_t* is_marked = (uint8_t*)memory;
     size_t count = 0;
     derive__mark(set, lowered, request_idx, true, is_marked);
     for (uint32_t i = 0; i < lowered->num_nodes && count < max_nodes; i++) {
         const StackPtxNode* node = &lowered->nodes[i];
-        if (is_marked[i] && node->kind == STACK_PTX_NODE_CONSTANT && node->stack_idx == set->stack_idx) {
-            nodes_out[count++] = i;
-        }
+        if (is_marked[i] && node->kind == STACK_PTX_NODE_CONSTANT && node->stack_idx == set->stack_idx) nodes_out[count++] = i;
     }
     *num_nodes_out = count;
     return DERIVE_SUCCESS;
@@ -676,9 +621,7 @@ DeriveResult derive_constants(
 static bool derive__take_parameters(
     DeriveBuilder* builder, const StackPtxLowered* lowered, const uint32_t* parameters, size_t num_parameters
 ) {
-    for (uint32_t i = 0; i < lowered->num_nodes; i++) {
-        builder->parameter_of[i] = DERIVE__NO_PARAMETER;
-    }
+    for (uint32_t i = 0; i < lowered->num_nodes; i++) builder->parameter_of[i] = DERIVE__NO_PARAMETER;
     for (size_t k = 0; k < num_parameters; k++) {
         const uint32_t i = parameters[k];
         if (i >= lowered->num_nodes || lowered->nodes[i].kind != STACK_PTX_NODE_CONSTANT ||
@@ -692,19 +635,16 @@ static bool derive__take_parameters(
 
 /* Copies the nodes that the request needs, with what depends on parameters. Parameters are never merged with other constants. */
 static void derive__copy(DeriveBuilder* builder, const StackPtxLowered* lowered, uint32_t first_register) {
-    const DeriveSet* set = builder->set;
     for (uint32_t i = 0; i < lowered->num_nodes; i++) {
         StackPtxNode node = lowered->nodes[i];
-        const uint8_t rule = derive__rule(set, &node);
+        const DeriveRule rule = derive__rule(builder->set, &node);
         const uint32_t parameter = builder->parameter_of[i];
         uint32_t* operands = builder->operands + builder->num_operands;
         uint8_t is_active = parameter != DERIVE__NO_PARAMETER;
-        if (!builder->is_live[i]) {
-            continue;
-        }
+        if (!builder->is_live[i]) continue;
         for (uint32_t k = 0; k < node.num_operands; k++) {
             operands[k] = builder->new_values[lowered->operands[node.first_operand + k]];
-            is_active |= (uint8_t)(rule != DERIVE__NONE && derive__passes_to(rule, k) && builder->is_active[operands[k]]);
+            is_active |= (uint8_t)(derive__passes_to(rule, k) && builder->is_active[operands[k]]);
         }
         for (uint32_t k = 0; k < node.num_values; k++) {
             const uint32_t value = builder->num_values + k;
@@ -718,9 +658,8 @@ static void derive__copy(DeriveBuilder* builder, const StackPtxLowered* lowered,
             node.kind = STACK_PTX_NODE_INPUT;
             node.payload = first_register + parameter;
         }
-        const bool is_operation = node.kind == STACK_PTX_NODE_PTX && node.payload < set->num_instructions &&
-            set->operations[node.payload] != DERIVE__NONE;
-        if (is_operation || (node.kind == STACK_PTX_NODE_CONSTANT && parameter == DERIVE__NO_PARAMETER)) {
+        if (rule.operation != DERIVE__NUM_OPERATORS ||
+            (node.kind == STACK_PTX_NODE_CONSTANT && parameter == DERIVE__NO_PARAMETER)) {
             uint32_t* entry = derive__find(builder, &node, operands);
             *entry = *entry == 0 ? builder->num_nodes + 1 : *entry;
         }
@@ -740,21 +679,15 @@ DeriveResult derive_program(
     StackPtxLowered* derived_out
 ) {
     DeriveResult result = derive__check(set, lowered, request_idx, num_parameters, memory, memory_bytes);
-    if (result != DERIVE_SUCCESS) {
-        return result;
-    }
-    if ((parameters == NULL && num_parameters > 0) || derived_out == NULL) {
-        return DERIVE__ERROR(INVALID_VALUE);
-    }
+    if (result != DERIVE_SUCCESS) return result;
+    if ((parameters == NULL && num_parameters > 0) || derived_out == NULL) return DERIVE__ERROR(INVALID_VALUE);
     EvoArena arena = evo__arena(memory, memory_bytes);
     DeriveBuilder builder;
     memset(&builder, 0, sizeof builder);
     builder.set = set;
     derive__take_builder(&arena, lowered, num_parameters, &builder);
     memset(builder.table, 0, ((size_t)builder.table_mask + 1) * sizeof *builder.table);
-    if (!derive__take_parameters(&builder, lowered, parameters, num_parameters)) {
-        return DERIVE__ERROR(INVALID_VALUE);
-    }
+    if (!derive__take_parameters(&builder, lowered, parameters, num_parameters)) return DERIVE__ERROR(INVALID_VALUE);
     derive__mark(set, lowered, request_idx, false, builder.is_live);
     derive__copy(&builder, lowered, first_register);
 
@@ -766,10 +699,10 @@ DeriveResult derive_program(
     }
     for (uint32_t i = builder.num_nodes; i-- > 0;) {
         const StackPtxNode* node = &builder.nodes[i];
-        const uint8_t rule = derive__rule(set, node);
+        const DeriveRule rule = derive__rule(set, node);
         const uint32_t y = node->first_value;
-        if (rule != DERIVE__NONE && builder.adjoints[y].kind != DERIVE__ZERO) {
-            derive__pass(&builder, rule, builder.operands + node->first_operand, y, builder.adjoints[y]);
+        if (rule.passes_to != 0 && builder.adjoints[y].kind != DERIVE__ZERO) {
+            derive__pass(&builder, rule.text, builder.operands + node->first_operand, y, builder.adjoints[y]);
         }
     }
     for (size_t k = 0; k < num_parameters; k++) {
@@ -777,9 +710,9 @@ DeriveResult derive_program(
         if (builder.is_live[parameters[k]]) {
             const DeriveAdjoint adjoint = builder.adjoints[builder.new_values[lowered->nodes[parameters[k]].first_value]];
             if (adjoint.kind == DERIVE__ONE) {
-                value = derive__constant(&builder, adjoint.is_negative ? -1.0f : 1.0f);
+                value = derive__constant(&builder, DERIVE__BITS_OF_1 | (uint32_t)adjoint.is_negative << 31);
             } else if (adjoint.kind == DERIVE__VALUE) {
-                value = adjoint.is_negative ? derive__unary(&builder, DERIVE__NEG, adjoint.value) : adjoint.value;
+                value = adjoint.is_negative ? derive__apply(&builder, DERIVE__NEG, adjoint.value, 0, 0) : adjoint.value;
             }
         }
         builder.request_values[1 + k] = value;

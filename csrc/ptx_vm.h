@@ -380,8 +380,7 @@ typedef struct PtxVmLaneSums {
 #endif
 
 #include "detail/arena.h"
-#include "detail/signature.h"
-#include "generated/instruction_table.h"
+#include "detail/instruction_row.h"
 
 #ifdef PTX_VM_DEBUG
 #include <assert.h>
@@ -446,13 +445,8 @@ PtxVmLevel ptx_vm_best_level(void) {
 enum { PTX_VM__TYPE_NONE, PTX_VM__TYPE_F32 = 'f', PTX_VM__TYPE_PRED = 'p' };
 enum { PTX_VM__MOV = PTX_VM__NUM_OPERATIONS, PTX_VM__NO_OPERATION };
 
-/* PTX names, and the types of result and operands. */
-#define PTX_VM__MEANING(enumerator, ptx, signature, operation, derivative) {ptx, signature, PTX_VM__##operation},
-static const struct {
-    const char* ptx;
-    const char* signature;
-    uint8_t operation;
-} ptx_vm__meanings[] = {INSTRUCTION_TABLE(PTX_VM__MEANING)};
+#define PTX_VM__OPERATION_OF_ROW(enumerator, ptx, signature, operation, derivative) PTX_VM__##operation,
+static const uint8_t ptx_vm__row_operations[] = {INSTRUCTION_TABLE(PTX_VM__OPERATION_OF_ROW)};
 
 struct PtxVmSet {
     const PtxVmKernels* kernels; /* of the fastest level */
@@ -463,18 +457,6 @@ struct PtxVmSet {
     const char** signatures; /* of each instruction with an operation */
     char* types;             /* letter of each stack */
 };
-
-static uint8_t ptx_vm__operation(
-    const StackPtxStackInfo* stack_info, const char* types, size_t instruction_idx, const char** signature_out
-) {
-    for (size_t i = 0; i < STACK_PTX_ARRAY_NUM_ELEMS(ptx_vm__meanings); i++) {
-        if (strcmp(stack_info->ptx_instruction_strings[instruction_idx], ptx_vm__meanings[i].ptx) != 0) continue;
-        if (!evo__has_signature(stack_info, types, instruction_idx, ptx_vm__meanings[i].signature)) break;
-        *signature_out = ptx_vm__meanings[i].signature;
-        return ptx_vm__meanings[i].operation;
-    }
-    return PTX_VM__NO_OPERATION;
-}
 
 /* Returns where the set is to lie. */
 static PtxVmSet* ptx_vm__take_set(EvoArena* arena, const StackPtxStackInfo* stack_info, PtxVmSet* set) {
@@ -506,8 +488,9 @@ PtxVmResult ptx_vm_set_init(const StackPtxStackInfo* stack_info, void* memory, s
     set->multiplication = (uint32_t)set->num_instructions;
     for (size_t i = 0; i < set->num_stacks; i++) set->types[i] = evo__letter(stack_info->stack_literal_prefixes[i]);
     for (size_t i = 0; i < set->num_instructions; i++) {
-        set->signatures[i] = "";
-        set->operations[i] = ptx_vm__operation(stack_info, set->types, i, &set->signatures[i]);
+        const size_t row = evo__find_row(stack_info, set->types, i);
+        set->signatures[i] = row < EVO__NUM_ROWS ? evo__rows[row].signature : "";
+        set->operations[i] = row < EVO__NUM_ROWS ? ptx_vm__row_operations[row] : (uint8_t)PTX_VM__NO_OPERATION;
         if (set->operations[i] == PTX_VM__MUL_F32) set->multiplication = (uint32_t)i;
     }
     *set_out = set;

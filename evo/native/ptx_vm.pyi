@@ -4,8 +4,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from evo.native.derive import Derived
 from evo.native.stack_ptx import Lowered, Lowering
+from evo.native.tune import Derived
 
 SUMS_DTYPE: np.dtype[np.void]
 

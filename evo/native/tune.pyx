@@ -1,17 +1,25 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-"""Fits the constants of programs to a target: blocks of words in, words with better constants out.
+"""Derivatives of programs by their constants, and constants that are fitted to a target.
 
-Owns the memory of a call. Knows nothing of tasks, scores or which programs are worth it. csrc/tune.h documents the method.
+Owns the memory of a call. Knows nothing of tasks, scores or which programs are worth it. csrc/derive.h and csrc/tune.h document
+the method.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
-from libc.stdint cimport uint64_t, uintptr_t
-from libc.stdlib cimport free, malloc
+from evo.native.stack_ptx import NODE_DTYPE
+from evo.native.stack_ptx_tables import instruction_set_tables
 
-from evo.native.derive cimport Derivation, DeriveSet
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
 from evo.native.ptx_vm cimport PtxVmInput, PtxVmLevel, PtxVmSet
-from evo.native.stack_ptx cimport Lowering, StackPtxInstruction, StackPtxLowered
+from evo.native.stack_ptx cimport (
+    Lowering, StackPtxInstruction, StackPtxLowered, StackPtxStackInfo, StackPtxTraits, fill_lowered, fill_stack_info,
+)
 
 
 cdef extern from *:
@@ -21,6 +29,33 @@ cdef extern from *:
     #include "derive.h"
     #include "tune.h"
     """
+
+
+cdef extern from "derive.h" nogil:
+    ctypedef enum DeriveResult:
+        DERIVE_SUCCESS
+        DERIVE_ERROR_INVALID_VALUE
+
+    ctypedef struct DeriveSet:
+        pass
+
+    const uint32_t DERIVE_KEEP_CONSTANTS
+
+    const char* derive_result_to_string(DeriveResult result)
+    DeriveResult derive_set_size(const StackPtxStackInfo* stack_info, size_t* bytes_out)
+    DeriveResult derive_set_init(
+        const StackPtxStackInfo* stack_info, void* memory, size_t memory_bytes, const DeriveSet** set_out
+    )
+    bint derive_set_has_rule(const DeriveSet* derive_set, size_t instruction_idx)
+    DeriveResult derive_size(const StackPtxLowered* lowered, size_t num_parameters, size_t* bytes_out)
+    DeriveResult derive_constants(
+        const DeriveSet* derive_set, const StackPtxLowered* lowered, size_t request_idx, void* memory, size_t memory_bytes,
+        uint32_t* nodes_out, size_t max_nodes, size_t* num_nodes_out
+    )
+    DeriveResult derive_program(
+        const DeriveSet* derive_set, const StackPtxLowered* lowered, size_t request_idx, const uint32_t* parameters,
+        size_t num_parameters, uint32_t first_register, void* memory, size_t memory_bytes, StackPtxLowered* derived_out
+    )
 
 
 cdef extern from "tune.h" nogil:
@@ -67,6 +102,106 @@ OUTCOME_DTYPE = np.dtype(
 
 cdef enum:
     _OUT_OF_MEMORY = -1
+
+
+class Derived(NamedTuple):
+    """A derived program, in lenient mode; the fields are those of `evo.native.stack_ptx.Lowered`.
+
+    Its requests are the program's output and then the derivative by each parameter.
+    """
+
+    nodes: np.ndarray
+    operands: np.ndarray
+    value_nodes: np.ndarray
+    value_stacks: np.ndarray
+    request_values: np.ndarray
+    num_instructions: int
+
+
+cdef class Derivation:
+    """Derives programs of one language. Immutable and thread-safe.
+
+    Args:
+        lowering: lowers the programs.
+    """
+
+    cdef readonly Lowering lowering
+    cdef readonly frozenset differentiable  # names of the set's instructions that pass derivatives
+    cdef const DeriveSet* derive_set
+    cdef object set_memory
+
+    def __cinit__(self, Lowering lowering):
+        cdef StackPtxStackInfo stack_info
+        cdef StackPtxTraits traits
+        cdef size_t num_bytes = 0
+        self.lowering = lowering
+        tables = instruction_set_tables(lowering.instruction_set)
+        fill_stack_info(tables, &stack_info, &traits)
+        _check(derive_set_size(&stack_info, &num_bytes))
+        self.set_memory = np.empty(num_bytes, np.uint8)
+        _check(derive_set_init(&stack_info, _address(self.set_memory), num_bytes, &self.derive_set))
+        self.differentiable = frozenset(
+            instruction.name
+            for index, instruction in enumerate(lowering.instruction_set.instructions)
+            if derive_set_has_rule(self.derive_set, index)
+        )
+
+    def constants(self, lowered, size_t request=0):
+        """The nodes of the constants on which a request depends differentiably, as indices in evaluation order.
+
+        Args:
+            lowered: a program of this language (`Lowering.lower`).
+            request: index of the request.
+
+        Raises:
+            ValueError: there is no such request.
+        """
+        cdef StackPtxLowered c_lowered
+        cdef size_t num_bytes = 0, count = 0
+        arrays = fill_lowered(lowered, &c_lowered)
+        found = np.empty(len(lowered.nodes), np.uint32)
+        _check(derive_size(&c_lowered, 0, &num_bytes))
+        memory = np.empty(num_bytes, np.uint8)
+        _check(
+            derive_constants(
+                self.derive_set, &c_lowered, request, _address(memory), num_bytes, <uint32_t*>_address(found), len(found), &count
+            )
+        )
+        return found[:count].copy()
+
+    def derive(self, lowered, parameters, size_t request=0, *, first_register=None):
+        """The program with its derivatives, as a `Derived`.
+
+        Args:
+            lowered: a program of this language (`Lowering.lower`).
+            parameters: node indices of f32 constants, each once.
+            request: index of the request that is derived.
+            first_register: parameter k becomes an input of register first_register + k; None: parameters stay constants.
+
+        Raises:
+            ValueError: there is no such request, or a parameter is not an f32 constant or is given twice.
+        """
+        cdef StackPtxLowered c_lowered, derived
+        cdef size_t num_bytes = 0
+        cdef uint32_t c_register = DERIVE_KEEP_CONSTANTS if first_register is None else first_register
+        arrays = fill_lowered(lowered, &c_lowered)
+        chosen = np.ascontiguousarray(parameters, np.uint32)
+        _check(derive_size(&c_lowered, len(chosen), &num_bytes))
+        memory = np.empty(num_bytes, np.uint8)
+        _check(
+            derive_program(
+                self.derive_set, &c_lowered, request, <const uint32_t*>_address(chosen), len(chosen), c_register,
+                _address(memory), num_bytes, &derived
+            )
+        )
+        return Derived(
+            _copy(derived.nodes, derived.num_nodes, NODE_DTYPE),
+            _copy(derived.operands, derived.num_operands, np.uint32),
+            _copy(derived.value_nodes, derived.num_values, np.uint32),
+            _copy(derived.value_stacks, derived.num_values, np.uint16),
+            _copy(derived.request_values, derived.num_requests, np.uint32),
+            derived.num_instructions,
+        )
 
 
 cdef class Tuner:
@@ -174,3 +309,20 @@ cdef class Tuner:
 cdef void* _address(array):
     """The address of an array's data."""
     return <void*><uintptr_t>array.ctypes.data
+
+
+cdef object _copy(const void* source, size_t count, dtype):
+    copy = np.empty(count, dtype)
+    if count:
+        memcpy(_address(copy), source, copy.nbytes)
+    copy.flags.writeable = False
+    return copy
+
+
+cdef int _check(DeriveResult result) except -1:
+    if result != DERIVE_SUCCESS:
+        raise ValueError(
+            f"derive: {derive_result_to_string(result).decode()}: the request must exist, and each parameter must be the index of "
+            "an f32 constant's node, given once"
+        )
+    return 0

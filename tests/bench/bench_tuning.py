@@ -12,10 +12,9 @@ from bench_vm import SHAPES, best_s, draw_program
 
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, word
-from evo.native.derive import Derivation
 from evo.native.ptx_vm import VirtualMachine, levels
 from evo.native.stack_ptx import WordType
-from evo.native.tune import Tuner
+from evo.native.tune import Derivation, Tuner
 
 NUM_PROGRAMS = 64
 NUM_OPERATIONS = 32

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language
-from evo.native.derive import Derivation
 from evo.native.ptx_vm import VirtualMachine, levels
 from evo.native.stack_ptx import NO_VALUE, NodeKind
+from evo.native.tune import Derivation
 
 SET = shipped_instruction_set("default")
 INPUTS = (("x", "f32"), ("y", "f32"), ("n", "u32"))

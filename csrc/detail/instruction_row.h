@@ -1,17 +1,29 @@
 /*
- * signature.h - whether an instruction of a set has the types that its PTX name stands for.
+ * instruction_row.h - finds the row of an instruction in the table of those that a CPU computes.
  *
- * Private: included by headers that give instructions a meaning. A signature has a letter for the result and one for each operand:
- * f for f32, i for u32 or s32, p for pred. All are scalars.
+ * Private: included by headers that give instructions a meaning. An instruction has the row of its PTX name, if its types are those
+ * of the row's signature: a letter for the result and one for each operand, f for f32, i for u32 or s32, p for pred. All are
+ * scalars.
  */
 
-#ifndef EVO_SIGNATURE_H
-#define EVO_SIGNATURE_H
+#ifndef EVO_INSTRUCTION_ROW_H
+#define EVO_INSTRUCTION_ROW_H
 
 #include <stdbool.h>
 #include <string.h>
 
+#include "../generated/instruction_table.h"
 #include "../stack_ptx.h"
+
+#define EVO__ROW_ENUMERATOR(enumerator, ptx, signature, operation, derivative) EVO__ROW_##enumerator,
+enum { INSTRUCTION_TABLE(EVO__ROW_ENUMERATOR) EVO__NUM_ROWS };
+
+#define EVO__ROW(enumerator, ptx, signature, operation, derivative) {ptx, signature, derivative},
+static const struct {
+    const char* ptx;
+    const char* signature;
+    const char* derivative;
+} evo__rows[] = {INSTRUCTION_TABLE(EVO__ROW)};
 
 /* The letter of a stack's type; 0 if it has none. */
 static inline char evo__letter(const char* literal_prefix) {
@@ -41,4 +53,12 @@ static inline bool evo__has_signature(
     return has;
 }
 
-#endif /* EVO_SIGNATURE_H */
+/* The row of an instruction, or NUM_ROWS. */
+static inline size_t evo__find_row(const StackPtxStackInfo* info, const char* letters, size_t instruction_idx) {
+    size_t row = 0;
+    while (row < EVO__NUM_ROWS && strcmp(info->ptx_instruction_strings[instruction_idx], evo__rows[row].ptx) != 0) row++;
+    if (row < EVO__NUM_ROWS && !evo__has_signature(info, letters, instruction_idx, evo__rows[row].signature)) row = EVO__NUM_ROWS;
+    return row;
+}
+
+#endif /* EVO_INSTRUCTION_ROW_H */
