@@ -15,25 +15,22 @@ from evo.config import make_config
 from evo.errors import DeviceFailure, UserError
 from evo.evaluate.backends import BACKENDS, CPU, calibrate_cpu, calibrate_lanes
 from evo.evaluate.calibration import VERBS, Calibration, break_even, duration
+from evo.instructions import shipped_instruction_set
 from evo.run.loaded_task import problem_of
 from evo.run.search import Search
 from evo.task import Programs, Regression, Scores, Task
 
 NUM_POINTS = (1_000, 10_000, 100_000, 1_000_000, 16_000_000)
-_FLOATS = (
-    "add_ftz_f32",
-    "sub_ftz_f32",
-    "mul_ftz_f32",
-    "fma_rn_ftz_f32",
-    "min_ftz_f32",
-    "max_ftz_f32",
-    "abs_ftz_f32",
-    "neg_ftz_f32",
-)
-_APPROXIMATE = ("sin_approx_ftz_f32", "ex2_approx_ftz_f32", "tanh_approx_f32")
+# The exact instructions of formulas, and three approximate ones.
+_APPROXIMATE = ("sin", "exp2", "tanh")
+_INSTRUCTIONS = [
+    i.name
+    for i in shipped_instruction_set("default").instructions
+    if i.semantics.infix and (i.semantics.function in _APPROXIMATE or not i.semantics.error)
+]
 _CONFIG = {
     "task": "",  # made here
-    "program": {"vocabulary": {"instructions": [*_FLOATS, *_APPROXIMATE]}},
+    "program": {"vocabulary": {"instructions": _INSTRUCTIONS}},
     "search": {"archive": {"dims": [1]}},
     "stop": {"generations": 1},
 }

@@ -20,34 +20,40 @@ beginning of it; the key `default` has its counts. Some rows have more keys, in 
 stand in other sets too, but `vm`, `derivative` and `code` are compiled in: only the library's own are taken.
 
     vm           the operation of csrc/ptx_vm.h that computes it on a CPU; without it the CPU cannot
-    error        the largest error that the PTX ISA 9.1 allows, section 9.7.3; without it the result is exact
+    error        the largest error that the PTX ISA 9.1 allows, section 9.7.3, and where: in units `ulp`, `relative`,
+                 `absolute`, or `either`: absolute for a in (0.5, 2), else relative. Without it the result is exact (for rcp and
+                 rsqrt of f64, the ISA says nothing)
     derivative   what each operand gains, in the order of addition, as a formula of the result's gain w, the operands, the result
                  y, 0, 1, half, ln2 and log2e (1/ln2), with * / - < sin cos copysign select. Operands that are left out gain
                  nothing. csrc/derive.h reads it in postfix form: see evo.instructions.tables
     code         what exported Python and C compute: see evo.language.definitions; the key `helpers` has functions that it shares
+    infix        how people write it; it is also read back from formulas. formula: what is only read
+    sympy        how SymPy writes it, if not as people do
+    function     its name among the functions of regression, and `weight`: how often it is drawn by default
 
-Owns the JSON format and its checks. Knows nothing of programs, tasks or search; native modules build their own tables from the
-attributes of `InstructionSet`. `python -m evo.instructions` writes sets and the table as C headers.
+Owns sets and what refers to what in them; description.py has the keys of the JSON. Knows nothing of programs, tasks or search;
+native modules build their own tables from the attributes of `InstructionSet`. `python -m evo.instructions` writes sets and the
+table as C headers.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import ValidationError
 
 from evo.errors import UserError, did_you_mean
+from evo.instructions.description import InstructionSetJson, Semantics
 from evo.storage.json_file import first_mistake, parse_json, read_json
 
 ABI_VERSION = 1
 SHIPPED = ("default", "wide")
-_MAX_COUNT = 65535  # indices and counts of types are 16 bits in stack_ptx.h
 _WHAT = "instruction set"
 
 
@@ -74,17 +80,6 @@ class ArgType:
 
 
 @dataclass(frozen=True)
-class Semantics:
-    """What is known of an instruction: the keys of its row, empty where it does not have them. meaning: in one line of words."""
-
-    meaning: str = "see the PTX ISA"
-    vm: str = ""
-    error: str = ""
-    derivative: Mapping[str, str] = field(default_factory=dict, hash=False)
-    code: str = ""
-
-
-@dataclass(frozen=True)
 class Instruction:
     """A PTX instruction. args, rets: indices of argument types; the first `num_commutative` operands may be swapped.
 
@@ -102,7 +97,7 @@ class Instruction:
     volatile: bool
     registers_only: bool = False
     display: str = ""
-    semantics: Semantics = field(default=Semantics(), repr=False)
+    semantics: Semantics = field(default=Semantics(), repr=False, hash=False)
 
 
 @dataclass(frozen=True)
@@ -149,77 +144,6 @@ class InstructionSet:
     @cached_property
     def _stack_indices(self) -> dict[str, int]:
         return {stack.name.lower(): index for index, stack in enumerate(self.stacks)}
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-# Names become identifiers in C and Python and tokens of program text; the rest is written into PTX unchanged.
-_Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-_Ptx = Annotated[str, StringConstraints(pattern=r"^[a-z][A-Za-z0-9_.:]*( [A-Za-z0-9_.]+(, [A-Za-z0-9_.]+)*)?$")]
-_Prefix = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9]*$")]
-_Special = Annotated[str, StringConstraints(pattern=r"^[a-z][A-Za-z0-9_]*(\.[xyzw])?$")]
-
-
-class _StackTypeJson(_Strict):
-    name: _Name
-    literal_prefix: _Prefix
-    constant_type: Literal["f32", "u32", "s32", "f64", "u64", "s64"] | None = None
-    encoder_type: Literal["f32", "u32", "s32"] | None = None
-
-
-class _ArgTypeJson(_Strict):
-    name: _Name
-    stack_type: str
-    num_vec_elems: int = Field(default=0, ge=0, le=8)
-
-
-class _InstructionJson(_Strict):
-    ptx: _Ptx
-    args: list[str] = Field(max_length=4)
-    rets: list[str] = Field(min_length=1, max_length=2)
-    aligned: bool = False
-    display: str | None = None
-    name: _Name | None = None
-    num_commutative: int = Field(default=0, ge=0, le=2)
-    volatile: bool = False
-    registers_only: bool = False
-    meaning: str = Field(default="", min_length=1)
-    vm: str = ""
-    error: str = ""
-    derivative: dict[Literal["a", "b", "c", "d"], str] = {}
-    code: str = ""
-
-
-class _SpecialRegisterJson(_Strict):
-    ptx: _Special
-    arg_type: str
-    volatile: bool = False
-
-
-class _HelperJson(_Strict):
-    name: _Name
-    args: list[str]
-    rets: list[str]
-    meaning: str
-    code: str
-
-
-class _CountsJson(_Strict):
-    stack_types: int
-    arg_types: int
-    instructions: int
-
-
-class _InstructionSetJson(_Strict):
-    abi_version: int
-    default: _CountsJson | None = None
-    stack_types: list[_StackTypeJson] = Field(min_length=1, max_length=_MAX_COUNT)
-    arg_types: list[_ArgTypeJson] = Field(max_length=_MAX_COUNT)
-    instructions: list[_InstructionJson]
-    helpers: list[_HelperJson] = []
-    special_registers: list[_SpecialRegisterJson] = Field(default=[], max_length=_MAX_COUNT)
 
 
 def load_instruction_set(path: str | Path) -> InstructionSet:
@@ -297,7 +221,7 @@ def shipped_functions() -> tuple[Function, ...]:
 
 
 @cache
-def _table() -> tuple[InstructionSet, _InstructionSetJson]:
+def _table() -> tuple[InstructionSet, InstructionSetJson]:
     """All of the shipped instructions, as a set and as it is written."""
     source = "instructions.json"
     table = _parsed(parse_json(files(__package__).joinpath(source).read_text(encoding="utf-8"), source, _WHAT), source)
@@ -319,9 +243,9 @@ def _check(data: Any, source: str) -> InstructionSet:
     return found
 
 
-def _parsed(data: Any, source: str) -> _InstructionSetJson:
+def _parsed(data: Any, source: str) -> InstructionSetJson:
     try:
-        parsed = _InstructionSetJson.model_validate(data)
+        parsed = InstructionSetJson.model_validate(data)
     except ValidationError as error:
         location, reason = first_mistake(error)
         place = f"key {'.'.join(map(str, location))!r}" if location else "the JSON"
@@ -331,7 +255,7 @@ def _parsed(data: Any, source: str) -> _InstructionSetJson:
     return parsed
 
 
-def _resolved(parsed: _InstructionSetJson, source: str, known: Mapping[str, Semantics]) -> InstructionSet:
+def _resolved(parsed: InstructionSetJson, source: str, known: Mapping[str, Semantics]) -> InstructionSet:
     """known: by PTX, from which instructions take what they do not say."""
     stacks = tuple(
         StackType(s.name, s.literal_prefix, s.constant_type, s.encoder_type or _ENCODER_TYPES[s.constant_type])
@@ -354,7 +278,7 @@ def _resolved(parsed: _InstructionSetJson, source: str, known: Mapping[str, Sema
             volatile=entry.volatile,
             registers_only=entry.registers_only,
             display=entry.display or entry.ptx,
-            semantics=replace(known.get(entry.ptx, _UNKNOWN), **entry.model_dump(include=_SEMANTICS, exclude_unset=True)),
+            semantics=known.get(entry.ptx, _UNKNOWN).model_copy(update={key: getattr(entry, key) for key in entry.semantics_set}),
         )
         for i, entry in enumerate(parsed.instructions)
     )
@@ -380,7 +304,6 @@ def _resolved(parsed: _InstructionSetJson, source: str, known: Mapping[str, Sema
 
 
 _UNKNOWN = Semantics()
-_SEMANTICS = {each.name for each in fields(Semantics)}
 
 # The default encoder type by constant type: constants of 64-bit types are widened from 32 bits.
 _ENCODER_TYPES = {None: None, "f32": "f32", "u32": "u32", "s32": "s32", "f64": "f32", "u64": "u32", "s64": "s32"}

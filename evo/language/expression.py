@@ -6,14 +6,17 @@ files; source.py has the styles of programming languages.
 
 from __future__ import annotations
 
+import ast
 import keyword
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.instructions import Semantics
 from evo.language.program import Language
 from evo.native.stack_ptx import NO_VALUE, NodeKind
 
@@ -27,7 +30,7 @@ class Value:
 
     kind: of its node. name: of an input or special register, or an instruction. ptx: of an instruction, in full. operands:
     indices of values. bits: of a constant. result: which of its node's results it is, of `num_results`. has_vectors: whether the
-    instruction takes or gives vectors.
+    instruction takes or gives vectors. semantics: of an instruction.
     """
 
     kind: NodeKind
@@ -39,6 +42,7 @@ class Value:
     result: int = 0
     num_results: int = 1
     has_vectors: bool = False
+    semantics: Semantics = field(default_factory=Semantics)
 
 
 @dataclass(frozen=True)
@@ -87,17 +91,17 @@ def expression_of(language: Language, words: NDArray[np.uint64]) -> Expression:
             value = int(node["first_value"]) + result
             places[value] = len(values)
             type_name = types[int(lowered.value_stacks[value])]
-            name, ptx, has_vectors = "", "", False
+            name, ptx, has_vectors, semantics = "", "", False, Semantics()
             if kind == NodeKind.INPUT:
                 name = language.registers[payload][0]
             elif kind == NodeKind.SPECIAL:
                 name = instruction_set.special_registers[payload].ptx
             elif kind == NodeKind.PTX:
                 instruction = instruction_set.instructions[payload]
-                name, ptx = instruction.name, instruction.ptx
+                name, ptx, semantics = instruction.name, instruction.ptx, instruction.semantics
                 has_vectors = any(instruction_set.arg_types[arg].num_vec_elems for arg in (*instruction.args, *instruction.rets))
             bits = payload if kind == NodeKind.CONSTANT else 0
-            values.append(Value(kind, type_name, name, ptx, operands, bits, result, count, has_vectors))
+            values.append(Value(kind, type_name, name, ptx, operands, bits, result, count, has_vectors, semantics))
     by_type = tuple((name, types[instruction_set.stack_index(kind)]) for name, kind in language.inputs)
     outputs = tuple((name, types[instruction_set.stack_index(kind)]) for name, kind in language.outputs)
     results = tuple(None if value == NO_VALUE else places[int(value)] for value in lowered.request_values)
@@ -111,12 +115,12 @@ def expression_of(language: Language, words: NDArray[np.uint64]) -> Expression:
 class Style:
     """How values are written.
 
-    operators: PTX -> template with an `{}` for each operand and its precedence (higher binds tighter; 9 needs no parentheses).
-    call: what stands for an instruction without an operator; None: it is refused. constant: of a type and its bits. number: of
-    type f64. widened: template that makes it of an f32.
+    form: of an instruction, a formula of its operands a, b and c; empty: it is written as a call. call: what stands for an
+    instruction without a form; None: it is refused. constant: of a type and its bits. number: of type f64. widened: template that
+    makes it of an f32.
     """
 
-    operators: Mapping[str, tuple[str, int]]
+    form: Callable[[Semantics], str]
     call: Callable[[Value], str] | None
     constant: Callable[[str, int], str]
     number: Callable[[float], str]
@@ -174,9 +178,9 @@ def _text(value: Value, texts: list[tuple[str, int, int]], names: dict[str, str]
         text = style.constant(value.type, value.bits)
         return text, _ATOM if not text.startswith("-") else _NEGATIVE, 0
     depth = 1 + max((texts[operand][2] for operand in value.operands), default=0)
-    operator = style.operators.get(value.ptx) if value.kind == NodeKind.PTX else None
-    if operator:
-        template, precedence = operator
+    form = style.form(value.semantics)
+    if form:
+        template, precedence = _template(form)
         parts = [_operand(texts[operand], template, index, precedence) for index, operand in enumerate(value.operands)]
         return template.format(*parts), precedence, depth
     if style.call is None:
@@ -184,22 +188,39 @@ def _text(value: Value, texts: list[tuple[str, int, int]], names: dict[str, str]
     return f"{style.call(value)}({', '.join(texts[operand][0] for operand in value.operands)})", _ATOM, depth
 
 
+@cache
+def _template(form: str) -> tuple[str, int]:
+    """A formula with `{0}` for its first operand and so on, and its precedence."""
+    tree = ast.parse(form, mode="eval").body
+    precedence = _PRECEDENCES.get(type(tree.op if isinstance(tree, ast.BinOp | ast.UnaryOp) else tree), _ATOM)
+    return re.sub(r"\b[abc]\b", lambda letter: f"{{{'abc'.index(letter[0])}}}", form), precedence
+
+
 def _operand(operand: tuple[str, int, int], template: str, index: int, precedence: int) -> str:
-    """An operand's text, in parentheses where the template needs them: `{0}` of an operator, none within a call."""
+    """An operand's text, in parentheses where the template needs them: none within a call."""
     text, own, _ = operand
-    is_right = index > 0 or not template.startswith("{}")
+    is_right = index > 0 or not template.startswith("{0}")
     needs = own < precedence or (is_right and own == precedence) or (is_right and own == _NEGATIVE)
     return f"({text})" if needs and precedence < _ATOM else text
 
 
 def _scaled(output: tuple[str, int, int], offset: float, scale: float, style: Style) -> str:
     sign = "-" if scale < 0 else "+"
-    factor = style.widened.format(_operand(output, "{}*{}", 1, _PRODUCT))
+    factor = style.widened.format(_operand(output, "{0}*{1}", 1, _PRODUCT))
     return f"{style.number(offset)} {sign} {style.number(abs(scale))}*{factor}"
 
 
 _PRODUCT = 4
 _NEGATIVE = 5  # a minus sign binds tighter than a product, and less than a power
+_PRECEDENCES: dict[type[ast.AST], int] = {
+    ast.Name: 0,
+    ast.Compare: 2,
+    ast.Add: 3,
+    ast.Sub: 3,
+    ast.Mult: _PRODUCT,
+    ast.Div: _PRODUCT,
+    ast.USub: _NEGATIVE,
+}
 
 
 def identifier(name: str, taken: set[str]) -> str:
@@ -221,50 +242,6 @@ _C_WORDS = frozenset(
 
 
 # ---- people and SymPy ------------------------------------------------------------------------------------------------------
-
-_ARITHMETIC = {
-    "add.ftz.f32": ("{} + {}", 3),
-    "sub.ftz.f32": ("{} - {}", 3),
-    "mul.ftz.f32": ("{}*{}", 4),
-    "div.approx.ftz.f32": ("{}/{}", 4),
-    "neg.ftz.f32": ("-{}", _NEGATIVE),
-    "sin.approx.ftz.f32": ("sin({})", _ATOM),
-    "cos.approx.ftz.f32": ("cos({})", _ATOM),
-    "tanh.approx.f32": ("tanh({})", _ATOM),
-    "sqrt.approx.ftz.f32": ("sqrt({})", _ATOM),
-    "setp.lt.ftz.f32": ("{} < {}", 2),
-}
-
-_INFIX = {
-    **_ARITHMETIC,
-    "fma.rn.ftz.f32": ("fma({}, {}, {})", _ATOM),
-    "rcp.approx.ftz.f32": ("1/{}", 4),
-    "rsqrt.approx.ftz.f32": ("1/sqrt({})", 4),
-    "abs.ftz.f32": ("abs({})", _ATOM),
-    "min.ftz.f32": ("min({}, {})", _ATOM),
-    "max.ftz.f32": ("max({}, {})", _ATOM),
-    "lg2.approx.ftz.f32": ("log2({})", _ATOM),
-    "ex2.approx.ftz.f32": ("exp2({})", _ATOM),
-    "copysign.f32": ("copysign({1}, {0})", _ATOM),  # as in C; PTX has the sign first
-    "selp.f32": ("select({2}, {0}, {1})", _ATOM),
-}
-
-_SYMPY = {
-    **_ARITHMETIC,
-    "fma.rn.ftz.f32": ("Add(Mul({}, {}), {})", _ATOM),
-    "rcp.approx.ftz.f32": ("1/{}", 4),
-    "rsqrt.approx.ftz.f32": ("1/sqrt({})", 4),
-    "abs.ftz.f32": ("Abs({})", _ATOM),
-    "min.ftz.f32": ("Min({}, {}, evaluate=False)", _ATOM),
-    "max.ftz.f32": ("Max({}, {}, evaluate=False)", _ATOM),
-    "lg2.approx.ftz.f32": ("log({}, 2)", _ATOM),
-    "ex2.approx.ftz.f32": ("Pow(2, {})", _ATOM),
-    "copysign.f32": ("Piecewise((-Abs({1}), {0} < 0), (Abs({1}), True))", _ATOM),
-    "setp.lt.ftz.f32": ("Lt({}, {})", _ATOM),
-    "selp.f32": ("Piecewise(({0}, {2}), ({1}, True))", _ATOM),
-    "cvt.rn.f32.u32": ("{}", 0),
-    "cvt.rn.f32.s32": ("{}", 0),
-}
 
 SYMPY_NAMES = ("Abs", "Add", "Float", "Lt", "Max", "Min", "Mul", "Piecewise", "Pow", "cos", "log", "sin", "sqrt", "tanh")
 
@@ -288,13 +265,13 @@ def _sympy_constant(type_name: str, bits: int) -> str:
 
 
 INFIX = Style(
-    _INFIX,
+    lambda semantics: semantics.infix,
     lambda value: f"{value.name}_{value.result}" if value.num_results > 1 else value.name,
     plain_constant,
     lambda number: f"{number:.9g}",
 )
 SYMPY = Style(
-    _SYMPY,
+    lambda semantics: semantics.sympy or semantics.infix,
     None,
     _sympy_constant,
     lambda number: f"Float('{number!r}')",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -19,47 +20,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError, did_you_mean
+from evo.instructions import shipped_instruction_set
 from evo.language.expression import identifier
 from evo.language.graph import Graph, Node
 from evo.language.program import Language
 from evo.native.stack_ptx import NodeKind
 
 _LARGEST_POWER = 64
+_OPERAND = r"\b[abc]\b"
 
-# What stands for each operator and function, in the order of preference: calls of instructions, by their names in programs. The
-# first whose instructions are at hand, and whose operands have the right types, is taken.
-_FORMS: dict[str, tuple[str, ...]] = {
-    "a + b": ("add_ftz_f32(a, b)", "add_u32(a, b)"),
-    "a - b": ("sub_ftz_f32(a, b)", "sub_u32(a, b)", "add_ftz_f32(a, neg_ftz_f32(b))"),
-    "a * b": ("mul_ftz_f32(a, b)", "mul_lo_u32(a, b)"),
-    "a / b": ("div_approx_ftz_f32(a, b)", "mul_ftz_f32(a, rcp_approx_ftz_f32(b))"),
-    "1 / a": ("rcp_approx_ftz_f32(a)", "div_approx_ftz_f32(1, a)"),
-    "1 / sqrt(a)": ("rsqrt_approx_ftz_f32(a)",),
-    "-a": ("neg_ftz_f32(a)", "sub_ftz_f32(0, a)", "mul_ftz_f32(a, -1)", "sub_u32(0, a)"),
-    "a < b": ("setp_lt_ftz_f32(a, b)",),
-    "a > b": ("setp_lt_ftz_f32(b, a)",),
-    "a == b": ("setp_eq_u32(a, b)",),
-    "a != b": ("setp_ne_u32(a, b)",),
-    "sin(a)": ("sin_approx_ftz_f32(a)",),
-    "cos(a)": ("cos_approx_ftz_f32(a)",),
-    "tan(a)": (
-        "div_approx_ftz_f32(sin_approx_ftz_f32(a), cos_approx_ftz_f32(a))",
-        "mul_ftz_f32(sin_approx_ftz_f32(a), rcp_approx_ftz_f32(cos_approx_ftz_f32(a)))",
-    ),
-    "tanh(a)": ("tanh_approx_f32(a)",),
-    "sqrt(a)": ("sqrt_approx_ftz_f32(a)",),
-    "exp2(a)": ("ex2_approx_ftz_f32(a)",),
-    "log2(a)": ("lg2_approx_ftz_f32(a)",),
-    "exp(a)": (f"ex2_approx_ftz_f32(mul_ftz_f32(a, {1 / math.log(2)!r}))",),
-    "log(a)": (f"mul_ftz_f32(lg2_approx_ftz_f32(a), {math.log(2)!r})",),
-    "abs(a)": ("abs_ftz_f32(a)", "max_ftz_f32(a, neg_ftz_f32(a))"),
-    "min(a, b)": ("min_ftz_f32(a, b)",),
-    "max(a, b)": ("max_ftz_f32(a, b)",),
-    "fma(a, b, c)": ("fma_rn_ftz_f32(a, b, c)", "add_ftz_f32(mul_ftz_f32(a, b), c)"),
-    "copysign(a, b)": ("copysign_f32(b, a)",),
-    "select(a, b, c)": ("selp_f32(b, c, a)",),
+# What else stands for an operator or function where its instruction is not at hand: calls of functions of the table.
+_OTHERWISE: dict[str, tuple[str, ...]] = {
+    "a - b": ("add(a, neg(b))",),
+    "a / b": ("mul(a, rcp(b))",),
+    "1 / a": ("div(1, a)",),
+    "-a": ("sub(0, a)", "mul(a, -1)", "sub_u32(0, a)"),
+    "tan(a)": ("div(sin(a), cos(a))", "mul(sin(a), rcp(cos(a)))"),
+    "exp(a)": (f"exp2(mul(a, {1 / math.log(2)!r}))",),
+    "log(a)": (f"mul(log2(a), {math.log(2)!r})",),
+    "abs(a)": ("max(a, neg(a))",),
+    "fma(a, b, c)": ("add(mul(a, b), c)",),
 }
-_FUNCTIONS = {form.partition("(")[0]: form for form in _FORMS if form[0].isalpha() and form[1].isalpha()}
 _OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "a + b",
     ast.Sub: "a - b",
@@ -83,6 +64,31 @@ class _Number:
     """A number whose type its use decides."""
 
     value: int | float
+
+
+@cache
+def _forms() -> dict[str, list[str]]:
+    """What stands for each operator and function, in the order of preference: calls of instructions, by their names in programs.
+    The first whose instructions are at hand, and whose operands have the right types, is taken.
+    """
+    instructions = shipped_instruction_set("wide").instructions
+    written = [(i.name, i.semantics.infix) for i in instructions] + [(i.name, i.semantics.formula) for i in instructions]
+    forms: dict[str, list[str]] = {}
+    for name, text in written:
+        letters = re.findall(_OPERAND, text)  # of the instruction's operands, in the order of the text
+        form = re.sub(_OPERAND, lambda letter, letters=letters: "abc"[letters.index(letter[0])], text)  # type: ignore[misc]
+        operands = ["abc"[letters.index(letter)] for letter in sorted(letters)]
+        forms.setdefault(ast.unparse(ast.parse(form)), []).append(f"{name}({', '.join(operands)})")
+    names = {i.semantics.function: i.name for i in instructions}
+    for form, others in _OTHERWISE.items():
+        forms.setdefault(form, []).extend(re.sub(r"\w+(?=\()", lambda name: names.get(name[0], name[0]), each) for each in others)
+    return forms
+
+
+@cache
+def _functions() -> dict[str, str]:
+    """Name of a function -> its form."""
+    return {form.partition("(")[0]: form for form in _forms() if re.match(r"[a-z]\w+\(", form)}
 
 
 _Operand = int | _Number  # the index of a node, or a number
@@ -262,7 +268,7 @@ class _Reader:
         return self._apply("a * b", [value, base], formula) if exponent % 2 else value
 
     def _call(self, name: str, operands: list[_Operand], formula: ast.expr) -> _Operand:
-        form = _FUNCTIONS.get(name)
+        form = _functions().get(name)
         if form:
             if len(operands) != form.count(",") + 1:
                 raise _Wrong(f"'{_text(formula)}': {name} takes {form.count(',') + 1} operands, got {len(operands)}")
@@ -272,7 +278,7 @@ class _Reader:
         except _Lacking as error:
             if name in self._instructions():
                 raise _Wrong(f"'{_text(formula)}': {error}") from None
-            known = [*_FUNCTIONS, *self._instructions()]
+            known = [*_functions(), *self._instructions()]
             raise _Wrong(f"unknown function '{name}', {did_you_mean(name, known)}") from None
 
     def _apply(self, form: str, operands: list[_Operand], formula: ast.expr) -> _Operand:
@@ -280,7 +286,7 @@ class _Reader:
         if found is not None:
             return found
         reasons = []
-        for each in _FORMS[form]:
+        for each in _forms()[form]:
             try:
                 self._built(_parsed(each), dict(zip("abc", operands, strict=False)))
             except _Lacking as error:
@@ -289,7 +295,7 @@ class _Reader:
 
     def _first(self, form: str, operands: list[_Operand]) -> _Operand | None:
         """By the first way in which a form can be written; None: there is none."""
-        for each in _FORMS[form]:
+        for each in _forms()[form]:
             try:
                 return self._built(_parsed(each), dict(zip("abc", operands, strict=False)))
             except _Lacking:

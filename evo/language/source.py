@@ -100,7 +100,7 @@ def _calls(
             raise Unsupported(value.name)
         return name_of(value)
 
-    return Style({}, call, constant, repr, widened, names | {*reserved.split()})
+    return Style(lambda _: "", call, constant, repr, widened, names | {*reserved.split()})
 
 
 def _comment_lines(comment: str) -> str:

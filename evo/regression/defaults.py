@@ -7,23 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from evo.instructions import shipped_instruction_set
+
 # Name of a function: its instruction, and how often it is drawn.
 FUNCTIONS = {
-    "add": ("add_ftz_f32", 3.0),
-    "sub": ("sub_ftz_f32", 2.0),
-    "mul": ("mul_ftz_f32", 4.0),
-    "div": ("div_approx_ftz_f32", 2.0),
-    "rcp": ("rcp_approx_ftz_f32", 1.0),
-    "sin": ("sin_approx_ftz_f32", 0.5),
-    "cos": ("cos_approx_ftz_f32", 0.5),
-    "exp2": ("ex2_approx_ftz_f32", 0.5),
-    "log2": ("lg2_approx_ftz_f32", 0.5),
-    "sqrt": ("sqrt_approx_ftz_f32", 0.5),
-    "tanh": ("tanh_approx_f32", 0.5),
-    "abs": ("abs_ftz_f32", 0.5),
-    "neg": ("neg_ftz_f32", 0.5),
-    "min": ("min_ftz_f32", 0.5),
-    "max": ("max_ftz_f32", 0.5),
+    instruction.semantics.function: (instruction.name, instruction.semantics.weight)
+    for instruction in shipped_instruction_set("default").instructions
+    if instruction.semantics.function
 }
 DEFAULT_FUNCTIONS = ("add", "sub", "mul", "div", "rcp", "sin", "cos", "exp2", "log2", "sqrt")
 
