@@ -16,28 +16,17 @@
  *
  * Options, defined before the first inclusion
  *
- *     AST_PTX_INTERPRETER_BLOCK  32   points computed together
+ *     AST_PTX_INTERPRETER_BLOCK  32   points computed together, at least; made a multiple of a vector's
  *     AST_PTX_DEBUG                   errors assert where they are found
  *     and the limits of ast_ptx.h
  *
  * Memory and threads. Nothing is allocated and there is no global state. A call takes 4 * AST_PTX_STACK_DEPTH *
  * AST_PTX_INTERPRETER_BLOCK bytes of the C stack (32 KiB). No pointer may be NULL unless its comment says so.
  *
- * Arithmetic is that of the PTX ISA, version 9.1, with its freedom used as follows. It relies on the floating-point
- * environment that a C program starts with and on IEEE arithmetic: do not compile with -ffast-math.
- *
- *   .ftz           Subnormal operands and results become zeros of their sign. Results are tested after rounding.
- *                  copysign.f32 and tanh.approx.f32 have no .ftz and keep subnormals.
- *   NaN            A result that is NaN is 0x7fffffff; inputs, constants and results of copysign keep their bits.
- *   add, sub, mul, fma, abs, neg, min, max, copysign
- *                  are exact or correctly rounded. min and max: a number beats a NaN, -0 is less than +0. copysign takes the
- *                  sign of its first operand and the magnitude of its second.
- *   div            a times 1/b, each rounded: within 2 ulp for |b| up to 2^126, and 0 or NaN past that, as in the ISA.
- *   rcp, sqrt      correctly rounded.
- *   sin, cos       reduced as on the GPU: the fraction of x times 0.15915494 (1/2pi) in f32 rounded toward zero. They are within
- *                  the ISA's error; past 2^23 turns they are 0 and 1.
- *   rsqrt, lg2, ex2, tanh
- *                  the f64 function rounded to f32: within 0.6 ulp, far inside the ISA's errors.
+ * Arithmetic is that of the PTX ISA, and bit by bit that of the virtual machine: ptx_vm.h says under "Meaning" how the freedom that
+ * the ISA leaves is used. It is the same at each SIMD level that the compiler's flags allow, for x86-64; another machine with its
+ * own bits is aarch64, and there are no others. A call sets the rounding mode and flags of its thread and restores them. Do not
+ * compile with -ffast-math.
  */
 
 #ifndef AST_PTX_INTERPRETER_H
@@ -72,200 +61,73 @@ static inline AstPtxResult ast_ptx_interpret_program(
 
 /* ---- implementation ---------------------------------------------------------------------------------------------- */
 
-#include <float.h>
-#include <math.h>
-#include <string.h>
+#include "detail/ptx_vm_functions.h"
+#include "detail/ptx_vm_mode.h"
+#include "detail/ptx_vm_operations.h"
+#include "generated/instruction_table.h"
 
 #ifndef AST_PTX_INTERPRETER_BLOCK
 #define AST_PTX_INTERPRETER_BLOCK 32
 #endif
 
-/* ---- bits ---- */
+/* Whole vectors. */
+#define AST_PTX__ROUNDED_UP(num_points) (((num_points) + PTX_VM__LANES - 1) / PTX_VM__LANES * PTX_VM__LANES)
 
-static uint32_t ast_ptx__bits(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
+enum { AST_PTX__BLOCK = AST_PTX__ROUNDED_UP(AST_PTX_INTERPRETER_BLOCK) };
 
-static float ast_ptx__from_bits(uint32_t bits) {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
+/* ---- instructions ---- */
 
-static uint64_t ast_ptx__bits_f64(double x) {
-    uint64_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-static double ast_ptx__from_bits_f64(uint64_t bits) {
-    double x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-/* A subnormal becomes zero of its sign. */
-static float ast_ptx__flush(float x) {
-    const uint32_t bits = ast_ptx__bits(x);
-    return ast_ptx__from_bits((bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits);
-}
-
-static float ast_ptx__fix_nan(float x) { return x == x ? x : ast_ptx__from_bits(0x7fffffffu); }
-
-/* What an .ftz instruction gives for a result that is an f32 already. */
-static float ast_ptx__result(float x) { return ast_ptx__fix_nan(ast_ptx__flush(x)); }
-
-/* What an .ftz instruction gives for a result in f64, exact or rounded so that rounding it again does no harm. Without an end
-   to exponents, what lies below 2^-126 - 2^-151 (half a step of 24 bits) is rounded to less than 2^-126, and flushed; the
-   conversion, which knows subnormals and has larger steps there, would round some of it up to 2^-126. */
-static float ast_ptx__round(double x) {
-    const float rounded = (float)x;
-    if (fabs(x) < FLT_MIN * (1.0 - 1.0 / 33554432.0)) {
-        return ast_ptx__from_bits(ast_ptx__bits(rounded) & 0x80000000u);
+/* A function of three vectors for each operation, by its kind. A NaN that arithmetic gives has PTX's bits at once; minimum and
+   maximum want their operands flushed and quiet. */
+#define AST_PTX__UNARY(name, F) F(x)
+#define AST_PTX__BINARY(name, F) F(x, y)
+#define AST_PTX__COMMUTATIVE(name, F) F(x, y)
+#define AST_PTX__EXTREME(name, F) ptx_vm__##name(ptx_vm__quiet_f32(x), ptx_vm__quiet_f32(y))
+#define AST_PTX__MULTIPLY_ADD(name, F) F(x, y, z)
+#define AST_PTX__SELECT(name, F) F(x, y, z)
+#define AST_PTX__OUTPUT(name, F) x
+#define AST_PTX__SUM(name, F) x
+#define AST_PTX__NAN_LOOSE_NAN(value) ptx_vm__fix_nan_f32(value)
+#define AST_PTX__NAN_PASSES_NAN(value) ptx_vm__fix_nan_f32(value)
+#define AST_PTX__NAN_EXACT(value) (value)
+#define AST_PTX__DEFINE(enumerator, name, kind, nan, F)                                   \
+    PTX_VM__INLINE PtxVmV ast_ptx__operation_##enumerator(PtxVmV x, PtxVmV y, PtxVmV z) { \
+        (void)y;                                                                          \
+        (void)z;                                                                          \
+        return AST_PTX__NAN_##nan(AST_PTX__##kind(name, F));                              \
     }
-    return ast_ptx__result(rounded);
-}
+PTX_VM__OPERATIONS(AST_PTX__DEFINE)
+#undef AST_PTX__DEFINE
+#define ast_ptx__operation_MOV(x, y, z) (x)
 
-/* ---- instructions: operands as they are on the stack ---- */
-
-static float ast_ptx__copysign(float a, float b) {
-    return ast_ptx__from_bits((ast_ptx__bits(a) & 0x80000000u) | (ast_ptx__bits(b) & 0x7fffffffu));
-}
-
-static float ast_ptx__add(float a, float b) {
-    /* A sum below 2^-126 is exact. */
-    return ast_ptx__result(ast_ptx__flush(a) + ast_ptx__flush(b));
-}
-
-static float ast_ptx__sub(float a, float b) { return ast_ptx__result(ast_ptx__flush(a) - ast_ptx__flush(b)); }
-
-static float ast_ptx__mul(float a, float b) {
-    /* 24 by 24 bits: exact in 53. */
-    return ast_ptx__round((double)ast_ptx__flush(a) * (double)ast_ptx__flush(b));
-}
-
-static float ast_ptx__fma(float a, float b, float c) {
-    /* The product is exact, its sum with c is rounded to odd: the last bit then tells, as a sticky bit would, that something
-       was lost, and rounding to f32 is right. The loss is Knuth's two-sum; fusing a product with a sum changes none of this. */
-    const double product = (double)ast_ptx__flush(a) * (double)ast_ptx__flush(b);
-    const double addend = (double)ast_ptx__flush(c);
-    double sum = product + addend;
-    const double part = sum - product;
-    const double lost = (product - (sum - part)) + (addend - part); /* NaN if anything is infinite or NaN */
-    if (lost > 0.0 || lost < 0.0) {
-        const uint64_t bits = ast_ptx__bits_f64(sum);
-        if ((bits & 1u) == 0) {
-            sum = ast_ptx__from_bits_f64((lost > 0.0) == (sum > 0.0) ? bits + 1 : bits - 1);
-        }
+#define AST_PTX__DEFINE(enumerator, ptx, signature, operation, derivative)                  \
+    PTX_VM__INLINE PtxVmV ast_ptx__instruction_##enumerator(PtxVmV x, PtxVmV y, PtxVmV z) { \
+        (void)y;                                                                            \
+        (void)z;                                                                            \
+        return ast_ptx__operation_##operation(x, y, z);                                     \
     }
-    return ast_ptx__round(sum);
-}
-
-static float ast_ptx__rcp(float a) { return ast_ptx__result(1.0f / ast_ptx__flush(a)); }
-
-static float ast_ptx__div(float a, float b) { return ast_ptx__mul(a, ast_ptx__rcp(b)); }
-
-static float ast_ptx__abs(float a) {
-    return ast_ptx__fix_nan(ast_ptx__from_bits(ast_ptx__bits(ast_ptx__flush(a)) & 0x7fffffffu));
-}
-
-static float ast_ptx__neg(float a) {
-    return ast_ptx__fix_nan(ast_ptx__from_bits(ast_ptx__bits(ast_ptx__flush(a)) ^ 0x80000000u));
-}
-
-/* 1 if the sign bit is set. */
-static uint32_t ast_ptx__sign(float x) { return ast_ptx__bits(x) >> 31; }
-
-static float ast_ptx__min(float a, float b) {
-    a = ast_ptx__result(a);
-    b = ast_ptx__result(b);
-    if (a != a || b != b) {
-        return a != a ? b : a;
-    }
-    return a < b || (a == b && ast_ptx__sign(a)) ? a : b;
-}
-
-static float ast_ptx__max(float a, float b) {
-    a = ast_ptx__result(a);
-    b = ast_ptx__result(b);
-    if (a != a || b != b) {
-        return a != a ? b : a;
-    }
-    return a > b || (a == b && !ast_ptx__sign(a)) ? a : b;
-}
-
-static float ast_ptx__sqrt(float a) { return ast_ptx__round(sqrt((double)ast_ptx__flush(a))); }
-
-static float ast_ptx__rsqrt(float a) { return ast_ptx__round(1.0 / sqrt((double)ast_ptx__flush(a))); }
-
-/* |x| in turns, less the nearest integer: in [-1/2, 1/2], NaN for what is not finite. */
-static double ast_ptx__turns(float x) {
-    const double magnitude = fabs((double)ast_ptx__flush(x));
-    const double product = magnitude * (double)0.15915494f; /* exact */
-    /* Toward zero to 24 bits; a flush follows. */
-    const double turns = ast_ptx__from_bits_f64(ast_ptx__bits_f64(product) & ~(uint64_t)0x1fffffff);
-    if (!(magnitude <= FLT_MAX)) {
-        return magnitude - magnitude;
-    }
-    return turns < FLT_MIN ? 0.0 : turns - floor(turns + 0.5);
-}
-
-/* sin(2 pi r) for r in [-1/4, 1/4]. */
-static double ast_ptx__sin_turns(double r) { return sin(6.283185307179586 * r); }
-
-static float ast_ptx__sin(float a) {
-    const double turns = ast_ptx__turns(a);
-    const double r = turns > 0.25 ? 0.5 - turns : turns < -0.25 ? -0.5 - turns : turns;
-    const float of_magnitude = ast_ptx__round(ast_ptx__sin_turns(r));
-    return ast_ptx__sign(a) ? ast_ptx__neg(of_magnitude) : of_magnitude;
-}
-
-static float ast_ptx__cos(float a) { return ast_ptx__round(ast_ptx__sin_turns(0.25 - fabs(ast_ptx__turns(a)))); }
-
-static float ast_ptx__lg2(float a) { return ast_ptx__round(log2((double)ast_ptx__flush(a))); }
-
-static float ast_ptx__ex2(float a) { return ast_ptx__round(exp2((double)ast_ptx__flush(a))); }
-
-static float ast_ptx__tanh(float a) {
-    /* Small arguments are their own result: what tanh takes off is less than half an ulp. */
-    return fabsf(a) < 0.000244140625f ? a : ast_ptx__fix_nan((float)tanh((double)a));
-}
+INSTRUCTION_TABLE(AST_PTX__DEFINE)
+#undef AST_PTX__DEFINE
 
 /* ---- runs ---- */
 
-/* Replaces the operands of an instruction by its result, at each point. a, b and c are the first three values from the first
-   operand up; those that are not operands are not read. */
-static void ast_ptx__apply(uint32_t instruction_idx, float* a, const float* b, const float* c, size_t num_points) {
+/* Replaces the operands of an instruction by its result, at whole vectors of points. a, b and c are the first three values from the
+   first operand up; those that are not operands are not used. */
+static inline void ast_ptx__apply(uint32_t instruction_idx, float* a, const float* b, const float* c, size_t num_points) {
     size_t i;
-#define AST_PTX__EACH(value)           \
-    for (i = 0; i < num_points; ++i) { \
-        a[i] = value;                  \
-    }                                  \
-    break
-    switch ((AstPtxPtxInstruction)instruction_idx) {
-        case AST_PTX_PTX_INSTRUCTION_COPYSIGN_F32: AST_PTX__EACH(ast_ptx__copysign(a[i], b[i]));
-        case AST_PTX_PTX_INSTRUCTION_ADD_FTZ_F32: AST_PTX__EACH(ast_ptx__add(a[i], b[i]));
-        case AST_PTX_PTX_INSTRUCTION_SUB_FTZ_F32: AST_PTX__EACH(ast_ptx__sub(a[i], b[i]));
-        case AST_PTX_PTX_INSTRUCTION_MUL_FTZ_F32: AST_PTX__EACH(ast_ptx__mul(a[i], b[i]));
-        case AST_PTX_PTX_INSTRUCTION_FMA_RN_FTZ_F32: AST_PTX__EACH(ast_ptx__fma(a[i], b[i], c[i]));
-        case AST_PTX_PTX_INSTRUCTION_DIV_APPROX_FTZ_F32: AST_PTX__EACH(ast_ptx__div(a[i], b[i]));
-        case AST_PTX_PTX_INSTRUCTION_ABS_FTZ_F32: AST_PTX__EACH(ast_ptx__abs(a[i]));
-        case AST_PTX_PTX_INSTRUCTION_NEG_FTZ_F32: AST_PTX__EACH(ast_ptx__neg(a[i]));
-        case AST_PTX_PTX_INSTRUCTION_MIN_FTZ_F32: AST_PTX__EACH(ast_ptx__min(a[i], b[i]));
-        case AST_PTX_PTX_INSTRUCTION_MAX_FTZ_F32: AST_PTX__EACH(ast_ptx__max(a[i], b[i]));
-        case AST_PTX_PTX_INSTRUCTION_RCP_APPROX_FTZ_F32: AST_PTX__EACH(ast_ptx__rcp(a[i]));
-        case AST_PTX_PTX_INSTRUCTION_SQRT_APPROX_FTZ_F32: AST_PTX__EACH(ast_ptx__sqrt(a[i]));
-        case AST_PTX_PTX_INSTRUCTION_RSQRT_APPROX_FTZ_F32: AST_PTX__EACH(ast_ptx__rsqrt(a[i]));
-        case AST_PTX_PTX_INSTRUCTION_SIN_APPROX_FTZ_F32: AST_PTX__EACH(ast_ptx__sin(a[i]));
-        case AST_PTX_PTX_INSTRUCTION_COS_APPROX_FTZ_F32: AST_PTX__EACH(ast_ptx__cos(a[i]));
-        case AST_PTX_PTX_INSTRUCTION_LG2_APPROX_FTZ_F32: AST_PTX__EACH(ast_ptx__lg2(a[i]));
-        case AST_PTX_PTX_INSTRUCTION_EX2_APPROX_FTZ_F32: AST_PTX__EACH(ast_ptx__ex2(a[i]));
-        case AST_PTX_PTX_INSTRUCTION_TANH_APPROX_F32: AST_PTX__EACH(ast_ptx__tanh(a[i]));
-        case AST_PTX_PTX_INSTRUCTION_NUM_ENUMS: break; /* no program that passed its check contains it */
+    switch (instruction_idx) {
+#define AST_PTX__CASE(index, enumerator, ptx, num_args)                                                                 \
+    case index:                                                                                                         \
+        for (i = 0; i < num_points; i += PTX_VM__LANES) {                                                               \
+            ptx_vm__store(                                                                                              \
+                a + i, ast_ptx__instruction_##enumerator(ptx_vm__load(a + i), ptx_vm__load(b + i), ptx_vm__load(c + i)) \
+            );                                                                                                          \
+        }                                                                                                               \
+        break;
+        AST_PTX_PTX_INSTRUCTIONS(AST_PTX__CASE)
+#undef AST_PTX__CASE
+        default: break; /* no program that passed its check contains it */
     }
-#undef AST_PTX__EACH
 }
 
 /* Where the values of the inputs lie: an array for each, or one value each. */
@@ -274,9 +136,9 @@ typedef struct AstPtx__Inputs {
     const float* values;
 } AstPtx__Inputs;
 
-/* Runs a program that passed its check at up to AST_PTX_INTERPRETER_BLOCK points from first_point on. The only error is an
-   input without values, INVALID_VALUE; `place_out` is then written. */
-static AstPtxResult ast_ptx__run(
+/* Runs a program that passed its check at up to AST_PTX__BLOCK points from first_point on, in the mode of ptx_vm_mode.h; not inlined,
+   so that no operation moves out of it. The only error is an input without values, INVALID_VALUE; `place_out` is then written. */
+static __attribute__((noinline)) AstPtxResult ast_ptx__run_block(
     const AstPtxProgram* program,
     const AstPtx__Inputs* inputs,
     size_t first_point,
@@ -284,10 +146,10 @@ static AstPtxResult ast_ptx__run(
     float* values_out,
     AstPtxPlace* place_out
 ) {
-    float stack[AST_PTX_STACK_DEPTH + 2][AST_PTX_INTERPRETER_BLOCK]; /* instructions look two values past their first operand */
+    float stack[AST_PTX_STACK_DEPTH + 2][AST_PTX__BLOCK]; /* instructions look two values past their first operand */
     AstPtx__Frame frames[AST_PTX_ROUTINE_DEPTH + 1];
     AstPtx__Frame* frame = frames;
-    const size_t num_bytes = num_points * sizeof(float);
+    const size_t num_lanes = AST_PTX__ROUNDED_UP(num_points);
     size_t height = 0, i;
     ast_ptx__open_program(program, frame);
     for (;;) {
@@ -297,6 +159,7 @@ static AstPtxResult ast_ptx__run(
         switch (word.instruction_type) {
             case AST_PTX_INSTRUCTION_TYPE_INPUT: {
                 const float* values = inputs->arrays != NULL ? inputs->arrays[idx] : inputs->values + idx;
+                uint32_t bits;
                 if (values == NULL) {
                     if (place_out != NULL) {
                         place_out->routine_idx = frame->routine_idx;
@@ -304,32 +167,40 @@ static AstPtxResult ast_ptx__run(
                     }
                     return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
                 }
-                memcpy(stack[height++], values + first_point, num_bytes);
+                if (num_points == 1) {
+                    memcpy(&bits, values + first_point, sizeof bits);
+                    ptx_vm__store(stack[height++], ptx_vm__set_bits(bits));
+                } else {
+                    memcpy(stack[height], values + first_point, num_points * sizeof(float));
+                    memset(stack[height++] + num_points, 0, (num_lanes - num_points) * sizeof(float));
+                }
                 break;
             }
             case AST_PTX_INSTRUCTION_TYPE_CONSTANT:
-                for (i = 0; i < num_points; ++i) {
-                    memcpy(&stack[height][i], &idx, sizeof idx);
+                for (i = 0; i < num_lanes; i += PTX_VM__LANES) {
+                    ptx_vm__store(&stack[height][i], ptx_vm__set_bits(idx));
                 }
                 ++height;
                 break;
             case AST_PTX_INSTRUCTION_TYPE_PTX_INSTRUCTION:
                 height -= word.aux;
-                ast_ptx__apply(idx, stack[height], stack[height + 1], stack[height + 2], num_points);
+                ast_ptx__apply(idx, stack[height], stack[height + 1], stack[height + 2], num_lanes);
                 ++height;
                 break;
             case AST_PTX_INSTRUCTION_TYPE_ROUTINE:
                 ++frame;
                 ast_ptx__open_routine(program, word, height, frame);
                 break;
-            case AST_PTX_INSTRUCTION_TYPE_ROUTINE_ARG: memcpy(stack[height++], stack[frame->first_arg + idx], num_bytes); break;
+            case AST_PTX_INSTRUCTION_TYPE_ROUTINE_ARG:
+                memcpy(stack[height++], stack[frame->first_arg + idx], num_lanes * sizeof(float));
+                break;
             default: /* RETURN */
                 if (frame == frames) {
-                    memcpy(values_out, stack[height - 1], num_bytes);
+                    memcpy(values_out, stack[height - 1], num_points * sizeof(float));
                     return AST_PTX_SUCCESS;
                 }
                 if (height - 1 != frame->first_arg) {
-                    memcpy(stack[frame->first_arg], stack[height - 1], num_bytes);
+                    memcpy(stack[frame->first_arg], stack[height - 1], num_lanes * sizeof(float));
                 }
                 height = frame->first_arg + 1;
                 --frame;
@@ -338,14 +209,32 @@ static AstPtxResult ast_ptx__run(
     }
 }
 
-static AstPtxResult ast_ptx__check_for_run(const AstPtxProgram* program, size_t num_inputs, AstPtxPlace* place_out) {
+/* Checks a program and runs it at all points. */
+static inline AstPtxResult ast_ptx__run(
+    const AstPtxProgram* program,
+    const AstPtx__Inputs* inputs,
+    size_t num_inputs,
+    size_t num_points,
+    float* values_out,
+    AstPtxPlace* place_out
+) {
     AstPtx__Rules rules;
+    AstPtxResult result;
+    PtxVmMode mode;
     uint32_t num_run;
+    size_t first;
     rules.num_inputs = num_inputs;
     rules.ptx_instruction_num_args = ast_ptx_ptx_instruction_num_args;
     rules.num_ptx_instructions = AST_PTX_PTX_INSTRUCTION_NUM_ENUMS;
     rules.unknown_instruction = AST_PTX_ERROR_UNSUPPORTED_INSTRUCTION;
-    return ast_ptx__check(program, &rules, &num_run, place_out);
+    result = ast_ptx__check(program, &rules, &num_run, place_out);
+    mode = ptx_vm__set_mode();
+    for (first = 0; result == AST_PTX_SUCCESS && first < num_points; first += AST_PTX__BLOCK) {
+        const size_t left = num_points - first, block = AST_PTX__BLOCK;
+        result = ast_ptx__run_block(program, inputs, first, left < block ? left : block, values_out + first, place_out);
+    }
+    ptx_vm__restore_mode(mode);
+    return result;
 }
 
 static inline AstPtxResult ast_ptx_interpret(
@@ -358,7 +247,6 @@ static inline AstPtxResult ast_ptx_interpret(
 ) {
     AstPtxProgram program;
     AstPtx__Inputs values;
-    AstPtxResult result;
     if (value_out == NULL || (inputs == NULL && num_inputs > 0)) {
         return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
     }
@@ -367,13 +255,9 @@ static inline AstPtxResult ast_ptx_interpret(
     program.routines = routines;
     program.routine_lengths = NULL;
     program.num_routines = num_routines;
-    result = ast_ptx__check_for_run(&program, num_inputs, NULL);
-    if (result != AST_PTX_SUCCESS) {
-        return result;
-    }
     values.arrays = NULL;
     values.values = inputs;
-    return ast_ptx__run(&program, &values, 0, 1, value_out, NULL);
+    return ast_ptx__run(&program, &values, num_inputs, 1, value_out, NULL);
 }
 
 static inline AstPtxResult ast_ptx_interpret_program(
@@ -385,20 +269,12 @@ static inline AstPtxResult ast_ptx_interpret_program(
     AstPtxPlace* place_out
 ) {
     AstPtx__Inputs values;
-    AstPtxResult result;
-    size_t first;
     if (program == NULL || (inputs == NULL && num_inputs > 0) || (values_out == NULL && num_points > 0)) {
         return AST_PTX__ERROR(AST_PTX_ERROR_INVALID_VALUE);
     }
-    result = ast_ptx__check_for_run(program, num_inputs, place_out);
     values.arrays = inputs;
     values.values = NULL;
-    for (first = 0; result == AST_PTX_SUCCESS && first < num_points; first += AST_PTX_INTERPRETER_BLOCK) {
-        const size_t left = num_points - first;
-        const size_t count = left < AST_PTX_INTERPRETER_BLOCK ? left : AST_PTX_INTERPRETER_BLOCK;
-        result = ast_ptx__run(program, &values, first, count, values_out + first, place_out);
-    }
-    return result;
+    return ast_ptx__run(program, &values, num_inputs, num_points, values_out, place_out);
 }
 
 #endif /* AST_PTX_INTERPRETER_H */

@@ -110,7 +110,7 @@ ITLL__INLINE float itll__tree(const ItllF* parts) {
 /* The nearest integer, for magnitudes below 2^22. */
 ITLL__INLINE ItllF itll__round(ItllF x) { return (x + 12582912.0f) - 12582912.0f; }
 
-/* ITLL__WAVE cos(2 pi t), rounded to an integer. The sine's polynomial is that of ptx_vm_kernels.h: error 2^-22. */
+/* ITLL__WAVE cos(2 pi t), rounded to an integer. The sine's polynomial is that of ptx_vm_functions.h: error 2^-22. */
 ITLL__INLINE ItllF itll__wave(ItllF t) {
     const ItllF turns = t - itll__round(t);
     const ItllF r = 0.25f - (ItllF)((ItllI)turns & INT32_MAX), r2 = r * r;

@@ -1,7 +1,7 @@
 /*
- * ptx_vm_simd.h - the vector layer under ptx_vm_kernels.h: one set of primitives, four instruction sets.
+ * ptx_vm_simd.h - the vector layer under ptx_vm_functions.h: one set of primitives, four instruction sets.
  *
- * Private to ptx_vm.h, included only by ptx_vm_kernels.h. The compiler's flags choose the layer:
+ * Private to ptx_vm_functions.h. The compiler's flags choose the layer:
  *
  *   AVX-512  -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma   16 lanes
  *   AVX2     -mavx2 -mfma                                        8 lanes
@@ -12,7 +12,7 @@
  * values (all bits set or none). PtxVmM is the result of a comparison.
  *
  * The three x86 layers give the same bits, except for NaNs: which NaN an operation returns is unspecified. Subnormals are
- * flushed by the CPU mode that ptx_vm.h sets, not here.
+ * flushed by the CPU mode that ptx_vm_mode.h sets, not here.
  */
 #ifndef PTX_VM_SIMD_H_INCLUDED
 #define PTX_VM_SIMD_H_INCLUDED

@@ -1,0 +1,293 @@
+/*
+ * ptx_vm_functions.h - the operations of ptx_vm_operations.h on one vector, at the SIMD level of the compiler's flags.
+ *
+ * Private to ptx_vm_kernels.h and ast_ptx_interpreter.h. Call them in the mode of ptx_vm_mode.h.
+ *
+ * Bits. All levels compute the same bits, so everything here is a sequence of correctly rounded operations: no estimates, no
+ * contraction (compile with -ffp-contract=off), fma where fma is written. The polynomials are minimax fits of our own
+ * (linear programming on a dense grid), each coefficient rounded to f32 in turn and the rest fitted again. The largest error
+ * stated at a function is that of its results, over at least 2^28 arguments spread over all floats; the PTX ISA's bound
+ * follows in brackets. tests/unit/native/test_ptx_vm.py checks those bounds.
+ */
+
+#ifndef PTX_VM_FUNCTIONS_H
+#define PTX_VM_FUNCTIONS_H
+
+#include "ptx_vm_simd.h"
+
+/* ---- functions of one vector ------------------------------------------------------------------------------------- */
+
+#define PTX_VM__NAN_BITS 0x7fffffffu
+
+/* A constant hidden from the compiler, which knows nothing of flushing and would replace x * 1, x + -0 and -0 - x by moves of
+ * bits. */
+PTX_VM__INLINE PtxVmV ptx_vm__opaque(float f) {
+    PtxVmV v = ptx_vm__set(f);
+    __asm__("" : PTX_VM__REGISTER(v));
+    return v;
+}
+
+PTX_VM__INLINE PtxVmV ptx_vm__abs_f32(PtxVmV x) {
+    return ptx_vm__add(ptx_vm__and(x, ptx_vm__set_bits(0x7fffffffu)), ptx_vm__opaque(-0.0f));
+}
+
+PTX_VM__INLINE PtxVmV ptx_vm__neg_f32(PtxVmV x) { return ptx_vm__sub(ptx_vm__opaque(-0.0f), x); }
+
+PTX_VM__INLINE PtxVmV ptx_vm__quiet_f32(PtxVmV x) { return ptx_vm__mul(x, ptx_vm__opaque(1.0f)); }
+
+PTX_VM__INLINE PtxVmV ptx_vm__fix_nan_f32(PtxVmV x) {
+    return ptx_vm__select(ptx_vm__is_nan(x), ptx_vm__set_bits(PTX_VM__NAN_BITS), x);
+}
+
+/* Correctly rounded: 0.5 ulp [1 ulp]. The square root too. */
+PTX_VM__INLINE PtxVmV ptx_vm__rcp_f32(PtxVmV x) { return ptx_vm__div(ptx_vm__set(1.0f), x); }
+
+/* Two roundings: 1.5 ulp [2 ulp]. */
+PTX_VM__INLINE PtxVmV ptx_vm__div_f32(PtxVmV x, PtxVmV y) { return ptx_vm__mul(x, ptx_vm__rcp_f32(y)); }
+
+/* Relative error 2^-23.4 [2^-22.9]. */
+PTX_VM__INLINE PtxVmV ptx_vm__rsqrt_f32(PtxVmV x) { return ptx_vm__rcp_f32(ptx_vm__sqrt(x)); }
+
+/* sin(2 pi r) for r in [-1/4, 1/4]: error 2^-22.6, never above 1, which it is at 1/4. With the reduction, sin and cos are within
+ * 2^-20.6 in [-2 pi, 2 pi] [2^-20.5] and 2^-14.73 in [-100 pi, 100 pi] [2^-14.7]. */
+PTX_VM__INLINE PtxVmV ptx_vm__sin_turns(PtxVmV r) {
+    PtxVmV r2 = ptx_vm__mul(r, r);
+    PtxVmV p = ptx_vm__fma(r2, ptx_vm__set(40.87591f), ptx_vm__set(-76.727905f));
+    p = ptx_vm__fma(r2, p, ptx_vm__set(81.60862f));
+    p = ptx_vm__fma(r2, p, ptx_vm__set(-41.341766f));
+    p = ptx_vm__fma(r2, p, ptx_vm__set(6.2831855f));
+    return ptx_vm__mul(r, p);
+}
+
+/* A magnitude in turns as the GPU reduces it: times 1/2pi in f32, rounded toward zero, less the nearest integer. The result,
+ * in [-1/2, 1/2], is exact except for that one product. Infinity may give any number. */
+PTX_VM__INLINE PtxVmV ptx_vm__turns(PtxVmV magnitude) {
+    const PtxVmV turns_per_radian = ptx_vm__set(0.15915494f);
+    PtxVmV product = ptx_vm__mul(magnitude, turns_per_radian);
+    product = ptx_vm__toward_zero(product, magnitude, turns_per_radian);
+    return ptx_vm__sub(product, ptx_vm__round(product));
+}
+
+/* The constant, or NaN if the magnitude is infinite. */
+PTX_VM__INLINE PtxVmV ptx_vm__if_finite(PtxVmV magnitude, PtxVmV constant) {
+    return ptx_vm__fma(magnitude, ptx_vm__set(0.0f), constant);
+}
+
+PTX_VM__INLINE PtxVmV ptx_vm__sin_f32(PtxVmV x) {
+    /* 6291456 = 1.5 * 2^22: its last bit stands for 1/2, so adding it rounds to half turns and shows their parity there. */
+    const PtxVmV magic = ptx_vm__set(6291456.0f);
+    PtxVmV magnitude = ptx_vm__and(x, ptx_vm__set_bits(0x7fffffffu));
+    PtxVmV turns = ptx_vm__turns(magnitude);
+    PtxVmV halves = ptx_vm__add(turns, ptx_vm__if_finite(magnitude, magic));
+    PtxVmV r = ptx_vm__sub(turns, ptx_vm__sub(halves, magic));
+    PtxVmV sign = ptx_vm__xor(ptx_vm__shift_left(halves, 31), ptx_vm__and(x, ptx_vm__set(-0.0f)));
+    return ptx_vm__xor(ptx_vm__sin_turns(r), sign);
+}
+
+PTX_VM__INLINE PtxVmV ptx_vm__cos_f32(PtxVmV x) {
+    /* cos(2 pi t) = sin(2 pi (1/4 - |t|)) */
+    const PtxVmV magnitude_bits = ptx_vm__set_bits(0x7fffffffu);
+    PtxVmV magnitude = ptx_vm__and(x, magnitude_bits);
+    PtxVmV turns = ptx_vm__and(ptx_vm__turns(magnitude), magnitude_bits);
+    return ptx_vm__sin_turns(ptx_vm__sub(ptx_vm__if_finite(magnitude, ptx_vm__set(0.25f)), turns));
+}
+
+/* x = 2^e m with m in [sqrt(1/2), sqrt(2)); log2(1 + f) = f P(f). Absolute error 2^-23.9 in (0.5, 2) [2^-22], elsewhere relative
+ * error 2^-23.9 [2^-22]. */
+PTX_VM__INLINE PtxVmV ptx_vm__lg2_f32(PtxVmV x) {
+    PtxVmV exponent = ptx_vm__shift_right_signed(ptx_vm__sub_u32(x, ptx_vm__set_bits(0x3f3504f3u)), 23);
+    PtxVmV f = ptx_vm__sub(ptx_vm__sub_u32(x, ptx_vm__shift_left(exponent, 23)), ptx_vm__set(1.0f));
+    PtxVmV p = ptx_vm__fma(f, ptx_vm__set(0.12585415f), ptx_vm__set(-0.21009192f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(0.2170651f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(-0.2385357f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(0.2877022f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(-0.3607217f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(0.48092026f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(-0.7213471f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(1.4426949f));
+    p = ptx_vm__fma(f, p, ptx_vm__f32_from_s32(exponent));
+    /* What is not a normal positive number: zeros, flushed ones among them, -infinity; negative ones NaN; infinity and NaN
+     * themselves. */
+    p = ptx_vm__or(p, ptx_vm__from_mask(ptx_vm__less(x, ptx_vm__set(0.0f))));
+    p = ptx_vm__select(ptx_vm__equal(x, ptx_vm__set(0.0f)), ptx_vm__set_bits(0xff800000u), p);
+    return ptx_vm__select(ptx_vm__less(x, ptx_vm__set_bits(0x7f800000u)), p, x);
+}
+
+/* x = n + f with f in [-1/2, 1/2]; 2^f = 1 + f P(f). Error 0.8 ulp [2 ulp]. */
+PTX_VM__INLINE PtxVmV ptx_vm__ex2_f32(PtxVmV x) {
+    /* 12582912 = 1.5 * 2^23: adding it rounds to an integer, which is then in the low bits. From 128 on the result is
+     * infinity, which is 2^128 in the arithmetic on bits below. */
+    const PtxVmV magic = ptx_vm__set(12582912.0f);
+    PtxVmV clamped = ptx_vm__min_raw(x, ptx_vm__set(128.0f));
+    PtxVmV integer = ptx_vm__add(clamped, magic);
+    PtxVmV f = ptx_vm__sub(clamped, ptx_vm__sub(integer, magic));
+    PtxVmV p = ptx_vm__fma(f, ptx_vm__set(0.00015326471f), ptx_vm__set(0.0013390806f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(0.009618506f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(0.0555036f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(0.24022648f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(0.6931472f));
+    p = ptx_vm__fma(f, p, ptx_vm__set(1.0f));
+    p = ptx_vm__add_u32(p, ptx_vm__shift_left(integer, 23));
+    /* Below -126 the result is zero, which is what the maximum gives; where x is NaN, it gives x. */
+    PtxVmM is_normal = ptx_vm__less(ptx_vm__set(-126.00001f), x);
+    return ptx_vm__select(is_normal, p, ptx_vm__max_raw(ptx_vm__set(0.0f), x));
+}
+
+/* x P(x^2) / Q(x^2) on |x| < 5.194, then 1: relative error 2^-13.9 [2^-11]. Small x, subnormals included,
+ * are their own result. */
+PTX_VM__INLINE PtxVmV ptx_vm__tanh_f32(PtxVmV x) {
+    const PtxVmV limit = ptx_vm__set(5.1939778f), minus_limit = ptx_vm__set(-5.1939778f), one = ptx_vm__set(1.0f);
+    PtxVmV clamped = ptx_vm__max_raw(minus_limit, ptx_vm__min_raw(limit, x)); /* in this order NaN stays NaN */
+    PtxVmV x2 = ptx_vm__mul(clamped, clamped);
+    PtxVmV p = ptx_vm__fma(x2, ptx_vm__set(0.00065158348f), ptx_vm__set(0.10179524f));
+    PtxVmV q = ptx_vm__fma(x2, ptx_vm__set(0.012630122f), ptx_vm__set(0.4347445f));
+    p = ptx_vm__fma(x2, p, ptx_vm__set(0.9999354f));
+    q = ptx_vm__fma(x2, q, one);
+    PtxVmV r = ptx_vm__div(ptx_vm__mul(clamped, p), q);
+    PtxVmM small = ptx_vm__less(ptx_vm__and(x, ptx_vm__set_bits(0x7fffffffu)), ptx_vm__set(0.0078125f));
+    return ptx_vm__select(small, x, r);
+}
+
+PTX_VM__INLINE PtxVmV ptx_vm__copysign_f32(PtxVmV x, PtxVmV y) {
+    return ptx_vm__or(ptx_vm__and(x, ptx_vm__set(-0.0f)), ptx_vm__and(y, ptx_vm__set_bits(0x7fffffffu)));
+}
+
+PTX_VM__INLINE PtxVmV ptx_vm__setp_lt_f32(PtxVmV x, PtxVmV y) { return ptx_vm__from_mask(ptx_vm__less(x, y)); }
+PTX_VM__INLINE PtxVmV ptx_vm__setp_eq_u32(PtxVmV x, PtxVmV y) { return ptx_vm__from_mask(ptx_vm__equal_u32(x, y)); }
+PTX_VM__INLINE PtxVmV ptx_vm__setp_ne_u32(PtxVmV x, PtxVmV y) {
+    return ptx_vm__xor(ptx_vm__from_mask(ptx_vm__equal_u32(x, y)), ptx_vm__set_bits(0xffffffffu));
+}
+PTX_VM__INLINE PtxVmV ptx_vm__truth(PtxVmV x) { return ptx_vm__setp_ne_u32(x, ptx_vm__set(0.0f)); }
+PTX_VM__INLINE PtxVmV ptx_vm__selp_b32(PtxVmV x, PtxVmV y, PtxVmV p) { return ptx_vm__select(ptx_vm__to_mask(p), x, y); }
+PTX_VM__INLINE PtxVmV ptx_vm__mad_lo_u32(PtxVmV x, PtxVmV y, PtxVmV z) { return ptx_vm__add_u32(ptx_vm__mul_lo_u32(x, y), z); }
+
+/* ---- integers and bits ------------------------------------------------------------------------------------------- */
+
+/* Written once for all levels in GNU C vectors, as integer results are the same at every level. Shifts by more than 31 are
+   undefined in C and are masked first. */
+typedef uint32_t PtxVmWords __attribute__((vector_size(4 * PTX_VM__LANES)));
+typedef int32_t PtxVmSigned __attribute__((vector_size(4 * PTX_VM__LANES)));
+
+#define PTX_VM__WORDS(v) ((PtxVmWords)(v))
+#define PTX_VM__SIGNED(v) ((PtxVmSigned)(v))
+#define PTX_VM__UNARY_BITS(name, expression)         \
+    PTX_VM__INLINE PtxVmV ptx_vm__##name(PtxVmV a) { \
+        const PtxVmWords x = PTX_VM__WORDS(a);       \
+        return (PtxVmV)(expression);                 \
+    }
+#define PTX_VM__BINARY_BITS(name, expression)                        \
+    PTX_VM__INLINE PtxVmV ptx_vm__##name(PtxVmV a, PtxVmV b) {       \
+        const PtxVmWords x = PTX_VM__WORDS(a), y = PTX_VM__WORDS(b); \
+        return (PtxVmV)(expression);                                 \
+    }
+#define PTX_VM__TERNARY_BITS(name, expression)                                             \
+    PTX_VM__INLINE PtxVmV ptx_vm__##name(PtxVmV a, PtxVmV b, PtxVmV c) {                   \
+        const PtxVmWords x = PTX_VM__WORDS(a), y = PTX_VM__WORDS(b), z = PTX_VM__WORDS(c); \
+        return (PtxVmV)(expression);                                                       \
+    }
+
+/* All ones where true. */
+#define PTX_VM__TRUE(comparison) ((PtxVmWords)(comparison))
+
+PTX_VM__INLINE PtxVmWords ptx_vm__choose(PtxVmWords mask, PtxVmWords yes, PtxVmWords no) { return (mask & yes) | (~mask & no); }
+PTX_VM__INLINE PtxVmWords ptx_vm__least(PtxVmWords x, PtxVmWords y) { return ptx_vm__choose(PTX_VM__TRUE(x < y), x, y); }
+
+/* Zero from 32 on; the signed one the sign. */
+PTX_VM__INLINE PtxVmWords ptx_vm__left(PtxVmWords x, PtxVmWords n) { return (x << (n & 31u)) & PTX_VM__TRUE(n < 32u); }
+PTX_VM__INLINE PtxVmWords ptx_vm__right(PtxVmWords x, PtxVmWords n) { return (x >> (n & 31u)) & PTX_VM__TRUE(n < 32u); }
+PTX_VM__INLINE PtxVmWords ptx_vm__right_signed(PtxVmWords x, PtxVmWords n) {
+    const PtxVmWords most = PTX_VM__WORDS(ptx_vm__set_bits(31));
+    return (PtxVmWords)(PTX_VM__SIGNED(x) >> PTX_VM__SIGNED(ptx_vm__least(n, most)));
+}
+
+PTX_VM__INLINE PtxVmWords ptx_vm__count_ones(PtxVmWords x) {
+    x = x - ((x >> 1) & 0x55555555u);
+    x = (x & 0x33333333u) + ((x >> 2) & 0x33333333u);
+    x = (x + (x >> 4)) & 0x0f0f0f0fu;
+    return (x * 0x01010101u) >> 24;
+}
+
+PTX_VM__INLINE PtxVmWords ptx_vm__count_leading_zeros(PtxVmWords x) {
+    x |= x >> 1;
+    x |= x >> 2;
+    x |= x >> 4;
+    x |= x >> 8;
+    x |= x >> 16;
+    return ptx_vm__count_ones(~x);
+}
+
+PTX_VM__INLINE PtxVmWords ptx_vm__reverse(PtxVmWords x) {
+    x = ((x >> 1) & 0x55555555u) | ((x & 0x55555555u) << 1);
+    x = ((x >> 2) & 0x33333333u) | ((x & 0x33333333u) << 2);
+    x = ((x >> 4) & 0x0f0f0f0fu) | ((x & 0x0f0f0f0fu) << 4);
+    x = ((x >> 8) & 0x00ff00ffu) | ((x & 0x00ff00ffu) << 8);
+    return (x >> 16) | (x << 16);
+}
+
+/* Inverts negative numbers, so that the highest set bit is the highest that differs from the sign. */
+PTX_VM__INLINE PtxVmWords ptx_vm__magnitude_bits(PtxVmWords x) { return x ^ (PtxVmWords)(PTX_VM__SIGNED(x) >> 31); }
+
+PTX_VM__INLINE PtxVmWords ptx_vm__find(PtxVmWords x) { return 31u - ptx_vm__count_leading_zeros(x); }
+PTX_VM__INLINE PtxVmWords ptx_vm__find_shift(PtxVmWords x) { return ptx_vm__count_leading_zeros(x) | PTX_VM__TRUE(x == 0u); }
+
+/* x:y shifted, its upper or lower word; n is at most 32. */
+PTX_VM__INLINE PtxVmWords ptx_vm__funnel_left(PtxVmWords low, PtxVmWords high, PtxVmWords n) {
+    return ptx_vm__left(high, n) | ptx_vm__right(low, 32u - n);
+}
+PTX_VM__INLINE PtxVmWords ptx_vm__funnel_right(PtxVmWords low, PtxVmWords high, PtxVmWords n) {
+    return ptx_vm__right(low, n) | ptx_vm__left(high, 32u - n);
+}
+PTX_VM__INLINE PtxVmWords ptx_vm__up_to_32(PtxVmWords n) { return ptx_vm__least(n, PTX_VM__WORDS(ptx_vm__set_bits(32))); }
+
+/* A field of at most 32 bits, moved to the bottom with the bits above it: those are then shifted out. Positions and lengths are
+   bytes. What lies beyond bit 31 is the sign, or zero. */
+PTX_VM__INLINE PtxVmWords ptx_vm__field_u32(PtxVmWords x, PtxVmWords position, PtxVmWords length) {
+    const PtxVmWords rest = 32u - ptx_vm__up_to_32(length & 255u);
+    return ptx_vm__right(ptx_vm__left(ptx_vm__right(x, position & 255u), rest), rest);
+}
+PTX_VM__INLINE PtxVmWords ptx_vm__field_s32(PtxVmWords x, PtxVmWords position, PtxVmWords length) {
+    const PtxVmWords rest = 32u - ptx_vm__up_to_32(length & 255u);
+    return ptx_vm__right_signed(ptx_vm__left(ptx_vm__right_signed(x, position & 255u), rest), rest);
+}
+
+PTX_VM__UNARY_BITS(not_b32, ~x)
+PTX_VM__UNARY_BITS(cnot_b32, PTX_VM__TRUE(x == 0u) & 1u)
+PTX_VM__UNARY_BITS(brev_b32, ptx_vm__reverse(x))
+PTX_VM__UNARY_BITS(popc_b32, ptx_vm__count_ones(x))
+PTX_VM__UNARY_BITS(clz_b32, ptx_vm__count_leading_zeros(x))
+PTX_VM__UNARY_BITS(bfind_u32, ptx_vm__find(x))
+PTX_VM__UNARY_BITS(bfind_s32, ptx_vm__find(ptx_vm__magnitude_bits(x)))
+PTX_VM__UNARY_BITS(bfind_shiftamt_u32, ptx_vm__find_shift(x))
+PTX_VM__UNARY_BITS(bfind_shiftamt_s32, ptx_vm__find_shift(ptx_vm__magnitude_bits(x)))
+PTX_VM__UNARY_BITS(neg_s32, 0u - x)
+PTX_VM__UNARY_BITS(abs_s32, ptx_vm__choose(PTX_VM__TRUE(PTX_VM__SIGNED(x) < 0), 0u - x, x))
+PTX_VM__BINARY_BITS(shl_b32, ptx_vm__left(x, y))
+PTX_VM__BINARY_BITS(shr_u32, ptx_vm__right(x, y))
+PTX_VM__BINARY_BITS(shr_s32, ptx_vm__right_signed(x, y))
+PTX_VM__BINARY_BITS(min_u32, ptx_vm__choose(PTX_VM__TRUE(x < y), x, y))
+PTX_VM__BINARY_BITS(max_u32, ptx_vm__choose(PTX_VM__TRUE(x < y), y, x))
+PTX_VM__BINARY_BITS(min_s32, ptx_vm__choose(PTX_VM__TRUE(PTX_VM__SIGNED(x) < PTX_VM__SIGNED(y)), x, y))
+PTX_VM__BINARY_BITS(max_s32, ptx_vm__choose(PTX_VM__TRUE(PTX_VM__SIGNED(x) < PTX_VM__SIGNED(y)), y, x))
+PTX_VM__BINARY_BITS(setp_lt_u32, x < y)
+PTX_VM__BINARY_BITS(setp_le_u32, x <= y)
+PTX_VM__BINARY_BITS(setp_gt_u32, x > y)
+PTX_VM__BINARY_BITS(setp_ge_u32, x >= y)
+PTX_VM__BINARY_BITS(setp_lt_s32, PTX_VM__SIGNED(x) < PTX_VM__SIGNED(y))
+PTX_VM__BINARY_BITS(setp_le_s32, PTX_VM__SIGNED(x) <= PTX_VM__SIGNED(y))
+PTX_VM__BINARY_BITS(setp_gt_s32, PTX_VM__SIGNED(x) > PTX_VM__SIGNED(y))
+PTX_VM__BINARY_BITS(setp_ge_s32, PTX_VM__SIGNED(x) >= PTX_VM__SIGNED(y))
+/* As unsigned, less the other operand for each negative one. */
+PTX_VM__BINARY_BITS(
+    mul_hi_s32,
+    PTX_VM__WORDS(ptx_vm__mul_hi_u32(a, b)) - (y & (PtxVmWords)(PTX_VM__SIGNED(x) >> 31)) -
+        (x & (PtxVmWords)(PTX_VM__SIGNED(y) >> 31))
+)
+PTX_VM__TERNARY_BITS(shf_l_wrap_b32, ptx_vm__funnel_left(x, y, z & 31u))
+PTX_VM__TERNARY_BITS(shf_l_clamp_b32, ptx_vm__funnel_left(x, y, ptx_vm__up_to_32(z)))
+PTX_VM__TERNARY_BITS(shf_r_wrap_b32, ptx_vm__funnel_right(x, y, z & 31u))
+PTX_VM__TERNARY_BITS(shf_r_clamp_b32, ptx_vm__funnel_right(x, y, ptx_vm__up_to_32(z)))
+PTX_VM__TERNARY_BITS(bfe_u32, ptx_vm__field_u32(x, y, z))
+/* Without a length the field is zero, not the sign. */
+PTX_VM__TERNARY_BITS(bfe_s32, ptx_vm__field_s32(x, y, z) & PTX_VM__TRUE((z & 255u) != 0u))
+
+#endif /* PTX_VM_FUNCTIONS_H */
