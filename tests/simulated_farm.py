@@ -12,11 +12,12 @@ import random
 import threading
 from collections import Counter, deque
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
 from evo.compile.farm.schedule import Job, Schedule
+from evo.compile.request import CompileExecutor
 
 HEARTBEAT_S = 1.0
 LEASE_S = 3 * HEARTBEAT_S
@@ -192,8 +193,10 @@ class Simulation:
         self._works(worker)
 
 
-class SimulatedFarm(Executor):
+class SimulatedFarm(CompileExecutor):
     """An executor whose calls are made by simulated workers. Time passes, as fast as it can, while calls are unfinished."""
+
+    num_workers = 1
 
     def __init__(self, num_workers: int, seed: int, mischief: Mischief):
         self.num_workers = num_workers

@@ -1,13 +1,12 @@
 """Programs to modules: packs them, has the packs compiled, and finds the program at fault if that fails.
 
-Owns the use of the cache, the one retry after a worker's death, and bisection. Knows nothing of where requests are fulfilled: any
-executor of concurrent.futures will do.
+Owns the use of the cache, the one retry after a worker's death, and bisection. Knows nothing of where requests are fulfilled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future
+from collections.abc import Generator, Iterator
+from concurrent.futures import BrokenExecutor, Future
 from dataclasses import dataclass, field, replace
 from queue import Empty, SimpleQueue
 from typing import TypeAlias
@@ -19,8 +18,11 @@ from evo.compile.language import encode_language
 from evo.compile.packing import Packing, plan_packs
 from evo.compile.request import (
     Compiled,
+    CompileExecutor,
     CompileFailure,
     CompileRequest,
+    Fulfil,
+    Outcome,
     compile_request,
     pack_programs,
 )
@@ -58,7 +60,7 @@ class FailedProgram:
     failure: CompileFailure
 
 
-_Future: TypeAlias = Future[Compiled | CompileFailure]
+_Future: TypeAlias = Future[Outcome]
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,7 @@ class PackCompiler:
     Args:
         language: what the programs are written in.
         target: a GPU architecture such as `sm_90`.
-        executor: where requests are fulfilled. Its futures raise TimeoutError after a time limit and BrokenExecutor after the
-            death of a process, as those of `CompilePool` do. `num_workers`, if it has this attribute, is the number of requests
-            that it fulfils at once.
+        executor: where requests are fulfilled.
         packing: how many programs go together.
         template: the kernel. A task's own kernel is made for this target and bounds the packing.
         options: of the assembler, beside the target.
@@ -103,13 +103,13 @@ class PackCompiler:
         self,
         language: Language,
         target: str,
-        executor: Executor,
+        executor: CompileExecutor,
         *,
         packing: Packing = Packing(),
         template: KernelTemplate = POINTWISE,
         options: tuple[str, ...] = DEFAULT_OPTIONS,
         cache: DiskCache | None = None,
-        compile_function: Callable[[CompileRequest], Compiled | CompileFailure] = compile_request,
+        compile_function: Fulfil = compile_request,
         failures: dict[bytes, CompileFailure] | None = None,
     ):
         if template.num_sites is not None:
@@ -130,8 +130,7 @@ class PackCompiler:
         for row in np.flatnonzero(known):
             yield FailedProgram(np.array([row]), self.failures[hashes[row].tobytes()])
         candidates = np.flatnonzero(~known)
-        num_workers = getattr(self._executor, "num_workers", 1)  # those of a farm come and go
-        packs = plan_packs(hashes[candidates], num_instructions[candidates], self._packing, num_workers)
+        packs = plan_packs(hashes[candidates], num_instructions[candidates], self._packing, self._executor.num_workers)
         work = _Work()
         for pack in packs:
             rows = [candidates[site] for site in pack]
@@ -154,7 +153,7 @@ class PackCompiler:
         if cubin is not None:
             work.cached.append(_module(job, Compiled(cubin)))
         else:
-            future = self._executor.submit(self._compile_function, job.request)
+            future = self._executor.submit_request(self._compile_function, job.request)
             work.pending[future] = job
             future.add_done_callback(work.done.put)
 
@@ -191,7 +190,7 @@ def _next_done(work: _Work) -> _Future | None:
         return None
 
 
-def _outcome(future: _Future) -> Compiled | CompileFailure:
+def _outcome(future: _Future) -> Outcome:
     try:
         return future.result()
     except TimeoutError:

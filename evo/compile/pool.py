@@ -1,8 +1,7 @@
 """Worker processes that fulfil compile requests, each within a time limit that really ends the work.
 
 Owns the processes. A worker that hangs is killed, and a worker that dies is replaced; the futures tell which happened. No worker
-outlives this process, however it ends. Only this process handles Ctrl-C; workers ignore it. Knows nothing of what a request
-holds, and retries nothing.
+outlives this process, however it ends. Only this process handles Ctrl-C; workers ignore it. Retries nothing.
 """
 
 from __future__ import annotations
@@ -12,15 +11,19 @@ import concurrent.futures
 import multiprocessing
 import multiprocessing.connection
 import os
+import pickle
 import signal
 import threading
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor, Executor, Future
-from dataclasses import dataclass
-from typing import Any, ParamSpec, TypeVar
+from concurrent.futures import BrokenExecutor, Future
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import IO, Any, ParamSpec, TypeVar
 
 import pebble
 
+from evo.compile.request import CompileExecutor, CompileRequest, Fulfil, Outcome
 from evo.errors import UserError
 
 DEFAULT_TIME_LIMIT_S = 60.0
@@ -45,8 +48,8 @@ class _Call:
     scheduled: Future[Any] | None = None
 
 
-class CompilePool(Executor):
-    """An executor of concurrent.futures.
+class CompilePool(CompileExecutor):
+    """An executor of concurrent.futures whose workers keep what requests have in common: language and template are sent once.
 
     A future's exception is TimeoutError if the call exceeded the time limit, WorkerDied if its process died, and otherwise what
     the function raised. `running()` is never true: a call can be cancelled at any time. Function and arguments must be picklable.
@@ -62,7 +65,7 @@ class CompilePool(Executor):
     """
 
     def __init__(self, num_workers: int | None = None, time_limit_s: float = DEFAULT_TIME_LIMIT_S):
-        self.num_workers = num_workers or len(os.sched_getaffinity(0))
+        self._num_workers = num_workers or len(os.sched_getaffinity(0))
         self.time_limit_s = time_limit_s
         self._lock = threading.RLock()
         self._calls: dict[_Call, None] = {}  # in the order of their submission
@@ -70,8 +73,24 @@ class CompilePool(Executor):
         self._is_ended = False
         self._broken: list[pebble.ProcessPool] = []
         self._ending = threading.Lock()  # Pebble's join may not be called twice at once
+        self._common: dict[tuple[bytes, bytes], IO[bytes]] = {}  # languages with templates, in memory files for the workers
         self._pool = self._open_pool()
         atexit.register(self._kill_workers)
+
+    @property
+    def num_workers(self) -> int:
+        """The number of processes."""
+        return self._num_workers
+
+    def submit_request(self, function: Fulfil, request: CompileRequest) -> Future[Outcome]:
+        """As `CompileExecutor.submit_request`."""
+        common = (request.language, request.template)
+        with self._lock:
+            if common not in self._common:
+                self._common[common] = os.fdopen(os.memfd_create("evo-requests"), "wb", buffering=0)
+                self._common[common].write(pickle.dumps(common))
+            path = f"/proc/{os.getpid()}/fd/{self._common[common].fileno()}"
+        return self.submit(_fulfil, function, replace(request, language=b"", template=b""), path)
 
     def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
         """Has a worker call the function."""
@@ -96,6 +115,8 @@ class CompilePool(Executor):
             self._kill_workers()
             with self._ending:
                 self._pool.join()
+            for file in self._common.values():
+                file.close()
             atexit.unregister(self._kill_workers)
             return
         with self._lock:
@@ -108,7 +129,7 @@ class CompilePool(Executor):
     def _open_pool(self) -> pebble.ProcessPool:
         # A fork of a process that holds a CUDA context or threads is not safe: workers start afresh.
         context = multiprocessing.get_context("spawn")
-        pool = pebble.ProcessPool(self.num_workers, initializer=_start_worker, context=context)
+        pool = pebble.ProcessPool(self._num_workers, initializer=_start_worker, context=context)
         # Processes inherit the blocked signal: Ctrl-C before Pebble ignores it would end one with a traceback.
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
@@ -203,6 +224,17 @@ def _how_it_died(exit_code: int | None) -> str:
         return f"the compile process was killed by {signal.Signals(-exit_code).name}"
     except ValueError:
         return f"the compile process was killed by signal {-exit_code}"
+
+
+def _fulfil(function: Fulfil, request: CompileRequest, common: str) -> Outcome:
+    language, template = _common_of(common)
+    return function(replace(request, language=language, template=template))
+
+
+@lru_cache(maxsize=4)
+def _common_of(path: str) -> tuple[bytes, bytes]:
+    common: tuple[bytes, bytes] = pickle.loads(Path(path).read_bytes())
+    return common
 
 
 def _start_worker() -> None:

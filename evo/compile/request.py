@@ -1,7 +1,7 @@
 """One compile request: programs, language, kernel template and target in, a cubin or a failure out.
 
-Owns the request and the function that fulfils it. The function is pure: it reads no file and no environment, so any executor of
-concurrent.futures can run it anywhere. Knows nothing of pools, caches or retries.
+Owns the request, the function that fulfils it, and the interface of what has requests fulfilled. The function is pure: it reads
+no file and no environment, so it can run anywhere. Knows nothing of pools, caches or retries.
 """
 
 from __future__ import annotations
@@ -9,8 +9,11 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -29,6 +32,8 @@ from evo.native.stack_ptx import HASH_VERSION, Lowering, WordType
 _STUBS = "stubs-1"
 
 _HASH_BYTES = 16
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
 _UNROUNDED = re.compile(rb"\b(add|sub|mul)((?:\.ftz)?(?:\.sat)?\.f(?:32|64))\b")
 
 
@@ -103,6 +108,42 @@ class CompileFailure:
     log: str
 
 
+Outcome: TypeAlias = Compiled | CompileFailure
+Fulfil: TypeAlias = Callable[[CompileRequest], Outcome]
+
+
+class CompileExecutor(Executor):
+    """Where requests are fulfilled: an executor of concurrent.futures.
+
+    Its futures raise TimeoutError after a time limit and BrokenExecutor after the death of a process.
+    """
+
+    @property
+    def num_workers(self) -> int:
+        """Requests that it fulfils at once, now."""
+        raise NotImplementedError
+
+    def submit_request(self, function: Fulfil, request: CompileRequest) -> Future[Outcome]:
+        """Has a worker fulfil a request by a function such as `compile_request`."""
+        return self.submit(function, request)
+
+
+class InLine(CompileExecutor):
+    """Fulfils a request when it is submitted, on the calling thread."""
+
+    num_workers = 1
+
+    def submit(self, fn: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> Future[_T]:
+        """Makes the call."""
+        future: Future[_T] = Future()
+        future.set_running_or_notify_cancel()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except Exception as error:  # noqa: BLE001 - an executor hands on whatever a call raises
+            future.set_exception(error)
+        return future
+
+
 def toolchain() -> dict[str, str]:
     """Versions of all that decides a request's cubin. Machines with the same ones make the same."""
     return {
@@ -114,7 +155,7 @@ def toolchain() -> dict[str, str]:
     }
 
 
-def compile_request(request: CompileRequest) -> Compiled | CompileFailure:
+def compile_request(request: CompileRequest) -> Outcome:
     """Emits the stubs, puts them into the template and assembles it."""
     start = time.perf_counter()
     ptx = render(request)

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.compile.language import encode_language
 from evo.errors import DeviceFailure, FailureKind, UserError
 from evo.evaluate import Evaluation, Evaluator, Failure, Status, TaskSource, dask_worker, join
 from evo.evaluate.backends import CPU, Assignment, Backend
@@ -108,17 +109,13 @@ class ClusterEvaluator:
     @cached_property
     def _setup(self) -> bytes:
         assignment, source = self._assignment, self._source
-        language = assignment.language
         packed, options = pack_task(assignment.task, source, self._task_digest)
         setup = dask_worker.RemoteSetup(
             packed=packed,
             zip_digest=hashlib.sha256(packed.zip).hexdigest(),
             options=options,
             task_digest=self._task_digest,
-            instruction_set=language.instruction_set,
-            inputs=language.inputs,
-            outputs=language.outputs,
-            limits=language.limits,
+            language=encode_language(assignment.language),
             instructions=tuple(assignment.instructions),
             backend=self._backend.name,
             settings=assignment.settings.model_copy(update={"cluster": None}),

@@ -28,13 +28,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.compile.language import decode_language
 from evo.errors import DeviceFailure, UserError
 from evo.evaluate import Evaluation, Evaluator, Failure, TaskSource
 from evo.evaluate.backends import BACKENDS, CPU, Assignment
 from evo.evaluate.options import EvaluationOptions
-from evo.instructions import InstructionSet
 from evo.language.batch import Batch
-from evo.language.program import Language, Limits
 from evo.task import declared_files, load_task, task_digest
 
 MAX_HELD = 4  # evaluators of a worker
@@ -81,10 +80,7 @@ class RemoteSetup:
     zip_digest: str
     options: Mapping[str, Any]
     task_digest: str
-    instruction_set: InstructionSet
-    inputs: tuple[tuple[str, str], ...]
-    outputs: tuple[tuple[str, str], ...]
-    limits: Limits
+    language: bytes
     instructions: tuple[str, ...]
     backend: str
     settings: EvaluationOptions
@@ -154,9 +150,8 @@ class _Held:
         if executor == "auto":
             executor = "threads" if task.reduction else "processes"
         settings = setup.settings.model_copy(update={"threads": _worker().state.nthreads, "executor": executor})
-        language = Language(setup.instruction_set, setup.inputs, setup.outputs, setup.limits)
         source = TaskSource(folder, options)
-        return backend.start(Assignment(language, task, setup.instructions, settings, {}, source))
+        return backend.start(Assignment(decode_language(setup.language), task, setup.instructions, settings, {}, source))
 
 
 _held: OrderedDict[str, _Held] = OrderedDict()

@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evo.compile.language import decode_language, encode_language
 from evo.errors import UserError
 from evo.evaluate import PickledTask, TaskSource
 from evo.evaluate.chunks import ChunkScorer, Points
-from evo.instructions import InstructionSet
-from evo.language.program import Language, Limits
+from evo.language.program import Language
 from evo.native.ptx_vm import levels
 from evo.task import Task, declared_files, load_task, task_digest
 
@@ -54,17 +54,14 @@ class Setup:
     """What a worker needs to know before its first chunk.
 
     task_digest: of the folder's task that the parent has loaded. python_path: the parent's `sys.path`. python_path_variable: its
-    `PYTHONPATH`, which the worker's own differs from.
+    `PYTHONPATH`, which the worker's own differs from. language: of `encode_language`.
     """
 
     source: TaskSource | PickledTask
     task_digest: str
     python_path: tuple[str, ...]
     python_path_variable: str | None
-    instruction_set: InstructionSet
-    inputs: tuple[tuple[str, str], ...]
-    outputs: tuple[tuple[str, str], ...]
-    limits: Limits
+    language: bytes
     points: Points
 
 
@@ -73,17 +70,8 @@ def setup_of(scorer: ChunkScorer, language: Language, source: TaskSource | Pickl
     digest = ""
     if isinstance(source, TaskSource):
         digest = task_digest(source.folder, declared_files(scorer.task, source.folder))
-    return Setup(
-        source,
-        digest,
-        tuple(sys.path),
-        os.environ.get("PYTHONPATH"),
-        language.instruction_set,
-        language.inputs,
-        language.outputs,
-        language.limits,
-        scorer.points,
-    )
+    path = os.environ.get("PYTHONPATH")
+    return Setup(source, digest, tuple(sys.path), path, encode_language(language), scorer.points)
 
 
 def write_setup(setup: Setup, file: int) -> None:
@@ -160,8 +148,7 @@ def area_at(memory: mmap.mmap, num_workers: int, num_programs: int, max_length: 
 def serve(connection: socket.socket, queue: int, setup: Setup, memory_file: int) -> None:
     """Loads the task and answers requests until the parent closes its end."""
     process, task = os.getpid(), _task_of(setup)
-    language = Language(setup.instruction_set, setup.inputs, setup.outputs, setup.limits)
-    scorer = ChunkScorer(language, task, None, setup.points)
+    scorer = ChunkScorer(decode_language(setup.language), task, None, setup.points)
     connection.send(REPLY.pack(READY, 0.0, 0.0))
     memory: mmap.mmap | None = None
     while request := connection.recv(MAX_MESSAGE):

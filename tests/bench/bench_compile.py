@@ -2,7 +2,6 @@
 
 import multiprocessing
 import time
-from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ from evo.compile.assembler import assembler_options
 from evo.compile.compiler import Module, PackCompiler
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool
+from evo.compile.request import CompileExecutor, InLine
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
@@ -28,7 +28,7 @@ def workers_mb() -> float:
 
 
 def rounds(
-    language: Language, batch: Batch, executor: Executor, packing: Packing, opt_level: int = 3
+    language: Language, batch: Batch, executor: CompileExecutor, packing: Packing, opt_level: int = 3
 ) -> list[tuple[float, float, float]]:
     """NUM_ROUNDS times: wall time of compiling all, time inside nvPTXCompiler, summed over workers, and this process's CPU time.
 
@@ -56,7 +56,7 @@ def rows():
     few = batch[:512]
     num_few = len(np.unique(few.hashes, axis=0))
 
-    with ThreadPoolExecutor(1) as executor:
+    with InLine() as executor:
         for packing in (
             Packing(sites_per_kernel=32, kernels_per_module=2),
             Packing(sites_per_kernel=64, kernels_per_module=1),

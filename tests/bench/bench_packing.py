@@ -1,7 +1,6 @@
 """How busy compile workers are kept: packs of a search's elites are compiled here one by one, and many workers are simulated."""
 
 import heapq
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +8,7 @@ import numpy as np
 from evo.compile.assembler import DEFAULT_OPTIONS
 from evo.compile.compiler import Module, PackCompiler
 from evo.compile.packing import Packing, plan_packs
+from evo.compile.request import InLine
 from evo.config import load_config
 from evo.evaluate.backends import CPU
 from evo.language.batch import Batch
@@ -37,7 +37,7 @@ def pack_times_s(language: Language, batch: Batch, num_workers: int) -> list[flo
     packs = plan_packs(batch.hashes, batch.num_instructions, Packing(), num_workers)
     parts = [batch[np.array([site[0] for site in pack])] for pack in packs]
     times_s = np.full((NUM_ROUNDS, len(parts)), np.inf)
-    with ThreadPoolExecutor(1) as executor:
+    with InLine() as executor:
         compiler = PackCompiler(
             language, TARGET, executor, packing=Packing(sites_per_kernel=1024, kernels_per_module=1), options=DEFAULT_OPTIONS
         )

@@ -9,7 +9,6 @@ of that core's times, and what a GPU adds, by the constants below. Prints the po
 from __future__ import annotations
 
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import matplotlib as mpl
@@ -19,6 +18,7 @@ from bench_lowering import live_programs
 
 from evo.cli.cost_table import Probe
 from evo.compile.packing import Packing
+from evo.compile.request import InLine
 from evo.evaluate.calibration import break_even, measure_cpu
 from evo.evaluate.chunks import ChunkScorer
 from evo.instructions import shipped_instruction_set
@@ -46,7 +46,7 @@ def main() -> None:
     language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
     batch = Batch.analyze(language.lowering, live_programs(language, NUM_INSTRUCTIONS, 1, 128))
     cpu_s = [measure_cpu(ChunkScorer(language, Probe(count)), batch, 1)[0] for count in NUM_POINTS]
-    with ThreadPoolExecutor(1) as executor:
+    with InLine() as executor:
         compile_s = min(cpu for _, _, cpu in rounds(language, batch, executor, Packing(), OPT_LEVEL)) / len(batch)
     kernels = {
         slots: [HOST_S + count * NUM_INSTRUCTIONS * slots / (SLOTS_PER_S * UTILISATION) for count in NUM_POINTS]

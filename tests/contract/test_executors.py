@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Executor, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.farm.server import CompileFarm
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool
-from evo.compile.request import Compiled, CompileFailure, CompileRequest, compile_request
+from evo.compile.request import Compiled, CompileExecutor, CompileFailure, CompileRequest, InLine, compile_request
 
 # compile_cases.py is imported by name, here and in worker processes, which get this process's path.
 sys.path.insert(0, str(Path(__file__).parents[1] / "unit" / "compile"))
@@ -31,21 +31,10 @@ LIMIT_S = 300.0  # far beyond what any call takes, on a busy machine too: it end
 PACKING = Packing(sites_per_kernel=3, kernels_per_module=2)
 
 
-class InLine(Executor):
-    """Fulfils a request when it is submitted."""
-
-    def submit(self, fn: Callable, /, *args, **kwargs) -> Future:
-        future: Future = Future()
-        future.set_running_or_notify_cancel()
-        try:
-            future.set_result(fn(*args, **kwargs))
-        except Exception as error:  # noqa: BLE001 - an executor hands on whatever a call raises
-            future.set_exception(error)
-        return future
-
-
-class Backwards(Executor):
+class Backwards(CompileExecutor):
     """Fulfils the youngest request that is there, in a thread."""
+
+    num_workers = 1
 
     def __init__(self):
         self._held: list[tuple[Future, Callable]] = []
@@ -97,7 +86,7 @@ EXECUTORS = {
 
 
 @pytest.fixture(scope="module", params=EXECUTORS)
-def executor(request) -> Iterator[Executor]:
+def executor(request) -> Iterator[CompileExecutor]:
     with EXECUTORS[request.param][0]() as executor:
         yield executor
 

@@ -204,7 +204,7 @@ class Worker:
             raise protocol.ProtocolError("a request whose shared parts it did not send")
         if len(self._calls) > self._pool.num_workers or request.lease in self._calls:
             raise protocol.ProtocolError("more requests than this worker takes")
-        call = _Call(request, self._pool.submit(compile_request, request.of(shared)))
+        call = _Call(request, self._pool.submit_request(compile_request, request.of(shared)))
         self._calls[request.lease] = call
         call.future.add_done_callback(lambda _: self._put_done(call))
 

@@ -143,10 +143,6 @@ class Schedule(Generic[T]):
         """The machine of a worker."""
         return self._workers[peer].name
 
-    def leases_of(self, peer: Hashable) -> list[Job[T]]:
-        """What a worker holds, oldest first."""
-        return [self._leases[number].job for number in self._workers[peer].leases]
-
     def submit(self, job: Job[T]) -> None:
         """Puts a request in line."""
         self._waiting.append(job)

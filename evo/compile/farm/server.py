@@ -14,7 +14,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Hashable
-from concurrent.futures import Executor, Future, InvalidStateError
+from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
@@ -25,7 +25,7 @@ from evo.compile.farm.protocol import Answer, Beat, Bye, Cancel, Hello, Message,
 from evo.compile.farm.router import Router
 from evo.compile.farm.schedule import Job, Schedule
 from evo.compile.pool import DEFAULT_TIME_LIMIT_S, CompilePool, WorkerDied
-from evo.compile.request import Compiled, CompileFailure, CompileRequest, compile_request
+from evo.compile.request import Compiled, CompileExecutor, CompileFailure, CompileRequest, compile_request
 from evo.errors import FailureKind
 from evo.kernel.pointwise import kernel_name
 from evo.kernel.template import ENTRY, POINTWISE
@@ -49,7 +49,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-class CompileFarm(Executor):
+class CompileFarm(CompileExecutor):
     """An executor of concurrent.futures whose compile requests go to the workers that connect, and to processes of its own.
 
     Other calls than of `compile_request` are made by its own processes. As with `CompilePool`, a future's exception is
@@ -243,7 +243,7 @@ class CompileFarm(Executor):
             _resolve(call.future, outcome)
         elif not job.is_cancelled:
             self._judge = self._judge or CompilePool(1, self._welcome.compile_s)
-            call.local = self._judge.submit(compile_request, call.request)
+            call.local = self._judge.submit_request(compile_request, call.request)
             call.local.add_done_callback(lambda done: self._command(lambda: self._take_verdict(call, outcome, done)))
 
     def _take_verdict(self, call: _Call, there: CompileFailure | BaseException, here: Future[Compiled | CompileFailure]) -> None:
@@ -306,7 +306,7 @@ class CompileFarm(Executor):
         """Whether the request was sent. What it shares with others is sent before it, unless the worker has it."""
         call = job.content
         if self._local and peer == _LOCAL:
-            call.local = self._local.submit(compile_request, call.request)
+            call.local = self._local.submit_request(compile_request, call.request)
             call.local.add_done_callback(lambda done: self._command(lambda: self._take_local(number, done)))
             return True
         known = self._shared[peer]

@@ -6,7 +6,6 @@ Owns the steps of the self-test. Knows nothing of records and backends.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import TypeVar
 
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from evo.compile.compiler import Module, PackCompiler
 from evo.compile.packing import Packing
+from evo.compile.request import InLine
 from evo.evaluate import Evaluator
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.cuda.agreement import (
@@ -157,12 +157,8 @@ def _test_unloading(ordinal: int) -> str | None:
     device = Device(ordinal)
     inputs = DeviceInputs(device, *point_arrays(task, task.points(), "points()"))
     plan = StorePlan(task, inputs)
-    with ThreadPoolExecutor(1) as executor:
-        compiled = list(
-            PackCompiler(
-                LANGUAGE, device.info.target, executor, packing=Packing(sites_per_kernel=4, kernels_per_module=1)
-            ).compile(batch)
-        )
+    packing = Packing(sites_per_kernel=4, kernels_per_module=1)
+    compiled = list(PackCompiler(LANGUAGE, device.info.target, InLine(), packing=packing).compile(batch))
     modules = [each for each in compiled if isinstance(each, Module)]
     if len(modules) < len(compiled):
         return "a program could not be compiled"

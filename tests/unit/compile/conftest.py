@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -19,5 +18,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 @pytest.fixture
 def in_process():
     """An executor that runs requests in this process."""
-    with ThreadPoolExecutor(1) as executor:
-        yield executor
+    from evo.compile.request import InLine
+
+    return InLine()

@@ -1,7 +1,7 @@
 """Batches of programs: what is compiled together, and how the program at fault is found, whatever goes wrong."""
 
 import os
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from compile_cases import BAD, die, dispute, hang, program_text, programs, rejec
 from evo.compile.compiler import FailedProgram, Module, PackCompiler
 from evo.compile.packing import Packing
 from evo.compile.pool import CompilePool, WorkerDied
-from evo.compile.request import Compiled
+from evo.compile.request import Compiled, InLine
 from evo.errors import FailureKind, UserError
 from evo.language.batch import Batch
 from evo.storage.disk_cache import DiskCache
@@ -82,11 +82,10 @@ def test_programs_that_fail_only_together_are_compiled_apart(language, in_proces
     assert max(len(module.rows) for module in modules) == 2
 
 
-class DiesOnce(ThreadPoolExecutor):
+class DiesOnce(InLine):
     """An executor whose first future ends as if the worker had died."""
 
     def __init__(self):
-        super().__init__(1)
         self.num_submitted = 0
 
     def submit(self, fn, /, *args):
