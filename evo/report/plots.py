@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from matplotlib.figure import Figure
+
 from evo.config import PlotName
 from evo.errors import UserError
 from evo.report.page import draw_page
@@ -16,11 +18,23 @@ from evo.report.plot import charts, pictures
 from evo.run.run import Run
 from evo.run.search import PICTURE_PLOTS
 
+
+def _chart(name: str, draw: Callable[[Run], Figure]) -> Callable[[Run], Path]:
+    """What writes a chart into a run's folder, under its name."""
+
+    def write(run: Run) -> Path:
+        path = run.run_dir.plot_path(f"{name}.png")
+        draw(run).savefig(path, dpi=130)
+        return path
+
+    return write
+
+
 PLOTS: dict[PlotName, Callable[[Run], Path]] = {
-    "heatmap": charts.heatmap,
-    "front": charts.front,
+    "heatmap": _chart("heatmap", charts.heatmap),
+    "front": _chart("front", charts.front),
     "contact_sheet": pictures.contact_sheet,
-    "curves": charts.curves,
+    "curves": _chart("curves", charts.curves),
     "best": pictures.best,
     "animation": pictures.animation,
     "gallery": pictures.gallery,

@@ -177,7 +177,7 @@ class Result:
         """
         from evo.report.plot import charts
 
-        figures = {"heatmap": charts.heatmap_figure, "front": charts.front_figure}
+        figures = {"heatmap": charts.heatmap, "front": charts.front}
         if kind not in figures:
             raise UserError(f"plot(): unknown kind '{kind}', one of: {', '.join(figures)}")
         self._check_not_empty()

@@ -31,7 +31,6 @@ from evo.report.export.verify import Elite, Verifier
 from evo.report.pareto import file_names, front_of
 from evo.report.ptx_text import with_values
 from evo.report.recompute import problem_here
-from evo.run.loaded_task import Problem
 from evo.run.run import Run
 from evo.task import DTYPES
 
@@ -47,18 +46,10 @@ class Export:
     is_list: bool = False
 
 
-class _Job(Verifier):
-    """An export's elites and GPU architecture."""
-
-    def __init__(self, run: Run, local: Problem, note: str | None, arch: str):
-        super().__init__(run, local, note)
-        self.arch = arch
-
-
 # ---- formats -------------------------------------------------------------------------------------------------------------
 
 
-def _assemble(ptx: bytes, job: _Job) -> None:
+def _assemble(ptx: bytes, job: Verifier) -> None:
     if reason := why_no_compiler():
         job.notes[f"not assembled: {reason}"] = None
         return
@@ -70,7 +61,7 @@ def _assemble(ptx: bytes, job: _Job) -> None:
         raise UserError(f"--arch {job.arch}: the PTX does not assemble: {error}") from error
 
 
-def _export_ptx(job: _Job, elite: Elite) -> str:
+def _export_ptx(job: Verifier, elite: Elite) -> str:
     words, lengths, hashes = pack_programs(elite.batch.words, elite.batch.hashes)
     rendered = render(CompileRequest(words, lengths, hashes, encode_language(job.problem.language), job.arch, 1))
     ptx = with_values(rendered.decode())
@@ -84,7 +75,7 @@ def _export_ptx(job: _Job, elite: Elite) -> str:
     return "".join(f"// {line}".rstrip() + "\n" for line in lines) + ptx
 
 
-def _export_cuda(job: _Job, elite: Elite) -> str:
+def _export_cuda(job: Verifier, elite: Elite) -> str:
     expression = elite.expression
     text = cuda_source(expression, job.comment(elite))
     types = ["float" if kind == "f32" else "unsigned int" for _, kind in (*expression.inputs, *expression.outputs)]
@@ -106,52 +97,20 @@ def _export_cuda(job: _Job, elite: Elite) -> str:
     return text
 
 
-def _export_c(job: _Job, elite: Elite) -> str:
-    def write(expression: Expression) -> str:
-        return c_source(expression, job.comment(elite))
-
-    def execute(expression: Expression) -> list[NDArray[Any]] | None:
-        dtypes = [np.float64 if name in expression.scaling else DTYPES[kind] for name, kind in expression.outputs]
-        return run_export.run_c(write(expression), job.inputs, job.num_points, dtypes)
-
-    if not job.verify(elite, execute, job.exact_tolerance, "c"):
+def _run_c(job: Verifier, expression: Expression, text: str) -> list[NDArray[Any]] | None:
+    dtypes = [np.float64 if name in expression.scaling else DTYPES[kind] for name, kind in expression.outputs]
+    outputs = run_export.run_c(text, job.inputs, job.num_points, dtypes)
+    if outputs is None:
         job.notes["C not compiled: no cc, gcc or clang here; install one to have the export checked"] = None
-    return write(elite.expression)
+    return outputs
 
 
-def _export_python(job: _Job, elite: Elite) -> str:
-    def write(expression: Expression) -> str:
-        return python_source(expression, job.comment(elite))
-
-    job.verify(elite, lambda each: run_export.run_python(write(each), job.inputs), job.exact_tolerance, "python")
-    return write(elite.expression)
+def _run_sympy(job: Verifier, expression: Expression, _: str) -> list[NDArray[Any]]:
+    return [*run_sympy(expression, job.inputs, job.num_points)]
 
 
-def _export_sympy(job: _Job, elite: Elite) -> str:
-    _verify_sympy(job, elite)
-    return sympy_text(elite.expression, job.comment(elite))
-
-
-def _export_latex(job: _Job, elite: Elite) -> str:
-    _verify_sympy(job, elite)
-    return latex_text(elite.expression)
-
-
-def _verify_sympy(job: _Job, elite: Elite) -> None:
-    job.verify(elite, lambda each: [*run_sympy(each, job.inputs, job.num_points)], TOLERANCE, "SymPy")
-
-
-def _export_json(job: _Job, elite: Elite) -> str:
-    """A program's record; several are joined by `export_elites`."""
-
-    def write(expression: Expression) -> str:
-        return json.dumps(_record(job, elite, expression))
-
-    job.verify(elite, lambda each: run_export.run_json(write(each), job.inputs), job.exact_tolerance, "json")
-    return write(elite.expression)
-
-
-def _record(job: _Job, elite: Elite, expression: Expression) -> dict[str, Any]:
+# A program's record; several are joined by `export_elites`.
+def _record(job: Verifier, elite: Elite, expression: Expression) -> dict[str, Any]:
     values: list[dict[str, Any]] = []
     for value in expression.values:
         if value.kind == NodeKind.INPUT:
@@ -177,21 +136,56 @@ def _record(job: _Job, elite: Elite, expression: Expression) -> dict[str, Any]:
     }
 
 
+def _latex(_job: Verifier, _elite: Elite, expression: Expression) -> str:
+    return latex_text(expression)
+
+
+_Write = Callable[[Verifier, Elite, Expression], str]
+_Run = Callable[[Verifier, Expression, str], list[NDArray[Any]] | None]
+
+
+def _checked(name: str, write: _Write, run: _Run, *, is_exact: bool = True) -> Callable[[Verifier, Elite], str]:
+    """An export that is checked by running what is written here."""
+
+    def export(job: Verifier, elite: Elite) -> str:
+        tolerance = job.exact_tolerance if is_exact else TOLERANCE
+        job.verify(elite, lambda each: run(job, each, write(job, elite, each)), tolerance, name)
+        return write(job, elite, elite.expression)
+
+    return export
+
+
 @dataclass(frozen=True)
 class _Format:
     suffix: str
-    export: Callable[[_Job, Elite], str]
-    needs_cpu: bool  # checked by running it on the CPU
+    export: Callable[[Verifier, Elite], str]
+    needs_cpu: bool = True  # checked by running it on the CPU
 
 
 FORMATS = {
     "ptx": _Format(".ptx", _export_ptx, needs_cpu=False),
     "cuda": _Format(".cu", _export_cuda, needs_cpu=False),
-    "c": _Format(".c", _export_c, needs_cpu=True),
-    "python": _Format(".py", _export_python, needs_cpu=True),
-    "sympy": _Format(".py", _export_sympy, needs_cpu=True),
-    "latex": _Format(".tex", _export_latex, needs_cpu=True),
-    "json": _Format(".json", _export_json, needs_cpu=True),
+    "c": _Format(".c", _checked("c", lambda job, elite, each: c_source(each, job.comment(elite)), _run_c)),
+    "python": _Format(
+        ".py",
+        _checked(
+            "python",
+            lambda job, elite, each: python_source(each, job.comment(elite)),
+            lambda job, _, text: run_export.run_python(text, job.inputs),
+        ),
+    ),
+    "sympy": _Format(
+        ".py", _checked("SymPy", lambda job, elite, each: sympy_text(each, job.comment(elite)), _run_sympy, is_exact=False)
+    ),
+    "latex": _Format(".tex", _checked("SymPy", _latex, _run_sympy, is_exact=False)),
+    "json": _Format(
+        ".json",
+        _checked(
+            "json",
+            lambda job, elite, each: json.dumps(_record(job, elite, each)),
+            lambda job, _, text: run_export.run_json(text, job.inputs),
+        ),
+    ),
 }
 
 
@@ -209,7 +203,7 @@ def export_elites(run: Run, format_name: str, *, cell: str | None = None, front:
     """
     rows = front_of(run).rows.tolist() if front else [row_of_elite(run, cell)]
     with problem_here(run) as (local, note):
-        job = _Job(run, local, note, arch)
+        job = Verifier(run, local, note, arch)
         elites = [job.elite(row) for row in rows]
         texts = [text for _, text in _export_all(job, elites, format_name)]
     suffix = FORMATS[format_name].suffix
@@ -221,7 +215,7 @@ def export_elites(run: Run, format_name: str, *, cell: str | None = None, front:
     return Export(dict(zip(names, texts, strict=True)), list(job.notes))
 
 
-def _export_all(job: _Job, elites: list[Elite], format_name: str) -> Iterator[tuple[Elite, str]]:
+def _export_all(job: Verifier, elites: list[Elite], format_name: str) -> Iterator[tuple[Elite, str]]:
     chosen = FORMATS[format_name]
     for elite in elites:
         lacking = sorted(elite.expression.instructions().keys() & job.unsupported)

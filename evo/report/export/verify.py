@@ -62,14 +62,16 @@ class Verifier:
         run: whose archive has the scores.
         local: its problem on this machine, which facts and scalings are computed with.
         note: what the user should know of that, if anything.
+        arch: GPU architecture of exports for one.
 
     Attributes:
         notes: lines for the user.
     """
 
-    def __init__(self, run: Run, local: Problem, note: str | None):
+    def __init__(self, run: Run, local: Problem, note: str | None, arch: str):
         self.run = run
         self.local = local
+        self.arch = arch
         self.problem: Problem = run.search.problem
         self.notes: dict[str, None] = {}
         self._note = note

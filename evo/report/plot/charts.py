@@ -1,4 +1,4 @@
-"""Charts: the heat map of an archive, its front, and the curves of a run.
+"""Charts as figures of matplotlib: the heat map of an archive, its front, and the curves of a run.
 
 Owns their looks. Asks an archive only which cell measures fall into, so it draws every kind. Knows nothing of what programs draw.
 """
@@ -6,12 +6,12 @@ Owns their looks. Asks an archive only which cell measures fall into, so it draw
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import Normalize
@@ -42,12 +42,7 @@ _FENCE = 3.0  # interquartile ranges between the quartiles and the objectives be
 _PLAIN = (1e-12, 1e15)  # magnitudes that matplotlib's arithmetic and labels can take as they are
 
 
-def heatmap(run: Run) -> Path:
-    """`heatmap_figure` in a file."""
-    return _save(heatmap_figure(run), run.run_dir.plot_path("heatmap.png"))
-
-
-def heatmap_figure(run: Searched) -> Figure:
+def heatmap(run: Searched) -> Figure:
     """The archive's objectives by cell.
 
     Of a grid of more than two measures, a panel for each level of the third, with the best over all further ones; of other
@@ -117,15 +112,9 @@ def _draw_cells(
         edge[1:] |= cells[1:] != cells[:-1]
         image[edge] = _EDGE_COLOR
     axes.imshow(image, extent=(0.0, 1.0, 0.0, 1.0), origin="lower", aspect="auto", interpolation="nearest")
-    places, labels, unit = ticks(*ranges[0])
-    axes.set_xticks(places, labels)
-    axes.set_xlabel(names[0] + unit)
-    if len(names) == 1:
-        axes.set_yticks([])
-        return
-    places, labels, unit = ticks(*ranges[1])
-    axes.set_yticks(places, labels)
-    axes.set_ylabel(names[1] + unit)
+    axes.set_yticks([])
+    for axis, name, (low, high) in zip((axes.xaxis, axes.yaxis), names, ranges, strict=False):
+        label_axis(axis, name, low, high)
 
 
 def _best_by_level(dims: tuple[int, ...], elites: Elites, objective: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -166,13 +155,12 @@ def _panels(
             linewidth=0.3,
         )
         axes.set_title(f"{names[2]} {bounds[number]:.3g} to {bounds[number + 1]:.3g}{unit}", fontsize=10)
-    most = int(2 * side)
-    places, labels, unit = ticks(ranges[0, 0], ranges[0, 1], most)
-    grid[0, 0].set_xticks(places, labels)  # the panels share them
-    figure.supxlabel(names[0] + unit)
-    places, labels, unit = ticks(ranges[1, 0], ranges[1, 1], most)
-    grid[0, 0].set_yticks(places, labels)
-    figure.supylabel(names[1] + unit)
+    for axis, put, name, (low, high) in zip(
+        (grid[0, 0].xaxis, grid[0, 0].yaxis), (figure.supxlabel, figure.supylabel), names, ranges, strict=False
+    ):
+        places, labels, unit = ticks(low, high, int(2 * side))
+        axis.set_ticks(places, labels)  # the panels share them
+        put(name + unit)
     return figure, grid
 
 
@@ -236,12 +224,14 @@ def ticks(low: float, high: float, most: int = 8) -> tuple[NDArray[np.float64], 
     return places[inside], [f"{value:.6g}" for value in values[inside]], unit
 
 
-def front(run: Run) -> Path:
-    """`front_figure` in a file."""
-    return _save(front_figure(run), run.run_dir.plot_path("front.png"))
+def label_axis(axis: Axis, name: str, low: float, high: float, most: int = 8) -> None:
+    """Gives an axis from 0 to 1 the ticks of a range, at `most` about this many, and a name."""
+    places, labels, unit = ticks(low, high, most)
+    axis.set_ticks(places, labels)
+    axis.set_label_text(name + unit)
 
 
-def front_figure(run: Searched) -> Figure:
+def front(run: Searched) -> Figure:
     """The best objective by complexity, over all elites. The knee and the shortest description are marked."""
     found, elites, task = front_of(run), run.search.elites(), run.search.problem.task
     name = str(task.complexity)
@@ -274,7 +264,7 @@ def front_figure(run: Searched) -> Figure:
     return figure
 
 
-def curves(run: Run) -> Path:
+def curves(run: Run) -> Figure:
     """QD score, coverage, best objective and share of duplicates by number of evaluations; of a run with several emitters also
     how often each succeeds, and its share of all successes.
     """
@@ -290,7 +280,7 @@ def curves(run: Run) -> Path:
         axes.set_title(CURVES[name], loc="left")
     for axes in grid[-1]:
         axes.set_xlabel("evaluations")
-    return _save(figure, run.run_dir.plot_path("curves.png"))
+    return figure
 
 
 def draw_curve(axes: Axes, rows: Sequence[Mapping[str, Any]], name: str, along: str) -> None:
@@ -318,8 +308,3 @@ def _draw_emitters(grid: Sequence[Axes], evaluations: list[int], rows: list[dict
         axes.grid(alpha=0.3)
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     grid[1].legend(frameon=False, fontsize=9)
-
-
-def _save(figure: Figure, path: Path) -> Path:
-    figure.savefig(path, dpi=130)
-    return path

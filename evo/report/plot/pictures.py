@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
 from evo.report.lineage import LinesOfDescent
-from evo.report.plot.charts import ticks
+from evo.report.plot.charts import label_axis
 from evo.report.plot.palette import Palette
 from evo.report.plot.variety import features, most_varied
 from evo.run.loaded_task import Problem
@@ -234,9 +234,7 @@ def _with_axes(sheet: NDArray[np.uint8], title: str, run: Run, ends: tuple[float
     axes.set_ylim(0.0, ends[1])
     edges = zip((axes.xaxis, axes.yaxis), names[:2], problem.ranges[:2], (width, height), strict=True)
     for axis, name, (low, high), pixels in edges:
-        places, labels, unit = ticks(low, high, max(2, min(20, pixels // 70)))
-        axis.set_ticks(places, labels)
-        axis.set_label_text(name + unit)
+        label_axis(axis, name, low, high, max(2, min(20, pixels // 70)))
     axes.set_title(title, loc="left")
     file = io.BytesIO()
     figure.savefig(file, dpi=_DPI)

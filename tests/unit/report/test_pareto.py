@@ -76,20 +76,14 @@ def test_a_run_without_complexity_or_elites_has_no_front(make_run):
     assert why_not_drawn(empty, "front") == "the archive is empty"
 
 
-def test_the_front_is_drawn_with_its_marks(make_run, monkeypatch):
-    figures = []
-    monkeypatch.setattr(charts, "_save", lambda figure, path: figures.append(figure) or path)
-    assert charts.front(make_run(ELITES)).name == "front.png"
-    [axes] = figures[0].axes
+def test_the_front_is_drawn_with_its_marks(make_run):
+    [axes] = charts.front(make_run(ELITES)).axes
     assert [text.get_text() for text in axes.texts] == ["knee and shortest description: -5"]
     assert axes.lines[0].get_xydata().tolist() == [[-9.0, -8.0], [-5.0, -3.0], [-1.0, -2.0], [3.0, -1.0]]
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("check_mean", "objective")
 
 
-def test_huge_objectives_are_drawn_in_units(make_run, monkeypatch):
-    figures = []
-    monkeypatch.setattr(charts, "_save", lambda figure, path: figures.append(figure) or path)
-    charts.front(make_run([(x, y * 1e300, text) for x, y, text in ELITES]))
-    [axes] = figures[0].axes
+def test_huge_objectives_are_drawn_in_units(make_run):
+    [axes] = charts.front(make_run([(x, y * 1e300, text) for x, y, text in ELITES])).axes
     assert axes.get_ylabel() == "objective / 1e+300"
     np.testing.assert_allclose(axes.lines[0].get_ydata(), [-8.0, -3.0, -2.0, -1.0])

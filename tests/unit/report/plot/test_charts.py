@@ -3,20 +3,10 @@
 import numpy as np
 import pytest
 from matplotlib import colormaps
-from PIL import Image
 
 from evo.report.plot import charts
 
 from .conftest import RED
-
-
-def assert_a_picture(path, name: str) -> None:
-    assert path.name == name
-    with Image.open(path) as image:
-        assert image.format == "PNG"
-        assert min(image.size) > 400
-        assert np.asarray(image.convert("L")).std() > 5
-
 
 MEASURES = {
     1: '{"mean": (-1.0, 1.0)}',
@@ -49,23 +39,24 @@ def run_of(new_run, make_task, plane_folder):
 
 
 @pytest.mark.parametrize("kind", ARCHIVES)
-def test_archives_of_every_shape_have_a_heat_map(run_of, drawn, kind):
+def test_archives_of_every_shape_have_a_heat_map(run_of, kind):
     search, num_measures = ARCHIVES[kind]
     elites = [(RED, 0.5, (0.0, 0.5, 0.5)[:num_measures]), (RED, 0.75, (0.9, 0.1, 0.9)[:num_measures])]
     run = run_of(num_measures, search, elites)
-    assert_a_picture(charts.heatmap(run), "heatmap.png")
-    assert "2 elites after 0 evaluations" in (drawn[0].get_suptitle() or drawn[0].axes[0].get_title())
+    figure = charts.heatmap(run)
+    figure.draw_without_rendering()
+    assert "2 elites after 0 evaluations" in (figure.get_suptitle() or figure.axes[0].get_title())
     if kind == "box":
-        titles = [axes.get_title() for axes in drawn[0].axes[:5]]
+        titles = [axes.get_title() for axes in figure.axes[:5]]
         assert titles == [f"third {level / 5:g} to {(level + 1) / 5:g}" for level in range(5)]
-        assert (drawn[0].get_supxlabel(), drawn[0].get_supylabel()) == ("mean", "deviation")
+        assert (figure.get_supxlabel(), figure.get_supylabel()) == ("mean", "deviation")
     elif num_measures <= 2:
-        assert drawn[0].axes[0].get_xlabel() == "mean"
-        assert drawn[0].axes[0].get_ylabel() == ("deviation" if num_measures == 2 else "")
-        box = drawn[0].axes[0].get_position()
+        assert figure.axes[0].get_xlabel() == "mean"
+        assert figure.axes[0].get_ylabel() == ("deviation" if num_measures == 2 else "")
+        box = figure.axes[0].get_position()
         assert box.height > 0.5  # one measure: a band, not a hair
     else:
-        labels = [label.get_text() for label in drawn[0].axes[0].get_xticklabels()]
+        labels = [label.get_text() for label in figure.axes[0].get_xticklabels()]
         assert labels == list(run.search.problem.task.measures)
 
 
@@ -83,7 +74,7 @@ def maps_of(figure, num_panels: int) -> np.ndarray:
     )
 
 
-def test_a_grid_of_four_measures_has_a_map_for_each_level_of_the_third_with_the_best_over_the_fourth(run_of, drawn):
+def test_a_grid_of_four_measures_has_a_map_for_each_level_of_the_third_with_the_best_over_the_fourth(run_of):
     """The cell of (mean, deviation, third) is in panel 5 third, row 4 deviation / 2, column 3 (mean + 1) / 2."""
     elites = [
         (RED, 0.0, (-0.9, 0.1, 0.1, 0.1)),
@@ -91,26 +82,26 @@ def test_a_grid_of_four_measures_has_a_map_for_each_level_of_the_third_with_the_
         (RED, 0.5, (0.0, 1.9, 0.9, 0.1)),
         (RED, -9.0, (0.0, 1.9, 0.9, 0.9)),
     ]
-    charts.heatmap(run_of(4, {"archive": {"dims": [3, 4, 5, 2]}}, elites))
-    maps = maps_of(drawn[0], 5)
+    figure = charts.heatmap(run_of(4, {"archive": {"dims": [3, 4, 5, 2]}}, elites))
+    maps = maps_of(figure, 5)
     expected = np.full((5, 4, 3, 4), np.nan)
     viridis = colormaps["viridis"]
     expected[0, 0, 0], expected[0, 1, 2], expected[4, 3, 1] = viridis(0.0), viridis(1.0), viridis(0.5)
     np.testing.assert_allclose(maps, expected, atol=0.01)
-    assert drawn[0].get_suptitle().endswith("4 elites after 0 evaluations · the best over fourth")
-    assert drawn[0].axes[-1]._colorbar.extend == "neither"  # a colour for what is shown: not for the elite behind another
-    assert len(drawn[0].axes) == 6 + 1  # with a place that is empty, and one colour bar
+    assert figure.get_suptitle().endswith("4 elites after 0 evaluations · the best over fourth")
+    assert figure.axes[-1]._colorbar.extend == "neither"  # a colour for what is shown: not for the elite behind another
+    assert len(figure.axes) == 6 + 1  # with a place that is empty, and one colour bar
 
 
-def test_neighbouring_levels_share_a_panel_where_there_are_many(run_of, drawn):
+def test_neighbouring_levels_share_a_panel_where_there_are_many(run_of):
     elites = [(RED, level / 49, (0.0, 1.0, (level + 0.5) / 50)) for level in range(50)]
-    charts.heatmap(run_of(3, {"archive": {"dims": [1, 1, 50]}}, elites))
-    titles = [axes.get_title() for axes in drawn[0].axes[:20]]
+    figure = charts.heatmap(run_of(3, {"archive": {"dims": [1, 1, 50]}}, elites))
+    titles = [axes.get_title() for axes in figure.axes[:20]]
     assert titles[:3] == ["third 0 to 0.06", "third 0.06 to 0.1", "third 0.1 to 0.16"]
     ends = np.array([float(title.split()[-1]) for title in titles])
     last = np.round(ends * 50 - 1)  # the best level of each panel
     best = colormaps["viridis"]((last - last[0]) / (last[-1] - last[0]))
-    np.testing.assert_allclose(maps_of(drawn[0], 20)[:, 0, 0], best, atol=0.01)
+    np.testing.assert_allclose(maps_of(figure, 20)[:, 0, 0], best, atol=0.01)
 
 
 def image_of(figure) -> np.ndarray:
@@ -127,13 +118,13 @@ def color_at(figure, i: float, j: float) -> list[float]:
 LAST_CELL = (0.9, 1.9)
 
 
-def test_one_outlier_does_not_decide_the_colours(new_run, drawn):
+def test_one_outlier_does_not_decide_the_colours(new_run):
     column = [(RED, 0.1 * (j + 1), (-0.9, 0.4 * (j + 0.5))) for j in range(5)]
-    charts.heatmap(new_run([*column, (RED, -36.0, LAST_CELL)]))
+    figure = charts.heatmap(new_run([*column, (RED, -36.0, LAST_CELL)]))
     viridis = colormaps["viridis"]
     for j in range(5):
-        assert color_at(drawn[0], 0, j) == pytest.approx(viridis(j / 4), abs=0.02)
-    assert color_at(drawn[0], 5, 4) == pytest.approx(viridis(0.0))
+        assert color_at(figure, 0, j) == pytest.approx(viridis(j / 4), abs=0.02)
+    assert color_at(figure, 5, 4) == pytest.approx(viridis(0.0))
 
 
 @pytest.mark.parametrize(
@@ -146,46 +137,48 @@ def test_one_outlier_does_not_decide_the_colours(new_run, drawn):
         ([2.0], (1.9, 2.1), "neither"),
     ],
 )
-def test_the_colour_bar_says_which_objectives_are_beyond_it(new_run, drawn, objective, shown, extend):
-    charts.heatmap(new_run([(RED, value, (-0.9, 0.4 * (j + 0.5))) for j, value in enumerate(objective)]))
-    bar = drawn[0].axes[-1]._colorbar
+def test_the_colour_bar_says_which_objectives_are_beyond_it(new_run, objective, shown, extend):
+    figure = charts.heatmap(new_run([(RED, value, (-0.9, 0.4 * (j + 0.5))) for j, value in enumerate(objective)]))
+    bar = figure.axes[-1]._colorbar
     assert (bar.vmin, bar.vmax) == pytest.approx(shown)
     assert bar.extend == extend
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the sum of such objectives
 @pytest.mark.parametrize("objective", [(1e308, -1e308), (1.7e308, 1.0), (1e-310, 0.0), (1e308, 1e308)])
-def test_a_heat_map_of_enormous_or_tiny_objectives_is_drawn(new_run, drawn, objective):
+def test_a_heat_map_of_enormous_or_tiny_objectives_is_drawn(new_run, objective):
     run = new_run([(RED, value, place) for value, place in zip(objective, (LAST_CELL, (-0.9, 0.1)), strict=True)])
-    assert_a_picture(charts.heatmap(run), "heatmap.png")
+    figure = charts.heatmap(run)
+    figure.draw_without_rendering()
     ends = (0.5, 0.5) if objective[0] == objective[1] else (1.0, 0.0)
     for cell, end in zip(((5, 4), (0, 0)), ends, strict=True):
-        assert color_at(drawn[0], *cell) == pytest.approx(colormaps["viridis"](end), abs=0.01)
+        assert color_at(figure, *cell) == pytest.approx(colormaps["viridis"](end), abs=0.01)
     if objective[0] == 1e308:
-        assert drawn[0].axes[-1].get_ylabel() == "objective / 1e+308"
+        assert figure.axes[-1].get_ylabel() == "objective / 1e+308"
 
 
 @pytest.mark.parametrize("dims", [[6, 5], [3, 4, 5]])
-def test_a_heat_map_of_enormous_ranges_is_drawn(new_run, make_task, plane_folder, drawn, dims):
+def test_a_heat_map_of_enormous_ranges_is_drawn(new_run, make_task, plane_folder, dims):
     source = (plane_folder / "task.py").read_text()
     ranges = ", ".join(f'"{name}": (-1e299, 1e299)' for name in ("a", "b", "c")[: len(dims)])
     source = source.replace('{"mean": (-1.0, 1.0), "deviation": (0.0, 2.0)}', f"{{{ranges}}}")
     source = source.replace("[v.mean(axis=1), v.std(axis=1)]", f"[v.mean(axis=1)] * {len(dims)}")
     changes = {"search": {"archive": {"dims": dims}}, "task": str(make_task(source))}
     run = new_run([(RED, 0.5, (0.0,) * len(dims))], changes)
-    assert_a_picture(charts.heatmap(run), "heatmap.png")
+    figure = charts.heatmap(run)
+    figure.draw_without_rendering()
     if len(dims) == 2:
-        assert drawn[0].axes[0].get_xlabel() == "a / 1e+299"
-        assert [label.get_text() for label in drawn[0].axes[0].get_yticklabels()][::4] == ["-1", "0", "1"]
+        assert figure.axes[0].get_xlabel() == "a / 1e+299"
+        assert [label.get_text() for label in figure.axes[0].get_yticklabels()][::4] == ["-1", "0", "1"]
 
 
-def test_a_heat_map_colours_the_cell_that_measures_fall_into_and_shows_its_edges(new_run, drawn):
+def test_a_heat_map_colours_the_cell_that_measures_fall_into_and_shows_its_edges(new_run):
     rng = np.random.default_rng(4)
     measures = rng.uniform((-1, 0), (1, 2), (12, 2))
     centroids = {"archive": {"type": "CVTArchive", "dims": None, "centroids": 9}}
     run = new_run([(RED, float(x), (x, y)) for x, y in measures], {"search": centroids})
-    charts.heatmap(run)
-    image, elites, places = image_of(drawn[0]), run.search.archive.elites(), run.search.archive.centroids
+    figure = charts.heatmap(run)
+    image, elites, places = image_of(figure), run.search.archive.elites(), run.search.archive.centroids
     rows, columns = image.shape[:2]
     edges = np.abs(image - charts._EDGE_COLOR).max(axis=2) < 0.01
     assert 0.002 < edges.mean() < 0.1
@@ -200,22 +193,23 @@ def test_a_heat_map_colours_the_cell_that_measures_fall_into_and_shows_its_edges
         assert image[row, column].tolist() == pytest.approx(expected)
 
 
-def test_parallel_axes_are_not_clipped(run_of, drawn):
+def test_parallel_axes_are_not_clipped(run_of):
     elites = [(RED, 0.5, (-1.0, 0.0, 0.0)), (RED, 0.75, (1.0, 2.0, 1.0)), (RED, 0.6, (7.0, 1.0, 0.25))]
-    charts.heatmap(run_of(3, {"archive": {"type": "CVTArchive", "dims": None, "centroids": 30}}, elites))
-    axes = drawn[0].axes[0]
+    figure = charts.heatmap(run_of(3, {"archive": {"type": "CVTArchive", "dims": None, "centroids": 30}}, elites))
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
     (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
     (lines,) = axes.collections
     heights = sorted(segment[:, 1].tolist() for segment in lines.get_segments())
     assert heights == [[0.0, 0.0, 0.0], [1.0, 0.5, 0.25], [1.0, 1.0, 1.0]]
     assert left < 0 and right > 2 and bottom < 0 and top > 1
-    page = drawn[0].bbox
+    page = figure.bbox
     for text in axes.texts:
         box = text.get_window_extent()
         assert page.x0 <= box.x0 and box.x1 <= page.x1 and page.y0 <= box.y0 and box.y1 <= page.y1, text.get_text()
 
 
-def test_the_curves_show_the_metrics(new_run, drawn):
+def test_the_curves_show_the_metrics(new_run):
     run = new_run([])
     rows = [
         {"evaluations": 10, "qd_score": 1.0, "coverage": 0.25, "best_objective": None, "duplicates": 0, "offspring": 10},
@@ -223,8 +217,8 @@ def test_the_curves_show_the_metrics(new_run, drawn):
     ]
     for number, row in enumerate(rows, 1):
         run.run_dir.append_metrics({"generations": number, "elapsed_s": float(number), **row})
-    assert_a_picture(charts.curves(run), "curves.png")
-    shown = {axes.get_title(loc="left"): axes.lines[0] for axes in drawn[0].axes}
+    figure = charts.curves(run)
+    shown = {axes.get_title(loc="left"): axes.lines[0] for axes in figure.axes}
     expected = {
         "QD score": [1.0, 2.5],
         "coverage": [0.25, 0.5],
@@ -237,19 +231,19 @@ def test_the_curves_show_the_metrics(new_run, drawn):
         np.testing.assert_array_equal(shown[title].get_ydata(), values)
 
 
-def test_the_curves_of_several_emitters_show_how_each_succeeds(new_run, drawn):
+def test_the_curves_of_several_emitters_show_how_each_succeeds(new_run):
     run = new_run([])
     row = {"qd_score": 1.0, "coverage": 0.25, "best_objective": 0.5, "duplicates": 0, "offspring": 10, "elapsed_s": 1.0}
     counts = [{"initial": (10, 4, 0), "a": (0, 0, 0)}, {"initial": (10, 4, 0), "a": (20, 3, 5)}]
     for number, emitters in enumerate(counts, 1):
         named = {name: dict(zip(("evaluations", "new_cells", "improved"), each, strict=True)) for name, each in emitters.items()}
         run.run_dir.append_metrics({"generations": number, "evaluations": 10 * number, "emitters": named, **row})
-    charts.curves(run)
-    success, shares = drawn[0].axes[4:]
+    figure = charts.curves(run)
+    success, shares = figure.axes[4:]
     assert [line.get_label() for line in success.lines] == ["initial", "a"]
     np.testing.assert_allclose([line.get_ydata() for line in success.lines], [[0.4, 0.4], [0.0, 0.4]])
     np.testing.assert_allclose([line.get_ydata() for line in shares.lines], [[1.0, 1 / 3], [0.0, 2 / 3]])
 
 
 def test_a_run_without_generations_has_empty_curves(new_run):
-    assert_a_picture(charts.curves(new_run([])), "curves.png")
+    charts.curves(new_run([])).draw_without_rendering()

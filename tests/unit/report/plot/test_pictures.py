@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 
 from evo.errors import UserError
@@ -15,6 +16,20 @@ from .conftest import BLUE, COLORS, GREEN, RED
 BACKGROUND = (24, 24, 28)  # of empty cells
 # The plane task: measure 0 from -1 to 1 in 6 columns, measure 1 from 0 to 2 in 5 rows.
 AT = {RED: (0, 0), GREEN: (0, 4), BLUE: (5, 1)}
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures that are saved, to look at their content."""
+    figures = []
+    savefig = Figure.savefig
+
+    def keep(figure: Figure, *args, **kwargs) -> None:
+        figures.append(figure)
+        savefig(figure, *args, **kwargs)
+
+    monkeypatch.setattr(Figure, "savefig", keep)
+    return figures
 
 
 def pixels_of(path) -> np.ndarray:
