@@ -6,13 +6,58 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import click
 
 from evo import get_include
 from evo.about import DISTRIBUTION
 from evo.cli import export_verbs, machine_verbs, search_verbs, view_verbs
-from evo.cli.terminal import Verbs
+from evo.errors import did_you_mean
+from evo.exit_codes import EXIT_USER_ERROR
+
+
+class _UsageError(click.ClickException):
+    """A mistake in the options or arguments, as one line."""
+
+    exit_code = EXIT_USER_ERROR
+
+    def __init__(self, error: click.UsageError):
+        command = error.ctx.command_path if error.ctx else "evo"
+        super().__init__(f"{' '.join(error.format_message().split()).rstrip('.')}; see: {command} --help")
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"evo: {self.message}", err=True)
+
+
+@contextmanager
+def _usage_in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        raise _UsageError(error) from error
+
+
+class _Main(click.Group):
+    """The group of verbs. Click's own messages for wrong usage have several lines."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name[:1].isalnum() and self.get_command(ctx, name) is None and not ctx.resilient_parsing:
+            ctx.fail(f"No such command '{name}', {did_you_mean(name, self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _usage_in_one_line():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _usage_in_one_line():
+            return super().invoke(ctx)
 
 
 def _print_include(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
@@ -21,7 +66,7 @@ def _print_include(ctx: click.Context, _: click.Parameter, is_given: bool) -> No
         ctx.exit()
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=_Main, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name=DISTRIBUTION, prog_name="evo")
 @click.option(
     "--include",

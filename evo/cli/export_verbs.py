@@ -95,13 +95,7 @@ def predict(run_folder: Path, data: Path, cell: str | None, best: bool, output: 
 @click.option("--output", type=PATH, help="File for the program in text form, or folder of a front.")
 @terminal.set_shown_key
 def simplify(
-    run_folder: Path,
-    cell: str | None,
-    best: bool,
-    front: bool,
-    tolerance: float,
-    output: Path | None,
-    overrides: tuple[str, ...],
+    run_folder: Path, cell: str | None, best: bool, front: bool, tolerance: float, output: Path | None, overrides: tuple[str, ...]
 ) -> None:
     """Take from an elite what its objective does not need.
 
@@ -121,7 +115,7 @@ def simplify(
 
 
 @verb("compile")
-@click.argument("source", metavar="RUN|CONFIG", type=terminal.ConfigPath())
+@click.argument("source", metavar="RUN|CONFIG", type=terminal.CONFIG_PATH)
 @click.option("--arch", default="sm_90", show_default=True, help="GPU architecture to compile for.")
 @click.option("--output", type=PATH, help="Folder for the cubins.  [default: RUN/cubins or ./cubins]")
 @click.option("--random", "num_random", type=click.IntRange(1), default=256, show_default=True, help="Programs of a CONFIG.")

@@ -36,7 +36,7 @@ def doctor(test: bool, measure: bool) -> None:
 
 @verb()
 @click.argument("word", required=False)
-@click.option("--config", "config", metavar="CONFIG", type=terminal.ConfigPath(), help="Only the vocabulary of this config.")
+@click.option("--config", "config", metavar="CONFIG", type=terminal.CONFIG_PATH, help="Only the vocabulary of this config.")
 @click.option("--instruction-set", metavar="SET", help="default, wide, or a JSON file.  [default: default]")
 @terminal.set_option("Override a key of --config.")
 def instructions(word: str | None, config: Path | None, instruction_set: str | None, overrides: tuple[str, ...]) -> None:
@@ -138,7 +138,7 @@ def worker(connect: str, num_workers: int | None, keys: Path | None, as_json: bo
         worker.serve()
 
 
-@click.group(cls=terminal.Verbs)
+@click.group()
 def keys() -> None:
     """Keys by which a run and its farm's workers know each other."""
 

@@ -9,15 +9,14 @@ import functools
 import glob
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from evo.errors import DeviceFailure, UserError, did_you_mean
+from evo.errors import DeviceFailure, UserError
 from evo.exit_codes import EXIT_DEVICE_FAILED, EXIT_INTERRUPTED, EXIT_USER_ERROR, end_at_once
 from evo.shipped import shipped
 
@@ -25,55 +24,6 @@ if TYPE_CHECKING:
     from evo.run.run import Run
 
 _QUIET = "evo.quiet"  # in click's `Context.meta`
-
-# ---- wrong usage, in one line --------------------------------------------------------------------------------------------
-
-
-class _UsageError(click.ClickException):
-    """A mistake in the options or arguments, as one line."""
-
-    exit_code = EXIT_USER_ERROR
-
-    def __init__(self, error: click.UsageError):
-        command = error.ctx.command_path if error.ctx else "evo"
-        super().__init__(f"{' '.join(error.format_message().split()).rstrip('.')}; see: {command} --help")
-
-    def show(self, file: Any = None) -> None:
-        click.echo(f"evo: {self.message}", err=True)
-
-
-@contextmanager
-def _usage_in_one_line() -> Iterator[None]:
-    try:
-        yield
-    except click.exceptions.NoArgsIsHelpError:
-        raise
-    except click.UsageError as error:
-        raise _UsageError(error) from error
-
-
-class Verbs(click.Group):
-    """A group of verbs. Click's own messages for wrong usage have several lines."""
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, but suggests the verbs whose names are near."""
-        name = args[0]
-        if name[:1].isalnum() and self.get_command(ctx, name) is None and not ctx.resilient_parsing:
-            ctx.fail(f"No such command '{name}', {did_you_mean(name, self.list_commands(ctx))}")
-        return super().resolve_command(ctx, args)
-
-    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """As click's."""
-        with _usage_in_one_line():
-            return super().make_context(*args, **kwargs)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """As click's."""
-        with _usage_in_one_line():
-            return super().invoke(ctx)
-
-
-# ---- verbs ---------------------------------------------------------------------------------------------------------------
 
 
 def verb(name: str | None = None, **settings: Any) -> Callable[[Callable[..., None]], click.Command]:
@@ -105,22 +55,22 @@ def verb(name: str | None = None, **settings: Any) -> Callable[[Callable[..., No
     return made
 
 
-# ---- arguments and options -----------------------------------------------------------------------------------------------
-
 PATH = click.Path(path_type=Path)
 
 
-class ConfigPath(click.Path):
+class _ConfigPath(click.Path):
     """A config's file, or the name of one of evo's. Tab offers both."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Files and names that begin so."""
         files = sorted(glob.glob(f"{glob.escape(incomplete)}*.yaml"))
         names = [name for name in shipped("configs") if name.startswith(incomplete)]
         return [CompletionItem(value) for value in [*files, *names]] or super().shell_complete(ctx, param, incomplete)
+
+
+CONFIG_PATH = _ConfigPath()
 
 
 def _be_quiet(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
@@ -133,7 +83,7 @@ def set_option(help_text: str) -> Callable[..., Any]:
 
 
 run_argument = click.argument("run_folder", metavar="RUN", type=PATH)
-config_argument = click.argument("config", type=ConfigPath())
+config_argument = click.argument("config", type=CONFIG_PATH)
 set_key = set_option("Override a key of the config: --set search.batch_size=256. May be given many times.")
 set_shown_key = set_option("Override a key that changes no result.")
 cell_option = click.option("--cell", metavar="I,J", help="The elite in this cell of the grid (or with this cell number).")
@@ -154,9 +104,6 @@ def check_one_of(options: Mapping[str, bool]) -> None:
     given = [name for name, is_given in options.items() if is_given]
     if len(given) > 1:
         raise UserError(f"{' and '.join(given)}: give one of them")
-
-
-# ---- messages ------------------------------------------------------------------------------------------------------------
 
 
 def is_quiet() -> bool:
@@ -185,9 +132,6 @@ def say_loading(path: Path) -> None:
 def one_line(error: UserError) -> str:
     """An error's message without line breaks."""
     return " ".join(str(error).splitlines())
-
-
-# ---- runs ----------------------------------------------------------------------------------------------------------------
 
 
 def view(run_folder: Path, overrides: tuple[str, ...], *, with_task: bool = True) -> Run:

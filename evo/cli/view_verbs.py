@@ -43,13 +43,7 @@ def list_runs_below(folder: Path, as_json: bool) -> None:
 )
 @terminal.set_shown_key
 def show(
-    run_folder: Path,
-    cell: str | None,
-    front: bool,
-    lineage: bool,
-    failed: bool,
-    csv_file: str | None,
-    overrides: tuple[str, ...],
+    run_folder: Path, cell: str | None, front: bool, lineage: bool, failed: bool, csv_file: str | None, overrides: tuple[str, ...]
 ) -> None:
     """Print an elite of the run in folder RUN.
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.language.batch import Batch
+from evo.language.program import Language, format_program
 from evo.native.vary import OPERATORS
 from evo.run.run import Run
 from evo.search.emitter import GIVEN, RANDOM
@@ -61,3 +62,8 @@ def hash_text(words: NDArray[np.uint64]) -> str:
 def operator_name(code: int) -> str:
     """The operator that made a program."""
     return {RANDOM: "none (random program)", GIVEN: "none (given to generation 0)"}.get(code) or OPERATORS[code]
+
+
+def program_lines(language: Language, programs: NDArray[np.uint64]) -> list[str]:
+    """The text of each of `(n, max_length)` programs in one line, as `evo eval` reads it."""
+    return [" ".join(format_program(language, words).split()) for words in programs]

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
+
+import numpy as np
 
 from evo.language.expression import expression_of, infix_line
-from evo.language.program import format_program
-from evo.report.elites import cell_names, hash_text
+from evo.report.elites import cell_names, hash_text, program_lines
 from evo.run.run import Run
 
 
@@ -21,37 +23,22 @@ def elites_csv(run: Run) -> str:
     measure (`measure_NAME`), learned ones last, all with all their digits, the number of live instructions, the hash as
     `evo show` prints it, and the program as an expression and as text; `evo eval` reads the latter.
     """
-    layout, elites, language = run.search.layout, run.search.elites(), run.search.problem.language
-    problem = run.search.problem
+    problem, elites, cells = run.search.problem, run.search.elites(), [name.split(",") for name in cell_names(run)]
     spanning = list(problem.spanning)
-    measures = [*problem.task.measures, *(spanning if elites.latent.shape[1] else [])]
-    cells = [name.split(",") for name in cell_names(run)]
-    is_grid = "," in layout.cell_name(0)
+    places = [f"cell_{name}" for name in spanning] if "," in run.search.layout.cell_name(0) else ["cell"]
+    names = [*problem.task.measures, *(spanning if elites.latent.shape[1] else [])]
+    measures = np.hstack([elites.measures, elites.latent]).T.tolist()
+    columns: dict[str, Iterable[object]] = {
+        **{name: [cell[axis] for cell in cells] for axis, name in enumerate(places)},
+        "objective": elites.objective.tolist(),
+        **{f"measure_{name}": values for name, values in zip(names, measures, strict=True)},
+        "num_instructions": elites.num_instructions.tolist(),
+        "hash": map(hash_text, elites.hash),
+        "expression": [infix_line(expression_of(problem.language, words)) for words in elites.solution],
+        "program": program_lines(problem.language, elites.solution),
+    }
     table = io.StringIO()
     writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(
-        [
-            *([f"cell_{name}" for name in spanning] if is_grid else ["cell"]),
-            "objective",
-            *(f"measure_{name}" for name in measures),
-            "num_instructions",
-            "hash",
-            "expression",
-            "program",
-        ]
-    )
-    for row, indices in enumerate(cells):
-        words = elites.solution[row]
-        writer.writerow(
-            [
-                *indices,
-                float(elites.objective[row]),
-                *elites.measures[row].tolist(),
-                *elites.latent[row].tolist(),
-                int(elites.num_instructions[row]),
-                hash_text(elites.hash[row]),
-                infix_line(expression_of(language, words)),
-                " ".join(format_program(language, words).split()),
-            ]
-        )
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
     return table.getvalue()

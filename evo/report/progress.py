@@ -79,12 +79,20 @@ class Progress(AbstractContextManager["Progress"]):
     def __init__(self, search: Search):
         self._search = search
         self._first = (search.counters.evaluations, search.elapsed_s)
+        self._latest: tuple[Generation, float] | None = None
 
     def __exit__(self, *_: object) -> None:
         self.end()
 
     def __call__(self, generation: Generation, elapsed_s: float) -> None:
-        """Shows a generation, and the seconds that the search has taken so far."""
+        """Shows a generation, and the seconds that the search has taken so far. Says once that the prescreen is off."""
+        if generation.screening and generation.screening.ended:
+            self.say(f"prescreen off from generation {generation.counters.generations}: {generation.screening.ended}")
+        self._latest = (generation, elapsed_s)
+        self._renew()
+
+    def _renew(self) -> None:
+        """Shows what is the latest now."""
 
     def say(self, message: str) -> None:
         """Shows a line to whoever watches."""
@@ -92,23 +100,11 @@ class Progress(AbstractContextManager["Progress"]):
     def end(self) -> None:
         """Gives the terminal back, as leaving the context does."""
 
-    def _say_what_ended(self, generation: Generation) -> None:
-        """Says once that the prescreen is off."""
-        if generation.screening and generation.screening.ended:
-            self.say(f"prescreen off from generation {generation.counters.generations}: {generation.screening.ended}")
-
     def _share_done(self, generation: Generation, elapsed_s: float) -> float | None:
         """How far the search is towards its nearest stop, up to 1; None if the only stop is an objective."""
         stop, counters = self._search.problem.config.stop, generation.counters
-        shares = [
-            done / total
-            for done, total in (
-                (counters.generations, stop.generations),
-                (counters.evaluations, stop.evaluations),
-                (elapsed_s, stop.seconds),
-            )
-            if total
-        ]
+        bounds = (counters.generations, stop.generations), (counters.evaluations, stop.evaluations), (elapsed_s, stop.seconds)
+        shares = [done / total for done, total in bounds if total]
         return min(1.0, max(shares)) if shares else None
 
     def _parts(self, generation: Generation, elapsed_s: float) -> tuple[str, str]:
@@ -130,22 +126,20 @@ class Progress(AbstractContextManager["Progress"]):
 class _PlainProgress(Progress):
     """Prints a line every few seconds and one at the end, for logs."""
 
-    def __enter__(self) -> Progress:
-        self._shown_s = float("-inf")
-        self._last: str | None = None
-        return self
+    _shown_s = float("-inf")
 
     def __exit__(self, *_: object) -> None:
-        if self._last:
-            click.echo(self._last)
+        self._print()
 
-    def __call__(self, generation: Generation, elapsed_s: float) -> None:
-        self._say_what_ended(generation)
-        self._last = "  ".join(self._parts(generation, elapsed_s))
-        if elapsed_s - self._shown_s >= PLAIN_SECONDS:
-            click.echo(self._last)
-            self._last = None
-            self._shown_s = elapsed_s
+    def _renew(self) -> None:
+        if self._latest and self._latest[1] - self._shown_s >= PLAIN_SECONDS:
+            self._shown_s = self._latest[1]
+            self._print()
+
+    def _print(self) -> None:
+        if self._latest:
+            click.echo("  ".join(self._parts(*self._latest)))
+        self._latest = None
 
     def say(self, message: str) -> None:
         click.echo(message, err=True)
@@ -162,7 +156,6 @@ class _TerminalProgress(Progress):
         from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeElapsedColumn, TimeRemainingColumn
 
         super().__init__(search)
-        self._latest: tuple[Generation, float] | None = None
         self._said: list[str] = []
         self._bar = Progress(BarColumn(bar_width=None), TaskProgressColumn(), TimeElapsedColumn(), TimeRemainingColumn())
         self._bar_task = self._bar.add_task("", total=None)
@@ -171,10 +164,6 @@ class _TerminalProgress(Progress):
     def __enter__(self) -> Progress:
         self._live.start(refresh=True)
         return self
-
-    def __call__(self, generation: Generation, elapsed_s: float) -> None:
-        self._say_what_ended(generation)
-        self._latest = (generation, elapsed_s)
 
     def say(self, message: str) -> None:
         self._said.append(message)
@@ -188,14 +177,10 @@ class _TerminalProgress(Progress):
 
         lines = ["starting"]
         if self._latest:
-            self._move_bar(*self._latest)
+            if (share := self._share_done(*self._latest)) is not None:
+                self._bar.update(self._bar_task, total=1.0, completed=share)
             lines = list(self._parts(*self._latest))
         return Group(self._bar, Text("\n".join([*lines, *self._said])))
-
-    def _move_bar(self, generation: Generation, elapsed_s: float) -> None:
-        share = self._share_done(generation, elapsed_s)
-        if share is not None:
-            self._bar.update(self._bar_task, total=1.0, completed=share)
 
 
 class _NotebookProgress(Progress):
@@ -208,16 +193,13 @@ class _NotebookProgress(Progress):
         ipython: Any = import_module("IPython.display")  # which no notebook is without
         self._html: Callable[[str], Any] = ipython.HTML
         self._shown_s = time.monotonic()
-        self._latest: tuple[Generation, float] | None = None
         self._handle = ipython.display(self._html("starting"), display_id=True)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._show()
 
-    def __call__(self, generation: Generation, elapsed_s: float) -> None:
-        self._say_what_ended(generation)
-        self._latest = (generation, elapsed_s)
+    def _renew(self) -> None:
         if time.monotonic() - self._shown_s >= NOTEBOOK_SECONDS:
             self._show()
 

@@ -24,6 +24,7 @@ from evo.evaluate.cpu import without_cpu_meaning
 from evo.language.expression import expression_of, infix, infix_line
 from evo.language.program import Language, format_program
 from evo.native.ptx_vm import VirtualMachine
+from evo.report.elites import program_lines
 from evo.report.pareto import front_of, why_no_front
 from evo.run.run import save_search
 from evo.run.search import Search
@@ -128,7 +129,7 @@ class Result:
                 "num_instructions": elites.num_instructions,
                 "generation": elites.generation,
                 "expression": [infix_line(expression_of(problem.language, words)) for words in elites.solution],
-                "program": [" ".join(format_program(problem.language, words).splitlines()) for words in elites.solution],
+                "program": program_lines(problem.language, elites.solution),
             }
         )
 

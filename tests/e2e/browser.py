@@ -10,6 +10,7 @@ import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -75,6 +76,7 @@ CASES = {
     "swatches": ("", GRID),
 }
 INSTRUCTIONS = ["add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "rcp_approx_ftz_f32", "sin_approx_ftz_f32"]
+CELL = "#stage .cell"
 DESKTOP = {"width": 1440, "height": 1200}
 PHONE = {"width": 390, "height": 844}
 
@@ -149,3 +151,43 @@ def visit(browser, hostile_run):
     assert not said
     strangers = {url for url, address in asked if url != address and not url.startswith(("data:", "blob:"))}
     assert not strangers
+
+
+@pytest.fixture
+def archive(hostile_run):
+    """The elites of a grid as a table: `cell` is a name, and the best comes first."""
+
+    from .conftest import state_of  # which has these fixtures, and so needs this module first
+
+    def read(case: str = "pictures") -> dict[str, np.ndarray]:
+        found = state_of(hostile_run(case)).archive
+        order = np.argsort(-found["objective"], kind="stable")
+        cells = [str(number) if case == "polygons" else f"{number // ROWS},{number % ROWS}" for number in found["cell"]]
+        return {name: array[order] for name, array in found.items()} | {"cell": np.array(cells)[order]}
+
+    return read
+
+
+def button(page, cell: str):
+    return page.locator(f'{CELL}[data-cell="{cell}"]')
+
+
+def panel(page):
+    return page.locator("#panel")
+
+
+def expect_shown(page, *cells: str) -> None:
+    """The panel shows these cells, or will at once; none: it is closed."""
+    from playwright.sync_api import expect
+
+    expect(panel(page)).to_be_visible(visible=bool(cells))
+    if cells:
+        expect(page.locator("#cards h2")).to_have_text([f"Cell {cell}" for cell in cells])
+
+
+def focused(page) -> str:
+    """The element with the focus: its id, cell, view or text."""
+    return page.evaluate(
+        "(({id, dataset, textContent}) => id || dataset.cell || dataset.view || dataset.bound || dataset.sort || textContent)"
+        "(document.activeElement)"
+    )

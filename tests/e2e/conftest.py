@@ -19,7 +19,7 @@ import yaml
 from evo.run.checkpoint import decode_checkpoint
 from evo.run.lineage_log import decode_log
 
-from .browser import browser, hostile_run, visit  # noqa: F401
+from .browser import archive, browser, hostile_run, visit  # noqa: F401
 
 WAIT_S = 300.0  # far beyond what any of these waits takes, on a busy machine too: it ends a test that hangs
 

@@ -1,7 +1,4 @@
-"""The page of a run in a real browser: each control by mouse and by keyboard, what it shows, and who can use it.
-
-Longer than most modules: each control has its test, and they share one browser.
-"""
+"""The page of a run in a real browser: each control by mouse and by keyboard, and what it shows."""
 
 from __future__ import annotations
 
@@ -19,51 +16,10 @@ from evo.report.lineage import LinesOfDescent
 from evo.run.checkpoint import decode_checkpoint
 from evo.run.run import Run
 
-from .browser import CASES, COLUMNS, DESKTOP, FACT, IMAGE, NAME, PHONE, ROWS, SCRIPT
-from .conftest import state_of
+from .browser import CASES, CELL, COLUMNS, FACT, IMAGE, NAME, ROWS, SCRIPT, button, expect_shown, focused
 from .test_verbs import sections
 
 pytestmark = pytest.mark.slow
-
-CELL = "#stage .cell"
-
-
-@pytest.fixture
-def archive(hostile_run):
-    """The elites of a grid as a table: `cell` is a name, and the best comes first."""
-
-    def read(case: str = "pictures") -> dict[str, np.ndarray]:
-        found = state_of(hostile_run(case)).archive
-        order = np.argsort(-found["objective"], kind="stable")
-        cells = [str(number) if case == "polygons" else f"{number // ROWS},{number % ROWS}" for number in found["cell"]]
-        return {name: array[order] for name, array in found.items()} | {"cell": np.array(cells)[order]}
-
-    return read
-
-
-def button(page, cell: str):
-    return page.locator(f'{CELL}[data-cell="{cell}"]')
-
-
-def panel(page):
-    return page.locator("#panel")
-
-
-def expect_shown(page, *cells: str) -> None:
-    """The panel shows these cells, or will at once; none: it is closed."""
-    from playwright.sync_api import expect
-
-    expect(panel(page)).to_be_visible(visible=bool(cells))
-    if cells:
-        expect(page.locator("#cards h2")).to_have_text([f"Cell {cell}" for cell in cells])
-
-
-def focused(page) -> str:
-    """The element with the focus: its id, cell, view or text."""
-    return page.evaluate(
-        "(({id, dataset, textContent}) => id || dataset.cell || dataset.view || dataset.bound || dataset.sort || textContent)"
-        "(document.activeElement)"
-    )
 
 
 def order_shown(page) -> list[str]:
@@ -240,25 +196,6 @@ def test_arrow_keys_move_through_the_map_and_enter_opens(visit, archive):
     assert focused(page) == elites["cell"][0]
     page.keyboard.press("End")
     assert focused(page) == elites["cell"][-1]
-
-
-def test_every_control_can_be_reached_by_tab_alone(visit, archive):
-    page = visit("pictures")
-    controls = "button, select, input, summary, a[href], #tabular"
-    for opened in (False, True):
-        if opened:
-            button(page, archive()["cell"][0]).click()
-        page.evaluate(
-            f"[...document.querySelectorAll('{controls}')].filter((each) => each.checkVisibility() && !each.disabled"
-            " && !each.matches('#stage .cell')).forEach((each, i) => (each.dataset.number = i))"
-        )
-        number = page.locator("[data-number]").count()
-        page.evaluate("document.activeElement.blur()")
-        reached = set()
-        for _ in range(number + 12):  # program, expression and PTX can be scrolled, and so take the focus too
-            page.keyboard.press("Tab")
-            reached.add(page.evaluate("document.activeElement.dataset.number ?? null"))
-        assert reached >= {str(each) for each in range(number)}
 
 
 def test_views_and_sorting_by_mouse_and_by_keyboard(visit, archive):
@@ -447,53 +384,3 @@ def test_size_theme_and_what_cells_show(visit):
     assert not page.locator("#search").is_visible()
     page.locator("summary").press("Enter")
     assert page.locator("#search").is_visible()
-
-
-# ---- who can use it
-
-
-@pytest.mark.parametrize(
-    ("case", "scheme", "viewport"),
-    [("pictures", "light", DESKTOP), ("pictures", "dark", PHONE), ("curves", "dark", DESKTOP), ("curves", "light", PHONE)],
-    ids=["pictures", "pictures dark on a phone", "curves dark", "curves on a phone"],
-)
-def test_axe_finds_no_serious_fault(visit, archive, case, scheme, viewport):
-    from axe_playwright_python.sync_playwright import Axe
-
-    page, cells = visit(case, viewport=viewport, color_scheme=scheme, reduced_motion="reduce"), archive(case)["cell"]
-
-    def check(place: str) -> None:
-        found = Axe().run(page).response["violations"]
-        serious = [each for each in found if each["impact"] in ("serious", "critical")]
-        assert not [f"{place}: {each['id']}: {each['nodes'][0]['html'][:200]}" for each in serious]
-
-    for view in ("Map", "Gallery", "Table"):
-        page.get_by_role("button", name=view).click()
-        check(view)
-    page.get_by_role("button", name="Map").click()
-    page.evaluate("location.hash = '#" + cells[0] + "'")
-    check("panel")
-    page.evaluate("location.hash = '#" + "~".join(cells[:2]) + "'")
-    check("comparison")
-
-
-def test_a_phone_shows_all_without_scrolling_sideways(visit, archive):
-    page = visit("pictures", viewport=PHONE, has_touch=True, is_mobile=True)
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
-    cell = archive()["cell"][0]
-    button(page, cell).tap()
-    box = panel(page).bounding_box()
-    assert (box["x"], box["width"]) == (0, PHONE["width"])
-    assert page.evaluate("document.querySelector('#panel').scrollWidth") <= PHONE["width"]
-    page.keyboard.press("Escape")
-    expect_shown(page)
-    assert focused(page) == cell
-
-
-def test_a_printed_page_has_the_map_and_no_controls(visit):
-    page = visit("pictures", viewport={"width": 720, "height": 1000}, color_scheme="dark")
-    page.emulate_media(media="print")
-    assert not any(page.locator(place).is_visible() for place in ("#toolbar", "#controls", "#hint"))
-    assert page.locator("#stage").bounding_box()["width"] <= 720
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    assert page.pdf().startswith(b"%PDF")

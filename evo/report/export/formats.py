@@ -20,11 +20,10 @@ from evo.errors import UserError
 from evo.evaluate.backends import why_no_compiler
 from evo.kernel import nvrtc
 from evo.language.expression import Expression, Unsupported, infix, plain_constant
-from evo.language.program import format_program
 from evo.language.source import c_source, cuda_source, python_source
 from evo.native.stack_ptx import NodeKind
 from evo.report.check import TOLERANCE
-from evo.report.elites import row_of_elite
+from evo.report.elites import program_lines, row_of_elite
 from evo.report.export import run_export
 from evo.report.export.sympy_text import latex_text, run_sympy, sympy_text
 from evo.report.export.verify import Elite, Verifier
@@ -127,7 +126,7 @@ def _record(job: Verifier, elite: Elite, expression: Expression) -> dict[str, An
         "measures": dict(zip(job.problem.task.measures, elite.measures.tolist(), strict=True)),
         "facts": {name: value if np.isfinite(value) else None for name, value in elite.facts.items()},
         "num_instructions": elite.num_instructions,
-        "program": " ".join(format_program(job.problem.language, elite.batch.words[0]).split()),
+        "program": program_lines(job.problem.language, elite.batch.words)[0],
         "infix": infix(expression).splitlines(),
         "inputs": dict(expression.inputs),
         "values": values,

@@ -22,8 +22,7 @@ let data, elites, byCell, visible, buttons, target, sheets = [];
 
 // ---- elements
 
-function el(name, attributes = {}, ...children) {
-  const element = document.createElement(name);
+function filled(element, attributes, children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (key === "text") element.textContent = value;
     else if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
@@ -33,12 +32,8 @@ function el(name, attributes = {}, ...children) {
   return element;
 }
 
-function svg(name, attributes = {}, ...children) {
-  const element = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children);
-  return element;
-}
+const el = (name, attributes = {}, ...children) => filled(document.createElement(name), attributes, children);
+const svg = (name, attributes = {}, ...children) => filled(document.createElementNS(SVG, name), attributes, children);
 
 function number(value) {
   if (value === null) return "not finite";

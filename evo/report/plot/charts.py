@@ -68,9 +68,12 @@ def heatmap(run: Searched) -> Figure:
         figure = Figure(figsize=(8, 3.2 if len(names) == 1 else 6.5), layout="constrained")
         axes = figure.subplots()
         if len(names) > 2:
-            _draw_lines(axes, elites, objective, colors, names, ranges)
+            rgba = colors.to_rgba(objective, alpha=float(np.clip(200.0 / len(objective), 0.1, 0.8)))
+            _draw_lines(axes, elites.spanning, np.argsort(objective, kind="stable"), rgba, names, ranges)
         else:
-            _draw_cells(axes, archive, elites, objective, colors, names, ranges)
+            palette = np.ones((archive.cells, 4))
+            palette[elites.cell] = colors.to_rgba(objective)
+            _draw_cells(axes, archive, palette, names, ranges)
         axes.set_title(title, pad=24 if len(names) > 2 else None)  # names of parallel axes lie between
     below, above = bool((shown < low).any()), bool((shown > high).any())
     extend = "both" if below and above else "min" if below else "max" if above else "neither"
@@ -88,23 +91,16 @@ def color_range(objective: NDArray[np.float64]) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def _draw_cells(
-    axes: Axes,
-    archive: Any,
-    elites: Elites,
-    objective: NDArray[np.float64],
-    colors: ScalarMappable,
-    names: Sequence[str],
-    ranges: NDArray[np.float64],
-) -> None:
-    """One or two measures: an image in which each pixel has the colour of the cell that its measures fall into."""
+def _draw_cells(axes: Axes, archive: Any, palette: NDArray[Any], names: Sequence[str], ranges: NDArray[np.float64]) -> None:
+    """One or two measures: an image in which each pixel has the colour of the cell that its measures fall into.
+
+    palette: `(num_cells, 4)`.
+    """
     centres = (np.arange(_SIDE) + 0.5) / _SIDE
     shape = (1, _SIDE) if len(names) == 1 else (_SIDE, _SIDE)
     fractions = np.stack(np.broadcast_arrays(centres, centres[: shape[0], None])[: len(names)], axis=-1).reshape(-1, len(names))
     with np.errstate(all="ignore"):
         cells = np.asarray(archive.index_of(ranges[:, 0] * (1.0 - fractions) + ranges[:, 1] * fractions)).reshape(shape)
-    palette = np.ones((archive.cells, 4))
-    palette[elites.cell] = colors.to_rgba(objective)
     image = palette[cells]
     if archive.cells <= _MAX_CELLS_WITH_EDGES:
         edge = np.zeros(shape, bool)
@@ -165,21 +161,13 @@ def _panels(
 
 
 def _draw_lines(
-    axes: Axes,
-    elites: Elites,
-    objective: NDArray[np.float64],
-    colors: ScalarMappable,
-    names: Sequence[str],
-    ranges: NDArray[np.float64],
+    axes: Axes, measures: NDArray[Any], order: NDArray[Any], rgba: NDArray[Any], names: Sequence[str], ranges: NDArray[np.float64]
 ) -> None:
-    """More measures: one axis for each, one line for each elite, the best on top."""
-    low, high = ranges.T
-    heights = np.clip(_fraction(elites.spanning, low, high), 0.0, 1.0)
-    order = np.argsort(objective, kind="stable")
+    """More measures: one axis for each, one line for each elite, the last in `order` on top."""
+    heights = np.clip(_fraction(measures, *ranges.T), 0.0, 1.0)
     across = np.broadcast_to(np.arange(len(names), dtype=float), heights.shape)
     lines = np.stack([across, heights], axis=-1)[order]
-    alpha = float(np.clip(200.0 / len(order), 0.1, 0.8))
-    axes.add_collection(LineCollection(list(lines), colors=colors.to_rgba(objective[order], alpha=alpha), linewidths=1.2))
+    axes.add_collection(LineCollection(list(lines), colors=rgba[order], linewidths=1.2))
     for number, (start, end) in enumerate(ranges):
         axes.axvline(number, color="black", linewidth=0.8)
         places, labels, unit = ticks(start, end)
@@ -244,17 +232,10 @@ def front(run: Searched) -> Figure:
     axes.plot(found.complexity, best, "o-", drawstyle="steps-post", markersize=4.5, color="#31688e", label="front")
     for place, (x, y) in enumerate(zip(found.complexity, best, strict=True)):
         if marks := marks_of(found, place):
-            is_left = place < len(best) / 2
+            dx, side = (10, "left") if place < len(best) / 2 else (-10, "right")
             axes.scatter([x], [y], s=90, facecolors="none", edgecolors=_MARK_COLOR, linewidths=1.8, zorder=4)
-            text = axes.annotate(
-                f"{' and '.join(marks)}: {x:g}",
-                (x, y),
-                (10 if is_left else -10, -16),
-                textcoords="offset points",
-                ha="left" if is_left else "right",
-                color=_MARK_COLOR,
-                fontsize=9,
-            )
+            told = f"{' and '.join(marks)}: {x:g}"
+            text = axes.annotate(told, (x, y), (dx, -16), textcoords="offset points", ha=side, color=_MARK_COLOR, fontsize=9)
             text.set_bbox({"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1.0})
     axes.set_xlabel(name)
     axes.set_ylabel(f"objective{unit}")

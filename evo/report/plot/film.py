@@ -73,11 +73,7 @@ def write_still(path: Path, frame: Frame) -> None:
 
 
 def write_film(
-    path: Path,
-    frames: Iterable[Frame],
-    sampled: Callable[[], list[Frame]],
-    fps: int,
-    on_frame: Callable[[], Any] = lambda: None,
+    path: Path, frames: Iterable[Frame], sampled: Callable[[], list[Frame]], fps: int, on_frame: Callable[[], Any] = lambda: None
 ) -> None:
     """Writes a film of frames of one size. One frame is in memory at a time, beside those of the encoder.
 

@@ -13,26 +13,25 @@ from evo.run.run import Run
 
 @pytest.fixture
 def new_run(small_config):
-    """Makes runs with the given elites: (program text, objective, measures)."""
+    """Makes runs with the given elites, (program text, objective, measures); `columns` say more of their origin."""
     runs = []
 
-    def make(elites: list[tuple[str, float, tuple[float, ...]]], changes: dict | None = None) -> Run:
+    def make(elites: list[tuple[str, float, tuple[float, ...]]], changes: dict | None = None, **columns) -> Run:
         run = Run.start(load_config(small_config(changes)), "small")
         runs.append(run)
         if elites:
             words = np.stack([parse_program(run.search.problem.language, text, "text", 24) for text, _, _ in elites])
             hashes, num_instructions = run.search.problem.language.lowering.analyze(words)
-            run.search.archive.add(
-                words,
-                np.array([objective for _, objective, _ in elites]),
-                np.array([measures for _, _, measures in elites]),
-                parents=np.full((len(elites), 2), -1),
-                operator=np.full(len(elites), -1),
-                generation=np.zeros(len(elites), int),
-                slot=np.arange(len(elites)),
-                hash=hashes,
-                num_instructions=num_instructions,
-            )
+            origin = {
+                "parents": np.full((len(elites), 2), -1),
+                "operator": np.full(len(elites), -1),
+                "generation": np.zeros(len(elites), int),
+                "slot": np.arange(len(elites)),
+                "hash": hashes,
+                "num_instructions": num_instructions,
+            }
+            _, objective, measures = (np.array(column) for column in zip(*elites, strict=True))
+            run.search.archive.add(words, objective, measures, **{**origin, **columns})
         return run
 
     yield make

@@ -34,12 +34,7 @@ def test_the_table_leads_from_a_random_program_to_the_elite(run):
     assert header.split()[:4] == ["generation", "slot", "cell", "objective"]
     assert len(rows) > 2
     assert rows[0].split()[4:7] == ["none", "(random", "program)"]
-    assert rows[-1].split()[:4] == [
-        str(elites.generation[row]),
-        str(elites.slot[row]),
-        cell,
-        f"{elites.objective[row]:.6g}",
-    ]
+    assert rows[-1].split()[:4] == [str(elites.generation[row]), str(elites.slot[row]), cell, f"{elites.objective[row]:.6g}"]
     generations = [int(text.split()[0]) for text in rows]
     assert generations == sorted(set(generations))
 

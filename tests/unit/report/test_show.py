@@ -8,7 +8,6 @@ import pytest
 from click.testing import CliRunner
 
 from evo.cli import main
-from evo.config import load_config
 from evo.errors import UserError
 from evo.language.program import parse_program
 from evo.report.elites_csv import elites_csv
@@ -17,19 +16,14 @@ from evo.run.run import Run
 
 
 @pytest.fixture
-def run(small_config):
+def run(new_run):
     """Makes runs with one elite in each of the given places of the measure space."""
-    runs = []
 
-    def make(archive: dict, measures: list[tuple[float, float]]) -> Run:
-        made = Run.start(load_config(small_config({"search": {"archive": archive}})), "small")
-        runs.append(made)
-        words = parse_program(made.search.problem.language, "%x %x mul_ftz_f32 0.5 drop.f32", "text", 24)
-        count = len(measures)
-        made.search.archive.add(
-            np.stack([words] * count),
-            np.arange(1.0, count + 1) / 8,
-            np.array(measures),
+    def make(archive: dict, places: list[tuple[float, float]]) -> Run:
+        count = len(places)
+        return new_run(
+            [("%x %x mul_ftz_f32 0.5 drop.f32", (row + 1) / 8, place) for row, place in enumerate(places)],
+            {"search": {"archive": archive}},
             parents=np.array([[3, -1], [-1, -1], [1, 2]])[:count],
             operator=np.array([0, -1, 1])[:count],
             generation=np.arange(count) + 5,
@@ -37,11 +31,8 @@ def run(small_config):
             hash=np.array([[1, 2], [3, 4], [2**64 - 1, 0]], np.uint64)[:count],
             num_instructions=np.ones(count, int),
         )
-        return made
 
-    yield make
-    for each in runs:
-        each.close()
+    return make
 
 
 GRID = {"dims": [6, 5]}
@@ -122,11 +113,9 @@ def test_elites_of_other_archives_have_the_number_of_their_cell(run):
     assert [int(row["cell"]) for row in table] == made.search.elites().cell.tolist()
 
 
-def test_an_empty_archive_is_csv_without_rows(small_config):
-    made = Run.start(load_config(small_config()), "small")
-    assert elites_csv(made).splitlines()[0].startswith("cell_mean,cell_deviation,objective,")
-    assert elites_csv(made).count("\n") == 1
-    made.close()
+def test_an_empty_archive_is_csv_without_rows(new_run):
+    [line] = elites_csv(new_run([])).splitlines()
+    assert line.startswith("cell_mean,cell_deviation,objective,")
 
 
 def test_csv_goes_to_standard_output_or_whole_to_a_file(run, tmp_path):

@@ -14,9 +14,7 @@ import numpy as np
 import pytest
 
 from evo.cli.export_verbs import EXPORT_FORMATS
-from evo.config import load_config
 from evo.errors import UserError
-from evo.language.program import parse_program
 from evo.report.export.formats import FORMATS, export_elites
 from evo.report.export.run_export import run_c, run_json, run_python
 from evo.report.export.sympy_text import latex_text
@@ -209,21 +207,9 @@ def test_reports_of_a_run_on_a_cluster_are_computed_here(finished, tmp_path):
     assert export_elites(run, "python").texts
 
 
-@pytest.fixture
-def false_run(small_config):
-    """Its only elite's objective is not what its program scores."""
-    made = Run.start(load_config(small_config()), "small")
-    words = parse_program(made.search.problem.language, "%x %x mul_ftz_f32", "text", 24)
-    origin = {"parents": np.array([[-1, -1]]), "operator": np.array([-1]), "generation": np.array([0]), "slot": np.array([0])}
-    hashes, counts = made.search.problem.language.lowering.analyze(words[None])
-    values = np.array([0.9]), np.array([[0.3809524, 0.31]])
-    made.search.archive.add(words[None], *values, **origin, hash=hashes, num_instructions=counts)
-    yield made
-    made.close()
-
-
 @pytest.mark.parametrize("format_name", EXPORT_FORMATS)
-def test_an_export_that_disagrees_with_its_archive_is_an_error(false_run, format_name):
+def test_an_export_that_disagrees_with_its_archive_is_an_error(new_run, format_name):
+    false_run = new_run([("%x %x mul_ftz_f32", 0.9, (0.3809524, 0.31))])
     with pytest.raises(
         UserError, match=r"cell 4,0: the \w+ export has objective 0\.\d+, the archive 0\.9; .*nothing was written"
     ):

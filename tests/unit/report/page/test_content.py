@@ -74,22 +74,13 @@ def test_a_measure_that_is_not_finite_is_null(new_run):
 
 
 def test_a_parent_is_there_only_if_it_is_older_than_its_child(new_run):
-    run = new_run([])
-    archive = run.search.archive
     places = [(-0.9, 0.1), (-0.5, 0.1), (0.9, 0.1), (0.9, 1.9)]
-    a, b = (int(cell) for cell in archive.index_of(np.array(places))[:2])
-    words = np.zeros((4, 24), np.uint64)
-    hashes, num_instructions = run.search.problem.language.lowering.analyze(words)
-    archive.add(
-        words,
-        np.array([4.0, 3.0, 2.0, 1.0]),
-        np.array(places),
+    a, b = 0, 5  # cells of the first two
+    run = new_run(
+        [("0.0", 4.0 - row, place) for row, place in enumerate(places)],
         parents=np.array([[-1, -1], [a, a], [a, b], [b, 7]]),
         operator=np.array([-1, 0, 1, 1]),
         generation=np.array([0, 2, 1, 5]),
-        slot=np.arange(4),
-        hash=hashes,
-        num_instructions=num_instructions,
     )
     origins = [each["origin"] for each in run_content(run, Pictures(4))["elites"]]
     assert origins[0]["parents"] == [] and origins[0]["operator"] == "none (random program)"

@@ -145,7 +145,7 @@ def test_the_colour_bar_says_which_objectives_are_beyond_it(new_run, objective, 
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the sum of such objectives
-@pytest.mark.parametrize("objective", [(1e308, -1e308), (1.7e308, 1.0), (1e-310, 0.0), (1e308, 1e308)])
+@pytest.mark.parametrize("objective", [(1e308, -1e308), (1e-310, 0.0), (1e308, 1e308)])
 def test_a_heat_map_of_enormous_or_tiny_objectives_is_drawn(new_run, objective):
     run = new_run([(RED, value, place) for value, place in zip(objective, (LAST_CELL, (-0.9, 0.1)), strict=True)])
     figure = charts.heatmap(run)

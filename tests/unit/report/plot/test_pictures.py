@@ -276,7 +276,6 @@ def test_a_picture_does_not_depend_on_its_batch(new_run):
             "rgb * 255",
             r"picture\(\) raised TypeError: must return \(1, 16, 16, 3\) uint8, got .* int64",
         ),
-        ("(rgb * 255).astype(np.uint8)", "(rgb * 255).astype(np.uint8)[..., 0]", r"got \(1, 16, 16\) uint8"),
         ("v > 0.1", "w > 0.1", r"picture\(\) raised NameError: name 'w' is not defined"),
         ('"x": x.ravel()', '"z": x.ravel()', r"picture_points\(\): must return a dict of exactly t, x, y; got t, z, y"),
     ],
