@@ -24,7 +24,7 @@ def test_a_language_survives_encoding(language):
         shipped_instruction_set("default"), (("n", "u32"),), (("n", "u32"),), Limits(stack_size=7, execution_limit=9)
     )
     for original in (language, other):
-        assert decode_language(encode_language(original)) == original
+        assert repr(decode_language(encode_language(original))) == repr(original)  # which has no semantics
         assert encode_language(decode_language(encode_language(original))) == encode_language(original)
     assert encode_language(language) != encode_language(other)
     assert decode_language(encode_language(language)) is decode_language(encode_language(language))
