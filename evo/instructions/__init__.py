@@ -44,9 +44,9 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from evo.errors import UserError, did_you_mean
 from evo.instructions.description import InstructionSetJson, Semantics
@@ -85,7 +85,7 @@ class Instruction:
 
     ptx: may end with a space and immediates, which are written after the operands: `lop3.b32 0x96`. registers_only: the
     assembler does not take every constant as an operand, so constants are moved into registers first. display: for readers.
-    semantics: not part of the repr, by which runs recognise a set: it may be told in other words.
+    semantics: not compared, sent to workers or part of the repr, by which runs recognise a set: it may be told in other words.
     """
 
     ptx: str
@@ -97,7 +97,7 @@ class Instruction:
     volatile: bool
     registers_only: bool = False
     display: str = ""
-    semantics: Semantics = field(default=Semantics(), repr=False, hash=False)
+    semantics: Annotated[Semantics, Field(exclude=True)] = field(default=Semantics(), repr=False, compare=False)
 
 
 @dataclass(frozen=True)
