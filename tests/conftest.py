@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -137,17 +138,23 @@ SMALL_CONFIG = {
 }
 
 
-@pytest.fixture
-def small_config(tmp_path):
-    """Writes a small config of the plane task, with changes merged in, and gives its path; runs go to tmp_path/runs."""
+@pytest.fixture(scope="session")
+def small_config_in():
+    """Writes a small config of the plane task, with changes merged in, into a folder and gives its path; runs go to runs/ there."""
 
-    def make(changes: dict | None = None, name: str = "small") -> Path:
-        config = merge(merge(SMALL_CONFIG, {"output": {"runs": str(tmp_path / "runs")}}), changes or {})
-        path = tmp_path / f"{name}.yaml"
+    def make(folder: Path, changes: dict | None = None, name: str = "small") -> Path:
+        config = merge(merge(SMALL_CONFIG, {"output": {"runs": str(folder / "runs")}}), changes or {})
+        path = folder / f"{name}.yaml"
         path.write_text(yaml.safe_dump(config))
         return path
 
     return make
+
+
+@pytest.fixture
+def small_config(small_config_in, tmp_path):
+    """As `small_config_in`, in tmp_path."""
+    return partial(small_config_in, tmp_path)
 
 
 @pytest.fixture(scope="session")
@@ -215,14 +222,20 @@ def fork_server():
     server.close()
 
 
-@pytest.fixture
-def fork_evo(fork_server, tmp_path):
-    """As `run_evo`, but without its two seconds of imports: the command runs in a fork of a process that has done them."""
+@pytest.fixture(scope="session")
+def fork_evo_in(fork_server, tmp_path_factory):
+    """Runs the `evo` command in a folder, in a fork of a process that has done the two seconds of imports."""
+    outputs = [tmp_path_factory.mktemp("outputs") / name for name in ("stdout", "stderr")]
 
-    def run(*args, env: dict[str, str] | None = None, cwd: Path = tmp_path) -> subprocess.CompletedProcess:
+    def run(cwd: Path, *args, env: dict[str, str] | None = None) -> subprocess.CompletedProcess:
         arguments = [str(arg) for arg in args]
-        outputs = [tmp_path.parent / f"{tmp_path.name}.{name}" for name in ("stdout", "stderr")]
         code = fork_server.wait(fork_server.start(arguments, cwd, env or {}, *outputs))
         return subprocess.CompletedProcess(["evo", *arguments], code, *(path.read_text() for path in outputs))
 
     return run
+
+
+@pytest.fixture
+def fork_evo(fork_evo_in, tmp_path):
+    """As `fork_evo_in`, in tmp_path or another folder `cwd`."""
+    return lambda *args, env=None, cwd=tmp_path: fork_evo_in(cwd, *args, env=env)

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import yaml
 
 from evo.run.checkpoint import decode_checkpoint
 from evo.run.lineage_log import decode_log
@@ -221,26 +220,15 @@ def start_fork(fork_server, tmp_path):
 
 
 @pytest.fixture(scope="session")
-def finished_run(fork_server, plane_folder, tmp_path_factory) -> Path:
-    """A small finished run of the plane task with all its plots. Tests look at it, none may change it."""
+def finished_run(fork_evo_in, small_config_in, tmp_path_factory) -> Path:
+    """A small finished run of the plane task with its plots; what it printed is beside its config. None may change it."""
     folder = tmp_path_factory.mktemp("finished")
-    instructions = ["add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "rcp_approx_ftz_f32", "sin_approx_ftz_f32"]
-    config = {
-        "task": str(plane_folder),
-        "seed": 7,
-        "program": {"max_length": 24, "vocabulary": {"instructions": instructions}},
-        "search": {
-            "archive": {"dims": [6, 5]},
-            "batch_size": 64,
-            "initial": {"num_programs": 96, "min_length": 4, "max_length": 16},
-        },
-        "stop": {"generations": 6},
-        "output": {"plots": ["heatmap", "contact_sheet", "curves", "best", "animation", "gallery"]},
-    }
-    (folder / "small.yaml").write_text(yaml.safe_dump(config))
-    stdout, stderr = folder / "stdout.txt", folder / "stderr.txt"
-    process = fork_server.start(["run", "small.yaml"], folder, {}, stdout, stderr)
-    assert fork_server.wait(process) == 0, stderr.read_text()
+    plots = ["heatmap", "contact_sheet", "curves", "best", "animation", "gallery"]
+    small_config_in(folder, {"output": {"plots": plots, "runs": "runs", "checkpoint_seconds": 30.0}})
+    done = fork_evo_in(folder, "run", "small.yaml")
+    assert done.returncode == 0, done.stderr
+    for name in ("stdout", "stderr"):
+        (folder / f"{name}.txt").write_text(getattr(done, name))
     (run,) = run_folders(folder / "runs")
     return run
 

@@ -51,68 +51,44 @@ def test_the_installed_command_refuses_in_one_line(run_evo):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "message", "verb"),
     [
-        (["rum"], "No such command 'rum'"),
-        (["--sett"], "No such option '--sett'"),
-        (["run"], "Missing argument 'CONFIG'"),
-        (["run", "a.yaml", "b.yaml"], "Got unexpected extra argument (b.yaml)"),
-        (["run", "a.yaml", "--sett", "a=1"], "No such option '--sett'"),
-        (["compile", "a.yaml", "--random", "none"], "Invalid value for '--random': 'none' is not a valid integer range"),
+        (["rum"], "No such command 'rum'", ""),
+        (["run"], "Missing argument 'CONFIG'", " run"),
+        (["run", "a.yaml", "--sett", "a=1"], "No such option '--sett'", " run"),
+        (
+            ["compile", "a.yaml", "--random", "none"],
+            "Invalid value for '--random': 'none' is not a valid integer range",
+            " compile",
+        ),
+        (["show", "a", "--cell"], "Option '--cell' requires an argument", ""),
     ],
 )
-def test_wrong_usage(refusal, arguments, message):
+def test_wrong_usage(refusal, arguments, message, verb):
     line = refusal(*arguments)
-    verb = f" {arguments[0]}" if arguments[0] in main.commands else ""
-    assert line.startswith(message)
-    assert line.endswith(f"; see: evo{verb} --help")
-
-
-def test_an_option_without_its_value(refusal):
-    assert refusal("show", "a", "--cell") == "Option '--cell' requires an argument; see: evo --help"
-
-
-def test_a_config_that_is_no_yaml(refusal, tmp_path):
-    (tmp_path / "bad.yaml").write_text("task: a\nstop: [1\nseed: 1\n")
-    assert refusal("run", "bad.yaml").startswith("bad.yaml:3: not YAML: ")
+    assert line.startswith(message) and line.endswith(f"; see: evo{verb} --help")
 
 
 @pytest.mark.parametrize(
     ("override", "message"),
     [
         ("search.batchsize=3", "unknown key 'search.batchsize', did you mean batch_size?"),
-        ("search.batch_size=0", "key 'search.batch_size': must be greater than or equal to 1, got 0"),
-        ("search.archive.dims=[0, 3]", "key 'search.archive.dims.0'"),
-        ("seed", "--set seed: write it as key=value, for instance search.batch_size=256"),
-        ("seed=[", "--set seed=["),
-        ("seed.low=1", "--set seed.low=1: 'seed' is not a section"),
-    ],
-)
-def test_a_wrong_key_value_or_override(refusal, small_config, override, message):
-    assert message in refusal("run", small_config(), "--set", override)
-
-
-@pytest.mark.parametrize(
-    ("override", "message"),
-    [
         ("task=nowhere", "nowhere/task.py: no such file; a task is a folder with a task.py"),
-        ("task_options={speed: 3}", "task_options: got an unexpected keyword argument 'speed'; one of: scale"),
         (
             "program.vocabulary.instructions=[sine]",
             "program.vocabulary.instructions: unknown instruction 'sine'; did you mean sin_approx_ftz_f32",
         ),
         ("program.vocabulary.instructions=[f16_to_f32]", "program.vocabulary.instructions: no CPU meaning for f16_to_f32: "),
-        ("program.vocabulary.meta=[dupe]", "program.vocabulary.meta: unknown operation 'dupe', did you mean dup"),
         ("program.vocabulary.groups={meta: 0.0}", "program.vocabulary: no word has a weight above 0"),
         ("program.instruction_set=none.json", "none.json: cannot read the instruction set: "),
         ("search.initial.max_length=25", "search.initial.max_length: 25 is more than program.max_length 24"),
         ("search.variation.umad.addition_rate=0", "umad_addition_rate: 0.0, expected a number above 0"),
-        ("search.archive.dims=[4]", "search.archive: dims: [4] has 1 numbers, but the task has 2 measures"),
         ("search.archive.dims=[4, 4, 4]", "search.archive: dims: [4, 4, 4] has 3 numbers, but the task has 2 measures"),
         ("search.archive.dims=[1000000, 1000000]", "search.archive: "),
+        ("output.runs=small.yaml/runs", "small.yaml/runs/small: cannot create the run folder: Not a directory"),
     ],
 )
-def test_what_does_not_fit_the_task_or_the_machine(refusal, small_config, override, message):
+def test_what_does_not_fit_the_config_the_task_or_the_machine(refusal, small_config, override, message):
     assert message in refusal("run", small_config(), "--set", override)
 
 
@@ -128,9 +104,6 @@ def test_a_simd_level_that_this_machine_does_not_have(refusal, small_config):
 @pytest.mark.parametrize(
     ("old", "new", "place", "message"),
     [
-        ("import numpy as np", "import nunpy as np", ":1", "does not import: ModuleNotFoundError: No module named 'nunpy'"),
-        ("    def points", "   def points", ":9", "does not import: IndentationError: "),
-        ("(-1.0, 1.0)", "(1.0, -1.0)", "", "Line.measures['mean'] is (1.0, -1.0), must be (low, high) with low < high"),
         ('{"x": "f32"}', '{"f1": "f32"}', "", "inputs and outputs: "),
         ("np.linspace(0, 1, 8)", "np.linspace(0, 1, n)", ":10", "points() raised NameError: name 'n' is not defined"),
         ('{"x": np', '{"z": np', "", "points(): must return a dict of exactly x; got z"),
@@ -141,16 +114,7 @@ def test_a_simd_level_that_this_machine_does_not_have(refusal, small_config):
             "score() must return objective of shape (4,) and measures of shape (4, 1)",
         ),
         ("abs(y)", "abs(z)", ":14", "score() raised NameError: name 'z' is not defined"),
-        ("abs(y)", "np.reshape(y, (7, 7))", ":14", "score() raised ValueError: cannot reshape array"),
         ("        y = ", "        raise SystemExit(3)\n        y = ", ":13", "score() raised SystemExit: 3"),
-        ("        return {", "        raise SystemExit(3)\n        return {", ":10", "points() raised SystemExit: 3"),
-        (
-            "    def points",
-            "    def __init__(self):\n        raise SystemExit(3)\n    def points",
-            ":10",
-            "Line() raised SystemExit: 3",
-        ),
-        ("return evo.Scores(", "return (", ":12", "score() must return evo.Scores, got tuple"),
         ("        y = ", "        raise ValueError('two\\nlines')\n        y = ", ":13", "score() raised ValueError: two lines"),
         ('measures = {"mean": (-1.0, 1.0)}', 'measures = {"mean": (-1.0, 1.0)}\n    reduction = "regression"', "", "targets()"),
     ],
@@ -165,12 +129,6 @@ def test_a_task_that_is_wrong_is_named_with_its_line(refusal, small_config, make
 
 def test_the_unchanged_task_is_right(fork_evo, small_config, make_task):
     assert fork_evo("run", small_config({"task": str(make_task(TASK)), "stop": {"generations": 1}, **LINE})).returncode == 0
-
-
-def test_a_folder_for_runs_that_cannot_be_made(refusal, small_config, tmp_path):
-    (tmp_path / "file").write_text("")
-    line = refusal("run", small_config(), "--set", f"output.runs={tmp_path}/file/runs")
-    assert line == f"{tmp_path}/file/runs/small: cannot create the run folder: Not a directory"
 
 
 def verbs_with(argument: str) -> list[str]:
@@ -200,14 +158,11 @@ NEEDED = {
 
 
 @pytest.mark.parametrize("verb", verbs_with("RUN"))
-def test_an_empty_folder_is_no_run_folder(refusal, tmp_path, verb):
+def test_a_folder_that_is_empty_or_not_there_is_no_run_folder(refusal, tmp_path, verb):
     (tmp_path / "empty").mkdir()
     assert refusal(verb, tmp_path / "empty", *NEEDED.get(verb, ())).startswith(f"{tmp_path}/empty: not a run folder")
-
-
-@pytest.mark.parametrize("verb", sorted({*verbs_with("RUN")} - {*verbs_with("CONFIG")}))
-def test_a_missing_folder_is_no_run_folder(refusal, tmp_path, verb):
-    assert refusal(verb, tmp_path / "none", *NEEDED.get(verb, ())).startswith(f"{tmp_path}/none: not a run folder")
+    if verb not in verbs_with("CONFIG"):
+        assert refusal(verb, tmp_path / "none", *NEEDED.get(verb, ())).startswith(f"{tmp_path}/none: not a run folder")
 
 
 @pytest.mark.parametrize("verb", verbs_with("CONFIG"))
@@ -219,9 +174,7 @@ def test_every_verb_refuses_a_missing_config(refusal, verb):
     ("cell", "message"),
     [
         ("x", "--cell x: write grid indices such as 3,4, or a cell number"),
-        ("1,x", "--cell 1,x: write grid indices"),
         ("6,0", "--cell 6,0: out of range, the grid is 6 x 5, counted from 0"),
-        ("0,-1", "--cell 0,-1: out of range"),
         ("30", "--cell 30: no such cell; the archive has 30 cells"),
         ("1,2,3", "--cell 1,2,3: no such cell"),
     ],
@@ -243,25 +196,16 @@ def test_a_plot_that_does_not_exist(refusal, finished_run):
     assert refusal("plot", finished_run, "--plot", "portrait") == f"--plot portrait: unknown plot, one of: {names}"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("%x\n%q mul_ftz_f32\n", ":2: unknown input 'q', one of: t, x, y"),
-        ("%x mull_ftz_f32", ":1: 'mull_ftz_f32' is not an instruction"),
-        ("# nothing\n", ": holds no program"),
-        ("%x " * 25, ": 25 words, but program.max_length is 24"),
-    ],
-)
-def test_a_program_that_is_wrong_is_named_with_its_line(refusal, small_config, tmp_path, text, message):
-    (tmp_path / "hand.txt").write_text(text)
-    assert refusal("eval", small_config(), "--program", "hand.txt").startswith(f"hand.txt{message}")
-
-
-def test_a_program_that_cannot_be_read(refusal, small_config, tmp_path):
+def test_a_program_that_is_wrong_or_cannot_be_read(refusal, small_config, tmp_path):
     config = small_config()
+    for text, message in (
+        (b"%x\n%q mul_ftz_f32\n", ":2: unknown input 'q', one of: t, x, y"),
+        (b"%x " * 25, ": 25 words, but program.max_length is 24"),
+        (b"\xff\xfe\x00", ": cannot read the program: "),
+    ):
+        (tmp_path / "hand.txt").write_bytes(text)
+        assert refusal("eval", config, "--program", "hand.txt").startswith(f"hand.txt{message}")
     assert refusal("eval", config, "--program", "none.txt") == "none.txt: cannot read the program: No such file or directory"
-    (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
-    assert refusal("eval", config, "--program", "binary.txt").startswith("binary.txt: cannot read the program: ")
 
 
 def test_a_folder_for_pictures_that_cannot_be_written(fork_evo, small_config, tmp_path):
@@ -269,18 +213,6 @@ def test_a_folder_for_pictures_that_cannot_be_written(fork_evo, small_config, tm
     completed = fork_evo("eval", small_config(), "--program", "hand.txt", "--output", "hand.txt/pictures")
     assert completed.returncode == 2
     assert completed.stderr == "evo: hand.txt/pictures: cannot write the pictures: Not a directory\n"
-
-
-def test_a_task_whose_pictures_fail_is_named_with_its_line(fork_evo, small_config, make_task, plane_folder, tmp_path):
-    source = (plane_folder / "task.py").read_text()
-    broken = source.replace("rgb = np.stack(", "rgb = no_such_name(")
-    assert broken != source
-    folder = make_task(broken)
-    line = next(n for n, text in enumerate(broken.splitlines(), start=1) if "no_such_name" in text)
-    (tmp_path / "hand.txt").write_text("%x")
-    completed = fork_evo("eval", small_config({"task": str(folder)}), "--program", "hand.txt")
-    assert completed.returncode == 2
-    assert completed.stderr == f"evo: {folder}/task.py:{line}: picture() raised NameError: name 'no_such_name' is not defined\n"
 
 
 @pytest.mark.parametrize(
@@ -316,20 +248,13 @@ def test_a_traceback_is_printed_on_request(fork_evo):
 NO_GPU = {"CUDA_VISIBLE_DEVICES": ""}
 
 
-@pytest.mark.parametrize("arguments", [["run", "small.yaml"], ["eval", "small.yaml", "--program", "p.txt"]])
-def test_the_cuda_backend_without_a_gpu(refusal, small_config, tmp_path, arguments):
-    small_config()
-    (tmp_path / "p.txt").write_text("%x")
-    line = refusal(*arguments, "--set", "evaluation.backend=cuda", env=NO_GPU)
+def test_the_cuda_backend_without_a_gpu(refusal, small_config):
+    line = refusal("run", small_config(), "--set", "evaluation.backend=cuda", env=NO_GPU)
     assert line.startswith("evaluation.backend: cuda cannot be used here: ") and line.endswith("; use 'cpu' or 'auto'")
 
 
 def test_a_check_without_a_gpu(refusal, finished_run):
     assert refusal("check", finished_run, env=NO_GPU).startswith("a check needs a GPU, and none can be used here: ")
-
-
-def test_an_elite_and_the_failed_programs_are_not_shown_together(refusal, finished_run):
-    assert refusal("show", finished_run, "--failed", "--cell", "1,1") == "--failed and --cell: give one of them"
 
 
 @pytest.mark.parametrize(("sites", "kernels"), [(4096, 2), (0, 1)])

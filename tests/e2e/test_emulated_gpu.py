@@ -76,6 +76,14 @@ def test_exact_programs_lead_to_the_archive_of_the_cpu(run, config):
     assert_same_state(complete(run(config("cuda"), name="gpu")), complete(run(config("cpu"), name="cpu")))
 
 
+def test_a_gpu_run_tunes_on_the_cpu_and_finds_the_same(run, config, repository):
+    tuned = (f"task={repository / 'tasks' / 'erf'}", "task_options.num_points=50", "search.archive.dims=[6, 5]")
+    tuned += ("search.tuning={share: 0.2, iterations: 4, linear_scale: false}", "search.batch_size=30")
+    states = [complete(run(config(backend, generations=3), *tuned, name=backend)) for backend in ("cuda", "cpu")]
+    assert states[0].counters["tuned"] > 5
+    assert_same_state(*states)
+
+
 def test_packs_workers_and_the_time_of_work_do_not_change_a_run(run, config):
     path = config(instructions=[*EXACT, "sin_approx_ftz_f32", "rcp_approx_ftz_f32"])
     expected = complete(run(path, name="one"))

@@ -1,31 +1,38 @@
-"""Runs that learn: how the work is done does not show in the archive, and a resumed run ends as a whole one does."""
+"""What runs that learn say of it, and how reports show learned measures; test_same_result.py holds their bits."""
 
+from __future__ import annotations
+
+import csv
 import json
 
 import pytest
 
-from .conftest import assert_same_state, run_folders, state_of
+from .conftest import run_folders, state_of
 
-LEARNING = {
+SCREENED = {
     "search": {
         "batch_size": 100,
         "initial": {"num_programs": 200},
         "learning": {"prescreen": 4, "control": 3, "window": 300, "points": 16},
     },
-    "stop": {"generations": 16},  # five periods of control, one more than the first judgement waits for
+    "stop": {"generations": 6},
     "output": {"plots": []},
 }
-DEAR, CHEAP = "search.learning.evaluation_cost=500", "search.learning.evaluation_cost=0.1"
+LEARNED = {
+    "search": {"learning": {"descriptors": "learned", "features": 2}},
+    "stop": {"generations": 8},
+    "output": {"plots": []},
+}
 
 
 @pytest.fixture
 def run(fork_evo, small_config, tmp_path):
     """Runs a small search with some overrides and gives its folder and what it printed."""
 
-    def start(*overrides: str):
+    def start(config: dict, *overrides: str):
         runs = tmp_path / ("-".join(["runs", *overrides]))
         sets = [part for override in (*overrides, f"output.runs={runs}") for part in ("--set", override)]
-        completed = fork_evo("run", small_config(LEARNING), *sets)
+        completed = fork_evo("run", small_config(config), *sets)
         assert completed.returncode == 0, completed.stderr
         return run_folders(runs)[0], completed
 
@@ -36,28 +43,12 @@ def rows_of(folder):
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
-def test_threads_and_processes_give_the_same_archive(run):
-    state = state_of(run(DEAR, "evaluation.threads=1")[0])
-    assert state.counters["screened"] > 500
-    assert_same_state(state, state_of(run(DEAR, "evaluation.threads=2")[0]))
-    assert_same_state(state, state_of(run(DEAR, "evaluation.executor=processes")[0]))
-
-
-@pytest.mark.parametrize("done", [1, 5])
-def test_a_resumed_run_ends_equal_to_a_whole_one(run, fork_evo, done):
-    whole, part = run(DEAR)[0], run(DEAR, f"stop.generations={done}")[0]
-    completed = fork_evo("resume", part, "--set", "stop.generations=16")
-    assert completed.returncode == 0, completed.stderr
-    assert_same_state(state_of(part), state_of(whole))
-    assert [row["learning"] for row in rows_of(part)] == [row["learning"] for row in rows_of(whole)]
-
-
-def test_metrics_tell_how_well_it_predicts_and_what_that_is_worth(run):
-    folder, completed = run(DEAR, "stop.generations=6")
+def test_metrics_tell_how_well_a_prescreen_predicts_and_what_that_is_worth(run):
+    folder, completed = run(SCREENED, "search.learning.evaluation_cost=500")
     rows = rows_of(folder)
     rates = [f"{rows[-1]['learning'][name]:.3g}" for name in ("screened_rate", "control_rate")]
     assert "prescreen: on; elites for each evaluation: {} with it, {} without\n".format(*rates) in completed.stdout
-    assert [row["learning"]["stage"] for row in rows[:6]] == ["initial", "control", *["screened"] * 2, "control", "screened"]
+    assert [row["learning"]["stage"] for row in rows] == ["initial", "control", *["screened"] * 2, "control", "screened"]
     assert "rank_correlation" not in rows[0]["learning"]
     for row in rows[1:]:
         if "rank_correlation" in row["learning"]:
@@ -69,7 +60,7 @@ def test_metrics_tell_how_well_it_predicts_and_what_that_is_worth(run):
 
 def test_one_that_ends_itself_says_so_then_and_at_the_end_of_each_part_of_the_run(run, fork_evo):
     """At cost 1.4, three eighths more offspring are bred than pay. The first judgement is that of the fourth control."""
-    folder, completed = run("search.learning.evaluation_cost=1.4", "stop.generations=14")
+    folder, completed = run(SCREENED, "search.learning.evaluation_cost=1.4", "stop.generations=14")
     [ended] = [row["generations"] for row in rows_of(folder) if "ended" in row["learning"]]
     assert 12 <= ended < 14
     assert completed.stderr.count(f"prescreen off from generation {ended}: it finds ") == 1
@@ -80,20 +71,20 @@ def test_one_that_ends_itself_says_so_then_and_at_the_end_of_each_part_of_the_ru
 
 
 def test_a_prescreen_that_cannot_pay_is_off_and_says_so_once(run):
-    folder, completed = run(CHEAP)
+    folder, completed = run(SCREENED, "search.learning.evaluation_cost=0.1")
     said = "prescreen off from generation 1: an evaluation costs 0.1 times what it costs to look at an offspring"
     assert completed.stderr.count(said) == 1
     assert "\nprescreen: off since generation 1: an evaluation costs 0.1 times" in completed.stdout
     rows = rows_of(folder)
-    assert [row["learning"]["stage"] for row in rows] == ["off"] * 16
+    assert [row["learning"]["stage"] for row in rows] == ["off"] * 6
     assert rows[-1]["screened"] == 0
-    plain, _ = run("search.learning.prescreen=1")
+    plain, _ = run(SCREENED, "search.learning.prescreen=1")
     assert state_of(folder).archive["solution"].tobytes() == state_of(plain).archive["solution"].tobytes()
     assert "learning" not in rows_of(plain)[0]
 
 
 def test_the_measured_cost_is_kept(run, fork_evo):
-    part = run("stop.generations=3")[0]
+    part = run(SCREENED, "stop.generations=3")[0]
     cost = state_of(part).checkpoint["prescreen.cost"]
     assert cost.shape == (1,)
     assert cost[0] > 0.0
@@ -102,8 +93,25 @@ def test_the_measured_cost_is_kept(run, fork_evo):
     assert state_of(part).checkpoint["prescreen.cost"] == cost
 
 
-def test_another_prescreen_cannot_resume_a_run(run, fork_evo):
-    folder = run(DEAR, "stop.generations=2")[0]
-    completed = fork_evo("resume", folder, "--set", "stop.generations=4", "--set", "search.learning.prescreen=8")
+def test_reports_show_learned_measures_beside_the_tasks(run, fork_evo, tmp_path):
+    folder, completed = run(LEARNED)
+    assert "out of its range" not in completed.stderr
+    latent, measures = (state_of(folder).archive[name] for name in ("latent", "measures"))
+    completed = fork_evo("show", folder, "--csv")
+    assert completed.returncode == 0, completed.stderr
+    rows = list(csv.DictReader(completed.stdout.splitlines()))
+    for names, expected in ((("mean", "deviation"), measures), (("component_1", "component_2"), latent)):
+        assert [[float(row[f"measure_{name}"]) for name in names] for row in rows] == expected.tolist()
+    completed = fork_evo("show", folder)
+    assert completed.returncode == 0, completed.stderr
+    best = state_of(folder).archive["objective"].argmax()
+    assert f"component_2  {latent[best, 1]:.6g}  (range 0 to 1)" in completed.stdout
+    assert f"mean         {measures[best, 0]:.6g}  (range -1 to 1)" in completed.stdout
+    plots = [part for plot in ("heatmap", "lineage") for part in ("--plot", plot)]
+    assert fork_evo("plot", folder, *plots).returncode == 0
+    completed = fork_evo("page", folder, "--output", tmp_path / "page.html")
+    assert completed.returncode == 0, completed.stderr
+    assert json.dumps("component_1") in (tmp_path / "page.html").read_text()
+    completed = fork_evo("film", folder, "--archive", "--output", tmp_path / "film.gif")
     assert completed.returncode == 2
-    assert "search.learning.prescreen is 8 now, was 4" in completed.stderr
+    assert "measures are learned, so earlier elites have no place in the archive" in completed.stderr

@@ -1,4 +1,8 @@
-"""Config and seed decide the archive; how and how fast it is computed does not show in it."""
+"""Config and seed decide the archive; how, how fast and in how many parts it is computed does not show in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 
@@ -6,50 +10,104 @@ from evo.native import ptx_vm
 
 from .conftest import assert_same_state, run_folders, state_of
 
-SEARCH = {"batch_size": 150, "initial": {"num_programs": 300}}
 INSTRUCTIONS = [
     *("add_ftz_f32", "sub_ftz_f32", "mul_ftz_f32", "fma_rn_ftz_f32", "div_approx_ftz_f32", "abs_ftz_f32", "neg_ftz_f32"),
     *("min_ftz_f32", "max_ftz_f32", "copysign_f32", "rcp_approx_ftz_f32", "sqrt_approx_ftz_f32", "rsqrt_approx_ftz_f32"),
     *("sin_approx_ftz_f32", "cos_approx_ftz_f32", "lg2_approx_ftz_f32", "ex2_approx_ftz_f32", "tanh_approx_f32"),
 ]
+BROAD = {
+    "program": {"vocabulary": {"instructions": INSTRUCTIONS}},
+    "search": {"batch_size": 150, "initial": {"num_programs": 300}},
+    "stop": {"generations": 4},
+}
+LEARNING = {"learning": {"descriptors": "learned", "features": 2}}
+CVT = {"archive": {"type": "CVTArchive", "dims": None, "centroids": 12}}
+# Of the plane task, unless there is another.
+CASES = {
+    "plane": BROAD,
+    "erf": {**BROAD, "task": "erf"},
+    "domain_coloring": {**BROAD, "task": "domain_coloring"},
+    "tuned": {
+        "task": "erf",
+        "search": {
+            "batch_size": 100,
+            "initial": {"num_programs": 200},
+            "tuning": {"share": 0.2, "iterations": 4, "linear_scale": False},
+        },
+        "program": {"vocabulary": {"groups": {"instructions": 0.5, "inputs": 0.2, "constants": 0.25, "meta": 0.05}}},
+        "stop": {"generations": 5},
+    },
+    "screened": {
+        "search": {
+            "batch_size": 100,
+            "initial": {"num_programs": 200},
+            "learning": {"prescreen": 4, "control": 3, "window": 300, "points": 16, "evaluation_cost": 500},
+        },
+        "stop": {"generations": 16},  # five periods of control, one more than the first judgement waits for
+    },
+    "learned": {"search": LEARNING, "stop": {"generations": 16}},  # four times
+    "learned in CVT": {"search": {**LEARNING, **CVT}, "stop": {"generations": 16}},
+}
 
 
-@pytest.fixture
-def result(fork_evo, small_config, repository, tmp_path):
-    """Runs a small search of a task with some overrides and gives its state."""
+@pytest.fixture(scope="module")
+def run(fork_evo_in, small_config_in, repository, tmp_path_factory):
+    """Runs a case with some overrides, once; gives its folder."""
+    made = {}
 
-    def run(task: str, *overrides: str):
-        runs = tmp_path / "-".join(["runs", *overrides]).replace("/", "_")
-        changes = {
-            "search": SEARCH,
-            "program": {"vocabulary": {"instructions": INSTRUCTIONS}},
-            "stop": {"generations": 4},
-            "output": {"plots": [], "runs": str(runs)},
-        }
-        if task != "plane":
-            changes["task"] = str(repository / "tasks" / task)
-        sets = [part for override in overrides for part in ("--set", override)]
-        completed = fork_evo("run", small_config(changes), *sets)
-        assert completed.returncode == 0, completed.stderr
-        return state_of(*run_folders(runs))
+    def start(case: str, *overrides: str) -> Path:
+        if (case, overrides) not in made:
+            folder = tmp_path_factory.mktemp("case")
+            changes = {**CASES[case], "output": {"plots": [], "runs": str(folder / "runs")}}
+            if "task" in changes:
+                changes["task"] = str(repository / "tasks" / changes["task"])
+            sets = [part for override in overrides for part in ("--set", override)]
+            completed = fork_evo_in(folder, "run", small_config_in(folder, changes), *sets)
+            assert completed.returncode == 0, completed.stderr
+            (made[case, overrides],) = run_folders(folder / "runs")
+        return made[case, overrides]
 
-    return run
+    return start
 
 
-@pytest.mark.parametrize("task", ["plane", "erf", "domain_coloring"])
-def test_one_and_two_threads_give_the_same_archive(result, task):
-    assert_same_state(result(task, "evaluation.threads=1"), result(task, "evaluation.threads=2"))
+THREADS, PROCESSES = "evaluation.threads=2", "evaluation.executor=processes"
+HOW = [
+    *((case, THREADS) for case in CASES),
+    *((case, PROCESSES) for case in ("tuned", "screened", "learned", "learned in CVT")),
+    *((case, f"evaluation.simd={level}") for case in ("erf", "domain_coloring", "tuned") for level in ptx_vm.levels()),
+    ("plane", "output.checkpoint_seconds=100"),
+]
 
 
-@pytest.mark.skipif(len(ptx_vm.levels()) < 2, reason="this CPU has one SIMD level")
-@pytest.mark.parametrize("task", ["erf", "domain_coloring"])
-def test_all_simd_levels_give_the_same_archive(result, task):
-    first, *others = [result(task, f"evaluation.simd={level}") for level in ptx_vm.levels()]
-    for other in others:
-        assert_same_state(first, other)
+@pytest.mark.parametrize(("case", "how"), HOW)
+def test_how_the_work_is_done_does_not_show(run, case, how):
+    assert_same_state(state_of(run(case, how)), state_of(run(case, "evaluation.threads=1")))
 
 
-def test_the_seed_decides_the_archive(result):
-    same, again, other = result("plane"), result("plane", "output.checkpoint_seconds=100"), result("plane", "seed=8")
-    assert_same_state(same, again)
-    assert other.archive["solution"].tobytes() != same.archive["solution"].tobytes()
+@pytest.mark.parametrize(
+    ("case", "done"),
+    [
+        ("tuned", 2),
+        *(("screened", done) for done in (1, 5)),
+        *((case, done) for case in ("learned", "learned in CVT") for done in (1, 3, 4)),  # around the archive's filling anew
+    ],
+)
+def test_a_resumed_run_ends_equal_to_a_whole_one(run, fork_evo_in, case, done):
+    whole, part = run(case, "evaluation.threads=1"), run(case, f"stop.generations={done}")
+    completed = fork_evo_in(part, "resume", part, "--set", f"stop.generations={CASES[case]['stop']['generations']}")
+    assert completed.returncode == 0, completed.stderr
+    assert_same_state(state_of(part), state_of(whole))
+
+
+def test_the_cases_are_what_they_say(run):
+    """Each does what could make it differ."""
+    state = {case: state_of(run(case, "evaluation.threads=1")) for case in CASES}
+    assert state["tuned"].counters["tuned"] > 50
+    assert state["tuned"].counters["evaluations"] > state["tuned"].counters["offspring"]
+    assert state["screened"].counters["screened"] > 500
+    for case in ("learned", "learned in CVT"):
+        assert [bool(row.get("learning")) for row in state[case].metrics].count(True) >= 3
+    plain = state_of(run("tuned", "search.tuning.share=0"))
+    assert plain.archive["solution"].tobytes() != state["tuned"].archive["solution"].tobytes()
+    other = state_of(run("plane", "seed=8"))
+    assert other.archive["solution"].tobytes() != state["plane"].archive["solution"].tobytes()
