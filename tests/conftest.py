@@ -140,7 +140,7 @@ SMALL_CONFIG = {
 
 @pytest.fixture(scope="session")
 def small_config_in():
-    """Writes a small config of the plane task, with changes merged in, into a folder and gives its path; runs go to runs/ there."""
+    """Writes a small config of the plane task with changes merged in, and gives its path; runs go to runs/ beside it."""
 
     def make(folder: Path, changes: dict | None = None, name: str = "small") -> Path:
         config = merge(merge(SMALL_CONFIG, {"output": {"runs": str(folder / "runs")}}), changes or {})

@@ -60,28 +60,18 @@ def test_a_second_call_takes_the_cubins_from_the_cache(compile_evo, finished_run
     assert all(path.read_bytes() == b"kept" for path in cubins)
 
 
-@pytest.mark.parametrize("source", ["run", "config"])
-def test_a_cache_that_cannot_be_used_matters_only_if_it_is_wanted(fork_evo, finished_run, tmp_path, source):
+def test_a_cache_that_cannot_be_used_matters_only_if_it_is_wanted(fork_evo, finished_run, tmp_path):
     (tmp_path / "file").write_text("")
-    arguments = [finished_run] if source == "run" else [finished_run.parents[2] / "small.yaml", "--random", "3"]
 
     def compile_with(*more):
-        return fork_evo("compile", *arguments, "--output", "out", *more, env={"XDG_CACHE_HOME": str(tmp_path / "file")})
+        return fork_evo("compile", finished_run, "--output", "out", *more, env={"XDG_CACHE_HOME": str(tmp_path / "file")})
 
     refused = compile_with()
-    assert (refused.returncode, refused.stderr) == (
-        2,
-        f"evo: {tmp_path}/file/evo: cannot be used as cache: Not a directory\n",
-    )
+    message = f"evo: {tmp_path}/file/evo: cannot be used as cache: Not a directory\n"
+    assert (refused.returncode, refused.stderr) == (2, message)
     compiled = compile_with("--set", "evaluation.cache_megabytes=0")
     assert (compiled.returncode, compiled.stderr) == (0, "")
     assert (tmp_path / "out" / "module_0000.cubin").is_file()
-
-
-def test_an_unknown_architecture_is_a_line(compile_evo, finished_run):
-    completed = compile_evo(finished_run, "--arch", "sm_1", "--output", "out")
-    assert completed.returncode == 2
-    assert completed.stderr.startswith("evo: cannot compile for target 'sm_1'") and completed.stderr.count("\n") == 1
 
 
 def test_cubins_of_an_earlier_call_do_not_stay_behind(compile_evo, finished_run, tmp_path):

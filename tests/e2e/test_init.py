@@ -27,11 +27,6 @@ def test_a_project_has_the_files_of_its_template_and_no_others(fork_evo, tmp_pat
     assert done.stdout.splitlines()[-1] == f"start with: cd a/mine && evo run {template}.yaml"
 
 
-def test_without_a_name_a_project_is_called_after_its_template(fork_evo, tmp_path):
-    assert fork_evo("init").returncode == fork_evo("init", "--template", "kernel").returncode == 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["kernel", "picture"]
-
-
 @pytest.mark.parametrize("existing", ["folder", "file", "link"])
 def test_nothing_is_overwritten(fork_evo, tmp_path, existing):
     mine = tmp_path / "mine"
@@ -60,8 +55,8 @@ def test_a_folder_that_cannot_be_made_and_a_template_that_is_none(fork_evo, tmp_
 @pytest.mark.slow
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_the_commands_of_a_project_run(fork_evo, tmp_path, template):
-    fork_evo("init", "mine", "--template", template)
-    project = tmp_path / "mine"
+    fork_evo("init", "--template", template)
+    project = tmp_path / template  # without a name, it is the template's
     lines = re.findall(r"^    (evo .*)$", (project / "README.md").read_text(), re.MULTILINE)
     assert len(lines) >= 3
     for line in lines:

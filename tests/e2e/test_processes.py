@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -17,8 +16,6 @@ from .conftest import WAIT_S, Process, assert_same_state, num_rows, run_folders,
 TASK = """\
 import ctypes
 import os
-import signal
-import sys
 import threading
 from pathlib import Path
 
@@ -124,18 +121,6 @@ def are_gone(numbers: list[int]) -> bool:
         except (FileNotFoundError, ProcessLookupError):
             continue
     return True
-
-
-def test_processes_and_threads_give_the_same_archive(start, run_on_threads, config, tmp_path):
-    path = config("pass")
-    process = start("run", path, "--set", "evaluation.threads=3", "--set", "evaluation.executor=processes")
-    assert process.wait() == 0, process.stderr
-    on_processes = only_run(tmp_path / "runs")
-    assert json.loads((on_processes / "environment.json").read_text())["executor"] == "processes"
-    run_on_threads("run", path, "--set", f"output.runs={tmp_path}/threads")
-    on_threads = only_run(tmp_path / "threads")
-    assert json.loads((on_threads / "environment.json").read_text())["executor"] == "threads"
-    assert_same_state(state_of(on_processes), state_of(on_threads))
 
 
 ENDS = {

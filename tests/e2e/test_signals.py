@@ -133,8 +133,10 @@ def test_the_first_ctrl_c_on_a_terminal_leaves_its_message_and_the_cursor(run_on
     assert terminal.screen.cursor_is_shown
 
 
-def test_the_second_ctrl_c_on_a_terminal_gives_the_cursor_back(run_on_terminal, blocking_config, tmp_path):
-    terminal, _ = run_on_terminal(blocking_config)
+def test_the_second_ctrl_c_aborts_at_once_gives_the_cursor_back_and_the_last_checkpoint_stands(
+    run_on_terminal, fork_evo, blocking_config, assert_equals_whole_run, tmp_path
+):
+    terminal, run = run_on_terminal(blocking_config)
     (tmp_path / "block").touch()
     terminal.read_until((tmp_path / "blocked").exists)
     terminal.type(b"\x03")
@@ -148,6 +150,10 @@ def test_the_second_ctrl_c_on_a_terminal_gives_the_cursor_back(run_on_terminal, 
         "evo: finishing this generation and saving; Ctrl-C again aborts",
         "evo: aborted; the last checkpoint stands",
     ]
+    (tmp_path / "block").unlink()
+    completed = fork_evo("resume", run, "--set", f"stop.generations={num_rows(run) + 5}")
+    assert completed.returncode == 0, completed.stderr
+    assert_equals_whole_run(run, blocking_config)
 
 
 def test_a_run_whose_terminal_is_closed_is_saved(run_on_terminal, small_config):
@@ -156,7 +162,7 @@ def test_a_run_whose_terminal_is_closed_is_saved(run_on_terminal, small_config):
     assert_saved(run)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_a_run_that_is_asked_to_end_is_saved_and_goes_on_to_the_same_end(
     start_evo, fork_evo, small_config, assert_equals_whole_run, tmp_path, number
 ):
@@ -167,7 +173,9 @@ def test_a_run_that_is_asked_to_end_is_saved_and_goes_on_to_the_same_end(
     process.wait_until(lambda: num_rows(run) >= 3)
     process.signal(number)
     assert process.wait() == 130
-    assert process.stderr == "evo: finishing this generation and saving\n"
+    hint = "; Ctrl-C again aborts" if number == signal.SIGINT else ""
+    assert process.stderr == f"evo: finishing this generation and saving{hint}\n"
+    assert not (run / "plots").exists()
     assert process.stdout.splitlines()[-2:] == ["stopped by interrupted", f"saved; go on with: evo resume {run}"]
     assert_saved(run)
     completed = fork_evo("resume", run, "--set", f"stop.generations={num_rows(run) + 5}")

@@ -239,14 +239,3 @@ def test_a_worker_that_does_not_see_the_folder_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(distributed, "get_worker", lambda: SimpleNamespace(address="tcp://there"))
     with pytest.raises(UserError, match=rf"^{tmp_path}: Dask worker tcp://there on .* does not see this folder; "):
         execute_on_worker(None, str(tmp_path / "shared"), str(tmp_path / "stop"))
-
-
-def test_evo_compare_does_the_same_for_any_runs(fork_evo, config, tmp_path):
-    for seed in (1, 2):
-        assert fork_evo("run", config, "--set", f"seed={seed}").returncode == 0
-    completed = fork_evo("compare", "runs/small", "--output", "pictures/two.png")
-    assert completed.returncode == 0, completed.stderr
-    assert re.search(r"^small +2 ", completed.stdout, re.MULTILINE)
-    assert "Mann-Whitney" not in completed.stdout
-    assert completed.stdout.endswith("pictures/two.png\n")
-    assert (tmp_path / "pictures" / "two.png").read_bytes().startswith(b"\x89PNG")
