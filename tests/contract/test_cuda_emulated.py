@@ -169,8 +169,10 @@ def test_a_kernel_that_never_ends_is_given_up_after_its_time(emulated_gpu, probl
     assert not raised.value.failures
 
 
-@pytest.mark.parametrize(("capability", "target"), [("10.7", "sm_103"), ("13.0", "compute_121")])
-@pytest.mark.parametrize("has_own_kernel", [False, True])
+@pytest.mark.parametrize(
+    ("capability", "target", "has_own_kernel"),
+    [("10.7", "sm_103", False), ("13.0", "compute_121", False), ("13.0", "compute_121", True)],
+)
 @pytest.mark.parametrize("name", LANES)
 def test_a_gpu_newer_than_the_assembler_has_the_same_results(
     emulated_gpu, plane_folder, capability, target, has_own_kernel, name

@@ -31,7 +31,6 @@ NUM_PROGRAMS = 150
 # Every way to evaluate a program; the first is what the others are compared with.
 CPU_EVALUATORS = {
     "cpu, one thread": {"num_threads": 1},
-    "cpu, two threads": {"num_threads": 2},
     "cpu, five threads": {"num_threads": 5},
     **{f"cpu, {level}": {"num_threads": 1, "level": level} for level in ptx_vm.levels()},
 }

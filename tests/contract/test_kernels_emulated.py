@@ -115,18 +115,12 @@ def assert_same(emulated: np.ndarray, cpu: np.ndarray) -> None:
     assert not len(different), f"{len(different)} of {cpu.size} differ: (program, output, point), emulated, CPU: {shown}"
 
 
-@pytest.mark.parametrize("shape", [Shape(128, 3), Shape(32, 1), Shape(256, 9), Shape(50, 4), Shape(7, 2)], ids=str)
-@pytest.mark.parametrize("num_points", [1, 203])
+@pytest.mark.parametrize("shape", [Shape(128, 3), Shape(256, 9), Shape(7, 2)], ids=str)
+@pytest.mark.parametrize("num_points", [1, 203, 4096])
 def test_exact_programs_have_the_same_bits_whatever_the_grid(shape, num_points):
     words = random_programs(LANGUAGE, EXACT, 24)
     inputs = some_inputs(num_points)
     assert_same(run_emulated(LANGUAGE, words, inputs, num_points, shape), run_on_cpu(LANGUAGE, words, inputs, num_points))
-
-
-def test_exact_programs_have_the_same_bits_at_many_points():
-    words = random_programs(LANGUAGE, EXACT, 64, seed=6)
-    inputs = some_inputs(4096)
-    assert_same(run_emulated(LANGUAGE, words, inputs, 4096, Shape(256, 16)), run_on_cpu(LANGUAGE, words, inputs, 4096))
 
 
 @pytest.mark.parametrize("sites_per_kernel", [1, 7, 64])

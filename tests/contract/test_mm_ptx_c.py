@@ -15,8 +15,9 @@ import pytest
 
 CSRC = Path(__file__).parents[2] / "csrc"
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")
-C = [(command, standard) for command in ("gcc", "clang") for standard in ("c99", "c11", "c17", "c2x")]
-CPP = [(command, standard) for command in ("g++", "clang++") for standard in ("c++11", "c++14", "c++17", "c++20", "c++2b")]
+# The oldest and the newest standard: test_c_headers.py and test_single_headers.py compile the headers in all.
+C = [("gcc", "c99"), ("clang", "c2x")]
+CPP = [("g++", "c++11"), ("clang++", "c++2b")]
 
 
 def build(folder: Path, command: str, standard: str, source: str, *options: str) -> Path:

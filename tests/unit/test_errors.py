@@ -40,9 +40,8 @@ def test_no_other_exception_is_taken_for_a_users_mistake(end_of, error):
     assert end_of(error) is error
 
 
-@pytest.mark.parametrize("narrower", [ValueError, OSError, RuntimeError, LookupError, TypeError, ArithmeticError])
-def test_code_that_expects_a_narrower_exception_does_not_catch_a_user_error(narrower):
-    assert not issubclass(UserError, narrower)
+def test_code_that_expects_a_narrower_exception_does_not_catch_a_user_error():
+    assert not issubclass(UserError, (ValueError, OSError, RuntimeError, LookupError, TypeError, ArithmeticError))
 
 
 def test_a_task_may_raise_the_public_user_error_with_a_message_of_its_own(make_task):

