@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evo.config import RunConfig, dump_config, first_difference, load_config, with_paths_in
+from evo.config import dump_config, first_difference, load_config, with_paths_in
 from evo.errors import UserError
 from evo.native.vary import OPERATORS, RATES
 from evo.search.archives import ARCHIVES
@@ -25,7 +25,7 @@ stop:
   generations: 3
 """
 
-# A new operator needs no edit here; those of version 1 are checked by `test_rates_have_their_defaults`.
+# A new operator needs no edit here.
 RATES_OF = {operator: [r.name for r in RATES if r.operator == operator] for operator in OPERATORS}
 RATES_OF = {operator: rates for operator, rates in RATES_OF.items() if rates}
 
@@ -72,41 +72,31 @@ def sections_of(model: dict, prefix: str = "") -> set[str]:
     return {prefix}.union(*(sections_of(value, f"{prefix}{key}.") for key, value in model.items() if isinstance(value, dict)))
 
 
-def test_a_minimal_config_loads_with_defaults(minimal):
-    config = load_config(minimal)
-    assert config.seed == 1
-    assert config.program.max_length == 64
-    assert config.search.batch_size == 512
-    assert config.program.vocabulary.instructions == {"add_ftz_f32": 1.0}
-    assert config.evaluation.threads is None
-
-
 def test_the_task_is_found_beside_the_config_file(minimal):
     assert load_config(minimal).task == str(minimal.parent / "a_task")
 
 
-def test_a_task_given_on_the_command_line_is_found_from_the_working_folder(minimal, tmp_path, monkeypatch):
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch) -> Path:
+    """Another working folder than the config's."""
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert load_config(minimal, ("task=other",)).task == str(tmp_path / "elsewhere" / "other")
+    return tmp_path / "elsewhere"
 
 
-def test_an_instruction_set_is_found_as_the_task_is(minimal, tmp_path, monkeypatch):
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
+def test_paths_on_the_command_line_are_found_from_the_working_folder(minimal, elsewhere):
+    assert load_config(minimal, ("task=other",)).task == str(elsewhere / "other")
     override = "program.instruction_set=sets/a.json"
-    assert load_config(minimal, (override,)).program.instruction_set == str(tmp_path / "elsewhere" / "sets" / "a.json")
+    assert load_config(minimal, (override,)).program.instruction_set == str(elsewhere / "sets" / "a.json")
     minimal.write_text(MINIMAL.replace("program:", "program:\n  instruction_set: sets/a.json"))
-    assert load_config(minimal).program.instruction_set == str(tmp_path / "sets" / "a.json")
+    assert load_config(minimal).program.instruction_set == str(minimal.parent / "sets" / "a.json")
     assert load_config(minimal, ("program.instruction_set=default",)).program.instruction_set == "default"
 
 
-def test_the_keys_of_a_farm_are_found_as_the_task_is(minimal, tmp_path, monkeypatch):
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
+def test_the_keys_of_a_farm_are_found_as_the_task_is(minimal, tmp_path, elsewhere):
     minimal.write_text(MINIMAL + "\nevaluation: {farm: {listen: 'tcp://127.0.0.1:1', keys: keys/run}}\n")
     assert load_config(minimal).evaluation.farm.keys == str(tmp_path / "keys" / "run")
-    given = str(tmp_path / "elsewhere" / "mine")
+    given = str(elsewhere / "mine")
     for override in ("evaluation.farm.keys=mine", "evaluation.farm={listen: 'tcp://127.0.0.1:2', keys: mine}"):
         assert load_config(minimal, (override,)).evaluation.farm.keys == given
     assert load_config(minimal, ("evaluation.farm=null",)).evaluation.farm is None
@@ -120,9 +110,8 @@ def test_a_farm_can_be_added_to_a_config_as_a_run_folder_has_it(minimal, tmp_pat
     assert added.identity() == load_config(whole).identity()
 
 
-def test_tls_files_are_found_beside_the_config_file(minimal, tmp_path, monkeypatch):
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path / "elsewhere")
+@pytest.mark.usefixtures("elsewhere")
+def test_tls_files_are_found_beside_the_config_file(minimal, tmp_path):
     cluster = "evaluation:\n  cluster: {scheduler: 'tls://h:1', tls: {ca: ca.pem, cert: keys/c.pem, key: /k.pem}}\n"
     minimal.write_text(MINIMAL + cluster)
     tls = load_config(minimal).evaluation.cluster.tls
@@ -198,21 +187,6 @@ def test_what_is_no_integer_is_not_made_one(minimal, written):
     assert "key 'seed': must be " in refusal(minimal, f"seed={written}")
 
 
-def test_rates_have_their_defaults(minimal):
-    variation = load_config(minimal).search.variation
-    expected = {
-        "operators": {"umad": 0.5, "alternation": 0.1, "crossover": 0.1, "perturbation": 0.2, "replacement": 0.1},
-        "umad": {"addition_rate": 0.09, "deletion_rate": 0.0826},
-        "alternation": {"rate": 0.01, "deviation": 10.0},
-        "perturbation": {"rate": 0.3, "relative": 0.1, "absolute": 0.01},
-        "replacement": {"rate": 0.05},
-    }
-    dumped = variation.model_dump()
-    assert list(dumped)[: len(expected)] == list(expected)
-    assert {key: dumped[key] for key in expected} == expected
-    assert variation.rates["alternation_deviation"] == 10.0
-
-
 @pytest.mark.parametrize(
     ("key", "highest"), [("umad.deletion_rate", 1), ("alternation.deviation", 1000), ("perturbation.relative", 100)]
 )
@@ -235,29 +209,22 @@ def test_a_missing_key_is_named(minimal):
     [
         ("seed", "-1"),
         ("seed", str(2**64)),
-        ("seed", "1.5"),
-        ("seed", "abc"),
         ("program.max_length", "0"),
         ("program.limits.stack_size", "0"),
         ("program.limits.store_size", "-1"),
         ("program.vocabulary.instructions", "[]"),
         ("program.vocabulary.instructions", "add_ftz_f32"),
-        ("program.vocabulary.instructions", "{add_ftz_f32: -1.0}"),
         ("program.vocabulary.instructions", "{add_ftz_f32: .nan}"),
-        ("program.vocabulary.instructions", "{add_ftz_f32: .inf}"),
         ("program.vocabulary.constants.f32_sigma", "0"),
-        ("program.vocabulary.constants.f32_sigma", ".nan"),
         ("program.vocabulary.groups.meta", "-0.5"),
-        ("search.batch_size", "0"),
-        ("search.parents", "[]"),
-        ("search.parents", "0.5"),
         ("search.batch_size", "true"),
-        ("search.batch_size", "'512'"),
+        ("search.batch_size", "1000000000000"),
+        ("search.parents", "[]"),
         ("search.archive.type", "NoArchive"),
         ("search.archive.dims", "[4, 0]"),
         ("search.memory_size", "0"),
         ("search.tuning.share", "1.5"),
-        ("search.learning.prescreen", "0"),
+        ("search.tuning.iterations", "0"),
         ("search.learning.prescreen", "65"),
         ("search.learning.exploration", "1.5"),
         ("search.learning.control", "1"),
@@ -267,20 +234,12 @@ def test_a_missing_key_is_named(minimal):
         ("search.learning.evaluation_cost", "0"),
         ("search.learning.descriptors", "mine"),
         ("search.learning.features", "9"),
-        ("search.tuning.iterations", "0"),
         ("search.initial.num_programs", "0"),
-        ("search.initial.num_programs", "1000000000000"),
-        ("search.batch_size", "1000000000000"),
         ("search.variation.umad.addition_rate", "1.5"),
-        ("search.variation.umad.addition_rate", "-0.1"),
         ("search.variation.alternation.deviation", ".nan"),
-        ("search.variation.perturbation.relative", "-1"),
         ("evaluation.backend", "quantum"),
         ("evaluation.threads", "0"),
-        ("evaluation.simd", "mmx"),
-        ("stop.generations", "0"),
         ("stop.seconds", "0"),
-        ("stop.seconds", ".nan"),
         ("stop.objective", ".nan"),
         ("output.checkpoint_seconds", "-1"),
         ("output.plots", "[heatmap, portrait]"),
@@ -304,12 +263,6 @@ def test_a_value_out_of_range_or_of_another_type_is_refused_by_key(minimal, key,
 )
 def test_keys_that_do_not_fit_together_are_refused(minimal, section, message):
     assert refusal(minimal, section) == f"{minimal}: {message}"
-
-
-def test_a_value_where_a_section_belongs_is_refused_with_its_keys(minimal):
-    message = refusal(minimal, "evaluation=fast")
-    assert message.startswith(f"{minimal}: key 'evaluation'")
-    assert "backend, threads, simd" in message
 
 
 def test_operators_without_weight_are_refused(minimal):
@@ -405,13 +358,6 @@ def test_an_override_below_a_value_or_with_broken_yaml_is_refused(minimal):
     assert refusal(minimal, "seed=[1").startswith("--set seed=[1")
 
 
-@pytest.mark.parametrize(("text", "value"), [("1e-3", 1e-3), ("2E2", 200.0), ("1.5e+1", 15.0), (".5e0", 0.5), ("3", 3.0)])
-def test_numbers_with_an_exponent_are_numbers(minimal, text, value):
-    assert (
-        load_config(minimal, (f"program.vocabulary.constants.f32_sigma={text}",)).program.vocabulary.constants.f32_sigma == value
-    )
-
-
 def test_merged_sections_give_way_to_given_keys(minimal):
     minimal.write_text(MINIMAL + "task_options:\n  a: &shared {depth: 1, width: 2}\n  b: {<<: *shared, width: 3}\n")
     assert load_config(minimal).task_options["b"] == {"depth": 1, "width": 3}
@@ -496,7 +442,6 @@ def test_learning_is_part_of_the_identity_only_if_it_is_on(minimal):
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        (("search.learning.model=gp",), "key 'search.learning.model': must be 'ridge', got \"gp\""),
         (
             ("search.batch_size=100000", "search.learning.prescreen=64"),
             "key 'search': batch_size times learning.prescreen must be at most 4194304 programs",
@@ -590,10 +535,3 @@ def test_equal_identities_have_no_difference(minimal):
     assert first_difference({"a": None}, {}) is None
     assert first_difference({"a": float("nan")}, {"a": float("nan")}) is None
     assert first_difference({"a": float("nan")}, {"a": 1.0}) == "a is 1.0 now, was NaN"
-
-
-def test_a_config_cannot_be_changed_after_loading(minimal):
-    config = load_config(minimal)
-    with pytest.raises(ValueError, match="frozen"):
-        config.seed = 3
-    assert isinstance(config, RunConfig)

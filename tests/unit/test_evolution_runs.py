@@ -13,7 +13,7 @@ import pytest
 
 import evo
 from evo.report.predict import predictions
-from evo.run.run import Run, save_search
+from evo.run.run import Run
 
 X = np.linspace(-2, 2, 40)
 SETTINGS = {"archive": [20], "seed": 3, "search": {"batch_size": 64}, "evaluation": {"threads": 1}}
@@ -157,15 +157,6 @@ def test_only_the_same_task_goes_on(script, tmp_path):
         evo.evolve(script(), resume=folder, task_options={"shift": 1.0})
 
 
-def test_a_class_with_the_name_of_a_shipped_task_goes_on(tmp_path):
-    """The config of its run says `task: erf`, which names a folder too."""
-    erf = type("erf", (Square,), {})
-    folder = evo.evolve(erf, generations=2, **SETTINGS).save(tmp_path / "run")
-    assert elites(evo.evolve(erf, resume=folder, generations=4)) == elites(evo.evolve(erf, generations=4, **SETTINGS))
-    with pytest.raises(evo.UserError, match=r"the run's task is the class erf of a script or notebook; go on there with"):
-        Run.resume(folder)
-
-
 def test_a_script_that_no_longer_parses_does_not_stop_its_search(script, tmp_path):
     """Its text is what somebody edits now. Then the class is known by its attributes alone."""
     task = script()
@@ -233,13 +224,6 @@ def test_a_folder_that_exists_is_not_written_over(saved):
     with pytest.raises(evo.UserError, match=f"^{folder}: exists already; a run is never written over$"):
         result.save(folder)
     assert (folder / "config.yaml").read_text() == before
-
-
-def test_programs_that_failed_are_saved(tmp_path):
-    result = evo.evolve(Square, generations=1, **SETTINGS)
-    record = {"kind": "rejected", "log": "because", "generation": 0, "words": ["0" * 16]}
-    save_search(result.search, tmp_path / "run", {}, [], {"ab" * 16: record}, print)
-    assert Run.view(tmp_path / "run")[0].run_dir.quarantine() == {"ab" * 16: record}
 
 
 class Where(Square):

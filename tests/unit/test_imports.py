@@ -217,12 +217,6 @@ def test_importing_evo_loads_nothing_heavy():
     assert not loaded & set(HEAVY)
 
 
-def test_the_command_line_tells_its_version_without_loading_numpy():
-    loaded = loaded_after("from evo.cli import main\nmain(['--version'], standalone_mode=False)")
-    assert "click" in loaded
-    assert not loaded & {"numpy", *HEAVY}
-
-
 def test_the_command_line_answers_for_help_without_loading_anything_heavy():
     loaded = loaded_after("from evo.cli import main\nmain(['run', '--help'], standalone_mode=False)")
     assert "click" in loaded
