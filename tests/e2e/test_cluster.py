@@ -124,7 +124,6 @@ def blocked_workers(tmp_path: Path) -> set[int]:
     return {int(path.name.removeprefix("blocked-")) for path in tmp_path.glob("blocked-*")}
 
 
-@pytest.mark.slow
 def test_a_local_cluster_gives_the_archive_of_a_local_run(start_evo, config, assert_local_run_is_the_same, tmp_path):
     process = start_evo("run", config, "--set", "evaluation.cluster.scheduler=local", "--set", "evaluation.threads=2")
     assert process.wait() == 0, process.stderr

@@ -117,6 +117,7 @@ def test_an_installed_wheel_runs_an_experiment_by_name_in_an_empty_folder(wheel,
     assert [path.name for path in empty.iterdir()] == ["runs"]
     [run_folder] = empty.glob("runs/domain_coloring_smoke/*")
     assert "objective" in evo_("show", str(run_folder))
+    assert (packages / "evo" / "include" / "stack_ptx.h").samefile(Path(evo_("--include").strip()) / "stack_ptx.h")
     evo_("init", "mine")
     few = ("--set", "stop.generations=2", "--set", "output.plots=[]")
     run(python.with_name("evo"), "run", "picture.yaml", *few, cwd=empty / "mine")

@@ -226,23 +226,15 @@ def test_kernel_sums_without_score_sums_are_the_tasks_error(make_task):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("declared", "message"),
     [
-        (
-            "    def __init__",
-            "    complexity = 'length'\n    def __init__",
-            "complexity is 'length', must be None or a measure: size",
-        ),
-        (
-            "    def __init__",
-            "    reduction = 'mean'\n    def __init__",
-            "reduction is 'mean', must be None or one of: regression",
-        ),
-        ('outputs = {"y": "f32"}', 'outputs = {"y": "u32"}\n    reduction = "regression"', "reduction needs outputs of type f32"),
+        ("complexity = 'length'", "complexity is 'length', must be None or a measure: size"),
+        ("reduction = 'mean'", "reduction is 'mean', must be None or one of: regression"),
+        ("outputs, reduction = {'y': 'u32'}, 'regression'", "reduction needs outputs of type f32"),
     ],
 )
-def test_a_wrong_complexity_or_reduction_is_refused(make_task, old, new, message):
-    folder = make_task((GOOD.replace(old, old.replace("f32", "u32")) if old else GOOD) + new)
+def test_a_wrong_complexity_or_reduction_is_refused(make_task, declared, message):
+    folder = make_task(f"{GOOD}    {declared}\n")
     assert refusal(folder) == f"{folder}/task.py: Line.{message}"
 
 
