@@ -59,6 +59,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "detail/result.h"
+
 #define ITLL_VERSION_MAJOR 2
 #define ITLL_VERSION_MINOR 0
 #define ITLL_VERSION_PATCH 0
@@ -89,15 +91,15 @@ extern "C" {
 
 /* ---- results and levels ------------------------------------------------------------------------------------------ */
 
-typedef enum {
-    ITLL_SUCCESS = 0,
-    ITLL_ERROR_INVALID_VALUE = 1,       /* NULL, an option out of range, deviations of a model that has none */
-    ITLL_ERROR_INSUFFICIENT_MEMORY = 2, /* less memory than the size query returned */
-    ITLL_ERROR_NO_LEVEL = 3,            /* a SIMD level that this build or this CPU lacks */
-    ITLL_ERROR_INVALID_STATE = 4,       /* bytes that are no state, of another version, or cut off */
-    ITLL_ERROR_OTHER_OPTIONS = 5,       /* the state of a model with other options */
-    ITLL_RESULT_NUM_ENUMS
-} ItllResult;
+#define ITLL__RESULTS(X)                                                                            \
+    X(ITLL_SUCCESS, 0)                                                                              \
+    X(ITLL_ERROR_INVALID_VALUE, 1)       /* NULL, an option out of range, deviations of PCA */      \
+    X(ITLL_ERROR_INSUFFICIENT_MEMORY, 2) /* less memory than the size query returned */             \
+    X(ITLL_ERROR_NO_LEVEL, 3)            /* a SIMD level that this build or this CPU lacks */       \
+    X(ITLL_ERROR_INVALID_STATE, 4)       /* bytes that are no state, of another version, cut off */ \
+    X(ITLL_ERROR_OTHER_OPTIONS, 5)       /* the state of a model with other options */
+
+typedef enum { ITLL__RESULTS(EVO__ENUMERATOR) ITLL_RESULT_NUM_ENUMS } ItllResult;
 
 /* The enumerator's name, or "ITLL_RESULT_UNKNOWN". The text is static. */
 ITLL_API const char* itll_result_to_string(ItllResult result);
@@ -230,26 +232,15 @@ const ItllKernels* itll__kernels_avx512(void);
 #include <string.h>
 
 #define ITLL_KERNELS itll__kernels_baseline
+#include "detail/arena.h"
 #include "detail/itll_kernels.h"
 
-#define ITLL__ALIGNMENT 64u
 #define ITLL__BLOCK 16u           /* rows that are predicted at a time: lanes of a triangular solve */
 #define ITLL__LEAST_VARIATION 1e-12 /* variance of a column that varies, relative to its squared mean: what f32 can tell */
 
 /* ---- results, levels, options ------------------------------------------------------------------------------------ */
 
-const char* itll_result_to_string(ItllResult result) {
-    switch (result) {
-        case ITLL_SUCCESS: return "ITLL_SUCCESS";
-        case ITLL_ERROR_INVALID_VALUE: return "ITLL_ERROR_INVALID_VALUE";
-        case ITLL_ERROR_INSUFFICIENT_MEMORY: return "ITLL_ERROR_INSUFFICIENT_MEMORY";
-        case ITLL_ERROR_NO_LEVEL: return "ITLL_ERROR_NO_LEVEL";
-        case ITLL_ERROR_INVALID_STATE: return "ITLL_ERROR_INVALID_STATE";
-        case ITLL_ERROR_OTHER_OPTIONS: return "ITLL_ERROR_OTHER_OPTIONS";
-        case ITLL_RESULT_NUM_ENUMS: break;
-    }
-    return "ITLL_RESULT_UNKNOWN";
-}
+const char* itll_result_to_string(ItllResult result) { EVO__RETURN_NAME(result, ITLL__RESULTS, "ITLL_RESULT_UNKNOWN") }
 
 const char* itll_level_to_string(ItllLevel level) {
     switch (level) {
@@ -395,31 +386,10 @@ struct ItllModel {
     double* deviations;  /* some rows */
 };
 
-/* Lays arrays one after the other; with a NULL base it only counts. */
-typedef struct ItllLayout {
-    char* base;
-    size_t num_bytes;
-} ItllLayout;
+static float* itll__take_f32(EvoArena* arena, size_t count) { return (float*)evo__take(arena, count, sizeof(float)); }
+static double* itll__take_f64(EvoArena* arena, size_t count) { return (double*)evo__take(arena, count, sizeof(double)); }
 
-static ItllLayout itll__layout(const void* memory) {
-    ItllLayout layout = {NULL, ITLL__ALIGNMENT}; /* room to align the base */
-    if (memory != NULL) {
-        const size_t misalignment = (size_t)((uintptr_t)memory % ITLL__ALIGNMENT);
-        layout.base = (char*)(uintptr_t)memory + (misalignment ? ITLL__ALIGNMENT - misalignment : 0) - ITLL__ALIGNMENT;
-    }
-    return layout;
-}
-
-static void* itll__lay(ItllLayout* layout, size_t count, size_t item_bytes) {
-    void* array = layout->base == NULL ? NULL : layout->base + layout->num_bytes;
-    layout->num_bytes += itll__round_up(count * item_bytes, ITLL__ALIGNMENT);
-    return array;
-}
-
-static float* itll__lay_f32(ItllLayout* layout, size_t count) { return (float*)itll__lay(layout, count, sizeof(float)); }
-static double* itll__lay_f64(ItllLayout* layout, size_t count) { return (double*)itll__lay(layout, count, sizeof(double)); }
-
-static void itll__lay_model(ItllLayout* layout, const ItllOptions* options, ItllModel* model) {
+static void itll__lay_model(EvoArena* arena, const ItllOptions* options, ItllModel* model) {
     const bool is_pca = options->kind == ITLL_MODEL_PCA;
     const size_t features = options->num_features, targets = options->num_targets, rows = 2 * (size_t)options->window;
     memset(model, 0, sizeof *model);
@@ -427,40 +397,40 @@ static void itll__lay_model(ItllLayout* layout, const ItllOptions* options, Itll
     model->options.num_units = (uint32_t)itll__round_up(options->num_units, 32);
     const size_t units = is_pca ? itll__round_up(features, 32) : model->options.num_units;
     model->num_units = units;
-    model->weights = itll__lay_f32(layout, targets * units);
-    model->gram = itll__lay_f64(layout, units * units);
-    model->factor = itll__lay_f64(layout, units * units);
-    model->diagonal = itll__lay_f64(layout, units);
+    model->weights = itll__take_f32(arena, targets * units);
+    model->gram = itll__take_f64(arena, units * units);
+    model->factor = itll__take_f64(arena, units * units);
+    model->diagonal = itll__take_f64(arena, units);
     if (is_pca) {
-        model->shift = itll__lay_f64(layout, units);
-        model->totals = itll__lay_f64(layout, units);
-        model->deviations = itll__lay_f64(layout, ITLL__BLOCK * units);
+        model->shift = itll__take_f64(arena, units);
+        model->totals = itll__take_f64(arena, units);
+        model->deviations = itll__take_f64(arena, ITLL__BLOCK * units);
         return;
     }
-    model->x = itll__lay_f32(layout, rows * features);
-    model->y = itll__lay_f32(layout, rows * targets);
-    model->means = itll__lay_f32(layout, features);
-    model->inverses = itll__lay_f32(layout, features);
-    model->y_means = itll__lay_f64(layout, targets);
-    model->y_scales = itll__lay_f64(layout, targets);
-    model->variances = itll__lay_f64(layout, targets);
-    model->scaled = itll__lay_f32(layout, 2 * ITLL__GRAM_PAIRS * features);
-    model->column = itll__lay_f32(layout, options->window);
-    model->frequencies = itll__lay_f32(layout, features * units);
-    model->phases = itll__lay_f32(layout, units);
-    model->values = itll__lay_f32(layout, 2 * ITLL__GRAM_PAIRS * units);
-    model->waves = (int16_t*)itll__lay(layout, rows * units, sizeof(int16_t));
-    model->packed = (int32_t*)itll__lay(layout, ITLL__GRAM_PAIRS * units, sizeof(int32_t));
-    model->right_side = itll__lay_f64(layout, units);
+    model->x = itll__take_f32(arena, rows * features);
+    model->y = itll__take_f32(arena, rows * targets);
+    model->means = itll__take_f32(arena, features);
+    model->inverses = itll__take_f32(arena, features);
+    model->y_means = itll__take_f64(arena, targets);
+    model->y_scales = itll__take_f64(arena, targets);
+    model->variances = itll__take_f64(arena, targets);
+    model->scaled = itll__take_f32(arena, 2 * ITLL__GRAM_PAIRS * features);
+    model->column = itll__take_f32(arena, options->window);
+    model->frequencies = itll__take_f32(arena, features * units);
+    model->phases = itll__take_f32(arena, units);
+    model->values = itll__take_f32(arena, 2 * ITLL__GRAM_PAIRS * units);
+    model->waves = (int16_t*)evo__take(arena, rows * units, sizeof(int16_t));
+    model->packed = (int32_t*)evo__take(arena, ITLL__GRAM_PAIRS * units, sizeof(int32_t));
+    model->right_side = itll__take_f64(arena, units);
 }
 
 ItllResult itll_model_size(const ItllOptions* options, size_t* bytes_out) {
     if (options == NULL || bytes_out == NULL || !itll__is_valid(options)) return ITLL__ERROR(INVALID_VALUE);
-    ItllLayout layout = itll__layout(NULL);
+    EvoArena arena = evo__arena(NULL, 0);
     ItllModel model;
-    (void)itll__lay(&layout, 1, sizeof model);
-    itll__lay_model(&layout, options, &model);
-    *bytes_out = layout.num_bytes;
+    (void)evo__take(&arena, 1, sizeof model);
+    itll__lay_model(&arena, options, &model);
+    *bytes_out = arena.num_bytes;
     return ITLL_SUCCESS;
 }
 
@@ -485,9 +455,9 @@ ItllResult itll_model_init(
     (void)itll_model_size(options, &num_bytes);
     if (memory_bytes < num_bytes) return ITLL__ERROR(INSUFFICIENT_MEMORY);
     if (itll__kernels(level) == NULL) return ITLL__ERROR(NO_LEVEL);
-    ItllLayout layout = itll__layout(memory);
-    ItllModel* model = (ItllModel*)itll__lay(&layout, 1, sizeof *model);
-    itll__lay_model(&layout, options, model);
+    EvoArena arena = evo__arena(memory, memory_bytes);
+    ItllModel* model = (ItllModel*)evo__take(&arena, 1, sizeof *model);
+    itll__lay_model(&arena, options, model);
     model->kernels = itll__kernels(level);
     if (options->kind == ITLL_MODEL_RIDGE) itll__draw(model);
     *model_out = model;
@@ -820,21 +790,21 @@ typedef struct ItllWorkspace {
     double* lanes; /* RIDGE: [num_units][ITLL__BLOCK] */
 } ItllWorkspace;
 
-static ItllWorkspace itll__lay_workspace(ItllLayout* layout, const ItllModel* model) {
+static ItllWorkspace itll__lay_workspace(EvoArena* arena, const ItllModel* model) {
     ItllWorkspace workspace = {NULL, NULL, NULL};
     const bool is_pca = model->options.kind == ITLL_MODEL_PCA;
-    workspace.scaled = itll__lay_f32(layout, ITLL__BLOCK * (is_pca ? model->num_units : model->options.num_features));
+    workspace.scaled = itll__take_f32(arena, ITLL__BLOCK * (is_pca ? model->num_units : model->options.num_features));
     if (is_pca) return workspace;
-    workspace.values = itll__lay_f32(layout, ITLL__BLOCK * model->num_units);
-    workspace.lanes = itll__lay_f64(layout, ITLL__BLOCK * model->num_units);
+    workspace.values = itll__take_f32(arena, ITLL__BLOCK * model->num_units);
+    workspace.lanes = itll__take_f64(arena, ITLL__BLOCK * model->num_units);
     return workspace;
 }
 
 ItllResult itll_workspace_size(const ItllModel* model, size_t* bytes_out) {
     if (model == NULL || bytes_out == NULL) return ITLL__ERROR(INVALID_VALUE);
-    ItllLayout layout = itll__layout(NULL);
-    (void)itll__lay_workspace(&layout, model);
-    *bytes_out = layout.num_bytes;
+    EvoArena arena = evo__arena(NULL, 0);
+    (void)itll__lay_workspace(&arena, model);
+    *bytes_out = arena.num_bytes;
     return ITLL_SUCCESS;
 }
 
@@ -919,8 +889,8 @@ ItllResult itll_predict(
     if (deviations_out != NULL && is_pca) return ITLL__ERROR(INVALID_VALUE);
     (void)itll_workspace_size(model, &num_bytes);
     if (workspace_bytes < num_bytes) return ITLL__ERROR(INSUFFICIENT_MEMORY);
-    ItllLayout layout = itll__layout(workspace);
-    const ItllWorkspace work = itll__lay_workspace(&layout, model);
+    EvoArena arena = evo__arena(workspace, workspace_bytes);
+    const ItllWorkspace work = itll__lay_workspace(&arena, model);
     const size_t features = model->options.num_features, targets = model->options.num_targets;
     for (size_t first = 0; first < num_rows; first += ITLL__BLOCK) {
         const size_t count = num_rows - first < ITLL__BLOCK ? num_rows - first : ITLL__BLOCK;

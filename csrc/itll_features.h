@@ -38,6 +38,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "detail/arena.h"
 #include "itll.h"
 #include "ptx_vm.h"
 #include "stack_ptx.h"
@@ -105,8 +106,6 @@ ItllResult itll_features_of(
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-#define ITLL_FEATURES__ALIGNMENT 64u
 
 size_t itll_features_count(const ItllFeaturesInfo* info) {
     if (info == NULL || info->stack_info == NULL) return 0;
@@ -262,36 +261,22 @@ static void itll_features__structure(
 
 /* ---- programs ---------------------------------------------------------------------------------------------------- */
 
-/* The part of the caller's memory that is free; what is taken is counted even if it is not there. */
-typedef struct ItllFeaturesArena {
-    char* base;
-    size_t num_bytes;
-    size_t num_taken;
-} ItllFeaturesArena;
-
-/* NULL if there is not enough. */
-static void* itll_features__take(ItllFeaturesArena* arena, size_t num_bytes) {
-    const size_t first = arena->num_taken;
-    arena->num_taken += (num_bytes + ITLL_FEATURES__ALIGNMENT - 1) / ITLL_FEATURES__ALIGNMENT * ITLL_FEATURES__ALIGNMENT;
-    return arena->num_taken <= arena->num_bytes ? arena->base + first : NULL;
-}
-
 /* Runs the program at the probe points. Outputs are left as they are if it has no CPU semantics. */
 static ItllResult itll_features__run(
-    const ItllFeaturesInfo* info, const StackPtxLowered* lowered, ItllFeaturesArena* arena, float* outputs
+    const ItllFeaturesInfo* info, const StackPtxLowered* lowered, EvoArena* arena, float* outputs
 ) {
     size_t num_bytes;
     const PtxVmProgram* program = NULL;
-    void** pointers = (void**)itll_features__take(arena, info->num_requests * sizeof(void*));
+    void** pointers = (void**)evo__take(arena, info->num_requests, sizeof(void*));
     (void)ptx_vm_program_size(lowered, &num_bytes);
-    void* memory = itll_features__take(arena, num_bytes);
+    void* memory = evo__take(arena, num_bytes, 1);
     if (memory == NULL) return ITLL_ERROR_INSUFFICIENT_MEMORY;
     const PtxVmResult result =
         ptx_vm_program_init(info->vm_set, info->level, PTX_VM_RUN_STORE, lowered, memory, num_bytes, &program, NULL);
     if (result == PTX_VM_ERROR_NO_CPU_MEANING) return ITLL_SUCCESS;
     if (result != PTX_VM_SUCCESS) return ITLL__ERROR(INVALID_VALUE);
     (void)ptx_vm_workspace_size(program, &num_bytes);
-    memory = itll_features__take(arena, num_bytes);
+    memory = evo__take(arena, num_bytes, 1);
     if (memory == NULL) return ITLL_ERROR_INSUFFICIENT_MEMORY;
     for (size_t i = 0; i < info->num_requests; i++) pointers[i] = outputs + i * info->num_points;
     if (ptx_vm_store(program, info->inputs, info->num_inputs, info->num_points, pointers, memory, num_bytes) != PTX_VM_SUCCESS) {
@@ -318,14 +303,12 @@ ItllResult itll_features_of(
     float* bigrams = counts + info->stack_info->num_ptx_instructions;
     float* statistics = bigrams + info->num_bigrams;
     memset(features_out, 0, itll_features_count(info) * sizeof *features_out);
-    ItllFeaturesArena arena = {
-        (char*)memory, memory_bytes, ITLL_FEATURES__ALIGNMENT - (size_t)((uintptr_t)memory % ITLL_FEATURES__ALIGNMENT)
-    };
-    ItllFeaturesNode* seen = (ItllFeaturesNode*)itll_features__take(&arena, lowered->num_nodes * sizeof *seen);
+    EvoArena arena = evo__arena(memory, memory_bytes);
+    ItllFeaturesNode* seen = (ItllFeaturesNode*)evo__take(&arena, lowered->num_nodes, sizeof *seen);
     const ItllResult result = itll_features__run(info, lowered, &arena, features_out);
     if (result == ITLL_ERROR_INSUFFICIENT_MEMORY) {
         /* The workspace's size is not known before the program is prepared: twice as much is enough, most of the time. */
-        *bytes_needed_out = 2 * arena.num_taken;
+        *bytes_needed_out = 2 * arena.num_bytes;
     }
     if (result != ITLL_SUCCESS) return result;
     statistics[ITLL_FEATURES_NONFINITE] = itll_features__outputs(info, lowered, features_out);
