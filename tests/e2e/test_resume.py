@@ -195,8 +195,12 @@ def test_a_run_written_when_programs_meant_something_else_is_refused_untouched(f
     assert fork_evo("show", run).stderr == f"warning: {line}\n"
 
 
-def test_a_run_in_progress_can_be_looked_at_but_not_resumed_by_a_second_process(blocked_run, fork_evo, tmp_path):
-    process, run = blocked_run
+def test_a_run_in_progress_can_be_looked_at_but_not_resumed_by_a_second_process(start_fork, blocking_config, fork_evo, tmp_path):
+    process = start_fork("run", blocking_config)
+    process.wait_until(lambda: run_folders(tmp_path / "runs") and num_rows(run_folders(tmp_path / "runs")[0]) >= 2)
+    (run,) = run_folders(tmp_path / "runs")
+    (tmp_path / "block").touch()
+    process.wait_until((tmp_path / "blocked").exists)
     refused(fork_evo("resume", run), str(run), "another process is running this run")
     shown = fork_evo("show", run)
     assert (shown.returncode, shown.stderr) == (0, "")
