@@ -26,7 +26,7 @@ from evo.report.progress import progress_of
 from evo.report.result import Result
 from evo.run.initial_programs import INITIAL_PROGRAMS
 from evo.run.loaded_task import load_problem, problem_of
-from evo.run.run import Run, environment, metrics_row, quarantine_record
+from evo.run.run import LiveRun, environment, metrics_row, quarantine_record
 from evo.run.search import Search
 from evo.search.map_elites import Generation
 from evo.search.vocabulary import VocabularyOptions
@@ -181,7 +181,7 @@ def _vocabulary_section(vocabulary: Sequence[str] | Section) -> Section:
 
 def _resumed(
     task: Task | type[Task] | str | Path, folder: Path, options: Section | None, stop: Section, evaluation: Section
-) -> Run:
+) -> LiveRun:
     """The run in a folder, with a task that this process has made again."""
     if isinstance(task, (str, Path)):
         raise UserError(f"evolve: resume is for a task or its class; a run of a task's folder goes on with: evo resume {folder}")
@@ -195,7 +195,7 @@ def _resumed(
     overrides = [f"evaluation.{name}={json.dumps(_plain(value))}" for name, value in evaluation.items()]
     if any(value is not None for value in stop.values()):
         overrides.append(f"stop={json.dumps(_plain(stop))}")
-    run, notes = Run.resume(folder, tuple(overrides), make)
+    run, notes = LiveRun.resume(folder, tuple(overrides), make)
     for note in notes:
         _warn(note)
     return run

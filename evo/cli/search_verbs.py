@@ -18,7 +18,7 @@ from evo.exit_codes import EXIT_CHECK_FAILED, EXIT_DEVICE_FAILED, EXIT_INTERRUPT
 from evo.shipped import shipped
 
 if TYPE_CHECKING:
-    from evo.run.run import Run
+    from evo.run.run import LiveRun
     from evo.run.sweep import Sweep
 
 
@@ -55,9 +55,9 @@ def run(config: Path, overrides: tuple[str, ...]) -> None:
     from evo.config import load_config
 
     loaded = load_config(config, overrides)
-    from evo.run.run import Run
+    from evo.run.run import LiveRun
 
-    run = Run.start(loaded, config.stem, warn)
+    run = LiveRun.start(loaded, config.stem, warn)
     _execute(run, Path(loaded.output.runs, config.stem, run.run_dir.path.name))
 
 
@@ -70,9 +70,9 @@ def resume(run_folder: Path, overrides: tuple[str, ...]) -> None:
 
     It goes on from its last checkpoint.
     """
-    from evo.run.run import Run
+    from evo.run.run import LiveRun
 
-    run, notes = Run.resume(run_folder, overrides)
+    run, notes = LiveRun.resume(run_folder, overrides)
     for line in notes:
         say(f"evo: {line}", err=True)
     _execute(run, run_folder)
@@ -140,7 +140,7 @@ def compare(run_folders: tuple[Path, ...], output: Path) -> None:
 VERBS = (init, run, resume, sweep, compare)
 
 
-def _execute(run: Run, folder: Path) -> None:
+def _execute(run: LiveRun, folder: Path) -> None:
     """Runs a search to its end with progress; draws its plots. Messages name the run's folder as its user does: `folder`."""
     from evo.report.progress import prescreen_text, progress_of, success_text
 
@@ -166,7 +166,7 @@ def _execute(run: Run, folder: Path) -> None:
     say(f"stopped by {reason}")
     if search.problem.config.search.emitters:
         say(success_text(search.emitter.success()))
-    if search.prescreen and (text := prescreen_text(run.run_dir.metrics())):
+    if search.state.prescreen and (text := prescreen_text(run.run_dir.metrics())):
         say(text)
     if reason == "interrupted":
         run.close()
@@ -180,7 +180,7 @@ def _execute(run: Run, folder: Path) -> None:
     run.close()
 
 
-def _warn_of_losses(run: Run, folder: Path) -> None:
+def _warn_of_losses(run: LiveRun, folder: Path) -> None:
     """Warns of programs that the archive does not show as they are."""
     search, counters = run.search, run.search.counters
     if search.archive.empty:

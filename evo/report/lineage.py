@@ -1,7 +1,7 @@
 """How elites came about: as text, and as JSON data for the page.
 
 Owns which ancestors are told of, and what is told of each: by the run's lineage log, or by what the archive has of their parents.
-`evo.search.ancestry` owns which are remembered.
+`evo.search.lineage` owns which are remembered.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from evo.language.expression import expression_of, infix_line
 from evo.report.elites import cell_names, operator_name, row_of_elite
 from evo.report.table import table
 from evo.run.run import Run
-from evo.search.ancestry import RECORD_DTYPE, joined, line_of
 from evo.search.emitter import GIVEN, RANDOM
+from evo.search.lineage_records import RECORD_DTYPE, joined, line_of
 
 MAX_TEXT = 100  # characters of an expression
 LINE_LENGTHS = (12, 6, 3, 2)  # programs of a line that are shown, itself among them; the first that leaves few enough ancestors

@@ -18,7 +18,7 @@ from evo.report.elites import cell_names
 from evo.report.recompute import problem_for_facts, report_facts, whole_expressions
 from evo.report.table import aligned
 from evo.run.run import Run
-from evo.run.search import Search
+from evo.run.saved_search import SearchView
 from evo.task import task_errors
 
 MIN_EXPRESSION = 20  # characters of an expression, even where lines are too narrow
@@ -28,7 +28,7 @@ class Searched(Protocol):
     """What has a search: a run, or a result of `evo.evolve`."""
 
     @property
-    def search(self) -> Search:
+    def search(self) -> SearchView:
         """Its search."""
 
 

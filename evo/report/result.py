@@ -28,7 +28,7 @@ from evo.report.elites import program_lines
 from evo.report.pareto import front_of, why_no_front
 from evo.run.run import save_search
 from evo.run.search import Search
-from evo.search.map_elites import Counters
+from evo.search.state import Counters
 from evo.task import point_arrays
 
 if TYPE_CHECKING:

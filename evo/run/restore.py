@@ -16,9 +16,9 @@ from evo.evaluate.options import AUTO
 from evo.native.stack_ptx import HASH_VERSION
 from evo.run.loaded_task import Problem, load_problem, problem_of, unloaded_problem
 from evo.run.run_dir import RunDir
-from evo.run.search import Arrays, Search
+from evo.run.saved_search import SavedSearch
 from evo.run.task_identity import DeclaredTask, MadeTask
-from evo.search.ancestry import Records
+from evo.search.state import Arrays
 from evo.task import Task
 
 MakeTask: TypeAlias = Callable[[RunConfig], Task]
@@ -38,8 +38,7 @@ def restore(
     backend: Backend | None,
     differs: Callable[[str], None],
     load: Load,
-    records: Records | None = None,
-) -> Search:
+) -> SavedSearch:
     """The search of a checkpoint.
 
     Args:
@@ -67,7 +66,7 @@ def restore(
     num_measures = arrays["elites.measures"].shape[1]
     if num_measures != len(problem.task.measures):
         raise UserError(f"{config.task}: the task has {len(problem.task.measures)} measures, this run's elites {num_measures}")
-    return Search.restore(problem, meta, arrays, records)
+    return SavedSearch(problem, meta, arrays)
 
 
 def loader(path: Path, make_task: MakeTask | None) -> Load:

@@ -27,9 +27,10 @@ from evo.language.program import program_length
 from evo.run.loaded_task import Problem, load_problem
 from evo.run.restore import MakeTask, loader, reader, refuse, restore, same_backend
 from evo.run.run_dir import RunDir, new_folder, new_run_folder
+from evo.run.saved_search import SearchView
 from evo.run.search import Search
 from evo.run.task_copy import hold_task
-from evo.search.ancestry import Records, joined
+from evo.search.lineage_records import Records, joined
 from evo.search.map_elites import Generation
 
 if TYPE_CHECKING:
@@ -39,30 +40,71 @@ PACKAGES = ("numpy", "ribs", "pydantic", "matplotlib")
 
 
 class Run:
-    """A search in progress and the folder that it is written to.
+    """A search and the folder that it is written to, to look at.
 
     Attributes:
         backend: that the elites' scores come from.
+    """
+
+    search: SearchView
+
+    def __init__(self, search: SearchView, run_dir: RunDir, backend: Backend, meta: dict[str, Any] | None = None):
+        self.search = search
+        self.run_dir = run_dir
+        self.backend = backend
+        self._meta = meta or {}  # of the checkpoint
+
+    @classmethod
+    def view(cls, path: Path, overrides: tuple[str, ...] = (), *, with_task: bool = True) -> tuple[Run, list[str]]:
+        """As `LiveRun.resume`, only to look at: nothing is locked or written, even while the run goes on. This machine evaluates.
+
+        The lines for the user also tell what would keep the run from going on, such as a changed task.
+
+        Args:
+            with_task: the task's code is needed, if there is any. False: none of it runs, and a changed task is not noticed.
+
+        Raises:
+            UserError: no run, no intact checkpoint, or its elites cannot be read with this config and task.
+        """
+        run_dir = RunDir(path.absolute(), writable=False)
+        meta, arrays, damaged = run_dir.load_checkpoint()
+        config = load_config(run_dir.path / "config.yaml", overrides)
+        notes = [f"{line}; this is the checkpoint before" for line in damaged]
+        load = reader(path, with_task, notes.append)
+        search = restore(run_dir, config, meta, arrays, None, notes.append, load)
+        search.problem = search.problem.here()
+        return cls(search, run_dir, BACKENDS[meta["backend"]], meta), notes
+
+    def records(self) -> Records:
+        """The programs that became elites (`evo.search.lineage`).
+
+        Raises:
+            UserError: the lineage log is damaged.
+        """
+        return self.run_dir.records(self._meta)
+
+    def close(self) -> None:
+        """Ends the evaluator and unlocks the folder."""
+        self.search.problem.close()
+        self.run_dir.close()
+
+
+class LiveRun(Run):
+    """A search in progress and the folder that it is written to.
+
+    Attributes:
         calibration: what programs cost, if that decided where they run; None for a run that goes on.
     """
 
-    def __init__(
-        self,
-        search: Search,
-        run_dir: RunDir,
-        backend: Backend | None = None,
-        viewed: dict[str, Any] | None = None,
-        calibration: Calibration | None = None,
-    ):
-        self.search = search
-        self.run_dir = run_dir
-        self.backend = backend or search.problem.backend
+    search: Search
+
+    def __init__(self, search: Search, run_dir: RunDir, original: Problem | None = None, calibration: Calibration | None = None):
+        super().__init__(search, run_dir, search.problem.backend)
         self.calibration = calibration
-        self._viewed = viewed  # the header of the checkpoint that is looked at
-        self._original = search.problem  # whose files messages name
+        self._original = original or search.problem  # whose files messages name
 
     @classmethod
-    def start(cls, config: RunConfig, name: str, warn: Callable[[str], None] = lambda _: None) -> Run:
+    def start(cls, config: RunConfig, name: str, warn: Callable[[str], None] = lambda _: None) -> LiveRun:
         """A new run in a new folder, with the checkpoint of its empty state.
 
         Args:
@@ -83,14 +125,13 @@ class Run:
             if calibration:
                 facts["calibration"] = calibration.record()
             config = with_paths_in(search.problem.config, folder)
-            run = cls(search, RunDir.create(folder, dump_config(config), facts), calibration=calibration)
-            run._original = problem
+            run = cls(search, RunDir.create(folder, dump_config(config), facts), problem, calibration)
             run._save()
             run.run_dir.wait_for_checkpoint()
         return run
 
     @classmethod
-    def resume(cls, path: Path, overrides: tuple[str, ...] = (), make_task: MakeTask | None = None) -> tuple[Run, list[str]]:
+    def resume(cls, path: Path, overrides: tuple[str, ...] = (), make_task: MakeTask | None = None) -> tuple[LiveRun, list[str]]:
         """The run in a folder, as its newest intact checkpoint left it, and lines that its user should read: each damaged
         checkpoint, metrics that are missing, and a change of the device. The overrides become part of the run's config.
 
@@ -110,7 +151,7 @@ class Run:
     @classmethod
     def _resume(
         cls, path: Path, run_dir: RunDir, overrides: tuple[str, ...], make_task: MakeTask | None
-    ) -> tuple[Run, list[str]]:
+    ) -> tuple[LiveRun, list[str]]:
         meta, arrays, damaged = run_dir.load_checkpoint()
         config = load_config(run_dir.path / "config.yaml", overrides)
         notes = [f"{line}; going back to the checkpoint before" for line in damaged]
@@ -120,7 +161,8 @@ class Run:
             records = joined([])
             notes.append(f"{error}; lines of descent begin anew")
         backend = same_backend(path, config, meta)
-        search = restore(run_dir, config, meta, arrays, backend, refuse, loader(path, make_task), records)
+        saved = restore(run_dir, config, meta, arrays, backend, refuse, loader(path, make_task))
+        search = Search(saved.problem, saved, records)
         was, now = meta["device"], search.problem.evaluator.device
         if was != now:
             notes.append(
@@ -133,27 +175,6 @@ class Run:
         if overrides:
             run_dir.save_config(dump_config(with_paths_in(config, run_dir.path)))
         return cls(search, run_dir), notes
-
-    @classmethod
-    def view(cls, path: Path, overrides: tuple[str, ...] = (), *, with_task: bool = True) -> tuple[Run, list[str]]:
-        """As `resume`, only to look at: nothing is locked or written, even while the run goes on, and this machine evaluates.
-
-        The lines for the user also tell what would keep the run from going on, such as a changed task.
-
-        Args:
-            with_task: the task's code is needed, if there is any. False: none of it runs, and a changed task is not noticed.
-
-        Raises:
-            UserError: no run, no intact checkpoint, or its elites cannot be read with this config and task.
-        """
-        run_dir = RunDir(path.absolute(), writable=False)
-        meta, arrays, damaged = run_dir.load_checkpoint()
-        config = load_config(run_dir.path / "config.yaml", overrides)
-        notes = [f"{line}; this is the checkpoint before" for line in damaged]
-        load = reader(path, with_task, notes.append)
-        search = restore(run_dir, config, meta, arrays, None, notes.append, load)
-        search.problem = search.problem.here()
-        return cls(search, run_dir, BACKENDS[meta["backend"]], meta), notes
 
     def execute(self, on_generation: Callable[[Generation, float], None], interrupted: Callable[[Generation], bool]) -> str:
         """Runs until a stop is reached or `interrupted`; returns which. Everything is saved when it returns.
@@ -203,22 +224,13 @@ class Run:
         return reason or str(search.stop_reason)
 
     def records(self) -> Records:
-        """The programs that became elites (`evo.search.ancestry`).
-
-        Raises:
-            UserError: the lineage log of a run that is looked at is damaged.
-        """
-        return self.run_dir.records(self._viewed) if self._viewed else self.search.ancestry.records()
+        """As of `Run`."""
+        return self.search.lineage.records()
 
     def _save(self) -> None:
-        """Starts to write a checkpoint. `state` gives copies, so the search goes on meanwhile."""
-        records, is_all = self.search.ancestry.take()
+        """Starts to write a checkpoint. `saved` gives copies, so the search goes on meanwhile."""
+        records, is_all = self.search.lineage.take()
         _save_checkpoint(self.run_dir, self.search, records, is_all=is_all)
-
-    def close(self) -> None:
-        """Ends the evaluator and unlocks the folder."""
-        self.search.problem.close()
-        self.run_dir.close()
 
     def _save_failures(self, failures: Iterable[Failure], generation: int) -> None:
         """Writes what it takes to see programs fail again that were born in a generation."""
@@ -250,13 +262,13 @@ def save_search(
                 run_dir.append_metrics(row)
             for key, record in quarantine.items():
                 run_dir.save_quarantine(key, record)
-            _save_checkpoint(run_dir, search, search.ancestry.records(), is_all=True)
+            _save_checkpoint(run_dir, search, search.lineage.records(), is_all=True)
             run_dir.save_archive(search.elite_columns())
 
 
 def _save_checkpoint(run_dir: RunDir, search: Search, records: Records, *, is_all: bool) -> None:
     is_kept = bool(search.problem.config.output.lineage_megabytes)
-    meta, arrays = search.state()
+    meta, arrays = search.saved()
     run_dir.save_checkpoint(search.counters.generations, meta, arrays, records if is_kept else None, is_all=is_all)
 
 

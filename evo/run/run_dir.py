@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from evo.errors import UserError
 from evo.run.checkpoint import CheckpointError, OtherVersionError, decode_checkpoint, encode_checkpoint
-from evo.run.lineage_log import MAGIC, LineageLogError, decode_log, encode_block
-from evo.search.ancestry import Records, joined
+from evo.search.lineage_records import MAGIC, LineageLogError, Records, decode_log, encode_block, joined
 from evo.storage.files import PARTIAL_SUFFIX, write_atomically
 from evo.storage.json_file import read_json
 

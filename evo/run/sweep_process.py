@@ -25,7 +25,7 @@ from typing import Any
 from evo.config import RunConfig
 from evo.errors import DeviceFailure, UserError
 from evo.evaluate.scoring_pool import ONE_THREAD
-from evo.run.run import Run
+from evo.run.run import LiveRun
 from evo.run.sweep import SweepRun, find_run, resume_overrides
 
 LOCK_S = 60.0  # for an earlier process of the same run to save and end
@@ -147,9 +147,9 @@ def execute_job(job: Job, is_stopped: list[int]) -> Outcome:
     notes: list[str] = []
     if folder:
         _wait_until_free(folder)
-        run, notes = Run.resume(folder, resume_overrides(folder, config))
+        run, notes = LiveRun.resume(folder, resume_overrides(folder, config))
     else:
-        run = Run.start(config, job.variant, notes.append)
+        run = LiveRun.start(config, job.variant, notes.append)
     reason = run.execute(lambda *_: None, lambda _: bool(is_stopped))
     run.close()
     return Outcome(Ending.INTERRUPTED if reason == "interrupted" else Ending.FINISHED, reason, tuple(notes))

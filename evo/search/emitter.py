@@ -70,7 +70,7 @@ class ProgramEmitter:
     what its emitters make, each in slots of its own.
 
     Args:
-        starts: the elites that parents are drawn from.
+        restarts: the elites that parents are drawn from.
         variation: makes random programs.
         seed: the run's 64-bit seed.
         max_length: words of a program.
@@ -79,7 +79,7 @@ class ProgramEmitter:
         emitters: at least one has a weight above 0. Their slots are in this order.
         given: `(n, width)` words of programs that generation 0 begins with; None: none.
         generation: the first generation to emit.
-        blocks: threads that breed together.
+        row_threads: threads that breed together.
         success: `(1 + number of emitters, 4)`, what `success_counts` was before; None: nothing yet.
 
     Attributes:
@@ -90,7 +90,7 @@ class ProgramEmitter:
 
     def __init__(
         self,
-        starts: Restarts,
+        restarts: Restarts,
         variation: Variation,
         *,
         seed: int,
@@ -100,11 +100,11 @@ class ProgramEmitter:
         emitters: Sequence[Emitter],
         given: NDArray[np.uint64] | None = None,
         generation: int = 0,
-        blocks: RowThreads | None = None,
+        row_threads: RowThreads | None = None,
         success: NDArray[np.int64] | None = None,
     ):
-        self._blocks = blocks or RowThreads()
-        self._starts = starts
+        self._row_threads = row_threads or RowThreads()
+        self._restarts = restarts
         self._max_length = max_length
         self._variation = variation
         self._seed = seed
@@ -114,7 +114,7 @@ class ProgramEmitter:
         self._given = given
         self.names = (INITIAL, *(emitter.name for emitter in emitters))
         self.generation = generation
-        self.origin = _no_origin(0)
+        self.origin = no_origin(0)
         self.success_counts = np.zeros((len(self.names), len(asdict(Success()))), np.int64) if success is None else success.copy()
 
     def ask(self, factor: int = 1) -> NDArray[np.uint64]:
@@ -124,8 +124,8 @@ class ProgramEmitter:
         narrower than `max_length`.
         """
         generation, self.generation = self.generation, self.generation + 1
-        is_fresh = self._starts.is_fresh(generation)
-        if is_fresh or not len(self._starts.population):
+        is_fresh = self._restarts.is_fresh(generation)
+        if is_fresh or not len(self._restarts.population):
             parts = self._initial_programs(generation, self._num_initial if is_fresh else self._batch_size)
         else:
             slots = slots_of([emitter.weight for emitter in self._emitters], factor * self._batch_size, generation)
@@ -162,9 +162,9 @@ class ProgramEmitter:
     def _initial_programs(self, generation: int, num_random: int) -> list[tuple[NDArray[np.uint64], Origin]]:
         num_given = 0 if self._given is None or generation else len(self._given)
         random = self._short_random_programs(num_random, generation, num_given)
-        parts = [(random, _no_origin(num_random))]
+        parts = [(random, no_origin(num_random))]
         if num_given and self._given is not None:
-            parts.insert(0, (self._given, _no_origin(num_given, operator=GIVEN)))
+            parts.insert(0, (self._given, no_origin(num_given, operator=GIVEN)))
         return parts
 
     def _emit(
@@ -173,8 +173,8 @@ class ProgramEmitter:
         """An emitter's programs for the slots from `first_slot` on."""
         variation = emitter.variation
         if variation is None:
-            return [(self._short_random_programs(num_programs, generation, first_slot), _no_origin(num_programs, index))]
-        population = self._starts.population
+            return [(self._short_random_programs(num_programs, generation, first_slot), no_origin(num_programs, index))]
+        population = self._restarts.population
         candidates = population.best_cells(emitter.parent_shares[generation % len(emitter.parent_shares)])
 
         def breed(first: int, end: int) -> tuple[NDArray[Any], ...]:
@@ -182,7 +182,7 @@ class ProgramEmitter:
             return variation.offspring(self._seed, generation, slot, end - first, population.words, candidates, trim=True)
 
         parts = []
-        for words, parents, operators in self._blocks.map(breed, num_programs):
+        for words, parents, operators in self._row_threads.map(breed, num_programs):
             exists = parents >= 0
             hashes = np.where(exists[:, :, None], population.hashes(np.where(exists, parents, 0)), np.uint64(0))
             emitters = np.full(len(words), index, np.int32)
@@ -227,7 +227,7 @@ def _one_below_the_other(blocks: Sequence[NDArray[np.uint64]]) -> NDArray[np.uin
     return words
 
 
-def _no_origin(num_programs: int, emitter: int = 0, operator: int = RANDOM) -> Origin:
+def no_origin(num_programs: int, emitter: int = 0, operator: int = RANDOM) -> Origin:
     """The origin of programs without parents."""
     return Origin(
         np.full((num_programs, 2), -1, np.int32),

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,40 +17,11 @@ from numpy.typing import NDArray
 from evo.evaluate import Evaluation, Evaluator, Failure, Status, join
 from evo.language.batch import Batch
 from evo.native.stack_ptx import Lowering
-from evo.search.ancestry import Ancestry
-from evo.search.emitter import ProgramEmitter, Success
-from evo.search.learned_measures import Fit, LearnedMeasures
-from evo.search.lineages import Lineages
-from evo.search.memory import HashMemory
-from evo.search.prescreen import Prescreen, Screening
-from evo.search.restarts import Restarts
+from evo.search.emitter import Success
+from evo.search.learned_measures import Fit
+from evo.search.prescreen import Screening
 from evo.search.row_threads import RowThreads
-
-if TYPE_CHECKING:
-    from evo.search.archives.base import ProgramArchive
-
-
-@dataclass
-class Counters:
-    """A run's totals so far. They are part of its state: a resumed run goes on counting.
-
-    generations: finished. offspring: programs that were asked for. evaluations: programs that were evaluated. duplicates:
-    programs whose hash was seen before. neutral: offspring with the hash of a parent. rejected: evaluated, but not OK.
-    out_of_range: evaluated, with a measure outside its range, which counts to the cell at the edge. failed: could not be
-    compiled or run. tuned: new programs from tuning; they count as evaluated, and so does each run that tuning took. screened:
-    new programs that the prescreen passed over.
-    """
-
-    generations: int = 0
-    offspring: int = 0
-    evaluations: int = 0
-    duplicates: int = 0
-    neutral: int = 0
-    rejected: int = 0
-    out_of_range: int = 0
-    failed: int = 0
-    tuned: int = 0
-    screened: int = 0
+from evo.search.state import Counters, SearchState
 
 
 class Tuner(Protocol):
@@ -73,7 +43,7 @@ class Tuning:
 class Generation:
     """What one generation did.
 
-    num_lineages, largest_lineage: of the elites (`Lineages`). success: of each emitter so far. failures: programs that could not
+    num_lineages, largest_lineage: of the elites (`Lineage`). success: of each emitter so far. failures: programs that could not
     be compiled or run. times_s: seconds by stage, those of the evaluator (`Evaluation.times_s`) included. lanes: as in
     `Evaluation`. screening: None without a prescreen. fit: None if the model of learned measures stays as it was.
     """
@@ -94,159 +64,223 @@ class Generation:
     fit: Fit | None = None
 
 
-def map_elites(
-    archive: ProgramArchive,
-    emitter: ProgramEmitter,
-    evaluator: Evaluator,
-    lowering: Lowering,
-    memory: HashMemory,
-    counters: Counters,
-    lineages: Lineages,
-    ancestry: Ancestry,
-    starts: Restarts,
-    blocks: RowThreads | None = None,
-    tuning: Tuning | None = None,
-    prescreen: Prescreen | None = None,
-    learned: LearnedMeasures | None = None,
-) -> Iterator[Generation]:
-    """Yields after each generation, without end. Between two yields the state is consistent and may be saved.
+@dataclass(frozen=True)
+class _Offspring:
+    """What a generation has bred. is_new: programs that nobody has evaluated yet. founders: of each (`Lineage`)."""
+
+    generation: int
+    batch: Batch
+    founders: NDArray[np.int64]
+    is_new: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class _Scored:
+    """The programs of a generation that were evaluated, those from tuning last.
+
+    slots: of the offspring that they are or come from. num_chosen: without those from tuning. num_evaluations: with each run that
+    tuning took.
+    """
+
+    batch: Batch
+    slots: NDArray[np.int64]
+    evaluation: Evaluation
+    num_chosen: int
+    num_evaluations: int
+
+
+class MapElites:
+    """Breeds, evaluates and inserts programs, generation by generation.
 
     Args:
-        archive, emitter, memory, counters, lineages, ancestry, starts: the state of the search; all of it.
+        state: of the search; all of it. Between two generations it is consistent and may be saved.
         evaluator: scores programs.
         lowering: hashes programs.
-        blocks: threads that hash together.
+        row_threads: threads that hash together.
         tuning: None: constants stay as they were bred.
-        prescreen: None: every new program is evaluated.
-        learned: measures that span the archive; None: the task's do. They go neither with a prescreen nor with starts.
     """
-    blocks = blocks or RowThreads()
-    while True:
-        clock = _Clock()
-        generation = emitter.generation
-        if starts.begin(generation):
-            memory.clear()
-            lineages.begin(starts.population.elites())
-            ancestry.begin(is_archive=starts.population is archive)
-        factor = prescreen.begin(generation, starts.population, is_fresh=starts.is_fresh(generation)) if prescreen else 1
-        words = emitter.ask(factor)
-        founders = lineages.founders(emitter.origin, generation)
-        clock.lap("variation")
 
-        facts = blocks.map(lambda first, end, words=words: lowering.analyze(words[first:end]), len(words))  # type: ignore[misc]
-        batch = Batch(words, *map(np.concatenate, zip(*facts, strict=True)))
-        new = _first_of_each(batch.hashes) & ~memory.contains(batch.hashes)
-        num_different = int(new.sum())
-        clock.lap("hash")
+    def __init__(
+        self,
+        state: SearchState,
+        evaluator: Evaluator,
+        lowering: Lowering,
+        row_threads: RowThreads | None = None,
+        tuning: Tuning | None = None,
+    ):
+        self._state = state
+        self._evaluator = evaluator
+        self._lowering = lowering
+        self._row_threads = row_threads or RowThreads()
+        self._tuning = tuning
+        self._clock = _Clock()
 
-        if prescreen:
-            new = prescreen.choose(batch.words, new, emitter.origin.parents, starts.population)
-            clock.lap("prescreen")
-        new_batch = batch[new]
-        evaluation = evaluator.evaluate(new_batch)
-        clock.lap("evaluation")
-
-        memory.add(new_batch.hashes)
-        slots = np.flatnonzero(new)
-        num_new = len(slots)
-        num_runs = 0
-        if tuning:
-            promising = _promising(evaluation, tuning.share)
-            tuned, rows, num_runs = _tune(tuning.tuner, lowering, memory, new_batch[promising])
-            evaluation = join([evaluation, evaluator.evaluate(tuned)], evaluation.measures.shape[1])
-            memory.add(tuned.hashes)
-            new_batch = new_batch.joined(tuned)
-            slots = np.concatenate([slots, slots[promising[rows]]])
-            clock.lap("tuning")
-
-        fit = None
-        spanning = evaluation.measures
-        if learned:
-            is_ok = np.isfinite(evaluation.objective)
-            if is_ok.any() and not learned.is_fitted:
-                fit = Fit(learned.fit(new_batch.words[is_ok], counters.evaluations + len(slots) + num_runs))
-            spanning = np.full((len(is_ok), len(archive.lower_bounds)), np.nan)
-            spanning[is_ok] = learned.of(new_batch.words[is_ok])
-            clock.lap("measures")
-
-        # A duplicate scores what its first copy scored, so it can only tie with an elite, and ties keep the incumbent.
-        # Only new programs are added.
-        fields = {
-            "parents": emitter.origin.parents[slots],
-            "operator": emitter.origin.operator[slots],
-            "generation": np.full(len(slots), generation),
-            "slot": slots,
-            "hash": new_batch.hashes,
-            "num_instructions": new_batch.num_instructions,
-            **({"task_measures": evaluation.measures} if learned else {}),
-        }
-        added = archive.add(new_batch.words, evaluation.objective, spanning, **fields)
-        is_elite = added["elite"]
-        emitter.tell(slots, is_elite, added["new"])
-        is_parent, population = is_elite, starts.population
-        if population is not archive:
-            is_parent = population.add(new_batch.words, evaluation.objective, spanning, **fields)["elite"]
-        lineages.update(population.index_of(spanning[is_parent]), founders[slots][is_parent])
-        rows = np.flatnonzero(is_elite | is_parent)
-        ancestry.update(
-            archive.index_of(spanning[rows]),
-            new_batch.words[rows],
-            evaluation.objective[rows],
-            {name: values[rows] for name, values in fields.items()},
-            is_elite[rows],
-            is_parent[rows],
-        )
-        clock.lap("archive")
-
-        screening = None
-        if prescreen:
-            scores = evaluation.objective[:num_new], evaluation.measures[:num_new]
-            num_evaluations, num_improved = len(slots) + num_runs, int(is_parent.sum())
-            screening = prescreen.learn(*scores, len(batch), num_evaluations, num_improved, starts.population)
-            clock.lap("learning")
-
-        ok = evaluation.status == Status.OK
-        outside = (spanning < archive.lower_bounds) | (spanning > archive.upper_bounds)
-        counters.generations += 1
-        counters.offspring += len(batch)
-        counters.evaluations += len(slots) + num_runs
-        counters.tuned += len(slots) - num_new
-        counters.duplicates += len(batch) - num_different
-        counters.screened += num_different - num_new
-        counters.neutral += _count_neutral(batch.hashes, emitter.origin.parent_hashes)
-        counters.rejected += int((~ok).sum())
-        counters.failed += len(evaluation.failures)
-        counters.out_of_range += int(outside[ok].any(axis=1).sum())
-        if learned and len(archive) and learned.is_due(counters.evaluations):
-            fit = _fit(learned, counters.evaluations, archive, lineages, ancestry)
-            clock.lap("learning")
-        clock.lap("statistics")
-        yield Generation(
-            counters=counters,
+    def step(self) -> Generation:
+        """One generation."""
+        self._clock = _Clock()
+        offspring = self._breed()
+        scored = self._evaluate(offspring)
+        spanning, fit = self._measure(scored)
+        is_elite, is_parent = self._insert(offspring, scored, spanning)
+        screening = self._learn(offspring, scored, is_parent)
+        self._count(offspring, scored, spanning)
+        fit = self._fit_anew() or fit
+        self._clock.lap("statistics")
+        archive, lineage, evaluation = self._state.archive, self._state.lineage, scored.evaluation
+        return Generation(
+            counters=self._state.counters,
             num_elites=len(archive),
             coverage=len(archive) / archive.cells,
             qd_score=archive.qd_score,
             best_objective=archive.best_objective,
             num_inserted=int(is_elite.sum()),
-            num_lineages=len(lineages),
-            largest_lineage=lineages.largest_share,
-            success=emitter.success(),
+            num_lineages=lineage.num_founders,
+            largest_lineage=lineage.largest_share,
+            success=self._state.emitter.success(),
             failures=evaluation.failures,
-            times_s={**clock.times_s, **evaluation.times_s},
+            times_s={**self._clock.times_s, **evaluation.times_s},
             lanes=evaluation.lanes,
             screening=screening,
             fit=fit,
         )
 
+    def _breed(self) -> _Offspring:
+        state, restarts, prescreen = self._state, self._state.restarts, self._state.prescreen
+        generation = state.emitter.generation
+        if restarts.begin(generation):
+            state.memory.clear()
+            state.lineage.begin(restarts.population.elites(), is_archive=restarts.population is state.archive)
+        factor = 1
+        if prescreen:
+            factor = prescreen.begin(generation, restarts.population, is_fresh=restarts.is_fresh(generation))
+        words = state.emitter.ask(factor)
+        founders = state.lineage.founders(state.emitter.origin, generation)
+        self._clock.lap("variation")
+        facts = self._row_threads.map(lambda first, end: self._lowering.analyze(words[first:end]), len(words))
+        batch = Batch(words, *map(np.concatenate, zip(*facts, strict=True)))
+        is_new = _first_of_each(batch.hashes) & ~state.memory.contains(batch.hashes)
+        self._clock.lap("hash")
+        return _Offspring(generation, batch, founders, is_new)
 
-def _fit(learned: LearnedMeasures, num_evaluations: int, archive: ProgramArchive, lineages: Lineages, ancestry: Ancestry) -> Fit:
-    """Fits learned measures to the elites, and fills the archive anew."""
-    words = archive.elites().solution
-    explained, num_before = learned.fit(words, num_evaluations), len(archive)
-    cells = archive.rebuild(learned.of(words))
-    lineages.move(*cells)
-    ancestry.move(*cells)
-    return Fit(explained, num_before, len(archive))
+    def _evaluate(self, offspring: _Offspring) -> _Scored:
+        """Chooses from what is new, evaluates it, and tunes the best of it."""
+        state, batch, is_chosen = self._state, offspring.batch, offspring.is_new
+        if state.prescreen:
+            parents = state.emitter.origin.parents
+            is_chosen = state.prescreen.choose(batch.words, is_chosen, parents, state.restarts.population)
+            self._clock.lap("prescreen")
+        chosen = batch[is_chosen]
+        evaluation = self._evaluator.evaluate(chosen)
+        self._clock.lap("evaluation")
+        state.memory.add(chosen.hashes)
+        slots = np.flatnonzero(is_chosen)
+        if not self._tuning:
+            return _Scored(chosen, slots, evaluation, len(slots), len(slots))
+        promising = _promising(evaluation, self._tuning.share)
+        words, changed, num_runs = self._tuning.tuner.tune(chosen[promising].words)
+        tuned = Batch.analyze(self._lowering, words)
+        rows = np.flatnonzero(changed & _first_of_each(tuned.hashes) & ~state.memory.contains(tuned.hashes))
+        tuned = tuned[rows]
+        evaluation = join([evaluation, self._evaluator.evaluate(tuned)], evaluation.measures.shape[1])
+        state.memory.add(tuned.hashes)
+        self._clock.lap("tuning")
+        num_evaluations = len(slots) + len(rows) + num_runs
+        all_slots = np.concatenate([slots, slots[promising[rows]]])
+        return _Scored(chosen.joined(tuned), all_slots, evaluation, len(slots), num_evaluations)
+
+    def _measure(self, scored: _Scored) -> tuple[NDArray[np.float64], Fit | None]:
+        """The measures that span the archive; and what became of their model, if this fits it for the first time."""
+        learned = self._state.learned
+        if not learned:
+            return scored.evaluation.measures, None
+        fit = None
+        is_ok = np.isfinite(scored.evaluation.objective)
+        words = scored.batch.words[is_ok]
+        if len(words) and not learned.is_fitted:
+            fit = Fit(learned.fit(words, self._state.counters.evaluations + scored.num_evaluations))
+        spanning = np.full((len(is_ok), len(self._state.archive.lower_bounds)), np.nan)
+        spanning[is_ok] = learned.of(words)
+        self._clock.lap("measures")
+        return spanning, fit
+
+    def _insert(
+        self, offspring: _Offspring, scored: _Scored, spanning: NDArray[np.float64]
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Which programs are elites of the archive now, and of what is bred from.
+
+        A duplicate scores what its first copy scored, so it can only tie with an elite, and ties keep the incumbent: only new
+        programs come here.
+        """
+        state, batch, slots, evaluation = self._state, scored.batch, scored.slots, scored.evaluation
+        archive, population = state.archive, state.restarts.population
+        fields = {
+            "parents": state.emitter.origin.parents[slots],
+            "operator": state.emitter.origin.operator[slots],
+            "generation": np.full(len(slots), offspring.generation),
+            "slot": slots,
+            "hash": batch.hashes,
+            "num_instructions": batch.num_instructions,
+            **({"task_measures": evaluation.measures} if state.learned else {}),
+        }
+        added = archive.add(batch.words, evaluation.objective, spanning, **fields)
+        is_elite = is_parent = added["elite"]
+        state.emitter.tell(slots, is_elite, added["new"])
+        if population is not archive:
+            is_parent = population.add(batch.words, evaluation.objective, spanning, **fields)["elite"]
+        rows = np.flatnonzero(is_elite | is_parent)
+        state.lineage.update(
+            archive.index_of(spanning[rows]),
+            batch.words[rows],
+            evaluation.objective[rows],
+            {name: values[rows] for name, values in fields.items()},
+            offspring.founders[slots[rows]],
+            is_elite[rows],
+            is_parent[rows],
+        )
+        self._clock.lap("archive")
+        return is_elite, is_parent
+
+    def _learn(self, offspring: _Offspring, scored: _Scored, is_parent: NDArray[np.bool_]) -> Screening | None:
+        prescreen, count = self._state.prescreen, scored.num_chosen
+        if not prescreen:
+            return None
+        screening = prescreen.learn(
+            scored.evaluation.objective[:count],
+            scored.evaluation.measures[:count],
+            len(offspring.batch),
+            scored.num_evaluations,
+            int(is_parent.sum()),
+            self._state.restarts.population,
+        )
+        self._clock.lap("learning")
+        return screening
+
+    def _count(self, offspring: _Offspring, scored: _Scored, spanning: NDArray[np.float64]) -> None:
+        archive, counters, batch = self._state.archive, self._state.counters, offspring.batch
+        num_different = int(offspring.is_new.sum())
+        is_ok = scored.evaluation.status == Status.OK
+        is_outside = (spanning < archive.lower_bounds) | (spanning > archive.upper_bounds)
+        counters.generations += 1
+        counters.offspring += len(batch)
+        counters.evaluations += scored.num_evaluations
+        counters.tuned += len(scored.slots) - scored.num_chosen
+        counters.duplicates += len(batch) - num_different
+        counters.screened += num_different - scored.num_chosen
+        counters.neutral += _count_neutral(batch.hashes, self._state.emitter.origin.parent_hashes)
+        counters.rejected += int((~is_ok).sum())
+        counters.failed += len(scored.evaluation.failures)
+        counters.out_of_range += int(is_outside[is_ok].any(axis=1).sum())
+
+    def _fit_anew(self) -> Fit | None:
+        """Fits learned measures to the elites if that is due, and fills the archive anew."""
+        learned, archive, num_evaluations = self._state.learned, self._state.archive, self._state.counters.evaluations
+        if not (learned and len(archive) and learned.is_due(num_evaluations)):
+            return None
+        words = archive.elites().solution
+        explained, num_before = learned.fit(words, num_evaluations), len(archive)
+        self._state.lineage.move(*archive.rebuild(learned.of(words)))
+        self._clock.lap("learning")
+        return Fit(explained, num_before, len(archive))
 
 
 def _count_neutral(hashes: NDArray[np.uint64], parent_hashes: NDArray[np.uint64]) -> int:
@@ -261,16 +295,6 @@ def _promising(evaluation: Evaluation, share: float) -> NDArray[np.int64]:
     ok = np.flatnonzero(evaluation.status == Status.OK)
     order = np.argsort(-evaluation.objective[ok], kind="stable")
     return ok[order[: math.ceil(share * len(ok))]]
-
-
-def _tune(tuner: Tuner, lowering: Lowering, memory: HashMemory, batch: Batch) -> tuple[Batch, NDArray[np.int64], int]:
-    """The programs that tuning made and that were not evaluated before, the rows of `batch` that they come from, and the
-    evaluations that it took.
-    """
-    words, changed, num_runs = tuner.tune(batch.words)
-    tuned = Batch.analyze(lowering, words)
-    rows = np.flatnonzero(changed & _first_of_each(tuned.hashes) & ~memory.contains(tuned.hashes))
-    return tuned[rows], rows, num_runs
 
 
 def _first_of_each(hashes: NDArray[np.uint64]) -> NDArray[np.bool_]:

@@ -63,7 +63,7 @@ def until(search: Search, qd_score: float) -> tuple[int, float, float, bool]:
         if generation.qd_score >= qd_score:
             break
     seconds = time.perf_counter() - start_s
-    is_on = bool(search.prescreen and search.prescreen.is_on)
+    is_on = bool(search.state.prescreen and search.state.prescreen.is_on)
     search.problem.close()
     return search.counters.evaluations, seconds, generation.qd_score, is_on
 
@@ -98,7 +98,7 @@ def cheap() -> tuple[float, float]:
                 pass
             found.append(time.process_time() - start_s)
             search.problem.close()
-    return min(times[FACTOR]) / min(times[1]), float(search.prescreen.arrays()["cost"][0])
+    return min(times[FACTOR]) / min(times[1]), float(search.state.prescreen.arrays()["cost"][0])
 
 
 def rows():

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from evo.run.checkpoint import decode_checkpoint
-from evo.run.lineage_log import decode_log
+from evo.search.lineage_records import decode_log
 
 from .browser import archive, browser, hostile_run, visit  # noqa: F401
 

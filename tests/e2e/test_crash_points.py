@@ -9,7 +9,7 @@ import pytest
 
 from evo.config import load_config
 from evo.errors import UserError
-from evo.run.run import Run
+from evo.run.run import LiveRun, Run
 
 from .conftest import assert_same_state, run_folders, state_of
 
@@ -80,7 +80,7 @@ def start(config):
 
     def make(runs: Path):
         loaded = config(runs)
-        return lambda: execute(Run.start(loaded, "small"))
+        return lambda: execute(LiveRun.start(loaded, "small"))
 
     return make
 
@@ -106,9 +106,9 @@ def test_a_crash_before_any_step_of_a_run_loses_nothing(start, uninterrupted, tm
         (run_folder,) = run_folders(runs)
         if crash_before <= first_saved:
             with pytest.raises(UserError, match=r"not a run folder|has no checkpoint yet"):
-                Run.resume(run_folder)
+                LiveRun.resume(run_folder)
             continue
-        run, damaged = Run.resume(run_folder)
+        run, damaged = LiveRun.resume(run_folder)
         assert not damaged
         execute(run)
         assert_same_state(state_of(run_folder), state)
@@ -124,10 +124,10 @@ def test_a_crash_while_resuming_loses_nothing_either(start, uninterrupted, tmp_p
         status, _ = in_child(start(runs), first_crash)
         assert status == -signal.SIGKILL
         (run_folder,) = run_folders(runs)
-        status, _ = in_child(lambda: execute(Run.resume(run_folder)[0]), len(statuses) + 1)  # noqa: B023 - used at once
+        status, _ = in_child(lambda: execute(LiveRun.resume(run_folder)[0]), len(statuses) + 1)  # noqa: B023 - used at once
         statuses.append(status)
         if status != 0:
-            execute(Run.resume(run_folder)[0])
+            execute(LiveRun.resume(run_folder)[0])
         assert_same_state(state_of(run_folder), state)
     assert len(statuses) > 5
     assert set(statuses[:-1]) == {-signal.SIGKILL}
@@ -135,14 +135,14 @@ def test_a_crash_while_resuming_loses_nothing_either(start, uninterrupted, tmp_p
 
 def test_a_run_goes_back_from_a_checkpoint_torn_anywhere(config, tmp_path):
     """As after a power loss on a file system that wrote the name before the content."""
-    execute(Run.start(config(tmp_path / "whole"), "small"))
+    execute(LiveRun.start(config(tmp_path / "whole"), "small"))
     (run_folder,) = run_folders(tmp_path / "whole")
     uninterrupted = state_of(run_folder)
     newest = max(Path(run_folder, "checkpoints").glob("*.ckpt"))
     content = newest.read_bytes()
     for length in range(0, len(content), len(content) // 7):
         newest.write_bytes(content[:length])
-        run, damaged = Run.resume(run_folder)
+        run, damaged = LiveRun.resume(run_folder)
         assert len(damaged) == 1 and str(newest) in damaged[0]
         execute(run)
         assert_same_state(state_of(run_folder), uninterrupted)

@@ -17,7 +17,7 @@ from evo.report.plot.frames import Frame
 from evo.report.plot.pictures import BACKGROUND, GAP, STILL_T, render
 from evo.report.recompute import problem_here
 from evo.run.run import Run
-from evo.search.ancestry import NONE, RECORD_DTYPE
+from evo.search.lineage_records import NONE, RECORD_DTYPE
 
 HOLD = 0.1  # share of the film that shows the archive as it is now
 SMALLEST_TILE = 8  # pixels

@@ -155,7 +155,7 @@ def lineage(run: Run) -> Path:
 
 def gallery(run: Run) -> Path:
     """The first 64 random programs of the run's seed as one animated sheet."""
-    words = run.search.emitter.random_programs(GALLERY_SIDE**2)
+    words = run.search.random_programs(GALLERY_SIDE**2)
     return _animate(run.search.problem, words, GALLERY_SIDE, GALLERY_TILE_SIZE, run.run_dir.plot_path("gallery.gif"))
 
 

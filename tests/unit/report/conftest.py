@@ -8,7 +8,7 @@ import yaml
 
 from evo.config import load_config
 from evo.language.program import parse_program
-from evo.run.run import Run
+from evo.run.run import LiveRun, Run
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def new_run(small_config):
     runs = []
 
     def make(elites: list[tuple[str, float, tuple[float, ...]]], changes: dict | None = None, **columns) -> Run:
-        run = Run.start(load_config(small_config(changes)), "small")
+        run = LiveRun.start(load_config(small_config(changes)), "small")
         runs.append(run)
         if elites:
             words = np.stack([parse_program(run.search.problem.language, text, "text", 24) for text, _, _ in elites])
@@ -53,7 +53,7 @@ def finish(tmp_path_factory, plane_folder):
             "output": {"runs": str(folder / "runs"), "plots": []},
         }
         (folder / "small.yaml").write_text(yaml.safe_dump(config))
-        run = Run.start(load_config(folder / "small.yaml"), "small")
+        run = LiveRun.start(load_config(folder / "small.yaml"), "small")
         run.execute(lambda *_: None, lambda _: False)
         run.close()
         return run.run_dir.path

@@ -14,8 +14,8 @@ from evo.report.lineage import LINE_LENGTHS, MAX_ANCESTORS, LinesOfDescent, _ste
 from evo.report.plot.archive_film import ArchiveFilm, _is_best_so_far
 from evo.report.plot.pictures import GAP, LINE_LENGTH, LINE_TILE_SIZE
 from evo.report.plots import draw_plots
-from evo.run.run import Run
-from evo.search.ancestry import NONE
+from evo.run.run import LiveRun, Run
+from evo.search.lineage_records import NONE
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +143,7 @@ def test_a_damaged_log_is_named_and_a_resumed_run_goes_on(run, tmp_path):
     told = origins(damaged, ranked(damaged))
     assert told.note.startswith(f"{log}: cannot read how the elites came about: cut short at ") and not len(told.facts)
     check_lines_of_the_archive(damaged, told.elites)
-    resumed, notes = Run.resume(copy, ("stop.generations=23",))
+    resumed, notes = LiveRun.resume(copy, ("stop.generations=23",))
     assert any("lines of descent begin anew" in note for note in notes)
     resumed.execute(lambda *_: None, lambda _: False)
     resumed.close()

@@ -9,7 +9,8 @@ import pytest
 from evo.report import progress
 from evo.report.progress import success_text
 from evo.search.emitter import Success
-from evo.search.map_elites import Counters, Generation
+from evo.search.map_elites import Generation
+from evo.search.state import Counters
 
 
 @pytest.fixture

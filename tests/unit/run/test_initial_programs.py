@@ -10,7 +10,7 @@ from evo.config import first_difference, load_config
 from evo.errors import UserError
 from evo.native.vary import program_lengths
 from evo.run.loaded_task import load_problem
-from evo.run.run import Run
+from evo.run.run import LiveRun, Run
 from evo.run.search import Search
 from evo.run.sweep import plan_sweep
 from evo.search.emitter import GIVEN
@@ -25,7 +25,7 @@ def start(small_config):
 
     def make(programs: list[str], *overrides: str, search: dict | None = None) -> Run:
         changes = {"search": {**(search or {}), "initial": {"programs": programs}}, "output": {"plots": []}}
-        runs.append(Run.start(load_config(small_config(changes), overrides), "small"))
+        runs.append(LiveRun.start(load_config(small_config(changes), overrides), "small"))
         return runs[-1]
 
     yield make
@@ -93,7 +93,7 @@ def test_a_run_goes_on_without_the_files_of_its_programs(start, tmp_path, num_ge
         paused.execute(lambda *_: None, lambda *_: paused.search.counters.generations == num_generations)
     paused.close()
     (tmp_path / "saddle.txt").unlink()
-    resumed = Run.resume(paused.run_dir.path)[0]
+    resumed = LiveRun.resume(paused.run_dir.path)[0]
     try:
         assert resumed.search.counters.generations == num_generations
         assert fields_of(execute(resumed)) == fields_of(whole)
@@ -107,17 +107,17 @@ def test_a_run_goes_on_with_its_own_programs_only(start):
     run.close()
     for programs in ("[x]", "[]"):
         with pytest.raises(UserError, match=r"config has changed since the checkpoint: search\.initial\."):
-            Run.resume(run.run_dir.path, (f"search.initial.programs={programs}", "stop.generations=2"))
+            LiveRun.resume(run.run_dir.path, (f"search.initial.programs={programs}", "stop.generations=2"))
     without = execute(start([], "stop.generations=1"))
     without.close()
     with pytest.raises(UserError, match=r'search\.initial\.programs is \["x"\] now, was null'):
-        Run.resume(without.run_dir.path, ("search.initial.programs=[x]", "stop.generations=2"))
+        LiveRun.resume(without.run_dir.path, ("search.initial.programs=[x]", "stop.generations=2"))
 
 
 def test_the_config_of_a_run_begins_an_equal_run_or_says_that_the_programs_have_changed(start, tmp_path):
     (tmp_path / "p.txt").write_text(SADDLE)
     run = execute(start(["p.txt"]))
-    again = Run.start(load_config(run.run_dir.path / "config.yaml"), "again")
+    again = LiveRun.start(load_config(run.run_dir.path / "config.yaml"), "again")
     assert fields_of(execute(again)) == fields_of(run)
     again.close()
     (tmp_path / "p.txt").write_text("%x")
@@ -207,7 +207,7 @@ def test_a_sweep_knows_its_finished_runs_by_the_content_of_their_programs(small_
     (tmp_path / "p.txt").write_text(SADDLE)
     config = small_config({"search": {"initial": {"programs": ["p.txt"]}}, "stop": {"generations": 1}})
     (planned,) = plan_sweep(config, "3", [], (), tmp_path / "sweep").runs
-    run = Run.start(planned.config, planned.variant)
+    run = LiveRun.start(planned.config, planned.variant)
     execute(run)
     run.close()
     (tmp_path / "p.txt").rename(tmp_path / "q.txt")

@@ -11,8 +11,8 @@ from evo.language.program import parse_program
 from evo.report.page.content import run_content
 from evo.run.learning import make_learned_measures
 from evo.run.loaded_task import load_problem
-from evo.run.run import Run
-from evo.search.ancestry import line_of
+from evo.run.run import LiveRun, Run
+from evo.search.lineage_records import line_of
 from evo.search.row_threads import RowThreads
 
 LEARNED = {"search": {"learning": {"descriptors": "learned", "features": 2}}}
@@ -25,7 +25,7 @@ def start(small_config):
     runs = []
 
     def make(changes: dict, *overrides: str) -> Run:
-        runs.append(Run.start(load_config(small_config(changes), overrides), "small"))
+        runs.append(LiveRun.start(load_config(small_config(changes), overrides), "small"))
         return runs[-1]
 
     yield make
@@ -97,7 +97,7 @@ def test_features_change_nothing_but_the_column(start):
         assert set(other.files) - set(one.files) == {"latent"}
         for name in one.files:
             np.testing.assert_array_equal(one[name], other[name], err_msg=name)
-    assert plain.search.state()[1].keys() == run.search.state()[1].keys()
+    assert plain.search.saved()[1].keys() == run.search.saved()[1].keys()
     assert plain.search.problem.config.identity() == run.search.problem.config.identity()
 
 
@@ -131,21 +131,21 @@ def test_each_part_of_a_search_moves_along_when_measures_are_learned_anew(start,
     fits = [generation.fit for generation in generations if generation.fit]
     assert len(fits) > 2 and any(fit.elites < fit.elites_before for fit in fits[1:])
     search, elites = run.search, run.search.elites()
-    layout_cells = search.archive.index_of(search.learned.of(elites.solution))
+    layout_cells = search.archive.index_of(search.state.learned.of(elites.solution))
     np.testing.assert_array_equal(layout_cells, elites.cell)
-    np.testing.assert_array_equal(search.learned.of(elites.solution), elites.latent)
+    np.testing.assert_array_equal(search.state.learned.of(elites.solution), elites.latent)
     again = search.problem.evaluator.evaluate(Batch.analyze(search.problem.language.lowering, elites.solution))
     np.testing.assert_array_equal(again.objective, elites.objective)
     np.testing.assert_array_equal(again.measures, elites.measures)  # of the task
-    records, numbers = search.ancestry.records(), search.ancestry.numbers(elites.cell)
+    records, numbers = search.lineage.records(), search.lineage.numbers(elites.cell)
     facts = records.facts
     np.testing.assert_array_equal(records.programs(numbers, 24), elites.solution)
     first = facts[[line_of(facts, number)[0] for number in numbers.tolist()]]
     assert (first["parents"][:, 0] == -1).all()
-    founders = search.lineages.arrays()["founders"]
+    founders = search.lineage.arrays()["lineages.founders"]
     np.testing.assert_array_equal(founders[elites.cell], first["generation"] << 32 | first["slot"])
     assert np.count_nonzero(founders != -1) == len(elites)
-    assert len(search.lineages) == len(np.unique(founders[elites.cell]))
+    assert search.lineage.num_founders == len(np.unique(founders[elites.cell]))
 
 
 def test_measures_are_learned_anew_when_evaluations_have_doubled(start):

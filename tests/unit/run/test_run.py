@@ -22,7 +22,7 @@ from evo.errors import UserError
 from evo.language.batch import Batch
 from evo.run import run_dir as run_dir_module
 from evo.run.checkpoint import decode_checkpoint, encode_checkpoint
-from evo.run.run import Run
+from evo.run.run import LiveRun, Run
 from evo.run.run_dir import RunDir
 from evo.search.archives import ARCHIVES
 
@@ -33,7 +33,7 @@ def start(small_config):
     runs = []
 
     def make(changes: dict | None = None, *overrides: str) -> Run:
-        runs.append(Run.start(load_config(small_config(changes), overrides), "small"))
+        runs.append(LiveRun.start(load_config(small_config(changes), overrides), "small"))
         return runs[-1]
 
     yield make
@@ -47,7 +47,7 @@ def resume():
     runs = []
 
     def make(path, *overrides: str) -> Run:
-        runs.append(Run.resume(path, overrides)[0])
+        runs.append(LiveRun.resume(path, overrides)[0])
         return runs[-1]
 
     yield make
@@ -309,7 +309,7 @@ def test_an_override_that_is_refused_is_not_kept(start, override):
     run.close()
     before = (run.run_dir.path / "config.yaml").read_text()
     with pytest.raises(UserError):
-        Run.resume(run.run_dir.path, ("stop.evaluations=500", override))
+        LiveRun.resume(run.run_dir.path, ("stop.evaluations=500", override))
     assert (run.run_dir.path / "config.yaml").read_text() == before
 
 
@@ -340,7 +340,7 @@ def test_a_run_hashed_in_another_way_is_refused_with_both_versions(start):
     run.close()
     rewrite_meta(run, hash_version=999, evo_version="9.9")
     with pytest.raises(UserError, match=r"written by evo 9\.9 with hash version 999, this one has \d+"):
-        Run.resume(run.run_dir.path)
+        LiveRun.resume(run.run_dir.path)
 
 
 def test_a_task_edited_while_the_run_was_going_is_found_out(start, plane_folder, tmp_path):
@@ -353,7 +353,7 @@ def test_a_task_edited_while_the_run_was_going_is_found_out(start, plane_folder,
     execute(run)
     run.close()
     with pytest.raises(UserError, match="the task's files have changed since the checkpoint"):
-        Run.resume(run.run_dir.path)
+        LiveRun.resume(run.run_dir.path)
 
 
 def test_a_declared_file_is_part_of_the_task(start, resume, make_task, plane_folder, tmp_path):
@@ -365,7 +365,7 @@ def test_a_declared_file_is_part_of_the_task(start, resume, make_task, plane_fol
     resume(run.run_dir.path).close()
     (tmp_path / "labels.csv").write_text("2")
     with pytest.raises(UserError, match="the task's files have changed since the checkpoint"):
-        Run.resume(run.run_dir.path)
+        LiveRun.resume(run.run_dir.path)
 
 
 def test_an_instruction_set_of_ones_own_may_move_but_not_change(start, resume, tmp_path):
@@ -379,7 +379,7 @@ def test_an_instruction_set_of_ones_own_may_move_but_not_change(start, resume, t
     resume(run.run_dir.path, moved).close()
     (tmp_path / "moved.json").write_text(shipped.replace('"num_commutative": 2', '"num_commutative": 0', 1))
     with pytest.raises(UserError, match=r"moved\.json: the instruction set has changed since the checkpoint"):
-        Run.resume(run.run_dir.path, (moved,))
+        LiveRun.resume(run.run_dir.path, (moved,))
 
 
 def test_the_wide_set_is_known_by_name_and_is_not_the_default_one(start, resume):
@@ -390,14 +390,14 @@ def test_the_wide_set_is_known_by_name_and_is_not_the_default_one(start, resume)
     run.close()
     resume(run.run_dir.path).close()
     with pytest.raises(UserError, match="default: the instruction set has changed since the checkpoint"):
-        Run.resume(run.run_dir.path, ("program.instruction_set=default",))
+        LiveRun.resume(run.run_dir.path, ("program.instruction_set=default",))
 
 
 def test_a_task_that_cannot_score_leaves_no_folder_behind(small_config, make_task, plane_folder, tmp_path):
     source = (plane_folder / "task.py").read_text().replace("objective = 1.0 /", "objective = 1.0 / undefined +")
     folder = make_task(source)
     with pytest.raises(UserError, match="score\\(\\) raised NameError"):
-        Run.start(load_config(small_config({"task": str(folder)})), "small")
+        LiveRun.start(load_config(small_config({"task": str(folder)})), "small")
     assert not (tmp_path / "runs").exists()
 
 

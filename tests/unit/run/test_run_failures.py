@@ -15,7 +15,7 @@ from evo.evaluate.backends import BACKENDS, Backend
 from evo.evaluate.calibration import LaneCosts
 from evo.evaluate.cpu import CpuEvaluator
 from evo.report.show import describe_failed
-from evo.run.run import Run
+from evo.run.run import LiveRun, Run
 
 
 class GpuLike(CpuEvaluator):
@@ -78,7 +78,7 @@ def execute(run: Run) -> str:
 
 
 def start(small_config, *overrides: str) -> Run:
-    return Run.start(load_config(small_config({"evaluation": {"backend": "auto"}}), overrides), "small")
+    return LiveRun.start(load_config(small_config({"evaluation": {"backend": "auto"}}), overrides), "small")
 
 
 def records(run: Run) -> dict[str, dict]:
@@ -121,7 +121,7 @@ def test_a_resumed_run_hands_the_evaluator_what_failed_also_if_the_folder_is_los
     found = records(run)
     for path in (run.run_dir.path / "quarantine").glob("*.json"):
         path.unlink()
-    resumed = Run.resume(run.run_dir.path, ("stop.generations=4",))[0]
+    resumed = LiveRun.resume(run.run_dir.path, ("stop.generations=4",))[0]
     assert {key.hex() for key in resumed.search.problem.evaluator.quarantine} == set(found) != set()
     resumed.close()
 
@@ -137,7 +137,7 @@ def test_when_the_gpu_fails_the_last_checkpoint_stands_and_the_run_goes_on_witho
     assert len(culprits) == 3
     assert before[-1] == "00000003.ckpt"
     gpu.fatal_call = None
-    resumed, notes = Run.resume(run.run_dir.path)
+    resumed, notes = LiveRun.resume(run.run_dir.path)
     assert notes == []
     assert resumed.search.counters.generations == 3
     assert culprits <= {key.hex() for key in resumed.search.problem.evaluator.quarantine}
@@ -152,8 +152,8 @@ def test_a_run_goes_on_with_the_backend_that_it_had(gpu, small_config, monkeypat
     with pytest.raises(
         UserError, match=r"ran on GPU of the tests, which cannot be used here: no NVIDIA driver; .*--set evaluation.backend=cpu"
     ):
-        Run.resume(run.run_dir.path)
-    resumed, notes = Run.resume(run.run_dir.path, ("evaluation.backend=cpu",))
+        LiveRun.resume(run.run_dir.path)
+    resumed, notes = LiveRun.resume(run.run_dir.path, ("evaluation.backend=cpu",))
     assert resumed.search.problem.evaluator.device == "CPU"
     assert notes == [
         "programs ran on GPU of the tests and run on CPU from now on: approximate instructions may differ in their last bits"
@@ -168,7 +168,7 @@ def test_a_run_of_the_cpu_stays_there_when_a_gpu_appears(small_config, monkeypat
     monkeypatch.setitem(
         BACKENDS, "cuda", Backend("cuda", lambda: None, lambda a: GpuLike(a.language, a.task, a.quarantine), ("compile",))
     )
-    resumed, notes = Run.resume(run.run_dir.path)
+    resumed, notes = LiveRun.resume(run.run_dir.path)
     assert (resumed.search.problem.evaluator.device, notes) == ("CPU", [])
     resumed.close()
 
@@ -184,7 +184,7 @@ def test_a_damaged_record_is_named(small_config, content):
     path = run.run_dir.path / "quarantine" / f"{'0' * 32}.json"
     path.write_text(content)
     with pytest.raises(UserError) as caught:
-        Run.resume(run.run_dir.path)
+        LiveRun.resume(run.run_dir.path)
     assert str(path) in str(caught.value) and "delete it" in str(caught.value)
 
 
@@ -194,7 +194,7 @@ def test_a_record_whose_name_is_no_hash_is_named(small_config):
     (run.run_dir.path / "quarantine").mkdir()
     (run.run_dir.path / "quarantine" / "mine.json").write_text('{"kind": "timed out", "log": ""}')
     with pytest.raises(UserError, match=r"mine\.json"):
-        Run.resume(run.run_dir.path)
+        LiveRun.resume(run.run_dir.path)
 
 
 def test_cuda_without_a_gpu_is_refused_with_the_reason(small_config, monkeypatch):

@@ -8,6 +8,7 @@ import pytest
 from evo.config import load_config
 from evo.errors import UserError
 from evo.run.loaded_task import load_problem
+from evo.run.saved_search import SavedSearch
 from evo.run.search import Search
 
 CVT = {"type": "CVTArchive", "dims": None, "centroids": 12}
@@ -59,9 +60,9 @@ def test_a_search_restored_from_its_state_goes_on_as_if_it_had_not_paused(new_se
     whole, paused = new_search(changes), new_search(changes)
     list(whole.generations())
     list(itertools.islice(paused.generations(), 3))
-    restored = Search.restore(whole.problem, *paused.state())
+    restored = Search(whole.problem, SavedSearch(whole.problem, *paused.saved()))
     assert len(list(restored.generations())) == 3
-    (meta, arrays), (other_meta, other_arrays) = whole.state(), restored.state()
+    (meta, arrays), (other_meta, other_arrays) = whole.saved(), restored.saved()
     assert {**meta, "elapsed_s": 0} == {**other_meta, "elapsed_s": 0}
     assert arrays.keys() == other_arrays.keys()
     for name, array in arrays.items():
@@ -120,7 +121,7 @@ def test_several_emitters_go_on_from_a_saved_state_and_do_not_depend_on_threads(
     *_, last = whole.generations()
     expected = last.success
     list(itertools.islice(paused.generations(), 3))
-    restored = Search.restore(paused.problem, *paused.state())
+    restored = Search(paused.problem, SavedSearch(paused.problem, *paused.saved()))
     *_, last = restored.generations()
     assert fields_of(restored) == fields_of(whole)
     assert last.success == expected

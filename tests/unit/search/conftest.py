@@ -1,6 +1,5 @@
 """A small search without config, files or virtual machine: what the tests of emitter and loop share."""
 
-import itertools
 from collections.abc import Sequence
 from types import SimpleNamespace
 
@@ -9,14 +8,14 @@ import pytest
 
 from evo.evaluate import Evaluation, Status
 from evo.language.batch import Batch
-from evo.search.ancestry import Ancestry
 from evo.search.archives import make_archive
 from evo.search.emitter import Emitter, ProgramEmitter
-from evo.search.lineages import Lineages
-from evo.search.map_elites import Counters, Generation, map_elites
+from evo.search.lineage import Lineage
+from evo.search.map_elites import Generation, MapElites
 from evo.search.memory import HashMemory
 from evo.search.restarts import Restarts
 from evo.search.row_threads import RowThreads
+from evo.search.state import Counters, SearchState
 from evo.search.vocabulary import ConstantOptions, VariationOptions, VocabularyOptions, make_variation
 
 MAX_LENGTH = 12
@@ -59,30 +58,43 @@ class SteppedSearch:
 
     Args:
         capacity: of its memory.
-        more: `prescreen` and `tuning` of `map_elites`.
+        max_bytes: of its lineage.
+        more: `tuning` of `MapElites`.
     """
 
-    def __init__(self, search, language, *, evaluator=None, capacity: int = 10_000, counters: Counters | None = None, **more):
-        self.archive, self.emitter, self.starts = search.archive, search.emitter, search.starts
+    def __init__(
+        self,
+        search,
+        language,
+        *,
+        evaluator=None,
+        capacity: int = 10_000,
+        counters: Counters | None = None,
+        prescreen=None,
+        max_bytes: int = 1 << 20,
+        **more,
+    ):
+        self.archive, self.emitter, self.restarts = search.archive, search.emitter, search.restarts
         self.evaluator = evaluator or search.evaluator
         self.memory, self.counters = HashMemory(capacity), counters or Counters()
-        self.lineages, self.ancestry = Lineages(self.archive.cells), Ancestry(self.archive.cells, 1 << 20)
+        self.lineage = Lineage(self.archive.cells, max_bytes)
         self.lowering = language.lowering
-        self.generations = map_elites(
-            self.archive,
-            self.emitter,
-            self.evaluator,
-            self.lowering,
-            self.memory,
-            self.counters,
-            self.lineages,
-            self.ancestry,
-            self.starts,
-            **more,
+        state = SearchState(
+            self.archive, self.restarts, self.emitter, self.memory, self.lineage, self.counters, prescreen=prescreen
         )
+        self.loop = MapElites(state, self.evaluator, self.lowering, **more)
 
     def run(self, num_generations: int) -> list[Generation]:
-        return list(itertools.islice(self.generations, num_generations))
+        return [self.loop.step() for _ in range(num_generations)]
+
+    def restore(self, paused: "SteppedSearch", population=None) -> None:
+        """Takes over the state of a search that has been made alike. population: an empty archive, of one within a start."""
+        self.archive.restore(paused.archive.elites())
+        if paused.restarts.population is not paused.archive:
+            self.restarts.population = population
+            population.restore(paused.restarts.population.elites())
+        self.memory.restore(paused.memory.arrays())
+        self.lineage.restore(self.restarts.population.elites(), paused.lineage.arrays(), paused.lineage.records())
 
 
 @pytest.fixture(scope="session")
@@ -124,7 +136,7 @@ def new_search(variation):
         batch_size: int = 30,
         num_immigrants: int = 0,
         max_length: int = MAX_LENGTH,
-        blocks: RowThreads | None = None,
+        row_threads: RowThreads | None = None,
         parent_shares: tuple[float, ...] = (1.0,),
         num_starts: int = 0,
         start_generations: int = 1,
@@ -135,9 +147,9 @@ def new_search(variation):
             return make_archive("GridArchive", max_length, [tuple(r) for r in RANGES], seed, {"dims": [6, 5]})
 
         archive = make()
-        starts = Restarts(archive, make, num_starts, start_generations)
+        restarts = Restarts(archive, make, num_starts, start_generations)
         emitter = ProgramEmitter(
-            starts,
+            restarts,
             variation,
             seed=seed,
             max_length=max_length,
@@ -150,8 +162,8 @@ def new_search(variation):
             ],
             given=given,
             generation=generation,
-            blocks=blocks,
+            row_threads=row_threads,
         )
-        return SimpleNamespace(archive=archive, emitter=emitter, evaluator=WordEvaluator(), starts=starts)
+        return SimpleNamespace(archive=archive, emitter=emitter, evaluator=WordEvaluator(), restarts=restarts)
 
     return make

@@ -98,7 +98,9 @@ def test_generations_in_turn_draw_parents_from_their_share_of_the_best_elites(ne
 def test_offspring_are_the_same_with_any_number_of_threads(new_search, num_immigrants):
     asked = []
     for num_threads in (1, 2, 5):
-        search = new_search(generation=1, batch_size=5 * MIN_ROWS, num_immigrants=num_immigrants, blocks=RowThreads(num_threads))
+        search = new_search(
+            generation=1, batch_size=5 * MIN_ROWS, num_immigrants=num_immigrants, row_threads=RowThreads(num_threads)
+        )
         fill(search)
         asked.append((search.emitter.ask(), search.emitter.origin))
     for words, origin in asked[1:]:

@@ -6,8 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from evo.search.lineages import Lineages
-from evo.search.map_elites import Counters, map_elites
+from evo.search.lineage import Lineage
+from evo.search.lineage_records import joined
+from evo.search.state import Counters
 
 from .conftest import SteppedSearch, WordEvaluator
 
@@ -21,7 +22,7 @@ class RecordedSearch(SteppedSearch):
         ask = self.emitter.ask
 
         def recorded_ask(factor):
-            elites = self.starts.population.elites()
+            elites = self.restarts.population.elites()
             words = ask(factor)
             hashes = [tuple(h) for h in self.lowering.analyze(words)[0].tolist()]
             parents = self.emitter.origin.parents.tolist()
@@ -80,27 +81,15 @@ def test_no_hash_is_evaluated_twice_and_none_is_left_out(search):
 
 
 def test_a_small_memory_costs_evaluations_but_changes_no_elite(new_search, language):
-    large, small = RecordedSearch(new_search(), language), RecordedSearch(new_search(), language, capacity=8)
-
     class ByHash(WordEvaluator):
         """Programs of one hash score the same, as real ones do."""
 
         def evaluate(self, batch):
             return super().evaluate(replace(batch, words=batch.hashes))
 
-    for each in (large, small):
-        each.generations = map_elites(
-            each.archive,
-            each.emitter,
-            ByHash(),
-            language.lowering,
-            each.memory,
-            each.counters,
-            each.lineages,
-            each.ancestry,
-            each.starts,
-        )
-        each.run(10)
+    large, small = (RecordedSearch(new_search(), language, evaluator=ByHash(), capacity=capacity) for capacity in (10_000, 8))
+    large.run(10)
+    small.run(10)
     assert small.counters.evaluations > large.counters.evaluations
     assert found_elites(small) == found_elites(large)
 
@@ -163,7 +152,7 @@ def test_each_start_breeds_from_its_own_elites_and_then_all_are_bred_from(new_se
     for number in range(10):
         before = found_elites(search)
         search.run(1)
-        asked, population = search.asked[-1], search.starts.population
+        asked, population = search.asked[-1], search.restarts.population
         if number in (0, 4):
             assert len(asked["words"]) == 40 and np.all(np.array(asked["parents"]) == -1)
         else:
@@ -179,52 +168,37 @@ def test_each_start_breeds_from_its_own_elites_and_then_all_are_bred_from(new_se
     assert len(search.memory) < search.counters.evaluations
 
 
-@pytest.mark.parametrize("pause", [2, 4, 6, 8, 9])
-def test_a_search_with_starts_rebuilt_from_its_state_goes_on_alike(new_search, language, pause):
-    options = {"num_starts": 2, "start_generations": 4}
-    whole = RecordedSearch(new_search(**options), language)
-    first = RecordedSearch(new_search(**options), language)
+@pytest.mark.parametrize(
+    ("starts", "pause"), [({}, 1), ({}, 5), *(({"num_starts": 2, "start_generations": 4}, pause) for pause in (2, 4, 6, 8, 9))]
+)
+def test_a_search_rebuilt_from_its_state_goes_on_as_if_nothing_had_happened(new_search, language, starts, pause):
+    whole, first = (RecordedSearch(new_search(**starts), language, capacity=100) for _ in range(2))
     whole.run(11)
     first.run(pause)
-    second = RecordedSearch(new_search(generation=pause, **options), language, counters=Counters(**vars(first.counters)))
-    second.archive.restore(first.archive.elites())
-    if first.starts.population is not first.archive:
-        second.starts.population = new_search().archive
-        second.starts.population.restore(first.starts.population.elites())
-    second.memory.restore(first.memory.arrays())
-    second.lineages.restore(first.starts.population.elites(), first.lineages.arrays())
+    made = new_search(generation=pause, **starts)
+    second = RecordedSearch(made, language, capacity=100, counters=Counters(**vars(first.counters)))
+    second.restore(first, new_search().archive)
     second.run(11 - pause)
     assert found_elites(second) == found_elites(whole)
     assert second.counters == whole.counters
-    assert len(second.lineages) == len(whole.lineages)
+    assert (second.lineage.num_founders, second.lineage.largest_share) == (
+        whole.lineage.num_founders,
+        whole.lineage.largest_share,
+    )
+    for one, other in ((second.memory, whole.memory), (second.lineage, whole.lineage)):
+        for name, array in other.arrays().items():
+            np.testing.assert_array_equal(one.arrays()[name], array)
+    np.testing.assert_array_equal(second.lineage.records().facts, whole.lineage.records().facts)
+    np.testing.assert_array_equal(second.lineage.records().words, whole.lineage.records().words)
 
 
 def test_elites_of_a_checkpoint_without_lineages_found_their_own(search):
     search.run(5)
     elites = search.archive.elites()
-    lineages = Lineages(search.archive.cells)
-    lineages.restore(elites, {})
-    assert len(lineages) == len(elites) > len(search.lineages)
-    assert lineages.largest_share == 1 / len(elites)
-
-
-@pytest.mark.parametrize("pause", [1, 5])
-def test_a_search_rebuilt_from_its_state_goes_on_as_if_nothing_had_happened(new_search, language, pause):
-    whole = RecordedSearch(new_search(), language, capacity=100)
-    first = RecordedSearch(new_search(), language, capacity=100)
-    whole.run(10)
-    first.run(pause)
-    second = RecordedSearch(new_search(generation=pause), language, capacity=100, counters=Counters(**vars(first.counters)))
-    second.archive.restore(first.archive.elites())
-    second.memory.restore(first.memory.arrays())
-    second.lineages.restore(first.archive.elites(), first.lineages.arrays())
-    second.run(10 - pause)
-    assert found_elites(second) == found_elites(whole)
-    assert second.counters == whole.counters
-    np.testing.assert_array_equal(second.lineages.arrays()["founders"], whole.lineages.arrays()["founders"])
-    assert (len(second.lineages), second.lineages.largest_share) == (len(whole.lineages), whole.lineages.largest_share)
-    for name, array in whole.memory.arrays().items():
-        np.testing.assert_array_equal(second.memory.arrays()[name], array)
+    lineage = Lineage(search.archive.cells, 0)
+    lineage.restore(elites, {}, joined([]))
+    assert lineage.num_founders == len(elites) > search.lineage.num_founders
+    assert lineage.largest_share == 1 / len(elites)
 
 
 def test_a_generation_in_which_every_program_fails_leaves_an_empty_archive(new_search, language, recwarn):

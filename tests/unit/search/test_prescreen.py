@@ -5,7 +5,6 @@ import pytest
 from scipy import integrate, stats
 
 from evo.evaluate import Evaluation, Status
-from evo.search.map_elites import Counters
 from evo.search.prescreen import (
     PROBATION,
     Prescreen,
@@ -15,6 +14,7 @@ from evo.search.prescreen import (
     lead,
     rank_correlation,
 )
+from evo.search.state import Counters
 
 from .conftest import SteppedSearch
 

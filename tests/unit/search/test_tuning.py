@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from evo.native.stack_ptx import WordType
-from evo.search.map_elites import Counters, Tuning
+from evo.search.map_elites import Tuning
+from evo.search.state import Counters
 
 from .conftest import SteppedSearch, WordEvaluator, full_rows
 
@@ -121,8 +122,7 @@ def test_a_search_rebuilt_from_its_state_goes_on_as_if_nothing_had_happened(new_
     whole.run(8)
     first.run(3)
     second = TunedSearch(new_search(generation=3), language, 0.4, capacity=100, counters=Counters(**vars(first.counters)))
-    second.archive.restore(first.archive.elites())
-    second.memory.restore(first.memory.arrays())
+    second.restore(first)
     second.run(5)
     assert second.counters == whole.counters
     for one, two in zip(vars(second.archive.elites()).values(), vars(whole.archive.elites()).values(), strict=True):

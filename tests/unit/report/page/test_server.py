@@ -13,7 +13,7 @@ import pytest
 import evo.report.page.server
 from evo.errors import UserError
 from evo.report.page.server import PageServer
-from evo.run.run import Run
+from evo.run.run import LiveRun
 
 WAIT_S = 300.0  # far beyond what any of these waits takes: it ends a test that hangs
 
@@ -94,7 +94,7 @@ def test_the_page_follows_the_checkpoints_and_outlives_a_damaged_one(new_run, mo
         first = server.served
         thread = Thread(target=server.serve)
         thread.start()
-        resumed, _ = Run.resume(folder, ("stop.generations=3",))
+        resumed, _ = LiveRun.resume(folder, ("stop.generations=3",))
         resumed.execute(lambda *_: None, lambda _: False)
         resumed.close()
         wait_until(lambda: server.served.version != first.version and b'"generations":3' in server.served.html)

@@ -1,12 +1,11 @@
-"""evo.run.lineage_log and its folder: what was recorded comes back, as it was at each checkpoint, and damage is named."""
+"""evo.search.lineage_records and its folder: what was recorded comes back, as it was at each checkpoint, and damage is named."""
 
 import numpy as np
 import pytest
 
 from evo.errors import UserError
-from evo.run.lineage_log import MAGIC, LineageLogError, decode_log, encode_block
 from evo.run.run_dir import RunDir
-from evo.search.ancestry import RECORD_DTYPE, Records, joined
+from evo.search.lineage_records import MAGIC, RECORD_DTYPE, LineageLogError, Records, decode_log, encode_block, joined
 
 
 def records(first: int, count: int, seed: int = 0) -> Records:

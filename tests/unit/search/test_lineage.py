@@ -1,11 +1,12 @@
-"""evo.search.ancestry: records tell the truth about each elite's parents, survive saving, and stay within their bound."""
+"""evo.search.lineage: records tell the truth about each elite's parents, survive saving, and stay within their bound."""
 
 import itertools
 
 import numpy as np
 import pytest
 
-from evo.search.ancestry import NONE, RECORD_DTYPE, Ancestry, line_of
+from evo.search.lineage import Lineage
+from evo.search.lineage_records import NONE, RECORD_DTYPE, line_of
 
 from .test_map_elites import RecordedSearch
 
@@ -13,9 +14,7 @@ from .test_map_elites import RecordedSearch
 @pytest.fixture
 def make_search(new_search, language):
     def make(max_bytes: int = 1 << 20) -> RecordedSearch:
-        search = RecordedSearch(new_search(), language)
-        search.ancestry._max_bytes = max_bytes
-        return search
+        return RecordedSearch(new_search(), language, max_bytes=max_bytes)
 
     return make
 
@@ -27,8 +26,8 @@ def hash_of(record) -> tuple:
 def test_each_elites_record_has_its_program_and_its_parents(make_search):
     search = make_search()
     search.run(15)
-    elites, records = search.archive.elites(), search.ancestry.records()
-    numbers = search.ancestry.numbers(elites.cell)
+    elites, records = search.archive.elites(), search.lineage.records()
+    numbers = search.lineage.numbers(elites.cell)
     facts = records.facts
     np.testing.assert_array_equal(facts["number"], np.arange(len(facts)))
     np.testing.assert_array_equal(records.programs(numbers, elites.solution.shape[1]), elites.solution)
@@ -49,9 +48,9 @@ def test_each_elites_record_has_its_program_and_its_parents(make_search):
 def test_a_line_leads_back_to_a_random_program(make_search):
     search = make_search()
     search.run(15)
-    facts = search.ancestry.records().facts
+    facts = search.lineage.records().facts
     lengths = []
-    for number in search.ancestry.numbers(search.archive.elites().cell).tolist():
+    for number in search.lineage.numbers(search.archive.elites().cell).tolist():
         line = line_of(facts, number)
         assert line[-1] == number
         assert facts["parents"][line[0]].tolist() == [NONE, NONE]
@@ -66,14 +65,14 @@ def test_saved_parts_together_are_all_records(make_search):
     parts = []
     for _ in range(6):
         search.run(2)
-        part, is_all = search.ancestry.take()
+        part, is_all = search.lineage.take()
         assert is_all == (not parts)
         parts.append(part)
-    whole = search.ancestry.records()
+    whole = search.lineage.records()
     np.testing.assert_array_equal(np.concatenate([part.facts for part in parts]), whole.facts)
     np.testing.assert_array_equal(np.concatenate([part.words for part in parts]), whole.words)
-    assert search.ancestry.take()[1] is False
-    assert len(search.ancestry.take()[0]) == 0
+    assert search.lineage.take()[1] is False
+    assert len(search.lineage.take()[0]) == 0
 
 
 def test_what_is_forgotten_depends_on_the_search_alone(make_search):
@@ -82,16 +81,16 @@ def test_what_is_forgotten_depends_on_the_search_alone(make_search):
     for _ in range(20):
         for search in (whole, bounded, saved):
             search.run(1)
-        assert bounded.ancestry.records().num_bytes <= 9000
-        part, is_all = saved.ancestry.take()
+        assert bounded.lineage.records().num_bytes <= 9000
+        part, is_all = saved.lineage.take()
         found = [part] if is_all else [*found, part]
-    facts = bounded.ancestry.records().facts
+    facts = bounded.lineage.records().facts
     np.testing.assert_array_equal(np.concatenate([part.facts for part in found]), facts)
-    all_facts = whole.ancestry.records().facts
+    all_facts = whole.lineage.records().facts
     assert len(facts) < len(all_facts)
     np.testing.assert_array_equal(facts, all_facts[facts["number"]])
-    programs = bounded.ancestry.records().programs(np.arange(len(facts)), 12)
-    np.testing.assert_array_equal(programs, whole.ancestry.records().programs(facts["number"], 12))
+    programs = bounded.lineage.records().programs(np.arange(len(facts)), 12)
+    np.testing.assert_array_equal(programs, whole.lineage.records().programs(facts["number"], 12))
 
 
 def test_ancestors_of_elites_are_kept_before_others():
@@ -101,37 +100,19 @@ def test_ancestors_of_elites_are_kept_before_others():
     fields = {"hash": np.zeros((1, 2), np.uint64), "operator": np.zeros(1, int), "slot": np.zeros(1, int)}
     yes = np.ones(1, bool)
     size = RECORD_DTYPE.itemsize + 8 * 4
-    ancestry = Ancestry(2, (chain + lonely) * size + size // 2)
+    lineage = Lineage(2, (chain + lonely) * size + size // 2)
     for number in range(chain + lonely + 1):
         has_parent = 0 < number < chain
         cell = np.array([int(number >= chain)])
         more = {"parents": np.array([[0 if has_parent else -1, -1]]), "generation": np.array([number])}
-        ancestry.update(cell, words, np.array([1.0]), fields | more, yes, yes)
+        lineage.update(cell, words, np.array([1.0]), fields | more, np.zeros(1, np.int64), yes, yes)
     # One record more than there is room for: of the 31 lonely ones only the last is an elite.
-    kept = ancestry.records().facts["number"].tolist()
+    kept = lineage.records().facts["number"].tolist()
     assert kept == [*range(chain), chain + lonely]
-
-
-def test_a_restored_ancestry_goes_on_as_before(make_search):
-    search = make_search()
-    search.run(8)
-    arrays = {name: array.copy() for name, array in search.ancestry.arrays().items()}
-    records = search.ancestry.records()
-    again = Ancestry(search.archive.cells, 1 << 20)
-    again.restore(arrays, records)
-    assert again.take()[1] is False
-    live, search.ancestry.update = search.ancestry.update, None
-    calls = []
-    search.ancestry.update = lambda *args: (calls.append(args), live(*args))
-    search.run(5)
-    for args in calls:
-        again.update(*args)
-    np.testing.assert_array_equal(again.records().facts, search.ancestry.records().facts)
-    np.testing.assert_array_equal(again.records().words, search.ancestry.records().words)
 
 
 def test_nothing_is_recorded_without_room(make_search):
     search = make_search(0)
     search.run(4)
-    assert len(search.ancestry.records()) == 0
-    assert set(search.ancestry.numbers(np.arange(search.archive.cells)).tolist()) == {NONE}
+    assert len(search.lineage.records()) == 0
+    assert set(search.lineage.numbers(np.arange(search.archive.cells)).tolist()) == {NONE}

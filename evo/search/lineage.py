@@ -1,93 +1,28 @@
-"""Ancestry: the programs that became elites, each with its parents, so that a run can tell how an elite came about.
+"""Lineage: how elites came about. The programs that became elites with their parents, and which random program the line of first
+parents of each elite began with, its founder.
 
-Owns which of them are remembered, and for how long. It decides nothing. `evo.run.lineage_log` owns the file.
+Owns which records are remembered and for how long, and how many elites descend from each founder, so that a run shows when one
+takes over. It decides nothing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evo.native.vary import program_lengths
-
-NONE = -1  # in place of a number: no record
-RECORD_DTYPE = np.dtype(
-    [
-        ("number", "<i8"),
-        ("parents", "<i8", 2),
-        ("generation", "<i8"),
-        ("objective", "<f8"),
-        ("hash", "<u8", 2),
-        ("slot", "<i4"),
-        ("cell", "<i4"),
-        ("operator", "<i4"),
-        ("num_words", "<i4"),
-        ("in_archive", "<i4"),
-    ]
-)
+from evo.search.archives.elites import Elites
+from evo.search.emitter import Origin
+from evo.search.lineage_records import NONE, RECORD_DTYPE, Records, joined
 
 
-@dataclass(frozen=True)
-class Records:
-    """Programs that became elites, in the order in which they did.
+class Lineage:
+    """The founder of each cell's elite, a number made of generation and slot of a random program; and the records of a search.
 
-    facts: `(n,)` of RECORD_DTYPE. number: counts up through the run. parents: numbers; NONE for none, and for a parent that is
-    forgotten perhaps not among these. cell: where it became an elite; in_archive: 0 if only in a start's population.
-    words: the programs one after the other, each up to its RETURN; `num_words` says where it ends.
-    """
-
-    facts: NDArray[Any]
-    words: NDArray[np.uint64]
-
-    def __len__(self) -> int:
-        return len(self.facts)
-
-    @property
-    def num_bytes(self) -> int:
-        """Memory that they take."""
-        return self.facts.nbytes + self.words.nbytes
-
-    def programs(self, rows: NDArray[np.int64], max_length: int) -> NDArray[np.uint64]:
-        """`(len(rows), max_length)` words."""
-        ends = np.cumsum(self.facts["num_words"], dtype=np.int64)
-        programs = np.zeros((len(rows), max_length), np.uint64)
-        for program, row in zip(programs, rows.tolist(), strict=True):
-            count = int(self.facts["num_words"][row])
-            program[:count] = self.words[ends[row] - count : ends[row]]
-        return programs
-
-    def only(self, is_kept: NDArray[np.bool_]) -> Records:
-        """Some of them."""
-        return Records(self.facts[is_kept], self.words[np.repeat(is_kept, self.facts["num_words"])])
-
-
-def joined(parts: list[Records]) -> Records:
-    """Records one after the other."""
-    return Records(
-        np.concatenate([np.zeros(0, RECORD_DTYPE), *(part.facts for part in parts)]),
-        np.concatenate([np.zeros(0, np.uint64), *(part.words for part in parts)]),
-    )
-
-
-def line_of(facts: NDArray[Any], number: int) -> NDArray[np.int64]:
-    """The rows of a record and of its line of first parents, oldest first, as far back as it is remembered."""
-    rows = []
-    while number != NONE:
-        row = int(np.searchsorted(facts["number"], number))
-        if row == len(facts) or facts["number"][row] != number:
-            break
-        rows.append(row)
-        number = int(facts["parents"][row, 0])
-    return np.array(rows[::-1], np.int64)
-
-
-class Ancestry:
-    """The records of a search.
-
-    If they take more than `max_bytes`, those are forgotten from which no elite descends, and if that leaves more than half, the
+    If records take more than `max_bytes`, those without living descendants are forgotten, and if that leaves more than half, the
     oldest. Which, depends on the search alone, not on when it is saved.
 
     Args:
@@ -96,6 +31,10 @@ class Ancestry:
     """
 
     def __init__(self, num_cells: int, max_bytes: int):
+        self._founders = np.full(num_cells, NONE, np.int64)  # of the elites that are bred from
+        self._sizes: dict[int, int] = {}  # founder -> its elites
+        self._num_of_size: Counter[int] = Counter()  # number of elites -> the founders that have so many
+        self._largest = self._num_elites = 0
         self._max_bytes = max_bytes
         self._archive = np.full(num_cells, NONE, np.int64)  # the record of each cell's elite
         self._population = self._archive  # of the elites that are bred from: another array during a start
@@ -105,9 +44,29 @@ class Ancestry:
         self._num_taken = 0  # of the parts
         self._is_all_new = True  # nothing was taken yet, or some of it is forgotten
 
-    def begin(self, *, is_archive: bool) -> None:
-        """Breeds from the archive from now on, or from an empty population."""
+    @property
+    def num_founders(self) -> int:
+        """The founders that have an elite."""
+        return len(self._sizes)
+
+    @property
+    def largest_share(self) -> float:
+        """The share of the elites that descend from the most common founder; 0 without elites."""
+        return self._largest / max(self._num_elites, 1)
+
+    def begin(self, elites: Elites, *, is_archive: bool) -> None:
+        """Breeds from the archive from now on, or from an empty population.
+
+        Args:
+            elites: that are bred from; each is the founder of a line.
+        """
+        self._found(elites.cell, _founders(elites.generation, elites.slot))
         self._population = self._archive if is_archive else np.full_like(self._archive, NONE)
+
+    def founders(self, origin: Origin, generation: int) -> NDArray[np.int64]:
+        """The founder of each program of a generation, `(n,)`. Asked before the archive changes."""
+        parents = origin.parents[:, 0]
+        return np.where(parents >= 0, self._founders[parents], _founders(generation, np.arange(len(parents))))
 
     def update(
         self,
@@ -115,15 +74,17 @@ class Ancestry:
         words: NDArray[np.uint64],
         objective: NDArray[np.float64],
         fields: dict[str, NDArray[Any]],
+        founders: NDArray[np.int64],
         in_archive: NDArray[np.bool_],
         in_population: NDArray[np.bool_],
     ) -> None:
-        """Records the new elites of a generation, a row each.
+        """Takes over the new elites of a generation, a row each.
 
         Args:
             fields: of the archive (`evo.search.archives.base.EXTRA_FIELDS` and `hash`); parents are cells of the population.
             in_archive, in_population: where each of them is an elite now.
         """
+        self._replace(cells[in_population], founders[in_population])
         if not (self._max_bytes and len(cells)):
             return
         facts = np.zeros(len(cells), RECORD_DTYPE)
@@ -146,6 +107,7 @@ class Ancestry:
 
     def move(self, before: NDArray[np.int64], after: NDArray[np.int64]) -> None:
         """The elites of the archive's cells `before` are in the cells `after` from now on, and no others are left."""
+        self._found(after, self._founders[before])
         numbers = self._archive[before]
         self._archive[:] = NONE
         self._archive[after] = numbers
@@ -170,22 +132,61 @@ class Ancestry:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The state beside the records, for a checkpoint."""
-        arrays = {"archive": self._archive.copy(), "next": np.array([self._next], np.int64)}
+        arrays = {
+            "lineages.founders": self._founders.copy(),
+            "ancestry.archive": self._archive.copy(),
+            "ancestry.next": np.array([self._next], np.int64),
+        }
         if self._population is not self._archive:
-            arrays["population"] = self._population.copy()
+            arrays["ancestry.population"] = self._population.copy()
         return arrays
 
-    def restore(self, arrays: dict[str, NDArray[Any]], records: Records) -> None:
-        """Takes back what `arrays` and `records` gave. Earlier versions saved neither: their elites are of unknown origin."""
-        if not arrays:
+    def restore(self, elites: Elites, arrays: dict[str, NDArray[Any]], records: Records) -> None:
+        """Takes back what `arrays` and `records` gave. Earlier versions saved neither: their elites are of unknown origin.
+
+        Args:
+            elites: that are bred from.
+        """
+        self.begin(elites, is_archive="ancestry.population" not in arrays)
+        if "lineages.founders" in arrays:
+            self._replace(elites.cell, arrays["lineages.founders"][elites.cell])
+        if "ancestry.archive" not in arrays:
             return
-        self._archive[:] = arrays["archive"]
-        self.begin(is_archive="population" not in arrays)
-        if "population" in arrays:
-            self._population[:] = arrays["population"]
-        self._next = int(arrays["next"][0])
+        self._archive[:] = arrays["ancestry.archive"]
+        if "ancestry.population" in arrays:
+            self._population[:] = arrays["ancestry.population"]
+        self._next = int(arrays["ancestry.next"][0])
         self._parts, self._num_bytes, self._num_taken = [records], records.num_bytes, 1
         self._is_all_new = not len(records)
+
+    def _found(self, cells: NDArray[np.int64], founders: NDArray[np.int64]) -> None:
+        self._founders[:] = NONE
+        self._sizes, self._num_of_size = {}, Counter()
+        self._largest = self._num_elites = 0
+        self._replace(cells, founders)
+
+    def _replace(self, cells: NDArray[np.integer[Any]], founders: NDArray[np.int64]) -> None:
+        """Takes over the founders of the new elites of some cells, each cell once."""
+        for founder in self._founders[cells].tolist():
+            if founder != NONE:
+                self._resize(founder, -1)
+        for founder in founders.tolist():
+            self._resize(founder, 1)
+        self._founders[cells] = founders
+
+    def _resize(self, founder: int, change: int) -> None:
+        """One elite more or less. Takes the same time however many founders there are."""
+        before = self._sizes.get(founder, 0)
+        after = before + change
+        self._num_elites += change
+        self._num_of_size[before] -= 1
+        self._num_of_size[after] += 1
+        if after:
+            self._sizes[founder] = after
+        else:
+            del self._sizes[founder]
+        if after > self._largest or (before == self._largest and not self._num_of_size[before]):
+            self._largest = after
 
     def _forget(self) -> None:
         records = self.records()
@@ -205,3 +206,7 @@ class Ancestry:
         is_kept &= of_younger <= self._max_bytes // 2
         kept = records.only(is_kept)
         self._parts, self._num_bytes, self._is_all_new = [kept], kept.num_bytes, True
+
+
+def _founders(generation: int | NDArray[np.int64], slot: NDArray[Any]) -> NDArray[np.int64]:
+    return np.asarray(generation, np.int64) << 32 | slot.astype(np.int64)

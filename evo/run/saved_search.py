@@ -1,0 +1,202 @@
+"""What can be told of a search, in progress or from its checkpoint, without going on with it.
+
+Owns the elites as reports and files have them, where they lie, and which stop is reached. A saved search makes its archive
+when it is asked for it, since that imports pyribs for seconds.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evo.config import RunConfig
+from evo.errors import UserError
+from evo.language.program import Language
+from evo.native.vary import Variation
+from evo.run.learning import make_learned_measures
+from evo.run.loaded_task import Problem
+from evo.search.archives import make_archive, make_layout
+from evo.search.archives.elites import Elites
+from evo.search.archives.layout import Layout
+from evo.search.lineage_records import NONE
+from evo.search.row_threads import RowThreads
+from evo.search.state import Arrays, Counters, part
+from evo.search.vocabulary import VariationOptions, make_variation
+
+if TYPE_CHECKING:
+    from evo.search.archives.base import ProgramArchive
+
+
+class SearchView(ABC):
+    """What a search has found so far.
+
+    Attributes:
+        problem: with its config.
+        counters: of its programs.
+        elapsed_s: seconds that it has run.
+    """
+
+    problem: Problem
+    counters: Counters
+    elapsed_s: float
+
+    @property
+    @abstractmethod
+    def archive(self) -> ProgramArchive:
+        """The archive."""
+
+    @abstractmethod
+    def elites(self) -> Elites:
+        """All elites, sorted by cell."""
+
+    @abstractmethod
+    def record_numbers(self) -> NDArray[np.int64]:
+        """The numbers of the elites' records (`evo.search.lineage`), in the order of `elites`; NONE of those that have none."""
+
+    @abstractmethod
+    def archive_arrays(self) -> Arrays:
+        """What it takes beside the config to make the archive again."""
+
+    def latent(self) -> NDArray[np.float64]:
+        """The principal components of what the elites compute, `(num_elites, search.learning.features)`: the learned measures
+        where these span the archive, else those of components fitted to these elites alone.
+
+        Raises:
+            UserError: the programs cannot be described.
+        """
+        elites, learning = self.elites(), self.problem.config.search.learning
+        if learning.is_spanning or not learning.features:
+            return elites.latent
+        if not len(elites):
+            return np.zeros((0, learning.features))
+        components = make_learned_measures(self.problem, row_threads_of(self.problem))
+        components.fit(elites.solution)
+        return components.of(elites.solution)
+
+    def random_programs(self, num_programs: int) -> NDArray[np.uint64]:
+        """The first random programs of its seed, `(num_programs, max_length)`."""
+        config = self.problem.config
+        variation = variation_of(config, self.problem.language, config.search.variation)
+        return variation.random_programs(config.seed, 0, 0, num_programs, config.program.max_length)
+
+    def elite_columns(self) -> Arrays:
+        """The elites as `archive.npz` has them.
+
+        Raises:
+            UserError: as of `latent`.
+        """
+        return replace(self.elites(), latent=self.latent()).arrays()
+
+    @property
+    def layout(self) -> Layout:
+        """Names and places of the archive's cells."""
+        archive = self.problem.config.search.archive
+        return make_layout(archive.type, list(self.problem.spanning.values()), archive.options(), self.archive_arrays())
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether a stop is reached already."""
+        return self.stop_reached(max(self.elites().objective, default=float("-inf"))) is not None
+
+    def stop_reached(self, best_objective: float) -> str | None:
+        """The stop of the config that is reached, or None."""
+        done = {
+            "generations": self.counters.generations,
+            "evaluations": self.counters.evaluations,
+            "seconds": self.elapsed_s,
+            "objective": best_objective,
+        }
+        for name, value in done.items():
+            bound = getattr(self.problem.config.stop, name)
+            if bound is not None and value >= bound:
+                return f"stop.{name}: {bound}"
+        return None
+
+
+class SavedSearch(SearchView):
+    """A search as `Search.saved` gave it.
+
+    Args:
+        problem: the same as then.
+        meta: plain JSON values.
+    """
+
+    def __init__(self, problem: Problem, meta: dict[str, Any], arrays: Arrays):
+        self.problem = problem
+        self.arrays = arrays
+        self.counters = Counters(**meta["counters"])
+        self.elapsed_s = meta["elapsed_s"]
+
+    def part(self, prefix: str) -> Arrays:
+        """The arrays of a part of the search."""
+        return part(self.arrays, prefix)
+
+    @cached_property
+    def archive(self) -> ProgramArchive:
+        """As of `SearchView`. Made when first asked for."""
+        archive = make_archive_of(self.problem, self.archive_arrays())
+        try:
+            archive.restore(self.elites())
+        except ValueError as error:
+            raise UserError(f"search.archive: the checkpoint does not fit: {error}") from error
+        return archive
+
+    def elites(self) -> Elites:
+        """As of `SearchView`."""
+        return Elites.of(self.part("elites."))
+
+    def record_numbers(self) -> NDArray[np.int64]:
+        """As of `SearchView`."""
+        cells = self.elites().cell
+        known = self.arrays.get("ancestry.archive")
+        return np.full(len(cells), NONE, np.int64) if known is None else known[cells]
+
+    def archive_arrays(self) -> Arrays:
+        """As of `SearchView`."""
+        return self.part("archive.")
+
+
+def row_threads_of(problem: Problem) -> RowThreads:
+    """The threads that a config allows."""
+    return RowThreads(problem.config.evaluation.threads or len(os.sched_getaffinity(0)))
+
+
+def variation_of(config: RunConfig, language: Language, options: VariationOptions, source: str = "search.variation") -> Variation:
+    """The operators of a config's section with these options.
+
+    Raises:
+        UserError: they cannot be made from it; the message begins with `source`.
+    """
+    initial = config.search.initial
+    if initial.max_length > config.program.max_length:
+        raise UserError(
+            f"search.initial.max_length: {initial.max_length} is more than program.max_length {config.program.max_length}"
+        )
+    return make_variation(language, config.program.vocabulary, options, (initial.min_length, initial.max_length), source)
+
+
+def make_archive_of(problem: Problem, arrays: Arrays) -> ProgramArchive:
+    """An empty archive as the config says.
+
+    Args:
+        arrays: what it takes beside the config; empty: it is new.
+
+    Raises:
+        UserError: it cannot be made.
+    """
+    config, ranges = problem.config, list(problem.spanning.values())
+    archive = config.search.archive
+    num_kept = len(problem.task.measures) if config.search.learning.is_spanning else 0
+    lowest = problem.task.objective_range[0] if problem.task.objective_range else 0.0
+    try:
+        return make_archive(
+            archive.type, config.program.max_length, ranges, config.seed, archive.options(), arrays, lowest, num_kept
+        )
+    except (TypeError, ValueError, MemoryError) as error:
+        raise UserError(f"search.archive: {error}") from error
