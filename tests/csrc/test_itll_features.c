@@ -49,7 +49,7 @@ static void test_a_small_program_has_its_features(void) {
         INPUT(X), INPUT(X), OPERATION(mul_ftz_f32), NUMBER(3.0f), OPERATION(add_ftz_f32), RETURN
     };
     static const float expected[NUM_POINTS] = {7.0f / 8.0f, 4.0f / 5.0f, 3.0f / 4.0f, 4.0f / 5.0f, 12.0f / 13.0f};
-    Tools tools = tools_of_default_set();
+    Tools tools = tools_of(1);
     const ItllFeaturesInfo info = info_of(&tools);
     float features[MAX_FEATURES];
     const size_t num_instructions = stack_ptx_stack_info.num_ptx_instructions;
@@ -62,7 +62,7 @@ static void test_a_small_program_has_its_features(void) {
 
 static void test_wrong_arguments_are_refused(void) {
     static const StackPtxInstruction words[] = {INPUT(Y), RETURN};
-    Tools tools = tools_of_default_set();
+    Tools tools = tools_of(1);
     ItllFeaturesInfo info = info_of(&tools);
     float features[MAX_FEATURES];
     size_t needed = 0;

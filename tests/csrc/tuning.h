@@ -1,5 +1,5 @@
 /*
- * tuning.h - what C tests of derive.h, tune.h and ptx_vm_gram share: a language of the default instruction set with inputs x and
+ * tuning.h - what C tests of derive.h, tune.h, device_code.h and ptx_vm_gram share: a language of the default instruction set with inputs x and
  * y and an output f.
  */
 
@@ -25,7 +25,7 @@ static const StackPtxRegister registers[NUM_REGISTERS] = {
     {"y", STACK_PTX_STACK_TYPE_F32},
     {"f", STACK_PTX_STACK_TYPE_F32},
 };
-static const size_t requests[] = {F};
+static const size_t requests[] = {F, F};
 
 #define INPUT(idx) stack_ptx_encode_input(idx)
 #define NUMBER(c) stack_ptx_encode_constant_f32(c)
@@ -40,7 +40,8 @@ typedef struct Tools {
     const DeriveSet* derive_set;
 } Tools;
 
-static Tools tools_of_default_set(void) {
+/* With a request of f for each output. */
+static Tools tools_of(size_t num_requests) {
     Tools tools;
     StackPtxLanguageInfo info;
     size_t num_bytes = 0;
@@ -54,7 +55,7 @@ static Tools tools_of_default_set(void) {
     info.registers = registers;
     info.num_registers = NUM_REGISTERS;
     info.requests = requests;
-    info.num_requests = 1;
+    info.num_requests = num_requests;
     (void)stack_ptx_language_size(&info, &num_bytes);
     tools.language_memory = block_of(num_bytes);
     (void)stack_ptx_language_init(&info, tools.language_memory.memory, num_bytes, &tools.language);

@@ -135,12 +135,6 @@ def test_programs_take_turns_with_the_vectors_of_outputs():
     assert {int(step) >> 24 & 63 for step in second} == {43, 44, 45}
 
 
-def test_a_buffer_that_is_too_small_is_told():
-    words = parse_program(LANGUAGE, "%x 1.0 add_ftz_f32", "test", 8)[None]
-    results, used = encoder().encode(words, np.arange(1), np.zeros(3, np.uint64), np.zeros(1, np.uint32), FIRST_OUTPUT, 1)
-    assert (list(results), used) == ([Encoded.NO_ROOM], 1)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
