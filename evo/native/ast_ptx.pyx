@@ -15,11 +15,6 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport uint16_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, realloc
 
-cdef extern from *:
-    """
-    #define AST_PTX_IMPLEMENTATION
-    #include "ast_ptx.h"
-    """
 
 STACK_DEPTH = AST_PTX_STACK_DEPTH
 ROUTINE_DEPTH = AST_PTX_ROUTINE_DEPTH

@@ -13,12 +13,6 @@ from libc.stdlib cimport free, malloc
 
 from evo.native.stack_ptx cimport Lowering, StackPtxLowered
 
-cdef extern from *:
-    """
-    #define DEVICE_CODE_IMPLEMENTATION
-    #include "device_code.h"
-    """
-
 
 class Encoded(IntEnum):
     """What became of a program. Only OK has code of its own."""

@@ -14,13 +14,6 @@ from evo.native.stack_ptx cimport Lowering, StackPtxLowered, StackPtxStackInfo, 
 from evo.native.stack_ptx_tables import instruction_set_tables
 
 
-cdef extern from *:
-    """
-    #define ITLL_FEATURES_IMPLEMENTATION
-    #include "itll_features.h"
-    """
-
-
 cdef extern from "itll_features.h" nogil:
     ctypedef enum ItllResult:
         ITLL_SUCCESS

@@ -10,11 +10,6 @@ from typing import NamedTuple
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 
-cdef extern from *:
-    """
-    #define PTX_INJECT_IMPLEMENTATION
-    #include "ptx_inject.h"
-    """
 
 _MUTABILITY = {PTX_INJECT_MUT_TYPE_IN: "in", PTX_INJECT_MUT_TYPE_OUT: "out", PTX_INJECT_MUT_TYPE_MOD: "mod"}
 

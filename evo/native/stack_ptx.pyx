@@ -17,13 +17,6 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy
 
 
-cdef extern from *:
-    """
-    #define STACK_PTX_IMPLEMENTATION
-    #include "stack_ptx.h"
-    """
-
-
 cdef extern from "Python.h":
     object PyUnicode_New(Py_ssize_t size, Py_UCS4 max_character)
     void* PyUnicode_1BYTE_DATA(object text)

@@ -22,15 +22,6 @@ from evo.native.stack_ptx cimport (
 )
 
 
-cdef extern from *:
-    """
-    #define DERIVE_IMPLEMENTATION
-    #define TUNE_IMPLEMENTATION
-    #include "derive.h"
-    #include "tune.h"
-    """
-
-
 cdef extern from "derive.h" nogil:
     ctypedef enum DeriveResult:
         DERIVE_SUCCESS

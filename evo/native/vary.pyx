@@ -16,12 +16,6 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport uintptr_t
 from libc.string cimport memcpy, memset
 
-cdef extern from *:
-    """
-    #define VARY_IMPLEMENTATION
-    #include "vary.h"
-    """
-
 
 class Draw(IntEnum):
     """How the payload of a drawn word is made; `params` are two numbers of its vocabulary entry."""
