@@ -1,4 +1,4 @@
-"""Every mistake of a user ends in one line that begins with 'evo: ' and exit code 2, without traceback or run folder."""
+"""evo.cli.terminal: a user's mistake is one line that begins with 'evo: ' and exit code 2, without traceback or run folder."""
 
 from pathlib import Path
 

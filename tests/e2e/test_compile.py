@@ -1,4 +1,4 @@
-"""evo compile: cubins of a run's elites and of random programs, without a GPU."""
+"""evo.report.export.cubins: cubins of a run's elites and of random programs, without a GPU."""
 
 import json
 

@@ -1,4 +1,7 @@
-"""Runs that a farm compiles for, over a stand-in for the GPU: whatever workers suffer, the archive is that of a local run."""
+"""Runs that a farm compiles for, over a stand-in for the GPU: whatever workers suffer, the archive is that of a local run.
+
+`evo.cli.worker_status` is what a worker shows meanwhile.
+"""
 
 from __future__ import annotations
 

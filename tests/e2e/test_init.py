@@ -1,4 +1,4 @@
-"""`evo init`: each template is a project whose README's commands run as they stand; nothing is overwritten."""
+"""evo.cli.new_project: each template is a project whose README's commands run as they stand; nothing is overwritten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""evo page and evo watch from the command line: what they write and serve, and what they refuse."""
+"""evo page and evo watch (evo.cli.view_verbs): what they write and serve, and what they refuse."""
 
 from __future__ import annotations
 

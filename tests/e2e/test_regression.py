@@ -1,4 +1,4 @@
-"""evo predict and evo simplify on a run that found a formula in a table."""
+"""evo predict and evo simplify (evo.cli.export_verbs, evo.report.simplified) on a run that found a formula in a table."""
 
 import csv
 import io

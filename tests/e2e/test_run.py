@@ -1,4 +1,4 @@
-"""evo run: what a finished run leaves behind, and when it stops."""
+"""evo run (evo.cli.search_verbs): what a finished run leaves behind, and when it stops."""
 
 import json
 import os

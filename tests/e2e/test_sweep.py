@@ -1,4 +1,4 @@
-"""Sweeps: each run is that of `evo run`, and the same command goes on after any end."""
+"""Sweeps (evo.cli.search_verbs): each run is that of `evo run`, and the same command goes on after any end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What evo show, plot, eval and doctor print and draw, and what every verb says of itself."""
+"""evo.cli.view_verbs and evo.cli.machine_verbs: what they print and draw, and what every verb says of itself."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""evo.report.pareto and the plot: which elites are on the front, which are marked, and what is said of them."""
+"""evo.report.pareto, its evo.report.table and plot: which elites are on the front, which are marked, what is said of them."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""evo.report.show: finds cells of every kind of archive by name, and reads programs from files."""
+"""evo.report.show and evo.report.elites: finds cells of every kind of archive by name, and reads programs from files."""
 
 import csv
 import io

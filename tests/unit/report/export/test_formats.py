@@ -1,4 +1,4 @@
-"""evo export: what is written computes what the archive says, and what does not is never written."""
+"""evo.report.export.verify and the formats: what is written computes what the archive says, what does not is never written."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from evo.cli.export_verbs import EXPORT_FORMATS
+from evo.config import load_config
 from evo.errors import UserError
 from evo.report.export.formats import FORMATS, export_elites
 from evo.report.export.run_export import run_c, run_json, run_python
@@ -35,15 +36,16 @@ SCALED = (
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory, evo_command):
+def finished(tmp_path_factory):
     """Folders of a small run of each kind: outputs scored in Python, a reduction, and one with check points and a scaling."""
     folder = tmp_path_factory.mktemp("runs")
     runs = []
     for config, *stop in [("domain_coloring_smoke", "stop.generations=2"), ("erf", "stop.evaluations=6000"), SCALED]:
-        settings = [f"output.runs={folder}", "output.plots=[]", *stop, "evaluation.backend=cpu"]
-        arguments = [argument for setting in settings for argument in ("--set", setting)]
-        subprocess.run([evo_command, "run", CONFIGS / f"{config}.yaml", *arguments], check=True, capture_output=True)
-        runs.append(next((folder / config).iterdir()))
+        settings = (f"output.runs={folder}", "output.plots=[]", *stop, "evaluation.backend=cpu")
+        run = Run.start(load_config(CONFIGS / f"{config}.yaml", settings), config)
+        run.execute(lambda *_: None, lambda _: False)
+        run.close()
+        runs.append(run.run_dir.path)
     return dict(zip(("outputs", "reduction", "scaled"), runs, strict=True))
 
 
@@ -58,11 +60,18 @@ def test_the_command_line_offers_the_formats_that_there_are():
 
 
 @pytest.mark.parametrize("format_name", EXPORT_FORMATS)
-def test_the_best_elite_of_a_run_can_be_exported(finished, fork_evo, tmp_path, format_name):
-    for kind, folder in finished.items():
-        done = fork_evo("export", folder, "--format", format_name, "--output", kind)
-        assert (done.returncode, done.stdout) == (0, f"{kind}\n"), done.stderr
-        assert (tmp_path / kind).stat().st_size > 100
+def test_the_best_elite_of_a_run_can_be_exported(finished, format_name):
+    for folder in finished.values():
+        [text] = export_elites(Run.view(folder)[0], format_name).texts.values()
+        assert len(text) > 100
+
+
+def test_an_export_is_written_to_a_file_or_into_a_folder(finished, fork_evo, tmp_path):
+    (tmp_path / "folder").mkdir()
+    for output, shown in (("elite.c", "elite.c"), ("folder", "folder/001_cell_")):
+        done = fork_evo("export", finished["reduction"], "--format", "c", "--output", output)
+        assert done.returncode == 0 and done.stdout.startswith(shown), done.stderr
+        assert (tmp_path / done.stdout.strip()).stat().st_size > 100
 
 
 @pytest.mark.parametrize("kind", ["outputs", "reduction"])

@@ -1,4 +1,4 @@
-"""evo.report.page: what is told of each elite, of its origin and of its curve, and which pictures are drawn."""
+"""evo.report.page.content: what is told of each elite, of its curve (evo.report.page.fits), and what is drawn."""
 
 import base64
 import io
