@@ -185,34 +185,6 @@ static void test_outputs_of_every_type_and_any_number_of_points(void) {
     bench_free(&bench);
 }
 
-static void test_uniform_inputs_and_missing_requests(void) {
-    static const StackPtxInstruction words[] = {INPUT(Y), INPUT(X), PTX(ADD)};
-    static const size_t requests[] = {OUT, OUT_2, OUT_U, OUT_P};
-    Bench bench = BENCH(words, requests, PTX_VM_RUN_STORE);
-    PtxVmInput inputs[NUM_REGISTERS];
-    const float half = 0.5f;
-    static float sum[100], missing[100];
-    static uint32_t missing_u[100], missing_p[100];
-    void* const outputs[] = {sum, missing, missing_u, missing_p};
-    all_inputs(inputs);
-    inputs[Y].values = &half;
-    inputs[Y].is_uniform = true;
-    memset(missing, 1, sizeof missing);
-    memset(missing_u, 1, sizeof missing_u);
-    memset(missing_p, 1, sizeof missing_p);
-    CHECK_UINT(
-        ptx_vm_store(bench.program, inputs, NUM_REGISTERS, 100, outputs, bench.workspace.memory, bench.workspace.num_bytes),
-        PTX_VM_SUCCESS
-    );
-    for (int i = 0; i < 100; i++) {
-        CHECK(sum[i] == x[i] + 0.5f);
-        CHECK(missing[i] == 0.0f);
-        CHECK_UINT(missing_u[i], 0);
-        CHECK_UINT(missing_p[i], 0);
-    }
-    bench_free(&bench);
-}
-
 static void test_long_chain_with_all_intermediate_values_in_use(void) {
     /* v0 = x, v(k) = v(k-1) + 2 stays on the stack; then all are added up: every value is alive at once. */
     enum { DEPTH = 60 };
@@ -390,6 +362,9 @@ static void test_level_that_is_not_linked_is_no_level(void) {
     CHECK(ptx_vm_level_is_available(PTX_VM_LEVEL_BASELINE));
     CHECK(!ptx_vm_level_is_available(PTX_VM_LEVEL_AVX512));
     CHECK_UINT(ptx_vm_best_level(), PTX_VM_LEVEL_BASELINE);
+    CHECK_TEXT(ptx_vm_level_to_string(PTX_VM_LEVEL_AVX512), "avx512");
+    CHECK_TEXT(ptx_vm_result_to_string(PTX_VM_ERROR_NO_LEVEL), "PTX_VM_ERROR_NO_LEVEL");
+    CHECK_TEXT(ptx_vm_result_to_string((PtxVmResult)99), "PTX_VM_RESULT_UNKNOWN");
     CHECK_UINT(
         ptx_vm_program_init(
             bench.set,
@@ -406,28 +381,14 @@ static void test_level_that_is_not_linked_is_no_level(void) {
     bench_free(&bench);
 }
 
-static void test_names_of_results_and_levels(void) {
-    CHECK_TEXT(ptx_vm_result_to_string(PTX_VM_SUCCESS), "PTX_VM_SUCCESS");
-    CHECK_TEXT(ptx_vm_result_to_string(PTX_VM_ERROR_INVALID_VALUE), "PTX_VM_ERROR_INVALID_VALUE");
-    CHECK_TEXT(ptx_vm_result_to_string(PTX_VM_ERROR_INSUFFICIENT_MEMORY), "PTX_VM_ERROR_INSUFFICIENT_MEMORY");
-    CHECK_TEXT(ptx_vm_result_to_string(PTX_VM_ERROR_NO_LEVEL), "PTX_VM_ERROR_NO_LEVEL");
-    CHECK_TEXT(ptx_vm_result_to_string(PTX_VM_ERROR_NO_CPU_MEANING), "PTX_VM_ERROR_NO_CPU_MEANING");
-    CHECK_TEXT(ptx_vm_result_to_string((PtxVmResult)99), "PTX_VM_RESULT_UNKNOWN");
-    CHECK_TEXT(ptx_vm_level_to_string(PTX_VM_LEVEL_AVX2), "avx2");
-    CHECK_TEXT(ptx_vm_level_to_string(PTX_VM_LEVEL_AVX512), "avx512");
-    CHECK_TEXT(ptx_vm_level_to_string((PtxVmLevel)99), "unknown");
-}
-
 int main(void) {
     fill_inputs();
     test_outputs_of_every_type_and_any_number_of_points();
-    test_uniform_inputs_and_missing_requests();
     test_long_chain_with_all_intermediate_values_in_use();
     test_sums_worked_out_by_hand();
     test_what_has_no_cpu_meaning_is_refused_with_its_node();
     test_wrong_arguments_are_invalid_values();
     test_one_byte_too_few_is_insufficient_memory();
     test_level_that_is_not_linked_is_no_level();
-    test_names_of_results_and_levels();
     return check_num_failures != 0;
 }

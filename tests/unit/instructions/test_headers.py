@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 import shutil
@@ -251,62 +250,15 @@ def test_generate_writes_the_header_of_a_file(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["2 sets.h", "small.json"]
 
 
-MISTAKES = {
-    '{\n "abi_version": 1,,\n}': r"{source}:2:19: not JSON: ",
-    '{"abi_version": 1, "abi_version": 1}': r"{source}: key 'abi_version' is given twice in one object",
-    "[" * 100_000: r"{source}: cannot read the instruction set: nested too deeply",
-    "[]": r"{source}: the JSON: expected an object with keys",
-    '{"abi_version": 2, "stack_types": []}': r"{source}: key 'stack_types': List should have at least 1 item",
-    "\0": r"{source}:1:1: not JSON: ",
-    json.dumps({**SMALL, "two\nlines": 1}): r"{source}: key 'two\nlines': Extra inputs are not permitted",
-    json.dumps({**SMALL, "\ud800": 1}): r"{source}: the JSON: Input should be a valid string",
-}
-
-
-@pytest.mark.parametrize("text", MISTAKES, ids=range(len(MISTAKES)))
-def test_a_mistake_is_one_line_and_exit_code_2_and_the_output_stays(tmp_path, text):
+def test_a_mistake_is_one_line_and_exit_code_2_and_the_output_stays(tmp_path):
     source, output = tmp_path / "set.json", tmp_path / "set.h"
-    source.write_text(text)
+    source.write_text(json.dumps({**SMALL, "two\nlines": 1}))
     output.write_text("as it was")
     done = generate("--input", source, "--output", output, "--lang", "cpp")
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"{MISTAKES[text].format(source=source)}")
-    assert done.stderr.count("\n") == 1 and done.stdout == ""
+    told = f"{source}: key 'two\\nlines': Extra inputs are not permitted\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", told)
     assert output.read_text() == "as it was"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["set.h", "set.json"]
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("stack_types.0.name", "two words"),
-        ("stack_types.0.name", ""),
-        ("stack_types.0.literal_prefix", "f32; bad"),
-        ("stack_types.1.constant_type", "f99"),
-        ("stack_types.1.encoder_type", "double"),
-        ("arg_types.0.name", "a-b"),
-        ("instructions.0.ptx", 'add"'),
-        ("instructions.0.ptx", "add.f32;"),
-        ("instructions.0.ptx", "add.f32\n"),
-        ("instructions.0.ptx", "add.f32 %r1"),
-        ("instructions.0.name", "int main"),
-        ("instructions.1.name", "MIN_F32"),
-    ],
-)
-def test_what_cannot_be_c_or_ptx_is_refused_by_its_key(tmp_path, key, value):
-    description = copy.deepcopy(SMALL)
-    *path, last = [int(part) if part.isdigit() else part for part in key.split(".")]
-    entry = description
-    for part in path:
-        entry = entry[part]
-    entry[last] = value
-    source, output = tmp_path / "set.json", tmp_path / "set.h"
-    source.write_text(json.dumps(description))
-    done = generate("--input", source, "--output", output, "--lang", "c")
-    assert done.returncode == 2
-    named = key if value != "MIN_F32" else "instructions.1"
-    assert done.stderr.startswith(f"{source}: key '{named}': ") and done.stderr.count("\n") == 1
-    assert not output.exists()
 
 
 def test_an_output_that_cannot_be_written_is_one_line(tmp_path):
@@ -322,11 +274,6 @@ def test_a_description_is_not_overwritten(tmp_path):
     done = generate("--input", source, "--output", source, "--lang", "c")
     assert (done.returncode, done.stderr) == (2, f"{source}: error: would overwrite the input {source}\n")
     assert json.loads(source.read_text()) == SMALL
-
-
-def test_an_unknown_language_is_refused(tmp_path):
-    done = generate("--input", "default", "--output", tmp_path / "set.h", "--lang", "rust")
-    assert done.returncode == 2 and "'rust' is not one of 'c', 'cpp'" in done.stderr
 
 
 def test_check_macro_prints_the_place_and_the_result_and_exits(tmp_path):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from evo.errors import UserError
 from evo.instructions import shipped_instruction_set
-from evo.language.program import Language, Limits, format_program, parse_program, program_length, word
+from evo.language.program import Language, Limits, format_program, parse_program, program_length
 
 RETURN = 10
 
@@ -85,24 +85,6 @@ def test_other_spellings_are_read(language, token):
     assert language.decode(language.encode(token)) == SPELLINGS[token]
 
 
-def test_every_instruction_and_special_register_has_a_token_of_its_own(language):
-    tokens = [language.decode(1 | i << 32) for i in range(38)] + [language.decode(4 | i << 32) for i in range(32)]
-    assert len(set(tokens)) == 70
-    assert [language.encode(token) for token in tokens] == [1 | i << 32 for i in range(38)] + [4 | i << 32 for i in range(32)]
-
-
-@pytest.mark.parametrize(
-    "bits",
-    [
-        *(0x7F800000, 0xFF800000, 0x7FFFFFFF, 0x7FC00000, 0xFFC00001, 0x80000000, 0x00000001, 0x807FFFFF, 0x007FFFFF, 0x00800000),
-        *(0x7F7FFFFF, 0xFF7FFFFF, 0x3F800001, 0x3DCCCCCD, 0x4B800000),
-    ],
-)
-def test_special_constants_keep_their_bits(language, bits):
-    value = 2 | bits << 32
-    assert language.encode(language.decode(value)) == value
-
-
 def test_a_constant_reads_as_the_shortest_decimal_that_is_exact(language):
     assert language.decode(2 | 0x3DCCCCCD << 32) == "0.1"
     assert language.decode(2 | 0xC2F6E979 << 32) == "-123.456"
@@ -116,6 +98,10 @@ any_word = st.one_of(
 
 
 @given(any_word)
+@example(2 | 0x7FC00000 << 32)
+@example(2 | 0xFFC00001 << 32)
+@example(2 | 0x80000001 << 32)
+@example(2 | 0x7F7FFFFF << 32)
 def test_printing_and_parsing_gives_back_any_word(language, value):
     token = language.decode(value)
     assert token == token.strip() and not set(token) & set(" \t\n#")
@@ -205,11 +191,6 @@ def test_a_text_without_a_program_is_refused(language, text):
 def test_too_many_words_are_refused_with_both_numbers(language):
     with pytest.raises(UserError, match=r"^hand\.txt: 3 words, but program\.max_length is 2$"):
         parse_program(language, "%x %x %x", "hand.txt", 2)
-
-
-def test_words_are_packed_as_type_aux_payload():
-    assert word(11, 2, 3) == 0x0000_0003_0002_000B
-    assert word(1, payload=2**32 - 1) == 0xFFFF_FFFF_0000_0001
 
 
 def test_registers_are_inputs_then_outputs_that_are_not_inputs():

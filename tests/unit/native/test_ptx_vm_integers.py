@@ -52,6 +52,12 @@ def shf(a: int, b: int, n: int, left: bool) -> int:
 
 
 REFERENCES = {
+    "add_u32": lambda a, b: a + b,
+    "sub_u32": lambda a, b: a - b,
+    "mul_lo_u32": lambda a, b: a * b,
+    "mad_lo_u32": lambda a, b, c: a * b + c,
+    "setp_eq_u32": lambda a, b: int(a == b),
+    "setp_ne_u32": lambda a, b: int(a != b),
     "add_s32": lambda a, b: a + b,
     "sub_s32": lambda a, b: a - b,
     "mul_lo_s32": lambda a, b: signed(a) * signed(b),
@@ -110,13 +116,13 @@ def operands_of(instruction) -> list[str]:
     return [SET.stacks[SET.arg_types[arg].stack_idx].name for arg in instruction.args]
 
 
-def points(count: int) -> list[np.ndarray]:
-    """All pairs of edges with a third edge in turn, then random words; `count` arrays."""
+def points() -> list[np.ndarray]:
+    """All pairs of edges with a third edge in turn, then random words."""
     rng = np.random.default_rng(5)
     first, second = (grid.ravel() for grid in np.meshgrid(EDGES, EDGES))
     third = np.resize(EDGES, len(first) + 1)[1:]
     columns = [first, second, third]
-    return [np.concatenate([np.asarray(c, np.uint32), rng.integers(0, 2**32, 400, np.uint32)]) for c in columns[:count]]
+    return [np.concatenate([np.asarray(c, np.uint32), rng.integers(0, 2**32, 400, np.uint32)]) for c in columns]
 
 
 def run(words: list[int], request: str, values: dict[int, np.ndarray], level: str) -> np.ndarray:
@@ -128,59 +134,27 @@ def run(words: list[int], request: str, values: dict[int, np.ndarray], level: st
     return machine.store(np.array([words], np.uint64), inputs).view(np.uint32)[0, 0]
 
 
-def application(name: str, operands: list[int]) -> list[int]:
-    """Words that apply an instruction to registers; the last one pushed is the first operand."""
-    pushed = [word(WordType.INPUT, payload=register) for register in reversed(operands)]
-    return [*pushed, word(WordType.PTX, payload=SET.instruction_index(name))]
+# How complements are computed.
+COMPLEMENT = {"U32": ["not_b32"], "S32": ["s32_to_u32", "not_b32", "u32_to_s32"], "PRED": ["not_pred"]}
 
 
 @pytest.mark.parametrize("level", levels())
 @pytest.mark.parametrize("name", REFERENCES)
 def test_an_instruction_computes_what_the_isa_says(name, level):
+    """Each place of a kernel's operands: all in memory, or one of them just computed."""
     instruction = SET.instructions[SET.instruction_index(name)]
     stacks = operands_of(instruction)
+    request = SET.stacks[SET.arg_types[instruction.rets[0]].stack_idx].name
     registers = [INPUTS[stack][k] for k, stack in enumerate(stacks)]
-    values = points(len(stacks))
-    values = [value & np.uint32(1) if stack == "PRED" else value for value, stack in zip(values, stacks, strict=True)]
-    request = SET.stacks[SET.arg_types[instruction.rets[0]].stack_idx].name
-    words = [*application(name, registers), word(WordType.RETURN)]
-    found = run(words, request, dict(zip(registers, values, strict=True)), level)
-    expected = [REFERENCES[name](*map(int, row)) & WORD for row in zip(*values, strict=True)]
-    np.testing.assert_array_equal(found, np.array(expected, np.uint32))
-
-
-# Each place of a kernel's operands: all in memory, or one of them just computed.
-@pytest.mark.parametrize("level", levels())
-@pytest.mark.parametrize("name", [name for name in REFERENCES if "pred" not in name])
-def test_an_operand_that_was_just_computed_is_taken_from_the_accumulator(name, level):
-    instruction = SET.instructions[SET.instruction_index(name)]
-    stacks = operands_of(instruction)
-    values = points(3)
-    request = SET.stacks[SET.arg_types[instruction.rets[0]].stack_idx].name
-    complement = {"U32": ["not_b32"], "S32": ["s32_to_u32", "not_b32", "u32_to_s32"], "PRED": ["not_pred"]}
-    for computed, stack in enumerate(stacks):
-        registers = [INPUTS[one][k] for k, one in enumerate(stacks)]
-        by_register = {
-            register: values[k] & np.uint32(1) if one == "PRED" else values[k]
-            for k, (register, one) in enumerate(zip(registers, stacks, strict=True))
-        }
-        words = []
-        for k in reversed(range(len(stacks))):
+    values = [value & np.uint32(1) if stack == "PRED" else value for value, stack in zip(points(), stacks, strict=False)]
+    for computed in (None, *range(len(stacks))):
+        words, taken = [], list(values)
+        for k in reversed(range(len(stacks))):  # the last one pushed is the first operand
             words.append(word(WordType.INPUT, payload=registers[k]))
             if k == computed:
-                words += [word(WordType.PTX, payload=SET.instruction_index(step)) for step in complement[stack]]
+                words += [word(WordType.PTX, payload=SET.instruction_index(step)) for step in COMPLEMENT[stacks[k]]]
+                taken[k] = 1 - taken[k] if stacks[k] == "PRED" else ~taken[k]
         words += [word(WordType.PTX, payload=SET.instruction_index(name)), word(WordType.RETURN)]
-        found = run(words, request, by_register, level)
-        taken = [by_register[register] for register in registers]
-        taken[computed] = 1 - taken[computed] if stack == "PRED" else ~taken[computed]
+        found = run(words, request, dict(zip(registers, values, strict=True)), level)
         expected = [REFERENCES[name](*map(int, row)) & WORD for row in zip(*taken, strict=True)]
         np.testing.assert_array_equal(found, np.array(expected, np.uint32), err_msg=f"operand {computed}")
-
-
-def test_instructions_without_cpu_meaning_are_named():
-    registers = [("x", SET.stack_index("U32"))]
-    machine = VirtualMachine(Lowering(SET, registers, [0], LIMITS), levels()[0])
-    names = {instruction.name for instruction in SET.instructions}
-    assert machine.unsupported < names
-    assert not machine.unsupported & set(REFERENCES)
-    assert {"add_f64", "add_u64", "add_f16x2"} <= machine.unsupported  # values of other than 32 bits
