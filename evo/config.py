@@ -22,6 +22,7 @@ from evo.language.program import Limits
 from evo.options import Integer, Options, Positive, Probability, Weight, mistake
 from evo.search.archives import ARCHIVES
 from evo.search.emitter import INITIAL
+from evo.search.prescreen import LearningOptions
 from evo.search.vocabulary import VariationOptions, VocabularyOptions
 from evo.shipped import find_config, find_task, shipped
 from evo.storage.files import exists
@@ -112,43 +113,6 @@ class TuningConfig(Options):
     points: Annotated[Integer, Field(ge=16)] | None = None
 
 
-class LearningConfig(Options):
-    """What is learned while a search runs: which offspring to evaluate (`evo.search.prescreen`), and measures
-    (`evo.search.learned_measures`).
-
-    `prescreen`: so many offspring are bred for each one that is evaluated; 1: one, and there is no model. `exploration`: share of
-    the evaluated that is chosen without the model. `control`: one generation in so many evaluates offspring as they come, to tell
-    what the choice is worth. `model` learns from the newest `window` programs; their outputs at `points` of the task's points are
-    among their features. `evaluation_cost`: of an evaluation, in units of what it costs to look at an offspring; null: measured
-    as the search begins, and part of its state.
-    `features`: so many principal components of the elites' outputs at these points are written beside the elites; with the
-    `descriptors` `learned` they span the archive in place of the task's measures.
-    """
-
-    prescreen: Annotated[Integer, Field(ge=1, le=64)] = 1
-    exploration: Probability = 0.1
-    control: Annotated[Integer, Field(ge=2, le=1000)] = 8
-    model: Literal["ridge"] = "ridge"
-    window: Annotated[Integer, Field(ge=16, le=10000)] = 2000
-    points: Annotated[Integer, Field(ge=1, le=256)] = 32
-    evaluation_cost: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
-    descriptors: Literal["task", "learned"] = "task"
-    features: Annotated[Integer, Field(ge=0, le=8)] = 0
-
-    @property
-    def is_spanning(self) -> bool:
-        """Whether learned measures span the archive."""
-        return self.descriptors == "learned"
-
-    @model_validator(mode="after")
-    def _fits_descriptors(self) -> Self:
-        if self.is_spanning and not self.features:
-            raise ValueError("descriptors 'learned' need 'features': how many of them span the archive, 1 to 8")
-        if self.is_spanning and self.prescreen > 1:
-            raise ValueError("descriptors 'learned' do not go with a prescreen, which predicts the task's; give one of them")
-        return self
-
-
 class StartsConfig(Options):
     """The search begins from random programs `count` times, for so many `generations` each; then the elites of all are bred from.
 
@@ -200,7 +164,7 @@ class SearchConfig(Options):
     emitters: Annotated[dict[EmitterName, EmitterConfig], Field(max_length=100)] = {}
     memory_size: Annotated[Integer, Field(ge=1, le=1 << 26)] = 1 << 18
     tuning: TuningConfig = TuningConfig()
-    learning: LearningConfig = LearningConfig()
+    learning: LearningOptions = LearningOptions()
 
     @model_validator(mode="after")
     def _bounded(self) -> Self:
@@ -261,13 +225,7 @@ class OutputConfig(Options):
     checkpoint_seconds: Annotated[float, Field(ge=0.0)] = 10.0
     lineage_megabytes: Annotated[Integer, Field(ge=0, le=1 << 16)] = 64
     task_megabytes: Annotated[Integer, Field(ge=0)] = 64
-    plots: list[PlotName] = [
-        "heatmap",
-        "contact_sheet",
-        "curves",
-        "best",
-        "animation",
-    ]
+    plots: list[PlotName] = ["heatmap", "contact_sheet", "curves", "best", "animation"]
 
 
 class RunConfig(Options):

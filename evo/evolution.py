@@ -31,7 +31,8 @@ from evo.run.search import Search
 from evo.search.map_elites import Generation
 from evo.search.vocabulary import VocabularyOptions
 from evo.shipped import find_task
-from evo.task import Task, check_declarations, check_options, load_task
+from evo.task import Task
+from evo.task_folder import check_declarations, check_options, load_task
 
 Section = Mapping[str, Any]
 Callback = Callable[[Generation], Any]

@@ -1,20 +1,19 @@
-"""What a task is, and how one is loaded from its folder.
+"""What a task is.
 
 Owns the interface between a problem and the search: names and types of a program's inputs and outputs, the points at which
-programs are evaluated, the measures, and the score. Knows nothing of how programs are evaluated or bred. Long, since the class
-documents all that a task may declare.
+programs are evaluated, the measures, and the score. Knows nothing of how programs are evaluated or bred.
+`evo.task_folder` loads one.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import inspect
-import os
 import pickle
 import sys
 import types
-from collections.abc import Iterator, Mapping, Sequence
+import weakref
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,11 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError, did_you_mean
-from evo.shipped import shipped
+from evo.errors import UserError
 
 REDUCTIONS = ("regression",)
-_CHANGES_WHEN_ASKED = "_evo_changes_when_asked"  # attribute of such a task
 MAX_MEASURE_RANGE = 1e300  # times the number of cells it must not overflow
 DTYPES = {"f32": np.float32, "u32": np.uint32, "s32": np.int32}
 
@@ -150,11 +147,11 @@ class Task:
 
     def points(self) -> dict[str, NDArray[Any]]:
         """The value of each input at each point: `(num_points,)`, or a scalar if it is the same at all points."""
-        raise UserError(f"{_place(type(self))}: class {type(self).__name__} must define points()")
+        raise self._lacks("must define points()")
 
     def targets(self) -> dict[str, NDArray[Any]]:
         """With a reduction: for each output its target, `(num_points,)` float32."""
-        raise UserError(f"{_place(type(self))}: class {type(self).__name__} has a reduction, so it must define targets()")
+        raise self._lacks("has a reduction, so it must define targets()")
 
     def check_points(self) -> dict[str, NDArray[Any]]:
         """With a reduction: as `points`, a second set of points, where programs run too; empty: none.
@@ -165,7 +162,9 @@ class Task:
 
     def check_targets(self) -> dict[str, NDArray[Any]]:
         """For each output its target at the check points, `(num_check_points,)` float32."""
-        raise UserError(f"{_place(type(self))}: class {type(self).__name__} has check points, so it must define check_targets()")
+        raise UserError(
+            f"{place_of(type(self))}: class {type(self).__name__} has check points, so it must define check_targets()"
+        )
 
     def score(self, outputs: Any, programs: Programs) -> Scores:
         """Objective and measures of a batch of programs.
@@ -177,7 +176,7 @@ class Task:
                 reduction, its result (`Regression`).
             programs: facts about the programs themselves.
         """
-        raise UserError(f"{_place(type(self))}: class {type(self).__name__} must define score(outputs, programs)")
+        raise self._lacks("must define score(outputs, programs)")
 
     def files(self) -> Sequence[str | Path]:
         """Files and folders outside the task's folder that decide its scores, such as data. A run is only resumed with the same.
@@ -195,7 +194,7 @@ class Task:
 
     def score_sums(self, sums: NDArray[np.float64], programs: Programs) -> Scores:
         """With `kernel_sums`: as `score`, of what kernel.cu has written, `(batch_size, kernel_sums)`; NaN where it has not."""
-        raise UserError(f"{_place(type(self))}: class {type(self).__name__} has kernel_sums, so it must define score_sums()")
+        raise self._lacks("has kernel_sums, so it must define score_sums()")
 
     # What reports say of programs, beside their scores, is up to these.
 
@@ -216,7 +215,9 @@ class Task:
 
     def report(self, outputs: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Name -> `(batch_size,)` numbers, of outputs at the report points as `score` gets them without a reduction."""
-        raise UserError(f"{_place(type(self))}: class {type(self).__name__} has report points, so it must define report(outputs)")
+        raise UserError(
+            f"{place_of(type(self))}: class {type(self).__name__} has report points, so it must define report(outputs)"
+        )
 
     def description_length(self, objective: NDArray[Any], complexity: NDArray[Any]) -> NDArray[Any] | None:
         """Bits to write down a program and what it leaves unexplained; None: the task does not know. With `complexity` only."""
@@ -230,7 +231,7 @@ class Task:
         Raises:
             UserError: the file cannot be read, or does not have what the inputs need.
         """
-        raise UserError(f"{_place(type(self))}: class {type(self).__name__} reads no files (it has no read_points)")
+        raise self._lacks("reads no files (it has no read_points)")
 
     # A task that draws pictures defines these two as well.
 
@@ -240,11 +241,14 @@ class Task:
         With a `window`, for its `size` x `size` pixels. Only films that are not square, and large stills, ask for windows, from
         several threads at once; a task need not know that argument.
         """
-        raise UserError(f"{_place(type(self))}: class {type(self).__name__} draws no pictures (it has no picture_points)")
+        raise self._lacks("draws no pictures (it has no picture_points)")
 
     def picture(self, outputs: dict[str, NDArray[Any]], size: int) -> NDArray[Any]:
         """`(batch_size, size, size, 3)` uint8 RGB of the outputs at `picture_points(size, t)`."""
-        raise UserError(f"{_place(type(self))}: class {type(self).__name__} draws no pictures (it has no picture)")
+        raise self._lacks("draws no pictures (it has no picture)")
+
+    def _lacks(self, what: str) -> UserError:
+        return UserError(f"{place_of(type(self))}: class {type(self).__name__} {what}")
 
     @classmethod
     def has_scaling(cls) -> bool:
@@ -260,76 +264,6 @@ class Task:
     def has_windows(cls) -> bool:
         """Whether the task's `picture_points` knows windows."""
         return "window" in inspect.signature(cls.picture_points).parameters
-
-
-def check_options(task_class: type[Task], options: Mapping[str, Any]) -> None:
-    """Refuses options that a task's class does not take.
-
-    Raises:
-        UserError: a name is unknown or missing; the message has those that there are.
-    """
-    try:
-        inspect.signature(task_class).bind(**options)
-    except TypeError as error:
-        accepted = inspect.signature(task_class).parameters
-        unknown = [str(name) for name in options if name not in accepted]
-        hint = did_you_mean(unknown[0], accepted) if unknown else f"{task_class.__name__} takes: {', '.join(accepted)}"
-        raise UserError(f"task_options: {error}; {hint}") from error
-
-
-def load_task(folder: Path, options: dict[str, Any]) -> Task:
-    """The task in `folder`/task.py, made with `options` as keyword arguments.
-
-    The folder is imported as a package: `task.py` may say `from .other import name`.
-
-    Raises:
-        UserError: no such folder or file, it does not import, it does not hold exactly one task, or the options do not fit.
-    """
-    path = folder / "task.py"
-    if not path.is_file():
-        named = "" if folder.exists() else f", or the name of a shipped one, {did_you_mean(folder.name, shipped('tasks'))}"
-        raise UserError(f"{path}: no such file; a task is a folder with a task.py{named}")
-    package = "evo_task_" + hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
-    if package not in sys.modules:
-        module = types.ModuleType(package)
-        module.__path__ = [str(folder)]
-        sys.modules[package] = module
-    try:
-        with _staying_here():
-            module = importlib.import_module(f"{package}.task")
-    except (Exception, SystemExit) as error:  # whatever the user's file raises
-        raise UserError(f"{_error_place(error, folder) or path}: does not import: {type(error).__name__}: {error}") from error
-    classes = [
-        value
-        for value in vars(module).values()
-        if inspect.isclass(value) and issubclass(value, Task) and value.__module__ == module.__name__
-    ]
-    if len(classes) != 1:
-        found = ", ".join(sorted(c.__name__ for c in classes)) or "none"
-        raise UserError(f"{path}: must define exactly one class that derives from evo.Task, found: {found}")
-    task_class = classes[0]
-    check_options(task_class, options)
-    try:
-        with _staying_here():
-            task = task_class(**options)
-    except UserError:
-        raise
-    except (Exception, SystemExit) as error:
-        call = f"{task_class.__name__}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
-        raise UserError(f"{_error_place(error, folder) or path}: {call} raised {type(error).__name__}: {error}") from error
-    check_declarations(task)
-    return task
-
-
-@contextmanager
-def _staying_here() -> Iterator[None]:
-    """Goes back to the working folder if the task's code leaves it: relative paths of the command line begin here."""
-    folder = os.open(".", os.O_PATH)
-    try:
-        yield
-    finally:
-        os.fchdir(folder)
-        os.close(folder)
 
 
 def task_kernel(task: Task) -> tuple[Path, dict[str, Any]] | None:
@@ -348,59 +282,12 @@ def num_kernel_results(task: Task) -> int:
     return task.kernel_sums or 1 + len(task.measures)
 
 
-def declared_files(task: Task, folder: Path) -> list[Path]:
-    """The paths of `task.files()`. Raises UserError if one does not exist."""
-    with task_errors(type(task), "files"):
-        paths = [folder / path for path in task.files()]
-    for path in paths:
-        if not path.exists():
-            raise UserError(f"{_place(type(task))}: files(): {path}: no such file or folder")
-    return paths
-
-
-def task_digest(folder: Path, others: Sequence[Path] = ()) -> str:
-    """SHA-256 over all of a task's folder and the `others` that it declares. A run is only resumed with the same.
-
-    Hidden files, `__pycache__`, `.pyc` files and run folders do not count. Nor does where a folder or one of the others lies.
-
-    Raises:
-        UserError: a file cannot be read.
-    """
-    digest = hashlib.sha256()
-    try:
-        for number, top in enumerate([folder, *others]):
-            for path in task_files(top):
-                with path.open("rb") as file:
-                    content = hashlib.file_digest(file, "sha256").hexdigest()
-                digest.update(f"{number}\0{path.relative_to(top).as_posix()}\0{content}\0".encode())
-    except OSError as error:
-        raise UserError(f"{error.filename}: cannot read this file of the task: {error.strerror}") from error
-    return digest.hexdigest()
-
-
-def task_files(path: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
-    """The files in a folder, sorted, without those that decide no result; or the file that `path` is.
-
-    Args:
-        above: folders that are being listed.
-    """
-    if not path.is_dir():
-        yield path
-        return
-    above |= {path.resolve()}
-    for each in sorted(path.iterdir()):
-        is_run = (each / "config.yaml").is_file() and (each / "checkpoints").is_dir()
-        is_cache = each.name == "__pycache__" or each.suffix == ".pyc"
-        if not (is_run or is_cache or each.name.startswith(".") or each.resolve() in above):  # a link may lead upwards
-            yield from task_files(each, above)
-
-
 def method_place(task_class: type[Task], method: str) -> str:
     """`file:line` of a task's method; of its class, if the method is a callable without code of its own, such as a partial."""
     code = getattr(inspect.unwrap(getattr(task_class, method)), "__code__", None)
     if code is not None:
         return f"{code.co_filename}:{code.co_firstlineno}"
-    return f"{_place(task_class)}:{inspect.getsourcelines(task_class)[1]}"
+    return f"{place_of(task_class)}:{inspect.getsourcelines(task_class)[1]}"
 
 
 @contextmanager
@@ -411,8 +298,11 @@ def task_errors(task_class: type[Task], method: str) -> Iterator[None]:
     except UserError:
         raise
     except (Exception, SystemExit) as error:  # an exit of the task's must not look like one of evo's
-        place = _error_place(error, Path(_place(task_class)).parent) or method_place(task_class, method)
+        place = error_place(error, Path(place_of(task_class)).parent) or method_place(task_class, method)
         raise UserError(f"{place}: {method}() raised {type(error).__name__}: {error}") from error
+
+
+_changing: weakref.WeakValueDictionary[int, Task] = weakref.WeakValueDictionary()  # by id: tasks that `ask` has changed
 
 
 def ask(task: Task, method: str) -> Any:
@@ -421,13 +311,13 @@ def ask(task: Task, method: str) -> Any:
     with task_errors(type(task), method):
         given = getattr(task, method)()
     if before is None or _state(task) != before:
-        vars(task)[_CHANGES_WHEN_ASKED] = True
+        _changing[id(task)] = task
     return given
 
 
 def changes_when_asked(task: Task) -> bool:
     """Whether a call of `ask` has changed the task's attributes, or may have: its `score` may rely on having been asked."""
-    return _CHANGES_WHEN_ASKED in vars(task)
+    return _changing.get(id(task)) is task
 
 
 def attributes_digest(task: Task) -> str | None:
@@ -443,7 +333,7 @@ def _state(task: Task) -> bytes | None:
         types.SimpleNamespace(write=digest.update), protocol=5, buffer_callback=lambda buffer: digest.update(buffer.raw())
     )
     try:
-        pickler.dump({name: value for name, value in vars(task).items() if name != _CHANGES_WHEN_ASKED})
+        pickler.dump(dict(vars(task)))
     except Exception:  # noqa: BLE001 - whatever the task's objects raise
         return None
     return digest.digest()
@@ -455,7 +345,7 @@ def point_arrays(task: Task, points: dict[str, NDArray[Any]], method: str) -> tu
     Raises:
         UserError: an input is missing, unknown or not a number, the lengths differ, or there is no point.
     """
-    place = f"{_place(type(task))}: {method}"
+    place = f"{place_of(type(task))}: {method}"
     if not isinstance(points, dict) or set(points) != set(task.inputs):
         given = ", ".join(points) if isinstance(points, dict) else type(points).__name__
         raise UserError(f"{place}: must return a dict of exactly {', '.join(task.inputs)}; got {given}")
@@ -486,7 +376,7 @@ def target_array(task: Task, num_points: int, method: str = "targets") -> NDArra
     Raises:
         UserError: an output is missing, unknown or not a number, or its length is not the number of points.
     """
-    place = f"{_place(type(task))}: {method}()"
+    place = f"{place_of(type(task))}: {method}()"
     targets = ask(task, method)
     if not isinstance(targets, dict) or set(targets) != set(task.outputs):
         raise UserError(f"{place}: must return a dict of exactly {', '.join(task.outputs)}")
@@ -500,7 +390,7 @@ def target_array(task: Task, num_points: int, method: str = "targets") -> NDArra
     return np.ascontiguousarray(np.stack(arrays))
 
 
-def _error_place(error: BaseException, folder: Path) -> str | None:
+def error_place(error: BaseException, folder: Path) -> str | None:
     """`file:line` of the deepest frame of the error's traceback that lies in `folder`, or None."""
     if isinstance(error, SyntaxError) and error.filename:
         return f"{error.filename}:{error.lineno}"
@@ -513,56 +403,8 @@ def _error_place(error: BaseException, folder: Path) -> str | None:
     return place
 
 
-def check_declarations(task: Task) -> None:
-    """Raises UserError unless the task's attributes are as `Task` says."""
-    path, name_of_class = _place(type(task)), type(task).__name__
-    for attribute in ("inputs", "outputs"):
-        declared = getattr(task, attribute)
-        if not isinstance(declared, dict) or not declared:
-            raise UserError(f"{path}: {name_of_class}.{attribute} must be a dict of name -> type, and not empty")
-        for name, type_name in declared.items():
-            if not isinstance(name, str) or type_name not in tuple(DTYPES):
-                raise UserError(
-                    f"{path}: {name_of_class}.{attribute}[{name!r}] is {type_name!r}, must be one of: {', '.join(DTYPES)}"
-                )
-    if not isinstance(task.measures, dict) or not task.measures:
-        raise UserError(f"{path}: {name_of_class}.measures must be a dict of name -> (low, high), and not empty")
-    for name, bounds in task.measures.items():
-        if not _is_range(bounds):
-            raise UserError(f"{path}: {name_of_class}.measures['{name}'] is {bounds!r}, must be (low, high) with low < high")
-        if bounds[1] - bounds[0] > MAX_MEASURE_RANGE:
-            raise UserError(
-                f"{path}: {name_of_class}.measures['{name}'] is {bounds!r}, "
-                f"low and high must be at most {MAX_MEASURE_RANGE:g} apart"
-            )
-    if task.objective_range is not None and not _is_range(task.objective_range):
-        raise UserError(
-            f"{path}: {name_of_class}.objective_range is {task.objective_range!r}, must be None or (low, high) with low < high"
-        )
-    if task.reduction is not None and task.reduction not in REDUCTIONS:
-        raise UserError(
-            f"{path}: {name_of_class}.reduction is {task.reduction!r}, must be None or one of: {', '.join(REDUCTIONS)}"
-        )
-    if task.reduction is not None and set(task.outputs.values()) != {"f32"}:
-        raise UserError(f"{path}: {name_of_class}.reduction needs outputs of type f32")
-    sums = task.kernel_sums
-    if sums is not None and (not isinstance(sums, int) or sums < 1):
-        raise UserError(f"{path}: {name_of_class}.kernel_sums is {sums!r}, must be None or a whole number from 1")
-    if not isinstance(task.needs_kernel, bool):
-        raise UserError(f"{path}: {name_of_class}.needs_kernel is {task.needs_kernel!r}, must be True or False")
-    if task.complexity is not None and task.complexity not in task.measures:
-        raise UserError(
-            f"{path}: {name_of_class}.complexity is {task.complexity!r}, must be None or a measure: {', '.join(task.measures)}"
-        )
-
-
-def _is_range(bounds: object) -> bool:
-    if not (isinstance(bounds, tuple) and len(bounds) == 2 and all(isinstance(bound, (int, float)) for bound in bounds)):
-        return False
-    return bool(np.isfinite(bounds).all()) and bounds[0] < bounds[1]
-
-
-def _place(task_class: type) -> str:
+def place_of(task_class: type) -> str:
+    """The file of a task's class, as messages name it."""
     if task_class.__module__ == "__main__":  # which is another module in a worker process, and has no file in a notebook
         codes = (getattr(value, "__code__", None) for value in vars(task_class).values())
         return next((code.co_filename for code in codes if code), task_class.__module__)

@@ -29,7 +29,8 @@ from evo.evaluate import Evaluation, Evaluator, Failure, Status, TaskSource, das
 from evo.evaluate.backends import CPU, Assignment, Backend
 from evo.evaluate.dask_client import GOES_ON, Workers, WorkersDied, connect
 from evo.language.batch import Batch
-from evo.task import Task, declared_files, method_place, task_digest, task_files
+from evo.task import Task, method_place
+from evo.task_folder import declared_files, task_digest, task_files
 
 PARTS_PER_WORKER = 4  # of a batch, at most: workers differ in speed, and the last part is waited for
 PART_S = 0.1  # of work that a part has at least; each costs the scheduler and the worker some milliseconds

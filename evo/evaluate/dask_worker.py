@@ -34,7 +34,7 @@ from evo.evaluate import Evaluation, Evaluator, Failure, TaskSource
 from evo.evaluate.backends import BACKENDS, CPU, Assignment
 from evo.evaluate.options import EvaluationOptions
 from evo.language.batch import Batch
-from evo.task import declared_files, load_task, task_digest
+from evo.task_folder import declared_files, load_task, task_digest
 
 MAX_HELD = 4  # evaluators of a worker
 
@@ -73,7 +73,7 @@ class RemoteSetup:
     """What a worker needs to make its evaluator.
 
     packed: the task's folder and the files that it declares. zip_digest: SHA-256 of the zip. options: of the task; `InZip` where
-    one is the path of such a file. task_digest: as `evo.task.task_digest`. backend: its name. settings: of the run.
+    one is the path of such a file. task_digest: as `evo.task_folder.task_digest`. backend: its name. settings: of the run.
     """
 
     packed: PackedTask

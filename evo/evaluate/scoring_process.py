@@ -31,7 +31,8 @@ from evo.evaluate import PickledTask, TaskSource
 from evo.evaluate.chunks import ChunkScorer, Points
 from evo.language.program import Language
 from evo.native.ptx_vm import levels
-from evo.task import Task, declared_files, load_task, task_digest
+from evo.task import Task
+from evo.task_folder import declared_files, load_task, task_digest
 
 # A request is a batch: its worker's number, all workers, programs, words of a program, programs of a chunk, the SIMD level's
 # number or STORED, bytes of the shared memory.

@@ -23,7 +23,7 @@ from evo.native.ptx_vm import VirtualMachine
 from evo.run.loaded_task import Problem
 from evo.search.emitter import ProgramEmitter
 from evo.search.learned_measures import LearnedMeasures
-from evo.search.prescreen import Prescreen, PrescreenOptions
+from evo.search.prescreen import Prescreen
 from evo.search.row_threads import RowThreads
 from evo.task import ask, point_arrays
 
@@ -36,13 +36,13 @@ Describe = Callable[[NDArray[np.uint64]], NDArray[np.float32]]
 
 
 def make_prescreen(
-    problem: Problem, emitter: ProgramEmitter, blocks: RowThreads, arrays: dict[str, NDArray[Any]]
+    problem: Problem, emitter: ProgramEmitter, row_threads: RowThreads, arrays: dict[str, NDArray[Any]]
 ) -> Prescreen | None:
     """The prescreen of a config; None if it has none.
 
     Args:
         emitter: makes the programs that costs are measured with.
-        blocks: threads that describe together.
+        row_threads: threads that describe together.
         arrays: of the same prescreen in an earlier process; empty: it is new.
 
     Raises:
@@ -51,21 +51,22 @@ def make_prescreen(
     config = problem.config.search.learning
     if config.prescreen == 1:
         return None
-    describe = _describe(blocks, _features(problem)[0])
+    describe = _describe(row_threads, _features(problem)[0])
     cost = float(arrays["cost"][0]) if arrays else config.evaluation_cost or _measured_cost(problem, emitter, describe)
-    options = PrescreenOptions(config.prescreen, config.exploration, config.control, config.window)
     num_measures = len(problem.task.measures)
     try:
-        return Prescreen(options, describe, num_measures=num_measures, seed=problem.config.seed, cost=cost, arrays=arrays)
+        return Prescreen(config, describe, num_measures=num_measures, seed=problem.config.seed, cost=cost, arrays=arrays)
     except ValueError as error:
         raise UserError(f"search.learning: the checkpoint does not fit: {error}") from error
 
 
-def make_learned_measures(problem: Problem, blocks: RowThreads, arrays: dict[str, NDArray[Any]] | None = None) -> LearnedMeasures:
+def make_learned_measures(
+    problem: Problem, row_threads: RowThreads, arrays: dict[str, NDArray[Any]] | None = None
+) -> LearnedMeasures:
     """Principal components of programs' outputs, as many as a config has `features`.
 
     Args:
-        blocks: threads that describe together.
+        row_threads: threads that describe together.
         arrays: of the same measures in an earlier process; empty or None: they are new.
 
     Raises:
@@ -79,7 +80,7 @@ def make_learned_measures(problem: Problem, blocks: RowThreads, arrays: dict[str
             f"{MAX_PCA_FEATURES}"
         )
     try:
-        return LearnedMeasures(_describe(blocks, features, num_outputs), wanted, arrays)
+        return LearnedMeasures(_describe(row_threads, features, num_outputs), wanted, arrays)
     except ValueError as error:
         raise UserError(f"search.learning: the checkpoint does not fit: {error}") from error
 
@@ -103,11 +104,13 @@ def _features(problem: Problem) -> tuple[ProgramFeatures, int]:
     return features, len(task.outputs) * len(rows)
 
 
-def _describe(blocks: RowThreads, features: ProgramFeatures, num_features: int | None = None) -> Describe:
+def _describe(row_threads: RowThreads, features: ProgramFeatures, num_features: int | None = None) -> Describe:
     """Gives the first features of programs, or all of them."""
 
     def describe(words: NDArray[np.uint64]) -> NDArray[np.float32]:
-        return np.concatenate(blocks.map(lambda first, end: features.describe(words[first:end])[:, :num_features], len(words)))
+        return np.concatenate(
+            row_threads.map(lambda first, end: features.describe(words[first:end])[:, :num_features], len(words))
+        )
 
     return describe
 

@@ -19,7 +19,8 @@ from evo.evaluate import TaskSource
 from evo.instructions import SHIPPED
 from evo.run.loaded_task import Problem, located_options
 from evo.storage.files import write_atomically
-from evo.task import Task, declared_files, task_digest, task_files
+from evo.task import Task
+from evo.task_folder import declared_files, task_digest, task_files
 
 TASK, FILES = "task", "task_files"  # in the run folder
 MEGABYTE = 1_000_000

@@ -14,12 +14,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, model_validator
 
 from evo.itll import Model
+from evo.options import Integer, Options, Probability
 
 if TYPE_CHECKING:
     from evo.search.archives.base import ProgramArchive
@@ -42,19 +44,40 @@ COUNTS = (
 )
 
 
-@dataclass(frozen=True)
-class PrescreenOptions:
-    """How a prescreen chooses.
+class LearningOptions(Options):
+    """What is learned while a search runs: which offspring to evaluate, and measures (`evo.search.learned_measures`).
 
-    factor: offspring for each program that is evaluated. exploration: share of the evaluated that is chosen without the model.
-    control: so many generations make a period, and one of them is a control. window: newest evaluated programs that the
-    model knows.
+    `prescreen`: so many offspring are bred for each one that is evaluated; 1: one, and there is no model. `exploration`: share of
+    the evaluated that is chosen without the model. `control`: one generation in so many evaluates offspring as they come, to tell
+    what the choice is worth. `model` learns from the newest `window` programs; their outputs at `points` of the task's points are
+    among their features. `evaluation_cost`: of an evaluation, in units of what it costs to look at an offspring; null: measured
+    as the search begins, and part of its state.
+    `features`: so many principal components of the elites' outputs at these points are written beside the elites; with the
+    `descriptors` `learned` they span the archive in place of the task's measures.
     """
 
-    factor: int
-    exploration: float = 0.1
-    control: int = 8
-    window: int = 2000
+    prescreen: Annotated[Integer, Field(ge=1, le=64)] = 1
+    exploration: Probability = 0.1
+    control: Annotated[Integer, Field(ge=2, le=1000)] = 8
+    model: Literal["ridge"] = "ridge"
+    window: Annotated[Integer, Field(ge=16, le=10000)] = 2000
+    points: Annotated[Integer, Field(ge=1, le=256)] = 32
+    evaluation_cost: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] | None = None
+    descriptors: Literal["task", "learned"] = "task"
+    features: Annotated[Integer, Field(ge=0, le=8)] = 0
+
+    @property
+    def is_spanning(self) -> bool:
+        """Whether learned measures span the archive."""
+        return self.descriptors == "learned"
+
+    @model_validator(mode="after")
+    def _fits_descriptors(self) -> Self:
+        if self.is_spanning and not self.features:
+            raise ValueError("descriptors 'learned' need 'features': how many of them span the archive, 1 to 8")
+        if self.is_spanning and self.prescreen > 1:
+            raise ValueError("descriptors 'learned' do not go with a prescreen, which predicts the task's; give one of them")
+        return self
 
 
 @dataclass(frozen=True)
@@ -92,7 +115,7 @@ class Prescreen:
 
     def __init__(
         self,
-        options: PrescreenOptions,
+        options: LearningOptions,
         describe: Callable[[NDArray[np.uint64]], NDArray[np.float32]],
         *,
         num_measures: int,
@@ -114,8 +137,8 @@ class Prescreen:
         }
         self._counts = dict.fromkeys(COUNTS, 0)
         self._model = self._new_model()
-        # Of a batch bred `factor` times as large, the best choice finds at most `factor` times as many elites.
-        self._is_cheap = cost * (options.factor - 1) <= options.factor
+        # Of a batch bred `prescreen` times as large, the best choice finds at most `prescreen` times as many elites.
+        self._is_cheap = cost * (options.prescreen - 1) <= options.prescreen
         self._counts["has_ended"] = int(self._is_cheap)
         if arrays:
             self._counts = dict(zip(COUNTS, arrays["counts"].tolist(), strict=True))
@@ -145,7 +168,7 @@ class Prescreen:
         else:  # The control is in the middle of a period, since elites become rarer as a search goes on.
             is_control = generation % self._options.control == self._options.control // 2
             self._stage = "control" if is_control else "screened"
-        return self._options.factor if self._stage == "screened" else 1
+        return self._options.prescreen if self._stage == "screened" else 1
 
     def choose(
         self, words: NDArray[np.uint64], is_new: NDArray[np.bool_], parents: NDArray[np.int32], population: ProgramArchive
@@ -164,7 +187,7 @@ class Prescreen:
         described = slots[-self._options.window :] if self._stage == "initial" else slots
         rows = np.column_stack([self._describe(words[described]), _scores_of(population, parents[described, 0])])
         predicted = np.stack(self._model.predict(rows, return_std=True))
-        num_wanted = len(words) // self._options.factor
+        num_wanted = len(words) // self._options.prescreen
         if self._stage == "screened" and num_wanted < len(slots):
             kept = self._picked(predicted, population, num_wanted)
             slots, rows, predicted = slots[kept], rows[kept], predicted[:, kept]

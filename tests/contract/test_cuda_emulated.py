@@ -23,7 +23,7 @@ from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
-from evo.task import load_task
+from evo.task_folder import load_task
 
 OWN_KERNEL = Path(__file__).parents[1] / "data" / "own_kernel"
 

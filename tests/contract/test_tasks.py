@@ -11,7 +11,8 @@ from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
-from evo.task import Programs, Regression, load_task, point_arrays, target_array
+from evo.task import Programs, Regression, point_arrays, target_array
+from evo.task_folder import load_task
 
 TESTS = Path(__file__).parents[1]
 SHIPPED = [path.parent for path in sorted(TESTS.parent.glob("tasks/*/task.py"))]

@@ -30,7 +30,8 @@ from evo.ptx_inject import PTXInject
 from evo.ptx_inject.cli import main as ptxinject
 from evo.run.checkpoint import decode_checkpoint
 from evo.shipped import shipped
-from evo.task import Programs, Task, load_task
+from evo.task import Programs, Task
+from evo.task_folder import load_task
 
 REPOSITORY = Path(__file__).parents[2]
 GUIDE = REPOSITORY / "docs" / "guide"

@@ -18,7 +18,7 @@ from evo.evaluate.cuda.evaluator import CudaEvaluator
 from evo.evaluate.options import EvaluationOptions
 from evo.language.batch import Batch
 from evo.storage.disk_cache import DiskCache
-from evo.task import load_task
+from evo.task_folder import load_task
 
 from .conftest import Points, language_of, random_programs
 

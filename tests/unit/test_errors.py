@@ -9,7 +9,7 @@ import evo.cli.doctor
 from evo.cli import main
 from evo.errors import MAX_LISTED, UserError, did_you_mean, suggestion
 from evo.instructions import shipped_instruction_set
-from evo.task import load_task
+from evo.task_folder import load_task
 
 
 @pytest.fixture

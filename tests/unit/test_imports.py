@@ -18,7 +18,7 @@ REPOSITORY = Path(__file__).parents[2]
 LAYERS = [
     ("native",),
     ("options", "storage", "shipped", "instructions", "language", "ast_ptx", "ptx_inject", "stack_ptx", "itll"),
-    ("task", "kernel"),
+    ("task", "task_folder", "kernel"),
     ("compile",),
     ("evaluate",),
     ("search",),

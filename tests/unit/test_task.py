@@ -19,7 +19,8 @@ from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.task import Regression, Task, declared_files, load_task, point_arrays, target_array, task_digest, task_errors
+from evo.task import Regression, Task, point_arrays, target_array, task_errors
+from evo.task_folder import declared_files, load_task, task_digest
 
 GOOD = """\
 import numpy as np

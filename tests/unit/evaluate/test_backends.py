@@ -16,7 +16,8 @@ from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.task import Task, load_task
+from evo.task import Task
+from evo.task_folder import load_task
 
 SCORING = """
 import evo

@@ -32,7 +32,8 @@ from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
 from evo.native.ptx_vm import levels
-from evo.task import ask, load_task
+from evo.task import ask
+from evo.task_folder import load_task
 
 PARENT = os.getpid()
 
@@ -319,7 +320,8 @@ from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.task import ask, load_task
+from evo.task import ask
+from evo.task_folder import load_task
 task = load_task(Path({str(folder)!r}), {{}})
 language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
 CpuEvaluator(language, task, 1).evaluate(Batch.analyze(language.lowering, np.zeros((1, 4), np.uint64)))

@@ -15,7 +15,8 @@ from evo.kernel.template import POINTWISE, task_ptx
 from evo.language.program import Language
 from evo.native.ptx_inject import AnnotatedPtx
 from evo.storage.disk_cache import DiskCache
-from evo.task import Task, load_task
+from evo.task import Task
+from evo.task_folder import load_task
 
 INCLUDE = '#include "evo.cuh"\n'
 HEAD = INCLUDE + 'extern "C" __global__ void evaluate(EvoPoints points, const int* num_instructions, double* scores) {\n'

@@ -7,8 +7,8 @@ from scipy import integrate, stats
 from evo.evaluate import Evaluation, Status
 from evo.search.prescreen import (
     PROBATION,
+    LearningOptions,
     Prescreen,
-    PrescreenOptions,
     _places,
     expected_improvement,
     lead,
@@ -60,7 +60,7 @@ class ScreenedSearch(SteppedSearch):
             self.memory.restore(memory)
 
 
-OPTIONS = PrescreenOptions(factor=4, control=4, window=300)
+OPTIONS = LearningOptions(prescreen=4, control=4, window=300)
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_offspring_are_screened_but_for_the_first_and_the_control_generations(ma
 def test_exploration_alone_chooses_evenly_and_without_the_model(make):
     chosen = []
     for salt in (1, 2):
-        search = make(salt=salt, options=PrescreenOptions(factor=4, exploration=1.0, control=4))
+        search = make(salt=salt, options=LearningOptions(prescreen=4, exploration=1.0, control=4))
         search.run(1)
         population = search.archive
         assert search.prescreen.begin(1, population, is_fresh=False) == 4

@@ -20,7 +20,8 @@ import pytest
 from evo.errors import UserError
 from evo.language.program import parse_program
 from evo.native.ptx_vm import VirtualMachine
-from evo.task import Programs, load_task, point_arrays
+from evo.task import Programs, point_arrays
+from evo.task_folder import load_task
 
 FOLDER = Path(__file__).parents[3] / "tasks" / "domain_coloring"
 SIZE = 64
@@ -485,7 +486,8 @@ SCORE = """
 import hashlib, sys
 from pathlib import Path
 import numpy as np
-from evo.task import Programs, load_task
+from evo.task import Programs
+from evo.task_folder import load_task
 task = load_task(Path(sys.argv[1]), {})
 assert not {"numba", "scipy"} & set(sys.modules), "loading the task loads them"
 rng = np.random.default_rng(16)

@@ -22,7 +22,8 @@ from evo.kernel.cuda_source import template_of
 from evo.kernel.template import POINTWISE, task_ptx
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
-from evo.task import Programs, load_task
+from evo.task import Programs
+from evo.task_folder import load_task
 
 FOLDER = Path(__file__).parents[3] / "tasks" / "domain_coloring"
 MAX_LENGTH = 100

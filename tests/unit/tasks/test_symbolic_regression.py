@@ -14,7 +14,7 @@ from evo.evaluate.cpu import CpuEvaluator
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, parse_program
-from evo.task import declared_files, load_task
+from evo.task_folder import declared_files, load_task
 
 FOLDER = Path(__file__).parents[3] / "tasks" / "symbolic_regression"
 

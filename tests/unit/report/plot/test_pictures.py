@@ -72,7 +72,7 @@ from pathlib import Path
 
 import numpy as np
 import evo
-from evo.task import load_task
+from evo.task_folder import load_task
 
 Plane = type(load_task(Path({plane!r}), {{}}))
 

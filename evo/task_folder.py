@@ -1,0 +1,189 @@
+"""A task's folder: how a task is loaded from it, checked, and told apart from another.
+
+Owns the import of users' code. Knows nothing of how programs are evaluated or bred.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import os
+import sys
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evo.errors import UserError, did_you_mean
+from evo.shipped import shipped
+from evo.task import DTYPES, MAX_MEASURE_RANGE, REDUCTIONS, Task, error_place, place_of, task_errors
+
+
+def check_options(task_class: type[Task], options: Mapping[str, Any]) -> None:
+    """Refuses options that a task's class does not take.
+
+    Raises:
+        UserError: a name is unknown or missing; the message has those that there are.
+    """
+    try:
+        inspect.signature(task_class).bind(**options)
+    except TypeError as error:
+        accepted = inspect.signature(task_class).parameters
+        unknown = [str(name) for name in options if name not in accepted]
+        hint = did_you_mean(unknown[0], accepted) if unknown else f"{task_class.__name__} takes: {', '.join(accepted)}"
+        raise UserError(f"task_options: {error}; {hint}") from error
+
+
+def load_task(folder: Path, options: dict[str, Any]) -> Task:
+    """The task in `folder`/task.py, made with `options` as keyword arguments.
+
+    The folder is imported as a package: `task.py` may say `from .other import name`.
+
+    Raises:
+        UserError: no such folder or file, it does not import, it does not hold exactly one task, or the options do not fit.
+    """
+    path = folder / "task.py"
+    if not path.is_file():
+        named = "" if folder.exists() else f", or the name of a shipped one, {did_you_mean(folder.name, shipped('tasks'))}"
+        raise UserError(f"{path}: no such file; a task is a folder with a task.py{named}")
+    package = "evo_task_" + hashlib.sha256(str(folder.resolve()).encode()).hexdigest()[:12]
+    if package not in sys.modules:
+        module = types.ModuleType(package)
+        module.__path__ = [str(folder)]
+        sys.modules[package] = module
+    try:
+        with _staying_here():
+            module = importlib.import_module(f"{package}.task")
+    except (Exception, SystemExit) as error:  # whatever the user's file raises
+        raise UserError(f"{error_place(error, folder) or path}: does not import: {type(error).__name__}: {error}") from error
+    classes = [
+        value
+        for value in vars(module).values()
+        if inspect.isclass(value) and issubclass(value, Task) and value.__module__ == module.__name__
+    ]
+    if len(classes) != 1:
+        found = ", ".join(sorted(c.__name__ for c in classes)) or "none"
+        raise UserError(f"{path}: must define exactly one class that derives from evo.Task, found: {found}")
+    task_class = classes[0]
+    check_options(task_class, options)
+    try:
+        with _staying_here():
+            task = task_class(**options)
+    except UserError:
+        raise
+    except (Exception, SystemExit) as error:
+        call = f"{task_class.__name__}({', '.join(f'{name}={value!r}' for name, value in options.items())})"
+        raise UserError(f"{error_place(error, folder) or path}: {call} raised {type(error).__name__}: {error}") from error
+    check_declarations(task)
+    return task
+
+
+@contextmanager
+def _staying_here() -> Iterator[None]:
+    """Goes back to the working folder if the task's code leaves it: relative paths of the command line begin here."""
+    folder = os.open(".", os.O_PATH)
+    try:
+        yield
+    finally:
+        os.fchdir(folder)
+        os.close(folder)
+
+
+def declared_files(task: Task, folder: Path) -> list[Path]:
+    """The paths of `task.files()`. Raises UserError if one does not exist."""
+    with task_errors(type(task), "files"):
+        paths = [folder / path for path in task.files()]
+    for path in paths:
+        if not path.exists():
+            raise UserError(f"{place_of(type(task))}: files(): {path}: no such file or folder")
+    return paths
+
+
+def task_digest(folder: Path, others: Sequence[Path] = ()) -> str:
+    """SHA-256 over all of a task's folder and the `others` that it declares. A run is only resumed with the same.
+
+    Hidden files, `__pycache__`, `.pyc` files and run folders do not count. Nor does where a folder or one of the others lies.
+
+    Raises:
+        UserError: a file cannot be read.
+    """
+    digest = hashlib.sha256()
+    try:
+        for number, top in enumerate([folder, *others]):
+            for path in task_files(top):
+                with path.open("rb") as file:
+                    content = hashlib.file_digest(file, "sha256").hexdigest()
+                digest.update(f"{number}\0{path.relative_to(top).as_posix()}\0{content}\0".encode())
+    except OSError as error:
+        raise UserError(f"{error.filename}: cannot read this file of the task: {error.strerror}") from error
+    return digest.hexdigest()
+
+
+def task_files(path: Path, above: frozenset[Path] = frozenset()) -> Iterator[Path]:
+    """The files in a folder, sorted, without those that decide no result; or the file that `path` is.
+
+    Args:
+        above: folders that are being listed.
+    """
+    if not path.is_dir():
+        yield path
+        return
+    above |= {path.resolve()}
+    for each in sorted(path.iterdir()):
+        is_run = (each / "config.yaml").is_file() and (each / "checkpoints").is_dir()
+        is_cache = each.name == "__pycache__" or each.suffix == ".pyc"
+        if not (is_run or is_cache or each.name.startswith(".") or each.resolve() in above):  # a link may lead upwards
+            yield from task_files(each, above)
+
+
+def check_declarations(task: Task) -> None:
+    """Raises UserError unless the task's attributes are as `Task` says."""
+    path, name_of_class = place_of(type(task)), type(task).__name__
+    for attribute in ("inputs", "outputs"):
+        declared = getattr(task, attribute)
+        if not isinstance(declared, dict) or not declared:
+            raise UserError(f"{path}: {name_of_class}.{attribute} must be a dict of name -> type, and not empty")
+        for name, type_name in declared.items():
+            if not isinstance(name, str) or type_name not in tuple(DTYPES):
+                raise UserError(
+                    f"{path}: {name_of_class}.{attribute}[{name!r}] is {type_name!r}, must be one of: {', '.join(DTYPES)}"
+                )
+    if not isinstance(task.measures, dict) or not task.measures:
+        raise UserError(f"{path}: {name_of_class}.measures must be a dict of name -> (low, high), and not empty")
+    for name, bounds in task.measures.items():
+        if not _is_range(bounds):
+            raise UserError(f"{path}: {name_of_class}.measures['{name}'] is {bounds!r}, must be (low, high) with low < high")
+        if bounds[1] - bounds[0] > MAX_MEASURE_RANGE:
+            raise UserError(
+                f"{path}: {name_of_class}.measures['{name}'] is {bounds!r}, "
+                f"low and high must be at most {MAX_MEASURE_RANGE:g} apart"
+            )
+    if task.objective_range is not None and not _is_range(task.objective_range):
+        raise UserError(
+            f"{path}: {name_of_class}.objective_range is {task.objective_range!r}, must be None or (low, high) with low < high"
+        )
+    if task.reduction is not None and task.reduction not in REDUCTIONS:
+        raise UserError(
+            f"{path}: {name_of_class}.reduction is {task.reduction!r}, must be None or one of: {', '.join(REDUCTIONS)}"
+        )
+    if task.reduction is not None and set(task.outputs.values()) != {"f32"}:
+        raise UserError(f"{path}: {name_of_class}.reduction needs outputs of type f32")
+    sums = task.kernel_sums
+    if sums is not None and (not isinstance(sums, int) or sums < 1):
+        raise UserError(f"{path}: {name_of_class}.kernel_sums is {sums!r}, must be None or a whole number from 1")
+    if not isinstance(task.needs_kernel, bool):
+        raise UserError(f"{path}: {name_of_class}.needs_kernel is {task.needs_kernel!r}, must be True or False")
+    if task.complexity is not None and task.complexity not in task.measures:
+        raise UserError(
+            f"{path}: {name_of_class}.complexity is {task.complexity!r}, must be None or a measure: {', '.join(task.measures)}"
+        )
+
+
+def _is_range(bounds: object) -> bool:
+    if not (isinstance(bounds, tuple) and len(bounds) == 2 and all(isinstance(bound, (int, float)) for bound in bounds)):
+        return False
+    return bool(np.isfinite(bounds).all()) and bounds[0] < bounds[1]
