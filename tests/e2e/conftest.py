@@ -97,7 +97,7 @@ class Process:
     """A command in the background, with its output in files: a fork of the server or a process of its own."""
 
     def __init__(self, number: int, poll: Callable[[], int | None], stdout: Path, stderr: Path):
-        self._number, self._poll, self._stdout, self._stderr = number, poll, stdout, stderr
+        self.number, self._poll, self._stdout, self._stderr = number, poll, stdout, stderr
         self._code: int | None = None
 
     @property
@@ -124,7 +124,7 @@ class Process:
 
     def signal(self, number: int) -> None:
         assert self.poll() is None, f"ended with {self.poll()} before its time: {self.stdout}{self.stderr}"
-        os.kill(self._number, number)
+        os.kill(self.number, number)
 
     def wait(self) -> int:
         end_s = time.monotonic() + WAIT_S
@@ -187,14 +187,16 @@ def line_config(small_config, make_task):
 
 @pytest.fixture
 def start_evo(evo_command, tmp_path):
-    """Starts the `evo` command in the background; it ends with the test at the latest."""
+    """Starts the `evo` command in the background, in a process group of its own; it ends with the test at the latest."""
     started = []
 
     def start(*args) -> Process:
         paths = [tmp_path / f"{name}.txt" for name in ("stdout", "stderr")]
         command = [str(part) for part in (evo_command, *args)]
         with paths[0].open("w") as stdout, paths[1].open("w") as stderr:
-            popen = subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr)
+            popen = subprocess.Popen(
+                command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, process_group=0
+            )
         started.append(Process(popen.pid, popen.poll, *paths))
         return started[-1]
 

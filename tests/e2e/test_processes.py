@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from pathlib import Path
 
@@ -48,34 +47,6 @@ class Bad(evo.Task):
 """
 
 
-class Group(Process):
-    """A command in a process group of its own."""
-
-    def __init__(self, popen: subprocess.Popen, stdout: Path, stderr: Path):
-        super().__init__(popen.pid, popen.poll, stdout, stderr)
-        self.number = popen.pid
-
-
-@pytest.fixture
-def start(evo_command, tmp_path):
-    """Starts an `evo` command in a process group of its own."""
-    started = []
-
-    def start(*args) -> Group:
-        paths = [tmp_path / f"{name}.txt" for name in ("stdout", "stderr")]
-        command = [evo_command, *map(str, args)]
-        with paths[0].open("w") as stdout, paths[1].open("w") as stderr:
-            popen = subprocess.Popen(
-                command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, process_group=0
-            )
-        started.append(Group(popen, *paths))
-        return started[-1]
-
-    yield start
-    for process in started:
-        process.close()
-
-
 @pytest.fixture
 def config(small_config, make_task, tmp_path):
     """Writes a config of the task with this body; `bad` is its file."""
@@ -106,7 +77,7 @@ def only_run(folder: Path) -> Path:
     return run
 
 
-def workers_of(process: Group) -> list[int]:
+def workers_of(process: Process) -> list[int]:
     """Numbers of the worker processes."""
     lists = Path(f"/proc/{process.number}/task").glob("*/children")
     return [int(number) for path in lists for number in path.read_text().split()]
@@ -131,12 +102,12 @@ ENDS = {
 
 @pytest.mark.parametrize("end", ENDS)
 def test_by_default_a_task_that_ends_its_process_ends_the_run_in_one_line_and_the_run_resumes(
-    start, run_on_threads, config, tmp_path, end
+    start_fork, run_on_threads, config, tmp_path, end
 ):
     body, message = ENDS[end]
     path = config(body, {"evaluation": {"score_seconds": 5.0}})
     (tmp_path / "bad").touch()
-    process = start("run", path)
+    process = start_fork("run", path)
     assert process.wait() == 2, process.stderr
     (line,) = process.stderr.splitlines()
     assert line.startswith(f"evo: {tmp_path}/a_task/task.py:") and message in line
@@ -148,9 +119,9 @@ def test_by_default_a_task_that_ends_its_process_ends_the_run_in_one_line_and_th
     assert_same_state(state_of(resumed), state_of(only_run(tmp_path / "whole")))
 
 
-def test_workers_that_are_killed_during_a_run_change_no_bit(start, run_on_threads, config, tmp_path):
+def test_workers_that_are_killed_during_a_run_change_no_bit(start_fork, run_on_threads, config, tmp_path):
     path = config("pass", {"stop": {"generations": 10**6}})
-    process = start("run", path)
+    process = start_fork("run", path)
     process.wait_until(lambda: run_folders(tmp_path / "runs"))
     run = only_run(tmp_path / "runs")
     for _ in range(3):
@@ -165,19 +136,19 @@ def test_workers_that_are_killed_during_a_run_change_no_bit(start, run_on_thread
     assert_same_state(state_of(run), state_of(only_run(tmp_path / "whole")))
 
 
-def test_libraries_of_a_score_have_one_thread_on_threads_as_in_processes(start, config, monkeypatch, tmp_path):
+def test_libraries_of_a_score_have_one_thread_on_threads_as_in_processes(start_evo, config, monkeypatch, tmp_path):
     """Sums of BLAS depend on its threads."""
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     (tmp_path / "bad").touch()
     threads = "{lib['num_threads'] for lib in threadpoolctl.threadpool_info()}"
-    path = config(f"import threadpoolctl; assert {threads} == {{1}}")
+    path = config(f"import threadpoolctl; assert {threads} == {{1}}", {"stop": {"generations": 1}})
     for executor in ("threads", "processes"):
-        process = start("run", path, "--set", f"evaluation.executor={executor}")
+        process = start_evo("run", path, "--set", f"evaluation.executor={executor}")
         assert process.wait() == 0, process.stderr
 
 
-def test_ctrl_c_reaches_the_parent_alone_and_the_run_is_saved(start, run_on_threads, config, tmp_path):
-    process = start("run", config("pass", {"stop": {"generations": 10**6}}))
+def test_ctrl_c_reaches_the_parent_alone_and_the_run_is_saved(start_evo, run_on_threads, config, tmp_path):
+    process = start_evo("run", config("pass", {"stop": {"generations": 10**6}}))
     process.wait_until(lambda: run_folders(tmp_path / "runs"))
     run = only_run(tmp_path / "runs")
     process.wait_until((run / "metrics.jsonl").exists)
@@ -191,10 +162,10 @@ def test_ctrl_c_reaches_the_parent_alone_and_the_run_is_saved(start, run_on_thre
     run_on_threads("resume", run, "--set", f"stop.generations={done + 1}")
 
 
-def test_no_worker_outlives_a_parent_that_is_killed(start, config, tmp_path):
+def test_no_worker_outlives_a_parent_that_is_killed(start_fork, config, tmp_path):
     """Even one that waits for nothing and answers no signal but the kernel's."""
     (tmp_path / "bad").touch()
-    process = start("run", config('Path(f"{self.bad}-{os.getpid()}").touch(); threading.Event().wait()'))
+    process = start_fork("run", config('Path(f"{self.bad}-{os.getpid()}").touch(); threading.Event().wait()'))
     process.wait_until(lambda: len(list(tmp_path.glob("bad-*"))) == 2)
     workers = [int(path.name.removeprefix("bad-")) for path in tmp_path.glob("bad-*")]
     assert sorted(workers) == sorted(workers_of(process))

@@ -131,6 +131,7 @@ def test_the_first_ctrl_c_on_a_terminal_leaves_its_message_and_the_cursor(run_on
     assert f"saved; go on with: evo resume {run}" in terminal.screen.lines
     assert sum("generation " in line for line in terminal.screen.lines) == 1 + 1  # the message's line, and the last numbers
     assert terminal.screen.cursor_is_shown
+    assert any("coverage" in line for line in terminal.screen.lines)
 
 
 def test_the_second_ctrl_c_aborts_at_once_gives_the_cursor_back_and_the_last_checkpoint_stands(
@@ -164,10 +165,10 @@ def test_a_run_whose_terminal_is_closed_is_saved(run_on_terminal, small_config):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
 def test_a_run_that_is_asked_to_end_is_saved_and_goes_on_to_the_same_end(
-    start_evo, fork_evo, small_config, assert_equals_whole_run, tmp_path, number
+    start_fork, fork_evo, small_config, assert_equals_whole_run, tmp_path, number
 ):
     config = small_config(SAVED_BY_SIGNAL)
-    process = start_evo("run", config)
+    process = start_fork("run", config)
     process.wait_until(lambda: run_folders(tmp_path / "runs"))
     (run,) = run_folders(tmp_path / "runs")
     process.wait_until(lambda: num_rows(run) >= 3)
@@ -183,9 +184,9 @@ def test_a_run_that_is_asked_to_end_is_saved_and_goes_on_to_the_same_end(
     assert_equals_whole_run(run, config)
 
 
-def test_only_ctrl_c_aborts_a_run_that_is_ending(start_evo, blocking_config, tmp_path):
+def test_only_ctrl_c_aborts_a_run_that_is_ending(start_fork, blocking_config, tmp_path):
     """A terminal that closes may send SIGHUP twice: by the kernel and by the shell."""
-    process = start_evo("run", blocking_config)
+    process = start_fork("run", blocking_config)
     process.wait_until(lambda: run_folders(tmp_path / "runs"))
     (run,) = run_folders(tmp_path / "runs")
     process.wait_until(lambda: num_rows(run) >= 3)

@@ -144,7 +144,7 @@ def test_a_run_that_fails_is_named_and_does_not_stop_the_others(start_fork, fork
     (tmp_path / "block").touch()
     process = start_fork("sweep", config, "--seeds", "1-2", "--jobs", "1")
     process.wait_until((tmp_path / "blocked").exists)
-    (child,) = run_processes(process._number)
+    (child,) = run_processes(process.number)
     os.kill(child, signal.SIGKILL)
     (tmp_path / "block").unlink()
     assert process.wait() == 1
