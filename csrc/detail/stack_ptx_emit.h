@@ -696,11 +696,14 @@ StackPtxResult stack_ptx_hash(
 
 static uint32_t stack_ptx__clamp(size_t value) { return value > UINT32_MAX ? UINT32_MAX : (uint32_t)value; }
 
-/* A bare language has no memory for registers, routines and requests, whose numbers are unknown when its size is asked for. No
+/* There is no memory for registers, routines and requests, whose numbers are unknown when the size is asked for. No
    more requests find a value than the stacks can hold. */
 static StackPtxResult stack_ptx__place_compile(
     const StackPtxCompilerInfo* compiler_info,
     const StackPtxLanguageInfo* info,
+    void* workspace,
+    size_t workspace_bytes,
+    StackPtxLanguage** language_out,
     StackPtx__Layout* layout,
     size_t* language_bytes_out
 ) {
@@ -716,11 +719,11 @@ static StackPtxResult stack_ptx__place_compile(
             info->stack_info,
             1,
             stack_ptx__bound_operands(info->stack_info),
-            STACK_PTX__MAX_BARE_REGISTERS,
+            STACK_PTX__MAX_LATE_REGISTERS,
             max_values,
             max_values
         );
-        *language_bytes_out = stack_ptx__place_language(NULL, info, 1, NULL);
+        *language_bytes_out = stack_ptx__place_language(info, 1, workspace, workspace_bytes, language_out);
         if (*language_bytes_out > SIZE_MAX / 2 || layout->bytes > SIZE_MAX / 2) {
             result = STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
         }
@@ -766,7 +769,7 @@ StackPtxResult stack_ptx_compile_workspace_size(
         result = stack_ptx__check_stack_info(stack_info, NULL);
     }
     if (result == STACK_PTX_SUCCESS) {
-        result = stack_ptx__place_compile(compiler_info, &info, &layout, &language_bytes);
+        result = stack_ptx__place_compile(compiler_info, &info, NULL, 0, NULL, &layout, &language_bytes);
     }
     if (result == STACK_PTX_SUCCESS) {
         *bytes_out = language_bytes + layout.bytes;
@@ -824,17 +827,18 @@ StackPtxResult stack_ptx_compile(
     info.num_routines = num_routines;
     info.requests = requests;
     info.num_requests = num_requests;
-    result = stack_ptx__place_compile(compiler_info, &info, &layout, &language_bytes);
+    result = stack_ptx__place_compile(compiler_info, &info, workspace, workspace_bytes, &language, &layout, &language_bytes);
     if (result != STACK_PTX_SUCCESS) {
         return result;
     }
     if (workspace_bytes < language_bytes + layout.bytes) {
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE);
     }
-    result = stack_ptx__init_language(&info, 1, workspace, language_bytes, &language);
+    result = stack_ptx__check_connections(&info, 1);
     if (result != STACK_PTX_SUCCESS) {
         return result;
     }
+    stack_ptx__open_language(&info, language);
     language->layout = layout;
     stack_ptx__open_work(language, (char*)workspace + language_bytes, &work);
     result = stack_ptx__run(

@@ -8,6 +8,7 @@
 #ifndef STACK_PTX_LANGUAGE_H
 #define STACK_PTX_LANGUAGE_H
 
+#include "arena.h"
 #include "ptx_text.h"
 
 #ifdef STACK_PTX_DEBUG
@@ -22,8 +23,8 @@
 /* Unused values before the first stack: a plain op always reads four values down from the top. */
 #define STACK_PTX__STACKS_MARGIN 4u
 #define STACK_PTX__MAX_OPERANDS (STACK_PTX_MAX_NUM_ARGS * STACK_PTX_MAX_NUM_VEC_ELEMS)
-/* Registers that fit into the workspace of a bare language. */
-#define STACK_PTX__MAX_BARE_REGISTERS 64u
+/* Registers that fit into the workspace of a language prepared late. */
+#define STACK_PTX__MAX_LATE_REGISTERS 64u
 
 /* A plain word takes up to four scalars from one stack and pushes one value: most PTX instructions, constants and inputs. It runs
    without a branch, by its op. There is an op for each PTX instruction, for the constants of each stack, and for each input that
@@ -40,7 +41,7 @@ typedef struct StackPtx__Op {
     uint32_t padding[4];   /* to 64 bytes */
 } StackPtx__Op;
 
-/* In a bare language an op is prepared at its first use: programs use few of them. */
+/* stack_ptx_compile, which has its language for one program, prepares an op at its first use: programs use few of them. */
 enum { STACK_PTX__OP_UNPREPARED, STACK_PTX__OP_PLAIN, STACK_PTX__OP_GENERAL };
 
 /* The ops of the words of a type: a table instead of an unpredictable branch. */
@@ -150,11 +151,11 @@ typedef struct StackPtx__Pending {
     X(uint16_t, value_stacks, max_values)                                                                     \
     X(uint32_t, request_values, num_requests)                                                                 \
     X(StackPtx__Move, moves, max_moves)                                                                       \
-    X(StackPtx__Pending, pending, is_bare ? 0 : num_requests)                                                 \
+    X(StackPtx__Pending, pending, is_late ? 0 : num_requests)                                                 \
     X(PtxText__Value, texts, max_values)   /* of each value, for stack_ptx_emit */                            \
     X(uint32_t, sorted_nodes, max_values)    /* those with temporaries, then the others backwards */          \
     X(uint32_t, num_temporaries, num_stacks) /* of each stack, in all */                                      \
-    X(StackPtxHash, hashes, is_bare ? 0 : max_values) /* of each value, for stack_ptx_hash */
+    X(StackPtxHash, hashes, is_late ? 0 : max_values) /* of each value, for stack_ptx_hash */
 
 /* Their offsets in bytes. */
 typedef struct StackPtx__Layout {
@@ -194,7 +195,8 @@ struct StackPtxLanguage {
     size_t num_registers;
     size_t num_requests;
     size_t num_routines;
-    size_t num_input_rows; /* registers with a row from the start: all of them, or in a bare language none */
+    size_t
+        num_input_rows; /* registers with a row from the start: all of them, or none if they are too many for a language prepared late */
 
     StackPtx__WordForm word_forms[STACK_PTX_INSTRUCTION_TYPE_NUM_ENUMS];
     uint8_t* op_kinds; /* of ops */
@@ -206,13 +208,13 @@ struct StackPtxLanguage {
     uint32_t first_special;
     uint32_t first_input;
     uint32_t first_constant;
-    uint32_t follower;     /* op of the second and further values of a node */
+    uint32_t follower; /* op of the second and further values of a node */
     uint32_t continuation; /* op of the rows of operands beyond the fourth */
     uint32_t num_ops;
     int has_registers_only; /* some instruction takes no constants */
-    int has_rewrites;       /* some instruction becomes another if an operand is constant */
+    int has_rewrites; /* some instruction becomes another if an operand is constant */
 
-    /* NULL in the bare form that stack_ptx_compile uses; it neither numbers values, nor hashes, nor moves in parallel. */
+    int is_late; /* ops are prepared at their first use; nothing is numbered, hashed or moved in parallel */
     StackPtxHash* op_hashes;
     StackPtx__Register* register_infos;
     StackPtxHash salt;
@@ -453,8 +455,8 @@ static StackPtxResult stack_ptx__check_stack_info(const StackPtxStackInfo* info,
     return result;
 }
 
-/* stack_ptx_compile, whose languages are bare, takes any names that make PTX and does not compare them with each other. */
-static StackPtxResult stack_ptx__check_connections(const StackPtxLanguageInfo* info, int is_bare) {
+/* stack_ptx_compile, whose languages are prepared late, takes any names that make PTX and does not compare them. */
+static StackPtxResult stack_ptx__check_connections(const StackPtxLanguageInfo* info, int is_late) {
     const StackPtxStackInfo* stack_info = info->stack_info;
     size_t i, k;
     for (i = 0; i < info->num_registers; ++i) {
@@ -465,7 +467,7 @@ static StackPtxResult stack_ptx__check_connections(const StackPtxLanguageInfo* i
         if (one->stack_idx >= stack_info->num_stacks) {
             return STACK_PTX__ERROR(STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS);
         }
-        if (is_bare) {
+        if (is_late) {
             if (ptx_text__identifier_length(one->name) == 0 || stack_ptx__is_temporary(one->name)) {
                 return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
             }
@@ -514,37 +516,34 @@ static StackPtxResult stack_ptx__check_counts(const StackPtxLanguageInfo* info) 
 
 /* ---- languages: memory ---- */
 
-/* Reserves the arrays of a language; with a base, sets its pointers to them. Returns the bytes, alignment included. */
-static size_t stack_ptx__place_language(StackPtxLanguage* language, const StackPtxLanguageInfo* info, int is_bare, char* base) {
+/* Lays a language and its arrays in the memory; the rest of the language is zeros. Returns the bytes needed; if there
+   are fewer, language_out is not written. */
+static size_t stack_ptx__place_language(
+    const StackPtxLanguageInfo* info, int is_late, void* memory, size_t memory_bytes, StackPtxLanguage** language_out
+) {
     const StackPtxStackInfo* stack_info = info->stack_info;
-    const uint64_t num_ops =
-        (uint64_t)stack_info->num_ptx_instructions + stack_info->num_special_registers + 2 * stack_info->num_stacks + 2;
-    const uint64_t num_plain_ops = (uint64_t)stack_info->num_ptx_instructions + stack_info->num_stacks +
-        (is_bare ? STACK_PTX__MAX_BARE_REGISTERS : info->num_registers);
-    uint64_t total = 0;
-    size_t op_kinds, ops, op_nodes, op_texts, stacks, stems, op_hashes, register_infos;
-
-    (void)stack_ptx__reserve(&total, 1, sizeof(StackPtxLanguage));
-    op_kinds = stack_ptx__reserve(&total, num_plain_ops, sizeof(uint8_t));
-    ops = stack_ptx__reserve(&total, num_plain_ops, sizeof(StackPtx__Op));
-    op_nodes = stack_ptx__reserve(&total, num_ops, sizeof(StackPtx__OpNode));
-    op_texts = stack_ptx__reserve(&total, stack_info->num_ptx_instructions, sizeof(PtxText__Name));
-    stacks = stack_ptx__reserve(&total, stack_info->num_stacks, sizeof(StackPtx__Stack));
-    stems = stack_ptx__reserve(&total, stack_info->num_stacks, sizeof(PtxText__Value));
-    op_hashes = stack_ptx__reserve(&total, is_bare ? 0 : num_ops, sizeof(StackPtxHash));
-    register_infos = stack_ptx__reserve(&total, is_bare ? 0 : info->num_registers, sizeof(StackPtx__Register));
-    if (base != NULL) {
-        language->op_kinds = (uint8_t*)(base + op_kinds);
-        language->ops = (StackPtx__Op*)(void*)(base + ops);
-        language->op_nodes = (StackPtx__OpNode*)(void*)(base + op_nodes);
-        language->op_texts = (PtxText__Name*)(void*)(base + op_texts);
-        language->stacks = (StackPtx__Stack*)(void*)(base + stacks);
-        language->stems = (PtxText__Value*)(void*)(base + stems);
-        language->op_hashes = is_bare ? NULL : (StackPtxHash*)(void*)(base + op_hashes);
-        language->register_infos = is_bare ? NULL : (StackPtx__Register*)(void*)(base + register_infos);
+    const uint64_t num_ptx = stack_info->num_ptx_instructions, num_stacks = stack_info->num_stacks;
+    const uint64_t num_ops = num_ptx + stack_info->num_special_registers + 2 * num_stacks + 2;
+    const uint64_t num_plain_ops = num_ptx + num_stacks + (is_late ? STACK_PTX__MAX_LATE_REGISTERS : info->num_registers);
+    EvoArena arena = evo__arena(memory, memory_bytes);
+    StackPtxLanguage placed;
+    StackPtxLanguage* language = (StackPtxLanguage*)evo__take(&arena, 1, sizeof *language);
+    language = language != NULL ? language : &placed;
+    memset(language, 0, sizeof *language);
+    language->is_late = is_late;
+    language->op_kinds = (uint8_t*)evo__take(&arena, num_plain_ops, sizeof(uint8_t));
+    language->ops = (StackPtx__Op*)evo__take(&arena, num_plain_ops, sizeof(StackPtx__Op));
+    language->op_nodes = (StackPtx__OpNode*)evo__take(&arena, num_ops, sizeof(StackPtx__OpNode));
+    language->op_texts = (PtxText__Name*)evo__take(&arena, num_ptx, sizeof(PtxText__Name));
+    language->stacks = (StackPtx__Stack*)evo__take(&arena, num_stacks, sizeof(StackPtx__Stack));
+    language->stems = (PtxText__Value*)evo__take(&arena, num_stacks, sizeof(PtxText__Value));
+    language->op_hashes = (StackPtxHash*)evo__take(&arena, is_late ? 0 : num_ops, sizeof(StackPtxHash));
+    language->register_infos =
+        (StackPtx__Register*)evo__take(&arena, is_late ? 0 : info->num_registers, sizeof(StackPtx__Register));
+    if (arena.num_bytes <= memory_bytes) {
+        *language_out = language;
     }
-    total += STACK_PTX__ALIGNMENT;
-    return total > SIZE_MAX / 2 ? SIZE_MAX : (size_t)total;
+    return arena.num_bytes;
 }
 
 /* The most operands that an instruction has, vectors counted by elements. */
@@ -579,7 +578,7 @@ static void stack_ptx__place_work(
     StackPtx__Layout* layout,
     const StackPtxLimits* limits,
     const StackPtxStackInfo* stack_info,
-    int is_bare,
+    int is_late,
     uint64_t max_operands,
     size_t num_registers,
     size_t num_requests,
@@ -593,7 +592,7 @@ static void stack_ptx__place_work(
     uint64_t table_size = 16;
     uint64_t total = 0;
 
-    while (table_size < 2 * max_rows && !is_bare) {
+    while (table_size < 2 * max_rows && !is_late) {
         table_size *= 2;
     }
     layout->table_size = (uint32_t)table_size;
@@ -690,7 +689,7 @@ static void stack_ptx__prepare_stacks(StackPtxLanguage* language, const StackPtx
         memcpy(stem->text, ", %_s", 5);
         stem->length = (uint8_t)(5 + ptx_text__format_decimal((uint32_t)i, stem->text + 5));
         stem->text[stem->length++] = '_';
-        if (language->op_hashes != NULL) {
+        if (!language->is_late) {
             stack->type_hash = stack_ptx__hash_begin(STACK_PTX__TAG_TYPE);
             stack_ptx__absorb_text(&stack->type_hash, prefix, "");
         }
@@ -940,31 +939,9 @@ static void stack_ptx__prepare_connections(StackPtxLanguage* language) {
     }
 }
 
-static StackPtxResult stack_ptx__init_language(
-    const StackPtxLanguageInfo* info, int is_bare, void* memory, size_t memory_bytes, StackPtxLanguage** language_out
-) {
-    const StackPtxStackInfo* stack_info;
-    StackPtxLanguage* language;
-    StackPtxResult result = STACK_PTX_SUCCESS;
-    if (!is_bare) { /* stack_ptx_compile has already checked what it needs */
-        result = stack_ptx__check_counts(info);
-        if (result == STACK_PTX_SUCCESS) {
-            result = stack_ptx__check_stack_info(info->stack_info, info->traits);
-        }
-    }
-    if (result == STACK_PTX_SUCCESS) {
-        result = stack_ptx__check_connections(info, is_bare);
-    }
-    if (result != STACK_PTX_SUCCESS) {
-        return result;
-    }
-    stack_info = info->stack_info;
-    if (memory_bytes < stack_ptx__place_language(NULL, info, is_bare, NULL)) {
-        return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE);
-    }
-    language = (StackPtxLanguage*)(void*)stack_ptx__align(memory);
-    memset(language, 0, sizeof *language);
-    (void)stack_ptx__place_language(language, info, is_bare, (char*)language);
+/* Fills in a language that is placed and whose parts are checked, but for what may be prepared late. */
+static void stack_ptx__open_language(const StackPtxLanguageInfo* info, StackPtxLanguage* language) {
+    const StackPtxStackInfo* stack_info = info->stack_info;
     language->stack_info = *stack_info;
     language->limits = info->limits;
     language->registers = info->registers;
@@ -975,7 +952,7 @@ static StackPtxResult stack_ptx__init_language(
     language->num_registers = info->num_registers;
     language->num_requests = info->num_requests;
     language->num_routines = info->num_routines;
-    language->num_input_rows = is_bare && info->num_registers > STACK_PTX__MAX_BARE_REGISTERS ? 0 : info->num_registers;
+    language->num_input_rows = language->is_late && info->num_registers > STACK_PTX__MAX_LATE_REGISTERS ? 0 : info->num_registers;
     language->first_special = (uint32_t)stack_info->num_ptx_instructions;
     language->first_input = language->first_special + (uint32_t)stack_info->num_special_registers;
     language->first_constant = language->first_input + (uint32_t)stack_info->num_stacks;
@@ -986,24 +963,6 @@ static StackPtxResult stack_ptx__init_language(
     stack_ptx__prepare_stacks(language, info->traits);
     stack_ptx__prepare_leaves(language);
     stack_ptx__place_word_forms(language);
-    if (!is_bare) {
-        stack_ptx__prepare_ops(language, info->traits);
-        stack_ptx__prepare_folding(language);
-        stack_ptx__prepare_hashes(language);
-        stack_ptx__prepare_connections(language);
-        stack_ptx__place_work(
-            &language->layout,
-            &language->limits,
-            stack_info,
-            is_bare,
-            stack_ptx__max_operands(stack_info),
-            info->num_registers,
-            info->num_requests,
-            2 * info->num_requests
-        );
-    }
-    *language_out = language;
-    return STACK_PTX_SUCCESS;
 }
 
 StackPtxResult stack_ptx_language_size(const StackPtxLanguageInfo* info, size_t* bytes_out) {
@@ -1015,7 +974,7 @@ StackPtxResult stack_ptx_language_size(const StackPtxLanguageInfo* info, size_t*
     if (result != STACK_PTX_SUCCESS) {
         return result;
     }
-    *bytes_out = stack_ptx__place_language(NULL, info, 0, NULL);
+    *bytes_out = stack_ptx__place_language(info, 0, NULL, 0, NULL);
     return STACK_PTX_SUCCESS;
 }
 
@@ -1027,11 +986,36 @@ StackPtxResult stack_ptx_language_init(
     if (memory == NULL || language_out == NULL) {
         return STACK_PTX__ERROR(STACK_PTX_ERROR_INVALID_VALUE);
     }
-    result = stack_ptx__init_language(info, 0, memory, memory_bytes, &language);
+    result = stack_ptx__check_counts(info);
     if (result == STACK_PTX_SUCCESS) {
-        *language_out = language;
+        result = stack_ptx__check_stack_info(info->stack_info, info->traits);
     }
-    return result;
+    if (result == STACK_PTX_SUCCESS) {
+        result = stack_ptx__check_connections(info, 0);
+    }
+    if (result != STACK_PTX_SUCCESS) {
+        return result;
+    }
+    if (stack_ptx__place_language(info, 0, memory, memory_bytes, &language) > memory_bytes) {
+        return STACK_PTX__ERROR(STACK_PTX_ERROR_INSUFFICIENT_WORKSPACE);
+    }
+    stack_ptx__open_language(info, language);
+    stack_ptx__prepare_ops(language, info->traits);
+    stack_ptx__prepare_folding(language);
+    stack_ptx__prepare_hashes(language);
+    stack_ptx__prepare_connections(language);
+    stack_ptx__place_work(
+        &language->layout,
+        &language->limits,
+        info->stack_info,
+        0,
+        stack_ptx__max_operands(info->stack_info),
+        info->num_registers,
+        info->num_requests,
+        2 * info->num_requests
+    );
+    *language_out = language;
+    return STACK_PTX_SUCCESS;
 }
 
 StackPtxResult stack_ptx_workspace_size(const StackPtxLanguage* language, size_t* bytes_out) {

@@ -393,7 +393,7 @@ static bool stack_ptx__run_meta(StackPtx__Work* work, StackPtx__Values* stack, u
 /* The word is prepared now: run it again. */
 #define STACK_PTX__PREPARED ((StackPtxResult)(STACK_PTX_RESULT_NUM_ELEMS + 2))
 
-/* Prepares an instruction of a bare language, which has no traits. */
+/* Prepares an instruction at its first use, without traits. */
 PTX_TEXT__COLD StackPtxResult stack_ptx__prepare_late(const StackPtxLanguage* language, uint32_t op_idx) {
     const StackPtxResult result = stack_ptx__check_instruction(&language->stack_info, op_idx, NULL);
     if (result == STACK_PTX_SUCCESS) {
@@ -459,7 +459,7 @@ static StackPtxResult stack_ptx__run_word(const StackPtxLanguage* language, Stac
             if (payload >= info->num_special_registers) {
                 return STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS;
             }
-            if (language->op_hashes == NULL) {
+            if (language->is_late) {
                 const StackPtxResult result = stack_ptx__check_special(info, payload);
                 if (result != STACK_PTX_SUCCESS) {
                     return result;
