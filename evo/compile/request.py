@@ -26,7 +26,8 @@ from evo.kernel import pointwise
 from evo.kernel.template import POINTWISE, fill_sites, task_ptx
 from evo.native import nvptxcompiler
 from evo.native.ptx_inject import AnnotatedPtx
-from evo.native.stack_ptx import HASH_VERSION, Lowering, WordType
+from evo.native.stack_ptx import HASH_VERSION, Lowering
+from evo.native.stack_ptx_words import WordType
 
 # Part of every cubin's cache key. Change it when equal programs get other stubs.
 _STUBS = "stubs-1"

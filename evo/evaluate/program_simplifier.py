@@ -17,7 +17,8 @@ from evo.evaluate import Evaluation, Status
 from evo.language.batch import Batch
 from evo.language.graph import Graph, Node, graph_of
 from evo.language.program import Language, program_length, word
-from evo.native.stack_ptx import NodeKind, WordType
+from evo.native.stack_ptx import NodeKind
+from evo.native.stack_ptx_words import WordType
 
 TOLERANCE = 1e-3  # of max(1, |objective|)
 _PLAIN = (0.0, 1.0)  # constants that are tried in the place of an instruction

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable
 
 from evo.instructions import InstructionSet
-from evo.native.stack_ptx import META_OPERATIONS
 from evo.native.stack_ptx_tables import MAX_NUM_ARGS, MAX_NUM_RETS
+from evo.native.stack_ptx_words import META_OPERATIONS
 
 # By encoder_type: C type, member of StackPtxPayload.
 _PAYLOADS: dict[str | None, tuple[str, str]] = {"f32": ("float", "f"), "u32": ("uint32_t", "u"), "s32": ("int32_t", "s")}

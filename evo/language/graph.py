@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.language.program import Language, word
-from evo.native.stack_ptx import META_OPERATIONS, NO_VALUE, NodeKind, WordType
+from evo.native.stack_ptx import NO_VALUE, NodeKind
+from evo.native.stack_ptx_words import META_OPERATIONS, WordType
 
 _DUP = META_OPERATIONS.index("dup")
 _LEAVES = {NodeKind.INPUT: WordType.INPUT, NodeKind.SPECIAL: WordType.SPECIAL}

@@ -27,7 +27,8 @@ from pydantic import Field
 from evo.errors import UserError, did_you_mean, suggestion
 from evo.instructions import InstructionSet
 from evo.native.ptx_vm import Folding
-from evo.native.stack_ptx import META_OPERATIONS, Lowering, WordType
+from evo.native.stack_ptx import Lowering
+from evo.native.stack_ptx_words import META_OPERATIONS, WordType
 from evo.options import Integer, Options
 
 _UNSIGNED = re.compile(r"0|[1-9][0-9]*|0[xX][0-9a-fA-F]+")

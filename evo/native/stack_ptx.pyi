@@ -5,21 +5,6 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-class WordType(IntEnum):
-    NONE = 0
-    PTX = 1
-    CONSTANT = 2
-    INPUT = 3
-    SPECIAL = 4
-    META = 5
-    META_CONSTANT = 6
-    ROUTINE = 7
-    REGISTER = 8
-    AST_IDX = 9
-    RETURN = 10
-    STORE = 11
-    LOAD = 12
-
 class NodeKind(IntEnum):
     INPUT = 0
     CONSTANT = 1
@@ -27,7 +12,6 @@ class NodeKind(IntEnum):
     PTX = 3
 
 MODES: tuple[str, ...]
-META_OPERATIONS: tuple[str, ...]
 HASH_VERSION: int
 NO_VALUE: int
 NODE_DTYPE: np.dtype[np.void]
@@ -41,13 +25,6 @@ class Lowered(NamedTuple):
     num_instructions: int
     stub: str
     hash: NDArray[np.uint64]
-
-class ProgramError(ValueError):
-    result: str
-    word_idx: int
-    routine_idx: int | None
-    program_idx: int
-    def __init__(self, message: str, result: str, word_idx: int, routine_idx: int | None, program_idx: int = 0) -> None: ...
 
 def check_name(name: str) -> None: ...
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from evo.native.stack_ptx_tables import connection_tables, instruction_set_tables
+from evo.native.stack_ptx_tables import check_connections, connection_tables, instruction_set_tables
+from evo.native.stack_ptx_words import ProgramError, explain
 
 from libc.stdint cimport int32_t, uint8_t, uintptr_t
 from libc.stdlib cimport free, malloc, realloc
@@ -27,24 +28,6 @@ cdef enum:
     CHUNK = 32
 
 
-class WordType(IntEnum):
-    """The type of a word: its bits 0-15."""
-
-    NONE = 0
-    PTX = 1
-    CONSTANT = 2
-    INPUT = 3
-    SPECIAL = 4
-    META = 5
-    META_CONSTANT = 6
-    ROUTINE = 7
-    REGISTER = 8
-    AST_IDX = 9
-    RETURN = 10
-    STORE = 11
-    LOAD = 12
-
-
 class NodeKind(IntEnum):
     """The kind of a lowered program's node."""
 
@@ -54,14 +37,8 @@ class NodeKind(IntEnum):
     PTX = STACK_PTX_NODE_PTX
 
 
-# Types of words that programs have. NONE, and REGISTER and AST_IDX, which are internal to compilers, are errors.
-_RUNNABLE = frozenset(WordType) - {WordType.NONE, WordType.REGISTER, WordType.AST_IDX}
-
 # Names of StackPtxMode, by value; csrc/stack_ptx.h documents them.
 MODES = ("lenient", "strict", "compatible")
-
-# Names of the meta operations; the payload of a META word is the index.
-META_OPERATIONS = ("dup", "yank_dup", "swap", "swap_with", "replace", "drop", "clear", "rotate", "reverse")
 
 # Part of every hash: hashes of different versions differ.
 HASH_VERSION = STACK_PTX_HASH_VERSION
@@ -80,7 +57,6 @@ NODE_DTYPE = np.dtype(
         ("first_value", np.uint32),
     ]
 )
-_LIMIT_BITS = {"stack_size": 28, "max_nodes": 28, "max_frame_depth": 28, "store_size": 28, "execution_limit": 32}
 
 
 class Lowered(NamedTuple):
@@ -99,24 +75,6 @@ class Lowered(NamedTuple):
     num_instructions: int
     stub: str
     hash: np.ndarray
-
-
-class ProgramError(ValueError):
-    """A word is wrong, in a mode other than lenient.
-
-    result: name of the C error code; program_idx: row of the batch; routine_idx: of the routine, or None for the main program;
-    word_idx: within that word list.
-    """
-
-    def __init__(self, message: str, result: str, word_idx: int, routine_idx: int | None, program_idx: int = 0):
-        super().__init__(message)
-        self.result = result
-        self.word_idx = word_idx
-        self.routine_idx = routine_idx
-        self.program_idx = program_idx
-
-    def __reduce__(self):
-        return type(self), (str(self), self.result, self.word_idx, self.routine_idx, self.program_idx)
 
 
 def check_name(name: str) -> None:
@@ -186,7 +144,9 @@ cdef class Lowering:
         self.routines = tuple(np.array(routine, np.uint64, ndmin=1) for routine in routines)
         self.folding = folding
         self.idle_workspaces = []
-        _check_connections(self)
+        for name, _ in self.registers:
+            check_name(name)
+        check_connections(instruction_set, self.registers, self.requests, limits)
 
         cdef StackPtxStackInfo stack_info
         cdef StackPtxTraits traits
@@ -415,25 +375,6 @@ cdef int _fill_folding(folding, StackPtxFolding* c_folding) except -1:
     return 0
 
 
-def _check_connections(lowering) -> None:
-    num_stacks, num_registers = len(lowering.instruction_set.stacks), len(lowering.registers)
-    prefixes: dict[str, str] = {}
-    for name, stack_idx in lowering.registers:
-        check_name(name)
-        if not 0 <= stack_idx < num_stacks:
-            raise ValueError(f"register '{name}': stack {stack_idx}, but there are stacks 0 to {num_stacks - 1}")
-        prefix = lowering.instruction_set.stacks[stack_idx].literal_prefix
-        if prefixes.setdefault(name, prefix) != prefix:
-            raise ValueError(f"register '{name}' is given twice, as .{prefixes[name]} and as .{prefix}; rename one")
-    for request in lowering.requests:
-        if not 0 <= request < num_registers:
-            raise ValueError(f"request {request}: there are registers 0 to {num_registers - 1}")
-    for field, num_bits in _LIMIT_BITS.items():
-        value = getattr(lowering.limits, field)
-        if not 0 <= value < 2**num_bits:
-            raise ValueError(f"limits.{field}: {value}, must be from 0 to {2**num_bits - 1}")
-
-
 cdef StackPtxMode _mode(mode) except *:
     if mode not in MODES:
         raise ValueError(f"mode: '{mode}', must be one of: {', '.join(MODES)}")
@@ -444,35 +385,12 @@ cdef object _program_error(
     Lowering lowering, StackPtxResult code, words, const StackPtxPlace* place, Py_ssize_t program_idx, Py_ssize_t num_programs
 ):
     routine_idx = None if place.routine_idx == STACK_PTX_MAIN_PROGRAM else place.routine_idx
-    word_idx = place.word_idx
-    word = int(words[word_idx] if routine_idx is None else lowering.routines[routine_idx][word_idx])
-    word_type, aux, payload = word & 0xFFFF, word >> 16 & 0xFFFF, word >> 32
-    description, limits = lowering.instruction_set, lowering.limits
-    reasons = {
-        STACK_PTX_ERROR_WRONG_TYPE_DISPATCH: f"stack {aux} has no constants",
-        STACK_PTX_ERROR_INVALID_VALUE: "the depth on the meta stack must be below the height of the stack"
-        if word_type == WordType.META else f"more than {limits.max_frame_depth} word lists would be open",
-        STACK_PTX_ERROR_INSUFFICIENT_AST_SIZE: f"the program makes more than {limits.max_nodes} values",
-        STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN:
-        f"the program runs more than {limits.execution_limit} words, its execution_limit"
-        if word_type in _RUNNABLE else f"no word has type {word_type}; was RETURN forgotten?",
-        STACK_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS: f"instruction {payload} of {len(description.instructions)}",
-        STACK_PTX_ERROR_META_INSTRUCTION_IDX_OUT_OF_BOUNDS: f"meta operation {payload} of {len(META_OPERATIONS)}",
-        STACK_PTX_ERROR_REGISTER_IDX_OUT_OF_BOUNDS: f"input {payload} of {len(lowering.registers)}",
-        STACK_PTX_ERROR_SPECIAL_REGISTER_IDX_OUT_OF_BOUNDS: f"special register {payload} of {len(description.special_registers)}",
-        STACK_PTX_ERROR_STACK_IDX_OUT_OF_BOUNDS: f"stack {aux} of {len(description.stacks)}",
-        STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS: f"routine {payload} of {len(lowering.routines)}",
-        STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS: f"store index {payload} of {limits.store_size}",
-        STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS: f"store index {payload} of {limits.store_size}",
-    }
-    where = f"word {word_idx}" if routine_idx is None else f"word {word_idx} of routine {routine_idx}"
+    word = int(words[place.word_idx] if routine_idx is None else lowering.routines[routine_idx][place.word_idx])
+    where = f"word {place.word_idx}" if routine_idx is None else f"word {place.word_idx} of routine {routine_idx}"
     if num_programs > 1:
         where = f"program {program_idx}, {where}"
     name = stack_ptx_result_to_string(code).decode()
-    shown = f"0x{word:016x}"
-    if word_type == WordType.CONSTANT and aux < len(description.stacks) and description.stacks[aux].constant_type in ("f32", "f64"):
-        shown += f", the constant {np.uint32(payload).view(np.float32)}"
-    return ProgramError(f"{where} ({shown}): {reasons[<int>code]} [{name}]", name, word_idx, routine_idx, program_idx)
+    return ProgramError(explain(lowering, name, word, where), name, place.word_idx, routine_idx, program_idx)
 
 
 def _as_rows(words):

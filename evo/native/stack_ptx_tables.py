@@ -25,6 +25,7 @@ _DESCRIPTOR = np.dtype(
         ("unique_stacks", np.uint16, (MAX_NUM_ARGS, 2)),
     ]
 )
+_LIMIT_BITS = {"stack_size": 28, "max_nodes": 28, "max_frame_depth": 28, "store_size": 28, "execution_limit": 32}
 _REGISTER = np.dtype([("name", np.uintp), ("stack_idx", np.uint16)], align=True)
 
 
@@ -87,6 +88,25 @@ def instruction_set_tables(instruction_set: Any) -> InstructionSetTables:
         constant_types=np.array([CONSTANT_TYPES.index(s.constant_type) for s in instruction_set.stacks], np.uint8),
         arg_types=_table([(a.stack_idx, a.num_vec_elems) for a in instruction_set.arg_types], np.uint16, 2),
     )
+
+
+def check_connections(instruction_set: Any, registers: Sequence[tuple[str, int]], requests: Sequence[int], limits: Any) -> None:
+    """Raises ValueError if a stack, a request or a limit is out of range, or a register has two types."""
+    num_stacks, num_registers = len(instruction_set.stacks), len(registers)
+    prefixes: dict[str, str] = {}
+    for name, stack_idx in registers:
+        if not 0 <= stack_idx < num_stacks:
+            raise ValueError(f"register '{name}': stack {stack_idx}, but there are stacks 0 to {num_stacks - 1}")
+        prefix = instruction_set.stacks[stack_idx].literal_prefix
+        if prefixes.setdefault(name, prefix) != prefix:
+            raise ValueError(f"register '{name}' is given twice, as .{prefixes[name]} and as .{prefix}; rename one")
+    for request in requests:
+        if not 0 <= request < num_registers:
+            raise ValueError(f"request {request}: there are registers 0 to {num_registers - 1}")
+    for field, num_bits in _LIMIT_BITS.items():
+        value = getattr(limits, field)
+        if not 0 <= value < 2**num_bits:
+            raise ValueError(f"limits.{field}: {value}, must be from 0 to {2**num_bits - 1}")
 
 
 def connection_tables(

@@ -29,7 +29,8 @@ from evo.instructions import shipped_instruction_set
 from evo.language.expression import INFIX, Expression, expression_of, lines_of
 from evo.language.program import Language, word
 from evo.native.ptx_vm import VirtualMachine
-from evo.native.stack_ptx import NodeKind, WordType
+from evo.native.stack_ptx import NodeKind
+from evo.native.stack_ptx_words import WordType
 from evo.native.vary import program_lengths
 from evo.regression.defaults import FUNCTIONS, PROGRAM, SEARCH, VOCABULARY
 from evo.regression.task import RegressionTask, output_name

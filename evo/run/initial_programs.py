@@ -20,7 +20,7 @@ from evo.config import RunConfig
 from evo.errors import UserError
 from evo.language.infix import parse_infix
 from evo.language.program import Language, parse_program
-from evo.native.stack_ptx import WordType
+from evo.native.stack_ptx_words import WordType
 from evo.native.vary import program_lengths
 from evo.run.loaded_task import Problem
 from evo.run.run_dir import RunDir

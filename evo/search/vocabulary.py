@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, create_model, model_validator
 from evo.errors import UserError, did_you_mean
 from evo.instructions import Instruction
 from evo.language.program import Language, word
-from evo.native.stack_ptx import META_OPERATIONS, WordType
+from evo.native.stack_ptx_words import META_OPERATIONS, WordType
 from evo.native.vary import MAX_PHRASE, OPERATORS, RATES, Draw, Variation
 from evo.options import Integer, Options, Weight
 

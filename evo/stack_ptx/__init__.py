@@ -30,7 +30,8 @@ import numpy as np
 from evo.errors import did_you_mean
 from evo.instructions import InstructionSet, describe_instruction_set, open_instruction_set
 from evo.language.program import Language, Limits, format_program, parse_program, program_length, word
-from evo.native.stack_ptx import META_OPERATIONS, MODES, Lowering, ProgramError, WordType, check_name
+from evo.native.stack_ptx import MODES, Lowering, check_name
+from evo.native.stack_ptx_words import META_OPERATIONS, ProgramError, WordType
 from evo.stack_ptx.enums import load_enums
 
 __all__ = [

@@ -6,7 +6,7 @@ import numpy as np
 
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, word
-from evo.native.stack_ptx import WordType
+from evo.native.stack_ptx_words import WordType
 
 NUM_PROGRAMS = 100  # a batch whose words and stubs stay in the L2 cache
 NUM_ROUNDS = 400

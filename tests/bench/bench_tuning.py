@@ -13,7 +13,7 @@ from bench_vm import SHAPES, best_s, draw_program
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, word
 from evo.native.ptx_vm import VirtualMachine, levels
-from evo.native.stack_ptx import WordType
+from evo.native.stack_ptx_words import WordType
 from evo.native.tune import Derivation, Tuner
 
 NUM_PROGRAMS = 64

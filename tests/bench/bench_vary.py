@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from evo.language.program import word
-from evo.native.stack_ptx import WordType
+from evo.native.stack_ptx_words import WordType
 from evo.native.vary import OPERATORS, Draw, Variation
 from evo.search.vocabulary import VariationOptions
 

@@ -20,7 +20,8 @@ import numpy as np
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, word
 from evo.native.ptx_vm import VirtualMachine, levels
-from evo.native.stack_ptx import NodeKind, WordType
+from evo.native.stack_ptx import NodeKind
+from evo.native.stack_ptx_words import WordType
 
 NUM_PROGRAMS = 24
 NUM_OPERATIONS = (32, 100)

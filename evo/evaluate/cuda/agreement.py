@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, word
 from evo.native.ptx_vm import VirtualMachine
-from evo.native.stack_ptx import WordType
+from evo.native.stack_ptx_words import WordType
 from evo.task import Task
 
 # Zeros, subnormals, ends of the normal range, 2^-22 to 2^24, where division and reductions turn, infinities, NaNs of all kinds.

@@ -38,7 +38,7 @@ from evo.evaluate.options import EvaluationOptions
 from evo.instructions import shipped_instruction_set
 from evo.language.batch import Batch
 from evo.language.program import Language, word
-from evo.native.stack_ptx import WordType
+from evo.native.stack_ptx_words import WordType
 from evo.native.vary import OPERATORS, RATES, Draw, Variation
 from evo.task import Programs, Regression, Scores, Task, point_arrays
 

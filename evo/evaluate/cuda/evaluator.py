@@ -37,7 +37,7 @@ from evo.kernel.cuda_source import template_of
 from evo.kernel.template import POINTWISE, KernelTemplate
 from evo.language.batch import Batch
 from evo.language.program import Language
-from evo.native.stack_ptx import WordType
+from evo.native.stack_ptx_words import WordType
 from evo.storage.disk_cache import DiskCache
 from evo.task import Task, ask, point_arrays
 

@@ -23,7 +23,7 @@ from evo.evaluate.cpu import without_cpu_meaning
 from evo.language.batch import Batch
 from evo.language.expression import Expression, expression_of, infix
 from evo.language.program import Language, word
-from evo.native.stack_ptx import WordType
+from evo.native.stack_ptx_words import WordType
 from evo.report.check import TOLERANCE
 from evo.report.elites import batch_of, cell_names
 from evo.report.recompute import report_facts, whole_expression

@@ -11,7 +11,8 @@ from evo.ast_ptx import INSTRUCTIONS, AstPTX, I
 from evo.instructions import shipped_instruction_set
 from evo.language.program import word
 from evo.native.ptx_vm import VirtualMachine
-from evo.native.stack_ptx import Lowering, WordType
+from evo.native.stack_ptx import Lowering
+from evo.native.stack_ptx_words import WordType
 
 SIGN = 0x80000000
 NAMES = ("a", "b", "c")

@@ -16,7 +16,7 @@ from evo import stack_ptx
 from evo.instructions import SHIPPED, describe_instruction_set, shipped_instruction_set
 from evo.instructions.__main__ import main
 from evo.instructions.header import render_header
-from evo.native.stack_ptx import META_OPERATIONS
+from evo.native.stack_ptx_words import META_OPERATIONS
 
 CSRC = Path(__file__).parents[3] / "csrc"
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Werror")

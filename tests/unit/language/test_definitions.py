@@ -12,7 +12,7 @@ from evo.instructions import shipped_instruction_set
 from evo.language.definitions import c_definitions, python_functions
 from evo.language.program import Language, word
 from evo.native.ptx_vm import VirtualMachine
-from evo.native.stack_ptx import WordType
+from evo.native.stack_ptx_words import WordType
 
 SET = shipped_instruction_set("wide")
 INPUTS = (

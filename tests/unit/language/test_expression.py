@@ -12,7 +12,7 @@ from evo.language.expression import INFIX, SYMPY, Unsupported, expression_of, in
 from evo.language.program import Language, parse_program, word
 from evo.language.source import c_source, cuda_source, python_source
 from evo.native.ptx_vm import VirtualMachine
-from evo.native.stack_ptx import WordType
+from evo.native.stack_ptx_words import WordType
 from evo.report.export.run_export import run_c, run_python
 from evo.report.export.sympy_text import latex_text, run_sympy, sympy_text
 

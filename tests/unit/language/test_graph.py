@@ -9,7 +9,8 @@ from evo.instructions import shipped_instruction_set
 from evo.language.expression import expression_of, infix
 from evo.language.graph import Graph, Node, graph_of
 from evo.language.program import Language, Limits, format_program, parse_program, word
-from evo.native.stack_ptx import META_OPERATIONS, NodeKind, WordType
+from evo.native.stack_ptx import NodeKind
+from evo.native.stack_ptx_words import META_OPERATIONS, WordType
 
 SET = shipped_instruction_set("default")
 LANGUAGE = Language(SET, (("x", "f32"), ("y", "f32"), ("u", "u32")), (("f", "f32"), ("g", "f32"), ("n", "u32")))

@@ -15,7 +15,8 @@ from evo.instructions import SHIPPED, describe_instruction_set, shipped_instruct
 from evo.language.program import word
 from evo.native.nvptxcompiler import CompileError
 from evo.native.nvptxcompiler import compile as assemble
-from evo.native.stack_ptx import META_OPERATIONS, Lowering, WordType
+from evo.native.stack_ptx import Lowering
+from evo.native.stack_ptx_words import META_OPERATIONS, WordType
 
 LIMITS = SimpleNamespace(stack_size=32, max_nodes=1000, max_frame_depth=3, store_size=4, execution_limit=1000)
 LENGTH = 120

@@ -11,7 +11,8 @@ import pytest
 from evo.instructions import shipped_instruction_set
 from evo.language.program import Language, word
 from evo.native.ptx_vm import VirtualMachine
-from evo.native.stack_ptx import Lowering, NodeKind, WordType
+from evo.native.stack_ptx import Lowering, NodeKind
+from evo.native.stack_ptx_words import WordType
 from evo.native.tune import Tuner
 
 SET = shipped_instruction_set("wide")

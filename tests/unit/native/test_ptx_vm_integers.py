@@ -14,7 +14,8 @@ import pytest
 from evo.instructions import shipped_instruction_set
 from evo.language.program import word
 from evo.native.ptx_vm import VirtualMachine, levels
-from evo.native.stack_ptx import Lowering, WordType
+from evo.native.stack_ptx import Lowering
+from evo.native.stack_ptx_words import WordType
 
 SET = shipped_instruction_set("wide")
 LIMITS = SimpleNamespace(stack_size=64, max_nodes=256, max_frame_depth=4, store_size=8, execution_limit=1000)

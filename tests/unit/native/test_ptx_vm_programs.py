@@ -14,7 +14,8 @@ import pytest
 
 from evo.language.program import word
 from evo.native.ptx_vm import SUMS_DTYPE, VirtualMachine, empty, levels
-from evo.native.stack_ptx import NO_VALUE, Lowering, NodeKind, WordType
+from evo.native.stack_ptx import NO_VALUE, Lowering, NodeKind
+from evo.native.stack_ptx_words import WordType
 
 NUM_POINTS = 300
 REQUESTS = ("F32", "F32", "U32", "PRED")

@@ -17,16 +17,8 @@ from hypothesis import strategies as st
 
 from evo.instructions import shipped_instruction_set
 from evo.language.program import word
-from evo.native.stack_ptx import (
-    HASH_VERSION,
-    META_OPERATIONS,
-    NO_VALUE,
-    Lowering,
-    NodeKind,
-    ProgramError,
-    WordType,
-    check_name,
-)
+from evo.native.stack_ptx import HASH_VERSION, NO_VALUE, Lowering, NodeKind, check_name
+from evo.native.stack_ptx_words import META_OPERATIONS, ProgramError, WordType
 
 SET = shipped_instruction_set("default")
 F32, U32, PRED = (SET.stack_index(name) for name in ("F32", "U32", "PRED"))

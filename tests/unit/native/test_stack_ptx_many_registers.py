@@ -12,7 +12,8 @@ import pytest
 
 from evo.instructions import shipped_instruction_set
 from evo.language.program import word
-from evo.native.stack_ptx import Lowering, WordType
+from evo.native.stack_ptx import Lowering
+from evo.native.stack_ptx_words import WordType
 
 LIMITS = SimpleNamespace(stack_size=16, max_nodes=64, max_frame_depth=1, store_size=1, execution_limit=64)
 SET = shipped_instruction_set("default")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evo.native.stack_ptx import WordType
+from evo.native.stack_ptx_words import WordType
 from evo.search.map_elites import Tuning
 from evo.search.state import Counters
 

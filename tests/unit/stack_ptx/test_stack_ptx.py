@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from evo import stack_ptx
 from evo.errors import UserError
 from evo.instructions import shipped_instruction_set
-from evo.native.stack_ptx import META_OPERATIONS, WordType
+from evo.native.stack_ptx_words import META_OPERATIONS, WordType
 
 WORDS = stack_ptx.Words()
 I, SPECIAL, META = WORDS.instructions, WORDS.special, WORDS.meta  # noqa: E741 - its name in the documentation

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from evo.language.program import word
-from evo.native.stack_ptx import WordType
+from evo.native.stack_ptx_words import WordType
 from evo.native.vary import OPERATORS, RATES, Draw, Variation, program_lengths
 
 P_VALUE = 1e-3

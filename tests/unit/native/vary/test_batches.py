@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from evo.language.program import word
-from evo.native.stack_ptx import WordType
+from evo.native.stack_ptx_words import WordType
 from evo.native.vary import OPERATORS, Draw, Variation, program_lengths
 
 F32, U32, S32 = 0, 1, 2

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import stats
 
 from evo.language.program import word
-from evo.native.stack_ptx import WordType
+from evo.native.stack_ptx_words import WordType
 from evo.native.vary import OPERATORS, Draw, program_lengths
 
 F32, U32, S32 = 0, 1, 2

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from evo.language.program import word
-from evo.native.stack_ptx import WordType
+from evo.native.stack_ptx_words import WordType
 from evo.native.vary import MAX_PHRASE, Draw, program_lengths
 
 ONE = word(WordType.PTX, 0, 9_000_077)

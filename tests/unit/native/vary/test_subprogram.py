@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from evo.native.stack_ptx import META_OPERATIONS, WordType
+from evo.native.stack_ptx_words import META_OPERATIONS, WordType
 from evo.native.vary import OPERATORS, program_lengths
 
 SUBPROGRAM = OPERATORS.index("subprogram")
