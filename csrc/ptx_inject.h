@@ -54,10 +54,9 @@
  * Memory and threads
  *
  * ptx_inject_create and ptx_inject_create_with_types allocate; ptx_inject_destroy frees. ptx_inject_diagnose_ptx frees what it
- * allocates, as do ptx_inject_process_cuda and ptx_inject_diagnose_cuda, which allocate only for more than 64 types. No other
- * function allocates. There is no global state. A handle never changes: any number of threads may query and render it at the
+ * allocates. No other function allocates. There is no global state. A handle never changes: any number of threads may query and render it at the
  * same time. Text arguments are C strings, not needed after the call. Results of queries live as long as the handle. No pointer
- * may be NULL unless its comment says so; a NULL gives PTX_INJECT_ERROR_INVALID_INPUT. Time is linear in the text.
+ * may be NULL unless its comment says so; a NULL gives PTX_INJECT_ERROR_INVALID_INPUT. Time is linear in the text, for each type in use.
  *
  * Markers, for programs that write inline assembly themselves
  *
@@ -319,34 +318,18 @@
     PTX_INJECT__INDEX_T5(PTX_INJECT__TAIL tens, r, __VA_ARGS__)
 #define PTX_INJECT__INDEX_0(...)
 #define PTX_INJECT__INDEX_1(z, a, ...) , (z "0", PTX_INJECT__UNPACK a)
-#define PTX_INJECT__INDEX_2(z, a, b, ...) , (z "0", PTX_INJECT__UNPACK a), (z "1", PTX_INJECT__UNPACK b)
-#define PTX_INJECT__INDEX_3(z, a, b, c, ...)                                                      \
-    , (z "0", PTX_INJECT__UNPACK a), (z "1", PTX_INJECT__UNPACK b), (z "2", PTX_INJECT__UNPACK c)
-#define PTX_INJECT__INDEX_4(z, a, b, c, d, ...)                                                                                  \
-    , (z "0", PTX_INJECT__UNPACK a), (z "1", PTX_INJECT__UNPACK b), (z "2", PTX_INJECT__UNPACK c), (z "3", PTX_INJECT__UNPACK d)
-#define PTX_INJECT__INDEX_5(z, a, b, c, d, e, ...)                                                 \
-    , (z "0", PTX_INJECT__UNPACK a), (z "1", PTX_INJECT__UNPACK b), (z "2", PTX_INJECT__UNPACK c), \
-        (z "3", PTX_INJECT__UNPACK d), (z "4", PTX_INJECT__UNPACK e)
-#define PTX_INJECT__INDEX_6(z, a, b, c, d, e, g, ...)                                               \
-    , (z "0", PTX_INJECT__UNPACK a), (z "1", PTX_INJECT__UNPACK b), (z "2", PTX_INJECT__UNPACK c),  \
-        (z "3", PTX_INJECT__UNPACK d), (z "4", PTX_INJECT__UNPACK e), (z "5", PTX_INJECT__UNPACK g)
-#define PTX_INJECT__INDEX_7(z, a, b, c, d, e, g, h, ...)                                             \
-    , (z "0", PTX_INJECT__UNPACK a), (z "1", PTX_INJECT__UNPACK b), (z "2", PTX_INJECT__UNPACK c),   \
-        (z "3", PTX_INJECT__UNPACK d), (z "4", PTX_INJECT__UNPACK e), (z "5", PTX_INJECT__UNPACK g), \
-        (z "6", PTX_INJECT__UNPACK h)
-#define PTX_INJECT__INDEX_8(z, a, b, c, d, e, g, h, i, ...)                                          \
-    , (z "0", PTX_INJECT__UNPACK a), (z "1", PTX_INJECT__UNPACK b), (z "2", PTX_INJECT__UNPACK c),   \
-        (z "3", PTX_INJECT__UNPACK d), (z "4", PTX_INJECT__UNPACK e), (z "5", PTX_INJECT__UNPACK g), \
-        (z "6", PTX_INJECT__UNPACK h), (z "7", PTX_INJECT__UNPACK i)
-#define PTX_INJECT__INDEX_9(z, a, b, c, d, e, g, h, i, j, ...)                                       \
-    , (z "0", PTX_INJECT__UNPACK a), (z "1", PTX_INJECT__UNPACK b), (z "2", PTX_INJECT__UNPACK c),   \
-        (z "3", PTX_INJECT__UNPACK d), (z "4", PTX_INJECT__UNPACK e), (z "5", PTX_INJECT__UNPACK g), \
-        (z "6", PTX_INJECT__UNPACK h), (z "7", PTX_INJECT__UNPACK i), (z "8", PTX_INJECT__UNPACK j)
-#define PTX_INJECT__INDEX_10(z, a, b, c, d, e, g, h, i, j, k, ...)                                   \
-    , (z "0", PTX_INJECT__UNPACK a), (z "1", PTX_INJECT__UNPACK b), (z "2", PTX_INJECT__UNPACK c),   \
-        (z "3", PTX_INJECT__UNPACK d), (z "4", PTX_INJECT__UNPACK e), (z "5", PTX_INJECT__UNPACK g), \
-        (z "6", PTX_INJECT__UNPACK h), (z "7", PTX_INJECT__UNPACK i), (z "8", PTX_INJECT__UNPACK j), \
-        (z "9", PTX_INJECT__UNPACK k)
+#define PTX_INJECT__INDEX_2(z, a, b, ...) PTX_INJECT__INDEX_1(z, a, ), (z "1", PTX_INJECT__UNPACK b)
+#define PTX_INJECT__INDEX_3(z, a, b, c, ...) PTX_INJECT__INDEX_2(z, a, b, ), (z "2", PTX_INJECT__UNPACK c)
+#define PTX_INJECT__INDEX_4(z, a, b, c, d, ...) PTX_INJECT__INDEX_3(z, a, b, c, ), (z "3", PTX_INJECT__UNPACK d)
+#define PTX_INJECT__INDEX_5(z, a, b, c, d, e, ...) PTX_INJECT__INDEX_4(z, a, b, c, d, ), (z "4", PTX_INJECT__UNPACK e)
+#define PTX_INJECT__INDEX_6(z, a, b, c, d, e, g, ...) PTX_INJECT__INDEX_5(z, a, b, c, d, e, ), (z "5", PTX_INJECT__UNPACK g)
+#define PTX_INJECT__INDEX_7(z, a, b, c, d, e, g, h, ...) PTX_INJECT__INDEX_6(z, a, b, c, d, e, g, ), (z "6", PTX_INJECT__UNPACK h)
+#define PTX_INJECT__INDEX_8(z, a, b, c, d, e, g, h, i, ...)                      \
+    PTX_INJECT__INDEX_7(z, a, b, c, d, e, g, h, ), (z "7", PTX_INJECT__UNPACK i)
+#define PTX_INJECT__INDEX_9(z, a, b, c, d, e, g, h, i, j, ...)                      \
+    PTX_INJECT__INDEX_8(z, a, b, c, d, e, g, h, i, ), (z "8", PTX_INJECT__UNPACK j)
+#define PTX_INJECT__INDEX_10(z, a, b, c, d, e, g, h, i, j, k, ...)                     \
+    PTX_INJECT__INDEX_9(z, a, b, c, d, e, g, h, i, j, ), (z "9", PTX_INJECT__UNPACK k)
 
 #endif /* __CUDACC__ */
 
@@ -356,6 +339,8 @@
 /* ---- host side --------------------------------------------------------------------------------------------------- */
 
 #ifndef __CUDACC_RTC__
+
+#include "detail/result.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -373,21 +358,22 @@
 extern "C" {
 #endif
 
-typedef enum {
-    PTX_INJECT_SUCCESS = 0,
-    PTX_INJECT_ERROR_FORMATTING = 1,                 /* a malformed marker or annotation */
-    PTX_INJECT_ERROR_INSUFFICIENT_BUFFER = 2,        /* the text does not fit */
-    PTX_INJECT_ERROR_INTERNAL = 3,                   /* never given: nothing here can fail halfway */
-    PTX_INJECT_ERROR_INVALID_INPUT = 4,              /* NULL, a bad type; see the queries */
-    PTX_INJECT_ERROR_MAX_UNIQUE_INJECTS_EXCEEDED = 5, /* only if PTX_INJECT_MAX_UNIQUE_INJECTS is defined */
-    PTX_INJECT_ERROR_WRONG_NUM_STUBS = 6,
-    PTX_INJECT_ERROR_OUT_OF_BOUNDS_IDX = 7,
-    PTX_INJECT_ERROR_INCONSISTENT_INJECTION = 8,     /* sites of one name with different variables */
-    PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND = 9,
-    PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND = 10,
-    PTX_INJECT_ERROR_OUT_OF_MEMORY = 11,
-    PTX_INJECT_RESULT_NUM_ELEMS
-} PtxInjectResult;
+/* Results: name, value. */
+#define PTX_INJECT__RESULTS(X)                                                                                \
+    X(PTX_INJECT_SUCCESS, 0)                                                                                  \
+    X(PTX_INJECT_ERROR_FORMATTING, 1) /* a malformed marker or annotation */                                  \
+    X(PTX_INJECT_ERROR_INSUFFICIENT_BUFFER, 2) /* the text does not fit */                                    \
+    X(PTX_INJECT_ERROR_INTERNAL, 3) /* never given: nothing here can fail halfway */                          \
+    X(PTX_INJECT_ERROR_INVALID_INPUT, 4) /* NULL, a bad type; see the queries */                              \
+    X(PTX_INJECT_ERROR_MAX_UNIQUE_INJECTS_EXCEEDED, 5) /* only if PTX_INJECT_MAX_UNIQUE_INJECTS is defined */ \
+    X(PTX_INJECT_ERROR_WRONG_NUM_STUBS, 6)                                                                    \
+    X(PTX_INJECT_ERROR_OUT_OF_BOUNDS_IDX, 7)                                                                  \
+    X(PTX_INJECT_ERROR_INCONSISTENT_INJECTION, 8) /* sites of one name with different variables */            \
+    X(PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND, 9)                                                           \
+    X(PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND, 10)                                                      \
+    X(PTX_INJECT_ERROR_OUT_OF_MEMORY, 11)
+
+typedef enum { PTX_INJECT__RESULTS(EVO__ENUMERATOR) PTX_INJECT_RESULT_NUM_ELEMS } PtxInjectResult;
 
 /* What a stub does with a variable. */
 typedef enum {
@@ -442,7 +428,7 @@ PTX_INJECT_API const PtxInjectDataTypeInfo* ptx_inject_default_types(size_t* num
 // Writes the processed text and a NUL, which bytes_written_out does not count. With buffer NULL, and on INSUFFICIENT_BUFFER, it
 // is the size of the buffer that is needed, NUL included. It may be NULL. The buffer's contents are valid only on success.
 // types NULL, with num_types 0, are the default types.
-// Errors: FORMATTING, INSUFFICIENT_BUFFER, INVALID_INPUT; with more than 64 types OUT_OF_MEMORY.
+// Errors: FORMATTING, INSUFFICIENT_BUFFER, INVALID_INPUT.
 PTX_INJECT_API PtxInjectResult ptx_inject_process_cuda(
     const char* cuda,
     const PtxInjectDataTypeInfo* types,
@@ -582,24 +568,27 @@ extern "C" {
 #define PTX_INJECT__START "PTX_INJECT_START"
 #define PTX_INJECT__END "PTX_INJECT_END"
 
+#if defined(__GNUC__)
+#define PTX_INJECT__INLINE static inline __attribute__((always_inline))
+#else
+#define PTX_INJECT__INLINE static inline
+#endif
+
 /* Part of a text. */
 typedef struct PtxInject__Slice {
     const char* begin;
     size_t length;
 } PtxInject__Slice;
 
-/* Types that are looked up without allocating. */
-#define PTX_INJECT__FEW_TYPES 64u
-
 /* A text that is being read, and the error found in it. */
 typedef struct PtxInject__Source {
     const char* text;
     const char* end;
+    const char* scanned; /* outside of comments and literals: what is before it was looked at for comments */
+    int is_first;        /* there are only blanks and comments before it on its line */
+    int in_directive;    /* of the preprocessor */
     const PtxInjectDataTypeInfo* types;
     size_t num_types;
-    size_t* type_slots; /* hash table of the types' names, at most half full: indices plus 1, or 0 */
-    size_t num_type_slots; /* a power of two */
-    size_t few_type_slots[2 * PTX_INJECT__FEW_TYPES];
     const char* fault; /* NULL if no place in the text is at fault */
     const char* reason;
 } PtxInject__Source;
@@ -622,22 +611,7 @@ typedef struct PtxInject__Source {
     } while (0)
 
 const char* ptx_inject_result_to_string(PtxInjectResult result) {
-    switch (result) {
-        case PTX_INJECT_SUCCESS: return "PTX_INJECT_SUCCESS";
-        case PTX_INJECT_ERROR_FORMATTING: return "PTX_INJECT_ERROR_FORMATTING";
-        case PTX_INJECT_ERROR_INSUFFICIENT_BUFFER: return "PTX_INJECT_ERROR_INSUFFICIENT_BUFFER";
-        case PTX_INJECT_ERROR_INTERNAL: return "PTX_INJECT_ERROR_INTERNAL";
-        case PTX_INJECT_ERROR_INVALID_INPUT: return "PTX_INJECT_ERROR_INVALID_INPUT";
-        case PTX_INJECT_ERROR_MAX_UNIQUE_INJECTS_EXCEEDED: return "PTX_INJECT_ERROR_MAX_UNIQUE_INJECTS_EXCEEDED";
-        case PTX_INJECT_ERROR_WRONG_NUM_STUBS: return "PTX_INJECT_ERROR_WRONG_NUM_STUBS";
-        case PTX_INJECT_ERROR_OUT_OF_BOUNDS_IDX: return "PTX_INJECT_ERROR_OUT_OF_BOUNDS_IDX";
-        case PTX_INJECT_ERROR_INCONSISTENT_INJECTION: return "PTX_INJECT_ERROR_INCONSISTENT_INJECTION";
-        case PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND: return "PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND";
-        case PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND: return "PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND";
-        case PTX_INJECT_ERROR_OUT_OF_MEMORY: return "PTX_INJECT_ERROR_OUT_OF_MEMORY";
-        case PTX_INJECT_RESULT_NUM_ELEMS: break;
-    }
-    return "PTX_INJECT_RESULT_UNKNOWN";
+    EVO__RETURN_NAME(result, PTX_INJECT__RESULTS, "PTX_INJECT_RESULT_UNKNOWN")
 }
 
 /* ---- characters and words ---- */
@@ -648,6 +622,11 @@ static int ptx_inject__is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >
 
 static int ptx_inject__is_word(char c) { return ptx_inject__is_letter(c) || ptx_inject__is_digit(c) || c == '_'; }
 
+static int ptx_inject__is_identifier(char c) { return ptx_inject__is_word(c) || c == '$'; }
+
+/* Of a PTX type, a literal, or a name with members. */
+static int ptx_inject__is_dotted(char c) { return ptx_inject__is_word(c) || c == '.'; }
+
 /* White space within a line; the CR of a CRLF is one. */
 static int ptx_inject__is_blank(char c) {
     return c == ' ' || ((unsigned char)c - (unsigned)'\t' <= (unsigned)('\r' - '\t') && c != '\n');
@@ -655,6 +634,17 @@ static int ptx_inject__is_blank(char c) {
 
 /* Names are written into PTX, which is ASCII. */
 static int ptx_inject__is_printable(char c) { return c >= ' ' && c <= '~'; }
+
+static int ptx_inject__is_printable_or_tab(char c) { return ptx_inject__is_printable(c) || c == '\t'; }
+
+static PtxInject__Slice ptx_inject__between(const char* begin, const char* end) {
+    PtxInject__Slice slice;
+    slice.begin = begin;
+    slice.length = (size_t)(end - begin);
+    return slice;
+}
+
+static PtxInject__Slice ptx_inject__slice(const char* string) { return ptx_inject__between(string, string + strlen(string)); }
 
 static const char* ptx_inject__skip_blanks(const char* at, const char* end) {
     while (at < end && ptx_inject__is_blank(*at)) {
@@ -670,32 +660,25 @@ static const char* ptx_inject__line_end(const char* at, const char* end) {
 
 /* The next run of non-blanks, empty at the end of the line. */
 static PtxInject__Slice ptx_inject__next_token(const char** at, const char* line_end) {
-    PtxInject__Slice token;
-    token.begin = ptx_inject__skip_blanks(*at, line_end);
-    *at = token.begin;
+    const char* begin = ptx_inject__skip_blanks(*at, line_end);
+    *at = begin;
     while (*at < line_end && !ptx_inject__is_blank(**at)) {
         ++*at;
     }
-    token.length = (size_t)(*at - token.begin);
-    return token;
+    return ptx_inject__between(begin, *at);
 }
 
 /* The rest of the line, without blanks around it. */
 static PtxInject__Slice ptx_inject__rest(const char* at, const char* line_end) {
-    PtxInject__Slice rest;
-    rest.begin = ptx_inject__skip_blanks(at, line_end);
-    while (line_end > rest.begin && ptx_inject__is_blank(line_end[-1])) {
+    const char* begin = ptx_inject__skip_blanks(at, line_end);
+    while (line_end > begin && ptx_inject__is_blank(line_end[-1])) {
         --line_end;
     }
-    rest.length = (size_t)(line_end - rest.begin);
-    return rest;
+    return ptx_inject__between(begin, line_end);
 }
 
-static PtxInject__Slice ptx_inject__slice(const char* string) {
-    PtxInject__Slice slice;
-    slice.begin = string;
-    slice.length = strlen(string);
-    return slice;
+static int ptx_inject__same(PtxInject__Slice first, PtxInject__Slice second) {
+    return first.length == second.length && memcmp(first.begin, second.begin, first.length) == 0;
 }
 
 static int ptx_inject__equal(PtxInject__Slice slice, const char* string) {
@@ -708,46 +691,31 @@ static int ptx_inject__equal(PtxInject__Slice slice, const char* string) {
     return string[slice.length] == '\0';
 }
 
-/* The first byte that no name has, tabs apart, or the end. */
-static const char* ptx_inject__skip_printable(PtxInject__Slice slice) {
+/* The first character that is not of a kind, or NULL if all are. */
+PTX_INJECT__INLINE const char* ptx_inject__find_other(PtxInject__Slice slice, int (*is_of_kind)(char)) {
     const char* end = slice.begin + slice.length;
-    while (slice.begin < end && (ptx_inject__is_printable(*slice.begin) || *slice.begin == '\t')) {
+    while (slice.begin < end && is_of_kind(*slice.begin)) {
         ++slice.begin;
     }
-    return slice.begin;
+    return slice.begin < end ? slice.begin : NULL;
 }
 
-/* The first byte that is not part of a PTX identifier, or the end. */
-static const char* ptx_inject__skip_identifier(PtxInject__Slice slice) {
-    const char* end = slice.begin + slice.length;
-    while (slice.begin < end && (ptx_inject__is_word(*slice.begin) || *slice.begin == '$')) {
-        ++slice.begin;
-    }
-    return slice.begin;
-}
-
-static int ptx_inject__same(PtxInject__Slice first, PtxInject__Slice second) {
-    return first.length == second.length && memcmp(first.begin, second.begin, first.length) == 0;
+/* Is it not empty, and all of one kind? */
+PTX_INJECT__INLINE int ptx_inject__consists_of(PtxInject__Slice slice, int (*is_of_kind)(char)) {
+    return slice.length > 0 && ptx_inject__find_other(slice, is_of_kind) == NULL;
 }
 
 static int ptx_inject__begins(const char* at, const char* end, const char* string, size_t length) {
     return (size_t)(end - at) >= length && memcmp(at, string, length) == 0;
 }
 
-#define PTX_INJECT__MIX UINT64_C(0x9E3779B97F4A7C15) /* 2^64 / golden ratio, odd */
-
-static uint64_t ptx_inject__hash(PtxInject__Slice name) {
-    uint64_t hash = (uint64_t)name.length * PTX_INJECT__MIX;
-    while (name.length > 0) {
-        const size_t length = name.length < sizeof hash ? name.length : sizeof hash;
-        uint64_t word = 0;
-        memcpy(&word, name.begin, length);
-        hash = ((hash ^ (hash >> 29)) + word) * PTX_INJECT__MIX;
-        name.begin += length;
-        name.length -= length;
-    }
-    return hash ^ (hash >> 32);
+/* Is `word` at a place, followed by a blank or the end of its line? */
+static int ptx_inject__begins_with_word(const char* at, const char* end, const char* word, size_t length) {
+    return ptx_inject__begins(at, end, word, length) &&
+        (at + length == end || at[length] == '\n' || ptx_inject__is_blank(at[length]));
 }
+
+#define PTX_INJECT__IS(word, at, end) ptx_inject__begins_with_word(at, end, word, sizeof(word) - 1)
 
 /* ---- types ---- */
 
@@ -760,147 +728,101 @@ const PtxInjectDataTypeInfo* ptx_inject_default_types(size_t* num_types_out) {
         {"f32", "f32", "f32", 'f', ""},
         {"b32", "b32", "b32", 'r', ""},
     };
-    if (num_types_out != NULL) {
-        *num_types_out = sizeof types / sizeof types[0];
-    }
+    if (num_types_out != NULL) *num_types_out = sizeof types / sizeof types[0];
     return types;
 }
 
-/* A name of PTX's own after a dot: u32, f16x2. */
-static int ptx_inject__is_ptx_type(PtxInject__Slice text) {
-    size_t i;
-    for (i = 0; i < text.length; ++i) {
-        if (!ptx_inject__is_word(text.begin[i]) && text.begin[i] != '.') {
-            return 0;
-        }
-    }
-    return text.length > 0;
-}
-
-/* Is a string of printable ASCII alone? */
-static int ptx_inject__is_text(const char* string) {
-    while (ptx_inject__is_printable(*string)) {
-        ++string;
-    }
-    return *string == '\0';
-}
-
-static PtxInjectResult ptx_inject__check_type(PtxInject__Source* source, const PtxInjectDataTypeInfo* type) {
-    const char* reason = NULL;
-
-    if (type->name == NULL || type->name[0] == '\0' || !ptx_inject__is_text(type->name) ||
+/* What is wrong with a type, or NULL. */
+static const char* ptx_inject__fault_of_type(const PtxInjectDataTypeInfo* type) {
+    if (type->name == NULL || !ptx_inject__consists_of(ptx_inject__slice(type->name), ptx_inject__is_printable) ||
         strpbrk(type->name, " \"\\%") != NULL) {
-        reason = "a type's name must be a word of ASCII without quotes, backslashes and percent signs";
-    } else if (
-        type->register_type == NULL || !ptx_inject__is_ptx_type(ptx_inject__slice(type->register_type)) ||
-        type->mov_postfix == NULL || !ptx_inject__is_ptx_type(ptx_inject__slice(type->mov_postfix))
-    ) {
-        reason = "a type's register_type and mov_postfix must be PTX types, as in u32";
-    } else if (!ptx_inject__is_letter(type->register_char)) {
-        reason = "a type's register_char must be a constraint letter of inline assembly";
-    } else if (type->register_cast_str != NULL && !ptx_inject__is_text(type->register_cast_str)) {
-        reason = "a type's register_cast_str must be one line of ASCII";
+        return "a type's name must be a word of ASCII without quotes, backslashes and percent signs";
     }
-    if (reason != NULL) {
-        PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_INVALID_INPUT, source, NULL, reason);
+    if (type->register_type == NULL || type->mov_postfix == NULL ||
+        !ptx_inject__consists_of(ptx_inject__slice(type->register_type), ptx_inject__is_dotted) ||
+        !ptx_inject__consists_of(ptx_inject__slice(type->mov_postfix), ptx_inject__is_dotted)) {
+        return "a type's register_type and mov_postfix must be PTX types, as in u32";
     }
-    return PTX_INJECT_SUCCESS;
+    if (!ptx_inject__is_letter(type->register_char)) {
+        return "a type's register_char must be a constraint letter of inline assembly";
+    }
+    if (type->register_cast_str != NULL &&
+        ptx_inject__find_other(ptx_inject__slice(type->register_cast_str), ptx_inject__is_printable) != NULL) {
+        return "a type's register_cast_str must be one line of ASCII";
+    }
+    return NULL;
 }
 
-/* The slot that holds a type's name, or the free one for it. */
-static size_t* ptx_inject__find_type_slot(const PtxInject__Source* source, PtxInject__Slice name) {
-    size_t i = (size_t)ptx_inject__hash(name) & (source->num_type_slots - 1);
-    while (source->type_slots[i] != 0 && !ptx_inject__equal(name, source->types[source->type_slots[i] - 1].name)) {
-        i = (i + 1) & (source->num_type_slots - 1);
-    }
-    return &source->type_slots[i];
-}
-
-/* Checks the types and enters their names into the table. */
-static PtxInjectResult ptx_inject__enter_types(PtxInject__Source* source) {
+/* One of the first types, or NULL. */
+static const PtxInjectDataTypeInfo* ptx_inject__find_type(
+    const PtxInject__Source* source, PtxInject__Slice name, size_t num_types
+) {
     size_t i;
-
-    source->num_type_slots = 2 * PTX_INJECT__FEW_TYPES;
-    if (source->num_types > PTX_INJECT__FEW_TYPES) {
-        while (source->num_type_slots / 2 < source->num_types && source->num_type_slots <= SIZE_MAX / 2 / sizeof(size_t)) {
-            source->num_type_slots *= 2;
-        }
-        source->type_slots = (size_t*)PTX_INJECT_MALLOC(source->num_type_slots * sizeof(size_t));
-        if (source->type_slots == NULL || source->num_type_slots / 2 < source->num_types) {
-            PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_OUT_OF_MEMORY, source, NULL, "out of memory");
-        }
+    for (i = 0; i < num_types; ++i) {
+        if (ptx_inject__equal(name, source->types[i].name)) return &source->types[i];
     }
-    memset(source->type_slots, 0, source->num_type_slots * sizeof(size_t));
-    for (i = 0; i < source->num_types; ++i) {
-        size_t* slot;
-        PTX_INJECT__TRY(ptx_inject__check_type(source, &source->types[i]));
-        slot = ptx_inject__find_type_slot(source, ptx_inject__slice(source->types[i].name));
-        if (*slot != 0) {
-            PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_INVALID_INPUT, source, NULL, "two types have one name");
-        }
-        *slot = i + 1;
-    }
-    return PTX_INJECT_SUCCESS;
+    return NULL;
 }
 
-static void ptx_inject__close(PtxInject__Source* source) {
-    if (source->type_slots != source->few_type_slots) {
-        PTX_INJECT_FREE(source->type_slots);
-    }
-}
-
-/* Begins to read a text with some types or, for NULL, the default ones. The source is to be closed, after an error too. */
+/* Begins to read a text with some types or, for NULL, the default ones. */
 static PtxInjectResult ptx_inject__open(
     PtxInject__Source* source, const char* text, const PtxInjectDataTypeInfo* types, size_t num_types
 ) {
-    source->text = text;
-    source->type_slots = source->few_type_slots;
-    source->fault = NULL;
+    size_t i;
+
+    memset(source, 0, sizeof *source);
     source->reason = "";
     if (text == NULL || (types == NULL && num_types > 0)) {
         PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_INVALID_INPUT, source, NULL, "the text or the types are NULL");
     }
+    source->text = text;
     source->end = text + strlen(text);
+    source->scanned = text;
+    source->is_first = 1;
     source->types = types;
     source->num_types = num_types;
-    if (types == NULL) {
-        source->types = ptx_inject_default_types(&source->num_types);
+    if (types == NULL) source->types = ptx_inject_default_types(&source->num_types);
+    for (i = 0; types != NULL && i < num_types; ++i) {
+        const char* reason = ptx_inject__fault_of_type(&types[i]);
+        if (reason == NULL && ptx_inject__find_type(source, ptx_inject__slice(types[i].name), i) != NULL) {
+            reason = "two types have one name";
+        }
+        if (reason != NULL) PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_INVALID_INPUT, source, NULL, reason);
     }
-    return ptx_inject__enter_types(source);
+    return PTX_INJECT_SUCCESS;
 }
 
 /* Finds the type that a text names. */
 static PtxInjectResult ptx_inject__read_type(
     PtxInject__Source* source, PtxInject__Slice name, const PtxInjectDataTypeInfo** type_out
 ) {
-    const size_t slot = *ptx_inject__find_type_slot(source, name);
-    if (slot != 0) {
-        *type_out = &source->types[slot - 1];
-        return PTX_INJECT_SUCCESS;
+    *type_out = ptx_inject__find_type(source, name, source->num_types);
+    if (*type_out == NULL) {
+        PTX_INJECT__REFUSE(
+            source,
+            name.begin,
+            source->types == ptx_inject_default_types(NULL)
+                ? "not a type known here, which are f16 f16X2 s32 u32 f32 b32: further ones have to be given"
+                : "not one of the types that were given"
+        );
     }
-    PTX_INJECT__REFUSE(
-        source,
-        name.begin,
-        source->types == ptx_inject_default_types(NULL)
-            ? "not a type known here, which are f16 f16X2 s32 u32 f32 b32: further ones have to be given"
-            : "not one of the types that were given"
-    );
+    return PTX_INJECT_SUCCESS;
 }
+
+static const char* const ptx_inject__mut_types[] = {"out", "mod", "in"};
 
 /* Reads in, mod or out. */
 static PtxInjectResult ptx_inject__read_mut_type(
     PtxInject__Source* source, PtxInject__Slice word, PtxInjectMutType* mut_type_out
 ) {
-    if (ptx_inject__equal(word, "in")) {
-        *mut_type_out = PTX_INJECT_MUT_TYPE_IN;
-    } else if (ptx_inject__equal(word, "mod")) {
-        *mut_type_out = PTX_INJECT_MUT_TYPE_MOD;
-    } else if (ptx_inject__equal(word, "out")) {
-        *mut_type_out = PTX_INJECT_MUT_TYPE_OUT;
-    } else {
-        PTX_INJECT__REFUSE(source, word.begin, "in, mod or out was expected");
+    int i;
+    for (i = 0; i < PTX_INJECT_MUT_TYPE_NUM_ENUMS; ++i) {
+        if (ptx_inject__equal(word, ptx_inject__mut_types[i])) {
+            *mut_type_out = (PtxInjectMutType)i;
+            return PTX_INJECT_SUCCESS;
+        }
     }
-    return PTX_INJECT_SUCCESS;
+    PTX_INJECT__REFUSE(source, word.begin, "in, mod or out was expected");
 }
 
 /* Reports the error by line and column. */
@@ -923,20 +845,47 @@ static void ptx_inject__tell(const PtxInject__Source* source, PtxInjectPlace* pl
     }
 }
 
-/* ---- output, only measured once it does not fit ---- */
+/* ---- output ---- */
 
+/* Bytes in the caller's memory, only counted once they do not fit, or in memory that grows until there is no more. */
 typedef struct PtxInject__Writer {
-    char* buffer; /* NULL: measure */
-    size_t size;
-    size_t length;
+    char* bytes;
+    size_t capacity; /* 0 once something did not fit: nothing is written after a gap */
+    size_t length;   /* also of what does not fit; SIZE_MAX if it is more */
+    int is_growing;  /* 0 after a failure too */
 } PtxInject__Writer;
 
-static void ptx_inject__write(PtxInject__Writer* writer, const char* bytes, size_t length) {
-    if (writer->buffer != NULL && writer->length <= writer->size && length <= writer->size - writer->length) {
-        memcpy(writer->buffer + writer->length, bytes, length);
-    } else {
-        writer->size = 0; /* nothing is written after a gap */
+static PtxInject__Writer ptx_inject__writer(char* buffer, size_t size) {
+    PtxInject__Writer writer;
+    writer.bytes = buffer;
+    writer.capacity = buffer != NULL ? size : 0;
+    writer.length = 0;
+    writer.is_growing = 0;
+    return writer;
+}
+
+/* A writer with more room, if that is possible. By value, so that compilers keep writers in registers. */
+static PtxInject__Writer ptx_inject__grown(PtxInject__Writer writer, size_t num_more) {
+    const size_t twice = writer.capacity < 512 ? 1024 : 2 * writer.capacity;
+    const size_t capacity = num_more >= twice - writer.length ? writer.length + num_more + 1 : twice;
+    char* bytes = NULL;
+    if (writer.is_growing && num_more <= SIZE_MAX / 4 - writer.length) bytes = (char*)PTX_INJECT_REALLOC(writer.bytes, capacity);
+    writer.is_growing = bytes != NULL;
+    writer.capacity = bytes != NULL ? capacity : 0;
+    writer.bytes = bytes != NULL ? bytes : writer.bytes;
+    return writer;
+}
+
+/* There is always room for one more byte, a NUL. `bytes` NULL: leaves them as they are. */
+PTX_INJECT__INLINE void ptx_inject__write(PtxInject__Writer* writer, const void* bytes, size_t length) {
+    if (writer->length >= writer->capacity || length >= writer->capacity - writer->length) {
+        *writer = ptx_inject__grown(*writer, length);
+        if (writer->capacity == 0) {
+            writer->length = length > SIZE_MAX - 1 - writer->length ? SIZE_MAX - 1 : writer->length + length;
+            return;
+        }
     }
+    if (bytes != NULL) memcpy(writer->bytes + writer->length, bytes, length);
     writer->length += length;
 }
 
@@ -944,25 +893,18 @@ static void ptx_inject__write_slice(PtxInject__Writer* writer, PtxInject__Slice 
     ptx_inject__write(writer, slice.begin, slice.length);
 }
 
-static void ptx_inject__write_string(PtxInject__Writer* writer, const char* string) {
+PTX_INJECT__INLINE void ptx_inject__write_string(PtxInject__Writer* writer, const char* string) {
     ptx_inject__write(writer, string, strlen(string));
 }
 
-#define PTX_INJECT__MAX_DIGITS (3 * sizeof(size_t))
-
-/* Writes the decimal digits that end at `end` and returns their beginning. */
-static char* ptx_inject__digits(char* end, size_t number) {
+static void ptx_inject__write_number(PtxInject__Writer* writer, size_t number) {
+    char digits[3 * sizeof number];
+    char* const end = digits + sizeof digits;
+    char* begin = end;
     do {
-        *--end = (char)('0' + (int)(number % 10));
+        *--begin = (char)('0' + (int)(number % 10));
         number /= 10;
     } while (number > 0);
-    return end;
-}
-
-static void ptx_inject__write_number(PtxInject__Writer* writer, size_t number) {
-    char digits[PTX_INJECT__MAX_DIGITS];
-    char* end = digits + sizeof digits;
-    char* begin = ptx_inject__digits(end, number);
     ptx_inject__write(writer, begin, (size_t)(end - begin));
 }
 
@@ -980,27 +922,33 @@ static void ptx_inject__write_escaped(PtxInject__Writer* writer, PtxInject__Slic
     }
 }
 
-/* ---- annotated CUDA: finding annotations ---- */
+/* Ends the text of a buffer with a NUL. */
+PTX_INJECT__INLINE PtxInjectResult ptx_inject__finish(const PtxInject__Writer* writer, size_t* bytes_written_out) {
+    const int is_written = writer->capacity > 0;
+    if (is_written) writer->bytes[writer->length] = '\0';
+    if (bytes_written_out != NULL) *bytes_written_out = writer->length + (is_written ? 0 : 1);
+    return is_written || writer->bytes == NULL ? PTX_INJECT_SUCCESS : PTX_INJECT__ERROR(PTX_INJECT_ERROR_INSUFFICIENT_BUFFER);
+}
+
+/* ---- the scanner: comments, literals and directives ---- */
+
+/* Does a backslash join the line that ends at a line break to the next one? */
+static int ptx_inject__goes_on(const char* text, const char* newline) {
+    const char* last = newline > text && newline[-1] == '\r' ? newline - 1 : newline;
+    return last > text && last[-1] == '\\';
+}
 
 /* From a quote to the one that closes the literal, or to the end of the line if none does. */
 static const char* ptx_inject__literal_end(const char* at, const char* end) {
     const char quote = *at++;
     while (at < end && *at != '\n' && *at != quote) {
-        if (*at == '\\' && end - at >= 2) {
-            at += (end - at >= 3 && at[1] == '\r' && at[2] == '\n') ? 2 : 1;
-        }
+        if (*at == '\\' && end - at >= 2) at += (end - at >= 3 && at[1] == '\r' && at[2] == '\n') ? 2 : 1;
         ++at;
     }
     return at;
 }
 
-/* From a quote to the end of the literal. */
-static const char* ptx_inject__skip_literal(const char* at, const char* end) {
-    const char* literal_end = ptx_inject__literal_end(at, end);
-    return literal_end < end && *literal_end == *at ? literal_end + 1 : literal_end;
-}
-
-/* From the quote of a raw string to its end: R"name( ... )name". */
+/* From the quote of a raw string to its end: R"name( ... )name". NULL if it is none. */
 static const char* ptx_inject__skip_raw_string(const char* at, const char* end) {
     const char* name = at + 1;
     size_t length = 0;
@@ -1008,9 +956,7 @@ static const char* ptx_inject__skip_raw_string(const char* at, const char* end) 
     while (length <= 16 && (size_t)(end - name) > length && strchr("() \\\t\v\f\r\n\"", name[length]) == NULL) {
         ++length;
     }
-    if (length > 16 || (size_t)(end - name) <= length || name[length] != '(') {
-        return ptx_inject__skip_literal(at, end);
-    }
+    if (length > 16 || (size_t)(end - name) <= length || name[length] != '(') return NULL;
     for (at = name + length + 1; (at = (const char*)memchr(at, ')', (size_t)(end - at))) != NULL; ++at) {
         if ((size_t)(end - at) >= length + 2 && memcmp(at + 1, name, length) == 0 && at[length + 1] == '"') {
             return at + length + 2;
@@ -1019,30 +965,10 @@ static const char* ptx_inject__skip_raw_string(const char* at, const char* end) 
     return end;
 }
 
-/* From // to the end of the comment, which a backslash at the end of a line carries on. */
-static const char* ptx_inject__skip_line_comment(const char* at, const char* end) {
-    for (;;) {
-        const char* newline = ptx_inject__line_end(at, end);
-        const char* last = newline;
-        if (newline == end) {
-            return end;
-        }
-        if (last > at && last[-1] == '\r') {
-            --last;
-        }
-        if (last == at || last[-1] != '\\') {
-            return newline;
-        }
-        at = newline + 1;
-    }
-}
-
 /* The end of a comment, or NULL if it has none. */
 static const char* ptx_inject__skip_comment(const char* at, const char* end) {
     for (at += 2; (at = (const char*)memchr(at, '*', (size_t)(end - at))) != NULL; ++at) {
-        if (end - at >= 2 && at[1] == '/') {
-            return at + 2;
-        }
+        if (end - at >= 2 && at[1] == '/') return at + 2;
     }
     return NULL;
 }
@@ -1058,117 +984,129 @@ static const char* ptx_inject__skip_word(const char* at, const char* end) {
 
 /* Does a raw string follow a word? */
 static int ptx_inject__introduces_raw_string(const char* word, const char* word_end, const char* end) {
-    PtxInject__Slice slice;
-    slice.begin = word;
-    slice.length = (size_t)(word_end - word);
+    const PtxInject__Slice slice = ptx_inject__between(word, word_end);
     return word_end < end && *word_end == '"' &&
         (ptx_inject__equal(slice, "R") || ptx_inject__equal(slice, "LR") || ptx_inject__equal(slice, "uR") ||
          ptx_inject__equal(slice, "UR") || ptx_inject__equal(slice, "u8R"));
 }
 
-static int ptx_inject__is_header(const char* at, const char* end) {
-    const size_t length = sizeof PTX_INJECT__HEADER - 1;
-    return ptx_inject__begins(at, end, PTX_INJECT__HEADER, length) &&
-        (at + length == end || ptx_inject__is_blank(at[length]) || at[length] == '\n' || at[length] == '*');
+/* From a place outside of comments to the end of the literal, the word or the character there. */
+static const char* ptx_inject__skip_code(const char* at, const char* end) {
+    const char* begin = at;
+    if (ptx_inject__is_word(*at)) {
+        at = ptx_inject__skip_word(begin, end);
+        if (!ptx_inject__introduces_raw_string(begin, at, end)) return at;
+        begin = ptx_inject__skip_raw_string(at, end);
+        if (begin != NULL) return begin;
+        begin = at;
+    }
+    if (*at == '"' || *at == '\'') {
+        at = ptx_inject__literal_end(begin, end);
+        return at < end && *at == *begin ? at + 1 : at;
+    }
+    return at + 1;
 }
 
-/* Does a backslash join the line that ends at a line break to the next one? */
-static int ptx_inject__goes_on(const char* text, const char* newline) {
-    const char* last = newline > text && newline[-1] == '\r' ? newline - 1 : newline;
-    return last > text && last[-1] == '\\';
-}
-
-/* The next annotation, from a place outside of comments, literals and directives; NULL if there is none. *in_directive_out:
-   it is in a directive of the preprocessor. */
-static const char* ptx_inject__find_annotation(const PtxInject__Source* source, const char* at, int* in_directive_out) {
+/* Moves source->scanned to the next block comment before `limit`, and says whether there is one. */
+static int ptx_inject__find_block_comment(PtxInject__Source* source, const char* limit) {
     const char* end = source->end;
-    int is_first = at == source->text || at[-1] == '\n'; /* there are only blanks and comments before it on its line */
+    const char* at = source->scanned;
 
-    *in_directive_out = 0;
-    while (at != NULL && at < end) {
-        if (*at == '/' && end - at >= 2 && at[1] == '/') {
-            at = ptx_inject__skip_line_comment(at, end);
-            continue;
-        }
+    while (at < limit) {
         if (*at == '/' && end - at >= 2 && at[1] == '*') {
-            if (ptx_inject__is_header(at, end)) {
-                return at;
+            source->scanned = at;
+            return 1;
+        }
+        if (*at == '/' && end - at >= 2 && at[1] == '/') {
+            at = ptx_inject__line_end(at, end);
+            while (at < end && ptx_inject__goes_on(source->text, at)) {
+                at = ptx_inject__line_end(at + 1, end);
             }
-            at = ptx_inject__skip_comment(at, end);
             continue;
         }
         if (*at == '\n') {
-            *in_directive_out = *in_directive_out && ptx_inject__goes_on(source->text, at);
-            is_first = 1;
+            source->in_directive = source->in_directive && ptx_inject__goes_on(source->text, at);
+            source->is_first = 1;
         } else if (!ptx_inject__is_blank(*at)) {
-            *in_directive_out = *in_directive_out || (is_first && *at == '#');
-            is_first = 0;
+            source->in_directive = source->in_directive || (source->is_first && *at == '#');
+            source->is_first = 0;
         }
-        if (*at == '"' || *at == '\'') {
-            at = ptx_inject__skip_literal(at, end);
-        } else if (ptx_inject__is_word(*at)) {
-            const char* word = at;
-            at = ptx_inject__skip_word(word, end);
-            if (ptx_inject__introduces_raw_string(word, at, end)) {
-                at = ptx_inject__skip_raw_string(at, end);
-            }
-        } else {
-            ++at;
-        }
+        at = ptx_inject__skip_code(at, end);
+    }
+    source->scanned = at;
+    return 0;
+}
+
+/* Moves source->scanned past the block comment where it is. */
+static void ptx_inject__pass_comment(PtxInject__Source* source) {
+    const char* end = ptx_inject__skip_comment(source->scanned, source->end);
+    source->scanned = end != NULL ? end : source->end;
+}
+
+/* The end of the block comment that contains a place, or NULL. Places must ascend. */
+static const char* ptx_inject__comment_around(PtxInject__Source* source, const char* place) {
+    while (ptx_inject__find_block_comment(source, place)) {
+        ptx_inject__pass_comment(source);
+        if (source->scanned > place) return source->scanned;
     }
     return NULL;
 }
 
-/* ---- annotated CUDA: reading and rewriting one ---- */
+/* The next annotation, or NULL. */
+static const char* ptx_inject__find_annotation(PtxInject__Source* source) {
+    const size_t length = sizeof PTX_INJECT__HEADER - 1;
+    while (ptx_inject__find_block_comment(source, source->end)) {
+        const char* at = source->scanned;
+        if (PTX_INJECT__IS(PTX_INJECT__HEADER, at, source->end) ||
+            (ptx_inject__begins(at, source->end, PTX_INJECT__HEADER, length) && at[length] == '*')) {
+            return at;
+        }
+        ptx_inject__pass_comment(source);
+    }
+    return NULL;
+}
+
+/* ---- annotated CUDA ---- */
+
+typedef struct PtxInject__Variable {
+    PtxInjectMutType mut_type;
+    const PtxInjectDataTypeInfo* type;
+    PtxInject__Slice operand;
+} PtxInject__Variable;
 
 typedef struct PtxInject__Annotation {
     PtxInject__Slice name;
-    const char* variables; /* the line after the header's */
-    const char* end;       /* its closing mark */
+    const char* end;         /* its closing mark */
     PtxInject__Slice indent; /* of its line, if it is first there */
     const char* newline;
     int is_apart; /* there is white space before it, or nothing */
+    PtxInject__Variable variables[PTX_INJECT_MAX_ARGS];
+    size_t num_variables;
 } PtxInject__Annotation;
 
 /* Indentation beyond this is not repeated, so that the output stays linear in the input. */
 #define PTX_INJECT__MAX_INDENT 256u
 
-typedef struct PtxInject__Variable {
-    PtxInjectMutType mut_type;
-    const PtxInjectDataTypeInfo* type;
-    PtxInject__Slice operand; /* empty: no more variables */
-} PtxInject__Variable;
-
 /* Can it be put between parentheses? If not, reports why. */
 static PtxInjectResult ptx_inject__check_operand(PtxInject__Source* source, PtxInject__Slice operand) {
     const char* end = operand.begin + operand.length;
-    const char* at = ptx_inject__skip_printable(operand);
+    const char* at = ptx_inject__find_other(operand, ptx_inject__is_printable_or_tab);
     size_t depth = 0;
 
-    if (at < end) {
+    if (at != NULL) {
         PTX_INJECT__REFUSE(source, at, "an operand is printable ASCII, as PTX is; PTX_INJECT can give another one a name");
     }
-    at = operand.begin;
-    while (at < end) {
-        const char* begin = at;
+    for (at = operand.begin; at < end; at = ptx_inject__skip_code(at, end)) {
         if (ptx_inject__is_word(*at)) {
-            at = ptx_inject__skip_word(begin, end);
-            if (ptx_inject__introduces_raw_string(begin, at, end)) {
-                PTX_INJECT__REFUSE(source, begin, "an operand has no raw strings");
+            if (ptx_inject__introduces_raw_string(at, ptx_inject__skip_word(at, end), end)) {
+                PTX_INJECT__REFUSE(source, at, "an operand has no raw strings");
             }
-            continue;
-        }
-        if (*at == '"' || *at == '\'') {
-            at = ptx_inject__literal_end(begin, end);
-            if (at >= end) {
-                PTX_INJECT__REFUSE(source, begin, "a quote is not closed on its line");
-            }
+        } else if (*at == '"' || *at == '\'') {
+            if (ptx_inject__literal_end(at, end) >= end) PTX_INJECT__REFUSE(source, at, "a quote is not closed on its line");
         } else if (*at == '(' || *at == '[' || *at == '{') {
             ++depth;
         } else if (*at == ')' || *at == ']' || *at == '}') {
-            if (depth == 0) {
-                PTX_INJECT__REFUSE(source, at, "a bracket is closed that was not opened");
-            }
+            if (depth == 0) PTX_INJECT__REFUSE(source, at, "a bracket is closed that was not opened");
             --depth;
         } else if (depth == 0 && (*at == ',' || *at == ';')) {
             PTX_INJECT__REFUSE(source, at, "one variable a line, without a comma or semicolon after it");
@@ -1177,11 +1115,8 @@ static PtxInjectResult ptx_inject__check_operand(PtxInject__Source* source, PtxI
         } else if (*at == '\\') {
             PTX_INJECT__REFUSE(source, at, "no backslash stands in an operand: in a macro, use PTX_INJECT");
         }
-        ++at;
     }
-    if (depth > 0) {
-        PTX_INJECT__REFUSE(source, operand.begin, "a bracket is not closed on its line");
-    }
+    if (depth > 0) PTX_INJECT__REFUSE(source, operand.begin, "a bracket is not closed on its line");
     return PTX_INJECT_SUCCESS;
 }
 
@@ -1191,44 +1126,48 @@ static PtxInjectResult ptx_inject__read_operand(
 ) {
     const char* at = begin;
     while (at < line_end && !ptx_inject__begins(at, line_end, "//", 2)) {
-        if (*at == '"' || *at == '\'') {
-            at = ptx_inject__skip_literal(at, line_end);
-        } else {
-            at = ptx_inject__is_word(*at) ? ptx_inject__skip_word(at, line_end) : at + 1;
-        }
+        at = ptx_inject__is_word(*at) ? ptx_inject__skip_word(at, line_end) : ptx_inject__skip_code(at, line_end);
     }
     *operand_out = ptx_inject__rest(begin, at);
-    if (operand_out->length == 0) {
-        PTX_INJECT__REFUSE(source, begin, "the operand is missing: in|mod|out TYPE operand");
-    }
+    if (operand_out->length == 0) PTX_INJECT__REFUSE(source, begin, "the operand is missing: in|mod|out TYPE operand");
     return ptx_inject__check_operand(source, *operand_out);
 }
 
-/* Reads the next variable of a kind and moves *at past its line. */
-static PtxInjectResult ptx_inject__next_variable(
-    PtxInject__Source* source,
-    const PtxInject__Annotation* annotation,
-    PtxInjectMutType mut_type,
-    const char** at,
-    PtxInject__Variable* variable_out
+/* Checks that a name is made of letters, digits, _ and $. */
+static PtxInjectResult ptx_inject__check_name(
+    PtxInject__Source* source, PtxInject__Slice name, const char* place, const char* reason_if_missing
 ) {
-    while (*at < annotation->end) {
-        const char* line_end = ptx_inject__line_end(*at, annotation->end);
-        const char* rest = *at;
-        const PtxInject__Slice first = ptx_inject__next_token(&rest, line_end);
+    const char* other = ptx_inject__find_other(name, ptx_inject__is_identifier);
+    if (name.length == 0) PTX_INJECT__REFUSE(source, place, reason_if_missing);
+    if (other != NULL) PTX_INJECT__REFUSE(source, other, "a name is made of letters, digits, _ and $");
+    return PTX_INJECT_SUCCESS;
+}
 
-        *at = line_end < annotation->end ? line_end + 1 : line_end;
-        if (first.length == 0 || ptx_inject__begins(first.begin, line_end, "//", 2)) {
-            continue;
+/* Reads the variables of one line after another. */
+static PtxInjectResult ptx_inject__read_variables(PtxInject__Source* source, const char* at, PtxInject__Annotation* annotation) {
+    annotation->num_variables = 0;
+    while (at < annotation->end) {
+        const char* line_end = ptx_inject__line_end(at, annotation->end);
+        const PtxInject__Slice first = ptx_inject__next_token(&at, line_end);
+        PtxInject__Variable variable;
+        size_t i;
+
+        if (first.length > 0 && !ptx_inject__begins(first.begin, line_end, "//", 2)) {
+            PTX_INJECT__TRY(ptx_inject__read_mut_type(source, first, &variable.mut_type));
+            PTX_INJECT__TRY(ptx_inject__read_type(source, ptx_inject__next_token(&at, line_end), &variable.type));
+            PTX_INJECT__TRY(ptx_inject__read_operand(source, at, line_end, &variable.operand));
+            if (annotation->num_variables == PTX_INJECT_MAX_ARGS) {
+                PTX_INJECT__REFUSE(source, variable.operand.begin, "a site has at most PTX_INJECT_MAX_ARGS variables");
+            }
+            for (i = 0; i < annotation->num_variables; ++i) {
+                if (ptx_inject__same(annotation->variables[i].operand, variable.operand)) {
+                    PTX_INJECT__REFUSE(source, variable.operand.begin, "two variables of one name at one site");
+                }
+            }
+            annotation->variables[annotation->num_variables++] = variable;
         }
-        PTX_INJECT__TRY(ptx_inject__read_mut_type(source, first, &variable_out->mut_type));
-        PTX_INJECT__TRY(ptx_inject__read_type(source, ptx_inject__next_token(&rest, line_end), &variable_out->type));
-        PTX_INJECT__TRY(ptx_inject__read_operand(source, rest, line_end, &variable_out->operand));
-        if (variable_out->mut_type == mut_type) {
-            return PTX_INJECT_SUCCESS;
-        }
+        at = line_end < annotation->end ? line_end + 1 : line_end;
     }
-    variable_out->operand.length = 0;
     return PTX_INJECT_SUCCESS;
 }
 
@@ -1239,38 +1178,27 @@ static PtxInjectResult ptx_inject__read_annotation(
     const char* at = header + sizeof PTX_INJECT__HEADER - 1;
     const char* line = header;
     const char* line_end;
-    const char* name_end;
     PtxInject__Slice rest;
+    int is_first;
 
-    if (end == NULL) {
-        PTX_INJECT__REFUSE(source, header, "the annotation is not closed by */");
-    }
+    if (end == NULL) PTX_INJECT__REFUSE(source, header, "the annotation is not closed by */");
     annotation_out->end = end - 2;
     line_end = ptx_inject__line_end(at, annotation_out->end);
     annotation_out->name = ptx_inject__next_token(&at, line_end);
-    if (annotation_out->name.length == 0) {
-        PTX_INJECT__REFUSE(source, header, "the name is missing: /* PTX_INJECT name");
-    }
-    name_end = ptx_inject__skip_identifier(annotation_out->name);
-    if (name_end < annotation_out->name.begin + annotation_out->name.length) {
-        PTX_INJECT__REFUSE(source, name_end, "a name is made of letters, digits, _ and $");
-    }
+    PTX_INJECT__TRY(ptx_inject__check_name(source, annotation_out->name, header, "the name is missing: /* PTX_INJECT name"));
     rest = ptx_inject__rest(at, line_end);
     if (rest.length > 0 && !ptx_inject__begins(rest.begin, line_end, "//", 2)) {
         PTX_INJECT__REFUSE(source, rest.begin, "only the name stands on the first line; each variable has one of its own");
     }
-    annotation_out->variables = line_end < annotation_out->end ? line_end + 1 : line_end;
     annotation_out->newline = line_end < annotation_out->end && line_end[-1] == '\r' ? "\r\n" : "\n";
     while (line > source->text && ptx_inject__is_blank(line[-1])) {
         --line;
     }
-    annotation_out->is_apart = line < header || line == source->text || line[-1] == '\n';
-    annotation_out->indent.begin = line;
-    annotation_out->indent.length = 0;
-    if ((line == source->text || line[-1] == '\n') && (size_t)(header - line) <= PTX_INJECT__MAX_INDENT) {
-        annotation_out->indent.length = (size_t)(header - line);
-    }
-    return PTX_INJECT_SUCCESS;
+    is_first = line == source->text || line[-1] == '\n';
+    annotation_out->is_apart = line < header || is_first;
+    annotation_out->indent = ptx_inject__between(line, header);
+    if (!is_first || annotation_out->indent.length > PTX_INJECT__MAX_INDENT) annotation_out->indent.length = 0;
+    return ptx_inject__read_variables(source, line_end < annotation_out->end ? line_end + 1 : line_end, annotation_out);
 }
 
 /* Begins a new line with some text. */
@@ -1280,26 +1208,15 @@ static void ptx_inject__write_line(PtxInject__Writer* writer, const PtxInject__A
     ptx_inject__write_string(writer, text);
 }
 
-/* Is it more than a name with members, so that a cast before it needs parentheses? */
-static int ptx_inject__is_compound(PtxInject__Slice operand) {
-    size_t i;
-    for (i = 0; i < operand.length; ++i) {
-        if (!ptx_inject__is_word(operand.begin[i]) && operand.begin[i] != '.') {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 /* Writes `, "=f"(z)` or, for the first of its list, `: "=f"(z)`. */
 static void ptx_inject__write_constraint(PtxInject__Writer* writer, const PtxInject__Variable* variable, int is_first) {
+    static const char* const signs[] = {"=", "+", ""};
     const char* cast = variable->type->register_cast_str != NULL ? variable->type->register_cast_str : "";
-    const int has_parentheses = cast[0] != '\0' && ptx_inject__is_compound(variable->operand);
+    /* Around more than a name with members. */
+    const int has_parentheses = cast[0] != '\0' && ptx_inject__find_other(variable->operand, ptx_inject__is_dotted) != NULL;
 
     ptx_inject__write_string(writer, is_first ? ": \"" : ", \"");
-    if (variable->mut_type != PTX_INJECT_MUT_TYPE_IN) {
-        ptx_inject__write_string(writer, variable->mut_type == PTX_INJECT_MUT_TYPE_MOD ? "+" : "=");
-    }
+    ptx_inject__write_string(writer, signs[variable->mut_type]);
     ptx_inject__write(writer, &variable->type->register_char, 1);
     ptx_inject__write_string(writer, "\"(");
     ptx_inject__write_string(writer, cast);
@@ -1308,15 +1225,10 @@ static void ptx_inject__write_constraint(PtxInject__Writer* writer, const PtxInj
     ptx_inject__write_string(writer, has_parentheses ? "))" : ")");
 }
 
-/* Writes the asm statement that takes an annotation's place. Variables are read once for each kind, so that only their
-   names need be stored. */
-static PtxInjectResult ptx_inject__write_asm(
-    PtxInject__Source* source, const PtxInject__Annotation* annotation, PtxInject__Writer* writer
-) {
+/* Writes the asm statement that takes an annotation's place. */
+static void ptx_inject__write_asm(const PtxInject__Annotation* annotation, PtxInject__Writer* writer) {
     static const PtxInjectMutType order[] = {PTX_INJECT_MUT_TYPE_MOD, PTX_INJECT_MUT_TYPE_OUT, PTX_INJECT_MUT_TYPE_IN};
-    static const char* const words[] = {"mod ", "out ", "in "};
-    PtxInject__Slice names[PTX_INJECT_MAX_ARGS];
-    PtxInject__Variable variable;
+    PtxInjectMutType previous = PTX_INJECT_MUT_TYPE_IN;
     size_t num_written = 0;
     size_t i, k;
 
@@ -1325,79 +1237,60 @@ static PtxInjectResult ptx_inject__write_asm(
     ptx_inject__write_slice(writer, annotation->name);
     ptx_inject__write_string(writer, "\\n\\t\"");
     for (i = 0; i < 3; ++i) {
-        const char* at = annotation->variables;
-        for (;; ++num_written) {
-            PTX_INJECT__TRY(ptx_inject__next_variable(source, annotation, order[i], &at, &variable));
-            if (variable.operand.length == 0) {
-                break;
+        for (k = 0; k < annotation->num_variables; ++k) {
+            const PtxInject__Variable* variable = &annotation->variables[k];
+            if (variable->mut_type == order[i]) {
+                ptx_inject__write_line(writer, annotation, "    \"// %");
+                ptx_inject__write_number(writer, num_written++);
+                ptx_inject__write_string(writer, " ");
+                ptx_inject__write_string(writer, ptx_inject__mut_types[variable->mut_type]);
+                ptx_inject__write_string(writer, " ");
+                ptx_inject__write_string(writer, variable->type->name);
+                ptx_inject__write_string(writer, " ");
+                ptx_inject__write_escaped(writer, variable->operand);
+                ptx_inject__write_string(writer, "\\n\\t\"");
             }
-            if (num_written == PTX_INJECT_MAX_ARGS) {
-                PTX_INJECT__REFUSE(source, variable.operand.begin, "a site has at most PTX_INJECT_MAX_ARGS variables");
-            }
-            names[num_written] = variable.operand;
-            for (k = 0; k < num_written; ++k) {
-                if (ptx_inject__same(names[k], variable.operand)) {
-                    PTX_INJECT__REFUSE(source, variable.operand.begin, "two variables of one name at one site");
-                }
-            }
-            ptx_inject__write_line(writer, annotation, "    \"// %");
-            ptx_inject__write_number(writer, num_written);
-            ptx_inject__write_string(writer, " ");
-            ptx_inject__write_string(writer, words[i]);
-            ptx_inject__write_string(writer, variable.type->name);
-            ptx_inject__write_string(writer, " ");
-            ptx_inject__write_escaped(writer, variable.operand);
-            ptx_inject__write_string(writer, "\\n\\t\"");
         }
     }
     ptx_inject__write_line(writer, annotation, "    \"// " PTX_INJECT__END "\"");
 
     num_written = 0;
     for (i = 0; i < 3; ++i) {
-        const char* at = annotation->variables;
-        int is_first = order[i] == PTX_INJECT_MUT_TYPE_IN || num_written == 0;
-        for (;; ++num_written, is_first = 0) {
-            PTX_INJECT__TRY(ptx_inject__next_variable(source, annotation, order[i], &at, &variable));
-            if (variable.operand.length == 0) {
-                break;
+        for (k = 0; k < annotation->num_variables; ++k) {
+            const PtxInject__Variable* variable = &annotation->variables[k];
+            if (variable->mut_type == order[i]) {
+                const int is_first_input = order[i] == PTX_INJECT_MUT_TYPE_IN && (num_written == 0 || previous != order[i]);
+                if (is_first_input && num_written == 0) {
+                    ptx_inject__write_line(writer, annotation, "    :"); /* no outputs */
+                }
+                ptx_inject__write_line(writer, annotation, "    ");
+                ptx_inject__write_constraint(writer, variable, num_written == 0 || is_first_input);
+                previous = order[i];
+                ++num_written;
             }
-            if (order[i] == PTX_INJECT_MUT_TYPE_IN && num_written == 0) {
-                ptx_inject__write_line(writer, annotation, "    :"); /* no outputs */
-            }
-            ptx_inject__write_line(writer, annotation, "    ");
-            ptx_inject__write_constraint(writer, &variable, is_first);
         }
     }
     ptx_inject__write_line(writer, annotation, ");");
-    return PTX_INJECT_SUCCESS;
 }
 
 static PtxInjectResult ptx_inject__process(PtxInject__Source* source, PtxInject__Writer* writer) {
     const char* copied = source->text;
     const char* header;
-    int in_directive;
+    PtxInject__Annotation annotation;
 
-    while ((header = ptx_inject__find_annotation(source, copied, &in_directive)) != NULL) {
-        PtxInject__Annotation annotation;
-        if (in_directive) {
+    while ((header = ptx_inject__find_annotation(source)) != NULL) {
+        if (source->in_directive) {
             PTX_INJECT__REFUSE(source, header, "an annotation in a directive of the preprocessor: in a macro, use PTX_INJECT");
         }
         PTX_INJECT__TRY(ptx_inject__read_annotation(source, header, &annotation));
         ptx_inject__write(writer, copied, (size_t)(header - copied));
-        PTX_INJECT__TRY(ptx_inject__write_asm(source, &annotation, writer));
+        ptx_inject__write_asm(&annotation, writer);
         copied = annotation.end + 2;
+        source->scanned = copied;
+        source->is_first = 0;
     }
-    ptx_inject__write(writer, copied, (size_t)(source->end - copied) + 1);
+    ptx_inject__write(writer, copied, (size_t)(source->end - copied));
     return PTX_INJECT_SUCCESS;
-}
-
-/* The result for a text of `num_bytes`, its NUL included, that was written to a buffer if it fits. */
-static PtxInjectResult ptx_inject__finish(const char* buffer, size_t buffer_size, size_t num_bytes, size_t* bytes_written_out) {
-    const int is_written = buffer != NULL && num_bytes <= buffer_size;
-    if (bytes_written_out != NULL) {
-        *bytes_written_out = is_written ? num_bytes - 1 : num_bytes;
-    }
-    return is_written || buffer == NULL ? PTX_INJECT_SUCCESS : PTX_INJECT__ERROR(PTX_INJECT_ERROR_INSUFFICIENT_BUFFER);
 }
 
 PtxInjectResult ptx_inject_process_cuda(
@@ -1409,36 +1302,23 @@ PtxInjectResult ptx_inject_process_cuda(
     size_t* bytes_written_out
 ) {
     PtxInject__Source source;
-    PtxInject__Writer writer;
-    PtxInjectResult result;
+    PtxInject__Writer writer = ptx_inject__writer(buffer, buffer_size);
 
-    writer.buffer = buffer;
-    writer.size = buffer_size;
-    writer.length = 0;
-    result = ptx_inject__open(&source, cuda, types, num_types);
-    if (result == PTX_INJECT_SUCCESS) {
-        result = ptx_inject__process(&source, &writer);
-    }
-    ptx_inject__close(&source);
-    PTX_INJECT__TRY(result);
-    return ptx_inject__finish(buffer, buffer_size, writer.length, bytes_written_out);
+    PTX_INJECT__TRY(ptx_inject__open(&source, cuda, types, num_types));
+    PTX_INJECT__TRY(ptx_inject__process(&source, &writer));
+    return ptx_inject__finish(&writer, bytes_written_out);
 }
 
 PtxInjectResult ptx_inject_diagnose_cuda(
     const char* cuda, const PtxInjectDataTypeInfo* types, size_t num_types, PtxInjectPlace* place_out
 ) {
     PtxInject__Source source;
-    PtxInject__Writer writer = {NULL, 0, 0};
+    PtxInject__Writer writer = ptx_inject__writer(NULL, 0);
     PtxInjectResult result;
 
-    if (place_out == NULL) {
-        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
-    }
+    if (place_out == NULL) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
     result = ptx_inject__open(&source, cuda, types, num_types);
-    if (result == PTX_INJECT_SUCCESS) {
-        result = ptx_inject__process(&source, &writer);
-    }
-    ptx_inject__close(&source);
+    if (result == PTX_INJECT_SUCCESS) result = ptx_inject__process(&source, &writer);
     ptx_inject__tell(&source, place_out);
     return result;
 }
@@ -1475,53 +1355,62 @@ typedef struct PtxInject__Entry {
 } PtxInject__Entry;
 
 struct PtxInjectHandleImpl {
-    char* text; /* all but the stubs */
-    size_t text_length;
-    size_t text_capacity;
-    char* strings;
-    size_t strings_length;
-    size_t strings_capacity;
-    PtxInject__Inject* injects;
-    size_t num_injects;
-    size_t injects_capacity;
-    PtxInject__Arg* args;
-    size_t num_args;
-    size_t args_capacity;
-    PtxInject__Site* sites;
-    size_t num_sites;
-    size_t sites_capacity;
+    PtxInject__Writer text; /* all but the stubs */
+    PtxInject__Writer strings;
+    PtxInject__Writer injects;
+    PtxInject__Writer args;
+    PtxInject__Writer sites;
     PtxInject__Entry* entries; /* hash table, at most half full */
-    size_t num_entries;       /* a power of two, or 0 */
+    size_t num_entries;        /* a power of two, or 0 */
 };
+
+#define PTX_INJECT__ITEMS(type, writer) ((type*)(void*)(writer).bytes)
+#define PTX_INJECT__COUNT_ITEMS(type, writer) ((writer).length / sizeof(type))
+#define PTX_INJECT__INJECTS(handle) PTX_INJECT__ITEMS(PtxInject__Inject, (handle)->injects)
+#define PTX_INJECT__NUM_INJECTS(handle) PTX_INJECT__COUNT_ITEMS(PtxInject__Inject, (handle)->injects)
 
 PtxInjectResult ptx_inject_destroy(PtxInjectHandle handle) {
     if (handle != NULL) {
-        PTX_INJECT_FREE(handle->text);
-        PTX_INJECT_FREE(handle->strings);
-        PTX_INJECT_FREE(handle->injects);
-        PTX_INJECT_FREE(handle->args);
-        PTX_INJECT_FREE(handle->sites);
+        PTX_INJECT_FREE(handle->text.bytes);
+        PTX_INJECT_FREE(handle->strings.bytes);
+        PTX_INJECT_FREE(handle->injects.bytes);
+        PTX_INJECT_FREE(handle->args.bytes);
+        PTX_INJECT_FREE(handle->sites.bytes);
         PTX_INJECT_FREE(handle->entries);
         PTX_INJECT_FREE(handle);
     }
     return PTX_INJECT_SUCCESS;
 }
 
-/* ---- handles: looking up names ---- */
+#define PTX_INJECT__MIX UINT64_C(0x9E3779B97F4A7C15) /* 2^64 / golden ratio, odd */
+
+static uint64_t ptx_inject__hash(PtxInject__Slice name) {
+    uint64_t hash = (uint64_t)name.length * PTX_INJECT__MIX;
+    while (name.length > 0) {
+        const size_t length = name.length < sizeof hash ? name.length : sizeof hash;
+        uint64_t word = 0;
+        memcpy(&word, name.begin, length);
+        hash = ((hash ^ (hash >> 29)) + word) * PTX_INJECT__MIX;
+        name.begin += length;
+        name.length -= length;
+    }
+    return hash ^ (hash >> 32);
+}
 
 /* The entry that holds a name, or the free one for it. There must be a table. */
 static PtxInject__Entry* ptx_inject__find_entry(const struct PtxInjectHandleImpl* handle, uint64_t hash, PtxInject__Slice name) {
+    const PtxInject__Inject* injects = PTX_INJECT__INJECTS(handle);
     size_t i = (size_t)hash & (handle->num_entries - 1);
     for (;; i = (i + 1) & (handle->num_entries - 1)) {
         PtxInject__Entry* entry = &handle->entries[i];
         if (entry->index_plus_one == 0 ||
-            (entry->hash == hash && ptx_inject__equal(name, handle->strings + handle->injects[entry->index_plus_one - 1].name))) {
+            (entry->hash == hash && ptx_inject__equal(name, handle->strings.bytes + injects[entry->index_plus_one - 1].name))) {
             return entry;
         }
     }
 }
 
-/* ---- handles: making them ---- */
+/* ---- reading markers ---- */
 
 /* One line between START and END. */
 typedef struct PtxInject__Marker {
@@ -1531,74 +1420,40 @@ typedef struct PtxInject__Marker {
     PtxInject__Slice data_type;
     PtxInject__Slice name;
     const PtxInjectDataTypeInfo* type; /* NULL in the macro form */
+    char stable_name[8]; /* in the comment form: the register around the stub, _x and the number of the variable */
+    size_t stable_length;
 } PtxInject__Marker;
 
 typedef struct PtxInject__Reader {
     struct PtxInjectHandleImpl* handle;
     PtxInject__Source* source;
-    PtxInject__Marker* markers; /* of the site that is being read */
-    size_t num_markers;
-    size_t markers_capacity;
-    const PtxInjectDataTypeInfo* type; /* whose register type is among the strings, or NULL */
-    size_t type_register;
-    size_t stable_names[PTX_INJECT_MAX_ARGS]; /* _x0, _x1, ... among the strings; 0: not there */
-    PtxInject__Slice block; /* the last site's lines with the line breaks around them; empty in the comment form */
-    size_t block_comment;   /* where its // is in them, its PTX_INJECT_START, and the end of its PTX_INJECT_END */
-    size_t block_start;
-    size_t block_end;
+    PtxInject__Writer markers; /* of the site that is being read */
+    PtxInject__Slice previous; /* site, from its START to the end of its END's line, if it gets the stub alone */
 } PtxInject__Reader;
 
-/* Makes room for `num_more` items after the first `count` and returns the array, or NULL and keeps the old one. */
-static void* ptx_inject__grow(void* items, size_t* capacity, size_t count, size_t num_more, size_t item_size) {
-    size_t larger = *capacity < 32 ? 32 : *capacity;
-    while (larger - count < num_more && larger <= SIZE_MAX / 2) {
-        larger *= 2;
-    }
-    if (larger - count < num_more || larger > SIZE_MAX / item_size) {
-        return NULL;
-    }
-    items = PTX_INJECT_REALLOC(items, larger * item_size);
-    if (items != NULL) {
-        *capacity = larger;
-    }
-    return items;
+#define PTX_INJECT__MARKERS(reader) PTX_INJECT__ITEMS(PtxInject__Marker, (reader)->markers)
+#define PTX_INJECT__NUM_MARKERS(reader) PTX_INJECT__COUNT_ITEMS(PtxInject__Marker, (reader)->markers)
+
+#define PTX_INJECT__REFUSE_MEMORY(source) PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_OUT_OF_MEMORY, source, NULL, "out of memory")
+
+static PtxInject__Slice ptx_inject__stable_name(const PtxInject__Marker* marker) {
+    return ptx_inject__between(marker->stable_name, marker->stable_name + marker->stable_length);
 }
 
-/* Makes room for some more items in an array of the handle or reader. */
-#define PTX_INJECT__GROW(reader, type, items, count, capacity, num_more)                                            \
-    do {                                                                                                            \
-        if ((size_t)(num_more) > (capacity) - (count)) {                                                            \
-            type* grown = (type*)ptx_inject__grow((items), &(capacity), (count), (size_t)(num_more), sizeof(type)); \
-            if (grown == NULL) {                                                                                    \
-                PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_OUT_OF_MEMORY, (reader)->source, NULL, "out of memory");     \
-            }                                                                                                       \
-            (items) = grown;                                                                                        \
-        }                                                                                                           \
-    } while (0)
-
-static char* ptx_inject__put(char* out, const char* bytes, size_t length) {
-    memcpy(out, bytes, length);
-    return out + length;
-}
-
-static char* ptx_inject__put_slice(char* out, PtxInject__Slice slice) { return ptx_inject__put(out, slice.begin, slice.length); }
-
-static PtxInjectResult ptx_inject__add_text(PtxInject__Reader* reader, const char* bytes, size_t length) {
-    struct PtxInjectHandleImpl* handle = reader->handle;
-    PTX_INJECT__GROW(reader, char, handle->text, handle->text_length, handle->text_capacity, length);
-    memcpy(handle->text + handle->text_length, bytes, length);
-    handle->text_length += length;
+/* Adds an item, or room for one if it is NULL, to an array of the handle or reader. */
+PTX_INJECT__INLINE PtxInjectResult
+ptx_inject__add(PtxInject__Reader* reader, PtxInject__Writer* items, const void* item, size_t size) {
+    ptx_inject__write(items, item, size);
+    if (!items->is_growing) PTX_INJECT__REFUSE_MEMORY(reader->source);
     return PTX_INJECT_SUCCESS;
 }
 
-/* Adds some bytes and a NUL to the strings. */
-static PtxInjectResult ptx_inject__add_string(PtxInject__Reader* reader, PtxInject__Slice string, size_t* offset_out) {
-    struct PtxInjectHandleImpl* handle = reader->handle;
-    PTX_INJECT__GROW(reader, char, handle->strings, handle->strings_length, handle->strings_capacity, string.length + 1);
-    *offset_out = handle->strings_length;
-    *ptx_inject__put_slice(handle->strings + handle->strings_length, string) = '\0';
-    handle->strings_length += string.length + 1;
-    return PTX_INJECT_SUCCESS;
+/* Adds some bytes and a NUL to the strings, and gives their place. */
+static size_t ptx_inject__add_string(struct PtxInjectHandleImpl* handle, PtxInject__Slice string) {
+    const size_t offset = handle->strings.length;
+    ptx_inject__write_slice(&handle->strings, string);
+    ptx_inject__write(&handle->strings, "", 1);
+    return offset;
 }
 
 /* Enlarges the table if one more name would make it more than half full. */
@@ -1609,15 +1464,11 @@ static PtxInjectResult ptx_inject__grow_table(PtxInject__Reader* reader) {
     PtxInject__Entry* entries = NULL;
     size_t i, k;
 
-    if (2 * (handle->num_injects + 1) <= handle->num_entries) {
-        return PTX_INJECT_SUCCESS;
-    }
+    if (2 * (PTX_INJECT__NUM_INJECTS(handle) + 1) <= handle->num_entries) return PTX_INJECT_SUCCESS;
     if (num_entries <= SIZE_MAX / 4 / sizeof(PtxInject__Entry)) {
         entries = (PtxInject__Entry*)PTX_INJECT_MALLOC(num_entries * sizeof(PtxInject__Entry));
     }
-    if (entries == NULL) {
-        PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_OUT_OF_MEMORY, reader->source, NULL, "out of memory");
-    }
+    if (entries == NULL) PTX_INJECT__REFUSE_MEMORY(reader->source);
     memset(entries, 0, num_entries * sizeof(PtxInject__Entry));
     for (i = 0; i < handle->num_entries; ++i) {
         if (old[i].index_plus_one != 0) {
@@ -1632,275 +1483,181 @@ static PtxInjectResult ptx_inject__grow_table(PtxInject__Reader* reader) {
     return PTX_INJECT_SUCCESS;
 }
 
-/* ---- reading markers ---- */
-
 /* A letter class of NVVM's virtual registers and digits, or one of its stack pointers. */
 static int ptx_inject__is_compilers(PtxInject__Slice name) {
     static const char* const classes[] = {"p", "rs", "r", "rd", "rq", "rc", "f", "fd", "h", "hh", "b"};
-    size_t num_letters = 0;
+    const char* end = name.begin + name.length;
+    const char* digits = ptx_inject__find_other(name, ptx_inject__is_letter);
     size_t i;
 
-    while (num_letters < name.length && ptx_inject__is_letter(name.begin[num_letters])) {
-        ++num_letters;
-    }
-    for (i = num_letters; i < name.length; ++i) {
-        if (!ptx_inject__is_digit(name.begin[i])) {
-            return 0;
-        }
-    }
-    if (num_letters == name.length) {
-        return ptx_inject__equal(name, "SP") || ptx_inject__equal(name, "SPL");
-    }
-    name.length = num_letters;
+    if (digits == NULL) return ptx_inject__equal(name, "SP") || ptx_inject__equal(name, "SPL");
+    if (ptx_inject__find_other(ptx_inject__between(digits, end), ptx_inject__is_digit) != NULL) return 0;
     for (i = 0; i < sizeof classes / sizeof classes[0]; ++i) {
-        if (ptx_inject__equal(name, classes[i])) {
-            return 1;
-        }
+        if (ptx_inject__equal(ptx_inject__between(name.begin, digits), classes[i])) return 1;
     }
     return 0;
 }
 
-/* Characters that may follow the percent sign of a register. */
-static int ptx_inject__is_identifier(PtxInject__Slice text) {
-    return text.length > 0 && ptx_inject__skip_identifier(text) == text.begin + text.length;
-}
-
-/* Would it be hidden by a register that is declared around a stub: _x0, _x1, ...? */
-static int ptx_inject__is_stable_name(PtxInject__Slice name) {
-    size_t i;
-    for (i = 2; i < name.length && ptx_inject__is_digit(name.begin[i]); ++i) {
-    }
-    return name.length > 2 && i == name.length && memcmp(name.begin, "_x", 2) == 0;
-}
-
-/* A compiler's register with its percent sign, or, if it is only read, a literal. */
+/* A compiler's register with its percent sign, other than those declared around a stub (_x0, _x1, ...), or, if it is only read, a
+   literal. */
 static int ptx_inject__is_operand(PtxInject__Slice text, PtxInjectMutType mut_type) {
-    size_t i;
-    if (text.begin[0] == '%') {
-        ++text.begin;
-        --text.length;
-        return ptx_inject__is_identifier(text) && !ptx_inject__is_stable_name(text);
+    const char* end = text.begin + text.length;
+    if (text.length > 0 && text.begin[0] == '%') {
+        const PtxInject__Slice name = ptx_inject__between(text.begin + 1, end);
+        const int is_stable = name.length > 2 && memcmp(name.begin, "_x", 2) == 0 &&
+            ptx_inject__consists_of(ptx_inject__between(name.begin + 2, end), ptx_inject__is_digit);
+        return !is_stable && ptx_inject__consists_of(name, ptx_inject__is_identifier);
     }
-    if (text.begin[0] == '-') {
-        ++text.begin;
-        --text.length;
-    }
-    for (i = 0; i < text.length; ++i) {
-        if (!ptx_inject__is_word(text.begin[i]) && text.begin[i] != '.') {
-            return 0;
-        }
-    }
-    return mut_type == PTX_INJECT_MUT_TYPE_IN && text.length > 0 && ptx_inject__is_digit(text.begin[0]);
+    if (text.length > 0 && text.begin[0] == '-') text = ptx_inject__between(text.begin + 1, end);
+    return mut_type == PTX_INJECT_MUT_TYPE_IN && ptx_inject__consists_of(text, ptx_inject__is_dotted) &&
+        ptx_inject__is_digit(text.begin[0]);
 }
 
 /* Reads a line after its //. */
 static PtxInjectResult ptx_inject__read_marker(
-    PtxInject__Reader* reader, const char* at, const char* line_end, PtxInject__Marker* marker_out
+    PtxInject__Source* source, const char* at, const char* line_end, size_t arg_idx, PtxInject__Marker* marker
 ) {
-    PtxInject__Slice mut_type = ptx_inject__rest(at, line_end);
-    const char* unprintable = ptx_inject__skip_printable(mut_type);
+    const char* unprintable = ptx_inject__find_other(ptx_inject__rest(at, line_end), ptx_inject__is_printable_or_tab);
+    PtxInject__Slice mut_type;
 
-    if (unprintable < mut_type.begin + mut_type.length) {
-        PTX_INJECT__REFUSE(reader->source, unprintable, "a marker is printable ASCII, as PTX is");
-    }
-    marker_out->register_name = ptx_inject__next_token(&at, line_end);
+    if (unprintable != NULL) PTX_INJECT__REFUSE(source, unprintable, "a marker is printable ASCII, as PTX is");
+    marker->register_name = ptx_inject__next_token(&at, line_end);
     mut_type = ptx_inject__next_token(&at, line_end);
     if (mut_type.length == 1) {
-        marker_out->type = NULL;
         switch (mut_type.begin[0]) {
-            case 'o': marker_out->mut_type = PTX_INJECT_MUT_TYPE_OUT; break;
-            case 'm': marker_out->mut_type = PTX_INJECT_MUT_TYPE_MOD; break;
-            case 'i': marker_out->mut_type = PTX_INJECT_MUT_TYPE_IN; break;
-            default: PTX_INJECT__REFUSE(reader->source, mut_type.begin, "not one of m, o, i, mod, out, in");
+            case 'o': marker->mut_type = PTX_INJECT_MUT_TYPE_OUT; break;
+            case 'm': marker->mut_type = PTX_INJECT_MUT_TYPE_MOD; break;
+            case 'i': marker->mut_type = PTX_INJECT_MUT_TYPE_IN; break;
+            default: PTX_INJECT__REFUSE(source, mut_type.begin, "not one of m, o, i, mod, out, in");
         }
-        if (!ptx_inject__is_identifier(marker_out->register_name) || ptx_inject__is_compilers(marker_out->register_name)) {
+        if (!ptx_inject__consists_of(marker->register_name, ptx_inject__is_identifier) ||
+            ptx_inject__is_compilers(marker->register_name)) {
             PTX_INJECT__REFUSE(
-                reader->source,
-                marker_out->register_name.begin,
+                source,
+                marker->register_name.begin,
                 "a register is named with letters, digits, _ and $, and not as compilers do (f1, r2, rd3, p1, SP)"
             );
         }
-        marker_out->register_type = ptx_inject__next_token(&at, line_end);
-        if (!ptx_inject__is_ptx_type(marker_out->register_type)) {
-            PTX_INJECT__REFUSE(reader->source, marker_out->register_type.begin, "not a PTX type, as in f32");
+        marker->type = NULL;
+        marker->register_type = ptx_inject__next_token(&at, line_end);
+        if (!ptx_inject__consists_of(marker->register_type, ptx_inject__is_dotted)) {
+            PTX_INJECT__REFUSE(source, marker->register_type.begin, "not a PTX type, as in f32");
         }
-        marker_out->data_type = ptx_inject__next_token(&at, line_end);
+        marker->data_type = ptx_inject__next_token(&at, line_end);
     } else {
-        PTX_INJECT__TRY(ptx_inject__read_mut_type(reader->source, mut_type, &marker_out->mut_type));
-        if (!ptx_inject__is_operand(marker_out->register_name, marker_out->mut_type)) {
+        PtxInject__Writer stable_name = ptx_inject__writer(marker->stable_name, sizeof marker->stable_name);
+        ptx_inject__write(&stable_name, "_x", 2);
+        ptx_inject__write_number(&stable_name, arg_idx);
+        marker->stable_length = stable_name.length;
+        PTX_INJECT__TRY(ptx_inject__read_mut_type(source, mut_type, &marker->mut_type));
+        if (!ptx_inject__is_operand(marker->register_name, marker->mut_type)) {
             PTX_INJECT__REFUSE(
-                reader->source,
-                marker_out->register_name.begin,
+                source,
+                marker->register_name.begin,
                 "not a register (or, to be read, a literal), or one with the name of a site's (%_x0)"
             );
         }
-        marker_out->data_type = ptx_inject__next_token(&at, line_end);
-        PTX_INJECT__TRY(ptx_inject__read_type(reader->source, marker_out->data_type, &marker_out->type));
-        marker_out->register_type = ptx_inject__slice(marker_out->type->register_type);
+        marker->data_type = ptx_inject__next_token(&at, line_end);
+        PTX_INJECT__TRY(ptx_inject__read_type(source, marker->data_type, &marker->type));
+        marker->register_type = ptx_inject__slice(marker->type->register_type);
     }
-    marker_out->name = ptx_inject__rest(at, line_end);
-    if (marker_out->name.length == 0) {
-        PTX_INJECT__REFUSE(reader->source, at, "the variable's name is missing");
-    }
+    marker->name = ptx_inject__rest(at, line_end);
+    if (marker->name.length == 0) PTX_INJECT__REFUSE(source, at, "the variable's name is missing");
     return PTX_INJECT_SUCCESS;
 }
-
-/* Is `word` at a place, followed by a blank or the end of its line? */
-static int ptx_inject__begins_with_word(const char* at, const char* end, const char* word, size_t length) {
-    return ptx_inject__begins(at, end, word, length) &&
-        (at + length == end || at[length] == '\n' || ptx_inject__is_blank(at[length]));
-}
-
-#define PTX_INJECT__IS_START(at, end) ptx_inject__begins_with_word(at, end, PTX_INJECT__START, sizeof PTX_INJECT__START - 1)
-#define PTX_INJECT__IS_END(at, end) ptx_inject__begins_with_word(at, end, PTX_INJECT__END, sizeof PTX_INJECT__END - 1)
 
 /* Reads the lines after the name up to the END into reader->markers. */
 static PtxInjectResult ptx_inject__read_body(
     PtxInject__Reader* reader, const char* start, const char* at, const char** body_end_out
 ) {
-    reader->num_markers = 0;
+    PtxInject__Source* source = reader->source;
+    reader->markers.length = 0;
     for (;;) {
+        const size_t num_markers = PTX_INJECT__NUM_MARKERS(reader);
         const char* line_end;
+        PtxInject__Marker* markers;
         PtxInject__Marker* marker;
         size_t i;
 
-        at = ptx_inject__line_end(at, reader->source->end);
-        if (at == reader->source->end) {
-            PTX_INJECT__REFUSE(reader->source, start, "no // PTX_INJECT_END follows this PTX_INJECT_START");
-        }
-        line_end = ptx_inject__line_end(at + 1, reader->source->end);
+        at = ptx_inject__line_end(at, source->end);
+        if (at == source->end) PTX_INJECT__REFUSE(source, start, "no // PTX_INJECT_END follows this PTX_INJECT_START");
+        line_end = ptx_inject__line_end(at + 1, source->end);
         at = ptx_inject__skip_blanks(at + 1, line_end);
-        if (at == line_end) {
-            continue;
-        }
+        if (at == line_end) continue;
         if (!ptx_inject__begins(at, line_end, "//", 2)) {
-            PTX_INJECT__REFUSE(reader->source, at, "only // lines stand between PTX_INJECT_START and PTX_INJECT_END");
+            PTX_INJECT__REFUSE(source, at, "only // lines stand between PTX_INJECT_START and PTX_INJECT_END");
         }
         at = ptx_inject__skip_blanks(at + 2, line_end);
-        if (PTX_INJECT__IS_END(at, line_end)) {
+        if (PTX_INJECT__IS(PTX_INJECT__END, at, line_end)) {
             *body_end_out = at + sizeof PTX_INJECT__END - 1;
             return PTX_INJECT_SUCCESS;
         }
-        if (PTX_INJECT__IS_START(at, line_end)) {
-            PTX_INJECT__REFUSE(reader->source, at, "a PTX_INJECT_START before the PTX_INJECT_END of the one before");
+        if (PTX_INJECT__IS(PTX_INJECT__START, at, line_end)) {
+            PTX_INJECT__REFUSE(source, at, "a PTX_INJECT_START before the PTX_INJECT_END of the one before");
         }
-        if (reader->num_markers == PTX_INJECT_MAX_ARGS) {
-            PTX_INJECT__REFUSE(reader->source, at, "a site has at most PTX_INJECT_MAX_ARGS variables");
+        if (num_markers == PTX_INJECT_MAX_ARGS) {
+            PTX_INJECT__REFUSE(source, at, "a site has at most PTX_INJECT_MAX_ARGS variables");
         }
-        PTX_INJECT__GROW(reader, PtxInject__Marker, reader->markers, reader->num_markers, reader->markers_capacity, 1);
-        marker = &reader->markers[reader->num_markers];
-        PTX_INJECT__TRY(ptx_inject__read_marker(reader, at, line_end, marker));
-        for (i = 0; i < reader->num_markers; ++i) {
-            if (ptx_inject__same(reader->markers[i].name, marker->name)) {
-                PTX_INJECT__REFUSE(reader->source, marker->name.begin, "two variables of one name at one site");
+        PTX_INJECT__TRY(ptx_inject__add(reader, &reader->markers, NULL, sizeof *marker));
+        markers = PTX_INJECT__ITEMS(PtxInject__Marker, reader->markers);
+        marker = &markers[num_markers];
+        PTX_INJECT__TRY(ptx_inject__read_marker(source, at, line_end, num_markers, marker));
+        for (i = 0; i < num_markers; ++i) {
+            if (ptx_inject__same(markers[i].name, marker->name)) {
+                PTX_INJECT__REFUSE(source, marker->name.begin, "two variables of one name at one site");
             }
         }
-        if ((marker->type == NULL) != (reader->markers[0].type == NULL)) {
-            PTX_INJECT__REFUSE(reader->source, at, "markers of both forms at one site");
+        if ((marker->type == NULL) != (markers[0].type == NULL)) {
+            PTX_INJECT__REFUSE(source, at, "markers of both forms at one site");
         }
-        ++reader->num_markers;
     }
-}
-
-/* The register of a stub for a marker of the comment form: _x and its number, written to the end of `buffer`. */
-#define PTX_INJECT__STABLE_NAME_BYTES (2 + PTX_INJECT__MAX_DIGITS)
-
-static PtxInject__Slice ptx_inject__stable_name(size_t marker_idx, char buffer[PTX_INJECT__STABLE_NAME_BYTES]) {
-    char* end = buffer + PTX_INJECT__STABLE_NAME_BYTES;
-    char* begin = ptx_inject__digits(end, marker_idx);
-    PtxInject__Slice name;
-    *--begin = 'x';
-    *--begin = '_';
-    name.begin = begin;
-    name.length = (size_t)(end - begin);
-    return name;
 }
 
 /* Adds the arguments of reader->markers. Their words, which lie in [begin, end), are copied at once. */
 static PtxInjectResult ptx_inject__add_args(PtxInject__Reader* reader, const char* begin, const char* end) {
     struct PtxInjectHandleImpl* handle = reader->handle;
-    PtxInject__Slice words;
-    size_t offset, i;
-
-    if (reader->num_markers == 0) {
-        return PTX_INJECT_SUCCESS;
-    }
-    words.begin = begin;
-    words.length = (size_t)(end - begin);
-    PTX_INJECT__TRY(ptx_inject__add_string(reader, words, &offset));
-    PTX_INJECT__GROW(reader, PtxInject__Arg, handle->args, handle->num_args, handle->args_capacity, reader->num_markers);
-    for (i = 0; i < reader->num_markers; ++i) {
-        const PtxInject__Marker* marker = &reader->markers[i];
-        PtxInject__Arg* arg = &handle->args[handle->num_args];
+    const size_t offset = ptx_inject__add_string(handle, ptx_inject__between(begin, end));
+    size_t i;
 
 /* A word's place in the copy, where the blank or line break after it becomes a NUL. */
-#define PTX_INJECT__PLACE(word)                                                                                                \
-    (handle->strings[offset + (size_t)((word).begin - begin) + (word).length] = '\0', offset + (size_t)((word).begin - begin))
+#define PTX_INJECT__PLACE(word)                                                             \
+    (handle->strings.bytes[offset + (size_t)((word).begin - begin) + (word).length] = '\0', \
+     offset + (size_t)((word).begin - begin))
 
-        arg->mut_type = marker->mut_type;
-        arg->name = PTX_INJECT__PLACE(marker->name);
-        arg->data_type = PTX_INJECT__PLACE(marker->data_type);
+    for (i = 0; i < PTX_INJECT__NUM_MARKERS(reader) && handle->strings.is_growing; ++i) {
+        const PtxInject__Marker* marker = &PTX_INJECT__MARKERS(reader)[i];
+        PtxInject__Arg arg;
+
+        arg.mut_type = marker->mut_type;
+        arg.name = PTX_INJECT__PLACE(marker->name);
+        arg.data_type = PTX_INJECT__PLACE(marker->data_type);
         if (marker->type == NULL) {
-            arg->register_name = PTX_INJECT__PLACE(marker->register_name);
-            arg->register_type = PTX_INJECT__PLACE(marker->register_type);
+            arg.register_name = PTX_INJECT__PLACE(marker->register_name);
+            arg.register_type = PTX_INJECT__PLACE(marker->register_type);
         } else {
-            if (reader->stable_names[i] == 0) {
-                char buffer[PTX_INJECT__STABLE_NAME_BYTES];
-                PTX_INJECT__TRY(ptx_inject__add_string(reader, ptx_inject__stable_name(i, buffer), &reader->stable_names[i]));
-            }
-            if (reader->type != marker->type) {
-                PTX_INJECT__TRY(ptx_inject__add_string(reader, marker->register_type, &reader->type_register));
-                reader->type = marker->type;
-            }
-            arg->register_name = reader->stable_names[i];
-            arg->register_type = reader->type_register;
+            arg.register_name = ptx_inject__add_string(handle, ptx_inject__stable_name(marker));
+            arg.register_type = ptx_inject__add_string(handle, marker->register_type);
         }
-        ++handle->num_args;
+        PTX_INJECT__TRY(ptx_inject__add(reader, &handle->args, &arg, sizeof arg));
+    }
 #undef PTX_INJECT__PLACE
-    }
-    return PTX_INJECT_SUCCESS;
-}
-
-/* Adds an inject, except for its name, at the free entry that was found for it. */
-static PtxInjectResult ptx_inject__add_inject(
-    PtxInject__Reader* reader, PtxInject__Slice name, PtxInject__Entry* entry, uint64_t hash, const PtxInject__Inject* inject
-) {
-    struct PtxInjectHandleImpl* handle = reader->handle;
-    size_t offset;
-
-#ifdef PTX_INJECT_MAX_UNIQUE_INJECTS
-    if (handle->num_injects >= (size_t)(PTX_INJECT_MAX_UNIQUE_INJECTS)) {
-        PTX_INJECT__REFUSE_AS(
-            PTX_INJECT_ERROR_MAX_UNIQUE_INJECTS_EXCEEDED,
-            reader->source,
-            name.begin,
-            "more names than PTX_INJECT_MAX_UNIQUE_INJECTS"
-        );
-    }
-#endif
-    PTX_INJECT__GROW(reader, PtxInject__Inject, handle->injects, handle->num_injects, handle->injects_capacity, 1);
-    PTX_INJECT__TRY(ptx_inject__add_string(reader, name, &offset));
-    handle->injects[handle->num_injects] = *inject;
-    handle->injects[handle->num_injects].name = offset;
-    entry->hash = hash;
-    entry->index_plus_one = ++handle->num_injects;
     return PTX_INJECT_SUCCESS;
 }
 
 /* The first of reader->markers that differs from the inject's; their number, if none differs up to the shorter length. */
 static size_t ptx_inject__first_difference(const PtxInject__Reader* reader, const PtxInject__Inject* inject) {
     const struct PtxInjectHandleImpl* handle = reader->handle;
+    const char* strings = handle->strings.bytes;
     size_t i;
 
-    for (i = 0; i < reader->num_markers && i < inject->num_args; ++i) {
-        const PtxInject__Marker* marker = &reader->markers[i];
-        const PtxInject__Arg* arg = &handle->args[inject->first_arg + i];
-        char buffer[PTX_INJECT__STABLE_NAME_BYTES];
-        const PtxInject__Slice register_name = marker->type != NULL ? ptx_inject__stable_name(i, buffer) : marker->register_name;
-        if (marker->mut_type != arg->mut_type || !ptx_inject__equal(marker->name, handle->strings + arg->name) ||
-            !ptx_inject__equal(register_name, handle->strings + arg->register_name) ||
-            !ptx_inject__equal(marker->register_type, handle->strings + arg->register_type) ||
-            !ptx_inject__equal(marker->data_type, handle->strings + arg->data_type)) {
+    for (i = 0; i < PTX_INJECT__NUM_MARKERS(reader) && i < inject->num_args; ++i) {
+        const PtxInject__Marker* marker = &PTX_INJECT__MARKERS(reader)[i];
+        const PtxInject__Arg* arg = &PTX_INJECT__ITEMS(PtxInject__Arg, handle->args)[inject->first_arg + i];
+        const PtxInject__Slice register_name = marker->type != NULL ? ptx_inject__stable_name(marker) : marker->register_name;
+        if (marker->mut_type != arg->mut_type || !ptx_inject__equal(marker->name, strings + arg->name) ||
+            !ptx_inject__equal(register_name, strings + arg->register_name) ||
+            !ptx_inject__equal(marker->register_type, strings + arg->register_type) ||
+            !ptx_inject__equal(marker->data_type, strings + arg->data_type)) {
             break;
         }
     }
@@ -1909,76 +1666,58 @@ static size_t ptx_inject__first_difference(const PtxInject__Reader* reader, cons
 
 static PtxInjectResult ptx_inject__add_site(PtxInject__Reader* reader, size_t inject_idx) {
     struct PtxInjectHandleImpl* handle = reader->handle;
-    PTX_INJECT__GROW(reader, PtxInject__Site, handle->sites, handle->num_sites, handle->sites_capacity, 1);
-    handle->sites[handle->num_sites].inject_idx = inject_idx;
-    handle->sites[handle->num_sites].text_offset = handle->text_length;
-    ++handle->num_sites;
-    ++handle->injects[inject_idx].num_sites;
-    return PTX_INJECT_SUCCESS;
+    PtxInject__Site site;
+    site.inject_idx = inject_idx;
+    site.text_offset = handle->text.length;
+    ++PTX_INJECT__INJECTS(handle)[inject_idx].num_sites;
+    return ptx_inject__add(reader, &handle->sites, &site, sizeof site);
 }
 
-#define PTX_INJECT__PUT(out, literal) ptx_inject__put(out, literal, sizeof(literal) - 1)
-
 /* Writes `mov.f32 %_x0, source;` or `mov.f32 destination, %_x0;` on a line of its own. */
-static char* ptx_inject__put_mov(
-    char* out, PtxInject__Slice indent, const PtxInject__Marker* marker, PtxInject__Slice stable_name, int is_into_stub
+static void ptx_inject__write_mov(
+    PtxInject__Writer* text, PtxInject__Slice indent, const PtxInject__Marker* marker, int is_into_stub
 ) {
-    out = ptx_inject__put_slice(out, indent);
-    out = PTX_INJECT__PUT(out, "mov.");
-    out = ptx_inject__put(out, marker->type->mov_postfix, strlen(marker->type->mov_postfix));
-    if (is_into_stub) {
-        out = PTX_INJECT__PUT(out, " %");
-        out = ptx_inject__put_slice(out, stable_name);
-        out = PTX_INJECT__PUT(out, ", ");
-        out = ptx_inject__put_slice(out, marker->register_name);
-    } else {
-        out = PTX_INJECT__PUT(out, " ");
-        out = ptx_inject__put_slice(out, marker->register_name);
-        out = PTX_INJECT__PUT(out, ", %");
-        out = ptx_inject__put_slice(out, stable_name);
+    ptx_inject__write_slice(text, indent);
+    ptx_inject__write_string(text, "mov.");
+    ptx_inject__write_string(text, marker->type->mov_postfix);
+    ptx_inject__write_string(text, " ");
+    if (!is_into_stub) {
+        ptx_inject__write_slice(text, marker->register_name);
+        ptx_inject__write_string(text, ", ");
     }
-    return PTX_INJECT__PUT(out, ";\n");
+    ptx_inject__write_string(text, "%");
+    ptx_inject__write_slice(text, ptx_inject__stable_name(marker));
+    if (is_into_stub) {
+        ptx_inject__write_string(text, ", ");
+        ptx_inject__write_slice(text, marker->register_name);
+    }
+    ptx_inject__write_string(text, ";\n");
 }
 
 /* Adds a site of the comment form: stable registers and movs around the stub. */
 static PtxInjectResult ptx_inject__add_wrapped_site(PtxInject__Reader* reader, PtxInject__Slice indent, size_t inject_idx) {
-    struct PtxInjectHandleImpl* handle = reader->handle;
-    char buffer[PTX_INJECT__STABLE_NAME_BYTES];
-    size_t num_bytes = indent.length + 4; /* the braces */
-    char* out;
+    PtxInject__Writer* text = &reader->handle->text;
+    const PtxInject__Marker* markers = PTX_INJECT__MARKERS(reader);
+    const size_t num_markers = PTX_INJECT__NUM_MARKERS(reader);
     size_t i;
 
-    /* A declaration and at most two movs each, with fewer than 16 characters besides the names. */
-    for (i = 0; i < reader->num_markers; ++i) {
-        const PtxInject__Marker* marker = &reader->markers[i];
-        num_bytes += 3 * (indent.length + 16 + sizeof buffer) + marker->register_type.length;
-        num_bytes += 2 * (marker->register_name.length + strlen(marker->type->mov_postfix));
+    ptx_inject__write_string(text, "{\n");
+    for (i = 0; i < num_markers; ++i) {
+        ptx_inject__write_slice(text, indent);
+        ptx_inject__write_string(text, ".reg .");
+        ptx_inject__write_slice(text, markers[i].register_type);
+        ptx_inject__write_string(text, " %");
+        ptx_inject__write_slice(text, ptx_inject__stable_name(&markers[i]));
+        ptx_inject__write_string(text, ";\n");
+        if (markers[i].mut_type != PTX_INJECT_MUT_TYPE_OUT) ptx_inject__write_mov(text, indent, &markers[i], 1);
     }
-    PTX_INJECT__GROW(reader, char, handle->text, handle->text_length, handle->text_capacity, num_bytes);
-    out = PTX_INJECT__PUT(handle->text + handle->text_length, "{\n");
-    for (i = 0; i < reader->num_markers; ++i) {
-        const PtxInject__Slice stable_name = ptx_inject__stable_name(i, buffer);
-        out = ptx_inject__put_slice(out, indent);
-        out = PTX_INJECT__PUT(out, ".reg .");
-        out = ptx_inject__put_slice(out, reader->markers[i].register_type);
-        out = PTX_INJECT__PUT(out, " %");
-        out = ptx_inject__put_slice(out, stable_name);
-        out = PTX_INJECT__PUT(out, ";\n");
-        if (reader->markers[i].mut_type != PTX_INJECT_MUT_TYPE_OUT) {
-            out = ptx_inject__put_mov(out, indent, &reader->markers[i], stable_name, 1);
-        }
-    }
-    handle->text_length = (size_t)(out - handle->text);
     PTX_INJECT__TRY(ptx_inject__add_site(reader, inject_idx));
-    out = PTX_INJECT__PUT(out, "\n");
-    for (i = 0; i < reader->num_markers; ++i) {
-        if (reader->markers[i].mut_type != PTX_INJECT_MUT_TYPE_IN) {
-            out = ptx_inject__put_mov(out, indent, &reader->markers[i], ptx_inject__stable_name(i, buffer), 0);
-        }
+    ptx_inject__write_string(text, "\n");
+    for (i = 0; i < num_markers; ++i) {
+        if (markers[i].mut_type != PTX_INJECT_MUT_TYPE_IN) ptx_inject__write_mov(text, indent, &markers[i], 0);
     }
-    out = ptx_inject__put_slice(out, indent);
-    out = PTX_INJECT__PUT(out, "}");
-    handle->text_length = (size_t)(out - handle->text);
+    ptx_inject__write_slice(text, indent);
+    ptx_inject__write_string(text, "}");
     return PTX_INJECT_SUCCESS;
 }
 
@@ -1994,113 +1733,90 @@ static PtxInjectResult ptx_inject__read_site(
     const char* line_end = ptx_inject__line_end(body, source->end);
     const PtxInject__Slice name = ptx_inject__next_token(&body, line_end);
     const PtxInject__Slice rest = ptx_inject__rest(body, line_end);
-    const char* name_end = ptx_inject__skip_identifier(name);
     const uint64_t hash = ptx_inject__hash(name);
     PtxInject__Entry* entry;
     PtxInject__Inject model; /* of this name or, if it is new, of the previous one, which often has the same variables */
-    size_t inject_idx, num_same;
-    int is_new, is_copy, is_wrapped;
+    size_t inject_idx, num_markers, num_same;
+    int is_new, is_wrapped = 0;
 
-    if (name.length == 0) {
-        PTX_INJECT__REFUSE(source, start, "the name is missing: // PTX_INJECT_START name");
-    }
-    if (name_end < name.begin + name.length) {
-        PTX_INJECT__REFUSE(source, name_end, "a name is made of letters, digits, _ and $");
-    }
-    if (rest.length > 0) {
-        PTX_INJECT__REFUSE(source, rest.begin, "a name is one word");
-    }
+    PTX_INJECT__TRY(ptx_inject__check_name(source, name, start, "the name is missing: // PTX_INJECT_START name"));
+    if (rest.length > 0) PTX_INJECT__REFUSE(source, rest.begin, "a name is one word");
     PTX_INJECT__TRY(ptx_inject__grow_table(reader));
     entry = ptx_inject__find_entry(handle, hash, name);
     is_new = entry->index_plus_one == 0;
-    inject_idx = is_new ? handle->num_injects : entry->index_plus_one - 1;
+    inject_idx = is_new ? PTX_INJECT__NUM_INJECTS(handle) : entry->index_plus_one - 1;
     memset(&model, 0, sizeof model);
-    if (handle->num_injects > 0) {
-        model = handle->injects[is_new ? inject_idx - 1 : inject_idx];
-    }
-
-    is_copy = model.body_length > 0 &&
-        ptx_inject__begins_with_word(body, source->end, source->text + model.body_offset, model.body_length);
-    if (is_copy) {
+    if (PTX_INJECT__NUM_INJECTS(handle) > 0) model = PTX_INJECT__INJECTS(handle)[is_new ? inject_idx - 1 : inject_idx];
+    if (model.body_length > 0 &&
+        ptx_inject__begins_with_word(body, source->end, source->text + model.body_offset, model.body_length)) {
         body_end = body + model.body_length; /* identical text */
-        is_wrapped = 0;
-        num_same = model.num_args;
+        num_markers = num_same = model.num_args;
     } else {
         PTX_INJECT__TRY(ptx_inject__read_body(reader, start, body, &body_end));
-        is_wrapped = reader->num_markers > 0 && reader->markers[0].type != NULL;
+        num_markers = PTX_INJECT__NUM_MARKERS(reader);
         num_same = ptx_inject__first_difference(reader, &model);
+        is_wrapped = num_markers > 0 && PTX_INJECT__MARKERS(reader)[0].type != NULL;
     }
     if (ptx_inject__rest(body_end, ptx_inject__line_end(body_end, source->end)).length > 0) {
         PTX_INJECT__REFUSE(source, body_end, "nothing follows PTX_INJECT_END on its line");
     }
     *body_end_out = body_end;
+    reader->previous = ptx_inject__between(start, is_wrapped ? start : ptx_inject__line_end(body_end, source->end));
 
     if (is_new) {
-        if (!is_copy && (num_same < reader->num_markers || num_same < model.num_args)) {
-            model.first_arg = handle->num_args;
-            model.num_args = reader->num_markers;
+#ifdef PTX_INJECT_MAX_UNIQUE_INJECTS
+        if (inject_idx >= (size_t)(PTX_INJECT_MAX_UNIQUE_INJECTS)) {
+            PTX_INJECT__REFUSE_AS(
+                PTX_INJECT_ERROR_MAX_UNIQUE_INJECTS_EXCEEDED, source, name.begin, "more names than PTX_INJECT_MAX_UNIQUE_INJECTS"
+            );
+        }
+#endif
+        if (num_same < num_markers || num_same < model.num_args) {
+            model.first_arg = PTX_INJECT__COUNT_ITEMS(PtxInject__Arg, handle->args);
+            model.num_args = num_markers;
             PTX_INJECT__TRY(ptx_inject__add_args(reader, body, body_end));
         }
+        model.name = ptx_inject__add_string(handle, name);
         model.num_sites = 0;
         model.body_offset = (size_t)(body - source->text);
         model.body_length = is_wrapped ? 0 : (size_t)(body_end - body);
-        PTX_INJECT__TRY(ptx_inject__add_inject(reader, name, entry, hash, &model));
-    } else if (!is_copy && num_same < reader->num_markers) {
+        PTX_INJECT__TRY(ptx_inject__add(reader, &handle->injects, &model, sizeof model));
+        entry->hash = hash;
+        entry->index_plus_one = inject_idx + 1;
+    } else if (num_same < num_markers || num_same < model.num_args) {
         PTX_INJECT__REFUSE_AS(
             PTX_INJECT_ERROR_INCONSISTENT_INJECTION,
             source,
-            reader->markers[num_same].register_name.begin,
-            "another variable than at the first site of this name"
-        );
-    } else if (num_same < model.num_args) {
-        PTX_INJECT__REFUSE_AS(
-            PTX_INJECT_ERROR_INCONSISTENT_INJECTION, source, start, "fewer variables than at the first site of this name"
+            num_same < num_markers ? PTX_INJECT__MARKERS(reader)[num_same].register_name.begin : start,
+            num_same < num_markers ? "another variable than at the first site of this name"
+                                   : "fewer variables than at the first site of this name"
         );
     }
-    return is_wrapped ? ptx_inject__add_wrapped_site(reader, indent, inject_idx) : ptx_inject__add_site(reader, inject_idx);
+    if (is_wrapped) {
+        PTX_INJECT__TRY(ptx_inject__add_wrapped_site(reader, indent, inject_idx));
+    } else {
+        PTX_INJECT__TRY(ptx_inject__add_site(reader, inject_idx));
+    }
+    if (!handle->text.is_growing || !handle->strings.is_growing) PTX_INJECT__REFUSE_MEMORY(source);
+    return PTX_INJECT_SUCCESS;
 }
 
-/* The // of a marker, given its word; NULL if the word is not the first thing in a line's comment. */
-static const char* ptx_inject__comment_begin(const char* text, const char* word) {
+/* The // of a marker, given its word; NULL if the word is not the first thing in a line's comment. *indent_out: the blanks before
+   it. */
+static const char* ptx_inject__comment_begin(const char* text, const char* word, PtxInject__Slice* indent_out) {
     const char* comment;
     const char* line;
 
     while (word > text && ptx_inject__is_blank(word[-1])) {
         --word;
     }
-    if (word - text < 2 || word[-1] != '/' || word[-2] != '/') {
-        return NULL;
-    }
+    if (word - text < 2 || word[-1] != '/' || word[-2] != '/') return NULL;
     comment = word - 2;
     for (line = comment; line > text && ptx_inject__is_blank(line[-1]); --line) {
     }
+    *indent_out = ptx_inject__between(line, comment);
+    if (indent_out->length > PTX_INJECT__MAX_INDENT) indent_out->length = 0;
     return line == text || line[-1] == '\n' ? comment : NULL;
-}
-
-/* The end of the block comment that contains a place, or NULL. Places must ascend; *scanned, outside comments and literals, moves
-   with them. */
-static const char* ptx_inject__comment_around(const char** scanned, const char* place, const char* end) {
-    const char* at = *scanned;
-    const char* next = NULL;
-
-    while (at < place) {
-        if (*at == '"') {
-            next = ptx_inject__skip_literal(at, end);
-        } else if (ptx_inject__begins(at, end, "//", 2)) {
-            next = ptx_inject__line_end(at, end);
-        } else if (ptx_inject__begins(at, end, "/*", 2)) {
-            next = ptx_inject__skip_comment(at, end);
-            if (next == NULL || next > place) {
-                *scanned = next == NULL ? end : next;
-                return *scanned;
-            }
-        } else {
-            next = at + 1;
-        }
-        at = next;
-    }
-    *scanned = at;
-    return NULL;
 }
 
 /* The next PTX_INJECT_, found by its J, the rarest of its letters in PTX. */
@@ -2118,117 +1834,79 @@ static const char* ptx_inject__find_marker(const char* text, const char* at, con
 /* Is there a block comment? Compilers write none. */
 static int ptx_inject__has_block_comment(const char* text, const char* end) {
     const char* at = text;
-    while ((at = (const char*)memchr(at, '*', (size_t)(end - at))) != NULL) {
-        if (at > text && at[-1] == '/') {
-            return 1;
-        }
-        ++at;
+    for (; (at = (const char*)memchr(at, '*', (size_t)(end - at))) != NULL; ++at) {
+        if (at > text && at[-1] == '/') return 1;
     }
     return 0;
 }
 
-/* Keeps the site that was just read, so that the next one that is the same to the letter is recognised at once. Sites between
-   two line breaks are kept, and only those that get the stub alone. */
-static void ptx_inject__keep_block(PtxInject__Reader* reader, const char* comment, const char* start, const char* body_end) {
-    const char* begin = comment;
-    const char* end = ptx_inject__line_end(body_end, reader->source->end);
-
-    reader->block.length = 0;
-    while (begin > reader->source->text && *begin != '\n') {
-        --begin;
-    }
-    if (*begin == '\n' && end < reader->source->end && (reader->num_markers == 0 || reader->markers[0].type == NULL)) {
-        reader->block.begin = begin;
-        reader->block.length = (size_t)(end + 1 - begin);
-        reader->block_comment = (size_t)(comment - begin);
-        reader->block_start = (size_t)(start - begin);
-        reader->block_end = (size_t)(body_end - begin);
-    }
-}
-
-/* Is the marker that of a site with the same lines as the last one? `copied` is where the text begins that no site has yet. */
-static int ptx_inject__is_repeated(const PtxInject__Reader* reader, const char* copied, const char* marker) {
-    return reader->block.length > 0 && (size_t)(marker - copied) >= reader->block_start &&
-        ptx_inject__begins(marker - reader->block_start, reader->source->end, reader->block.begin, reader->block.length);
-}
-
 static PtxInjectResult ptx_inject__read(PtxInject__Reader* reader) {
-    const char* text = reader->source->text;
-    const char* end = reader->source->end;
-    const char* copied = text;
-    const char* at = text;
-    const char* scanned = text;
-    const int has_block_comments = ptx_inject__has_block_comment(text, end);
+    PtxInject__Source* source = reader->source;
+    PtxInject__Writer* out = &reader->handle->text;
+    const char* copied = source->text;
+    const char* at = source->text;
+    const int has_block_comments = ptx_inject__has_block_comment(source->text, source->end);
 
-    while ((at = ptx_inject__find_marker(text, at, end)) != NULL) {
-        const int is_repeated = ptx_inject__is_repeated(reader, copied, at);
-        const int is_start = is_repeated || PTX_INJECT__IS_START(at, end);
+    reader->previous = ptx_inject__between(at, at);
+    while ((at = ptx_inject__find_marker(source->text, at, source->end)) != NULL) {
+        const size_t length = reader->previous.length;
+        const int is_repeated = length > 0 && ptx_inject__begins(at, source->end, reader->previous.begin, length) &&
+            (at + length == source->end || at[length] == '\n');
+        const int is_start = is_repeated || PTX_INJECT__IS(PTX_INJECT__START, at, source->end);
         const char* comment = NULL;
+        const char* behind;
+        PtxInject__Slice indent;
 
-        if (is_repeated) {
-            comment = at - reader->block_start + reader->block_comment;
-        } else if (is_start || PTX_INJECT__IS_END(at, end)) {
-            comment = ptx_inject__comment_begin(text, at);
+        if (is_start || PTX_INJECT__IS(PTX_INJECT__END, at, source->end)) {
+            comment = ptx_inject__comment_begin(source->text, at, &indent);
         }
         if (comment == NULL) {
             at += sizeof PTX_INJECT__MARKER - 1;
             continue;
         }
-        if (has_block_comments) {
-            const char* behind = ptx_inject__comment_around(&scanned, comment, end);
-            if (behind != NULL) {
-                at = behind;
-                continue;
-            }
+        behind = has_block_comments ? ptx_inject__comment_around(source, comment) : NULL;
+        if (behind != NULL) {
+            at = behind;
+            continue;
         }
-        if (!is_start) {
-            PTX_INJECT__REFUSE(reader->source, at, "no // PTX_INJECT_START precedes this PTX_INJECT_END");
-        }
-        PTX_INJECT__TRY(ptx_inject__add_text(reader, copied, (size_t)(comment - copied)));
+        if (!is_start) PTX_INJECT__REFUSE(source, at, "no // PTX_INJECT_START precedes this PTX_INJECT_END");
+        ptx_inject__write(out, copied, (size_t)(comment - copied));
         if (is_repeated) {
-            PTX_INJECT__TRY(ptx_inject__add_site(reader, reader->handle->sites[reader->handle->num_sites - 1].inject_idx));
-            at += reader->block_end - reader->block_start;
+            const size_t num_sites = PTX_INJECT__COUNT_ITEMS(PtxInject__Site, reader->handle->sites);
+            const PtxInject__Site* last = PTX_INJECT__ITEMS(PtxInject__Site, reader->handle->sites) + num_sites - 1;
+            PTX_INJECT__TRY(ptx_inject__add_site(reader, last->inject_idx));
+            at += length;
         } else {
-            const char* start = at;
-            PtxInject__Slice indent;
-            for (indent.begin = comment; indent.begin > copied && ptx_inject__is_blank(indent.begin[-1]); --indent.begin) {
-            }
-            indent.length = (size_t)(comment - indent.begin);
-            if (indent.length > PTX_INJECT__MAX_INDENT) {
-                indent.length = 0;
-            }
-            PTX_INJECT__TRY(ptx_inject__read_site(reader, indent, start, &at));
-            ptx_inject__keep_block(reader, comment, start, at);
+            PTX_INJECT__TRY(ptx_inject__read_site(reader, indent, at, &at));
         }
         copied = at;
     }
-    return ptx_inject__add_text(reader, copied, (size_t)(end - copied));
+    return ptx_inject__add(reader, out, copied, (size_t)(source->end - copied));
 }
 
 static PtxInjectResult ptx_inject__create(PtxInject__Source* source, PtxInjectHandle* handle_out) {
     PtxInject__Reader reader;
+    struct PtxInjectHandleImpl* handle = (struct PtxInjectHandleImpl*)PTX_INJECT_MALLOC(sizeof *handle);
     PtxInjectResult result;
 
-    memset(&reader, 0, sizeof reader);
+    *handle_out = NULL;
+    if (handle == NULL) PTX_INJECT__REFUSE_MEMORY(source);
+    memset(handle, 0, sizeof *handle);
+    handle->text.is_growing = handle->strings.is_growing = 1;
+    handle->injects.is_growing = handle->args.is_growing = handle->sites.is_growing = 1;
+    reader.handle = handle;
     reader.source = source;
-    reader.handle = (struct PtxInjectHandleImpl*)PTX_INJECT_MALLOC(sizeof(struct PtxInjectHandleImpl));
-    if (reader.handle == NULL) {
-        PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_OUT_OF_MEMORY, source, NULL, "out of memory");
-    }
-    memset(reader.handle, 0, sizeof *reader.handle);
-    reader.handle->text_capacity = (size_t)(source->end - source->text) + 1; /* the macro form needs no more */
-    reader.handle->text = (char*)PTX_INJECT_MALLOC(reader.handle->text_capacity);
-    if (reader.handle->text == NULL) {
-        (void)ptx_inject_destroy(reader.handle);
-        PTX_INJECT__REFUSE_AS(PTX_INJECT_ERROR_OUT_OF_MEMORY, source, NULL, "out of memory");
-    }
+    reader.markers = ptx_inject__writer(NULL, 0);
+    reader.markers.is_growing = 1;
+    /* The macro form needs no more than the text, the comment form seldom more than this. */
+    handle->text = ptx_inject__grown(handle->text, (size_t)(source->end - source->text) / 2 * 3 + 1);
     result = ptx_inject__read(&reader);
-    PTX_INJECT_FREE(reader.markers);
+    PTX_INJECT_FREE(reader.markers.bytes);
     if (result != PTX_INJECT_SUCCESS) {
-        (void)ptx_inject_destroy(reader.handle);
+        (void)ptx_inject_destroy(handle);
         return result;
     }
-    *handle_out = reader.handle;
+    *handle_out = handle;
     return PTX_INJECT_SUCCESS;
 }
 
@@ -2236,18 +1914,11 @@ PtxInjectResult ptx_inject_create_with_types(
     PtxInjectHandle* handle_out, const char* ptx, const PtxInjectDataTypeInfo* types, size_t num_types
 ) {
     PtxInject__Source source;
-    PtxInjectResult result;
 
-    if (handle_out == NULL) {
-        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
-    }
+    if (handle_out == NULL) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
     *handle_out = NULL;
-    result = ptx_inject__open(&source, ptx, types, num_types);
-    if (result == PTX_INJECT_SUCCESS) {
-        result = ptx_inject__create(&source, handle_out);
-    }
-    ptx_inject__close(&source);
-    return result;
+    PTX_INJECT__TRY(ptx_inject__open(&source, ptx, types, num_types));
+    return ptx_inject__create(&source, handle_out);
 }
 
 PtxInjectResult ptx_inject_create(PtxInjectHandle* handle_out, const char* ptx) {
@@ -2261,14 +1932,9 @@ PtxInjectResult ptx_inject_diagnose_ptx(
     PtxInjectHandle handle = NULL;
     PtxInjectResult result;
 
-    if (place_out == NULL) {
-        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
-    }
+    if (place_out == NULL) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
     result = ptx_inject__open(&source, ptx, types, num_types);
-    if (result == PTX_INJECT_SUCCESS) {
-        result = ptx_inject__create(&source, &handle);
-    }
-    ptx_inject__close(&source);
+    if (result == PTX_INJECT_SUCCESS) result = ptx_inject__create(&source, &handle);
     ptx_inject__tell(&source, place_out);
     (void)ptx_inject_destroy(handle);
     return result;
@@ -2276,34 +1942,31 @@ PtxInjectResult ptx_inject_diagnose_ptx(
 
 /* ---- queries ---- */
 
+/* Writes an answer that was asked for. */
+#define PTX_INJECT__ANSWER(pointer, value) \
+    do {                                   \
+        if ((pointer) != NULL) {           \
+            *(pointer) = (value);          \
+        }                                  \
+    } while (0)
+
 PtxInjectResult ptx_inject_num_injects(PtxInjectHandle handle, size_t* num_injects_out) {
-    if (handle == NULL) {
-        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
-    }
-    if (num_injects_out != NULL) {
-        *num_injects_out = handle->num_injects;
-    }
+    if (handle == NULL) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
+    PTX_INJECT__ANSWER(num_injects_out, PTX_INJECT__NUM_INJECTS(handle));
     return PTX_INJECT_SUCCESS;
 }
 
 PtxInjectResult ptx_inject_inject_info_by_index(
     PtxInjectHandle handle, size_t inject_idx, const char** inject_name_out, size_t* num_args_out, size_t* num_sites_out
 ) {
-    if (handle == NULL) {
-        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
-    }
-    if (inject_idx >= handle->num_injects) {
-        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_OUT_OF_BOUNDS_IDX);
-    }
-    if (inject_name_out != NULL) {
-        *inject_name_out = handle->strings + handle->injects[inject_idx].name;
-    }
-    if (num_args_out != NULL) {
-        *num_args_out = handle->injects[inject_idx].num_args;
-    }
-    if (num_sites_out != NULL) {
-        *num_sites_out = handle->injects[inject_idx].num_sites;
-    }
+    const PtxInject__Inject* inject;
+
+    if (handle == NULL) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
+    if (inject_idx >= PTX_INJECT__NUM_INJECTS(handle)) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_OUT_OF_BOUNDS_IDX);
+    inject = &PTX_INJECT__INJECTS(handle)[inject_idx];
+    PTX_INJECT__ANSWER(inject_name_out, handle->strings.bytes + inject->name);
+    PTX_INJECT__ANSWER(num_args_out, inject->num_args);
+    PTX_INJECT__ANSWER(num_sites_out, inject->num_sites);
     return PTX_INJECT_SUCCESS;
 }
 
@@ -2312,23 +1975,13 @@ PtxInjectResult ptx_inject_inject_info_by_name(
 ) {
     PtxInject__Slice name;
     const PtxInject__Entry* entry = NULL;
-    size_t inject_idx;
 
-    if (handle == NULL || inject_name == NULL) {
-        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
-    }
+    if (handle == NULL || inject_name == NULL) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
     name = ptx_inject__slice(inject_name);
-    if (handle->num_entries > 0) {
-        entry = ptx_inject__find_entry(handle, ptx_inject__hash(name), name);
-    }
-    if (entry == NULL || entry->index_plus_one == 0) {
-        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND);
-    }
-    inject_idx = entry->index_plus_one - 1;
-    if (inject_idx_out != NULL) {
-        *inject_idx_out = inject_idx;
-    }
-    return ptx_inject_inject_info_by_index(handle, inject_idx, NULL, num_args_out, num_sites_out);
+    if (handle->num_entries > 0) entry = ptx_inject__find_entry(handle, ptx_inject__hash(name), name);
+    if (entry == NULL || entry->index_plus_one == 0) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND);
+    PTX_INJECT__ANSWER(inject_idx_out, entry->index_plus_one - 1);
+    return ptx_inject_inject_info_by_index(handle, entry->index_plus_one - 1, NULL, num_args_out, num_sites_out);
 }
 
 PtxInjectResult ptx_inject_variable_info_by_index(
@@ -2341,33 +1994,19 @@ PtxInjectResult ptx_inject_variable_info_by_index(
     const char** register_type_name_out,
     const char** data_type_name_out
 ) {
+    const PtxInject__Inject* inject;
     const PtxInject__Arg* arg;
 
-    if (handle == NULL) {
-        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
-    }
-    if (inject_idx >= handle->num_injects) {
-        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_OUT_OF_BOUNDS_IDX);
-    }
-    if (arg_idx >= handle->injects[inject_idx].num_args) {
-        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
-    }
-    arg = &handle->args[handle->injects[inject_idx].first_arg + arg_idx];
-    if (variable_name_out != NULL) {
-        *variable_name_out = handle->strings + arg->name;
-    }
-    if (register_name_out != NULL) {
-        *register_name_out = handle->strings + arg->register_name;
-    }
-    if (mut_type_out != NULL) {
-        *mut_type_out = arg->mut_type;
-    }
-    if (register_type_name_out != NULL) {
-        *register_type_name_out = handle->strings + arg->register_type;
-    }
-    if (data_type_name_out != NULL) {
-        *data_type_name_out = handle->strings + arg->data_type;
-    }
+    if (handle == NULL) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
+    if (inject_idx >= PTX_INJECT__NUM_INJECTS(handle)) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_OUT_OF_BOUNDS_IDX);
+    inject = &PTX_INJECT__INJECTS(handle)[inject_idx];
+    if (arg_idx >= inject->num_args) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
+    arg = &PTX_INJECT__ITEMS(PtxInject__Arg, handle->args)[inject->first_arg + arg_idx];
+    PTX_INJECT__ANSWER(variable_name_out, handle->strings.bytes + arg->name);
+    PTX_INJECT__ANSWER(register_name_out, handle->strings.bytes + arg->register_name);
+    PTX_INJECT__ANSWER(mut_type_out, arg->mut_type);
+    PTX_INJECT__ANSWER(register_type_name_out, handle->strings.bytes + arg->register_type);
+    PTX_INJECT__ANSWER(data_type_name_out, handle->strings.bytes + arg->data_type);
     return PTX_INJECT_SUCCESS;
 }
 
@@ -2382,22 +2021,20 @@ PtxInjectResult ptx_inject_variable_info_by_name(
     const char** data_type_name_out
 ) {
     const PtxInject__Inject* inject;
+    const PtxInject__Arg* args;
     size_t arg_idx = 0;
 
-    if (handle == NULL || variable_name == NULL || inject_idx >= handle->num_injects) {
+    if (handle == NULL || variable_name == NULL || inject_idx >= PTX_INJECT__NUM_INJECTS(handle)) {
         return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
     }
-    inject = &handle->injects[inject_idx];
+    inject = &PTX_INJECT__INJECTS(handle)[inject_idx];
+    args = PTX_INJECT__ITEMS(PtxInject__Arg, handle->args);
     while (arg_idx < inject->num_args &&
-           strcmp(handle->strings + handle->args[inject->first_arg + arg_idx].name, variable_name) != 0) {
+           strcmp(handle->strings.bytes + args[inject->first_arg + arg_idx].name, variable_name) != 0) {
         ++arg_idx;
     }
-    if (arg_idx == inject->num_args) {
-        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND);
-    }
-    if (arg_idx_out != NULL) {
-        *arg_idx_out = arg_idx;
-    }
+    if (arg_idx == inject->num_args) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND);
+    PTX_INJECT__ANSWER(arg_idx_out, arg_idx);
     return ptx_inject_variable_info_by_index(
         handle, inject_idx, arg_idx, NULL, register_name_out, mut_type_out, register_type_name_out, data_type_name_out
     );
@@ -2405,20 +2042,7 @@ PtxInjectResult ptx_inject_variable_info_by_name(
 
 /* ---- rendering ---- */
 
-/* Bytes of the text with its stubs and a NUL; SIZE_MAX if they are more. `lengths` may be NULL. */
-static size_t ptx_inject__rendered_size(PtxInjectHandle handle, const char* const* stubs, const size_t* lengths) {
-    size_t total = handle->text_length + 1;
-    size_t i;
-    for (i = 0; i < handle->num_injects; ++i) {
-        const size_t length = lengths != NULL ? lengths[i] : strlen(stubs[i]);
-        if (length > (SIZE_MAX - total) / handle->injects[i].num_sites) {
-            return SIZE_MAX;
-        }
-        total += length * handle->injects[i].num_sites;
-    }
-    return total;
-}
-
+/* `lengths` NULL: the stubs are strings. */
 static PtxInjectResult ptx_inject__render(
     PtxInjectHandle handle,
     const char* const* stubs,
@@ -2428,51 +2052,31 @@ static PtxInjectResult ptx_inject__render(
     size_t buffer_size,
     size_t* bytes_written_out
 ) {
-    const char* text;
-    char* out = buffer;
-    size_t remaining = buffer_size;
+    PtxInject__Writer writer = ptx_inject__writer(buffer, buffer_size);
+    const PtxInject__Site* sites;
     size_t previous_idx = SIZE_MAX;
     size_t stub_length = 0;
-    size_t i, length;
+    size_t copied = 0;
+    size_t num_sites, i;
 
-    if (handle == NULL || (stubs == NULL && num_stubs > 0)) {
-        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
-    }
-    if (num_stubs != handle->num_injects) {
-        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_WRONG_NUM_STUBS);
-    }
+    if (handle == NULL || (stubs == NULL && num_stubs > 0)) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
+    if (num_stubs != PTX_INJECT__NUM_INJECTS(handle)) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_WRONG_NUM_STUBS);
     for (i = 0; i < num_stubs; ++i) {
-        if (stubs[i] == NULL) {
-            return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
-        }
+        if (stubs[i] == NULL) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
     }
-    text = handle->text;
-    for (i = 0; i < handle->num_sites && buffer != NULL; ++i) {
-        const PtxInject__Site* site = &handle->sites[i];
-
-        if (site->inject_idx != previous_idx) {
-            previous_idx = site->inject_idx;
+    sites = PTX_INJECT__ITEMS(PtxInject__Site, handle->sites);
+    num_sites = PTX_INJECT__COUNT_ITEMS(PtxInject__Site, handle->sites);
+    for (i = 0; i < num_sites; ++i) {
+        if (sites[i].inject_idx != previous_idx) {
+            previous_idx = sites[i].inject_idx;
             stub_length = lengths != NULL ? lengths[previous_idx] : strlen(stubs[previous_idx]);
         }
-        length = (size_t)(handle->text + site->text_offset - text);
-        if (length > remaining || stub_length > remaining - length) {
-            break;
-        }
-        remaining -= length + stub_length;
-        memcpy(out, text, length);
-        memcpy(out + length, stubs[previous_idx], stub_length);
-        out += length + stub_length;
-        text += length;
+        ptx_inject__write(&writer, handle->text.bytes + copied, sites[i].text_offset - copied);
+        ptx_inject__write(&writer, stubs[previous_idx], stub_length);
+        copied = sites[i].text_offset;
     }
-    length = (size_t)(handle->text + handle->text_length - text);
-    if (buffer == NULL || i < handle->num_sites || length >= remaining) {
-        return ptx_inject__finish(
-            buffer, buffer == NULL ? 0 : buffer_size, ptx_inject__rendered_size(handle, stubs, lengths), bytes_written_out
-        );
-    }
-    memcpy(out, text, length);
-    out[length] = '\0';
-    return ptx_inject__finish(buffer, buffer_size, (size_t)(out - buffer) + length + 1, bytes_written_out);
+    ptx_inject__write(&writer, handle->text.bytes + copied, handle->text.length - copied);
+    return ptx_inject__finish(&writer, bytes_written_out);
 }
 
 PtxInjectResult ptx_inject_render_ptx(
@@ -2495,9 +2099,7 @@ PtxInjectResult ptx_inject_render_ptx_sized(
     size_t buffer_size,
     size_t* bytes_written_out
 ) {
-    if (stub_lengths == NULL && num_stubs > 0) {
-        return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
-    }
+    if (stub_lengths == NULL && num_stubs > 0) return PTX_INJECT__ERROR(PTX_INJECT_ERROR_INVALID_INPUT);
     return ptx_inject__render(handle, stubs, stub_lengths, num_stubs, buffer, buffer_size, bytes_written_out);
 }
 

@@ -105,45 +105,6 @@ static void test_rendering_and_queries_allocate_nothing(void) {
     free(ptx);
 }
 
-/* 64 types are looked up without memory, more with a table that is gone afterwards. */
-static void test_many_types_take_memory_that_is_given_back(void) {
-    static const char* const cuda = "/* PTX_INJECT s\n in t0 x\n*/";
-    static const char* const ptx = "// PTX_INJECT_START s\n// %r1 in t0 x\n// PTX_INJECT_END\n";
-    PtxInjectDataTypeInfo types[65];
-    char names[65][8], buffer[256];
-    PtxInjectHandle handle = NULL;
-    PtxInjectPlace place;
-    size_t num_types, i;
-    for (i = 0; i < 65; ++i) {
-        const PtxInjectDataTypeInfo type = {names[i], "u32", "u32", 'r', NULL};
-        (void)sprintf(names[i], "t%u", (unsigned)i);
-        types[i] = type;
-    }
-    for (num_types = 64; num_types <= 65; ++num_types) {
-        num_allocations = 0;
-        num_frees = 0;
-        CHECK_RESULT(ptx_inject_process_cuda(cuda, types, num_types, buffer, sizeof buffer, NULL), PTX_INJECT_SUCCESS);
-        CHECK_RESULT(ptx_inject_process_cuda(cuda, types, num_types, buffer, 5, NULL), PTX_INJECT_ERROR_INSUFFICIENT_BUFFER);
-        CHECK_RESULT(ptx_inject_process_cuda("/*", types, num_types, buffer, 5, NULL), PTX_INJECT_SUCCESS);
-        CHECK_RESULT(ptx_inject_diagnose_cuda("/* PTX_INJECT", types, num_types, &place), PTX_INJECT_ERROR_FORMATTING);
-        CHECK_UINT(num_allocations, num_types == 64 ? 0 : 4);
-        CHECK_RESULT(ptx_inject_diagnose_ptx("// PTX_INJECT_END", types, num_types, &place), PTX_INJECT_ERROR_FORMATTING);
-        CHECK_RESULT(ptx_inject_create_with_types(&handle, ptx, types, num_types), PTX_INJECT_SUCCESS);
-        CHECK_RESULT(ptx_inject_destroy(handle), PTX_INJECT_SUCCESS);
-        CHECK_UINT(num_frees, num_allocations);
-    }
-    failing_allocation = 1;
-    num_allocations = 0;
-    CHECK_RESULT(ptx_inject_process_cuda(cuda, types, 65, buffer, sizeof buffer, NULL), PTX_INJECT_ERROR_OUT_OF_MEMORY);
-    num_allocations = 0;
-    CHECK_RESULT(ptx_inject_diagnose_cuda(cuda, types, 65, &place), PTX_INJECT_ERROR_OUT_OF_MEMORY);
-    CHECK_TEXT(place.reason, "out of memory");
-    num_allocations = 0;
-    CHECK_RESULT(ptx_inject_create_with_types(&handle, ptx, types, 65), PTX_INJECT_ERROR_OUT_OF_MEMORY);
-    CHECK(handle == NULL);
-    failing_allocation = 0;
-}
-
 static void test_names_beyond_the_limit_are_refused_where_they_stand(void) {
     char* ptx = make_ptx(301);
     PtxInjectHandle handle = NULL;
@@ -159,7 +120,6 @@ static void test_names_beyond_the_limit_are_refused_where_they_stand(void) {
 int main(void) {
     test_memory_that_fails_anywhere_is_reported_and_nothing_is_lost();
     test_rendering_and_queries_allocate_nothing();
-    test_many_types_take_memory_that_is_given_back();
     test_names_beyond_the_limit_are_refused_where_they_stand();
     return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

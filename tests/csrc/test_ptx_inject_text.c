@@ -118,7 +118,7 @@ static void test_an_unknown_type_is_told_apart_from_one_that_was_not_given(void)
 
 static void test_variables_of_one_name_are_refused_where_the_second_stands(void) {
     check_refused_cuda("/* PTX_INJECT s\n in f32 x\n in u32 x\n*/", 3, 9);
-    check_refused_cuda("/* PTX_INJECT s\n in f32 x\n out f32  x // again\n*/", 2, 9); /* outputs come first */
+    check_refused_cuda("/* PTX_INJECT s\n in f32 x\n out f32  x // again\n*/", 3, 11);
     check_refused_cuda("/* PTX_INJECT s\n mod f32 a[0]\n mod f32 a[1]\n mod f32 a[0]\n*/", 4, 10);
 }
 
