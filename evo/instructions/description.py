@@ -44,7 +44,7 @@ def _error_bound(text: Any) -> ErrorBound:
 
 def _power(text: str) -> float:
     base, _, exponent = text.partition("^")
-    return float(base) ** float(exponent or 1)
+    return math.pow(float(base), float(exponent or 1))
 
 
 class Semantics(_Strict):

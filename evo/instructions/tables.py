@@ -16,6 +16,7 @@ So "w/b" to a and "-(w/b)*y" to b are `wb/=awb/~y@b`.
 from __future__ import annotations
 
 import ast
+import re
 
 from evo.instructions import Instruction, InstructionSet, shipped_instruction_set
 from evo.instructions.header import render_header
@@ -102,7 +103,7 @@ def _ast_ptx_instructions(default: InstructionSet) -> str:
 
 
 def _enumerator(instruction: Instruction) -> str:
-    return instruction.ptx.replace(".", "_").upper()
+    return re.sub(r"\W", "_", instruction.ptx).upper()
 
 
 def _signature(instruction_set: InstructionSet, instruction: Instruction) -> str:

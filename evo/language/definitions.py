@@ -218,7 +218,7 @@ def _is_number(node: ast.expr) -> bool:
 
 def _is_exact(node: ast.expr) -> bool:
     number = ast.literal_eval(node)
-    return float(np.float32(number)) == number
+    return bool(float(np.float32(number)) == number)
 
 
 def _number(number: float, kind: str) -> str:

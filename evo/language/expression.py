@@ -16,7 +16,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.instructions import Semantics
+from evo.instructions.description import Semantics
 from evo.language.program import Language
 from evo.native.stack_ptx import NO_VALUE, NodeKind
 

@@ -47,7 +47,7 @@ def rounded(a: Array) -> Array:
 def toward_zero(a: Array) -> Array:
     """float64 numbers as float32, rounded toward zero and flushed; of numbers that are not negative."""
     b = narrow(a)
-    b = np.where(b > a, np.nextafter(b, np.float32(0.0)), b)
+    b = narrow(np.where(b > a, np.nextafter(b, np.float32(0.0)), b))
     return np.where(b < 2.0**-126, np.float32(0.0), b)
 
 

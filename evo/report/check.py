@@ -104,9 +104,7 @@ def check_elites(run: Run) -> CheckReport:
         # A task states how near its own kernel comes to its `score`.
         is_own = task_kernel(problem.task) is not None
         stubs = problem.language.lowering.emit(batch.words)
-        coarse = [
-            i.ptx for i in problem.language.instruction_set.instructions if i.semantics.error and i.semantics.error.is_coarse
-        ]
+        coarse = [i.ptx for i in problem.language.instruction_set.instructions if i.semantics.is_coarse]
         is_accurate = np.array([not is_own and not any(ptx in stub for ptx in coarse) for stub in stubs])
         return CheckReport(
             [f"cell {name}" for name in cell_names(run)], gpu.device, cpu.evaluate(batch), gpu.evaluate(batch), is_accurate
