@@ -1,5 +1,5 @@
 """What can fail: the exceptions that end a command, and the kinds of failures of a program, which end nothing. And how a message
-about an unknown name ends.
+about an unknown name, or about the end of a process, ends.
 
 Owns the promise that each exception ends in one clear line, a user's mistake with exit code 2 and a GPU's failure with 3; the
 command line keeps it.
@@ -7,6 +7,7 @@ command line keeps it.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Any
@@ -80,3 +81,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     else:
         everything = f"one of {len(known)}, such as: {', '.join(known[:_MAX_NEAR])}"
     return suggestion(name, known) or everything
+
+
+def how_it_ended(exit_code: int) -> str:
+    """What a process's end was: `ended with exit code 3`, or `was killed by SIGKILL` if it is negative."""
+    if exit_code >= 0:
+        return f"ended with exit code {exit_code}"
+    try:
+        return f"was killed by {signal.Signals(-exit_code).name}"
+    except ValueError:
+        return f"was killed by signal {-exit_code}"

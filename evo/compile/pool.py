@@ -24,7 +24,7 @@ from typing import IO, Any, ParamSpec, TypeVar
 import pebble
 
 from evo.compile.request import CompileExecutor, CompileRequest, Fulfil, Outcome
-from evo.errors import UserError
+from evo.errors import UserError, how_it_ended
 
 DEFAULT_TIME_LIMIT_S = 60.0
 _MAX_BROKEN = 3
@@ -183,7 +183,7 @@ class CompilePool(CompileExecutor):
         if error is None:
             call.future.set_result(done.result())
         elif isinstance(error, pebble.ProcessExpired):
-            call.future.set_exception(WorkerDied(_how_it_died(error.exitcode)))
+            call.future.set_exception(WorkerDied(f"the compile process {how_it_ended(error.exitcode or 0)}"))
         else:
             call.future.set_exception(error)
 
@@ -215,15 +215,6 @@ def _manager_of(pool: pebble.ProcessPool) -> threading.Thread:
     manager = pool._pool_manager_loop  # noqa: SLF001 - there is no public way
     assert manager, "the pool was started when it was made"
     return manager
-
-
-def _how_it_died(exit_code: int | None) -> str:
-    if exit_code is None or exit_code >= 0:
-        return f"the compile process ended with exit code {exit_code}"
-    try:
-        return f"the compile process was killed by {signal.Signals(-exit_code).name}"
-    except ValueError:
-        return f"the compile process was killed by signal {-exit_code}"
 
 
 def _fulfil(function: Fulfil, request: CompileRequest, common: str) -> Outcome:

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evo.errors import UserError
+from evo.errors import UserError, how_it_ended
 from evo.evaluate import Evaluation
 from evo.evaluate.scoring_process import (
     DONE,
@@ -409,9 +409,4 @@ class _Worker:
             code = self.process.wait(END_S)
         except subprocess.TimeoutExpired:
             return "closed its connection"
-        if code >= 0:
-            return f"ended with exit code {code}"
-        try:
-            return f"was killed by {signal.Signals(-code).name}"
-        except ValueError:
-            return f"was killed by signal {-code}"
+        return how_it_ended(code)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from evo.config import RunConfig
-from evo.errors import DeviceFailure, UserError
+from evo.errors import DeviceFailure, UserError, how_it_ended
 from evo.evaluate.scoring_pool import ONE_THREAD
 from evo.run.run import LiveRun
 from evo.run.sweep import SweepRun, find_run, resume_overrides
@@ -116,9 +116,8 @@ class RunProcess:
             return Outcome(Ending(outcome["ending"]), outcome["text"], tuple(outcome["notes"]))
         if self._is_stopped and code == -signal.SIGTERM:  # before it could take the signal, and so before the run was open
             return Outcome(Ending.INTERRUPTED, "interrupted")
-        how = f"was killed by {_signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
         where = f"; see {self._log}" if self._log.exists() else ""
-        return Outcome(Ending.FAILED, f"its process {how}{where}")
+        return Outcome(Ending.FAILED, f"its process {how_it_ended(code)}{where}")
 
     def stop(self) -> None:
         """Asks it to save and end."""
@@ -194,13 +193,6 @@ def _wait_until_free(folder: Path) -> None:
                 time.sleep(POLL_S)
             else:
                 return
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 if __name__ == "__main__":

@@ -8,15 +8,16 @@ A message is a header and its data, a frame each. The header is a msgpack array:
 from __future__ import annotations
 
 import hashlib
-import math
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import cache, cached_property, lru_cache
-from typing import Any, ClassVar, TypeAlias
+from typing import Annotated, ClassVar, TypeAlias
 
 import msgpack
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic.dataclasses import dataclass
 
 from evo.about import VERSION
 from evo.compile.packing import MAX_PROGRAMS
@@ -70,91 +71,90 @@ def first_difference(worker: Mapping[str, str], run: Mapping[str, str]) -> str |
     return None
 
 
-@dataclass(frozen=True)
+def _one_line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("must be one line")
+    return text
+
+
+def _outcome(value: object) -> str:
+    if value not in OUTCOMES:
+        raise ValueError("unknown")
+    return str(value)
+
+
+# What fields may be. Nothing is converted but the lists of msgpack to tuples.
+_STRICT = ConfigDict(strict=True)
+_Whole = Annotated[int, Field(ge=0, lt=1 << 63)]
+_Seconds = Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)]
+_Text = Annotated[str, Field(max_length=MAX_TEXT)]
+_Name = Annotated[_Text, AfterValidator(_one_line)]
+_Outcome = Annotated[str, BeforeValidator(_outcome)]
+_as_tuple = BeforeValidator(lambda value: tuple(value) if type(value) is list else value)
+_Texts = Annotated[tuple[_Text, ...], Field(max_length=64), _as_tuple]
+
+
+@dataclass(frozen=True, config=_STRICT)
 class Hello:
     """Worker: offers itself. name: its machine's."""
 
     KIND: ClassVar = "hello"
-    protocol: int
-    versions: dict[str, str]
-    slots: int
-    name: str
-
-    def __post_init__(self) -> None:
-        _check(_is_whole(self.protocol), "protocol")
-        _check(type(self.versions) is dict and len(self.versions) <= 32, "versions")
-        _check(all(_is_text(key) and _is_text(value) for key, value in self.versions.items()), "versions")
-        _check(_is_whole(self.slots, MAX_SLOTS) and self.slots > 0, "slots")
-        _check(_is_text(self.name) and self.name.isprintable(), "name")
+    protocol: _Whole
+    versions: Annotated[dict[_Text, _Text], Field(max_length=32)]
+    slots: Annotated[int, Field(ge=1, le=MAX_SLOTS)]
+    name: _Name
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class Welcome:
     """Run: takes the worker. It beats every `heartbeat_s`, and gives each request `compile_s`."""
 
     KIND: ClassVar = "welcome"
-    heartbeat_s: float
-    compile_s: float
-
-    def __post_init__(self) -> None:
-        _check(_is_seconds(self.heartbeat_s) and self.heartbeat_s > 0, "heartbeat_s")
-        _check(_is_seconds(self.compile_s) and self.compile_s > 0, "compile_s")
+    heartbeat_s: Annotated[_Seconds, Field(gt=0.0)]
+    compile_s: Annotated[_Seconds, Field(gt=0.0)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class Refused:
     """Run: does not take the worker, or takes it no longer. This message is the same in all versions of the protocol."""
 
     KIND: ClassVar = "refused"
-    reason: str
-
-    def __post_init__(self) -> None:
-        _check(_is_text(self.reason), "reason")
+    reason: _Text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class Who:
     """Run: does not know the sender, or took it for lost. The worker forgets its requests and says hello again."""
 
     KIND: ClassVar = "who"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class Beat:
     """Worker: is alive. Run: answers with the same."""
 
     KIND: ClassVar = "beat"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class Bye:
     """Worker or run: leaves. reason: what broke; empty if nothing did."""
 
     KIND: ClassVar = "bye"
-    reason: str = ""
-
-    def __post_init__(self) -> None:
-        _check(_is_text(self.reason), "reason")
+    reason: _Text = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class Shared:
     """Run: what many requests have in common. They refer to it by its digest."""
 
     KIND: ClassVar = "shared"
     BLOBS: ClassVar = ("language", "template")
-    target: str
-    sites_per_kernel: int
-    options: tuple[str, ...]
+    target: _Text
+    sites_per_kernel: Annotated[int, Field(ge=1, le=MAX_PROGRAMS)]
+    options: _Texts
     language: bytes
     template: bytes
-
-    def __post_init__(self) -> None:
-        _check(_is_text(self.target), "target")
-        _check(_is_whole(self.sites_per_kernel, MAX_PROGRAMS) and self.sites_per_kernel > 0, "sites_per_kernel")
-        _check(type(self.options) in (list, tuple) and len(self.options) <= 64, "options")
-        _check(all(_is_text(option) for option in self.options), "options")
-        object.__setattr__(self, "options", tuple(self.options))
 
     @cached_property
     def digest(self) -> bytes:
@@ -177,21 +177,19 @@ class Shared:
             _check(not unpacker.unconsumed_tail, f"more than {MAX_UNPACKED_BYTES >> 20} MiB")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class Request:
     """Run: programs to compile. shared: a digest; words, lengths, hashes: as in `CompileRequest`."""
 
     KIND: ClassVar = "request"
     BLOBS: ClassVar = ("words", "lengths", "hashes")
-    lease: int
-    shared: bytes
+    lease: _Whole
+    shared: Annotated[bytes, Field(min_length=16, max_length=16)]
     words: bytes
     lengths: bytes
     hashes: bytes
 
     def __post_init__(self) -> None:
-        _check(_is_whole(self.lease), "lease")
-        _check(type(self.shared) is bytes and len(self.shared) == 16, "shared")
         count = len(self.lengths) // 4
         _check(0 < count <= MAX_PROGRAMS and len(self.lengths) == 4 * count, "lengths")
         _check(len(self.hashes) == 16 * count, "hashes")
@@ -211,35 +209,28 @@ class Request:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class Cancel:
     """Run: no longer wants a request. The worker answers it nonetheless."""
 
     KIND: ClassVar = "cancel"
-    lease: int
-
-    def __post_init__(self) -> None:
-        _check(_is_whole(self.lease), "lease")
+    lease: _Whole
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_STRICT)
 class Answer:
     """Worker: how a request ended. content: a cubin, or a log in UTF-8. seal: of `seal`, over the request that it answers."""
 
     KIND: ClassVar = "answer"
     BLOBS: ClassVar = ("content",)
-    lease: int
-    outcome: str
-    compiler_s: float
-    emission_s: float
+    lease: _Whole
+    outcome: _Outcome
+    compiler_s: _Seconds
+    emission_s: _Seconds
     seal: bytes
     content: bytes
 
     def __post_init__(self) -> None:
-        _check(_is_whole(self.lease), "lease")
-        _check(self.outcome in OUTCOMES, "outcome")
-        _check(_is_seconds(self.compiler_s) and _is_seconds(self.emission_s), "seconds")
-        _check(type(self.seal) is bytes, "seal")
         _check(self.outcome == COMPILED or len(self.content) <= MAX_LOG_BYTES, "log")
 
 
@@ -271,12 +262,15 @@ def decode(frames: Sequence[bytes], accepted: Mapping[str, type[Message]]) -> Me
         raise ProtocolError(f"a header is not msgpack: {error}") from error
     _check(type(values) is list and len(values) > 0 and type(values[0]) is str and values[0] in accepted, "kind")
     kind = accepted[values[0]]
-    if kind is Hello and len(values) > 1 and _is_whole(values[1]) and values[1] != PROTOCOL:
+    if kind is Hello and len(values) > 1 and type(values[1]) is int and values[1] != PROTOCOL:
         raise OtherProtocolError(f"the worker speaks protocol {values[1]}, the run {PROTOCOL}; install the same evo on both")
     names, blobs = _names(kind.KIND)
     _check(len(values) - 1 == len(names), f"number of fields of '{values[0]}'")
     _check(len(frames) - 1 == len(blobs), f"number of frames of '{values[0]}'")
-    return kind(*values[1:], *frames[1:])
+    try:
+        return kind(*values[1:], *frames[1:])
+    except ValidationError as error:
+        raise ProtocolError(f"wrong {'.'.join(map(str, error.errors()[0]['loc']))}") from error
 
 
 def shared_of(request: CompileRequest) -> Shared:
@@ -333,15 +327,3 @@ _shared = lru_cache(maxsize=MAX_SHARED)(Shared)  # a template may be large; its 
 def _check(is_right: bool, what: str) -> None:
     if not is_right:
         raise ProtocolError(f"wrong {what}")
-
-
-def _is_whole(value: Any, maximum: int = (1 << 63) - 1) -> bool:
-    return type(value) is int and 0 <= value <= maximum
-
-
-def _is_seconds(value: Any) -> bool:
-    return type(value) in (int, float) and math.isfinite(value) and 0 <= value <= 1e6
-
-
-def _is_text(value: Any) -> bool:
-    return type(value) is str and len(value) <= MAX_TEXT

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
-from evo.errors import DeviceFailure, UserError
+from evo.errors import DeviceFailure, UserError, how_it_ended
 from evo.evaluate.cuda.device import OUT_OF_MEMORY
 
 # -P: modules in the user's current folder are not imported.
@@ -104,14 +104,9 @@ def _how_it_ended(child: subprocess.Popen[bytes], errors: IO[bytes]) -> str:
         code = child.wait(KILL_S)
     except subprocess.TimeoutExpired:
         return "closed its output"
-    if code >= 0:
-        errors.seek(0)
-        *_, last = ["", *errors.read().decode(errors="replace").strip().splitlines()]  # of a traceback: the exception
-        return f"ended with exit code {code}" + (f" ({last})" if last else "")
-    try:
-        return f"was killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"was killed by signal {-code}"
+    errors.seek(0)
+    *_, last = ["", *errors.read().decode(errors="replace").strip().splitlines()]  # of a traceback: the exception
+    return how_it_ended(code) + (f" ({last})" if last and code >= 0 else "")
 
 
 def main(work: str) -> None:
