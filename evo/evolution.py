@@ -26,7 +26,7 @@ from evo.report.progress import progress_of
 from evo.report.result import Result
 from evo.run.initial_programs import INITIAL_PROGRAMS
 from evo.run.loaded_task import load_problem, problem_of
-from evo.run.run import LiveRun, environment, metrics_row, quarantine_record
+from evo.run.run import LiveRun, MemoryJournal, carry_out, environment
 from evo.run.search import Search
 from evo.search.map_elites import Generation
 from evo.search.vocabulary import VocabularyOptions
@@ -140,18 +140,11 @@ def evolve(
         data["search"]["archive"] = {"dims": [max(2, round(NUM_CELLS ** (1 / len(known.measures))))] * len(known.measures)}
     with _naming_guesses(places):
         found = make_search("evolve", data, made if isinstance(made, Task) else None)
-    metrics: list[dict[str, Any]] = []
-    quarantine: dict[str, dict[str, Any]] = {}
+    journal = MemoryJournal()
     with closing(found.problem), progress_of(found, shown=progress) as show:
-        for generation in found.generations():
-            metrics.append(metrics_row(found, generation))
-            for failure in generation.failures:
-                quarantine.setdefault(failure.hash.hex(), quarantine_record(failure, found.counters.generations - 1))
-            show(generation, found.elapsed_s)
-            if ends(generation):
-                break
+        reason = carry_out(found, journal, show, ends)
         facts = environment(found.problem)
-    return Result(found, metrics, (ended_by or [str(found.stop_reason)])[0], facts, quarantine)
+    return Result(found, journal.metrics, (ended_by or [reason])[0], facts, journal.quarantine)
 
 
 def _made(task: Task | type[Task] | str | Path, options: dict[str, Any]) -> tuple[Task | Path, dict[str, Any]]:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -191,37 +191,29 @@ class LiveRun(Run):
             return self._execute(on_generation, interrupted)
 
     def _execute(self, on_generation: Callable[[Generation, float], None], interrupted: Callable[[Generation], bool]) -> str:
-        search = self.search
-        checkpoint_seconds = search.problem.config.output.checkpoint_seconds
-        reason = None
-        saved_s = time.monotonic()
-        save_s = 0.0
+        self._saved_s = time.monotonic()
         try:
-            for generation in search.generations():
-                self._save_failures(generation.failures, search.counters.generations - 1)
-                self.run_dir.append_metrics(metrics_row(search, generation, save_s))
-                reason = search.stop_reason or ("interrupted" if interrupted(generation) else None)
-                save_s = 0.0
-                is_saving = self.run_dir.is_saving()
-                is_due = time.monotonic() - saved_s >= checkpoint_seconds
-                # A checkpoint of a large archive may take longer than the time between two.
-                if reason or (is_due and not (is_saving and checkpoint_seconds)):
-                    saved_s = time.monotonic()
-                    self._save()
-                    save_s = time.monotonic() - saved_s
-                if reason:
-                    self.run_dir.wait_for_checkpoint()
-                on_generation(generation, search.elapsed_s)  # saved before: whoever watches may be gone
-                if reason:
-                    break
-        except DeviceFailure as failure:
-            self._save_failures(failure.failures, search.counters.generations)
-            raise
+            reason = carry_out(self.search, self.run_dir, on_generation, interrupted, self._save_if_due)
         finally:
             self.run_dir.wait_for_checkpoint()
         # A run that is resumed at its end writes what was still to be written after the last checkpoint.
-        self.run_dir.save_archive(search.elite_columns())
-        return reason or str(search.stop_reason)
+        self.run_dir.save_archive(self.search.elite_columns())
+        return reason
+
+    def _save_if_due(self, is_last: bool) -> float:
+        """Seconds that the search waits for a checkpoint, if it is time for one."""
+        seconds = self.search.problem.config.output.checkpoint_seconds
+        is_saving = self.run_dir.is_saving()
+        start_s = time.monotonic()
+        # A checkpoint of a large archive may take longer than the time between two.
+        if not is_last and (start_s - self._saved_s < seconds or (is_saving and seconds)):
+            return 0.0
+        self._saved_s = start_s
+        self._save()
+        waited_s = time.monotonic() - start_s
+        if is_last:
+            self.run_dir.wait_for_checkpoint()
+        return waited_s
 
     def records(self) -> Records:
         """As of `Run`."""
@@ -232,10 +224,71 @@ class LiveRun(Run):
         records, is_all = self.search.lineage.take()
         _save_checkpoint(self.run_dir, self.search, records, is_all=is_all)
 
-    def _save_failures(self, failures: Iterable[Failure], generation: int) -> None:
-        """Writes what it takes to see programs fail again that were born in a generation."""
+
+class Journal(Protocol):
+    """What is written down of a search as it goes on: a run's folder, or memory."""
+
+    def append_metrics(self, row: dict[str, Any]) -> None:
+        """Takes a row of `metrics_row`."""
+
+    def save_quarantine(self, key: str, record: dict[str, Any]) -> None:
+        """Takes a record of `quarantine_record` by the program's hash. Of two, the first stays."""
+
+
+class MemoryJournal:
+    """The journal of a search that has no folder."""
+
+    def __init__(self) -> None:
+        self.metrics: list[dict[str, Any]] = []
+        self.quarantine: dict[str, dict[str, Any]] = {}
+
+    def append_metrics(self, row: dict[str, Any]) -> None:
+        """As of `Journal`."""
+        self.metrics.append(row)
+
+    def save_quarantine(self, key: str, record: dict[str, Any]) -> None:
+        """As of `Journal`."""
+        self.quarantine.setdefault(key, record)
+
+
+def carry_out(
+    search: Search,
+    journal: Journal,
+    on_generation: Callable[[Generation, float], None],
+    interrupted: Callable[[Generation], bool],
+    save: Callable[[bool], float] = lambda _: 0.0,
+) -> str:
+    """Runs a search until a stop is reached or `interrupted`; returns which.
+
+    Args:
+        on_generation: called after each generation with it and the seconds that the search has taken.
+        interrupted: asked after each generation, before it is saved.
+        save: called after each generation, with whether it is the last; gives the seconds that this took.
+
+    Raises:
+        DeviceFailure: the GPU failed. The programs at fault are in the journal.
+        UserError: the task failed, or something could not be written.
+    """
+
+    def note(failures: Iterable[Failure], born: int) -> None:
         for failure in failures:
-            self.run_dir.save_quarantine(failure.hash.hex(), quarantine_record(failure, generation))
+            journal.save_quarantine(failure.hash.hex(), quarantine_record(failure, born))
+
+    save_s = 0.0
+    try:
+        for generation in search.generations():
+            note(generation.failures, search.counters.generations - 1)
+            journal.append_metrics(metrics_row(search, generation, save_s))
+            is_interrupted = interrupted(generation)
+            reason = search.stop_reason or ("interrupted" if is_interrupted else None)
+            save_s = save(bool(reason))
+            on_generation(generation, search.elapsed_s)  # saved before: whoever watches may be gone
+            if reason:
+                return reason
+    except DeviceFailure as failure:
+        note(failure.failures, search.counters.generations)
+        raise
+    return str(search.stop_reason)
 
 
 def save_search(

@@ -254,9 +254,3 @@ def test_wrong_data_is_told():
     model = regressor(100).fit(X, Y)
     with pytest.raises(ValueError, match="index is 99, but there are"):
         model.predict(X, 99)
-
-
-def test_many_features_are_no_problem():
-    many = np.random.default_rng(7).normal(size=(60, 300)).astype(np.float32)
-    model = regressor(3000).fit(many, many[:, 299] * 2.0 + 1.0)
-    assert model.get_best().equation == "1 + 2*x299"

@@ -44,17 +44,6 @@ def test_the_defaults_are_those_of_the_shipped_config():
     assert own.search == shipped.search
 
 
-def test_the_objective_is_the_nmse_of_the_best_line_in_digits():
-    task = evo.RegressionTask({"x": X, "z": Z}, TARGET)
-    found, scaling = evaluate(task, *PROGRAMS, POLE)
-    for row, output in enumerate((X, X * Z, np.sin(X + Z))):
-        slope, intercept = np.polyfit(output, TARGET, 1)
-        nmse = np.mean((slope * output + intercept - TARGET) ** 2) / TARGET.var()
-        assert found.objective[row] == pytest.approx(-np.log10(nmse), abs=1e-5)
-        assert [each[row] for each in scaling["f"]] == pytest.approx([intercept, slope], rel=1e-4)
-    assert found.status[3] == Status.NONFINITE
-
-
 def test_weights_score_as_repeated_rows():
     times = RNG.integers(1, 4, 50)
     once = evo.RegressionTask({"x": X, "z": Z}, TARGET, weights=times.astype(np.float64))

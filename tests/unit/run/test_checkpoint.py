@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from evo.run import checkpoint
-from evo.run.checkpoint import FORMAT_VERSION, MAGIC, CheckpointError, OtherVersionError, decode_checkpoint
+from evo.run.checkpoint import FORMAT_VERSION, MAGIC, CheckpointError, decode_checkpoint
 
 META = {"counters": {"generations": 3}, "name": "ü", "elapsed_s": 0.1, "seed": 2**64 - 1, "none": None}
 ARRAYS = {
@@ -31,12 +31,6 @@ def assert_same(given: dict, found: dict) -> None:
         assert found[name].tobytes() == array.astype(array.dtype.newbyteorder("<")).tobytes()
 
 
-def test_meta_and_arrays_come_back():
-    meta, arrays = decode_checkpoint(encode_checkpoint(META, ARRAYS))
-    assert meta == META
-    assert_same(ARRAYS, arrays)
-
-
 @given(
     st.dictionaries(
         st.text(max_size=8),
@@ -54,17 +48,6 @@ def test_meta_and_arrays_come_back():
 )
 def test_any_plain_arrays_come_back_bit_by_bit_whatever_their_byte_order_and_size(arrays):
     assert_same(arrays, decode_checkpoint(encode_checkpoint({}, arrays))[1])
-
-
-def test_arrays_that_are_not_contiguous_come_back():
-    array = np.arange(24).reshape(4, 6)[::2, ::-3].T
-    np.testing.assert_array_equal(decode_checkpoint(encode_checkpoint({}, {"a": array}))[1]["a"], array)
-
-
-def test_the_same_content_gives_the_same_bytes():
-    assert encode_checkpoint(META, ARRAYS) == encode_checkpoint(
-        dict(reversed(META.items())), {k: a.copy() for k, a in ARRAYS.items()}
-    )
 
 
 def test_the_layout_is_the_documented_one():
@@ -91,22 +74,11 @@ def test_every_flipped_bit_is_refused():
     decode_checkpoint(bytes(data))
 
 
-def test_bytes_behind_the_end_are_refused():
-    with pytest.raises(CheckpointError, match="checksum"):
-        decode_checkpoint(encode_checkpoint(META, ARRAYS) + b"\0")
-
-
 def test_another_version_is_named_although_its_checksum_is_right():
     body = MAGIC + (FORMAT_VERSION + 1).to_bytes(4, "little") + b"\0" * 40
     with pytest.raises(
         CheckpointError, match=rf"^checkpoint format {FORMAT_VERSION + 1}; this evo reads format {FORMAT_VERSION}$"
     ):
-        decode_checkpoint(body + hashlib.sha256(body).digest())
-
-
-def test_a_checkpoint_of_evo_0_1_is_named_as_such():
-    body = MAGIC + (1).to_bytes(4, "little") + b"\0" * 40
-    with pytest.raises(OtherVersionError, match=r"^written by evo 0\.1, checkpoint format 1; this evo reads format 2$"):
         decode_checkpoint(body + hashlib.sha256(body).digest())
 
 

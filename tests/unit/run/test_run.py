@@ -7,7 +7,6 @@ import errno
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -231,17 +230,6 @@ def test_a_run_that_is_interrupted_waits_for_its_last_checkpoint(start, monkeypa
     assert run.run_dir.load_checkpoint()[0]["counters"]["generations"] == 1
 
 
-def test_a_last_checkpoint_that_cannot_be_written_is_an_error(start, monkeypatch):
-    run = start({"output": {"checkpoint_seconds": 1e6}})
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(UserError, match=r"metrics\.jsonl: cannot write: No space left on device$"):
-        execute(run)
-
-
 def test_a_run_that_is_looked_at_is_neither_locked_nor_changed(start):
     run = start()
     execute(run, lambda: run.search.counters.generations == 2)
@@ -321,14 +309,6 @@ def test_the_environment_names_versions_and_machine(start):
     assert len(environment["task_digest"]) == 64
 
 
-def test_the_environment_names_the_simd_level_that_is_used(start):
-    from evo.native import ptx_vm
-
-    for level in ptx_vm.levels():
-        run = start({}, f"evaluation.simd={level}")
-        assert json.loads((run.run_dir.path / "environment.json").read_text())["simd"] == level
-
-
 def rewrite_meta(run: Run, **changes) -> None:
     path = newest_checkpoint(run)
     meta, arrays = decode_checkpoint(path.read_bytes())
@@ -399,12 +379,6 @@ def test_a_task_that_cannot_score_leaves_no_folder_behind(small_config, make_tas
     with pytest.raises(UserError, match="score\\(\\) raised NameError"):
         LiveRun.start(load_config(small_config({"task": str(folder)})), "small")
     assert not (tmp_path / "runs").exists()
-
-
-def test_signal_handling_is_not_the_runs_business(start):
-    before = signal.getsignal(signal.SIGINT)
-    execute(start({"stop": {"generations": 1}}))
-    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_metrics_say_what_became_of_the_programs_of_each_emitter(start):
