@@ -50,7 +50,8 @@ def verb(name: str | None = None, **settings: Any) -> Callable[[Callable[..., No
                 click.echo("evo: interrupted", err=True)
                 sys.exit(EXIT_INTERRUPTED)
 
-        return click.command(name, **settings)(wrapped)
+        decorate: Callable[[Callable[..., None]], click.Command] = click.command(name, **settings)
+        return decorate(wrapped)
 
     return made
 

@@ -96,7 +96,7 @@ def describe_front(run: Run, width: int | None = None) -> str:
         **{name: [f"{value:.9g}" for value in values] for name, values in facts.items()},
         "": [", ".join(marks_of(front, place)) for place in range(len(front.rows))],
     }
-    begins = aligned([columns, *zip(*columns.values(), strict=True)], right=range(len(columns) - 1))
+    begins = aligned([list(columns), *zip(*columns.values(), strict=True)], right=range(len(columns) - 1))
     most = None if width is None else max(MIN_EXPRESSION, width - len(begins[0]) - 2)
     ends = ["expression", *(infix_line(expression, most) for expression in expressions)]
     text = "".join(f"{begin}  {end}\n" for begin, end in zip(begins, ends, strict=True))

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from evo.config import PlotName
 from evo.errors import UserError
 from evo.report.page import draw_page
 from evo.report.pareto import why_no_front
@@ -30,7 +29,7 @@ def _chart(name: str, draw: Callable[[Run], Figure]) -> Callable[[Run], Path]:
     return write
 
 
-PLOTS: dict[PlotName, Callable[[Run], Path]] = {
+PLOTS: dict[str, Callable[[Run], Path]] = {
     "heatmap": _chart("heatmap", charts.heatmap),
     "front": _chart("front", charts.front),
     "contact_sheet": pictures.contact_sheet,

@@ -69,18 +69,6 @@ def test_a_line_is_printed_every_few_seconds_and_at_the_end(search, capsys):
     assert shown == [1, 51, 99]
 
 
-def test_a_run_that_did_nothing_prints_nothing(search, capsys):
-    with progress.progress_of(search):
-        pass
-    assert capsys.readouterr().out == ""
-
-
-def test_a_generation_without_elites_has_a_line(search, capsys):
-    with progress.progress_of(search) as show:
-        show(generation(1, 1001, best=float("nan")), 10.0)
-    assert "best nan" in capsys.readouterr().out
-
-
 def test_a_terminal_shows_the_same_numbers_below_a_bar(search, monkeypatch):
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

@@ -129,7 +129,14 @@ def test_csv_goes_to_standard_output_or_whole_to_a_file(run, tmp_path):
     written = CliRunner().invoke(main, ["show", folder, "--csv", str(path)])
     assert (written.exit_code, written.stdout) == (0, f"{path}\n")
     assert path.read_text() == printed.stdout and [each.name for each in path.parent.iterdir()] == ["elites.csv"]
-    both = CliRunner().invoke(main, ["show", folder, "--front", "--csv"])
-    assert (both.exit_code, both.stderr) == (2, "evo: --front and --csv: give one of them\n")
     refused = CliRunner().invoke(main, ["show", folder, "--csv", str(tmp_path)])
     assert refused.exit_code == 2 and refused.stderr.startswith(f"evo: {tmp_path}: error: exists and is not a file")
+
+
+@pytest.mark.parametrize(
+    "options", [("--front", "--csv"), ("--failed", "--cell=1,1"), ("--failed", "--lineage"), ("--front", "--cell=0")]
+)
+def test_show_shows_one_thing(options):
+    result = CliRunner().invoke(main, ["show", "RUN", *options])
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert all(option.partition("=")[0] in result.stderr for option in options) and result.stderr.endswith(": give one of them\n")
