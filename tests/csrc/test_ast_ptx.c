@@ -189,38 +189,6 @@ static void test_every_result_has_its_name(void) {
 
 /* ---- stubs ---- */
 
-static void test_the_listing_of_the_guide(void) {
-    CHECK_PROGRAM(
-        "{\n.reg .f32 %ast<2>;\nmul.ftz.f32 %ast0, %x, %y;\nadd.ftz.f32 %ast1, %ast0, 0f3f800000;\nmov.f32 %z, %ast1;\n}",
-        INPUT(0),
-        INPUT(1),
-        MUL,
-        CONSTANT(1.0f),
-        ADD,
-        RETURN
-    );
-}
-
-static void test_operands_are_written_in_push_order(void) {
-    CHECK_PROGRAM(
-        "{\n.reg .f32 %ast<3>;\nsub.ftz.f32 %ast0, %y, 0fc0200000;\nfma.rn.ftz.f32 %ast1, %x, %ast0, %w;\n"
-        "neg.ftz.f32 %ast2, %ast1;\nmov.f32 %z, %ast2;\n}",
-        INPUT(0),
-        INPUT(1),
-        CONSTANT(-2.5f),
-        SUB,
-        INPUT(2),
-        FMA,
-        NEG,
-        RETURN
-    );
-}
-
-static void test_without_temporaries_none_are_declared(void) {
-    CHECK_PROGRAM("{\nmov.f32 %z, %y;\n}", INPUT(1), RETURN);
-    CHECK_PROGRAM("{\nmov.f32 %z, 0f00000000;\n}", CONSTANT(0.0f), RETURN);
-}
-
 static void test_constants_keep_their_bits(void) {
     static const uint32_t bits[] = {0x7f800001u, 0xffc12345u, 0x80000000u, 0x00000001u, 0xdeadbeefu};
     static const char* const literals[] = {"0f7f800001", "0fffc12345", "0f80000000", "0f00000001", "0fdeadbeef"};
@@ -233,28 +201,6 @@ static void test_constants_keep_their_bits(void) {
         (void)snprintf(expected, sizeof expected, "{\nmov.f32 %%z, %s;\n}", literals[i]);
         CHECK_TEXT(text, expected);
     }
-}
-
-static void test_a_routine_is_written_out_at_each_call(void) {
-    static const AstPtxInstruction square[] = {ARG(0), ARG(0), MUL, RETURN};
-    static const AstPtxInstruction difference_of_squares[] = {ARG(0), CALL(0, 1), ARG(1), CALL(0, 1), SUB, RETURN};
-    static const AstPtxInstruction second[] = {ARG(1), RETURN};
-    static const AstPtxInstruction* const routines[] = {square, difference_of_squares, second};
-    static const AstPtxInstruction program[] = {INPUT(2), INPUT(0), CONSTANT(3.0f), CALL(1, 2), ADD, RETURN};
-    static const AstPtxInstruction argument[] = {INPUT(0), INPUT(1), CALL(2, 2), RETURN};
-    static const AstPtxInstruction none[] = {CALL(0, 0), RETURN};
-    static const AstPtxInstruction pi[] = {CONSTANT(3.14159274f), RETURN};
-    static const AstPtxInstruction* const constants[] = {pi};
-    CHECK_UINT(compile(routines, 3, program), AST_PTX_SUCCESS);
-    CHECK_TEXT(
-        text,
-        "{\n.reg .f32 %ast<4>;\nmul.ftz.f32 %ast0, %x, %x;\nmul.ftz.f32 %ast1, 0f40400000, 0f40400000;\n"
-        "sub.ftz.f32 %ast2, %ast0, %ast1;\nadd.ftz.f32 %ast3, %w, %ast2;\nmov.f32 %z, %ast3;\n}"
-    );
-    CHECK_UINT(compile(routines, 3, argument), AST_PTX_SUCCESS);
-    CHECK_TEXT(text, "{\nmov.f32 %z, %y;\n}");
-    CHECK_UINT(compile(constants, 1, none), AST_PTX_SUCCESS);
-    CHECK_TEXT(text, "{\nmov.f32 %z, 0f40490fdb;\n}");
 }
 
 static void test_names_and_tables_of_any_length_are_written_whole(void) {
@@ -473,11 +419,6 @@ static void test_error_bad_instruction_maybe_forgot_return(void) {
     CHECK_UINT(place.word_idx, 0);
 }
 
-static void test_error_input_idx_out_of_bounds(void) {
-    CHECK_ERROR(INPUT_IDX_OUT_OF_BOUNDS, INPUT(3), RETURN);
-    CHECK_ERROR(INPUT_IDX_OUT_OF_BOUNDS, INPUT(0xffffffffu), RETURN);
-}
-
 static void test_error_ptx_instruction_idx_out_of_bounds(void) {
     CHECK_ERROR(
         PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS, INPUT(0), ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, 1), RETURN
@@ -515,49 +456,6 @@ static void test_error_stack_overflow(void) {
     }
     program[AST_PTX_STACK_DEPTH] = input;
     CHECK_UINT(compile(NULL, 0, program), AST_PTX_ERROR_STACK_OVERFLOW);
-}
-
-static void test_error_stack_underflow(void) {
-    static const AstPtxInstruction greedy[] = {ABS, RETURN};
-    static const AstPtxInstruction empty[] = {RETURN};
-    static const AstPtxInstruction exchanging[] = {ABS, ARG(0), RETURN}; /* would leave one value more than its arguments */
-    static const AstPtxInstruction* const routines[] = {greedy, empty, exchanging};
-    static const AstPtxInstruction calls_exchanging[] = {INPUT(0), CALL(2, 1), RETURN};
-    static const AstPtxInstruction calls_greedy[] = {INPUT(0), CALL(0, 1), RETURN};
-    static const AstPtxInstruction calls_empty[] = {INPUT(0), CALL(1, 1), RETURN};
-    static const AstPtxInstruction too_few[] = {INPUT(0), CALL(0, 2), RETURN};
-    CHECK_ERROR(STACK_UNDERFLOW, RETURN);
-    CHECK_ERROR(STACK_UNDERFLOW, INPUT(0), ADD, RETURN);
-    CHECK_UINT(compile(routines, 2, too_few), AST_PTX_ERROR_STACK_UNDERFLOW);
-    /* A routine reaches its arguments only by ROUTINE_ARG, and its caller's values not at all. */
-    CHECK_UINT(compile(routines, 2, calls_greedy), AST_PTX_ERROR_STACK_UNDERFLOW);
-    CHECK_UINT(compile(routines, 3, calls_exchanging), AST_PTX_ERROR_STACK_UNDERFLOW);
-    CHECK_UINT(compile(routines, 2, calls_empty), AST_PTX_ERROR_STACK_UNDERFLOW);
-}
-
-static void test_error_too_many_args(void) {
-    static const char* const names[] = {"four.f32", "five.f32"};
-    static const uint16_t num_args[] = {4, 5};
-    static const AstPtxInstruction five[] = {
-        INPUT(0), INPUT(0), INPUT(0), INPUT(0), INPUT(0), ast_ptx_encode_ptx_instruction(1, 5), RETURN
-    };
-    static const AstPtxInstruction four[] = {
-        INPUT(0), INPUT(0), INPUT(0), INPUT(0), ast_ptx_encode_ptx_instruction(0, 4), RETURN
-    };
-    size_t length = 0;
-    CHECK_UINT(ast_ptx_compile("z", inputs, 1, names, num_args, 2, NULL, 0, four, NULL, 0, &length), AST_PTX_SUCCESS);
-    CHECK_UINT(ast_ptx_compile("z", inputs, 1, names, num_args, 2, NULL, 0, five, NULL, 0, &length), AST_PTX_ERROR_TOO_MANY_ARGS);
-    CHECK_ERROR(TOO_MANY_ARGS, INPUT(0), ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_ABS_FTZ_F32, 0xffff), RETURN);
-}
-
-static void test_error_routine_idx_out_of_bounds(void) { CHECK_ERROR(ROUTINE_IDX_OUT_OF_BOUNDS, CALL(0, 0), RETURN); }
-
-static void test_error_routine_arg_idx_out_of_bounds(void) {
-    static const AstPtxInstruction routine[] = {ARG(1), RETURN};
-    static const AstPtxInstruction* const routines[] = {routine};
-    static const AstPtxInstruction program[] = {INPUT(0), CALL(0, 1), RETURN};
-    CHECK_UINT(compile(routines, 1, program), AST_PTX_ERROR_ROUTINE_ARG_IDX_OUT_OF_BOUNDS);
-    CHECK_ERROR(ROUTINE_ARG_IDX_OUT_OF_BOUNDS, ARG(0), RETURN);
 }
 
 static void test_error_routine_depth_exceeded(void) {
@@ -633,23 +531,14 @@ int main(void) {
     test_enumerators_have_the_values_of_the_contract();
     test_the_table_has_the_order_of_the_contract();
     test_every_result_has_its_name();
-    test_the_listing_of_the_guide();
-    test_operands_are_written_in_push_order();
-    test_without_temporaries_none_are_declared();
     test_constants_keep_their_bits();
-    test_a_routine_is_written_out_at_each_call();
     test_names_and_tables_of_any_length_are_written_whole();
     test_temporaries_are_numbered_past_a_thousand();
     test_every_buffer_that_is_too_small_is_refused_and_told_the_size();
     test_error_invalid_value();
     test_error_bad_instruction_maybe_forgot_return();
-    test_error_input_idx_out_of_bounds();
     test_error_ptx_instruction_idx_out_of_bounds();
     test_error_stack_overflow();
-    test_error_stack_underflow();
-    test_error_too_many_args();
-    test_error_routine_idx_out_of_bounds();
-    test_error_routine_arg_idx_out_of_bounds();
     test_error_routine_depth_exceeded();
     test_errors_tell_the_routine_and_the_word();
     test_names_of_temporaries_are_refused();

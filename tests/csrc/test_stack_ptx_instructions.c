@@ -83,16 +83,6 @@ static void test_each_result_has_its_documented_value_and_name(void) {
 
 /* ---- instructions ---- */
 
-static void test_popped_top_is_the_first_operand(void) {
-    static const StackPtxInstruction sub[] = {INPUT(A), INPUT(B), PTX(SUB), RETURN};
-    static const StackPtxInstruction fma[] = {INPUT(A), INPUT(B), CONSTANT(F32, THREE_F32), PTX(FMA), RETURN};
-    Bench bench;
-    open_bench(&bench, &roomy, request_o0, 1);
-    CHECK_TEXT(STUB(&bench, sub), "{\n.reg .f32 %_s0_<1>;\nsub.ftz.f32 %_s0_0, %b, %a;\nmov.f32 %o0, %_s0_0;\n}");
-    CHECK_TEXT(STUB(&bench, fma), "{\n.reg .f32 %_s0_<1>;\nfma.rn.ftz.f32 %_s0_0, 0f40400000, %b, %a;\nmov.f32 %o0, %_s0_0;\n}");
-    close_bench(&bench);
-}
-
 static void test_operands_of_several_stacks_come_from_each_in_pop_order(void) {
     /* a < c is setp with c pushed first; then selp pops its two f32 and the predicate. */
     static const StackPtxInstruction words[] = {
@@ -128,30 +118,6 @@ static void test_operands_of_three_stacks_come_from_each(void) {
     open_bench(&bench, &roomy, requests, 1);
     CHECK_TEXT(STUB(&bench, words), "{\n.reg .s32 %_s2_<1>;\npick.s32 %_s2_0, %a, %iu, %ip;\nmov.s32 %os, %_s2_0;\n}");
     close_bench(&bench);
-}
-
-static void test_too_few_values_on_any_stack_is_a_no_op(void) {
-    static const StackPtxInstruction one_of_two[] = {INPUT(A), PTX(ADD), RETURN};
-    static const StackPtxInstruction two_of_three[] = {INPUT(A), INPUT(B), PTX(FMA), RETURN};
-    static const StackPtxInstruction no_predicate[] = {INPUT(A), INPUT(B), PTX(SELP), RETURN};
-    static const StackPtxInstruction one_value_and_predicate[] = {INPUT(IN_PRED), INPUT(A), PTX(SELP), RETURN};
-    static const StackPtxInstruction no_u32_of_three_stacks[] = {INPUT(IN_PRED), INPUT(A), PTX(PICK), RETURN};
-    static const StackPtxInstruction three_of_four_elements[] = {
-        INPUT(IN_T0),
-        INPUT(IN_T0),
-        INPUT(IN_T0),
-        INPUT(A),
-        INPUT(B),
-        INPUT(C),
-        PTX(MMA),
-        RETURN,
-    };
-    CHECK_TEXT(F32_STACK_AFTER(&roomy, one_of_two), "a.....");
-    CHECK_TEXT(F32_STACK_AFTER(&roomy, two_of_three), "ba....");
-    CHECK_TEXT(F32_STACK_AFTER(&roomy, no_predicate), "ba....");
-    CHECK_TEXT(F32_STACK_AFTER(&roomy, one_value_and_predicate), "a.....");
-    CHECK_TEXT(F32_STACK_AFTER(&roomy, no_u32_of_three_stacks), "a.....");
-    CHECK_TEXT(F32_STACK_AFTER(&roomy, three_of_four_elements), "cba...");
 }
 
 static void test_vectors_take_elements_in_pop_order_and_first_results_are_on_top(void) {
@@ -343,41 +309,12 @@ static void test_only_stacks_with_a_constant_type_have_constants(void) {
     close_bench(&bench);
 }
 
-static void test_special_registers_are_moved_where_used(void) {
-    static const size_t requests[] = {OUT_U32};
-    static const StackPtxInstruction words[] = {SPECIAL(CLOCK), SPECIAL(TID_X), INPUT(IN_U32), PTX(ADD_U32), RETURN};
-    Bench bench;
-    open_bench(&bench, &roomy, requests, 1);
-    CHECK_TEXT(
-        STUB(&bench, words),
-        "{\n.reg .u32 %_s1_<2>;\nmov.u32 %_s1_0, %tid.x;\nadd.u32 %_s1_1, %iu, %_s1_0;\nmov.u32 %ou, %_s1_1;\n}"
-    );
-    close_bench(&bench);
-}
-
-static void test_vector_special_pushes_x_to_w_with_w_on_top(void) {
-    static const size_t requests[] = {OUT_U32, OUT_U32};
-    static const StackPtxInstruction words[] = {SPECIAL(TID), META(SWAP, U32), PTX(ADD_U32), RETURN};
-    Bench bench;
-    open_bench(&bench, &roomy, requests, 2);
-    /* z and w exchanged: add z, w; below it is y. Only used elements are read. */
-    CHECK_TEXT(
-        STUB(&bench, words),
-        "{\n.reg .u32 %_s1_<4>;\nmov.u32 %_s1_0, %tid.y;\nmov.u32 %_s1_1, %tid.z;\nmov.u32 %_s1_2, %tid.w;\n"
-        "add.u32 %_s1_3, %_s1_1, %_s1_2;\nmov.u32 %ou, %_s1_3;\nmov.u32 %ou, %_s1_0;\n}"
-    );
-    CHECK_UINT(bench.lowered.num_instructions, 1);
-    close_bench(&bench);
-}
-
 int main(void) {
     test_words_and_descriptors_have_the_documented_layout();
     test_enumerators_have_the_documented_values();
     test_each_result_has_its_documented_value_and_name();
-    test_popped_top_is_the_first_operand();
     test_operands_of_several_stacks_come_from_each_in_pop_order();
     test_operands_of_three_stacks_come_from_each();
-    test_too_few_values_on_any_stack_is_a_no_op();
     test_vectors_take_elements_in_pop_order_and_first_results_are_on_top();
     test_two_results_are_pushed_so_that_the_first_is_on_top();
     test_results_of_one_node_may_lie_on_several_stacks();
@@ -387,7 +324,5 @@ int main(void) {
     test_constants_are_printed_by_their_type();
     test_wide_constants_are_widened_from_32_bits();
     test_only_stacks_with_a_constant_type_have_constants();
-    test_special_registers_are_moved_where_used();
-    test_vector_special_pushes_x_to_w_with_w_on_top();
     return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -20,75 +20,12 @@ static void test_requests_pop_their_stacks_in_order(void) {
     close_bench(&bench);
 }
 
-static void test_missing_request_is_zero_in_lenient_mode_and_not_written_otherwise(void) {
-    static const size_t requests[] = {O0, O1, OUT_U32, OUT_S32, OUT_PRED, IN_T0, OUT_F64};
-    static const StackPtxInstruction words[] = {INPUT(A), RETURN};
-    Bench bench;
-    open_bench(&bench, &roomy, requests, 7);
-    CHECK_TEXT(
-        STUB(&bench, words),
-        "{\nmov.f32 %o0, %a;\nmov.f32 %o1, 0f00000000;\nmov.u32 %ou, 0x00000000U;\nmov.s32 %os, 0x00000000;\n"
-        "mov.pred %op, 0;\nmov.b32 %it0, 0;\nmov.f64 %od, 0d0000000000000000;\n}"
-    );
-    bench.mode = STACK_PTX_MODE_COMPATIBLE;
-    CHECK_TEXT(STUB(&bench, words), "{\nmov.f32 %o0, %a;\n}");
-    bench.mode = STACK_PTX_MODE_STRICT;
-    CHECK_TEXT(STUB(&bench, words), "{\nmov.f32 %o0, %a;\n}");
-    close_bench(&bench);
-}
-
 static void test_no_requests_need_nothing(void) {
     static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), PTX(ADD), RETURN};
     Bench bench;
     open_bench(&bench, &roomy, NULL, 0);
     CHECK_TEXT(STUB(&bench, words), "{\n}");
     CHECK_UINT(bench.lowered.num_nodes, 0);
-    close_bench(&bench);
-}
-
-static void test_request_that_is_also_an_input_is_written_last(void) {
-    static const size_t requests[] = {A};
-    static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), PTX(SUB), RETURN};
-    Bench bench;
-    open_bench(&bench, &roomy, requests, 1);
-    CHECK_TEXT(STUB(&bench, words), "{\n.reg .f32 %_s0_<1>;\nsub.ftz.f32 %_s0_0, %b, %a;\nmov.f32 %a, %_s0_0;\n}");
-    close_bench(&bench);
-}
-
-static void test_swapped_registers_need_a_temporary(void) {
-    static const size_t requests[] = {A, B};
-    static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), RETURN};
-    Bench bench;
-    open_bench(&bench, &roomy, requests, 2);
-    CHECK_TEXT(STUB(&bench, words), "{\n.reg .f32 %_s0_<1>;\nmov.f32 %_s0_0, %a;\nmov.f32 %a, %b;\nmov.f32 %b, %_s0_0;\n}");
-    bench.mode = STACK_PTX_MODE_COMPATIBLE;
-    CHECK_TEXT(STUB(&bench, words), "{\nmov.f32 %a, %b;\nmov.f32 %b, %a;\n}");
-    close_bench(&bench);
-}
-
-static void test_chain_of_moves_is_put_in_order_without_a_temporary(void) {
-    /* a = b, b = c, c = a + 1: as given the second would be right, but c is read before it is written. */
-    static const size_t forward[] = {A, B, C};
-    static const StackPtxInstruction reads_ahead[] = {
-        INPUT(A),
-        CONSTANT(F32, ONE_F32),
-        PTX(ADD),
-        INPUT(C),
-        INPUT(B),
-        RETURN,
-    };
-    /* b = a, c = b: c has to be written first. */
-    static const size_t backward[] = {B, C};
-    static const StackPtxInstruction reads_behind[] = {INPUT(B), INPUT(A), RETURN};
-    Bench bench;
-    open_bench(&bench, &roomy, forward, 3);
-    CHECK_TEXT(
-        STUB(&bench, reads_ahead),
-        "{\n.reg .f32 %_s0_<1>;\nadd.ftz.f32 %_s0_0, 0f3F800000, %a;\nmov.f32 %a, %b;\nmov.f32 %b, %c;\nmov.f32 %c, %_s0_0;\n}"
-    );
-    close_bench(&bench);
-    open_bench(&bench, &roomy, backward, 2);
-    CHECK_TEXT(STUB(&bench, reads_behind), "{\nmov.f32 %c, %b;\nmov.f32 %b, %a;\n}");
     close_bench(&bench);
 }
 
@@ -233,27 +170,6 @@ static void test_registers_of_one_name_are_one_register(void) {
 
 /* ---- dead code and value numbering ---- */
 
-static void test_only_what_requests_need_is_emitted(void) {
-    static const StackPtxInstruction words[] = {
-        INPUT(A),
-        PTX(NEG),
-        SPECIAL(CLOCK),
-        INPUT(B),
-        PTX(NEG),
-        INPUT(C),
-        INPUT(D),
-        PTX(ADD),
-        META(SWAP, F32),
-        RETURN,
-    };
-    Bench bench;
-    open_bench(&bench, &roomy, request_o0, 1);
-    CHECK_TEXT(STUB(&bench, words), "{\n.reg .f32 %_s0_<1>;\nneg.ftz.f32 %_s0_0, %b;\nmov.f32 %o0, %_s0_0;\n}");
-    CHECK_UINT(bench.lowered.num_nodes, 2);
-    CHECK_UINT(bench.lowered.num_instructions, 1);
-    close_bench(&bench);
-}
-
 static void test_lowered_form_is_in_evaluation_order_with_operands_before_their_use(void) {
     static const size_t requests[] = {O0, O1};
     static const StackPtxInstruction words[] = {
@@ -381,18 +297,6 @@ static void test_vector_instructions_are_merged_too(void) {
     close_bench(&bench);
 }
 
-static void test_emitted_operands_keep_the_order_in_which_they_were_popped(void) {
-    static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), PTX(SUB), INPUT(B), INPUT(A), PTX(ADD), PTX(SUB), RETURN};
-    Bench bench;
-    open_bench(&bench, &roomy, request_o0, 1);
-    CHECK_TEXT(
-        STUB(&bench, words),
-        "{\n.reg .f32 %_s0_<3>;\nsub.ftz.f32 %_s0_0, %b, %a;\nadd.ftz.f32 %_s0_1, %a, %b;\nsub.ftz.f32 %_s0_2, %_s0_1, %_s0_0;\n"
-        "mov.f32 %o0, %_s0_2;\n}"
-    );
-    close_bench(&bench);
-}
-
 static void test_volatile_reads_are_never_merged(void) {
     static const size_t requests[] = {OUT_U32, OUT_U32};
     static const StackPtxInstruction clocks[] = {SPECIAL(CLOCK), SPECIAL(CLOCK), RETURN};
@@ -515,20 +419,14 @@ static void test_values_of_a_routine_called_often_are_numbered(void) {
 
 int main(void) {
     test_requests_pop_their_stacks_in_order();
-    test_missing_request_is_zero_in_lenient_mode_and_not_written_otherwise();
     test_no_requests_need_nothing();
-    test_request_that_is_also_an_input_is_written_last();
-    test_swapped_registers_need_a_temporary();
-    test_chain_of_moves_is_put_in_order_without_a_temporary();
     test_any_assignment_among_four_registers_is_a_parallel_move();
     test_many_swaps_at_once();
     test_last_request_for_a_register_counts();
     test_registers_of_one_name_are_one_register();
-    test_only_what_requests_need_is_emitted();
     test_lowered_form_is_in_evaluation_order_with_operands_before_their_use();
     test_equal_values_are_merged_unless_switched_off();
     test_vector_instructions_are_merged_too();
-    test_emitted_operands_keep_the_order_in_which_they_were_popped();
     test_volatile_reads_are_never_merged();
     test_many_values_are_numbered_and_named();
     test_values_that_differ_in_a_later_operand_are_kept_apart();
