@@ -55,6 +55,11 @@ class Definitions:
         return [text for name, text in self.texts.items() if name in needed]
 
 
+def function_name(ptx: str) -> str:
+    """What the definition of an instruction is called."""
+    return re.sub(r"\W", "_", ptx)
+
+
 @cache
 def python_definitions() -> Definitions:
     """The functions of primitives.py, and a function for each instruction."""

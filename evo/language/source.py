@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from evo.language.definitions import c_definitions, python_definitions
+from evo.language.definitions import c_definitions, function_name, python_definitions
 from evo.language.expression import Expression, Lines, Style, Unsupported, Value, lines_of
 from evo.native.stack_ptx import NodeKind
 
@@ -80,17 +80,12 @@ def _words(lines: Lines) -> list[str]:
     return re.findall(r"\w+", " ".join([*(text for _, _, text in lines.locals), *lines.outputs]))
 
 
-def function_name(value: Value) -> str:
-    """What the definition of an instruction is called: its PTX, with dots as underscores."""
-    return re.sub(r"\W", "_", value.ptx)
-
-
 def _calls(
     known: Iterable[str],
     constant: Callable[[str, int], str],
     reserved: str,
     widened: str,
-    name_of: Callable[[Value], str] = function_name,
+    name_of: Callable[[Value], str] = lambda value: function_name(value.ptx),
 ) -> Style:
     """Calls of definitions; what has none is refused."""
     names = frozenset(known)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evo.errors import UserError
-from evo.language.definitions import python_functions
+from evo.language.definitions import function_name, python_functions
 
 _COMPILERS = ("cc", "gcc", "clang")
 # No fused arithmetic: the bits of the archive.
@@ -85,7 +85,7 @@ def run_json(text: str, inputs: list[NDArray[Any]]) -> list[NDArray[Any]]:
                 as_type = {"f32": bits.view(np.float32), "pred": np.bool_(bits)}
                 values.append(as_type.get(value["type"], bits))
             else:
-                function = python_functions()[value["ptx"].replace(".", "_")]
+                function = python_functions()[function_name(value["ptx"])]
                 values.append(function(*(values[operand] for operand in value["operands"])))
         for name, index in record["outputs"].items():
             output = np.asarray(np.float32(0) if index is None else values[index])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evo.instructions import shipped_instruction_set
-from evo.language.definitions import c_definitions, python_functions
+from evo.language.definitions import c_definitions, function_name, python_functions
 from evo.language.program import Language, word
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx_words import WordType
@@ -84,7 +84,7 @@ def test_python_gives_the_bits_of_the_virtual_machine(ptx):
     views = {"f32": lambda a: a.view(np.float32), "pred": lambda a: a != 0}
     operands = [views.get(kind, lambda a: a)(OPERANDS[i]) for i, kind in enumerate(operand_types(instruction))]
     with np.errstate(all="ignore"):
-        result = np.asarray(python_functions()[ptx.replace(".", "_")](*operands))
+        result = np.asarray(python_functions()[function_name(ptx)](*operands))
     result = result.astype(np.uint32) if result.dtype == bool else result.view(np.uint32)
     np.testing.assert_array_equal(result, by_machine(instruction))
 
@@ -98,9 +98,9 @@ def library(tmp_path_factory):
     for ptx, instruction in INSTRUCTIONS.items():
         casts = {"f32": "f32(a[{0}][i])", "pred": "a[{0}][i] != 0"}
         operands = ", ".join(casts.get(kind, "a[{0}][i]").format(i) for i, kind in enumerate(operand_types(instruction)))
-        call = f"{ptx.replace('.', '_')}({operands})"
+        call = f"{function_name(ptx)}({operands})"
         call = f"bits_of({call})" if result_type(instruction) == "f32" else call
-        head = f"void run_{ptx.replace('.', '_')}(uint64_t n, uint32_t **a, uint32_t *out)"
+        head = f"void run_{function_name(ptx)}(uint64_t n, uint32_t **a, uint32_t *out)"
         parts.append(f"{head} {{ for (uint64_t i = 0; i < n; i++) out[i] = {call}; }}")
     (folder / "all.c").write_text("\n".join(parts))
     command = ["cc", "-std=c99", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-O2", "-ffp-contract=off", "-shared", "-fPIC"]
@@ -113,5 +113,5 @@ def library(tmp_path_factory):
 def test_c_gives_the_bits_of_the_virtual_machine(library, ptx):
     out = np.empty(len(OPERANDS[0]), np.uint32)
     pointers = (ctypes.c_void_p * 3)(*(operand.ctypes.data for operand in OPERANDS))
-    getattr(library, f"run_{ptx.replace('.', '_')}")(ctypes.c_uint64(len(out)), pointers, ctypes.c_void_p(out.ctypes.data))
+    getattr(library, f"run_{function_name(ptx)}")(ctypes.c_uint64(len(out)), pointers, ctypes.c_void_p(out.ctypes.data))
     np.testing.assert_array_equal(out, by_machine(INSTRUCTIONS[ptx]))
