@@ -86,7 +86,7 @@ def _outcome(value: object) -> str:
 # What fields may be. Nothing is converted but the lists of msgpack to tuples.
 _STRICT = ConfigDict(strict=True)
 _Whole = Annotated[int, Field(ge=0, lt=1 << 63)]
-_Seconds = Annotated[float, Field(ge=0.0, le=1e6, allow_inf_nan=False)]
+_Seconds = Annotated[float, Field(ge=0.0, le=1e6)]
 _Text = Annotated[str, Field(max_length=MAX_TEXT)]
 _Name = Annotated[_Text, AfterValidator(_one_line)]
 _Outcome = Annotated[str, BeforeValidator(_outcome)]

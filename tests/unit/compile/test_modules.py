@@ -38,7 +38,6 @@ def site_constants(sass: list[str], num_sites: int) -> list[float]:
     [
         (1, Packing()),
         (3, Packing(sites_per_kernel=2, kernels_per_module=2)),
-        (1024, Packing(sites_per_kernel=64, kernels_per_module=16)),
         (1024, Packing(sites_per_kernel=1024, kernels_per_module=1)),
     ],
 )
