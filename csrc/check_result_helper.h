@@ -6,6 +6,11 @@
  *     stackPtxCheck(stack_ptx_compile(..));      prints the place of the call and the result to stderr and exits with
  *     astPtxCheck(ast_ptx_compile(..));          EXIT_FAILURE unless the result is SUCCESS
  *     ptxInjectCheck(ptx_inject_create(..));
+ *     cuCheck(cuInit(0));                        the same for the CUDA driver, NVRTC, nvPTXCompiler and nvJitLink,
+ *     nvrtcCheck(nvrtcVersion(..));              whose headers the program includes
+ *     nvptxCheck(nvPTXCompilerCreate(..));
+ *     nvJitLinkCheck(nvJitLinkCreate(..));
+ *     ASSERT(x > 0);                             likewise unless a condition holds, in every build
  *
  * A file of its own, so that the libraries take no such names from their users.
  */
@@ -16,31 +21,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define stackPtxCheck(call)                                                                                               \
-    do {                                                                                                                  \
-        const StackPtxResult stack_ptx_check_result = (call);                                                             \
-        if (stack_ptx_check_result != STACK_PTX_SUCCESS) {                                                                \
-            (void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, stack_ptx_result_to_string(stack_ptx_check_result)); \
-            exit(EXIT_FAILURE);                                                                                           \
-        }                                                                                                                 \
+/* Prints the place and exits if `result`, which is called check_result in the arguments of the format, is not `success`. */
+#define CHECK_RESULT__CALL(Type, success, call, ...)              \
+    do {                                                          \
+        const Type check_result = (call);                         \
+        if (check_result != success) {                            \
+            (void)fprintf(stderr, "%s:%d: ", __FILE__, __LINE__); \
+            (void)fprintf(stderr, __VA_ARGS__);                   \
+            exit(EXIT_FAILURE);                                   \
+        }                                                         \
     } while (0)
 
-#define astPtxCheck(call)                                                                                             \
-    do {                                                                                                              \
-        const AstPtxResult ast_ptx_check_result = (call);                                                             \
-        if (ast_ptx_check_result != AST_PTX_SUCCESS) {                                                                \
-            (void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, ast_ptx_result_to_string(ast_ptx_check_result)); \
-            exit(EXIT_FAILURE);                                                                                       \
-        }                                                                                                             \
-    } while (0)
-
-#define ptxInjectCheck(call)                                                                                                \
-    do {                                                                                                                    \
-        const PtxInjectResult ptx_inject_check_result = (call);                                                             \
-        if (ptx_inject_check_result != PTX_INJECT_SUCCESS) {                                                                \
-            (void)fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, ptx_inject_result_to_string(ptx_inject_check_result)); \
-            exit(EXIT_FAILURE);                                                                                             \
-        }                                                                                                                   \
-    } while (0)
+#define stackPtxCheck(call)                                                                                       \
+    CHECK_RESULT__CALL(StackPtxResult, STACK_PTX_SUCCESS, call, "%s\n", stack_ptx_result_to_string(check_result))
+#define astPtxCheck(call) CHECK_RESULT__CALL(AstPtxResult, AST_PTX_SUCCESS, call, "%s\n", ast_ptx_result_to_string(check_result))
+#define ptxInjectCheck(call)                                                                                         \
+    CHECK_RESULT__CALL(PtxInjectResult, PTX_INJECT_SUCCESS, call, "%s\n", ptx_inject_result_to_string(check_result))
+#define nvrtcCheck(call) CHECK_RESULT__CALL(nvrtcResult, NVRTC_SUCCESS, call, "%s\n", nvrtcGetErrorString(check_result))
+#define cuCheck(call) CHECK_RESULT__CALL(CUresult, CUDA_SUCCESS, call, "CUresult %d\n", (int)check_result)
+#define nvptxCheck(call)                                                                                             \
+    CHECK_RESULT__CALL(nvPTXCompileResult, NVPTXCOMPILE_SUCCESS, call, "nvPTXCompileResult %d\n", (int)check_result)
+#define nvJitLinkCheck(call)                                                                                \
+    CHECK_RESULT__CALL(nvJitLinkResult, NVJITLINK_SUCCESS, call, "nvJitLinkResult %d\n", (int)check_result)
+#define ASSERT(condition) CHECK_RESULT__CALL(int, 1, (condition) ? 1 : 0, "failed: %s\n", check_result ? "" : #condition)
 
 #endif /* CHECK_RESULT_HELPER_H */

@@ -262,39 +262,53 @@ def test_debug_switch_turns_an_error_into_an_assert_at_its_place(tmp_path):
     assert "PTX_INJECT_ERROR_INVALID_INPUT" in done.stderr
 
 
-@pytest.mark.parametrize(("compiler", "standard", "suffix"), [("gcc", "c99", "c"), ("g++", "c++11", "cpp")])
-def test_check_macro_passes_success_and_ends_the_program_at_an_error_with_its_place(tmp_path, compiler, standard, suffix):
-    source = tmp_path / f"main.{suffix}"
-    source.write_text(
-        "#define PTX_INJECT_IMPLEMENTATION\n#include <ptx_inject.h>\n#include <check_result_helper.h>\n"
-        "int main(int argc, char** argv) {\n    PtxInjectHandle handle;\n    (void)argv;\n"
-        "    if (argc > 1)\n        ptxInjectCheck(ptx_inject_create(&handle, NULL));\n"
-        '    else\n        ptxInjectCheck(ptx_inject_create(&handle, ""));\n'
-        "    ptxInjectCheck(ptx_inject_destroy(handle));\n    return 3;\n}\n"
-    )
-    warnings = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
-    command = [compiler, f"-std={standard}", *warnings, "-I", CSRC, source, "-o", tmp_path / "main"]
-    subprocess.run(command, timeout=300, check=True)
-    passes = subprocess.run([tmp_path / "main"], capture_output=True, text=True, timeout=300, check=False)
-    assert (passes.returncode, passes.stderr) == (3, "")
-    fails = subprocess.run([tmp_path / "main", "x"], capture_output=True, text=True, timeout=300, check=False)
-    assert (fails.returncode, fails.stderr) == (1, f"{source}:8: PTX_INJECT_ERROR_INVALID_INPUT\n")
+# NVIDIA's types as their headers have them, and a user's own function of a name that only the helper takes.
+CHECKS = """#include <ptx_inject.h>
+typedef enum { CUDA_SUCCESS, CUDA_ERROR_UNKNOWN = 999 } CUresult;
+typedef enum { NVRTC_SUCCESS, NVRTC_ERROR_COMPILATION = 6 } nvrtcResult;
+typedef enum { NVPTXCOMPILE_SUCCESS, NVPTXCOMPILE_ERROR_INTERNAL = 3 } nvPTXCompileResult;
+typedef enum { NVJITLINK_SUCCESS, NVJITLINK_ERROR_INTERNAL = 6 } nvJitLinkResult;
+static const char* nvrtcGetErrorString(nvrtcResult result) { return result == NVRTC_SUCCESS ? "" : "NVRTC_ERROR_COMPILATION"; }
+static int astPtxCheck(int result) { return 3 + result; }
+static int users_own(void) { return astPtxCheck(0); }
+#define PTX_INJECT_IMPLEMENTATION
+#include <ptx_inject.h>
+#include <check_result_helper.h>
+int main(int argc, char** argv) {
+    PtxInjectHandle handle;
+    (void)argv;
+    ptxInjectCheck(ptx_inject_create(&handle, argc == 2 ? NULL : ""));
+    ptxInjectCheck(ptx_inject_destroy(handle));
+    cuCheck(argc == 3 ? CUDA_ERROR_UNKNOWN : CUDA_SUCCESS);
+    nvrtcCheck(argc == 4 ? NVRTC_ERROR_COMPILATION : NVRTC_SUCCESS);
+    nvptxCheck(argc == 5 ? NVPTXCOMPILE_ERROR_INTERNAL : NVPTXCOMPILE_SUCCESS);
+    nvJitLinkCheck(argc == 6 ? NVJITLINK_ERROR_INTERNAL : NVJITLINK_SUCCESS);
+    ASSERT(argc != 7);
+    return users_own();
+}
+"""
 
 
 @pytest.mark.parametrize(("compiler", "standard", "suffix"), [("gcc", "c99", "c"), ("g++", "c++11", "cpp")])
-def test_a_users_own_check_is_the_one_that_is_called(tmp_path, compiler, standard, suffix):
+def test_check_macros_pass_success_and_end_the_program_at_an_error_with_its_place(tmp_path, compiler, standard, suffix):
     source = tmp_path / f"main.{suffix}"
-    source.write_text(
-        "#define PTX_INJECT_IMPLEMENTATION\n#include <ptx_inject.h>\n"
-        "static int num_errors = 0;\n"
-        "static void ptxInjectCheck(PtxInjectResult result) { num_errors += result != PTX_INJECT_SUCCESS; }\n"
-        "int main(void) {\n    PtxInjectHandle handle;\n    ptxInjectCheck(ptx_inject_create(&handle, NULL));\n"
-        "    return 3 + num_errors;\n}\n"
-    )
+    source.write_text(CHECKS)
     warnings = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
     command = [compiler, f"-std={standard}", *warnings, "-I", CSRC, source, "-o", tmp_path / "main"]
     subprocess.run(command, timeout=300, check=True)
-    assert subprocess.run([tmp_path / "main"], timeout=300, check=False).returncode == 4
+    for num_arguments, expected in enumerate(
+        [
+            "",
+            f"{source}:15: PTX_INJECT_ERROR_INVALID_INPUT\n",
+            f"{source}:17: CUresult 999\n",
+            f"{source}:18: NVRTC_ERROR_COMPILATION\n",
+            f"{source}:19: nvPTXCompileResult 3\n",
+            f"{source}:20: nvJitLinkResult 6\n",
+            f"{source}:21: failed: argc != 7\n",
+        ]
+    ):
+        done = subprocess.run([tmp_path / "main", *"x" * num_arguments], capture_output=True, text=True, timeout=300, check=False)
+        assert (done.returncode, done.stderr) == (1 if expected else 3, expected)
 
 
 @pytest.mark.parametrize("standard", ["c99", "c11"])

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from evo import stack_ptx
 from evo.errors import UserError
-from evo.ptx_inject import AnnotationError, DataType, PTXInject, Variable, process_cuda
+from evo.ptx_inject import AnnotationError, PTXInject, Variable, process_cuda
 from evo.ptx_inject.types import load_types
 
 # What NVRTC made of macro.cu beside it.
@@ -73,17 +72,6 @@ def test_a_description_is_json_that_compiles_stubs_elsewhere():
     assert "mov.f32 %_x1, %_x0;" in PTXInject(PTX).render({"func": stub, "other": ""})
 
 
-def test_any_number_of_names_is_kept_apart():
-    names = [f"site_{i}" for i in range(3000)]
-    ptx = "".join(f"// PTX_INJECT_START {name}\n// %f{i} out f32 v{i}\n// PTX_INJECT_END\n" for i, name in enumerate(names))
-    inject = PTXInject(ptx)
-    assert (len(inject), list(inject)) == (3000, names)
-    assert list(inject["site_2999"]) == ["v2999"]
-    assert "site_3000" not in inject
-    rendered = inject.render({name: f"<{name}>" for name in reversed(names)})
-    assert re.findall("<(.*)>", rendered) == names
-
-
 @pytest.mark.parametrize("name", ["fun", "", "func\0", "func ", "fünc", 3, None])
 def test_what_names_no_site_is_not_there(name):
     inject = PTXInject(PTX)
@@ -134,20 +122,6 @@ def test_unknown_names_are_refused_with_the_known_ones():
         inject["func"]["x"]
     with pytest.raises(KeyError, match="no variable 'x', only none"):
         inject["other"]["x"]
-
-
-def test_wrong_markers_are_an_error_with_its_place():
-    with pytest.raises(AnnotationError) as caught:
-        PTXInject("\n// PTX_INJECT_START a\n")
-    assert (caught.value.language, caught.value.line, caught.value.column) == ("PTX", 2, 4)
-
-
-def test_custom_types_go_from_cuda_to_ptx():
-    types = [DataType("mask", "u32", "b32", "r")]
-    assert '"=r"(m)' in process_cuda("/* PTX_INJECT s\n out mask m\n*/", types)
-    inject = PTXInject("// PTX_INJECT_START s\n// %r1 out mask m\n// PTX_INJECT_END\n", types)
-    assert inject["s"]["m"] == Variable("m", "_x0", "out", "u32", "mask")
-    assert "mov.b32 %r1, %_x0;" in inject.render({"s": ""})
 
 
 def test_importing_it_loads_no_cuda_library():
