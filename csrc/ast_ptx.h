@@ -65,6 +65,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "detail/result.h"
+
 #define AST_PTX_VERSION_MAJOR 1
 #define AST_PTX_VERSION_MINOR 1
 #define AST_PTX_VERSION_PATCH 0
@@ -172,25 +174,25 @@ extern "C" {
 
 /* ---- results ----------------------------------------------------------------------------------------------------- */
 
-typedef enum {
-    AST_PTX_SUCCESS = 0,
-    AST_PTX_ERROR_INTERNAL = 1,            /* never given: a program that passed its check cannot fail */
-    AST_PTX_ERROR_INSUFFICIENT_BUFFER = 2, /* the text does not fit */
-    AST_PTX_ERROR_INVALID_VALUE = 3, /* NULL, a bad name; a number of operands other than the table's; more than one value at a
-                                        RETURN */
-    AST_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN = 4, /* NONE, REGISTER or an unknown type; more words run than
-                                                              AST_PTX_MAX_INSTRUCTIONS; no RETURN within the length given */
-    AST_PTX_ERROR_INPUT_IDX_OUT_OF_BOUNDS = 5,
-    AST_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS = 6, /* not given by interpreters, which have no table */
-    AST_PTX_ERROR_STACK_OVERFLOW = 7,           /* more than AST_PTX_STACK_DEPTH values */
-    AST_PTX_ERROR_STACK_UNDERFLOW = 8,          /* too few values for operands, arguments or a RETURN */
-    AST_PTX_ERROR_TOO_MANY_ARGS = 9,            /* more operands than AST_PTX_MAX_INSTRUCTION_ARGS */
-    AST_PTX_ERROR_UNSUPPORTED_INSTRUCTION = 10, /* interpreters only: an instruction without a CPU meaning */
-    AST_PTX_ERROR_ROUTINE_IDX_OUT_OF_BOUNDS = 11,
-    AST_PTX_ERROR_ROUTINE_ARG_IDX_OUT_OF_BOUNDS = 12, /* also any ROUTINE_ARG of the program itself */
-    AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED = 13,        /* more routines open than AST_PTX_ROUTINE_DEPTH */
-    AST_PTX_RESULT_NUM_ELEMS
-} AstPtxResult;
+#define AST_PTX__RESULTS(X)                                                                                    \
+    X(AST_PTX_SUCCESS, 0)                                                                                      \
+    X(AST_PTX_ERROR_INTERNAL, 1) /* never given: a program that passed its check cannot fail */                \
+    X(AST_PTX_ERROR_INSUFFICIENT_BUFFER, 2) /* the text does not fit */                                        \
+    X(AST_PTX_ERROR_INVALID_VALUE,                                                                             \
+      3) /* NULL, a bad name, another number of operands than in the table, more than one value at a RETURN */ \
+    X(AST_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN,                                                       \
+      4) /* NONE, REGISTER or unknown; past AST_PTX_MAX_INSTRUCTIONS words; no RETURN */                       \
+    X(AST_PTX_ERROR_INPUT_IDX_OUT_OF_BOUNDS, 5)                                                                \
+    X(AST_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS, 6) /* not given by interpreters, which have no table */ \
+    X(AST_PTX_ERROR_STACK_OVERFLOW, 7) /* more than AST_PTX_STACK_DEPTH values */                              \
+    X(AST_PTX_ERROR_STACK_UNDERFLOW, 8) /* too few values for operands, arguments or a RETURN */               \
+    X(AST_PTX_ERROR_TOO_MANY_ARGS, 9) /* more operands than AST_PTX_MAX_INSTRUCTION_ARGS */                    \
+    X(AST_PTX_ERROR_UNSUPPORTED_INSTRUCTION, 10) /* interpreters only: an instruction without a CPU meaning */ \
+    X(AST_PTX_ERROR_ROUTINE_IDX_OUT_OF_BOUNDS, 11)                                                             \
+    X(AST_PTX_ERROR_ROUTINE_ARG_IDX_OUT_OF_BOUNDS, 12) /* also any ROUTINE_ARG of the program itself */        \
+    X(AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED, 13) /* more routines open than AST_PTX_ROUTINE_DEPTH */
+
+typedef enum { AST_PTX__RESULTS(EVO__ENUMERATOR) AST_PTX_RESULT_NUM_ELEMS } AstPtxResult;
 
 /* The enumerator's name, or "AST_PTX_RESULT_UNKNOWN". The text is static. */
 AST_PTX_API const char* ast_ptx_result_to_string(AstPtxResult result);
@@ -447,29 +449,7 @@ static AstPtxResult ast_ptx__check(
 #if defined(AST_PTX_IMPLEMENTATION) && !defined(AST_PTX_IMPLEMENTATION_ONCE)
 #define AST_PTX_IMPLEMENTATION_ONCE
 
-const char* ast_ptx_result_to_string(AstPtxResult result) {
-    switch (result) {
-#define AST_PTX__CASE(name) \
-    case name: return #name
-        AST_PTX__CASE(AST_PTX_SUCCESS);
-        AST_PTX__CASE(AST_PTX_ERROR_INTERNAL);
-        AST_PTX__CASE(AST_PTX_ERROR_INSUFFICIENT_BUFFER);
-        AST_PTX__CASE(AST_PTX_ERROR_INVALID_VALUE);
-        AST_PTX__CASE(AST_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN);
-        AST_PTX__CASE(AST_PTX_ERROR_INPUT_IDX_OUT_OF_BOUNDS);
-        AST_PTX__CASE(AST_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS);
-        AST_PTX__CASE(AST_PTX_ERROR_STACK_OVERFLOW);
-        AST_PTX__CASE(AST_PTX_ERROR_STACK_UNDERFLOW);
-        AST_PTX__CASE(AST_PTX_ERROR_TOO_MANY_ARGS);
-        AST_PTX__CASE(AST_PTX_ERROR_UNSUPPORTED_INSTRUCTION);
-        AST_PTX__CASE(AST_PTX_ERROR_ROUTINE_IDX_OUT_OF_BOUNDS);
-        AST_PTX__CASE(AST_PTX_ERROR_ROUTINE_ARG_IDX_OUT_OF_BOUNDS);
-        AST_PTX__CASE(AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED);
-#undef AST_PTX__CASE
-        case AST_PTX_RESULT_NUM_ELEMS: break;
-    }
-    return "AST_PTX_RESULT_UNKNOWN";
-}
+const char* ast_ptx_result_to_string(AstPtxResult result) { EVO__RETURN_NAME(result, AST_PTX__RESULTS, "AST_PTX_RESULT_UNKNOWN") }
 
 /* ---- names ---- */
 

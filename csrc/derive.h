@@ -145,7 +145,7 @@ DeriveResult derive_program(
 extern "C" {
 #endif
 
-const char* derive_result_to_string(DeriveResult result){EVO__RETURN_NAME(result, DERIVE__RESULTS, "DERIVE_RESULT_UNKNOWN")}
+const char* derive_result_to_string(DeriveResult result) { EVO__RETURN_NAME(result, DERIVE__RESULTS, "DERIVE_RESULT_UNKNOWN"); }
 
 /* ---- instruction sets -------------------------------------------------------------------------------------------- */
 
@@ -164,9 +164,7 @@ const char* derive_result_to_string(DeriveResult result){EVO__RETURN_NAME(result
     X(LESS, '<', 2, SETP_LT_FTZ_F32)
 
 #define DERIVE__OPERATOR_ENUMERATOR(enumerator, character, num_operands, row) DERIVE__##enumerator,
-enum {
-    DERIVE__OPERATORS(DERIVE__OPERATOR_ENUMERATOR) DERIVE__NUM_OPERATORS
-};
+enum { DERIVE__OPERATORS(DERIVE__OPERATOR_ENUMERATOR) DERIVE__NUM_OPERATORS };
 
 #define DERIVE__ALWAYS_NEEDED "+-*~@" /* whatever the rule */
 
