@@ -16,12 +16,12 @@ from libc.stdint cimport uint16_t, uint64_t, uintptr_t
 from libc.stdlib cimport free, realloc
 
 
-STACK_DEPTH = AST_PTX_STACK_DEPTH
-ROUTINE_DEPTH = AST_PTX_ROUTINE_DEPTH
-MAX_INSTRUCTIONS = AST_PTX_MAX_INSTRUCTIONS
-MAX_INSTRUCTION_ARGS = AST_PTX_MAX_INSTRUCTION_ARGS
+STACK_DEPTH: int = AST_PTX_STACK_DEPTH
+ROUTINE_DEPTH: int = AST_PTX_ROUTINE_DEPTH
+MAX_INSTRUCTIONS: int = AST_PTX_MAX_INSTRUCTIONS
+MAX_INSTRUCTION_ARGS: int = AST_PTX_MAX_INSTRUCTION_ARGS
 
-INSTRUCTIONS = tuple(
+INSTRUCTIONS: tuple[tuple[str, int], ...] = tuple(
     (ast_ptx_ptx_instruction_names[i].decode(), int(ast_ptx_ptx_instruction_num_args[i]))
     for i in range(AST_PTX_PTX_INSTRUCTION_NUM_ENUMS)
 )
@@ -51,7 +51,12 @@ class ProgramError(ValueError):
         code: name of the C result, such as `STACK_UNDERFLOW`.
     """
 
-    def __init__(self, program_idx, routine_idx, word_idx, code):
+    program_idx: int
+    routine_idx: int | None
+    word_idx: int
+    code: str
+
+    def __init__(self, program_idx: int, routine_idx: int | None, word_idx: int, code: str):
         place = "" if routine_idx is None else f"routine {routine_idx}, "
         super().__init__(f"program {program_idx}, {place}word {word_idx}: {code}")
         self.program_idx = program_idx
@@ -63,7 +68,7 @@ class ProgramError(ValueError):
         return type(self), (self.program_idx, self.routine_idx, self.word_idx, self.code)
 
 
-def is_register_name(name):
+def is_register_name(name: str) -> bool:
     """Whether a register may have this name (without the percent sign); see ast_ptx_check_name."""
     encoded = name.encode()
     return b"\0" not in encoded and ast_ptx_check_name(PyBytes_AS_STRING(encoded)) == AST_PTX_SUCCESS
@@ -139,7 +144,10 @@ cdef class AstCompiler:
     cdef object num_args
     cdef _Routines routines
 
-    def __cinit__(self, output, inputs, instructions, routines=()):
+    def __cinit__(
+        self, output: str, inputs: Sequence[str], instructions: Sequence[tuple[str, int]],
+        routines: Sequence[NDArray[np.uint64]] = ()
+    ):
         registers = [output, *inputs]
         for name in registers:
             if not is_register_name(name):
@@ -150,7 +158,7 @@ cdef class AstCompiler:
         self.num_args = np.array([num_args for _, num_args in instructions], np.uint16)
         self.routines = _Routines(routines)
 
-    def emit(self, words):
+    def emit(self, words: NDArray[np.uint64]) -> list[str]:
         """The stub of each program, as a list of str.
 
         Args:
@@ -210,7 +218,10 @@ cdef class AstCompiler:
             free(buffer)
 
 
-def interpret(words, inputs, num_points, routines=()):
+def interpret(
+    words: NDArray[np.uint64], inputs: Sequence[NDArray[np.float32] | None], num_points: int,
+    routines: Sequence[NDArray[np.uint64]] = ()
+) -> NDArray[np.float32]:
     """The value of each program at each point, `(num_programs, num_points)` float32; the GIL is released.
 
     Args:

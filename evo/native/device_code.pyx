@@ -24,10 +24,10 @@ class Encoded(IntEnum):
 
 
 # Steps of a buffer beside those of programs: one that the kernel reads ahead.
-NUM_EXTRA_STEPS = 1
+NUM_EXTRA_STEPS: int = 1
 
 
-def max_steps(num_instructions, num_requests):
+def max_steps(num_instructions: Any, num_requests: int) -> Any:
     """The most steps of programs with so many live instructions, an array or a number."""
     return 3 * num_instructions + 2 * num_requests + 1  # as DEVICE_CODE_MAX_STEPS
 
@@ -49,7 +49,9 @@ cdef class DeviceEncoder:
     cdef DeviceCodeKernel kernel
     cdef list owned  # keeps alive what `kernel` points to
 
-    def __cinit__(self, Lowering lowering, cases, register_vectors, uint32_t first_slot, uint32_t num_slots):
+    def __cinit__(
+        self, Lowering lowering, cases: ArrayLike, register_vectors: Sequence[int], uint32_t first_slot, uint32_t num_slots
+    ):
         instructions = lowering.instruction_set.instructions
         cases = np.ascontiguousarray(cases, np.uint16)
         commutative = np.array([instruction.num_commutative for instruction in instructions], np.uint8)
@@ -71,7 +73,10 @@ cdef class DeviceEncoder:
         self.kernel.first_slot = first_slot
         self.kernel.num_slots = num_slots
 
-    def encode(self, words, rows, steps, starts, uint32_t first_output, uint32_t num_buffered):
+    def encode(
+        self, words: NDArray[np.uint64], rows: NDArray[np.int64], steps: NDArray[np.uint64], starts: NDArray[np.uint32],
+        uint32_t first_output, uint32_t num_buffered
+    ) -> tuple[NDArray[np.uint8], int]:
         """Writes the code of some programs of a batch.
 
         Args:

@@ -63,11 +63,11 @@ cdef extern from "itll.h" nogil:
 
 
 # Changes whenever a state means something else, or the same rows give other bits.
-STATE_VERSION = ITLL_STATE_VERSION
-MAX_PCA_FEATURES = ITLL_MAX_PCA_FEATURES
+STATE_VERSION: int = ITLL_STATE_VERSION
+MAX_PCA_FEATURES: int = ITLL_MAX_PCA_FEATURES
 
 _KINDS = {"ridge": ITLL_MODEL_RIDGE, "pca": ITLL_MODEL_PCA}  # in the order of their codes
-KINDS = tuple(_KINDS)
+KINDS: tuple[str, ...] = tuple(_KINDS)
 _INTEGERS = ("num_features", "num_targets", "window", "num_units", "seed")
 _NUMBERS = ("length_scale", "noise")
 
@@ -95,10 +95,10 @@ cdef class Model:
 
     cdef ItllModel* model
     cdef void* memory
-    cdef readonly object kind
-    cdef readonly object level
+    cdef readonly object kind  #: str
+    cdef readonly object level  #: str
 
-    def __cinit__(self, kind, num_features, num_targets=1, *, level=None, **options):
+    def __cinit__(self, kind: str, num_features: int, num_targets: int = 1, *, level: str | None = None, **options):
         cdef ItllOptions c_options
         cdef size_t num_bytes = 0
         if kind not in _KINDS:
@@ -124,7 +124,7 @@ cdef class Model:
         free(self.memory)
 
     @staticmethod
-    def from_state(state, level=None):
+    def from_state(state: bytes | NDArray[np.uint8], level: str | None = None) -> Model:
         """The model that a state was saved from.
 
         Raises:
@@ -139,7 +139,7 @@ cdef class Model:
         return model
 
     @property
-    def options(self) -> dict:
+    def options(self) -> dict[str, Any]:
         """Its options by name."""
         return _options_of(itll_model_options(self.model))
 
@@ -152,7 +152,7 @@ cdef class Model:
         """Forgets everything."""
         _check(itll_reset(self.model))
 
-    def update(self, rows, targets=None) -> None:
+    def update(self, rows: ArrayLike, targets: ArrayLike | None = None) -> None:
         """Learns from rows, the oldest first. A row with a target that is not finite is skipped.
 
         Args:
@@ -184,7 +184,7 @@ cdef class Model:
             result = itll_update(self.model, c_rows, c_targets, num_rows)
         _check(result)
 
-    def predict(self, rows, return_std=False):
+    def predict(self, rows: ArrayLike, return_std: bool = False) -> Any:
         """Predicted targets, `(num_rows, num_targets)` float32; of `pca`, coordinates.
 
         Args:
@@ -218,7 +218,7 @@ cdef class Model:
         _check(result)
         return (means, std) if return_std else means
 
-    def save(self) -> np.ndarray:
+    def save(self) -> NDArray[np.uint8]:
         """Everything that it has learned, `(num_bytes,)` uint8: a model that loads it goes on as if it had never been saved."""
         cdef size_t num_bytes = 0
         _check(itll_state_size(self.model, &num_bytes))
@@ -226,7 +226,7 @@ cdef class Model:
         _check(itll_save(self.model, _address(state), num_bytes))
         return state
 
-    def load(self, state) -> None:
+    def load(self, state: bytes | NDArray[np.uint8]) -> None:
         """Learns what a state says, and forgets the rest.
 
         Args:

@@ -29,7 +29,10 @@ class CompileError(Exception):
         log: the compiler's own messages, with line numbers of the PTX; may be empty.
     """
 
-    def __init__(self, reason, log):
+    reason: str
+    log: str
+
+    def __init__(self, reason: str, log: str):
         super().__init__(f"nvPTXCompiler: {reason}" + (f"\n{log}" if log else ""))
         self.reason = reason
         self.log = log
@@ -38,7 +41,7 @@ class CompileError(Exception):
         return type(self), (self.reason, self.log)
 
 
-def version():
+def version() -> tuple[int, int]:
     """The version of nvPTXCompiler, (major, minor)."""
     cdef unsigned int major = 0
     cdef unsigned int minor = 0
@@ -46,7 +49,7 @@ def version():
     return major, minor
 
 
-def compile(ptx, options=("--gpu-name=sm_90",)):
+def compile(ptx: str | bytes, options: Sequence[str] = ("--gpu-name=sm_90",)) -> bytes:
     """Assembles PTX; the GIL is released.
 
     Args:

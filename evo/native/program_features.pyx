@@ -40,7 +40,7 @@ cdef extern from "itll_features.h" nogil:
 
 
 # The last features, in their order.
-STATISTICS = (
+STATISTICS: tuple[str, ...] = (
     "num_instructions", "depth", "num_inputs", "num_constants", "constants_mean", "constants_deviation", "constants_least",
     "constants_greatest", "uses", "nonfinite",
 )  # fmt: skip
@@ -62,14 +62,16 @@ cdef class ProgramFeatures:
         ValueError: an array has the wrong type or shape.
     """
 
-    cdef readonly object machine
-    cdef readonly tuple names  # of features: output_REQUEST_POINT, instructions, bigram_NUMBER, STATISTICS
+    cdef readonly object machine  #: VirtualMachine
+    cdef readonly tuple names  #: tuple[str, ...] - of features: output_REQUEST_POINT, instructions, bigram_NUMBER, STATISTICS
     cdef Lowering lowering
     cdef StackPtxStackInfo stack_info
     cdef ItllFeaturesInfo info
     cdef tuple owned           # what `info` points to
 
-    def __cinit__(self, machine, inputs, *, size_t num_bigrams=16, bint is_scaled=False):
+    def __cinit__(
+        self, machine: VirtualMachine, inputs: Sequence[NDArray[Any] | None], *, size_t num_bigrams=16, bint is_scaled=False
+    ):
         cdef StackPtxTraits traits
         table, arrays, num_points = machine.input_table(inputs, None)
         lowering = machine.lowering
@@ -101,7 +103,7 @@ cdef class ProgramFeatures:
         """Features of a program."""
         return itll_features_count(&self.info)
 
-    def describe(self, words) -> np.ndarray:
+    def describe(self, words: NDArray[np.uint64]) -> NDArray[np.float32]:
         """The features of programs, `(num_programs, num_features)` float32, all finite.
 
         Args:

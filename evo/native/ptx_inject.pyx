@@ -23,7 +23,12 @@ class AnnotationError(ValueError):
         reason: what is wrong, in one line.
     """
 
-    def __init__(self, language, line, column, reason):
+    language: str
+    line: int
+    column: int
+    reason: str
+
+    def __init__(self, language: str, line: int, column: int, reason: str):
         super().__init__(f"annotated {language}, line {line}, column {column}: {reason}")
         self.language = language
         self.line = line
@@ -67,7 +72,7 @@ class Inject(NamedTuple):
     """All sites of one name. index: of their stub in `AnnotatedPtx.render`."""
 
     name: str
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index
     num_sites: int
     variables: tuple[Variable, ...]
 
@@ -84,11 +89,11 @@ def _default_types():
     )
 
 
-DEFAULT_TYPES = _default_types()
+DEFAULT_TYPES: tuple[DataType, ...] = _default_types()
 """The default types of annotations in comments: f16, f16X2, s32, u32, f32, b32."""
 
 
-def process_cuda(cuda, types=None):
+def process_cuda(cuda: AnyStr, types: Sequence[DataType] | None = None) -> AnyStr:
     """Turns `/* PTX_INJECT name ... */` annotations into inline assembly with markers.
 
     Args:
@@ -137,7 +142,7 @@ cdef class AnnotatedPtx:
     cdef readonly size_t num_injects
     """The number of names; `render` takes one stub for each."""
 
-    def __cinit__(self, ptx, types=None):
+    def __cinit__(self, ptx: str | bytes, types: Sequence[DataType] | None = None):
         self.handle = NULL
         cdef bytes text = _source(ptx, "PTX")
         cdef _Types native = _Types(types)
@@ -153,11 +158,11 @@ cdef class AnnotatedPtx:
         ptx_inject_destroy(self.handle)
 
     @property
-    def injects(self):
+    def injects(self) -> tuple[Inject, ...]:
         """The `Inject` of each name, in order of appearance; made at each access."""
         return tuple([self._inject(index) for index in range(self.num_injects)])
 
-    def names(self):
+    def names(self) -> list[str]:
         """The names in order of appearance, as a list."""
         cdef const char* name
         cdef list names = []
@@ -167,7 +172,7 @@ cdef class AnnotatedPtx:
             names.append(name.decode("ascii"))
         return names
 
-    def info(self, name):
+    def info(self, name: object) -> Inject:
         """The `Inject` with this name. Raises KeyError."""
         cdef size_t index = 0
         cdef bytes encoded
@@ -180,7 +185,7 @@ cdef class AnnotatedPtx:
                 return self._inject(index)
         raise KeyError(name)
 
-    def render(self, stubs):
+    def render(self, stubs: Sequence[str | bytes]) -> bytes:
         """The PTX with a stub in every site, as bytes.
 
         Args:

@@ -18,7 +18,7 @@ from evo.native.stack_ptx cimport Lowering, StackPtxTraits, fill_lowered, fill_s
 _CACHE_LINE = 64  # bytes
 
 # One row of `reduce`, laid out like PtxVmSums: sums over the points where output y and target t are both finite.
-SUMS_DTYPE = np.dtype(
+SUMS_DTYPE: np.dtype[np.void] = np.dtype(
     [
         ("num_points", np.uint64),
         ("num_nonfinite", np.uint64),
@@ -49,7 +49,7 @@ def levels() -> list[str]:
     return names
 
 
-def empty(shape, dtype) -> np.ndarray:
+def empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
     """An array as `numpy.empty` gives it, but at the beginning of a cache line: AVX-512 is a fifth faster on those."""
     cdef size_t num_bytes = np.prod(shape, dtype=np.int64) * np.dtype(dtype).itemsize
     memory = np.empty(num_bytes + _CACHE_LINE, np.uint8)
@@ -63,10 +63,10 @@ cdef class Folding:
     cdef const PtxVmSet* vm_set
     cdef object set_memory
 
-    def __cinit__(self, instruction_set):
+    def __cinit__(self, instruction_set: Any):
         self.set_memory = _fill_set(instruction_set, &self.vm_set)
 
-    def handle(self) -> tuple:
+    def handle(self) -> tuple[int, int]:
         """For `Lowering`: the addresses of a StackPtxFolding's function and context, valid while this object lives."""
         return <uintptr_t>&ptx_vm_fold, <uintptr_t>self.vm_set
 
@@ -179,13 +179,13 @@ cdef class VirtualMachine:
     """
 
     cdef readonly Lowering lowering
-    cdef readonly frozenset unsupported  # names of the set's instructions that have no CPU meaning
+    cdef readonly frozenset unsupported  #: frozenset[str] - names of the set's instructions that have no CPU meaning
     cdef PtxVmLevel level_code
     cdef const PtxVmSet* vm_set
     cdef object set_memory
     cdef tuple register_types            # PTX type of each register
 
-    def __cinit__(self, Lowering lowering, level=None):
+    def __cinit__(self, Lowering lowering, level: str | None = None):
         self.lowering = lowering
         self.level_code = ptx_vm_best_level() if level is None else _level_code(level)
         instruction_set = lowering.instruction_set
@@ -202,11 +202,13 @@ cdef class VirtualMachine:
         """Name of the SIMD level."""
         return _level_name(self.level_code)
 
-    def handle(self) -> tuple:
+    def handle(self) -> tuple[int, int]:
         """For other native modules: the address of the PtxVmSet, valid while the machine lives, and the PtxVmLevel."""
         return <uintptr_t>self.vm_set, <int>self.level_code
 
-    def store(self, words, inputs, out=None) -> np.ndarray:
+    def store(
+        self, words: NDArray[np.uint64], inputs: Sequence[NDArray[Any] | None], out: NDArray[Any] | None = None
+    ) -> NDArray[np.float32] | NDArray[np.uint32]:
         """The values of each request of each program, `(num_programs, num_requests, num_points)`.
 
         Args:
@@ -233,7 +235,7 @@ cdef class VirtualMachine:
         self._run(words, &batch, inputs)
         return out
 
-    def reduce(self, words, inputs, targets) -> np.ndarray:
+    def reduce(self, words: NDArray[np.uint64], inputs: Sequence[NDArray[Any] | None], targets: ArrayLike) -> NDArray[np.void]:
         """Sums that compare each request y of each program with its target t, `(num_programs, num_requests)` of SUMS_DTYPE.
 
         The sums skip points at which y or t is not finite; num_nonfinite counts them.
@@ -263,7 +265,9 @@ cdef class VirtualMachine:
         self._run(words, &batch, inputs)
         return sums
 
-    def store_lowered(self, lowered, inputs) -> np.ndarray:
+    def store_lowered(
+        self, lowered: Lowered | Derived, inputs: Sequence[NDArray[Any] | None]
+    ) -> NDArray[np.float32] | NDArray[np.uint32]:
         """As `store`, for one program lowered before (`Lowering.lower`): `(num_requests, num_points)`."""
         cdef _Batch batch
         cdef _Memory memory
@@ -326,7 +330,9 @@ cdef class VirtualMachine:
             self._raise(result, self.lowering.lower(words[i - 1]) if i else None, inputs, f"program {i - 1}: ")
         return 0
 
-    def input_table(self, inputs, num_points):
+    def input_table(
+        self, inputs: Sequence[NDArray[Any] | None], num_points: int | None
+    ) -> tuple[NDArray[np.void], list[NDArray[Any]], int]:
         """The table of inputs for C, the arrays it points to, and the number of points."""
         registers = self.lowering.registers
         if len(inputs) != len(registers):

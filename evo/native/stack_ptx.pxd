@@ -155,11 +155,11 @@ cdef object fill_lowered(object lowered, StackPtxLowered* c_lowered)
 
 cdef class Lowering:
     cdef readonly object instruction_set
-    cdef readonly tuple registers      # (name, stack index) pairs
-    cdef readonly tuple requests       # register indices
+    cdef readonly tuple registers  #: tuple[tuple[str, int], ...] - (name, stack index) pairs
+    cdef readonly tuple requests  #: tuple[int, ...] - register indices
     cdef readonly object limits
-    cdef readonly tuple routines       # uint64 arrays
-    cdef readonly object folding       # evo.native.ptx_vm.Folding or None
+    cdef readonly tuple routines  #: tuple[NDArray[np.uint64], ...] - uint64 arrays
+    cdef readonly object folding  # evo.native.ptx_vm.Folding or None
     cdef const StackPtxLanguage* language
     cdef readonly size_t workspace_bytes
     cdef list owned                    # keeps alive what `language` points to

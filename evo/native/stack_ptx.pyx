@@ -38,15 +38,15 @@ class NodeKind(IntEnum):
 
 
 # Names of StackPtxMode, by value; csrc/stack_ptx.h documents them.
-MODES = ("lenient", "strict", "compatible")
+MODES: tuple[str, ...] = ("lenient", "strict", "compatible")
 
 # Part of every hash: hashes of different versions differ.
-HASH_VERSION = STACK_PTX_HASH_VERSION
+HASH_VERSION: int = STACK_PTX_HASH_VERSION
 
 # In request_values: the stack of the request was empty.
-NO_VALUE = STACK_PTX_NO_VALUE
+NO_VALUE: int = STACK_PTX_NO_VALUE
 
-NODE_DTYPE = np.dtype(
+NODE_DTYPE: np.dtype[np.void] = np.dtype(
     [
         ("kind", np.uint16),
         ("stack_idx", np.uint16),
@@ -67,14 +67,14 @@ class Lowered(NamedTuple):
     num_instructions: number of nodes that are PTX instructions; stub: the PTX; hash: `(2,)` uint64.
     """
 
-    nodes: np.ndarray
-    operands: np.ndarray
-    value_nodes: np.ndarray
-    value_stacks: np.ndarray
-    request_values: np.ndarray
+    nodes: NDArray[np.void]
+    operands: NDArray[np.uint32]
+    value_nodes: NDArray[np.uint32]
+    value_stacks: NDArray[np.uint16]
+    request_values: NDArray[np.uint32]
     num_instructions: int
     stub: str
-    hash: np.ndarray
+    hash: NDArray[np.uint64]
 
 
 def check_name(name: str) -> None:
@@ -136,7 +136,10 @@ cdef class Lowering:
         ValueError: a name, index or limit is out of range.
     """
 
-    def __cinit__(self, instruction_set, registers, requests, limits, routines=(), folding=None):
+    def __cinit__(
+        self, instruction_set: Any, registers: Iterable[tuple[str, int]], requests: Iterable[int], limits: Any,
+        routines: Sequence[NDArray[np.uint64]] = (), folding: Any = None
+    ):
         self.instruction_set = instruction_set
         self.registers = tuple((str(name), int(stack_idx)) for name, stack_idx in registers)
         self.requests = tuple(int(request) for request in requests)
@@ -181,7 +184,7 @@ cdef class Lowering:
             workspace, self.workspace_bytes, lowered_out, NULL
         )
 
-    def analyze(self, words):
+    def analyze(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
         """Hashes and sizes of programs, in lenient mode.
 
         Args:
@@ -210,7 +213,7 @@ cdef class Lowering:
         self.idle_workspaces.append(workspace)
         return hashes, num_instructions
 
-    def emit(self, words, *, mode="lenient", bint value_numbering=True):
+    def emit(self, words: NDArray[np.uint64], *, mode: str = "lenient", bint value_numbering=True) -> list[str]:
         """The PTX stubs of programs; the GIL is released.
 
         Args:
@@ -263,7 +266,7 @@ cdef class Lowering:
         self.idle_workspaces.append(workspace)
         return stubs
 
-    def lower(self, words, *, mode="lenient", bint value_numbering=True, bint folding=True):
+    def lower(self, words: NDArray[np.uint64], *, mode: str = "lenient", bint value_numbering=True, bint folding=True) -> Lowered:
         """One program as a `Lowered`.
 
         Args:

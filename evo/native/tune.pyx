@@ -78,10 +78,10 @@ cdef extern from "tune.h" nogil:
 
 
 # More constants than these are left as they are.
-MAX_PARAMETERS = TUNE_MAX_PARAMETERS
+MAX_PARAMETERS: int = TUNE_MAX_PARAMETERS
 
 # What happened to a program, laid out like TuneOutcome.
-OUTCOME_DTYPE = np.dtype(
+OUTCOME_DTYPE: np.dtype[np.void] = np.dtype(
     [
         ("num_parameters", np.uint32),
         ("num_evaluations", np.uint32),
@@ -101,11 +101,11 @@ class Derived(NamedTuple):
     Its requests are the program's output and then the derivative by each parameter.
     """
 
-    nodes: np.ndarray
-    operands: np.ndarray
-    value_nodes: np.ndarray
-    value_stacks: np.ndarray
-    request_values: np.ndarray
+    nodes: NDArray[np.void]
+    operands: NDArray[np.uint32]
+    value_nodes: NDArray[np.uint32]
+    value_stacks: NDArray[np.uint16]
+    request_values: NDArray[np.uint32]
     num_instructions: int
 
 
@@ -117,7 +117,7 @@ cdef class Derivation:
     """
 
     cdef readonly Lowering lowering
-    cdef readonly frozenset differentiable  # names of the set's instructions that pass derivatives
+    cdef readonly frozenset differentiable  #: frozenset[str] - names of the set's instructions that pass derivatives
     cdef const DeriveSet* derive_set
     cdef object set_memory
 
@@ -137,7 +137,7 @@ cdef class Derivation:
             if derive_set_has_rule(self.derive_set, index)
         )
 
-    def constants(self, lowered, size_t request=0):
+    def constants(self, lowered: Lowered, size_t request=0) -> NDArray[np.uint32]:
         """The nodes of the constants on which a request depends differentiably, as indices in evaluation order.
 
         Args:
@@ -160,7 +160,7 @@ cdef class Derivation:
         )
         return found[:count].copy()
 
-    def derive(self, lowered, parameters, size_t request=0, *, first_register=None):
+    def derive(self, lowered: Lowered, parameters: ArrayLike, size_t request=0, *, first_register: int | None = None) -> Derived:
         """The program with its derivatives, as a `Derived`.
 
         Args:
@@ -209,13 +209,16 @@ cdef class Tuner:
         ValueError: an array has the wrong type or shape, or the language has routines, whose words cannot be rewritten.
     """
 
-    cdef readonly object machine
+    cdef readonly object machine  #: VirtualMachine
     cdef Lowering lowering
     cdef Derivation derivation
     cdef TuneProblem problem
     cdef tuple owned  # what `problem` points to
 
-    def __cinit__(self, machine, inputs, target, *, unsigned int iterations, bint is_scaled):
+    def __cinit__(
+        self, machine: VirtualMachine, inputs: Sequence[NDArray[Any] | None], target: NDArray[np.float32], *,
+        unsigned int iterations, bint is_scaled
+    ):
         target = np.ascontiguousarray(target)
         if target.dtype != np.float32 or target.ndim != 1:
             raise ValueError(f"target: expected float32 of shape (num_points,), got {target.dtype} of {target.shape}")
@@ -240,7 +243,7 @@ cdef class Tuner:
         self.problem.num_iterations = iterations
         self.problem.is_scaled = is_scaled
 
-    def tune(self, words):
+    def tune(self, words: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.void]]:
         """Tuned copies of programs, and what happened to each, `(num_programs,)` of OUTCOME_DTYPE.
 
         Args:

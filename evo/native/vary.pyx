@@ -41,15 +41,15 @@ class Rate(NamedTuple):
     is_lowest_refused: bool
 
     @property
-    def key(self):
+    def key(self) -> str:
         """Operator and name, such as `umad_addition_rate`."""
         return f"{self.operator}_{self.name}"
 
 
-MAX_PHRASE = VARY_MAX_PHRASE
+MAX_PHRASE: int = VARY_MAX_PHRASE
 """Words of the longest phrase."""
 
-OPERATORS = tuple(vary_operator_to_string(code).decode() for code in range(VARY_NUM_OPERATORS))
+OPERATORS: tuple[str, ...] = tuple(vary_operator_to_string(code).decode() for code in range(VARY_NUM_OPERATORS))
 """Names of the operators by their code: VARY_OPERATORS of vary.h."""
 
 
@@ -60,7 +60,7 @@ def _rate_info(rate):
     )
 
 
-RATES = tuple(_rate_info(rate) for rate in range(VARY_NUM_RATES))
+RATES: tuple[Rate, ...] = tuple(_rate_info(rate) for rate in range(VARY_NUM_RATES))
 """The rates of all operators: VARY_RATES of vary.h."""
 
 
@@ -89,7 +89,10 @@ cdef class Variation:
     cdef const VaryTables* _tables
     cdef readonly int initial_max_length
 
-    def __cinit__(self, words, weights, draws, params, options, num_words=None):
+    def __cinit__(
+        self, words: ArrayLike, weights: ArrayLike, draws: ArrayLike, params: ArrayLike, options: Any,
+        num_words: ArrayLike | None = None
+    ):
         cdef VaryOptions native
         cdef size_t num_bytes, num_entries
         cdef const VaryEntry[::1] view
@@ -114,7 +117,9 @@ cdef class Variation:
     def __dealloc__(self):
         PyMem_Free(self._memory)
 
-    def random_programs(self, seed, generation, first_slot, num_programs, max_length):
+    def random_programs(
+        self, seed: int, generation: int, first_slot: int, num_programs: int, max_length: int
+    ) -> NDArray[np.uint64]:
         """Random programs for the slots from `first_slot` on, `(num_programs, max_length)` uint64.
 
         Raises:
@@ -139,7 +144,10 @@ cdef class Variation:
             _check(result, "random_programs")
         return words
 
-    def offspring(self, seed, generation, first_slot, num_offspring, pool, candidates=None, *, trim=False):
+    def offspring(
+        self, seed: int, generation: int, first_slot: int, num_offspring: int, pool: NDArray[np.uint64],
+        candidates: NDArray[np.uint32] | None = None, *, trim: bool = False
+    ) -> tuple[NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint8]]:
         """Offspring of a pool of programs for the slots from `first_slot` on.
 
         Args:
@@ -206,7 +214,7 @@ cdef class Variation:
         return words, parents, operators
 
 
-def program_lengths(words):
+def program_lengths(words: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Number of words before the first RETURN of each row: `(num_rows, max_length)` uint64 to `(num_rows,)` int64."""
     cdef const uint64_t[:, ::1] rows = _rows("words", words)
     cdef Py_ssize_t row
