@@ -23,10 +23,10 @@
  * Memory and threads. Nothing is allocated and there is no global state. A call takes 4 * AST_PTX_STACK_DEPTH *
  * AST_PTX_INTERPRETER_BLOCK bytes of the C stack (32 KiB). No pointer may be NULL unless its comment says so.
  *
- * Arithmetic is that of the PTX ISA, and bit by bit that of the virtual machine: ptx_vm.h says under "Meaning" how the freedom that
- * the ISA leaves is used. It is the same at each SIMD level that the compiler's flags allow, for x86-64; another machine with its
- * own bits is aarch64, and there are no others. A call sets the rounding mode and flags of its thread and restores them. Do not
- * compile with -ffast-math.
+ * Arithmetic is that of the PTX ISA, and bit by bit that of the virtual machine: ptx_vm.h says under "Meaning" how it uses the
+ * freedom that the ISA leaves. On x86 with SSE2 (for 32 bits: -msse2 -mfpmath=sse) it is the same at each SIMD level that the
+ * compiler's flags allow. On aarch64 bits may differ; no other machine is supported. A call sets the rounding mode and flags of its
+ * thread and restores them. Do not compile with -ffast-math.
  */
 
 #ifndef AST_PTX_INTERPRETER_H

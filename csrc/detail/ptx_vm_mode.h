@@ -8,12 +8,12 @@
 #define PTX_VM_MODE_H
 
 #include <stdint.h>
-#if defined(__x86_64__)
+#if defined(__SSE2__)
 #include <xmmintrin.h>
 #endif
 
 /* Flushes subnormals, rounds to nearest, masks exceptions; returns the mode to restore. */
-#if defined(__x86_64__)
+#if defined(__SSE2__)
 typedef unsigned int PtxVmMode;
 static inline PtxVmMode ptx_vm__set_mode(void) {
     PtxVmMode mode = _mm_getcsr();
@@ -31,7 +31,7 @@ static inline PtxVmMode ptx_vm__set_mode(void) {
     return mode;
 }
 #else
-#error "the virtual machine can set the CPU mode that flushes subnormals only on x86-64 and aarch64"
+#error "the virtual machine can set the CPU mode that flushes subnormals only with SSE2 and on aarch64"
 #endif
 
 #endif /* PTX_VM_MODE_H */

@@ -5,7 +5,7 @@
  *
  *   AVX-512  -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma   16 lanes
  *   AVX2     -mavx2 -mfma                                        8 lanes
- *   SSE2     x86-64 otherwise                                    4 lanes
+ *   SSE2     x86-64 otherwise, or -msse2                         4 lanes
  *   portable everything else, or PTX_VM_PORTABLE defined         4 lanes, GNU C vectors, and NEON where those lack an operation
  *
  * PtxVmV is a vector of 32-bit lanes, typed float for the compiler; each function reads them as floats, integers or truth
@@ -22,7 +22,7 @@
 #define PTX_VM__INLINE static inline __attribute__((always_inline, unused))
 
 /* Operand of an asm statement: a vector that it may change. */
-#if defined(__x86_64__)
+#if defined(__SSE2__)
 #define PTX_VM__REGISTER(v) "+x"(v)
 #else
 #define PTX_VM__REGISTER(v) "+w"(v)
@@ -179,7 +179,7 @@ PTX_VM__INLINE PtxVmD ptx_vm__d_at_most(PtxVmD a, PtxVmD b) { return _mm256_cmp_
 PTX_VM__INLINE PtxVmD ptx_vm__d_add_product(PtxVmD a, PtxVmD b, PtxVmD c) { return _mm256_fmadd_pd(b, c, a); }
 PTX_VM__INLINE PtxVmD ptx_vm__d_abs(PtxVmD a) { return _mm256_andnot_pd(_mm256_set1_pd(-0.0), a); }
 
-#elif !defined(PTX_VM_PORTABLE) && defined(__x86_64__)
+#elif !defined(PTX_VM_PORTABLE) && defined(__SSE2__)
 #define PTX_VM__SSE2 1
 #include <emmintrin.h>
 
