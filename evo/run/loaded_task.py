@@ -6,7 +6,8 @@ Owns the way from a config to these. Knows nothing of the search or of run folde
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,7 @@ class Problem:
     quarantine: Quarantine
     made: MadeTask | None = None
     is_local: bool = False
+    _started: ExitStack = field(default_factory=ExitStack, init=False, repr=False, compare=False)
 
     @cached_property
     def evaluator(self) -> Evaluator:
@@ -59,8 +61,11 @@ class Problem:
             UserError: it cannot be started.
         """
         if self.config.evaluation.cluster and not self.is_local:
-            return ClusterEvaluator(self.assignment, self.backend, self.task_digest)
-        return self.backend.start(self.assignment)
+            evaluator: Evaluator = ClusterEvaluator(self.assignment, self.backend, self.task_digest)
+        else:
+            evaluator = self.backend.start(self.assignment)
+        self._started.callback(evaluator.close)
+        return evaluator
 
     @cached_property
     def tuner(self) -> ConstantTuner | None:
@@ -72,7 +77,7 @@ class Problem:
         tuning = self.config.search.tuning
         if not tuning.share:
             return None
-        return ConstantTuner(
+        tuner = ConstantTuner(
             self.language,
             self.task,
             iterations=tuning.iterations,
@@ -80,6 +85,8 @@ class Problem:
             max_points=tuning.points,
             num_threads=self.config.evaluation.threads,
         )
+        self._started.callback(tuner.close)
+        return tuner
 
     @property
     def assignment(self) -> Assignment:
@@ -126,10 +133,7 @@ class Problem:
 
     def close(self) -> None:
         """Ends the evaluator and the tuner, if they were started."""
-        if "evaluator" in vars(self):
-            self.evaluator.close()
-        if "tuner" in vars(self) and self.tuner:
-            self.tuner.close()
+        self._started.close()
 
 
 def load_problem(config: RunConfig, backend: Backend | None = None, quarantine: Quarantine | None = None) -> Problem:

@@ -132,14 +132,6 @@ def test_the_order_in_which_elites_came_does_not_matter(new_search):
     np.testing.assert_array_equal(forwards.emitter.ask(), backwards.emitter.ask())
 
 
-@pytest.mark.parametrize("changed", [{"seed": 6}, {"generation": 2}])
-def test_another_seed_or_generation_gives_other_offspring(new_search, changed):
-    search, other = new_search(generation=1), new_search(**{"generation": 1, **changed})
-    fill(search)
-    other.archive.restore(search.archive.elites())
-    assert not np.array_equal(full_rows(search.emitter.ask()), full_rows(other.emitter.ask()))
-
-
 def test_looking_at_random_programs_changes_nothing(new_search):
     search, undisturbed = new_search(), new_search()
     first = search.emitter.random_programs(7)
