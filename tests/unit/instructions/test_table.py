@@ -1,5 +1,7 @@
 """The table of instructions: its words and derivatives, held to the PTX ISA and to calculus."""
 
+import math
+
 import pytest
 
 from evo.instructions import describe_instruction_set, shipped_instruction_set
@@ -55,3 +57,16 @@ def test_a_users_instruction_has_its_own_words_or_those_of_its_ptx():
 )
 def test_derivatives_are_written_in_postfix_form(name, text):
     assert postfix(BY_NAME[name]) == text
+
+
+def test_errors_are_those_of_the_isa_and_only_tanh_is_coarse():
+    """Sections 9.7.3.8, .18 and .22."""
+    errors = {
+        name: tuple(BY_NAME[name].semantics.error) for name in ("div_approx_ftz_f32", "sin_approx_ftz_f32", "tanh_approx_f32")
+    }
+    assert errors == {
+        "div_approx_ftz_f32": ("ulp", 2.0, "b", 2.0**126),
+        "sin_approx_ftz_f32": ("absolute", 2.0**-20.5, "a", 2 * math.pi),
+        "tanh_approx_f32": ("relative", 2.0**-11, "a", math.inf),
+    }
+    assert [i.name for i in WIDE.instructions if i.semantics.vm and i.semantics.is_coarse] == ["tanh_approx_f32"]

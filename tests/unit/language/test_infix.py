@@ -103,6 +103,8 @@ def test_what_is_printed_of_random_programs_can_be_read_back():
 def test_other_instructions_take_the_place_of_those_that_are_not_in_the_vocabulary():
     names = ["add_ftz_f32", "mul_ftz_f32", "rcp_approx_ftz_f32", "neg_ftz_f32"]
     np.testing.assert_allclose(computed(read("x/in_ - 1/x", names)), [X / Z - 1 / X], rtol=1e-5)
+    for name in ("sub_ftz_f32", "mul_ftz_f32"):
+        np.testing.assert_array_equal(computed(read("-x", [name])), [-X])
     words = read("fma(x, in_, -in_)", names)
     np.testing.assert_allclose(computed(words), [X * Z - Z], rtol=1e-5)
 
