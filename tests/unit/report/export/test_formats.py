@@ -23,7 +23,7 @@ from evo.report.pareto import describe_front
 from evo.report.recompute import whole_expression
 from evo.report.show import describe_elite
 from evo.run.checkpoint import decode_checkpoint, encode_checkpoint
-from evo.run.run import Run
+from evo.run.run import LiveRun, Run
 
 CONFIGS = Path(__file__).parents[4] / "configs"
 SCALED = (
@@ -42,7 +42,7 @@ def finished(tmp_path_factory):
     runs = []
     for config, *stop in [("domain_coloring_smoke", "stop.generations=2"), ("erf", "stop.evaluations=6000"), SCALED]:
         settings = (f"output.runs={folder}", "output.plots=[]", *stop, "evaluation.backend=cpu")
-        run = Run.start(load_config(CONFIGS / f"{config}.yaml", settings), config)
+        run = LiveRun.start(load_config(CONFIGS / f"{config}.yaml", settings), config)
         run.execute(lambda *_: None, lambda _: False)
         run.close()
         runs.append(run.run_dir.path)
