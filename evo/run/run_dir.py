@@ -1,8 +1,7 @@
 """The folder of a run: created once, appended to, checkpointed, resumed. The only writer under runs/.
 
 Owns names and durability: files appear whole, and the last two checkpoints are kept, so a run that is killed at any moment can
-be resumed. Knows nothing of how a run is computed. runs/README.md describes the layout. Long,
-since every file of the folder has its way in and out here.
+be resumed. Knows nothing of how a run is computed. runs/README.md describes the layout.
 """
 
 from __future__ import annotations
@@ -135,10 +134,7 @@ class RunDir:
         """Cuts metrics.jsonl back to a checkpoint: to its length then, to whole lines, and to its generations.
 
         Lines may be missing although the checkpoint knew them: a damaged disk, or someone's editor. What is appended later
-        then stands behind whole lines.
-
-        Returns:
-            The number of generations whose lines are missing.
+        then stands behind whole lines. Returns the number of generations whose lines are missing.
         """
         path = self.path / "metrics.jsonl"
         if not path.exists():
