@@ -47,7 +47,7 @@ class ProgramError(ValueError):
         self.routine_idx = routine_idx
         self.program_idx = program_idx
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type[ProgramError], tuple[object, ...]]:
         return type(self), (str(self), self.result, self.word_idx, self.routine_idx, self.program_idx)
 
 
