@@ -530,8 +530,11 @@ static const DeriveAdjoint* derive__evaluate(
 ) {
     DeriveAdjoint* top = stack; /* one past it */
     for (; formula < end; formula++) {
-        const uint8_t operation = derive__operator(*formula);
+        uint8_t operation;
         switch (*formula) {
+            case 'a':
+            case 'b':
+            case 'c': *top++ = derive__of_value(operands[*formula - 'a'], 0); break;
             case 'w': *top++ = w; break;
             case 'y': *top++ = derive__of_value(y, 0); break;
             case '0': *top++ = derive__adjoint(DERIVE__CONSTANT, 0, 0); break;
@@ -541,13 +544,10 @@ static const DeriveAdjoint* derive__evaluate(
             case 'L': *top++ = derive__adjoint(DERIVE__CONSTANT, DERIVE__BITS_OF_1_OVER_LN_2, 0); break;
             case '~': top[-1].is_negative = !top[-1].is_negative; break;
             default:
-                if (operation == DERIVE__NUM_OPERATORS) {
-                    *top++ = derive__of_value(operands[*formula - 'a'], 0);
-                } else {
-                    top -= derive__num_operands[operation];
-                    *top = derive__operate(builder, operation, top);
-                    top++;
-                }
+                operation = derive__operator(*formula);
+                top -= derive__num_operands[operation];
+                *top = derive__operate(builder, operation, top);
+                top++;
         }
     }
     return top - 1;
