@@ -1,9 +1,11 @@
 """The architecture's rules of who may import whom, held by walking every import of the package."""
 
 import ast
+import re
 import subprocess
 import sys
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -93,6 +95,43 @@ def test_a_module_imports_only_its_own_layer_and_those_before(module):
         part = part_of(imported)
         if part is not None and part not in EVERYBODYS:
             assert LAYER[part] <= own, f"{module} imports {imported}"
+
+
+def needs(path: Path) -> set[str]:
+    """The modules that a file imports when it runs, at once or late; a package only where a name of its own is meant."""
+    if path.suffix == ".pyx":
+        return set(re.findall(r"^\s*(?:from|c?import) (evo[\w.]*)", path.read_text(), re.MULTILINE)) & set(modules())
+    nodes = list(ast.walk(tree_of(path)))
+    for node in nodes:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            only_for_types = {inner for statement in node.body for inner in ast.walk(statement)}
+            nodes = [each for each in nodes if each not in only_for_types]
+    found = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom):
+            inner = (f"{node.module}.{alias.name}" for alias in node.names)
+            found |= {name if name in modules() else node.module for name in inner}
+    return found & set(modules())
+
+
+def test_no_files_of_evo_import_each_other_in_a_circle():
+    assert [
+        *TopologicalSorter({name: needs(path) for name, path in modules().items()}).static_order()
+    ]  # or CycleError names them
+
+
+def test_no_headers_include_each_other_in_a_circle():
+    csrc = REPOSITORY / "csrc"
+    graph = {
+        path: {
+            found.resolve()
+            for name in re.findall(r'^\s*#\s*include\s+"(.+)"', path.read_text(), re.MULTILINE)
+            for found in (path.parent / name, csrc / name)
+            if found.exists()
+        }
+        for path in csrc.resolve().rglob("*.[ch]")
+    }
+    assert [*TopologicalSorter(graph).static_order()]
 
 
 FORBIDDEN = {
