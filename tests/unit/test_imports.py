@@ -256,6 +256,11 @@ def test_importing_evo_loads_nothing_heavy():
     assert not loaded & set(HEAVY)
 
 
+@pytest.mark.parametrize(("part", "may_load"), [("stack_ptx", {"pydantic", "rich"}), ("ast_ptx", set()), ("ptx_inject", set())])
+def test_importing_what_stands_alone_loads_nothing_heavy(part, may_load):
+    assert not loaded_after(f"import evo.{part}") & {*HEAVY, "nvidia"} - may_load
+
+
 def test_the_command_line_answers_for_help_without_loading_anything_heavy():
     loaded = loaded_after("from evo.cli import main\nmain(['run', '--help'], standalone_mode=False)")
     assert "click" in loaded

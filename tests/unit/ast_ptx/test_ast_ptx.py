@@ -1,7 +1,4 @@
-"""evo.ast_ptx: programs as lists, their stubs, and what is said about wrong ones.
-
-Longer than most modules: each way in which a program, an element or a language can be wrong has its line.
-"""
+"""evo.ast_ptx: programs as lists, their stubs, and what is said about wrong ones."""
 
 from __future__ import annotations
 
@@ -9,8 +6,6 @@ import os
 import pickle
 import re
 import struct
-import subprocess
-import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -104,11 +99,6 @@ def test_a_batch_is_whole_however_long_its_stubs_are():
     assert all(stub.startswith("{\n") and stub.endswith(";\n}") for stub in stubs)
 
 
-def test_what_follows_a_return_is_not_read():
-    words = np.append(AST.encode([r.x]), np.uint64(0xFFFFFFFFFFFFFFFF))
-    assert AST.compile(words) == AST.compile([r.x])
-
-
 def test_an_output_may_be_an_input_too():
     stub = AstPTX(["x"], "x").compile([Register("x"), I.neg_ftz_f32])
     assert stub == "{\n.reg .f32 %ast<1>;\nneg.ftz.f32 %ast0, %x;\nmov.f32 %x, %ast0;\n}"
@@ -168,15 +158,6 @@ def test_an_input_that_is_not_read_may_be_missing():
         AST.interpret([r.y, r.x, I.add_ftz_f32], {"y": 3})
 
 
-def test_points_of_many_blocks_are_each_the_value_at_one_point():
-    rng = np.random.default_rng(2)
-    x, y = rng.normal(size=(2, 1003)).astype(np.float32)
-    program = random_program(rng, 40)
-    values = AST.interpret(program, {"x": x, "y": y})
-    for index in (0, 31, 32, 33, 500, 1002):
-        assert AST.interpret(program, {"x": x[index], "y": y[index]}).tobytes() == values[index].tobytes()
-
-
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
@@ -192,56 +173,50 @@ def test_wrong_inputs_are_refused_by_name(inputs, message):
 
 # ---- errors ----
 
-DEEP = [Routine("r0", 0, [1.0])]
-for _depth in range(1, ROUTINE_DEPTH + 1):
-    DEEP.append(Routine(f"r{_depth}", 0, [DEEP[-1]]))
-
 
 def words_of(*words: int) -> np.ndarray:
     return np.array(words, np.uint64)
 
 
-WRONG_PROGRAMS = {
-    "stack underflow": ([r.x, I.add_ftz_f32], "word 1: add.ftz.f32 takes 2 values and finds fewer on the stack"),
-    "routine underflow": ([r.x, DISTANCE], "word 1: distance takes 2 values and finds fewer on the stack"),
-    "nothing": ([], "word 0: the return finds none on the stack"),
-    "two values": ([r.x, r.y], "word 2: more than one value is left at the return"),
-    "stack overflow": ([r.x] * (STACK_DEPTH + 1), f"word {STACK_DEPTH}: more than {STACK_DEPTH} values on the stack"),
-    "too long": (
-        [r.x] + [I.abs_ftz_f32] * MAX_INSTRUCTIONS, f"word {MAX_INSTRUCTIONS}: more than {MAX_INSTRUCTIONS} words run"
-    ),
-    "argument outside of a routine": ([A], "word 0: argument 0 is not an argument of this call"),
-    "unknown type": (words_of(0xFFFF, 5), "word 0: 0x000000000000ffff is not a word; is a return missing before it?"),
-    "register word": (words_of(7, 5), "word 0: 0x0000000000000007 is not a word; is a return missing before it?"),
-    "input index": (words_of(1 | 2 << 32, 5), "word 0: input 2, but there are 2"),
-    "instruction index": (words_of(1, 3 | 1 << 16 | 18 << 32, 5), "word 1: instruction 18, but there are 18"),
-    "routine index": (words_of(4 | 2 << 32, 5), "word 0: routine 2, but there are 2"),
-    "operands in the word": (
-        words_of(1, 3 | 1 << 16 | 3 << 32, 5), "word 1: mul.ftz.f32 with 1 operands in its word, expected 2"
-    ),
-    "too many operands": (words_of(1, 3 | 9 << 16 | 3 << 32, 5), f"word 1: 9 operands, expected at most {MAX_INSTRUCTION_ARGS}"),
-}  # fmt: skip
+DEEP = [Routine("r0", 0, [1.0])]
+for _depth in range(1, ROUTINE_DEPTH + 1):
+    DEEP.append(Routine(f"r{_depth}", 0, [DEEP[-1]]))
 
 
-@pytest.mark.parametrize("name", WRONG_PROGRAMS)
-def test_a_wrong_program_is_refused_with_its_word(name):
-    program, message = WRONG_PROGRAMS[name]
+# The texts of evo.native.ast_ptx; C's codes, one by one, are in tests/csrc/test_ast_ptx.c.
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ([r.x, I.add_ftz_f32], "word 1: add.ftz.f32 takes 2 values and finds fewer on the stack"),
+        ([r.x, DISTANCE], "word 1: distance takes 2 values and finds fewer on the stack"),
+        ([], "word 0: the return finds none on the stack"),
+        ([r.x, r.y], "word 2: more than one value is left at the return"),
+        ([r.x] * (STACK_DEPTH + 1), f"word {STACK_DEPTH}: more than {STACK_DEPTH} values on the stack"),
+        ([r.x, *[I.abs_ftz_f32] * MAX_INSTRUCTIONS], f"word {MAX_INSTRUCTIONS}: more than {MAX_INSTRUCTIONS} words run"),
+        ([A], "word 0: argument 0 is not an argument of this call"),
+        (words_of(0xFFFF, 5), "word 0: 0x000000000000ffff is not a word; is a return missing before it?"),
+        (words_of(1 | 2 << 32, 5), "word 0: input 2, but there are 2"),
+        (words_of(4 | 2 << 32, 5), "word 0: routine 2, but there are 2"),
+        (words_of(1, 3 | 1 << 16 | 3 << 32, 5), "word 1: mul.ftz.f32 with 1 operands in its word, expected 2"),
+        (words_of(1, 3 | 9 << 16 | 3 << 32, 5), f"word 1: 9 operands, expected at most {MAX_INSTRUCTION_ARGS}"),
+        (words_of(), "word 0: there is no return"),
+    ],
+)
+def test_a_wrong_program_is_refused_with_its_word(program, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         AST.compile(program)
-    with pytest.raises(ValueError, match=f"^{re.escape('program 1, ' + message)}$"):
-        AST.compile_batch([[r.x], program])
-    interpreters = "word 1: instruction 18 has no CPU meaning" if name == "instruction index" else message
-    with pytest.raises(ValueError, match=f"^{re.escape(interpreters)}$"):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         AST.interpret(program, {"x": 1.0, "y": 1.0})
 
 
-def test_a_missing_return_is_refused():
-    with pytest.raises(ValueError, match=r"^word 1: there is no return$"):
-        AST.compile(words_of(1))
-    with pytest.raises(ValueError, match=r"^word 0: there is no return$"):
-        AST.compile(words_of())
-    with pytest.raises(ValueError, match=r"^program 1, word 1: 0x0{16} is not a word; is a return missing before it\?$"):
-        AST.compile_batch([LISTING, words_of(1)])
+def test_errors_name_the_program_of_a_batch_and_the_instruction_that_only_ptx_has():
+    unknown = words_of(1, 3 | 1 << 16 | 18 << 32, 5)
+    with pytest.raises(ValueError, match=r"^program 1, word 1: instruction 18, but there are 18$"):
+        AST.compile_batch([LISTING, unknown])
+    with pytest.raises(ValueError, match=r"^word 1: instruction 18 has no CPU meaning$"):
+        AST.interpret(unknown, {"x": 1.0})
+    with pytest.raises(ValueError, match=rf"^routine 'r1', word 0: routine 'r0' is called {ROUTINE_DEPTH + 1} deep, expected at"):
+        AstPTX([], "z", routines=DEEP).compile([DEEP[ROUTINE_DEPTH]])
 
 
 def test_a_wrong_word_of_a_routine_is_refused_with_the_routine():
@@ -250,15 +225,6 @@ def test_a_wrong_word_of_a_routine_is_refused_with_the_routine():
     with pytest.raises(ValueError, match=r"^routine 'wrong', word 1: argument 1 is not an argument of this call$"):
         ast.compile([Register("x"), wrong])
     assert "%x" in ast.compile([Register("x")])
-
-
-def test_routines_may_be_called_as_deep_as_the_limit():
-    ast = AstPTX([], "z", routines=DEEP)
-    assert ast.compile([DEEP[ROUTINE_DEPTH - 1]]) == "{\nmov.f32 %z, 0f3f800000;\n}"
-    with pytest.raises(
-        ValueError, match=rf"^routine 'r1', word 0: routine 'r0' is called {ROUTINE_DEPTH + 1} deep, expected at most"
-    ):
-        ast.compile([DEEP[ROUTINE_DEPTH]])
 
 
 @pytest.mark.parametrize(
@@ -280,13 +246,7 @@ def test_an_unknown_element_is_refused_with_its_index(element, error, message):
         AST.compile([r.x, element])
 
 
-@pytest.mark.parametrize("words", [np.zeros(3), np.zeros((1, 1), np.uint64), np.zeros(3, np.int64)])
-def test_words_of_another_type_or_shape_are_refused(words):
-    with pytest.raises(ValueError, match=r"^words: expected uint64 of shape \(length,\), got "):
-        AST.compile(words)
-
-
-@pytest.mark.parametrize("name", ["f1", "r2", "rd3", "p1", "ast0", "tid", "x y", "", "%x", "x\0", "é"])
+@pytest.mark.parametrize("name", ["f1", "ast0", "x y", "", "x\0", "é"])
 def test_colliding_or_impossible_register_names_are_refused(name):
     for inputs, output in (([name], "z"), (["x"], name)):
         with pytest.raises(ValueError, match=rf"^register {re.escape(repr(name))}: not a name"):
@@ -309,12 +269,15 @@ def test_a_wrong_language_is_refused(make, message):
         make()
 
 
-def test_native_functions_refuse_arrays_of_another_type_or_shape():
+def test_arrays_of_another_type_or_shape_are_refused():
     compiler = AstCompiler("z", ["x"], [("add.f32", 2)])
     with pytest.raises(
         ValueError, match=r"^words: expected uint64 of shape \(num_programs, max_length\), got int64 of \(1, 2\)$"
     ):
         compiler.emit(np.zeros((1, 2), np.int64))
+    for words in (np.zeros(3), np.zeros((1, 1), np.uint64), np.zeros(3, np.int64)):
+        with pytest.raises(ValueError, match=r"^words: expected uint64 of shape \(length,\), got "):
+            AST.compile(words)
     with pytest.raises(ValueError, match=r"^routine: expected uint64 of shape \(length,\)"):
         AstCompiler("z", ["x"], [], [np.zeros((1, 2), np.uint64)])
     with pytest.raises(ValueError, match=r"^input 1: expected float32 of shape \(3,\), got float32 of \(2,\)$"):
@@ -327,27 +290,6 @@ def test_native_errors_carry_their_place_and_survive_pickling():
     error = pickle.loads(pickle.dumps(ProgramError(3, None, 4, "STACK_UNDERFLOW")))
     assert (error.program_idx, error.routine_idx, error.word_idx, error.code) == (3, None, 4, "STACK_UNDERFLOW")
     assert str(error) == "program 3, word 4: STACK_UNDERFLOW"
-
-
-def test_any_words_give_a_stub_or_a_value_error():
-    rng = np.random.default_rng(3)
-    num_stubs = 0
-    for _ in range(3000):
-        length = int(rng.integers(1, 12))
-        words = rng.integers(0, 1 << 64, length, np.uint64)
-        near = rng.random(length) < 0.9
-        kinds = rng.integers(0, 9, length, np.uint64)
-        nearby = (
-            kinds
-            | rng.integers(0, 4, length, np.uint64) << np.uint64(16)
-            | rng.integers(0, 20, length, np.uint64) << np.uint64(32)
-        )
-        words = np.where(near, nearby, words)
-        try:
-            num_stubs += AST.compile(words).endswith(";\n}")
-        except ValueError as error:
-            assert re.match(r"(routine '\w+', )?word \d+: ", str(error))  # noqa: PT017 - either outcome is right
-    assert num_stubs > 10
 
 
 # ---- what assemblers take ----
@@ -395,11 +337,9 @@ needs_assembler = pytest.mark.skipif(
 
 
 @needs_assembler
-@pytest.mark.parametrize("seed", range(8))
-def test_random_programs_assemble(seed):
-    rng = np.random.default_rng(seed)
-    stubs = AST.compile_batch([random_program(rng, int(rng.integers(1, 60))) for _ in range(40)])
-    assert assemble(stubs)
+def test_random_programs_assemble():
+    rng = np.random.default_rng(0)
+    assert assemble(AST.compile_batch([random_program(rng, int(rng.integers(1, 60))) for _ in range(100)]))
 
 
 @needs_assembler
@@ -434,10 +374,3 @@ def test_a_stub_that_an_emulator_runs_gives_the_bits_of_the_interpreter():
 
 
 # ---- imports ----
-
-
-def test_importing_loads_nothing_heavy():
-    script = "import sys, evo.ast_ptx; print(*{name.split('.')[0] for name in sys.modules})"
-    loaded = set(subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=True).stdout.split())
-    assert "evo" in loaded
-    assert not loaded & {"cuda", "nvidia", "ribs", "numba", "matplotlib", "pydantic", "yaml", "rich", "scipy", "PIL", "click"}

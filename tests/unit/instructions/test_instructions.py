@@ -47,34 +47,6 @@ def test_names_are_found(wide):
         wide.stack_index("f65")
 
 
-# Operation and type of what the wide set has to have, by the sections of the PTX ISA.
-WIDE = {
-    "f32": "add sub mul fma div abs neg min max rcp sqrt rsqrt sin cos lg2 ex2 tanh copysign testp setp set selp slct cvt",
-    "f64": "add sub mul fma div abs neg min max rcp sqrt rsqrt copysign testp setp selp slct cvt",
-    "f16": "add sub mul fma neg abs min max tanh ex2 setp set selp slct cvt",
-    "f16x2": "add sub mul fma neg abs min max tanh ex2 setp set selp slct cvt mov",
-    "s32": "add sub mul mad mul24 mad24 sad div rem abs neg min max bfind szext dp4a dp2a bfe shr setp set selp slct cvt",
-    "u32": "add sub mul mad mul24 mad24 sad div rem min max bfind szext dp4a dp2a bfe shr setp set selp slct cvt",
-    "s64": "add sub mul mad sad div rem abs neg min max bfind bfe shr setp selp slct cvt",
-    "u64": "add sub mul mad sad div rem min max bfind bfe shr setp selp slct cvt",
-    "b32": "and or xor not cnot lop3 shl shf prmt bfi brev clz popc bmsk mov",
-    "b64": "and or xor not cnot shl bfi brev clz popc mov",
-    "pred": "and or xor not",
-}
-
-
-@pytest.mark.parametrize("type_name", WIDE)
-def test_the_wide_set_has_the_operations_of_each_type(wide, type_name):
-    names = {"f16": "b16", "f16x2": "b32"}  # registers of these types
-
-    def types(instruction) -> set[str]:
-        stacks = {wide.stacks[wide.arg_types[a].stack_idx] for a in (*instruction.args, *instruction.rets)}
-        return {*instruction.ptx.partition(" ")[0].split(".")[1:], *(stack.name.lower() for stack in stacks)}
-
-    found = {i.ptx.partition(".")[0] for i in wide.instructions if {type_name, names.get(type_name)} & types(i)}
-    assert set(WIDE[type_name].split()) <= found
-
-
 SYMMETRIC = ["add", "mul", "mad", "fma", "min", "max", "and", "or", "xor", "sad", "mul24", "mad24", "dp4a"]
 SYMMETRIC_COMPARISONS = ("eq", "ne", "equ", "neu", "num", "nan")
 
@@ -88,12 +60,6 @@ def test_operands_of_the_wide_set_may_be_swapped_exactly_where_the_operation_is_
         assert one.num_commutative == (2 if symmetric else 0), one.name
         if symmetric:
             assert one.args[0] == one.args[1], one.name
-
-
-def test_fields_are_moved_where_the_assembler_bounds_them(wide):
-    """It takes positions and lengths of bit fields up to 255 as constants, and any as registers."""
-    assert {i.ptx.partition(".")[0] for i in wide.instructions if i.registers_only} == {"bfe", "bfi"}
-    assert all(i.registers_only for i in wide.instructions if i.ptx.startswith(("bfe.", "bfi.")))
 
 
 def test_a_description_in_python_is_checked_like_a_file(tmp_path):
@@ -176,13 +142,6 @@ def test_the_description_in_the_documentation_is_one():
 def test_an_instruction_without_a_name_is_called_by_its_display_or_its_ptx(keys, name):
     instruction = {"ptx": "lop3.b32 0x96", "args": ["F32"] * 3, "rets": ["F32"], **keys}
     assert describe_instruction_set({**MINIMAL, "instructions": [instruction]}).instructions[0].name == name
-
-
-def test_special_registers_are_optional(tmp_path):
-    assert (
-        load_instruction_set(write(tmp_path, {k: v for k, v in MINIMAL.items() if k != "special_registers"})).special_registers
-        == ()
-    )
 
 
 REMOVED = object()
