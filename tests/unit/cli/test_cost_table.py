@@ -50,10 +50,6 @@ def test_a_row_for_each_number_of_points_and_then_the_break_even(table):
     assert warnings == []
 
 
-def test_a_gpu_that_never_pays_is_told(table):
-    assert table(1.0)[0][-1] == "GPU compiled: the CPU is faster at up to 1,000,000 points"
-
-
 def test_without_a_gpu_the_cpu_alone_is_measured_and_that_is_said(table):
     lines, warnings = table(1.0, why_unusable=lambda: "no NVIDIA driver")
     assert lines[1] == "No GPU can be used here: only the CPU is measured."

@@ -111,10 +111,3 @@ def test_a_config_restricts_to_its_vocabulary(small_config):
 def test_what_it_refuses(arguments, message):
     result = CliRunner().invoke(main, ["instructions", *arguments])
     assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"evo: {message}\n")
-
-
-def test_a_wrong_name_in_the_config_gets_its_nearest(small_config):
-    wrong = ["instructions", "--config", str(small_config()), "--set", "program.vocabulary.instructions=[add_ftz_f23]"]
-    result = CliRunner().invoke(main, wrong)
-    assert result.exit_code == 2
-    assert "program.vocabulary.instructions: unknown instruction 'add_ftz_f23'; did you mean add_ftz_f32" in result.stderr

@@ -69,11 +69,6 @@ def test_given_programs_are_evaluated_in_generation_0_before_the_random_ones(sta
     np.testing.assert_array_equal(elites.solution[elites.operator != GIVEN], random[others - 4])
 
 
-def test_a_run_without_given_programs_has_the_identity_that_it_always_had(small_config):
-    identity = load_config(small_config()).identity()
-    assert sorted(identity["search"]["initial"]) == ["max_length", "min_length", "num_programs"]
-
-
 def test_content_decides_and_not_where_it_stands(start, tmp_path):
     (tmp_path / "one.txt").write_text(SADDLE)
     (tmp_path / "other.txt").write_text(f"# the same\n{SADDLE.replace(' ', chr(10))}")

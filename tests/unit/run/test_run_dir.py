@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from evo.errors import UserError
-from evo.run.run_dir import RunDir, new_folder, new_run_folder
+from evo.run.run_dir import RunDir, new_run_folder
 from evo.storage.files import PARTIAL_SUFFIX
 
 ARRAYS = {"a": np.arange(5)}
@@ -65,20 +65,6 @@ def test_a_new_folder_whose_run_cannot_start_vanishes_with_those_above_it(tmp_pa
     with pytest.raises(ZeroDivisionError), new_run_folder(tmp_path / "runs", "small", 3):
         1 / 0  # noqa: B018
     assert list((tmp_path / "runs" / "small").iterdir()) == []
-
-
-def test_a_run_is_never_written_over(tmp_path):
-    (tmp_path / "here").mkdir()
-    with pytest.raises(UserError, match="here: exists already"), new_folder([tmp_path / "here"]):
-        pass
-    assert (tmp_path / "here").is_dir()
-
-
-def test_a_folder_that_cannot_be_made_is_named(tmp_path):
-    (tmp_path / "file").write_text("")
-    message = r"file/small: cannot create the run folder: Not a directory$"
-    with pytest.raises(UserError, match=message), new_run_folder(tmp_path / "file", "small", 3):
-        pass
 
 
 def test_a_folder_without_a_config_is_no_run(tmp_path):

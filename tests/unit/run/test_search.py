@@ -28,16 +28,6 @@ def new_search(small_config):
         search.problem.close()
 
 
-def test_a_search_writes_no_file(new_search, tmp_path, monkeypatch):
-    search = new_search()
-    (tmp_path / "empty").mkdir()
-    monkeypatch.chdir(tmp_path / "empty")
-    before = sorted(tmp_path.rglob("*"))
-    assert len(list(search.generations())) == 6
-    assert len(search.archive.elites()) > 5
-    assert sorted(tmp_path.rglob("*")) == before
-
-
 @pytest.mark.parametrize(
     ("stop", "reason", "num_generations"),
     [
@@ -67,11 +57,6 @@ def test_a_search_restored_from_its_state_goes_on_as_if_it_had_not_paused(new_se
     assert arrays.keys() == other_arrays.keys()
     for name, array in arrays.items():
         np.testing.assert_array_equal(other_arrays[name], array, err_msg=name)
-
-
-def test_what_an_archive_cannot_be_made_of_is_refused_with_its_key(new_search):
-    with pytest.raises(UserError, match=r"^search\.archive: dims: \[4\] has 1 numbers, but the task has 2 measures$"):
-        new_search(None, "search.archive.dims=[4]")
 
 
 EMITTERS = {

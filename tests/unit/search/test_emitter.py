@@ -132,14 +132,6 @@ def test_the_order_in_which_elites_came_does_not_matter(new_search):
     np.testing.assert_array_equal(forwards.emitter.ask(), backwards.emitter.ask())
 
 
-def test_looking_at_random_programs_changes_nothing(new_search):
-    search, undisturbed = new_search(), new_search()
-    first = search.emitter.random_programs(7)
-    np.testing.assert_array_equal(first, search.emitter.random_programs(9)[:7])
-    np.testing.assert_array_equal(search.emitter.ask(), undisturbed.emitter.ask())
-    np.testing.assert_array_equal(first, undisturbed.emitter.random_programs(40)[:7])
-
-
 def test_immigrants_are_the_random_programs_of_their_slots(new_search):
     search = new_search(generation=1, num_immigrants=3)
     fill(search)
@@ -171,12 +163,6 @@ def test_slots_keep_the_shares_of_the_weights_and_leave_none_out():
     assert (np.abs(counts - exact) < 1).all()
     np.testing.assert_allclose(counts.mean(axis=0), exact, atol=0.01)
     assert counts[:, 4].sum() > 50  # less than a slot, yet not nothing
-
-
-def test_slots_of_shares_that_are_whole_are_the_same_in_each_generation():
-    for generation in range(50):
-        assert slots_of([0.7, 0.2, 0.1], 30, generation) == [0, 21, 27, 30]
-        assert slots_of([1.0], 7, generation) == [0, 7]
 
 
 def test_each_emitter_breeds_its_own_slots_with_its_own_operators_and_parents(new_search, variation, umad_alone):

@@ -75,10 +75,3 @@ def test_a_log_that_begins_anew_leaves_the_one_of_the_checkpoint_before(run_dir)
     assert [path.name for path in (run_dir.path / "lineage").iterdir()] == ["00000009.log"]
     with pytest.raises(UserError, match=r"00000012\.log: cannot read how the elites came about: No such file"):
         run_dir.records(latest)
-
-
-def test_without_records_there_is_no_log(run_dir):
-    run_dir.save_checkpoint(0, {}, {})
-    run_dir.wait_for_checkpoint()
-    assert not (run_dir.path / "lineage").exists()
-    assert len(run_dir.records(run_dir.load_checkpoint()[0])) == 0

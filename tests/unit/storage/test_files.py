@@ -70,13 +70,6 @@ def test_a_rename_that_fails_leaves_nothing_behind(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("folder", ["missing", "file"])
-def test_a_folder_that_cannot_hold_the_file_is_an_os_error(tmp_path, folder):
-    (tmp_path / "file").write_bytes(b"")
-    with pytest.raises((FileNotFoundError, NotADirectoryError)):
-        write_atomically(tmp_path / folder / "file", b"content")
-
-
 def test_a_durable_file_is_on_disk_before_its_name_is(tmp_path, monkeypatch):
     path = tmp_path / "file"
     steps = []
