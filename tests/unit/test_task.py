@@ -1,7 +1,4 @@
-"""evo.task: every fault of a task's folder is one line with file and place; statistics agree with scipy.
-
-Longer than most modules: each way in which a task can be wrong has its line.
-"""
+"""evo.task: every fault of a task's folder is one line with file and place; statistics agree with scipy."""
 
 import re
 from pathlib import Path
@@ -40,11 +37,6 @@ def refusal(folder, options=None) -> str:
     with pytest.raises(UserError) as caught:
         load_task(folder, options or {})
     return str(caught.value)
-
-
-def with_line(old: str, new: str) -> str:
-    assert old in GOOD
-    return GOOD.replace(old, new)
 
 
 def test_a_task_is_made_with_its_options(make_task):
@@ -89,64 +81,52 @@ def test_an_error_in_a_neighbour_is_placed_there(make_task):
 
 @pytest.mark.parametrize(
     ("source", "found"),
-    [
-        ("import evo\n", "none"),
-        ("from evo import Task\n", "none"),
-        ("import evo\nclass B(evo.Task): pass\nclass A(evo.Task): pass\n", "A, B"),
-    ],
+    [("from evo import Task\n", "none"), ("import evo\nclass B(evo.Task): pass\nclass A(evo.Task): pass\n", "A, B")],
 )
 def test_a_file_without_exactly_one_task_is_refused_with_what_it_holds(make_task, source, found):
     folder = make_task(source)
     assert refusal(folder) == f"{folder}/task.py: must define exactly one class that derives from evo.Task, found: {found}"
 
 
-@pytest.mark.parametrize("attribute", ["inputs", "outputs"])
+NO_DICT = " must be a dict of name -> type, and not empty"
+NO_RANGE = ", must be (low, high) with low < high"
+NO_OBJECTIVE_RANGE = ", must be None or (low, high) with low < high"
+
+
 @pytest.mark.parametrize(
     ("declared", "message"),
     [
-        ("{}", "must be a dict of name -> type, and not empty"),
-        ("['x']", "must be a dict of name -> type, and not empty"),
-        ("{'x': 'f64'}", "['x'] is 'f64', must be one of: f32, u32, s32"),
-        ("{'x': ['f32']}", "['x'] is ['f32'], must be one of: f32, u32, s32"),
-        ("{1: 'f32'}", "[1]"),
+        *((f"{name} = {{}}", name + NO_DICT) for name in ("inputs", "outputs")),
+        *((f"{name} = ['x']", name + NO_DICT) for name in ("inputs", "outputs")),
+        *((f"{name} = {{'x': 'f64'}}", f"{name}['x'] is 'f64', must be one of: f32, u32, s32") for name in ("inputs", "outputs")),
+        ("inputs = {'x': ['f32']}", "inputs['x'] is ['f32'], must be one of: f32, u32, s32"),
+        ("outputs = {1: 'f32'}", "outputs[1]"),
+        ("objective_range = (1.0, 1.0)", f"objective_range is (1.0, 1.0){NO_OBJECTIVE_RANGE}"),
+        ("objective_range = [0, 1]", f"objective_range is [0, 1]{NO_OBJECTIVE_RANGE}"),
+        ("objective_range = (float('-inf'), 0)", f"objective_range is (-inf, 0){NO_OBJECTIVE_RANGE}"),
+        ("objective_range = -1.0", f"objective_range is -1.0{NO_OBJECTIVE_RANGE}"),
+        ("measures = {}", "measures must be a dict of name -> (low, high), and not empty"),
+        *(
+            (f"measures = {{'size': {bounds}}}", f"measures['size'] is {eval(bounds)}{NO_RANGE}")
+            for bounds in ("(1.0, 1.0)", "(0.0, float('inf'))", "(float('nan'), 1)", "(0, 1, 2)", "[0, 1]", "('a', 'b')")
+        ),
+        (
+            "measures = {'size': (-1e308, 1e308)}",
+            "measures['size'] is (-1e+308, 1e+308), low and high must be at most",
+        ),
+        ("kernel_sums = 0", "kernel_sums is 0, must be None or a whole number from 1"),
+        ("kernel_sums = 2.0", "kernel_sums is 2.0, must be None or a whole number from 1"),
+        ("complexity = 'length'", "complexity is 'length', must be None or a measure: size"),
+        ("reduction = 'mean'", "reduction is 'mean', must be None or one of: regression"),
+        ("outputs, reduction = {'y': 'u32'}, 'regression'", "reduction needs outputs of type f32"),
     ],
 )
-def test_bad_inputs_and_outputs_are_named(make_task, attribute, declared, message):
-    folder = make_task(with_line(f"{attribute} = {{", f"{attribute} = {declared}  # {{"))
-    assert refusal(folder).startswith(f"{folder}/task.py: Line.{attribute}")
-    assert message in refusal(folder)
+def test_what_a_class_declares_wrongly_is_named(make_task, declared, message):
+    folder = make_task(f"{GOOD}    {declared}\n")
+    assert refusal(folder).startswith(f"{folder}/task.py: Line.{message}")
 
 
-@pytest.mark.parametrize("declared", ["(1.0, 1.0)", "[0, 1]", "(float('-inf'), 0)", "-1.0"])
-def test_an_invalid_range_of_the_objective_is_named(make_task, declared):
-    folder = make_task(with_line("measures = {", f"objective_range = {declared}\n    measures = {{"))
-    assert refusal(folder).startswith(f"{folder}/task.py: Line.objective_range is ")
-    assert refusal(folder).endswith("must be None or (low, high) with low < high")
-
-
-def test_measures_must_be_a_dict_of_ranges(make_task):
-    folder = make_task(with_line("measures = {", "measures = {}  # {"))
-    assert refusal(folder) == f"{folder}/task.py: Line.measures must be a dict of name -> (low, high), and not empty"
-
-
-@pytest.mark.parametrize(
-    "bounds", ["(1.0, 1.0)", "(0.0, float('inf'))", "(float('nan'), 1)", "(0, 1, 2)", "[0, 1]", "('a', 'b')"]
-)
-def test_an_invalid_range_is_named(make_task, bounds):
-    folder = make_task(with_line("(0.0, 1.0)", bounds))
-    message = refusal(folder)
-    assert message.startswith(f"{folder}/task.py: Line.measures['size'] is ")
-    assert message.endswith("must be (low, high) with low < high")
-
-
-def test_a_range_that_would_overflow_in_an_archive_is_named(make_task):
-    folder = make_task(with_line("(0.0, 1.0)", "(-1e308, 1e308)"))
-    assert refusal(folder) == (
-        f"{folder}/task.py: Line.measures['size'] is (-1e+308, 1e+308), low and high must be at most 1e+300 apart"
-    )
-
-
-DECORATED = """\
+SCORED_BY = """\
 import functools
 import numpy as np
 import evo
@@ -166,9 +146,7 @@ class Rows:
 
 
 class Line(evo.Task):
-    inputs = {"x": "f32"}
-    outputs = {"y": "f32"}
-    measures = {"size": (0.0, 1.0)}
+    inputs, outputs, measures = {"x": "f32"}, {"y": "f32"}, {"size": (0.0, 1.0)}
 
     def points(self):
         return {"x": np.zeros(3)}
@@ -179,15 +157,12 @@ class Line(evo.Task):
 """
 
 
-@pytest.mark.parametrize(
-    ("score", "first_line"),
-    [(None, "    @logged"), ("Rows()", "class Line(evo.Task):"), ("functools.partial(Rows(), rows=4)", "class Line(evo.Task):")],
-)
-def test_a_score_that_is_no_plain_method_is_named_with_the_line_of_what_it_wraps_or_of_its_class(make_task, score, first_line):
-    folder = make_task(DECORATED + (f"\n    score = {score}\n" if score else ""))
+@pytest.mark.parametrize("score", [None, "Rows()", "functools.partial(Rows(), rows=4)"])
+def test_a_score_that_is_no_plain_method_is_named_with_the_line_of_what_it_wraps_or_of_its_class(make_task, score):
+    folder = make_task(SCORED_BY + (f"\n    score = {score}\n" if score else ""))
     language = Language(shipped_instruction_set("default"), (("x", "f32"),), (("y", "f32"),))
     batch = Batch.analyze(language.lowering, np.zeros((1, 2), np.uint64))
-    line = DECORATED.splitlines().index(first_line) + 1
+    line = SCORED_BY.splitlines().index("class Line(evo.Task):" if score else "    @logged") + 1
     with pytest.raises(UserError, match=rf"^{folder}/task\.py:{line}: score\(\) must return evo\.Scores, got int$"):
         CpuEvaluator(language, load_task(folder, {}), 1).evaluate(batch)
 
@@ -213,30 +188,11 @@ def test_what_init_sets_is_checked(make_task):
     )
 
 
-@pytest.mark.parametrize("declared", ["0", "2.0"])
-def test_kernel_sums_that_are_no_count_are_refused(make_task, declared):
-    folder = make_task(GOOD + f"    kernel_sums = {declared}\n")
-    assert refusal(folder) == f"{folder}/task.py: Line.kernel_sums is {declared}, must be None or a whole number from 1"
-
-
 def test_kernel_sums_without_score_sums_are_the_tasks_error(make_task):
     folder = make_task(GOOD + "    kernel_sums = 3\n")
     with pytest.raises(UserError) as error:
         score_batch(load_task(folder, {}), np.zeros((2, 3)), np.zeros(2, np.int32), method="score_sums")
     assert str(error.value) == f"{folder}/task.py: class Line has kernel_sums, so it must define score_sums()"
-
-
-@pytest.mark.parametrize(
-    ("declared", "message"),
-    [
-        ("complexity = 'length'", "complexity is 'length', must be None or a measure: size"),
-        ("reduction = 'mean'", "reduction is 'mean', must be None or one of: regression"),
-        ("outputs, reduction = {'y': 'u32'}, 'regression'", "reduction needs outputs of type f32"),
-    ],
-)
-def test_a_wrong_complexity_or_reduction_is_refused(make_task, declared, message):
-    folder = make_task(f"{GOOD}    {declared}\n")
-    assert refusal(folder) == f"{folder}/task.py: Line.{message}"
 
 
 def test_options_that_the_task_does_not_take_are_refused_with_those_that_it_takes(make_task):
@@ -261,22 +217,12 @@ def write(path: Path, content: str) -> None:
 def test_the_digest_changes_with_every_file(make_task):
     folder = make_task(GOOD)
     seen = [task_digest(folder)]
-    for name, content in (
-        ("kernel.cu", "a"),
-        ("kernel.cu", "b"),
-        ("sub/deep.py", ""),
-        ("sub/deep.py", "x"),
-        ("task.py", GOOD + "\n"),
-        ("labels.csv", "1"),
-        ("labels.csv", "2"),
-        ("data/more/points", "1"),
-        ("config.yaml", "task: ."),
-    ):
+    names = ("kernel.cu", "sub/deep.py", "task.py", "labels.csv", "data/more/points", "config.yaml")
+    for name, content in ((name, content) for name in names for content in ("", "1", "2")):
         write(folder / name, content)
         seen.append(task_digest(folder))
     (folder / "sub" / "deep.py").rename(folder / "sub" / "moved.py")
-    seen.append(task_digest(folder))
-    assert len(set(seen)) == 11
+    assert len({*seen, task_digest(folder)}) == len(seen) + 1
 
 
 def test_the_digest_sees_through_links_even_if_they_lead_upwards(make_task, tmp_path):
@@ -292,14 +238,8 @@ def test_the_digest_sees_through_links_even_if_they_lead_upwards(make_task, tmp_
 def test_caches_hidden_files_and_runs_do_not_count_in_the_digest(make_task):
     folder = make_task(GOOD)
     digest = task_digest(folder)
-    for name in (
-        "__pycache__/task.nbi",
-        "old.pyc",
-        ".git/HEAD",
-        "data/.hidden",
-        "runs/a/1/config.yaml",
-        "runs/a/1/checkpoints/1",
-    ):
+    names = ("__pycache__/task.nbi", "old.pyc", ".git/HEAD", "data/.hidden", "runs/a/1/config.yaml", "runs/a/1/checkpoints/1")
+    for name in names:
         write(folder / name, "x")
     assert task_digest(folder) == digest
 

@@ -19,18 +19,10 @@ SADDLE = "%t %x %y mul_ftz_f32 add_ftz_f32"
 
 
 @pytest.fixture
-def start(small_config):
-    """Starts runs; they end with the test."""
-    runs = []
-
-    def make(programs: list[str], *overrides: str, search: dict | None = None) -> Run:
-        changes = {"search": {**(search or {}), "initial": {"programs": programs}}, "output": {"plots": []}}
-        runs.append(LiveRun.start(load_config(small_config(changes), overrides), "small"))
-        return runs[-1]
-
-    yield make
-    for run in runs:
-        run.close()
+def start(start):
+    """Starts a run with given programs."""
+    changes = {"output": {"plots": []}}
+    return lambda programs, *overrides: start({**changes, "search": {"initial": {"programs": programs}}}, *overrides)
 
 
 def execute(run: Run) -> Run:
@@ -80,21 +72,17 @@ def test_content_decides_and_not_where_it_stands(start, tmp_path):
 
 
 @pytest.mark.parametrize("num_generations", [0, 2])
-def test_a_run_goes_on_without_the_files_of_its_programs(start, tmp_path, num_generations):
+def test_a_run_goes_on_without_the_files_of_its_programs(start, resume, tmp_path, num_generations):
     (tmp_path / "saddle.txt").write_text(SADDLE)
-    whole, paused = start(["saddle.txt", "x"]), start(["saddle.txt", "x"])
-    execute(whole)
+    whole, paused = execute(start(["saddle.txt", "x"])), start(["saddle.txt", "x"])
     if num_generations:
         paused.execute(lambda *_: None, lambda *_: paused.search.counters.generations == num_generations)
     paused.close()
     (tmp_path / "saddle.txt").unlink()
-    resumed = LiveRun.resume(paused.run_dir.path)[0]
-    try:
-        assert resumed.search.counters.generations == num_generations
-        assert fields_of(execute(resumed)) == fields_of(whole)
-        assert resumed.search.counters == whole.search.counters
-    finally:
-        resumed.close()
+    resumed = resume(paused.run_dir.path)
+    assert resumed.search.counters.generations == num_generations
+    assert fields_of(execute(resumed)) == fields_of(whole)
+    assert resumed.search.counters == whole.search.counters
 
 
 def test_a_run_goes_on_with_its_own_programs_only(start):

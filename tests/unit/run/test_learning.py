@@ -11,26 +11,12 @@ from evo.language.program import parse_program
 from evo.report.page.content import run_content
 from evo.run.learning import make_learned_measures
 from evo.run.loaded_task import load_problem
-from evo.run.run import LiveRun, Run
+from evo.run.run import Run
 from evo.search.lineage_records import line_of
 from evo.search.row_threads import RowThreads
 
 LEARNED = {"search": {"learning": {"descriptors": "learned", "features": 2}}}
 FEATURES = {"search": {"learning": {"features": 3, "points": 64}}}  # all the points of the task
-
-
-@pytest.fixture
-def start(small_config):
-    """Starts a small run; it ends with the test."""
-    runs = []
-
-    def make(changes: dict, *overrides: str) -> Run:
-        runs.append(LiveRun.start(load_config(small_config(changes), overrides), "small"))
-        return runs[-1]
-
-    yield make
-    for run in runs:
-        run.close()
 
 
 @pytest.fixture
