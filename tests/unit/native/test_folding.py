@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 
 import numpy as np
 import pytest
@@ -100,26 +99,6 @@ def operands_of(lowered, node) -> tuple[int, ...]:
     return tuple(int(value) for value in lowered.operands[first : first + int(node["num_operands"])])
 
 
-def test_stubs_leave_the_assembler_no_approximate_instruction_of_constants():
-    texts = (
-        "1.5 sin_approx_ftz_f32 %x add_ftz_f32",
-        "1.5 2.5 add_ftz_f32 lg2_approx_ftz_f32 %x mul_ftz_f32",
-        "%x 2.0 1.0 2.0 setp_lt_ftz_f32 selp_f32 tanh_approx_f32 %y add_ftz_f32",
-        "2.0 %x 3.0 1.0 setp_lt_ftz_f32 selp_f32 ex2_approx_ftz_f32 %y add_ftz_f32",
-    )
-    for text in texts:
-        (stub,) = LANGUAGE.lowering.emit(encode(text))
-        approximate = [line for line in stub.splitlines() if ".approx" in line]
-        assert all(re.search(r", %", line) for line in approximate), stub
-        assert ".approx" in PLAIN.emit(encode(text))[0]
-
-
-def test_a_program_and_its_folded_form_are_one_program():
-    (folded,), _ = LANGUAGE.lowering.analyze(encode("%x 1.0 2.0 add_ftz_f32 mul_ftz_f32"))
-    (written,), _ = LANGUAGE.lowering.analyze(encode("3.0 %x mul_ftz_f32"))
-    assert folded.tolist() == written.tolist()
-
-
 def test_constants_under_an_instruction_of_constants_are_tuned_all_the_same():
     language = Language(SET, (("x", "f32"),), (("f", "f32"),))
     x = np.linspace(0.1, 1.0, 64, dtype=np.float32)
@@ -129,12 +108,6 @@ def test_constants_under_an_instruction_of_constants_are_tuned_all_the_same():
     tuned, outcomes = tuner.tune(words)
     assert outcomes["num_parameters"].tolist() == [1]
     assert np.float32(1.25) == pytest.approx(np.uint32(tuned[0, 1] >> np.uint64(32)).view(np.float32), abs=1e-4)
-
-
-def test_a_lowering_without_folding_keeps_what_is_written():
-    lowered = LANGUAGE.lowering.lower(encode("1.0 2.0 add_ftz_f32")[0], folding=False)
-    assert lowered.num_instructions == PLAIN.lower(encode("1.0 2.0 add_ftz_f32")[0]).num_instructions == 1
-    assert LANGUAGE.lowering.lower(encode("1.0 2.0 add_ftz_f32")[0]).num_instructions == 0
 
 
 @pytest.mark.parametrize("divisor", FLOATS)

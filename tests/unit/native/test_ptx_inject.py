@@ -51,26 +51,16 @@ def test_a_stub_stands_in_place_of_its_markers_at_every_site_of_the_name():
     assert inject.render(["STUB B", b"a"]) == expected, "a second call gives the same"
 
 
-@pytest.mark.parametrize("stubs", [[], ["one"], ["one", "two", "three"]])
-def test_another_number_of_stubs_than_names_is_refused(stubs):
-    with pytest.raises(ValueError, match=f"stubs: {len(stubs)}, but the PTX has sites of 2 names"):
-        AnnotatedPtx(site("a") + site("b")).render(stubs)
-
-
-@pytest.mark.parametrize(
-    ("ptx", "line"),
-    [
-        ("\n// PTX_INJECT_END\n", 2),
-        ("// PTX_INJECT_START a\n// _x0 o f32 F32 z\n", 1),
-        (site("a").replace("_x1 o u32", "_x1 q u32"), 7),
-        (site("a") + site("a").replace("_x1 o u32", "_x1 o f32"), 11 + 7),
-    ],
-)
-def test_wrong_markers_are_refused_by_line(ptx, line):
-    with pytest.raises(AnnotationError, match=rf"annotated PTX, line {line}, column \d+: .") as caught:
-        AnnotatedPtx(ptx)
-    assert (caught.value.language, caught.value.line) == ("PTX", line)
-    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+def test_errors_name_the_language_and_the_place_and_survive_pickling():
+    for call, text, language, line, column in (
+        (AnnotatedPtx, site("a") + site("a").replace("_x1 o u32", "_x1 o f32"), "PTX", 11 + 7, 4),
+        (process_cuda, ANNOTATED.format(type="f64"), "CUDA", 3, 7),
+    ):
+        with pytest.raises(AnnotationError, match=rf"annotated {language}, line {line}, column {column}: .") as caught:
+            call(text)
+        for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+            assert (error.language, error.line, error.column) == (language, line, column)
+            assert str(error) == str(caught.value)
 
 
 @pytest.mark.parametrize("call", [AnnotatedPtx, process_cuda])
@@ -89,9 +79,32 @@ def test_what_c_cannot_read_is_refused_by_line_and_column(call, text, line, colu
     assert (caught.value.line, caught.value.column) == (line, column)
 
 
-def test_a_nul_cannot_hide_the_rest_of_a_stub():
-    with pytest.raises(ValueError, match="stub: holds a NUL at byte 1"):
-        AnnotatedPtx(site("a")).render(["a\0b"])
+@pytest.mark.parametrize(
+    ("stubs", "message"),
+    [
+        (["one"], "stubs: 1, but the PTX has sites of 2 names"),
+        (["one", "two", "three"], "stubs: 3, but the PTX"),
+        (["a\0b", ""], "stub: holds a NUL at byte 1"),
+    ],
+)
+def test_stubs_that_do_not_fit_are_refused(stubs, message):
+    with pytest.raises(ValueError, match=message):
+        AnnotatedPtx(site("a") + site("b")).render(stubs)
+
+
+@pytest.mark.parametrize(
+    ("data_type", "message"),
+    [
+        (DataType("a b", "u32", "u32", "r"), "a type's name must be a word"),
+        (DataType("a", "u32", "u32", "rr"), "type 'a': register_char is 'rr', expected one letter"),
+        (DataType("a", "u32", "u32", "\u00e9"), "expected one letter"),
+        (DataType("a", "u32\0", "u32", "r"), "register_type: holds a NUL at byte 3"),
+    ],
+)
+def test_types_that_cannot_be_written_are_refused(data_type, message):
+    for call in (process_cuda, AnnotatedPtx):
+        with pytest.raises(ValueError, match=message):
+            call("", [data_type])
 
 
 def test_threads_share_one_handle():
@@ -135,29 +148,6 @@ def test_custom_types_replace_the_default_ones():
             AnnotatedPtx(ptx, refused)
     assert [data_type.name for data_type in DEFAULT_TYPES] == ["f16", "f16X2", "s32", "u32", "f32", "b32"]
     assert process_cuda(ANNOTATED.format(type="f16"), DEFAULT_TYPES) == process_cuda(ANNOTATED.format(type="f16"))
-
-
-def test_wrong_annotations_are_refused_by_line_and_column():
-    with pytest.raises(AnnotationError, match="annotated CUDA, line 3, column 7: not a type known here") as caught:
-        process_cuda(ANNOTATED.format(type="f64"))
-    assert (caught.value.language, caught.value.line, caught.value.column) == ("CUDA", 3, 7)
-
-
-@pytest.mark.parametrize(
-    ("data_type", "message"),
-    [
-        (DataType("a b", "u32", "u32", "r"), "a type's name must be a word"),
-        (DataType("a", "u32;", "u32", "r"), "must be PTX types"),
-        (DataType("a", "u32", "u32", "rr"), "type 'a': register_char is 'rr', expected one letter"),
-        (DataType("a", "u32", "u32", "\u00e9"), "expected one letter"),
-        (DataType("a", "u32", "u32", "1"), "constraint letter"),
-        (DataType("a", "u32\0", "u32", "r"), "register_type: holds a NUL at byte 3"),
-    ],
-)
-def test_types_that_cannot_be_written_are_refused(data_type, message):
-    for call in (process_cuda, AnnotatedPtx):
-        with pytest.raises(ValueError, match=message):
-            call("", [data_type])
 
 
 @pytest.mark.parametrize(

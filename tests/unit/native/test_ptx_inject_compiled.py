@@ -71,20 +71,20 @@ def nvrtc_compile(source: str, *options: str) -> tuple[str | None, str]:
     return ptx, log.rstrip(b"\0").decode()
 
 
-def nvrtc_ptx(name: str, arch: str) -> str:
-    """What NVRTC makes of a file of sources now."""
-    source = (CUDA / f"{name}.cu").read_text()
-    ptx, log = nvrtc_compile(process_cuda(source) if name == "comment" else source, f"--gpu-architecture={arch}")
-    assert ptx is not None, log
-    return ptx
-
-
-@pytest.fixture(params=["kept", "compute_75", "compute_90", "compute_120"])
+@pytest.fixture(params=["kept", "compute_90", "compute_120"])
 def ptx_of(request):
-    """Gives the PTX of a source by its name."""
-    if request.param == "kept":
-        return lambda name: (CUDA / f"{name}.ptx").read_text()
-    return lambda name: nvrtc_ptx(name, request.param)
+    """Gives the PTX of a source by its name: the file, or what NVRTC makes of it now."""
+
+    def ptx_of(name: str) -> str:
+        if request.param == "kept":
+            return (CUDA / f"{name}.ptx").read_text()
+        source = (CUDA / f"{name}.cu").read_text()
+        option = f"--gpu-architecture={request.param}"
+        ptx, log = nvrtc_compile(process_cuda(source) if name == "comment" else source, option)
+        assert ptx is not None, log
+        return ptx
+
+    return ptx_of
 
 
 @pytest.mark.parametrize("name", SITES)
@@ -126,43 +126,8 @@ def test_stubs_that_use_every_register_assemble_at_every_site(ptx_of, compiler, 
     assert compiler.compile(inject.render([stub_of(one) for one in inject.injects]), (f"--gpu-name={target}",))[:4] == b"\x7fELF"
 
 
-@pytest.mark.parametrize("name", SITES)
-def test_the_assembler_refuses_a_stub_with_an_unknown_register(compiler, name):
-    inject = AnnotatedPtx((CUDA / f"{name}.ptx").read_text())
-    stubs = [stub_of(one) for one in inject.injects]
-    for i in range(len(stubs)):
-        with pytest.raises(compiler.CompileError, match="_x99"):
-            compiler.compile(inject.render([*stubs[:i], "mov.f32 %_x99, 0f00000000;", *stubs[i + 1 :]]))
-
-
-@pytest.mark.parametrize("standard", ["c++11", "c++14", "c++17", "c++20"])
+@pytest.mark.parametrize("standard", ["c++11", "c++20"])
 def test_macros_in_names_types_and_operands_are_expanded_in_every_standard(standard):
     ptx, log = nvrtc_compile((CUDA / "macro.cu").read_text(), f"--std={standard}")
     assert ptx is not None, log
     assert [one.name for one in AnnotatedPtx(ptx).injects] == [site for site, _, _ in SITES["macro"]]
-
-
-def kernel_with_operands(num_operands: int) -> str:
-    operands = "".join(f", PTX_{'OUT' if i % 3 else 'IN'}(F32, v{i}, v[{i}])" for i in range(num_operands))
-    lines = (
-        "#include <ptx_inject.h>",
-        'extern "C" __global__ void kernel(float* out) {',
-        f"    float v[{num_operands}];",
-        f"    for (int i = 0; i < {num_operands}; ++i) v[i] = out[i];",
-        f'    PTX_INJECT("many"{operands});',
-        f"    for (int i = 0; i < {num_operands}; ++i) out[i] = v[i];",
-        "}",
-    )
-    return "\n".join(lines)
-
-
-def test_a_site_of_64_operands_compiles_and_one_more_is_refused_in_words():
-    ptx, log = nvrtc_compile(kernel_with_operands(64))
-    assert ptx is not None, log
-    [many] = AnnotatedPtx(ptx).injects
-    assert [v.register for v in many.variables] == [f"_x{i}" for i in range(64)]
-    assert [v.name for v in many.variables] == [f"v{i}" for i in range(64) if i % 3] + [f"v{i}" for i in range(0, 64, 3)]
-    for num_operands in (65, 66, 100):
-        ptx, log = nvrtc_compile(kernel_with_operands(num_operands))
-        assert ptx is None
-        assert "PTX_INJECT: a site has at most 64 operands" in log

@@ -7,6 +7,7 @@ test_ptx_vm.py. Every run compares all SIMD levels bit by bit (`Machines.store`)
 from __future__ import annotations
 
 import math
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -110,8 +111,7 @@ def test_program_computes_what_its_instructions_compute_one_by_one(machines, run
 
 
 def test_all_levels_agree_on_long_random_programs(machines):
-    words = random_words(machines, seed=50, num_programs=60, length=400)
-    results = machines.store(words, input_values(50))
+    results = machines.store(random_words(machines, seed=50, num_programs=60, length=400), input_values(50))
     assert len({row.tobytes() for row in results}) > 30
 
 
@@ -247,14 +247,16 @@ def regression_case(real_machines, num_points: int):
     return words, values, targets
 
 
-@pytest.mark.parametrize("num_points", [1, 100, 1024, 5000])
+@pytest.mark.parametrize("num_points", [1, 1024, 12_345])
 def test_sums_equal_exactly_rounded_ones_over_finite_points(real_machines, num_points):
     words, values, targets = regression_case(real_machines, num_points)
     outputs = real_machines.store(words, values).view(np.float32)[:, 0]
+    seen = set()
     for machine in real_machines.machines.values():
         sums = machine.reduce(words, real_machines.inputs(values), targets)
         assert sums.shape == (3, 1)
         assert sums.dtype == SUMS_DTYPE
+        seen.add(sums.tobytes())
         for row, output in zip(sums[:, 0], outputs, strict=True):
             keep = np.isfinite(output) & np.isfinite(targets[0])
             y, t = output[keep].astype(np.float64), targets[0][keep].astype(np.float64)
@@ -264,62 +266,10 @@ def test_sums_equal_exactly_rounded_ones_over_finite_points(real_machines, num_p
             terms = {"sum_y": y, "sum_t": t, "sum_yy": y * y, "sum_tt": t * t, "sum_yt": y * t, "sum_squared_error": (y - t) ** 2}
             for name, values_of in terms.items():
                 assert row[name] == pytest.approx(math.fsum(values_of), rel=1e-13, abs=1e-13 * np.abs(values_of).sum())
-
-
-def test_sums_have_the_same_bits_at_every_level(real_machines):
-    words, values, targets = regression_case(real_machines, 12_345)
-    words = np.concatenate([np.pad(words, ((0, 0), (0, 54))), random_words(real_machines, 61, 40, 60)])
-    values |= {register: array for register, array in input_values(61, 12_345).items() if register >= 2}
-    results = [machine.reduce(words, real_machines.inputs(values), targets) for machine in real_machines.machines.values()]
-    assert len(np.unique(results[0]["sum_yy"])) > 10
-    for result in results:
-        assert result.tobytes() == results[0].tobytes()
+    assert len(seen) == 1
 
 
 # ---- errors ----
-
-
-def test_unknown_level_is_refused_with_the_available_ones(machines):
-    with pytest.raises(ValueError, match=f"SIMD level 'sse9' is not available here, one of: {levels()[0]}"):
-        VirtualMachine(machines.lowering, "sse9")
-
-
-def test_instruction_without_cpu_meaning_is_refused_by_name(machines):
-    machine = list(machines.machines.values())[-1]
-    assert "u32_to_v4_u8" in machine.unsupported
-    assert "add_ftz_f32" not in machine.unsupported
-    ptx = machines.instruction_set.instruction_index
-    for name in machine.unsupported:
-        assert "f32" not in name or "tf32" in name or "f16" in name
-    # u32 -> four u8 -> u32 is live, and its first instruction has no meaning.
-    names = ("u32_to_v4_u8", "cvt_u32_u8")
-    words = np.array([[word(WordType.INPUT, payload=3), *(word(WordType.PTX, payload=ptx(name)) for name in names)]], np.uint64)
-    with pytest.raises(ValueError, match="program 0: instruction u32_to_v4_u8 has no CPU meaning"):
-        machine.store(words, machines.inputs(input_values(62)))
-
-
-def test_special_register_is_refused_by_name(machines):
-    names = [special.ptx for special in machines.instruction_set.special_registers]
-    words = np.array([[RETURN, RETURN], [word(WordType.SPECIAL, payload=names.index("laneid")), RETURN]], np.uint64)
-    with pytest.raises(ValueError, match="program 1: special register %laneid has no CPU meaning"):
-        list(machines.machines.values())[-1].store(words, machines.inputs(input_values(63)))
-
-
-def test_input_of_a_type_without_cpu_meaning_is_refused(machines):
-    lowering = Lowering(
-        machines.instruction_set, [("a", machines.instruction_set.stack_index("F16"))], [0], machines.lowering.limits
-    )
-    with pytest.raises(ValueError, match="input 'a': expected an array of type none, as b16 has no CPU meaning, got uint32"):
-        VirtualMachine(lowering).store(np.array([[RETURN]], np.uint64), [np.zeros(3, np.uint32)])
-
-
-def test_register_without_values_is_refused_by_name(machines):
-    words = np.array([[word(WordType.INPUT, payload=1), RETURN]], np.uint64)
-    values = input_values(64)
-    del values[1]
-    for machine in machines.machines.values():
-        with pytest.raises(ValueError, match="program 0: reads register 'reg_1', which has no values"):
-            machine.store(words, machines.inputs(values))
 
 
 @pytest.mark.parametrize(("num_registers", "requests"), [(12, [0]), (12, [7, 8, 9, 11]), (5, [0, 1, 2, 3, 4])])
@@ -333,31 +283,55 @@ def test_program_lowered_for_other_registers_or_requests_is_refused(machines, nu
             machine.store_lowered(lowered, machines.inputs(input_values(64)))
 
 
-def test_malformed_arrays_are_refused_by_name(machines):
-    machine, words = list(machines.machines.values())[-1], np.array([[RETURN]], np.uint64)
-    good = machines.inputs(input_values(65))
+def wrong_calls(machines) -> dict:
+    """What the error says -> a call, of a machine whose registers all have values but where `changed` has others."""
+    machine, good = list(machines.machines.values())[-1], machines.inputs(input_values(65))
+    names = [special.ptx for special in machines.instruction_set.special_registers]
+    ptx = machines.instruction_set.instruction_index
+    nothing, memory = np.array([[RETURN]], np.uint64), np.zeros(4 * NUM_POINTS, np.uint32)
+    no_meaning = [word(WordType.INPUT, payload=3), *(word(WordType.PTX, payload=ptx(n)) for n in ("u32_to_v4_u8", "cvt_u32_u8"))]
+    laneid = [[RETURN, RETURN], [word(WordType.SPECIAL, payload=names.index("laneid")), RETURN]]
+    f16 = Lowering(machines.instruction_set, [("a", machines.instruction_set.stack_index("F16"))], [0], machines.lowering.limits)
 
-    def with_input(register: int, values) -> list:
+    def changed(register: int, values) -> list:
         return [values if i == register else array for i, array in enumerate(good)]
 
-    with pytest.raises(ValueError, match="input 'reg_0': expected an array of type float32 or uint32, got float64"):
-        machine.store(words, with_input(0, np.zeros(NUM_POINTS)))
-    with pytest.raises(ValueError, match="input 'reg_0': expected an array of type float32 or uint32, got >f4"):
-        machine.store(words, with_input(0, np.zeros(300, np.float32).astype(">f4")))
-    with pytest.raises(ValueError, match=r"input 'reg_2': expected shape \(300,\) or \(\), got \(299,\)"):
-        machine.store(words, with_input(2, np.zeros(299, np.float32)))
-    with pytest.raises(ValueError, match="inputs: expected one for each of the 11 registers, got 10"):
-        machine.store(words, good[:10])
-    with pytest.raises(ValueError, match=r"inputs: at least one must be an array of shape \(num_points,\)"):
-        machine.store(words, [None] * 11)
-    with pytest.raises(ValueError, match="words: expected uint64"):
-        machine.store(words.astype(np.int64), good)
-    with pytest.raises(ValueError, match=r"out: expected writable contiguous uint32 of shape \(1, 4, 300\)"):
-        machine.store(words, good, np.empty((1, 4, 300), np.float32))
-    memory = np.zeros(4 * 300, np.uint32)
-    with pytest.raises(ValueError, match="out: overlaps an input; expected memory of its own"):
-        machine.store(words, with_input(3, memory[300:600]), memory.reshape(1, 4, 300))
-    with pytest.raises(ValueError, match="every request must be an f32"):
-        machine.reduce(words, good, np.zeros((4, 300), np.float32))
-    with pytest.raises(ValueError, match=r"targets: expected float32 of shape \(4, num_points\)"):
-        machine.reduce(words, good, np.zeros((3, 300), np.float32))
+    def store(words, inputs=good, *out):
+        return lambda: machine.store(np.array(words, np.uint64) if isinstance(words, list) else words, inputs, *out)
+
+    zeros, expected = np.zeros(NUM_POINTS), "expected an array of type float32 or uint32, got"
+    return {
+        f"SIMD level 'sse9' is not available here, one of: {levels()[0]}": lambda: VirtualMachine(machines.lowering, "sse9"),
+        "program 0: instruction u32_to_v4_u8 has no CPU meaning": store([no_meaning]),
+        "program 1: special register %laneid has no CPU meaning": store(laneid),
+        "program 0: reads register 'reg_1', which has no values": store([[word(WordType.INPUT, payload=1)]], changed(1, None)),
+        "input 'a': expected an array of type none, as b16 has no CPU meaning, got uint32": lambda: VirtualMachine(f16).store(
+            nothing, [np.zeros(3, np.uint32)]
+        ),
+        f"input 'reg_0': {expected} float64": store(nothing, changed(0, zeros)),
+        f"input 'reg_0': {expected} >f4": store(nothing, changed(0, zeros.astype(">f4"))),
+        "input 'reg_2': expected shape (300,) or (), got (299,)": store(nothing, changed(2, zeros[1:].astype(np.float32))),
+        "inputs: expected one for each of the 11 registers, got 10": store(nothing, good[:10]),
+        "inputs: at least one must be an array of shape (num_points,)": store(nothing, [None] * 11),
+        "words: expected uint64": store(nothing.astype(np.int64)),
+        "out: expected writable contiguous uint32 of shape (1, 4, 300)": store(nothing, good, np.empty((1, 4, 300), np.float32)),
+        "out: overlaps an input; expected memory of its own": store(
+            nothing, changed(3, memory[300:600]), memory.reshape(1, 4, NUM_POINTS)
+        ),
+        "every request must be an f32": lambda: machine.reduce(nothing, good, np.zeros((4, NUM_POINTS), np.float32)),
+        "targets: expected float32 of shape (4, num_points)": lambda: machine.reduce(
+            nothing, good, np.zeros((3, 300), np.float32)
+        ),
+    }
+
+
+def test_wrong_calls_are_refused_by_name(machines):
+    for message, call in wrong_calls(machines).items():
+        with pytest.raises(ValueError, match=re.escape(message)):
+            call()
+
+
+def test_instructions_without_cpu_meaning_are_listed(machines):
+    unsupported = list(machines.machines.values())[-1].unsupported
+    assert "u32_to_v4_u8" in unsupported and "add_ftz_f32" not in unsupported
+    assert all("f32" not in name or "tf32" in name or "f16" in name for name in unsupported)

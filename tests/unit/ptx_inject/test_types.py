@@ -8,26 +8,6 @@ from evo.errors import UserError
 from evo.native.ptx_inject import DEFAULT_TYPES, DataType
 from evo.ptx_inject.types import load_types
 
-# The default types as the guide of PTX Inject writes them.
-GUIDE = """{
-  "abi_version": 1,
-
-  "data_type_infos": [
-    { "name": "f16", "register_type": "b16", "mov_postfix": "b16",
-      "register_char": "h", "register_cast_str": "*(unsigned short*)&" },
-    { "name": "f16X2", "register_type": "b32", "mov_postfix": "b32",
-      "register_char": "r", "register_cast_str": "*(unsigned int*)&" },
-    { "name": "s32", "register_type": "s32", "mov_postfix": "s32",
-      "register_char": "r", "register_cast_str": "" },
-    { "name": "u32", "register_type": "u32", "mov_postfix": "u32",
-      "register_char": "r", "register_cast_str": "" },
-    { "name": "f32", "register_type": "f32", "mov_postfix": "f32",
-      "register_char": "f", "register_cast_str": "" },
-    { "name": "b32", "register_type": "b32", "mov_postfix": "b32",
-      "register_char": "r", "register_cast_str": "" }
-  ]
-}
-"""  # fmt: skip
 MASK = {"name": "mask", "register_type": "u32", "mov_postfix": "b32", "register_char": "r", "register_cast_str": ""}
 
 
@@ -43,15 +23,6 @@ def load(tmp_path):
         return load_types(path)
 
     return load
-
-
-def test_the_guides_file_holds_the_default_types(load):
-    assert load(GUIDE) == DEFAULT_TYPES
-
-
-def test_the_cast_is_optional(load):
-    entry = {key: value for key, value in MASK.items() if key != "register_cast_str"}
-    assert load({"abi_version": 1, "data_type_infos": [entry]}) == (DataType("mask", "u32", "b32", "r", ""),)
 
 
 @pytest.mark.parametrize(
@@ -85,21 +56,16 @@ def test_wrong_descriptions_of_types_are_refused_by_place(load, content, message
     ("key", "value", "message"),
     [
         ("name", "", "pattern"),
-        ("name", "a b", "pattern"),
-        ("name", "é", "pattern"),
         ("name", "1a", "pattern"),
         ("name", "a\n", "pattern"),
         ("name", 3, "string"),
-        ("name", None, "string"),
         ("name", "Num_Enums", "what C headers call the number of types"),
         ("register_type", "f23", "is 'f23', expected one of b16, b32, b64"),
-        ("register_type", "%f1", "is '%f1', expected one of"),
         ("register_type", "pred", "is 'pred', expected one of"),
         ("register_type", "u64", "mov_postfix is 'b32' of 32 bits, but register_type u64 has 64: one of b64, u64, s64, f64"),
         ("mov_postfix", "f16x2", "is 'f16x2', expected one of"),
         ("mov_postfix", "b16", "mov_postfix is 'b16' of 16 bits, but register_type u32 has 32"),
         ("register_char", "rr", "is 'rr', expected one of h, r, f, l, d, q"),
-        ("register_char", "n", "is 'n', expected one of"),
         ("register_char", "h", "register_char is 'h' of 16 bits, but register_type u32 has 32: one of r, f"),
         ("register_cast_str", "a\nb", "must be ASCII on one line"),
         ("register_cast_str", "/* a */", "must be ASCII on one line"),
@@ -107,9 +73,7 @@ def test_wrong_descriptions_of_types_are_refused_by_place(load, content, message
         ("register_cast_str", "'", "must be ASCII on one line"),
         ("register_cast_str", "??/", "must be ASCII on one line"),
         ("register_cast_str", "(unsigned)(", "must close each bracket"),
-        ("register_cast_str", ")", "must close each bracket"),
         ("register_cast_str", "([)]", "must close each bracket"),
-        ("register_cast_str", None, "string"),
         ("register_size", 3, "not permitted"),
     ],
 )
@@ -119,6 +83,13 @@ def test_a_wrong_entry_is_refused_by_key_and_type(load, key, value, message):
     with pytest.raises(UserError, match=f"{place}{name}.*{message}") as caught:
         load({"abi_version": 1, "data_type_infos": [{**MASK, "name": "other"}, {**MASK, key: value}]})
     assert len(str(caught.value).splitlines()) == 1
+
+
+def test_a_file_holds_what_it_says_and_the_cast_is_optional(load):
+    rows = [data_type._asdict() for data_type in DEFAULT_TYPES]
+    assert load({"abi_version": 1, "data_type_infos": rows}) == DEFAULT_TYPES
+    entry = {key: value for key, value in MASK.items() if key != "register_cast_str"}
+    assert load({"abi_version": 1, "data_type_infos": [entry]}) == (DataType("mask", "u32", "b32", "r", ""),)
 
 
 @pytest.mark.parametrize("key", ["name", "register_type", "mov_postfix", "register_char"])
