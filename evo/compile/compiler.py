@@ -31,8 +31,7 @@ from evo.kernel.template import POINTWISE, KernelTemplate
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.storage.disk_cache import DiskCache
-
-WAKE_S = 0.1  # longest uninterrupted wait of the calling thread, so that it sees Ctrl-C
+from evo.waiting import WAKE_S
 
 
 @dataclass(frozen=True)

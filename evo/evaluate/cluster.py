@@ -89,10 +89,6 @@ class ClusterEvaluator:
 
     def close(self) -> None:
         """Has the workers free evaluators that no other run needs, and ends the connection."""
-        if "_workers" in vars(self):
-            self._workers.call_each(dask_worker.forget, self._key, self._run)
-        if "_own_cpu" in vars(self):
-            self._own_cpu.close()
         self._opened.close()
         atexit.unregister(self._opened.close)
 
@@ -129,7 +125,10 @@ class ClusterEvaluator:
 
     @cached_property
     def _kept_setup(self) -> Any:
-        return self._workers.keep(self._setup)
+        workers = self._workers
+        kept = workers.keep(self._setup)
+        self._opened.callback(workers.call_each, dask_worker.forget, self._key, self._run)
+        return kept
 
     @cached_property
     def _described(self) -> tuple[str, dict[str, str | int]]:
@@ -140,7 +139,9 @@ class ClusterEvaluator:
     @cached_property
     def _own_cpu(self) -> Evaluator:
         settings = self._assignment.settings.model_copy(update={"threads": 1, "executor": "threads"})
-        return CPU.start(replace(self._assignment, settings=settings))
+        evaluator = CPU.start(replace(self._assignment, settings=settings))
+        self._opened.callback(evaluator.close)
+        return evaluator
 
     def _evaluate(self, batch: Batch) -> Evaluation:
         num_measures = len(self._assignment.task.measures)

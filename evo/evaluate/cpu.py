@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import faulthandler
 import os
-import sys
 import threading
 import time
 from collections import deque
@@ -23,13 +22,14 @@ from evo.errors import UserError
 from evo.evaluate import Evaluation, PickledTask, TaskSource
 from evo.evaluate.chunks import MAX_REDUCED, ChunkScorer
 from evo.evaluate.options import ExecutorName
-from evo.evaluate.scoring_pool import WAKE_S, Ongoing, ScoringPool, WorkerError, overtime_message
+from evo.evaluate.scoring_pool import Ongoing, ScoringPool, WorkerError, overtime_message, threads_go_on
 from evo.evaluate.scoring_process import setup_of
 from evo.evaluate.trials import Trials
 from evo.language.batch import Batch
 from evo.language.program import Language
 from evo.native.ptx_vm import SUMS_DTYPE, VirtualMachine
 from evo.task import Task, method_place
+from evo.waiting import WAKE_S
 
 SCORE_SECONDS = 300.0
 # Of `evo.evaluate.trials`. Threads must be faster by a factor: noise is below it, and a crash of a thread ends the run.
@@ -141,7 +141,7 @@ class CpuEvaluator:
         except WorkerError as error:
             if not self._trials:
                 raise
-            self._give_up_processes(error)
+            self._give_up_processes(processes, error)
 
     def _evaluate_as_chosen(self, processes: ScoringPool, trials: Trials, batch: Batch) -> Evaluation:
         """Evaluates a batch on processes, unless threads have proved faster or it is their turn to be tried."""
@@ -158,19 +158,16 @@ class CpuEvaluator:
         except WorkerError as error:
             # This process has loaded the task. If its `score` is wrong, it raises here too, and nothing else is to be said.
             evaluation = self._threads.evaluate(batch)
-            self._give_up_processes(error)
+            self._give_up_processes(processes, error)
             return evaluation
         evaluation = evaluation or self._threads.evaluate(batch)
         if is_parallel or not trials.is_due:
             trials.note(way, time.perf_counter() - start_s, len(batch))
         return evaluation
 
-    def _give_up_processes(self, error: UserError) -> None:
-        if self._processes:
-            self._processes.close()
+    def _give_up_processes(self, processes: ScoringPool, error: WorkerError) -> None:
+        threads_go_on(processes, error)
         self._processes = self._trials = None
-        line = " ".join(str(error).splitlines())
-        print(f"evo: the processes that score programs fail, threads go on: {line}", file=sys.stderr)
 
 
 class _Threads:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from evo.about import DISTRIBUTION
 from evo.errors import UserError
 from evo.evaluate.options import TlsFiles
+from evo.waiting import WAKE_S
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -32,7 +33,6 @@ LOCAL = "local"
 INSTALL = "pip install 'evo-ptx[cluster]'"
 WAIT_S = 60.0
 CONNECT_S = 10.0
-WAKE_S = 0.1  # longest uninterrupted wait of the calling thread, so that it sees Ctrl-C
 LOOK_S = 2.0  # between two looks at the workers while no result comes
 GOES_ON = "a run goes on from its last checkpoint"
 PACKAGES = (DISTRIBUTION, "numpy")  # that decide results

@@ -48,8 +48,8 @@ from evo.evaluate.scoring_process import (
 )
 from evo.language.batch import Batch
 from evo.native.ptx_vm import levels
+from evo.waiting import WAKE_S
 
-WAKE_S = 0.1  # longest uninterrupted wait: time limits are checked this often, and Ctrl-C is seen
 LOAD_S = 120.0  # for a worker to start and load the task
 FLUSH_S = 1.0  # for workers to end by themselves, with what Python and the task do at their end
 END_S = 5.0  # for the end of a process whose connection has closed
@@ -286,6 +286,13 @@ def overtime_message(place: str, score_seconds: float) -> str:
         f"{place}: programs were not run and scored within evaluation.score_seconds ({score_seconds:g} s a chunk); "
         "a run goes on from its last checkpoint"
     )
+
+
+def threads_go_on(pool: ScoringPool, error: WorkerError) -> None:
+    """Ends a pool whose workers fail where threads may do better, and says so in a line."""
+    pool.close()
+    line = " ".join(str(error).splitlines())
+    print(f"evo: the processes that score programs fail, threads go on: {line}", file=sys.stderr)
 
 
 class _Files:

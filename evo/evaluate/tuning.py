@@ -18,8 +18,8 @@ from evo.language.program import Language
 from evo.native.ptx_vm import VirtualMachine
 from evo.native.tune import Tuner
 from evo.task import Task, ask, point_arrays, target_array
+from evo.waiting import WAKE_S
 
-WAKE_S = 0.1  # longest uninterrupted wait of the calling thread, so that it sees Ctrl-C
 CHUNK_POINTS = 1 << 18  # points times programs that a thread tunes in one call, which holds up the end after Ctrl-C
 MAX_CHUNK = 32  # programs
 GOLDEN_RATIO = (math.sqrt(5.0) - 1.0) / 2.0

@@ -27,10 +27,10 @@ from evo.run.checkpoint import CheckpointError, OtherVersionError, decode_checkp
 from evo.search.lineage_records import MAGIC, LineageLogError, Records, decode_log, encode_block, joined
 from evo.storage.files import PARTIAL_SUFFIX, write_atomically
 from evo.storage.json_file import read_json
+from evo.waiting import WAKE_S
 
 CHECKPOINTS_KEPT = 2
 _TAIL_BYTES = 4096  # read at a time to find the last row of metrics
-WAKE_S = 0.1  # longest uninterrupted wait for a checkpoint, so that the calling thread sees Ctrl-C
 # Of each row of metrics. Only the best objective may be null.
 _NUMBERS = ("generations", "offspring", "evaluations", "duplicates", "coverage", "qd_score", "best_objective", "elapsed_s")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import time
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from cluster_cases import compile_here
-from distributed import Client, LocalCluster
+from distributed import LocalCluster
 
 from evo.errors import UserError
 from evo.evaluate import dask_client
@@ -56,8 +55,6 @@ class Product(evo.Task):
             while (self.folder / "block").exists():
                 (self.folder / f"blocked-{os.getppid()}").touch()
                 time.sleep(0.001)
-            if (self.folder / "bad").exists():
-                raise ValueError("this is bad")
         v = outputs["v"].astype(np.float64)
         objective = 1.0 / (1.0 + self.scale * ((v - self.x * self.y) ** 2).mean(axis=1))
         return evo.Scores(objective, np.clip(np.stack([v.mean(axis=1), v.std(axis=1)], axis=1), 0, 1))
@@ -115,11 +112,6 @@ def only_run(tmp_path: Path) -> Path:
     return run
 
 
-def wait_for_workers(cluster: DaskCluster, number: int) -> None:
-    with Client(cluster.address, set_as_default=False) as client:
-        client.wait_for_workers(number, timeout=WAIT_S)
-
-
 def blocked_workers(tmp_path: Path) -> set[int]:
     return {int(path.name.removeprefix("blocked-")) for path in tmp_path.glob("blocked-*")}
 
@@ -169,37 +161,6 @@ def test_workers_that_die_join_and_leave_change_nothing(start_fork, cluster, con
     assert process.wait() == 0, process.stderr
     assert process.stderr == ""
     first.wait(WAIT_S)
-    assert_local_run_is_the_same(only_run(tmp_path))
-
-
-def test_an_error_in_the_task_names_the_line_in_the_users_file(fork_evo, cluster, config, tmp_path):
-    (tmp_path / "bad").touch()
-    completed = fork_evo("run", config, *on(cluster))
-    assert completed.returncode == 2
-    line = 1 + TASK[: TASK.index("raise ValueError")].count("\n")
-    assert completed.stderr == f"evo: {tmp_path}/a_task/task.py:{line}: score() raised ValueError: this is bad\n"
-
-
-OTHER_EVO = """\
-import importlib.metadata
-
-_version = importlib.metadata.version
-importlib.metadata.version = lambda name: "0.0.1" if name == "evo-ptx" else _version(name)
-"""
-
-
-def test_a_worker_with_another_evo_is_named_and_gets_no_work(fork_evo, cluster, config, assert_local_run_is_the_same, tmp_path):
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "sitecustomize.py").write_text(OTHER_EVO)
-    other = cluster.add_worker(env={"PYTHONPATH": str(tmp_path / "other")})
-    wait_for_workers(cluster, 2)
-    completed = fork_evo("run", config, *on(cluster))
-    other.terminate()
-    assert other.wait(WAIT_S) == 0
-    assert completed.returncode == 0, completed.stderr
-    assert re.fullmatch(
-        r"evo: Dask worker tcp://127\.0\.0\.1:\d+ is not used: it has evo-ptx 0\.0\.1, this process has \S+\n", completed.stderr
-    )
     assert_local_run_is_the_same(only_run(tmp_path))
 
 

@@ -154,27 +154,6 @@ def test_kills_of_workers_and_of_the_run_change_nothing(start, start_worker, add
     assert not (folder / "quarantine").exists()
 
 
-@pytest.mark.slow
-def test_a_worker_that_hangs_holds_up_nothing_and_works_again_when_it_goes_on(start, start_worker, address, config, tmp_path):
-    run, workers = start("run", config(address, generations=10**6)), [start_worker(), start_worker()]
-    run.wait_until(lambda: run_folders(tmp_path / "farm") and num_rows(run_folders(tmp_path / "farm")[0]) > 0)
-    (folder,) = run_folders(tmp_path / "farm")
-    workers[0].signal(signal.SIGSTOP)
-    wanted = num_rows(folder) + 3
-    run.wait_until(lambda: num_rows(folder) >= wanted)
-    workers[0].signal(signal.SIGCONT)
-    workers[1].signal(signal.SIGKILL)
-    wanted = num_rows(folder) + 3
-    run.wait_until(lambda: num_rows(folder) >= wanted)
-    run.signal(signal.SIGINT)
-    assert run.wait() == 130
-    resumed = start("resume", folder, "--set", f"stop.generations={num_rows(folder) + 1}")
-    assert resumed.wait() == 0, resumed.stderr
-    local = start("run", config(generations=num_rows(folder)))
-    assert local.wait() == 0, local.stderr
-    assert_same_state(state_of(folder), state_of(run_folders(tmp_path / "local")[0]))
-
-
 def test_a_run_that_is_interrupted_saves_and_its_worker_waits_for_the_next(start, start_worker, address, config, tmp_path):
     run, worker = start("run", config(address, generations=10**6)), start_worker()
     run.wait_until(lambda: run_folders(tmp_path / "farm") and num_rows(run_folders(tmp_path / "farm")[0]) > 1)
@@ -188,41 +167,6 @@ def test_a_run_that_is_interrupted_saves_and_its_worker_waits_for_the_next(start
     assert num_rows(folder) == done + 2
     worker.signal(signal.SIGTERM)
     assert (worker.wait(), worker.stderr) == (0, "")
-
-
-SIMULATED = """\
-import sys
-
-import evo.evaluate.cuda.evaluator as evaluator
-from evo.cli import main
-from simulated_farm import Mischief, SimulatedFarm
-
-farms = []
-
-
-def open_executor(*_):
-    farms.append(SimulatedFarm(1000, 5, Mischief(vanish_per_s=0.1, silent=0.3, twice=0.1, broken=20)))
-    return farms[-1]
-
-
-evaluator.open_executor = open_executor
-main(["run", sys.argv[1]], standalone_mode=False)
-counts = sum((farm.simulation.counts for farm in farms), start=farms[0].simulation.counts.__class__())
-print("counts", *(f"{name.replace(' ', '_')}={count}" for name, count in counts.items()))
-"""
-
-
-@pytest.mark.slow
-def test_a_thousand_workers_of_which_a_tenth_vanishes_each_second_find_the_archive_of_this_machine(
-    start, run_emulated, address, config, tmp_path
-):
-    done = run_emulated(config(address, generations=5), script=SIMULATED)
-    assert done.returncode == 0, done.stderr
-    counts = dict(pair.split("=") for pair in done.stdout.splitlines()[-1].split()[1:])
-    assert all(int(counts[name]) > 0 for name in ("vanished", "lost", "dropped", "second_opinions")), counts
-    local = start("run", config(generations=5))
-    assert local.wait() == 0, local.stderr
-    assert_same_state(*(state_of(run_folders(tmp_path / name)[0]) for name in ("farm", "local")))
 
 
 # ---- commands

@@ -45,23 +45,13 @@ def machine(fork_evo, tmp_path):
     return Machine(fork_evo, tmp_path)
 
 
-FAULTS = {
-    "wrong bit": ({"wrong": "sub.ftz.f32"}, "sub_ftz_f32 differs at 1 of 8,100 points, such as a "),
-    # The process may be killed before it comes to the kernel, with the same outcome.
-    "endless kernel": ({"self_test": "fault=launch:1:600", "seconds": "4"}, "not finished after 4 s"),
-    "dying driver": ({"self_test": "fault=launch:2:-11"}, "its process was killed by SIGSEGV, during: every instruction"),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_gpu_that_fails_the_self_test_is_not_used_and_not_tested_again(machine, line_config, fault):
-    environment, reason = FAULTS[fault]
-    on_cpu = machine("run", line_config("auto"), **environment)
+def test_a_gpu_that_fails_the_self_test_is_not_used_and_not_tested_again(machine, line_config):
+    on_cpu = machine("run", line_config("auto"), wrong="sub.ftz.f32")
     assert on_cpu.returncode == 0, on_cpu.stderr
     assert "programs run on: CPU\n" in on_cpu.stdout
     (line,) = on_cpu.stderr.splitlines()
     told = line.removeprefix("warning: programs do not run on the GPU: ")
-    assert told.startswith("Emulated GPU failed the self-test: ") and reason in told
+    assert told.startswith("Emulated GPU failed the self-test: sub_ftz_f32 differs at 1 of 8,100 points, such as a ")
     assert told.endswith("; test it again with: evo doctor --test")
     # Without the fault: the outcome is remembered.
     refused = machine("run", line_config("cuda"))
@@ -69,14 +59,6 @@ def test_a_gpu_that_fails_the_self_test_is_not_used_and_not_tested_again(machine
     assert refused.stderr == f"evo: evaluation.backend: cuda cannot be used here: {told}; use 'cpu' or 'auto'\n"
     again = machine("run", line_config("auto"))
     assert (again.returncode, again.stderr) == (0, on_cpu.stderr)
-    assert machine.num_tests == 1
-
-
-def test_a_gpu_that_passes_is_tested_once(machine, line_config):
-    for backend in ("auto", "cuda"):
-        done = machine("run", line_config(backend))
-        assert (done.returncode, done.stderr) == (0, "")
-        assert "programs run on: Emulated GPU\n" in done.stdout
     assert machine.num_tests == 1
 
 

@@ -21,6 +21,7 @@ from evo.evaluate.cuda.agreement import (
     programs_of,
 )
 from evo.evaluate.cuda.evaluator import CudaEvaluator
+from evo.evaluate.options import EvaluationOptions
 
 # The emulator shares no code with either side, but is slow.
 NUM_RANDOM = 1 << 18 if "EVO_EMULATED_GPU" in os.environ else 1 << 20
@@ -32,7 +33,7 @@ def results():
     points = points_of([np.concatenate([edges, random_bits(seed, NUM_RANDOM)]) for seed, edges in enumerate(edge_columns(), 1)])
     task = Operands({name: values[:64] for name, values in points.items()})
     found = {}
-    cpu, gpu = CpuEvaluator(LANGUAGE, task), CudaEvaluator(LANGUAGE, task)
+    cpu, gpu = CpuEvaluator(LANGUAGE, task), CudaEvaluator(LANGUAGE, task, EvaluationOptions())
     for first in range(0, len(NAMES), 32):  # a few at a time: each has three outputs at all points
         names = NAMES[first : first + 32]
         outputs = [evaluator.outputs(programs_of(names), points) for evaluator in (cpu, gpu)]

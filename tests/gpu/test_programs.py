@@ -76,13 +76,6 @@ def test_outputs_at_other_points_are_those_of_the_cpu(both):
         assert found[name].tobytes() == expected[name].tobytes(), name
 
 
-def test_an_empty_batch_has_empty_results(both):
-    task = points_task(8)
-    _, gpu = both(task)
-    evaluation = gpu.evaluate(Batch.analyze(language_of(task).lowering, np.zeros((0, 10), np.uint64)))
-    assert evaluation.status.shape == (0,) and evaluation.measures.shape == (0, 2)
-
-
 class Sums(evo.Task):
     """Regression of two outputs; the measures see every sum."""
 

@@ -15,8 +15,8 @@ import evo
 PACKAGE = Path(evo.__file__).parent
 REPOSITORY = Path(__file__).parents[2]
 
-# ARCHITECTURE.md has the figure. A module may import its own layer and the ones before it. `evo.about` and `evo.errors` are
-# everybody's.
+# ARCHITECTURE.md has the figure. A module may import its own layer and the ones before it. `evo.about`, `evo.errors`
+# and `evo.waiting` are everybody's.
 LAYERS = [
     ("native",),
     ("options", "storage", "shipped", "instructions", "language", "ast_ptx", "ptx_inject", "stack_ptx", "itll"),
@@ -32,7 +32,7 @@ LAYERS = [
     ("cli", "__main__"),
 ]
 LAYER = {name: layer for layer, names in enumerate(LAYERS) for name in names}
-EVERYBODYS = ("about", "errors")
+EVERYBODYS = ("about", "errors", "waiting")
 
 
 @cache

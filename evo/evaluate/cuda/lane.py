@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from evo.errors import UserError
 from evo.evaluate.cuda.device import OUT_OF_MEMORY, CudaError, Device
 from evo.evaluate.cuda.plans import Plan
+from evo.waiting import WAKE_S
 
 # Packs in flight, such as one that runs, one that is copied back or scored, and one that waits to run.
 NUM_IN_FLIGHT = 3
@@ -35,7 +36,6 @@ MAX_PINNED_BYTES = 2 << 30
 # Unloading a module may wait for running kernels, so modules that have run are unloaded when nothing runs, or when this many are
 # left. Each takes 100 to 200 KB.
 MAX_ENDED_MODULES = 256
-WAKE_S = 0.1  # longest uninterrupted wait of the calling thread, so that it sees Ctrl-C
 
 T = TypeVar("T")
 P = TypeVar("P", bound="Pack")

@@ -5,7 +5,6 @@ Owns this choice, which decides no result. Knows nothing of devices.
 
 from __future__ import annotations
 
-import sys
 import threading
 from typing import Any
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 
 from evo.evaluate import CHUNK_SIZE, Evaluation, PickledTask, TaskSource, by_name, join, score_batch
 from evo.evaluate.chunks import ChunkScorer
-from evo.evaluate.scoring_pool import ScoringPool, WorkerError
+from evo.evaluate.scoring_pool import ScoringPool, WorkerError, threads_go_on
 from evo.evaluate.scoring_process import setup_of
 from evo.language.program import Language
 from evo.task import Task, method_place
@@ -48,7 +47,7 @@ class OutputScorer:
         """
         scorer = ChunkScorer(language, self._task)
         self._is_needed = is_needed
-        self._processes = ScoringPool(
+        self._processes = processes = ScoringPool(
             setup_of(scorer, language, source),
             method_place(type(self._task), "score"),
             chunk_size=CHUNK_SIZE,
@@ -57,9 +56,9 @@ class OutputScorer:
             score_seconds=score_seconds,
         )
         try:
-            self._processes.start()
+            processes.start()
         except WorkerError as error:
-            self._give_up(error)
+            self._give_up(processes, error)
 
     def score(self, outputs: NDArray[Any], num_instructions: NDArray[np.int32]) -> Evaluation:
         """The results of programs from their outputs, `(num_programs, num_outputs, num_points)` of 4 bytes.
@@ -69,14 +68,14 @@ class OutputScorer:
         """
         if self._processes:
             with self._lock:
-                try:
-                    if self._processes:
-                        return self._processes.score(outputs, num_instructions)
-                except WorkerError as error:
-                    # If `score` is wrong, it raises here too, and nothing else is to be said.
-                    evaluation = self._score_here(outputs, num_instructions)
-                    self._give_up(error)
-                    return evaluation
+                if processes := self._processes:  # no other thread has given them up
+                    try:
+                        return processes.score(outputs, num_instructions)
+                    except WorkerError as error:
+                        # If `score` is wrong, it raises here too, and nothing else is to be said.
+                        evaluation = self._score_here(outputs, num_instructions)
+                        self._give_up(processes, error)
+                        return evaluation
         return self._score_here(outputs, num_instructions)
 
     def close(self) -> None:
@@ -89,10 +88,9 @@ class OutputScorer:
         parts = [score_batch(self._task, by_name(self._task, outputs[chunk]), num_instructions[chunk]) for chunk in chunks]
         return join(parts, len(self._task.measures))
 
-    def _give_up(self, error: WorkerError) -> None:
-        self.close()
+    def _give_up(self, processes: ScoringPool, error: WorkerError) -> None:
         if self._is_needed:
+            processes.close()
             raise error
+        threads_go_on(processes, error)
         self._processes = None
-        line = " ".join(str(error).splitlines())
-        print(f"evo: the processes that score programs fail, threads go on: {line}", file=sys.stderr)

@@ -102,11 +102,6 @@ def test_outputs_have_their_names_types_and_values(evaluator):
     np.testing.assert_array_equal(evaluation.measures, [[0.0], [0.125]])
 
 
-def test_a_program_whose_score_is_nan_is_rejected(evaluator):
-    evaluation = evaluator(Mixed()).evaluate(batch_of(rows(Mixed(), "%x sqrt_approx_ftz_f32", "%x")))
-    assert evaluation.status.tolist() == [Status.NONFINITE, Status.OK]
-
-
 def test_a_reduction_gives_the_sums_of_outputs_against_targets(evaluator):
     task = Fitted()
     evaluation = evaluator(task).evaluate(batch_of(rows(task, "%x %x %x mul_ftz_f32", "1.0 %x rcp_approx_ftz_f32")))
@@ -153,14 +148,6 @@ def test_results_of_a_batch_of_any_size_are_in_order(evaluator):
             assert evaluation.status.shape == (batch_size,)
 
 
-def test_chunks_have_the_same_sizes_with_any_number_of_threads(evaluator):
-    for num_threads in (1, 2, 3):
-        task = Mixed()
-        words = rows(task, *["%x"] * (2 * CHUNK_SIZE + 5))
-        evaluator(task, num_threads).evaluate(batch_of(words))
-        assert sorted(task.batches) == [5, CHUNK_SIZE, CHUNK_SIZE]
-
-
 @pytest.mark.parametrize("num_threads", [1, 2])
 def test_the_callers_thread_scores_nothing_so_it_can_end_what_hangs(evaluator, num_threads):
     task = Mixed()
@@ -176,15 +163,6 @@ def test_outputs_are_computed_at_the_given_points(evaluator):
     assert found["y"].tolist() == [[2.0, 4.0]]
     with pytest.raises(UserError, match=r"picture_points\(\): must return a dict of exactly t, x, n, k; got x"):
         evaluator(task).outputs(rows(task, "%x"), {"x": X})
-
-
-def test_an_error_in_a_thread_reaches_the_caller(evaluator):
-    class Broken(Mixed):
-        def score(self, outputs, programs):
-            raise KeyError("gone")
-
-    with pytest.raises(UserError, match=r"score\(\) raised KeyError: 'gone'"):
-        evaluator(Broken(), 2).evaluate(batch_of(rows(Mixed(), *["%x"] * 100)))
 
 
 @pytest.mark.parametrize("num_threads", [1, 2])

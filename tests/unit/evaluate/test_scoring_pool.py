@@ -1,20 +1,15 @@
-"""evo.evaluate.scoring_pool: programs scored in worker processes, by workers that fail in every way.
-
-Longer than most modules: each way in which a worker can fail has its test, and they share one evaluator.
-"""
+"""evo.evaluate.scoring_pool: programs scored in worker processes, by workers that fail in every way."""
 
 from __future__ import annotations
 
 import dataclasses
 import errno
 import os
-import re
 import signal
 import subprocess
 import sys
 import threading
-import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -22,120 +17,16 @@ import numpy as np
 import pytest
 
 from evo.errors import UserError
-from evo.evaluate import TaskSource, cpu, scoring_pool
-from evo.evaluate.chunks import MAX_CHUNK, MIN_CHUNK, Points, chunk_size
+from evo.evaluate import TaskSource, scoring_pool
+from evo.evaluate.chunks import MAX_CHUNK, MIN_CHUNK, ChunkScorer, Points, chunk_size
 from evo.evaluate.cpu import CpuEvaluator
 from evo.evaluate.pickled_task import pickle_task
-from evo.evaluate.scoring_pool import ScoringPool
-from evo.evaluate.scoring_process import read_setup, write_setup
-from evo.instructions import shipped_instruction_set
-from evo.language.batch import Batch
-from evo.language.program import Language, parse_program
+from evo.evaluate.scoring_process import read_setup, setup_of, write_setup
 from evo.native.ptx_vm import levels
 from evo.task import ask
 from evo.task_folder import load_task
 
-PARENT = os.getpid()
-
-# Scores with the number of the process, so that a test sees where it was; `top` and `body` decide what else happens.
-SOURCE = """\
-import asyncio
-import os
-import signal
-import subprocess
-import sys
-import threading
-from pathlib import Path
-
-import numpy as np
-
-import evo
-
-{top}
-
-
-class Where(evo.Task):
-    inputs = {{"x": "f32"}}
-    outputs = {{"y": "f32"}}
-    measures = {{"process": (0.0, 1e9), "threads": (0.0, 9.0)}}
-
-    def __init__(self, marker: str = ""):
-        self.marker = Path(marker)
-
-    def points(self):
-        assert "evo.evaluate.scoring_process" not in str(sys.modules["__main__"].__spec__)  # workers share the array
-        return {{"x": np.linspace(0, 1, 5, dtype=np.float32)}}
-
-    def score(self, outputs, programs):
-        {body}
-        y = outputs["y"][:, 0]
-        blas = int(os.environ.get("OPENBLAS_NUM_THREADS", 0))
-        return evo.Scores(y, np.stack([np.full(len(y), os.getpid()), np.full(len(y), blas)], axis=1))
-"""
-
-
-def source(body: str = "", top: str = "") -> str:
-    return SOURCE.format(body=body, top=top)
-
-
-SCORE_LINE = 1 + SOURCE.splitlines().index("    def score(self, outputs, programs):")
-
-
-@pytest.fixture
-def evaluator(make_task):
-    """Makes evaluators of a task with this body, and closes them after the test."""
-    made = []
-
-    def make(
-        body: str = "",
-        options: dict | None = None,
-        number: int = 2,
-        executor: str = "processes",
-        top: str = "",
-        **rest,
-    ) -> CpuEvaluator:
-        folder = make_task(source(body, top), f"task_{len(made)}")
-        task = load_task(folder, options or {})
-        origin = TaskSource(folder, options or {})
-        made.append(CpuEvaluator(language_of(task), task, number, levels()[0], executor=executor, source=origin, **rest))
-        return made[-1]
-
-    yield make
-    for each in made:
-        each.close()
-
-
-def language_of(task) -> Language:
-    return Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
-
-
-def numbers(count: int, max_length: int = 4) -> Batch:
-    """Programs that compute 0.0, 1.0, 2.0, ..."""
-    language = Language(shipped_instruction_set("default"), (("x", "f32"),), (("y", "f32"),))
-    words = np.zeros((count, max_length), np.uint64)
-    for number in range(count):
-        words[number] = parse_program(language, f"{number}.0", "text", max_length)
-    return Batch.analyze(language.lowering, words)
-
-
-def processes_of(evaluation) -> set[int]:
-    return set(evaluation.measures[:, 0].astype(int))
-
-
-def is_alive(process: int) -> bool:
-    """Whether a process runs. One that nobody has waited for yet does not."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
-
-
-def wait_for_end(process: int) -> None:
-    """Waits for the end of a process that is about to end."""
-    end_s = time.monotonic() + 60.0  # far beyond what it takes
-    while is_alive(process):
-        assert time.monotonic() < end_s, "waited in vain"
-        time.sleep(0.001)
+from .conftest import PARENT, SCORE_LINE, is_alive, language_of, numbers, places, processes_of, source, wait_for_end
 
 
 def open_files() -> list[str]:
@@ -170,12 +61,15 @@ def test_workers_live_as_long_as_the_evaluator(evaluator):
 
 
 @pytest.mark.parametrize("most_at_once", [10**9, 100])
-def test_points_in_a_setup_are_memory_that_all_workers_share(evaluator, monkeypatch, most_at_once):
+def test_points_in_a_setup_are_memory_that_all_workers_share(make_task, monkeypatch, most_at_once):
     """Even if the system writes less at once than it is told to."""
     write = os.pwrite
     monkeypatch.setattr(os, "pwrite", lambda file, part, place: write(file, part[:most_at_once], place))
     points = Points([np.arange(1000, dtype=np.float32), None, np.array(3, np.uint32)], 1000, np.ones((1, 1000), np.float32))
-    sent = dataclasses.replace(evaluator()._processes._setup, points=points)
+    task = load_task(make_task(source()), {})
+    sent = dataclasses.replace(
+        setup_of(ChunkScorer(language_of(task), task), language_of(task), pickle_task(task)), points=points
+    )
     file = os.memfd_create("setup")
     write_setup(sent, file)
     setup = read_setup(file)
@@ -232,12 +126,6 @@ def test_a_score_may_use_what_points_has_set(make_task, made, asked, read):
         assert each.evaluate(numbers(2)).objective.tolist() == [10.0, 11.0]
     finally:
         each.close()
-
-
-def test_the_task_gets_its_options(evaluator, tmp_path):
-    body = "outputs = {'y': outputs['y'] + len(self.marker.name)}"
-    evaluation = evaluator(body, {"marker": "four"}).evaluate(numbers(2))
-    assert evaluation.objective.tolist() == [4.0, 5.0]
 
 
 def test_a_task_that_changes_directory_does_not_move_the_workers(evaluator, monkeypatch, tmp_path):
@@ -335,16 +223,16 @@ CpuEvaluator(language, task, 1).evaluate(Batch.analyze(language.lowering, np.zer
 IN_WORKERS = f"if os.getpid() != {PARENT}: "
 
 
-def test_workers_that_do_not_start_end_the_batch(evaluator):
-    each = evaluator(top=IN_WORKERS + "os._exit(7)")
-    with pytest.raises(UserError, match=r"the processes that score programs do not start: ended with exit code 7"):
-        each.evaluate(numbers(1))
-
-
-def test_an_error_while_a_worker_loads_the_task_is_the_tasks(evaluator):
-    each = evaluator(top=IN_WORKERS + "1 / 0")
-    with pytest.raises(UserError, match=r"task\.py:\d+: does not import: ZeroDivisionError"):
-        each.evaluate(numbers(1))
+@pytest.mark.parametrize(
+    ("top", "message"),
+    [
+        ("os._exit(7)", r"the processes that score programs do not start: ended with exit code 7"),
+        ("1 / 0", r"task\.py:\d+: does not import: ZeroDivisionError"),
+    ],
+)
+def test_workers_that_do_not_start_or_load_the_task_end_the_batch(evaluator, top, message):
+    with pytest.raises(UserError, match=message):
+        evaluator(top=IN_WORKERS + top).evaluate(numbers(1))
 
 
 def test_a_worker_that_waits_for_ever_while_it_loads_the_task_ends_the_batch_and_auto_goes_on(evaluator, monkeypatch):
@@ -361,20 +249,13 @@ def kill_worker(each: CpuEvaluator) -> None:
     os.kill(process, signal.SIGKILL)
 
 
-def test_a_worker_that_finds_another_task_than_the_run_began_with_ends_the_batch_and_auto_goes_on(evaluator, capfd):
-    for executor in ("processes", "auto"):
-        each = evaluator("outputs = {'y': outputs['y'] + 1}", executor=executor)
-        each.evaluate(numbers(1))
-        file = each._processes._setup.source.folder / "task.py"
-        file.write_text(file.read_text().replace("+ 1", "+ 2"))
-        for worker in each._processes._workers.values():
-            worker.process.kill()
-        if executor == "auto":
-            assert each.evaluate(numbers(2)).objective.tolist() == [1.0, 2.0]
-            assert "threads go on: " in capfd.readouterr().err
-        else:
-            with pytest.raises(UserError, match=r"task_0: the task's files have changed since the run began"):
-                each.evaluate(numbers(2))
+def test_a_worker_that_finds_another_task_than_the_run_began_with_ends_the_batch(evaluator, tmp_path):
+    each = evaluator("outputs = {'y': outputs['y'] + 1}", number=1)
+    kill_worker(each)
+    (file,) = tmp_path.glob("task_*/task.py")
+    file.write_text(file.read_text().replace("+ 1", "+ 2"))
+    with pytest.raises(UserError, match=r"task_0: the task's files have changed since the run began"):
+        each.evaluate(numbers(2))
 
 
 def test_a_child_that_score_has_forked_and_that_comes_back_ends(evaluator):
@@ -418,12 +299,6 @@ def test_what_a_task_started_ends_with_its_worker(evaluator, tmp_path, end):
         each.evaluate(numbers(1))
     each.close()
     wait_for_end(int(marker.read_text()))
-
-
-def test_workers_have_groups_of_their_own_so_that_signals_to_this_one_miss_them(evaluator):
-    each = evaluator()
-    for worker in each._processes._workers.values():
-        assert os.getpgid(worker.process.pid) == worker.process.pid
 
 
 def test_workers_outlive_the_thread_that_made_the_evaluator(evaluator):
@@ -499,122 +374,6 @@ def test_a_working_folder_that_is_gone_is_named(evaluator, monkeypatch, tmp_path
     folder.rmdir()
     with pytest.raises(UserError, match=r"cannot start a process that scores programs: No such file or directory: .*/gone$"):
         each.evaluate(numbers(1))
-
-
-class Clock:
-    """Shows what batches take that do as they are told."""
-
-    def __init__(self, monkeypatch, threads_s: float, processes_s: float):
-        self.now_s = 0.0
-        self.seconds = {cpu._Threads: threads_s, ScoringPool: processes_s}
-        for kind in self.seconds:
-            monkeypatch.setattr(kind, "evaluate", self._timed(kind, kind.evaluate))
-        monkeypatch.setattr(cpu, "time", SimpleNamespace(perf_counter=lambda: self.now_s, monotonic=time.monotonic))
-
-    def _timed(self, kind, evaluate):
-        def timed(evaluator, *args):
-            self.now_s += self.seconds[kind]
-            return evaluate(evaluator, *args)
-
-        return timed
-
-
-def places(each: CpuEvaluator, num_batches: int) -> str:
-    """Where each batch is scored: t for threads, p for processes."""
-    found = ""
-    for _ in range(num_batches):
-        evaluation = each.evaluate(numbers(2 * MAX_CHUNK))
-        assert evaluation.objective.tolist() == [float(number) for number in range(2 * MAX_CHUNK)]
-        found += "t" if processes_of(evaluation) == {PARENT} else "p"
-    return found
-
-
-@pytest.fixture
-def clock(monkeypatch) -> Clock:
-    """A batch takes a second on threads and on processes. Trials begin after two batches."""
-    monkeypatch.setattr(cpu, "FIRST_S", 0.0)
-    monkeypatch.setattr(cpu, "FIRST_BATCHES", 2)
-    return Clock(monkeypatch, threads_s=1.0, processes_s=1.0)
-
-
-TRIALS = "pt" * (cpu.NUM_TRIALS + 1)
-
-
-def wait_for_processes(each: CpuEvaluator) -> None:
-    while not each._processes.are_ready():
-        assert each._processes._files.selector.select(60), "no process has started"
-
-
-@pytest.mark.parametrize(("processes_s", "kept"), [(2.0, "threads"), (0.5, "processes")])
-def test_auto_tries_both_ways_in_turn_keeps_the_faster_and_tries_again_much_later(
-    evaluator, monkeypatch, clock, processes_s, kept
-):
-    monkeypatch.setattr(cpu, "RECHECK_S", 5.0)
-    each = evaluator(executor="auto")
-    clock.seconds[ScoringPool] = processes_s
-    assert places(each, 2 + len(TRIALS)) == "pp" + TRIALS
-    assert each.environment()["executor"] == kept
-    until_recheck = {"threads": 5, "processes": 10}[kept]
-    assert places(each, until_recheck) == kept[0] * until_recheck
-    # The machine has changed.
-    clock.seconds = {cpu._Threads: processes_s, ScoringPool: 1.0}
-    if kept == "threads":
-        assert places(each, 2) == "tt"
-        wait_for_processes(each)
-    assert set(places(each, len(TRIALS))) == {"p", "t"}
-    assert each.environment()["executor"] != kept
-    assert places(each, 1) != kept[0]
-
-
-def test_with_a_task_that_this_process_has_made_auto_begins_with_threads(make_task, clock):
-    """Most such searches take less time than processes take to start."""
-    task = load_task(make_task(source()), {})
-    with closing(CpuEvaluator(language_of(task), task, 2, levels()[0], source=pickle_task(task))) as each:
-        assert places(each, 2) == "tt" and not each._processes._files
-        assert each.environment()["executor"] == "auto"
-        clock.seconds[ScoringPool] = 0.5
-        assert places(each, 2) == "tt"  # no process has started yet
-        wait_for_processes(each)
-        assert set(places(each, len(TRIALS))) == {"p", "t"}
-        assert each.environment()["executor"] == "processes" and places(each, 2) == "pp"
-
-
-def test_a_batch_of_one_chunk_is_no_trial(evaluator, clock):
-    each = evaluator(executor="auto")
-    assert places(each, 2) == "pp"
-    assert PARENT not in processes_of(each.evaluate(numbers(MAX_CHUNK)))
-    assert places(each, 2) == "pt"
-
-
-@pytest.mark.parametrize(
-    ("where", "reason"), [("body", r"score\(\) raised Assert"), ("top", "does not import")], ids=["score", "loading"]
-)
-def test_auto_goes_on_with_threads_if_processes_alone_fail(evaluator, capfd, where, reason):
-    each = evaluator(executor="auto", **{where: f"assert os.getpid() == {PARENT}"})
-    assert places(each, 2) == "tt"
-    assert each.environment()["executor"] == "threads"
-    (line,) = capfd.readouterr().err.splitlines()
-    assert re.match(rf"evo: the processes that score programs fail, threads go on: .*task\.py:\d+: {reason}", line)
-
-
-@pytest.mark.parametrize("executor", ["auto", "threads"])
-@pytest.mark.parametrize("error", ["ValueError", "asyncio.CancelledError"])
-def test_a_score_that_raises_on_threads_too_is_said_once(evaluator, capfd, executor, error):
-    each = evaluator(f"raise {error}('late')", executor=executor)
-    with pytest.raises(UserError, match=rf"task\.py:\d+: score\(\) raised {error.split('.')[-1]}: late"):
-        each.evaluate(numbers(2 * MAX_CHUNK))
-    assert capfd.readouterr().err == ""
-
-
-@pytest.mark.parametrize(("number", "has_source"), [(1, True), (2, False)])
-def test_auto_means_threads_with_one_core_or_a_task_from_nowhere(evaluator, make_task, number, has_source):
-    if has_source:
-        each = evaluator(number=number, executor="auto")
-    else:
-        task = load_task(make_task(source()), {})
-        each = CpuEvaluator(language_of(task), task, number)
-    assert each.environment()["executor"] == "threads"
-    each.close()
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,9 @@
 """The interpreter kernel as machine code: that it assembles for every target, what it leaves of a multiprocessor, and how many
 instructions a step costs."""
 
-import importlib
 import os
 import re
 import struct
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,10 +12,9 @@ if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
     pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
 
 from evo.instructions import shipped_instruction_set
-from evo.kernel.interpreter import BLOCK_SIZE, POINTS_PER_THREAD, Interpreter, interpreter, layout_of, num_tiles
+from evo.kernel.interpreter import BLOCK_SIZE, interpreter, layout_of, num_tiles
 from evo.kernel.interpreter_cases import MAX_CASES, NO_CASE, cases_of
 from evo.language.program import Language
-from evo.native.device_code import DeviceEncoder
 from evo.native.nvptxcompiler import CompileError
 from evo.native.nvptxcompiler import compile as assemble
 
@@ -109,66 +105,3 @@ def test_too_many_inputs_have_no_kernel():
 
 def test_a_tile_holds_1024_points():
     assert [num_tiles(count) for count in (1, 1024, 1025, 10**6)] == [1, 1, 2, 977]
-
-
-CONDITIONAL = re.compile(r"@P\d BRA")
-
-
-class Sass:
-    """The step loop of machine code."""
-
-    def __init__(self, lines: list[str]):
-        self._lines = lines
-        self._places = {line: i for i, line in enumerate(lines) if line.startswith(".L_x")}
-        (self._branch,) = [i for i, line in enumerate(lines) if line.startswith("BRX")]
-        self._targets = re.search(r'"BRANCH_TARGETS (.*?)"', lines[self._branch])[1].split(",")
-        (back,) = [i for i, line in enumerate(lines) if CONDITIONAL.match(line) and self._label(line) in self._loop_heads()]
-        self._head = self._places[self._label(lines[back])]
-        self.num_dispatched = sum(not line.startswith(".L") for line in lines[self._head : self._branch + 1])
-
-    def num_issued(self, case: int, is_stored: bool) -> int:
-        """Instructions of a step, from its decoding to the branch back."""
-        place, count = self._places[self._targets[case]], self.num_dispatched
-        while place != self._head:
-            line = self._lines[place]
-            place += 1
-            if line.startswith(".L_x"):
-                continue
-            count += 1
-            if line.startswith("BRA") or (CONDITIONAL.match(line) and not is_stored):
-                place = self._places[self._label(line)]
-        return count
-
-    def _label(self, line: str) -> str:
-        return re.search(r"\((\.L_x_\d+)\)", line)[1]
-
-    def _loop_heads(self) -> set[str]:
-        """Labels before the branch table with nothing but straight code between."""
-        before = [line for line in self._lines[: self._branch] if line.startswith(".L_x")]
-        return set(before[-2:])
-
-
-def mix_a(shape: str) -> np.ndarray:
-    """The programs of tests/bench/bench_vm.py."""
-    sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
-    bench_vm = importlib.import_module("bench_vm")
-    return bench_vm.draw_programs(LANGUAGE, shape, "A")
-
-
-def slots_of(sass: Sass, made: Interpreter, shape: str) -> float:
-    """Issue slots of all steps of mix A, those that load constants among them, for each live instruction."""
-    encoder = DeviceEncoder(LANGUAGE.lowering, made.cases.numbers, [0, 1, 2, made.layout.first_output], 3, 61 - 3)
-    words = mix_a(shape)
-    _, num_instructions = LANGUAGE.lowering.analyze(words)
-    steps, starts = np.zeros(20000, np.uint64), np.zeros(len(words), np.uint32)
-    results, used = encoder.encode(words, np.arange(len(words)), steps, starts, 61, 1)
-    assert not results.any()
-    slots = sum(sass.num_issued(int(step) & 0xFFF, bool(step >> np.uint64(31) & np.uint64(1))) for step in steps[:used] if step)
-    return slots / num_instructions.sum()
-
-
-@pytest.mark.parametrize("shape", ["chain", "tree", "dag"])
-def test_an_operation_takes_less_than_seven_issue_slots_a_point_on_mix_a(disassemble, shape):
-    made = interpreter(LANGUAGE, "sm_90", True)
-    sass = Sass(disassemble(assemble(made.ptx, options("sm_90")))["interpret"])
-    assert 0.5 * 7 < slots_of(sass, made, shape) / POINTS_PER_THREAD < 7

@@ -125,3 +125,18 @@ def test_what_is_not_zeromq_at_all_disturbs_nobody(open_farm, peer_of, content):
     connection.sendall(content)
     peer_of(farm).hello()
     connection.close()
+
+
+def test_a_crowd_of_idle_connections_keeps_no_worker_from_its_work(open_farm, peer_of, request_of):
+    farm = open_farm()
+    crowd = [socket.create_connection(("127.0.0.1", int(farm.address.rpartition(":")[2])), LIMIT_S) for _ in range(60)]
+    for connection, begin in zip(crowd, [GREETING[:11], b"garbage", b""] * 20, strict=True):
+        connection.sendall(begin)
+    crowd += [connect(farm) for _ in range(20)]
+    peer = peer_of(farm)
+    peer.hello()
+    future = farm.submit(compile_request, request_of())
+    peer.say(peer.answer_to(peer.request()))
+    assert future.result(LIMIT_S).cubin == compile_request(request_of()).cubin
+    for connection in crowd:
+        connection.close()
