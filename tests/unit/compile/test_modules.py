@@ -66,10 +66,3 @@ def test_fma_is_in_the_cubin_where_a_program_asks_for_it_and_only_there(language
     (module,) = PackCompiler(language, "sm_90", in_process).compile(batch)
     count = operations(disassemble(module.cubin)["pack_0"]).count
     assert (count("FFMA.FTZ"), count("FMUL.FTZ"), count("FADD.FTZ")) == (1, 2, 2)
-
-
-def test_without_the_default_options_the_assembler_would_fuse(language, in_process, disassemble):
-    """The control of the tests above: they would see a fused operation."""
-    batch = programs(language, [program_text(i) for i in range(4)])
-    (module,) = PackCompiler(language, "sm_90", in_process, options=("--fmad=true",)).compile(batch)
-    assert operations(disassemble(module.cubin)["pack_0"]).count("FFMA.FTZ") == 4

@@ -381,11 +381,3 @@ def test_a_working_folder_that_is_gone_is_named(evaluator, monkeypatch, tmp_path
 )
 def test_a_chunks_outputs_take_a_mebibyte_within_bounds(num_points, num_outputs, expected):
     assert chunk_size(num_points, num_outputs) == expected
-
-
-def test_the_script_that_made_the_evaluator_is_not_imported_by_workers(evaluator, monkeypatch, tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(f"open({str(tmp_path / 'imported')!r}, 'w')")
-    monkeypatch.setattr(sys.modules["__main__"], "__file__", str(script), raising=False)
-    evaluator().evaluate(numbers(1))
-    assert not (tmp_path / "imported").exists()

@@ -11,7 +11,6 @@ if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
 from evo.instructions import shipped_instruction_set
 from evo.kernel.pointwise import annotated_ptx, kernel_name, site_lowering, site_variables
 from evo.language.program import Language, parse_program
-from evo.native.nvptxcompiler import CompileError
 from evo.native.nvptxcompiler import compile as assemble
 from evo.native.ptx_inject import AnnotatedPtx, Variable
 
@@ -76,9 +75,3 @@ def test_a_value_that_is_not_four_bytes_is_refused_by_name():
     language = Language(SET, (("x", "f32"),), (("flag", "pred"),))
     with pytest.raises(ValueError, match=r"'flag' is PRED \(\.pred\), but a kernel's inputs and outputs are \.f32"):
         annotated_ptx(language, [1], "sm_80")
-
-
-def test_a_broken_stub_does_not_assemble():
-    inject = AnnotatedPtx(annotated_ptx(MIXED, [2], "sm_80"))
-    with pytest.raises(CompileError, match="nonsense"):
-        assemble(inject.render(["", "nonsense;"]), ("--gpu-name=sm_80",))

@@ -13,43 +13,23 @@ from evo.compile.farm.keys import RunKeys, WorkerKeys, check_address, make_keys
 from evo.errors import UserError
 
 
-@pytest.mark.parametrize(
-    "address", ["tcp://127.0.0.1:5711", "tcp://127.9.9.9:1", "tcp://localhost:5711", "tcp://[::1]:5711", "tcp://127.0.0.1:0"]
-)
-def test_an_address_of_this_machine_needs_no_keys(address):
-    check_address(address, "--connect", has_keys=False)
+def test_an_address_of_this_machine_needs_no_keys():
+    for host in ("127.0.0.1:5711", "127.9.9.9:1", "localhost:5711", "[::1]:5711", "127.0.0.1:0"):
+        check_address(f"tcp://{host}", "--connect", has_keys=False)
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "tcp://0.0.0.0:5711",
-        "tcp://*:5711",
-        "tcp://192.0.2.1:5711",
-        "tcp://[::]:5711",
-        "tcp://run.example.org:5711",
-        "tcp://eth0:1",
-    ],
-)
-def test_any_other_address_needs_keys_and_the_refusal_says_how_to_make_them(address):
+@pytest.mark.parametrize("host", ["0.0.0.0:5711", "*:5711", "192.0.2.1:5711", "[::]:5711", "run.example.org:5711", "eth0:1"])
+def test_any_other_address_needs_keys_and_the_refusal_says_how_to_make_them(host):
+    address = f"tcp://{host}"
     check_address(address, "--connect", has_keys=True)
     with pytest.raises(UserError, match=re.escape(f"--connect: {address} is not on this machine") + ".*: evo keys new KEYS"):
         check_address(address, "--connect", has_keys=False)
 
 
-@pytest.mark.parametrize(
-    "address",
-    [
-        "",
-        "127.0.0.1:5711",
-        "udp://127.0.0.1:1",
-        "tcp://127.0.0.1",
-        "tcp://:1",
-        "tcp://a b:1",
-        "tcp://127.0.0.1:65536",
-        "tcp://::1:5711",
-    ],
-)
+NO_ADDRESSES = ["", "127.0.0.1:5711", "udp://127.0.0.1:1", "tcp://127.0.0.1", "tcp://:1", "tcp://a b:1"]
+
+
+@pytest.mark.parametrize("address", [*NO_ADDRESSES, "tcp://127.0.0.1:65536", "tcp://::1:5711"])
 def test_what_is_no_address_is_refused(address):
     with pytest.raises(UserError, match=r"write it as tcp://127\.0\.0\.1:5711"):
         check_address(address, "listen", has_keys=True)

@@ -200,12 +200,6 @@ def test_a_request_is_the_same_on_the_other_side(request_of):
     assert decode(encode(sent), FROM_RUN).of(arrived) == request
 
 
-def test_a_request_of_many_programs_takes_little_more_than_their_words_and_hashes(request_of):
-    request = request_of(128)
-    num_bytes = sum(map(len, encode(Request(2**40, DIGEST, request.words, request.lengths, request.hashes))))
-    assert num_bytes <= len(request.words) + 128 * (16 + 4) + 64
-
-
 def test_every_shared_part_changes_the_digest():
     parts = {"target": "sm_90", "sites_per_kernel": 64, "options": ("a", "b"), "language": b"l", "template": b"t"}
     others = {"target": "sm_80", "sites_per_kernel": 65, "options": ("a", "c"), "language": b"lt", "template": b""}
