@@ -171,6 +171,7 @@ def test_an_empty_archive_has_tables_and_nothing_else():
         (Square, {"generations": 1, "evaluation": {"cluster": {"scheduler": "local"}}}, "evaluation.cluster: "),
         (Square, {"generations": 1, "archive": [3], "search": {"archive": {}}}, "evolve: archive and search.archive"),
         (Square(), {"generations": 1, "task_options": {"a": 1}}, "evolve: task_options are for a class or a folder"),
+        (Square, {"guesses": "x", "search": {"initial": {"programs": ["x"]}}}, "evolve: guesses and search.initial.programs are"),
         (type("Spaced", (Square,), {"inputs": {"": "f32"}}), {"generations": 1}, "Spaced"),
         (
             Square,
@@ -248,12 +249,6 @@ def test_guesses_begin_generation_0_with_the_objective_that_they_have(result, tm
     assert len(again.archive) >= len(result.archive) and again.best.objective == result.best.objective
 
 
-def test_a_wrong_guess_after_those_of_a_result_has_its_own_number(result):
-    assert len(result.archive) > 1
-    with pytest.raises(evo.UserError, match=r"^guesses\[1\]:1: unknown name 'q'"):
-        evo.evolve(Square, guesses=[result, "q"], generations=1)
-
-
 @pytest.mark.parametrize(
     ("guesses", "message"),
     [
@@ -264,10 +259,11 @@ def test_a_wrong_guess_after_those_of_a_result_has_its_own_number(result):
         ([Path("nowhere.txt")], "evolve: guesses[0]: nowhere.txt: no such file or folder"),
         (["x", 3], "evolve: guesses[1]: a guess is a formula or a program as text, a path or a Result, got int"),
         (3, "evolve: guesses: a guess is a formula or a program as text, a path or a Result, got int"),
+        (["the result", "q"], "guesses[1]:1: unknown name 'q'"),
     ],
 )
-def test_a_wrong_guess_is_refused_in_one_line(guesses, message):
+def test_a_wrong_guess_is_refused_in_one_line(result, guesses, message):
+    assert len(result.archive) > 1  # yet it counts as one guess
+    guesses = [result if guess == "the result" else guess for guess in guesses] if isinstance(guesses, list) else guesses
     with pytest.raises(evo.UserError, match=f"^{re.escape(message)}"):
         evo.evolve(Square, guesses=guesses, generations=1)
-    with pytest.raises(evo.UserError, match=r"^evolve: guesses and search\.initial\.programs are the same"):
-        evo.evolve(Square, guesses="x", generations=1, search={"initial": {"programs": ["x"]}})

@@ -7,6 +7,7 @@ import linecache
 import os
 import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -125,6 +126,13 @@ def load(path, source: str) -> type[evo.Task]:
     return module.Square
 
 
+def source_of(change: tuple[str, str] = ("", "")) -> str:
+    """A script with the class above."""
+    text = Path(__file__).read_text()
+    source = text[text.index("class Square") : text.index("def elites")].replace(*change)
+    return f"import numpy as np\nimport evo\nX = np.linspace(-2, 2, 40)\n\n\n{source}"
+
+
 @pytest.fixture
 def script(tmp_path, monkeypatch):
     """Makes the class of a script with this text, a new one each time."""
@@ -133,10 +141,7 @@ def script(tmp_path, monkeypatch):
     def make(change: tuple[str, str] = ("", "")) -> type[evo.Task]:
         name = f"script{next(numbers)}"
         monkeypatch.setitem(sys.modules, name, None)
-        with open(__file__) as file:
-            text = file.read()
-        source = text[text.index("class Square") : text.index("def elites")].replace(*change)
-        return load(tmp_path / f"{name}.py", f"import numpy as np\nimport evo\nX = np.linspace(-2, 2, 40)\n\n\n{source}")
+        return load(tmp_path / f"{name}.py", source_of(change))
 
     return make
 
@@ -165,23 +170,6 @@ def test_a_script_that_no_longer_parses_does_not_stop_its_search(script, tmp_pat
     assert len(evo.evolve(task, resume=folder, generations=3).history) == 3
 
 
-CELL = """
-import numpy as np
-import evo
-
-class Square(evo.Task):
-    inputs = {"x": "f32"}
-    outputs = {"y": "f32"}
-    measures = {"num_instructions": (0.0, 20.0)}
-
-    def points(self):
-        return {"x": np.arange(9.0)}
-
-    def score(self, outputs, programs):
-        return evo.Scores(-np.abs(outputs["y"] - 2.0).mean(axis=1), programs.num_instructions[:, None])
-"""
-
-
 def test_a_class_of_a_notebooks_cell_is_recognised_by_its_text(tmp_path):
     """IPython keeps the text of cells where tracebacks look for it, and runs them in a module without a file."""
 
@@ -192,10 +180,10 @@ def test_a_class_of_a_notebooks_cell_is_recognised_by_its_text(tmp_path):
         exec(compile(text, name, "exec"), names)
         return names["Square"]
 
-    folder = evo.evolve(cell(1, CELL), generations=1, **SETTINGS).save(tmp_path / "run")
-    evo.evolve(cell(2, f"# another cell\n{CELL}\nprint(Square.__name__)"), resume=folder, generations=2)
+    folder = evo.evolve(cell(1, source_of()), generations=1, **SETTINGS).save(tmp_path / "run")
+    evo.evolve(cell(2, f"# another cell\n{source_of()}\nprint(Square.__name__)"), resume=folder, generations=2)
     with pytest.raises(evo.UserError, match="the source of class Square has changed"):
-        evo.evolve(cell(3, CELL.replace("2.0)", "3.0)")), resume=folder, generations=3)
+        evo.evolve(cell(3, source_of((".mean(axis=1)", ".max(axis=1)"))), resume=folder, generations=3)
 
 
 def test_wrong_arguments_of_a_resume_are_told_in_one_line(saved, tmp_path):

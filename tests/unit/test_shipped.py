@@ -105,7 +105,3 @@ def test_tab_offers_names_and_files(elsewhere, command):
     assert completions(*command, "e") == ["erf_of_mine.yaml", "erf"]
     assert completions(*command, "n") == ["n"]  # the shell's own completion of files
     assert completions(*command, "d") == [name for name in shipped("configs") if name.startswith("d")]
-
-
-def test_tab_offers_templates():
-    assert completions("init", "--template", "") == list(shipped("templates"))

@@ -5,7 +5,6 @@ import importlib.util
 import pytest
 
 from evo.cli import doctor
-from evo.errors import UserError
 from evo.evaluate.cuda.device import DeviceInfo, Probe
 from evo.evaluate.cuda.self_test import Outcome
 from evo.kernel.nvrtc import NvrtcMissing
@@ -64,14 +63,6 @@ def test_without_a_usable_gpu_it_says_why_and_what_happens_instead(monkeypatch, 
     assert meaning in rows()["GPU"]
 
 
-@pytest.fixture(autouse=True)
-def outcomes(monkeypatch) -> dict[str, Outcome]:
-    """The remembered self-tests by the device's name: none."""
-    found: dict[str, Outcome] = {}
-    monkeypatch.setattr(doctor, "remembered", lambda info: found.get(info.name))
-    return found
-
-
 class OpenedDevice:
     """A fake device with 3 GiB free."""
 
@@ -87,9 +78,17 @@ class OpenedDevice:
         pass
 
 
-def test_each_gpu_is_listed_with_its_memory_or_its_problem(monkeypatch):
+@pytest.fixture(autouse=True)
+def outcomes(monkeypatch) -> dict[str, Outcome]:
+    """The remembered self-tests by the device's name: none; of a machine with a GPU that can be used and one that cannot."""
+    found: dict[str, Outcome] = {}
     monkeypatch.setattr(doctor, "probe", lambda: Probe(None, (13, 0), (H200, V100)))
     monkeypatch.setattr(doctor, "Device", OpenedDevice)
+    monkeypatch.setattr(doctor, "remembered", lambda info: found.get(info.name))
+    return found
+
+
+def test_each_gpu_is_listed_with_its_memory_or_its_problem():
     assert rows()["NVIDIA driver"].startswith("CUDA 13.0")
     assert rows()["GPU 0"] == "sm_90          NVIDIA H200, 3.0 of 140.0 GiB free"
     assert rows()["GPU 1"] == "sm_70          Tesla V100, too old, evo needs compute capability 7.5"
@@ -103,9 +102,7 @@ def test_each_gpu_is_listed_with_its_memory_or_its_problem(monkeypatch):
         (Outcome("add differs"), "failed         add differs; this GPU is not used; test it again with: evo doctor --test"),
     ],
 )
-def test_the_outcome_of_the_self_test_is_shown_for_each_gpu_that_can_be_used(monkeypatch, outcomes, outcome, row):
-    monkeypatch.setattr(doctor, "probe", lambda: Probe(None, (13, 0), (H200, V100)))
-    monkeypatch.setattr(doctor, "Device", OpenedDevice)
+def test_the_outcome_of_the_self_test_is_shown_for_each_gpu_that_can_be_used(outcomes, outcome, row):
     if outcome:
         outcomes[H200.name] = outcome
     assert rows()["self-test 0"] == row
@@ -114,7 +111,6 @@ def test_the_outcome_of_the_self_test_is_shown_for_each_gpu_that_can_be_used(mon
 
 def test_testing_runs_the_test_of_each_gpu_that_can_be_used(monkeypatch, outcomes):
     tested = []
-    monkeypatch.setattr(doctor, "probe", lambda: Probe(None, (13, 0), (H200, V100)))
     monkeypatch.setattr(doctor, "run_self_test", lambda info: tested.append(info) or Outcome("add differs"))
     outcomes[H200.name] = Outcome(None)
     assert doctor.test_gpus() == []
@@ -124,18 +120,5 @@ def test_testing_runs_the_test_of_each_gpu_that_can_be_used(monkeypatch, outcome
 
 
 def test_too_little_free_memory_is_explained(monkeypatch):
-    monkeypatch.setattr(doctor, "probe", lambda: Probe(None, (13, 0), (H200,)))
-    monkeypatch.setattr(doctor, "Device", OpenedDevice)
     monkeypatch.setattr(OpenedDevice, "free", 50 << 20)
     assert rows()["GPU 0"].endswith("0.0 of 140.0 GiB free: low; end other processes on it, or use fewer points or smaller packs")
-
-
-def test_a_gpu_that_cannot_be_opened_is_explained(monkeypatch):
-    def refuse(ordinal):
-        raise UserError(
-            "NVIDIA H200: cannot be opened (CUDA_ERROR_OUT_OF_MEMORY); another process may be using all of its memory"
-        )
-
-    monkeypatch.setattr(doctor, "probe", lambda: Probe(None, (13, 0), (H200,)))
-    monkeypatch.setattr(doctor, "Device", refuse)
-    assert "CUDA_ERROR_OUT_OF_MEMORY" in rows()["GPU 0"]

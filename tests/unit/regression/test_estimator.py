@@ -10,9 +10,6 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import evo
@@ -207,15 +204,6 @@ def test_chunks_decide_nothing(fitted, monkeypatch):
     whole = fitted.predict(X)
     monkeypatch.setattr("evo.regression.estimator.CHUNK_ROWS", 7)
     assert fitted.predict(X).tolist() == whole.tolist()
-
-
-@pytest.mark.slow
-def test_it_works_in_a_pipeline_and_in_a_grid_search_on_two_processes():
-    pipeline = make_pipeline(StandardScaler(), regressor(1500))
-    grid = {"symbolicregressor__functions": [["sin"], ["add", "mul"]]}
-    search = GridSearchCV(pipeline, grid, cv=2, n_jobs=2).fit(X, Y)
-    assert search.best_params_["symbolicregressor__functions"] == ["add", "mul"]
-    assert search.score(X, Y) > 0.9
 
 
 @pytest.mark.parametrize(

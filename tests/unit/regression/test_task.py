@@ -32,26 +32,11 @@ def evaluate(task, *texts: str):
         evaluator.close()
 
 
-PROGRAMS = ("%x", "%x %z mul_ftz_f32", "%x %z add_ftz_f32 sin_approx_ftz_f32")
-# A logarithm that ends between the least x and the end of the box.
-POLE = f"%x {0.01 - X.min():.4f} add_ftz_f32 lg2_approx_ftz_f32"
-
-
 def test_the_defaults_are_those_of_the_shipped_config():
     shipped = load_config(REPOSITORY / "configs" / "symbolic_regression.yaml")
     own = make_config({"task": "", "program": PROGRAM, "search": SEARCH, "stop": {"seconds": 1}}, "own")
     assert own.program == shipped.program
     assert own.search == shipped.search
-
-
-def test_weights_score_as_repeated_rows():
-    times = RNG.integers(1, 4, 50)
-    once = evo.RegressionTask({"x": X, "z": Z}, TARGET, weights=times.astype(np.float64))
-    repeated = evo.RegressionTask({"x": X.repeat(times), "z": Z.repeat(times)}, TARGET.repeat(times))
-    (one, ours), (other, theirs) = evaluate(once, *PROGRAMS, POLE), evaluate(repeated, *PROGRAMS, POLE)
-    assert one.status.tolist() == other.status.tolist() == [0, 0, 0, 1]
-    np.testing.assert_allclose(one.objective[:3], other.objective[:3], rtol=1e-5)
-    np.testing.assert_allclose(np.array(ours["f"])[:, :3], np.array(theirs["f"])[:, :3], rtol=1e-4)
 
 
 def test_a_box_says_where_formulas_must_be_finite():

@@ -2,7 +2,6 @@
 
 import itertools
 
-import numpy as np
 import pytest
 
 from evo.config import load_config
@@ -10,8 +9,6 @@ from evo.errors import UserError
 from evo.run.loaded_task import load_problem
 from evo.run.saved_search import SavedSearch
 from evo.run.search import Search
-
-CVT = {"type": "CVTArchive", "dims": None, "centroids": 12}
 
 
 @pytest.fixture
@@ -42,21 +39,6 @@ def test_a_search_ends_at_the_first_stop_and_says_which(new_search, stop, reason
     assert len(list(search.generations())) == num_generations
     assert search.stop_reason == reason
     assert list(search.generations()) == []
-
-
-@pytest.mark.parametrize("archive", [{"dims": [6, 5]}, CVT], ids=["grid", "cvt"])
-def test_a_search_restored_from_its_state_goes_on_as_if_it_had_not_paused(new_search, archive):
-    changes = {"search": {"archive": archive, "memory_size": 150}}
-    whole, paused = new_search(changes), new_search(changes)
-    list(whole.generations())
-    list(itertools.islice(paused.generations(), 3))
-    restored = Search(whole.problem, SavedSearch(whole.problem, *paused.saved()))
-    assert len(list(restored.generations())) == 3
-    (meta, arrays), (other_meta, other_arrays) = whole.saved(), restored.saved()
-    assert {**meta, "elapsed_s": 0} == {**other_meta, "elapsed_s": 0}
-    assert arrays.keys() == other_arrays.keys()
-    for name, array in arrays.items():
-        np.testing.assert_array_equal(other_arrays[name], array, err_msg=name)
 
 
 EMITTERS = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 
@@ -159,15 +158,6 @@ def test_a_task_that_is_too_large_stays_where_it_is(place, config):
     LiveRun.resume(run.run_dir.path)[0].close()
 
 
-def test_an_error_at_the_start_names_the_users_files_and_leaves_no_folder(place, config):
-    text = (place / "problems" / "task.py").read_text()
-    (place / "problems" / "task.py").write_text(text.replace("np.full(len(n), self.total)", "np.full(len(n), unknown)"))
-    changes = {"evaluation": {"backend": "cpu", "executor": "processes", "threads": 1}}
-    with pytest.raises(UserError, match=rf"^{place}/problems/task.py:\d+: score\(\) raised NameError"):
-        LiveRun.start(config(["data/a.csv"], **changes), "small")
-    assert not (place / "runs").exists()
-
-
 def test_an_error_names_the_users_files_until_the_run_is_resumed(place, config):
     text = (place / "problems" / "task.py").read_text()
     line = f"        assert not Path({str(place / 'fails')!r}).exists()\n"
@@ -216,11 +206,3 @@ def test_elites_are_read_without_running_the_tasks_code(place, config):
     assert (elites_csv(seen), notes) == (table, [])
     with pytest.raises(UserError, match="the run's task is not loaded"):
         seen.search.problem.evaluator  # noqa: B018 - it asks the task for its points
-
-
-def test_the_environment_has_the_digest_of_the_original(place, config):
-    first, second = (LiveRun.start(config(["data/a.csv"]), name) for name in "ab")
-    for run in (first, second):
-        run.close()
-    digests = {json.loads((run.run_dir.path / "environment.json").read_text())["task_digest"] for run in (first, second)}
-    assert digests == {first.search.problem.task_digest}

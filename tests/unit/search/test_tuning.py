@@ -5,7 +5,6 @@ import pytest
 
 from evo.native.stack_ptx_words import WordType
 from evo.search.map_elites import Tuning
-from evo.search.state import Counters
 
 from .conftest import SteppedSearch, WordEvaluator, full_rows
 
@@ -114,16 +113,3 @@ def test_runs_and_tuned_programs_are_counted(new_search, language):
     assert counters.duplicates == counters.offspring - num_new
     rows = [row for batch in search.batches for row in batch]
     assert counters.rejected == sum(objective_of(row) is None for row in rows)
-
-
-def test_a_search_rebuilt_from_its_state_goes_on_as_if_nothing_had_happened(new_search, language):
-    whole = TunedSearch(new_search(), language, 0.4, capacity=100)
-    first = TunedSearch(new_search(), language, 0.4, capacity=100)
-    whole.run(8)
-    first.run(3)
-    second = TunedSearch(new_search(generation=3), language, 0.4, capacity=100, counters=Counters(**vars(first.counters)))
-    second.restore(first)
-    second.run(5)
-    assert second.counters == whole.counters
-    for one, two in zip(vars(second.archive.elites()).values(), vars(whole.archive.elites()).values(), strict=True):
-        np.testing.assert_array_equal(one, two)
