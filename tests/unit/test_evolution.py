@@ -110,15 +110,9 @@ def test_a_notebook_shows_the_heat_map_and_the_best_programs(result):
     assert shown.count("<tr") == 6 and all(html.escape(text, quote=False) in shown for text in best.expression)
 
 
-class Named(Square):
-    """A measure whose name is markup."""
-
-    measures = {"<script>": (0.0, 20.0)}
-    complexity = None
-
-
 def test_what_a_notebook_shows_is_escaped():
-    shown = evo.evolve(Named, generations=1, archive=[5], evaluation={"threads": 1})._repr_html_()
+    task = type("Named", (Square,), {"measures": {"<script>": (0.0, 20.0)}, "complexity": None})
+    shown = evo.evolve(task, generations=1, archive=[5], evaluation={"threads": 1})._repr_html_()
     assert "&lt;script&gt;" in shown and "<script>" not in shown
 
 
@@ -173,18 +167,13 @@ def test_an_empty_archive_has_tables_and_nothing_else():
         (Square(), {"generations": 1, "task_options": {"a": 1}}, "evolve: task_options are for a class or a folder"),
         (Square, {"guesses": "x", "search": {"initial": {"programs": ["x"]}}}, "evolve: guesses and search.initial.programs are"),
         (type("Spaced", (Square,), {"inputs": {"": "f32"}}), {"generations": 1}, "Spaced"),
-        (
-            Square,
-            {"generations": 1, "task_options": {"a": 1}},
-            "task_options: got an unexpected keyword argument 'a'; one of: none",
-        ),
+        (Square, {"generations": 1, "task_options": {"a": 1}}, "task_options: got an unexpected keyword argument 'a'; one of: "),
         (Square, {"task_options": "a=1"}, "evolve: task_options is a mapping from names to values, got 'a=1'"),
         (
             Square,
             {"vocabulary": "add_ftz_f32"},
-            "evolve: vocabulary is a list of names of instructions such as ['add_ftz_f32'], a",
+            "evolve: vocabulary is a list of names of instructions such as ['add_ftz",
         ),
-        (Square, {"vocabulary": {}}, "keys of program.vocabulary; got {}"),
         (Square, {"vocabulary": ["add_ftz_f32", 3]}, "keys of program.vocabulary; got ['add_ftz_f32', 3]"),
         (Square, {"vocabulary": {"constants": {}}}, "evolve: key 'program.vocabulary.instructions' is missing"),
         (int, {"generations": 1}, "evolve: a task is an evo.Task, its class or a folder, got int"),

@@ -146,29 +146,6 @@ def test_a_checkpoint_that_cannot_be_written_ends_the_run_with_the_next_generati
     assert run.run_dir.load_checkpoint()[0]["counters"]["generations"] == 0
 
 
-def test_a_run_that_is_interrupted_waits_for_its_last_checkpoint(start, monkeypatch):
-    run = start({"output": {"checkpoint_seconds": 1e6}})
-    writes = HeldWrites(monkeypatch)
-
-    def let_go_and_wait(*args):
-        writes.let_go.set()
-        return wait(*args)
-
-    monkeypatch.setattr(run_dir_module, "wait", let_go_and_wait)
-    assert execute(run, lambda: True) == "interrupted"
-    assert run.run_dir.load_checkpoint()[0]["counters"]["generations"] == 1
-
-
-def test_a_run_that_is_looked_at_is_neither_locked_nor_changed(start):
-    run = start()
-    execute(run, lambda: run.search.counters.generations == 2)
-    files = {path: path.read_bytes() for path in run.run_dir.path.rglob("*") if path.is_file()}
-    viewed, notes = Run.view(run.run_dir.path)  # while `run` holds the lock
-    assert_same_elites(run, viewed)
-    assert notes == []
-    assert {path: path.read_bytes() for path in run.run_dir.path.rglob("*") if path.is_file()} == files
-
-
 @pytest.mark.parametrize("options", [["show"], ["plot", "--plot", "contact_sheet", "--plot", "curves", "--plot", "animation"]])
 def test_looking_at_a_run_takes_no_pyribs(start, options):
     run = start()

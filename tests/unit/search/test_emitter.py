@@ -132,16 +132,6 @@ def test_the_order_in_which_elites_came_does_not_matter(new_search):
     np.testing.assert_array_equal(forwards.emitter.ask(), backwards.emitter.ask())
 
 
-def test_immigrants_are_the_random_programs_of_their_slots(new_search):
-    search = new_search(generation=1, num_immigrants=3)
-    fill(search)
-    words = full_rows(search.emitter.ask())
-    np.testing.assert_array_equal(words[-3:], search.emitter.random_programs(3, generation=1, first_slot=len(words) - 3))
-    assert (search.emitter.origin.operator[-3:] == RANDOM).all()
-    assert (search.emitter.origin.parents[-3:] == -1).all()
-    assert (search.emitter.origin.operator[:-3] != RANDOM).all()
-
-
 def test_long_rows_lose_only_what_no_program_uses(new_search, variation):
     search = new_search(generation=1, batch_size=100, num_immigrants=30, max_length=4096)
     fill(search)

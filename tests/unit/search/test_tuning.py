@@ -45,19 +45,6 @@ def objective_of(row):
     return None if result is None else result[0]
 
 
-def test_a_generation_without_a_program_to_tune_changes_nothing(new_search, language):
-    class Failing(WordEvaluator):
-        @staticmethod
-        def score(row):
-            return None
-
-    made = new_search()
-    made.evaluator = Failing()
-    search = TunedSearch(made, language, 0.5)
-    assert [generation.num_elites for generation in search.run(2)] == [0, 0]
-    assert search.counters.tuned == 0
-
-
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
 def test_the_best_share_of_the_new_programs_is_tuned(new_search, language, share):
     search = TunedSearch(new_search(), language, share)
@@ -82,23 +69,16 @@ def test_tuned_programs_are_evaluated_once_and_remembered(new_search, language):
 
 
 def test_the_archive_holds_tuned_programs_with_the_origin_of_the_untuned(new_search, language):
-    search = TunedSearch(new_search(), language, 1.0)
-    found = 0
+    search, found = TunedSearch(new_search(), language, 1.0), 0
     for number in range(6):
-        new_before = len(search.batches)
         search.run(1)
-        new, tuned = search.batches[new_before : new_before + 2]
-        sources = {
-            row.tobytes(): result
-            for given in search.tuner.given[-1:]
-            for row, result in zip(StepTuner().tune(np.array(given))[0], given, strict=True)
-        }
+        new, tuned = ([row.tobytes() for row in batch] for batch in search.batches[-2:])
+        given = search.tuner.given[-1]
+        sources = {row.tobytes(): each.tobytes() for row, each in zip(StepTuner().tune(np.array(given))[0], given, strict=True)}
         elites = search.archive.elites()
-        for row, generation, slot in zip(elites.solution, elites.generation, elites.slot, strict=True):
-            if generation == number and any(np.array_equal(row, each) for each in tuned):
-                untuned = sources[row.tobytes()]
-                slots = dict(zip(map(bytes, map(np.ndarray.tobytes, new)), range(len(new)), strict=True))
-                assert slots[untuned.tobytes()] <= slot  # the slot counts duplicates too
+        for row, slot in zip(elites.solution[elites.generation == number], elites.slot[elites.generation == number], strict=True):
+            if row.tobytes() in tuned:
+                assert new.index(sources[row.tobytes()]) <= slot  # the slot counts duplicates too
                 found += 1
     assert found > 3
 

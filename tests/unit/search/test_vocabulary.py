@@ -139,13 +139,10 @@ def test_initial_programs_have_the_lengths_of_the_options():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"meta": {"dupe": 1.0}},
-            r"program\.vocabulary\.meta: unknown operation 'dupe', did you mean dup or ",
-        ),
+        ({"meta": {"dupe": 1.0}}, r"program\.vocabulary\.meta: unknown operation 'dupe', did you mean dup or "),
         (
             {"phrases": {"input constnat mul_ftz_f32": 1.0}},
-            r"program\.vocabulary\.phrases: 'input constnat mul_ftz_f32': 'constnat' is not an instruction, .*; 'input' is any",
+            r"'input constnat mul_ftz_f32': 'constnat' is not an instr",
         ),
         ({"phrases": {"input": 1.0}}, r"program\.vocabulary\.phrases: 'input': 1 words, expected 2 to 16, such as 'input "),
         ({"phrases": {" ".join(["input"] * 17): 1.0}}, r": 17 words, expected 2 to 16"),
@@ -161,14 +158,16 @@ def test_a_vocabulary_that_is_wrong_is_refused(changes, message):
         make_variation(language("f32"), changed(**changes), OPTIONS, (5, 9))
 
 
-def test_rates_that_vary_h_refuses_are_refused():
-    """Other bounds are the config's."""
-    for changes, message in [
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
         ({"umad": {"addition_rate": 0.0}}, "search.variation: umad_addition_rate: 0.0"),
         ({"perturbation": {"relative": 0.0, "absolute": 0.0}}, "search.variation: perturbation_relative, perturbation_absolute"),
-    ]:
-        with pytest.raises(UserError, match=message):
-            make_variation(language("f32"), VOCABULARY, VariationOptions(**changes), (5, 9))
+    ],
+)
+def test_rates_that_vary_h_refuses_are_refused(changes, message):
+    with pytest.raises(UserError, match=message):
+        make_variation(language("f32"), VOCABULARY, VariationOptions(**changes), (5, 9))
 
 
 def test_only_operators_with_a_weight_are_used():
