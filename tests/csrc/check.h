@@ -1,5 +1,6 @@
 /*
- * check.h - checks of the C tests: a failed one prints its place and the values, and makes the exit status 1.
+ * check.h - the C tests' main, which runs every TEST of its file, and their checks: a failed one prints its place and the values,
+ * and makes the exit status 1.
  */
 
 #ifndef CHECK_H
@@ -8,7 +9,23 @@
 #include <stdio.h>
 #include <string.h>
 
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
 static int check_num_failures = 0;
+static int check_num_tests = 0;
+static void (*check_tests[64])(void);
+
+/* TEST(name) { ... } defines a test. */
+#define TEST(name)                                                                                       \
+    static void name(void);                                                                              \
+    __attribute__((constructor)) static void add_##name(void) { check_tests[check_num_tests++] = name; } \
+    static void name(void)
+
+int main(void) {
+    int i;
+    for (i = 0; i < check_num_tests; ++i) check_tests[i]();
+    return check_num_failures != 0;
+}
 
 #define CHECK(condition)                                                                                \
     do {                                                                                                \

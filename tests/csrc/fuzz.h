@@ -43,9 +43,7 @@ int main(int num_arguments, char** arguments) {
         const size_t max_size = run % 3 == 0 ? sizeof data / 24 : sizeof data;
         const size_t size = (size_t)(fuzz_random(&state) % (max_size + 1));
         size_t i;
-        for (i = 0; i < size; ++i) {
-            data[i] = (uint8_t)fuzz_random(&state);
-        }
+        for (i = 0; i < size; ++i) data[i] = (uint8_t)fuzz_random(&state);
         (void)LLVMFuzzerTestOneInput(data, size);
     }
     return 0;

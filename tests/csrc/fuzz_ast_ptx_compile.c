@@ -24,9 +24,7 @@ static const char* const inputs[] = {"x", "y", "an_input_with_a_long_name"};
 enum { NUM_INPUTS = 3 };
 
 static uint8_t next_byte(const uint8_t** data, size_t* size) {
-    if (*size == 0) {
-        return 0;
-    }
+    if (*size == 0) return 0;
     --*size;
     return *(*data)++;
 }
@@ -37,13 +35,9 @@ static AstPtxInstruction next_word(const uint8_t** data, size_t* size, size_t nu
     uint8_t bytes[8];
     const uint8_t kind = next_byte(data, size);
     size_t i;
-    for (i = 0; i < 8; ++i) {
-        bytes[i] = next_byte(data, size);
-    }
+    for (i = 0; i < 8; ++i) bytes[i] = next_byte(data, size);
     memcpy(&word, bytes, sizeof word);
-    if (kind % 64 == 63) {
-        return word;
-    }
+    if (kind % 64 == 63) return word;
     word.aux = (uint16_t)(word.aux % 3);
     if (kind % 4 < 2) {
         word.instruction_type = kind % 8 < 4 ? AST_PTX_INSTRUCTION_TYPE_INPUT : AST_PTX_INSTRUCTION_TYPE_CONSTANT;
@@ -58,9 +52,7 @@ static AstPtxInstruction next_word(const uint8_t** data, size_t* size, size_t nu
         word.instruction_type = kind % 16 == 7 ? AST_PTX_INSTRUCTION_TYPE_ROUTINE_ARG : AST_PTX_INSTRUCTION_TYPE_RETURN;
         word.payload.idx %= 2;
     }
-    if (word.instruction_type == AST_PTX_INSTRUCTION_TYPE_INPUT) {
-        word.payload.idx %= NUM_INPUTS;
-    }
+    if (word.instruction_type == AST_PTX_INSTRUCTION_TYPE_INPUT) word.payload.idx %= NUM_INPUTS;
     return word;
 }
 
@@ -132,13 +124,9 @@ static void check_values(const AstPtxProgram* program, AstPtxResult expected, co
     AstPtxPlace place = {0, 0};
     AstPtxResult result;
     size_t i, k;
-    for (i = 0; i < NUM_INPUTS; ++i) {
-        arrays[i] = points[i];
-    }
+    for (i = 0; i < NUM_INPUTS; ++i) arrays[i] = points[i];
     result = ast_ptx_interpret_program(program, arrays, NUM_INPUTS, NUM_POINTS, values, &place);
-    if (result == AST_PTX_ERROR_UNSUPPORTED_INSTRUCTION) {
-        result = AST_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS;
-    }
+    if (result == AST_PTX_ERROR_UNSUPPORTED_INSTRUCTION) result = AST_PTX_ERROR_PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS;
     REQUIRE(result == expected);
     if (result != AST_PTX_SUCCESS) {
         REQUIRE(place.routine_idx == expected_place->routine_idx && place.word_idx == expected_place->word_idx);
@@ -147,9 +135,7 @@ static void check_values(const AstPtxProgram* program, AstPtxResult expected, co
     for (i = 0; i < NUM_POINTS; ++i) {
         float point[NUM_INPUTS];
         float value;
-        for (k = 0; k < NUM_INPUTS; ++k) {
-            point[k] = points[k][i];
-        }
+        for (k = 0; k < NUM_INPUTS; ++k) point[k] = points[k][i];
         REQUIRE(
             ast_ptx_interpret(program->instructions, program->routines, program->num_routines, point, NUM_INPUTS, &value) ==
             AST_PTX_SUCCESS
@@ -163,9 +149,7 @@ static AstPtxInstruction* read_words(const uint8_t** data, size_t* size, size_t 
     AstPtxInstruction* words = (AstPtxInstruction*)malloc(num_words * sizeof *words + (num_words == 0));
     size_t i;
     REQUIRE(words != NULL);
-    for (i = 0; i < num_words; ++i) {
-        words[i] = next_word(data, size, num_routines);
-    }
+    for (i = 0; i < num_words; ++i) words[i] = next_word(data, size, num_routines);
     return words;
 }
 
@@ -207,17 +191,14 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         check_text(&program, length, shortage);
     } else {
         REQUIRE(result > AST_PTX_ERROR_INSUFFICIENT_BUFFER && result < AST_PTX_RESULT_NUM_ELEMS);
-        if (place.routine_idx == AST_PTX_MAIN_PROGRAM) {
+        if (place.routine_idx == AST_PTX_MAIN_PROGRAM)
             REQUIRE(place.word_idx <= program.num_instructions);
-        } else {
+        else
             REQUIRE(place.routine_idx < program.num_routines && place.word_idx <= lengths[place.routine_idx]);
-        }
     }
     check_values(&program, result, &place);
 
     free(words);
-    for (i = 0; i < program.num_routines; ++i) {
-        free(routines[i]);
-    }
+    for (i = 0; i < program.num_routines; ++i) free(routines[i]);
     return 0;
 }

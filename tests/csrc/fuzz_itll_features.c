@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     float features[MAX_FEATURES], again[MAX_FEATURES], num_counted = 0.0f;
     if (!is_ready) {
         is_ready = true;
-        tools = tools_of_default_set();
+        tools = tools_of(1);
         memory = block_of(1);
         for (int i = 0; i < NUM_POINTS; i++) {
             x[i] = (float)i / 4.0f - 2.0f;

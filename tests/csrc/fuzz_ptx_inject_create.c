@@ -67,9 +67,7 @@ enum { NUM_FRAGMENTS = sizeof fragments / sizeof fragments[0] };
 
 static size_t num_lines(const char* text) {
     size_t count = 1;
-    for (; *text != '\0'; ++text) {
-        count += *text == '\n';
-    }
+    for (; *text != '\0'; ++text) count += *text == '\n';
     return count;
 }
 
@@ -122,17 +120,13 @@ static void check_rendered(PtxInjectHandle handle, size_t num_injects, size_t nu
     char* buffer;
     const char* at;
     REQUIRE(stubs != NULL);
-    for (i = 0; i < num_injects; ++i) {
-        stubs[i] = "\x01\x02";
-    }
+    for (i = 0; i < num_injects; ++i) stubs[i] = "\x01\x02";
     REQUIRE(ptx_inject_render_ptx(handle, stubs, num_injects, NULL, 0, &size) == PTX_INJECT_SUCCESS);
     buffer = (char*)malloc(size);
     REQUIRE(buffer != NULL);
     REQUIRE(ptx_inject_render_ptx(handle, stubs, num_injects, buffer, size, &written) == PTX_INJECT_SUCCESS);
     REQUIRE(written + 1 == size && strlen(buffer) == written);
-    for (at = buffer; (at = strstr(at, "\x01\x02")) != NULL; ++at) {
-        ++num_stubs;
-    }
+    for (at = buffer; (at = strstr(at, "\x01\x02")) != NULL; ++at) ++num_stubs;
     REQUIRE(num_stubs >= num_sites);
     REQUIRE(ptx_inject_create(&again, buffer) == PTX_INJECT_SUCCESS);
     REQUIRE(ptx_inject_num_injects(again, &i) == PTX_INJECT_SUCCESS && i == 0);
@@ -158,9 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (result == PTX_INJECT_SUCCESS) {
         size_t num_injects = 0, num_sites = 0, i;
         REQUIRE(ptx_inject_num_injects(handle, &num_injects) == PTX_INJECT_SUCCESS);
-        for (i = 0; i < num_injects; ++i) {
-            num_sites += check_inject(handle, i);
-        }
+        for (i = 0; i < num_injects; ++i) num_sites += check_inject(handle, i);
         check_rendered(handle, num_injects, num_sites, size > 0 ? data[size - 1] : 0);
     } else {
         REQUIRE(handle == NULL);

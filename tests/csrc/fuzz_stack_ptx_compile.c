@@ -39,7 +39,7 @@ static const char* const names[NUM_FUZZ_REGISTERS] = {
     "y6",
     "y7",
     "a_name_that_is_longer_than_a_slot",
-    "same",
+    "same"
 };
 
 /* The stub that stack_ptx_lower and stack_ptx_emit give, by other code, has to be the same. */
@@ -128,9 +128,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         registers[i].name = names[i];
         registers[i].stack_idx = (uint16_t)(i % 10 == 9 ? 0 : i % 10);
     }
-    for (i = 0; i < 4; ++i) {
-        requests[i] = options[6 + i] % (NUM_FUZZ_REGISTERS + (options[10] == 7));
-    }
+    for (i = 0; i < 4; ++i) requests[i] = options[6 + i] % (NUM_FUZZ_REGISTERS + (options[10] == 7));
     words = (StackPtxInstruction*)malloc(num_words * sizeof *words + 1);
     REQUIRE(words != NULL);
     memcpy(words, data + offset, num_words * sizeof *words);

@@ -30,9 +30,7 @@ static const StackPtxRegister fuzz_registers[] = {
 enum { NUM_FUZZ_REGISTERS = sizeof fuzz_registers / sizeof fuzz_registers[0] };
 
 static uint8_t next_byte(const uint8_t** data, size_t* size) {
-    if (*size == 0) {
-        return 0;
-    }
+    if (*size == 0) return 0;
     --*size;
     return *(*data)++;
 }
@@ -43,18 +41,14 @@ static StackPtxInstruction next_word(const uint8_t** data, size_t* size) {
     uint8_t bytes[8];
     uint8_t kind = next_byte(data, size);
     size_t i;
-    for (i = 0; i < 8; ++i) {
-        bytes[i] = next_byte(data, size);
-    }
+    for (i = 0; i < 8; ++i) bytes[i] = next_byte(data, size);
     memcpy(&word, bytes, sizeof word);
     if (kind % 16 != 0) {
         word.instruction_type = (uint16_t)(word.instruction_type % STACK_PTX_INSTRUCTION_TYPE_NUM_ENUMS);
         word.aux = (uint16_t)(word.aux % (NUM_STACKS + 1));
         word.payload.u %= (uint32_t)NUM_INSTRUCTIONS + 2;
     }
-    if (kind % 4 == 1) {
-        word.instruction_type = kind % 8 == 1 ? STACK_PTX_INSTRUCTION_TYPE_PTX : STACK_PTX_INSTRUCTION_TYPE_INPUT;
-    }
+    if (kind % 4 == 1) word.instruction_type = kind % 8 == 1 ? STACK_PTX_INSTRUCTION_TYPE_PTX : STACK_PTX_INSTRUCTION_TYPE_INPUT;
     return word;
 }
 
@@ -72,11 +66,9 @@ static void check_operands(const StackPtxLowered* lowered, const StackPtxNode* n
         }
     }
     REQUIRE(operand == node->first_operand + node->num_operands);
-    for (i = 0; i < STACK_PTX_MAX_NUM_RETS && descriptor->ret_types[i] < NUM_ARGS; ++i) {
-        for (k = 0; k < num_elements(descriptor->ret_types[i]); ++k, ++value) {
+    for (i = 0; i < STACK_PTX_MAX_NUM_RETS && descriptor->ret_types[i] < NUM_ARGS; ++i)
+        for (k = 0; k < num_elements(descriptor->ret_types[i]); ++k, ++value)
             REQUIRE(lowered->value_stacks[value] == arg_types[descriptor->ret_types[i]].stack_idx);
-        }
-    }
     REQUIRE(value == node->first_value + node->num_values);
 }
 
@@ -98,21 +90,16 @@ static void check_lowered(const StackPtxLanguageInfo* info, const StackPtxLowere
         const StackPtxNode* node = &lowered->nodes[i];
         REQUIRE(node->first_value == num_values && node->num_values > 0);
         REQUIRE(node->first_operand == num_operands);
-        for (k = 0; k < node->num_values; ++k) {
-            REQUIRE(lowered->value_nodes[num_values + k] == i);
-        }
+        for (k = 0; k < node->num_values; ++k) REQUIRE(lowered->value_nodes[num_values + k] == i);
         REQUIRE(lowered->value_stacks[num_values] == node->stack_idx);
         num_values += node->num_values;
         num_operands += node->num_operands;
         num_instructions += node->kind == STACK_PTX_NODE_PTX;
-        for (k = node->first_operand; k < num_operands; ++k) {
-            is_used[lowered->operands[k]] = 1;
-        }
-        if (node->kind == STACK_PTX_NODE_PTX) {
+        for (k = node->first_operand; k < num_operands; ++k) is_used[lowered->operands[k]] = 1;
+        if (node->kind == STACK_PTX_NODE_PTX)
             check_operands(lowered, node);
-        } else {
+        else
             REQUIRE(node->num_operands == 0 && node->num_values == 1);
-        }
     }
     REQUIRE(num_values == lowered->num_values);
     REQUIRE(num_operands == lowered->num_operands);
@@ -120,9 +107,7 @@ static void check_lowered(const StackPtxLanguageInfo* info, const StackPtxLowere
     /* Every node is needed by a request. */
     for (i = 0; i < lowered->num_nodes; ++i) {
         uint32_t is_needed = 0;
-        for (k = 0; k < lowered->nodes[i].num_values; ++k) {
-            is_needed |= is_used[lowered->nodes[i].first_value + k];
-        }
+        for (k = 0; k < lowered->nodes[i].num_values; ++k) is_needed |= is_used[lowered->nodes[i].first_value + k];
         REQUIRE(is_needed);
     }
 }
@@ -163,9 +148,7 @@ static void check_compile(
     compiler_info.stack_size = info->limits.stack_size;
     compiler_info.max_frame_depth = info->limits.max_frame_depth;
     compiler_info.store_size = info->limits.store_size;
-    for (i = 0; i < info->num_routines; ++i) {
-        routines[i] = info->routines[i];
-    }
+    for (i = 0; i < info->num_routines; ++i) routines[i] = info->routines[i];
     REQUIRE(stack_ptx_compile_workspace_size(&compiler_info, &stack_info, &num_bytes) == STACK_PTX_SUCCESS);
     workspace = malloc(num_bytes);
     buffer = (char*)malloc(strlen(expected_text) + 1);
@@ -220,18 +203,14 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     info.registers = fuzz_registers;
     info.num_registers = NUM_FUZZ_REGISTERS;
     info.num_requests = next_byte(&data, &size) % 5;
-    for (i = 0; i < info.num_requests; ++i) {
-        requests[i] = next_byte(&data, &size) % NUM_FUZZ_REGISTERS;
-    }
+    for (i = 0; i < info.num_requests; ++i) requests[i] = next_byte(&data, &size) % NUM_FUZZ_REGISTERS;
     info.requests = requests;
     info.num_routines = next_byte(&data, &size) % (MAX_ROUTINES + 1);
     for (i = 0; i < info.num_routines; ++i) {
         routine_lengths[i] = next_byte(&data, &size) % 32;
         routine_words[i] = (StackPtxInstruction*)malloc((routine_lengths[i] + 1) * sizeof *routine_words[i]);
         REQUIRE(routine_words[i] != NULL);
-        for (k = 0; k < routine_lengths[i]; ++k) {
-            routine_words[i][k] = next_word(&data, &size);
-        }
+        for (k = 0; k < routine_lengths[i]; ++k) routine_words[i][k] = next_word(&data, &size);
         /* For stack_ptx_compile, which knows no lengths. */
         memset(&routine_words[i][k], 0, sizeof routine_words[i][k]);
         routine_words[i][k].instruction_type = STACK_PTX_INSTRUCTION_TYPE_RETURN;
@@ -244,9 +223,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     /* Of exactly the size, and a RETURN for stack_ptx_compile. */
     words = (StackPtxInstruction*)malloc((num_words + 1) * sizeof *words);
     REQUIRE(words != NULL);
-    for (i = 0; i < num_words; ++i) {
-        words[i] = next_word(&data, &size);
-    }
+    for (i = 0; i < num_words; ++i) words[i] = next_word(&data, &size);
     memset(&words[num_words], 0, sizeof words[num_words]);
     words[num_words].instruction_type = STACK_PTX_INSTRUCTION_TYPE_RETURN;
 
@@ -313,9 +290,8 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         );
         size_t length = 0;
         char* text;
-        if (result == STACK_PTX_SUCCESS) {
+        if (result == STACK_PTX_SUCCESS)
             REQUIRE(stack_ptx_emit(language, &lowered, workspace, workspace_bytes, NULL, 0, &length) == STACK_PTX_SUCCESS);
-        }
         text = (char*)calloc(length + 1, 1);
         REQUIRE(text != NULL);
         if (result == STACK_PTX_SUCCESS) {
@@ -330,8 +306,6 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     free(workspace);
     free(memory);
     free(words);
-    for (i = 0; i < info.num_routines; ++i) {
-        free(routine_words[i]);
-    }
+    for (i = 0; i < info.num_routines; ++i) free(routine_words[i]);
     return 0;
 }

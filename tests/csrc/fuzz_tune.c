@@ -49,9 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     REQUIRE(result == TUNE_SUCCESS);
     REQUIRE(outcome.num_parameters <= TUNE_MAX_PARAMETERS && outcome.num_evaluations <= 5);
-    if (outcome.num_evaluations > 0) {
-        REQUIRE(isfinite(outcome.error_before) && isfinite(outcome.error_after));
-    }
+    if (outcome.num_evaluations > 0) REQUIRE(isfinite(outcome.error_before) && isfinite(outcome.error_after));
     for (size_t i = 0; i < num_words; i++) {
         const bool is_f32 =
             words[i].instruction_type == STACK_PTX_INSTRUCTION_TYPE_CONSTANT && words[i].aux == STACK_PTX_STACK_TYPE_F32;

@@ -153,7 +153,6 @@ static inline StackPtxHash hash_of(Bench* bench, const StackPtxInstruction* word
     return hash;
 }
 
-#define COUNT(words) (sizeof(words) / sizeof(words)[0])
 #define STUB(bench, words) stub_of((bench), (words), COUNT(words))
 #define HASH(bench, words) hash_of((bench), (words), COUNT(words))
 #define LOWER(bench, words) lower((bench), (words), COUNT(words))

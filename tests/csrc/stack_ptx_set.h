@@ -42,7 +42,7 @@ static const char* const instruction_strings[NUM_INSTRUCTIONS] = {
     "pick.s32",
     "split.b32",
     "quad.of.a.name.longer.than.half.a.slot.f32",
-    "discard.f32",
+    "discard.f32"
 };
 
 #define NONE_ARG NUM_ARGS
@@ -103,7 +103,7 @@ static const StackPtxStackInfo stack_info = {
     prefixes,
     NUM_STACKS,
     arg_types,
-    NUM_ARGS,
+    NUM_ARGS
 };
 static const StackPtxTraits traits = {instruction_traits, volatile_special, NULL};
 

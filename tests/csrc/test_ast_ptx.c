@@ -85,7 +85,7 @@ static AstPtxResult compile(const AstPtxInstruction* const* routines, size_t num
 
 /* ---- layout and tables ---- */
 
-static void test_a_word_is_eight_bytes_of_type_aux_and_payload(void) {
+TEST(test_a_word_is_eight_bytes_of_type_aux_and_payload) {
     const AstPtxInstruction word = {0x1122, 0x3344, {1.0f}};
     uint64_t bits = 0;
     CHECK_UINT(sizeof word, 8);
@@ -93,7 +93,7 @@ static void test_a_word_is_eight_bytes_of_type_aux_and_payload(void) {
     CHECK_UINT(bits, UINT64_C(0x3F80000033441122));
 }
 
-static void test_enumerators_have_the_values_of_the_contract(void) {
+TEST(test_enumerators_have_the_values_of_the_contract) {
     CHECK_UINT(AST_PTX_INSTRUCTION_TYPE_NONE, 0);
     CHECK_UINT(AST_PTX_INSTRUCTION_TYPE_INPUT, 1);
     CHECK_UINT(AST_PTX_INSTRUCTION_TYPE_CONSTANT, 2);
@@ -123,7 +123,7 @@ static void test_enumerators_have_the_values_of_the_contract(void) {
     CHECK_TEXT(AST_PTX_REGISTER_NAME, "ast");
 }
 
-static void test_the_table_has_the_order_of_the_contract(void) {
+TEST(test_the_table_has_the_order_of_the_contract) {
     static const char* const names[] = {
         "copysign",
         "add",
@@ -162,12 +162,12 @@ static void test_the_table_has_the_order_of_the_contract(void) {
         ast_ptx_encode_ptx_instruction_cos_approx_ftz_f32,
         ast_ptx_encode_ptx_instruction_lg2_approx_ftz_f32,
         ast_ptx_encode_ptx_instruction_ex2_approx_ftz_f32,
-        ast_ptx_encode_ptx_instruction_tanh_approx_f32,
+        ast_ptx_encode_ptx_instruction_tanh_approx_f32
     };
     size_t i;
-    CHECK_UINT(AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, sizeof names / sizeof names[0]);
-    CHECK_UINT(sizeof words / sizeof words[0], sizeof names / sizeof names[0]);
-    for (i = 0; i < sizeof names / sizeof names[0]; ++i) {
+    CHECK_UINT(AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, COUNT(names));
+    CHECK_UINT(COUNT(words), COUNT(names));
+    for (i = 0; i < COUNT(names); ++i) {
         CHECK(strncmp(ast_ptx_ptx_instruction_names[i], names[i], strlen(names[i])) == 0);
         CHECK(ast_ptx_ptx_instruction_names[i][strlen(names[i])] == '.');
         CHECK_UINT(words[i].instruction_type, AST_PTX_INSTRUCTION_TYPE_PTX_INSTRUCTION);
@@ -178,7 +178,7 @@ static void test_the_table_has_the_order_of_the_contract(void) {
     CHECK_UINT(ast_ptx_ptx_instruction_num_args[AST_PTX_PTX_INSTRUCTION_TANH_APPROX_F32], 1);
 }
 
-static void test_every_result_has_its_name(void) {
+TEST(test_every_result_has_its_name) {
     CHECK_TEXT(ast_ptx_result_to_string(AST_PTX_SUCCESS), "AST_PTX_SUCCESS");
     CHECK_TEXT(ast_ptx_result_to_string(AST_PTX_ERROR_INTERNAL), "AST_PTX_ERROR_INTERNAL");
     CHECK_TEXT(ast_ptx_result_to_string(AST_PTX_ERROR_TOO_MANY_ARGS), "AST_PTX_ERROR_TOO_MANY_ARGS");
@@ -189,11 +189,11 @@ static void test_every_result_has_its_name(void) {
 
 /* ---- stubs ---- */
 
-static void test_constants_keep_their_bits(void) {
+TEST(test_constants_keep_their_bits) {
     static const uint32_t bits[] = {0x7f800001u, 0xffc12345u, 0x80000000u, 0x00000001u, 0xdeadbeefu};
     static const char* const literals[] = {"0f7f800001", "0fffc12345", "0f80000000", "0f00000001", "0fdeadbeef"};
     size_t i;
-    for (i = 0; i < sizeof bits / sizeof bits[0]; ++i) {
+    for (i = 0; i < COUNT(bits); ++i) {
         char expected[64];
         AstPtxInstruction program[] = {CONSTANT(0.0f), RETURN};
         program[0].payload.idx = bits[i];
@@ -203,7 +203,7 @@ static void test_constants_keep_their_bits(void) {
     }
 }
 
-static void test_names_and_tables_of_any_length_are_written_whole(void) {
+TEST(test_names_and_tables_of_any_length_are_written_whole) {
     static const char* const names[] = {
         "a",
         "b",
@@ -222,7 +222,7 @@ static void test_names_and_tables_of_any_length_are_written_whole(void) {
         "q",
         "s",
         "behind_the_ones_that_are_kept",
-        "a_name_that_is_longer_than_its_slot",
+        "a_name_that_is_longer_than_its_slot"
     };
     static const char* const instructions[] = {
         "four.f32", "none.f32", "a.name.of.an.instruction.that.is.longer.than.its.slot.f32"
@@ -251,15 +251,13 @@ static void test_names_and_tables_of_any_length_are_written_whole(void) {
     CHECK_UINT(length, strlen(text));
 }
 
-static void test_temporaries_are_numbered_past_a_thousand(void) {
+TEST(test_temporaries_are_numbered_past_a_thousand) {
     static AstPtxInstruction program[1 + 1100 + 1];
     static char large[64 * 1024];
     static const AstPtxInstruction input = INPUT(0), abs = ABS, end = RETURN;
     size_t i, length = 0;
     program[0] = input;
-    for (i = 0; i < 1100; ++i) {
-        program[1 + i] = abs;
-    }
+    for (i = 0; i < 1100; ++i) program[1 + i] = abs;
     program[1101] = end;
     CHECK_UINT(
         ast_ptx_compile(
@@ -286,7 +284,7 @@ static void test_temporaries_are_numbered_past_a_thousand(void) {
 
 /* ---- buffers ---- */
 
-static void test_every_buffer_that_is_too_small_is_refused_and_told_the_size(void) {
+TEST(test_every_buffer_that_is_too_small_is_refused_and_told_the_size) {
     static const AstPtxInstruction program[] = {INPUT(0), INPUT(1), MUL, CONSTANT(1.0f), ADD, RETURN};
     size_t needed, size;
     CHECK_UINT(compile(NULL, 0, program), AST_PTX_SUCCESS);
@@ -311,16 +309,14 @@ static void test_every_buffer_that_is_too_small_is_refused_and_told_the_size(voi
         );
         CHECK_UINT(result, size < needed ? AST_PTX_ERROR_INSUFFICIENT_BUFFER : AST_PTX_SUCCESS);
         CHECK_UINT(written, needed - 1);
-        if (result == AST_PTX_SUCCESS) {
-            CHECK_TEXT(buffer, text);
-        }
+        if (result == AST_PTX_SUCCESS) CHECK_TEXT(buffer, text);
         free(buffer);
     }
 }
 
 /* ---- errors, by code ---- */
 
-static void test_error_invalid_value(void) {
+TEST(test_error_invalid_value) {
     static const AstPtxInstruction program[] = {INPUT(0), RETURN};
     static const char* const hole[] = {"x", NULL};
     static const char* const bad[] = {"x", "f1"};
@@ -360,7 +356,7 @@ static void test_error_invalid_value(void) {
 #undef COMPILE
 }
 
-static void test_error_bad_instruction_maybe_forgot_return(void) {
+TEST(test_error_bad_instruction_maybe_forgot_return) {
     static const AstPtxInstruction long_program[] = {CALL(0, 0), RETURN};
     static AstPtxInstruction long_routine[AST_PTX_MAX_INSTRUCTIONS];
     static const AstPtxInstruction* const routines[] = {long_routine};
@@ -375,9 +371,7 @@ static void test_error_bad_instruction_maybe_forgot_return(void) {
 
     /* As many words as may run, RETURNs included, and one more. */
     long_routine[0] = input;
-    for (i = 1; i < AST_PTX_MAX_INSTRUCTIONS; ++i) {
-        long_routine[i] = abs;
-    }
+    for (i = 1; i < AST_PTX_MAX_INSTRUCTIONS; ++i) long_routine[i] = abs;
     long_routine[AST_PTX_MAX_INSTRUCTIONS - 1] = end;
     CHECK_UINT(
         ast_ptx_compile(
@@ -419,13 +413,13 @@ static void test_error_bad_instruction_maybe_forgot_return(void) {
     CHECK_UINT(place.word_idx, 0);
 }
 
-static void test_error_ptx_instruction_idx_out_of_bounds(void) {
+TEST(test_error_ptx_instruction_idx_out_of_bounds) {
     CHECK_ERROR(
         PTX_INSTRUCTION_IDX_OUT_OF_BOUNDS, INPUT(0), ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_NUM_ENUMS, 1), RETURN
     );
 }
 
-static void test_error_stack_overflow(void) {
+TEST(test_error_stack_overflow) {
     static AstPtxInstruction program[2 * AST_PTX_STACK_DEPTH + 2];
     static const AstPtxInstruction input = INPUT(0), add = ADD, end = RETURN;
     size_t i;
@@ -458,7 +452,7 @@ static void test_error_stack_overflow(void) {
     CHECK_UINT(compile(NULL, 0, program), AST_PTX_ERROR_STACK_OVERFLOW);
 }
 
-static void test_error_routine_depth_exceeded(void) {
+TEST(test_error_routine_depth_exceeded) {
     static const AstPtxInstruction endless[] = {CALL(0, 0), RETURN};
     static const AstPtxInstruction* const itself[] = {endless};
     AstPtxInstruction calls[AST_PTX_ROUTINE_DEPTH + 1][2];
@@ -482,7 +476,7 @@ static void test_error_routine_depth_exceeded(void) {
     }
 }
 
-static void test_errors_tell_the_routine_and_the_word(void) {
+TEST(test_errors_tell_the_routine_and_the_word) {
     static const AstPtxInstruction fine[] = {ARG(0), RETURN};
     static const AstPtxInstruction wrong[] = {ARG(0), INPUT(9), RETURN};
     static const AstPtxInstruction* const routines[] = {fine, wrong};
@@ -513,7 +507,7 @@ static void test_errors_tell_the_routine_and_the_word(void) {
 
 /* ---- names ---- */
 
-static void test_names_of_temporaries_are_refused(void) {
+TEST(test_names_of_temporaries_are_refused) {
     CHECK_UINT(ast_ptx_check_name("ast0"), AST_PTX_ERROR_INVALID_VALUE);
     CHECK_UINT(ast_ptx_check_name("ast123"), AST_PTX_ERROR_INVALID_VALUE);
     CHECK_UINT(ast_ptx_check_name("ast"), AST_PTX_SUCCESS);
@@ -524,23 +518,4 @@ static void test_names_of_temporaries_are_refused(void) {
     CHECK_UINT(ast_ptx_check_name("x.y"), AST_PTX_ERROR_INVALID_VALUE);
     CHECK_UINT(ast_ptx_check_name(""), AST_PTX_ERROR_INVALID_VALUE);
     CHECK_UINT(ast_ptx_check_name(NULL), AST_PTX_ERROR_INVALID_VALUE);
-}
-
-int main(void) {
-    test_a_word_is_eight_bytes_of_type_aux_and_payload();
-    test_enumerators_have_the_values_of_the_contract();
-    test_the_table_has_the_order_of_the_contract();
-    test_every_result_has_its_name();
-    test_constants_keep_their_bits();
-    test_names_and_tables_of_any_length_are_written_whole();
-    test_temporaries_are_numbered_past_a_thousand();
-    test_every_buffer_that_is_too_small_is_refused_and_told_the_size();
-    test_error_invalid_value();
-    test_error_bad_instruction_maybe_forgot_return();
-    test_error_ptx_instruction_idx_out_of_bounds();
-    test_error_stack_overflow();
-    test_error_routine_depth_exceeded();
-    test_errors_tell_the_routine_and_the_word();
-    test_names_of_temporaries_are_refused();
-    return check_num_failures != 0;
 }

@@ -62,7 +62,7 @@ static uint32_t run(const AstPtxInstruction* program, uint32_t a, uint32_t b, ui
 
 static const float one[] = {1.0f};
 
-static void test_the_listing_of_the_guide(void) {
+TEST(test_the_listing_of_the_guide) {
     static const AstPtxInstruction program[] = {INPUT(0), INPUT(1), PTX(mul_ftz_f32), CONSTANT(1.0f), PTX(add_ftz_f32), RETURN};
     static const float inputs[] = {3.0f, 4.0f};
     float value = 0.0f;
@@ -70,20 +70,20 @@ static void test_the_listing_of_the_guide(void) {
     CHECK(value == 13.0f);
 }
 
-static void test_operands_are_taken_in_push_order(void) {
+TEST(test_operands_are_taken_in_push_order) {
     CHECK_TWO(sub_ftz_f32, bits_of(5.0f), bits_of(3.0f), bits_of(2.0f));
     CHECK_TWO(div_approx_ftz_f32, bits_of(6.0f), bits_of(2.0f), bits_of(3.0f));
     CHECK_THREE(fma_rn_ftz_f32, bits_of(2.0f), bits_of(3.0f), bits_of(10.0f), bits_of(16.0f));
 }
 
-static void test_a_run_flushes_subnormals_and_leaves_the_mode_of_its_thread(void) {
+TEST(test_a_run_flushes_subnormals_and_leaves_the_mode_of_its_thread) {
     volatile float smallest = 1.17549435e-38f, half = 0.5f;
     CHECK_TWO(mul_ftz_f32, 0x80800000u, bits_of(0.5f), 0x80000000u);
     CHECK_ONE(tanh_approx_f32, 0x00000001u, 0x00000001u);
     CHECK(smallest * half > 0.0f);
 }
 
-static void test_routines_take_arguments_and_leave_a_value(void) {
+TEST(test_routines_take_arguments_and_leave_a_value) {
     static const AstPtxInstruction square[] = {ARG(0), ARG(0), PTX(mul_ftz_f32), RETURN};
     static const AstPtxInstruction distance[] = {
         ARG(0), CALL(0, 1), ARG(1), CALL(0, 1), PTX(add_ftz_f32), PTX(sqrt_approx_ftz_f32), RETURN
@@ -96,7 +96,7 @@ static void test_routines_take_arguments_and_leave_a_value(void) {
     CHECK(value == 95.0f);
 }
 
-static void test_points_are_worked_on_in_blocks(void) {
+TEST(test_points_are_worked_on_in_blocks) {
     enum { NUM_POINTS = 3 * AST_PTX_INTERPRETER_BLOCK + 5 };
     static const AstPtxInstruction words[] = {INPUT(0), INPUT(2), PTX(sub_ftz_f32), RETURN};
     float first[NUM_POINTS];
@@ -118,9 +118,7 @@ static void test_points_are_worked_on_in_blocks(void) {
         third[i] = 2.0f * (float)i;
     }
     CHECK_UINT(ast_ptx_interpret_program(&program, inputs, 3, NUM_POINTS, first, &place), AST_PTX_SUCCESS);
-    for (i = 0; i < NUM_POINTS; ++i) {
-        CHECK(first[i] == -(float)i);
-    }
+    for (i = 0; i < NUM_POINTS; ++i) CHECK(first[i] == -(float)i);
     CHECK_UINT(place.word_idx, 7);
     CHECK_UINT(ast_ptx_interpret_program(&program, inputs, 3, 0, NULL, NULL), AST_PTX_SUCCESS);
     inputs[2] = NULL;
@@ -133,7 +131,7 @@ static void test_points_are_worked_on_in_blocks(void) {
 
 /* ---- errors, by code ---- */
 
-static void test_error_invalid_value(void) {
+TEST(test_error_invalid_value) {
     static const AstPtxInstruction program[] = {INPUT(0), RETURN};
     static const AstPtxInstruction* const no_routine[] = {NULL};
     static const AstPtxInstruction calls[] = {CALL(0, 0), RETURN};
@@ -147,7 +145,7 @@ static void test_error_invalid_value(void) {
     CHECK_ERROR(INVALID_VALUE, INPUT(0), ast_ptx_encode_ptx_instruction(AST_PTX_PTX_INSTRUCTION_ADD_FTZ_F32, 1), RETURN);
 }
 
-static void test_errors_of_words(void) {
+TEST(test_errors_of_words) {
     static const AstPtxInstruction endless[] = {CALL(0, 0), RETURN};
     static const AstPtxInstruction* const itself[] = {endless};
     static AstPtxInstruction overfull[AST_PTX_STACK_DEPTH + 1];
@@ -162,19 +160,6 @@ static void test_errors_of_words(void) {
     CHECK_ERROR(ROUTINE_IDX_OUT_OF_BOUNDS, CALL(0, 0), RETURN);
     CHECK_ERROR(ROUTINE_ARG_IDX_OUT_OF_BOUNDS, ARG(0), RETURN);
     CHECK_UINT(ast_ptx_interpret(endless, itself, 1, one, 1, &value), AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED);
-    for (i = 0; i <= AST_PTX_STACK_DEPTH; ++i) {
-        overfull[i] = input;
-    }
+    for (i = 0; i <= AST_PTX_STACK_DEPTH; ++i) overfull[i] = input;
     CHECK_UINT(ast_ptx_interpret(overfull, NULL, 0, one, 1, &value), AST_PTX_ERROR_STACK_OVERFLOW);
-}
-
-int main(void) {
-    test_the_listing_of_the_guide();
-    test_operands_are_taken_in_push_order();
-    test_a_run_flushes_subnormals_and_leaves_the_mode_of_its_thread();
-    test_routines_take_arguments_and_leave_a_value();
-    test_points_are_worked_on_in_blocks();
-    test_error_invalid_value();
-    test_errors_of_words();
-    return check_num_failures != 0;
 }

@@ -48,7 +48,7 @@ static AstPtxResult run(const AstPtxInstruction* const* routines, size_t num_rou
     return result;
 }
 
-static void test_stack_depth(void) {
+TEST(test_stack_depth) {
     static const AstPtxInstruction fits[] = {INPUT(0), INPUT(0), INPUT(0), ADD, ADD, RETURN};
     static const AstPtxInstruction not[] = {INPUT(0), INPUT(0), INPUT(0), INPUT(0), RETURN};
     CHECK_UINT(run(NULL, 0, fits), AST_PTX_SUCCESS);
@@ -56,7 +56,7 @@ static void test_stack_depth(void) {
     CHECK_UINT(run(NULL, 0, not), AST_PTX_ERROR_STACK_OVERFLOW);
 }
 
-static void test_arguments_count_towards_the_stack_depth(void) {
+TEST(test_arguments_count_towards_the_stack_depth) {
     static const AstPtxInstruction two[] = {ARG(0), ARG(0), ADD, RETURN};
     static const AstPtxInstruction* const routines[] = {two};
     static const AstPtxInstruction fits[] = {INPUT(0), CALL(0, 1), RETURN};
@@ -66,7 +66,7 @@ static void test_arguments_count_towards_the_stack_depth(void) {
     CHECK_UINT(run(routines, 1, not), AST_PTX_ERROR_STACK_OVERFLOW);
 }
 
-static void test_routine_depth(void) {
+TEST(test_routine_depth) {
     static const AstPtxInstruction inner[] = {INPUT(0), RETURN};
     static const AstPtxInstruction outer[] = {CALL(0, 0), RETURN};
     static const AstPtxInstruction outermost[] = {CALL(1, 0), RETURN};
@@ -75,7 +75,7 @@ static void test_routine_depth(void) {
     CHECK_UINT(run(routines, 2, outermost), AST_PTX_ERROR_ROUTINE_DEPTH_EXCEEDED);
 }
 
-static void test_max_instructions(void) {
+TEST(test_max_instructions) {
     static const AstPtxInstruction routine[] = {ARG(0), ABS, ABS, RETURN};
     static const AstPtxInstruction* const routines[] = {routine};
     static const AstPtxInstruction ten[] = {INPUT(0), ABS, ABS, ABS, ABS, ABS, ABS, ABS, ABS, RETURN};
@@ -88,12 +88,12 @@ static void test_max_instructions(void) {
     CHECK_UINT(run(routines, 1, twelve_with_calls), AST_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN);
 }
 
-static void test_max_instruction_args(void) {
+TEST(test_max_instruction_args) {
     static const AstPtxInstruction program[] = {INPUT(0), INPUT(0), INPUT(0), FMA, RETURN};
     CHECK_UINT(run(NULL, 0, program), AST_PTX_ERROR_TOO_MANY_ARGS);
 }
 
-static void test_register_name(void) {
+TEST(test_register_name) {
     static const AstPtxInstruction program[] = {INPUT(0), ABS, ABS, RETURN};
     CHECK_UINT(run(NULL, 0, program), AST_PTX_SUCCESS);
     CHECK_TEXT(
@@ -107,7 +107,7 @@ static void test_register_name(void) {
     CHECK_UINT(ast_ptx_check_name("ast0"), AST_PTX_SUCCESS);
 }
 
-static void test_blocks_join(void) {
+TEST(test_blocks_join) {
     static const AstPtxInstruction words[] = {INPUT(0), INPUT(0), ADD, RETURN};
     static const float points[] = {1.0f, 2.0f, 3.0f, 4.0f, 5.0f};
     const float* const arrays[] = {points};
@@ -120,18 +120,5 @@ static void test_blocks_join(void) {
     program.routine_lengths = NULL;
     program.num_routines = 0;
     CHECK_UINT(ast_ptx_interpret_program(&program, arrays, 1, 5, values, NULL), AST_PTX_SUCCESS);
-    for (i = 0; i < 5; ++i) {
-        CHECK(values[i] == 2.0f * points[i]);
-    }
-}
-
-int main(void) {
-    test_stack_depth();
-    test_arguments_count_towards_the_stack_depth();
-    test_routine_depth();
-    test_max_instructions();
-    test_max_instruction_args();
-    test_register_name();
-    test_blocks_join();
-    return check_num_failures != 0;
+    for (i = 0; i < 5; ++i) CHECK(values[i] == 2.0f * points[i]);
 }

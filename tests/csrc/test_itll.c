@@ -36,7 +36,7 @@ static ItllResult predict(const Bench* bench, const float* rows, size_t num_rows
 }
 
 /* Points on the diagonal of a plane, at -2, -1, 1 and 2 of a unit vector. */
-static void test_the_component_of_a_line_is_its_direction(void) {
+TEST(test_the_component_of_a_line_is_its_direction) {
     static const float rows[] = {-2.0f, -2.0f, -1.0f, -1.0f, 1.0f, 1.0f, 2.0f, 2.0f};
     const ItllOptions options = itll_default_options(ITLL_MODEL_PCA, 2, 2);
     float coordinates[2];
@@ -50,7 +50,7 @@ static void test_the_component_of_a_line_is_its_direction(void) {
 }
 
 /* One row has nothing to vary with: its target is predicted everywhere, exactly. */
-static void test_one_row_predicts_its_target(void) {
+TEST(test_one_row_predicts_its_target) {
     static const float row[] = {3.0f, -1.0f}, other[] = {50.0f, 0.0f}, target = 7.0f;
     const ItllOptions options = itll_default_options(ITLL_MODEL_RIDGE, 2, 1);
     float mean = 0.0f;
@@ -61,7 +61,7 @@ static void test_one_row_predicts_its_target(void) {
     bench_free(&bench);
 }
 
-static void test_without_rows_nothing_is_known(void) {
+TEST(test_without_rows_nothing_is_known) {
     static const float row[] = {3.0f, -1.0f}, target = NAN;
     for (int kind = 0; kind < ITLL_MODEL_NUM_ENUMS; kind++) {
         const ItllOptions options = itll_default_options((ItllModelKind)kind, 2, 1);
@@ -78,7 +78,7 @@ static void test_without_rows_nothing_is_known(void) {
     }
 }
 
-static void test_options_out_of_range_are_refused(void) {
+TEST(test_options_out_of_range_are_refused) {
     const ItllOptions valid = itll_default_options(ITLL_MODEL_RIDGE, 2, 1);
     ItllOptions options = valid;
     size_t num_bytes;
@@ -104,7 +104,7 @@ static void test_options_out_of_range_are_refused(void) {
 #undef REFUSED
 }
 
-static void test_null_is_refused(void) {
+TEST(test_null_is_refused) {
     const ItllOptions options = itll_default_options(ITLL_MODEL_RIDGE, 2, 1);
     float row[] = {3.0f, -1.0f}, mean, target = 7.0f;
     ItllOptions read;
@@ -140,7 +140,7 @@ static void test_null_is_refused(void) {
     bench_free(&bench);
 }
 
-static void test_wrong_arguments_are_refused(void) {
+TEST(test_wrong_arguments_are_refused) {
     static const float row[] = {3.0f, -1.0f};
     const ItllOptions options = itll_default_options(ITLL_MODEL_PCA, 2, 1);
     float mean, deviation;
@@ -163,7 +163,7 @@ static void test_wrong_arguments_are_refused(void) {
     bench_free(&bench);
 }
 
-static void test_a_wrong_state_is_refused_and_leaves_nothing(void) {
+TEST(test_a_wrong_state_is_refused_and_leaves_nothing) {
     static const float rows[] = {3.0f, -1.0f, 2.0f, 5.0f}, targets[] = {7.0f, 8.0f};
     ItllOptions options = itll_default_options(ITLL_MODEL_RIDGE, 2, 1), read;
     size_t num_bytes;
@@ -188,15 +188,4 @@ static void test_a_wrong_state_is_refused_and_leaves_nothing(void) {
     bench_free(&bench);
     bench_free(&other);
     free(state.base);
-}
-
-int main(void) {
-    test_the_component_of_a_line_is_its_direction();
-    test_one_row_predicts_its_target();
-    test_without_rows_nothing_is_known();
-    test_options_out_of_range_are_refused();
-    test_null_is_refused();
-    test_wrong_arguments_are_refused();
-    test_a_wrong_state_is_refused_and_leaves_nothing();
-    return check_num_failures != 0;
 }

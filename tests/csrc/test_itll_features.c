@@ -44,7 +44,7 @@ static ItllResult describe(
     return result;
 }
 
-static void test_a_small_program_has_its_features(void) {
+TEST(test_a_small_program_has_its_features) {
     static const StackPtxInstruction words[] = {
         INPUT(X), INPUT(X), OPERATION(mul_ftz_f32), NUMBER(3.0f), OPERATION(add_ftz_f32), RETURN
     };
@@ -60,7 +60,7 @@ static void test_a_small_program_has_its_features(void) {
     tools_free(&tools);
 }
 
-static void test_wrong_arguments_are_refused(void) {
+TEST(test_wrong_arguments_are_refused) {
     static const StackPtxInstruction words[] = {INPUT(Y), RETURN};
     Tools tools = tools_of(1);
     ItllFeaturesInfo info = info_of(&tools);
@@ -80,10 +80,4 @@ static void test_wrong_arguments_are_refused(void) {
     info.stack_info = NULL;
     CHECK_UINT(itll_features_count(&info), 0);
     tools_free(&tools);
-}
-
-int main(void) {
-    test_a_small_program_has_its_features();
-    test_wrong_arguments_are_refused();
-    return check_num_failures != 0;
 }

@@ -14,7 +14,7 @@
 enum { MAX_POINTS = 3000 };
 static float x[MAX_POINTS], y[MAX_POINTS], target[MAX_POINTS];
 
-static void fill(void) {
+__attribute__((constructor)) static void fill(void) {
     for (int i = 0; i < MAX_POINTS; i++) {
         x[i] = (float)(i % 97) / 8.0f - 6.0f;
         y[i] = (float)(i % 11) - 5.0f;
@@ -27,7 +27,7 @@ static void fill(void) {
 /* f = sin(1.5 x) */
 static const StackPtxInstruction sine[] = {INPUT(X), NUMBER(1.5f), OPERATION(mul_ftz_f32), OPERATION(sin_approx_ftz_f32), RETURN};
 
-static void test_wrong_parameters_are_refused(void) {
+TEST(test_wrong_parameters_are_refused) {
     Tools tools = tools_of(1);
     const StackPtxLowered lowered = lower(&tools, sine, COUNT(sine));
     StackPtxLowered derived;
@@ -72,8 +72,8 @@ static void test_wrong_parameters_are_refused(void) {
 }
 
 /* Without copysign, abs has no rule; without fma, nothing has. */
-static void test_rule_needs_its_instructions(void) {
-    enum { NUM_STRINGS = sizeof stack_ptx_ptx_instructions / sizeof stack_ptx_ptx_instructions[0] };
+TEST(test_rule_needs_its_instructions) {
+    enum { NUM_STRINGS = COUNT(stack_ptx_ptx_instructions) };
     const char* strings[NUM_STRINGS];
     StackPtxStackInfo info = stack_ptx_stack_info;
     const DeriveSet* set = NULL;
@@ -97,7 +97,7 @@ static void test_rule_needs_its_instructions(void) {
 /* ---- sums of products ---- */
 
 /* f = x + y and f = x y, as two requests of one program. */
-static void test_gram_sums_products_of_every_two_columns(void) {
+TEST(test_gram_sums_products_of_every_two_columns) {
     static const StackPtxInstruction words[] = {
         INPUT(X), INPUT(Y), OPERATION(mul_ftz_f32), INPUT(X), INPUT(Y), OPERATION(add_ftz_f32), RETURN
     };
@@ -201,7 +201,7 @@ static TuneOutcome tuned(StackPtxInstruction* words, size_t num, uint32_t num_it
     return outcome;
 }
 
-static void test_equal_constants_stay_equal(void) {
+TEST(test_equal_constants_stay_equal) {
     /* f = (c x) + c: one constant in two words, and a third that is dead. The target 2.5 x + 2.5 has c = 2.5. */
     StackPtxInstruction words[] = {
         NUMBER(1.0f),
@@ -226,7 +226,7 @@ static void test_equal_constants_stay_equal(void) {
 }
 
 /* (a + b) x: only the sum matters. */
-static void test_constants_that_depend_on_each_other_stay_finite(void) {
+TEST(test_constants_that_depend_on_each_other_stay_finite) {
     StackPtxInstruction words[] = {NUMBER(1.0f), NUMBER(2.0f), OPERATION(add_ftz_f32), INPUT(X), OPERATION(mul_ftz_f32), RETURN};
     for (int i = 0; i < 100; i++) target[i] = 10.0f * x[i];
     (void)tuned(words, COUNT(words), 8, false);
@@ -234,7 +234,7 @@ static void test_constants_that_depend_on_each_other_stay_finite(void) {
     CHECK(fabsf(words[0].payload.f) < 20.0f && fabsf(words[1].payload.f) < 20.0f);
 }
 
-static void test_scale_and_offset_are_left_alone_if_projected_out(void) {
+TEST(test_scale_and_offset_are_left_alone_if_projected_out) {
     /* 2 x + 3: any target that is linear in x fits as it is. */
     StackPtxInstruction words[] = {INPUT(X), NUMBER(2.0f), OPERATION(mul_ftz_f32), NUMBER(3.0f), OPERATION(add_ftz_f32), RETURN};
     for (int i = 0; i < 100; i++) target[i] = -40.0f * x[i] + (float)(i % 3);
@@ -244,7 +244,7 @@ static void test_scale_and_offset_are_left_alone_if_projected_out(void) {
     CHECK(words[1].payload.f == 2.0f && words[3].payload.f == 3.0f);
 }
 
-static void test_what_cannot_be_tuned_is_left_alone(void) {
+TEST(test_what_cannot_be_tuned_is_left_alone) {
     StackPtxInstruction none[] = {INPUT(X), INPUT(Y), OPERATION(mul_ftz_f32), RETURN};
     StackPtxInstruction infinite[] = {INPUT(X), NUMBER(0.0f), OPERATION(mul_ftz_f32), RETURN};
     StackPtxInstruction finite_nowhere[] = {
@@ -262,7 +262,7 @@ static void test_what_cannot_be_tuned_is_left_alone(void) {
     CHECK_UINT(outcome.is_changed, 0);
 }
 
-static void test_wrong_problem_is_refused(void) {
+TEST(test_wrong_problem_is_refused) {
     StackPtxInstruction words[] = {INPUT(X), NUMBER(2.0f), OPERATION(mul_ftz_f32), RETURN};
     Tools tools = tools_of(1);
     TuneProblem problem = problem_of(&tools, 5, false);
@@ -302,17 +302,14 @@ static const uint8_t vectors[NUM_REGISTERS] = {0, 1, FIRST_OUTPUT};
 /* A kernel that knows three instructions: the case is 100 times its number plus the form's. */
 static DeviceCodeKernel kernel_of(uint32_t num_slots) {
     static const uint32_t known[] = {
-        STACK_PTX_PTX_INSTRUCTION_ADD_FTZ_F32,
-        STACK_PTX_PTX_INSTRUCTION_MUL_FTZ_F32,
-        STACK_PTX_PTX_INSTRUCTION_SIN_APPROX_FTZ_F32,
+        STACK_PTX_PTX_INSTRUCTION_ADD_FTZ_F32, STACK_PTX_PTX_INSTRUCTION_MUL_FTZ_F32, STACK_PTX_PTX_INSTRUCTION_SIN_APPROX_FTZ_F32
     };
     DeviceCodeKernel kernel = {cases, num_commutative, NUM_INSTRUCTIONS, vectors, NUM_REGISTERS, 2, num_slots};
     memset(cases, 0xFF, sizeof cases);
     for (uint32_t i = 0; i < 3; i++) {
         num_commutative[known[i]] = i < 2 ? 2 : 0;
-        for (uint32_t form = 0; form < DEVICE_CODE_NUM_FORMS; form++) {
+        for (uint32_t form = 0; form < DEVICE_CODE_NUM_FORMS; form++)
             cases[known[i] * DEVICE_CODE_NUM_FORMS + form] = (uint16_t)(100 * (i + 1) + form);
-        }
     }
     return kernel;
 }
@@ -334,7 +331,7 @@ static DeviceCodeResult encode(
     return result;
 }
 
-static void test_steps_are_those_of_the_format(void) {
+TEST(test_steps_are_those_of_the_format) {
     Tools tools = tools_of(1);
     const StackPtxLowered lowered = lower(&tools, wave, COUNT(wave));
     const DeviceCodeKernel kernel = kernel_of(0);
@@ -351,7 +348,7 @@ static void test_steps_are_those_of_the_format(void) {
     tools_free(&tools);
 }
 
-static void test_what_cannot_be_encoded_is_refused(void) {
+TEST(test_what_cannot_be_encoded_is_refused) {
     static const StackPtxInstruction unknown[] = {INPUT(X), OPERATION(cos_approx_ftz_f32), RETURN};
     /* (x y) + (x + y): one of the operands must wait. */
     static const StackPtxInstruction wide[] = {
@@ -364,9 +361,8 @@ static void test_what_cannot_be_encoded_is_refused(void) {
     StackPtxLowered lowered = lower(&tools, wave, COUNT(wave));
     CHECK_UINT(encode(&kernel, &lowered, 8, steps, 8, &count), DEVICE_CODE_ERROR_INSUFFICIENT_MEMORY);
     CHECK_UINT(count, 0);
-    for (size_t room = 0; room < 4; room++) {
+    for (size_t room = 0; room < 4; room++)
         CHECK_UINT(encode(&kernel, &lowered, 0, steps, room, &count), DEVICE_CODE_ERROR_INSUFFICIENT_BUFFER);
-    }
     CHECK_UINT(device_code_workspace_size(NULL, &num_bytes), DEVICE_CODE_ERROR_INVALID_VALUE);
     CHECK_UINT(device_code_encode(&kernel, &lowered, 64, steps, 8, steps, 8, &count), DEVICE_CODE_ERROR_INVALID_VALUE);
     CHECK_UINT(device_code_encode(NULL, &lowered, 10, steps, 8, steps, 8, &count), DEVICE_CODE_ERROR_INVALID_VALUE);
@@ -378,19 +374,4 @@ static void test_what_cannot_be_encoded_is_refused(void) {
     CHECK_TEXT(device_code_result_to_string(DEVICE_CODE_ERROR_NO_CASE), "DEVICE_CODE_ERROR_NO_CASE");
     CHECK_TEXT(device_code_result_to_string((DeviceCodeResult)99), "DEVICE_CODE_RESULT_UNKNOWN");
     tools_free(&tools);
-}
-
-int main(void) {
-    fill();
-    test_wrong_parameters_are_refused();
-    test_rule_needs_its_instructions();
-    test_gram_sums_products_of_every_two_columns();
-    test_equal_constants_stay_equal();
-    test_constants_that_depend_on_each_other_stay_finite();
-    test_scale_and_offset_are_left_alone_if_projected_out();
-    test_what_cannot_be_tuned_is_left_alone();
-    test_wrong_problem_is_refused();
-    test_steps_are_those_of_the_format();
-    test_what_cannot_be_encoded_is_refused();
-    return check_num_failures != 0;
 }

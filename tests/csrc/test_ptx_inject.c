@@ -26,9 +26,7 @@ static char* process_with(const char* cuda, const PtxInjectDataTypeInfo* types, 
     char* buffer;
     CHECK_SUCCESS(ptx_inject_process_cuda(cuda, types, num_types, NULL, 0, &size));
     buffer = (char*)calloc(size + 1, 1);
-    if (buffer == NULL) {
-        abort();
-    }
+    if (buffer == NULL) abort();
     CHECK_SUCCESS(ptx_inject_process_cuda(cuda, types, num_types, buffer, size, &written));
     CHECK_UINT(written, strlen(buffer));
     CHECK_UINT(size, strlen(buffer) + 1);
@@ -49,9 +47,7 @@ static char* render(PtxInjectHandle handle, const char* const* stubs, size_t num
     char* buffer;
     CHECK_SUCCESS(ptx_inject_render_ptx(handle, stubs, num_stubs, NULL, 0, &size));
     buffer = (char*)calloc(size + 1, 1);
-    if (buffer == NULL) {
-        abort();
-    }
+    if (buffer == NULL) abort();
     CHECK_SUCCESS(ptx_inject_render_ptx(handle, stubs, num_stubs, buffer, size, &written));
     CHECK_UINT(written, strlen(buffer));
     CHECK_UINT(size, strlen(buffer) + 1);
@@ -99,20 +95,16 @@ static const char macro_rendered[] = "\t{\n" ENTER "\tSTUB\n" LEAVE("%f2") "\tre
 static char* crlf(const char* text) {
     char* result = (char*)malloc(2 * strlen(text) + 1);
     char* out = result;
-    if (result == NULL) {
-        abort();
-    }
+    if (result == NULL) abort();
     for (; *text != '\0'; ++text) {
-        if (*text == '\n') {
-            *out++ = '\r';
-        }
+        if (*text == '\n') *out++ = '\r';
         *out++ = *text;
     }
     *out = '\0';
     return result;
 }
 
-static void test_annotations_are_processed_to_the_guides_text_in_lines_of_either_end(void) {
+TEST(test_annotations_are_processed_to_the_guides_text_in_lines_of_either_end) {
     char* cuda = crlf(guide_cuda);
     char* expected = crlf(guide_processed);
     check_processed(guide_cuda, guide_processed);
@@ -122,7 +114,7 @@ static void test_annotations_are_processed_to_the_guides_text_in_lines_of_either
 }
 
 /* The comment form gets the same registers and its own movs; in the macro form the stub alone takes a site's place. */
-static void test_sites_of_both_forms_are_rendered_to_the_guides_text_in_lines_of_either_end(void) {
+TEST(test_sites_of_both_forms_are_rendered_to_the_guides_text_in_lines_of_either_end) {
     const char* stub = "STUB";
     char* macro = crlf(macro_ptx);
     char* expected = crlf(macro_rendered);
@@ -188,7 +180,7 @@ static const char two_names_ptx[] =
     "  // 0f3F800000 in f32 one\n  // PTX_INJECT_END\t\n// PTX_INJECT_START first\n// _x0 o u32 MASK z\n"
     "// acc$1 m b16 F16 a[i + 1]\n// _x2 i f32 F32 v.w\n// PTX_INJECT_END\n";
 
-static void test_queries_tell_all_of_every_variable(void) {
+TEST(test_queries_tell_all_of_every_variable) {
     char ptx[sizeof two_names_ptx];
     PtxInjectHandle handle = NULL;
     size_t num_injects = 0, inject_idx = 99, num_args = 0, num_sites = 0;
@@ -218,7 +210,7 @@ static void test_queries_tell_all_of_every_variable(void) {
     CHECK_SUCCESS(ptx_inject_destroy(handle));
 }
 
-static void test_any_out_pointer_of_a_query_may_be_null(void) {
+TEST(test_any_out_pointer_of_a_query_may_be_null) {
     const char* ptx = two_names_ptx;
     PtxInjectHandle handle = NULL;
     CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
@@ -230,7 +222,7 @@ static void test_any_out_pointer_of_a_query_may_be_null(void) {
     CHECK_SUCCESS(ptx_inject_destroy(handle));
 }
 
-static void test_queries_for_what_is_not_there_give_their_codes(void) {
+TEST(test_queries_for_what_is_not_there_give_their_codes) {
     const char* ptx = two_names_ptx;
     PtxInjectHandle handle = NULL;
     CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
@@ -250,7 +242,7 @@ static void test_queries_for_what_is_not_there_give_their_codes(void) {
     CHECK_SUCCESS(ptx_inject_destroy(handle));
 }
 
-static void test_results_have_the_contracts_numbers_and_names(void) {
+TEST(test_results_have_the_contracts_numbers_and_names) {
     static const char* const names[] = {
         "PTX_INJECT_SUCCESS",
         "PTX_INJECT_ERROR_FORMATTING",
@@ -264,12 +256,10 @@ static void test_results_have_the_contracts_numbers_and_names(void) {
         "PTX_INJECT_ERROR_INJECTION_NAME_NOT_FOUND",
         "PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND",
         "PTX_INJECT_ERROR_OUT_OF_MEMORY",
-        "PTX_INJECT_RESULT_UNKNOWN",
+        "PTX_INJECT_RESULT_UNKNOWN"
     };
     size_t i;
-    for (i = 0; i < sizeof names / sizeof names[0]; ++i) {
-        CHECK_TEXT(ptx_inject_result_to_string((PtxInjectResult)i), names[i]);
-    }
+    for (i = 0; i < COUNT(names); ++i) CHECK_TEXT(ptx_inject_result_to_string((PtxInjectResult)i), names[i]);
     CHECK_UINT(PTX_INJECT_RESULT_NUM_ELEMS, 12);
     CHECK_UINT(PTX_INJECT_MUT_TYPE_OUT, 0);
     CHECK_UINT(PTX_INJECT_MUT_TYPE_MOD, 1);
@@ -278,7 +268,7 @@ static void test_results_have_the_contracts_numbers_and_names(void) {
 
 /* ---- rendering ---- */
 
-static void test_a_text_without_sites_has_no_injects_and_renders_to_itself(void) {
+TEST(test_a_text_without_sites_has_no_injects_and_renders_to_itself) {
     static const char* const texts[] = {
         "",
         "\n",
@@ -288,10 +278,10 @@ static void test_a_text_without_sites_has_no_injects_and_renders_to_itself(void)
         "// PTX_INJECT_STARTED x\n// XPTX_INJECT_START x\n// PTX_INJECT_ENDING\n/ / PTX_INJECT_END\n",
         "PTX_INJECT_START x",
         "/PTX_INJECT_END",
-        "//kernel.cu:5     \"// PTX_INJECT_START func\\n\\t\"\n",
+        "//kernel.cu:5     \"// PTX_INJECT_START func\\n\\t\"\n"
     };
     size_t i;
-    for (i = 0; i < sizeof texts / sizeof texts[0]; ++i) {
+    for (i = 0; i < COUNT(texts); ++i) {
         PtxInjectHandle handle = NULL;
         size_t num_injects = 99;
         CHECK_SUCCESS(ptx_inject_create(&handle, texts[i]));
@@ -303,7 +293,7 @@ static void test_a_text_without_sites_has_no_injects_and_renders_to_itself(void)
     }
 }
 
-static void test_each_site_gets_the_stub_of_its_name(void) {
+TEST(test_each_site_gets_the_stub_of_its_name) {
     static const char lines[] = "// PTX_INJECT_START b\n// PTX_INJECT_END\none;\n// PTX_INJECT_START a\n// PTX_INJECT_END\ntwo;\n"
                                 "// PTX_INJECT_START b\n// PTX_INJECT_END\n";
     const char* stubs[] = {"B", "long stub of a\n"};
@@ -314,7 +304,7 @@ static void test_each_site_gets_the_stub_of_its_name(void) {
     check_rendered(ptx, stubs, 2, "B\none;\nlong stub of a\n\ntwo;\nB");
 }
 
-static void test_every_smaller_buffer_is_refused_with_the_size_that_is_needed(void) {
+TEST(test_every_smaller_buffer_is_refused_with_the_size_that_is_needed) {
     const char* stub = "add.f32 %_x1, %_x0, %_x2;";
     const char* ptx = guide_ptx;
     PtxInjectHandle handle = NULL;
@@ -331,7 +321,7 @@ static void test_every_smaller_buffer_is_refused_with_the_size_that_is_needed(vo
     CHECK_SUCCESS(ptx_inject_destroy(handle));
 }
 
-static void test_stubs_of_known_lengths_need_no_end(void) {
+TEST(test_stubs_of_known_lengths_need_no_end) {
     const char stub[4] = {'S', 'T', 'U', 'B'};
     const char* stubs[] = {stub};
     const size_t length = sizeof stub;
@@ -355,7 +345,7 @@ static void test_stubs_of_known_lengths_need_no_end(void) {
     CHECK_SUCCESS(ptx_inject_destroy(handle));
 }
 
-static void test_a_size_beyond_all_memory_is_never_taken_for_a_small_one(void) {
+TEST(test_a_size_beyond_all_memory_is_never_taken_for_a_small_one) {
     static const char lines[] = "// PTX_INJECT_START a\n// PTX_INJECT_END\n// PTX_INJECT_START a\n// PTX_INJECT_END\n";
     const char* stub = "";
     const size_t length = (size_t)-1 / 2 + 2;
@@ -373,7 +363,7 @@ static void test_a_size_beyond_all_memory_is_never_taken_for_a_small_one(void) {
     CHECK_SUCCESS(ptx_inject_destroy(handle));
 }
 
-static void test_as_many_stubs_as_names_are_wanted_and_none_may_be_null(void) {
+TEST(test_as_many_stubs_as_names_are_wanted_and_none_may_be_null) {
     const char* stubs[] = {"a", NULL, "c"};
     const char* ptx = two_names_ptx;
     PtxInjectHandle handle = NULL;
@@ -389,7 +379,7 @@ static void test_as_many_stubs_as_names_are_wanted_and_none_may_be_null(void) {
     CHECK_SUCCESS(ptx_inject_destroy(handle));
 }
 
-static void test_a_count_that_is_not_wanted_may_be_null(void) {
+TEST(test_a_count_that_is_not_wanted_may_be_null) {
     static const char* const cuda = "/* PTX_INJECT a */";
     const char* stub = "stub";
     const size_t length = 4;
@@ -410,7 +400,7 @@ static void test_a_count_that_is_not_wanted_may_be_null(void) {
     CHECK_SUCCESS(ptx_inject_destroy(handle));
 }
 
-static void test_null_where_nothing_says_so_is_an_invalid_input(void) {
+TEST(test_null_where_nothing_says_so_is_an_invalid_input) {
     const char* stub = "";
     const size_t length = 0;
     PtxInjectHandle handle = NULL;
@@ -456,7 +446,7 @@ static void test_null_where_nothing_says_so_is_an_invalid_input(void) {
 #define A_IN "// _x0 i f32 F32 a\n"
 #define B_OUT "// _x1 o u32 U32 b\n"
 
-static void test_sites_of_one_name_must_agree_in_everything(void) {
+TEST(test_sites_of_one_name_must_agree_in_everything) {
     static const char* const others[] = {
         MACRO_SITE(A_IN, ""),
         MACRO_SITE(A_IN, B_OUT "// _x2 i f32 F32 c\n"),
@@ -467,10 +457,10 @@ static void test_sites_of_one_name_must_agree_in_everything(void) {
         MACRO_SITE(A_IN, "// _x1 o u32 MASK b\n"),
         MACRO_SITE(A_IN, "// _x1 o u32 U32 c\n"),
         MACRO_SITE(B_OUT, A_IN),
-        MACRO_SITE("// %f1 in f32 a\n", "// %r1 out u32 b\n"),
+        MACRO_SITE("// %f1 in f32 a\n", "// %r1 out u32 b\n")
     };
     size_t i;
-    for (i = 0; i < sizeof others / sizeof others[0]; ++i) {
+    for (i = 0; i < COUNT(others); ++i) {
         PtxInjectHandle handle = NULL;
         char ptx[512];
         (void)sprintf(ptx, "%s%s%s", MACRO_SITE(A_IN, B_OUT), MACRO_SITE(A_IN, B_OUT), others[i]);
@@ -479,15 +469,15 @@ static void test_sites_of_one_name_must_agree_in_everything(void) {
     }
 }
 
-static void test_sites_that_agree_may_differ_in_blanks_and_form(void) {
+TEST(test_sites_that_agree_may_differ_in_blanks_and_form) {
     static const char* const others[] = {
         MACRO_SITE(A_IN, B_OUT),
         "\t//  PTX_INJECT_START s \r\n\n //_x0\ti  f32 F32   a \n" B_OUT "// PTX_INJECT_END  \n",
-        "// PTX_INJECT_START s\n// %f3 in F32 a\n// %r3 out U32 b\n// PTX_INJECT_END",
+        "// PTX_INJECT_START s\n// %f3 in F32 a\n// %r3 out U32 b\n// PTX_INJECT_END"
     };
     static const PtxInjectDataTypeInfo types[] = {{"U32", "u32", "u32", 'r', NULL}, {"F32", "f32", "f32", 'f', NULL}};
     size_t i;
-    for (i = 0; i < sizeof others / sizeof others[0]; ++i) {
+    for (i = 0; i < COUNT(others); ++i) {
         PtxInjectHandle handle = NULL;
         size_t num_sites = 0;
         char ptx[512];
@@ -500,7 +490,7 @@ static void test_sites_that_agree_may_differ_in_blanks_and_form(void) {
 }
 
 /* A site with the same lines as the one before is recognised by them. What differs only at their edges is not the same. */
-static void test_sites_are_read_alike_whatever_stood_before_them(void) {
+TEST(test_sites_are_read_alike_whatever_stood_before_them) {
     static const char* const tails[] = {
         MACRO_SITE(A_IN, ""),
         "" MACRO_SITE(A_IN, "") MACRO_SITE(A_IN, ""),
@@ -533,7 +523,7 @@ static void test_sites_are_read_alike_whatever_stood_before_them(void) {
     };
     const char* stubs[] = {"S", "T"};
     size_t i;
-    for (i = 0; i < sizeof tails / sizeof tails[0]; ++i) {
+    for (i = 0; i < COUNT(tails); ++i) {
         PtxInjectHandle handle = NULL;
         char ptx[512], text[512];
         size_t num_sites = 0, num_injects = 0;
@@ -551,7 +541,7 @@ static void test_sites_are_read_alike_whatever_stood_before_them(void) {
     }
 }
 
-static void test_names_have_their_own_variables_also_where_those_before_are_alike(void) {
+TEST(test_names_have_their_own_variables_also_where_those_before_are_alike) {
     PtxInjectHandle handle = NULL;
     CHECK_SUCCESS(ptx_inject_create(
         &handle,
@@ -578,7 +568,7 @@ static void test_names_have_their_own_variables_also_where_those_before_are_alik
     CHECK_SUCCESS(ptx_inject_destroy(handle));
 }
 
-static void test_sites_of_the_comment_form_that_are_alike_to_the_letter_all_get_their_movs(void) {
+TEST(test_sites_of_the_comment_form_that_are_alike_to_the_letter_all_get_their_movs) {
     const char* stubs[] = {"A", "B"};
     check_rendered(
         "// PTX_INJECT_START a\n// %f1 mod f32 v\n// PTX_INJECT_END\n"
@@ -593,7 +583,7 @@ static void test_sites_of_the_comment_form_that_are_alike_to_the_letter_all_get_
 }
 
 /* 20,000 names, each at two sites, with variables of their own; more than any fixed table holds. */
-static void test_any_number_of_names_is_kept_apart(void) {
+TEST(test_any_number_of_names_is_kept_apart) {
     const size_t num_names = 20000;
     char* ptx = (char*)malloc(num_names * 2 * 100 + 1);
     const char** stubs = (const char**)malloc(num_names * sizeof *stubs);
@@ -642,15 +632,13 @@ static void test_any_number_of_names_is_kept_apart(void) {
     free(ptx);
 }
 
-static void test_a_site_has_as_many_variables_as_documented(void) {
+TEST(test_a_site_has_as_many_variables_as_documented) {
     char* ptx = (char*)malloc((PTX_INJECT_MAX_ARGS + 1) * 40 + 100);
     PtxInjectHandle handle = NULL;
     size_t num_vars, i;
     for (num_vars = PTX_INJECT_MAX_ARGS; num_vars <= PTX_INJECT_MAX_ARGS + 1; ++num_vars) {
         size_t length = (size_t)sprintf(ptx, "// PTX_INJECT_START s\n");
-        for (i = 0; i < num_vars; ++i) {
-            length += (size_t)sprintf(ptx + length, "// %%f%u in f32 v%u\n", (unsigned)i, (unsigned)i);
-        }
+        for (i = 0; i < num_vars; ++i) length += (size_t)sprintf(ptx + length, "// %%f%u in f32 v%u\n", (unsigned)i, (unsigned)i);
         (void)sprintf(ptx + length, "// PTX_INJECT_END\n");
         if (num_vars == PTX_INJECT_MAX_ARGS) {
             CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
@@ -675,20 +663,16 @@ static void check_refused_ptx(const Refused* refused) {
     PtxInjectHandle handle = (PtxInjectHandle)&handle;
     PtxInjectPlace place = {99, 99, NULL};
     const PtxInjectResult result = ptx_inject_create(&handle, refused->text);
-    if (result != PTX_INJECT_ERROR_FORMATTING) {
-        CHECK_TEXT(refused->text, "refused");
-    }
+    if (result != PTX_INJECT_ERROR_FORMATTING) CHECK_TEXT(refused->text, "refused");
     CHECK(handle == NULL);
     CHECK_RESULT(ptx_inject_diagnose_ptx(refused->text, NULL, 0, &place), PTX_INJECT_ERROR_FORMATTING);
-    if (place.line != refused->line || place.column != refused->column) {
-        CHECK_TEXT(refused->text, place.reason);
-    }
+    if (place.line != refused->line || place.column != refused->column) CHECK_TEXT(refused->text, place.reason);
     CHECK_UINT(place.line, refused->line);
     CHECK_UINT(place.column, refused->column);
     CHECK(place.reason != NULL && place.reason[0] != '\0');
 }
 
-static void test_wrong_markers_are_refused_by_line_and_column(void) {
+TEST(test_wrong_markers_are_refused_by_line_and_column) {
     static const Refused all[] = {
         {"// PTX_INJECT_START", 1, 4},
         {"\n\t// PTX_INJECT_START \n", 2, 5},
@@ -719,12 +703,10 @@ static void test_wrong_markers_are_refused_by_line_and_column(void) {
         {"// PTX_INJECT_START a\n" A_IN "// PTX_INJECT_END\n// PTX_INJECT_START a\n" A_IN "// PTX_INJECT_END1\n", 6, 19},
     };
     size_t i;
-    for (i = 0; i < sizeof all / sizeof all[0]; ++i) {
-        check_refused_ptx(&all[i]);
-    }
+    for (i = 0; i < COUNT(all); ++i) check_refused_ptx(&all[i]);
 }
 
-static void test_registers_that_compilers_use_and_what_is_no_identifier_are_refused(void) {
+TEST(test_registers_that_compilers_use_and_what_is_no_identifier_are_refused) {
     static const char* const refused[] = {
         "f1",    "r2", "rd3", "p1",   "rs5", "fd4", "h6",   "hh7",      "b8", "rc9", "rq1",
         "r0123", "SP", "SPL", "%_x0", "x.y", "x-1", "x[0]", "\xc3\xa9", "x;", "{x}", "\"x\"",
@@ -732,12 +714,12 @@ static void test_registers_that_compilers_use_and_what_is_no_identifier_are_refu
     static const char* const accepted[] = {"x", "_x0", "f", "r", "f1x", "fx1", "F1", "acc$1", "SPLIT", "x0", "0", "rdx", "s12"};
     char ptx[128];
     size_t i;
-    for (i = 0; i < sizeof refused / sizeof refused[0]; ++i) {
+    for (i = 0; i < COUNT(refused); ++i) {
         const Refused one = {ptx, 2, 4};
         (void)sprintf(ptx, "// PTX_INJECT_START a\n// %s i f32 F32 v\n// PTX_INJECT_END\n", refused[i]);
         check_refused_ptx(&one);
     }
-    for (i = 0; i < sizeof accepted / sizeof accepted[0]; ++i) {
+    for (i = 0; i < COUNT(accepted); ++i) {
         PtxInjectHandle handle = NULL;
         (void)sprintf(ptx, "// PTX_INJECT_START a\n// %s i f32 F32 v\n// PTX_INJECT_END\n", accepted[i]);
         CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
@@ -746,7 +728,7 @@ static void test_registers_that_compilers_use_and_what_is_no_identifier_are_refu
     }
 }
 
-static void test_operands_of_the_comment_form_are_registers_or_to_be_read_literals(void) {
+TEST(test_operands_of_the_comment_form_are_registers_or_to_be_read_literals) {
     static const char* const refused[] = {
         "% in",
         "f1 in",
@@ -767,12 +749,12 @@ static void test_operands_of_the_comment_form_are_registers_or_to_be_read_litera
     };
     char ptx[128];
     size_t i;
-    for (i = 0; i < sizeof refused / sizeof refused[0]; ++i) {
+    for (i = 0; i < COUNT(refused); ++i) {
         const Refused one = {ptx, 2, 4};
         (void)sprintf(ptx, "// PTX_INJECT_START a\n// %s f32 v\n// PTX_INJECT_END\n", refused[i]);
         check_refused_ptx(&one);
     }
-    for (i = 0; i < sizeof accepted / sizeof accepted[0]; ++i) {
+    for (i = 0; i < COUNT(accepted); ++i) {
         PtxInjectHandle handle = NULL;
         (void)sprintf(ptx, "// PTX_INJECT_START a\n// %s f32 v\n// PTX_INJECT_END\n", accepted[i]);
         CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
@@ -784,7 +766,7 @@ static void test_operands_of_the_comment_form_are_registers_or_to_be_read_litera
 
 #define ASM_A "asm(\n    \"// PTX_INJECT_START a\\n\\t\"\n    \"// PTX_INJECT_END\"\n);"
 
-static void test_only_what_is_an_annotation_to_a_compiler_is_processed(void) {
+TEST(test_only_what_is_an_annotation_to_a_compiler_is_processed) {
     static const char* const others[] = {
         "",
         "int x;",
@@ -829,15 +811,11 @@ static void test_only_what_is_an_annotation_to_a_compiler_is_processed(void) {
         {"/* PTX_INJECT a *//* PTX_INJECT a */", ASM_A " " ASM_A},
     };
     size_t i;
-    for (i = 0; i < sizeof others / sizeof others[0]; ++i) {
-        check_same_after_processing(others[i]);
-    }
-    for (i = 0; i < sizeof annotated / sizeof annotated[0]; ++i) {
-        check_processed(annotated[i][0], annotated[i][1]);
-    }
+    for (i = 0; i < COUNT(others); ++i) check_same_after_processing(others[i]);
+    for (i = 0; i < COUNT(annotated); ++i) check_processed(annotated[i][0], annotated[i][1]);
 }
 
-static void test_variables_are_ordered_by_kind_and_keep_their_order_within_one(void) {
+TEST(test_variables_are_ordered_by_kind_and_keep_their_order_within_one) {
     check_processed(
         "if (b) /* PTX_INJECT s\n"
         "\tin s32 i1\n"
@@ -867,7 +845,7 @@ static void test_variables_are_ordered_by_kind_and_keep_their_order_within_one(v
     );
 }
 
-static void test_sites_without_outputs_or_inputs_have_the_colons_that_they_need(void) {
+TEST(test_sites_without_outputs_or_inputs_have_the_colons_that_they_need) {
     check_processed(
         "/* PTX_INJECT s\n in f32 x\n*/",
         "asm(\n    \"// PTX_INJECT_START s\\n\\t\"\n    \"// %0 in f32 x\\n\\t\"\n    \"// PTX_INJECT_END\"\n"
@@ -880,7 +858,7 @@ static void test_sites_without_outputs_or_inputs_have_the_colons_that_they_need(
     );
 }
 
-static void test_what_a_string_literal_cannot_hold_is_escaped(void) {
+TEST(test_what_a_string_literal_cannot_hold_is_escaped) {
     check_processed(
         "/* PTX_INJECT s\n in s32 a % b[\"\\n\"]\n*/",
         "asm(\n    \"// PTX_INJECT_START s\\n\\t\"\n    \"// %0 in s32 a %% b[\\\"\\\\n\\\"]\\n\\t\"\n    \"// PTX_INJECT_END\"\n"
@@ -888,7 +866,7 @@ static void test_what_a_string_literal_cannot_hold_is_escaped(void) {
     );
 }
 
-static void test_types_of_the_caller_replace_the_default_ones(void) {
+TEST(test_types_of_the_caller_replace_the_default_ones) {
     static const PtxInjectDataTypeInfo types[] = {
         {"mask", "u32", "b32", 'r', NULL},
         {"half", "b16", "b16", 'h', "*(unsigned short*)&"},
@@ -923,7 +901,7 @@ static void test_types_of_the_caller_replace_the_default_ones(void) {
     );
 }
 
-static void test_the_default_types_are_those_of_the_guide(void) {
+TEST(test_the_default_types_are_those_of_the_guide) {
     check_processed(
         "/* PTX_INJECT s\nin f16 a\nin f16X2 b\nin s32 c\nin u32 d\nin f32 e\nin b32 f\n*/",
         "asm(\n    \"// PTX_INJECT_START s\\n\\t\"\n    \"// %0 in f16 a\\n\\t\"\n    \"// %1 in f16X2 b\\n\\t\"\n"
@@ -933,7 +911,7 @@ static void test_the_default_types_are_those_of_the_guide(void) {
     );
 }
 
-static void test_types_that_cannot_be_written_are_refused(void) {
+TEST(test_types_that_cannot_be_written_are_refused) {
     static const PtxInjectDataTypeInfo good = {"t", "u32", "u32", 'r', ""};
     PtxInjectDataTypeInfo types[2];
     PtxInjectHandle handle = NULL;
@@ -965,7 +943,7 @@ static void test_types_that_cannot_be_written_are_refused(void) {
     }
 }
 
-static void test_wrong_annotations_are_refused_by_line_and_column(void) {
+TEST(test_wrong_annotations_are_refused_by_line_and_column) {
     static const Refused all[] = {
         {"x /* PTX_INJECT", 1, 3},
         {"/* PTX_INJECT\nout f32 y\n*/", 1, 1},
@@ -993,23 +971,20 @@ static void test_wrong_annotations_are_refused_by_line_and_column(void) {
         {"/* PTX_INJECT a\r\n\r\n out f32 z \r\n in f33 x\r\n*/", 4, 5},
     };
     size_t i;
-    for (i = 0; i < sizeof all / sizeof all[0]; ++i) {
+    for (i = 0; i < COUNT(all); ++i) {
         PtxInjectPlace place = {99, 99, NULL};
         size_t size = 0;
-        if (ptx_inject_process_cuda(all[i].text, NULL, 0, NULL, 0, &size) != PTX_INJECT_ERROR_FORMATTING) {
+        if (ptx_inject_process_cuda(all[i].text, NULL, 0, NULL, 0, &size) != PTX_INJECT_ERROR_FORMATTING)
             CHECK_TEXT(all[i].text, "refused");
-        }
         CHECK_RESULT(ptx_inject_diagnose_cuda(all[i].text, NULL, 0, &place), PTX_INJECT_ERROR_FORMATTING);
-        if (place.line != all[i].line || place.column != all[i].column) {
-            CHECK_TEXT(all[i].text, place.reason);
-        }
+        if (place.line != all[i].line || place.column != all[i].column) CHECK_TEXT(all[i].text, place.reason);
         CHECK_UINT(place.line, all[i].line);
         CHECK_UINT(place.column, all[i].column);
         CHECK(place.reason != NULL && place.reason[0] != '\0');
     }
 }
 
-static void test_every_smaller_buffer_for_cuda_is_refused_with_the_size_that_is_needed(void) {
+TEST(test_every_smaller_buffer_for_cuda_is_refused_with_the_size_that_is_needed) {
     const char* cuda = guide_cuda;
     size_t size = 0, written = 0, i;
     CHECK_SUCCESS(ptx_inject_process_cuda(cuda, NULL, 0, NULL, 0, &size));
@@ -1022,7 +997,7 @@ static void test_every_smaller_buffer_for_cuda_is_refused_with_the_size_that_is_
 }
 
 /* Blanks before a site are repeated before each line that is written for it; endless ones would make endless text. */
-static void test_output_stays_in_proportion_however_a_site_is_indented(void) {
+TEST(test_output_stays_in_proportion_however_a_site_is_indented) {
     const size_t num_blanks = 100000;
     char* text = (char*)malloc(num_blanks + 4096);
     const char* stub = "";
@@ -1031,59 +1006,17 @@ static void test_output_stays_in_proportion_however_a_site_is_indented(void) {
 
     memset(text, ' ', num_blanks);
     length = num_blanks + (size_t)sprintf(text + num_blanks, "/* PTX_INJECT s\n");
-    for (i = 0; i < 50; ++i) {
-        length += (size_t)sprintf(text + length, "in f32 x%u\n", (unsigned)i);
-    }
+    for (i = 0; i < 50; ++i) length += (size_t)sprintf(text + length, "in f32 x%u\n", (unsigned)i);
     (void)sprintf(text + length, "*/");
     CHECK_SUCCESS(ptx_inject_process_cuda(text, NULL, 0, NULL, 0, &size));
     CHECK(size < num_blanks + 20000);
 
     length = num_blanks + (size_t)sprintf(text + num_blanks, "// PTX_INJECT_START s\n");
-    for (i = 0; i < 50; ++i) {
-        length += (size_t)sprintf(text + length, "// %%f%u mod f32 x%u\n", (unsigned)i, (unsigned)i);
-    }
+    for (i = 0; i < 50; ++i) length += (size_t)sprintf(text + length, "// %%f%u mod f32 x%u\n", (unsigned)i, (unsigned)i);
     (void)sprintf(text + length, "// PTX_INJECT_END\n");
     CHECK_SUCCESS(ptx_inject_create(&handle, text));
     CHECK_SUCCESS(ptx_inject_render_ptx(handle, &stub, 1, NULL, 0, &size));
     CHECK(size < num_blanks + 20000);
     CHECK_SUCCESS(ptx_inject_destroy(handle));
     free(text);
-}
-
-int main(void) {
-    test_annotations_are_processed_to_the_guides_text_in_lines_of_either_end();
-    test_sites_of_both_forms_are_rendered_to_the_guides_text_in_lines_of_either_end();
-    test_queries_tell_all_of_every_variable();
-    test_any_out_pointer_of_a_query_may_be_null();
-    test_queries_for_what_is_not_there_give_their_codes();
-    test_results_have_the_contracts_numbers_and_names();
-    test_a_text_without_sites_has_no_injects_and_renders_to_itself();
-    test_each_site_gets_the_stub_of_its_name();
-    test_every_smaller_buffer_is_refused_with_the_size_that_is_needed();
-    test_stubs_of_known_lengths_need_no_end();
-    test_a_size_beyond_all_memory_is_never_taken_for_a_small_one();
-    test_as_many_stubs_as_names_are_wanted_and_none_may_be_null();
-    test_a_count_that_is_not_wanted_may_be_null();
-    test_null_where_nothing_says_so_is_an_invalid_input();
-    test_sites_of_one_name_must_agree_in_everything();
-    test_sites_that_agree_may_differ_in_blanks_and_form();
-    test_sites_are_read_alike_whatever_stood_before_them();
-    test_names_have_their_own_variables_also_where_those_before_are_alike();
-    test_sites_of_the_comment_form_that_are_alike_to_the_letter_all_get_their_movs();
-    test_any_number_of_names_is_kept_apart();
-    test_a_site_has_as_many_variables_as_documented();
-    test_wrong_markers_are_refused_by_line_and_column();
-    test_registers_that_compilers_use_and_what_is_no_identifier_are_refused();
-    test_operands_of_the_comment_form_are_registers_or_to_be_read_literals();
-    test_only_what_is_an_annotation_to_a_compiler_is_processed();
-    test_variables_are_ordered_by_kind_and_keep_their_order_within_one();
-    test_sites_without_outputs_or_inputs_have_the_colons_that_they_need();
-    test_what_a_string_literal_cannot_hold_is_escaped();
-    test_types_of_the_caller_replace_the_default_ones();
-    test_the_default_types_are_those_of_the_guide();
-    test_types_that_cannot_be_written_are_refused();
-    test_wrong_annotations_are_refused_by_line_and_column();
-    test_every_smaller_buffer_for_cuda_is_refused_with_the_size_that_is_needed();
-    test_output_stays_in_proportion_however_a_site_is_indented();
-    return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

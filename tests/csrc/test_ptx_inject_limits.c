@@ -54,7 +54,7 @@ static char* make_ptx(unsigned num_names) {
     return ptx;
 }
 
-static void test_memory_that_fails_anywhere_is_reported_and_nothing_is_lost(void) {
+TEST(test_memory_that_fails_anywhere_is_reported_and_nothing_is_lost) {
     char* ptx = make_ptx(300);
     size_t num_needed;
     PtxInjectHandle handle = NULL;
@@ -85,7 +85,7 @@ static void test_memory_that_fails_anywhere_is_reported_and_nothing_is_lost(void
     free(ptx);
 }
 
-static void test_rendering_and_queries_allocate_nothing(void) {
+TEST(test_rendering_and_queries_allocate_nothing) {
     char* ptx = make_ptx(2);
     const char* stubs[] = {"a", "b"};
     char buffer[1000];
@@ -105,7 +105,7 @@ static void test_rendering_and_queries_allocate_nothing(void) {
     free(ptx);
 }
 
-static void test_names_beyond_the_limit_are_refused_where_they_stand(void) {
+TEST(test_names_beyond_the_limit_are_refused_where_they_stand) {
     char* ptx = make_ptx(301);
     PtxInjectHandle handle = NULL;
     PtxInjectPlace place;
@@ -115,11 +115,4 @@ static void test_names_beyond_the_limit_are_refused_where_they_stand(void) {
     CHECK_RESULT(ptx_inject_diagnose_ptx(ptx, NULL, 0, &place), PTX_INJECT_ERROR_MAX_UNIQUE_INJECTS_EXCEEDED);
     CHECK_UINT(place.line, 1201);
     free(ptx);
-}
-
-int main(void) {
-    test_memory_that_fails_anywhere_is_reported_and_nothing_is_lost();
-    test_rendering_and_queries_allocate_nothing();
-    test_names_beyond_the_limit_are_refused_where_they_stand();
-    return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -16,9 +16,7 @@
 #define CHECK_SUCCESS(call) CHECK_RESULT(call, PTX_INJECT_SUCCESS)
 
 static void check_place(const char* text, const PtxInjectPlace* place, size_t line, size_t column) {
-    if (place->line != line || place->column != column) {
-        CHECK_TEXT(text, place->reason);
-    }
+    if (place->line != line || place->column != column) CHECK_TEXT(text, place->reason);
     CHECK_UINT(place->line, line);
     CHECK_UINT(place->column, column);
 }
@@ -40,22 +38,18 @@ static void check_num_sites(const char* ptx, const char* name, size_t num_sites)
     size_t found = 99;
     CHECK_SUCCESS(ptx_inject_create(&handle, ptx));
     CHECK_SUCCESS(ptx_inject_inject_info_by_name(handle, name, NULL, NULL, &found));
-    if (found != num_sites) {
-        CHECK_TEXT(ptx, "another number of sites");
-    }
+    if (found != num_sites) CHECK_TEXT(ptx, "another number of sites");
     CHECK_SUCCESS(ptx_inject_destroy(handle));
 }
 
 /* Every byte but NUL in the middle of a site's name, in both languages. */
-static void test_site_names_are_made_of_the_characters_of_identifiers(void) {
+TEST(test_site_names_are_made_of_the_characters_of_identifiers) {
     static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$";
     int byte;
     for (byte = 1; byte < 256; ++byte) {
         char cuda[64], ptx[64];
         PtxInjectPlace place;
-        if (strchr(" \t\r\n\v\f", byte) != NULL) {
-            continue;
-        }
+        if (strchr(" \t\r\n\v\f", byte) != NULL) continue;
         (void)sprintf(cuda, "/* PTX_INJECT a%cb */", byte);
         (void)sprintf(ptx, "// PTX_INJECT_START a%cb\n// PTX_INJECT_END\n", byte);
         if (strchr(allowed, byte) != NULL) {
@@ -69,14 +63,12 @@ static void test_site_names_are_made_of_the_characters_of_identifiers(void) {
 }
 
 /* Every byte but blanks and NUL in the middle of a variable's name. Some of CUDA's have their own meaning there. */
-static void test_variable_names_are_printable_ascii(void) {
+TEST(test_variable_names_are_printable_ascii) {
     int byte;
     for (byte = 1; byte < 256; ++byte) {
         char cuda[64], macro[96], comment[96];
         PtxInjectPlace place;
-        if (strchr(" \t\r\n\v\f", byte) != NULL) {
-            continue;
-        }
+        if (strchr(" \t\r\n\v\f", byte) != NULL) continue;
         (void)sprintf(cuda, "/* PTX_INJECT s\n in f32 a%cb\n*/", byte);
         (void)sprintf(macro, "// PTX_INJECT_START s\n// _x0 i f32 F32 a%cb\n// PTX_INJECT_END\n", byte);
         (void)sprintf(comment, "// PTX_INJECT_START s\n// %%f1 in f32 a%cb\n// PTX_INJECT_END\n", byte);
@@ -94,7 +86,7 @@ static void test_variable_names_are_printable_ascii(void) {
     check_refused_ptx("// PTX_INJECT_START s\n// _x0 i f32 F\x1f v\n// PTX_INJECT_END\n", 2, 15);
 }
 
-static void test_types_are_printable_ascii(void) {
+TEST(test_types_are_printable_ascii) {
     static const PtxInjectDataTypeInfo names[] = {{"t\xc3\xa9", "u32", "u32", 'r', ""}, {"t\x7f", "u32", "u32", 'r', ""}};
     static const PtxInjectDataTypeInfo casts[] = {{"t", "u32", "u32", 'r', "(\xc3\xa9)"}, {"t", "u32", "u32", 'r', "(a)\r"}};
     PtxInjectPlace place;
@@ -106,7 +98,7 @@ static void test_types_are_printable_ascii(void) {
     }
 }
 
-static void test_an_unknown_type_is_told_apart_from_one_that_was_not_given(void) {
+TEST(test_an_unknown_type_is_told_apart_from_one_that_was_not_given) {
     static const PtxInjectDataTypeInfo own = {"mask", "u32", "u32", 'r', ""};
     static const char* const cuda = "/* PTX_INJECT s\n in f64 x\n*/";
     PtxInjectPlace place;
@@ -116,20 +108,18 @@ static void test_an_unknown_type_is_told_apart_from_one_that_was_not_given(void)
     CHECK(strstr(place.reason, "f16") == NULL);
 }
 
-static void test_variables_of_one_name_are_refused_where_the_second_stands(void) {
+TEST(test_variables_of_one_name_are_refused_where_the_second_stands) {
     check_refused_cuda("/* PTX_INJECT s\n in f32 x\n in u32 x\n*/", 3, 9);
     check_refused_cuda("/* PTX_INJECT s\n in f32 x\n out f32  x // again\n*/", 3, 11);
     check_refused_cuda("/* PTX_INJECT s\n mod f32 a[0]\n mod f32 a[1]\n mod f32 a[0]\n*/", 4, 10);
 }
 
-static void test_an_annotation_has_as_many_variables_as_documented(void) {
+TEST(test_an_annotation_has_as_many_variables_as_documented) {
     char* cuda = (char*)malloc((PTX_INJECT_MAX_ARGS + 1) * 20 + 100);
     size_t num_vars, i;
     for (num_vars = PTX_INJECT_MAX_ARGS; num_vars <= PTX_INJECT_MAX_ARGS + 1; ++num_vars) {
         size_t length = (size_t)sprintf(cuda, "/* PTX_INJECT s\n");
-        for (i = 0; i < num_vars; ++i) {
-            length += (size_t)sprintf(cuda + length, "in f32 v%u\n", (unsigned)i);
-        }
+        for (i = 0; i < num_vars; ++i) length += (size_t)sprintf(cuda + length, "in f32 v%u\n", (unsigned)i);
         (void)sprintf(cuda + length, "*/");
         if (num_vars == PTX_INJECT_MAX_ARGS) {
             PtxInjectPlace place;
@@ -141,7 +131,7 @@ static void test_an_annotation_has_as_many_variables_as_documented(void) {
     free(cuda);
 }
 
-static void test_annotations_in_directives_are_refused(void) {
+TEST(test_annotations_in_directives_are_refused) {
     static const char* const outside[] = {
         "#define F 1\n/* PTX_INJECT s */",
         "#define F 1 // \\ \n/* PTX_INJECT s */",
@@ -161,18 +151,16 @@ static void test_annotations_in_directives_are_refused(void) {
     check_refused_cuda("#define F() \\\r\n  /* PTX_INJECT s */", 2, 3);
     check_refused_cuda("#define F() /* goes\non */ /* PTX_INJECT s */", 2, 7);
     check_refused_cuda("#define F() \"a\\\nb\" /* PTX_INJECT s */", 2, 4);
-    for (i = 0; i < sizeof outside / sizeof outside[0]; ++i) {
+    for (i = 0; i < COUNT(outside); ++i) {
         size_t size = 0;
-        if (ptx_inject_process_cuda(outside[i], NULL, 0, NULL, 0, &size) != PTX_INJECT_SUCCESS ||
-            size <= strlen(outside[i]) + 1) {
+        if (ptx_inject_process_cuda(outside[i], NULL, 0, NULL, 0, &size) != PTX_INJECT_SUCCESS || size <= strlen(outside[i]) + 1)
             CHECK_TEXT(outside[i], "processed");
-        }
     }
 }
 
 #define SITE "// PTX_INJECT_START s\n// PTX_INJECT_END\n"
 
-static void test_a_marker_in_a_block_comment_is_none(void) {
+TEST(test_a_marker_in_a_block_comment_is_none) {
     check_num_sites(SITE "/*\n" SITE "*/\n" SITE, "s", 2);
     check_num_sites(SITE "/* one */ /*\n// PTX_INJECT_END\n" SITE "*/", "s", 1);
     check_num_sites(SITE "/*\n" SITE "// */\n" SITE, "s", 2);
@@ -197,7 +185,7 @@ static void test_a_marker_in_a_block_comment_is_none(void) {
     }
 }
 
-static void test_a_variable_is_looked_up_where_no_site_has_any(void) {
+TEST(test_a_variable_is_looked_up_where_no_site_has_any) {
     PtxInjectHandle handle = NULL;
     CHECK_SUCCESS(ptx_inject_create(&handle, SITE));
     CHECK_RESULT(
@@ -205,17 +193,4 @@ static void test_a_variable_is_looked_up_where_no_site_has_any(void) {
         PTX_INJECT_ERROR_INJECTION_ARG_NAME_NOT_FOUND
     );
     CHECK_SUCCESS(ptx_inject_destroy(handle));
-}
-
-int main(void) {
-    test_site_names_are_made_of_the_characters_of_identifiers();
-    test_variable_names_are_printable_ascii();
-    test_types_are_printable_ascii();
-    test_an_unknown_type_is_told_apart_from_one_that_was_not_given();
-    test_variables_of_one_name_are_refused_where_the_second_stands();
-    test_an_annotation_has_as_many_variables_as_documented();
-    test_annotations_in_directives_are_refused();
-    test_a_marker_in_a_block_comment_is_none();
-    test_a_variable_is_looked_up_where_no_site_has_any();
-    return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -114,13 +114,12 @@ static void bench_free(Bench* bench) {
     free(bench->workspace.base);
 }
 
-#define BENCH(words, requests, kind)                                                                      \
-    bench_of(words, sizeof words / sizeof words[0], requests, sizeof requests / sizeof requests[0], kind)
+#define BENCH(words, requests, kind) bench_of(words, COUNT(words), requests, COUNT(requests), kind)
 
 static float x[MAX_POINTS], y[MAX_POINTS];
 static uint32_t u[MAX_POINTS], p[MAX_POINTS];
 
-static void fill_inputs(void) {
+__attribute__((constructor)) static void fill_inputs(void) {
     for (int i = 0; i < MAX_POINTS; i++) {
         x[i] = (float)i;
         y[i] = (float)(i % 7) - 3.0f;
@@ -138,7 +137,7 @@ static const PtxVmInput* all_inputs(PtxVmInput* inputs) {
     return inputs;
 }
 
-static void test_outputs_of_every_type_and_any_number_of_points(void) {
+TEST(test_outputs_of_every_type_and_any_number_of_points) {
     /* On the f32 stack x, y; sub pops y first: y - x, and x is left for the second request. */
     static const StackPtxInstruction words[] = {
         INPUT(X), INPUT(X), INPUT(Y), PTX(SUB), INPUT(U), CONSTANT(U32, 32), PTX(ADD_U32), INPUT(P), RETURN
@@ -147,7 +146,7 @@ static void test_outputs_of_every_type_and_any_number_of_points(void) {
     static const size_t counts[] = {0, 1, 31, 32, 33, 999, 1000};
     Bench bench = BENCH(words, requests, PTX_VM_RUN_STORE);
     CHECK_UINT(bench.result, PTX_VM_SUCCESS);
-    for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
+    for (size_t k = 0; k < COUNT(counts); k++) {
         const size_t num_points = counts[k];
         PtxVmInput inputs[NUM_REGISTERS];
         void* outputs[MAX_REQUESTS];
@@ -185,7 +184,7 @@ static void test_outputs_of_every_type_and_any_number_of_points(void) {
     bench_free(&bench);
 }
 
-static void test_long_chain_with_all_intermediate_values_in_use(void) {
+TEST(test_long_chain_with_all_intermediate_values_in_use) {
     /* v0 = x, v(k) = v(k-1) + 2 stays on the stack; then all are added up: every value is alive at once. */
     enum { DEPTH = 60 };
     static const StackPtxInstruction duplicate = WORD(META, F32, STACK_PTX_META_INSTRUCTION_DUP);
@@ -220,7 +219,7 @@ static void test_long_chain_with_all_intermediate_values_in_use(void) {
     bench_free(&bench);
 }
 
-static void test_sums_worked_out_by_hand(void) {
+TEST(test_sums_worked_out_by_hand) {
     /* y = 2 + x over x = 0 .. 9 against t = x, at x = 4 infinite: sums over the other nine. */
     static const StackPtxInstruction words[] = {CONSTANT(F32, TWO_F32), INPUT(X), PTX(ADD)};
     static const size_t requests[] = {OUT, OUT_2};
@@ -252,7 +251,7 @@ static void test_sums_worked_out_by_hand(void) {
     bench_free(&bench);
 }
 
-static void test_what_has_no_cpu_meaning_is_refused_with_its_node(void) {
+TEST(test_what_has_no_cpu_meaning_is_refused_with_its_node) {
     static const StackPtxInstruction volatile_words[] = {INPUT(U), PTX(ACTIVEMASK), PTX(ADD_U32)};
     static const StackPtxInstruction special_words[] = {SPECIAL(TID_X)};
     static const size_t requests[] = {OUT_U};
@@ -274,7 +273,7 @@ static void test_what_has_no_cpu_meaning_is_refused_with_its_node(void) {
     bench_free(&bench);
 }
 
-static void test_wrong_arguments_are_invalid_values(void) {
+TEST(test_wrong_arguments_are_invalid_values) {
     static const StackPtxInstruction words[] = {INPUT(Y), INPUT(X), PTX(ADD)};
     static const StackPtxInstruction integer_words[] = {INPUT(U)};
     static const size_t requests[] = {OUT}, integer_requests[] = {OUT_U};
@@ -319,7 +318,7 @@ static void test_wrong_arguments_are_invalid_values(void) {
     bench_free(&bench);
 }
 
-static void test_one_byte_too_few_is_insufficient_memory(void) {
+TEST(test_one_byte_too_few_is_insufficient_memory) {
     static const StackPtxInstruction words[] = {INPUT(Y), INPUT(X), PTX(ADD)};
     static const size_t requests[] = {OUT};
     Bench bench = BENCH(words, requests, PTX_VM_RUN_STORE);
@@ -354,7 +353,7 @@ static void test_one_byte_too_few_is_insufficient_memory(void) {
     bench_free(&bench);
 }
 
-static void test_level_that_is_not_linked_is_no_level(void) {
+TEST(test_level_that_is_not_linked_is_no_level) {
     static const StackPtxInstruction words[] = {INPUT(X)};
     static const size_t requests[] = {OUT};
     Bench bench = BENCH(words, requests, PTX_VM_RUN_STORE);
@@ -379,16 +378,4 @@ static void test_level_that_is_not_linked_is_no_level(void) {
         PTX_VM_ERROR_NO_LEVEL
     );
     bench_free(&bench);
-}
-
-int main(void) {
-    fill_inputs();
-    test_outputs_of_every_type_and_any_number_of_points();
-    test_long_chain_with_all_intermediate_values_in_use();
-    test_sums_worked_out_by_hand();
-    test_what_has_no_cpu_meaning_is_refused_with_its_node();
-    test_wrong_arguments_are_invalid_values();
-    test_one_byte_too_few_is_insufficient_memory();
-    test_level_that_is_not_linked_is_no_level();
-    return check_num_failures != 0;
 }

@@ -111,17 +111,9 @@ static const char* compile(
     return result == STACK_PTX_SUCCESS ? text : stack_ptx_result_to_string(result);
 }
 
-static void test_compile_gives_the_stub_in_one_call(void) {
+TEST(test_compile_gives_the_stub_in_one_call) {
     static const StackPtxInstruction words[] = {
-        INPUT(A),
-        INPUT(B),
-        PTX(SUB),
-        CONSTANT(F32, ONE_F32),
-        PTX(ADD),
-        INPUT(C),
-        PTX(NEG),
-        META(SWAP, F32),
-        RETURN,
+        INPUT(A), INPUT(B), PTX(SUB), CONSTANT(F32, ONE_F32), PTX(ADD), INPUT(C), PTX(NEG), META(SWAP, F32), RETURN
     };
     CHECK_TEXT(
         compile(&compiler_info, words, 100, request_o0, 1),
@@ -129,7 +121,7 @@ static void test_compile_gives_the_stub_in_one_call(void) {
     );
 }
 
-static void test_default_info_has_the_documented_limits(void) {
+TEST(test_default_info_has_the_documented_limits) {
     CHECK_UINT(compiler_info.max_ast_size, 65536);
     CHECK_UINT(compiler_info.max_ast_to_visit_stack_depth, 1024);
     CHECK_UINT(compiler_info.stack_size, 128);
@@ -137,7 +129,7 @@ static void test_default_info_has_the_documented_limits(void) {
     CHECK_UINT(compiler_info.store_size, 16);
 }
 
-static void test_compile_keeps_equal_values_apart_and_shares_copied_ones(void) {
+TEST(test_compile_keeps_equal_values_apart_and_shares_copied_ones) {
     static const StackPtxInstruction equal[] = {INPUT(A), PTX(NEG), INPUT(A), PTX(NEG), PTX(ADD), RETURN};
     static const StackPtxInstruction copied[] = {INPUT(A), PTX(NEG), META(DUP, F32), PTX(ADD), RETURN};
     CHECK_TEXT(
@@ -151,7 +143,7 @@ static void test_compile_keeps_equal_values_apart_and_shares_copied_ones(void) {
     );
 }
 
-static void test_compile_runs_routines_to_the_frame_depth(void) {
+TEST(test_compile_runs_routines_to_the_frame_depth) {
     static const StackPtxInstruction words[] = {INPUT(A), ROUTINE(0), RETURN};
     StackPtxCompilerInfo limits = compiler_info;
     limits.max_frame_depth = 1;
@@ -163,7 +155,7 @@ static void test_compile_runs_routines_to_the_frame_depth(void) {
     CHECK_TEXT(compile(&limits, words, 3, request_all_f32, 6), "{\nmov.f32 %o0, %b;\nmov.f32 %o1, %a;\n}");
 }
 
-static void test_compile_without_frames_gives_an_empty_text_and_reads_nothing(void) {
+TEST(test_compile_without_frames_gives_an_empty_text_and_reads_nothing) {
     StackPtxCompilerInfo limits = compiler_info;
     char text[2] = {'x', 'x'};
     size_t size = 0, length = 7;
@@ -187,7 +179,7 @@ static void test_compile_without_frames_gives_an_empty_text_and_reads_nothing(vo
 }
 
 /* Names that check_name refuses because a CUDA compiler gives them too; names that make no PTX are refused here too. */
-static void test_compile_takes_the_names_of_a_compilers_registers(void) {
+TEST(test_compile_takes_the_names_of_a_compilers_registers) {
     static const char* const right[] = {"f1", "r2", "rd3", "p1", "SP", "_s0", "_", "tid_x"};
     static const char* const wrong[] = {"", "%f1", "f 1", "a.x", "_s0_1"};
     static const StackPtxInstruction words[] = {INPUT(0), RETURN};
@@ -230,19 +222,17 @@ static void test_compile_takes_the_names_of_a_compilers_registers(void) {
     free(workspace);
 }
 
-static void test_compile_does_not_write_missing_requests_however_many(void) {
+TEST(test_compile_does_not_write_missing_requests_however_many) {
     static size_t requests[5000];
     static const StackPtxInstruction words[] = {INPUT(A), INPUT(IN_U32), RETURN};
     size_t i;
-    for (i = 0; i < COUNT(requests); ++i) {
-        requests[i] = O5;
-    }
+    for (i = 0; i < COUNT(requests); ++i) requests[i] = O5;
     requests[4999] = OUT_U32;
     CHECK_TEXT(compile(&compiler_info, words, 100, requests, COUNT(requests)), "{\nmov.f32 %o5, %a;\nmov.u32 %ou, %iu;\n}");
     CHECK_TEXT(compile(&compiler_info, words, 100, NULL, 0), "{\n}");
 }
 
-static void test_compile_reports_its_errors(void) {
+TEST(test_compile_reports_its_errors) {
     static const StackPtxInstruction unknown[] = {INPUT(A), WORD(NONE, 0, 0), RETURN};
     static const StackPtxInstruction depth[] = {INPUT(A), NUMBER(1), META(YANK_DUP, F32), RETURN};
     static const StackPtxInstruction three[] = {INPUT(A), INPUT(A), INPUT(A), RETURN};
@@ -287,16 +277,4 @@ static void test_compile_reports_its_errors(void) {
             &compiler_info, &stack_info, three, registers, NUM_REGISTERS, NULL, 0, NULL, 0, 1, NULL, 0, text, sizeof text, &size
         ) == STACK_PTX_ERROR_INVALID_VALUE
     );
-}
-
-int main(void) {
-    test_compile_gives_the_stub_in_one_call();
-    test_default_info_has_the_documented_limits();
-    test_compile_keeps_equal_values_apart_and_shares_copied_ones();
-    test_compile_runs_routines_to_the_frame_depth();
-    test_compile_without_frames_gives_an_empty_text_and_reads_nothing();
-    test_compile_takes_the_names_of_a_compilers_registers();
-    test_compile_does_not_write_missing_requests_however_many();
-    test_compile_reports_its_errors();
-    return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

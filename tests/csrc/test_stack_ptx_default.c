@@ -41,14 +41,10 @@ static const StackPtxRegister registers[NUM_REGISTERS] = {
 };
 
 static const StackPtxInstruction square[] = {
-    stack_ptx_encode_meta_dup(STACK_PTX_STACK_TYPE_F32),
-    stack_ptx_encode_ptx_instruction_mul_ftz_f32,
-    stack_ptx_encode_return,
+    stack_ptx_encode_meta_dup(STACK_PTX_STACK_TYPE_F32), stack_ptx_encode_ptx_instruction_mul_ftz_f32, stack_ptx_encode_return
 };
 static const StackPtxInstruction fourth_power[] = {
-    stack_ptx_encode_routine(0),
-    stack_ptx_encode_routine(0),
-    stack_ptx_encode_return,
+    stack_ptx_encode_routine(0), stack_ptx_encode_routine(0), stack_ptx_encode_return
 };
 static const StackPtxInstruction* routines[] = {square, fourth_power};
 
@@ -96,7 +92,7 @@ static const char* compile(const StackPtxInstruction* words, const size_t* reque
 static const size_t request_z[] = {Z};
 
 /* PTX has mov for no 8-bit type and for neither f16 type. */
-static void test_moves_are_what_ptx_has_for_the_type(void) {
+TEST(test_moves_are_what_ptx_has_for_the_type) {
     static const char* const types[][2] = {
         {"u8", "cvt.u8.u8"},
         {"s8", "cvt.u8.u8"},
@@ -116,7 +112,7 @@ static void test_moves_are_what_ptx_has_for_the_type(void) {
     size_t i;
     memcpy(prefixes, stack_ptx_literal_prefixes, sizeof prefixes);
     info.stack_literal_prefixes = prefixes;
-    for (i = 0; i < sizeof types / sizeof types[0]; ++i) {
+    for (i = 0; i < COUNT(types); ++i) {
         char expected[64];
         prefixes[STACK_PTX_STACK_TYPE_U8] = types[i][0];
         (void)snprintf(expected, sizeof expected, "{\n%s %%byte_out, %%byte;\n}", types[i][1]);
@@ -124,7 +120,7 @@ static void test_moves_are_what_ptx_has_for_the_type(void) {
     }
 }
 
-static void test_immediates_follow_the_operands(void) {
+TEST(test_immediates_follow_the_operands) {
     const char* strings[STACK_PTX_PTX_INSTRUCTION_NUM_ENUMS];
     StackPtxStackInfo info = stack_ptx_stack_info;
     static const StackPtxInstruction words[] = {
@@ -132,7 +128,7 @@ static void test_immediates_follow_the_operands(void) {
         stack_ptx_encode_constant_u32(7),
         stack_ptx_encode_input(V),
         stack_ptx_encode_ptx_instruction_mad_lo_u32,
-        stack_ptx_encode_return,
+        stack_ptx_encode_return
     };
     static const size_t request[] = {V};
     memcpy(strings, stack_ptx_ptx_instruction_strings, sizeof strings);
@@ -144,7 +140,7 @@ static void test_immediates_follow_the_operands(void) {
     );
 }
 
-static void test_any_number_of_registers(void) {
+TEST(test_any_number_of_registers) {
     enum { MANY = 200 };
     static char names[MANY][8];
     static StackPtxRegister many[MANY];
@@ -155,7 +151,7 @@ static void test_any_number_of_registers(void) {
         many[i].name = names[i];
         many[i].stack_idx = STACK_PTX_STACK_TYPE_F32;
     }
-    for (k = 0; k < sizeof counts / sizeof counts[0]; ++k) {
+    for (k = 0; k < COUNT(counts); ++k) {
         char expected[128];
         const size_t last = counts[k] - 1;
         const StackPtxInstruction words[] = {
@@ -163,7 +159,7 @@ static void test_any_number_of_registers(void) {
             stack_ptx_encode_input(0),
             stack_ptx_encode_input(last),
             stack_ptx_encode_ptx_instruction_fma_rn_ftz_f32,
-            stack_ptx_encode_return,
+            stack_ptx_encode_return
         };
         (void)snprintf(
             expected,
@@ -178,7 +174,7 @@ static void test_any_number_of_registers(void) {
 }
 
 /* The size query checks the whole set; compiling checks the instructions and special registers that the program uses. */
-static void test_broken_descriptions_are_found_where_they_are_used(void) {
+TEST(test_broken_descriptions_are_found_where_they_are_used) {
     static const StackPtxInstruction uses[] = {
         stack_ptx_encode_input(X), stack_ptx_encode_ptx_instruction_abs_ftz_f32, stack_ptx_encode_return
     };
@@ -216,7 +212,7 @@ static void test_broken_descriptions_are_found_where_they_are_used(void) {
 }
 
 /* Each error that compile gives for a word, by name. */
-static void test_wrong_words_have_their_codes(void) {
+TEST(test_wrong_words_have_their_codes) {
 #define WRONG(type, aux, payload)                               \
     {                                                           \
         STACK_PTX_INSTRUCTION_TYPE_##type, (aux), { (payload) } \
@@ -237,7 +233,7 @@ static void test_wrong_words_have_their_codes(void) {
         {WRONG(LOAD, 0, 16), "STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS"},
     };
     size_t i;
-    for (i = 0; i < sizeof cases / sizeof cases[0]; ++i) {
+    for (i = 0; i < COUNT(cases); ++i) {
         StackPtxInstruction words[2] = {stack_ptx_encode_return, stack_ptx_encode_return};
         words[0] = cases[i].word;
         CHECK_TEXT(compile(words, request_z, 1), cases[i].result);
@@ -245,7 +241,7 @@ static void test_wrong_words_have_their_codes(void) {
 #undef WRONG
 }
 
-static void test_tables_are_in_the_documented_order(void) {
+TEST(test_tables_are_in_the_documented_order) {
     CHECK_UINT(STACK_PTX_STACK_TYPE_PHILOX, 8);
     CHECK_UINT(STACK_PTX_ARG_TYPE_PHILOX, 14);
     CHECK_UINT(STACK_PTX_PTX_INSTRUCTION_COPYSIGN_F32, 4);
@@ -257,14 +253,4 @@ static void test_tables_are_in_the_documented_order(void) {
     CHECK_UINT(stack_ptx_traits.instructions[STACK_PTX_PTX_INSTRUCTION_ADD_FTZ_F32].num_commutative, 2);
     CHECK_UINT(stack_ptx_ptx_instruction_descriptors[STACK_PTX_PTX_INSTRUCTION_SELP_F32].num_unique_stacks, 2);
     CHECK_UINT(stack_ptx_ptx_instruction_descriptors[STACK_PTX_PTX_INSTRUCTION_SELP_F32].unique_stacks[0].num_values, 2);
-}
-
-int main(void) {
-    test_moves_are_what_ptx_has_for_the_type();
-    test_immediates_follow_the_operands();
-    test_any_number_of_registers();
-    test_broken_descriptions_are_found_where_they_are_used();
-    test_wrong_words_have_their_codes();
-    test_tables_are_in_the_documented_order();
-    return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -34,9 +34,7 @@ static StackPtxFoldKind fold(
         case SETP: *result_out = float_of(operands[0]) < float_of(operands[1]); break;
         case ADD_U32: *result_out = operands[0] + operands[1]; break;
         case SELP:
-            if ((known & 4u) == 0) {
-                return STACK_PTX_FOLD_NONE;
-            }
+            if ((known & 4u) == 0) return STACK_PTX_FOLD_NONE;
             *result_out = operands[2] != 0 ? 0 : 1;
             return STACK_PTX_FOLD_OPERAND;
         case SUB:
@@ -59,15 +57,9 @@ static void open_folding_bench(Bench* bench, const size_t* requests, size_t num_
     num_calls = 0;
 }
 
-static void test_an_instruction_of_constants_becomes_a_constant(void) {
+TEST(test_an_instruction_of_constants_becomes_a_constant) {
     static const StackPtxInstruction words[] = {
-        CONSTANT(F32, ONE_F32),
-        CONSTANT(F32, TWO_F32),
-        PTX(ADD),
-        PTX(NEG),
-        INPUT(A),
-        PTX(ADD),
-        RETURN,
+        CONSTANT(F32, ONE_F32), CONSTANT(F32, TWO_F32), PTX(ADD), PTX(NEG), INPUT(A), PTX(ADD), RETURN
     };
     static const StackPtxInstruction written[] = {CONSTANT(F32, 0xC0400000u), INPUT(A), PTX(ADD), RETURN};
     Bench bench;
@@ -85,7 +77,7 @@ static void test_an_instruction_of_constants_becomes_a_constant(void) {
     close_bench(&bench);
 }
 
-static void test_a_computed_constant_merges_what_becomes_equal(void) {
+TEST(test_a_computed_constant_merges_what_becomes_equal) {
     /* a + 3 and a + (1 + 2), whose sum is then one value twice; the 3 comes before or after what gives it. */
     static const StackPtxInstruction before[] = {
         CONSTANT(F32, THREE_F32),
@@ -97,7 +89,7 @@ static void test_a_computed_constant_merges_what_becomes_equal(void) {
         INPUT(A),
         PTX(ADD),
         PTX(ADD),
-        RETURN,
+        RETURN
     };
     static const StackPtxInstruction after[] = {
         CONSTANT(F32, ONE_F32),
@@ -109,7 +101,7 @@ static void test_a_computed_constant_merges_what_becomes_equal(void) {
         INPUT(A),
         PTX(ADD),
         PTX(ADD),
-        RETURN,
+        RETURN
     };
     Bench bench;
     open_folding_bench(&bench, request_o0, 1);
@@ -123,37 +115,16 @@ static void test_a_computed_constant_merges_what_becomes_equal(void) {
     close_bench(&bench);
 }
 
-static void test_a_known_predicate_chooses_although_it_has_no_constant(void) {
+TEST(test_a_known_predicate_chooses_although_it_has_no_constant) {
     /* The first operand of selp lies deepest: the words push b, then a. */
     static const StackPtxInstruction first[] = {
-        INPUT(B),
-        INPUT(A),
-        CONSTANT(F32, TWO_F32),
-        CONSTANT(F32, ONE_F32),
-        PTX(SETP),
-        PTX(SELP),
-        PTX(NEG),
-        RETURN,
+        INPUT(B), INPUT(A), CONSTANT(F32, TWO_F32), CONSTANT(F32, ONE_F32), PTX(SETP), PTX(SELP), PTX(NEG), RETURN
     };
     static const StackPtxInstruction second[] = {
-        INPUT(B),
-        INPUT(A),
-        CONSTANT(F32, ONE_F32),
-        CONSTANT(F32, TWO_F32),
-        PTX(SETP),
-        PTX(SELP),
-        PTX(NEG),
-        RETURN,
+        INPUT(B), INPUT(A), CONSTANT(F32, ONE_F32), CONSTANT(F32, TWO_F32), PTX(SETP), PTX(SELP), PTX(NEG), RETURN
     };
     static const StackPtxInstruction of_constants[] = {
-        INPUT(B),
-        CONSTANT(F32, ONE_F32),
-        CONSTANT(F32, TWO_F32),
-        CONSTANT(F32, ONE_F32),
-        PTX(SETP),
-        PTX(SELP),
-        PTX(NEG),
-        RETURN,
+        INPUT(B), CONSTANT(F32, ONE_F32), CONSTANT(F32, TWO_F32), CONSTANT(F32, ONE_F32), PTX(SETP), PTX(SELP), PTX(NEG), RETURN
     };
     Bench bench;
     open_folding_bench(&bench, request_o0, 1);
@@ -163,7 +134,7 @@ static void test_a_known_predicate_chooses_although_it_has_no_constant(void) {
     close_bench(&bench);
 }
 
-static void test_a_known_predicate_that_is_asked_for_stays_an_instruction(void) {
+TEST(test_a_known_predicate_that_is_asked_for_stays_an_instruction) {
     static const size_t requests[] = {OUT_PRED};
     static const StackPtxInstruction words[] = {CONSTANT(F32, TWO_F32), CONSTANT(F32, ONE_F32), PTX(SETP), RETURN};
     Bench bench;
@@ -174,7 +145,7 @@ static void test_a_known_predicate_that_is_asked_for_stays_an_instruction(void) 
     close_bench(&bench);
 }
 
-static void test_only_live_instructions_of_constants_are_asked_about(void) {
+TEST(test_only_live_instructions_of_constants_are_asked_about) {
     static const StackPtxInstruction words[] = {
         CONSTANT(F32, ONE_F32),
         PTX(NEG), /* dead */
@@ -184,11 +155,7 @@ static void test_only_live_instructions_of_constants_are_asked_about(void) {
         RETURN,
     };
     static const StackPtxInstruction without_meaning[] = {
-        CONSTANT(F32, ONE_F32),
-        META(DUP, F32),
-        META(DUP, F32),
-        PTX(FMA),
-        RETURN,
+        CONSTANT(F32, ONE_F32), META(DUP, F32), META(DUP, F32), PTX(FMA), RETURN
     };
     Bench bench;
     open_folding_bench(&bench, request_o0, 1);
@@ -201,7 +168,7 @@ static void test_only_live_instructions_of_constants_are_asked_about(void) {
     close_bench(&bench);
 }
 
-static void test_an_instruction_that_is_another_gets_a_constant_of_its_own(void) {
+TEST(test_an_instruction_that_is_another_gets_a_constant_of_its_own) {
     /* (a - 1) + (b - 1) + 1 with 1 pushed once, and the same by additions of -1. */
     static const StackPtxInstruction words[] = {
         CONSTANT(F32, ONE_F32),
@@ -213,7 +180,7 @@ static void test_an_instruction_that_is_another_gets_a_constant_of_its_own(void)
         PTX(SUB),
         PTX(ADD),
         PTX(ADD),
-        RETURN,
+        RETURN
     };
     static const StackPtxInstruction written[] = {
         CONSTANT(F32, ONE_F32),
@@ -225,7 +192,7 @@ static void test_an_instruction_that_is_another_gets_a_constant_of_its_own(void)
         PTX(ADD),
         PTX(ADD),
         PTX(ADD),
-        RETURN,
+        RETURN
     };
     Bench bench;
     StackPtxLimits tight = roomy;
@@ -242,7 +209,7 @@ static void test_an_instruction_that_is_another_gets_a_constant_of_its_own(void)
     close_bench(&bench);
 }
 
-static void test_values_of_several_results_stay_in_order_when_their_node_merges(void) {
+TEST(test_values_of_several_results_stay_in_order_when_their_node_merges) {
     /* split of 3 and of 1 + 2: one node in the end, whose u32 result both requests share. */
     static const size_t requests[] = {OUT_U32};
     static const StackPtxInstruction words[] = {
@@ -253,7 +220,7 @@ static void test_values_of_several_results_stay_in_order_when_their_node_merges(
         PTX(ADD),
         PTX(SPLIT),
         PTX(ADD_U32),
-        RETURN,
+        RETURN
     };
     Bench bench;
     open_folding_bench(&bench, requests, 1);
@@ -263,15 +230,4 @@ static void test_values_of_several_results_stay_in_order_when_their_node_merges(
     CHECK_UINT(bench.lowered.operands[1], 3); /* the third value of split, after the constant's */
     CHECK_UINT(bench.lowered.operands[2], 3);
     close_bench(&bench);
-}
-
-int main(void) {
-    test_an_instruction_of_constants_becomes_a_constant();
-    test_a_computed_constant_merges_what_becomes_equal();
-    test_a_known_predicate_chooses_although_it_has_no_constant();
-    test_a_known_predicate_that_is_asked_for_stays_an_instruction();
-    test_only_live_instructions_of_constants_are_asked_about();
-    test_an_instruction_that_is_another_gets_a_constant_of_its_own();
-    test_values_of_several_results_stay_in_order_when_their_node_merges();
-    return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -11,7 +11,7 @@
 
 /* ---- hash ---- */
 
-static void test_hash_ignores_dead_code_names_and_value_numbering(void) {
+TEST(test_hash_ignores_dead_code_names_and_value_numbering) {
     static const StackPtxRegister renamed[] = {{"alpha", F32}, {"beta", F32}, {"gamma", F32}, {"delta", F32}, {"omega", F32}};
     static const StackPtxInstruction plain[] = {INPUT(A), INPUT(B), PTX(SUB), META(DUP, F32), PTX(ADD), RETURN};
     static const StackPtxInstruction with_dead_code[] = {
@@ -29,7 +29,7 @@ static void test_hash_ignores_dead_code_names_and_value_numbering(void) {
         PTX(99),
         LOAD(3),
         RETURN,
-        PTX(NEG),
+        PTX(NEG)
     };
     Bench bench;
     StackPtxHash hash;
@@ -45,7 +45,7 @@ static void test_hash_ignores_dead_code_names_and_value_numbering(void) {
     close_bench(&bench);
 }
 
-static void test_hash_orders_commutative_operands_and_only_those(void) {
+TEST(test_hash_orders_commutative_operands_and_only_those) {
     static const StackPtxInstruction ab[] = {INPUT(A), INPUT(B), PTX(ADD), RETURN};
     static const StackPtxInstruction ba[] = {INPUT(B), INPUT(A), PTX(ADD), RETURN};
     static const StackPtxInstruction sub_ab[] = {INPUT(A), INPUT(B), PTX(SUB), RETURN};
@@ -62,7 +62,7 @@ static void test_hash_orders_commutative_operands_and_only_those(void) {
     close_bench(&bench);
 }
 
-static void test_hash_tells_different_programs_apart(void) {
+TEST(test_hash_tells_different_programs_apart) {
     static const StackPtxInstruction programs[][5] = {
         {INPUT(A), INPUT(B), PTX(ADD), RETURN, RETURN},
         {INPUT(A), INPUT(B), PTX(SUB), RETURN, RETURN},
@@ -95,7 +95,7 @@ static void test_hash_tells_different_programs_apart(void) {
     close_bench(&bench);
 }
 
-static void test_hash_depends_on_each_limit(void) {
+TEST(test_hash_depends_on_each_limit) {
     static const StackPtxInstruction words[] = {INPUT(A), RETURN};
     StackPtxHash hashes[6];
     size_t i, k;
@@ -110,13 +110,11 @@ static void test_hash_depends_on_each_limit(void) {
         open_bench(&bench, &limits, request_o0, 1);
         hashes[i] = HASH(&bench, words);
         close_bench(&bench);
-        for (k = 0; k < i; ++k) {
-            CHECK(!is_equal(hashes[i], hashes[k]));
-        }
+        for (k = 0; k < i; ++k) CHECK(!is_equal(hashes[i], hashes[k]));
     }
 }
 
-static void test_hash_depends_on_the_number_and_types_of_requests(void) {
+TEST(test_hash_depends_on_the_number_and_types_of_requests) {
     static const size_t one[] = {O0};
     static const size_t two[] = {O0, O1};
     static const size_t another_register[] = {O1};
@@ -142,7 +140,7 @@ static void test_hash_depends_on_the_number_and_types_of_requests(void) {
     close_bench(&bench);
 }
 
-static void test_hash_does_not_depend_on_indices_of_instructions_and_stacks(void) {
+TEST(test_hash_does_not_depend_on_indices_of_instructions_and_stacks) {
     /* The same instruction in a set of its own, at another index and on another stack. */
     static const char* const two_prefixes[] = {"u32", "f32"};
     static const StackPtxArgTypeInfo types[] = {{0, 0}, {1, 0}};
@@ -170,7 +168,7 @@ static void test_hash_does_not_depend_on_indices_of_instructions_and_stacks(void
     close_bench(&bench);
 }
 
-static void test_hash_tells_results_of_one_node_and_operand_types_apart(void) {
+TEST(test_hash_tells_results_of_one_node_and_operand_types_apart) {
     static const size_t requests[] = {IN_T0, IN_T1};
     static const StackPtxInstruction first_on_top[] = {INPUT(A), PTX(SPLIT), RETURN};
     static const StackPtxInstruction exchanged[] = {INPUT(A), PTX(SPLIT), META(SWAP, TF32), RETURN};
@@ -187,7 +185,7 @@ static void test_hash_tells_results_of_one_node_and_operand_types_apart(void) {
     close_bench(&bench);
 }
 
-static void test_hash_of_special_registers(void) {
+TEST(test_hash_of_special_registers) {
     static const size_t requests[] = {OUT_U32, IN_U32};
     static const StackPtxInstruction element[] = {SPECIAL(TID), META(DUP, U32), RETURN};
     static const StackPtxInstruction scalar[] = {SPECIAL(TID_W), META(DUP, U32), RETURN};
@@ -204,19 +202,11 @@ static void test_hash_of_special_registers(void) {
     close_bench(&bench);
 }
 
-static void test_hash_version_3_is_as_it_was(void) {
+TEST(test_hash_version_3_is_as_it_was) {
     /* Not derived from the rules: the value that version 3 gave when it was made. If this fails, stored hashes are void: raise
        STACK_PTX_HASH_VERSION. */
     static const StackPtxInstruction words[] = {
-        INPUT(A),
-        INPUT(B),
-        PTX(SUB),
-        CONSTANT(F32, ONE_F32),
-        PTX(ADD),
-        SPECIAL(TID),
-        PTX(CVT),
-        PTX(ADD),
-        RETURN,
+        INPUT(A), INPUT(B), PTX(SUB), CONSTANT(F32, ONE_F32), PTX(ADD), SPECIAL(TID), PTX(CVT), PTX(ADD), RETURN
     };
     Bench bench;
     StackPtxHash hash;
@@ -236,7 +226,7 @@ typedef struct WrongWord {
     StackPtxResult compatible;
 } WrongWord;
 
-static void test_each_wrong_word_is_a_no_op_or_its_error(void) {
+TEST(test_each_wrong_word_is_a_no_op_or_its_error) {
     static const WrongWord cases[] = {
         {WORD(NONE, 0, 0),
          STACK_PTX_ERROR_BAD_INSTRUCTION_MAYBE_FORGOT_RETURN,
@@ -311,7 +301,7 @@ static void test_each_wrong_word_is_a_no_op_or_its_error(void) {
     close_bench(&bench);
 }
 
-static void test_strict_errors_in_a_routine_name_it(void) {
+TEST(test_strict_errors_in_a_routine_name_it) {
     static const StackPtxInstruction words[] = {INPUT(A), ROUTINE(2), RETURN};
     StackPtxLimits limits = roomy;
     Bench bench;
@@ -329,7 +319,7 @@ static void test_strict_errors_in_a_routine_name_it(void) {
     close_bench(&bench);
 }
 
-static void test_strict_reports_the_limits(void) {
+TEST(test_strict_reports_the_limits) {
     static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), PTX(ADD), RETURN};
     static const StackPtxInstruction calls[] = {INPUT(A), ROUTINE(0), RETURN};
     static const StackPtxMode other_modes[] = {STACK_PTX_MODE_LENIENT, STACK_PTX_MODE_COMPATIBLE};
@@ -379,35 +369,18 @@ static void test_strict_reports_the_limits(void) {
     close_bench(&bench);
 }
 
-static void test_aux_of_words_that_do_not_use_it_is_not_read(void) {
+TEST(test_aux_of_words_that_do_not_use_it_is_not_read) {
     static const StackPtxInstruction words[] = {
         WORD(INPUT, 77, A),
         WORD(INPUT, 77, B),
         WORD(META_CONSTANT, 77, 1),
         META(YANK_DUP, F32),
         WORD(PTX, 77, SUB),
-        WORD(RETURN, 77, 77),
+        WORD(RETURN, 77, 77)
     };
     Bench bench;
     open_bench(&bench, &roomy, request_o0, 1);
     bench.mode = STACK_PTX_MODE_STRICT;
     CHECK_TEXT(STUB(&bench, words), "{\n.reg .f32 %_s0_<1>;\nsub.ftz.f32 %_s0_0, %a, %b;\nmov.f32 %o0, %_s0_0;\n}");
     close_bench(&bench);
-}
-
-int main(void) {
-    test_hash_ignores_dead_code_names_and_value_numbering();
-    test_hash_orders_commutative_operands_and_only_those();
-    test_hash_tells_different_programs_apart();
-    test_hash_depends_on_each_limit();
-    test_hash_depends_on_the_number_and_types_of_requests();
-    test_hash_does_not_depend_on_indices_of_instructions_and_stacks();
-    test_hash_tells_results_of_one_node_and_operand_types_apart();
-    test_hash_of_special_registers();
-    test_hash_version_3_is_as_it_was();
-    test_each_wrong_word_is_a_no_op_or_its_error();
-    test_strict_errors_in_a_routine_name_it();
-    test_strict_reports_the_limits();
-    test_aux_of_words_that_do_not_use_it_is_not_read();
-    return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

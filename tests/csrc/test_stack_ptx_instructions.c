@@ -11,7 +11,7 @@
 
 /* ---- format ---- */
 
-static void test_words_and_descriptors_have_the_documented_layout(void) {
+TEST(test_words_and_descriptors_have_the_documented_layout) {
     const StackPtxInstruction word = WORD(META, 0x1234, 0xDEADBEEFu);
     const unsigned char expected[8] = {5, 0, 0x34, 0x12, 0xEF, 0xBE, 0xAD, 0xDE};
     CHECK_UINT(sizeof(StackPtxInstruction), 8);
@@ -26,7 +26,7 @@ static void test_words_and_descriptors_have_the_documented_layout(void) {
     CHECK_UINT(offsetof(StackPtxPtxInstructionDescriptor, unique_stacks), 15);
 }
 
-static void test_enumerators_have_the_documented_values(void) {
+TEST(test_enumerators_have_the_documented_values) {
     CHECK_UINT(STACK_PTX_INSTRUCTION_TYPE_NONE, 0);
     CHECK_UINT(STACK_PTX_INSTRUCTION_TYPE_PTX, 1);
     CHECK_UINT(STACK_PTX_INSTRUCTION_TYPE_CONSTANT, 2);
@@ -51,7 +51,7 @@ static void test_enumerators_have_the_documented_values(void) {
     CHECK_UINT(STACK_PTX_META_INSTRUCTION_REVERSE, 8);
 }
 
-static void test_each_result_has_its_documented_value_and_name(void) {
+TEST(test_each_result_has_its_documented_value_and_name) {
     static const char* const names[STACK_PTX_RESULT_NUM_ELEMS] = {
         "STACK_PTX_SUCCESS",
         "STACK_PTX_ERROR_INTERNAL",
@@ -71,31 +71,20 @@ static void test_each_result_has_its_documented_value_and_name(void) {
         "STACK_PTX_ERROR_ARG_IDX_OUT_OF_BOUNDS",
         "STACK_PTX_ERROR_ROUTINES_IDX_OUT_OF_BOUNDS",
         "STACK_PTX_ERROR_STORE_IDX_OUT_OF_BOUNDS",
-        "STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS",
+        "STACK_PTX_ERROR_LOAD_IDX_OUT_OF_BOUNDS"
     };
     int i;
     CHECK_UINT(STACK_PTX_RESULT_NUM_ELEMS, 19);
-    for (i = 0; i < STACK_PTX_RESULT_NUM_ELEMS; ++i) {
-        CHECK_TEXT(stack_ptx_result_to_string((StackPtxResult)i), names[i]);
-    }
+    for (i = 0; i < STACK_PTX_RESULT_NUM_ELEMS; ++i) CHECK_TEXT(stack_ptx_result_to_string((StackPtxResult)i), names[i]);
     CHECK_TEXT(stack_ptx_result_to_string(STACK_PTX_RESULT_NUM_ELEMS), "STACK_PTX_RESULT_UNKNOWN");
 }
 
 /* ---- instructions ---- */
 
-static void test_operands_of_several_stacks_come_from_each_in_pop_order(void) {
+TEST(test_operands_of_several_stacks_come_from_each_in_pop_order) {
     /* a < c is setp with c pushed first; then selp pops its two f32 and the predicate. */
     static const StackPtxInstruction words[] = {
-        INPUT(C),
-        INPUT(A),
-        PTX(SETP),
-        INPUT(A),
-        INPUT(B),
-        PTX(SELP),
-        INPUT(IN_U32),
-        PTX(CVT),
-        PTX(ADD),
-        RETURN,
+        INPUT(C), INPUT(A), PTX(SETP), INPUT(A), INPUT(B), PTX(SELP), INPUT(IN_U32), PTX(CVT), PTX(ADD), RETURN
     };
     Bench bench;
     open_bench(&bench, &roomy, request_o0, 1);
@@ -111,7 +100,7 @@ static void test_operands_of_several_stacks_come_from_each_in_pop_order(void) {
     close_bench(&bench);
 }
 
-static void test_operands_of_three_stacks_come_from_each(void) {
+TEST(test_operands_of_three_stacks_come_from_each) {
     static const size_t requests[] = {OUT_S32};
     static const StackPtxInstruction words[] = {INPUT(IN_PRED), INPUT(IN_U32), INPUT(A), PTX(PICK), RETURN};
     Bench bench;
@@ -120,19 +109,11 @@ static void test_operands_of_three_stacks_come_from_each(void) {
     close_bench(&bench);
 }
 
-static void test_vectors_take_elements_in_pop_order_and_first_results_are_on_top(void) {
+TEST(test_vectors_take_elements_in_pop_order_and_first_results_are_on_top) {
     /* Pops: {t1, t0} of the two pushed last, {t0}, and {d, c, b, a}. The request takes the first-named result. */
     static const size_t requests[] = {O0, O1, O2, O3};
     static const StackPtxInstruction words[] = {
-        INPUT(A),
-        INPUT(B),
-        INPUT(C),
-        INPUT(D),
-        INPUT(IN_T0),
-        INPUT(IN_T0),
-        INPUT(IN_T1),
-        PTX(MMA),
-        RETURN,
+        INPUT(A), INPUT(B), INPUT(C), INPUT(D), INPUT(IN_T0), INPUT(IN_T0), INPUT(IN_T1), PTX(MMA), RETURN
     };
     Bench bench;
     open_bench(&bench, &roomy, requests, 4);
@@ -147,7 +128,7 @@ static void test_vectors_take_elements_in_pop_order_and_first_results_are_on_top
     close_bench(&bench);
 }
 
-static void test_two_results_are_pushed_so_that_the_first_is_on_top(void) {
+TEST(test_two_results_are_pushed_so_that_the_first_is_on_top) {
     /* selp takes the predicate on top: p of p|q. */
     static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), PTX(SETP_2), INPUT(A), INPUT(B), PTX(SELP), RETURN};
     Bench bench;
@@ -162,7 +143,7 @@ static void test_two_results_are_pushed_so_that_the_first_is_on_top(void) {
     close_bench(&bench);
 }
 
-static void test_results_of_one_node_may_lie_on_several_stacks(void) {
+TEST(test_results_of_one_node_may_lie_on_several_stacks) {
     static const size_t requests[] = {OUT_U32};
     static const StackPtxInstruction words[] = {INPUT(A), PTX(SPLIT), RETURN};
     Bench bench;
@@ -179,7 +160,7 @@ static void test_results_of_one_node_may_lie_on_several_stacks(void) {
     close_bench(&bench);
 }
 
-static void test_four_operands_and_a_long_name(void) {
+TEST(test_four_operands_and_a_long_name) {
     static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), INPUT(C), INPUT(D), PTX(QUAD), RETURN};
     Bench bench;
     open_bench(&bench, &roomy, request_o0, 1);
@@ -190,7 +171,7 @@ static void test_four_operands_and_a_long_name(void) {
     close_bench(&bench);
 }
 
-static void test_constants_are_moved_into_registers_for_instructions_that_take_no_others(void) {
+TEST(test_constants_are_moved_into_registers_for_instructions_that_take_no_others) {
     static const StackPtxInstruction words[] = {
         INPUT(A),
         CONSTANT(F32, ONE_F32),
@@ -201,7 +182,7 @@ static void test_constants_are_moved_into_registers_for_instructions_that_take_n
         PTX(ADD),
         CONSTANT(F32, THREE_F32),
         PTX(ADD),
-        RETURN,
+        RETURN
     };
     Bench bench;
     open_bench(&bench, &roomy, request_o0, 1);
@@ -214,18 +195,9 @@ static void test_constants_are_moved_into_registers_for_instructions_that_take_n
     close_bench(&bench);
 }
 
-static void test_instruction_without_results_pops_and_counts_nothing(void) {
+TEST(test_instruction_without_results_pops_and_counts_nothing) {
     static const StackPtxInstruction words[] = {
-        INPUT(A),
-        INPUT(B),
-        INPUT(C),
-        PTX(DISCARD),
-        PTX(DISCARD),
-        PTX(DISCARD),
-        INPUT(D),
-        PTX(DISCARD),
-        INPUT(B),
-        RETURN,
+        INPUT(A), INPUT(B), INPUT(C), PTX(DISCARD), PTX(DISCARD), PTX(DISCARD), INPUT(D), PTX(DISCARD), INPUT(B), RETURN
     };
     static StackPtxInstruction many[1000];
     StackPtxLimits limits = roomy;
@@ -246,14 +218,10 @@ static void test_instruction_without_results_pops_and_counts_nothing(void) {
     close_bench(&bench);
 }
 
-static void test_constants_are_printed_by_their_type(void) {
+TEST(test_constants_are_printed_by_their_type) {
     static const size_t requests[] = {O0, OUT_U32, OUT_S32, OUT_F64};
     static const StackPtxInstruction words[] = {
-        CONSTANT(F32, ONE_F32),
-        CONSTANT(U32, 1),
-        CONSTANT(S32, 0xFFFFFFFEu),
-        CONSTANT(F64, ONE_F32),
-        RETURN,
+        CONSTANT(F32, ONE_F32), CONSTANT(U32, 1), CONSTANT(S32, 0xFFFFFFFEu), CONSTANT(F64, ONE_F32), RETURN
     };
     Bench bench;
     open_bench(&bench, &roomy, requests, 4);
@@ -264,14 +232,9 @@ static void test_constants_are_printed_by_their_type(void) {
     close_bench(&bench);
 }
 
-static void test_wide_constants_are_widened_from_32_bits(void) {
+TEST(test_wide_constants_are_widened_from_32_bits) {
     static const uint8_t types[NUM_STACKS] = {
-        STACK_PTX_CONSTANT_TYPE_F64,
-        STACK_PTX_CONSTANT_TYPE_U64,
-        STACK_PTX_CONSTANT_TYPE_S64,
-        0,
-        0,
-        0,
+        STACK_PTX_CONSTANT_TYPE_F64, STACK_PTX_CONSTANT_TYPE_U64, STACK_PTX_CONSTANT_TYPE_S64, 0, 0, 0
     };
     static const StackPtxTraits wide = {instruction_traits, volatile_special, types};
     static const size_t requests[] = {OUT_U32, OUT_S32, O0, O1, O2, O3, O4, O5};
@@ -299,7 +262,7 @@ static void test_wide_constants_are_widened_from_32_bits(void) {
     close_bench(&bench);
 }
 
-static void test_only_stacks_with_a_constant_type_have_constants(void) {
+TEST(test_only_stacks_with_a_constant_type_have_constants) {
     static const size_t requests[] = {OUT_PRED};
     static const StackPtxInstruction words[] = {CONSTANT(PRED, 1), RETURN};
     Bench bench;
@@ -307,22 +270,4 @@ static void test_only_stacks_with_a_constant_type_have_constants(void) {
     CHECK(LOWER(&bench, words) == STACK_PTX_SUCCESS);
     CHECK_UINT(bench.lowered.request_values[0], STACK_PTX_NO_VALUE);
     close_bench(&bench);
-}
-
-int main(void) {
-    test_words_and_descriptors_have_the_documented_layout();
-    test_enumerators_have_the_documented_values();
-    test_each_result_has_its_documented_value_and_name();
-    test_operands_of_several_stacks_come_from_each_in_pop_order();
-    test_operands_of_three_stacks_come_from_each();
-    test_vectors_take_elements_in_pop_order_and_first_results_are_on_top();
-    test_two_results_are_pushed_so_that_the_first_is_on_top();
-    test_results_of_one_node_may_lie_on_several_stacks();
-    test_four_operands_and_a_long_name();
-    test_constants_are_moved_into_registers_for_instructions_that_take_no_others();
-    test_instruction_without_results_pops_and_counts_nothing();
-    test_constants_are_printed_by_their_type();
-    test_wide_constants_are_widened_from_32_bits();
-    test_only_stacks_with_a_constant_type_have_constants();
-    return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

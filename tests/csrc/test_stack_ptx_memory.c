@@ -11,7 +11,7 @@
 
 /* ---- text and memory ---- */
 
-static void test_every_buffer_size_is_respected(void) {
+TEST(test_every_buffer_size_is_respected) {
     static const size_t requests[] = {O0, OUT_U32, A, B};
     static const StackPtxInstruction words[] = {
         INPUT(A),
@@ -28,7 +28,7 @@ static void test_every_buffer_size_is_respected(void) {
         INPUT(A),
         PTX(FMA),
         SPECIAL(TID),
-        RETURN,
+        RETURN
     };
     static char expected[2048], buffer[2048];
     Bench bench;
@@ -48,18 +48,14 @@ static void test_every_buffer_size_is_respected(void) {
         result = stack_ptx_emit(bench.language, &bench.lowered, bench.workspace, bench.workspace_bytes, buffer, size, &written);
         CHECK(result == (size > length ? STACK_PTX_SUCCESS : STACK_PTX_ERROR_INSUFFICIENT_BUFFER));
         CHECK_UINT(written, length);
-        for (k = size; k < sizeof buffer; ++k) {
-            num_touched += buffer[k] != 0x7E;
-        }
+        for (k = size; k < sizeof buffer; ++k) num_touched += buffer[k] != 0x7E;
         CHECK_UINT(num_touched, 0);
-        if (size > length) {
-            CHECK_TEXT(buffer, expected);
-        }
+        if (size > length) CHECK_TEXT(buffer, expected);
     }
     close_bench(&bench);
 }
 
-static void test_long_names_give_the_same_text_as_short_ones(void) {
+TEST(test_long_names_give_the_same_text_as_short_ones) {
     /* 80 characters each: longer than any padded text. */
 #define LONG_A "a23456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_"
 #define LONG_Z "z23456789_123456789_123456789_123456789_123456789_123456789_123456789_123456789_"
@@ -86,7 +82,7 @@ static void test_long_names_give_the_same_text_as_short_ones(void) {
     close_bench(&bench);
 }
 
-static void test_memory_may_have_any_alignment_but_not_too_few_bytes(void) {
+TEST(test_memory_may_have_any_alignment_but_not_too_few_bytes) {
     static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), PTX(SUB), RETURN};
     Bench bench;
     StackPtxHash hash;
@@ -134,7 +130,7 @@ static void test_memory_may_have_any_alignment_but_not_too_few_bytes(void) {
     close_bench(&bench);
 }
 
-static void test_null_where_nothing_says_so_is_an_invalid_value(void) {
+TEST(test_null_where_nothing_says_so_is_an_invalid_value) {
     static const StackPtxInstruction words[] = {INPUT(A), RETURN};
     const StackPtxLanguage* language = NULL;
     Bench bench;
@@ -214,7 +210,7 @@ static StackPtxResult init_result(const StackPtxLanguageInfo* info) {
     return result;
 }
 
-static void test_wrong_descriptions_are_refused_by_their_code(void) {
+TEST(test_wrong_descriptions_are_refused_by_their_code) {
     static const StackPtxArgTypeInfo bad_stack[] = {{NUM_STACKS, 0}};
     static const StackPtxArgTypeInfo too_wide[] = {{F32, STACK_PTX_MAX_NUM_VEC_ELEMS + 1}};
     static const StackPtxPtxInstructionDescriptor bad_arg[] = {
@@ -314,36 +310,19 @@ static void test_wrong_descriptions_are_refused_by_their_code(void) {
 #undef EXPECT
 }
 
-static void test_names_of_compilers_and_of_ptx_are_refused(void) {
+TEST(test_names_of_compilers_and_of_ptx_are_refused) {
     static const char* const refused[] = {
         "f1",    "r2",     "rd3",   "p1",      "fd4",         "rs5",     "h6",  "hh7",      "b8",
         "rc9",   "rq10",   "f0123", "_s0_0",   "_s12_345",    "SP",      "SPL", "tid",      "ntid",
         "ctaid", "laneid", "clock", "clock64", "lanemask_lt", "envreg3", "pm0", "pm7_64",   "dynamic_smem_size",
-        "",      "%x",     "a b",   "a-b",     "x.y",         "x,",      "x;",  "\xC3\xA4", "x\n",
+        "",      "%x",     "a b",   "a-b",     "x.y",         "x,",      "x;",  "\xC3\xA4", "x\n"
     };
-    static const char* const accepted[] = {
-        "x",    "X",    "_x0",   "f",      "r", "rd",  "p",  "f1a", "f_1",  "r1_",    "fx1", "x1", "out0", "s0_0", "_s0",
-        "_s0_", "_s_0", "_sx_1", "_s0_0a", "$", "a$b", "9a", "0",   "tidx", "clocks", "SPX", "b",  "h",    "spl",
-    };
+    static const char* const accepted[] = {"x",   "X",  "_x0",  "f",    "r",      "rd",   "p",    "f1a",   "f_1",    "r1_",
+                                           "fx1", "x1", "out0", "s0_0", "_s0",    "_s0_", "_s_0", "_sx_1", "_s0_0a", "$",
+                                           "a$b", "9a", "0",    "tidx", "clocks", "SPX",  "b",    "h",     "spl"};
     size_t i;
-    for (i = 0; i < COUNT(refused); ++i) {
-        if (stack_ptx_check_name(refused[i]) != STACK_PTX_ERROR_INVALID_VALUE) {
-            CHECK_TEXT(refused[i], "a name that is refused");
-        }
-    }
-    for (i = 0; i < COUNT(accepted); ++i) {
-        if (stack_ptx_check_name(accepted[i]) != STACK_PTX_SUCCESS) {
-            CHECK_TEXT(accepted[i], "a name that is accepted");
-        }
-    }
-}
-
-int main(void) {
-    test_every_buffer_size_is_respected();
-    test_long_names_give_the_same_text_as_short_ones();
-    test_memory_may_have_any_alignment_but_not_too_few_bytes();
-    test_null_where_nothing_says_so_is_an_invalid_value();
-    test_wrong_descriptions_are_refused_by_their_code();
-    test_names_of_compilers_and_of_ptx_are_refused();
-    return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    for (i = 0; i < COUNT(refused); ++i)
+        if (stack_ptx_check_name(refused[i]) != STACK_PTX_ERROR_INVALID_VALUE) CHECK_TEXT(refused[i], "a name that is refused");
+    for (i = 0; i < COUNT(accepted); ++i)
+        if (stack_ptx_check_name(accepted[i]) != STACK_PTX_SUCCESS) CHECK_TEXT(accepted[i], "a name that is accepted");
 }

@@ -11,7 +11,7 @@
 
 /* ---- requests ---- */
 
-static void test_requests_pop_their_stacks_in_order(void) {
+TEST(test_requests_pop_their_stacks_in_order) {
     static const size_t requests[] = {OUT_U32, O1, O0};
     static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), INPUT(C), INPUT(IN_U32), RETURN};
     Bench bench;
@@ -20,7 +20,7 @@ static void test_requests_pop_their_stacks_in_order(void) {
     close_bench(&bench);
 }
 
-static void test_no_requests_need_nothing(void) {
+TEST(test_no_requests_need_nothing) {
     static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), PTX(ADD), RETURN};
     Bench bench;
     open_bench(&bench, &roomy, NULL, 0);
@@ -42,21 +42,15 @@ static void run_moves(const char* text, char* values /* indexed by register, tem
             t = strcmp(target, registers[i].name) == 0 ? i : t;
             s = source[0] == '%' && strcmp(source + 1, registers[i].name) == 0 ? i : s;
         }
-        if (strncmp(target, "_s0_", 4) == 0) {
-            t = 16 + atoi(target + 4);
-        }
-        if (strncmp(source, "%_s0_", 5) == 0) {
-            s = 16 + atoi(source + 5);
-        }
+        if (strncmp(target, "_s0_", 4) == 0) t = 16 + atoi(target + 4);
+        if (strncmp(source, "%_s0_", 5) == 0) s = 16 + atoi(source + 5);
         value = s >= 0 ? values[s] : '0';
         CHECK(t >= 0);
-        if (t >= 0) {
-            values[t] = value;
-        }
+        if (t >= 0) values[t] = value;
     }
 }
 
-static void test_any_assignment_among_four_registers_is_a_parallel_move(void) {
+TEST(test_any_assignment_among_four_registers_is_a_parallel_move) {
     /* All 5^4 ways to give each of a b c d the value of one of them, or zero. */
     static const size_t requests[] = {A, B, C, D};
     static const char* const letters = "abcd0";
@@ -81,14 +75,12 @@ static void test_any_assignment_among_four_registers_is_a_parallel_move(void) {
         }
         words[4].instruction_type = STACK_PTX_INSTRUCTION_TYPE_RETURN;
         run_moves(STUB(&bench, words), values);
-        for (k = 0; k < 4; ++k) {
-            CHECK_UINT(values[k], letters[digits[k]]);
-        }
+        for (k = 0; k < 4; ++k) CHECK_UINT(values[k], letters[digits[k]]);
     }
     close_bench(&bench);
 }
 
-static void test_many_swaps_at_once(void) {
+TEST(test_many_swaps_at_once) {
     /* Ten pairs, exchanged pair by pair: each needs three movs. */
     static StackPtxRegister pairs[20];
     static char names[20][4];
@@ -115,9 +107,7 @@ static void test_many_swaps_at_once(void) {
     open_language(&bench);
     line = STUB(&bench, words);
     CHECK(strstr(line, ".reg .f32 %_s0_<10>;") != NULL);
-    for (; (line = strstr(line, "mov.f32")) != NULL; ++line) {
-        ++num_moves;
-    }
+    for (; (line = strstr(line, "mov.f32")) != NULL; ++line) ++num_moves;
     CHECK_UINT(num_moves, 30);
     for (i = 0; i < 10; ++i) {
         char expected[96];
@@ -137,7 +127,7 @@ static void test_many_swaps_at_once(void) {
     close_bench(&bench);
 }
 
-static void test_last_request_for_a_register_counts(void) {
+TEST(test_last_request_for_a_register_counts) {
     /* a = b, b = a, a = c: of the two for a the last counts, so b = a comes first. */
     static const size_t requests[] = {A, B, A};
     static const StackPtxInstruction words[] = {INPUT(C), INPUT(A), INPUT(B), RETURN};
@@ -152,7 +142,7 @@ static void test_last_request_for_a_register_counts(void) {
     close_bench(&bench);
 }
 
-static void test_registers_of_one_name_are_one_register(void) {
+TEST(test_registers_of_one_name_are_one_register) {
     /* "x" twice: as input 0 and as request 2. */
     static const StackPtxRegister twice[] = {{"x", F32}, {"y", F32}, {"x", F32}};
     static const size_t requests[] = {2, 1};
@@ -170,16 +160,10 @@ static void test_registers_of_one_name_are_one_register(void) {
 
 /* ---- dead code and value numbering ---- */
 
-static void test_lowered_form_is_in_evaluation_order_with_operands_before_their_use(void) {
+TEST(test_lowered_form_is_in_evaluation_order_with_operands_before_their_use) {
     static const size_t requests[] = {O0, O1};
     static const StackPtxInstruction words[] = {
-        INPUT(A),
-        INPUT(B),
-        PTX(SUB),
-        META(DUP, F32),
-        CONSTANT(F32, ONE_F32),
-        PTX(ADD),
-        RETURN,
+        INPUT(A), INPUT(B), PTX(SUB), META(DUP, F32), CONSTANT(F32, ONE_F32), PTX(ADD), RETURN
     };
     Bench bench;
     open_bench(&bench, &roomy, requests, 2);
@@ -219,18 +203,10 @@ static void check_merging(const StackPtxInstruction* words, size_t num_words, ui
     close_bench(&bench);
 }
 
-static void test_equal_values_are_merged_unless_switched_off(void) {
+TEST(test_equal_values_are_merged_unless_switched_off) {
     static const StackPtxInstruction equal[] = {INPUT(A), INPUT(B), PTX(SUB), INPUT(A), INPUT(B), PTX(SUB), RETURN};
     static const StackPtxInstruction nested[] = {
-        INPUT(A),
-        PTX(NEG),
-        INPUT(B),
-        PTX(SUB),
-        INPUT(A),
-        PTX(NEG),
-        INPUT(B),
-        PTX(SUB),
-        RETURN,
+        INPUT(A), PTX(NEG), INPUT(B), PTX(SUB), INPUT(A), PTX(NEG), INPUT(B), PTX(SUB), RETURN
     };
     static const StackPtxInstruction commuted[] = {INPUT(A), INPUT(B), PTX(ADD), INPUT(B), INPUT(A), PTX(ADD), RETURN};
     static const StackPtxInstruction not_commuted[] = {INPUT(A), INPUT(B), PTX(SUB), INPUT(B), INPUT(A), PTX(SUB), RETURN};
@@ -248,25 +224,13 @@ static void test_equal_values_are_merged_unless_switched_off(void) {
         INPUT(A),
         INPUT(C),
         PTX(FMA),
-        RETURN,
+        RETURN
     };
     static const StackPtxInstruction zeros[] = {
-        CONSTANT(F32, 0),
-        PTX(NEG),
-        CONSTANT(F32, 0x80000000u),
-        PTX(NEG),
-        CONSTANT(F32, 0),
-        PTX(NEG),
-        RETURN,
+        CONSTANT(F32, 0), PTX(NEG), CONSTANT(F32, 0x80000000u), PTX(NEG), CONSTANT(F32, 0), PTX(NEG), RETURN
     };
     static const StackPtxInstruction other_stack[] = {
-        CONSTANT(U32, 1),
-        CONSTANT(U32, 1),
-        PTX(ADD_U32),
-        CONSTANT(U32, 1),
-        CONSTANT(U32, 2),
-        PTX(ADD_U32),
-        RETURN,
+        CONSTANT(U32, 1), CONSTANT(U32, 1), PTX(ADD_U32), CONSTANT(U32, 1), CONSTANT(U32, 2), PTX(ADD_U32), RETURN
     };
     check_merging(equal, COUNT(equal), 1, 2);
     check_merging(nested, COUNT(nested), 2, 4);
@@ -277,15 +241,49 @@ static void test_equal_values_are_merged_unless_switched_off(void) {
     check_merging(other_stack, COUNT(other_stack), 2, 2);
 }
 
-static void test_vector_instructions_are_merged_too(void) {
+TEST(test_vector_instructions_are_merged_too) {
     static const StackPtxInstruction words[] = {
-        INPUT(A), INPUT(B), INPUT(C), INPUT(D), INPUT(IN_T0), INPUT(IN_T0), INPUT(IN_T1), PTX(MMA), NUMBER(3), META(DROP, F32),
-        INPUT(A), INPUT(B), INPUT(C), INPUT(D), INPUT(IN_T0), INPUT(IN_T0), INPUT(IN_T1), PTX(MMA), RETURN,
+        INPUT(A),
+        INPUT(B),
+        INPUT(C),
+        INPUT(D),
+        INPUT(IN_T0),
+        INPUT(IN_T0),
+        INPUT(IN_T1),
+        PTX(MMA),
+        NUMBER(3),
+        META(DROP, F32),
+        INPUT(A),
+        INPUT(B),
+        INPUT(C),
+        INPUT(D),
+        INPUT(IN_T0),
+        INPUT(IN_T0),
+        INPUT(IN_T1),
+        PTX(MMA),
+        RETURN
     };
     /* The last of the operands differs. */
     static const StackPtxInstruction different[] = {
-        INPUT(A), INPUT(B), INPUT(C), INPUT(D), INPUT(IN_T0), INPUT(IN_T0), INPUT(IN_T1), PTX(MMA), NUMBER(3), META(DROP, F32),
-        INPUT(B), INPUT(B), INPUT(C), INPUT(D), INPUT(IN_T0), INPUT(IN_T0), INPUT(IN_T1), PTX(MMA), RETURN,
+        INPUT(A),
+        INPUT(B),
+        INPUT(C),
+        INPUT(D),
+        INPUT(IN_T0),
+        INPUT(IN_T0),
+        INPUT(IN_T1),
+        PTX(MMA),
+        NUMBER(3),
+        META(DROP, F32),
+        INPUT(B),
+        INPUT(B),
+        INPUT(C),
+        INPUT(D),
+        INPUT(IN_T0),
+        INPUT(IN_T0),
+        INPUT(IN_T1),
+        PTX(MMA),
+        RETURN
     };
     Bench bench;
     check_merging(words, COUNT(words), 1, 2);
@@ -297,7 +295,7 @@ static void test_vector_instructions_are_merged_too(void) {
     close_bench(&bench);
 }
 
-static void test_volatile_reads_are_never_merged(void) {
+TEST(test_volatile_reads_are_never_merged) {
     static const size_t requests[] = {OUT_U32, OUT_U32};
     static const StackPtxInstruction clocks[] = {SPECIAL(CLOCK), SPECIAL(CLOCK), RETURN};
     static const StackPtxInstruction one_clock[] = {SPECIAL(CLOCK), META(DUP, U32), RETURN};
@@ -321,7 +319,7 @@ static void test_volatile_reads_are_never_merged(void) {
 }
 
 /* A program of more distinct values than the first part of the table holds, then all of them again. */
-static void test_many_values_are_numbered_and_named(void) {
+TEST(test_many_values_are_numbered_and_named) {
     enum { NUM_CONSTANTS = 1500 };
     static StackPtxInstruction words[2 * (2 * NUM_CONSTANTS + 2) + 1];
     static const size_t requests[] = {O0, O1};
@@ -362,7 +360,7 @@ static void test_many_values_are_numbered_and_named(void) {
     close_bench(&bench);
 }
 
-static void test_values_that_differ_in_a_later_operand_are_kept_apart(void) {
+TEST(test_values_that_differ_in_a_later_operand_are_kept_apart) {
     /* A chain fma(b, a, the one before): many values that share all but the third operand. Constants of no use lie between
        them, now more, now fewer, so that some of them meet in the table. */
     enum { NUM_LINKS = 1500 };
@@ -389,7 +387,7 @@ static void test_values_that_differ_in_a_later_operand_are_kept_apart(void) {
     close_bench(&bench);
 }
 
-static void test_values_of_a_routine_called_often_are_numbered(void) {
+TEST(test_values_of_a_routine_called_often_are_numbered) {
     /* Two words that make 1,000 distinct values: the table grows while the program runs. */
     enum { NUM_CONSTANTS = 500 };
     static StackPtxInstruction routine[2 * NUM_CONSTANTS];
@@ -415,21 +413,4 @@ static void test_values_of_a_routine_called_often_are_numbered(void) {
     CHECK_UINT(bench.lowered.num_nodes, 1 + 2 * NUM_CONSTANTS);
     CHECK_UINT(bench.lowered.request_values[0], bench.lowered.request_values[1]);
     close_bench(&bench);
-}
-
-int main(void) {
-    test_requests_pop_their_stacks_in_order();
-    test_no_requests_need_nothing();
-    test_any_assignment_among_four_registers_is_a_parallel_move();
-    test_many_swaps_at_once();
-    test_last_request_for_a_register_counts();
-    test_registers_of_one_name_are_one_register();
-    test_lowered_form_is_in_evaluation_order_with_operands_before_their_use();
-    test_equal_values_are_merged_unless_switched_off();
-    test_vector_instructions_are_merged_too();
-    test_volatile_reads_are_never_merged();
-    test_many_values_are_numbered_and_named();
-    test_values_that_differ_in_a_later_operand_are_kept_apart();
-    test_values_of_a_routine_called_often_are_numbered();
-    return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

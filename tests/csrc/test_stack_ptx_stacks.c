@@ -13,32 +13,16 @@
 
 static const StackPtxLimits three_deep = {3, 256, 4, 8, 1024};
 
-static void test_push_onto_a_full_stack_is_dropped(void) {
+TEST(test_push_onto_a_full_stack_is_dropped) {
     static const StackPtxInstruction input[] = {INPUT(A), INPUT(B), INPUT(C), INPUT(D), RETURN};
     static const StackPtxInstruction dup[] = {INPUT(A), INPUT(B), INPUT(C), META(DUP, F32), RETURN};
     static const StackPtxInstruction yank_dup[] = {INPUT(A), INPUT(B), INPUT(C), NUMBER(2), META(YANK_DUP, F32), RETURN};
-    static const StackPtxInstruction load[] = {
-        INPUT(D),
-        STORE(F32, 0),
-        INPUT(A),
-        INPUT(B),
-        INPUT(C),
-        LOAD(0),
-        RETURN,
-    };
+    static const StackPtxInstruction load[] = {INPUT(D), STORE(F32, 0), INPUT(A), INPUT(B), INPUT(C), LOAD(0), RETURN};
     /* The result of an instruction finds room where its operands were, but not on another, full stack. */
     static const StackPtxInstruction result[] = {INPUT(A), INPUT(B), INPUT(C), INPUT(IN_U32), PTX(CVT), RETURN};
     static const StackPtxInstruction constant[] = {INPUT(A), INPUT(B), INPUT(C), CONSTANT(F32, 1), RETURN};
     static const StackPtxInstruction meta_constant[] = {
-        INPUT(A),
-        INPUT(B),
-        INPUT(C),
-        NUMBER(1),
-        NUMBER(1),
-        NUMBER(1),
-        NUMBER(2),
-        META(DROP, F32),
-        RETURN,
+        INPUT(A), INPUT(B), INPUT(C), NUMBER(1), NUMBER(1), NUMBER(1), NUMBER(2), META(DROP, F32), RETURN
     };
     CHECK_TEXT(F32_STACK_AFTER(&three_deep, input), "cba...");
     CHECK_TEXT(F32_STACK_AFTER(&three_deep, dup), "cba...");
@@ -49,18 +33,11 @@ static void test_push_onto_a_full_stack_is_dropped(void) {
     CHECK_TEXT(F32_STACK_AFTER(&three_deep, meta_constant), "ba....");
 }
 
-static void test_vector_results_that_find_no_room_are_dropped_one_by_one(void) {
+TEST(test_vector_results_that_find_no_room_are_dropped_one_by_one) {
     /* Results {t0, t1} onto one free place: t1 is pushed first, t0 is dropped. */
     static const StackPtxLimits limits = {4, 256, 4, 8, 1024};
     static const size_t requests[] = {IN_T0};
-    static const StackPtxInstruction words[] = {
-        INPUT(IN_T0),
-        INPUT(IN_T0),
-        INPUT(IN_T0),
-        INPUT(A),
-        PTX(SPLIT),
-        RETURN,
-    };
+    static const StackPtxInstruction words[] = {INPUT(IN_T0), INPUT(IN_T0), INPUT(IN_T0), INPUT(A), PTX(SPLIT), RETURN};
     static const StackPtxInstruction special[] = {INPUT(IN_U32), INPUT(IN_U32), SPECIAL(TID), RETURN};
     static const size_t u32_requests[] = {OUT_U32, OUT_U32};
     Bench bench;
@@ -76,7 +53,7 @@ static void test_vector_results_that_find_no_room_are_dropped_one_by_one(void) {
     close_bench(&bench);
 }
 
-static void test_stack_size_zero_holds_nothing(void) {
+TEST(test_stack_size_zero_holds_nothing) {
     static const StackPtxLimits limits = {0, 256, 4, 8, 1024};
     static const StackPtxInstruction words[] = {INPUT(A), NUMBER(0), META(DROP, F32), META(DUP, F32), PTX(ACTIVEMASK), RETURN};
     CHECK_TEXT(F32_STACK_AFTER(&limits, words), "......");
@@ -114,7 +91,7 @@ static void check_meta_cases(const StackPtxLimits* limits, const MetaCase* cases
 
 #define OP(name) STACK_PTX_META_INSTRUCTION_##name
 
-static void test_meta_operations_on_empty_short_and_exact_stacks(void) {
+TEST(test_meta_operations_on_empty_short_and_exact_stacks) {
     static const MetaCase cases[] = {
         {"", -1, OP(DUP), "......"},         {"a", -1, OP(DUP), "aa...."},         {"ab", -1, OP(DUP), "bba..."},
         {"", 0, OP(YANK_DUP), "......"},     {"abc", 0, OP(YANK_DUP), "ccba.."},   {"abc", 2, OP(YANK_DUP), "acba.."},
@@ -134,7 +111,7 @@ static void test_meta_operations_on_empty_short_and_exact_stacks(void) {
     check_meta_cases(&roomy, cases, COUNT(cases));
 }
 
-static void test_meta_operations_on_full_stacks(void) {
+TEST(test_meta_operations_on_full_stacks) {
     static const MetaCase cases[] = {
         {"abc", -1, OP(DUP), "cba..."},
         {"abc", 1, OP(YANK_DUP), "cba..."},
@@ -151,63 +128,25 @@ static void test_meta_operations_on_full_stacks(void) {
     check_meta_cases(&three_deep, cases, COUNT(cases));
 }
 
-static void test_depths_and_counts_are_popped_even_if_nothing_else_happens(void) {
+TEST(test_depths_and_counts_are_popped_even_if_nothing_else_happens) {
     /* The first operation takes the 9 and does nothing; the drop then takes the 1. */
     static const StackPtxInstruction yank_dup[] = {
-        INPUT(A),
-        INPUT(B),
-        NUMBER(1),
-        NUMBER(9),
-        META(YANK_DUP, F32),
-        META(DROP, F32),
-        RETURN,
+        INPUT(A), INPUT(B), NUMBER(1), NUMBER(9), META(YANK_DUP, F32), META(DROP, F32), RETURN
     };
     static const StackPtxInstruction swap_with[] = {
-        INPUT(A),
-        INPUT(B),
-        NUMBER(1),
-        NUMBER(9),
-        META(SWAP_WITH, F32),
-        META(DROP, F32),
-        RETURN,
+        INPUT(A), INPUT(B), NUMBER(1), NUMBER(9), META(SWAP_WITH, F32), META(DROP, F32), RETURN
     };
     static const StackPtxInstruction replace_on_empty[] = {
-        INPUT(A),
-        INPUT(B),
-        NUMBER(1),
-        NUMBER(0),
-        META(REPLACE, U32),
-        META(DROP, F32),
-        RETURN,
+        INPUT(A), INPUT(B), NUMBER(1), NUMBER(0), META(REPLACE, U32), META(DROP, F32), RETURN
     };
     static const StackPtxInstruction drop[] = {
-        INPUT(A),
-        INPUT(B),
-        NUMBER(1),
-        NUMBER(2),
-        META(DROP, F32),
-        META(DROP, F32),
-        RETURN,
+        INPUT(A), INPUT(B), NUMBER(1), NUMBER(2), META(DROP, F32), META(DROP, F32), RETURN
     };
     static const StackPtxInstruction full[] = {
-        INPUT(A),
-        INPUT(B),
-        INPUT(C),
-        NUMBER(1),
-        NUMBER(1),
-        META(SWAP_WITH, F32),
-        META(DROP, F32),
-        RETURN,
+        INPUT(A), INPUT(B), INPUT(C), NUMBER(1), NUMBER(1), META(SWAP_WITH, F32), META(DROP, F32), RETURN
     };
     static const StackPtxInstruction full_replace[] = {
-        INPUT(A),
-        INPUT(B),
-        INPUT(C),
-        NUMBER(1),
-        NUMBER(1),
-        META(REPLACE, F32),
-        META(DROP, F32),
-        RETURN,
+        INPUT(A), INPUT(B), INPUT(C), NUMBER(1), NUMBER(1), META(REPLACE, F32), META(DROP, F32), RETURN
     };
     CHECK_TEXT(F32_STACK_AFTER(&roomy, yank_dup), "a.....");
     CHECK_TEXT(F32_STACK_AFTER(&roomy, swap_with), "a.....");
@@ -217,7 +156,7 @@ static void test_depths_and_counts_are_popped_even_if_nothing_else_happens(void)
     CHECK_TEXT(F32_STACK_AFTER(&three_deep, full_replace), "ba....");
 }
 
-static void test_operations_without_a_number_leave_the_meta_stack_alone(void) {
+TEST(test_operations_without_a_number_leave_the_meta_stack_alone) {
     static const StackPtxInstruction words[] = {
         INPUT(A),
         INPUT(B),
@@ -229,7 +168,7 @@ static void test_operations_without_a_number_leave_the_meta_stack_alone(void) {
         META(REVERSE, F32),
         META(CLEAR, U32),
         META(DROP, F32),
-        RETURN,
+        RETURN
     };
     /* Top first: c c b a after dup and swap; c b c a rotated; a c b c reversed; two dropped: b c. */
     CHECK_TEXT(F32_STACK_AFTER(&roomy, words), "bc....");
@@ -237,24 +176,10 @@ static void test_operations_without_a_number_leave_the_meta_stack_alone(void) {
 
 /* ---- the store ---- */
 
-static void test_store_pops_into_an_entry_and_load_pushes_it_onto_its_own_stack(void) {
-    static const StackPtxInstruction words[] = {
-        INPUT(A),
-        INPUT(B),
-        STORE(F32, 7),
-        LOAD(7),
-        LOAD(7),
-        RETURN,
-    };
+TEST(test_store_pops_into_an_entry_and_load_pushes_it_onto_its_own_stack) {
+    static const StackPtxInstruction words[] = {INPUT(A), INPUT(B), STORE(F32, 7), LOAD(7), LOAD(7), RETURN};
     static const StackPtxInstruction another_type[] = {INPUT(IN_U32), STORE(U32, 0), INPUT(A), LOAD(0), RETURN};
-    static const StackPtxInstruction overwritten[] = {
-        INPUT(IN_U32),
-        STORE(U32, 0),
-        INPUT(A),
-        STORE(F32, 0),
-        LOAD(0),
-        RETURN,
-    };
+    static const StackPtxInstruction overwritten[] = {INPUT(IN_U32), STORE(U32, 0), INPUT(A), STORE(F32, 0), LOAD(0), RETURN};
     static const StackPtxInstruction nothing_to_store[] = {INPUT(A), STORE(F32, 0), STORE(F32, 0), LOAD(0), RETURN};
     static const StackPtxInstruction nothing_stored[] = {INPUT(A), STORE(F32, 1), LOAD(0), RETURN};
     CHECK_TEXT(F32_STACK_AFTER(&roomy, words), "bba...");
@@ -264,7 +189,7 @@ static void test_store_pops_into_an_entry_and_load_pushes_it_onto_its_own_stack(
     CHECK_TEXT(F32_STACK_AFTER(&roomy, nothing_stored), "......");
 }
 
-static void test_the_store_is_empty_again_in_the_next_program(void) {
+TEST(test_the_store_is_empty_again_in_the_next_program) {
     static const StackPtxInstruction stores[] = {INPUT(A), STORE(F32, 0), NUMBER(1), RETURN};
     static const StackPtxInstruction loads[] = {LOAD(0), INPUT(B), INPUT(C), META(DROP, F32), RETURN};
     static const size_t requests[] = {O0, O1, O2};
@@ -303,23 +228,23 @@ static const char* after_routines(uint32_t max_frame_depth, uint32_t execution_l
     return names;
 }
 
-static void test_frame_depth_counts_the_main_program(void) {
+TEST(test_frame_depth_counts_the_main_program) {
     CHECK_TEXT(after_routines(0, 1024, NULL, 0), "......");
     CHECK_TEXT(after_routines(1, 1024, NULL, 0), "aa....");
     CHECK_TEXT(after_routines(2, 1024, NULL, 0), "acba..");
     CHECK_TEXT(after_routines(3, 1024, NULL, 0), "acdba.");
 }
 
-static void test_recursion_ends_at_the_frame_depth(void) { CHECK_TEXT(after_routines(3, 1024, NULL, 2), "accbba"); }
+TEST(test_recursion_ends_at_the_frame_depth) { CHECK_TEXT(after_routines(3, 1024, NULL, 2), "accbba"); }
 
-static void test_routine_ends_at_its_length_too(void) {
+TEST(test_routine_ends_at_its_length_too) {
     static const size_t lengths[] = {2, 1, 4};
     static const size_t nothing[] = {0, 0, 0};
     CHECK_TEXT(after_routines(3, 1024, lengths, 0), "adba..");
     CHECK_TEXT(after_routines(3, 1024, nothing, 0), "aa....");
 }
 
-static void test_execution_limit_counts_every_word_and_return(void) {
+TEST(test_execution_limit_counts_every_word_and_return) {
     /* a, call, b, call, d, RETURN, c, RETURN, a, RETURN */
     CHECK_TEXT(after_routines(3, 0, NULL, 0), "......");
     CHECK_TEXT(after_routines(3, 1, NULL, 0), "a.....");
@@ -330,7 +255,7 @@ static void test_execution_limit_counts_every_word_and_return(void) {
     CHECK_TEXT(after_routines(3, 9, NULL, 0), "acdba.");
 }
 
-static void test_program_ends_at_its_first_return_or_its_length(void) {
+TEST(test_program_ends_at_its_first_return_or_its_length) {
     static const StackPtxInstruction returns[] = {INPUT(A), RETURN, INPUT(B)};
     static const StackPtxInstruction runs_out[] = {INPUT(A), INPUT(B)};
     CHECK_TEXT(F32_STACK_AFTER(&roomy, returns), "a.....");
@@ -338,7 +263,7 @@ static void test_program_ends_at_its_first_return_or_its_length(void) {
     CHECK_TEXT(f32_stack_after(&roomy, NULL, 0), "......");
 }
 
-static void test_frame_depth_zero_gives_an_empty_stub_but_zeros_in_lenient_mode(void) {
+TEST(test_frame_depth_zero_gives_an_empty_stub_but_zeros_in_lenient_mode) {
     static const StackPtxLimits limits = {64, 256, 0, 8, 1024};
     static const StackPtxInstruction words[] = {INPUT(A), RETURN};
     Bench bench;
@@ -353,7 +278,7 @@ static void test_frame_depth_zero_gives_an_empty_stub_but_zeros_in_lenient_mode(
 
 /* ---- the node limit ---- */
 
-static void test_node_limit_counts_values_before_merging(void) {
+TEST(test_node_limit_counts_values_before_merging) {
     /* Three equal inputs are three values; the add is the fourth. */
     static const StackPtxInstruction words[] = {INPUT(A), INPUT(A), INPUT(A), PTX(ADD), INPUT(B), RETURN};
     StackPtxLimits limits = roomy;
@@ -367,16 +292,9 @@ static void test_node_limit_counts_values_before_merging(void) {
     CHECK_TEXT(F32_STACK_AFTER(&limits, words), "b?a...");
 }
 
-static void test_node_limit_counts_dropped_values_and_ends_the_program(void) {
+TEST(test_node_limit_counts_dropped_values_and_ends_the_program) {
     static const StackPtxInstruction dropped[] = {
-        INPUT(A),
-        INPUT(B),
-        INPUT(C),
-        INPUT(D),
-        NUMBER(1),
-        META(DROP, F32),
-        INPUT(D),
-        RETURN,
+        INPUT(A), INPUT(B), INPUT(C), INPUT(D), NUMBER(1), META(DROP, F32), INPUT(D), RETURN
     };
     /* The word that would go past the limit has no effect, and no word after it. */
     static const StackPtxInstruction ends[] = {INPUT(A), INPUT(B), PTX(ADD), META(DUP, F32), RETURN};
@@ -389,7 +307,7 @@ static void test_node_limit_counts_dropped_values_and_ends_the_program(void) {
     CHECK_TEXT(F32_STACK_AFTER(&limits, ends), "ba....");
 }
 
-static void test_words_that_do_nothing_do_not_count_towards_the_node_limit(void) {
+TEST(test_words_that_do_nothing_do_not_count_towards_the_node_limit) {
     static const StackPtxInstruction words[] = {
         PTX(ADD), INPUT(99), INPUT(A), PTX(ADD), META(DUP, F32), LOAD(0), INPUT(B), RETURN
     };
@@ -398,34 +316,11 @@ static void test_words_that_do_nothing_do_not_count_towards_the_node_limit(void)
     CHECK_TEXT(F32_STACK_AFTER(&limits, words), "baa...");
 }
 
-static void test_all_results_of_a_node_count_towards_the_node_limit(void) {
+TEST(test_all_results_of_a_node_count_towards_the_node_limit) {
     static const StackPtxInstruction vector[] = {SPECIAL(TID), INPUT(A), RETURN};
     StackPtxLimits limits = roomy;
     limits.max_nodes = 3;
     CHECK_TEXT(F32_STACK_AFTER(&limits, vector), "......");
     limits.max_nodes = 5;
     CHECK_TEXT(F32_STACK_AFTER(&limits, vector), "a.....");
-}
-
-int main(void) {
-    test_push_onto_a_full_stack_is_dropped();
-    test_vector_results_that_find_no_room_are_dropped_one_by_one();
-    test_stack_size_zero_holds_nothing();
-    test_meta_operations_on_empty_short_and_exact_stacks();
-    test_meta_operations_on_full_stacks();
-    test_depths_and_counts_are_popped_even_if_nothing_else_happens();
-    test_operations_without_a_number_leave_the_meta_stack_alone();
-    test_store_pops_into_an_entry_and_load_pushes_it_onto_its_own_stack();
-    test_the_store_is_empty_again_in_the_next_program();
-    test_frame_depth_counts_the_main_program();
-    test_recursion_ends_at_the_frame_depth();
-    test_routine_ends_at_its_length_too();
-    test_execution_limit_counts_every_word_and_return();
-    test_program_ends_at_its_first_return_or_its_length();
-    test_frame_depth_zero_gives_an_empty_stub_but_zeros_in_lenient_mode();
-    test_node_limit_counts_values_before_merging();
-    test_node_limit_counts_dropped_values_and_ends_the_program();
-    test_words_that_do_nothing_do_not_count_towards_the_node_limit();
-    test_all_results_of_a_node_count_towards_the_node_limit();
-    return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

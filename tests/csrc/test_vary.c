@@ -108,9 +108,8 @@ static uint64_t hash_words(const uint64_t* words, size_t count) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     size_t i;
     int byte;
-    for (i = 0; i < count; i++) {
+    for (i = 0; i < count; i++)
         for (byte = 0; byte < 8; byte++) hash = (hash ^ (words[i] >> 8 * byte & 0xffu)) * UINT64_C(0x100000001b3);
-    }
     return hash;
 }
 
@@ -137,20 +136,19 @@ static int is_valid_row(const uint64_t* row, uint32_t max_length) {
         if (is_f32_constant && (row[i] >> 32 & 0x7f800000u) == 0x7f800000u) return 0;
     }
     if (length < max_length && row[length] != TYPE_RETURN) return 0;
-    for (i = length + 1; i < max_length; i++) {
+    for (i = length + 1; i < max_length; i++)
         if (row[i] != 0) return 0;
-    }
     return 1;
 }
 
 /* ---- random numbers ---- */
 
 /* The known-answer vectors for philox4x32 with 10 rounds that come with Random123. */
-static void test_philox_gives_the_published_answers(void) {
+TEST(test_philox_gives_the_published_answers) {
     static const char* const vectors[3] = {
         "00000000 00000000 00000000 00000000 00000000 00000000 6627e8d5 e169c58d bc57ac4c 9b00dbd8",
         "ffffffff ffffffff ffffffff ffffffff ffffffff ffffffff 408f276d 41c83b0e a20bc7c6 6d5451fd",
-        "243f6a88 85a308d3 13198a2e 03707344 a4093822 299f31d0 d16cfe09 94fdcceb 5001e420 24126ea1",
+        "243f6a88 85a308d3 13198a2e 03707344 a4093822 299f31d0 d16cfe09 94fdcceb 5001e420 24126ea1"
     };
     int i, word;
     for (i = 0; i < 3; i++) {
@@ -162,7 +160,7 @@ static void test_philox_gives_the_published_answers(void) {
     }
 }
 
-static void test_numbers_of_a_stream_are_blocks_taken_four_at_a_time_and_transposed(void) {
+TEST(test_numbers_of_a_stream_are_blocks_taken_four_at_a_time_and_transposed) {
     const uint64_t seed = UINT64_C(0x0123456789abcdef);
     const uint32_t key[2] = {0x89abcdefu, 0x01234567u};
     Vary__Numbers numbers;
@@ -180,7 +178,7 @@ static void test_numbers_of_a_stream_are_blocks_taken_four_at_a_time_and_transpo
 }
 
 /* The tail probability of the result, by libm, is the one asked for: P(Z > z + e) = P(Z > z) - e p(z). */
-static void test_gaussian_is_the_quantile_to_one_part_in_a_million(void) {
+TEST(test_gaussian_is_the_quantile_to_one_part_in_a_million) {
     uint32_t u, octave;
     for (octave = 0; octave < 31; octave++) {
         const uint32_t start = (1u << octave) - 1, step = 1 + (1u << octave) / 1009;
@@ -195,7 +193,7 @@ static void test_gaussian_is_the_quantile_to_one_part_in_a_million(void) {
 
 /* ---- tables ---- */
 
-static void test_alias_table_gives_each_outcome_exactly_its_weight(void) {
+TEST(test_alias_table_gives_each_outcome_exactly_its_weight) {
     uint32_t log2_columns, round, i;
     for (log2_columns = 1; log2_columns <= 10; log2_columns++) {
         const uint32_t num_columns = 1u << log2_columns;
@@ -232,14 +230,14 @@ static void test_alias_table_gives_each_outcome_exactly_its_weight(void) {
 }
 
 /* P(gap g, kind k) = (1 - p)^g p_k, and P(no hit among the n words that the table reaches) = (1 - p)^n. */
-static void test_events_have_the_geometric_law(void) {
+TEST(test_events_have_the_geometric_law) {
     static const double rates[] = {1.0, 0.9, 0.5, 0.15, 0.01, 1e-4, 1e-7};
     static const uint8_t kinds[4] = {VARY__ADD_BEFORE, VARY__ADD_AFTER, VARY__DELETE, VARY__REPLACE};
     static const double shares[4] = {0.25, 0.25, 0.375, 0.125};
     Vary__Events* events = (Vary__Events*)allocate(sizeof *events);
     size_t r;
     uint32_t num_kinds, k, gap, i;
-    for (r = 0; r < sizeof rates / sizeof *rates; r++) {
+    for (r = 0; r < COUNT(rates); r++) {
         for (num_kinds = 1; num_kinds <= 4; num_kinds += 3) {
             const uint32_t num_gaps = 255 / num_kinds;
             const double hit = (double)vary__rate_q31(rates[r]) / 2147483648.0;
@@ -272,7 +270,7 @@ static void test_events_have_the_geometric_law(void) {
 
 /* ---- rows ---- */
 
-static void test_length_is_the_first_return_or_the_row(void) {
+TEST(test_length_is_the_first_return_or_the_row) {
     uint32_t max_length, place;
     for (max_length = 1; max_length < 150; max_length += 1 + max_length / 40) {
         uint64_t* row = make_rows(1, max_length);
@@ -286,7 +284,7 @@ static void test_length_is_the_first_return_or_the_row(void) {
     }
 }
 
-static void test_matches_are_bits_by_word(void) {
+TEST(test_matches_are_bits_by_word) {
     uint64_t words[64], pattern;
     uint32_t count, i;
     for (pattern = 1; pattern; pattern = pattern * 3 + 7, pattern = pattern % 5 == 4 ? 0 : pattern) {
@@ -301,7 +299,7 @@ static void test_matches_are_bits_by_word(void) {
 
 /* Every length of row and every operator, in memory of exactly the size. A batch of one takes the paths that check every write, a
  * large one the unchecked ones: both give the same. */
-static void test_every_row_is_valid_and_does_not_depend_on_its_batch(void) {
+TEST(test_every_row_is_valid_and_does_not_depend_on_its_batch) {
     enum { NUM_PROGRAMS = 37, NUM_OFFSPRING = 83 };
     static const double addition_rates[] = {0.09, 0.9};
     uint32_t max_length;
@@ -359,7 +357,7 @@ static void test_every_row_is_valid_and_does_not_depend_on_its_batch(void) {
 }
 
 /* Parents are drawn four slots at a time; here one by one, by the public generator. */
-static void test_first_parent_is_the_high_part_of_the_first_number_of_its_slot(void) {
+TEST(test_first_parent_is_the_high_part_of_the_first_number_of_its_slot) {
     enum { NUM_PROGRAMS = 23, NUM_OFFSPRING = 100 };
     const VaryOptions options = make_options();
     const VaryTables* tables = make_default_tables(&options);
@@ -405,7 +403,7 @@ static void breed(
     free_tables(tables);
 }
 
-static void test_umad_at_rate_one_adds_to_or_deletes_every_word_and_is_cut_at_the_end_of_the_row(void) {
+TEST(test_umad_at_rate_one_adds_to_or_deletes_every_word_and_is_cut_at_the_end_of_the_row) {
     enum { LENGTH = 10, NUM_OFFSPRING = 20 };
     static const uint32_t rows[] = {24, LENGTH};
     VaryOptions options = make_options();
@@ -432,7 +430,7 @@ static void test_umad_at_rate_one_adds_to_or_deletes_every_word_and_is_cut_at_th
     }
 }
 
-static void test_an_operator_with_nothing_to_act_on_gives_way_to_umad(void) {
+TEST(test_an_operator_with_nothing_to_act_on_gives_way_to_umad) {
     enum { ROW = 8, NUM_OFFSPRING = 10 };
     const VaryOptions options = make_options();
     uint64_t *program = make_rows(1, ROW), *words = make_rows(NUM_OFFSPRING, ROW);
@@ -461,7 +459,7 @@ static void test_an_operator_with_nothing_to_act_on_gives_way_to_umad(void) {
     free(words);
 }
 
-static void test_alternation_at_rate_one_ends(void) {
+TEST(test_alternation_at_rate_one_ends) {
     enum { ROW = 30, NUM_OFFSPRING = 50 };
     VaryOptions options = make_options();
     const VaryTables* tables;
@@ -489,7 +487,7 @@ static float payload_f32(uint64_t word) {
     return value;
 }
 
-static void test_perturbed_constants_stay_in_range_and_change(void) {
+TEST(test_perturbed_constants_stay_in_range_and_change) {
     enum { ROW = 8, NUM_OFFSPRING = 200 };
     /* Greatest f32, its negative, subnormal, infinity and NaN (as no operator makes them), u32 and s32 at their ends. */
     static const uint64_t payloads[ROW] = {
@@ -532,7 +530,7 @@ static void test_perturbed_constants_stay_in_range_and_change(void) {
     free(words);
 }
 
-static void test_a_single_constant_is_always_perturbed_and_nothing_else(void) {
+TEST(test_a_single_constant_is_always_perturbed_and_nothing_else) {
     enum { ROW = 70, NUM_OFFSPRING = 100 };
     VaryOptions options = make_options();
     uint64_t *program = make_rows(1, ROW), *words = make_rows(NUM_OFFSPRING, ROW);
@@ -542,9 +540,8 @@ static void test_a_single_constant_is_always_perturbed_and_nothing_else(void) {
         for (j = 0; j < ROW; j++) program[j] = make_word(TYPE_PTX, 0, 1000u + (unsigned)j);
         program[place] = make_word(TYPE_CONSTANT, F32, 0x3f800000u);
         breed(&options, VARY_OPERATOR_PERTURBATION, program, ROW, NUM_OFFSPRING, words, NULL);
-        for (i = 0; i < NUM_OFFSPRING; i++) {
+        for (i = 0; i < NUM_OFFSPRING; i++)
             for (j = 0; j < ROW; j++) CHECK((words[i * ROW + j] == program[j]) == (j != place));
-        }
     }
     free(program);
     free(words);
@@ -565,7 +562,7 @@ static VaryResult init_result(const VaryEntry* entries, size_t num_entries, cons
     return result;
 }
 
-static void test_wrong_entries_are_refused_by_their_code(void) {
+TEST(test_wrong_entries_are_refused_by_their_code) {
     static const struct {
         uint64_t word;
         double weight;
@@ -599,7 +596,7 @@ static void test_wrong_entries_are_refused_by_their_code(void) {
     };
     const VaryOptions options = make_options();
     size_t i;
-    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (i = 0; i < COUNT(cases); i++) {
         VaryEntry entry = make_entry(cases[i].word, cases[i].weight, cases[i].draw, cases[i].first, cases[i].second);
         const VaryResult result = init_result(&entry, 1, &options);
         if (result != cases[i].result) (void)fprintf(stderr, "case %u: ", (unsigned)i);
@@ -609,7 +606,7 @@ static void test_wrong_entries_are_refused_by_their_code(void) {
     CHECK_UINT(init_result(NULL, VARY_MAX_ENTRIES + 1u, &options), VARY_ERROR_TOO_MANY_ENTRIES);
 }
 
-static void test_a_phrase_that_does_not_fit_is_refused(void) {
+TEST(test_a_phrase_that_does_not_fit_is_refused) {
     static const uint32_t wrong[3] = {0, 3, VARY_MAX_PHRASE + 1};
     const VaryOptions options = make_options();
     VaryEntry entries[2];
@@ -624,7 +621,7 @@ static void test_a_phrase_that_does_not_fit_is_refused(void) {
 }
 
 /* A phrase of eight words into rows of every length, with memory of exactly their size. */
-static void test_phrases_are_cut_at_the_end_of_the_row(void) {
+TEST(test_phrases_are_cut_at_the_end_of_the_row) {
     enum { PHRASE = 8, NUM_ROWS = 40 };
     VaryOptions options = make_options();
     VaryEntry entries[PHRASE];
@@ -663,7 +660,7 @@ static void test_phrases_are_cut_at_the_end_of_the_row(void) {
     free_tables(tables);
 }
 
-static void test_wrong_options_are_refused_by_their_code(void) {
+TEST(test_wrong_options_are_refused_by_their_code) {
     const VaryOptions good = make_options();
     VaryEntry entries[NUM_ENTRIES];
     VaryOptions bad;
@@ -709,7 +706,7 @@ static void test_wrong_options_are_refused_by_their_code(void) {
 #undef CHECK_BAD
 }
 
-static void test_wrong_calls_are_refused_by_their_code_and_write_nothing(void) {
+TEST(test_wrong_calls_are_refused_by_their_code_and_write_nothing) {
     const VaryOptions options = make_options();
     const VaryTables *tables = make_default_tables(&options), *unset = NULL;
     VaryEntry entries[NUM_ENTRIES];
@@ -766,7 +763,7 @@ static void test_wrong_calls_are_refused_by_their_code_and_write_nothing(void) {
     free(words);
 }
 
-static void test_results_and_operators_have_names(void) {
+TEST(test_results_and_operators_have_names) {
     CHECK_TEXT(vary_result_to_string(VARY_ERROR_EMPTY_POOL), "VARY_ERROR_EMPTY_POOL");
     CHECK_TEXT(vary_result_to_string(VARY_RESULT_NUM_ENUMS), "unknown VaryResult");
     CHECK_TEXT(vary_operator_to_string(VARY_OPERATOR_UMAD), "umad");
@@ -774,7 +771,7 @@ static void test_results_and_operators_have_names(void) {
     CHECK(vary_operator_to_string(VARY_NUM_OPERATORS) == NULL);
 }
 
-static void test_rates_are_known_by_operator_and_name_and_accept_their_defaults_and_bounds(void) {
+TEST(test_rates_are_known_by_operator_and_name_and_accept_their_defaults_and_bounds) {
     VaryEntry entries[NUM_ENTRIES];
     VaryOptions options;
     uint32_t rate;
@@ -802,7 +799,7 @@ static void test_rates_are_known_by_operator_and_name_and_accept_their_defaults_
 /* ---- bits that must not change ---- */
 
 /* The same for every compiler, flag and platform. */
-static void test_offspring_are_those_of_version_1(void) {
+TEST(test_offspring_are_those_of_version_1) {
     static const uint64_t wanted[1 + VARY_NUM_OPERATORS] = {
         UINT64_C(0x60621346c0c9d036), /* random programs */
         UINT64_C(0x868a1ce2e335f013), /* umad */
@@ -844,30 +841,4 @@ static void test_offspring_are_those_of_version_1(void) {
     }
     free(pool);
     free(words);
-}
-
-int main(void) {
-    test_philox_gives_the_published_answers();
-    test_numbers_of_a_stream_are_blocks_taken_four_at_a_time_and_transposed();
-    test_gaussian_is_the_quantile_to_one_part_in_a_million();
-    test_alias_table_gives_each_outcome_exactly_its_weight();
-    test_events_have_the_geometric_law();
-    test_length_is_the_first_return_or_the_row();
-    test_matches_are_bits_by_word();
-    test_every_row_is_valid_and_does_not_depend_on_its_batch();
-    test_first_parent_is_the_high_part_of_the_first_number_of_its_slot();
-    test_umad_at_rate_one_adds_to_or_deletes_every_word_and_is_cut_at_the_end_of_the_row();
-    test_an_operator_with_nothing_to_act_on_gives_way_to_umad();
-    test_alternation_at_rate_one_ends();
-    test_perturbed_constants_stay_in_range_and_change();
-    test_a_single_constant_is_always_perturbed_and_nothing_else();
-    test_wrong_entries_are_refused_by_their_code();
-    test_a_phrase_that_does_not_fit_is_refused();
-    test_phrases_are_cut_at_the_end_of_the_row();
-    test_wrong_options_are_refused_by_their_code();
-    test_wrong_calls_are_refused_by_their_code_and_write_nothing();
-    test_results_and_operators_have_names();
-    test_rates_are_known_by_operator_and_name_and_accept_their_defaults_and_bounds();
-    test_offspring_are_those_of_version_1();
-    return check_num_failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
