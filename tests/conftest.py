@@ -57,6 +57,20 @@ def repository() -> Path:
 
 
 @pytest.fixture(scope="session")
+def nvrtc():
+    """The module `evo.kernel.nvrtc`. Skips the test if NVRTC is missing, but never in CI."""
+    from evo.kernel import nvrtc
+
+    try:
+        nvrtc.version()
+    except nvrtc.NvrtcMissing as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+    return nvrtc
+
+
+@pytest.fixture(scope="session")
 def plane_folder() -> Path:
     """The folder of the tests' own small task with pictures."""
     return PLANE

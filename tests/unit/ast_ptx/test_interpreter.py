@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from float_edges import EDGES, random_bits
 
 from evo.ast_ptx import INSTRUCTIONS, AstPTX, I
 from evo.instructions import shipped_instruction_set
@@ -14,28 +15,11 @@ from evo.native.ptx_vm import VirtualMachine
 from evo.native.stack_ptx import Lowering
 from evo.native.stack_ptx_words import WordType
 
-SIGN = 0x80000000
 NAMES = ("a", "b", "c")
 AST = AstPTX(NAMES, "d")
 SET = shipped_instruction_set("default")
 LIMITS = SimpleNamespace(stack_size=8, max_nodes=16, max_frame_depth=1, store_size=0, execution_limit=16)
 MACHINE = VirtualMachine(Lowering(SET, [(name, SET.stack_index("F32")) for name in (*NAMES, "d")], [3], LIMITS))
-
-# Zeros, subnormals, ends of the normal range, powers of two where division and reductions turn, infinities, NaNs of all kinds.
-POSITIVE_EDGES = [
-    0x00000000, 0x00000001, 0x00400000, 0x007FFFFF, 0x00800000, 0x00800001, 0x00FFFFFF, 0x01000000, 0x1FFFFFFF, 0x20000000,
-    0x20000001, 0x33800000, 0x34000000, 0x3F000000, 0x3F3504F3, 0x3F7FFFFE, 0x3F7FFFFF, 0x3F800000, 0x3F800001, 0x3FC90FDB,
-    0x40000000, 0x40490FDB, 0x40C90FDB, 0x42FC0000, 0x42FE0000, 0x43000000, 0x4B000000, 0x4B800000, 0x5F800000, 0x7E800000,
-    0x7E800001, 0x7F000000, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FA00000, 0x7FC00000, 0x7FC12345, 0x7FFFFFFF,
-]  # fmt: skip
-EDGES = np.array(POSITIVE_EDGES + [bits | SIGN for bits in POSITIVE_EDGES], np.uint32)
-
-
-def random_bits(seed: int, count: int) -> np.ndarray:
-    """A half of uniform bit patterns, and one of numbers of moderate size."""
-    rng = np.random.default_rng(seed)
-    moderate = (rng.normal(size=count // 2) * 10.0 ** rng.uniform(-3, 3, count // 2)).astype(np.float32)
-    return np.concatenate([rng.integers(0, 1 << 32, count // 2, np.uint32), moderate.view(np.uint32)])
 
 
 def near_the_smallest_normal(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,25 +1,11 @@
 """Shared by tests of kernels: copies of the task with its own kernel."""
 
-import os
 import shutil
 from pathlib import Path
 
 import pytest
 
 OWN_KERNEL = Path(__file__).parents[2] / "data" / "own_kernel"
-
-
-@pytest.fixture(scope="session")
-def nvrtc():
-    """Skips the test if NVRTC is missing, but never in CI."""
-    from evo.kernel import nvrtc
-
-    try:
-        nvrtc.version()
-    except nvrtc.NvrtcMissing as error:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(str(error))
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ tests/csrc/cuda/*.ptx was made from the .cu beside it by NVRTC 13.0 for compute_
 is installed, the same is held for what it makes of the sources now.
 """
 
-import os
 from pathlib import Path
 
 import pytest
@@ -49,42 +48,20 @@ SITES = {
 }
 
 
-def nvrtc_compile(source: str, *options: str) -> tuple[str | None, str]:
-    """What NVRTC makes of a source now, or None, and its log."""
-    if not os.environ.get("CI"):
-        pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
-    from cuda.bindings import nvrtc
-
-    encoded = [option.encode() for option in (f"--include-path={CSRC}", *options)]
-    _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
-    (result,) = nvrtc.nvrtcCompileProgram(program, len(encoded), encoded)
-    _, num_bytes = nvrtc.nvrtcGetProgramLogSize(program)
-    log = bytearray(num_bytes)
-    nvrtc.nvrtcGetProgramLog(program, log)
-    ptx = None
-    if result == nvrtc.nvrtcResult.NVRTC_SUCCESS:
-        _, num_bytes = nvrtc.nvrtcGetPTXSize(program)
-        text = bytearray(num_bytes)
-        nvrtc.nvrtcGetPTX(program, text)
-        ptx = text.rstrip(b"\0").decode()
-    nvrtc.nvrtcDestroyProgram(program)
-    return ptx, log.rstrip(b"\0").decode()
+def nvrtc_ptx(name: str, option: str, nvrtc) -> bytes:
+    """What NVRTC makes of a source now."""
+    source = (CUDA / f"{name}.cu").read_text()
+    headers = {path.relative_to(CSRC).as_posix(): path.read_bytes() for path in (CSRC / "ptx_inject.h", *CSRC.glob("detail/*.h"))}
+    return nvrtc.compile((process_cuda(source) if name == "comment" else source).encode(), f"{name}.cu", headers, [option])
 
 
 @pytest.fixture(params=["kept", "compute_90", "compute_120"])
 def ptx_of(request):
     """Gives the PTX of a source by its name: the file, or what NVRTC makes of it now."""
-
-    def ptx_of(name: str) -> str:
-        if request.param == "kept":
-            return (CUDA / f"{name}.ptx").read_text()
-        source = (CUDA / f"{name}.cu").read_text()
-        option = f"--gpu-architecture={request.param}"
-        ptx, log = nvrtc_compile(process_cuda(source) if name == "comment" else source, option)
-        assert ptx is not None, log
-        return ptx
-
-    return ptx_of
+    if request.param == "kept":
+        return lambda name: (CUDA / f"{name}.ptx").read_bytes()
+    nvrtc = request.getfixturevalue("nvrtc")
+    return lambda name: nvrtc_ptx(name, f"--gpu-architecture={request.param}", nvrtc)
 
 
 @pytest.mark.parametrize("name", SITES)
@@ -109,25 +86,19 @@ def stub_of(inject) -> str:
     return "\n".join([*lines, "}"])
 
 
-@pytest.fixture
-def compiler():
-    if not os.environ.get("CI"):  # in CI a build without the wheel is a failure
-        pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
-    from evo.native import nvptxcompiler
-
-    return nvptxcompiler
-
-
 @pytest.mark.parametrize("name", SITES)
-def test_stubs_that_use_every_register_assemble_at_every_site(ptx_of, compiler, name):
+def test_stubs_that_use_every_register_assemble_at_every_site(ptx_of, name):
+    nvptxcompiler = pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
     ptx = ptx_of(name)
     inject = AnnotatedPtx(ptx)
-    target = "sm_120" if ".target sm_120" in ptx else "sm_90"
-    assert compiler.compile(inject.render([stub_of(one) for one in inject.injects]), (f"--gpu-name={target}",))[:4] == b"\x7fELF"
+    target = "sm_120" if b".target sm_120" in ptx else "sm_90"
+    assert (
+        nvptxcompiler.compile(inject.render([stub_of(one) for one in inject.injects]), (f"--gpu-name={target}",))[:4]
+        == b"\x7fELF"
+    )
 
 
 @pytest.mark.parametrize("standard", ["c++11", "c++20"])
-def test_macros_in_names_types_and_operands_are_expanded_in_every_standard(standard):
-    ptx, log = nvrtc_compile((CUDA / "macro.cu").read_text(), f"--std={standard}")
-    assert ptx is not None, log
+def test_macros_in_names_types_and_operands_are_expanded_in_every_standard(standard, nvrtc):
+    ptx = nvrtc_ptx("macro", f"--std={standard}", nvrtc)
     assert [one.name for one in AnnotatedPtx(ptx).injects] == [site for site, _, _ in SITES["macro"]]

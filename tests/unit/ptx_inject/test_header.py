@@ -80,12 +80,7 @@ def test_the_functions_take_the_table_of_types(tmp_path, run_program, types):
     assert printed.splitlines() == [*("|".join(data_type) for data_type in types), str(index)]
 
 
-def test_macros_of_types_compile_and_assemble(tmp_path):
-    if not os.environ.get("CI"):
-        pytest.importorskip("cuda.bindings.nvrtc", reason="NVRTC is not installed")
-    from cuda.bindings import nvrtc
-
-    (tmp_path / "my_types.h").write_text(render_types_header(TYPES, "my_types.h"))
+def test_macros_of_types_compile_and_assemble(nvrtc):
     source = """#include <my_types.h>
 struct half { unsigned short bits; };
 struct half2 { unsigned int bits; };
@@ -101,20 +96,11 @@ extern "C" __global__ void kernel(unsigned int* out) {
     out[0] = m; out[1] = (unsigned int)w.bits; out[2] = h.bits; out[3] = p.bits; out[4] = __float_as_uint(f);
 }
 """
-    options = [b"--gpu-architecture=compute_90", f"--include-path={CSRC}".encode(), f"--include-path={tmp_path}".encode()]
-    _, program = nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], [])
-    (result,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
-    _, num_bytes = nvrtc.nvrtcGetProgramLogSize(program)
-    log = bytearray(num_bytes)
-    nvrtc.nvrtcGetProgramLog(program, log)
-    assert result == nvrtc.nvrtcResult.NVRTC_SUCCESS, log.decode()
-    assert log.strip(b" \0\n") == b"", "no warning"
-    _, num_bytes = nvrtc.nvrtcGetPTXSize(program)
-    ptx = bytearray(num_bytes)
-    nvrtc.nvrtcGetPTX(program, ptx)
-    nvrtc.nvrtcDestroyProgram(program)
-
-    inject = AnnotatedPtx(bytes(ptx).rstrip(b"\0"))
+    headers = {
+        "my_types.h": render_types_header(TYPES, "my_types.h").encode(),
+        "ptx_inject.h": (CSRC / "ptx_inject.h").read_bytes(),
+    }
+    inject = AnnotatedPtx(nvrtc.compile(source.encode(), "kernel.cu", headers, ["--gpu-architecture=compute_90"]))
     variables = inject.info("s").variables
     assert [(v.name, v.register_type, v.data_type) for v in variables] == [
         ("m", "u32", "MASK"),
@@ -128,9 +114,7 @@ extern "C" __global__ void kernel(unsigned int* out) {
         ["".join(f"mov.b{'64' if v.name == 'w' else '16' if v.name == 'h' else '32'} %{v.register}, 0;" for v in variables)]
     )
     assert b"mov.b32 %_x4" in rendered, "F32 moves as its own description says"
-    if not os.environ.get("CI"):
-        pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
-    from evo.native import nvptxcompiler
+    nvptxcompiler = pytest.importorskip("evo.native.nvptxcompiler", reason="built without the wheel nvidia-nvptxcompiler")
 
     assert nvptxcompiler.compile(rendered, ("--gpu-name=sm_90",))[:4] == b"\x7fELF"
 
