@@ -79,15 +79,8 @@ def test_a_stop_in_the_middle_is_saved_too(saved):
 
 def test_a_saved_search_is_a_run_that_can_be_looked_at_without_its_class(saved):
     folder = saved("run")
-    assert {path.name for path in folder.iterdir()} == {
-        "archive.npz",
-        "checkpoints",
-        "config.yaml",
-        "environment.json",
-        "lineage",
-        "lock",
-        "metrics.jsonl",
-    }
+    files = {"archive.npz", "checkpoints", "config.yaml", "environment.json", "lineage", "lock", "metrics.jsonl"}
+    assert {path.name for path in folder.iterdir()} == files
     run, [note] = Run.view(folder)
     assert note == f"{folder}: what the task reports is left out, since it is the class Square of a script or notebook"
     assert run.search.problem.task.inputs == Square.inputs and run.search.problem.task.complexity == "num_instructions"
@@ -190,11 +183,7 @@ def test_wrong_arguments_of_a_resume_are_told_in_one_line(saved, tmp_path):
     folder = saved("run")
     for task, arguments, message in (
         (Square, {"seed": 3, "archive": [3]}, "evolve: resume goes on with the run's own archive, seed; do not give them"),
-        (
-            str(tmp_path),
-            {},
-            f"evolve: resume is for a task or its class; a run of a task's folder goes on with: evo resume {folder}",
-        ),
+        (str(tmp_path), {}, f"resume is for a task or its class; a run of a task's folder goes on with: evo resume {folder}"),
         (Square, {"seconds": -1}, "key 'stop.seconds': must be greater than 0, got -1"),
         (Square(), {"task_options": {"shift": 1}}, "evolve: task_options are for a class or a folder"),
         (Square, {"resume": tmp_path / "none"}, f"{tmp_path}/none: not a run folder"),
@@ -236,7 +225,5 @@ def test_a_task_that_cannot_be_pickled_is_scored_on_threads():
     task = Square()
     task.lock = threading.Lock()
     assert len(evo.evolve(task, generations=1, **{**SETTINGS, "evaluation": {"threads": 2}}).archive)
-    with pytest.raises(
-        evo.UserError, match=r"^Square: cannot be sent to worker processes: TypeError: cannot pickle '_thread.lock'"
-    ):
+    with pytest.raises(evo.UserError, match=r"^Square: cannot be sent to worker processes: TypeError: cannot pickle"):
         evo.evolve(task, generations=1, **{**SETTINGS, "evaluation": {"executor": "processes"}})

@@ -88,11 +88,8 @@ def test_a_word_of_the_name_or_the_meaning_selects():
 
 
 def test_a_config_restricts_to_its_vocabulary(small_config):
-    config = small_config()
-    assert set(table("--config", config, "--set", "program.vocabulary.instructions=[neg_ftz_f32, abs_ftz_f32]")) == {
-        "neg_ftz_f32",
-        "abs_ftz_f32",
-    }
+    names = ("neg_ftz_f32", "abs_ftz_f32")
+    assert set(table("--config", small_config(), "--set", f"program.vocabulary.instructions=[{', '.join(names)}]")) == set(names)
 
 
 @pytest.mark.parametrize(

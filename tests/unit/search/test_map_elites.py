@@ -181,15 +181,13 @@ def test_a_search_rebuilt_from_its_state_goes_on_as_if_nothing_had_happened(new_
     second.run(11 - pause)
     assert found_elites(second) == found_elites(whole)
     assert second.counters == whole.counters
-    assert (second.lineage.num_founders, second.lineage.largest_share) == (
-        whole.lineage.num_founders,
-        whole.lineage.largest_share,
-    )
+    for name in ("num_founders", "largest_share"):
+        assert getattr(second.lineage, name) == getattr(whole.lineage, name)
     for one, other in ((second.memory, whole.memory), (second.lineage, whole.lineage)):
         for name, array in other.arrays().items():
             np.testing.assert_array_equal(one.arrays()[name], array)
-    np.testing.assert_array_equal(second.lineage.records().facts, whole.lineage.records().facts)
-    np.testing.assert_array_equal(second.lineage.records().words, whole.lineage.records().words)
+    for name in ("facts", "words"):
+        np.testing.assert_array_equal(getattr(second.lineage.records(), name), getattr(whole.lineage.records(), name))
 
 
 def test_elites_of_a_checkpoint_without_lineages_found_their_own(search):

@@ -165,8 +165,8 @@ def test_statistics_are_those_of_the_readme(size):
                 "orientation": 1e-2,
                 "hue": 1e-2,
             }
-            tolerance = tolerances.get(name, 2e-5)
-            assert getattr(measured, name)[number] == pytest.approx(expected, abs=tolerance), (name, number)
+            found = getattr(measured, name)[number]
+            assert found == pytest.approx(expected, abs=tolerances.get(name, 2e-5)), (name, number)
 
 
 def test_spectral_deviation_is_the_rms_distance_of_half_octave_bands_from_the_1_over_f_squared_line():
