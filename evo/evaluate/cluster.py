@@ -147,7 +147,7 @@ class ClusterEvaluator:
         num_measures = len(self._assignment.task.measures)
         if not len(batch):
             return join([], num_measures)
-        size = self._part_size(len(batch), len(self._workers.usable()))
+        size = self._pace.part_size(len(batch), len(self._workers.usable()))
         batches = [batch[start : start + size] for start in range(0, len(batch), size)]
         parts: list[Evaluation] = self._call(dask_worker.evaluate, [(part,) for part in batches])
         evaluation = join([replace(part, times_s=_of_workers(part.times_s)) for part in parts], num_measures)
@@ -167,11 +167,6 @@ class ClusterEvaluator:
                 raise DeviceFailure(f"Dask worker {result.worker}: {result.message}", result.failures)
             results[number] = result
         return results
-
-    def _part_size(self, num_programs: int, num_workers: int) -> int:
-        """Programs of a part: equal shares, in several parts if they take long enough."""
-        parts_per_worker = int(self._pace.program_s * num_programs / num_workers / PART_S)
-        return -(-num_programs // (num_workers * min(max(parts_per_worker, 1), PARTS_PER_WORKER)))
 
     def _with_known(self, batch: Batch, known: NDArray[np.intp], rest: NDArray[np.intp], evaluation: Evaluation) -> Evaluation:
         """The results of a batch of which some programs failed before. They are never tried again."""
@@ -200,6 +195,11 @@ class Pace:
     def program_s(self) -> float:
         """Seconds of a worker for a program; 0 before the first batch."""
         return self._spent_s / self._num_programs if self._num_programs else 0.0
+
+    def part_size(self, num_programs: int, num_workers: int) -> int:
+        """Programs of a part of a batch: equal shares, in several parts if they take long enough."""
+        parts_per_worker = int(self.program_s * num_programs / num_workers / PART_S)
+        return -(-num_programs // (num_workers * min(max(parts_per_worker, 1), PARTS_PER_WORKER)))
 
     def note(self, num_programs: int, seconds: float) -> None:
         """Takes a batch, and the seconds that all workers together spent on it."""

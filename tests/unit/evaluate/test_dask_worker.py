@@ -16,7 +16,7 @@ import pytest
 from evo.errors import FailureKind, UserError
 from evo.evaluate import Status, TaskSource, cluster, dask_worker
 from evo.evaluate.backends import CPU, Assignment
-from evo.evaluate.cluster import ClusterEvaluator, pack_task
+from evo.evaluate.cluster import ClusterEvaluator, Pace, pack_task
 from evo.evaluate.options import EvaluationOptions
 from evo.language.batch import Batch
 from evo.task_folder import declared_files, load_task, task_digest
@@ -171,8 +171,9 @@ def test_runs_with_one_config_share_an_evaluator_until_the_last_ends(evaluator, 
     other = ClusterEvaluator(evaluator._assignment, CPU, evaluator._task_digest)
     batch = words_of(evaluator, "%x\n%x %x add_ftz_f32")
     before = [dask_worker.evaluate(run._setup, run._key, run._run, batch) for run in (evaluator, other)]
-    assert len(list(worker.iterdir())) == 1
+    (folder,) = worker.iterdir()
     dask_worker._forget(evaluator._key, evaluator._run)
+    assert list(worker.iterdir()) == [folder]
     after = dask_worker.evaluate(other._setup, other._key, other._run, batch)
     assert after.objective.tobytes() == before[1].objective.tobytes() == before[0].objective.tobytes()
     dask_worker._forget(other._key, other._run)
@@ -258,18 +259,20 @@ def test_a_program_that_failed_before_is_not_sent_again(evaluator, monkeypatch):
         (0.0, 1, 8, 1),
     ],
 )
-def test_parts_are_equal_shares_and_more_of_them_if_they_take_long(evaluator, program_s, num_programs, num_workers, size):
+def test_parts_are_equal_shares_and_more_of_them_if_they_take_long(program_s, num_programs, num_workers, size):
+    pace = Pace()
     if program_s:
-        evaluator._pace.note(100, 100 * program_s)
-    assert evaluator._part_size(num_programs, num_workers) == size
+        pace.note(100, 100 * program_s)
+    assert pace.part_size(num_programs, num_workers) == size
 
 
-def test_a_batch_of_a_few_programs_hardly_changes_the_size_of_parts(evaluator):
+def test_a_batch_of_a_few_programs_hardly_changes_the_size_of_parts():
     """Such as one of tuned programs: 50 ms for 5 programs are no 10 ms for each of 4,096."""
-    evaluator._pace.note(4096, 4096 * 0.00001)
-    whole = evaluator._part_size(4096, 2)
-    evaluator._pace.note(5, 0.05)
-    assert evaluator._part_size(4096, 2) == whole == 2048
+    pace = Pace()
+    pace.note(4096, 4096 * 0.00001)
+    whole = pace.part_size(4096, 2)
+    pace.note(5, 0.05)
+    assert pace.part_size(4096, 2) == whole == 2048
     for _ in range(8):
-        evaluator._pace.note(4096, 4096 * 0.001)
-    assert evaluator._part_size(4096, 2) == 512
+        pace.note(4096, 4096 * 0.001)
+    assert pace.part_size(4096, 2) == 512

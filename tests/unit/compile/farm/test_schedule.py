@@ -49,8 +49,6 @@ def test_a_worker_gets_what_its_cores_hold_and_one_that_waits(schedule):
     assert assigned(schedule) == []
 
 
-
-
 def test_idle_cores_come_before_places_in_waiting(schedule):
     schedule.join("a", "host a", 1, 0.0)
     schedule.join("b", "host b", 2, 0.0)
@@ -84,8 +82,6 @@ def test_a_silent_worker_is_lost_after_three_heartbeats_and_its_requests_go_to_o
     assert assigned(schedule) == [("b", "x"), ("b", "y")]
     assert schedule.answered("a", number) is None  # too late
     assert not schedule.heard("a", 4.0)
-
-
 
 
 def test_a_worker_that_beats_but_never_answers_is_lost_too(schedule):
