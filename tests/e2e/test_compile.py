@@ -47,17 +47,20 @@ def test_programs_for_a_gpu_are_compiled_and_shown_without_one(compile_evo, cach
         assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_a_second_call_takes_the_cubins_from_the_cache(compile_evo, finished_run, tmp_path):
+def test_a_second_call_takes_the_cubins_from_the_cache_and_replaces_those_that_are_there(compile_evo, finished_run, tmp_path):
     assert compile_evo(finished_run, "--output", "one").returncode == 0
     folder = tmp_path / "cache" / "evo"
     entries = sorted(folder.rglob("*.compiled"))
     assert entries
     for path in entries:
         DiskCache(folder).put(path.stem, b"kept")
+    (tmp_path / "two").mkdir()
+    for name in ("module_0099.cubin", "mine.cubin"):
+        (tmp_path / "two" / name).write_bytes(b"old")
     assert compile_evo(finished_run, "--output", "two").returncode == 0
-    cubins = sorted((tmp_path / "two").glob("*.cubin"))
-    assert [path.name for path in cubins] == [path.name for path in sorted((tmp_path / "one").glob("*.cubin"))]
-    assert all(path.read_bytes() == b"kept" for path in cubins)
+    cubins = {path.name: path.read_bytes() for path in (tmp_path / "two").glob("*.cubin")}
+    assert cubins.pop("mine.cubin") == b"old"
+    assert cubins == {path.name: b"kept" for path in (tmp_path / "one").glob("*.cubin")}
 
 
 def test_a_cache_that_cannot_be_used_matters_only_if_it_is_wanted(fork_evo, finished_run, tmp_path):
@@ -72,16 +75,6 @@ def test_a_cache_that_cannot_be_used_matters_only_if_it_is_wanted(fork_evo, fini
     compiled = compile_with("--set", "evaluation.cache_megabytes=0")
     assert (compiled.returncode, compiled.stderr) == (0, "")
     assert (tmp_path / "out" / "module_0000.cubin").is_file()
-
-
-def test_cubins_of_an_earlier_call_do_not_stay_behind(compile_evo, finished_run, tmp_path):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "module_0099.cubin").write_bytes(b"old")
-    (tmp_path / "out" / "mine.cubin").write_bytes(b"not ours")
-    assert compile_evo(finished_run, "--output", "out").returncode == 0
-    index = json.loads((tmp_path / "out" / "index.json").read_text())
-    named = {entry["file"] for entry in index["programs"]}
-    assert {path.name for path in (tmp_path / "out").glob("*.cubin")} == {*named, "mine.cubin"}
 
 
 def test_cubins_are_written_all_or_none(compile_evo, finished_run, tmp_path):

@@ -2,8 +2,10 @@
 
 import os
 import re
-import signal
+import shutil
+from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
 
 import pytest
 
@@ -21,116 +23,71 @@ def execute(run: Run) -> None:
     run.close()
 
 
-def in_child(action, crash_before: int | None = None) -> tuple[int, list[str]]:
-    """Runs `action` in a child process; gives its exit status and the durable steps that it reached, with their files.
+def crashes(monkeypatch, action: Callable[[], None], folder: Path, copies: Path) -> list[str]:
+    """Runs `action`, and copies `folder` before each durable step to `copies`/0, 1, ...: what a crash would leave there.
 
-    Args:
-        crash_before: the child kills itself before this step, counted from 1.
+    Returns:
+        The steps, with their files.
     """
-    reader, writer = os.pipe()
-    child = os.fork()
-    if child == 0:
-        signal.alarm(300)  # a child that hangs fails the test
-        num_steps = 0
+    steps: list[str] = []
+    lock = Lock()  # a checkpoint is written by a thread
 
-        def counted(name, step):
-            def wrapped(*args, **kwargs):
-                nonlocal num_steps
-                num_steps += 1
-                os.write(writer, f"{name} {args[-1]}\n".encode())
-                if num_steps == crash_before:
-                    os.kill(os.getpid(), signal.SIGKILL)
+    def copying(name: str, step: Callable) -> Callable:
+        def wrapped(*args, **kwargs):
+            with lock:
+                shutil.copytree(folder, copies / str(len(steps)))
+                steps.append(f"{name} {args[-1]}")
                 return step(*args, **kwargs)
 
-            return wrapped
+        return wrapped
 
+    with monkeypatch.context() as patch:
         for name in STEPS:
-            setattr(os, name, counted(name, getattr(os, name)))
-        status = 1
-        try:
-            action()
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(writer)
-    with os.fdopen(reader) as pipe:
-        steps = pipe.read().splitlines()
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), steps
+            patch.setattr(os, name, copying(name, getattr(os, name)))
+        action()
+    return steps
 
 
 def step_that_saves(steps: list[str], generation: int) -> int:
-    """The step, counted from 1, after which the checkpoint of a generation has its name."""
-    (number,) = (i for i, step in enumerate(steps, 1) if re.fullmatch(rf"replace .*/0*{generation}\.ckpt", step))
+    """The step that gives the checkpoint of a generation its name."""
+    (number,) = (i for i, step in enumerate(steps) if re.fullmatch(rf"replace .*/0*{generation}\.ckpt", step))
     return number
 
 
 @pytest.fixture
 def config(small_config):
-    changes = {
-        "search": {"batch_size": 16, "initial": {"num_programs": 24}},
-        "evaluation": {"threads": 1},  # a fork has no other threads
-        "stop": {"generations": 3},
-    }
+    changes = {"search": {"batch_size": 16, "initial": {"num_programs": 24}}, "stop": {"generations": 3}}
     return lambda runs: load_config(small_config({**changes, "output": {"runs": str(runs)}}))
 
 
-@pytest.fixture
-def start(config):
-    """Makes the function that carries out a run in a folder."""
-
-    def make(runs: Path):
-        loaded = config(runs)
-        return lambda: execute(LiveRun.start(loaded, "small"))
-
-    return make
-
-
-@pytest.fixture
-def uninterrupted(start, tmp_path):
-    """The state of a run that no crash disturbed, and its durable steps."""
-    in_child(start(tmp_path / "first"))  # numba caches what pyribs compiles: more steps, which the runs below do not have
-    status, steps = in_child(start(tmp_path / "whole"))
-    assert status == 0
-    return state_of(*run_folders(tmp_path / "whole")), steps
-
-
-def test_a_crash_before_any_step_of_a_run_loses_nothing(start, uninterrupted, tmp_path):
-    state, steps = uninterrupted
+def test_a_crash_before_any_step_of_a_run_or_of_its_resumption_loses_nothing(config, monkeypatch, tmp_path):
+    execute(LiveRun.start(config(tmp_path / "whole"), "small"))  # and numba caches what pyribs compiles: further steps
+    state = state_of(*run_folders(tmp_path / "whole"))
+    (tmp_path / "runs").mkdir()
+    loaded = config(tmp_path / "runs")
+    steps = crashes(monkeypatch, lambda: execute(LiveRun.start(loaded, "small")), tmp_path / "runs", tmp_path / "left")
+    assert_same_state(state_of(*run_folders(tmp_path / "runs")), state)
     # Until its first checkpoint has its name there is no run to be resumed.
-    first_saved = step_that_saves(steps, 0)
+    first_saved, third_saved = step_that_saves(steps, 0), step_that_saves(steps, 2)
     assert len(steps) - first_saved > 15
-    for crash_before in range(1, len(steps) + 1):
-        runs = tmp_path / f"crash{crash_before}"
-        status, reached = in_child(start(runs), crash_before)
-        assert (status, len(reached)) == (-signal.SIGKILL, crash_before)
-        (run_folder,) = run_folders(runs)
-        if crash_before <= first_saved:
+    for number in range(len(steps)):
+        left = tmp_path / "left" / str(number)
+        (run_folder,) = run_folders(left)
+        if number <= first_saved:
             with pytest.raises(UserError, match=r"not a run folder|has no checkpoint yet"):
                 LiveRun.resume(run_folder)
             continue
         run, damaged = LiveRun.resume(run_folder)
         assert not damaged
-        execute(run)
+        if number == third_saved + 1:  # its checkpoint has its name, that of generation 0 is still there
+            again = tmp_path / "left again"
+            assert len(crashes(monkeypatch, lambda: execute(run), left, again)) > 5  # noqa: B023 - used at once
+            for copy in again.iterdir():
+                execute(LiveRun.resume(*run_folders(copy))[0])
+                assert_same_state(state_of(*run_folders(copy)), state)
+        else:
+            execute(run)
         assert_same_state(state_of(run_folder), state)
-
-
-def test_a_crash_while_resuming_loses_nothing_either(start, uninterrupted, tmp_path):
-    state, steps = uninterrupted
-    # The first crash comes while generation 2 is saved: its checkpoint has its name, that of generation 0 is still there.
-    first_crash = step_that_saves(steps, 2) + 1
-    statuses = []
-    while not statuses or statuses[-1] != 0:
-        runs = tmp_path / f"crash{len(statuses)}"
-        status, _ = in_child(start(runs), first_crash)
-        assert status == -signal.SIGKILL
-        (run_folder,) = run_folders(runs)
-        status, _ = in_child(lambda: execute(LiveRun.resume(run_folder)[0]), len(statuses) + 1)  # noqa: B023 - used at once
-        statuses.append(status)
-        if status != 0:
-            execute(LiveRun.resume(run_folder)[0])
-        assert_same_state(state_of(run_folder), state)
-    assert len(statuses) > 5
-    assert set(statuses[:-1]) == {-signal.SIGKILL}
 
 
 def test_a_run_goes_back_from_a_checkpoint_torn_anywhere(config, tmp_path):

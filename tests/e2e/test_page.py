@@ -42,23 +42,6 @@ def test_the_page_is_a_plot_and_the_same_each_time(fork_evo, finished_run, tmp_p
     assert is_same
 
 
-@pytest.mark.parametrize("verb", ["page", "watch"])
-def test_a_run_without_elites_is_refused(fork_evo, small_config, make_task, tmp_path, verb):
-    task = make_task(
-        "import numpy as np\nimport evo\n\n\nclass Nothing(evo.Task):\n"
-        '    inputs = {"x": "f32"}\n    outputs = {"y": "f32"}\n    measures = {"m": (0.0, 1.0)}\n\n'
-        '    def points(self):\n        return {"x": np.ones(4)}\n\n'
-        "    def score(self, outputs, programs):\n        n = len(programs.num_instructions)\n"
-        "        return evo.Scores(np.full(n, np.nan), np.zeros((n, 1)))\n"
-    )
-    changes = {"task": str(task), "search": {"archive": {"dims": [4]}}, "output": {"plots": ["page"]}, "stop": {"generations": 1}}
-    run = run_with(fork_evo, small_config(changes), tmp_path)
-    assert not (run / "plots").exists()
-    refused = fork_evo(verb, run)
-    assert (refused.returncode, refused.stdout) == (2, "")
-    assert refused.stderr.startswith(f"evo: {run}: the archive is empty") and refused.stderr.count("\n") == 1
-
-
 def test_the_page_of_a_run_in_progress_is_left_to_watch(fork_evo, start_fork, small_config, tmp_path):
     started = start_fork("run", small_config({"stop": {"generations": 10**6}, "output": {"plots": []}}))
     started.wait_until(lambda: run_folders(tmp_path / "runs") and num_rows(run_folders(tmp_path / "runs")[0]) > 1)

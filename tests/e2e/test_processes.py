@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from pathlib import Path
@@ -120,21 +119,6 @@ def test_libraries_of_a_score_have_one_thread_on_threads_as_in_processes(start_e
     for executor in ("threads", "processes"):
         process = start_evo("run", path, "--set", f"evaluation.executor={executor}")
         assert process.wait() == 0, process.stderr
-
-
-def test_ctrl_c_reaches_the_parent_alone_and_the_run_is_saved(start_evo, run_on_threads, config, tmp_path):
-    process = start_evo("run", config("pass", {"stop": {"generations": 10**6}}))
-    process.wait_until(lambda: run_folders(tmp_path / "runs"))
-    run = only_run(tmp_path / "runs")
-    process.wait_until((run / "metrics.jsonl").exists)
-    workers = workers_of(process)
-    assert len(workers) == 2
-    os.killpg(process.number, signal.SIGINT)
-    assert process.wait() == 130
-    assert process.stderr == "evo: finishing this generation and saving; Ctrl-C again aborts\n"
-    assert are_gone(workers)
-    done = state_of(run).counters["generations"]
-    run_on_threads("resume", run, "--set", f"stop.generations={done + 1}")
 
 
 def test_no_worker_outlives_a_parent_that_is_killed(start_fork, config, tmp_path):

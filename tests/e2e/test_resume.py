@@ -118,14 +118,6 @@ def refused(completed, *parts: str) -> None:
         assert part in completed.stderr
 
 
-def test_without_an_intact_checkpoint_a_run_is_not_resumed(fork_evo, copied_run):
-    for path in checkpoints(copied_run):
-        damage(path)
-    names = [f"{path}: damaged" for path in checkpoints(copied_run)]
-    refused(fork_evo("resume", copied_run), *names, "no intact checkpoint is left")
-    refused(fork_evo("show", copied_run), *names)
-
-
 def test_a_changed_config_is_refused_by_key(fork_evo, copied_run):
     config = copied_run / "config.yaml"
     for override, difference in (

@@ -126,6 +126,11 @@ def test_a_run_without_a_single_elite_ends_with_a_warning(fork_evo, small_config
     (run,) = run_folders(tmp_path / "runs")
     assert state_of(run).metrics[-1]["best_objective"] is None
     assert {path.name for path in (run / "plots").iterdir()} == {"curves.png"}
+    for verb, *arguments in (["show"], ["page"], ["watch"], ["plot", "--plot", "best"]):
+        refused = fork_evo(verb, run, *arguments)
+        told = " ".join(arguments) or run
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert refused.stderr.startswith(f"evo: {told}: the archive is empty") and refused.stderr.count("\n") == 1
 
 
 def test_quietly_a_run_its_resumption_and_a_sweep_print_nothing(fork_evo, small_config, tmp_path):

@@ -73,8 +73,8 @@ def run(fork_evo_in, small_config_in, repository, tmp_path_factory):
 THREADS, PROCESSES = "evaluation.threads=2", "evaluation.executor=processes"
 HOW = [
     *((case, THREADS) for case in CASES),
-    *((case, PROCESSES) for case in ("tuned", "screened", "learned", "learned in CVT")),
-    *((case, f"evaluation.simd={level}") for case in ("erf", "domain_coloring", "tuned") for level in ptx_vm.levels()),
+    *((case, PROCESSES) for case in ("tuned", "screened", "learned in CVT")),
+    *((case, f"evaluation.simd={level}") for case in ("plane", "erf", "tuned") for level in ptx_vm.levels()),
     ("plane", "output.checkpoint_seconds=100"),
 ]
 
@@ -89,7 +89,8 @@ def test_how_the_work_is_done_does_not_show(run, case, how):
     [
         ("tuned", 2),
         *(("screened", done) for done in (1, 5)),
-        *((case, done) for case in ("learned", "learned in CVT") for done in (1, 3, 4)),  # around the archive's filling anew
+        *(("learned", done) for done in (1, 3, 4)),  # around the archive's filling anew
+        ("learned in CVT", 4),
     ],
 )
 def test_a_resumed_run_ends_equal_to_a_whole_one(run, fork_evo_in, case, done):

@@ -204,7 +204,7 @@ def test_only_ctrl_c_aborts_a_run_that_is_ending(start_fork, blocking_config, tm
 
 def test_a_hangup_that_is_ignored_stays_ignored(evo_command, small_config, tmp_path):
     """As under nohup."""
-    config = small_config({**ENDLESS, "stop": {"generations": 12}})
+    config = small_config({**ENDLESS, "stop": {"generations": 3}})
     previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # a process inherits what is ignored
     process = subprocess.Popen([evo_command, "run", config], cwd=tmp_path, stdout=subprocess.DEVNULL)
     signal.signal(signal.SIGHUP, previous)
@@ -220,4 +220,4 @@ def test_a_hangup_that_is_ignored_stays_ignored(evo_command, small_config, tmp_p
         process.wait()
     assert process.returncode == 0
     (run,) = run_folders(tmp_path / "runs")
-    assert num_rows(run) == 12
+    assert num_rows(run) == 3
