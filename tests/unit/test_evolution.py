@@ -57,15 +57,8 @@ def test_a_search_from_python_is_that_of_the_same_config(tmp_path, make_task, mo
     (tmp_path / "empty").mkdir()
     monkeypatch.chdir(tmp_path / "empty")
     for task in (Square, Square(), folder):
-        found = evo.evolve(
-            task,
-            vocabulary=["mul_ftz_f32", "add_ftz_f32"],
-            archive=[20],
-            search={"batch_size": 64},
-            generations=5,
-            seed=3,
-            evaluation={"threads": 2},
-        )
+        more = {"search": {"batch_size": 64}, "generations": 5, "seed": 3, "evaluation": {"threads": 2}}
+        found = evo.evolve(task, vocabulary=["mul_ftz_f32", "add_ftz_f32"], archive=[20], **more)
         assert found.search.elites().solution.tobytes() == search.elites().solution.tobytes()
         assert found.history.evaluations.iloc[-1] == search.counters.evaluations
     assert list(Path().iterdir()) == []
@@ -133,12 +126,8 @@ def test_without_a_vocabulary_instructions_fit_the_types_of_the_task():
 
 def test_callbacks_see_each_generation_and_end_the_search():
     seen = []
-    found = evo.evolve(
-        Square,
-        archive=[20],
-        generations=9,
-        on_generation=[lambda g: seen.append(g.counters.generations), lambda g: g.counters.generations == 3],
-    )
+    callbacks = [lambda g: seen.append(g.counters.generations), lambda g: g.counters.generations == 3]
+    found = evo.evolve(Square, archive=[20], generations=9, on_generation=callbacks)
     assert seen == [1, 2, 3]
     assert found.stop_reason == "on_generation" and len(found.history) == 3
 

@@ -22,14 +22,11 @@ X, Z = RNG.uniform(0.5, 2.0, (2, 50))
 TARGET = 3.0 * X * Z + RNG.normal(size=50)
 
 
-def evaluate(task, *texts: str):
+def status_of(text: str, **options) -> Status:
+    task = evo.RegressionTask({"x": X}, TARGET, **options)
     language = Language(shipped_instruction_set("default"), tuple(task.inputs.items()), tuple(task.outputs.items()))
-    batch = Batch.analyze(language.lowering, np.stack([parse_program(language, text, "test", 32) for text in texts]))
-    evaluator = CpuEvaluator(language, task, 1)
-    try:
-        return evaluator.evaluate(batch), task.scaling(evaluator.outputs(batch.words, task.points()))
-    finally:
-        evaluator.close()
+    batch = Batch.analyze(language.lowering, parse_program(language, text, "test", 32)[None])
+    return CpuEvaluator(language, task, 1).evaluate(batch).status[0]
 
 
 def test_the_defaults_are_those_of_the_shipped_config():
@@ -40,12 +37,9 @@ def test_the_defaults_are_those_of_the_shipped_config():
 
 
 def test_a_box_says_where_formulas_must_be_finite():
-    text = "%x rcp_approx_ftz_f32"
-    assert evaluate(evo.RegressionTask({"x": X}, TARGET), text)[0].status == [Status.OK]
-    assert evaluate(evo.RegressionTask({"x": X}, TARGET, box={"x": (-1.0, 2.0)}), text)[0].status == [Status.NONFINITE]
-    wide = evo.RegressionTask({"x": X}, TARGET, box={"x": (0.0, 1000.0)})
-    assert evaluate(wide, "%x")[0].status == [Status.NONFINITE]
-    assert evaluate(evo.RegressionTask({"x": X}, TARGET, box={"x": (0.0, 1e3)}, max_spread=0.0), "%x")[0].status == [Status.OK]
+    text, wide = "%x rcp_approx_ftz_f32", {"x": (0.0, 1000.0)}
+    assert status_of(text) == Status.OK and status_of(text, box={"x": (-1.0, 2.0)}) == Status.NONFINITE
+    assert status_of("%x", box=wide) == Status.NONFINITE and status_of("%x", box=wide, max_spread=0.0) == Status.OK
 
 
 def test_a_target_that_is_the_same_everywhere_is_refused():

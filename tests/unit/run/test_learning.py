@@ -91,12 +91,9 @@ def test_features_of_an_empty_archive_are_an_empty_column(start):
     assert start(FEATURES).search.elite_columns()["latent"].shape == (0, 3)
 
 
-@pytest.mark.parametrize(
-    ("changes", "names"),
-    [(LEARNED, ["component_1", "component_2"]), (FEATURES, ["component_1", "component_2", "component_3"])],
-    ids=["learned", "features"],
-)
-def test_a_page_tells_of_each_elites_components(start, changes, names):
+@pytest.mark.parametrize(("changes", "count"), [(LEARNED, 2), (FEATURES, 3)], ids=["learned", "features"])
+def test_a_page_tells_of_each_elites_components(start, changes, count):
+    names = [f"component_{number}" for number in range(1, count + 1)]
     run = start({**changes, "stop": {"generations": 2}})
     execute(run)
     found = run_content(run)

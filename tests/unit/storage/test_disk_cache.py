@@ -24,22 +24,21 @@ def test_any_cache_on_the_folder_gets_what_was_put(tmp_path):
         assert {key: reader.get(key) for key in contents} == contents
 
 
-@pytest.mark.parametrize("damage", ["cut", "empty", "flipped", "longer", "another magic"])
+DAMAGE = {
+    "cut": lambda whole: whole[:-1],
+    "empty": lambda _: b"",
+    "flipped": lambda whole: whole[:99] + bytes([whole[99] ^ 1]) + whole[100:],
+    "longer": lambda whole: whole + b"x",
+    "another magic": lambda whole: b"E" + whole[1:],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
 def test_a_corrupt_entry_is_deleted_and_can_be_put_again(tmp_path, damage):
     cache = DiskCache(tmp_path)
     cache.put("a", b"content" * 100)
     (path,) = files(tmp_path)
-    whole = path.read_bytes()
-    middle = len(whole) // 2
-    path.write_bytes(
-        {
-            "cut": whole[:-1],
-            "empty": b"",
-            "flipped": whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :],
-            "longer": whole + b"x",
-            "another magic": b"E" + whole[1:],
-        }[damage]
-    )
+    path.write_bytes(DAMAGE[damage](path.read_bytes()))
     assert cache.get("a") is None
     assert not path.exists()
     cache.put("a", b"content" * 100)
