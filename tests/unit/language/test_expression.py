@@ -127,11 +127,10 @@ def test_exported_c_gives_the_bits_of_the_virtual_machine(seed):
     assert_bits(run_c(c_source(expression_of(LANGUAGE, row), "c"), inputs, len(inputs[0]), [np.float32] * 4), expected)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_exported_cuda_compiles(seed, nvrtc):
+def test_exported_cuda_compiles(nvrtc):
     """Instructions of all types whose values are no vectors, also those that no CPU runs."""
     nvptxcompiler = pytest.importorskip("evo.native.nvptxcompiler")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     plain = [i for i, instruction in enumerate(SET.instructions) if is_plain(instruction)]
     programs = []
     for _ in range(20):

@@ -69,10 +69,8 @@ def test_programs_use_the_names_of_members():
     [
         ((1,), r"Wrong\.add = \(1,\): expected \(auto\(\), str, list, list, bool\)"),
         ("add.f32", r"Wrong\.add = 'add\.f32': expected"),
-        ((1, "add.f32", [Arg.f32]), "expected"),
         ((1, "add.f32", Arg.f32, [Arg.f32]), "expected"),
         ((1, "add.f32", [Arg.f32], [Arg.f32], "aligned"), "expected"),
-        ((1, "add.f32", [Arg.f32], [Arg.f32], True, 2), "expected"),
     ],
 )
 def test_a_member_of_another_form_is_refused_by_name(member, message):

@@ -56,11 +56,6 @@ def test_elements_that_are_not_words_are_refused_with_their_index(element, messa
     assert message in str(caught.value)
 
 
-def test_infinity_and_nan_are_constants():
-    assert WORDS.constants.f32(float("inf")) >> 32 == 0x7F800000
-    assert np.isnan(np.uint32(WORDS.constants.f32(float("nan")) >> 32).view(np.float32))
-
-
 def test_every_kind_of_word_in_a_program():
     square = [META.dup("f32"), I.mul_ftz_f32]
     program = [

@@ -39,13 +39,6 @@ def test_vocabulary_is_drawn_by_weight(make, assert_chi_square):
     assert_chi_square(counts[weights > 0], weights[weights > 0])
 
 
-def test_large_vocabulary_is_drawn_by_weight(make, assert_chi_square):
-    weights = np.random.default_rng(1).random(3000)
-    entries = [(word(WordType.PTX, 0, i), w, Draw.LITERAL, (0, 0)) for i, w in enumerate(weights)]
-    programs = make(entries, initial_min_length=500, initial_max_length=500).random_programs(2, 0, 0, 1000, 500)
-    assert_chi_square(np.bincount(payloads(programs).ravel(), minlength=3000), weights)
-
-
 def constants(make, draw, params, num_programs=2000, stack=F32):
     entries = [(word(WordType.CONSTANT, stack), 1.0, draw, params)]
     programs = make(entries, initial_min_length=50, initial_max_length=50).random_programs(3, 0, 0, num_programs, 50)
